@@ -1,0 +1,34 @@
+//===- Dist.h - the dist dialect --------------------------------*- C++ -*-===//
+
+#ifndef TESSERA_COMPILER_DIALECT_DIST_DIST_H
+#define TESSERA_COMPILER_DIALECT_DIST_DIST_H
+
+#include "compiler/dialect/train/Train.h"
+
+#include "compiler/dialect/dist/DistDialect.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "compiler/dialect/dist/DistAttrs.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "compiler/dialect/dist/DistTypes.h.inc"
+#define GET_OP_CLASSES
+#include "compiler/dialect/dist/DistOps.h.inc"
+
+namespace tessera::dist {
+
+/// Module attribute: the mesh.
+inline constexpr llvm::StringLiteral kMesh = "dist.mesh";
+/// Argument or result attribute: sharding of the value.
+inline constexpr llvm::StringLiteral kSharding = "dist.sharding";
+/// Op attribute: array with one sharding per result.
+inline constexpr llvm::StringLiteral kShardings = "dist.shardings";
+/// Argument or result attribute after localisation: the global type.
+inline constexpr llvm::StringLiteral kGlobal = "dist.global";
+
+// The axes that design.md names.
+inline constexpr llvm::StringLiteral kReplicateAxis = "replicate";
+inline constexpr llvm::StringLiteral kShardAxis = "shard";
+inline constexpr llvm::StringLiteral kSeqAxis = "seq";
+
+} // namespace tessera::dist
+
+#endif // TESSERA_COMPILER_DIALECT_DIST_DIST_H

@@ -1,0 +1,179 @@
+//===- DistAttrs.cpp - mesh and sharding attributes -----------------------===//
+
+#include "compiler/dialect/dist/Dist.h"
+
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tessera::dist;
+
+#define GET_ATTRDEF_CLASSES
+#include "compiler/dialect/dist/DistAttrs.cpp.inc"
+
+void DistDialect::registerAttributes() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "compiler/dialect/dist/DistAttrs.cpp.inc"
+      >();
+}
+
+// --- Mesh ----------------------------------------------------------------------
+
+LogicalResult MeshAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, ArrayAttr names,
+                               ArrayRef<int64_t> sizes) {
+  if (names.size() != sizes.size())
+    return emitError() << "mesh has " << names.size() << " axis names and " << sizes.size() << " sizes";
+  llvm::StringSet<> seen;
+  for (auto [name, size] : llvm::zip_equal(names.getAsRange<StringAttr>(), sizes)) {
+    if (!seen.insert(name.getValue()).second)
+      return emitError() << "mesh axis '" << name.getValue() << "' occurs twice";
+    if (size < 1)
+      return emitError() << "mesh axis '" << name.getValue() << "' has size " << size << ", expected at least 1";
+  }
+  return success();
+}
+
+int64_t MeshAttr::getNumRanks() const {
+  int64_t ranks = 1;
+  for (int64_t size : getSizes())
+    ranks *= size;
+  return ranks;
+}
+
+int64_t MeshAttr::getAxisIndex(StringRef name) const {
+  for (auto [index, axis] : llvm::enumerate(getNames().getAsRange<StringAttr>()))
+    if (axis.getValue() == name)
+      return static_cast<int64_t>(index);
+  return -1;
+}
+
+int64_t MeshAttr::getAxisSize(StringRef name) const {
+  int64_t index = getAxisIndex(name);
+  return index < 0 ? 1 : getSizes()[index];
+}
+
+int64_t MeshAttr::getGroupSize(ArrayAttr axes) const {
+  int64_t size = 1;
+  for (auto axis : axes.getAsRange<StringAttr>())
+    size *= getAxisSize(axis.getValue());
+  return size;
+}
+
+Attribute MeshAttr::parse(AsmParser &parser, Type) {
+  SmallVector<Attribute> names;
+  SmallVector<int64_t> sizes;
+  SMLoc loc = parser.getCurrentLocation();
+  auto parseAxis = [&]() -> ParseResult {
+    std::string name;
+    int64_t size = 0;
+    if (parser.parseKeywordOrString(&name) || parser.parseEqual() || parser.parseInteger(size))
+      return failure();
+    names.push_back(StringAttr::get(parser.getContext(), name));
+    sizes.push_back(size);
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, parseAxis))
+    return {};
+  return parser.getChecked<MeshAttr>(loc, parser.getContext(), ArrayAttr::get(parser.getContext(), names), sizes);
+}
+
+void MeshAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  llvm::interleaveComma(llvm::zip_equal(getNames().getAsRange<StringAttr>(), getSizes()), printer, [&](auto axis) {
+    printer.printKeywordOrString(std::get<0>(axis).getValue());
+    printer << " = " << std::get<1>(axis);
+  });
+  printer << ">";
+}
+
+// --- Sharding ------------------------------------------------------------------
+
+LogicalResult ShardingAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, ArrayAttr dims,
+                                   ArrayAttr unreduced) {
+  llvm::StringSet<> seen;
+  auto checkAxes = [&](ArrayAttr axes) -> LogicalResult {
+    for (auto axis : axes.getAsRange<StringAttr>())
+      if (!seen.insert(axis.getValue()).second)
+        return emitError() << "axis '" << axis.getValue() << "' occurs twice in a sharding";
+    return success();
+  };
+  for (auto axes : dims.getAsRange<ArrayAttr>())
+    if (failed(checkAxes(axes)))
+      return failure();
+  return checkAxes(unreduced);
+}
+
+ShardingAttr ShardingAttr::replicated(MLIRContext *context, int64_t rank) {
+  auto none = ArrayAttr::get(context, {});
+  return get(context, ArrayAttr::get(context, SmallVector<Attribute>(rank, none)), none);
+}
+
+ArrayAttr ShardingAttr::getAxes(int64_t dim) const { return cast<ArrayAttr>(getDims()[dim]); }
+
+bool ShardingAttr::isReplicated() const {
+  return !hasUnreduced() && llvm::all_of(getDims().getAsRange<ArrayAttr>(), [](ArrayAttr axes) { return axes.empty(); });
+}
+
+ShardingAttr ShardingAttr::reduced() const { return get(getContext(), getDims(), ArrayAttr::get(getContext(), {})); }
+
+RankedTensorType ShardingAttr::getLocalType(RankedTensorType global, MeshAttr mesh) const {
+  SmallVector<int64_t> shape(global.getShape());
+  for (auto [dim, size] : llvm::enumerate(shape)) {
+    int64_t parts = mesh.getGroupSize(getAxes(dim));
+    if (size % parts != 0)
+      return {};
+    size /= parts;
+  }
+  return global.clone(shape);
+}
+
+static ParseResult parseAxes(AsmParser &parser, Attribute &axes) {
+  SmallVector<Attribute> names;
+  auto parseAxis = [&]() -> ParseResult {
+    std::string name;
+    if (parser.parseKeywordOrString(&name))
+      return failure();
+    names.push_back(StringAttr::get(parser.getContext(), name));
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Braces, parseAxis))
+    return failure();
+  axes = ArrayAttr::get(parser.getContext(), names);
+  return success();
+}
+
+static void printAxes(AsmPrinter &printer, ArrayAttr axes) {
+  printer << "{";
+  llvm::interleaveComma(axes.getAsRange<StringAttr>(), printer,
+                        [&](StringAttr axis) { printer << '"' << axis.getValue() << '"'; });
+  printer << "}";
+}
+
+Attribute ShardingAttr::parse(AsmParser &parser, Type) {
+  SmallVector<Attribute> dims;
+  Attribute unreduced = ArrayAttr::get(parser.getContext(), {});
+  SMLoc loc = parser.getCurrentLocation();
+  auto parseDim = [&]() -> ParseResult { return parseAxes(parser, dims.emplace_back()); };
+  if (parser.parseLess() || parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseDim))
+    return {};
+  if (succeeded(parser.parseOptionalComma()))
+    if (parser.parseKeyword("unreduced") || parser.parseEqual() || parseAxes(parser, unreduced))
+      return {};
+  if (parser.parseGreater())
+    return {};
+  return parser.getChecked<ShardingAttr>(loc, parser.getContext(), ArrayAttr::get(parser.getContext(), dims),
+                                         cast<ArrayAttr>(unreduced));
+}
+
+void ShardingAttr::print(AsmPrinter &printer) const {
+  printer << "<[";
+  llvm::interleaveComma(getDims().getAsRange<ArrayAttr>(), printer, [&](ArrayAttr axes) { printAxes(printer, axes); });
+  printer << "]";
+  if (hasUnreduced()) {
+    printer << ", unreduced = ";
+    printAxes(printer, getUnreduced());
+  }
+  printer << ">";
+}

@@ -1,0 +1,162 @@
+//===- DistOps.td - meshes, shardings and collectives ---------------------===//
+
+#ifndef TESSERA_DIST_OPS
+#define TESSERA_DIST_OPS
+
+include "compiler/dialect/train/TrainBase.td"
+
+def Dist_Dialect : Dialect {
+  let name = "dist";
+  let cppNamespace = "::tessera::dist";
+  let summary = "Sharding of a training step over a mesh of ranks";
+  let description = [{
+    The mesh is a module attribute `dist.mesh = #dist.mesh<replicate = 2, shard = 4>`: named axes, major first; the rank
+    of a process is its row-major position. A value of global shape is annotated with `#dist.sharding<[{"shard"}, {} ],
+    unreduced = {"seq"}>`: for each dimension the axes (major first) that split it into equal parts, and the *unreduced* axes over which the
+    ranks hold partial sums of it. An axis occurs at most once in a sharding. Before localisation types are global and
+    `dist.sharding` annotates function arguments and results, `dist.shardings` (one per result) ops; after it types are
+    local, arguments keep `dist.sharding` and `dist.global` (their global type), and only collectives communicate.
+
+    Collectives are pure: all ranks run the same sequence, so that one may be moved or removed like any other op.
+    Each names its mesh axes; the ranks that differ only in their position on those axes form one group, ordered by that
+    position, row-major in the order of the mesh's axes. `*_start` begins a collective and returns a future; `done` waits for it.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
+  let extraClassDeclaration = [{
+    /// Attributes live in DistAttrs.cpp; called by initialize().
+    void registerAttributes();
+  }];
+}
+
+class Dist_Attr<string name, string attrMnemonic> : AttrDef<Dist_Dialect, name> { let mnemonic = attrMnemonic; }
+
+def Dist_MeshAttr : Dist_Attr<"Mesh", "mesh"> {
+  let summary = "Named axes of the mesh and their sizes, major first";
+  let parameters = (ins "::mlir::ArrayAttr":$names, ArrayRefParameter<"int64_t">:$sizes);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Number of ranks: the product of the axis sizes.
+    int64_t getNumRanks() const;
+    /// Size of an axis; 1 if the mesh has no such axis.
+    int64_t getAxisSize(::llvm::StringRef name) const;
+    /// Product of the sizes of the axes in `axes` (an array of strings).
+    int64_t getGroupSize(::mlir::ArrayAttr axes) const;
+    /// Position of an axis in the mesh, or -1.
+    int64_t getAxisIndex(::llvm::StringRef name) const;
+  }];
+}
+
+def Dist_ShardingAttr : Dist_Attr<"Sharding", "sharding"> {
+  let summary = "How one value is split over the mesh, and which partial sums it still owes";
+  let description = [{ `dims` is an array with one array of axis names per dimension. }];
+  let parameters = (ins "::mlir::ArrayAttr":$dims, "::mlir::ArrayAttr":$unreduced);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    static ShardingAttr replicated(::mlir::MLIRContext *context, int64_t rank);
+    int64_t getRank() const { return getDims().size(); }
+    /// Axes that split dimension `dim`, an array of strings.
+    ::mlir::ArrayAttr getAxes(int64_t dim) const;
+    bool isReplicated() const;
+    bool hasUnreduced() const { return !getUnreduced().empty(); }
+    /// The type of one rank's part; null if a dimension does not divide.
+    ::mlir::RankedTensorType getLocalType(::mlir::RankedTensorType global, MeshAttr mesh) const;
+    /// The same sharding without unreduced axes.
+    ShardingAttr reduced() const;
+  }];
+}
+
+def Dist_FutureType : TypeDef<Dist_Dialect, "Future"> {
+  let mnemonic = "future";
+  let summary = "The result of a collective that is under way";
+  let parameters = (ins "::mlir::RankedTensorType":$tensor);
+  let assemblyFormat = "`<` $tensor `>`";
+}
+
+class Dist_Op<string mnemonic, list<Trait> traits = []> : Op<Dist_Dialect, mnemonic, !listconcat(traits, [Pure])>;
+
+// --- On global values --------------------------------------------------------
+
+def Dist_ConstrainOp : Dist_Op<"constrain", [SameOperandsAndResultType]> {
+  let summary = "Fixes the sharding of a value; the identity";
+  let description = [{
+    `label` keeps two constraints apart that must not be merged, e.g. the gathers of one unit for forward and backward.
+  }];
+  let arguments = (ins Train_Tensor:$operand, Dist_ShardingAttr:$sharding, OptionalAttr<StrAttr>:$label);
+  let results = (outs Train_Tensor:$result);
+  let assemblyFormat = "$operand $sharding attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Dist_ReshardOp : Dist_Op<"reshard", [SameOperandsAndResultType]> {
+  let summary = "Changes the sharding of a value; the identity on the global value";
+  let arguments = (ins Train_Tensor:$operand, Dist_ShardingAttr:$from, Dist_ShardingAttr:$to,
+                       OptionalAttr<StrAttr>:$label);
+  let results = (outs Train_Tensor:$result);
+  let assemblyFormat = "$operand $from `to` $to attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+// --- On local values ---------------------------------------------------------
+
+class Dist_Collective<string mnemonic, dag extra = (ins)> : Dist_Op<mnemonic> {
+  let arguments = !con((ins Train_Tensor:$operand, StrArrayAttr:$axes), extra, (ins OptionalAttr<StrAttr>:$label));
+  let results = (outs Train_Tensor:$result);
+  let assemblyFormat = "$operand attr-dict `:` functional-type($operand, $result)";
+  let hasVerifier = 1;
+}
+class Dist_CollectiveStart<string mnemonic, dag extra = (ins)> : Dist_Op<mnemonic> {
+  let summary = "Begins the collective of this name and returns its future";
+  let arguments = !con((ins Train_Tensor:$operand, StrArrayAttr:$axes), extra, (ins OptionalAttr<StrAttr>:$label));
+  let results = (outs Dist_FutureType:$future);
+  let assemblyFormat = "$operand attr-dict `:` functional-type($operand, $future)";
+  let hasVerifier = 1;
+}
+
+def Dist_AllGatherOp : Dist_Collective<"all_gather", (ins I64Attr:$dim)> {
+  let summary = "Concatenates the operands of a group along `dim`, in group order";
+}
+def Dist_ReduceScatterOp : Dist_Collective<"reduce_scatter", (ins I64Attr:$dim)> {
+  let summary = "Sums the operands of a group, in group order, and keeps this rank's part along `dim`";
+}
+def Dist_AllReduceOp : Dist_Collective<"all_reduce"> {
+  let summary = "Sums the operands of a group, in group order";
+}
+def Dist_AllToAllOp : Dist_Collective<"all_to_all", (ins I64Attr:$split_dim, I64Attr:$concat_dim)> {
+  let summary = "Splits along `split_dim`, sends part i to member i, joins what arrives along `concat_dim`";
+}
+def Dist_PermuteOp : Dist_Collective<"permute", (ins I64Attr:$shift)> {
+  let summary = "Sends the operand to the member `shift` further on in the group, cyclically";
+}
+def Dist_AllGatherStartOp : Dist_CollectiveStart<"all_gather_start", (ins I64Attr:$dim)>;
+def Dist_ReduceScatterStartOp : Dist_CollectiveStart<"reduce_scatter_start", (ins I64Attr:$dim)>;
+def Dist_AllReduceStartOp : Dist_CollectiveStart<"all_reduce_start">;
+def Dist_AllToAllStartOp : Dist_CollectiveStart<"all_to_all_start", (ins I64Attr:$split_dim, I64Attr:$concat_dim)>;
+def Dist_PermuteStartOp : Dist_CollectiveStart<"permute_start", (ins I64Attr:$shift)>;
+
+def Dist_DoneOp : Dist_Op<"done"> {
+  let summary = "Waits for a collective and gives its result";
+  let arguments = (ins Dist_FutureType:$future);
+  let results = (outs Train_Tensor:$result);
+  let assemblyFormat = "$future attr-dict `:` functional-type($future, $result)";
+  let hasVerifier = 1;
+}
+
+def Dist_SliceLocalOp : Dist_Op<"slice_local"> {
+  let summary = "This rank's part of a replicated value along `dim`; no communication";
+  let arguments = (ins Train_Tensor:$operand, StrArrayAttr:$axes, I64Attr:$dim);
+  let results = (outs Train_Tensor:$result);
+  let assemblyFormat = "$operand attr-dict `:` functional-type($operand, $result)";
+  let hasVerifier = 1;
+}
+
+def Dist_AxisIndexOp : Dist_Op<"axis_index"> {
+  let summary = "This rank's position in its group over `axes`";
+  let arguments = (ins StrArrayAttr:$axes);
+  let results = (outs Train_IntScalar:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
+#endif // TESSERA_DIST_OPS

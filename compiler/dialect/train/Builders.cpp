@@ -1,0 +1,145 @@
+#include "compiler/dialect/train/Builders.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+
+namespace tessera::train {
+
+RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
+ArrayRef<int64_t> shapeOf(Value value) { return tensorType(value).getShape(); }
+
+Type accumulationType(Type elementType) {
+  if (auto floating = dyn_cast<FloatType>(elementType); floating && floating.getWidth() < 32)
+    return Float32Type::get(elementType.getContext());
+  return elementType;
+}
+
+Value Build::splat(RankedTensorType type, double value) {
+  Type element = type.getElementType();
+  Attribute attr;
+  if (auto floating = dyn_cast<FloatType>(element))
+    attr = builder.getFloatAttr(floating, value);
+  else
+    attr = builder.getIntegerAttr(element, static_cast<int64_t>(value));
+  return ConstantOp::create(builder, loc, type, DenseElementsAttr::get(type, attr));
+}
+
+Value Build::splatLike(Value like, double value) { return splat(tensorType(like), value); }
+
+Value Build::constant(ElementsAttr value) {
+  return ConstantOp::create(builder, loc, cast<RankedTensorType>(value.getType()), value);
+}
+
+Value Build::iota(RankedTensorType type, int64_t dim) { return IotaOp::create(builder, loc, type, Value(), dim); }
+
+Value Build::compare(CompareDirection direction, Value a, Value b) {
+  return CompareOp::create(builder, loc, tensorType(a).clone(builder.getI1Type()), direction, a, b);
+}
+
+Value Build::select(Value predicate, Value onTrue, Value onFalse) {
+  return SelectOp::create(builder, loc, onTrue.getType(), predicate, onTrue, onFalse);
+}
+
+Value Build::convert(Value x, Type elementType) {
+  if (tensorType(x).getElementType() == elementType)
+    return x;
+  return ConvertOp::create(builder, loc, tensorType(x).clone(elementType), x);
+}
+
+Value Build::reshape(Value x, ArrayRef<int64_t> shape) {
+  if (shapeOf(x) == shape)
+    return x;
+  return ReshapeOp::create(builder, loc, tensorType(x).clone(shape), x);
+}
+
+Value Build::transpose(Value x, ArrayRef<int64_t> permutation) {
+  SmallVector<int64_t> shape;
+  for (int64_t dim : permutation)
+    shape.push_back(shapeOf(x)[dim]);
+  return TransposeOp::create(builder, loc, tensorType(x).clone(shape), x, permutation);
+}
+
+Value Build::broadcast(Value x, ArrayRef<int64_t> shape, ArrayRef<int64_t> dimensions) {
+  return BroadcastOp::create(builder, loc, tensorType(x).clone(shape), x, dimensions);
+}
+
+Value Build::broadcastTo(Value x, ArrayRef<int64_t> shape) {
+  if (shapeOf(x) == shape)
+    return x;
+  int64_t rank = tensorType(x).getRank();
+  assert(rank <= static_cast<int64_t>(shape.size()) && "cannot broadcast to a lower rank");
+  auto dims = llvm::to_vector(llvm::seq<int64_t>(shape.size() - rank, shape.size()));
+  return broadcast(x, shape, dims);
+}
+
+Value Build::broadcastReduced(Value x, ArrayRef<int64_t> shape, ArrayRef<int64_t> reducedDims) {
+  SmallVector<int64_t> dims;
+  for (int64_t dim = 0, rank = shape.size(); dim < rank; ++dim)
+    if (!llvm::is_contained(reducedDims, dim))
+      dims.push_back(dim);
+  return broadcast(x, shape, dims);
+}
+
+Value Build::slice(Value x, ArrayRef<int64_t> starts, ArrayRef<int64_t> limits, ArrayRef<int64_t> strides) {
+  SmallVector<int64_t> steps(strides);
+  if (steps.empty())
+    steps.assign(starts.size(), 1);
+  SmallVector<int64_t> shape;
+  for (auto [start, limit, step] : llvm::zip_equal(starts, limits, steps))
+    shape.push_back((limit - start + step - 1) / step);
+  return SliceOp::create(builder, loc, tensorType(x).clone(shape), x, starts, limits, steps);
+}
+
+Value Build::pad(Value x, ArrayRef<int64_t> low, ArrayRef<int64_t> high, ArrayRef<int64_t> interior, double value) {
+  SmallVector<int64_t> gaps(interior);
+  if (gaps.empty())
+    gaps.assign(low.size(), 0);
+  SmallVector<int64_t> shape;
+  for (auto [size, before, after, gap] : llvm::zip_equal(shapeOf(x), low, high, gaps))
+    shape.push_back(before + after + size + (size > 0 ? (size - 1) * gap : 0));
+  return PadOp::create(builder, loc, tensorType(x).clone(shape), x, low, high, gaps, llvm::APFloat(value));
+}
+
+Value Build::concat(ValueRange xs, int64_t dim) {
+  assert(!xs.empty() && "concat of nothing");
+  SmallVector<int64_t> shape(shapeOf(xs.front()));
+  shape[dim] = 0;
+  for (Value x : xs)
+    shape[dim] += shapeOf(x)[dim];
+  return ConcatOp::create(builder, loc, tensorType(xs.front()).clone(shape), xs, dim);
+}
+
+Value Build::gatherRows(Value table, Value indices) {
+  SmallVector<int64_t> shape(shapeOf(indices));
+  llvm::append_range(shape, shapeOf(table).drop_front());
+  return GatherRowsOp::create(builder, loc, tensorType(table).clone(shape), table, indices);
+}
+
+Value Build::reduce(ReduceKind kind, Value x, ArrayRef<int64_t> dimensions) {
+  SmallVector<int64_t> shape;
+  for (auto [dim, size] : llvm::enumerate(shapeOf(x)))
+    if (!llvm::is_contained(dimensions, static_cast<int64_t>(dim)))
+      shape.push_back(size);
+  return ReduceOp::create(builder, loc, tensorType(x).clone(shape), kind, x, dimensions);
+}
+
+Value Build::sumAll(Value x) { return sum(x, llvm::to_vector(llvm::seq<int64_t>(0, tensorType(x).getRank()))); }
+
+Value Build::dot(Value lhs, Value rhs, ArrayRef<int64_t> lhsBatch, ArrayRef<int64_t> rhsBatch,
+                 ArrayRef<int64_t> lhsContract, ArrayRef<int64_t> rhsContract) {
+  SmallVector<int64_t> shape;
+  for (int64_t dim : lhsBatch)
+    shape.push_back(shapeOf(lhs)[dim]);
+  auto appendFree = [&](Value side, ArrayRef<int64_t> batch, ArrayRef<int64_t> contract) {
+    for (int64_t dim = 0, rank = tensorType(side).getRank(); dim < rank; ++dim)
+      if (!llvm::is_contained(batch, dim) && !llvm::is_contained(contract, dim))
+        shape.push_back(shapeOf(side)[dim]);
+  };
+  appendFree(lhs, lhsBatch, lhsContract);
+  appendFree(rhs, rhsBatch, rhsContract);
+  return DotGeneralOp::create(builder, loc, tensorType(lhs).clone(shape), lhs, rhs, lhsBatch, rhsBatch, lhsContract,
+                              rhsContract);
+}
+
+} // namespace tessera::train

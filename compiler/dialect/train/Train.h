@@ -1,0 +1,36 @@
+//===- Train.h - the train dialect ------------------------------*- C++ -*-===//
+
+#ifndef TESSERA_COMPILER_DIALECT_TRAIN_TRAIN_H
+#define TESSERA_COMPILER_DIALECT_TRAIN_TRAIN_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "compiler/dialect/train/TrainDialect.h.inc"
+#include "compiler/dialect/train/TrainEnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "compiler/dialect/train/TrainAttrs.h.inc"
+#define GET_OP_CLASSES
+#include "compiler/dialect/train/TrainOps.h.inc"
+
+namespace tessera::train {
+
+// Names of the attributes of a step function's arguments and results; see the dialect's description.
+inline constexpr llvm::StringLiteral kRole = "train.role";
+inline constexpr llvm::StringLiteral kName = "train.name";
+inline constexpr llvm::StringLiteral kOf = "train.of";
+inline constexpr llvm::StringLiteral kAlias = "train.alias";
+/// On a flat unit argument: array of dictionaries {name, shape, offset} in the order of their offsets (in elements).
+inline constexpr llvm::StringLiteral kSegments = "train.segments";
+/// On an op made by autodiff: it belongs to the backward pass (unit attribute).
+inline constexpr llvm::StringLiteral kBackward = "train.backward";
+
+} // namespace tessera::train
+
+#endif // TESSERA_COMPILER_DIALECT_TRAIN_TRAIN_H

@@ -1,0 +1,170 @@
+//===- TrainOpsCompute.td - reductions, contractions and neural ops -------===//
+
+#ifndef TESSERA_TRAIN_OPS_COMPUTE
+#define TESSERA_TRAIN_OPS_COMPUTE
+
+include "compiler/dialect/train/TrainAttrs.td"
+
+// --- Reduce ------------------------------------------------------------------
+
+def Train_ReduceOp : Train_Op<"reduce"> {
+  let summary = "Reduces over some dimensions, which disappear";
+  let description = [{
+    Accumulates in f32 for element types narrower than that, else in the element type. `dimensions` is sorted and has no
+    duplicates. The gradient of `max` and `min` is split equally between ties.
+  }];
+  let arguments = (ins Train_ReduceKindAttr:$kind, Train_NumericTensor:$operand, DenseI64ArrayAttr:$dimensions);
+  let results = (outs Train_NumericTensor:$result);
+  let assemblyFormat = "$kind `,` $operand attr-dict `:` functional-type($operand, $result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Train_ArgmaxOp : Train_Op<"argmax"> {
+  let summary = "Index of the first maximum along one dimension, which disappears";
+  let arguments = (ins Train_NumericTensor:$operand, I64Attr:$dim);
+  let results = (outs Train_IntTensor:$result);
+  let assemblyFormat = "$operand attr-dict `:` functional-type($operand, $result)";
+  let hasVerifier = 1;
+}
+
+// --- Contract ----------------------------------------------------------------
+
+def Train_DotGeneralOp : Train_Op<"dot_general"> {
+  let summary = "Generalised matrix product";
+  let description = [{
+    Contracts `lhs_contract` with `rhs_contract`, maps over the pairs `lhs_batch`/`rhs_batch`. The result's dimensions are
+    the batch dimensions, then the remaining ones of `lhs`, then those of `rhs`. Accumulates at least in f32.
+  }];
+  let arguments = (ins Train_NumericTensor:$lhs, Train_NumericTensor:$rhs, DenseI64ArrayAttr:$lhs_batch,
+                       DenseI64ArrayAttr:$rhs_batch, DenseI64ArrayAttr:$lhs_contract, DenseI64ArrayAttr:$rhs_contract);
+  let results = (outs Train_NumericTensor:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+class Train_ConvOp<string mnemonic, dag tensors> : Train_Op<mnemonic> {
+  let arguments = !con(tensors, (ins DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$padding, DenseI64ArrayAttr:$dilations,
+                                 DefaultValuedAttr<I64Attr, "1">:$groups));
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+def Train_Conv2dOp
+    : Train_ConvOp<"conv2d", (ins Train_FloatTensor:$input, Train_FloatTensor:$filter)> {
+  let summary = "2-D convolution, input NCHW, filter OIHW";
+  let description = [{ `padding` is [top, left, bottom, right], `strides` and `dilations` are [height, width]. }];
+}
+def Train_Conv2dInputGradOp
+    : Train_ConvOp<"conv2d_input_grad", (ins Train_FloatTensor:$output_grad, Train_FloatTensor:$filter)> {
+  let summary = "Gradient of `conv2d` with respect to its input (the result's shape)";
+}
+def Train_Conv2dFilterGradOp
+    : Train_ConvOp<"conv2d_filter_grad", (ins Train_FloatTensor:$input, Train_FloatTensor:$output_grad)> {
+  let summary = "Gradient of `conv2d` with respect to its filter (the result's shape)";
+}
+
+// --- Neural ------------------------------------------------------------------
+
+def Train_SoftmaxOp : Train_Op<"softmax", [SameOperandsAndResultType]> {
+  let summary = "`exp(x - max) / sum exp(x - max)` along one dimension";
+  let arguments = (ins Train_FloatTensor:$operand, I64Attr:$dim);
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = "$operand attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Train_LayerNormOp : Train_Op<"layer_norm", [AttrSizedOperandSegments, AllTypesMatch<["operand", "result"]>]> {
+  let summary = "Layer or RMS normalisation over the last dimension";
+  let description = [{
+    Mode `layer`: `(x - mean) * rstd * scale + bias` with `rstd = 1/sqrt(var + epsilon)`, `var` the biased variance (Ba et
+    al., 2016). Mode `rms`: `x * rstd * scale` with `rstd = 1/sqrt(mean(x²) + epsilon)` (Zhang and Sennrich, 2019); `mean`
+    is then 0. `scale` and `bias` are vectors of the last dimension; `mean` and `rstd` have the shape of the operand less
+    its last dimension, in f32 at least.
+  }];
+  let arguments = (ins Train_NormModeAttr:$mode, Train_FloatTensor:$operand, Optional<Train_FloatTensor>:$scale,
+                       Optional<Train_FloatTensor>:$bias, F64Attr:$epsilon);
+  let results = (outs Train_FloatTensor:$result, Train_FloatTensor:$mean, Train_FloatTensor:$rstd);
+  let assemblyFormat = [{
+    $mode `,` $operand (`scale` `(` $scale^ `)`)? (`bias` `(` $bias^ `)`)? attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Train_CrossEntropyOp : Train_Op<"cross_entropy"> {
+  let summary = "Cross-entropy of each row of logits against a class index";
+  let description = [{
+    For `logits` [N, V] and `targets` [N]: `lse = log sum exp logits` and
+    `loss = lse - (1-s)·logits[target] - s/V·sum logits` with label smoothing `s`; 0 where the target is `ignore_index`.
+    No reduction over rows: the loss of a step is their sum over the global count of rows that count (`count_valid`).
+  }];
+  let arguments = (ins Train_FloatTensor:$logits, Train_IntTensor:$targets, OptionalAttr<I64Attr>:$ignore_index,
+                       DefaultValuedAttr<F64Attr, "0.0">:$label_smoothing);
+  let results = (outs Train_FloatTensor:$loss, Train_FloatTensor:$lse);
+  let assemblyFormat = "$logits `,` $targets attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def Train_CountValidOp : Train_Op<"count_valid"> {
+  let summary = "How many targets are not `ignore_index`, at least 1";
+  let description = [{
+    The denominator of a mean loss, as a float. `accumulate-gradients` moves it out of the micro-batch loop, so that it
+    counts the whole batch; sharding makes it a global count.
+  }];
+  let arguments = (ins Train_IntTensor:$targets, OptionalAttr<I64Attr>:$ignore_index);
+  let results = (outs Train_FloatScalar:$result);
+  let assemblyFormat = "$targets attr-dict `:` functional-type($targets, $result)";
+}
+
+def Train_AttentionOp : Train_Op<"attention"> {
+  let summary = "Scaled dot-product attention";
+  let description = [{
+    `query` [B, H, Tq, D], `key` [B, G, Tk, D], `value` [B, G, Tk, Dv], H a multiple of G (grouped-query attention: query
+    head h reads group h / (H/G)). `result` [B, H, Tq, Dv] `= softmax(scale·QKᵀ + mask) V`; `lse` [B, H, Tq] is the
+    log-sum-exp of each row. `mask` [B or 1, H or 1, Tq or 1, Tk] is boolean (true = attend) or added. `causal`: query i attends to key j iff
+    `j <= i + Tk - Tq`. A row that attends to nothing gives 0, and lse = -inf.
+  }];
+  let arguments = (ins Train_FloatTensor:$query, Train_FloatTensor:$key, Train_FloatTensor:$value,
+                       Optional<Train_Tensor>:$mask, F64Attr:$scale, UnitAttr:$causal);
+  let results = (outs Train_FloatTensor:$result, Train_FloatTensor:$lse);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value (`mask` `(` $mask^ `)`)? attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Train_AttentionGradOp : Train_Op<"attention_grad"> {
+  let summary = "Gradient of `attention`, recomputing the probabilities from `lse`";
+  let description = [{ Dao et al., FlashAttention, 2022, algorithm 4. `mask` takes no gradient. }];
+  let arguments = (ins Train_FloatTensor:$query, Train_FloatTensor:$key, Train_FloatTensor:$value,
+                       Optional<Train_Tensor>:$mask, Train_FloatTensor:$output, Train_FloatTensor:$lse,
+                       Train_FloatTensor:$output_grad, F64Attr:$scale, UnitAttr:$causal);
+  let results = (outs Train_FloatTensor:$query_grad, Train_FloatTensor:$key_grad, Train_FloatTensor:$value_grad);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value (`mask` `(` $mask^ `)`)? `,` $output `,` $lse `,` $output_grad attr-dict `:`
+    functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+// --- Quant -------------------------------------------------------------------
+
+def Train_QuantizeOp : Train_Op<"quantize"> {
+  let summary = "Casts to an 8-bit float after multiplying by a scale, saturating";
+  let description = [{
+    `result = saturate(operand * scale)`; `scale` is a scalar or has the operand's rank with size 1 where it is shared.
+  }];
+  let arguments = (ins Train_FloatTensor:$operand, Train_FloatTensor:$scale);
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = "$operand `,` $scale attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+def Train_DequantizeOp : Train_Op<"dequantize"> {
+  let summary = "Casts an 8-bit float up and divides by its scale";
+  let arguments = (ins Train_FloatTensor:$operand, Train_FloatTensor:$scale);
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = "$operand `,` $scale attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+#endif // TESSERA_TRAIN_OPS_COMPUTE

@@ -1,0 +1,4 @@
+#include "compiler/interfaces/Interfaces.h"
+
+#include "compiler/interfaces/Differentiable.cpp.inc"
+#include "compiler/interfaces/ShardingRule.cpp.inc"

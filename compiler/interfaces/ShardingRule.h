@@ -1,0 +1,64 @@
+//===- ShardingRule.h - einsum factors of an op's dimensions ----*- C++ -*-===//
+//
+// How an op may be sharded, without naming axes: each dimension of each operand
+// and result is a product of factors. A factor that is sharded on some mesh axes
+// is sharded on them in every tensor that has it. Shardy's OpShardingRule.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_COMPILER_INTERFACES_SHARDINGRULE_H
+#define TESSERA_COMPILER_INTERFACES_SHARDINGRULE_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/OpDefinition.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace tessera {
+
+enum class FactorKind {
+  PassThrough,     ///< appears in operands and results
+  Reduction,       ///< appears in operands only and is summed: results become unreduced over its axes
+  NeedReplication, ///< must not be sharded (a softmax dimension, a sliced dimension)
+};
+
+struct Factor {
+  int64_t size;
+  FactorKind kind;
+};
+
+/// Factors of one tensor: for each dimension the factors it is the product of, major first.
+/// An empty list is a dimension of size 1 or one that is never sharded.
+using TensorFactors = llvm::SmallVector<llvm::SmallVector<int64_t, 1>, 4>;
+
+struct ShardingRule {
+  llvm::SmallVector<Factor> factors;
+  llvm::SmallVector<TensorFactors> operands;
+  llvm::SmallVector<TensorFactors> results;
+
+  /// Which operands a partial sum may pass through. `linear[i]`: the op is linear in operand i while the others are
+  /// fixed (mul, dot_general, neg, reshape). Empty: none.
+  llvm::SmallVector<bool> linear;
+  /// The op is linear in all its operands together (add, concat, select on a replicated predicate): a result may stay
+  /// unreduced only if every linear operand is unreduced over the same axes.
+  bool jointlyLinear = false;
+
+  /// Adds a factor and returns its number.
+  int64_t addFactor(int64_t size, FactorKind kind = FactorKind::PassThrough);
+};
+
+/// What localisation tells an op that needs its place in the global tensor.
+class LocalizeContext {
+public:
+  virtual ~LocalizeContext() = default;
+  /// Global index of the first local element of result `result` along `dim`, as tensor<i64>; null if it is always 0.
+  virtual mlir::Value globalOffset(mlir::OpBuilder &builder, unsigned result, int64_t dim) = 0;
+};
+
+/// Clones `op` with local operands and result types; attributes stay as they are.
+llvm::FailureOr<llvm::SmallVector<mlir::Value>> cloneWithLocalTypes(mlir::Operation *op, mlir::OpBuilder &builder,
+                                                                    mlir::ValueRange operands,
+                                                                    mlir::TypeRange resultTypes);
+
+} // namespace tessera
+
+#endif // TESSERA_COMPILER_INTERFACES_SHARDINGRULE_H

@@ -1,0 +1,3 @@
+//===- Differentiate.cpp - the differentiate phase ---------------------------------------===//
+
+#include "passes/differentiate/Passes.h"

@@ -1,0 +1,18 @@
+//===- Passes.h - passes of the differentiate phase ------------------------*- C++ -*-===//
+
+#ifndef TESSERA_PASSES_DIFFERENTIATE_PASSES_H
+#define TESSERA_PASSES_DIFFERENTIATE_PASSES_H
+
+#include "mlir/Pass/Pass.h"
+
+namespace tessera {
+
+#define GEN_PASS_DECL
+#include "passes/differentiate/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "passes/differentiate/Passes.h.inc"
+
+} // namespace tessera
+
+#endif // TESSERA_PASSES_DIFFERENTIATE_PASSES_H

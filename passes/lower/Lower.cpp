@@ -1,0 +1,3 @@
+//===- Lower.cpp - the lower phase ---------------------------------------===//
+
+#include "passes/lower/Passes.h"

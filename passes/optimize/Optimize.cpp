@@ -1,0 +1,3 @@
+//===- Optimize.cpp - the optimize phase ---------------------------------------===//
+
+#include "passes/optimize/Passes.h"

@@ -1,0 +1,18 @@
+//===- Passes.h - passes of the optimize phase ------------------------*- C++ -*-===//
+
+#ifndef TESSERA_PASSES_OPTIMIZE_PASSES_H
+#define TESSERA_PASSES_OPTIMIZE_PASSES_H
+
+#include "mlir/Pass/Pass.h"
+
+namespace tessera {
+
+#define GEN_PASS_DECL
+#include "passes/optimize/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "passes/optimize/Passes.h.inc"
+
+} // namespace tessera
+
+#endif // TESSERA_PASSES_OPTIMIZE_PASSES_H

@@ -1,0 +1,3 @@
+//===- Precision.cpp - the precision phase ---------------------------------------===//
+
+#include "passes/precision/Passes.h"

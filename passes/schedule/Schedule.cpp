@@ -1,0 +1,3 @@
+//===- Schedule.cpp - the schedule phase ---------------------------------------===//
+
+#include "passes/schedule/Passes.h"

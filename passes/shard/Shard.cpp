@@ -1,0 +1,3 @@
+//===- Shard.cpp - the shard phase ---------------------------------------===//
+
+#include "passes/shard/Passes.h"

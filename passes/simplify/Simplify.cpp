@@ -1,0 +1,3 @@
+//===- Simplify.cpp - the simplify phase ---------------------------------------===//
+
+#include "passes/simplify/Passes.h"

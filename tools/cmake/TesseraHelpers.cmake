@@ -1,0 +1,18 @@
+# Functions that every directory uses: one library or tool, with the project's warnings and sanitizers.
+
+function(tessera_common_options target)
+  target_include_directories(${target} PUBLIC "${PROJECT_SOURCE_DIR}" "${PROJECT_BINARY_DIR}")
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wno-unused-parameter -Werror=return-type)
+  if(TESSERA_SANITIZE)
+    target_compile_options(${target} PUBLIC -fsanitize=${TESSERA_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_link_options(${target} PUBLIC -fsanitize=${TESSERA_SANITIZE})
+  endif()
+endfunction()
+
+# tessera_runtime_library(name SOURCES ... LINK ...): never sees an MLIR or LLVM header.
+function(tessera_runtime_library target)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_library(${target} STATIC ${ARG_SOURCES})
+  tessera_common_options(${target})
+  target_link_libraries(${target} PUBLIC ${ARG_LINK})
+endfunction()

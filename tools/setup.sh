@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Installs everything Tessera needs to build, test and run on Debian 12.
+# Idempotent: when nothing is missing it only asks dpkg and Python, and changes nothing.
+#
+#   tools/setup.sh             compiler, runtime, tests
+#   tools/setup.sh --runtime   only what runtime/ and tessera-run need (no MLIR, no LLVM)
+#   tools/setup.sh --oracle    also PyTorch and the ONNX exporters (to regenerate goldens and models, and for tests/bench)
+set -euo pipefail
+
+runtime_packages=(
+  build-essential cmake ninja-build ccache pkg-config git
+  libflatbuffers-dev flatbuffers-compiler libdnnl-dev libonnx-dev libprotobuf-dev protobuf-compiler
+  libcli11-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libxxhash-dev zlib1g-dev libzip-dev libgtest-dev
+  python3 python3-venv
+)
+compiler_packages=(
+  libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools liblld-22-dev zlib1g-dev libzstd-dev
+)
+test_packages=(
+  libonnx-testdata libgmock-dev clang-14 libclang-rt-14-dev clang-format clang-tidy libopenmpi-dev
+  python3-numpy python3-matplotlib
+)
+
+mode=all
+case "${1:-}" in
+  "") ;;
+  --runtime) mode=runtime ;;
+  --oracle) mode=oracle ;;
+  *) echo "usage: tools/setup.sh [--runtime|--oracle]" >&2; exit 2 ;;
+esac
+
+wanted=("${runtime_packages[@]}")
+[ "$mode" = runtime ] || wanted+=("${compiler_packages[@]}" "${test_packages[@]}")
+
+missing=()
+for package in "${wanted[@]}"; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+done
+if [ "${#missing[@]}" -gt 0 ]; then
+  echo "setup: installing ${missing[*]}"
+  as_root=()
+  [ "$(id -u)" -eq 0 ] || as_root=(sudo)
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
+fi
