@@ -1,0 +1,35 @@
+//===- Mesh.h - ranks and their groups -------------------------------------===//
+//
+// A rank is a row-major position in the mesh. The ranks that differ only on the axes of a group talk to each other, in
+// the row-major order of their positions on those axes (taken in the order of the mesh).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_ARTIFACT_MESH_H
+#define TESSERA_RUNTIME_ARTIFACT_MESH_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tessera {
+
+struct Mesh {
+  struct Axis {
+    std::string name;
+    int64_t size;
+  };
+  std::vector<Axis> axes;
+
+  int64_t numRanks() const;
+  /// Product of the sizes of the axes named.
+  int64_t groupSize(const std::vector<std::string> &groupAxes) const;
+  /// The ranks of `rank`'s group, in group order.
+  std::vector<int> groupMembers(const std::vector<std::string> &groupAxes, int rank) const;
+  /// Where `rank` stands in its group.
+  int64_t positionInGroup(const std::vector<std::string> &groupAxes, int rank) const;
+};
+
+} // namespace tessera
+
+#endif // TESSERA_RUNTIME_ARTIFACT_MESH_H

@@ -1,0 +1,137 @@
+//===- Reader.cpp - opens an artifact file ---------------------------------===//
+
+#include "runtime/artifact/Reader.h"
+
+#include "runtime/artifact/Format.h"
+#include "runtime/artifact/Verify.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace tessera {
+
+size_t byteWidth(artifact::DataType dtype) {
+  switch (dtype) {
+  case artifact::DataType::F64:
+  case artifact::DataType::I64:
+    return 8;
+  case artifact::DataType::F32:
+  case artifact::DataType::I32:
+    return 4;
+  case artifact::DataType::F16:
+  case artifact::DataType::BF16:
+    return 2;
+  default:
+    return 1;
+  }
+}
+
+Result<std::shared_ptr<const Artifact>> Artifact::open(const std::string &path) {
+  int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0)
+    return Status(errno == ENOENT ? StatusCode::NotFound : StatusCode::IoError,
+                  "cannot open artifact '" + path + "': " + std::strerror(errno), __FILE__, __LINE__);
+  struct stat info;
+  if (::fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
+    ::close(file);
+    return TESSERA_ERROR(InvalidArgument, "artifact '" + path + "' is not a regular file");
+  }
+  std::shared_ptr<Artifact> made(new Artifact());
+  made->name = path;
+  size_t size = static_cast<size_t>(info.st_size);
+  if (size > 0) {
+    void *mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+    int error = errno;
+    ::close(file);
+    if (mapping == MAP_FAILED)
+      return TESSERA_ERROR(IoError, "cannot map artifact '" + path + "': " + std::strerror(error));
+    made->mapping = mapping;
+    made->mappingBytes = size;
+  } else {
+    ::close(file);
+  }
+  TESSERA_RETURN_IF_ERROR(made->parse(static_cast<const uint8_t *>(made->mapping), size));
+  return std::shared_ptr<const Artifact>(std::move(made));
+}
+
+Result<std::shared_ptr<const Artifact>> Artifact::fromBytes(std::vector<uint8_t> bytes, const std::string &name) {
+  std::shared_ptr<Artifact> made(new Artifact());
+  made->name = name;
+  made->owned = std::move(bytes);
+  TESSERA_RETURN_IF_ERROR(made->parse(made->owned.data(), made->owned.size()));
+  return std::shared_ptr<const Artifact>(std::move(made));
+}
+
+Artifact::~Artifact() {
+  if (mapping)
+    ::munmap(mapping, mappingBytes);
+}
+
+Status Artifact::parse(const uint8_t *bytes, size_t size) {
+  std::string context = "artifact '" + name + "'";
+  auto corrupt = [&](const std::string &why) { return TESSERA_ERROR(DataLoss, context + ": " + why); };
+  artifact::FileHeader header;
+  if (size < sizeof(header))
+    return corrupt("too short for a header: " + std::to_string(size) + " bytes");
+  std::memcpy(&header, bytes, sizeof(header));
+  if (std::memcmp(header.magic, artifact::formatMagic, sizeof(header.magic)) != 0)
+    return corrupt("not a Tessera artifact (wrong magic bytes)");
+  if (header.version != artifact::formatVersion)
+    return corrupt("format version " + std::to_string(header.version) + ", this runtime reads version " +
+                   std::to_string(artifact::formatVersion) + "; compile the model again");
+  if (header.payloadBytes != size - sizeof(header))
+    return corrupt("holds " + std::to_string(size - sizeof(header)) + " bytes of program, the header says " +
+                   std::to_string(header.payloadBytes) + " (truncated?)");
+  const uint8_t *payload = bytes + sizeof(header);
+  size_t payloadBytes = size - sizeof(header);
+  if (XXH64(payload, payloadBytes, 0) != header.payloadHash)
+    return corrupt("checksum mismatch (the file is damaged)");
+  if (payloadBytes < 16 || !artifact::ProgramBufferHasIdentifier(payload))
+    return corrupt("the program has no identifier");
+  flatbuffers::Verifier verifier(payload, payloadBytes, /*max_depth=*/64, /*max_tables=*/100'000'000);
+  if (!artifact::VerifyProgramBuffer(verifier))
+    return corrupt("malformed program");
+  root = artifact::GetProgram(payload);
+  if (root->version() != artifact::formatVersion)
+    return corrupt("program version " + std::to_string(root->version()) + ", expected " +
+                   std::to_string(artifact::formatVersion));
+
+  constexpr int64_t maxRanks = 1 << 20;
+  int64_t numRanks = 1;
+  if (const auto *axes = root->mesh())
+    for (const artifact::MeshAxis *axis : *axes) {
+      if (axis->size() < 1 || axis->size() > maxRanks || (numRanks *= axis->size()) > maxRanks)
+        return corrupt("mesh axis '" + axis->name()->str() + "' has size " + std::to_string(axis->size()));
+      ranks.axes.push_back({axis->name()->str(), axis->size()});
+    }
+  return verifyProgram(*root, ranks).withContext(context);
+}
+
+std::vector<std::string> Artifact::groupAxes(int64_t group) const {
+  std::vector<std::string> axes;
+  if (group >= 0)
+    for (const flatbuffers::String *axis : *root->groups()->Get(group)->axes())
+      axes.push_back(axis->str());
+  return axes;
+}
+
+static std::string lookUp(const flatbuffers::Vector<flatbuffers::Offset<artifact::KeyValue>> *entries,
+                          const std::string &key) {
+  if (entries)
+    for (const artifact::KeyValue *entry : *entries)
+      if (entry->key()->string_view() == key)
+        return entry->value()->str();
+  return {};
+}
+
+std::string Artifact::optimizerOption(const std::string &key) const { return lookUp(root->optimizer(), key); }
+std::string Artifact::modelOption(const std::string &key) const { return lookUp(root->model(), key); }
+
+} // namespace tessera
