@@ -28,6 +28,8 @@ inline constexpr llvm::StringLiteral kOf = "train.of";
 inline constexpr llvm::StringLiteral kAlias = "train.alias";
 /// On a flat unit argument: array of dictionaries {name, shape, offset} in the order of their offsets (in elements).
 inline constexpr llvm::StringLiteral kSegments = "train.segments";
+/// On a parameter argument: its initialiser, see `assign-initializers`.
+inline constexpr llvm::StringLiteral kInit = "train.init";
 /// On an op made by autodiff: it belongs to the backward pass (unit attribute).
 inline constexpr llvm::StringLiteral kBackward = "train.backward";
 

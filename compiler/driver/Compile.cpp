@@ -1,0 +1,169 @@
+//===- Compile.cpp - runs the phases --------------------------------------===//
+
+#include "compiler/driver/Compile.h"
+
+#include "compiler/dialect/dist/Dist.h"
+#include "compiler/driver/Emit.h"
+#include "frontends/onnx/Import.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+#include <chrono>
+
+using namespace mlir;
+
+namespace tessera {
+
+namespace {
+/// One compilation: the module and where it stands.
+class Compilation {
+public:
+  Compilation(const CompileOptions &options, MLIRContext &context) : options(options), context(context) {}
+
+  LogicalResult import();
+  LogicalResult runPasses(Phase phase);
+  LogicalResult dump(Phase phase);
+  LogicalResult emit() { return emitArtifact(options, *module, snapshots); }
+  ModuleOp get() { return *module; }
+
+  std::vector<std::pair<std::string, double>> timings; ///< seconds by phase
+
+private:
+  InFlightDiagnostic error() { return emitError(UnknownLoc::get(&context)); }
+  LogicalResult setMesh();
+  std::string text();
+
+  const CompileOptions &options;
+  MLIRContext &context;
+  OwningOpRef<ModuleOp> module;
+  PhaseSnapshots snapshots; ///< filled with --embed-ir
+};
+
+LogicalResult Compilation::import() {
+  if (!llvm::sys::fs::exists(options.input))
+    return error() << options.input << ": no such file";
+  if (StringRef(options.input).ends_with(".mlir")) {
+    module = parseSourceFile<ModuleOp>(options.input, &context);
+  } else {
+    OnnxImportOptions import;
+    import.dims = options.dims;
+    import.batch = options.batch;
+    import.sequence = options.sequence;
+    import.frozen = options.frozen;
+    module = importOnnx(options.input, import, context);
+  }
+  if (!module)
+    return failure();
+  if (!module->lookupSymbol<func::FuncOp>("step"))
+    return error() << options.input << ": module has no function @step";
+  return setMesh();
+}
+
+LogicalResult Compilation::setMesh() {
+  SmallVector<Attribute> names;
+  SmallVector<int64_t> sizes;
+  for (const auto &[name, size] : options.mesh) {
+    names.push_back(StringAttr::get(&context, name));
+    sizes.push_back(size);
+  }
+  if (names.empty()) {
+    names.push_back(StringAttr::get(&context, dist::kShardAxis));
+    sizes.push_back(1);
+  }
+  (*module)->setAttr(dist::kMesh, dist::MeshAttr::get(&context, ArrayAttr::get(&context, names), sizes));
+  return success();
+}
+
+LogicalResult Compilation::runPasses(Phase phase) {
+  PassManager manager(&context);
+  manager.enableVerifier(true);
+  auto pipeline = parsePassPipeline(phasePipeline(phase, options));
+  if (failed(pipeline))
+    return failure();
+  static_cast<OpPassManager &>(manager) = std::move(*pipeline);
+  return manager.run(*module);
+}
+
+std::string Compilation::text() {
+  std::string ir;
+  llvm::raw_string_ostream stream(ir);
+  OpPrintingFlags flags;
+  flags.enableDebugInfo(true, true).elideLargeElementsAttrs(64).useLocalScope();
+  module->print(stream, flags);
+  return ir;
+}
+
+LogicalResult Compilation::dump(Phase phase) {
+  const char *name = kPhaseNames[static_cast<int>(phase)];
+  if (options.embedIr)
+    snapshots.emplace_back(name, text());
+  if (options.dumpPhases.empty())
+    return success();
+  if (std::error_code code = llvm::sys::fs::create_directories(options.dumpPhases))
+    return error() << options.dumpPhases << ": " << code.message();
+  llvm::SmallString<128> path(options.dumpPhases);
+  llvm::sys::path::append(path, std::to_string(static_cast<int>(phase) + 1) + "-" + name + ".mlir");
+  std::error_code code;
+  llvm::ToolOutputFile file(path, code, llvm::sys::fs::OF_Text);
+  if (code)
+    return error() << path << ": " << code.message();
+  file.os() << text() << "\n";
+  file.os().close();
+  if (file.os().has_error()) {
+    code = file.os().error();
+    file.os().clear_error();
+    return error() << path << ": " << code.message();
+  }
+  file.keep();
+  return success();
+}
+
+/// Prints one row per phase to stderr, where it does not mix with IR on stdout.
+void printTimings(const std::vector<std::pair<std::string, double>> &timings) {
+  double total = 0;
+  for (const auto &[name, seconds] : timings)
+    total += seconds;
+  llvm::errs() << "phase            seconds   share\n";
+  for (const auto &[name, seconds] : timings)
+    llvm::errs() << llvm::format("%-15s %8.3f  %5.1f %%\n", name.c_str(), seconds,
+                                 total > 0 ? 100 * seconds / total : 0.0);
+  llvm::errs() << llvm::format("%-15s %8.3f\n", "total", total);
+}
+} // namespace
+
+LogicalResult compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ostream &out) {
+  Compilation compilation(options, context);
+  for (int index = 0; index <= static_cast<int>(options.compileTo); ++index) {
+    const auto phase = static_cast<Phase>(index);
+    const auto start = std::chrono::steady_clock::now();
+    if (phase == Phase::Import && failed(compilation.import()))
+      return failure();
+    if (failed(compilation.runPasses(phase)))
+      return failure();
+    if (phase == Phase::Artifact ? failed(compilation.emit()) : failed(compilation.dump(phase)))
+      return failure();
+    compilation.timings.emplace_back(kPhaseNames[index],
+                                     std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  if (options.compileTo != Phase::Artifact) {
+    OpPrintingFlags flags;
+    flags.elideLargeElementsAttrs(64);
+    compilation.get().print(out, flags);
+    out << "\n";
+  }
+  if (options.timing)
+    printTimings(compilation.timings);
+  return success();
+}
+
+} // namespace tessera

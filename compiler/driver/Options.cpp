@@ -1,0 +1,86 @@
+#include "compiler/driver/Options.h"
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+namespace tessera {
+
+int64_t numRanks(const CompileOptions &options) {
+  int64_t ranks = 1;
+  for (const auto &[name, size] : options.mesh)
+    ranks *= size;
+  return ranks;
+}
+
+std::string parseMesh(const std::string &text, std::vector<std::pair<std::string, int64_t>> &mesh) {
+  std::stringstream stream(text);
+  std::string axis;
+  std::set<std::string> seen;
+  while (std::getline(stream, axis, ',')) {
+    size_t equals = axis.find('=');
+    std::string name = axis.substr(0, equals);
+    if (equals == std::string::npos || name.empty())
+      return "--mesh: expected <axis>=<size>, got '" + axis + "'";
+    if (name != "replicate" && name != "shard")
+      return "--mesh: unknown axis '" + name + "', expected replicate or shard";
+    if (!seen.insert(name).second)
+      return "--mesh: axis '" + name + "' is given twice";
+    const std::string number = axis.substr(equals + 1);
+    if (number.empty() || number.size() > 6 || !std::all_of(number.begin(), number.end(), ::isdigit) ||
+        std::stoll(number) < 1)
+      return "--mesh: axis '" + name + "' needs a size of at least 1, got '" + number + "'";
+    mesh.emplace_back(name, std::stoll(number));
+  }
+  return mesh.empty() ? "--mesh: expected <axis>=<size>[,…]" : "";
+}
+
+namespace {
+std::string oneOf(const char *flag, const std::string &value, std::initializer_list<const char *> allowed) {
+  std::string list;
+  for (const char *name : allowed) {
+    if (value == name)
+      return "";
+    list += list.empty() ? name : std::string(", ") + name;
+  }
+  return std::string(flag) + ": unknown value '" + value + "', expected one of " + list;
+}
+
+std::string firstError(std::initializer_list<std::string> errors) {
+  for (const std::string &error : errors)
+    if (!error.empty())
+      return error;
+  return "";
+}
+
+std::string require(bool condition, std::string message) { return condition ? "" : std::move(message); }
+} // namespace
+
+std::string checkOptions(const CompileOptions &o) {
+  const bool sized = o.wrap.rfind("size:", 0) == 0;
+  return firstError({
+      o.loss.rfind("output:", 0) == 0 ? "" : oneOf("--loss", o.loss, {"cross-entropy", "mse", "output:<name>"}),
+      oneOf("--optimizer", o.optimizer, {"adamw", "sgd"}),
+      oneOf("--schedule", o.schedule, {"constant", "cosine"}),
+      oneOf("--strategy", o.strategy, {"ddp", "zero3"}),
+      oneOf("--precision", o.precision, {"fp32"}),
+      oneOf("--target", o.target, {"cpu"}),
+      sized ? "" : oneOf("--wrap", o.wrap, {"module", "none", "size:<bytes>"}),
+      require(o.batch >= 0 && o.sequence >= 0, "--batch and --seq must not be negative"),
+      require(o.accumulate >= 1, "--accumulate must be at least 1, got " + std::to_string(o.accumulate)),
+      require(o.labelSmoothing >= 0 && o.labelSmoothing < 1, "--label-smoothing must be in [0, 1)"),
+      require(o.beta1 >= 0 && o.beta1 < 1 && o.beta2 >= 0 && o.beta2 < 1, "--betas must be in [0, 1)"),
+      require(o.epsilon > 0, "--epsilon must be positive"),
+      require(o.learningRate >= 0 && o.minLearningRate >= 0, "--lr and --min-lr must not be negative"),
+      require(o.weightDecay >= 0, "--weight-decay must not be negative"),
+      require(o.clipNorm >= 0, "--clip-norm must not be negative"),
+      require(o.warmup >= 0, "--warmup must not be negative"),
+      require(o.momentum >= 0 && o.momentum < 1, "--momentum must be in [0, 1)"),
+      require(!o.nesterov || o.momentum > 0, "--nesterov needs --momentum"),
+      require(o.prefetchForward >= 0 && o.prefetchBackward >= 0, "--prefetch counts must not be negative"),
+      require(numRanks(o) <= 65536, "--mesh has more than 65536 ranks"),
+      require(o.compileTo != Phase::Artifact || !o.output.empty(), "-o: the artifact needs a file name"),
+  });
+}
+
+} // namespace tessera

@@ -1,0 +1,83 @@
+//===- Options.h - what a compilation is asked to do ------------*- C++ -*-===//
+//
+// Everything that tessera-compile can be told, as plain data, and the checks
+// that need no model. Names are those of the command line.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_COMPILER_DRIVER_OPTIONS_H
+#define TESSERA_COMPILER_DRIVER_OPTIONS_H
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tessera {
+
+/// Phases in order. Each ends in verification, is a stop for `--compile-to` and a snapshot for `--dump-phases`.
+enum class Phase { Import, Differentiate, Optimize, Precision, Shard, Schedule, Lower, Artifact };
+inline constexpr const char *kPhaseNames[] = {"import", "differentiate", "optimize", "precision",
+                                              "shard",  "schedule",      "lower",    "artifact"};
+
+struct CompileOptions {
+  std::string input;  ///< .onnx, .onnxtxt, or .mlir (train dialect, a module with @step)
+  std::string output; ///< artifact; empty if compileTo stops earlier
+  Phase compileTo = Phase::Artifact;
+  std::string dumpPhases; ///< directory of numbered snapshots; empty: none
+  bool timing = false;
+  bool remarks = false; ///< print remarks: what was not applied, and why
+  bool embedIr = false;
+
+  // Import.
+  std::map<std::string, int64_t> dims; ///< symbolic dimension = value
+  int64_t batch = 0;                   ///< samples of one micro-batch over all ranks; 0: as in the file
+  int64_t sequence = 0;                ///< tokens of one sample; 0: as in the file
+  std::string frozen;                  ///< regular expression of parameter names that take no gradient
+  std::vector<std::string> init;       ///< "<regex>=<zeros|constant:a|normal:std|uniform:a:b>", first match wins
+
+  // Differentiate.
+  std::string loss = "cross-entropy"; ///< cross-entropy | mse | output:<name>
+  int64_t ignoreIndex = -100;
+  double labelSmoothing = 0.0;
+
+  // Optimize.
+  std::string optimizer = "adamw"; ///< adamw | sgd
+  double learningRate = 1e-3;
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  double weightDecay = 0.01;
+  std::string noDecay; ///< regular expression; empty: norms and biases
+  double momentum = 0.0;
+  bool nesterov = false;
+  double clipNorm = 0.0;             ///< 0: no clipping
+  std::string schedule = "constant"; ///< constant | cosine
+  int64_t warmup = 0;                ///< steps of linear warm-up
+  double minLearningRate = 0.0;      ///< where cosine ends
+  int64_t accumulate = 1;            ///< micro-batches per step
+  std::string wrap = "module";       ///< module | size:<bytes> | none
+
+  std::string precision = "fp32";
+
+  // Shard and schedule.
+  std::vector<std::pair<std::string, int64_t>> mesh; ///< empty: one rank
+  std::string strategy = "ddp";                      ///< ddp | zero3
+  int64_t prefetchForward = 1, prefetchBackward = 1; ///< units gathered ahead
+
+  // Lower.
+  std::string target = "cpu";
+  std::string targetCpu = "host"; ///< host | x86-64-v4 | x86-64-v3 | x86-64
+};
+
+/// Ranks of the mesh: the product of its axes.
+int64_t numRanks(const CompileOptions &options);
+
+/// Parses "shard=4,replicate=2". Returns an error text, empty on success.
+std::string parseMesh(const std::string &text, std::vector<std::pair<std::string, int64_t>> &mesh);
+
+/// Checks what can be checked without a model. Returns an error text that names the flag, empty if all is well.
+std::string checkOptions(const CompileOptions &options);
+
+} // namespace tessera
+
+#endif // TESSERA_COMPILER_DRIVER_OPTIONS_H

@@ -1,0 +1,91 @@
+//===- Phases.cpp - the pass pipeline of each phase -----------------------===//
+
+#include "compiler/driver/Compile.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+namespace tessera {
+
+using llvm::formatv;
+
+namespace {
+/// Elements that a flat unit is padded to: every shard of it starts on a 64-byte boundary.
+constexpr int64_t kShardAlignmentElements = 16;
+
+/// Braces protect option values that hold commas or spaces (regular expressions).
+std::string quoted(const std::string &value) { return "{" + value + "}"; }
+
+std::string number(double value) { return formatv("{0:e17}", value).str(); }
+
+std::string onStep(const std::string &passes) { return "builtin.module(func.func(" + passes + "))"; }
+
+int64_t axisSize(const CompileOptions &options, const std::string &name) {
+  for (const auto &[axis, size] : options.mesh)
+    if (axis == name)
+      return size;
+  return 1;
+}
+
+std::string initializers(const CompileOptions &o) {
+  if (o.init.empty())
+    return "assign-initializers";
+  std::string rules;
+  for (const std::string &rule : o.init)
+    rules += (rules.empty() ? "" : ",") + quoted(rule);
+  return "assign-initializers{rules=" + rules + "}";
+}
+
+std::string differentiatePipeline(const CompileOptions &o) {
+  std::string loss = formatv("add-loss{{kind={0}", o.loss);
+  if (o.loss == "cross-entropy")
+    loss += formatv(" ignore-index={0} label-smoothing={1}", o.ignoreIndex, number(o.labelSmoothing));
+  return "builtin.module(func.func(" + loss +
+         "},annotate-index-bounds,check-differentiable,differentiate,canonicalize,cse))";
+}
+
+std::string optimizePipeline(const CompileOptions &o) {
+  std::string update = formatv("insert-optimizer{{kind={0} weight-decay={1}", o.optimizer, number(o.weightDecay));
+  if (o.optimizer == "adamw")
+    update += formatv(" beta1={0} beta2={1} epsilon={2}", number(o.beta1), number(o.beta2), number(o.epsilon));
+  else
+    update += formatv(" momentum={0} nesterov={1}", number(o.momentum), o.nesterov ? "true" : "false");
+  update += "}";
+  std::string noDecay = o.noDecay.empty() ? "" : " no-decay=" + quoted(o.noDecay);
+  std::string flatten = formatv("flatten-parameters{{wrap={0} pad-multiple={1}{2}}", o.wrap,
+                                axisSize(o, "shard") * kShardAlignmentElements, noDecay);
+  return onStep(
+      flatten +
+      formatv(",accumulate-gradients{{count={0}},clip-gradients{{max-norm={1}},", o.accumulate, number(o.clipNorm))
+          .str() +
+      update + ",canonicalize,cse");
+}
+} // namespace
+
+std::string phasePipeline(Phase phase, const CompileOptions &o) {
+  switch (phase) {
+  case Phase::Import:
+    return onStep("canonicalize,cse,recognize-norm,recognize-softmax,recognize-attention,canonicalize,cse," +
+                  initializers(o));
+  case Phase::Differentiate:
+    return differentiatePipeline(o);
+  case Phase::Optimize:
+    return optimizePipeline(o);
+  case Phase::Precision:
+    return "builtin.module()";
+  case Phase::Shard:
+    return onStep(
+        formatv("annotate-sharding{{strategy={0}},propagate-sharding,insert-reshards,verify-sharding,localize,"
+                "canonicalize,cse",
+                o.strategy));
+  case Phase::Schedule:
+    return onStep(formatv("split-async,prefetch{{forward={0} backward={1}},verify-schedule", o.prefetchForward,
+                          o.prefetchBackward));
+  case Phase::Lower:
+    return "builtin.module(func.func(decompose,canonicalize,cse,lower-accumulate,fuse),outline-kernels,to-exec)";
+  case Phase::Artifact:
+    return "builtin.module()";
+  }
+  llvm_unreachable("unknown phase");
+}
+
+} // namespace tessera

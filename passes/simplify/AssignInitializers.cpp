@@ -1,0 +1,97 @@
+//===- AssignInitializers.cpp - gives every parameter an initial value ----===//
+//
+// The artifact holds no weights: a parameter's value comes from a file or from
+// its initialiser, which this pass writes on the function's arguments.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/dialect/train/Train.h"
+#include "passes/simplify/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Regex.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace tessera {
+#define GEN_PASS_DEF_ASSIGNINITIALIZERS
+#include "passes/simplify/Passes.h.inc"
+
+namespace {
+
+/// True if `text` is an initialiser: zeros, constant:<a>, normal:<deviation> or uniform:<a>:<b>.
+bool isInitializer(StringRef text) {
+  SmallVector<StringRef> parts;
+  text.split(parts, ':');
+  for (StringRef number : ArrayRef(parts).drop_front()) {
+    double value = 0;
+    if (number.getAsDouble(value) || !std::isfinite(value))
+      return false;
+  }
+  return (parts[0] == "zeros" && parts.size() == 1) || (parts[0] == "constant" && parts.size() == 2) ||
+         (parts[0] == "normal" && parts.size() == 2) || (parts[0] == "uniform" && parts.size() == 3);
+}
+
+/// GPT-2's initialisation for embeddings and linear layers, PyTorch's for norms and convolutions.
+std::string defaultInitializer(StringRef name, ArrayRef<int64_t> shape) {
+  if (name.ends_with("bias") || name.ends_with("running_mean"))
+    return "zeros";
+  if (shape.size() <= 1)
+    return name.ends_with("weight") || name.ends_with("scale") || name.ends_with("gamma") ||
+                   name.ends_with("running_var")
+               ? "constant:1"
+               : "zeros";
+  if (shape.size() == 4) {
+    const double bound = 1.0 / std::sqrt(static_cast<double>(shape[1] * shape[2] * shape[3]));
+    return llvm::formatv("uniform:{0:f9}:{1:f9}", -bound, bound);
+  }
+  return "normal:0.02";
+}
+
+struct AssignInitializers : impl::AssignInitializersBase<AssignInitializers> {
+  using AssignInitializersBase::AssignInitializersBase;
+
+  using Rules = SmallVector<std::pair<llvm::Regex, std::string>>;
+
+  LogicalResult parseRules(Rules &parsed) {
+    for (StringRef rule : rules) {
+      auto [pattern, initializer] = rule.rsplit('=');
+      std::string why;
+      llvm::Regex regex(pattern);
+      if (initializer.empty() || !isInitializer(initializer))
+        return getOperation().emitError()
+               << "--init: expected <regex>=<zeros|constant:a|normal:std|uniform:a:b>, got '" << rule << "'";
+      if (!regex.isValid(why))
+        return getOperation().emitError() << "--init: bad regular expression '" << pattern << "': " << why;
+      parsed.emplace_back(std::move(regex), initializer.str());
+    }
+    return success();
+  }
+
+  void runOnOperation() override {
+    Rules parsed;
+    if (failed(parseRules(parsed)))
+      return signalPassFailure();
+    func::FuncOp func = getOperation();
+    for (unsigned i = 0; i < func.getNumArguments(); ++i) {
+      auto role = func.getArgAttrOfType<StringAttr>(i, train::kRole);
+      auto name = func.getArgAttrOfType<StringAttr>(i, train::kName);
+      if (!role || !name || (role != "param" && role != "frozen"))
+        continue;
+      auto type = cast<RankedTensorType>(func.getArgument(i).getType());
+      std::string init = defaultInitializer(name, type.getShape());
+      for (auto &[regex, initializer] : parsed)
+        if (regex.match(name)) {
+          init = initializer;
+          break;
+        }
+      func.setArgAttr(i, train::kInit, StringAttr::get(&getContext(), init));
+    }
+  }
+};
+
+} // namespace
+} // namespace tessera

@@ -1,0 +1,23 @@
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(assign-initializers))' -split-input-file -verify-diagnostics | FileCheck %s
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(assign-initializers{rules={wte=normal:0.5},{.*=zeros}}))' -split-input-file | FileCheck %s --check-prefix=RULES
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(assign-initializers{rules={wte=gauss:1}}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=BAD
+
+// BAD: --init: expected <regex>=<zeros|constant:a|normal:std|uniform:a:b>, got 'wte=gauss:1'
+
+// Parameters get the default of their kind; an input gets none.
+// CHECK-LABEL: func @step
+// CHECK-SAME: train.init = "normal:0.02", train.name = "wte.weight"
+// CHECK-SAME: train.init = "constant:1", train.name = "ln.weight"
+// CHECK-SAME: train.init = "zeros", train.name = "ln.bias"
+// CHECK-SAME: train.init = "uniform:-0.192450090:0.192450090", train.name = "conv.weight"
+// CHECK-SAME: {train.name = "x", train.role = "input"}
+// RULES-LABEL: func @step
+// RULES-SAME: train.init = "normal:0.5", train.name = "wte.weight"
+// RULES-SAME: train.init = "zeros", train.name = "ln.weight"
+func.func @step(%a: tensor<8x4xf32> {train.role = "param", train.name = "wte.weight"},
+                %b: tensor<4xf32> {train.role = "param", train.name = "ln.weight"},
+                %c: tensor<4xf32> {train.role = "frozen", train.name = "ln.bias"},
+                %d: tensor<8x3x3x3xf32> {train.role = "param", train.name = "conv.weight"},
+                %x: tensor<4xf32> {train.role = "input", train.name = "x"}) {
+  return
+}

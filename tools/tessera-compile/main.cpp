@@ -1,0 +1,173 @@
+//===- main.cpp - tessera-compile: from a model to an artifact ------------===//
+
+#include "compiler/driver/Compile.h"
+#include "passes/Register.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <CLI/CLI.hpp>
+
+namespace {
+
+constexpr const char *kDescription =
+    R"(Compiles a model into one artifact: the whole training step, for every rank.
+
+Example (ZeRO-3 over two ranks):
+  tessera-compile gpt.onnx -o gpt.tessera --loss cross-entropy --optimizer adamw \
+      --mesh shard=2 --strategy zero3 --batch 8 --seq 256
+  tessera-run gpt.tessera --data text/ --steps 200 --out runs/gpt
+)";
+
+void addModelOptions(CLI::App &app, tessera::CompileOptions &o, std::vector<std::string> &dims) {
+  app.add_option("model", o.input, "the model: .onnx, .onnxtxt, or .mlir with a function @step")->required();
+  app.add_option("-o,--output", o.output, "artifact to write");
+  app.add_option("--batch", o.batch, "samples of one micro-batch, over all ranks (binds a symbolic first dimension)");
+  app.add_option("--seq", o.sequence, "tokens of one sample (binds a symbolic second dimension)");
+  app.add_option("--dim", dims, "bind a symbolic dimension: <name>=<value>; may be repeated");
+  app.add_option("--frozen", o.frozen, "regular expression of parameters that take no gradient");
+  app.add_option("--init", o.init,
+                 "initial value of parameters: <regex>=<zeros|constant:a|normal:std|uniform:a:b>; first match wins");
+}
+
+void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o, std::pair<double, double> &betas) {
+  app.add_option("--loss", o.loss, "cross-entropy, mse, or output:<name> for a loss already in the model")
+      ->capture_default_str();
+  app.add_option("--ignore-index", o.ignoreIndex, "target that does not count (cross-entropy)")->capture_default_str();
+  app.add_option("--label-smoothing", o.labelSmoothing, "in [0, 1) (cross-entropy)")->capture_default_str();
+  app.add_option("--optimizer", o.optimizer, "adamw or sgd")->capture_default_str();
+  app.add_option("--lr", o.learningRate, "peak learning rate; tessera-run can override it")->capture_default_str();
+  app.add_option("--betas", betas, "AdamW's beta1 and beta2")->capture_default_str();
+  app.add_option("--epsilon", o.epsilon, "AdamW's epsilon")->capture_default_str();
+  app.add_option("--weight-decay", o.weightDecay, "decoupled for AdamW, L2 for SGD")->capture_default_str();
+  app.add_option("--no-decay", o.noDecay, "regular expression of parameters without decay (default: norms and biases)");
+  app.add_option("--momentum", o.momentum, "SGD momentum")->capture_default_str();
+  app.add_flag("--nesterov", o.nesterov, "Nesterov momentum");
+  app.add_option("--clip-norm", o.clipNorm, "clip gradients to this global norm; 0: do not clip")
+      ->capture_default_str();
+  app.add_option("--schedule", o.schedule, "learning rate after warm-up: constant or cosine")->capture_default_str();
+  app.add_option("--warmup", o.warmup, "steps of linear warm-up")->capture_default_str();
+  app.add_option("--min-lr", o.minLearningRate, "where the cosine schedule ends")->capture_default_str();
+  app.add_option("--accumulate", o.accumulate, "micro-batches per step")->capture_default_str();
+  app.add_option("--precision", o.precision, "fp32")->capture_default_str();
+}
+
+void addMachineOptions(CLI::App &app, tessera::CompileOptions &o, std::string &mesh) {
+  app.add_option("--mesh", mesh, "ranks by axis, e.g. shard=4 or replicate=2,shard=4 (default: one rank)");
+  app.add_option("--strategy", o.strategy, "ddp or zero3")->capture_default_str();
+  app.add_option("--wrap", o.wrap, "how parameters form units: module, size:<bytes> or none")->capture_default_str();
+  app.add_option("--prefetch-forward", o.prefetchForward, "units gathered ahead in forward")->capture_default_str();
+  app.add_option("--prefetch-backward", o.prefetchBackward, "units gathered ahead in backward")->capture_default_str();
+  app.add_option("--target", o.target, "cpu")->capture_default_str();
+  app.add_option("--target-cpu", o.targetCpu, "host, x86-64-v4, x86-64-v3 or x86-64")->capture_default_str();
+}
+
+void addDebugOptions(CLI::App &app, tessera::CompileOptions &o, bool &printPipeline) {
+  std::map<std::string, tessera::Phase> phases;
+  for (int i = 0; i <= static_cast<int>(tessera::Phase::Artifact); ++i)
+    phases[tessera::kPhaseNames[i]] = static_cast<tessera::Phase>(i);
+  app.add_option("--compile-to", o.compileTo, "stop after this phase and print the IR")
+      ->transform(CLI::CheckedTransformer(phases).description(
+          "import, differentiate, optimize, precision, shard, schedule, lower or artifact"));
+  app.add_option("--dump-phases", o.dumpPhases, "write the IR after each phase into this directory");
+  app.add_flag("--embed-ir", o.embedIr, "keep the IR of each phase in the artifact (tessera-dump --ir=<phase>)");
+  app.add_flag("--timing", o.timing, "print the time of each phase");
+  app.add_flag("--remarks", o.remarks, "print what was not applied, and why");
+  app.add_flag("--print-pipelines", printPipeline, "print each phase's passes, as tessera-opt takes them, and exit");
+}
+
+/// Fills what CLI11 cannot parse by itself. Returns an error text, empty on success.
+std::string finishOptions(tessera::CompileOptions &o, const std::vector<std::string> &dims, const std::string &mesh,
+                          std::pair<double, double> betas) {
+  o.beta1 = betas.first;
+  o.beta2 = betas.second;
+  for (const std::string &dim : dims) {
+    size_t equals = dim.find('=');
+    std::string value = equals == std::string::npos ? "" : dim.substr(equals + 1);
+    if (equals == 0 || value.empty() || value.size() > 15 || value.find_first_not_of("0123456789") != std::string::npos)
+      return "--dim: expected <name>=<value>, got '" + dim + "'";
+    o.dims[dim.substr(0, equals)] = std::stoll(value);
+  }
+  if (!mesh.empty())
+    if (std::string error = tessera::parseMesh(mesh, o.mesh); !error.empty())
+      return error;
+  return tessera::checkOptions(o);
+}
+
+/// One line per diagnostic: severity, where it comes from in the model, what it says.
+void printDiagnostic(mlir::Diagnostic &diagnostic, bool remarks) {
+  llvm::raw_ostream &os = llvm::errs();
+  const char *severity = "error";
+  switch (diagnostic.getSeverity()) {
+  case mlir::DiagnosticSeverity::Remark:
+    if (!remarks)
+      return;
+    severity = "remark";
+    break;
+  case mlir::DiagnosticSeverity::Warning:
+    severity = "warning";
+    break;
+  case mlir::DiagnosticSeverity::Note:
+    severity = "note";
+    break;
+  case mlir::DiagnosticSeverity::Error:
+    break;
+  }
+  os << "tessera-compile: " << severity << ": ";
+  if (auto named = diagnostic.getLocation()->findInstanceOf<mlir::NameLoc>())
+    os << "node '" << named.getName().getValue() << "': ";
+  else if (auto file = diagnostic.getLocation()->findInstanceOf<mlir::FileLineColLoc>())
+    os << file.getFilename().getValue() << ":" << file.getLine() << ":" << file.getColumn() << ": ";
+  os << diagnostic.str() << "\n";
+  for (mlir::Diagnostic &note : diagnostic.getNotes())
+    printDiagnostic(note, remarks);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  tessera::CompileOptions options;
+  std::vector<std::string> dims;
+  std::string mesh;
+  std::pair<double, double> betas{options.beta1, options.beta2};
+  bool printPipelines = false;
+
+  CLI::App app{kDescription, "tessera-compile"};
+  app.set_version_flag("--version", TESSERA_VERSION);
+  addModelOptions(app, options, dims);
+  addTrainingOptions(app, options, betas);
+  addMachineOptions(app, options, mesh);
+  addDebugOptions(app, options, printPipelines);
+  CLI11_PARSE(app, argc, argv);
+
+  if (printPipelines)
+    options.output = "-";
+  if (std::string error = finishOptions(options, dims, mesh, betas); !error.empty()) {
+    llvm::errs() << "tessera-compile: error: " << error << "\n";
+    return 1;
+  }
+  tessera::registerAllPasses();
+  if (printPipelines) {
+    for (int i = 0; i <= static_cast<int>(tessera::Phase::Artifact); ++i)
+      llvm::outs() << tessera::kPhaseNames[i] << ": " << tessera::phasePipeline(static_cast<tessera::Phase>(i), options)
+                   << "\n";
+    return 0;
+  }
+
+  mlir::DialectRegistry registry;
+  tessera::registerAllDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  bool reported = false;
+  context.getDiagEngine().registerHandler([&](mlir::Diagnostic &diagnostic) {
+    reported |= diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error;
+    printDiagnostic(diagnostic, options.remarks);
+    return mlir::success();
+  });
+  if (succeeded(tessera::compile(options, context, llvm::outs())))
+    return 0;
+  if (!reported)
+    llvm::errs() << "tessera-compile: error: compilation failed without a diagnostic; please report this\n";
+  return 1;
+}
