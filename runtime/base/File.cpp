@@ -1,0 +1,139 @@
+//===- File.cpp - files read by mapping and written all or nothing ----------===//
+
+#include "runtime/base/File.h"
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace tessera {
+
+Status systemError(std::string_view verb, const std::string &path, int errorNumber) {
+  std::string message = "cannot " + std::string(verb) + " '" + path + "': ";
+  switch (errorNumber) {
+  case ENOSPC:
+  case EDQUOT:
+  case EFBIG:
+    return TESSERA_ERROR(Exhausted,
+                         message + (errorNumber == EFBIG ? "file size limit reached" : "no space left on device"));
+  case ENOENT:
+    return TESSERA_ERROR(NotFound, message + "no such file or directory");
+  case EACCES:
+  case EPERM:
+    return TESSERA_ERROR(IoError, message + "permission denied");
+  default:
+    return TESSERA_ERROR(IoError, message + std::strerror(errorNumber));
+  }
+}
+
+Result<MappedFile> MappedFile::open(const std::string &path) {
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0)
+    return systemError("open", path, errno);
+  struct stat info;
+  if (::fstat(descriptor, &info) != 0) {
+    int error = errno;
+    ::close(descriptor);
+    return systemError("read", path, error);
+  }
+  if (!S_ISREG(info.st_mode)) {
+    ::close(descriptor);
+    return TESSERA_ERROR(InvalidArgument, "cannot read '" + path + "': not a regular file");
+  }
+  MappedFile file;
+  file.name = path;
+  file.length = info.st_size;
+  if (file.length > 0) {
+    void *mapping = ::mmap(nullptr, file.length, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    int error = errno;
+    if (mapping == MAP_FAILED) {
+      ::close(descriptor);
+      return systemError("map", path, error);
+    }
+    file.mapping = mapping;
+  }
+  ::close(descriptor);
+  return file;
+}
+
+MappedFile::~MappedFile() {
+  if (mapping)
+    ::munmap(mapping, length);
+}
+
+void MappedFile::swap(MappedFile &other) noexcept {
+  std::swap(name, other.name);
+  std::swap(mapping, other.mapping);
+  std::swap(length, other.length);
+}
+
+Result<AtomicFile> AtomicFile::create(const std::string &path) {
+  static std::atomic<unsigned> counter{0};
+  std::string temporary = path + ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(counter++);
+  int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (descriptor < 0)
+    return systemError("write", path, errno);
+  return AtomicFile(path, temporary, descriptor);
+}
+
+AtomicFile::AtomicFile(AtomicFile &&other) noexcept
+    : target(std::move(other.target)), temporary(std::move(other.temporary)), descriptor(other.descriptor) {
+  other.descriptor = -1;
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor < 0)
+    return;
+  ::close(descriptor);
+  ::unlink(temporary.c_str());
+}
+
+Status AtomicFile::write(ByteSpan bytes) {
+  while (!bytes.empty()) {
+    ssize_t count = ::write(descriptor, bytes.data(), bytes.size());
+    if (count < 0) {
+      if (errno == EINTR)
+        continue;
+      return systemError("write", target, errno);
+    }
+    bytes = bytes.subspan(count);
+  }
+  return Status::ok();
+}
+
+Status AtomicFile::commit() {
+  if (::fsync(descriptor) != 0)
+    return systemError("write", target, errno);
+  int closed = ::close(descriptor);
+  descriptor = -1;
+  if (closed != 0 || ::rename(temporary.c_str(), target.c_str()) != 0) {
+    int error = errno;
+    ::unlink(temporary.c_str());
+    return systemError("write", target, error);
+  }
+  std::string folder = std::filesystem::path(target).parent_path().string();
+  return syncDirectory(folder.empty() ? "." : folder);
+}
+
+Status writeFileAtomically(const std::string &path, std::string_view text) {
+  TESSERA_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::create(path));
+  TESSERA_RETURN_IF_ERROR(file.write(text));
+  return file.commit();
+}
+
+Status syncDirectory(const std::string &path) {
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0)
+    return systemError("open", path, errno);
+  // Some file systems cannot sync folders and say EINVAL; there is nothing more to do then.
+  int error = ::fsync(descriptor) != 0 && errno != EINVAL ? errno : 0;
+  ::close(descriptor);
+  return error ? systemError("write", path, error) : Status::ok();
+}
+
+} // namespace tessera

@@ -1,0 +1,79 @@
+//===- File.h - files read by mapping and written all or nothing ------------===//
+//
+// What is read is mapped; what is written goes to a temporary file beside the target and is renamed after fsync, so
+// that a crash or a full disk never leaves a half-written file under the final name.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_BASE_FILE_H
+#define TESSERA_RUNTIME_BASE_FILE_H
+
+#include "runtime/base/Status.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tessera {
+
+using ByteSpan = std::span<const uint8_t>;
+
+/// The error for a failed system call on `path`: "cannot <verb> '<path>': <reason>"; Exhausted if the disk is full.
+Status systemError(std::string_view verb, const std::string &path, int errorNumber);
+
+/// A regular file, mapped for reading. Movable; empty files have no bytes.
+class MappedFile {
+public:
+  static Result<MappedFile> open(const std::string &path);
+
+  MappedFile() = default;
+  MappedFile(MappedFile &&other) noexcept { swap(other); }
+  MappedFile &operator=(MappedFile &&other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~MappedFile();
+
+  ByteSpan bytes() const { return {static_cast<const uint8_t *>(mapping), length}; }
+  const std::string &path() const { return name; }
+
+private:
+  void swap(MappedFile &other) noexcept;
+
+  std::string name;
+  void *mapping = nullptr;
+  size_t length = 0;
+};
+
+/// Writes `path` by way of `path.tmp-<pid>-<n>`. Without `commit` nothing remains.
+class AtomicFile {
+public:
+  static Result<AtomicFile> create(const std::string &path);
+
+  AtomicFile(AtomicFile &&other) noexcept;
+  AtomicFile &operator=(AtomicFile &&) = delete;
+  ~AtomicFile();
+
+  Status write(ByteSpan bytes);
+  Status write(std::string_view text) { return write({reinterpret_cast<const uint8_t *>(text.data()), text.size()}); }
+  /// Makes the content durable and gives it its name.
+  Status commit();
+
+private:
+  AtomicFile(std::string target, std::string temporary, int descriptor)
+      : target(std::move(target)), temporary(std::move(temporary)), descriptor(descriptor) {}
+
+  std::string target, temporary;
+  int descriptor = -1;
+};
+
+/// Writes a whole small file atomically.
+Status writeFileAtomically(const std::string &path, std::string_view text);
+/// Makes renames and removals inside a folder durable.
+Status syncDirectory(const std::string &path);
+
+} // namespace tessera
+
+#endif // TESSERA_RUNTIME_BASE_FILE_H

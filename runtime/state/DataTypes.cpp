@@ -1,0 +1,169 @@
+//===- DataTypes.cpp - element types in files and their conversion -----------===//
+
+#include "runtime/state/DataTypes.h"
+
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+namespace tessera {
+
+static_assert(std::endian::native == std::endian::little, "files are little endian and read without swapping");
+
+size_t elementBytes(DataType dtype) {
+  switch (dtype) {
+  case DataType::F64:
+  case DataType::I64:
+    return 8;
+  case DataType::F32:
+  case DataType::I32:
+    return 4;
+  case DataType::F16:
+  case DataType::BF16:
+    return 2;
+  default:
+    return 1;
+  }
+}
+
+static constexpr std::pair<DataType, std::string_view> typeNames[] = {
+    {DataType::F32, "F32"},          {DataType::F64, "F64"},        {DataType::F16, "F16"},   {DataType::BF16, "BF16"},
+    {DataType::F8E4M3FN, "F8_E4M3"}, {DataType::F8E5M2, "F8_E5M2"}, {DataType::Bool, "BOOL"}, {DataType::I8, "I8"},
+    {DataType::I32, "I32"},          {DataType::I64, "I64"},        {DataType::U8, "U8"}};
+
+std::string_view safetensorsName(DataType dtype) {
+  for (auto [type, name] : typeNames)
+    if (type == dtype)
+      return name;
+  return "?";
+}
+
+std::optional<DataType> dataTypeFromSafetensors(std::string_view wanted) {
+  for (auto [type, name] : typeNames)
+    if (name == wanted)
+      return type;
+  return std::nullopt;
+}
+
+std::string shapeToString(std::span<const int64_t> shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (i)
+      text += ',';
+    text += std::to_string(shape[i]);
+  }
+  return text + "]";
+}
+
+std::optional<int64_t> checkedElements(std::span<const int64_t> shape, size_t elementSize) {
+  int64_t count = 1, bytes;
+  for (int64_t size : shape)
+    if (size < 0 || __builtin_mul_overflow(count, size, &count))
+      return std::nullopt;
+  if (__builtin_mul_overflow(count, static_cast<int64_t>(elementSize), &bytes))
+    return std::nullopt;
+  return count;
+}
+
+float halfToFloat(uint16_t bits) {
+  uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16, exponent = bits >> 10 & 31, mantissa = bits & 1023;
+  if (exponent == 0) { // zero or subnormal: mantissa * 2^-24 is exact in f32
+    float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
+    return sign ? -magnitude : magnitude;
+  }
+  uint32_t wide = exponent == 31 ? 255 : exponent + 112;
+  return std::bit_cast<float>(sign | wide << 23 | mantissa << 13);
+}
+
+float bfloat16ToFloat(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+
+static bool isFloat(DataType dtype) {
+  return dtype == DataType::F32 || dtype == DataType::F64 || dtype == DataType::F16 || dtype == DataType::BF16;
+}
+static bool isInteger(DataType dtype) {
+  return dtype == DataType::Bool || dtype == DataType::I8 || dtype == DataType::I32 || dtype == DataType::I64 ||
+         dtype == DataType::U8;
+}
+
+bool canConvert(DataType from, DataType to) {
+  if (from == to)
+    return true;
+  if (to == DataType::F32 || to == DataType::F64)
+    return isFloat(from) || isInteger(from);
+  return isInteger(from) && isInteger(to) && to != DataType::Bool;
+}
+
+template <typename T> static T load(const void *source, int64_t index) {
+  T value;
+  std::memcpy(&value, static_cast<const uint8_t *>(source) + index * sizeof(T), sizeof(T));
+  return value;
+}
+
+/// Calls `action` with a reader of elements of the stored type.
+template <typename Action> static Status withReader(DataType from, const void *source, Action action) {
+  switch (from) {
+  case DataType::F32:
+    return action([source](int64_t i) { return load<float>(source, i); });
+  case DataType::F64:
+    return action([source](int64_t i) { return load<double>(source, i); });
+  case DataType::F16:
+    return action([source](int64_t i) { return halfToFloat(load<uint16_t>(source, i)); });
+  case DataType::BF16:
+    return action([source](int64_t i) { return bfloat16ToFloat(load<uint16_t>(source, i)); });
+  case DataType::Bool:
+  case DataType::U8:
+    return action([source](int64_t i) { return load<uint8_t>(source, i); });
+  case DataType::I8:
+    return action([source](int64_t i) { return load<int8_t>(source, i); });
+  case DataType::I32:
+    return action([source](int64_t i) { return load<int32_t>(source, i); });
+  case DataType::I64:
+    return action([source](int64_t i) { return load<int64_t>(source, i); });
+  default:
+    return TESSERA_ERROR(Unsupported, "no conversion from " + std::string(safetensorsName(from)));
+  }
+}
+
+template <typename To> static Status convertTo(DataType from, const void *source, void *target, int64_t count) {
+  return withReader(from, source, [&](auto read) -> Status {
+    for (int64_t i = 0; i < count; ++i) {
+      auto value = read(i);
+      if constexpr (std::is_integral_v<To> && std::is_integral_v<decltype(value)>) {
+        if (!std::in_range<To>(value))
+          return TESSERA_ERROR(InvalidArgument, "the value " + std::to_string(value) + " at element " +
+                                                    std::to_string(i) + " does not fit the model's type");
+      }
+      To converted = static_cast<To>(value);
+      std::memcpy(static_cast<uint8_t *>(target) + i * sizeof(To), &converted, sizeof(To));
+    }
+    return Status::ok();
+  });
+}
+
+Status convertElements(DataType from, const void *source, DataType to, void *target, int64_t count) {
+  if (from == to) {
+    if (count > 0)
+      std::memcpy(target, source, count * elementBytes(to));
+    return Status::ok();
+  }
+  if (!canConvert(from, to))
+    return TESSERA_ERROR(Unsupported, "no conversion from " + std::string(safetensorsName(from)) + " to " +
+                                          std::string(safetensorsName(to)));
+  switch (to) {
+  case DataType::F32:
+    return convertTo<float>(from, source, target, count);
+  case DataType::F64:
+    return convertTo<double>(from, source, target, count);
+  case DataType::U8:
+    return convertTo<uint8_t>(from, source, target, count);
+  case DataType::I8:
+    return convertTo<int8_t>(from, source, target, count);
+  case DataType::I32:
+    return convertTo<int32_t>(from, source, target, count);
+  default:
+    return convertTo<int64_t>(from, source, target, count);
+  }
+}
+
+} // namespace tessera
