@@ -1,8 +1,8 @@
 //===- Reader.h - opens an artifact file -----------------------------------===//
 //
 // Maps the file, checks header, hash, FlatBuffer structure and then every index, count and span (Verify.h), so that the
-// rest of the runtime may use the program without checking again. The file is untrusted input up to here; it holds native
-// code, so that running it is as dangerous as running any program.
+// rest of the runtime may use the program without checking again. The file is untrusted input up to here; it holds
+// native code, so that running it is as dangerous as running any program.
 //
 //===----------------------------------------------------------------------===//
 

@@ -9,8 +9,8 @@
 
 namespace tessera {
 
-/// Checks all that the FlatBuffers verifier cannot know: indices, spans of buffers inside their arenas (with iteration and
-/// rank strides), shapes of library calls, counts.
+/// Checks all that the FlatBuffers verifier cannot know: indices, spans of buffers inside their arenas (with iteration
+/// and rank strides), shapes of library calls, counts.
 Status verifyProgram(const artifact::Program &program, const Mesh &mesh);
 
 } // namespace tessera

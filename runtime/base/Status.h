@@ -70,7 +70,9 @@ std::ostream &operator<<(std::ostream &stream, const Status &status);
 template <typename T> class [[nodiscard]] Result {
 public:
   Result(T value) : content(std::move(value)) {}
-  Result(Status status) : error(std::move(status)) { assert(!error.isOk() && "a result without a value needs an error"); }
+  Result(Status status) : error(std::move(status)) {
+    assert(!error.isOk() && "a result without a value needs an error");
+  }
 
   bool isOk() const { return content.has_value(); }
   const Status &status() const { return error; }

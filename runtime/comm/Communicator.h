@@ -1,0 +1,71 @@
+//===- Communicator.h - how ranks talk -------------------------------------===//
+//
+// One object per rank. Collectives run on a *channel* (the stream's number): collectives of one channel and group match
+// in order of issue, those of different channels do not wait for each other, so that each stream may have its own
+// thread.
+//
+// Sums are taken in group order, for every element, in every implementation of this interface that promises
+// `isDeterministic`; then all_reduce equals reduce_scatter followed by all_gather bit for bit.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_COMM_COMMUNICATOR_H
+#define TESSERA_RUNTIME_COMM_COMMUNICATOR_H
+
+#include "runtime/artifact/artifact_generated.h"
+#include "runtime/base/Status.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tessera {
+
+/// What is named in messages when a collective fails or stalls.
+struct CollectiveInfo {
+  int64_t step = 0;
+  std::string_view label;    ///< e.g. the unit that is gathered
+  std::string_view location; ///< source node
+};
+
+struct CollectiveCall {
+  artifact::CollectiveKind kind = artifact::CollectiveKind::AllGather;
+  artifact::DataType dtype = artifact::DataType::F32;
+  const std::vector<int> *group = nullptr; ///< ranks in group order; this rank is one of them
+  const void *input = nullptr;
+  void *output = nullptr;
+  int64_t elements = 0; ///< of the input: n for AllGather, group·n for ReduceScatter and AllToAll
+  int64_t shift = 0;    ///< Permute: the input of position p becomes the output of position p + shift
+  int channel = 0;
+  CollectiveInfo info;
+};
+
+class Communicator {
+public:
+  virtual ~Communicator() = default;
+  virtual int rank() const = 0;
+  virtual int numRanks() const = 0;
+  virtual bool isDeterministic() const = 0;
+
+  /// Blocks until this rank's output is complete and its input may be overwritten.
+  virtual Status run(const CollectiveCall &call) = 0;
+  /// All ranks of the world; `what` is named in messages.
+  virtual Status barrier(std::string_view what) = 0;
+  /// `blob` of rank `root` replaces everyone's.
+  virtual Status broadcast(std::string &blob, int root, std::string_view what) = 0;
+  /// Every rank's blob, in rank order, to everyone.
+  virtual Result<std::vector<std::string>> gatherBlobs(const std::string &blob, std::string_view what) = 0;
+
+  /// Ends all ranks: their calls under way and every later call return an error with this reason. The first reason
+  /// wins.
+  virtual void abort(const Status &reason) = 0;
+  /// The reason, or ok.
+  virtual Status abortReason() const = 0;
+};
+
+std::string_view toString(artifact::CollectiveKind kind);
+
+} // namespace tessera
+
+#endif // TESSERA_RUNTIME_COMM_COMMUNICATOR_H

@@ -1,0 +1,106 @@
+//===- Session.h - one rank of a training run ------------------------------===//
+//
+// A session holds one rank's memory and executes steps of an artifact on it. It knows nothing of files of data or
+// state: callers fill the state and batch buffers, set the hyper scalars, call step() and read the results.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_STEP_SESSION_H
+#define TESSERA_RUNTIME_STEP_SESSION_H
+
+#include "runtime/artifact/Reader.h"
+#include "runtime/base/Status.h"
+#include "runtime/comm/Communicator.h"
+#include "runtime/step/Trace.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tessera {
+
+/// A strided view of memory of this rank.
+struct TensorView {
+  void *data = nullptr;
+  artifact::DataType dtype = artifact::DataType::F32;
+  std::vector<int64_t> shape;
+  std::vector<int64_t> strides; ///< elements
+
+  int64_t numElements() const;
+  size_t bytes() const { return static_cast<size_t>(numElements()) * byteWidth(dtype); }
+  bool isContiguous() const;
+  template <typename T> T *as() const { return static_cast<T *>(data); }
+};
+
+struct SessionOptions {
+  /// Threads of this rank's team; 0: the cores divided by the ranks in this process, at least 1.
+  int threads = 0;
+  /// Ranks that share this process's cores (for the default of `threads`).
+  int ranksInProcess = 1;
+};
+
+struct MemoryStats {
+  struct ArenaStats {
+    std::string name;
+    artifact::ArenaKind kind;
+    uint64_t bytes;
+  };
+  std::vector<ArenaStats> arenas;
+  uint64_t plannedBytes = 0;   ///< sum over the arenas
+  uint64_t allocatedBytes = 0; ///< what was taken from the system for them (rounded up to pages)
+  uint64_t workspaceBytes = 0; ///< scratch of library calls, outside the arenas
+  /// Bytes live at the peak by memory class, from the plan: index = artifact::MemoryClass.
+  std::vector<uint64_t> slotBytesByClass;
+};
+
+struct StepOptions {
+  TraceSink *trace = nullptr;
+  /// Called when the gradient of a state tensor can be read (index into Program.probes; the view is of this rank's
+  /// part).
+  std::function<void(size_t probe, const TensorView &gradient)> onGradient;
+};
+
+class Session {
+public:
+  /// Compares fingerprint and collective hash with all ranks, allocates and loads code. All ranks call it together.
+  static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Artifact> artifact, Communicator &communicator,
+                                                 const SessionOptions &options = {});
+  ~Session();
+  Session(const Session &) = delete;
+  Session &operator=(const Session &) = delete;
+
+  const Artifact &artifact() const;
+  Communicator &communicator() const;
+  int rank() const;
+  int threads() const;
+
+  /// Buffers by their index in the program's tables. A batch buffer under accumulation has all micro-batches: its view
+  /// is this rank's part of BatchTensor.global_shape.
+  TensorView stateBuffer(size_t state) const;
+  TensorView batchBuffer(size_t batch) const;
+  TensorView hyperBuffer(size_t hyper) const;
+  TensorView resultBuffer(size_t result) const;
+
+  bool hasHyper(std::string_view name) const;
+  /// Sets a scalar of the step (`lr`, `bias_correction1`, …); an unknown name is an error.
+  Status setHyper(std::string_view name, double value);
+  /// First element of a result as a number (loss, metrics).
+  double resultValue(size_t result) const;
+
+  /// Runs one step. After an error the session is unusable; all ranks get one.
+  Status step(int64_t number, const StepOptions &options = {});
+
+  MemoryStats memory() const;
+
+private:
+  struct Impl;
+  explicit Session(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl;
+};
+
+} // namespace tessera
+
+#endif // TESSERA_RUNTIME_STEP_SESSION_H
