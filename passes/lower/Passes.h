@@ -3,6 +3,8 @@
 #ifndef TESSERA_PASSES_LOWER_PASSES_H
 #define TESSERA_PASSES_LOWER_PASSES_H
 
+#include "compiler/dialect/exec/Exec.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 
 namespace tessera {

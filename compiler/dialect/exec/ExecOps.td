@@ -14,8 +14,8 @@ def Exec_Dialect : Dialect {
 
 class Exec_Op<string mnemonic, list<Trait> traits = []> : Op<Exec_Dialect, mnemonic, traits>;
 
-def Exec_YieldOp : Exec_Op<"yield", [Pure, Terminator, ReturnLike, HasParent<"FusionOp">]> {
-  let summary = "Ends the body of a fusion";
+def Exec_YieldOp : Exec_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<["FusionOp", "RepeatOp"]>]> {
+  let summary = "Ends the body of a fusion or a repetition";
   let arguments = (ins Variadic<Train_Tensor>:$operands);
   let assemblyFormat = "($operands^ `:` type($operands))? attr-dict";
   let builders = [OpBuilder<(ins), [{ /* nothing to yield */ }]>];
@@ -24,13 +24,53 @@ def Exec_YieldOp : Exec_Op<"yield", [Pure, Terminator, ReturnLike, HasParent<"Fu
 def Exec_FusionOp : Exec_Op<"fusion", [Pure, IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "A group of train ops that becomes one generated kernel";
   let description = [{
-    The body holds `train` ops on its block arguments and yields the results. `kind` says how the kernel is made
-    (elementwise, row reduction, column reduction, …). After outlining, `kernel` names the code that implements it.
+    The body holds `train` ops on its block arguments and yields the results. `kind` says how the kernel is made:
+
+    | kind | outer extent | meaning |
+    |---|---|---|
+    | `elementwise` | elements | every result has the same number of elements, each computed alone |
+    | `row` | rows | reductions over trailing dimensions, and what is computed per row before and after them |
+    | `column` | columns | sums over leading dimensions |
+    | `reduce_all` | chunks | sums of everything to scalars; the first of two launches, see below |
+    | `scatter` | columns | rows added into a table in a fixed order |
+
+    Operands and results are contiguous row-major buffers; the kernel's buffers are the operands, then the results. A
+    launch runs it over the outer indices [0, `extent`), split over threads at multiples of `grain`. `inplace` holds for
+    each result the number of the operand whose buffer it may share, or -1. After outlining, `kernel` names the code.
   }];
-  let arguments = (ins Variadic<Train_Tensor>:$operands, StrAttr:$kind, OptionalAttr<FlatSymbolRefAttr>:$kernel);
+  let arguments = (ins Variadic<Train_Tensor>:$operands, StrAttr:$kind, OptionalAttr<FlatSymbolRefAttr>:$kernel,
+                       OptionalAttr<I64Attr>:$extent, OptionalAttr<I64Attr>:$grain,
+                       OptionalAttr<DenseI64ArrayAttr>:$inplace);
   let results = (outs Variadic<Train_Tensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$kind ($kernel^)? `(` $operands `)` attr-dict `:` functional-type($operands, $results) $body";
+  let hasVerifier = 1;
+}
+
+def Exec_RepeatOp : Exec_Op<"repeat", [AttrSizedOperandSegments, SingleBlockImplicitTerminator<"YieldOp">,
+                                       RecursiveMemoryEffects]> {
+  let summary = "Runs its body `count` times, carrying values from one iteration to the next";
+  let description = [{
+    The body's arguments are the iteration number (tensor<i64>), then for each `batch` operand its slice `i` (the operand
+    has a leading dimension of size `count`), then the carried values, which start as `init` and become what the body
+    yields. The results are the last values. The body may use values defined above it.
+
+    ```mlir
+    %sum = exec.repeat count = 4 batch(%tokens) init(%zero) : (tensor<4x8xi32>, tensor<f32>) -> tensor<f32> {
+    ^bb0(%i: tensor<i64>, %micro: tensor<8xi32>, %acc: tensor<f32>):
+      …
+      exec.yield %next : tensor<f32>
+    }
+    ```
+  }];
+  let arguments = (ins I64Attr:$count, Variadic<Train_Tensor>:$batch, Variadic<Train_Tensor>:$init);
+  let results = (outs Variadic<Train_Tensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    `count` `=` $count (`batch` `(` $batch^ `)`)? (`init` `(` $init^ `)`)? attr-dict `:`
+    functional-type(operands, results) $body
+  }];
+  let hasVerifier = 1;
 }
 
 #endif // TESSERA_EXEC_OPS

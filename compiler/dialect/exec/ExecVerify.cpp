@@ -1,0 +1,65 @@
+//===- ExecVerify.cpp - verifiers of the exec dialect ---------------------===//
+
+#include "compiler/dialect/exec/Exec.h"
+
+using namespace mlir;
+using namespace tessera::exec;
+
+/// The body's terminator must yield one value per result, of its type.
+static LogicalResult verifyYield(Operation *op, Block &body) {
+  auto yielded = body.getTerminator()->getOperandTypes();
+  if (yielded.size() != op->getNumResults())
+    return op->emitOpError("body yields ") << yielded.size() << " values, expected " << op->getNumResults();
+  for (auto [i, got, expected] : llvm::enumerate(yielded, op->getResultTypes()))
+    if (got != expected)
+      return op->emitOpError("body yields ") << got << " as value " << i << ", expected " << expected;
+  return success();
+}
+
+/// `body` must have arguments of exactly the types `expected`.
+static LogicalResult verifyArguments(Operation *op, Block &body, TypeRange expected) {
+  if (body.getNumArguments() != expected.size())
+    return op->emitOpError("body has ") << body.getNumArguments() << " arguments, expected " << expected.size();
+  for (auto [i, got, want] : llvm::enumerate(body.getArgumentTypes(), expected))
+    if (got != want)
+      return op->emitOpError("body argument ") << i << " is " << got << ", expected " << want;
+  return success();
+}
+
+LogicalResult FusionOp::verify() {
+  Block &body = getBody().front();
+  if (failed(verifyArguments(*this, body, getOperandTypes())) || failed(verifyYield(*this, body)))
+    return failure();
+  if (auto inplace = getInplace()) {
+    if (inplace->size() != getNumResults())
+      return emitOpError("'inplace' has ")
+             << inplace->size() << " entries, expected one per result, " << getNumResults();
+    for (auto [i, operand] : llvm::enumerate(*inplace)) {
+      if (operand < -1 || operand >= static_cast<int64_t>(getNumOperands()))
+        return emitOpError("'inplace' entry ")
+               << i << " is " << operand << ", expected -1 or an operand number below " << getNumOperands();
+      if (operand >= 0 && getOperand(operand).getType() != getResult(i).getType())
+        return emitOpError("result ") << i << " cannot share the buffer of operand " << operand << ": "
+                                      << getResult(i).getType() << " against " << getOperand(operand).getType();
+    }
+  }
+  return success();
+}
+
+LogicalResult RepeatOp::verify() {
+  if (getCount() < 1)
+    return emitOpError("count is ") << getCount() << ", expected at least 1";
+  SmallVector<Type> arguments = {RankedTensorType::get({}, IntegerType::get(getContext(), 64))};
+  for (Type type : getBatch().getTypes()) {
+    auto batch = cast<RankedTensorType>(type);
+    if (batch.getRank() == 0 || batch.getDimSize(0) != static_cast<int64_t>(getCount()))
+      return emitOpError("batch operand is ") << type << ", expected a leading dimension of " << getCount();
+    arguments.push_back(batch.clone(batch.getShape().drop_front()));
+  }
+  llvm::append_range(arguments, getInit().getTypes());
+  if (getInit().getTypes() != getResultTypes())
+    return emitOpError("types of results and initial values differ");
+  if (failed(verifyArguments(*this, getBody().front(), arguments)))
+    return failure();
+  return verifyYield(*this, getBody().front());
+}

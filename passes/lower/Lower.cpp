@@ -1,3 +1,0 @@
-//===- Lower.cpp - the lower phase ---------------------------------------===//
-
-#include "passes/lower/Passes.h"

@@ -1,0 +1,67 @@
+// RUN: tessera-opt %s --split-input-file --verify-diagnostics | FileCheck %s
+
+// CHECK-LABEL: @fusion
+// CHECK:         exec.fusion "elementwise" @k0(%{{.*}}) {extent = 4 : i64, grain = 1 : i64, inplace = array<i64: 0>} : (tensor<4xf32>) -> tensor<4xf32> {
+func.func @fusion(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = exec.fusion "elementwise" @k0(%x) {extent = 4 : i64, grain = 1 : i64, inplace = array<i64: 0>} : (tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%a: tensor<4xf32>):
+    %b = train.neg %a : tensor<4xf32>
+    exec.yield %b : tensor<4xf32>
+  }
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @fusion_yield(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{body yields 0 values, expected 1}}
+  %0 = exec.fusion "elementwise"(%x) : (tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%a: tensor<4xf32>):
+    exec.yield
+  }
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @fusion_arguments(%x: tensor<4xf32>) -> tensor<3xf32> {
+  // expected-error @+1 {{body argument 0 is 'tensor<3xf32>', expected 'tensor<4xf32>'}}
+  %0 = exec.fusion "elementwise"(%x) : (tensor<4xf32>) -> tensor<3xf32> {
+  ^bb0(%a: tensor<3xf32>):
+    exec.yield %a : tensor<3xf32>
+  }
+  return %0 : tensor<3xf32>
+}
+
+// -----
+
+func.func @fusion_inplace(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{'inplace' entry 0 is 1, expected -1 or an operand number below 1}}
+  %0 = exec.fusion "elementwise"(%x) {inplace = array<i64: 1>} : (tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%a: tensor<4xf32>):
+    exec.yield %a : tensor<4xf32>
+  }
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @repeat_batch(%x: tensor<3x4xf32>, %z: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{batch operand is 'tensor<3x4xf32>', expected a leading dimension of 2}}
+  %0 = exec.repeat count = 2 batch(%x) init(%z) : (tensor<3x4xf32>, tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%i: tensor<i64>, %m: tensor<4xf32>, %acc: tensor<4xf32>):
+    exec.yield %acc : tensor<4xf32>
+  }
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @repeat_types(%z: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{body argument 1 is 'tensor<3xf32>', expected 'tensor<4xf32>'}}
+  %0 = exec.repeat count = 2 init(%z) : (tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%i: tensor<i64>, %acc: tensor<3xf32>):
+    exec.yield %z : tensor<4xf32>
+  }
+  return %0 : tensor<4xf32>
+}
