@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Exports the models of models.py with both torch exporters, without their weights.
+
+usage: export_models.py [--out DIR] [model ...]      (torch 2.6, onnx 1.17, onnxscript)
+
+Writes <model>.ts17.onnx (TorchScript exporter, opset 17) and <model>.dynamo18.onnx (dynamo exporter, opset 18). Weights
+keep their names and shapes and refer to an external file that is not kept, so that the files stay small.
+"""
+
+import argparse
+import io
+import os
+import tempfile
+
+import onnx
+import torch
+
+import models
+
+EXTERNAL = onnx.TensorProto.EXTERNAL
+
+
+def export_torchscript(name, seed=0):
+    """An onnx.ModelProto with its weights, from the TorchScript exporter at opset 17."""
+    model, inputs, names, dims = models.build(name, seed)
+    buffer = io.BytesIO()
+    torch.onnx.export(model, inputs, buffer, input_names=names, output_names=["output"], opset_version=17,
+                      dynamic_axes=dict(zip(names, dims)), dynamo=False,
+                      training=torch.onnx.TrainingMode.TRAINING if name == "cnn" else torch.onnx.TrainingMode.EVAL)
+    return onnx.load_from_string(buffer.getvalue())
+
+
+def export_dynamo(name, seed=0):
+    """An onnx.ModelProto with its weights, from the dynamo exporter at opset 18."""
+    model, inputs, names, dims = models.build(name, seed)
+    symbols = {symbol: torch.export.Dim(symbol, min=2, max=64) for d in dims for symbol in d.values()}
+    shapes = tuple({axis: symbols[symbol] for axis, symbol in d.items()} for d in dims)
+    model.eval()
+    program = torch.onnx.export(model, inputs, input_names=names, output_names=["output"], opset_version=18,
+                                dynamic_shapes=shapes, dynamo=True, external_data=False)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.onnx")
+        program.save(path)
+        return onnx.load(path)
+
+
+EXPORTERS = {"ts17": export_torchscript, "dynamo18": export_dynamo}
+# torch 2.6's dynamo exporter fails on batch normalisation in inference form.
+SKIP = {("cnn", "dynamo18")}
+
+
+def strip_weights(model, location, keep_elements=256):
+    """Replaces the data of floating-point initializers of more than `keep_elements` elements by a reference."""
+    offset = 0
+    for tensor in model.graph.initializer:
+        count = 1
+        for size in tensor.dims:
+            count *= size
+        if tensor.data_type != onnx.TensorProto.FLOAT or count <= keep_elements:
+            continue
+        for field in ("raw_data", "float_data", "external_data"):
+            tensor.ClearField(field)
+        tensor.data_location = EXTERNAL
+        for key, value in (("location", location), ("offset", str(offset)), ("length", str(4 * count))):
+            entry = tensor.external_data.add()
+            entry.key, entry.value = key, value
+        offset += 4 * count
+
+
+def strip_notes(model):
+    """Drops notes that name files of the machine that exported the model, and shapes of inner values."""
+    del model.metadata_props[:]
+    graphs = [model.graph, *model.functions]
+    for graph in graphs:
+        for node in graph.node:
+            node.ClearField("doc_string")
+            del node.metadata_props[:]
+        for value in [*graph.value_info]:
+            del value.metadata_props[:]
+    del model.graph.metadata_props[:]
+    for value in [*model.graph.input, *model.graph.output, *model.graph.initializer]:
+        del value.metadata_props[:]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", default=os.path.dirname(os.path.abspath(__file__)))
+    parser.add_argument("models", nargs="*", default=list(models.MODELS))
+    arguments = parser.parse_args()
+    for name in arguments.models or models.MODELS:
+        for exporter, export in EXPORTERS.items():
+            if (name, exporter) in SKIP:
+                continue
+            model = export(name)
+            strip_weights(model, name + ".weights")
+            strip_notes(model)
+            path = os.path.join(arguments.out, f"{name}.{exporter}.onnx")
+            with open(path, "wb") as file:
+                file.write(model.SerializeToString(deterministic=True))
+            print(path, os.path.getsize(path), "bytes", len(model.graph.node), "nodes")
+
+
+if __name__ == "__main__":
+    main()
