@@ -82,6 +82,19 @@ def strip_notes(model):
         del value.metadata_props[:]
 
 
+def name_dimensions(model, name):
+    """Gives the symbolic dimensions the names of models.py; the dynamo exporter invents its own."""
+    dims = models.MODELS[name][3]
+    renamed = {}
+    for value, symbols in zip(model.graph.input, dims):
+        for axis, symbol in symbols.items():
+            renamed[value.type.tensor_type.shape.dim[axis].dim_param] = symbol
+    for value in [*model.graph.input, *model.graph.output, *model.graph.value_info]:
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param in renamed:
+                dim.dim_param = renamed[dim.dim_param]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", default=os.path.dirname(os.path.abspath(__file__)))
@@ -94,6 +107,7 @@ def main():
             model = export(name)
             strip_weights(model, name + ".weights")
             strip_notes(model)
+            name_dimensions(model, name)
             path = os.path.join(arguments.out, f"{name}.{exporter}.onnx")
             with open(path, "wb") as file:
                 file.write(model.SerializeToString(deterministic=True))
