@@ -82,9 +82,8 @@ def strip_notes(model):
         del value.metadata_props[:]
 
 
-def name_dimensions(model, name):
-    """Gives the symbolic dimensions the names of models.py; the dynamo exporter invents its own."""
-    dims = models.MODELS[name][3]
+def name_dimensions(model, dims):
+    """Names the symbolic dimensions, given as {axis: name} per input; the dynamo exporter invents its own names."""
     renamed = {}
     for value, symbols in zip(model.graph.input, dims):
         for axis, symbol in symbols.items():
@@ -107,7 +106,7 @@ def main():
             model = export(name)
             strip_weights(model, name + ".weights")
             strip_notes(model)
-            name_dimensions(model, name)
+            name_dimensions(model, models.MODELS[name][3])
             path = os.path.join(arguments.out, f"{name}.{exporter}.onnx")
             with open(path, "wb") as file:
                 file.write(model.SerializeToString(deterministic=True))
