@@ -4,10 +4,40 @@
 #define TESSERA_COMPILER_DIALECT_EXEC_EXEC_H
 
 #include "compiler/dialect/train/Train.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/RegionKindInterface.h"
 #include "mlir/IR/SymbolTable.h"
 
 #include "compiler/dialect/exec/ExecDialect.h.inc"
+#include "compiler/dialect/exec/ExecEnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "compiler/dialect/exec/ExecAttrs.h.inc"
 #define GET_OP_CLASSES
 #include "compiler/dialect/exec/ExecOps.h.inc"
+
+namespace tessera::exec {
+
+/// Streams that instructions run on; the numbers are those of the artifact.
+enum Stream : int64_t { kComputeStream = 0, kGatherStream = 1, kReduceStream = 2, kCopyStream = 3, kNumStreams = 4 };
+
+/// True for the ops that become an instruction of the artifact, `loop` included.
+bool isInstruction(mlir::Operation *op);
+/// The buffers that an instruction reads and writes, without those inside a loop's body.
+llvm::SmallVector<mlir::Value> readBuffers(mlir::Operation *instruction);
+llvm::SmallVector<mlir::Value> writtenBuffers(mlir::Operation *instruction);
+/// The stream of an instruction (a loop is on the compute stream).
+int64_t streamOf(mlir::Operation *instruction);
+
+/// Bytes of one element in a buffer; booleans take a byte.
+int64_t elementBytes(mlir::Type elementType);
+/// Bytes from a view's first to one past its last element, in all iterations of a loop of `iterations` and at all
+/// positions of a group of `ranks`.
+int64_t spannedBytes(BufferOp buffer, int64_t iterations, int64_t ranks);
+/// Strides in elements.
+llvm::SmallVector<int64_t> stridesOf(mlir::MemRefType type);
+/// True if the elements lie in row-major order without gaps.
+bool isContiguous(mlir::MemRefType type);
+
+} // namespace tessera::exec
 
 #endif // TESSERA_COMPILER_DIALECT_EXEC_EXEC_H

@@ -3,16 +3,9 @@
 #ifndef TESSERA_EXEC_OPS
 #define TESSERA_EXEC_OPS
 
+include "compiler/dialect/exec/ExecInstructions.td"
 include "compiler/dialect/train/TrainBase.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
-
-def Exec_Dialect : Dialect {
-  let name = "exec";
-  let cppNamespace = "::tessera::exec";
-  let summary = "Fused kernels, planned buffers and the runtime's instructions";
-}
-
-class Exec_Op<string mnemonic, list<Trait> traits = []> : Op<Exec_Dialect, mnemonic, traits>;
 
 def Exec_YieldOp : Exec_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<["FusionOp", "RepeatOp"]>]> {
   let summary = "Ends the body of a fusion or a repetition";

@@ -1,0 +1,209 @@
+//===- ExecInstructions.td - planned memory and the runtime's instructions ===//
+//
+// One op per table of runtime/artifact/artifact.fbs. A program is the form of a step after lowering: arenas, slots
+// (planned allocations), buffers (strided views of slots) and, in order, the instructions on them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_EXEC_INSTRUCTIONS
+#define TESSERA_EXEC_INSTRUCTIONS
+
+include "compiler/dialect/exec/ExecBase.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/RegionKindInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+
+class Exec_Enum<string name, string summary, list<I32EnumAttrCase> cases> : I32EnumAttr<name, summary, cases> {
+  let cppNamespace = "::tessera::exec";
+  let genSpecializedAttr = 0;
+}
+class Exec_EnumAttr<EnumAttrInfo info, string mnemonic> : EnumAttr<Exec_Dialect, info, mnemonic>;
+
+def Exec_ArenaKind : Exec_Enum<"ArenaKind", "what an arena is for", [
+  I32EnumAttrCase<"State", 0, "state">, I32EnumAttrCase<"Activations", 1, "activations">,
+  I32EnumAttrCase<"Communication", 2, "communication">, I32EnumAttrCase<"Host", 3, "host">]>;
+def Exec_ArenaKindAttr : Exec_EnumAttr<Exec_ArenaKind, "arena_kind">;
+
+def Exec_MemoryClass : Exec_Enum<"MemoryClass", "what a slot holds, for reports", [
+  I32EnumAttrCase<"Parameters", 0, "parameters">, I32EnumAttrCase<"Gradients", 1, "gradients">,
+  I32EnumAttrCase<"Optimizer", 2, "optimizer">, I32EnumAttrCase<"Activations", 3, "activations">,
+  I32EnumAttrCase<"Communication", 4, "communication">, I32EnumAttrCase<"Workspace", 5, "workspace">,
+  I32EnumAttrCase<"Inputs", 6, "inputs">]>;
+def Exec_MemoryClassAttr : Exec_EnumAttr<Exec_MemoryClass, "memory_class">;
+
+def Exec_ConvKind : Exec_Enum<"ConvKind", "which of a convolution's tensors is computed", [
+  I32EnumAttrCase<"Forward", 0, "forward">, I32EnumAttrCase<"InputGrad", 1, "input_grad">,
+  I32EnumAttrCase<"FilterGrad", 2, "filter_grad">]>;
+def Exec_ConvKindAttr : Exec_EnumAttr<Exec_ConvKind, "conv_kind">;
+
+def Exec_CollectiveKind : Exec_Enum<"CollectiveKind", "what a group of ranks does together", [
+  I32EnumAttrCase<"AllGather", 0, "all_gather">, I32EnumAttrCase<"ReduceScatter", 1, "reduce_scatter">,
+  I32EnumAttrCase<"AllReduce", 2, "all_reduce">, I32EnumAttrCase<"AllToAll", 3, "all_to_all">,
+  I32EnumAttrCase<"Permute", 4, "permute">]>;
+def Exec_CollectiveKindAttr : Exec_EnumAttr<Exec_CollectiveKind, "collective_kind">;
+
+def Exec_Slot : MemRefRankOf<[I8], [1]>;
+def Exec_Buffer : StaticShapeMemRefOf<[AnyType]>;
+
+// --- Program and memory ------------------------------------------------------
+
+def Exec_ProgramOp : Exec_Op<"program", [IsolatedFromAbove, NoTerminator, NoRegionArguments, SingleBlock, SymbolTable,
+                                         Symbol]> {
+  let summary = "A training step as the runtime executes it";
+  let arguments = (ins SymbolNameAttr:$sym_name);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+}
+
+def Exec_ArenaOp : Exec_Op<"arena", [HasParent<"ProgramOp">, Symbol]> {
+  let summary = "One allocation that the runtime makes at start; `bytes` is set by memory planning";
+  let arguments = (ins SymbolNameAttr:$sym_name, Exec_ArenaKindAttr:$kind, DefaultValuedAttr<I64Attr, "0">:$bytes);
+  let assemblyFormat = "$sym_name $kind `bytes` $bytes attr-dict";
+}
+
+def Exec_SlotOp : Exec_Op<"slot", [HasParent<"ProgramOp">, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "A planned allocation in an arena; memory planning sets its offset in bytes";
+  let arguments = (ins StrAttr:$name, FlatSymbolRefAttr:$arena, Exec_MemoryClassAttr:$memory_class,
+                       OptionalAttr<I64Attr>:$offset);
+  let results = (outs Exec_Slot:$result);
+  let assemblyFormat = "$name `in` $arena $memory_class (`at` $offset^)? attr-dict `:` type($result)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    int64_t getBytes() { return getType().getDimSize(0); }
+  }];
+}
+
+def Exec_BufferOp : Exec_Op<"buffer", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "A strided view of a slot";
+  let description = [{
+    `offset` is that of the element at index 0, in bytes. In iteration `i` of the enclosing loop, on the rank at position
+    `r` of its group over `rank_axes`, the view begins `i * iteration_stride + r * rank_stride` bytes further on.
+  }];
+  let arguments = (ins Exec_Slot:$slot, I64Attr:$offset, DefaultValuedAttr<I64Attr, "0">:$iteration_stride,
+                       DefaultValuedAttr<I64Attr, "0">:$rank_stride, OptionalAttr<StrArrayAttr>:$rank_axes);
+  let results = (outs Exec_Buffer:$result);
+  let assemblyFormat = "$slot `+` $offset attr-dict `:` type($slot) `to` type($result)";
+  let hasVerifier = 1;
+}
+
+// --- Interface of the step ---------------------------------------------------
+
+def Exec_ArgumentOp : Exec_Op<"argument", [HasParent<"ProgramOp">]> {
+  let summary = "An argument of the step; its attributes are those of the function's argument";
+  let description = [{ `type` is the argument's local type, `dist.global` (if there) its global type. }];
+  let arguments = (ins Exec_Buffer:$buffer);
+  let assemblyFormat = "$buffer attr-dict `:` type($buffer)";
+}
+def Exec_ResultOp : Exec_Op<"result", [HasParent<"ProgramOp">]> {
+  let summary = "A result of the step that is not an argument's next value; attributes as the function's result";
+  let arguments = (ins Exec_Buffer:$buffer);
+  let assemblyFormat = "$buffer attr-dict `:` type($buffer)";
+}
+def Exec_ProbeOp : Exec_Op<"probe", [HasParent<"ProgramOp">]> {
+  let summary = "Here the buffer holds the gradient of the parameter `unit`";
+  let arguments = (ins Exec_Buffer:$buffer, StrAttr:$unit);
+  let assemblyFormat = "$buffer `of` $unit attr-dict `:` type($buffer)";
+}
+
+// --- Instructions ------------------------------------------------------------
+
+/// Runs on a stream: 0 compute, 1 gather, 2 reduce, 3 copies.
+class Exec_Instruction<string mnemonic, dag args, list<Trait> traits = []>
+    : Exec_Op<mnemonic, !listconcat(traits, [ParentOneOf<["ProgramOp", "LoopOp"]>])> {
+  let arguments = !con(args, (ins DefaultValuedAttr<I64Attr, "0">:$stream));
+}
+
+def Exec_LaunchOp : Exec_Instruction<"launch", (ins FlatSymbolRefAttr:$kernel, Variadic<Exec_Buffer>:$inputs,
+    Variadic<Exec_Buffer>:$outputs, I64Attr:$extent, DefaultValuedAttr<I64Attr, "1">:$grain), [AttrSizedOperandSegments]> {
+  let summary = "Runs a generated kernel over [0, extent), split over threads in multiples of `grain`";
+  let description = [{ The kernel's buffers are the inputs, then the outputs. All are contiguous. }];
+  let assemblyFormat = [{
+    $kernel `(` $inputs `)` `->` `(` $outputs `)` `extent` $extent `grain` $grain attr-dict
+    `:` functional-type($inputs, $outputs)
+  }];
+  let hasVerifier = 1;
+}
+
+def Exec_GemmOp : Exec_Instruction<"gemm", (ins Exec_Buffer:$a, Exec_Buffer:$b, Exec_Buffer:$c,
+    DefaultValuedAttr<F32Attr, "1.0f">:$alpha, DefaultValuedAttr<F32Attr, "0.0f">:$beta)> {
+  let summary = "`c = alpha * a @ b + beta * c` over `[batch…, m, k]` and `[batch…, k, n]`";
+  let description = [{
+    One of the two innermost strides of `a` and of `b` is 1, and the innermost of `c`; dimensions of size 1 do not count.
+  }];
+  let assemblyFormat = "$a `,` $b `->` $c attr-dict `:` type($a) `,` type($b) `->` type($c)";
+  let hasVerifier = 1;
+}
+
+def Exec_ConvOp : Exec_Instruction<"conv", (ins Exec_ConvKindAttr:$kind, Exec_Buffer:$x, Exec_Buffer:$w, Exec_Buffer:$y,
+    DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$padding, DenseI64ArrayAttr:$dilations,
+    DefaultValuedAttr<I64Attr, "1">:$groups)> {
+  let summary = "2-D convolution or one of its gradients; x is NCHW, w is OIHW";
+  let description = [{ `forward` writes y, `input_grad` writes x, `filter_grad` writes w. All are contiguous. }];
+  let assemblyFormat = "$kind $x `,` $w `,` $y attr-dict `:` type($x) `,` type($w) `,` type($y)";
+  let hasVerifier = 1;
+}
+
+def Exec_AttentionOp : Exec_Instruction<"attention", (ins Exec_Buffer:$q, Exec_Buffer:$k, Exec_Buffer:$v,
+    Optional<Exec_Buffer>:$mask, Exec_Buffer:$out, Exec_Buffer:$lse, F64Attr:$scale, UnitAttr:$causal)> {
+  let summary = "Attention, as `train.attention`";
+  let description = [{ Innermost strides are 1; `lse` and `mask` are contiguous. }];
+  let assemblyFormat = [{
+    $q `,` $k `,` $v (`mask` `(` $mask^ `:` type($mask) `)`)? `->` $out `,` $lse attr-dict
+    `:` type($q) `,` type($k) `,` type($v) `->` type($out) `,` type($lse)
+  }];
+  let hasVerifier = 1;
+}
+
+def Exec_AttentionGradOp : Exec_Instruction<"attention_grad", (ins Exec_Buffer:$q, Exec_Buffer:$k, Exec_Buffer:$v,
+    Optional<Exec_Buffer>:$mask, Exec_Buffer:$out, Exec_Buffer:$lse, Exec_Buffer:$dout, Exec_Buffer:$dq, Exec_Buffer:$dk,
+    Exec_Buffer:$dv, Optional<Exec_Buffer>:$workspace, F64Attr:$scale, UnitAttr:$causal), [AttrSizedOperandSegments]> {
+  let summary = "Gradient of attention, as `train.attention_grad`";
+  let description = [{ Layouts as `attention`; `workspace` is f32 [B, H, Tq]. }];
+  let assemblyFormat = [{
+    $q `,` $k `,` $v (`mask` `(` $mask^ `:` type($mask) `)`)? `,` $out `,` $lse `,` $dout `->` $dq `,` $dk `,` $dv
+    (`workspace` `(` $workspace^ `:` type($workspace) `)`)? attr-dict `:` type($q) `,` type($k) `,` type($v) `,` type($out)
+    `,` type($lse) `,` type($dout) `->` type($dq) `,` type($dk) `,` type($dv)
+  }];
+  let hasVerifier = 1;
+}
+
+def Exec_CollectiveOp : Exec_Instruction<"collective", (ins Exec_CollectiveKindAttr:$kind, Exec_Buffer:$input,
+    Exec_Buffer:$output, StrArrayAttr:$axes, DefaultValuedAttr<I64Attr, "0">:$shift, OptionalAttr<StrAttr>:$label)> {
+  let summary = "A collective over the groups that `axes` make";
+  let description = [{ Buffers are contiguous; those of `all_reduce` may be one, those of the others do not overlap. }];
+  let assemblyFormat = "$kind $input `->` $output `over` $axes attr-dict `:` type($input) `->` type($output)";
+  let hasVerifier = 1;
+}
+
+def Exec_CopyOp : Exec_Instruction<"copy", (ins Exec_Buffer:$source, Exec_Buffer:$target)> {
+  let summary = "Copies elements between views of one shape";
+  let assemblyFormat = "$source `->` $target attr-dict `:` type($source) `->` type($target)";
+  let hasVerifier = 1;
+}
+def Exec_FillOp : Exec_Instruction<"fill", (ins Exec_Buffer:$target, F64Attr:$value)> {
+  let summary = "Writes one value to all elements";
+  let assemblyFormat = "$target `with` $value attr-dict `:` type($target)";
+}
+def Exec_AxisIndexOp : Exec_Instruction<"axis_index", (ins Exec_Buffer:$target, StrArrayAttr:$axes)> {
+  let summary = "Writes this rank's position in its group";
+  let assemblyFormat = "$target `over` $axes attr-dict `:` type($target)";
+  let hasVerifier = 1;
+}
+def Exec_RecordOp : Exec_Instruction<"record", (ins I64Attr:$event)> {
+  let summary = "Marks this point of the stream";
+  let assemblyFormat = "$event attr-dict";
+}
+def Exec_WaitOp : Exec_Instruction<"wait", (ins I64Attr:$event)> {
+  let summary = "The stream goes on when the event's latest record has been reached";
+  let assemblyFormat = "$event attr-dict";
+}
+def Exec_LoopOp : Exec_Op<"loop", [HasParent<"ProgramOp">, NoTerminator, NoRegionArguments, SingleBlock]> {
+  let summary = "Runs its instructions `count` times; the artifact's Repeat";
+  let arguments = (ins I64Attr:$count);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$count attr-dict-with-keyword $body";
+  let hasVerifier = 1;
+}
+
+#endif // TESSERA_EXEC_INSTRUCTIONS
