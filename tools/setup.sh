@@ -18,7 +18,7 @@ compiler_packages=(
 )
 test_packages=(
   libonnx-testdata libgmock-dev clang-14 libclang-rt-14-dev clang-format clang-tidy libopenmpi-dev
-  python3-numpy python3-matplotlib
+  python3-numpy python3-matplotlib fortunes
 )
 
 mode=all

@@ -1,0 +1,47 @@
+"""Trains the GPT of tests/onnx/models in PyTorch (fp32, AdamW, clipping) and prints the seconds of each step as JSON.
+
+usage: torch_training.py --layers 12 --width 768 --heads 12 --length 1024 --vocabulary 50257 --batch 4 --seq 256 --steps 5
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "onnx", "models"))
+import models  # noqa: E402
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in ("layers", "width", "heads", "length", "vocabulary", "batch", "seq", "steps", "threads"):
+        parser.add_argument("--" + name, type=int, required=True)
+    parser.add_argument("--compile", action="store_true", help="torch.compile instead of eager")
+    a = parser.parse_args()
+    torch.set_num_threads(a.threads)
+    torch.manual_seed(0)
+    model = models.Gpt(vocabulary=a.vocabulary, width=a.width, heads=a.heads, layers=a.layers, length=a.length)
+    if a.compile:
+        model = torch.compile(model)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.1, fused=True)
+    seconds = []
+    for _ in range(a.steps):
+        tokens = torch.randint(0, a.vocabulary, (a.batch, a.seq + 1))
+        start = time.perf_counter()
+        logits = model(tokens[:, :-1])
+        loss = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        loss.item()
+        seconds.append(time.perf_counter() - start)
+    print(json.dumps({"torch": torch.__version__, "seconds": seconds}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""Runs the Tessera tools in a temporary folder and reads what they leave."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+import safetensors  # noqa: E402
+
+BIN = os.environ.get("TESSERA_BIN", os.path.join(ROOT, "build", "release", "bin"))
+MODELS = os.path.join(ROOT, "tests", "onnx", "models")
+GOLDENS = os.path.join(ROOT, "tests", "end_to_end", "goldens")
+
+
+class ToolTest(unittest.TestCase):
+    """A test case with a folder of its own and the tools as methods."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="tessera-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def path(self, *parts):
+        return os.path.join(self.folder, *parts)
+
+    def tool(self, name, *arguments, timeout=300):
+        return subprocess.run([os.path.join(BIN, name), *map(str, arguments)], cwd=self.folder, timeout=timeout,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
+
+    def succeed(self, name, *arguments, timeout=300):
+        done = self.tool(name, *arguments, timeout=timeout)
+        self.assertEqual(done.returncode, 0, f"{name} {' '.join(map(str, arguments))}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def fail_with(self, message, name, *arguments, timeout=120):
+        """The tool ends by itself with a non-zero status, says `message` (a regular expression), and not as a crash."""
+        done = self.tool(name, *arguments, timeout=timeout)
+        output = done.stdout + done.stderr
+        self.assertGreater(done.returncode, 0, f"{name} ended with {done.returncode}\n{output}")
+        self.assertLess(done.returncode, 126, output)
+        self.assertRegex(output, message)
+        return output
+
+    def metrics(self, run):
+        """The step records of a run folder, in order."""
+        with open(os.path.join(self.folder, run, "metrics.jsonl")) as file:
+            return [record for record in map(json.loads, file) if "loss" in record]
+
+
+class Golden:
+    """What make_goldens.py recorded for one model."""
+
+    def __init__(self, name):
+        self.folder = os.path.join(GOLDENS, name)
+        with open(os.path.join(self.folder, "golden.json")) as file:
+            record = json.load(file)
+        self.model = os.path.join(MODELS, record["model"])
+        self.batch, self.sequence, self.steps = record["batch"], record["sequence"], record["steps"]
+        self.hyper, self.losses, self.norms = record["hyper"], record["losses"], record["gradient_norms"]
+        self.weights = os.path.join(self.folder, "weights.safetensors")
+        self.data = os.path.join(self.folder, "data.safetensors")
+
+    def load(self, what):
+        return safetensors.load(os.path.join(self.folder, what + ".safetensors"))
+
+    def compile_flags(self, accumulate=1):
+        """Flags that compile exactly the recorded training; the global batch is the same under accumulation."""
+        h = self.hyper
+        return [self.model, "--batch", self.batch // accumulate, "--seq", self.sequence, "--accumulate", accumulate,
+                "--loss", "cross-entropy", "--optimizer", "adamw", "--lr", h["lr"], "--betas", h["beta1"], h["beta2"],
+                "--epsilon", h["epsilon"], "--weight-decay", h["weight_decay"], "--clip-norm", h["clip_norm"]]

@@ -1,0 +1,111 @@
+"""Bad input: one clear error that names the cause, a non-zero exit, nothing half-written."""
+
+import os
+import random
+
+import numpy as np
+
+from harness import Golden, MODELS, ToolTest
+import safetensors
+
+GPT = os.path.join(MODELS, "gpt.dynamo18.onnx")
+COMPILE = [GPT, "--batch", 4, "--seq", 64, "-o", "gpt.tessera"]
+
+
+class BadModel(ToolTest):
+    def refuse(self, message, *arguments):
+        self.fail_with(message, "tessera-compile", *arguments)
+        self.assertFalse(os.path.exists(self.path("gpt.tessera")), "an artifact was written")
+
+    def test_missing_file(self):
+        self.refuse(r"absent\.onnx: no such file", "absent.onnx", "-o", "gpt.tessera")
+
+    def test_truncated_and_random_files(self):
+        with open(GPT, "rb") as file:
+            data = file.read()
+        generator = random.Random(1)
+        for name, content in (("cut", data[:len(data) // 2]), ("empty", b""), ("noise", generator.randbytes(5000))):
+            with self.subTest(name):
+                with open(self.path(name + ".onnx"), "wb") as file:
+                    file.write(content)
+                self.refuse(name + r"\.onnx", name + ".onnx", "-o", "gpt.tessera")
+
+    def test_unbound_dimension(self):
+        self.refuse(r"dim", GPT, "-o", "gpt.tessera")
+
+    def test_unknown_dimension(self):
+        self.refuse(r"--dim|no.*dimension", *COMPILE, "--dim", "Z=3")
+
+    def test_too_long_sequence(self):
+        self.refuse(r"wpe|Gather|100|64", GPT, "--batch", 4, "--seq", 100, "-o", "gpt.tessera")
+
+    def test_bad_flags(self):
+        for flags, message in ((["--mesh", "shard"], "--mesh"), (["--mesh", "tensor=2"], "unknown axis 'tensor'"),
+                               (["--strategy", "zero9"], "--strategy"), (["--optimizer", "lion"], "--optimizer"),
+                               (["--accumulate", "0"], "--accumulate"), (["--loss", "hinge"], "--loss"),
+                               (["--init", "a=b"], "--init"), (["--precision", "fp4"], "--precision")):
+            with self.subTest(flags):
+                self.refuse(message, *COMPILE, *flags)
+
+    def test_batch_that_does_not_divide(self):
+        self.refuse(r"divide|multiple", *COMPILE, "--mesh", "shard=3")
+
+    def test_output_folder_that_does_not_exist(self):
+        self.fail_with(r"nowhere", "tessera-compile", *COMPILE[:-1], "nowhere/gpt.tessera")
+
+
+class BadRun(ToolTest):
+    def setUp(self):
+        super().setUp()
+        self.succeed("tessera-compile", *COMPILE, "--mesh", "shard=2", "--strategy", "zero3")
+        self.data = Golden("gpt").data
+
+    def refuse(self, message, *arguments):
+        self.fail_with(message, "tessera-run", *arguments, "--steps", 2, "--out", "run")
+        self.assertFalse(os.path.exists(self.path("run", "model.safetensors")), "weights were written")
+
+    def test_missing_truncated_and_damaged_artifacts(self):
+        self.refuse(r"absent\.tessera", "absent.tessera", "--data", self.data)
+        with open(self.path("gpt.tessera"), "rb") as file:
+            data = file.read()
+        flipped = bytearray(data)
+        flipped[len(data) // 2] ^= 0x40
+        for name, content in (("cut", data[:-100]), ("empty", b""), ("noise", os.urandom(4000)), ("flip", flipped)):
+            with self.subTest(name):
+                with open(self.path(name + ".tessera"), "wb") as file:
+                    file.write(content)
+                self.refuse(name + r"\.tessera", name + ".tessera", "--data", self.data)
+
+    def test_data(self):
+        os.mkdir(self.path("empty"))
+        self.refuse(r"empty", "gpt.tessera", "--data", "empty")
+        self.refuse(r"absent", "gpt.tessera", "--data", "absent")
+        with open(self.path("short.txt"), "w") as file:
+            file.write("few")
+        self.refuse(r"short\.txt|tokens", "gpt.tessera", "--data", "short.txt")
+
+    def test_token_beyond_the_vocabulary(self):
+        np.array([1, 2, 300] * 500, np.uint16).tofile(self.path("tokens.bin"))
+        self.refuse(r"tokens\.bin.*300|300.*tokens\.bin", "gpt.tessera", "--data", "tokens.bin")
+
+    def test_arrays_of_the_wrong_shape_or_name(self):
+        arrays = safetensors.load(self.data)
+        safetensors.save({"tokens": arrays["tokens"]}, self.path("half.safetensors"))
+        self.refuse(r"targets", "gpt.tessera", "--data", "half.safetensors")
+        safetensors.save({"tokens": arrays["tokens"][:, :32].copy(), "targets": arrays["targets"]},
+                         self.path("narrow.safetensors"))
+        self.refuse(r"tokens", "gpt.tessera", "--data", "narrow.safetensors")
+
+    def test_weights(self):
+        weights = dict(Golden("gpt").load("weights"))
+        name = sorted(weights)[0]
+        del weights[name]
+        safetensors.save(weights, self.path("missing.safetensors"))
+        self.refuse(name.replace(".", r"\."), "gpt.tessera", "--data", self.data, "--weights", "missing.safetensors")
+
+    def test_number_of_ranks(self):
+        self.refuse(r"2.*ranks|ranks.*2", "gpt.tessera", "--data", self.data, "--ranks", 3)
+
+    def test_full_disk(self):
+        """/dev/full accepts no byte: a checkpoint that cannot be written is an error, not a smaller checkpoint."""
+        self.refuse(r"full|No space|space", "gpt.tessera", "--data", self.data, "--dump=losses", "--export", "/dev/full")

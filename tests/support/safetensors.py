@@ -1,0 +1,40 @@
+"""Reads and writes safetensors files with NumPy alone, for tests and tools that must run without torch."""
+
+import json
+import struct
+
+import numpy as np
+
+DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int64, "I32": np.int32, "I8": np.int8,
+          "U8": np.uint8, "BOOL": np.bool_}
+NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
+
+
+def load(path):
+    """Name -> array."""
+    with open(path, "rb") as file:
+        data = file.read()
+    (size,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8:8 + size])
+    body = data[8 + size:]
+    tensors = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        begin, end = entry["data_offsets"]
+        tensors[name] = np.frombuffer(body[begin:end], DTYPES[entry["dtype"]]).reshape(entry["shape"])
+    return tensors
+
+
+def save(tensors, path):
+    header, offset = {}, 0
+    for name, array in tensors.items():
+        header[name] = {"dtype": NAMES[array.dtype], "shape": list(array.shape),
+                        "data_offsets": [offset, offset + array.nbytes]}
+        offset += array.nbytes
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for array in tensors.values():
+            file.write(np.ascontiguousarray(array).tobytes())

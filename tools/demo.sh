@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# The main job on real input: compiles a GPT of 10.8 M parameters, exported by torch.onnx.export, into one artifact for
+# ZeRO-3 over two ranks, shows what it will need, and trains it on English text on this machine's CPU.
+#
+#   tools/demo.sh             200 steps, a few minutes
+#   tools/demo.sh --steps N   N steps
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+steps=200
+case "${1:-}" in
+  "") ;;
+  --steps) steps=${2:?"--steps needs a number"} ;;
+  *) echo "usage: tools/demo.sh [--steps N]" >&2; exit 2 ;;
+esac
+
+tools/setup.sh
+mkdir -p build
+if ! { cmake --preset release && cmake --build --preset release --target tessera-compile tessera-run tessera-dump; } \
+  >build/demo-build.log 2>&1; then
+  tail -n 30 build/demo-build.log >&2
+  exit 1
+fi
+bin=build/release/bin
+out=runs/demo
+text=build/demo-text
+
+# Debian's fortunes: quotations, literature, science, riddles; 1.8 MB of English in plain files.
+rm -rf "$text" "$out"
+mkdir -p "$text" runs
+for file in /usr/share/games/fortunes/*; do
+  case $file in *.dat | *.u8) ;; *) cp "$file" "$text/$(basename "$file").txt" ;; esac
+done
+
+echo "== compile"
+"$bin/tessera-compile" tools/demo/gpt.onnx -o build/gpt.tessera --loss cross-entropy --optimizer adamw --lr 1e-3 \
+  --schedule cosine --warmup 20 --min-lr 1e-4 --weight-decay 0.1 --betas 0.9 0.95 --clip-norm 1 --batch 8 --seq 256 \
+  --mesh shard=2 --strategy zero3 --embed-ir --timing
+echo "== what it will need"
+"$bin/tessera-dump" build/gpt.tessera
+echo "== train"
+"$bin/tessera-run" build/gpt.tessera --data "$text" --steps "$steps" --out "$out" --trace-steps 3 \
+  --checkpoint-every $((steps / 2)) --log-every 10
+/usr/bin/python3 tools/plot-loss.py "$out"
+echo "== left in $out"
+ls -1 "$out"

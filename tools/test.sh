@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# Runs all tests: builds what is missing, then lit, unit tests, end-to-end tests, sanitizers, style.
+# Its last line is "N passed, N failed".
+#
+#   tools/test.sh             everything, as CI does
+#   tools/test.sh --quick     the release build's tests only
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+quick=false
+case "${1:-}" in
+  "") ;;
+  --quick) quick=true ;;
+  *) echo "usage: tools/test.sh [--quick]" >&2; exit 2 ;;
+esac
+
+tools/setup.sh || exit 1
+
+lit=/usr/lib/llvm-22/bin/lit
+logs=build/test-logs
+mkdir -p "$logs"
+passed=0
+failed=0
+
+# add <label> <passed> <failed>: counts a suite and prints its line.
+add() {
+  passed=$((passed + $2))
+  failed=$((failed + $3))
+  printf '%-34s %5d passed, %d failed\n' "$1" "$2" "$3"
+}
+
+# check <label> <command…>: one test that is the command's exit status.
+check() {
+  local label=$1 log
+  shift
+  log="$logs/${label//[^a-zA-Z0-9]/-}.log"
+  if "$@" >"$log" 2>&1; then
+    add "$label" 1 0
+  else
+    tail -n 40 "$log"
+    add "$label" 0 1
+  fi
+}
+
+build() { # preset targets…
+  local preset=$1
+  shift
+  cmake --preset "$preset" >"$logs/configure-$preset.log" 2>&1 && cmake --build --preset "$preset" --target "$@" \
+    >"$logs/build-$preset.log" 2>&1 || {
+    grep -E 'error|FAILED' "$logs/build-$preset.log" "$logs/configure-$preset.log" | head -n 40
+    return 1
+  }
+}
+
+run_lit() { # label preset
+  local report="$logs/lit-$2.json"
+  "$lit" -q -o "$report" "build/$2/tests" >"$logs/lit-$2.log" 2>&1
+  [ -f "$report" ] || { tail -n 20 "$logs/lit-$2.log"; add "$1" 0 1; return; }
+  local counts
+  counts=$(python3 - "$report" <<'PY'
+import json, sys
+codes = [test["code"] for test in json.load(open(sys.argv[1]))["tests"]]
+good = sum(code in ("PASS", "XFAIL") for code in codes)
+bad = sum(code not in ("PASS", "XFAIL", "UNSUPPORTED", "EXCLUDED", "SKIPPED") for code in codes)
+print(good, bad if codes else 1)
+PY
+  )
+  read -r good bad <<<"$counts"
+  [ "$bad" -eq 0 ] || tail -n 80 "$logs/lit-$2.log"
+  add "$1" "$good" "$bad"
+}
+
+run_units() { # label preset
+  local report="$PWD/$logs/ctest-$2.xml" counts
+  rm -f "$report"
+  ctest --test-dir "build/$2" -j 2 --output-on-failure --output-junit "$report" >"$logs/ctest-$2.log" 2>&1
+  [ -f "$report" ] || { tail -n 20 "$logs/ctest-$2.log"; add "$1" 0 1; return; }
+  counts=$(python3 - "$report" <<'PY'
+import sys
+import xml.etree.ElementTree as tree
+suite = tree.parse(sys.argv[1]).getroot()
+total, bad = int(suite.get("tests")), int(suite.get("failures"))
+skipped = int(suite.get("skipped") or 0) + int(suite.get("disabled") or 0)
+print(total - bad - skipped, bad if total else 1)
+PY
+  )
+  read -r good bad <<<"$counts"
+  [ "$bad" -eq 0 ] || grep -E '\*\*\*|Failure|error:|Error' "$logs/ctest-$2.log" | head -n 60
+  add "$1" "$good" "$bad"
+}
+
+run_python() { # label directory
+  local counts
+  TESSERA_BIN="$PWD/build/release/bin" /usr/bin/python3 tests/support/run_unittests.py "$2" >"$logs/$(basename "$2").log" 2>&1
+  counts=$(tail -n 1 "$logs/$(basename "$2").log" | sed -nE 's/^([0-9]+) passed, ([0-9]+) failed$/\1 \2/p')
+  read -r good bad <<<"${counts:-0 1}"
+  [ "$bad" -eq 0 ] || tail -n 60 "$logs/$(basename "$2").log"
+  add "$1" "$good" "$bad"
+}
+
+# The release build and everything that runs on it.
+if ! build release all; then
+  echo "the release build failed, nothing was tested"
+  echo "0 passed, 1 failed"
+  exit 1
+fi
+run_lit "lit (release)" release
+run_units "unit tests (release)" release
+run_python "end to end" tests/end_to_end
+check "ops and passes are documented" /usr/bin/python3 tests/support/check_registry.py build/release
+check "generated docs in step" tools/gen-docs.sh --check
+
+if ! $quick; then
+  check "runtime builds without MLIR" tests/support/runtime_only.sh
+  check "no compiler warnings" bash -c '! grep -E "warning:" build/test-logs/build-release.log'
+  check "clang-format" tests/support/check_format.sh
+  if build asan all; then
+    export ASAN_OPTIONS=detect_container_overflow=0:detect_leaks=0:alloc_dealloc_mismatch=0 UBSAN_OPTIONS=print_stacktrace=1
+    run_lit "lit (asan, ubsan)" asan
+    run_units "unit tests (asan, ubsan)" asan
+  else
+    add "sanitizer build" 0 1
+  fi
+  check "fuzzers, a short run" tests/fuzz/run.sh 20
+fi
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
