@@ -3,6 +3,7 @@
 #include "compiler/dialect/dist/Dist.h"
 #include "compiler/dialect/exec/Exec.h"
 #include "compiler/dialect/train/Train.h"
+#include "passes/differentiate/Models.h"
 #include "passes/differentiate/Passes.h"
 #include "passes/lower/Passes.h"
 #include "passes/optimize/Passes.h"
@@ -23,6 +24,7 @@ using namespace mlir;
 void tessera::registerAllDialects(DialectRegistry &registry) {
   registry.insert<train::TrainDialect, dist::DistDialect, exec::ExecDialect, func::FuncDialect, arith::ArithDialect,
                   math::MathDialect, memref::MemRefDialect, scf::SCFDialect>();
+  registerDifferentiableModels(registry);
 }
 
 void tessera::registerAllPasses() {

@@ -1,8 +1,82 @@
-//===- Passes.td - passes of the differentiate phase ------------------------------===//
+//===- Passes.td - passes of the differentiate phase ----------------------===//
 
 #ifndef TESSERA_PASSES_DIFFERENTIATE
 #define TESSERA_PASSES_DIFFERENTIATE
 
 include "mlir/Pass/PassBase.td"
+
+def AddLoss : Pass<"add-loss", "::mlir::func::FuncOp"> {
+  let summary = "Turn a model's outputs into one loss";
+  let description = [{
+    Makes a scalar loss the step function's only result. The other outputs disappear, and with them what only they needed.
+
+    - `cross-entropy`: the output `[batch…, classes]` holds logits; a `targets` argument `tensor<batch…xi32>` of role
+      `"target"` holds class indices. The loss is the sum of the rows' cross-entropies divided by the number of targets
+      that are not `ignore-index`, over the whole batch (`count_valid`).
+    - `mse`: a `targets` argument has the output's type; the loss is the mean of the squared differences.
+    - `output:<name>`: that output is the loss already.
+
+    Precondition: results are outputs (`train.role = "output"`, `train.name`).
+    Postcondition: one result, of role `"loss"`, a floating-point scalar.
+
+    ```mlir
+    func.func @step(…) -> (tensor<8x256x50257xf32> {train.role = "output", train.name = "logits"})
+    // becomes
+    func.func @step(…, %targets: tensor<8x256xi32> {train.role = "target", train.name = "targets"})
+        -> (tensor<f32> {train.role = "loss"})
+    ```
+  }];
+  let options = [
+    Option<"kind", "kind", "std::string", "\"cross-entropy\"", "cross-entropy, mse or output:<name>">,
+    Option<"of", "of", "std::string", "\"\"",
+           "Name of the output that the loss is made of; default the only output, or the one called logits">,
+    Option<"ignoreIndex", "ignore-index", "int64_t", "-100", "Target value of rows that do not count (a class index)">,
+    Option<"labelSmoothing", "label-smoothing", "double", "0.0",
+           "Share of the target distribution that is spread evenly over all classes, in [0, 1]">,
+  ];
+  let dependentDialects = ["::tessera::train::TrainDialect"];
+}
+
+def CheckDifferentiable : Pass<"check-differentiable", "::mlir::func::FuncOp"> {
+  let summary = "Report every op between a parameter and the loss that has no gradient rule";
+  let description = [{
+    An op is active if it depends on a `"param"` argument through floating-point values and the loss depends on it. All
+    active ops without a gradient rule are reported at once, each at its location with a shortest path
+    `loss <- … <- op`. Changes nothing.
+
+    Precondition: the step function has a loss (`add-loss`).
+    Postcondition: `differentiate` finds a rule for every op that it meets.
+  }];
+}
+
+def Differentiate : Pass<"differentiate", "::mlir::func::FuncOp"> {
+  let summary = "Append the backward pass";
+  let description = [{
+    Adds one result of role `"grad"` (`train.of` = the parameter's name) for each `"param"` argument, in argument order,
+    and the ops that compute them. Each new op carries the unit attribute `train.backward` and the location
+    `NameLoc("grad", <forward op>)`. A parameter that the loss does not depend on has the gradient zero, and a remark
+    says so.
+
+    Contributions to one value's gradient are added in the order in which the walk meets them; gradients of slices that do
+    not overlap become one concat. The region of a `checkpoint` is cloned to recompute its values for its own backward
+    pass. Ops without users are removed.
+
+    Precondition: the step function has a loss; `check-differentiable` passes.
+    Postcondition: every parameter has a gradient result.
+
+    ```mlir
+    %y = train.mul %w, %x : tensor<4xf32>
+    %loss = train.reduce sum, %y {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+    // becomes
+    …
+    %one = train.constant {train.backward} dense<1.0> : tensor<f32>
+    %dy = train.broadcast %one {broadcast_dimensions = array<i64>, train.backward} : (tensor<f32>) -> tensor<4xf32>
+    %dw = train.mul %dy, %x {train.backward} : tensor<4xf32>
+    return %loss, %dw : tensor<f32>, tensor<4xf32>
+    ```
+  }];
+  let dependentDialects = ["::tessera::train::TrainDialect"];
+}
 
 #endif // TESSERA_PASSES_DIFFERENTIATE

@@ -1,0 +1,96 @@
+//===- Signature.cpp - arguments and results of a step function -----------===//
+
+#include "compiler/dialect/train/Signature.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+
+namespace tessera::train {
+
+static StringRef stringOf(Attribute attr) {
+  auto string = dyn_cast_or_null<StringAttr>(attr);
+  return string ? string.getValue() : StringRef();
+}
+
+bool isStepFunction(func::FuncOp func) {
+  if (func.isExternal())
+    return false;
+  return llvm::any_of(llvm::seq(func.getNumArguments()),
+                      [&](unsigned index) { return !getArgRole(func, index).empty(); });
+}
+
+StringRef getArgRole(func::FuncOp func, unsigned index) { return stringOf(func.getArgAttr(index, kRole)); }
+StringRef getArgName(func::FuncOp func, unsigned index) { return stringOf(func.getArgAttr(index, kName)); }
+StringRef getResultRole(func::FuncOp func, unsigned index) { return stringOf(func.getResultAttr(index, kRole)); }
+
+SmallVector<unsigned> getArgsWithRole(func::FuncOp func, StringRef role) {
+  SmallVector<unsigned> indices;
+  for (unsigned index = 0; index < func.getNumArguments(); ++index)
+    if (getArgRole(func, index) == role)
+      indices.push_back(index);
+  return indices;
+}
+
+FailureOr<unsigned> getLossResult(func::FuncOp func) {
+  SmallVector<unsigned> losses;
+  for (unsigned index = 0; index < func.getNumResults(); ++index)
+    if (getResultRole(func, index) == "loss")
+      losses.push_back(index);
+  if (losses.size() != 1)
+    return func.emitError() << "expected one result of role \"loss\", got " << losses.size();
+  auto type = dyn_cast<RankedTensorType>(func.getResultTypes()[losses.front()]);
+  if (!type || type.getRank() != 0 || !isa<FloatType>(type.getElementType()))
+    return func.emitError() << "the loss must be a floating-point scalar, got "
+                            << func.getResultTypes()[losses.front()];
+  return losses.front();
+}
+
+SmallVector<StepResult> getResults(func::FuncOp func) {
+  SmallVector<StepResult> results;
+  Operation *terminator = func.getBody().front().getTerminator();
+  for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {
+    DictionaryAttr attrs = func.getResultAttrDict(index);
+    results.push_back({value, attrs ? attrs : DictionaryAttr::get(func.getContext())});
+  }
+  return results;
+}
+
+void setResults(func::FuncOp func, ArrayRef<StepResult> results) {
+  SmallVector<Value> values;
+  SmallVector<Type> types;
+  SmallVector<DictionaryAttr> attrs;
+  for (const StepResult &result : results) {
+    values.push_back(result.value);
+    types.push_back(result.value.getType());
+    attrs.push_back(result.attrs);
+  }
+  func.getBody().front().getTerminator()->setOperands(values);
+  func.setFunctionType(FunctionType::get(func.getContext(), func.getArgumentTypes(), types));
+  func.setAllResultAttrs(attrs);
+}
+
+BlockArgument appendArgument(func::FuncOp func, Type type, StringRef role, StringRef name,
+                             ArrayRef<NamedAttribute> more, Location loc) {
+  Builder builder(func.getContext());
+  SmallVector<NamedAttribute> attrs(more);
+  attrs.push_back(builder.getNamedAttr(kRole, builder.getStringAttr(role)));
+  attrs.push_back(builder.getNamedAttr(kName, builder.getStringAttr(name)));
+  unsigned index = func.getNumArguments();
+  LogicalResult inserted = func.insertArgument(index, type, builder.getDictionaryAttr(attrs), loc);
+  assert(succeeded(inserted) && "a function of static tensors takes any argument");
+  (void)inserted;
+  return func.getArgument(index);
+}
+
+StringRef getNodeName(Location loc) {
+  StringRef name;
+  loc->walk([&](Location inner) {
+    if (auto named = dyn_cast<NameLoc>(inner))
+      name = named.getName().getValue();
+    return WalkResult::advance();
+  });
+  return name;
+}
+
+} // namespace tessera::train

@@ -1,0 +1,50 @@
+//===- Signature.h - arguments and results of a step function ---*- C++ -*-===//
+//
+// Reads and rewrites what the attributes of a step function say: which argument
+// is a parameter, which result is the loss. See the train dialect's description.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_COMPILER_DIALECT_TRAIN_SIGNATURE_H
+#define TESSERA_COMPILER_DIALECT_TRAIN_SIGNATURE_H
+
+#include "compiler/dialect/train/Train.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace tessera::train {
+
+/// One result of a step function with its attributes.
+struct StepResult {
+  mlir::Value value;
+  mlir::DictionaryAttr attrs;
+};
+
+/// True if the function has a body and at least one argument with a role.
+bool isStepFunction(mlir::func::FuncOp func);
+
+/// The argument's or result's `train.role` (or `train.name`); empty if it has none.
+llvm::StringRef getArgRole(mlir::func::FuncOp func, unsigned index);
+llvm::StringRef getArgName(mlir::func::FuncOp func, unsigned index);
+llvm::StringRef getResultRole(mlir::func::FuncOp func, unsigned index);
+
+/// Numbers of the arguments with this role, ascending.
+llvm::SmallVector<unsigned> getArgsWithRole(mlir::func::FuncOp func, llvm::StringRef role);
+
+/// Number of the loss: the only result of that role, a floating-point scalar. Emits an error if there is none.
+llvm::FailureOr<unsigned> getLossResult(mlir::func::FuncOp func);
+
+llvm::SmallVector<StepResult> getResults(mlir::func::FuncOp func);
+/// Makes `results` the function's results: terminator, type and attributes.
+void setResults(mlir::func::FuncOp func, llvm::ArrayRef<StepResult> results);
+
+/// Appends an argument with this role, name and further attributes.
+mlir::BlockArgument appendArgument(mlir::func::FuncOp func, mlir::Type type, llvm::StringRef role, llvm::StringRef name,
+                                   llvm::ArrayRef<mlir::NamedAttribute> more, mlir::Location loc);
+
+/// The name of the innermost NameLoc of a location (the ONNX node's), or "".
+llvm::StringRef getNodeName(mlir::Location loc);
+
+} // namespace tessera::train
+
+#endif // TESSERA_COMPILER_DIALECT_TRAIN_SIGNATURE_H

@@ -1,0 +1,88 @@
+//===- Activity.cpp - which values a gradient flows through ---------------===//
+
+#include "passes/differentiate/Activity.h"
+
+#include "compiler/interfaces/Interfaces.h"
+
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace mlir;
+using namespace tessera;
+
+static bool isFloating(Value value) { return isa<FloatType>(getElementTypeOrSelf(value.getType())); }
+
+bool tessera::flowsToOperand(Operation *op, unsigned index) {
+  if (!isFloating(op->getOperand(index)))
+    return false;
+  auto rule = dyn_cast<DifferentiableOpInterface>(op);
+  return !rule || !rule.isNonDifferentiableOperand(index);
+}
+
+Activity::Activity(Block &block, ArrayRef<Value> parameters, Value loss) {
+  varied.insert(parameters.begin(), parameters.end());
+  useful.insert(loss);
+  propagateForward(block);
+  propagateBackward(block);
+}
+
+bool Activity::isActive(Operation *op) const {
+  return llvm::any_of(op->getResults(), [&](Value result) { return isActive(result); });
+}
+
+void Activity::propagateForward(Block &block) {
+  for (Operation &op : block) {
+    if (auto checkpoint = dyn_cast<train::CheckpointOp>(op)) {
+      Block &body = checkpoint.getBody().front();
+      propagateForward(body);
+      for (auto [result, yielded] : llvm::zip_equal(op.getResults(), body.getTerminator()->getOperands()))
+        if (varied.contains(yielded))
+          varied.insert(result);
+      continue;
+    }
+    bool varies = llvm::any_of(llvm::seq(op.getNumOperands()), [&](unsigned index) {
+      return varied.contains(op.getOperand(index)) && flowsToOperand(&op, index);
+    });
+    // Of another op with regions nothing is known but what it captures.
+    for (Region &region : op.getRegions())
+      region.walk([&](Operation *inner) {
+        varies |= llvm::any_of(inner->getOperands(), [&](Value value) { return varied.contains(value); });
+      });
+    if (!varies)
+      continue;
+    for (Value result : op.getResults())
+      if (isFloating(result))
+        varied.insert(result);
+  }
+}
+
+void Activity::propagateBackward(Block &block) {
+  for (Operation &op : llvm::reverse(block)) {
+    if (llvm::none_of(op.getResults(), [&](Value result) { return useful.contains(result); }))
+      continue;
+    if (auto checkpoint = dyn_cast<train::CheckpointOp>(op)) {
+      Block &body = checkpoint.getBody().front();
+      for (auto [result, yielded] : llvm::zip_equal(op.getResults(), body.getTerminator()->getOperands()))
+        if (useful.contains(result))
+          useful.insert(yielded);
+      propagateBackward(body);
+      continue;
+    }
+    for (unsigned index = 0; index < op.getNumOperands(); ++index)
+      if (flowsToOperand(&op, index))
+        useful.insert(op.getOperand(index));
+    for (Region &region : op.getRegions())
+      region.walk([&](Operation *inner) { useful.insert(inner->operand_begin(), inner->operand_end()); });
+  }
+}
+
+void Activity::transfer(Operation *original, const IRMapping &mapping) {
+  original->walk([&](Operation *op) {
+    for (Value result : op->getResults()) {
+      Value copy = mapping.lookupOrNull(result);
+      if (copy && varied.contains(result))
+        varied.insert(copy);
+      if (copy && useful.contains(result))
+        useful.insert(copy);
+    }
+  });
+}

@@ -1,0 +1,126 @@
+//===- AddLoss.cpp - turns a model's outputs into one loss ----------------===//
+
+#include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Signature.h"
+#include "passes/differentiate/Passes.h"
+
+using namespace mlir;
+
+namespace tessera {
+#define GEN_PASS_DEF_ADDLOSS
+#include "passes/differentiate/Passes.h.inc"
+
+namespace {
+
+struct AddLoss : impl::AddLossBase<AddLoss> {
+  using AddLossBase::AddLossBase;
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    if (train::isStepFunction(func) && failed(run(func)))
+      signalPassFailure();
+  }
+
+  LogicalResult run(func::FuncOp func);
+  FailureOr<Value> findOutput(func::FuncOp func, StringRef name);
+  FailureOr<Value> crossEntropy(func::FuncOp func, Value logits);
+  FailureOr<Value> meanSquaredError(func::FuncOp func, Value output);
+};
+
+/// The output called `name`; without a name the only one, or the one called "logits".
+FailureOr<Value> AddLoss::findOutput(func::FuncOp func, StringRef name) {
+  SmallVector<train::StepResult> results = train::getResults(func);
+  Value byDefault = results.size() == 1 ? results.front().value : Value();
+  std::string names;
+  for (const train::StepResult &result : results) {
+    auto attr = result.attrs.getAs<StringAttr>(train::kName);
+    if (!attr)
+      continue;
+    if (attr.getValue() == (name.empty() ? "logits" : name))
+      return result.value;
+    names += (names.empty() ? "'" : ", '") + attr.str() + "'";
+  }
+  if (name.empty() && byDefault)
+    return byDefault;
+  InFlightDiagnostic error = func.emitError();
+  if (name.empty())
+    error << "the loss needs one output of the model, got several and none called 'logits'";
+  else
+    error << "the model has no output '" << name << "'";
+  error << "; its outputs are " << (names.empty() ? "not named" : names);
+  return error;
+}
+
+/// Sum over the rows that count, divided by their number in the whole batch.
+FailureOr<Value> AddLoss::crossEntropy(func::FuncOp func, Value logits) {
+  RankedTensorType type = train::tensorType(logits);
+  if (type.getRank() < 2 || !isa<FloatType>(type.getElementType()))
+    return func.emitError() << "cross-entropy needs floating-point logits of shape [batch…, classes], got " << type;
+  if (!(labelSmoothing >= 0.0 && labelSmoothing <= 1.0))
+    return func.emitError() << "label-smoothing must lie in [0, 1], got " << labelSmoothing;
+
+  OpBuilder builder(func.getBody().front().getTerminator());
+  Location loc = NameLoc::get(builder.getStringAttr("loss"));
+  train::Build build(builder, loc);
+  auto targetType = RankedTensorType::get(type.getShape().drop_back(), builder.getI32Type());
+  Value targets = train::appendArgument(func, targetType, "target", "targets", {}, loc);
+  int64_t classes = type.getShape().back(), rows = targetType.getNumElements();
+  auto rowType = RankedTensorType::get({rows}, train::accumulationType(type.getElementType()));
+  IntegerAttr ignored = builder.getI64IntegerAttr(ignoreIndex);
+  auto loss =
+      train::CrossEntropyOp::create(builder, loc, rowType, rowType, build.reshape(logits, {rows, classes}),
+                                    build.reshape(targets, {rows}), ignored, builder.getF64FloatAttr(labelSmoothing));
+  Value count = train::CountValidOp::create(builder, loc, rowType.clone(ArrayRef<int64_t>()), targets, ignored);
+  return build.div(build.sumAll(loss.getLoss()), count);
+}
+
+FailureOr<Value> AddLoss::meanSquaredError(func::FuncOp func, Value output) {
+  RankedTensorType type = train::tensorType(output);
+  if (!isa<FloatType>(type.getElementType()) || type.getNumElements() == 0)
+    return func.emitError() << "mse needs a floating-point output with elements, got " << type;
+  OpBuilder builder(func.getBody().front().getTerminator());
+  Location loc = NameLoc::get(builder.getStringAttr("loss"));
+  train::Build build(builder, loc);
+  Value targets = train::appendArgument(func, type, "target", "targets", {}, loc);
+  Type wide = train::accumulationType(type.getElementType());
+  Value error = build.sub(build.convert(output, wide), build.convert(targets, wide));
+  Value total = build.sumAll(build.mul(error, error));
+  return build.div(total, build.splatLike(total, static_cast<double>(type.getNumElements())));
+}
+
+LogicalResult AddLoss::run(func::FuncOp func) {
+  StringRef spelled = kind;
+  bool isOutput = spelled.consume_front("output:");
+  if (!isOutput && spelled != "cross-entropy" && spelled != "mse")
+    return func.emitError() << "unknown loss '" << kind << "', expected cross-entropy, mse or output:<name>";
+  if (isOutput && spelled.empty())
+    return func.emitError("the loss 'output:' needs the name of an output");
+  for (unsigned index = 0; index < func.getNumResults(); ++index)
+    if (train::getResultRole(func, index) == "loss")
+      return func.emitError("has a loss already");
+
+  FailureOr<Value> output = findOutput(func, isOutput ? spelled : StringRef(of));
+  if (failed(output))
+    return failure();
+  FailureOr<Value> loss = output;
+  if (isOutput) {
+    RankedTensorType type = train::tensorType(*output);
+    if (type.getNumElements() != 1 || !isa<FloatType>(type.getElementType()))
+      return func.emitError() << "output '" << spelled
+                              << "' cannot be the loss: expected one floating-point number, got " << type;
+    OpBuilder builder(func.getBody().front().getTerminator());
+    loss = train::Build(builder, output->getLoc()).reshape(*output, {});
+  } else if (spelled == "mse") {
+    loss = meanSquaredError(func, *output);
+  } else {
+    loss = crossEntropy(func, *output);
+  }
+  if (failed(loss))
+    return failure();
+  Builder builder(func.getContext());
+  train::setResults(
+      func, {{*loss, builder.getDictionaryAttr(builder.getNamedAttr(train::kRole, builder.getStringAttr("loss")))}});
+  return success();
+}
+
+} // namespace
+} // namespace tessera

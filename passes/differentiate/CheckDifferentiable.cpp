@@ -1,0 +1,102 @@
+//===- CheckDifferentiable.cpp - finds active ops without a gradient ------===//
+
+#include "compiler/dialect/train/Signature.h"
+#include "compiler/interfaces/Interfaces.h"
+#include "passes/differentiate/Activity.h"
+#include "passes/differentiate/Passes.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+#include <deque>
+
+using namespace mlir;
+
+namespace tessera {
+#define GEN_PASS_DEF_CHECKDIFFERENTIABLE
+#include "passes/differentiate/Passes.h.inc"
+
+namespace {
+
+/// For each op that the loss depends on, the next op on a shortest path to the loss; breadth first from the loss.
+llvm::DenseMap<Operation *, Operation *> findPaths(Value loss) {
+  llvm::DenseMap<Operation *, Operation *> next;
+  std::deque<Operation *> queue;
+  auto visit = [&](Operation *op, Operation *user) {
+    if (op && next.try_emplace(op, user).second)
+      queue.push_back(op);
+  };
+  visit(loss.getDefiningOp(), nullptr);
+  while (!queue.empty()) {
+    Operation *op = queue.front();
+    queue.pop_front();
+    if (auto checkpoint = dyn_cast<train::CheckpointOp>(op))
+      for (Value yielded : checkpoint.getBody().front().getTerminator()->getOperands())
+        visit(yielded.getDefiningOp(), op);
+    for (auto [index, operand] : llvm::enumerate(op->getOperands()))
+      if (flowsToOperand(op, index))
+        visit(operand.getDefiningOp(), op);
+  }
+  return next;
+}
+
+/// "loss <- train.div <- … <- train.foo (node)"; a long path is shortened in its middle.
+std::string describePath(Operation *op, const llvm::DenseMap<Operation *, Operation *> &next) {
+  constexpr size_t kept = 6;
+  SmallVector<std::string> steps;
+  for (; op; op = next.lookup(op)) {
+    std::string step = op->getName().getStringRef().str();
+    if (StringRef node = train::getNodeName(op->getLoc()); !node.empty())
+      step += " (" + node.str() + ")";
+    steps.push_back(step);
+  }
+  std::string path = "loss";
+  for (size_t index = 0; index < steps.size(); ++index) {
+    if (steps.size() > 2 * kept + 1 && index == kept) {
+      size_t skipped = steps.size() - 2 * kept;
+      path += " <- … " + std::to_string(skipped) + " more …";
+      index += skipped;
+    }
+    path += " <- " + steps[steps.size() - 1 - index];
+  }
+  return path;
+}
+
+struct CheckDifferentiable : impl::CheckDifferentiableBase<CheckDifferentiable> {
+  using CheckDifferentiableBase::CheckDifferentiableBase;
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    if (train::isStepFunction(func) && failed(run(func)))
+      signalPassFailure();
+  }
+
+  LogicalResult run(func::FuncOp func) {
+    FailureOr<unsigned> lossIndex = train::getLossResult(func);
+    if (failed(lossIndex))
+      return failure();
+    SmallVector<Value> params;
+    for (unsigned index : train::getArgsWithRole(func, "param"))
+      params.push_back(func.getArgument(index));
+    if (params.empty())
+      return func.emitError("has no trainable parameter: no argument of role \"param\"");
+    Block &block = func.getBody().front();
+    Value loss = block.getTerminator()->getOperand(*lossIndex);
+    Activity activity(block, params, loss);
+    llvm::DenseMap<Operation *, Operation *> next = findPaths(loss);
+
+    bool allDifferentiable = true;
+    func.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (!activity.isActive(op) || isa<DifferentiableOpInterface, train::CheckpointOp>(op))
+        return WalkResult::advance();
+      allDifferentiable = false;
+      InFlightDiagnostic error = op->emitError() << "'" << op->getName() << "' has no gradient rule";
+      error.attachNote() << "path: " << describePath(op, next);
+      return WalkResult::skip();
+    });
+    if (allDifferentiable && !activity.isActive(loss))
+      func.emitWarning("the loss does not depend on any parameter");
+    return success(allDifferentiable);
+  }
+};
+
+} // namespace
+} // namespace tessera

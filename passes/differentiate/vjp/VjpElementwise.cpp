@@ -1,0 +1,205 @@
+//===- VjpElementwise.cpp - gradient rules of elementwise ops -------------===//
+//
+// Where operand and result would both do, a rule uses the result, so that the
+// operand need not live until the backward pass.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/differentiate/vjp/Vjp.h"
+
+#include "mlir/IR/Matchers.h"
+
+#include <numbers>
+#include <optional>
+
+using namespace mlir;
+using namespace tessera::train;
+
+namespace tessera::vjp {
+namespace {
+
+/// The value of a splat floating-point constant.
+std::optional<double> splatValue(Value value) {
+  DenseElementsAttr elements;
+  if (!matchPattern(value, m_Constant(&elements)) || !elements.isSplat() || !isa<FloatType>(elements.getElementType()))
+    return std::nullopt;
+  return elements.getSplatValue<APFloat>().convertToDouble();
+}
+
+LogicalResult convertRule(ConvertOp op, Vjp &vjp) {
+  vjp.set(0, vjp.convert(vjp.cotangent(), tensorType(op.getOperand()).getElementType()));
+  return success();
+}
+
+LogicalResult negRule(NegOp, Vjp &vjp) {
+  vjp.set(0, vjp.neg(vjp.cotangent()));
+  return success();
+}
+
+LogicalResult absRule(AbsOp op, Vjp &vjp) {
+  Value x = op.getOperand(), g = vjp.cotangent(), zero = vjp.splatLike(x, 0.0);
+  Value negative = vjp.select(vjp.compare(CompareDirection::Lt, x, zero), vjp.neg(g), zero);
+  vjp.set(0, vjp.select(vjp.compare(CompareDirection::Gt, x, zero), g, negative));
+  return success();
+}
+
+LogicalResult expRule(ExpOp op, Vjp &vjp) {
+  vjp.set(0, vjp.mul(vjp.cotangent(), op.getResult()));
+  return success();
+}
+
+LogicalResult logRule(LogOp op, Vjp &vjp) {
+  vjp.set(0, vjp.div(vjp.cotangent(), op.getOperand()));
+  return success();
+}
+
+LogicalResult sqrtRule(SqrtOp op, Vjp &vjp) {
+  vjp.set(0, vjp.div(vjp.scale(vjp.cotangent(), 0.5), op.getResult()));
+  return success();
+}
+
+LogicalResult rsqrtRule(RsqrtOp op, Vjp &vjp) {
+  Value y = op.getResult();
+  vjp.set(0, vjp.mul(vjp.scale(vjp.cotangent(), -0.5), vjp.mul(y, vjp.mul(y, y))));
+  return success();
+}
+
+LogicalResult tanhRule(TanhOp op, Vjp &vjp) {
+  Value y = op.getResult();
+  vjp.set(0, vjp.mul(vjp.cotangent(), vjp.sub(vjp.splatLike(y, 1.0), vjp.mul(y, y))));
+  return success();
+}
+
+LogicalResult erfRule(ErfOp op, Vjp &vjp) {
+  Value x = op.getOperand();
+  Value density = vjp.scale(vjp.exp(vjp.neg(vjp.mul(x, x))), 2.0 * std::numbers::inv_sqrtpi);
+  vjp.set(0, vjp.mul(vjp.cotangent(), density));
+  return success();
+}
+
+LogicalResult sinRule(SinOp op, Vjp &vjp) {
+  vjp.set(0, vjp.mul(vjp.cotangent(), vjp.unary<CosOp>(op.getOperand())));
+  return success();
+}
+
+LogicalResult cosRule(CosOp op, Vjp &vjp) {
+  vjp.set(0, vjp.neg(vjp.mul(vjp.cotangent(), vjp.unary<SinOp>(op.getOperand()))));
+  return success();
+}
+
+/// Zero almost everywhere: no gradient reaches the operand.
+LogicalResult floorRule(FloorOp, Vjp &) { return success(); }
+
+LogicalResult addRule(AddOp, Vjp &vjp) {
+  for (unsigned operand : {0, 1})
+    if (vjp.wants(operand))
+      vjp.set(operand, vjp.cotangent());
+  return success();
+}
+
+LogicalResult subRule(SubOp, Vjp &vjp) {
+  if (vjp.wants(0))
+    vjp.set(0, vjp.cotangent());
+  if (vjp.wants(1))
+    vjp.set(1, vjp.neg(vjp.cotangent()));
+  return success();
+}
+
+LogicalResult mulRule(MulOp op, Vjp &vjp) {
+  if (vjp.wants(0))
+    vjp.set(0, vjp.mul(vjp.cotangent(), op.getRhs()));
+  if (vjp.wants(1))
+    vjp.set(1, vjp.mul(vjp.cotangent(), op.getLhs()));
+  return success();
+}
+
+LogicalResult divRule(DivOp op, Vjp &vjp) {
+  Value quotient = vjp.div(vjp.cotangent(), op.getRhs());
+  if (vjp.wants(0))
+    vjp.set(0, quotient);
+  if (vjp.wants(1))
+    vjp.set(1, vjp.neg(vjp.mul(quotient, op.getResult())));
+  return success();
+}
+
+LogicalResult maxRule(MaxOp op, Vjp &vjp) {
+  Value g = vjp.cotangent(), zero = vjp.splatLike(g, 0.0);
+  Value tie = vjp.select(vjp.compare(CompareDirection::Eq, op.getLhs(), op.getRhs()), vjp.scale(g, 0.5), zero);
+  auto share = [&](Value mine, Value other) {
+    return vjp.select(vjp.compare(CompareDirection::Gt, mine, other), g, tie);
+  };
+  if (vjp.wants(0))
+    vjp.set(0, share(op.getLhs(), op.getRhs()));
+  if (vjp.wants(1))
+    vjp.set(1, share(op.getRhs(), op.getLhs()));
+  return success();
+}
+
+/// Gradient of a power with respect to its base. An exponent of 0 has gradient 0 at a base of 0 too, where the formula
+/// would be 0 · inf.
+Value powBase(PowOp op, Vjp &vjp) {
+  Value base = op.getLhs(), exponent = op.getRhs(), g = vjp.cotangent();
+  if (std::optional<double> constant = splatValue(exponent)) {
+    if (*constant == 0.0)
+      return Value();
+    if (*constant == 1.0)
+      return g;
+    if (*constant == 2.0)
+      return vjp.mul(g, vjp.scale(base, 2.0));
+    if (*constant == 0.5)
+      return vjp.div(vjp.scale(g, 0.5), op.getResult());
+    return vjp.mul(g, vjp.scale(vjp.pow(base, vjp.splatLike(base, *constant - 1.0)), *constant));
+  }
+  Value slope = vjp.mul(exponent, vjp.pow(base, vjp.sub(exponent, vjp.splatLike(exponent, 1.0))));
+  Value zero = vjp.splatLike(base, 0.0);
+  return vjp.select(vjp.compare(CompareDirection::Eq, exponent, zero), zero, vjp.mul(g, slope));
+}
+
+LogicalResult powRule(PowOp op, Vjp &vjp) {
+  if (vjp.wants(0))
+    vjp.set(0, powBase(op, vjp));
+  if (vjp.wants(1)) {
+    // 0^b is constantly 0 for b > 0, though log 0 is not finite.
+    Value base = op.getLhs(), zero = vjp.splatLike(base, 0.0);
+    Value flat =
+        vjp.mul(vjp.compare(CompareDirection::Eq, base, zero), vjp.compare(CompareDirection::Ge, op.getRhs(), zero));
+    Value slope = vjp.mul(op.getResult(), vjp.unary<LogOp>(base));
+    vjp.set(1, vjp.select(flat, zero, vjp.mul(vjp.cotangent(), slope)));
+  }
+  return success();
+}
+
+LogicalResult selectRule(SelectOp op, Vjp &vjp) {
+  Value g = vjp.cotangent(), zero = vjp.splatLike(g, 0.0);
+  if (vjp.wants(1))
+    vjp.set(1, vjp.select(op.getPredicate(), g, zero));
+  if (vjp.wants(2))
+    vjp.set(2, vjp.select(op.getPredicate(), zero, g));
+  return success();
+}
+
+} // namespace
+
+void attachElementwise(MLIRContext *context) {
+  attachVjp<ConvertOp, convertRule>(context);
+  attachVjp<NegOp, negRule>(context);
+  attachVjp<AbsOp, absRule>(context);
+  attachVjp<ExpOp, expRule>(context);
+  attachVjp<LogOp, logRule>(context);
+  attachVjp<SqrtOp, sqrtRule>(context);
+  attachVjp<RsqrtOp, rsqrtRule>(context);
+  attachVjp<TanhOp, tanhRule>(context);
+  attachVjp<ErfOp, erfRule>(context);
+  attachVjp<SinOp, sinRule>(context);
+  attachVjp<CosOp, cosRule>(context);
+  attachVjp<FloorOp, floorRule, operandIs<0>>(context);
+  attachVjp<AddOp, addRule>(context);
+  attachVjp<SubOp, subRule>(context);
+  attachVjp<MulOp, mulRule>(context);
+  attachVjp<DivOp, divRule>(context);
+  attachVjp<MaxOp, maxRule>(context);
+  attachVjp<PowOp, powRule>(context);
+  attachVjp<SelectOp, selectRule>(context);
+}
+
+} // namespace tessera::vjp

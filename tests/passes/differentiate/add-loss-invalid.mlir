@@ -1,0 +1,29 @@
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(add-loss{kind=cross-entropy}))' -split-input-file -verify-diagnostics
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(add-loss{kind=hinge}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=KIND
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(add-loss{kind=output:score}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=NAME
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(add-loss{label-smoothing=1.5 of=a}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=SMOOTH
+
+// KIND: error: unknown loss 'hinge', expected cross-entropy, mse or output:<name>
+// NAME: error: the model has no output 'score'; its outputs are 'a', 'b'
+// SMOOTH: error: label-smoothing must lie in [0, 1], got 1.5
+
+// expected-error@+1 {{the loss needs one output of the model, got several and none called 'logits'; its outputs are 'a', 'b'}}
+func.func @several(%x: tensor<2x3xf32> {train.role = "input", train.name = "x"})
+    -> (tensor<2x3xf32> {train.role = "output", train.name = "a"}, tensor<2x3xf32> {train.role = "output", train.name = "b"}) {
+  return %x, %x : tensor<2x3xf32>, tensor<2x3xf32>
+}
+
+// -----
+
+// NAME: error: output 'score' cannot be the loss: expected one floating-point number, got 'tensor<3xf32>'
+// expected-error@+1 {{cross-entropy needs floating-point logits of shape [batch…, classes], got 'tensor<3xf32>'}}
+func.func @vector(%x: tensor<3xf32> {train.role = "input", train.name = "x"}) -> (tensor<3xf32> {train.role = "output", train.name = "score"}) {
+  return %x : tensor<3xf32>
+}
+
+// -----
+
+// expected-error@+1 {{has a loss already}}
+func.func @twice(%x: tensor<f32> {train.role = "input", train.name = "x"}) -> (tensor<f32> {train.role = "loss"}) {
+  return %x : tensor<f32>
+}

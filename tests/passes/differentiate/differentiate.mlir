@@ -1,0 +1,141 @@
+// RUN: tessera-opt %s --differentiate -split-input-file -verify-diagnostics -mlir-print-debuginfo -mlir-print-local-scope | FileCheck %s
+
+// One result of role "grad" per parameter, in argument order; weights' gradients are products without transposes.
+// CHECK-LABEL: func @mlp
+// CHECK-SAME: train.role = "loss"
+// CHECK-SAME: train.of = "w1", train.role = "grad"
+// CHECK-SAME: train.of = "w2", train.role = "grad"
+func.func @mlp(%w1: tensor<4x8xf32> {train.role = "param", train.name = "w1"},
+               %w2: tensor<2x8xf32> {train.role = "param", train.name = "w2"},
+               %x: tensor<3x4xf32> {train.role = "input", train.name = "x"}) -> (tensor<f32> {train.role = "loss"}) {
+  // CHECK: %[[H:.*]] = train.dot_general %arg2, %arg0
+  %h = train.dot_general %x, %w1 {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<3x4xf32>, tensor<4x8xf32>) -> tensor<3x8xf32>
+  // CHECK: %[[T:.*]] = train.tanh
+  %t = train.tanh %h : tensor<3x8xf32> loc("act")
+  %y = train.dot_general %t, %w2 {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<3x8xf32>, tensor<2x8xf32>) -> tensor<3x2xf32>
+  %loss = train.reduce sum, %y {dimensions = array<i64: 0, 1>} : (tensor<3x2xf32>) -> tensor<f32>
+  // CHECK: %[[ONE:.*]] = train.constant {train.backward} dense<1.0
+  // CHECK: %[[DY:.*]] = train.broadcast %[[ONE]] {{.*}}train.backward
+  // CHECK: %[[DT:.*]] = train.dot_general %[[DY]], %arg1 {lhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_batch = array<i64>, rhs_contract = array<i64: 0>, train.backward}
+  // CHECK: %[[DW2:.*]] = train.dot_general %[[DY]], %[[T]] {lhs_batch = array<i64>, lhs_contract = array<i64: 0>, rhs_batch = array<i64>, rhs_contract = array<i64: 0>, train.backward} : (tensor<3x2xf32>, tensor<3x8xf32>) -> tensor<2x8xf32>
+  // CHECK: train.mul %[[T]], %[[T]] {train.backward} : tensor<3x8xf32> loc("grad"("act"))
+  // CHECK: %[[DW1:.*]] = train.dot_general %arg2, {{.*}}train.backward} : (tensor<3x4xf32>, tensor<3x8xf32>) -> tensor<4x8xf32>
+  // CHECK-NOT: train.transpose
+  // CHECK: return %{{.*}}, %[[DW1]], %[[DW2]]
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// The gradients of slices that tile a dimension become one concat, without sums of pads.
+// CHECK-LABEL: func @qkv
+// CHECK: train.concat %{{.*}}, %{{.*}}, %{{.*}} {dim = 1 : i64, train.backward} : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x9xf32>
+// CHECK-NOT: train.pad
+// CHECK: return
+func.func @qkv(%w: tensor<2x9xf32> {train.role = "param", train.name = "w"}) -> (tensor<f32> {train.role = "loss"}) {
+  %q = train.slice %w {starts = array<i64: 0, 0>, limits = array<i64: 2, 3>, strides = array<i64: 1, 1>} : (tensor<2x9xf32>) -> tensor<2x3xf32>
+  %k = train.slice %w {starts = array<i64: 0, 3>, limits = array<i64: 2, 6>, strides = array<i64: 1, 1>} : (tensor<2x9xf32>) -> tensor<2x3xf32>
+  %v = train.slice %w {starts = array<i64: 0, 6>, limits = array<i64: 2, 9>, strides = array<i64: 1, 1>} : (tensor<2x9xf32>) -> tensor<2x3xf32>
+  %a = train.mul %q, %k : tensor<2x3xf32>
+  %b = train.mul %a, %v : tensor<2x3xf32>
+  %loss = train.reduce sum, %b {dimensions = array<i64: 0, 1>} : (tensor<2x3xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// Gaps are filled with zeros, equal boxes are added, boxes that overlap stay pads.
+// CHECK-LABEL: func @boxes
+// CHECK: %[[P:.*]] = train.pad
+// CHECK: %[[Q:.*]] = train.pad
+// CHECK: %[[SUM:.*]] = train.add %{{.*}}, %{{.*}} {train.backward} : tensor<2xf32>
+// CHECK: %[[ZERO:.*]] = train.constant {train.backward} dense<0.0{{.*}}> : tensor<3xf32>
+// CHECK: train.concat %[[SUM]], %[[ZERO]], %{{.*}} {dim = 0 : i64, train.backward} : (tensor<2xf32>, tensor<3xf32>, tensor<2xf32>) -> tensor<7xf32>
+// CHECK: train.add %[[P]], %[[Q]] {train.backward} : tensor<7xf32>
+func.func @boxes(%w: tensor<7xf32> {train.role = "param", train.name = "w"}, %u: tensor<7xf32> {train.role = "param", train.name = "u"}) -> (tensor<f32> {train.role = "loss"}) {
+  %p = train.slice %u {starts = array<i64: 0>, limits = array<i64: 2>, strides = array<i64: 1>} : (tensor<7xf32>) -> tensor<2xf32>
+  %q = train.slice %u {starts = array<i64: 1>, limits = array<i64: 3>, strides = array<i64: 1>} : (tensor<7xf32>) -> tensor<2xf32>
+  %a = train.slice %w {starts = array<i64: 0>, limits = array<i64: 2>, strides = array<i64: 1>} : (tensor<7xf32>) -> tensor<2xf32>
+  %b = train.slice %w {starts = array<i64: 0>, limits = array<i64: 2>, strides = array<i64: 1>} : (tensor<7xf32>) -> tensor<2xf32>
+  %c = train.slice %w {starts = array<i64: 5>, limits = array<i64: 7>, strides = array<i64: 1>} : (tensor<7xf32>) -> tensor<2xf32>
+  %ab = train.mul %a, %b : tensor<2xf32>
+  %abc = train.mul %ab, %c : tensor<2xf32>
+  %pq = train.mul %p, %q : tensor<2xf32>
+  %all = train.mul %abc, %pq : tensor<2xf32>
+  %loss = train.reduce sum, %all {dimensions = array<i64: 0>} : (tensor<2xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// The region of a checkpoint is recomputed by ops of the backward pass.
+// CHECK-LABEL: func @recompute
+// CHECK: train.checkpoint
+// CHECK: train.exp %arg0 : tensor<4xf32>
+// CHECK: train.yield
+// CHECK: train.exp %arg0 {train.backward}
+func.func @recompute(%w: tensor<4xf32> {train.role = "param", train.name = "w"}) -> (tensor<f32> {train.role = "loss"}) {
+  %y = train.checkpoint : () -> tensor<4xf32> {
+    %e = train.exp %w : tensor<4xf32>
+    %t = train.tanh %e : tensor<4xf32>
+    train.yield %t : tensor<4xf32>
+  }
+  %loss = train.reduce sum, %y {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// A frozen argument has no gradient, and a stop_gradient ends the walk.
+// CHECK-LABEL: func @inactive
+// CHECK-SAME: -> (tensor<f32> {train.role = "loss"}, tensor<4xf32> {train.of = "w", train.role = "grad"})
+// CHECK-NOT: train.exp {{.*}}train.backward
+// CHECK: return
+func.func @inactive(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %f: tensor<4xf32> {train.role = "frozen", train.name = "f"}) -> (tensor<f32> {train.role = "loss"}) {
+  %e = train.exp %w : tensor<4xf32>
+  %s = train.stop_gradient %e : tensor<4xf32>
+  %g = train.mul %s, %f : tensor<4xf32>
+  %y = train.mul %g, %w : tensor<4xf32>
+  %loss = train.reduce sum, %y {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// CHECK-LABEL: func @unused
+// CHECK: %[[ZERO:.*]] = train.constant {train.backward} dense<0.0{{.*}}> : tensor<3xf32>
+// CHECK: return %{{.*}}, %{{.*}}, %[[ZERO]]
+func.func @unused(%w: tensor<f32> {train.role = "param", train.name = "w"},
+                  // expected-remark@+1 {{the loss does not depend on parameter 'b': its gradient is zero}}
+                  %b: tensor<3xf32> {train.role = "param", train.name = "b"}) -> (tensor<f32> {train.role = "loss"}) {
+  %loss = train.exp %w : tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// expected-error@+1 {{expected one result of role "loss", got 0}}
+func.func @no_loss(%w: tensor<f32> {train.role = "param", train.name = "w"}) -> tensor<f32> {
+  return %w : tensor<f32>
+}
+
+// -----
+
+// expected-error@+1 {{the loss must be a floating-point scalar, got 'tensor<2xf32>'}}
+func.func @vector_loss(%w: tensor<2xf32> {train.role = "param", train.name = "w"}) -> (tensor<2xf32> {train.role = "loss"}) {
+  return %w : tensor<2xf32>
+}
+
+// -----
+
+// expected-error@+1 {{has no trainable parameter}}
+func.func @no_param(%w: tensor<f32> {train.role = "input", train.name = "x"}) -> (tensor<f32> {train.role = "loss"}) {
+  return %w : tensor<f32>
+}
+
+// -----
+
+// expected-error@+1 {{is differentiated already}}
+func.func @twice(%w: tensor<f32> {train.role = "param", train.name = "w"}) -> (tensor<f32> {train.role = "loss"}, tensor<f32> {train.role = "grad", train.of = "w"}) {
+  return %w, %w : tensor<f32>, tensor<f32>
+}
