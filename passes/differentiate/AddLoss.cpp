@@ -66,11 +66,13 @@ FailureOr<Value> AddLoss::crossEntropy(func::FuncOp func, Value logits) {
   int64_t classes = type.getShape().back(), rows = targetType.getNumElements();
   auto rowType = RankedTensorType::get({rows}, train::accumulationType(type.getElementType()));
   IntegerAttr ignored = builder.getI64IntegerAttr(ignoreIndex);
-  auto loss =
-      train::CrossEntropyOp::create(builder, loc, rowType, rowType, build.reshape(logits, {rows, classes}),
-                                    build.reshape(targets, {rows}), ignored, builder.getF64FloatAttr(labelSmoothing));
+  Value flatLogits = build.reshape(logits, {rows, classes});
+  Value flatTargets = build.reshape(targets, {rows});
+  auto loss = train::CrossEntropyOp::create(builder, loc, rowType, rowType, flatLogits, flatTargets, ignored,
+                                            builder.getF64FloatAttr(labelSmoothing));
   Value count = train::CountValidOp::create(builder, loc, rowType.clone(ArrayRef<int64_t>()), targets, ignored);
-  return build.div(build.sumAll(loss.getLoss()), count);
+  Value total = build.sumAll(loss.getLoss());
+  return build.div(total, count);
 }
 
 FailureOr<Value> AddLoss::meanSquaredError(func::FuncOp func, Value output) {
