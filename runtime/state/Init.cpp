@@ -1,0 +1,170 @@
+//===- Init.cpp - seeded initial values ----------------------------------------===//
+//
+// Logarithm, sine and cosine are polynomials written out here instead of calls of libm: their results are then the same
+// on every machine, and the compiler vectorises them. The file is built without contraction to fused multiply-adds.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/state/Init.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace tessera {
+
+PhiloxKey parameterKey(uint64_t seed, std::string_view name) {
+  uint64_t hash = XXH64(name.data(), name.size(), seed);
+  return {static_cast<uint32_t>(hash), static_cast<uint32_t>(hash >> 32)};
+}
+
+static constexpr int64_t blocksPerChunk = 256; // of four elements
+
+/// Natural logarithm of x in [2^-24, 1]; the polynomial is Cephes' logf (relative error 1e-7).
+static inline float logarithm(float x) {
+  uint32_t bits = std::bit_cast<uint32_t>(x);
+  float exponent = static_cast<float>(static_cast<int32_t>(bits >> 23) - 126);
+  float m = std::bit_cast<float>((bits & 0x007fffffu) | 0x3f000000u); // [0.5, 1)
+  bool low = m < 0.707106781186547524f;
+  exponent = low ? exponent - 1.0f : exponent;
+  m = low ? m + m - 1.0f : m - 1.0f;
+  float z = m * m;
+  float y = 7.0376836292e-2f;
+  y = y * m - 1.1514610310e-1f;
+  y = y * m + 1.1676998740e-1f;
+  y = y * m - 1.2420140846e-1f;
+  y = y * m + 1.4249322787e-1f;
+  y = y * m - 1.6668057665e-1f;
+  y = y * m + 2.0000714765e-1f;
+  y = y * m - 2.4999993993e-1f;
+  y = y * m + 3.3333331174e-1f;
+  y = y * m * z - 2.12194440e-4f * exponent - 0.5f * z;
+  return m + y + 0.693359375f * exponent;
+}
+
+/// Two standard normal values from two random words (Box-Muller).
+static inline void boxMuller(uint32_t radiusBits, uint32_t angleBits, float &first, float &second) {
+  float u = (static_cast<float>(radiusBits >> 8) + 1.0f) * 0x1p-24f; // (0, 1]
+  float radius = std::sqrt(-2.0f * logarithm(u));
+  // A full turn is 2^32: the nearest quarter turn, and the rest in [-pi/4, pi/4).
+  uint32_t quarter = (angleBits + 0x20000000u) >> 30;
+  float x = static_cast<float>(static_cast<int32_t>(angleBits - (quarter << 30))) * 1.46291807927e-9f; // pi / 2^31
+  float z = x * x;
+  float sine = ((-1.9515295891e-4f * z + 8.3321608736e-3f) * z - 1.6666654611e-1f) * z * x + x;
+  float cosine =
+      ((2.443315711809948e-5f * z - 1.388731625493765e-3f) * z + 4.166664568298827e-2f) * z * z - 0.5f * z + 1.0f;
+  float s = quarter & 1 ? cosine : sine, c = quarter & 1 ? sine : cosine;
+  first = radius * ((quarter + 1) & 2 ? -c : c);
+  second = radius * (quarter & 2 ? -s : s);
+}
+
+/// Values of blocks [block, block + count), four each.
+static void randomBlocks(const InitSpec &init, PhiloxKey key, int64_t block, int64_t count, float *values) {
+  uint32_t words[4][blocksPerChunk];
+  for (int64_t i = 0; i < count; ++i) {
+    auto random = philox(static_cast<uint64_t>(block + i), key);
+    for (int lane = 0; lane < 4; ++lane)
+      words[lane][i] = random[lane];
+  }
+  auto a = static_cast<float>(init.a), b = static_cast<float>(init.b);
+  if (init.kind == artifact::InitKind::Normal) {
+    float lanes[4][blocksPerChunk];
+    for (int64_t i = 0; i < count; ++i)
+      boxMuller(words[0][i], words[1][i], lanes[0][i], lanes[1][i]);
+    for (int64_t i = 0; i < count; ++i)
+      boxMuller(words[2][i], words[3][i], lanes[2][i], lanes[3][i]);
+    for (int64_t i = 0; i < count; ++i)
+      for (int lane = 0; lane < 4; ++lane)
+        values[4 * i + lane] = a + b * lanes[lane][i];
+    return;
+  }
+  float largest = std::nextafter(b, a), width = b - a;
+  for (int64_t i = 0; i < count; ++i)
+    for (int lane = 0; lane < 4; ++lane) {
+      float value = a + width * (static_cast<float>(words[lane][i] >> 8) * 0x1p-24f);
+      values[4 * i + lane] = value >= b ? largest : value;
+    }
+}
+
+void initialValues(const InitSpec &init, PhiloxKey key, int64_t begin, int64_t end, float *values) {
+  if (init.kind == artifact::InitKind::Constant) {
+    std::fill(values, values + (end - begin), static_cast<float>(init.a));
+    return;
+  }
+  int64_t firstBlock = begin / 4, numBlocks = (end + 3) / 4 - firstBlock;
+  int64_t numChunks = (numBlocks + blocksPerChunk - 1) / blocksPerChunk;
+#pragma omp parallel for schedule(static) if (numChunks > 64)
+  for (int64_t chunk = 0; chunk < numChunks; ++chunk) {
+    int64_t block = firstBlock + chunk * blocksPerChunk;
+    int64_t count = std::min(blocksPerChunk, firstBlock + numBlocks - block);
+    float chunkValues[4 * blocksPerChunk];
+    randomBlocks(init, key, block, count, chunkValues);
+    int64_t from = std::max(begin, 4 * block), to = std::min(end, 4 * (block + count));
+    std::copy(chunkValues + (from - 4 * block), chunkValues + (to - 4 * block), values + (from - begin));
+  }
+}
+
+Status initialiseSegment(const StateView &view, const ParameterSegment &segment, uint64_t seed) {
+  auto [begin, end] = overlap(view, segment);
+  if (begin >= end)
+    return Status::ok();
+  PhiloxKey key = parameterKey(seed, segment.name);
+  uint8_t *target = view.data + (begin - view.begin) * elementBytes(view.dtype);
+  if (view.dtype == DataType::F32) {
+    initialValues(*segment.init, key, begin - segment.offset, end - segment.offset, reinterpret_cast<float *>(target));
+    return Status::ok();
+  }
+  std::vector<float> values(end - begin);
+  initialValues(*segment.init, key, begin - segment.offset, end - segment.offset, values.data());
+  return convertElements(DataType::F32, values.data(), view.dtype, target, end - begin)
+      .withContext("parameter '" + segment.name + "'");
+}
+
+static bool isParameter(const StateView &view) {
+  return view.role == StateRole::Parameter || view.role == StateRole::Frozen;
+}
+
+void clearState(const RankState &views) {
+  for (const StateView &view : views) {
+    if (!isParameter(view)) {
+      std::memset(view.data, 0, view.localBytes());
+      continue;
+    }
+    auto clear = [&](int64_t begin, int64_t end) {
+      begin = std::max(begin, view.begin);
+      end = std::min(end, view.end);
+      if (begin < end)
+        std::memset(view.data + (begin - view.begin) * elementBytes(view.dtype), 0,
+                    (end - begin) * elementBytes(view.dtype));
+    };
+    int64_t covered = 0;
+    for (const ParameterSegment &segment : view.segments) {
+      clear(covered, segment.offset);
+      covered = segment.end();
+    }
+    clear(covered, view.elements);
+  }
+}
+
+Status initialiseState(const RankState &views, uint64_t seed) {
+  std::string missing;
+  for (const StateView &view : views)
+    if (isParameter(view))
+      for (const ParameterSegment &segment : view.segments)
+        if (!segment.init)
+          missing += (missing.empty() ? "'" : ", '") + segment.name + "'";
+  if (!missing.empty())
+    return TESSERA_ERROR(InvalidArgument, "these parameters have no initialiser and need weights: " + missing);
+  clearState(views);
+  for (const StateView &view : views)
+    if (isParameter(view))
+      for (const ParameterSegment &segment : view.segments)
+        TESSERA_RETURN_IF_ERROR(initialiseSegment(view, segment, seed));
+  return Status::ok();
+}
+
+} // namespace tessera

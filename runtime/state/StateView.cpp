@@ -1,0 +1,121 @@
+//===- StateView.cpp - what lives across steps, as one rank holds it ---------===//
+
+#include "runtime/state/StateView.h"
+
+#include <algorithm>
+
+namespace tessera {
+
+static constexpr std::pair<StateRole, std::string_view> roleNames[] = {{StateRole::Parameter, "parameter"},
+                                                                       {StateRole::Frozen, "frozen"},
+                                                                       {StateRole::Moment1, "m"},
+                                                                       {StateRole::Moment2, "v"},
+                                                                       {StateRole::Momentum, "momentum"}};
+
+std::string_view toString(StateRole role) {
+  for (auto [known, name] : roleNames)
+    if (known == role)
+      return name;
+  return "?";
+}
+
+std::optional<StateRole> stateRoleFromString(std::string_view wanted) {
+  for (auto [role, name] : roleNames)
+    if (name == wanted)
+      return role;
+  return std::nullopt;
+}
+
+Overlap overlap(const StateView &view, const ParameterSegment &segment) {
+  return {std::max(view.begin, segment.offset), std::min(view.end, segment.end())};
+}
+
+/// The unit that a state tensor belongs to: optimizer states may be named "<unit>.<role>".
+static std::string unitName(const artifact::StateTensor &tensor) {
+  std::string name = tensor.name()->str(), suffix = "." + std::string(toString(tensor.role()));
+  bool isOptimizer = tensor.role() != StateRole::Parameter && tensor.role() != StateRole::Frozen;
+  if (isOptimizer && name.size() > suffix.size() && name.ends_with(suffix))
+    name.resize(name.size() - suffix.size());
+  return name;
+}
+
+static std::vector<int64_t> toVector(const flatbuffers::Vector<int64_t> *sizes) {
+  return sizes ? std::vector<int64_t>(sizes->begin(), sizes->end()) : std::vector<int64_t>();
+}
+
+static Result<std::vector<ParameterSegment>> readSegments(const artifact::StateTensor &tensor) {
+  std::vector<ParameterSegment> segments;
+  if (tensor.segments())
+    for (const artifact::Segment *stored : *tensor.segments()) {
+      ParameterSegment segment;
+      segment.name = stored->name()->str();
+      segment.shape = toVector(stored->shape());
+      segment.offset = stored->offset();
+      auto elements = checkedElements(segment.shape);
+      if (!elements || segment.offset < 0 || segment.offset > tensor.elements() ||
+          *elements > tensor.elements() - segment.offset)
+        return TESSERA_ERROR(DataLoss,
+                             "parameter '" + segment.name + "' is not inside its unit '" + tensor.name()->str() + "'");
+      segment.elements = *elements;
+      if (const artifact::Init *init = stored->init())
+        segment.init = InitSpec{init->kind(), init->a(), init->b()};
+      segments.push_back(std::move(segment));
+    }
+  std::sort(segments.begin(), segments.end(), [](const auto &a, const auto &b) { return a.offset < b.offset; });
+  for (size_t i = 1; i < segments.size(); ++i)
+    if (segments[i - 1].end() > segments[i].offset)
+      return TESSERA_ERROR(DataLoss, "parameters '" + segments[i - 1].name + "' and '" + segments[i].name +
+                                         "' overlap in unit '" + tensor.name()->str() + "'");
+  return segments;
+}
+
+Result<RankState> makeRankState(const Artifact &artifact, int rank,
+                                const std::function<void *(uint32_t buffer)> &address) {
+  const artifact::Program &program = artifact.program();
+  RankState views;
+  if (!program.state())
+    return views;
+  for (const artifact::StateTensor *tensor : *program.state()) {
+    StateView view;
+    view.unit = unitName(*tensor);
+    view.role = tensor->role();
+    view.dtype = tensor->dtype();
+    view.elements = tensor->elements();
+    int64_t parts = artifact.groupSize(tensor->shard_group());
+    if (view.elements < 0 || view.elements % parts != 0)
+      return TESSERA_ERROR(DataLoss, "state '" + tensor->name()->str() + "' has " + std::to_string(view.elements) +
+                                         " elements, which do not divide by " + std::to_string(parts) + " ranks");
+    int64_t length = view.elements / parts, position = artifact.positionInGroup(tensor->shard_group(), rank);
+    view.begin = position * length;
+    view.end = view.begin + length;
+    // Of the ranks that hold equal copies, the first one saves: it is at 0 on all axes that do not shard the tensor.
+    std::vector<std::string> copyAxes;
+    std::vector<std::string> shardAxes = artifact.groupAxes(tensor->shard_group());
+    for (const Mesh::Axis &axis : artifact.mesh().axes)
+      if (std::find(shardAxes.begin(), shardAxes.end(), axis.name) == shardAxes.end())
+        copyAxes.push_back(axis.name);
+    view.saves = artifact.mesh().positionInGroup(copyAxes, rank) == 0;
+    TESSERA_ASSIGN_OR_RETURN(view.segments, readSegments(*tensor));
+    view.data = static_cast<uint8_t *>(address(tensor->buffer()));
+    views.push_back(std::move(view));
+  }
+
+  // A state without segments of its own has its parameter's; a single tensor is one segment.
+  for (StateView &view : views) {
+    if (!view.segments.empty())
+      continue;
+    for (const StateView &other : views)
+      if (other.unit == view.unit && other.role == StateRole::Parameter && other.elements == view.elements)
+        view.segments = other.segments;
+    if (view.segments.empty()) {
+      const artifact::StateTensor *tensor = program.state()->Get(&view - views.data());
+      std::vector<int64_t> shape = toVector(program.buffers()->Get(tensor->buffer())->shape());
+      if (checkedElements(shape) != view.elements)
+        shape = {view.elements};
+      view.segments.push_back({view.unit, shape, 0, view.elements, std::nullopt});
+    }
+  }
+  return views;
+}
+
+} // namespace tessera

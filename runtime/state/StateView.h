@@ -1,0 +1,73 @@
+//===- StateView.h - what lives across steps, as one rank holds it -----------===//
+//
+// Initialisation, weights, checkpoints and export see the training state only through these views: flat units, the
+// range of each that this rank holds, and the parameters inside. Nothing here needs an executor.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_STATE_STATEVIEW_H
+#define TESSERA_RUNTIME_STATE_STATEVIEW_H
+
+#include "runtime/artifact/Reader.h"
+#include "runtime/base/File.h"
+#include "runtime/state/DataTypes.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tessera {
+
+using artifact::StateRole;
+
+/// "parameter", "frozen", "m", "v", "momentum": the names in checkpoints.
+std::string_view toString(StateRole role);
+std::optional<StateRole> stateRoleFromString(std::string_view name);
+
+/// Constant: a. Normal: mean a, deviation b. Uniform: [a, b).
+struct InitSpec {
+  artifact::InitKind kind = artifact::InitKind::Constant;
+  double a = 0, b = 0;
+};
+
+/// A parameter inside a unit.
+struct ParameterSegment {
+  std::string name;
+  std::vector<int64_t> shape;
+  int64_t offset = 0; ///< Elements from the start of the unit.
+  int64_t elements = 0;
+  std::optional<InitSpec> init;
+
+  int64_t end() const { return offset + elements; }
+};
+
+/// The range [begin, end) of a flat unit of `elements` elements. Elements outside of all segments are padding: zero.
+struct StateView {
+  std::string unit;
+  StateRole role = StateRole::Parameter;
+  DataType dtype = DataType::F32;
+  int64_t elements = 0, begin = 0, end = 0;
+  std::vector<ParameterSegment> segments; ///< In order of offset, not overlapping.
+  bool saves = true; ///< This rank writes the range to checkpoints; other ranks may hold equal copies.
+  uint8_t *data = nullptr;
+
+  size_t localBytes() const { return (end - begin) * elementBytes(dtype); }
+  ByteSpan bytes() const { return {data, localBytes()}; }
+};
+
+using RankState = std::vector<StateView>;
+
+/// The views of one rank of a program; `address` gives the memory of a buffer of that rank.
+Result<RankState> makeRankState(const Artifact &artifact, int rank,
+                                const std::function<void *(uint32_t buffer)> &address);
+
+/// What `view` holds of `segment`, in elements from the start of the unit; empty if begin >= end.
+struct Overlap {
+  int64_t begin, end;
+};
+Overlap overlap(const StateView &view, const ParameterSegment &segment);
+
+} // namespace tessera
+
+#endif // TESSERA_RUNTIME_STATE_STATEVIEW_H
