@@ -1,0 +1,64 @@
+//===- Checkpoint.h - saves and resumes training ---------------------------------===//
+//
+// A checkpoint is a folder `ckpt-<step>` with one safetensors file per rank and a manifest. It appears under its name
+// only when it is complete, and is read back into any layout by parameter name: other ranks, other units. See
+// docs/checkpoints.md.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_STATE_CHECKPOINT_H
+#define TESSERA_RUNTIME_STATE_CHECKPOINT_H
+
+#include "runtime/state/Manifest.h"
+#include "runtime/state/Safetensors.h"
+
+#include <thread>
+
+namespace tessera {
+
+struct CheckpointOptions {
+  std::string folder; ///< Holds the `ckpt-<step>` folders and the file `latest`; made if it does not exist.
+  int keep = 0;       ///< How many of the newest checkpoints stay; 0: all.
+};
+
+/// Writes a checkpoint of all ranks of this process. On an error nothing of it remains and older ones are untouched.
+Status saveCheckpoint(const CheckpointOptions &options, const CheckpointInfo &info,
+                      const std::vector<RankState> &ranks);
+
+/// Writes checkpoints on a thread of its own, one at a time. `save` copies the state, so training may go on at once.
+class CheckpointWriter {
+public:
+  explicit CheckpointWriter(CheckpointOptions options) : options(std::move(options)) {}
+  ~CheckpointWriter();
+  CheckpointWriter(const CheckpointWriter &) = delete;
+  CheckpointWriter &operator=(const CheckpointWriter &) = delete;
+
+  /// Waits for the checkpoint before (and returns its error), copies the state and begins to write.
+  Status save(const CheckpointInfo &info, const std::vector<RankState> &ranks);
+  /// Waits until everything is written.
+  Status finish();
+
+private:
+  CheckpointOptions options;
+  std::thread thread;
+  Status lastStatus;
+};
+
+/// The checkpoint folder that `path` means: itself, or the one that its file `latest` names.
+Result<std::string> findCheckpoint(const std::string &path);
+
+/// Fills the states of all ranks given from a checkpoint; files are checked against their hashes first. Parameters are
+/// matched by name and role; all that are missing, too many or different are reported in one error.
+Result<CheckpointInfo> loadCheckpoint(const std::string &path, const std::vector<RankState> &ranks);
+
+/// The parameters of one role, whole and by name, as pieces of the ranks' memory (which must outlive them).
+Result<std::vector<SafetensorsTensor>> gatherParameters(const std::vector<RankState> &ranks,
+                                                        StateRole role = StateRole::Parameter);
+
+/// Writes all parameters (frozen ones, too) of a model to one safetensors file.
+Status exportParameters(const std::string &path, const std::vector<RankState> &ranks,
+                        const std::map<std::string, std::string> &metadata = {});
+
+} // namespace tessera
+
+#endif // TESSERA_RUNTIME_STATE_CHECKPOINT_H

@@ -1,0 +1,181 @@
+//===- CheckpointRead.cpp - resumes from a checkpoint into any layout -----------===//
+//
+// Everything is checked before the first byte of state changes: files against size and hash, ranges for completeness,
+// parameters for name, role, shape and type. Then each rank copies what it holds, segment by segment.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/state/Checkpoint.h"
+#include "runtime/state/Init.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace tessera {
+
+namespace {
+
+using UnitKey = std::pair<StateRole, std::string>;
+
+/// One open checkpoint.
+class CheckpointReader {
+public:
+  static Result<CheckpointReader> open(const std::string &folder);
+
+  const CheckpointInfo &info() const { return manifest.info; }
+  Status check(const RankState &views) const;
+  void copyInto(const RankState &views) const;
+
+private:
+  struct Piece {
+    int64_t begin, end;
+    const uint8_t *data;
+  };
+  struct Location {
+    const ManifestUnit *unit;
+    const ParameterSegment *segment;
+  };
+
+  Status openFiles();
+  Status addPiece(const ManifestPiece &piece, const SafetensorsFile &file);
+  Status checkComplete();
+  Status corrupt(const std::string &reason) const {
+    return TESSERA_ERROR(DataLoss, "checkpoint '" + folder + "' is corrupted: " + reason);
+  }
+
+  std::string folder;
+  Manifest manifest;
+  std::vector<SafetensorsFile> files;
+  std::map<UnitKey, const ManifestUnit *> units;
+  std::map<UnitKey, std::vector<Piece>> pieces;
+  std::map<UnitKey, Location> parameters; ///< By role and parameter name.
+};
+
+} // namespace
+
+Result<CheckpointReader> CheckpointReader::open(const std::string &path) {
+  CheckpointReader reader;
+  TESSERA_ASSIGN_OR_RETURN(reader.folder, findCheckpoint(path));
+  TESSERA_ASSIGN_OR_RETURN(reader.manifest, readManifest(reader.folder + "/" + manifestName));
+  for (const ManifestUnit &unit : reader.manifest.units) {
+    if (!reader.units.emplace(UnitKey{unit.role, unit.unit}, &unit).second)
+      return reader.corrupt("unit '" + unit.unit + "' appears twice");
+    for (const ParameterSegment &segment : unit.segments)
+      if (!reader.parameters.emplace(UnitKey{unit.role, segment.name}, Location{&unit, &segment}).second)
+        return reader.corrupt("parameter '" + segment.name + "' appears twice");
+  }
+  TESSERA_RETURN_IF_ERROR(reader.openFiles());
+  TESSERA_RETURN_IF_ERROR(reader.checkComplete());
+  return reader;
+}
+
+Status CheckpointReader::openFiles() {
+  for (const ManifestFile &listed : manifest.files) {
+    std::string path = folder + "/" + listed.name;
+    {
+      TESSERA_ASSIGN_OR_RETURN(MappedFile raw, MappedFile::open(path));
+      if (raw.bytes().size() != listed.bytes)
+        return corrupt("'" + listed.name + "' has " + std::to_string(raw.bytes().size()) + " bytes, expected " +
+                       std::to_string(listed.bytes));
+      if (XXH3_64bits(raw.bytes().data(), raw.bytes().size()) != listed.hash)
+        return corrupt("the content of '" + listed.name + "' does not match its hash");
+    }
+    TESSERA_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::open(path));
+    for (const ManifestPiece &piece : listed.pieces)
+      TESSERA_RETURN_IF_ERROR(addPiece(piece, file));
+    files.push_back(std::move(file));
+  }
+  return Status::ok();
+}
+
+Status CheckpointReader::addPiece(const ManifestPiece &piece, const SafetensorsFile &file) {
+  auto unit = units.find({piece.role, piece.unit});
+  const SafetensorsEntry *entry = file.find(piece.key);
+  if (unit == units.end() || !entry || piece.end > unit->second->elements ||
+      entry->elements != piece.end - piece.begin || entry->dtype != unit->second->dtype)
+    return corrupt("tensor '" + piece.key + "' of '" + file.path() + "' is missing or not what the manifest says");
+  pieces[{piece.role, piece.unit}].push_back({piece.begin, piece.end, entry->bytes.data()});
+  return Status::ok();
+}
+
+Status CheckpointReader::checkComplete() {
+  for (auto &[key, unit] : units) {
+    std::vector<Piece> &parts = pieces[key];
+    std::sort(parts.begin(), parts.end(), [](const Piece &a, const Piece &b) { return a.begin < b.begin; });
+    int64_t covered = 0;
+    for (const Piece &part : parts) {
+      if (part.begin != covered)
+        break;
+      covered = part.end;
+    }
+    if (covered != unit->elements)
+      return corrupt("elements from " + std::to_string(covered) + " on of unit '" + unit->unit + "' (" +
+                     std::string(toString(unit->role)) + ") are missing or stored twice");
+  }
+  return Status::ok();
+}
+
+Status CheckpointReader::check(const RankState &views) const {
+  std::vector<std::string> problems;
+  std::map<UnitKey, bool> wanted;
+  for (const StateView &view : views)
+    for (const ParameterSegment &segment : view.segments) {
+      std::string name = "'" + segment.name + "' (" + std::string(toString(view.role)) + ")";
+      wanted[{view.role, segment.name}] = true;
+      auto found = parameters.find({view.role, segment.name});
+      if (found == parameters.end())
+        problems.push_back(name + " is not in the checkpoint");
+      else if (found->second.segment->shape != segment.shape)
+        problems.push_back(name + " has shape " + shapeToString(found->second.segment->shape) + ", expected " +
+                           shapeToString(segment.shape));
+      else if (found->second.unit->dtype != view.dtype)
+        problems.push_back(name + " has type " + std::string(safetensorsName(found->second.unit->dtype)) +
+                           ", expected " + std::string(safetensorsName(view.dtype)));
+    }
+  for (const auto &[key, location] : parameters)
+    if (!wanted.count(key))
+      problems.push_back("'" + key.second + "' (" + std::string(toString(key.first)) + ") is not in the program");
+  if (problems.empty())
+    return Status::ok();
+  constexpr size_t shown = 20;
+  std::string text;
+  for (size_t i = 0; i < std::min(problems.size(), shown); ++i)
+    text += (i ? "; " : "") + problems[i];
+  if (problems.size() > shown)
+    text += "; and " + std::to_string(problems.size() - shown) + " more";
+  return TESSERA_ERROR(InvalidArgument, "checkpoint '" + folder + "' does not fit the program: " + text);
+}
+
+void CheckpointReader::copyInto(const RankState &views) const {
+  clearState(views);
+  for (const StateView &view : views) {
+    size_t width = elementBytes(view.dtype);
+    for (const ParameterSegment &segment : view.segments) {
+      const Location &source = parameters.at({view.role, segment.name});
+      auto [begin, end] = overlap(view, segment);
+      // Positions in the checkpoint's unit are those in ours plus `shift`.
+      int64_t shift = source.segment->offset - segment.offset;
+      for (const Piece &piece : pieces.at({view.role, source.unit->unit})) {
+        int64_t from = std::max(begin, piece.begin - shift), to = std::min(end, piece.end - shift);
+        if (from < to)
+          std::memcpy(view.data + (from - view.begin) * width, piece.data + (from + shift - piece.begin) * width,
+                      (to - from) * width);
+      }
+    }
+  }
+}
+
+Result<CheckpointInfo> loadCheckpoint(const std::string &path, const std::vector<RankState> &ranks) {
+  TESSERA_ASSIGN_OR_RETURN(CheckpointReader reader, CheckpointReader::open(path));
+  for (const RankState &views : ranks)
+    TESSERA_RETURN_IF_ERROR(reader.check(views));
+  for (const RankState &views : ranks)
+    reader.copyInto(views);
+  return reader.info();
+}
+
+} // namespace tessera

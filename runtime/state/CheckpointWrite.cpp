@@ -1,0 +1,219 @@
+//===- CheckpointWrite.cpp - writes checkpoints and exports ----------------------===//
+
+#include "runtime/state/Checkpoint.h"
+
+#include "runtime/base/Log.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <unistd.h>
+
+namespace fs = std::filesystem;
+
+namespace tessera {
+
+static constexpr const char *checkpointPrefix = "ckpt-";
+static constexpr const char *latestName = "latest";
+
+/// The step of "ckpt-<step>", or nothing for other names.
+static std::optional<uint64_t> stepOfName(const std::string &name) {
+  std::string digits = name.starts_with(checkpointPrefix) ? name.substr(std::strlen(checkpointPrefix)) : "";
+  if (digits.empty() || digits.size() > 18 || digits.find_first_not_of("0123456789") != std::string::npos)
+    return std::nullopt;
+  return std::stoull(digits);
+}
+
+/// Whether a temporary folder belongs to a process that has ended.
+static bool isAbandoned(const std::string &name) {
+  size_t mark = name.rfind(".tmp-");
+  if (!name.starts_with("." + std::string(checkpointPrefix)) || mark == std::string::npos)
+    return false;
+  int process = std::atoi(name.c_str() + mark + 5);
+  return process > 0 && process != ::getpid() && ::kill(process, 0) != 0 && errno == ESRCH;
+}
+
+/// Removes what a crash left behind, and all but the `keep` newest checkpoints. Failing to is no reason to stop
+/// training.
+static void removeOld(const CheckpointOptions &options) {
+  std::vector<std::pair<uint64_t, fs::path>> checkpoints;
+  std::vector<fs::path> useless;
+  std::error_code error;
+  for (const fs::directory_entry &entry : fs::directory_iterator(options.folder, error)) {
+    std::string name = entry.path().filename().string();
+    if (auto step = stepOfName(name))
+      checkpoints.emplace_back(*step, entry.path());
+    else if (isAbandoned(name))
+      useless.push_back(entry.path());
+  }
+  std::sort(checkpoints.begin(), checkpoints.end());
+  if (options.keep > 0 && checkpoints.size() > static_cast<size_t>(options.keep))
+    for (size_t i = 0; i < checkpoints.size() - options.keep; ++i)
+      useless.push_back(checkpoints[i].second);
+  for (const fs::path &path : useless) {
+    fs::remove_all(path, error);
+    if (error)
+      log::warn("cannot remove '{}': {}", path.string(), error.message());
+  }
+}
+
+static Status writeContent(const std::string &folder, const CheckpointInfo &info, const std::vector<RankState> &ranks) {
+  Manifest manifest;
+  manifest.info = info;
+  for (const StateView &view : ranks.front())
+    manifest.units.push_back({view.unit, view.role, view.dtype, view.elements, view.segments});
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    ManifestFile file;
+    file.name = "rank-" + std::to_string(rank) + ".safetensors";
+    std::vector<SafetensorsTensor> tensors;
+    for (const StateView &view : ranks[rank]) {
+      if (!view.saves || view.begin == view.end)
+        continue;
+      std::string key = std::string(toString(view.role)) + "/" + view.unit;
+      file.pieces.push_back({key, view.unit, view.role, view.begin, view.end});
+      tensors.push_back({key, view.dtype, {view.end - view.begin}, {view.bytes()}});
+    }
+    TESSERA_ASSIGN_OR_RETURN(WrittenFile written, writeSafetensors(folder + "/" + file.name, tensors,
+                                                                   {{"step", std::to_string(info.step)}}));
+    file.bytes = written.bytes;
+    file.hash = written.hash;
+    manifest.files.push_back(std::move(file));
+  }
+  return writeFileAtomically(folder + "/" + manifestName, manifestToJson(manifest));
+}
+
+/// Gives a complete temporary folder its name; one of the same step (from before a resume) is exchanged with it.
+static Status publish(const fs::path &temporary, const fs::path &target) {
+  std::error_code error;
+  int failed = fs::exists(target, error)
+                   ? ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE)
+                   : ::rename(temporary.c_str(), target.c_str());
+  if (failed != 0)
+    return systemError("write", target.string(), errno);
+  fs::remove_all(temporary, error);
+  return syncDirectory(target.parent_path().string());
+}
+
+Status saveCheckpoint(const CheckpointOptions &options, const CheckpointInfo &info,
+                      const std::vector<RankState> &ranks) {
+  if (ranks.empty())
+    return TESSERA_ERROR(Internal, "a checkpoint needs at least one rank");
+  std::error_code error;
+  fs::create_directories(options.folder, error);
+  if (error)
+    return systemError("create", options.folder, error.value());
+  std::string name = checkpointPrefix + std::to_string(info.step);
+  fs::path target = fs::path(options.folder) / name;
+  fs::path temporary = fs::path(options.folder) / ("." + name + ".tmp-" + std::to_string(::getpid()));
+  fs::remove_all(temporary, error);
+  if (!fs::create_directory(temporary, error))
+    return systemError("create", temporary.string(), error.value());
+
+  Status status = writeContent(temporary.string(), info, ranks);
+  if (status.isOk())
+    status = syncDirectory(temporary.string());
+  if (status.isOk())
+    status = publish(temporary, target);
+  if (!status.isOk()) {
+    fs::remove_all(temporary, error);
+    return status.withContext("checkpoint of step " + std::to_string(info.step) + " is not written");
+  }
+  TESSERA_RETURN_IF_ERROR(writeFileAtomically((fs::path(options.folder) / latestName).string(), name + "\n"));
+  removeOld(options);
+  return Status::ok();
+}
+
+CheckpointWriter::~CheckpointWriter() {
+  if (Status status = finish(); !status.isOk())
+    log::error("{}", status.message());
+}
+
+Status CheckpointWriter::save(const CheckpointInfo &info, const std::vector<RankState> &ranks) {
+  TESSERA_RETURN_IF_ERROR(finish());
+  // The copy is made here, on the caller's thread: afterwards the originals may change.
+  auto copies = std::make_shared<std::vector<RankState>>(ranks);
+  std::vector<std::unique_ptr<uint8_t[]>> memory;
+  for (RankState &rank : *copies)
+    for (StateView &view : rank) {
+      if (!view.saves)
+        continue;
+      memory.emplace_back(new uint8_t[std::max<size_t>(view.localBytes(), 1)]);
+      std::memcpy(memory.back().get(), view.data, view.localBytes());
+      view.data = memory.back().get();
+    }
+  thread = std::thread(
+      [this, info, copies, memory = std::move(memory)] { lastStatus = saveCheckpoint(options, info, *copies); });
+  return Status::ok();
+}
+
+Status CheckpointWriter::finish() {
+  if (thread.joinable())
+    thread.join();
+  return std::exchange(lastStatus, Status::ok());
+}
+
+Result<std::string> findCheckpoint(const std::string &path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error))
+    return TESSERA_ERROR(NotFound, "no checkpoint at '" + path + "': not a folder");
+  if (fs::exists(fs::path(path) / manifestName, error))
+    return path;
+  fs::path pointer = fs::path(path) / latestName;
+  if (!fs::exists(pointer, error))
+    return TESSERA_ERROR(NotFound, "no checkpoint at '" + path + "': it has neither " + manifestName + " nor a file '" +
+                                       latestName + "'");
+  TESSERA_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(pointer.string()));
+  std::string name(file.bytes().begin(), file.bytes().end());
+  while (!name.empty() && (name.back() == '\n' || name.back() == ' '))
+    name.pop_back();
+  if (!stepOfName(name))
+    return TESSERA_ERROR(DataLoss, "'" + pointer.string() + "' does not name a checkpoint");
+  return (fs::path(path) / name).string();
+}
+
+Result<std::vector<SafetensorsTensor>> gatherParameters(const std::vector<RankState> &ranks, StateRole role) {
+  std::vector<SafetensorsTensor> tensors;
+  if (ranks.empty())
+    return tensors;
+  for (const StateView &unit : ranks.front()) {
+    if (unit.role != role)
+      continue;
+    // The unit's ranges in order, one of each.
+    std::vector<const StateView *> parts;
+    for (const RankState &rank : ranks)
+      for (const StateView &view : rank)
+        if (view.role == role && view.unit == unit.unit && view.saves)
+          parts.push_back(&view);
+    std::sort(parts.begin(), parts.end(), [](auto *a, auto *b) { return a->begin < b->begin; });
+    for (const ParameterSegment &segment : unit.segments) {
+      SafetensorsTensor tensor{segment.name, unit.dtype, segment.shape, {}};
+      int64_t position = segment.offset;
+      for (const StateView *part : parts) {
+        auto [begin, end] = overlap(*part, segment);
+        if (begin != position || begin >= end)
+          continue;
+        size_t width = elementBytes(unit.dtype);
+        tensor.pieces.push_back({part->data + (begin - part->begin) * width, (end - begin) * width});
+        position = end;
+      }
+      if (position != segment.end())
+        return TESSERA_ERROR(Internal, "the ranks given do not hold all of parameter '" + segment.name + "'");
+      tensors.push_back(std::move(tensor));
+    }
+  }
+  return tensors;
+}
+
+Status exportParameters(const std::string &path, const std::vector<RankState> &ranks,
+                        const std::map<std::string, std::string> &metadata) {
+  TESSERA_ASSIGN_OR_RETURN(auto tensors, gatherParameters(ranks, StateRole::Parameter));
+  TESSERA_ASSIGN_OR_RETURN(auto frozen, gatherParameters(ranks, StateRole::Frozen));
+  tensors.insert(tensors.end(), frozen.begin(), frozen.end());
+  return writeSafetensors(path, tensors, metadata).status();
+}
+
+} // namespace tessera

@@ -1,0 +1,202 @@
+//===- Manifest.cpp - what a checkpoint consists of -----------------------------===//
+
+#include "runtime/state/Manifest.h"
+
+#include "runtime/base/File.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace tessera {
+
+using Json = nlohmann::ordered_json;
+
+static constexpr const char *formatName = "tessera-checkpoint";
+static constexpr uint64_t formatVersion = 1;
+
+std::string manifestToJson(const Manifest &manifest) {
+  Json json = {{"format", formatName},
+               {"version", formatVersion},
+               {"step", manifest.info.step},
+               {"data_position", manifest.info.dataPosition},
+               {"seed", manifest.info.seed}};
+  json["mesh"] = Json::array();
+  for (const Mesh::Axis &axis : manifest.info.mesh.axes)
+    json["mesh"].push_back({{"name", axis.name}, {"size", axis.size}});
+  json["extra"] = manifest.info.extra;
+  json["units"] = Json::array();
+  for (const ManifestUnit &unit : manifest.units) {
+    Json segments = Json::array();
+    for (const ParameterSegment &segment : unit.segments)
+      segments.push_back({{"name", segment.name}, {"shape", segment.shape}, {"offset", segment.offset}});
+    json["units"].push_back({{"name", unit.unit},
+                             {"role", toString(unit.role)},
+                             {"dtype", safetensorsName(unit.dtype)},
+                             {"elements", unit.elements},
+                             {"segments", std::move(segments)}});
+  }
+  json["files"] = Json::array();
+  for (const ManifestFile &file : manifest.files) {
+    Json pieces = Json::array();
+    for (const ManifestPiece &piece : file.pieces)
+      pieces.push_back({{"key", piece.key},
+                        {"unit", piece.unit},
+                        {"role", toString(piece.role)},
+                        {"begin", piece.begin},
+                        {"end", piece.end}});
+    json["files"].push_back({{"name", file.name},
+                             {"bytes", file.bytes},
+                             {"xxh3", fmt::format("{:016x}", file.hash)},
+                             {"tensors", std::move(pieces)}});
+  }
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+namespace {
+
+/// Reads fields and remembers the first one that is missing or of the wrong type.
+class FieldReader {
+public:
+  uint64_t number(const Json &object, const char *key) {
+    const Json *value = field(object, key);
+    if (value && value->is_number_unsigned() && value->get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX))
+      return value->get<uint64_t>();
+    fail(key);
+    return 0;
+  }
+  uint64_t anyNumber(const Json &object, const char *key) {
+    const Json *value = field(object, key);
+    if (value && value->is_number_unsigned())
+      return value->get<uint64_t>();
+    fail(key);
+    return 0;
+  }
+  std::string text(const Json &object, const char *key) {
+    const Json *value = field(object, key);
+    if (value && value->is_string())
+      return value->get<std::string>();
+    fail(key);
+    return "";
+  }
+  const Json &list(const Json &object, const char *key) {
+    static const Json none = Json::array();
+    const Json *value = field(object, key);
+    if (value && value->is_array())
+      return *value;
+    fail(key);
+    return none;
+  }
+  StateRole role(const Json &object) {
+    if (auto role = stateRoleFromString(text(object, "role")))
+      return *role;
+    fail("role");
+    return StateRole::Parameter;
+  }
+  void fail(const std::string &key) {
+    if (problem.empty())
+      problem = "field '" + key + "' is missing or invalid";
+  }
+
+  std::string problem;
+
+private:
+  static const Json *field(const Json &object, const char *key) {
+    if (!object.is_object())
+      return nullptr;
+    auto found = object.find(key);
+    return found == object.end() ? nullptr : &*found;
+  }
+};
+
+} // namespace
+
+static ManifestUnit readUnit(const Json &json, FieldReader &fields) {
+  ManifestUnit unit;
+  unit.unit = fields.text(json, "name");
+  unit.role = fields.role(json);
+  unit.elements = static_cast<int64_t>(fields.number(json, "elements"));
+  if (auto dtype = dataTypeFromSafetensors(fields.text(json, "dtype")))
+    unit.dtype = *dtype;
+  else
+    fields.fail("dtype");
+  int64_t previousEnd = 0;
+  for (const Json &item : fields.list(json, "segments")) {
+    ParameterSegment segment;
+    segment.name = fields.text(item, "name");
+    segment.offset = static_cast<int64_t>(fields.number(item, "offset"));
+    for (const Json &size : fields.list(item, "shape")) {
+      if (size.is_number_unsigned() && size.get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX))
+        segment.shape.push_back(size.get<int64_t>());
+      else
+        fields.fail("shape");
+    }
+    auto elements = checkedElements(segment.shape, 8);
+    if (!elements || segment.offset < previousEnd || segment.offset > unit.elements ||
+        *elements > unit.elements - segment.offset) {
+      fields.fail("segments");
+      break;
+    }
+    segment.elements = *elements;
+    previousEnd = segment.end();
+    unit.segments.push_back(std::move(segment));
+  }
+  return unit;
+}
+
+static ManifestFile readFile(const Json &json, FieldReader &fields) {
+  ManifestFile file;
+  file.name = fields.text(json, "name");
+  if (file.name.empty() || file.name.find('/') != std::string::npos || file.name.front() == '.')
+    fields.fail("files.name");
+  file.bytes = fields.number(json, "bytes");
+  std::string hash = fields.text(json, "xxh3");
+  if (hash.size() == 16 && hash.find_first_not_of("0123456789abcdef") == std::string::npos)
+    file.hash = std::stoull(hash, nullptr, 16);
+  else
+    fields.fail("xxh3");
+  for (const Json &item : fields.list(json, "tensors")) {
+    ManifestPiece piece;
+    piece.key = fields.text(item, "key");
+    piece.unit = fields.text(item, "unit");
+    piece.role = fields.role(item);
+    piece.begin = static_cast<int64_t>(fields.number(item, "begin"));
+    piece.end = static_cast<int64_t>(fields.number(item, "end"));
+    if (piece.begin > piece.end)
+      fields.fail("end");
+    file.pieces.push_back(std::move(piece));
+  }
+  return file;
+}
+
+Result<Manifest> readManifest(const std::string &path) {
+  TESSERA_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
+  ByteSpan bytes = file.bytes();
+  Json json = Json::parse(bytes.begin(), bytes.end(), nullptr, /*allow_exceptions=*/false);
+  FieldReader fields;
+  if (!json.is_object())
+    return TESSERA_ERROR(DataLoss, "'" + path + "' is not a checkpoint manifest: it is not a JSON object");
+  if (fields.text(json, "format") != formatName)
+    return TESSERA_ERROR(DataLoss, "'" + path + "' is not a checkpoint manifest");
+  if (uint64_t version = fields.number(json, "version"); version != formatVersion)
+    return TESSERA_ERROR(Unsupported, "'" + path + "' has version " + std::to_string(version) + ", expected " +
+                                          std::to_string(formatVersion));
+  Manifest manifest;
+  manifest.info.step = fields.number(json, "step");
+  manifest.info.dataPosition = fields.number(json, "data_position");
+  manifest.info.seed = fields.anyNumber(json, "seed");
+  for (const Json &axis : fields.list(json, "mesh"))
+    manifest.info.mesh.axes.push_back({fields.text(axis, "name"), static_cast<int64_t>(fields.number(axis, "size"))});
+  if (auto extra = json.find("extra"); extra != json.end() && extra->is_object())
+    for (const auto &[key, value] : extra->items())
+      if (value.is_string())
+        manifest.info.extra[key] = value.get<std::string>();
+  for (const Json &unit : fields.list(json, "units"))
+    manifest.units.push_back(readUnit(unit, fields));
+  for (const Json &item : fields.list(json, "files"))
+    manifest.files.push_back(readFile(item, fields));
+  if (!fields.problem.empty())
+    return TESSERA_ERROR(DataLoss, "'" + path + "' is corrupted: " + fields.problem);
+  return manifest;
+}
+
+} // namespace tessera

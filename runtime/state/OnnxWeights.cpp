@@ -1,0 +1,160 @@
+//===- OnnxWeights.cpp - initialisers of an ONNX model ---------------------------===//
+//
+// Reads values only: the graph is the compiler's business. The model is untrusted, and its external data may lie only
+// below its own folder.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/state/Weights.h"
+
+#include <climits>
+#include <filesystem>
+#include <google/protobuf/io/coded_stream.h>
+#include <onnx/onnx_pb.h>
+
+namespace fs = std::filesystem;
+
+namespace tessera {
+
+namespace {
+
+class OnnxReader {
+public:
+  OnnxReader(const std::string &path, std::map<std::string, WeightEntry> &weights,
+             std::vector<std::shared_ptr<const void>> &storage)
+      : path(path), weights(weights), storage(storage) {}
+
+  Status read();
+
+private:
+  Status addTensor(const onnx::TensorProto &tensor);
+  /// The external bytes; `expected` of them if the model does not say how many.
+  Result<ByteSpan> externalBytes(const onnx::TensorProto &tensor, uint64_t expected);
+  Result<ByteSpan> openExternal(const std::string &location);
+  /// Values of 16-bit floats come one per int32.
+  ByteSpan packHalves(const onnx::TensorProto &tensor);
+
+  Status invalid(const onnx::TensorProto &tensor, const std::string &reason) const {
+    return TESSERA_ERROR(DataLoss, "'" + path + "': initialiser '" + tensor.name() + "' " + reason);
+  }
+
+  const std::string &path;
+  std::map<std::string, WeightEntry> &weights;
+  std::vector<std::shared_ptr<const void>> &storage;
+  std::map<std::string, std::shared_ptr<const MappedFile>> externalFiles;
+};
+
+} // namespace
+
+static std::optional<DataType> floatType(int32_t onnxType) {
+  switch (onnxType) {
+  case onnx::TensorProto::FLOAT:
+    return DataType::F32;
+  case onnx::TensorProto::DOUBLE:
+    return DataType::F64;
+  case onnx::TensorProto::FLOAT16:
+    return DataType::F16;
+  case onnx::TensorProto::BFLOAT16:
+    return DataType::BF16;
+  default:
+    return std::nullopt;
+  }
+}
+
+Status OnnxReader::read() {
+  TESSERA_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
+  if (file.bytes().size() > INT_MAX)
+    return TESSERA_ERROR(Unsupported, "'" + path + "' is larger than 2 GiB; store its weights as external data");
+  auto model = std::make_shared<onnx::ModelProto>();
+  google::protobuf::io::CodedInputStream stream(file.bytes().data(), static_cast<int>(file.bytes().size()));
+  if (!model->ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage() || !model->has_graph())
+    return TESSERA_ERROR(DataLoss, "'" + path + "' is not an ONNX model (or it is truncated)");
+  for (const onnx::TensorProto &tensor : model->graph().initializer())
+    TESSERA_RETURN_IF_ERROR(addTensor(tensor));
+  storage.push_back(model);
+  return Status::ok();
+}
+
+Status OnnxReader::addTensor(const onnx::TensorProto &tensor) {
+  std::optional<DataType> dtype = floatType(tensor.data_type());
+  if (!dtype)
+    return Status::ok();
+  WeightEntry entry{*dtype, {tensor.dims().begin(), tensor.dims().end()}, {}};
+  std::optional<int64_t> elements = checkedElements(entry.shape, elementBytes(*dtype));
+  if (!elements)
+    return invalid(tensor, "has the impossible shape " + shapeToString(entry.shape));
+  size_t expected = *elements * elementBytes(*dtype);
+  if (tensor.data_location() == onnx::TensorProto::EXTERNAL) {
+    TESSERA_ASSIGN_OR_RETURN(entry.bytes, externalBytes(tensor, expected));
+  } else if (tensor.has_raw_data()) {
+    entry.bytes = {reinterpret_cast<const uint8_t *>(tensor.raw_data().data()), tensor.raw_data().size()};
+  } else if (*dtype == DataType::F32) {
+    entry.bytes = {reinterpret_cast<const uint8_t *>(tensor.float_data().data()),
+                   static_cast<size_t>(tensor.float_data_size()) * 4};
+  } else if (*dtype == DataType::F64) {
+    entry.bytes = {reinterpret_cast<const uint8_t *>(tensor.double_data().data()),
+                   static_cast<size_t>(tensor.double_data_size()) * 8};
+  } else {
+    entry.bytes = packHalves(tensor);
+  }
+  if (entry.bytes.size() != expected)
+    return invalid(tensor, "has " + std::to_string(entry.bytes.size()) + " bytes, expected " +
+                               std::to_string(expected) + " for shape " + shapeToString(entry.shape));
+  if (!weights.emplace(tensor.name(), std::move(entry)).second)
+    return invalid(tensor, "appears twice");
+  return Status::ok();
+}
+
+ByteSpan OnnxReader::packHalves(const onnx::TensorProto &tensor) {
+  auto values = std::make_shared<std::vector<uint16_t>>(tensor.int32_data().begin(), tensor.int32_data().end());
+  storage.push_back(values);
+  return {reinterpret_cast<const uint8_t *>(values->data()), values->size() * 2};
+}
+
+static bool parseNumber(const std::string &text, uint64_t &value) {
+  if (text.empty() || text.size() > 18 || text.find_first_not_of("0123456789") != std::string::npos)
+    return false;
+  value = std::stoull(text);
+  return true;
+}
+
+Result<ByteSpan> OnnxReader::externalBytes(const onnx::TensorProto &tensor, uint64_t expected) {
+  std::string location;
+  uint64_t offset = 0, length = expected;
+  for (const onnx::StringStringEntryProto &entry : tensor.external_data()) {
+    if (entry.key() == "location")
+      location = entry.value();
+    else if (entry.key() == "offset" && !parseNumber(entry.value(), offset))
+      return invalid(tensor, "has the external offset '" + entry.value() + "', which is no number");
+    else if (entry.key() == "length" && !parseNumber(entry.value(), length))
+      return invalid(tensor, "has the external length '" + entry.value() + "', which is no number");
+  }
+  fs::path relative = fs::path(location).lexically_normal();
+  if (location.empty() || relative.is_absolute() || *relative.begin() == "..")
+    return invalid(tensor, "has external data at '" + location + "', which is not inside the model's folder");
+  TESSERA_ASSIGN_OR_RETURN(ByteSpan whole, openExternal(relative.string()));
+  if (offset > whole.size() || length > whole.size() - offset)
+    return invalid(tensor, "needs bytes up to " + std::to_string(offset + length) + " of '" + location +
+                               "', which has only " + std::to_string(whole.size()));
+  return whole.subspan(offset, length);
+}
+
+Result<ByteSpan> OnnxReader::openExternal(const std::string &location) {
+  auto known = externalFiles.find(location);
+  if (known != externalFiles.end())
+    return known->second->bytes();
+  Result<MappedFile> opened = MappedFile::open((fs::path(path).parent_path() / location).string());
+  if (!opened.isOk())
+    return opened.status().withContext("external data of '" + path + "'");
+  auto file = std::make_shared<const MappedFile>(*std::move(opened));
+  externalFiles.emplace(location, file);
+  storage.push_back(file);
+  return file->bytes();
+}
+
+Status readOnnxInitializers(const std::string &path, std::map<std::string, WeightEntry> &weights,
+                            std::vector<std::shared_ptr<const void>> &storage) {
+  return OnnxReader(path, weights, storage).read();
+}
+
+} // namespace tessera

@@ -1,0 +1,131 @@
+//===- Weights.cpp - parameters from files -------------------------------------===//
+
+#include "runtime/state/Weights.h"
+#include "runtime/state/Init.h"
+#include "runtime/state/Safetensors.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+namespace fs = std::filesystem;
+
+namespace tessera {
+
+Status WeightSource::addSafetensors(const std::string &path) {
+  TESSERA_ASSIGN_OR_RETURN(SafetensorsFile opened, SafetensorsFile::open(path));
+  auto file = std::make_shared<const SafetensorsFile>(std::move(opened));
+  for (const auto &[tensor, entry] : file->tensors()) {
+    if (!entry.dtype)
+      continue; // integers that programs do not have cannot be parameters
+    if (!weights.emplace(tensor, WeightEntry{*entry.dtype, entry.shape, entry.bytes}).second)
+      return TESSERA_ERROR(InvalidArgument,
+                           "tensor '" + tensor + "' is in '" + path + "' and in another file of '" + name + "'");
+  }
+  storage.push_back(file);
+  return Status::ok();
+}
+
+Status WeightSource::addOnnx(const std::string &path) {
+  others = true;
+  return readOnnxInitializers(path, weights, storage);
+}
+
+Result<std::unique_ptr<WeightSource>> WeightSource::open(const std::string &path) {
+  std::unique_ptr<WeightSource> source(new WeightSource);
+  source->name = path;
+  std::error_code error;
+  if (!fs::is_directory(path, error)) {
+    if (fs::path(path).extension() == ".onnx")
+      TESSERA_RETURN_IF_ERROR(source->addOnnx(path));
+    else
+      TESSERA_RETURN_IF_ERROR(source->addSafetensors(path));
+    return source;
+  }
+  std::vector<std::string> files;
+  for (const fs::directory_entry &entry : fs::directory_iterator(path, error))
+    if (entry.path().extension() == ".safetensors")
+      files.push_back(entry.path().string());
+  if (error)
+    return TESSERA_ERROR(IoError, "cannot read folder '" + path + "': " + error.message());
+  if (files.empty())
+    return TESSERA_ERROR(NotFound, "folder '" + path + "' has no .safetensors file");
+  std::sort(files.begin(), files.end());
+  for (const std::string &file : files)
+    TESSERA_RETURN_IF_ERROR(source->addSafetensors(file));
+  return source;
+}
+
+/// "missing: 'a', 'b' and 7 more": a list that stays readable.
+static std::string listNames(const std::string &what, const std::vector<std::string> &names) {
+  if (names.empty())
+    return "";
+  constexpr size_t shown = 20;
+  std::string text = "; " + what + ": ";
+  for (size_t i = 0; i < std::min(names.size(), shown); ++i)
+    text += (i ? ", " : "") + names[i];
+  if (names.size() > shown)
+    text += " and " + std::to_string(names.size() - shown) + " more";
+  return text;
+}
+
+static Status checkNames(const RankState &views, const WeightSource &source, const WeightOptions &options) {
+  std::vector<std::string> missing, extra, mismatched;
+  std::set<std::string> used;
+  for (const StateView &view : views) {
+    if (view.role != StateRole::Parameter && view.role != StateRole::Frozen)
+      continue;
+    for (const ParameterSegment &segment : view.segments) {
+      auto entry = source.entries().find(segment.name);
+      if (entry == source.entries().end()) {
+        if (!options.allowMissing || !segment.init)
+          missing.push_back("'" + segment.name + "'");
+        continue;
+      }
+      used.insert(segment.name);
+      const WeightEntry &weight = entry->second;
+      if (weight.shape != segment.shape)
+        mismatched.push_back("'" + segment.name + "' has shape " + shapeToString(weight.shape) + ", expected " +
+                             shapeToString(segment.shape));
+      else if (!canConvert(weight.dtype, view.dtype))
+        mismatched.push_back("'" + segment.name + "' has type " + std::string(safetensorsName(weight.dtype)) +
+                             ", expected " + std::string(safetensorsName(view.dtype)));
+    }
+  }
+  if (!options.allowExtra && !source.mayHaveOthers())
+    for (const auto &[name, entry] : source.entries())
+      if (!used.count(name))
+        extra.push_back("'" + name + "'");
+  if (missing.empty() && extra.empty() && mismatched.empty())
+    return Status::ok();
+  return TESSERA_ERROR(InvalidArgument, "weights '" + source.path() + "' do not fit the program" +
+                                            listNames("missing", missing) + listNames("not in the program", extra) +
+                                            listNames("mismatched", mismatched));
+}
+
+Status loadWeights(const RankState &views, const WeightSource &source, uint64_t seed, const WeightOptions &options) {
+  TESSERA_RETURN_IF_ERROR(checkNames(views, source, options));
+  clearState(views);
+  for (const StateView &view : views) {
+    if (view.role != StateRole::Parameter && view.role != StateRole::Frozen)
+      continue;
+    for (const ParameterSegment &segment : view.segments) {
+      auto entry = source.entries().find(segment.name);
+      if (entry == source.entries().end()) {
+        TESSERA_RETURN_IF_ERROR(initialiseSegment(view, segment, seed));
+        continue;
+      }
+      auto [begin, end] = overlap(view, segment);
+      if (begin >= end)
+        continue;
+      const WeightEntry &weight = entry->second;
+      TESSERA_RETURN_IF_ERROR(
+          convertElements(weight.dtype, weight.bytes.data() + (begin - segment.offset) * elementBytes(weight.dtype),
+                          view.dtype, view.data + (begin - view.begin) * elementBytes(view.dtype), end - begin)
+              .withContext("parameter '" + segment.name + "'"));
+    }
+  }
+  return Status::ok();
+}
+
+} // namespace tessera

@@ -1,0 +1,60 @@
+//===- Weights.h - parameters from files ---------------------------------------===//
+//
+// Finds parameters by name in safetensors files or among the initialisers of an ONNX model, and fills flat units with
+// them, whatever their sharding and wrapping.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_STATE_WEIGHTS_H
+#define TESSERA_RUNTIME_STATE_WEIGHTS_H
+
+#include "runtime/state/StateView.h"
+
+#include <map>
+#include <memory>
+
+namespace tessera {
+
+struct WeightEntry {
+  DataType dtype = DataType::F32;
+  std::vector<int64_t> shape;
+  ByteSpan bytes; ///< Not necessarily aligned.
+};
+
+class WeightSource {
+public:
+  /// A .safetensors file, a folder of them (a model split into several files), or an .onnx model; known by its content.
+  static Result<std::unique_ptr<WeightSource>> open(const std::string &path);
+
+  const std::string &path() const { return name; }
+  const std::map<std::string, WeightEntry> &entries() const { return weights; }
+  /// An ONNX model has initialisers that are no parameters (shapes, axes); then names too many are no error.
+  bool mayHaveOthers() const { return others; }
+
+private:
+  Status addSafetensors(const std::string &path);
+  Status addOnnx(const std::string &path);
+
+  std::string name;
+  bool others = false;
+  std::map<std::string, WeightEntry> weights;
+  std::vector<std::shared_ptr<const void>> storage; ///< What the entries' bytes lie in.
+};
+
+/// The float initialisers of an ONNX model and what keeps their bytes alive. External data must lie beside the model.
+Status readOnnxInitializers(const std::string &path, std::map<std::string, WeightEntry> &weights,
+                            std::vector<std::shared_ptr<const void>> &storage);
+
+struct WeightOptions {
+  bool allowMissing = false; ///< Parameters that the file lacks keep their seeded initial value.
+  bool allowExtra = false;   ///< Tensors of the file that the program lacks are ignored.
+};
+
+/// Sets a rank's whole state from weights: parameters converted to the program's type, optimizer states zero. All names
+/// that are missing, too many or of another shape are reported in one error.
+Status loadWeights(const RankState &views, const WeightSource &source, uint64_t seed,
+                   const WeightOptions &options = {});
+
+} // namespace tessera
+
+#endif // TESSERA_RUNTIME_STATE_WEIGHTS_H

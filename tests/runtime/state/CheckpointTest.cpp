@@ -1,0 +1,265 @@
+//===- CheckpointTest.cpp - saving, resuming, resharding, broken files -----------===//
+
+#include "runtime/state/Checkpoint.h"
+#include "tests/runtime/TestSupport.h"
+#include "tests/runtime/state/StateFixture.h"
+
+#include <csignal>
+#include <sys/resource.h>
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+using test::FakeState;
+using test::ScratchFolder;
+
+const FakeState::Parameter w{"h.0.w", {5, 7}, {}}, b{"h.0.b", {7}, {}}, e{"wte", {11, 3}, {}}, n{"norm", {1}, {}};
+const FakeState::Wrap byModule{{e}, {w, b}, {n}}, single{{w, b, e, n}}, none{{w}, {n}, {e}, {b}};
+
+CheckpointInfo infoOfStep(uint64_t step) {
+  CheckpointInfo info;
+  info.step = step;
+  info.dataPosition = step * 8;
+  info.seed = ~0ull;
+  info.mesh.axes = {{"replicate", 1}, {"shard", 2}};
+  info.extra["model"] = "gpt.onnx";
+  return info;
+}
+
+void expectEqual(const FakeState &actual, const FakeState &expected) {
+  for (const auto &parameter : {w, b, e, n})
+    for (StateRole role : {StateRole::Parameter, StateRole::Moment1, StateRole::Moment2})
+      EXPECT_EQ(actual.gather(parameter.name, role), expected.gather(parameter.name, role)) << parameter.name;
+}
+
+TEST(Checkpoint, ResumesBitExactly) {
+  ScratchFolder scratch;
+  FakeState saved(byModule, 2), resumed(byModule, 2);
+  saved.fillDistinct(0.1f);
+  ASSERT_STATUS_OK(saveCheckpoint({scratch.root()}, infoOfStep(20), saved.ranks));
+  auto info = loadCheckpoint(scratch.root(), resumed.ranks);
+  ASSERT_STATUS_OK(info);
+  EXPECT_EQ(info->step, 20u);
+  EXPECT_EQ(info->dataPosition, 160u);
+  EXPECT_EQ(info->seed, ~0ull);
+  EXPECT_EQ(info->mesh.axes[1].name, "shard");
+  EXPECT_EQ(info->extra.at("model"), "gpt.onnx");
+  for (int rank = 0; rank < 2; ++rank)
+    for (size_t i = 0; i < saved.ranks[rank].size(); ++i)
+      EXPECT_EQ(std::memcmp(saved.ranks[rank][i].data, resumed.ranks[rank][i].data, saved.ranks[rank][i].localBytes()),
+                0);
+}
+
+TEST(Checkpoint, ReshardsToAnyRanksAndUnits) {
+  for (int from : {1, 2, 3, 4}) {
+    ScratchFolder scratch;
+    FakeState saved(byModule, from);
+    saved.fillDistinct(0.5f);
+    ASSERT_STATUS_OK(saveCheckpoint({scratch.root()}, infoOfStep(1), saved.ranks));
+    for (int to : {1, 2, 3, 4})
+      for (const auto *wrap : {&byModule, &single, &none}) {
+        SCOPED_TRACE(std::to_string(from) + " to " + std::to_string(to));
+        FakeState resumed(*wrap, to);
+        ASSERT_STATUS_OK(loadCheckpoint(scratch.root(), resumed.ranks));
+        expectEqual(resumed, saved);
+      }
+  }
+}
+
+TEST(Checkpoint, ReplicatedStateIsSavedOnceAndLoadsSharded) {
+  ScratchFolder scratch;
+  FakeState replicated(byModule, 3, /*sharded=*/false), sharded(single, 2);
+  replicated.fillDistinct(2.0f);
+  ASSERT_STATUS_OK(saveCheckpoint({scratch.root()}, infoOfStep(1), replicated.ranks));
+  auto empty = SafetensorsFile::open(scratch.path("ckpt-1/rank-2.safetensors"));
+  ASSERT_STATUS_OK(empty);
+  EXPECT_TRUE(empty->tensors().empty());
+  ASSERT_STATUS_OK(loadCheckpoint(scratch.root(), sharded.ranks));
+  expectEqual(sharded, replicated);
+}
+
+TEST(Checkpoint, PaddingIsZeroAfterResharding) {
+  ScratchFolder scratch;
+  FakeState saved({{n}}, 1), resumed({{n}}, 4);
+  saved.fillDistinct(1.0f);
+  ASSERT_STATUS_OK(saveCheckpoint({scratch.root()}, infoOfStep(1), saved.ranks));
+  ASSERT_STATUS_OK(loadCheckpoint(scratch.root(), resumed.ranks));
+  EXPECT_EQ(*reinterpret_cast<const float *>(resumed.ranks[3][0].data), 0.0f);
+}
+
+TEST(Checkpoint, EqualStatesGiveEqualFiles) {
+  ScratchFolder first, second;
+  FakeState state(byModule, 2);
+  state.fillDistinct(1.0f);
+  ASSERT_STATUS_OK(saveCheckpoint({first.root()}, infoOfStep(3), state.ranks));
+  ASSERT_STATUS_OK(saveCheckpoint({second.root()}, infoOfStep(3), state.ranks));
+  for (const char *file : {"ckpt-3/manifest.json", "ckpt-3/rank-0.safetensors", "ckpt-3/rank-1.safetensors", "latest"})
+    EXPECT_EQ(test::readFile(first.path(file)), test::readFile(second.path(file))) << file;
+}
+
+TEST(Checkpoint, KeepsTheNewestAndReplacesTheSameStep) {
+  ScratchFolder scratch;
+  FakeState state(byModule, 2), resumed(byModule, 2);
+  fs::create_directories(scratch.path(".ckpt-1.tmp-999999999")); // of a process that cannot exist
+  for (uint64_t step : {2, 10, 30, 30}) {
+    state.fillDistinct(static_cast<float>(step));
+    ASSERT_STATUS_OK(saveCheckpoint({scratch.root(), 2}, infoOfStep(step), state.ranks));
+  }
+  EXPECT_FALSE(fs::exists(scratch.path("ckpt-2")));
+  EXPECT_TRUE(fs::exists(scratch.path("ckpt-10")));
+  EXPECT_EQ(scratch.numFiles(), 3u); // ckpt-10, ckpt-30, latest
+  ASSERT_STATUS_OK(loadCheckpoint(scratch.path("ckpt-30"), resumed.ranks));
+  expectEqual(resumed, state);
+}
+
+TEST(Checkpoint, AsynchronousWriterSavesTheStateOfTheCall) {
+  ScratchFolder scratch;
+  FakeState state(byModule, 2), expected(byModule, 2), resumed(byModule, 2);
+  state.fillDistinct(1.0f);
+  expected.fillDistinct(1.0f);
+  CheckpointWriter writer({scratch.root()});
+  ASSERT_STATUS_OK(writer.save(infoOfStep(5), state.ranks));
+  state.fill(99.0f); // training goes on
+  ASSERT_STATUS_OK(writer.finish());
+  ASSERT_STATUS_OK(loadCheckpoint(scratch.root(), resumed.ranks));
+  expectEqual(resumed, expected);
+}
+
+TEST(Checkpoint, AsynchronousErrorsAreReported) {
+  ScratchFolder scratch;
+  test::writeFile(scratch.path("file"), "in the way");
+  FakeState state(byModule, 1);
+  CheckpointWriter writer({scratch.path("file")});
+  ASSERT_STATUS_OK(writer.save(infoOfStep(1), state.ranks));
+  EXPECT_ERROR(writer.finish(), "cannot create");
+  ASSERT_STATUS_OK(writer.finish());
+}
+
+TEST(Checkpoint, FullDiskLeavesNothingAndKeepsTheLastOne) {
+  ScratchFolder scratch;
+  FakeState small({{n}}, 1), large({{{"big", {1 << 16}, {}}}}, 1), resumed({{n}}, 1);
+  small.fillDistinct(4.0f);
+  ASSERT_STATUS_OK(saveCheckpoint({scratch.root(), 1}, infoOfStep(1), small.ranks));
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit limit = {1 << 14, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &limit);
+  Status status = saveCheckpoint({scratch.root(), 1}, infoOfStep(2), large.ranks);
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_ERROR(status, "checkpoint of step 2 is not written");
+  EXPECT_EQ(status.code(), StatusCode::Exhausted);
+  EXPECT_EQ(scratch.numFiles(), 2u); // ckpt-1, latest
+  ASSERT_STATUS_OK(loadCheckpoint(scratch.root(), resumed.ranks));
+}
+
+TEST(Checkpoint, DifferencesToTheProgramAreListedTogether) {
+  ScratchFolder scratch;
+  FakeState saved({{w, b}}, 2);
+  ASSERT_STATUS_OK(saveCheckpoint({scratch.root()}, infoOfStep(1), saved.ranks));
+  FakeState other({{{"h.0.w", {7, 5}, {}}, e}}, 2);
+  other.fill(5.0f);
+  auto loaded = loadCheckpoint(scratch.root(), other.ranks);
+  EXPECT_ERROR(loaded, "'h.0.w' (parameter) has shape [5,7], expected [7,5]");
+  EXPECT_ERROR(loaded, "'wte' (m) is not in the checkpoint");
+  EXPECT_ERROR(loaded, "'h.0.b' (v) is not in the program");
+  EXPECT_EQ(*reinterpret_cast<const float *>(other.ranks[0][0].data), 5.0f); // untouched
+}
+
+class BrokenCheckpoint : public ::testing::Test {
+protected:
+  void SetUp() override {
+    state.fillDistinct(1.0f);
+    ASSERT_STATUS_OK(saveCheckpoint({scratch.root()}, infoOfStep(7), state.ranks));
+  }
+  void expectError(const std::string &text) {
+    FakeState resumed(byModule, 2);
+    EXPECT_ERROR(loadCheckpoint(scratch.root(), resumed.ranks), text);
+  }
+  ScratchFolder scratch;
+  FakeState state{byModule, 2};
+  std::string shard = scratch.path("ckpt-7/rank-1.safetensors"), manifest = scratch.path("ckpt-7/manifest.json");
+};
+
+TEST_F(BrokenCheckpoint, TruncatedFile) {
+  fs::resize_file(shard, fs::file_size(shard) - 1);
+  expectError("'rank-1.safetensors' has");
+}
+
+TEST_F(BrokenCheckpoint, FlippedBit) {
+  std::string content = test::readFile(shard);
+  content[content.size() - 5] ^= 1;
+  test::writeFile(shard, content);
+  expectError("'rank-1.safetensors' does not match its hash");
+}
+
+TEST_F(BrokenCheckpoint, MissingFile) {
+  fs::remove(shard);
+  expectError("rank-1.safetensors': no such file");
+}
+
+TEST_F(BrokenCheckpoint, MissingManifestAndFolder) {
+  fs::remove(manifest);
+  expectError("manifest.json': no such file");
+  fs::remove_all(scratch.path("ckpt-7"));
+  fs::remove(scratch.path("latest"));
+  expectError("no checkpoint at");
+}
+
+TEST_F(BrokenCheckpoint, LatestNamesNonsense) {
+  test::writeFile(scratch.path("latest"), "../../etc");
+  expectError("does not name a checkpoint");
+}
+
+TEST_F(BrokenCheckpoint, EveryTruncationOfTheManifest) {
+  std::string content = test::readFile(manifest);
+  for (size_t length = 0; length + 2 < content.size(); length += 7) {
+    test::writeFile(manifest, content.substr(0, length));
+    expectError("is not a checkpoint manifest");
+  }
+}
+
+TEST_F(BrokenCheckpoint, ManifestThatLies) {
+  const std::string content = test::readFile(manifest);
+  auto replaced = [&](const std::string &from, const std::string &to) {
+    std::string text = content;
+    size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return text.replace(at, from.size(), to);
+  };
+  for (auto [from, to, message] : std::initializer_list<std::array<const char *, 3>>{
+           {"\"rank-1.safetensors\"", "\"../rank-1.safetensors\"", "'files.name' is missing or invalid"},
+           {"\"step\": 7", "\"step\": -7", "'step' is missing or invalid"},
+           {"\"version\": 1", "\"version\": 2", "has version 2, expected 1"},
+           {"\"role\": \"m\"", "\"role\": \"x\"", "'role' is missing or invalid"},
+           {"\"dtype\": \"F32\"", "\"dtype\": \"Q8\"", "'dtype' is missing or invalid"},
+           {"\"elements\": 34", "\"elements\": 12", "'segments' is missing or invalid"},
+           {"\"elements\": 34", "\"elements\": 4000", "are missing or stored twice"},
+           {"\"end\": 17", "\"end\": 16", "missing or not what the manifest says"},
+           {"\"units\"", "\"unitz\"", "'units' is missing or invalid"}}) {
+    SCOPED_TRACE(from);
+    test::writeFile(manifest, replaced(from, to));
+    expectError(message);
+  }
+}
+
+TEST(Export, ConsolidatesByName) {
+  for (int ranks : {1, 3}) {
+    ScratchFolder scratch;
+    FakeState state(byModule, ranks);
+    state.fillDistinct(1.0f);
+    ASSERT_STATUS_OK(exportParameters(scratch.path("model.safetensors"), state.ranks, {{"format", "pt"}}));
+    auto file = SafetensorsFile::open(scratch.path("model.safetensors"));
+    ASSERT_STATUS_OK(file);
+    EXPECT_EQ(file->tensors().size(), 4u);
+    const SafetensorsEntry *entry = file->find("h.0.w");
+    ASSERT_NE(entry, nullptr);
+    EXPECT_EQ(entry->shape, (std::vector<int64_t>{5, 7}));
+    EXPECT_EQ(std::memcmp(entry->bytes.data(), state.gather("h.0.w").data(), entry->bytes.size()), 0);
+  }
+}
+
+} // namespace
+} // namespace tessera
