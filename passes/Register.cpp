@@ -3,6 +3,8 @@
 #include "compiler/dialect/dist/Dist.h"
 #include "compiler/dialect/exec/Exec.h"
 #include "compiler/dialect/train/Train.h"
+#include "compiler/interp/Check.h"
+#include "compiler/interp/Interp.h"
 #include "passes/differentiate/Models.h"
 #include "passes/differentiate/Passes.h"
 #include "passes/lower/Passes.h"
@@ -23,8 +25,9 @@ using namespace mlir;
 
 void tessera::registerAllDialects(DialectRegistry &registry) {
   registry.insert<train::TrainDialect, dist::DistDialect, exec::ExecDialect, func::FuncDialect, arith::ArithDialect,
-                  math::MathDialect, memref::MemRefDialect, scf::SCFDialect>();
+                  math::MathDialect, memref::MemRefDialect, scf::SCFDialect, check::CheckDialect>();
   registerDifferentiableModels(registry);
+  interp::registerConstantFolding(registry);
 }
 
 void tessera::registerAllPasses() {

@@ -1,0 +1,127 @@
+//===- EvalContract.cpp - matrix products and convolutions ----------------===//
+
+#include "compiler/interp/Eval.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace tessera::train;
+
+namespace tessera::interp {
+
+// --- dot_general ---------------------------------------------------------------
+
+/// The dimensions that are neither in `batch` nor in `contract`.
+static SmallVector<int64_t> freeDims(int64_t rank, ArrayRef<int64_t> batch, ArrayRef<int64_t> contract) {
+  SmallVector<int64_t> dims;
+  for (int64_t dim = 0; dim < rank; ++dim)
+    if (!llvm::is_contained(batch, dim) && !llvm::is_contained(contract, dim))
+      dims.push_back(dim);
+  return dims;
+}
+
+/// Offsets of all elements of the sub-box that `dims` span, row-major in the order of `dims`.
+static std::vector<int64_t> offsetsOver(const Tensor &tensor, ArrayRef<int64_t> dims) {
+  SmallVector<int64_t> strides = stridesOf(tensor.getShape()), shape, steps;
+  for (int64_t dim : dims) {
+    shape.push_back(tensor.getShape()[dim]);
+    steps.push_back(strides[dim]);
+  }
+  std::vector<int64_t> offsets;
+  forEachIndex(shape, [&](ArrayRef<int64_t> index, int64_t) { offsets.push_back(linearIndex(index, steps)); });
+  return offsets;
+}
+
+static FailureOr<Results> dotGeneral(DotGeneralOp op, EvalContext context, Operands in) {
+  const Tensor &lhs = *in[0], &rhs = *in[1];
+  Tensor result(context.resultType());
+  auto lhsBatch = offsetsOver(lhs, op.getLhsBatch()), rhsBatch = offsetsOver(rhs, op.getRhsBatch());
+  auto lhsSum = offsetsOver(lhs, op.getLhsContract()), rhsSum = offsetsOver(rhs, op.getRhsContract());
+  auto rows = offsetsOver(lhs, freeDims(lhs.getRank(), op.getLhsBatch(), op.getLhsContract()));
+  auto columns = offsetsOver(rhs, freeDims(rhs.getRank(), op.getRhsBatch(), op.getRhsContract()));
+  int64_t next = 0;
+  for (auto [lhsCorner, rhsCorner] : llvm::zip_equal(lhsBatch, rhsBatch)) {
+    for (int64_t row : rows) {
+      for (int64_t column : columns) {
+        double sum = 0.0;
+        int64_t intSum = 0;
+        for (auto [l, r] : llvm::zip_equal(lhsSum, rhsSum)) {
+          if (result.isFloat())
+            sum += lhs.at(lhsCorner + row + l) * rhs.at(rhsCorner + column + r);
+          else
+            intSum += lhs.intAt(lhsCorner + row + l) * rhs.intAt(rhsCorner + column + r);
+        }
+        result.isFloat() ? result.set(next, sum) : result.setInt(next, intSum);
+        ++next;
+      }
+    }
+  }
+  return one(std::move(result));
+}
+
+// --- conv2d --------------------------------------------------------------------
+
+namespace {
+struct ConvShape {
+  ArrayRef<int64_t> input, filter, output, strides, padding, dilations;
+  int64_t groups;
+};
+} // namespace
+
+/// Calls `fn(input, filter, output)` with the positions of each product that the convolution adds up.
+static void forEachProduct(const ConvShape &conv, llvm::function_ref<void(int64_t, int64_t, int64_t)> fn) {
+  SmallVector<int64_t> inputStrides = stridesOf(conv.input), filterStrides = stridesOf(conv.filter);
+  int64_t outPerGroup = conv.output[1] / conv.groups, inPerGroup = conv.filter[1];
+  forEachIndex(conv.output, [&](ArrayRef<int64_t> out, int64_t outLinear) {
+    int64_t group = out[1] / outPerGroup;
+    for (int64_t channel = 0; channel < inPerGroup; ++channel) {
+      for (int64_t kh = 0; kh < conv.filter[2]; ++kh) {
+        for (int64_t kw = 0; kw < conv.filter[3]; ++kw) {
+          int64_t h = out[2] * conv.strides[0] + kh * conv.dilations[0] - conv.padding[0];
+          int64_t w = out[3] * conv.strides[1] + kw * conv.dilations[1] - conv.padding[1];
+          if (h < 0 || h >= conv.input[2] || w < 0 || w >= conv.input[3])
+            continue;
+          fn(linearIndex({out[0], group * inPerGroup + channel, h, w}, inputStrides),
+             linearIndex({out[1], channel, kh, kw}, filterStrides), outLinear);
+        }
+      }
+    }
+  });
+}
+
+static Results fromSums(EvalContext context, ArrayRef<double> sums) {
+  Tensor result(context.resultType());
+  for (auto [i, sum] : llvm::enumerate(sums))
+    result.set(i, sum);
+  return one(std::move(result));
+}
+
+template <typename Op>
+static ConvShape convShape(Op op, ArrayRef<int64_t> input, ArrayRef<int64_t> filter, ArrayRef<int64_t> output) {
+  return {
+      input, filter, output, op.getStrides(), op.getPadding(), op.getDilations(), static_cast<int64_t>(op.getGroups())};
+}
+
+void addContract(EvalTable &table) {
+  table.add<DotGeneralOp>(dotGeneral);
+  table.add<Conv2dOp>([](Conv2dOp op, EvalContext context, Operands in) {
+    std::vector<double> sums(context.resultType().getNumElements(), 0.0);
+    auto conv = convShape(op, in[0]->getShape(), in[1]->getShape(), context.resultType().getShape());
+    forEachProduct(conv, [&](int64_t x, int64_t w, int64_t y) { sums[y] += in[0]->at(x) * in[1]->at(w); });
+    return fromSums(context, sums);
+  });
+  table.add<Conv2dInputGradOp>([](Conv2dInputGradOp op, EvalContext context, Operands in) {
+    std::vector<double> sums(context.resultType().getNumElements(), 0.0);
+    auto conv = convShape(op, context.resultType().getShape(), in[1]->getShape(), in[0]->getShape());
+    forEachProduct(conv, [&](int64_t x, int64_t w, int64_t y) { sums[x] += in[0]->at(y) * in[1]->at(w); });
+    return fromSums(context, sums);
+  });
+  table.add<Conv2dFilterGradOp>([](Conv2dFilterGradOp op, EvalContext context, Operands in) {
+    std::vector<double> sums(context.resultType().getNumElements(), 0.0);
+    auto conv = convShape(op, in[0]->getShape(), context.resultType().getShape(), in[1]->getShape());
+    forEachProduct(conv, [&](int64_t x, int64_t w, int64_t y) { sums[w] += in[0]->at(x) * in[1]->at(y); });
+    return fromSums(context, sums);
+  });
+}
+
+} // namespace tessera::interp

@@ -1,0 +1,270 @@
+//===- EvalNeural.cpp - softmax, norms, losses, attention, quantisation ---===//
+//
+// Each composite op is computed in doubles throughout and rounded once.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/interp/Eval.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+using namespace tessera::train;
+
+namespace tessera::interp {
+
+static constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// log sum exp of scores; -inf if all are -inf.
+static double logSumExp(ArrayRef<double> scores) {
+  double top = -infinity;
+  for (double score : scores)
+    top = std::max(top, score);
+  if (top == -infinity)
+    return -infinity;
+  double sum = 0.0;
+  for (double score : scores)
+    sum += std::exp(score - top);
+  return top + std::log(sum);
+}
+
+static FailureOr<Results> softmax(SoftmaxOp op, EvalContext context, Operands in) {
+  const Tensor &operand = *in[0];
+  Tensor result(context.resultType());
+  int64_t dim = op.getDim(), count = operand.getShape()[dim];
+  int64_t stride = stridesOf(operand.getShape())[dim];
+  SmallVector<int64_t> rows(operand.getShape());
+  rows[dim] = 1;
+  std::vector<double> row(count);
+  forEachIndex(rows, [&](ArrayRef<int64_t> index, int64_t) {
+    int64_t start = linearIndex(index, stridesOf(operand.getShape()));
+    double top = -infinity, sum = 0.0;
+    for (int64_t i = 0; i < count; ++i)
+      top = std::max(top, operand.at(start + i * stride));
+    for (int64_t i = 0; i < count; ++i)
+      sum += row[i] = std::exp(operand.at(start + i * stride) - top);
+    for (int64_t i = 0; i < count; ++i)
+      result.set(start + i * stride, row[i] / sum);
+  });
+  return one(std::move(result));
+}
+
+static FailureOr<Results> layerNorm(LayerNormOp op, EvalContext context, Operands in) {
+  const Tensor &operand = *in[0];
+  const Tensor *scale = op.getScale() ? in[1] : nullptr;
+  const Tensor *bias = op.getBias() ? in.back() : nullptr;
+  Tensor result(context.resultType(0)), means(context.resultType(1)), rstds(context.resultType(2));
+  int64_t width = operand.getShape().back();
+  for (int64_t row = 0, end = means.size(); row < end; ++row) {
+    double mean = 0.0, square = 0.0;
+    if (op.getMode() == NormMode::Layer) {
+      for (int64_t i = 0; i < width; ++i)
+        mean += operand.at(row * width + i);
+      mean /= static_cast<double>(width);
+    }
+    for (int64_t i = 0; i < width; ++i) {
+      double centred = operand.at(row * width + i) - mean;
+      square += centred * centred;
+    }
+    double rstd = 1.0 / std::sqrt(square / static_cast<double>(width) + op.getEpsilon().convertToDouble());
+    means.set(row, mean);
+    rstds.set(row, rstd);
+    for (int64_t i = 0; i < width; ++i)
+      result.set(row * width + i, (operand.at(row * width + i) - mean) * rstd * (scale ? scale->at(i) : 1.0) +
+                                      (bias ? bias->at(i) : 0.0));
+  }
+  Results results = one(std::move(result));
+  results.push_back(std::move(means));
+  results.push_back(std::move(rstds));
+  return results;
+}
+
+static FailureOr<Results> crossEntropy(CrossEntropyOp op, EvalContext context, Operands in) {
+  const Tensor &logits = *in[0], &targets = *in[1];
+  Tensor loss(context.resultType(0)), lse(context.resultType(1));
+  int64_t classes = logits.getShape().back();
+  double smoothing = op.getLabelSmoothing().convertToDouble();
+  for (int64_t row = 0, end = targets.size(); row < end; ++row) {
+    std::vector<double> scores(classes);
+    double sum = 0.0;
+    for (int64_t i = 0; i < classes; ++i)
+      sum += scores[i] = logits.at(row * classes + i);
+    double rowLse = logSumExp(scores);
+    lse.set(row, rowLse);
+    int64_t target = targets.intAt(row);
+    if (op.getIgnoreIndex() && target == static_cast<int64_t>(*op.getIgnoreIndex()))
+      continue;
+    if (target < 0 || target >= classes)
+      return context.error() << "target at " << printIndex(delinearize(row, targets.getShape())) << " is " << target
+                             << ", expected at least 0 and less than " << classes;
+    loss.set(row, rowLse - (1.0 - smoothing) * scores[target] - smoothing / static_cast<double>(classes) * sum);
+  }
+  Results results = one(std::move(loss));
+  results.push_back(std::move(lse));
+  return results;
+}
+
+static FailureOr<Results> countValid(CountValidOp op, EvalContext context, Operands in) {
+  int64_t count = 0;
+  for (int64_t i = 0, end = in[0]->size(); i < end; ++i)
+    count += !op.getIgnoreIndex() || in[0]->intAt(i) != static_cast<int64_t>(*op.getIgnoreIndex());
+  return one(Tensor::scalar(context.resultType(), static_cast<double>(std::max<int64_t>(count, 1))));
+}
+
+// --- Attention -----------------------------------------------------------------
+
+namespace {
+/// The scores of one attention: shapes, mask and scale.
+struct Scores {
+  const Tensor &query, &key;
+  const Tensor *mask;
+  double scale;
+  bool causal;
+
+  int64_t batch() const { return query.getShape()[0]; }
+  int64_t heads() const { return query.getShape()[1]; }
+  int64_t groups() const { return key.getShape()[1]; }
+  int64_t queries() const { return query.getShape()[2]; }
+  int64_t keys() const { return key.getShape()[2]; }
+  int64_t depth() const { return query.getShape()[3]; }
+
+  int64_t groupOf(int64_t head) const { return head / (heads() / groups()); }
+  int64_t queryRow(int64_t b, int64_t h, int64_t i) const { return (b * heads() + h) * queries() + i; }
+  int64_t keyRow(int64_t b, int64_t h, int64_t j) const { return (b * groups() + groupOf(h)) * keys() + j; }
+
+  /// scale·q·k + mask; -inf where query i may not attend to key j.
+  double at(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    if (causal && j > i + keys() - queries())
+      return -infinity;
+    double added = 0.0;
+    if (mask) {
+      ArrayRef<int64_t> shape = mask->getShape();
+      int64_t position =
+          linearIndex({shape[0] == 1 ? 0 : b, shape[1] == 1 ? 0 : h, shape[2] == 1 ? 0 : i, j}, stridesOf(shape));
+      if (!mask->isFloat() && !mask->intAt(position))
+        return -infinity;
+      added = mask->isFloat() ? mask->at(position) : 0.0;
+    }
+    double sum = 0.0;
+    for (int64_t d = 0; d < depth(); ++d)
+      sum += query.at(queryRow(b, h, i) * depth() + d) * key.at(keyRow(b, h, j) * depth() + d);
+    return scale * sum + added;
+  }
+
+  void forEachRow(llvm::function_ref<void(int64_t b, int64_t h, int64_t i)> fn) const {
+    for (int64_t b = 0; b < batch(); ++b)
+      for (int64_t h = 0; h < heads(); ++h)
+        for (int64_t i = 0; i < queries(); ++i)
+          fn(b, h, i);
+  }
+};
+} // namespace
+
+static FailureOr<Results> attention(AttentionOp op, EvalContext context, Operands in) {
+  Scores scores{*in[0], *in[1], op.getMask() ? in[3] : nullptr, op.getScale().convertToDouble(), op.getCausal()};
+  const Tensor &value = *in[2];
+  Tensor result(context.resultType(0)), lse(context.resultType(1));
+  int64_t width = value.getShape()[3];
+  scores.forEachRow([&](int64_t b, int64_t h, int64_t i) {
+    std::vector<double> row(scores.keys()), sums(width, 0.0);
+    for (int64_t j = 0; j < scores.keys(); ++j)
+      row[j] = scores.at(b, h, i, j);
+    double rowLse = logSumExp(row);
+    for (int64_t j = 0; j < scores.keys(); ++j) {
+      if (row[j] == -infinity)
+        continue;
+      for (int64_t d = 0; d < width; ++d)
+        sums[d] += std::exp(row[j] - rowLse) * value.at(scores.keyRow(b, h, j) * width + d);
+    }
+    int64_t queryRow = scores.queryRow(b, h, i);
+    lse.set(queryRow, rowLse);
+    for (int64_t d = 0; d < width; ++d)
+      result.set(queryRow * width + d, sums[d]);
+  });
+  Results results = one(std::move(result));
+  results.push_back(std::move(lse));
+  return results;
+}
+
+/// Dao et al., FlashAttention, 2022, algorithm 4, without the blocks.
+static FailureOr<Results> attentionGrad(AttentionGradOp op, EvalContext context, Operands in) {
+  Scores scores{*in[0], *in[1], op.getMask() ? in[3] : nullptr, op.getScale().convertToDouble(), op.getCausal()};
+  Operands rest = in.take_back(3);
+  const Tensor &value = *in[2], &output = *rest[0], &lse = *rest[1], &outputGrad = *rest[2];
+  int64_t width = value.getShape()[3], depth = scores.depth();
+  std::vector<double> sums[3];
+  for (unsigned i = 0; i < 3; ++i)
+    sums[i].assign(context.resultType(i).getNumElements(), 0.0);
+  auto &[queryGrad, keyGrad, valueGrad] = sums;
+  scores.forEachRow([&](int64_t b, int64_t h, int64_t i) {
+    int64_t queryRow = scores.queryRow(b, h, i);
+    double delta = 0.0;
+    for (int64_t d = 0; d < width; ++d)
+      delta += outputGrad.at(queryRow * width + d) * output.at(queryRow * width + d);
+    for (int64_t j = 0; j < scores.keys(); ++j) {
+      double score = scores.at(b, h, i, j);
+      if (score == -infinity)
+        continue;
+      int64_t keyRow = scores.keyRow(b, h, j);
+      double probability = std::exp(score - lse.at(queryRow)), probabilityGrad = 0.0;
+      for (int64_t d = 0; d < width; ++d) {
+        probabilityGrad += outputGrad.at(queryRow * width + d) * value.at(keyRow * width + d);
+        valueGrad[keyRow * width + d] += probability * outputGrad.at(queryRow * width + d);
+      }
+      double scoreGrad = scores.scale * probability * (probabilityGrad - delta);
+      for (int64_t d = 0; d < depth; ++d) {
+        queryGrad[queryRow * depth + d] += scoreGrad * scores.key.at(keyRow * depth + d);
+        keyGrad[keyRow * depth + d] += scoreGrad * scores.query.at(queryRow * depth + d);
+      }
+    }
+  });
+  Results results;
+  for (unsigned i = 0; i < 3; ++i) {
+    results.emplace_back(context.resultType(i));
+    for (auto [position, sum] : llvm::enumerate(sums[i]))
+      results.back().set(position, sum);
+  }
+  return results;
+}
+
+// --- Quantisation --------------------------------------------------------------
+
+/// Position in `scale` (a scalar, or size 1 where it is shared) for each position of a tensor of `shape`.
+static std::vector<int64_t> scalePositions(ArrayRef<int64_t> shape, const Tensor &scale) {
+  SmallVector<int64_t> strides(shape.size(), 0);
+  if (scale.getRank() != 0)
+    for (auto [stride, size, own] : llvm::zip_equal(strides, scale.getShape(), stridesOf(scale.getShape())))
+      stride = size == 1 ? 0 : own;
+  std::vector<int64_t> positions;
+  forEachIndex(shape, [&](ArrayRef<int64_t> index, int64_t) { positions.push_back(linearIndex(index, strides)); });
+  return positions;
+}
+
+void addNeural(EvalTable &table) {
+  table.add<SoftmaxOp>(softmax);
+  table.add<LayerNormOp>(layerNorm);
+  table.add<CrossEntropyOp>(crossEntropy);
+  table.add<CountValidOp>(countValid);
+  table.add<AttentionOp>(attention);
+  table.add<AttentionGradOp>(attentionGrad);
+  table.add<QuantizeOp>([](QuantizeOp, EvalContext context, Operands in) {
+    Tensor result(context.resultType());
+    auto limit = APFloat::getLargest(cast<FloatType>(result.getElementType()).getFloatSemantics()).convertToDouble();
+    for (auto [i, position] : llvm::enumerate(scalePositions(result.getShape(), *in[1]))) {
+      double scaled = in[0]->at(i) * in[1]->at(position);
+      result.set(i, std::isnan(scaled) ? scaled : std::clamp(scaled, -limit, limit));
+    }
+    return one(std::move(result));
+  });
+  table.add<DequantizeOp>([](DequantizeOp, EvalContext context, Operands in) {
+    Tensor result(context.resultType());
+    for (auto [i, position] : llvm::enumerate(scalePositions(result.getShape(), *in[1])))
+      result.set(i, in[0]->at(i) / in[1]->at(position));
+    return one(std::move(result));
+  });
+}
+
+} // namespace tessera::interp

@@ -1,0 +1,224 @@
+//===- Inputs.cpp - argument values made from a seed ----------------------===//
+
+#include "compiler/interp/Inputs.h"
+
+#include "compiler/dialect/train/Train.h"
+#include "compiler/interp/Interp.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace tessera::interp {
+
+// --- Random numbers ------------------------------------------------------------
+
+/// SplitMix64's mixing function.
+static uint64_t mix(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+  return x ^ (x >> 31);
+}
+
+/// FNV-1a.
+static uint64_t hashName(uint64_t seed, StringRef name) {
+  uint64_t hash = 0xcbf29ce484222325ull ^ mix(seed + 0x9e3779b97f4a7c15ull);
+  for (char c : name)
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+  return hash;
+}
+
+static uint64_t bitsAt(uint64_t stream, int64_t index) {
+  return mix(stream + 0x9e3779b97f4a7c15ull * static_cast<uint64_t>(index + 1));
+}
+
+/// About normal with variance 1: the sum of four uniform numbers.
+static double normalAt(uint64_t stream, int64_t index) {
+  double sum = 0.0;
+  for (int64_t i = 0; i < 4; ++i)
+    sum += static_cast<double>(bitsAt(stream, 4 * index + i) >> 11) * 0x1p-53;
+  return (sum - 2.0) * std::sqrt(3.0);
+}
+
+// --- Names and segments --------------------------------------------------------
+
+std::string nameOfArg(func::FuncOp function, unsigned index) {
+  if (auto name = function.getArgAttrOfType<StringAttr>(index, train::kName))
+    return name.str();
+  return "arg" + std::to_string(index);
+}
+
+static StringRef roleOf(func::FuncOp function, unsigned index) {
+  auto role = function.getArgAttrOfType<StringAttr>(index, train::kRole);
+  return role ? role.getValue() : "";
+}
+
+static SmallVector<Segment> parseSegments(ArrayAttr segments) {
+  SmallVector<Segment> parsed;
+  for (auto segment : segments.getAsRange<DictionaryAttr>()) {
+    auto name = segment.getAs<StringAttr>("name");
+    auto shape = segment.getAs<DenseI64ArrayAttr>("shape");
+    auto offset = segment.getAs<IntegerAttr>("offset");
+    if (name && shape && offset)
+      parsed.push_back({name.str(), SmallVector<int64_t>(shape.asArrayRef()), offset.getInt()});
+  }
+  return parsed;
+}
+
+SmallVector<Segment> segmentsOf(func::FuncOp function, unsigned index) {
+  if (auto own = function.getArgAttrOfType<ArrayAttr>(index, train::kSegments))
+    return parseSegments(own);
+  auto of = function.getArgAttrOfType<StringAttr>(index, train::kOf);
+  auto state = function.getArgAttrOfType<StringAttr>(index, "train.state");
+  if (!of || !state)
+    return {};
+  for (unsigned unit = 0; unit < function.getNumArguments(); ++unit) {
+    auto segments = function.getArgAttrOfType<ArrayAttr>(unit, train::kSegments);
+    if (!segments || nameOfArg(function, unit) != of.getValue())
+      continue;
+    SmallVector<Segment> ofState = parseSegments(segments);
+    for (Segment &segment : ofState)
+      segment.name += (Twine(".") + state.getValue()).str();
+    return ofState;
+  }
+  return {};
+}
+
+// --- Bounds of integer inputs --------------------------------------------------
+
+namespace {
+struct IntegerRange {
+  int64_t bound = 0;                   ///< values are below it; 0: no use says
+  std::optional<int64_t> ignoredIndex; ///< a target value that means "no target"
+};
+} // namespace
+
+/// Follows an integer value to the ops that use it as row or class numbers.
+static void findRange(Value value, IntegerRange &range, llvm::SmallPtrSetImpl<Value> &seen) {
+  if (!seen.insert(value).second)
+    return;
+  auto atMost = [&](int64_t bound) { range.bound = range.bound == 0 ? bound : std::min(range.bound, bound); };
+  for (OpOperand &use : value.getUses()) {
+    Operation *user = use.getOwner();
+    if (auto gather = dyn_cast<train::GatherRowsOp>(user); gather && use.getOperandNumber() == 1) {
+      atMost(gather.getTable().getType().getShape()[0]);
+    } else if (auto scatter = dyn_cast<train::ScatterAddRowsOp>(user); scatter && use.getOperandNumber() == 1) {
+      atMost(scatter.getInit().getType().getShape()[0]);
+    } else if (auto loss = dyn_cast<train::CrossEntropyOp>(user); loss && use.getOperandNumber() == 1) {
+      atMost(loss.getLogits().getType().getShape().back());
+      if (loss.getIgnoreIndex())
+        range.ignoredIndex = static_cast<int64_t>(*loss.getIgnoreIndex());
+    } else if (isa<train::ReshapeOp, train::TransposeOp, train::SliceOp, train::ConvertOp, train::BroadcastOp,
+                   train::ConcatOp>(user) ||
+               isa_and_present<dist::DistDialect>(user->getDialect())) {
+      for (Value result : user->getResults())
+        findRange(result, range, seen);
+    } else if (user->getNumRegions() == 1 && !user->getRegion(0).empty()) {
+      // accumulate and repeat pass their operands after the counter, a fusion passes them alone.
+      Block &body = user->getRegion(0).front();
+      unsigned shift = body.getNumArguments() - std::min(body.getNumArguments(), user->getNumOperands());
+      if (use.getOperandNumber() + shift < body.getNumArguments())
+        findRange(body.getArgument(use.getOperandNumber() + shift), range, seen);
+    }
+  }
+}
+
+// --- Values --------------------------------------------------------------------
+
+static double hyperValue(StringRef name, uint64_t seed) {
+  if (name == "lr")
+    return 1.0e-3;
+  if (name == "bias_correction1")
+    return 1.0 - 0.9;
+  if (name == "bias_correction2")
+    return 1.0 - 0.999;
+  return static_cast<double>(seed);
+}
+
+/// Floating point values of about unit size for data; for a parameter such that products keep it.
+static Tensor makeFloats(RankedTensorType type, uint64_t stream, StringRef role, StringRef name) {
+  Tensor result(type);
+  double scale = 1.0;
+  if (role == "param" || role == "frozen")
+    scale = type.getRank() < 2 ? 0.5 : 1.0 / std::sqrt(static_cast<double>(std::max<int64_t>(type.getShape()[0], 1)));
+  if (role == "state")
+    scale = 0.01;
+  bool isVariance = role == "state" && name.ends_with(".v");
+  for (int64_t i = 0, end = result.size(); i < end; ++i) {
+    double value = scale * normalAt(stream, i);
+    result.set(i, isVariance ? value * value : value);
+  }
+  return result;
+}
+
+static Tensor makeIntegers(RankedTensorType type, uint64_t stream, IntegerRange range) {
+  Tensor result(type);
+  auto bound = static_cast<uint64_t>(range.bound > 0 ? range.bound : type.getElementType().isInteger(1) ? 2 : 8);
+  for (int64_t i = 0, end = result.size(); i < end; ++i) {
+    uint64_t bits = bitsAt(stream, i);
+    if (range.ignoredIndex && bits % 8 == 7)
+      result.setInt(i, *range.ignoredIndex);
+    else
+      result.setInt(i, static_cast<int64_t>((bits >> 8) % bound));
+  }
+  return result;
+}
+
+static Tensor makeValue(func::FuncOp function, unsigned index, RankedTensorType type, uint64_t seed, StringRef name) {
+  StringRef role = roleOf(function, index);
+  if (role == "hyper" && type.getRank() == 0)
+    return Tensor::scalar(type, hyperValue(name, seed));
+  if (isa<FloatType>(type.getElementType()))
+    return makeFloats(type, hashName(seed, name), role, name);
+  IntegerRange range;
+  llvm::SmallPtrSet<Value, 16> seen;
+  findRange(function.getArgument(index), range, seen);
+  return makeIntegers(type, hashName(seed, name), range);
+}
+
+FailureOr<std::vector<Tensor>> makeArguments(func::FuncOp function, uint64_t seed, NamedTensors &known) {
+  std::vector<Tensor> arguments;
+  for (unsigned index = 0; index < function.getNumArguments(); ++index) {
+    if (!isa<RankedTensorType>(function.getArgumentTypes()[index]))
+      return function.emitError("argument ") << index << " is not a tensor";
+    RankedTensorType type = globalArgType(function, index);
+    auto valueOf = [&](StringRef name, RankedTensorType wanted) -> FailureOr<Tensor> {
+      auto it = known.find(name);
+      if (it == known.end())
+        return known[name] = makeValue(function, index, wanted, seed, name);
+      RankedTensorType given = it->second.getType();
+      if (given.getNumElements() != wanted.getNumElements() || given.getElementType() != wanted.getElementType())
+        return function.emitError("argument ")
+               << index << " '" << name << "' has type " << wanted << ", got a value of type " << given;
+      return it->second.reshaped(wanted);
+    };
+    SmallVector<Segment> segments = segmentsOf(function, index);
+    if (segments.empty()) {
+      FailureOr<Tensor> value = valueOf(nameOfArg(function, index), type);
+      if (failed(value))
+        return failure();
+      arguments.push_back(std::move(*value));
+      continue;
+    }
+    Tensor unit(type);
+    for (const Segment &segment : segments) {
+      int64_t size = ShapedType::getNumElements(segment.shape);
+      if (segment.offset < 0 || segment.offset + size > unit.size())
+        return function.emitError("argument ") << index << ": segment '" << segment.name << "' ends at element "
+                                               << segment.offset + size << " of " << unit.size();
+      FailureOr<Tensor> value = valueOf(segment.name, type.clone(segment.shape));
+      if (failed(value))
+        return failure();
+      for (int64_t i = 0; i < size; ++i)
+        unit.copyFrom(segment.offset + i, *value, i);
+    }
+    arguments.push_back(std::move(unit));
+  }
+  return arguments;
+}
+
+} // namespace tessera::interp

@@ -1,0 +1,42 @@
+//===- Inputs.h - argument values made from a seed --------------*- C++ -*-===//
+//
+// Values for the arguments of a step function. A value depends only on the seed,
+// the argument's name and the global index, so a module has the same arguments
+// before and after flattening, accumulation and sharding.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_COMPILER_INTERP_INPUTS_H
+#define TESSERA_COMPILER_INTERP_INPUTS_H
+
+#include "compiler/interp/Tensor.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace tessera::interp {
+
+/// Tensors by name. A flat unit is stored as one entry per segment.
+using NamedTensors = llvm::StringMap<Tensor>;
+
+/// A parameter's part of a flat unit.
+struct Segment {
+  std::string name;
+  llvm::SmallVector<int64_t> shape;
+  int64_t offset;
+};
+
+/// The segments of the unit that argument `index` is, or is the optimizer state of; empty if it is neither. The
+/// segments of a state are named `<parameter>.<state>`.
+llvm::SmallVector<Segment> segmentsOf(mlir::func::FuncOp function, unsigned index);
+
+/// `train.name`, or `arg<index>`.
+std::string nameOfArg(mlir::func::FuncOp function, unsigned index);
+
+/// Global values for all arguments: from `known` by name where it has them (a value of another shape and the same
+/// number of elements is reshaped), else made from the seed. Made values are added to `known`.
+mlir::FailureOr<std::vector<Tensor>> makeArguments(mlir::func::FuncOp function, uint64_t seed, NamedTensors &known);
+
+} // namespace tessera::interp
+
+#endif // TESSERA_COMPILER_INTERP_INPUTS_H

@@ -1,0 +1,74 @@
+// RUN: tessera-interp %s
+
+module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 2>} {
+
+func.func @gather() {
+  %r = dist.axis_index {axes = ["replicate"]} : tensor<i64>
+  %s = dist.axis_index {axes = ["shard"]} : tensor<i64>
+  %rank = dist.axis_index {axes = ["replicate", "shard"]} : tensor<i64>
+  %two = train.constant dense<2> : tensor<i64>
+  %r2 = train.mul %r, %two : tensor<i64>
+  %rank_e = train.add %r2, %s : tensor<i64>
+  check.expect_eq %rank, %rank_e : tensor<i64>
+  %x = train.reshape %rank : (tensor<i64>) -> tensor<1xi64>
+  %all = dist.all_gather %x {axes = ["replicate", "shard"], dim = 0 : i64} : (tensor<1xi64>) -> tensor<4xi64>
+  %all_e = train.constant dense<[0, 1, 2, 3]> : tensor<4xi64>
+  check.expect_eq %all, %all_e : tensor<4xi64>
+  %row = dist.all_gather %x {axes = ["shard"], dim = 0 : i64} : (tensor<1xi64>) -> tensor<2xi64>
+  %row_0 = train.reshape %r2 : (tensor<i64>) -> tensor<1xi64>
+  %one = train.constant dense<1> : tensor<1xi64>
+  %row_1 = train.add %row_0, %one : tensor<1xi64>
+  %row_e = train.concat %row_0, %row_1 {dim = 0 : i64} : (tensor<1xi64>, tensor<1xi64>) -> tensor<2xi64>
+  check.expect_eq %row, %row_e : tensor<2xi64>
+  %back = dist.slice_local %all {axes = ["replicate", "shard"], dim = 0 : i64} : (tensor<4xi64>) -> tensor<1xi64>
+  check.expect_eq %back, %x : tensor<1xi64>
+  return
+}
+
+func.func @reduce() {
+  %rank = dist.axis_index {axes = ["replicate", "shard"]} : tensor<i64>
+  %sum = dist.all_reduce %rank {axes = ["replicate", "shard"]} : (tensor<i64>) -> tensor<i64>
+  %six = train.constant dense<6> : tensor<i64>
+  check.expect_eq %sum, %six : tensor<i64>
+  %base = train.constant dense<[0, 100, 200, 300]> : tensor<4xi64>
+  %rank4 = train.broadcast %rank {broadcast_dimensions = array<i64>} : (tensor<i64>) -> tensor<4xi64>
+  %x = train.add %base, %rank4 : tensor<4xi64>
+  %scattered = dist.reduce_scatter %x {axes = ["replicate", "shard"], dim = 0 : i64} : (tensor<4xi64>) -> tensor<1xi64>
+  %scale = train.constant dense<400> : tensor<i64>
+  %scaled = train.mul %rank, %scale : tensor<i64>
+  %e = train.add %scaled, %six : tensor<i64>
+  %e1 = train.reshape %e : (tensor<i64>) -> tensor<1xi64>
+  check.expect_eq %scattered, %e1 : tensor<1xi64>
+  return
+}
+
+func.func @exchange() {
+  %s = dist.axis_index {axes = ["shard"]} : tensor<i64>
+  %one = train.constant dense<1> : tensor<i64>
+  %other = train.sub %one, %s : tensor<i64>
+  %p = dist.permute %s {axes = ["shard"], shift = 1 : i64} : (tensor<i64>) -> tensor<i64>
+  check.expect_eq %p, %other : tensor<i64>
+  // Member m holds [[m, m + 10]]; splitting along 1 and joining along 0 gives [[0 + 10m], [1 + 10m]].
+  %ten = train.constant dense<[[0, 10]]> : tensor<1x2xi64>
+  %s2 = train.broadcast %s {broadcast_dimensions = array<i64>} : (tensor<i64>) -> tensor<1x2xi64>
+  %x = train.add %ten, %s2 : tensor<1x2xi64>
+  %t = dist.all_to_all %x {axes = ["shard"], split_dim = 1 : i64, concat_dim = 0 : i64} : (tensor<1x2xi64>) -> tensor<2x1xi64>
+  %count = train.constant dense<[[0], [1]]> : tensor<2x1xi64>
+  %tens = train.constant dense<10> : tensor<i64>
+  %offset = train.mul %s, %tens : tensor<i64>
+  %offset2 = train.broadcast %offset {broadcast_dimensions = array<i64>} : (tensor<i64>) -> tensor<2x1xi64>
+  %e = train.add %count, %offset2 : tensor<2x1xi64>
+  check.expect_eq %t, %e : tensor<2x1xi64>
+  return
+}
+
+func.func @asynchronous() {
+  %s = dist.axis_index {axes = ["shard"]} : tensor<i64>
+  %f = dist.all_reduce_start %s {axes = ["shard"]} : (tensor<i64>) -> !dist.future<tensor<i64>>
+  %sum = dist.done %f : (!dist.future<tensor<i64>>) -> tensor<i64>
+  %one = train.constant dense<1> : tensor<i64>
+  check.expect_eq %sum, %one : tensor<i64>
+  return
+}
+
+}

@@ -1,0 +1,167 @@
+//===- main.cpp - tessera-interp: runs the IR of any phase ----------------===//
+//
+// Evaluates functions with the reference interpreter on virtual ranks, prints or
+// compares their results, and checks gradients against finite differences.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/interp/Compare.h"
+#include "compiler/interp/Inputs.h"
+#include "compiler/interp/Interp.h"
+#include "passes/Register.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/SourceMgr.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace tessera::interp;
+namespace cl = llvm::cl;
+
+static cl::OptionCategory category("tessera-interp options");
+static cl::opt<std::string> inputFile(cl::Positional, cl::desc("<module.mlir>"), cl::init("-"), cl::cat(category));
+static cl::opt<std::string> functionName("function", cl::desc("Function to run (default: all)"), cl::cat(category));
+static cl::opt<int64_t> numRanks("ranks", cl::desc("Virtual ranks (default: those of the module's mesh, else 1)"),
+                                 cl::init(0), cl::cat(category));
+static cl::opt<uint64_t> seed("seed", cl::desc("Seed of the arguments"), cl::init(1), cl::cat(category));
+static cl::opt<std::string> compareFile("compare", cl::desc("Module that must give the same results"),
+                                        cl::value_desc("module.mlir"), cl::cat(category));
+static cl::opt<bool> commonOnly("common", cl::desc("Compare only results that both modules have"), cl::cat(category));
+static cl::opt<double> relative("rtol", cl::desc("Relative tolerance (default 1e-5)"), cl::init(1.0e-5),
+                                cl::cat(category));
+static cl::opt<double> absolute("atol", cl::desc("Absolute tolerance (default 1e-6, with --gradcheck 1e-7)"),
+                                cl::init(-1.0), cl::cat(category));
+static cl::opt<bool> gradCheck("gradcheck", cl::desc("Check gradients against central differences of the loss, in f64"),
+                               cl::cat(category));
+static cl::opt<int64_t> samples("samples", cl::desc("Elements to check per gradient, with --gradcheck (default 64)"),
+                                cl::init(64), cl::cat(category));
+static cl::opt<bool> digest("digest", cl::desc("Print shape, sum, l2 norm and first elements of each result"),
+                            cl::cat(category));
+static cl::opt<bool> quiet("quiet", cl::desc("Print no results"), cl::cat(category));
+
+static OwningOpRef<ModuleOp> parse(StringRef path, const std::shared_ptr<llvm::SourceMgr> &sources,
+                                   MLIRContext &context) {
+  std::string error;
+  auto file = openInputFile(path, &error);
+  if (!file) {
+    llvm::errs() << "error: " << error << "\n";
+    return nullptr;
+  }
+  sources->AddNewSourceBuffer(std::move(file), llvm::SMLoc());
+  return parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
+}
+
+/// The functions to run: the one asked for, or all that have a body.
+static FailureOr<SmallVector<func::FuncOp>> functionsToRun(ModuleOp module) {
+  SmallVector<func::FuncOp> functions;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (!function.isExternal() && (functionName.empty() || function.getName() == functionName))
+      functions.push_back(function);
+  if (functions.empty())
+    return module.emitError(functionName.empty() ? "has no function to run" : "has no function '" + functionName + "'");
+  return functions;
+}
+
+static void print(const NamedResult &result) {
+  const Tensor &value = result.value;
+  llvm::outs() << result.name << ": " << value.getType();
+  if (digest) {
+    double sum = 0.0, squares = 0.0;
+    for (int64_t i = 0; i < value.size(); ++i) {
+      sum += value.at(i);
+      squares += value.at(i) * value.at(i);
+    }
+    llvm::outs() << llvm::format(" sum %.6g l2 %.6g", sum, std::sqrt(squares));
+  }
+  int64_t shown = std::min<int64_t>(value.size(), digest ? 4 : 64);
+  llvm::outs() << " = [";
+  for (int64_t i = 0; i < shown; ++i) {
+    llvm::outs() << (i ? ", " : "");
+    if (value.isFloat())
+      llvm::outs() << llvm::format("%.7g", value.at(i));
+    else
+      llvm::outs() << value.intAt(i);
+  }
+  llvm::outs() << (shown < value.size() ? ", …]\n" : "]\n");
+}
+
+static int64_t ranksFor(ModuleOp module) {
+  auto mesh = meshOf(module);
+  return numRanks > 0 ? numRanks : mesh ? mesh.getNumRanks() : 1;
+}
+
+static LogicalResult runOne(func::FuncOp function, ModuleOp other) {
+  auto module = function->getParentOfType<ModuleOp>();
+  if (auto mesh = meshOf(module); mesh && numRanks > 0 && mesh.getNumRanks() != numRanks)
+    return function.emitError("the module's mesh has ") << mesh.getNumRanks() << " ranks, --ranks says " << numRanks;
+  NamedTensors known;
+  FailureOr<std::vector<Tensor>> arguments = makeArguments(function, seed, known);
+  if (failed(arguments))
+    return failure();
+  Tolerance tolerance{relative, absolute >= 0.0 ? absolute : gradCheck ? 1.0e-7 : 1.0e-6};
+  if (gradCheck)
+    return checkGradients(function, *arguments, samples, seed, tolerance, ranksFor(module));
+  FailureOr<std::vector<Tensor>> results = evaluateGlobal(function, *arguments, ranksFor(module));
+  if (failed(results))
+    return failure();
+  std::vector<NamedResult> named = nameResults(function, *results);
+  if (other) {
+    auto twin = other.lookupSymbol<func::FuncOp>(function.getName());
+    if (!twin)
+      return function.emitError("has no counterpart in ") << compareFile;
+    FailureOr<std::vector<Tensor>> twinArguments = makeArguments(twin, seed, known);
+    if (failed(twinArguments))
+      return failure();
+    FailureOr<std::vector<Tensor>> twinResults = evaluateGlobal(twin, *twinArguments, ranksFor(other));
+    if (failed(twinResults))
+      return failure();
+    return compareResults(function, named, nameResults(twin, *twinResults), tolerance, commonOnly);
+  }
+  if (!quiet && !named.empty()) {
+    llvm::outs() << "@" << function.getName() << "\n";
+    for (const NamedResult &result : named)
+      print(result);
+  }
+  return success();
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  cl::HideUnrelatedOptions(category);
+  cl::ParseCommandLineOptions(argc, argv,
+                              "Evaluates Tessera IR with the reference interpreter\n\n"
+                              "Examples: tessera-interp step.mlir --ranks=4 --digest\n"
+                              "          tessera-interp after.mlir --compare=before.mlir --rtol=1e-5\n"
+                              "          tessera-interp grad.mlir --gradcheck\n");
+  DialectRegistry registry;
+  tessera::registerAllDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  // One source manager per file: a parser reads the main buffer of its own.
+  auto sources = std::make_shared<llvm::SourceMgr>(), otherSources = std::make_shared<llvm::SourceMgr>();
+  SourceMgrDiagnosticHandler handler(*sources, &context), otherHandler(*otherSources, &context);
+  OwningOpRef<ModuleOp> module = parse(inputFile, sources, context);
+  if (!module)
+    return 1;
+  OwningOpRef<ModuleOp> other;
+  if (!compareFile.empty() && !(other = parse(compareFile, otherSources, context)))
+    return 1;
+  if (gradCheck) {
+    widenToF64(*module);
+    if (failed(verify(*module)))
+      return 1;
+  }
+  FailureOr<SmallVector<func::FuncOp>> functions = functionsToRun(*module);
+  if (failed(functions))
+    return 1;
+  for (func::FuncOp function : *functions)
+    if (failed(runOne(function, other ? *other : ModuleOp())))
+      return 1;
+  return 0;
+}
