@@ -10,6 +10,7 @@
 #define TESSERA_RUNTIME_ARTIFACT_READER_H
 
 #include "runtime/artifact/Mesh.h"
+#include "runtime/artifact/TensorView.h"
 #include "runtime/artifact/artifact_generated.h"
 #include "runtime/base/Status.h"
 
@@ -54,9 +55,6 @@ private:
   const artifact::Program *root = nullptr;
   Mesh ranks;
 };
-
-/// Bytes of one element.
-size_t byteWidth(artifact::DataType dtype);
 
 } // namespace tessera
 

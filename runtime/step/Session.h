@@ -9,6 +9,7 @@
 #define TESSERA_RUNTIME_STEP_SESSION_H
 
 #include "runtime/artifact/Reader.h"
+#include "runtime/artifact/TensorView.h"
 #include "runtime/base/Status.h"
 #include "runtime/comm/Communicator.h"
 #include "runtime/step/Trace.h"
@@ -21,19 +22,6 @@
 #include <vector>
 
 namespace tessera {
-
-/// A strided view of memory of this rank.
-struct TensorView {
-  void *data = nullptr;
-  artifact::DataType dtype = artifact::DataType::F32;
-  std::vector<int64_t> shape;
-  std::vector<int64_t> strides; ///< elements
-
-  int64_t numElements() const;
-  size_t bytes() const { return static_cast<size_t>(numElements()) * byteWidth(dtype); }
-  bool isContiguous() const;
-  template <typename T> T *as() const { return static_cast<T *>(data); }
-};
 
 struct SessionOptions {
   /// Threads of this rank's team; 0: the cores divided by the ranks in this process, at least 1.

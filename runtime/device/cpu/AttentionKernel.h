@@ -1,0 +1,64 @@
+//===- AttentionKernel.h - blocked attention for one instruction set -------===//
+//
+// AttentionKernel.cpp is compiled once per instruction set (baseline, AVX2, AVX-512); each gives one table of
+// functions. The tasks of a table are independent and touch only their own part of the results, so that any number of
+// threads gives the same numbers. Plain C types only: an inline function shared with other files could end up compiled
+// for the wrong processor.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_DEVICE_CPU_ATTENTIONKERNEL_H
+#define TESSERA_RUNTIME_DEVICE_CPU_ATTENTIONKERNEL_H
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tessera::cpu {
+
+/// A float tensor of up to four dimensions; strides in elements, 0 for broadcast ones.
+struct Strided {
+  float *data;
+  int64_t strides[4];
+};
+
+enum class MaskKind { None, Boolean, Additive };
+
+/// Shapes as train.attention: q [B,H,Tq,D], k [B,G,Tk,D], v [B,G,Tk,Dv], lse [B,H,Tq].
+struct AttentionProblem {
+  int64_t batch, heads, groups, queries, keys, depth, valueDepth;
+  float scale;
+  bool causal;
+  MaskKind maskKind;
+  const void *mask;
+  int64_t maskStrides[4];
+  Strided q, k, v, out, lse;
+  Strided dout, dq, dk, dv; ///< backward only
+};
+
+/// Rows of queries per forward task, and of keys and queries per block.
+inline constexpr int64_t attentionRows = 256;
+inline constexpr int64_t attentionBlock = 64;
+
+struct AttentionKernel {
+  /// Floats of scratch per thread, 64-byte aligned.
+  size_t (*forwardScratch)(const AttentionProblem &);
+  size_t (*backwardScratch)(const AttentionProblem &);
+  /// Queries [chunk * attentionRows, …) of one head.
+  void (*forward)(const AttentionProblem &, float *scratch, int64_t batch, int64_t head, int64_t chunk);
+  /// All of a group of heads: dk and dv, and dq of its heads.
+  void (*backward)(const AttentionProblem &, float *scratch, int64_t batch, int64_t group);
+  /// The same work in smaller tasks, for few groups on many threads: dk and dv of a block of keys, dq of a block of
+  /// queries.
+  void (*backwardKeys)(const AttentionProblem &, float *scratch, int64_t batch, int64_t group, int64_t block);
+  void (*backwardQueries)(const AttentionProblem &, float *scratch, int64_t batch, int64_t head, int64_t block);
+};
+
+extern const AttentionKernel attentionBaseline;
+#if defined(__x86_64__)
+extern const AttentionKernel attentionAvx2;
+extern const AttentionKernel attentionAvx512;
+#endif
+
+} // namespace tessera::cpu
+
+#endif // TESSERA_RUNTIME_DEVICE_CPU_ATTENTIONKERNEL_H

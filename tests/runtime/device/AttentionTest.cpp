@@ -1,0 +1,208 @@
+//===- AttentionTest.cpp - attention against a double reference ------------===//
+
+#include "runtime/device/cpu/Attention.h"
+
+#include "tests/runtime/device/HostTensor.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+namespace tessera {
+namespace {
+
+using test::HostTensor;
+
+struct Case {
+  int64_t batch, heads, groups, queries, keys, depth, valueDepth;
+  bool causal = false;
+  enum { NoMask, Boolean, Additive } mask = NoMask;
+  std::vector<int64_t> maskShape = {};
+  bool interleaved = false; ///< [B, H, T, D] stored as [B, T, H, D]
+  int threads = 2;
+};
+
+/// Everything of one case: inputs, the results of the kernels and of the reference.
+struct Fixture {
+  explicit Fixture(const Case &c)
+      : c(c), order(c.interleaved ? std::vector<size_t>{0, 2, 1, 3} : std::vector<size_t>{}),
+        q({c.batch, c.heads, c.queries, c.depth}, order), k({c.batch, c.groups, c.keys, c.depth}, order),
+        v({c.batch, c.groups, c.keys, c.valueDepth}, order), out({c.batch, c.heads, c.queries, c.valueDepth}, order),
+        lse({c.batch, c.heads, c.queries}), dout({c.batch, c.heads, c.queries, c.valueDepth}, order),
+        dq(q.shape(), order), dk(k.shape(), order), dv(v.shape(), order) {
+    q.random(1);
+    k.random(2);
+    v.random(3);
+    dout.random(4);
+    if (c.mask == Case::NoMask)
+      return;
+    additive.emplace(c.maskShape);
+    additive->random(5);
+    boolean.resize(additive->view().numElements());
+    size_t position = 0;
+    additive->forEach([&](const std::vector<int64_t> &index) {
+      boolean[position++] = additive->at(index) > -0.3f;
+      if (additive->at(index) < -1.5f)
+        additive->at(index) = -INFINITY;
+    });
+    maskView = additive->view();
+    if (c.mask == Case::Boolean) {
+      maskView.data = boolean.data();
+      maskView.dtype = artifact::DataType::Bool;
+    }
+  }
+
+  double score(int64_t b, int64_t h, int64_t i, int64_t j) {
+    if (c.causal && j > i + c.keys - c.queries)
+      return -INFINITY;
+    double sum = 0;
+    for (int64_t d = 0; d < c.depth; ++d)
+      sum += static_cast<double>(q.at({b, h, i, d})) * k.at({b, h / (c.heads / c.groups), j, d});
+    sum *= scale;
+    if (c.mask == Case::NoMask)
+      return sum;
+    std::vector<int64_t> at = {b, h, i, j};
+    for (size_t dim = 0; dim < 4; ++dim)
+      at[dim] = c.maskShape[dim] == 1 ? 0 : at[dim];
+    if (c.mask == Case::Additive)
+      return sum + additive->at(at);
+    const TensorView &m = maskView;
+    return boolean[at[0] * m.strides[0] + at[1] * m.strides[1] + at[2] * m.strides[2] + at[3] * m.strides[3]]
+               ? sum
+               : -INFINITY;
+  }
+
+  void runReference() {
+    int64_t perGroup = c.heads / c.groups;
+    wantedDq.assign(q.view().numElements(), 0);
+    wantedDk.assign(k.view().numElements(), 0);
+    wantedDv.assign(v.view().numElements(), 0);
+    for (int64_t b = 0; b < c.batch; ++b)
+      for (int64_t h = 0; h < c.heads; ++h)
+        for (int64_t i = 0; i < c.queries; ++i) {
+          std::vector<double> p(c.keys);
+          double top = -INFINITY, total = 0;
+          for (int64_t j = 0; j < c.keys; ++j)
+            top = std::max(top, p[j] = score(b, h, i, j));
+          for (double &value : p)
+            total += value = top == -INFINITY ? 0 : std::exp(value - top);
+          wantedLse.push_back(total > 0 ? top + std::log(total) : -INFINITY);
+          std::vector<double> o(c.valueDepth, 0);
+          int64_t g = h / perGroup;
+          for (int64_t j = 0; j < c.keys; ++j) {
+            p[j] = total > 0 ? p[j] / total : 0;
+            for (int64_t d = 0; d < c.valueDepth; ++d)
+              o[d] += p[j] * v.at({b, g, j, d});
+          }
+          wantedOut.insert(wantedOut.end(), o.begin(), o.end());
+          double delta = 0;
+          for (int64_t d = 0; d < c.valueDepth; ++d)
+            delta += o[d] * dout.at({b, h, i, d});
+          for (int64_t j = 0; j < c.keys; ++j) {
+            double dp = 0;
+            int64_t key = (b * c.groups + g) * c.keys + j, query = (b * c.heads + h) * c.queries + i;
+            for (int64_t d = 0; d < c.valueDepth; ++d) {
+              dp += static_cast<double>(dout.at({b, h, i, d})) * v.at({b, g, j, d});
+              wantedDv[key * c.valueDepth + d] += p[j] * dout.at({b, h, i, d});
+            }
+            double ds = p[j] * (dp - delta) * scale;
+            for (int64_t d = 0; d < c.depth; ++d) {
+              wantedDq[query * c.depth + d] += ds * k.at({b, g, j, d});
+              wantedDk[key * c.depth + d] += ds * q.at({b, h, i, d});
+            }
+          }
+        }
+  }
+
+  void run(const cpu::AttentionKernel &kernel, int threads) {
+    cpu::AttentionGradArguments arguments;
+    arguments.q = q.view();
+    arguments.k = k.view();
+    arguments.v = v.view();
+    arguments.out = out.view();
+    arguments.lse = lse.view();
+    arguments.mask = c.mask == Case::NoMask ? nullptr : &maskView;
+    arguments.scale = scale;
+    arguments.causal = c.causal;
+    arguments.dout = dout.view();
+    arguments.dq = dq.view();
+    arguments.dk = dk.view();
+    arguments.dv = dv.view();
+    cpu::Team team(threads);
+    cpu::Scratch scratch;
+    cpu::attention(arguments, scratch, team, kernel);
+    cpu::attentionGrad(arguments, scratch, team, kernel);
+  }
+
+  Case c;
+  float scale = 0.37f;
+  std::vector<size_t> order;
+  HostTensor q, k, v, out, lse, dout, dq, dk, dv;
+  std::optional<HostTensor> additive;
+  std::vector<uint8_t> boolean;
+  TensorView maskView;
+  std::vector<double> wantedOut, wantedLse, wantedDq, wantedDk, wantedDv;
+};
+
+void check(const Case &c) {
+  Fixture reference(c);
+  reference.runReference();
+  for (const cpu::AttentionKernel *kernel : cpu::attentionKernels()) {
+    Fixture fixture(c);
+    fixture.run(*kernel, c.threads);
+    EXPECT_LT(relativeError(fixture.out, reference.wantedOut), 2e-6);
+    EXPECT_LT(relativeError(fixture.lse, reference.wantedLse), 2e-6);
+    EXPECT_LT(relativeError(fixture.dq, reference.wantedDq), 5e-6);
+    EXPECT_LT(relativeError(fixture.dk, reference.wantedDk), 5e-6);
+    EXPECT_LT(relativeError(fixture.dv, reference.wantedDv), 5e-6);
+  }
+}
+
+TEST(Attention, Plain) { check({2, 2, 2, 64, 64, 32, 32}); }
+TEST(Attention, Causal) { check({1, 3, 3, 200, 200, 16, 16, true}); }
+TEST(Attention, CausalOverSeveralChunks) { check({1, 1, 1, 300, 300, 8, 8, true}); }
+TEST(Attention, OddSizes) { check({1, 2, 2, 67, 131, 13, 7}); }
+TEST(Attention, One) { check({1, 1, 1, 1, 1, 1, 1}); }
+TEST(Attention, CausalFewerQueries) { check({1, 1, 1, 5, 70, 8, 8, true}); }
+TEST(Attention, CausalFewerKeys) { check({1, 1, 1, 70, 5, 8, 8, true}); } // the first rows attend to nothing
+TEST(Attention, GroupedQueries) { check({2, 6, 2, 80, 80, 24, 24, true}); }
+TEST(Attention, SingleGroup) { check({1, 4, 1, 70, 90, 20, 40, false, Case::NoMask, {}, false, 3}); }
+TEST(Attention, Interleaved) { check({2, 3, 3, 66, 66, 16, 16, true, Case::NoMask, {}, true}); }
+TEST(Attention, BooleanPaddingMask) { check({2, 2, 2, 30, 70, 8, 8, false, Case::Boolean, {2, 1, 1, 70}}); }
+TEST(Attention, BooleanFullMask) { check({2, 2, 1, 30, 70, 8, 8, true, Case::Boolean, {2, 2, 30, 70}}); }
+TEST(Attention, AdditiveMask) { check({2, 4, 2, 65, 65, 16, 16, true, Case::Additive, {1, 4, 65, 65}}); }
+TEST(Attention, AdditiveRowMask) { check({2, 2, 2, 30, 40, 8, 8, false, Case::Additive, {2, 1, 30, 40}}); }
+
+TEST(Attention, RowsThatAttendToNothingGiveZero) {
+  Fixture fixture({1, 1, 1, 4, 6, 8, 8, false, Case::Boolean, {1, 1, 4, 6}});
+  std::fill(fixture.boolean.begin() + 6, fixture.boolean.begin() + 12, 0);
+  fixture.run(cpu::attentionKernel(), 1);
+  EXPECT_EQ(fixture.lse.at({0, 0, 1}), -INFINITY);
+  for (int64_t d = 0; d < 8; ++d) {
+    EXPECT_EQ(fixture.out.at({0, 0, 1, d}), 0.0f);
+    EXPECT_EQ(fixture.dq.at({0, 0, 1, d}), 0.0f);
+  }
+}
+
+TEST(Attention, SameBitsForAnyNumberOfThreads) {
+  Case c{1, 4, 2, 200, 200, 16, 16, true};
+  Fixture one(c), three(c);
+  one.run(cpu::attentionKernel(), 1);
+  three.run(cpu::attentionKernel(), 3); // more threads than groups: the other split of the backward pass
+  EXPECT_EQ(one.out.raw(), three.out.raw());
+  EXPECT_EQ(one.dq.raw(), three.dq.raw());
+  EXPECT_EQ(one.dk.raw(), three.dk.raw());
+  EXPECT_EQ(one.dv.raw(), three.dv.raw());
+}
+
+TEST(Attention, LargeScoresDoNotOverflow) {
+  Case c{1, 1, 1, 66, 66, 8, 8, true};
+  Fixture fixture(c);
+  fixture.scale = 80;
+  fixture.runReference();
+  fixture.run(cpu::attentionKernel(), 1);
+  EXPECT_LT(relativeError(fixture.out, fixture.wantedOut), 1e-4); // rounding of scores near 1000
+}
+
+} // namespace
+} // namespace tessera
