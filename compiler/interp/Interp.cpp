@@ -61,6 +61,7 @@ private:
             bind(argument, values[operand]);
           return bindResults(op, run(body));
         })
+        .Case<exec::RepeatOp>([&](auto repeat) { return evaluateRepeat(repeat); })
         .Case<dist::ConstrainOp, dist::ReshardOp, dist::DoneOp>([&](auto identity) {
           bind(identity.getResult(), values[identity->getOperand(0)]);
           return success();
@@ -129,14 +130,7 @@ private:
     for (Type type : op.getResultTypes())
       sums.emplace_back(numRanks, Tensor(cast<RankedTensorType>(type)));
     for (int64_t iteration = 0, count = op.getCount(); iteration < count; ++iteration) {
-      auto counterType = cast<RankedTensorType>(body.getArgument(0).getType());
-      bind(body.getArgument(0), RankTensors(numRanks, Tensor::scalar(counterType, static_cast<double>(iteration))));
-      for (auto [argument, operand] : llvm::zip_equal(body.getArguments().drop_front(), op.getOperands())) {
-        RankTensors micro;
-        for (const Tensor &whole : values[operand])
-          micro.push_back(extractPart(whole, 0, iteration, 1).reshaped(cast<RankedTensorType>(argument.getType())));
-        bind(argument, std::move(micro));
-      }
+      bindIteration(body, iteration, op.getOperands());
       FailureOr<std::vector<RankTensors>> yielded = run(body);
       if (failed(yielded))
         return failure();
@@ -145,6 +139,35 @@ private:
           addTo(sumOnRank, termOnRank);
     }
     return bindResults(*op, std::move(sums));
+  }
+
+  LogicalResult evaluateRepeat(exec::RepeatOp op) {
+    Block &body = op.getBody().front();
+    std::vector<RankTensors> carried;
+    for (Value init : op.getInit())
+      carried.push_back(values[init]);
+    for (int64_t iteration = 0, count = op.getCount(); iteration < count; ++iteration) {
+      bindIteration(body, iteration, op.getBatch());
+      for (auto [argument, tensors] : llvm::zip_equal(body.getArguments().take_back(carried.size()), carried))
+        bind(argument, std::move(tensors));
+      FailureOr<std::vector<RankTensors>> yielded = run(body);
+      if (failed(yielded))
+        return failure();
+      carried = std::move(*yielded);
+    }
+    return bindResults(*op, std::move(carried));
+  }
+
+  /// Binds the first arguments of a loop body: the iteration number, and slice `iteration` of each batch operand.
+  void bindIteration(Block &body, int64_t iteration, ValueRange batch) {
+    auto counterType = cast<RankedTensorType>(body.getArgument(0).getType());
+    bind(body.getArgument(0), RankTensors(numRanks, Tensor::scalar(counterType, static_cast<double>(iteration))));
+    for (auto [argument, operand] : llvm::zip(body.getArguments().drop_front(), batch)) {
+      RankTensors micro;
+      for (const Tensor &whole : values[operand])
+        micro.push_back(extractPart(whole, 0, iteration, 1).reshaped(cast<RankedTensorType>(argument.getType())));
+      bind(argument, std::move(micro));
+    }
   }
 
   static void addTo(Tensor &sum, const Tensor &term) {

@@ -1,0 +1,46 @@
+// RUN: not tessera-interp %s --function=gather 2>&1 | FileCheck %s --check-prefix=GATHER
+// RUN: not tessera-interp %s --function=division 2>&1 | FileCheck %s --check-prefix=DIVISION
+// RUN: not tessera-interp %s --function=target 2>&1 | FileCheck %s --check-prefix=TARGET
+// RUN: not tessera-interp %s --function=expect 2>&1 | FileCheck %s --check-prefix=EXPECT
+// RUN: not tessera-interp %s --function=mesh 2>&1 | FileCheck %s --check-prefix=MESH
+// RUN: not tessera-interp %s --function=missing 2>&1 | FileCheck %s --check-prefix=MISSING
+// RUN: not tessera-interp %t-absent.mlir 2>&1 | FileCheck %s --check-prefix=ABSENT
+
+// MISSING: error: has no function 'missing'
+// ABSENT: error: cannot open input file
+
+// GATHER: error: index at [1] is 3, expected at least 0 and less than 3
+func.func @gather(%table: tensor<3x2xf32>) -> tensor<2x2xf32> {
+  %i = train.constant dense<[0, 3]> : tensor<2xi32>
+  %r = train.gather_rows %table, %i : (tensor<3x2xf32>, tensor<2xi32>) -> tensor<2x2xf32>
+  return %r : tensor<2x2xf32>
+}
+
+// DIVISION: error: integer division by zero at [1]
+func.func @division() -> tensor<2xi32> {
+  %a = train.constant dense<[4, 3]> : tensor<2xi32>
+  %b = train.constant dense<[2, 0]> : tensor<2xi32>
+  %r = train.div %a, %b : tensor<2xi32>
+  return %r : tensor<2xi32>
+}
+
+// TARGET: error: target at [0] is 5, expected at least 0 and less than 3
+func.func @target(%x: tensor<1x3xf32>) -> tensor<1xf32> {
+  %t = train.constant dense<5> : tensor<1xi32>
+  %loss, %lse = train.cross_entropy %x, %t : (tensor<1x3xf32>, tensor<1xi32>) -> (tensor<1xf32>, tensor<1xf32>)
+  return %loss : tensor<1xf32>
+}
+
+// EXPECT: error: 'check.expect_eq' op failed on rank 0 at [0, 1]: got 2, expected 3 (1 of 2 elements differ)
+func.func @expect() {
+  %a = train.constant dense<[[1.0, 2.0]]> : tensor<1x2xf32>
+  %b = train.constant dense<[[1.0, 3.0]]> : tensor<1x2xf32>
+  check.expect_eq %a, %b : tensor<1x2xf32>
+  return
+}
+
+// MESH: error: needs the module attribute 'dist.mesh'
+func.func @mesh(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %y = dist.all_reduce %x {axes = ["shard"]} : (tensor<2xf32>) -> tensor<2xf32>
+  return %y : tensor<2xf32>
+}

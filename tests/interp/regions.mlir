@@ -1,0 +1,54 @@
+// RUN: tessera-interp %s
+
+func.func @accumulate() {
+  %x = train.constant dense<[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]> : tensor<3x2xf32>
+  %ten = train.constant dense<10.0> : tensor<2xf32>
+  %sum, %count = train.accumulate %x {count = 3 : i64} : (tensor<3x2xf32>) -> (tensor<2xf32>, tensor<i64>) {
+  ^bb0(%i: tensor<i64>, %micro: tensor<2xf32>):
+    %y = train.add %micro, %ten : tensor<2xf32>
+    train.yield %y, %i : tensor<2xf32>, tensor<i64>
+  }
+  %sum_e = train.constant dense<[39.0, 42.0]> : tensor<2xf32>
+  check.expect_eq %sum, %sum_e : tensor<2xf32>
+  %count_e = train.constant dense<3> : tensor<i64>
+  check.expect_eq %count, %count_e : tensor<i64>
+  return
+}
+
+func.func @checkpoint() {
+  %x = train.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %y = train.checkpoint : () -> tensor<2xf32> {
+    %sum = train.add %x, %x : tensor<2xf32>
+    train.yield %sum : tensor<2xf32>
+  }
+  %y_e = train.constant dense<[2.0, 4.0]> : tensor<2xf32>
+  check.expect_eq %y, %y_e : tensor<2xf32>
+  return
+}
+
+func.func @fusion() {
+  %x = train.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %y = exec.fusion "elementwise" (%x) : (tensor<2xf32>) -> tensor<2xf32> {
+  ^bb0(%a: tensor<2xf32>):
+    %square = train.mul %a, %a : tensor<2xf32>
+    exec.yield %square : tensor<2xf32>
+  }
+  %y_e = train.constant dense<[1.0, 4.0]> : tensor<2xf32>
+  check.expect_eq %y, %y_e : tensor<2xf32>
+  return
+}
+
+// acc = 2 * acc + micro
+func.func @repeat() {
+  %x = train.constant dense<[1.0, 2.0, 3.0]> : tensor<3xf32>
+  %zero = train.constant dense<1.0> : tensor<f32>
+  %y = exec.repeat count = 3 batch(%x) init(%zero) : (tensor<3xf32>, tensor<f32>) -> tensor<f32> {
+  ^bb0(%i: tensor<i64>, %micro: tensor<f32>, %acc: tensor<f32>):
+    %twice = train.add %acc, %acc : tensor<f32>
+    %next = train.add %twice, %micro : tensor<f32>
+    exec.yield %next : tensor<f32>
+  }
+  %y_e = train.constant dense<19.0> : tensor<f32>
+  check.expect_eq %y, %y_e : tensor<f32>
+  return
+}
