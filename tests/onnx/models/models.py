@@ -250,7 +250,7 @@ def _bert_inputs():
 BATCH_TIME = {0: "B", 1: "T"}
 MODELS = {
     "gpt": (lambda: Gpt(), lambda: (tokens(256),), ["tokens"], [{0: "B"}]),
-    "gpt_manual": (lambda: Gpt(fused=False, gelu="none"), lambda: (tokens(256),), ["tokens"], [BATCH_TIME]),
+    "gpt_manual": (lambda: Gpt(fused=False, gelu="none"), lambda: (tokens(256),), ["tokens"], [{0: "B"}]),
     "llama": (lambda: Llama(), lambda: (tokens(256),), ["tokens"], [BATCH_TIME]),
     "llama_manual": (lambda: Llama(tied=True, fused=False), lambda: (tokens(256),), ["tokens"], [BATCH_TIME]),
     "bert": (lambda: Bert(), _bert_inputs, ["tokens", "token_types", "attention_mask"], [BATCH_TIME] * 3),

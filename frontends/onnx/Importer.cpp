@@ -1,0 +1,378 @@
+//===- Importer.cpp - walks an ONNX graph and builds @step ----------------===//
+
+#include "frontends/onnx/Importer.h"
+
+#include "frontends/onnx/Evaluate.h"
+#include "frontends/onnx/Proto.h"
+
+#include "mlir/IR/Verifier.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+
+namespace tessera {
+namespace onnx_import {
+
+namespace {
+/// Limits on what a hostile file can make us do; real models stay far below them.
+constexpr int kMaxDepth = 32;
+constexpr int64_t kMaxNodes = 1 << 20;
+constexpr int64_t kMaxWork = int64_t{1} << 31;
+
+StringRef canonicalDomain(StringRef domain) { return domain == "ai.onnx" ? StringRef() : domain; }
+
+/// The attribute of the call that a function's body stands for, or its default. An attribute that has neither is
+/// absent.
+const onnx::AttributeProto *findAttribute(const Frame &frame, const std::string &name) {
+  if (frame.call)
+    for (const auto &given : frame.call->attribute())
+      if (given.name() == name)
+        return &given;
+  for (const auto &fallback : frame.defaults)
+    if (fallback.name() == name)
+      return &fallback;
+  return nullptr;
+}
+
+/// FunctionProto.attribute_proto, which libonnx 1.12 does not know yet and keeps as an unknown field.
+std::vector<onnx::AttributeProto> defaultsOf(const onnx::FunctionProto &function) {
+  constexpr int kAttributeProto = 11;
+  std::vector<onnx::AttributeProto> defaults;
+  const auto &fields = function.unknown_fields();
+  for (int i = 0; i < fields.field_count(); ++i) {
+    onnx::AttributeProto attribute;
+    if (fields.field(i).number() == kAttributeProto &&
+        fields.field(i).type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED &&
+        attribute.ParseFromString(fields.field(i).length_delimited()))
+      defaults.push_back(std::move(attribute));
+  }
+  return defaults;
+}
+
+std::string keyOf(StringRef domain, StringRef name) { return (canonicalDomain(domain) + ":" + name).str(); }
+} // namespace
+
+Importer::Importer(const onnx::ModelProto &model, const OnnxImportOptions &options, MLIRContext &context,
+                   std::string path, std::string folder)
+    : model(model), options(options), context(context), folder(std::move(folder)),
+      fileLoc(FileLineColLoc::get(&context, path.empty() ? "model.onnx" : path, 0, 0)), builder(&context) {}
+
+Location Importer::locOf(const onnx::NodeProto &node, const Frame &frame) {
+  std::string name = node.name();
+  if (name.empty())
+    name = node.output_size() > 0 && !node.output(0).empty() ? node.output(0) : node.op_type();
+  return NameLoc::get(builder.getStringAttr(frame.prefix + name), fileLoc);
+}
+
+LogicalResult Importer::readOpsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto> &imports,
+                                   Frame &frame) {
+  for (const auto &entry : imports) {
+    StringRef domain = canonicalDomain(entry.domain());
+    if (domain.empty() && (entry.version() < kMinOpset || entry.version() > kMaxOpset))
+      return error() << "model uses opset " << entry.version() << ", expected " << kMinOpset << " to " << kMaxOpset;
+    frame.opsets[domain] = static_cast<int>(entry.version());
+  }
+  return success();
+}
+
+OwningOpRef<ModuleOp> Importer::run() {
+  if (!options.frozen.empty()) {
+    std::string why;
+    frozen.emplace(options.frozen);
+    if (!frozen->isValid(why)) {
+      error() << "'" << options.frozen << "' is not a regular expression: " << why;
+      return {};
+    }
+  }
+  if (failed(readOpsets(model.opset_import(), root)))
+    return {};
+  if (!root.opsets.count("") && !model.graph().node().empty())
+    root.opsets[""] = kMinOpset;
+  for (const auto &function : model.functions())
+    functions[keyOf(function.domain(), function.name())] = &function;
+
+  OwningOpRef<ModuleOp> module = ModuleOp::create(fileLoc);
+  builder.setInsertionPointToStart(module->getBody());
+  func = func::FuncOp::create(builder, fileLoc, "step", builder.getFunctionType({}, {}));
+  builder.setInsertionPointToStart(func.addEntryBlock());
+
+  for (const auto &output : model.graph().output())
+    used.insert(output.name());
+  if (failed(collectUses(model.graph().node(), 0)) || failed(addInitializers()) || failed(addInputs()) ||
+      failed(importNodes(model.graph().node(), top, root)) || failed(reportAll()) || failed(addResults()))
+    return {};
+  if (failed(verify(*module)))
+    return {};
+  return module;
+}
+
+void Importer::report(const onnx::NodeProto &node, const Frame &frame, const Twine &reason) {
+  StringRef domain = canonicalDomain(node.domain());
+  Location loc = locOf(node, frame);
+  std::string what;
+  llvm::raw_string_ostream stream(what);
+  stream << "node '" << cast<NameLoc>(loc).getName().getValue() << "': " << (domain.empty() ? "" : domain)
+         << (domain.empty() ? "" : ".") << node.op_type();
+  if (auto found = frame.opsets.find(domain); found != frame.opsets.end())
+    stream << " (opset " << found->second << ")";
+  stream << ": " << reason;
+  unsupported.push_back({loc, what});
+}
+
+LogicalResult Importer::reportAll() {
+  if (unsupported.empty())
+    return success();
+  InFlightDiagnostic diagnostic = error();
+  diagnostic << unsupported.size() << (unsupported.size() == 1 ? " node" : " nodes") << " cannot be imported";
+  for (const Unsupported &node : unsupported)
+    diagnostic.attachNote(node.loc) << node.what;
+  return diagnostic;
+}
+
+LogicalResult Importer::importNodes(const Nodes &nodes, Scope &scope, const Frame &frame) {
+  for (const auto &node : nodes) {
+    if (++nodeCount > kMaxNodes)
+      return error() << "model has more than " << kMaxNodes << " nodes after inlining its functions";
+    if (failed(importNode(node, scope, frame)))
+      return failure();
+  }
+  return success();
+}
+
+void Importer::define(const onnx::NodeProto &node, std::vector<Entry> outputs, Scope &scope) {
+  for (int i = 0; i < node.output_size(); ++i)
+    if (!node.output(i).empty())
+      scope.names[node.output(i)] = std::move(outputs[i]);
+}
+
+/// Imports one node. Fails only where going on makes no sense; what is merely unsupported goes into the report.
+LogicalResult Importer::importNode(const onnx::NodeProto &original, Scope &scope, const Frame &frame) {
+  // A function's body refers to attributes of its call by name.
+  onnx::NodeProto resolved;
+  const onnx::NodeProto *proto = &original;
+  if (llvm::any_of(original.attribute(), [](const auto &a) { return !a.ref_attr_name().empty(); })) {
+    resolved = original;
+    resolved.clear_attribute();
+    for (const auto &attribute : original.attribute()) {
+      if (attribute.ref_attr_name().empty()) {
+        *resolved.add_attribute() = attribute;
+        continue;
+      }
+      if (const onnx::AttributeProto *given = findAttribute(frame, attribute.ref_attr_name())) {
+        *resolved.add_attribute() = *given;
+        resolved.mutable_attribute(resolved.attribute_size() - 1)->set_name(attribute.name());
+      }
+    }
+    proto = &resolved;
+  }
+
+  std::vector<Entry> inputs;
+  bool broken = false;
+  for (const std::string &name : proto->input()) {
+    Entry *entry = name.empty() ? nullptr : scope.find(name);
+    if (!entry && !name.empty()) {
+      report(*proto, frame, "input '" + name + "' is not defined before it (nodes must be in topological order)");
+      broken = true;
+      break;
+    }
+    inputs.push_back(entry ? *entry : Entry());
+    broken |= inputs.back().broken;
+  }
+  Entry brokenEntry;
+  brokenEntry.broken = true;
+  std::vector<Entry> none(proto->output_size(), brokenEntry);
+  if (broken) {
+    define(*proto, none, scope);
+    return success();
+  }
+  auto giveUp = [&](const Twine &reason) {
+    report(*proto, frame, reason);
+    define(*proto, none, scope);
+    return success();
+  };
+
+  StringRef domain = canonicalDomain(proto->domain());
+  if (auto function = functions.lookup(keyOf(domain, proto->op_type()))) {
+    if (frame.depth >= kMaxDepth)
+      return giveUp("functions call each other more than " + Twine(kMaxDepth) + " deep");
+    return inlineFunction(*function, *proto, std::move(inputs), scope, frame);
+  }
+  if (domain.empty() && proto->op_type() == "If") {
+    const HostTensor *condition = inputs.empty() ? nullptr : inputs[0].constant.get();
+    if (!condition || condition->isFloat() || condition->size() != 1)
+      return giveUp("the condition must be known at import");
+    if (frame.depth >= kMaxDepth)
+      return giveUp("branches are nested more than " + Twine(kMaxDepth) + " deep");
+    return inlineBranch(*proto, condition->ints[0] != 0, scope, frame);
+  }
+  const OpRow *row = findOp(domain, proto->op_type());
+  if (!row)
+    return giveUp(domain.empty() ? Twine("op is not supported") : Twine("op of this domain is not supported"));
+  auto opset = frame.opsets.find(domain);
+  if (opset == frame.opsets.end())
+    return giveUp("model does not import the op's domain");
+  if (opset->second < row->minOpset || opset->second > row->maxOpset)
+    return giveUp("op is supported for opsets " + Twine(row->minOpset) + " to " + Twine(row->maxOpset));
+
+  Location loc = locOf(*proto, frame);
+  Node node(*proto, opset->second, train::Build(builder, loc), std::move(inputs));
+  node.folder = folder;
+  node.randomStreams = &randomStreams;
+  node.seed = [this] { return seedArgument(); };
+  for (int i = 0; i < row->minInputs; ++i)
+    if (!node.has(i))
+      return giveUp("input " + Twine(i) + " is missing");
+  if (proto->op_type() != "SequenceAt")
+    for (const Entry &entry : node.inputs)
+      if (entry.sequence)
+        return giveUp("a sequence is only supported as input of SequenceAt");
+  if (failed(runHandler(*row, node, loc)))
+    return giveUp(node.reason);
+  // Constants that the handler needed as values stay values for later nodes.
+  for (int i = 0; i < proto->input_size(); ++i)
+    if (node.has(i) && node.inputs[i].value)
+      scope.find(proto->input(i))->value = node.inputs[i].value;
+  for (int i = 0; i < proto->output_size(); ++i)
+    if (!proto->output(i).empty() && !node.outputs[i].exists())
+      return giveUp("output " + Twine(i) + " is not supported");
+  define(*proto, std::move(node.outputs), scope);
+  return success();
+}
+
+LogicalResult Importer::runHandler(const OpRow &row, Node &node, Location loc) {
+  const bool known = llvm::all_of(node.inputs, [](const Entry &e) { return e.constant || !e.exists(); });
+  if (known && !node.inputs.empty() && evaluateNode(row, node, loc))
+    return success();
+  node.reason.clear();
+  node.outputs.assign(node.outputs.size(), Entry());
+  Block *block = builder.getInsertionBlock();
+  Operation *last = block->empty() ? nullptr : &block->back();
+  if (succeeded(row.handler(node)))
+    return success();
+  // Drop what the handler built before it failed; nothing else uses it.
+  while (!block->empty() && &block->back() != last)
+    block->back().erase();
+  return failure();
+}
+
+/// Runs the handler in a scratch block on known inputs and evaluates what it built. False: build it in the function.
+bool Importer::evaluateNode(const OpRow &row, Node &node, Location loc) {
+  if (work > kMaxWork)
+    return false;
+  Block scratch;
+  ConstantMap values;
+  std::vector<Entry> originals = node.inputs;
+  for (Entry &entry : node.inputs)
+    if (entry.constant) {
+      entry.value = scratch.addArgument(entry.constant->type, loc);
+      values[entry.value] = entry.constant;
+    }
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(&scratch);
+  bool done = succeeded(row.handler(node)) && evaluate(scratch, values, work);
+  auto resolve = [&](auto &self, std::vector<Entry> &entries) -> void {
+    for (Entry &entry : entries) {
+      if (entry.sequence)
+        self(self, *entry.sequence);
+      if (!entry.value)
+        continue;
+      entry.constant = values.lookup(entry.value);
+      entry.value = {};
+      done &= entry.constant != nullptr;
+    }
+  };
+  resolve(resolve, node.outputs);
+  node.inputs = std::move(originals);
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(scratch)))
+    op.erase();
+  return done;
+}
+
+LogicalResult Importer::inlineFunction(const onnx::FunctionProto &function, const onnx::NodeProto &call,
+                                       std::vector<Entry> inputs, Scope &scope, const Frame &frame) {
+  Frame inner;
+  inner.prefix = cast<NameLoc>(locOf(call, frame)).getName().str() + "/";
+  inner.opsets = frame.opsets;
+  inner.call = &call;
+  inner.defaults = defaultsOf(function);
+  inner.depth = frame.depth + 1;
+  if (failed(readOpsets(function.opset_import(), inner)))
+    return failure();
+  Scope body; // a function sees only its parameters
+  for (int i = 0; i < function.input_size(); ++i)
+    body.names[function.input(i)] = i < static_cast<int>(inputs.size()) ? inputs[i] : Entry();
+  if (failed(importNodes(function.node(), body, inner)))
+    return failure();
+  std::vector<Entry> outputs(call.output_size());
+  for (int i = 0; i < call.output_size(); ++i) {
+    Entry *entry = i < function.output_size() ? body.find(function.output(i)) : nullptr;
+    if (entry) {
+      outputs[i] = *entry;
+    } else if (!call.output(i).empty()) {
+      report(call, frame, "function has no output " + Twine(i));
+      outputs[i].broken = true;
+    }
+  }
+  define(call, std::move(outputs), scope);
+  return success();
+}
+
+LogicalResult Importer::inlineBranch(const onnx::NodeProto &node, bool taken, Scope &scope, const Frame &frame) {
+  const onnx::GraphProto *graph = nullptr;
+  for (const auto &attribute : node.attribute())
+    if (attribute.name() == (taken ? "then_branch" : "else_branch") && attribute.has_g())
+      graph = &attribute.g();
+  std::vector<Entry> outputs(node.output_size());
+  if (graph) {
+    Scope inner;
+    inner.outer = &scope;
+    Frame innerFrame = frame;
+    ++innerFrame.depth;
+    for (const auto &tensor : graph->initializer()) {
+      auto value = readTensor(&context, tensor, folder);
+      if (!value)
+        return error() << "initializer '" << tensor.name() << "': " << llvm::toString(value.takeError());
+      inner.names[tensor.name()].constant = std::make_shared<const HostTensor>(std::move(*value));
+    }
+    if (failed(importNodes(graph->node(), inner, innerFrame)))
+      return failure();
+    for (int i = 0; i < node.output_size() && i < graph->output_size(); ++i)
+      if (Entry *entry = inner.find(graph->output(i).name()))
+        outputs[i] = *entry;
+  }
+  for (int i = 0; i < node.output_size(); ++i)
+    if (!node.output(i).empty() && !outputs[i].exists()) {
+      report(node, frame, "the branch taken has no output " + Twine(i));
+      outputs[i].broken = true;
+    }
+  define(node, std::move(outputs), scope);
+  return success();
+}
+
+} // namespace onnx_import
+
+static OwningOpRef<ModuleOp> importModel(llvm::Expected<std::unique_ptr<onnx::ModelProto>> model,
+                                         const OnnxImportOptions &options, MLIRContext &context,
+                                         const std::string &path, const std::string &folder) {
+  context.loadDialect<train::TrainDialect, func::FuncDialect>();
+  if (!model) {
+    emitError(FileLineColLoc::get(&context, path, 0, 0)) << llvm::toString(model.takeError());
+    return {};
+  }
+  return onnx_import::Importer(**model, options, context, path, folder).run();
+}
+
+OwningOpRef<ModuleOp> importOnnx(const std::string &path, const OnnxImportOptions &options, MLIRContext &context) {
+  llvm::SmallString<128> folder(path);
+  llvm::sys::path::remove_filename(folder);
+  if (folder.empty())
+    folder = ".";
+  return importModel(onnx_import::readModel(path), options, context, path, folder.str().str());
+}
+
+OwningOpRef<ModuleOp> importOnnxBytes(StringRef bytes, bool text, const OnnxImportOptions &options,
+                                      MLIRContext &context) {
+  return importModel(onnx_import::parseModel(bytes, text), options, context, "<memory>", "");
+}
+
+} // namespace tessera

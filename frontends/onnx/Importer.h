@@ -1,0 +1,106 @@
+//===- Importer.h - walks an ONNX graph and builds @step --------*- C++ -*-===//
+//
+// One import: arguments from initializers and inputs, then every node in
+// order. Nodes that cannot be imported are collected and reported together.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_FRONTENDS_ONNX_IMPORTER_H
+#define TESSERA_FRONTENDS_ONNX_IMPORTER_H
+
+#include "frontends/onnx/Import.h"
+#include "frontends/onnx/OpTable.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Regex.h"
+
+namespace tessera::onnx_import {
+
+/// Names and what they stand for; an inner graph sees the outer names.
+struct Scope {
+  llvm::StringMap<Entry> names;
+  Scope *outer = nullptr;
+
+  Entry *find(llvm::StringRef name) {
+    for (Scope *scope = this; scope; scope = scope->outer)
+      if (auto found = scope->names.find(name); found != scope->names.end())
+        return &found->second;
+    return nullptr;
+  }
+};
+
+/// Where a node stands: in the model's graph, or in the body of a function that is inlined.
+struct Frame {
+  std::string prefix;                         ///< of node names
+  llvm::StringMap<int> opsets;                ///< by domain
+  const onnx::NodeProto *call = nullptr;      ///< whose attributes the body refers to
+  std::vector<onnx::AttributeProto> defaults; ///< of attributes that the call does not give
+  int depth = 0;
+};
+
+class Importer {
+public:
+  Importer(const onnx::ModelProto &model, const OnnxImportOptions &options, mlir::MLIRContext &context,
+           std::string path, std::string folder);
+
+  mlir::OwningOpRef<mlir::ModuleOp> run();
+
+private:
+  using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
+  struct Unsupported {
+    mlir::Location loc;
+    std::string what;
+  };
+  enum class Kind { Parameter, Frozen, Constant };
+
+  mlir::InFlightDiagnostic error() { return mlir::emitError(fileLoc); }
+  mlir::Location locOf(const onnx::NodeProto &node, const Frame &frame);
+
+  // Arguments (Arguments.cpp).
+  mlir::LogicalResult collectUses(const Nodes &nodes, int depth);
+  mlir::LogicalResult addInitializers();
+  mlir::FailureOr<Kind> classify(const onnx::TensorProto &tensor, mlir::RankedTensorType type, Constant &value);
+  mlir::LogicalResult addInputs();
+  mlir::FailureOr<int64_t> sizeOf(const onnx::TensorShapeProto::Dimension &dim, llvm::StringRef input, int64_t axis);
+  mlir::Value addArgument(llvm::StringRef name, mlir::RankedTensorType type, llvm::StringRef role);
+  mlir::LogicalResult addResults();
+  mlir::Value seedArgument();
+
+  // Nodes (Importer.cpp).
+  mlir::LogicalResult readOpsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto> &imports,
+                                 Frame &frame);
+  mlir::LogicalResult importNodes(const Nodes &nodes, Scope &scope, const Frame &frame);
+  mlir::LogicalResult importNode(const onnx::NodeProto &node, Scope &scope, const Frame &frame);
+  mlir::LogicalResult inlineFunction(const onnx::FunctionProto &function, const onnx::NodeProto &call,
+                                     std::vector<Entry> inputs, Scope &scope, const Frame &frame);
+  mlir::LogicalResult inlineBranch(const onnx::NodeProto &node, bool taken, Scope &scope, const Frame &frame);
+  mlir::LogicalResult runHandler(const OpRow &row, Node &node, mlir::Location loc);
+  bool evaluateNode(const OpRow &row, Node &node, mlir::Location loc);
+  void define(const onnx::NodeProto &node, std::vector<Entry> outputs, Scope &scope);
+  void report(const onnx::NodeProto &node, const Frame &frame, const llvm::Twine &reason);
+  mlir::LogicalResult reportAll();
+
+  const onnx::ModelProto &model;
+  const OnnxImportOptions &options;
+  mlir::MLIRContext &context;
+  const std::string folder; ///< where external data lies; empty: there is none
+  mlir::Location fileLoc;
+  mlir::OpBuilder builder;
+  mlir::func::FuncOp func;
+  std::optional<llvm::Regex> frozen;
+  Scope top;
+  mlir::Value seed; ///< argument; null if nothing is random
+  Frame root;
+  llvm::StringMap<const onnx::FunctionProto *> functions;
+  llvm::StringSet<> used;    ///< names that some node or output reads
+  llvm::StringSet<> buffers; ///< initializers that are statistics of a normalisation, not parameters
+  std::vector<mlir::Attribute> argAttrs;
+  std::vector<Unsupported> unsupported;
+  int64_t nodeCount = 0, work = 0, randomStreams = 0;
+};
+
+} // namespace tessera::onnx_import
+
+#endif // TESSERA_FRONTENDS_ONNX_IMPORTER_H

@@ -1,0 +1,149 @@
+//===- OpsIndex.cpp - gathers and one-hot ---------------------------------===//
+
+#include "frontends/onnx/OpTable.h"
+
+using namespace mlir;
+using namespace tessera::train;
+
+namespace tessera::onnx_import {
+
+namespace {
+/// Indices of a dimension of `size` as a value: known ones are checked and counted from the front. Unknown ones are
+/// taken as they are: the runtime checks data against the table's size when it loads a batch.
+FailureOr<Value> checkedIndices(Node &n, int i, int64_t size) {
+  if (n.isFloat(i) || n.element(i).isInteger(1))
+    return n.fail("indices are not integers");
+  const HostTensor *known = n.constant(i);
+  if (!known)
+    return n.input(i);
+  HostTensor wrapped = *known;
+  for (int64_t &index : wrapped.ints) {
+    if (index < -size || index >= size)
+      return n.fail("index " + Twine(index) + " is outside a dimension of size " + Twine(size));
+    index = index < 0 ? index + size : index;
+  }
+  return n.b.constant(wrapped.toAttr());
+}
+
+/// A vector of consecutive constant indices is a slice, and one index of rank 0 or 1 too.
+std::optional<int64_t> consecutiveFrom(const HostTensor *indices, int64_t size) {
+  if (!indices || indices->isFloat() || indices->type.getRank() > 1 || indices->size() == 0)
+    return std::nullopt;
+  const int64_t first = indices->ints[0] < 0 ? indices->ints[0] + size : indices->ints[0];
+  for (auto [i, index] : llvm::enumerate(indices->ints))
+    if ((index < 0 ? index + size : index) != first + static_cast<int64_t>(i))
+      return std::nullopt;
+  if (first < 0 || first + indices->size() > size)
+    return std::nullopt;
+  return first;
+}
+
+LogicalResult opGather(Node &n) {
+  const int64_t rank = n.rank(0);
+  auto axis = Node::axisOf(n.attr("axis", 0), rank);
+  if (!axis)
+    return n.fail("axis is out of range");
+  const int64_t size = n.shape(0)[*axis];
+  if (auto first = consecutiveFrom(n.constant(1), size)) {
+    SmallVector<int64_t> starts(rank, 0), limits(n.shape(0)), shape(n.shape(0));
+    starts[*axis] = *first;
+    limits[*axis] = *first + n.constant(1)->size();
+    Value x = n.b.slice(n.input(0), starts, limits);
+    if (n.rank(1) == 0) {
+      shape.erase(shape.begin() + *axis);
+      x = n.b.reshape(x, shape);
+    }
+    return n.set(x);
+  }
+  auto indices = checkedIndices(n, 1, size);
+  if (failed(indices))
+    return failure();
+  SmallVector<int64_t> result(n.shape(0).take_front(*axis));
+  llvm::append_range(result, n.shape(1));
+  llvm::append_range(result, n.shape(0).drop_front(*axis + 1));
+  if (!countElements(result))
+    return n.fail("result is too large");
+  // Bring the dimension to the front, gather rows, and put the index dimensions where it was.
+  SmallVector<int64_t> front = {*axis}, back;
+  for (int64_t dim = 0; dim < rank; ++dim)
+    if (dim != *axis)
+      front.push_back(dim);
+  Value rows = n.b.gatherRows(*axis == 0 ? n.input(0) : n.b.transpose(n.input(0), front), *indices);
+  if (*axis == 0)
+    return n.set(rows);
+  const int64_t indexRank = n.rank(1);
+  for (int64_t dim = 0; dim < *axis; ++dim)
+    back.push_back(indexRank + dim);
+  for (int64_t dim = 0; dim < indexRank; ++dim)
+    back.push_back(dim);
+  for (int64_t dim = *axis; dim < rank - 1; ++dim)
+    back.push_back(indexRank + dim);
+  return n.set(n.b.transpose(rows, back));
+}
+
+/// result[i…] = data[i… with i_axis replaced by indices[i…]]: a gather of single elements by their flat index.
+LogicalResult opGatherElements(Node &n) {
+  const int64_t rank = n.rank(0);
+  auto axis = Node::axisOf(n.attr("axis", 0), rank);
+  if (!axis || n.rank(1) != rank)
+    return n.fail("axis is out of range, or the indices have another rank than the data");
+  for (int64_t dim = 0; dim < rank; ++dim)
+    if (dim != *axis && n.shape(1)[dim] > n.shape(0)[dim])
+      return n.fail("indices are larger than the data in dimension " + Twine(dim));
+  auto indices = checkedIndices(n, 1, n.shape(0)[*axis]);
+  if (failed(indices))
+    return failure();
+  Build &b = n.b;
+  Value flat = b.convert(*indices, b.builder.getI64Type());
+  int64_t stride = 1;
+  Value sum;
+  for (int64_t dim = rank - 1; dim >= 0; --dim) {
+    Value index = dim == *axis ? flat : b.iota(tensorType(flat), dim);
+    Value scaled = b.mul(index, b.splatLike(flat, static_cast<double>(stride)));
+    sum = sum ? b.add(sum, scaled) : scaled;
+    stride *= n.shape(0)[dim];
+  }
+  return n.set(b.gatherRows(b.reshape(n.input(0), {stride}), sum));
+}
+
+LogicalResult opOneHot(Node &n) {
+  std::optional<double> depth = n.scalar(1);
+  const HostTensor *values = n.constant(2);
+  if (!depth || !values || values->size() != 2)
+    return n.fail("depth and values must be known at import");
+  if (*depth < 1 || *depth > static_cast<double>(kMaxElements))
+    return n.fail("depth is " + std::to_string(*depth) + ", expected at least 1");
+  const int64_t size = static_cast<int64_t>(*depth), rank = n.rank(0) + 1;
+  auto axis = Node::axisOf(n.attr("axis", -1), rank);
+  if (!axis || n.element(0).isInteger(1))
+    return n.fail("axis is out of range, or the indices are boolean");
+  SmallVector<int64_t> shape(n.shape(0));
+  shape.insert(shape.begin() + *axis, size);
+  if (!countElements(shape))
+    return n.fail("result is too large");
+  Build &b = n.b;
+  // Negative indices count from the end.
+  Value index = b.convert(n.input(0), b.builder.getI64Type());
+  Value wrapped = b.select(b.compare(CompareDirection::Lt, index, b.splatLike(index, 0)),
+                           b.add(index, b.splatLike(index, static_cast<double>(size))), index);
+  SmallVector<int64_t> dims;
+  for (int64_t dim = 0; dim < rank; ++dim)
+    if (dim != *axis)
+      dims.push_back(dim);
+  Value wide = b.broadcast(wrapped, shape, dims);
+  Value hit = b.compare(CompareDirection::Eq, wide, b.iota(tensorType(wide), *axis));
+  auto type = values->type.clone(shape);
+  return n.set(b.select(hit, b.splat(type, values->number(1)), b.splat(type, values->number(0))));
+}
+
+constexpr int kAny = kMinOpset, kNew = kMaxOpset;
+const OpRow kRows[] = {
+    {"", "Gather", kAny, kNew, 2, opGather},
+    {"", "GatherElements", kAny, kNew, 2, opGatherElements},
+    {"", "OneHot", kAny, kNew, 3, opOneHot},
+};
+} // namespace
+
+ArrayRef<OpRow> indexOps() { return kRows; }
+
+} // namespace tessera::onnx_import

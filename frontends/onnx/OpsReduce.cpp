@@ -1,0 +1,134 @@
+//===- OpsReduce.cpp - reductions and cumulative sums ---------------------===//
+
+#include "frontends/onnx/OpTable.h"
+
+using namespace mlir;
+using namespace tessera::train;
+
+namespace tessera::onnx_import {
+
+namespace {
+/// Dimensions that a reduction removes: attribute or input `axes`; all of them if there is neither, unless
+/// noop_with_empty_axes.
+FailureOr<SmallVector<int64_t>> reducedDims(Node &n) {
+  std::optional<SmallVector<int64_t>> axes = n.attrInts("axes");
+  if (!axes && n.has(1)) {
+    axes = n.ints(1);
+    if (!axes)
+      return n.fail("the axes must be known at import");
+  }
+  if (!axes || axes->empty()) {
+    if (n.attr("noop_with_empty_axes", 0) != 0)
+      return SmallVector<int64_t>();
+    return llvm::to_vector(llvm::seq<int64_t>(0, n.rank(0)));
+  }
+  auto checked = Node::axesOf(*axes, n.rank(0));
+  if (!checked)
+    return n.fail("axes are out of range or occur twice");
+  return *checked;
+}
+
+/// Puts the reduced dimensions back with size 1 if the node keeps them.
+LogicalResult finish(Node &n, Value reduced, ArrayRef<int64_t> dims) {
+  if (n.attr("keepdims", 1) == 0)
+    return n.set(reduced);
+  SmallVector<int64_t> shape(n.shape(0));
+  for (int64_t dim : dims)
+    shape[dim] = 1;
+  return n.set(n.b.reshape(reduced, shape));
+}
+
+int64_t countOf(Node &n, ArrayRef<int64_t> dims) {
+  int64_t count = 1;
+  for (int64_t dim : dims)
+    count *= n.shape(0)[dim];
+  return count;
+}
+
+enum class Kind { Sum, Mean, Max, Min, Prod, L1, L2, SumSquare, LogSum, LogSumExp };
+
+template <Kind kind> LogicalResult reduction(Node &n) {
+  constexpr bool needsFloat = kind == Kind::Mean || kind == Kind::L2 || kind == Kind::LogSum || kind == Kind::LogSumExp;
+  if (n.element(0).isInteger(1) || (needsFloat && !n.isFloat(0)))
+    return n.fail("element type is not supported");
+  auto dims = reducedDims(n);
+  if (failed(dims))
+    return failure();
+  Build &b = n.b;
+  Value x = n.input(0);
+  if (countOf(n, *dims) == 0 && kind != Kind::Sum && kind != Kind::SumSquare && kind != Kind::L1 && kind != Kind::L2)
+    return n.fail("reduces no elements");
+  if (kind == Kind::LogSumExp) {
+    Value top = StopGradientOp::create(b.builder, b.loc, b.reduce(ReduceKind::Max, x, *dims));
+    Value shifted = b.sub(x, b.broadcastReduced(top, n.shape(0), *dims));
+    return finish(n, b.add(b.unary<LogOp>(b.sum(b.exp(shifted), *dims)), top), *dims);
+  }
+  if (kind == Kind::L1)
+    x = b.unary<AbsOp>(x);
+  if (kind == Kind::L2 || kind == Kind::SumSquare)
+    x = b.mul(x, x);
+  constexpr ReduceKind op = kind == Kind::Max    ? ReduceKind::Max
+                            : kind == Kind::Min  ? ReduceKind::Min
+                            : kind == Kind::Prod ? ReduceKind::Mul
+                                                 : ReduceKind::Sum;
+  Value result = dims->empty() ? x : b.reduce(op, x, *dims);
+  if (kind == Kind::Mean)
+    result = b.scale(result, 1.0 / static_cast<double>(countOf(n, *dims)));
+  if (kind == Kind::L2)
+    result = b.unary<SqrtOp>(result);
+  if (kind == Kind::LogSum)
+    result = b.unary<LogOp>(result);
+  return finish(n, result, *dims);
+}
+
+LogicalResult opArgMax(Node &n) {
+  auto axis = Node::axisOf(n.attr("axis", 0), n.rank(0));
+  if (!axis || n.attr("select_last_index", 0) != 0 || n.element(0).isInteger(1))
+    return n.fail("expected an axis in range, a numeric input and select_last_index = 0");
+  SmallVector<int64_t> shape(n.shape(0));
+  shape.erase(shape.begin() + *axis);
+  Value result =
+      ArgmaxOp::create(n.b.builder, n.b.loc, RankedTensorType::get(shape, n.b.builder.getI64Type()), n.input(0), *axis);
+  return finish(n, result, {*axis});
+}
+
+/// A product with a triangular matrix: sums are short in models (positions), and the gradient is another such product.
+LogicalResult opCumSum(Node &n) {
+  auto axisValue = n.ints(1);
+  auto axis = axisValue && axisValue->size() == 1 ? Node::axisOf(axisValue->front(), n.rank(0)) : std::nullopt;
+  if (!axis || n.element(0).isInteger(1))
+    return n.fail("expected a numeric input and an axis known at import and in range");
+  const int64_t size = n.shape(0)[*axis], rank = n.rank(0);
+  if (size > 8192)
+    return n.fail("dimension has size " + Twine(size) + ", expected at most 8192");
+  const bool exclusive = n.attr("exclusive", 0) != 0, reverse = n.attr("reverse", 0) != 0;
+  auto index = RankedTensorType::get({size, size}, n.b.builder.getI64Type());
+  Value from = n.b.iota(index, reverse ? 1 : 0), to = n.b.iota(index, reverse ? 0 : 1);
+  Value adds = n.b.compare(exclusive ? CompareDirection::Lt : CompareDirection::Le, from, to);
+  Value product = n.b.dot(n.input(0), n.b.convert(adds, n.element(0)), {}, {}, {*axis}, {0});
+  SmallVector<int64_t> back;
+  for (int64_t dim = 0; dim < rank; ++dim)
+    back.push_back(dim == *axis ? rank - 1 : dim < *axis ? dim : dim - 1);
+  return n.set(n.b.transpose(product, back));
+}
+
+constexpr int kAny = kMinOpset, kNew = kMaxOpset;
+const OpRow kRows[] = {
+    {"", "ArgMax", kAny, kNew, 1, opArgMax},
+    {"", "CumSum", kAny, kNew, 2, opCumSum},
+    {"", "ReduceL1", kAny, kNew, 1, reduction<Kind::L1>},
+    {"", "ReduceL2", kAny, kNew, 1, reduction<Kind::L2>},
+    {"", "ReduceLogSum", kAny, kNew, 1, reduction<Kind::LogSum>},
+    {"", "ReduceLogSumExp", kAny, kNew, 1, reduction<Kind::LogSumExp>},
+    {"", "ReduceMax", kAny, kNew, 1, reduction<Kind::Max>},
+    {"", "ReduceMean", kAny, kNew, 1, reduction<Kind::Mean>},
+    {"", "ReduceMin", kAny, kNew, 1, reduction<Kind::Min>},
+    {"", "ReduceProd", kAny, kNew, 1, reduction<Kind::Prod>},
+    {"", "ReduceSum", kAny, kNew, 1, reduction<Kind::Sum>},
+    {"", "ReduceSumSquare", kAny, kNew, 1, reduction<Kind::SumSquare>},
+};
+} // namespace
+
+ArrayRef<OpRow> reduceOps() { return kRows; }
+
+} // namespace tessera::onnx_import
