@@ -1,0 +1,97 @@
+//===- LocalMove.cpp - copies and sums between ranks of one process --------===//
+
+#include "runtime/comm/local/LocalMove.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tessera::local {
+
+void copy(void *target, const void *source, size_t bytes) {
+  if (target != source && bytes > 0)
+    std::memcpy(target, source, bytes);
+}
+
+bool canSum(artifact::DataType dtype) {
+  switch (dtype) {
+  case artifact::DataType::F32:
+  case artifact::DataType::F64:
+  case artifact::DataType::BF16:
+  case artifact::DataType::I32:
+  case artifact::DataType::I64:
+    return true;
+  default:
+    return false;
+  }
+}
+
+namespace {
+
+/// Elements that are summed at a time: the partial sums stay in the first-level cache.
+constexpr int64_t blockElements = 2048;
+
+template <typename T> void sumAs(T *target, const std::vector<const void *> &inputs, int64_t elements) {
+  alignas(64) T partial[blockElements];
+  for (int64_t first = 0; first < elements; first += blockElements) {
+    int64_t count = std::min(blockElements, elements - first);
+    const T *input = static_cast<const T *>(inputs[0]) + first;
+    std::copy(input, input + count, partial);
+    for (size_t member = 1; member < inputs.size(); ++member) {
+      input = static_cast<const T *>(inputs[member]) + first;
+      for (int64_t index = 0; index < count; ++index)
+        partial[index] += input[index];
+    }
+    std::copy(partial, partial + count, target + first);
+  }
+}
+
+float widen(uint16_t half) {
+  uint32_t bits = static_cast<uint32_t>(half) << 16;
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+uint16_t narrow(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  if (value != value)
+    return static_cast<uint16_t>(bits >> 16 | 0x40);
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+void sumBFloat16(uint16_t *target, const std::vector<const void *> &inputs, int64_t elements) {
+  for (int64_t index = 0; index < elements; ++index) {
+    float total = 0;
+    for (const void *input : inputs)
+      total += widen(static_cast<const uint16_t *>(input)[index]);
+    target[index] = narrow(total);
+  }
+}
+
+} // namespace
+
+void sum(artifact::DataType dtype, void *target, const std::vector<const void *> &inputs, int64_t elements) {
+  switch (dtype) {
+  case artifact::DataType::F32:
+    return sumAs(static_cast<float *>(target), inputs, elements);
+  case artifact::DataType::F64:
+    return sumAs(static_cast<double *>(target), inputs, elements);
+  case artifact::DataType::BF16:
+    return sumBFloat16(static_cast<uint16_t *>(target), inputs, elements);
+  case artifact::DataType::I32:
+    return sumAs(static_cast<int32_t *>(target), inputs, elements);
+  case artifact::DataType::I64:
+    return sumAs(static_cast<int64_t *>(target), inputs, elements);
+  default:
+    return; // the communicator refuses these types
+  }
+}
+
+std::pair<int64_t, int64_t> part(int64_t elements, size_t position, size_t count) {
+  int64_t size = (elements + static_cast<int64_t>(count) - 1) / static_cast<int64_t>(count);
+  int64_t begin = std::min(elements, size * static_cast<int64_t>(position));
+  return {begin, std::min(elements, begin + size)};
+}
+
+} // namespace tessera::local
