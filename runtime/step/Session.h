@@ -44,6 +44,9 @@ struct MemoryStats {
   std::vector<uint64_t> slotBytesByClass;
 };
 
+/// Index = artifact::MemoryClass: the bytes that are live where the sum over all classes is largest.
+std::vector<uint64_t> peakBytesByClass(const artifact::Program &program);
+
 struct StepOptions {
   TraceSink *trace = nullptr;
   /// Called when the gradient of a state tensor can be read (index into Program.probes; the view is of this rank's
