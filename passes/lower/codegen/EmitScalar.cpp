@@ -1,0 +1,281 @@
+//===- EmitScalar.cpp - scalar code of elementwise ops --------------------===//
+//
+// Narrow floats are computed in f32 and rounded after each op, as the ops say. Contraction to fused multiply-add is
+// allowed, reassociation only in sums, so that an element's value does not depend on where a loop was split.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/lower/codegen/Evaluator.h"
+
+#include "compiler/dialect/train/Builders.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using tessera::train::tensorType;
+
+namespace tessera::codegen {
+
+using FastMath = arith::FastMathFlags;
+static constexpr FastMath kFlags = FastMath::contract | FastMath::nsz;
+
+Type scalarType(Type type) {
+  if (type.isUnsignedInteger())
+    return IntegerType::get(type.getContext(), type.getIntOrFloatBitWidth());
+  return type;
+}
+
+static bool isNarrow(Type type) { return isa<FloatType>(type) && type.getIntOrFloatBitWidth() < 32; }
+
+static bool isOneByteFloat(Type type) { return isa<FloatType>(type) && type.getIntOrFloatBitWidth() == 8; }
+
+bool isElementwise(Operation *op) {
+  return isa<train::ConvertOp, train::NegOp, train::AbsOp, train::ExpOp, train::LogOp, train::SqrtOp, train::RsqrtOp,
+             train::TanhOp, train::ErfOp, train::SinOp, train::CosOp, train::FloorOp, train::AddOp, train::SubOp,
+             train::MulOp, train::DivOp, train::MaxOp, train::PowOp, train::CompareOp, train::SelectOp>(op);
+}
+
+bool isExpensive(Operation *op) {
+  return isa<train::ExpOp, train::LogOp, train::TanhOp, train::ErfOp, train::SinOp, train::CosOp, train::PowOp,
+             train::RngUniformOp>(op);
+}
+
+Value emitConstant(OpBuilder &builder, Location loc, Type elementType, Attribute value) {
+  if (auto integer = dyn_cast<IntegerAttr>(value))
+    return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(scalarType(elementType), integer.getValue()));
+  return arith::ConstantOp::create(builder, loc, cast<FloatAttr>(value));
+}
+
+Value emitConstant(OpBuilder &builder, Location loc, Type elementType, double value) {
+  Type type = scalarType(elementType);
+  if (isa<FloatType>(type))
+    return arith::ConstantOp::create(builder, loc, builder.getFloatAttr(type, value));
+  return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(type, static_cast<int64_t>(value)));
+}
+
+Value emitConvert(OpBuilder &builder, Location loc, Value value, Type from, Type to) {
+  if (from == to)
+    return value;
+  Type target = scalarType(to);
+  if (to.isInteger(1)) {
+    if (isa<FloatType>(from))
+      return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNE, value,
+                                   emitConstant(builder, loc, from, 0.0));
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, value, emitConstant(builder, loc, from, 0.0));
+  }
+  bool isUnsigned = from.isUnsignedInteger() || from.isInteger(1);
+  if (isa<FloatType>(from) && isa<FloatType>(to)) {
+    if (from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth())
+      return arith::ExtFOp::create(builder, loc, target, value);
+    if (from.getIntOrFloatBitWidth() > to.getIntOrFloatBitWidth())
+      return arith::TruncFOp::create(builder, loc, target, value);
+    return arith::TruncFOp::create(builder, loc, target,
+                                   arith::ExtFOp::create(builder, loc, builder.getF32Type(), value));
+  }
+  if (isa<FloatType>(from)) {
+    if (isNarrow(from))
+      value = arith::ExtFOp::create(builder, loc, builder.getF32Type(), value);
+    if (to.isUnsignedInteger())
+      return arith::FPToUIOp::create(builder, loc, target, value);
+    return arith::FPToSIOp::create(builder, loc, target, value);
+  }
+  if (isa<FloatType>(to)) {
+    Type wide = isNarrow(to) ? builder.getF32Type() : target;
+    value = isUnsigned ? arith::UIToFPOp::create(builder, loc, wide, value).getResult()
+                       : arith::SIToFPOp::create(builder, loc, wide, value).getResult();
+    return wide == target ? value : arith::TruncFOp::create(builder, loc, target, value);
+  }
+  unsigned fromWidth = from.getIntOrFloatBitWidth(), toWidth = to.getIntOrFloatBitWidth();
+  if (fromWidth > toWidth)
+    return arith::TruncIOp::create(builder, loc, target, value);
+  if (fromWidth == toWidth)
+    return value;
+  if (isUnsigned)
+    return arith::ExtUIOp::create(builder, loc, target, value);
+  return arith::ExtSIOp::create(builder, loc, target, value);
+}
+
+namespace {
+
+/// Code for one op whose operands are of type `type` (never a narrow float).
+struct ScalarEmitter {
+  OpBuilder &b;
+  Location loc;
+  Type type;
+  ArrayRef<Value> x;
+
+  bool isFloat() const { return isa<FloatType>(type); }
+  bool isUnsigned() const { return type.isUnsignedInteger() || type.isInteger(1); }
+
+  template <typename FloatOp> Value unary() { return FloatOp::create(b, loc, x[0], kFlags); }
+  template <typename FloatOp, typename IntOp> Value binary() {
+    if (isFloat())
+      return FloatOp::create(b, loc, x[0], x[1], kFlags);
+    return IntOp::create(b, loc, x[0], x[1]);
+  }
+
+  Value negate() {
+    if (isFloat())
+      return arith::NegFOp::create(b, loc, x[0], kFlags);
+    return arith::SubIOp::create(b, loc, emitConstant(b, loc, type, 0.0), x[0]);
+  }
+
+  Value absolute() {
+    if (isFloat())
+      return math::AbsFOp::create(b, loc, x[0], kFlags);
+    if (isUnsigned())
+      return x[0];
+    return arith::MaxSIOp::create(b, loc, x[0], negate());
+  }
+
+  Value divide() {
+    if (isFloat())
+      return arith::DivFOp::create(b, loc, x[0], x[1], kFlags);
+    if (isUnsigned())
+      return arith::DivUIOp::create(b, loc, x[0], x[1]);
+    return arith::DivSIOp::create(b, loc, x[0], x[1]);
+  }
+
+  Value rsqrt() {
+    Value root = math::SqrtOp::create(b, loc, x[0], kFlags);
+    return arith::DivFOp::create(b, loc, emitConstant(b, loc, type, 1.0), root, kFlags);
+  }
+
+  Value maximum() {
+    if (isFloat())
+      return arith::MaximumFOp::create(b, loc, x[0], x[1], kFlags);
+    if (type.isInteger(1))
+      return arith::OrIOp::create(b, loc, x[0], x[1]);
+    if (isUnsigned())
+      return arith::MaxUIOp::create(b, loc, x[0], x[1]);
+    return arith::MaxSIOp::create(b, loc, x[0], x[1]);
+  }
+
+  Value compare(train::CompareDirection direction) {
+    using Float = arith::CmpFPredicate;
+    using Int = arith::CmpIPredicate;
+    static constexpr Float floats[] = {Float::OEQ, Float::UNE, Float::OLT, Float::OLE, Float::OGT, Float::OGE};
+    static constexpr Int ints[] = {Int::eq, Int::ne, Int::slt, Int::sle, Int::sgt, Int::sge};
+    static constexpr Int unsignedInts[] = {Int::eq, Int::ne, Int::ult, Int::ule, Int::ugt, Int::uge};
+    auto which = static_cast<unsigned>(direction);
+    if (isFloat())
+      return arith::CmpFOp::create(b, loc, floats[which], x[0], x[1]);
+    return arith::CmpIOp::create(b, loc, (isUnsigned() ? unsignedInts : ints)[which], x[0], x[1]);
+  }
+
+  Value emit(Operation *op) {
+    return llvm::TypeSwitch<Operation *, Value>(op)
+        .Case([&](train::NegOp) { return negate(); })
+        .Case([&](train::AbsOp) { return absolute(); })
+        .Case([&](train::ExpOp) { return unary<math::ExpOp>(); })
+        .Case([&](train::LogOp) { return unary<math::LogOp>(); })
+        .Case([&](train::SqrtOp) { return unary<math::SqrtOp>(); })
+        .Case([&](train::RsqrtOp) { return rsqrt(); })
+        .Case([&](train::TanhOp) { return unary<math::TanhOp>(); })
+        .Case([&](train::ErfOp) { return unary<math::ErfOp>(); })
+        .Case([&](train::SinOp) { return unary<math::SinOp>(); })
+        .Case([&](train::CosOp) { return unary<math::CosOp>(); })
+        .Case([&](train::FloorOp) { return unary<math::FloorOp>(); })
+        .Case([&](train::AddOp) { return binary<arith::AddFOp, arith::AddIOp>(); })
+        .Case([&](train::SubOp) { return binary<arith::SubFOp, arith::SubIOp>(); })
+        .Case([&](train::MulOp) { return binary<arith::MulFOp, arith::MulIOp>(); })
+        .Case([&](train::DivOp) { return divide(); })
+        .Case([&](train::MaxOp) { return maximum(); })
+        .Case([&](train::PowOp) -> Value { return math::PowFOp::create(b, loc, x[0], x[1], kFlags); })
+        .Case([&](train::CompareOp op) { return compare(op.getDirection()); })
+        .Default([](Operation *) { return Value(); });
+  }
+};
+
+} // namespace
+
+Value emitScalar(OpBuilder &builder, Operation *op, ArrayRef<Value> operands) {
+  Location loc = op->getLoc();
+  Type from = tensorType(op->getOperand(0)).getElementType(), to = tensorType(op->getResult(0)).getElementType();
+  if (isOneByteFloat(from) || isOneByteFloat(to))
+    return {};
+  if (isa<train::ConvertOp>(op))
+    return emitConvert(builder, loc, operands[0], from, to);
+  if (isa<train::SelectOp>(op))
+    return arith::SelectOp::create(builder, loc, operands[0], operands[1], operands[2]);
+  SmallVector<Value> wide(operands);
+  Type type = from;
+  if (isNarrow(from)) {
+    type = builder.getF32Type();
+    for (Value &value : wide)
+      value = arith::ExtFOp::create(builder, loc, type, value);
+  }
+  Value result = ScalarEmitter{builder, loc, type, wide}.emit(op);
+  if (result && isNarrow(to) && result.getType() != to)
+    result = arith::TruncFOp::create(builder, loc, to, result);
+  return result;
+}
+
+Value emitCombine(OpBuilder &builder, Location loc, train::ReduceKind kind, Value accumulator, Value value) {
+  bool isFloat = isa<FloatType>(value.getType());
+  FastMath flags = kFlags | FastMath::reassoc;
+  switch (kind) {
+  case train::ReduceKind::Sum:
+    return isFloat ? arith::AddFOp::create(builder, loc, accumulator, value, flags).getResult()
+                   : arith::AddIOp::create(builder, loc, accumulator, value).getResult();
+  case train::ReduceKind::Mul:
+    return isFloat ? arith::MulFOp::create(builder, loc, accumulator, value, flags).getResult()
+                   : arith::MulIOp::create(builder, loc, accumulator, value).getResult();
+  case train::ReduceKind::Max:
+    return isFloat ? arith::MaximumFOp::create(builder, loc, accumulator, value).getResult()
+                   : arith::MaxSIOp::create(builder, loc, accumulator, value).getResult();
+  case train::ReduceKind::Min:
+    return isFloat ? arith::MinimumFOp::create(builder, loc, accumulator, value).getResult()
+                   : arith::MinSIOp::create(builder, loc, accumulator, value).getResult();
+  }
+  return {};
+}
+
+Value emitNeutral(OpBuilder &builder, Location loc, train::ReduceKind kind, Type type) {
+  if (kind == train::ReduceKind::Sum || kind == train::ReduceKind::Mul)
+    return emitConstant(builder, loc, type, kind == train::ReduceKind::Sum ? 0.0 : 1.0);
+  bool isMax = kind == train::ReduceKind::Max;
+  if (auto floating = dyn_cast<FloatType>(type))
+    return arith::ConstantOp::create(
+        builder, loc, builder.getFloatAttr(floating, APFloat::getInf(floating.getFloatSemantics(), isMax)));
+  unsigned width = type.getIntOrFloatBitWidth();
+  APInt limit = isMax ? APInt::getSignedMinValue(width) : APInt::getSignedMaxValue(width);
+  return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(type, limit));
+}
+
+Value emitPhilox(OpBuilder &builder, Location loc, Value seed, Value index, int64_t stream) {
+  Type i32 = builder.getI32Type(), i64 = builder.getI64Type();
+  auto word = [&](uint32_t value) -> Value {
+    return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(i32, APInt(32, value)));
+  };
+  auto low = [&](Value value) -> Value { return arith::TruncIOp::create(builder, loc, i32, value); };
+  auto high = [&](Value value) -> Value {
+    Value by = arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(32));
+    return low(arith::ShRUIOp::create(builder, loc, value, by));
+  };
+  auto exclusive = [&](Value a, Value b) -> Value { return arith::XOrIOp::create(builder, loc, a, b); };
+  auto unsignedStream = static_cast<uint64_t>(stream);
+  Value counter[4] = {low(index), high(index), word(unsignedStream), word(unsignedStream >> 32)};
+  Value key[2] = {low(seed), high(seed)};
+  for (int round = 0; round < 10; ++round) {
+    auto product = [&](uint32_t factor, Value value) -> Value {
+      Value wide = arith::ExtUIOp::create(builder, loc, i64, value);
+      Value by = arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(factor));
+      return arith::MulIOp::create(builder, loc, wide, by);
+    };
+    Value p0 = product(0xD2511F53u, counter[0]), p1 = product(0xCD9E8D57u, counter[2]);
+    Value next[4] = {exclusive(exclusive(high(p1), counter[1]), key[0]), low(p1),
+                     exclusive(exclusive(high(p0), counter[3]), key[1]), low(p0)};
+    llvm::copy(next, counter);
+    key[0] = arith::AddIOp::create(builder, loc, key[0], word(0x9E3779B9u));
+    key[1] = arith::AddIOp::create(builder, loc, key[1], word(0xBB67AE85u));
+  }
+  Value top = arith::ShRUIOp::create(builder, loc, counter[0], word(8));
+  Value number = arith::SIToFPOp::create(builder, loc, builder.getF32Type(), top);
+  Value step = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(0x1p-24f));
+  return arith::MulFOp::create(builder, loc, number, step);
+}
+
+} // namespace tessera::codegen

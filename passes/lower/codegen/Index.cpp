@@ -1,0 +1,124 @@
+//===- Index.cpp - arithmetic of positions --------------------------------===//
+
+#include "passes/lower/codegen/Index.h"
+
+#include <algorithm>
+
+namespace tessera::codegen {
+
+Index Index::operator+(const Index &other) const {
+  Index sum;
+  sum.offset = offset + other.offset;
+  auto a = terms.begin(), b = other.terms.begin();
+  while (a != terms.end() || b != other.terms.end()) {
+    if (b == other.terms.end() || (a != terms.end() && a->digit < b->digit)) {
+      sum.terms.push_back(*a++);
+    } else if (a == terms.end() || b->digit < a->digit) {
+      sum.terms.push_back(*b++);
+    } else {
+      if (int64_t coefficient = a->coefficient + b->coefficient)
+        sum.terms.push_back({a->digit, coefficient});
+      ++a, ++b;
+    }
+  }
+  return sum;
+}
+
+Index Index::operator+(int64_t value) const {
+  Index sum = *this;
+  sum.offset += value;
+  return sum;
+}
+
+Index Index::operator*(int64_t factor) const {
+  if (factor == 0)
+    return constant(0);
+  Index product = *this;
+  product.offset *= factor;
+  for (Term &term : product.terms)
+    term.coefficient *= factor;
+  return product;
+}
+
+bool Index::operator<(const Index &other) const {
+  if (offset != other.offset)
+    return offset < other.offset;
+  return std::lexicographical_compare(terms.begin(), terms.end(), other.terms.begin(), other.terms.end());
+}
+
+int64_t Space::maximum(const Index &index) const {
+  int64_t maximum = index.offset;
+  for (const Index::Term &term : index.terms)
+    if (term.coefficient > 0)
+      maximum += term.coefficient * (digits[term.digit].size - 1);
+  return maximum;
+}
+
+unsigned Space::level(const Index &index) const {
+  unsigned level = 0;
+  for (const Index::Term &term : index.terms)
+    level = std::max(level, digits[term.digit].level);
+  return level;
+}
+
+Index Space::substitute(const Index &index) const {
+  Index result = Index::constant(index.offset);
+  for (const Index::Term &term : index.terms) {
+    if (const auto &known = digits[term.digit].known)
+      result.offset += term.coefficient * *known;
+    else
+      result.terms.push_back(term);
+  }
+  return result;
+}
+
+unsigned Space::addOpaque(int64_t size, unsigned level, mlir::Value value) {
+  Digit digit;
+  digit.size = size;
+  digit.opaque = true;
+  digit.value = value;
+  digit.level = level;
+  digits.push_back(digit);
+  return digits.size() - 1;
+}
+
+std::optional<std::pair<Index, Index>> Space::divide(const Index &index, int64_t divisor,
+                                                     std::optional<Cut> &wanted) const {
+  assert(index.offset >= 0 && "division of an index that may be negative");
+  Index quotient = Index::constant(index.offset / divisor), remainder = Index::constant(index.offset % divisor);
+  for (const Index::Term &term : index.terms) {
+    if (term.coefficient % divisor == 0)
+      quotient.terms.push_back({term.digit, term.coefficient / divisor});
+    else
+      remainder.terms.push_back(term);
+  }
+  if (maximum(remainder) < divisor)
+    return std::make_pair(quotient, remainder);
+  for (const Index::Term &term : remainder.terms) {
+    const Digit &digit = digits[term.digit];
+    if (digit.opaque || term.coefficient >= divisor || divisor % term.coefficient != 0)
+      continue;
+    int64_t factor = divisor / term.coefficient;
+    if (digit.size > factor && digit.size % factor == 0) {
+      wanted = Cut{term.digit, factor};
+      break;
+    }
+  }
+  return std::nullopt;
+}
+
+Index linearize(llvm::ArrayRef<Index> indices, llvm::ArrayRef<int64_t> shape) {
+  Index linear = Index::constant(0);
+  for (auto [index, size] : llvm::zip_equal(indices, shape))
+    linear = linear * size + index;
+  return linear;
+}
+
+int64_t elementsOf(llvm::ArrayRef<int64_t> shape) {
+  int64_t count = 1;
+  for (int64_t size : shape)
+    count *= size;
+  return count;
+}
+
+} // namespace tessera::codegen

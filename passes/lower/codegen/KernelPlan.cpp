@@ -1,0 +1,332 @@
+//===- KernelPlan.cpp - how a fusion becomes loops ------------------------===//
+
+#include "passes/lower/codegen/KernelPlan.h"
+
+#include "compiler/dialect/train/Builders.h"
+
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using tessera::train::shapeOf;
+using tessera::train::tensorType;
+
+namespace tessera::codegen {
+
+/// Elements that one thread should at least get.
+static constexpr int64_t kGrainElements = 8192;
+/// Shortest inner loop worth vectorising.
+static constexpr int64_t kMinInner = 32;
+/// Largest row buffer on the stack, in bytes.
+static constexpr int64_t kMaxScratch = 256 << 10;
+static constexpr unsigned kMaxCuts = 16;
+
+StringRef kindName(KernelKind kind) {
+  static constexpr StringLiteral names[] = {"elementwise", "row", "column", "reduce_all", "scatter"};
+  return names[static_cast<unsigned>(kind)];
+}
+
+Pattern patternOf(ArrayRef<int64_t> shape, ArrayRef<int64_t> reducedDims) {
+  Pattern pattern;
+  for (auto [dim, size] : llvm::enumerate(shape)) {
+    if (size == 1)
+      continue;
+    bool reduced = llvm::is_contained(reducedDims, static_cast<int64_t>(dim));
+    if (!pattern.empty() && pattern.back().reduced == reduced)
+      pattern.back().size *= size;
+    else
+      pattern.push_back({size, reduced});
+  }
+  return pattern;
+}
+
+SmallVector<int64_t> reducedDims(Operation *op) {
+  if (auto reduce = dyn_cast<train::ReduceOp>(op))
+    return SmallVector<int64_t>(reduce.getDimensions());
+  return {static_cast<int64_t>(cast<train::ArgmaxOp>(op).getDim())};
+}
+
+namespace {
+
+class Planner {
+public:
+  Planner(const KernelBody &body, std::string &why) : body(body), why(why) {}
+
+  std::optional<KernelPlan> run() {
+    findLive();
+    for (Operation *op : live)
+      if (isa<train::ScatterAddRowsOp>(op))
+        return planScatter(cast<train::ScatterAddRowsOp>(op));
+    if (!chooseSpace() || !placeValues())
+      return std::nullopt;
+    for (unsigned cuts = 0; cuts <= kMaxCuts; ++cuts) {
+      std::optional<Cut> cut;
+      if (!analyse(cut))
+        return std::nullopt;
+      if (!cut) {
+        arrangeLoops();
+        return std::move(plan);
+      }
+      apply(*cut);
+    }
+    why = "too many index boundaries";
+    return std::nullopt;
+  }
+
+private:
+  const KernelBody &body;
+  std::string &why;
+  KernelPlan plan;
+  SmallVector<Operation *> live;
+  DenseMap<Value, unsigned> depth;
+  int64_t total = 1, kept = 1;
+
+  void findLive() {
+    DenseSet<Value> needed(body.outputs.begin(), body.outputs.end());
+    for (Operation *op : llvm::reverse(body.ops)) {
+      if (llvm::none_of(op->getResults(), [&](Value result) { return needed.contains(result); }))
+        continue;
+      live.push_back(op);
+      needed.insert(op->operand_begin(), op->operand_end());
+    }
+    std::reverse(live.begin(), live.end());
+  }
+
+  bool fail(const Twine &reason) {
+    why = reason.str();
+    return false;
+  }
+
+  /// The digits before any cut: the pattern of the reductions, or all elements.
+  bool chooseSpace() {
+    std::optional<Pattern> pattern;
+    for (Operation *op : live) {
+      if (!isa<train::ReduceOp, train::ArgmaxOp>(op))
+        continue;
+      Pattern own = patternOf(shapeOf(op->getOperand(0)), reducedDims(op));
+      if (pattern && *pattern != own)
+        return fail("reductions over different dimensions");
+      pattern = own;
+    }
+    if (!pattern) {
+      if (body.outputs.empty())
+        return fail("nothing is computed");
+      pattern = patternOf({elementsOf(shapeOf(body.outputs.front()))}, {});
+    }
+    for (const Segment &segment : *pattern) {
+      Digit digit;
+      digit.size = segment.size;
+      digit.reduced = segment.reduced;
+      plan.digits.push_back(digit);
+      total *= segment.size;
+      if (!segment.reduced)
+        kept *= segment.size;
+    }
+    return true;
+  }
+
+  /// The pass of each reduction and output.
+  bool placeValues() {
+    unsigned passes = 0;
+    for (Operation *op : live) {
+      unsigned most = 0;
+      for (Value operand : op->getOperands())
+        most = std::max(most, depth.lookup(operand));
+      if (isa<train::ReduceOp, train::ArgmaxOp>(op)) {
+        plan.reductions.push_back({op, most});
+        passes = std::max(passes, ++most);
+      }
+      for (Value result : op->getResults())
+        depth[result] = most;
+    }
+    for (Value value : body.outputs) {
+      int64_t elements = elementsOf(shapeOf(value));
+      if (elements != total && elements != kept)
+        return fail("a result has " + Twine(elements) + " elements, the kernel " + Twine(total));
+      bool perRow = elements != total;
+      unsigned pass = depth.lookup(value);
+      if (!perRow)
+        passes = std::max(passes, pass + 1);
+      plan.outputs.push_back({value, perRow, pass, {}});
+    }
+    plan.passes = passes;
+    return true;
+  }
+
+  Index identity(bool keptOnly) {
+    Index index = Index::constant(0);
+    for (auto [i, digit] : llvm::enumerate(plan.digits))
+      if (!keptOnly || !digit.reduced)
+        index = index * digit.size + Index::ofDigit(i);
+    return index;
+  }
+
+  void apply(const Cut &cut) {
+    Digit low = plan.digits[cut.digit];
+    Digit high = low;
+    high.size = low.size / cut.factor;
+    low.size = cut.factor;
+    plan.digits[cut.digit] = high;
+    plan.digits.insert(plan.digits.begin() + cut.digit + 1, low);
+  }
+
+  /// Walks through every pass without making code. Returns false if that fails; `cut` is set if digits do not align.
+  bool analyse(std::optional<Cut> &cut) {
+    plan.fullIdentity = identity(false);
+    plan.keptIdentity = identity(true);
+    plan.visits = 0;
+    Space space;
+    space.digits = plan.digits;
+    for (Digit &digit : space.digits)
+      digit.unroll = false;
+
+    struct Reads {
+      unsigned lastPass = 0;
+      bool full = true, perRow = true;
+    };
+    DenseMap<Value, Reads> reads;
+    llvm::MapVector<Value, SmallVector<unsigned, 2>> expensive;
+    for (unsigned pass = 0; pass <= plan.passes; ++pass) {
+      Evaluator evaluator(body, space, UnknownLoc::get(body.outputs.front().getContext()));
+      evaluator.keptIdentity = plan.keptIdentity;
+      evaluator.seen.onRead = [&](Value value, const Index &index) {
+        Reads &read = reads[value];
+        read.lastPass = pass;
+        read.full &= index == plan.fullIdentity;
+        read.perRow &= index == plan.keptIdentity;
+      };
+      evaluator.seen.onVisit = [&](Value value, const Index &index) {
+        if (Operation *op = value.getDefiningOp(); op && index == plan.fullIdentity && isExpensive(op))
+          expensive[value].push_back(pass);
+      };
+      for (const Reduction &reduction : plan.reductions)
+        if (reduction.pass == pass)
+          evaluator.evaluate(reduction.op->getOperand(0), plan.fullIdentity);
+      for (const Output &output : plan.outputs)
+        if (output.perRow ? pass == plan.passes : pass == output.pass)
+          evaluator.evaluate(output.value, output.perRow ? plan.keptIdentity : plan.fullIdentity);
+      if (evaluator.seen.cut) {
+        cut = evaluator.seen.cut;
+        return true;
+      }
+      if (!evaluator.seen.problem.empty())
+        return fail(evaluator.seen.problem);
+      plan.visits += evaluator.seen.visits;
+    }
+    for (size_t i = 0; i < plan.digits.size(); ++i)
+      plan.digits[i].unroll = space.digits[i].unroll;
+
+    plan.scratch.clear();
+    for (auto &[value, passes] : expensive)
+      if (passes.size() > 1 && !llvm::is_contained(body.outputs, value))
+        plan.scratch.push_back(value);
+    for (Output &output : plan.outputs) {
+      output.mayOverwrite.clear();
+      for (auto [number, input] : llvm::enumerate(body.inputs)) {
+        auto it = reads.find(input);
+        if (input.getType() != output.value.getType() || it == reads.end())
+          continue;
+        if (output.perRow ? it->second.perRow : it->second.full && it->second.lastPass <= output.pass)
+          output.mayOverwrite.push_back(number);
+      }
+    }
+    return true;
+  }
+
+  void arrangeLoops() {
+    auto all = llvm::to_vector(llvm::seq<unsigned>(0, plan.digits.size()));
+    auto isReduced = [&](unsigned digit) { return plan.digits[digit].reduced; };
+    bool anyReduced = llvm::any_of(all, isReduced);
+    if (anyReduced || !plan.reductions.empty()) {
+      for (unsigned digit : all)
+        (isReduced(digit) ? plan.inner : plan.outer).push_back(digit);
+      plan.kind = plan.outer.empty() && anyReduced ? KernelKind::ReduceAll : KernelKind::Row;
+      if (anyReduced && !isReduced(all.back())) {
+        plan.kind = KernelKind::Column;
+        plan.lane = plan.outer.pop_back_val();
+      }
+    } else if (all.size() == 1) {
+      plan.outer = all;
+    } else if (!all.empty()) {
+      // The inner loop covers enough elements to be worth it, and the digits that must be unrolled.
+      size_t split = all.size() - 1;
+      int64_t covered = plan.digits[split].size;
+      auto unrolledBefore = [&](size_t end) {
+        return llvm::any_of(llvm::seq<size_t>(1, end), [&](size_t i) { return plan.digits[i].unroll; });
+      };
+      while (split > 1 && (covered < kMinInner || plan.digits[split].unroll || unrolledBefore(split))) {
+        --split;
+        covered *= plan.digits[split].size;
+      }
+      plan.outer.assign(all.begin(), all.begin() + split);
+      plan.inner.assign(all.begin() + split, all.end());
+    }
+    for (unsigned digit : plan.outer)
+      plan.extent *= plan.digits[digit].size;
+    for (unsigned digit : plan.inner)
+      plan.innerElements *= plan.digits[digit].size;
+    int64_t work = plan.innerElements;
+    if (plan.lane && plan.outer.empty()) {
+      plan.extent = plan.digits[*plan.lane].size;
+      // Whole cache lines, so that threads do not share one.
+      plan.grain = 16;
+      work = 0;
+    } else if (plan.lane) {
+      work *= plan.digits[*plan.lane].size;
+    }
+    if (work > 0)
+      plan.grain = std::max<int64_t>(1, kGrainElements / work);
+    int64_t scratchBytes = 0;
+    for (Value value : plan.scratch)
+      scratchBytes += plan.innerElements * ((tensorType(value).getElementTypeBitWidth() + 7) / 8);
+    if (plan.lane || scratchBytes > kMaxScratch)
+      plan.scratch.clear();
+  }
+
+  /// Columns of the table are the outer loop; digits: updated row, column, table row.
+  std::optional<KernelPlan> planScatter(train::ScatterAddRowsOp op) {
+    if (body.outputs.size() != 1 || body.outputs.front() != op.getResult()) {
+      why = "a scatter with other results";
+      return std::nullopt;
+    }
+    int64_t tableRows = shapeOf(op.getInit()).front();
+    int64_t columns = elementsOf(shapeOf(op.getInit()).drop_front());
+    int64_t rows = elementsOf(shapeOf(op.getIndices()));
+    for (int64_t size : {rows, columns, tableRows}) {
+      Digit digit;
+      digit.size = size;
+      plan.digits.push_back(digit);
+    }
+    plan.kind = KernelKind::Scatter;
+    Space space;
+    space.digits = plan.digits;
+    Evaluator evaluator(body, space, op.getLoc());
+    evaluator.exactOnly = false;
+    plan.fullIdentity = Index::ofDigit(0, columns) + Index::ofDigit(1);
+    plan.keptIdentity = Index::ofDigit(2, columns) + Index::ofDigit(1);
+    bool initIdentity = true;
+    evaluator.evaluate(op.getUpdates(), plan.fullIdentity);
+    evaluator.evaluate(op.getIndices(), Index::ofDigit(0));
+    for (Value read : {op.getUpdates(), op.getIndices()})
+      initIdentity &= read != op.getInit();
+    evaluator.evaluate(op.getInit(), plan.keptIdentity);
+    if (evaluator.seen.failed()) {
+      why = evaluator.seen.problem;
+      return std::nullopt;
+    }
+    plan.visits = evaluator.seen.visits;
+    plan.outputs.push_back({op.getResult(), false, 0, {}});
+    for (auto [number, input] : llvm::enumerate(body.inputs))
+      if (input == op.getInit() && initIdentity && llvm::hasSingleElement(input.getUses()))
+        plan.outputs.front().mayOverwrite.push_back(number);
+    plan.outer = {1};
+    plan.extent = columns;
+    plan.grain = 16;
+    return std::move(plan);
+  }
+};
+
+} // namespace
+
+std::optional<KernelPlan> planKernel(const KernelBody &body, std::string &why) { return Planner(body, why).run(); }
+
+} // namespace tessera::codegen

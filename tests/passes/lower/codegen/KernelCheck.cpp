@@ -1,0 +1,236 @@
+//===- KernelCheck.cpp - kernel-check: generated code against the interpreter -===//
+//
+// Takes each function of a module (or of its nested module @kernels) as the body of a kernel, generates code for it,
+// runs that over several splits of its extent, once more with results in place of operands, and compares every result
+// with what the reference interpreter gives.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/interp/Inputs.h"
+#include "compiler/interp/Interp.h"
+#include "passes/Register.h"
+#include "passes/lower/codegen/CpuCodegen.h"
+#include "passes/lower/codegen/KernelPlan.h"
+
+#include "mlir/Parser/Parser.h"
+#include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/SourceMgr.h"
+
+#include <cmath>
+#include <dlfcn.h>
+
+using namespace mlir;
+using namespace tessera;
+using interp::Tensor;
+namespace cl = llvm::cl;
+
+static cl::opt<std::string> inputFile(cl::Positional, cl::desc("<module.mlir>"), cl::init("-"));
+static cl::opt<std::string> targetCpu("target-cpu", cl::desc("host or an LLVM CPU name"), cl::init("host"));
+static cl::opt<double> relative("rtol", cl::desc("Relative tolerance (f32)"), cl::init(2e-5));
+static cl::opt<double> absolute("atol", cl::desc("Absolute tolerance (f32)"), cl::init(2e-6));
+static cl::opt<bool> loopsOnly("loops", cl::desc("Print the loops instead of running the kernels"));
+static cl::opt<std::string> emitFile("emit", cl::desc("Also write the shared object to this file"));
+
+using KernelFunction = void (*)(void *const *, int64_t, int64_t);
+using Bytes = std::vector<uint8_t>;
+
+static size_t elementBytes(Type type) { return (type.getIntOrFloatBitWidth() + 7) / 8; }
+
+static Bytes encode(const Tensor &tensor) {
+  Type type = tensor.getElementType();
+  size_t width = elementBytes(type);
+  // One spare vector at the end: a kernel that wrote beyond its buffer would change it.
+  Bytes bytes(tensor.size() * width + 64, 0xAB);
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    uint64_t raw;
+    if (auto floating = dyn_cast<FloatType>(type)) {
+      APFloat value(tensor.at(i));
+      bool lost;
+      value.convert(floating.getFloatSemantics(), APFloat::rmNearestTiesToEven, &lost);
+      raw = value.bitcastToAPInt().getZExtValue();
+    } else {
+      raw = static_cast<uint64_t>(tensor.intAt(i));
+    }
+    memcpy(bytes.data() + i * width, &raw, width);
+  }
+  return bytes;
+}
+
+static Tensor decode(const Bytes &bytes, RankedTensorType tensorType) {
+  Tensor tensor(tensorType);
+  Type type = tensorType.getElementType();
+  size_t width = elementBytes(type);
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    uint64_t raw = 0;
+    memcpy(&raw, bytes.data() + i * width, width);
+    if (auto floating = dyn_cast<FloatType>(type)) {
+      APFloat value(floating.getFloatSemantics(), APInt(type.getIntOrFloatBitWidth(), raw));
+      bool lost;
+      value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lost);
+      tensor.set(i, value.convertToDouble());
+    } else {
+      tensor.setInt(i, static_cast<int64_t>(raw));
+    }
+  }
+  return tensor;
+}
+
+static LogicalResult compare(func::FuncOp kernel, const Twine &run, size_t number, const Tensor &got,
+                             const Tensor &expected) {
+  double scale = 1.0;
+  if (auto type = dyn_cast<FloatType>(expected.getElementType())) {
+    if (type.getWidth() < 32)
+      scale = std::ldexp(1.0, 24 - static_cast<int>(type.getFPMantissaWidth()));
+    if (type.getWidth() == 64)
+      scale = 1e-6;
+  }
+  for (int64_t i = 0; i < got.size(); ++i) {
+    double a = got.at(i), b = expected.at(i);
+    if (a == b || (std::isnan(a) && std::isnan(b)))
+      continue;
+    if (expected.isFloat() && std::abs(a - b) <= scale * (relative * std::abs(b) + absolute))
+      continue;
+    return kernel.emitError() << run << ": element " << i << " of result " << number << " is " << a << ", expected "
+                              << b;
+  }
+  return success();
+}
+
+/// Splits of [0, extent) into launches.
+static std::vector<std::vector<int64_t>> splitsOf(int64_t extent) {
+  std::vector<std::vector<int64_t>> splits = {{0, extent}};
+  if (extent > 1)
+    splits.push_back({0, extent / 3, extent / 3, extent / 2 + 1, extent});
+  if (extent > 1 && extent <= 64) {
+    splits.emplace_back();
+    for (int64_t i = 0; i <= extent; ++i)
+      splits.back().push_back(i);
+  }
+  return splits;
+}
+
+static LogicalResult check(func::FuncOp kernel, KernelFunction run) {
+  auto body = codegen::KernelBody::ofRegion(kernel.getBody());
+  std::string why;
+  auto plan = codegen::planKernel(body, why);
+  interp::NamedTensors known;
+  auto arguments = interp::makeArguments(kernel, 1, known);
+  if (!plan || failed(arguments))
+    return failure();
+  auto expected = interp::evaluateOnOneRank(kernel, *arguments);
+  if (failed(expected))
+    return failure();
+
+  auto execute = [&](const std::vector<int64_t> &split, bool inplace, const Twine &what) -> LogicalResult {
+    std::vector<Bytes> inputs, outputs;
+    for (const Tensor &argument : *arguments)
+      inputs.push_back(encode(argument));
+    std::vector<void *> buffers;
+    for (Bytes &input : inputs)
+      buffers.push_back(input.data());
+    std::vector<int64_t> shared;
+    for (size_t i = 0; i < expected->size(); ++i) {
+      shared.push_back(-1);
+      if (inplace)
+        for (unsigned input : plan->outputs[i].mayOverwrite)
+          if (shared.back() < 0 && !llvm::is_contained(ArrayRef(shared).drop_back(), static_cast<int64_t>(input)))
+            shared.back() = input;
+      const Tensor &tensor = (*expected)[i];
+      outputs.emplace_back(tensor.size() * elementBytes(tensor.getElementType()) + 64, 0xCD);
+    }
+    for (size_t i = 0; i < outputs.size(); ++i)
+      buffers.push_back(shared[i] >= 0 ? inputs[shared[i]].data() : outputs[i].data());
+    for (size_t i = 0; i + 1 < split.size(); ++i)
+      run(buffers.data(), split[i], split[i + 1]);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const Bytes &bytes = shared[i] >= 0 ? inputs[shared[i]] : outputs[i];
+      for (size_t j = bytes.size() - 64; j < bytes.size(); ++j)
+        if (bytes[j] != (shared[i] >= 0 ? 0xAB : 0xCD))
+          return kernel.emitError() << what << ": wrote beyond the end of result " << i;
+      if (failed(compare(kernel, what, i, decode(bytes, (*expected)[i].getType()), (*expected)[i])))
+        return failure();
+    }
+    return success();
+  };
+  unsigned sharing = llvm::count_if(plan->outputs, [](const auto &output) { return !output.mayOverwrite.empty(); });
+  for (auto [i, split] : llvm::enumerate(splitsOf(plan->extent))) {
+    if (failed(execute(split, false, "split " + Twine(i))))
+      return failure();
+    if (sharing && failed(execute(split, true, "in place, split " + Twine(i))))
+      return failure();
+  }
+  llvm::outs() << kernel.getSymName() << ": ok, " << codegen::kindName(plan->kind) << ", extent " << plan->extent
+               << ", grain " << plan->grain << ", passes " << plan->passes << ", in place " << sharing << "\n";
+  return success();
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  cl::ParseCommandLineOptions(argc, argv, "Checks generated kernels against the interpreter\n");
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  registerCodegenDialects(registry);
+  MLIRContext context(registry);
+  auto sources = std::make_shared<llvm::SourceMgr>();
+  std::string error;
+  auto file = openInputFile(inputFile, &error);
+  if (!file) {
+    llvm::errs() << "error: " << error << "\n";
+    return 1;
+  }
+  sources->AddNewSourceBuffer(std::move(file), llvm::SMLoc());
+  SourceMgrDiagnosticHandler handler(*sources, &context);
+  auto module = parseSourceFile<ModuleOp>(*sources, ParserConfig(&context));
+  if (!module)
+    return 1;
+  ModuleOp kernels = *module;
+  for (auto nested : module->getOps<ModuleOp>())
+    if (nested.getSymName() == "kernels")
+      kernels = nested;
+  if (loopsOnly) {
+    auto loops = emitKernelLoops(kernels);
+    if (failed(loops))
+      return 1;
+    (*loops)->print(llvm::outs());
+    return 0;
+  }
+  auto target = CpuTarget::parse(targetCpu, kernels.getLoc());
+  if (failed(target))
+    return 1;
+  auto code = generateCpuCode(kernels, *target);
+  if (failed(code))
+    return 1;
+  auto again = generateCpuCode(kernels, *target);
+  if (failed(again) || again->sharedObject != code->sharedObject) {
+    llvm::errs() << "error: two runs of code generation differ\n";
+    return 1;
+  }
+
+  SmallString<64> path;
+  int descriptor;
+  if (llvm::sys::fs::createTemporaryFile("kernels", "so", descriptor, path)) {
+    llvm::errs() << "error: no temporary file\n";
+    return 1;
+  }
+  llvm::raw_fd_ostream(descriptor, /*shouldClose=*/true) << code->sharedObject;
+  if (!emitFile.empty()) {
+    std::error_code failure;
+    llvm::raw_fd_ostream(emitFile, failure) << code->sharedObject;
+  }
+  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  llvm::sys::fs::remove(path);
+  if (!library) {
+    llvm::errs() << "error: " << dlerror() << "\n";
+    return 1;
+  }
+  int status = 0;
+  for (auto kernel : kernels.getOps<func::FuncOp>()) {
+    auto run = reinterpret_cast<KernelFunction>(dlsym(library, kernel.getSymName().str().c_str()));
+    if (!run || failed(check(kernel, run)))
+      status = 1;
+  }
+  return status;
+}
