@@ -1,0 +1,206 @@
+//===- EmitInstructions.cpp - one instruction per op ----------------------===//
+//
+// See Emitter.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/dialect/train/Builders.h"
+#include "passes/lower/Emitter.h"
+
+#include "mlir/IR/Remarks.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace tessera::lower {
+
+LogicalResult Emitter::emitOp(Operation *op) {
+  if (isLayoutOp(op)) {
+    if (assignment.isCopied(op->getResult(0))) {
+      // The copy has the operand's shape; the result is a view of it.
+      const View *target = assignment.lookup(op->getResult(0));
+      Layout layout = target->layout;
+      std::optional<Layout> asOperand = layoutOfOperand(op, layout);
+      if (!asOperand)
+        return op->emitError("a part of a part of a value, each chosen by the rank, is not supported");
+      return move(op->getOperand(0), bufferOf(View{target->storage, *asOperand}), op->getLoc(),
+                  "reshape is no strided view");
+    }
+    return success();
+  }
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](exec::FusionOp op) { return emitFusion(op); })
+      .Case([&](train::ConstantOp op) { return emitConstant(op); })
+      .Case([&](train::ConcatOp op) { return emitConcat(op); })
+      .Case([&](train::DotGeneralOp op) { return emitGemm(op); })
+      .Case([&](train::Conv2dOp op) {
+        return emitConv(op, exec::ConvKind::Forward, sourceBuffer(op->getOpOperand(0)),
+                        sourceBuffer(op->getOpOperand(1)), bufferOf(op.getResult()));
+      })
+      .Case([&](train::Conv2dInputGradOp op) {
+        return emitConv(op, exec::ConvKind::InputGrad, bufferOf(op.getResult()), sourceBuffer(op->getOpOperand(1)),
+                        sourceBuffer(op->getOpOperand(0)));
+      })
+      .Case([&](train::Conv2dFilterGradOp op) {
+        return emitConv(op, exec::ConvKind::FilterGrad, sourceBuffer(op->getOpOperand(0)), bufferOf(op.getResult()),
+                        sourceBuffer(op->getOpOperand(1)));
+      })
+      .Case([&](train::AttentionOp op) { return emitAttention(op); })
+      .Case([&](train::AttentionGradOp op) { return emitAttentionGrad(op); })
+      .Case([&](dist::AxisIndexOp op) {
+        instruction<exec::AxisIndexOp>(op.getLoc(), exec::kComputeStream, bufferOf(op.getResult()), op.getAxes());
+        return success();
+      })
+      .Case<dist::AllGatherOp, dist::ReduceScatterOp, dist::AllReduceOp, dist::AllToAllOp, dist::PermuteOp,
+            dist::AllGatherStartOp, dist::ReduceScatterStartOp, dist::AllReduceStartOp, dist::AllToAllStartOp,
+            dist::PermuteStartOp>([&](Operation *op) { return emitCollective(op); })
+      .Case([&](dist::DoneOp op) { return emitDone(op); })
+      .Case([&](exec::RepeatOp op) { return emitRepeat(op); })
+      .Case([&](func::ReturnOp op) { return emitReturn(op); })
+      .Default([](Operation *op) {
+        return op->emitError() << "'" << op->getName()
+                               << "' is left over: neither fused into a kernel nor a library call";
+      });
+}
+
+LogicalResult Emitter::emitFusion(exec::FusionOp op) {
+  if (!op.getKernel() || !op.getExtent())
+    return op.emitError("fusion has no kernel yet: outline-kernels has not run");
+  SmallVector<Value> inputs, outputs;
+  for (OpOperand &operand : op->getOpOperands())
+    inputs.push_back(sourceBuffer(operand));
+  for (Value result : op.getResults())
+    outputs.push_back(bufferOf(result));
+  auto unit = op->getAttrOfType<StringAttr>("train.unit");
+  auto gradient = op->getAttrOfType<IntegerAttr>("train.grad_operand");
+  if (unit && gradient)
+    exec::ProbeOp::create(code, op.getLoc(), inputs[gradient.getInt()], unit);
+  instruction<exec::LaunchOp>(op.getLoc(), exec::kComputeStream, *op.getKernel(), inputs, outputs, *op.getExtent(),
+                              op.getGrain().value_or(1));
+  return success();
+}
+
+LogicalResult Emitter::emitConstant(train::ConstantOp op) {
+  if (!assignment.lookup(op.getResult()))
+    return success(); // filled in where it is joined into something
+  return move(op.getResult(), bufferOf(op.getResult()), op.getLoc(), "");
+}
+
+LogicalResult Emitter::emitConcat(train::ConcatOp op) {
+  const View *whole = assignment.lookup(op.getResult());
+  int64_t dim = op.getDim(), start = 0;
+  for (OpOperand &operand : op->getOpOperands()) {
+    int64_t size = train::shapeOf(operand.get())[dim];
+    View part{whole->storage, whole->layout.part(dim, start, size)};
+    start += size;
+    if (!assignment.isPlaced(operand) &&
+        failed(move(operand.get(), bufferOf(part), op.getLoc(), "part of a concatenation is needed elsewhere too")))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult Emitter::emitGemm(train::DotGeneralOp op) {
+  Type elementType = op.getType().getElementType();
+  Source lhs = source(op->getOpOperand(0)), rhs = source(op->getOpOperand(1));
+  const View *result = assignment.lookup(op.getResult());
+  std::optional<Layout> a = gemmLayout(op, GemmSide::Lhs, lhs.layout), b = gemmLayout(op, GemmSide::Rhs, rhs.layout),
+                        c = gemmLayout(op, GemmSide::Result, result->layout);
+  if (!a || !b || !c)
+    return op.emitError("dimensions do not merge into those of a matrix product");
+  int64_t rank = c->shape.size();
+  Value aBuffer, bBuffer, cBuffer;
+  if (c->isUnit(rank - 1)) {
+    aBuffer = buffer(lhs.slot, *a, elementType);
+    bBuffer = buffer(rhs.slot, *b, elementType);
+    cBuffer = buffer(slot(result->storage), *c, elementType);
+  } else {
+    // The result lies transposed: compute its transpose, bᵀ aᵀ.
+    SmallVector<int64_t> swap = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+    std::swap(swap[rank - 1], swap[rank - 2]);
+    aBuffer = buffer(rhs.slot, b->transpose(swap), elementType);
+    bBuffer = buffer(lhs.slot, a->transpose(swap), elementType);
+    cBuffer = buffer(slot(result->storage), c->transpose(swap), elementType);
+  }
+  instruction<exec::GemmOp>(op.getLoc(), exec::kComputeStream, aBuffer, bBuffer, cBuffer, APFloat(1.0f), APFloat(0.0f));
+  return success();
+}
+
+template <typename Op> LogicalResult Emitter::emitConv(Op op, exec::ConvKind kind, Value x, Value w, Value y) {
+  instruction<exec::ConvOp>(op.getLoc(), exec::kComputeStream, kind, x, w, y, op.getStrides(), op.getPadding(),
+                            op.getDilations(), op.getGroups());
+  return success();
+}
+
+LogicalResult Emitter::emitAttention(train::AttentionOp op) {
+  SmallVector<Value> in;
+  for (OpOperand &operand : op->getOpOperands())
+    in.push_back(sourceBuffer(operand));
+  Value mask = op.getMask() ? in[3] : Value();
+  instruction<exec::AttentionOp>(op.getLoc(), exec::kComputeStream, in[0], in[1], in[2], mask, bufferOf(op.getResult()),
+                                 bufferOf(op.getLse()), op.getScale(), op.getCausal());
+  return success();
+}
+
+LogicalResult Emitter::emitAttentionGrad(train::AttentionGradOp op) {
+  SmallVector<Value> in;
+  for (OpOperand &operand : op->getOpOperands())
+    in.push_back(sourceBuffer(operand));
+  Value mask;
+  if (op.getMask()) {
+    mask = in[3];
+    in.erase(in.begin() + 3);
+  }
+  auto lse = cast<RankedTensorType>(op.getLse().getType());
+  auto rows = RankedTensorType::get(lse.getShape(), code.getF32Type());
+  Value workspace = buffer(temporary(rows, nameOf(op.getLoc()) + ".workspace", exec::MemoryClass::Workspace,
+                                     exec::ArenaKind::Activations, op.getLoc()),
+                           Layout::contiguous(rows.getShape()), rows.getElementType());
+  instruction<exec::AttentionGradOp>(op.getLoc(), exec::kComputeStream, in[0], in[1], in[2], mask, in[3], in[4], in[5],
+                                     bufferOf(op.getQueryGrad()), bufferOf(op.getKeyGrad()),
+                                     bufferOf(op.getValueGrad()), workspace, op.getScale(), op.getCausal());
+  return success();
+}
+
+LogicalResult Emitter::emitCollective(Operation *op) {
+  using Kind = exec::CollectiveKind;
+  Kind kind = isa<dist::AllGatherOp, dist::AllGatherStartOp>(op)           ? Kind::AllGather
+              : isa<dist::ReduceScatterOp, dist::ReduceScatterStartOp>(op) ? Kind::ReduceScatter
+              : isa<dist::AllReduceOp, dist::AllReduceStartOp>(op)         ? Kind::AllReduce
+              : isa<dist::AllToAllOp, dist::AllToAllStartOp>(op)           ? Kind::AllToAll
+                                                                           : Kind::Permute;
+  for (StringRef dim : {"dim", "split_dim", "concat_dim"})
+    if (auto attr = op->getAttrOfType<IntegerAttr>(dim); attr && attr.getInt() != 0)
+      return op->emitError() << dim << " is " << attr.getInt() << "; only dimension 0 is contiguous in memory";
+  // Its result, or that of the op that waits for it.
+  Value result = op->getResult(0);
+  bool isStart = isa<dist::FutureType>(result.getType());
+  if (isStart) {
+    if (!llvm::hasSingleElement(result.getUsers()) || !isa<dist::DoneOp>(*result.user_begin()))
+      return op->emitError("a collective that was started must be waited for exactly once");
+    result = (*result.user_begin())->getResult(0);
+  }
+  int64_t stream = kind == Kind::ReduceScatter || kind == Kind::AllReduce ? exec::kReduceStream : exec::kGatherStream;
+  Value input = sourceBuffer(op->getOpOperand(0)), output = bufferOf(result);
+  auto shift = op->getAttrOfType<IntegerAttr>("shift");
+  // Everything before is over: what it reads has been written and what it overwrites has been read.
+  streams.join(code, op->getLoc(), stream, exec::kComputeStream);
+  instruction<exec::CollectiveOp>(op->getLoc(), stream, kind, input, output, op->getAttrOfType<ArrayAttr>("axes"),
+                                  shift ? shift.getInt() : 0, op->getAttrOfType<StringAttr>("label"));
+  Streams::Mark over = streams.mark(code, op->getLoc(), stream);
+  if (isStart)
+    futures[op->getResult(0)] = over;
+  else
+    streams.wait(code, op->getLoc(), exec::kComputeStream, over);
+  return success();
+}
+
+LogicalResult Emitter::emitDone(dist::DoneOp op) {
+  auto future = futures.find(op.getFuture());
+  if (future == futures.end())
+    return op.emitError("waits for a collective that was not started before");
+  streams.wait(code, op.getLoc(), exec::kComputeStream, future->second);
+  return success();
+}
+
+} // namespace tessera::lower

@@ -1,0 +1,104 @@
+//===- LibraryLayouts.cpp - the layouts that instructions can use ---------===//
+//
+// See LibraryLayouts.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/lower/LibraryLayouts.h"
+
+#include "compiler/dialect/dist/Dist.h"
+#include "compiler/dialect/exec/Exec.h"
+#include "compiler/dialect/train/Builders.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace tessera::lower {
+
+std::optional<Layout> gemmLayout(train::DotGeneralOp op, GemmSide side, const Layout &layout) {
+  int64_t numBatch = op.getLhsBatch().size();
+  SmallVector<int64_t> order, rows, columns;
+  if (side == GemmSide::Result) {
+    int64_t lhsFree = train::shapeOf(op.getLhs()).size() - numBatch - op.getLhsContract().size();
+    for (int64_t dim = 0, rank = layout.shape.size(); dim < rank; ++dim)
+      (dim < numBatch ? order : dim < numBatch + lhsFree ? rows : columns).push_back(dim);
+  } else {
+    bool lhs = side == GemmSide::Lhs;
+    ArrayRef<int64_t> batch = lhs ? op.getLhsBatch() : op.getRhsBatch();
+    ArrayRef<int64_t> contract = lhs ? op.getLhsContract() : op.getRhsContract();
+    order.assign(batch.begin(), batch.end());
+    (lhs ? columns : rows).assign(contract.begin(), contract.end());
+    for (int64_t dim = 0, rank = layout.shape.size(); dim < rank; ++dim)
+      if (!llvm::is_contained(batch, dim) && !llvm::is_contained(contract, dim))
+        (lhs ? rows : columns).push_back(dim);
+  }
+  SmallVector<int64_t> shape;
+  for (int64_t dim : order)
+    shape.push_back(layout.shape[dim]);
+  for (ArrayRef<int64_t> group : {ArrayRef<int64_t>(rows), ArrayRef<int64_t>(columns)}) {
+    int64_t size = 1;
+    for (int64_t dim : group)
+      size *= layout.shape[dim];
+    shape.push_back(size);
+  }
+  llvm::append_range(order, rows);
+  llvm::append_range(order, columns);
+  std::optional<Layout> result = layout.transpose(order).reshape(shape);
+  if (!result || (!result->isUnit(numBatch) && !result->isUnit(numBatch + 1)))
+    return std::nullopt;
+  return result;
+}
+
+bool acceptsLayout(OpOperand &use, const Layout &layout) {
+  unsigned number = use.getOperandNumber();
+  return TypeSwitch<Operation *, bool>(use.getOwner())
+      .Case([&](train::DotGeneralOp op) {
+        return gemmLayout(op, number == 0 ? GemmSide::Lhs : GemmSide::Rhs, layout).has_value();
+      })
+      .Case<train::AttentionOp, train::AttentionGradOp>([&](auto op) {
+        bool isMask = op.getMask() && number == 3;
+        return layout.shape.size() == 4 && !isMask ? layout.isUnit(3) : layout.isContiguous();
+      })
+      .Default([&](Operation *) { return layout.isContiguous(); });
+}
+
+bool producesLayout(OpResult result, const Layout &layout) {
+  return TypeSwitch<Operation *, bool>(result.getOwner())
+      .Case([&](train::DotGeneralOp op) { return gemmLayout(op, GemmSide::Result, layout).has_value(); })
+      .Case<train::AttentionOp, train::AttentionGradOp>(
+          [&](auto) { return layout.shape.size() == 4 ? layout.isUnit(3) : layout.isContiguous(); })
+      .Case<train::ConstantOp, train::ConcatOp, dist::AxisIndexOp>([](auto) { return true; })
+      .Default([&](Operation *) { return layout.isContiguous(); });
+}
+
+bool isLayoutOp(Operation *op) {
+  return isa<train::ReshapeOp, train::TransposeOp, train::SliceOp, train::StopGradientOp, dist::SliceLocalOp>(op);
+}
+
+bool isBijective(Operation *op) { return isa<train::ReshapeOp, train::TransposeOp, train::StopGradientOp>(op); }
+
+std::optional<Layout> layoutOfResult(Operation *op, const Layout &operand) {
+  return TypeSwitch<Operation *, std::optional<Layout>>(op)
+      .Case([&](train::ReshapeOp op) { return operand.reshape(train::shapeOf(op.getResult())); })
+      .Case([&](train::TransposeOp op) { return operand.transpose(op.getPermutation()); })
+      .Case([&](train::SliceOp op) { return operand.slice(op.getStarts(), op.getLimits(), op.getStrides()); })
+      .Case([&](train::StopGradientOp) { return operand; })
+      .Case([&](dist::SliceLocalOp op) {
+        int64_t dim = op.getDim();
+        int64_t size = train::shapeOf(op.getResult())[dim];
+        return operand.rankPart(dim, size == 0 ? 1 : operand.shape[dim] / size, op.getAxes());
+      })
+      .Default([](Operation *) { return std::nullopt; });
+}
+
+std::optional<Layout> layoutOfOperand(Operation *op, const Layout &result) {
+  return TypeSwitch<Operation *, std::optional<Layout>>(op)
+      .Case([&](train::ReshapeOp op) { return result.reshape(train::shapeOf(op.getOperand())); })
+      .Case([&](train::TransposeOp op) { return result.transposeInverse(op.getPermutation()); })
+      .Case([&](train::StopGradientOp) { return result; })
+      .Default([](Operation *) { return std::nullopt; });
+}
+
+} // namespace tessera::lower

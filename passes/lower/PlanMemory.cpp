@@ -1,0 +1,62 @@
+//===- PlanMemory.cpp - offsets of slots and sizes of arenas --------------===//
+//
+// See Passes.td.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/lower/InstructionOrder.h"
+#include "passes/lower/Passes.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Remarks.h"
+
+using namespace mlir;
+
+namespace tessera {
+#define GEN_PASS_DEF_PLANMEMORY
+#include "passes/lower/Passes.h.inc"
+
+namespace {
+
+struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
+  using PlanMemoryBase::PlanMemoryBase;
+
+  void runOnOperation() override {
+    exec::ProgramOp program = getOperation();
+    int64_t end = lower::numInstructions(program);
+    auto lifetimes = lower::slotLifetimes(program);
+    for (auto arena : program.getOps<exec::ArenaOp>()) {
+      bool persists = arena.getKind() == exec::ArenaKind::State;
+      SmallVector<exec::SlotOp> slots;
+      SmallVector<lower::Lifetime> spans;
+      for (auto slot : program.getOps<exec::SlotOp>()) {
+        if (slot.getArena() != arena.getSymName())
+          continue;
+        auto found = lifetimes.find(slot);
+        if (!persists && found == lifetimes.end())
+          continue; // nothing reads or writes it
+        slots.push_back(slot);
+        spans.push_back(persists ? lower::Lifetime{slot.getBytes(), 0, end} : found->second);
+      }
+      lower::Placement placement = lower::placeAllocations(spans, alignment);
+      for (auto [slot, offset] : llvm::zip_equal(slots, placement.offsets))
+        slot.setOffset(offset);
+      arena.setBytes(placement.bytes);
+      int64_t peak = lower::peakLiveBytes(spans, alignment);
+      remark::analysis(arena.getLoc(), remark::RemarkOpts::name("arena").category("memory"))
+          << remark::metric("arena", arena.getSymName()) << remark::metric("bytes", placement.bytes)
+          << remark::metric("peak live bytes", peak);
+    }
+    for (auto slot : llvm::make_early_inc_range(program.getOps<exec::SlotOp>()))
+      if (!slot.getOffset()) {
+        for (Operation *buffer : llvm::make_early_inc_range(slot->getUsers()))
+          if (buffer->use_empty())
+            buffer->erase();
+        if (slot->use_empty())
+          slot.erase();
+      }
+  }
+};
+
+} // namespace
+} // namespace tessera

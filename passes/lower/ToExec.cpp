@@ -1,0 +1,32 @@
+//===- ToExec.cpp - the lowered step to an exec program -------------------===//
+//
+// See Passes.td. The work is done by BufferAssignment (which memory) and Emitter (which instructions).
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/lower/Emitter.h"
+#include "passes/lower/Passes.h"
+
+using namespace mlir;
+
+namespace tessera {
+#define GEN_PASS_DEF_TOEXEC
+#include "passes/lower/Passes.h.inc"
+
+namespace {
+
+struct ToExec : impl::ToExecBase<ToExec> {
+  void runOnOperation() override {
+    for (func::FuncOp func : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
+      if (func.isDeclaration())
+        continue;
+      lower::BufferAssignment assignment(func);
+      if (failed(lower::Emitter(func, assignment).emit()))
+        return signalPassFailure();
+      func.erase();
+    }
+  }
+};
+
+} // namespace
+} // namespace tessera
