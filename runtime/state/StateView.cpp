@@ -70,7 +70,7 @@ static Result<std::vector<ParameterSegment>> readSegments(const artifact::StateT
 }
 
 Result<RankState> makeRankState(const Artifact &artifact, int rank,
-                                const std::function<void *(uint32_t buffer)> &address) {
+                                const std::function<void *(size_t state)> &address) {
   const artifact::Program &program = artifact.program();
   RankState views;
   if (!program.state())
@@ -96,7 +96,7 @@ Result<RankState> makeRankState(const Artifact &artifact, int rank,
         copyAxes.push_back(axis.name);
     view.saves = artifact.mesh().positionInGroup(copyAxes, rank) == 0;
     TESSERA_ASSIGN_OR_RETURN(view.segments, readSegments(*tensor));
-    view.data = static_cast<uint8_t *>(address(tensor->buffer()));
+    view.data = static_cast<uint8_t *>(address(views.size()));
     views.push_back(std::move(view));
   }
 

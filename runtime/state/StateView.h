@@ -58,9 +58,8 @@ struct StateView {
 
 using RankState = std::vector<StateView>;
 
-/// The views of one rank of a program; `address` gives the memory of a buffer of that rank.
-Result<RankState> makeRankState(const Artifact &artifact, int rank,
-                                const std::function<void *(uint32_t buffer)> &address);
+/// The views of one rank of a program; `address` gives the memory of an entry of the program's state table.
+Result<RankState> makeRankState(const Artifact &artifact, int rank, const std::function<void *(size_t state)> &address);
 
 /// What `view` holds of `segment`, in elements from the start of the unit; empty if begin >= end.
 struct Overlap {

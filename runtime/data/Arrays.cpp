@@ -1,0 +1,101 @@
+//===- Arrays.cpp - arrays with a leading axis of samples ----------------------------===//
+
+#include "runtime/data/Samples.h"
+#include "runtime/state/Safetensors.h"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace tessera {
+
+namespace {
+
+class ArraySamples : public SampleSource {
+public:
+  ArraySamples(std::string path, const std::vector<BatchSpec> &specs, std::vector<ArrayEntry> arrays,
+               std::vector<std::shared_ptr<const void>> storage)
+      : path(std::move(path)), specs(specs), arrays(std::move(arrays)), storage(std::move(storage)) {}
+
+  uint64_t samples() const override { return arrays.front().shape[0]; }
+
+  Status read(uint64_t index, std::span<uint8_t *const> targets) override {
+    for (size_t tensor = 0; tensor < specs.size(); ++tensor) {
+      const BatchSpec &spec = specs[tensor];
+      const ArrayEntry &array = arrays[tensor];
+      size_t elements = spec.sampleBytes() / elementBytes(spec.dtype);
+      Status status = convertElements(array.dtype, array.bytes.data() + index * elements * elementBytes(array.dtype),
+                                      spec.dtype, targets[tensor], static_cast<int64_t>(elements));
+      if (!status.isOk())
+        return status.withContext("sample " + std::to_string(index) + " of array '" + spec.name + "' in '" + path +
+                                  "'");
+    }
+    return Status::ok();
+  }
+
+  std::string describe(uint64_t index, size_t tensor, int64_t element) const override {
+    return "element " + std::to_string(element) + " of sample " + std::to_string(index) + " of array '" +
+           specs[tensor].name + "' in '" + path + "'";
+  }
+
+private:
+  std::string path;
+  std::vector<BatchSpec> specs;
+  std::vector<ArrayEntry> arrays; ///< One per batch tensor.
+  std::vector<std::shared_ptr<const void>> storage;
+};
+
+} // namespace
+
+static Status readSafetensorsArrays(const std::string &path, ArrayMap &arrays,
+                                    std::vector<std::shared_ptr<const void>> &storage) {
+  TESSERA_ASSIGN_OR_RETURN(SafetensorsFile opened, SafetensorsFile::open(path));
+  auto file = std::make_shared<const SafetensorsFile>(std::move(opened));
+  for (const auto &[name, entry] : file->tensors())
+    if (entry.dtype)
+      arrays[name] = {*entry.dtype, entry.shape, entry.bytes};
+  storage.push_back(file);
+  return Status::ok();
+}
+
+/// Why `array` cannot fill `spec`; empty if it can. `numSamples` is -1 before the first array.
+static std::string mismatch(const BatchSpec &spec, const ArrayEntry &array, int64_t &numSamples) {
+  std::vector<int64_t> wanted = spec.sampleShape();
+  if (array.shape.size() != wanted.size() + 1 || !std::equal(wanted.begin(), wanted.end(), array.shape.begin() + 1))
+    return "has shape " + shapeToString(array.shape) + ", expected a leading axis of samples and then " +
+           shapeToString(wanted);
+  if (!canConvert(array.dtype, spec.dtype))
+    return "has type " + std::string(safetensorsName(array.dtype)) + ", expected " +
+           std::string(safetensorsName(spec.dtype));
+  if (numSamples >= 0 && array.shape[0] != numSamples)
+    return "has " + std::to_string(array.shape[0]) + " samples, but the others have " + std::to_string(numSamples);
+  numSamples = array.shape[0];
+  return "";
+}
+
+Result<std::unique_ptr<SampleSource>> openArrays(const std::string &path, const std::vector<BatchSpec> &specs) {
+  if (specs.empty())
+    return TESSERA_ERROR(InvalidArgument, "the model has no inputs that data '" + path + "' could fill");
+  ArrayMap arrays;
+  std::vector<std::shared_ptr<const void>> storage;
+  if (std::filesystem::path(path).extension() == ".npz")
+    TESSERA_RETURN_IF_ERROR(readNpz(path, arrays, storage));
+  else
+    TESSERA_RETURN_IF_ERROR(readSafetensorsArrays(path, arrays, storage));
+
+  std::vector<ArrayEntry> chosen;
+  std::string problems;
+  int64_t numSamples = -1;
+  for (const BatchSpec &spec : specs) {
+    auto found = arrays.find(spec.name);
+    std::string problem = found == arrays.end() ? "is missing" : mismatch(spec, found->second, numSamples);
+    if (!problem.empty())
+      problems += (problems.empty() ? "array '" : "; array '") + spec.name + "' " + problem;
+    else
+      chosen.push_back(found->second);
+  }
+  if (!problems.empty())
+    return TESSERA_ERROR(InvalidArgument, "data '" + path + "' does not fit the model: " + problems);
+  return std::unique_ptr<SampleSource>(new ArraySamples(path, specs, std::move(chosen), std::move(storage)));
+}
+
+} // namespace tessera

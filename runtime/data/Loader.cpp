@@ -1,0 +1,98 @@
+//===- Loader.cpp - batches in order, one ahead -------------------------------------===//
+
+#include "runtime/data/Loader.h"
+
+#include "runtime/data/Permutation.h"
+
+#include <chrono>
+
+namespace tessera {
+
+Result<std::unique_ptr<Loader>> Loader::create(std::unique_ptr<SampleSource> source, std::vector<BatchSpec> specs,
+                                               const LoaderOptions &options) {
+  if (specs.empty())
+    return TESSERA_ERROR(InvalidArgument, "the model has no inputs that data could fill");
+  auto rows = static_cast<uint64_t>(specs.front().rows());
+  if (source->samples() < rows)
+    return TESSERA_ERROR(InvalidArgument, "the data are too short: they have " + std::to_string(source->samples()) +
+                                              " samples, but one step needs " + std::to_string(rows));
+  std::unique_ptr<Loader> loader(new Loader(std::move(source), std::move(specs), options));
+  if (options.prefetch)
+    loader->thread = std::thread([raw = loader.get()] { raw->run(); });
+  return loader;
+}
+
+Loader::~Loader() {
+  {
+    std::lock_guard lock(mutex);
+    stopping = true;
+  }
+  changed.notify_all();
+  if (thread.joinable())
+    thread.join();
+}
+
+uint64_t Loader::sampleAt(uint64_t position) const {
+  uint64_t epoch = position / numSamples, index = position % numSamples;
+  return options.shuffle ? Permutation(numSamples, options.seed, epoch)(index) : index;
+}
+
+Result<std::shared_ptr<const HostBatch>> Loader::readBatch(uint64_t position) {
+  auto batch = std::make_shared<HostBatch>();
+  batch->position = position;
+  for (const BatchSpec &spec : batchSpecs)
+    batch->tensors.emplace_back(spec.globalBytes());
+  std::vector<uint8_t *> rows(batchSpecs.size());
+  for (int64_t row = 0; row < batchSpecs.front().rows(); ++row) {
+    uint64_t sample = sampleAt(position + row);
+    for (size_t tensor = 0; tensor < rows.size(); ++tensor)
+      rows[tensor] = batch->tensors[tensor].data() + row * batchSpecs[tensor].sampleBytes();
+    TESSERA_RETURN_IF_ERROR(source->read(sample, rows));
+    for (size_t tensor = 0; tensor < rows.size(); ++tensor) {
+      const BatchSpec &spec = batchSpecs[tensor];
+      int64_t value, bad = findBadIndex(spec, rows[tensor], value);
+      if (bad >= 0)
+        return TESSERA_ERROR(InvalidArgument, source->describe(sample, tensor, bad) + " is " + std::to_string(value) +
+                                                  ", but '" + spec.name + "' must be in [0, " +
+                                                  std::to_string(spec.indexBound) + ") (the model's vocabulary)");
+    }
+  }
+  return std::shared_ptr<const HostBatch>(std::move(batch));
+}
+
+void Loader::run() {
+  for (uint64_t position = options.position;; position += batchSpecs.front().rows()) {
+    auto batch = std::make_unique<Result<std::shared_ptr<const HostBatch>>>(readBatch(position));
+    bool failed = !batch->isOk();
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return stopping || !ready; });
+    if (stopping)
+      return;
+    ready = std::move(batch);
+    changed.notify_all();
+    if (failed)
+      return;
+  }
+}
+
+Result<std::shared_ptr<const HostBatch>> Loader::next() {
+  auto begin = std::chrono::steady_clock::now();
+  auto finish = [&](Result<std::shared_ptr<const HostBatch>> batch) {
+    lastWait = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (batch.isOk())
+      given += batchSpecs.front().rows();
+    return batch;
+  };
+  if (!options.prefetch)
+    return finish(readBatch(given));
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [&] { return ready != nullptr; });
+  if (!ready->isOk())
+    return finish(ready->status()); // stays: the thread has ended
+  auto batch = std::move(ready);
+  lock.unlock();
+  changed.notify_all();
+  return finish(std::move(**batch));
+}
+
+} // namespace tessera

@@ -1,0 +1,76 @@
+//===- Loader.h - batches in order, one ahead -------------------------------------===//
+//
+// Reads whole batches (for all ranks of the process) in a deterministic order that depends only on the seed, the epoch
+// and the number of samples. The next batch is read on a thread while the step computes; `waitSeconds` says how long
+// the step had to wait for it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_DATA_LOADER_H
+#define TESSERA_RUNTIME_DATA_LOADER_H
+
+#include "runtime/data/Samples.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace tessera {
+
+struct LoaderOptions {
+  uint64_t seed = 0;
+  uint64_t position = 0; ///< Global index of the first sample: to resume, what `position()` said.
+  bool shuffle = true;   ///< A new order in each epoch; else the order of the files.
+  bool prefetch = true;
+};
+
+struct HostBatch {
+  uint64_t position = 0;                     ///< Global index of its first sample.
+  std::vector<std::vector<uint8_t>> tensors; ///< Whole batch tensors, one per spec.
+};
+
+class Loader {
+public:
+  /// Data with fewer samples than a batch needs are an error.
+  static Result<std::unique_ptr<Loader>> create(std::unique_ptr<SampleSource> source, std::vector<BatchSpec> specs,
+                                                const LoaderOptions &options = {});
+  ~Loader();
+  Loader(const Loader &) = delete;
+  Loader &operator=(const Loader &) = delete;
+
+  /// The next batch. One caller at a time; after an error every call gives it again.
+  Result<std::shared_ptr<const HostBatch>> next();
+  /// Global index of the first sample that `next` has not given yet.
+  uint64_t position() const { return given; }
+  /// How long the last `next` waited.
+  double waitSeconds() const { return lastWait; }
+  uint64_t samples() const { return numSamples; }
+  const std::vector<BatchSpec> &specs() const { return batchSpecs; }
+  /// The sample of the data that is at a global position.
+  uint64_t sampleAt(uint64_t position) const;
+
+private:
+  Loader(std::unique_ptr<SampleSource> source, std::vector<BatchSpec> specs, const LoaderOptions &options)
+      : source(std::move(source)), batchSpecs(std::move(specs)), options(options), numSamples(this->source->samples()),
+        given(options.position) {}
+
+  Result<std::shared_ptr<const HostBatch>> readBatch(uint64_t position);
+  void run();
+
+  std::unique_ptr<SampleSource> source;
+  std::vector<BatchSpec> batchSpecs;
+  LoaderOptions options;
+  uint64_t numSamples;
+  uint64_t given;
+  double lastWait = 0;
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool stopping = false;
+  std::unique_ptr<Result<std::shared_ptr<const HostBatch>>> ready;
+  std::thread thread;
+};
+
+} // namespace tessera
+
+#endif // TESSERA_RUNTIME_DATA_LOADER_H

@@ -1,0 +1,61 @@
+//===- Samples.h - data as numbered samples --------------------------------------===//
+//
+// A sample has one entry per batch tensor. Sources: windows of T+1 tokens for language models, arrays with a leading
+// axis of samples for everything else.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_DATA_SAMPLES_H
+#define TESSERA_RUNTIME_DATA_SAMPLES_H
+
+#include "runtime/data/Batch.h"
+#include "runtime/data/TokenSource.h"
+
+#include <map>
+#include <memory>
+#include <span>
+
+namespace tessera {
+
+class SampleSource {
+public:
+  virtual ~SampleSource() = default;
+  virtual uint64_t samples() const = 0;
+  /// Writes the entries of sample `index`, one per batch tensor, each `sampleBytes()` long. One thread at a time.
+  virtual Status read(uint64_t index, std::span<uint8_t *const> targets) = 0;
+  /// Where an element of a sample comes from.
+  virtual std::string describe(uint64_t index, size_t tensor, int64_t element) const = 0;
+  /// In nats, if the data are tokens.
+  virtual Result<double> unigramEntropy() { return TESSERA_ERROR(Unsupported, "the data are not tokens"); }
+};
+
+/// Opens what `path` names: .npz and .safetensors hold arrays, everything else tokens.
+Result<std::unique_ptr<SampleSource>> openSamples(const std::string &path, const std::vector<BatchSpec> &specs,
+                                                  const DataOptions &options = {});
+
+/// Windows of a token source: sample i reads tokens [iT, iT + T], the inputs are the first T and the targets the last
+/// T. The program needs one integer input and one target of shape [T]; inputs called `position_ids` and
+/// `attention_mask` are filled with 0 … T-1 and ones.
+Result<std::unique_ptr<SampleSource>> makeTokenSamples(std::unique_ptr<TokenSource> source,
+                                                       const std::vector<BatchSpec> &specs);
+
+/// An array in a file, not necessarily aligned.
+struct ArrayEntry {
+  DataType dtype = DataType::F32;
+  std::vector<int64_t> shape;
+  ByteSpan bytes;
+};
+using ArrayMap = std::map<std::string, ArrayEntry>;
+
+/// The arrays of a .npz archive; their bytes lie in `storage`.
+Status readNpz(const std::string &path, ArrayMap &arrays, std::vector<std::shared_ptr<const void>> &storage);
+/// The shape, type and data of a .npy file in memory. Types that programs do not have are widened into `storage`.
+Status parseNpy(const std::string &name, ByteSpan bytes, ArrayEntry &entry,
+                std::vector<std::shared_ptr<const void>> &storage);
+
+/// Samples from arrays: for each batch tensor one array of its name, with a leading axis of samples.
+Result<std::unique_ptr<SampleSource>> openArrays(const std::string &path, const std::vector<BatchSpec> &specs);
+
+} // namespace tessera
+
+#endif // TESSERA_RUNTIME_DATA_SAMPLES_H

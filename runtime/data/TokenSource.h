@@ -1,0 +1,88 @@
+//===- TokenSource.h - files as one long row of tokens ---------------------------===//
+//
+// Token files (.bin) and text (.txt, .json, .jsonl, or folders of them) look alike: tokens at positions 0 … tokens().
+// Text is read as bytes (vocabulary 256) and every document ends with the byte 0, which text never has. Files are
+// mapped or indexed, never loaded whole, except .json. See docs/data.md.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_DATA_TOKENSOURCE_H
+#define TESSERA_RUNTIME_DATA_TOKENSOURCE_H
+
+#include "runtime/base/File.h"
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tessera {
+
+struct DataOptions {
+  std::string textField = "text"; ///< The field of a JSON document that holds its text.
+  int tokenBytes = 0;             ///< Of a .bin file without header: 2 or 4; 0: 2.
+};
+
+class TokenSource {
+public:
+  /// A file, or a folder read recursively in the order of the paths.
+  static Result<std::unique_ptr<TokenSource>> open(const std::string &path, const DataOptions &options = {});
+
+  uint64_t tokens() const { return total; }
+  bool isText() const { return text; }
+  const std::string &path() const { return name; }
+  /// Reads `count` tokens from `position` on. Not for several threads at once.
+  Status read(uint64_t position, size_t count, uint32_t *target);
+  /// "token 17 of 'a.bin'", "byte 5 of document 3 of 'b.jsonl'": where a token comes from.
+  std::string describe(uint64_t position) const;
+
+  /// Entropy in nats of the distribution of single tokens, over the first `limit` tokens: what a model reaches that
+  /// knows only how frequent each token is.
+  Result<double> unigramEntropy(uint64_t limit = 100'000'000);
+
+private:
+  enum class Kind { Words16, Words32, Bytes, JsonLine, Memory };
+  struct File {
+    std::string path;
+    uint64_t bytes;
+    std::unique_ptr<MappedFile> mapping; ///< Of files in use.
+  };
+  /// A run of tokens in one place: a token file or a document.
+  struct Segment {
+    uint64_t begin, count; ///< In tokens.
+    Kind kind;
+    uint32_t file;
+    uint64_t offset, length; ///< In bytes of the file; for Memory: offset is an index into `documents`.
+    uint64_t number;         ///< Of the document in its file, from 1.
+  };
+
+  Status addPath(const std::string &path, const DataOptions &options);
+  Status addFolder(const std::string &path, const DataOptions &options);
+  Status addTokens(uint32_t file, const DataOptions &options);
+  Status addText(uint32_t file);
+  Status addJson(uint32_t file, const DataOptions &options);
+  Status addJsonLines(uint32_t file, const DataOptions &options);
+  void addSegment(Segment segment);
+  Result<ByteSpan> bytesOf(uint32_t file);
+  Status readSegment(size_t index, uint64_t first, size_t count, uint32_t *target);
+  const Segment &segmentAt(uint64_t position) const;
+
+  std::string name, textField;
+  bool text = false;
+  uint64_t total = 0;
+  std::vector<File> files;
+  std::deque<uint32_t> mappedFiles; ///< Those mapped, oldest first; the number of mappings is limited.
+  std::vector<Segment> segments;
+  std::vector<std::string> documents; ///< Of .json files.
+  size_t cachedSegment = SIZE_MAX;
+  std::string cachedLine; ///< The text of the JSON line `cachedSegment`.
+};
+
+/// The text of a JSON document: a string, or the field of an object. On failure `problem` says why.
+bool jsonText(const char *begin, const char *end, const std::string &field, std::string &text, std::string &problem);
+/// The texts of a .json file: one document, or an array of them.
+bool jsonTexts(ByteSpan bytes, const std::string &field, std::vector<std::string> &texts, std::string &problem);
+
+} // namespace tessera
+
+#endif // TESSERA_RUNTIME_DATA_TOKENSOURCE_H

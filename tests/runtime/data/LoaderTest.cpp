@@ -1,0 +1,158 @@
+//===- LoaderTest.cpp - order, resuming, ranks, windows and checks --------------------===//
+
+#include "runtime/data/Loader.h"
+#include "tests/runtime/TestSupport.h"
+#include "tests/runtime/data/DataFixture.h"
+
+#include <algorithm>
+#include <set>
+
+namespace tessera {
+namespace {
+
+using test::languageModel;
+using test::ScratchFolder;
+using test::valuesOf;
+using test::writeFile;
+
+Result<std::unique_ptr<Loader>> makeLoader(const std::string &path, const std::vector<BatchSpec> &specs,
+                                           const LoaderOptions &options = {}) {
+  TESSERA_ASSIGN_OR_RETURN(auto source, openSamples(path, specs));
+  return Loader::create(std::move(source), specs, options);
+}
+
+/// The inputs of the next `steps` steps, one after another.
+std::vector<int64_t> inputsOf(Loader &loader, int steps) {
+  std::vector<int64_t> all;
+  for (int i = 0; i < steps; ++i) {
+    auto batch = loader.next();
+    EXPECT_TRUE(batch.isOk()) << batch.status();
+    if (!batch.isOk())
+      return all;
+    auto values = valuesOf<int64_t>((*batch)->tensors[0]);
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
+}
+
+class LoaderTest : public ::testing::Test {
+protected:
+  void SetUp() override { writeFile(path, test::countingTokens(401)); } // 100 samples of 4
+  ScratchFolder scratch;
+  std::string path = scratch.path("count.bin");
+};
+
+TEST_F(LoaderTest, WindowsAreShiftedByOne) {
+  auto loader = makeLoader(path, languageModel({2, 4}), {.shuffle = false});
+  ASSERT_STATUS_OK(loader);
+  EXPECT_EQ((*loader)->samples(), 100u);
+  auto batch = (*loader)->next();
+  ASSERT_STATUS_OK(batch);
+  EXPECT_EQ(valuesOf<int64_t>((*batch)->tensors[0]), (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(valuesOf<int32_t>((*batch)->tensors[1]), (std::vector<int32_t>{1, 2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_EQ((*loader)->position(), 2u);
+}
+
+TEST_F(LoaderTest, AnEpochHasEverySampleOnceAndEpochsDiffer) {
+  auto loader = makeLoader(path, languageModel({10, 4}), {.seed = 3});
+  ASSERT_STATUS_OK(loader);
+  std::vector<int64_t> first = inputsOf(**loader, 10), second = inputsOf(**loader, 10);
+  EXPECT_NE(first, second);
+  for (const auto &epoch : {first, second}) {
+    std::set<int64_t> starts;
+    for (size_t i = 0; i < epoch.size(); i += 4)
+      starts.insert(epoch[i]);
+    EXPECT_EQ(starts.size(), 100u);
+  }
+}
+
+TEST_F(LoaderTest, SameOrderWithAndWithoutPrefetchAndAnyBatchOrAccumulation) {
+  auto reference = makeLoader(path, languageModel({6, 4}), {.seed = 9, .prefetch = false});
+  ASSERT_STATUS_OK(reference);
+  std::vector<int64_t> expected = inputsOf(**reference, 30); // across the end of an epoch
+  for (const auto &specs : {languageModel({6, 4}), languageModel({12, 4}), languageModel({3, 4, 4}, 1),
+                            languageModel({2, 3, 4}, 1), languageModel({1, 4})}) {
+    auto loader = makeLoader(path, specs, {.seed = 9});
+    ASSERT_STATUS_OK(loader);
+    EXPECT_EQ(inputsOf(**loader, 180 / static_cast<int>(specs[0].rows())), expected);
+  }
+  auto other = makeLoader(path, languageModel({6, 4}), {.seed = 10});
+  EXPECT_NE(inputsOf(**other, 30), expected);
+}
+
+TEST_F(LoaderTest, ResumesAnywhere) {
+  auto whole = makeLoader(path, languageModel({8, 4}), {.seed = 1});
+  ASSERT_STATUS_OK(whole);
+  inputsOf(**whole, 11);
+  uint64_t position = (*whole)->position();
+  EXPECT_EQ(position, 88u);
+  auto resumed = makeLoader(path, languageModel({8, 4}), {.seed = 1, .position = position});
+  ASSERT_STATUS_OK(resumed);
+  EXPECT_EQ(inputsOf(**resumed, 5), inputsOf(**whole, 5));
+}
+
+TEST_F(LoaderTest, RanksSeeTheRowsOfTheWholeBatch) {
+  for (const auto &specs : {languageModel({12, 4}), languageModel({2, 12, 4}, 1)}) {
+    auto loader = makeLoader(path, specs, {.seed = 2});
+    ASSERT_STATUS_OK(loader);
+    auto batch = (*loader)->next();
+    ASSERT_STATUS_OK(batch);
+    std::vector<int64_t> whole = valuesOf<int64_t>((*batch)->tensors[0]);
+    for (int ranks : {1, 2, 3, 4}) {
+      int64_t localBatch = 12 / ranks;
+      for (int rank = 0; rank < ranks; ++rank) {
+        std::vector<int64_t> local(specs[0].accumulate() * localBatch * 4);
+        copyRankPart(specs[0], (*batch)->tensors[0].data(), ranks, rank, local.data());
+        for (int64_t micro = 0; micro < specs[0].accumulate(); ++micro)
+          for (int64_t i = 0; i < localBatch * 4; ++i)
+            ASSERT_EQ(local[micro * localBatch * 4 + i], whole[(micro * 12 + rank * localBatch) * 4 + i]);
+      }
+    }
+  }
+}
+
+TEST_F(LoaderTest, TokensBeyondTheVocabularyNameFileAndOffset) {
+  auto loader = makeLoader(path, languageModel({2, 4}, 0, 10), {.shuffle = false});
+  ASSERT_STATUS_OK(loader);
+  inputsOf(**loader, 1);
+  auto batch = (*loader)->next();
+  EXPECT_ERROR(batch, "token 10 of '" + path + "' is 10, but 'input_ids' must be in [0, 10)");
+  EXPECT_ERROR((*loader)->next(), "token 10 of"); // the error stays
+  EXPECT_EQ((*loader)->position(), 2u);
+  auto targets = makeLoader(path, languageModel({1, 4}, 0, 4), {.shuffle = false});
+  EXPECT_ERROR((*targets)->next(), "token 4 of '" + path + "' is 4, but 'targets' must be in [0, 4)");
+}
+
+TEST_F(LoaderTest, PositionsAndMasksAreFilled) {
+  auto specs = languageModel({2, 4});
+  specs.push_back(test::makeSpec("position_ids", artifact::BatchRole::Input, DataType::I64, {2, 4}));
+  specs.push_back(test::makeSpec("attention_mask", artifact::BatchRole::Input, DataType::F32, {2, 4}));
+  auto loader = makeLoader(path, specs, {.shuffle = false});
+  ASSERT_STATUS_OK(loader);
+  auto batch = (*loader)->next();
+  ASSERT_STATUS_OK(batch);
+  EXPECT_EQ(valuesOf<int64_t>((*batch)->tensors[2]), (std::vector<int64_t>{0, 1, 2, 3, 0, 1, 2, 3}));
+  EXPECT_EQ(valuesOf<float>((*batch)->tensors[3]), std::vector<float>(8, 1.0f));
+}
+
+TEST_F(LoaderTest, DataThatDoNotFit) {
+  EXPECT_ERROR(makeLoader(path, languageModel({2, 500})), "is too short: it has 401 tokens, but one sample needs 501");
+  EXPECT_ERROR(makeLoader(path, languageModel({101, 4})), "they have 100 samples, but one step needs 101");
+  EXPECT_ERROR(makeLoader(path, {test::makeSpec("image", artifact::BatchRole::Input, DataType::F32, {2, 3, 8, 8})}),
+               "cannot fill 'image' (F32[3,8,8] per sample)");
+  auto two = languageModel({2, 4});
+  two.push_back(test::makeSpec("more", artifact::BatchRole::Input, DataType::I64, {2, 4}));
+  EXPECT_ERROR(makeLoader(path, two), "fill one input and one target, but the model has 2 and 1");
+}
+
+TEST_F(LoaderTest, EndsWithBatchesUnread) {
+  for (int i = 0; i < 20; ++i) {
+    auto loader = makeLoader(path, languageModel({2, 4}));
+    ASSERT_STATUS_OK(loader);
+    if (i % 2)
+      inputsOf(**loader, 1);
+  }
+}
+
+} // namespace
+} // namespace tessera
