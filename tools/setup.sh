@@ -21,6 +21,7 @@ test_packages=(
   python3-numpy python3-matplotlib fortunes
 )
 
+cd "$(dirname "$0")/.."
 mode=all
 case "${1:-}" in
   "") ;;
@@ -42,4 +43,11 @@ if [ "${#missing[@]}" -gt 0 ]; then
   [ "$(id -u)" -eq 0 ] || as_root=(sudo)
   "${as_root[@]}" apt-get update -qq
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
+fi
+
+# PyTorch and the ONNX exporters live in a virtual environment beside the build; nothing that runs in CI needs them.
+if [ "$mode" = oracle ] && [ ! -e .venv-oracle/ready ]; then
+  python3 -m venv .venv-oracle
+  .venv-oracle/bin/pip install -q torch==2.6.0 numpy safetensors onnx onnxscript
+  touch .venv-oracle/ready
 fi
