@@ -3,6 +3,7 @@
 #include "compiler/driver/Compile.h"
 #include "passes/Register.h"
 
+#include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/raw_ostream.h"
