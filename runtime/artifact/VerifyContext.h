@@ -1,0 +1,58 @@
+//===- VerifyContext.h - what the checks of a program share ----------------===//
+
+#ifndef TESSERA_RUNTIME_ARTIFACT_VERIFYCONTEXT_H
+#define TESSERA_RUNTIME_ARTIFACT_VERIFYCONTEXT_H
+
+#include "runtime/artifact/Mesh.h"
+#include "runtime/artifact/TensorView.h"
+#include "runtime/artifact/artifact_generated.h"
+#include "runtime/base/Status.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tessera {
+
+/// Wide enough that no product or sum of checked values overflows.
+__extension__ using WideInt = __int128;
+
+inline constexpr int64_t maxElements = int64_t{1} << 48;
+inline constexpr int64_t maxIterations = int64_t{1} << 31;
+inline constexpr int64_t maxDimensions = 12;
+
+template <typename Vector> uint32_t sizeOf(const Vector *vector) { return vector ? vector->size() : 0; }
+
+class VerifyContext {
+public:
+  VerifyContext(const artifact::Program &program, const Mesh &mesh) : program(program), mesh(mesh) {}
+
+  /// Checks that every group names axes of the mesh; call first.
+  Status verifyGroups();
+  /// Checks a buffer by itself, in iteration 0, on every rank.
+  Status verifyBuffer(uint32_t index) const;
+  /// Checks an operand: that the buffer exists and stays in its arena in all iterations. `what` names the operand.
+  Status useBuffer(uint32_t index, const std::string &what, int64_t iterations) const;
+
+  Status checkGroup(int64_t group, const std::string &what) const;
+  /// 1 for group -1.
+  int64_t groupSize(int64_t group) const { return group < 0 ? 1 : groupSizes[group]; }
+  /// Shape and strides of a verified buffer; without data.
+  TensorView view(uint32_t index) const;
+
+  const artifact::Program &program;
+  const Mesh &mesh;
+
+private:
+  std::vector<int64_t> groupSizes;
+};
+
+/// "[2, 3]"
+std::string toString(const std::vector<int64_t> &values);
+
+/// Checks instructions and what belongs to them; returns how many there are in the flattened list.
+Result<uint32_t> verifyInstructions(const VerifyContext &context);
+
+} // namespace tessera
+
+#endif // TESSERA_RUNTIME_ARTIFACT_VERIFYCONTEXT_H
