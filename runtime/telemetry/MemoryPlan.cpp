@@ -1,0 +1,60 @@
+//===- MemoryPlan.cpp - what a program will need, by class --------------------------===//
+
+#include "runtime/telemetry/MemoryPlan.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+namespace tessera {
+
+std::string_view toString(artifact::MemoryClass memoryClass) {
+  static constexpr std::string_view names[numMemoryClasses] = {"parameters",    "gradients", "optimizer", "activations",
+                                                               "communication", "workspace", "inputs"};
+  return names[static_cast<size_t>(memoryClass)];
+}
+
+std::string_view toString(artifact::ArenaKind kind) {
+  static constexpr std::string_view names[] = {"state", "activations", "communication", "host"};
+  return names[static_cast<size_t>(kind)];
+}
+
+MemoryPlan memoryPlan(const artifact::Program &program) {
+  MemoryPlan plan;
+  if (program.arenas())
+    for (const artifact::Arena *arena : *program.arenas())
+      plan.arenaBytes += arena->bytes();
+  if (!program.slots())
+    return plan;
+  // Changes of the live bytes at the first instruction of a slot and after its last.
+  std::map<uint64_t, std::array<int64_t, numMemoryClasses>> changes;
+  for (const artifact::Slot *slot : *program.slots()) {
+    auto index = static_cast<size_t>(slot->memory_class());
+    plan.bytesInAll[index] += slot->bytes();
+    changes[slot->first_instruction()][index] += static_cast<int64_t>(slot->bytes());
+    changes[uint64_t{slot->last_instruction()} + 1][index] -= static_cast<int64_t>(slot->bytes());
+  }
+  std::array<uint64_t, numMemoryClasses> live{};
+  for (const auto &[instruction, change] : changes) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < numMemoryClasses; ++i)
+      sum += live[i] += static_cast<uint64_t>(change[i]);
+    if (sum > plan.peakBytes) {
+      plan.peakBytes = sum;
+      plan.peakInstruction = static_cast<uint32_t>(instruction);
+      plan.bytesAtPeak = live;
+    }
+  }
+  return plan;
+}
+
+std::string formatBytes(uint64_t bytes) {
+  static constexpr const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; value >= 1024 && unit < 6; ++unit)
+    value /= 1024;
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.{}f} {}", value, value < 10 ? 2 : 1, units[unit]);
+}
+
+} // namespace tessera

@@ -1,0 +1,41 @@
+//===- MemoryPlan.h - what a program will need, by class ---------------------------===//
+//
+// Reads the planned slots of an artifact: bytes of each memory class at the moment of the highest demand, before
+// anything is allocated.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_TELEMETRY_MEMORYPLAN_H
+#define TESSERA_RUNTIME_TELEMETRY_MEMORYPLAN_H
+
+#include "runtime/artifact/artifact_generated.h"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tessera {
+
+inline constexpr size_t numMemoryClasses = static_cast<size_t>(artifact::MemoryClass::MAX) + 1;
+
+/// "parameters", "gradients", ….
+std::string_view toString(artifact::MemoryClass memoryClass);
+std::string_view toString(artifact::ArenaKind kind);
+
+struct MemoryPlan {
+  std::array<uint64_t, numMemoryClasses> bytesAtPeak{}; ///< Live when the sum is highest.
+  std::array<uint64_t, numMemoryClasses> bytesInAll{};  ///< Of all slots, as if none shared memory.
+  uint64_t peakBytes = 0;
+  uint32_t peakInstruction = 0;
+  uint64_t arenaBytes = 0; ///< What is reserved: peak, alignment and gaps.
+};
+
+MemoryPlan memoryPlan(const artifact::Program &program);
+
+/// "12.3 MiB".
+std::string formatBytes(uint64_t bytes);
+
+} // namespace tessera
+
+#endif // TESSERA_RUNTIME_TELEMETRY_MEMORYPLAN_H

@@ -1,0 +1,115 @@
+//===- Metrics.cpp - what a step reports -------------------------------------------------===//
+
+#include "runtime/telemetry/Metrics.h"
+
+#include "runtime/base/File.h"
+
+#include <cerrno>
+#include <cmath>
+#include <fmt/format.h>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace tessera {
+
+using Json = nlohmann::ordered_json;
+
+ProcessMemory processMemory() {
+  ProcessMemory memory;
+  std::ifstream status("/proc/self/status");
+  std::string line;
+  while (std::getline(status, line)) {
+    uint64_t *target = line.starts_with("VmRSS:")   ? &memory.resident
+                       : line.starts_with("VmHWM:") ? &memory.peakResident
+                                                    : nullptr;
+    if (target)
+      *target = std::strtoull(line.c_str() + line.find(':') + 1, nullptr, 10) * 1024; // the kernel says kB
+  }
+  return memory;
+}
+
+std::optional<double> StepMetrics::mfu() const {
+  if (!flops || !peakFlops || *peakFlops <= 0 || seconds <= 0)
+    return std::nullopt;
+  return *flops / seconds / *peakFlops;
+}
+
+static Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+std::string metricsToJson(const StepMetrics &metrics, const MemorySummary &memory) {
+  Json json = {{"step", metrics.step}, {"loss", number(metrics.loss)}};
+  if (metrics.gradNorm)
+    json["grad_norm"] = number(*metrics.gradNorm);
+  json["lr"] = number(metrics.learningRate);
+  json["step_seconds"] = number(metrics.seconds);
+  json["tokens_per_second"] = number(metrics.tokensPerSecond());
+  json["data_wait_seconds"] = number(metrics.dataWaitSeconds);
+  if (metrics.exposedCommunicationSeconds)
+    json["exposed_communication_seconds"] = number(*metrics.exposedCommunicationSeconds);
+  if (auto mfu = metrics.mfu())
+    json["mfu"] = number(*mfu);
+  Json classes = Json::object();
+  for (size_t i = 0; i < numMemoryClasses; ++i)
+    classes[std::string(toString(static_cast<artifact::MemoryClass>(i)))] = memory.plan.bytesAtPeak[i];
+  json["memory"] = {{"planned_per_rank", memory.plan.arenaBytes},
+                    {"planned_per_rank_by_class", std::move(classes)},
+                    {"ranks_in_process", memory.ranksInProcess},
+                    {"allocated", memory.allocatedBytes},
+                    {"rss", metrics.process.resident},
+                    {"rss_peak", metrics.process.peakResident}};
+  return json.dump();
+}
+
+static std::string shortCount(double value) {
+  if (value >= 1e6)
+    return fmt::format("{:.2f}M", value / 1e6);
+  return value >= 1e4 ? fmt::format("{:.1f}k", value / 1e3) : fmt::format("{:.0f}", value);
+}
+
+std::string progressLine(const StepMetrics &metrics, int64_t totalSteps, const MemorySummary &memory) {
+  std::string line = fmt::format("step {:>{}}/{} | loss {:.4f}", metrics.step, std::to_string(totalSteps).size(),
+                                 totalSteps, metrics.loss);
+  if (metrics.gradNorm)
+    line += fmt::format(" | norm {:.3g}", *metrics.gradNorm);
+  line += fmt::format(" | lr {:.2e} | {} tok/s | {:.0f} ms", metrics.learningRate,
+                      shortCount(metrics.tokensPerSecond()), metrics.seconds * 1e3);
+  if (metrics.seconds > 0 && metrics.dataWaitSeconds > 0.02 * metrics.seconds)
+    line += fmt::format(" | data {:.0f}%", 100 * metrics.dataWaitSeconds / metrics.seconds);
+  if (auto mfu = metrics.mfu())
+    line += fmt::format(" | mfu {:.0f}%", 100 * *mfu);
+  return line + " | mem " + formatBytes(memory.plan.arenaBytes) + "/rank, rss " + formatBytes(metrics.process.resident);
+}
+
+/// The complete lines of an earlier run up to `lastStep`; what a crash cut off is dropped.
+static std::string linesUpTo(const std::string &path, int64_t lastStep) {
+  std::ifstream stream(path);
+  std::string kept, line;
+  while (std::getline(stream, line)) {
+    Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer() ||
+        json["step"].get<int64_t>() > lastStep)
+      continue;
+    kept += line + "\n";
+  }
+  return kept;
+}
+
+Result<std::unique_ptr<MetricsWriter>> MetricsWriter::open(const std::string &path, std::optional<int64_t> resumeStep) {
+  if (resumeStep)
+    TESSERA_RETURN_IF_ERROR(writeFileAtomically(path, linesUpTo(path, *resumeStep)));
+  std::FILE *file = std::fopen(path.c_str(), resumeStep ? "ae" : "we");
+  if (!file)
+    return systemError("write", path, errno);
+  return std::unique_ptr<MetricsWriter>(new MetricsWriter(path, file));
+}
+
+MetricsWriter::~MetricsWriter() { std::fclose(file); }
+
+Status MetricsWriter::write(const StepMetrics &metrics, const MemorySummary &memory) {
+  std::string line = metricsToJson(metrics, memory) + "\n";
+  if (std::fwrite(line.data(), 1, line.size(), file) != line.size() || std::fflush(file) != 0)
+    return systemError("write", path, errno);
+  return Status::ok();
+}
+
+} // namespace tessera

@@ -1,0 +1,75 @@
+//===- Metrics.h - what a step reports ------------------------------------------------===//
+//
+// One record per step: written as a JSON line, shown as a progress line. See docs/telemetry.md for the fields.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_TELEMETRY_METRICS_H
+#define TESSERA_RUNTIME_TELEMETRY_METRICS_H
+
+#include "runtime/base/Status.h"
+#include "runtime/telemetry/MemoryPlan.h"
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+namespace tessera {
+
+/// Bytes of this process as the kernel counts them; 0 where it does not say.
+struct ProcessMemory {
+  uint64_t resident = 0, peakResident = 0;
+};
+ProcessMemory processMemory();
+
+struct StepMetrics {
+  int64_t step = 0;
+  double loss = 0;
+  std::optional<double> gradNorm;
+  double learningRate = 0;
+  double seconds = 0; ///< Of the whole step, data wait included.
+  double tokens = 0;  ///< Tokens (or samples) of the step, over all ranks.
+  double dataWaitSeconds = 0;
+  std::optional<double> exposedCommunicationSeconds; ///< Mean over the ranks.
+  std::optional<double> flops;                       ///< Of the step, over all ranks.
+  std::optional<double> peakFlops;                   ///< Per second, over all ranks.
+  ProcessMemory process;
+
+  double tokensPerSecond() const { return seconds > 0 ? tokens / seconds : 0; }
+  /// Model FLOP/s over peak FLOP/s.
+  std::optional<double> mfu() const;
+};
+
+/// Planned and allocated bytes: the same for all steps.
+struct MemorySummary {
+  MemoryPlan plan; ///< Of one rank.
+  int ranksInProcess = 1;
+  uint64_t allocatedBytes = 0; ///< Of all ranks of the process.
+};
+
+/// One JSON object in one line, without the line's end. Numbers that are not finite become null.
+std::string metricsToJson(const StepMetrics &metrics, const MemorySummary &memory);
+/// "step 10/200 | loss 3.2140 | …": at most 120 characters.
+std::string progressLine(const StepMetrics &metrics, int64_t totalSteps, const MemorySummary &memory);
+
+/// Appends JSON lines to a file, each complete on disk before the next step.
+class MetricsWriter {
+public:
+  /// Begins a file; with `resumeStep` keeps the lines of an existing one up to that step.
+  static Result<std::unique_ptr<MetricsWriter>> open(const std::string &path,
+                                                     std::optional<int64_t> resumeStep = std::nullopt);
+  ~MetricsWriter();
+  MetricsWriter(const MetricsWriter &) = delete;
+  MetricsWriter &operator=(const MetricsWriter &) = delete;
+
+  Status write(const StepMetrics &metrics, const MemorySummary &memory);
+
+private:
+  MetricsWriter(std::string path, std::FILE *file) : path(std::move(path)), file(file) {}
+  std::string path;
+  std::FILE *file;
+};
+
+} // namespace tessera
+
+#endif // TESSERA_RUNTIME_TELEMETRY_METRICS_H

@@ -1,0 +1,50 @@
+//===- RunFolder.h - where a run leaves its results -----------------------------------------===//
+//
+// The folder of a run: run.json (what ran, with which settings), metrics.jsonl, trace.json, checkpoints/,
+// model.safetensors.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_TELEMETRY_RUNFOLDER_H
+#define TESSERA_RUNTIME_TELEMETRY_RUNFOLDER_H
+
+#include "runtime/artifact/Reader.h"
+#include "runtime/telemetry/Metrics.h"
+
+#include <map>
+
+namespace tessera {
+
+/// What run.json says besides the artifact's own facts.
+struct RunInfo {
+  std::vector<std::string> commandLine;
+  std::map<std::string, std::string> settings; ///< As resolved: seed, data, weights, threads, ….
+  int ranksInProcess = 1;
+  int threadsPerRank = 1;
+  std::optional<double> unigramEntropy; ///< Nats, of the training tokens.
+  std::optional<uint64_t> samples;
+  std::optional<int64_t> resumedStep;
+};
+
+class RunFolder {
+public:
+  /// Makes the folder. One that already holds a run is an error, unless that run is resumed.
+  static Result<RunFolder> create(const std::string &path, bool resume = false);
+
+  const std::string &path() const { return root; }
+  std::string metricsPath() const { return root + "/metrics.jsonl"; }
+  std::string runPath() const { return root + "/run.json"; }
+  std::string tracePath() const { return root + "/trace.json"; }
+  std::string checkpointFolder() const { return root + "/checkpoints"; }
+  std::string modelPath() const { return root + "/model.safetensors"; }
+
+  Status writeRunInfo(const Artifact &artifact, const RunInfo &info) const;
+
+private:
+  explicit RunFolder(std::string root) : root(std::move(root)) {}
+  std::string root;
+};
+
+} // namespace tessera
+
+#endif // TESSERA_RUNTIME_TELEMETRY_RUNFOLDER_H

@@ -1,0 +1,96 @@
+//===- ChromeTraceTest.cpp - traces are valid and complete -----------------------------===//
+
+#include "runtime/telemetry/ChromeTrace.h"
+#include "tests/runtime/TestSupport.h"
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
+
+namespace tessera {
+namespace {
+
+TraceEvent makeEvent(int rank, int stream, std::string_view kind, int64_t begin, int64_t end) {
+  TraceEvent event;
+  event.rank = rank;
+  event.stream = stream;
+  event.step = 3;
+  event.kind = kind;
+  event.location = "h.0/\"MatMul\"\n"; // must be escaped
+  event.detail = "forward h.0";
+  event.beginNanoseconds = begin;
+  event.endNanoseconds = end;
+  event.bytes = 4096;
+  return event;
+}
+
+TEST(ChromeTrace, IsValidJsonWithLanesPerRankAndStream) {
+  test::ScratchFolder scratch;
+  ChromeTrace trace;
+  constexpr int64_t start = 5'000'000'000;
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank)
+    for (int stream = 0; stream < 3; ++stream)
+      threads.emplace_back([&trace, rank, stream] {
+        for (int i = 0; i < 100; ++i)
+          trace.record(makeEvent(rank, stream, "gemm", start + 1000 * i, start + 1000 * i + 500));
+      });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(trace.numEvents(), 600u);
+  ASSERT_STATUS_OK(trace.write(scratch.path("trace.json")));
+
+  auto json = nlohmann::json::parse(test::readFile(scratch.path("trace.json")), nullptr, false);
+  ASSERT_TRUE(json.is_object());
+  std::map<std::pair<int, int>, int> counts;
+  std::map<std::pair<int, int>, std::string> lanes;
+  double previous = 0;
+  for (const auto &event : json["traceEvents"]) {
+    std::pair<int, int> lane = {event["pid"], event["tid"]};
+    if (event["ph"] == "M") {
+      if (event["name"] == "thread_name")
+        lanes[lane] = event["args"]["name"];
+      continue;
+    }
+    ++counts[lane];
+    EXPECT_EQ(event["name"], "gemm h.0/\"MatMul\"\n");
+    EXPECT_EQ(event["dur"], 0.5);
+    EXPECT_GE(event["ts"], previous);
+    previous = event["ts"];
+    EXPECT_EQ(event["args"]["bytes"], 4096);
+    EXPECT_EQ(event["args"]["step"], 3);
+  }
+  EXPECT_EQ(previous, 99.0); // microseconds from 0
+  EXPECT_EQ(counts.size(), 6u);
+  EXPECT_EQ((counts[{1, 2}]), 100);
+  EXPECT_EQ((lanes[{0, 0}]), "compute");
+  EXPECT_EQ((lanes[{1, 1}]), "gather");
+  EXPECT_EQ((lanes[{1, 2}]), "reduce");
+}
+
+TEST(ChromeTrace, EmptyAndUnwritable) {
+  test::ScratchFolder scratch;
+  ChromeTrace trace;
+  ASSERT_STATUS_OK(trace.write(scratch.path("trace.json")));
+  EXPECT_TRUE(nlohmann::json::parse(test::readFile(scratch.path("trace.json")))["traceEvents"].empty());
+  EXPECT_ERROR(trace.write(scratch.path("no/trace.json")), "cannot write");
+}
+
+TEST(ExposedTime, CountsWhatTheComputeStreamWaits) {
+  ChromeTrace trace;
+  ExposedTime exposed(2);
+  exposed.record(makeEvent(0, 0, "wait", 0, 1000));
+  exposed.record(makeEvent(0, 0, "all_reduce", 0, 2000));
+  exposed.record(makeEvent(1, 0, "wait", 0, 1000));
+  exposed.record(makeEvent(1, 0, "gemm", 0, 70000));
+  exposed.record(makeEvent(1, 1, "all_gather", 0, 90000)); // overlapped
+  EXPECT_DOUBLE_EQ(exposed.takeMeanSeconds(), 2e-6);
+  EXPECT_EQ(exposed.takeMeanSeconds(), 0);
+  exposed.setNext(&trace);
+  exposed.record(makeEvent(1, 0, "gemm", 0, 70000));
+  EXPECT_EQ(trace.numEvents(), 1u);
+}
+
+} // namespace
+} // namespace tessera

@@ -1,0 +1,155 @@
+//===- MetricsTest.cpp - JSON lines, progress lines, run folders ----------------------------===//
+
+#include "runtime/telemetry/Metrics.h"
+#include "runtime/telemetry/RunFolder.h"
+#include "tests/runtime/ProgramFixture.h"
+#include "tests/runtime/TestSupport.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace tessera {
+namespace {
+
+using Json = nlohmann::json;
+using test::ScratchFolder;
+
+StepMetrics makeMetrics(int64_t step) {
+  StepMetrics metrics;
+  metrics.step = step;
+  metrics.loss = 3.25;
+  metrics.learningRate = 1e-3;
+  metrics.seconds = 0.5;
+  metrics.tokens = 10000;
+  return metrics;
+}
+
+TEST(Metrics, JsonHasAllFields) {
+  StepMetrics metrics = makeMetrics(7);
+  metrics.gradNorm = 1.5;
+  metrics.dataWaitSeconds = 0.125;
+  metrics.exposedCommunicationSeconds = 0.25;
+  metrics.flops = 1e9;
+  metrics.peakFlops = 4e9;
+  metrics.process = {1000, 2000};
+  MemorySummary memory;
+  memory.plan.arenaBytes = 4096;
+  memory.plan.bytesAtPeak[0] = 77;
+  memory.allocatedBytes = 8192;
+  memory.ranksInProcess = 2;
+  std::string line = metricsToJson(metrics, memory);
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+  Json json = Json::parse(line);
+  EXPECT_EQ(json["step"], 7);
+  EXPECT_EQ(json["loss"], 3.25);
+  EXPECT_EQ(json["grad_norm"], 1.5);
+  EXPECT_EQ(json["lr"], 1e-3);
+  EXPECT_EQ(json["tokens_per_second"], 20000);
+  EXPECT_EQ(json["data_wait_seconds"], 0.125);
+  EXPECT_EQ(json["exposed_communication_seconds"], 0.25);
+  EXPECT_EQ(json["mfu"], 0.5);
+  EXPECT_EQ(json["memory"]["planned_per_rank"], 4096);
+  EXPECT_EQ(json["memory"]["planned_per_rank_by_class"]["parameters"], 77);
+  EXPECT_EQ(json["memory"]["allocated"], 8192);
+  EXPECT_EQ(json["memory"]["rss_peak"], 2000);
+}
+
+TEST(Metrics, UnknownValuesAreLeftOutAndNanIsNull) {
+  StepMetrics metrics = makeMetrics(1);
+  metrics.loss = std::nan("");
+  Json json = Json::parse(metricsToJson(metrics, {}));
+  EXPECT_TRUE(json["loss"].is_null());
+  EXPECT_FALSE(json.contains("grad_norm"));
+  EXPECT_FALSE(json.contains("mfu"));
+}
+
+TEST(Metrics, ProgressLineIsShort) {
+  StepMetrics metrics = makeMetrics(7);
+  metrics.gradNorm = 1.5;
+  metrics.dataWaitSeconds = 0.25;
+  metrics.process.resident = 3ull << 30;
+  MemorySummary memory;
+  memory.plan.arenaBytes = 1 << 20;
+  std::string line = progressLine(metrics, 200, memory);
+  EXPECT_EQ(line, "step   7/200 | loss 3.2500 | norm 1.5 | lr 1.00e-03 | 20.0k tok/s | 500 ms | data 50% | "
+                  "mem 1.00 MiB/rank, rss 3.00 GiB");
+  EXPECT_LE(line.size(), 120u);
+}
+
+TEST(Metrics, ProcessMemoryIsKnown) {
+  ProcessMemory memory = processMemory();
+  EXPECT_GT(memory.resident, 1u << 20);
+  EXPECT_GE(memory.peakResident, memory.resident / 2);
+}
+
+std::vector<int64_t> stepsIn(const std::string &path) {
+  std::istringstream stream(test::readFile(path));
+  std::vector<int64_t> steps;
+  for (std::string line; std::getline(stream, line);)
+    steps.push_back(Json::parse(line)["step"]);
+  return steps;
+}
+
+TEST(MetricsWriter, ResumingDropsLaterAndBrokenLines) {
+  ScratchFolder scratch;
+  std::string path = scratch.path("metrics.jsonl");
+  {
+    auto writer = MetricsWriter::open(path);
+    ASSERT_STATUS_OK(writer);
+    for (int64_t step : {1, 2, 3, 4})
+      ASSERT_STATUS_OK((*writer)->write(makeMetrics(step), {}));
+    EXPECT_EQ(stepsIn(path).size(), 4u); // on disk without closing
+  }
+  test::writeFile(path, test::readFile(path) + "{\"step\": 5, \"lo");
+  auto resumed = MetricsWriter::open(path, 2);
+  ASSERT_STATUS_OK(resumed);
+  ASSERT_STATUS_OK((*resumed)->write(makeMetrics(3), {}));
+  EXPECT_EQ(stepsIn(path), (std::vector<int64_t>{1, 2, 3}));
+  EXPECT_ERROR(MetricsWriter::open(scratch.path("no/metrics.jsonl")), "no such file or directory");
+}
+
+TEST(MetricsWriter, FullDiskIsAnError) {
+  if (!std::filesystem::exists("/dev/full"))
+    GTEST_SKIP() << "no /dev/full";
+  auto writer = MetricsWriter::open("/dev/full");
+  ASSERT_STATUS_OK(writer);
+  EXPECT_ERROR((*writer)->write(makeMetrics(1), {}), "no space left on device");
+}
+
+TEST(RunFolder, DescribesTheRun) {
+  ScratchFolder scratch;
+  auto folder = RunFolder::create(scratch.path("runs/a"));
+  ASSERT_STATUS_OK(folder);
+  auto artifact = test::makeArtifact();
+  ASSERT_STATUS_OK(artifact);
+  RunInfo info;
+  info.commandLine = {"tessera-run", "test.tessera"};
+  info.settings["seed"] = "1";
+  info.unigramEntropy = 3.25;
+  ASSERT_STATUS_OK(folder->writeRunInfo(**artifact, info));
+  Json json = Json::parse(test::readFile(folder->runPath()));
+  EXPECT_EQ(json["command"][1], "test.tessera");
+  EXPECT_EQ(json["settings"]["seed"], "1");
+  EXPECT_EQ(json["artifact"]["mesh"]["shard"], 2);
+  EXPECT_EQ(json["artifact"]["model"]["strategy"], "zero3");
+  EXPECT_EQ(json["artifact"]["fingerprint"], "0000000000001234");
+  EXPECT_EQ(json["ranks"], 2);
+  EXPECT_EQ(json["memory_per_rank"]["reserved"], 1024);
+  EXPECT_EQ(json["unigram_entropy"], 3.25);
+  EXPECT_FALSE(json["tessera"].get<std::string>().empty());
+}
+
+TEST(RunFolder, IsNotOverwritten) {
+  ScratchFolder scratch;
+  std::string path = scratch.path("run");
+  ASSERT_STATUS_OK(RunFolder::create(path));
+  test::writeFile(path + "/metrics.jsonl", "");
+  EXPECT_ERROR(RunFolder::create(path), "already holds a run");
+  ASSERT_STATUS_OK(RunFolder::create(path, /*resume=*/true));
+  test::writeFile(scratch.path("file"), "");
+  EXPECT_ERROR(RunFolder::create(scratch.path("file/run")), "cannot create");
+}
+
+} // namespace
+} // namespace tessera

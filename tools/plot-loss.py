@@ -1,0 +1,78 @@
+#!/usr/bin/python3
+"""Draws the loss curve of a run folder: reads metrics.jsonl and run.json, writes loss.png.
+
+Example: tools/plot-loss.py runs/demo
+"""
+import argparse
+import json
+import os
+import sys
+
+
+def fail(message):
+    print(f"plot-loss: {message}", file=sys.stderr)
+    sys.exit(1)
+
+
+def read_metrics(path):
+    steps, losses = [], []
+    try:
+        with open(path, encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                try:
+                    record = json.loads(line)
+                    if record["loss"] is not None:
+                        steps.append(int(record["step"]))
+                        losses.append(float(record["loss"]))
+                except (ValueError, KeyError, TypeError):
+                    fail(f"'{path}' line {number} is not a record of a step")
+    except OSError as error:
+        fail(f"cannot read '{path}': {error.strerror}")
+    if not steps:
+        fail(f"'{path}' has no losses")
+    return steps, losses
+
+
+def read_entropy(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file).get("unigram_entropy")
+    except (OSError, ValueError):
+        return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", help="folder of the run")
+    parser.add_argument("--output", help="file to write (default: loss.png in the folder)")
+    arguments = parser.parse_args()
+    try:
+        import matplotlib
+    except ImportError:
+        fail("matplotlib is missing; install python3-matplotlib (tools/setup.sh does)")
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    steps, losses = read_metrics(os.path.join(arguments.folder, "metrics.jsonl"))
+    entropy = read_entropy(os.path.join(arguments.folder, "run.json"))
+    figure, axes = pyplot.subplots(figsize=(8, 4.5))
+    axes.plot(steps, losses, color="tab:blue", linewidth=1.2, label="loss")
+    if entropy is not None:
+        axes.axhline(entropy, color="tab:gray", linestyle="--", linewidth=1, label=f"unigram entropy {entropy:.3f}")
+    axes.set_xlabel("step")
+    axes.set_ylabel("loss (nats)" if entropy is not None else "loss")
+    axes.set_title(f"loss {losses[0]:.3f} to {losses[-1]:.3f} in {steps[-1]} steps")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.tight_layout()
+    output = arguments.output or os.path.join(arguments.folder, "loss.png")
+    try:
+        figure.savefig(output, dpi=120, metadata={"Software": None})
+    except OSError as error:
+        fail(f"cannot write '{output}': {error.strerror}")
+    print(f"loss {losses[0]:.4f} -> {losses[-1]:.4f} over {len(steps)} steps"
+          + (f", unigram entropy {entropy:.4f}" if entropy is not None else "") + f"; curve in {output}")
+
+
+if __name__ == "__main__":
+    main()
