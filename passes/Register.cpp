@@ -28,6 +28,7 @@ void tessera::registerAllDialects(DialectRegistry &registry) {
                   math::MathDialect, memref::MemRefDialect, scf::SCFDialect, check::CheckDialect>();
   registerDifferentiableModels(registry);
   interp::registerConstantFolding(registry);
+  registerShardingRules(registry);
 }
 
 void tessera::registerAllPasses() {

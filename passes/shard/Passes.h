@@ -1,8 +1,12 @@
-//===- Passes.h - passes of the shard phase ------------------------*- C++ -*-===//
+//===- Passes.h - passes of the shard phase ---------------------*- C++ -*-===//
 
 #ifndef TESSERA_PASSES_SHARD_PASSES_H
 #define TESSERA_PASSES_SHARD_PASSES_H
 
+#include "compiler/dialect/dist/Dist.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/DialectRegistry.h"
 #include "mlir/Pass/Pass.h"
 
 namespace tessera {
@@ -12,6 +16,9 @@ namespace tessera {
 
 #define GEN_PASS_REGISTRATION
 #include "passes/shard/Passes.h.inc"
+
+/// Attaches the sharding rules of all train ops.
+void registerShardingRules(mlir::DialectRegistry &registry);
 
 } // namespace tessera
 

@@ -5,4 +5,117 @@
 
 include "mlir/Pass/PassBase.td"
 
+class ShardPass<string mnemonic> : Pass<mnemonic, "::mlir::func::FuncOp"> {
+  let dependentDialects = ["::tessera::dist::DistDialect", "::tessera::train::TrainDialect"];
+}
+
+def AnnotateShardingPass : ShardPass<"annotate-sharding"> {
+  let summary = "Says how a strategy shards parameters, gradients, optimizer state and batches";
+  let description = [{
+    The only pass that knows strategies. It sets `dist.sharding` on arguments and results and inserts `dist.constrain`;
+    everything else follows by propagation.
+
+    | | parameters at rest, state | compute parameters | gradients |
+    |---|---|---|---|
+    | `ddp` | replicated | the same | all-reduced once per step |
+    | `zero3` | split over `shard` | gathered per unit for forward, again for backward | reduce-scattered in every micro-batch |
+
+    Batches are split over all data axes (`replicate`, `shard`) along dimension 0, or 1 if dimension 0 counts
+    micro-batches. Uses of a gradient other than its update (the global norm) see a slice of it under `ddp`, so that
+    both strategies add up in the same order. `train.count_valid` is written out, because its clamp to 1 cannot be
+    sharded while its sum can.
+
+    Precondition: module attribute `dist.mesh`; for `zero3`, parameters are flat units whose size the `shard` axis
+    divides. Postcondition: every argument has `dist.sharding`, every result but outputs too.
+
+    Before, `zero3` over `shard = 2`:
+    ```mlir
+    func.func @step(%u: tensor<8xf32> {train.role = "param", train.name = "u"}, …)
+      %w = train.reshape %u : (tensor<8xf32>) -> tensor<2x4xf32>
+    ```
+    After:
+    ```mlir
+    func.func @step(%u: tensor<8xf32> {dist.sharding = #dist.sharding<[{"shard"} ]>, …}, …)
+      %c = dist.constrain %u <[{} ]> {label = "forward:u"} : tensor<8xf32>
+      %w = train.reshape %c : (tensor<8xf32>) -> tensor<2x4xf32>
+    ```
+  }];
+  let options = [
+    Option<"strategy", "strategy", "std::string", "\"ddp\"", "ddp or zero3">,
+  ];
+}
+
+def PropagateShardingPass : ShardPass<"propagate-sharding"> {
+  let summary = "Gives every value a sharding, from those of arguments and constraints";
+  let description = [{
+    Knows ops only by their sharding rules. Forward, the operands of an op decide its factors and those its results;
+    backward, a dimension that nothing split is split as its users want, if its producer can and no other user minds.
+    A sum over a split dimension leaves its result *unreduced* over the axis; linear ops pass that on.
+
+    Precondition: `annotate-sharding`, or hand-written `dist.sharding` and `dist.constrain`. Postcondition: each op has
+    `dist.shardings` with one sharding per result, each function argument and result `dist.sharding`. Does not insert or
+    move an op.
+
+    Before:
+    ```mlir
+    %s = train.reduce sum, %x {dimensions = array<i64: 0>} : (tensor<8xf32>) -> tensor<f32>
+    ```
+    After, with `%x` split over `shard`:
+    ```mlir
+    %s = train.reduce sum, %x {dimensions = array<i64: 0>,
+                               dist.shardings = [#dist.sharding<[], unreduced = {"shard"}>] } : …
+    ```
+  }];
+}
+
+def InsertReshardsPass : ShardPass<"insert-reshards"> {
+  let summary = "Makes every change of sharding a `dist.reshard`";
+  let description = [{
+    Where an operand's sharding differs from what its op's rule needs, and where a constraint changes a sharding, a
+    `dist.reshard` is inserted; a partial sum is reduced before an op that is not linear in it. One reshard serves all
+    uses of a value that need the same sharding. Splat constants are made again instead. Constraints disappear.
+
+    Precondition: `propagate-sharding`. Postcondition: that of `verify-sharding`.
+
+    ```mlir
+    %r = dist.reshard %s <[], unreduced = {"shard"}> to <[]> : tensor<f32>
+    %y = train.sqrt %r : tensor<f32>
+    ```
+  }];
+}
+
+def VerifyShardingPass : ShardPass<"verify-sharding"> {
+  let summary = "Checks shardings before localisation and collectives after it";
+  let description = [{
+    Before localisation: every operand has exactly the sharding that its op's rule needs, a reshard is between the
+    shardings it names, no partial sum is returned or used as if it were whole. After: types of arguments and results
+    agree with `dist.sharding` and `dist.global`, collectives work along dimension 0 over axes of the mesh in its order,
+    and no op of the global form is left. Changes nothing.
+  }];
+}
+
+def LocalizePass : ShardPass<"localize"> {
+  let summary = "Rewrites the step from global tensors to the parts of one rank";
+  let description = [{
+    Types become local. A reshard becomes collectives: an unreduced axis that is to split a dimension a
+    `reduce_scatter`, another an `all_reduce`, an axis that disappears an `all_gather`, one that appears a
+    `slice_local`, one that changes dimensions an `all_to_all`. All but the last work along dimension 0, between
+    transposes where the dimension is another. Labels of constraints move to their collectives. Ops that depend on
+    their place in the global tensor get an offset (iota, random numbers, weight decay).
+
+    Precondition: `insert-reshards`. Postcondition: no `dist.constrain`, `dist.reshard` or `dist.shardings`; arguments
+    and results keep `dist.sharding` and have `dist.global`, their global type. A dimension that the axes do not divide is
+    an error.
+
+    Before:
+    ```mlir
+    %g = dist.reshard %u <[{"shard"} ]> to <[{} ]> {label = "forward:u"} : tensor<8xf32>
+    ```
+    After, with `shard = 2`:
+    ```mlir
+    %g = dist.all_gather %u {axes = ["shard"], dim = 0 : i64, label = "forward:u"} : (tensor<4xf32>) -> tensor<8xf32>
+    ```
+  }];
+}
+
 #endif // TESSERA_PASSES_SHARD

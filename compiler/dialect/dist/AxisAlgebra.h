@@ -1,0 +1,68 @@
+//===- AxisAlgebra.h - shardings as lists of mesh axes ----------*- C++ -*-===//
+//
+// The arithmetic of shardings, free of IR: a Layout is a sharding whose axes are
+// numbers of mesh axes, and a change of layout is a short sequence of steps, each
+// one collective. Axes of size 1 do not exist here.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_COMPILER_DIALECT_DIST_AXISALGEBRA_H
+#define TESSERA_COMPILER_DIALECT_DIST_AXISALGEBRA_H
+
+#include "compiler/dialect/dist/Dist.h"
+
+namespace tessera::dist {
+
+/// Numbers of mesh axes, major first.
+using Axes = llvm::SmallVector<unsigned, 2>;
+
+/// How one value is split over the mesh.
+struct Layout {
+  llvm::SmallVector<Axes, 4> dims; ///< axes that split each dimension
+  Axes unreduced;                  ///< axes over which ranks hold partial sums, ascending
+
+  static Layout replicated(int64_t rank);
+  /// Leaves out axes of size 1. All axes of the sharding exist in the mesh.
+  static Layout get(ShardingAttr sharding, MeshAttr mesh);
+
+  ShardingAttr toAttr(MeshAttr mesh) const;
+  /// Some dimension is split over `axis`.
+  bool splits(unsigned axis) const;
+  bool isUnreduced(unsigned axis) const { return llvm::is_contained(unreduced, axis); }
+  bool isReplicated() const;
+  Layout reduced() const { return {dims, {}}; }
+  bool operator==(const Layout &other) const { return dims == other.dims && unreduced == other.unreduced; }
+  bool operator!=(const Layout &other) const { return !(*this == other); }
+};
+
+/// Product of the sizes of `axes`.
+int64_t groupSize(MeshAttr mesh, llvm::ArrayRef<unsigned> axes);
+bool isPrefix(llvm::ArrayRef<unsigned> prefix, llvm::ArrayRef<unsigned> list);
+/// The names of `axes`, an array of strings.
+mlir::ArrayAttr axisNames(MeshAttr mesh, llvm::ArrayRef<unsigned> axes);
+/// The first axis name of `sharding` that the mesh does not have; empty if it has all.
+llvm::StringRef findUnknownAxis(ShardingAttr sharding, MeshAttr mesh);
+
+/// One step from a layout to the next.
+struct ReshardStep {
+  enum class Kind {
+    Slice,         ///< keep the own part along `dim`; no communication
+    ReduceScatter, ///< partial sums become parts along `dim`
+    AllReduce,     ///< partial sums become the sum
+    AllToAll,      ///< parts along `fromDim` become parts along `dim`
+    AllGather,     ///< parts along `dim` are joined
+    Mask,          ///< the whole becomes a partial sum: the value on position 0, zero elsewhere
+  };
+  Kind kind;
+  Axes axes; ///< ascending: the order of a group's members is the order of the parts
+  int64_t dim = -1;
+  int64_t fromDim = -1;
+};
+
+/// The steps from one layout to another. Steps that shrink the value come first: slices and reduce-scatters, then
+/// all-reduces, then gathers, then slices of what had to be gathered. An unreduced axis always ends in a reduction.
+llvm::SmallVector<ReshardStep> planReshard(const Layout &from, const Layout &to);
+
+} // namespace tessera::dist
+
+#endif // TESSERA_COMPILER_DIALECT_DIST_AXISALGEBRA_H

@@ -1,0 +1,147 @@
+//===- InsertReshards.cpp - makes every change of layout an op ------------===//
+
+#include "passes/shard/Passes.h"
+#include "passes/shard/Sharding.h"
+
+namespace tessera {
+#define GEN_PASS_DEF_INSERTRESHARDSPASS
+#include "passes/shard/Passes.h.inc"
+} // namespace tessera
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+using namespace tessera::shard;
+
+namespace {
+
+class Inserter {
+public:
+  Inserter(func::FuncOp func, MeshAttr mesh) : func(func), table(mesh) {}
+
+  LogicalResult run() {
+    Block &body = func.getBody().front();
+    if (failed(table.readArguments(func)) || failed(table.readOps(body)) || failed(visit(body)))
+      return failure();
+    Operation *end = body.getTerminator();
+    for (OpOperand &operand : end->getOpOperands()) {
+      ShardingAttr sharding = resultSharding(func, operand.getOperandNumber());
+      if (!sharding)
+        return end->emitOpError() << "result " << operand.getOperandNumber()
+                                  << " has no sharding; run propagate-sharding first";
+      FailureOr<Layout> need = table.parse(sharding, end->getLoc(), rankOf(operand.get()));
+      if (failed(need))
+        return failure();
+      require(operand, *need);
+    }
+    return success();
+  }
+
+private:
+  LogicalResult visit(Block &block) {
+    for (Operation &op : llvm::make_early_inc_range(block.without_terminator())) {
+      if (failed(visit(op)))
+        return failure();
+    }
+    return success();
+  }
+
+  LogicalResult visit(Operation &op) {
+    if (auto constrain = dyn_cast<ConstrainOp>(op)) {
+      replaceConstrain(constrain);
+      return success();
+    }
+    if (isa<train::AccumulateOp>(op))
+      for (OpOperand &operand : op.getOpOperands())
+        require(operand, accumulateOperand(table.at(operand.get())));
+    if (isa<train::AccumulateOp, train::CheckpointOp>(op))
+      return visit(op.getRegion(0).front());
+    auto rule = dyn_cast<ShardingRuleOpInterface>(op);
+    if (!rule)
+      return op.emitOpError() << "has no sharding rule";
+    Solution solution = table.solveOp(rule);
+    for (auto [result, layout] : llvm::zip_equal(op.getResults(), solution.results))
+      if (table.at(result) != layout)
+        return op.emitOpError() << "result " << result.getResultNumber() << " is annotated with "
+                                << table.at(result).toAttr(table.mesh) << ", but its operands give "
+                                << layout.toAttr(table.mesh) << "; run propagate-sharding again";
+    for (auto [operand, need] : llvm::zip_equal(op.getOpOperands(), solution.operands))
+      require(operand, need);
+    return success();
+  }
+
+  void replaceConstrain(ConstrainOp constrain) {
+    Value value = constrain.getOperand();
+    const Layout &need = table.at(constrain.getResult());
+    if (table.at(value) != need) {
+      OpBuilder builder(constrain);
+      if (getOperandState(value, need).isSplat)
+        value = rematerialise(builder, value, need);
+      else
+        value = reshard(builder, constrain, value, need, constrain.getLabelAttr());
+    }
+    constrain.getResult().replaceAllUsesWith(value);
+    constrain.erase();
+  }
+
+  /// Gives `use` the layout it needs. The change is made once per value and layout, before its first use, in the block
+  /// of the value: what a region takes from above is changed once, outside.
+  void require(OpOperand &use, const Layout &need) {
+    Value value = use.get();
+    if (table.at(value) == need)
+      return;
+    Value &changed = cache[{value, need.toAttr(table.mesh)}];
+    if (!changed) {
+      Operation *before = value.getParentBlock()->findAncestorOpInBlock(*use.getOwner());
+      OpBuilder builder(before);
+      if (getOperandState(value, need).isSplat)
+        changed = rematerialise(builder, value, need);
+      else
+        changed = reshard(builder, use.getOwner(), value, need, labelOf(use));
+    }
+    use.set(changed);
+  }
+
+  /// A function result is labelled with its name or role.
+  StringAttr labelOf(OpOperand &use) {
+    if (!isa<func::ReturnOp>(use.getOwner()))
+      return {};
+    auto name = func.getResultAttrOfType<StringAttr>(use.getOperandNumber(), train::kName);
+    return name ? name : func.getResultAttrOfType<StringAttr>(use.getOperandNumber(), train::kRole);
+  }
+
+  Value reshard(OpBuilder &builder, Operation *user, Value value, const Layout &need, StringAttr label) {
+    auto op = ReshardOp::create(builder, user->getLoc(), value.getType(), value, table.at(value).toAttr(table.mesh),
+                                need.toAttr(table.mesh), label);
+    if (user->hasAttr(train::kBackward))
+      op->setAttr(train::kBackward, builder.getUnitAttr());
+    annotate(op, need);
+    return op;
+  }
+
+  /// A splat constant is made again in the layout that is needed.
+  Value rematerialise(OpBuilder &builder, Value value, const Layout &need) {
+    Operation *copy = builder.clone(*value.getDefiningOp());
+    annotate(copy, need);
+    return copy->getResult(0);
+  }
+
+  void annotate(Operation *op, const Layout &layout) {
+    op->setAttr(kShardings, ArrayAttr::get(op->getContext(), {layout.toAttr(table.mesh)}));
+    table.set(op->getResult(0), layout);
+  }
+
+  func::FuncOp func;
+  LayoutTable table;
+  llvm::DenseMap<std::pair<Value, Attribute>, Value> cache;
+};
+
+struct InsertReshardsPass : tessera::impl::InsertReshardsPassBase<InsertReshardsPass> {
+  void runOnOperation() override {
+    MeshAttr mesh = getMesh(getOperation());
+    if (!mesh || failed(Inserter(getOperation(), mesh).run()))
+      signalPassFailure();
+  }
+};
+
+} // namespace

@@ -1,0 +1,257 @@
+//===- Localize.cpp - from global values to one rank's parts --------------===//
+
+#include "compiler/dialect/train/Builders.h"
+#include "passes/shard/Passes.h"
+#include "passes/shard/Sharding.h"
+
+#include "mlir/IR/IRMapping.h"
+
+namespace tessera {
+#define GEN_PASS_DEF_LOCALIZEPASS
+#include "passes/shard/Passes.h.inc"
+} // namespace tessera
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+using namespace tessera::shard;
+
+namespace {
+
+/// Emits the collectives of one reshard. All of them work on dimension 0; other dimensions are moved there and back.
+class CollectiveBuilder {
+public:
+  CollectiveBuilder(OpBuilder &builder, Location loc, MeshAttr mesh, StringAttr label)
+      : builder(builder), loc(loc), mesh(mesh), label(label) {}
+
+  Value apply(const ReshardStep &step, Value value) {
+    switch (step.kind) {
+    case ReshardStep::Kind::AllReduce: {
+      return AllReduceOp::create(builder, loc, value.getType(), value, axisNames(mesh, step.axes), label);
+    }
+    case ReshardStep::Kind::AllToAll: {
+      Type type = scaled(scaled(value.getType(), step.dim, step, false), step.fromDim, step, true);
+      return AllToAllOp::create(builder, loc, type, value, axisNames(mesh, step.axes), step.dim, step.fromDim, label);
+    }
+    case ReshardStep::Kind::Mask:
+      return mask(step, value);
+    default:
+      return onFirstDim(step, value);
+    }
+  }
+
+private:
+  Type scaled(Type type, int64_t dim, const ReshardStep &step, bool grows) const {
+    auto tensor = cast<RankedTensorType>(type);
+    SmallVector<int64_t> shape(tensor.getShape());
+    int64_t size = groupSize(mesh, step.axes);
+    shape[dim] = grows ? shape[dim] * size : shape[dim] / size;
+    return tensor.clone(shape);
+  }
+
+  Value onFirstDim(const ReshardStep &step, Value value) {
+    train::Build build(builder, loc);
+    SmallVector<int64_t> toFront = {step.dim}, back;
+    for (int64_t dim = 0, rank = rankOf(value); dim < rank; ++dim) {
+      if (dim != step.dim)
+        toFront.push_back(dim);
+      back.push_back(dim < step.dim ? dim + 1 : dim == step.dim ? 0 : dim);
+    }
+    if (step.dim != 0)
+      value = build.transpose(value, toFront);
+    ArrayAttr axes = axisNames(mesh, step.axes);
+    bool grows = step.kind == ReshardStep::Kind::AllGather;
+    Type type = scaled(value.getType(), 0, step, grows);
+    if (grows)
+      value = AllGatherOp::create(builder, loc, type, value, axes, 0, label);
+    else if (step.kind == ReshardStep::Kind::ReduceScatter)
+      value = ReduceScatterOp::create(builder, loc, type, value, axes, 0, label);
+    else
+      value = SliceLocalOp::create(builder, loc, type, value, axes, 0);
+    return step.dim != 0 ? build.transpose(value, back) : value;
+  }
+
+  /// The value where the rank is the first of its group, zero elsewhere.
+  Value mask(const ReshardStep &step, Value value) {
+    train::Build build(builder, loc);
+    auto scalar = RankedTensorType::get({}, builder.getI64Type());
+    Value index = AxisIndexOp::create(builder, loc, scalar, axisNames(mesh, step.axes));
+    Value first = build.compare(train::CompareDirection::Eq, index, build.zeros(scalar));
+    return build.select(build.broadcastTo(first, train::shapeOf(value)), value, build.splatLike(value, 0.0));
+  }
+
+  OpBuilder &builder;
+  Location loc;
+  MeshAttr mesh;
+  StringAttr label;
+};
+
+/// Global offsets of an op's results from their layouts.
+class OffsetContext : public LocalizeContext {
+public:
+  OffsetContext(Operation *op, const LayoutTable &table) : op(op), table(table) {}
+
+  Value globalOffset(OpBuilder &builder, unsigned result, int64_t dim) override {
+    const Layout &layout = table.at(op->getResult(result));
+    const Axes &axes = layout.dims[dim];
+    if (axes.empty())
+      return {};
+    auto scalar = RankedTensorType::get({}, builder.getI64Type());
+    train::Build build(builder, op->getLoc());
+    auto constant = [&](int64_t value) { return build.constant(DenseElementsAttr::get(scalar, value)); };
+    Value position;
+    for (unsigned axis : axes) {
+      Value index = AxisIndexOp::create(builder, op->getLoc(), scalar, axisNames(table.mesh, {axis}));
+      position = position ? build.add(build.mul(position, constant(groupSize(table.mesh, {axis}))), index) : index;
+    }
+    int64_t part = train::shapeOf(op->getResult(result))[dim] / groupSize(table.mesh, axes);
+    return build.mul(position, constant(part));
+  }
+
+private:
+  Operation *op;
+  const LayoutTable &table;
+};
+
+/// Rebuilds the function with local types. The old body stays until the new one is complete.
+class Localizer {
+public:
+  Localizer(func::FuncOp func, MeshAttr mesh) : func(func), table(mesh), builder(func.getContext()) {}
+
+  LogicalResult run() {
+    Block &oldBody = func.getBody().front();
+    if (failed(table.readArguments(func)) || failed(table.readOps(oldBody)))
+      return failure();
+    Block *newBody = new Block();
+    func.getBody().push_back(newBody);
+    if (failed(addArguments(oldBody, *newBody)) || failed(localize(oldBody, *newBody)))
+      return failure();
+    Operation *end = newBody->getTerminator();
+    for (auto [index, operand] : llvm::enumerate(oldBody.getTerminator()->getOperands())) {
+      if (!resultSharding(func, index) || Layout::get(resultSharding(func, index), table.mesh) != table.at(operand))
+        return oldBody.getTerminator()->emitOpError()
+               << "result " << index << " does not have the function result's sharding; run insert-reshards first";
+      func.setResultAttr(index, kGlobal, TypeAttr::get(operand.getType()));
+    }
+    for (BlockArgument arg : oldBody.getArguments())
+      func.setArgAttr(arg.getArgNumber(), kGlobal, TypeAttr::get(arg.getType()));
+    func.setFunctionType(FunctionType::get(func.getContext(), newBody->getArgumentTypes(), end->getOperandTypes()));
+    oldBody.dropAllReferences();
+    oldBody.erase();
+    return success();
+  }
+
+private:
+  FailureOr<RankedTensorType> localType(Value value) {
+    auto global = cast<RankedTensorType>(value.getType());
+    SmallVector<int64_t> shape(global.getShape());
+    for (auto [dim, axes] : llvm::enumerate(table.at(value).dims)) {
+      int64_t parts = groupSize(table.mesh, axes);
+      if (shape[dim] % parts != 0)
+        return emitError(value.getLoc()) << "dimension " << dim << " has size " << shape[dim]
+                                         << ", which the mesh axes " << axisNames(table.mesh, axes) << " of size "
+                                         << parts << " do not divide";
+      shape[dim] /= parts;
+    }
+    return global.clone(shape);
+  }
+
+  LogicalResult addArguments(Block &from, Block &to) {
+    for (BlockArgument arg : from.getArguments()) {
+      FailureOr<RankedTensorType> type = localType(arg);
+      if (failed(type))
+        return failure();
+      mapping.map(arg, to.addArgument(*type, arg.getLoc()));
+    }
+    return success();
+  }
+
+  LogicalResult localize(Block &from, Block &to) {
+    builder.setInsertionPointToEnd(&to);
+    for (Operation &op : from)
+      if (failed(localize(op)))
+        return failure();
+    return success();
+  }
+
+  LogicalResult localize(Operation &op) {
+    SmallVector<Value> operands;
+    for (Value operand : op.getOperands())
+      operands.push_back(mapping.lookup(operand));
+    if (op.hasTrait<OpTrait::IsTerminator>()) {
+      OperationState state(op.getLoc(), op.getName(), operands, {}, op.getAttrs());
+      builder.create(state);
+      return success();
+    }
+    SmallVector<Type> types;
+    for (Value result : op.getResults()) {
+      FailureOr<RankedTensorType> type = localType(result);
+      if (failed(type))
+        return failure();
+      types.push_back(*type);
+    }
+    Block *block = builder.getInsertionBlock();
+    Operation *last = block->empty() ? nullptr : &block->back();
+    FailureOr<SmallVector<Value>> results = build(op, operands, types);
+    if (failed(results))
+      return failure();
+    for (Operation &created : llvm::make_range(last ? std::next(last->getIterator()) : block->begin(), block->end())) {
+      created.removeAttr(kShardings);
+      if (op.hasAttr(train::kBackward))
+        created.setAttr(train::kBackward, builder.getUnitAttr());
+    }
+    mapping.map(op.getResults(), *results);
+    return success();
+  }
+
+  FailureOr<SmallVector<Value>> build(Operation &op, ValueRange operands, TypeRange types) {
+    if (auto reshard = dyn_cast<ReshardOp>(op)) {
+      CollectiveBuilder collectives(builder, op.getLoc(), table.mesh, reshard.getLabelAttr());
+      Value value = operands.front();
+      for (const ReshardStep &step : planReshard(table.at(reshard.getOperand()), table.at(reshard.getResult())))
+        value = collectives.apply(step, value);
+      return SmallVector<Value>{value};
+    }
+    if (isa<train::AccumulateOp, train::CheckpointOp>(op))
+      return buildRegionOp(op, operands, types);
+    auto rule = dyn_cast<ShardingRuleOpInterface>(op);
+    if (!rule)
+      return op.emitOpError() << "cannot be localised; run insert-reshards first";
+    Solution solution = table.solveOp(rule);
+    for (auto [operand, need] : llvm::zip_equal(op.getOperands(), solution.operands))
+      if (table.at(operand) != need)
+        return op.emitOpError() << "has an operand with sharding " << table.at(operand).toAttr(table.mesh)
+                                << " where it needs " << need.toAttr(table.mesh) << "; run insert-reshards first";
+    OffsetContext context(&op, table);
+    return rule.buildLocal(builder, operands, types, context);
+  }
+
+  FailureOr<SmallVector<Value>> buildRegionOp(Operation &op, ValueRange operands, TypeRange types) {
+    OperationState state(op.getLoc(), op.getName(), operands, types, op.getAttrs());
+    Region *region = state.addRegion();
+    Block *body = new Block();
+    region->push_back(body);
+    if (failed(addArguments(op.getRegion(0).front(), *body)))
+      return failure();
+    Operation *created = builder.create(state);
+    OpBuilder::InsertionGuard guard(builder);
+    if (failed(localize(op.getRegion(0).front(), *body)))
+      return failure();
+    return SmallVector<Value>(created->getResults());
+  }
+
+  func::FuncOp func;
+  LayoutTable table;
+  OpBuilder builder;
+  IRMapping mapping;
+};
+
+struct LocalizePass : tessera::impl::LocalizePassBase<LocalizePass> {
+  void runOnOperation() override {
+    MeshAttr mesh = getMesh(getOperation());
+    if (!mesh || failed(Localizer(getOperation(), mesh).run()))
+      signalPassFailure();
+  }
+};
+
+} // namespace

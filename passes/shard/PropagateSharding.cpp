@@ -1,0 +1,163 @@
+//===- PropagateSharding.cpp - gives every value a layout -----------------===//
+
+#include "passes/shard/Passes.h"
+#include "passes/shard/Sharding.h"
+
+namespace tessera {
+#define GEN_PASS_DEF_PROPAGATESHARDINGPASS
+#include "passes/shard/Passes.h.inc"
+} // namespace tessera
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+using namespace tessera::shard;
+
+namespace {
+
+/// Alternates two sweeps until nothing changes. Forward: an op's operands decide its results. Backward: a dimension
+/// that nothing has split yet is split as a user wants it. Splits are only ever added, so this ends.
+class Propagation {
+public:
+  Propagation(func::FuncOp func, MeshAttr mesh) : func(func), table(mesh) {}
+
+  LogicalResult run() {
+    if (failed(table.readArguments(func)))
+      return failure();
+    for (int sweep = 0; sweep < maxSweeps; ++sweep) {
+      if (failed(forward(func.getBody().front())))
+        return failure();
+      if (!backward(func.getBody().front())) {
+        write();
+        return success();
+      }
+    }
+    return func.emitOpError() << "sharding propagation did not settle within " << maxSweeps << " sweeps";
+  }
+
+private:
+  static constexpr int maxSweeps = 64;
+
+  LogicalResult forward(Block &block) {
+    for (Operation &op : block.without_terminator())
+      if (failed(forward(op)))
+        return failure();
+    return success();
+  }
+
+  LogicalResult forward(Operation &op) {
+    if (auto constrain = dyn_cast<ConstrainOp>(op)) {
+      FailureOr<Layout> layout = table.parse(constrain.getSharding(), op.getLoc(), rankOf(constrain.getResult()));
+      if (failed(layout))
+        return failure();
+      table.set(constrain.getResult(), *layout);
+      return success();
+    }
+    if (isa<train::AccumulateOp, train::CheckpointOp>(op)) {
+      table.setBlockArguments(&op);
+      Block &body = op.getRegion(0).front();
+      if (failed(forward(body)))
+        return failure();
+      for (auto [result, yielded] : llvm::zip_equal(op.getResults(), body.getTerminator()->getOperands()))
+        table.set(result, table.at(yielded));
+      return success();
+    }
+    auto rule = dyn_cast<ShardingRuleOpInterface>(op);
+    if (!rule)
+      return op.emitOpError() << "has no sharding rule";
+    Solution solution = table.solveOp(rule);
+    for (auto [result, layout] : llvm::zip_equal(op.getResults(), solution.results))
+      table.set(result, layout);
+    return success();
+  }
+
+  /// True if some layout changed.
+  bool backward(Block &block) {
+    bool changed = false;
+    for (Operation &op : llvm::reverse(block)) {
+      for (Region &region : op.getRegions())
+        changed |= backward(region.front());
+      auto rule = dyn_cast<ShardingRuleOpInterface>(op);
+      if (!rule)
+        continue;
+      Solution solution = table.solveOp(rule);
+      for (auto [operand, need] : llvm::zip_equal(op.getOperands(), solution.operands))
+        changed |= refine(operand, need);
+    }
+    return changed;
+  }
+
+  /// Splits `value` as `need` says where it is not split yet, if its producer can and no other user minds.
+  bool refine(Value value, const Layout &need) {
+    auto producer = value.getDefiningOp<ShardingRuleOpInterface>();
+    if (!producer || getOperandState(value, need).isSplat)
+      return false;
+    const Layout &have = table.at(value);
+    Layout wanted = have;
+    for (auto [dim, axes] : llvm::enumerate(need.dims))
+      if (have.dims[dim].empty() &&
+          llvm::none_of(axes, [&](unsigned axis) { return have.splits(axis) || have.isUnreduced(axis); }))
+        wanted.dims[dim] = axes;
+    if (wanted == have || !producerAllows(value, wanted))
+      return false;
+    Layout before = have;
+    table.set(value, wanted);
+    if (llvm::all_of(value.getUses(), [&](OpOperand &use) { return userAllows(use, wanted); }))
+      return true;
+    table.set(value, before);
+    return false;
+  }
+
+  bool producerAllows(Value value, const Layout &wanted) {
+    Layout before = table.at(value);
+    table.set(value, wanted);
+    Solution solution = table.solveOp(value.getDefiningOp<ShardingRuleOpInterface>());
+    table.set(value, before);
+    return solution.results[cast<OpResult>(value).getResultNumber()] == wanted;
+  }
+
+  /// Called with `wanted` in the table.
+  bool userAllows(OpOperand &use, const Layout &wanted) {
+    Operation *user = use.getOwner();
+    if (auto rule = dyn_cast<ShardingRuleOpInterface>(user))
+      return table.solveOp(rule).operands[use.getOperandNumber()].dims == wanted.dims;
+    if (auto constrain = dyn_cast<ConstrainOp>(user))
+      return Layout::get(constrain.getSharding(), table.mesh).dims == wanted.dims;
+    if (isa<func::ReturnOp>(user)) {
+      ShardingAttr fixed = resultSharding(func, use.getOperandNumber());
+      return !fixed || Layout::get(fixed, table.mesh).dims == wanted.dims;
+    }
+    if (isa<train::AccumulateOp>(user))
+      return wanted.dims.front().empty();
+    return isa<train::YieldOp>(user);
+  }
+
+  void write() {
+    func.walk([&](Operation *op) {
+      if (op == func || op->hasTrait<OpTrait::IsTerminator>())
+        return;
+      SmallVector<Attribute> shardings;
+      for (Value result : op->getResults())
+        shardings.push_back(table.at(result).toAttr(table.mesh));
+      op->setAttr(kShardings, ArrayAttr::get(func.getContext(), shardings));
+    });
+    for (auto [index, value] : llvm::enumerate(func.getBody().front().getTerminator()->getOperands()))
+      if (!resultSharding(func, index))
+        func.setResultAttr(index, kSharding, table.at(value).reduced().toAttr(table.mesh));
+    for (BlockArgument arg : func.getArguments())
+      func.setArgAttr(arg.getArgNumber(), kSharding, table.at(arg).toAttr(table.mesh));
+  }
+
+  func::FuncOp func;
+  LayoutTable table;
+};
+
+struct PropagateShardingPass : tessera::impl::PropagateShardingPassBase<PropagateShardingPass> {
+  void runOnOperation() override {
+    MeshAttr mesh = getMesh(getOperation());
+    if (!mesh || failed(Propagation(getOperation(), mesh).run()))
+      signalPassFailure();
+  }
+};
+
+} // namespace

@@ -1,3 +1,0 @@
-//===- Shard.cpp - the shard phase ---------------------------------------===//
-
-#include "passes/shard/Passes.h"

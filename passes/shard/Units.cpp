@@ -1,0 +1,152 @@
+#include "passes/shard/Units.h"
+
+#include "compiler/dialect/train/Builders.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace tessera::train;
+
+namespace tessera::shard {
+
+static Value gradientOf(Operation *update) {
+  if (auto adamw = dyn_cast<AdamwUpdateOp>(update))
+    return adamw.getGrad();
+  if (auto sgd = dyn_cast<SgdUpdateOp>(update))
+    return sgd.getGrad();
+  return {};
+}
+
+SmallVector<Unit> findUnits(func::FuncOp func) {
+  SmallVector<Unit> units;
+  Operation *end = func.getBody().front().getTerminator();
+  for (BlockArgument arg : func.getArguments()) {
+    auto role = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kRole);
+    if (!role || role != "param")
+      continue;
+    auto name = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kName);
+    Unit &unit = units.emplace_back(Unit{arg, name ? name.getValue() : StringRef(), {}});
+    for (Operation *user : arg.getUsers())
+      if (gradientOf(user) && user->getOperand(0) == arg) {
+        unit.update = user;
+        unit.gradient = gradientOf(user);
+      }
+    for (auto [index, value] : llvm::enumerate(end->getOperands()))
+      if (auto of = func.getResultAttrOfType<StringAttr>(index, kOf); of && of == unit.name && !unit.gradient)
+        unit.gradient = value;
+  }
+  return units;
+}
+
+/// An op that only shows a part of a unit in another shape.
+static bool isView(Operation *op) {
+  return isa<SliceOp, ReshapeOp, TransposeOp, ConvertOp>(op) && op->getNumOperands() == 1;
+}
+
+namespace {
+
+/// Separates the uses of a unit by phase. Backward uses below a shared view get their own copy of the view.
+class PhaseSplitter {
+public:
+  explicit PhaseSplitter(Unit &unit) : unit(unit) {}
+
+  SmallVector<ComputeUses> run() {
+    SmallVector<OpOperand *> uses;
+    for (OpOperand &use : unit.argument.getUses())
+      if (use.getOwner() != unit.update && !isa<func::ReturnOp>(use.getOwner()))
+        uses.push_back(&use);
+    for (OpOperand *use : uses)
+      visit(*use);
+    for (ComputeUses &entry : groups)
+      for (OpOperand *use : entry.uses)
+        if (use->getOwner()->isBeforeInBlock(entry.first))
+          entry.first = use->getOwner();
+    llvm::stable_sort(groups, [](const ComputeUses &a, const ComputeUses &b) { return a.isBackward < b.isBackward; });
+    return std::move(groups);
+  }
+
+private:
+  static bool isBackward(Operation *op) { return op->hasAttr(kBackward); }
+
+  void visit(OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (isBackward(user))
+      return add(use, true);
+    if (!isView(user))
+      return add(use, false);
+    if (Operation *copy = copyForBackward(user))
+      add(copy->getOpOperand(0), true);
+    if (user->use_empty())
+      user->erase();
+    else
+      add(use, false);
+  }
+
+  /// Moves the backward uses below the view `view` to a copy, placed before the first of them; null if there are none.
+  Operation *copyForBackward(Operation *view) {
+    SmallVector<OpOperand *> moved;
+    for (OpOperand &use : llvm::make_early_inc_range(view->getResult(0).getUses())) {
+      Operation *user = use.getOwner();
+      if (isBackward(user)) {
+        moved.push_back(&use);
+      } else if (isView(user)) {
+        if (Operation *copy = copyForBackward(user))
+          moved.push_back(&copy->getOpOperand(0));
+        if (user->use_empty())
+          user->erase();
+      }
+    }
+    if (moved.empty())
+      return nullptr;
+    Operation *first = nullptr;
+    for (OpOperand *use : moved) {
+      Operation *user = view->getBlock()->findAncestorOpInBlock(*use->getOwner());
+      if (!first || user->isBeforeInBlock(first))
+        first = user;
+    }
+    OpBuilder builder(first);
+    Operation *copy = builder.clone(*view);
+    copy->setAttr(kBackward, builder.getUnitAttr());
+    for (OpOperand *use : moved)
+      use->set(copy->getResult(0));
+    return copy;
+  }
+
+  void add(OpOperand &use, bool backward) {
+    Block *block = use.getOwner()->getBlock();
+    auto *group = llvm::find_if(groups, [&](const ComputeUses &entry) {
+      return entry.isBackward == backward && entry.first->getBlock() == block;
+    });
+    if (group == groups.end())
+      groups.push_back({backward, use.getOwner(), {&use}});
+    else
+      group->uses.push_back(&use);
+  }
+
+  Unit &unit;
+  SmallVector<ComputeUses> groups;
+};
+
+} // namespace
+
+SmallVector<ComputeUses> splitComputeUses(Unit &unit) { return PhaseSplitter(unit).run(); }
+
+void expandCountValid(func::FuncOp func) {
+  func.walk([](CountValidOp op) {
+    OpBuilder builder(op);
+    Build build(builder, op.getLoc());
+    auto type = cast<RankedTensorType>(op.getType());
+    Value result;
+    if (auto ignored = op.getIgnoreIndex()) {
+      Value index = build.splatLike(op.getTargets(), static_cast<double>(*ignored));
+      Value valid = build.compare(CompareDirection::Ne, op.getTargets(), index);
+      result = build.max(build.sumAll(build.convert(valid, type.getElementType())), build.splat(type, 1.0));
+    } else {
+      result = build.splat(type, std::max<double>(1.0, tensorType(op.getTargets()).getNumElements()));
+    }
+    op.getResult().replaceAllUsesWith(result);
+    op.erase();
+  });
+}
+
+} // namespace tessera::shard

@@ -1,0 +1,43 @@
+//===- Units.h - parameter units of a step and what uses them ---*- C++ -*-===//
+//
+// What a sharding strategy needs to know of the step: for each parameter its
+// gradient and its update, and which of its uses belong to forward or backward.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PASSES_SHARD_UNITS_H
+#define TESSERA_PASSES_SHARD_UNITS_H
+
+#include "compiler/dialect/train/Train.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace tessera::shard {
+
+struct Unit {
+  mlir::BlockArgument argument;
+  llvm::StringRef name;
+  mlir::Value gradient;              ///< null if the step has none
+  mlir::Operation *update = nullptr; ///< null before the optimizer is inserted
+};
+
+/// All `param` arguments in argument order.
+llvm::SmallVector<Unit> findUnits(mlir::func::FuncOp func);
+
+/// Uses of a unit in one block that share one compute value.
+struct ComputeUses {
+  bool isBackward;
+  mlir::Operation *first; ///< the first user in the block
+  llvm::SmallVector<mlir::OpOperand *> uses;
+};
+
+/// Splits the uses of a unit, other than its update and the function's return, by block and phase. Slices and reshapes
+/// of the unit that both phases read are made again for backward, so that the phases share nothing.
+llvm::SmallVector<ComputeUses> splitComputeUses(Unit &unit);
+
+/// Writes `count_valid` as comparison, sum and maximum: the sum can be sharded, the clamp to 1 cannot.
+void expandCountValid(mlir::func::FuncOp func);
+
+} // namespace tessera::shard
+
+#endif // TESSERA_PASSES_SHARD_UNITS_H

@@ -1,0 +1,175 @@
+//===- VerifySharding.cpp - checks the IR that this phase hands on --------===//
+
+#include "passes/shard/Passes.h"
+#include "passes/shard/Sharding.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace tessera {
+#define GEN_PASS_DEF_VERIFYSHARDINGPASS
+#include "passes/shard/Passes.h.inc"
+} // namespace tessera
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+using namespace tessera::shard;
+
+namespace {
+
+/// Types are global: every operand has the layout its op needs, and nothing owed is forgotten.
+class GlobalVerifier {
+public:
+  GlobalVerifier(func::FuncOp func, MeshAttr mesh) : func(func), table(mesh) {}
+
+  LogicalResult run() {
+    Block &body = func.getBody().front();
+    if (failed(table.readArguments(func)) || failed(table.readOps(body)))
+      return failure();
+    auto walked = func.walk([&](Operation *op) { return WalkResult(op == func ? success() : verify(op)); });
+    return failure(walked.wasInterrupted());
+  }
+
+private:
+  LogicalResult expect(OpOperand &use, const Layout &need) {
+    const Layout &have = table.at(use.get());
+    if (have == need)
+      return success();
+    for (unsigned axis : have.unreduced)
+      if (!need.isUnreduced(axis) && have.dims == need.dims)
+        return use.getOwner()->emitOpError() << "operand " << use.getOperandNumber() << " is a partial sum over axis "
+                                             << table.mesh.getNames()[axis] << " that is never reduced";
+    return use.getOwner()->emitOpError() << "operand " << use.getOperandNumber() << " has sharding "
+                                         << have.toAttr(table.mesh) << ", expected " << need.toAttr(table.mesh);
+  }
+
+  LogicalResult expect(Operation *op, ArrayRef<Layout> needs) {
+    for (auto [operand, need] : llvm::zip_equal(op->getOpOperands(), needs))
+      if (failed(expect(operand, need)))
+        return failure();
+    return success();
+  }
+
+  LogicalResult expectResults(Operation *op, ArrayRef<Layout> gives) {
+    for (auto [result, layout] : llvm::zip_equal(op->getResults(), gives))
+      if (table.at(result) != layout &&
+          !(getOperandState(result, layout).isZero && table.at(result).dims == layout.dims))
+        return op->emitOpError() << "result " << result.getResultNumber() << " is annotated with "
+                                 << table.at(result).toAttr(table.mesh) << ", expected " << layout.toAttr(table.mesh);
+    return success();
+  }
+
+  LogicalResult verify(Operation *op) {
+    if (auto reshard = dyn_cast<ReshardOp>(op)) {
+      if (failed(expect(op, {Layout::get(reshard.getFrom(), table.mesh)})))
+        return failure();
+      return expectResults(op, {Layout::get(reshard.getTo(), table.mesh)});
+    }
+    if (isa<func::ReturnOp>(op)) {
+      for (OpOperand &operand : op->getOpOperands()) {
+        ShardingAttr sharding = resultSharding(func, operand.getOperandNumber());
+        if (!sharding)
+          return op->emitOpError() << "result " << operand.getOperandNumber() << " has no sharding";
+        if (failed(expect(operand, Layout::get(sharding, table.mesh))))
+          return failure();
+      }
+      return success();
+    }
+    if (isa<train::YieldOp>(op)) {
+      SmallVector<Layout> yielded;
+      for (Value operand : op->getOperands())
+        yielded.push_back(table.at(operand));
+      return expectResults(op->getParentOp(), yielded);
+    }
+    if (isa<train::AccumulateOp>(op)) {
+      SmallVector<Layout> needs;
+      for (Value operand : op->getOperands())
+        needs.push_back(accumulateOperand(table.at(operand)));
+      return expect(op, needs);
+    }
+    if (isa<train::CheckpointOp>(op))
+      return success();
+    auto rule = dyn_cast<ShardingRuleOpInterface>(op);
+    if (!rule)
+      return op->emitOpError() << "is left over before localisation";
+    Solution solution = table.solveOp(rule);
+    if (failed(expect(op, solution.operands)))
+      return failure();
+    return expectResults(op, solution.results);
+  }
+
+  func::FuncOp func;
+  LayoutTable table;
+};
+
+/// Types are local: only collectives communicate, along dimension 0, over axes of the mesh.
+class LocalVerifier {
+public:
+  LocalVerifier(func::FuncOp func, MeshAttr mesh) : func(func), mesh(mesh) {}
+
+  LogicalResult run() {
+    for (unsigned i = 0; i < func.getNumArguments(); ++i)
+      if (failed(verifyBoundary(func.getArgAttrDict(i), func.getArgumentTypes()[i], "argument", i)))
+        return failure();
+    for (unsigned i = 0; i < func.getNumResults(); ++i)
+      if (failed(verifyBoundary(func.getResultAttrDict(i), func.getResultTypes()[i], "result", i)))
+        return failure();
+    auto walked = func.walk([&](Operation *op) { return WalkResult(verify(op)); });
+    return failure(walked.wasInterrupted());
+  }
+
+private:
+  LogicalResult verifyBoundary(DictionaryAttr attrs, Type type, StringRef what, unsigned index) {
+    auto sharding = attrs ? attrs.getAs<ShardingAttr>(kSharding) : ShardingAttr();
+    auto global = attrs ? attrs.getAs<TypeAttr>(kGlobal) : TypeAttr();
+    if (!sharding || !global)
+      return func.emitOpError() << what << " " << index << " lacks '" << kSharding << "' or '" << kGlobal << "'";
+    RankedTensorType expected = sharding.getLocalType(cast<RankedTensorType>(global.getValue()), mesh);
+    if (expected != type)
+      return func.emitOpError() << what << " " << index << " has local type " << type << ", expected " << expected;
+    return success();
+  }
+
+  LogicalResult verify(Operation *op) {
+    if (isa<ConstrainOp, ReshardOp>(op) || op->hasAttr(kShardings))
+      return op->emitOpError() << "is left over after localisation";
+    return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+        .Case<AllGatherOp, ReduceScatterOp, SliceLocalOp>([&](auto collective) -> LogicalResult {
+          if (collective.getDim() != 0)
+            return op->emitOpError() << "works on dimension " << collective.getDim() << ", expected 0";
+          return verifyAxes(op, collective.getAxes());
+        })
+        .Case<AllReduceOp, AllToAllOp, PermuteOp>([&](auto collective) { return verifyAxes(op, collective.getAxes()); })
+        .Default([](Operation *) { return success(); });
+  }
+
+  LogicalResult verifyAxes(Operation *op, ArrayAttr axes) {
+    int64_t last = -1;
+    for (auto axis : axes.getAsRange<StringAttr>()) {
+      int64_t index = mesh.getAxisIndex(axis.getValue());
+      if (index < 0)
+        return op->emitOpError() << "names axis " << axis << ", which is not in the mesh " << mesh;
+      if (index <= last)
+        return op->emitOpError() << "names its axes in another order than the mesh";
+      last = index;
+    }
+    return success();
+  }
+
+  func::FuncOp func;
+  MeshAttr mesh;
+};
+
+struct VerifyShardingPass : tessera::impl::VerifyShardingPassBase<VerifyShardingPass> {
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    MeshAttr mesh = getMesh(func);
+    if (!mesh)
+      return signalPassFailure();
+    bool isLocal = func.getNumArguments() > 0 && func.getArgAttr(0, kGlobal);
+    if (failed(isLocal ? LocalVerifier(func, mesh).run() : GlobalVerifier(func, mesh).run()))
+      signalPassFailure();
+  }
+};
+
+} // namespace

@@ -1,0 +1,138 @@
+//===- RulesElementwise.cpp - leaf and elementwise ops --------------------===//
+
+#include "passes/shard/rules/Rules.h"
+
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace mlir;
+using namespace tessera::train;
+
+namespace tessera::shard {
+namespace {
+
+/// Which partial sums pass through an elementwise op.
+enum class Linearity { None, First, Each, Joint };
+
+template <typename Op, Linearity linearity> struct PointwiseRule : RuleModel<PointwiseRule<Op, linearity>, Op> {
+  ShardingRule getShardingRule(Operation *op) const {
+    RuleBuilder builder = pointwise(op);
+    SmallVector<bool> operands(op->getNumOperands(), true);
+    switch (linearity) {
+    case Linearity::None:
+      break;
+    case Linearity::First:
+      if (isa<IntegerType>(getElementTypeOrSelf(op->getResult(0))) && isa<DivOp>(op))
+        break; // truncates
+      operands.assign(operands.size(), false);
+      operands.front() = true;
+      builder.linear(operands);
+      break;
+    case Linearity::Each:
+      builder.linear(operands);
+      break;
+    case Linearity::Joint:
+      builder.jointlyLinear(operands);
+      break;
+    }
+    return builder.take();
+  }
+};
+
+struct ConvertRule : RuleModel<ConvertRule, ConvertOp> {
+  ShardingRule getShardingRule(Operation *op) const {
+    RuleBuilder builder = pointwise(op);
+    auto from = dyn_cast<FloatType>(getElementTypeOrSelf(op->getOperand(0)));
+    auto to = dyn_cast<FloatType>(getElementTypeOrSelf(op->getResult(0)));
+    // Partial sums are widened before they are added up, never narrowed.
+    if (from && to && from.getWidth() <= to.getWidth())
+      builder.linear({true});
+    return builder.take();
+  }
+};
+
+struct SelectRule : RuleModel<SelectRule, SelectOp> {
+  ShardingRule getShardingRule(Operation *op) const { return pointwise(op).jointlyLinear({false, true, true}).take(); }
+};
+
+/// Only a splat is the same in every part; another constant is whole on every rank and sliced where needed.
+struct ConstantRule : RuleModel<ConstantRule, ConstantOp> {
+  ShardingRule getShardingRule(Operation *op) const {
+    auto value = dyn_cast<DenseElementsAttr>(cast<ConstantOp>(op).getValue());
+    return value && value.isSplat() ? pointwise(op).take() : RuleBuilder(op).take();
+  }
+  FailureOr<SmallVector<Value>> buildLocal(Operation *op, OpBuilder &builder, ValueRange, TypeRange resultTypes,
+                                           LocalizeContext &) const {
+    auto type = cast<RankedTensorType>(resultTypes.front());
+    ElementsAttr value = cast<ConstantOp>(op).getValue();
+    if (auto dense = dyn_cast<DenseElementsAttr>(value); dense && dense.isSplat())
+      value = dense.resizeSplat(type);
+    return SmallVector<Value>{ConstantOp::create(builder, op->getLoc(), type, value)};
+  }
+};
+
+Value addOffsets(OpBuilder &builder, Location loc, Value base, Value offset) {
+  if (!base)
+    return offset;
+  if (base.getType() != offset.getType())
+    base = ConvertOp::create(builder, loc, offset.getType(), base);
+  return AddOp::create(builder, loc, offset.getType(), base, offset);
+}
+
+struct IotaRule : RuleModel<IotaRule, IotaOp> {
+  ShardingRule getShardingRule(Operation *op) const { return pointwise(op).take(); }
+  FailureOr<SmallVector<Value>> buildLocal(Operation *op, OpBuilder &builder, ValueRange operands,
+                                           TypeRange resultTypes, LocalizeContext &context) const {
+    auto iota = cast<IotaOp>(op);
+    Value offset = operands.empty() ? Value() : operands.front();
+    if (Value first = context.globalOffset(builder, 0, iota.getDim()))
+      offset = addOffsets(builder, op->getLoc(), offset, first);
+    return SmallVector<Value>{IotaOp::create(builder, op->getLoc(), resultTypes.front(), offset, iota.getDim())};
+  }
+};
+
+struct RngUniformRule : RuleModel<RngUniformRule, RngUniformOp> {
+  ShardingRule getShardingRule(Operation *op) const {
+    RuleBuilder builder(op);
+    for (auto [dim, size] : llvm::enumerate(shapeOf(op->getResult(0))))
+      builder.result(0, dim, builder.factor(size));
+    return builder.take();
+  }
+  FailureOr<SmallVector<Value>> buildLocal(Operation *op, OpBuilder &builder, ValueRange operands,
+                                           TypeRange resultTypes, LocalizeContext &context) const {
+    auto rng = cast<RngUniformOp>(op);
+    if (resultTypes.front() == rng.getType())
+      return cloneWithLocalTypes(op, builder, operands, resultTypes);
+    SmallVector<Value> offsets;
+    auto scalar = RankedTensorType::get({}, builder.getI64Type());
+    for (int64_t dim = 0, rank = rng.getType().getRank(); dim < rank; ++dim) {
+      Value offset = context.globalOffset(builder, 0, dim);
+      if (!offset)
+        offset = ConstantOp::create(builder, op->getLoc(), scalar, DenseElementsAttr::get(scalar, int64_t(0)));
+      offsets.push_back(offset);
+    }
+    return SmallVector<Value>{RngUniformOp::create(builder, op->getLoc(), resultTypes.front(), operands.front(),
+                                                   offsets, rng.getStreamAttr(),
+                                                   builder.getDenseI64ArrayAttr(rng.getType().getShape()))};
+  }
+};
+
+template <Linearity linearity, typename... Ops> void attach(MLIRContext *context) {
+  (Ops::template attachInterface<PointwiseRule<Ops, linearity>>(*context), ...);
+}
+
+} // namespace
+
+void registerElementwiseRules(MLIRContext *context) {
+  attach<Linearity::None, AbsOp, ExpOp, LogOp, SqrtOp, RsqrtOp, TanhOp, ErfOp, SinOp, CosOp, FloorOp, MaxOp, PowOp,
+         CompareOp>(context);
+  attach<Linearity::First, NegOp, StopGradientOp, DivOp>(context);
+  attach<Linearity::Each, MulOp>(context);
+  attach<Linearity::Joint, AddOp, SubOp>(context);
+  ConvertOp::attachInterface<ConvertRule>(*context);
+  SelectOp::attachInterface<SelectRule>(*context);
+  ConstantOp::attachInterface<ConstantRule>(*context);
+  IotaOp::attachInterface<IotaRule>(*context);
+  RngUniformOp::attachInterface<RngUniformRule>(*context);
+}
+
+} // namespace tessera::shard

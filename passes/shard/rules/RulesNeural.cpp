@@ -1,0 +1,155 @@
+//===- RulesNeural.cpp - normalisation, losses, attention, quantisation ---===//
+
+#include "passes/shard/rules/Rules.h"
+
+using namespace mlir;
+using namespace tessera::train;
+
+namespace tessera::shard {
+namespace {
+
+/// One pass-through factor per dimension of operand 0 but `whole`, shared by every tensor that has the dimension.
+/// Tensors of lower rank lack the dimension `whole` (the reduced results of a row-wise op).
+RuleBuilder rowWise(Operation *op, int64_t whole, ArrayRef<bool> shares) {
+  RuleBuilder builder(op);
+  ArrayRef<int64_t> shape = shapeOf(op->getOperand(0));
+  int64_t rank = shape.size();
+  auto position = [&](ArrayRef<int64_t> tensor, int64_t dim) {
+    return static_cast<int64_t>(tensor.size()) < rank && dim > whole ? dim - 1 : dim;
+  };
+  for (int64_t dim = 0; dim < rank; ++dim) {
+    if (dim == whole)
+      continue;
+    int64_t factor = builder.factor(shape[dim]);
+    for (unsigned i = 0; i < op->getNumOperands(); ++i)
+      if (shares[i])
+        builder.operand(i, position(shapeOf(op->getOperand(i)), dim), factor);
+    for (unsigned i = 0; i < op->getNumResults(); ++i)
+      builder.result(i, position(shapeOf(op->getResult(i)), dim), factor);
+  }
+  return builder;
+}
+
+struct SoftmaxRule : RuleModel<SoftmaxRule, SoftmaxOp> {
+  ShardingRule getShardingRule(Operation *op) const { return rowWise(op, cast<SoftmaxOp>(op).getDim(), {true}).take(); }
+};
+
+struct LayerNormRule : RuleModel<LayerNormRule, LayerNormOp> {
+  ShardingRule getShardingRule(Operation *op) const {
+    SmallVector<bool> shares(op->getNumOperands(), false);
+    shares.front() = true;
+    return rowWise(op, static_cast<int64_t>(shapeOf(op->getOperand(0)).size()) - 1, shares).take();
+  }
+};
+
+struct CrossEntropyRule : RuleModel<CrossEntropyRule, CrossEntropyOp> {
+  ShardingRule getShardingRule(Operation *op) const {
+    return rowWise(op, static_cast<int64_t>(shapeOf(op->getOperand(0)).size()) - 1, {true, true}).take();
+  }
+};
+
+/// Batch and heads pass; positions and channels stay whole. Query head h reads key head h / (H/G), so the query's
+/// heads are the product of the key's heads and the group size, and only the key's heads can be sharded by both.
+class AttentionFactors {
+public:
+  AttentionFactors(RuleBuilder &builder, Value query, Value key)
+      : builder(builder), batch(builder.factor(shapeOf(query)[0])), groups(builder.factor(shapeOf(key)[1])),
+        headsPerGroup(builder.factor(shapeOf(query)[1] / shapeOf(key)[1])), heads(shapeOf(query)[1]) {}
+
+  void queryOperand(unsigned index) {
+    builder.operand(index, 0, batch);
+    builder.operand(index, 1, groups);
+    builder.operand(index, 1, headsPerGroup);
+  }
+  void keyOperand(unsigned index) {
+    builder.operand(index, 0, batch);
+    builder.operand(index, 1, groups);
+  }
+  void maskOperand(unsigned index, Value mask, Value query) {
+    if (shapeOf(mask)[0] == shapeOf(query)[0])
+      builder.operand(index, 0, batch);
+    if (shapeOf(mask)[1] == heads) {
+      builder.operand(index, 1, groups);
+      builder.operand(index, 1, headsPerGroup);
+    }
+  }
+  void queryResult(unsigned index) {
+    builder.result(index, 0, batch);
+    builder.result(index, 1, groups);
+    builder.result(index, 1, headsPerGroup);
+  }
+  void keyResult(unsigned index) {
+    builder.result(index, 0, batch);
+    builder.result(index, 1, groups);
+  }
+
+private:
+  RuleBuilder &builder;
+  int64_t batch, groups, headsPerGroup, heads;
+};
+
+struct AttentionRule : RuleModel<AttentionRule, AttentionOp> {
+  ShardingRule getShardingRule(Operation *op) const {
+    auto attention = cast<AttentionOp>(op);
+    RuleBuilder builder(op);
+    AttentionFactors factors(builder, attention.getQuery(), attention.getKey());
+    factors.queryOperand(0);
+    factors.keyOperand(1);
+    factors.keyOperand(2);
+    if (attention.getMask())
+      factors.maskOperand(3, attention.getMask(), attention.getQuery());
+    factors.queryResult(0);
+    factors.queryResult(1);
+    return builder.take();
+  }
+};
+
+struct AttentionGradRule : RuleModel<AttentionGradRule, AttentionGradOp> {
+  ShardingRule getShardingRule(Operation *op) const {
+    auto attention = cast<AttentionGradOp>(op);
+    RuleBuilder builder(op);
+    AttentionFactors factors(builder, attention.getQuery(), attention.getKey());
+    factors.queryOperand(0);
+    factors.keyOperand(1);
+    factors.keyOperand(2);
+    unsigned next = 3;
+    if (attention.getMask())
+      factors.maskOperand(next++, attention.getMask(), attention.getQuery());
+    for (unsigned end = next + 3; next < end; ++next)
+      factors.queryOperand(next); // output, lse, output_grad
+    factors.queryResult(0);
+    factors.keyResult(1);
+    factors.keyResult(2);
+    return builder.take();
+  }
+};
+
+/// `scale` is a scalar or has size 1 where it is shared.
+template <typename Op> struct QuantRule : RuleModel<QuantRule<Op>, Op> {
+  ShardingRule getShardingRule(Operation *op) const {
+    RuleBuilder builder(op);
+    ArrayRef<int64_t> scale = shapeOf(op->getOperand(1));
+    for (auto [dim, size] : llvm::enumerate(shapeOf(op->getOperand(0)))) {
+      int64_t factor = builder.factor(size);
+      builder.operand(0, dim, factor);
+      builder.result(0, dim, factor);
+      if (dim < scale.size() && scale[dim] == size)
+        builder.operand(1, dim, factor);
+    }
+    return builder.take();
+  }
+};
+
+} // namespace
+
+void registerNeuralRules(MLIRContext *context) {
+  SoftmaxOp::attachInterface<SoftmaxRule>(*context);
+  LayerNormOp::attachInterface<LayerNormRule>(*context);
+  CrossEntropyOp::attachInterface<CrossEntropyRule>(*context);
+  AttentionOp::attachInterface<AttentionRule>(*context);
+  AttentionGradOp::attachInterface<AttentionGradRule>(*context);
+  QuantizeOp::attachInterface<QuantRule<QuantizeOp>>(*context);
+  DequantizeOp::attachInterface<QuantRule<DequantizeOp>>(*context);
+}
+
+} // namespace tessera::shard

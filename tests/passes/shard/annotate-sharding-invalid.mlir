@@ -1,0 +1,45 @@
+// RUN: tessera-opt %s --annotate-sharding=strategy=zero3 -split-input-file -verify-diagnostics
+// RUN: not tessera-opt %s --annotate-sharding=strategy=zero9 -split-input-file 2>&1 | FileCheck %s
+
+// CHECK: unknown strategy 'zero9', expected ddp or zero3
+
+// expected-error @below {{expected a mesh in the module attribute 'dist.mesh'}}
+func.func @no_mesh() {
+  return
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<shard = 3>} {
+// expected-error @below {{unit 'u' has 8 elements, which 3 ranks do not divide; flatten with a padding multiple of 3}}
+func.func @padding(%u: tensor<8xf32> {train.role = "param", train.name = "u"}) {
+  return
+}
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<shard = 2>} {
+// expected-error @below {{'w' is not a flat unit, so its parameters cannot be sharded; run flatten-parameters first}}
+func.func @not_flat(%w: tensor<8x2xf32> {train.role = "param", train.name = "w"}) {
+  return
+}
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 2>} {
+// expected-error @below {{batch dimension 0 of 'x' has size 6, expected a multiple of the number of data-parallel ranks, 4}}
+func.func @batch(%x: tensor<6x2xf32> {train.role = "input", train.name = "x"}) {
+  return
+}
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<shard = 2>} {
+// expected-remark @below {{argument 'ids' is not split: its dimension 0 has size 1, the batch has 4}}
+func.func @other_size(%x: tensor<4x2xf32> {train.role = "input", train.name = "x"}, %p: tensor<1x2xf32> {train.role = "input", train.name = "ids"}) {
+  return
+}
+}
