@@ -103,6 +103,24 @@ Value Importer::seedArgument() {
   return seed;
 }
 
+/// The TorchScript exporter in evaluation mode merges initializers of equal value, such as the weights of all fresh
+/// layer norms, and writes an Identity for each of the others under its old name. Vectors are not tied on purpose: each
+/// becomes a parameter of its own again. (Equal matrices are tied weights.)
+bool Importer::untie(const onnx::NodeProto &identity, ArrayRef<Entry> inputs) {
+  auto argument = inputs.empty() ? BlockArgument() : dyn_cast_or_null<BlockArgument>(inputs[0].value);
+  if (!argument || identity.output_size() != 1 || identity.output(0).empty())
+    return false;
+  auto type = cast<RankedTensorType>(argument.getType());
+  auto role = cast<DictionaryAttr>(argAttrs[argument.getArgNumber()]).getAs<StringAttr>(train::kRole);
+  if (type.getRank() != 1 || role.getValue() != "param")
+    return false;
+  const std::string &name = identity.output(0);
+  emitRemark(fileLoc) << "parameter '" << name << "' was merged with '" << identity.input(0)
+                      << "' by the exporter because their values are equal; it is a parameter of its own again";
+  top.names[name].value = addArgument(name, type, frozen && frozen->match(name) ? "frozen" : "param");
+  return true;
+}
+
 /// Decides what an initializer becomes, and reads its value if it becomes a constant.
 FailureOr<Importer::Kind> Importer::classify(const onnx::TensorProto &tensor, RankedTensorType type, Constant &value) {
   auto read = [&]() -> llvm::Error {
@@ -123,9 +141,11 @@ FailureOr<Importer::Kind> Importer::classify(const onnx::TensorProto &tensor, Ra
   const int64_t count = type.getNumElements();
   if (buffers.contains(tensor.name()))
     return Kind::Frozen;
-  const bool named = isBufferName(tensor.name());
-  // Only small inline data, and square tables that may be masks, are worth a look; weights are never read.
-  if (named || (!external && (count <= 4096 || isSquareTable(type.getShape()) || type.getRank() > 1)))
+  // GPT-2 keeps its causal mask as `attn.bias` of shape [1, 1, T, T].
+  const bool isTable = type.getRank() >= 3 && isSquareTable(type.getShape());
+  const bool named = isBufferName(tensor.name()) || (isTable && StringRef(tensor.name()).ends_with("attn.bias"));
+  // Inline data costs nothing to look at; of external data, only what cannot be a weight is read.
+  if (named || isTable || !external)
     if (count > 0 && count <= kMaxBufferElements) {
       if (llvm::Error why = read()) {
         if (!external) {

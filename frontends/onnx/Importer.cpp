@@ -205,6 +205,8 @@ LogicalResult Importer::importNode(const onnx::NodeProto &original, Scope &scope
       return giveUp("branches are nested more than " + Twine(kMaxDepth) + " deep");
     return inlineBranch(*proto, condition->ints[0] != 0, scope, frame);
   }
+  if (domain.empty() && proto->op_type() == "Identity" && untie(*proto, inputs))
+    return success();
   const OpRow *row = findOp(domain, proto->op_type());
   if (!row)
     return giveUp(domain.empty() ? Twine("op is not supported") : Twine("op of this domain is not supported"));

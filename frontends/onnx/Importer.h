@@ -67,6 +67,7 @@ private:
   mlir::Value addArgument(llvm::StringRef name, mlir::RankedTensorType type, llvm::StringRef role);
   mlir::LogicalResult addResults();
   mlir::Value seedArgument();
+  bool untie(const onnx::NodeProto &identity, llvm::ArrayRef<Entry> inputs);
 
   // Nodes (Importer.cpp).
   mlir::LogicalResult readOpsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto> &imports,

@@ -29,4 +29,67 @@ def AssignInitializers : Pass<"assign-initializers", "func::FuncOp"> {
                             "<regex>=<initialiser>, in order; the first match wins">];
 }
 
+def RecognizeNorm : Pass<"recognize-norm", "func::FuncOp"> {
+  let summary = "Turn written-out layer and RMS normalisations into train.layer_norm";
+  let description = [{
+    Models that write a normalisation as means, squares and square roots get one op, which has a kernel of its own in
+    forward and backward and keeps two numbers per row instead of the normalised tensor.
+
+    Recognised over the last dimension, with any form of the mean (sum times 1/n, sum divided by n), of the square and of
+    the inverse square root: `(x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps)` as mode `layer` and
+    `x / sqrt(mean(x^2) + eps)` as mode `rms`; a following product with a vector of the last dimension becomes the scale,
+    and, in mode `layer`, a following sum the bias.
+
+    Precondition: broadcasts are explicit. Postcondition: the written-out ops are unused. A normalisation whose parts match
+    except for one is left alone with a remark that names the part.
+
+    ```mlir
+    // before: %y = mul %x, broadcast(rsqrt(mean(mul %x, %x) + eps)); %z = mul broadcast(%w), %y
+    // after
+    %z, %mean, %rstd = train.layer_norm rms, %x scale(%w) {epsilon = 1.0e-5} : …
+    ```
+  }];
+  let dependentDialects = ["train::TrainDialect"];
+}
+
+def RecognizeSoftmax : Pass<"recognize-softmax", "func::FuncOp"> {
+  let summary = "Turn written-out softmaxes into train.softmax";
+  let description = [{
+    `exp(x - max(x)) / sum(exp(x - max(x)))` along one dimension, with or without the maximum, becomes one op.
+
+    Precondition: broadcasts are explicit. Postcondition: the written-out ops are unused.
+
+    ```mlir
+    // before: %e = exp(%x - broadcast(reduce max %x)); %p = div %e, broadcast(reduce sum %e)
+    // after
+    %p = train.softmax %x {dim = 1 : i64} : tensor<4x8xf32>
+    ```
+  }];
+  let dependentDialects = ["train::TrainDialect"];
+}
+
+def RecognizeAttention : Pass<"recognize-attention", "func::FuncOp"> {
+  let summary = "Turn masked softmax(QKᵀ)V into train.attention";
+  let description = [{
+    Attention as exporters write it becomes one op, whose kernels never store the matrix of probabilities and which
+    sequence sharding can handle.
+
+    Recognised: a scale on the scores, on the query, on the key, or by a factor on each of query and key; masks that are
+    added or selected before the softmax. A constant mask that lets query i see keys up to i + Tk - Tq becomes the flag
+    `causal`, one that hides nothing disappears, all others stay as the mask operand. Keys and values that are repeated for
+    grouped-query attention (broadcast, then reshape) are used unrepeated. Batch dimensions are [B, H], or one, which
+    becomes B with H = 1.
+
+    Precondition: softmaxes are `train.softmax`. Postcondition: the written-out ops are unused. A product of a softmax with
+    another tensor that is not converted gets a remark with the reason.
+
+    ```mlir
+    // before: %p = softmax(dot(%q, %k) * 0.125 + %causal); %y = dot(%p, %v)
+    // after
+    %y, %lse = train.attention %q, %k, %v {scale = 1.25e-1, causal} : …
+    ```
+  }];
+  let dependentDialects = ["train::TrainDialect"];
+}
+
 #endif // TESSERA_PASSES_SIMPLIFY

@@ -3,8 +3,8 @@
 
 usage: export_models.py [--out DIR] [model ...]      (torch 2.6, onnx 1.17, onnxscript)
 
-Writes <model>.ts17.onnx (TorchScript exporter, opset 17) and <model>.dynamo18.onnx (dynamo exporter, opset 18). Weights
-keep their names and shapes and refer to an external file that is not kept, so that the files stay small.
+Writes <model>.ts17.onnx (TorchScript exporter in training mode, opset 17), for some models also <model>.ts17eval.onnx (the
+same in evaluation mode), and <model>.dynamo18.onnx (dynamo exporter, opset 18). Weights keep their names and shapes and refer to an external file that is not kept, so that the files stay small.
 """
 
 import argparse
@@ -20,14 +20,22 @@ import models
 EXTERNAL = onnx.TensorProto.EXTERNAL
 
 
-def export_torchscript(name, seed=0):
-    """An onnx.ModelProto with its weights, from the TorchScript exporter at opset 17."""
+def export_torchscript(name, seed=0, mode=torch.onnx.TrainingMode.TRAINING):
+    """An onnx.ModelProto with its weights, from the TorchScript exporter at opset 17.
+
+    In evaluation mode that exporter folds transpositions into weights, which lose their names, and merges initializers
+    whose values are equal (all fresh LayerNorm weights, say). Training mode keeps every parameter as it is.
+    """
     model, inputs, names, dims = models.build(name, seed)
     buffer = io.BytesIO()
     torch.onnx.export(model, inputs, buffer, input_names=names, output_names=["output"], opset_version=17,
                       dynamic_axes=dict(zip(names, dims)), dynamo=False,
-                      training=torch.onnx.TrainingMode.TRAINING if name == "cnn" else torch.onnx.TrainingMode.EVAL)
+                      training=mode)
     return onnx.load_from_string(buffer.getvalue())
+
+
+def export_torchscript_eval(name, seed=0):
+    return export_torchscript(name, seed, torch.onnx.TrainingMode.EVAL)
 
 
 def export_dynamo(name, seed=0):
@@ -44,19 +52,20 @@ def export_dynamo(name, seed=0):
         return onnx.load(path)
 
 
-EXPORTERS = {"ts17": export_torchscript, "dynamo18": export_dynamo}
-# torch 2.6's dynamo exporter fails on batch normalisation in inference form.
-SKIP = {("cnn", "dynamo18")}
+EXPORTERS = {"ts17": export_torchscript, "ts17eval": export_torchscript_eval, "dynamo18": export_dynamo}
+# torch 2.6's dynamo exporter fails on batch normalisation in inference form. Evaluation mode matters for few models.
+SKIP = {("cnn", "dynamo18")} | {(name, "ts17eval") for name in models.MODELS if name not in ("gpt", "llama", "cnn")}
 
 
-def strip_weights(model, location, keep_elements=256):
-    """Replaces the data of floating-point initializers of more than `keep_elements` elements by a reference."""
+def strip_weights(model, name, location, keep_elements=256):
+    """Replaces the data of parameters of more than `keep_elements` elements by a reference; buffers keep theirs."""
     offset = 0
+    buffers = {buffer for buffer, _ in models.build(name)[0].named_buffers()}
     for tensor in model.graph.initializer:
         count = 1
         for size in tensor.dims:
             count *= size
-        if tensor.data_type != onnx.TensorProto.FLOAT or count <= keep_elements:
+        if tensor.data_type != onnx.TensorProto.FLOAT or count <= keep_elements or tensor.name in buffers:
             continue
         for field in ("raw_data", "float_data", "external_data"):
             tensor.ClearField(field)
@@ -104,7 +113,7 @@ def main():
             if (name, exporter) in SKIP:
                 continue
             model = export(name)
-            strip_weights(model, name + ".weights")
+            strip_weights(model, name, name + ".weights")
             strip_notes(model)
             name_dimensions(model, models.MODELS[name][3])
             path = os.path.join(arguments.out, f"{name}.{exporter}.onnx")

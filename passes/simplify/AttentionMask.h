@@ -1,0 +1,34 @@
+//===- AttentionMask.h - masks of recognised attention ----------*- C++ -*-===//
+//
+// Masks found on the way from the scores to the softmax, and what becomes of
+// them: the flag `causal`, nothing, or one mask operand.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PASSES_SIMPLIFY_ATTENTIONMASK_H
+#define TESSERA_PASSES_SIMPLIFY_ATTENTIONMASK_H
+
+#include "compiler/dialect/train/Builders.h"
+
+namespace tessera::simplify {
+
+/// One mask of the shape of the scores.
+struct Mask {
+  mlir::Value value;
+  bool isAdded;      ///< added to the scores; else boolean
+  bool attendIsTrue; ///< of a boolean mask: true means attend (else true means hide)
+  double hidden;     ///< of a boolean mask: the score of what is hidden
+};
+
+/// What a constant mask does.
+enum class MaskKind { Nothing, Causal, Other };
+MaskKind classifyMask(const Mask &mask);
+
+/// The mask as `train.attention` takes it, for scores of `shape` (rank 4): boolean with true = attend, or to be added.
+mlir::Value maskOperand(train::Build &b, const Mask &mask, llvm::ArrayRef<int64_t> shape, mlir::Type scoreType);
+/// Both masks at once.
+mlir::Value combineMasks(train::Build &b, mlir::Value x, mlir::Value y, mlir::Type scoreType);
+
+} // namespace tessera::simplify
+
+#endif // TESSERA_PASSES_SIMPLIFY_ATTENTIONMASK_H
