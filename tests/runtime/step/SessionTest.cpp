@@ -1,0 +1,158 @@
+//===- SessionTest.cpp - what a session checks and reports -----------------===//
+
+#include "tests/runtime/step/StepTestSupport.h"
+
+namespace tessera {
+namespace {
+
+using test::ArtifactBuilder;
+using test::TestRun;
+
+TEST(Session, RefusesAnotherNumberOfRanks) {
+  ArtifactBuilder builder({{"shard", 2}});
+  auto artifact = builder.build();
+  ASSERT_TRUE(artifact.isOk());
+  auto world = createLocalWorld(1);
+  Status status = Session::create(*artifact, *world[0]).status();
+  EXPECT_EQ(status.message(), "artifact 'test' is for 2 ranks, this run has 1");
+}
+
+TEST(Session, RefusesAnotherTarget) {
+  ArtifactBuilder builder;
+  builder.program.target = "sm_90";
+  auto artifact = builder.build();
+  ASSERT_TRUE(artifact.isOk());
+  auto world = createLocalWorld(1);
+  EXPECT_EQ(Session::create(*artifact, *world[0]).status().message(),
+            "the artifact is for target 'sm_90', this runtime has only the CPU");
+}
+
+TEST(Session, RanksMustRunTheSameArtifact) {
+  ArtifactBuilder builder({{"shard", 2}});
+  auto one = builder.build();
+  builder.program.fingerprint = 1;
+  auto two = builder.build();
+  builder.program.fingerprint = 0;
+  builder.program.collective_hash = 1;
+  auto three = builder.build();
+  for (auto &[other, message] :
+       {std::pair{two, "run different artifacts"}, std::pair{three, "sequence of collectives"}}) {
+    auto world = createLocalWorld(2);
+    Status statuses[2];
+    std::thread first([&] { statuses[0] = Session::create(*one, *world[0]).status(); });
+    statuses[1] = Session::create(*other, *world[1]).status();
+    first.join();
+    for (const Status &status : statuses)
+      EXPECT_NE(status.message().find(message), std::string::npos) << status;
+  }
+}
+
+TEST(Session, RefusesAPlanLargerThanTheMachine) {
+  ArtifactBuilder builder;
+  builder.program.arenas[0]->bytes = uint64_t{1} << 45;
+  auto artifact = builder.build();
+  ASSERT_TRUE(artifact.isOk());
+  auto world = createLocalWorld(1);
+  Status status = Session::create(*artifact, *world[0]).status();
+  EXPECT_EQ(status.code(), StatusCode::Exhausted);
+  EXPECT_EQ(status.message().rfind("the plan needs 33554432 MiB for each of 1 ranks, this machine has", 0), 0u)
+      << status;
+}
+
+TEST(Session, SymbolsThatAreMissingAndCodeThatIsNoneAreErrors) {
+  ArtifactBuilder builder;
+  test::addKernels(builder, {"no_such_kernel"});
+  auto artifact = builder.build();
+  auto world = createLocalWorld(1);
+  EXPECT_EQ(Session::create(*artifact, *world[0]).status().message(), "the kernels have no symbol 'no_such_kernel'");
+  builder.program.code_objects[0]->data.assign(100, 7);
+  artifact = builder.build();
+  Status status = Session::create(*artifact, *createLocalWorld(1)[0]).status();
+  EXPECT_EQ(status.message().rfind("cannot load the kernels: ", 0), 0u) << status;
+}
+
+TEST(Session, HyperScalars) {
+  ArtifactBuilder builder;
+  uint32_t lr = builder.buffer({}), copy = builder.buffer({});
+  auto hyper = std::make_unique<artifact::HyperScalarT>();
+  hyper->name = "lr";
+  hyper->buffer = lr;
+  builder.program.hyper.push_back(std::move(hyper));
+  builder.copy(lr, copy);
+  builder.result("copy", copy, artifact::ResultRole::Metric);
+  TestRun run(builder);
+  run.onRanks([](Session &session) {
+    EXPECT_TRUE(session.hasHyper("lr"));
+    EXPECT_FALSE(session.hasHyper("momentum"));
+    ASSERT_TRUE(session.setHyper("lr", 0.25).isOk());
+    EXPECT_EQ(session.setHyper("momentum", 1).message(), "the step has no scalar 'momentum'");
+    ASSERT_TRUE(session.step(1).isOk());
+    EXPECT_EQ(session.resultValue(0), 0.25);
+  });
+}
+
+TEST(Session, MemoryIsWhatWasPlanned) {
+  ArtifactBuilder builder;
+  builder.buffer({1000});
+  auto slot = [&](artifact::MemoryClass kind, uint64_t bytes, uint32_t first, uint32_t last) {
+    auto made = std::make_unique<artifact::SlotT>();
+    made->memory_class = kind;
+    made->bytes = bytes;
+    made->first_instruction = first;
+    made->last_instruction = last;
+    builder.program.slots.push_back(std::move(made));
+  };
+  slot(artifact::MemoryClass::Parameters, 100, 0, 9);
+  slot(artifact::MemoryClass::Activations, 50, 0, 3);
+  slot(artifact::MemoryClass::Activations, 60, 4, 6); // never live with the one above
+  slot(artifact::MemoryClass::Gradients, 30, 6, 9);
+  TestRun run(builder);
+  run.onRanks([](Session &session) {
+    MemoryStats stats = session.memory();
+    EXPECT_EQ(stats.plannedBytes, 4000u);
+    EXPECT_EQ(stats.allocatedBytes, 4096u);
+    EXPECT_EQ(stats.slotBytesByClass[static_cast<size_t>(artifact::MemoryClass::Parameters)], 100u);
+    EXPECT_EQ(stats.slotBytesByClass[static_cast<size_t>(artifact::MemoryClass::Activations)], 60u);
+    EXPECT_EQ(stats.slotBytesByClass[static_cast<size_t>(artifact::MemoryClass::Gradients)], 30u);
+  });
+}
+
+TEST(Session, AStalledRankEndsAllRanksWithOneMessage) {
+  ArtifactBuilder builder({{"shard", 2}});
+  uint32_t group = builder.group({"shard"}), x = builder.buffer({4});
+  builder.collective(artifact::CollectiveKind::AllReduce, group, x, x, 2);
+  builder.program.locations[0] = "/h.1/mlp";
+  TestRun run(builder, {/*stallTimeoutSeconds=*/0.2});
+  run.onRanks([](Session &session) {
+    ASSERT_TRUE(session.step(1).isOk());
+    if (session.rank() == 1) {
+      while (session.communicator().abortReason().isOk())
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    Status status = session.step(2);
+    EXPECT_EQ(status.code(), StatusCode::Aborted);
+    EXPECT_EQ(status.message(),
+              "stalled: rank 1 did not reach all_reduce 'unit' of step 2 (node /h.1/mlp) within 0.2 s, "
+              "rank 0 waits there");
+  });
+}
+
+TEST(Session, AbortFromOutsideEndsAStep) {
+  ArtifactBuilder builder({{"shard", 2}});
+  uint32_t group = builder.group({"shard"}), x = builder.buffer({4});
+  uint32_t done = builder.newEvent();
+  builder.collective(artifact::CollectiveKind::AllReduce, group, x, x, 2);
+  builder.record(done, 2);
+  builder.wait(done, 0);
+  TestRun run(builder);
+  run.onRanks([](Session &session) {
+    if (session.rank() == 1) {
+      session.communicator().abort(TESSERA_ERROR(IoError, "rank 1: no more data"));
+      return;
+    }
+    EXPECT_EQ(session.step(1).message(), "rank 1: no more data");
+  });
+}
+
+} // namespace
+} // namespace tessera
