@@ -1,0 +1,69 @@
+//===- Dump.h - artifacts as text ---------------------------------------------------===//
+//
+// Each function describes one aspect of an artifact, for people (text) and for programs (JSON). The texts end with a
+// line break.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_TOOLS_DUMP_DUMP_H
+#define TESSERA_TOOLS_DUMP_DUMP_H
+
+#include "runtime/artifact/Reader.h"
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <vector>
+
+namespace tessera::dump {
+
+using Json = nlohmann::ordered_json;
+
+/// An instruction of the flattened list: a Repeat has a number itself, and its body follows once.
+struct FlatInstruction {
+  uint32_t number;
+  int64_t iterations; ///< How often it runs in a step.
+  bool inRepeat;
+  const artifact::Instruction *instruction;
+};
+std::vector<FlatInstruction> flatten(const artifact::Program &program);
+
+/// "gemm", "all_gather", …: the names of traces.
+std::string kindOf(const artifact::Instruction &instruction);
+/// "gather" for stream 1, ….
+std::string streamName(int stream);
+std::string locationOf(const artifact::Program &program, const artifact::Instruction &instruction);
+/// "b12 f32[8,256]".
+std::string bufferText(const artifact::Program &program, uint32_t buffer);
+uint64_t bufferBytes(const artifact::Program &program, uint32_t buffer);
+std::string dtypeName(artifact::DataType dtype);
+/// "shard,seq(4)".
+std::string groupText(const Artifact &artifact, int64_t group);
+
+std::string summaryText(const Artifact &artifact);
+Json summaryJson(const Artifact &artifact);
+
+/// `columns`: width of the timeline.
+std::string memoryText(const Artifact &artifact, int columns = 48);
+Json memoryJson(const Artifact &artifact);
+
+std::string scheduleText(const Artifact &artifact);
+Json scheduleJson(const Artifact &artifact);
+
+std::string collectivesText(const Artifact &artifact);
+Json collectivesJson(const Artifact &artifact);
+
+std::string stateText(const Artifact &artifact);
+Json stateJson(const Artifact &artifact);
+
+std::string kernelsText(const Artifact &artifact);
+Json kernelsJson(const Artifact &artifact);
+
+/// The IR of a phase; an error names the phases that there are.
+Result<std::string> phaseIr(const Artifact &artifact, const std::string &phase);
+/// Writes the code objects: one to `path`, several to `path.0`, `path.1`, ….
+Status writeCode(const Artifact &artifact, const std::string &path);
+
+} // namespace tessera::dump
+
+#endif // TESSERA_TOOLS_DUMP_DUMP_H

@@ -1,0 +1,112 @@
+//===- Schedule.cpp - the instruction list ------------------------------------------------===//
+
+#include "tools/tessera-dump/Dump.h"
+
+#include <fmt/format.h>
+
+namespace tessera::dump {
+
+using artifact::Operation;
+
+static std::string joinBuffers(const artifact::Program &program, std::initializer_list<int64_t> buffers) {
+  std::string text;
+  for (int64_t buffer : buffers) {
+    if (buffer < 0)
+      continue;
+    if (!text.empty())
+      text += ", ";
+    text += bufferText(program, static_cast<uint32_t>(buffer));
+  }
+  return text;
+}
+
+/// What an instruction does, without its kind.
+static std::string operands(const Artifact &artifact, const artifact::Instruction &instruction) {
+  const artifact::Program &program = artifact.program();
+  switch (instruction.operation_type()) {
+  case Operation::Launch: {
+    const auto *launch = instruction.operation_as_Launch();
+    std::string text = program.kernels()->Get(launch->kernel())->symbol()->str() +
+                       fmt::format(" extent {} grain {} (", launch->extent(), launch->grain());
+    if (launch->buffers())
+      for (uint32_t i = 0; i < launch->buffers()->size(); ++i)
+        text += (i ? ", " : "") + bufferText(program, launch->buffers()->Get(i));
+    return text + ")";
+  }
+  case Operation::Gemm: {
+    const auto *gemm = instruction.operation_as_Gemm();
+    std::string text = joinBuffers(program, {gemm->a(), gemm->b()}) + " -> " + bufferText(program, gemm->c());
+    if (gemm->alpha() != 1)
+      text += fmt::format(" alpha {}", gemm->alpha());
+    return gemm->beta() != 0 ? text + fmt::format(" beta {}", gemm->beta()) : text;
+  }
+  case Operation::Conv: {
+    const auto *conv = instruction.operation_as_Conv();
+    return fmt::format("{} x {}, w {}, y {}", artifact::EnumNameConvKind(conv->kind()), bufferText(program, conv->x()),
+                       bufferText(program, conv->w()), bufferText(program, conv->y()));
+  }
+  case Operation::Attention: {
+    const auto *attention = instruction.operation_as_Attention();
+    return joinBuffers(program, {attention->q(), attention->k(), attention->v(), attention->mask()}) + " -> " +
+           joinBuffers(program, {attention->out(), attention->lse()}) + (attention->causal() ? " causal" : "");
+  }
+  case Operation::AttentionGrad: {
+    const auto *grad = instruction.operation_as_AttentionGrad();
+    return joinBuffers(program,
+                       {grad->q(), grad->k(), grad->v(), grad->mask(), grad->out(), grad->lse(), grad->dout()}) +
+           " -> " + joinBuffers(program, {grad->dq(), grad->dk(), grad->dv()}) + (grad->causal() ? " causal" : "");
+  }
+  case Operation::Collective: {
+    const auto *collective = instruction.operation_as_Collective();
+    return fmt::format("over {} {} -> {}{}", groupText(artifact, collective->group()),
+                       bufferText(program, collective->input()), bufferText(program, collective->output()),
+                       collective->label() ? " \"" + collective->label()->str() + "\"" : "");
+  }
+  case Operation::Copy: {
+    const auto *copy = instruction.operation_as_Copy();
+    return bufferText(program, copy->source()) + " -> " + bufferText(program, copy->target());
+  }
+  case Operation::Fill: {
+    const auto *fill = instruction.operation_as_Fill();
+    return bufferText(program, fill->target()) + fmt::format(" = {}", fill->value());
+  }
+  case Operation::AxisIndex: {
+    const auto *index = instruction.operation_as_AxisIndex();
+    return bufferText(program, index->target()) + " = position in " + groupText(artifact, index->group());
+  }
+  case Operation::Record:
+    return fmt::format("event {}", instruction.operation_as_Record()->event());
+  case Operation::Wait:
+    return fmt::format("event {}", instruction.operation_as_Wait()->event());
+  case Operation::Repeat:
+    return fmt::format("{} times", instruction.operation_as_Repeat()->count());
+  default:
+    return "";
+  }
+}
+
+std::string scheduleText(const Artifact &artifact) {
+  const artifact::Program &program = artifact.program();
+  std::string text = "schedule (number, stream, instruction, source)\n";
+  for (const FlatInstruction &entry : flatten(program)) {
+    std::string location = locationOf(program, *entry.instruction);
+    text += fmt::format("{:>6} {:<8} {}{} {}{}\n", entry.number, streamName(entry.instruction->stream()),
+                        entry.inRepeat ? "  " : "", kindOf(*entry.instruction), operands(artifact, *entry.instruction),
+                        location.empty() ? "" : "  ; " + location);
+  }
+  return text;
+}
+
+Json scheduleJson(const Artifact &artifact) {
+  Json list = Json::array();
+  for (const FlatInstruction &entry : flatten(artifact.program()))
+    list.push_back({{"number", entry.number},
+                    {"stream", streamName(entry.instruction->stream())},
+                    {"kind", kindOf(*entry.instruction)},
+                    {"iterations", entry.iterations},
+                    {"operands", operands(artifact, *entry.instruction)},
+                    {"location", locationOf(artifact.program(), *entry.instruction)}});
+  return list;
+}
+
+} // namespace tessera::dump

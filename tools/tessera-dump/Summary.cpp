@@ -1,0 +1,168 @@
+//===- Summary.cpp - what an artifact is, in one screen --------------------------------===//
+
+#include "runtime/telemetry/MemoryPlan.h"
+#include "tools/tessera-dump/Dump.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+namespace tessera::dump {
+
+using artifact::MemoryClass;
+
+static Json keyValues(const flatbuffers::Vector<flatbuffers::Offset<artifact::KeyValue>> *entries) {
+  Json json = Json::object();
+  if (entries)
+    for (const artifact::KeyValue *entry : *entries)
+      json[entry->key()->str()] = entry->value()->str();
+  return json;
+}
+
+/// Elements of the parameters themselves, without the padding of units.
+static int64_t countParameters(const artifact::Program &program, artifact::StateRole role, size_t &tensors) {
+  int64_t total = 0;
+  if (!program.state())
+    return 0;
+  for (const artifact::StateTensor *state : *program.state()) {
+    if (state->role() != role)
+      continue;
+    if (!state->segments() || state->segments()->size() == 0) {
+      total += state->elements();
+      ++tensors;
+      continue;
+    }
+    for (const artifact::Segment *segment : *state->segments()) {
+      int64_t elements = 1;
+      if (segment->shape())
+        for (int64_t size : *segment->shape())
+          elements *= size;
+      total += elements;
+      ++tensors;
+    }
+  }
+  return total;
+}
+
+Json summaryJson(const Artifact &artifact) {
+  const artifact::Program &program = artifact.program();
+  MemoryPlan plan = memoryPlan(program);
+  Json mesh = Json::object();
+  for (const Mesh::Axis &axis : artifact.mesh().axes)
+    mesh[axis.name] = axis.size;
+  size_t tensors = 0, frozenTensors = 0, units = 0;
+  int64_t parameters = countParameters(program, artifact::StateRole::Parameter, tensors);
+  int64_t frozen = countParameters(program, artifact::StateRole::Frozen, frozenTensors);
+  if (program.state())
+    for (const artifact::StateTensor *state : *program.state())
+      units += state->role() == artifact::StateRole::Parameter;
+  Json instructions = Json::object();
+  std::map<std::string, int64_t> kinds;
+  for (const FlatInstruction &entry : flatten(program))
+    ++kinds[kindOf(*entry.instruction)];
+  for (const auto &[kind, count] : kinds)
+    instructions[kind] = count;
+  Json classes = Json::object();
+  for (size_t i = 0; i < numMemoryClasses; ++i)
+    classes[std::string(toString(static_cast<MemoryClass>(i)))] = plan.bytesAtPeak[i];
+  uint64_t codeBytes = 0;
+  if (program.code_objects())
+    for (const artifact::CodeObject *code : *program.code_objects())
+      codeBytes += code->data()->size();
+  Json batch = Json::array();
+  if (program.batch())
+    for (const artifact::BatchTensor *tensor : *program.batch()) {
+      Json entry = {{"name", tensor->name()->str()},
+                    {"role", tensor->role() == artifact::BatchRole::Input ? "input" : "target"},
+                    {"dtype", dtypeName(tensor->dtype())},
+                    {"shape", Json::array()}};
+      if (tensor->global_shape())
+        for (int64_t size : *tensor->global_shape())
+          entry["shape"].push_back(size);
+      if (tensor->index_bound() >= 0)
+        entry["index_bound"] = tensor->index_bound();
+      batch.push_back(std::move(entry));
+    }
+  Json phases = Json::array();
+  if (program.ir())
+    for (const artifact::PhaseIr *ir : *program.ir())
+      phases.push_back(ir->phase()->str());
+  return {{"producer", program.producer() ? program.producer()->str() : ""},
+          {"target", program.target()->str()},
+          {"fingerprint", fmt::format("{:016x}", program.fingerprint())},
+          {"collective_hash", fmt::format("{:016x}", program.collective_hash())},
+          {"mesh", std::move(mesh)},
+          {"ranks", artifact.numRanks()},
+          {"model", keyValues(program.model())},
+          {"optimizer", keyValues(program.optimizer())},
+          {"parameters", parameters},
+          {"parameter_tensors", tensors},
+          {"units", units},
+          {"frozen", frozen},
+          {"batch", std::move(batch)},
+          {"memory_per_rank",
+           {{"reserved", plan.arenaBytes}, {"peak", plan.peakBytes}, {"by_class_at_peak", std::move(classes)}}},
+          {"instructions", std::move(instructions)},
+          {"kernels", program.kernels() ? program.kernels()->size() : 0},
+          {"code_bytes", codeBytes},
+          {"embedded_ir", std::move(phases)}};
+}
+
+static std::string join(const Json &object, const char *separator, const char *assign) {
+  std::string text;
+  for (const auto &[key, value] : object.items()) {
+    if (!text.empty())
+      text += separator;
+    text += key + assign + (value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return text;
+}
+
+std::string summaryText(const Artifact &artifact) {
+  Json json = summaryJson(artifact);
+  const Json &memory = json["memory_per_rank"];
+  std::string text = fmt::format("{}\n", artifact.path());
+  auto line = [&](const char *name, const std::string &value) {
+    if (!value.empty())
+      text += fmt::format("  {:<14} {}\n", name, value);
+  };
+  line("producer", json["producer"].get<std::string>());
+  line("target", json["target"].get<std::string>());
+  line("mesh", fmt::format("{} ({} ranks)", join(json["mesh"], ", ", "="), artifact.numRanks()));
+  line("model", join(json["model"], ", ", "="));
+  line("optimizer", join(json["optimizer"], ", ", "="));
+  std::string parameters = fmt::format("{} in {} tensors, {} units", json["parameters"].get<int64_t>(),
+                                       json["parameter_tensors"].get<int64_t>(), json["units"].get<int64_t>());
+  if (json["frozen"].get<int64_t>() > 0)
+    parameters += fmt::format("; {} frozen", json["frozen"].get<int64_t>());
+  line("parameters", parameters);
+  for (const Json &entry : json["batch"])
+    line(entry["role"].get_ref<const std::string &>().c_str(),
+         fmt::format("{} {}{}{}", entry["name"].get<std::string>(), entry["dtype"].get<std::string>(),
+                     entry["shape"].dump(),
+                     entry.contains("index_bound") ? " below " + entry["index_bound"].dump() : ""));
+  line("instructions", join(json["instructions"], ", ", " "));
+  line("kernels",
+       fmt::format("{}, code {}", json["kernels"].get<int64_t>(), formatBytes(json["code_bytes"].get<uint64_t>())));
+  line("embedded IR", json["embedded_ir"].empty() ? "none" : json["embedded_ir"].dump());
+  line("fingerprint", json["fingerprint"].get<std::string>());
+  text += fmt::format("  memory per rank: {} reserved, {} at the peak\n",
+                      formatBytes(memory["reserved"].get<uint64_t>()), formatBytes(memory["peak"].get<uint64_t>()));
+  for (const auto &[name, bytes] : memory["by_class_at_peak"].items())
+    text += fmt::format("    {:<14} {:>12}\n", name, formatBytes(bytes.get<uint64_t>()));
+  return text;
+}
+
+Result<std::string> phaseIr(const Artifact &artifact, const std::string &phase) {
+  std::string known;
+  if (const auto *phases = artifact.program().ir())
+    for (const artifact::PhaseIr *ir : *phases) {
+      if (ir->phase()->str() == phase)
+        return ir->text()->str();
+      known += (known.empty() ? "" : ", ") + ir->phase()->str();
+    }
+  return TESSERA_ERROR(NotFound, "'" + artifact.path() + "' has no IR of phase '" + phase + "'" +
+                                     (known.empty() ? "; compile with --embed-ir" : "; it has " + known));
+}
+
+} // namespace tessera::dump

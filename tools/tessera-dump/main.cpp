@@ -1,0 +1,91 @@
+//===- main.cpp - tessera-dump: shows what is in an artifact -----------------------------===//
+
+#include "tools/tessera-dump/Dump.h"
+
+#include <CLI/CLI.hpp>
+
+#include <iostream>
+
+using namespace tessera;
+
+namespace {
+
+/// One part of the output, chosen by a flag.
+struct Section {
+  const char *flag, *name, *help;
+  std::string (*text)(const Artifact &);
+  dump::Json (*json)(const Artifact &);
+  bool chosen = false;
+};
+
+int fail(const Status &status) {
+  std::cerr << "tessera-dump: error: " << status.toString() << "\n";
+  return 1;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  Section sections[] = {
+      {"--summary", "summary", "What the artifact is, in one screen (the default)", dump::summaryText,
+       dump::summaryJson},
+      {"--memory", "memory", "Planned memory by class, arena and slot, with lifetimes",
+       [](const Artifact &artifact) { return dump::memoryText(artifact); }, dump::memoryJson},
+      {"--schedule", "schedule", "The instructions with streams, events and sources", dump::scheduleText,
+       dump::scheduleJson},
+      {"--collectives", "collectives", "What is communicated: bytes, groups, labels", dump::collectivesText,
+       dump::collectivesJson},
+      {"--state", "state", "Parameters and optimizer state: units, shapes, initialisers", dump::stateText,
+       dump::stateJson},
+      {"--kernels", "kernels", "Generated kernels and code objects", dump::kernelsText, dump::kernelsJson}};
+
+  CLI::App app{"Shows what is in an artifact", "tessera-dump"};
+  app.footer("Example: tessera-dump gpt.tessera --memory --collectives");
+  std::string path, phase, codePath;
+  bool asJson = false;
+  app.add_option("artifact", path, "The .tessera file")->required();
+  for (Section &section : sections)
+    app.add_flag(section.flag, section.chosen, section.help);
+  app.add_option("--ir", phase, "The IR of a phase, e.g. shard (needs an artifact made with --embed-ir)");
+  app.add_option("--write-code", codePath, "Writes the generated code to this file");
+  app.add_flag("--json", asJson, "The chosen sections as one JSON object");
+  CLI11_PARSE(app, argc, argv);
+
+  auto artifact = Artifact::open(path);
+  if (!artifact.isOk())
+    return fail(artifact.status());
+  bool anyChosen = !phase.empty() || !codePath.empty();
+  for (const Section &section : sections)
+    anyChosen |= section.chosen;
+  sections[0].chosen |= !anyChosen;
+
+  if (!codePath.empty())
+    if (Status status = dump::writeCode(**artifact, codePath); !status.isOk())
+      return fail(status);
+  dump::Json json = dump::Json::object();
+  bool first = true;
+  for (const Section &section : sections) {
+    if (!section.chosen)
+      continue;
+    if (asJson)
+      json[section.name] = section.json(**artifact);
+    else
+      std::cout << (first ? "" : "\n") << section.text(**artifact);
+    first = false;
+  }
+  if (!phase.empty()) {
+    auto ir = dump::phaseIr(**artifact, phase);
+    if (!ir.isOk())
+      return fail(ir.status());
+    if (asJson)
+      json["ir"] = {{phase, *ir}};
+    else
+      std::cout << *ir;
+  }
+  if (asJson)
+    std::cout << json.dump(1, ' ', false, dump::Json::error_handler_t::replace) << "\n";
+  std::cout.flush();
+  if (!std::cout)
+    return fail(TESSERA_ERROR(IoError, "cannot write the output"));
+  return 0;
+}
