@@ -18,6 +18,7 @@ def Train_ReduceOp : Train_Op<"reduce"> {
   let assemblyFormat = "$kind `,` $operand attr-dict `:` functional-type($operand, $result)";
   let hasVerifier = 1;
   let hasFolder = 1;
+  let hasCanonicalizer = 1;
 }
 
 def Train_ArgmaxOp : Train_Op<"argmax"> {

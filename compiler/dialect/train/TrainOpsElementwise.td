@@ -62,7 +62,7 @@ def Train_ConvertOp : Train_Op<"convert", [Elementwise, SameOperandsAndResultSha
   let hasFolder = 1;
 }
 
-def Train_NegOp : Train_UnaryOp<"neg", Train_NumericTensor> { let summary = "Elementwise `-x`"; }
+def Train_NegOp : Train_UnaryOp<"neg", Train_NumericTensor> { let summary = "Elementwise `-x`"; let hasFolder = 1; }
 def Train_AbsOp : Train_UnaryOp<"abs", Train_NumericTensor> {
   let summary = "Elementwise `|x|`; its gradient at 0 is 0";
 }
@@ -94,7 +94,9 @@ def Train_MaxOp : Train_BinaryOp<"max", Train_Tensor, [Commutative]> {
   let summary = "Elementwise maximum; logical or on booleans";
   let description = [{ NaN if either operand is NaN. Where both are equal each receives half of the gradient. }];
 }
-def Train_PowOp : Train_BinaryOp<"pow", Train_FloatTensor> { let summary = "Elementwise `a^b`"; let hasCanonicalizer = 1; }
+def Train_PowOp : Train_BinaryOp<"pow", Train_FloatTensor> {
+  let summary = "Elementwise `a^b`"; let hasFolder = 1; let hasCanonicalizer = 1;
+}
 
 def Train_CompareOp : Train_Op<"compare", [Elementwise, SameTypeOperands, SameOperandsAndResultShape]> {
   let summary = "Elementwise comparison; false where an operand is NaN, except `ne`";

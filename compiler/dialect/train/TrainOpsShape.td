@@ -58,6 +58,7 @@ def Train_PadOp : Train_Op<"pad"> {
   let results = (outs Train_Tensor:$result);
   let assemblyFormat = "$operand attr-dict `:` functional-type($operand, $result)";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def Train_ConcatOp : Train_Op<"concat"> {
@@ -67,6 +68,7 @@ def Train_ConcatOp : Train_Op<"concat"> {
   let assemblyFormat = "$operands attr-dict `:` functional-type($operands, $result)";
   let hasVerifier = 1;
   let hasFolder = 1;
+  let hasCanonicalizer = 1;
 }
 
 def Train_DynamicSliceOp : Train_Op<"dynamic_slice"> {
