@@ -56,7 +56,7 @@ FailureOr<Value> AddLoss::crossEntropy(func::FuncOp func, Value logits) {
   if (type.getRank() < 2 || !isa<FloatType>(type.getElementType()))
     return func.emitError() << "cross-entropy needs floating-point logits of shape [batch…, classes], got " << type;
   if (!(labelSmoothing >= 0.0 && labelSmoothing <= 1.0))
-    return func.emitError() << "label-smoothing must lie in [0, 1], got " << labelSmoothing;
+    return func.emitError() << "label-smoothing must lie in [0, 1], got " << labelSmoothing.getValue();
 
   OpBuilder builder(func.getBody().front().getTerminator());
   Location loc = NameLoc::get(builder.getStringAttr("loss"));

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/Signature.h"
 #include "compiler/interfaces/Interfaces.h"
 #include "passes/differentiate/Accumulation.h"
@@ -22,13 +23,6 @@ namespace tessera {
 #include "passes/differentiate/Passes.h.inc"
 
 namespace {
-
-/// Marks every op that is built as part of the backward pass.
-struct MarkBackward : OpBuilder::Listener {
-  void notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) override {
-    op->setDiscardableAttr(train::kBackward, UnitAttr::get(op->getContext()));
-  }
-};
 
 class ReverseWalk {
 public:
@@ -133,7 +127,7 @@ LogicalResult Differentiate::run(func::FuncOp func) {
   Value loss = results[*lossIndex].value;
   Activity activity(block, params, loss);
 
-  MarkBackward listener;
+  train::MarkBackward listener;
   OpBuilder builder(func.getContext(), &listener);
   builder.setInsertionPoint(block.getTerminator());
   StringAttr grad = builder.getStringAttr("grad");

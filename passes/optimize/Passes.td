@@ -1,8 +1,116 @@
-//===- Passes.td - passes of the optimize phase ------------------------------===//
+//===- Passes.td - passes of the optimize phase ---------------------------===//
 
 #ifndef TESSERA_PASSES_OPTIMIZE
 #define TESSERA_PASSES_OPTIMIZE
 
 include "mlir/Pass/PassBase.td"
+
+def FlattenParameters : Pass<"flatten-parameters", "::mlir::func::FuncOp"> {
+  let summary = "Group parameters into flat units";
+  let description = [{
+    Each unit becomes one argument of role `"param"`, before all other arguments: a vector of the unit's parameters, those
+    with weight decay first, then the others, then zeros up to a multiple of `pad-multiple`. `train.segments` lists the
+    parameters with name, offset (elements), shape and initialiser; `train.decay_elements` is the number of elements that
+    take weight decay. A parameter becomes `slice` + `reshape` of its unit, once for its forward and once for its
+    backward uses; values that are mere views of a parameter are repeated for the backward pass. The gradient of a unit
+    is the concat of its parameters' gradients. `"frozen"` arguments stay as they are.
+
+    With `wrap=module` a unit is a block of the model: the parameters whose names agree up to the first integer component
+    (`transformer.h.3.*`). The rest are `embed` (first read before any block) and `head` (after), or one `root` if there
+    are no blocks; a tied parameter exists once and belongs to the unit of its first use. Units are in the order of first
+    use.
+
+    Precondition: parameters have distinct names. Usually after `differentiate`; without gradients only arguments change.
+    Postcondition: every `"param"` argument is one-dimensional with `train.segments`.
+
+    ```mlir
+    func.func @step(%w: tensor<4x8xf32> {train.role = "param", train.name = "fc.weight"},
+                    %b: tensor<8xf32> {train.role = "param", train.name = "fc.bias"}, …)
+    // becomes, with pad-multiple=16
+    func.func @step(%root: tensor<48xf32> {train.role = "param", train.name = "root", train.decay_elements = 32 : i64,
+        train.segments = [{name = "fc.weight", offset = 0 : i64, shape = array<i64: 4, 8>},
+                          {name = "fc.bias", offset = 32 : i64, shape = array<i64: 8>} ]}, …)
+      %0 = train.slice %root {starts = array<i64: 0>, limits = array<i64: 32>, strides = array<i64: 1>} : …
+      %w = train.reshape %0 : (tensor<32xf32>) -> tensor<4x8xf32>
+    ```
+  }];
+  let options = [
+    Option<"wrap", "wrap", "std::string", "\"module\"",
+           "module (by block scope), size:<bytes> (at most so many, in order of first use) or none (one unit)">,
+    Option<"padMultiple", "pad-multiple", "int64_t", "1", "Units are padded to a multiple of this many elements">,
+    Option<"noDecay", "no-decay", "std::string", "\"\"",
+           "Regular expression of the names of parameters without weight decay; default: vectors and scalars, that is "
+           "norms and biases">,
+  ];
+  let dependentDialects = ["::tessera::train::TrainDialect"];
+}
+
+def AccumulateGradients : Pass<"accumulate-gradients", "::mlir::func::FuncOp"> {
+  let summary = "Split a step into micro-batches whose gradients are added up";
+  let description = [{
+    Wraps forward and backward into `train.accumulate`. Arguments of role `"input"` and `"target"` get a leading dimension
+    of size `count`. `count_valid` moves out of the loop and counts the whole batch, so that the loss and its gradients
+    are those of the whole batch. A loss without `count_valid` is taken for a mean over the micro-batch: it and the
+    gradients are multiplied by `1/count`. Seeds of random numbers are mixed with the iteration.
+
+    Precondition: results are the loss and gradients.
+    Postcondition: the same results, outside of the loop. With `count=1` nothing changes.
+
+    ```mlir
+    func.func @step(%u: …, %tokens: tensor<8x128xi32> {train.role = "input"}, …) -> (tensor<f32> {train.role = "loss"}, …)
+    // becomes, with count=4
+    func.func @step(%u: …, %tokens: tensor<4x8x128xi32> {train.role = "input"}, …)
+      %n = train.count_valid %targets : (tensor<4x8x128xi32>) -> tensor<f32>
+      %loss, %grad = train.accumulate %tokens, %targets {count = 4 : i64} : … {
+      ^bb0(%i: tensor<i64>, %micro: tensor<8x128xi32>, …):
+        …
+      }
+    ```
+  }];
+  let options = [Option<"count", "count", "int64_t", "1", "Micro-batches per step">];
+  let dependentDialects = ["::tessera::train::TrainDialect"];
+}
+
+def ClipGradients : Pass<"clip-gradients", "::mlir::func::FuncOp"> {
+  let summary = "Compute the global gradient norm and clip to it";
+  let description = [{
+    Adds the result `grad_norm` (role `"metric"`): the Euclidean norm of all gradients together, before clipping. With
+    `max-norm` every gradient is multiplied by `min(1, max_norm / (norm + 1e-6))`, as by PyTorch's
+    `torch.nn.utils.clip_grad_norm_`.
+
+    Precondition: gradient results. Postcondition: results in the order loss, metrics, gradients.
+  }];
+  let options = [
+    Option<"maxNorm", "max-norm", "double", "0.0", "Largest norm; 0: no clipping">,
+    Option<"metric", "metric", "bool", "true", "Add the norm to the results">,
+  ];
+  let dependentDialects = ["::tessera::train::TrainDialect"];
+}
+
+def InsertOptimizer : Pass<"insert-optimizer", "::mlir::func::FuncOp"> {
+  let summary = "Replace gradient results by updates of parameters and optimizer state";
+  let description = [{
+    One `adamw_update` or `sgd_update` per unit, with the attribute `train.unit` = the unit's name. Appends arguments for
+    the state (`<unit>.m` and `<unit>.v`, or `<unit>.momentum`; role `"state"`, `train.of`, `train.state`) and for what
+    the host computes each step (`lr`, and for adamw `bias_correction1`, `bias_correction2`; role `"hyper"`, f32). A
+    gradient that is scaled by one number (`clip-gradients`) enters unscaled with the number as `grad_scale`.
+
+    Precondition: every `"param"` argument is a flat unit with a gradient result.
+    Postcondition: the results are the loss, metrics, then the new parameters and states, aliased to their arguments
+    (`train.alias`) in argument order; no gradients.
+  }];
+  let options = [
+    Option<"kind", "kind", "std::string", "\"adamw\"", "adamw or sgd">,
+    Option<"beta1", "beta1", "double", "0.9", "Decay of the first moment (adamw)">,
+    Option<"beta2", "beta2", "double", "0.999", "Decay of the second moment (adamw)">,
+    Option<"epsilon", "epsilon", "double", "1e-8", "Added to the root of the second moment (adamw)">,
+    Option<"weightDecay", "weight-decay", "double", "0.01", "Decoupled (adamw) or L2 (sgd) weight decay">,
+    Option<"momentum", "momentum", "double", "0.0", "Momentum (sgd); 0: no momentum buffer">,
+    Option<"nesterov", "nesterov", "bool", "false", "Nesterov momentum (sgd)">,
+    Option<"noDecay", "no-decay", "std::string", "\"\"",
+           "Checks that flatten-parameters was given this regular expression; default: no check">,
+  ];
+  let dependentDialects = ["::tessera::train::TrainDialect"];
+}
 
 #endif // TESSERA_PASSES_OPTIMIZE

@@ -66,6 +66,13 @@ public:
   mlir::Location loc;
 };
 
+/// Listener of a builder that builds the backward pass: marks every op that it inserts with `train.backward`.
+struct MarkBackward : mlir::OpBuilder::Listener {
+  void notifyOperationInserted(mlir::Operation *op, mlir::OpBuilder::InsertPoint) override {
+    op->setDiscardableAttr(kBackward, mlir::UnitAttr::get(op->getContext()));
+  }
+};
+
 mlir::RankedTensorType tensorType(mlir::Value value);
 llvm::ArrayRef<int64_t> shapeOf(mlir::Value value);
 /// The type that sums of `elementType` are kept in: f32 for narrower floats, else the type itself.

@@ -28,6 +28,12 @@ inline constexpr llvm::StringLiteral kOf = "train.of";
 inline constexpr llvm::StringLiteral kAlias = "train.alias";
 /// On a flat unit argument: array of dictionaries {name, shape, offset} in the order of their offsets (in elements).
 inline constexpr llvm::StringLiteral kSegments = "train.segments";
+/// On a flat unit argument: how many of its first elements take weight decay (i64).
+inline constexpr llvm::StringLiteral kDecayElements = "train.decay_elements";
+/// On an optimizer state argument: "m", "v" or "momentum".
+inline constexpr llvm::StringLiteral kState = "train.state";
+/// On an optimizer update: the name of the unit that it updates.
+inline constexpr llvm::StringLiteral kUnit = "train.unit";
 /// On a parameter argument: its initialiser, see `assign-initializers`.
 inline constexpr llvm::StringLiteral kInit = "train.init";
 /// On an op made by autodiff: it belongs to the backward pass (unit attribute).

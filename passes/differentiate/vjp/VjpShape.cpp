@@ -13,11 +13,27 @@ LogicalResult reshapeRule(ReshapeOp op, Vjp &vjp) {
   return success();
 }
 
+/// The product whose result is the transpose of a product without batch dimensions, by exchanging its operands; null if
+/// the permutation does not exchange them.
+Value exchangeOperands(Vjp &vjp, Value product, ArrayRef<int64_t> permutation) {
+  auto dot = product.getDefiningOp<DotGeneralOp>();
+  if (!dot || !dot.getLhsBatch().empty())
+    return Value();
+  int64_t rank = permutation.size();
+  int64_t lhsFree = tensorType(dot.getLhs()).getRank() - static_cast<int64_t>(dot.getLhsContract().size());
+  for (auto [to, from] : llvm::enumerate(permutation))
+    if (from != (static_cast<int64_t>(to) + lhsFree) % rank)
+      return Value();
+  return vjp.dot(dot.getRhs(), dot.getLhs(), {}, {}, dot.getRhsContract(), dot.getLhsContract());
+}
+
+/// The gradient of a transposed weight is a product; it is built in the weight's own layout.
 LogicalResult transposeRule(TransposeOp op, Vjp &vjp) {
   SmallVector<int64_t> inverse(op.getPermutation().size());
   for (auto [to, from] : llvm::enumerate(op.getPermutation()))
     inverse[from] = to;
-  vjp.set(0, vjp.transpose(vjp.cotangent(), inverse));
+  Value exchanged = exchangeOperands(vjp, vjp.cotangent(), inverse);
+  vjp.set(0, exchanged ? exchanged : vjp.transpose(vjp.cotangent(), inverse));
   return success();
 }
 

@@ -1,0 +1,152 @@
+//===- AccumulateGradients.cpp - a step of several micro-batches ----------===//
+//
+// Wraps forward and backward into `train.accumulate`. What counts the whole
+// batch stays outside of it, so that the loss is the one of the whole batch
+// however many micro-batches it is split into.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Signature.h"
+#include "passes/optimize/Passes.h"
+
+using namespace mlir;
+
+namespace tessera {
+#define GEN_PASS_DEF_ACCUMULATEGRADIENTS
+#include "passes/optimize/Passes.h.inc"
+
+namespace {
+
+struct AccumulateGradients : impl::AccumulateGradientsBase<AccumulateGradients> {
+  using AccumulateGradientsBase::AccumulateGradientsBase;
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    if (train::isStepFunction(func) && failed(run(func)))
+      signalPassFailure();
+  }
+
+  LogicalResult checkResults(func::FuncOp func);
+  LogicalResult run(func::FuncOp func);
+};
+
+LogicalResult AccumulateGradients::checkResults(func::FuncOp func) {
+  if (failed(train::getLossResult(func)))
+    return failure();
+  for (unsigned index = 0; index < func.getNumResults(); ++index) {
+    StringRef role = train::getResultRole(func, index);
+    if (role != "loss" && role != "grad")
+      return func.emitError() << "cannot accumulate result " << index << " of role \"" << role
+                              << "\": expected the loss and gradients only";
+  }
+  return success();
+}
+
+bool isBatchRole(StringRef role) { return role == "input" || role == "target"; }
+
+/// The batch argument whose elements `value` holds, unchanged but perhaps in another shape; null if there is none.
+BlockArgument findBatchArgument(Value value, func::FuncOp func) {
+  while (auto reshape = value.getDefiningOp<train::ReshapeOp>())
+    value = reshape.getOperand();
+  auto arg = dyn_cast<BlockArgument>(value);
+  if (!arg || arg.getOwner() != &func.getBody().front() || !isBatchRole(train::getArgRole(func, arg.getArgNumber())))
+    return {};
+  return arg;
+}
+
+/// Moves `count_valid` ops to the front of the function, on the batch arguments themselves.
+FailureOr<SmallVector<Operation *>> hoistCounts(func::FuncOp func) {
+  SmallVector<Operation *> hoisted;
+  Block &block = func.getBody().front();
+  for (auto count : llvm::make_early_inc_range(block.getOps<train::CountValidOp>())) {
+    BlockArgument batch = findBatchArgument(count.getTargets(), func);
+    if (!batch)
+      return count.emitError("cannot count the whole batch: expected the count of an input or target argument");
+    count.getTargetsMutable().assign(batch);
+    count->moveBefore(&block, block.begin());
+    hoisted.push_back(count);
+  }
+  return hoisted;
+}
+
+/// Gives each micro-batch its own random numbers: seed + iteration · (2^bits / golden ratio).
+void mixSeeds(Block &body, Value iteration) {
+  llvm::DenseMap<Value, Value> mixed;
+  SmallVector<train::RngUniformOp> ops;
+  body.walk([&](train::RngUniformOp op) { ops.push_back(op); });
+  for (train::RngUniformOp op : ops) {
+    Value &seed = mixed[op.getSeed()];
+    if (!seed) {
+      OpBuilder builder(op.getContext());
+      if (Operation *def = op.getSeed().getDefiningOp(); def && def->getBlock() == &body)
+        builder.setInsertionPointAfter(def);
+      else
+        builder.setInsertionPointToStart(&body);
+      train::Build build(builder, op.getLoc());
+      RankedTensorType type = train::tensorType(op.getSeed());
+      APInt golden = APInt(64, 0x9E3779B97F4A7C15).trunc(64);
+      if (unsigned width = type.getElementTypeBitWidth(); width < 64)
+        golden = golden.lshr(64 - width).trunc(width);
+      Value step = build.constant(DenseElementsAttr::get(type, golden));
+      seed = build.add(op.getSeed(), build.mul(build.convert(iteration, type.getElementType()), step));
+    }
+    op.getSeedMutable().assign(seed);
+  }
+}
+
+LogicalResult AccumulateGradients::run(func::FuncOp func) {
+  if (count < 1)
+    return func.emitError() << "count must be at least 1, got " << count.getValue();
+  if (count == 1)
+    return success();
+  if (failed(checkResults(func)))
+    return failure();
+  FailureOr<SmallVector<Operation *>> counts = hoistCounts(func);
+  if (failed(counts))
+    return failure();
+
+  Block &block = func.getBody().front();
+  Operation *terminator = block.getTerminator();
+  SmallVector<train::StepResult> results = train::getResults(func);
+  SmallVector<Value> yielded;
+  SmallVector<Type> yieldedTypes;
+  for (const train::StepResult &result : results) {
+    yielded.push_back(result.value);
+    yieldedTypes.push_back(result.value.getType());
+  }
+  SmallVector<BlockArgument> batch;
+  for (BlockArgument arg : func.getArguments())
+    if (isBatchRole(train::getArgRole(func, arg.getArgNumber())))
+      batch.push_back(arg);
+
+  OpBuilder builder(terminator);
+  Location loc = NameLoc::get(builder.getStringAttr("accumulate"));
+  auto accumulate = train::AccumulateOp::create(builder, loc, yieldedTypes, ValueRange(batch), count);
+  Block *body = &accumulate.getBody().emplaceBlock();
+  Value iteration = body->addArgument(RankedTensorType::get({}, builder.getI64Type()), loc);
+  auto isInside = [&](OpOperand &use) { return accumulate->isProperAncestor(use.getOwner()); };
+  Block::iterator first = block.begin();
+  std::advance(first, counts->size());
+  body->getOperations().splice(body->end(), block.getOperations(), first, Block::iterator(accumulate));
+  for (BlockArgument arg : batch) {
+    arg.replaceUsesWithIf(body->addArgument(arg.getType(), arg.getLoc()), isInside);
+    auto type = cast<RankedTensorType>(arg.getType());
+    SmallVector<int64_t> shape = {count};
+    llvm::append_range(shape, type.getShape());
+    arg.setType(type.clone(shape));
+  }
+  builder.setInsertionPointToEnd(body);
+  train::YieldOp::create(builder, loc, yielded);
+  mixSeeds(*body, iteration);
+
+  builder.setInsertionPoint(terminator);
+  train::Build build(builder, loc);
+  for (auto [result, sum] : llvm::zip_equal(results, accumulate.getResults()))
+    result.value = counts->empty() ? build.scale(sum, 1.0 / static_cast<double>(count)) : sum;
+  func.setFunctionType(FunctionType::get(func.getContext(), block.getArgumentTypes(), func.getResultTypes()));
+  train::setResults(func, results);
+  return success();
+}
+
+} // namespace
+} // namespace tessera

@@ -1,0 +1,85 @@
+//===- ClipGradients.cpp - global gradient norm and clipping --------------===//
+
+#include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Signature.h"
+#include "passes/optimize/Passes.h"
+
+using namespace mlir;
+
+namespace tessera {
+#define GEN_PASS_DEF_CLIPGRADIENTS
+#include "passes/optimize/Passes.h.inc"
+
+namespace {
+
+struct ClipGradients : impl::ClipGradientsBase<ClipGradients> {
+  using ClipGradientsBase::ClipGradientsBase;
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    if (train::isStepFunction(func) && failed(run(func)))
+      signalPassFailure();
+  }
+
+  LogicalResult run(func::FuncOp func);
+};
+
+/// The Euclidean norm of all gradients together; each is summed on its own, then the sums in order.
+Value globalNorm(train::Build &build, ArrayRef<Value> gradients) {
+  Value total;
+  for (Value gradient : gradients) {
+    Value wide = build.convert(gradient, train::accumulationType(train::tensorType(gradient).getElementType()));
+    Value sum = build.sumAll(build.mul(wide, wide));
+    total = total ? build.add(total, build.convert(sum, train::tensorType(total).getElementType())) : sum;
+  }
+  return build.unary<train::SqrtOp>(total);
+}
+
+/// min(1, max_norm / (norm + 1e-6)); a norm that is not a number makes the scale so too, as in PyTorch.
+Value clipScale(train::Build &build, Value norm, double maxNorm) {
+  Value divisor = build.add(norm, build.splatLike(norm, 1e-6));
+  Value ratio = build.div(build.splatLike(norm, maxNorm), divisor);
+  Value one = build.splatLike(norm, 1.0);
+  return build.select(build.compare(train::CompareDirection::Gt, ratio, one), one, ratio);
+}
+
+LogicalResult ClipGradients::run(func::FuncOp func) {
+  if (!(maxNorm >= 0))
+    return func.emitError() << "max-norm must not be negative, got " << maxNorm.getValue();
+  if (maxNorm == 0 && !metric)
+    return success();
+  SmallVector<train::StepResult> results, gradients;
+  SmallVector<Value> values;
+  for (auto [index, result] : llvm::enumerate(train::getResults(func))) {
+    if (train::getResultRole(func, index) == "grad") {
+      gradients.push_back(result);
+      values.push_back(result.value);
+    } else {
+      results.push_back(result);
+    }
+  }
+  if (gradients.empty())
+    return func.emitError("has no gradients to clip; run differentiate first");
+
+  OpBuilder builder(func.getBody().front().getTerminator());
+  train::Build build(builder, NameLoc::get(builder.getStringAttr("grad_norm")));
+  Value norm = globalNorm(build, values);
+  if (metric)
+    results.push_back({norm, builder.getDictionaryAttr({
+                                 builder.getNamedAttr(train::kRole, builder.getStringAttr("metric")),
+                                 builder.getNamedAttr(train::kName, builder.getStringAttr("grad_norm")),
+                             })});
+  if (maxNorm > 0) {
+    Value scale = clipScale(build, norm, maxNorm);
+    for (train::StepResult &gradient : gradients) {
+      RankedTensorType type = train::tensorType(gradient.value);
+      Value factor = build.broadcast(build.convert(scale, type.getElementType()), type.getShape(), {});
+      gradient.value = build.mul(gradient.value, factor);
+    }
+  }
+  llvm::append_range(results, gradients);
+  train::setResults(func, results);
+  return success();
+}
+
+} // namespace
+} // namespace tessera

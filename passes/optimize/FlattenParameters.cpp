@@ -1,0 +1,219 @@
+//===- FlattenParameters.cpp - parameters become slices of flat units -----===//
+//
+// A unit is what sharding gathers and scatters as one piece. A parameter turns
+// into a slice of its unit, once for the forward and once for the backward pass,
+// so that the two may read different copies; its gradient into a part of the
+// unit's gradient.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Signature.h"
+#include "passes/optimize/Passes.h"
+#include "passes/optimize/Units.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+
+namespace tessera {
+#define GEN_PASS_DEF_FLATTENPARAMETERS
+#include "passes/optimize/Passes.h.inc"
+
+namespace {
+
+bool isBackward(Operation *op) { return op->hasAttr(train::kBackward); }
+
+/// Ops that only rearrange one operand: cheaper to repeat in the backward pass than to keep.
+bool isView(Operation *op) {
+  return isa<train::ReshapeOp, train::TransposeOp, train::SliceOp, train::BroadcastOp, train::ConvertOp>(op);
+}
+
+/// The first op of the block that is or contains one of `ops`.
+Operation *findFirst(ArrayRef<Operation *> ops, Block &block) {
+  Operation *first = nullptr;
+  for (Operation *op : ops) {
+    Operation *ancestor = getAncestorInBlock(op, block);
+    if (!first || ancestor->isBeforeInBlock(first))
+      first = ancestor;
+  }
+  return first;
+}
+
+struct FlattenParameters : impl::FlattenParametersBase<FlattenParameters> {
+  using FlattenParametersBase::FlattenParametersBase;
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    if (train::isStepFunction(func) && failed(run(func)))
+      signalPassFailure();
+  }
+
+  LogicalResult run(func::FuncOp func);
+  LogicalResult checkParameters(func::FuncOp func);
+  BlockArgument insertUnit(func::FuncOp func, unsigned index, const ParameterUnit &unit);
+  void replaceUses(Parameter &parameter, Value unit, Block &block);
+  Value flattenGradients(const ParameterUnit &unit, Value unitArg, const llvm::StringMap<Value> &gradients,
+                         Block &block);
+};
+
+LogicalResult FlattenParameters::checkParameters(func::FuncOp func) {
+  llvm::StringSet<> names;
+  for (unsigned index : train::getArgsWithRole(func, "param")) {
+    StringRef name = train::getArgName(func, index);
+    if (name.empty())
+      return func.emitError() << "parameter argument " << index << " has no train.name";
+    if (!names.insert(name).second)
+      return func.emitError() << "two parameters are called '" << name << "'";
+    if (func.getArgAttr(index, train::kSegments))
+      return func.emitError() << "parameter '" << name << "' is flat already";
+  }
+  return success();
+}
+
+/// Gives the backward pass its own copies of values that are mere views of a parameter.
+void repeatViewsForBackward(Value value, SmallVectorImpl<Operation *> &chain, Block &block) {
+  for (Operation *user : llvm::to_vector(value.getUsers())) {
+    if (isBackward(user) || user->getBlock() != &block || !isView(user))
+      continue;
+    chain.push_back(user);
+    repeatViewsForBackward(user->getResult(0), chain, block);
+    SmallVector<Operation *> readers;
+    for (Operation *reader : user->getResult(0).getUsers())
+      if (isBackward(reader))
+        readers.push_back(reader);
+    if (!readers.empty()) {
+      train::MarkBackward listener;
+      OpBuilder builder(findFirst(readers, block), &listener);
+      IRMapping mapping;
+      for (Operation *link : chain) {
+        Operation *copy = builder.clone(*link, mapping);
+        copy->setLoc(NameLoc::get(builder.getStringAttr("grad"), link->getLoc()));
+      }
+      user->getResult(0).replaceUsesWithIf(mapping.lookup(user->getResult(0)),
+                                           [](OpOperand &use) { return isBackward(use.getOwner()); });
+    }
+    chain.pop_back();
+  }
+}
+
+BlockArgument FlattenParameters::insertUnit(func::FuncOp func, unsigned index, const ParameterUnit &unit) {
+  Builder builder(func.getContext());
+  SmallVector<Attribute> segments;
+  for (const Parameter &parameter : unit.parameters) {
+    SmallVector<NamedAttribute> segment = {
+        builder.getNamedAttr("name", builder.getStringAttr(parameter.name)),
+        builder.getNamedAttr("offset", builder.getI64IntegerAttr(parameter.offset)),
+        builder.getNamedAttr("shape", builder.getDenseI64ArrayAttr(parameter.type.getShape())),
+    };
+    if (parameter.init)
+      segment.push_back(builder.getNamedAttr("init", parameter.init));
+    segments.push_back(builder.getDictionaryAttr(segment));
+  }
+  int64_t padded = llvm::alignTo(unit.elements, padMultiple);
+  auto attrs = builder.getDictionaryAttr({
+      builder.getNamedAttr(train::kRole, builder.getStringAttr("param")),
+      builder.getNamedAttr(train::kName, builder.getStringAttr(unit.name)),
+      builder.getNamedAttr(train::kSegments, builder.getArrayAttr(segments)),
+      builder.getNamedAttr(train::kDecayElements, builder.getI64IntegerAttr(unit.decayElements)),
+  });
+  LogicalResult inserted = func.insertArgument(index, RankedTensorType::get({padded}, unit.getElementType()), attrs,
+                                               NameLoc::get(builder.getStringAttr(unit.name)));
+  assert(succeeded(inserted) && "a function of static tensors takes any argument");
+  (void)inserted;
+  return func.getArgument(index);
+}
+
+/// Reads the parameter from `unit` just before its first forward and its first backward use.
+void FlattenParameters::replaceUses(Parameter &parameter, Value unit, Block &block) {
+  SmallVector<Operation *> readers[2];
+  for (Operation *user : parameter.arg.getUsers())
+    readers[isBackward(user)].push_back(user);
+  for (bool backward : {false, true}) {
+    if (readers[backward].empty())
+      continue;
+    train::MarkBackward listener;
+    OpBuilder builder(findFirst(readers[backward], block), backward ? &listener : nullptr);
+    Location loc = NameLoc::get(builder.getStringAttr(parameter.name));
+    if (backward)
+      loc = NameLoc::get(builder.getStringAttr("grad"), loc);
+    train::Build build(builder, loc);
+    Value flat = build.slice(unit, {parameter.offset}, {parameter.offset + parameter.type.getNumElements()});
+    Value shaped = build.reshape(flat, parameter.type.getShape());
+    parameter.arg.replaceUsesWithIf(shaped, [&](OpOperand &use) { return isBackward(use.getOwner()) == backward; });
+  }
+}
+
+/// Joins the gradients of the unit's parameters right after the last of them is computed.
+Value FlattenParameters::flattenGradients(const ParameterUnit &unit, Value unitArg,
+                                          const llvm::StringMap<Value> &gradients, Block &block) {
+  Operation *last = nullptr;
+  for (const Parameter &parameter : unit.parameters)
+    if (Operation *op = gradients.lookup(parameter.name).getDefiningOp(); op && (!last || last->isBeforeInBlock(op)))
+      last = op;
+  train::MarkBackward listener;
+  OpBuilder builder(unitArg.getContext(), &listener);
+  if (last)
+    builder.setInsertionPointAfter(last);
+  else
+    builder.setInsertionPointToStart(&block);
+  train::Build build(builder, NameLoc::get(builder.getStringAttr("grad"), unitArg.getLoc()));
+  SmallVector<Value> parts;
+  for (const Parameter &parameter : unit.parameters)
+    parts.push_back(build.reshape(gradients.lookup(parameter.name), {parameter.type.getNumElements()}));
+  int64_t padding = train::shapeOf(unitArg)[0] - unit.elements;
+  if (padding > 0)
+    parts.push_back(build.zeros(RankedTensorType::get({padding}, unit.getElementType())));
+  return parts.size() == 1 ? parts.front() : build.concat(parts, 0);
+}
+
+LogicalResult FlattenParameters::run(func::FuncOp func) {
+  std::optional<WrapPolicy> policy = WrapPolicy::parse(wrap);
+  if (!policy)
+    return func.emitError() << "unknown wrap policy '" << wrap << "', expected module, size:<bytes> or none";
+  if (padMultiple < 1)
+    return func.emitError() << "pad-multiple must be at least 1, got " << padMultiple.getValue();
+  llvm::Regex regex(noDecay);
+  std::string problem;
+  if (!noDecay.empty() && !regex.isValid(problem))
+    return func.emitError() << "no-decay is not a regular expression: " << problem;
+  if (failed(checkParameters(func)))
+    return failure();
+
+  Block &block = func.getBody().front();
+  SmallVector<ParameterUnit> units = makeUnits(collectParameters(func, noDecay.empty() ? nullptr : &regex), *policy);
+  llvm::StringMap<Value> gradients;
+  SmallVector<train::StepResult> results;
+  for (auto [index, result] : llvm::enumerate(train::getResults(func))) {
+    if (train::getResultRole(func, index) == "grad")
+      gradients[cast<StringAttr>(result.attrs.get(train::kOf)).getValue()] = result.value;
+    else
+      results.push_back(result);
+  }
+
+  Builder builder(func.getContext());
+  BitVector erased(func.getNumArguments() + units.size());
+  for (auto [index, unit] : llvm::enumerate(units)) {
+    BlockArgument arg = insertUnit(func, index, unit);
+    if (!gradients.empty())
+      results.push_back({flattenGradients(unit, arg, gradients, block),
+                         builder.getDictionaryAttr({
+                             builder.getNamedAttr(train::kRole, builder.getStringAttr("grad")),
+                             builder.getNamedAttr(train::kOf, builder.getStringAttr(unit.name)),
+                         })});
+    for (Parameter &parameter : unit.parameters) {
+      SmallVector<Operation *> chain;
+      repeatViewsForBackward(parameter.arg, chain, block);
+      replaceUses(parameter, arg, block);
+    }
+  }
+  train::setResults(func, results);
+  for (const ParameterUnit &unit : units)
+    for (const Parameter &parameter : unit.parameters)
+      erased.set(parameter.arg.getArgNumber());
+  return func.eraseArguments(erased);
+}
+
+} // namespace
+} // namespace tessera

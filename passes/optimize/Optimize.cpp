@@ -1,3 +1,0 @@
-//===- Optimize.cpp - the optimize phase ---------------------------------------===//
-
-#include "passes/optimize/Passes.h"

@@ -1,0 +1,149 @@
+//===- Units.cpp - which parameters are flattened together ----------------===//
+
+#include "passes/optimize/Units.h"
+
+#include "compiler/dialect/train/Signature.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+using namespace tessera;
+
+std::optional<WrapPolicy> WrapPolicy::parse(StringRef text) {
+  if (text == "module")
+    return WrapPolicy{Module};
+  if (text == "none")
+    return WrapPolicy{None};
+  int64_t bytes = 0;
+  if (text.consume_front("size:") && !text.getAsInteger(10, bytes) && bytes > 0)
+    return WrapPolicy{Size, bytes};
+  return std::nullopt;
+}
+
+std::string tessera::getBlockScope(StringRef name) {
+  SmallVector<StringRef> components;
+  std::string dotted = name.str();
+  llvm::replace(dotted, '/', '.');
+  StringRef(dotted).split(components, '.', -1, /*KeepEmpty=*/false);
+  for (auto [index, component] : llvm::enumerate(components))
+    if (llvm::all_of(component, [](char c) { return llvm::isDigit(c); }))
+      return llvm::join(ArrayRef<StringRef>(components).take_front(index + 1), ".");
+  return "";
+}
+
+Operation *tessera::getAncestorInBlock(Operation *op, Block &block) { return block.findAncestorOpInBlock(*op); }
+
+/// An exporter's name for a tensor that lost its own, such as "onnx::MatMul_123", says nothing about the module: the
+/// nodes that read the parameter do, if they agree.
+static std::string getScope(const Parameter &parameter) {
+  if (StringRef(parameter.name).contains('.'))
+    return getBlockScope(parameter.name);
+  std::string scope;
+  for (Operation *user : parameter.arg.getUsers()) {
+    if (user->hasAttr(train::kBackward))
+      continue;
+    std::string found = getBlockScope(train::getNodeName(user->getLoc()));
+    if (found.empty() || (!scope.empty() && scope != found))
+      return "";
+    scope = found;
+  }
+  return scope;
+}
+
+SmallVector<Parameter> tessera::collectParameters(func::FuncOp func, llvm::Regex *noDecay) {
+  Block &block = func.getBody().front();
+  llvm::DenseMap<Operation *, int64_t> position;
+  for (auto [index, op] : llvm::enumerate(block))
+    position[&op] = index;
+  int64_t end = position.size();
+
+  SmallVector<Parameter> parameters;
+  for (unsigned index : train::getArgsWithRole(func, "param")) {
+    Parameter parameter;
+    parameter.arg = func.getArgument(index);
+    parameter.name = train::getArgName(func, index).str();
+    parameter.type = cast<RankedTensorType>(parameter.arg.getType());
+    parameter.init = func.getArgAttrOfType<StringAttr>(index, train::kInit);
+    parameter.decays = noDecay ? !noDecay->match(parameter.name) : parameter.type.getRank() > 1;
+    parameter.firstUse = end;
+    for (Operation *user : parameter.arg.getUsers())
+      if (!user->hasAttr(train::kBackward))
+        parameter.firstUse = std::min(parameter.firstUse, position.lookup(getAncestorInBlock(user, block)));
+    parameters.push_back(parameter);
+  }
+  return parameters;
+}
+
+/// Names the unit of each parameter by module: its block's scope, or for the rest "embed" if it is first read before
+/// any block and else "head" (one "root" if there are no blocks).
+static SmallVector<std::string> nameByModule(ArrayRef<Parameter> parameters) {
+  SmallVector<std::string> names;
+  int64_t firstBlock = -1;
+  for (const Parameter &parameter : parameters) {
+    names.push_back(getScope(parameter));
+    if (!names.back().empty() && (firstBlock < 0 || parameter.firstUse < firstBlock))
+      firstBlock = parameter.firstUse;
+  }
+  for (auto [name, parameter] : llvm::zip_equal(names, parameters))
+    if (name.empty())
+      name = firstBlock < 0 ? "root" : parameter.firstUse < firstBlock ? "embed" : "head";
+  return names;
+}
+
+/// Fills units of at most `bytes` in the given order; a larger parameter is a unit of its own.
+static SmallVector<std::string> nameBySize(ArrayRef<Parameter> parameters, int64_t bytes) {
+  SmallVector<std::string> names;
+  int64_t unit = 0, filled = 0;
+  for (const Parameter &parameter : parameters) {
+    int64_t size = llvm::divideCeil(parameter.type.getElementTypeBitWidth(), 8u) * parameter.type.getNumElements();
+    if (filled > 0 && filled + size > bytes) {
+      ++unit;
+      filled = 0;
+    }
+    filled += size;
+    names.push_back("unit." + std::to_string(unit));
+  }
+  return names;
+}
+
+static void assignOffsets(ParameterUnit &unit) {
+  llvm::stable_sort(unit.parameters, [](const Parameter &a, const Parameter &b) { return a.decays > b.decays; });
+  for (Parameter &parameter : unit.parameters) {
+    parameter.offset = unit.elements;
+    unit.elements += parameter.type.getNumElements();
+    if (parameter.decays)
+      unit.decayElements = unit.elements;
+  }
+}
+
+SmallVector<ParameterUnit> tessera::makeUnits(ArrayRef<Parameter> parameters, WrapPolicy policy) {
+  SmallVector<Parameter> ordered(parameters);
+  llvm::stable_sort(ordered, [](const Parameter &a, const Parameter &b) { return a.firstUse < b.firstUse; });
+  SmallVector<std::string> names;
+  if (policy.kind == WrapPolicy::Module)
+    names = nameByModule(ordered);
+  else if (policy.kind == WrapPolicy::Size)
+    names = nameBySize(ordered, policy.bytes);
+  else
+    names.assign(ordered.size(), "all");
+
+  SmallVector<ParameterUnit> units;
+  llvm::StringMap<size_t> unitOf;
+  for (auto [name, parameter] : llvm::zip_equal(names, ordered)) {
+    // A flat tensor has one element type: others of the module make a unit of their own.
+    auto same = unitOf.find(name);
+    if (same != unitOf.end() && units[same->second].getElementType() != parameter.type.getElementType()) {
+      llvm::raw_string_ostream(name) << '.' << parameter.type.getElementType();
+      same = unitOf.find(name);
+    }
+    if (same == unitOf.end()) {
+      same = unitOf.try_emplace(name, units.size()).first;
+      units.push_back({name, {}, 0, 0});
+    }
+    units[same->second].parameters.push_back(parameter);
+  }
+  for (ParameterUnit &unit : units)
+    assignOffsets(unit);
+  return units;
+}

@@ -1,0 +1,59 @@
+//===- Units.h - which parameters are flattened together --------*- C++ -*-===//
+
+#ifndef TESSERA_PASSES_OPTIMIZE_UNITS_H
+#define TESSERA_PASSES_OPTIMIZE_UNITS_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/Regex.h"
+
+#include <optional>
+#include <string>
+
+namespace tessera {
+
+/// A trainable parameter before flattening.
+struct Parameter {
+  mlir::BlockArgument arg;
+  std::string name;
+  mlir::RankedTensorType type;
+  mlir::StringAttr init; ///< null if it has none
+  int64_t firstUse;      ///< number of the first forward op that reads it; the number of ops if none does
+  bool decays;           ///< takes weight decay
+  int64_t offset = 0;    ///< in its unit, in elements
+};
+
+/// Parameters that are one flat argument, in the order of their offsets: those that decay first.
+struct ParameterUnit {
+  std::string name;
+  llvm::SmallVector<Parameter> parameters;
+  int64_t decayElements = 0; ///< elements of the parameters that decay
+  int64_t elements = 0;      ///< without padding
+
+  mlir::Type getElementType() const { return parameters.front().type.getElementType(); }
+};
+
+/// How parameters become units: "module", "size:<bytes>" or "none".
+struct WrapPolicy {
+  enum Kind { Module, Size, None } kind;
+  int64_t bytes = 0;
+
+  static std::optional<WrapPolicy> parse(llvm::StringRef text);
+};
+
+/// The part of a dotted name up to its first integer component: "transformer.h.3" of "transformer.h.3.ln_1.weight";
+/// empty if it has none. Slashes, as in ONNX node names, count as dots.
+std::string getBlockScope(llvm::StringRef name);
+
+/// The op of the function's own block that is or contains `op`.
+mlir::Operation *getAncestorInBlock(mlir::Operation *op, mlir::Block &block);
+
+/// The step function's parameters in argument order. `noDecay` names those without weight decay; without it these are
+/// the vectors and scalars (norms and biases).
+llvm::SmallVector<Parameter> collectParameters(mlir::func::FuncOp func, llvm::Regex *noDecay);
+
+/// Groups parameters into units, in the order of first use, and assigns offsets.
+llvm::SmallVector<ParameterUnit> makeUnits(llvm::ArrayRef<Parameter> parameters, WrapPolicy policy);
+
+} // namespace tessera
+
+#endif // TESSERA_PASSES_OPTIMIZE_UNITS_H

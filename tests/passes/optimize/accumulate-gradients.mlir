@@ -1,0 +1,74 @@
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(accumulate-gradients{count=4}))' -split-input-file -verify-diagnostics | FileCheck %s
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(accumulate-gradients{count=1}))' -split-input-file | FileCheck %s --check-prefix=ONE
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(accumulate-gradients{count=0}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=ZERO
+
+// ONE-NOT: train.accumulate
+// ZERO: error: count must be at least 1, got 0
+
+// The number of targets is that of the whole batch; parameters are read from outside the loop.
+// CHECK-LABEL: func @counted
+// CHECK-SAME: %[[W:arg0]]: tensor<2x3xf32>
+// CHECK-SAME: %[[X:arg1]]: tensor<4x2x3xf32> {train.name = "x", train.role = "input"}
+// CHECK-SAME: %[[T:arg2]]: tensor<4x2x1xi32> {train.name = "t", train.role = "target"}
+// CHECK: %[[N:.*]] = train.count_valid %[[T]] {ignore_index = -1 : i64} : (tensor<4x2x1xi32>) -> tensor<f32>
+// CHECK: %[[SUM:.*]]:2 = train.accumulate %[[X]], %[[T]] {count = 4 : i64} : (tensor<4x2x3xf32>, tensor<4x2x1xi32>) -> (tensor<f32>, tensor<2x3xf32>) {
+// CHECK: ^bb0(%{{.*}}: tensor<i64>, %[[MX:.*]]: tensor<2x3xf32>, %[[MT:.*]]: tensor<2x1xi32>):
+// CHECK: train.mul %[[W]], %[[MX]]
+// CHECK: train.reshape %[[MT]]
+// CHECK: %[[LOSS:.*]] = train.div %{{.*}}, %[[N]]
+// CHECK: train.yield %[[LOSS]], %{{.*}} : tensor<f32>, tensor<2x3xf32>
+// CHECK: return %[[SUM]]#0, %[[SUM]]#1
+func.func @counted(%w: tensor<2x3xf32> {train.role = "param", train.name = "w"}, %x: tensor<2x3xf32> {train.role = "input", train.name = "x"}, %t: tensor<2x1xi32> {train.role = "target", train.name = "t"})
+    -> (tensor<f32> {train.role = "loss"}, tensor<2x3xf32> {train.role = "grad", train.of = "w"}) {
+  %y = train.mul %w, %x : tensor<2x3xf32>
+  %flat = train.reshape %t : (tensor<2x1xi32>) -> tensor<2xi32>
+  %rows, %lse = train.cross_entropy %y, %flat {ignore_index = -1 : i64} : (tensor<2x3xf32>, tensor<2xi32>) -> (tensor<2xf32>, tensor<2xf32>)
+  %n = train.count_valid %flat {ignore_index = -1 : i64} : (tensor<2xi32>) -> tensor<f32>
+  %s = train.reduce sum, %rows {dimensions = array<i64: 0>} : (tensor<2xf32>) -> tensor<f32>
+  %loss = train.div %s, %n : tensor<f32>
+  return %loss, %y : tensor<f32>, tensor<2x3xf32>
+}
+
+// -----
+
+// A loss that is a mean over the micro-batch is averaged; each micro-batch draws its own random numbers.
+// CHECK-LABEL: func @mean
+// CHECK: train.accumulate
+// CHECK: ^bb0(%[[I:.*]]: tensor<i64>, %{{.*}}):
+// CHECK: %[[GOLDEN:.*]] = train.constant dense<-7046029254386353131> : tensor<i64>
+// CHECK: %[[STEP:.*]] = train.mul %[[I]], %[[GOLDEN]] : tensor<i64>
+// CHECK: %[[SEED:.*]] = train.add %arg1, %[[STEP]] : tensor<i64>
+// CHECK: train.rng_uniform %[[SEED]]
+// CHECK: train.rng_uniform %[[SEED]]
+// CHECK: }
+// CHECK: train.constant dense<2.500000e-01> : tensor<f32>
+// CHECK: %[[LOSS:.*]] = train.mul
+// CHECK: %[[GRAD:.*]] = train.mul
+// CHECK: return %[[LOSS]], %[[GRAD]]
+func.func @mean(%w: tensor<3xf32> {train.role = "param", train.name = "w"}, %seed: tensor<i64> {train.role = "hyper", train.name = "seed"}, %x: tensor<3xf32> {train.role = "input", train.name = "x"})
+    -> (tensor<f32> {train.role = "loss"}, tensor<3xf32> {train.role = "grad", train.of = "w"}) {
+  %a = train.rng_uniform %seed {stream = 0 : i64} : (tensor<i64>) -> tensor<3xf32>
+  %b = train.rng_uniform %seed {stream = 1 : i64} : (tensor<i64>) -> tensor<3xf32>
+  %ab = train.mul %a, %b : tensor<3xf32>
+  %y = train.mul %ab, %x : tensor<3xf32>
+  %loss = train.reduce sum, %y {dimensions = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+  return %loss, %y : tensor<f32>, tensor<3xf32>
+}
+
+// -----
+
+// ONE-LABEL: func @metric
+// expected-error@+1 {{cannot accumulate result 1 of role "metric": expected the loss and gradients only}}
+func.func @metric(%w: tensor<f32> {train.role = "param", train.name = "w"}) -> (tensor<f32> {train.role = "loss"}, tensor<f32> {train.role = "metric", train.name = "m"}) {
+  return %w, %w : tensor<f32>, tensor<f32>
+}
+
+// -----
+
+func.func @computed(%w: tensor<f32> {train.role = "param", train.name = "w"}, %x: tensor<4xi32> {train.role = "input", train.name = "x"}) -> (tensor<f32> {train.role = "loss"}) {
+  %s = train.slice %x {starts = array<i64: 0>, limits = array<i64: 2>, strides = array<i64: 1>} : (tensor<4xi32>) -> tensor<2xi32>
+  // expected-error@+1 {{cannot count the whole batch: expected the count of an input or target argument}}
+  %n = train.count_valid %s : (tensor<2xi32>) -> tensor<f32>
+  %loss = train.div %w, %n : tensor<f32>
+  return %loss : tensor<f32>
+}

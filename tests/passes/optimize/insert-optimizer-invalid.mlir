@@ -1,0 +1,36 @@
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{no-decay=norm}))' -split-input-file -verify-diagnostics
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{kind=lion}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=KIND
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{beta1=1.0}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=BETA
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{kind=sgd nesterov=true}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=NESTEROV
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{epsilon=0}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=EPSILON
+
+// KIND: error: unknown optimizer 'lion', expected adamw or sgd
+// BETA: error: beta1 must lie in [0, 1), got 1
+// NESTEROV: error: nesterov needs a momentum
+// EPSILON: error: epsilon must be positive, got 0
+
+// expected-error@+1 {{parameter 'w' is not a flat unit; run flatten-parameters first}}
+func.func @tensors(%w: tensor<4x4xf32> {train.role = "param", train.name = "w"}) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{parameter 'u' has no gradient; run differentiate first}}
+func.func @forward(%u: tensor<8xf32> {train.role = "param", train.name = "u", train.decay_elements = 8 : i64, train.segments = [{name = "a", offset = 0 : i64, shape = array<i64: 8>}]}) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{no-decay matches parameter 'norm.a', but flatten-parameters laid it out with weight decay; give both the same no-decay}}
+func.func @layout(%u: tensor<8xf32> {train.role = "param", train.name = "u", train.decay_elements = 8 : i64, train.segments = [{name = "norm.a", offset = 0 : i64, shape = array<i64: 8>}]}) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{has no trainable parameter}}
+func.func @nothing(%x: tensor<8xf32> {train.role = "input", train.name = "x"}) {
+  return
+}
