@@ -1,8 +1,11 @@
-//===- Passes.h - passes of the schedule phase ------------------------*- C++ -*-===//
+//===- Passes.h - passes of the schedule phase ------------------*- C++ -*-===//
 
 #ifndef TESSERA_PASSES_SCHEDULE_PASSES_H
 #define TESSERA_PASSES_SCHEDULE_PASSES_H
 
+#include "compiler/dialect/dist/Dist.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 
 namespace tessera {

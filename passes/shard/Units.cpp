@@ -138,7 +138,7 @@ void expandCountValid(func::FuncOp func) {
     auto type = cast<RankedTensorType>(op.getType());
     Value result;
     if (auto ignored = op.getIgnoreIndex()) {
-      Value index = build.splatLike(op.getTargets(), static_cast<double>(*ignored));
+      Value index = build.splatLike(op.getTargets(), static_cast<double>(static_cast<int64_t>(*ignored)));
       Value valid = build.compare(CompareDirection::Ne, op.getTargets(), index);
       result = build.max(build.sumAll(build.convert(valid, type.getElementType())), build.splat(type, 1.0));
     } else {

@@ -1,3 +1,0 @@
-//===- Schedule.cpp - the schedule phase ---------------------------------------===//
-
-#include "passes/schedule/Passes.h"
