@@ -5,6 +5,84 @@
 
 include "mlir/Pass/PassBase.td"
 
+def Decompose : Pass<"decompose", "::mlir::func::FuncOp"> {
+  let summary = "Turns composite ops into elementwise ops and reductions";
+  let description = [{
+    Softmax, layer_norm, cross_entropy, count_valid, the optimizer updates and quantisation become what fusion can group.
+    Long reductions to few elements become two, over chunks that depend on the shape alone, so that they run in parallel
+    and give the same result on any number of threads. A scatter into zeros that is added to a value becomes a scatter
+    into that value. `stop_gradient` and `checkpoint`, which have done their work, disappear.
+
+    Precondition: none. Postcondition: besides elementwise, layout, index and reduce ops only library ops
+    (dot_general, conv2d*, attention*), collectives and regions are left.
+
+    ```mlir
+    %y = train.softmax %x {dim = 1 : i64} : tensor<4x8xf32>
+    ```
+    becomes
+    ```mlir
+    %max = train.reduce max, %x {dimensions = array<i64: 1>} : (tensor<4x8xf32>) -> tensor<4xf32>
+    %0 = train.broadcast %max {broadcast_dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<4x8xf32>
+    %1 = train.sub %x, %0 : tensor<4x8xf32>
+    %2 = train.exp %1 : tensor<4x8xf32>
+    %sum = train.reduce sum, %2 {dimensions = array<i64: 1>} : (tensor<4x8xf32>) -> tensor<4xf32>
+    %3 = train.broadcast %sum {broadcast_dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<4x8xf32>
+    %y = train.div %2, %3 : tensor<4x8xf32>
+    ```
+  }];
+}
+
+def Fuse : Pass<"fuse", "::mlir::func::FuncOp"> {
+  let summary = "Groups elementwise ops and reductions into exec.fusion, one generated kernel each";
+  let description = [{
+    Precondition: `decompose`. Postcondition: outside fusions only library ops, collectives, regions, `reshape`,
+    `transpose`, `slice`, `concat` and splat constants are left; every fusion has a kernel plan, and carries its `extent`,
+    `grain` and `inplace`.
+
+    Ops join the group of their producers when one kernel can compute both, when no op outside the group would have to
+    run between them, and when little is computed twice. A group takes the place of one of its ops; it moves only where
+    no other op waits for it, so a collective is never started later. Broadcasts, gathers, iotas and constants, and layout
+    ops between elementwise ops, become index arithmetic in each kernel that reads them. Reshapes and contiguous slices of
+    values from elsewhere, and contiguous concatenations, stay outside: they are views.
+
+    ```mlir
+    %0 = train.add %x, %r : tensor<8x64xf32>
+    %1 = train.tanh %0 : tensor<8x64xf32>
+    ```
+    becomes
+    ```mlir
+    %1 = exec.fusion "elementwise"(%x, %r) {extent = 512 : i64, grain = 8192 : i64, inplace = array<i64: -1>} : … {
+    ^bb0(%a: tensor<8x64xf32>, %b: tensor<8x64xf32>):
+      %0 = train.add %a, %b : tensor<8x64xf32>
+      %1 = train.tanh %0 : tensor<8x64xf32>
+      exec.yield %1 : tensor<8x64xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::tessera::exec::ExecDialect"];
+}
+
+def OutlineKernels : Pass<"outline-kernels", "::mlir::ModuleOp"> {
+  let summary = "Gives every fusion a kernel; equal fusions share one";
+  let description = [{
+    Copies the body of each fusion as a function into a nested module `@kernels` and names it on the fusion. Fusions whose
+    bodies are equal but for locations (the layers of a model) share one function.
+
+    Precondition: `fuse`. Postcondition: every fusion names a function of `@kernels` with its operand and result types.
+
+    ```mlir
+    %y = exec.fusion "elementwise"(%x) … { ^bb0(%a: tensor<4xf32>): %b = train.neg %a … exec.yield %b … }
+    ```
+    becomes
+    ```mlir
+    %y = exec.fusion "elementwise" @k0_elementwise_neg(%x) … { … }
+    module @kernels {
+      func.func @k0_elementwise_neg(%a: tensor<4xf32>) -> tensor<4xf32> { … }
+    }
+    ```
+  }];
+}
+
 def LowerAccumulate : Pass<"lower-accumulate", "::mlir::func::FuncOp"> {
   let summary = "Turns train.accumulate into a repetition with explicit accumulators";
   let description = [{

@@ -1,0 +1,313 @@
+//===- Decompose.cpp - composite ops to elementwise and reductions --------===//
+//
+// Library ops stay; everything else that one loop over elements cannot compute becomes elementwise ops and reductions,
+// which fusion then groups. Narrow floats are computed in f32, as the composite ops are.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/dialect/train/Builders.h"
+#include "passes/lower/Passes.h"
+#include "passes/lower/SplitReductions.h"
+
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+using namespace mlir;
+
+namespace tessera {
+#define GEN_PASS_DEF_DECOMPOSE
+#include "passes/lower/Passes.h.inc"
+
+namespace {
+
+using train::shapeOf;
+using train::tensorType;
+
+/// Builds with a rewriter, in the accumulation type of the op's elements.
+struct Wide : train::Build {
+  Wide(PatternRewriter &rewriter, Operation *op) : Build(rewriter, op->getLoc()) {}
+
+  Value widen(Value x) { return convert(x, train::accumulationType(tensorType(x).getElementType())); }
+  Value narrow(Value x, Value like) { return convert(x, tensorType(like).getElementType()); }
+  Value broadcastScalar(Value x, Value like) { return broadcast(x, shapeOf(like), {}); }
+  Value min(Value a, Value b) { return neg(max(neg(a), neg(b))); }
+  /// Broadcasts a vector along the last dimension of `like`.
+  Value broadcastLast(Value x, Value like) { return broadcast(x, shapeOf(like), {tensorType(like).getRank() - 1}); }
+};
+
+/// The attribute that says to which pass an op belongs goes to the ops that replace it.
+template <typename Op> struct Decomposition : OpRewritePattern<Op> {
+  using OpRewritePattern<Op>::OpRewritePattern;
+  virtual SmallVector<Value> decompose(Op op, Wide &b) const = 0;
+
+  LogicalResult matchAndRewrite(Op op, PatternRewriter &rewriter) const override {
+    Operation *before = op->getPrevNode();
+    Wide b(rewriter, op);
+    SmallVector<Value> results = decompose(op, b);
+    if (results.empty())
+      return failure();
+    if (Attribute backward = op->getAttr(train::kBackward)) {
+      Operation *first = before ? before->getNextNode() : &op->getBlock()->front();
+      for (Operation *made = first; made != op.getOperation(); made = made->getNextNode())
+        rewriter.modifyOpInPlace(made, [&] { made->setAttr(train::kBackward, backward); });
+    }
+    rewriter.replaceOp(op, results);
+    return success();
+  }
+};
+
+struct DecomposeSoftmax : Decomposition<train::SoftmaxOp> {
+  using Decomposition::Decomposition;
+  SmallVector<Value> decompose(train::SoftmaxOp op, Wide &b) const override {
+    int64_t dim = op.getDim();
+    Value x = b.widen(op.getOperand());
+    Value top = b.reduce(train::ReduceKind::Max, x, {dim});
+    Value powers = b.exp(b.sub(x, b.broadcastReduced(top, shapeOf(x), {dim})));
+    Value sum = b.broadcastReduced(b.sum(powers, {dim}), shapeOf(x), {dim});
+    return {b.narrow(b.div(powers, sum), op.getOperand())};
+  }
+};
+
+struct DecomposeLayerNorm : Decomposition<train::LayerNormOp> {
+  using Decomposition::Decomposition;
+  SmallVector<Value> decompose(train::LayerNormOp op, Wide &b) const override {
+    Value x = b.widen(op.getOperand());
+    int64_t last = tensorType(x).getRank() - 1;
+    double width = static_cast<double>(shapeOf(x)[last]);
+    auto statistics = tensorType(op.getMean());
+    Value mean, centred = x;
+    if (op.getMode() == train::NormMode::Layer) {
+      mean = b.scale(b.sum(x, {last}), 1.0 / width);
+      centred = b.sub(x, b.broadcastReduced(mean, shapeOf(x), {last}));
+    } else {
+      mean = b.zeros(statistics);
+    }
+    Value variance = b.scale(b.sum(b.mul(centred, centred), {last}), 1.0 / width);
+    Value rstd = b.unary<train::RsqrtOp>(b.add(variance, b.splatLike(variance, op.getEpsilon().convertToDouble())));
+    Value y = b.mul(centred, b.broadcastReduced(rstd, shapeOf(x), {last}));
+    if (op.getScale())
+      y = b.mul(y, b.broadcastLast(b.widen(op.getScale()), y));
+    if (op.getBias())
+      y = b.add(y, b.broadcastLast(b.widen(op.getBias()), y));
+    return {b.narrow(y, op.getOperand()), b.narrow(mean, op.getMean()), b.narrow(rstd, op.getRstd())};
+  }
+};
+
+struct DecomposeCrossEntropy : Decomposition<train::CrossEntropyOp> {
+  using Decomposition::Decomposition;
+  SmallVector<Value> decompose(train::CrossEntropyOp op, Wide &b) const override {
+    int64_t last = tensorType(op.getLogits()).getRank() - 1;
+    Value x = b.widen(op.getLogits());
+    int64_t classes = shapeOf(x)[last], rows = 1;
+    for (int64_t size : shapeOf(x).drop_back())
+      rows *= size;
+    Value top = b.reduce(train::ReduceKind::Max, x, {last});
+    Value powers = b.exp(b.sub(x, b.broadcastReduced(top, shapeOf(x), {last})));
+    Value lse = b.add(b.unary<train::LogOp>(b.sum(powers, {last})), top);
+
+    // logits[row, target]: one element per row, read from the logits as a flat table.
+    Type i64 = b.builder.getI64Type();
+    Value targets = b.convert(op.getTargets(), i64);
+    Value counts;
+    if (op.getIgnoreIndex()) {
+      Value ignored = b.splatLike(targets, 0.0);
+      auto index = DenseElementsAttr::get(tensorType(targets), b.builder.getI64IntegerAttr(*op.getIgnoreIndex()));
+      counts = b.compare(train::CompareDirection::Ne, targets, b.constant(index));
+      targets = b.select(counts, targets, ignored);
+    }
+    auto rowType = RankedTensorType::get({rows}, i64);
+    Value position =
+        b.add(b.mul(b.iota(rowType, 0), b.splat(rowType, static_cast<double>(classes))), b.reshape(targets, {rows}));
+    Value picked = b.reshape(b.gatherRows(b.reshape(x, {rows * classes}), position), shapeOf(lse));
+    double smoothing = op.getLabelSmoothing().convertToDouble();
+    Value loss = lse;
+    if (smoothing == 0.0) {
+      loss = b.sub(loss, picked);
+    } else {
+      loss = b.sub(loss, b.scale(picked, 1.0 - smoothing));
+      loss = b.sub(loss, b.scale(b.sum(x, {last}), smoothing / static_cast<double>(classes)));
+    }
+    if (counts)
+      loss = b.select(counts, loss, b.splatLike(loss, 0.0));
+    return {b.narrow(loss, op.getLoss()), b.narrow(lse, op.getLse())};
+  }
+};
+
+struct DecomposeCountValid : Decomposition<train::CountValidOp> {
+  using Decomposition::Decomposition;
+  SmallVector<Value> decompose(train::CountValidOp op, Wide &b) const override {
+    auto result = tensorType(op.getResult());
+    Value targets = op.getTargets();
+    if (!op.getIgnoreIndex())
+      return {b.splat(result, static_cast<double>(std::max<int64_t>(1, tensorType(targets).getNumElements())))};
+    auto type = tensorType(targets);
+    auto ignored = DenseElementsAttr::get(type, b.builder.getIntegerAttr(type.getElementType(), *op.getIgnoreIndex()));
+    Value counts = b.compare(train::CompareDirection::Ne, targets, b.constant(ignored));
+    Value count = b.sumAll(b.convert(counts, b.builder.getI32Type()));
+    return {b.convert(b.max(count, b.splatLike(count, 1.0)), result.getElementType())};
+  }
+};
+
+/// `where the global index is below decay_elements ? decayed : plain`, without a select where all or none decay.
+Value chooseDecay(Wide &b, Value decayed, Value plain, Value offset, int64_t decayElements) {
+  auto type = tensorType(plain);
+  int64_t elements = type.getNumElements();
+  if (decayElements <= 0)
+    return plain;
+  if (!offset && decayElements >= elements)
+    return decayed;
+  // The limit for the local index fits i32, so that the comparison is as wide as the data.
+  Type i32 = b.builder.getI32Type(), i64 = b.builder.getI64Type();
+  auto scalar = RankedTensorType::get({}, i64);
+  Value limit = b.constant(DenseElementsAttr::get(scalar, b.builder.getI64IntegerAttr(decayElements)));
+  if (offset)
+    limit = b.sub(limit, b.convert(offset, i64));
+  Value most = b.constant(DenseElementsAttr::get(scalar, b.builder.getI64IntegerAttr(elements)));
+  Value clamped = b.max(b.min(limit, most), b.zeros(scalar));
+  Type indexType = elements < INT32_MAX ? i32 : i64;
+  Value local = b.iota(RankedTensorType::get(type.getShape(), indexType), 0);
+  Value below =
+      b.compare(train::CompareDirection::Lt, local, b.broadcast(b.convert(clamped, indexType), type.getShape(), {}));
+  return b.select(below, decayed, plain);
+}
+
+struct DecomposeAdamw : Decomposition<train::AdamwUpdateOp> {
+  using Decomposition::Decomposition;
+  SmallVector<Value> decompose(train::AdamwUpdateOp op, Wide &b) const override {
+    double beta1 = op.getBeta1().convertToDouble(), beta2 = op.getBeta2().convertToDouble();
+    Value param = b.widen(op.getParam()), m = b.widen(op.getM()), v = b.widen(op.getV());
+    Type wide = tensorType(param).getElementType();
+    Value g = b.convert(op.getGrad(), wide);
+    if (op.getGradScale())
+      g = b.mul(g, b.broadcastScalar(b.convert(op.getGradScale(), wide), g));
+    Value lr = b.convert(op.getLr(), wide);
+    Value keep = b.sub(b.splatLike(lr, 1.0), b.scale(lr, op.getWeightDecay().convertToDouble()));
+    Value p = param;
+    if (!op.getWeightDecay().isZero())
+      p = chooseDecay(b, b.mul(param, b.broadcastScalar(keep, param)), param, op.getOffset(), op.getDecayElements());
+    Value newM = b.add(m, b.scale(b.sub(g, m), 1.0 - beta1));
+    Value newV = b.add(b.scale(v, beta2), b.mul(b.scale(g, 1.0 - beta2), g));
+    Value step = b.div(lr, b.convert(op.getBiasCorrection1(), wide));
+    Value root = b.unary<train::SqrtOp>(b.convert(op.getBiasCorrection2(), wide));
+    Value denominator = b.div(b.unary<train::SqrtOp>(newV), b.broadcastScalar(root, newV));
+    denominator = b.add(denominator, b.splatLike(denominator, op.getEpsilon().convertToDouble()));
+    Value newParam = b.sub(p, b.div(b.mul(b.broadcastScalar(step, newM), newM), denominator));
+    return {b.narrow(newParam, op.getParam()), b.narrow(newM, op.getM()), b.narrow(newV, op.getV())};
+  }
+};
+
+struct DecomposeSgd : Decomposition<train::SgdUpdateOp> {
+  using Decomposition::Decomposition;
+  SmallVector<Value> decompose(train::SgdUpdateOp op, Wide &b) const override {
+    Value param = b.widen(op.getParam());
+    Type wide = tensorType(param).getElementType();
+    Value g = b.convert(op.getGrad(), wide);
+    if (op.getGradScale())
+      g = b.mul(g, b.broadcastScalar(b.convert(op.getGradScale(), wide), g));
+    if (!op.getWeightDecay().isZero()) {
+      Value decayed = b.add(g, b.scale(param, op.getWeightDecay().convertToDouble()));
+      g = chooseDecay(b, decayed, g, op.getOffset(), op.getDecayElements());
+    }
+    SmallVector<Value> results;
+    Value step = g, newBuffer;
+    if (op.getBuffer()) {
+      double momentum = op.getMomentum().convertToDouble();
+      newBuffer = b.add(b.scale(b.convert(op.getBuffer(), wide), momentum), g);
+      step = op.getNesterov() ? b.add(g, b.scale(newBuffer, momentum)) : newBuffer;
+    }
+    Value lr = b.broadcastScalar(b.convert(op.getLr(), wide), step);
+    results.push_back(b.narrow(b.sub(param, b.mul(lr, step)), op.getParam()));
+    if (newBuffer)
+      results.push_back(b.narrow(newBuffer, op.getBuffer()));
+    return results;
+  }
+};
+
+/// The scale of a quantised tensor, at every element.
+Value broadcastScale(Wide &b, Value scale, Value like) {
+  Value wide = b.widen(scale);
+  if (tensorType(wide).getRank() == 0)
+    return b.broadcastScalar(wide, like);
+  return b.broadcastTo(wide, shapeOf(like));
+}
+
+struct DecomposeQuantize : Decomposition<train::QuantizeOp> {
+  using Decomposition::Decomposition;
+  SmallVector<Value> decompose(train::QuantizeOp op, Wide &b) const override {
+    Value x = b.widen(op.getOperand());
+    Value scaled = b.mul(x, b.convert(broadcastScale(b, op.getScale(), x), tensorType(x).getElementType()));
+    auto type = cast<FloatType>(tensorType(op.getResult()).getElementType());
+    double limit = llvm::APFloat::getLargest(type.getFloatSemantics()).convertToDouble();
+    Value clamped = b.max(b.min(scaled, b.splatLike(scaled, limit)), b.splatLike(scaled, -limit));
+    return {b.convert(clamped, type)};
+  }
+};
+
+struct DecomposeDequantize : Decomposition<train::DequantizeOp> {
+  using Decomposition::Decomposition;
+  SmallVector<Value> decompose(train::DequantizeOp op, Wide &b) const override {
+    Value x = b.widen(op.getOperand());
+    Value scale = b.convert(broadcastScale(b, op.getScale(), x), tensorType(x).getElementType());
+    return {b.narrow(b.div(x, scale), op.getResult())};
+  }
+};
+
+/// `acc + scatter(zeros, …)` adds the rows straight into `acc`.
+struct ScatterIntoAddend : OpRewritePattern<train::AddOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(train::AddOp op, PatternRewriter &rewriter) const override {
+    for (unsigned side = 0; side < 2; ++side) {
+      auto scatter = op->getOperand(side).getDefiningOp<train::ScatterAddRowsOp>();
+      if (!scatter || !scatter->hasOneUse() || scatter->getBlock() != op->getBlock())
+        continue;
+      auto init = scatter.getInit().getDefiningOp<train::ConstantOp>();
+      auto zeros = init ? dyn_cast<DenseElementsAttr>(init.getValue()) : DenseElementsAttr();
+      if (!zeros || !zeros.isSplat() || !isa<FloatType>(zeros.getElementType()) ||
+          !zeros.getSplatValue<APFloat>().isZero())
+        continue;
+      auto merged = train::ScatterAddRowsOp::create(rewriter, scatter.getLoc(), op.getType(), op->getOperand(1 - side),
+                                                    scatter.getIndices(), scatter.getUpdates());
+      merged->setDiscardableAttrs(scatter->getDiscardableAttrDictionary());
+      rewriter.replaceOp(op, merged);
+      rewriter.eraseOp(scatter);
+      return success();
+    }
+    return failure();
+  }
+};
+
+struct DropStopGradient : OpRewritePattern<train::StopGradientOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(train::StopGradientOp op, PatternRewriter &rewriter) const override {
+    rewriter.replaceOp(op, op.getOperand());
+    return success();
+  }
+};
+
+struct InlineCheckpoint : OpRewritePattern<train::CheckpointOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(train::CheckpointOp op, PatternRewriter &rewriter) const override {
+    Operation *yield = op.getBody().front().getTerminator();
+    SmallVector<Value> results(yield->getOperands());
+    rewriter.eraseOp(yield);
+    rewriter.inlineBlockBefore(&op.getBody().front(), op);
+    rewriter.replaceOp(op, results);
+    return success();
+  }
+};
+
+struct Decompose : impl::DecomposeBase<Decompose> {
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    patterns.add<DecomposeSoftmax, DecomposeLayerNorm, DecomposeCrossEntropy, DecomposeCountValid, DecomposeAdamw,
+                 DecomposeSgd, DecomposeQuantize, DecomposeDequantize, ScatterIntoAddend, DropStopGradient,
+                 InlineCheckpoint>(&getContext());
+    addReductionSplitting(patterns);
+    // Folding would evaluate constants of full size; what is made here is as small as it gets.
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns),
+                                     GreedyRewriteConfig().enableFolding(false).enableConstantCSE(false))))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace tessera

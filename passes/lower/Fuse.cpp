@@ -1,0 +1,219 @@
+//===- Fuse.cpp - groups of ops to exec.fusion ----------------------------===//
+//
+// Builds the fusions of the groups and puts the block back in order: fusions in their groups' places, views right
+// before what reads them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/dialect/train/Builders.h"
+#include "passes/lower/FusionGroups.h"
+#include "passes/lower/Passes.h"
+
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+
+namespace tessera {
+#define GEN_PASS_DEF_FUSE
+#include "passes/lower/Passes.h.inc"
+
+namespace {
+
+/// Where an op goes in the new order.
+struct Place {
+  unsigned position;
+  /// Views come before the op of their position.
+  bool isOp;
+  unsigned original;
+  auto operator<=>(const Place &) const = default;
+};
+
+class BlockFuser {
+public:
+  explicit BlockFuser(Block &block) : block(block) {}
+
+  LogicalResult run() {
+    if (failed(groups.initialize(block)))
+      return failure();
+    groups.merge();
+    if (groups.get().empty())
+      return success();
+    placeFixed();
+    for (const auto &group : groups.get())
+      build(*group);
+    for (auto &[output, result] : replacements) {
+      Operation *fusion = result.getDefiningOp();
+      // Other fusions are in place already and read the replaced value as an operand.
+      Value replacement = result;
+      Value old = output;
+      old.replaceUsesWithIf(replacement, [&](OpOperand &use) { return use.getOwner() != fusion; });
+    }
+    eraseFused();
+    reorder();
+    return success();
+  }
+
+private:
+  Block &block;
+  FusionGroups groups;
+  DenseMap<Operation *, Place> places;
+  SmallVector<std::pair<Value, Value>> replacements;
+
+  /// Ops that stay keep their places.
+  void placeFixed() {
+    for (Operation &op : block)
+      if (unsigned number = groups.numberOf(&op); fusionRole(&op) == FusionRole::Fixed)
+        places[&op] = {number, true, number};
+  }
+
+  /// The place of `op`; a view goes right before what reads it first.
+  Place placeOf(Operation *op) {
+    if (auto it = places.find(op); it != places.end())
+      return it->second;
+    Place place = places.at(block.getTerminator());
+    for (Operation *user : op->getUsers())
+      if (Operation *reader = block.findAncestorOpInBlock(*user))
+        place = std::min(place, placeOf(reader));
+    return places[op] = {place.position, false, groups.numberOf(op)};
+  }
+
+  void build(const FusionGroup &group) {
+    SmallVector<Location> locations;
+    for (Operation *op : group.members)
+      locations.push_back(op->getLoc());
+    Location loc = FusedLoc::get(block.getParent()->getContext(), locations);
+    OpBuilder builder(block.getTerminator());
+    const codegen::KernelBody &body = group.body;
+    SmallVector<Type> types;
+    for (Value output : body.outputs)
+      types.push_back(output.getType());
+    auto fusion = exec::FusionOp::create(builder, loc, types, body.inputs, codegen::kindName(group.plan.kind),
+                                         FlatSymbolRefAttr(), builder.getI64IntegerAttr(group.plan.extent),
+                                         builder.getI64IntegerAttr(group.plan.grain),
+                                         builder.getDenseI64ArrayAttr(inplaceOperands(group)));
+    if (llvm::all_of(group.members, [](Operation *op) { return op->hasAttr(train::kBackward); }))
+      fusion->setAttr(train::kBackward, builder.getUnitAttr());
+    places[fusion] = {group.position, true, group.position};
+
+    Block *inner = builder.createBlock(&fusion.getBody());
+    IRMapping mapping;
+    for (Value input : body.inputs)
+      mapping.map(input, inner->addArgument(input.getType(), input.getLoc()));
+    for (Operation *op : body.ops)
+      builder.clone(*op, mapping)->removeAttr(train::kBackward);
+    SmallVector<Value> yielded;
+    for (auto [output, result] : llvm::zip(body.outputs, fusion.getResults())) {
+      yielded.push_back(mapping.lookup(output));
+      replacements.emplace_back(output, result);
+    }
+    exec::YieldOp::create(builder, loc, yielded);
+  }
+
+  /// The argument of the function or repetition that `value` is the next value of.
+  Value aliasOf(Value value) const {
+    Operation *terminator = block.getTerminator();
+    for (OpOperand &use : value.getUses()) {
+      if (use.getOwner() != terminator)
+        continue;
+      if (auto function = dyn_cast<func::FuncOp>(block.getParentOp())) {
+        auto alias = function.getResultAttrOfType<IntegerAttr>(use.getOperandNumber(), train::kAlias);
+        if (alias && alias.getInt() >= 0 && alias.getInt() < static_cast<int64_t>(block.getNumArguments()))
+          return block.getArgument(alias.getInt());
+      } else if (auto repeat = dyn_cast<exec::RepeatOp>(block.getParentOp())) {
+        return block.getArgument(1 + repeat.getBatch().size() + use.getOperandNumber());
+      }
+    }
+    return {};
+  }
+
+  SmallVector<int64_t> inplaceOperands(const FusionGroup &group) const {
+    SmallVector<int64_t> inplace(group.plan.outputs.size(), -1);
+    auto taken = [&](int64_t operand) { return llvm::is_contained(inplace, operand); };
+    for (auto [i, output] : llvm::enumerate(group.plan.outputs))
+      if (Value alias = aliasOf(output.value))
+        for (unsigned operand : output.mayOverwrite)
+          if (group.body.inputs[operand] == alias && !taken(operand))
+            inplace[i] = operand;
+    for (auto [i, output] : llvm::enumerate(group.plan.outputs)) {
+      for (unsigned operand : output.mayOverwrite) {
+        Value input = group.body.inputs[operand];
+        // Only a value of this block that nothing else reads later.
+        if (inplace[i] >= 0 || taken(operand) || !input.getDefiningOp() ||
+            input.getDefiningOp()->getBlock() != &block || !diesAt(input, group))
+          continue;
+        inplace[i] = operand;
+      }
+    }
+    return inplace;
+  }
+
+  /// Whether `value`, and every view of it, has no reader after the group.
+  bool diesAt(Value value, const FusionGroup &group) const {
+    Operation *op = value.getDefiningOp();
+    while (op && isa<train::ReshapeOp>(op) && op->getBlock() == &block) {
+      value = op->getOperand(0);
+      op = value.getDefiningOp();
+    }
+    if (!op || op->getBlock() != &block || fusionRole(op) == FusionRole::View)
+      return false;
+    return lastReader(value) <= group.position;
+  }
+
+  unsigned lastReader(Value value) const {
+    unsigned last = 0;
+    for (Operation *user : value.getUsers()) {
+      Operation *inBlock = block.findAncestorOpInBlock(*user);
+      if (!inBlock)
+        return ~0u;
+      if (FusionGroup *group = groups.groupOf(inBlock))
+        last = std::max(last, group->position);
+      else if (inBlock == user && fusionRole(user) == FusionRole::View)
+        last = std::max(last, lastReader(user->getResult(0)));
+      else
+        last = std::max(last, groups.numberOf(inBlock));
+    }
+    return last;
+  }
+
+  /// Fused ops and views that nothing reads any more.
+  void eraseFused() {
+    SmallVector<Operation *> ops;
+    for (Operation &op : block.without_terminator())
+      ops.push_back(&op);
+    for (Operation *op : llvm::reverse(ops))
+      if (fusionRole(op) != FusionRole::Fixed && op->use_empty())
+        op->erase();
+  }
+
+  void reorder() {
+    SmallVector<Operation *> order;
+    for (Operation &op : block.without_terminator()) {
+      placeOf(&op);
+      order.push_back(&op);
+    }
+    llvm::stable_sort(order, [&](Operation *a, Operation *b) { return places.at(a) < places.at(b); });
+    for (Operation *op : order)
+      op->moveBefore(block.getTerminator());
+  }
+};
+
+struct Fuse : impl::FuseBase<Fuse> {
+  void runOnOperation() override {
+    SmallVector<Block *> blocks;
+    getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (isa<exec::FusionOp>(op))
+        return WalkResult::skip();
+      for (Region &region : op->getRegions())
+        for (Block &block : region)
+          blocks.push_back(&block);
+      return WalkResult::advance();
+    });
+    // Inner blocks first: what they copy is then no longer read from outside.
+    for (Block *block : llvm::reverse(blocks))
+      if (failed(BlockFuser(*block).run()))
+        return signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace tessera

@@ -1,0 +1,356 @@
+//===- FusionGroups.cpp - which ops of a block become one kernel ----------===//
+
+#include "passes/lower/FusionGroups.h"
+
+#include "compiler/dialect/train/Builders.h"
+
+using namespace mlir;
+using tessera::codegen::KernelBody;
+using tessera::codegen::KernelPlan;
+using tessera::train::shapeOf;
+using tessera::train::tensorType;
+
+namespace tessera {
+
+/// A kernel of more buffers than this is not made by merging.
+static constexpr size_t kMaxBuffers = 24;
+/// How many more ops per element a merged kernel may evaluate than its parts.
+static constexpr unsigned kMaxRecomputed = 16;
+/// A column kernel that also writes whole tensors needs this many columns to be parallel and to write long runs.
+static constexpr int64_t kMinColumns = 128;
+
+/// Rows of the first operand one after the other: a view of its parts.
+static bool isContiguousConcat(train::ConcatOp op) {
+  return llvm::all_of(shapeOf(op.getResult()).take_front(op.getDim()), [](int64_t size) { return size == 1; });
+}
+
+/// Elements of the operand in their order, without gaps.
+static bool isContiguousSlice(train::SliceOp op) {
+  bool inner = true;
+  ArrayRef<int64_t> from = shapeOf(op.getOperand()), to = shapeOf(op.getResult());
+  for (size_t dim = from.size(); dim-- > 0;) {
+    if (op.getStrides()[dim] != 1 && to[dim] != 1)
+      return false;
+    if (!inner && to[dim] != 1)
+      return false;
+    inner &= from[dim] == to[dim];
+  }
+  return true;
+}
+
+FusionRole fusionRole(Operation *op) {
+  if (codegen::isElementwise(op) ||
+      isa<train::ReduceOp, train::ArgmaxOp, train::ScatterAddRowsOp, train::RngUniformOp>(op))
+    return FusionRole::Compute;
+  if (auto concat = dyn_cast<train::ConcatOp>(op))
+    return isContiguousConcat(concat) ? FusionRole::Fixed : FusionRole::View;
+  if (isa<train::ReshapeOp, train::TransposeOp, train::BroadcastOp, train::SliceOp, train::PadOp, train::DynamicSliceOp,
+          train::DynamicUpdateSliceOp, train::GatherRowsOp, train::IotaOp, train::ConstantOp>(op))
+    return FusionRole::View;
+  return FusionRole::Fixed;
+}
+
+/// Whether memory planning can make this view without a kernel.
+static bool isLayoutView(Operation *op) {
+  if (auto constant = dyn_cast<train::ConstantOp>(op))
+    return constant.getValue().isSplat();
+  return isa<train::ReshapeOp, train::TransposeOp, train::SliceOp, train::ConcatOp>(op);
+}
+
+/// Whether something that is not a kernel reads this view.
+bool FusionGroups::isMaterialized(Operation *op) const {
+  for (Operation *user : op->getUsers()) {
+    FusionRole role = fusionRole(user);
+    if (role == FusionRole::Fixed || (role == FusionRole::View && isLayoutView(user) && isMaterialized(user)))
+      return true;
+  }
+  return false;
+}
+
+LogicalResult FusionGroups::initialize(Block &block) {
+  this->block = &block;
+  for (Operation &op : block) {
+    numbers[&op] = numbers.size();
+    FusionRole role = fusionRole(&op);
+    bool materialized = role == FusionRole::View && !isLayoutView(&op) && isMaterialized(&op);
+    if (role != FusionRole::Compute && !materialized)
+      continue;
+    if (op.use_empty())
+      continue;
+    auto group = std::make_unique<FusionGroup>();
+    group->members = {&op};
+    group->position = numbers[&op];
+    group->materialized = materialized;
+    if (!materialized)
+      owner[&op] = group.get();
+    groups.push_back(std::move(group));
+  }
+  for (auto &group : groups) {
+    group->body = bodyOf(group->members);
+    std::string why;
+    auto plan = codegen::planKernel(group->body, why);
+    if (!plan)
+      return group->members.front()->emitError("cannot generate a kernel: ") << why;
+    group->plan = std::move(*plan);
+  }
+  return success();
+}
+
+// --- The body of a group -------------------------------------------------------------
+
+/// A reshape or contiguous slice of a value that no member computes and that is in memory anyway.
+bool FusionGroups::isFreeView(Value value, const DenseSet<Operation *> &members) const {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return true;
+  if (members.contains(op))
+    return false;
+  auto slice = dyn_cast<train::SliceOp>(op);
+  if (isa<train::ReshapeOp>(op) || (slice && isContiguousSlice(slice)))
+    return isFreeView(op->getOperand(0), members);
+  return fusionRole(op) != FusionRole::View;
+}
+
+bool FusionGroups::collect(Value value, const DenseSet<Operation *> &members, llvm::SetVector<Operation *> &ops,
+                           llvm::SetVector<Value> &inputs) const {
+  Operation *op = value.getDefiningOp();
+  if (op && ops.contains(op))
+    return true;
+  if (!op || (!members.contains(op) && (fusionRole(op) != FusionRole::View || isFreeView(value, members)))) {
+    inputs.insert(value);
+    return true;
+  }
+  for (Value operand : op->getOperands())
+    collect(operand, members, ops, inputs);
+  ops.insert(op);
+  return true;
+}
+
+KernelBody FusionGroups::bodyOf(ArrayRef<Operation *> members) const {
+  DenseSet<Operation *> set(members.begin(), members.end());
+  llvm::SetVector<Operation *> ops;
+  llvm::SetVector<Value> inputs;
+  KernelBody body;
+  for (Operation *op : members)
+    collect(op->getResult(0), set, ops, inputs);
+  SmallVector<const FusionGroup *> own;
+  for (Operation *op : members)
+    if (FusionGroup *group = owner.lookup(op); group && !llvm::is_contained(own, group))
+      own.push_back(group);
+  for (Operation *op : members)
+    if (!owner.contains(op) || readOutside(op->getResult(0), own))
+      body.outputs.push_back(op->getResult(0));
+  body.inputs.assign(inputs.begin(), inputs.end());
+  body.ops.assign(ops.begin(), ops.end());
+  return body;
+}
+
+bool FusionGroups::readOutside(Value value, ArrayRef<const FusionGroup *> members) const {
+  for (Operation *user : value.getUsers()) {
+    Operation *inBlock = block->findAncestorOpInBlock(*user);
+    if (!inBlock || inBlock != user)
+      return true;
+    switch (fusionRole(user)) {
+    case FusionRole::Fixed:
+      return true;
+    case FusionRole::Compute:
+      if (FusionGroup *group = owner.lookup(user); group && !llvm::is_contained(members, group))
+        return true;
+      break;
+    case FusionRole::View:
+      if (!isLayoutView(user) && isMaterialized(user))
+        return true;
+      if (readOutside(user->getResult(0), members))
+        return true;
+      break;
+    }
+  }
+  return false;
+}
+
+// --- Order ---------------------------------------------------------------------------
+
+unsigned FusionGroups::firstReader(Value value, ArrayRef<const FusionGroup *> except) const {
+  unsigned first = numbers.size();
+  for (Operation *user : value.getUsers()) {
+    Operation *inBlock = block->findAncestorOpInBlock(*user);
+    if (!inBlock)
+      continue;
+    FusionGroup *group = owner.lookup(inBlock);
+    if (group && llvm::is_contained(except, group))
+      continue;
+    if (group)
+      first = std::min(first, group->position);
+    else if (inBlock != user || fusionRole(user) == FusionRole::Fixed)
+      first = std::min(first, numbers.lookup(inBlock));
+    else if (fusionRole(user) == FusionRole::View) {
+      if (!isLayoutView(user) && isMaterialized(user))
+        first = std::min(first, numbers.lookup(user));
+      first = std::min(first, firstReader(user->getResult(0), except));
+    }
+  }
+  return first;
+}
+
+int64_t FusionGroups::available(Value value, ArrayRef<const FusionGroup *> except) const {
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getBlock() != block)
+    return -1;
+  if (FusionGroup *group = owner.lookup(op))
+    return llvm::is_contained(except, group) ? -1 : static_cast<int64_t>(group->position);
+  if (fusionRole(op) == FusionRole::Fixed)
+    return numbers.lookup(op);
+  int64_t latest = !isLayoutView(op) && isMaterialized(op) ? static_cast<int64_t>(numbers.lookup(op)) : -1;
+  for (Value operand : op->getOperands())
+    latest = std::max(latest, available(operand, except));
+  return latest;
+}
+
+bool FusionGroups::canSink(const FusionGroup *group, const FusionGroup *to) const {
+  return llvm::all_of(group->members, [&](Operation *op) {
+    return firstReader(op->getResult(0), {group, to}) > to->position;
+  });
+}
+
+bool FusionGroups::canHoist(const FusionGroup *group, const FusionGroup *to) const {
+  return llvm::all_of(group->body.inputs, [&](Value input) {
+    return available(input, {group, to}) < static_cast<int64_t>(to->position);
+  });
+}
+
+// --- Merging --------------------------------------------------------------------------
+
+static int64_t largestOutput(const KernelBody &body) {
+  int64_t most = 0;
+  for (Value output : body.outputs)
+    most = std::max(most, tensorType(output).getNumElements());
+  return most;
+}
+
+bool FusionGroups::worthwhile(const FusionGroup *a, const FusionGroup *b, const KernelBody &body,
+                              const KernelPlan &plan) const {
+  if (body.inputs.size() + body.outputs.size() > kMaxBuffers)
+    return false;
+  if (plan.visits > a->plan.visits + b->plan.visits + kMaxRecomputed)
+    return false;
+  // Work that is parallel over rows must not move into a kernel that is parallel over few columns.
+  bool wholeOutput = llvm::any_of(plan.outputs, [](const codegen::Output &output) { return !output.perRow; });
+  if (plan.kind == codegen::KernelKind::Column && wholeOutput)
+    return plan.digits[*plan.lane].size >= kMinColumns;
+  return true;
+}
+
+bool FusionGroups::tryMerge(FusionGroup *first, FusionGroup *second) {
+  if (first == second || first->materialized || second->materialized)
+    return false;
+  if (first->position > second->position)
+    std::swap(first, second);
+  bool sink = canSink(first, second);
+  if (!sink && !canHoist(second, first))
+    return false;
+  SmallVector<Operation *> members(first->members);
+  llvm::append_range(members, second->members);
+  llvm::sort(members, [&](Operation *a, Operation *b) { return numbers.lookup(a) < numbers.lookup(b); });
+  KernelBody body = bodyOf(members);
+  std::string why;
+  auto plan = codegen::planKernel(body, why);
+  if (!plan || !worthwhile(first, second, body, *plan))
+    return false;
+  first->position = sink ? second->position : first->position;
+  first->members = std::move(members);
+  first->body = std::move(body);
+  first->plan = std::move(*plan);
+  for (Operation *op : second->members)
+    owner[op] = first;
+  llvm::erase_if(groups, [&](const auto &group) { return group.get() == second; });
+  return true;
+}
+
+SmallVector<FusionGroup *> FusionGroups::producers(const FusionGroup *group) const {
+  SmallVector<FusionGroup *> result;
+  for (Value input : group->body.inputs) {
+    Operation *op = input.getDefiningOp();
+    while (op && isa<train::ReshapeOp, train::SliceOp>(op))
+      op = op->getOperand(0).getDefiningOp();
+    FusionGroup *producer = op ? owner.lookup(op) : nullptr;
+    if (producer && producer != group && !llvm::is_contained(result, producer))
+      result.push_back(producer);
+  }
+  llvm::sort(result, [](FusionGroup *a, FusionGroup *b) { return a->position > b->position; });
+  return result;
+}
+
+/// Adds the groups that read `value`, through views too. False if something else reads it.
+bool FusionGroups::collectReaders(Value value, const FusionGroup *except,
+                                  llvm::SetVector<FusionGroup *> &readers) const {
+  for (Operation *user : value.getUsers()) {
+    if (user->getBlock() != block)
+      return false;
+    if (FusionGroup *group = owner.lookup(user)) {
+      if (group != except)
+        readers.insert(group);
+    } else if (fusionRole(user) == FusionRole::Fixed || (!isLayoutView(user) && isMaterialized(user)) ||
+               !collectReaders(user->getResult(0), except, readers)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// The group that alone reads what this one computes: merged with it nothing needs to be stored.
+SmallVector<FusionGroup *> FusionGroups::onlyConsumer(const FusionGroup *group) const {
+  llvm::SetVector<FusionGroup *> readers;
+  for (Value output : group->body.outputs)
+    if (!collectReaders(output, group, readers) || readers.size() > 1)
+      return {};
+  return readers.takeVector();
+}
+
+/// Groups that read one of the group's larger inputs too.
+SmallVector<FusionGroup *> FusionGroups::siblings(const FusionGroup *group) const {
+  SmallVector<FusionGroup *> result;
+  int64_t most = largestOutput(group->body);
+  for (Value input : group->body.inputs)
+    most = std::max(most, tensorType(input).getNumElements());
+  for (Value input : group->body.inputs) {
+    if (tensorType(input).getNumElements() < most)
+      continue;
+    for (Operation *user : input.getUsers()) {
+      FusionGroup *other = owner.lookup(user);
+      if (other && other != group && !llvm::is_contained(result, other))
+        result.push_back(other);
+    }
+  }
+  llvm::sort(result, [](FusionGroup *a, FusionGroup *b) { return a->position < b->position; });
+  return result;
+}
+
+void FusionGroups::merge() {
+  auto sweep = [&](auto partners) {
+    bool any = false;
+    for (size_t i = 0; i < groups.size(); ++i) {
+      bool changed = true;
+      while (changed) {
+        changed = false;
+        FusionGroup *group = groups[i].get();
+        for (FusionGroup *partner : (this->*partners)(group)) {
+          if (!tryMerge(partner, group))
+            continue;
+          any = changed = true;
+          break;
+        }
+        if (i >= groups.size())
+          return any;
+      }
+    }
+    return any;
+  };
+  bool changed = true;
+  while (changed) {
+    changed = sweep(&FusionGroups::onlyConsumer);
+    changed |= sweep(&FusionGroups::producers);
+    changed |= sweep(&FusionGroups::siblings);
+  }
+}
+
+} // namespace tessera

@@ -1,0 +1,16 @@
+//===- SplitReductions.h - long reductions in two steps ---------*- C++ -*-===//
+
+#ifndef TESSERA_PASSES_LOWER_SPLITREDUCTIONS_H
+#define TESSERA_PASSES_LOWER_SPLITREDUCTIONS_H
+
+#include "mlir/IR/PatternMatch.h"
+
+namespace tessera {
+
+/// Splits a reduction of leading dimensions that leaves few elements into one over fixed chunks and one over their
+/// partial results. The chunks depend on the shape alone, so the result does not depend on the number of threads.
+void addReductionSplitting(mlir::RewritePatternSet &patterns);
+
+} // namespace tessera
+
+#endif // TESSERA_PASSES_LOWER_SPLITREDUCTIONS_H

@@ -1,0 +1,102 @@
+// RUN: tessera-opt %s --decompose | FileCheck %s
+// RUN: tessera-opt %s --decompose -o %t.mlir
+// RUN: tessera-interp %s --compare %t.mlir --atol=1e-5 --quiet
+
+// CHECK-LABEL: func.func @softmax
+// CHECK-NOT:     train.softmax
+// CHECK:         train.reduce max
+// CHECK:         train.exp
+// CHECK:         train.reduce sum
+// CHECK:         train.div
+func.func @softmax(%x: tensor<4x5x8xf32>) -> (tensor<4x5x8xf32>, tensor<4x5x8xf32>) {
+  %0 = train.softmax %x {dim = 2 : i64} : tensor<4x5x8xf32>
+  %1 = train.softmax %x {dim = 1 : i64, train.backward} : tensor<4x5x8xf32>
+  return %0, %1 : tensor<4x5x8xf32>, tensor<4x5x8xf32>
+}
+
+// The ops that replace a backward op belong to the backward pass too.
+// CHECK-LABEL: func.func @backward
+// CHECK:         train.exp {{.*}} {train.backward}
+func.func @backward(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = train.softmax %x {dim = 1 : i64, train.backward} : tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}
+
+// CHECK-LABEL: func.func @norms
+// CHECK-NOT:     train.layer_norm
+// CHECK:         train.rsqrt
+func.func @norms(%x: tensor<3x5x16xf32>, %s: tensor<16xf32>, %b: tensor<16xf32>)
+    -> (tensor<3x5x16xf32>, tensor<3x5xf32>, tensor<3x5xf32>, tensor<3x5x16xf32>, tensor<3x5xf32>, tensor<3x5xf32>) {
+  %0:3 = train.layer_norm layer, %x scale(%s) bias(%b) {epsilon = 1.0e-5 : f64} : (tensor<3x5x16xf32>, tensor<16xf32>, tensor<16xf32>) -> (tensor<3x5x16xf32>, tensor<3x5xf32>, tensor<3x5xf32>)
+  %1:3 = train.layer_norm rms, %x scale(%s) {epsilon = 1.0e-5 : f64} : (tensor<3x5x16xf32>, tensor<16xf32>) -> (tensor<3x5x16xf32>, tensor<3x5xf32>, tensor<3x5xf32>)
+  return %0#0, %0#1, %0#2, %1#0, %1#1, %1#2 : tensor<3x5x16xf32>, tensor<3x5xf32>, tensor<3x5xf32>, tensor<3x5x16xf32>, tensor<3x5xf32>, tensor<3x5xf32>
+}
+
+// CHECK-LABEL: func.func @losses
+// CHECK-NOT:     train.cross_entropy
+// CHECK-NOT:     train.count_valid
+func.func @losses(%x: tensor<12x10xf32>, %t: tensor<12xi32>) -> (tensor<12xf32>, tensor<12xf32>, tensor<f32>, tensor<12xf32>, tensor<f32>) {
+  %0:2 = train.cross_entropy %x, %t {ignore_index = -100 : i64, label_smoothing = 0.1 : f64} : (tensor<12x10xf32>, tensor<12xi32>) -> (tensor<12xf32>, tensor<12xf32>)
+  %1:2 = train.cross_entropy %x, %t {ignore_index = -100 : i64} : (tensor<12x10xf32>, tensor<12xi32>) -> (tensor<12xf32>, tensor<12xf32>)
+  %2 = train.count_valid %t {ignore_index = -100 : i64} : (tensor<12xi32>) -> tensor<f32>
+  %3 = train.count_valid %t : (tensor<12xi32>) -> tensor<f32>
+  return %0#0, %0#1, %2, %1#0, %3 : tensor<12xf32>, tensor<12xf32>, tensor<f32>, tensor<12xf32>, tensor<f32>
+}
+
+// Part of the unit decays: the comparison is made in i32 against a limit that is computed once.
+// CHECK-LABEL: func.func @adamw
+// CHECK-NOT:     train.adamw_update
+// CHECK:         train.iota {dim = 0 : i64} : tensor<40xi32>
+// CHECK:         train.select
+func.func @adamw(%p: tensor<40xf32>, %m: tensor<40xf32> {train.role = "state", train.name = "u.m"}, %v: tensor<40xf32> {train.role = "state", train.name = "u.v"}, %g: tensor<40xf32>, %lr: tensor<f32> {train.role = "hyper", train.name = "lr"}, %c1: tensor<f32> {train.role = "hyper", train.name = "bias_correction1"}, %c2: tensor<f32> {train.role = "hyper", train.name = "bias_correction2"}, %s: tensor<f32>, %o: tensor<i64>)
+    -> (tensor<40xf32>, tensor<40xf32>, tensor<40xf32>) {
+  %0:3 = train.adamw_update %p, %m, %v, %g lr(%lr) correction(%c1, %c2) scale(%s) offset(%o) {beta1 = 0.9 : f64, beta2 = 0.95 : f64, epsilon = 1.0e-8 : f64, weight_decay = 0.1 : f64, decay_elements = 30 : i64} : (tensor<40xf32>, tensor<40xf32>, tensor<40xf32>, tensor<40xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<i64>) -> (tensor<40xf32>, tensor<40xf32>, tensor<40xf32>)
+  return %0#0, %0#1, %0#2 : tensor<40xf32>, tensor<40xf32>, tensor<40xf32>
+}
+
+// CHECK-LABEL: func.func @sgd
+// CHECK-NOT:     train.sgd_update
+func.func @sgd(%p: tensor<40xf32>, %b: tensor<40xf32>, %g: tensor<40xf32>, %lr: tensor<f32> {train.role = "hyper", train.name = "lr"}) -> (tensor<40xf32>, tensor<40xf32>, tensor<40xf32>) {
+  %0:2 = train.sgd_update %p, %g buffer(%b) lr(%lr) {momentum = 0.9 : f64, weight_decay = 0.01 : f64, decay_elements = 40 : i64, nesterov} : (tensor<40xf32>, tensor<40xf32>, tensor<40xf32>, tensor<f32>) -> (tensor<40xf32>, tensor<40xf32>)
+  %1 = train.sgd_update %p, %g lr(%lr) {momentum = 0.0 : f64, weight_decay = 0.0 : f64, decay_elements = 0 : i64} : (tensor<40xf32>, tensor<40xf32>, tensor<f32>) -> tensor<40xf32>
+  return %0#0, %0#1, %1 : tensor<40xf32>, tensor<40xf32>, tensor<40xf32>
+}
+
+// A long sum becomes one over chunks and one over their results.
+// CHECK-LABEL: func.func @norm
+// CHECK:         train.reduce sum, %{{.*}} {dimensions = array<i64: 1>} : (tensor<4x16384x1xf32>) -> tensor<4x1xf32>
+// CHECK:         train.reduce sum, %{{.*}} {dimensions = array<i64: 0>} : (tensor<4x1xf32>) -> tensor<1xf32>
+func.func @norm(%x: tensor<65536xf32>) -> tensor<f32> {
+  %0 = train.mul %x, %x : tensor<65536xf32>
+  %1 = train.reduce sum, %0 {dimensions = array<i64: 0>} : (tensor<65536xf32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}
+
+// 65537 is prime: one element is left over.
+// CHECK-LABEL: func.func @norm_prime
+// CHECK:         train.slice %{{.*}} -> tensor<65536x1xf32>
+// CHECK:         train.slice %{{.*}} -> tensor<1x1xf32>
+func.func @norm_prime(%x: tensor<65537xf32>) -> tensor<f32> {
+  %1 = train.reduce sum, %x {dimensions = array<i64: 0>} : (tensor<65537xf32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}
+
+// Not split: short, or many columns.
+// CHECK-LABEL: func.func @not_split
+// CHECK-NOT:     train.reshape
+func.func @not_split(%x: tensor<100xf32>, %y: tensor<512x512xf32>) -> (tensor<f32>, tensor<512xf32>) {
+  %0 = train.reduce sum, %x {dimensions = array<i64: 0>} : (tensor<100xf32>) -> tensor<f32>
+  %1 = train.reduce sum, %y {dimensions = array<i64: 0>} : (tensor<512x512xf32>) -> tensor<512xf32>
+  return %0, %1 : tensor<f32>, tensor<512xf32>
+}
+
+// CHECK-LABEL: func.func @scatter
+// CHECK-SAME:    %[[ACC:[a-z0-9]*]]: tensor<10x4xf32>
+// CHECK:         train.scatter_add_rows %[[ACC]],
+// CHECK-NOT:     train.add
+func.func @scatter(%acc: tensor<10x4xf32>, %i: tensor<6xi32>, %u: tensor<6x4xf32>) -> tensor<10x4xf32> {
+  %z = train.constant dense<0.0> : tensor<10x4xf32>
+  %0 = train.scatter_add_rows %z, %i, %u : (tensor<10x4xf32>, tensor<6xi32>, tensor<6x4xf32>) -> tensor<10x4xf32>
+  %1 = train.add %acc, %0 : tensor<10x4xf32>
+  return %1 : tensor<10x4xf32>
+}

@@ -1,0 +1,118 @@
+// RUN: tessera-opt %s --decompose --fuse | FileCheck %s
+// RUN: tessera-opt %s --decompose --fuse -o %t.mlir
+// RUN: tessera-interp %s --compare %t.mlir --rtol=1e-4 --atol=1e-5 --quiet
+// RUN: tessera-opt %s --decompose --fuse --outline-kernels | kernel-check
+
+// The residual sum, the norm and its statistics are one kernel; both column sums are one.
+// CHECK-LABEL: func.func @norm_block
+// CHECK:         %[[Y:.*]]:4 = exec.fusion "row"(
+// CHECK-NOT:     exec.fusion "elementwise"
+// CHECK:         exec.fusion "column"(%[[Y]]#0, %[[Y]]#{{[0-9]}})
+// CHECK-NOT:     exec.fusion
+// CHECK:         return
+func.func @norm_block(%x: tensor<4x8x64xf32>, %r: tensor<4x8x64xf32>, %w: tensor<64xf32>, %b: tensor<64xf32>)
+    -> (tensor<4x8x64xf32>, tensor<4x8x64xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<64xf32>, tensor<64xf32>) {
+  %s = train.add %x, %r : tensor<4x8x64xf32>
+  %y, %m, %rs = train.layer_norm layer, %s scale(%w) bias(%b) {epsilon = 1.0e-5 : f64} : (tensor<4x8x64xf32>, tensor<64xf32>, tensor<64xf32>) -> (tensor<4x8x64xf32>, tensor<4x8xf32>, tensor<4x8xf32>)
+  %db = train.reduce sum, %s {dimensions = array<i64: 0, 1>} : (tensor<4x8x64xf32>) -> tensor<64xf32>
+  %p = train.mul %s, %y : tensor<4x8x64xf32>
+  %dw = train.reduce sum, %p {dimensions = array<i64: 0, 1>} : (tensor<4x8x64xf32>) -> tensor<64xf32>
+  return %s, %y, %m, %rs, %db, %dw : tensor<4x8x64xf32>, tensor<4x8x64xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<64xf32>, tensor<64xf32>
+}
+
+// A library op stands between; its operand's transpose stays outside, the bias' broadcast does not.
+// CHECK-LABEL: func.func @library
+// CHECK:         %[[T:.*]] = train.transpose
+// CHECK:         %[[P:.*]] = train.dot_general %{{.*}}, %[[T]]
+// CHECK:         exec.fusion "elementwise"(%[[P]], %{{.*}}) {extent = 8 : i64, grain = 512 : i64, inplace = array<i64: 0>}
+// CHECK:           train.broadcast
+// CHECK:           train.add
+// CHECK:           train.tanh
+func.func @library(%x: tensor<8x4xf32>, %w: tensor<16x4xf32>, %b: tensor<16xf32>) -> tensor<8x16xf32> {
+  %t = train.transpose %w {permutation = array<i64: 1, 0>} : (tensor<16x4xf32>) -> tensor<4x16xf32>
+  %p = train.dot_general %x, %t {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<8x4xf32>, tensor<4x16xf32>) -> tensor<8x16xf32>
+  %bb = train.broadcast %b {broadcast_dimensions = array<i64: 1>} : (tensor<16xf32>) -> tensor<8x16xf32>
+  %q = train.add %p, %bb : tensor<8x16xf32>
+  %g = train.tanh %q : tensor<8x16xf32>
+  return %g : tensor<8x16xf32>
+}
+
+// A contiguous slice and a reshape of a unit, and a concatenation along dimension 0, stay outside.
+// CHECK-LABEL: func.func @unit
+// CHECK:         %[[S:.*]] = train.slice
+// CHECK:         %[[R:.*]] = train.reshape %[[S]]
+// CHECK:         %[[F:.*]] = exec.fusion "elementwise"(%[[R]])
+// CHECK:         train.concat
+func.func @unit(%u: tensor<40xf32>) -> tensor<40xf32> {
+  %s = train.slice %u {starts = array<i64: 8>, limits = array<i64: 32>, strides = array<i64: 1>} : (tensor<40xf32>) -> tensor<24xf32>
+  %r = train.reshape %s : (tensor<24xf32>) -> tensor<4x6xf32>
+  %e = train.exp %r : tensor<4x6xf32>
+  %f = train.reshape %e : (tensor<4x6xf32>) -> tensor<24xf32>
+  %z = train.constant dense<0.0> : tensor<16xf32>
+  %c = train.concat %f, %z {dim = 0 : i64} : (tensor<24xf32>, tensor<16xf32>) -> tensor<40xf32>
+  return %c : tensor<40xf32>
+}
+
+// Rotary embedding: slices and concatenation along the last dimension are index maps.
+// CHECK-LABEL: func.func @rotary
+// CHECK-COUNT-1: exec.fusion "elementwise"
+// CHECK-NOT:     exec.fusion
+// CHECK:         return
+func.func @rotary(%x: tensor<2x3x4x8xf32>, %c: tensor<4x8xf32>, %s: tensor<4x8xf32>) -> tensor<2x3x4x8xf32> {
+  %a = train.slice %x {starts = array<i64: 0, 0, 0, 0>, limits = array<i64: 2, 3, 4, 4>, strides = array<i64: 1, 1, 1, 1>} : (tensor<2x3x4x8xf32>) -> tensor<2x3x4x4xf32>
+  %b = train.slice %x {starts = array<i64: 0, 0, 0, 4>, limits = array<i64: 2, 3, 4, 8>, strides = array<i64: 1, 1, 1, 1>} : (tensor<2x3x4x8xf32>) -> tensor<2x3x4x4xf32>
+  %n = train.neg %b : tensor<2x3x4x4xf32>
+  %rot = train.concat %n, %a {dim = 3 : i64} : (tensor<2x3x4x4xf32>, tensor<2x3x4x4xf32>) -> tensor<2x3x4x8xf32>
+  %cb = train.broadcast %c {broadcast_dimensions = array<i64: 2, 3>} : (tensor<4x8xf32>) -> tensor<2x3x4x8xf32>
+  %sb = train.broadcast %s {broadcast_dimensions = array<i64: 2, 3>} : (tensor<4x8xf32>) -> tensor<2x3x4x8xf32>
+  %0 = train.mul %x, %cb : tensor<2x3x4x8xf32>
+  %1 = train.mul %rot, %sb : tensor<2x3x4x8xf32>
+  %2 = train.add %0, %1 : tensor<2x3x4x8xf32>
+  return %2 : tensor<2x3x4x8xf32>
+}
+
+// The second addition needs the product, which needs the first: they are not one kernel.
+// CHECK-LABEL: func.func @no_cycle
+// CHECK:         exec.fusion
+// CHECK:         train.dot_general
+// CHECK:         exec.fusion
+func.func @no_cycle(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %a = train.add %x, %x : tensor<4x4xf32>
+  %p = train.dot_general %a, %x {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %b = train.add %a, %p : tensor<4x4xf32>
+  return %b : tensor<4x4xf32>
+}
+
+// AdamW updates parameter and moments in place of the arguments they alias.
+// CHECK-LABEL: func.func @adamw
+// CHECK:         exec.fusion "elementwise"({{.*}}) {extent = 40 : i64, grain = 8192 : i64, inplace = array<i64: [[P:[0-9]+]], [[M:[0-9]+]], [[V:[0-9]+]]>}
+func.func @adamw(%p: tensor<40xf32>, %m: tensor<40xf32> {train.role = "state", train.name = "u.m"}, %v: tensor<40xf32> {train.role = "state", train.name = "u.v"}, %g: tensor<40xf32>, %lr: tensor<f32> {train.role = "hyper", train.name = "lr"}, %c1: tensor<f32> {train.role = "hyper", train.name = "bias_correction1"}, %c2: tensor<f32> {train.role = "hyper", train.name = "bias_correction2"})
+    -> (tensor<40xf32> {train.alias = 0 : i64}, tensor<40xf32> {train.alias = 1 : i64}, tensor<40xf32> {train.alias = 2 : i64}) {
+  %0:3 = train.adamw_update %p, %m, %v, %g lr(%lr) correction(%c1, %c2) {beta1 = 0.9 : f64, beta2 = 0.95 : f64, epsilon = 1.0e-8 : f64, weight_decay = 0.1 : f64, decay_elements = 30 : i64} : (tensor<40xf32>, tensor<40xf32>, tensor<40xf32>, tensor<40xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<40xf32>, tensor<40xf32>, tensor<40xf32>)
+  return %0#0, %0#1, %0#2 : tensor<40xf32>, tensor<40xf32>, tensor<40xf32>
+}
+
+// A broadcast that is returned needs a kernel of its own.
+// CHECK-LABEL: func.func @materialize
+// CHECK:         %[[B:.*]] = exec.fusion "elementwise"
+// CHECK:           train.broadcast
+// CHECK:         return %[[B]]
+func.func @materialize(%x: tensor<4xf32>) -> tensor<3x4xf32> {
+  %0 = train.broadcast %x {broadcast_dimensions = array<i64: 1>} : (tensor<4xf32>) -> tensor<3x4xf32>
+  return %0 : tensor<3x4xf32>
+}
+
+// Inside a repetition the sum goes into the accumulator's place.
+// CHECK-LABEL: func.func @accumulate
+// CHECK:         exec.repeat
+// CHECK:           exec.fusion "elementwise"({{.*}}) {{.*}}inplace = array<i64: {{[0-9]}}>
+func.func @accumulate(%x: tensor<2x8xf32>) -> tensor<8xf32> {
+  %z = train.constant dense<0.0> : tensor<8xf32>
+  %0 = exec.repeat count = 2 batch(%x) init(%z) : (tensor<2x8xf32>, tensor<8xf32>) -> tensor<8xf32> {
+  ^bb0(%i: tensor<i64>, %m: tensor<8xf32>, %acc: tensor<8xf32>):
+    %e = train.exp %m : tensor<8xf32>
+    %n = train.add %acc, %e : tensor<8xf32>
+    exec.yield %n : tensor<8xf32>
+  }
+  return %0 : tensor<8xf32>
+}
