@@ -1,0 +1,67 @@
+//===- Dump.cpp - one step's numbers, for comparison with other systems ----===//
+
+#include "runtime/step/Dump.h"
+
+#include "runtime/state/Checkpoint.h"
+#include "runtime/state/Safetensors.h"
+
+#include <cstring>
+#include <filesystem>
+#include <sstream>
+
+namespace tessera {
+
+Result<std::set<std::string>> StepDump::parseKinds(const std::string &list) {
+  std::set<std::string> kinds;
+  std::stringstream stream(list);
+  for (std::string kind; std::getline(stream, kind, ',');) {
+    if (kind != "gradients" && kind != "parameters" && kind != "losses")
+      return TESSERA_ERROR(InvalidArgument,
+                           "--dump: unknown kind '" + kind + "', expected gradients, parameters or losses");
+    kinds.insert(kind);
+  }
+  return kinds;
+}
+
+void StepDump::prepare(int rank, const RankState &state, StepOptions &options) {
+  if (!kinds.count("gradients"))
+    return;
+  options.onGradient = [this, rank, &state](size_t number, const TensorView &gradient) {
+    const artifact::GradientProbe &probe = *artifact.program().probes()->Get(static_cast<uint32_t>(number));
+    RankGradients &mine = gradients[rank];
+    const auto *bytes = gradient.as<const uint8_t>();
+    mine.storage.emplace_back(bytes, bytes + gradient.bytes());
+    StateView view = state[probe.state()];
+    int64_t part = gradient.numElements();
+    view.role = StateRole::Parameter;
+    view.begin = probe.shard_group() < 0 ? 0 : artifact.positionInGroup(probe.shard_group(), rank) * part;
+    view.end = view.begin + part;
+    view.data = mine.storage.back().data();
+    mine.views.push_back(std::move(view));
+  };
+}
+
+Status StepDump::write(const std::string &folder, const std::vector<RankState> &ranks, double loss) const {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error)
+    return TESSERA_ERROR(IoError, "cannot create folder '" + folder + "': " + error.message());
+  if (kinds.count("gradients")) {
+    std::vector<RankState> views;
+    for (const RankGradients &rank : gradients)
+      views.push_back(rank.views);
+    TESSERA_ASSIGN_OR_RETURN(std::vector<SafetensorsTensor> tensors, gatherParameters(views));
+    TESSERA_RETURN_IF_ERROR(writeSafetensors(folder + "/gradients.safetensors", tensors).status());
+  }
+  if (kinds.count("parameters")) {
+    TESSERA_ASSIGN_OR_RETURN(std::vector<SafetensorsTensor> tensors, gatherParameters(ranks));
+    TESSERA_RETURN_IF_ERROR(writeSafetensors(folder + "/parameters.safetensors", tensors).status());
+  }
+  if (kinds.count("losses")) {
+    SafetensorsTensor tensor{"loss", DataType::F64, {}, {{reinterpret_cast<const uint8_t *>(&loss), sizeof(loss)}}};
+    TESSERA_RETURN_IF_ERROR(writeSafetensors(folder + "/losses.safetensors", {tensor}).status());
+  }
+  return Status::ok();
+}
+
+} // namespace tessera

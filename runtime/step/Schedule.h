@@ -1,0 +1,47 @@
+//===- Schedule.h - the scalars that a step is given -----------------------===//
+//
+// Learning rate and bias corrections of each step, computed in double precision from the artifact's settings. Keys of
+// Program.optimizer: lr, schedule (constant | cosine), warmup (steps), min_lr, beta1, beta2.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_STEP_SCHEDULE_H
+#define TESSERA_RUNTIME_STEP_SCHEDULE_H
+
+#include "runtime/artifact/Reader.h"
+#include "runtime/base/Status.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace tessera {
+
+class Session;
+
+/// What the command line changes.
+struct ScheduleOverrides {
+  std::optional<double> learningRate, minLearningRate;
+  std::optional<int64_t> warmup;
+  std::optional<std::string> schedule;
+};
+
+struct Schedule {
+  /// From the artifact; `totalSteps` is where a cosine ends.
+  static Result<Schedule> create(const Artifact &artifact, int64_t totalSteps, const ScheduleOverrides &overrides = {});
+
+  /// Steps count from 1. Warm-up: lr * step / warmup. Then constant, or half a cosine down to `minLearningRate`, which
+  /// is reached at the last step.
+  double learningRate(int64_t step) const;
+  /// Sets `lr`, `bias_correction1` = 1 - beta1^step and `bias_correction2`, as far as the step has them.
+  Status apply(Session &session, int64_t step) const;
+
+  double peak = 0, minLearningRate = 0;
+  double beta1 = 0, beta2 = 0;
+  int64_t warmup = 0, totalSteps = 0;
+  bool isCosine = false;
+};
+
+} // namespace tessera
+
+#endif // TESSERA_RUNTIME_STEP_SCHEDULE_H

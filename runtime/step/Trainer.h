@@ -1,0 +1,58 @@
+//===- Trainer.h - a whole training run in one process ---------------------===//
+//
+// Ranks are threads of this process. Each owns a session; rank 0 besides reads the data, reports, and writes
+// checkpoints between steps, while the others wait.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_STEP_TRAINER_H
+#define TESSERA_RUNTIME_STEP_TRAINER_H
+
+#include "runtime/base/Status.h"
+#include "runtime/step/Schedule.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tessera {
+
+struct TrainOptions {
+  std::string artifact, data, out;
+  int64_t steps = 100; ///< the number of the last step, resumed ones included
+  int ranks = 0;       ///< must be the artifact's; 0: the artifact's
+  int threads = 0;     ///< per rank; 0: the cores divided by the ranks
+  std::optional<uint64_t> seed;
+  ScheduleOverrides schedule;
+
+  std::string resume;          ///< a run folder or a checkpoint; empty: a new run
+  std::string weights;         ///< .safetensors or .onnx; empty: seeded
+  int64_t checkpointEvery = 0; ///< steps; 0: none
+  int keepCheckpoints = 0;     ///< 0: all
+  std::string exportPath;      ///< of the final weights; empty: <out>/model.safetensors
+  bool noExport = false;
+
+  bool shuffle = true;
+  std::string textField = "text";
+  int tokenBytes = 0;
+
+  int64_t traceSteps = 0;
+  std::string dump; ///< comma-separated: gradients, parameters, losses
+  int64_t dumpStep = 1;
+  int64_t logEvery = 10;
+  double peakFlops = 0; ///< per second and process, for the model FLOP/s utilisation; 0: unknown
+  double stallTimeoutSeconds = 60;
+
+  std::vector<std::string> commandLine;        ///< for run.json
+  std::map<std::string, std::string> settings; ///< for run.json
+};
+
+/// Trains. After an error a rank may still be running (one that stalled cannot be stopped from outside): the caller
+/// must then end the process without destroying anything (std::_Exit).
+Status train(const TrainOptions &options);
+
+} // namespace tessera
+
+#endif // TESSERA_RUNTIME_STEP_TRAINER_H
