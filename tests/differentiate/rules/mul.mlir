@@ -1,0 +1,44 @@
+// RUN: tessera-opt %s --check-differentiable --differentiate | FileCheck %s
+// RUN: tessera-opt %s --differentiate | tessera-interp - --gradcheck --quiet
+
+// CHECK-LABEL: func @mul
+// CHECK: %[[DA:.*]] = train.mul %{{.*}}, %arg1 {train.backward}
+// CHECK: %[[DB:.*]] = train.mul %{{.*}}, %arg0 {train.backward}
+// CHECK: return %{{.*}}, %[[DA]], %[[DB]]
+func.func @mul(
+    %a: tensor<3x4xf32> {train.role = "param", train.name = "a"},
+    %b: tensor<3x4xf32> {train.role = "param", train.name = "b"},
+    %c: tensor<3x4xf32> {train.role = "input", train.name = "c"}) -> (tensor<f32> {train.role = "loss"}) {
+  %y = train.mul %a, %b : tensor<3x4xf32>
+  %weighted = train.mul %y, %c : tensor<3x4xf32>
+  %loss = train.reduce sum, %weighted {dimensions = array<i64: 0, 1>} : (tensor<3x4xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// Only the left operand needs a gradient.
+// CHECK-LABEL: func @mul_lhs
+// CHECK-NOT: train.mul %{{.*}}, %arg0
+// CHECK: return
+func.func @mul_lhs(
+    %a: tensor<3x4xf32> {train.role = "param", train.name = "a"},
+    %b: tensor<3x4xf32> {train.role = "input", train.name = "b"},
+    %c: tensor<3x4xf32> {train.role = "input", train.name = "c"}) -> (tensor<f32> {train.role = "loss"}) {
+  %y = train.mul %a, %b : tensor<3x4xf32>
+  %weighted = train.mul %y, %c : tensor<3x4xf32>
+  %loss = train.reduce sum, %weighted {dimensions = array<i64: 0, 1>} : (tensor<3x4xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// Only the right operand needs a gradient.
+// CHECK-LABEL: func @mul_rhs
+// CHECK-NOT: train.mul %{{.*}}, %arg1 {train.backward}
+// CHECK: return
+func.func @mul_rhs(
+    %a: tensor<3x4xf32> {train.role = "input", train.name = "a"},
+    %b: tensor<3x4xf32> {train.role = "param", train.name = "b"},
+    %c: tensor<3x4xf32> {train.role = "input", train.name = "c"}) -> (tensor<f32> {train.role = "loss"}) {
+  %y = train.mul %a, %b : tensor<3x4xf32>
+  %weighted = train.mul %y, %c : tensor<3x4xf32>
+  %loss = train.reduce sum, %weighted {dimensions = array<i64: 0, 1>} : (tensor<3x4xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Runs pass pipelines on random models (random_model.py) and executes what comes out.
+
+    check_random_models.py --seeds=20 --gradcheck=differentiate
+        gradients against finite differences, in f64
+    check_random_models.py --seeds=20 --expect=differentiate --actual='differentiate,flatten-parameters'
+        both pipelines give the same results, compared by name; --micro-batches=N runs the second on models with a
+        batch that is N times smaller
+
+Pipelines are those of one function. The first failure ends the run with the command that shows it.
+"""
+import argparse
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+GENERATOR = pathlib.Path(__file__).with_name("random_model.py")
+
+
+def run(command, seed):
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"seed {seed}: {' '.join(map(str, command))}\n{done.stderr[:2000]}")
+    return done.stdout
+
+
+def compile_model(directory, seed, batch, pipeline, name):
+    model, result = directory / f"{name}.in.mlir", directory / f"{name}.mlir"
+    model.write_text(run([sys.executable, GENERATOR, f"--seed={seed}", f"--batch={batch}"], seed))
+    run(["tessera-opt", model, f"--pass-pipeline=builtin.module(func.func({pipeline}))", "-o", result], seed)
+    return result
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--batch", type=int, default=2)
+    parser.add_argument("--micro-batches", type=int, default=1)
+    parser.add_argument("--gradcheck", metavar="PIPELINE")
+    parser.add_argument("--expect", metavar="PIPELINE")
+    parser.add_argument("--actual", metavar="PIPELINE")
+    options = parser.parse_args()
+    if (options.gradcheck is None) == (options.expect is None) or (options.expect is None) != (options.actual is None):
+        parser.error("give --gradcheck, or --expect and --actual")
+
+    with tempfile.TemporaryDirectory() as temporary:
+        directory = pathlib.Path(temporary)
+        for seed in range(options.seeds):
+            if options.gradcheck is not None:
+                model = compile_model(directory, seed, options.batch, options.gradcheck, "model")
+                run(["tessera-interp", model, "--gradcheck", "--quiet", "--samples=4"], seed)
+                continue
+            whole = options.batch * options.micro_batches
+            expected = compile_model(directory, seed, whole, options.expect, "expected")
+            actual = compile_model(directory, seed, options.batch, options.actual, "actual")
+            run(["tessera-interp", actual, f"--compare={expected}", "--quiet"], seed)
+    print(f"{options.seeds} models")
+
+
+if __name__ == "__main__":
+    main()
