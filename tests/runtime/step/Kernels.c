@@ -22,3 +22,27 @@ void accumulate(void *const *buffers, int64_t begin, int64_t end) {
   (void)end;
   *(float *)buffers[1] += *(const float *)buffers[0];
 }
+
+// buffers: x [rows, 4], y [rows], w [4], sums [5]: this rank's share of the mean loss of 8 rows, and of its gradient
+void least_squares(void *const *buffers, int64_t begin, int64_t end) {
+  const float *x = buffers[0], *y = buffers[1], *w = buffers[2];
+  float *sums = buffers[3];
+  for (int i = 0; i < 5; ++i)
+    sums[i] = 0;
+  for (int64_t row = begin; row < end; ++row) {
+    float error = -y[row];
+    for (int i = 0; i < 4; ++i)
+      error += x[row * 4 + i] * w[i];
+    sums[0] += error * error / 8;
+    for (int i = 0; i < 4; ++i)
+      sums[1 + i] += 2 * error * x[row * 4 + i] / 8;
+  }
+}
+
+// buffers: w, gradient, lr
+void descend(void *const *buffers, int64_t begin, int64_t end) {
+  float *w = buffers[0];
+  const float *gradient = buffers[1], *lr = buffers[2];
+  for (int64_t i = begin; i < end; ++i)
+    w[i] -= *lr * gradient[i];
+}

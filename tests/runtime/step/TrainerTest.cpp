@@ -1,0 +1,247 @@
+//===- TrainerTest.cpp - whole runs of a model made by hand ----------------===//
+//
+// Least squares on four weights, trained by plain gradient descent: small enough to write its artifact by hand.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/step/Trainer.h"
+
+#include "runtime/state/Safetensors.h"
+#include "tests/runtime/TestSupport.h"
+#include "tests/runtime/step/StepTestSupport.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstring>
+#include <random>
+
+namespace tessera {
+namespace {
+
+using artifact::CollectiveKind;
+using test::ArtifactBuilder;
+using Floats = std::vector<float>;
+
+constexpr int64_t batch = 8, width = 4;
+
+ArtifactBuilder leastSquares(int64_t numRanks) {
+  ArtifactBuilder builder({{"replicate", numRanks}});
+  uint32_t group = builder.group({"replicate"});
+  test::addKernels(builder, {"least_squares", "descend"});
+  int64_t rows = batch / numRanks;
+  uint32_t x = builder.buffer({rows, width}), y = builder.buffer({rows}), w = builder.buffer({width});
+  uint32_t lr = builder.buffer({}), sums = builder.buffer({1 + width}), total = builder.buffer({1 + width});
+  uint32_t loss = builder.view(total, {}, {}), gradient = builder.view(total, {width}, {1}, 1);
+  uint32_t ready = builder.newEvent(), done = builder.newEvent();
+  test::launch(builder, 0, {x, y, w, sums}, rows, rows);
+  builder.record(ready, 0);
+  builder.wait(ready, 2);
+  builder.collective(CollectiveKind::AllReduce, group, sums, total, 2);
+  builder.record(done, 2);
+  builder.wait(done, 0);
+  test::launch(builder, 1, {w, gradient, lr}, width);
+
+  auto addBatch = [&](const char *name, artifact::BatchRole role, std::vector<int64_t> shape, uint32_t buffer) {
+    auto made = std::make_unique<artifact::BatchTensorT>();
+    made->name = name;
+    made->role = role;
+    made->global_shape = std::move(shape);
+    made->shard_group = static_cast<int32_t>(group);
+    made->buffer = buffer;
+    builder.program.batch.push_back(std::move(made));
+  };
+  addBatch("x", artifact::BatchRole::Input, {batch, width}, x);
+  addBatch("y", artifact::BatchRole::Target, {batch}, y);
+  auto state = std::make_unique<artifact::StateTensorT>();
+  state->name = "unit";
+  state->elements = width;
+  state->buffer = w;
+  auto segment = std::make_unique<artifact::SegmentT>();
+  segment->name = "w";
+  segment->shape = {2, 2};
+  segment->init = std::make_unique<artifact::InitT>();
+  segment->init->kind = artifact::InitKind::Normal;
+  segment->init->b = 1;
+  state->segments.push_back(std::move(segment));
+  builder.program.state.push_back(std::move(state));
+  auto hyper = std::make_unique<artifact::HyperScalarT>();
+  hyper->name = "lr";
+  hyper->buffer = lr;
+  builder.program.hyper.push_back(std::move(hyper));
+  builder.result("loss", loss, artifact::ResultRole::Loss);
+  auto probe = std::make_unique<artifact::GradientProbeT>();
+  probe->buffer = gradient;
+  probe->instruction = 5;
+  builder.program.probes.push_back(std::move(probe));
+  auto option = std::make_unique<artifact::KeyValueT>();
+  option->key = "lr";
+  option->value = "0.05";
+  builder.program.optimizer.push_back(std::move(option));
+  return builder;
+}
+
+class Training : public testing::Test {
+protected:
+  Training() {
+    std::mt19937 generator(3);
+    std::normal_distribution<float> normal;
+    Floats x(64 * width), y(64);
+    for (float &value : x)
+      value = normal(generator);
+    for (size_t row = 0; row < y.size(); ++row)
+      y[row] = x[row * width] - 2 * x[row * width + 1] + 0.5f * x[row * width + 2];
+    auto bytes = [](const Floats &values) {
+      return ByteSpan(reinterpret_cast<const uint8_t *>(values.data()), values.size() * sizeof(float));
+    };
+    EXPECT_TRUE(writeSafetensors(folder.path("data.safetensors"), {{"x", DataType::F32, {64, width}, {bytes(x)}},
+                                                                   {"y", DataType::F32, {64}, {bytes(y)}}})
+                    .isOk());
+    for (int64_t ranks : {1, 2}) {
+      std::vector<uint8_t> file = test::serialise(leastSquares(ranks).program);
+      std::ofstream(folder.path(std::to_string(ranks) + ".tessera"), std::ios::binary)
+          .write(reinterpret_cast<const char *>(file.data()), static_cast<std::streamsize>(file.size()));
+    }
+  }
+
+  TrainOptions options(int ranks, const std::string &out, int64_t steps) const {
+    TrainOptions made;
+    made.artifact = folder.path(std::to_string(ranks) + ".tessera");
+    made.data = folder.path("data.safetensors");
+    made.out = folder.path(out);
+    made.steps = steps;
+    made.threads = 1;
+    made.logEvery = 0;
+    return made;
+  }
+
+  std::vector<double> losses(const std::string &out) const {
+    std::ifstream file(folder.path(out + "/metrics.jsonl"));
+    std::vector<double> values;
+    for (std::string line; std::getline(file, line);)
+      values.push_back(nlohmann::json::parse(line)["loss"].get<double>());
+    return values;
+  }
+
+  Floats tensor(const std::string &path, const std::string &name) const {
+    auto file = SafetensorsFile::open(folder.path(path));
+    EXPECT_TRUE(file.isOk()) << file.status();
+    const SafetensorsEntry *entry = file.isOk() ? file->find(name) : nullptr;
+    if (!entry)
+      return {};
+    Floats values(static_cast<size_t>(entry->elements));
+    std::memcpy(values.data(), entry->bytes.data(), entry->bytes.size());
+    return values;
+  }
+
+  test::ScratchFolder folder;
+};
+
+TEST_F(Training, LearnsAndLeavesItsResults) {
+  TrainOptions run = options(2, "run", 60);
+  run.traceSteps = 2;
+  run.checkpointEvery = 40;
+  Status status = train(run);
+  ASSERT_TRUE(status.isOk()) << status;
+  std::vector<double> values = losses("run");
+  ASSERT_EQ(values.size(), 60u);
+  EXPECT_LT(values.back(), 0.01 * values.front());
+  Floats w = tensor("run/model.safetensors", "w");
+  ASSERT_EQ(w.size(), 4u);
+  EXPECT_NEAR(w[1], -2, 0.2);
+  for (const char *file : {"run.json", "trace.json", "checkpoints/latest"})
+    EXPECT_TRUE(std::filesystem::exists(folder.path(std::string("run/") + file))) << file;
+}
+
+TEST_F(Training, TwoRanksEqualOne) {
+  ASSERT_TRUE(train(options(1, "one", 10)).isOk());
+  ASSERT_TRUE(train(options(2, "two", 10)).isOk());
+  std::vector<double> one = losses("one"), two = losses("two");
+  ASSERT_EQ(one.size(), 10u);
+  for (size_t step = 0; step < 10; ++step)
+    EXPECT_NEAR(two[step], one[step], 1e-6 * one[step] + 1e-9);
+}
+
+TEST_F(Training, ResumesBitForBit) {
+  ASSERT_TRUE(train(options(2, "whole", 9)).isOk());
+  TrainOptions first = options(2, "half", 5);
+  first.checkpointEvery = 5;
+  ASSERT_TRUE(train(first).isOk());
+  TrainOptions second = options(2, "rest", 9);
+  second.resume = folder.path("half");
+  Status status = train(second);
+  ASSERT_TRUE(status.isOk()) << status;
+  std::vector<double> whole = losses("whole"), rest = losses("rest");
+  EXPECT_EQ(std::vector<double>(whole.begin() + 5, whole.end()), rest);
+  EXPECT_EQ(tensor("whole/model.safetensors", "w"), tensor("rest/model.safetensors", "w"));
+  second.steps = 4;
+  second.out = folder.path("back");
+  EXPECT_NE(train(second).message().find("is at step 5, --steps ends at 4"), std::string::npos);
+}
+
+TEST_F(Training, DumpsOneStep) {
+  TrainOptions run = options(2, "run", 3);
+  run.dump = "gradients,parameters,losses";
+  run.dumpStep = 2;
+  Status status = train(run);
+  ASSERT_TRUE(status.isOk()) << status;
+  Floats gradient = tensor("run/dump-2/gradients.safetensors", "w"),
+         after = tensor("run/dump-2/parameters.safetensors", "w");
+  ASSERT_EQ(gradient.size(), 4u);
+  // Parameters before step 2 are those after step 1: one step of descent apart.
+  ASSERT_TRUE(train(options(2, "short", 1)).isOk());
+  Floats before = tensor("short/model.safetensors", "w");
+  for (size_t index = 0; index < 4; ++index)
+    EXPECT_NEAR(after[index], before[index] - 0.05f * gradient[index], 1e-6);
+  EXPECT_FALSE(tensor("run/dump-2/losses.safetensors", "loss").empty());
+}
+
+TEST_F(Training, BadInputIsOneClearError) {
+  TrainOptions run = options(2, "run", 3);
+  run.ranks = 3;
+  EXPECT_NE(train(run).message().find("is for 2 ranks, --ranks asks for 3"), std::string::npos);
+  run = options(2, "run", 3);
+  run.data = folder.path("absent");
+  EXPECT_NE(train(run).message().find("absent"), std::string::npos);
+  run = options(2, "run", 3);
+  run.dump = "weights";
+  EXPECT_NE(train(run).message().find("--dump: unknown kind 'weights'"), std::string::npos);
+  run = options(2, "run", 0);
+  EXPECT_NE(train(run).message().find("--steps must be at least 1"), std::string::npos);
+  run = options(2, "run", 3);
+  run.schedule.schedule = "linear";
+  EXPECT_NE(train(run).message().find("unknown schedule 'linear'"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(folder.path("run")));
+}
+
+TEST(Schedule, WarmsUpThenFallsAlongACosine) {
+  Schedule schedule;
+  schedule.peak = 1;
+  schedule.minLearningRate = 0.1;
+  schedule.warmup = 10;
+  schedule.totalSteps = 110;
+  EXPECT_DOUBLE_EQ(schedule.learningRate(1), 0.1);
+  EXPECT_DOUBLE_EQ(schedule.learningRate(10), 1);
+  EXPECT_DOUBLE_EQ(schedule.learningRate(60), 1); // constant
+  schedule.isCosine = true;
+  EXPECT_DOUBLE_EQ(schedule.learningRate(10), 1);
+  EXPECT_NEAR(schedule.learningRate(60), 0.55, 1e-12);
+  EXPECT_NEAR(schedule.learningRate(110), 0.1, 1e-12);
+  EXPECT_NEAR(schedule.learningRate(500), 0.1, 1e-12);
+}
+
+TEST(Schedule, ReadsTheArtifactAndTheCommandLine) {
+  auto artifact = leastSquares(1).build();
+  ASSERT_TRUE(artifact.isOk());
+  auto schedule = Schedule::create(**artifact, 10);
+  ASSERT_TRUE(schedule.isOk());
+  EXPECT_EQ(schedule->peak, 0.05);
+  ScheduleOverrides overrides;
+  overrides.learningRate = 0.5;
+  overrides.warmup = 5;
+  schedule = Schedule::create(**artifact, 10, overrides);
+  ASSERT_TRUE(schedule.isOk());
+  EXPECT_DOUBLE_EQ(schedule->learningRate(1), 0.1);
+}
+
+} // namespace
+} // namespace tessera
