@@ -73,6 +73,14 @@ void MappedFile::swap(MappedFile &other) noexcept {
 }
 
 Result<AtomicFile> AtomicFile::create(const std::string &path) {
+  // A device or pipe must not be replaced by a file: it is written as it is.
+  struct stat info;
+  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (descriptor < 0)
+      return systemError("write", path, errno);
+    return AtomicFile(path, "", descriptor);
+  }
   static std::atomic<unsigned> counter{0};
   std::string temporary = path + ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(counter++);
   int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -90,7 +98,8 @@ AtomicFile::~AtomicFile() {
   if (descriptor < 0)
     return;
   ::close(descriptor);
-  ::unlink(temporary.c_str());
+  if (!temporary.empty())
+    ::unlink(temporary.c_str());
 }
 
 Status AtomicFile::write(ByteSpan bytes) {
@@ -107,6 +116,10 @@ Status AtomicFile::write(ByteSpan bytes) {
 }
 
 Status AtomicFile::commit() {
+  if (temporary.empty()) {
+    int closed = ::close(std::exchange(descriptor, -1));
+    return closed != 0 ? systemError("write", target, errno) : Status::ok();
+  }
   if (::fsync(descriptor) != 0)
     return systemError("write", target, errno);
   int closed = ::close(descriptor);

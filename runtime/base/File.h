@@ -47,7 +47,8 @@ private:
   size_t length = 0;
 };
 
-/// Writes `path` by way of `path.tmp-<pid>-<n>`. Without `commit` nothing remains.
+/// Writes `path` by way of `path.tmp-<pid>-<n>`. Without `commit` nothing remains. What is no regular file (a device, a
+/// pipe) is written directly.
 class AtomicFile {
 public:
   static Result<AtomicFile> create(const std::string &path);

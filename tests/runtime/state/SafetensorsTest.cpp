@@ -148,5 +148,18 @@ TEST(Safetensors, NothingRemainsAfterAFailedWrite) {
   EXPECT_ERROR(writeSafetensors(scratch.path("no/such/folder/a"), {}), "no such file or directory");
 }
 
+TEST(Safetensors, DevicesAreWrittenNotReplaced) {
+  if (!std::filesystem::is_character_file("/dev/full"))
+    GTEST_SKIP() << "no /dev/full";
+  std::vector<float> weights = {1};
+  auto written = writeSafetensors("/dev/full", {{"w", DataType::F32, {1}, {bytesOf(weights)}}});
+  EXPECT_ERROR(written, "cannot write '/dev/full': no space left on device");
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
+  ASSERT_STATUS_OK(writeSafetensors("/dev/null", {{"w", DataType::F32, {1}, {bytesOf(weights)}}}));
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+  ScratchFolder scratch;
+  EXPECT_ERROR(writeSafetensors(scratch.root(), {}), "cannot write '" + scratch.root() + "'");
+}
+
 } // namespace
 } // namespace tessera
