@@ -36,11 +36,13 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
         if (!persists && found == lifetimes.end())
           continue; // nothing reads or writes it
         slots.push_back(slot);
-        spans.push_back(persists ? lower::Lifetime{slot.getBytes(), 0, end} : found->second);
+        spans.push_back(persists ? lower::Lifetime{slot.getBytes(), 0, std::max<int64_t>(end - 1, 0)} : found->second);
       }
       lower::Placement placement = lower::placeAllocations(spans, alignment);
       for (auto [slot, offset] : llvm::zip_equal(slots, placement.offsets))
         slot.setOffset(offset);
+      for (auto [slot, span] : llvm::zip_equal(slots, spans))
+        slot.setLiveAttr(DenseI64ArrayAttr::get(&getContext(), {span.first, span.last}));
       arena.setBytes(placement.bytes);
       int64_t peak = lower::peakLiveBytes(spans, alignment);
       remark::analysis(arena.getLoc(), remark::RemarkOpts::name("arena").category("memory"))

@@ -5,6 +5,25 @@
 
 include "mlir/Pass/PassBase.td"
 
+def AnnotateIndexBounds : Pass<"annotate-index-bounds", "func::FuncOp"> {
+  let summary = "Record which values a batch argument may hold when it is used as an index";
+  let description = [{
+    Data is checked when it is loaded, so that kernels need not. An `input` or `target` argument whose elements index rows of
+    a table (`gather_rows`) or classes (`cross_entropy`), directly or through ops that only move elements, gets
+    `train.index_bound`: values are at least 0 and below it. A target of a loss with an ignored class gets
+    `train.ignore_index` too, the one value that is allowed besides.
+
+    Precondition: the loss is there (add-loss). Postcondition: none but these attributes.
+
+    ```mlir
+    // before
+    func.func @step(%ids: tensor<2x8xi32> {train.role = "input", train.name = "ids"}, …)
+    // after, if %ids index a table of 50 rows
+    func.func @step(%ids: tensor<2x8xi32> {train.role = "input", train.name = "ids", train.index_bound = 50 : i64}, …)
+    ```
+  }];
+}
+
 def AssignInitializers : Pass<"assign-initializers", "func::FuncOp"> {
   let summary = "Give every parameter an initialiser";
   let description = [{

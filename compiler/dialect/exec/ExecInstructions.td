@@ -63,9 +63,13 @@ def Exec_ArenaOp : Exec_Op<"arena", [HasParent<"ProgramOp">, Symbol]> {
 }
 
 def Exec_SlotOp : Exec_Op<"slot", [HasParent<"ProgramOp">, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
-  let summary = "A planned allocation in an arena; memory planning sets its offset in bytes";
+  let summary = "A planned allocation in an arena";
+  let description = [{
+    Memory planning sets `offset`, in bytes, and `live`: the first and the last instruction of the flattened list at which
+    the slot is in use.
+  }];
   let arguments = (ins StrAttr:$name, FlatSymbolRefAttr:$arena, Exec_MemoryClassAttr:$memory_class,
-                       OptionalAttr<I64Attr>:$offset);
+                       OptionalAttr<I64Attr>:$offset, OptionalAttr<DenseI64ArrayAttr>:$live);
   let results = (outs Exec_Slot:$result);
   let assemblyFormat = "$name `in` $arena $memory_class (`at` $offset^)? attr-dict `:` type($result)";
   let hasVerifier = 1;

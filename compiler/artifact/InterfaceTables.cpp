@@ -1,0 +1,188 @@
+//===- InterfaceTables.cpp - state, batch and results of an artifact ------===//
+//
+// See Tables.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/artifact/Tables.h"
+
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+
+namespace tessera::artifact {
+
+static StringRef stringAttr(mlir::Operation *op, StringRef name) {
+  auto attr = op->getAttrOfType<StringAttr>(name);
+  return attr ? attr.getValue() : StringRef();
+}
+
+/// The type of an argument's global value.
+static SmallVector<int64_t> globalShape(exec::ArgumentOp op) {
+  if (auto global = op->getAttrOfType<TypeAttr>(dist::kGlobal))
+    return SmallVector<int64_t>(cast<RankedTensorType>(global.getValue()).getShape());
+  return SmallVector<int64_t>(cast<MemRefType>(op.getBuffer().getType()).getShape());
+}
+
+LogicalResult Tables::fillArgument(exec::ArgumentOp op) {
+  StringRef role = stringAttr(op, train::kRole), name = stringAttr(op, train::kName);
+  if (role.empty() || name.empty())
+    return op.emitError("argument needs train.role and train.name");
+  if (role == "param" || role == "frozen" || role == "state")
+    return fillState(op, role);
+  if (role == "input" || role == "target")
+    return fillBatch(op, role);
+  if (role != "hyper")
+    return op.emitError() << "unknown train.role '" << role << "'";
+  auto hyper = std::make_unique<HyperScalarT>();
+  hyper->name = name.str();
+  hyper->buffer = buffer(op.getBuffer());
+  table.hyper.push_back(std::move(hyper));
+  return success();
+}
+
+LogicalResult Tables::fillState(exec::ArgumentOp op, StringRef role) {
+  auto state = std::make_unique<StateTensorT>();
+  MemRefType type = cast<MemRefType>(op.getBuffer().getType());
+  FailureOr<DataType> dtype = dataType(op, type.getElementType());
+  if (failed(dtype))
+    return failure();
+  StringRef name = stringAttr(op, train::kName), of = stringAttr(op, train::kOf);
+  if (role == "state") {
+    std::optional<StateRole> stateRole = llvm::StringSwitch<std::optional<StateRole>>(stringAttr(op, "train.state"))
+                                             .Case("m", StateRole::Moment1)
+                                             .Case("v", StateRole::Moment2)
+                                             .Case("momentum", StateRole::Momentum)
+                                             .Default(std::nullopt);
+    if (!stateRole || of.empty())
+      return op.emitError() << "state '" << name << "' needs train.of and train.state = \"m\", \"v\" or \"momentum\"";
+    state->role = *stateRole;
+    state->name = of.str();
+  } else {
+    state->role = role == "param" ? StateRole::Parameter : StateRole::Frozen;
+    state->name = name.str();
+  }
+  state->dtype = *dtype;
+  SmallVector<int64_t> shape = globalShape(op);
+  state->elements = llvm::product_of(shape);
+  state->buffer = buffer(op.getBuffer());
+  if (auto sharding = op->getAttrOfType<dist::ShardingAttr>(dist::kSharding))
+    for (int64_t dim = 0; dim < sharding.getRank(); ++dim) {
+      if (dim > 0 && !sharding.getAxes(dim).empty())
+        return op.emitError() << "'" << name << "' is sharded along dimension " << dim
+                              << "; state is split along its first";
+      if (dim == 0)
+        state->shard_group = group(sharding.getAxes(dim));
+    }
+  if (auto segments = op->getAttrOfType<ArrayAttr>(train::kSegments)) {
+    for (auto segment : segments.getAsRange<DictionaryAttr>()) {
+      auto segmentName = segment.getAs<StringAttr>("name");
+      auto segmentShape = segment.getAs<DenseI64ArrayAttr>("shape");
+      auto offset = segment.getAs<IntegerAttr>("offset");
+      auto init = segment.getAs<StringAttr>("init");
+      if (!segmentName || !segmentShape || !offset)
+        return op.emitError("a segment needs name, shape and offset");
+      if (failed(fillSegment(op, segmentName, segmentShape, offset.getInt(), init ? init.getValue() : "", *state)))
+        return failure();
+    }
+  } else if (role != "state") {
+    if (failed(fillSegment(op, name, shape, 0, stringAttr(op, train::kInit), *state)))
+      return failure();
+  }
+  table.state.push_back(std::move(state));
+  return success();
+}
+
+LogicalResult Tables::fillSegment(exec::ArgumentOp op, StringRef name, ArrayRef<int64_t> shape, int64_t offset,
+                                  StringRef init, StateTensorT &state) {
+  auto segment = std::make_unique<SegmentT>();
+  segment->name = name.str();
+  segment->shape.assign(shape.begin(), shape.end());
+  segment->offset = offset;
+  if (!init.empty()) {
+    auto [kind, rest] = init.split(':');
+    auto [first, second] = rest.split(':');
+    auto value = std::make_unique<InitT>();
+    double a = 0, b = 0;
+    bool bad = (!first.empty() && first.getAsDouble(a)) || (!second.empty() && second.getAsDouble(b));
+    if (kind == "zeros" && rest.empty()) {
+      value->kind = InitKind::Constant;
+    } else if (kind == "constant" && !first.empty() && second.empty()) {
+      value->kind = InitKind::Constant;
+      value->a = a;
+    } else if (kind == "normal" && !first.empty() && second.empty()) {
+      value->kind = InitKind::Normal;
+      value->b = a;
+    } else if (kind == "uniform" && !first.empty() && !second.empty()) {
+      value->kind = InitKind::Uniform;
+      value->a = a;
+      value->b = b;
+    } else {
+      bad = true;
+    }
+    if (bad)
+      return op.emitError() << "parameter '" << name << "': bad initialiser '" << init
+                            << "', expected zeros, constant:<a>, normal:<deviation> or uniform:<a>:<b>";
+    segment->init = std::move(value);
+  }
+  state.segments.push_back(std::move(segment));
+  return success();
+}
+
+LogicalResult Tables::fillBatch(exec::ArgumentOp op, StringRef role) {
+  auto batch = std::make_unique<BatchTensorT>();
+  FailureOr<DataType> dtype = dataType(op, cast<MemRefType>(op.getBuffer().getType()).getElementType());
+  if (failed(dtype))
+    return failure();
+  batch->name = stringAttr(op, train::kName).str();
+  batch->role = role == "input" ? BatchRole::Input : BatchRole::Target;
+  batch->dtype = *dtype;
+  SmallVector<int64_t> shape = globalShape(op);
+  batch->global_shape.assign(shape.begin(), shape.end());
+  if (auto dim = op->getAttrOfType<IntegerAttr>("exec.batch_dim"))
+    batch->batch_dim = dim.getInt();
+  auto sharding = op->getAttrOfType<dist::ShardingAttr>(dist::kSharding);
+  if (sharding && batch->batch_dim < sharding.getRank())
+    batch->shard_group = group(sharding.getAxes(batch->batch_dim));
+  batch->buffer = buffer(op.getBuffer());
+  if (auto bound = op->getAttrOfType<IntegerAttr>("train.index_bound"))
+    batch->index_bound = bound.getInt();
+  if (auto ignored = op->getAttrOfType<IntegerAttr>("train.ignore_index"))
+    batch->ignore_index = ignored.getInt();
+  table.batch.push_back(std::move(batch));
+  return success();
+}
+
+LogicalResult Tables::fillResult(exec::ResultOp op) {
+  auto result = std::make_unique<ResultTensorT>();
+  StringRef role = stringAttr(op, train::kRole), name = stringAttr(op, train::kName);
+  std::optional<ResultRole> kind = llvm::StringSwitch<std::optional<ResultRole>>(role)
+                                       .Case("loss", ResultRole::Loss)
+                                       .Case("metric", ResultRole::Metric)
+                                       .Case("output", ResultRole::Output)
+                                       .Default(std::nullopt);
+  if (!kind)
+    return op.emitError() << "result needs train.role = \"loss\", \"metric\" or \"output\", got '" << role << "'";
+  result->role = *kind;
+  result->name = (name.empty() ? role : name).str();
+  result->buffer = buffer(op.getBuffer());
+  table.results.push_back(std::move(result));
+  return success();
+}
+
+LogicalResult Tables::fillProbe(exec::ProbeOp op) {
+  for (auto [i, state] : llvm::enumerate(table.state)) {
+    if (state->role != StateRole::Parameter || state->name != op.getUnit())
+      continue;
+    auto probe = std::make_unique<GradientProbeT>();
+    probe->state = i;
+    probe->buffer = buffer(op.getBuffer());
+    probe->shard_group = state->shard_group;
+    probe->instruction = lastCompute;
+    table.probes.push_back(std::move(probe));
+    return success();
+  }
+  return op.emitError() << "there is no parameter '" << op.getUnit() << "'";
+}
+
+} // namespace tessera::artifact

@@ -1,0 +1,67 @@
+//===- Tables.h - an exec program as the artifact's tables ------*- C++ -*-===//
+//
+// Fills the FlatBuffers object of an artifact from the IR, table by table. Instructions and memory are in
+// InstructionTables.cpp, what the step exchanges with its host is in InterfaceTables.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_COMPILER_ARTIFACT_TABLES_H
+#define TESSERA_COMPILER_ARTIFACT_TABLES_H
+
+#include "compiler/dialect/dist/Dist.h"
+#include "compiler/dialect/exec/Exec.h"
+#include "runtime/artifact/artifact_generated.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace tessera::artifact {
+
+class Tables {
+public:
+  Tables(mlir::ModuleOp module, exec::ProgramOp program, ProgramT &table)
+      : module(module), program(program), table(table) {}
+  /// Failure means that a diagnostic was emitted.
+  llvm::LogicalResult fill();
+
+private:
+  using Instructions = std::vector<std::unique_ptr<InstructionT>>;
+
+  llvm::LogicalResult fillMemory();
+  llvm::LogicalResult fillInstructions(mlir::Block &block, Instructions &list);
+  llvm::LogicalResult fillOperation(mlir::Operation *op, OperationUnion &operation);
+  void hashCollective(exec::CollectiveOp op);
+
+  llvm::LogicalResult fillArgument(exec::ArgumentOp op);
+  llvm::LogicalResult fillState(exec::ArgumentOp op, llvm::StringRef role);
+  llvm::LogicalResult fillBatch(exec::ArgumentOp op, llvm::StringRef role);
+  llvm::LogicalResult fillSegment(exec::ArgumentOp op, llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
+                                  int64_t offset, llvm::StringRef init, StateTensorT &state);
+  llvm::LogicalResult fillResult(exec::ResultOp op);
+  llvm::LogicalResult fillProbe(exec::ProbeOp op);
+
+  llvm::FailureOr<DataType> dataType(mlir::Operation *op, mlir::Type type);
+  uint32_t buffer(mlir::Value value) { return buffers.lookup(value); }
+  /// Index of the group over `axes`, -1 for none or an empty list.
+  int32_t group(mlir::ArrayAttr axes);
+  uint32_t location(mlir::Location loc);
+  uint32_t kernel(llvm::StringRef symbol);
+
+  mlir::ModuleOp module;
+  exec::ProgramOp program;
+  ProgramT &table;
+  llvm::DenseMap<mlir::Operation *, uint32_t> arenas;
+  llvm::DenseMap<mlir::Value, uint32_t> buffers;
+  llvm::StringMap<uint32_t> locations, kernels;
+  llvm::DenseMap<mlir::ArrayAttr, int32_t> groups;
+  std::string collectives; ///< the sequence that the collective hash is taken of
+  uint32_t numInstructions = 0;
+  uint32_t lastCompute = 0; ///< the latest instruction of the compute stream
+};
+
+/// The name that a location stands for: that of its first NameLoc, `grad(x)` for the backward op of x.
+std::string locationName(mlir::Location loc);
+
+} // namespace tessera::artifact
+
+#endif // TESSERA_COMPILER_ARTIFACT_TABLES_H
