@@ -66,6 +66,8 @@ Status VerifyContext::verifyBuffer(uint32_t index) const {
     return bad(what, "arena " + std::to_string(buffer.arena()) + " of " + std::to_string(sizeOf(program.arenas())));
   if (!isKnown(buffer.dtype()))
     return bad(what, "unknown type " + std::to_string(static_cast<int>(buffer.dtype())));
+  if (!isAligned(buffer.shape()) || !isAligned(buffer.strides()))
+    return bad(what, "misaligned shape or strides");
   uint32_t rank = sizeOf(buffer.shape());
   if (rank != sizeOf(buffer.strides()) || rank > maxDimensions)
     return bad(what, std::to_string(rank) + " dimensions and " + std::to_string(sizeOf(buffer.strides())) + " strides");
@@ -185,6 +187,8 @@ static Status verifyState(const VerifyContext &context) {
     TESSERA_RETURN_IF_ERROR(expectDense(context, state.buffer(), state.dtype(), state.elements() / parts, what));
     for (uint32_t number = 0; number < sizeOf(state.segments()); ++number) {
       const artifact::Segment &segment = *state.segments()->Get(number);
+      if (!isAligned(segment.shape()))
+        return bad(what + ", parameter '" + segment.name()->str() + "'", "misaligned shape");
       WideInt elements = 1;
       for (uint32_t dim = 0; dim < sizeOf(segment.shape()); ++dim) {
         int64_t size = segment.shape()->Get(dim);
@@ -208,6 +212,8 @@ static Status verifyBatch(const VerifyContext &context) {
     std::string what = "batch entry '" + entry.name()->str() + "'";
     if (!isKnown(entry.dtype()) || !isKnown(entry.role()))
       return bad(what, "unknown type or role");
+    if (!isAligned(entry.global_shape()))
+      return bad(what, "misaligned shape");
     int64_t rank = sizeOf(entry.global_shape());
     if (entry.batch_dim() < 0 || entry.batch_dim() >= rank || rank > maxDimensions)
       return bad(what, "batch dimension " + std::to_string(entry.batch_dim()) + " of " + std::to_string(rank));

@@ -23,6 +23,11 @@ inline constexpr int64_t maxDimensions = 12;
 
 template <typename Vector> uint32_t sizeOf(const Vector *vector) { return vector ? vector->size() : 0; }
 
+/// The FlatBuffers verifier checks where a vector's length lies, but not that its elements are aligned for their type.
+inline bool isAligned(const flatbuffers::Vector<int64_t> *vector) {
+  return !vector || reinterpret_cast<uintptr_t>(vector->Data()) % alignof(int64_t) == 0;
+}
+
 class VerifyContext {
 public:
   VerifyContext(const artifact::Program &program, const Mesh &mesh) : program(program), mesh(mesh) {}

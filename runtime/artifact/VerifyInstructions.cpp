@@ -173,6 +173,8 @@ private:
     TESSERA_ASSIGN_OR_RETURN(TensorView y, floats(conv.y(), "y", 4));
     if (sizeOf(conv.strides()) != 2 || sizeOf(conv.padding()) != 4 || sizeOf(conv.dilations()) != 2)
       return bad("expected 2 strides, 4 paddings and 2 dilations");
+    if (!isAligned(conv.strides()) || !isAligned(conv.padding()) || !isAligned(conv.dilations()))
+      return bad("misaligned strides, paddings or dilations");
     constexpr int64_t most = 1 << 20;
     for (uint32_t dim = 0; dim < 2; ++dim) {
       int64_t stride = conv.strides()->Get(dim), dilation = conv.dilations()->Get(dim),

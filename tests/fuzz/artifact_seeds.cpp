@@ -1,0 +1,78 @@
+//===- artifact_seeds.cpp - payloads for the fuzzer to begin with ----------===//
+
+#include "tests/runtime/ArtifactBuilder.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+using namespace tessera;
+using test::ArtifactBuilder;
+
+static void write(const std::string &folder, const std::string &name, const ArtifactBuilder &builder) {
+  std::vector<uint8_t> bytes = test::serialise(builder.program);
+  constexpr size_t header = sizeof(artifact::FileHeader);
+  std::ofstream(folder + "/" + name, std::ios::binary)
+      .write(reinterpret_cast<const char *>(bytes.data() + header),
+             static_cast<std::streamsize>(bytes.size() - header));
+}
+
+int main(int argc, char **argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: fuzz-artifact-seeds <folder>\n");
+    return 2;
+  }
+  std::string folder = argv[1];
+  std::filesystem::create_directories(folder);
+
+  ArtifactBuilder compute;
+  uint32_t a = compute.buffer({4, 8}), b = compute.buffer({8, 6}), c = compute.buffer({4, 6});
+  compute.beginLoop(3);
+  compute.gemm(a, b, c, 1);
+  compute.fill(c, 2);
+  compute.copy(c, compute.buffer({4, 6}));
+  compute.endLoop();
+  artifact::AttentionT attention;
+  attention.q = compute.buffer({1, 2, 4, 8});
+  attention.k = attention.v = compute.buffer({1, 1, 6, 8});
+  attention.out = compute.buffer({1, 2, 4, 8});
+  attention.lse = compute.buffer({1, 2, 4});
+  attention.mask = static_cast<int32_t>(compute.buffer({1, 1, 4, 6}, artifact::DataType::Bool));
+  compute.add(attention);
+  artifact::ConvT conv;
+  conv.x = compute.buffer({1, 2, 5, 5});
+  conv.w = compute.buffer({2, 2, 3, 3});
+  conv.y = compute.buffer({1, 2, 3, 3});
+  conv.strides = conv.dilations = {1, 1};
+  conv.padding = {0, 0, 0, 0};
+  compute.add(std::move(conv));
+  compute.result("loss", compute.buffer({}), artifact::ResultRole::Loss);
+  write(folder, "compute", compute);
+
+  ArtifactBuilder sharded({{"replicate", 2}, {"shard", 2}});
+  uint32_t group = sharded.group({"shard"}), part = sharded.buffer({24}), whole = sharded.buffer({48});
+  uint32_t slice = sharded.view(whole, {24}, {1}), event = sharded.newEvent();
+  sharded.program.buffers[slice]->rank_group = 0;
+  sharded.program.buffers[slice]->rank_stride = 96;
+  sharded.collective(artifact::CollectiveKind::AllGather, group, part, whole, 1);
+  sharded.record(event, 1);
+  sharded.wait(event, 0);
+  auto state = std::make_unique<artifact::StateTensorT>();
+  state->name = "unit";
+  state->elements = 48;
+  state->shard_group = 0;
+  state->buffer = part;
+  auto segment = std::make_unique<artifact::SegmentT>();
+  segment->name = "w";
+  segment->shape = {5, 9};
+  state->segments.push_back(std::move(segment));
+  sharded.program.state.push_back(std::move(state));
+  auto batch = std::make_unique<artifact::BatchTensorT>();
+  batch->name = "tokens";
+  batch->global_shape = {48};
+  batch->shard_group = 0;
+  batch->buffer = part;
+  sharded.program.batch.push_back(std::move(batch));
+  write(folder, "sharded", sharded);
+  return 0;
+}
