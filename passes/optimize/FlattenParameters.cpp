@@ -26,6 +26,15 @@ namespace {
 
 bool isBackward(Operation *op) { return op->hasAttr(train::kBackward); }
 
+/// Marks what depends on the backward pass as part of it: a simplification may have replaced a marked op by one that is
+/// not.
+void completeMarks(Block &block) {
+  for (Operation &op : block.without_terminator())
+    if (llvm::any_of(op.getOperands(),
+                     [](Value operand) { return operand.getDefiningOp() && isBackward(operand.getDefiningOp()); }))
+      op.setAttr(train::kBackward, UnitAttr::get(op.getContext()));
+}
+
 /// Ops that only rearrange one operand: cheaper to repeat in the backward pass than to keep.
 bool isView(Operation *op) {
   return isa<train::ReshapeOp, train::TransposeOp, train::SliceOp, train::BroadcastOp, train::ConvertOp>(op);
@@ -182,6 +191,7 @@ LogicalResult FlattenParameters::run(func::FuncOp func) {
     return failure();
 
   Block &block = func.getBody().front();
+  completeMarks(block);
   SmallVector<ParameterUnit> units = makeUnits(collectParameters(func, noDecay.empty() ? nullptr : &regex), *policy);
   llvm::StringMap<Value> gradients;
   SmallVector<train::StepResult> results;
