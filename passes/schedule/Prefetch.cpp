@@ -172,7 +172,7 @@ struct PrefetchPass : tessera::impl::PrefetchPassBase<PrefetchPass> {
   using PrefetchPassBase::PrefetchPassBase;
   void runOnOperation() override {
     if (forward < 0 || backward < 0) {
-      getOperation().emitError() << "prefetch distances are " << forward << " and " << backward
+      getOperation().emitError() << "prefetch distances are " << forward.getValue() << " and " << backward.getValue()
                                  << " units, expected at least 0";
       return signalPassFailure();
     }
