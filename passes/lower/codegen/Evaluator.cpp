@@ -41,10 +41,7 @@ void Evaluator::forget(unsigned level) {
 }
 
 Scalar Evaluator::integer(int64_t value, Type type) {
-  if (!emission)
-    return {};
-  OpBuilder &builder = emission->at(0);
-  return {arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(type, value)), 0};
+  return {emission ? emission->constant(value, type) : Value(), 0};
 }
 
 Index Evaluator::opaque(int64_t size, Scalar value) {

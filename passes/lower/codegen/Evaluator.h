@@ -47,6 +47,8 @@ public:
   virtual ~Emission() = default;
   /// A builder that inserts at the end of what is open at loop depth `level`.
   virtual mlir::OpBuilder &at(unsigned level) = 0;
+  /// An integer constant at the kernel's start; the builder stays where it is.
+  virtual mlir::Value constant(int64_t value, mlir::Type type) = 0;
   virtual mlir::Value load(mlir::Value input, mlir::Value linear, unsigned level) = 0;
   /// Element `linear` of a table known at compile time.
   virtual mlir::Value loadConstant(train::ConstantOp op, mlir::Value linear, unsigned level) = 0;

@@ -94,8 +94,9 @@ OpBuilder &KernelEmitter::at(unsigned level) {
   return builder;
 }
 
-Value KernelEmitter::i64(int64_t value) {
-  return arith::ConstantOp::create(at(0), loc, builder.getI64IntegerAttr(value));
+Value KernelEmitter::constant(int64_t value, Type type) {
+  OpBuilder::InsertionGuard guard(builder);
+  return arith::ConstantOp::create(at(0), loc, builder.getIntegerAttr(type, value));
 }
 
 scf::ForOp KernelEmitter::openLoop(Value low, Value high, int64_t step, ValueRange carried, bool innermost) {

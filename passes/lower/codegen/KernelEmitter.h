@@ -34,6 +34,7 @@ public:
   mlir::LogicalResult emit(mlir::ModuleOp module, llvm::StringRef symbol, std::string &why);
 
   mlir::OpBuilder &at(unsigned level) override;
+  mlir::Value constant(int64_t value, mlir::Type type) override;
   mlir::Value load(mlir::Value input, mlir::Value linear, unsigned level) override;
   mlir::Value loadConstant(train::ConstantOp op, mlir::Value linear, unsigned level) override;
   Scalar reduced(mlir::Operation *op) override;
@@ -79,7 +80,7 @@ private:
   /// A loop [low, high) by `step`; `innermost` says that its iterations are independent.
   mlir::scf::ForOp openLoop(mlir::Value low, mlir::Value high, int64_t step, mlir::ValueRange carried, bool innermost);
   void closeLoop(mlir::ValueRange carried);
-  mlir::Value i64(int64_t value);
+  mlir::Value i64(int64_t value) { return constant(value, builder.getI64Type()); }
   mlir::Value address(mlir::Value base, mlir::Type element, mlir::Value linear, unsigned level);
   mlir::Value loadFrom(mlir::Value base, mlir::Type element, mlir::Value linear, unsigned level);
   void storeTo(mlir::Value base, mlir::Type element, mlir::Value value, mlir::Value linear);

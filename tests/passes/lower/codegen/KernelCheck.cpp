@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/dialect/dist/Dist.h"
+#include "compiler/dialect/exec/Exec.h"
 #include "compiler/interp/Inputs.h"
 #include "compiler/interp/Interp.h"
-#include "passes/Register.h"
 #include "passes/lower/codegen/CpuCodegen.h"
 #include "passes/lower/codegen/KernelPlan.h"
 
@@ -171,7 +172,7 @@ int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   cl::ParseCommandLineOptions(argc, argv, "Checks generated kernels against the interpreter\n");
   DialectRegistry registry;
-  registerAllDialects(registry);
+  registry.insert<train::TrainDialect, dist::DistDialect, exec::ExecDialect, func::FuncDialect>();
   registerCodegenDialects(registry);
   MLIRContext context(registry);
   auto sources = std::make_shared<llvm::SourceMgr>();

@@ -1,0 +1,114 @@
+// RUN: kernel-check %s | FileCheck %s
+// RUN: kernel-check %s --target-cpu=x86-64 | FileCheck %s
+// RUN: kernel-check %s --target-cpu=x86-64-v3 | FileCheck %s
+
+// Every elementwise op on f32, in one kernel of odd size.
+// CHECK: unary: ok, elementwise, extent 1003
+func.func @unary(%x: tensor<1003xf32>) -> (tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>) {
+  %abs = train.abs %x : tensor<1003xf32>
+  %neg = train.neg %x : tensor<1003xf32>
+  %exp = train.exp %x : tensor<1003xf32>
+  %log = train.log %abs : tensor<1003xf32>
+  %sqrt = train.sqrt %abs : tensor<1003xf32>
+  %rsqrt = train.rsqrt %abs : tensor<1003xf32>
+  %tanh = train.tanh %x : tensor<1003xf32>
+  %erf = train.erf %x : tensor<1003xf32>
+  %sin = train.sin %x : tensor<1003xf32>
+  %cos = train.cos %x : tensor<1003xf32>
+  %floor = train.floor %x : tensor<1003xf32>
+  return %abs, %neg, %exp, %log, %sqrt, %rsqrt, %tanh, %erf, %sin, %cos, %floor : tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>
+}
+
+// CHECK: binary: ok
+func.func @binary(%x: tensor<17x3xf32>, %y: tensor<17x3xf32>) -> (tensor<17x3xf32>, tensor<17x3xf32>, tensor<17x3xf32>, tensor<17x3xf32>, tensor<17x3xf32>, tensor<17x3xf32>) {
+  %a = train.add %x, %y : tensor<17x3xf32>
+  %s = train.sub %x, %y : tensor<17x3xf32>
+  %m = train.mul %x, %y : tensor<17x3xf32>
+  %d = train.div %x, %y : tensor<17x3xf32>
+  %x2 = train.max %x, %y : tensor<17x3xf32>
+  %abs = train.abs %x : tensor<17x3xf32>
+  %p = train.pow %abs, %y : tensor<17x3xf32>
+  return %a, %s, %m, %d, %x2, %p : tensor<17x3xf32>, tensor<17x3xf32>, tensor<17x3xf32>, tensor<17x3xf32>, tensor<17x3xf32>, tensor<17x3xf32>
+}
+
+// Booleans are one byte in memory; select, compare in all directions, logic.
+// CHECK: booleans: ok
+func.func @booleans(%x: tensor<100xf32>, %y: tensor<100xf32>, %p: tensor<100xi1>) -> (tensor<100xi1>, tensor<100xi1>, tensor<100xi1>, tensor<100xi1>, tensor<100xi1>, tensor<100xi1>, tensor<100xf32>, tensor<100xi1>, tensor<100xi1>, tensor<100xf32>) {
+  %eq = train.compare eq, %x, %x : (tensor<100xf32>, tensor<100xf32>) -> tensor<100xi1>
+  %ne = train.compare ne, %x, %y : (tensor<100xf32>, tensor<100xf32>) -> tensor<100xi1>
+  %lt = train.compare lt, %x, %y : (tensor<100xf32>, tensor<100xf32>) -> tensor<100xi1>
+  %le = train.compare le, %x, %y : (tensor<100xf32>, tensor<100xf32>) -> tensor<100xi1>
+  %gt = train.compare gt, %x, %y : (tensor<100xf32>, tensor<100xf32>) -> tensor<100xi1>
+  %ge = train.compare ge, %x, %y : (tensor<100xf32>, tensor<100xf32>) -> tensor<100xi1>
+  %s = train.select %p, %x, %y : tensor<100xi1>, tensor<100xf32>
+  %and = train.mul %p, %lt : tensor<100xi1>
+  %or = train.max %p, %gt : tensor<100xi1>
+  %f = train.convert %p : (tensor<100xi1>) -> tensor<100xf32>
+  return %eq, %ne, %lt, %le, %gt, %ge, %s, %and, %or, %f : tensor<100xi1>, tensor<100xi1>, tensor<100xi1>, tensor<100xi1>, tensor<100xi1>, tensor<100xi1>, tensor<100xf32>, tensor<100xi1>, tensor<100xi1>, tensor<100xf32>
+}
+
+// CHECK: integers: ok
+func.func @integers(%x: tensor<33xi32>, %y: tensor<33xi32>, %z: tensor<33xi64>) -> (tensor<33xi32>, tensor<33xi32>, tensor<33xi32>, tensor<33xi32>, tensor<33xi32>, tensor<33xi64>, tensor<33xf32>, tensor<33xi8>, tensor<33xi1>, tensor<33xi32>) {
+  %one = train.constant dense<1> : tensor<33xi32>
+  %n = train.neg %x : tensor<33xi32>
+  %a = train.add %n, %y : tensor<33xi32>
+  %s = train.sub %n, %y : tensor<33xi32>
+  %m = train.mul %n, %y : tensor<33xi32>
+  %y1 = train.add %y, %one : tensor<33xi32>
+  %d = train.div %n, %y1 : tensor<33xi32>
+  %x2 = train.max %n, %y : tensor<33xi32>
+  %w = train.convert %n : (tensor<33xi32>) -> tensor<33xi64>
+  %f = train.convert %n : (tensor<33xi32>) -> tensor<33xf32>
+  %i8 = train.convert %z : (tensor<33xi64>) -> tensor<33xi8>
+  %b = train.convert %x : (tensor<33xi32>) -> tensor<33xi1>
+  %abs = train.abs %n : tensor<33xi32>
+  return %a, %s, %m, %d, %x2, %w, %f, %i8, %b, %abs : tensor<33xi32>, tensor<33xi32>, tensor<33xi32>, tensor<33xi32>, tensor<33xi32>, tensor<33xi64>, tensor<33xf32>, tensor<33xi8>, tensor<33xi1>, tensor<33xi32>
+}
+
+// Each op on bf16 rounds its result.
+// CHECK: bf16: ok
+func.func @bf16(%x: tensor<1000xbf16>, %y: tensor<1000xbf16>) -> (tensor<1000xbf16>, tensor<1000xbf16>, tensor<1000xf32>, tensor<1000xbf16>) {
+  %a = train.add %x, %y : tensor<1000xbf16>
+  %m = train.mul %a, %y : tensor<1000xbf16>
+  %f = train.convert %m : (tensor<1000xbf16>) -> tensor<1000xf32>
+  %e = train.exp %f : tensor<1000xf32>
+  %n = train.convert %e : (tensor<1000xf32>) -> tensor<1000xbf16>
+  %t = train.tanh %x : tensor<1000xbf16>
+  return %m, %n, %f, %t : tensor<1000xbf16>, tensor<1000xbf16>, tensor<1000xf32>, tensor<1000xbf16>
+}
+
+// CHECK: f64: ok
+func.func @f64(%x: tensor<101xf64>, %y: tensor<101xf64>) -> (tensor<101xf64>, tensor<101xf64>, tensor<101xf64>, tensor<101xf32>) {
+  %a = train.add %x, %y : tensor<101xf64>
+  %e = train.exp %a : tensor<101xf64>
+  %t = train.tanh %x : tensor<101xf64>
+  %r = train.erf %y : tensor<101xf64>
+  %f = train.convert %x : (tensor<101xf64>) -> tensor<101xf32>
+  return %e, %t, %r, %f : tensor<101xf64>, tensor<101xf64>, tensor<101xf64>, tensor<101xf32>
+}
+
+// One element, and none.
+// CHECK: scalar: ok, elementwise, extent 1
+func.func @scalar(%x: tensor<f32>) -> tensor<f32> {
+  %0 = train.exp %x : tensor<f32>
+  return %0 : tensor<f32>
+}
+// CHECK: empty: ok
+func.func @empty(%x: tensor<0x4xf32>) -> tensor<0x4xf32> {
+  %0 = train.exp %x : tensor<0x4xf32>
+  return %0 : tensor<0x4xf32>
+}
+
+// Infinities and NaN come out as the ops say: max keeps NaN, exp(-inf) = 0, log(0) = -inf.
+// CHECK: special: ok
+func.func @special() -> (tensor<20xf32>, tensor<20xf32>, tensor<20xf32>, tensor<20xf32>, tensor<20xf32>, tensor<20xi1>) {
+  %x = train.constant dense<[0x7F800000, 0xFF800000, 0x7FC00000, 0.0, -0.0, 1.0, -1.0, 100.0, -100.0, 88.0, 1.0e-3, 3.0, 0x7F800000, 0xFF800000, 0x7FC00000, 0.5, 7.0, -7.0, 20.0, -20.0]> : tensor<20xf32>
+  %y = train.constant dense<1.0> : tensor<20xf32>
+  %e = train.exp %x : tensor<20xf32>
+  %l = train.log %x : tensor<20xf32>
+  %t = train.tanh %x : tensor<20xf32>
+  %m = train.max %x, %y : tensor<20xf32>
+  %a = train.erf %x : tensor<20xf32>
+  %c = train.compare ne, %x, %x : (tensor<20xf32>, tensor<20xf32>) -> tensor<20xi1>
+  return %e, %l, %t, %m, %a, %c : tensor<20xf32>, tensor<20xf32>, tensor<20xf32>, tensor<20xf32>, tensor<20xf32>, tensor<20xi1>
+}
