@@ -17,7 +17,9 @@ namespace {
 /// Limits on what a hostile file can make us do; real models stay far below them.
 constexpr int kMaxDepth = 32;
 constexpr int64_t kMaxNodes = 1 << 20;
-constexpr int64_t kMaxWork = int64_t{1} << 31;
+constexpr int64_t kMaxWork = int64_t{1} << 28;
+/// Constants up to this size are looked up by value, so that equal computations on them are found again.
+constexpr int64_t kMaxInterned = 64;
 
 StringRef canonicalDomain(StringRef domain) { return domain == "ai.onnx" ? StringRef() : domain; }
 
@@ -139,7 +141,19 @@ LogicalResult Importer::importNodes(const Nodes &nodes, Scope &scope, const Fram
   return success();
 }
 
+Constant Importer::intern(Constant constant) {
+  if (!constant || constant->size() > kMaxInterned)
+    return constant;
+  std::string key(reinterpret_cast<const char *>(constant->floats.data()), constant->floats.size() * sizeof(double));
+  key.append(reinterpret_cast<const char *>(constant->ints.data()), constant->ints.size() * sizeof(int64_t));
+  const void *type = constant->type.getAsOpaquePointer();
+  key.append(reinterpret_cast<const char *>(&type), sizeof(type));
+  return interned.try_emplace(key, constant).first->second;
+}
+
 void Importer::define(const onnx::NodeProto &node, std::vector<Entry> outputs, Scope &scope) {
+  for (Entry &entry : outputs)
+    entry.constant = intern(std::move(entry.constant));
   for (int i = 0; i < node.output_size(); ++i)
     if (!node.output(i).empty())
       scope.names[node.output(i)] = std::move(outputs[i]);
@@ -243,8 +257,25 @@ LogicalResult Importer::importNode(const onnx::NodeProto &original, Scope &scope
 
 LogicalResult Importer::runHandler(const OpRow &row, Node &node, Location loc) {
   const bool known = llvm::all_of(node.inputs, [](const Entry &e) { return e.constant || !e.exists(); });
-  if (known && !node.inputs.empty() && evaluateNode(row, node, loc))
-    return success();
+  if (known && !node.inputs.empty()) {
+    // Every layer computes the same mask: do it once.
+    std::string key =
+        keyOf(row.domain, row.name) + ":" + std::to_string(node.opset) + ":" + std::to_string(node.proto.output_size());
+    for (const auto &attribute : node.proto.attribute())
+      key += attribute.SerializeAsString();
+    for (const Entry &entry : node.inputs) {
+      const HostTensor *input = entry.constant.get();
+      key.append(reinterpret_cast<const char *>(&input), sizeof(input));
+    }
+    if (auto found = evaluated.find(key); found != evaluated.end()) {
+      node.outputs = found->second.outputs;
+      return success();
+    }
+    if (evaluateNode(row, node, loc)) {
+      evaluated[key] = {node.inputs, node.outputs};
+      return success();
+    }
+  }
   node.reason.clear();
   node.outputs.assign(node.outputs.size(), Entry());
   Block *block = builder.getInsertionBlock();

@@ -79,6 +79,7 @@ private:
   mlir::LogicalResult inlineBranch(const onnx::NodeProto &node, bool taken, Scope &scope, const Frame &frame);
   mlir::LogicalResult runHandler(const OpRow &row, Node &node, mlir::Location loc);
   bool evaluateNode(const OpRow &row, Node &node, mlir::Location loc);
+  Constant intern(Constant constant);
   void define(const onnx::NodeProto &node, std::vector<Entry> outputs, Scope &scope);
   void report(const onnx::NodeProto &node, const Frame &frame, const llvm::Twine &reason);
   mlir::LogicalResult reportAll();
@@ -99,6 +100,12 @@ private:
   llvm::StringSet<> buffers; ///< initializers that are statistics of a normalisation, not parameters
   std::vector<mlir::Attribute> argAttrs;
   std::vector<Unsupported> unsupported;
+  llvm::StringMap<Constant> interned; ///< small constants by type and value
+  /// Evaluated nodes by op, attributes and inputs; the inputs are kept so that their addresses stay theirs.
+  struct Evaluated {
+    std::vector<Entry> inputs, outputs;
+  };
+  llvm::StringMap<Evaluated> evaluated;
   int64_t nodeCount = 0, work = 0, randomStreams = 0;
 };
 

@@ -109,8 +109,8 @@ LogicalResult opGatherElements(Node &n) {
 LogicalResult opOneHot(Node &n) {
   std::optional<double> depth = n.scalar(1);
   const HostTensor *values = n.constant(2);
-  if (!depth || !values || values->size() != 2)
-    return n.fail("depth and values must be known at import");
+  if (!depth || n.rank(2) != 1 || n.shape(2)[0] != 2)
+    return n.fail("depth must be known at import, and there must be two values");
   if (*depth < 1 || *depth > static_cast<double>(kMaxElements))
     return n.fail("depth is " + std::to_string(*depth) + ", expected at least 1");
   const int64_t size = static_cast<int64_t>(*depth), rank = n.rank(0) + 1;
@@ -132,8 +132,13 @@ LogicalResult opOneHot(Node &n) {
       dims.push_back(dim);
   Value wide = b.broadcast(wrapped, shape, dims);
   Value hit = b.compare(CompareDirection::Eq, wide, b.iota(tensorType(wide), *axis));
-  auto type = values->type.clone(shape);
-  return n.set(b.select(hit, b.splat(type, values->number(1)), b.splat(type, values->number(0))));
+  auto filled = [&](int64_t which) -> Value {
+    if (values)
+      return b.splat(values->type.clone(shape), values->number(which));
+    return b.broadcastTo(b.reshape(b.slice(n.input(2), {which}, {which + 1}), {}), shape);
+  };
+  Value off = filled(0), on = filled(1);
+  return n.set(b.select(hit, on, off));
 }
 
 constexpr int kAny = kMinOpset, kNew = kMaxOpset;

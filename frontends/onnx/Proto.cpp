@@ -23,7 +23,7 @@ namespace tessera::onnx_import {
 namespace {
 /// Protobuf's own limit; structure-only files are far smaller.
 constexpr size_t kMaxFileBytes = (size_t{1} << 31) - 1;
-/// Nested braces of the text format: the parser recurses on graphs in attributes.
+/// Nested braces of the text format, outside strings and comments: the parser recurses on graphs in attributes.
 constexpr int kMaxTextDepth = 64;
 
 template <typename... Args> llvm::Error error(const char *format, Args &&...args) {
@@ -32,10 +32,19 @@ template <typename... Args> llvm::Error error(const char *format, Args &&...args
 
 bool isTooDeep(StringRef text) {
   int depth = 0;
-  for (char c : text) {
-    depth += (c == '{' || c == '(' || c == '<') - (c == '}' || c == ')' || c == '>');
-    if (depth > kMaxTextDepth)
-      return true;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '#') {
+      at = std::min(text.find('\n', at), text.size());
+    } else if (c == '"') {
+      for (++at; at < text.size() && text[at] != '"'; ++at)
+        at += text[at] == '\\';
+    } else if (c == '{') {
+      if (++depth > kMaxTextDepth)
+        return true;
+    } else if (c == '}') {
+      depth = std::max(depth - 1, 0);
+    }
   }
   return false;
 }
@@ -60,7 +69,7 @@ Expected<std::unique_ptr<onnx::ModelProto>> parseModel(StringRef bytes, bool tex
   try {
     if (text) {
       if (isTooDeep(bytes))
-        return error("brackets are nested deeper than %d", kMaxTextDepth);
+        return error("braces are nested deeper than %d", kMaxTextDepth);
       std::string copy = bytes.str();
       onnx::OnnxParser parser(copy.c_str());
       auto status = parser.Parse(*model);
