@@ -191,9 +191,16 @@ FailureOr<std::vector<Tensor>> makeArguments(func::FuncOp function, uint64_t see
       if (it == known.end())
         return known[name] = makeValue(function, index, wanted, seed, name);
       RankedTensorType given = it->second.getType();
-      if (given.getNumElements() != wanted.getNumElements() || given.getElementType() != wanted.getElementType())
+      bool sameKind = isa<FloatType>(given.getElementType()) == isa<FloatType>(wanted.getElementType());
+      if (given.getNumElements() != wanted.getNumElements() || !sameKind)
         return function.emitError("argument ")
                << index << " '" << name << "' has type " << wanted << ", got a value of type " << given;
+      if (given.getElementType() != wanted.getElementType()) {
+        Tensor converted(wanted);
+        for (int64_t i = 0, end = converted.size(); i < end; ++i)
+          converted.isFloat() ? converted.set(i, it->second.at(i)) : converted.setInt(i, it->second.intAt(i));
+        return converted;
+      }
       return it->second.reshaped(wanted);
     };
     SmallVector<Segment> segments = segmentsOf(function, index);

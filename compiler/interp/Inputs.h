@@ -33,8 +33,8 @@ llvm::SmallVector<Segment> segmentsOf(mlir::func::FuncOp function, unsigned inde
 /// `train.name`, or `arg<index>`.
 std::string nameOfArg(mlir::func::FuncOp function, unsigned index);
 
-/// Global values for all arguments: from `known` by name where it has them (a value of another shape and the same
-/// number of elements is reshaped), else made from the seed. Made values are added to `known`.
+/// Global values for all arguments: from `known` by name where it has them (with the same number of elements; they
+/// are reshaped and rounded to the argument's type), else made from the seed. Made values are added to `known`.
 mlir::FailureOr<std::vector<Tensor>> makeArguments(mlir::func::FuncOp function, uint64_t seed, NamedTensors &known);
 
 } // namespace tessera::interp

@@ -62,12 +62,31 @@ func.func @exchange() {
   return
 }
 
+// A start and its done are the collective.
 func.func @asynchronous() {
   %s = dist.axis_index {axes = ["shard"]} : tensor<i64>
-  %f = dist.all_reduce_start %s {axes = ["shard"]} : (tensor<i64>) -> !dist.future<tensor<i64>>
-  %sum = dist.done %f : (!dist.future<tensor<i64>>) -> tensor<i64>
-  %one = train.constant dense<1> : tensor<i64>
-  check.expect_eq %sum, %one : tensor<i64>
+  %base = train.constant dense<[[1, 20], [300, 4000]]> : tensor<2x2xi64>
+  %s2 = train.broadcast %s {broadcast_dimensions = array<i64>} : (tensor<i64>) -> tensor<2x2xi64>
+  %x = train.mul %base, %s2 : tensor<2x2xi64>
+  %f0 = dist.all_reduce_start %x {axes = ["shard"]} : (tensor<2x2xi64>) -> !dist.future<tensor<2x2xi64>>
+  %f1 = dist.all_gather_start %x {axes = ["shard"], dim = 0 : i64} : (tensor<2x2xi64>) -> !dist.future<tensor<4x2xi64>>
+  %f2 = dist.reduce_scatter_start %x {axes = ["shard"], dim = 1 : i64} : (tensor<2x2xi64>) -> !dist.future<tensor<2x1xi64>>
+  %f3 = dist.all_to_all_start %x {axes = ["shard"], split_dim = 0 : i64, concat_dim = 1 : i64} : (tensor<2x2xi64>) -> !dist.future<tensor<1x4xi64>>
+  %f4 = dist.permute_start %x {axes = ["shard"], shift = -1 : i64} : (tensor<2x2xi64>) -> !dist.future<tensor<2x2xi64>>
+  %a0 = dist.done %f0 : (!dist.future<tensor<2x2xi64>>) -> tensor<2x2xi64>
+  %a1 = dist.done %f1 : (!dist.future<tensor<4x2xi64>>) -> tensor<4x2xi64>
+  %a2 = dist.done %f2 : (!dist.future<tensor<2x1xi64>>) -> tensor<2x1xi64>
+  %a3 = dist.done %f3 : (!dist.future<tensor<1x4xi64>>) -> tensor<1x4xi64>
+  %a4 = dist.done %f4 : (!dist.future<tensor<2x2xi64>>) -> tensor<2x2xi64>
+  %b1 = dist.all_gather %x {axes = ["shard"], dim = 0 : i64} : (tensor<2x2xi64>) -> tensor<4x2xi64>
+  %b2 = dist.reduce_scatter %x {axes = ["shard"], dim = 1 : i64} : (tensor<2x2xi64>) -> tensor<2x1xi64>
+  %b3 = dist.all_to_all %x {axes = ["shard"], split_dim = 0 : i64, concat_dim = 1 : i64} : (tensor<2x2xi64>) -> tensor<1x4xi64>
+  %b4 = dist.permute %x {axes = ["shard"], shift = -1 : i64} : (tensor<2x2xi64>) -> tensor<2x2xi64>
+  check.expect_eq %a0, %base : tensor<2x2xi64>
+  check.expect_eq %a1, %b1 : tensor<4x2xi64>
+  check.expect_eq %a2, %b2 : tensor<2x1xi64>
+  check.expect_eq %a3, %b3 : tensor<1x4xi64>
+  check.expect_eq %a4, %b4 : tensor<2x2xi64>
   return
 }
 

@@ -9,6 +9,7 @@
 #include "compiler/interp/Inputs.h"
 #include "compiler/interp/Interp.h"
 #include "passes/Register.h"
+#include "tools/tessera-interp/TensorFiles.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
@@ -31,6 +32,10 @@ static cl::opt<std::string> functionName("function", cl::desc("Function to run (
 static cl::opt<int64_t> numRanks("ranks", cl::desc("Virtual ranks (default: those of the module's mesh, else 1)"),
                                  cl::init(0), cl::cat(category));
 static cl::opt<uint64_t> seed("seed", cl::desc("Seed of the arguments"), cl::init(1), cl::cat(category));
+static cl::opt<std::string> inputsFile("inputs", cl::desc("Values of arguments, by name"),
+                                       cl::value_desc("x.safetensors"), cl::cat(category));
+static cl::opt<std::string> dumpFile("dump", cl::desc("Write the results, by name"), cl::value_desc("out.safetensors"),
+                                     cl::cat(category));
 static cl::opt<std::string> compareFile("compare", cl::desc("Module that must give the same results"),
                                         cl::value_desc("module.mlir"), cl::cat(category));
 static cl::opt<bool> commonOnly("common", cl::desc("Compare only results that both modules have"), cl::cat(category));
@@ -102,6 +107,8 @@ static LogicalResult runOne(func::FuncOp function, ModuleOp other) {
   if (auto mesh = meshOf(module); mesh && numRanks > 0 && mesh.getNumRanks() != numRanks)
     return function.emitError("the module's mesh has ") << mesh.getNumRanks() << " ranks, --ranks says " << numRanks;
   NamedTensors known;
+  if (!inputsFile.empty() && failed(tessera::readTensors(inputsFile, function.getContext(), known)))
+    return failure();
   FailureOr<std::vector<Tensor>> arguments = makeArguments(function, seed, known);
   if (failed(arguments))
     return failure();
@@ -112,6 +119,8 @@ static LogicalResult runOne(func::FuncOp function, ModuleOp other) {
   if (failed(results))
     return failure();
   std::vector<NamedResult> named = nameResults(function, *results);
+  if (!dumpFile.empty() && failed(tessera::writeTensors(dumpFile, named)))
+    return failure();
   if (other) {
     auto twin = other.lookupSymbol<func::FuncOp>(function.getName());
     if (!twin)

@@ -1,0 +1,20 @@
+//===- Verify.h - checks that verifiers share -------------------*- C++ -*-===//
+
+#ifndef TESSERA_COMPILER_DIALECT_TRAIN_VERIFY_H
+#define TESSERA_COMPILER_DIALECT_TRAIN_VERIFY_H
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Operation.h"
+
+namespace tessera::train {
+
+// Each reports an error at `op` that says what was found and what was expected.
+llvm::LogicalResult verifyDim(mlir::Operation *op, llvm::StringRef name, int64_t dim, int64_t rank);
+llvm::LogicalResult verifyShape(mlir::Operation *op, llvm::StringRef name, mlir::RankedTensorType type,
+                                llvm::ArrayRef<int64_t> shape);
+llvm::LogicalResult verifyType(mlir::Operation *op, llvm::StringRef name, mlir::Type type, mlir::Type expected);
+llvm::LogicalResult verifyCount(mlir::Operation *op, llvm::StringRef name, int64_t count, int64_t expected);
+
+} // namespace tessera::train
+
+#endif // TESSERA_COMPILER_DIALECT_TRAIN_VERIFY_H

@@ -1,0 +1,157 @@
+//===- VerifyNeural.cpp - verifiers of neural and quantisation ops --------===//
+
+#include "compiler/dialect/train/Train.h"
+#include "compiler/dialect/train/Verify.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace tessera::train;
+
+LogicalResult SoftmaxOp::verify() {
+  // train.softmax_c1
+  return verifyDim(*this, "dim", getDim(), getType().getRank());
+}
+
+LogicalResult LayerNormOp::verify() {
+  RankedTensorType operand = getOperand().getType();
+  // train.layer_norm_c1
+  if (operand.getRank() == 0)
+    return emitOpError("operand has rank 0, expected at least 1");
+  ArrayRef<int64_t> vector = operand.getShape().take_back();
+  // train.layer_norm_c2
+  if (getScale() && failed(verifyShape(*this, "scale", getScale().getType(), vector)))
+    return failure();
+  // train.layer_norm_c3
+  if (getBias() && failed(verifyShape(*this, "bias", getBias().getType(), vector)))
+    return failure();
+  // train.layer_norm_c4
+  if (getBias() && getMode() == NormMode::Rms)
+    return emitOpError("has a bias, which mode rms does not");
+  // train.layer_norm_c5
+  ArrayRef<int64_t> rows = operand.getShape().drop_back();
+  if (failed(verifyShape(*this, "mean", getMean().getType(), rows)) ||
+      failed(verifyShape(*this, "rstd", getRstd().getType(), rows)))
+    return failure();
+  // train.layer_norm_c6
+  if (getEpsilon().isNegative() || !getEpsilon().isFinite())
+    return emitOpError("epsilon is negative or not finite");
+  return success();
+}
+
+LogicalResult CrossEntropyOp::verify() {
+  RankedTensorType logits = getLogits().getType();
+  // train.cross_entropy_c1
+  if (logits.getRank() != 2)
+    return emitOpError() << "logits have rank " << logits.getRank() << ", expected 2";
+  ArrayRef<int64_t> rows = logits.getShape().take_front();
+  // train.cross_entropy_c2
+  if (failed(verifyShape(*this, "targets", getTargets().getType(), rows)))
+    return failure();
+  // train.cross_entropy_c3
+  if (failed(verifyShape(*this, "loss", getLoss().getType(), rows)) ||
+      failed(verifyShape(*this, "lse", getLse().getType(), rows)))
+    return failure();
+  // train.cross_entropy_c4
+  double smoothing = getLabelSmoothing().convertToDouble();
+  if (!(smoothing >= 0.0 && smoothing <= 1.0))
+    return emitOpError() << "label_smoothing is " << smoothing << ", expected at least 0 and at most 1";
+  return success();
+}
+
+// --- Attention ---------------------------------------------------------------------
+
+/// What attention and its gradient share.
+template <typename Op> static LogicalResult verifyAttention(Op op, RankedTensorType output, RankedTensorType lse) {
+  RankedTensorType query = op.getQuery().getType(), key = op.getKey().getType(), value = op.getValue().getType();
+  // train.attention_c1
+  for (auto [name, type] : {std::pair("query", query), std::pair("key", key), std::pair("value", value)})
+    if (type.getRank() != 4)
+      return op.emitOpError() << name << " has rank " << type.getRank() << ", expected 4";
+  ArrayRef<int64_t> q = query.getShape(), k = key.getShape(), v = value.getShape();
+  // train.attention_c2
+  if (k[1] == 0 || q[1] % k[1] != 0)
+    return op.emitOpError() << "query has " << q[1] << " heads, expected a multiple of the key's " << k[1];
+  // train.attention_c3
+  if (failed(verifyShape(op, "key", key, {q[0], k[1], k[2], q[3]})))
+    return failure();
+  // train.attention_c4
+  if (failed(verifyShape(op, "value", value, {q[0], k[1], k[2], v[3]})))
+    return failure();
+  // train.attention_c5
+  if (failed(verifyShape(op, "output", output, {q[0], q[1], q[2], v[3]})))
+    return failure();
+  // train.attention_c6
+  if (failed(verifyShape(op, "lse", lse, {q[0], q[1], q[2]})))
+    return failure();
+  if (!op.getMask())
+    return success();
+  RankedTensorType mask = op.getMask().getType();
+  // train.attention_c7
+  if (!isa<FloatType>(mask.getElementType()) && !mask.getElementType().isInteger(1))
+    return op.emitOpError() << "mask has element type " << mask.getElementType() << ", expected i1 or floating point";
+  // train.attention_c8
+  SmallVector<int64_t> full = {q[0], q[1], q[2], k[2]};
+  bool broadcasts = mask.getRank() == 4 && mask.getShape()[3] == full[3];
+  for (int dim = 0; broadcasts && dim < 3; ++dim)
+    broadcasts = mask.getShape()[dim] == 1 || mask.getShape()[dim] == full[dim];
+  if (!broadcasts)
+    return op.emitOpError() << "mask has type " << mask << ", expected " << mask.clone(full)
+                            << " or size 1 in the first three dimensions";
+  return success();
+}
+
+LogicalResult AttentionOp::verify() { return verifyAttention(*this, getResult().getType(), getLse().getType()); }
+
+LogicalResult AttentionGradOp::verify() {
+  if (failed(verifyAttention(*this, getOutput().getType(), getLse().getType())))
+    return failure();
+  // train.attention_grad_c1
+  if (failed(verifyShape(*this, "output_grad", getOutputGrad().getType(), getOutput().getType().getShape())))
+    return failure();
+  // train.attention_grad_c2
+  if (failed(verifyType(*this, "query_grad", getQueryGrad().getType(), getQuery().getType())) ||
+      failed(verifyType(*this, "key_grad", getKeyGrad().getType(), getKey().getType())) ||
+      failed(verifyType(*this, "value_grad", getValueGrad().getType(), getValue().getType())))
+    return failure();
+  return success();
+}
+
+// --- Quantisation ------------------------------------------------------------------
+
+/// A scale is a scalar, or has the rank of the tensor and size 1 where it is shared.
+static LogicalResult verifyScale(Operation *op, RankedTensorType tensor, RankedTensorType scale) {
+  bool fits = scale.getRank() == 0 || scale.getRank() == tensor.getRank();
+  if (fits && scale.getRank() != 0)
+    for (auto [size, own] : llvm::zip_equal(tensor.getShape(), scale.getShape()))
+      fits &= own == 1 || own == size;
+  if (!fits)
+    return op->emitOpError() << "scale has type " << scale << ", expected a scalar or the rank of " << tensor
+                             << " with its sizes or 1";
+  return success();
+}
+
+static bool isFloat8(RankedTensorType type) { return isa<Float8E4M3FNType, Float8E5M2Type>(type.getElementType()); }
+
+LogicalResult QuantizeOp::verify() {
+  // train.quantize_c1
+  if (!isFloat8(getType()))
+    return emitOpError() << "result has element type " << getType().getElementType() << ", expected f8E4M3FN or f8E5M2";
+  // train.quantize_c2
+  if (failed(verifyShape(*this, "result", getType(), getOperand().getType().getShape())))
+    return failure();
+  // train.quantize_c3
+  return verifyScale(*this, getOperand().getType(), getScale().getType());
+}
+
+LogicalResult DequantizeOp::verify() {
+  // train.dequantize_c1
+  if (!isFloat8(getOperand().getType()))
+    return emitOpError() << "operand has element type " << getOperand().getType().getElementType()
+                         << ", expected f8E4M3FN or f8E5M2";
+  // train.dequantize_c2
+  if (failed(verifyShape(*this, "result", getType(), getOperand().getType().getShape())))
+    return failure();
+  // train.dequantize_c3
+  return verifyScale(*this, getOperand().getType(), getScale().getType());
+}

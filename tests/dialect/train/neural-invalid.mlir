@@ -1,0 +1,242 @@
+// RUN: tessera-opt %s -verify-diagnostics -split-input-file
+
+// train.softmax_c1
+func.func @softmax_c1(%x: tensor<2x3xf32>) {
+  // expected-error@+1 {{dim is 2, expected at least 0 and less than 2}}
+  %0 = train.softmax %x {dim = 2 : i64} : tensor<2x3xf32>
+  return
+}
+
+// -----
+
+// train.layer_norm_c1
+func.func @layer_norm_c1(%x: tensor<f32>) {
+  // expected-error@+1 {{operand has rank 0, expected at least 1}}
+  %0:3 = train.layer_norm layer, %x {epsilon = 1.0e-5} : (tensor<f32>) -> (tensor<f32>, tensor<f32>, tensor<f32>)
+  return
+}
+
+// -----
+
+// train.layer_norm_c2
+func.func @layer_norm_c2(%x: tensor<2x3xf32>, %s: tensor<2xf32>) {
+  // expected-error@+1 {{scale has type 'tensor<2xf32>', expected 'tensor<3xf32>'}}
+  %0:3 = train.layer_norm layer, %x scale(%s) {epsilon = 1.0e-5} : (tensor<2x3xf32>, tensor<2xf32>) -> (tensor<2x3xf32>, tensor<2xf32>, tensor<2xf32>)
+  return
+}
+
+// -----
+
+// train.layer_norm_c3
+func.func @layer_norm_c3(%x: tensor<2x3xf32>, %s: tensor<2xf32>) {
+  // expected-error@+1 {{bias has type 'tensor<2xf32>', expected 'tensor<3xf32>'}}
+  %0:3 = train.layer_norm layer, %x bias(%s) {epsilon = 1.0e-5} : (tensor<2x3xf32>, tensor<2xf32>) -> (tensor<2x3xf32>, tensor<2xf32>, tensor<2xf32>)
+  return
+}
+
+// -----
+
+// train.layer_norm_c4
+func.func @layer_norm_c4(%x: tensor<2x3xf32>, %s: tensor<3xf32>) {
+  // expected-error@+1 {{has a bias, which mode rms does not}}
+  %0:3 = train.layer_norm rms, %x bias(%s) {epsilon = 1.0e-5} : (tensor<2x3xf32>, tensor<3xf32>) -> (tensor<2x3xf32>, tensor<2xf32>, tensor<2xf32>)
+  return
+}
+
+// -----
+
+// train.layer_norm_c5
+func.func @layer_norm_c5(%x: tensor<2x3xf32>) {
+  // expected-error@+1 {{rstd has type 'tensor<2x1xf32>', expected 'tensor<2xf32>'}}
+  %0:3 = train.layer_norm layer, %x {epsilon = 1.0e-5} : (tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2xf32>, tensor<2x1xf32>)
+  return
+}
+
+// -----
+
+// train.layer_norm_c6
+func.func @layer_norm_c6(%x: tensor<2x3xf32>) {
+  // expected-error@+1 {{epsilon is negative or not finite}}
+  %0:3 = train.layer_norm layer, %x {epsilon = -1.0} : (tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2xf32>, tensor<2xf32>)
+  return
+}
+
+// -----
+
+// train.cross_entropy_c1
+func.func @cross_entropy_c1(%l: tensor<2x2x8xf32>, %t: tensor<4xi32>) {
+  // expected-error@+1 {{logits have rank 3, expected 2}}
+  %0:2 = train.cross_entropy %l, %t : (tensor<2x2x8xf32>, tensor<4xi32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+// train.cross_entropy_c2
+func.func @cross_entropy_c2(%l: tensor<4x8xf32>, %t: tensor<8xi32>) {
+  // expected-error@+1 {{targets has type 'tensor<8xi32>', expected 'tensor<4xi32>'}}
+  %0:2 = train.cross_entropy %l, %t : (tensor<4x8xf32>, tensor<8xi32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+// train.cross_entropy_c3
+func.func @cross_entropy_c3(%l: tensor<4x8xf32>, %t: tensor<4xi32>) {
+  // expected-error@+1 {{loss has type 'tensor<f32>', expected 'tensor<4xf32>'}}
+  %0:2 = train.cross_entropy %l, %t : (tensor<4x8xf32>, tensor<4xi32>) -> (tensor<f32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+// train.cross_entropy_c4
+func.func @cross_entropy_c4(%l: tensor<4x8xf32>, %t: tensor<4xi32>) {
+  // expected-error@+1 {{label_smoothing is 1.500000e+00, expected at least 0 and at most 1}}
+  %0:2 = train.cross_entropy %l, %t {label_smoothing = 1.5} : (tensor<4x8xf32>, tensor<4xi32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+// train.attention_c1
+func.func @attention_c1(%q: tensor<2x4x3xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2x5x6xf32>) {
+  // expected-error@+1 {{query has rank 3, expected 4}}
+  %0:2 = train.attention %q, %k, %v {scale = 1.0} : (tensor<2x4x3xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x6xf32>) -> (tensor<2x4x3x6xf32>, tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
+// train.attention_c2
+func.func @attention_c2(%q: tensor<2x4x3x8xf32>, %k: tensor<2x3x5x8xf32>, %v: tensor<2x2x5x6xf32>) {
+  // expected-error@+1 {{query has 4 heads, expected a multiple of the key's 3}}
+  %0:2 = train.attention %q, %k, %v {scale = 1.0} : (tensor<2x4x3x8xf32>, tensor<2x3x5x8xf32>, tensor<2x2x5x6xf32>) -> (tensor<2x4x3x6xf32>, tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
+// train.attention_c3
+func.func @attention_c3(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x7xf32>, %v: tensor<2x2x5x6xf32>) {
+  // expected-error@+1 {{key has type 'tensor<2x2x5x7xf32>', expected 'tensor<2x2x5x8xf32>'}}
+  %0:2 = train.attention %q, %k, %v {scale = 1.0} : (tensor<2x4x3x8xf32>, tensor<2x2x5x7xf32>, tensor<2x2x5x6xf32>) -> (tensor<2x4x3x6xf32>, tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
+// train.attention_c4
+func.func @attention_c4(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2x4x6xf32>) {
+  // expected-error@+1 {{value has type 'tensor<2x2x4x6xf32>', expected 'tensor<2x2x5x6xf32>'}}
+  %0:2 = train.attention %q, %k, %v {scale = 1.0} : (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x4x6xf32>) -> (tensor<2x4x3x6xf32>, tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
+// train.attention_c5
+func.func @attention_c5(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2x5x6xf32>) {
+  // expected-error@+1 {{output has type 'tensor<2x4x3x8xf32>', expected 'tensor<2x4x3x6xf32>'}}
+  %0:2 = train.attention %q, %k, %v {scale = 1.0} : (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x6xf32>) -> (tensor<2x4x3x8xf32>, tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
+// train.attention_c6
+func.func @attention_c6(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2x5x6xf32>) {
+  // expected-error@+1 {{lse has type 'tensor<2x4xf32>', expected 'tensor<2x4x3xf32>'}}
+  %0:2 = train.attention %q, %k, %v {scale = 1.0} : (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x6xf32>) -> (tensor<2x4x3x6xf32>, tensor<2x4xf32>)
+  return
+}
+
+// -----
+
+// train.attention_c7
+func.func @attention_c7(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2x5x6xf32>, %m: tensor<1x1x3x5xi32>) {
+  // expected-error@+1 {{mask has element type 'i32', expected i1 or floating point}}
+  %0:2 = train.attention %q, %k, %v mask(%m) {scale = 1.0} : (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x6xf32>, tensor<1x1x3x5xi32>) -> (tensor<2x4x3x6xf32>, tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
+// train.attention_c8
+func.func @attention_c8(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2x5x6xf32>, %m: tensor<1x1x3x1xi1>) {
+  // expected-error@+1 {{mask has type 'tensor<1x1x3x1xi1>', expected 'tensor<2x4x3x5xi1>' or size 1 in the first three dimensions}}
+  %0:2 = train.attention %q, %k, %v mask(%m) {scale = 1.0} : (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x6xf32>, tensor<1x1x3x1xi1>) -> (tensor<2x4x3x6xf32>, tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
+// train.attention_grad_c1
+func.func @attention_grad_c1(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2x5x6xf32>, %o: tensor<2x4x3x6xf32>, %l: tensor<2x4x3xf32>, %d: tensor<2x4x3x8xf32>) {
+  // expected-error@+1 {{output_grad has type 'tensor<2x4x3x8xf32>', expected 'tensor<2x4x3x6xf32>'}}
+  %0:3 = train.attention_grad %q, %k, %v, %o, %l, %d {scale = 1.0} : (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x6xf32>, tensor<2x4x3x6xf32>, tensor<2x4x3xf32>, tensor<2x4x3x8xf32>) -> (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x6xf32>)
+  return
+}
+
+// -----
+
+// train.attention_grad_c2
+func.func @attention_grad_c2(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2x5x6xf32>, %o: tensor<2x4x3x6xf32>, %l: tensor<2x4x3xf32>, %d: tensor<2x4x3x6xf32>) {
+  // expected-error@+1 {{query_grad has type 'tensor<2x4x3x6xf32>', expected 'tensor<2x4x3x8xf32>'}}
+  %0:3 = train.attention_grad %q, %k, %v, %o, %l, %d {scale = 1.0} : (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x6xf32>, tensor<2x4x3x6xf32>, tensor<2x4x3xf32>, tensor<2x4x3x6xf32>) -> (tensor<2x4x3x6xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x6xf32>)
+  return
+}
+
+// -----
+
+// train.quantize_c1
+func.func @quantize_c1(%x: tensor<2x3xf32>, %s: tensor<2x1xf32>) {
+  // expected-error@+1 {{result has element type 'bf16', expected f8E4M3FN or f8E5M2}}
+  %0 = train.quantize %x, %s : (tensor<2x3xf32>, tensor<2x1xf32>) -> tensor<2x3xbf16>
+  return
+}
+
+// -----
+
+// train.quantize_c2
+func.func @quantize_c2(%x: tensor<2x3xf32>, %s: tensor<2x1xf32>) {
+  // expected-error@+1 {{result has type 'tensor<3x2xf8E5M2>', expected 'tensor<2x3xf8E5M2>'}}
+  %0 = train.quantize %x, %s : (tensor<2x3xf32>, tensor<2x1xf32>) -> tensor<3x2xf8E5M2>
+  return
+}
+
+// -----
+
+// train.quantize_c3
+func.func @quantize_c3(%x: tensor<2x3xf32>, %s: tensor<2xf32>) {
+  // expected-error@+1 {{scale has type 'tensor<2xf32>', expected a scalar or the rank of 'tensor<2x3xf32>' with its sizes or 1}}
+  %0 = train.quantize %x, %s : (tensor<2x3xf32>, tensor<2xf32>) -> tensor<2x3xf8E4M3FN>
+  return
+}
+
+// -----
+
+// train.dequantize_c1
+func.func @dequantize_c1(%x: tensor<2x3xf32>, %s: tensor<2x1xf32>) {
+  // expected-error@+1 {{operand has element type 'f32', expected f8E4M3FN or f8E5M2}}
+  %0 = train.dequantize %x, %s : (tensor<2x3xf32>, tensor<2x1xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+// train.dequantize_c2
+func.func @dequantize_c2(%x: tensor<2x3xf8E4M3FN>, %s: tensor<2x1xf32>) {
+  // expected-error@+1 {{result has type 'tensor<3x2xf32>', expected 'tensor<2x3xf32>'}}
+  %0 = train.dequantize %x, %s : (tensor<2x3xf8E4M3FN>, tensor<2x1xf32>) -> tensor<3x2xf32>
+  return
+}
+
+// -----
+
+// train.dequantize_c3
+func.func @dequantize_c3(%x: tensor<2x3xf8E4M3FN>, %s: tensor<1x2xf32>) {
+  // expected-error@+1 {{scale has type 'tensor<1x2xf32>', expected a scalar}}
+  %0 = train.dequantize %x, %s : (tensor<2x3xf8E4M3FN>, tensor<1x2xf32>) -> tensor<2x3xf32>
+  return
+}
