@@ -5,7 +5,7 @@
         gradients against finite differences, in f64
     check_random_models.py --seeds=20 --expect=differentiate --actual='differentiate,flatten-parameters'
         both pipelines give the same results, compared by name; --micro-batches=N runs the second on models with a
-        batch that is N times smaller
+        batch that is N times smaller, --mesh='shard = 3' gives it a mesh
 
 Pipelines are those of one function. The first failure ends the run with the command that shows it.
 """
@@ -25,9 +25,12 @@ def run(command, seed):
     return done.stdout
 
 
-def compile_model(directory, seed, batch, pipeline, name):
+def compile_model(directory, seed, batch, pipeline, name, mesh=None):
     model, result = directory / f"{name}.in.mlir", directory / f"{name}.mlir"
-    model.write_text(run([sys.executable, GENERATOR, f"--seed={seed}", f"--batch={batch}"], seed))
+    text = run([sys.executable, GENERATOR, f"--seed={seed}", f"--batch={batch}"], seed)
+    if mesh:
+        text = text.replace("module {", f"module attributes {{dist.mesh = #dist.mesh<{mesh}>}} {{", 1)
+    model.write_text(text)
     run(["tessera-opt", model, f"--pass-pipeline=builtin.module(func.func({pipeline}))", "-o", result], seed)
     return result
 
@@ -37,6 +40,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--batch", type=int, default=2)
     parser.add_argument("--micro-batches", type=int, default=1)
+    parser.add_argument("--mesh", help="mesh of the module that --actual gets")
     parser.add_argument("--gradcheck", metavar="PIPELINE")
     parser.add_argument("--expect", metavar="PIPELINE")
     parser.add_argument("--actual", metavar="PIPELINE")
@@ -53,7 +57,7 @@ def main():
                 continue
             whole = options.batch * options.micro_batches
             expected = compile_model(directory, seed, whole, options.expect, "expected")
-            actual = compile_model(directory, seed, options.batch, options.actual, "actual")
+            actual = compile_model(directory, seed, options.batch, options.actual, "actual", options.mesh)
             run(["tessera-interp", actual, f"--compare={expected}", "--quiet"], seed)
     print(f"{options.seeds} models")
 

@@ -1,0 +1,142 @@
+//===- AxisAlgebraTest.cpp - plans between all pairs of layouts -----------===//
+
+#include "compiler/dialect/dist/AxisAlgebra.h"
+
+#include "mlir/IR/MLIRContext.h"
+
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace tessera::dist;
+using Kind = ReshardStep::Kind;
+
+namespace {
+
+/// The layout after a step, or a failure if the step cannot be taken from `layout`.
+testing::AssertionResult apply(const ReshardStep &step, Layout &layout) {
+  if (!llvm::is_sorted(step.axes))
+    return testing::AssertionFailure() << "axes out of mesh order";
+  switch (step.kind) {
+  case Kind::Slice:
+  case Kind::ReduceScatter:
+    for (unsigned axis : step.axes) {
+      if (layout.splits(axis) || layout.isUnreduced(axis) != (step.kind == Kind::ReduceScatter))
+        return testing::AssertionFailure() << "axis " << axis << " is not free for a split";
+      llvm::erase(layout.unreduced, axis);
+      layout.dims[step.dim].push_back(axis);
+    }
+    return testing::AssertionSuccess();
+  case Kind::AllReduce:
+    for (unsigned axis : step.axes) {
+      if (!layout.isUnreduced(axis))
+        return testing::AssertionFailure() << "axis " << axis << " is not unreduced";
+      llvm::erase(layout.unreduced, axis);
+    }
+    return testing::AssertionSuccess();
+  case Kind::AllGather:
+    for (unsigned axis : llvm::reverse(step.axes))
+      if (layout.dims[step.dim].empty() || layout.dims[step.dim].pop_back_val() != axis)
+        return testing::AssertionFailure() << "axis " << axis << " is not the minor axis of the dimension";
+    return testing::AssertionSuccess();
+  case Kind::AllToAll:
+    if (layout.dims[step.fromDim].empty() || layout.dims[step.fromDim].pop_back_val() != step.axes.front())
+      return testing::AssertionFailure() << "axis is not the minor axis of the source dimension";
+    layout.dims[step.dim].push_back(step.axes.front());
+    return testing::AssertionSuccess();
+  case Kind::Mask:
+    for (unsigned axis : step.axes) {
+      if (layout.splits(axis) || layout.isUnreduced(axis))
+        return testing::AssertionFailure() << "axis " << axis << " is in use";
+      layout.unreduced.push_back(axis);
+    }
+    llvm::sort(layout.unreduced);
+    return testing::AssertionSuccess();
+  }
+  return testing::AssertionFailure() << "unknown step";
+}
+
+/// All ways to put axes `next`.. of `numAxes` into one of two dimensions (at any place), unreduced, or nowhere.
+void listLayouts(unsigned next, unsigned numAxes, const Layout &layout, SmallVectorImpl<Layout> &all) {
+  if (next == numAxes) {
+    all.push_back(layout);
+    return;
+  }
+  listLayouts(next + 1, numAxes, layout, all);
+  for (unsigned dim = 0; dim < layout.dims.size(); ++dim)
+    for (unsigned place = 0; place <= layout.dims[dim].size(); ++place) {
+      Layout with = layout;
+      with.dims[dim].insert(with.dims[dim].begin() + place, next);
+      listLayouts(next + 1, numAxes, with, all);
+    }
+  Layout with = layout;
+  with.unreduced.push_back(next);
+  listLayouts(next + 1, numAxes, with, all);
+}
+
+TEST(PlanReshard, ReachesEveryLayoutFromEveryLayout) {
+  SmallVector<Layout> all;
+  listLayouts(0, 3, Layout::replicated(2), all);
+  ASSERT_GT(all.size(), 50u);
+  for (const Layout &from : all)
+    for (const Layout &to : all) {
+      Layout layout = from;
+      for (const ReshardStep &step : planReshard(from, to))
+        ASSERT_TRUE(apply(step, layout));
+      ASSERT_TRUE(layout == to);
+      if (from == to) {
+        ASSERT_TRUE(planReshard(from, to).empty());
+      }
+    }
+}
+
+TEST(PlanReshard, ScattersBeforeItReduces) {
+  Layout from = {{{}}, {0, 1}}, to = {{{1}}, {}};
+  auto steps = planReshard(from, to);
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[0].kind, Kind::ReduceScatter);
+  EXPECT_EQ(steps[0].axes, Axes({1}));
+  EXPECT_EQ(steps[1].kind, Kind::AllReduce);
+  EXPECT_EQ(steps[1].axes, Axes({0}));
+}
+
+TEST(PlanReshard, JoinsAxesInMeshOrderOnly) {
+  Layout whole = {{{}}, {}};
+  EXPECT_EQ(planReshard({{{0, 1}}, {}}, whole).size(), 1u);
+  auto steps = planReshard({{{1, 0}}, {}}, whole);
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[0].axes, Axes({0}));
+  EXPECT_EQ(steps[1].axes, Axes({1}));
+  EXPECT_EQ(planReshard(whole, {{{0, 1}}, {}}).size(), 1u);
+}
+
+TEST(PlanReshard, ExchangesDimensionsWithoutGathering) {
+  auto steps = planReshard({{{0}, {}}, {}}, {{{}, {0}}, {}});
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].kind, Kind::AllToAll);
+  EXPECT_EQ(steps[0].fromDim, 0);
+  EXPECT_EQ(steps[0].dim, 1);
+}
+
+TEST(Layout, LeavesOutAxesOfSizeOne) {
+  MLIRContext context;
+  context.loadDialect<DistDialect>();
+  auto names = [&](ArrayRef<StringRef> list) {
+    SmallVector<Attribute> attrs;
+    for (StringRef name : list)
+      attrs.push_back(StringAttr::get(&context, name));
+    return ArrayAttr::get(&context, attrs);
+  };
+  auto mesh = MeshAttr::get(&context, names({"replicate", "shard", "seq"}), {2, 1, 3});
+  auto sharding =
+      ShardingAttr::get(&context, ArrayAttr::get(&context, {names({"seq", "shard"}), names({})}), names({"replicate"}));
+  Layout layout = Layout::get(sharding, mesh);
+  EXPECT_EQ(layout.dims[0], Axes({2}));
+  EXPECT_TRUE(layout.dims[1].empty());
+  EXPECT_EQ(layout.unreduced, Axes({0}));
+  EXPECT_EQ(groupSize(mesh, {0, 2}), 6);
+  EXPECT_EQ(Layout::get(layout.toAttr(mesh), mesh), layout);
+  EXPECT_TRUE(findUnknownAxis(sharding, mesh).empty());
+  EXPECT_EQ(findUnknownAxis(sharding, MeshAttr::get(&context, names({"shard", "seq"}), {2, 2})), "replicate");
+}
+
+} // namespace
