@@ -5,6 +5,7 @@
 #include "compiler/dialect/train/Builders.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
 
 using namespace mlir;
 using tessera::train::shapeOf;
@@ -12,11 +13,23 @@ using tessera::train::tensorType;
 
 namespace tessera::codegen {
 
+/// The value as a dense attribute; null if it has no data.
+static DenseElementsAttr denseValue(ElementsAttr value) {
+  if (auto dense = dyn_cast<DenseElementsAttr>(value))
+    return dense;
+  auto resource = dyn_cast<DenseResourceElementsAttr>(value);
+  AsmResourceBlob *blob = resource ? resource.getRawHandle().getBlob() : nullptr;
+  bool isSplat;
+  if (!blob || !DenseElementsAttr::isValidRawBuffer(resource.getType(), blob->getData(), isSplat))
+    return {};
+  return DenseElementsAttr::getFromRawBuffer(resource.getType(), blob->getData());
+}
+
 LLVM::GlobalOp ConstantTables::get(train::ConstantOp op) {
   LLVM::GlobalOp &table = tables[op.getValue()];
   if (table)
     return table;
-  auto elements = cast<DenseElementsAttr>(op.getValue());
+  DenseElementsAttr elements = denseValue(op.getValue());
   Type element = scalarType(elements.getElementType());
   OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
   if (element.isInteger(1)) {
@@ -26,7 +39,11 @@ LLVM::GlobalOp ConstantTables::get(train::ConstantOp op) {
     element = builder.getI8Type();
     elements = DenseElementsAttr::get(RankedTensorType::get({elements.getNumElements()}, element), ArrayRef(bytes));
   } else {
-    elements = elements.reshape(RankedTensorType::get({elements.getNumElements()}, elements.getElementType()));
+    // A table of equal elements that is stored in full is still a table.
+    if (elements.isSplat())
+      elements = elements.resizeSplat(RankedTensorType::get({elements.getNumElements()}, elements.getElementType()));
+    else
+      elements = elements.reshape(RankedTensorType::get({elements.getNumElements()}, elements.getElementType()));
     if (element != elements.getElementType())
       elements = elements.bitcast(element);
   }
@@ -179,8 +196,8 @@ Value KernelEmitter::load(Value input, Value linear, unsigned level) {
 }
 
 Value KernelEmitter::loadConstant(train::ConstantOp op, Value linear, unsigned level) {
-  if (!isa<DenseElementsAttr>(op.getValue())) {
-    evaluator.seen.problem = "train.constant: value is not dense";
+  if (!denseValue(op.getValue())) {
+    evaluator.seen.problem = "train.constant: value has no data";
     return {};
   }
   Value base = LLVM::AddressOfOp::create(at(0), loc, tables.get(op));

@@ -113,3 +113,17 @@ func.func @random_local(%seed: tensor<i64>, %i: tensor<i64>, %j: tensor<i64>) ->
   %0 = train.rng_uniform %seed offsets(%i, %j) {stream = 3 : i64, global_shape = array<i64: 100, 60>} : (tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<5x30xf32>
   return %0 : tensor<5x30xf32>
 }
+// CHECK: resource: ok
+func.func @resource(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
+  %c = train.constant dense_resource<table> : tensor<2x2xf32>
+  %0 = train.mul %x, %c : tensor<2x2xf32>
+  return %0 : tensor<2x2xf32>
+}
+
+{-#
+  dialect_resources: {
+    builtin: {
+      table: "0x040000000000803F000000400000404000008040"
+    }
+  }
+#-}
