@@ -96,6 +96,13 @@ std::string finishOptions(tessera::CompileOptions &o, const std::vector<std::str
   return tessera::checkOptions(o);
 }
 
+/// A binary file has no lines: its location is line 0.
+void printFile(llvm::raw_ostream &os, mlir::FileLineColLoc file) {
+  os << file.getFilename().getValue() << ": ";
+  if (file.getLine() > 0)
+    os << file.getLine() << ":" << file.getColumn() << ": ";
+}
+
 /// One line per diagnostic: severity, where it comes from in the model, what it says.
 void printDiagnostic(mlir::Diagnostic &diagnostic, bool remarks) {
   llvm::raw_ostream &os = llvm::errs();
@@ -119,7 +126,7 @@ void printDiagnostic(mlir::Diagnostic &diagnostic, bool remarks) {
   if (auto named = diagnostic.getLocation()->findInstanceOf<mlir::NameLoc>())
     os << "node '" << named.getName().getValue() << "': ";
   else if (auto file = diagnostic.getLocation()->findInstanceOf<mlir::FileLineColLoc>())
-    os << file.getFilename().getValue() << ":" << file.getLine() << ":" << file.getColumn() << ": ";
+    printFile(os, file);
   os << diagnostic.str() << "\n";
   for (mlir::Diagnostic &note : diagnostic.getNotes())
     printDiagnostic(note, remarks);
