@@ -33,7 +33,7 @@ public:
   LogicalResult import();
   LogicalResult runPasses(Phase phase);
   LogicalResult dump(Phase phase);
-  LogicalResult emit() { return emitArtifact(options, *module, snapshots); }
+  LogicalResult emit() { return emitArtifact(options, *module, size, snapshots); }
   ModuleOp get() { return *module; }
 
   std::vector<std::pair<std::string, double>> timings; ///< seconds by phase
@@ -46,6 +46,7 @@ private:
   const CompileOptions &options;
   MLIRContext &context;
   OwningOpRef<ModuleOp> module;
+  StepSize size;            ///< known after the optimize phase
   PhaseSnapshots snapshots; ///< filled with --embed-ir
 };
 
@@ -91,7 +92,11 @@ LogicalResult Compilation::runPasses(Phase phase) {
   if (failed(pipeline))
     return failure();
   static_cast<OpPassManager &>(manager) = std::move(*pipeline);
-  return manager.run(*module);
+  if (failed(manager.run(*module)))
+    return failure();
+  if (phase == Phase::Optimize)
+    size = measureStep(*module);
+  return success();
 }
 
 std::string Compilation::text() {

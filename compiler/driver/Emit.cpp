@@ -2,17 +2,91 @@
 
 #include "compiler/driver/Emit.h"
 
+#include "compiler/artifact/Writer.h"
+#include "compiler/cost/Flops.h"
+#include "compiler/dialect/train/Builders.h"
 #include "passes/lower/codegen/CpuCodegen.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/Path.h"
 
 using namespace mlir;
 
 namespace tessera {
 
-LogicalResult emitArtifact(const CompileOptions &options, ModuleOp module, const PhaseSnapshots &snapshots) {
+namespace {
+ArtifactMetadata::Entries optimizerEntries(const CompileOptions &o) {
+  ArtifactMetadata::Entries entries = {{"kind", o.optimizer},
+                                       {"lr", formatNumber(o.learningRate)},
+                                       {"schedule", o.schedule},
+                                       {"warmup", std::to_string(o.warmup)},
+                                       {"min_lr", formatNumber(o.minLearningRate)},
+                                       {"weight_decay", formatNumber(o.weightDecay)},
+                                       {"clip_norm", formatNumber(o.clipNorm)}};
+  if (o.optimizer == "adamw") {
+    entries.emplace_back("beta1", formatNumber(o.beta1));
+    entries.emplace_back("beta2", formatNumber(o.beta2));
+    entries.emplace_back("epsilon", formatNumber(o.epsilon));
+  } else {
+    entries.emplace_back("momentum", formatNumber(o.momentum));
+  }
+  return entries;
+}
+
+ArtifactMetadata::Entries modelEntries(const CompileOptions &o, const StepSize &size) {
+  return {{"source", llvm::sys::path::filename(o.input).str()},
+          {"loss", o.loss},
+          {"precision", o.precision},
+          {"strategy", o.strategy},
+          {"wrap", o.wrap},
+          {"accumulate", std::to_string(o.accumulate)},
+          {"samples_per_step", formatNumber(size.samples)},
+          {"tokens_per_step", formatNumber(size.tokens)},
+          {"flops_per_step", formatNumber(size.flops)}};
+}
+} // namespace
+
+StepSize measureStep(ModuleOp module) {
+  StepSize size;
+  size.flops = stepFlops(module);
+  auto func = module.lookupSymbol<func::FuncOp>("step");
+  for (unsigned i = 0; i < func.getNumArguments(); ++i) {
+    auto role = func.getArgAttrOfType<StringAttr>(i, train::kRole);
+    if (!role || (role != "target" && role != "input"))
+      continue;
+    auto type = cast<RankedTensorType>(func.getArgument(i).getType());
+    const bool accumulated = llvm::any_of(func.getArgument(i).getUsers(), llvm::IsaPred<train::AccumulateOp>);
+    double samples = 1;
+    for (int64_t dim = 0; dim < std::min<int64_t>(type.getRank(), accumulated ? 2 : 1); ++dim)
+      samples *= static_cast<double>(type.getDimSize(dim));
+    size.samples = std::max(size.samples, samples);
+    if (role == "target")
+      size.tokens = static_cast<double>(type.getNumElements());
+  }
+  if (size.tokens == 0) // the loss is in the model: there is nothing to count but samples
+    size.tokens = size.samples;
+  return size;
+}
+
+LogicalResult emitArtifact(const CompileOptions &options, ModuleOp module, const StepSize &size,
+                           const PhaseSnapshots &snapshots) {
   auto target = CpuTarget::parse(options.targetCpu, module.getLoc());
   if (failed(target))
     return failure();
-  return module.emitError() << "writing artifacts is not wired up";
+  std::string code;
+  if (auto kernels = module.lookupSymbol<ModuleOp>("kernels")) {
+    auto generated = generateCpuCode(kernels, *target);
+    if (failed(generated))
+      return failure();
+    code = std::move(generated->sharedObject);
+  }
+  ArtifactMetadata metadata;
+  metadata.producer = "tessera " TESSERA_VERSION;
+  metadata.target = "cpu:" + target->cpu + ":" + target->features;
+  metadata.optimizer = optimizerEntries(options);
+  metadata.model = modelEntries(options, size);
+  metadata.ir = snapshots;
+  return writeArtifact(module, code, metadata, options.output);
 }
 
 } // namespace tessera

@@ -16,8 +16,17 @@ namespace tessera {
 /// (phase, IR text) of each phase that has run.
 using PhaseSnapshots = std::vector<std::pair<std::string, std::string>>;
 
+/// What one step amounts to, over all ranks and micro-batches; taken from the IR before it is sharded.
+struct StepSize {
+  double samples = 0;
+  double tokens = 0; ///< positions of the targets
+  double flops = 0;
+};
+StepSize measureStep(mlir::ModuleOp module);
+
 /// Generates code for the kernels of a lowered module and writes the artifact to `options.output`.
-llvm::LogicalResult emitArtifact(const CompileOptions &options, mlir::ModuleOp module, const PhaseSnapshots &snapshots);
+llvm::LogicalResult emitArtifact(const CompileOptions &options, mlir::ModuleOp module, const StepSize &size,
+                                 const PhaseSnapshots &snapshots);
 
 } // namespace tessera
 

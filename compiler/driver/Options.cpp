@@ -1,6 +1,7 @@
 #include "compiler/driver/Options.h"
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 #include <sstream>
 
@@ -11,6 +12,12 @@ int64_t numRanks(const CompileOptions &options) {
   for (const auto &[name, size] : options.mesh)
     ranks *= size;
   return ranks;
+}
+
+std::string formatNumber(double value) {
+  char text[32];
+  const auto [end, error] = std::to_chars(text, text + sizeof(text), value);
+  return {text, end};
 }
 
 std::string parseMesh(const std::string &text, std::vector<std::pair<std::string, int64_t>> &mesh) {

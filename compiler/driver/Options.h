@@ -72,6 +72,9 @@ struct CompileOptions {
 /// Ranks of the mesh: the product of its axes.
 int64_t numRanks(const CompileOptions &options);
 
+/// The shortest decimal text that reads back as `value`.
+std::string formatNumber(double value);
+
 /// Parses "shard=4,replicate=2". Returns an error text, empty on success.
 std::string parseMesh(const std::string &text, std::vector<std::pair<std::string, int64_t>> &mesh);
 

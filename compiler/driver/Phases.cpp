@@ -15,8 +15,6 @@ constexpr int64_t kShardAlignmentElements = 16;
 /// Braces protect option values that hold commas or spaces (regular expressions).
 std::string quoted(const std::string &value) { return "{" + value + "}"; }
 
-std::string number(double value) { return formatv("{0:e17}", value).str(); }
-
 std::string onStep(const std::string &passes) { return "builtin.module(func.func(" + passes + "))"; }
 
 int64_t axisSize(const CompileOptions &options, const std::string &name) {
@@ -38,26 +36,27 @@ std::string initializers(const CompileOptions &o) {
 std::string differentiatePipeline(const CompileOptions &o) {
   std::string loss = formatv("add-loss{{kind={0}", o.loss);
   if (o.loss == "cross-entropy")
-    loss += formatv(" ignore-index={0} label-smoothing={1}", o.ignoreIndex, number(o.labelSmoothing));
+    loss += formatv(" ignore-index={0} label-smoothing={1}", o.ignoreIndex, formatNumber(o.labelSmoothing));
   return "builtin.module(func.func(" + loss +
          "},annotate-index-bounds,check-differentiable,differentiate,canonicalize,cse))";
 }
 
 std::string optimizePipeline(const CompileOptions &o) {
-  std::string update = formatv("insert-optimizer{{kind={0} weight-decay={1}", o.optimizer, number(o.weightDecay));
+  std::string update = formatv("insert-optimizer{{kind={0} weight-decay={1}", o.optimizer, formatNumber(o.weightDecay));
   if (o.optimizer == "adamw")
-    update += formatv(" beta1={0} beta2={1} epsilon={2}", number(o.beta1), number(o.beta2), number(o.epsilon));
+    update += formatv(" beta1={0} beta2={1} epsilon={2}", formatNumber(o.beta1), formatNumber(o.beta2),
+                      formatNumber(o.epsilon));
   else
-    update += formatv(" momentum={0} nesterov={1}", number(o.momentum), o.nesterov ? "true" : "false");
+    update += formatv(" momentum={0} nesterov={1}", formatNumber(o.momentum), o.nesterov ? "true" : "false");
   update += "}";
-  std::string noDecay = o.noDecay.empty() ? "" : " no-decay=" + quoted(o.noDecay);
+  const std::string noDecay = o.noDecay.empty() ? "" : " no-decay=" + quoted(o.noDecay);
   std::string flatten = formatv("flatten-parameters{{wrap={0} pad-multiple={1}{2}}", o.wrap,
                                 axisSize(o, "shard") * kShardAlignmentElements, noDecay);
-  return onStep(
-      flatten +
-      formatv(",accumulate-gradients{{count={0}},clip-gradients{{max-norm={1}},", o.accumulate, number(o.clipNorm))
-          .str() +
-      update + ",canonicalize,cse");
+  return onStep(flatten +
+                formatv(",accumulate-gradients{{count={0}},clip-gradients{{max-norm={1}},", o.accumulate,
+                        formatNumber(o.clipNorm))
+                    .str() +
+                update + ",canonicalize,cse");
 }
 } // namespace
 
@@ -81,7 +80,8 @@ std::string phasePipeline(Phase phase, const CompileOptions &o) {
     return onStep(formatv("split-async,prefetch{{forward={0} backward={1}},verify-schedule", o.prefetchForward,
                           o.prefetchBackward));
   case Phase::Lower:
-    return "builtin.module(func.func(decompose,canonicalize,cse,lower-accumulate,fuse),outline-kernels,to-exec,exec.program(plan-memory,verify-exec))";
+    return "builtin.module(func.func(decompose,canonicalize,cse,lower-accumulate,fuse),outline-kernels,to-exec,exec."
+           "program(plan-memory,verify-exec))";
   case Phase::Artifact:
     return "builtin.module()";
   }

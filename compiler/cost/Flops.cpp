@@ -1,0 +1,56 @@
+#include "compiler/cost/Flops.h"
+
+#include "compiler/dialect/train/Builders.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace tessera {
+
+namespace {
+double elements(Value value) { return static_cast<double>(train::tensorType(value).getNumElements()); }
+
+double dotFlops(train::DotGeneralOp op) {
+  double contracted = 1;
+  for (int64_t dim : op.getLhsContract())
+    contracted *= static_cast<double>(train::shapeOf(op.getLhs())[dim]);
+  return 2 * elements(op.getResult()) * contracted;
+}
+
+/// Of one product of the size of QKᵀ.
+double scoreFlops(Value query, Value key, bool causal) {
+  return 2 * elements(query) * static_cast<double>(train::shapeOf(key)[2]) * (causal ? 0.5 : 1.0);
+}
+
+/// `filter` is the filter or its gradient, `output` the output or its gradient.
+double convFlops(Value filter, Value output) {
+  auto shape = train::shapeOf(filter);
+  return 2 * elements(output) * static_cast<double>(shape[1] * shape[2] * shape[3]);
+}
+
+double opFlops(Operation *op) {
+  return llvm::TypeSwitch<Operation *, double>(op)
+      .Case([](train::DotGeneralOp dot) { return dotFlops(dot); })
+      .Case([](train::AttentionOp a) { return 2 * scoreFlops(a.getQuery(), a.getKey(), a.getCausal()); })
+      .Case([](train::AttentionGradOp a) { return 5 * scoreFlops(a.getQuery(), a.getKey(), a.getCausal()); })
+      .Case([](train::Conv2dOp conv) { return convFlops(conv.getFilter(), conv.getResult()); })
+      .Case([](train::Conv2dInputGradOp conv) { return convFlops(conv.getFilter(), conv.getOutputGrad()); })
+      .Case([](train::Conv2dFilterGradOp conv) { return convFlops(conv.getResult(), conv.getOutputGrad()); })
+      .Default([](Operation *) { return 0.0; });
+}
+} // namespace
+
+double stepFlops(ModuleOp module) {
+  double flops = 0;
+  module.walk([&](Operation *op) {
+    double times = 1;
+    for (auto loop = op->getParentOfType<train::AccumulateOp>(); loop;
+         loop = loop->getParentOfType<train::AccumulateOp>())
+      times *= static_cast<double>(loop.getCount());
+    flops += times * opFlops(op);
+  });
+  return flops;
+}
+
+} // namespace tessera
