@@ -122,11 +122,18 @@ LogicalResult divRule(DivOp op, Vjp &vjp) {
   return success();
 }
 
+/// Two equal operands receive half each, but a constant takes all: `max(x, 0)` has the slope 0 at 0, as `relu` has
+/// everywhere.
 LogicalResult maxRule(MaxOp op, Vjp &vjp) {
   Value g = vjp.cotangent(), zero = vjp.splatLike(g, 0.0);
-  Value tie = vjp.select(vjp.compare(CompareDirection::Eq, op.getLhs(), op.getRhs()), vjp.scale(g, 0.5), zero);
   auto share = [&](Value mine, Value other) {
-    return vjp.select(vjp.compare(CompareDirection::Gt, mine, other), g, tie);
+    Value tie = zero;
+    if (!matchPattern(other, m_Constant())) {
+      Value equal = vjp.compare(CompareDirection::Eq, mine, other);
+      tie = vjp.select(equal, vjp.scale(g, 0.5), zero);
+    }
+    Value greater = vjp.compare(CompareDirection::Gt, mine, other);
+    return vjp.select(greater, g, tie);
   };
   if (vjp.wants(0))
     vjp.set(0, share(op.getLhs(), op.getRhs()));

@@ -6,7 +6,7 @@
 // TIES: [0.5, 0.5, 0.5, 0.5]
 
 // CHECK-LABEL: func @max
-// CHECK: %[[TIE:.*]] = train.compare eq, %arg0, %arg1 {train.backward}
+// CHECK: train.compare eq, %arg0, %arg1 {train.backward}
 // CHECK: train.compare gt, %arg0, %arg1 {train.backward}
 // CHECK: train.compare gt, %arg1, %arg0 {train.backward}
 func.func @max(
@@ -42,6 +42,21 @@ func.func @max_rhs(
     %b: tensor<3x4xf32> {train.role = "param", train.name = "b"},
     %c: tensor<3x4xf32> {train.role = "input", train.name = "c"}) -> (tensor<f32> {train.role = "loss"}) {
   %y = train.max %a, %b : tensor<3x4xf32>
+  %weighted = train.mul %y, %c : tensor<3x4xf32>
+  %loss = train.reduce sum, %weighted {dimensions = array<i64: 0, 1>} : (tensor<3x4xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// At a constant the slope is that of relu, 0.
+// CHECK-LABEL: func @relu
+// CHECK-NOT: train.compare eq
+// CHECK: train.compare gt, %arg0, %{{.*}} {train.backward}
+// CHECK: train.select
+func.func @relu(
+    %w: tensor<3x4xf32> {train.role = "param", train.name = "w"},
+    %c: tensor<3x4xf32> {train.role = "input", train.name = "c"}) -> (tensor<f32> {train.role = "loss"}) {
+  %zero = train.constant dense<0.0> : tensor<3x4xf32>
+  %y = train.max %w, %zero : tensor<3x4xf32>
   %weighted = train.mul %y, %c : tensor<3x4xf32>
   %loss = train.reduce sum, %weighted {dimensions = array<i64: 0, 1>} : (tensor<3x4xf32>) -> tensor<f32>
   return %loss : tensor<f32>
