@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "passes/lower/CompressConstants.h"
 #include "passes/lower/FusionGroups.h"
 #include "passes/lower/Passes.h"
 
@@ -199,6 +200,7 @@ private:
 
 struct Fuse : impl::FuseBase<Fuse> {
   void runOnOperation() override {
+    compressConstants(getOperation());
     SmallVector<Block *> blocks;
     getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
       if (isa<exec::FusionOp>(op))

@@ -116,3 +116,14 @@ func.func @accumulate(%x: tensor<2x8xf32>) -> tensor<8xf32> {
   }
   return %0 : tensor<8xf32>
 }
+
+// A table that repeats itself is broadcast from the part that does not.
+// CHECK-LABEL: func.func @repeated_table
+// CHECK:         exec.fusion "elementwise"(%{{.*}})
+// CHECK:           %[[C:.*]] = train.constant dense<[1.000000e+00, 2.000000e+00]> : tensor<2xf32>
+// CHECK:           train.broadcast %[[C]] {broadcast_dimensions = array<i64: 1>} : (tensor<2xf32>) -> tensor<3x2xf32>
+func.func @repeated_table(%x: tensor<3x2xf32>) -> tensor<3x2xf32> {
+  %c = train.constant dense<[[1.0, 2.0], [1.0, 2.0], [1.0, 2.0]]> : tensor<3x2xf32>
+  %0 = train.mul %x, %c : tensor<3x2xf32>
+  return %0 : tensor<3x2xf32>
+}
