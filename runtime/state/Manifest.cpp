@@ -7,12 +7,23 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 namespace tessera {
 
 using Json = nlohmann::ordered_json;
 
 static constexpr const char *formatName = "tessera-checkpoint";
 static constexpr uint64_t formatVersion = 1;
+
+static std::string dump(const Json &json) { return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+/// The manifest's own hash: of its text without that field.
+static std::string hashOf(const Json &json) {
+  std::string text = dump(json);
+  return fmt::format("{:016x}", XXH3_64bits(text.data(), text.size()));
+}
 
 std::string manifestToJson(const Manifest &manifest) {
   Json json = {{"format", formatName},
@@ -49,7 +60,8 @@ std::string manifestToJson(const Manifest &manifest) {
                              {"xxh3", fmt::format("{:016x}", file.hash)},
                              {"tensors", std::move(pieces)}});
   }
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  json["manifest_xxh3"] = hashOf(json);
+  return dump(json);
 }
 
 namespace {
@@ -194,6 +206,10 @@ Result<Manifest> readManifest(const std::string &path) {
     manifest.units.push_back(readUnit(unit, fields));
   for (const Json &item : fields.list(json, "files"))
     manifest.files.push_back(readFile(item, fields));
+  std::string hash = fields.text(json, "manifest_xxh3");
+  json.erase("manifest_xxh3");
+  if (fields.problem.empty() && hash != hashOf(json))
+    fields.problem = "its content does not match its hash";
   if (!fields.problem.empty())
     return TESSERA_ERROR(DataLoss, "'" + path + "' is corrupted: " + fields.problem);
   return manifest;

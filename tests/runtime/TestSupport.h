@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <string>
 
 namespace tessera::test {
@@ -47,6 +48,28 @@ inline void writeFile(const std::string &path, const std::string &content) {
 inline std::string readFile(const std::string &path) {
   std::ifstream stream(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+/// `content` with a few bytes changed, removed or added; the same for the same seed.
+inline std::string damaged(std::string content, unsigned seed) {
+  std::mt19937 random(seed);
+  for (unsigned edits = 1 + random() % 4; edits > 0 && !content.empty(); --edits) {
+    size_t at = random() % content.size();
+    switch (random() % 4) {
+    case 0:
+      content[at] = static_cast<char>(random());
+      break;
+    case 1:
+      content[at] = static_cast<char>(content[at] ^ 1 << random() % 8);
+      break;
+    case 2:
+      content.erase(at, 1 + random() % 8);
+      break;
+    default:
+      content.insert(at, content.substr(random() % content.size(), 1 + random() % 8));
+    }
+  }
+  return content;
 }
 
 } // namespace tessera::test

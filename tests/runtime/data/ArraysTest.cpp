@@ -162,5 +162,30 @@ TEST(Npz, BadArchives) {
   }
 }
 
+TEST(Npz, SurvivesDamage) {
+  ScratchFolder scratch;
+  std::string path = scratch.path("data.npz"), x = npy("<f4", "(3, 3)", rawBytes(xValues));
+  std::string labels = npy("<u2", "(3,)", rawBytes(std::vector<uint16_t>{4, 0, 2}));
+  for (bool compressed : {false, true}) {
+    writeNpz(path, {{"x.npy", x}, {"targets.npy", labels}}, compressed);
+    std::string whole = test::readFile(path);
+    int accepted = 0;
+    for (unsigned seed = 0; seed < 500; ++seed) {
+      test::writeFile(path, test::damaged(whole, seed));
+      accepted += openSamples(path, classifier).isOk();
+    }
+    EXPECT_LT(accepted, 400); // some fields of an archive mean nothing
+  }
+  std::vector<std::shared_ptr<const void>> storage;
+  for (unsigned seed = 0; seed < 2000; ++seed) {
+    std::string content = test::damaged(labels, seed);
+    ArrayEntry entry;
+    Status status = parseNpy("a", {reinterpret_cast<const uint8_t *>(content.data()), content.size()}, entry, storage);
+    if (status.isOk()) {
+      EXPECT_EQ(entry.bytes.size(), *checkedElements(entry.shape) * elementBytes(entry.dtype));
+    }
+  }
+}
+
 } // namespace
 } // namespace tessera

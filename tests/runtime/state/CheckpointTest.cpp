@@ -5,7 +5,12 @@
 #include "tests/runtime/state/StateFixture.h"
 
 #include <csignal>
+#include <cstdio>
+#include <nlohmann/json.hpp>
 #include <sys/resource.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 namespace tessera {
 namespace {
@@ -221,13 +226,24 @@ TEST_F(BrokenCheckpoint, EveryTruncationOfTheManifest) {
   }
 }
 
+/// A manifest as a program that writes wrong ones would write it.
+std::string withNewHash(const std::string &text) {
+  auto json = nlohmann::ordered_json::parse(text);
+  json.erase("manifest_xxh3");
+  std::string body = json.dump(1) + "\n";
+  char hash[17];
+  std::snprintf(hash, sizeof(hash), "%016llx", static_cast<unsigned long long>(XXH3_64bits(body.data(), body.size())));
+  json["manifest_xxh3"] = hash;
+  return json.dump(1) + "\n";
+}
+
 TEST_F(BrokenCheckpoint, ManifestThatLies) {
   const std::string content = test::readFile(manifest);
   auto replaced = [&](const std::string &from, const std::string &to) {
     std::string text = content;
     size_t at = text.find(from);
     EXPECT_NE(at, std::string::npos) << from;
-    return text.replace(at, from.size(), to);
+    return withNewHash(text.replace(at, from.size(), to));
   };
   for (auto [from, to, message] : std::initializer_list<std::array<const char *, 3>>{
            {"\"rank-1.safetensors\"", "\"../rank-1.safetensors\"", "'files.name' is missing or invalid"},
@@ -242,6 +258,19 @@ TEST_F(BrokenCheckpoint, ManifestThatLies) {
     SCOPED_TRACE(from);
     test::writeFile(manifest, replaced(from, to));
     expectError(message);
+  }
+}
+
+TEST_F(BrokenCheckpoint, AnyDamageOfTheManifestIsNoticed) {
+  const std::string content = test::readFile(manifest);
+  const auto original = nlohmann::ordered_json::parse(content);
+  for (unsigned seed = 0; seed < 500; ++seed) {
+    std::string text = test::damaged(content, seed);
+    test::writeFile(manifest, text);
+    FakeState resumed(byModule, 2);
+    auto loaded = loadCheckpoint(scratch.root(), resumed.ranks);
+    // Only white space between fields may change.
+    EXPECT_EQ(loaded.isOk(), nlohmann::ordered_json::parse(text, nullptr, false) == original) << text;
   }
 }
 

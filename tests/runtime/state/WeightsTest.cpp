@@ -121,6 +121,27 @@ TEST(OnnxWeights, AllWaysToStoreValues) {
   EXPECT_EQ(state.gather("outside"), bValues);
 }
 
+TEST(OnnxWeights, SurvivesDamage) {
+  ScratchFolder scratch;
+  std::string path = scratch.path("m.onnx");
+  onnx::ModelProto model;
+  addTensor(model, "w", {2, 3})->set_raw_data(std::string(reinterpret_cast<const char *>(wValues.data()), 24));
+  for (float value : bValues)
+    (model.mutable_graph()->initializer_size() == 1 ? addTensor(model, "b", {3})
+                                                    : model.mutable_graph()->mutable_initializer(1))
+        ->add_float_data(value);
+  test::writeFile(scratch.path("x.bin"), "123412341234");
+  setExternal(addTensor(model, "e", {3}), {{"location", "x.bin"}, {"offset", "0"}, {"length", "12"}});
+  std::string whole = model.SerializeAsString();
+  int accepted = 0;
+  for (unsigned seed = 0; seed < 1000; ++seed) {
+    test::writeFile(path, test::damaged(whole, seed));
+    FakeState state({{w, b, {"e", {3}, {}}}}, 1);
+    accepted += load(state, path).isOk();
+  }
+  EXPECT_LT(accepted, 700);
+}
+
 TEST(OnnxWeights, BadModels) {
   ScratchFolder scratch;
   FakeState state({{{"w", {3}, {}}}}, 1);
