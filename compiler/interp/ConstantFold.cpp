@@ -16,6 +16,9 @@ namespace tessera::interp {
 
 /// Larger results would make the IR, and each further fold, slow.
 static constexpr int64_t kMaxElements = int64_t{1} << 20;
+/// Repeating a table (rotary angles over batch and heads) beyond this costs memory and saves nothing: a broadcast is
+/// only indexing. Smaller ones are shape arithmetic.
+static constexpr int64_t kMaxRepeatedElements = 1024;
 
 /// Ops for which equal elements in all operands give equal elements in the result.
 static bool mapsSplatsToSplats(Operation *op) {
@@ -69,8 +72,9 @@ struct TrainFoldInterface : DialectFoldInterface {
         return success();
       }
     }
+    int64_t limit = isa<train::BroadcastOp>(op) ? kMaxRepeatedElements : kMaxElements;
     for (Type type : op->getResultTypes())
-      if (cast<RankedTensorType>(type).getNumElements() > kMaxElements)
+      if (cast<RankedTensorType>(type).getNumElements() > limit)
         return failure();
     SmallVector<Tensor> tensors;
     SmallVector<const Tensor *> pointers;

@@ -148,7 +148,7 @@ func.func @large_splat() -> tensor<4096x4096xf32> {
   return %d : tensor<4096x4096xf32>
 }
 
-// Larger than 2^20 elements and no splat: left to the program.
+// A table repeated beyond 1024 elements stays a broadcast.
 // CHECK-LABEL: func @large
 func.func @large() -> tensor<1024x1025xi32> {
   // CHECK: train.broadcast
