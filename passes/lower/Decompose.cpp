@@ -170,6 +170,13 @@ Value chooseDecay(Wide &b, Value decayed, Value plain, Value offset, int64_t dec
   return b.select(below, decayed, plain);
 }
 
+/// Marks the op that computes a unit's new value, so that `fuse` can tell which kernel reads the unit's gradient.
+Value markUnit(Operation *update, Value newParam) {
+  if (Attribute unit = update->getAttr(train::kUnit))
+    newParam.getDefiningOp()->setAttr(train::kUnit, unit);
+  return newParam;
+}
+
 struct DecomposeAdamw : Decomposition<train::AdamwUpdateOp> {
   using Decomposition::Decomposition;
   SmallVector<Value> decompose(train::AdamwUpdateOp op, Wide &b) const override {
@@ -191,7 +198,7 @@ struct DecomposeAdamw : Decomposition<train::AdamwUpdateOp> {
     Value denominator = b.div(b.unary<train::SqrtOp>(newV), b.broadcastScalar(root, newV));
     denominator = b.add(denominator, b.splatLike(denominator, op.getEpsilon().convertToDouble()));
     Value newParam = b.sub(p, b.div(b.mul(b.broadcastScalar(step, newM), newM), denominator));
-    return {b.narrow(newParam, op.getParam()), b.narrow(newM, op.getM()), b.narrow(newV, op.getV())};
+    return {markUnit(op, b.narrow(newParam, op.getParam())), b.narrow(newM, op.getM()), b.narrow(newV, op.getV())};
   }
 };
 
@@ -215,7 +222,7 @@ struct DecomposeSgd : Decomposition<train::SgdUpdateOp> {
       step = op.getNesterov() ? b.add(g, b.scale(newBuffer, momentum)) : newBuffer;
     }
     Value lr = b.broadcastScalar(b.convert(op.getLr(), wide), step);
-    results.push_back(b.narrow(b.sub(param, b.mul(lr, step)), op.getParam()));
+    results.push_back(markUnit(op, b.narrow(b.sub(param, b.mul(lr, step)), op.getParam())));
     if (newBuffer)
       results.push_back(b.narrow(newBuffer, op.getBuffer()));
     return results;

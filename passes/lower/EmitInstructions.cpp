@@ -71,10 +71,11 @@ LogicalResult Emitter::emitFusion(exec::FusionOp op) {
     inputs.push_back(sourceBuffer(operand));
   for (Value result : op.getResults())
     outputs.push_back(bufferOf(result));
-  auto unit = op->getAttrOfType<StringAttr>("train.unit");
-  auto gradient = op->getAttrOfType<IntegerAttr>("train.grad_operand");
-  if (unit && gradient)
-    exec::ProbeOp::create(code, op.getLoc(), inputs[gradient.getInt()], unit);
+  auto units = op->getAttrOfType<ArrayAttr>("train.units");
+  auto gradients = op->getAttrOfType<DenseI64ArrayAttr>("train.grad_operands");
+  if (units && gradients)
+    for (auto [unit, gradient] : llvm::zip(units.getAsRange<StringAttr>(), gradients.asArrayRef()))
+      exec::ProbeOp::create(code, op.getLoc(), inputs[gradient], unit);
   instruction<exec::LaunchOp>(op.getLoc(), exec::kComputeStream, *op.getKernel(), inputs, outputs, *op.getExtent(),
                               op.getGrain().value_or(1));
   return success();

@@ -94,20 +94,52 @@ private:
                                          builder.getDenseI64ArrayAttr(inplaceOperands(group)));
     if (llvm::all_of(group.members, [](Operation *op) { return op->hasAttr(train::kBackward); }))
       fusion->setAttr(train::kBackward, builder.getUnitAttr());
+    markGradients(fusion, body);
     places[fusion] = {group.position, true, group.position};
 
     Block *inner = builder.createBlock(&fusion.getBody());
     IRMapping mapping;
     for (Value input : body.inputs)
       mapping.map(input, inner->addArgument(input.getType(), input.getLoc()));
-    for (Operation *op : body.ops)
-      builder.clone(*op, mapping)->removeAttr(train::kBackward);
+    for (Operation *op : body.ops) {
+      Operation *clone = builder.clone(*op, mapping);
+      clone->removeAttr(train::kBackward);
+      clone->removeAttr(train::kUnit); // equal updates of different units share a kernel
+    }
     SmallVector<Value> yielded;
     for (auto [output, result] : llvm::zip(body.outputs, fusion.getResults())) {
       yielded.push_back(mapping.lookup(output));
       replacements.emplace_back(output, result);
     }
     exec::YieldOp::create(builder, loc, yielded);
+  }
+
+  /// For each unit that the fusion updates: which operand is its gradient. Of the operands that the new value depends
+  /// on and that have its type it is the only one that is not an argument of the function, as the unit itself and its
+  /// optimizer states are.
+  static void markGradients(exec::FusionOp fusion, const codegen::KernelBody &body) {
+    OpBuilder builder(fusion);
+    SmallVector<Attribute> units;
+    SmallVector<int64_t> operands;
+    for (Operation *op : body.ops) {
+      Attribute unit = op->getAttr(train::kUnit);
+      if (!unit)
+        continue;
+      llvm::SmallPtrSet<Value, 16> needed(op->operand_begin(), op->operand_end());
+      for (Operation *earlier : llvm::reverse(body.ops))
+        if (llvm::any_of(earlier->getResults(), [&](Value result) { return needed.contains(result); }))
+          needed.insert(earlier->operand_begin(), earlier->operand_end());
+      for (auto [number, input] : llvm::enumerate(body.inputs))
+        if (input.getType() == op->getResult(0).getType() && !isa<BlockArgument>(input) && needed.contains(input)) {
+          units.push_back(unit);
+          operands.push_back(number);
+          break;
+        }
+    }
+    if (units.empty())
+      return;
+    fusion->setAttr("train.units", builder.getArrayAttr(units));
+    fusion->setAttr("train.grad_operands", builder.getDenseI64ArrayAttr(operands));
   }
 
   /// The argument of the function or repetition that `value` is the next value of.

@@ -203,8 +203,9 @@ void classifyStorages(BufferAssignment &assignment) {
       if (isa<RankedTensorType>(op->getResult(0).getType()))
         gradient(op->getResult(0));
     } else if (auto fusion = dyn_cast<exec::FusionOp>(op)) {
-      if (auto operand = fusion->getAttrOfType<IntegerAttr>("train.grad_operand"))
-        gradient(fusion.getOperands()[operand.getInt()]);
+      if (auto operands = fusion->getAttrOfType<DenseI64ArrayAttr>("train.grad_operands"))
+        for (int64_t operand : operands.asArrayRef())
+          gradient(fusion.getOperands()[operand]);
     } else if (auto repeat = dyn_cast<exec::RepeatOp>(op)) {
       llvm::for_each(repeat.getResults(), gradient);
     }

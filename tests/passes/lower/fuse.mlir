@@ -126,4 +126,19 @@ func.func @repeated_table(%x: tensor<3x2xf32>) -> tensor<3x2xf32> {
   %c = train.constant dense<[[1.0, 2.0], [1.0, 2.0], [1.0, 2.0]]> : tensor<3x2xf32>
   %0 = train.mul %x, %c : tensor<3x2xf32>
   return %0 : tensor<3x2xf32>
+// The kernel that updates units says which operands are their gradients; the marks do not stay in the body.
+// CHECK-LABEL: @gradients_of_units
+// CHECK: exec.fusion {{.*}}train.grad_operands = array<i64: 1>, train.units = ["a"]
+// CHECK: exec.fusion {{.*}}train.grad_operands = array<i64: 1>, train.units = ["b"]
+// CHECK-NOT: train.unit =
+// CHECK: return
+func.func @gradients_of_units(%a: tensor<32xf32> {train.role = "param"}, %b: tensor<32xf32> {train.role = "param"}, %x: tensor<4x4xf32>,
+                              %y: tensor<4x8xf32>) -> (tensor<32xf32>, tensor<32xf32>) {
+  %g = train.dot_general %x, %y {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x4xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %h = train.dot_general %x, %y {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0>, rhs_contract = array<i64: 0>} : (tensor<4x4xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %ga = train.reshape %g : (tensor<4x8xf32>) -> tensor<32xf32>
+  %gb = train.reshape %h : (tensor<4x8xf32>) -> tensor<32xf32>
+  %na = train.sub %a, %ga {train.unit = "a"} : tensor<32xf32>
+  %nb = train.sub %b, %gb {train.unit = "b"} : tensor<32xf32>
+  return %na, %nb : tensor<32xf32>, tensor<32xf32>
 }

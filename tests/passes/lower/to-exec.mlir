@@ -38,7 +38,7 @@ func.func @step(%u: tensor<40xf32> {train.role = "param", train.name = "u"}, %x:
   %g = train.concat %gw1, %gb, %zero {dim = 0 : i64} : (tensor<32xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<40xf32>
   // CHECK: exec.probe %[[G]] of "u"
   // CHECK-NEXT: exec.launch @k2(%[[U]], %[[G]], %{{.*}}) -> (%[[U]])
-  %u1 = exec.fusion "elementwise" @k2(%u, %g, %lr) {extent = 40 : i64, grain = 8 : i64, inplace = array<i64: 0>, train.unit = "u", train.grad_operand = 1 : i64} : (tensor<40xf32>, tensor<40xf32>, tensor<f32>) -> tensor<40xf32> {
+  %u1 = exec.fusion "elementwise" @k2(%u, %g, %lr) {extent = 40 : i64, grain = 8 : i64, inplace = array<i64: 0>, train.units = ["u"], train.grad_operands = array<i64: 1>} : (tensor<40xf32>, tensor<40xf32>, tensor<f32>) -> tensor<40xf32> {
   ^bb0(%a: tensor<40xf32>, %c: tensor<40xf32>, %d: tensor<f32>):
     exec.yield %a : tensor<40xf32>
   }
