@@ -126,6 +126,8 @@ func.func @repeated_table(%x: tensor<3x2xf32>) -> tensor<3x2xf32> {
   %c = train.constant dense<[[1.0, 2.0], [1.0, 2.0], [1.0, 2.0]]> : tensor<3x2xf32>
   %0 = train.mul %x, %c : tensor<3x2xf32>
   return %0 : tensor<3x2xf32>
+}
+
 // The kernel that updates units says which operands are their gradients; the marks do not stay in the body.
 // CHECK-LABEL: @gradients_of_units
 // CHECK: exec.fusion {{.*}}train.grad_operands = array<i64: 1>, train.units = ["a"]
