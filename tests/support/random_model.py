@@ -10,6 +10,10 @@ sizes have the same parameters, so that a step on a batch can be compared with o
 import argparse
 import random
 
+# Tokens and classes. The interpreter draws integers below 8 where no op bounds them, so that this number stays valid
+# when the bounding op is lowered.
+CLASSES = 8
+
 
 def tensor(shape, element="f32"):
     return "tensor<" + "".join(f"{size}x" for size in shape) + element + ">"
@@ -214,7 +218,7 @@ class Model:
 
     def embed(self, batch, time, width):
         """Tokens, whose table the loss may use again."""
-        table = self.parameter("wte", 7, width)
+        table = self.parameter("wte", CLASSES, width)
         tokens = self.argument("tokens", [batch, time], "input", "i32")
         shape = [batch, time, width]
         x = self.op(f"gather_rows {table.name}, {tokens.name}", f"({table.type}, {tokens.type}) -> {tensor(shape)}", shape)
@@ -241,9 +245,9 @@ class Model:
         if table is not None and self.random.random() < 0.5:
             logits = self.dot(x, table, [2], [1])
         else:
-            logits = self.linear("head", x, 7)
+            logits = self.linear("head", x, CLASSES)
         rows = batch * time
-        flat = self.reshape(logits, [rows, 7])
+        flat = self.reshape(logits, [rows, CLASSES])
         targets = self.argument("targets", [batch, time], "target", "i32")
         labels = self.op(f"reshape {targets.name}", f"({targets.type}) -> {tensor([rows], 'i32')}", [rows], "i32")
         smoothing = self.random.choice(["0.0", "1.0e-01"])
