@@ -74,7 +74,7 @@ std::string phasePipeline(Phase phase, const CompileOptions &o) {
   case Phase::Shard:
     return onStep(
         formatv("annotate-sharding{{strategy={0}},propagate-sharding,insert-reshards,verify-sharding,localize,"
-                "canonicalize,cse",
+                "canonicalize,cse,verify-sharding",
                 o.strategy));
   case Phase::Schedule:
     return onStep(formatv("split-async,prefetch{{forward={0} backward={1}},verify-schedule", o.prefetchForward,

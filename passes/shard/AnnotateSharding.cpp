@@ -49,6 +49,8 @@ public:
   }
 
   LogicalResult run() {
+    if (strategy.shardState && shardAxes.empty() && mesh.getNumRanks() > 1)
+      func.emitRemark() << "nothing is sharded: mesh " << mesh << " has no axis '" << kShardAxis << "' larger than 1";
     expandCountValid(func);
     for (BlockArgument arg : func.getArguments())
       if (failed(annotate(arg)))

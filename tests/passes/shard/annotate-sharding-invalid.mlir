@@ -43,3 +43,12 @@ func.func @other_size(%x: tensor<4x2xf32> {train.role = "input", train.name = "x
   return
 }
 }
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<replicate = 2>} {
+// expected-remark @below {{nothing is sharded: mesh #dist.mesh<replicate = 2> has no axis 'shard' larger than 1}}
+func.func @no_shard_axis(%u: tensor<8xf32> {train.role = "param", train.name = "u"}) {
+  return
+}
+}
