@@ -64,7 +64,7 @@ struct TrainFoldInterface : DialectFoldInterface {
     if (!evaluation || operands.empty() || op->getNumRegions() != 0)
       return failure();
     for (Attribute operand : operands)
-      if (!isa_and_present<DenseElementsAttr, DenseResourceElementsAttr>(operand))
+      if (!Tensor::canRead(operand))
         return failure();
     if (mapsSplatsToSplats(op)) {
       if (FailureOr<Attribute> splat = foldSplats(op, operands); succeeded(splat)) {

@@ -43,15 +43,17 @@ static FailureOr<Results> dotGeneral(DotGeneralOp op, EvalContext context, Opera
   for (auto [lhsCorner, rhsCorner] : llvm::zip_equal(lhsBatch, rhsBatch)) {
     for (int64_t row : rows) {
       for (int64_t column : columns) {
-        double sum = 0.0;
-        int64_t intSum = 0;
-        for (auto [l, r] : llvm::zip_equal(lhsSum, rhsSum)) {
-          if (result.isFloat())
-            sum += lhs.at(lhsCorner + row + l) * rhs.at(rhsCorner + column + r);
-          else
-            intSum += lhs.intAt(lhsCorner + row + l) * rhs.intAt(rhsCorner + column + r);
+        if (result.isFloat()) {
+          double sum = 0.0;
+          for (size_t i = 0, end = lhsSum.size(); i < end; ++i)
+            sum += lhs.at(lhsCorner + row + lhsSum[i]) * rhs.at(rhsCorner + column + rhsSum[i]);
+          result.set(next, sum);
+        } else {
+          int64_t sum = 0;
+          for (size_t i = 0, end = lhsSum.size(); i < end; ++i)
+            sum += lhs.intAt(lhsCorner + row + lhsSum[i]) * rhs.intAt(rhsCorner + column + rhsSum[i]);
+          result.setInt(next, sum);
         }
-        result.isFloat() ? result.set(next, sum) : result.setInt(next, intSum);
         ++next;
       }
     }

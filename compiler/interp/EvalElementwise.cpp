@@ -124,8 +124,8 @@ static FailureOr<Results> rngUniform(RngUniformOp op, EvalContext context, Opera
 
 static void addLeafOps(EvalTable &table) {
   table.add<ConstantOp>([](ConstantOp op, EvalContext context, Operands) -> FailureOr<Results> {
-    if (!isa<DenseElementsAttr, DenseResourceElementsAttr>(op.getValue()))
-      return context.error() << "cannot evaluate a constant that is not dense";
+    if (!Tensor::canRead(op.getValue()))
+      return context.error() << "cannot evaluate a constant whose elements are not in the module";
     return one(Tensor::fromAttr(op.getValue()));
   });
   table.add<IotaOp>([](IotaOp op, EvalContext context, Operands in) {

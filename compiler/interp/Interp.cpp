@@ -190,6 +190,9 @@ FailureOr<std::vector<RankTensors>> evaluate(func::FuncOp function, std::vector<
     return function.emitError("takes ") << function.getNumArguments() << " arguments, got " << arguments.size();
   if (!arguments.empty())
     numRanks = static_cast<int64_t>(arguments.front().size());
+  for (Type type : function.getResultTypes())
+    if (!isa<RankedTensorType>(type))
+      return function.emitError("returns a value of type ") << type << ", expected a tensor";
   dist::MeshAttr mesh = meshOf(function);
   if (mesh && mesh.getNumRanks() != numRanks)
     return function.emitError("the module's mesh has ")

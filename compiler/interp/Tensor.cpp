@@ -104,6 +104,15 @@ static DenseElementsAttr toDense(ElementsAttr attr) {
   return cast<DenseElementsAttr>(attr);
 }
 
+bool Tensor::canRead(Attribute attr) {
+  if (auto resource = dyn_cast_if_present<DenseResourceElementsAttr>(attr)) {
+    AsmResourceBlob *blob = resource.getRawHandle().getBlob();
+    bool isSplat = false;
+    return blob && DenseElementsAttr::isValidRawBuffer(resource.getType(), blob->getData(), isSplat);
+  }
+  return isa_and_present<DenseIntOrFPElementsAttr>(attr);
+}
+
 Tensor Tensor::fromAttr(ElementsAttr attr) {
   DenseElementsAttr dense = toDense(attr);
   Tensor result(cast<RankedTensorType>(dense.getType()));

@@ -30,7 +30,9 @@ public:
   explicit Tensor(mlir::RankedTensorType type);
 
   static Tensor scalar(mlir::RankedTensorType type, double value);
-  /// The value of a constant; the attribute must be dense.
+  /// True if the elements of a constant are in the IR: dense, or a resource that is there and has the right size.
+  static bool canRead(mlir::Attribute attr);
+  /// The value of a constant that can be read.
   static Tensor fromAttr(mlir::ElementsAttr attr);
   /// A splat attribute if all elements are equal bit by bit.
   mlir::DenseElementsAttr toAttr() const;

@@ -3,6 +3,8 @@
 // RUN: not tessera-interp %s --function=target 2>&1 | FileCheck %s --check-prefix=TARGET
 // RUN: not tessera-interp %s --function=expect 2>&1 | FileCheck %s --check-prefix=EXPECT
 // RUN: not tessera-interp %s --function=mesh 2>&1 | FileCheck %s --check-prefix=MESH
+// RUN: not tessera-interp %s --function=future 2>&1 | FileCheck %s --check-prefix=FUTURE
+// RUN: not tessera-interp %s --function=resource 2>&1 | FileCheck %s --check-prefix=RESOURCE
 // RUN: not tessera-interp %s --function=missing 2>&1 | FileCheck %s --check-prefix=MISSING
 // RUN: not tessera-interp %t-absent.mlir 2>&1 | FileCheck %s --check-prefix=ABSENT
 
@@ -43,4 +45,16 @@ func.func @expect() {
 func.func @mesh(%x: tensor<2xf32>) -> tensor<2xf32> {
   %y = dist.all_reduce %x {axes = ["shard"]} : (tensor<2xf32>) -> tensor<2xf32>
   return %y : tensor<2xf32>
+}
+
+// FUTURE: error: returns a value of type '!dist.future<tensor<2xf32>>', expected a tensor
+func.func @future(%x: tensor<2xf32>) -> !dist.future<tensor<2xf32>> {
+  %f = dist.all_reduce_start %x {axes = ["shard"]} : (tensor<2xf32>) -> !dist.future<tensor<2xf32>>
+  return %f : !dist.future<tensor<2xf32>>
+}
+
+// RESOURCE: error: cannot evaluate a constant whose elements are not in the module
+func.func @resource() -> tensor<2xf32> {
+  %x = train.constant dense_resource<absent> : tensor<2xf32>
+  return %x : tensor<2xf32>
 }

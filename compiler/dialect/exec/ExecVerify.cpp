@@ -47,8 +47,8 @@ LogicalResult FusionOp::verify() {
 }
 
 LogicalResult RepeatOp::verify() {
-  if (getCount() < 1)
-    return emitOpError("count is ") << getCount() << ", expected at least 1";
+  if (static_cast<int64_t>(getCount()) < 1)
+    return emitOpError("count is ") << static_cast<int64_t>(getCount()) << ", expected at least 1";
   SmallVector<Type> arguments = {RankedTensorType::get({}, IntegerType::get(getContext(), 64))};
   for (Type type : getBatch().getTypes()) {
     auto batch = cast<RankedTensorType>(type);

@@ -65,3 +65,14 @@ func.func @repeat_types(%z: tensor<4xf32>) -> tensor<4xf32> {
   }
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+func.func @repeat_count(%z: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{count is -1, expected at least 1}}
+  %0 = exec.repeat count = -1 init(%z) : (tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%i: tensor<i64>, %acc: tensor<4xf32>):
+    exec.yield %acc : tensor<4xf32>
+  }
+  return %0 : tensor<4xf32>
+}
