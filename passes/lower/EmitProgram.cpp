@@ -74,7 +74,7 @@ Emitter::Source Emitter::copyOf(Value tensor, Location loc, StringRef why) {
   if (result.slot)
     return result;
   remark::missed(loc, remark::RemarkOpts::name("copy").category("buffers"))
-      << remark::reason("%s", why.str()) << remark::metric("value", nameOf(tensor.getLoc()));
+      << remark::reason("{0}", why) << remark::metric("value", nameOf(tensor.getLoc()));
   auto type = cast<RankedTensorType>(tensor.getType());
   result.slot = temporary(type, nameOf(tensor.getLoc()) + ".copy", exec::MemoryClass::Workspace,
                           exec::ArenaKind::Activations, loc);
@@ -174,7 +174,7 @@ LogicalResult Emitter::move(Value tensor, Value to, Location loc, StringRef why)
   if (from == to)
     return success();
   remark::missed(loc, remark::RemarkOpts::name("copy").category("buffers"))
-      << remark::reason("%s", why.str()) << remark::metric("value", nameOf(tensor.getLoc()));
+      << remark::reason("{0}", why) << remark::metric("value", nameOf(tensor.getLoc()));
   emitCopy(from, to, loc);
   return success();
 }
