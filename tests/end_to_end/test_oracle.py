@@ -13,6 +13,7 @@ GRADIENT_TOLERANCE = 1e-4  # of a tensor's largest element
 # AdamW divides by the root of the second moment: where a gradient is nearly 0 its sign decides a step of the size of the
 # learning rate, so parameters are compared relative to how far training moved the tensor.
 PARAMETER_TOLERANCE = 2e-3
+NOISE = 1e-6                # of a tensor's largest gradient: what rounding leaves where the gradient is 0
 
 
 def error(got, want):
@@ -48,7 +49,11 @@ class Oracle(TrainingTest):
         for parameter, want in golden.load("final").items():
             moved = np.abs(want - before[parameter]).max()
             self.assertGreater(np.abs(final[parameter] - before[parameter]).max(), 0, f"{parameter} never changed")
-            self.assertLessEqual(np.abs(final[parameter] - want).max(), PARAMETER_TOLERANCE * moved, parameter)
+            # The bias of the keys has no gradient but rounding, which AdamW turns into whole steps of any sign.
+            gradient = np.abs(wanted[parameter])
+            noise = (gradient > 0) & (gradient < NOISE * gradient.max())
+            difference = np.where(noise, 0, np.abs(final[parameter] - want))
+            self.assertLessEqual(difference.max(), PARAMETER_TOLERANCE * moved, parameter)
 
     def test_gpt(self):
         self.compare("gpt")
