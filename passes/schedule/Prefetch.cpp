@@ -96,8 +96,6 @@ private:
           }
           break;
         }
-      if (limit == start) // cannot be: a start comes before its done
-        continue;
       done->moveBefore(limit);
       setReason(done, reason);
     }
