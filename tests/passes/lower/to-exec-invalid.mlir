@@ -1,0 +1,28 @@
+// RUN: tessera-opt %s -split-input-file -to-exec -verify-diagnostics
+
+func.func @step(%x: tensor<4xf32> {train.role = "input", train.name = "x"}) -> (tensor<4xf32> {train.role = "output"}) {
+  // expected-error @+1 {{'train.exp' is left over: neither fused into a kernel nor a library call}}
+  %0 = train.exp %x : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @step(%x: tensor<4xf32> {train.role = "input", train.name = "x"}) -> (tensor<4xf32> {train.role = "output"}) {
+  // expected-error @+1 {{fusion has no kernel yet: outline-kernels has not run}}
+  %0 = exec.fusion "elementwise" (%x) : (tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%a: tensor<4xf32>):
+    exec.yield %a : tensor<4xf32>
+  }
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<shard = 2>} {
+  func.func @step(%x: tensor<4x2xf32> {train.role = "input", train.name = "x"}) -> (tensor<4x4xf32> {train.role = "output"}) {
+    // expected-error @+1 {{dim is 1; only dimension 0 is contiguous in memory}}
+    %0 = dist.all_gather %x {axes = ["shard"], dim = 1 : i64} : (tensor<4x2xf32>) -> tensor<4x4xf32>
+    return %0 : tensor<4x4xf32>
+  }
+}
