@@ -179,7 +179,7 @@ LogicalResult Importer::addInitializers() {
     if (failed(kind))
       return failure();
     if (*kind == Kind::Constant)
-      top.names[tensor.name()].constant = std::move(value);
+      top.names[tensor.name()].constant = intern(std::move(value));
     else
       top.names[tensor.name()].value = addArgument(tensor.name(), *type, *kind == Kind::Parameter ? "param" : "frozen");
   }

@@ -7,6 +7,7 @@
 
 #include "mlir/IR/Verifier.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/xxhash.h"
 
 using namespace mlir;
 
@@ -18,8 +19,8 @@ namespace {
 constexpr int kMaxDepth = 32;
 constexpr int64_t kMaxNodes = 1 << 20;
 constexpr int64_t kMaxWork = int64_t{1} << 28;
-/// Constants up to this size are looked up by value, so that equal computations on them are found again.
-constexpr int64_t kMaxInterned = 64;
+/// Constants beyond this size (masks, tables) are made once in the function, not once per use.
+constexpr int64_t kShared = 64;
 
 StringRef canonicalDomain(StringRef domain) { return domain == "ai.onnx" ? StringRef() : domain; }
 
@@ -141,14 +142,21 @@ LogicalResult Importer::importNodes(const Nodes &nodes, Scope &scope, const Fram
   return success();
 }
 
+/// The first constant of this type and value, so that equal computations on equal constants are found again.
 Constant Importer::intern(Constant constant) {
-  if (!constant || constant->size() > kMaxInterned)
+  if (!constant)
     return constant;
-  std::string key(reinterpret_cast<const char *>(constant->floats.data()), constant->floats.size() * sizeof(double));
-  key.append(reinterpret_cast<const char *>(constant->ints.data()), constant->ints.size() * sizeof(int64_t));
+  StringRef bytes(reinterpret_cast<const char *>(constant->ints.data()), constant->ints.size() * sizeof(int64_t));
+  if (constant->isFloat())
+    bytes = {reinterpret_cast<const char *>(constant->floats.data()), constant->floats.size() * sizeof(double)};
   const void *type = constant->type.getAsOpaquePointer();
-  key.append(reinterpret_cast<const char *>(&type), sizeof(type));
-  return interned.try_emplace(key, constant).first->second;
+  const uint64_t hash = llvm::xxh3_64bits(bytes);
+  std::string key(reinterpret_cast<const char *>(&type), sizeof(type));
+  key.append(reinterpret_cast<const char *>(&hash), sizeof(hash));
+  Constant first = interned.try_emplace(key, constant).first->second;
+  const char *data = first->isFloat() ? reinterpret_cast<const char *>(first->floats.data())
+                                      : reinterpret_cast<const char *>(first->ints.data());
+  return first->size() == constant->size() && StringRef(data, bytes.size()) == bytes ? first : constant;
 }
 
 void Importer::define(const onnx::NodeProto &node, std::vector<Entry> outputs, Scope &scope) {
@@ -242,8 +250,15 @@ LogicalResult Importer::importNode(const onnx::NodeProto &original, Scope &scope
     for (const Entry &entry : node.inputs)
       if (entry.sequence)
         return giveUp("a sequence is only supported as input of SequenceAt");
+  auto isShared = [](const Entry &entry) { return entry.constant && entry.constant->size() > kShared; };
+  for (Entry &entry : node.inputs)
+    if (isShared(entry) && !entry.value)
+      entry.value = shared.lookup(entry.constant.get()).second;
   if (failed(runHandler(*row, node, loc)))
     return giveUp(node.reason);
+  for (const Entry &entry : node.inputs)
+    if (isShared(entry) && entry.value)
+      shared.try_emplace(entry.constant.get(), entry.constant, entry.value);
   // Constants that the handler needed as values stay values for later nodes.
   for (int i = 0; i < proto->input_size(); ++i)
     if (node.has(i) && node.inputs[i].value)

@@ -100,7 +100,9 @@ private:
   llvm::StringSet<> buffers; ///< initializers that are statistics of a normalisation, not parameters
   std::vector<mlir::Attribute> argAttrs;
   std::vector<Unsupported> unsupported;
-  llvm::StringMap<Constant> interned; ///< small constants by type and value
+  llvm::StringMap<Constant> interned; ///< by type and hash of the value
+  /// Large constants that the function has already; each is kept, so that its address stays its own.
+  llvm::DenseMap<const HostTensor *, std::pair<Constant, mlir::Value>> shared;
   /// Evaluated nodes by op, attributes and inputs; the inputs are kept so that their addresses stay theirs.
   struct Evaluated {
     std::vector<Entry> inputs, outputs;
