@@ -23,7 +23,8 @@ Emitter::Emitter(func::FuncOp func, const BufferAssignment &assignment)
 static Value createSlot(OpBuilder &builder, Location loc, StringRef name, exec::ArenaKind arena,
                         exec::MemoryClass memoryClass, int64_t bytes) {
   auto type = MemRefType::get({bytes}, builder.getI8Type());
-  return exec::SlotOp::create(builder, loc, type, name, arenaName(arena), memoryClass, IntegerAttr(), DenseI64ArrayAttr());
+  return exec::SlotOp::create(builder, loc, type, name, arenaName(arena), memoryClass, IntegerAttr(),
+                              DenseI64ArrayAttr());
 }
 
 Value Emitter::slot(unsigned storage) {
