@@ -127,7 +127,9 @@ std::string summaryText(const Artifact &artifact) {
       text += fmt::format("  {:<14} {}\n", name, value);
   };
   line("producer", json["producer"].get<std::string>());
-  line("target", json["target"].get<std::string>());
+  // A CPU's list of features is long: the JSON has it.
+  std::string target = json["target"].get<std::string>();
+  line("target", target.substr(0, target.find(':', target.find(':') + 1)));
   line("mesh", fmt::format("{} ({} ranks)", join(json["mesh"], ", ", "="), artifact.numRanks()));
   line("model", join(json["model"], ", ", "="));
   line("optimizer", join(json["optimizer"], ", ", "="));
