@@ -190,7 +190,10 @@ struct DecomposeAdamw : Decomposition<train::AdamwUpdateOp> {
     Value keep = b.sub(b.splatLike(lr, 1.0), b.scale(lr, op.getWeightDecay().convertToDouble()));
     Value p = param;
     if (!op.getWeightDecay().isZero())
-      p = chooseDecay(b, b.mul(param, b.broadcastScalar(keep, param)), param, op.getOffset(), op.getDecayElements());
+      // The factor is chosen, not the product: contraction to fused multiply-adds then rounds the same way whether
+      // there is a choice or not, so that sharded and whole units stay equal to the bit.
+      p = b.mul(param, chooseDecay(b, b.broadcastScalar(keep, param), b.splatLike(param, 1.0), op.getOffset(),
+                                   op.getDecayElements()));
     Value newM = b.add(m, b.scale(b.sub(g, m), 1.0 - beta1));
     Value newV = b.add(b.scale(v, beta2), b.mul(b.scale(g, 1.0 - beta2), g));
     Value step = b.div(lr, b.convert(op.getBiasCorrection1(), wide));
@@ -211,8 +214,9 @@ struct DecomposeSgd : Decomposition<train::SgdUpdateOp> {
     if (op.getGradScale())
       g = b.mul(g, b.broadcastScalar(b.convert(op.getGradScale(), wide), g));
     if (!op.getWeightDecay().isZero()) {
-      Value decayed = b.add(g, b.scale(param, op.getWeightDecay().convertToDouble()));
-      g = chooseDecay(b, decayed, g, op.getOffset(), op.getDecayElements());
+      Value factor = chooseDecay(b, b.splatLike(param, op.getWeightDecay().convertToDouble()),
+                                 b.zeros(tensorType(param)), op.getOffset(), op.getDecayElements());
+      g = b.add(g, b.mul(param, factor));
     }
     SmallVector<Value> results;
     Value step = g, newBuffer;
