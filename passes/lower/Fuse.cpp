@@ -29,19 +29,58 @@ struct Place {
   auto operator<=>(const Place &) const = default;
 };
 
+/// Whether a kernel makes `value` from constants, counters and values much smaller than `elements`.
+bool isCheapSource(Value value, int64_t elements, unsigned depth = 8) {
+  if (elements > 1 && train::tensorType(value).getNumElements() * 16 <= elements)
+    return true;
+  Operation *op = value.getDefiningOp();
+  if (!op || depth == 0)
+    return false;
+  if (isa<train::IotaOp, train::ConstantOp>(op))
+    return true;
+  if (!isa<train::BroadcastOp, train::ReshapeOp>(op) && (!codegen::isElementwise(op) || codegen::isExpensive(op)))
+    return false;
+  return llvm::all_of(op->getOperands(), [&](Value operand) { return isCheapSource(operand, elements, depth - 1); });
+}
+
+/// Gives each reader of a cheap value its own copy, so that the value neither is stored nor ties kernels together.
+void duplicateCheapSources(Block &block) {
+  SmallVector<Operation *> ops;
+  for (Operation &op : block)
+    if (codegen::isElementwise(&op) &&
+        isCheapSource(op.getResult(0), train::tensorType(op.getResult(0)).getNumElements()))
+      ops.push_back(&op);
+  for (Operation *op : llvm::reverse(ops)) {
+    SmallVector<OpOperand *> uses;
+    for (OpOperand &use : op->getUses())
+      uses.push_back(&use);
+    for (OpOperand *use : uses)
+      if (Operation *user = use->getOwner(); user->getBlock() == &block && fusionRole(user) == FusionRole::Compute)
+        use->set(OpBuilder(user).clone(*op)->getResult(0));
+    if (op->use_empty())
+      op->erase();
+  }
+}
+
 class BlockFuser {
 public:
   explicit BlockFuser(Block &block) : block(block) {}
 
   LogicalResult run() {
+    duplicateCheapSources(block);
     if (failed(groups.initialize(block)))
       return failure();
     groups.merge();
+    groups.recompute();
+    for (const auto &group : groups.get())
+      for (Value input : group->body.inputs)
+        lastKernel[input] = std::max(lastKernel[input], group->position);
     if (groups.get().empty())
       return success();
     placeFixed();
     for (const auto &group : groups.get())
-      build(*group);
+      if (!group->body.outputs.empty())
+        build(*group);
     for (auto &[output, result] : replacements) {
       Operation *fusion = result.getDefiningOp();
       // Other fusions are in place already and read the replaced value as an operand.
@@ -59,6 +98,8 @@ private:
   FusionGroups groups;
   DenseMap<Operation *, Place> places;
   SmallVector<std::pair<Value, Value>> replacements;
+  /// The place of the last kernel that reads a value.
+  DenseMap<Value, unsigned> lastKernel;
 
   /// Ops that stay keep their places.
   void placeFixed() {
@@ -193,14 +234,14 @@ private:
   }
 
   unsigned lastReader(Value value) const {
-    unsigned last = 0;
+    unsigned last = lastKernel.lookup(value);
     for (Operation *user : value.getUsers()) {
       Operation *inBlock = block.findAncestorOpInBlock(*user);
       if (!inBlock)
         return ~0u;
-      if (FusionGroup *group = groups.groupOf(inBlock))
-        last = std::max(last, group->position);
-      else if (inBlock == user && fusionRole(user) == FusionRole::View)
+      if (groups.groupOf(inBlock))
+        continue;
+      if (inBlock == user && fusionRole(user) == FusionRole::View)
         last = std::max(last, lastReader(user->getResult(0)));
       else
         last = std::max(last, groups.numberOf(inBlock));

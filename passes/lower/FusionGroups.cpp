@@ -19,6 +19,9 @@ static constexpr unsigned kMaxRecomputed = 16;
 /// A column kernel that also writes whole tensors needs this many columns to be parallel and to write long runs.
 static constexpr int64_t kMinColumns = 128;
 
+/// A kernel that reduces everything, on one thread, may also write whole tensors of up to this many elements.
+static constexpr int64_t kMaxSerial = 4096;
+
 /// Rows of the first operand one after the other: a view of its parts.
 static bool isContiguousConcat(train::ConcatOp op) {
   return llvm::all_of(shapeOf(op.getResult()).take_front(op.getDim()), [](int64_t size) { return size == 1; });
@@ -50,8 +53,7 @@ FusionRole fusionRole(Operation *op) {
   return FusionRole::Fixed;
 }
 
-/// Whether memory planning can make this view without a kernel.
-static bool isLayoutView(Operation *op) {
+bool isLayoutView(Operation *op) {
   if (auto constant = dyn_cast<train::ConstantOp>(op))
     return constant.getValue().isSplat();
   return isa<train::ReshapeOp, train::TransposeOp, train::SliceOp, train::ConcatOp>(op);
@@ -235,13 +237,36 @@ bool FusionGroups::worthwhile(const FusionGroup *a, const FusionGroup *b, const 
     return false;
   // Work that is parallel over rows must not move into a kernel that is parallel over few columns.
   bool wholeOutput = llvm::any_of(plan.outputs, [](const codegen::Output &output) { return !output.perRow; });
+  if (plan.kind == codegen::KernelKind::ReduceAll && wholeOutput)
+    return plan.innerElements <= kMaxSerial;
   if (plan.kind == codegen::KernelKind::Column && wholeOutput)
     return plan.digits[*plan.lane].size >= kMinColumns;
   return true;
 }
 
+/// Whether merging saves memory traffic: groups of one size must share a value of about that size.
+bool FusionGroups::connected(const FusionGroup *a, const FusionGroup *b) const {
+  int64_t sizeA = largestOutput(a->body), sizeB = largestOutput(b->body);
+  if (sizeA >= 16 * sizeB || sizeB >= 16 * sizeA)
+    return true;
+  int64_t large = std::max(sizeA, sizeB) / 16;
+  auto reads = [&](const FusionGroup *reader, const FusionGroup *other) {
+    return llvm::any_of(reader->body.inputs, [&](Value input) {
+      if (tensorType(input).getNumElements() <= large)
+        return large == 0;
+      if (llvm::is_contained(other->body.inputs, input))
+        return true;
+      Operation *op = input.getDefiningOp();
+      while (op && isa<train::ReshapeOp, train::SliceOp>(op))
+        op = op->getOperand(0).getDefiningOp();
+      return op && owner.lookup(op) == other;
+    });
+  };
+  return reads(a, b) || reads(b, a);
+}
+
 bool FusionGroups::tryMerge(FusionGroup *first, FusionGroup *second) {
-  if (first == second || first->materialized || second->materialized)
+  if (first == second || first->materialized || second->materialized || !connected(first, second))
     return false;
   if (first->position > second->position)
     std::swap(first, second);

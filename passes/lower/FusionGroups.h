@@ -25,15 +25,20 @@ enum class FusionRole {
   Fixed
 };
 FusionRole fusionRole(mlir::Operation *op);
+/// Whether memory planning can make this view without a kernel.
+bool isLayoutView(mlir::Operation *op);
 
 struct FusionGroup {
   llvm::SmallVector<mlir::Operation *> members;
   /// The number of the op in whose place the kernel runs.
   unsigned position;
+  /// Without outputs once everything that it computes is recomputed by its readers.
   codegen::KernelBody body;
   codegen::KernelPlan plan;
   /// For views that something outside fusions reads: the op itself.
   bool materialized = false;
+  /// Members of other groups that this one computes again.
+  llvm::SmallVector<mlir::Operation *> recomputed;
 };
 
 class FusionGroups {
@@ -42,6 +47,9 @@ public:
   mlir::LogicalResult initialize(mlir::Block &block);
   /// Merges groups along values, then groups that read the same values, until nothing changes.
   void merge();
+  /// Lets groups recompute elementwise values from their other inputs instead of reading them; a value that nothing
+  /// reads any more is not stored, in particular not from the forward to the backward pass.
+  void recompute();
 
   llvm::ArrayRef<std::unique_ptr<FusionGroup>> get() const { return groups; }
   FusionGroup *groupOf(mlir::Operation *op) const { return owner.lookup(op); }
@@ -55,11 +63,15 @@ public:
   bool readOutside(mlir::Value value, llvm::ArrayRef<const FusionGroup *> members) const;
 
 private:
+  bool tryRecompute(FusionGroup *group, mlir::Value value);
+  bool dropUnread();
+  bool readByFixed(mlir::Value value) const;
   codegen::KernelBody bodyOf(llvm::ArrayRef<mlir::Operation *> members) const;
   bool collect(mlir::Value value, const llvm::DenseSet<mlir::Operation *> &members,
                llvm::SetVector<mlir::Operation *> &ops, llvm::SetVector<mlir::Value> &inputs) const;
   bool isFreeView(mlir::Value value, const llvm::DenseSet<mlir::Operation *> &members) const;
   bool isMaterialized(mlir::Operation *op) const;
+  bool connected(const FusionGroup *a, const FusionGroup *b) const;
   bool tryMerge(FusionGroup *first, FusionGroup *second);
   bool canSink(const FusionGroup *group, const FusionGroup *to) const;
   bool canHoist(const FusionGroup *group, const FusionGroup *to) const;

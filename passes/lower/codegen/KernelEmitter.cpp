@@ -63,7 +63,10 @@ KernelEmitter::KernelEmitter(const KernelBody &body, const KernelPlan &plan, Con
 /// The type of an element in memory.
 static Type memoryType(Type element) {
   Type type = scalarType(element);
-  return type.isInteger(1) ? IntegerType::get(type.getContext(), 8) : type;
+  if (type.isInteger(1))
+    return IntegerType::get(type.getContext(), 8);
+  // LLVM would keep values of type bf16 as f32 between blocks and convert them by a library call.
+  return type.isBF16() ? IntegerType::get(type.getContext(), 16) : type;
 }
 
 LogicalResult KernelEmitter::emit(ModuleOp module, StringRef symbol, std::string &why) {
@@ -175,6 +178,8 @@ Value KernelEmitter::loadFrom(Value base, Type element, Value linear, unsigned l
   auto load = LLVM::LoadOp::create(at(level), loc, memoryType(element), pointer);
   if (levels[level].group)
     load.setAccessGroupsAttr(builder.getArrayAttr({levels[level].group}));
+  if (element.isBF16())
+    return arith::BitcastOp::create(builder, loc, element, load);
   if (!element.isInteger(1))
     return load;
   Value zero = arith::ConstantOp::create(builder, loc, builder.getI8IntegerAttr(0));
@@ -186,6 +191,8 @@ void KernelEmitter::storeTo(Value base, Type element, Value value, Value linear)
   Value pointer = address(base, element, linear, level);
   if (element.isInteger(1))
     value = arith::ExtUIOp::create(at(level), loc, builder.getI8Type(), value);
+  else if (element.isBF16())
+    value = arith::BitcastOp::create(at(level), loc, builder.getI16Type(), value);
   auto store = LLVM::StoreOp::create(at(level), loc, value, pointer);
   if (levels[level].group)
     store.setAccessGroupsAttr(builder.getArrayAttr({levels[level].group}));

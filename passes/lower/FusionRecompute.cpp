@@ -1,0 +1,136 @@
+//===- FusionRecompute.cpp - values computed again instead of read --------===//
+
+#include "passes/lower/FusionGroups.h"
+
+#include "compiler/dialect/train/Builders.h"
+
+using namespace mlir;
+using tessera::codegen::KernelBody;
+using tessera::train::tensorType;
+
+namespace tessera {
+
+/// At most this many ops are computed again for one value.
+static constexpr size_t kMaxChain = 24;
+
+/// Replaces input `value` by the ops that compute it from the group's other inputs and from small values.
+bool FusionGroups::tryRecompute(FusionGroup *group, Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || !codegen::isElementwise(op) || !owner.contains(op) || owner.lookup(op) == group)
+    return false;
+  int64_t small = tensorType(value).getNumElements() / 16;
+  llvm::SetVector<Operation *> chain;
+  SmallVector<Value> pending = {value};
+  while (!pending.empty()) {
+    Value next = pending.pop_back_val();
+    if (next != value && llvm::is_contained(group->body.inputs, next))
+      continue;
+    Operation *source = next.getDefiningOp();
+    if (source && source->getBlock() == block && fusionRole(source) == FusionRole::View) {
+      llvm::append_range(pending, source->getOperands());
+      continue;
+    }
+    if (source && owner.lookup(source) == group)
+      return false;
+    if (next != value && tensorType(next).getNumElements() <= small &&
+        available(next) < static_cast<int64_t>(group->position))
+      continue;
+    if (!source || !owner.contains(source) || !codegen::isElementwise(source))
+      return false;
+    chain.insert(source);
+    if (chain.size() > kMaxChain)
+      return false;
+    llvm::append_range(pending, source->getOperands());
+  }
+  SmallVector<Operation *> ops(group->members);
+  llvm::append_range(ops, group->recomputed);
+  llvm::append_range(ops, chain);
+  llvm::sort(ops, [&](Operation *a, Operation *b) { return numbers.lookup(a) < numbers.lookup(b); });
+  ops.erase(std::unique(ops.begin(), ops.end()), ops.end());
+  KernelBody body = bodyOf(ops);
+  body.outputs = group->body.outputs;
+  // Nothing may be read instead that is not in memory anyway.
+  for (Value input : body.inputs)
+    if (!llvm::is_contained(group->body.inputs, input) && tensorType(input).getNumElements() > small)
+      return false;
+  std::string why;
+  auto plan = codegen::planKernel(body, why);
+  if (!plan || llvm::is_contained(body.inputs, value))
+    return false;
+  group->body = std::move(body);
+  group->plan = std::move(*plan);
+  group->recomputed.append(chain.begin(), chain.end());
+  return true;
+}
+
+void FusionGroups::recompute() {
+  for (auto &group : groups) {
+    SmallVector<Value> inputs(group->body.inputs);
+    // The last ones first: they are made from those before.
+    llvm::sort(inputs, [&](Value a, Value b) {
+      auto number = [&](Value value) {
+        return value.getDefiningOp() ? static_cast<int64_t>(numbers.lookup(value.getDefiningOp())) : -1;
+      };
+      return number(a) > number(b);
+    });
+    for (Value input : inputs)
+      if (!group->materialized)
+        tryRecompute(group.get(), input);
+  }
+  while (dropUnread()) {
+  }
+}
+
+/// Whether something that is not a kernel reads `value`, or a view of it.
+bool FusionGroups::readByFixed(Value value) const {
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
+    if (user->getBlock() != block || fusionRole(user) == FusionRole::Fixed)
+      return true;
+    if (fusionRole(user) != FusionRole::View)
+      return false;
+    return (!isLayoutView(user) && isMaterialized(user)) || readByFixed(user->getResult(0));
+  });
+}
+
+bool FusionGroups::dropUnread() {
+  DenseSet<Value> read;
+  for (auto &group : groups)
+    for (Value input : group->body.inputs)
+      for (Value value = input; read.insert(value).second;) {
+        Operation *op = value.getDefiningOp();
+        if (op && fusionRole(op) == FusionRole::View && op->getNumOperands() == 1)
+          value = op->getOperand(0);
+      }
+  bool changed = false;
+  for (auto &group : groups) {
+    if (group->materialized)
+      continue;
+    KernelBody body = group->body;
+    llvm::erase_if(body.outputs, [&](Value output) { return !read.contains(output) && !readByFixed(output); });
+    if (body.outputs.size() == group->body.outputs.size())
+      continue;
+    // Ops that only served the dropped results go too.
+    DenseSet<Value> needed(body.outputs.begin(), body.outputs.end());
+    SmallVector<Operation *> live;
+    for (Operation *op : llvm::reverse(body.ops)) {
+      if (!needed.contains(op->getResult(0)))
+        continue;
+      live.push_back(op);
+      needed.insert(op->operand_begin(), op->operand_end());
+    }
+    body.ops.assign(live.rbegin(), live.rend());
+    llvm::erase_if(body.inputs, [&](Value input) { return !needed.contains(input); });
+    if (!body.outputs.empty()) {
+      std::string why;
+      auto plan = codegen::planKernel(body, why);
+      if (!plan)
+        continue;
+      group->plan = std::move(*plan);
+    }
+    group->body = std::move(body);
+    changed = true;
+  }
+  return changed;
+}
+
+} // namespace tessera
