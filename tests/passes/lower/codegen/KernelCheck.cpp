@@ -33,7 +33,6 @@ static cl::opt<std::string> targetCpu("target-cpu", cl::desc("host or an LLVM CP
 static cl::opt<double> relative("rtol", cl::desc("Relative tolerance (f32)"), cl::init(2e-5));
 static cl::opt<double> absolute("atol", cl::desc("Absolute tolerance (f32)"), cl::init(2e-6));
 static cl::opt<bool> loopsOnly("loops", cl::desc("Print the loops instead of running the kernels"));
-static cl::opt<std::string> emitFile("emit", cl::desc("Also write the shared object to this file"));
 
 using KernelFunction = void (*)(void *const *, int64_t, int64_t);
 using Bytes = std::vector<uint8_t>;
@@ -217,10 +216,6 @@ int main(int argc, char **argv) {
     return 1;
   }
   llvm::raw_fd_ostream(descriptor, /*shouldClose=*/true) << code->sharedObject;
-  if (!emitFile.empty()) {
-    std::error_code failure;
-    llvm::raw_fd_ostream(emitFile, failure) << code->sharedObject;
-  }
   void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   llvm::sys::fs::remove(path);
   if (!library) {
