@@ -107,7 +107,7 @@ fi
 run_lit "lit (release)" release
 run_units "unit tests (release)" release
 run_python "end to end" tests/end_to_end
-check "ops and passes are documented" /usr/bin/python3 tests/support/check_registry.py build/release
+check "ops and passes are documented" /usr/bin/python3 tests/support/check_registry.py
 check "generated docs in step" tools/gen-docs.sh --check
 
 if ! $quick; then

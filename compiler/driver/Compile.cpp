@@ -103,7 +103,7 @@ std::string Compilation::text() {
   std::string ir;
   llvm::raw_string_ostream stream(ir);
   OpPrintingFlags flags;
-  flags.enableDebugInfo(true, true).elideLargeElementsAttrs(64).useLocalScope();
+  flags.enableDebugInfo(/*enable=*/true, /*prettyForm=*/false).useLocalScope(); // what is dumped can be parsed again
   module->print(stream, flags);
   return ir;
 }
@@ -161,9 +161,7 @@ LogicalResult compile(const CompileOptions &options, MLIRContext &context, llvm:
                                      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
   if (options.compileTo != Phase::Artifact) {
-    OpPrintingFlags flags;
-    flags.elideLargeElementsAttrs(64);
-    compilation.get().print(out, flags);
+    compilation.get().print(out);
     out << "\n";
   }
   if (options.timing)
