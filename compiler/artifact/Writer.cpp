@@ -48,11 +48,13 @@ FailureOr<std::string> serializeArtifact(ModuleOp module, StringRef sharedObject
 
   table.target = std::move(target);
   table.producer = metadata.producer;
-  auto code = std::make_unique<artifact::CodeObjectT>();
-  code->format = artifact::CodeFormat::SharedObject;
-  code->target = metadata.target;
-  code->data.assign(sharedObject.bytes_begin(), sharedObject.bytes_end());
-  table.code_objects.push_back(std::move(code));
+  if (!sharedObject.empty()) { // a step of library calls and copies alone has no kernels
+    auto code = std::make_unique<artifact::CodeObjectT>();
+    code->format = artifact::CodeFormat::SharedObject;
+    code->target = metadata.target;
+    code->data.assign(sharedObject.bytes_begin(), sharedObject.bytes_end());
+    table.code_objects.push_back(std::move(code));
+  }
   append(table.optimizer, metadata.optimizer);
   append(table.model, metadata.model);
   for (const auto &[phase, text] : metadata.ir) {

@@ -14,7 +14,21 @@ using namespace mlir;
 
 namespace tessera::lower {
 
+/// The library calls of the CPU runtime compute in f32 only.
+static LogicalResult checkLibraryTypes(Operation *op) {
+  if (!isa<train::DotGeneralOp, train::Conv2dOp, train::Conv2dInputGradOp, train::Conv2dFilterGradOp,
+           train::AttentionOp, train::AttentionGradOp>(op))
+    return success();
+  for (Value operand : op->getOperands())
+    if (Type type = cast<RankedTensorType>(operand.getType()).getElementType(); !type.isF32())
+      return op->emitError() << "'" << op->getName() << "' has an operand of element type " << type
+                             << "; the CPU's library calls compute in f32";
+  return success();
+}
+
 LogicalResult Emitter::emitOp(Operation *op) {
+  if (failed(checkLibraryTypes(op)))
+    return failure();
   if (isLayoutOp(op)) {
     if (assignment.isCopied(op->getResult(0))) {
       // The copy has the operand's shape; the result is a view of it.

@@ -271,8 +271,28 @@ private:
   }
 };
 
+/// A kernel plan and a slot need at least one element.
+LogicalResult checkNotEmpty(func::FuncOp func) {
+  auto isEmpty = [](Value value) {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    return type && type.hasStaticShape() && type.getNumElements() == 0;
+  };
+  for (BlockArgument argument : func.getArguments())
+    if (isEmpty(argument))
+      return emitError(argument.getLoc()) << "argument of type " << argument.getType() << " has no elements";
+  WalkResult result = func.walk([&](Operation *op) -> WalkResult {
+    for (Value value : op->getResults())
+      if (isEmpty(value))
+        return op->emitError() << "result of type " << value.getType() << " has no elements";
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
 struct Fuse : impl::FuseBase<Fuse> {
   void runOnOperation() override {
+    if (failed(checkNotEmpty(getOperation())))
+      return signalPassFailure();
     compressConstants(getOperation());
     SmallVector<Block *> blocks;
     getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {

@@ -35,7 +35,7 @@ def Decompose : Pass<"decompose", "::mlir::func::FuncOp"> {
 def Fuse : Pass<"fuse", "::mlir::func::FuncOp"> {
   let summary = "Groups elementwise ops and reductions into exec.fusion, one generated kernel each";
   let description = [{
-    Precondition: `decompose`. Postcondition: outside fusions only library ops, collectives, regions, `reshape`,
+    Precondition: `decompose`; no tensor is empty. Postcondition: outside fusions only library ops, collectives, regions, `reshape`,
     `transpose`, `slice`, `concat` and splat constants are left; every fusion has a kernel plan, and carries its `extent`,
     `grain` and `inplace`.
 
@@ -122,7 +122,7 @@ def ToExec : Pass<"to-exec", "::mlir::ModuleOp"> {
     Gathers run on stream 1 and reductions on stream 2. A collective waits for everything that the compute stream was given
     before it, and its `done` makes the compute stream wait for it; waits that follow from earlier ones are left out.
 
-    Precondition: outline-kernels has run. Postcondition: an `exec.program` stands in the place of each function; slots have
+    Precondition: outline-kernels has run; library calls (products, convolutions, attention) are in f32. Postcondition: an `exec.program` stands in the place of each function; slots have
     no offsets yet.
 
     ```mlir

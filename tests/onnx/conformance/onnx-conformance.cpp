@@ -1,14 +1,16 @@
 //===- onnx-conformance.cpp - runs the ONNX backend node tests ------------===//
 //
-// Imports every node test below the given folders, evaluates it with the
-// reference interpreter on the stored inputs and compares with the stored
-// outputs. Inputs that the importer must know (integers: shapes, axes) are given
-// as constants if it does not accept them as data.
+// Imports every node test below the given folders, evaluates it on the stored
+// inputs with the reference interpreter and with the CPU backend (the driver's
+// passes, generated code, the runtime) and compares with the stored outputs.
+// Inputs that the importer must know (integers: shapes, axes) are given as
+// constants if it does not accept them as data.
 //
 // usage: onnx-conformance FOLDER... [--only=TEST] [--expect=LIST] [--list=FILE] [--table=FILE]
-//   --list    write the names of the tests that pass, one per line
+//   --list    write the names of the tests that pass, one per line; " interpreter" follows a name that fails on the CPU
 //   --table   write the support table (Markdown)
-//   --expect  fail if a test of this list does not pass (tests that the folders lack are counted and left out)
+//   --expect  fail if a test of this list does not pass as it says (tests that the folders lack are counted and left
+//             out)
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +18,8 @@
 #include "frontends/onnx/Import.h"
 #include "frontends/onnx/OpTable.h"
 #include "frontends/onnx/Proto.h"
+#include "passes/Register.h"
+#include "tests/onnx/CpuBackend.h"
 
 #include "onnx/defs/schema.h"
 
@@ -28,6 +32,7 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <array>
 #include <cmath>
 #include <map>
 #include <sys/wait.h>
@@ -41,10 +46,20 @@ namespace cl = llvm::cl;
 namespace {
 constexpr int kSecondsPerTest = 60;
 
+enum class Backend { Interpreter, Cpu };
+constexpr Backend kBackends[] = {Backend::Interpreter, Backend::Cpu};
+constexpr const char *kBackendNames[] = {"interpreter", "cpu"};
+
 struct Outcome {
   enum Kind { Passed, Unsupported, Failed } kind = Failed;
   std::string why;
 };
+/// By backend.
+using Outcomes = std::array<Outcome, std::size(kBackends)>;
+
+bool passed(const Outcomes &outcomes, Backend backend) {
+  return outcomes[static_cast<size_t>(backend)].kind == Outcome::Passed;
+}
 
 struct Case {
   std::string name, folder, op; ///< op: empty if the model has several nodes
@@ -78,6 +93,8 @@ interp::Tensor toInterp(const HostTensor &host) {
   return tensor;
 }
 
+/// f32: kernels may sum in another order than the reference and contract to fused multiply-adds, and the stored values
+/// were themselves computed in f32. f16, bf16: about four units in the last place of a number near one.
 bool isClose(double got, double expected, Type type) {
   if (std::isnan(expected) || std::isnan(got))
     return std::isnan(expected) && std::isnan(got);
@@ -88,8 +105,11 @@ bool isClose(double got, double expected, Type type) {
 }
 
 /// One attempt: with `constants`, integer and boolean inputs and scalars are given as initializers.
-Outcome attempt(const Case &test, onnx::ModelProto model, bool constants) {
-  MLIRContext context;
+Outcome attempt(const Case &test, onnx::ModelProto model, Backend backend, bool constants) {
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
   std::string messages;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
     if (diagnostic.getSeverity() == DiagnosticSeverity::Error) {
@@ -129,10 +149,21 @@ Outcome attempt(const Case &test, onnx::ModelProto model, bool constants) {
       return {Outcome::Unsupported, "needs the argument '" + name.getValue().str() + "'"};
     arguments.push_back(toInterp(value->second));
   }
-  auto results = interp::evaluateOnOneRank(step, std::move(arguments));
-  if (failed(results))
-    return {Outcome::Failed, "interpreter: " + messages};
-  for (auto [i, result] : llvm::enumerate(*results)) {
+  std::vector<interp::Tensor> results;
+  if (backend == Backend::Interpreter) {
+    auto evaluated = interp::evaluateOnOneRank(step, std::move(arguments));
+    if (failed(evaluated))
+      return {Outcome::Failed, messages};
+    results = std::move(*evaluated);
+  } else {
+    test::CpuRun run = test::runOnCpu(*module, arguments);
+    if (run.kind == test::CpuRun::Unsupported && messages.empty())
+      return {Outcome::Failed, "compilation failed without a diagnostic"};
+    if (run.kind != test::CpuRun::Ran)
+      return {run.kind == test::CpuRun::Unsupported ? Outcome::Unsupported : Outcome::Failed, messages + run.why};
+    results = std::move(run.results);
+  }
+  for (auto [i, result] : llvm::enumerate(results)) {
     onnx::TensorProto proto;
     auto expected = readTensorFile(context, data + "output_" + std::to_string(i) + ".pb", proto);
     if (!expected)
@@ -174,26 +205,26 @@ bool loadModel(const Case &test, onnx::ModelProto &model) {
   return true;
 }
 
-Outcome run(const Case &test) {
+Outcome run(const Case &test, Backend backend) {
   onnx::ModelProto model;
   if (!loadModel(test, model))
     return {Outcome::Unsupported, "cannot be parsed"};
-  Outcome first = attempt(test, model, false);
+  Outcome first = attempt(test, model, backend, false);
   if (first.kind == Outcome::Passed)
     return first;
-  Outcome second = attempt(test, model, true);
+  Outcome second = attempt(test, model, backend, true);
   return second.kind == Outcome::Passed || first.kind == Outcome::Unsupported ? second : first;
 }
 
 /// Runs one test in a process of its own, so that a crash is one test's failure.
-Outcome runIsolated(const Case &test) {
+Outcome runIsolated(const Case &test, Backend backend) {
   int ends[2];
   if (pipe(ends) != 0)
     return {Outcome::Failed, "no pipe"};
   const pid_t child = fork();
   if (child == 0) {
     alarm(kSecondsPerTest);
-    Outcome outcome = run(test);
+    Outcome outcome = run(test, backend);
     std::string text = std::to_string(outcome.kind) + outcome.why.substr(0, 1000);
     const bool written = write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size());
     _exit(written ? 0 : 1);
@@ -239,55 +270,104 @@ std::vector<Case> findCases(llvm::ArrayRef<std::string> folders, llvm::StringRef
   return sorted;
 }
 
-void writeTable(llvm::raw_ostream &out, llvm::ArrayRef<Case> cases, llvm::ArrayRef<Outcome> outcomes) {
-  std::map<std::string, std::pair<int, int>> counts;
-  int passed = 0;
+struct Counts {
+  int interpreter = 0, cpu = 0, all = 0;
+  void add(const Outcomes &outcomes) {
+    interpreter += passed(outcomes, Backend::Interpreter);
+    cpu += passed(outcomes, Backend::Cpu);
+    ++all;
+  }
+};
+
+void writeTable(llvm::raw_ostream &out, llvm::ArrayRef<Case> cases, llvm::ArrayRef<Outcomes> outcomes) {
+  std::map<std::string, Counts> counts;
+  Counts total;
   for (auto [test, outcome] : llvm::zip_equal(cases, outcomes)) {
-    ++counts[test.op].second;
-    counts[test.op].first += outcome.kind == Outcome::Passed;
-    passed += outcome.kind == Outcome::Passed;
+    counts[test.op].add(outcome);
+    total.add(outcome);
   }
   out << "# ONNX ops\n\nGenerated by `tests/onnx/conformance/update.sh`; do not edit.\n\n"
       << "Opsets: of the model, within which the importer takes the op. Node tests: tests of the ONNX project with "
          "that "
-         "one\nnode, as far as their opset is in the importer's range; passed means imported, evaluated by the "
-         "reference "
-         "interpreter and\nequal to the stored outputs. Tests that do not pass use what an op does not support here "
-         "(see `docs/onnx.md`), such as\nsizes that are known at run time only or element types that training does not "
-         "have.\n\n"
-      << "| op | opsets | node tests passed | of |\n|---|---|---|---|\n";
+         "one\nnode, as far as their opset is in the importer's range. Passed means imported, evaluated and equal to "
+         "the "
+         "stored\noutputs: by the reference interpreter, and by the CPU backend (the compiler's passes, generated code "
+         "and "
+         "the runtime, on\none rank). Tests that do not pass use what an op does not support here (see "
+         "`docs/onnx.md`), "
+         "such as sizes that are known\nat run time only or element types that training does not have.\n\n"
+      << "| op | opsets | node tests | interpreter | CPU |\n|---|---|---|---|---|\n";
   for (const OnnxOpSupport &op : supportedOnnxOps()) {
-    auto [pass, all] = counts[op.name];
-    out << "| " << op.name << " | " << op.minOpset << "–" << op.maxOpset << " | " << pass << " | " << all << " |\n";
+    const Counts &count = counts[op.name];
+    out << "| " << op.name << " | " << op.minOpset << "–" << op.maxOpset << " | " << count.all << " | "
+        << count.interpreter << " | " << count.cpu << " |\n";
   }
-  out << "\nOf " << cases.size() << " tests (" << counts[""].second
-      << " of them are functions written out as several nodes, " << counts[""].first << " passed), " << passed
-      << " passed.\n";
+  out << "\nOf " << total.all << " tests, " << total.interpreter << " pass in the interpreter and " << total.cpu
+      << " on the CPU. " << counts[""].all << " of them are functions written out\nas several nodes; of these "
+      << counts[""].interpreter << " and " << counts[""].cpu << " pass.\n";
 }
 
-int checkExpected(const std::string &path, llvm::ArrayRef<Case> cases, llvm::ArrayRef<Outcome> outcomes) {
+/// A line of the list: the test, and whether it passes on the CPU too.
+std::pair<std::string, bool> parseLine(llvm::StringRef line) {
+  auto [name, rest] = line.split(' ');
+  return {name.str(), rest.empty()};
+}
+
+int checkExpected(const std::string &path, llvm::ArrayRef<Case> cases, llvm::ArrayRef<Outcomes> outcomes) {
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer) {
     llvm::errs() << path << ": " << buffer.getError().message() << "\n";
     return 1;
   }
-  std::map<std::string, const Outcome *> byName;
+  std::map<std::string, const Outcomes *> byName;
   for (auto [test, outcome] : llvm::zip_equal(cases, outcomes))
     byName[test.name] = &outcome;
   int broken = 0, absent = 0, fine = 0;
   for (llvm::line_iterator line(**buffer, /*SkipBlanks=*/true, '#'); !line.is_at_eof(); ++line) {
-    auto found = byName.find(line->str());
+    auto [name, onCpu] = parseLine(*line);
+    auto found = byName.find(name);
     if (found == byName.end()) {
       ++absent;
-    } else if (found->second->kind == Outcome::Passed) {
-      ++fine;
-    } else {
-      ++broken;
-      llvm::errs() << *line << " passed before: " << found->second->why << "\n";
+      continue;
     }
+    bool good = true;
+    for (Backend backend : kBackends) {
+      if (passed(*found->second, backend) || (backend == Backend::Cpu && !onCpu))
+        continue;
+      good = false;
+      const auto index = static_cast<size_t>(backend);
+      llvm::errs() << name << " passed before (" << kBackendNames[index] << "): " << (*found->second)[index].why
+                   << "\n";
+    }
+    ++(good ? fine : broken);
   }
   llvm::outs() << fine << " listed tests pass, " << broken << " do not, " << absent << " are not installed\n";
   return broken > 0 || fine == 0;
+}
+
+/// Runs every test on both backends and prints what does not pass.
+std::vector<Outcomes> runAll(llvm::ArrayRef<Case> cases, bool isolated, bool verbose) {
+  std::vector<Outcomes> all;
+  int counts[std::size(kBackends)][3] = {};
+  for (const Case &test : cases) {
+    Outcomes outcomes;
+    for (auto [i, backend] : llvm::enumerate(kBackends)) {
+      // What the interpreter cannot import or run has no meaning that generated code could be held to.
+      outcomes[i] = i > 0 && outcomes[0].kind != Outcome::Passed ? outcomes[0]
+                    : isolated                                   ? runIsolated(test, backend)
+                                                                 : run(test, backend);
+      ++counts[i][outcomes[i].kind];
+      const bool unsupported = outcomes[i].kind == Outcome::Unsupported;
+      if (outcomes[i].kind == Outcome::Failed || (verbose && unsupported))
+        llvm::outs() << test.name << " (" << kBackendNames[i] << "): " << (unsupported ? "unsupported " : "FAILED ")
+                     << outcomes[i].why << "\n";
+    }
+    all.push_back(std::move(outcomes));
+  }
+  for (auto [i, count] : llvm::enumerate(counts))
+    llvm::outs() << kBackendNames[i] << ": " << count[Outcome::Passed] << " passed, " << count[Outcome::Failed]
+                 << " failed, " << count[Outcome::Unsupported] << " unsupported\n";
+  return all;
 }
 } // namespace
 
@@ -299,34 +379,25 @@ int main(int argc, char **argv) {
   cl::opt<std::string> table("table", cl::desc("write the support table"));
   cl::opt<bool> verbose("verbose", cl::desc("print every test that does not pass"));
   cl::ParseCommandLineOptions(argc, argv);
+  registerAllPasses();
   std::vector<Case> cases = findCases(std::vector<std::string>(folders.begin(), folders.end()), only);
   llvm::StringSet<> wanted;
   if (!expect.empty())
     if (auto buffer = llvm::MemoryBuffer::getFile(expect))
       for (llvm::line_iterator line(**buffer, true, '#'); !line.is_at_eof(); ++line)
-        wanted.insert(*line);
+        wanted.insert(parseLine(*line).first);
   if (!wanted.empty())
     llvm::erase_if(cases, [&](const Case &test) { return !wanted.contains(test.name); });
   llvm::erase_if(cases, [](const Case &test) {
     return test.opset < onnx_import::kMinOpset || test.opset > onnx_import::kMaxOpset;
   });
-  std::vector<Outcome> outcomes;
-  int counts[3] = {0, 0, 0};
-  for (const Case &test : cases) {
-    outcomes.push_back(only.empty() ? runIsolated(test) : run(test));
-    ++counts[outcomes.back().kind];
-    if (outcomes.back().kind == Outcome::Failed || (verbose && outcomes.back().kind == Outcome::Unsupported))
-      llvm::outs() << test.name << ": " << (outcomes.back().kind == Outcome::Failed ? "FAILED " : "unsupported ")
-                   << outcomes.back().why << "\n";
-  }
-  llvm::outs() << counts[Outcome::Passed] << " passed, " << counts[Outcome::Failed] << " failed, "
-               << counts[Outcome::Unsupported] << " unsupported\n";
+  const std::vector<Outcomes> outcomes = runAll(cases, /*isolated=*/only.empty(), verbose);
   std::error_code code;
   if (!list.empty()) {
     llvm::raw_fd_ostream out(list, code);
     for (auto [test, outcome] : llvm::zip_equal(cases, outcomes))
-      if (outcome.kind == Outcome::Passed)
-        out << test.name << "\n";
+      if (passed(outcome, Backend::Interpreter))
+        out << test.name << (passed(outcome, Backend::Cpu) ? "" : " interpreter") << "\n";
   }
   if (!table.empty()) {
     llvm::raw_fd_ostream out(table, code);

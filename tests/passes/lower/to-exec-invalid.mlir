@@ -26,3 +26,12 @@ module attributes {dist.mesh = #dist.mesh<shard = 2>} {
     return %0 : tensor<4x4xf32>
   }
 }
+
+// -----
+
+func.func @step(%x: tensor<2x8xf64> {train.role = "input", train.name = "x"},
+                %w: tensor<8x4xf64> {train.role = "param", train.name = "w"}) -> (tensor<2x4xf64> {train.role = "output"}) {
+  // expected-error @+1 {{'train.dot_general' has an operand of element type 'f64'; the CPU's library calls compute in f32}}
+  %0 = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x8xf64>, tensor<8x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
