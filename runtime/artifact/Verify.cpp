@@ -234,8 +234,8 @@ static Status verifyScalars(const VerifyContext &context, uint32_t numInstructio
   const artifact::Program &program = context.program;
   for (uint32_t index = 0; index < sizeOf(program.hyper()); ++index) {
     const artifact::HyperScalar &hyper = *program.hyper()->Get(index);
-    TESSERA_RETURN_IF_ERROR(
-        expectDense(context, hyper.buffer(), DataType::F32, 1, "scalar '" + hyper.name()->str() + "'"));
+    DataType type = hyper.name()->string_view() == "seed" ? DataType::I64 : DataType::F32;
+    TESSERA_RETURN_IF_ERROR(expectDense(context, hyper.buffer(), type, 1, "scalar '" + hyper.name()->str() + "'"));
   }
   for (uint32_t index = 0; index < sizeOf(program.results()); ++index) {
     const artifact::ResultTensor &result = *program.results()->Get(index);

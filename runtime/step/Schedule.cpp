@@ -2,6 +2,7 @@
 
 #include "runtime/step/Schedule.h"
 
+#include "runtime/state/Philox.h"
 #include "runtime/step/Session.h"
 
 #include <algorithm>
@@ -51,12 +52,22 @@ double Schedule::learningRate(int64_t step) const {
   return minLearningRate + 0.5 * (peak - minLearningRate) * (1 + std::cos(std::numbers::pi * std::min(progress, 1.0)));
 }
 
-Status Schedule::apply(Session &session, int64_t step) const {
+uint64_t Schedule::stepSeed(uint64_t runSeed, int64_t step) {
+  auto words =
+      philox(static_cast<uint64_t>(step), {static_cast<uint32_t>(runSeed), static_cast<uint32_t>(runSeed >> 32)});
+  return words[0] | static_cast<uint64_t>(words[1]) << 32;
+}
+
+Status Schedule::apply(Session &session, int64_t step, uint64_t runSeed) const {
   const auto *table = session.artifact().program().hyper();
   if (!table)
     return Status::ok();
   for (const artifact::HyperScalar *hyper : *table) {
     std::string_view name = hyper->name()->string_view();
+    if (name == "seed") {
+      TESSERA_RETURN_IF_ERROR(session.setSeed(stepSeed(runSeed, step)));
+      continue;
+    }
     double value = 0;
     if (name == "lr")
       value = learningRate(step);

@@ -1,6 +1,6 @@
 //===- Schedule.h - the scalars that a step is given -----------------------===//
 //
-// Learning rate and bias corrections of each step, computed in double precision from the artifact's settings. Keys of
+// Learning rate, bias corrections and random seed of each step, computed in double precision from the artifact's settings. Keys of
 // Program.optimizer: lr, schedule (constant | cosine), warmup (steps), min_lr, beta1, beta2.
 //
 //===----------------------------------------------------------------------===//
@@ -33,8 +33,11 @@ struct Schedule {
   /// Steps count from 1. Warm-up: lr * step / warmup. Then constant, or half a cosine down to `minLearningRate`, which
   /// is reached at the last step.
   double learningRate(int64_t step) const;
-  /// Sets `lr`, `bias_correction1` = 1 - beta1^step and `bias_correction2`, as far as the step has them.
-  Status apply(Session &session, int64_t step) const;
+  /// What the random numbers of a step (dropout) are made from: a pure function of the run's seed and the step, so that
+  /// a run is the same on any mesh and after it was resumed.
+  static uint64_t stepSeed(uint64_t runSeed, int64_t step);
+  /// Sets `lr`, `bias_correction1` = 1 - beta1^step, `bias_correction2` and `seed`, as far as the step has them.
+  Status apply(Session &session, int64_t step, uint64_t runSeed) const;
 
   double peak = 0, minLearningRate = 0;
   double beta1 = 0, beta2 = 0;

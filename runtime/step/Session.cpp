@@ -150,6 +150,14 @@ Status Session::setHyper(std::string_view name, double value) {
   return Status::ok();
 }
 
+Status Session::setSeed(uint64_t value) {
+  int index = findHyper(impl->artifact->program(), "seed");
+  if (index < 0)
+    return TESSERA_ERROR(InvalidArgument, "the step has no scalar 'seed'");
+  *hyperBuffer(index).as<int64_t>() = static_cast<int64_t>(value);
+  return Status::ok();
+}
+
 double Session::resultValue(size_t result) const {
   TensorView view = resultBuffer(result);
   switch (view.dtype) {

@@ -78,6 +78,8 @@ public:
   bool hasHyper(std::string_view name) const;
   /// Sets a scalar of the step (`lr`, `bias_correction1`, …); an unknown name is an error.
   Status setHyper(std::string_view name, double value);
+  /// Sets the scalar `seed` of a step with random numbers.
+  Status setSeed(uint64_t value);
   /// First element of a result as a number (loss, metrics).
   double resultValue(size_t result) const;
 

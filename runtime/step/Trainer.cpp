@@ -216,7 +216,7 @@ Status Run::trainStep(int rank, int64_t step) {
     copyRankPart(specs[index], batch->tensors[index].data(), artifact->groupSize(group),
                  artifact->positionInGroup(group, rank), session.batchBuffer(index).data);
   }
-  TESSERA_RETURN_IF_ERROR(schedule->apply(session, step));
+  TESSERA_RETURN_IF_ERROR(schedule->apply(session, step, seed));
   StepOptions stepOptions;
   if (exposed)
     stepOptions.trace = &*exposed;

@@ -14,6 +14,7 @@
 
 #include <cstring>
 #include <random>
+#include <set>
 
 namespace tessera {
 namespace {
@@ -227,6 +228,15 @@ TEST(Schedule, WarmsUpThenFallsAlongACosine) {
   EXPECT_NEAR(schedule.learningRate(60), 0.55, 1e-12);
   EXPECT_NEAR(schedule.learningRate(110), 0.1, 1e-12);
   EXPECT_NEAR(schedule.learningRate(500), 0.1, 1e-12);
+}
+
+TEST(Schedule, SeedsOfStepsDifferAndDependOnNothingElse) {
+  EXPECT_EQ(Schedule::stepSeed(7, 3), Schedule::stepSeed(7, 3));
+  std::set<uint64_t> seeds;
+  for (uint64_t run : {uint64_t{0}, uint64_t{1}, uint64_t{1} << 32})
+    for (int64_t step = 1; step <= 100; ++step)
+      seeds.insert(Schedule::stepSeed(run, step));
+  EXPECT_EQ(seeds.size(), 300u);
 }
 
 TEST(Schedule, ReadsTheArtifactAndTheCommandLine) {
