@@ -64,6 +64,7 @@ public:
 
 private:
   bool tryRecompute(FusionGroup *group, mlir::Value value);
+  bool expose(llvm::ArrayRef<mlir::Value> values);
   bool dropUnread();
   bool readByFixed(mlir::Value value) const;
   codegen::KernelBody bodyOf(llvm::ArrayRef<mlir::Operation *> members) const;

@@ -4,6 +4,8 @@
 
 #include "compiler/dialect/train/Builders.h"
 
+#include "llvm/ADT/MapVector.h"
+
 using namespace mlir;
 using tessera::codegen::KernelBody;
 using tessera::train::tensorType;
@@ -13,6 +15,30 @@ namespace tessera {
 /// At most this many ops are computed again for one value.
 static constexpr size_t kMaxChain = 24;
 
+/// Makes `values` results of the kernels that compute them, where they are not yet.
+bool FusionGroups::expose(ArrayRef<Value> values) {
+  llvm::MapVector<FusionGroup *, KernelBody> bodies;
+  for (Value value : values) {
+    FusionGroup *producer = owner.lookup(value.getDefiningOp());
+    if (!producer || llvm::is_contained(producer->body.outputs, value))
+      continue;
+    bodies.try_emplace(producer, producer->body).first->second.outputs.push_back(value);
+  }
+  SmallVector<codegen::KernelPlan, 0> plans;
+  for (auto &[producer, body] : bodies) {
+    std::string why;
+    auto plan = codegen::planKernel(body, why);
+    if (!plan)
+      return false;
+    plans.push_back(std::move(*plan));
+  }
+  for (auto [entry, plan] : llvm::zip_equal(bodies, plans)) {
+    entry.first->body = std::move(entry.second);
+    entry.first->plan = std::move(plan);
+  }
+  return true;
+}
+
 /// Replaces input `value` by the ops that compute it from the group's other inputs and from small values.
 bool FusionGroups::tryRecompute(FusionGroup *group, Value value) {
   Operation *op = value.getDefiningOp();
@@ -20,6 +46,7 @@ bool FusionGroups::tryRecompute(FusionGroup *group, Value value) {
     return false;
   int64_t small = tensorType(value).getNumElements() / 16;
   llvm::SetVector<Operation *> chain;
+  llvm::SetVector<Value> exposed;
   SmallVector<Value> pending = {value};
   while (!pending.empty()) {
     Value next = pending.pop_back_val();
@@ -33,8 +60,10 @@ bool FusionGroups::tryRecompute(FusionGroup *group, Value value) {
     if (source && owner.lookup(source) == group)
       return false;
     if (next != value && tensorType(next).getNumElements() <= small &&
-        available(next) < static_cast<int64_t>(group->position))
+        available(next) < static_cast<int64_t>(group->position)) {
+      exposed.insert(next);
       continue;
+    }
     if (!source || !owner.contains(source) || !codegen::isElementwise(source))
       return false;
     chain.insert(source);
@@ -55,7 +84,7 @@ bool FusionGroups::tryRecompute(FusionGroup *group, Value value) {
       return false;
   std::string why;
   auto plan = codegen::planKernel(body, why);
-  if (!plan || llvm::is_contained(body.inputs, value))
+  if (!plan || llvm::is_contained(body.inputs, value) || !expose(exposed.getArrayRef()))
     return false;
   group->body = std::move(body);
   group->plan = std::move(*plan);

@@ -164,3 +164,23 @@ func.func @recompute(%x: tensor<16x16xf32>, %w: tensor<16x16xf32>) -> tensor<16x
   %c = train.add %b, %q : tensor<16x16xf32>
   return %c : tensor<16x16xf32>
 }
+
+// A value that is computed again reads the mean of a row, which its own kernel must then store.
+// CHECK-LABEL: func.func @recompute_from_inner_value
+// CHECK:         %[[S:.*]]:2 = exec.fusion "row"(%[[IN:.*]]) {{.*}} -> (tensor<64x48xf32>, tensor<64xf32>)
+// CHECK:         %[[G:.*]] = train.dot_general %[[S]]#0
+// CHECK-NEXT:    exec.fusion "elementwise"(%[[IN]], %[[S]]#1, %[[G]])
+// CHECK:           train.erf
+func.func @recompute_from_inner_value(%a: tensor<64x48xf32>, %w: tensor<48x48xf32>) -> (tensor<64x48xf32>, tensor<64x48xf32>) {
+  %scale = train.constant dense<0.020833334> : tensor<64xf32>
+  %x = train.dot_general %a, %w {lhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_batch = array<i64>, rhs_contract = array<i64: 0>} : (tensor<64x48xf32>, tensor<48x48xf32>) -> tensor<64x48xf32>
+  %e = train.erf %x : tensor<64x48xf32>
+  %sum = train.reduce sum, %e {dimensions = array<i64: 1>} : (tensor<64x48xf32>) -> tensor<64xf32>
+  %mean = train.mul %sum, %scale : tensor<64xf32>
+  %row = train.broadcast %mean {broadcast_dimensions = array<i64: 0>} : (tensor<64xf32>) -> tensor<64x48xf32>
+  %c = train.sub %e, %row : tensor<64x48xf32>
+  %g = train.dot_general %c, %w {lhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_batch = array<i64>, rhs_contract = array<i64: 0>} : (tensor<64x48xf32>, tensor<48x48xf32>) -> tensor<64x48xf32>
+  %p = train.mul %g, %c : tensor<64x48xf32>
+  %q = train.add %p, %x : tensor<64x48xf32>
+  return %q, %g : tensor<64x48xf32>, tensor<64x48xf32>
+}
