@@ -108,6 +108,9 @@ LogicalResult opBatchNormalization(Node &n) {
   if (training) {
     const double factor = 1.0 / static_cast<double>(count), momentum = n.attrFloat("momentum", 0.9);
     mean = b.scale(b.sum(x, dims), factor);
+    mlir::emitWarning(mean.getLoc())
+        << "the running mean and variance are not updated by training; the exported weights "
+           "hold their initial values";
     Value centred = b.sub(x, overChannels(n, mean));
     variance = b.scale(b.sum(b.mul(centred, centred), dims), factor);
     auto running = [&](int input, Value batch) {

@@ -13,6 +13,7 @@
 #include "llvm/Support/Regex.h"
 
 #include <cmath>
+#include <utility>
 
 using namespace mlir;
 
@@ -22,15 +23,20 @@ namespace tessera {
 
 namespace {
 
-/// True if `text` is an initialiser: zeros, constant:<a>, normal:<deviation> or uniform:<a>:<b>.
+/// True if `text` is an initialiser: zeros, constant:<a>, normal:<deviation >= 0> or uniform:<a>:<b >= a>, in f32.
 bool isInitializer(StringRef text) {
   SmallVector<StringRef> parts;
+  SmallVector<double> numbers;
   text.split(parts, ':');
   for (StringRef number : ArrayRef(parts).drop_front()) {
     double value = 0;
-    if (number.getAsDouble(value) || !std::isfinite(value))
+    if (number.getAsDouble(value) || !std::isfinite(static_cast<float>(value)))
       return false;
+    numbers.push_back(value);
   }
+  if ((parts[0] == "normal" && numbers.size() == 1 && numbers[0] < 0) ||
+      (parts[0] == "uniform" && numbers.size() == 2 && numbers[0] > numbers[1]))
+    return false;
   return (parts[0] == "zeros" && parts.size() == 1) || (parts[0] == "constant" && parts.size() == 2) ||
          (parts[0] == "normal" && parts.size() == 2) || (parts[0] == "uniform" && parts.size() == 3);
 }
@@ -76,6 +82,7 @@ struct AssignInitializers : impl::AssignInitializersBase<AssignInitializers> {
     if (failed(parseRules(parsed)))
       return signalPassFailure();
     func::FuncOp func = getOperation();
+    SmallVector<bool> matches(parsed.size());
     for (unsigned i = 0; i < func.getNumArguments(); ++i) {
       auto role = func.getArgAttrOfType<StringAttr>(i, train::kRole);
       auto name = func.getArgAttrOfType<StringAttr>(i, train::kName);
@@ -83,13 +90,20 @@ struct AssignInitializers : impl::AssignInitializersBase<AssignInitializers> {
         continue;
       auto type = cast<RankedTensorType>(func.getArgument(i).getType());
       std::string init = defaultInitializer(name, type.getShape());
-      for (auto &[regex, initializer] : parsed)
-        if (regex.match(name)) {
-          init = initializer;
-          break;
+      bool isAssigned = false;
+      for (auto [rule, matched] : llvm::zip_equal(parsed, matches))
+        if (rule.first.match(name)) {
+          matched = true;
+          if (!std::exchange(isAssigned, true))
+            init = rule.second;
         }
       func.setArgAttr(i, train::kInit, StringAttr::get(&getContext(), init));
     }
+    for (auto [rule, matched] : llvm::zip_equal(rules, matches))
+      if (!matched) {
+        func.emitError() << "--init: no parameter matches '" << rule << "'";
+        return signalPassFailure();
+      }
   }
 };
 

@@ -21,6 +21,7 @@
 #include <filesystem>
 #include <mutex>
 #include <thread>
+#include <unistd.h>
 
 namespace tessera {
 namespace {
@@ -41,16 +42,19 @@ public:
   Status open();
   Status runRank(int rank);
 
+  bool isStopped() const { return stopping; }
   int numRanks() const { return static_cast<int>(artifact->numRanks()); }
   Communicator &communicator(int rank) { return *world[rank]; }
 
 private:
+  Status checkExport() const;
   Status setUpRank(int rank);
   Status setUpShared();
   Status trainStep(int rank, int64_t step);
   Status afterStep(int64_t step, double seconds);
   Status saveCheckpoint(int64_t step);
   Status finish();
+  Status finishEarly();
   void printHead() const;
   bool isTraced(int64_t step) const;
 
@@ -80,14 +84,16 @@ private:
   std::optional<ExposedTime> exposed;
   ChromeTrace trace;
   MemorySummary memory;
-  int64_t firstStep = 1, lastCheckpoint = 0;
+  int64_t firstStep = 1, lastStep = 0, lastCheckpoint = 0;
   int lossResult = -1, normResult = -1;
   bool hasWarned = false;
+  bool stopping = false; ///< written by rank 0 before the barrier that begins a step
 };
 
 Status Run::open() {
   if (options.steps < 1)
     return TESSERA_ERROR(InvalidArgument, "--steps must be at least 1, got " + std::to_string(options.steps));
+  TESSERA_RETURN_IF_ERROR(checkExport());
   TESSERA_ASSIGN_OR_RETURN(artifact, Artifact::open(options.artifact));
   if (options.ranks > 0 && options.ranks != numRanks())
     return TESSERA_ERROR(InvalidArgument, "artifact '" + options.artifact + "' is for " + std::to_string(numRanks()) +
@@ -126,6 +132,24 @@ Status Run::open() {
   sessions.resize(world.size());
   states.resize(world.size());
   resumed.resize(world.size());
+  return Status::ok();
+}
+
+/// The weights are written after the last step: a path that cannot work must not cost the whole run.
+Status Run::checkExport() const {
+  if (options.exportPath.empty())
+    return Status::ok();
+  std::filesystem::path path(options.exportPath);
+  std::string parent = path.has_parent_path() ? path.parent_path().string() : ".";
+  if (std::filesystem::is_directory(path))
+    return TESSERA_ERROR(InvalidArgument, "--export: '" + options.exportPath + "' is a folder, expected a file");
+  // The run folder is made below.
+  if (std::filesystem::path(options.out).lexically_normal() == std::filesystem::path(parent).lexically_normal())
+    return Status::ok();
+  if (!std::filesystem::is_directory(parent))
+    return TESSERA_ERROR(InvalidArgument, "--export: there is no folder '" + parent + "'");
+  if (access(parent.c_str(), W_OK) != 0)
+    return TESSERA_ERROR(InvalidArgument, "--export: the folder '" + parent + "' is not writable");
   return Status::ok();
 }
 
@@ -286,6 +310,22 @@ Status Run::finish() {
   return exportParameters(path, states, {{"step", std::to_string(options.steps)}});
 }
 
+/// Keeps the steps that were done: the run can be resumed even if it was to have no checkpoints.
+Status Run::finishEarly() {
+  if (!checkpoints)
+    checkpoints =
+        std::make_unique<CheckpointWriter>(CheckpointOptions{folder->checkpointFolder(), options.keepCheckpoints});
+  if (lastCheckpoint != lastStep)
+    TESSERA_RETURN_IF_ERROR(saveCheckpoint(lastStep));
+  TESSERA_RETURN_IF_ERROR(checkpoints->finish());
+  if (lastStep == 0)
+    std::printf("stopped before the first step\n");
+  else
+    std::printf("stopped after step %lld; go on with --resume %s\n", static_cast<long long>(lastStep),
+                lastStep < firstStep ? checkpoint.c_str() : options.out.c_str());
+  return Status::ok();
+}
+
 Status Run::runRank(int rank) {
   Communicator &self = *world[rank];
   TESSERA_RETURN_IF_ERROR(setUpRank(rank));
@@ -295,12 +335,17 @@ Status Run::runRank(int rank) {
   TESSERA_RETURN_IF_ERROR(self.barrier("begin of the run"));
   for (int64_t step = firstStep; step <= options.steps; ++step) {
     Clock::time_point begin = Clock::now();
-    if (rank == 0) {
+    if (rank == 0 && options.stopSignal && options.stopSignal->load() != 0) {
+      lastStep = step - 1;
+      stopping = true;
+    } else if (rank == 0) {
       if (exposed)
         exposed->setNext(isTraced(step) ? &trace : nullptr);
       TESSERA_ASSIGN_OR_RETURN(batch, loader->next());
     }
     TESSERA_RETURN_IF_ERROR(self.barrier("data of step " + std::to_string(step)));
+    if (stopping)
+      return rank == 0 ? finishEarly() : Status::ok();
     TESSERA_RETURN_IF_ERROR(trainStep(rank, step));
     TESSERA_RETURN_IF_ERROR(self.barrier("end of step " + std::to_string(step)));
     if (rank == 0)
@@ -314,7 +359,7 @@ constexpr std::chrono::seconds abortGrace{10};
 
 } // namespace
 
-Status train(const TrainOptions &options) {
+Result<TrainOutcome> train(const TrainOptions &options) {
   auto run = std::make_shared<Run>(options);
   TESSERA_RETURN_IF_ERROR(run->open());
 
@@ -344,7 +389,8 @@ Status train(const TrainOptions &options) {
   lock.unlock();
   for (std::thread &thread : threads)
     allEnded ? thread.join() : thread.detach(); // a stuck rank keeps `run` alive
-  return run->communicator(0).abortReason();
+  TESSERA_RETURN_IF_ERROR(run->communicator(0).abortReason());
+  return TrainOutcome{run->isStopped()};
 }
 
 } // namespace tessera

@@ -11,6 +11,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/step/Schedule.h"
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -44,14 +45,19 @@ struct TrainOptions {
   int64_t logEvery = 10;
   double peakFlops = 0; ///< per second and process, for the model FLOP/s utilisation; 0: unknown
   double stallTimeoutSeconds = 60;
+  const std::atomic<int> *stopSignal = nullptr; ///< not 0: end after the current step, with a checkpoint
 
   std::vector<std::string> commandLine;        ///< for run.json
   std::map<std::string, std::string> settings; ///< for run.json
 };
 
+struct TrainOutcome {
+  bool stopped = false; ///< by the signal, before the last step
+};
+
 /// Trains. After an error a rank may still be running (one that stalled cannot be stopped from outside): the caller
 /// must then end the process without destroying anything (std::_Exit).
-Status train(const TrainOptions &options);
+Result<TrainOutcome> train(const TrainOptions &options);
 
 } // namespace tessera
 

@@ -2,8 +2,11 @@
 
 import json
 import os
+import signal
+import subprocess
+import time
 
-from harness import Golden, ToolTest
+from harness import BIN, MODELS, Golden, ToolTest
 
 TOOLS = ("tessera-compile", "tessera-run", "tessera-dump", "tessera-opt", "tessera-interp")
 PHASES = ("import", "differentiate", "optimize", "precision", "shard", "schedule", "lower")
@@ -45,3 +48,66 @@ class Tools(ToolTest):
         self.assertRegex(self.succeed("tessera-dump", "gpt.tessera", "--collectives"), r"all.?gather")
         self.assertRegex(self.succeed("tessera-dump", "gpt.tessera", "--schedule"), r"gemm")
         self.assertTrue(json.loads(self.succeed("tessera-dump", "gpt.tessera", "--json")))
+
+    def test_rules_of_init(self):
+        flags = [*Golden("llama").compile_flags(), "-o", "llama.tessera", "--init"]
+        self.fail_with("no parameter matches 'wte=zeros'", "tessera-compile", *flags, "wte=zeros")
+        output = self.fail_with("expected <regex>=", "tessera-compile", *flags, ".*=normal:-1")
+        self.assertEqual(len(output.splitlines()), 1, "an error is one line, without the program")
+        self.assertFalse(os.path.exists(self.path("llama.tessera")))
+        self.succeed("tessera-compile", *flags, ".*norm.*=constant:0.5")
+        self.assertRegex(self.succeed("tessera-dump", "llama.tessera", "--state"), r"norm\.weight .*constant 0\.5")
+
+    def test_running_statistics_are_not_silently_stale(self):
+        for model, warns in (("cnn.ts17.onnx", True), ("cnn.ts17eval.onnx", False), ("mlp.ts17.onnx", False)):
+            with self.subTest(model):
+                done = self.tool("tessera-compile", os.path.join(MODELS, model), "--batch", 2, "--loss", "mse",
+                                 "--compile-to", "import")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual("running mean and variance are not updated" in done.stderr, warns, done.stderr)
+
+
+class Run(ToolTest):
+    def setUp(self):
+        super().setUp()
+        self.golden = Golden("llama")
+        self.succeed("tessera-compile", *self.golden.compile_flags(), "--mesh", "shard=2", "--strategy", "zero3", "-o",
+                     "a.tessera")
+
+    def flags(self, out, steps):
+        return ["a.tessera", "--data", self.golden.data, "--steps", steps, "--out", out, "--threads", 1]
+
+    def test_signals_end_a_run_with_a_checkpoint(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(number):
+                out = f"run-{number}"
+                run = subprocess.Popen([os.path.join(BIN, "tessera-run"), *map(str, self.flags(out, 1000000))],
+                                       cwd=self.folder, stdout=subprocess.PIPE, text=True)
+                self.addCleanup(run.kill)
+                end = time.monotonic() + 60
+                while time.monotonic() < end and (not os.path.exists(self.path(out, "metrics.jsonl"))
+                                                  or not os.path.getsize(self.path(out, "metrics.jsonl"))):
+                    time.sleep(0.01)
+                run.send_signal(number)
+                output, _ = run.communicate(timeout=60)
+                self.assertEqual(run.returncode, 128 + number, output)
+                last = self.metrics(out)[-1]["step"]
+                self.assertIn(f"stopped after step {last}; go on with --resume {out}", output)
+                self.assertEqual(sorted(os.listdir(self.path(out, "checkpoints"))), [f"ckpt-{last}", "latest"])
+                self.assertFalse(os.path.exists(self.path(out, "model.safetensors")))
+                self.succeed("tessera-run", *self.flags(out, last + 2), "--resume", out)
+                self.assertEqual([record["step"] for record in self.metrics(out)], list(range(1, last + 3)))
+
+    def test_bad_flags_are_refused_before_training(self):
+        for flags, message in ((["--export", "none/x"], "there is no folder 'none'"), (["--keep", -1], "keep"),
+                               (["--export", "."], "is a folder"), (["--threads", -2], "threads"),
+                               (["--checkpoint-every", -1], "checkpoint-every"),
+                               (["--trace-steps", -1], "trace-steps"), (["--dump-step", 0], "dump-step")):
+            with self.subTest(flags):
+                self.assertNotIn("step 1/2", self.fail_with(message, "tessera-run", *self.flags("bad", 2), *flags))
+        self.succeed("tessera-run", *self.flags("good", 2), "--export", "good/mine.safetensors")
+        self.assertTrue(os.path.exists(self.path("good", "mine.safetensors")))
+
+    def test_a_run_is_not_overwritten(self):
+        self.succeed("tessera-run", *self.flags("run", 2))
+        self.fail_with("already holds a run", "tessera-run", *self.flags("run", 2))

@@ -167,6 +167,7 @@ int main(int argc, char **argv) {
   tessera::registerAllDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
+  context.printOpOnDiagnostic(false); // an operation can be the whole program
   bool reported = false;
   context.getDiagEngine().registerHandler([&](mlir::Diagnostic &diagnostic) {
     reported |= diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error;

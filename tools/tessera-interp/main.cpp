@@ -105,7 +105,8 @@ static int64_t ranksFor(ModuleOp module) {
 static LogicalResult runOne(func::FuncOp function, ModuleOp other) {
   auto module = function->getParentOfType<ModuleOp>();
   if (auto mesh = meshOf(module); mesh && numRanks > 0 && mesh.getNumRanks() != numRanks)
-    return function.emitError("the module's mesh has ") << mesh.getNumRanks() << " ranks, --ranks says " << numRanks;
+    return function.emitError("the module's mesh has ")
+           << mesh.getNumRanks() << " ranks, --ranks says " << int64_t(numRanks);
   NamedTensors known;
   if (!inputsFile.empty() && failed(tessera::readTensors(inputsFile, function.getContext(), known)))
     return failure();
@@ -152,6 +153,7 @@ int main(int argc, char **argv) {
   DialectRegistry registry;
   tessera::registerAllDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.printOpOnDiagnostic(false); // an operation can be the whole program
   // One source manager per file: a parser reads the main buffer of its own.
   auto sources = std::make_shared<llvm::SourceMgr>(), otherSources = std::make_shared<llvm::SourceMgr>();
   SourceMgrDiagnosticHandler handler(*sources, &context), otherHandler(*otherSources, &context);

@@ -4,8 +4,24 @@
 
 #include <CLI/CLI.hpp>
 
+#include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+
+namespace {
+std::atomic<int> stopSignal{0};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+/// The first SIGINT or SIGTERM ends the run after its step; the handler is then gone, so that a second one kills.
+void stopOnSignals() {
+  struct sigaction action = {};
+  action.sa_handler = [](int number) { stopSignal.store(number); };
+  action.sa_flags = SA_RESETHAND | SA_RESTART;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+} // namespace
 
 int main(int argc, char **argv) {
   tessera::TrainOptions options;
@@ -23,7 +39,8 @@ int main(int argc, char **argv) {
   app.add_option("--steps", options.steps, "Number of the last step; a resumed run counts on")->capture_default_str();
   app.add_option("--out", options.out, "Folder for metrics, checkpoints, trace and final weights")->required();
   app.add_option("--ranks", options.ranks, "Number of ranks, to check that it is the artifact's");
-  app.add_option("--threads", options.threads, "Threads per rank (default: cores / ranks)");
+  app.add_option("--threads", options.threads, "Threads per rank (default: cores / ranks)")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--seed", options.seed, "Seed of initial values and of the order of the data (default 0)");
 
   app.add_option("--lr", options.schedule.learningRate, "Peak learning rate, instead of the artifact's");
@@ -33,8 +50,10 @@ int main(int argc, char **argv) {
 
   app.add_option("--weights", options.weights, "Initial parameters: .safetensors or .onnx");
   app.add_option("--resume", options.resume, "Run folder or checkpoint to go on from")->excludes("--weights");
-  app.add_option("--checkpoint-every", options.checkpointEvery, "Steps between checkpoints (default: none)");
-  app.add_option("--keep", options.keepCheckpoints, "Newest checkpoints that stay (default: all)");
+  app.add_option("--checkpoint-every", options.checkpointEvery, "Steps between checkpoints (default: none)")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--keep", options.keepCheckpoints, "Newest checkpoints that stay (default: all)")
+      ->check(CLI::NonNegativeNumber);
   CLI::Option *exportPath =
       app.add_option("--export", options.exportPath, "File of the final weights (default: <out>/model.safetensors)");
   app.add_flag("--no-export", options.noExport, "Do not write the final weights")->excludes(exportPath);
@@ -48,11 +67,16 @@ int main(int argc, char **argv) {
   app.add_option("--token-bytes", options.tokenBytes, "Bytes per token of a .bin file without header: 2 (default) or 4")
       ->check(CLI::IsMember({2, 4}));
 
-  app.add_option("--log-every", options.logEvery, "Steps between progress lines")->capture_default_str();
-  app.add_option("--trace-steps", options.traceSteps, "Steps to write to <out>/trace.json, for ui.perfetto.dev");
+  app.add_option("--log-every", options.logEvery, "Steps between progress lines; 0: only the first and the last")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--trace-steps", options.traceSteps, "Steps to write to <out>/trace.json, for ui.perfetto.dev")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--dump", options.dump,
                  "Write gradients, parameters, losses (comma-separated) of a step to <out>/dump-<step>/");
-  app.add_option("--dump-step", options.dumpStep, "The step of --dump")->capture_default_str();
+  app.add_option("--dump-step", options.dumpStep, "The step of --dump")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   double peakGflops = 0;
   app.add_option("--peak-gflops", peakGflops, "Peak GFLOP/s of all ranks together, to report utilisation");
   app.add_option("--stall-timeout", options.stallTimeoutSeconds,
@@ -67,10 +91,12 @@ int main(int argc, char **argv) {
     if (option->count() > 0)
       options.settings[option->get_single_name()] = CLI::detail::join(option->results(), " ");
 
-  tessera::Status status = tessera::train(options);
-  if (status.isOk())
-    return 0;
-  std::fprintf(stderr, "error: %s\n", status.toString().c_str());
+  stopOnSignals();
+  options.stopSignal = &stopSignal;
+  tessera::Result<tessera::TrainOutcome> outcome = tessera::train(options);
+  if (outcome.isOk())
+    return outcome->stopped ? 128 + stopSignal.load() : 0;
+  std::fprintf(stderr, "error: %s\n", outcome.status().toString().c_str());
   std::fflush(nullptr);
   std::_Exit(1); // a rank that stalled may still be running
 }

@@ -2,6 +2,11 @@
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(assign-initializers{rules={wte=normal:0.5},{.*=zeros}}))' -split-input-file | FileCheck %s --check-prefix=RULES
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(assign-initializers{rules={wte=gauss:1}}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=BAD
 
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(assign-initializers{rules={.*=uniform:1:0}}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=EMPTY
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(assign-initializers{rules={.*=zeros},{nothing=zeros}}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=UNUSED
+
+// EMPTY: --init: expected <regex>=<zeros|constant:a|normal:std|uniform:a:b>, got '.*=uniform:1:0'
+// UNUSED: --init: no parameter matches 'nothing=zeros'
 // BAD: --init: expected <regex>=<zeros|constant:a|normal:std|uniform:a:b>, got 'wte=gauss:1'
 
 // Parameters get the default of their kind; an input gets none.

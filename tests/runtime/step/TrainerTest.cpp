@@ -141,7 +141,7 @@ TEST_F(Training, LearnsAndLeavesItsResults) {
   TrainOptions run = options(2, "run", 60);
   run.traceSteps = 2;
   run.checkpointEvery = 40;
-  Status status = train(run);
+  Status status = train(run).status();
   ASSERT_TRUE(status.isOk()) << status;
   std::vector<double> values = losses("run");
   ASSERT_EQ(values.size(), 60u);
@@ -169,21 +169,21 @@ TEST_F(Training, ResumesBitForBit) {
   ASSERT_TRUE(train(first).isOk());
   TrainOptions second = options(2, "rest", 9);
   second.resume = folder.path("half");
-  Status status = train(second);
+  Status status = train(second).status();
   ASSERT_TRUE(status.isOk()) << status;
   std::vector<double> whole = losses("whole"), rest = losses("rest");
   EXPECT_EQ(std::vector<double>(whole.begin() + 5, whole.end()), rest);
   EXPECT_EQ(tensor("whole/model.safetensors", "w"), tensor("rest/model.safetensors", "w"));
   second.steps = 4;
   second.out = folder.path("back");
-  EXPECT_NE(train(second).message().find("is at step 5, --steps ends at 4"), std::string::npos);
+  EXPECT_NE(train(second).status().message().find("is at step 5, --steps ends at 4"), std::string::npos);
 }
 
 TEST_F(Training, DumpsOneStep) {
   TrainOptions run = options(2, "run", 3);
   run.dump = "gradients,parameters,losses";
   run.dumpStep = 2;
-  Status status = train(run);
+  Status status = train(run).status();
   ASSERT_TRUE(status.isOk()) << status;
   Floats gradient = tensor("run/dump-2/gradients.safetensors", "w"),
          after = tensor("run/dump-2/parameters.safetensors", "w");
@@ -199,18 +199,18 @@ TEST_F(Training, DumpsOneStep) {
 TEST_F(Training, BadInputIsOneClearError) {
   TrainOptions run = options(2, "run", 3);
   run.ranks = 3;
-  EXPECT_NE(train(run).message().find("is for 2 ranks, --ranks asks for 3"), std::string::npos);
+  EXPECT_NE(train(run).status().message().find("is for 2 ranks, --ranks asks for 3"), std::string::npos);
   run = options(2, "run", 3);
   run.data = folder.path("absent");
-  EXPECT_NE(train(run).message().find("absent"), std::string::npos);
+  EXPECT_NE(train(run).status().message().find("absent"), std::string::npos);
   run = options(2, "run", 3);
   run.dump = "weights";
-  EXPECT_NE(train(run).message().find("--dump: unknown kind 'weights'"), std::string::npos);
+  EXPECT_NE(train(run).status().message().find("--dump: unknown kind 'weights'"), std::string::npos);
   run = options(2, "run", 0);
-  EXPECT_NE(train(run).message().find("--steps must be at least 1"), std::string::npos);
+  EXPECT_NE(train(run).status().message().find("--steps must be at least 1"), std::string::npos);
   run = options(2, "run", 3);
   run.schedule.schedule = "linear";
-  EXPECT_NE(train(run).message().find("unknown schedule 'linear'"), std::string::npos);
+  EXPECT_NE(train(run).status().message().find("unknown schedule 'linear'"), std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(folder.path("run")));
 }
 
