@@ -14,13 +14,13 @@ using namespace mlir;
 
 namespace tessera::lower {
 
-/// The library calls of the CPU runtime compute in f32 only.
+/// The library calls of the CPU runtime compute in f32 only; a mask may be boolean.
 static LogicalResult checkLibraryTypes(Operation *op) {
   if (!isa<train::DotGeneralOp, train::Conv2dOp, train::Conv2dInputGradOp, train::Conv2dFilterGradOp,
            train::AttentionOp, train::AttentionGradOp>(op))
     return success();
   for (Value operand : op->getOperands())
-    if (Type type = cast<RankedTensorType>(operand.getType()).getElementType(); !type.isF32())
+    if (Type type = cast<RankedTensorType>(operand.getType()).getElementType(); !type.isF32() && !type.isInteger(1))
       return op->emitError() << "'" << op->getName() << "' has an operand of element type " << type
                              << "; the CPU's library calls compute in f32";
   return success();
