@@ -1,7 +1,8 @@
 //===- Schedule.h - the scalars that a step is given -----------------------===//
 //
 // Learning rate, bias corrections and random seed of each step; numbers are computed in double precision from the
-// artifact's settings. Keys of Program.optimizer: lr, schedule (constant | cosine), warmup (steps), min_lr, beta1, beta2.
+// artifact's settings. Keys of Program.optimizer: lr, schedule (constant | cosine), warmup (steps), min_lr, beta1,
+// beta2.
 //
 //===----------------------------------------------------------------------===//
 
