@@ -32,6 +32,8 @@ public:
         continue;
       if (isa<AllGatherStartOp>(op) && isReadyAtStart(op.getOperand(0)))
         gathers.push_back(&op);
+      else if (isa<AllGatherStartOp>(op))
+        fixedGathers.push_back(&op);
       else if (isa<ReduceScatterStartOp, AllReduceStartOp>(op))
         reductions.push_back(&op);
     }
@@ -160,10 +162,26 @@ private:
       setReason(gather.start, Twine(ahead) + (ahead == 1 ? " unit" : " units") + " ahead: at the first use of " +
                                   labelOf(point.start));
     }
+    keepQueue(gather);
+  }
+
+  /// A gather of an activation ends where it starts: a unit that is used after it may not start before it.
+  void keepQueue(const Gather &gather) {
+    Operation *last = nullptr;
+    for (Operation *fixed : fixedGathers)
+      if (fixed->getAttr("axes") == gather.start->getAttr("axes") && fixed->isBeforeInBlock(gather.done) &&
+          gather.start->isBeforeInBlock(fixed) && (!last || last->isBeforeInBlock(fixed)))
+        last = fixed;
+    if (!last)
+      return;
+    gather.start->moveAfter(doneOf(last));
+    setReason(gather.start, "after the gather of " + labelOf(last) + ", which cannot be delayed");
   }
 
   Block &block;
   int64_t forward, backward;
+  /// All-gathers of values that the block computes; they stay where they are.
+  SmallVector<Operation *> fixedGathers;
 };
 
 struct PrefetchPass : tessera::impl::PrefetchPassBase<PrefetchPass> {
