@@ -113,7 +113,8 @@ ShardingAttr ShardingAttr::replicated(MLIRContext *context, int64_t rank) {
 ArrayAttr ShardingAttr::getAxes(int64_t dim) const { return cast<ArrayAttr>(getDims()[dim]); }
 
 bool ShardingAttr::isReplicated() const {
-  return !hasUnreduced() && llvm::all_of(getDims().getAsRange<ArrayAttr>(), [](ArrayAttr axes) { return axes.empty(); });
+  return !hasUnreduced() &&
+         llvm::all_of(getDims().getAsRange<ArrayAttr>(), [](ArrayAttr axes) { return axes.empty(); });
 }
 
 ShardingAttr ShardingAttr::reduced() const { return get(getContext(), getDims(), ArrayAttr::get(getContext(), {})); }
