@@ -98,13 +98,46 @@ def train(name):
     print(name, "losses", ["%.6f" % x for x in losses], "norms", ["%.4f" % x for x in norms])
 
 
+def train_vision(name):
+    """A model on arrays: SGD with momentum, batches of 12. Records weights, data and losses."""
+    path, samples, targets, loss_of = VISION[name]
+    torch.manual_seed(21)
+    model, _, inputs, _ = models.build(name, seed=1)
+    model.train()
+    state = {n: t.clone() for n, t in model.state_dict().items() if not n.endswith("num_batches_tracked")}
+    samples, targets = samples(), targets()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    losses = []
+    for rows in torch.arange(len(samples)).split(12):
+        optimizer.zero_grad()
+        loss = loss_of(model(samples[rows]), targets[rows])
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    folder = os.path.join(HERE, name)
+    os.makedirs(folder, exist_ok=True)
+    save_file(state, os.path.join(folder, "weights.safetensors"))
+    save_file({inputs[0]: samples, "targets": targets}, os.path.join(folder, "data.safetensors"))
+    with open(os.path.join(folder, "golden.json"), "w") as file:
+        json.dump({"model": path, "torch": torch.__version__, "batch": 12, "lr": 0.05, "momentum": 0.9,
+                   "losses": losses}, file, indent=2)
+        file.write("\n")
+    print(name, "losses", ["%.6f" % x for x in losses])
+
+
+VISION = {
+    "cnn": ("cnn.ts17.onnx", lambda: torch.rand(120, 1, 16, 16), lambda: torch.randint(0, 10, (120,)), F.cross_entropy),
+    "mlp": ("mlp.ts17.onnx", lambda: torch.randn(120, 16), lambda: torch.randn(120, 4), F.mse_loss),
+}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="*", default=list(CASES))
+    parser.add_argument("models", nargs="*", default=[*CASES, *VISION])
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     for name in parser.parse_args().models:
-        train(name)
+        train(name) if name in CASES else train_vision(name)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,32 @@
+"""Models on arrays equal PyTorch's: a CNN with BatchNorm and cross-entropy, an MLP with mse; SGD with momentum, on 1 to 3 ranks."""
+
+import json
+import os
+
+from harness import GOLDENS, MODELS, ToolTest
+
+
+class Arrays(ToolTest):
+    def compare(self, name, loss):
+        folder = os.path.join(GOLDENS, name)
+        with open(os.path.join(folder, "golden.json")) as file:
+            golden = json.load(file)
+        for ranks, strategy in ((1, "ddp"), (2, "ddp"), (2, "zero3"), (3, "zero3")):
+            with self.subTest(ranks=ranks, strategy=strategy):
+                out = f"{strategy}-{ranks}"
+                self.succeed("tessera-compile", os.path.join(MODELS, golden["model"]), "--batch", golden["batch"], "--loss",
+                             loss, "--optimizer", "sgd", "--lr", golden["lr"], "--momentum", golden["momentum"],
+                             "--weight-decay", 0, "--mesh", f"shard={ranks}", "--strategy", strategy, "-o", out + ".tessera")
+                self.succeed("tessera-run", out + ".tessera", "--data", os.path.join(folder, "data.safetensors"), "--order",
+                             "sequential", "--steps", len(golden["losses"]), "--threads", 1, "--weights",
+                             os.path.join(folder, "weights.safetensors"), "--out", out)
+                got = [record["loss"] for record in self.metrics(out)]
+                self.assertEqual(len(got), len(golden["losses"]))
+                for step, (value, want) in enumerate(zip(got, golden["losses"]), 1):
+                    self.assertLessEqual(abs(value - want) / want, 2e-5, f"loss of step {step}: {value} and {want}")
+
+    def test_cnn_with_cross_entropy(self):
+        self.compare("cnn", "cross-entropy")
+
+    def test_mlp_with_mse(self):
+        self.compare("mlp", "mse")
