@@ -14,7 +14,7 @@ case "${1:-}" in
   *) echo "usage: tools/test.sh [--quick]" >&2; exit 2 ;;
 esac
 
-tools/setup.sh || exit 1
+tools/setup.sh || { echo "0 passed, 1 failed"; exit 1; }
 
 lit=/usr/lib/llvm-22/bin/lit
 logs=build/test-logs
@@ -54,6 +54,7 @@ build() { # preset targets…
 
 run_lit() { # label preset
   local report="$logs/lit-$2.json"
+  rm -f "$report"
   "$lit" -q -o "$report" "build/$2/tests" >"$logs/lit-$2.log" 2>&1
   [ -f "$report" ] || { tail -n 20 "$logs/lit-$2.log"; add "$1" 0 1; return; }
   local counts
@@ -65,7 +66,7 @@ bad = sum(code not in ("PASS", "XFAIL", "UNSUPPORTED", "EXCLUDED", "SKIPPED") fo
 print(good, bad if codes else 1)
 PY
   )
-  read -r good bad <<<"$counts"
+  read -r good bad <<<"${counts:-0 1}"
   [ "$bad" -eq 0 ] || tail -n 80 "$logs/lit-$2.log"
   add "$1" "$good" "$bad"
 }
@@ -84,7 +85,7 @@ skipped = int(suite.get("skipped") or 0) + int(suite.get("disabled") or 0)
 print(total - bad - skipped, bad if total else 1)
 PY
   )
-  read -r good bad <<<"$counts"
+  read -r good bad <<<"${counts:-0 1}"
   [ "$bad" -eq 0 ] || grep -E '\*\*\*|Failure|error:|Error' "$logs/ctest-$2.log" | head -n 60
   add "$1" "$good" "$bad"
 }
@@ -114,6 +115,7 @@ if ! $quick; then
   check "runtime builds without MLIR" tests/support/runtime_only.sh
   check "no compiler warnings" bash -c '! grep -E "warning:" build/test-logs/build-release.log'
   check "clang-format" tests/support/check_format.sh
+  check "clang-tidy (runtime)" tests/support/check_tidy.sh build/release
   if build asan all; then
     export ASAN_OPTIONS=detect_container_overflow=0:detect_leaks=0:alloc_dealloc_mismatch=0 UBSAN_OPTIONS=print_stacktrace=1
     run_lit "lit (asan, ubsan)" asan

@@ -372,6 +372,7 @@ Result<TrainOutcome> train(const TrainOptions &options) {
   auto progress = std::make_shared<Progress>();
   progress->running = run->numRanks();
   std::vector<std::thread> threads;
+  threads.reserve(run->numRanks());
   for (int rank = 0; rank < run->numRanks(); ++rank)
     threads.emplace_back([run, progress, rank] {
       Status status = run->runRank(rank);

@@ -164,6 +164,7 @@ private:
 std::vector<std::unique_ptr<Communicator>> createLocalWorld(int numRanks, const LocalWorldOptions &options) {
   auto world = std::make_shared<LocalWorld>(numRanks, options);
   std::vector<std::unique_ptr<Communicator>> result;
+  result.reserve(numRanks);
   for (int rank = 0; rank < numRanks; ++rank)
     result.push_back(std::make_unique<LocalCommunicator>(world, rank));
   return result;
