@@ -39,7 +39,8 @@ def main():
         program.save(path)
         exported = onnx.load(path)
     export_models.name_dimensions(exported, [{0: "B", 1: "T"}])
-    export_models.strip_weights(exported, os.path.basename(a.out) + ".weights")
+    buffers = {buffer for buffer, _ in model.named_buffers()}
+    export_models.strip_weights(exported, buffers, os.path.basename(a.out) + ".weights")
     export_models.strip_notes(exported)
     with open(a.out, "wb") as file:
         file.write(exported.SerializeToString(deterministic=True))

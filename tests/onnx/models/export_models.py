@@ -57,10 +57,9 @@ EXPORTERS = {"ts17": export_torchscript, "ts17eval": export_torchscript_eval, "d
 SKIP = {("cnn", "dynamo18")} | {(name, "ts17eval") for name in models.MODELS if name not in ("gpt", "llama", "cnn")}
 
 
-def strip_weights(model, name, location, keep_elements=256):
-    """Replaces the data of parameters of more than `keep_elements` elements by a reference; buffers keep theirs."""
+def strip_weights(model, buffers, location, keep_elements=256):
+    """Replaces the data of parameters of more than `keep_elements` elements by a reference; `buffers` keep theirs."""
     offset = 0
-    buffers = {buffer for buffer, _ in models.build(name)[0].named_buffers()}
     for tensor in model.graph.initializer:
         count = 1
         for size in tensor.dims:
@@ -109,11 +108,12 @@ def main():
     parser.add_argument("models", nargs="*", default=list(models.MODELS))
     arguments = parser.parse_args()
     for name in arguments.models or models.MODELS:
+        buffers = {buffer for buffer, _ in models.build(name)[0].named_buffers()}
         for exporter, export in EXPORTERS.items():
             if (name, exporter) in SKIP:
                 continue
             model = export(name)
-            strip_weights(model, name, name + ".weights")
+            strip_weights(model, buffers, name + ".weights")
             strip_notes(model)
             name_dimensions(model, models.MODELS[name][3])
             path = os.path.join(arguments.out, f"{name}.{exporter}.onnx")
