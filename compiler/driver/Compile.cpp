@@ -3,6 +3,7 @@
 #include "compiler/driver/Compile.h"
 
 #include "compiler/dialect/dist/Dist.h"
+#include "compiler/driver/CheckStep.h"
 #include "compiler/driver/Emit.h"
 #include "frontends/onnx/Import.h"
 
@@ -65,8 +66,11 @@ LogicalResult Compilation::import() {
   }
   if (!module)
     return failure();
-  if (!module->lookupSymbol<func::FuncOp>("step"))
+  auto step = module->lookupSymbol<func::FuncOp>("step");
+  if (!step)
     return error() << options.input << ": module has no function @step";
+  if (failed(checkStep(step)))
+    return failure();
   return setMesh();
 }
 

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/dialect/train/Aliases.h"
 #include "passes/lower/Emitter.h"
 #include "passes/lower/Passes.h"
 
@@ -20,6 +21,8 @@ struct ToExec : impl::ToExecBase<ToExec> {
     for (func::FuncOp func : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
       if (func.isDeclaration())
         continue;
+      if (failed(train::verifyAliases(func)))
+        return signalPassFailure();
       lower::BufferAssignment assignment(func);
       if (failed(lower::Emitter(func, assignment).emit()))
         return signalPassFailure();

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/dialect/train/Aliases.h"
 #include "compiler/dialect/train/Builders.h"
 #include "passes/shard/Passes.h"
 #include "passes/shard/Sharding.h"
@@ -49,6 +50,8 @@ public:
   }
 
   LogicalResult run() {
+    if (failed(train::verifyAliases(func)))
+      return failure();
     if (strategy.shardState && shardAxes.empty() && mesh.getNumRanks() > 1)
       func.emitRemark() << "nothing is sharded: mesh " << mesh << " has no axis '" << kShardAxis << "' larger than 1";
     expandCountValid(func);
