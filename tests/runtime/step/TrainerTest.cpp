@@ -10,6 +10,7 @@
 #include "tests/runtime/TestSupport.h"
 #include "tests/runtime/step/StepTestSupport.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include <cstring>
@@ -129,8 +130,14 @@ protected:
     const SafetensorsEntry *entry = file.isOk() ? file->find(name) : nullptr;
     if (!entry)
       return {};
-    Floats values(static_cast<size_t>(entry->elements));
-    std::memcpy(values.data(), entry->bytes.data(), entry->bytes.size());
+    const auto elements = static_cast<size_t>(entry->elements);
+    if (entry->bytes.size() == elements * sizeof(double)) { // the loss is kept in f64
+      std::vector<double> wide(elements);
+      std::memcpy(wide.data(), entry->bytes.data(), entry->bytes.size());
+      return {wide.begin(), wide.end()};
+    }
+    Floats values(elements);
+    std::memcpy(values.data(), entry->bytes.data(), std::min(entry->bytes.size(), elements * sizeof(float)));
     return values;
   }
 
