@@ -224,7 +224,7 @@ private:
   /// Whether `value`, and every view of it, has no reader after the group.
   bool diesAt(Value value, const FusionGroup &group) const {
     Operation *op = value.getDefiningOp();
-    while (op && isa<train::ReshapeOp>(op) && op->getBlock() == &block) {
+    while (op && isa<train::ReshapeOp>(op) && fusionRole(op) == FusionRole::View && op->getBlock() == &block) {
       value = op->getOperand(0);
       op = value.getDefiningOp();
     }

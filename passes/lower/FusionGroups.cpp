@@ -22,11 +22,6 @@ static constexpr int64_t kMinColumns = 128;
 /// A kernel that reduces everything, on one thread, may also write whole tensors of up to this many elements.
 static constexpr int64_t kMaxSerial = 4096;
 
-/// Rows of the first operand one after the other: a view of its parts.
-static bool isContiguousConcat(train::ConcatOp op) {
-  return llvm::all_of(shapeOf(op.getResult()).take_front(op.getDim()), [](int64_t size) { return size == 1; });
-}
-
 /// Elements of the operand in their order, without gaps.
 static bool isContiguousSlice(train::SliceOp op) {
   bool inner = true;
@@ -39,24 +34,6 @@ static bool isContiguousSlice(train::SliceOp op) {
     inner &= from[dim] == to[dim];
   }
   return true;
-}
-
-FusionRole fusionRole(Operation *op) {
-  if (codegen::isElementwise(op) ||
-      isa<train::ReduceOp, train::ArgmaxOp, train::ScatterAddRowsOp, train::RngUniformOp>(op))
-    return FusionRole::Compute;
-  if (auto concat = dyn_cast<train::ConcatOp>(op))
-    return isContiguousConcat(concat) ? FusionRole::Fixed : FusionRole::View;
-  if (isa<train::ReshapeOp, train::TransposeOp, train::BroadcastOp, train::SliceOp, train::PadOp, train::DynamicSliceOp,
-          train::DynamicUpdateSliceOp, train::GatherRowsOp, train::IotaOp, train::ConstantOp>(op))
-    return FusionRole::View;
-  return FusionRole::Fixed;
-}
-
-bool isLayoutView(Operation *op) {
-  if (auto constant = dyn_cast<train::ConstantOp>(op))
-    return constant.getValue().isSplat();
-  return isa<train::ReshapeOp, train::TransposeOp, train::SliceOp, train::ConcatOp>(op);
 }
 
 /// Whether something that is not a kernel reads this view.
@@ -107,10 +84,12 @@ bool FusionGroups::isFreeView(Value value, const DenseSet<Operation *> &members)
     return true;
   if (members.contains(op))
     return false;
+  if (fusionRole(op) != FusionRole::View)
+    return true;
   auto slice = dyn_cast<train::SliceOp>(op);
   if (isa<train::ReshapeOp>(op) || (slice && isContiguousSlice(slice)))
     return isFreeView(op->getOperand(0), members);
-  return fusionRole(op) != FusionRole::View;
+  return false;
 }
 
 bool FusionGroups::collect(Value value, const DenseSet<Operation *> &members, llvm::SetVector<Operation *> &ops,
@@ -257,7 +236,7 @@ bool FusionGroups::connected(const FusionGroup *a, const FusionGroup *b) const {
       if (llvm::is_contained(other->body.inputs, input))
         return true;
       Operation *op = input.getDefiningOp();
-      while (op && isa<train::ReshapeOp, train::SliceOp>(op))
+      while (op && !owner.contains(op) && isa<train::ReshapeOp, train::SliceOp>(op))
         op = op->getOperand(0).getDefiningOp();
       return op && owner.lookup(op) == other;
     });
@@ -295,7 +274,7 @@ SmallVector<FusionGroup *> FusionGroups::producers(const FusionGroup *group) con
   SmallVector<FusionGroup *> result;
   for (Value input : group->body.inputs) {
     Operation *op = input.getDefiningOp();
-    while (op && isa<train::ReshapeOp, train::SliceOp>(op))
+    while (op && !owner.contains(op) && isa<train::ReshapeOp, train::SliceOp>(op))
       op = op->getOperand(0).getDefiningOp();
     FusionGroup *producer = op ? owner.lookup(op) : nullptr;
     if (producer && producer != group && !llvm::is_contained(result, producer))

@@ -184,3 +184,59 @@ func.func @recompute_from_inner_value(%a: tensor<64x48xf32>, %w: tensor<48x48xf3
   %q = train.add %p, %x : tensor<64x48xf32>
   return %q, %g : tensor<64x48xf32>, tensor<64x48xf32>
 }
+
+// Gradients of queries and keys that attention writes strided: they are made in their places in one matrix, which the
+// product and the kernel read.
+// CHECK-LABEL: func.func @parts_of_a_matrix
+// CHECK:         %[[DQ:.*]], %[[DK:.*]], %{{.*}} = train.attention_grad
+// CHECK:         %[[M:.*]] = train.concat
+// CHECK:         exec.fusion "column"(%[[M]])
+// CHECK:         train.dot_general %[[M]]
+func.func @parts_of_a_matrix(%q: tensor<1x2x4x8xf32>, %lse: tensor<1x2x4xf32>, %w: tensor<32x3xf32>) -> (tensor<32xf32>, tensor<1x4x3xf32>, tensor<1x2x4x8xf32>) {
+  %dq, %dk, %dv = train.attention_grad %q, %q, %q, %q, %lse, %q {causal, scale = 1.0 : f64} : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4xf32>, tensor<1x2x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>)
+  %tq = train.transpose %dq {permutation = array<i64: 0, 2, 1, 3>} : (tensor<1x2x4x8xf32>) -> tensor<1x4x2x8xf32>
+  %tk = train.transpose %dk {permutation = array<i64: 0, 2, 1, 3>} : (tensor<1x2x4x8xf32>) -> tensor<1x4x2x8xf32>
+  %rq = train.reshape %tq : (tensor<1x4x2x8xf32>) -> tensor<1x4x16xf32>
+  %rk = train.reshape %tk : (tensor<1x4x2x8xf32>) -> tensor<1x4x16xf32>
+  %c = train.concat %rq, %rk {dim = 2 : i64} : (tensor<1x4x16xf32>, tensor<1x4x16xf32>) -> tensor<1x4x32xf32>
+  %s = train.reduce sum, %c {dimensions = array<i64: 0, 1>} : (tensor<1x4x32xf32>) -> tensor<32xf32>
+  %p = train.dot_general %c, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 2>, rhs_contract = array<i64: 0>} : (tensor<1x4x32xf32>, tensor<32x3xf32>) -> tensor<1x4x3xf32>
+  return %s, %p, %dv : tensor<32xf32>, tensor<1x4x3xf32>, tensor<1x2x4x8xf32>
+}
+
+// A concatenation of what kernels compute, for a product: one kernel writes it.
+// CHECK-LABEL: func.func @joined_by_a_kernel
+// CHECK:         %[[M:.*]] = exec.fusion "elementwise"(%{{.*}}, %{{.*}}) {{.*}} -> tensor<4x6xf32>
+// CHECK:           train.concat
+// CHECK:           exec.yield
+// CHECK:         train.dot_general %[[M]]
+func.func @joined_by_a_kernel(%x: tensor<4x2xf32>, %y: tensor<4x4xf32>, %w: tensor<6x3xf32>) -> tensor<4x3xf32> {
+  %a = train.neg %x : tensor<4x2xf32>
+  %b = train.exp %y : tensor<4x4xf32>
+  %c = train.concat %a, %b {dim = 1 : i64} : (tensor<4x2xf32>, tensor<4x4xf32>) -> tensor<4x6xf32>
+  %p = train.dot_general %c, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x6xf32>, tensor<6x3xf32>) -> tensor<4x3xf32>
+  return %p : tensor<4x3xf32>
+}
+
+// Heads merged into rows for a product are no view of what a kernel would write: the kernel writes them merged. What
+// attention computes is left to it to write merged, and the kernel reads that.
+// CHECK-LABEL: func.func @merged_heads
+// CHECK:         exec.fusion "elementwise"({{.*}} -> tensor<4x16xf32>
+// CHECK:         train.dot_general
+// CHECK:         %[[O:.*]], %{{.*}} = train.attention
+// CHECK:         %[[T:.*]] = train.transpose %[[O]]
+// CHECK:         %[[M:.*]] = train.reshape %[[T]]
+// CHECK:         exec.fusion "column"(%[[M]])
+// CHECK:         train.dot_general %[[M]]
+func.func @merged_heads(%x: tensor<1x2x4x8xf32>, %w: tensor<16x3xf32>) -> (tensor<4x3xf32>, tensor<16xf32>, tensor<4x3xf32>) {
+  %e = train.exp %x : tensor<1x2x4x8xf32>
+  %t = train.transpose %e {permutation = array<i64: 0, 2, 1, 3>} : (tensor<1x2x4x8xf32>) -> tensor<1x4x2x8xf32>
+  %r = train.reshape %t : (tensor<1x4x2x8xf32>) -> tensor<4x16xf32>
+  %p = train.dot_general %r, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x16xf32>, tensor<16x3xf32>) -> tensor<4x3xf32>
+  %o, %lse = train.attention %x, %x, %x {causal, scale = 1.0 : f64} : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4xf32>)
+  %u = train.transpose %o {permutation = array<i64: 0, 2, 1, 3>} : (tensor<1x2x4x8xf32>) -> tensor<1x4x2x8xf32>
+  %m = train.reshape %u : (tensor<1x4x2x8xf32>) -> tensor<4x16xf32>
+  %s = train.reduce sum, %m {dimensions = array<i64: 0>} : (tensor<4x16xf32>) -> tensor<16xf32>
+  %k = train.dot_general %m, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x16xf32>, tensor<16x3xf32>) -> tensor<4x3xf32>
+  return %p, %s, %k : tensor<4x3xf32>, tensor<16xf32>, tensor<4x3xf32>
+}
