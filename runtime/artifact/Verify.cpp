@@ -108,10 +108,11 @@ TensorView VerifyContext::view(uint32_t index) const {
   const artifact::Buffer &buffer = *program.buffers()->Get(index);
   TensorView view;
   view.dtype = buffer.dtype();
-  if (buffer.shape()) {
+  // Of a scalar's two empty lists each may be absent or present.
+  if (buffer.shape())
     view.shape.assign(buffer.shape()->begin(), buffer.shape()->end());
+  if (buffer.strides())
     view.strides.assign(buffer.strides()->begin(), buffer.strides()->end());
-  }
   return view;
 }
 

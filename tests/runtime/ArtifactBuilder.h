@@ -16,10 +16,8 @@
 
 namespace tessera::test {
 
-/// The bytes of an artifact file.
-inline std::vector<uint8_t> serialise(const artifact::ProgramT &program) {
-  flatbuffers::FlatBufferBuilder builder;
-  artifact::FinishProgramBuffer(builder, artifact::CreateProgram(builder, &program));
+/// The bytes of an artifact file, from a builder that holds a finished program.
+inline std::vector<uint8_t> serialise(const flatbuffers::FlatBufferBuilder &builder) {
   artifact::FileHeader header{};
   std::memcpy(header.magic, artifact::formatMagic, sizeof(header.magic));
   header.version = artifact::formatVersion;
@@ -29,6 +27,12 @@ inline std::vector<uint8_t> serialise(const artifact::ProgramT &program) {
   std::memcpy(bytes.data(), &header, sizeof(header));
   std::memcpy(bytes.data() + sizeof(header), builder.GetBufferPointer(), builder.GetSize());
   return bytes;
+}
+
+inline std::vector<uint8_t> serialise(const artifact::ProgramT &program) {
+  flatbuffers::FlatBufferBuilder builder;
+  artifact::FinishProgramBuffer(builder, artifact::CreateProgram(builder, &program));
+  return serialise(builder);
 }
 
 /// Builds a program instruction by instruction; all buffers lie one after the other in one arena.

@@ -43,6 +43,35 @@ TEST(Verify, BufferMustLieInItsArena) {
   expectError(builder, "buffer 0: arena 9 of 1");
 }
 
+// The compiler leaves out both lists of a scalar; a file may hold one of them, empty.
+TEST(Verify, ScalarsMayHaveAnEmptyShape) {
+  for (bool hasShape : {false, true}) {
+    flatbuffers::FlatBufferBuilder builder;
+    auto empty = builder.CreateVector(std::vector<int64_t>{});
+    auto scalar =
+        artifact::CreateBuffer(builder, 0, 0, artifact::DataType::F32, hasShape ? empty : 0, hasShape ? 0 : empty);
+    auto arena = artifact::CreateArena(builder, builder.CreateString("all"), artifact::ArenaKind::MIN, 4);
+    auto fill =
+        artifact::CreateInstruction(builder, artifact::Operation::Fill, artifact::CreateFill(builder, 0, 1).Union());
+    auto target = builder.CreateString("cpu:test:");
+    auto arenas = builder.CreateVector(&arena, 1);
+    auto buffers = builder.CreateVector(&scalar, 1);
+    auto instructions = builder.CreateVector(&fill, 1);
+    auto locations = builder.CreateVectorOfStrings({"node"});
+    artifact::ProgramBuilder program(builder);
+    program.add_version(artifact::formatVersion);
+    program.add_target(target);
+    program.add_arenas(arenas);
+    program.add_buffers(buffers);
+    program.add_instructions(instructions);
+    program.add_locations(locations);
+    program.add_num_streams(1);
+    artifact::FinishProgramBuffer(builder, program.Finish());
+    auto artifact = Artifact::fromBytes(test::serialise(builder), "scalar");
+    EXPECT_TRUE(artifact.isOk()) << artifact.status();
+  }
+}
+
 TEST(Verify, RankAndIterationStridesStayInside) {
   ArtifactBuilder builder({{"shard", 4}});
   builder.group({"shard"});
