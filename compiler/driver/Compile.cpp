@@ -5,6 +5,7 @@
 #include "compiler/dialect/dist/Dist.h"
 #include "compiler/driver/CheckStep.h"
 #include "compiler/driver/Emit.h"
+#include "compiler/driver/Fit.h"
 #include "frontends/onnx/Import.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -16,6 +17,7 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/ToolOutputFile.h"
 
@@ -31,15 +33,18 @@ class Compilation {
 public:
   Compilation(const CompileOptions &options, MLIRContext &context) : options(options), context(context) {}
 
-  LogicalResult import();
-  LogicalResult runPasses(Phase phase);
-  LogicalResult dump(Phase phase);
-  LogicalResult emit() { return emitArtifact(options, *module, size, snapshots); }
+  /// Runs a phase and leaves its snapshot, or the artifact.
+  LogicalResult run(Phase phase);
   ModuleOp get() { return *module; }
+  const StepSize &getSize() const { return size; }
+  LoweredStep take() { return {std::move(module), size}; }
 
   std::vector<std::pair<std::string, double>> timings; ///< seconds by phase
 
 private:
+  LogicalResult import();
+  LogicalResult runPasses(Phase phase);
+  LogicalResult dump(Phase phase);
   InFlightDiagnostic error() { return emitError(UnknownLoc::get(&context)); }
   LogicalResult setMesh();
   std::string text();
@@ -50,6 +55,31 @@ private:
   StepSize size;            ///< known after the optimize phase
   PhaseSnapshots snapshots; ///< filled with --embed-ir
 };
+
+/// All or nothing.
+LogicalResult writeText(StringRef path, StringRef text, Location loc) {
+  std::error_code code;
+  llvm::ToolOutputFile file(path, code, llvm::sys::fs::OF_Text);
+  if (code)
+    return emitError(loc) << path << ": " << code.message();
+  file.os() << text;
+  file.os().close();
+  if (file.os().has_error()) {
+    code = file.os().error();
+    file.os().clear_error();
+    return emitError(loc) << path << ": " << code.message();
+  }
+  file.keep();
+  return success();
+}
+
+LogicalResult Compilation::run(Phase phase) {
+  if (phase == Phase::Import && failed(import()))
+    return failure();
+  if (failed(runPasses(phase)))
+    return failure();
+  return phase == Phase::Artifact ? emitArtifact(options, *module, size, snapshots) : dump(phase);
+}
 
 LogicalResult Compilation::import() {
   if (!llvm::sys::fs::exists(options.input))
@@ -122,19 +152,7 @@ LogicalResult Compilation::dump(Phase phase) {
     return error() << options.dumpPhases << ": " << code.message();
   llvm::SmallString<128> path(options.dumpPhases);
   llvm::sys::path::append(path, std::to_string(static_cast<int>(phase) + 1) + "-" + name + ".mlir");
-  std::error_code code;
-  llvm::ToolOutputFile file(path, code, llvm::sys::fs::OF_Text);
-  if (code)
-    return error() << path << ": " << code.message();
-  file.os() << text() << "\n";
-  file.os().close();
-  if (file.os().has_error()) {
-    code = file.os().error();
-    file.os().clear_error();
-    return error() << path << ": " << code.message();
-  }
-  file.keep();
-  return success();
+  return writeText(path, text() + "\n", UnknownLoc::get(&context));
 }
 
 /// Prints one row per phase to stderr, where it does not mix with IR on stdout.
@@ -150,19 +168,70 @@ void printTimings(const std::vector<std::pair<std::string, double>> &timings) {
 }
 } // namespace
 
-LogicalResult compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ostream &out) {
+FailureOr<LoweredStep> compileToLower(const CompileOptions &options, MLIRContext &context) {
   Compilation compilation(options, context);
-  for (int index = 0; index <= static_cast<int>(options.compileTo); ++index) {
+  for (int index = 0; index <= static_cast<int>(Phase::Lower); ++index)
+    if (failed(compilation.run(static_cast<Phase>(index))))
+      return failure();
+  return compilation.take();
+}
+
+namespace {
+/// Prints and writes what `--report` and `--fit` ask for.
+FailureOr<CompileOutcome> report(const CompileOptions &options, ModuleOp module, const StepSize &size,
+                                 const cost::Target &target, raw_ostream &out) {
+  StepReport step = makeReport(options, module, size, target);
+  if (options.report)
+    printReport(step, options, target, out);
+  llvm::json::Object json = reportJson(step, options, target);
+  CompileOutcome outcome = CompileOutcome::Done;
+  if (options.fit) {
+    FitReport fit = checkFit(options, step, target, *module.getContext());
+    printFit(fit, step, out);
+    json["fit"] = fitJson(fit);
+    outcome = fit.fits ? CompileOutcome::Done : CompileOutcome::DoesNotFit;
+  }
+  if (options.report && !options.report->empty()) {
+    std::string text;
+    llvm::raw_string_ostream(text) << llvm::formatv("{0:2}", llvm::json::Value(std::move(json))) << "\n";
+    if (failed(writeText(*options.report, text, module.getLoc())))
+      return failure();
+  }
+  return outcome;
+}
+} // namespace
+
+FailureOr<CompileOutcome> compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ostream &out) {
+  const Location unknown = UnknownLoc::get(&context);
+  const bool reports = options.report || options.fit;
+  std::optional<cost::Target> target;
+  if (reports || options.target != "cpu") {
+    auto loaded = cost::Target::load(options.target, unknown);
+    if (failed(loaded))
+      return failure();
+    if (loaded->kind != "cpu" && options.compileTo == Phase::Artifact && !options.output.empty()) {
+      emitError(unknown) << "--target " << options.target << ": no backend of this build generates code for "
+                         << loaded->kind << " targets; leave -o away and use --report";
+      return failure();
+    }
+    target = std::move(*loaded);
+  }
+  const Phase last = options.isReportOnly() ? Phase::Lower : options.compileTo;
+  CompileOutcome outcome = CompileOutcome::Done;
+  Compilation compilation(options, context);
+  for (int index = 0; index <= static_cast<int>(last); ++index) {
     const auto phase = static_cast<Phase>(index);
     const auto start = std::chrono::steady_clock::now();
-    if (phase == Phase::Import && failed(compilation.import()))
-      return failure();
-    if (failed(compilation.runPasses(phase)))
-      return failure();
-    if (phase == Phase::Artifact ? failed(compilation.emit()) : failed(compilation.dump(phase)))
+    if (failed(compilation.run(phase)))
       return failure();
     compilation.timings.emplace_back(kPhaseNames[index],
                                      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    if (phase == Phase::Lower && reports) {
+      auto reported = report(options, compilation.get(), compilation.getSize(), *target, out);
+      if (failed(reported))
+        return failure();
+      outcome = *reported;
+    }
   }
   if (options.compileTo != Phase::Artifact) {
     compilation.get().print(out);
@@ -170,7 +239,7 @@ LogicalResult compile(const CompileOptions &options, MLIRContext &context, llvm:
   }
   if (options.timing)
     printTimings(compilation.timings);
-  return success();
+  return outcome;
 }
 
 } // namespace tessera

@@ -3,9 +3,11 @@
 #ifndef TESSERA_COMPILER_DRIVER_COMPILE_H
 #define TESSERA_COMPILER_DRIVER_COMPILE_H
 
+#include "compiler/driver/Emit.h"
 #include "compiler/driver/Options.h"
 
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
 #include "mlir/Support/LLVM.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -14,9 +16,21 @@ namespace tessera {
 /// The pass pipeline of a phase in textual form, as `tessera-opt --pass-pipeline` takes it.
 std::string phasePipeline(Phase phase, const CompileOptions &options);
 
-/// Compiles as `options` say. Stopped before the artifact, it prints the IR to `out`. Errors and, if asked for, remarks
-/// go through the context's diagnostics. On failure no output file exists or has been changed.
-llvm::LogicalResult compile(const CompileOptions &options, mlir::MLIRContext &context, llvm::raw_ostream &out);
+/// A step after the phase lower, without code.
+struct LoweredStep {
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  StepSize size;
+};
+/// Compiles to the phase lower; writes nothing.
+llvm::FailureOr<LoweredStep> compileToLower(const CompileOptions &options, mlir::MLIRContext &context);
+
+/// How a compilation without errors ended.
+enum class CompileOutcome { Done, DoesNotFit };
+
+/// Compiles as `options` say. Stopped before the artifact, it prints the IR to `out`; a report too. Errors and, if
+/// asked for, remarks go through the context's diagnostics. On failure no output file exists or has been changed.
+llvm::FailureOr<CompileOutcome> compile(const CompileOptions &options, mlir::MLIRContext &context,
+                                        llvm::raw_ostream &out);
 
 } // namespace tessera
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <set>
 #include <sstream>
 
@@ -42,6 +43,20 @@ std::string parseMesh(const std::string &text, std::vector<std::pair<std::string
   return mesh.empty() ? "--mesh: expected <axis>=<size>[,…]" : "";
 }
 
+std::optional<double> parseBytes(const std::string &text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  std::string unit(end, text.data() + text.size());
+  unit.erase(0, unit.find_first_not_of(' '));
+  static const std::map<std::string, double> units = {{"", 1},         {"B", 1},       {"KB", 1e3},     {"MB", 1e6},
+                                                      {"GB", 1e9},     {"TB", 1e12},   {"KiB", 0x1p10}, {"MiB", 0x1p20},
+                                                      {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+  const auto factor = units.find(unit);
+  if (error != std::errc() || factor == units.end() || !(number > 0) || !std::isfinite(number))
+    return std::nullopt;
+  return number * factor->second;
+}
+
 namespace {
 std::string oneOf(const char *flag, const std::string &value, std::initializer_list<const char *> allowed) {
   std::string list;
@@ -71,7 +86,6 @@ std::string checkOptions(const CompileOptions &o) {
       oneOf("--schedule", o.schedule, {"constant", "cosine"}),
       oneOf("--strategy", o.strategy, {"ddp", "zero3"}),
       oneOf("--precision", o.precision, {"fp32"}),
-      oneOf("--target", o.target, {"cpu"}),
       sized ? "" : oneOf("--wrap", o.wrap, {"module", "none", "size:<bytes>"}),
       require(o.batch >= 0 && o.sequence >= 0, "--batch and --seq must not be negative"),
       require(o.accumulate >= 1, "--accumulate must be at least 1, got " + std::to_string(o.accumulate)),
@@ -86,7 +100,11 @@ std::string checkOptions(const CompileOptions &o) {
       require(!o.nesterov || o.momentum > 0, "--nesterov needs --momentum"),
       require(o.prefetchForward >= 0 && o.prefetchBackward >= 0, "--prefetch counts must not be negative"),
       require(numRanks(o) <= 65536, "--mesh has more than 65536 ranks"),
-      require(o.compileTo != Phase::Artifact || !o.output.empty(), "-o: the artifact needs a file name"),
+      require(!o.fit || *o.fit == "target" || parseBytes(*o.fit),
+              "--fit: expected bytes (80e9, 40GiB) or 'target', got '" + o.fit.value_or("") + "'"),
+      require(!(o.report || o.fit) || o.compileTo == Phase::Artifact, "--compile-to: a report needs all phases"),
+      require(o.compileTo != Phase::Artifact || !o.output.empty() || o.isReportOnly(),
+              "-o: the artifact needs a file name"),
   });
 }
 

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -65,8 +66,15 @@ struct CompileOptions {
   int64_t prefetchForward = 1, prefetchBackward = 1; ///< units gathered ahead
 
   // Lower.
-  std::string target = "cpu";
+  std::string target = "cpu";     ///< cpu, a target that ships with the compiler, or a target file (*.json)
   std::string targetCpu = "host"; ///< host | x86-64-v4 | x86-64-v3 | x86-64
+
+  // Report: memory, communication and time, from the lowered step.
+  std::optional<std::string> report; ///< JSON file; empty: only printed
+  std::optional<std::string> fit;    ///< bytes of a device ("40GiB", "80e9"); "target": the target's
+
+  /// No artifact is asked for, only a report.
+  bool isReportOnly() const { return (report || fit) && output.empty(); }
 };
 
 /// Ranks of the mesh: the product of its axes.
@@ -77,6 +85,9 @@ std::string formatNumber(double value);
 
 /// Parses "shard=4,replicate=2". Returns an error text, empty on success.
 std::string parseMesh(const std::string &text, std::vector<std::pair<std::string, int64_t>> &mesh);
+
+/// Parses "80e9", "40GiB", "512 MB". Empty if it is no positive number of bytes.
+std::optional<double> parseBytes(const std::string &text);
 
 /// Checks what can be checked without a model. Returns an error text that names the flag, empty if all is well.
 std::string checkOptions(const CompileOptions &options);

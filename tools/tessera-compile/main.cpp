@@ -60,8 +60,22 @@ void addMachineOptions(CLI::App &app, tessera::CompileOptions &o, std::string &m
   app.add_option("--wrap", o.wrap, "how parameters form units: module, size:<bytes> or none")->capture_default_str();
   app.add_option("--prefetch-forward", o.prefetchForward, "units gathered ahead in forward")->capture_default_str();
   app.add_option("--prefetch-backward", o.prefetchBackward, "units gathered ahead in backward")->capture_default_str();
-  app.add_option("--target", o.target, "cpu")->capture_default_str();
+  app.add_option("--target", o.target,
+                 "cpu, a machine that ships with the compiler (h100x8, …) or a target file (.json)")
+      ->capture_default_str();
   app.add_option("--target-cpu", o.targetCpu, "host, x86-64-v4, x86-64-v3 or x86-64")->capture_default_str();
+}
+
+/// Flags with a value that may be left away: `--report` and `--report=FILE`.
+void addReportOptions(CLI::App &app, std::string &report, std::string &fit) {
+  app.add_flag(
+      "--report{-}", report,
+      "print memory, communication and predicted time of a step, for any number of ranks; --report=FILE writes "
+      "them as JSON too. Needs no -o");
+  app.add_flag(
+      "--fit{target}", fit,
+      "say whether a rank's memory fits the target's device, or --fit=BYTES (80e9, 40GiB), and what would make "
+      "it fit; exit status 2 if it does not");
 }
 
 void addDebugOptions(CLI::App &app, tessera::CompileOptions &o, bool &printPipeline) {
@@ -137,7 +151,7 @@ void printDiagnostic(mlir::Diagnostic &diagnostic, bool remarks) {
 int main(int argc, char **argv) {
   tessera::CompileOptions options;
   std::vector<std::string> dims;
-  std::string mesh;
+  std::string mesh, report, fit;
   std::pair<double, double> betas{options.beta1, options.beta2};
   bool printPipelines = false;
 
@@ -146,8 +160,14 @@ int main(int argc, char **argv) {
   addModelOptions(app, options, dims);
   addTrainingOptions(app, options, betas);
   addMachineOptions(app, options, mesh);
+  addReportOptions(app, report, fit);
   addDebugOptions(app, options, printPipelines);
   CLI11_PARSE(app, argc, argv);
+
+  if (!report.empty())
+    options.report = report == "-" ? "" : report;
+  if (!fit.empty())
+    options.fit = fit;
 
   if (printPipelines)
     options.output = "-";
@@ -174,8 +194,9 @@ int main(int argc, char **argv) {
     printDiagnostic(diagnostic, options.remarks);
     return mlir::success();
   });
-  if (succeeded(tessera::compile(options, context, llvm::outs())))
-    return 0;
+  auto outcome = tessera::compile(options, context, llvm::outs());
+  if (succeeded(outcome))
+    return *outcome == tessera::CompileOutcome::Done ? 0 : 2;
   if (!reported)
     llvm::errs() << "tessera-compile: error: compilation failed without a diagnostic; please report this\n";
   return 1;

@@ -1,0 +1,37 @@
+//===- Fit.h - does a step fit a device, and what would make it -*- C++ -*-===//
+
+#ifndef TESSERA_COMPILER_DRIVER_FIT_H
+#define TESSERA_COMPILER_DRIVER_FIT_H
+
+#include "compiler/driver/Report.h"
+
+#include "mlir/IR/MLIRContext.h"
+
+#include <optional>
+
+namespace tessera {
+
+/// The same step compiled with other flags.
+struct FitVariant {
+  std::string flags;                ///< what changes on the command line
+  std::optional<StepReport> report; ///< none if it does not compile
+  std::string error;                ///< why
+};
+
+struct FitReport {
+  double limit = 0; ///< bytes of a rank
+  bool fits = false;
+  std::vector<FitVariant> variants; ///< tried, in order; the last one fits, if any does. Empty if the step fits.
+};
+
+/// Compares `report` with the limit of `options.fit`. If the step does not fit, compiles variants of it, from the least
+/// change to the largest, until one does.
+FitReport checkFit(const CompileOptions &options, const StepReport &report, const cost::Target &target,
+                   mlir::MLIRContext &context);
+
+void printFit(const FitReport &fit, const StepReport &report, llvm::raw_ostream &out);
+llvm::json::Object fitJson(const FitReport &fit);
+
+} // namespace tessera
+
+#endif // TESSERA_COMPILER_DRIVER_FIT_H

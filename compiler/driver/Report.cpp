@@ -1,0 +1,207 @@
+//===- Report.cpp - memory, collectives and time of a lowered step --------===//
+
+#include "compiler/driver/Report.h"
+
+#include "compiler/dialect/exec/Exec.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+
+#include <algorithm>
+#include <map>
+
+using namespace mlir;
+
+namespace tessera {
+
+namespace {
+/// Positions in the flattened instruction list, as memory planning numbers them: a loop has one itself, then its body.
+int64_t countInstructions(Block &block) {
+  int64_t count = 0;
+  for (Operation &op : block) {
+    count += exec::isInstruction(&op);
+    if (auto loop = dyn_cast<exec::LoopOp>(op))
+      count += countInstructions(loop.getBody().front());
+  }
+  return count;
+}
+
+MemoryReport measureMemory(exec::ProgramOp program) {
+  MemoryReport memory;
+  const int64_t end = std::max<int64_t>(countInstructions(program.getBody().front()), 1);
+  using Change = std::array<int64_t, MemoryReport::kNumClasses>;
+  std::vector<Change> changes(end + 1, Change{});
+  for (Operation &op : program.getBody().front()) {
+    if (auto arena = dyn_cast<exec::ArenaOp>(op))
+      memory.reserved += static_cast<int64_t>(arena.getBytes());
+    auto slot = dyn_cast<exec::SlotOp>(op);
+    if (!slot || !slot.getLive())
+      continue;
+    const auto memoryClass = static_cast<size_t>(slot.getMemoryClass());
+    changes[std::clamp<int64_t>((*slot.getLive())[0], 0, end)][memoryClass] += slot.getBytes();
+    changes[std::clamp<int64_t>((*slot.getLive())[1] + 1, 0, end)][memoryClass] -= slot.getBytes();
+  }
+  Change live{};
+  for (int64_t position = 0; position < end; ++position) {
+    int64_t sum = 0;
+    for (size_t index = 0; index < live.size(); ++index)
+      sum += live[index] += changes[position][index];
+    if (sum > memory.peak) {
+      memory.peak = sum;
+      memory.atPeak = live;
+    }
+  }
+  return memory;
+}
+
+std::string axesText(ArrayAttr axes) {
+  std::string text;
+  for (auto axis : axes.getAsRange<StringAttr>())
+    text += (text.empty() ? "" : ",") + axis.getValue().str();
+  return text;
+}
+
+using CollectiveKey = std::pair<std::string, cost::Collective>;
+using Collectives = std::map<CollectiveKey, CollectiveReport>;
+
+/// What is sent, in kind. Bytes of one element are those of the largest such collective, which holds parameters.
+struct Traffic {
+  double gathered = 4, reduced = 4;
+  double widestGather = 0, widestReduction = 0;
+  llvm::StringSet<> backwardUnits; ///< gathered again for the backward pass
+};
+
+void addCollectives(Block &block, int64_t times, const cost::LatencyModel &latency, Collectives &collectives,
+                    Traffic &traffic) {
+  for (Operation &op : block) {
+    if (auto loop = dyn_cast<exec::LoopOp>(op))
+      addCollectives(loop.getBody().front(), times * static_cast<int64_t>(loop.getCount()), latency, collectives,
+                     traffic);
+    auto collective = dyn_cast<exec::CollectiveOp>(op);
+    if (!collective)
+      continue;
+    const cost::CollectiveUse use = cost::collectiveUse(collective, latency.getMesh());
+    CollectiveReport &row = collectives[{axesText(use.axes), use.kind}];
+    row.axes = axesText(use.axes);
+    row.kind = use.kind;
+    row.placement = latency.placement(use.axes);
+    row.count += times;
+    row.wireBytes += static_cast<double>(times) * cost::wireBytes(use.kind, use.wholeBytes, row.placement.ranks);
+    row.seconds += static_cast<double>(times) * latency.seconds(collective);
+    StringRef label = collective.getLabel().value_or("");
+    if (label.consume_front("backward:"))
+      traffic.backwardUnits.insert(label);
+    const bool gathers = use.kind == cost::Collective::AllGather;
+    double &widest = gathers ? traffic.widestGather : traffic.widestReduction;
+    if (use.wholeBytes > widest) {
+      widest = use.wholeBytes;
+      (gathers ? traffic.gathered : traffic.reduced) =
+          static_cast<double>(exec::elementBytes(collective.getInput().getType().getElementType()));
+    }
+  }
+}
+
+/// Elements of the model, without padding.
+struct ParameterCount {
+  double all = 0;
+  double trained = 0;  ///< those that take a gradient
+  double backward = 0; ///< those that the backward pass computes with
+};
+
+ParameterCount countParameters(exec::ProgramOp program, const llvm::StringSet<> &backwardUnits) {
+  ParameterCount count;
+  for (auto argument : program.getOps<exec::ArgumentOp>()) {
+    auto role = argument->getAttrOfType<StringAttr>(train::kRole);
+    if (!role || (role != "param" && role != "frozen"))
+      continue;
+    double elements = 0;
+    if (auto segments = argument->getAttrOfType<ArrayAttr>(train::kSegments)) {
+      for (auto segment : segments.getAsRange<DictionaryAttr>())
+        elements += static_cast<double>(llvm::product_of(segment.getAs<DenseI64ArrayAttr>("shape").asArrayRef()));
+    } else {
+      auto global = argument->getAttrOfType<TypeAttr>(dist::kGlobal);
+      auto type = cast<ShapedType>(global ? global.getValue() : argument.getBuffer().getType());
+      elements = static_cast<double>(type.getNumElements());
+    }
+    count.all += elements;
+    count.trained += role == "param" ? elements : 0;
+    auto name = argument->getAttrOfType<StringAttr>(train::kName);
+    count.backward += name && backwardUnits.contains(name.getValue()) ? elements : 0;
+  }
+  return count;
+}
+
+/// What the strategy has to move in one step (docs/cost-model.md has the table).
+void addMinimum(const CompileOptions &options, dist::MeshAttr mesh, const ParameterCount &parameters,
+                const Traffic &traffic, Collectives &collectives) {
+  using cost::Collective;
+  const int64_t shard = mesh.getAxisSize(dist::kShardAxis), replicate = mesh.getAxisSize(dist::kReplicateAxis);
+  auto minimum = [&](const std::string &axes, Collective kind, double bytes, double times, int64_t ranks) {
+    auto row = collectives.find({axes, kind});
+    if (row != collectives.end())
+      row->second.minimumBytes += times * cost::wireBytes(kind, bytes, ranks);
+  };
+  const double gradients = parameters.trained * traffic.reduced;
+  const auto microBatches = static_cast<double>(options.accumulate);
+  if (options.strategy == "ddp") {
+    for (const auto &[key, row] : collectives)
+      if (key.second == Collective::AllReduce && row.placement.ranks == shard * replicate)
+        minimum(key.first, Collective::AllReduce, gradients, 1, shard * replicate);
+    return;
+  }
+  const bool gathersPerUnit = options.strategy == "zero3" || options.strategy == "hsdp";
+  const bool reducesEach = gathersPerUnit || options.strategy == "zero2";
+  minimum("shard", Collective::ReduceScatter, gradients, reducesEach ? microBatches : 1, shard);
+  const double gathered = gathersPerUnit ? microBatches * (parameters.all + parameters.backward) : parameters.all;
+  minimum("shard", Collective::AllGather, gathered * traffic.gathered, 1, shard);
+  if (replicate > 1)
+    minimum("replicate", Collective::AllReduce, gradients / static_cast<double>(shard), 1, replicate);
+}
+
+/// The element type in which most of the step's products are.
+Type mainType(exec::ProgramOp program) {
+  llvm::MapVector<Type, double> work;
+  program.walk([&](exec::GemmOp gemm) {
+    auto a = gemm.getA().getType();
+    work[a.getElementType()] +=
+        static_cast<double>(a.getNumElements()) * static_cast<double>(gemm.getB().getType().getShape().back());
+  });
+  Type main;
+  double most = 0;
+  for (const auto &[type, flops] : work)
+    if (flops > most) {
+      most = flops;
+      main = type;
+    }
+  return main ? main : Float32Type::get(program.getContext());
+}
+} // namespace
+
+StepReport makeReport(const CompileOptions &options, ModuleOp module, const StepSize &size,
+                      const cost::Target &target) {
+  StepReport report;
+  report.ranks = numRanks(options);
+  report.size = size;
+  auto mesh = module->getAttrOfType<dist::MeshAttr>(dist::kMesh);
+  cost::LatencyModel latency(target, mesh);
+  for (auto program : module.getOps<exec::ProgramOp>()) {
+    report.memory = measureMemory(program);
+    Collectives collectives;
+    Traffic traffic;
+    addCollectives(program.getBody().front(), 1, latency, collectives, traffic);
+    const ParameterCount parameters = countParameters(program, traffic.backwardUnits);
+    report.parameters = parameters.all;
+    addMinimum(options, mesh, parameters, traffic, collectives);
+    for (const auto &[key, row] : collectives)
+      report.collectives.push_back(row);
+    report.time = cost::simulate(program, latency);
+    const Type type = mainType(program);
+    report.dtype = cost::dtypeName(type).str();
+    report.peakFlops = target.peak(type) * static_cast<double>(report.ranks);
+  }
+  return report;
+}
+
+} // namespace tessera

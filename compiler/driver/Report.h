@@ -1,0 +1,72 @@
+//===- Report.h - what a step will need and take ----------------*- C++ -*-===//
+//
+// Memory, communication and time of a lowered step on a target, known before anything is launched.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_COMPILER_DRIVER_REPORT_H
+#define TESSERA_COMPILER_DRIVER_REPORT_H
+
+#include "compiler/cost/Simulate.h"
+#include "compiler/driver/Emit.h"
+#include "compiler/driver/Options.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace tessera {
+
+/// Bytes of one rank.
+struct MemoryReport {
+  static constexpr size_t kNumClasses = 7;
+  std::array<int64_t, kNumClasses> atPeak{}; ///< by class (exec::MemoryClass), live at the moment of the highest demand
+  int64_t peak = 0;                          ///< their sum
+  int64_t reserved = 0;                      ///< of all arenas, which is what a rank allocates
+};
+
+/// The collectives of one kind over the same axes, in one step of one rank.
+struct CollectiveReport {
+  std::string axes; ///< "shard" or "replicate,shard"
+  cost::Collective kind = cost::Collective::AllGather;
+  cost::GroupPlacement placement;
+  int64_t count = 0;
+  double wireBytes = 0;    ///< that each rank sends
+  double minimumBytes = 0; ///< that the strategy cannot do without; 0 for scalars and other extras
+  double seconds = 0;      ///< if nothing overlapped
+};
+
+struct StepReport {
+  int64_t ranks = 1;
+  double parameters = 0; ///< of the model, without padding
+  StepSize size;
+  MemoryReport memory;
+  std::vector<CollectiveReport> collectives; ///< sorted by axes and kind
+  cost::StepTime time;
+  double peakFlops = 0; ///< of all ranks, in the dtype that most products are in
+  std::string dtype;
+
+  double tokensPerSecond() const { return time.total > 0 ? size.tokens / time.total : 0; }
+  double mfu() const { return time.total > 0 ? size.flops / (time.total * peakFlops) : 0; }
+};
+
+/// Of a module after the phase lower.
+StepReport makeReport(const CompileOptions &options, mlir::ModuleOp module, const StepSize &size,
+                      const cost::Target &target);
+
+void printReport(const StepReport &report, const CompileOptions &options, const cost::Target &target,
+                 llvm::raw_ostream &out);
+llvm::json::Object reportJson(const StepReport &report, const CompileOptions &options, const cost::Target &target);
+
+/// "1.5 GiB".
+std::string formatBytes(double bytes);
+/// "12.3 ms".
+std::string formatSeconds(double seconds);
+
+} // namespace tessera
+
+#endif // TESSERA_COMPILER_DRIVER_REPORT_H

@@ -1,0 +1,123 @@
+"""tessera-compile --report and --fit: bytes and counts against formulas, any number of ranks, machines one does not have."""
+
+import json
+import os
+
+from harness import Golden, MODELS, ToolTest
+
+
+class Report(ToolTest):
+    def report(self, *flags, model="gpt.ts17.onnx", status=0):
+        done = self.tool("tessera-compile", os.path.join(MODELS, model), *flags, "--report=report.json")
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        self.text = done.stdout
+        with open(self.path("report.json")) as file:
+            return json.load(file)
+
+    def rows(self, report):
+        return {(row["kind"], row["axes"]): row for row in report["collectives"]}
+
+    def test_zero3_moves_what_the_formula_says(self):
+        for accumulate in (1, 3):
+            report = self.report("--batch", 4, "--mesh", "shard=4", "--strategy", "zero3", "--accumulate", accumulate)
+            parameters = 4 * report["parameters"]
+            rows = self.rows(report)
+            gather, scatter = rows["all_gather", "shard"], rows["reduce_scatter", "shard"]
+            # Twice, but for the embeddings, which the backward pass does not read.
+            self.assertLess(gather["minimum_wire_bytes_per_rank"], accumulate * 2 * 0.75 * parameters)
+            self.assertGreater(gather["minimum_wire_bytes_per_rank"], accumulate * 1.7 * 0.75 * parameters)
+            self.assertAlmostEqual(scatter["minimum_wire_bytes_per_rank"], accumulate * 0.75 * parameters, delta=1)
+            for row in (gather, scatter):  # units are padded so that every shard begins on 64 bytes
+                self.assertGreaterEqual(row["wire_bytes_per_rank"], row["minimum_wire_bytes_per_rank"])
+                self.assertLess(row["wire_bytes_per_rank"], 1.02 * row["minimum_wire_bytes_per_rank"])
+            self.assertEqual(gather["count"], 2 * scatter["count"] - accumulate)
+            self.assertEqual(scatter["count"] % accumulate, 0)
+            self.assertEqual((gather["ranks"], gather["nodes"]), (4, 2))  # cpu-host has two ranks per node
+
+    def test_ddp_reduces_gradients_once_per_step(self):
+        for accumulate in (1, 3):
+            report = self.report("--batch", 4, "--mesh", "shard=4", "--strategy", "ddp", "--accumulate", accumulate)
+            rows = self.rows(report)
+            self.assertEqual(list(rows), [("all_reduce", "shard")])
+            self.assertAlmostEqual(rows["all_reduce", "shard"]["minimum_wire_bytes_per_rank"],
+                                   2 * 0.75 * 4 * report["parameters"], delta=1)
+
+    def test_memory_is_that_of_the_artifact(self):
+        flags = ("--batch", 4, "--mesh", "shard=2", "--strategy", "zero3")
+        memory = self.report(*flags)["memory"]
+        self.succeed("tessera-compile", os.path.join(MODELS, "gpt.ts17.onnx"), *flags, "-o", "gpt.tessera")
+        dump = json.loads(self.succeed("tessera-dump", "gpt.tessera", "--memory", "--json"))["memory"]
+        self.assertEqual(memory["reserved_per_rank"], sum(arena["bytes"] for arena in dump["arenas"]))
+        self.assertEqual(memory["peak_per_rank"], sum(memory["at_peak_by_class"].values()))
+        self.assertLessEqual(memory["peak_per_rank"], memory["reserved_per_rank"])
+
+    def test_optimizer_memory_is_a_share_of_the_whole(self):
+        whole = self.report("--batch", 4, "--strategy", "ddp")["memory"]["at_peak_by_class"]["optimizer"]
+        share = self.report("--batch", 4, "--mesh", "shard=4", "--strategy", "zero3")["memory"]["at_peak_by_class"]
+        self.assertLess(abs(share["optimizer"] - whole / 4), 0.02 * whole)
+
+    def test_the_program_is_the_same_for_any_number_of_ranks(self):
+        """One sample per rank: on 8, 512 and 4096 ranks every instruction is the same but for sizes."""
+        texts, reports = [], []
+        for ranks in (8, 512, 4096):
+            flags = ("--batch", ranks, "--mesh", f"shard={ranks}", "--strategy", "zero3", "--target", "h100x8")
+            reports.append(self.report(*flags))
+            ir = self.succeed("tessera-compile", os.path.join(MODELS, "gpt.ts17.onnx"), *flags, "--compile-to", "lower")
+            # Shapes differ; padding is filled where a unit has some, and large reductions take one kernel more.
+            instructions = (line.split()[0] for line in ir.splitlines() if line.strip().startswith("exec."))
+            texts.append([name for name in instructions if name not in ("exec.fill", "exec.launch")])
+        self.assertEqual(texts[0], texts[1])
+        self.assertEqual(texts[0], texts[2])
+        for report in reports[1:]:
+            self.assertEqual([(row["kind"], row["count"]) for row in report["collectives"]],
+                             [(row["kind"], row["count"]) for row in reports[0]["collectives"]])
+            self.assertEqual(report["collectives"][0]["nodes"], report["ranks"] // 8)
+            self.assertEqual(report["tokens_per_step"], report["ranks"] / 8 * reports[0]["tokens_per_step"])
+
+    def test_the_step_is_the_sum_of_its_parts(self):
+        report = self.report("--batch", 4, "--mesh", "shard=2", "--strategy", "zero3")
+        step = report["step"]
+        self.assertAlmostEqual(step["seconds"], step["compute_seconds"] + step["exposed_communication_seconds"])
+        parts = ("product_seconds", "attention_seconds", "kernel_seconds", "copy_seconds", "contention_seconds")
+        self.assertAlmostEqual(step["compute_seconds"], sum(step[part] for part in parts), places=9)
+        self.assertAlmostEqual(report["mfu"], report["model_flops_per_step"] / (step["seconds"] *
+                                                                              report["peak_flops_per_second"]))
+        self.assertIn("predicted step", self.text)
+
+    def test_fit_names_flags_that_make_it_fit(self):
+        flags = ("--batch", 8, "--mesh", "shard=2", "--strategy", "ddp")
+        reserved = self.report(*flags)["memory"]["reserved_per_rank"]
+        self.assertTrue(self.report(*flags, f"--fit={reserved}")["fit"]["fits"])
+        fit = self.report(*flags, f"--fit={reserved * 0.7:.0f}", status=2)["fit"]
+        self.assertFalse(fit["fits"])
+        self.assertTrue(fit["variants"][-1]["fits"], self.text)
+        self.assertIn("it fits with " + fit["variants"][-1]["flags"], self.text)
+        # What is promised holds.
+        promised = fit["variants"][-1]
+        merged = [*flags[2:4], *promised["flags"].split()]
+        if "--batch" not in merged:
+            merged += ["--batch", 8]
+        self.assertEqual(self.report(*merged)["memory"]["reserved_per_rank"], promised["reserved_per_rank"])
+        self.report(*flags, "--fit=1000", status=2)
+        self.assertIn("nothing that was tried fits", self.text)
+
+    def test_bad_flags(self):
+        model = os.path.join(MODELS, "gpt.ts17.onnx")
+        self.fail_with("--fit: expected bytes", "tessera-compile", model, "--fit=12parsecs")
+        self.fail_with("--compile-to: a report needs all phases", "tessera-compile", model, "--report", "--compile-to",
+                       "shard")
+        self.fail_with("unknown target 'cray', expected cpu, a target file", "tessera-compile", model, "--report",
+                       "--target", "cray")
+        self.fail_with("no backend of this build generates code for cuda targets", "tessera-compile", model, "--target",
+                       "h100x8", "-o", "x.tessera")
+        self.fail_with("none/r.json: No such file", "tessera-compile", model, "--batch", 2, "--report=none/r.json")
+        self.assertFalse(os.path.exists(self.path("x.tessera")))
+        with open(self.path("bad.json"), "w") as file:
+            file.write('{"format": "tessera-target"}')
+        self.fail_with("bad.json: ", "tessera-compile", model, "--report", "--target", "bad.json")
+
+    def test_report_beside_an_artifact(self):
+        flags = Golden("gpt").compile_flags()
+        self.succeed("tessera-compile", *flags, "--report=r.json", "-o", "mlp.tessera")
+        self.assertTrue(os.path.exists(self.path("mlp.tessera")))
+        self.assertTrue(os.path.exists(self.path("r.json")))
