@@ -1,5 +1,6 @@
 //===- EvalContract.cpp - matrix products and convolutions ----------------===//
 
+#include "compiler/dialect/exec/Exec.h"
 #include "compiler/interp/Eval.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -32,8 +33,10 @@ static std::vector<int64_t> offsetsOver(const Tensor &tensor, ArrayRef<int64_t> 
   return offsets;
 }
 
-static FailureOr<Results> dotGeneral(DotGeneralOp op, EvalContext context, Operands in) {
-  const Tensor &lhs = *in[0], &rhs = *in[1];
+/// `accumulator`: null for a product that is not added to anything.
+template <typename Op>
+static FailureOr<Results> product(Op op, EvalContext context, const Tensor &lhs, const Tensor &rhs,
+                                  const Tensor *accumulator) {
   Tensor result(context.resultType());
   auto lhsBatch = offsetsOver(lhs, op.getLhsBatch()), rhsBatch = offsetsOver(rhs, op.getRhsBatch());
   auto lhsSum = offsetsOver(lhs, op.getLhsContract()), rhsSum = offsetsOver(rhs, op.getRhsContract());
@@ -44,12 +47,12 @@ static FailureOr<Results> dotGeneral(DotGeneralOp op, EvalContext context, Opera
     for (int64_t row : rows) {
       for (int64_t column : columns) {
         if (result.isFloat()) {
-          double sum = 0.0;
+          double sum = accumulator ? accumulator->at(next) : 0.0;
           for (size_t i = 0, end = lhsSum.size(); i < end; ++i)
             sum += lhs.at(lhsCorner + row + lhsSum[i]) * rhs.at(rhsCorner + column + rhsSum[i]);
           result.set(next, sum);
         } else {
-          int64_t sum = 0;
+          int64_t sum = accumulator ? accumulator->intAt(next) : 0;
           for (size_t i = 0, end = lhsSum.size(); i < end; ++i)
             sum += lhs.intAt(lhsCorner + row + lhsSum[i]) * rhs.intAt(rhsCorner + column + rhsSum[i]);
           result.setInt(next, sum);
@@ -105,7 +108,11 @@ static ConvShape convShape(Op op, ArrayRef<int64_t> input, ArrayRef<int64_t> fil
 }
 
 void addContract(EvalTable &table) {
-  table.add<DotGeneralOp>(dotGeneral);
+  table.add<DotGeneralOp>(
+      [](DotGeneralOp op, EvalContext context, Operands in) { return product(op, context, *in[0], *in[1], nullptr); });
+  table.add<exec::AddProductOp>([](exec::AddProductOp op, EvalContext context, Operands in) {
+    return product(op, context, *in[1], *in[2], in[0]);
+  });
   table.add<Conv2dOp>([](Conv2dOp op, EvalContext context, Operands in) {
     std::vector<double> sums(context.resultType().getNumElements(), 0.0);
     auto conv = convShape(op, in[0]->getShape(), in[1]->getShape(), context.resultType().getShape());

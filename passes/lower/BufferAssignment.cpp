@@ -168,17 +168,9 @@ SmallVector<BufferAssignment::Candidate> BufferAssignment::candidates(const Tree
   for (auto [i, node] : llvm::enumerate(tree)) {
     if (!node.bijective)
       continue;
-    for (OpOperand &use : node.value.getUses()) {
-      auto concat = dyn_cast<train::ConcatOp>(use.getOwner());
-      const View *whole = concat ? lookup(concat.getResult()) : nullptr;
-      if (!whole || storages[whole->storage].fixed || concat->getBlock() != root.getParentBlock())
-        continue;
-      int64_t dim = concat.getDim(), start = 0;
-      for (Value before : concat.getOperands().take_front(use.getOperandNumber()))
-        start += train::shapeOf(before)[dim];
-      Layout part = whole->layout.part(dim, start, train::shapeOf(node.value)[dim]);
-      consider(rootLayout(tree, i, part), whole->storage, &use);
-    }
+    for (OpOperand &use : node.value.getUses())
+      if (std::optional<View> place = wantedPlace(tree, use))
+        consider(rootLayout(tree, i, place->layout), place->storage, &use);
   }
   return result;
 }
@@ -200,7 +192,7 @@ int64_t BufferAssignment::cost(const Tree &tree, const Candidate &candidate) con
     for (OpOperand &use : node.value.getUses()) {
       if (isLayoutOp(use.getOwner()) || &use == candidate.placement)
         continue;
-      if (isa<train::ConcatOp>(use.getOwner()))
+      if (isa<train::ConcatOp>(use.getOwner()) || wantedPlace(tree, use))
         total += bytes;
       else
         copiedForUse |= !acceptsLayout(use, *layout);

@@ -70,7 +70,7 @@ private:
   };
   using Tree = llvm::SmallVector<Node>;
   struct Candidate {
-    std::optional<unsigned> storage; ///< of the concatenation that the root is placed in
+    std::optional<unsigned> storage; ///< that the root is placed in; none: one of its own
     Layout root;
     mlir::OpOperand *placement = nullptr;
   };
@@ -81,8 +81,13 @@ private:
   void assignRoot(mlir::Value root);
   Tree collect(mlir::Value root) const;
   llvm::SmallVector<Candidate> candidates(const Tree &tree) const;
+  /// Where `use`, of a value of the tree, would like to find the value: its part of a concatenation, what is
+  /// overwritten with a result that has a place, the sum that a loop carries.
+  std::optional<View> wantedPlace(const Tree &tree, mlir::OpOperand &use) const;
+  bool mayPrecede(const Tree &tree, mlir::OpOperand &use, mlir::OpResult result) const;
+  bool continuesSum(mlir::OpOperand &yielded) const;
   std::optional<Layout> rootLayout(const Tree &tree, int node, Layout layout) const;
-  /// Bytes that have to be copied if the root has this layout.
+  /// Bytes that have to be moved if the root has this layout.
   int64_t cost(const Tree &tree, const Candidate &candidate) const;
   void commit(const Tree &tree, unsigned storage, const Layout &rootLayout);
   void setView(mlir::Value value, unsigned storage, Layout layout);

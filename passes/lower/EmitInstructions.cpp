@@ -16,8 +16,8 @@ namespace tessera::lower {
 
 /// The library calls of the CPU runtime compute in f32 only; a mask may be boolean.
 static LogicalResult checkLibraryTypes(Operation *op) {
-  if (!isa<train::DotGeneralOp, train::Conv2dOp, train::Conv2dInputGradOp, train::Conv2dFilterGradOp,
-           train::AttentionOp, train::AttentionGradOp>(op))
+  if (!isa<train::DotGeneralOp, exec::AddProductOp, train::Conv2dOp, train::Conv2dInputGradOp,
+           train::Conv2dFilterGradOp, train::AttentionOp, train::AttentionGradOp>(op))
     return success();
   for (Value operand : op->getOperands())
     if (Type type = cast<RankedTensorType>(operand.getType()).getElementType(); !type.isF32() && !type.isInteger(1))
@@ -46,7 +46,7 @@ LogicalResult Emitter::emitOp(Operation *op) {
       .Case([&](exec::FusionOp op) { return emitFusion(op); })
       .Case([&](train::ConstantOp op) { return emitConstant(op); })
       .Case([&](train::ConcatOp op) { return emitConcat(op); })
-      .Case([&](train::DotGeneralOp op) { return emitGemm(op); })
+      .Case<train::DotGeneralOp, exec::AddProductOp>([&](Operation *op) { return emitGemm(op); })
       .Case([&](train::Conv2dOp op) {
         return emitConv(op, exec::ConvKind::Forward, sourceBuffer(op->getOpOperand(0)),
                         sourceBuffer(op->getOpOperand(1)), bufferOf(op.getResult()));
@@ -115,14 +115,19 @@ LogicalResult Emitter::emitConcat(train::ConcatOp op) {
   return success();
 }
 
-LogicalResult Emitter::emitGemm(train::DotGeneralOp op) {
-  Type elementType = op.getType().getElementType();
-  Source lhs = source(op->getOpOperand(0)), rhs = source(op->getOpOperand(1));
-  const View *result = assignment.lookup(op.getResult());
-  std::optional<Layout> a = gemmLayout(op, GemmSide::Lhs, lhs.layout), b = gemmLayout(op, GemmSide::Rhs, rhs.layout),
-                        c = gemmLayout(op, GemmSide::Result, result->layout);
+LogicalResult Emitter::emitGemm(Operation *op) {
+  Contraction product = *Contraction::of(op);
+  Type elementType = cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
+  Source lhs = source(*product.lhs), rhs = source(*product.rhs);
+  const View *result = assignment.lookup(op->getResult(0));
+  std::optional<Layout> a = gemmLayout(product, GemmSide::Lhs, lhs.layout),
+                        b = gemmLayout(product, GemmSide::Rhs, rhs.layout),
+                        c = gemmLayout(product, GemmSide::Result, result->layout);
   if (!a || !b || !c)
-    return op.emitError("dimensions do not merge into those of a matrix product");
+    return op->emitError("dimensions do not merge into those of a matrix product");
+  if (product.accumulator && failed(move(product.accumulator->get(), bufferOf(*result), op->getLoc(),
+                                         "sum that a product adds to does not lie in the result's place")))
+    return failure();
   int64_t rank = c->shape.size();
   Value aBuffer, bBuffer, cBuffer;
   if (c->isUnit(rank - 1)) {
@@ -137,7 +142,8 @@ LogicalResult Emitter::emitGemm(train::DotGeneralOp op) {
     bBuffer = buffer(lhs.slot, a->transpose(swap), elementType);
     cBuffer = buffer(slot(result->storage), c->transpose(swap), elementType);
   }
-  instruction<exec::GemmOp>(op.getLoc(), exec::kComputeStream, aBuffer, bBuffer, cBuffer, APFloat(1.0f), APFloat(0.0f));
+  instruction<exec::GemmOp>(op->getLoc(), exec::kComputeStream, aBuffer, bBuffer, cBuffer, APFloat(1.0f),
+                            APFloat(product.accumulator ? 1.0f : 0.0f));
   return success();
 }
 

@@ -45,7 +45,7 @@ private:
   mlir::LogicalResult emitFusion(exec::FusionOp op);
   mlir::LogicalResult emitConstant(train::ConstantOp op);
   mlir::LogicalResult emitConcat(train::ConcatOp op);
-  mlir::LogicalResult emitGemm(train::DotGeneralOp op);
+  mlir::LogicalResult emitGemm(mlir::Operation *op);
   template <typename Op>
   mlir::LogicalResult emitConv(Op op, exec::ConvKind kind, mlir::Value x, mlir::Value w, mlir::Value y);
   mlir::LogicalResult emitAttention(train::AttentionOp op);

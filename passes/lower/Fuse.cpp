@@ -208,6 +208,10 @@ private:
         for (unsigned operand : output.mayOverwrite)
           if (group.body.inputs[operand] == alias && !taken(operand))
             inplace[i] = operand;
+    for (auto [i, output] : llvm::enumerate(group.plan.outputs))
+      for (unsigned operand : output.mayOverwrite)
+        if (inplace[i] < 0 && !taken(operand) && isPartOfCarried(group.body.inputs[operand], group))
+          inplace[i] = operand;
     for (auto [i, output] : llvm::enumerate(group.plan.outputs)) {
       for (unsigned operand : output.mayOverwrite) {
         Value input = group.body.inputs[operand];
@@ -219,6 +223,20 @@ private:
       }
     }
     return inplace;
+  }
+
+  /// Whether `value` is a part of what a repetition carries that nothing reads after the group.
+  bool isPartOfCarried(Value value, const FusionGroup &group) const {
+    Operation *op = value.getDefiningOp();
+    if (!op || lastReader(value) > group.position)
+      return false;
+    while (op && isa<train::ReshapeOp, train::SliceOp>(op)) {
+      value = op->getOperand(0);
+      op = value.getDefiningOp();
+    }
+    auto repeat = dyn_cast<exec::RepeatOp>(block.getParentOp());
+    auto argument = dyn_cast<BlockArgument>(value);
+    return repeat && argument && argument.getOwner() == &block && argument.getArgNumber() > repeat.getBatch().size();
   }
 
   /// Whether `value`, and every view of it, has no reader after the group.

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/dialect/exec/Exec.h"
 #include "compiler/dialect/train/Builders.h"
 #include "passes/lower/FusionGroups.h"
 #include "passes/lower/LibraryLayouts.h"
@@ -37,7 +38,7 @@ static Operation *permutedSource(Value value) {
 
 /// Library calls that write strided tensors, so that what they compute can be made in its place.
 static bool writesStrided(Operation *op) {
-  return isa_and_nonnull<train::DotGeneralOp, train::AttentionOp, train::AttentionGradOp>(op);
+  return isa_and_nonnull<train::DotGeneralOp, exec::AddProductOp, train::AttentionOp, train::AttentionGradOp>(op);
 }
 
 /// Whether the result is a strided view of its source's row-major order, given that the operand is.

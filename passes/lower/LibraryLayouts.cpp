@@ -17,17 +17,39 @@ using namespace mlir;
 
 namespace tessera::lower {
 
-std::optional<Layout> gemmLayout(train::DotGeneralOp op, GemmSide side, const Layout &layout) {
-  int64_t numBatch = op.getLhsBatch().size();
+std::optional<Contraction> Contraction::of(Operation *op) {
+  if (auto dot = dyn_cast<train::DotGeneralOp>(op))
+    return Contraction{&dot.getLhsMutable(), &dot.getRhsMutable(), nullptr, dot.getLhsBatch(), dot.getRhsBatch(),
+                       dot.getLhsContract(), dot.getRhsContract()};
+  if (auto add = dyn_cast<exec::AddProductOp>(op))
+    return Contraction{&add.getLhsMutable(), &add.getRhsMutable(), &add.getAccumulatorMutable(), add.getLhsBatch(),
+                       add.getRhsBatch(),    add.getLhsContract(), add.getRhsContract()};
+  return std::nullopt;
+}
+
+OpResult overwrittenBy(OpOperand &use) {
+  if (auto add = dyn_cast<exec::AddProductOp>(use.getOwner()))
+    return &use == &add.getAccumulatorMutable() ? cast<OpResult>(add.getResult()) : OpResult();
+  auto fusion = dyn_cast<exec::FusionOp>(use.getOwner());
+  if (!fusion || !fusion.getInplace())
+    return {};
+  for (auto [result, operand] : llvm::zip_equal(fusion->getResults(), *fusion.getInplace()))
+    if (operand == int64_t(use.getOperandNumber()))
+      return cast<OpResult>(result);
+  return {};
+}
+
+std::optional<Layout> gemmLayout(const Contraction &op, GemmSide side, const Layout &layout) {
+  int64_t numBatch = op.lhsBatch.size();
   SmallVector<int64_t> order, rows, columns;
   if (side == GemmSide::Result) {
-    int64_t lhsFree = train::shapeOf(op.getLhs()).size() - numBatch - op.getLhsContract().size();
+    int64_t lhsFree = train::shapeOf(op.lhs->get()).size() - numBatch - op.lhsContract.size();
     for (int64_t dim = 0, rank = layout.shape.size(); dim < rank; ++dim)
       (dim < numBatch ? order : dim < numBatch + lhsFree ? rows : columns).push_back(dim);
   } else {
     bool lhs = side == GemmSide::Lhs;
-    ArrayRef<int64_t> batch = lhs ? op.getLhsBatch() : op.getRhsBatch();
-    ArrayRef<int64_t> contract = lhs ? op.getLhsContract() : op.getRhsContract();
+    ArrayRef<int64_t> batch = lhs ? op.lhsBatch : op.rhsBatch;
+    ArrayRef<int64_t> contract = lhs ? op.lhsContract : op.rhsContract;
     order.assign(batch.begin(), batch.end());
     (lhs ? columns : rows).assign(contract.begin(), contract.end());
     for (int64_t dim = 0, rank = layout.shape.size(); dim < rank; ++dim)
@@ -53,10 +75,9 @@ std::optional<Layout> gemmLayout(train::DotGeneralOp op, GemmSide side, const La
 
 bool acceptsLayout(OpOperand &use, const Layout &layout) {
   unsigned number = use.getOperandNumber();
+  if (std::optional<Contraction> product = Contraction::of(use.getOwner()))
+    return gemmLayout(*product, product->sideOf(use), layout).has_value();
   return TypeSwitch<Operation *, bool>(use.getOwner())
-      .Case([&](train::DotGeneralOp op) {
-        return gemmLayout(op, number == 0 ? GemmSide::Lhs : GemmSide::Rhs, layout).has_value();
-      })
       .Case<train::AttentionOp, train::AttentionGradOp>([&](auto op) {
         bool isMask = op.getMask() && number == 3;
         return layout.shape.size() == 4 && !isMask ? layout.isUnit(3) : layout.isContiguous();
@@ -65,8 +86,9 @@ bool acceptsLayout(OpOperand &use, const Layout &layout) {
 }
 
 bool producesLayout(OpResult result, const Layout &layout) {
+  if (std::optional<Contraction> product = Contraction::of(result.getOwner()))
+    return gemmLayout(*product, GemmSide::Result, layout).has_value();
   return TypeSwitch<Operation *, bool>(result.getOwner())
-      .Case([&](train::DotGeneralOp op) { return gemmLayout(op, GemmSide::Result, layout).has_value(); })
       .Case<train::AttentionOp, train::AttentionGradOp>(
           [&](auto) { return layout.shape.size() == 4 ? layout.isUnit(3) : layout.isContiguous(); })
       .Case<train::ConstantOp, train::ConcatOp, dist::AxisIndexOp>([](auto) { return true; })

@@ -110,6 +110,40 @@ def LowerAccumulate : Pass<"lower-accumulate", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tessera::exec::ExecDialect"];
 }
 
+def AccumulateProducts : Pass<"accumulate-products", "::mlir::func::FuncOp"> {
+  let summary = "Lets products add to sums by themselves";
+  let description = [{
+    A product whose only use is an addition to another product, or to the sum that a repetition carries, becomes
+    `exec.add_product`: no kernel reads and writes the sum once more. The addition to a carried unit gradient, which is a
+    concatenation, becomes additions to its parts where at least one of them is such a product, so that the unit's gradient of
+    one micro-batch never exists as a whole. Reshapes, transposes and scatters (the gradient of a tied embedding) between
+    product and addition are looked through.
+
+    Precondition: lower-accumulate; not yet fuse. Postcondition: the same values, up to the order in which a sum is added up.
+
+    ```mlir
+    ^bb0(%i: tensor<i64>, %x: tensor<2x4xf32>, %g: tensor<2x4xf32>, %acc: tensor<20xf32>):
+      %w = train.dot_general %x, %g {lhs_contract = array<i64: 0>, rhs_contract = array<i64: 0>, …} : … -> tensor<4x4xf32>
+      %b = train.reduce sum, %g {dimensions = array<i64: 0>} : (tensor<2x4xf32>) -> tensor<4xf32>
+      %w1 = train.reshape %w : (tensor<4x4xf32>) -> tensor<16xf32>
+      %c = train.concat %w1, %b {dim = 0 : i64} : (tensor<16xf32>, tensor<4xf32>) -> tensor<20xf32>
+      %next = train.add %acc, %c : tensor<20xf32>
+    ```
+    becomes
+    ```mlir
+      %aw = train.slice %acc … -> tensor<16xf32>
+      %aw1 = train.reshape %aw … -> tensor<4x4xf32>
+      %w = exec.add_product %aw1, %x, %g … -> tensor<4x4xf32>
+      %ab = train.slice %acc … -> tensor<4xf32>
+      %b = train.reduce sum, %g …
+      %b1 = train.add %ab, %b : tensor<4xf32>
+      %w1 = train.reshape %w …
+      %next = train.concat %w1, %b1 {dim = 0 : i64} : (tensor<16xf32>, tensor<4xf32>) -> tensor<20xf32>
+    ```
+  }];
+  let dependentDialects = ["::tessera::exec::ExecDialect"];
+}
+
 def ToExec : Pass<"to-exec", "::mlir::ModuleOp"> {
   let summary = "Turns the lowered step into an exec program: slots, buffers, instructions, events";
   let description = [{

@@ -3,14 +3,17 @@
 usage: torch_training.py --layers 12 --width 768 --heads 12 --length 1024 --vocabulary 50257 --batch 4 --seq 256 --steps 5
 """
 
-import argparse
-import json
-import os
-import sys
 import time
 
-import torch
-import torch.nn.functional as F
+launched = time.perf_counter()
+
+import argparse  # noqa: E402
+import json  # noqa: E402
+import os  # noqa: E402
+import sys  # noqa: E402
+
+import torch  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "onnx", "models"))
 import models  # noqa: E402
@@ -25,10 +28,11 @@ def main():
     torch.set_num_threads(a.threads)
     torch.manual_seed(0)
     model = models.Gpt(vocabulary=a.vocabulary, width=a.width, heads=a.heads, layers=a.layers, length=a.length)
+    parameters = list(model.parameters())
     if a.compile:
         model = torch.compile(model)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.1, fused=True)
-    seconds = []
+    optimizer = torch.optim.AdamW(parameters, lr=1e-3, weight_decay=0.1, fused=True)
+    seconds, first = [], None
     for _ in range(a.steps):
         tokens = torch.randint(0, a.vocabulary, (a.batch, a.seq + 1))
         start = time.perf_counter()
@@ -36,11 +40,12 @@ def main():
         loss = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
         loss.item()
         seconds.append(time.perf_counter() - start)
-    print(json.dumps({"torch": torch.__version__, "seconds": seconds}))
+        first = first or start - launched
+    print(json.dumps({"torch": torch.__version__, "seconds": seconds, "launch": first}))
 
 
 if __name__ == "__main__":

@@ -1,21 +1,27 @@
 #!/usr/bin/env python3
-"""Tokens per second of Tessera and of PyTorch eager on the same model, machine and threads, interleaved in one run.
+"""Tokens per second of Tessera, PyTorch eager, torch.compile and llm.c on one model, machine and threads, interleaved.
 
-usage: training_speed.py [--case gpt2|small] [--rounds 5] [--threads 2] [--torch-python python3] [--work DIR]
+usage: training_speed.py --model gpt2.onnx [--case gpt2|small] [--rounds 5] [--threads 2] [--torch-python python3]
+                         [--systems tessera,eager,compile] [--llmc DIR]
 
-Exports nothing: give the model with --model (see tools/demo/export_gpt.py for the commands). Each round runs Tessera, then
-PyTorch; a round's figure is the median step, without the first of each process (reported apart: warm-up). Prints a table
-and, with --json, a record for docs/benchmarks.
+Exports nothing: give the model with --model (see tools/demo/export_gpt.py for the commands). Each round runs every system
+once. A round's figure is the median step without the first of the process. Reported apart: the first step, and the time
+from launch to its begin (for PyTorch from the start of Python; for Tessera from exec, memory and parameters included).
+--llmc is a built checkout of llm.c whose train_gpt2 has the case's batch and sequence, and its weights and data; it is run
+in that folder. Prints a table and, with --json, a record for docs/benchmarks.
 """
 
 import argparse
 import json
 import os
 import platform
+import re
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 import numpy as np
 
@@ -34,6 +40,56 @@ def run(command, **options):
     return done
 
 
+def medians(values):
+    return f"{statistics.median(values):9.0f} ({min(values):.0f}-{max(values):.0f})"
+
+
+class Tessera:
+    def __init__(self, a, case, work):
+        self.a, self.case, self.work = a, case, work
+        self.artifact, self.data = os.path.join(work, "model.tessera"), os.path.join(work, "tokens.bin")
+        np.random.default_rng(0).integers(0, case["vocabulary"], 400_000).astype(np.uint16).tofile(self.data)
+        run([os.path.join(a.bin, "tessera-compile"), a.model, "-o", self.artifact, "--batch", case["batch"], "--seq",
+             case["seq"], "--weight-decay", 0.1, "--clip-norm", 1])
+
+    def round(self):
+        out = os.path.join(self.work, "run")
+        begin = time.time()
+        run([os.path.join(self.a.bin, "tessera-run"), self.artifact, "--data", self.data, "--steps", self.case["steps"],
+             "--threads", self.a.threads, "--out", out, "--no-export", "--trace-steps", 0])
+        with open(os.path.join(out, "metrics.jsonl")) as file:
+            steps = [r for r in map(json.loads, file) if "step_seconds" in r]
+        first_written = os.path.getmtime(os.path.join(out, "run.json"))  # written right before the first step
+        shutil.rmtree(out)
+        return [r["step_seconds"] for r in steps], first_written - begin
+
+
+class Torch:
+    def __init__(self, a, case, compile):
+        shape = [f"--{k}={v}" for k, v in case.items()]
+        self.command = [a.torch_python, os.path.join(HERE, "torch_training.py"), *shape, f"--threads={a.threads}"]
+        if compile:
+            self.command.append("--compile")
+
+    def round(self):
+        record = json.loads(run(self.command).stdout.splitlines()[-1])
+        return record["seconds"], record["launch"]
+
+
+class Llmc:
+    """train_gpt2.c prints "step N: train loss L (took M ms)"."""
+
+    def __init__(self, a):
+        self.folder, self.environment = a.llmc, {**os.environ, "OMP_NUM_THREADS": str(a.threads)}
+
+    def round(self):
+        done = run(["./train_gpt2"], cwd=self.folder, env=self.environment)
+        seconds = [float(ms) / 1e3 for ms in re.findall(r"step \d+: train loss .*took ([\d.]+) ms", done.stdout)]
+        if len(seconds) < 2:
+            sys.exit(f"{self.folder}/train_gpt2 printed no steps:\n{done.stdout[-2000:]}")
+        return seconds, float("nan")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--case", choices=CASES, default="gpt2")
@@ -41,45 +97,53 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--torch-python", default="python3", help="a Python with torch; empty: leave PyTorch out")
+    parser.add_argument("--systems", default="tessera,eager,compile", help="of tessera, eager and compile")
+    parser.add_argument("--llmc", help="folder of a built llm.c")
     parser.add_argument("--bin", default=os.path.join(ROOT, "build", "release", "bin"))
     parser.add_argument("--json", help="append a record to this file")
     a = parser.parse_args()
     case = CASES[a.case]
     tokens = case["batch"] * case["seq"]
-    shape = [f"--{k}={v}" for k, v in case.items()]
+    chosen = a.systems.split(",")
+    if not a.torch_python:
+        chosen = ["tessera"]
+    if unknown := set(chosen) - {"tessera", "eager", "compile"}:
+        parser.error(f"unknown systems {sorted(unknown)}")
 
     with tempfile.TemporaryDirectory(prefix="tessera-bench-") as work:
-        artifact, data = os.path.join(work, "model.tessera"), os.path.join(work, "tokens.bin")
-        np.random.default_rng(0).integers(0, case["vocabulary"], 400_000).astype(np.uint16).tofile(data)
-        run([os.path.join(a.bin, "tessera-compile"), a.model, "-o", artifact, "--batch", case["batch"], "--seq",
-             case["seq"], "--weight-decay", 0.1, "--clip-norm", 1])
-        figures, first = {"tessera": [], "torch eager": []}, {"tessera": [], "torch eager": []}
+        systems = {}
+        if "tessera" in chosen:
+            systems["tessera"] = Tessera(a, case, work)
+        if "eager" in chosen:
+            systems["torch eager"] = Torch(a, case, compile=False)
+        if "compile" in chosen:
+            systems["torch.compile"] = Torch(a, case, compile=True)
+        if a.llmc:
+            systems["llm.c"] = Llmc(a)
+        speed, first, launch = ({name: [] for name in systems} for _ in range(3))
         for _ in range(a.rounds):
-            out = os.path.join(work, "run")
-            run([os.path.join(a.bin, "tessera-run"), artifact, "--data", data, "--steps", case["steps"], "--threads",
-                 a.threads, "--out", out, "--no-export"])
-            with open(os.path.join(out, "metrics.jsonl")) as file:
-                seconds = [r["step_seconds"] for r in map(json.loads, file) if "step_seconds" in r]
-            figures["tessera"].append(tokens / statistics.median(seconds[1:]))
-            first["tessera"].append(seconds[0])
-            run(["rm", "-rf", out])
-            if a.torch_python:
-                done = run([a.torch_python, os.path.join(HERE, "torch_training.py"), *shape, f"--threads={a.threads}"])
-                seconds = json.loads(done.stdout.splitlines()[-1])["seconds"]
-                figures["torch eager"].append(tokens / statistics.median(seconds[1:]))
-                first["torch eager"].append(seconds[0])
+            for name, system in systems.items():
+                seconds, before = system.round()
+                speed[name].append(tokens / statistics.median(seconds[1:]))
+                first[name].append(seconds[0])
+                launch[name].append(before)
 
-    print(f"{a.case}: B={case['batch']} T={case['seq']} fp32, {a.threads} threads, {platform.processor() or platform.machine()}")
-    for name, values in figures.items():
-        if values:
-            print(f"{name:12s} {statistics.median(values):9.0f} tokens/s ({min(values):.0f}-{max(values):.0f}), "
-                  f"first step {statistics.median(first[name]):.2f} s")
-    if figures["torch eager"]:
-        ratios = [t / e for t, e in zip(figures["tessera"], figures["torch eager"])]
-        print(f"ratio        {statistics.median(ratios):9.2f} ({min(ratios):.2f}-{max(ratios):.2f})")
+    print(f"{a.case}: B={case['batch']} T={case['seq']} fp32, {a.threads} threads, {a.rounds} rounds, "
+          f"{platform.processor() or platform.machine()}")
+    print(f"{'':14s} {'tokens/s (range)':>24s} {'launch, s':>10s} {'first step, s':>14s}")
+    for name in systems:
+        print(f"{name:14s} {medians(speed[name]):>24s} {statistics.median(launch[name]):10.2f} "
+              f"{statistics.median(first[name]):14.2f}")
+    peers = [name for name in systems if name != "tessera"]
+    if "tessera" in systems:
+        for name in peers + (["best of them"] if len(peers) > 1 else []):
+            other = speed[name] if name in speed else [max(round) for round in zip(*(speed[p] for p in peers))]
+            ratios = [t / o for t, o in zip(speed["tessera"], other)]
+            print(f"ratio to {name:14s} {statistics.median(ratios):5.2f} ({min(ratios):.2f}-{max(ratios):.2f})")
     if a.json:
+        record = {"case": a.case, "threads": a.threads, "tokens_per_second": speed, "first_step": first, "launch": launch}
         with open(a.json, "a") as file:
-            file.write(json.dumps({"case": a.case, "threads": a.threads, "tokens_per_second": figures, "first_step": first}) + "\n")
+            file.write(json.dumps(record) + "\n")
 
 
 if __name__ == "__main__":

@@ -66,4 +66,18 @@ def Exec_RepeatOp : Exec_Op<"repeat", [AttrSizedOperandSegments, SingleBlockImpl
   let hasVerifier = 1;
 }
 
+def Exec_AddProductOp : Exec_Op<"add_product", [Pure, AllTypesMatch<["accumulator", "result"]>]> {
+  let summary = "`accumulator + dot_general(lhs, rhs)`, written by the product itself";
+  let description = [{
+    The dimensions are those of `train.dot_general`. The accumulator is read only by this op where memory planning can
+    give the result its place; the instruction is then one product with `beta` = 1. Made by `accumulate-products`.
+  }];
+  let arguments = (ins Train_NumericTensor:$accumulator, Train_NumericTensor:$lhs, Train_NumericTensor:$rhs,
+                       DenseI64ArrayAttr:$lhs_batch, DenseI64ArrayAttr:$rhs_batch, DenseI64ArrayAttr:$lhs_contract,
+                       DenseI64ArrayAttr:$rhs_contract);
+  let results = (outs Train_NumericTensor:$result);
+  let assemblyFormat = "$accumulator `,` $lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
 #endif // TESSERA_EXEC_OPS

@@ -1,8 +1,10 @@
 //===- ExecVerify.cpp - verifiers of the exec dialect ---------------------===//
 
 #include "compiler/dialect/exec/Exec.h"
+#include "compiler/dialect/train/Verify.h"
 
 using namespace mlir;
+using namespace tessera;
 using namespace tessera::exec;
 
 /// The body's terminator must yield one value per result, of its type.
@@ -62,4 +64,9 @@ LogicalResult RepeatOp::verify() {
   if (failed(verifyArguments(*this, getBody().front(), arguments)))
     return failure();
   return verifyYield(*this, getBody().front());
+}
+
+LogicalResult AddProductOp::verify() {
+  return train::verifyContraction(*this, getLhs().getType(), getRhs().getType(), getType(),
+                                  {getLhsBatch(), getRhsBatch(), getLhsContract(), getRhsContract()});
 }

@@ -15,6 +15,13 @@ llvm::LogicalResult verifyShape(mlir::Operation *op, llvm::StringRef name, mlir:
 llvm::LogicalResult verifyType(mlir::Operation *op, llvm::StringRef name, mlir::Type type, mlir::Type expected);
 llvm::LogicalResult verifyCount(mlir::Operation *op, llvm::StringRef name, int64_t count, int64_t expected);
 
+/// The dimensions of a product; see train.dot_general.
+struct ContractionDims {
+  llvm::ArrayRef<int64_t> lhsBatch, rhsBatch, lhsContract, rhsContract;
+};
+llvm::LogicalResult verifyContraction(mlir::Operation *op, mlir::RankedTensorType lhs, mlir::RankedTensorType rhs,
+                                      mlir::RankedTensorType result, const ContractionDims &dims);
+
 } // namespace tessera::train
 
 #endif // TESSERA_COMPILER_DIALECT_TRAIN_VERIFY_H

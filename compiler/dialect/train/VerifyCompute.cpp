@@ -49,7 +49,7 @@ LogicalResult ArgmaxOp::verify() {
 // --- dot_general -------------------------------------------------------------------
 
 /// Each dimension of one side is named at most once, as batch or contracted.
-static LogicalResult verifySide(DotGeneralOp op, StringRef side, RankedTensorType type, ArrayRef<int64_t> batch,
+static LogicalResult verifySide(Operation *op, StringRef side, RankedTensorType type, ArrayRef<int64_t> batch,
                                 ArrayRef<int64_t> contract) {
   SmallVector<int64_t> all(batch);
   llvm::append_range(all, contract);
@@ -59,48 +59,54 @@ static LogicalResult verifySide(DotGeneralOp op, StringRef side, RankedTensorTyp
       return failure();
     // train.dot_general_c4
     if (llvm::count(all, dim) != 1)
-      return op.emitOpError() << side << " dimension " << dim << " is named more than once";
+      return op->emitOpError() << side << " dimension " << dim << " is named more than once";
   }
   return success();
 }
 
-LogicalResult DotGeneralOp::verify() {
-  RankedTensorType lhs = getLhs().getType(), rhs = getRhs().getType(), result = getType();
+LogicalResult tessera::train::verifyContraction(Operation *op, RankedTensorType lhs, RankedTensorType rhs,
+                                                RankedTensorType result, const ContractionDims &dims) {
+  auto [lhsBatch, rhsBatch, lhsContract, rhsContract] = dims;
   // train.dot_general_c1
-  if (failed(verifyCount(*this, "rhs_batch", getRhsBatch().size(), getLhsBatch().size())))
+  if (failed(verifyCount(op, "rhs_batch", rhsBatch.size(), lhsBatch.size())))
     return failure();
   // train.dot_general_c2
-  if (failed(verifyCount(*this, "rhs_contract", getRhsContract().size(), getLhsContract().size())))
+  if (failed(verifyCount(op, "rhs_contract", rhsContract.size(), lhsContract.size())))
     return failure();
-  if (failed(verifySide(*this, "lhs", lhs, getLhsBatch(), getLhsContract())) ||
-      failed(verifySide(*this, "rhs", rhs, getRhsBatch(), getRhsContract())))
+  if (failed(verifySide(op, "lhs", lhs, lhsBatch, lhsContract)) ||
+      failed(verifySide(op, "rhs", rhs, rhsBatch, rhsContract)))
     return failure();
   auto verifyPairs = [&](StringRef what, ArrayRef<int64_t> lhsDims, ArrayRef<int64_t> rhsDims) -> LogicalResult {
     for (auto [l, r] : llvm::zip_equal(lhsDims, rhsDims))
       if (lhs.getShape()[l] != rhs.getShape()[r])
-        return emitOpError() << what << " dimension " << r << " of rhs has size " << rhs.getShape()[r] << ", expected "
-                             << lhs.getShape()[l];
+        return op->emitOpError() << what << " dimension " << r << " of rhs has size " << rhs.getShape()[r]
+                                 << ", expected " << lhs.getShape()[l];
     return success();
   };
   // train.dot_general_c5
-  if (failed(verifyPairs("batch", getLhsBatch(), getRhsBatch())))
+  if (failed(verifyPairs("batch", lhsBatch, rhsBatch)))
     return failure();
   // train.dot_general_c6
-  if (failed(verifyPairs("contracted", getLhsContract(), getRhsContract())))
+  if (failed(verifyPairs("contracted", lhsContract, rhsContract)))
     return failure();
   // train.dot_general_c7
   bool floating = isa<FloatType>(lhs.getElementType());
   if (floating != isa<FloatType>(rhs.getElementType()) || floating != isa<FloatType>(result.getElementType()))
-    return emitOpError("mixes integers and floating point numbers");
+    return op->emitOpError("mixes integers and floating point numbers");
   // train.dot_general_c8
-  SmallVector<int64_t> shape, lhsNamed(getLhsBatch()), rhsNamed(getRhsBatch());
-  for (int64_t dim : getLhsBatch())
+  SmallVector<int64_t> shape, lhsNamed(lhsBatch), rhsNamed(rhsBatch);
+  for (int64_t dim : lhsBatch)
     shape.push_back(lhs.getShape()[dim]);
-  llvm::append_range(lhsNamed, getLhsContract());
-  llvm::append_range(rhsNamed, getRhsContract());
+  llvm::append_range(lhsNamed, lhsContract);
+  llvm::append_range(rhsNamed, rhsContract);
   llvm::append_range(shape, without(lhs.getShape(), lhsNamed));
   llvm::append_range(shape, without(rhs.getShape(), rhsNamed));
-  return verifyShape(*this, "result", result, shape);
+  return verifyShape(op, "result", result, shape);
+}
+
+LogicalResult DotGeneralOp::verify() {
+  return verifyContraction(*this, getLhs().getType(), getRhs().getType(), getType(),
+                           {getLhsBatch(), getRhsBatch(), getLhsContract(), getRhsContract()});
 }
 
 // --- conv2d ----------------------------------------------------------------------

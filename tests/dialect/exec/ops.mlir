@@ -76,3 +76,28 @@ func.func @repeat_count(%z: tensor<4xf32>) -> tensor<4xf32> {
   }
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+// CHECK-LABEL: @add_product
+// CHECK:         exec.add_product %{{.*}}, %{{.*}}, %{{.*}} {{.*}} : (tensor<2x3xf32>, tensor<2x4xf32>, tensor<4x3xf32>) -> tensor<2x3xf32>
+func.func @add_product(%a: tensor<2x3xf32>, %x: tensor<2x4xf32>, %w: tensor<4x3xf32>) -> tensor<2x3xf32> {
+  %0 = exec.add_product %a, %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x3xf32>, tensor<2x4xf32>, tensor<4x3xf32>) -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}
+
+// -----
+
+func.func @add_product_shape(%a: tensor<3x2xf32>, %x: tensor<2x4xf32>, %w: tensor<4x3xf32>) -> tensor<3x2xf32> {
+  // expected-error @+1 {{result has type}}
+  %0 = exec.add_product %a, %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<3x2xf32>, tensor<2x4xf32>, tensor<4x3xf32>) -> tensor<3x2xf32>
+  return %0 : tensor<3x2xf32>
+}
+
+// -----
+
+func.func @add_product_accumulator(%a: tensor<2xf32>, %x: tensor<2x4xf32>, %w: tensor<4x3xf32>) -> tensor<2x3xf32> {
+  // expected-error @+1 {{failed to verify that all of {accumulator, result} have same type}}
+  %0 = exec.add_product %a, %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2xf32>, tensor<2x4xf32>, tensor<4x3xf32>) -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}
