@@ -4,14 +4,16 @@
 #
 #   tools/test.sh             everything, as CI does
 #   tools/test.sh --quick     the release build's tests only
+#   tools/test.sh --sanitize  all tests on a build of the whole tree under AddressSanitizer and UBSan, nothing else:
+#                             about 30 min of CPU time to build from nothing and 5 to run, which CI's time does not allow
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-quick=false
+mode=all
 case "${1:-}" in
   "") ;;
-  --quick) quick=true ;;
-  *) echo "usage: tools/test.sh [--quick]" >&2; exit 2 ;;
+  --quick | --sanitize) mode=${1#--} ;;
+  *) echo "usage: tools/test.sh [--quick | --sanitize]" >&2; exit 2 ;;
 esac
 
 tools/setup.sh || { echo "0 passed, 1 failed"; exit 1; }
@@ -29,7 +31,15 @@ add() {
   printf '%-34s %5d passed, %d failed\n' "$1" "$2" "$3"
 }
 
-# check <label> <command…>: one test that is the command's exit status.
+# finish: prints the counts and ends with their verdict.
+finish() {
+  echo "$passed passed, $failed failed"
+  [ "$failed" -eq 0 ]
+  exit
+}
+
+# check <label> <command…>: one test that is the command's exit status. Of a failed one the last lines are printed
+# (report_lines, 40).
 check() {
   local label=$1 log
   shift
@@ -37,7 +47,7 @@ check() {
   if "$@" >"$log" 2>&1; then
     add "$label" 1 0
   else
-    tail -n 40 "$log"
+    tail -n "${report_lines:-40}" "$log"
     add "$label" 0 1
   fi
 }
@@ -90,14 +100,28 @@ PY
   add "$1" "$good" "$bad"
 }
 
-run_python() { # label directory
-  local counts
-  TESSERA_BIN="$PWD/build/release/bin" /usr/bin/python3 tests/support/run_unittests.py "$2" >"$logs/$(basename "$2").log" 2>&1
-  counts=$(tail -n 1 "$logs/$(basename "$2").log" | sed -nE 's/^([0-9]+) passed, ([0-9]+) failed$/\1 \2/p')
+run_python() { # label directory preset
+  local counts log
+  log="$logs/$(basename "$2")-$3.log"
+  TESSERA_BIN="$PWD/build/$3/bin" /usr/bin/python3 tests/support/run_unittests.py "$2" >"$log" 2>&1
+  counts=$(tail -n 1 "$log" | sed -nE 's/^([0-9]+) passed, ([0-9]+) failed$/\1 \2/p')
   read -r good bad <<<"${counts:-0 1}"
-  [ "$bad" -eq 0 ] || tail -n 60 "$logs/$(basename "$2").log"
+  [ "$bad" -eq 0 ] || tail -n 60 "$log"
   add "$1" "$good" "$bad"
 }
+
+# What the sanitizers need beside LLVM's library is built into the executables, see tools/cmake/AsanOptions.cpp.
+export UBSAN_OPTIONS=print_stacktrace=1
+if [ "$mode" = sanitize ]; then
+  if build asan all; then
+    run_lit "lit (asan, ubsan)" asan
+    run_units "unit tests (asan, ubsan)" asan
+    run_python "end to end (asan, ubsan)" tests/end_to_end asan
+  else
+    add "sanitizer build" 0 1
+  fi
+  finish
+fi
 
 # The release build and everything that runs on it.
 if ! build release all; then
@@ -107,25 +131,22 @@ if ! build release all; then
 fi
 run_lit "lit (release)" release
 run_units "unit tests (release)" release
-run_python "end to end" tests/end_to_end
+run_python "end to end" tests/end_to_end release
 check "ops and passes are documented" /usr/bin/python3 tests/support/check_registry.py
 check "generated docs in step" tools/gen-docs.sh --check
 
-if ! $quick; then
+if [ "$mode" = all ]; then
   check "runtime builds without MLIR" tests/support/runtime_only.sh
   check "no compiler warnings" bash -c '! grep -E "warning:" build/test-logs/build-release.log'
   check "clang-format" tests/support/check_format.sh
   check "clang-tidy (runtime)" tests/support/check_tidy.sh build/release
   # The runtime reads untrusted files and shares memory between threads, so CI builds it under the sanitizers; the whole
-  # tree builds there with `cmake --preset asan`.
+  # tree is for --sanitize.
   if build asan-runtime all; then
-    export UBSAN_OPTIONS=print_stacktrace=1
     run_units "unit tests (asan, ubsan)" asan-runtime
   else
     add "sanitizer build" 0 1
   fi
-  check "fuzzers, a short run" tests/fuzz/run.sh 20
+  report_lines=120 check "fuzzers, a short run" tests/fuzz/run.sh 20
 fi
-
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

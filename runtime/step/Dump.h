@@ -26,6 +26,7 @@ public:
       : artifact(artifact), kinds(std::move(kinds)), atStep(step), gradients(artifact.numRanks()) {}
 
   bool isWanted(int64_t step) const { return !kinds.empty() && step == atStep; }
+  bool isWantedBefore(int64_t step) const { return !kinds.empty() && atStep < step; }
   /// Asks the step for this rank's gradients. Each rank calls it for itself.
   void prepare(int rank, const RankState &state, StepOptions &options);
   /// After the step, on one thread: writes `folder`/{gradients,parameters,losses}.safetensors.

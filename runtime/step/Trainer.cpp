@@ -100,6 +100,9 @@ Status Run::open() {
                                               " ranks, --ranks asks for " + std::to_string(options.ranks));
   TESSERA_ASSIGN_OR_RETURN(schedule, Schedule::create(*artifact, options.steps, options.schedule));
   TESSERA_ASSIGN_OR_RETURN(std::set<std::string> kinds, StepDump::parseKinds(options.dump));
+  if (!kinds.empty() && options.dumpStep > options.steps)
+    return TESSERA_ERROR(InvalidArgument, "--dump-step is " + std::to_string(options.dumpStep) +
+                                              ", but --steps ends at " + std::to_string(options.steps));
   dump.emplace(*artifact, std::move(kinds), options.dumpStep);
   TESSERA_ASSIGN_OR_RETURN(specs, batchSpecs(*artifact));
   TESSERA_ASSIGN_OR_RETURN(samples, openSamples(options.data, specs, {options.textField, options.tokenBytes}));
@@ -179,6 +182,9 @@ Status Run::setUpShared() {
     if (firstStep > options.steps)
       return TESSERA_ERROR(InvalidArgument, "checkpoint '" + checkpoint + "' is at step " + std::to_string(info.step) +
                                                 ", --steps ends at " + std::to_string(options.steps));
+    if (dump->isWantedBefore(firstStep))
+      return TESSERA_ERROR(InvalidArgument, "--dump-step is " + std::to_string(options.dumpStep) +
+                                                ", but the run goes on at step " + std::to_string(firstStep));
   }
   lastCheckpoint = firstStep - 1;
   LoaderOptions loaderOptions;
@@ -230,7 +236,7 @@ void Run::printHead() const {
 /// The first step of a run is not like the others; it is traced only if there are too few.
 bool Run::isTraced(int64_t step) const {
   int64_t first = options.steps - firstStep >= options.traceSteps ? firstStep + 1 : firstStep;
-  return step >= first && step < first + options.traceSteps;
+  return step >= first && step < first + options.traceSteps && step <= options.steps;
 }
 
 Status Run::trainStep(int rank, int64_t step) {
@@ -318,6 +324,8 @@ Status Run::finishEarly() {
   if (lastCheckpoint != lastStep)
     TESSERA_RETURN_IF_ERROR(saveCheckpoint(lastStep));
   TESSERA_RETURN_IF_ERROR(checkpoints->finish());
+  if (lastStep >= firstStep && isTraced(lastStep) && isTraced(lastStep + 1)) // the steps that were to be traced go on
+    TESSERA_RETURN_IF_ERROR(trace.write(folder->tracePath()));
   if (lastStep == 0)
     std::printf("stopped before the first step\n");
   else

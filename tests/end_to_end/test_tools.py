@@ -98,11 +98,26 @@ class Run(ToolTest):
                 self.succeed("tessera-run", *self.flags(out, last + 2), "--resume", out)
                 self.assertEqual([record["step"] for record in self.metrics(out)], list(range(1, last + 3)))
 
+    def test_a_signal_during_set_up_ends_the_run(self):
+        """The folder is made before the ranks are set up; the signal comes as soon as it is there."""
+        run = subprocess.Popen([os.path.join(BIN, "tessera-run"), *map(str, self.flags("early", 1000000))], cwd=self.folder,
+                               stdout=subprocess.PIPE, text=True)
+        self.addCleanup(run.kill)
+        end = time.monotonic() + 60
+        while time.monotonic() < end and not os.path.exists(self.path("early")):
+            time.sleep(0.0005)
+        run.send_signal(signal.SIGTERM)
+        output, _ = run.communicate(timeout=60)
+        self.assertEqual(run.returncode, 128 + signal.SIGTERM, output)
+        self.assertRegex(output, r"stopped (before the first step|after step \d+)")
+        self.assertFalse(os.path.exists(self.path("early", "model.safetensors")))
+
     def test_bad_flags_are_refused_before_training(self):
         for flags, message in ((["--export", "none/x"], "there is no folder 'none'"), (["--keep", -1], "keep"),
                                (["--export", "."], "is a folder"), (["--threads", -2], "threads"),
                                (["--checkpoint-every", -1], "checkpoint-every"),
-                               (["--trace-steps", -1], "trace-steps"), (["--dump-step", 0], "dump-step")):
+                               (["--trace-steps", -1], "trace-steps"), (["--dump-step", 0], "dump-step"),
+                               (["--dump", "losses", "--dump-step", 9], "--dump-step is 9, but --steps ends at 2")):
             with self.subTest(flags):
                 self.assertNotIn("step 1/2", self.fail_with(message, "tessera-run", *self.flags("bad", 2), *flags))
         self.succeed("tessera-run", *self.flags("good", 2), "--export", "good/mine.safetensors")

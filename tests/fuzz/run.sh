@@ -44,6 +44,15 @@ for target in "${targets[@]}"; do
   seeds "$target" "$corpus"
   echo "== $target, $seconds s from $(find "$corpus" -type f | wc -l) inputs"
   "$build/bin/$target" -max_total_time="$seconds" -timeout=30 -rss_limit_mb=4096 -max_len=65536 -print_final_stats=1 \
-    -artifact_prefix="$build/crashes/$target-" "$corpus" </dev/null || failed+=("$target")
+    -artifact_prefix="$build/crashes/$target-" "$corpus" </dev/null 2>&1 | tee "$build/$target.log" ||
+    failed+=("$target")
 done
-[ "${#failed[@]}" -eq 0 ] || { echo "failed: ${failed[*]}, inputs in $build/crashes" >&2; exit 1; }
+[ "${#failed[@]}" -gt 0 ] || exit 0
+# The reports once more, at the end, where they are found: what happened, where, and on which input.
+for target in "${failed[@]}"; do
+  echo "== report of $target"
+  sed -nE '/(ERROR|WARNING): |runtime error:|^ALARM:/,$p' "$build/$target.log" | grep -vE $'^(stat|#[0-9]+\t)' | head -n 45
+  grep -E '^SUMMARY: |Test unit written to ' "$build/$target.log" | tail -n 2
+done
+echo "failed: ${failed[*]}, inputs in $build/crashes" >&2
+exit 1

@@ -13,9 +13,13 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include <atomic>
+#include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <random>
 #include <set>
+#include <thread>
 
 namespace tessera {
 namespace {
@@ -201,6 +205,71 @@ TEST_F(Training, DumpsOneStep) {
   for (size_t index = 0; index < 4; ++index)
     EXPECT_NEAR(after[index], before[index] - 0.05f * gradient[index], 1e-6);
   EXPECT_FALSE(tensor("run/dump-2/losses.safetensors", "loss").empty());
+}
+
+TEST_F(Training, ADumpOutsideTheRunIsRefusedUpFront) {
+  TrainOptions run = options(1, "short", 2);
+  run.dump = "losses";
+  run.dumpStep = 3;
+  auto outcome = train(run);
+  ASSERT_FALSE(outcome.isOk());
+  EXPECT_NE(outcome.status().toString().find("--dump-step is 3, but --steps ends at 2"), std::string::npos)
+      << outcome.status();
+  EXPECT_FALSE(std::filesystem::exists(run.out));
+
+  run.dumpStep = 1;
+  run.checkpointEvery = 2;
+  ASSERT_TRUE(train(run).isOk());
+  TrainOptions again = options(1, "again", 4);
+  again.resume = run.out;
+  again.dump = "losses";
+  again.dumpStep = 2;
+  outcome = train(again);
+  ASSERT_FALSE(outcome.isOk());
+  EXPECT_NE(outcome.status().toString().find("--dump-step is 2, but the run goes on at step 3"), std::string::npos)
+      << outcome.status();
+}
+
+TEST_F(Training, ATraceLongerThanTheRunIsWritten) {
+  TrainOptions run = options(1, "run", 2);
+  run.traceSteps = 5;
+  ASSERT_TRUE(train(run).isOk());
+  EXPECT_GT(nlohmann::json::parse(test::readFile(folder.path("run/trace.json")))["traceEvents"].size(), 0u);
+}
+
+TEST_F(Training, AStopInsideTracedStepsWritesTheTrace) {
+  for (int ranks : {1, 2}) {
+    std::string out = "traced-" + std::to_string(ranks);
+    std::atomic<int> stop{0};
+    TrainOptions run = options(ranks, out, 1000000);
+    run.traceSteps = 100000;
+    run.stopSignal = &stop;
+    std::thread stopper([&] {
+      while (losses(out).size() < 4)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      stop = SIGTERM;
+    });
+    auto outcome = train(run);
+    stopper.join();
+    ASSERT_TRUE(outcome.isOk()) << outcome.status();
+    EXPECT_TRUE(outcome->stopped);
+    auto trace = nlohmann::json::parse(test::readFile(folder.path(out + "/trace.json")));
+    EXPECT_GT(trace["traceEvents"].size(), 0u);
+  }
+}
+
+TEST_F(Training, AStopDuringSetUpEndsBeforeTheFirstStep) {
+  std::atomic<int> stop{SIGTERM};
+  TrainOptions run = options(2, "run", 10);
+  run.traceSteps = 2;
+  run.checkpointEvery = 5;
+  run.stopSignal = &stop;
+  auto outcome = train(run);
+  ASSERT_TRUE(outcome.isOk()) << outcome.status();
+  EXPECT_TRUE(outcome->stopped);
+  EXPECT_TRUE(losses("run").empty());
+  for (const char *name : {"model.safetensors", "trace.json", "checkpoints/latest"})
+    EXPECT_FALSE(std::filesystem::exists(folder.path(std::string("run/") + name))) << name;
 }
 
 TEST_F(Training, BadInputIsOneClearError) {
