@@ -186,21 +186,29 @@ LogicalResult Importer::addInitializers() {
   return success();
 }
 
+/// The size that the file gives. The dynamo exporter writes one that tracing fixed as a symbol whose name is a number.
+static std::optional<int64_t> fixedSize(const onnx::TensorShapeProto::Dimension &dim) {
+  int64_t size = dim.dim_value();
+  if (dim.has_dim_value() || (dim.has_dim_param() && !StringRef(dim.dim_param()).getAsInteger(10, size)))
+    return size;
+  return std::nullopt;
+}
+
 FailureOr<int64_t> Importer::sizeOf(const onnx::TensorShapeProto::Dimension &dim, StringRef input, int64_t axis) {
   const int64_t wanted = axis == 0 ? options.batch : axis == 1 ? options.sequence : 0;
   const char *option = axis == 0 ? "--batch" : "--seq";
-  if (dim.has_dim_value()) {
-    if (dim.dim_value() < 1) {
-      error() << "input '" << input << "' has size " << dim.dim_value() << " in dimension " << axis
-              << ", expected at least 1";
+  if (std::optional<int64_t> given = fixedSize(dim)) {
+    const int64_t fixed = *given;
+    if (fixed < 1) {
+      error() << "input '" << input << "' has size " << fixed << " in dimension " << axis << ", expected at least 1";
       return failure();
     }
-    if (wanted && wanted != dim.dim_value()) {
-      error() << "input '" << input << "' has the fixed size " << dim.dim_value() << " in dimension " << axis
-              << ", got " << option << " " << wanted << "; export the model with a symbolic dimension";
+    if (wanted && wanted != fixed) {
+      error() << "input '" << input << "' has the fixed size " << fixed << " in dimension " << axis << ", got "
+              << option << " " << wanted << "; export the model with a symbolic dimension";
       return failure();
     }
-    return dim.dim_value();
+    return fixed;
   }
   if (auto found = options.dims.find(dim.dim_param()); dim.has_dim_param() && found != options.dims.end()) {
     if (found->second >= 1)
@@ -223,7 +231,8 @@ LogicalResult Importer::addInputs() {
   llvm::StringSet<> symbols;
   for (const auto &input : model.graph().input()) {
     for (const auto &dim : input.type().tensor_type().shape().dim())
-      symbols.insert(dim.dim_param());
+      if (!fixedSize(dim))
+        symbols.insert(dim.dim_param());
     if (top.names.count(input.name())) {
       if (top.names[input.name()].value && !isa<BlockArgument>(top.names[input.name()].value))
         return error() << "input '" << input.name() << "' is defined twice";

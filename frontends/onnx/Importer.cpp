@@ -106,6 +106,10 @@ OwningOpRef<ModuleOp> Importer::run() {
     return {};
   if (failed(verify(*module)))
     return {};
+  if (runningPairs > 0)
+    emitWarning(fileLoc) << "the running mean and variance are not updated by training (" << runningPairs
+                         << (runningPairs == 1 ? " node" : " nodes")
+                         << "); the exported weights hold their initial values";
   return module;
 }
 
@@ -242,6 +246,7 @@ LogicalResult Importer::importNode(const onnx::NodeProto &original, Scope &scope
   Node node(*proto, opset->second, train::Build(builder, loc), std::move(inputs));
   node.folder = folder;
   node.randomStreams = &randomStreams;
+  node.runningPairs = &runningPairs;
   node.seed = [this] { return seedArgument(); };
   for (int i = 0; i < row->minInputs; ++i)
     if (!node.has(i))

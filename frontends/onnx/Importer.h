@@ -108,7 +108,7 @@ private:
     std::vector<Entry> inputs, outputs;
   };
   llvm::StringMap<Evaluated> evaluated;
-  int64_t nodeCount = 0, work = 0, randomStreams = 0;
+  int64_t nodeCount = 0, work = 0, randomStreams = 0, runningPairs = 0;
 };
 
 } // namespace tessera::onnx_import

@@ -89,6 +89,7 @@ public:
   std::string folder;                ///< of the model, for external data
   std::function<mlir::Value()> seed; ///< the step's seed argument, made on first use
   int64_t *randomStreams = nullptr;  ///< how many random tensors there are so far
+  int64_t *runningPairs = nullptr;   ///< how many normalisations have running statistics that training leaves alone
 };
 
 } // namespace tessera::onnx_import

@@ -106,6 +106,55 @@ LogicalResult opGatherElements(Node &n) {
   return n.set(b.gatherRows(b.reshape(n.input(0), {stride}), sum));
 }
 
+/// result[i…, s…] = data[b…, indices[i…]…, s…]: a gather of blocks by their flat index.
+LogicalResult opGatherND(Node &n) {
+  const int64_t batches = n.attr("batch_dims", 0), rank = n.rank(0), last = n.rank(1) - 1;
+  if (batches < 0 || last < batches || batches >= rank || n.isFloat(1) || n.element(1).isInteger(1))
+    return n.fail("batch_dims is out of range, or the indices are not integers");
+  const int64_t depth = n.shape(1)[last];
+  if (depth < 1 || batches + depth > rank)
+    return n.fail("the indices have " + Twine(depth) + " coordinates, expected 1 to " + Twine(rank - batches));
+  if (n.shape(0).take_front(batches) != n.shape(1).take_front(batches))
+    return n.fail("data and indices differ in their batch dimensions");
+  Build &b = n.b;
+  Type i64 = b.builder.getI64Type();
+  const HostTensor *known = n.constant(1);
+  if (known)
+    for (auto [i, index] : llvm::enumerate(known->ints))
+      if (const int64_t size = n.shape(0)[batches + static_cast<int64_t>(i) % depth]; index < -size || index >= size)
+        return n.fail("index " + Twine(index) + " is outside a dimension of size " + Twine(size));
+  // Row-major number of the block that each index vector names.
+  SmallVector<int64_t> shape(n.shape(1).drop_back());
+  Value indices = b.convert(n.input(1), i64), sum;
+  int64_t stride = 1;
+  auto addTo = [&](Value index) {
+    Value scaled = b.mul(index, b.splatLike(index, static_cast<double>(stride)));
+    sum = sum ? b.add(sum, scaled) : scaled;
+  };
+  for (int64_t dim = batches + depth - 1; dim >= 0; --dim) {
+    const int64_t size = n.shape(0)[dim];
+    if (dim < batches) {
+      addTo(b.iota(RankedTensorType::get(shape, i64), dim));
+    } else {
+      SmallVector<int64_t> starts(last + 1, 0), limits(n.shape(1));
+      starts[last] = dim - batches;
+      limits[last] = starts[last] + 1;
+      Value index = b.reshape(b.slice(indices, starts, limits), shape);
+      if (known) // negative ones count from the end
+        index = b.select(b.compare(CompareDirection::Lt, index, b.splatLike(index, 0)),
+                         b.add(index, b.splatLike(index, static_cast<double>(size))), index);
+      addTo(index);
+    }
+    stride *= size;
+  }
+  SmallVector<int64_t> blocks = {stride}, result(shape);
+  llvm::append_range(blocks, n.shape(0).drop_front(batches + depth));
+  llvm::append_range(result, n.shape(0).drop_front(batches + depth));
+  if (stride == 0 || !countElements(result))
+    return n.fail("data is empty, or the result is too large");
+  return n.set(b.gatherRows(b.reshape(n.input(0), blocks), sum));
+}
+
 LogicalResult opOneHot(Node &n) {
   std::optional<double> depth = n.scalar(1);
   const HostTensor *values = n.constant(2);
@@ -145,6 +194,7 @@ constexpr int kAny = kMinOpset, kNew = kMaxOpset;
 const OpRow kRows[] = {
     {"", "Gather", kAny, kNew, 2, opGather},
     {"", "GatherElements", kAny, kNew, 2, opGatherElements},
+    {"", "GatherND", 12, kNew, 2, opGatherND},
     {"", "OneHot", kAny, kNew, 3, opOneHot},
 };
 } // namespace

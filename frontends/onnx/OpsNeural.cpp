@@ -108,9 +108,7 @@ LogicalResult opBatchNormalization(Node &n) {
   if (training) {
     const double factor = 1.0 / static_cast<double>(count), momentum = n.attrFloat("momentum", 0.9);
     mean = b.scale(b.sum(x, dims), factor);
-    mlir::emitWarning(mean.getLoc())
-        << "the running mean and variance are not updated by training; the exported weights "
-           "hold their initial values";
+    ++*n.runningPairs;
     Value centred = b.sub(x, overChannels(n, mean));
     variance = b.scale(b.sum(b.mul(centred, centred), dims), factor);
     auto running = [&](int input, Value batch) {
@@ -125,6 +123,38 @@ LogicalResult opBatchNormalization(Node &n) {
   Value scale = b.mul(rstd, n.input(1));
   Value centred = b.sub(x, overChannels(n, mean));
   return n.set(b.add(b.mul(centred, overChannels(n, scale)), overChannels(n, n.input(2))));
+}
+
+/// Normalises `groups` groups of channels per sample, then scales and shifts by channel (or by group).
+LogicalResult overGroups(Node &n, int64_t groups, bool affineByGroup) {
+  ArrayRef<int64_t> shape = n.shape(0);
+  if (shape.size() < 2 || !n.isFloat(0) || groups < 1 || shape[1] % groups != 0 || n.type(0).getNumElements() == 0)
+    return n.fail("expected a floating-point input that is not empty, with channels that divide into " + Twine(groups) +
+                  " groups");
+  const int64_t affine = affineByGroup ? groups : shape[1];
+  for (int i : {1, 2})
+    if (n.rank(i) != 1 || n.shape(i)[0] != affine || n.element(i) != n.element(0))
+      return n.fail("input " + Twine(i) + " is not a vector of " + Twine(affine) + " elements");
+  Build &b = n.b;
+  const int64_t width = n.type(0).getNumElements() / (shape[0] * groups);
+  auto flat = n.type(0).clone({shape[0], groups, width});
+  auto statistics = RankedTensorType::get({shape[0], groups}, accumulationType(n.element(0)));
+  auto norm = LayerNormOp::create(b.builder, b.loc, flat, statistics, statistics, NormMode::Layer,
+                                  b.reshape(n.input(0), flat.getShape()), Value(), Value(),
+                                  llvm::APFloat(n.attrFloat("epsilon", 1e-5)));
+  auto spread = [&](int i, Value like) { return b.broadcast(n.input(i), shapeOf(like), {1}); };
+  Value x = norm.getResult();
+  if (!affineByGroup)
+    x = b.reshape(x, shape);
+  return n.set(b.reshape(b.add(b.mul(x, spread(1, x)), spread(2, x)), shape));
+}
+
+LogicalResult opInstanceNormalization(Node &n) {
+  return n.rank(0) < 3 ? n.fail("expected an input of rank 3 or more") : overGroups(n, n.shape(0)[1], false);
+}
+
+LogicalResult opGroupNormalization(Node &n) {
+  return overGroups(n, n.attr("num_groups", 0), /*affineByGroup=*/n.opset < 21);
 }
 
 // --- Attention (opset 23) ---
@@ -194,6 +224,8 @@ constexpr int kAny = kMinOpset, kNew = kMaxOpset;
 const OpRow kRows[] = {
     {"", "Attention", 23, kNew, 3, opAttention},
     {"", "BatchNormalization", kAny, kNew, 5, opBatchNormalization},
+    {"", "GroupNormalization", 18, kNew, 3, opGroupNormalization},
+    {"", "InstanceNormalization", kAny, kNew, 3, opInstanceNormalization},
     {"", "LayerNormalization", 17, kNew, 2, opLayerNormalization},
     {"", "LogSoftmax", kAny, kNew, 1, opSoftmax<true>},
     {"", "RMSNormalization", 23, kNew, 2, opRMSNormalization},

@@ -93,6 +93,7 @@ LogicalResult opArgMax(Node &n) {
 }
 
 /// A product with a triangular matrix: sums are short in models (positions), and the gradient is another such product.
+/// Integers, which have no library products, are selected and added up.
 LogicalResult opCumSum(Node &n) {
   auto axisValue = n.ints(1);
   auto axis = axisValue && axisValue->size() == 1 ? Node::axisOf(axisValue->front(), n.rank(0)) : std::nullopt;
@@ -105,7 +106,18 @@ LogicalResult opCumSum(Node &n) {
   auto index = RankedTensorType::get({size, size}, n.b.builder.getI64Type());
   Value from = n.b.iota(index, reverse ? 1 : 0), to = n.b.iota(index, reverse ? 0 : 1);
   Value adds = n.b.compare(exclusive ? CompareDirection::Lt : CompareDirection::Le, from, to);
-  Value product = n.b.dot(n.input(0), n.b.convert(adds, n.element(0)), {}, {}, {*axis}, {0});
+  Value product;
+  if (n.isFloat(0)) {
+    product = n.b.dot(n.input(0), n.b.convert(adds, n.element(0)), {}, {}, {*axis}, {0});
+  } else {
+    SmallVector<int64_t> wide(n.shape(0));
+    wide.push_back(size);
+    if (!countElements(wide))
+      return n.fail("the sums are too large");
+    Value terms = n.b.broadcast(n.input(0), wide, llvm::to_vector(llvm::seq<int64_t>(0, rank)));
+    terms = n.b.select(n.b.broadcast(adds, wide, {*axis, rank}), terms, n.b.splatLike(terms, 0));
+    product = n.b.sum(terms, {*axis});
+  }
   SmallVector<int64_t> back;
   for (int64_t dim = 0; dim < rank; ++dim)
     back.push_back(dim == *axis ? rank - 1 : dim < *axis ? dim : dim - 1);

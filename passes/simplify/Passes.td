@@ -13,7 +13,11 @@ def AnnotateIndexBounds : Pass<"annotate-index-bounds", "func::FuncOp"> {
     `train.index_bound`: values are at least 0 and below it. A target of a loss with an ignored class gets
     `train.ignore_index` too, the one value that is allowed besides.
 
-    Precondition: the loss is there (add-loss). Postcondition: none but these attributes.
+    Indices that are computed from data (positions counted from a padding mask, say) cannot be checked when they are loaded.
+    If their range is not known to lie inside the table, they are clamped to it, with a remark: no kernel reads beyond a table.
+
+    Precondition: the loss is there (add-loss). Postcondition: every index is below its bound, by this attribute for arguments,
+    by its range or a clamp for others.
 
     ```mlir
     // before

@@ -123,19 +123,36 @@ Value groupedSource(Build &b, Value value) {
   return b.reshape(broadcast.getOperand(), grouped);
 }
 
-/// Rewrites one attention whose probabilities are `softmax`; false with a reason if it is not one.
-bool convert(SoftmaxOp softmax, DotGeneralOp product, std::string &why) {
-  const int64_t rank = tensorType(softmax.getResult()).getRank();
+/// The probabilities that the product with the values takes. Exporters guard against rows that attend to nothing,
+/// whose softmax is no number: `select(p != p, 0, p)` is what train.attention gives for them anyway.
+Value probabilitiesOf(SoftmaxOp softmax) {
+  Value p = softmax.getResult();
+  SelectOp guard;
+  for (Operation *user : p.getUsers()) {
+    if (auto select = dyn_cast<SelectOp>(user); select && !guard)
+      guard = select;
+    else if (!isa<CompareOp>(user))
+      return p;
+  }
+  auto compare = guard ? guard.getPredicate().getDefiningOp<CompareOp>() : CompareOp();
+  const bool guards = compare && compare->hasOneUse() && compare.getDirection() == CompareDirection::Ne &&
+                      compare.getLhs() == p && compare.getRhs() == p && guard.getOnFalse() == p &&
+                      simplify::uniformConstant(guard.getOnTrue()) == 0.0 && p.hasNUses(3);
+  return guards ? guard.getResult() : p;
+}
+
+/// Rewrites one attention whose softmax gives `probabilities`; false with a reason if it is not one.
+bool convert(SoftmaxOp softmax, Value probabilities, DotGeneralOp product, std::string &why) {
+  const int64_t rank = tensorType(probabilities).getRank();
   if (static_cast<int64_t>(softmax.getDim()) != rank - 1) {
     why = "the softmax is not over the last dimension";
     return false;
   }
-  if (!softmax->hasOneUse()) {
+  if (!probabilities.hasOneUse()) {
     why = "the probabilities have other uses";
     return false;
   }
-  if (!isBatchedProduct(product) || product.getLhs() != softmax.getResult() ||
-      product.getLhsContract()[0] != rank - 1) {
+  if (!isBatchedProduct(product) || product.getLhs() != probabilities || product.getLhsContract()[0] != rank - 1) {
     why = "the probabilities are not the left operand of a product over the keys with leading batch dimensions";
     return false;
   }
@@ -194,15 +211,26 @@ struct RecognizeAttention : impl::RecognizeAttentionBase<RecognizeAttention> {
     SmallVector<SoftmaxOp> softmaxes;
     getOperation().walk([&](SoftmaxOp softmax) { softmaxes.push_back(softmax); });
     for (SoftmaxOp softmax : softmaxes) {
+      Value probabilities = probabilitiesOf(softmax);
       DotGeneralOp product;
-      for (Operation *user : softmax->getUsers())
+      for (Operation *user : probabilities.getUsers())
         if (auto dot = dyn_cast<DotGeneralOp>(user); dot && !product)
           product = dot;
-      if (!product)
-        continue;
       std::string why;
-      if (convert(softmax, product, why)) {
+      if (!product) {
+        // Any softmax of scores is worth a word; others are not attention.
+        if (auto scores = scoresOf(softmax.getOperand(), why); scores && !probabilities.use_empty())
+          softmax.emitRemark("attention not recognised: ")
+              << "the probabilities pass through " << (*probabilities.user_begin())->getName().getStringRef();
+        continue;
+      }
+      if (convert(softmax, probabilities, product, why)) {
         product.erase();
+        if (Operation *guard = probabilities.getDefiningOp(); guard != softmax) {
+          Operation *compare = cast<SelectOp>(guard).getPredicate().getDefiningOp();
+          guard->erase();
+          compare->erase();
+        }
         softmax.erase();
       } else {
         softmax.emitRemark("attention not recognised: ") << why;

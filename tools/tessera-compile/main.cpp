@@ -137,11 +137,14 @@ void printDiagnostic(mlir::Diagnostic &diagnostic, bool remarks) {
     break;
   }
   os << "tessera-compile: " << severity << ": ";
-  if (auto named = diagnostic.getLocation()->findInstanceOf<mlir::NameLoc>())
-    os << "node '" << named.getName().getValue() << "': ";
-  else if (auto file = diagnostic.getLocation()->findInstanceOf<mlir::FileLineColLoc>())
+  const std::string text = diagnostic.str();
+  if (auto named = diagnostic.getLocation()->findInstanceOf<mlir::NameLoc>()) {
+    const std::string where = "node '" + named.getName().str() + "': ";
+    if (!llvm::StringRef(text).starts_with(where)) // the importer's report names its nodes itself
+      os << where;
+  } else if (auto file = diagnostic.getLocation()->findInstanceOf<mlir::FileLineColLoc>())
     printFile(os, file);
-  os << diagnostic.str() << "\n";
+  os << text << "\n";
   for (mlir::Diagnostic &note : diagnostic.getNotes())
     printDiagnostic(note, remarks);
 }

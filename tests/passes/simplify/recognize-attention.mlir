@@ -97,3 +97,31 @@ func.func @soft_cap(%q: !q, %k: !q, %v: !q) -> !q {
   %y = train.dot_general %p, %v {lhs_batch = array<i64: 0, 1>, rhs_batch = array<i64: 0, 1>, lhs_contract = array<i64: 3>, rhs_contract = array<i64: 2>} : (!s, !q) -> !q
   return %y : !q
 }
+
+// The guard that newer exporters put behind the softmax: rows that attend to nothing give 0, as train.attention does.
+// CHECK-LABEL: func @guarded
+// CHECK-NEXT: train.attention %arg0, %arg1, %arg2 mask(%arg3)
+// CHECK-NEXT: return
+func.func @guarded(%q: !q, %k: !q, %v: !q, %mask: tensor<2x1x1x3xf32>) -> !q {
+  %zero = train.constant dense<0.0> : !s
+  %s = train.dot_general %q, %k {lhs_batch = array<i64: 0, 1>, rhs_batch = array<i64: 0, 1>, lhs_contract = array<i64: 3>, rhs_contract = array<i64: 3>} : (!q, !q) -> !s
+  %mb = train.broadcast %mask {broadcast_dimensions = array<i64: 0, 1, 2, 3>} : (tensor<2x1x1x3xf32>) -> !s
+  %m = train.add %s, %mb : !s
+  %p = train.softmax %m {dim = 3 : i64} : !s
+  %nan = train.compare ne, %p, %p : (!s, !s) -> tensor<2x4x3x3xi1>
+  %safe = train.select %nan, %zero, %p : tensor<2x4x3x3xi1>, !s
+  %y = train.dot_general %safe, %v {lhs_batch = array<i64: 0, 1>, rhs_batch = array<i64: 0, 1>, lhs_contract = array<i64: 3>, rhs_contract = array<i64: 2>} : (!s, !q) -> !q
+  return %y : !q
+}
+
+// Dropout on the probabilities: no attention kernel has it.
+// CHECK-LABEL: func @dropout
+// CHECK-NOT: train.attention
+func.func @dropout(%q: !q, %k: !q, %v: !q, %keep: !s) -> !q {
+  %s = train.dot_general %q, %k {lhs_batch = array<i64: 0, 1>, rhs_batch = array<i64: 0, 1>, lhs_contract = array<i64: 3>, rhs_contract = array<i64: 3>} : (!q, !q) -> !s
+  // expected-remark @below {{attention not recognised: the probabilities pass through train.mul}}
+  %p = train.softmax %s {dim = 3 : i64} : !s
+  %d = train.mul %p, %keep : !s
+  %y = train.dot_general %d, %v {lhs_batch = array<i64: 0, 1>, rhs_batch = array<i64: 0, 1>, lhs_contract = array<i64: 3>, rhs_contract = array<i64: 2>} : (!s, !q) -> !q
+  return %y : !q
+}
