@@ -11,13 +11,13 @@ runtime_packages=(
   build-essential cmake ninja-build ccache pkg-config git
   libflatbuffers-dev flatbuffers-compiler libdnnl-dev libonnx-dev libprotobuf-dev protobuf-compiler
   libcli11-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libxxhash-dev zlib1g-dev libzip-dev libgtest-dev
-  python3 python3-venv
+  libopenmpi-dev openmpi-bin python3 python3-venv
 )
 compiler_packages=(
   libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools liblld-22-dev zlib1g-dev libzstd-dev
 )
 test_packages=(
-  libonnx-testdata libgmock-dev clang-14 libclang-rt-14-dev clang-format clang-tidy libopenmpi-dev
+  libonnx-testdata libgmock-dev clang-14 libclang-rt-14-dev clang-format clang-tidy iproute2
   python3-numpy python3-matplotlib fortunes
 )
 

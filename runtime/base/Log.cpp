@@ -20,4 +20,6 @@ spdlog::logger &logger() {
   return *instance;
 }
 
+void setPrefix(const std::string &prefix) { logger().set_pattern("%l: " + prefix + "%v"); }
+
 } // namespace tessera::log

@@ -10,12 +10,16 @@
 
 #include <spdlog/spdlog.h>
 
+#include <string>
 #include <utility>
 
 namespace tessera::log {
 
 /// The process-wide logger; made on first use, safe from any thread.
 spdlog::logger &logger();
+
+/// Text before each message, e.g. the rank of this process.
+void setPrefix(const std::string &prefix);
 
 template <typename... Args> void debug(spdlog::format_string_t<Args...> format, Args &&...args) {
   logger().debug(format, std::forward<Args>(args)...);

@@ -4,6 +4,9 @@
 // in order of issue, those of different channels do not wait for each other, so that each stream may have its own
 // thread.
 //
+// A rank that waits longer than the stall timeout for another one ends all ranks, except while the other one says that
+// it is busy with something that may take long (`setBusy`: reading data, writing a checkpoint).
+//
 // Sums are taken in group order, for every element, in every implementation of this interface that promises
 // `isDeterministic`; then all_reduce equals reduce_scatter followed by all_gather bit for bit.
 //
@@ -41,12 +44,22 @@ struct CollectiveCall {
   CollectiveInfo info;
 };
 
+/// Who exchanges blobs. Each purpose has an order of its own, so that its threads need not agree with others.
+enum class BlobChannel {
+  Control,     ///< The rank's own thread.
+  Checkpoints, ///< The thread that writes: it waits as long as the others are alive.
+};
+
 class Communicator {
 public:
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int numRanks() const = 0;
   virtual bool isDeterministic() const = 0;
+
+  /// Sets up what collectives of a group on a channel need. All ranks of the world call it, each with its own group,
+  /// in the same order, before the first `run` with them.
+  virtual Status prepare(const std::vector<int> &group, int channel) = 0;
 
   /// Blocks until this rank's output is complete and its input may be overwritten.
   virtual Status run(const CollectiveCall &call) = 0;
@@ -55,7 +68,13 @@ public:
   /// `blob` of rank `root` replaces everyone's.
   virtual Status broadcast(std::string &blob, int root, std::string_view what) = 0;
   /// Every rank's blob, in rank order, to everyone.
-  virtual Result<std::vector<std::string>> gatherBlobs(const std::string &blob, std::string_view what) = 0;
+  virtual Result<std::vector<std::string>> gatherBlobs(const std::string &blob, std::string_view what,
+                                                       BlobChannel channel = BlobChannel::Control) = 0;
+  /// Every rank's blob, in rank order, to rank `root`; the others get an empty list.
+  virtual Result<std::vector<std::string>> collectBlobs(const std::string &blob, int root, std::string_view what) = 0;
+
+  /// Others that wait for this rank are patient until the next call with `false`.
+  virtual void setBusy(bool isBusy) = 0;
 
   /// Ends all ranks: their calls under way and every later call return an error with this reason. The first reason
   /// wins.
@@ -64,7 +83,27 @@ public:
   virtual Status abortReason() const = 0;
 };
 
+/// While one lives, others wait for this rank without a limit.
+class BusyScope {
+public:
+  explicit BusyScope(Communicator &communicator) : communicator(communicator) { communicator.setBusy(true); }
+  ~BusyScope() { communicator.setBusy(false); }
+  BusyScope(const BusyScope &) = delete;
+  BusyScope &operator=(const BusyScope &) = delete;
+
+private:
+  Communicator &communicator;
+};
+
+/// Seconds by which a rank waits longer for one that waits itself: the one that is really missing is named by those
+/// that wait for it directly.
+double indirectPatience(double stallTimeoutSeconds);
+
 std::string_view toString(artifact::CollectiveKind kind);
+/// "all_gather 'h.0' of step 3 (node /h.0/attn)", for messages.
+std::string describe(std::string_view what, const CollectiveInfo &info);
+/// The message of a stall: which ranks (of the list) did not come, to what, and who waits.
+std::string describeStall(const std::vector<int> &missing, const std::string &what, double seconds, int waiting);
 
 } // namespace tessera
 

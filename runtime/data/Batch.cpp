@@ -53,6 +53,14 @@ void copyRankPart(const BatchSpec &spec, const uint8_t *global, int64_t groupSiz
     std::memcpy(local + i * part, global + i * microBatch + position * part, part);
 }
 
+void markRankRows(const BatchSpec &spec, int64_t groupSize, int64_t position, std::vector<bool> &rows) {
+  int64_t part = spec.batch() / groupSize;
+  rows.resize(spec.rows());
+  for (int64_t i = 0; i < spec.accumulate(); ++i)
+    for (int64_t row = 0; row < part; ++row)
+      rows[i * spec.batch() + position * part + row] = true;
+}
+
 template <typename T> static int64_t findBad(const BatchSpec &spec, const uint8_t *sample, int64_t &value) {
   int64_t count = static_cast<int64_t>(spec.sampleBytes() / sizeof(T));
   for (int64_t i = 0; i < count; ++i) {

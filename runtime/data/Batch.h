@@ -43,6 +43,9 @@ Result<std::vector<BatchSpec>> batchSpecs(const Artifact &artifact);
 /// parts. `target` is contiguous.
 void copyRankPart(const BatchSpec &spec, const uint8_t *global, int64_t groupSize, int64_t position, void *target);
 
+/// Marks the rows that copyRankPart copies.
+void markRankRows(const BatchSpec &spec, int64_t groupSize, int64_t position, std::vector<bool> &rows);
+
 /// The first element of a sample that `spec` forbids, or -1.
 int64_t findBadIndex(const BatchSpec &spec, const uint8_t *sample, int64_t &value);
 

@@ -44,6 +44,8 @@ Result<std::shared_ptr<const HostBatch>> Loader::readBatch(uint64_t position) {
     batch->tensors.emplace_back(spec.globalBytes());
   std::vector<uint8_t *> rows(batchSpecs.size());
   for (int64_t row = 0; row < batchSpecs.front().rows(); ++row) {
+    if (!options.rows.empty() && !options.rows[row])
+      continue;
     uint64_t sample = sampleAt(position + row);
     for (size_t tensor = 0; tensor < rows.size(); ++tensor)
       rows[tensor] = batch->tensors[tensor].data() + row * batchSpecs[tensor].sampleBytes();

@@ -12,16 +12,26 @@
 #include "runtime/state/Manifest.h"
 #include "runtime/state/Safetensors.h"
 
+#include <functional>
 #include <thread>
 
 namespace tessera {
 
+/// The processes that write one checkpoint together, on a file system that all of them see.
+struct CheckpointPeers {
+  int firstRank = 0; ///< Of this process; rank 0's makes the folder and the manifest.
+  /// Every process's text, in order of rank. None: this process has all ranks.
+  std::function<Result<std::vector<std::string>>(const std::string &text)> gather;
+};
+
 struct CheckpointOptions {
   std::string folder; ///< Holds the `ckpt-<step>` folders and the file `latest`; made if it does not exist.
   int keep = 0;       ///< How many of the newest checkpoints stay; 0: all.
+  CheckpointPeers peers = {};
 };
 
-/// Writes a checkpoint of all ranks of this process. On an error nothing of it remains and older ones are untouched.
+/// Writes a checkpoint; `ranks` are those of this process. On an error (in any of the processes) all of them return it,
+/// nothing of the checkpoint remains and older ones are untouched.
 Status saveCheckpoint(const CheckpointOptions &options, const CheckpointInfo &info,
                       const std::vector<RankState> &ranks);
 

@@ -61,16 +61,15 @@ static void removeOld(const CheckpointOptions &options) {
   }
 }
 
-static Status writeContent(const std::string &folder, const CheckpointInfo &info, const std::vector<RankState> &ranks) {
-  Manifest manifest;
-  manifest.info = info;
-  for (const StateView &view : ranks.front())
-    manifest.units.push_back({view.unit, view.role, view.dtype, view.elements, view.segments});
-  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+/// Writes a file per rank of this process.
+static Result<std::vector<ManifestFile>> writeRanks(const std::string &folder, const CheckpointInfo &info,
+                                                    const std::vector<RankState> &ranks, int firstRank) {
+  std::vector<ManifestFile> files;
+  for (size_t index = 0; index < ranks.size(); ++index) {
     ManifestFile file;
-    file.name = "rank-" + std::to_string(rank) + ".safetensors";
+    file.name = "rank-" + std::to_string(firstRank + static_cast<int>(index)) + ".safetensors";
     std::vector<SafetensorsTensor> tensors;
-    for (const StateView &view : ranks[rank]) {
+    for (const StateView &view : ranks[index]) {
       if (!view.saves || view.begin == view.end)
         continue;
       std::string key = std::string(toString(view.role)) + "/" + view.unit;
@@ -81,9 +80,28 @@ static Status writeContent(const std::string &folder, const CheckpointInfo &info
                                                                    {{"step", std::to_string(info.step)}}));
     file.bytes = written.bytes;
     file.hash = written.hash;
-    manifest.files.push_back(std::move(file));
+    files.push_back(std::move(file));
   }
-  return writeFileAtomically(folder + "/" + manifestName, manifestToJson(manifest));
+  return files;
+}
+
+/// Writes the manifest over the files of all ranks, which must be there.
+static Status writeManifest(const std::string &folder, const CheckpointInfo &info, const RankState &units,
+                            std::vector<ManifestFile> files) {
+  Manifest manifest;
+  manifest.info = info;
+  for (const StateView &view : units)
+    manifest.units.push_back({view.unit, view.role, view.dtype, view.elements, view.segments});
+  for (const ManifestFile &file : files) {
+    std::error_code error;
+    if (fs::file_size(folder + "/" + file.name, error) != file.bytes || error)
+      return TESSERA_ERROR(IoError, "'" + folder + "/" + file.name +
+                                        "' was written by another process, but is not seen here: all hosts must see "
+                                        "the same folder");
+  }
+  manifest.files = std::move(files);
+  TESSERA_RETURN_IF_ERROR(writeFileAtomically(folder + "/" + manifestName, manifestToJson(manifest)));
+  return syncDirectory(folder);
 }
 
 /// Gives a complete temporary folder its name; one of the same step (from before a resume) is exchanged with it.
@@ -98,32 +116,90 @@ static Status publish(const fs::path &temporary, const fs::path &target) {
   return syncDirectory(target.parent_path().string());
 }
 
-Status saveCheckpoint(const CheckpointOptions &options, const CheckpointInfo &info,
-                      const std::vector<RankState> &ranks) {
-  if (ranks.empty())
-    return TESSERA_ERROR(Internal, "a checkpoint needs at least one rank");
+static Result<fs::path> makeTemporary(const CheckpointOptions &options, const std::string &name) {
   std::error_code error;
   fs::create_directories(options.folder, error);
   if (error)
     return systemError("create", options.folder, error.value());
-  std::string name = checkpointPrefix + std::to_string(info.step);
-  fs::path target = fs::path(options.folder) / name;
   fs::path temporary = fs::path(options.folder) / ("." + name + ".tmp-" + std::to_string(::getpid()));
   fs::remove_all(temporary, error);
   if (!fs::create_directory(temporary, error))
     return systemError("create", temporary.string(), error.value());
+  return temporary;
+}
 
-  Status status = writeContent(temporary.string(), info, ranks);
-  if (status.isOk())
-    status = syncDirectory(temporary.string());
-  if (status.isOk())
+/// Tells all processes how this one fares. If one failed, all return its error; else everyone's text.
+static Result<std::vector<std::string>> agree(const CheckpointPeers &peers, const Status &status,
+                                              const std::string &text) {
+  if (!peers.gather) {
+    TESSERA_RETURN_IF_ERROR(status);
+    return std::vector<std::string>{text};
+  }
+  TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> texts,
+                           peers.gather(status.isOk() ? "+" + text : "-" + status.message()));
+  TESSERA_RETURN_IF_ERROR(status);
+  for (size_t process = 0; process < texts.size(); ++process) {
+    if (!texts[process].starts_with("+"))
+      return TESSERA_ERROR(Aborted, "rank " + std::to_string(process) + ": " +
+                                        (texts[process].empty() ? "" : texts[process].substr(1)));
+    texts[process].erase(0, 1);
+  }
+  return texts;
+}
+
+/// Every process writes its ranks into the root's folder, the root completes it.
+static Status writeTogether(const CheckpointOptions &options, const CheckpointInfo &info,
+                            const std::vector<RankState> &ranks, const std::string &name, fs::path &temporary) {
+  const CheckpointPeers &peers = options.peers;
+  bool isRoot = peers.firstRank == 0;
+  Result<fs::path> made = isRoot ? makeTemporary(options, name) : fs::path();
+  if (made.isOk())
+    temporary = *made;
+  TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> folders,
+                           agree(peers, made.status(), temporary.filename().string()));
+
+  auto files = writeRanks((fs::path(options.folder) / folders.front()).string(), info, ranks, peers.firstRank);
+  Manifest mine;
+  if (files.isOk())
+    mine.files = *files;
+  TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> parts, agree(peers, files.status(), manifestToJson(mine)));
+
+  Status status;
+  std::vector<ManifestFile> all;
+  for (const std::string &part : parts) {
+    if (!isRoot)
+      break;
+    auto read = manifestFromJson({reinterpret_cast<const uint8_t *>(part.data()), part.size()}, "files of a process");
+    if (!read.isOk()) {
+      status = read.status();
+      break;
+    }
+    all.insert(all.end(), read->files.begin(), read->files.end());
+  }
+  if (isRoot && status.isOk())
+    status = writeManifest(temporary.string(), info, ranks.front(), std::move(all));
+  fs::path target = fs::path(options.folder) / name;
+  if (isRoot && status.isOk())
     status = publish(temporary, target);
+  if (isRoot && status.isOk())
+    status = writeFileAtomically((fs::path(options.folder) / latestName).string(), name + "\n");
+  return agree(peers, status, "").status();
+}
+
+Status saveCheckpoint(const CheckpointOptions &options, const CheckpointInfo &info,
+                      const std::vector<RankState> &ranks) {
+  if (ranks.empty())
+    return TESSERA_ERROR(Internal, "a checkpoint needs at least one rank");
+  fs::path temporary;
+  Status status = writeTogether(options, info, ranks, checkpointPrefix + std::to_string(info.step), temporary);
   if (!status.isOk()) {
-    fs::remove_all(temporary, error);
+    std::error_code error;
+    if (!temporary.empty())
+      fs::remove_all(temporary, error);
     return status.withContext("checkpoint of step " + std::to_string(info.step) + " is not written");
   }
-  TESSERA_RETURN_IF_ERROR(writeFileAtomically((fs::path(options.folder) / latestName).string(), name + "\n"));
-  removeOld(options);
+  if (options.peers.firstRank == 0)
+    removeOld(options);
   return Status::ok();
 }
 

@@ -182,7 +182,10 @@ static ManifestFile readFile(const Json &json, FieldReader &fields) {
 
 Result<Manifest> readManifest(const std::string &path) {
   TESSERA_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
-  ByteSpan bytes = file.bytes();
+  return manifestFromJson(file.bytes(), path);
+}
+
+Result<Manifest> manifestFromJson(ByteSpan bytes, const std::string &path) {
   Json json = Json::parse(bytes.begin(), bytes.end(), nullptr, /*allow_exceptions=*/false);
   FieldReader fields;
   if (!json.is_object())

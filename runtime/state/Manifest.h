@@ -51,7 +51,8 @@ struct Manifest {
 inline constexpr const char *manifestName = "manifest.json";
 
 std::string manifestToJson(const Manifest &manifest);
-/// Reads and checks a manifest: types, ranges, names of files without folders.
+/// Reads and checks a manifest: types, ranges, names of files without folders. `path` is named in messages.
+Result<Manifest> manifestFromJson(ByteSpan text, const std::string &path);
 Result<Manifest> readManifest(const std::string &path);
 
 } // namespace tessera

@@ -28,7 +28,7 @@ void StepDump::prepare(int rank, const RankState &state, StepOptions &options) {
     return;
   options.onGradient = [this, rank, &state](size_t number, const TensorView &gradient) {
     const artifact::GradientProbe &probe = *artifact.program().probes()->Get(static_cast<uint32_t>(number));
-    RankGradients &mine = gradients[rank];
+    RankGradients &mine = ranks[rank];
     const auto *bytes = gradient.as<const uint8_t>();
     mine.storage.emplace_back(bytes, bytes + gradient.bytes());
     StateView view = state[probe.state()];
@@ -36,25 +36,31 @@ void StepDump::prepare(int rank, const RankState &state, StepOptions &options) {
     view.role = StateRole::Parameter;
     view.begin = probe.shard_group() < 0 ? 0 : artifact.positionInGroup(probe.shard_group(), rank) * part;
     view.end = view.begin + part;
+    view.saves = true;
     view.data = mine.storage.back().data();
     mine.views.push_back(std::move(view));
   };
 }
 
-Status StepDump::write(const std::string &folder, const std::vector<RankState> &ranks, double loss) const {
+std::vector<RankState> StepDump::gradients(int firstRank, int numRanks) const {
+  std::vector<RankState> views;
+  for (int rank = firstRank; rank < firstRank + numRanks; ++rank)
+    views.push_back(ranks[rank].views);
+  return views;
+}
+
+Status StepDump::write(const std::string &folder, const std::vector<RankState> &gradients,
+                       const std::vector<RankState> &states, double loss) const {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error)
     return TESSERA_ERROR(IoError, "cannot create folder '" + folder + "': " + error.message());
   if (kinds.count("gradients")) {
-    std::vector<RankState> views;
-    for (const RankGradients &rank : gradients)
-      views.push_back(rank.views);
-    TESSERA_ASSIGN_OR_RETURN(std::vector<SafetensorsTensor> tensors, gatherParameters(views));
+    TESSERA_ASSIGN_OR_RETURN(std::vector<SafetensorsTensor> tensors, gatherParameters(gradients));
     TESSERA_RETURN_IF_ERROR(writeSafetensors(folder + "/gradients.safetensors", tensors).status());
   }
   if (kinds.count("parameters")) {
-    TESSERA_ASSIGN_OR_RETURN(std::vector<SafetensorsTensor> tensors, gatherParameters(ranks));
+    TESSERA_ASSIGN_OR_RETURN(std::vector<SafetensorsTensor> tensors, gatherParameters(states));
     TESSERA_RETURN_IF_ERROR(writeSafetensors(folder + "/parameters.safetensors", tensors).status());
   }
   if (kinds.count("losses")) {

@@ -23,14 +23,17 @@ public:
   static Result<std::set<std::string>> parseKinds(const std::string &list);
 
   StepDump(const Artifact &artifact, std::set<std::string> kinds, int64_t step)
-      : artifact(artifact), kinds(std::move(kinds)), atStep(step), gradients(artifact.numRanks()) {}
+      : artifact(artifact), kinds(std::move(kinds)), atStep(step), ranks(artifact.numRanks()) {}
 
   bool isWanted(int64_t step) const { return !kinds.empty() && step == atStep; }
   bool isWantedBefore(int64_t step) const { return !kinds.empty() && atStep < step; }
   /// Asks the step for this rank's gradients. Each rank calls it for itself.
   void prepare(int rank, const RankState &state, StepOptions &options);
-  /// After the step, on one thread: writes `folder`/{gradients,parameters,losses}.safetensors.
-  Status write(const std::string &folder, const std::vector<RankState> &ranks, double loss) const;
+  /// After the step: what `prepare` let some ranks keep.
+  std::vector<RankState> gradients(int firstRank, int numRanks) const;
+  /// Writes `folder`/{gradients,parameters,losses}.safetensors from the gradients and states of all ranks.
+  Status write(const std::string &folder, const std::vector<RankState> &gradients, const std::vector<RankState> &states,
+               double loss) const;
 
 private:
   /// Copies of one rank's gradients, as views like those of its parameters.
@@ -42,7 +45,7 @@ private:
   const Artifact &artifact;
   std::set<std::string> kinds;
   int64_t atStep;
-  std::vector<RankGradients> gradients;
+  std::vector<RankGradients> ranks; ///< by rank
 };
 
 } // namespace tessera

@@ -6,10 +6,12 @@
 #include "runtime/device/cpu/Arena.h"
 #include "runtime/device/cpu/CodeObject.h"
 #include "runtime/device/cpu/Copy.h"
+#include "runtime/step/CollectiveHash.h"
 #include "runtime/step/Executor.h"
 
-#include <cstring>
+#include <cstdio>
 #include <sched.h>
+#include <set>
 #include <unistd.h>
 
 namespace tessera {
@@ -21,6 +23,7 @@ struct Session::Impl {
   Status initialise(const SessionOptions &options);
   Status compareWithOtherRanks() const;
   Status allocate(const SessionOptions &options);
+  Status prepareGroups();
 
   std::shared_ptr<const Artifact> artifact;
   Communicator &communicator;
@@ -38,22 +41,49 @@ static int availableCores() {
   return 1;
 }
 
+static std::string hex(uint64_t value) {
+  char text[24];
+  std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+/// All ranks compare with rank 0, so that all give the same message.
 Status Session::Impl::compareWithOtherRanks() const {
   const artifact::Program &program = artifact->program();
-  uint64_t mine[2] = {program.fingerprint(), program.collective_hash()};
-  std::string blob(reinterpret_cast<const char *>(mine), sizeof(mine));
-  TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> blobs, communicator.gatherBlobs(blob, "comparison of artifacts"));
-  for (size_t rank = 0; rank < blobs.size(); ++rank) {
-    uint64_t other[2] = {0, 0};
-    std::memcpy(other, blobs[rank].data(), std::min(blobs[rank].size(), sizeof(other)));
-    if (other[0] != mine[0])
-      return TESSERA_ERROR(InvalidArgument, "rank " + std::to_string(communicator.rank()) + " and rank " +
-                                                std::to_string(rank) +
-                                                " run different artifacts (fingerprints differ)");
-    if (other[1] != mine[1])
-      return TESSERA_ERROR(InvalidArgument, "rank " + std::to_string(communicator.rank()) + " and rank " +
-                                                std::to_string(rank) + " disagree on the sequence of collectives");
+  const std::pair<const char *, std::string> mine[] = {
+      {"fingerprints", hex(program.fingerprint())},
+      {"sequences of collectives", hex(program.collective_hash()) + "/" + hex(collectiveSequenceHash(program))},
+      {"versions of the compiler", program.producer() ? program.producer()->str() : ""},
+      {"versions of the runtime", TESSERA_VERSION},
+  };
+  for (const auto &[what, value] : mine) {
+    TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> all, communicator.gatherBlobs(value, "comparison of artifacts"));
+    for (size_t rank = 1; rank < all.size(); ++rank)
+      if (all[rank] != all[0])
+        return TESSERA_ERROR(InvalidArgument, "rank " + std::to_string(rank) + " and rank 0 run different artifacts (" +
+                                                  what + " differ: " + all[rank] + " and " + all[0] + ")");
   }
+  return Status::ok();
+}
+
+static void collectChannels(const flatbuffers::Vector<flatbuffers::Offset<artifact::Instruction>> &instructions,
+                            std::set<std::pair<uint32_t, int>> &found) {
+  for (const artifact::Instruction *instruction : instructions) {
+    if (const artifact::Collective *collective = instruction->operation_as_Collective())
+      found.emplace(collective->group(), instruction->stream());
+    else if (const artifact::Repeat *repeat = instruction->operation_as_Repeat(); repeat && repeat->body())
+      collectChannels(*repeat->body(), found);
+  }
+}
+
+/// Each group gets a communicator per stream, so that gathers and reductions never wait for each other.
+Status Session::Impl::prepareGroups() {
+  std::set<std::pair<uint32_t, int>> channels;
+  if (artifact->program().instructions())
+    collectChannels(*artifact->program().instructions(), channels);
+  for (auto [group, stream] : channels)
+    if (context->groups[group].size() > 1)
+      TESSERA_RETURN_IF_ERROR(communicator.prepare(context->groups[group], stream));
   return Status::ok();
 }
 
@@ -95,6 +125,7 @@ Status Session::Impl::initialise(const SessionOptions &options) {
   if (const auto *groups = artifact->program().groups())
     for (uint32_t group = 0; group < groups->size(); ++group)
       context->groups.push_back(artifact->groupMembers(group, rank));
+  TESSERA_RETURN_IF_ERROR(prepareGroups());
   TESSERA_RETURN_IF_ERROR(context->loadKernels());
   TESSERA_ASSIGN_OR_RETURN(executor, Executor::create(*context));
   return Status::ok();

@@ -1,7 +1,7 @@
-//===- Trainer.h - a whole training run in one process ---------------------===//
+//===- Trainer.h - a whole training run ------------------------------------===//
 //
-// Ranks are threads of this process. Each owns a session; rank 0 besides reads the data, reports, and writes
-// checkpoints between steps, while the others wait.
+// Ranks are threads of this process, or this process is one rank of several (Launch.h). Each owns a session; between
+// steps the data are read, reports and checkpoints written, while the others wait.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,9 +22,10 @@ namespace tessera {
 
 struct TrainOptions {
   std::string artifact, data, out;
-  int64_t steps = 100; ///< the number of the last step, resumed ones included
-  int ranks = 0;       ///< must be the artifact's; 0: the artifact's
-  int threads = 0;     ///< per rank; 0: the cores divided by the ranks
+  std::string comm = "auto"; ///< local, mpi, tcp; auto: by the environment
+  int64_t steps = 100;       ///< the number of the last step, resumed ones included
+  int ranks = 0;             ///< must be the artifact's; 0: the artifact's
+  int threads = 0;           ///< per rank; 0: the cores divided by the ranks
   std::optional<uint64_t> seed;
   ScheduleOverrides schedule;
 

@@ -92,24 +92,4 @@ Status ChromeTrace::write(const std::string &path) const {
   return file.commit();
 }
 
-static bool isCollective(std::string_view kind) {
-  return kind == "all_gather" || kind == "reduce_scatter" || kind == "all_reduce" || kind == "all_to_all" ||
-         kind == "permute";
-}
-
-void ExposedTime::record(const TraceEvent &event) {
-  if (event.stream == 0 && event.rank >= 0 && event.rank < numRanks &&
-      (event.kind == "wait" || isCollective(event.kind)))
-    nanoseconds[event.rank] += event.endNanoseconds - event.beginNanoseconds;
-  if (next)
-    next->record(event);
-}
-
-double ExposedTime::takeMeanSeconds() {
-  int64_t sum = 0;
-  for (int rank = 0; rank < numRanks; ++rank)
-    sum += nanoseconds[rank].exchange(0);
-  return static_cast<double>(sum) / 1e9 / numRanks;
-}
-
 } // namespace tessera

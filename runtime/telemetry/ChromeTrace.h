@@ -11,8 +11,6 @@
 #include "runtime/base/Status.h"
 #include "runtime/step/Trace.h"
 
-#include <atomic>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -30,24 +28,6 @@ public:
 private:
   mutable std::mutex mutex;
   std::vector<TraceEvent> events;
-};
-
-/// Sums the time in which a rank's compute stream did nothing but wait for others (waits and collectives on stream 0),
-/// and passes events on to another sink, if there is one.
-class ExposedTime : public TraceSink {
-public:
-  explicit ExposedTime(int numRanks) : nanoseconds(new std::atomic<int64_t>[numRanks]()), numRanks(numRanks) {}
-
-  /// The sink of the steps to come; null: none.
-  void setNext(TraceSink *sink) { next = sink; }
-  void record(const TraceEvent &event) override;
-  /// Seconds since the last call, as the mean over the ranks. Not while a step runs.
-  double takeMeanSeconds();
-
-private:
-  std::unique_ptr<std::atomic<int64_t>[]> nanoseconds;
-  int numRanks;
-  TraceSink *next = nullptr;
 };
 
 } // namespace tessera

@@ -44,8 +44,12 @@ std::string metricsToJson(const StepMetrics &metrics, const MemorySummary &memor
   json["step_seconds"] = number(metrics.seconds);
   json["tokens_per_second"] = number(metrics.tokensPerSecond());
   json["data_wait_seconds"] = number(metrics.dataWaitSeconds);
+  json["compute_seconds"] = number(metrics.computeSeconds);
   if (metrics.exposedCommunicationSeconds)
     json["exposed_communication_seconds"] = number(*metrics.exposedCommunicationSeconds);
+  if (metrics.hiddenCommunicationSeconds)
+    json["hidden_communication_seconds"] = number(*metrics.hiddenCommunicationSeconds);
+  json["host_seconds"] = number(metrics.hostSeconds);
   if (auto mfu = metrics.mfu())
     json["mfu"] = number(*mfu);
   Json classes = Json::object();

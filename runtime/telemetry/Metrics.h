@@ -30,9 +30,12 @@ struct StepMetrics {
   double seconds = 0; ///< Of the whole step, data wait included.
   double tokens = 0;  ///< Tokens (or samples) of the step, over all ranks.
   double dataWaitSeconds = 0;
-  std::optional<double> exposedCommunicationSeconds; ///< Mean over the ranks.
-  std::optional<double> flops;                       ///< Of the step, over all ranks.
-  std::optional<double> peakFlops;                   ///< Per second, over all ranks.
+  // Means over the ranks:
+  double computeSeconds = 0;
+  std::optional<double> exposedCommunicationSeconds, hiddenCommunicationSeconds;
+  double hostSeconds = 0;          ///< The rest: inputs, issue of instructions, agreement between ranks.
+  std::optional<double> flops;     ///< Of the step, over all ranks.
+  std::optional<double> peakFlops; ///< Per second, over all ranks.
   ProcessMemory process;
 
   double tokensPerSecond() const { return seconds > 0 ? tokens / seconds : 0; }

@@ -34,7 +34,10 @@ public:
   const std::string &path() const { return root; }
   std::string metricsPath() const { return root + "/metrics.jsonl"; }
   std::string runPath() const { return root + "/run.json"; }
-  std::string tracePath() const { return root + "/trace.json"; }
+  /// Each process writes its own; that of rank 0 has no number.
+  std::string tracePath(int firstRank = 0) const {
+    return root + (firstRank == 0 ? "/trace.json" : "/trace-" + std::to_string(firstRank) + ".json");
+  }
   std::string checkpointFolder() const { return root + "/checkpoints"; }
   std::string modelPath() const { return root + "/model.safetensors"; }
 

@@ -26,8 +26,8 @@ void stopOnSignals() {
 int main(int argc, char **argv) {
   tessera::TrainOptions options;
   CLI::App app(
-      "Trains a compiled step on this machine. Ranks are threads of this process, as many as the artifact's mesh "
-      "has.");
+      "Trains a compiled step. Ranks are threads of this process, as many as the artifact's mesh has; under mpirun, "
+      "srun or torchrun each process is one rank.");
   app.footer("Example:\n"
              "  tessera-compile gpt.onnx -o gpt.tessera --mesh shard=2 --strategy zero3 --batch 8 --seq 256\n"
              "  tessera-run gpt.tessera --data text/ --steps 200 --out runs/gpt --checkpoint-every 100");
@@ -38,6 +38,11 @@ int main(int argc, char **argv) {
       ->required();
   app.add_option("--steps", options.steps, "Number of the last step; a resumed run counts on")->capture_default_str();
   app.add_option("--out", options.out, "Folder for metrics, checkpoints, trace and final weights")->required();
+  app.add_option("--comm", options.comm,
+                 "How ranks talk: local (threads of this process), mpi, tcp (RANK, WORLD_SIZE, MASTER_ADDR, "
+                 "MASTER_PORT), or auto, by the environment")
+      ->check(CLI::IsMember({"auto", "local", "mpi", "tcp"}))
+      ->capture_default_str();
   app.add_option("--ranks", options.ranks, "Number of ranks, to check that it is the artifact's");
   app.add_option("--threads", options.threads, "Threads per rank (default: cores / ranks)")
       ->check(CLI::NonNegativeNumber);

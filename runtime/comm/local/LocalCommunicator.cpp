@@ -27,6 +27,8 @@ public:
   bool isDeterministic() const override { return true; }
   void abort(const Status &reason) override { world->abort(reason); }
   Status abortReason() const override { return world->abortReason(); }
+  void setBusy(bool isBusy) override { world->setBusy(self, isBusy); }
+  Status prepare(const std::vector<int> &, int) override { return Status::ok(); }
 
   Status run(const CollectiveCall &call) override {
     LocalGroup &group = world->group(*call.group, call.channel);
@@ -39,7 +41,7 @@ public:
       if (!local::canSum(call.dtype))
         return fail(TESSERA_ERROR(Unsupported, describe(toString(call.kind), call.info) + " of type " +
                                                    artifact::EnumNameDataType(call.dtype)));
-    LocalActivity activity{toString(call.kind), call.info};
+    LocalActivity activity{toString(call.kind), call.info, false};
     group.calls[position] = call;
     TESSERA_RETURN_IF_ERROR(world->meet(group, position, activity));
     TESSERA_RETURN_IF_ERROR(compare(group, call));
@@ -52,28 +54,40 @@ public:
   }
 
   Status barrier(std::string_view what) override {
-    return world->meet(world->group(everyone, controlChannel), self, {what, {}});
+    return world->meet(world->group(everyone, controlChannel), self, {what, {}, false});
   }
 
   Status broadcast(std::string &blob, int root, std::string_view what) override {
-    TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> blobs, gatherBlobs(blob, what));
+    TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> blobs, gatherBlobs(blob, what, BlobChannel::Control));
     blob = blobs[root];
     return Status::ok();
   }
 
-  Result<std::vector<std::string>> gatherBlobs(const std::string &blob, std::string_view what) override {
-    LocalGroup &group = world->group(everyone, controlChannel);
-    group.blobs[self] = &blob;
-    TESSERA_RETURN_IF_ERROR(world->meet(group, self, {what, {}}));
-    std::vector<std::string> result;
-    for (const std::string *each : group.blobs)
-      result.push_back(*each);
-    TESSERA_RETURN_IF_ERROR(world->meet(group, self, {what, {}}));
-    return result;
+  Result<std::vector<std::string>> gatherBlobs(const std::string &blob, std::string_view what,
+                                               BlobChannel channel) override {
+    return exchangeBlobs(blob, what, channel == BlobChannel::Control ? controlChannel : checkpointChannel, true);
+  }
+
+  Result<std::vector<std::string>> collectBlobs(const std::string &blob, int root, std::string_view what) override {
+    return exchangeBlobs(blob, what, controlChannel, self == root);
   }
 
 private:
-  static constexpr int controlChannel = -1;
+  static constexpr int controlChannel = -1, checkpointChannel = -2;
+
+  Result<std::vector<std::string>> exchangeBlobs(const std::string &blob, std::string_view what, int channel,
+                                                 bool takesResult) {
+    LocalGroup &group = world->group(everyone, channel);
+    group.blobs[self] = &blob;
+    LocalActivity activity{what, {}, channel == checkpointChannel};
+    TESSERA_RETURN_IF_ERROR(world->meet(group, self, activity));
+    std::vector<std::string> result;
+    if (takesResult)
+      for (const std::string *each : group.blobs)
+        result.push_back(*each);
+    TESSERA_RETURN_IF_ERROR(world->meet(group, self, activity));
+    return result;
+  }
 
   Status fail(Status status) {
     world->abort(status);

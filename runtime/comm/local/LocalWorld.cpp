@@ -2,8 +2,7 @@
 
 #include "runtime/comm/local/LocalWorld.h"
 
-#include <chrono>
-#include <cstdio>
+#include <algorithm>
 
 namespace tessera {
 
@@ -11,17 +10,6 @@ static void pauseBriefly() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
-}
-
-std::string describe(std::string_view what, const CollectiveInfo &info) {
-  std::string text(what);
-  if (!info.label.empty())
-    text += " '" + std::string(info.label) + "'";
-  if (info.step > 0)
-    text += " of step " + std::to_string(info.step);
-  if (!info.location.empty())
-    text += " (node " + std::string(info.location) + ")";
-  return text;
 }
 
 LocalGroup &LocalWorld::group(const std::vector<int> &members, int channel) {
@@ -55,27 +43,50 @@ Status LocalWorld::meet(LocalGroup &group, int position, const LocalActivity &ac
   if (!isOver()) {
     std::unique_lock<std::mutex> lock(mutex);
     auto isAwake = [&] { return isOver() || isAborted(); };
-    if (stallTimeoutSeconds <= 0) {
-      group.changed.wait(lock, isAwake);
-    } else if (!group.changed.wait_for(lock, std::chrono::duration<double>(stallTimeoutSeconds), isAwake)) {
-      lock.unlock();
-      abort(describeStall(group, position, activity));
+    std::atomic<int> &waits = ranks[group.members[position]].waits;
+    ++waits;
+    for (Clock::time_point begin = Clock::now(); !isAwake();) {
+      if (stallTimeoutSeconds <= 0 || activity.isPatient)
+        group.changed.wait(lock, isAwake);
+      else if (!group.changed.wait_until(lock, deadline(group, position, begin), isAwake) &&
+               deadline(group, position, begin) <= Clock::now()) {
+        lock.unlock();
+        abort(TESSERA_ERROR(Aborted, describeStall(missing(group, position), describe(activity.what, activity.info),
+                                                   stallTimeoutSeconds, group.members[position])));
+        lock.lock();
+      }
     }
+    --waits;
   }
   return isOver() ? Status::ok() : abortReason();
 }
 
-Status LocalWorld::describeStall(const LocalGroup &group, int position, const LocalActivity &activity) const {
-  std::string missing;
+std::vector<int> LocalWorld::missing(const LocalGroup &group, int position) {
+  std::vector<int> result;
   uint64_t meeting = group.meetings[position].load(std::memory_order_relaxed);
   for (size_t other = 0; other < group.members.size(); ++other)
     if (group.meetings[other].load(std::memory_order_relaxed) != meeting)
-      missing += (missing.empty() ? "" : ", ") + std::to_string(group.members[other]);
-  char seconds[32];
-  std::snprintf(seconds, sizeof(seconds), "%g", stallTimeoutSeconds);
-  return TESSERA_ERROR(Aborted, "stalled: rank " + missing + " did not reach " +
-                                    describe(activity.what, activity.info) + " within " + seconds + " s, rank " +
-                                    std::to_string(group.members[position]) + " waits there");
+      result.push_back(group.members[other]);
+  return result;
+}
+
+/// The timeout counts from when the last of the missing ranks ceased to be busy.
+LocalWorld::Clock::time_point LocalWorld::deadline(const LocalGroup &group, int position,
+                                                   Clock::time_point begin) const {
+  double seconds = stallTimeoutSeconds;
+  for (int rank : missing(group, position)) {
+    const RankActivity &other = ranks[rank];
+    Clock::time_point until{Clock::duration(other.busyUntil.load())};
+    begin = std::max(begin, other.isBusy.load() ? Clock::now() : until);
+    if (other.waits.load() > 0)
+      seconds = stallTimeoutSeconds + indirectPatience(stallTimeoutSeconds);
+  }
+  return begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+void LocalWorld::setBusy(int rank, bool isBusy) {
+  ranks[rank].busyUntil.store(Clock::now().time_since_epoch().count());
+  ranks[rank].isBusy.store(isBusy);
 }
 
 void LocalWorld::abort(const Status &why) {

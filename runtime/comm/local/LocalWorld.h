@@ -7,6 +7,7 @@
 #include "runtime/comm/local/LocalCommunicator.h"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <map>
 #include <memory>
@@ -21,6 +22,7 @@ namespace tessera {
 struct LocalActivity {
   std::string_view what; ///< kind of collective, or the name of a barrier
   CollectiveInfo info;
+  bool isPatient = false; ///< waits without a limit
 };
 
 /// Where the members of one group meet on one channel. A meeting is a barrier; between two of them the published calls
@@ -41,10 +43,11 @@ struct LocalGroup {
 class LocalWorld {
 public:
   LocalWorld(int numRanks, const LocalWorldOptions &options)
-      : numRanks(numRanks), stallTimeoutSeconds(options.stallTimeoutSeconds) {}
+      : numRanks(numRanks), stallTimeoutSeconds(options.stallTimeoutSeconds), ranks(numRanks) {}
 
   LocalGroup &group(const std::vector<int> &members, int channel);
-  /// Waits until all members have come; after the timeout it aborts the world.
+  void setBusy(int rank, bool isBusy);
+  /// Waits until all members have come. If some have not within the timeout, and were not busy, it aborts the world.
   Status meet(LocalGroup &group, int position, const LocalActivity &activity);
 
   void abort(const Status &why);
@@ -53,17 +56,24 @@ public:
   const int numRanks;
 
 private:
-  Status describeStall(const LocalGroup &group, int position, const LocalActivity &activity) const;
+  using Clock = std::chrono::steady_clock;
+  /// What others see of a rank: whether it may take its time, until when it might, and how many of its threads wait.
+  struct RankActivity {
+    std::atomic<bool> isBusy{false};
+    std::atomic<Clock::rep> busyUntil{0};
+    std::atomic<int> waits{0};
+  };
+
+  static std::vector<int> missing(const LocalGroup &group, int position);
+  Clock::time_point deadline(const LocalGroup &group, int position, Clock::time_point begin) const;
 
   const double stallTimeoutSeconds;
+  std::vector<RankActivity> ranks;
   std::atomic<bool> aborted{false};
   std::mutex mutex;
   Status reason;
   std::map<std::pair<std::vector<int>, int>, std::unique_ptr<LocalGroup>> groups;
 };
-
-/// "all_gather 'h.0' of step 3 (node /h.0/attn)", for messages.
-std::string describe(std::string_view what, const CollectiveInfo &info);
 
 } // namespace tessera
 

@@ -36,7 +36,7 @@ TEST(Session, RanksMustRunTheSameArtifact) {
   builder.program.collective_hash = 1;
   auto three = builder.build();
   for (auto &[other, message] :
-       {std::pair{two, "run different artifacts"}, std::pair{three, "sequence of collectives"}}) {
+       {std::pair{two, "run different artifacts"}, std::pair{three, "sequences of collectives differ"}}) {
     auto world = createLocalWorld(2);
     Status statuses[2];
     std::thread first([&] { statuses[0] = Session::create(*one, *world[0]).status(); });

@@ -1,6 +1,7 @@
 //===- ChromeTraceTest.cpp - traces are valid and complete -----------------------------===//
 
 #include "runtime/telemetry/ChromeTrace.h"
+#include "runtime/telemetry/StepTimes.h"
 #include "tests/runtime/TestSupport.h"
 
 #include <map>
@@ -77,18 +78,26 @@ TEST(ChromeTrace, EmptyAndUnwritable) {
   EXPECT_ERROR(trace.write(scratch.path("no/trace.json")), "cannot write");
 }
 
-TEST(ExposedTime, CountsWhatTheComputeStreamWaits) {
+TEST(StepTimes, DividesTheTimeOfARank) {
   ChromeTrace trace;
-  ExposedTime exposed(2);
-  exposed.record(makeEvent(0, 0, "wait", 0, 1000));
-  exposed.record(makeEvent(0, 0, "all_reduce", 0, 2000));
-  exposed.record(makeEvent(1, 0, "wait", 0, 1000));
-  exposed.record(makeEvent(1, 0, "gemm", 0, 70000));
-  exposed.record(makeEvent(1, 1, "all_gather", 0, 90000)); // overlapped
-  EXPECT_DOUBLE_EQ(exposed.takeMeanSeconds(), 2e-6);
-  EXPECT_EQ(exposed.takeMeanSeconds(), 0);
-  exposed.setNext(&trace);
-  exposed.record(makeEvent(1, 0, "gemm", 0, 70000));
+  StepTimes times(4, 2);
+  times.record(makeEvent(4, 0, "wait", 0, 1000));
+  times.record(makeEvent(4, 0, "all_reduce", 0, 2000));
+  times.record(makeEvent(5, 0, "wait", 0, 1000));
+  times.record(makeEvent(5, 0, "gemm", 0, 70000));
+  times.record(makeEvent(5, 1, "all_gather", 0, 90000)); // overlapped
+  times.record(makeEvent(3, 0, "gemm", 0, 70000));       // not of these ranks
+  RankTimes first = times.take(4), second = times.take(5);
+  EXPECT_DOUBLE_EQ(first.exposed, 3e-6);
+  EXPECT_DOUBLE_EQ(first.communication, 2e-6);
+  EXPECT_EQ(first.compute, 0);
+  EXPECT_EQ(first.hidden(), 0);
+  EXPECT_DOUBLE_EQ(second.exposed, 1e-6);
+  EXPECT_DOUBLE_EQ(second.compute, 7e-5);
+  EXPECT_DOUBLE_EQ(second.hidden(), 89e-6);
+  EXPECT_EQ(times.take(5).compute, 0);
+  times.setNext({&trace});
+  times.record(makeEvent(5, 0, "gemm", 0, 70000));
   EXPECT_EQ(trace.numEvents(), 1u);
 }
 

@@ -1,66 +1,52 @@
-//===- LocalCommunicatorTest.cpp - collectives between threads -------------===//
+//===- CollectivesTest.cpp - the same collectives over threads and sockets -===//
+//
+// Every test runs on both kinds of worlds: the sums must be equal bit for bit.
+//
+//===----------------------------------------------------------------------===//
 
-#include "runtime/comm/local/LocalCommunicator.h"
+#include "tests/runtime/comm/WorldFixture.h"
 
 #include <gtest/gtest.h>
-
-#include <chrono>
-#include <functional>
-#include <numeric>
-#include <random>
-#include <thread>
 
 namespace tessera {
 namespace {
 
 using artifact::CollectiveKind;
 using artifact::DataType;
-using Floats = std::vector<float>;
+using test::allOf;
+using test::call;
+using test::Floats;
+using test::onRanks;
+using test::values;
+using test::WorldKind;
 
-/// Runs `body(communicator)` on every rank of a new world.
-void onRanks(int numRanks, const std::function<void(Communicator &)> &body, LocalWorldOptions options = {}) {
-  auto world = createLocalWorld(numRanks, options);
-  std::vector<std::thread> threads;
-  for (auto &communicator : world)
-    threads.emplace_back([&body, &communicator] { body(*communicator); });
-  for (std::thread &thread : threads)
-    thread.join();
+struct World {
+  WorldKind kind;
+  int numRanks;
+};
+
+class Ranks : public testing::TestWithParam<World> {
+protected:
+  int numRanks() const { return GetParam().numRanks; }
+  void onRanks(const std::function<void(Communicator &)> &body) { test::onRanks(GetParam().kind, numRanks(), body); }
+};
+std::string nameOf(const testing::TestParamInfo<World> &info) {
+  return (info.param.kind == WorldKind::Local ? "Local" : "Tcp") + std::to_string(info.param.numRanks);
 }
+INSTANTIATE_TEST_SUITE_P(Collectives, Ranks,
+                         testing::Values(World{WorldKind::Local, 1}, World{WorldKind::Local, 2},
+                                         World{WorldKind::Local, 3}, World{WorldKind::Local, 4},
+                                         World{WorldKind::Tcp, 1}, World{WorldKind::Tcp, 2}, World{WorldKind::Tcp, 3},
+                                         World{WorldKind::Tcp, 4}),
+                         nameOf);
 
-std::vector<int> allOf(int numRanks) {
-  std::vector<int> group(numRanks);
-  std::iota(group.begin(), group.end(), 0);
-  return group;
-}
-
-Floats values(int rank, size_t count) {
-  std::mt19937 generator(rank + 1);
-  std::normal_distribution<float> normal(0, 100);
-  Floats result(count);
-  for (float &value : result)
-    value = normal(generator);
-  return result;
-}
-
-Status call(Communicator &communicator, CollectiveKind kind, const std::vector<int> &group, const void *input,
-            void *output, int64_t elements, int64_t shift = 0, int channel = 0) {
-  CollectiveCall request;
-  request.kind = kind;
-  request.group = &group;
-  request.input = input;
-  request.output = output;
-  request.elements = elements;
-  request.shift = shift;
-  request.channel = channel;
-  return communicator.run(request);
-}
-
-class Ranks : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(LocalCommunicator, Ranks, testing::Values(1, 2, 3, 4));
+class Worlds : public testing::TestWithParam<WorldKind> {};
+INSTANTIATE_TEST_SUITE_P(Collectives, Worlds, testing::Values(WorldKind::Local, WorldKind::Tcp),
+                         [](const auto &info) { return info.param == WorldKind::Local ? "Local" : "Tcp"; });
 
 TEST_P(Ranks, AllGatherPutsPartsInGroupOrder) {
-  std::vector<int> group = allOf(GetParam());
-  onRanks(GetParam(), [&](Communicator &communicator) {
+  std::vector<int> group = allOf(numRanks());
+  onRanks([&](Communicator &communicator) {
     Floats input = values(communicator.rank(), 5), output(5 * group.size());
     ASSERT_TRUE(call(communicator, CollectiveKind::AllGather, group, input.data(), output.data(), 5).isOk());
     for (int rank : group)
@@ -69,8 +55,8 @@ TEST_P(Ranks, AllGatherPutsPartsInGroupOrder) {
 }
 
 TEST_P(Ranks, AllGatherInPlace) {
-  std::vector<int> group = allOf(GetParam());
-  onRanks(GetParam(), [&](Communicator &communicator) {
+  std::vector<int> group = allOf(numRanks());
+  onRanks([&](Communicator &communicator) {
     Floats output(5 * group.size()), mine = values(communicator.rank(), 5);
     float *part = output.data() + communicator.rank() * 5;
     std::copy(mine.begin(), mine.end(), part);
@@ -92,10 +78,10 @@ Floats sums(int numRanks, size_t count) {
 }
 
 TEST_P(Ranks, AllReduceEqualsReduceScatterAndAllGatherBitForBit) {
-  std::vector<int> group = allOf(GetParam());
+  std::vector<int> group = allOf(numRanks());
   size_t part = 3001, count = part * group.size();
-  Floats expected = sums(GetParam(), count);
-  onRanks(GetParam(), [&](Communicator &communicator) {
+  Floats expected = sums(numRanks(), count);
+  onRanks([&](Communicator &communicator) {
     Floats input = values(communicator.rank(), count), whole(count), scattered(part), gathered(count);
     ASSERT_TRUE(call(communicator, CollectiveKind::AllReduce, group, input.data(), whole.data(), count).isOk());
     EXPECT_EQ(whole, expected);
@@ -113,17 +99,17 @@ TEST_P(Ranks, AllReduceEqualsReduceScatterAndAllGatherBitForBit) {
 }
 
 TEST_P(Ranks, AllReduceOfFewElements) {
-  std::vector<int> group = allOf(GetParam());
-  onRanks(GetParam(), [&](Communicator &communicator) {
+  std::vector<int> group = allOf(numRanks());
+  onRanks([&](Communicator &communicator) {
     Floats input = values(communicator.rank(), 1), output(1);
     ASSERT_TRUE(call(communicator, CollectiveKind::AllReduce, group, input.data(), output.data(), 1).isOk());
-    EXPECT_EQ(output, sums(GetParam(), 1));
+    EXPECT_EQ(output, sums(numRanks(), 1));
   });
 }
 
 TEST_P(Ranks, AllToAllTransposesParts) {
-  std::vector<int> group = allOf(GetParam());
-  onRanks(GetParam(), [&](Communicator &communicator) {
+  std::vector<int> group = allOf(numRanks());
+  onRanks([&](Communicator &communicator) {
     size_t count = group.size();
     Floats input = values(communicator.rank(), 4 * count), output(4 * count);
     ASSERT_TRUE(call(communicator, CollectiveKind::AllToAll, group, input.data(), output.data(), 4 * count).isOk());
@@ -136,22 +122,24 @@ TEST_P(Ranks, AllToAllTransposesParts) {
 }
 
 TEST_P(Ranks, PermuteShiftsBothWays) {
-  std::vector<int> group = allOf(GetParam());
-  onRanks(GetParam(), [&](Communicator &communicator) {
+  std::vector<int> group = allOf(numRanks());
+  onRanks([&](Communicator &communicator) {
     for (int64_t shift : {1, -1, 2, 0}) {
       Floats input = values(communicator.rank(), 6), output(6);
       ASSERT_TRUE(call(communicator, CollectiveKind::Permute, group, input.data(), output.data(), 6, shift).isOk());
-      int64_t size = GetParam(), from = ((communicator.rank() - shift) % size + size) % size;
+      int64_t size = numRanks(), from = ((communicator.rank() - shift) % size + size) % size;
       EXPECT_EQ(output, values(static_cast<int>(from), 6));
     }
   });
 }
 
-TEST(LocalCommunicator, GroupsOfAMeshWorkIndependently) {
+TEST_P(Worlds, GroupsOfAMeshWorkIndependently) {
   // A 2x2 mesh: each rank sums over its row, then over its column.
-  onRanks(4, [&](Communicator &communicator) {
+  onRanks(GetParam(), 4, [&](Communicator &communicator) {
     int rank = communicator.rank(), row = rank / 2, column = rank % 2;
     std::vector<int> rowGroup = {row * 2, row * 2 + 1}, columnGroup = {column, column + 2};
+    ASSERT_TRUE(communicator.prepare(rowGroup, 0).isOk());
+    ASSERT_TRUE(communicator.prepare(columnGroup, 0).isOk());
     for (int round = 0; round < 50; ++round) {
       float value = static_cast<float>(rank + round), rowSum = 0, total = 0;
       ASSERT_TRUE(call(communicator, CollectiveKind::AllReduce, rowGroup, &value, &rowSum, 1).isOk());
@@ -162,10 +150,12 @@ TEST(LocalCommunicator, GroupsOfAMeshWorkIndependently) {
   });
 }
 
-TEST(LocalCommunicator, ChannelsDoNotWaitForEachOther) {
+TEST_P(Worlds, ChannelsDoNotWaitForEachOther) {
   // Rank 0 issues channel 1 before channel 2, rank 1 the other way round, each from its own thread.
   std::vector<int> group = {0, 1};
-  onRanks(2, [&](Communicator &communicator) {
+  onRanks(GetParam(), 2, [&](Communicator &communicator) {
+    ASSERT_TRUE(communicator.prepare(group, 1).isOk());
+    ASSERT_TRUE(communicator.prepare(group, 2).isOk());
     float value = 1, first = 0, second = 0;
     int early = communicator.rank() == 0 ? 1 : 2;
     std::thread other([&] {
@@ -178,9 +168,10 @@ TEST(LocalCommunicator, ChannelsDoNotWaitForEachOther) {
   });
 }
 
-TEST(LocalCommunicator, OtherTypes) {
+TEST_P(Worlds, OtherTypes) {
   std::vector<int> group = {0, 1};
-  onRanks(2, [&](Communicator &communicator) {
+  onRanks(GetParam(), 2, [&](Communicator &communicator) {
+    ASSERT_TRUE(communicator.prepare(group, 0).isOk());
     int64_t wide = 1ll << 40, wideSum = 0;
     CollectiveCall request;
     request.kind = CollectiveKind::AllReduce;
@@ -200,8 +191,8 @@ TEST(LocalCommunicator, OtherTypes) {
   });
 }
 
-TEST(LocalCommunicator, BlobsAndBarrier) {
-  onRanks(3, [&](Communicator &communicator) {
+TEST_P(Worlds, BlobsAndBarrier) {
+  onRanks(GetParam(), 3, [&](Communicator &communicator) {
     std::string mine(communicator.rank() + 1, static_cast<char>('a' + communicator.rank()));
     auto all = communicator.gatherBlobs(mine, "test");
     ASSERT_TRUE(all.isOk());
@@ -209,57 +200,12 @@ TEST(LocalCommunicator, BlobsAndBarrier) {
     ASSERT_TRUE(communicator.barrier("test").isOk());
     ASSERT_TRUE(communicator.broadcast(mine, 1, "test").isOk());
     EXPECT_EQ(mine, "bb");
-  });
-}
-
-TEST(LocalCommunicator, AStalledRankIsNamed) {
-  std::vector<int> group = {0, 1};
-  onRanks(2,
-          [&](Communicator &communicator) {
-            if (communicator.rank() == 1) {
-              std::this_thread::sleep_for(std::chrono::milliseconds(300));
-              EXPECT_FALSE(communicator.abortReason().isOk());
-              return;
-            }
-            float value = 0;
-            CollectiveCall request;
-            request.group = &group;
-            request.input = request.output = &value;
-            request.elements = 1;
-            request.info = {7, "h.0", "/h.0/attn"};
-            Status status = communicator.run(request);
-            ASSERT_FALSE(status.isOk());
-            EXPECT_EQ(status.code(), StatusCode::Aborted);
-            EXPECT_EQ(status.message(),
-                      "stalled: rank 1 did not reach all_gather 'h.0' of step 7 (node /h.0/attn) within "
-                      "0.1 s, rank 0 waits there");
-          },
-          {0.1});
-}
-
-TEST(LocalCommunicator, AbortEndsWaitingRanksAndLaterCalls) {
-  std::vector<int> group = {0, 1, 2};
-  onRanks(3, [&](Communicator &communicator) {
-    if (communicator.rank() == 2) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(30));
-      communicator.abort(TESSERA_ERROR(IoError, "rank 2: disk on fire"));
-      communicator.abort(TESSERA_ERROR(IoError, "a later reason that is not reported"));
-    }
-    float value = 0;
-    Status status = call(communicator, CollectiveKind::AllReduce, group, &value, &value, 1);
-    EXPECT_EQ(status.message(), "rank 2: disk on fire");
-    EXPECT_EQ(communicator.barrier("end").message(), "rank 2: disk on fire");
-  });
-}
-
-TEST(LocalCommunicator, DifferentCollectivesAreAnErrorOnAllRanks) {
-  std::vector<int> group = {0, 1};
-  onRanks(2, [&](Communicator &communicator) {
-    Floats input(4), output(8);
-    Status status = call(communicator, CollectiveKind::AllGather, group, input.data(), output.data(),
-                         communicator.rank() == 0 ? 4 : 3);
-    EXPECT_FALSE(status.isOk());
-    EXPECT_EQ(output, Floats(8));
+    std::string large(100000 + communicator.rank(), 'x');
+    auto atRoot = communicator.collectBlobs(large, 2, "test");
+    ASSERT_TRUE(atRoot.isOk());
+    ASSERT_EQ(atRoot->size(), communicator.rank() == 2 ? 3u : 0u);
+    for (size_t rank = 0; rank < atRoot->size(); ++rank)
+      EXPECT_EQ((*atRoot)[rank].size(), 100000 + rank);
   });
 }
 

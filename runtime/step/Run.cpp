@@ -1,0 +1,235 @@
+//===- Run.cpp - the steps of a training run -------------------------------===//
+
+#include "runtime/step/Run.h"
+
+#include "runtime/base/Log.h"
+#include "runtime/step/StateTransfer.h"
+
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+namespace tessera {
+namespace {
+
+/// What each rank tells of a step.
+struct RankReport {
+  RankTimes times;
+  double seconds = 0, dataWait = 0;
+
+  std::string toBlob() const { return {reinterpret_cast<const char *>(this), sizeof(*this)}; }
+  static RankReport fromBlob(const std::string &blob) {
+    RankReport report;
+    std::memcpy(&report, blob.data(), std::min(blob.size(), sizeof(report)));
+    return report;
+  }
+};
+
+} // namespace
+
+/// The first step of a run is not like the others; it is traced only if there are too few.
+bool Run::isTraced(int64_t step) const {
+  int64_t first = options.steps - firstStep >= options.traceSteps ? firstStep + 1 : firstStep;
+  return step >= first && step < first + options.traceSteps && step <= options.steps;
+}
+
+bool Run::isReported(int64_t step) const {
+  return step == firstStep || step == options.steps || (options.logEvery > 0 && step % options.logEvery == 0);
+}
+
+/// The leader reads the batch; then all ranks agree whether there is a step.
+Status Run::beginStep(int index, int64_t step, bool &stops) {
+  Communicator &self = *world[index];
+  bool wantsStop = false;
+  if (index == 0) {
+    BusyScope busy(self);
+    wantsStop = options.stopSignal && options.stopSignal->load() != 0;
+    times->setNext(isTraced(step) ? std::vector<TraceSink *>{&trace} : std::vector<TraceSink *>{});
+    if (!wantsStop) {
+      TESSERA_ASSIGN_OR_RETURN(batch, loader->next());
+      faults.at("data", self.rank(), step);
+    }
+  }
+  TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> wishes,
+                           self.gatherBlobs(wantsStop ? "stop" : "", "data of step " + std::to_string(step)));
+  stops = false;
+  for (const std::string &wish : wishes)
+    stops |= !wish.empty();
+  return Status::ok();
+}
+
+Status Run::trainStep(int index, int64_t step) {
+  Session &session = *sessions[index];
+  int rank = session.rank();
+  for (size_t tensor = 0; tensor < specs.size(); ++tensor) {
+    int group = artifact->program().batch()->Get(static_cast<uint32_t>(tensor))->shard_group();
+    copyRankPart(specs[tensor], batch->tensors[tensor].data(), artifact->groupSize(group),
+                 artifact->positionInGroup(group, rank), session.batchBuffer(tensor).data);
+  }
+  TESSERA_RETURN_IF_ERROR(schedule->apply(session, step, seed));
+  StepOptions stepOptions;
+  stepOptions.trace = &*times;
+  if (dump->isWanted(step))
+    dump->prepare(rank, states[index], stepOptions);
+  faults.at("step", rank, step);
+  return session.step(step, stepOptions);
+}
+
+/// All ranks meet after the step; rank 0 learns how it went for each.
+Status Run::endStep(int index, int64_t step, Clock::time_point begin, double seconds) {
+  Communicator &self = *world[index];
+  RankReport mine{times->take(self.rank()), seconds, loader->waitSeconds()};
+  TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> reports,
+                           self.gatherBlobs(mine.toBlob(), "end of step " + std::to_string(step)));
+  // What follows may take long: reports, a dump, the wait for the checkpoint before.
+  BusyScope busy(self);
+  if (isRoot(index))
+    TESSERA_RETURN_IF_ERROR(report(step, secondsSince(begin), reports));
+  return afterStep(index, step);
+}
+
+Status Run::report(int64_t step, double seconds, const std::vector<std::string> &reports) {
+  StepMetrics record;
+  record.step = step;
+  record.loss = sessions[0]->resultValue(lossResult);
+  if (normResult >= 0)
+    record.gradNorm = sessions[0]->resultValue(normResult);
+  record.learningRate = schedule->learningRate(step);
+  record.seconds = seconds;
+  record.tokens = tokensPerStep;
+  RankTimes mean;
+  double ranks = static_cast<double>(reports.size());
+  for (const std::string &blob : reports) {
+    RankReport rank = RankReport::fromBlob(blob);
+    mean.compute += rank.times.compute / ranks;
+    mean.exposed += rank.times.exposed / ranks;
+    mean.communication += rank.times.communication / ranks;
+    record.dataWaitSeconds += rank.dataWait / ranks;
+    record.hostSeconds += std::max(0.0, rank.seconds - rank.dataWait - rank.times.compute - rank.times.exposed) / ranks;
+  }
+  record.computeSeconds = mean.compute;
+  if (numRanks() > 1) {
+    record.exposedCommunicationSeconds = mean.exposed;
+    record.hiddenCommunicationSeconds = mean.hidden();
+  }
+  if (flopsPerStep > 0)
+    record.flops = flopsPerStep;
+  if (options.peakFlops > 0)
+    record.peakFlops = options.peakFlops;
+  record.process = processMemory();
+  TESSERA_RETURN_IF_ERROR(metrics->write(record, memory));
+  if (isReported(step)) {
+    std::printf("%s\n", progressLine(record, options.steps, memory).c_str());
+    std::fflush(stdout);
+  }
+  if (!std::isfinite(record.loss) && !hasWarned) {
+    log::warn("the loss of step {} is not finite", step);
+    hasWarned = true;
+  }
+  return Status::ok();
+}
+
+/// What is written after some of the steps: by rank 0 what there is one of, by leaders their part of a checkpoint.
+Status Run::afterStep(int index, int64_t step) {
+  if (index != 0)
+    return Status::ok();
+  if (dump->isWanted(step)) {
+    std::vector<std::string> gradientStorage, storage;
+    TESSERA_ASSIGN_OR_RETURN(std::vector<RankState> gradients,
+                             collectStates(index, dump->gradients(firstRank(), ranksHere()), gradientStorage));
+    TESSERA_ASSIGN_OR_RETURN(std::vector<RankState> parameters, collectStates(index, states, storage));
+    if (isRoot(index))
+      TESSERA_RETURN_IF_ERROR(dump->write(options.out + "/dump-" + std::to_string(step), gradients, parameters,
+                                          sessions[0]->resultValue(lossResult)));
+  }
+  if (options.traceSteps > 0 && isTraced(step) && !isTraced(step + 1))
+    TESSERA_RETURN_IF_ERROR(trace.write(folder->tracePath(firstRank())));
+  if (options.checkpointEvery > 0 && step % options.checkpointEvery == 0)
+    return saveCheckpoint(step);
+  return Status::ok();
+}
+
+Result<std::vector<RankState>> Run::collectStates(int index, const std::vector<RankState> &mine,
+                                                  std::vector<std::string> &storage) const {
+  if (!isRemote())
+    return mine;
+  return collectRankStates(*world[index], mine.front(), states[index], storage);
+}
+
+Status Run::saveCheckpoint(int64_t step) {
+  CheckpointInfo info;
+  info.step = static_cast<uint64_t>(step);
+  info.dataPosition = loader->position();
+  info.seed = seed;
+  info.mesh = artifact->mesh();
+  info.extra["data"] = options.data;
+  info.extra["artifact"] = options.artifact;
+  lastCheckpoint = step;
+  return checkpoints->save(info, states);
+}
+
+Status Run::finish(int index) {
+  if (index != 0)
+    return Status::ok();
+  BusyScope busy(*world[index]);
+  if (options.checkpointEvery > 0 && lastCheckpoint != options.steps)
+    TESSERA_RETURN_IF_ERROR(saveCheckpoint(options.steps));
+  TESSERA_RETURN_IF_ERROR(checkpoints->finish());
+  if (options.noExport)
+    return Status::ok();
+  std::vector<std::string> storage;
+  TESSERA_ASSIGN_OR_RETURN(std::vector<RankState> all, collectStates(index, states, storage));
+  if (!isRoot(index))
+    return Status::ok();
+  std::string path = options.exportPath.empty() ? folder->modelPath() : options.exportPath;
+  return exportParameters(path, all, {{"step", std::to_string(options.steps)}});
+}
+
+/// Keeps the steps that were done: the run can be resumed even if it was to have no checkpoints.
+Status Run::finishEarly(int index) {
+  if (index != 0)
+    return Status::ok();
+  BusyScope busy(*world[index]);
+  if (lastCheckpoint != lastStep)
+    TESSERA_RETURN_IF_ERROR(saveCheckpoint(lastStep));
+  TESSERA_RETURN_IF_ERROR(checkpoints->finish());
+  if (lastStep >= firstStep && isTraced(lastStep) && isTraced(lastStep + 1)) // the steps that were to be traced go on
+    TESSERA_RETURN_IF_ERROR(trace.write(folder->tracePath(firstRank())));
+  if (!isRoot(index))
+    return Status::ok();
+  if (lastStep == 0)
+    std::printf("stopped before the first step\n");
+  else
+    std::printf("stopped after step %lld; go on with --resume %s\n", static_cast<long long>(lastStep),
+                lastStep < firstStep ? checkpoint.c_str() : options.out.c_str());
+  std::fflush(stdout);
+  return Status::ok();
+}
+
+Status Run::runRank(int index) {
+  Communicator &self = *world[index];
+  TESSERA_RETURN_IF_ERROR(setUpRank(index));
+  TESSERA_RETURN_IF_ERROR(self.barrier("set-up of the ranks"));
+  if (index == 0) {
+    BusyScope busy(self);
+    TESSERA_RETURN_IF_ERROR(setUpProcess());
+  }
+  TESSERA_RETURN_IF_ERROR(self.barrier("begin of the run"));
+  for (int64_t step = firstStep; step <= options.steps; ++step) {
+    Clock::time_point begin = Clock::now();
+    bool stops = false;
+    TESSERA_RETURN_IF_ERROR(beginStep(index, step, stops));
+    if (stops) {
+      if (index == 0) {
+        lastStep = step - 1;
+        stopping = true;
+      }
+      return finishEarly(index);
+    }
+    TESSERA_RETURN_IF_ERROR(trainStep(index, step));
+    TESSERA_RETURN_IF_ERROR(endStep(index, step, begin, secondsSince(begin)));
+  }
+  return finish(index);
+}
+
+} // namespace tessera

@@ -1,0 +1,119 @@
+//===- Run.h - the ranks of this process in a training run -----------------===//
+//
+// A process holds all ranks as threads (`local`) or one rank (MPI, TCP). Its first rank is the leader: it reads the
+// data for its process and writes its part of checkpoints. Rank 0 besides reports and writes what there is one of.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_STEP_RUN_H
+#define TESSERA_RUNTIME_STEP_RUN_H
+
+#include "runtime/comm/Communicator.h"
+#include "runtime/data/Loader.h"
+#include "runtime/state/Checkpoint.h"
+#include "runtime/state/Weights.h"
+#include "runtime/step/Dump.h"
+#include "runtime/step/FaultInjection.h"
+#include "runtime/step/Session.h"
+#include "runtime/step/Trainer.h"
+#include "runtime/telemetry/ChromeTrace.h"
+#include "runtime/telemetry/RunFolder.h"
+#include "runtime/telemetry/StepTimes.h"
+
+#include <chrono>
+#include <optional>
+
+namespace tessera {
+
+class Run {
+public:
+  /// `connection`: of this process, if it is one of several.
+  Run(const TrainOptions &options, std::unique_ptr<Communicator> connection);
+
+  /// Everything that can be refused before memory is taken.
+  Status open();
+  /// One thread per rank of this process, `index` from 0.
+  Status runRank(int index);
+
+  bool isStopped() const { return stopping; }
+  int numRanks() const { return static_cast<int>(artifact->numRanks()); }
+  int ranksHere() const { return static_cast<int>(world.size()); }
+  Communicator &communicator(int index) { return *world[index]; }
+  /// Ends the connection; all processes do it together.
+  void disconnect() { world.clear(); }
+
+private:
+  using Clock = std::chrono::steady_clock;
+  static double secondsSince(Clock::time_point begin) {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  }
+
+  bool isRemote() const { return static_cast<int>(world.size()) != numRanks(); }
+  bool isRoot(int index) const { return world[index]->rank() == 0; }
+  int firstRank() const { return world.front()->rank(); }
+
+  // RunSetUp.cpp
+  Status checkExport() const;
+  Status compareSettings(Communicator &self) const;
+  Status setUpRank(int index);
+  Status setUpProcess();
+  Status setUpReports();
+  void printHead() const;
+  std::vector<bool> neededRows() const;
+
+  // Run.cpp
+  Status beginStep(int index, int64_t step, bool &stops);
+  Status trainStep(int index, int64_t step);
+  Status endStep(int index, int64_t step, Clock::time_point begin, double seconds);
+  Status report(int64_t step, double seconds, const std::vector<std::string> &reports);
+  Status afterStep(int index, int64_t step);
+  Status saveCheckpoint(int64_t step);
+  Status finish(int index);
+  Status finishEarly(int index);
+  bool isTraced(int64_t step) const;
+  bool isReported(int64_t step) const;
+  /// The views of all ranks at rank 0, elsewhere none; `storage` holds what came from other processes.
+  Result<std::vector<RankState>> collectStates(int index, const std::vector<RankState> &mine,
+                                               std::vector<std::string> &storage) const;
+
+  const TrainOptions options;
+  std::shared_ptr<const Artifact> artifact;
+  std::vector<BatchSpec> specs;
+  std::unique_ptr<SampleSource> samples;
+  uint64_t numSamples = 0;
+  std::unique_ptr<WeightSource> weights;
+  std::string checkpoint; ///< to resume; empty: none
+  std::optional<double> unigramEntropy;
+  std::optional<Schedule> schedule;
+  std::optional<RunFolder> folder;
+  std::optional<StepDump> dump;
+  FaultInjection faults;
+  uint64_t seed = 0;
+  double tokensPerStep = 0, flopsPerStep = 0;
+  int processesOnHost = 1;
+
+  // By index of the rank in this process. Sessions are destroyed after all threads have ended.
+  std::vector<std::unique_ptr<Communicator>> world;
+  std::vector<std::unique_ptr<Session>> sessions;
+  std::vector<RankState> states;
+  std::vector<CheckpointInfo> resumed;
+
+  // The leader's, except that all read `batch` and pass events to `times` between the exchanges of a step.
+  std::unique_ptr<Loader> loader;
+  std::shared_ptr<const HostBatch> batch;
+  std::unique_ptr<CheckpointWriter> checkpoints;
+  std::optional<StepTimes> times;
+  ChromeTrace trace;
+  int64_t firstStep = 1, lastStep = 0, lastCheckpoint = 0;
+  bool stopping = false;
+
+  // Rank 0's.
+  std::unique_ptr<MetricsWriter> metrics;
+  MemorySummary memory;
+  int lossResult = -1, normResult = -1;
+  bool hasWarned = false;
+};
+
+} // namespace tessera
+
+#endif // TESSERA_RUNTIME_STEP_RUN_H

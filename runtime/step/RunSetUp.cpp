@@ -1,0 +1,243 @@
+//===- RunSetUp.cpp - what comes before the first step ---------------------===//
+
+#include "runtime/base/Log.h"
+#include "runtime/comm/local/LocalCommunicator.h"
+#include "runtime/state/Init.h"
+#include "runtime/step/Run.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+namespace tessera {
+
+static double modelNumber(const Artifact &artifact, const std::string &key) {
+  return std::strtod(artifact.modelOption(key).c_str(), nullptr);
+}
+
+Run::Run(const TrainOptions &options, std::unique_ptr<Communicator> connection) : options(options) {
+  if (connection)
+    world.push_back(std::move(connection));
+}
+
+Status Run::open() {
+  if (options.steps < 1)
+    return TESSERA_ERROR(InvalidArgument, "--steps must be at least 1, got " + std::to_string(options.steps));
+  TESSERA_RETURN_IF_ERROR(checkExport());
+  TESSERA_ASSIGN_OR_RETURN(artifact, Artifact::open(options.artifact));
+  if (options.ranks > 0 && options.ranks != numRanks())
+    return TESSERA_ERROR(InvalidArgument, "artifact '" + options.artifact + "' is for " + std::to_string(numRanks()) +
+                                              " ranks, --ranks asks for " + std::to_string(options.ranks));
+  if (!world.empty() && world.front()->numRanks() != numRanks())
+    return TESSERA_ERROR(InvalidArgument, "artifact '" + options.artifact + "' is for " + std::to_string(numRanks()) +
+                                              " ranks, but " + std::to_string(world.front()->numRanks()) +
+                                              " processes were started: each is one rank");
+  TESSERA_ASSIGN_OR_RETURN(schedule, Schedule::create(*artifact, options.steps, options.schedule));
+  TESSERA_ASSIGN_OR_RETURN(std::set<std::string> kinds, StepDump::parseKinds(options.dump));
+  if (!kinds.empty() && options.dumpStep > options.steps)
+    return TESSERA_ERROR(InvalidArgument, "--dump-step is " + std::to_string(options.dumpStep) +
+                                              ", but --steps ends at " + std::to_string(options.steps));
+  dump.emplace(*artifact, std::move(kinds), options.dumpStep);
+  TESSERA_ASSIGN_OR_RETURN(specs, batchSpecs(*artifact));
+  TESSERA_ASSIGN_OR_RETURN(samples, openSamples(options.data, specs, {options.textField, options.tokenBytes}));
+  numSamples = samples->samples();
+  if (world.empty() || world.front()->rank() == 0) {
+    if (Result<double> entropy = samples->unigramEntropy(); entropy.isOk())
+      unigramEntropy = *entropy;
+    else if (entropy.status().code() != StatusCode::Unsupported)
+      return entropy.status();
+  }
+  if (!options.weights.empty()) {
+    TESSERA_ASSIGN_OR_RETURN(weights, WeightSource::open(options.weights));
+  }
+  if (!options.resume.empty()) {
+    std::string inRun = options.resume + "/checkpoints";
+    TESSERA_ASSIGN_OR_RETURN(checkpoint, findCheckpoint(std::filesystem::is_directory(inRun) ? inRun : options.resume));
+  }
+  for (size_t result = 0; artifact->program().results() && result < artifact->program().results()->size(); ++result) {
+    const artifact::ResultTensor &entry = *artifact->program().results()->Get(static_cast<uint32_t>(result));
+    if (entry.role() == artifact::ResultRole::Loss && lossResult < 0)
+      lossResult = static_cast<int>(result);
+    else if (entry.role() == artifact::ResultRole::Metric && entry.name()->string_view() == "grad_norm")
+      normResult = static_cast<int>(result);
+  }
+  if (lossResult < 0)
+    return TESSERA_ERROR(DataLoss, "artifact '" + options.artifact + "' has no loss");
+  flopsPerStep = modelNumber(*artifact, "flops_per_step");
+  tokensPerStep = modelNumber(*artifact, "tokens_per_step");
+  if (tokensPerStep <= 0 && !specs.empty())
+    tokensPerStep = static_cast<double>(specs.front().rows());
+  TESSERA_ASSIGN_OR_RETURN(folder, RunFolder::create(options.out, !checkpoint.empty()));
+  if (world.empty())
+    world = createLocalWorld(numRanks(), {options.stallTimeoutSeconds});
+  sessions.resize(world.size());
+  states.resize(world.size());
+  resumed.resize(world.size());
+  return Status::ok();
+}
+
+/// The weights are written after the last step: a path that cannot work must not cost the whole run.
+Status Run::checkExport() const {
+  if (options.exportPath.empty())
+    return Status::ok();
+  std::filesystem::path path(options.exportPath);
+  std::string parent = path.has_parent_path() ? path.parent_path().string() : ".";
+  if (std::filesystem::is_directory(path))
+    return TESSERA_ERROR(InvalidArgument, "--export: '" + options.exportPath + "' is a folder, expected a file");
+  // The run folder is made below.
+  if (std::filesystem::path(options.out).lexically_normal() == std::filesystem::path(parent).lexically_normal())
+    return Status::ok();
+  if (!std::filesystem::is_directory(parent))
+    return TESSERA_ERROR(InvalidArgument, "--export: there is no folder '" + parent + "'");
+  if (access(parent.c_str(), W_OK) != 0)
+    return TESSERA_ERROR(InvalidArgument, "--export: the folder '" + parent + "' is not writable");
+  return Status::ok();
+}
+
+/// This machine, until it is started anew.
+static std::string hostIdentity() {
+  std::string identity;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> identity;
+  char name[256] = "";
+  ::gethostname(name, sizeof(name) - 1);
+  return identity + "/" + name;
+}
+
+/// What the processes of a run must agree on besides the artifact. All compare with rank 0, so that all give one error.
+Status Run::compareSettings(Communicator &self) const {
+  std::vector<std::pair<std::string, std::string>> mine = {
+      {"samples in --data", std::to_string(numSamples)},
+      {"--steps", std::to_string(options.steps)},
+      {"--seed", options.seed ? std::to_string(*options.seed) : "default"},
+      {"--order", options.shuffle ? "shuffled" : "sequential"},
+      {"--checkpoint-every", std::to_string(options.checkpointEvery)},
+      {"--dump", options.dump + " at " + std::to_string(options.dumpStep)},
+      {"checkpoint to resume", std::filesystem::path(checkpoint).filename().string()},
+      {"export of weights", options.noExport ? "no" : "yes"},
+  };
+  TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> all,
+                           self.gatherBlobs(nlohmann::json(mine).dump(), "comparison of settings"));
+  auto root = nlohmann::json::parse(all[0]);
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    auto other = nlohmann::json::parse(all[rank]);
+    for (size_t index = 0; index < root.size(); ++index)
+      if (other[index] != root[index])
+        return TESSERA_ERROR(InvalidArgument, "rank " + std::to_string(rank) + " and rank 0 differ in " +
+                                                  root[index][0].get<std::string>() + ": " +
+                                                  other[index][1].get<std::string>() + " and " +
+                                                  root[index][1].get<std::string>());
+  }
+  return Status::ok();
+}
+
+Status Run::setUpRank(int index) {
+  Communicator &self = *world[index];
+  if (isRemote()) {
+    TESSERA_RETURN_IF_ERROR(compareSettings(self));
+    std::string here = hostIdentity();
+    TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> hosts, self.gatherBlobs(here, "comparison of hosts"));
+    processesOnHost = static_cast<int>(std::count(hosts.begin(), hosts.end(), here));
+  }
+  SessionOptions sessionOptions{options.threads, isRemote() ? processesOnHost : numRanks()};
+  TESSERA_ASSIGN_OR_RETURN(sessions[index], Session::create(artifact, self, sessionOptions));
+  Session &session = *sessions[index];
+  TESSERA_ASSIGN_OR_RETURN(states[index], makeRankState(*artifact, self.rank(),
+                                                        [&](size_t state) { return session.stateBuffer(state).data; }));
+  BusyScope busy(self);
+  const RankState &state = states[index];
+  if (!checkpoint.empty()) {
+    TESSERA_ASSIGN_OR_RETURN(resumed[index], loadCheckpoint(checkpoint, {state}));
+    return Status::ok();
+  }
+  clearState(state);
+  uint64_t initialSeed = options.seed.value_or(0);
+  if (weights)
+    return loadWeights(state, *weights, initialSeed);
+  return initialiseState(state, initialSeed);
+}
+
+/// The rows of a batch that ranks of this process read; empty: all.
+std::vector<bool> Run::neededRows() const {
+  std::vector<bool> rows;
+  if (isRemote())
+    for (size_t index = 0; index < specs.size(); ++index) {
+      int group = artifact->program().batch()->Get(static_cast<uint32_t>(index))->shard_group();
+      for (const std::unique_ptr<Communicator> &member : world)
+        markRankRows(specs[index], artifact->groupSize(group), artifact->positionInGroup(group, member->rank()), rows);
+    }
+  return rows;
+}
+
+/// What the ranks of a process share; its leader calls it.
+Status Run::setUpProcess() {
+  const CheckpointInfo &info = resumed[0];
+  seed = options.seed.value_or(checkpoint.empty() ? 0 : info.seed);
+  if (!checkpoint.empty()) {
+    firstStep = static_cast<int64_t>(info.step) + 1;
+    if (firstStep > options.steps)
+      return TESSERA_ERROR(InvalidArgument, "checkpoint '" + checkpoint + "' is at step " + std::to_string(info.step) +
+                                                ", --steps ends at " + std::to_string(options.steps));
+    if (dump->isWantedBefore(firstStep))
+      return TESSERA_ERROR(InvalidArgument, "--dump-step is " + std::to_string(options.dumpStep) +
+                                                ", but the run goes on at step " + std::to_string(firstStep));
+  }
+  lastCheckpoint = firstStep - 1;
+  LoaderOptions loaderOptions;
+  loaderOptions.seed = seed;
+  loaderOptions.position = info.dataPosition;
+  loaderOptions.shuffle = options.shuffle;
+  loaderOptions.rows = neededRows();
+  TESSERA_ASSIGN_OR_RETURN(loader, Loader::create(std::move(samples), specs, loaderOptions));
+  CheckpointOptions checkpointOptions{folder->checkpointFolder(), options.keepCheckpoints, {}};
+  if (isRemote()) {
+    Communicator &self = *world.front();
+    checkpointOptions.peers = {self.rank(), [&self](const std::string &text) {
+                                 return self.gatherBlobs(text, "writing of a checkpoint", BlobChannel::Checkpoints);
+                               }};
+  }
+  checkpoints = std::make_unique<CheckpointWriter>(checkpointOptions);
+  times.emplace(firstRank(), ranksHere());
+  return firstRank() == 0 ? setUpReports() : Status::ok();
+}
+
+Status Run::setUpReports() {
+  memory.plan = memoryPlan(artifact->program());
+  memory.ranksInProcess = ranksHere();
+  for (const std::unique_ptr<Session> &session : sessions)
+    memory.allocatedBytes += session->memory().allocatedBytes + session->memory().workspaceBytes;
+
+  RunInfo runInfo;
+  runInfo.commandLine = options.commandLine;
+  runInfo.settings = options.settings;
+  runInfo.settings["seed"] = std::to_string(seed);
+  runInfo.ranksInProcess = ranksHere();
+  runInfo.threadsPerRank = sessions[0]->threads();
+  runInfo.unigramEntropy = unigramEntropy;
+  runInfo.samples = numSamples;
+  std::optional<int64_t> resumedStep;
+  if (!checkpoint.empty())
+    resumedStep = firstStep - 1;
+  runInfo.resumedStep = resumedStep;
+  TESSERA_RETURN_IF_ERROR(folder->writeRunInfo(*artifact, runInfo));
+  TESSERA_ASSIGN_OR_RETURN(metrics, MetricsWriter::open(folder->metricsPath(), resumedStep));
+  printHead();
+  return Status::ok();
+}
+
+void Run::printHead() const {
+  std::printf("%s: %d rank%s %sx %d threads, %s planned per rank, %llu samples", options.artifact.c_str(), numRanks(),
+              numRanks() == 1 ? "" : "s", isRemote() ? "in as many processes " : "", sessions[0]->threads(),
+              formatBytes(memory.plan.arenaBytes).c_str(), static_cast<unsigned long long>(numSamples));
+  if (unigramEntropy)
+    std::printf(", unigram entropy %.4f", *unigramEntropy);
+  std::printf("\n");
+  if (!checkpoint.empty())
+    std::printf("resumed from %s after step %lld\n", checkpoint.c_str(), static_cast<long long>(firstStep - 1));
+  std::fflush(stdout);
+}
+
+} // namespace tessera

@@ -1,0 +1,90 @@
+//===- LaunchTest.cpp - how a process was started --------------------------===//
+
+#include "runtime/comm/Launch.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace tessera {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+Result<LaunchPlan> plan(const Variables &variables, const std::string &wanted = "auto") {
+  return planLaunch(wanted, [&](const char *name) {
+    auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  });
+}
+
+LaunchKind kindOf(const Variables &variables, const std::string &wanted = "auto") {
+  auto made = plan(variables, wanted);
+  EXPECT_TRUE(made.isOk()) << made.status();
+  return made.isOk() ? made->kind : LaunchKind::Local;
+}
+
+std::string errorOf(const Variables &variables, const std::string &wanted = "auto") {
+  return plan(variables, wanted).status().message();
+}
+
+const Variables torchrun = {{"RANK", "2"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "node1"}, {"MASTER_PORT", "29500"}};
+
+TEST(Launch, WithoutALauncherRanksAreThreads) {
+  EXPECT_EQ(kindOf({}), LaunchKind::Local);
+  EXPECT_EQ(kindOf({{"SLURM_NTASKS", "4"}, {"SLURM_PROCID", "0"}}), LaunchKind::Local); // a batch script
+  EXPECT_EQ(kindOf({{"OMPI_COMM_WORLD_SIZE", "1"}}), LaunchKind::Local);
+  EXPECT_EQ(kindOf({{"WORLD_SIZE", "1"}}), LaunchKind::Local);
+  EXPECT_EQ(kindOf(torchrun, "local"), LaunchKind::Local);
+}
+
+TEST(Launch, MpirunAndSrunWithPmixAreMpi) {
+  EXPECT_EQ(kindOf({{"OMPI_COMM_WORLD_SIZE", "4"}}), LaunchKind::Mpi);
+  EXPECT_EQ(kindOf({{"PMI_SIZE", "2"}}), LaunchKind::Mpi);
+  EXPECT_EQ(kindOf({{"PMIX_RANK", "0"}, {"SLURM_STEP_NUM_TASKS", "4"}}), LaunchKind::Mpi);
+  EXPECT_EQ(kindOf({{"PMIX_RANK", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}}), LaunchKind::Local);
+  EXPECT_NE(errorOf({}, "mpi").find("was not started by mpirun"), std::string::npos);
+}
+
+TEST(Launch, TorchrunIsTcp) {
+  auto made = plan(torchrun);
+  ASSERT_TRUE(made.isOk()) << made.status();
+  EXPECT_EQ(made->kind, LaunchKind::Tcp);
+  EXPECT_EQ(made->tcp.rank, 2);
+  EXPECT_EQ(made->tcp.numRanks, 4);
+  EXPECT_EQ(made->tcp.host, "node1");
+  EXPECT_EQ(made->tcp.port, 29500);
+  Variables variables = torchrun;
+  variables["TORCHELASTIC_USE_AGENT_STORE"] = "True"; // its agent listens on MASTER_PORT
+  EXPECT_EQ(plan(variables)->tcp.port, 29501);
+  variables["TESSERA_PORT"] = "4000";
+  EXPECT_EQ(plan(variables)->tcp.port, 4000);
+}
+
+TEST(Launch, SlurmWithoutPmixNeedsAMeetingPoint) {
+  Variables variables = {{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_PROCID", "3"}};
+  EXPECT_NE(errorOf(variables).find("use 'srun --mpi=pmix', or set MASTER_ADDR"), std::string::npos);
+  variables["MASTER_ADDR"] = "node1";
+  EXPECT_NE(errorOf(variables).find("MASTER_PORT"), std::string::npos);
+  variables["MASTER_PORT"] = "29500";
+  auto made = plan(variables);
+  ASSERT_TRUE(made.isOk()) << made.status();
+  EXPECT_EQ(made->tcp.rank, 3);
+  EXPECT_EQ(made->tcp.numRanks, 4);
+}
+
+TEST(Launch, ContradictionsAreErrors) {
+  Variables variables = torchrun;
+  variables["RANK"] = "4";
+  EXPECT_NE(errorOf(variables).find("0 <= RANK < WORLD_SIZE"), std::string::npos);
+  variables.erase("RANK");
+  EXPECT_NE(errorOf(variables).find("RANK=''"), std::string::npos);
+  variables = torchrun;
+  variables["MASTER_PORT"] = "70000";
+  EXPECT_NE(errorOf(variables).find("MASTER_PORT"), std::string::npos);
+  EXPECT_NE(errorOf({}, "tcp").find("--comm tcp needs RANK"), std::string::npos);
+  EXPECT_NE(errorOf({}, "nccl").find("unknown 'nccl'"), std::string::npos);
+}
+
+} // namespace
+} // namespace tessera
