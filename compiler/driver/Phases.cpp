@@ -80,7 +80,8 @@ std::string phasePipeline(Phase phase, const CompileOptions &o) {
     return onStep(formatv("split-async,prefetch{{forward={0} backward={1}},verify-schedule", o.prefetchForward,
                           o.prefetchBackward));
   case Phase::Lower:
-    return "builtin.module(func.func(decompose,canonicalize,cse,lower-accumulate,accumulate-products,fuse),outline-kernels,to-exec,exec."
+    return "builtin.module(func.func(decompose,canonicalize,cse,lower-accumulate,accumulate-products,fuse),outline-"
+           "kernels,to-exec,exec."
            "program(plan-memory,verify-exec))";
   case Phase::Artifact:
     return "builtin.module()";

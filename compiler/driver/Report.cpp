@@ -44,6 +44,8 @@ MemoryReport measureMemory(exec::ProgramOp program) {
     changes[std::clamp<int64_t>((*slot.getLive())[1] + 1, 0, end)][memoryClass] -= slot.getBytes();
   }
   Change live{};
+  constexpr int64_t kParts = 256;
+  int64_t part = -1, highest = 0;
   for (int64_t position = 0; position < end; ++position) {
     int64_t sum = 0;
     for (size_t index = 0; index < live.size(); ++index)
@@ -51,6 +53,15 @@ MemoryReport measureMemory(exec::ProgramOp program) {
     if (sum > memory.peak) {
       memory.peak = sum;
       memory.atPeak = live;
+    }
+    if (const int64_t current = position * kParts / end; current != part) {
+      part = current;
+      highest = -1;
+      memory.overStep.emplace_back();
+    }
+    if (sum > highest) {
+      highest = sum;
+      memory.overStep.back() = {position, live};
     }
   }
   return memory;

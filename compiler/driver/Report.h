@@ -27,6 +27,8 @@ struct MemoryReport {
   std::array<int64_t, kNumClasses> atPeak{}; ///< by class (exec::MemoryClass), live at the moment of the highest demand
   int64_t peak = 0;                          ///< their sum
   int64_t reserved = 0;                      ///< of all arenas, which is what a rank allocates
+  /// Instruction and bytes by class over the step: the highest demand within each of at most 256 parts of it.
+  std::vector<std::pair<int64_t, std::array<int64_t, kNumClasses>>> overStep;
 };
 
 /// The collectives of one kind over the same axes, in one step of one rank.

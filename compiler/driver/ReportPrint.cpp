@@ -129,9 +129,15 @@ llvm::json::Object reportJson(const StepReport &report, const CompileOptions &op
   Object mesh;
   for (const auto &[axis, size] : options.mesh)
     mesh[axis] = size;
-  Object atPeak;
-  for (size_t index = 0; index < report.memory.atPeak.size(); ++index)
-    atPeak[className(index)] = report.memory.atPeak[index];
+  auto byClass = [](const std::array<int64_t, MemoryReport::kNumClasses> &bytes) {
+    Object classes;
+    for (size_t index = 0; index < bytes.size(); ++index)
+      classes[className(index)] = bytes[index];
+    return classes;
+  };
+  Array overStep;
+  for (const auto &[instruction, bytes] : report.memory.overStep)
+    overStep.push_back(Object{{"instruction", instruction}, {"by_class", byClass(bytes)}});
   Array collectives;
   for (const CollectiveReport &row : report.collectives)
     collectives.push_back(Object{{"axes", row.axes},
@@ -158,7 +164,8 @@ llvm::json::Object reportJson(const StepReport &report, const CompileOptions &op
                 {"model_flops_per_step", report.size.flops},
                 {"memory", Object{{"reserved_per_rank", report.memory.reserved},
                                   {"peak_per_rank", report.memory.peak},
-                                  {"at_peak_by_class", std::move(atPeak)},
+                                  {"at_peak_by_class", byClass(report.memory.atPeak)},
+                                  {"over_step", std::move(overStep)},
                                   {"device_memory", target.deviceMemory}}},
                 {"collectives", std::move(collectives)},
                 {"step", Object{{"seconds", time.total},

@@ -1,0 +1,67 @@
+#!/usr/bin/python3
+"""Compares training configurations of one model: compiles and runs each, or predicts it, and shows them side by side."""
+
+import csv
+import json
+import os
+import sys
+
+import configurations
+import page
+import runs
+
+
+def write_results(options, records, raws):
+    with open(os.path.join(options.out, "results.csv"), "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, runs.COLUMNS)
+        writer.writeheader()
+        writer.writerows(records)
+    with open(os.path.join(options.out, "results.json"), "w", encoding="utf-8") as file:
+        json.dump({"format": "tessera-compare", "version": 1, "model": os.path.basename(options.model),
+                   "ranks": options.ranks, "mesh": options.mesh, "target": options.target, "plan_only": options.plan_only,
+                   "steps": None if options.plan_only else options.steps, "warmup": options.warmup,
+                   "configurations": raws}, file, indent=1)
+        file.write("\n")
+
+
+def facts(options):
+    mesh = ", ".join(f"{axis}={size}" for axis, size in options.mesh.items())
+    machine = f"cost model of target {options.target}"
+    if options.plan_only:
+        return f"{mesh}; predicted by the {machine}, nothing was run. Times in milliseconds per step."
+    return (f"{mesh}; medians over steps {options.warmup + 1} to {options.steps}. Times in milliseconds per step; hidden "
+            f"communication and the split of the rest from a trace of two steps; utilisation against the peak in, and "
+            f"predictions by, the {machine}.")
+
+
+def main(arguments):
+    options = configurations.parse(arguments)
+    try:
+        import charts
+    except ImportError as error:
+        print(f"tessera-compare: error: {error}; Debian's package is python3-matplotlib", file=sys.stderr)
+        return 2
+    os.makedirs(options.out, exist_ok=True)
+    records, raws = [], []
+    points = configurations.grid(options)
+    for number, configuration in enumerate(points, 1):
+        print(f"[{number}/{len(points)}] {configuration.label}", flush=True)
+        record, raw = runs.measure(options, configuration)
+        if record["error"]:
+            print(f"  failed: {record['error']}", flush=True)
+        records.append(record)
+        raws.append(raw)
+        write_results(options, records, raws)  # an interrupted comparison keeps what it has
+    worked = [(record, raw) for record, raw in zip(records, raws) if record["status"] == "ok"]
+    drawn = charts.draw(*zip(*worked), options.out, options.plan_only) if worked else []
+    title = f"{os.path.basename(options.model)}: {len(points)} configurations"
+    page.write(os.path.join(options.out, "index.html"), title, facts(options), records, options.out, drawn)
+    print()
+    print(page.terminal(records))
+    failed = len(records) - len(worked)
+    print(f"\n{len(worked)} of {len(records)} configurations worked; see {os.path.join(options.out, 'index.html')}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

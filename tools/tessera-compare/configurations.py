@@ -1,0 +1,140 @@
+"""What is compared: the grid of configurations, and the checks of the command line that need no tool."""
+
+import argparse
+import itertools
+import os
+import shlex
+
+STRATEGIES = ("ddp", "zero1", "zero2", "zero3", "hsdp")
+
+
+class Configuration:
+    """One point of the grid."""
+
+    def __init__(self, strategy, batch, accumulate):
+        self.strategy, self.batch, self.accumulate = strategy, batch, accumulate
+
+    @property
+    def name(self):
+        return f"{self.strategy}-b{self.batch}-a{self.accumulate}"
+
+    @property
+    def label(self):
+        return f"{self.strategy}, batch {self.batch}, accumulate {self.accumulate}"
+
+
+def positive(text):
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a number of at least 1, got '{text}'")
+    return int(text)
+
+
+def numbers(text):
+    values = [positive(part) for part in text.split(",")]
+    if len(set(values)) != len(values):
+        raise argparse.ArgumentTypeError(f"'{text}' has a value twice")
+    return values
+
+
+def strategies(text):
+    values = text.split(",")
+    for value in values:
+        if value not in STRATEGIES:
+            raise argparse.ArgumentTypeError(f"unknown strategy '{value}', expected some of {', '.join(STRATEGIES)}")
+    if len(set(values)) != len(values):
+        raise argparse.ArgumentTypeError(f"'{text}' has a strategy twice")
+    return values
+
+
+def mesh(text):
+    axes = {}
+    for part in text.split(","):
+        name, equals, size = part.partition("=")
+        if not equals or name not in ("replicate", "shard") or name in axes or not size.isdigit() or int(size) < 1:
+            raise argparse.ArgumentTypeError(f"expected replicate=<n>,shard=<n>, got '{text}'")
+        axes[name] = int(size)
+    return axes
+
+
+def parser():
+    result = argparse.ArgumentParser(
+        prog="tessera-compare", formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Compiles and runs a model under every combination of strategy, batch size and accumulation, and shows "
+                    "throughput, memory, communication and utilisation side by side.",
+        epilog="Examples:\n"
+               "  tessera-compare model.onnx --strategies ddp,zero3 --batch-sizes 2,4,8 --accumulate 1,2,4 --ranks 2 \\\n"
+               "      --steps 50 --data text/ --out results/\n"
+               "  tessera-compare model.onnx --strategies ddp,zero3 --batch-sizes 8,16 --ranks 8 --plan-only \\\n"
+               "      --target h100x8 --out plan/")
+    result.add_argument("model", help="the model: .onnx, .onnxtxt or .mlir")
+    result.add_argument("--strategies", type=strategies, default=["ddp", "zero3"], metavar="LIST",
+                        help=f"some of {', '.join(STRATEGIES)} (default: ddp,zero3)")
+    result.add_argument("--batch-sizes", type=numbers, required=True, metavar="LIST",
+                        help="samples of one micro-batch, over all ranks")
+    result.add_argument("--accumulate", type=numbers, default=[1], metavar="LIST",
+                        help="micro-batches per step (default: 1)")
+    result.add_argument("--ranks", type=positive, help="ranks, as the axis shard of the mesh (default: 1)")
+    result.add_argument("--mesh", type=mesh, metavar="AXES", help="instead of --ranks: replicate=<n>,shard=<n>")
+    result.add_argument("--seq", type=positive, help="tokens of one sample, if the model leaves it open")
+    result.add_argument("--steps", type=positive, default=20, help="steps of each run (default: 20)")
+    result.add_argument("--warmup", type=int, help="first steps that do not count (default: a tenth, at least one if there "
+                                                   "are two)")
+    result.add_argument("--data", help="what tessera-run trains on")
+    result.add_argument("--out", required=True, metavar="DIR", help="folder of the results; must not hold any")
+    result.add_argument("--plan-only", action="store_true", help="predict by the cost model; run nothing")
+    result.add_argument("--target", default="cpu", help="machine of the cost model: cpu, h100x8, …, or a target file "
+                                                        "(default: cpu)")
+    result.add_argument("--compile-flags", default="", metavar="FLAGS", help="further flags of tessera-compile, quoted")
+    result.add_argument("--run-flags", default="", metavar="FLAGS", help="further flags of tessera-run, quoted")
+    result.add_argument("--timeout", type=positive, default=3600, metavar="SECONDS",
+                        help="after which one compilation or run is given up (default: 3600)")
+    result.add_argument("--tools", default="", help=argparse.SUPPRESS)
+    return result
+
+
+def split_flags(result, name, text):
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        result.error(f"argument {name}: {error}")
+
+
+def parse(arguments):
+    """The checked command line. Ends the program with status 2 before anything has run."""
+    result = parser()
+    options = result.parse_args(arguments)
+    if options.ranks and options.mesh:
+        result.error("argument --mesh: not allowed with argument --ranks")
+    options.mesh = options.mesh or {"shard": options.ranks or 1}
+    options.ranks = 1
+    for size in options.mesh.values():
+        options.ranks *= size
+    if not os.path.isfile(options.model):
+        result.error(f"argument model: no file '{options.model}'")
+    if options.plan_only:
+        if options.data or options.run_flags:
+            result.error(f"argument --plan-only: runs nothing, {'--data' if options.data else '--run-flags'} has no meaning")
+    elif not options.data:
+        result.error("argument --data: needed to run; --plan-only predicts without")
+    elif not os.path.exists(options.data):
+        result.error(f"argument --data: no file or folder '{options.data}'")
+    for batch in options.batch_sizes:
+        if batch % options.ranks:
+            result.error(f"argument --batch-sizes: {batch} does not divide by {options.ranks} ranks")
+    if options.warmup is None:
+        options.warmup = max(1, options.steps // 10) if options.steps > 1 else 0
+    if not 0 <= options.warmup < options.steps:
+        result.error(f"argument --warmup: expected 0 to {options.steps - 1}, got {options.warmup}")
+    options.compile_flags = split_flags(result, "--compile-flags", options.compile_flags)
+    options.run_flags = split_flags(result, "--run-flags", options.run_flags)
+    if os.path.exists(options.out) and (not os.path.isdir(options.out) or os.listdir(options.out)):
+        result.error(f"argument --out: '{options.out}' exists and is not an empty folder")
+    for tool in ("tessera-compile",) if options.plan_only else ("tessera-compile", "tessera-run"):
+        if not os.access(os.path.join(options.tools, tool), os.X_OK):
+            result.error(f"no program '{os.path.join(options.tools, tool)}'")
+    return options
+
+
+def grid(options):
+    return [Configuration(*point)
+            for point in itertools.product(options.strategies, options.batch_sizes, options.accumulate)]
