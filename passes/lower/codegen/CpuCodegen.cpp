@@ -9,31 +9,19 @@
 
 #include "passes/lower/codegen/KernelEmitter.h"
 #include "passes/lower/codegen/Link.h"
+#include "passes/lower/codegen/LlvmLowering.h"
 
-#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
-#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
-#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h"
-#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
-#include "mlir/Conversion/MathToLibm/MathToLibm.h"
-#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
-#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
-#include "mlir/Transforms/Passes.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
@@ -76,38 +64,6 @@ FailureOr<OwningOpRef<ModuleOp>> tessera::emitKernelLoops(ModuleOp kernels) {
 
 namespace {
 
-/// Replaces math functions by polynomials that LLVM can vectorise, and bf16 casts by integer code.
-struct ExpandMath : PassWrapper<ExpandMath, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandMath)
-  void getDependentDialects(DialectRegistry &registry) const override { registerCodegenDialects(registry); }
-  void runOnOperation() override {
-    RewritePatternSet patterns(&getContext());
-    // Sine and cosine stay library calls: one step of range reduction is not enough for large positions.
-    auto approximated = [](StringRef name) {
-      return llvm::is_contained({"math.exp", "math.log", "math.tanh", "math.erf"}, name);
-    };
-    populateMathF32ExpansionPatterns(patterns, approximated);
-    populateMathPolynomialApproximationPatterns(patterns, approximated);
-    arith::populateExpandBFloat16Patterns(patterns);
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns), GreedyRewriteConfig().enableFolding(false))))
-      signalPassFailure();
-  }
-};
-
-LogicalResult lowerToLlvmDialect(ModuleOp module) {
-  PassManager passes(module.getContext());
-  passes.addPass(std::make_unique<ExpandMath>());
-  passes.addPass(createCSEPass());
-  passes.addPass(createSCFToControlFlowPass());
-  passes.addPass(createConvertMathToLLVMPass());
-  passes.addPass(createConvertMathToLibmPass());
-  passes.addPass(createArithToLLVMConversionPass());
-  passes.addPass(createConvertFuncToLLVMPass());
-  passes.addPass(createConvertControlFlowToLLVMPass());
-  passes.addPass(createReconcileUnrealizedCastsPass());
-  return passes.run(module);
-}
-
 std::unique_ptr<llvm::TargetMachine> makeTargetMachine(const CpuTarget &target, Location loc) {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -130,9 +86,7 @@ std::unique_ptr<llvm::TargetMachine> makeTargetMachine(const CpuTarget &target, 
                                                                               llvm::CodeGenOptLevel::Aggressive));
 }
 
-void optimize(llvm::Module &module, llvm::TargetMachine &machine, const CpuTarget &target) {
-  module.setTargetTriple(machine.getTargetTriple());
-  module.setDataLayout(machine.createDataLayout());
+void setTarget(llvm::Module &module, llvm::TargetMachine &machine, const CpuTarget &target) {
   for (llvm::Function &function : module) {
     if (function.isDeclaration())
       continue;
@@ -142,17 +96,6 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine, const CpuTarge
     if (machine.getTargetCPU().starts_with("znver") || machine.getTargetFeatureString().contains("+avx512f"))
       function.addFnAttr("prefer-vector-width", "512");
   }
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager sccs;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(sccs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, sccs, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
 }
 
 } // namespace
@@ -180,23 +123,18 @@ FailureOr<CpuTarget> CpuTarget::parse(StringRef name, Location loc) {
   return target;
 }
 
-FailureOr<CodegenResult> tessera::generateCpuCode(ModuleOp kernels, const CpuTarget &target) {
-  Location loc = kernels.getLoc();
-  auto loops = emitKernelLoops(kernels);
-  if (failed(loops))
-    return failure();
-  CodegenResult result;
-  for (auto function : (*loops)->getOps<func::FuncOp>())
-    result.symbols.push_back(function.getSymName().str());
-  if (failed(lowerToLlvmDialect(**loops)))
+FailureOr<std::string> tessera::compileForCpu(ModuleOp functions, const CpuTarget &target) {
+  Location loc = functions.getLoc();
+  if (failed(codegen::lowerToLlvmDialect(functions, codegen::Processor::Cpu)))
     return emitError(loc, "cannot lower the kernels to LLVM");
 
   llvm::LLVMContext context;
-  auto module = translateModuleToLLVMIR(**loops, context, "kernels");
+  auto module = translateModuleToLLVMIR(functions, context, "kernels");
   auto machine = makeTargetMachine(target, loc);
   if (!module || !machine)
     return emitError(loc, "cannot translate the kernels to LLVM");
-  optimize(*module, *machine, target);
+  setTarget(*module, *machine, target);
+  codegen::optimize(*module, *machine);
 
   llvm::SmallVector<char, 0> object;
   llvm::raw_svector_ostream stream(object);
@@ -205,10 +143,24 @@ FailureOr<CodegenResult> tessera::generateCpuCode(ModuleOp kernels, const CpuTar
     return emitError(loc, "cannot write object code");
   emit.run(*module);
 
-  std::string error;
-  if (!codegen::linkSharedObject({object.data(), object.size()}, result.sharedObject, error))
+  std::string error, sharedObject;
+  if (!codegen::linkSharedObject({object.data(), object.size()}, sharedObject, error))
     return emitError(loc, "cannot link the kernels: ") << error;
-  if (!codegen::checkUndefinedSymbols(result.sharedObject, error))
+  if (!codegen::checkUndefinedSymbols(sharedObject, error))
     return emitError(loc, "the kernels' code refers to ") << error;
+  return sharedObject;
+}
+
+FailureOr<CodegenResult> tessera::generateCpuCode(ModuleOp kernels, const CpuTarget &target) {
+  auto loops = emitKernelLoops(kernels);
+  if (failed(loops))
+    return failure();
+  CodegenResult result;
+  for (auto function : (*loops)->getOps<func::FuncOp>())
+    result.symbols.push_back(function.getSymName().str());
+  auto sharedObject = compileForCpu(**loops, target);
+  if (failed(sharedObject))
+    return failure();
+  result.sharedObject = std::move(*sharedObject);
   return result;
 }

@@ -33,6 +33,9 @@ struct CodegenResult {
 /// bytes.
 mlir::FailureOr<CodegenResult> generateCpuCode(mlir::ModuleOp kernels, const CpuTarget &target);
 
+/// Optimises and links functions of scalars (scf, arith, math, llvm) into an ELF shared object.
+mlir::FailureOr<std::string> compileForCpu(mlir::ModuleOp functions, const CpuTarget &target);
+
 /// The loops of the kernels before they are lowered to LLVM, for tests and for reading.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> emitKernelLoops(mlir::ModuleOp kernels);
 

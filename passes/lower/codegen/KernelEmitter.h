@@ -45,7 +45,7 @@ public:
   Scalar closeBranch(Scalar value) override;
   unsigned depth() const override { return levels.size() - 1; }
 
-private:
+protected:
   /// One open loop or branch.
   struct Level {
     mlir::Block *block;
@@ -108,6 +108,11 @@ private:
   };
   llvm::DenseMap<mlir::Value, Scratch> scratch;
 };
+
+/// One element of an accumulator and another: the steps of a reduction. For argmax the values come with their indices,
+/// and of equal values the one with the smaller index wins.
+llvm::SmallVector<mlir::Value> combinePartial(mlir::OpBuilder &builder, mlir::Location loc, mlir::Operation *reduction,
+                                              mlir::ValueRange a, mlir::ValueRange b);
 
 } // namespace tessera::codegen
 

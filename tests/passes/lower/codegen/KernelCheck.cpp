@@ -2,15 +2,19 @@
 //
 // Takes each function of a module (or of its nested module @kernels) as the body of a kernel, generates code for it,
 // runs that over several splits of its extent, once more with results in place of operands, and compares every result
-// with what the reference interpreter gives.
+// with what the reference interpreter gives. With --gpu the code is that of GPU threads, run by an emulator, and with
+// --ptx=<architecture> it is printed as PTX (and assembled, where ptxas is installed).
 //
 //===----------------------------------------------------------------------===//
+
+#include "SimtEmulator.h"
 
 #include "compiler/dialect/dist/Dist.h"
 #include "compiler/dialect/exec/Exec.h"
 #include "compiler/interp/Inputs.h"
 #include "compiler/interp/Interp.h"
 #include "passes/lower/codegen/CpuCodegen.h"
+#include "passes/lower/codegen/GpuCodegen.h"
 #include "passes/lower/codegen/KernelPlan.h"
 
 #include "mlir/Parser/Parser.h"
@@ -33,7 +37,18 @@ static cl::opt<std::string> targetCpu("target-cpu", cl::desc("host or an LLVM CP
 static cl::opt<double> relative("rtol", cl::desc("Relative tolerance (f32)"), cl::init(2e-5));
 static cl::opt<double> absolute("atol", cl::desc("Absolute tolerance (f32)"), cl::init(2e-6));
 static cl::opt<bool> loopsOnly("loops", cl::desc("Print the loops instead of running the kernels"));
+static cl::opt<bool> gpu("gpu", cl::desc("Run the code of GPU threads in an emulator"));
+static cl::opt<std::string> ptx("ptx", cl::desc("Print PTX for this architecture instead of running the kernels"));
 
+/// The flags that are read after code generation: linking in process resets LLVM's options.
+struct Settings {
+  double relative, absolute;
+  bool gpu;
+};
+static Settings settings;
+
+/// Runs elements [begin, end) of the kernel's extent; says what went wrong.
+using Runner = std::function<std::string(void *const *, int64_t, int64_t)>;
 using KernelFunction = void (*)(void *const *, int64_t, int64_t);
 using Bytes = std::vector<uint8_t>;
 
@@ -91,7 +106,7 @@ static LogicalResult compare(func::FuncOp kernel, const Twine &run, size_t numbe
     double a = got.at(i), b = expected.at(i);
     if (a == b || (std::isnan(a) && std::isnan(b)))
       continue;
-    if (expected.isFloat() && std::abs(a - b) <= scale * (relative * std::abs(b) + absolute))
+    if (expected.isFloat() && std::abs(a - b) <= scale * (settings.relative * std::abs(b) + settings.absolute))
       continue;
     return kernel.emitError() << run << ": element " << i << " of result " << number << " is " << a << ", expected "
                               << b;
@@ -112,7 +127,7 @@ static std::vector<std::vector<int64_t>> splitsOf(int64_t extent) {
   return splits;
 }
 
-static LogicalResult check(func::FuncOp kernel, KernelFunction run) {
+static LogicalResult check(func::FuncOp kernel, const Runner &run) {
   auto body = codegen::KernelBody::ofRegion(kernel.getBody());
   std::string why;
   auto plan = codegen::planKernel(body, why);
@@ -144,7 +159,8 @@ static LogicalResult check(func::FuncOp kernel, KernelFunction run) {
     for (size_t i = 0; i < outputs.size(); ++i)
       buffers.push_back(shared[i] >= 0 ? inputs[shared[i]].data() : outputs[i].data());
     for (size_t i = 0; i + 1 < split.size(); ++i)
-      run(buffers.data(), split[i], split[i + 1]);
+      if (std::string error = run(buffers.data(), split[i], split[i + 1]); !error.empty())
+        return kernel.emitError() << what << ": " << error;
     for (size_t i = 0; i < outputs.size(); ++i) {
       const Bytes &bytes = shared[i] >= 0 ? inputs[shared[i]] : outputs[i];
       for (size_t j = bytes.size() - 64; j < bytes.size(); ++j)
@@ -156,7 +172,10 @@ static LogicalResult check(func::FuncOp kernel, KernelFunction run) {
     return success();
   };
   unsigned sharing = llvm::count_if(plan->outputs, [](const auto &output) { return !output.mayOverwrite.empty(); });
-  for (auto [i, split] : llvm::enumerate(splitsOf(plan->extent))) {
+  auto splits = splitsOf(plan->extent);
+  if (settings.gpu) // a launch is always whole
+    splits.resize(1);
+  for (auto [i, split] : llvm::enumerate(splits)) {
     if (failed(execute(split, false, "split " + Twine(i))))
       return failure();
     if (sharing && failed(execute(split, true, "in place, split " + Twine(i))))
@@ -167,9 +186,55 @@ static LogicalResult check(func::FuncOp kernel, KernelFunction run) {
   return success();
 }
 
+static void *load(StringRef sharedObject) {
+  SmallString<64> path;
+  int descriptor;
+  if (llvm::sys::fs::createTemporaryFile("kernels", "so", descriptor, path)) {
+    llvm::errs() << "error: no temporary file\n";
+    return nullptr;
+  }
+  llvm::raw_fd_ostream(descriptor, /*shouldClose=*/true) << sharedObject;
+  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  llvm::sys::fs::remove(path);
+  if (!library)
+    llvm::errs() << "error: " << dlerror() << "\n";
+  return library;
+}
+
+static int printPtx(ModuleOp kernels) {
+  auto target = GpuTarget::parse(ptx, kernels.getLoc());
+  if (failed(target))
+    return 1;
+  auto code = generateGpuCode(kernels, *target, nullptr);
+  if (failed(code))
+    return 1;
+  auto again = generateGpuCode(kernels, *target, nullptr);
+  if (failed(again) || again->ptx != code->ptx || again->cubin != code->cubin) {
+    llvm::errs() << "error: two runs of code generation differ\n";
+    return 1;
+  }
+  llvm::outs() << code->ptx;
+  for (const GpuCode::Kernel &kernel : code->kernels)
+    llvm::outs() << "// " << kernel.symbol << ": " << kernel.launch.blocks << " blocks of " << kernel.launch.threadsX
+                 << " x " << kernel.launch.threadsY << "\n";
+  llvm::outs() << "// cubin: " << (code->cubin.empty() ? "none" : "assembled") << "\n";
+  return 0;
+}
+
+/// Generates the code of GPU threads for the emulator; `launches` by symbol.
+static FailureOr<std::string> emulatedCode(ModuleOp kernels, const CpuTarget &target,
+                                           std::vector<GpuCode::Kernel> &launches) {
+  auto threads = emitGpuKernels(kernels, /*sharedAddressSpace=*/0, nullptr, launches);
+  if (failed(threads))
+    return failure();
+  test::useEmulator(**threads);
+  return compileForCpu(**threads, target);
+}
+
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   cl::ParseCommandLineOptions(argc, argv, "Checks generated kernels against the interpreter\n");
+  settings = {relative, absolute, gpu};
   DialectRegistry registry;
   registry.insert<train::TrainDialect, dist::DistDialect, exec::ExecDialect, func::FuncDialect>();
   registerCodegenDialects(registry);
@@ -197,9 +262,29 @@ int main(int argc, char **argv) {
     (*loops)->print(llvm::outs());
     return 0;
   }
+  if (!ptx.empty())
+    return printPtx(kernels);
   auto target = CpuTarget::parse(targetCpu, kernels.getLoc());
   if (failed(target))
     return 1;
+  int status = 0;
+  if (settings.gpu) {
+    std::vector<GpuCode::Kernel> launches;
+    auto code = emulatedCode(kernels, *target, launches);
+    void *library = succeeded(code) ? load(*code) : nullptr;
+    if (!library || !test::connectEmulator(library))
+      return 1;
+    for (auto [kernel, launched] : llvm::zip_equal(kernels.getOps<func::FuncOp>(), launches)) {
+      auto function =
+          reinterpret_cast<void (*)(void *const *)>(dlsym(library, ("emulated_" + launched.symbol).c_str()));
+      auto run = [&, &launch = launched.launch](void *const *buffers, int64_t, int64_t) {
+        return test::emulate(function, buffers, launch);
+      };
+      if (!function || failed(check(kernel, run)))
+        status = 1;
+    }
+    return status;
+  }
   auto code = generateCpuCode(kernels, *target);
   if (failed(code))
     return 1;
@@ -209,23 +294,16 @@ int main(int argc, char **argv) {
     return 1;
   }
 
-  SmallString<64> path;
-  int descriptor;
-  if (llvm::sys::fs::createTemporaryFile("kernels", "so", descriptor, path)) {
-    llvm::errs() << "error: no temporary file\n";
+  void *library = load(code->sharedObject);
+  if (!library)
     return 1;
-  }
-  llvm::raw_fd_ostream(descriptor, /*shouldClose=*/true) << code->sharedObject;
-  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  llvm::sys::fs::remove(path);
-  if (!library) {
-    llvm::errs() << "error: " << dlerror() << "\n";
-    return 1;
-  }
-  int status = 0;
   for (auto kernel : kernels.getOps<func::FuncOp>()) {
-    auto run = reinterpret_cast<KernelFunction>(dlsym(library, kernel.getSymName().str().c_str()));
-    if (!run || failed(check(kernel, run)))
+    auto function = reinterpret_cast<KernelFunction>(dlsym(library, kernel.getSymName().str().c_str()));
+    auto run = [&](void *const *buffers, int64_t begin, int64_t end) {
+      function(buffers, begin, end);
+      return std::string();
+    };
+    if (!function || failed(check(kernel, run)))
       status = 1;
   }
   return status;

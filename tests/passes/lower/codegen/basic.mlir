@@ -1,4 +1,5 @@
 // RUN: kernel-check %s | FileCheck %s
+// RUN: kernel-check --gpu %s | FileCheck %s
 
 // CHECK: add: ok, elementwise, extent 1000, grain 8192, passes 1, in place 1
 func.func @add(%a: tensor<1000xf32>, %b: tensor<1000xf32>) -> tensor<1000xf32> {

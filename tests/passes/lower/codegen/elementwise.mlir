@@ -1,6 +1,7 @@
 // RUN: kernel-check %s | FileCheck %s
 // RUN: kernel-check %s --target-cpu=x86-64 | FileCheck %s
 // RUN: kernel-check %s --target-cpu=x86-64-v3 | FileCheck %s
+// RUN: kernel-check --gpu %s | FileCheck %s
 
 // Every elementwise op on f32, in one kernel of odd size.
 // CHECK: unary: ok, elementwise, extent 1003

@@ -1,4 +1,5 @@
 // RUN: kernel-check %s | FileCheck %s
+// RUN: kernel-check --gpu %s | FileCheck %s
 
 // CHECK: transposed: ok
 func.func @transposed(%x: tensor<3x17x5xf32>, %y: tensor<5x3x17xf32>) -> tensor<5x3x17xf32> {

@@ -1,5 +1,6 @@
 // RUN: kernel-check %s --atol=1e-5 | FileCheck %s
 // RUN: kernel-check %s --atol=1e-5 --target-cpu=x86-64-v3 | FileCheck %s
+// RUN: kernel-check --gpu %s --atol=1e-5 | FileCheck %s
 
 // CHECK: rows: ok, row, extent 17
 func.func @rows(%x: tensor<17x1003xf32>) -> (tensor<17xf32>, tensor<17xf32>, tensor<17xf32>) {

@@ -1,0 +1,89 @@
+//===- GpuKernel.h - one kernel as code of a GPU thread ---------*- C++ -*-===//
+//
+// Maps a planned kernel to blocks and threads, with the intrinsics of NVIDIA GPUs. A thread computes a vector of
+// consecutive elements, whose loads LLVM joins to accesses of 16 bytes; a row is reduced by one warp or one block, a
+// column by the rows of a block. Every order of summation is fixed by the shapes, so that two runs are equal.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PASSES_LOWER_CODEGEN_GPUKERNEL_H
+#define TESSERA_PASSES_LOWER_CODEGEN_GPUKERNEL_H
+
+#include "passes/lower/codegen/KernelEmitter.h"
+
+namespace tessera::codegen {
+
+/// How a kernel is launched: blocks of `threadsX` x `threadsY` threads.
+struct GpuLaunch {
+  int64_t blocks = 1;
+  int64_t threadsX = 1, threadsY = 1;
+};
+
+struct GpuKernelOptions {
+  /// Address space of shared memory; 0 where a block's threads are emulated on a CPU.
+  unsigned sharedAddressSpace = 3;
+  /// Bytes to which the address of each buffer (inputs, then outputs) is a multiple; 16 if the list is empty.
+  llvm::SmallVector<int64_t> alignments;
+};
+
+/// Emits the kernel as `func.func @symbol(ptr…)`, one pointer a buffer: inputs, then outputs.
+class GpuKernelEmitter : public KernelEmitter {
+public:
+  /// `plan` is rearranged for the GPU and must outlive the emitter.
+  GpuKernelEmitter(const KernelBody &body, KernelPlan &plan, ConstantTables &tables, mlir::Location loc,
+                   GpuKernelOptions options);
+
+  mlir::FailureOr<GpuLaunch> emit(mlir::ModuleOp module, llvm::StringRef symbol, std::string &why);
+
+  Scalar reduced(mlir::Operation *op) override;
+
+private:
+  /// What a pass over a row stores once the whole vector is known: a result may share an operand's buffer.
+  struct Pending {
+    size_t output;
+    Scalar value;
+    Index position;
+  };
+
+  void emitElementwise();
+  void emitRow();
+  void emitColumn();
+  void emitTable();
+  Values emitInner(unsigned pass, mlir::Value first, int64_t step, mlir::Value limit, int64_t count, Values carried);
+  void emitVector(unsigned pass, size_t position, Values &carried, llvm::SmallVectorImpl<Pending> &pending);
+  void storeVector(llvm::ArrayRef<Pending> pending);
+  void makeAccumulators();
+
+  /// Reduces over the lanes of a warp, then over the warps of a block; every thread gets the result.
+  Values reduceWarp(const Accumulator &accumulator, Values values);
+  Values reduceBlock(const Accumulator &accumulator, Values values, int64_t warps);
+  /// Reduces over the threads of a block with equal x.
+  Values reduceDown(const Accumulator &accumulator, Values values);
+  mlir::Value shuffle(mlir::Value value, int lanes);
+  mlir::Value shared(mlir::Type type, int64_t elements);
+  void barrier();
+
+  /// Opens `if (condition)` one level deeper.
+  void openGuard(mlir::Value condition);
+  void closeGuard();
+  mlir::Value i32(int64_t value) { return constant(value, builder.getI32Type()); }
+  mlir::Value wide(mlir::Value value);
+  /// Sets the digits at the current level from their number in the mixed-radix space that they span.
+  void setDigits(llvm::ArrayRef<unsigned> digits, mlir::Value number);
+  int64_t product(llvm::ArrayRef<unsigned> digits) const;
+
+  GpuKernelOptions options;
+  GpuLaunch launch;
+  std::string symbol;
+  mlir::ModuleOp module;
+  mlir::Value block, threadX, threadY; // i32
+  /// The level at which a row or column is known.
+  unsigned rowLevel = 0;
+  /// Inner digits whose loops are flattened, and those that are unrolled.
+  llvm::SmallVector<unsigned> strided, unrolled;
+  unsigned sharedArrays = 0;
+};
+
+} // namespace tessera::codegen
+
+#endif // TESSERA_PASSES_LOWER_CODEGEN_GPUKERNEL_H

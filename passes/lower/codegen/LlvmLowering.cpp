@@ -1,0 +1,123 @@
+//===- LlvmLowering.cpp - loops of scalars to the LLVM dialect ------------===//
+
+#include "passes/lower/codegen/LlvmLowering.h"
+
+#include "passes/lower/codegen/CpuCodegen.h"
+
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/MathToLibm/MathToLibm.h"
+#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/Passes/PassBuilder.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+
+namespace {
+
+/// Replaces math functions by polynomials that LLVM can vectorise, and on a CPU bf16 casts by integer code.
+struct ExpandMath : PassWrapper<ExpandMath, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandMath)
+  explicit ExpandMath(Processor processor) : processor(processor) {}
+  void getDependentDialects(DialectRegistry &registry) const override { registerCodegenDialects(registry); }
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    // Sine and cosine stay library calls: one step of range reduction is not enough for large positions.
+    auto approximated = [](StringRef name) {
+      return llvm::is_contained({"math.exp", "math.log", "math.tanh", "math.erf"}, name);
+    };
+    populateMathF32ExpansionPatterns(patterns, approximated);
+    populateMathPolynomialApproximationPatterns(patterns, approximated);
+    if (processor == Processor::Cpu)
+      arith::populateExpandBFloat16Patterns(patterns);
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns), GreedyRewriteConfig().enableFolding(false))))
+      signalPassFailure();
+  }
+  Processor processor;
+};
+
+/// `math.x` -> `call @__nv_x` (f64) or `@__nv_xf` (f32).
+template <typename MathOp> struct CallLibdevice : OpRewritePattern<MathOp> {
+  CallLibdevice(MLIRContext *context, StringRef name) : OpRewritePattern<MathOp>(context), name(name) {}
+  LogicalResult matchAndRewrite(MathOp op, PatternRewriter &rewriter) const override {
+    Type type = op.getType();
+    if (!type.isF32() && !type.isF64())
+      return failure();
+    std::string symbol = ("__nv_" + name + (type.isF32() ? "f" : "")).str();
+    auto module = op->template getParentOfType<ModuleOp>();
+    if (!module.lookupSymbol(symbol)) {
+      OpBuilder::InsertionGuard guard(rewriter);
+      rewriter.setInsertionPointToStart(module.getBody());
+      func::FuncOp::create(rewriter, op.getLoc(), symbol,
+                           rewriter.getFunctionType(op->getOperandTypes(), op->getResultTypes()))
+          .setPrivate();
+    }
+    rewriter.replaceOpWithNewOp<func::CallOp>(op, symbol, op->getResultTypes(), op->getOperands());
+    return success();
+  }
+  StringRef name;
+};
+
+struct CallDeviceMath : PassWrapper<CallDeviceMath, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CallDeviceMath)
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    MLIRContext *context = &getContext();
+    patterns.add<CallLibdevice<math::SinOp>>(context, "sin");
+    patterns.add<CallLibdevice<math::CosOp>>(context, "cos");
+    patterns.add<CallLibdevice<math::PowFOp>>(context, "pow");
+    patterns.add<CallLibdevice<math::ExpOp>>(context, "exp");
+    patterns.add<CallLibdevice<math::LogOp>>(context, "log");
+    patterns.add<CallLibdevice<math::TanhOp>>(context, "tanh");
+    patterns.add<CallLibdevice<math::ErfOp>>(context, "erf");
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns), GreedyRewriteConfig().enableFolding(false))))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+
+LogicalResult lowerToLlvmDialect(ModuleOp module, Processor processor) {
+  PassManager passes(module.getContext());
+  passes.addPass(std::make_unique<ExpandMath>(processor));
+  passes.addPass(createCSEPass());
+  if (processor == Processor::Gpu)
+    passes.addPass(std::make_unique<CallDeviceMath>());
+  passes.addPass(createSCFToControlFlowPass());
+  passes.addPass(createConvertMathToLLVMPass());
+  passes.addPass(createConvertMathToLibmPass());
+  passes.addPass(createArithToLLVMConversionPass());
+  passes.addPass(createConvertFuncToLLVMPass());
+  passes.addPass(createConvertControlFlowToLLVMPass());
+  passes.addPass(createReconcileUnrealizedCastsPass());
+  return passes.run(module);
+}
+
+void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
+  module.setTargetTriple(machine.getTargetTriple());
+  module.setDataLayout(machine.createDataLayout());
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager sccs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+}
+
+} // namespace tessera::codegen
