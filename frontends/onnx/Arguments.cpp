@@ -130,7 +130,8 @@ FailureOr<Importer::Kind> Importer::classify(const onnx::TensorProto &tensor, Ra
     value = std::make_shared<const HostTensor>(std::move(*tensorValue));
     return llvm::Error::success();
   };
-  if (!isa<FloatType>(type.getElementType()) || type.getRank() == 0) {
+  // A parameter without elements has nothing to train; concatenations have such operands.
+  if (!isa<FloatType>(type.getElementType()) || type.getRank() == 0 || type.getNumElements() == 0) {
     if (llvm::Error why = read()) {
       error() << "initializer '" << tensor.name() << "': " << llvm::toString(std::move(why));
       return failure();

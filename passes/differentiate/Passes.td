@@ -46,6 +46,11 @@ def CheckDifferentiable : Pass<"check-differentiable", "::mlir::func::FuncOp"> {
 
     Precondition: the step function has a loss (`add-loss`).
     Postcondition: `differentiate` finds a rule for every op that it meets.
+
+    ```
+    error: 'train.attention_grad' has no gradient rule
+    note: path: loss <- train.reduce <- train.mul <- train.attention_grad
+    ```
   }];
 }
 

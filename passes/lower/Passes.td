@@ -188,6 +188,15 @@ def PlanMemory : Pass<"plan-memory", "::tessera::exec::ProgramOp"> {
 
     Precondition: to-exec has run. Postcondition: every slot has an offset; slots that nothing uses are gone.
     The analysis remark `arena` (category `memory`) gives the size and the lower bound on it.
+
+    ```mlir
+    // before: two slots that are never in use together
+    %a = exec.slot "a" in @work activations : memref<1024xi8>
+    %b = exec.slot "b" in @work activations : memref<512xi8>
+    // after
+    %a = exec.slot "a" in @work activations at 0 : memref<1024xi8>
+    %b = exec.slot "b" in @work activations at 0 : memref<512xi8>
+    ```
   }];
   let options = [Option<"alignment", "alignment", "int64_t", "64", "Alignment of slots, in bytes (a multiple of 64)">];
 }
@@ -200,7 +209,11 @@ def VerifyExec : Pass<"verify-exec", "::tessera::exec::ProgramOp"> {
     order); accesses of one slot from two streams are ordered if one of them writes; every event is recorded before it is
     waited for. An error names the slots and the instructions. Changes nothing.
 
-    Precondition: plan-memory has run.
+    Precondition: plan-memory has run. Postcondition: an error at the program, or the above holds.
+
+    ```
+    error: shares memory with 'b', and their uses are not ordered
+    ```
   }];
 }
 

@@ -79,6 +79,13 @@ def ClipGradients : Pass<"clip-gradients", "::mlir::func::FuncOp"> {
     `torch.nn.utils.clip_grad_norm_`.
 
     Precondition: gradient results. Postcondition: results in the order loss, metrics, gradients.
+
+    ```mlir
+    // before
+    return %loss, %g1, %g2
+    // after, with max-norm=1: %norm is the root of the sum of squares of %g1 and %g2
+    return %loss, %norm, %g1 * %factor, %g2 * %factor     // %factor = min(1, 1 / (%norm + 1e-6))
+    ```
   }];
   let options = [
     Option<"maxNorm", "max-norm", "double", "0.0", "Largest norm; 0: no clipping">,
@@ -98,6 +105,14 @@ def InsertOptimizer : Pass<"insert-optimizer", "::mlir::func::FuncOp"> {
     Precondition: every `"param"` argument is a flat unit with a gradient result.
     Postcondition: the results are the loss, metrics, then the new parameters and states, aliased to their arguments
     (`train.alias`) in argument order; no gradients.
+
+    ```mlir
+    // before
+    func.func @step(%u: … {train.role = "param"}, …) -> (… {train.role = "loss"}, … {train.role = "grad", train.of = "u"})
+    // after, for sgd without momentum
+    func.func @step(%u: … {train.role = "param"}, …, %lr: tensor<f32> {train.role = "hyper"})
+        -> (… {train.role = "loss"}, … {train.alias = 0}) { …; %new = train.sgd_update %u, %grad, %lr …; return %loss, %new }
+    ```
   }];
   let options = [
     Option<"kind", "kind", "std::string", "\"adamw\"", "adamw or sgd">,

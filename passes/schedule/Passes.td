@@ -44,7 +44,7 @@ def PrefetchPass : SchedulePass<"prefetch"> {
     `train.accumulate` every micro-batch prefetches for itself. Every start and done says in `schedule.reason` why it
     stands where it does.
 
-    Precondition: `split-async`.
+    Precondition: `split-async`. Postcondition: that of `verify-schedule`.
 
     With `forward=1`, before and after:
     ```mlir
@@ -63,6 +63,12 @@ def VerifySchedulePass : SchedulePass<"verify-schedule"> {
   let description = [{
     Every start has a reason and exactly one `dist.done`, in its block, hence on every path; a future has no other use;
     collectives of one kind over one group end in the order in which they start; none is synchronous. Changes nothing.
+
+    Precondition: `split-async`, `prefetch`. Postcondition: an error at the op, or the above holds.
+
+    ```mlir
+    %f = dist.all_gather_start %u …      // error without a dist.done of %f in this block
+    ```
   }];
 }
 

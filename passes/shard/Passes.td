@@ -91,6 +91,13 @@ def VerifyShardingPass : ShardPass<"verify-sharding"> {
     shardings it names, no partial sum is returned or used as if it were whole. After: types of arguments and results
     agree with `dist.sharding` and `dist.global`, collectives work along dimension 0 over axes of the mesh in its order,
     and no op of the global form is left. Changes nothing.
+
+    Precondition: `insert-reshards` (before) or `localize` (after). Postcondition: an error at the op, or the above holds.
+
+    ```mlir
+    %s = train.reduce sum, %x …          // with %x sharded, %s is a partial sum:
+    %y = train.exp %s                    // error without a dist.reshard between them
+    ```
   }];
 }
 

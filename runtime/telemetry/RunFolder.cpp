@@ -24,7 +24,9 @@ Result<RunFolder> RunFolder::create(const std::string &path, bool resume) {
   if (error)
     return systemError("create", path, error.value());
   RunFolder folder(path);
-  if (!resume && fs::exists(folder.metricsPath(), error))
+  // A run that ended before its first step (of bad data, say) left no line; there is nothing to keep.
+  const std::uintmax_t size = fs::file_size(folder.metricsPath(), error);
+  if (!resume && !error && size > 0)
     return TESSERA_ERROR(InvalidArgument,
                          "run folder '" + path + "' already holds a run; resume it, remove it or choose another");
   return folder;

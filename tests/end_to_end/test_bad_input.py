@@ -2,17 +2,30 @@
 
 import os
 import random
+import resource
+import subprocess
 
 import numpy as np
 
-from harness import Golden, MODELS, ToolTest
+from harness import BIN, Golden, MODELS, ToolTest
 import safetensors
 
 GPT = os.path.join(MODELS, "gpt.dynamo18.onnx")
 COMPILE = [GPT, "--batch", 4, "--seq", 64, "-o", "gpt.tessera"]
 
 
-class BadModel(ToolTest):
+class LimitedTest(ToolTest):
+    def fail_within(self, limit, message, name, *arguments):
+        """The tool ends with a clear error when no file may grow beyond `limit` bytes, as on a full disk."""
+        done = subprocess.run([os.path.join(BIN, name), *map(str, arguments)], cwd=self.folder, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=120, restore_signals=False,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+        self.assertGreater(done.returncode, 0, done.stdout)
+        self.assertLess(done.returncode, 126, done.stdout)
+        self.assertRegex(done.stdout, message)
+
+
+class BadModel(LimitedTest):
     def refuse(self, message, *arguments):
         self.fail_with(message, "tessera-compile", *arguments)
         self.assertFalse(os.path.exists(self.path("gpt.tessera")), "an artifact was written")
@@ -76,11 +89,27 @@ class BadModel(ToolTest):
                                "  return %%1 : tensor<f32>\n}\n" % attributes)
                 self.refuse(message, "step.mlir", "--loss", "output:l", "-o", "gpt.tessera")
 
+    def test_full_disk(self):
+        for limit, message in ((2000, "cannot write .*: .*"), (60000, r"cannot write artifact .gpt\.tessera.: File too large")):
+            with self.subTest(limit):
+                self.fail_within(limit, message, "tessera-compile", *COMPILE)
+                self.assertEqual(os.listdir(self.folder), [], "something half-written is left")
+
+    def test_types_that_the_cpu_has_not(self):
+        model = """<ir_version: 8, opset_import: ["" : 17]>
+m (%s[B,4] x) => (%s[B,3] y) <%s[4,3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3}> { f = Cast <to = %d> (x) y = MatMul (f, w) }"""
+        for types, message in ((("double", "double", "double", 11), "node 'y': .* element type 'f64'"),
+                               (("int16", "float", "float", 1), "'x': element type 'i16' has no representation")):
+            with self.subTest(types[0]):
+                with open(self.path("model.onnxtxt"), "w") as file:
+                    file.write(model % types)
+                self.refuse(message, "model.onnxtxt", "--batch", 2, "--loss", "mse", "-o", "gpt.tessera")
+
     def test_output_folder_that_does_not_exist(self):
         self.fail_with(r"nowhere", "tessera-compile", *COMPILE[:-1], "nowhere/gpt.tessera")
 
 
-class BadRun(ToolTest):
+class BadRun(LimitedTest):
     def setUp(self):
         super().setUp()
         self.succeed("tessera-compile", *COMPILE, "--mesh", "shard=2", "--strategy", "zero3")
@@ -131,6 +160,16 @@ class BadRun(ToolTest):
 
     def test_number_of_ranks(self):
         self.refuse(r"2.*ranks|ranks.*2", "gpt.tessera", "--data", self.data, "--ranks", 3)
+
+    def test_full_disk_at_a_checkpoint(self):
+        """The step is named, nothing is left of what was begun, and the checkpoint before stays whole."""
+        self.succeed("tessera-run", "gpt.tessera", "--data", self.data, "--steps", 2, "--out", "run", "--no-export",
+                     "--checkpoint-every", 2)
+        self.fail_within(60000, "checkpoint of step 3 is not written: .*", "tessera-run", "gpt.tessera", "--data", self.data,
+                         "--steps", 3, "--out", "run", "--resume", "run", "--checkpoint-every", 1)
+        self.assertEqual(sorted(os.listdir(self.path("run", "checkpoints"))), ["ckpt-2", "latest"])
+        self.assertFalse(os.path.exists(self.path("run", "model.safetensors")))
+        self.succeed("tessera-run", "gpt.tessera", "--data", self.data, "--steps", 3, "--out", "again", "--resume", "run")
 
     def test_full_disk(self):
         """/dev/full accepts no byte: a checkpoint that cannot be written is an error, not a smaller checkpoint."""

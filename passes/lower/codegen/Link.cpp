@@ -57,7 +57,7 @@ bool linkSharedObject(StringRef object, std::string &sharedObject, std::string &
       stream << object;
     stream.close();
     if (code || stream.has_error()) {
-      error = "cannot write " + input;
+      error = "cannot write " + input + ": " + (code ? code : stream.error()).message();
       stream.clear_error();
       return false;
     }

@@ -1,4 +1,5 @@
 // RUN: tessera-opt %s --lower-accumulate | FileCheck %s
+// No diagnostic: every accumulate of a verified step has this form.
 
 // Accumulators start at zero and are added to in every iteration; values from above are still used directly.
 // CHECK-LABEL: func.func @two

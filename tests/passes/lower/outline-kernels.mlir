@@ -1,4 +1,5 @@
 // RUN: tessera-opt %s --decompose --fuse --outline-kernels | FileCheck %s
+// No diagnostic: every fusion becomes a kernel; what cannot be one is refused by fuse.
 
 // Two equal layers share a kernel; another constant makes another one.
 // CHECK-LABEL: func.func @layers

@@ -1,4 +1,5 @@
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(exec.program(plan-memory,verify-exec))' | FileCheck %s
+// No diagnostic: any program can be planned; verify-exec checks the plan.
 
 // %c begins when %a is over: they share memory. %unused disappears, the state arena keeps its slots.
 // CHECK-LABEL: exec.program @reuse

@@ -1,5 +1,6 @@
 // RUN: tessera-opt %s --split-async | FileCheck %s
 // RUN: tessera-opt %s --split-async --split-async | FileCheck %s
+// No diagnostic: every synchronous collective has its pair of start and done.
 
 module attributes {dist.mesh = #dist.mesh<shard = 2>} {
 // CHECK-LABEL: func @all

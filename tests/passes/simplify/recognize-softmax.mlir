@@ -1,4 +1,5 @@
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(recognize-softmax,canonicalize))' | FileCheck %s
+// No diagnostic: an exponential over another sum is ordinary arithmetic, which stays as it is.
 
 // With the maximum, one number per row without the dimension.
 // CHECK-LABEL: func @with_maximum

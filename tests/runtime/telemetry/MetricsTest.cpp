@@ -145,6 +145,8 @@ TEST(RunFolder, IsNotOverwritten) {
   std::string path = scratch.path("run");
   ASSERT_STATUS_OK(RunFolder::create(path));
   test::writeFile(path + "/metrics.jsonl", "");
+  ASSERT_STATUS_OK(RunFolder::create(path)); // a run that failed before its first step
+  test::writeFile(path + "/metrics.jsonl", "{}\n");
   EXPECT_ERROR(RunFolder::create(path), "already holds a run");
   ASSERT_STATUS_OK(RunFolder::create(path, /*resume=*/true));
   test::writeFile(scratch.path("file"), "");
