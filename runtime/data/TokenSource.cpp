@@ -258,9 +258,13 @@ std::string TokenSource::describe(uint64_t position) const {
 Result<double> TokenSource::unigramEntropy(uint64_t limit) {
   std::vector<uint64_t> counts(1 << 16);
   std::vector<uint32_t> buffer(1 << 16);
-  uint64_t count = std::min(total, limit);
-  for (uint64_t position = 0; position < count;) {
-    size_t here = std::min<uint64_t>(buffer.size(), count - position);
+  // More tokens than that would be read before the first step: blocks at even distances stand for all.
+  const uint64_t block = std::min<uint64_t>(buffer.size(), std::max<uint64_t>(limit, 1));
+  const uint64_t blocks = total <= limit ? (total + block - 1) / block : std::max<uint64_t>(limit / block, 1);
+  uint64_t count = 0;
+  for (uint64_t index = 0; index < blocks; ++index) {
+    uint64_t position = total <= limit ? index * block : index * ((total - block) / std::max<uint64_t>(blocks - 1, 1));
+    size_t here = std::min<uint64_t>(block, total - position);
     TESSERA_RETURN_IF_ERROR(read(position, here, buffer.data()));
     for (size_t i = 0; i < here; ++i) {
       if (buffer[i] >= counts.size()) {
@@ -271,7 +275,7 @@ Result<double> TokenSource::unigramEntropy(uint64_t limit) {
       }
       ++counts[buffer[i]];
     }
-    position += here;
+    count += here;
   }
   double entropy = 0;
   for (uint64_t occurrences : counts)

@@ -36,9 +36,9 @@ public:
   /// "token 17 of 'a.bin'", "byte 5 of document 3 of 'b.jsonl'": where a token comes from.
   std::string describe(uint64_t position) const;
 
-  /// Entropy in nats of the distribution of single tokens, over the first `limit` tokens: what a model reaches that
-  /// knows only how frequent each token is.
-  Result<double> unigramEntropy(uint64_t limit = 100'000'000);
+  /// Entropy in nats of the distribution of single tokens, over at most `limit` tokens that are spread evenly: what a
+  /// model reaches that knows only how frequent each token is.
+  Result<double> unigramEntropy(uint64_t limit = 4'000'000);
 
 private:
   enum class Kind { Words16, Words32, Bytes, JsonLine, Memory };

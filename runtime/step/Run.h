@@ -84,6 +84,8 @@ private:
   std::unique_ptr<WeightSource> weights;
   std::string checkpoint; ///< to resume; empty: none
   std::optional<double> unigramEntropy;
+  const Clock::time_point launched = Clock::now();
+  std::map<std::string, double> launchSeconds; ///< by stage, of the process's first rank
   std::optional<Schedule> schedule;
   std::optional<RunFolder> folder;
   std::optional<StepDump> dump;

@@ -43,6 +43,7 @@ Status Run::open() {
                                               ", but --steps ends at " + std::to_string(options.steps));
   dump.emplace(*artifact, std::move(kinds), options.dumpStep);
   TESSERA_ASSIGN_OR_RETURN(specs, batchSpecs(*artifact));
+  Clock::time_point begin = Clock::now();
   TESSERA_ASSIGN_OR_RETURN(samples, openSamples(options.data, specs, {options.textField, options.tokenBytes}));
   numSamples = samples->samples();
   if (world.empty() || world.front()->rank() == 0) {
@@ -51,6 +52,7 @@ Status Run::open() {
     else if (entropy.status().code() != StatusCode::Unsupported)
       return entropy.status();
   }
+  launchSeconds["data"] = secondsSince(begin);
   if (!options.weights.empty()) {
     TESSERA_ASSIGN_OR_RETURN(weights, WeightSource::open(options.weights));
   }
@@ -142,6 +144,7 @@ Status Run::setUpRank(int index) {
     TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> hosts, self.gatherBlobs(here, "comparison of hosts"));
     processesOnHost = static_cast<int>(std::count(hosts.begin(), hosts.end(), here));
   }
+  Clock::time_point begin = Clock::now();
   SessionOptions sessionOptions{options.threads, isRemote() ? processesOnHost : numRanks()};
   TESSERA_ASSIGN_OR_RETURN(sessions[index], Session::create(artifact, self, sessionOptions));
   Session &session = *sessions[index];
@@ -149,15 +152,20 @@ Status Run::setUpRank(int index) {
                                                         [&](size_t state) { return session.stateBuffer(state).data; }));
   BusyScope busy(self);
   const RankState &state = states[index];
+  if (index == 0)
+    launchSeconds["memory_and_code"] = secondsSince(begin);
+  begin = Clock::now();
+  uint64_t initialSeed = options.seed.value_or(0);
   if (!checkpoint.empty()) {
     TESSERA_ASSIGN_OR_RETURN(resumed[index], loadCheckpoint(checkpoint, {state}));
-    return Status::ok();
+  } else if (weights) {
+    TESSERA_RETURN_IF_ERROR(loadWeights(state, *weights, initialSeed));
+  } else {
+    TESSERA_RETURN_IF_ERROR(initialiseState(state, initialSeed));
   }
-  clearState(state);
-  uint64_t initialSeed = options.seed.value_or(0);
-  if (weights)
-    return loadWeights(state, *weights, initialSeed);
-  return initialiseState(state, initialSeed);
+  if (index == 0)
+    launchSeconds["parameters"] = secondsSince(begin);
+  return Status::ok();
 }
 
 /// The rows of a batch that ranks of this process read; empty: all.
@@ -218,6 +226,8 @@ Status Run::setUpReports() {
   runInfo.threadsPerRank = sessions[0]->threads();
   runInfo.unigramEntropy = unigramEntropy;
   runInfo.samples = numSamples;
+  launchSeconds["total"] = secondsSince(launched);
+  runInfo.launchSeconds = launchSeconds;
   std::optional<int64_t> resumedStep;
   if (!checkpoint.empty())
     resumedStep = firstStep - 1;

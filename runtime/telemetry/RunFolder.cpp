@@ -73,6 +73,8 @@ Status RunFolder::writeRunInfo(const Artifact &artifact, const RunInfo &info) co
     json["samples"] = *info.samples;
   if (info.resumedStep)
     json["resumed_step"] = *info.resumedStep;
+  if (!info.launchSeconds.empty())
+    json["launch_seconds"] = info.launchSeconds;
   return writeFileAtomically(runPath(), json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 

@@ -24,6 +24,7 @@ struct RunInfo {
   std::optional<double> unigramEntropy; ///< Nats, of the training tokens.
   std::optional<uint64_t> samples;
   std::optional<int64_t> resumedStep;
+  std::map<std::string, double> launchSeconds; ///< from the command's begin to the first step, by stage and in total
 };
 
 class RunFolder {

@@ -177,6 +177,16 @@ TEST(Text, UnigramEntropy) {
   auto wide = TokenSource::open(scratch.path("b.bin"), {.tokenBytes = 4});
   ASSERT_STATUS_OK(wide);
   EXPECT_NEAR(*(*wide)->unigramEntropy(), std::log(2.0), 1e-12);
+  // Of more tokens than the limit, blocks that are spread evenly: the last quarter is another token.
+  std::vector<uint32_t> many(8 << 16, 1);
+  std::fill(many.begin() + (6 << 16), many.end(), 2);
+  writeFile(scratch.path("c.bin"), rawBytes(many));
+  auto large = TokenSource::open(scratch.path("c.bin"), {.tokenBytes = 4});
+  ASSERT_STATUS_OK(large);
+  double whole = -(0.75 * std::log(0.75) + 0.25 * std::log(0.25));
+  EXPECT_NEAR(*(*large)->unigramEntropy(), whole, 1e-12);
+  EXPECT_NEAR(*(*large)->unigramEntropy(4 << 16), whole, 1e-12);
+  EXPECT_EQ(*(*large)->unigramEntropy(100), 0.0); // one block
   writeFile(scratch.path("b.bin"), rawBytes(std::vector<uint32_t>{1u << 30}));
   auto broken = TokenSource::open(scratch.path("b.bin"), {.tokenBytes = 4});
   EXPECT_ERROR((*broken)->unigramEntropy(), "more than any vocabulary");
