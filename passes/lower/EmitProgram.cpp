@@ -113,7 +113,7 @@ FailureOr<exec::ProgramOp> Emitter::emit() {
   program.getBody().push_back(body);
   memory.setInsertionPointToEnd(header);
   code.setInsertionPointToEnd(body);
-  for (auto kind : {exec::ArenaKind::State, exec::ArenaKind::Activations, exec::ArenaKind::Communication})
+  for (auto kind : {exec::ArenaKind::State, exec::ArenaKind::Activations})
     exec::ArenaOp::create(memory, func.getLoc(), arenaName(kind), kind, 0);
   emitArguments();
   if (failed(emitBlock(func.getBody().front())))

@@ -196,7 +196,7 @@ void classifyStorages(BufferAssignment &assignment) {
       begin = done.getFuture().getDefiningOp();
     if (isa_and_nonnull<dist::AllGatherOp, dist::AllGatherStartOp>(begin) && op->getNumResults() == 1 &&
         isa<RankedTensorType>(op->getResult(0).getType())) {
-      mark(op->getResult(0), exec::ArenaKind::Communication, exec::MemoryClass::Communication);
+      mark(op->getResult(0), exec::ArenaKind::Activations, exec::MemoryClass::Communication);
     } else if (isa_and_nonnull<dist::ReduceScatterOp, dist::ReduceScatterStartOp, dist::AllReduceOp,
                                dist::AllReduceStartOp>(begin)) {
       gradient(begin->getOperand(0));

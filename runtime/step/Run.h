@@ -21,6 +21,7 @@
 #include "runtime/telemetry/StepTimes.h"
 
 #include <chrono>
+#include <map>
 #include <optional>
 
 namespace tessera {

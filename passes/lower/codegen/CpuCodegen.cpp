@@ -93,7 +93,7 @@ void setTarget(llvm::Module &module, llvm::TargetMachine &machine, const CpuTarg
     function.addFnAttr("target-cpu", target.cpu);
     function.addFnAttr("target-features", target.features);
     function.addFnAttr(llvm::Attribute::NoUnwind);
-    if (machine.getTargetCPU().starts_with("znver") || machine.getTargetFeatureString().contains("+avx512f"))
+    if (machine.getMCSubtargetInfo()->checkFeatures("+avx512f"))
       function.addFnAttr("prefer-vector-width", "512");
   }
 }

@@ -240,3 +240,18 @@ func.func @merged_heads(%x: tensor<1x2x4x8xf32>, %w: tensor<16x3xf32>) -> (tenso
   %k = train.dot_general %m, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x16xf32>, tensor<16x3xf32>) -> tensor<4x3xf32>
   return %p, %s, %k : tensor<4x3xf32>, tensor<16xf32>, tensor<4x3xf32>
 }
+
+// A table that a library call, a concatenation and a repetition read from memory: a kernel writes it there.
+// CHECK-LABEL: func.func @tables
+// CHECK:         %[[A:.*]] = exec.fusion "elementwise"()
+// CHECK:           train.constant dense<{{\[\[}}1.000000e+00, 2.000000e+00], [3.000000e+00, 4.000000e+00]]>
+// CHECK:         train.dot_general %{{.*}}, %[[A]]
+// CHECK:         %[[B:.*]] = exec.fusion "elementwise"()
+// CHECK:         train.concat %{{.*}}, %[[B]]
+func.func @tables(%x: tensor<2x2xf32>, %y: tensor<2xf32>) -> (tensor<2x2xf32>, tensor<4xf32>) {
+  %a = train.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+  %p = train.dot_general %x, %a {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  %b = train.constant dense<[5.0, 6.0]> : tensor<2xf32>
+  %c = train.concat %y, %b {dim = 0 : i64} : (tensor<2xf32>, tensor<2xf32>) -> tensor<4xf32>
+  return %p, %c : tensor<2x2xf32>, tensor<4xf32>
+}

@@ -36,6 +36,8 @@ static cl::opt<std::string> inputFile(cl::Positional, cl::desc("<module.mlir>"),
 static cl::opt<std::string> targetCpu("target-cpu", cl::desc("host or an LLVM CPU name"), cl::init("host"));
 static cl::opt<double> relative("rtol", cl::desc("Relative tolerance (f32)"), cl::init(2e-5));
 static cl::opt<double> absolute("atol", cl::desc("Absolute tolerance (f32)"), cl::init(2e-6));
+static cl::opt<std::string> sharedObject("shared-object",
+                                         cl::desc("Write the code to this file instead of running it"));
 static cl::opt<bool> loopsOnly("loops", cl::desc("Print the loops instead of running the kernels"));
 static cl::opt<bool> gpu("gpu", cl::desc("Run the code of GPU threads in an emulator"));
 static cl::opt<std::string> ptx("ptx", cl::desc("Print PTX for this architecture instead of running the kernels"));
@@ -285,6 +287,7 @@ int main(int argc, char **argv) {
     }
     return status;
   }
+  const std::string objectPath = sharedObject; // the linker resets all options
   auto code = generateCpuCode(kernels, *target);
   if (failed(code))
     return 1;
@@ -292,6 +295,17 @@ int main(int argc, char **argv) {
   if (failed(again) || again->sharedObject != code->sharedObject) {
     llvm::errs() << "error: two runs of code generation differ\n";
     return 1;
+  }
+  if (!objectPath.empty()) {
+    std::error_code failure;
+    llvm::raw_fd_ostream object(objectPath, failure);
+    object << code->sharedObject;
+    object.close();
+    if (failure || object.has_error()) {
+      llvm::errs() << "error: cannot write " << objectPath << "\n";
+      return 1;
+    }
+    return 0;
   }
 
   void *library = load(code->sharedObject);
