@@ -30,18 +30,29 @@ namespace {
 /// Elements that are summed at a time: the partial sums stay in the first-level cache.
 constexpr int64_t blockElements = 2048;
 
+/// `target` may be `a` or `b`, and overlaps neither in part.
+template <typename T> void addTo(T *target, const T *a, const T *b, int64_t count) {
+#pragma GCC ivdep
+  for (int64_t index = 0; index < count; ++index)
+    target[index] = a[index] + b[index];
+}
+
 template <typename T> void sumAs(T *target, const std::vector<const void *> &inputs, int64_t elements) {
   alignas(64) T partial[blockElements];
   for (int64_t first = 0; first < elements; first += blockElements) {
     int64_t count = std::min(blockElements, elements - first);
-    const T *input = static_cast<const T *>(inputs[0]) + first;
-    std::copy(input, input + count, partial);
-    for (size_t member = 1; member < inputs.size(); ++member) {
-      input = static_cast<const T *>(inputs[member]) + first;
-      for (int64_t index = 0; index < count; ++index)
-        partial[index] += input[index];
+    auto from = [&](size_t member) { return static_cast<const T *>(inputs[member]) + first; };
+    if (inputs.size() == 2) {
+      addTo(target + first, from(0), from(1), count);
+      continue;
     }
-    std::copy(partial, partial + count, target + first);
+    std::copy(from(0), from(0) + count, partial);
+    for (size_t member = 1; member + 1 < inputs.size(); ++member)
+      addTo(partial, partial, from(member), count);
+    if (inputs.size() > 1)
+      addTo(target + first, partial, from(inputs.size() - 1), count);
+    else
+      std::copy(partial, partial + count, target + first);
   }
 }
 
