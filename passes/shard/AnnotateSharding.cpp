@@ -12,6 +12,7 @@
 #include "passes/shard/Units.h"
 
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/Regex.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_ANNOTATESHARDINGPASS
@@ -25,23 +26,42 @@ using namespace tessera::shard;
 
 namespace {
 
-/// What a strategy says about a unit: which of its tensors are split over the shard axis.
+/// When the whole of a unit is put together for computation.
+enum class Gather {
+  Never,        ///< it is whole at rest
+  OncePerStep,  ///< before its first use, and kept until its last
+  ForEachPhase, ///< for forward, and again for backward, in every micro-batch
+};
+
+/// How gradients become whole, or parts.
+enum class Reduce {
+  ToWhole,          ///< all-reduced once per step
+  ToPartsOnce,      ///< accumulated whole, reduce-scattered once per step
+  ToPartsEachMicro, ///< reduce-scattered in every micro-batch into an accumulator that is split
+};
+
 struct Strategy {
-  bool shardState;    ///< master parameters and optimizer state at rest
-  bool gatherTwice;   ///< compute parameters are gathered for forward and again for backward
-  bool scatterInside; ///< gradients are reduce-scattered in every micro-batch, not once per step
+  bool shardState; ///< master parameters and optimizer state at rest are split over the shard axis
+  Gather gather;
+  Reduce reduce;
+  bool isHybrid = false; ///< needs an axis of replicas beside the shard axis
 };
 
 std::optional<Strategy> parseStrategy(StringRef name) {
   return llvm::StringSwitch<std::optional<Strategy>>(name)
-      .Case("ddp", Strategy{false, false, false})
-      .Case("zero3", Strategy{true, true, true})
+      .Case("ddp", Strategy{false, Gather::Never, Reduce::ToWhole})
+      .Case("zero1", Strategy{true, Gather::OncePerStep, Reduce::ToPartsOnce})
+      .Case("zero2", Strategy{true, Gather::OncePerStep, Reduce::ToPartsEachMicro})
+      .Case("zero3", Strategy{true, Gather::ForEachPhase, Reduce::ToPartsEachMicro})
+      .Case("hsdp", Strategy{true, Gather::ForEachPhase, Reduce::ToPartsEachMicro, true})
       .Default(std::nullopt);
 }
 
 class Annotator {
 public:
-  Annotator(func::FuncOp func, MeshAttr mesh, Strategy strategy) : func(func), mesh(mesh), strategy(strategy) {
+  /// `kept`: units that are gathered once per step although the strategy gathers for each phase.
+  Annotator(func::FuncOp func, MeshAttr mesh, Strategy strategy, llvm::Regex *kept)
+      : func(func), mesh(mesh), strategy(strategy), kept(kept) {
     for (StringRef name : {kReplicateAxis, kShardAxis})
       if (mesh.getAxisSize(name) > 1)
         dataAxes.push_back(mesh.getAxisIndex(name));
@@ -52,15 +72,20 @@ public:
   LogicalResult run() {
     if (failed(train::verifyAliases(func)))
       return failure();
+    if (strategy.isHybrid && (shardAxes.empty() || dataAxes.size() < 2))
+      return func.emitError() << "strategy hsdp needs a mesh with the axes '" << kReplicateAxis << "' and '"
+                              << kShardAxis << "', both larger than 1, got " << mesh;
     if (strategy.shardState && shardAxes.empty() && mesh.getNumRanks() > 1)
       func.emitRemark() << "nothing is sharded: mesh " << mesh << " has no axis '" << kShardAxis << "' larger than 1";
     expandCountValid(func);
     for (BlockArgument arg : func.getArguments())
       if (failed(annotate(arg)))
         return failure();
-    for (Unit &unit : findUnits(func))
-      if (failed(annotate(unit)))
-        return failure();
+    SmallVector<Unit> units = findUnits(func);
+    if (failed(checkKept(units)))
+      return failure();
+    for (Unit &unit : units)
+      annotate(unit);
     annotateResults();
     return success();
   }
@@ -130,23 +155,53 @@ private:
     return success();
   }
 
-  LogicalResult annotate(Unit &unit) {
-    if (strategy.gatherTwice)
-      gatherForCompute(unit);
-    if (unit.gradient)
-      constrainGradient(unit);
-    return success();
+  LogicalResult checkKept(ArrayRef<Unit> units) {
+    if (!kept || llvm::any_of(units, [&](const Unit &unit) { return kept->match(unit.name); }))
+      return success();
+    InFlightDiagnostic error = func.emitError() << "no unit is called as keep-gathered says; there are ";
+    llvm::interleaveComma(units, error, [&](const Unit &unit) { error << "'" << unit.name << "'"; });
+    return error;
   }
 
-  void gatherForCompute(Unit &unit) {
-    std::string forward = ("forward:" + unit.name).str(), backward = ("backward:" + unit.name).str();
+  void annotate(Unit &unit) {
+    const bool isKept = strategy.gather == Gather::OncePerStep || (kept && kept->match(unit.name));
+    if (strategy.gather != Gather::Never) {
+      if (isKept)
+        gatherOnce(unit);
+      else
+        gatherForEachPhase(unit);
+    }
+    if (unit.gradient)
+      constrainGradient(unit);
+  }
+
+  Value gather(Unit &unit, Operation *before, StringRef phase) {
+    OpBuilder builder(before);
+    return ConstrainOp::create(builder, before->getLoc(), unit.argument.getType(), unit.argument,
+                               replicated(unit.argument).toAttr(mesh), builder.getStringAttr(phase + ":" + unit.name));
+  }
+
+  /// One copy for all uses, made outside of the loop over micro-batches.
+  void gatherOnce(Unit &unit) {
+    SmallVector<OpOperand *> uses = computeUses(unit);
+    if (uses.empty())
+      return;
+    Operation *first = nullptr;
+    for (OpOperand *use : uses) {
+      Operation *user = func.getBody().front().findAncestorOpInBlock(*use->getOwner());
+      if (!first || user->isBeforeInBlock(first))
+        first = user;
+    }
+    Value compute = gather(unit, first, "step");
+    for (OpOperand *use : uses)
+      use->set(compute);
+  }
+
+  void gatherForEachPhase(Unit &unit) {
     for (const ComputeUses &uses : splitComputeUses(unit)) {
-      OpBuilder builder(uses.first);
-      auto compute = ConstrainOp::create(builder, uses.first->getLoc(), unit.argument.getType(), unit.argument,
-                                         replicated(unit.argument).toAttr(mesh),
-                                         builder.getStringAttr(uses.isBackward ? backward : forward));
+      Value compute = gather(unit, uses.first, uses.isBackward ? "backward" : "forward");
       if (uses.isBackward)
-        compute->setAttr(train::kBackward, builder.getUnitAttr());
+        compute.getDefiningOp()->setAttr(train::kBackward, UnitAttr::get(func.getContext()));
       for (OpOperand *use : uses.uses)
         use->set(compute);
     }
@@ -168,16 +223,17 @@ private:
     std::string label = ("gradient:" + unit.name).str();
     Layout whole = replicated(gradient);
     bool divides = rankOf(gradient) == 1 && train::shapeOf(gradient)[0] % groupSize(mesh, shardAxes) == 0;
-    if (strategy.scatterInside) {
-      if (auto accumulate = gradient.getDefiningOp<train::AccumulateOp>()) {
-        Operation *yield = accumulate.getBody().front().getTerminator();
-        Value micro = yield->getOperand(cast<OpResult>(gradient).getResultNumber());
-        Layout scattered = sharded(micro);
-        for (unsigned axis : dataAxes)
-          if (!llvm::is_contained(shardAxes, axis))
-            scattered.unreduced.push_back(axis); // replicas are added up once per step
-        constrainAfter(micro, scattered, label);
-      }
+    auto accumulate = gradient.getDefiningOp<train::AccumulateOp>();
+    if (strategy.reduce == Reduce::ToPartsEachMicro && accumulate) {
+      Operation *yield = accumulate.getBody().front().getTerminator();
+      Value micro = yield->getOperand(cast<OpResult>(gradient).getResultNumber());
+      Layout scattered = sharded(micro);
+      for (unsigned axis : dataAxes)
+        if (!llvm::is_contained(shardAxes, axis))
+          scattered.unreduced.push_back(axis); // replicas are added up once per step
+      constrainAfter(micro, scattered, label);
+    }
+    if (strategy.reduce != Reduce::ToWhole) {
       constrainAfter(gradient, sharded(gradient), label);
       return;
     }
@@ -222,6 +278,7 @@ private:
   func::FuncOp func;
   MeshAttr mesh;
   Strategy strategy;
+  llvm::Regex *kept;
   Axes dataAxes, shardAxes;
   int64_t batchSize = 0;
 };
@@ -234,10 +291,21 @@ struct AnnotateShardingPass : tessera::impl::AnnotateShardingPassBase<AnnotateSh
       return signalPassFailure();
     std::optional<Strategy> parsed = parseStrategy(strategy);
     if (!parsed) {
-      getOperation().emitError() << "unknown strategy '" << strategy << "', expected ddp or zero3";
+      getOperation().emitError() << "unknown strategy '" << strategy << "', expected ddp, zero1, zero2, zero3 or hsdp";
       return signalPassFailure();
     }
-    if (failed(Annotator(getOperation(), mesh, *parsed).run()))
+    llvm::Regex kept(keepGathered);
+    std::string problem;
+    if (!keepGathered.empty() && !kept.isValid(problem)) {
+      getOperation().emitError() << "keep-gathered is not a regular expression: " << problem;
+      return signalPassFailure();
+    }
+    if (!keepGathered.empty() && parsed->gather != Gather::ForEachPhase) {
+      getOperation().emitError() << "keep-gathered needs a strategy that gathers units more than once per step, got "
+                                 << strategy;
+      return signalPassFailure();
+    }
+    if (failed(Annotator(getOperation(), mesh, *parsed, keepGathered.empty() ? nullptr : &kept).run()))
       signalPassFailure();
   }
 };

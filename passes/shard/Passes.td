@@ -18,14 +18,20 @@ def AnnotateShardingPass : ShardPass<"annotate-sharding"> {
     | | parameters at rest, state | compute parameters | gradients |
     |---|---|---|---|
     | `ddp` | replicated | the same | all-reduced once per step |
+    | `zero1` | split over `shard` | gathered once per step, kept | accumulated whole, reduce-scattered once per step |
+    | `zero2` | split over `shard` | gathered once per step, kept | reduce-scattered in every micro-batch |
     | `zero3` | split over `shard` | gathered per unit for forward, again for backward | reduce-scattered in every micro-batch |
+
+    `hsdp` is `zero3` that insists on an axis `replicate` beside `shard`; with both axes every strategy adds gradients
+    up over `shard` first and, once per step, over `replicate`. Units whose name matches `keep-gathered` are gathered
+    once per step under `zero3` too.
 
     Batches are split over all data axes (`replicate`, `shard`) along dimension 0, or 1 if dimension 0 counts
     micro-batches. Uses of a gradient other than its update (the global norm) see a slice of it under `ddp`, so that
-    both strategies add up in the same order. `train.count_valid` is written out, because its clamp to 1 cannot be
+    all strategies add up in the same order. `train.count_valid` is written out, because its clamp to 1 cannot be
     sharded while its sum can.
 
-    Precondition: module attribute `dist.mesh`; for `zero3`, parameters are flat units whose size the `shard` axis
+    Precondition: module attribute `dist.mesh`; for all but `ddp`, parameters are flat units whose size the `shard` axis
     divides. Postcondition: every argument has `dist.sharding`, every result but outputs too.
 
     Before, `zero3` over `shard = 2`:
@@ -41,7 +47,8 @@ def AnnotateShardingPass : ShardPass<"annotate-sharding"> {
     ```
   }];
   let options = [
-    Option<"strategy", "strategy", "std::string", "\"ddp\"", "ddp or zero3">,
+    Option<"strategy", "strategy", "std::string", "\"ddp\"", "ddp, zero1, zero2, zero3 or hsdp">,
+    Option<"keepGathered", "keep-gathered", "std::string", "", "regular expression of units that are gathered once">,
   ];
 }
 

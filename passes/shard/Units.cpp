@@ -51,11 +51,7 @@ public:
   explicit PhaseSplitter(Unit &unit) : unit(unit) {}
 
   SmallVector<ComputeUses> run() {
-    SmallVector<OpOperand *> uses;
-    for (OpOperand &use : unit.argument.getUses())
-      if (use.getOwner() != unit.update && !isa<func::ReturnOp>(use.getOwner()))
-        uses.push_back(&use);
-    for (OpOperand *use : uses)
+    for (OpOperand *use : computeUses(unit))
       visit(*use);
     for (ComputeUses &entry : groups)
       for (OpOperand *use : entry.uses)
@@ -128,6 +124,14 @@ private:
 };
 
 } // namespace
+
+SmallVector<OpOperand *> computeUses(const Unit &unit) {
+  SmallVector<OpOperand *> uses;
+  for (OpOperand &use : unit.argument.getUses())
+    if (use.getOwner() != unit.update && !isa<func::ReturnOp>(use.getOwner()))
+      uses.push_back(&use);
+  return uses;
+}
 
 SmallVector<ComputeUses> splitComputeUses(Unit &unit) { return PhaseSplitter(unit).run(); }
 

@@ -24,6 +24,9 @@ struct Unit {
 /// All `param` arguments in argument order.
 llvm::SmallVector<Unit> findUnits(mlir::func::FuncOp func);
 
+/// Uses of a unit other than its update and the function's return.
+llvm::SmallVector<mlir::OpOperand *> computeUses(const Unit &unit);
+
 /// Uses of a unit in one block that share one compute value.
 struct ComputeUses {
   bool isBackward;
@@ -31,8 +34,8 @@ struct ComputeUses {
   llvm::SmallVector<mlir::OpOperand *> uses;
 };
 
-/// Splits the uses of a unit, other than its update and the function's return, by block and phase. Slices and reshapes
-/// of the unit that both phases read are made again for backward, so that the phases share nothing.
+/// Splits the compute uses of a unit by block and phase. Slices and reshapes of the unit that both phases read are made
+/// again for backward, so that the phases share nothing.
 llvm::SmallVector<ComputeUses> splitComputeUses(Unit &unit);
 
 /// Writes `count_valid` as comparison, sum and maximum: the sum can be sharded, the clamp to 1 cannot.

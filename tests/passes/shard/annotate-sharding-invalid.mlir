@@ -1,7 +1,15 @@
 // RUN: tessera-opt %s --annotate-sharding=strategy=zero3 -split-input-file -verify-diagnostics
 // RUN: not tessera-opt %s --annotate-sharding=strategy=zero9 -split-input-file 2>&1 | FileCheck %s
 
-// CHECK: unknown strategy 'zero9', expected ddp or zero3
+// CHECK: unknown strategy 'zero9', expected ddp, zero1, zero2, zero3 or hsdp
+// RUN: not tessera-opt %s --annotate-sharding="strategy=zero2 keep-gathered=u" -split-input-file 2>&1 | FileCheck %s --check-prefix=KEEP
+// KEEP: keep-gathered needs a strategy that gathers units more than once per step, got zero2
+// RUN: not tessera-opt %s --annotate-sharding="strategy=zero3 keep-gathered=(" -split-input-file 2>&1 | FileCheck %s --check-prefix=REGEX
+// REGEX: keep-gathered is not a regular expression: parentheses not balanced
+// RUN: not tessera-opt %s --annotate-sharding="strategy=zero3 keep-gathered=^w$" -split-input-file 2>&1 | FileCheck %s --check-prefix=NAME
+// NAME: no unit is called as keep-gathered says; there are 'u'
+// RUN: not tessera-opt %s --annotate-sharding=strategy=hsdp -split-input-file 2>&1 | FileCheck %s --check-prefix=HSDP
+// HSDP: strategy hsdp needs a mesh with the axes 'replicate' and 'shard', both larger than 1, got #dist.mesh<shard = 3>
 
 // expected-error @below {{expected a mesh in the module attribute 'dist.mesh'}}
 func.func @no_mesh() {
