@@ -247,6 +247,8 @@ LogicalResult Tables::fillOperation(mlir::Operation *op, OperationUnion &operati
         value.output = buffer(op.getOutput());
         value.shift = op.getShift();
         value.label = op.getLabel().value_or("").str();
+        value.reason = op.getReason().value_or("").str();
+        value.done_reason = op.getDoneReason().value_or("").str();
         hashCollective(op);
         return set(std::move(value));
       })
@@ -277,8 +279,10 @@ LogicalResult Tables::fillOperation(mlir::Operation *op, OperationUnion &operati
       .Case([&](exec::LoopOp op) {
         RepeatT value;
         value.count = op.getCount();
+        collectives += "repeat " + std::to_string(value.count) + " {\n";
         if (failed(fillInstructions(op.getBody().front(), value.body)))
           return failure();
+        collectives += "}\n";
         return set(std::move(value));
       })
       .Default([](mlir::Operation *op) { return op->emitError("is not an instruction"); });

@@ -6,6 +6,7 @@
 #include "compiler/driver/CheckStep.h"
 #include "compiler/driver/Emit.h"
 #include "compiler/driver/Fit.h"
+#include "compiler/driver/MemoryLimit.h"
 #include "frontends/onnx/Import.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -201,7 +202,8 @@ FailureOr<CompileOutcome> report(const CompileOptions &options, ModuleOp module,
 }
 } // namespace
 
-FailureOr<CompileOutcome> compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ostream &out) {
+FailureOr<CompileOutcome> compile(const CompileOptions &asked, MLIRContext &context, llvm::raw_ostream &out) {
+  CompileOptions options = asked;
   const Location unknown = UnknownLoc::get(&context);
   const bool reports = options.report || options.fit;
   std::optional<cost::Target> target;
@@ -216,6 +218,15 @@ FailureOr<CompileOutcome> compile(const CompileOptions &options, MLIRContext &co
     }
     target = std::move(*loaded);
   }
+  if (needsMemoryPlan(options)) {
+    auto machine = cost::Target::load(options.target, unknown);
+    if (failed(machine))
+      return failure();
+    auto planned = planUnderLimit(options, *machine, context);
+    if (failed(planned))
+      return failure();
+    options = std::move(*planned);
+  }
   const Phase last = options.isReportOnly() ? Phase::Lower : options.compileTo;
   CompileOutcome outcome = CompileOutcome::Done;
   Compilation compilation(options, context);
@@ -226,6 +237,8 @@ FailureOr<CompileOutcome> compile(const CompileOptions &options, MLIRContext &co
       return failure();
     compilation.timings.emplace_back(kPhaseNames[index],
                                      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    if (phase == Phase::Lower && failed(checkMemoryLimit(options, compilation.get())))
+      return failure();
     if (phase == Phase::Lower && reports) {
       auto reported = report(options, compilation.get(), compilation.getSize(), *target, out);
       if (failed(reported))

@@ -78,13 +78,37 @@ std::string firstError(std::initializer_list<std::string> errors) {
 std::string require(bool condition, std::string message) { return condition ? "" : std::move(message); }
 } // namespace
 
+std::optional<Prefetch> parsePrefetch(const std::string &text) {
+  Prefetch prefetch;
+  prefetch.isAuto = text == "auto";
+  if (prefetch.isAuto)
+    return prefetch;
+  if (text == "none")
+    return Prefetch{false, 0, "none"};
+  std::stringstream list(text);
+  int parts = 0;
+  for (std::string part; std::getline(list, part, ','); ++parts) {
+    const std::string value = part.substr(std::min(part.size(), part.find('=') + 1));
+    if (part == "forward=" + value && !value.empty() && value.size() < 5 &&
+        value.find_first_not_of("0123456789") == std::string::npos)
+      prefetch.forward = std::stoll(value);
+    else if (part == "backward=" + value && (value == "pre" || value == "post" || value == "none"))
+      prefetch.backward = value;
+    else
+      return std::nullopt;
+  }
+  return parts > 0 && text.back() != ',' ? std::optional(prefetch) : std::nullopt;
+}
+
 std::string checkOptions(const CompileOptions &o) {
   const bool sized = o.wrap.rfind("size:", 0) == 0;
   return firstError({
       o.loss.rfind("output:", 0) == 0 ? "" : oneOf("--loss", o.loss, {"cross-entropy", "mse", "output:<name>"}),
       oneOf("--optimizer", o.optimizer, {"adamw", "sgd"}),
       oneOf("--schedule", o.schedule, {"constant", "cosine"}),
-      oneOf("--strategy", o.strategy, {"ddp", "zero3"}),
+      oneOf("--strategy", o.strategy, {"ddp", "zero1", "zero2", "zero3", "hsdp"}),
+      require(o.keepGathered.empty() || o.strategy == "zero3" || o.strategy == "hsdp",
+              "--keep-gathered needs --strategy zero3 or hsdp: " + o.strategy + " gathers no unit twice"),
       oneOf("--precision", o.precision, {"fp32"}),
       sized ? "" : oneOf("--wrap", o.wrap, {"module", "none", "size:<bytes>"}),
       require(o.batch >= 0 && o.sequence >= 0, "--batch and --seq must not be negative"),
@@ -98,7 +122,12 @@ std::string checkOptions(const CompileOptions &o) {
       require(o.warmup >= 0, "--warmup must not be negative"),
       require(o.momentum >= 0 && o.momentum < 1, "--momentum must be in [0, 1)"),
       require(!o.nesterov || o.momentum > 0, "--nesterov needs --momentum"),
-      require(o.prefetchForward >= 0 && o.prefetchBackward >= 0, "--prefetch counts must not be negative"),
+      require(parsePrefetch(o.prefetch).has_value(),
+              "--prefetch: expected none, auto, or forward=<units>,backward=<pre|post|none>, got '" + o.prefetch + "'"),
+      require(o.memoryLimit.empty() || parseBytes(o.memoryLimit),
+              "--memory-limit: expected bytes (80e9, 40GiB), got '" + o.memoryLimit + "'"),
+      require(o.keepGathered != "auto" || !o.memoryLimit.empty(), "--keep-gathered=auto needs --memory-limit"),
+      require(o.combineBytes >= 0, "--combine-bytes must not be negative"),
       require(numRanks(o) <= 65536, "--mesh has more than 65536 ranks"),
       require(!o.fit || *o.fit == "target" || parseBytes(*o.fit),
               "--fit: expected bytes (80e9, 40GiB) or 'target', got '" + o.fit.value_or("") + "'"),

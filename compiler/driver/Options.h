@@ -62,8 +62,12 @@ struct CompileOptions {
 
   // Shard and schedule.
   std::vector<std::pair<std::string, int64_t>> mesh; ///< empty: one rank
-  std::string strategy = "ddp";                      ///< ddp | zero3
-  int64_t prefetchForward = 1, prefetchBackward = 1; ///< units gathered ahead
+  std::string strategy = "ddp";                      ///< ddp | zero1 | zero2 | zero3 | hsdp
+  std::string keepGathered; ///< regular expression of units that zero3 gathers once per step; empty: none; auto
+  std::string prefetch = "forward=1,backward=pre"; ///< none | forward=<k>,backward=pre|post|none | auto
+  std::string memoryLimit;                         ///< of one rank ("40GiB", "80e9"); empty: none
+  int64_t aheadBytes = 0;                          ///< of units gathered ahead by `prefetch=auto`; 0: any
+  int64_t combineBytes = 0;                    ///< collectives up to so many bytes are joined; 0: none
 
   // Lower.
   std::string target = "cpu";     ///< cpu, a target that ships with the compiler, or a target file (*.json)
@@ -88,6 +92,15 @@ std::string parseMesh(const std::string &text, std::vector<std::pair<std::string
 
 /// Parses "80e9", "40GiB", "512 MB". Empty if it is no positive number of bytes.
 std::optional<double> parseBytes(const std::string &text);
+
+/// When gathers of units start.
+struct Prefetch {
+  bool isAuto = false;          ///< by the cost model; else
+  int64_t forward = 1;          ///< so many units ahead
+  std::string backward = "pre"; ///< pre | post | none
+};
+/// Parses --prefetch; nothing if the text is not one of its forms.
+std::optional<Prefetch> parsePrefetch(const std::string &text);
 
 /// Checks what can be checked without a model. Returns an error text that names the flag, empty if all is well.
 std::string checkOptions(const CompileOptions &options);

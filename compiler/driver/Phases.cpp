@@ -12,6 +12,9 @@ namespace {
 /// Elements that a flat unit is padded to: every shard of it starts on a 64-byte boundary.
 constexpr int64_t kShardAlignmentElements = 16;
 
+/// Units that may be gathered as one where the scheduler finds the distance itself.
+constexpr int64_t kCombinedAhead = 2;
+
 /// Braces protect option values that hold commas or spaces (regular expressions).
 std::string quoted(const std::string &value) { return "{" + value + "}"; }
 
@@ -58,6 +61,16 @@ std::string optimizePipeline(const CompileOptions &o) {
                     .str() +
                 update + ",canonicalize,cse");
 }
+
+std::string schedulePipeline(const CompileOptions &o) {
+  const Prefetch prefetch = parsePrefetch(o.prefetch).value_or(Prefetch{});
+  const int64_t ahead = prefetch.isAuto ? kCombinedAhead : prefetch.forward;
+  std::string place = prefetch.isAuto
+                          ? formatv("prefetch-auto{{target={0} memory={1}}", quoted(o.target), o.aheadBytes).str()
+                          : formatv("prefetch{{forward={0} backward={1}}", prefetch.forward, prefetch.backward).str();
+  return onStep(formatv("combine-collectives{{bytes={0} ahead={1}},split-async,", o.combineBytes, ahead).str() + place +
+                ",verify-schedule,verify-collective-order");
+}
 } // namespace
 
 std::string phasePipeline(Phase phase, const CompileOptions &o) {
@@ -73,16 +86,15 @@ std::string phasePipeline(Phase phase, const CompileOptions &o) {
     return "builtin.module()";
   case Phase::Shard:
     return onStep(
-        formatv("annotate-sharding{{strategy={0}},propagate-sharding,insert-reshards,verify-sharding,localize,"
+        formatv("annotate-sharding{{strategy={0}{1}},propagate-sharding,insert-reshards,verify-sharding,localize,"
                 "canonicalize,cse,verify-sharding",
-                o.strategy));
+                o.strategy, o.keepGathered.empty() ? "" : " keep-gathered=" + quoted(o.keepGathered)));
   case Phase::Schedule:
-    return onStep(formatv("split-async,prefetch{{forward={0} backward={1}},verify-schedule", o.prefetchForward,
-                          o.prefetchBackward));
+    return schedulePipeline(o);
   case Phase::Lower:
     return "builtin.module(func.func(decompose,canonicalize,cse,lower-accumulate,accumulate-products,fuse),outline-"
            "kernels,to-exec,exec."
-           "program(plan-memory,verify-exec))";
+           "program(plan-memory,verify-exec,verify-collective-order))";
   case Phase::Artifact:
     return "builtin.module()";
   }

@@ -196,10 +196,14 @@ LogicalResult Emitter::emitCollective(Operation *op) {
   // Its result, or that of the op that waits for it.
   Value result = op->getResult(0);
   bool isStart = isa<dist::FutureType>(result.getType());
+  auto reason = op->getAttrOfType<StringAttr>(dist::kReason);
+  StringAttr doneReason;
   if (isStart) {
     if (!llvm::hasSingleElement(result.getUsers()) || !isa<dist::DoneOp>(*result.user_begin()))
       return op->emitError("a collective that was started must be waited for exactly once");
-    result = (*result.user_begin())->getResult(0);
+    Operation *done = *result.user_begin();
+    doneReason = done->getAttrOfType<StringAttr>(dist::kReason);
+    result = done->getResult(0);
   }
   int64_t stream = kind == Kind::ReduceScatter || kind == Kind::AllReduce ? exec::kReduceStream : exec::kGatherStream;
   Value input = sourceBuffer(op->getOpOperand(0)), output = bufferOf(result);
@@ -207,7 +211,8 @@ LogicalResult Emitter::emitCollective(Operation *op) {
   // Everything before is over: what it reads has been written and what it overwrites has been read.
   streams.join(code, op->getLoc(), stream, exec::kComputeStream);
   instruction<exec::CollectiveOp>(op->getLoc(), stream, kind, input, output, op->getAttrOfType<ArrayAttr>("axes"),
-                                  shift ? shift.getInt() : 0, op->getAttrOfType<StringAttr>("label"));
+                                  shift ? shift.getInt() : 0, op->getAttrOfType<StringAttr>("label"), reason,
+                                  doneReason);
   Streams::Mark over = streams.mark(code, op->getLoc(), stream);
   if (isStart)
     futures[op->getResult(0)] = over;

@@ -7,11 +7,8 @@
 
 namespace tessera::schedule {
 
-/// Op attribute: why an op stands where it does, in words.
-inline constexpr llvm::StringLiteral kReason = "schedule.reason";
-
 inline void setReason(mlir::Operation *op, const llvm::Twine &reason) {
-  op->setAttr(kReason, mlir::StringAttr::get(op->getContext(), reason));
+  op->setAttr(dist::kReason, mlir::StringAttr::get(op->getContext(), reason));
 }
 
 inline bool isStart(mlir::Operation *op) {

@@ -28,13 +28,48 @@ def SplitAsyncPass : SchedulePass<"split-async"> {
   }];
 }
 
+def CombineCollectivesPass : SchedulePass<"combine-collectives"> {
+  let summary = "Joins small collectives of one kind, group, type and phase into one";
+  let description = [{
+    A collective costs a latency whatever its size, so small ones that follow each other are made one, up to `bytes` of
+    the whole tensors. Only collectives of one block, op, axes, element type and phase (the label up to its colon) join.
+
+    - Gathers of units stand where the first of them was; no more than `ahead` units join, since so many are gathered
+      ahead anyway, and the first unit of a block stays alone, because nothing hides its gather.
+    - Reductions stand where the last of them was, in front of the first use of any.
+
+    Sums are formed per element, in group order, joined or not. A joined all-reduce works on the concatenation of its
+    operands, where their producers can write directly; a joined gather or reduce-scatter interleaves the parts of the
+    ranks, which costs a copy of the joined bytes. What is not joined although its size would allow it is remarked.
+
+    Precondition: `localize`; collectives are synchronous and work along dimension 0.
+
+    Before and after:
+    ```mlir
+    %x = dist.all_reduce %a {axes = ["shard"], label = "gradient:a"} : (tensor<4xf32>) -> tensor<4xf32>
+    %y = dist.all_reduce %b {axes = ["shard"], label = "gradient:b"} : (tensor<2xf32>) -> tensor<2xf32>
+
+    %c = train.concat %a, %b {dim = 0 : i64} : (tensor<4xf32>, tensor<2xf32>) -> tensor<6xf32>
+    %s = dist.all_reduce %c {axes = ["shard"], label = "gradient:a,b"} : (tensor<6xf32>) -> tensor<6xf32>
+    %x = train.slice %s {starts = array<i64: 0>, limits = array<i64: 4>, …} : (tensor<6xf32>) -> tensor<4xf32>
+    %y = train.slice %s {starts = array<i64: 4>, limits = array<i64: 6>, …} : (tensor<6xf32>) -> tensor<2xf32>
+    ```
+  }];
+  let options = [
+    Option<"bytes", "bytes", "int64_t", "65536", "most bytes of a joined collective (whole tensors); 0 joins nothing">,
+    Option<"ahead", "ahead", "int64_t", "1", "units that prefetch gathers ahead: most units that a gather joins">,
+  ];
+}
+
 def PrefetchPass : SchedulePass<"prefetch"> {
   let summary = "Starts gathers of parameters units ahead and lets reductions of gradients run on";
   let description = [{
     A gather of a value that exists at the block's start is the gather of a unit; the unit's point is the first op that
-    computes with it (slices and reshapes of it move down to their uses). `done` goes to the point, the start to the
-    point of the unit k gathers earlier in the block, with k = `forward`, or `backward` for gathers with
-    `train.backward`. So at most k + 1 gathered units of a phase are alive besides those that are still used.
+    computes with it (slices and reshapes of it move down to their uses). `done` goes to the point. A forward gather
+    starts at the point of the unit `forward` gathers earlier in the block, so that at most `forward` + 1 gathered units
+    are alive besides those that are still used. A backward gather (`train.backward`) starts at the point of the unit
+    before it (`pre`), after the last use of the unit before it (`post`: one unit less alive, and less to hide behind), or
+    at its own (`none`).
 
     A reduce-scatter or all-reduce starts as soon as its operand is complete (reshapes and concatenations in front of it
     move up with it); its `done` sinks to its first use or to where the next collective of its kind starts, whichever is
@@ -54,8 +89,50 @@ def PrefetchPass : SchedulePass<"prefetch"> {
   }];
   let options = [
     Option<"forward", "forward", "int64_t", "1", "units ahead at which a forward gather starts">,
-    Option<"backward", "backward", "int64_t", "1", "units ahead at which a backward gather starts">,
+    Option<"backward", "backward", "std::string", "\"pre\"", "when a backward gather starts: pre, post or none">,
   ];
+}
+
+def PrefetchAutoPass : SchedulePass<"prefetch-auto"> {
+  let summary = "Starts gathers of parameters by assigned latencies, within a memory limit";
+  let description = [{
+    A list scheduler. Computation keeps its order; every op gets its latency on `target` (docs/cost-model.md). Gathers of
+    units run one after the other in the order of their first uses. From the last to the first each gets the latest
+    start at which it, and the gathers behind it, are over in time: a gather that starts earlier holds memory and hides
+    nothing more. Then, in order, each start goes in front of the last op that begins by then, or, where the units
+    gathered ahead of their use would exceed `memory`, behind the first use of the unit that makes room. What cannot be
+    hidden is exposed, and its reason says how much.
+
+    Reductions and the ends of gathers are placed as by `prefetch`. Order and reasons depend on the program and the target
+    file only.
+
+    Precondition: `split-async`, and the module attribute `dist.mesh`.
+
+    A unit of 2 ms behind ops of 1 ms, 3 ms and 1 ms:
+    ```mlir
+    %0 = op1; %1 = op2; %2 = op3; %g = done(start(%u)); use(%g)
+    %0 = op1; %f = start(%u); %1 = op2; %2 = op3; %g = done(%f); use(%g)
+    ```
+  }];
+  let options = [
+    Option<"target", "target", "std::string", "\"cpu\"", "name or path of a target file">,
+    Option<"memory", "memory", "int64_t", "0", "most bytes of units gathered ahead of their use; 0: any">,
+  ];
+}
+
+def VerifyCollectiveOrderPass : Pass<"verify-collective-order"> {
+  let summary = "Proves that all ranks run one sequence of collectives";
+  let description = [{
+    All ranks run one program, so their sequences can differ only by control flow. The pass shows that there is none that
+    depends on a rank: every op with a region around a collective is one whose body runs a number of times that is
+    written in the program (`train.accumulate`, `train.checkpoint`, `exec.repeat`, `exec.loop`); branches between blocks,
+    calls, and any other region op around a collective are errors, whatever their condition. Every start has one `done`
+    in its own block, hence both run equally often; in an exec program every stream with collectives is waited for
+    behind its last one, in the same block. Runs on functions and on exec programs; changes nothing.
+
+    The sequence itself (kind, group, types, stream, loops) is hashed into the artifact as `collective_hash`, which the
+    ranks compare before the first step.
+  }];
 }
 
 def VerifySchedulePass : SchedulePass<"verify-schedule"> {

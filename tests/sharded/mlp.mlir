@@ -37,7 +37,7 @@
 // RUN: tessera-interp %t.d3 --compare=%t.z3 --rtol=0 --atol=0
 
 // REDEFINE: %{mesh} = replicate = 2, shard = 2
-// REDEFINE: %{schedule} = --split-async --prefetch="forward=2 backward=0" --verify-schedule
+// REDEFINE: %{schedule} = --split-async --prefetch="forward=2 backward=none" --verify-schedule
 // REDEFINE: %{out} = %t.z4
 // RUN: %{shard}
 // RUN: tessera-interp %t.z4 --compare=%{model} --rtol=1e-6

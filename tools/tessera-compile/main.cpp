@@ -56,10 +56,22 @@ void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o, std::pair<dou
 
 void addMachineOptions(CLI::App &app, tessera::CompileOptions &o, std::string &mesh) {
   app.add_option("--mesh", mesh, "ranks by axis, e.g. shard=4 or replicate=2,shard=4 (default: one rank)");
-  app.add_option("--strategy", o.strategy, "ddp or zero3")->capture_default_str();
+  app.add_option("--strategy", o.strategy, "ddp, zero1, zero2, zero3 or hsdp")->capture_default_str();
+  app.add_option(
+      "--keep-gathered", o.keepGathered,
+      "units that zero3 gathers once per step and keeps: a regular expression of their names, or auto (those with "
+      "most gather time per byte that fit in --memory-limit)");
+  app.add_option("--memory-limit", o.memoryLimit,
+                 "bytes of a rank (80e9, 40GiB): an error if the step needs more; bounds --prefetch auto and "
+                 "--keep-gathered auto");
   app.add_option("--wrap", o.wrap, "how parameters form units: module, size:<bytes> or none")->capture_default_str();
-  app.add_option("--prefetch-forward", o.prefetchForward, "units gathered ahead in forward")->capture_default_str();
-  app.add_option("--prefetch-backward", o.prefetchBackward, "units gathered ahead in backward")->capture_default_str();
+  app.add_option("--prefetch", o.prefetch,
+                 "when gathers of units start: none, forward=<units ahead>,backward=<pre|post|none>, or auto "
+                 "(by the target's latencies)")
+      ->capture_default_str();
+  app.add_option("--combine-bytes", o.combineBytes,
+                 "join collectives that follow each other up to so many bytes; 0: none")
+      ->capture_default_str();
   app.add_option("--target", o.target,
                  "cpu, a machine that ships with the compiler (h100x8, …) or a target file (.json)")
       ->capture_default_str();

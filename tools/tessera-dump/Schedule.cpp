@@ -85,6 +85,18 @@ static std::string operands(const Artifact &artifact, const artifact::Instructio
   }
 }
 
+/// Why a collective starts and is waited for where it is; empty for other instructions.
+static std::vector<std::string> reasonsOf(const artifact::Instruction &instruction) {
+  std::vector<std::string> reasons;
+  if (const auto *collective = instruction.operation_as_Collective()) {
+    if (collective->reason() && collective->reason()->size() > 0)
+      reasons.push_back("starts " + collective->reason()->str());
+    if (collective->done_reason() && collective->done_reason()->size() > 0)
+      reasons.push_back("ends " + collective->done_reason()->str());
+  }
+  return reasons;
+}
+
 std::string scheduleText(const Artifact &artifact) {
   const artifact::Program &program = artifact.program();
   std::string text = "schedule (number, stream, instruction, source)\n";
@@ -93,19 +105,24 @@ std::string scheduleText(const Artifact &artifact) {
     text += fmt::format("{:>6} {:<8} {}{} {}{}\n", entry.number, streamName(entry.instruction->stream()),
                         entry.inRepeat ? "  " : "", kindOf(*entry.instruction), operands(artifact, *entry.instruction),
                         location.empty() ? "" : "  ; " + location);
+    for (const std::string &reason : reasonsOf(*entry.instruction))
+      text += fmt::format("{:>18}{}\n", "- ", reason);
   }
   return text;
 }
 
 Json scheduleJson(const Artifact &artifact) {
   Json list = Json::array();
-  for (const FlatInstruction &entry : flatten(artifact.program()))
+  for (const FlatInstruction &entry : flatten(artifact.program())) {
     list.push_back({{"number", entry.number},
                     {"stream", streamName(entry.instruction->stream())},
                     {"kind", kindOf(*entry.instruction)},
                     {"iterations", entry.iterations},
                     {"operands", operands(artifact, *entry.instruction)},
                     {"location", locationOf(artifact.program(), *entry.instruction)}});
+    if (auto reasons = reasonsOf(*entry.instruction); !reasons.empty())
+      list.back()["reasons"] = reasons;
+  }
   return list;
 }
 

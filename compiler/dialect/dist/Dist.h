@@ -21,6 +21,8 @@ inline constexpr llvm::StringLiteral kMesh = "dist.mesh";
 inline constexpr llvm::StringLiteral kSharding = "dist.sharding";
 /// Op attribute: array with one sharding per result.
 inline constexpr llvm::StringLiteral kShardings = "dist.shardings";
+/// Op attribute: why a start or a done stands where it does, in words.
+inline constexpr llvm::StringLiteral kReason = "schedule.reason";
 /// Argument or result attribute after localisation: the global type.
 inline constexpr llvm::StringLiteral kGlobal = "dist.global";
 

@@ -173,9 +173,13 @@ def Exec_AttentionGradOp : Exec_Instruction<"attention_grad", (ins Exec_Buffer:$
 }
 
 def Exec_CollectiveOp : Exec_Instruction<"collective", (ins Exec_CollectiveKindAttr:$kind, Exec_Buffer:$input,
-    Exec_Buffer:$output, StrArrayAttr:$axes, DefaultValuedAttr<I64Attr, "0">:$shift, OptionalAttr<StrAttr>:$label)> {
+    Exec_Buffer:$output, StrArrayAttr:$axes, DefaultValuedAttr<I64Attr, "0">:$shift, OptionalAttr<StrAttr>:$label,
+    OptionalAttr<StrAttr>:$reason, OptionalAttr<StrAttr>:$done_reason)> {
   let summary = "A collective over the groups that `axes` make";
-  let description = [{ Buffers are contiguous; those of `all_reduce` may be one, those of the others do not overlap. }];
+  let description = [{
+    Buffers are contiguous; those of `all_reduce` may be one, those of the others do not overlap. `reason` says in words
+    why it starts here, `done_reason` why it is waited for where it is.
+  }];
   let assemblyFormat = "$kind $input `->` $output `over` $axes attr-dict `:` type($input) `->` type($output)";
   let hasVerifier = 1;
 }

@@ -1,8 +1,8 @@
 // RUN: tessera-opt %s --split-async --prefetch --verify-schedule | FileCheck %s --check-prefixes=CHECK,ONE
-// RUN: tessera-opt %s --split-async --prefetch="forward=2 backward=0" --verify-schedule | FileCheck %s --check-prefixes=CHECK,TWO
-// RUN: tessera-opt %s --split-async --prefetch="forward=0 backward=0" --verify-schedule | FileCheck %s --check-prefixes=CHECK,NONE
+// RUN: tessera-opt %s --split-async --prefetch="forward=2 backward=none" --verify-schedule | FileCheck %s --check-prefixes=CHECK,TWO
+// RUN: tessera-opt %s --split-async --prefetch="forward=0 backward=none" --verify-schedule | FileCheck %s --check-prefixes=CHECK,NONE
 // RUN: not tessera-opt %s --split-async --prefetch="forward=-1" 2>&1 | FileCheck %s --check-prefix=NEGATIVE
-// NEGATIVE: error: prefetch distances are -1 and 1 units, expected at least 0
+// NEGATIVE: error: forward is -1 units, expected at least 0
 
 module attributes {dist.mesh = #dist.mesh<shard = 2>} {
 // CHECK-LABEL: func @gathers

@@ -1,0 +1,66 @@
+//===- Placement.h - where the collectives of a block may stand -*- C++ -*-===//
+//
+// What the prefetch passes share: which collectives of a block move, moving them with what assembles their operands or
+// shows their results, and the placing of reductions. The policies decide only where gathers of units start.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PASSES_SCHEDULE_PLACEMENT_H
+#define TESSERA_PASSES_SCHEDULE_PLACEMENT_H
+
+#include "passes/schedule/Collectives.h"
+
+#include "llvm/ADT/SmallVector.h"
+
+namespace tessera::schedule {
+
+/// Ops that only show another op's result, or a part of it, in another shape.
+bool isView(mlir::Operation *op);
+/// Views, and ops that join such results: they move with their collective.
+bool isAssembly(mlir::Operation *op);
+
+/// The gather of a unit: of a value that exists when the block begins.
+struct Gather {
+  mlir::Operation *start;
+  dist::DoneOp done; ///< at the unit's point: the first op that computes with it
+  bool isBackward() const { return start->hasAttr(train::kBackward); }
+};
+
+/// The collectives of one block. Invariant: the block stays a valid SSA block after every move.
+class BlockPlacement {
+public:
+  /// Finds the collectives that are whole in this block.
+  explicit BlockPlacement(mlir::Block &block);
+
+  /// Reductions start when their operand is complete and end at their first use, or where the next of their kind
+  /// starts.
+  void placeReductions();
+  /// Moves every gather's done to its unit's point. Returns the gathers in the order of their points.
+  llvm::SmallVector<Gather> placeDones();
+
+  /// Moves the start right behind `after` (null: to the beginning of the block) with what assembles its operand; behind
+  /// `previous`, the gather that starts before it, and behind gathers of activations that end before its point.
+  void moveStart(const Gather &gather, mlir::Operation *after, mlir::Operation *previous, const llvm::Twine &reason);
+  /// Right in front of the done: no prefetch.
+  void keepAtPoint(const Gather &gather, const llvm::Twine &reason);
+
+  /// The last op of the block that computes with the gathered value.
+  mlir::Operation *lastUser(mlir::Operation *op) const;
+
+private:
+  bool isReadyAtStart(mlir::Value value) const;
+  mlir::Operation *firstUser(mlir::Operation *op) const;
+  void hoist(mlir::Operation *op);
+  void sinkUsers(mlir::Operation *op);
+  void moveOperandsBefore(mlir::Operation *op);
+  void keepQueue(const Gather &gather);
+
+  mlir::Block &block;
+  llvm::SmallVector<mlir::Operation *> gathers, reductions;
+  /// All-gathers of values that the block computes; they stay where they are.
+  llvm::SmallVector<mlir::Operation *> fixedGathers;
+};
+
+} // namespace tessera::schedule
+
+#endif // TESSERA_PASSES_SCHEDULE_PLACEMENT_H

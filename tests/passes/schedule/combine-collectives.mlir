@@ -1,0 +1,95 @@
+// RUN: tessera-opt %s --combine-collectives="bytes=64 ahead=2" -split-input-file -verify-diagnostics | FileCheck %s
+// RUN: tessera-opt %s --combine-collectives="bytes=0" -split-input-file | FileCheck %s --check-prefix=OFF
+// RUN: tessera-opt %s --combine-collectives="bytes=64 ahead=2" --split-async --prefetch --verify-schedule -split-input-file | FileCheck %s --check-prefix=AHEAD
+// RUN: not tessera-opt %s --combine-collectives="bytes=-1" -split-input-file 2>&1 | FileCheck %s --check-prefix=NEGATIVE
+// NEGATIVE: error: bytes and ahead are -1 and 1, expected at least 0
+
+// All-reduces join into one of the concatenation, where the last of them was.
+module attributes {dist.mesh = #dist.mesh<shard = 2>} {
+// CHECK-LABEL: func @all_reduce
+// CHECK: %[[E:.*]] = train.exp
+// CHECK: %[[F:.*]] = train.reshape %arg0 : (tensor<2x2xf32>) -> tensor<4xf32>
+// CHECK: %[[C:.*]] = train.concat %[[F]], %[[E]] {dim = 0 : i64} : (tensor<4xf32>, tensor<2xf32>) -> tensor<6xf32>
+// CHECK: %[[R:.*]] = dist.all_reduce %[[C]] {axes = ["shard"], label = "gradient:a,b"} : (tensor<6xf32>) -> tensor<6xf32>
+// CHECK: %[[A:.*]] = train.slice %[[R]] {limits = array<i64: 4>, starts = array<i64: 0>
+// CHECK: %[[W:.*]] = train.reshape %[[A]] : (tensor<4xf32>) -> tensor<2x2xf32>
+// CHECK: %[[B:.*]] = train.slice %[[R]] {limits = array<i64: 6>, starts = array<i64: 4>
+// CHECK: return %[[W]], %[[B]]
+// OFF-LABEL: func @all_reduce
+// OFF-COUNT-2: dist.all_reduce
+func.func @all_reduce(%a: tensor<2x2xf32>, %b: tensor<2xf32>) -> (tensor<2x2xf32>, tensor<2xf32>) {
+  %x = dist.all_reduce %a {axes = ["shard"], label = "gradient:a"} : (tensor<2x2xf32>) -> tensor<2x2xf32>
+  %e = train.exp %b : tensor<2xf32>
+  %y = dist.all_reduce %e {axes = ["shard"], label = "gradient:b"} : (tensor<2xf32>) -> tensor<2xf32>
+  return %x, %y : tensor<2x2xf32>, tensor<2xf32>
+}
+}
+
+// -----
+
+// Gathers stand where the first was; the parts of a rank lie together, so the result is taken apart by columns. They are
+// still gathered ahead, with what joins them.
+module attributes {dist.mesh = #dist.mesh<shard = 2>} {
+// CHECK-LABEL: func @all_gather
+// CHECK: dist.all_gather %arg0 {{.*}}label = "forward:a"
+// CHECK: %[[C:.*]] = train.concat %arg1, %arg2 {{.*}} -> tensor<6xf32>
+// CHECK: %[[G:.*]] = dist.all_gather %[[C]] {axes = ["shard"], dim = 0 : i64, label = "forward:b,c"} : (tensor<6xf32>) -> tensor<12xf32>
+// CHECK: %[[M:.*]] = train.reshape %[[G]] : (tensor<12xf32>) -> tensor<2x6xf32>
+// CHECK: %[[B:.*]] = train.slice %[[M]] {limits = array<i64: 2, 4>, starts = array<i64: 0, 0>
+// CHECK: train.reshape %[[B]] : (tensor<2x4xf32>) -> tensor<8xf32>
+// CHECK: %[[D:.*]] = train.slice %[[M]] {limits = array<i64: 2, 6>, starts = array<i64: 0, 4>
+// CHECK: train.reshape %[[D]] : (tensor<2x2xf32>) -> tensor<4xf32>
+// CHECK: dist.all_gather %arg3 {{.*}}label = "forward:d"
+// AHEAD-LABEL: func @all_gather
+// AHEAD: dist.all_gather_start %arg0
+// AHEAD: dist.done
+// AHEAD: train.concat %arg1, %arg2
+// AHEAD-NEXT: dist.all_gather_start {{.*}}label = "forward:b,c", schedule.reason = "1 unit ahead: at the first use of forward:a"
+// AHEAD: train.exp
+func.func @all_gather(%a: tensor<4xf32>, %b: tensor<4xf32>, %c: tensor<2xf32>, %d: tensor<4xf32>) -> (tensor<8xf32>, tensor<4xf32>, tensor<8xf32>) {
+  %ga = dist.all_gather %a {axes = ["shard"], dim = 0 : i64, label = "forward:a"} : (tensor<4xf32>) -> tensor<8xf32>
+  %x = train.exp %ga : tensor<8xf32>
+  // expected-remark @below {{forward:b is not combined with forward:a: nothing hides the first gather of the block, which must not grow}}
+  %gb = dist.all_gather %b {axes = ["shard"], dim = 0 : i64, label = "forward:b"} : (tensor<4xf32>) -> tensor<8xf32>
+  %y = train.mul %x, %gb : tensor<8xf32>
+  %gc = dist.all_gather %c {axes = ["shard"], dim = 0 : i64, label = "forward:c"} : (tensor<2xf32>) -> tensor<4xf32>
+  %z = train.exp %gc : tensor<4xf32>
+  // expected-remark @below {{forward:d is not combined with forward:c: 80 bytes together, the threshold is 64}}
+  %gd = dist.all_gather %d {axes = ["shard"], dim = 0 : i64, label = "forward:d"} : (tensor<4xf32>) -> tensor<8xf32>
+  return %y, %z, %gd : tensor<8xf32>, tensor<4xf32>, tensor<8xf32>
+}
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 2>} {
+// Operands of reduce-scatters are interleaved. Another axis, another type, another phase and what is too large stay.
+// CHECK-LABEL: func @reduce_scatter
+// CHECK: %[[A:.*]] = train.reshape %arg0 : (tensor<4xf32>) -> tensor<2x2xf32>
+// CHECK: %[[B:.*]] = train.reshape %arg1 : (tensor<2xf32>) -> tensor<2x1xf32>
+// CHECK: %[[C:.*]] = train.concat %[[A]], %[[B]] {dim = 1
+// CHECK: %[[F:.*]] = train.reshape %[[C]] : (tensor<2x3xf32>) -> tensor<6xf32>
+// CHECK: dist.reduce_scatter %[[F]] {axes = ["shard"], dim = 0 : i64, label = "gradient:a,b"} : (tensor<6xf32>) -> tensor<3xf32>
+// CHECK: dist.reduce_scatter %arg2
+// CHECK: dist.all_reduce {{.*}}["replicate"]
+// CHECK: dist.all_reduce {{.*}}["shard"]
+func.func @reduce_scatter(%a: tensor<4xf32>, %b: tensor<2xf32>, %c: tensor<32xf32>) -> (tensor<2xf32>, tensor<1xf32>, tensor<16xf32>, tensor<2xf32>, tensor<2xf32>) {
+  %x = dist.reduce_scatter %a {axes = ["shard"], dim = 0 : i64, label = "gradient:a"} : (tensor<4xf32>) -> tensor<2xf32>
+  %y = dist.reduce_scatter %b {axes = ["shard"], dim = 0 : i64, label = "gradient:b"} : (tensor<2xf32>) -> tensor<1xf32>
+  %z = dist.reduce_scatter %c {axes = ["shard"], dim = 0 : i64, label = "gradient:c"} : (tensor<32xf32>) -> tensor<16xf32>
+  %r = dist.all_reduce %b {axes = ["replicate"]} : (tensor<2xf32>) -> tensor<2xf32>
+  %s = dist.all_reduce %b {axes = ["shard"]} : (tensor<2xf32>) -> tensor<2xf32>
+  return %x, %y, %z, %r, %s : tensor<2xf32>, tensor<1xf32>, tensor<16xf32>, tensor<2xf32>, tensor<2xf32>
+}
+
+// A sum that is needed before the next one is complete is not delayed.
+// CHECK-LABEL: func @dependent
+// CHECK-COUNT-2: dist.all_reduce
+func.func @dependent(%a: tensor<2xf32>) -> tensor<2xf32> {
+  %x = dist.all_reduce %a {axes = ["shard"], label = "x"} : (tensor<2xf32>) -> tensor<2xf32>
+  %e = train.exp %x : tensor<2xf32>
+  // expected-remark @below {{y is not combined with x: x is used before the other is complete}}
+  %y = dist.all_reduce %e {axes = ["shard"], label = "y"} : (tensor<2xf32>) -> tensor<2xf32>
+  return %y : tensor<2xf32>
+}
+}
