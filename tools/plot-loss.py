@@ -21,6 +21,8 @@ def read_metrics(path):
             for number, line in enumerate(lines, 1):
                 try:
                     record = json.loads(line)
+                    if "stage" in record:  # memory, before and after the first step
+                        continue
                     if record["loss"] is not None:
                         steps.append(int(record["step"]))
                         losses.append(float(record["loss"]))

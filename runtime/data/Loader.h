@@ -22,7 +22,7 @@ struct LoaderOptions {
   uint64_t position = 0; ///< Global index of the first sample: to resume, what `position()` said.
   bool shuffle = true;   ///< A new order in each epoch; else the order of the files.
   bool prefetch = true;
-  std::vector<bool> rows; ///< Rows of a batch that this process needs; empty: all. Others stay zero.
+  std::vector<bool> rows = {}; ///< Rows of a batch that this process needs; empty: all. Others stay zero.
 };
 
 struct HostBatch {

@@ -16,6 +16,7 @@ namespace {
 struct RankReport {
   RankTimes times;
   double seconds = 0, dataWait = 0;
+  StageMemory memory;
 
   std::string toBlob() const { return {reinterpret_cast<const char *>(this), sizeof(*this)}; }
   static RankReport fromBlob(const std::string &blob) {
@@ -33,6 +34,18 @@ bool Run::isTraced(int64_t step) const {
   return step >= first && step < first + options.traceSteps && step <= options.steps;
 }
 
+/// The second step, or the only one.
+bool Run::isSnapshot(int64_t step) const { return snapshot && step == std::min(firstStep + 1, options.steps); }
+
+std::vector<TraceSink *> Run::sinksOf(int64_t step) {
+  std::vector<TraceSink *> sinks;
+  if (isTraced(step))
+    sinks.push_back(&trace);
+  if (isSnapshot(step))
+    sinks.push_back(&*snapshot);
+  return sinks;
+}
+
 bool Run::isReported(int64_t step) const {
   return step == firstStep || step == options.steps || (options.logEvery > 0 && step % options.logEvery == 0);
 }
@@ -44,7 +57,7 @@ Status Run::beginStep(int index, int64_t step, bool &stops) {
   if (index == 0) {
     BusyScope busy(self);
     wantsStop = options.stopSignal && options.stopSignal->load() != 0;
-    times->setNext(isTraced(step) ? std::vector<TraceSink *>{&trace} : std::vector<TraceSink *>{});
+    times->setNext(sinksOf(step));
     if (!wantsStop) {
       TESSERA_ASSIGN_OR_RETURN(batch, loader->next());
       faults.at("data", self.rank(), step);
@@ -78,7 +91,9 @@ Status Run::trainStep(int index, int64_t step) {
 /// All ranks meet after the step; rank 0 learns how it went for each.
 Status Run::endStep(int index, int64_t step, Clock::time_point begin, double seconds) {
   Communicator &self = *world[index];
-  RankReport mine{times->take(self.rank()), seconds, loader->waitSeconds()};
+  RankReport mine{times->take(self.rank()), seconds, loader->waitSeconds(), {}};
+  if (step == firstStep)
+    mine.memory = memoryOf(index, stateBytes(artifact->program()), memoryPlan(artifact->program()).peakBytes);
   TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> reports,
                            self.gatherBlobs(mine.toBlob(), "end of step " + std::to_string(step)));
   // What follows may take long: reports, a dump, the wait for the checkpoint before.
@@ -117,7 +132,15 @@ Status Run::report(int64_t step, double seconds, const std::vector<std::string> 
   if (options.peakFlops > 0)
     record.peakFlops = options.peakFlops;
   record.process = processMemory();
+  if (step == firstStep) {
+    std::vector<StageMemory> warm;
+    for (const std::string &blob : reports)
+      warm.push_back(RankReport::fromBlob(blob).memory);
+    TESSERA_RETURN_IF_ERROR(metrics->writeLine(stageToJson("after warm-up", step, warm)));
+  }
   TESSERA_RETURN_IF_ERROR(metrics->write(record, memory));
+  if (tensorBoard)
+    TESSERA_RETURN_IF_ERROR(tensorBoard->write(record, memory));
   if (isReported(step)) {
     std::printf("%s\n", progressLine(record, options.steps, memory).c_str());
     std::fflush(stdout);
@@ -144,6 +167,10 @@ Status Run::afterStep(int index, int64_t step) {
   }
   if (options.traceSteps > 0 && isTraced(step) && !isTraced(step + 1))
     TESSERA_RETURN_IF_ERROR(trace.write(folder->tracePath(firstRank())));
+  if (isSnapshot(step) && isRoot(index))
+    TESSERA_RETURN_IF_ERROR(
+        snapshot->write(folder->memoryPath(), artifact->program(),
+                        sessions[index]->memory().allocatedBytes + sessions[index]->memory().workspaceBytes));
   if (options.checkpointEvery > 0 && step % options.checkpointEvery == 0)
     return saveCheckpoint(step);
   return Status::ok();
@@ -215,6 +242,7 @@ Status Run::runRank(int index) {
     TESSERA_RETURN_IF_ERROR(setUpProcess());
   }
   TESSERA_RETURN_IF_ERROR(self.barrier("begin of the run"));
+  TESSERA_RETURN_IF_ERROR(reportSetUp(index));
   for (int64_t step = firstStep; step <= options.steps; ++step) {
     Clock::time_point begin = Clock::now();
     bool stops = false;

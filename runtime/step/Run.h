@@ -17,8 +17,11 @@
 #include "runtime/step/Session.h"
 #include "runtime/step/Trainer.h"
 #include "runtime/telemetry/ChromeTrace.h"
+#include "runtime/telemetry/MemorySnapshot.h"
 #include "runtime/telemetry/RunFolder.h"
+#include "runtime/telemetry/StageMemory.h"
 #include "runtime/telemetry/StepTimes.h"
+#include "runtime/telemetry/TensorBoard.h"
 
 #include <chrono>
 #include <map>
@@ -59,6 +62,7 @@ private:
   Status setUpRank(int index);
   Status setUpProcess();
   Status setUpReports();
+  Status reportSetUp(int index);
   void printHead() const;
   std::vector<bool> neededRows() const;
 
@@ -66,6 +70,9 @@ private:
   Status beginStep(int index, int64_t step, bool &stops);
   Status trainStep(int index, int64_t step);
   Status endStep(int index, int64_t step, Clock::time_point begin, double seconds);
+  StageMemory memoryOf(int index, uint64_t allocated, uint64_t peak) const;
+  std::vector<TraceSink *> sinksOf(int64_t step);
+  bool isSnapshot(int64_t step) const;
   Status report(int64_t step, double seconds, const std::vector<std::string> &reports);
   Status afterStep(int index, int64_t step);
   Status saveCheckpoint(int64_t step);
@@ -94,6 +101,7 @@ private:
   uint64_t seed = 0;
   double tokensPerStep = 0, flopsPerStep = 0;
   int processesOnHost = 1;
+  ProcessMemory afterData; ///< when the data were open
 
   // By index of the rank in this process. Sessions are destroyed after all threads have ended.
   std::vector<std::unique_ptr<Communicator>> world;
@@ -107,11 +115,13 @@ private:
   std::unique_ptr<CheckpointWriter> checkpoints;
   std::optional<StepTimes> times;
   ChromeTrace trace;
+  std::optional<MemorySnapshot> snapshot;
   int64_t firstStep = 1, lastStep = 0, lastCheckpoint = 0;
   bool stopping = false;
 
   // Rank 0's.
   std::unique_ptr<MetricsWriter> metrics;
+  std::unique_ptr<TensorBoardWriter> tensorBoard;
   MemorySummary memory;
   int lossResult = -1, normResult = -1;
   bool hasWarned = false;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -46,6 +47,7 @@ Status Run::open() {
   Clock::time_point begin = Clock::now();
   TESSERA_ASSIGN_OR_RETURN(samples, openSamples(options.data, specs, {options.textField, options.tokenBytes}));
   numSamples = samples->samples();
+  afterData = processMemory();
   if (world.empty() || world.front()->rank() == 0) {
     if (Result<double> entropy = samples->unigramEntropy(); entropy.isOk())
       unigramEntropy = *entropy;
@@ -209,6 +211,8 @@ Status Run::setUpProcess() {
   }
   checkpoints = std::make_unique<CheckpointWriter>(checkpointOptions);
   times.emplace(firstRank(), ranksHere());
+  if (options.memorySnapshot)
+    snapshot.emplace(firstRank());
   return firstRank() == 0 ? setUpReports() : Status::ok();
 }
 
@@ -234,8 +238,33 @@ Status Run::setUpReports() {
   runInfo.resumedStep = resumedStep;
   TESSERA_RETURN_IF_ERROR(folder->writeRunInfo(*artifact, runInfo));
   TESSERA_ASSIGN_OR_RETURN(metrics, MetricsWriter::open(folder->metricsPath(), resumedStep));
+  if (options.tensorBoard) {
+    TESSERA_ASSIGN_OR_RETURN(tensorBoard, TensorBoardWriter::open(folder->tensorBoardFolder(), resumedStep));
+  }
   printHead();
   return Status::ok();
+}
+
+StageMemory Run::memoryOf(int index, uint64_t allocated, uint64_t peak) const {
+  MemoryStats stats = sessions[index]->memory();
+  return {allocated, peak, stats.allocatedBytes + stats.workspaceBytes, processMemory()};
+}
+
+/// The first two memory lines; the third follows the first step.
+Status Run::reportSetUp(int index) {
+  uint64_t state = stateBytes(artifact->program());
+  StageMemory stages[2] = {{0, 0, 0, afterData}, memoryOf(index, state, state)};
+  std::string blob(reinterpret_cast<const char *>(stages), sizeof(stages));
+  TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> all, world[index]->collectBlobs(blob, 0, "memory of the ranks"));
+  if (!isRoot(index))
+    return Status::ok();
+  std::vector<StageMemory> data(all.size()), model(all.size());
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    std::memcpy(&data[rank], all[rank].data(), sizeof(StageMemory));
+    std::memcpy(&model[rank], all[rank].data() + sizeof(StageMemory), sizeof(StageMemory));
+  }
+  TESSERA_RETURN_IF_ERROR(metrics->writeLine(stageToJson("after data creation", firstStep - 1, data)));
+  return metrics->writeLine(stageToJson("after model creation", firstStep - 1, model));
 }
 
 void Run::printHead() const {

@@ -41,7 +41,9 @@ struct TrainOptions {
   int tokenBytes = 0;
 
   int64_t traceSteps = 0;
-  std::string dump; ///< comma-separated: gradients, parameters, losses
+  bool memorySnapshot = false; ///< write <out>/memory.json
+  bool tensorBoard = false;    ///< write event files to <out>/tensorboard/
+  std::string dump;            ///< comma-separated: gradients, parameters, losses
   int64_t dumpStep = 1;
   int64_t logEvery = 10;
   double peakFlops = 0; ///< per second and process, for the model FLOP/s utilisation; 0: unknown

@@ -110,7 +110,11 @@ Result<std::unique_ptr<MetricsWriter>> MetricsWriter::open(const std::string &pa
 MetricsWriter::~MetricsWriter() { std::fclose(file); }
 
 Status MetricsWriter::write(const StepMetrics &metrics, const MemorySummary &memory) {
-  std::string line = metricsToJson(metrics, memory) + "\n";
+  return writeLine(metricsToJson(metrics, memory));
+}
+
+Status MetricsWriter::writeLine(const std::string &json) {
+  std::string line = json + "\n";
   if (std::fwrite(line.data(), 1, line.size(), file) != line.size() || std::fflush(file) != 0)
     return systemError("write", path, errno);
   return Status::ok();

@@ -66,6 +66,8 @@ public:
   MetricsWriter &operator=(const MetricsWriter &) = delete;
 
   Status write(const StepMetrics &metrics, const MemorySummary &memory);
+  /// A record that is not a step's, without the line's end.
+  Status writeLine(const std::string &json);
 
 private:
   MetricsWriter(std::string path, std::FILE *file) : path(std::move(path)), file(file) {}

@@ -39,6 +39,8 @@ public:
   std::string tracePath(int firstRank = 0) const {
     return root + (firstRank == 0 ? "/trace.json" : "/trace-" + std::to_string(firstRank) + ".json");
   }
+  std::string memoryPath() const { return root + "/memory.json"; }
+  std::string tensorBoardFolder() const { return root + "/tensorboard"; }
   std::string checkpointFolder() const { return root + "/checkpoints"; }
   std::string modelPath() const { return root + "/model.safetensors"; }
 

@@ -169,3 +169,95 @@ class Disagreement(LaunchTest):
         self.compile("a", "--mesh", "shard=2", "--strategy", "zero3")
         output = self.finish(self.mpirun(3, self.command("a", "run", 3)), status=None)
         self.assertIn("is for 2 ranks, but 3 processes were started", output)
+
+
+class Failures(LaunchTest):
+    """A rank that is killed, stopped or slow ends the others, which say where; then the run goes on from its checkpoint."""
+
+    def setUp(self):
+        super().setUp()
+        self.compile("a", "--mesh", "shard=2", "--strategy", "zero3")
+
+    def long_run(self, out, *flags):
+        return self.command("a", out, 1000000, "--checkpoint-every", 5, "--keep", 2, "--log-every", 0, *flags)
+
+    def assert_resumes(self, run, launch):
+        """The checkpoint is at most one interval older than the last step that was reported."""
+        done = self.metrics(run)[-1]["step"]
+        with open(self.path(run, "checkpoints", "latest")) as file:
+            saved = int(file.read().strip().split("-")[1])
+        self.assertGreaterEqual(saved, done - 2 * 5, "a checkpoint is written while the next steps run")
+        output = self.finish(launch(self.command("a", run, saved + 3, "--resume", run)))
+        self.assertIn(f"after step {saved}", output)
+        self.assertEqual([record["step"] for record in self.metrics(run)], list(range(1, saved + 4)))
+
+    WHERE = r"(all_gather|reduce_scatter|all_reduce|data|end)[^\n]* of step \d+"
+
+    @needs_mpi
+    def test_mpi_rank_is_stopped(self):
+        run = self.mpirun(2, self.long_run("run", "--stall-timeout", 3))
+        self.wait_for_steps("run", 12)
+        os.kill(self.ranks_of(run)[1], signal.SIGSTOP)
+        output = self.finish(run, status=None, timeout=60)
+        self.assertNotEqual(run.returncode, 0, output)
+        self.assertRegex(output, r"error: stalled: rank 1 did not reach " + self.WHERE)
+        self.assertRegex(output, r"nothing was heard of rank 1 for \d+ s: it was stopped or killed")
+        self.assert_resumes("run", lambda command: self.mpirun(2, command))
+
+    @needs_mpi
+    def test_mpi_rank_is_killed(self):
+        run = self.mpirun(2, self.long_run("run", "--stall-timeout", 3))
+        self.wait_for_steps("run", 12)
+        os.kill(self.ranks_of(run)[1], signal.SIGKILL)
+        output = self.finish(run, status=None, timeout=60)
+        self.assertNotEqual(run.returncode, 0, output)
+        self.assertRegex(output, r"rank 1 .*exited on signal 9|rank 0: .*waits for rank 1 at|rank 1 (has ended|did not)")
+        self.assert_resumes("run", lambda command: self.mpirun(2, command))
+
+    def test_tcp_rank_is_killed(self):
+        runs = self.tcp(2, self.long_run("run", "--stall-timeout", 30))
+        self.wait_for_steps("run", 12)
+        runs[1].kill()
+        output = self.finish(runs[0], status=1, timeout=20)
+        self.assertRegex(output, r"error: rank 1 has ended: rank 0 waits for it at " + self.WHERE)
+        self.assert_resumes("run", lambda command: self.start([*command, "--comm", "local"]))
+
+    def test_tcp_rank_is_stopped(self):
+        runs = self.tcp(2, self.long_run("run", "--stall-timeout", 2))
+        self.wait_for_steps("run", 12)
+        runs[1].send_signal(signal.SIGSTOP)
+        output = self.finish(runs[0], status=1, timeout=30)
+        self.assertRegex(output, r"error: stalled: rank 1 did not reach " + self.WHERE)
+        runs[1].send_signal(signal.SIGCONT)
+        self.assertRegex(self.finish(runs[1], status=1, timeout=30), r"error: (stalled: rank 1|rank 0 has ended)")
+
+    def delayed(self, launch, place, seconds, *flags):
+        environment = {**os.environ, "TESSERA_TEST_DELAY": f"1:4:{seconds}:{place}"}
+        return [self.start(command, {**environment, **extra}) for command, extra in launch(self.command("a", "run", 8, *flags))]
+
+    def local(self, command):
+        return [(command, {})]
+
+    def processes(self, command):
+        port = str(free_port())
+        return [(command, {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port})
+                for rank in range(2)]
+
+    def test_a_slow_rank_ends_the_run(self):
+        for launch in (self.local, self.processes):
+            with self.subTest(launch.__name__):
+                shutil.rmtree(self.path("run"), ignore_errors=True)
+                runs = self.delayed(launch, "step", 60, "--stall-timeout", 1)
+                begin = time.monotonic()
+                output = self.finish(runs[0], status=1, timeout=50)
+                self.assertRegex(output, r"error: stalled: rank 1 did not reach (all_gather|all_reduce) .*step 4 \(node .*\) "
+                                         r"within 1 s, rank 0 waits there")
+                self.assertLess(time.monotonic() - begin, 45, "the process must not wait for the stuck rank")
+                for run in runs[1:]:
+                    self.finish(run, status=1, timeout=50)
+
+    def test_slow_data_do_not(self):
+        runs = self.delayed(self.processes, "data", 4, "--stall-timeout", 1)
+        for run in runs:
+            self.finish(run)
+        self.assertEqual(len(self.metrics("run")), 8)

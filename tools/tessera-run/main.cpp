@@ -13,13 +13,15 @@ namespace {
 std::atomic<int> stopSignal{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
-/// The first SIGINT or SIGTERM ends the run after its step; the handler is then gone, so that a second one kills.
+/// The first SIGINT, SIGTERM or SIGUSR1 (which mpirun forwards and Slurm can send ahead of a time limit) ends the run
+/// after its step; the handler is then gone, so that a second one kills.
 void stopOnSignals() {
   struct sigaction action = {};
   action.sa_handler = [](int number) { stopSignal.store(number); };
   action.sa_flags = SA_RESETHAND | SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGUSR1, &action, nullptr);
 }
 } // namespace
 
@@ -77,6 +79,9 @@ int main(int argc, char **argv) {
       ->capture_default_str();
   app.add_option("--trace-steps", options.traceSteps, "Steps to write to <out>/trace.json, for ui.perfetto.dev")
       ->check(CLI::NonNegativeNumber);
+  app.add_flag("--memory-snapshot", options.memorySnapshot,
+               "Write <out>/memory.json: allocated and reserved memory over a step, for tools/plot-memory.py");
+  app.add_flag("--tensorboard", options.tensorBoard, "Write event files to <out>/tensorboard/");
   app.add_option("--dump", options.dump,
                  "Write gradients, parameters, losses (comma-separated) of a step to <out>/dump-<step>/");
   app.add_option("--dump-step", options.dumpStep, "The step of --dump")

@@ -1,6 +1,9 @@
 //===- SessionTest.cpp - what a session checks and reports -----------------===//
 
+#include "runtime/step/CollectiveHash.h"
 #include "tests/runtime/step/StepTestSupport.h"
+
+#include <set>
 
 namespace tessera {
 namespace {
@@ -45,6 +48,28 @@ TEST(Session, RanksMustRunTheSameArtifact) {
     for (const Status &status : statuses)
       EXPECT_NE(status.message().find(message), std::string::npos) << status;
   }
+}
+
+TEST(Session, TheSequenceOfCollectivesHasAHash) {
+  auto hashOf = [](artifact::CollectiveKind kind, uint8_t stream, bool reversed) {
+    ArtifactBuilder builder({{"shard", 2}});
+    uint32_t group = builder.group({"shard"}), a = builder.buffer({4}), b = builder.buffer({4}),
+             c = builder.buffer({2});
+    if (reversed)
+      builder.collective(artifact::CollectiveKind::AllReduce, group, a, b, 2);
+    builder.collective(kind, group, kind == artifact::CollectiveKind::AllGather ? c : a, b, stream);
+    if (!reversed)
+      builder.collective(artifact::CollectiveKind::AllReduce, group, a, b, 2);
+    auto built = builder.build();
+    EXPECT_TRUE(built.isOk()) << built.status();
+    return built.isOk() ? collectiveSequenceHash((*built)->program()) : 0;
+  };
+  using artifact::CollectiveKind;
+  std::set<uint64_t> hashes = {hashOf(CollectiveKind::AllGather, 1, false), hashOf(CollectiveKind::AllGather, 1, true),
+                               hashOf(CollectiveKind::AllGather, 2, false),
+                               hashOf(CollectiveKind::AllReduce, 1, false)};
+  EXPECT_EQ(hashes.size(), 4u);
+  EXPECT_EQ(hashes.count(hashOf(CollectiveKind::AllGather, 1, false)), 1u);
 }
 
 TEST(Session, RefusesAPlanLargerThanTheMachine) {

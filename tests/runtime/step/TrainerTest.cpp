@@ -124,7 +124,8 @@ protected:
     std::ifstream file(folder.path(out + "/metrics.jsonl"));
     std::vector<double> values;
     for (std::string line; std::getline(file, line);)
-      values.push_back(nlohmann::json::parse(line)["loss"].get<double>());
+      if (auto record = nlohmann::json::parse(line); record.contains("loss"))
+        values.push_back(record["loss"].get<double>());
     return values;
   }
 

@@ -1,0 +1,75 @@
+//===- MemorySnapshot.cpp - memory over the time of a step -----------------===//
+
+#include "runtime/telemetry/MemorySnapshot.h"
+
+#include "runtime/base/File.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace tessera {
+
+void MemorySnapshot::record(const TraceEvent &event) {
+  if (event.rank != rank)
+    return;
+  std::lock_guard lock(mutex);
+  step = event.step;
+  begins.emplace(event.instruction, event.beginNanoseconds);
+  end = std::max(end, event.endNanoseconds);
+}
+
+Status MemorySnapshot::write(const std::string &path, const artifact::Program &program, uint64_t reservedBytes) const {
+  std::lock_guard lock(mutex);
+  using Json = nlohmann::ordered_json;
+  MemoryPlan plan = memoryPlan(program);
+  // Changes of the live bytes at the first instruction of a slot and after its last.
+  std::map<uint32_t, std::array<int64_t, numMemoryClasses>> changes;
+  if (program.slots())
+    for (const artifact::Slot *slot : *program.slots()) {
+      auto index = static_cast<size_t>(slot->memory_class());
+      changes[slot->first_instruction()][index] += static_cast<int64_t>(slot->bytes());
+      changes[slot->last_instruction() + 1][index] -= static_cast<int64_t>(slot->bytes());
+    }
+  int64_t origin = end;
+  for (auto [instruction, begin] : begins)
+    origin = std::min(origin, begin);
+  Json points = Json::array();
+  std::array<int64_t, numMemoryClasses> live{};
+  int64_t time = origin;
+  auto addPoint = [&](uint32_t instruction) {
+    Json classes = Json::object();
+    int64_t sum = 0;
+    for (size_t i = 0; i < numMemoryClasses; ++i) {
+      classes[std::string(toString(static_cast<artifact::MemoryClass>(i)))] = live[i];
+      sum += live[i];
+    }
+    points.push_back({{"instruction", instruction},
+                      {"seconds", static_cast<double>(time - origin) / 1e9},
+                      {"allocated", sum},
+                      {"by_class", std::move(classes)}});
+  };
+  auto change = changes.begin();
+  for (auto [instruction, begin] : begins) {
+    // Streams run beside each other: memory is taken in program order, not before the instruction ahead.
+    time = std::max(time, begin);
+    bool hasChanged = false;
+    for (; change != changes.end() && change->first <= instruction; ++change, hasChanged = true)
+      for (size_t i = 0; i < numMemoryClasses; ++i)
+        live[i] += change->second[i];
+    if (hasChanged)
+      addPoint(instruction);
+  }
+  if (!begins.empty()) {
+    time = std::max(time, end);
+    addPoint(begins.rbegin()->first);
+  }
+  Json json = {{"rank", rank},
+               {"step", step},
+               {"reserved", reservedBytes},
+               {"planned", plan.arenaBytes},
+               {"peak", plan.peakBytes},
+               {"points", std::move(points)}};
+  return writeFileAtomically(path, json.dump() + "\n");
+}
+
+} // namespace tessera

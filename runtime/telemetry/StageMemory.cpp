@@ -1,0 +1,31 @@
+//===- StageMemory.cpp - memory before, and after, the model is there ------===//
+
+#include "runtime/telemetry/StageMemory.h"
+
+#include <nlohmann/json.hpp>
+
+namespace tessera {
+
+std::string stageToJson(const std::string &stage, int64_t step, const std::vector<StageMemory> &ranks) {
+  nlohmann::ordered_json json = {{"stage", stage}, {"step", step}};
+  auto &list = json["ranks"] = nlohmann::ordered_json::array();
+  for (size_t rank = 0; rank < ranks.size(); ++rank)
+    list.push_back({{"rank", rank},
+                    {"allocated", ranks[rank].allocated},
+                    {"peak", ranks[rank].peak},
+                    {"reserved", ranks[rank].reserved},
+                    {"rss", ranks[rank].process.resident},
+                    {"rss_peak", ranks[rank].process.peakResident}});
+  return json.dump();
+}
+
+uint64_t stateBytes(const artifact::Program &program) {
+  uint64_t bytes = 0;
+  if (program.slots())
+    for (const artifact::Slot *slot : *program.slots())
+      if (program.arenas()->Get(slot->arena())->kind() == artifact::ArenaKind::State)
+        bytes += slot->bytes();
+  return bytes;
+}
+
+} // namespace tessera

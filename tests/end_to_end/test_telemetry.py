@@ -1,0 +1,79 @@
+"""What a run reports: memory by stage and over time, the division of a step's time, TensorBoard's event files."""
+
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+from harness import ROOT, Golden, ToolTest
+
+try:
+    from tensorboard.backend.event_processing import event_accumulator
+except ImportError:
+    event_accumulator = None
+
+
+class Telemetry(ToolTest):
+    def setUp(self):
+        super().setUp()
+        golden = Golden("llama")
+        self.succeed("tessera-compile", *golden.compile_flags(), "--mesh", "shard=2", "--strategy", "zero3", "-o",
+                     "a.tessera")
+        self.flags = ["a.tessera", "--data", golden.data, "--threads", 1, "--out", "run"]
+
+    def test_memory_of_stages_and_times(self):
+        self.succeed("tessera-run", *self.flags, "--steps", 3)
+        with open(self.path("run", "metrics.jsonl")) as file:
+            records = [json.loads(line) for line in file]
+        stages = [record for record in records if "stage" in record]
+        self.assertEqual([stage["stage"] for stage in stages],
+                         ["after data creation", "after model creation", "after warm-up"])
+        data, model, warm = (stage["ranks"] for stage in stages)
+        self.assertEqual([rank["rank"] for rank in model], [0, 1])
+        for rank in range(2):
+            self.assertEqual(data[rank]["reserved"], 0)
+            self.assertGreater(model[rank]["allocated"], 0)
+            self.assertGreater(warm[rank]["peak"], model[rank]["peak"])
+            self.assertLessEqual(warm[rank]["peak"], warm[rank]["reserved"])
+            self.assertEqual(warm[rank]["reserved"], model[rank]["reserved"], "nothing is reserved in a step")
+        for record in records:
+            if "stage" not in record:
+                parts = [record[name] for name in ("compute_seconds", "exposed_communication_seconds", "host_seconds",
+                                                   "data_wait_seconds", "hidden_communication_seconds")]
+                self.assertTrue(all(part >= 0 for part in parts), record)
+                self.assertLessEqual(sum(parts[:4]), record["step_seconds"] * 1.01 + 1e-3)
+
+    def test_memory_snapshot(self):
+        self.succeed("tessera-run", *self.flags, "--steps", 3, "--memory-snapshot")
+        with open(self.path("run", "memory.json")) as file:
+            snapshot = json.load(file)
+        self.assertEqual(snapshot["step"], 2)
+        allocated = [point["allocated"] for point in snapshot["points"]]
+        self.assertEqual(max(allocated), snapshot["peak"])
+        self.assertLessEqual(snapshot["peak"], snapshot["reserved"])
+        times = [point["seconds"] for point in snapshot["points"]]
+        self.assertEqual(times, sorted(times))
+        for point in snapshot["points"]:
+            self.assertEqual(point["allocated"], sum(point["by_class"].values()))
+        plot = os.path.join(ROOT, "tools", "plot-memory.py")
+        done = subprocess.run([sys.executable, plot, self.path("run")], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True)
+        if "matplotlib is missing" in done.stdout:
+            self.skipTest("matplotlib is not installed")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        with open(self.path("run", "memory.png"), "rb") as file:
+            self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
+
+    @unittest.skipUnless(event_accumulator, "Python's tensorboard package is not installed")
+    def test_tensorboard_reads_its_events(self):
+        self.succeed("tessera-run", *self.flags, "--steps", 3, "--tensorboard", "--checkpoint-every", 3)
+        self.succeed("tessera-run", *self.flags, "--steps", 5, "--tensorboard", "--resume", "run")
+        events = event_accumulator.EventAccumulator(self.path("run", "tensorboard"))
+        events.Reload()
+        self.assertIn("time/exposed_communication_seconds", events.Tags()["scalars"])
+        got = [(event.step, event.value) for event in events.Scalars("train/loss")]
+        want = [(record["step"], record["loss"]) for record in self.metrics("run")]
+        self.assertEqual([step for step, _ in got], [1, 2, 3, 4, 5])
+        for (_, value), (_, loss) in zip(got, want):
+            self.assertAlmostEqual(value, loss, places=5)
