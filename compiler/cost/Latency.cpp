@@ -74,8 +74,9 @@ double LatencyModel::collectiveSeconds(Collective kind, double wholeBytes, Array
   return seconds;
 }
 
-double LatencyModel::kernelSeconds(double bytes) const {
-  return target.launchSeconds + (bytes > 0 ? bytes / target.memoryBandwidth.at(bytes) : 0);
+double LatencyModel::kernelSeconds(double bytes, double operations) const {
+  const double memory = bytes > 0 ? bytes / target.memoryBandwidth.at(bytes) : 0;
+  return target.launchSeconds + std::max(memory, operations / target.kernelOperations);
 }
 
 double LatencyModel::flopSeconds(double flops, double bytes, Type elementType, double efficiency) const {

@@ -42,8 +42,8 @@ public:
   double collectiveSeconds(Collective kind, double wholeBytes, mlir::ArrayAttr axes) const;
   GroupPlacement placement(mlir::ArrayAttr axes) const;
 
-  /// Seconds of a generated kernel that reads and writes so many bytes.
-  double kernelSeconds(double bytes) const;
+  /// Seconds of a generated kernel that reads and writes so many bytes and does so many operations (see KernelWork.h).
+  double kernelSeconds(double bytes, double operations = 0) const;
   /// Seconds of a product [batch, m, k] x [batch, k, n].
   double gemmSeconds(mlir::Type elementType, double batch, double m, double n, double k) const;
 

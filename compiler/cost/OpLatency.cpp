@@ -1,5 +1,6 @@
 //===- OpLatency.cpp - seconds of train, dist and exec ops ----------------===//
 
+#include "compiler/cost/KernelWork.h"
 #include "compiler/cost/Latency.h"
 
 #include "compiler/dialect/exec/Exec.h"
@@ -14,20 +15,6 @@ namespace tessera::cost {
 
 namespace {
 double elements(Value value) { return static_cast<double>(cast<ShapedType>(value.getType()).getNumElements()); }
-
-double bytesOf(Value value) {
-  auto type = dyn_cast<ShapedType>(value.getType());
-  return type ? elements(value) * static_cast<double>(exec::elementBytes(type.getElementType())) : 0.0;
-}
-
-double bytesOf(ValueRange values) {
-  double bytes = 0;
-  llvm::SmallPtrSet<Value, 8> seen; // a buffer that is read and written in place is counted for each
-  for (Value value : values)
-    if (seen.insert(value).second)
-      bytes += bytesOf(value);
-  return bytes;
-}
 
 Type elementOf(Value value) { return cast<ShapedType>(value.getType()).getElementType(); }
 
@@ -186,6 +173,10 @@ double LatencyModel::execSeconds(Operation *op) const {
       .Case([&](exec::ConvOp conv) {
         return flopSeconds(convFlops(conv.getW(), conv.getY()), bytesOf(op->getOperands()), elementOf(conv.getW()),
                            target.convolution);
+      })
+      .Case<exec::LaunchOp, exec::FusionOp>([&](auto kernel) {
+        const KernelWork work = kernelWork(kernel);
+        return kernelSeconds(work.bytes, work.operations);
       })
       .Default([&](Operation *) { return kernelSeconds(bytesOf(op->getOperands()) + bytesOf(op->getResults())); });
 }

@@ -60,6 +60,7 @@ struct Target {
   double deviceMemory = 0; ///< bytes; what one rank may use
   Curve memoryBandwidth;   ///< bytes read and written per second, by the bytes that a kernel touches
   double launchSeconds = 0;
+  double kernelOperations = 1e300; ///< that generated kernels do per second, if memory does not bound them
   std::map<std::string, double, std::less<>> peakFlops; ///< per second and device, by dtype: fp32, bf16, fp8, …
   std::map<std::string, std::vector<GemmPoint>, std::less<>> gemm; ///< by dtype
   Curve attentionForward{1.0}, attentionBackward{1.0};             ///< fraction of the peak, by the number of keys

@@ -197,8 +197,8 @@ void readTarget(Reader &reader, const llvm::json::Object &root, Target &target) 
   const char *where = "the target";
   reader.only(root, where,
               {"format", "version", "name", "description", "kind", "devices_per_node", "device_memory",
-               "memory_bandwidth", "kernel_launch", "peak_flops", "gemm_efficiency", "attention_efficiency",
-               "convolution_efficiency", "communication", "overlap"});
+               "memory_bandwidth", "kernel_launch", "kernel_operations", "peak_flops", "gemm_efficiency",
+               "attention_efficiency", "convolution_efficiency", "communication", "overlap"});
   if (reader.string(&root, "format", where) != "tessera-target")
     reader.fail("format must be 'tessera-target'");
   if (root.getInteger("version") != kVersion)
@@ -215,6 +215,7 @@ void readTarget(Reader &reader, const llvm::json::Object &root, Target &target) 
   target.deviceMemory = reader.quantity(&root, "device_memory", where);
   target.memoryBandwidth = reader.curve(&root, "memory_bandwidth", where);
   target.launchSeconds = reader.quantity(&root, "kernel_launch", where, /*zero=*/true);
+  target.kernelOperations = reader.quantity(&root, "kernel_operations", where);
   if (const llvm::json::Object *peaks = reader.object(&root, "peak_flops", where)) {
     reader.only(*peaks, "peak_flops", {"fp32", "bf16", "fp16", "fp8"});
     for (const auto &[dtype, value] : *peaks)

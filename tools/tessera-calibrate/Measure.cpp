@@ -52,6 +52,7 @@ public:
   Status run(Measurements &result, Communicator &communicator) {
     Status status = products(result);
     memory(result);
+    operations(result);
     attention(result);
     if (status.isOk())
       status = convolution(result);
@@ -124,6 +125,24 @@ private:
     result.launch = std::max(result.launch, 1e-7);
     for (int64_t elements = 1 << 12; elements <= largest; elements *= 4)
       addRate(result.memory, 12 * static_cast<double>(elements), run(elements), result.launch, elements == largest);
+  }
+
+  /// A polynomial on data in the innermost cache.
+  void operations(Measurements &result) {
+    std::vector<float> a = values(1 << 12);
+    float *data = a.data();
+    const auto elements = static_cast<int64_t>(a.size());
+    constexpr int kTerms = 16;
+    const double seconds = time([&] {
+      for (int64_t i = 0; i < elements; ++i) {
+        float sum = data[i];
+        for (int term = 0; term < kTerms; ++term)
+          sum = sum * 0.5F + 0.25F;
+        data[i] = sum;
+      }
+    });
+    // Each thread of the rank does as much.
+    result.kernelOperations = 2.0 * kTerms * static_cast<double>(elements) * team.threads() / seconds;
   }
 
   void attention(Measurements &result) {

@@ -93,6 +93,7 @@ std::string targetText(const std::string &name, const Options &options, const Me
       {"device_memory", quantity(machineMemory() / options.ranks, "bytes", "the machine's memory over the ranks")},
       {"memory_bandwidth", curve(measured.memory, 1, "bytes touched -> bytes/s", source)},
       {"kernel_launch", quantity(measured.launch, "s", source)},
+      {"kernel_operations", quantity(measured.kernelOperations, "operations/s", source)},
       {"peak_flops", {{"fp32", quantity(peak, "FLOP/s", "the largest rate of a product; " + source)}}},
       {"gemm_efficiency",
        {{"fp32",
