@@ -15,8 +15,8 @@ namespace tessera::artifact {
 
 std::string locationName(Location loc) {
   if (auto name = dyn_cast<NameLoc>(loc)) {
-    if (name.getName() == "grad")
-      return "grad(" + locationName(name.getChildLoc()) + ")";
+    if (name.getName() == "grad" || name.getName() == "recompute")
+      return name.getName().str() + "(" + locationName(name.getChildLoc()) + ")";
     return name.getName().str();
   }
   if (auto fused = dyn_cast<FusedLoc>(loc)) {

@@ -29,6 +29,8 @@ double convFlops(Value filter, Value output) {
   return 2 * elements(output) * static_cast<double>(shape[1] * shape[2] * shape[3]);
 }
 
+} // namespace
+
 double opFlops(Operation *op) {
   return llvm::TypeSwitch<Operation *, double>(op)
       .Case([](train::DotGeneralOp dot) { return dotFlops(dot); })
@@ -39,11 +41,12 @@ double opFlops(Operation *op) {
       .Case([](train::Conv2dFilterGradOp conv) { return convFlops(conv.getResult(), conv.getOutputGrad()); })
       .Default([](Operation *) { return 0.0; });
 }
-} // namespace
 
 double stepFlops(ModuleOp module) {
   double flops = 0;
   module.walk([&](Operation *op) {
+    if (op->hasAttr(train::kRecompute))
+      return;
     double times = 1;
     for (auto loop = op->getParentOfType<train::AccumulateOp>(); loop;
          loop = loop->getParentOfType<train::AccumulateOp>())

@@ -75,6 +75,14 @@ std::string firstError(std::initializer_list<std::string> errors) {
   return "";
 }
 
+std::string eachOneOf(const char *flag, const std::vector<std::string> &values,
+                      std::initializer_list<const char *> allowed) {
+  for (const std::string &value : values)
+    if (std::string error = oneOf(flag, value, allowed); !error.empty())
+      return error;
+  return "";
+}
+
 std::string require(bool condition, std::string message) { return condition ? "" : std::move(message); }
 } // namespace
 
@@ -101,6 +109,7 @@ std::optional<Prefetch> parsePrefetch(const std::string &text) {
 }
 
 std::string checkOptions(const CompileOptions &o) {
+  const bool budget = o.remat.rfind("budget=", 0) == 0;
   const bool sized = o.wrap.rfind("size:", 0) == 0;
   return firstError({
       o.loss.rfind("output:", 0) == 0 ? "" : oneOf("--loss", o.loss, {"cross-entropy", "mse", "output:<name>"}),
@@ -109,6 +118,10 @@ std::string checkOptions(const CompileOptions &o) {
       oneOf("--strategy", o.strategy, {"ddp", "zero1", "zero2", "zero3", "hsdp"}),
       require(o.keepGathered.empty() || o.strategy == "zero3" || o.strategy == "hsdp",
               "--keep-gathered needs --strategy zero3 or hsdp: " + o.strategy + " gathers no unit twice"),
+      budget ? "" : oneOf("--remat", o.remat, {"none", "full", "selective", "budget=<bytes>"}),
+      require(!budget || parseBytes(o.remat.substr(7)).value_or(1e19) < 9e18,
+              "--remat: expected budget=<bytes>, e.g. 2e9 or 512MiB, got '" + o.remat + "'"),
+      eachOneOf("--offload", o.offload, {"optimizer", "parameters", "activations"}),
       oneOf("--precision", o.precision, {"fp32"}),
       sized ? "" : oneOf("--wrap", o.wrap, {"module", "none", "size:<bytes>"}),
       require(o.batch >= 0 && o.sequence >= 0, "--batch and --seq must not be negative"),

@@ -43,6 +43,9 @@ struct CompileOptions {
   int64_t ignoreIndex = -100;
   double labelSmoothing = 0.0;
 
+  std::string remat = "none"; ///< none | full | selective | budget=<bytes>
+  std::string rematReport;    ///< file for JSON, "-": a table on stderr; empty: none
+
   // Optimize.
   std::string optimizer = "adamw"; ///< adamw | sgd
   double learningRate = 1e-3;
@@ -68,6 +71,8 @@ struct CompileOptions {
   std::string memoryLimit;                         ///< of one rank ("40GiB", "80e9"); empty: none
   int64_t aheadBytes = 0;                          ///< of units gathered ahead by `prefetch=auto`; 0: any
   int64_t combineBytes = 0;                    ///< collectives up to so many bytes are joined; 0: none
+
+  std::vector<std::string> offload; ///< optimizer | parameters | activations: live on the host
 
   // Lower.
   std::string target = "cpu";     ///< cpu, a target that ships with the compiler, or a target file (*.json)

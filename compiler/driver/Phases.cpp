@@ -36,12 +36,32 @@ std::string initializers(const CompileOptions &o) {
   return "assign-initializers{rules=" + rules + "}";
 }
 
+std::string rematerialise(const CompileOptions &o) {
+  if (o.remat == "none" && o.rematReport.empty())
+    return "";
+  const bool budget = o.remat.rfind("budget=", 0) == 0;
+  std::string options = "policy=" + (budget ? "budget" : o.remat);
+  if (budget)
+    options += formatv(" budget={0}", static_cast<int64_t>(*parseBytes(o.remat.substr(7))));
+  options += formatv(" parts={0}", axisSize(o, "replicate") * axisSize(o, "shard"));
+  if (!o.rematReport.empty())
+    options += " report=" + quoted(o.rematReport);
+  return ",rematerialise{" + options + "}";
+}
+
+std::string offload(const CompileOptions &o) {
+  std::string classes;
+  for (const std::string &name : o.offload)
+    classes += (classes.empty() ? "" : " ") + name + "=true";
+  return classes.empty() ? "" : ",offload{" + classes + "}";
+}
+
 std::string differentiatePipeline(const CompileOptions &o) {
   std::string loss = formatv("add-loss{{kind={0}", o.loss);
   if (o.loss == "cross-entropy")
     loss += formatv(" ignore-index={0} label-smoothing={1}", o.ignoreIndex, formatNumber(o.labelSmoothing));
-  return "builtin.module(func.func(" + loss +
-         "},annotate-index-bounds,check-differentiable,differentiate,canonicalize,cse))";
+  return onStep(loss + "},annotate-index-bounds,check-differentiable,differentiate,canonicalize,cse" +
+                rematerialise(o));
 }
 
 std::string optimizePipeline(const CompileOptions &o) {
@@ -69,7 +89,7 @@ std::string schedulePipeline(const CompileOptions &o) {
                           ? formatv("prefetch-auto{{target={0} memory={1}}", quoted(o.target), o.aheadBytes).str()
                           : formatv("prefetch{{forward={0} backward={1}}", prefetch.forward, prefetch.backward).str();
   return onStep(formatv("combine-collectives{{bytes={0} ahead={1}},split-async,", o.combineBytes, ahead).str() + place +
-                ",verify-schedule,verify-collective-order");
+                offload(o) + ",verify-schedule,verify-collective-order");
 }
 } // namespace
 

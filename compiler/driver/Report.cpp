@@ -33,11 +33,16 @@ MemoryReport measureMemory(exec::ProgramOp program) {
   const int64_t end = std::max<int64_t>(countInstructions(program.getBody().front()), 1);
   using Change = std::array<int64_t, MemoryReport::kNumClasses>;
   std::vector<Change> changes(end + 1, Change{});
+  llvm::StringSet<> onHost;
   for (Operation &op : program.getBody().front()) {
-    if (auto arena = dyn_cast<exec::ArenaOp>(op))
-      memory.reserved += static_cast<int64_t>(arena.getBytes());
+    if (auto arena = dyn_cast<exec::ArenaOp>(op)) {
+      const bool isHost = arena.getKind() == exec::ArenaKind::Host;
+      (isHost ? memory.host : memory.reserved) += static_cast<int64_t>(arena.getBytes());
+      if (isHost)
+        onHost.insert(arena.getSymName());
+    }
     auto slot = dyn_cast<exec::SlotOp>(op);
-    if (!slot || !slot.getLive())
+    if (!slot || !slot.getLive() || onHost.contains(slot.getArena()))
       continue;
     const auto memoryClass = static_cast<size_t>(slot.getMemoryClass());
     changes[std::clamp<int64_t>((*slot.getLive())[0], 0, end)][memoryClass] += slot.getBytes();

@@ -26,7 +26,8 @@ struct MemoryReport {
   static constexpr size_t kNumClasses = 7;
   std::array<int64_t, kNumClasses> atPeak{}; ///< by class (exec::MemoryClass), live at the moment of the highest demand
   int64_t peak = 0;                          ///< their sum
-  int64_t reserved = 0;                      ///< of all arenas, which is what a rank allocates
+  int64_t reserved = 0;                      ///< of all arenas on the device, which is what a rank allocates there
+  int64_t host = 0;                          ///< of the arena on the host (--offload)
   /// Instruction and bytes by class over the step: the highest demand within each of at most 256 parts of it.
   std::vector<std::pair<int64_t, std::array<int64_t, kNumClasses>>> overStep;
 };

@@ -82,6 +82,7 @@ static FailureOr<Results> sgdUpdate(SgdUpdateOp op, EvalContext context, Operand
 void addState(EvalTable &table) {
   table.add<AdamwUpdateOp>(adamwUpdate);
   table.add<SgdUpdateOp>(sgdUpdate);
+  table.add<BarrierOp>([](BarrierOp, EvalContext, Operands in) { return one(*in[0]); });
   table.add<StopGradientOp>([](StopGradientOp, EvalContext, Operands in) { return one(*in[0]); });
 }
 

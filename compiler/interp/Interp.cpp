@@ -62,8 +62,8 @@ private:
           return bindResults(op, run(body));
         })
         .Case<exec::RepeatOp>([&](auto repeat) { return evaluateRepeat(repeat); })
-        .Case<dist::ConstrainOp, dist::ReshardOp, dist::DoneOp>([&](auto identity) {
-          bind(identity.getResult(), values[identity->getOperand(0)]);
+        .Case<dist::ConstrainOp, dist::ReshardOp, dist::CopyStartOp, dist::DoneOp>([&](auto identity) {
+          bind(identity->getResult(0), values[identity->getOperand(0)]);
           return success();
         })
         .Default([&](Operation *) {

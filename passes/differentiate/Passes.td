@@ -84,4 +84,56 @@ def Differentiate : Pass<"differentiate", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tessera::train::TrainDialect"];
 }
 
+def Rematerialise : Pass<"rematerialise", "::mlir::func::FuncOp"> {
+  let summary = "Compute values of the forward pass again in the backward pass instead of keeping them";
+  let description = [{
+    What the backward pass reads of the forward pass lives from one to the other. This pass keeps only some of it. The
+    rest is computed again right before its first reader in the backward pass, by copies of the forward ops that carry
+    `train.backward` and `train.recompute` and the location `NameLoc("recompute", <forward op>)`, and that read what is
+    kept through a `barrier`, behind which no later pass looks: the copies are neither merged with the forward ops nor
+    moved to them. Random numbers come from the same seeds and are the same. Parameters are read directly, and thus from the copy
+    that the strategy gives to the backward pass.
+
+    A *segment* is a block of the model, as for `flatten-parameters{wrap=module}`: ops whose names (or the names of whose
+    parameters) agree up to the first integer component. A model without such names is one segment, `root`. What one
+    segment reads of another is always kept, and ops outside of segments are never recomputed.
+
+    | policy | kept in a segment |
+    |---|---|
+    | `none` | everything; the pass changes nothing |
+    | `full` | nothing but what it reads of other segments |
+    | `selective` | products, convolutions and attention outputs as far as they are needed |
+    | `budget` | what makes recomputation cheapest (in flops) while the kept bytes are at most `budget` |
+
+    Views (reshape, transpose, slice, broadcast), casts of parameters and what follows from constants alone cost nothing
+    and are always repeated or shared. `budget` minimises flops per segment and price of a byte by a minimum cut, and
+    combines segments by steps in the order of flops per byte. A budget that cannot be met is an error that says what
+    can.
+
+    A remark says how many bytes are kept of how many. `report` writes a table (`-`: to stderr) or JSON, with the kept values and the
+    front of all budgets.
+
+    Precondition: `differentiate`, then `canonicalize` and `cse`. Postcondition: the same results, bit for bit, of each op.
+
+    ```mlir
+    %h = train.tanh %x : tensor<4xf32>             // segment h.0; %x is computed in another segment
+    …
+    %dx = train.mul %dh, %h {train.backward} : tensor<4xf32>
+    // becomes with policy=full
+    %h = train.tanh %x : tensor<4xf32>
+    …
+    %b = train.barrier %x {segment = "h.0", train.backward, train.recompute} : tensor<4xf32>
+    %h2 = train.tanh %b {train.backward, train.recompute} : tensor<4xf32>
+    %dx = train.mul %dh, %h2 {train.backward} : tensor<4xf32>
+    ```
+  }];
+  let options = [
+    Option<"policy", "policy", "std::string", "\"none\"", "none, full, selective or budget">,
+    Option<"budget", "budget", "int64_t", "0", "Bytes of one rank and micro-batch that may be kept (policy budget)">,
+    Option<"parts", "parts", "int64_t", "1", "Ranks that share the batch: each keeps this part of the bytes">,
+    Option<"report", "report", "std::string", "\"\"", "File for a report in JSON; - prints a table; default: none">,
+  ];
+  let dependentDialects = ["::tessera::train::TrainDialect"];
+}
+
 #endif // TESSERA_PASSES_DIFFERENTIATE

@@ -90,7 +90,8 @@ void BufferAssignment::assignArguments() {
     exec::MemoryClass memoryClass = kind == "param" || kind == "frozen" ? exec::MemoryClass::Parameters
                                     : kind == "state"                   ? exec::MemoryClass::Optimizer
                                                                         : exec::MemoryClass::Inputs;
-    unsigned storage = addStorage(argument, exec::ArenaKind::State, memoryClass);
+    bool isOnHost = func.getArgAttr(argument.getArgNumber(), dist::kMemory) != nullptr;
+    unsigned storage = addStorage(argument, isOnHost ? exec::ArenaKind::Host : exec::ArenaKind::State, memoryClass);
     if (name)
       storages[storage].name = name.str();
     storages[storage].fixed = true;
@@ -243,8 +244,8 @@ void BufferAssignment::assignRoot(Value root) {
 
 std::string nameOf(Location loc) {
   if (auto name = dyn_cast<NameLoc>(loc)) {
-    if (name.getName() == "grad")
-      return "grad(" + nameOf(name.getChildLoc()) + ")";
+    if (name.getName() == "grad" || name.getName() == "recompute")
+      return name.getName().str() + "(" + nameOf(name.getChildLoc()) + ")";
     return name.getName().str();
   }
   if (auto fused = dyn_cast<FusedLoc>(loc)) {

@@ -68,6 +68,7 @@ LogicalResult Emitter::emitOp(Operation *op) {
       .Case<dist::AllGatherOp, dist::ReduceScatterOp, dist::AllReduceOp, dist::AllToAllOp, dist::PermuteOp,
             dist::AllGatherStartOp, dist::ReduceScatterStartOp, dist::AllReduceStartOp, dist::AllToAllStartOp,
             dist::PermuteStartOp>([&](Operation *op) { return emitCollective(op); })
+      .Case([&](dist::CopyStartOp op) { return emitCopyStart(op); })
       .Case([&](dist::DoneOp op) { return emitDone(op); })
       .Case([&](exec::RepeatOp op) { return emitRepeat(op); })
       .Case([&](func::ReturnOp op) { return emitReturn(op); })
@@ -218,6 +219,16 @@ LogicalResult Emitter::emitCollective(Operation *op) {
     futures[op->getResult(0)] = over;
   else
     streams.wait(code, op->getLoc(), exec::kComputeStream, over);
+  return success();
+}
+
+LogicalResult Emitter::emitCopyStart(dist::CopyStartOp op) {
+  if (!op->hasOneUse() || !isa<dist::DoneOp>(*op->user_begin()))
+    return op.emitError("a copy that was started must be waited for exactly once");
+  Value input = sourceBuffer(op->getOpOperand(0)), output = bufferOf((*op->user_begin())->getResult(0));
+  streams.join(code, op.getLoc(), exec::kCopyStream, exec::kComputeStream);
+  instruction<exec::CopyOp>(op.getLoc(), exec::kCopyStream, input, output);
+  futures[op.getFuture()] = streams.mark(code, op.getLoc(), exec::kCopyStream);
   return success();
 }
 

@@ -115,6 +115,9 @@ FailureOr<exec::ProgramOp> Emitter::emit() {
   code.setInsertionPointToEnd(body);
   for (auto kind : {exec::ArenaKind::State, exec::ArenaKind::Activations})
     exec::ArenaOp::create(memory, func.getLoc(), arenaName(kind), kind, 0);
+  if (llvm::any_of(assignment.getStorages(),
+                   [](const Storage &storage) { return storage.arena == exec::ArenaKind::Host; }))
+    exec::ArenaOp::create(memory, func.getLoc(), arenaName(exec::ArenaKind::Host), exec::ArenaKind::Host, 0);
   emitArguments();
   if (failed(emitBlock(func.getBody().front())))
     return failure();

@@ -51,6 +51,7 @@ private:
   mlir::LogicalResult emitAttention(train::AttentionOp op);
   mlir::LogicalResult emitAttentionGrad(train::AttentionGradOp op);
   mlir::LogicalResult emitCollective(mlir::Operation *op);
+  mlir::LogicalResult emitCopyStart(dist::CopyStartOp op);
   mlir::LogicalResult emitDone(dist::DoneOp op);
   mlir::LogicalResult emitRepeat(exec::RepeatOp op);
   mlir::LogicalResult emitReturn(mlir::func::ReturnOp op);

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/dialect/dist/Dist.h"
 #include "compiler/dialect/train/Builders.h"
 #include "passes/lower/CompressConstants.h"
 #include "passes/lower/FusionGroups.h"
@@ -145,6 +146,7 @@ private:
     for (Operation *op : body.ops) {
       Operation *clone = builder.clone(*op, mapping);
       clone->removeAttr(train::kBackward);
+      clone->removeAttr(train::kRecompute);
       clone->removeAttr(train::kUnit); // equal updates of different units share a kernel
     }
     SmallVector<Value> yielded;
@@ -153,6 +155,14 @@ private:
       replacements.emplace_back(output, result);
     }
     exec::YieldOp::create(builder, loc, yielded);
+  }
+
+  /// An argument, or its copy that was brought from the host.
+  static bool isArgument(Value value) {
+    if (auto done = value.getDefiningOp<dist::DoneOp>())
+      if (auto copy = done.getFuture().getDefiningOp<dist::CopyStartOp>())
+        value = copy.getOperand();
+    return isa<BlockArgument>(value);
   }
 
   /// For each unit that the fusion updates: which operand is its gradient. Of the operands that the new value depends
@@ -171,7 +181,7 @@ private:
         if (llvm::any_of(earlier->getResults(), [&](Value result) { return needed.contains(result); }))
           needed.insert(earlier->operand_begin(), earlier->operand_end());
       for (auto [number, input] : llvm::enumerate(body.inputs))
-        if (input.getType() == op->getResult(0).getType() && !isa<BlockArgument>(input) && needed.contains(input)) {
+        if (input.getType() == op->getResult(0).getType() && !isArgument(input) && needed.contains(input)) {
           units.push_back(unit);
           operands.push_back(number);
           break;

@@ -31,7 +31,7 @@ static bool readByLibrary(Value value) {
 /// What computes the value of which `value` is a permutation.
 static Operation *permutedSource(Value value) {
   Operation *source = value.getDefiningOp();
-  while (source && isa<train::ReshapeOp, train::TransposeOp>(source))
+  while (source && isa<train::ReshapeOp, train::TransposeOp, train::BarrierOp>(source))
     source = source->getOperand(0).getDefiningOp();
   return source;
 }

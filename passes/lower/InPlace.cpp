@@ -197,6 +197,10 @@ void classifyStorages(BufferAssignment &assignment) {
     if (isa_and_nonnull<dist::AllGatherOp, dist::AllGatherStartOp>(begin) && op->getNumResults() == 1 &&
         isa<RankedTensorType>(op->getResult(0).getType())) {
       mark(op->getResult(0), exec::ArenaKind::Activations, exec::MemoryClass::Communication);
+    } else if (auto copy = dyn_cast_or_null<dist::CopyStartOp>(begin); copy && begin != op) {
+      const View *source = assignment.lookup(copy.getOperand());
+      mark(op->getResult(0), copy.getTo() == dist::kHostMemory ? exec::ArenaKind::Host : exec::ArenaKind::Activations,
+           source ? assignment.storages[source->storage].memoryClass : exec::MemoryClass::Activations);
     } else if (isa_and_nonnull<dist::ReduceScatterOp, dist::ReduceScatterStartOp, dist::AllReduceOp,
                                dist::AllReduceStartOp>(begin)) {
       gradient(begin->getOperand(0));

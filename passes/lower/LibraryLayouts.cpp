@@ -82,6 +82,7 @@ bool acceptsLayout(OpOperand &use, const Layout &layout) {
         bool isMask = op.getMask() && number == 3;
         return layout.shape.size() == 4 && !isMask ? layout.isUnit(3) : layout.isContiguous();
       })
+      .Case([](dist::CopyStartOp) { return true; })
       .Default([&](Operation *) { return layout.isContiguous(); });
 }
 
@@ -92,21 +93,25 @@ bool producesLayout(OpResult result, const Layout &layout) {
       .Case<train::AttentionOp, train::AttentionGradOp>(
           [&](auto) { return layout.shape.size() == 4 ? layout.isUnit(3) : layout.isContiguous(); })
       .Case<train::ConstantOp, train::ConcatOp, dist::AxisIndexOp>([](auto) { return true; })
+      .Case([&](dist::DoneOp op) { return layout.isContiguous() || op.getFuture().getDefiningOp<dist::CopyStartOp>(); })
       .Default([&](Operation *) { return layout.isContiguous(); });
 }
 
 bool isLayoutOp(Operation *op) {
-  return isa<train::ReshapeOp, train::TransposeOp, train::SliceOp, train::StopGradientOp, dist::SliceLocalOp>(op);
+  return isa<train::ReshapeOp, train::TransposeOp, train::SliceOp, train::BarrierOp, train::StopGradientOp,
+             dist::SliceLocalOp>(op);
 }
 
-bool isBijective(Operation *op) { return isa<train::ReshapeOp, train::TransposeOp, train::StopGradientOp>(op); }
+bool isBijective(Operation *op) {
+  return isa<train::ReshapeOp, train::TransposeOp, train::BarrierOp, train::StopGradientOp>(op);
+}
 
 std::optional<Layout> layoutOfResult(Operation *op, const Layout &operand) {
   return TypeSwitch<Operation *, std::optional<Layout>>(op)
       .Case([&](train::ReshapeOp op) { return operand.reshape(train::shapeOf(op.getResult())); })
       .Case([&](train::TransposeOp op) { return operand.transpose(op.getPermutation()); })
       .Case([&](train::SliceOp op) { return operand.slice(op.getStarts(), op.getLimits(), op.getStrides()); })
-      .Case([&](train::StopGradientOp) { return operand; })
+      .Case<train::BarrierOp, train::StopGradientOp>([&](auto) { return operand; })
       .Case([&](dist::SliceLocalOp op) {
         int64_t dim = op.getDim();
         int64_t size = train::shapeOf(op.getResult())[dim];
@@ -119,7 +124,7 @@ std::optional<Layout> layoutOfOperand(Operation *op, const Layout &result) {
   return TypeSwitch<Operation *, std::optional<Layout>>(op)
       .Case([&](train::ReshapeOp op) { return result.reshape(train::shapeOf(op.getOperand())); })
       .Case([&](train::TransposeOp op) { return result.transposeInverse(op.getPermutation()); })
-      .Case([&](train::StopGradientOp) { return result; })
+      .Case<train::BarrierOp, train::StopGradientOp>([&](auto) { return result; })
       .Default([](Operation *) { return std::nullopt; });
 }
 

@@ -25,13 +25,16 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
     exec::ProgramOp program = getOperation();
     int64_t end = lower::numInstructions(program);
     auto lifetimes = lower::slotLifetimes(program);
+    llvm::DenseSet<Operation *> arguments; // live across steps, in whichever arena
+    for (auto argument : program.getOps<exec::ArgumentOp>())
+      arguments.insert(lower::slotOf(argument.getBuffer()));
     for (auto arena : program.getOps<exec::ArenaOp>()) {
-      bool persists = arena.getKind() == exec::ArenaKind::State;
       SmallVector<exec::SlotOp> slots;
       SmallVector<lower::Lifetime> spans;
       for (auto slot : program.getOps<exec::SlotOp>()) {
         if (slot.getArena() != arena.getSymName())
           continue;
+        bool persists = arena.getKind() == exec::ArenaKind::State || arguments.contains(slot);
         auto found = lifetimes.find(slot);
         if (!persists && found == lifetimes.end())
           continue; // nothing reads or writes it

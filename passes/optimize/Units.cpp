@@ -4,7 +4,6 @@
 
 #include "compiler/dialect/train/Signature.h"
 
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -21,29 +20,18 @@ std::optional<WrapPolicy> WrapPolicy::parse(StringRef text) {
   return std::nullopt;
 }
 
-std::string tessera::getBlockScope(StringRef name) {
-  SmallVector<StringRef> components;
-  std::string dotted = name.str();
-  llvm::replace(dotted, '/', '.');
-  StringRef(dotted).split(components, '.', -1, /*KeepEmpty=*/false);
-  for (auto [index, component] : llvm::enumerate(components))
-    if (llvm::all_of(component, [](char c) { return llvm::isDigit(c); }))
-      return llvm::join(ArrayRef<StringRef>(components).take_front(index + 1), ".");
-  return "";
-}
-
 Operation *tessera::getAncestorInBlock(Operation *op, Block &block) { return block.findAncestorOpInBlock(*op); }
 
 /// An exporter's name for a tensor that lost its own, such as "onnx::MatMul_123", says nothing about the module: the
 /// nodes that read the parameter do, if they agree.
 static std::string getScope(const Parameter &parameter) {
   if (StringRef(parameter.name).contains('.'))
-    return getBlockScope(parameter.name);
+    return train::getBlockScope(parameter.name);
   std::string scope;
   for (Operation *user : parameter.arg.getUsers()) {
     if (user->hasAttr(train::kBackward))
       continue;
-    std::string found = getBlockScope(train::getNodeName(user->getLoc()));
+    std::string found = train::getBlockScope(train::getNodeName(user->getLoc()));
     if (found.empty() || (!scope.empty() && scope != found))
       return "";
     scope = found;

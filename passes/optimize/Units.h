@@ -40,10 +40,6 @@ struct WrapPolicy {
   static std::optional<WrapPolicy> parse(llvm::StringRef text);
 };
 
-/// The part of a dotted name up to its first integer component: "transformer.h.3" of "transformer.h.3.ln_1.weight";
-/// empty if it has none. Slashes, as in ONNX node names, count as dots.
-std::string getBlockScope(llvm::StringRef name);
-
 /// The op of the function's own block that is or contains `op`.
 mlir::Operation *getAncestorInBlock(mlir::Operation *op, mlir::Block &block);
 

@@ -135,6 +135,48 @@ def VerifyCollectiveOrderPass : Pass<"verify-collective-order"> {
   }];
 }
 
+def OffloadPass : SchedulePass<"offload"> {
+  let summary = "Keeps classes of memory on the host and copies them to the device for use";
+  let description = [{
+    | class | on the host | on the device |
+    |---|---|---|
+    | `optimizer` | state of all units | that of a unit around its update |
+    | `parameters` | parameters (this rank's shards) and frozen tensors | those of a unit around its uses in forward, backward and update |
+    | `activations` | what the backward pass reads of the forward pass, from `min-bytes` on | the same, until it has been copied and again from shortly before it is read |
+
+    Arguments on the host carry `dist.memory = "host"`; their next values are copied back into their places. Copies are
+    `dist.copy_start` and `dist.done`. Those to the device start one unit ahead: where the first op computes with the unit
+    before. Those to the host start when the value is computed and have ended two units later, so that at most three
+    units are on the device. A unit of activations is what one block of the model keeps (by location); the last one,
+    which is read first, does not move. Views (and barriers) of what comes back are repeated in the backward pass.
+
+    The order is that of the program, hence the same on all ranks. Every start and done says in `schedule.reason` why it
+    stands where it does.
+
+    Precondition: `split-async`, `prefetch`. Postcondition: the same results, bit for bit.
+
+    ```mlir
+    %p2, %m2, %v2 = train.adamw_update %p, %m, %v, %g …   // %m is an argument
+    return %p2, %m2, %v2
+    // becomes with optimizer
+    %fm = dist.copy_start %m to "device" …
+    …
+    %dm = dist.done %fm …
+    %p2, %m2, %v2 = train.adamw_update %p, %dm, %dv, %g …
+    %fm2 = dist.copy_start %m2 to "host" …
+    …
+    %hm2 = dist.done %fm2 …
+    return %p2, %hm2, %hv2
+    ```
+  }];
+  let options = [
+    Option<"optimizer", "optimizer", "bool", "false", "Offload optimizer state">,
+    Option<"parameters", "parameters", "bool", "false", "Offload parameters">,
+    Option<"activations", "activations", "bool", "false", "Offload activations">,
+    Option<"minBytes", "min-bytes", "int64_t", "4096", "Bytes from which on an activation is worth a copy">,
+  ];
+}
+
 def VerifySchedulePass : SchedulePass<"verify-schedule"> {
   let summary = "Checks that every collective that starts is waited for once, in order";
   let description = [{

@@ -56,7 +56,7 @@ struct VerifySchedulePass : tessera::impl::VerifySchedulePassBase<VerifySchedule
     auto ops = getOperation().walk([](Operation *op) -> WalkResult {
       if (isSynchronous(op))
         return op->emitOpError() << "is not split into start and done";
-      return isStart(op) ? verifyStart(op) : success();
+      return isStart(op) || isa<CopyStartOp>(op) ? verifyStart(op) : success();
     });
     if (ops.wasInterrupted())
       return signalPassFailure();

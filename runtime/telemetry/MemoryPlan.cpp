@@ -23,12 +23,14 @@ MemoryPlan memoryPlan(const artifact::Program &program) {
   MemoryPlan plan;
   if (program.arenas())
     for (const artifact::Arena *arena : *program.arenas())
-      plan.arenaBytes += arena->bytes();
+      (arena->kind() == artifact::ArenaKind::Host ? plan.hostBytes : plan.arenaBytes) += arena->bytes();
   if (!program.slots())
     return plan;
   // Changes of the live bytes at the first instruction of a slot and after its last.
   std::map<uint64_t, std::array<int64_t, numMemoryClasses>> changes;
   for (const artifact::Slot *slot : *program.slots()) {
+    if (program.arenas()->Get(slot->arena())->kind() == artifact::ArenaKind::Host)
+      continue;
     auto index = static_cast<size_t>(slot->memory_class());
     plan.bytesInAll[index] += slot->bytes();
     changes[slot->first_instruction()][index] += static_cast<int64_t>(slot->bytes());

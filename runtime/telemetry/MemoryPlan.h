@@ -28,7 +28,8 @@ struct MemoryPlan {
   std::array<uint64_t, numMemoryClasses> bytesInAll{};  ///< Of all slots, as if none shared memory.
   uint64_t peakBytes = 0;
   uint32_t peakInstruction = 0;
-  uint64_t arenaBytes = 0; ///< What is reserved: peak, alignment and gaps.
+  uint64_t arenaBytes = 0; ///< What is reserved on the device: peak, alignment and gaps.
+  uint64_t hostBytes = 0;  ///< What is reserved on the host for offloaded classes, which the other numbers leave out.
 };
 
 MemoryPlan memoryPlan(const artifact::Program &program);

@@ -66,7 +66,10 @@ Status RunFolder::writeRunInfo(const Artifact &artifact, const RunInfo &info) co
   Json classes = Json::object();
   for (size_t i = 0; i < numMemoryClasses; ++i)
     classes[std::string(toString(static_cast<artifact::MemoryClass>(i)))] = plan.bytesAtPeak[i];
-  json["memory_per_rank"] = {{"reserved", plan.arenaBytes}, {"peak", plan.peakBytes}, {"by_class", std::move(classes)}};
+  json["memory_per_rank"] = {{"reserved", plan.arenaBytes},
+                             {"host", plan.hostBytes},
+                             {"peak", plan.peakBytes},
+                             {"by_class", std::move(classes)}};
   if (info.unigramEntropy)
     json["unigram_entropy"] = *info.unigramEntropy;
   if (info.samples)

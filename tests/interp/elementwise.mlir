@@ -38,6 +38,8 @@ func.func @unary() {
   check.expect_eq %floor, %floor_e : tensor<3xf32>
   %stop = train.stop_gradient %x : tensor<3xf32>
   check.expect_eq %stop, %x : tensor<3xf32>
+  %barrier = train.barrier %x {segment = "h.0"} : tensor<3xf32>
+  check.expect_eq %barrier, %x : tensor<3xf32>
   return
 }
 

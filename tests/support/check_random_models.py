@@ -44,6 +44,7 @@ def main():
     parser.add_argument("--gradcheck", metavar="PIPELINE")
     parser.add_argument("--expect", metavar="PIPELINE")
     parser.add_argument("--actual", metavar="PIPELINE")
+    parser.add_argument("--exact", action="store_true", help="--expect and --actual agree bit for bit, on one mesh")
     options = parser.parse_args()
     if (options.gradcheck is None) == (options.expect is None) or (options.expect is None) != (options.actual is None):
         parser.error("give --gradcheck, or --expect and --actual")
@@ -56,9 +57,10 @@ def main():
                 run(["tessera-interp", model, "--gradcheck", "--quiet", "--samples=4"], seed)
                 continue
             whole = options.batch * options.micro_batches
-            expected = compile_model(directory, seed, whole, options.expect, "expected")
+            mesh, tolerance = (options.mesh, ["--rtol=0", "--atol=0"]) if options.exact else (None, [])
+            expected = compile_model(directory, seed, whole, options.expect, "expected", mesh)
             actual = compile_model(directory, seed, options.batch, options.actual, "actual", options.mesh)
-            run(["tessera-interp", actual, f"--compare={expected}", "--quiet"], seed)
+            run(["tessera-interp", actual, f"--compare={expected}", "--quiet", *tolerance], seed)
     print(f"{options.seeds} models")
 
 

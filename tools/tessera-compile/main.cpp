@@ -51,6 +51,11 @@ void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o, std::pair<dou
   app.add_option("--warmup", o.warmup, "steps of linear warm-up")->capture_default_str();
   app.add_option("--min-lr", o.minLearningRate, "where the cosine schedule ends")->capture_default_str();
   app.add_option("--accumulate", o.accumulate, "micro-batches per step")->capture_default_str();
+  app.add_option("--remat", o.remat,
+                 "what the backward pass computes again instead of keeping it: none, full (all of a block), selective "
+                 "(all but products and attention), budget=<bytes> (kept per rank and micro-batch; e.g. 512MiB)")
+      ->capture_default_str();
+  app.add_option("--remat-report", o.rematReport, "what --remat keeps and recomputes: a JSON file, or - for a table");
   app.add_option("--precision", o.precision, "fp32")->capture_default_str();
 }
 
@@ -75,6 +80,9 @@ void addMachineOptions(CLI::App &app, tessera::CompileOptions &o, std::string &m
   app.add_option("--target", o.target,
                  "cpu, a machine that ships with the compiler (h100x8, …) or a target file (.json)")
       ->capture_default_str();
+  app.add_option("--offload", o.offload,
+                 "what lives on the host and is copied to the device for use: optimizer, parameters, activations")
+      ->delimiter(',');
   app.add_option("--target-cpu", o.targetCpu, "host, x86-64-v4, x86-64-v3 or x86-64")->capture_default_str();
 }
 

@@ -53,6 +53,8 @@ std::string memoryText(const Artifact &artifact, int columns) {
   if (plan.arenaBytes > 0)
     text += fmt::format("; {:.1f} % of the reserved bytes are in use then",
                         100.0 * static_cast<double>(plan.peakBytes) / static_cast<double>(plan.arenaBytes));
+  if (plan.hostBytes > 0)
+    text += fmt::format("\n  on the host {} ({} bytes)", formatBytes(plan.hostBytes), plan.hostBytes);
   text += "\n\narenas\n";
   if (program.arenas())
     for (const artifact::Arena *arena : *program.arenas())
@@ -90,8 +92,10 @@ Json memoryJson(const Artifact &artifact) {
                      {"class", toString(slot->memory_class())},
                      {"first_instruction", slot->first_instruction()},
                      {"last_instruction", slot->last_instruction()}});
-  return {{"reserved", plan.arenaBytes},   {"peak", plan.peakBytes},      {"peak_instruction", plan.peakInstruction},
-          {"classes", std::move(classes)}, {"arenas", std::move(arenas)}, {"slots", std::move(slots)}};
+  return {{"reserved", plan.arenaBytes},   {"host", plan.hostBytes},
+          {"peak", plan.peakBytes},        {"peak_instruction", plan.peakInstruction},
+          {"classes", std::move(classes)}, {"arenas", std::move(arenas)},
+          {"slots", std::move(slots)}};
 }
 
 } // namespace tessera::dump

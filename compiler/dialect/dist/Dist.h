@@ -26,6 +26,11 @@ inline constexpr llvm::StringLiteral kReason = "schedule.reason";
 /// Argument or result attribute after localisation: the global type.
 inline constexpr llvm::StringLiteral kGlobal = "dist.global";
 
+/// Argument attribute: in which memory the argument lies, "host"; without it, in the device's.
+inline constexpr llvm::StringLiteral kMemory = "dist.memory";
+inline constexpr llvm::StringLiteral kHostMemory = "host";
+inline constexpr llvm::StringLiteral kDeviceMemory = "device";
+
 // The axes that design.md names.
 inline constexpr llvm::StringLiteral kReplicateAxis = "replicate";
 inline constexpr llvm::StringLiteral kShardAxis = "shard";

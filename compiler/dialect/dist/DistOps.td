@@ -136,8 +136,16 @@ def Dist_AllReduceStartOp : Dist_CollectiveStart<"all_reduce_start">;
 def Dist_AllToAllStartOp : Dist_CollectiveStart<"all_to_all_start", (ins I64Attr:$split_dim, I64Attr:$concat_dim)>;
 def Dist_PermuteStartOp : Dist_CollectiveStart<"permute_start", (ins I64Attr:$shift)>;
 
+def Dist_CopyStartOp : Dist_Op<"copy_start"> {
+  let summary = "Begins a copy between the device's memory and the host's and returns its future";
+  let description = [{ The future's value is the operand; it lies in the memory `to`, "host" or "device". }];
+  let arguments = (ins Train_Tensor:$operand, StrAttr:$to, OptionalAttr<StrAttr>:$label);
+  let results = (outs Dist_FutureType:$future);
+  let assemblyFormat = "$operand `to` $to attr-dict `:` functional-type($operand, $future)";
+  let hasVerifier = 1;
+}
 def Dist_DoneOp : Dist_Op<"done"> {
-  let summary = "Waits for a collective and gives its result";
+  let summary = "Waits for a collective or a copy and gives its result";
   let arguments = (ins Dist_FutureType:$future);
   let results = (outs Train_Tensor:$result);
   let assemblyFormat = "$future attr-dict `:` functional-type($future, $result)";

@@ -164,6 +164,15 @@ LogicalResult PermuteStartOp::verify() { return verifySameType(*this); }
 LogicalResult AllToAllOp::verify() { return verifyAllToAll(*this); }
 LogicalResult AllToAllStartOp::verify() { return verifyAllToAll(*this); }
 
+LogicalResult CopyStartOp::verify() {
+  // dist.copy_start_c1
+  if (getTo() != kHostMemory && getTo() != kDeviceMemory)
+    return emitOpError() << "copies to '" << getTo() << "', expected '" << kHostMemory << "' or '" << kDeviceMemory
+                         << "'";
+  // dist.copy_start_c2
+  return verifyType(*this, "result", getFuture().getType().getTensor(), getOperand().getType());
+}
+
 LogicalResult DoneOp::verify() {
   // dist.done_c1
   return verifyType(*this, "result", getType(), getFuture().getType().getTensor());

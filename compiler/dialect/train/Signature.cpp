@@ -3,6 +3,7 @@
 #include "compiler/dialect/train/Signature.h"
 
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -91,6 +92,17 @@ StringRef getNodeName(Location loc) {
     return WalkResult::advance();
   });
   return name;
+}
+
+std::string getBlockScope(StringRef name) {
+  SmallVector<StringRef> components;
+  std::string dotted = name.str();
+  llvm::replace(dotted, '/', '.');
+  StringRef(dotted).split(components, '.', -1, /*KeepEmpty=*/false);
+  for (auto [index, component] : llvm::enumerate(components))
+    if (llvm::all_of(component, [](char c) { return llvm::isDigit(c); }))
+      return llvm::join(ArrayRef<StringRef>(components).take_front(index + 1), ".");
+  return "";
 }
 
 } // namespace tessera::train

@@ -45,6 +45,10 @@ mlir::BlockArgument appendArgument(mlir::func::FuncOp func, mlir::Type type, llv
 /// The name of the innermost NameLoc of a location (the ONNX node's), or "".
 llvm::StringRef getNodeName(mlir::Location loc);
 
+/// The part of a dotted name up to its first integer component: "transformer.h.3" of "transformer.h.3.ln_1.weight";
+/// empty if it has none. Slashes, as in ONNX node names, count as dots.
+std::string getBlockScope(llvm::StringRef name);
+
 } // namespace tessera::train
 
 #endif // TESSERA_COMPILER_DIALECT_TRAIN_SIGNATURE_H

@@ -39,6 +39,9 @@ inline constexpr llvm::StringLiteral kInit = "train.init";
 /// On an op made by autodiff: it belongs to the backward pass (unit attribute).
 inline constexpr llvm::StringLiteral kBackward = "train.backward";
 
+/// On an op of the backward pass that repeats one of the forward pass (unit attribute).
+inline constexpr llvm::StringLiteral kRecompute = "train.recompute";
+
 } // namespace tessera::train
 
 #endif // TESSERA_COMPILER_DIALECT_TRAIN_TRAIN_H

@@ -13,6 +13,18 @@ def Train_StopGradientOp : Train_Op<"stop_gradient", [SameOperandsAndResultType]
   let assemblyFormat = "$operand attr-dict `:` type($result)";
 }
 
+def Train_BarrierOp : Train_Op<"barrier", [SameOperandsAndResultType]> {
+  let summary = "The identity, which optimization does not look through";
+  let description = [{
+    What is computed from the result is computed here or later, even if the same has been computed from the operand
+    before: recomputation in the backward pass reads what it starts from through barriers. Two barriers of one value with
+    different `segment`s (the part of the model that is recomputed) stay apart. A barrier is a view, it moves nothing.
+  }];
+  let arguments = (ins Train_Tensor:$operand, OptionalAttr<StrAttr>:$segment);
+  let results = (outs Train_Tensor:$result);
+  let assemblyFormat = "$operand attr-dict `:` type($result)";
+}
+
 def Train_YieldOp : Train_Op<"yield", [Terminator, ReturnLike, ParentOneOf<["AccumulateOp", "CheckpointOp"]>]> {
   let summary = "Ends the region of `accumulate` or `checkpoint`";
   let arguments = (ins Variadic<Train_Tensor>:$operands);

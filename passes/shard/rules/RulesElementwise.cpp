@@ -125,7 +125,7 @@ template <Linearity linearity, typename... Ops> void attach(MLIRContext *context
 void registerElementwiseRules(MLIRContext *context) {
   attach<Linearity::None, AbsOp, ExpOp, LogOp, SqrtOp, RsqrtOp, TanhOp, ErfOp, SinOp, CosOp, FloorOp, MaxOp, PowOp,
          CompareOp>(context);
-  attach<Linearity::First, NegOp, StopGradientOp, DivOp>(context);
+  attach<Linearity::First, NegOp, BarrierOp, StopGradientOp, DivOp>(context);
   attach<Linearity::Each, MulOp>(context);
   attach<Linearity::Joint, AddOp, SubOp>(context);
   ConvertOp::attachInterface<ConvertRule>(*context);

@@ -217,3 +217,21 @@ func.func @done_c1(%f: !dist.future<tensor<4xf32>>) {
   return
 }
 }
+
+// -----
+
+// dist.copy_start_c1
+func.func @copy_start_c1(%x: tensor<4xf32>) {
+  // expected-error@+1 {{copies to 'disk', expected 'host' or 'device'}}
+  %0 = dist.copy_start %x to "disk" : (tensor<4xf32>) -> !dist.future<tensor<4xf32>>
+  return
+}
+
+// -----
+
+// dist.copy_start_c2
+func.func @copy_start_c2(%x: tensor<4xf32>) {
+  // expected-error@+1 {{result has type 'tensor<8xf32>', expected 'tensor<4xf32>'}}
+  %0 = dist.copy_start %x to "host" : (tensor<4xf32>) -> !dist.future<tensor<8xf32>>
+  return
+}

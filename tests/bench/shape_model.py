@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""Writes a Llama-style transformer as ONNX, without weights.
+
+    shape_model.py qwen2-1.5b --batch=1 --seq=1024 -o qwen2.onnx
+    tessera-compile qwen2.onnx -o qwen2.tessera --mesh shard=8 --strategy zero3 --batch 8
+
+Initializers point at external data that does not exist: the compiler never reads weights, so that a model of any size
+can be compiled, reported on and timed from a file of some hundred kilobytes. Ops and names are those of exported Hugging
+Face models (RMS norm from elementwise ops, rotary positions, grouped queries, SwiGLU). Needs no packages.
+"""
+import argparse
+import array
+import pathlib
+import struct
+
+MODELS = {
+    # layers, width, heads, key/value heads, hidden, vocabulary, tied embedding, biases of q, k and v
+    "qwen2-1.5b": (28, 1536, 12, 2, 8960, 151936, True, True),
+    "llama-3.1-8b": (32, 4096, 32, 8, 14336, 128256, False, False),
+    "llama-1b": (16, 2048, 32, 8, 8192, 128256, True, False),
+    "tiny": (2, 64, 4, 2, 128, 256, True, True),
+}
+FLOAT, INT64, BOOL = 1, 7, 9
+
+
+# Protocol buffers: a message is a list of (number, value); values are integers, bytes, or floats (32 bits).
+
+
+def varint(number):
+    number &= (1 << 64) - 1
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def field(number, value):
+    if isinstance(value, float):
+        return varint(number << 3 | 5) + struct.pack("<f", value)
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    if isinstance(value, str):
+        value = value.encode()
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def message(*fields):
+    return b"".join(field(number, value) for number, value in fields)
+
+
+def attribute(name, value):
+    if isinstance(value, float):
+        return message((1, name), (2, value), (20, 1))
+    if isinstance(value, int):
+        return message((1, name), (3, value), (20, 2))
+    return message((1, name), *((8, item) for item in value), (20, 7))
+
+
+def value_info(name, element, shape):
+    dims = b"".join(field(1, message((1, size))) for size in shape)
+    return message((1, name), (2, message((1, message((1, element), (2, dims))))))
+
+
+class Graph:
+    def __init__(self):
+        self.nodes, self.initializers, self.scope, self.count = [], [], "", 0
+
+    def weight(self, name, *shape):
+        external = message((1, "location"), (2, "absent.bin"))
+        self.initializers.append(message(*((1, size) for size in shape), (2, FLOAT), (8, name), (13, external), (14, 1)))
+        return name
+
+    def constant(self, values, shape, element, name=None):
+        name = name or f"const_{len(self.initializers)}"
+        kind = {FLOAT: "f", INT64: "q", BOOL: "B"}[element]
+        data = array.array(kind, values).tobytes()
+        self.initializers.append(message(*((1, size) for size in shape), (2, element), (8, name), (9, data)))
+        return name
+
+    def ints(self, *values):
+        return self.constant(values, [len(values)], INT64)
+
+    def scalar(self, value):
+        return self.constant([value], [], FLOAT)
+
+    def op(self, kind, *inputs, **attributes):
+        self.count += 1
+        name, output = f"{self.scope}/{kind}_{self.count}", f"value_{self.count}"
+        self.nodes.append(message(*((1, item) for item in inputs), (2, output), (3, name), (4, kind),
+                                  *((5, attribute(key, item)) for key, item in attributes.items())))
+        return output
+
+
+class Transformer(Graph):
+    def __init__(self, batch, seq, config):
+        super().__init__()
+        self.batch, self.seq = batch, seq
+        self.layers, self.width, self.heads, self.groups, self.hidden, self.vocabulary, self.tied, self.biases = config
+        self.size = self.width // self.heads
+
+    def norm(self, name, x):
+        """x / sqrt(mean(x²) + ε) · weight, as PyTorch's exporter writes it."""
+        mean = self.op("ReduceMean", self.op("Pow", x, self.scalar(2.0)), axes=[-1], keepdims=1)
+        root = self.op("Sqrt", self.op("Add", mean, self.scalar(1e-6)))
+        scaled = self.op("Mul", x, self.op("Div", self.scalar(1.0), root))
+        return self.op("Mul", self.weight(name + ".weight", self.width), scaled)
+
+    def linear(self, name, x, inner, outer, bias=False):
+        y = self.op("MatMul", x, self.op("Transpose", self.weight(name + ".weight", outer, inner), perm=[1, 0]))
+        return self.op("Add", y, self.weight(name + ".bias", outer)) if bias else y
+
+    def split_heads(self, x, heads):
+        shape = self.ints(self.batch, self.seq, heads, self.size)
+        return self.op("Transpose", self.op("Reshape", x, shape), perm=[0, 2, 1, 3])
+
+    def rotate(self, x):
+        half, axis, end = self.ints(self.size // 2), self.ints(3), self.ints(2**63 - 1)
+        first = self.op("Slice", x, self.ints(0), half, axis)
+        second = self.op("Slice", x, half, end, axis)
+        turned = self.op("Concat", self.op("Neg", second), first, axis=-1)
+        return self.op("Add", self.op("Mul", x, self.cos), self.op("Mul", turned, self.sin))
+
+    def repeat(self, x):
+        """Each key or value head once per query head of its group."""
+        if self.heads == self.groups:
+            return x
+        times = self.heads // self.groups
+        x = self.op("Unsqueeze", x, self.ints(2))
+        x = self.op("Expand", x, self.ints(self.batch, self.groups, times, self.seq, self.size))
+        return self.op("Reshape", x, self.ints(self.batch, self.heads, self.seq, self.size))
+
+    def attention(self, name, x):
+        key_width = self.groups * self.size
+        q = self.split_heads(self.linear(name + ".q_proj", x, self.width, self.width, self.biases), self.heads)
+        k = self.split_heads(self.linear(name + ".k_proj", x, self.width, key_width, self.biases), self.groups)
+        v = self.split_heads(self.linear(name + ".v_proj", x, self.width, key_width, self.biases), self.groups)
+        q, k, v = self.rotate(q), self.repeat(self.rotate(k)), self.repeat(v)
+        scores = self.op("MatMul", q, self.op("Transpose", k, perm=[0, 1, 3, 2]))
+        scores = self.op("Mul", scores, self.scalar(self.size**-0.5))
+        scores = self.op("Where", self.mask, scores, self.scalar(float("-inf")))
+        out = self.op("MatMul", self.op("Softmax", scores, axis=-1), v)
+        out = self.op("Reshape", self.op("Transpose", out, perm=[0, 2, 1, 3]),
+                      self.ints(self.batch, self.seq, self.width))
+        return self.linear(name + ".o_proj", out, self.width, self.width)
+
+    def mlp(self, name, x):
+        gate = self.linear(name + ".gate_proj", x, self.width, self.hidden)
+        gate = self.op("Mul", gate, self.op("Sigmoid", gate))
+        up = self.linear(name + ".up_proj", x, self.width, self.hidden)
+        return self.linear(name + ".down_proj", self.op("Mul", gate, up), self.hidden, self.width)
+
+    def write(self, path):
+        self.scope = "/model"
+        self.mask = self.constant([int(j <= i) for i in range(self.seq) for j in range(self.seq)],
+                                  [1, 1, self.seq, self.seq], BOOL)
+        inverse = [1e6 ** (-2.0 * i / self.size) for i in range(self.size // 2)]
+        frequencies = self.constant(inverse * 2, [1, 1, 1, self.size], FLOAT, "model.rotary_emb.inv_freq")
+        positions = self.op("Cast", self.constant(range(self.seq), [1, 1, self.seq, 1], INT64), to=FLOAT)
+        angles = self.op("Mul", positions, frequencies)
+        self.cos, self.sin = self.op("Cos", angles), self.op("Sin", angles)
+        embedding = self.weight("model.embed_tokens.weight", self.vocabulary, self.width)
+        x = self.op("Gather", embedding, "tokens", axis=0)
+        for layer in range(self.layers):
+            name, self.scope = f"model.layers.{layer}", f"/model/layers.{layer}"
+            x = self.op("Add", x, self.attention(name + ".self_attn", self.norm(name + ".input_layernorm", x)))
+            x = self.op("Add", x, self.mlp(name + ".mlp", self.norm(name + ".post_attention_layernorm", x)))
+        self.scope = "/model"
+        x = self.norm("model.norm", x)
+        self.scope = "/lm_head"
+        head = embedding if self.tied else self.weight("lm_head.weight", self.vocabulary, self.width)
+        logits = self.op("MatMul", x, self.op("Transpose", head, perm=[1, 0]))
+        graph = message(*((1, node) for node in self.nodes), (2, "model"), *((5, item) for item in self.initializers),
+                        (11, value_info("tokens", INT64, [self.batch, self.seq])),
+                        (12, value_info(logits, FLOAT, [self.batch, self.seq, self.vocabulary])))
+        path.write_bytes(message((1, 8), (2, "tessera"), (7, graph), (8, message((1, ""), (2, 17)))))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", choices=MODELS)
+    parser.add_argument("--batch", type=int, default=1, help="samples, over all ranks")
+    parser.add_argument("--seq", type=int, default=1024)
+    parser.add_argument("--layers", type=int, help="other than the model's")
+    parser.add_argument("-o", "--output", type=pathlib.Path, required=True)
+    options = parser.parse_args()
+    config = MODELS[options.model]
+    if options.layers:
+        config = (options.layers, *config[1:])
+    Transformer(options.batch, options.seq, config).write(options.output)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""What the compiler makes grows with the number of layers, not with its square, and not with the number of ranks."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+from harness import ROOT, ToolTest
+
+PHASES = ("import", "differentiate", "optimize", "shard", "schedule", "lower")
+
+
+class Scale(ToolTest):
+    def model(self, name, *flags):
+        path = self.path(f"{name}{'-'.join(flags)}.onnx".replace("--", ""))
+        subprocess.run([sys.executable, os.path.join(ROOT, "tests/bench/shape_model.py"), name, *flags, "-o", path], check=True)
+        return path
+
+    def operations(self, model, phase, *flags):
+        """Ops of a phase's IR; of the lowered one, where each layer shares its kernels with the others, without those."""
+        text = self.succeed("tessera-compile", model, "--compile-to", phase, *flags)
+        text = text.split("module @kernels")[0]
+        return len(re.findall(r"^\s+(?:%[^=]*= )?\"?(?:train|dist|exec)\.", text, re.M))
+
+    def check_layers(self, *flags):
+        models = [self.model("tiny", "--layers", str(layers), "--batch", "2", "--seq", "64") for layers in (4, 8, 16)]
+        for phase in PHASES:
+            with self.subTest(phase):
+                small, middle, large = (self.operations(model, phase, *flags) for model in models)
+                self.assertGreater(small, 100)
+                self.assertLessEqual(abs((large - middle) - 2 * (middle - small)), 0.05 * (large - middle))
+
+    def test_layers(self):
+        self.check_layers("--mesh", "shard=2", "--strategy", "zero3")
+
+    def test_layers_with_recomputation_and_offload(self):
+        self.check_layers("--mesh", "shard=2", "--strategy", "zero3", "--remat", "selective", "--offload",
+                          "optimizer,parameters,activations")
+
+    def test_kernels_do_not_grow_with_layers(self):
+        counts = set()
+        for layers in ("4", "8", "16"):
+            model = self.model("tiny", "--layers", layers, "--batch", "2", "--seq", "64")
+            self.succeed("tessera-compile", model, "-o", "tiny.tessera")
+            counts.add(json.loads(self.succeed("tessera-dump", "tiny.tessera", "--json"))["summary"]["kernels"])
+        self.assertLessEqual(max(counts) - min(counts), 2, counts)
+
+    def test_ranks(self):
+        model = self.model("tiny", "--layers", "4", "--batch", "4096", "--seq", "8")
+        flags = ("--strategy", "zero3", "--mesh")
+        few, many = (self.operations(model, "lower", *flags, f"shard={ranks}") for ranks in (8, 4096))
+        self.assertEqual(few, many)
+
+    def test_weights_are_never_read(self):
+        """An 8-billion-parameter model compiles from a file of a megabyte, in memory of a few hundred."""
+        model = self.model("llama-3.1-8b", "--batch", "8", "--seq", "256")
+        self.assertLess(os.path.getsize(model), 4 << 20)
+        self.succeed("tessera-compile", model, "-o", "llama.tessera", "--mesh", "shard=8", "--strategy", "zero3")
+        self.assertLess(os.path.getsize(self.path("llama.tessera")), 8 << 20)
+
+
+if __name__ == "__main__":
+    import unittest
+    unittest.main()
