@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/artifact/Tables.h"
+#include "compiler/dialect/train/Initializer.h"
 
 #include "llvm/ADT/StringSwitch.h"
 
@@ -49,7 +50,7 @@ LogicalResult Tables::fillState(exec::ArgumentOp op, StringRef role) {
     return failure();
   StringRef name = stringAttr(op, train::kName), of = stringAttr(op, train::kOf);
   if (role == "state") {
-    std::optional<StateRole> stateRole = llvm::StringSwitch<std::optional<StateRole>>(stringAttr(op, "train.state"))
+    std::optional<StateRole> stateRole = llvm::StringSwitch<std::optional<StateRole>>(stringAttr(op, train::kState))
                                              .Case("m", StateRole::Moment1)
                                              .Case("v", StateRole::Moment2)
                                              .Case("momentum", StateRole::Momentum)
@@ -100,30 +101,19 @@ LogicalResult Tables::fillSegment(exec::ArgumentOp op, StringRef name, ArrayRef<
   segment->shape.assign(shape.begin(), shape.end());
   segment->offset = offset;
   if (!init.empty()) {
-    auto [kind, rest] = init.split(':');
-    auto [first, second] = rest.split(':');
-    auto value = std::make_unique<InitT>();
-    double a = 0, b = 0;
-    bool bad = (!first.empty() && first.getAsDouble(a)) || (!second.empty() && second.getAsDouble(b));
-    if (kind == "zeros" && rest.empty()) {
-      value->kind = InitKind::Constant;
-    } else if (kind == "constant" && !first.empty() && second.empty()) {
-      value->kind = InitKind::Constant;
-      value->a = a;
-    } else if (kind == "normal" && !first.empty() && second.empty()) {
-      value->kind = InitKind::Normal;
-      value->b = a;
-    } else if (kind == "uniform" && !first.empty() && !second.empty()) {
-      value->kind = InitKind::Uniform;
-      value->a = a;
-      value->b = b;
-    } else {
-      bad = true;
-    }
-    if (bad)
-      return op.emitError() << "parameter '" << name << "': bad initialiser '" << init
-                            << "', expected zeros, constant:<a>, normal:<deviation> or uniform:<a>:<b>";
-    segment->init = std::move(value);
+    using Kind = train::Initializer::Kind;
+    std::optional<train::Initializer> parsed = train::parseInitializer(init);
+    if (!parsed)
+      return op.emitError() << "parameter '" << name << "': bad initialiser '" << init << "', expected "
+                            << train::kInitializerForms;
+    segment->init = std::make_unique<InitT>();
+    segment->init->kind = parsed->kind == Kind::Normal    ? InitKind::Normal
+                          : parsed->kind == Kind::Uniform ? InitKind::Uniform
+                                                          : InitKind::Constant;
+    segment->init->a = parsed->a;
+    segment->init->b = parsed->b;
+    if (parsed->kind == Kind::Normal) // in the artifact: mean and deviation
+      std::swap(segment->init->a, segment->init->b);
   }
   state.segments.push_back(std::move(segment));
   return success();
@@ -139,15 +129,15 @@ LogicalResult Tables::fillBatch(exec::ArgumentOp op, StringRef role) {
   batch->dtype = *dtype;
   SmallVector<int64_t> shape = globalShape(op);
   batch->global_shape.assign(shape.begin(), shape.end());
-  if (auto dim = op->getAttrOfType<IntegerAttr>("exec.batch_dim"))
+  if (auto dim = op->getAttrOfType<IntegerAttr>(exec::kBatchDim))
     batch->batch_dim = dim.getInt();
   auto sharding = op->getAttrOfType<dist::ShardingAttr>(dist::kSharding);
   if (sharding && batch->batch_dim < sharding.getRank())
     batch->shard_group = group(sharding.getAxes(batch->batch_dim));
   batch->buffer = buffer(op.getBuffer());
-  if (auto bound = op->getAttrOfType<IntegerAttr>("train.index_bound"))
+  if (auto bound = op->getAttrOfType<IntegerAttr>(train::kIndexBound))
     batch->index_bound = bound.getInt();
-  if (auto ignored = op->getAttrOfType<IntegerAttr>("train.ignore_index"))
+  if (auto ignored = op->getAttrOfType<IntegerAttr>(train::kIgnoreIndex))
     batch->ignore_index = ignored.getInt();
   table.batch.push_back(std::move(batch));
   return success();

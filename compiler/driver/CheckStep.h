@@ -1,4 +1,4 @@
-//===- CheckStep.h - attributes of a step that was not imported -*- C++ -*-===//
+//===- CheckStep.h - what a step must not bring along -----*- C++ -*-===//
 
 #ifndef TESSERA_COMPILER_DRIVER_CHECKSTEP_H
 #define TESSERA_COMPILER_DRIVER_CHECKSTEP_H
@@ -7,7 +7,7 @@
 
 namespace tessera {
 
-/// Reports the first argument, result or attribute of `func` that the phases cannot take.
+/// Reports what the phases cannot take though it is valid IR.
 llvm::LogicalResult checkStep(mlir::func::FuncOp func);
 
 } // namespace tessera

@@ -39,6 +39,8 @@ public:
   ModuleOp get() { return *module; }
   const StepSize &getSize() const { return size; }
   LoweredStep take() { return {std::move(module), size}; }
+  /// The IR with its locations: later phases name nodes and buffers by them.
+  std::string text();
 
   std::vector<std::pair<std::string, double>> timings; ///< seconds by phase
 
@@ -48,7 +50,6 @@ private:
   LogicalResult dump(Phase phase);
   InFlightDiagnostic error() { return emitError(UnknownLoc::get(&context)); }
   LogicalResult setMesh();
-  std::string text();
 
   const CompileOptions &options;
   MLIRContext &context;
@@ -246,10 +247,8 @@ FailureOr<CompileOutcome> compile(const CompileOptions &asked, MLIRContext &cont
       outcome = *reported;
     }
   }
-  if (options.compileTo != Phase::Artifact) {
-    compilation.get().print(out);
-    out << "\n";
-  }
+  if (options.compileTo != Phase::Artifact)
+    out << compilation.text() << "\n";
   if (options.timing)
     printTimings(compilation.timings);
   return outcome;

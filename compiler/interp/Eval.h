@@ -15,11 +15,29 @@
 #include "llvm/ADT/StringMap.h"
 
 #include <functional>
+#include <optional>
 
 namespace tessera::interp {
 
 using Operands = llvm::ArrayRef<const Tensor *>;
 using Results = llvm::SmallVector<Tensor, 1>;
+
+/// A failed evaluation: what is streamed into it becomes a diagnostic, unless nobody wants to hear it.
+class EvalFailure {
+public:
+  EvalFailure() = default;
+  explicit EvalFailure(mlir::InFlightDiagnostic diagnostic) : diagnostic(std::move(diagnostic)) {}
+  template <typename Part> EvalFailure &operator<<(Part &&part) {
+    if (diagnostic)
+      *diagnostic << std::forward<Part>(part);
+    return *this;
+  }
+  operator mlir::LogicalResult() const { return mlir::failure(); }
+  template <typename Value> operator mlir::FailureOr<Value>() const { return mlir::failure(); }
+
+private:
+  std::optional<mlir::InFlightDiagnostic> diagnostic;
+};
 
 /// What an evaluation function knows besides the op: whether its errors are to be reported.
 struct EvalContext {
@@ -27,7 +45,7 @@ struct EvalContext {
   bool silent;                              ///< constant folding: fail without a message
   mlir::RankedTensorType instead = nullptr; ///< type of the only result, if not the op's own
 
-  mlir::InFlightDiagnostic error() const { return silent ? mlir::InFlightDiagnostic() : op->emitError(); }
+  EvalFailure error() const { return silent ? EvalFailure() : EvalFailure(op->emitError()); }
   mlir::RankedTensorType resultType(unsigned index = 0) const {
     return instead ? instead : mlir::cast<mlir::RankedTensorType>(op->getResult(index).getType());
   }

@@ -73,7 +73,7 @@ SmallVector<Segment> segmentsOf(func::FuncOp function, unsigned index) {
   if (auto own = function.getArgAttrOfType<ArrayAttr>(index, train::kSegments))
     return parseSegments(own);
   auto of = function.getArgAttrOfType<StringAttr>(index, train::kOf);
-  auto state = function.getArgAttrOfType<StringAttr>(index, "train.state");
+  auto state = function.getArgAttrOfType<StringAttr>(index, train::kState);
   if (!of || !state)
     return {};
   for (unsigned unit = 0; unit < function.getNumArguments(); ++unit) {

@@ -86,8 +86,8 @@ LogicalResult Emitter::emitFusion(exec::FusionOp op) {
     inputs.push_back(sourceBuffer(operand));
   for (Value result : op.getResults())
     outputs.push_back(bufferOf(result));
-  auto units = op->getAttrOfType<ArrayAttr>("train.units");
-  auto gradients = op->getAttrOfType<DenseI64ArrayAttr>("train.grad_operands");
+  auto units = op->getAttrOfType<ArrayAttr>(train::kUnits);
+  auto gradients = op->getAttrOfType<DenseI64ArrayAttr>(train::kGradOperands);
   if (units && gradients)
     for (auto [unit, gradient] : llvm::zip(units.getAsRange<StringAttr>(), gradients.asArrayRef()))
       exec::ProbeOp::create(code, op.getLoc(), inputs[gradient], unit);

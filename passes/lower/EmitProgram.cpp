@@ -147,7 +147,7 @@ void Emitter::emitArguments() {
     auto sharding = op->getAttrOfType<dist::ShardingAttr>(dist::kSharding);
     auto role = op->getAttrOfType<StringAttr>(train::kRole);
     if (role && (role.getValue() == "input" || role.getValue() == "target"))
-      op->setAttr("exec.batch_dim", code.getI64IntegerAttr(batchDim(argument, sharding)));
+      op->setAttr(exec::kBatchDim, code.getI64IntegerAttr(batchDim(argument, sharding)));
   }
 }
 

@@ -189,8 +189,8 @@ private:
     }
     if (units.empty())
       return;
-    fusion->setAttr("train.units", builder.getArrayAttr(units));
-    fusion->setAttr("train.grad_operands", builder.getDenseI64ArrayAttr(operands));
+    fusion->setAttr(train::kUnits, builder.getArrayAttr(units));
+    fusion->setAttr(train::kGradOperands, builder.getDenseI64ArrayAttr(operands));
   }
 
   /// The argument of the function or repetition that `value` is the next value of.

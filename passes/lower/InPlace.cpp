@@ -207,7 +207,7 @@ void classifyStorages(BufferAssignment &assignment) {
       if (isa<RankedTensorType>(op->getResult(0).getType()))
         gradient(op->getResult(0));
     } else if (auto fusion = dyn_cast<exec::FusionOp>(op)) {
-      if (auto operands = fusion->getAttrOfType<DenseI64ArrayAttr>("train.grad_operands"))
+      if (auto operands = fusion->getAttrOfType<DenseI64ArrayAttr>(train::kGradOperands))
         for (int64_t operand : operands.asArrayRef())
           gradient(fusion.getOperands()[operand]);
     } else if (auto repeat = dyn_cast<exec::RepeatOp>(op)) {

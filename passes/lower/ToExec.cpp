@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/dialect/train/Aliases.h"
+#include "compiler/dialect/train/Signature.h"
 #include "passes/lower/Emitter.h"
 #include "passes/lower/Passes.h"
 
@@ -21,7 +21,7 @@ struct ToExec : impl::ToExecBase<ToExec> {
     for (func::FuncOp func : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
       if (func.isDeclaration())
         continue;
-      if (failed(train::verifyAliases(func)))
+      if (failed(train::checkTensorFunction(func)))
         return signalPassFailure();
       lower::BufferAssignment assignment(func);
       if (failed(lower::Emitter(func, assignment).emit()))

@@ -68,15 +68,19 @@ struct FlattenParameters : impl::FlattenParametersBase<FlattenParameters> {
 };
 
 LogicalResult FlattenParameters::checkParameters(func::FuncOp func) {
-  llvm::StringSet<> names;
+  llvm::StringSet<> differentiated;
+  for (unsigned index = 0; index < func.getNumResults(); ++index) {
+    if (func.getResultAttr(index, train::kAlias))
+      return func.emitError() << "result " << index << " is the next value of an argument; run insert-optimizer later";
+    if (train::getResultRole(func, index) == "grad")
+      differentiated.insert(func.getResultAttrOfType<StringAttr>(index, train::kOf).getValue());
+  }
   for (unsigned index : train::getArgsWithRole(func, "param")) {
     StringRef name = train::getArgName(func, index);
-    if (name.empty())
-      return func.emitError() << "parameter argument " << index << " has no train.name";
-    if (!names.insert(name).second)
-      return func.emitError() << "two parameters are called '" << name << "'";
     if (func.getArgAttr(index, train::kSegments))
       return func.emitError() << "parameter '" << name << "' is flat already";
+    if (!differentiated.empty() && !differentiated.contains(name))
+      return func.emitError() << "parameter '" << name << "' has no gradient, others have";
   }
   return success();
 }
@@ -193,6 +197,17 @@ LogicalResult FlattenParameters::run(func::FuncOp func) {
   Block &block = func.getBody().front();
   completeMarks(block);
   SmallVector<ParameterUnit> units = makeUnits(collectParameters(func, noDecay.empty() ? nullptr : &regex), *policy);
+  Builder builder(func.getContext());
+  BitVector erased(func.getNumArguments() + units.size());
+  for (auto [index, unit] : llvm::enumerate(units)) {
+    BlockArgument arg = insertUnit(func, index, unit);
+    for (Parameter &parameter : unit.parameters) {
+      SmallVector<Operation *> chain;
+      repeatViewsForBackward(parameter.arg, chain, block);
+      replaceUses(parameter, arg, block);
+    }
+  }
+  // Read only now: a result may be a parameter itself.
   llvm::StringMap<Value> gradients;
   SmallVector<train::StepResult> results;
   for (auto [index, result] : llvm::enumerate(train::getResults(func))) {
@@ -201,23 +216,13 @@ LogicalResult FlattenParameters::run(func::FuncOp func) {
     else
       results.push_back(result);
   }
-
-  Builder builder(func.getContext());
-  BitVector erased(func.getNumArguments() + units.size());
-  for (auto [index, unit] : llvm::enumerate(units)) {
-    BlockArgument arg = insertUnit(func, index, unit);
-    if (!gradients.empty())
-      results.push_back({flattenGradients(unit, arg, gradients, block),
+  if (!gradients.empty())
+    for (auto [index, unit] : llvm::enumerate(units))
+      results.push_back({flattenGradients(unit, func.getArgument(index), gradients, block),
                          builder.getDictionaryAttr({
                              builder.getNamedAttr(train::kRole, builder.getStringAttr("grad")),
                              builder.getNamedAttr(train::kOf, builder.getStringAttr(unit.name)),
                          })});
-    for (Parameter &parameter : unit.parameters) {
-      SmallVector<Operation *> chain;
-      repeatViewsForBackward(parameter.arg, chain, block);
-      replaceUses(parameter, arg, block);
-    }
-  }
   train::setResults(func, results);
   for (const ParameterUnit &unit : units)
     for (const Parameter &parameter : unit.parameters)

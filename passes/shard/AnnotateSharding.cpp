@@ -5,7 +5,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/dialect/train/Aliases.h"
 #include "compiler/dialect/train/Builders.h"
 #include "passes/shard/Passes.h"
 #include "passes/shard/Sharding.h"
@@ -70,8 +69,6 @@ public:
   }
 
   LogicalResult run() {
-    if (failed(train::verifyAliases(func)))
-      return failure();
     if (strategy.isHybrid && (shardAxes.empty() || dataAxes.size() < 2))
       return func.emitError() << "strategy hsdp needs a mesh with the axes '" << kReplicateAxis << "' and '"
                               << kShardAxis << "', both larger than 1, got " << mesh;
@@ -286,26 +283,20 @@ private:
 struct AnnotateShardingPass : tessera::impl::AnnotateShardingPassBase<AnnotateShardingPass> {
   using AnnotateShardingPassBase::AnnotateShardingPassBase;
   void runOnOperation() override {
-    MeshAttr mesh = getMesh(getOperation());
-    if (!mesh)
-      return signalPassFailure();
-    std::optional<Strategy> parsed = parseStrategy(strategy);
-    if (!parsed) {
-      getOperation().emitError() << "unknown strategy '" << strategy << "', expected ddp, zero1, zero2, zero3 or hsdp";
-      return signalPassFailure();
-    }
-    llvm::Regex kept(keepGathered);
-    std::string problem;
-    if (!keepGathered.empty() && !kept.isValid(problem)) {
-      getOperation().emitError() << "keep-gathered is not a regular expression: " << problem;
-      return signalPassFailure();
-    }
-    if (!keepGathered.empty() && parsed->gather != Gather::ForEachPhase) {
-      getOperation().emitError() << "keep-gathered needs a strategy that gathers units more than once per step, got "
-                                 << strategy;
-      return signalPassFailure();
-    }
-    if (failed(Annotator(getOperation(), mesh, *parsed, keepGathered.empty() ? nullptr : &kept).run()))
+    if (failed(runOnMesh(getOperation(), [&](func::FuncOp func, MeshAttr mesh) -> LogicalResult {
+          std::optional<Strategy> parsed = parseStrategy(strategy);
+          if (!parsed)
+            return func.emitError() << "unknown strategy '" << strategy
+                                    << "', expected ddp, zero1, zero2, zero3 or hsdp";
+          llvm::Regex kept(keepGathered);
+          std::string problem;
+          if (!keepGathered.empty() && !kept.isValid(problem))
+            return func.emitError() << "keep-gathered is not a regular expression: " << problem;
+          if (!keepGathered.empty() && parsed->gather != Gather::ForEachPhase)
+            return func.emitError() << "keep-gathered needs a strategy that gathers units more than once per step, got "
+                                    << strategy;
+          return Annotator(func, mesh, *parsed, keepGathered.empty() ? nullptr : &kept).run();
+        })))
       signalPassFailure();
   }
 };

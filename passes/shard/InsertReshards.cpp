@@ -138,8 +138,7 @@ private:
 
 struct InsertReshardsPass : tessera::impl::InsertReshardsPassBase<InsertReshardsPass> {
   void runOnOperation() override {
-    MeshAttr mesh = getMesh(getOperation());
-    if (!mesh || failed(Inserter(getOperation(), mesh).run()))
+    if (failed(runOnMesh(getOperation(), [](auto func, auto mesh) { return Inserter(func, mesh).run(); })))
       signalPassFailure();
   }
 };

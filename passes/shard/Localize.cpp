@@ -248,8 +248,7 @@ private:
 
 struct LocalizePass : tessera::impl::LocalizePassBase<LocalizePass> {
   void runOnOperation() override {
-    MeshAttr mesh = getMesh(getOperation());
-    if (!mesh || failed(Localizer(getOperation(), mesh).run()))
+    if (failed(runOnMesh(getOperation(), [](auto func, auto mesh) { return Localizer(func, mesh).run(); })))
       signalPassFailure();
   }
 };

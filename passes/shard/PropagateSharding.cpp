@@ -154,8 +154,7 @@ private:
 
 struct PropagateShardingPass : tessera::impl::PropagateShardingPassBase<PropagateShardingPass> {
   void runOnOperation() override {
-    MeshAttr mesh = getMesh(getOperation());
-    if (!mesh || failed(Propagation(getOperation(), mesh).run()))
+    if (failed(runOnMesh(getOperation(), [](auto func, auto mesh) { return Propagation(func, mesh).run(); })))
       signalPassFailure();
   }
 };

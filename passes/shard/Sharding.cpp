@@ -1,5 +1,7 @@
 #include "passes/shard/Sharding.h"
 
+#include "compiler/dialect/train/Signature.h"
+
 #include "mlir/IR/BuiltinOps.h"
 
 using namespace mlir;
@@ -7,12 +9,16 @@ using namespace tessera::dist;
 
 namespace tessera::shard {
 
-MeshAttr getMesh(Operation *op) {
-  auto module = op->getParentOfType<ModuleOp>();
+LogicalResult runOnMesh(func::FuncOp func, llvm::function_ref<LogicalResult(func::FuncOp, MeshAttr)> run) {
+  if (func.isExternal())
+    return success();
+  auto module = func->getParentOfType<ModuleOp>();
   auto mesh = module ? module->getAttrOfType<MeshAttr>(kMesh) : MeshAttr();
   if (!mesh)
-    op->emitError() << "expected a mesh in the module attribute '" << kMesh << "'";
-  return mesh;
+    return func->emitError() << "expected a mesh in the module attribute '" << kMesh << "'";
+  if (failed(train::checkTensorFunction(func)))
+    return failure();
+  return run(func, mesh);
 }
 
 int64_t rankOf(Value value) { return cast<RankedTensorType>(value.getType()).getRank(); }

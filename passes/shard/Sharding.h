@@ -15,8 +15,10 @@
 
 namespace tessera::shard {
 
-/// The mesh of the module around `op`; emits an error and returns null if there is none.
-dist::MeshAttr getMesh(mlir::Operation *op);
+/// Runs `run(func, mesh)` on a function of tensors in a module with a mesh; reports where it is not one. A declaration
+/// has nothing to shard.
+llvm::LogicalResult runOnMesh(mlir::func::FuncOp func,
+                              llvm::function_ref<llvm::LogicalResult(mlir::func::FuncOp, dist::MeshAttr)> run);
 
 int64_t rankOf(mlir::Value value);
 

@@ -16,8 +16,6 @@ namespace tessera {
 #include "passes/simplify/Passes.h.inc"
 
 namespace {
-constexpr llvm::StringLiteral kIndexBound = "train.index_bound";
-
 /// What the uses of an argument as an index say about its values.
 struct Bounds {
   std::optional<int64_t> bound;
@@ -76,7 +74,7 @@ Range rangeOf(Value value, int depth = 0) {
     return {0, 1};
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     auto func = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
-    auto bound = func ? func.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), kIndexBound) : IntegerAttr();
+    auto bound = func ? func.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), train::kIndexBound) : IntegerAttr();
     return bound ? Range{0, bound.getInt() - 1} : Range{};
   }
   Operation *op = value.getDefiningOp();
@@ -153,7 +151,7 @@ bool isChecked(Value indices) {
   }
   auto argument = cast<BlockArgument>(indices);
   auto func = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
-  return func && func.getArgAttr(argument.getArgNumber(), kIndexBound);
+  return func && func.getArgAttr(argument.getArgNumber(), train::kIndexBound);
 }
 
 /// Indices that are computed from data and may lie outside the table would read other memory: brings them inside.
@@ -187,9 +185,9 @@ struct AnnotateIndexBounds : impl::AnnotateIndexBoundsBase<AnnotateIndexBounds> 
       Bounds bounds;
       follow(argument, bounds);
       if (bounds.bound)
-        func.setArgAttr(argument.getArgNumber(), kIndexBound, builder.getI64IntegerAttr(*bounds.bound));
+        func.setArgAttr(argument.getArgNumber(), train::kIndexBound, builder.getI64IntegerAttr(*bounds.bound));
       if (bounds.ignoreIndex)
-        func.setArgAttr(argument.getArgNumber(), "train.ignore_index", builder.getI64IntegerAttr(*bounds.ignoreIndex));
+        func.setArgAttr(argument.getArgNumber(), train::kIgnoreIndex, builder.getI64IntegerAttr(*bounds.ignoreIndex));
     }
     func.walk([](Operation *op) {
       if (auto gather = dyn_cast<train::GatherRowsOp>(op))

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/dialect/train/Initializer.h"
 #include "compiler/dialect/train/Train.h"
 #include "passes/simplify/Passes.h"
 
@@ -22,24 +23,6 @@ namespace tessera {
 #include "passes/simplify/Passes.h.inc"
 
 namespace {
-
-/// True if `text` is an initialiser: zeros, constant:<a>, normal:<deviation >= 0> or uniform:<a>:<b >= a>, in f32.
-bool isInitializer(StringRef text) {
-  SmallVector<StringRef> parts;
-  SmallVector<double> numbers;
-  text.split(parts, ':');
-  for (StringRef number : ArrayRef(parts).drop_front()) {
-    double value = 0;
-    if (number.getAsDouble(value) || !std::isfinite(static_cast<float>(value)))
-      return false;
-    numbers.push_back(value);
-  }
-  if ((parts[0] == "normal" && numbers.size() == 1 && numbers[0] < 0) ||
-      (parts[0] == "uniform" && numbers.size() == 2 && numbers[0] > numbers[1]))
-    return false;
-  return (parts[0] == "zeros" && parts.size() == 1) || (parts[0] == "constant" && parts.size() == 2) ||
-         (parts[0] == "normal" && parts.size() == 2) || (parts[0] == "uniform" && parts.size() == 3);
-}
 
 /// GPT-2's initialisation for embeddings and linear layers, PyTorch's for norms and convolutions.
 std::string defaultInitializer(StringRef name, ArrayRef<int64_t> shape) {
@@ -67,11 +50,14 @@ struct AssignInitializers : impl::AssignInitializersBase<AssignInitializers> {
       auto [pattern, initializer] = rule.rsplit('=');
       std::string why;
       llvm::Regex regex(pattern);
-      if (initializer.empty() || !isInitializer(initializer))
-        return getOperation().emitError()
-               << "--init: expected <regex>=<zeros|constant:a|normal:std|uniform:a:b>, got '" << rule << "'";
+      if (!rule.contains('='))
+        return getOperation().emitError() << "--init: expected <regex>=<initialiser>, got '" << rule << "'";
       if (!regex.isValid(why))
-        return getOperation().emitError() << "--init: bad regular expression '" << pattern << "': " << why;
+        return getOperation().emitError()
+               << "--init: '" << pattern << "' in '" << rule << "' is not a regular expression: " << why;
+      if (!train::parseInitializer(initializer))
+        return getOperation().emitError() << "--init: expected <regex>=<initialiser>, an initialiser being "
+                                          << train::kInitializerForms << ", got '" << rule << "'";
       parsed.emplace_back(std::move(regex), initializer.str());
     }
     return success();

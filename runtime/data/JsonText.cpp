@@ -51,7 +51,7 @@ bool jsonTexts(ByteSpan bytes, const std::string &field, std::vector<std::string
   }
   for (const Json &item : json) {
     if (!textOf(item, field, text, problem)) {
-      problem = "item " + std::to_string(texts.size() + 1) + " " + problem;
+      problem.insert(0, "item " + std::to_string(texts.size() + 1) + " ");
       return false;
     }
     texts.push_back(std::move(text));

@@ -144,11 +144,14 @@ static Status readMember(zip_t *archive, zip_int64_t index, const std::string &p
   std::unique_ptr<zip_file_t, ZipCloser> member(zip_fopen_index(archive, index, 0));
   if (!member)
     return TESSERA_ERROR(DataLoss, "cannot read array '" + name + "' of '" + path + "': " + zip_strerror(archive));
+  auto truncated = [&] {
+    return TESSERA_ERROR(DataLoss, "array '" + name + "' of '" + path + "' is corrupted or truncated");
+  };
   auto content = std::make_shared<std::vector<uint8_t>>(info.size);
   for (uint64_t done = 0; done < info.size;) {
     zip_int64_t count = zip_fread(member.get(), content->data() + done, info.size - done);
     if (count <= 0)
-      return TESSERA_ERROR(DataLoss, "array '" + name + "' of '" + path + "' is corrupted or truncated");
+      return truncated();
     done += count;
   }
   // Reading to the end makes libzip compare the checksum.

@@ -120,7 +120,7 @@ Status SafetensorsFile::parse() {
     SafetensorsEntry entry;
     entry.name = name;
     if (std::string problem = readEntry(description, data, entry); !problem.empty())
-      return corrupt(path(), "tensor '" + name + "': " + problem);
+      return corrupt(path(), ("tensor '" + name + "': ").append(problem));
     entries.emplace(name, std::move(entry));
   }
   return checkLayout(data);

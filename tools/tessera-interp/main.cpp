@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/dialect/exec/Exec.h"
 #include "compiler/interp/Compare.h"
 #include "compiler/interp/Inputs.h"
 #include "compiler/interp/Interp.h"
@@ -69,6 +70,9 @@ static FailureOr<SmallVector<func::FuncOp>> functionsToRun(ModuleOp module) {
   for (auto function : module.getOps<func::FuncOp>())
     if (!function.isExternal() && (functionName.empty() || function.getName() == functionName))
       functions.push_back(function);
+  if (functions.empty() && functionName.empty() && !module.getOps<tessera::exec::ProgramOp>().empty())
+    return module.emitError("is lowered to a program of the exec dialect, which tessera-run executes; the interpreter "
+                            "runs functions of the phases import to schedule");
   if (functions.empty())
     return module.emitError(functionName.empty() ? "has no function to run" : "has no function '" + functionName + "'");
   return functions;

@@ -5,6 +5,7 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace tessera::dist;
@@ -26,11 +27,17 @@ LogicalResult MeshAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitErro
   if (names.size() != sizes.size())
     return emitError() << "mesh has " << names.size() << " axis names and " << sizes.size() << " sizes";
   llvm::StringSet<> seen;
+  int64_t ranks = 1;
   for (auto [name, size] : llvm::zip_equal(names.getAsRange<StringAttr>(), sizes)) {
+    // dist.mesh_c2
     if (!seen.insert(name.getValue()).second)
       return emitError() << "mesh axis '" << name.getValue() << "' occurs twice";
+    // dist.mesh_c3
     if (size < 1)
       return emitError() << "mesh axis '" << name.getValue() << "' has size " << size << ", expected at least 1";
+    // dist.mesh_c4
+    if (llvm::MulOverflow(ranks, size, ranks) || ranks > std::numeric_limits<int32_t>::max())
+      return emitError() << "mesh has more ranks than a 32-bit number counts";
   }
   return success();
 }
@@ -95,6 +102,7 @@ LogicalResult ShardingAttr::verify(llvm::function_ref<InFlightDiagnostic()> emit
   llvm::StringSet<> seen;
   auto checkAxes = [&](ArrayAttr axes) -> LogicalResult {
     for (auto axis : axes.getAsRange<StringAttr>())
+      // dist.sharding_attr_c1
       if (!seen.insert(axis.getValue()).second)
         return emitError() << "axis '" << axis.getValue() << "' occurs twice in a sharding";
     return success();

@@ -9,8 +9,10 @@
 #include "compiler/dialect/train/Verify.h"
 
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace tessera::dist;
@@ -51,6 +53,95 @@ static LogicalResult verifySharding(Operation *op, ShardingAttr sharding, Ranked
   return verifyAxes(op, sharding.getUnreduced());
 }
 
+/// A sharding that annotates a tensor: an argument's, a result's or an op result's.
+static LogicalResult verifyAnnotation(llvm::function_ref<InFlightDiagnostic()> emitError, Attribute attr, Type type,
+                                      MeshAttr mesh) {
+  // dist.annotation_c1
+  auto sharding = dyn_cast<ShardingAttr>(attr);
+  auto shaped = dyn_cast<ShapedType>(type);
+  if (!sharding || !shaped || !shaped.hasRank() || sharding.getRank() != shaped.getRank())
+    return emitError() << "expected a #dist.sharding of the rank of " << type << ", got " << attr;
+  if (!mesh)
+    return success();
+  // dist.annotation_c2
+  SmallVector<Attribute> lists(sharding.getDims().getValue());
+  lists.push_back(sharding.getUnreduced());
+  for (Attribute list : lists)
+    for (auto axis : cast<ArrayAttr>(list).getAsRange<StringAttr>())
+      if (mesh.getAxisIndex(axis.getValue()) < 0)
+        return emitError() << "names axis '" << axis.getValue() << "', which is not in the mesh " << mesh;
+  return success();
+}
+
+/// `dist.global`: the type that was localised; `attrs` are all attributes of the argument or result.
+static LogicalResult verifyGlobal(llvm::function_ref<InFlightDiagnostic()> emitError, Attribute attr,
+                                  DictionaryAttr attrs, Type local, MeshAttr mesh) {
+  auto type = dyn_cast<TypeAttr>(attr);
+  auto global = type ? dyn_cast<RankedTensorType>(type.getValue()) : nullptr;
+  auto shaped = dyn_cast<ShapedType>(local);
+  auto sharding = attrs.getAs<ShardingAttr>(kSharding);
+  // dist.global_c1
+  if (!global || !global.hasStaticShape() || !shaped || !sharding || sharding.getRank() != global.getRank())
+    return emitError() << "expected a tensor type of static shape beside a " << kSharding << " of its rank, got "
+                       << attr;
+  if (!mesh)
+    return success();
+  // dist.global_c2
+  RankedTensorType part = sharding.getLocalType(global, mesh);
+  if (!part || part.getShape() != shaped.getShape() || part.getElementType() != shaped.getElementType())
+    return emitError() << "is " << global << ", whose parts by " << sharding << " are not " << local;
+  return success();
+}
+
+/// An attribute of an argument or result of a function, or of the op that takes its place in a program.
+static LogicalResult verifyBoundary(Operation *op, const Twine &where, NamedAttribute attr, DictionaryAttr attrs,
+                                    Type type) {
+  auto emitError = [&] { return op->emitError() << where << attr.getName().getValue() << " "; };
+  if (attr.getName() == kSharding)
+    return verifyAnnotation(emitError, attr.getValue(), type, meshOf(op));
+  if (attr.getName() == kGlobal)
+    return verifyGlobal(emitError, attr.getValue(), attrs, type, meshOf(op));
+  return success();
+}
+
+LogicalResult DistDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned index, NamedAttribute attr) {
+  if (auto func = dyn_cast<FunctionOpInterface>(op))
+    return verifyBoundary(op, "argument " + Twine(index) + ": ", attr, func.getArgAttrDict(index),
+                          func.getArgumentTypes()[index]);
+  return op->emitError() << attr.getName().getValue() << " describes an argument of a function";
+}
+
+LogicalResult DistDialect::verifyRegionResultAttribute(Operation *op, unsigned, unsigned index, NamedAttribute attr) {
+  if (auto func = dyn_cast<FunctionOpInterface>(op))
+    return verifyBoundary(op, "result " + Twine(index) + ": ", attr, func.getResultAttrDict(index),
+                          func.getResultTypes()[index]);
+  return op->emitError() << attr.getName().getValue() << " describes a result of a function";
+}
+
+LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribute attr) {
+  const Attribute value = attr.getValue();
+  // dist.mesh_c1
+  if (attr.getName() == kMesh && (!isa<MeshAttr>(value) || !isa<ModuleOp>(op)))
+    return op->emitOpError() << kMesh << " expected a #dist.mesh on a module, got " << value;
+  if (attr.getName() == kShardings) {
+    // dist.shardings_c1
+    auto list = dyn_cast<ArrayAttr>(value);
+    if (!list || list.size() != op->getNumResults())
+      return op->emitOpError() << kShardings << " expected one sharding for each of " << op->getNumResults()
+                               << " results, got " << value;
+    for (auto [sharding, type] : llvm::zip_equal(list, op->getResultTypes()))
+      if (failed(verifyAnnotation([&] { return op->emitOpError() << kShardings << " "; }, sharding, type, meshOf(op))))
+        return failure();
+    return success();
+  }
+  if (attr.getName() != kSharding && attr.getName() != kGlobal)
+    return success();
+  // dist.annotation_c3
+  if (op->getNumOperands() != 1)
+    return op->emitOpError() << attr.getName().getValue() << " describes an argument or a result of the step";
+  return verifyBoundary(op, "", attr, op->getDiscardableAttrDictionary(), op->getOperand(0).getType());
+}
+
 LogicalResult ConstrainOp::verify() { return verifySharding(*this, getSharding(), getType()); }
 
 LogicalResult ReshardOp::verify() {
@@ -86,11 +177,12 @@ template <typename Op> static FailureOr<Collective> getCollective(Op op) {
                     mesh ? mesh.getGroupSize(op.getAxes()) : 0};
 }
 
-/// `type` with dimension `dim` multiplied by `factor`.
-static RankedTensorType scaled(RankedTensorType type, int64_t dim, int64_t factor) {
-  SmallVector<int64_t> shape(type.getShape());
-  shape[dim] *= factor;
-  return type.clone(shape);
+/// `shape` with dimension `dim` multiplied by `factor`; reports a product that does not fit.
+static LogicalResult scale(Operation *op, SmallVector<int64_t> &shape, int64_t dim, int64_t factor) {
+  // dist.collective_c2
+  if (llvm::MulOverflow(shape[dim], factor, shape[dim]))
+    return op->emitOpError() << "operand dimension " << dim << " times " << factor << " ranks is no size";
+  return success();
 }
 
 template <typename Op> static LogicalResult verifyGather(Op op) {
@@ -98,10 +190,13 @@ template <typename Op> static LogicalResult verifyGather(Op op) {
   // dist.all_gather_c1
   if (failed(gather) || failed(verifyDim(op, "dim", op.getDim(), gather->operand.getRank())))
     return failure();
+  if (gather->members == 0)
+    return success();
+  SmallVector<int64_t> shape(gather->operand.getShape());
+  if (failed(scale(op, shape, op.getDim(), gather->members)))
+    return failure();
   // dist.all_gather_c2
-  if (gather->members != 0)
-    return verifyType(op, "result", gather->result, scaled(gather->operand, op.getDim(), gather->members));
-  return success();
+  return verifyType(op, "result", gather->result, gather->operand.clone(shape));
 }
 
 /// The op keeps one of `members` equal parts of its operand along `dim`.
@@ -148,7 +243,8 @@ template <typename Op> static LogicalResult verifyAllToAll(Op op) {
   // dist.all_to_all_c3
   SmallVector<int64_t> shape(exchange->operand.getShape());
   shape[op.getSplitDim()] /= exchange->members;
-  shape[op.getConcatDim()] *= exchange->members;
+  if (failed(scale(op, shape, op.getConcatDim(), exchange->members)))
+    return failure();
   return verifyType(op, "result", exchange->result, exchange->operand.clone(shape));
 }
 

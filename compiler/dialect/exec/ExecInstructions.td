@@ -95,12 +95,17 @@ def Exec_BufferOp : Exec_Op<"buffer", [Pure, DeclareOpInterfaceMethods<OpAsmOpIn
 
 def Exec_ArgumentOp : Exec_Op<"argument", [HasParent<"ProgramOp">]> {
   let summary = "An argument of the step; its attributes are those of the function's argument";
-  let description = [{ `type` is the argument's local type, `dist.global` (if there) its global type. }];
+  let description = [{
+    `type` is the argument's local type, `dist.global` (if there) its global type, `exec.batch_dim` (of an input or
+    target) the dimension that counts its samples.
+  }];
+  let hasVerifier = 1;
   let arguments = (ins Exec_Buffer:$buffer);
   let assemblyFormat = "$buffer attr-dict `:` type($buffer)";
 }
 def Exec_ResultOp : Exec_Op<"result", [HasParent<"ProgramOp">]> {
   let summary = "A result of the step that is not an argument's next value; attributes as the function's result";
+  let hasVerifier = 1;
   let arguments = (ins Exec_Buffer:$buffer);
   let assemblyFormat = "$buffer attr-dict `:` type($buffer)";
 }

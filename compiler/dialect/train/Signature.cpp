@@ -21,6 +21,20 @@ bool isStepFunction(func::FuncOp func) {
                       [&](unsigned index) { return !getArgRole(func, index).empty(); });
 }
 
+LogicalResult checkTensorFunction(func::FuncOp func) {
+  if (!llvm::hasSingleElement(func.getBody()))
+    return func.emitError("function needs a body of one block");
+  auto isStatic = [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && tensor.hasStaticShape();
+  };
+  for (auto [what, types] : {std::pair("argument ", func.getArgumentTypes()), {"result ", func.getResultTypes()}})
+    for (auto [index, type] : llvm::enumerate(types))
+      if (!isStatic(type))
+        return func.emitError() << what << index << " needs a tensor of static shape, got " << type;
+  return success();
+}
+
 StringRef getArgRole(func::FuncOp func, unsigned index) { return stringOf(func.getArgAttr(index, kRole)); }
 StringRef getArgName(func::FuncOp func, unsigned index) { return stringOf(func.getArgAttr(index, kName)); }
 StringRef getResultRole(func::FuncOp func, unsigned index) { return stringOf(func.getResultAttr(index, kRole)); }

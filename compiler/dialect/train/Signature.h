@@ -23,6 +23,10 @@ struct StepResult {
 /// True if the function has a body and at least one argument with a role.
 bool isStepFunction(mlir::func::FuncOp func);
 
+/// Reports a function that is not one block from tensors of static shape to such tensors. A step function always is:
+/// its attributes are verified.
+llvm::LogicalResult checkTensorFunction(mlir::func::FuncOp func);
+
 /// The argument's or result's `train.role` (or `train.name`); empty if it has none.
 llvm::StringRef getArgRole(mlir::func::FuncOp func, unsigned index);
 llvm::StringRef getArgName(mlir::func::FuncOp func, unsigned index);

@@ -34,7 +34,13 @@ inline constexpr llvm::StringLiteral kDecayElements = "train.decay_elements";
 inline constexpr llvm::StringLiteral kState = "train.state";
 /// On an optimizer update: the name of the unit that it updates.
 inline constexpr llvm::StringLiteral kUnit = "train.unit";
-/// On a parameter argument: its initialiser, see `assign-initializers`.
+/// On a fusion with optimizer updates: the names of their units, and which operands hold the gradients.
+inline constexpr llvm::StringLiteral kUnits = "train.units";
+inline constexpr llvm::StringLiteral kGradOperands = "train.grad_operands";
+/// On a batch argument: its values are below this (i64), but for the ignored index (i64).
+inline constexpr llvm::StringLiteral kIndexBound = "train.index_bound";
+inline constexpr llvm::StringLiteral kIgnoreIndex = "train.ignore_index";
+/// On a parameter argument: its initialiser, see Initializer.h.
 inline constexpr llvm::StringLiteral kInit = "train.init";
 /// On an op made by autodiff: it belongs to the backward pass (unit attribute).
 inline constexpr llvm::StringLiteral kBackward = "train.backward";

@@ -37,6 +37,9 @@ def Train_Dialect : Dialect {
     `train.alias = <argument number>`: the result is the argument's next value and is written in its place.
   }];
   let hasConstantMaterializer = 1;
+  let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
   let useDefaultAttributePrinterParser = 1;
 }
 

@@ -22,6 +22,10 @@ struct ContractionDims {
 llvm::LogicalResult verifyContraction(mlir::Operation *op, mlir::RankedTensorType lhs, mlir::RankedTensorType rhs,
                                       mlir::RankedTensorType result, const ContractionDims &dims);
 
+/// The attributes that `op` took over from an argument or result of the step; `type` is the argument's.
+llvm::LogicalResult verifyArgumentAttrs(mlir::Operation *op, mlir::ShapedType type);
+llvm::LogicalResult verifyResultAttrs(mlir::Operation *op);
+
 } // namespace tessera::train
 
 #endif // TESSERA_COMPILER_DIALECT_TRAIN_VERIFY_H

@@ -87,3 +87,63 @@ exec.program @step {
   exec.loop 0 {
   }
 }
+
+// -----
+
+// exec.batch_dim_c1
+exec.program @step {
+  %0 = exec.slot "x" in @state inputs : memref<64xi8>
+  %1 = exec.buffer %0 + 0 : memref<64xi8> to memref<16xf32>
+  // expected-error @+1 {{exec.batch_dim expected an i64 on an argument, got "0"}}
+  exec.argument %1 {exec.batch_dim = "0", train.name = "x", train.role = "input"} : memref<16xf32>
+}
+
+// -----
+
+// exec.batch_dim_c1
+exec.program @step {
+  %0 = exec.slot "x" in @state inputs : memref<64xi8>
+  %1 = exec.buffer %0 + 0 : memref<64xi8> to memref<16xf32>
+  // expected-error @+1 {{exec.batch_dim expected an i64 on an argument, got 0}}
+  exec.result %1 {exec.batch_dim = 0 : i64, train.role = "loss"} : memref<16xf32>
+}
+
+// -----
+
+// exec.batch_dim_c2
+exec.program @step {
+  %0 = exec.slot "x" in @state inputs : memref<64xi8>
+  %1 = exec.buffer %0 + 0 : memref<64xi8> to memref<16xf32>
+  // expected-error @+1 {{exec.batch_dim is 1, the argument has 'memref<16xf32>'}}
+  exec.argument %1 {exec.batch_dim = 1 : i64, train.name = "x", train.role = "input"} : memref<16xf32>
+}
+
+// -----
+
+// train.arg_c1
+exec.program @step {
+  %0 = exec.slot "x" in @state inputs : memref<64xi8>
+  %1 = exec.buffer %0 + 0 : memref<64xi8> to memref<16xf32>
+  // expected-error @+1 {{train.role expected one of "param"}}
+  exec.argument %1 {train.name = "x", train.role = "batch"} : memref<16xf32>
+}
+
+// -----
+
+// train.result_c1
+exec.program @step {
+  %0 = exec.slot "x" in @state workspace : memref<64xi8>
+  %1 = exec.buffer %0 + 0 : memref<64xi8> to memref<16xf32>
+  // expected-error @+1 {{train.role expected one of "loss"}}
+  exec.result %1 {train.role = "input"} : memref<16xf32>
+}
+
+// -----
+
+// dist.annotation_c1
+exec.program @step {
+  %0 = exec.slot "x" in @state inputs : memref<64xi8>
+  %1 = exec.buffer %0 + 0 : memref<64xi8> to memref<16xf32>
+  // expected-error @+1 {{dist.sharding expected a #dist.sharding of the rank of 'memref<16xf32>'}}
+  exec.argument %1 {dist.sharding = #dist.sharding<[]>, train.name = "x", train.role = "input"} : memref<16xf32>
+}

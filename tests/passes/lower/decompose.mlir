@@ -49,7 +49,7 @@ func.func @losses(%x: tensor<12x10xf32>, %t: tensor<12xi32>) -> (tensor<12xf32>,
 // CHECK-NOT:     train.adamw_update
 // CHECK:         train.iota {dim = 0 : i64} : tensor<40xi32>
 // CHECK:         train.select
-func.func @adamw(%p: tensor<40xf32>, %m: tensor<40xf32> {train.role = "state", train.name = "u.m"}, %v: tensor<40xf32> {train.role = "state", train.name = "u.v"}, %g: tensor<40xf32>, %lr: tensor<f32> {train.role = "hyper", train.name = "lr"}, %c1: tensor<f32> {train.role = "hyper", train.name = "bias_correction1"}, %c2: tensor<f32> {train.role = "hyper", train.name = "bias_correction2"}, %s: tensor<f32>, %o: tensor<i64>)
+func.func @adamw(%p: tensor<40xf32> {train.role = "param", train.name = "u"}, %m: tensor<40xf32> {train.role = "state", train.name = "u.m", train.of = "u"}, %v: tensor<40xf32> {train.role = "state", train.name = "u.v", train.of = "u"}, %g: tensor<40xf32>, %lr: tensor<f32> {train.role = "hyper", train.name = "lr"}, %c1: tensor<f32> {train.role = "hyper", train.name = "bias_correction1"}, %c2: tensor<f32> {train.role = "hyper", train.name = "bias_correction2"}, %s: tensor<f32>, %o: tensor<i64>)
     -> (tensor<40xf32>, tensor<40xf32>, tensor<40xf32>) {
   %0:3 = train.adamw_update %p, %m, %v, %g lr(%lr) correction(%c1, %c2) scale(%s) offset(%o) {beta1 = 0.9 : f64, beta2 = 0.95 : f64, epsilon = 1.0e-8 : f64, weight_decay = 0.1 : f64, decay_elements = 30 : i64} : (tensor<40xf32>, tensor<40xf32>, tensor<40xf32>, tensor<40xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<i64>) -> (tensor<40xf32>, tensor<40xf32>, tensor<40xf32>)
   return %0#0, %0#1, %0#2 : tensor<40xf32>, tensor<40xf32>, tensor<40xf32>

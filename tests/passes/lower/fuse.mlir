@@ -87,7 +87,7 @@ func.func @no_cycle(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
 // AdamW updates parameter and moments in place of the arguments they alias.
 // CHECK-LABEL: func.func @adamw
 // CHECK:         exec.fusion "elementwise"({{.*}}) {extent = 40 : i64, grain = 8192 : i64, inplace = array<i64: [[P:[0-9]+]], [[M:[0-9]+]], [[V:[0-9]+]]>}
-func.func @adamw(%p: tensor<40xf32>, %m: tensor<40xf32> {train.role = "state", train.name = "u.m"}, %v: tensor<40xf32> {train.role = "state", train.name = "u.v"}, %g: tensor<40xf32>, %lr: tensor<f32> {train.role = "hyper", train.name = "lr"}, %c1: tensor<f32> {train.role = "hyper", train.name = "bias_correction1"}, %c2: tensor<f32> {train.role = "hyper", train.name = "bias_correction2"})
+func.func @adamw(%p: tensor<40xf32> {train.role = "param", train.name = "u"}, %m: tensor<40xf32> {train.role = "state", train.name = "u.m", train.of = "u"}, %v: tensor<40xf32> {train.role = "state", train.name = "u.v", train.of = "u"}, %g: tensor<40xf32>, %lr: tensor<f32> {train.role = "hyper", train.name = "lr"}, %c1: tensor<f32> {train.role = "hyper", train.name = "bias_correction1"}, %c2: tensor<f32> {train.role = "hyper", train.name = "bias_correction2"})
     -> (tensor<40xf32> {train.alias = 0 : i64}, tensor<40xf32> {train.alias = 1 : i64}, tensor<40xf32> {train.alias = 2 : i64}) {
   %0:3 = train.adamw_update %p, %m, %v, %g lr(%lr) correction(%c1, %c2) {beta1 = 0.9 : f64, beta2 = 0.95 : f64, epsilon = 1.0e-8 : f64, weight_decay = 0.1 : f64, decay_elements = 30 : i64} : (tensor<40xf32>, tensor<40xf32>, tensor<40xf32>, tensor<40xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<40xf32>, tensor<40xf32>, tensor<40xf32>)
   return %0#0, %0#1, %0#2 : tensor<40xf32>, tensor<40xf32>, tensor<40xf32>
@@ -135,7 +135,7 @@ func.func @repeated_table(%x: tensor<3x2xf32>) -> tensor<3x2xf32> {
 // CHECK: exec.fusion {{.*}}train.grad_operands = array<i64: 1>, train.units = ["b"]
 // CHECK-NOT: train.unit =
 // CHECK: return
-func.func @gradients_of_units(%a: tensor<32xf32> {train.role = "param"}, %b: tensor<32xf32> {train.role = "param"}, %x: tensor<4x4xf32>,
+func.func @gradients_of_units(%a: tensor<32xf32> {train.role = "param", train.name = "a"}, %b: tensor<32xf32> {train.role = "param", train.name = "b"}, %x: tensor<4x4xf32>,
                               %y: tensor<4x8xf32>) -> (tensor<32xf32>, tensor<32xf32>) {
   %g = train.dot_general %x, %y {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x4xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
   %h = train.dot_general %x, %y {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0>, rhs_contract = array<i64: 0>} : (tensor<4x4xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>

@@ -35,18 +35,3 @@ func.func @step(%x: tensor<2x8xf64> {train.role = "input", train.name = "x"},
   %0 = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x8xf64>, tensor<8x4xf64>) -> tensor<2x4xf64>
   return %0 : tensor<2x4xf64>
 }
-
-// -----
-
-// expected-error @+1 {{result 0: train.alias is -1, the function has 1 arguments}}
-func.func @step(%x: tensor<4xf32> {train.role = "param", train.name = "x"}) -> (tensor<4xf32> {train.alias = -1 : i64}) {
-  return %x : tensor<4xf32>
-}
-
-// -----
-
-// expected-error @+1 {{result 0 has type 'tensor<f32>', expected that of argument 1, 'tensor<4xf32>'}}
-func.func @step(%s: tensor<f32> {train.role = "hyper", train.name = "s"}, %x: tensor<4xf32> {train.role = "param", train.name = "x"})
-    -> (tensor<f32> {train.alias = 1 : i64}) {
-  return %s : tensor<f32>
-}

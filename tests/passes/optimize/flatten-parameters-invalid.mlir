@@ -7,16 +7,16 @@
 // REGEX: error: no-decay is not a regular expression: parentheses not balanced
 // PAD: error: pad-multiple must be at least 1, got 0
 
-// expected-error@+1 {{two parameters are called 'w'}}
-func.func @same(%a: tensor<4xf32> {train.role = "param", train.name = "w"}, %b: tensor<4xf32> {train.role = "param", train.name = "w"}) {
-  return
+// expected-error@+1 {{parameter 'v' has no gradient, others have}}
+func.func @half(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %v: tensor<4xf32> {train.role = "param", train.name = "v"}) -> (tensor<4xf32> {train.role = "grad", train.of = "w"}) {
+  return %w : tensor<4xf32>
 }
 
 // -----
 
-// expected-error@+1 {{parameter argument 0 has no train.name}}
-func.func @nameless(%a: tensor<4xf32> {train.role = "param"}) {
-  return
+// expected-error@+1 {{result 0 is the next value of an argument; run insert-optimizer later}}
+func.func @updated(%w: tensor<4xf32> {train.role = "param", train.name = "w"}) -> (tensor<4xf32> {train.alias = 0 : i64}) {
+  return %w : tensor<4xf32>
 }
 
 // -----

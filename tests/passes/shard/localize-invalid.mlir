@@ -11,15 +11,6 @@ func.func @divide(%x: tensor<6xf32> {dist.sharding = #dist.sharding<[{"shard"}]>
 // -----
 
 module attributes {dist.mesh = #dist.mesh<shard = 4>} {
-// expected-error @below {{sharding #dist.sharding<[{"data"}]> names axis 'data', which is not in the mesh #dist.mesh<shard = 4>}}
-func.func @axis(%x: tensor<8xf32> {dist.sharding = #dist.sharding<[{"data"}]>}) -> tensor<8xf32> {
-  return %x : tensor<8xf32>
-}
-}
-
-// -----
-
-module attributes {dist.mesh = #dist.mesh<shard = 4>} {
 func.func @unknown(%x: tensor<8xf32> {dist.sharding = #dist.sharding<[{"shard"}]>}) -> tensor<4xf32> {
   // expected-error @below {{has no sharding rule}}
   %y = dist.slice_local %x {axes = ["shard"], dim = 0 : i64} : (tensor<8xf32>) -> tensor<2xf32>

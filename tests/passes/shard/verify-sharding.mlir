@@ -52,8 +52,8 @@ func.func @dimension(%x: tensor<3x2xf32> {dist.sharding = #dist.sharding<[{}, {"
 // -----
 
 module attributes {dist.mesh = #dist.mesh<shard = 4>} {
-// expected-error @below {{argument 0 has local type 'tensor<8xf32>', expected 'tensor<2xf32>'}}
-func.func @local_type(%x: tensor<8xf32> {dist.sharding = #dist.sharding<[{"shard"}]>, dist.global = tensor<8xf32>}) {
+// expected-error @below {{argument 1 lacks 'dist.sharding' or 'dist.global'}}
+func.func @boundary(%x: tensor<2xf32> {dist.sharding = #dist.sharding<[{"shard"}]>, dist.global = tensor<8xf32>}, %y: tensor<2xf32>) {
   return
 }
 }

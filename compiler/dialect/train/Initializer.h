@@ -1,0 +1,31 @@
+//===- Initializer.h - initial values of parameters --------------*- C++ -*-===//
+//
+// The text of `train.init`: zeros, constant:<a>, normal:<deviation> or
+// uniform:<a>:<b>, all numbers finite in f32.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_COMPILER_DIALECT_TRAIN_INITIALIZER_H
+#define TESSERA_COMPILER_DIALECT_TRAIN_INITIALIZER_H
+
+#include "llvm/ADT/StringRef.h"
+
+#include <optional>
+
+namespace tessera::train {
+
+struct Initializer {
+  enum class Kind { Zeros, Constant, Normal, Uniform };
+  Kind kind;
+  double a = 0; ///< the constant, the deviation, or the lower bound
+  double b = 0; ///< the upper bound
+};
+
+/// The forms that `parseInitializer` takes, for diagnostics.
+inline constexpr llvm::StringLiteral kInitializerForms = "zeros, constant:<a>, normal:<deviation> or uniform:<a>:<b>";
+
+std::optional<Initializer> parseInitializer(llvm::StringRef text);
+
+} // namespace tessera::train
+
+#endif // TESSERA_COMPILER_DIALECT_TRAIN_INITIALIZER_H

@@ -1,0 +1,298 @@
+//===- VerifySignature.cpp - verifiers of a step function's attributes ----===//
+//
+// Passes read the attributes of arguments and results without looking twice:
+// what they rely on is checked here. Each constraint has a label, which its
+// negative test in tests/dialect/train repeats.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/dialect/train/Initializer.h"
+#include "compiler/dialect/train/Train.h"
+#include "compiler/dialect/train/Verify.h"
+
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace tessera::train;
+
+namespace {
+
+/// One attribute, and where its diagnostics start.
+struct Checked {
+  llvm::function_ref<InFlightDiagnostic()> emitError;
+  NamedAttribute attr;
+
+  InFlightDiagnostic error() const { return emitError() << attr.getName().getValue() << " "; }
+
+  LogicalResult isString() const {
+    auto text = dyn_cast<StringAttr>(attr.getValue());
+    if (!text || text.empty())
+      return error() << "expected a string that is not empty, got " << attr.getValue();
+    return success();
+  }
+
+  LogicalResult isOneOf(ArrayRef<StringRef> allowed) const {
+    if (auto text = dyn_cast<StringAttr>(attr.getValue()); text && llvm::is_contained(allowed, text.getValue()))
+      return success();
+    InFlightDiagnostic diagnostic = error() << "expected one of ";
+    llvm::interleaveComma(allowed, diagnostic, [&](StringRef name) { diagnostic << '"' << name << '"'; });
+    return diagnostic << ", got " << attr.getValue();
+  }
+
+  FailureOr<int64_t> getI64() const {
+    auto number = dyn_cast<IntegerAttr>(attr.getValue());
+    if (!number || !number.getType().isSignlessInteger(64))
+      return error() << "expected an i64, got " << attr.getValue();
+    return number.getInt();
+  }
+
+  LogicalResult isCount(int64_t most = std::numeric_limits<int64_t>::max()) const {
+    FailureOr<int64_t> number = getI64();
+    if (failed(number))
+      return failure();
+    if (*number < 0 || *number > most)
+      return error() << (*number < 0 ? "must not be negative, got " : "is beyond the unit: ") << *number;
+    return success();
+  }
+
+  LogicalResult isInitializer(Attribute value) const {
+    auto text = dyn_cast<StringAttr>(value);
+    if (!text || !parseInitializer(text.getValue()))
+      return error() << "expected " << kInitializerForms << ", got " << value;
+    return success();
+  }
+
+  LogicalResult isSegments(ShapedType unit) const;
+};
+
+LogicalResult Checked::isSegments(ShapedType unit) const {
+  auto list = dyn_cast<ArrayAttr>(attr.getValue());
+  // train.arg_c7
+  if (!list || unit.getRank() != 1)
+    return error() << "expected an array on a flat unit, got " << attr.getValue() << " on " << unit;
+  int64_t end = 0;
+  for (Attribute element : list) {
+    auto segment = dyn_cast<DictionaryAttr>(element);
+    auto name = segment ? segment.getAs<StringAttr>("name") : nullptr;
+    auto offset = segment ? segment.getAs<IntegerAttr>("offset") : nullptr;
+    auto shape = segment ? segment.getAs<DenseI64ArrayAttr>("shape") : nullptr;
+    // train.arg_c8
+    if (!name || name.empty() || !offset || !offset.getType().isSignlessInteger(64) || !shape)
+      return error() << "expected a segment {name = \"…\", offset = … : i64, shape = array<i64: …>}, got " << element;
+    // train.arg_c9
+    if (Attribute init = segment.get("init"); init && failed(isInitializer(init)))
+      return failure();
+    // train.arg_c10
+    if (offset.getInt() < end)
+      return error() << "segment '" << name.getValue() << "' is at " << offset.getInt() << ", expected at least "
+                     << end;
+    // train.arg_c11
+    int64_t elements = 1;
+    for (int64_t size : shape.asArrayRef())
+      if (size < 0 || llvm::MulOverflow(elements, size, elements))
+        return error() << "segment '" << name.getValue() << "' has a shape that is no shape";
+    // train.arg_c12
+    if (llvm::AddOverflow(offset.getInt(), elements, end) || end > unit.getNumElements())
+      return error() << "segment '" << name.getValue() << "' ends beyond " << unit;
+  }
+  return success();
+}
+
+/// An attribute of an argument whose global type is `type`.
+LogicalResult verifyArgument(const Checked &checked, ShapedType type) {
+  const StringRef name = checked.attr.getName().getValue();
+  // train.arg_c1
+  if (name == kRole)
+    return checked.isOneOf({"param", "frozen", "state", "input", "target", "hyper"});
+  // train.arg_c2
+  if (name == kState)
+    return checked.isOneOf({"m", "v", "momentum"});
+  // train.arg_c3
+  if (name == kName || name == kOf)
+    return checked.isString();
+  // train.arg_c4
+  if (name == kInit)
+    return checked.isInitializer(checked.attr.getValue());
+  // train.arg_c5
+  if (name == kDecayElements)
+    return checked.isCount(type.getNumElements());
+  if (name == kIndexBound)
+    return checked.isCount();
+  // train.arg_c6
+  if (name == kIgnoreIndex)
+    return checked.getI64();
+  return name == kSegments ? checked.isSegments(type) : success();
+}
+
+LogicalResult verifyResult(const Checked &checked) {
+  const StringRef name = checked.attr.getName().getValue();
+  // train.result_c1
+  if (name == kRole)
+    return checked.isOneOf({"loss", "metric", "output", "grad"});
+  // train.result_c2
+  return name == kName || name == kOf ? checked.isString() : success();
+}
+
+// --- Step functions --------------------------------------------------------------
+
+bool isStaticTensor(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && tensor.hasStaticShape();
+}
+
+/// The unit's type before it was localised: segments number the elements of the whole unit.
+ShapedType globalType(DictionaryAttr attrs, Type type) {
+  if (auto global = attrs ? dyn_cast_or_null<TypeAttr>(attrs.get("dist.global")) : nullptr)
+    if (auto shaped = dyn_cast<ShapedType>(global.getValue()); shaped && shaped.hasStaticShape())
+      return shaped;
+  return cast<ShapedType>(type);
+}
+
+/// What the arguments and results of a function with roles must be together.
+LogicalResult verifyStep(FunctionOpInterface func) {
+  // train.step_c1
+  if (!func.isExternal() && !llvm::hasSingleElement(func.getFunctionBody()))
+    return func->emitError("step function needs a body of one block");
+  llvm::SmallDenseMap<Attribute, Type> params;
+  for (auto [index, type] : llvm::enumerate(func.getArgumentTypes())) {
+    // train.step_c2
+    if (!isStaticTensor(type))
+      return func->emitError() << "argument " << index << " needs a tensor of static shape, got " << type;
+    if (func.getArgAttr(index, kRole) != StringAttr::get(func->getContext(), "param"))
+      continue;
+    auto name = func.getArgAttrOfType<StringAttr>(index, kName);
+    // train.step_c3
+    if (!name)
+      return func->emitError() << "argument " << index << ": a parameter needs " << kName;
+    // train.step_c4
+    if (!params.try_emplace(name, type).second)
+      return func->emitError() << "two parameters are called " << name;
+  }
+  for (unsigned index = 0; index < func.getNumArguments(); ++index) {
+    if (func.getArgAttr(index, kRole) != StringAttr::get(func->getContext(), "state"))
+      continue;
+    Attribute of = func.getArgAttr(index, kOf);
+    // train.step_c5
+    if (!of)
+      return func->emitError() << "argument " << index << ": a state needs " << kOf;
+    // train.step_c6
+    if (!params.contains(of))
+      return func->emitError() << "argument " << index << ": there is no parameter " << of;
+  }
+  llvm::SmallDenseSet<Attribute> differentiated;
+  for (auto [index, type] : llvm::enumerate(func.getResultTypes())) {
+    // train.step_c7
+    if (!isStaticTensor(type))
+      return func->emitError() << "result " << index << " needs a tensor of static shape, got " << type;
+    if (func.getResultAttr(index, kRole) != StringAttr::get(func->getContext(), "grad"))
+      continue;
+    Attribute of = func.getResultAttr(index, kOf);
+    auto param = params.find(of);
+    // train.step_c8
+    if (!of || param == params.end())
+      return func->emitError() << "result " << index << ": a gradient needs " << kOf << " = the name of a parameter";
+    // train.step_c9
+    if (param->second != type)
+      return func->emitError() << "result " << index << ": the gradient of " << of << " has type " << type
+                               << ", expected " << param->second;
+    // train.step_c10
+    if (!differentiated.insert(of).second)
+      return func->emitError() << "result " << index << ": " << of << " has a gradient already";
+  }
+  return success();
+}
+
+/// The result of this number is the argument's next value.
+LogicalResult verifyAlias(FunctionOpInterface func, unsigned index, const Checked &checked) {
+  FailureOr<int64_t> alias = checked.getI64();
+  // train.alias_c1
+  if (failed(alias))
+    return failure();
+  // train.alias_c2
+  if (*alias < 0 || *alias >= static_cast<int64_t>(func.getNumArguments()))
+    return checked.error() << "is " << *alias << ", the function has " << func.getNumArguments() << " arguments";
+  // train.alias_c3
+  Type argument = func.getArgumentTypes()[*alias], result = func.getResultTypes()[index];
+  if (argument != result)
+    return checked.error() << "is argument " << *alias << " of type " << argument << ", the result has " << result;
+  return success();
+}
+
+} // namespace
+
+// --- Hooks of the dialect ----------------------------------------------------------
+
+LogicalResult TrainDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned index, NamedAttribute attr) {
+  auto func = dyn_cast<FunctionOpInterface>(op);
+  if (!func)
+    return op->emitError() << attr.getName().getValue() << " describes an argument of a function";
+  auto emitError = [&] { return op->emitError() << "argument " << index << ": "; };
+  Type type = func.getArgumentTypes()[index];
+  // train.step_c2
+  if (!isStaticTensor(type))
+    return emitError() << attr.getName().getValue() << " needs a tensor of static shape, got " << type;
+  const Checked checked{emitError, attr};
+  if (failed(verifyArgument(checked, globalType(func.getArgAttrDict(index), type))))
+    return failure();
+  if (attr.getName() != kRole)
+    return success();
+  // Once for the function: at its first role.
+  for (unsigned earlier = 0; earlier < index; ++earlier)
+    if (func.getArgAttr(earlier, kRole))
+      return success();
+  return verifyStep(func);
+}
+
+LogicalResult TrainDialect::verifyRegionResultAttribute(Operation *op, unsigned, unsigned index, NamedAttribute attr) {
+  auto func = dyn_cast<FunctionOpInterface>(op);
+  if (!func)
+    return op->emitError() << attr.getName().getValue() << " describes a result of a function";
+  auto emitError = [&] { return op->emitError() << "result " << index << ": "; };
+  const Checked checked{emitError, attr};
+  return attr.getName() == kAlias ? verifyAlias(func, index, checked) : verifyResult(checked);
+}
+
+LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribute attr) {
+  auto emitError = [&] { return op->emitError(); };
+  const Checked checked{emitError, attr};
+  const StringRef name = attr.getName().getValue();
+  // train.op_c1
+  if (name == kUnit)
+    return checked.isString();
+  // train.op_c2
+  auto units = dyn_cast<ArrayAttr>(attr.getValue());
+  if (name == kUnits && (!units || !llvm::all_of(units, llvm::IsaPred<StringAttr>)))
+    return checked.error() << "expected an array of strings, got " << attr.getValue();
+  if (name != kGradOperands)
+    return success();
+  // train.op_c3
+  auto operands = dyn_cast<DenseI64ArrayAttr>(attr.getValue());
+  if (!operands || llvm::any_of(operands.asArrayRef(), [&](int64_t operand) {
+        return operand < 0 || operand >= static_cast<int64_t>(op->getNumOperands());
+      }))
+    return checked.error() << "expected numbers of operands, got " << attr.getValue();
+  return success();
+}
+
+namespace tessera::train {
+
+LogicalResult verifyArgumentAttrs(Operation *op, ShapedType type) {
+  auto emitError = [&] { return op->emitOpError(); };
+  const ShapedType global = globalType(op->getDiscardableAttrDictionary(), type);
+  for (NamedAttribute attr : op->getDiscardableAttrs())
+    if (failed(verifyArgument({emitError, attr}, global)))
+      return failure();
+  return success();
+}
+
+LogicalResult verifyResultAttrs(Operation *op) {
+  auto emitError = [&] { return op->emitOpError(); };
+  for (NamedAttribute attr : op->getDiscardableAttrs())
+    if (failed(verifyResult({emitError, attr})))
+      return failure();
+  return success();
+}
+
+} // namespace tessera::train

@@ -1,0 +1,191 @@
+// RUN: tessera-opt %s -verify-diagnostics -split-input-file
+
+// dist.annotation_c1
+module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
+// expected-error@+1 {{argument 0: dist.sharding expected a #dist.sharding of the rank of 'tensor<8xf32>', got 1}}
+func.func @annotation_c1(%x: tensor<8xf32> {dist.sharding = 1 : i64}) {
+  return
+}
+}
+
+// -----
+
+// dist.annotation_c1
+module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
+// expected-error@+1 {{argument 0: dist.sharding expected a #dist.sharding of the rank of 'tensor<8xf32>'}}
+func.func @annotation_c1(%x: tensor<8xf32> {dist.sharding = #dist.sharding<[{}, {}]>}) {
+  return
+}
+}
+
+// -----
+
+// dist.annotation_c2
+module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
+// expected-error@+1 {{argument 0: dist.sharding names axis 'seq', which is not in the mesh}}
+func.func @annotation_c2(%x: tensor<8xf32> {dist.sharding = #dist.sharding<[{"seq"}]>}) {
+  return
+}
+}
+
+// -----
+
+// dist.annotation_c2
+module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
+// expected-error@+1 {{argument 0: dist.sharding names axis 'seq', which is not in the mesh}}
+func.func @annotation_c2(%x: tensor<8xf32> {dist.sharding = #dist.sharding<[{}], unreduced = {"seq"}>}) {
+  return
+}
+}
+
+// -----
+
+// dist.global_c1
+module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
+// expected-error@+1 {{argument 0: dist.global expected a tensor type of static shape beside a dist.sharding of its rank, got i32}}
+func.func @global_c1(%x: tensor<8xf32> {dist.global = i32}) {
+  return
+}
+}
+
+// -----
+
+// dist.global_c1
+module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
+// expected-error@+1 {{argument 0: dist.global expected a tensor type of static shape beside a dist.sharding}}
+func.func @global_c1(%x: tensor<8xf32> {dist.global = tensor<8xf32>}) {
+  return
+}
+}
+
+// -----
+
+// dist.global_c2
+module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
+// expected-error@+1 {{argument 0: dist.global is 'tensor<16xf32>', whose parts by}}
+func.func @global_c2(%x: tensor<8xf32> {dist.sharding = #dist.sharding<[{"shard"}]>, dist.global = tensor<16xf32>}) {
+  return
+}
+}
+
+// -----
+
+// dist.global_c2
+module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
+// expected-error@+1 {{argument 0: dist.global is 'tensor<33xf32>', whose parts by}}
+func.func @global_c2(%x: tensor<8xf32> {dist.sharding = #dist.sharding<[{"shard"}]>, dist.global = tensor<33xf32>}) {
+  return
+}
+}
+
+// -----
+
+// dist.annotation_c2
+module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
+// expected-error@+1 {{result 0: dist.sharding names axis 'seq', which is not in the mesh}}
+func.func @annotation_c2(%x: tensor<8xf32>) -> (tensor<8xf32> {dist.sharding = #dist.sharding<[{"seq"}]>}) {
+  return %x : tensor<8xf32>
+}
+}
+
+// -----
+
+// dist.annotation_c3
+module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
+func.func @annotation_c3(%x: tensor<8xf32>, %y: tensor<8xf32>) {
+  // expected-error@+1 {{dist.sharding describes an argument or a result of the step}}
+  %0 = train.add %x, %y {dist.sharding = #dist.sharding<[{}]>} : tensor<8xf32>
+  return
+}
+}
+
+// -----
+
+// dist.shardings_c1
+module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
+func.func @shardings_c1(%x: tensor<8xf32>, %y: tensor<8xf32>) {
+  // expected-error@+1 {{dist.shardings expected one sharding for each of 1 results, got []}}
+  %0 = train.add %x, %y {dist.shardings = []} : tensor<8xf32>
+  return
+}
+}
+
+// -----
+
+// dist.shardings_c1
+module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
+func.func @shardings_c1(%x: tensor<8xf32>, %y: tensor<8xf32>) {
+  // expected-error@+1 {{dist.shardings expected one sharding for each of 1 results, got 3}}
+  %0 = train.add %x, %y {dist.shardings = 3 : i64} : tensor<8xf32>
+  return
+}
+}
+
+// -----
+
+// dist.annotation_c1
+module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
+func.func @annotation_c1(%x: tensor<8xf32>, %y: tensor<8xf32>) {
+  // expected-error@+1 {{dist.shardings expected a #dist.sharding of the rank of 'tensor<8xf32>', got 3}}
+  %0 = train.add %x, %y {dist.shardings = [3 : i64]} : tensor<8xf32>
+  return
+}
+}
+
+// -----
+
+// dist.annotation_c2
+module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
+func.func @annotation_c2(%x: tensor<8xf32>, %y: tensor<8xf32>) {
+  // expected-error@+1 {{dist.shardings names axis 'seq', which is not in the mesh}}
+  %0 = train.add %x, %y {dist.shardings = [#dist.sharding<[{"seq"}]>]} : tensor<8xf32>
+  return
+}
+}
+
+// -----
+
+// dist.mesh_c1
+// expected-error@+1 {{dist.mesh expected a #dist.mesh on a module, got 3}}
+module attributes {dist.mesh = 3 : i64} {}
+
+// -----
+
+// dist.mesh_c1
+// expected-error@+1 {{dist.mesh expected a #dist.mesh on a module, got #dist.mesh<shard = 2>}}
+func.func private @mesh_c1() attributes {dist.mesh = #dist.mesh<shard = 2>}
+
+// -----
+
+// dist.mesh_c2
+// expected-error@+1 {{mesh axis 'shard' occurs twice}}
+module attributes {dist.mesh = #dist.mesh<shard = 2, shard = 2>} {}
+
+// -----
+
+// dist.mesh_c3
+// expected-error@+1 {{mesh axis 'shard' has size 0, expected at least 1}}
+module attributes {dist.mesh = #dist.mesh<shard = 0>} {}
+
+// -----
+
+// dist.mesh_c4
+// expected-error@+1 {{mesh has more ranks than a 32-bit number counts}}
+module attributes {dist.mesh = #dist.mesh<replicate = 4294967296, shard = 4294967296>} {}
+
+// -----
+
+// dist.sharding_attr_c1
+// expected-error@+1 {{axis 'shard' occurs twice in a sharding}}
+func.func private @sharding_attr_c1(tensor<8xf32> {dist.sharding = #dist.sharding<[{"shard"}], unreduced = {"shard"}>})
+
+// -----
+
+// dist.collective_c2
+module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
+func.func @collective_c2(%x: tensor<4611686018427387904xi8>) {
+  // expected-error@+1 {{operand dimension 0 times 4 ranks is no size}}
+  %0 = dist.all_gather %x {axes = ["shard"], dim = 0 : i64} : (tensor<4611686018427387904xi8>) -> tensor<8xi8>
+  return
+}
+}

@@ -1,0 +1,341 @@
+// RUN: tessera-opt %s -verify-diagnostics -split-input-file
+
+// train.arg_c1
+// expected-error@+1 {{argument 0: train.role expected one of "param", "frozen", "state", "input", "target", "hyper", got "weight"}}
+func.func @arg_c1(%w: tensor<4xf32> {train.role = "weight"}) {
+  return
+}
+
+// -----
+
+// train.arg_c1
+// expected-error@+1 {{argument 0: train.role expected one of}}
+func.func @arg_c1(%w: tensor<4xf32> {train.role = 3 : i32}) {
+  return
+}
+
+// -----
+
+// train.arg_c2
+// expected-error@+1 {{argument 0: train.state expected one of "m", "v", "momentum", got "n"}}
+func.func @arg_c2(%w: tensor<4xf32> {train.state = "n"}) {
+  return
+}
+
+// -----
+
+// train.arg_c3
+// expected-error@+1 {{argument 0: train.name expected a string that is not empty, got ""}}
+func.func @arg_c3(%w: tensor<4xf32> {train.name = ""}) {
+  return
+}
+
+// -----
+
+// train.arg_c3
+// expected-error@+1 {{argument 0: train.of expected a string that is not empty, got 1}}
+func.func @arg_c3(%w: tensor<4xf32> {train.of = 1 : i64}) {
+  return
+}
+
+// -----
+
+// train.arg_c4
+// expected-error@+1 {{argument 0: train.init expected zeros, constant:<a>, normal:<deviation> or uniform:<a>:<b>, got "normal:-1"}}
+func.func @arg_c4(%w: tensor<4xf32> {train.init = "normal:-1"}) {
+  return
+}
+
+// -----
+
+// train.arg_c4
+// expected-error@+1 {{argument 0: train.init expected zeros}}
+func.func @arg_c4(%w: tensor<4xf32> {train.init = "uniform:1"}) {
+  return
+}
+
+// -----
+
+// train.arg_c5
+// expected-error@+1 {{argument 0: train.decay_elements must not be negative, got -1}}
+func.func @arg_c5(%w: tensor<4xf32> {train.decay_elements = -1 : i64}) {
+  return
+}
+
+// -----
+
+// train.arg_c5
+// expected-error@+1 {{argument 0: train.decay_elements is beyond the unit: 5}}
+func.func @arg_c5(%w: tensor<4xf32> {train.decay_elements = 5 : i64}) {
+  return
+}
+
+// -----
+
+// train.arg_c5
+// expected-error@+1 {{argument 0: train.index_bound expected an i64}}
+func.func @arg_c5(%w: tensor<4xf32> {train.index_bound = 3.0 : f32}) {
+  return
+}
+
+// -----
+
+// train.arg_c6
+// expected-error@+1 {{argument 0: train.ignore_index expected an i64}}
+func.func @arg_c6(%w: tensor<4xf32> {train.ignore_index = "x"}) {
+  return
+}
+
+// -----
+
+// train.arg_c7
+// expected-error@+1 {{argument 0: train.segments expected an array on a flat unit}}
+func.func @arg_c7(%w: tensor<4xf32> {train.segments = 3 : i64}) {
+  return
+}
+
+// -----
+
+// train.arg_c7
+// expected-error@+1 {{argument 0: train.segments expected an array on a flat unit}}
+func.func @arg_c7(%w: tensor<2x2xf32> {train.segments = []}) {
+  return
+}
+
+// -----
+
+// train.arg_c8
+// expected-error@+1 {{argument 0: train.segments expected a segment}}
+func.func @arg_c8(%w: tensor<4xf32> {train.segments = [3 : i64]}) {
+  return
+}
+
+// -----
+
+// train.arg_c8
+// expected-error@+1 {{argument 0: train.segments expected a segment}}
+func.func @arg_c8(%w: tensor<4xf32> {train.segments = [{offset = 0 : i64, shape = array<i64: 4>}]}) {
+  return
+}
+
+// -----
+
+// train.arg_c8
+// expected-error@+1 {{argument 0: train.segments expected a segment}}
+func.func @arg_c8(%w: tensor<4xf32> {train.segments = [{name = "a", shape = array<i64: 4>}]}) {
+  return
+}
+
+// -----
+
+// train.arg_c8
+// expected-error@+1 {{argument 0: train.segments expected a segment}}
+func.func @arg_c8(%w: tensor<4xf32> {train.segments = [{name = "a", offset = 0 : i64}]}) {
+  return
+}
+
+// -----
+
+// train.arg_c9
+// expected-error@+1 {{argument 0: train.segments expected zeros}}
+func.func @arg_c9(%w: tensor<4xf32> {train.segments = [{name = "a", offset = 0 : i64, shape = array<i64: 4>, init = "ones"}]}) {
+  return
+}
+
+// -----
+
+// train.arg_c10
+// expected-error@+1 {{argument 0: train.segments segment 'b' is at 1, expected at least 2}}
+func.func @arg_c10(%w: tensor<4xf32> {train.segments = [{name = "a", offset = 0 : i64, shape = array<i64: 2>}, {name = "b", offset = 1 : i64, shape = array<i64: 2>}]}) {
+  return
+}
+
+// -----
+
+// train.arg_c11
+// expected-error@+1 {{argument 0: train.segments segment 'a' has a shape that is no shape}}
+func.func @arg_c11(%w: tensor<4xf32> {train.segments = [{name = "a", offset = 0 : i64, shape = array<i64: 4611686018427387904, 4>}]}) {
+  return
+}
+
+// -----
+
+// train.arg_c12
+// expected-error@+1 {{argument 0: train.segments segment 'a' ends beyond 'tensor<4xf32>'}}
+func.func @arg_c12(%w: tensor<4xf32> {train.segments = [{name = "a", offset = 1 : i64, shape = array<i64: 4>}]}) {
+  return
+}
+
+// -----
+
+// train.step_c1
+// expected-error@+1 {{step function needs a body of one block}}
+func.func @step_c1(%w: tensor<4xf32> {train.role = "param", train.name = "w"}) {
+  return
+^bb1:
+  return
+}
+
+// -----
+
+// train.step_c2
+// expected-error@+1 {{argument 0: train.role needs a tensor of static shape, got 'tensor<?xf32>'}}
+func.func @step_c2(%x: tensor<?xf32> {train.role = "input"}) {
+  return
+}
+
+// -----
+
+// train.step_c2
+// expected-error@+1 {{argument 1 needs a tensor of static shape, got 'i32'}}
+func.func @step_c2(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %x: i32) {
+  return
+}
+
+// -----
+
+// train.step_c3
+// expected-error@+1 {{argument 0: a parameter needs train.name}}
+func.func @step_c3(%w: tensor<4xf32> {train.role = "param"}) {
+  return
+}
+
+// -----
+
+// train.step_c4
+// expected-error@+1 {{two parameters are called "w"}}
+func.func @step_c4(%a: tensor<4xf32> {train.role = "param", train.name = "w"}, %b: tensor<4xf32> {train.role = "param", train.name = "w"}) {
+  return
+}
+
+// -----
+
+// train.step_c5
+// expected-error@+1 {{argument 1: a state needs train.of}}
+func.func @step_c5(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %m: tensor<4xf32> {train.role = "state", train.name = "w.m", train.state = "m"}) {
+  return
+}
+
+// -----
+
+// train.step_c6
+// expected-error@+1 {{argument 1: there is no parameter "v"}}
+func.func @step_c6(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %m: tensor<4xf32> {train.role = "state", train.name = "w.m", train.of = "v", train.state = "m"}) {
+  return
+}
+
+// -----
+
+// train.step_c7
+// expected-error@+1 {{result 0 needs a tensor of static shape, got 'i32'}}
+func.func @step_c7(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %x: tensor<f32>) -> i32 {
+  %0 = arith.constant 1 : i32
+  return %0 : i32
+}
+
+// -----
+
+// train.step_c8
+// expected-error@+1 {{result 0: a gradient needs train.of = the name of a parameter}}
+func.func @step_c8(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %x: tensor<f32>) -> (tensor<4xf32> {train.role = "grad"}) {
+  return %w : tensor<4xf32>
+}
+
+// -----
+
+// train.step_c8
+// expected-error@+1 {{result 0: a gradient needs train.of = the name of a parameter}}
+func.func @step_c8(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %x: tensor<f32>) -> (tensor<4xf32> {train.role = "grad", train.of = "v"}) {
+  return %w : tensor<4xf32>
+}
+
+// -----
+
+// train.step_c9
+// expected-error@+1 {{result 0: the gradient of "w" has type 'tensor<f32>', expected 'tensor<4xf32>'}}
+func.func @step_c9(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %x: tensor<f32>) -> (tensor<f32> {train.role = "grad", train.of = "w"}) {
+  return %x : tensor<f32>
+}
+
+// -----
+
+// train.step_c10
+// expected-error@+1 {{result 1: "w" has a gradient already}}
+func.func @step_c10(%w: tensor<4xf32> {train.role = "param", train.name = "w"}) -> (tensor<4xf32> {train.role = "grad", train.of = "w"}, tensor<4xf32> {train.role = "grad", train.of = "w"}) {
+  return %w, %w : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// train.result_c1
+// expected-error@+1 {{result 0: train.role expected one of "loss", "metric", "output", "grad", got "param"}}
+func.func @result_c1(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %x: tensor<f32>) -> (tensor<4xf32> {train.role = "param"}) {
+  return %w : tensor<4xf32>
+}
+
+// -----
+
+// train.result_c2
+// expected-error@+1 {{result 0: train.name expected a string that is not empty, got 1}}
+func.func @result_c2(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %x: tensor<f32>) -> (tensor<4xf32> {train.name = 1 : i64}) {
+  return %w : tensor<4xf32>
+}
+
+// -----
+
+// train.alias_c1
+// expected-error@+1 {{result 0: train.alias expected an i64, got "w"}}
+func.func @alias_c1(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %x: tensor<f32>) -> (tensor<4xf32> {train.alias = "w"}) {
+  return %w : tensor<4xf32>
+}
+
+// -----
+
+// train.alias_c2
+// expected-error@+1 {{result 0: train.alias is 2, the function has 2 arguments}}
+func.func @alias_c2(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %x: tensor<f32>) -> (tensor<4xf32> {train.alias = 2 : i64}) {
+  return %w : tensor<4xf32>
+}
+
+// -----
+
+// train.alias_c2
+// expected-error@+1 {{result 0: train.alias is -1, the function has 2 arguments}}
+func.func @alias_c2(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %x: tensor<f32>) -> (tensor<4xf32> {train.alias = -1 : i64}) {
+  return %w : tensor<4xf32>
+}
+
+// -----
+
+// train.alias_c3
+// expected-error@+1 {{result 0: train.alias is argument 1 of type 'tensor<f32>', the result has 'tensor<4xf32>'}}
+func.func @alias_c3(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %x: tensor<f32>) -> (tensor<4xf32> {train.alias = 1 : i64}) {
+  return %w : tensor<4xf32>
+}
+
+// -----
+
+// train.op_c1
+func.func @op_c1(%w: tensor<4xf32>) {
+  // expected-error@+1 {{train.unit expected a string that is not empty, got 3}}
+  %0 = train.neg %w {train.unit = 3 : i64} : tensor<4xf32>
+  return
+}
+
+// -----
+
+// train.op_c2
+func.func @op_c2(%w: tensor<4xf32>) {
+  // expected-error@+1 {{train.units expected an array of strings, got}}
+  %0 = train.neg %w {train.units = [3 : i64]} : tensor<4xf32>
+  return
+}
+
+// -----
+
+// train.op_c3
+func.func @op_c3(%w: tensor<4xf32>) {
+  // expected-error@+1 {{train.grad_operands expected numbers of operands, got}}
+  %0 = train.neg %w {train.grad_operands = array<i64: 1>} : tensor<4xf32>
+  return
+}
