@@ -159,15 +159,20 @@ std::string Block::meet(size_t begin, size_t end, Wait wait) {
   return {};
 }
 
+/// Apart from `run`, where nothing may live in registers across getcontext, which compilers take to return twice.
+[[gnu::noinline]] void makeReady(ucontext_t &context, std::vector<char> &stack) {
+  getcontext(&context);
+  context.uc_stack.ss_sp = stack.data();
+  context.uc_stack.ss_size = stack.size();
+  context.uc_link = nullptr;
+  makecontext(&context, enter, 0);
+}
+
 std::string Block::run() {
   threads.resize(launch.threadsX * launch.threadsY);
   for (Thread &thread : threads) {
     thread.stack.resize(64 << 10);
-    getcontext(&thread.context);
-    thread.context.uc_stack.ss_sp = thread.stack.data();
-    thread.context.uc_stack.ss_size = thread.stack.size();
-    thread.context.uc_link = nullptr;
-    makecontext(&thread.context, enter, 0);
+    makeReady(thread.context, thread.stack);
   }
   running = this;
   while (true) {
