@@ -25,6 +25,7 @@ void Streams::wait(OpBuilder &builder, Location loc, int64_t stream, const Mark 
   if (stream == mark.stream || known[stream][mark.stream] >= mark.position)
     return;
   exec::WaitOp::create(builder, loc, exec::RecordOp(mark.record).getEvent(), stream);
+  ++issued[stream]; // who waits for this stream from here on knows what it has just learnt
   known[stream][mark.stream] = mark.position;
   for (size_t other = 0; other < known.size(); ++other)
     if (int64_t(other) != stream)

@@ -187,15 +187,29 @@ struct OffloadPass : tessera::impl::OffloadPassBase<OffloadPass> {
     func::FuncOp func = getOperation();
     if (!train::isStepFunction(func))
       return;
-    if (activations)
-      func.walk([&](Block *block) { offloadActivations(*block, minBytes); });
+    if (activations) {
+      size_t moved = 0;
+      func.walk([&](Block *block) { moved += offloadActivations(*block, minBytes); });
+      if (moved == 0)
+        func.emitRemark() << "no activation moves to the host: the backward pass reads values of at least "
+                          << minBytes.getValue() << " bytes from fewer than two blocks";
+    }
     SmallVector<StringRef> roles;
     if (optimizer)
       roles.push_back("state");
     if (parameters)
       llvm::append_range(roles, ArrayRef<StringRef>{"param", "frozen"});
+    if (optimizer && !hasArgument("state"))
+      func.emitRemark("no optimizer state moves to the host: the optimizer has none");
     if (!roles.empty())
       ArgumentOffload(func).run(roles);
+  }
+
+  bool hasArgument(StringRef role) {
+    return llvm::any_of(getOperation().getArguments(), [&](BlockArgument argument) {
+      return train::getArgRole(getOperation(), argument.getArgNumber()) == role &&
+             train::tensorType(argument).getRank() > 0;
+    });
   }
 };
 

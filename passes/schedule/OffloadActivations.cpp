@@ -44,12 +44,13 @@ class BlockOffload {
 public:
   BlockOffload(Block &block, int64_t minBytes) : block(block), minBytes(minBytes) {}
 
-  void run() {
+  /// Returns the number of values that move.
+  size_t run() {
     collect();
     makeGroups();
     // What is read first never leaves: it would come back at once.
     if (groups.size() < 2)
-      return;
+      return 0;
     Operation *ahead = firstUse(groups.front());
     for (ArrayRef<Candidate *> group : ArrayRef(groups).drop_front()) {
       Operation *first = firstUse(group);
@@ -58,6 +59,7 @@ public:
       ahead = first;
     }
     endCopiesOut();
+    return outs.size();
   }
 
 private:
@@ -169,6 +171,6 @@ private:
 
 } // namespace
 
-void offloadActivations(Block &block, int64_t minBytes) { BlockOffload(block, minBytes).run(); }
+size_t offloadActivations(Block &block, int64_t minBytes) { return BlockOffload(block, minBytes).run(); }
 
 } // namespace tessera::schedule

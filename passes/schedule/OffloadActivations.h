@@ -16,8 +16,8 @@ dist::CopyStartOp startCopy(mlir::OpBuilder &builder, mlir::Value value, llvm::S
 dist::DoneOp endCopy(mlir::OpBuilder &builder, dist::CopyStartOp start, llvm::StringRef why);
 
 /// Sends what the backward pass of the block reads of its forward pass, if it is at least `minBytes` large, to the host
-/// when it is computed, and back one unit ahead of its first reader.
-void offloadActivations(mlir::Block &block, int64_t minBytes);
+/// when it is computed, and back one unit ahead of its first reader. Returns how many values that are.
+size_t offloadActivations(mlir::Block &block, int64_t minBytes);
 
 } // namespace tessera::schedule
 

@@ -34,6 +34,37 @@ module attributes {dist.mesh = #dist.mesh<shard = 2>} {
 
 // -----
 
+// The compute stream learns that the gather is over; a copy that starts then has to learn it too, although nothing was
+// computed since the last copy started: what the gather read or wrote may be what the second copy overwrites.
+module attributes {dist.mesh = #dist.mesh<shard = 2>} {
+  // CHECK-LABEL: exec.program @step
+  func.func @step(%u: tensor<8xf32> {train.role = "param", train.name = "u", dist.sharding = #dist.sharding<[{"shard"}]>, dist.global = tensor<16xf32>},
+                  %x: tensor<4x4xf32> {train.role = "input", train.name = "x"})
+      -> (tensor<4x4xf32> {train.role = "output", train.name = "z"}, tensor<4x4xf32> {train.role = "output", train.name = "y"}) {
+    // CHECK: exec.collective all_gather
+    // CHECK: exec.record [[GATHERED:[0-9]+]] {stream = 1 : i64}
+    %f = dist.all_gather_start %u {axes = ["shard"], dim = 0 : i64} : (tensor<8xf32>) -> !dist.future<tensor<16xf32>>
+    // CHECK: exec.gemm
+    %a = train.dot_general %x, %x {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    // CHECK: exec.copy {{.*}}stream = 3
+    %out = dist.copy_start %a to "host" : (tensor<4x4xf32>) -> !dist.future<tensor<4x4xf32>>
+    // CHECK: exec.wait [[GATHERED]]
+    %g = dist.done %f : (!dist.future<tensor<16xf32>>) -> tensor<16xf32>
+    // CHECK: exec.record [[KNOWN:[0-9]+]]{{$}}
+    // CHECK: exec.wait [[KNOWN]] {stream = 3 : i64}
+    // CHECK-NEXT: exec.copy {{.*}}stream = 3
+    %in = dist.copy_start %x to "device" : (tensor<4x4xf32>) -> !dist.future<tensor<4x4xf32>>
+    %w = train.reshape %g : (tensor<16xf32>) -> tensor<4x4xf32>
+    %b = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %host = dist.done %out : (!dist.future<tensor<4x4xf32>>) -> tensor<4x4xf32>
+    %d = dist.done %in : (!dist.future<tensor<4x4xf32>>) -> tensor<4x4xf32>
+    %z = train.dot_general %b, %d {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    return %z, %host : tensor<4x4xf32>, tensor<4x4xf32>
+  }
+}
+
+// -----
+
 // A loop: micro-batches are addressed by iteration, the accumulator is one buffer, its start a fill.
 // CHECK-LABEL: exec.program @step
 // CHECK-DAG: %[[MICRO:.+]] = exec.buffer %x.slot + 0 {iteration_stride = 32 : i64} : memref<128xi8> to memref<8xf32>
