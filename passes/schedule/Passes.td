@@ -42,7 +42,8 @@ def CombineCollectivesPass : SchedulePass<"combine-collectives"> {
     operands, where their producers can write directly; a joined gather or reduce-scatter interleaves the parts of the
     ranks, which costs a copy of the joined bytes. What is not joined although its size would allow it is remarked.
 
-    Precondition: `localize`; collectives are synchronous and work along dimension 0.
+    Precondition: `localize`; collectives are synchronous and work along dimension 0. Postcondition: the same values;
+    collectives are still synchronous, and no joined one is larger than `bytes`.
 
     Before and after:
     ```mlir
@@ -106,7 +107,8 @@ def PrefetchAutoPass : SchedulePass<"prefetch-auto"> {
     Reductions and the ends of gathers are placed as by `prefetch`. Order and reasons depend on the program and the target
     file only.
 
-    Precondition: `split-async`, and the module attribute `dist.mesh`.
+    Precondition: `split-async`, and the module attribute `dist.mesh`. Postcondition: that of `verify-schedule`; units
+    gathered ahead of their use never exceed `memory`.
 
     A unit of 2 ms behind ops of 1 ms, 3 ms and 1 ms:
     ```mlir
@@ -132,6 +134,14 @@ def VerifyCollectiveOrderPass : Pass<"verify-collective-order"> {
 
     The sequence itself (kind, group, types, stream, loops) is hashed into the artifact as `collective_hash`, which the
     ranks compare before the first step.
+
+    Precondition: none. Postcondition: an error at the op, or all ranks run the same collectives in the same order.
+
+    ```mlir
+    scf.if %isFirstRank {                // error at the collective: how often it runs could depend on the rank
+      %s = dist.all_reduce %x …
+    }
+    ```
   }];
 }
 

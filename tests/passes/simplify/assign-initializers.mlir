@@ -5,9 +5,9 @@
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(assign-initializers{rules={.*=uniform:1:0}}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=EMPTY
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(assign-initializers{rules={.*=zeros},{nothing=zeros}}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=UNUSED
 
-// EMPTY: --init: expected <regex>=<zeros|constant:a|normal:std|uniform:a:b>, got '.*=uniform:1:0'
+// EMPTY: error: --init: expected <regex>=<initialiser>, an initialiser being zeros, constant:<a>, normal:<deviation> or uniform:<a>:<b>, got '.*=uniform:1:0'
 // UNUSED: --init: no parameter matches 'nothing=zeros'
-// BAD: --init: expected <regex>=<zeros|constant:a|normal:std|uniform:a:b>, got 'wte=gauss:1'
+// BAD: error: --init: expected <regex>=<initialiser>, an initialiser being zeros, constant:<a>, normal:<deviation> or uniform:<a>:<b>, got 'wte=gauss:1'
 
 // Parameters get the default of their kind; an input gets none.
 // CHECK-LABEL: func @step
