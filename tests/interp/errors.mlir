@@ -8,7 +8,7 @@
 // RUN: not tessera-interp %s --function=missing 2>&1 | FileCheck %s --check-prefix=MISSING
 // RUN: not tessera-interp %t-absent.mlir 2>&1 | FileCheck %s --check-prefix=ABSENT
 
-// MISSING: error: has no function 'missing'
+// MISSING: error: there is no function 'missing'
 // ABSENT: error: cannot open input file
 
 // GATHER: error: index at [1] is 3, expected at least 0 and less than 3

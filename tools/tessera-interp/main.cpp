@@ -74,7 +74,8 @@ static FailureOr<SmallVector<func::FuncOp>> functionsToRun(ModuleOp module) {
     return module.emitError("is lowered to a program of the exec dialect, which tessera-run executes; the interpreter "
                             "runs functions of the phases import to schedule");
   if (functions.empty())
-    return module.emitError(functionName.empty() ? "has no function to run" : "has no function '" + functionName + "'");
+    return module.emitError(functionName.empty() ? "there is no function to run"
+                                                 : "there is no function '" + functionName + "'");
   return functions;
 }
 

@@ -72,18 +72,7 @@ std::unique_ptr<llvm::TargetMachine> makeTargetMachine(const CpuTarget &target, 
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
   });
-  llvm::Triple triple("x86_64-unknown-linux-gnu");
-  std::string error;
-  const llvm::Target *llvmTarget = llvm::TargetRegistry::lookupTarget(triple, error);
-  if (!llvmTarget) {
-    emitError(loc, "no x86 code generator: ") << error;
-    return nullptr;
-  }
-  llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
-  return std::unique_ptr<llvm::TargetMachine>(llvmTarget->createTargetMachine(triple, target.cpu, target.features,
-                                                                              options, llvm::Reloc::PIC_, std::nullopt,
-                                                                              llvm::CodeGenOptLevel::Aggressive));
+  return codegen::createTargetMachine("x86_64-unknown-linux-gnu", target.cpu, target.features, llvm::Reloc::PIC_, loc);
 }
 
 void setTarget(llvm::Module &module, llvm::TargetMachine &machine, const CpuTarget &target) {

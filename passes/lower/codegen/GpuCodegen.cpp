@@ -108,19 +108,9 @@ std::unique_ptr<llvm::TargetMachine> makeTargetMachine(const GpuTarget &target, 
     LLVMInitializeNVPTXTargetMC();
     LLVMInitializeNVPTXAsmPrinter();
   });
-  llvm::Triple triple("nvptx64-nvidia-cuda");
-  std::string error;
-  const llvm::Target *llvmTarget = llvm::TargetRegistry::lookupTarget(triple, error);
-  if (!llvmTarget) {
-    emitError(loc, "this LLVM cannot generate code for NVIDIA GPUs: ") << error;
-    return nullptr;
-  }
-  llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
   // Blackwell needs a PTX version of CUDA 12.8; for the others an old one runs with old drivers too.
   StringRef features = target.chip == "sm_100" ? "+ptx86" : "+ptx80";
-  return std::unique_ptr<llvm::TargetMachine>(llvmTarget->createTargetMachine(
-      triple, target.chip, features, options, std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+  return codegen::createTargetMachine("nvptx64-nvidia-cuda", target.chip, features, std::nullopt, loc);
 }
 
 /// Functions that are called but not defined.

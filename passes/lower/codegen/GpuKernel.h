@@ -13,6 +13,9 @@
 
 namespace tessera::codegen {
 
+/// Threads that run in step.
+inline constexpr int64_t kWarp = 32;
+
 /// How a kernel is launched: blocks of `threadsX` x `threadsY` threads.
 struct GpuLaunch {
   int64_t blocks = 1;

@@ -18,7 +18,9 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Target/TargetOptions.h"
 
 using namespace mlir;
 
@@ -102,6 +104,20 @@ LogicalResult lowerToLlvmDialect(ModuleOp module, Processor processor) {
   passes.addPass(createConvertControlFlowToLLVMPass());
   passes.addPass(createReconcileUnrealizedCastsPass());
   return passes.run(module);
+}
+
+std::unique_ptr<llvm::TargetMachine> createTargetMachine(StringRef triple, StringRef cpu, StringRef features,
+                                                         std::optional<llvm::Reloc::Model> relocation, Location loc) {
+  std::string error;
+  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(llvm::Triple(triple), error);
+  if (!target) {
+    emitError(loc, "this LLVM cannot generate code for ") << triple << ": " << error;
+    return nullptr;
+  }
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      llvm::Triple(triple), cpu, features, options, relocation, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
 void optimize(llvm::Module &module, llvm::TargetMachine &machine) {

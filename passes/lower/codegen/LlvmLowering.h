@@ -16,6 +16,13 @@ enum class Processor { Cpu, Gpu };
 /// processor; what else has no instruction becomes a call: of libm on a CPU, of libdevice (`__nv_…`) on a GPU.
 llvm::LogicalResult lowerToLlvmDialect(mlir::ModuleOp module, Processor processor);
 
+/// The code generator of an initialised target at its highest level, with products and sums fused; null with an error
+/// at `loc` if this LLVM has none.
+std::unique_ptr<llvm::TargetMachine> createTargetMachine(llvm::StringRef triple, llvm::StringRef cpu,
+                                                         llvm::StringRef features,
+                                                         std::optional<llvm::Reloc::Model> relocation,
+                                                         mlir::Location loc);
+
 /// LLVM's optimisations at level 3, for the machine's triple and data layout.
 void optimize(llvm::Module &module, llvm::TargetMachine &machine);
 

@@ -1,0 +1,138 @@
+//===- GpuReductions.cpp - sums and maxima over the threads of a block ----===//
+
+#include "passes/lower/codegen/GpuKernel.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+
+void GpuKernelEmitter::barrier() { NVVM::Barrier0Op::create(at(depth()), loc); }
+
+Value GpuKernelEmitter::shared(Type type, int64_t elements) {
+  std::string name = symbol + "_shared" + std::to_string(sharedArrays++);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(module.getBody());
+  // Emulated on a CPU, shared memory is an ordinary variable, which needs a value.
+  auto array = LLVM::LLVMArrayType::get(type.isInteger(1) ? builder.getI8Type() : type, elements);
+  bool isEmulated = options.sharedAddressSpace == 0;
+  auto global = LLVM::GlobalOp::create(builder, loc, array, /*isConstant=*/false,
+                                       isEmulated ? LLVM::Linkage::External : LLVM::Linkage::Internal, name,
+                                       Attribute(), /*alignment=*/16, options.sharedAddressSpace);
+  if (isEmulated) {
+    builder.createBlock(&global.getInitializerRegion());
+    LLVM::ReturnOp::create(builder, loc, LLVM::ZeroOp::create(builder, loc, array).getResult());
+  }
+  return LLVM::AddressOfOp::create(at(0), loc, global);
+}
+
+SmallVector<Value> combinePartial(OpBuilder &builder, Location loc, Operation *reduction, ValueRange a, ValueRange b) {
+  if (auto reduce = dyn_cast<train::ReduceOp>(reduction))
+    return {emitCombine(builder, loc, reduce.getKind(), a[0], b[0])};
+  auto compare = [&](arith::CmpFPredicate floats, arith::CmpIPredicate integers) -> Value {
+    if (isa<FloatType>(a[0].getType()))
+      return arith::CmpFOp::create(builder, loc, floats, b[0], a[0]);
+    return arith::CmpIOp::create(builder, loc, integers, b[0], a[0]);
+  };
+  Value greater = compare(arith::CmpFPredicate::OGT, arith::CmpIPredicate::sgt);
+  Value equal = compare(arith::CmpFPredicate::OEQ, arith::CmpIPredicate::eq);
+  Value earlier = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, b[1], a[1]);
+  Value better = arith::OrIOp::create(builder, loc, greater, arith::AndIOp::create(builder, loc, equal, earlier));
+  return {arith::SelectOp::create(builder, loc, better, b[0], a[0]),
+          arith::SelectOp::create(builder, loc, better, b[1], a[1])};
+}
+
+/// The value of the lane whose number differs in the bits `lanes`.
+Value GpuKernelEmitter::shuffle(Value value, int lanes) {
+  Type type = value.getType(), word = builder.getI32Type();
+  auto exchange = [&](Value part) -> Value {
+    return NVVM::ShflOp::create(at(depth()), loc, part.getType(), i32(-1), part, i32(lanes), i32(kWarp - 1),
+                                NVVM::ShflKind::bfly, UnitAttr());
+  };
+  if (type.isF32() || type.isInteger(32))
+    return exchange(value);
+  unsigned bits = type.getIntOrFloatBitWidth();
+  Type integer = builder.getIntegerType(bits);
+  if (type != integer)
+    value = arith::BitcastOp::create(at(depth()), loc, integer, value);
+  if (bits < 32) {
+    value = arith::ExtUIOp::create(at(depth()), loc, word, value);
+    value = arith::TruncIOp::create(at(depth()), loc, integer, exchange(value));
+  } else {
+    Value shift = constant(32, integer);
+    Value low = exchange(arith::TruncIOp::create(at(depth()), loc, word, value));
+    Value high = exchange(
+        arith::TruncIOp::create(at(depth()), loc, word, arith::ShRUIOp::create(at(depth()), loc, value, shift)));
+    low = arith::ExtUIOp::create(at(depth()), loc, integer, low);
+    high = arith::ExtUIOp::create(at(depth()), loc, integer, high);
+    value = arith::OrIOp::create(at(depth()), loc, low, arith::ShLIOp::create(at(depth()), loc, high, shift));
+  }
+  return type == integer ? value : arith::BitcastOp::create(at(depth()), loc, type, value).getResult();
+}
+
+GpuKernelEmitter::Values GpuKernelEmitter::reduceWarp(const Accumulator &accumulator, Values values) {
+  for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) {
+    Values other;
+    for (Value value : values)
+      other.push_back(shuffle(value, lanes));
+    values = combinePartial(at(depth()), loc, accumulator.reduction->op, values, other);
+  }
+  return values;
+}
+
+GpuKernelEmitter::Values GpuKernelEmitter::reduceBlock(const Accumulator &accumulator, Values values, int64_t warps) {
+  values = reduceWarp(accumulator, std::move(values));
+  if (warps == 1)
+    return values;
+  Value warpNumber = wide(arith::DivUIOp::create(at(depth()), loc, threadX, i32(kWarp)));
+  Value lane = arith::RemUIOp::create(at(depth()), loc, threadX, i32(kWarp));
+  Values arrays;
+  for (Value value : values)
+    arrays.push_back(shared(value.getType(), kWarp));
+  Value isFirst = arith::CmpIOp::create(at(depth()), loc, arith::CmpIPredicate::eq, lane, i32(0));
+  openGuard(isFirst);
+  for (auto [array, value] : llvm::zip(arrays, values))
+    storeTo(array, value.getType(), value, warpNumber);
+  closeGuard();
+  barrier();
+  // Every warp reduces the warps' results: no second exchange is needed.
+  Value isWarp = arith::CmpIOp::create(at(depth()), loc, arith::CmpIPredicate::ult, lane, i32(warps));
+  Value slot = arith::SelectOp::create(at(depth()), loc, isWarp, lane, i32(0));
+  slot = wide(slot);
+  Values start = neutral(accumulator), loaded;
+  for (auto [array, type, first] : llvm::zip(arrays, accumulator.types, start)) {
+    Value value = loadFrom(array, type, slot, depth());
+    loaded.push_back(arith::SelectOp::create(at(depth()), loc, isWarp, value, first));
+  }
+  barrier();
+  return reduceWarp(accumulator, std::move(loaded));
+}
+
+GpuKernelEmitter::Values GpuKernelEmitter::reduceDown(const Accumulator &accumulator, Values values) {
+  int64_t rows = launch.threadsY;
+  if (rows == 1)
+    return values;
+  Values arrays;
+  Value slot =
+      arith::AddIOp::create(at(depth()), loc, arith::MulIOp::create(at(depth()), loc, threadY, i32(kWarp)), threadX);
+  slot = wide(slot);
+  for (Value value : values) {
+    arrays.push_back(shared(value.getType(), rows * kWarp));
+    storeTo(arrays.back(), value.getType(), value, slot);
+  }
+  barrier();
+  Value column = wide(threadX);
+  for (int64_t row = 0; row < rows; ++row) {
+    Values loaded;
+    Value at0 = arith::AddIOp::create(at(depth()), loc, column, i64(row * kWarp));
+    for (auto [array, type] : llvm::zip(arrays, accumulator.types))
+      loaded.push_back(loadFrom(array, type, at0, depth()));
+    values = row == 0 ? loaded : combinePartial(at(depth()), loc, accumulator.reduction->op, values, loaded);
+  }
+  barrier();
+  return values;
+}
+
+} // namespace tessera::codegen

@@ -1,3 +1,0 @@
-//===- Simplify.cpp - the simplify phase ---------------------------------------===//
-
-#include "passes/simplify/Passes.h"
