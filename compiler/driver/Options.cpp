@@ -122,7 +122,7 @@ std::string checkOptions(const CompileOptions &o) {
       require(!budget || parseBytes(o.remat.substr(7)).value_or(1e19) < 9e18,
               "--remat: expected budget=<bytes>, e.g. 2e9 or 512MiB, got '" + o.remat + "'"),
       eachOneOf("--offload", o.offload, {"optimizer", "parameters", "activations"}),
-      oneOf("--precision", o.precision, {"fp32"}),
+      oneOf("--precision", o.precision, {"fp32", "bf16"}),
       sized ? "" : oneOf("--wrap", o.wrap, {"module", "none", "size:<bytes>"}),
       require(o.batch >= 0 && o.sequence >= 0, "--batch and --seq must not be negative"),
       require(o.accumulate >= 1, "--accumulate must be at least 1, got " + std::to_string(o.accumulate)),

@@ -61,7 +61,7 @@ struct CompileOptions {
   int64_t accumulate = 1;            ///< micro-batches per step
   std::string wrap = "module";       ///< module | size:<bytes> | none
 
-  std::string precision = "fp32";
+  std::string precision = "fp32"; ///< fp32 | bf16: what is computed, kept and gathered; masters stay f32
 
   // Shard and schedule.
   std::vector<std::pair<std::string, int64_t>> mesh; ///< empty: one rank

@@ -103,7 +103,7 @@ std::string phasePipeline(Phase phase, const CompileOptions &o) {
   case Phase::Optimize:
     return optimizePipeline(o);
   case Phase::Precision:
-    return "builtin.module()";
+    return o.precision == "bf16" ? onStep("cast-precision,canonicalize,cse") : "builtin.module()";
   case Phase::Shard:
     return onStep(
         formatv("annotate-sharding{{strategy={0}{1}},propagate-sharding,insert-reshards,verify-sharding,localize,"

@@ -14,15 +14,43 @@ using namespace mlir;
 
 namespace tessera::lower {
 
-/// The library calls of the CPU runtime compute in f32 only; a mask may be boolean.
+/// The library calls of the CPU runtime compute in f32, products and attention also in bf16. A product of bf16 may be
+/// f32; a mask may be boolean; masks and log-sum-exps of attention are f32.
 static LogicalResult checkLibraryTypes(Operation *op) {
-  if (!isa<train::DotGeneralOp, exec::AddProductOp, train::Conv2dOp, train::Conv2dInputGradOp,
-           train::Conv2dFilterGradOp, train::AttentionOp, train::AttentionGradOp>(op))
+  const bool isProduct = isa<train::DotGeneralOp, exec::AddProductOp>(op);
+  const bool isAttention = isa<train::AttentionOp, train::AttentionGradOp>(op);
+  if (!isProduct && !isAttention && !isa<train::Conv2dOp, train::Conv2dInputGradOp, train::Conv2dFilterGradOp>(op))
     return success();
-  for (Value operand : op->getOperands())
-    if (Type type = cast<RankedTensorType>(operand.getType()).getElementType(); !type.isF32() && !type.isInteger(1))
-      return op->emitError() << "'" << op->getName() << "' has an operand of element type " << type
-                             << "; the CPU's library calls compute in f32";
+  auto elementType = [](Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); };
+  auto check = [&](Value value, bool fits, StringRef what) -> LogicalResult {
+    if (fits)
+      return success();
+    return op->emitError() << "'" << op->getName() << "' has " << what << " of element type " << elementType(value)
+                           << (isProduct || isAttention ? "; the CPU's library calls compute in f32 or bf16"
+                                                        : "; the CPU's convolutions compute in f32");
+  };
+  std::optional<Contraction> product = Contraction::of(op);
+  Value first = isProduct ? product->lhs->get() : op->getOperand(0);
+  Type type = elementType(first);
+  if (failed(check(first, type.isF32() || (type.isBF16() && (isProduct || isAttention)), "an operand")))
+    return failure();
+  if (isProduct) {
+    Value second = product->rhs->get(), result = op->getResult(0);
+    return failure(failed(check(second, elementType(second) == type, "an operand")) ||
+                   failed(check(result, elementType(result).isF32() || elementType(result) == type, "a result")));
+  }
+  Value mask, lse;
+  if (auto attention = dyn_cast<train::AttentionOp>(op))
+    mask = attention.getMask(), lse = attention.getLse();
+  else if (auto grad = dyn_cast<train::AttentionGradOp>(op))
+    mask = grad.getMask(), lse = grad.getLse();
+  for (ValueRange values : {ValueRange(op->getOperands()), ValueRange(op->getResults())})
+    for (Value value : values) {
+      Type own = elementType(value);
+      const bool fits = value == mask ? own.isF32() || own.isInteger(1) : value == lse ? own.isF32() : own == type;
+      if (failed(check(value, fits, "a value")))
+        return failure();
+    }
   return success();
 }
 
@@ -118,7 +146,8 @@ LogicalResult Emitter::emitConcat(train::ConcatOp op) {
 
 LogicalResult Emitter::emitGemm(Operation *op) {
   Contraction product = *Contraction::of(op);
-  Type elementType = cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
+  Type elementType = cast<RankedTensorType>(op->getResult(0).getType()).getElementType(),
+       operandType = cast<RankedTensorType>(product.lhs->get().getType()).getElementType();
   Source lhs = source(*product.lhs), rhs = source(*product.rhs);
   const View *result = assignment.lookup(op->getResult(0));
   std::optional<Layout> a = gemmLayout(product, GemmSide::Lhs, lhs.layout),
@@ -132,15 +161,15 @@ LogicalResult Emitter::emitGemm(Operation *op) {
   int64_t rank = c->shape.size();
   Value aBuffer, bBuffer, cBuffer;
   if (c->isUnit(rank - 1)) {
-    aBuffer = buffer(lhs.slot, *a, elementType);
-    bBuffer = buffer(rhs.slot, *b, elementType);
+    aBuffer = buffer(lhs.slot, *a, operandType);
+    bBuffer = buffer(rhs.slot, *b, operandType);
     cBuffer = buffer(slot(result->storage), *c, elementType);
   } else {
     // The result lies transposed: compute its transpose, bᵀ aᵀ.
     SmallVector<int64_t> swap = llvm::to_vector(llvm::seq<int64_t>(0, rank));
     std::swap(swap[rank - 1], swap[rank - 2]);
-    aBuffer = buffer(rhs.slot, b->transpose(swap), elementType);
-    bBuffer = buffer(lhs.slot, a->transpose(swap), elementType);
+    aBuffer = buffer(rhs.slot, b->transpose(swap), operandType);
+    bBuffer = buffer(lhs.slot, a->transpose(swap), operandType);
     cBuffer = buffer(slot(result->storage), c->transpose(swap), elementType);
   }
   instruction<exec::GemmOp>(op->getLoc(), exec::kComputeStream, aBuffer, bBuffer, cBuffer, APFloat(1.0f),

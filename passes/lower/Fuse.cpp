@@ -44,12 +44,22 @@ bool isCheapSource(Value value, int64_t elements, unsigned depth = 8) {
   return llvm::all_of(op->getOperands(), [&](Value operand) { return isCheapSource(operand, elements, depth - 1); });
 }
 
+/// Whether `op` only shows a value in a wider type, which every reader does for itself.
+bool isWidening(Operation *op) {
+  auto convert = dyn_cast<train::ConvertOp>(op);
+  if (!convert)
+    return false;
+  auto from = dyn_cast<FloatType>(train::tensorType(convert.getOperand()).getElementType()),
+       to = dyn_cast<FloatType>(train::tensorType(convert.getResult()).getElementType());
+  return from && to && from.getWidth() < to.getWidth();
+}
+
 /// Gives each reader of a cheap value its own copy, so that the value neither is stored nor ties kernels together.
 void duplicateCheapSources(Block &block) {
   SmallVector<Operation *> ops;
   for (Operation &op : block)
     if (codegen::isElementwise(&op) &&
-        isCheapSource(op.getResult(0), train::tensorType(op.getResult(0)).getNumElements()))
+        (isWidening(&op) || isCheapSource(op.getResult(0), train::tensorType(op.getResult(0)).getNumElements())))
       ops.push_back(&op);
   for (Operation *op : llvm::reverse(ops)) {
     SmallVector<OpOperand *> uses;

@@ -3,6 +3,7 @@
 #ifndef TESSERA_PASSES_PRECISION_PASSES_H
 #define TESSERA_PASSES_PRECISION_PASSES_H
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 
 namespace tessera {

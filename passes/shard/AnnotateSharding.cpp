@@ -167,6 +167,8 @@ private:
         gatherOnce(unit);
       else
         gatherForEachPhase(unit);
+      if (unit.cast && unit.cast->use_empty())
+        unit.cast->erase();
     }
     if (unit.gradient)
       constrainGradient(unit);
@@ -174,8 +176,10 @@ private:
 
   Value gather(Unit &unit, Operation *before, StringRef phase) {
     OpBuilder builder(before);
-    return ConstrainOp::create(builder, before->getLoc(), unit.argument.getType(), unit.argument,
-                               replicated(unit.argument).toAttr(mesh), builder.getStringAttr(phase + ":" + unit.name));
+    // What is read narrow is gathered narrow: each rank casts its part.
+    Value part = unit.cast ? builder.clone(*unit.cast)->getResult(0) : Value(unit.argument);
+    return ConstrainOp::create(builder, before->getLoc(), part.getType(), part, replicated(unit.argument).toAttr(mesh),
+                               builder.getStringAttr(phase + ":" + unit.name));
   }
 
   /// One copy for all uses, made outside of the loop over micro-batches.
@@ -197,8 +201,12 @@ private:
   void gatherForEachPhase(Unit &unit) {
     for (const ComputeUses &uses : splitComputeUses(unit)) {
       Value compute = gather(unit, uses.first, uses.isBackward ? "backward" : "forward");
-      if (uses.isBackward)
-        compute.getDefiningOp()->setAttr(train::kBackward, UnitAttr::get(func.getContext()));
+      if (uses.isBackward) {
+        auto marked = UnitAttr::get(func.getContext());
+        compute.getDefiningOp()->setAttr(train::kBackward, marked);
+        if (Operation *cast = compute.getDefiningOp()->getOperand(0).getDefiningOp())
+          cast->setAttr(train::kBackward, marked);
+      }
       for (OpOperand *use : uses.uses)
         use->set(compute);
     }

@@ -17,6 +17,14 @@ static Value gradientOf(Operation *update) {
   return {};
 }
 
+/// The only compute use of a unit, if that makes it narrower.
+static Operation *castOf(const Unit &unit) {
+  SmallVector<OpOperand *> uses = computeUses(unit);
+  auto cast = uses.size() == 1 ? dyn_cast<ConvertOp>(uses.front()->getOwner()) : ConvertOp();
+  auto bits = [](Value value) { return tensorType(value).getElementTypeBitWidth(); };
+  return cast && bits(cast.getResult()) < bits(cast.getOperand()) ? cast.getOperation() : nullptr;
+}
+
 SmallVector<Unit> findUnits(func::FuncOp func) {
   SmallVector<Unit> units;
   Operation *end = func.getBody().front().getTerminator();
@@ -34,6 +42,7 @@ SmallVector<Unit> findUnits(func::FuncOp func) {
     for (auto [index, value] : llvm::enumerate(end->getOperands()))
       if (auto of = func.getResultAttrOfType<StringAttr>(index, kOf); of && of == unit.name && !unit.gradient)
         unit.gradient = value;
+    unit.cast = castOf(unit);
   }
   return units;
 }
@@ -127,7 +136,8 @@ private:
 
 SmallVector<OpOperand *> computeUses(const Unit &unit) {
   SmallVector<OpOperand *> uses;
-  for (OpOperand &use : unit.argument.getUses())
+  Value compute = unit.cast ? unit.cast->getResult(0) : Value(unit.argument);
+  for (OpOperand &use : compute.getUses())
     if (use.getOwner() != unit.update && !isa<func::ReturnOp>(use.getOwner()))
       uses.push_back(&use);
   return uses;

@@ -19,12 +19,13 @@ struct Unit {
   llvm::StringRef name;
   mlir::Value gradient;              ///< null if the step has none
   mlir::Operation *update = nullptr; ///< null before the optimizer is inserted
+  mlir::Operation *cast = nullptr;   ///< through which all compute uses read the unit in a narrower type; or null
 };
 
 /// All `param` arguments in argument order.
 llvm::SmallVector<Unit> findUnits(mlir::func::FuncOp func);
 
-/// Uses of a unit other than its update and the function's return.
+/// Uses of a unit, or of its cast if it has one, other than its update and the function's return.
 llvm::SmallVector<mlir::OpOperand *> computeUses(const Unit &unit);
 
 /// Uses of a unit in one block that share one compute value.

@@ -117,10 +117,25 @@ private:
     if (view.dtype != DataType::F32)
       return TESSERA_ERROR(Unsupported, what + ", operand " + name + ": type " +
                                             artifact::EnumNameDataType(view.dtype) + ", the CPU computes in F32");
+    return ranked(std::move(view), name, rank);
+  }
+  /// The same, or bf16.
+  Result<TensorView> narrowOrWide(uint32_t buffer, const char *name, size_t rank = 0) const {
+    TESSERA_RETURN_IF_ERROR(context.useBuffer(buffer, what + ", operand " + name, iterations));
+    return context.view(buffer).dtype == DataType::BF16 ? ranked(context.view(buffer), name, rank)
+                                                        : floats(buffer, name, rank);
+  }
+  Result<TensorView> ranked(TensorView view, const char *name, size_t rank) const {
     if (rank != 0 && view.shape.size() != rank)
       return bad(std::string("operand ") + name + " has " + std::to_string(view.shape.size()) +
                  " dimensions, expected " + std::to_string(rank));
     return view;
+  }
+  Status expectType(const TensorView &view, DataType dtype, const char *name) const {
+    if (view.dtype != dtype)
+      return bad(std::string("operand ") + name + " is of type " + artifact::EnumNameDataType(view.dtype) +
+                 ", expected " + artifact::EnumNameDataType(dtype));
+    return Status::ok();
   }
   Status expectShape(const TensorView &view, const Shape &shape, const char *name) const {
     if (view.shape != shape)
@@ -148,9 +163,12 @@ private:
   }
 
   Status gemm(const artifact::Gemm &gemm) {
-    TESSERA_ASSIGN_OR_RETURN(TensorView a, floats(gemm.a(), "a"));
-    TESSERA_ASSIGN_OR_RETURN(TensorView b, floats(gemm.b(), "b"));
-    TESSERA_ASSIGN_OR_RETURN(TensorView c, floats(gemm.c(), "c"));
+    TESSERA_ASSIGN_OR_RETURN(TensorView a, narrowOrWide(gemm.a(), "a"));
+    TESSERA_ASSIGN_OR_RETURN(TensorView b, narrowOrWide(gemm.b(), "b"));
+    TESSERA_ASSIGN_OR_RETURN(TensorView c, narrowOrWide(gemm.c(), "c"));
+    TESSERA_RETURN_IF_ERROR(expectType(b, a.dtype, "b"));
+    if (c.dtype != DataType::F32)
+      TESSERA_RETURN_IF_ERROR(expectType(c, a.dtype, "c"));
     size_t rank = c.shape.size();
     if (rank < 2 || a.shape.size() != rank || b.shape.size() != rank)
       return bad("operands of " + std::to_string(a.shape.size()) + ", " + std::to_string(b.shape.size()) + " and " +
@@ -197,11 +215,14 @@ private:
   }
 
   template <typename Table> Status attentionForward(const Table &table) {
-    TESSERA_ASSIGN_OR_RETURN(TensorView q, floats(table.q(), "q", 4));
-    TESSERA_ASSIGN_OR_RETURN(TensorView k, floats(table.k(), "k", 4));
-    TESSERA_ASSIGN_OR_RETURN(TensorView v, floats(table.v(), "v", 4));
-    TESSERA_ASSIGN_OR_RETURN(TensorView out, floats(table.out(), "out", 4));
+    TESSERA_ASSIGN_OR_RETURN(TensorView q, narrowOrWide(table.q(), "q", 4));
+    TESSERA_ASSIGN_OR_RETURN(TensorView k, narrowOrWide(table.k(), "k", 4));
+    TESSERA_ASSIGN_OR_RETURN(TensorView v, narrowOrWide(table.v(), "v", 4));
+    TESSERA_ASSIGN_OR_RETURN(TensorView out, narrowOrWide(table.out(), "out", 4));
     TESSERA_ASSIGN_OR_RETURN(TensorView lse, floats(table.lse(), "lse", 3));
+    TESSERA_RETURN_IF_ERROR(expectType(k, q.dtype, "k"));
+    TESSERA_RETURN_IF_ERROR(expectType(v, q.dtype, "v"));
+    TESSERA_RETURN_IF_ERROR(expectType(out, q.dtype, "out"));
     if (q.shape[1] % k.shape[1] != 0)
       return bad(std::to_string(q.shape[1]) + " heads in " + std::to_string(k.shape[1]) + " groups");
     if (std::max({q.shape[3], v.shape[3]}) > 4096)
@@ -234,7 +255,8 @@ private:
     };
     for (const Pair &pair : {Pair{table.dout(), table.out(), "dout"}, Pair{table.dq(), table.q(), "dq"},
                              Pair{table.dk(), table.k(), "dk"}, Pair{table.dv(), table.v(), "dv"}}) {
-      TESSERA_ASSIGN_OR_RETURN(TensorView view, floats(pair.buffer, pair.name, 4));
+      TESSERA_ASSIGN_OR_RETURN(TensorView view, narrowOrWide(pair.buffer, pair.name, 4));
+      TESSERA_RETURN_IF_ERROR(expectType(view, context.view(table.q()).dtype, pair.name));
       TESSERA_RETURN_IF_ERROR(expectShape(view, context.view(pair.like).shape, pair.name));
       TESSERA_RETURN_IF_ERROR(expectWritable(view, pair.name));
     }

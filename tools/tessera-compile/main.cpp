@@ -56,7 +56,8 @@ void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o, std::pair<dou
                  "(all but products and attention), budget=<bytes> (kept per rank and micro-batch; e.g. 512MiB)")
       ->capture_default_str();
   app.add_option("--remat-report", o.rematReport, "what --remat keeps and recomputes: a JSON file, or - for a table");
-  app.add_option("--precision", o.precision, "fp32")->capture_default_str();
+  app.add_option("--precision", o.precision, "fp32 or bf16 (parameters, gradients and state stay fp32)")
+      ->capture_default_str();
 }
 
 void addMachineOptions(CLI::App &app, tessera::CompileOptions &o, std::string &mesh) {

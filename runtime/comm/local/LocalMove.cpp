@@ -2,6 +2,8 @@
 
 #include "runtime/comm/local/LocalMove.h"
 
+#include "runtime/base/BFloat16.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -56,27 +58,12 @@ template <typename T> void sumAs(T *target, const std::vector<const void *> &inp
   }
 }
 
-float widen(uint16_t half) {
-  uint32_t bits = static_cast<uint32_t>(half) << 16;
-  float value;
-  std::memcpy(&value, &bits, sizeof(value));
-  return value;
-}
-
-uint16_t narrow(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  if (value != value)
-    return static_cast<uint16_t>(bits >> 16 | 0x40);
-  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
 void sumBFloat16(uint16_t *target, const std::vector<const void *> &inputs, int64_t elements) {
   for (int64_t index = 0; index < elements; ++index) {
     float total = 0;
     for (const void *input : inputs)
-      total += widen(static_cast<const uint16_t *>(input)[index]);
-    target[index] = narrow(total);
+      total += widenBFloat16(static_cast<const uint16_t *>(input)[index]);
+    target[index] = toBFloat16(total);
   }
 }
 

@@ -26,7 +26,7 @@ const AttentionKernel &attentionKernel() {
 namespace {
 
 Strided strided(const TensorView &view) {
-  Strided tensor{view.as<float>(), {0, 0, 0, 0}};
+  Strided tensor{view.data, {0, 0, 0, 0}};
   for (size_t dim = 0; dim < view.strides.size(); ++dim)
     tensor.strides[dim] = view.strides[dim];
   return tensor;
@@ -44,6 +44,7 @@ AttentionProblem describe(const AttentionArguments &arguments) {
   problem.valueDepth = v[3];
   problem.scale = arguments.scale;
   problem.causal = arguments.causal;
+  problem.isHalf = arguments.q.dtype == artifact::DataType::BF16;
   problem.q = strided(arguments.q);
   problem.k = strided(arguments.k);
   problem.v = strided(arguments.v);

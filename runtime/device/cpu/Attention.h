@@ -1,7 +1,7 @@
 //===- Attention.h - attention forward and backward ------------------------===//
 //
-// f32, any strides, grouped heads, boolean or additive masks, causal. Never stores scores of the whole sequence. The
-// instruction set is chosen at run time; results do not depend on the number of threads.
+// f32, or bf16 computed in f32, any strides, grouped heads, boolean or additive masks, causal. Never stores scores of
+// the whole sequence. The instruction set is chosen at run time; results do not depend on the number of threads.
 //
 //===----------------------------------------------------------------------===//
 

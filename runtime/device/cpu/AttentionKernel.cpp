@@ -105,48 +105,88 @@ void multiply(int64_t m, int64_t n, int64_t k, const float *a, int64_t rowStride
   }
 }
 
-const float *rowOf(const Strided &tensor, int64_t batch, int64_t head, int64_t row) {
-  return tensor.data + batch * tensor.strides[0] + head * tensor.strides[1] + row * tensor.strides[2];
+using Half = uint16_t; ///< the bits of a bf16
+
+float widen(float value) { return value; }
+float widen(Half half) { return __builtin_bit_cast(float, static_cast<uint32_t>(half) << 16); }
+void put(float *to, float value) { *to = value; }
+void put(Half *to, float value) {
+  uint32_t bits = __builtin_bit_cast(uint32_t, value);
+  uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+  *to = static_cast<Half>(value == value ? rounded : bits >> 16 | 0x40);
 }
-float *rowOf(Strided &tensor, int64_t batch, int64_t head, int64_t row) {
-  return tensor.data + batch * tensor.strides[0] + head * tensor.strides[1] + row * tensor.strides[2];
+
+template <typename T> T *rowOf(const Strided &tensor, int64_t batch, int64_t head, int64_t row) {
+  return static_cast<T *>(tensor.data) + batch * tensor.strides[0] + head * tensor.strides[1] + row * tensor.strides[2];
 }
 
 /// Copies `rows` rows of `depth` to [capacity, padded(depth)], zeros elsewhere.
-void pack(const Strided &tensor, int64_t batch, int64_t head, int64_t first, int64_t rows, int64_t capacity,
-          int64_t depth, float *target) {
+template <typename T>
+void packAs(const Strided &tensor, int64_t batch, int64_t head, int64_t first, int64_t rows, int64_t capacity,
+            int64_t depth, float *target) {
   int64_t width = padded(depth), stride = tensor.strides[3];
   for (int64_t row = 0; row < capacity; ++row) {
     float *to = target + row * width;
     int64_t column = 0;
     if (row < rows) {
-      const float *from = rowOf(tensor, batch, head, first + row);
+      const T *from = rowOf<T>(tensor, batch, head, first + row);
       if (stride == 1)
         for (; column < depth; ++column)
-          to[column] = from[column];
+          to[column] = widen(from[column]);
       else
         for (; column < depth; ++column)
-          to[column] = from[column * stride];
+          to[column] = widen(from[column * stride]);
     }
     for (; column < width; ++column)
       to[column] = 0;
   }
 }
+void pack(const AttentionProblem &p, const Strided &tensor, int64_t batch, int64_t head, int64_t first, int64_t rows,
+          int64_t capacity, int64_t depth, float *target) {
+  (p.isHalf ? packAs<Half> : packAs<float>)(tensor, batch, head, first, rows, capacity, depth, target);
+}
 
 /// The same, transposed to [depth, block].
-void packTransposed(const Strided &tensor, int64_t batch, int64_t head, int64_t first, int64_t rows, int64_t depth,
-                    float *target) {
-  const float *from = rowOf(tensor, batch, head, first);
+template <typename T>
+void packTransposedAs(const Strided &tensor, int64_t batch, int64_t head, int64_t first, int64_t rows, int64_t depth,
+                      float *target) {
+  const T *from = rowOf<T>(tensor, batch, head, first);
   int64_t rowStride = tensor.strides[2], stride = tensor.strides[3];
   for (int64_t column = 0; column < depth; ++column) {
     float *to = target + column * block;
-    const float *source = from + column * stride;
+    const T *source = from + column * stride;
     int64_t row = 0;
     for (; row < rows; ++row)
-      to[row] = source[row * rowStride];
+      to[row] = widen(source[row * rowStride]);
     for (; row < block; ++row)
       to[row] = 0;
   }
+}
+void packTransposed(const AttentionProblem &p, const Strided &tensor, int64_t batch, int64_t head, int64_t first,
+                    int64_t rows, int64_t depth, float *target) {
+  (p.isHalf ? packTransposedAs<Half> : packTransposedAs<float>)(tensor, batch, head, first, rows, depth, target);
+}
+
+/// Writes row `row` of a result.
+template <typename T>
+void unpackAs(const Strided &tensor, int64_t batch, int64_t head, int64_t row, int64_t depth, const float *from,
+              float factor) {
+  T *to = rowOf<T>(tensor, batch, head, row);
+  for (int64_t column = 0; column < depth; ++column)
+    put(to + column * tensor.strides[3], from[column] * factor);
+}
+void unpack(const AttentionProblem &p, const Strided &tensor, int64_t batch, int64_t head, int64_t row, int64_t depth,
+            const float *from, float factor = 1) {
+  (p.isHalf ? unpackAs<Half> : unpackAs<float>)(tensor, batch, head, row, depth, from, factor);
+}
+
+template <typename T>
+float dotAs(const Strided &tensor, int64_t batch, int64_t head, int64_t row, int64_t depth, const float *with) {
+  const T *from = rowOf<T>(tensor, batch, head, row);
+  float sum = 0;
+  for (int64_t column = 0; column < depth; ++column)
+    sum += with[column] * widen(from[column * tensor.strides[3]]);
+  return sum;
 }
 
 /// Queries [firstQuery, +rows) attend to keys [firstKey, +columns) of one head.
@@ -197,7 +237,7 @@ void forward(const AttentionProblem &problem, float *scratch, int64_t batch, int
   float *queries = scratch, *sums = queries + attentionRows * depth, *largest = sums + attentionRows * valueDepth,
         *total = largest + attentionRows, *keys = total + attentionRows, *values = keys + block * depth,
         *scores = values + block * valueDepth;
-  pack(p.q, batch, head, firstRow, rows, attentionRows, p.depth, queries);
+  pack(p, p.q, batch, head, firstRow, rows, attentionRows, p.depth, queries);
   for (int64_t index = 0; index < attentionRows * valueDepth; ++index)
     sums[index] = 0;
   for (int64_t row = 0; row < attentionRows; ++row) {
@@ -208,8 +248,8 @@ void forward(const AttentionProblem &problem, float *scratch, int64_t batch, int
     if (isSkipped(p, firstRow, rows, firstKey))
       break;
     int64_t columns = least(block, p.keys - firstKey);
-    packTransposed(p.k, batch, group, firstKey, columns, p.depth, keys);
-    pack(p.v, batch, group, firstKey, columns, block, p.valueDepth, values);
+    packTransposed(p, p.k, batch, group, firstKey, columns, p.depth, keys);
+    pack(p, p.v, batch, group, firstKey, columns, block, p.valueDepth, values);
     for (int64_t first = 0; first < rows; first += block) {
       Block at{batch, head, firstRow + first, least(block, rows - first), firstKey, columns};
       if (isSkipped(p, at.firstQuery, at.rows, firstKey))
@@ -254,10 +294,10 @@ void forward(const AttentionProblem &problem, float *scratch, int64_t batch, int
     }
   }
   for (int64_t row = 0; row < rows; ++row) {
-    float inverse = total[row] > 0 ? 1 / total[row] : 0, *o = rowOf(p.out, batch, head, firstRow + row);
-    for (int64_t column = 0; column < p.valueDepth; ++column)
-      o[column * p.out.strides[3]] = sums[row * valueDepth + column] * inverse;
-    *rowOf(p.lse, batch, head, firstRow + row) = total[row] > 0 ? largest[row] + __builtin_logf(total[row]) : -infinity;
+    float inverse = total[row] > 0 ? 1 / total[row] : 0;
+    unpack(p, p.out, batch, head, firstRow + row, p.valueDepth, sums + row * valueDepth, inverse);
+    *rowOf<float>(p.lse, batch, head, firstRow + row) =
+        total[row] > 0 ? largest[row] + __builtin_logf(total[row]) : -infinity;
   }
 }
 
@@ -266,11 +306,19 @@ struct Backward {
   float *keysT, *valuesT, *keys, *dkeys, *dvalues; ///< of a block of keys
   float *queries, *dout, *lse, *delta;             ///< of a block of queries
   float *probabilities, *dscores, *dqueries;
+  /// bf16 only: where gradients of queries are added up, [heads, queries, depth] from a head and a query on.
+  float *sums;
+  int64_t firstHead, firstQuery;
 };
+
+/// Floats that sum the gradients of all queries of a group, which are rounded at the end.
+int64_t querySums(const AttentionProblem &p) {
+  return p.isHalf ? p.heads / p.groups * ((p.queries + block - 1) / block * block) * padded(p.depth) : 0;
+}
 
 size_t backwardScratch(const AttentionProblem &p) {
   int64_t depth = padded(p.depth), valueDepth = padded(p.valueDepth);
-  return block * (depth * 5 + valueDepth * 3 + 2 + 2 * block);
+  return block * (depth * 5 + valueDepth * 3 + 2 + 2 * block) + querySums(p);
 }
 
 Backward divide(const AttentionProblem &p, float *scratch) {
@@ -290,33 +338,37 @@ Backward divide(const AttentionProblem &p, float *scratch) {
   part.dscores = part.probabilities + block * block;
   part.lse = part.dscores + block * block;
   part.delta = part.lse + block;
+  part.sums = part.delta + block;
+  part.firstHead = part.firstQuery = 0;
   return part;
 }
 
 void packKeys(const AttentionProblem &p, const Backward &s, int64_t batch, int64_t group, int64_t firstKey) {
   int64_t columns = least(block, p.keys - firstKey);
-  packTransposed(p.k, batch, group, firstKey, columns, p.depth, s.keysT);
-  packTransposed(p.v, batch, group, firstKey, columns, p.valueDepth, s.valuesT);
-  pack(p.k, batch, group, firstKey, columns, block, p.depth, s.keys);
+  packTransposed(p, p.k, batch, group, firstKey, columns, p.depth, s.keysT);
+  packTransposed(p, p.v, batch, group, firstKey, columns, p.valueDepth, s.valuesT);
+  pack(p, p.k, batch, group, firstKey, columns, block, p.depth, s.keys);
 }
 
 void packQueries(const AttentionProblem &p, const Backward &s, int64_t batch, int64_t head, int64_t first) {
   int64_t rows = least(block, p.queries - first), width = padded(p.valueDepth);
-  pack(p.q, batch, head, first, rows, block, p.depth, s.queries);
-  pack(p.dout, batch, head, first, rows, block, p.valueDepth, s.dout);
+  pack(p, p.q, batch, head, first, rows, block, p.depth, s.queries);
+  pack(p, p.dout, batch, head, first, rows, block, p.valueDepth, s.dout);
   for (int64_t row = 0; row < block; ++row) {
     s.delta[row] = 0;
     s.lse[row] = infinity; // probability 0
     if (row >= rows)
       continue;
-    const float *o = rowOf(p.out, batch, head, first + row);
-    float delta = 0;
-    for (int64_t column = 0; column < p.valueDepth; ++column)
-      delta += s.dout[row * width + column] * o[column * p.out.strides[3]];
-    float lse = *rowOf(p.lse, batch, head, first + row);
+    float delta =
+        (p.isHalf ? dotAs<Half> : dotAs<float>)(p.out, batch, head, first + row, p.valueDepth, s.dout + row * width);
+    float lse = *rowOf<float>(p.lse, batch, head, first + row);
     s.delta[row] = delta;
     s.lse[row] = lse == -infinity ? infinity : lse;
   }
+}
+
+float *sumOf(const AttentionProblem &p, const Backward &s, int64_t head, int64_t query) {
+  return s.sums + ((head - s.firstHead) * p.queries + query - s.firstQuery) * padded(p.depth);
 }
 
 /// Probabilities and gradient of the scores of one block; then its share of dk and dv (in scratch) and of dq (in
@@ -343,20 +395,32 @@ void backwardBlock(const AttentionProblem &p, const Backward &s, const Block &at
   }
   if (wantQueries) {
     multiply<false>(rows, depth, at.columns, s.dscores, block, 1, s.keys, depth, s.dqueries, depth);
-    Strided dq = p.dq;
     for (int64_t row = 0; row < at.rows; ++row) {
-      float *to = rowOf(dq, at.batch, at.head, at.firstQuery + row);
+      bool isSummed = p.isHalf;
+      float *to = isSummed ? sumOf(p, s, at.head, at.firstQuery + row)
+                           : rowOf<float>(p.dq, at.batch, at.head, at.firstQuery + row);
+      int64_t stride = isSummed ? 1 : p.dq.strides[3];
       for (int64_t column = 0; column < p.depth; ++column)
-        to[column * dq.strides[3]] += s.dqueries[row * depth + column];
+        to[column * stride] += s.dqueries[row * depth + column];
     }
   }
 }
 
-void clearQueries(const AttentionProblem &p, int64_t batch, int64_t head, int64_t first, int64_t rows) {
-  Strided dq = p.dq;
-  for (int64_t row = first; row < first + rows; ++row)
+void clearQueries(const AttentionProblem &p, const Backward &s, int64_t batch, int64_t head, int64_t first,
+                  int64_t rows) {
+  for (int64_t row = first; row < first + rows; ++row) {
+    float *to = p.isHalf ? sumOf(p, s, head, row) : rowOf<float>(p.dq, batch, head, row);
+    int64_t stride = p.isHalf ? 1 : p.dq.strides[3];
     for (int64_t column = 0; column < p.depth; ++column)
-      rowOf(dq, batch, head, row)[column * dq.strides[3]] = 0;
+      to[column * stride] = 0;
+  }
+}
+
+/// Rounds the sums of gradients of queries, where they were not added up in place.
+void finishQueries(const AttentionProblem &p, const Backward &s, int64_t batch, int64_t head, int64_t first,
+                   int64_t rows) {
+  for (int64_t row = first; p.isHalf && row < first + rows; ++row)
+    unpack(p, p.dq, batch, head, row, p.depth, sumOf(p, s, head, row));
 }
 
 /// dk and dv of one block of keys, and if wanted its share of dq.
@@ -377,23 +441,22 @@ void backwardKeyBlock(const AttentionProblem &p, const Backward &s, int64_t batc
       packQueries(p, s, batch, head, first);
       backwardBlock(p, s, at, true, wantQueries);
     }
-  Strided dk = p.dk, dv = p.dv;
   for (int64_t row = 0; row < columns; ++row) {
-    float *k = rowOf(dk, batch, group, firstKey + row), *v = rowOf(dv, batch, group, firstKey + row);
-    for (int64_t column = 0; column < p.depth; ++column)
-      k[column * dk.strides[3]] = s.dkeys[row * depth + column];
-    for (int64_t column = 0; column < p.valueDepth; ++column)
-      v[column * dv.strides[3]] = s.dvalues[row * valueDepth + column];
+    unpack(p, p.dk, batch, group, firstKey + row, p.depth, s.dkeys + row * depth);
+    unpack(p, p.dv, batch, group, firstKey + row, p.valueDepth, s.dvalues + row * valueDepth);
   }
 }
 
 void backward(const AttentionProblem &p, float *scratch, int64_t batch, int64_t group) {
   Backward s = divide(p, scratch);
   int64_t heads = p.heads / p.groups;
+  s.firstHead = group * heads;
   for (int64_t head = group * heads; head < (group + 1) * heads; ++head)
-    clearQueries(p, batch, head, 0, p.queries);
+    clearQueries(p, s, batch, head, 0, p.queries);
   for (int64_t firstKey = 0; firstKey < p.keys; firstKey += block)
     backwardKeyBlock(p, s, batch, group, firstKey, true);
+  for (int64_t head = group * heads; head < (group + 1) * heads; ++head)
+    finishQueries(p, s, batch, head, 0, p.queries);
 }
 
 void backwardKeys(const AttentionProblem &p, float *scratch, int64_t batch, int64_t group, int64_t index) {
@@ -403,7 +466,9 @@ void backwardKeys(const AttentionProblem &p, float *scratch, int64_t batch, int6
 void backwardQueries(const AttentionProblem &p, float *scratch, int64_t batch, int64_t head, int64_t index) {
   Backward s = divide(p, scratch);
   int64_t first = index * block, rows = least(block, p.queries - first), group = head / (p.heads / p.groups);
-  clearQueries(p, batch, head, first, rows);
+  s.firstHead = head;
+  s.firstQuery = first;
+  clearQueries(p, s, batch, head, first, rows);
   packQueries(p, s, batch, head, first);
   for (int64_t firstKey = 0; firstKey < p.keys; firstKey += block) {
     Block at{batch, head, first, rows, firstKey, least(block, p.keys - firstKey)};
@@ -412,6 +477,7 @@ void backwardQueries(const AttentionProblem &p, float *scratch, int64_t batch, i
     packKeys(p, s, batch, group, firstKey);
     backwardBlock(p, s, at, false, true);
   }
+  finishQueries(p, s, batch, head, first, rows);
 }
 
 } // namespace

@@ -15,19 +15,21 @@
 
 namespace tessera::cpu {
 
-/// A float tensor of up to four dimensions; strides in elements, 0 for broadcast ones.
+/// A tensor of up to four dimensions; strides in elements, 0 for broadcast ones.
 struct Strided {
-  float *data;
+  void *data;
   int64_t strides[4];
 };
 
 enum class MaskKind { None, Boolean, Additive };
 
-/// Shapes as train.attention: q [B,H,Tq,D], k [B,G,Tk,D], v [B,G,Tk,Dv], lse [B,H,Tq].
+/// Shapes as train.attention: q [B,H,Tq,D], k [B,G,Tk,D], v [B,G,Tk,Dv], lse [B,H,Tq]. lse and an additive mask are
+/// f32, all others f32 or bf16.
 struct AttentionProblem {
   int64_t batch, heads, groups, queries, keys, depth, valueDepth;
   float scale;
   bool causal;
+  bool isHalf; ///< bf16; computed in f32, results are rounded once
   MaskKind maskKind;
   const void *mask;
   int64_t maskStrides[4];

@@ -2,6 +2,8 @@
 
 #include "runtime/device/cpu/Copy.h"
 
+#include "runtime/base/BFloat16.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -112,13 +114,6 @@ void CopyPlan::run(const void *source, void *target, const Team &team) const {
 }
 
 namespace {
-uint16_t toBFloat16(double value) {
-  float single = static_cast<float>(value);
-  uint32_t bits;
-  std::memcpy(&bits, &single, sizeof(bits));
-  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
 template <typename T> void fillAs(const TensorView &target, T value, const Team &team) {
   std::vector<int64_t> zeros(target.strides.size(), 0);
   TensorView source{&value, target.dtype, target.shape, zeros};
@@ -142,7 +137,7 @@ void fill(const TensorView &target, double value, const Team &team) {
   case artifact::DataType::I64:
     return fillAs(target, static_cast<int64_t>(value), team);
   case artifact::DataType::BF16:
-    return fillAs(target, toBFloat16(value), team);
+    return fillAs(target, toBFloat16(static_cast<float>(value)), team);
   case artifact::DataType::Bool:
     return fillAs(target, static_cast<uint8_t>(value != 0), team);
   case artifact::DataType::I8:

@@ -2,6 +2,8 @@
 
 #include "runtime/device/cpu/Gemm.h"
 
+#include "runtime/base/BFloat16.h"
+#include "runtime/base/Log.h"
 #include "runtime/device/cpu/Copy.h"
 #include "runtime/device/cpu/Dnn.h"
 
@@ -13,6 +15,20 @@
 namespace tessera::cpu {
 namespace {
 
+using artifact::DataType;
+
+/// Whether oneDNN multiplies bf16 matrices on this processor. ONEDNN_MAX_CPU_ISA can say less than the processor can.
+bool dnnHasBFloat16() {
+  static const bool has = [] {
+    constexpr auto needed = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
+    const bool found = (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & needed) == needed;
+    if (!found)
+      log::info("products of bf16 are computed in f32: this processor has no AVX-512");
+    return found;
+  }();
+  return has;
+}
+
 /// One operand as a matrix with a batch: strides in elements.
 struct Matrix {
   int64_t rowStride = 0, columnStride = 0, batchStride = 0;
@@ -23,6 +39,7 @@ struct Shape {
   int64_t batch = 1, m = 1, n = 1, k = 1;
   Matrix a, b, c;
   float alpha = 1, beta = 0;
+  DataType inputs = DataType::F32, output = DataType::F32;
 
   std::vector<int64_t> key() const {
     return {batch,
@@ -39,13 +56,15 @@ struct Shape {
             c.columnStride,
             c.batchStride,
             std::bit_cast<int32_t>(alpha),
-            std::bit_cast<int32_t>(beta)};
+            std::bit_cast<int32_t>(beta),
+            static_cast<int64_t>(inputs),
+            static_cast<int64_t>(output)};
   }
 };
 
 /// The loops of batch dimensions that remain outside of the library call.
 struct BatchLoop {
-  int64_t size, a, b, c; // strides in elements
+  int64_t size, a, b, c; // strides in elements, in the plan in bytes
 };
 
 bool isBroadcast(const TensorView &view, size_t dim) { return view.shape[dim] == 1 || view.strides[dim] == 0; }
@@ -54,25 +73,27 @@ class DnnGemm {
 public:
   static Result<std::shared_ptr<DnnGemm>> create(const Shape &shape, Scratch &scratch) {
     auto made = std::shared_ptr<DnnGemm>(new DnnGemm(shape, scratch));
-    if (shape.batch == 1 && shape.a.rowStride == 1 && shape.a.columnStride != 1 && shape.m > 1)
+    if (shape.inputs == DataType::F32 && shape.batch == 1 && shape.a.rowStride == 1 && shape.a.columnStride != 1 &&
+        shape.m > 1)
       return made; // sgemm
     TESSERA_RETURN_IF_ERROR(guardDnn("matrix product", [&] { made->createPrimitive(); }));
     return made;
   }
 
-  Status run(const float *a, const float *b, float *c) {
+  Status run(const std::byte *a, const std::byte *b, std::byte *c) {
     if (!primitive) {
       const char *transposeB = shape.b.columnStride == 1 ? "N" : "T";
-      dnnl_status_t status =
-          dnnl_sgemm('T', *transposeB, shape.m, shape.n, shape.k, shape.alpha, a, shape.a.columnStride, b,
-                     std::max(shape.b.rowStride, shape.b.columnStride), shape.beta, c, shape.c.rowStride);
+      dnnl_status_t status = dnnl_sgemm(
+          'T', *transposeB, shape.m, shape.n, shape.k, shape.alpha, reinterpret_cast<const float *>(a),
+          shape.a.columnStride, reinterpret_cast<const float *>(b), std::max(shape.b.rowStride, shape.b.columnStride),
+          shape.beta, reinterpret_cast<float *>(c), shape.c.rowStride);
       if (status != dnnl_success)
         return TESSERA_ERROR(Internal, "oneDNN sgemm failed with status " + std::to_string(status));
       return Status::ok();
     }
     return guardDnn("matrix product", [&] {
-      source.set_data_handle(const_cast<float *>(a));
-      weights.set_data_handle(const_cast<float *>(b));
+      source.set_data_handle(const_cast<std::byte *>(a));
+      weights.set_data_handle(const_cast<std::byte *>(b));
       target.set_data_handle(c);
       work.set_data_handle(scratch.data());
       primitive.execute(
@@ -85,16 +106,15 @@ private:
   DnnGemm(const Shape &shape, Scratch &scratch) : shape(shape), scratch(scratch) {}
 
   void createPrimitive() {
-    auto describe = [&](const Matrix &matrix, int64_t rows, int64_t columns) {
+    auto describe = [&](const Matrix &matrix, int64_t rows, int64_t columns, DataType dtype) {
       using dnnl::memory;
+      auto type = dtype == DataType::BF16 ? memory::data_type::bf16 : memory::data_type::f32;
       if (shape.batch == 1)
-        return memory::desc({rows, columns}, memory::data_type::f32,
-                            memory::dims{matrix.rowStride, matrix.columnStride});
+        return memory::desc({rows, columns}, type, memory::dims{matrix.rowStride, matrix.columnStride});
       // A broadcast batch has size 1, and any stride.
       int64_t size = matrix.batchStride == 0 ? 1 : shape.batch;
       int64_t stride = matrix.batchStride == 0 ? rows * columns : matrix.batchStride;
-      return memory::desc({size, rows, columns}, memory::data_type::f32,
-                          memory::dims{stride, matrix.rowStride, matrix.columnStride});
+      return memory::desc({size, rows, columns}, type, memory::dims{stride, matrix.rowStride, matrix.columnStride});
     };
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -105,8 +125,8 @@ private:
       after.append_sum(shape.beta);
       attributes.set_post_ops(after);
     }
-    auto a = describe(shape.a, shape.m, shape.k), b = describe(shape.b, shape.k, shape.n),
-         c = describe(shape.c, shape.m, shape.n);
+    auto a = describe(shape.a, shape.m, shape.k, shape.inputs), b = describe(shape.b, shape.k, shape.n, shape.inputs),
+         c = describe(shape.c, shape.m, shape.n, shape.output);
     dnnl::matmul::primitive_desc description(dnnl::matmul::desc(a, b, c), attributes, dnnEngine());
     primitive = dnnl::matmul(description);
     stream = dnnl::stream(dnnEngine());
@@ -124,36 +144,57 @@ private:
   dnnl::memory source, weights, target, work;
 };
 
-/// An operand that the library cannot address (no unit stride) goes through a contiguous copy.
+/// An operand that the library cannot address (no unit stride) goes through a contiguous copy, one whose type it cannot
+/// compute in through a conversion to f32.
 struct Staging {
   std::unique_ptr<CopyPlan> in, out;
-  std::vector<float> buffer;
+  std::vector<std::byte> copied;
+  std::vector<float> converted;
+  bool isConverted = false, isRead = false, isWritten = false;
+
+  size_t bytes() const { return copied.size() + converted.size() * sizeof(float); }
+
+  /// Where the library finds the operand that is at `data`.
+  void *before(void *data, const Team &team) {
+    if (in)
+      in->run(data, copied.data(), team);
+    void *found = copied.empty() ? data : copied.data();
+    if (!isConverted)
+      return found;
+    const auto *halves = static_cast<const uint16_t *>(found);
+    if (isRead)
+      team.run(static_cast<int64_t>(converted.size()), 4096, [&](int64_t begin, int64_t end) {
+        for (int64_t index = begin; index < end; ++index)
+          converted[index] = widenBFloat16(halves[index]);
+      });
+    return converted.data();
+  }
+  void after(void *data, const Team &team) {
+    auto *halves = static_cast<uint16_t *>(copied.empty() ? data : copied.data());
+    if (isConverted && isWritten)
+      team.run(static_cast<int64_t>(converted.size()), 4096, [&](int64_t begin, int64_t end) {
+        for (int64_t index = begin; index < end; ++index)
+          halves[index] = toBFloat16(converted[index]);
+      });
+    if (out)
+      out->run(copied.data(), data, team);
+  }
 };
 
 class Plan : public GemmPlan {
 public:
   Status run(const void *a, const void *b, void *c) override {
-    const void *inputs[2] = {a, b};
-    for (int operand = 0; operand < 2; ++operand)
-      if (staged[operand].in) {
-        staged[operand].in->run(inputs[operand], staged[operand].buffer.data(), team);
-        inputs[operand] = staged[operand].buffer.data();
-      }
-    void *target = c;
-    if (staged[2].out) {
-      target = staged[2].buffer.data();
-      if (staged[2].in)
-        staged[2].in->run(c, target, team);
-    }
-    const auto *left = static_cast<const float *>(swapped ? inputs[1] : inputs[0]);
-    const auto *right = static_cast<const float *>(swapped ? inputs[0] : inputs[1]);
-    TESSERA_RETURN_IF_ERROR(runLoops(0, left, right, static_cast<float *>(target)));
-    if (staged[2].out)
-      staged[2].out->run(target, c, team);
+    auto *left = static_cast<std::byte *>(staged[0].before(const_cast<void *>(a), team)),
+         *right = static_cast<std::byte *>(staged[1].before(const_cast<void *>(b), team)),
+         *target = static_cast<std::byte *>(staged[2].before(c, team));
+    if (swapped)
+      std::swap(left, right);
+    TESSERA_RETURN_IF_ERROR(runLoops(0, left, right, target));
+    staged[2].after(c, team);
     return Status::ok();
   }
 
-  Status runLoops(size_t depth, const float *a, const float *b, float *c) {
+  Status runLoops(size_t depth, const std::byte *a, const std::byte *b, std::byte *c) {
     if (depth == loops.size())
       return product->run(a, b, c);
     for (int64_t index = 0; index < loops[depth].size; ++index)
@@ -188,10 +229,15 @@ bool isAddressable(const Matrix &matrix, int64_t rows, int64_t columns) {
          (matrix.rowStride == 1 && matrix.columnStride >= rows);
 }
 
-/// Replaces a view that the library cannot address by a contiguous one with its own buffer.
-TensorView stage(const TensorView &view, Staging &staging, bool copyIn, bool copyOut) {
+/// Replaces a view that the library cannot address, or of a type that it cannot compute in, by a contiguous one.
+TensorView stage(const TensorView &view, Staging &staging, bool isRead, bool isWritten) {
   size_t rank = view.shape.size();
-  if (isAddressable(normalise(view), view.shape[rank - 2], view.shape[rank - 1]))
+  staging.isConverted = view.dtype == DataType::BF16 && !dnnHasBFloat16();
+  staging.isRead = isRead;
+  staging.isWritten = isWritten;
+  const bool fits = staging.isConverted ? view.isContiguous()
+                                        : isAddressable(normalise(view), view.shape[rank - 2], view.shape[rank - 1]);
+  if (fits && !staging.isConverted)
     return view;
   TensorView dense = view;
   int64_t stride = 1;
@@ -199,11 +245,17 @@ TensorView stage(const TensorView &view, Staging &staging, bool copyIn, bool cop
     dense.strides[dim] = stride;
     stride *= dense.shape[dim];
   }
-  staging.buffer.resize(stride);
-  if (copyIn)
-    staging.in = std::make_unique<CopyPlan>(view, dense);
-  if (copyOut)
-    staging.out = std::make_unique<CopyPlan>(dense, view);
+  if (!fits) {
+    staging.copied.resize(dense.bytes());
+    if (isRead)
+      staging.in = std::make_unique<CopyPlan>(view, dense);
+    if (isWritten)
+      staging.out = std::make_unique<CopyPlan>(dense, view);
+  }
+  if (staging.isConverted) {
+    staging.converted.resize(stride);
+    dense.dtype = DataType::F32;
+  }
   return dense;
 }
 
@@ -225,12 +277,14 @@ Result<std::shared_ptr<GemmPlan>> GemmPlanner::plan(const TensorView &a, const T
   TensorView left = stage(a, plan->staged[0], true, false), right = stage(b, plan->staged[1], true, false),
              target = stage(c, plan->staged[2], beta != 0, true);
   for (const Staging &staging : plan->staged)
-    impl->stagedBytes += staging.buffer.size() * sizeof(float);
+    impl->stagedBytes += staging.bytes();
 
   size_t rank = c.shape.size();
   Shape shape;
   shape.alpha = alpha;
   shape.beta = beta;
+  shape.inputs = left.dtype;
+  shape.output = target.dtype;
   shape.m = c.shape[rank - 2];
   shape.n = c.shape[rank - 1];
   shape.k = a.shape[rank - 1];
@@ -273,7 +327,10 @@ Result<std::shared_ptr<GemmPlan>> GemmPlanner::plan(const TensorView &a, const T
     shape.b.batchStride = inner.b;
     shape.c.batchStride = inner.c;
   }
-  plan->loops = std::move(loops);
+  const auto inputWidth = static_cast<int64_t>(byteWidth(shape.inputs)),
+             outputWidth = static_cast<int64_t>(byteWidth(shape.output));
+  for (const BatchLoop &loop : loops)
+    plan->loops.push_back({loop.size, loop.a * inputWidth, loop.b * inputWidth, loop.c * outputWidth});
 
   std::shared_ptr<DnnGemm> &known = impl->products[shape.key()];
   if (!known) {

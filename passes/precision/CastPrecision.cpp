@@ -1,0 +1,395 @@
+//===- CastPrecision.cpp - compute in bf16 from f32 masters ---------------===//
+//
+// Decides for each f32 value whether it is rounded to bf16; see Passes.td. Ops are rewritten in place, in their order.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/dialect/train/Builders.h"
+#include "passes/precision/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace tessera {
+#define GEN_PASS_DEF_CASTPRECISION
+#include "passes/precision/Passes.h.inc"
+} // namespace tessera
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::train;
+
+namespace {
+
+/// What a floating point value is. Larger kinds win where values meet in an elementwise op.
+enum class Kind {
+  Neutral,   ///< depends on no parameter and no input: constants, counters, random numbers
+  Statistic, ///< reduced, or a gradient of a parameter, or computed from such alone
+  Data,      ///< activations and their gradients
+  Loss,      ///< computed elementwise from targets
+};
+
+bool isElementwise(Operation *op) { return op->hasTrait<OpTrait::Elementwise>() && !isa<ConvertOp>(op); }
+
+/// The same elements, or some of them, in another shape.
+bool isView(Operation *op) {
+  return isa<ReshapeOp, TransposeOp, SliceOp, BroadcastOp, DynamicSliceOp, BarrierOp, StopGradientOp>(op);
+}
+
+bool isBackward(Operation *op) { return op->hasAttr(kBackward); }
+
+Value gradientOf(Operation *update) {
+  if (auto adamw = dyn_cast<AdamwUpdateOp>(update))
+    return adamw.getGrad();
+  if (auto sgd = dyn_cast<SgdUpdateOp>(update))
+    return sgd.getGrad();
+  return {};
+}
+
+class Caster {
+public:
+  explicit Caster(func::FuncOp func)
+      : func(func), wideType(Float32Type::get(func.getContext())), narrowType(BFloat16Type::get(func.getContext())) {}
+
+  int64_t units = 0, products = 0, rounded = 0;
+
+  void run() {
+    Block &body = func.getBody().front();
+    for (BlockArgument arg : body.getArguments()) {
+      auto role = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kRole);
+      StringRef name = role ? role.getValue() : "";
+      kinds[arg] = name == "target"                                         ? Kind::Loss
+                   : name == "param" || name == "input" || name == "frozen" ? Kind::Data
+                                                                            : Kind::Statistic;
+      if (name == "param" && isWide(arg))
+        parameters.push_back(arg);
+    }
+    if (parameters.empty()) {
+      func.emitRemark("not computed in bf16: the step has no f32 parameters");
+      return;
+    }
+    findParameterGradients();
+    for (BlockArgument parameter : parameters)
+      castUnit(parameter);
+    visit(body);
+  }
+
+private:
+  bool isWide(Value value) const { return tensorType(value).getElementType() == wideType; }
+  bool isNarrow(Value value) const { return tensorType(value).getElementType() == narrowType; }
+  /// Of a type that this pass may change.
+  bool isOurs(Value value) const { return isWide(value) || isNarrow(value); }
+  Kind kindOf(Value value) const { return kinds.lookup(value); }
+
+  // --- Gradients of parameters ----------------------------------------------------
+
+  /// Marks what only moves or adds up gradients of parameters, back to the ops that compute them.
+  void findParameterGradients() {
+    SmallVector<Value> pending;
+    func.walk([&](Operation *op) {
+      if (Value gradient = gradientOf(op))
+        pending.push_back(gradient);
+    });
+    Operation *end = func.getBody().front().getTerminator();
+    for (auto [index, value] : llvm::enumerate(end->getOperands()))
+      if (auto role = func.getResultAttrOfType<StringAttr>(index, kRole); role && role == "grad")
+        pending.push_back(value);
+    while (!pending.empty()) {
+      Value value = pending.pop_back_val();
+      Operation *op = value.getDefiningOp();
+      if (!op || !parameterGradients.insert(value).second)
+        continue;
+      if (auto accumulate = dyn_cast<AccumulateOp>(op))
+        pending.push_back(
+            accumulate.getBody().front().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber()));
+      else if (isa<ReshapeOp, TransposeOp, ConcatOp>(op) || isElementwise(op))
+        llvm::copy_if(op->getOperands(), std::back_inserter(pending),
+                      [&](Value operand) { return isWide(operand) && operand.hasOneUse(); });
+    }
+  }
+
+  // --- Conversions ---------------------------------------------------------------
+
+  /// The unit in bf16, for all that reads it but its update.
+  void castUnit(BlockArgument unit) {
+    SmallVector<OpOperand *> uses;
+    Operation *first = nullptr;
+    for (OpOperand &use : unit.getUses()) {
+      Operation *owner = use.getOwner();
+      if (gradientOf(owner) || isa<func::ReturnOp>(owner) || (isa<ConvertOp>(owner) && isNarrow(owner->getResult(0))))
+        continue;
+      uses.push_back(&use);
+      Operation *user = unit.getOwner()->findAncestorOpInBlock(*use.getOwner());
+      if (!first || user->isBeforeInBlock(first))
+        first = user;
+    }
+    if (uses.empty())
+      return;
+    OpBuilder builder(first);
+    Value cast = Build(builder, unit.getLoc()).convert(unit, narrowType);
+    kinds[cast] = Kind::Data;
+    for (OpOperand *use : uses)
+      use->set(cast);
+    ++units;
+  }
+
+  Value convertBefore(Operation *before, Operation *user, Value value, Type type) {
+    OpBuilder builder(before);
+    Value converted = Build(builder, user->getLoc()).convert(value, type);
+    if (converted != value && isBackward(user))
+      converted.getDefiningOp()->setAttr(kBackward, builder.getUnitAttr());
+    kinds[converted] = kindOf(value);
+    return converted;
+  }
+
+  /// Each reader widens for itself, so that nothing wide is kept.
+  void widen(OpOperand &use) {
+    if (isNarrow(use.get()))
+      use.set(convertBefore(use.getOwner(), use.getOwner(), use.get(), wideType));
+  }
+
+  /// What is rounded is shared by all that read it narrow.
+  void narrow(OpOperand &use) {
+    Value value = use.get();
+    if (!isWide(value))
+      return;
+    Value &converted = narrowed[value];
+    if (!converted)
+      converted = convertBefore(value.getParentBlock()->findAncestorOpInBlock(*use.getOwner()), use.getOwner(), value,
+                                narrowType);
+    use.set(converted);
+  }
+
+  void widenAll(Operation *op) {
+    for (OpOperand &use : op->getOpOperands())
+      widen(use);
+  }
+  void narrowAll(Operation *op) {
+    for (OpOperand &use : op->getOpOperands())
+      narrow(use);
+  }
+  void setResult(Value result, Type element, Kind kind) {
+    if (isOurs(result))
+      result.setType(tensorType(result).clone(element));
+    kinds[result] = kind;
+  }
+
+  // --- Ops ------------------------------------------------------------------------
+
+  void visit(Block &block) {
+    for (Operation &op : llvm::make_early_inc_range(block))
+      visit(&op);
+  }
+
+  void visit(Operation *op) {
+    llvm::TypeSwitch<Operation *>(op)
+        .Case<DotGeneralOp>([&](auto dot) { visitProduct(dot); })
+        .Case<AttentionOp>([&](auto attention) { visitAttention(attention, attention.getMask()); })
+        .Case<AttentionGradOp>([&](auto attention) { visitAttention(attention, attention.getMask()); })
+        .Case<LayerNormOp>([&](LayerNormOp norm) {
+          narrowAll(norm);
+          setResult(norm.getResult(), narrowType, Kind::Data);
+          kinds[norm.getMean()] = kinds[norm.getRstd()] = Kind::Statistic;
+        })
+        .Case<SoftmaxOp>([&](SoftmaxOp softmax) {
+          if (kindOf(softmax.getOperand()) == Kind::Data)
+            narrowAll(softmax);
+          copyType(softmax, softmax->getOpOperand(0));
+        })
+        .Case<CrossEntropyOp>([&](CrossEntropyOp loss) {
+          kinds[loss.getLoss()] = kinds[loss.getLse()] = Kind::Statistic; // its logits may be either
+        })
+        .Case<ConvertOp>([&](ConvertOp convert) {
+          kinds[convert.getResult()] = isa<FloatType>(tensorType(convert.getOperand()).getElementType())
+                                           ? kindOf(convert.getOperand())
+                                           : Kind::Neutral;
+        })
+        .Case<ConcatOp, DynamicUpdateSliceOp>([&](Operation *join) { visitJoin(join); })
+        .Case<PadOp, GatherRowsOp, ReshapeOp, TransposeOp, SliceOp, BroadcastOp, DynamicSliceOp, BarrierOp,
+              StopGradientOp>([&](Operation *view) { copyType(view, view->getOpOperand(0)); })
+        .Case<AccumulateOp, CheckpointOp>([&](Operation *region) { visitRegion(region); })
+        .Case<ConstantOp, IotaOp, RngUniformOp>([&](Operation *leaf) { kinds[leaf->getResult(0)] = Kind::Neutral; })
+        .Case<Conv2dOp, Conv2dInputGradOp, Conv2dFilterGradOp>([&](Operation *conv) {
+          conv->emitRemark("stays f32: convolutions are not computed in bf16");
+          visitWide(conv, Kind::Data);
+        })
+        .Case<ArgmaxOp>([](auto) {})
+        .Default([&](Operation *other) {
+          if (isElementwise(other))
+            visitElementwise(other);
+          else
+            visitWide(other, Kind::Statistic);
+        });
+  }
+
+  void visitWide(Operation *op, Kind kind) {
+    widenAll(op);
+    for (Value result : op->getResults())
+      kinds[result] = kind;
+    if (kind == Kind::Data)
+      roundIfKept(op);
+  }
+
+  void visitProduct(DotGeneralOp dot) {
+    if (!isOurs(dot.getLhs()) || !isOurs(dot.getRhs()) || !isOurs(dot.getResult()))
+      return;
+    if (kindOf(dot.getLhs()) == Kind::Neutral && kindOf(dot.getRhs()) == Kind::Neutral) {
+      dot.emitRemark("stays f32: it depends on no parameter and no floating point input");
+      kinds[dot.getResult()] = Kind::Neutral;
+      return;
+    }
+    narrowAll(dot);
+    const bool isGradient = parameterGradients.contains(dot.getResult());
+    setResult(dot.getResult(), isGradient ? Type(wideType) : Type(narrowType),
+              isGradient ? Kind::Statistic : Kind::Data);
+    ++products;
+  }
+
+  template <typename Op> void visitAttention(Op op, Value mask) {
+    for (OpOperand &use : op->getOpOperands()) {
+      bool staysWide = use.get() == mask;
+      if constexpr (std::is_same_v<Op, AttentionGradOp>)
+        staysWide |= use.get() == op.getLse();
+      staysWide ? widen(use) : narrow(use);
+    }
+    for (Value result : op->getResults())
+      setResult(result, narrowType, Kind::Data);
+    if constexpr (std::is_same_v<Op, AttentionOp>)
+      setResult(op.getLse(), wideType, Kind::Statistic);
+    ++products;
+  }
+
+  /// The result has the type of an operand.
+  void copyType(Operation *op, OpOperand &like) {
+    Kind kind = kindOf(like.get());
+    if (isa<BroadcastOp>(op) && kind == Kind::Statistic && tensorType(like.get()).getRank() != 0)
+      kind = Kind::Data;
+    setResult(op->getResult(0), tensorType(like.get()).getElementType(), kind);
+  }
+
+  /// Integers and masks have no say.
+  Kind largestKind(Operation *op) const {
+    Kind kind = Kind::Neutral;
+    for (Value operand : op->getOperands())
+      if (isOurs(operand))
+        kind = std::max(kind, kindOf(operand));
+    return kind;
+  }
+
+  void visitJoin(Operation *op) {
+    Value result = op->getResult(0);
+    if (!isOurs(result))
+      return;
+    Kind kind = largestKind(op);
+    if (parameterGradients.contains(result))
+      kind = Kind::Statistic;
+    if (kind == Kind::Data)
+      narrowAll(op);
+    else
+      widenAll(op);
+    setResult(result, kind == Kind::Data ? Type(narrowType) : Type(wideType), kind);
+  }
+
+  void visitElementwise(Operation *op) {
+    widenAll(op);
+    Kind kind = largestKind(op);
+    Value result = op->getResult(0);
+    kinds[result] = parameterGradients.contains(result) ? Kind::Statistic : kind;
+    if (kindOf(result) == Kind::Data)
+      roundIfKept(op);
+  }
+
+  /// Types of what regions take and give stay as they are.
+  void visitRegion(Operation *op) {
+    Block &body = op->getRegion(0).front();
+    for (auto [operand, argument] :
+         llvm::zip(op->getOperands(), body.getArguments().drop_front(body.getNumArguments() != 0)))
+      kinds[argument] = kindOf(operand);
+    visit(body);
+    for (auto [result, yielded] : llvm::zip_equal(op->getResults(), body.getTerminator()->getOperands()))
+      kinds[result] = isa<CheckpointOp>(op) ? Kind::Data : Kind::Statistic;
+  }
+
+  // --- Rounding -------------------------------------------------------------------
+
+  /// What reads `value`, or a view of it, from memory: a library, and the backward pass what forward made.
+  struct Readers {
+    bool library = false, backward = false;
+  };
+  Readers readersOf(Value value, bool fromBackward) const {
+    Readers readers;
+    for (Operation *user : value.getUsers()) {
+      if (isView(user)) {
+        Readers below = readersOf(user->getResult(0), fromBackward);
+        readers.library |= below.library;
+        readers.backward |= below.backward;
+        continue;
+      }
+      readers.backward |= isBackward(user) && !fromBackward;
+      readers.library |=
+          !isElementwise(user) && !isa<ReduceOp, ConvertOp, ArgmaxOp>(user) && !user->hasTrait<OpTrait::IsTerminator>();
+    }
+    return readers;
+  }
+
+  /// Whether the backward pass can compute `value` again from rounded values that it reads anyway, and from vectors:
+  /// then fusion does so, and the value is kept neither wide nor rounded.
+  bool isRecomputable(Value value) const {
+    constexpr int64_t kMost = 16;
+    int64_t least = tensorType(value).getNumElements() / 16, ops = 0;
+    SmallVector<Value> pending = {value};
+    llvm::DenseSet<Value> seen;
+    while (!pending.empty()) {
+      Value next = pending.pop_back_val();
+      if (!seen.insert(next).second || (next != value && tensorType(next).getNumElements() <= least))
+        continue;
+      Operation *op = next.getDefiningOp();
+      if (isOurs(next) && op && readersOf(next, false).backward && (isNarrow(next) || !isElementwise(op)))
+        continue;
+      if (!op || (!isElementwise(op) && !isView(op) && !isa<ConvertOp, ConstantOp>(op)) || ++ops > kMost)
+        return false;
+      llvm::append_range(pending, op->getOperands());
+    }
+    return true;
+  }
+
+  bool isKept(Value value, bool fromBackward) const {
+    Readers readers = readersOf(value, fromBackward);
+    return readers.library || (readers.backward && !isRecomputable(value));
+  }
+
+  void roundIfKept(Operation *op) {
+    Value value = op->getResult(0);
+    if (!isWide(value) || tensorType(value).getRank() == 0 || !isKept(value, isBackward(op)))
+      return;
+    OpBuilder builder(op->getContext());
+    builder.setInsertionPointAfter(op);
+    Value converted = Build(builder, op->getLoc()).convert(value, narrowType);
+    if (isBackward(op))
+      converted.getDefiningOp()->setAttr(kBackward, builder.getUnitAttr());
+    kinds[converted] = Kind::Data;
+    value.replaceAllUsesExcept(converted, converted.getDefiningOp());
+    ++rounded;
+  }
+
+  func::FuncOp func;
+  Type wideType, narrowType;
+  SmallVector<BlockArgument> parameters;
+  llvm::DenseMap<Value, Kind> kinds;
+  llvm::DenseMap<Value, Value> narrowed;
+  llvm::DenseSet<Value> parameterGradients;
+};
+
+struct CastPrecisionPass : tessera::impl::CastPrecisionBase<CastPrecisionPass> {
+  void runOnOperation() override {
+    if (getOperation().isExternal())
+      return;
+    Caster caster(getOperation());
+    caster.run();
+    numUnits += caster.units;
+    numProducts += caster.products;
+    numRounded += caster.rounded;
+  }
+};
+
+} // namespace

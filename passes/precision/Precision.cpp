@@ -1,3 +1,0 @@
-//===- Precision.cpp - the precision phase ---------------------------------------===//
-
-#include "passes/precision/Passes.h"

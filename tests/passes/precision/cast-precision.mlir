@@ -1,0 +1,118 @@
+// RUN: tessera-opt %s --split-input-file --cast-precision --verify-diagnostics | FileCheck %s
+// RUN: tessera-opt %s --split-input-file --cast-precision --cast-precision 2>/dev/null | FileCheck %s
+
+// The unit is converted once, products and what they read are bf16, constants and chains of elementwise ops are f32. The
+// gradient of a parameter leaves its product in f32, and the update reads the f32 unit.
+
+// CHECK-LABEL: func.func @mlp
+// CHECK-SAME: (%[[U:.*]]: tensor<32xf32> {{.*}}, %[[X:.*]]: tensor<2x4xf32>
+func.func @mlp(%u: tensor<32xf32> {train.role = "param", train.name = "u"},
+               %x: tensor<2x4xf32> {train.role = "input", train.name = "x"},
+               %target: tensor<2x8xf32> {train.role = "target", train.name = "targets"},
+               %lr: tensor<f32> {train.role = "hyper", train.name = "lr"})
+    -> (tensor<f32> {train.role = "loss", train.name = "loss"}, tensor<32xf32> {train.alias = 0 : i64}) {
+  %third = train.constant dense<0.3> : tensor<2x8xf32>
+  %two = train.constant {train.backward} dense<2.0> : tensor<2x8xf32>
+  // CHECK: %[[UN:.*]] = train.convert %[[U]] : (tensor<32xf32>) -> tensor<32xbf16>
+  // CHECK: %[[W:.*]] = train.reshape %[[UN]] : (tensor<32xbf16>) -> tensor<4x8xbf16>
+  %w = train.reshape %u : (tensor<32xf32>) -> tensor<4x8xf32>
+  // CHECK: %[[XN:.*]] = train.convert %[[X]] : (tensor<2x4xf32>) -> tensor<2x4xbf16>
+  // CHECK: %[[Y:.*]] = train.dot_general %[[XN]], %[[W]] {{.*}} (tensor<2x4xbf16>, tensor<4x8xbf16>) -> tensor<2x8xbf16>
+  %y = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+  // CHECK: %[[YW:.*]] = train.convert %[[Y]] : (tensor<2x8xbf16>) -> tensor<2x8xf32>
+  // CHECK: %[[S:.*]] = train.mul %[[YW]], %{{.*}} : tensor<2x8xf32>
+  %s = train.mul %y, %third : tensor<2x8xf32>
+  // The loss is computed from targets elementwise: f32 throughout.
+  // CHECK: %[[D:.*]] = train.sub %[[S]], %{{.*}} : tensor<2x8xf32>
+  %d = train.sub %s, %target : tensor<2x8xf32>
+  // CHECK: %[[SQUARE:.*]] = train.mul %[[D]], %[[D]] : tensor<2x8xf32>
+  %square = train.mul %d, %d : tensor<2x8xf32>
+  // CHECK: train.reduce sum, %[[SQUARE]] {{.*}} : (tensor<2x8xf32>) -> tensor<f32>
+  %loss = train.reduce sum, %square {dimensions = array<i64: 0, 1>} : (tensor<2x8xf32>) -> tensor<f32>
+  %dd = train.mul %d, %two {train.backward} : tensor<2x8xf32>
+  // CHECK: %[[DD:.*]] = train.mul %[[D]], %{{.*}} {train.backward} : tensor<2x8xf32>
+  // CHECK: %[[DDN:.*]] = train.convert %[[DD]] {train.backward} : (tensor<2x8xf32>) -> tensor<2x8xbf16>
+  // CHECK: %[[DW:.*]] = train.dot_general %[[XN]], %[[DDN]] {{.*}} (tensor<2x4xbf16>, tensor<2x8xbf16>) -> tensor<4x8xf32>
+  %dw = train.dot_general %x, %dd {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0>, rhs_contract = array<i64: 0>, train.backward} : (tensor<2x4xf32>, tensor<2x8xf32>) -> tensor<4x8xf32>
+  // CHECK: %[[G:.*]] = train.reshape %[[DW]] {{.*}} -> tensor<32xf32>
+  %g = train.reshape %dw {train.backward} : (tensor<4x8xf32>) -> tensor<32xf32>
+  // CHECK: train.sgd_update %[[U]], %[[G]]
+  %new = train.sgd_update %u, %g lr(%lr) {momentum = 0.0 : f64, weight_decay = 0.0 : f64, decay_elements = 0 : i64} : (tensor<32xf32>, tensor<32xf32>, tensor<f32>) -> tensor<32xf32>
+  return %loss, %new : tensor<f32>, tensor<32xf32>
+}
+
+// -----
+
+// Attention's log-sum-exp and norms' statistics are f32; so are the operands of reductions. A value that a library reads
+// is rounded once.
+
+// CHECK-LABEL: func.func @block
+func.func @block(%u: tensor<16xf32> {train.role = "param", train.name = "u"},
+                 %x: tensor<1x2x4x16xf32> {train.role = "input", train.name = "x"})
+    -> (tensor<1x2x4x16xf32> {train.role = "output", train.name = "y"}, tensor<1x2x4xf32> {train.role = "output", train.name = "sums"}) {
+  // CHECK: train.layer_norm rms, %{{.*}} scale(%{{.*}}) {{.*}} : (tensor<1x2x4x16xbf16>, tensor<16xbf16>) -> (tensor<1x2x4x16xbf16>, tensor<1x2x4xf32>, tensor<1x2x4xf32>)
+  %n, %mean, %rstd = train.layer_norm rms, %x scale(%u) {epsilon = 1.0e-5 : f64} : (tensor<1x2x4x16xf32>, tensor<16xf32>) -> (tensor<1x2x4x16xf32>, tensor<1x2x4xf32>, tensor<1x2x4xf32>)
+  // CHECK: %[[OUT:.*]], %{{.*}} = train.attention {{.*}} -> (tensor<1x2x4x16xbf16>, tensor<1x2x4xf32>)
+  %out, %lse = train.attention %n, %n, %n {causal, scale = 0.25 : f64} : (tensor<1x2x4x16xf32>, tensor<1x2x4x16xf32>, tensor<1x2x4x16xf32>) -> (tensor<1x2x4x16xf32>, tensor<1x2x4xf32>)
+  // CHECK: %[[EXP:.*]] = train.exp %{{.*}} : tensor<1x2x4x16xf32>
+  %e = train.exp %out : tensor<1x2x4x16xf32>
+  // CHECK: train.reduce sum, %[[EXP]] {{.*}} : (tensor<1x2x4x16xf32>) -> tensor<1x2x4xf32>
+  %sums = train.reduce sum, %e {dimensions = array<i64: 3>} : (tensor<1x2x4x16xf32>) -> tensor<1x2x4xf32>
+  // CHECK: %[[LAST:.*]] = train.convert %[[OUT]] : (tensor<1x2x4x16xbf16>) -> tensor<1x2x4x16xf32>
+  // CHECK: return %[[LAST]]
+  return %out, %sums : tensor<1x2x4x16xf32>, tensor<1x2x4xf32>
+}
+
+// -----
+
+// What the backward pass reads is rounded, unless it can be computed again from what is rounded and read anyway.
+
+// CHECK-LABEL: func.func @saved
+func.func @saved(%u: tensor<16xf32> {train.role = "param", train.name = "u"},
+                 %x: tensor<2x4xf32> {train.role = "input", train.name = "x"})
+    -> (tensor<2x4xf32> {train.role = "output", train.name = "a"}, tensor<2x4xf32> {train.role = "output", train.name = "b"}) {
+  %w = train.reshape %u : (tensor<16xf32>) -> tensor<4x4xf32>
+  // CHECK: %[[Y:.*]] = train.dot_general
+  %y = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %z = train.dot_general %y, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  // CHECK: %[[TANH:.*]] = train.tanh {{.*}} : tensor<2x4xf32>
+  // CHECK-NEXT: %[[SAVED:.*]] = train.convert %[[TANH]] : (tensor<2x4xf32>) -> tensor<2x4xbf16>
+  %t = train.tanh %z : tensor<2x4xf32>
+  // CHECK: %[[EXP:.*]] = train.exp {{.*}} : tensor<2x4xf32>
+  // CHECK-NOT: train.convert %[[EXP]]
+  %e = train.exp %y : tensor<2x4xf32>
+  // CHECK: train.mul %{{.*}}, %[[EXP]] {train.backward} : tensor<2x4xf32>
+  %b = train.mul %y, %e {train.backward} : tensor<2x4xf32>
+  // CHECK: %[[AGAIN:.*]] = train.convert %[[SAVED]] {train.backward} : (tensor<2x4xbf16>) -> tensor<2x4xf32>
+  // CHECK: train.neg %[[AGAIN]]
+  %a = train.neg %t {train.backward} : tensor<2x4xf32>
+  return %a, %b : tensor<2x4xf32>, tensor<2x4xf32>
+}
+
+// -----
+
+// Convolutions, and products that depend on no parameter and no input, stay f32.
+
+// CHECK-LABEL: func.func @not_applied
+func.func @not_applied(%u: tensor<4xf32> {train.role = "param", train.name = "u"},
+                       %x: tensor<1x1x3x3xf32> {train.role = "input", train.name = "x"}) -> (tensor<1x1x2x2xf32>, tensor<4x4xf32>) {
+  %w = train.reshape %u : (tensor<4xf32>) -> tensor<1x1x2x2xf32>
+  // CHECK: train.conv2d {{.*}} (tensor<1x1x3x3xf32>, tensor<1x1x2x2xf32>) -> tensor<1x1x2x2xf32>
+  // expected-remark @below {{stays f32: convolutions are not computed in bf16}}
+  %y = train.conv2d %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x1x3x3xf32>, tensor<1x1x2x2xf32>) -> tensor<1x1x2x2xf32>
+  %i = train.iota {dim = 0 : i64} : tensor<4x2xf32>
+  // CHECK: train.dot_general {{.*}} (tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<4x4xf32>
+  // expected-remark @below {{stays f32: it depends on no parameter and no floating point input}}
+  %p = train.dot_general %i, %i {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<4x4xf32>
+  return %y, %p : tensor<1x1x2x2xf32>, tensor<4x4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @nothing
+// CHECK-NOT: bf16
+// expected-remark @below {{not computed in bf16: the step has no f32 parameters}}
+func.func @nothing(%x: tensor<2x4xf32> {train.role = "input", train.name = "x"}) -> tensor<2x2xf32> {
+  %y = train.dot_general %x, %x {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x2xf32>
+  return %y : tensor<2x2xf32>
+}
