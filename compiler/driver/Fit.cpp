@@ -5,109 +5,141 @@
 #include "compiler/driver/Compile.h"
 
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
 namespace tessera {
 
 namespace {
-/// A change of options and how it reads on the command line.
-struct Change {
-  std::string flags;
-  CompileOptions options;
-};
-
 class Search {
 public:
   Search(const CompileOptions &options, const StepReport &report) : base(options), report(report) {
     base.output.clear();
+    base.rematReport.clear();
     base.report.reset();
     base.fit.reset();
     base.timing = base.embedIr = base.remarks = false;
     base.dumpPhases.clear();
   }
 
-  /// In the order in which they are tried: what costs least first. Each step of a chain keeps what came before it.
-  std::vector<Change> changes() {
-    addStrategies(base, "");
-    Change best = last({"", base});
-    addMicroBatches(best);
-    addRanks(last(best));
+  /// In the order in which they are tried: what costs least first. Each keeps what came before it.
+  std::vector<CompileOptions> variants() {
+    addStrategies();
+    addMicroBatches();
+    addRecomputation();
+    addOffload();
+    addRanks();
     return std::move(list);
   }
 
-private:
-  Change last(Change otherwise) const { return list.empty() ? otherwise : list.back(); }
-
-  void add(const Change &from, const std::string &flags, CompileOptions options) {
-    if (checkOptions(asReport(options)).empty())
-      list.push_back({from.flags.empty() ? flags : from.flags + " " + flags, std::move(options)});
+  /// What differs from the given options, as on the command line.
+  std::string flagsOf(const CompileOptions &options) const {
+    std::string flags;
+    auto add = [&](bool differs, const std::string &flag) {
+      if (differs)
+        flags += (flags.empty() ? "" : " ") + flag;
+    };
+    add(options.mesh != base.mesh, "--mesh " + meshText(options));
+    add(options.strategy != base.strategy, "--strategy " + options.strategy);
+    add(options.batch != base.batch, "--batch " + std::to_string(options.batch));
+    add(options.accumulate != base.accumulate, "--accumulate " + std::to_string(options.accumulate));
+    add(options.remat != base.remat, "--remat " + options.remat);
+    add(options.offload != base.offload, "--offload " + llvm::join(options.offload, ","));
+    return flags;
   }
-  static CompileOptions asReport(CompileOptions options) {
-    options.report = "";
-    return options;
+
+private:
+  CompileOptions last() const { return list.empty() ? base : list.back(); }
+
+  void add(CompileOptions options) {
+    CompileOptions reported = options;
+    reported.report = ""; // needs no artifact
+    if (checkOptions(reported).empty())
+      list.push_back(std::move(options));
   }
 
   /// More of the state is split with each strategy, at the price of more communication.
-  void addStrategies(const CompileOptions &from, const std::string &flags) {
-    const char *order[] = {"ddp", "zero1", "zero2", "zero3"};
+  void addStrategies() {
     bool isAfter = false;
-    for (const char *strategy : order) {
-      if (isAfter && shardSize(from) > 1) {
-        CompileOptions options = from;
+    for (const char *strategy : {"ddp", "zero1", "zero2", "zero3"}) {
+      if (isAfter && shardSize(base) > 1) {
+        CompileOptions options = base;
         options.strategy = strategy;
-        add({flags, from}, std::string("--strategy ") + strategy, std::move(options));
+        add(std::move(options));
       }
-      isAfter |= from.strategy == strategy;
+      isAfter |= base.strategy == strategy;
     }
   }
 
   /// The same samples per step in more and smaller micro-batches.
-  void addMicroBatches(const Change &from) {
-    if (StringRef(base.input).ends_with(".mlir"))
-      return; // shapes are part of the file
-    auto batch = static_cast<int64_t>(report.size.samples) / base.accumulate;
-    int64_t accumulate = base.accumulate;
-    while (batch % 2 == 0 && batch / 2 >= report.ranks) {
-      batch /= 2;
-      accumulate *= 2;
-      CompileOptions options = from.options;
-      options.batch = batch;
-      options.accumulate = accumulate;
-      add(from, "--batch " + std::to_string(batch) + " --accumulate " + std::to_string(accumulate), std::move(options));
+  void addMicroBatches() {
+    if (hasFixedShapes())
+      return;
+    CompileOptions options = last();
+    options.batch = microBatch();
+    while (options.batch % 2 == 0 && options.batch / 2 >= report.ranks) {
+      options.batch /= 2;
+      options.accumulate *= 2;
+      add(options);
     }
   }
 
-  /// Twice and four times the ranks on the shard axis, each with a micro-batch as small as before.
-  void addRanks(const Change &from) {
+  void addRecomputation() {
+    for (const char *remat : {"selective", "full"})
+      if (base.remat == "none" || (base.remat == "selective" && StringRef(remat) == "full")) {
+        CompileOptions options = last();
+        options.remat = remat;
+        add(std::move(options));
+      }
+  }
+
+  void addOffload() {
+    if (llvm::is_contained(base.offload, "optimizer"))
+      return;
+    CompileOptions options = last();
+    options.offload.push_back("optimizer");
+    add(std::move(options));
+  }
+
+  /// Two, four and eight times the ranks on the shard axis; the same samples per step where they divide by them.
+  void addRanks() {
+    const CompileOptions from = last();
     for (int64_t factor = 2; factor <= 8; factor *= 2) {
-      CompileOptions options = from.options;
-      bool found = false;
-      std::string mesh;
+      CompileOptions options = from;
       if (options.mesh.empty())
         options.mesh.emplace_back("shard", 1);
-      for (auto &[axis, size] : options.mesh) {
-        if (axis == "shard") {
-          size *= factor;
-          found = true;
-        }
-        mesh += (mesh.empty() ? "" : ",") + axis + "=" + std::to_string(size);
-      }
-      std::string flags = "--mesh " + mesh;
-      if (options.strategy == "ddp") {
+      auto axis = llvm::find_if(options.mesh, [](const auto &entry) { return entry.first == "shard"; });
+      if (axis == options.mesh.end())
+        return;
+      axis->second *= factor;
+      if (options.strategy == "ddp")
         options.strategy = "zero3";
-        flags += " --strategy zero3";
+      const auto samples = static_cast<int64_t>(report.size.samples);
+      if (!hasFixedShapes()) {
+        const int64_t micro = from.batch > 0 ? from.batch : microBatch();
+        options.batch = llvm::alignTo(std::max(micro, numRanks(options)), numRanks(options));
+        if (options.batch == micro && from.batch == base.batch)
+          options.batch = base.batch;
+        else
+          options.accumulate = samples % options.batch == 0 ? samples / options.batch : 1;
       }
-      const auto samples = static_cast<int64_t>(report.size.samples) / options.accumulate;
-      if (!StringRef(base.input).ends_with(".mlir") && samples % numRanks(options) != 0) {
-        options.batch = numRanks(options);
-        flags += " --batch " + std::to_string(options.batch);
-      }
-      if (found)
-        add(from, flags, std::move(options));
+      add(std::move(options));
     }
+  }
+
+  int64_t microBatch() const { return static_cast<int64_t>(report.size.samples) / base.accumulate; }
+  bool hasFixedShapes() const { return StringRef(base.input).ends_with(".mlir"); }
+
+  static std::string meshText(const CompileOptions &options) {
+    std::string text;
+    for (const auto &[axis, size] : options.mesh)
+      text += (text.empty() ? "" : ",") + axis + "=" + std::to_string(size);
+    return text;
   }
 
   static int64_t shardSize(const CompileOptions &options) {
@@ -119,7 +151,7 @@ private:
 
   CompileOptions base;
   const StepReport &report;
-  std::vector<Change> list;
+  std::vector<CompileOptions> list;
 };
 } // namespace
 
@@ -130,16 +162,17 @@ FitReport checkFit(const CompileOptions &options, const StepReport &report, cons
   fit.fits = static_cast<double>(report.memory.reserved) <= fit.limit;
   if (fit.fits)
     return fit;
-  for (Change &change : Search(options, report).changes()) {
+  Search search(options, report);
+  for (const CompileOptions &changed : search.variants()) {
     FitVariant variant;
-    variant.flags = change.flags;
+    variant.flags = search.flagsOf(changed);
     ScopedDiagnosticHandler capture(&context, [&](Diagnostic &diagnostic) {
       if (diagnostic.getSeverity() == DiagnosticSeverity::Error && variant.error.empty())
         variant.error = diagnostic.str();
       return success();
     });
-    if (auto lowered = compileToLower(change.options, context); succeeded(lowered))
-      variant.report = makeReport(change.options, *lowered->module, lowered->size, target);
+    if (auto lowered = compileToLower(changed, context); succeeded(lowered))
+      variant.report = makeReport(changed, *lowered->module, lowered->size, target);
     fit.variants.push_back(std::move(variant));
     const std::optional<StepReport> &tried = fit.variants.back().report;
     if (tried && static_cast<double>(tried->memory.reserved) <= fit.limit)
@@ -167,7 +200,10 @@ void printFit(const FitReport &fit, const StepReport &report, llvm::raw_ostream 
     const auto bytes = static_cast<double>(variant.report->memory.reserved);
     const bool fits = bytes <= fit.limit;
     out << formatBytes(bytes) << (fits ? ", fits" : ", too large") << "; " << formatSeconds(variant.report->time.total)
-        << " per step\n";
+        << " per step";
+    if (variant.report->size.samples != report.size.samples)
+      out << " of " << static_cast<int64_t>(variant.report->size.samples) << " samples";
+    out << "\n";
     if (fits)
       found = &variant;
   }

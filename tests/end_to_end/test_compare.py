@@ -63,6 +63,23 @@ class Compare(ToolTest):
         self.assertEqual(len(raw["configurations"][0]["steps"]), 2)
         self.assertEqual(raw["configurations"][0]["record"]["step_seconds"], float(ddp["step_seconds"]))
 
+    def test_all_strategies_on_a_hybrid_mesh(self):
+        strategies = ["ddp", "zero1", "zero2", "zero3", "hsdp"]
+        self.succeed("tessera-compare", MODEL, "--strategies", ",".join(strategies), "--batch-sizes", "4", "--accumulate", "2",
+                     "--mesh", "replicate=2,shard=2", "--steps", "2", "--data", "text.txt", "--out", "results",
+                     "--run-flags=--threads 1")
+        rows = {row["strategy"]: row for row in self.rows("results")}
+        self.assertEqual(list(rows), strategies)
+        for row in rows.values():
+            self.assertEqual((row["status"], row["ranks"]), ("ok", "4"), row["error"])
+            self.assertAlmostEqual(float(row["loss"]), float(rows["ddp"]["loss"]), places=5)
+        memory = [int(rows[name]["memory_reserved"]) for name in strategies]
+        self.assertEqual(memory, sorted(memory, reverse=True))
+        sent = [float(rows[name]["communication_bytes"]) for name in strategies]
+        self.assertEqual(sent, sorted(sent))
+        for name in ("memory_reserved", "communication_bytes", "loss"):
+            self.assertEqual(rows["hsdp"][name], rows["zero3"][name], name)
+
     def test_plans_for_a_machine_that_is_not_there(self):
         output = self.succeed("tessera-compare", MODEL, "--strategies", "zero3,ddp", "--batch-sizes", "16,32", "--mesh",
                               "replicate=2,shard=8", "--plan-only", "--target", "h100x8", "--out", "plan")

@@ -98,8 +98,34 @@ class Report(ToolTest):
         if "--batch" not in merged:
             merged += ["--batch", 8]
         self.assertEqual(self.report(*merged)["memory"]["reserved_per_rank"], promised["reserved_per_rank"])
-        self.report(*flags, "--fit=1000", status=2)
-        self.assertIn("nothing that was tried fits", self.text)
+
+    def test_fit_tries_from_the_least_change_to_the_largest(self):
+        for strategy, mesh, strategies in (("ddp", "shard=2", ["zero1", "zero2", "zero3"]), ("zero1", "shard=2", ["zero2", "zero3"]),
+                                           ("zero2", "shard=2", ["zero3"]), ("zero3", "shard=2", []),
+                                           ("hsdp", "replicate=2,shard=2", [])):
+            flags = ("--batch", 8, "--mesh", mesh, "--strategy", strategy)
+            variants = self.report(*flags, "--fit=1000", status=2)["fit"]["variants"]
+            self.assertIn("nothing that was tried fits", self.text)
+            found = [dict(zip(words[::2], words[1::2])) for words in (variant["flags"].split() for variant in variants)]
+            with self.subTest(strategy):
+                for variant, changes in zip(variants, found):
+                    self.assertEqual(2 * len(changes), len(variant["flags"].split()), "each flag once")
+                self.assertEqual([changes for changes in found if list(changes) == ["--strategy"]],
+                                 [{"--strategy": name} for name in strategies])
+                small = found[len(strategies):]
+                more = [changes for changes in small if "--mesh" in changes]
+                self.assertEqual(len(more), 3)
+                for changes in small:  # the same samples per step, unless there are more ranks than samples
+                    batch = int(changes.get("--batch", 8))
+                    self.assertEqual(batch * int(changes.get("--accumulate", 1)), max(batch, 8))
+                self.assertEqual([changes["--remat"] for changes in small if "--remat" in changes][:2], ["selective", "full"])
+                self.assertEqual(small[-4]["--offload"], "optimizer")
+                used = [variant["reserved_per_rank"] for variant in variants]
+                self.assertEqual(sorted(used, reverse=True), used, "each variant needs no more than the one before")
+                # What is listed is what the flags give.
+                merged = {"--batch": 8, "--mesh": mesh, "--strategy": strategy, **found[-1]}
+                self.assertEqual(self.report(*[word for pair in merged.items() for word in pair])["memory"]["reserved_per_rank"],
+                                 used[-1])
 
     def test_bad_flags(self):
         model = os.path.join(MODELS, "gpt.ts17.onnx")

@@ -40,6 +40,9 @@ class StrategyTest(ToolTest):
                      STEPS, "--weights", self.golden.weights, "--out", name, "--threads", 1)
         return name
 
+    def dump(self, name, section):
+        return json.loads(self.succeed("tessera-dump", name + ".tessera", "--" + section, "--json"))[section]
+
     def losses(self, name):
         return [record["loss"] for record in self.metrics(name)]
 
@@ -100,16 +103,25 @@ class Equality(StrategyTest):
             self.assert_close(combined, one)
 
     def test_other_strategies_on_other_units(self):
-        for strategy, mesh, accumulate, wrap in (("zero1", "2", 3, "none"), ("zero2", "4", 3, "size:40000"),
-                                                 ("ddp", "2x2", 1, "size:40000"), ("zero1", "2x2", 3, "size:40000"),
-                                                 ("hsdp", "2x2", 1, "module")):
+        for strategy, mesh, accumulate, wrap, prefetch in (
+                ("zero1", "2", 3, "none", "auto"), ("zero2", "4", 3, "size:40000", "forward=2,backward=post"),
+                ("ddp", "2x2", 1, "size:40000", "none"), ("zero1", "2x2", 3, "size:40000", "none"),
+                ("zero2", "2x2", 1, "none", "auto"), ("hsdp", "2x2", 1, "module", "none"),
+                ("hsdp", "2x2", 3, "size:40000", "forward=2,backward=post")):
             one = f"one-{wrap}-{accumulate}"
             if not os.path.exists(self.path(one)):
                 self.train(one, "--wrap", wrap, accumulate=accumulate)
-            name = self.train(f"{strategy}-{mesh}-{wrap}", "--strategy", strategy, "--wrap", wrap, "--combine-bytes",
-                              100000, mesh=mesh, accumulate=accumulate)
+            flags = ["--wrap", wrap, "--prefetch", prefetch]
+            name = self.train(f"{strategy}-{mesh}-{wrap}", "--strategy", strategy, *flags, mesh=mesh,
+                              accumulate=accumulate)
+            combined = self.train(f"{name}-combined", "--strategy", strategy, *flags, "--combine-bytes", 100000, mesh=mesh,
+                                  accumulate=accumulate)
             with self.subTest(name):
                 self.assert_close(name, one)
+                self.assert_close(combined, one)
+                if strategy == "hsdp":
+                    zero3 = self.train(f"zero3-{mesh}-{wrap}", "--strategy", "zero3", *flags, mesh=mesh, accumulate=accumulate)
+                    self.assert_bitwise(name, zero3)
 
     def test_frozen_parameters(self):
         flags = ["--frozen", "wpe|h\\.0\\..*weight"]
@@ -124,17 +136,17 @@ class Equality(StrategyTest):
                     frozen = name.startswith("wpe") or (name.startswith("h.0.") and name.endswith("weight"))
                     if name in final:
                         self.assertEqual(frozen, np.array_equal(final[name], value), name)
-                collectives = json.loads(self.succeed("tessera-dump", strategy + ".tessera", "--collectives", "--json"))
                 trained = sum(value.size for name, value in before.items()
                               if not (name.startswith("wpe") or (name.startswith("h.0.") and name.endswith("weight"))))
-                self.assertLess(collectives["collectives"]["parameter_bytes"], 4 * (trained + 4 * 64))
+                padding = 4 * 64
+                self.assertLess(self.dump(strategy, "collectives")["parameter_bytes"], 4 * (trained + padding))
+                state = self.dump(strategy, "memory")["classes"]["optimizer"]["all_slots"]
+                share = 1 if strategy == "ddp" else 2
+                self.assertAlmostEqual(state * share, 2 * 4 * trained, delta=2 * 4 * padding)
 
 
 class Counts(StrategyTest):
     """Collectives per step and their bytes, and the memory of parameters and state, against theory."""
-
-    def dump(self, name, section):
-        return json.loads(self.succeed("tessera-dump", name + ".tessera", "--" + section, "--json"))[section]
 
     def large(self, name, kind, group=None):
         """(collectives per step, bytes per step) of those on units; scalars are left out."""
@@ -173,6 +185,38 @@ class Counts(StrategyTest):
         labels = [row["label"] for row in self.dump("kept", "collectives")["list"] if row["kind"] == "all_gather"]
         self.assertEqual(sorted(labels), ["backward:embed", "backward:head", "forward:embed", "forward:head",
                                           "step:h.0", "step:h.1"])
+
+    def test_units_kept_under_a_memory_limit(self):
+        def reserved(name):
+            return sum(arena["bytes"] for arena in self.dump(name, "memory")["arenas"])
+
+        def kept(name):
+            return sorted(row["label"] for row in self.dump(name, "collectives")["list"]
+                          if row["kind"] == "all_gather" and row["label"].startswith("step:"))
+
+        def auto(name, limit):
+            flags = ["--strategy", "zero3", "--mesh", "shard=2", "--batch", 12, "--seq", SEQUENCE, "--prefetch", "none"]
+            done = self.tool("tessera-compile", self.golden.model, *flags, "--keep-gathered", "auto", "--memory-limit",
+                             limit, "--remarks", "-o", name + ".tessera")
+            return done.returncode, done.stderr
+
+        self.compile("none", "--strategy", "zero3", "--prefetch", "none", mesh="2")
+        least = reserved("none")
+        status, text = auto("all", 2 * least)
+        self.assertEqual(status, 0, text)
+        self.assertEqual(kept("all"), ["step:embed", "step:h.0", "step:h.1", "step:head"])
+        most = reserved("all")
+        status, text = auto("some", (least + most) // 2)
+        self.assertEqual(status, 0, text)
+        self.assertIn("' is kept gathered: saves 1 gather, ", text)
+        self.assertIn("' is gathered for each use", text)
+        self.assertGreater(len(kept("some")), 0)
+        self.assertLess(len(kept("some")), 4)
+        self.assertLessEqual(reserved("some"), (least + most) // 2)
+        status, text = auto("less", least - 4096)
+        self.assertEqual(status, 1, text)
+        self.assertRegex(text, "--memory-limit: a rank needs .* even if units are neither kept nor gathered ahead, the limit is")
+        self.assertFalse(os.path.exists(self.path("less.tessera")))
 
     def test_state_is_divided_by_the_ranks(self):
         self.compile("one")
@@ -222,6 +266,9 @@ class Flags(StrategyTest):
         self.assertIn("- starts after the last use of backward:", schedule)
         self.assertIn("- ends at the first use of the unit", schedule)
         self.assertIn("- starts as soon as its operand is complete", schedule)
+        self.compile("reasons", "--strategy", "zero3", "--prefetch", "auto", mesh="2")
+        schedule = self.succeed("tessera-dump", "reasons.tessera", "--schedule")
+        self.assertRegex(schedule, r"- starts [0-9.]+ [mu]s of gather before [0-9.]+ [mu]s of computation, ")
         # The sequence of collectives, and so its hash, is that of the program.
         hashes = set()
         for flags in (["--strategy", "zero3"], ["--strategy", "zero3"], ["--strategy", "ddp"]):
@@ -236,7 +283,7 @@ class Wrappers(StrategyTest):
         """Ten steps on two ranks as PyTorch's wrappers take them (make_distributed_goldens.py)."""
         with open(self.golden.folder + "/distributed.json") as file:
             recorded = json.load(file)
-        for theirs, strategy in (("ddp", "ddp"), ("fsdp2", "zero2")):
+        for theirs, strategy in (("ddp", "ddp"), ("ddp", "zero1"), ("fsdp2", "zero2"), ("fsdp2", "zero3")):
             self.succeed("tessera-compile", *self.golden.compile_flags(), "--mesh", "shard=2", "--strategy", strategy,
                          "-o", "x.tessera")
             self.succeed("tessera-run", "x.tessera", "--data", self.golden.data, "--order", "sequential", "--steps",

@@ -39,7 +39,9 @@ TEST(Session, RanksMustRunTheSameArtifact) {
   builder.program.collective_hash = 1;
   auto three = builder.build();
   for (auto &[other, message] :
-       {std::pair{two, "run different artifacts"}, std::pair{three, "sequences of collectives differ"}}) {
+       {std::pair{two, "run different artifacts (fingerprints differ: 0000000000000001 and 0000000000000000)"},
+        std::pair{three, "sequences of collectives differ: 0000000000000001/ef46db3751d8e999 and "
+                         "0000000000000000/ef46db3751d8e999"}}) {
     auto world = createLocalWorld(2);
     Status statuses[2];
     std::thread first([&] { statuses[0] = Session::create(*one, *world[0]).status(); });
