@@ -13,8 +13,8 @@ double opFlops(mlir::Operation *op);
 
 /// Floating-point operations of one execution of the module's functions on global shapes: products, convolutions and
 /// attention (a multiply-add counts as two; a causal mask halves attention; attention's recomputation in backward
-/// counts), times the micro-batches around them. Elementwise work and what the backward pass repeats of the forward pass are
-/// left out, as is usual for MFU.
+/// counts), times the micro-batches around them. Elementwise work and what the backward pass repeats of the forward
+/// pass are left out, as is usual for MFU.
 double stepFlops(mlir::ModuleOp module);
 
 } // namespace tessera

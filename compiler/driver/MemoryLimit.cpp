@@ -157,7 +157,8 @@ LogicalResult checkMemoryLimit(const CompileOptions &options, ModuleOp module) {
   if (!limit || reserved <= *limit)
     return success();
   return emitError(module.getLoc()) << "--memory-limit: a rank needs " << formatBytes(reserved) << ", the limit is "
-                                    << formatBytes(*limit) << "; --fit=<bytes> in its place says what would make it fit";
+                                    << formatBytes(*limit)
+                                    << "; --fit=<bytes> in its place says what would make it fit";
 }
 
 } // namespace tessera

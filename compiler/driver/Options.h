@@ -70,7 +70,7 @@ struct CompileOptions {
   std::string prefetch = "forward=1,backward=pre"; ///< none | forward=<k>,backward=pre|post|none | auto
   std::string memoryLimit;                         ///< of one rank ("40GiB", "80e9"); empty: none
   int64_t aheadBytes = 0;                          ///< of units gathered ahead by `prefetch=auto`; 0: any
-  int64_t combineBytes = 0;                    ///< collectives up to so many bytes are joined; 0: none
+  int64_t combineBytes = 0;                        ///< collectives up to so many bytes are joined; 0: none
 
   std::vector<std::string> offload; ///< optimizer | parameters | activations: live on the host
 

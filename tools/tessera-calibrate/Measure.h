@@ -35,7 +35,7 @@ struct CollectiveSample {
 struct Measurements {
   std::vector<GemmSample> gemm;
   Points memory;                               ///< bytes touched by a kernel, bytes per second beyond the launch
-  double kernelOperations = 0; ///< per second, of a kernel whose operands are in registers
+  double kernelOperations = 0;                 ///< per second, of a kernel whose operands are in registers
   double launch = 0;                           ///< seconds
   Points attentionForward, attentionBackward;  ///< keys, FLOP per second
   double convolution = 0;                      ///< FLOP per second
