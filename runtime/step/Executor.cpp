@@ -11,11 +11,13 @@ using artifact::Operation;
 
 Executor::~Executor() = default;
 
-Result<std::unique_ptr<Executor>> Executor::create(CommandContext &context) {
-  std::unique_ptr<Executor> made(new Executor(context));
+Result<std::unique_ptr<Executor>> Executor::create(Device &device, RankContext &context) {
+  std::unique_ptr<Executor> made(new Executor(device, context));
   const artifact::Program &program = context.artifact.program();
-  for (uint32_t event = 0; event < program.num_events(); ++event)
-    made->events.push_back(std::make_unique<Event>());
+  for (uint32_t event = 0; event < program.num_events(); ++event) {
+    TESSERA_ASSIGN_OR_RETURN(std::unique_ptr<DeviceEvent> created, device.createEvent());
+    made->events.push_back(std::move(created));
+  }
   uint32_t number = 0;
   if (program.instructions()) {
     TESSERA_ASSIGN_OR_RETURN(made->items, made->build(*program.instructions(), number));
@@ -24,24 +26,20 @@ Result<std::unique_ptr<Executor>> Executor::create(CommandContext &context) {
   if (const auto *probes = program.probes())
     for (uint32_t probe = 0; probe < probes->size(); ++probe)
       made->probes[probes->Get(probe)->instruction()].push_back(probe);
-  if (context.artifact.numRanks() > 1) {
-    made->streams.resize(std::max(program.num_streams(), 1u));
-    for (size_t stream = 1; stream < made->streams.size(); ++stream)
-      made->streams[stream] = std::make_unique<Stream>();
+  for (int stream = 0; stream < static_cast<int>(std::max(program.num_streams(), 1u)); ++stream) {
+    TESSERA_ASSIGN_OR_RETURN(std::unique_ptr<DeviceStream> created, device.createStream(stream));
+    made->streams.push_back(std::move(created));
   }
   return made;
 }
 
-Result<std::vector<Executor::Item>>
-Executor::build(const flatbuffers::Vector<flatbuffers::Offset<artifact::Instruction>> &instructions, uint32_t &number) {
+Result<std::vector<Executor::Item>> Executor::build(const Instructions &instructions, uint32_t &number) {
   std::vector<Item> result;
-  const auto *locations = context.artifact.program().locations();
   for (const artifact::Instruction *instruction : instructions) {
     Item item;
     item.stream = instruction->stream();
     item.number = number++;
-    if (locations && instruction->location() < locations->size())
-      item.location = locations->Get(instruction->location())->string_view();
+    item.location = locationOf(context.artifact.program(), *instruction);
     switch (instruction->operation_type()) {
     case Operation::Record:
       item.record = events[instruction->operation_as_Record()->event()].get();
@@ -58,8 +56,7 @@ Executor::build(const flatbuffers::Vector<flatbuffers::Offset<artifact::Instruct
       break;
     }
     default: {
-      TESSERA_ASSIGN_OR_RETURN(item.command, makeCommand(*instruction, context));
-      item.command->number = item.number;
+      TESSERA_ASSIGN_OR_RETURN(item.command, makeCommand(*instruction, item));
     }
     }
     result.push_back(std::move(item));
@@ -67,11 +64,46 @@ Executor::build(const flatbuffers::Vector<flatbuffers::Offset<artifact::Instruct
   return result;
 }
 
+Result<std::unique_ptr<Command>> Executor::makeCommand(const artifact::Instruction &instruction, const Item &item) {
+  Result<std::unique_ptr<Command>> made = device.compile(instruction);
+  if (!made.isOk())
+    return item.location.empty() ? made.status() : made.status().withContext("node " + std::string(item.location));
+  (*made)->stream = item.stream;
+  (*made)->number = item.number;
+  (*made)->location = item.location;
+  return made;
+}
+
 Status Executor::step(int64_t number, const StepOptions &options) {
   context.step = number;
-  Status status = runItems(items, 0, /*isLast=*/true, options);
-  drain();
-  return status.isOk() ? failure() : status;
+  bool isObserved = options.onGradient || (options.trace && options.trace->wantsInstructions());
+  StepOptions issued = options;
+  if (!isObserved && !device.marksAreTimes())
+    issued.trace = nullptr;
+  TESSERA_ASSIGN_OR_RETURN(StepMode mode, device.beginStep(isObserved));
+  Status status = Status::ok();
+  if (mode == StepMode::Issue)
+    status = runItems(items, 0, /*isLast=*/true, issued);
+  Status synchronised = synchronise(), ended = device.endStep();
+  for (const Status &each : {status, failure(), synchronised, ended})
+    if (!each.isOk())
+      return each;
+  if (options.trace && !issued.trace) {
+    TraceEvent whole;
+    whole.rank = context.communicator.rank();
+    whole.step = number;
+    whole.kind = "step";
+    whole.beginNanoseconds = device.stepBegin();
+    whole.endNanoseconds = device.stepEnd();
+    untold.push_back(whole);
+  }
+  for (TraceEvent &event : untold) {
+    event.beginNanoseconds = device.timeOf(event.beginNanoseconds);
+    event.endNanoseconds = device.timeOf(event.endNanoseconds);
+    options.trace->record(event);
+  }
+  untold.clear();
+  return Status::ok();
 }
 
 Status Executor::runItems(const std::vector<Item> &list, int64_t iteration, bool isLast, const StepOptions &options) {
@@ -82,43 +114,50 @@ Status Executor::runItems(const std::vector<Item> &list, int64_t iteration, bool
       for (int64_t index = 0; index < item.count; ++index)
         TESSERA_RETURN_IF_ERROR(runItems(item.body, index, index + 1 == item.count, options));
     }
-    if (options.onGradient && isLast && !probes[item.number].empty()) {
-      drain();
-      TESSERA_RETURN_IF_ERROR(failure());
-      for (size_t probe : probes[item.number])
-        options.onGradient(probe, context.buffers.view(context.artifact.program().probes()->Get(probe)->buffer()));
+    if (options.onGradient && isLast && !probes[item.number].empty())
+      TESSERA_RETURN_IF_ERROR(giveGradients(item, options));
+  }
+  return Status::ok();
+}
+
+Status Executor::giveGradients(const Item &item, const StepOptions &options) {
+  TESSERA_RETURN_IF_ERROR(synchronise());
+  TESSERA_RETURN_IF_ERROR(failure());
+  for (size_t probe : probes[item.number]) {
+    uint32_t buffer = context.artifact.program().probes()->Get(static_cast<uint32_t>(probe))->buffer();
+    TensorView view = context.buffers.hostView(buffer);
+    std::vector<std::byte> copy;
+    if (!view.data) {
+      copy.resize(view.bytes());
+      TESSERA_RETURN_IF_ERROR(device.copyToHost(copy.data(), context.buffers.view(buffer).data, copy.size()));
+      view.data = copy.data();
     }
+    options.onGradient(probe, view);
   }
   return Status::ok();
 }
 
 Status Executor::issue(const Item &item, int64_t iteration, const StepOptions &options) {
   TraceSink *trace = options.trace;
-  Stream *stream = streams.empty() ? nullptr : streams[item.stream].get();
+  DeviceStream &stream = *streams[item.stream];
   if (item.command) {
-    if (stream) {
-      stream->push([this, &item, iteration, trace] { execute(*item.command, iteration, trace); });
-      return Status::ok();
-    }
-    execute(*item.command, iteration, trace);
-  } else if (streams.empty()) {
-    return Status::ok(); // inline execution in program order keeps every order that events ask for
+    if (stream.runsAtOnce())
+      execute(*item.command, iteration, trace);
+    else
+      stream.issue([this, &item, iteration, trace] { execute(*item.command, iteration, trace); });
   } else if (item.record) {
-    uint64_t record = item.record->issueRecord();
-    if (stream)
-      stream->push([event = item.record, record] { event->complete(record); });
-    else
-      item.record->complete(record);
-  } else if (uint64_t record = item.wait->lastIssued(); record > 0) {
-    auto wait = [this, &item, record, iteration, trace] {
-      int64_t begin = trace ? traceClock() : 0;
-      item.wait->wait(record);
-      traceWait(item, iteration, begin, trace);
-    };
-    if (stream)
-      stream->push(wait);
-    else
-      wait();
+    TESSERA_RETURN_IF_ERROR(stream.record(*item.record));
+  } else {
+    DeviceStream::WaitObserver observer;
+    if (trace)
+      observer = [this, &item, iteration, trace](TimeMark begin, TimeMark end) {
+        TraceEvent event = eventOf(item, iteration);
+        event.kind = "wait";
+        event.beginNanoseconds = begin;
+        event.endNanoseconds = end;
+        tell(*trace, event);
+      };
+    TESSERA_RETURN_IF_ERROR(stream.wait(*item.wait, std::move(observer)));
   }
   return hasFailed.load(std::memory_order_acquire) ? failure() : Status::ok();
 }
@@ -126,7 +165,8 @@ Status Executor::issue(const Item &item, int64_t iteration, const StepOptions &o
 void Executor::execute(Command &command, int64_t iteration, TraceSink *trace) {
   if (hasFailed.load(std::memory_order_acquire))
     return;
-  int64_t begin = trace ? traceClock() : 0;
+  DeviceStream &stream = *streams[command.stream];
+  TimeMark begin = trace ? stream.mark() : 0;
   Status status = command.run(iteration);
   if (trace) {
     TraceEvent event;
@@ -139,9 +179,9 @@ void Executor::execute(Command &command, int64_t iteration, TraceSink *trace) {
     event.detail = command.detail;
     event.location = command.location;
     event.beginNanoseconds = begin;
-    event.endNanoseconds = traceClock();
+    event.endNanoseconds = stream.mark();
     event.bytes = command.bytes;
-    trace->record(event);
+    tell(*trace, event);
   }
   if (status.isOk())
     return;
@@ -156,26 +196,30 @@ void Executor::execute(Command &command, int64_t iteration, TraceSink *trace) {
   hasFailed.store(true, std::memory_order_release);
 }
 
-void Executor::traceWait(const Item &item, int64_t iteration, int64_t begin, TraceSink *trace) const {
-  if (!trace)
-    return;
+TraceEvent Executor::eventOf(const Item &item, int64_t iteration) const {
   TraceEvent event;
   event.rank = context.communicator.rank();
   event.stream = item.stream;
   event.step = context.step;
   event.instruction = item.number;
   event.iteration = iteration;
-  event.kind = "wait";
   event.location = item.location;
-  event.beginNanoseconds = begin;
-  event.endNanoseconds = traceClock();
-  trace->record(event);
+  return event;
 }
 
-void Executor::drain() {
-  for (const std::unique_ptr<Stream> &stream : streams)
-    if (stream)
-      stream->drain();
+void Executor::tell(TraceSink &trace, TraceEvent event) {
+  if (device.marksAreTimes())
+    trace.record(event);
+  else
+    untold.push_back(event);
+}
+
+Status Executor::synchronise() {
+  Status first = Status::ok();
+  for (const std::unique_ptr<DeviceStream> &stream : streams)
+    if (Status status = stream->synchronise(); first.isOk())
+      first = status;
+  return first;
 }
 
 Status Executor::failure() {

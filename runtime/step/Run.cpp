@@ -26,6 +26,13 @@ struct RankReport {
   }
 };
 
+std::vector<RankState> viewsOf(const std::vector<StagedState> &staged) {
+  std::vector<RankState> views;
+  for (const StagedState &state : staged)
+    views.push_back(state.views());
+  return views;
+}
+
 } // namespace
 
 /// The first step of a run is not like the others; it is traced only if there are too few.
@@ -76,8 +83,10 @@ Status Run::trainStep(int index, int64_t step) {
   int rank = session.rank();
   for (size_t tensor = 0; tensor < specs.size(); ++tensor) {
     int group = artifact->program().batch()->Get(static_cast<uint32_t>(tensor))->shard_group();
-    copyRankPart(specs[tensor], batch->tensors[tensor].data(), artifact->groupSize(group),
-                 artifact->positionInGroup(group, rank), session.batchBuffer(tensor).data);
+    TESSERA_RETURN_IF_ERROR(session.writeBatch(tensor, [&](void *target) {
+      copyRankPart(specs[tensor], batch->tensors[tensor].data(), artifact->groupSize(group),
+                   artifact->positionInGroup(group, rank), target);
+    }));
   }
   TESSERA_RETURN_IF_ERROR(schedule->apply(session, step, seed));
   StepOptions stepOptions;
@@ -158,9 +167,10 @@ Status Run::afterStep(int index, int64_t step) {
     return Status::ok();
   if (dump->isWanted(step)) {
     std::vector<std::string> gradientStorage, storage;
+    TESSERA_ASSIGN_OR_RETURN(std::vector<StagedState> staged, stageStates());
     TESSERA_ASSIGN_OR_RETURN(std::vector<RankState> gradients,
                              collectStates(index, dump->gradients(firstRank(), ranksHere()), gradientStorage));
-    TESSERA_ASSIGN_OR_RETURN(std::vector<RankState> parameters, collectStates(index, states, storage));
+    TESSERA_ASSIGN_OR_RETURN(std::vector<RankState> parameters, collectStates(index, viewsOf(staged), storage));
     if (isRoot(index))
       TESSERA_RETURN_IF_ERROR(dump->write(options.out + "/dump-" + std::to_string(step), gradients, parameters,
                                           sessions[0]->resultValue(lossResult)));
@@ -183,6 +193,15 @@ Result<std::vector<RankState>> Run::collectStates(int index, const std::vector<R
   return collectRankStates(*world[index], mine.front(), states[index], storage);
 }
 
+Result<std::vector<StagedState>> Run::stageStates() const {
+  std::vector<StagedState> staged;
+  for (size_t index = 0; index < sessions.size(); ++index) {
+    TESSERA_ASSIGN_OR_RETURN(StagedState made, StagedState::create(*sessions[index], states[index], /*reads=*/true));
+    staged.push_back(std::move(made));
+  }
+  return staged;
+}
+
 Status Run::saveCheckpoint(int64_t step) {
   CheckpointInfo info;
   info.step = static_cast<uint64_t>(step);
@@ -192,7 +211,8 @@ Status Run::saveCheckpoint(int64_t step) {
   info.extra["data"] = options.data;
   info.extra["artifact"] = options.artifact;
   lastCheckpoint = step;
-  return checkpoints->save(info, states);
+  TESSERA_ASSIGN_OR_RETURN(std::vector<StagedState> staged, stageStates());
+  return checkpoints->save(info, viewsOf(staged));
 }
 
 Status Run::finish(int index) {
@@ -205,7 +225,8 @@ Status Run::finish(int index) {
   if (options.noExport)
     return Status::ok();
   std::vector<std::string> storage;
-  TESSERA_ASSIGN_OR_RETURN(std::vector<RankState> all, collectStates(index, states, storage));
+  TESSERA_ASSIGN_OR_RETURN(std::vector<StagedState> staged, stageStates());
+  TESSERA_ASSIGN_OR_RETURN(std::vector<RankState> all, collectStates(index, viewsOf(staged), storage));
   if (!isRoot(index))
     return Status::ok();
   std::string path = options.exportPath.empty() ? folder->modelPath() : options.exportPath;

@@ -15,6 +15,7 @@
 #include "runtime/step/Dump.h"
 #include "runtime/step/FaultInjection.h"
 #include "runtime/step/Session.h"
+#include "runtime/step/StagedState.h"
 #include "runtime/step/Trainer.h"
 #include "runtime/telemetry/ChromeTrace.h"
 #include "runtime/telemetry/MemorySnapshot.h"
@@ -80,6 +81,8 @@ private:
   Status finishEarly(int index);
   bool isTraced(int64_t step) const;
   bool isReported(int64_t step) const;
+  /// The states of the ranks of this process, where the host can reach them.
+  Result<std::vector<StagedState>> stageStates() const;
   /// The views of all ranks at rank 0, elsewhere none; `storage` holds what came from other processes.
   Result<std::vector<RankState>> collectStates(int index, const std::vector<RankState> &mine,
                                                std::vector<std::string> &storage) const;
@@ -106,7 +109,7 @@ private:
   // By index of the rank in this process. Sessions are destroyed after all threads have ended.
   std::vector<std::unique_ptr<Communicator>> world;
   std::vector<std::unique_ptr<Session>> sessions;
-  std::vector<RankState> states;
+  std::vector<RankState> states; ///< addresses where the host sees them; else to be staged
   std::vector<CheckpointInfo> resumed;
 
   // The leader's, except that all read `batch` and pass events to `times` between the exchanges of a step.

@@ -147,13 +147,14 @@ Status Run::setUpRank(int index) {
     processesOnHost = static_cast<int>(std::count(hosts.begin(), hosts.end(), here));
   }
   Clock::time_point begin = Clock::now();
-  SessionOptions sessionOptions{options.threads, isRemote() ? processesOnHost : numRanks()};
+  SessionOptions sessionOptions{options.threads, isRemote() ? processesOnHost : numRanks(), options.openDevice};
   TESSERA_ASSIGN_OR_RETURN(sessions[index], Session::create(artifact, self, sessionOptions));
   Session &session = *sessions[index];
   TESSERA_ASSIGN_OR_RETURN(states[index], makeRankState(*artifact, self.rank(),
                                                         [&](size_t state) { return session.stateBuffer(state).data; }));
   BusyScope busy(self);
-  const RankState &state = states[index];
+  TESSERA_ASSIGN_OR_RETURN(StagedState staged, StagedState::create(session, states[index], /*reads=*/false));
+  const RankState &state = staged.views();
   if (index == 0)
     launchSeconds["memory_and_code"] = secondsSince(begin);
   begin = Clock::now();
@@ -165,6 +166,7 @@ Status Run::setUpRank(int index) {
   } else {
     TESSERA_RETURN_IF_ERROR(initialiseState(state, initialSeed));
   }
+  TESSERA_RETURN_IF_ERROR(staged.write());
   if (index == 0)
     launchSeconds["parameters"] = secondsSince(begin);
   return Status::ok();

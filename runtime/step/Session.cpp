@@ -2,35 +2,37 @@
 
 #include "runtime/step/Session.h"
 
-#include "runtime/base/Log.h"
-#include "runtime/device/cpu/Arena.h"
-#include "runtime/device/cpu/CodeObject.h"
-#include "runtime/device/cpu/Copy.h"
+#include "runtime/device/Open.h"
 #include "runtime/step/CollectiveHash.h"
 #include "runtime/step/Executor.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
+#include <cstring>
 #include <sched.h>
-#include <set>
-#include <unistd.h>
 
 namespace tessera {
 
 struct Session::Impl {
-  Impl(std::shared_ptr<const Artifact> artifact, Communicator &communicator, int threads)
-      : artifact(std::move(artifact)), communicator(communicator), team(threads) {}
+  Impl(std::shared_ptr<const Artifact> artifact, Communicator &communicator)
+      : artifact(std::move(artifact)), communicator(communicator) {}
 
   Status initialise(const SessionOptions &options);
   Status compareWithOtherRanks() const;
-  Status allocate(const SessionOptions &options);
-  Status prepareGroups();
+  Status openDevice(const SessionOptions &options);
+  Status allocate();
+  /// A buffer of at most 8 bytes.
+  Status writeNumber(uint32_t buffer, const void *value, size_t bytes);
+  Status readResults();
 
   std::shared_ptr<const Artifact> artifact;
   Communicator &communicator;
-  cpu::Team team;
-  std::vector<cpu::Arena> arenas;
-  std::unique_ptr<CommandContext> context;
-  std::unique_ptr<Executor> executor; // last: its streams stop before the memory goes
+  std::unique_ptr<Device> device;
+  std::unique_ptr<RankContext> context;
+  std::byte *staging = nullptr;                  ///< as large as the largest batch tensor that needs it
+  std::vector<std::array<std::byte, 8>> results; ///< the first element of each, after the last step
+  std::unique_ptr<Executor> executor;            ///< last: its streams stop before the memory goes
 };
 
 /// Cores this process may use, which a container or taskset limits.
@@ -66,44 +68,35 @@ Status Session::Impl::compareWithOtherRanks() const {
   return Status::ok();
 }
 
-static void collectChannels(const flatbuffers::Vector<flatbuffers::Offset<artifact::Instruction>> &instructions,
-                            std::set<std::pair<uint32_t, int>> &found) {
-  for (const artifact::Instruction *instruction : instructions) {
-    if (const artifact::Collective *collective = instruction->operation_as_Collective())
-      found.emplace(collective->group(), instruction->stream());
-    else if (const artifact::Repeat *repeat = instruction->operation_as_Repeat(); repeat && repeat->body())
-      collectChannels(*repeat->body(), found);
-  }
-}
-
-/// Each group gets a communicator per stream, so that gathers and reductions never wait for each other.
-Status Session::Impl::prepareGroups() {
-  std::set<std::pair<uint32_t, int>> channels;
-  if (artifact->program().instructions())
-    collectChannels(*artifact->program().instructions(), channels);
-  for (auto [group, stream] : channels)
-    if (context->groups[group].size() > 1)
-      TESSERA_RETURN_IF_ERROR(communicator.prepare(context->groups[group], stream));
+Status Session::Impl::openDevice(const SessionOptions &options) {
+  DeviceOptions deviceOptions;
+  deviceOptions.ranksInProcess = std::max(options.ranksInProcess, 1);
+  deviceOptions.threads = options.threads > 0 ? options.threads : availableCores() / deviceOptions.ranksInProcess;
+  TESSERA_ASSIGN_OR_RETURN(device, options.openDevice ? options.openDevice(*artifact, deviceOptions)
+                                                      : tessera::openDevice(*artifact, deviceOptions));
   return Status::ok();
 }
 
-Status Session::Impl::allocate(const SessionOptions &options) {
+Status Session::Impl::allocate() {
   const artifact::Program &program = artifact->program();
-  uint64_t planned = 0;
-  if (program.arenas())
-    for (const artifact::Arena *arena : *program.arenas())
-      planned += arena->bytes();
-  uint64_t physical = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-  uint64_t ranks = static_cast<uint64_t>(std::max(options.ranksInProcess, 1));
-  if (planned > physical / ranks)
-    return TESSERA_ERROR(Exhausted, "the plan needs " + std::to_string(planned >> 20) + " MiB for each of " +
-                                        std::to_string(ranks) + " ranks, this machine has " +
-                                        std::to_string(physical >> 20) + " MiB");
+  TESSERA_RETURN_IF_ERROR(device->checkMemory(program));
+  std::vector<ArenaMemory> arenas;
   if (program.arenas())
     for (const artifact::Arena *arena : *program.arenas()) {
-      TESSERA_ASSIGN_OR_RETURN(cpu::Arena made, cpu::Arena::create(arena->bytes(), team));
-      arenas.push_back(std::move(made));
+      TESSERA_ASSIGN_OR_RETURN(ArenaMemory made, device->allocate(*arena));
+      arenas.push_back(made);
     }
+  context = std::make_unique<RankContext>(*artifact, BufferMap(*artifact, communicator.rank(), std::move(arenas)),
+                                          communicator);
+  size_t largest = 0;
+  if (program.batch())
+    for (const artifact::BatchTensor *batch : *program.batch())
+      if (!context->buffers.hostView(batch->buffer()).data)
+        largest = std::max(largest, context->buffers.view(batch->buffer()).bytes());
+  if (largest > 0) {
+    TESSERA_ASSIGN_OR_RETURN(staging, device->allocateStaging(largest));
+  }
+  results.resize(program.results() ? program.results()->size() : 0);
   return Status::ok();
 }
 
@@ -112,22 +105,34 @@ Status Session::Impl::initialise(const SessionOptions &options) {
     return TESSERA_ERROR(InvalidArgument, "artifact '" + artifact->path() + "' is for " +
                                               std::to_string(artifact->numRanks()) + " ranks, this run has " +
                                               std::to_string(communicator.numRanks()));
-  TESSERA_RETURN_IF_ERROR(cpu::checkTarget(artifact->program().target()->str()));
-  team.adopt();
+  TESSERA_RETURN_IF_ERROR(openDevice(options));
   TESSERA_RETURN_IF_ERROR(compareWithOtherRanks());
-  TESSERA_RETURN_IF_ERROR(allocate(options));
-  std::vector<std::byte *> bases;
-  for (const cpu::Arena &arena : arenas)
-    bases.push_back(arena.data());
-  int rank = communicator.rank();
-  context =
-      std::make_unique<CommandContext>(*artifact, BufferMap(*artifact, rank, std::move(bases)), communicator, team);
-  if (const auto *groups = artifact->program().groups())
-    for (uint32_t group = 0; group < groups->size(); ++group)
-      context->groups.push_back(artifact->groupMembers(group, rank));
-  TESSERA_RETURN_IF_ERROR(prepareGroups());
-  TESSERA_RETURN_IF_ERROR(context->loadKernels());
-  TESSERA_ASSIGN_OR_RETURN(executor, Executor::create(*context));
+  TESSERA_RETURN_IF_ERROR(allocate());
+  TESSERA_RETURN_IF_ERROR(device->prepare(*context));
+  TESSERA_ASSIGN_OR_RETURN(executor, Executor::create(*device, *context));
+  return Status::ok();
+}
+
+Status Session::Impl::writeNumber(uint32_t buffer, const void *value, size_t bytes) {
+  TensorView host = context->buffers.hostView(buffer);
+  if (!host.data)
+    return device->copyToDevice(context->buffers.view(buffer).data, value, bytes);
+  std::memcpy(host.data, value, bytes);
+  return Status::ok();
+}
+
+Status Session::Impl::readResults() {
+  for (uint32_t index = 0; index < results.size(); ++index) {
+    uint32_t buffer = artifact->program().results()->Get(index)->buffer();
+    TensorView view = context->buffers.view(buffer);
+    if (view.numElements() == 0)
+      continue;
+    size_t bytes = byteWidth(view.dtype);
+    if (const void *host = context->buffers.hostView(buffer).data)
+      std::memcpy(results[index].data(), host, bytes);
+    else
+      TESSERA_RETURN_IF_ERROR(device->copyToHost(results[index].data(), view.data, bytes));
+  }
   return Status::ok();
 }
 
@@ -136,8 +141,7 @@ Session::~Session() = default;
 
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Artifact> artifact, Communicator &communicator,
                                                  const SessionOptions &options) {
-  int threads = options.threads > 0 ? options.threads : availableCores() / std::max(options.ranksInProcess, 1);
-  auto impl = std::make_unique<Impl>(std::move(artifact), communicator, threads);
+  auto impl = std::make_unique<Impl>(std::move(artifact), communicator);
   if (Status status = impl->initialise(options); !status.isOk()) {
     communicator.abort(status);
     return status;
@@ -148,19 +152,38 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Artifact>
 const Artifact &Session::artifact() const { return *impl->artifact; }
 Communicator &Session::communicator() const { return impl->communicator; }
 int Session::rank() const { return impl->communicator.rank(); }
-int Session::threads() const { return impl->team.threads(); }
+int Session::threads() const { return impl->device->threads(); }
+std::string Session::deviceName() const { return impl->device->name(); }
 
 TensorView Session::stateBuffer(size_t state) const {
-  return impl->context->buffers.view(impl->artifact->program().state()->Get(state)->buffer());
+  return impl->context->buffers.hostView(impl->artifact->program().state()->Get(state)->buffer());
 }
 TensorView Session::batchBuffer(size_t batch) const {
-  return impl->context->buffers.view(impl->artifact->program().batch()->Get(batch)->buffer());
-}
-TensorView Session::hyperBuffer(size_t hyper) const {
-  return impl->context->buffers.view(impl->artifact->program().hyper()->Get(hyper)->buffer());
+  return impl->context->buffers.hostView(impl->artifact->program().batch()->Get(batch)->buffer());
 }
 TensorView Session::resultBuffer(size_t result) const {
-  return impl->context->buffers.view(impl->artifact->program().results()->Get(result)->buffer());
+  return impl->context->buffers.hostView(impl->artifact->program().results()->Get(result)->buffer());
+}
+
+Status Session::writeBatch(size_t batch, const std::function<void(void *)> &fill) {
+  uint32_t buffer = impl->artifact->program().batch()->Get(batch)->buffer();
+  if (void *host = impl->context->buffers.hostView(buffer).data) {
+    fill(host);
+    return Status::ok();
+  }
+  TensorView view = impl->context->buffers.view(buffer);
+  fill(impl->staging);
+  return impl->device->copyToDevice(view.data, impl->staging, view.bytes());
+}
+
+Status Session::readState(size_t state, void *target) const {
+  TensorView view = impl->context->buffers.view(impl->artifact->program().state()->Get(state)->buffer());
+  return impl->device->copyToHost(target, view.data, view.bytes());
+}
+
+Status Session::writeState(size_t state, const void *source) {
+  TensorView view = impl->context->buffers.view(impl->artifact->program().state()->Get(state)->buffer());
+  return impl->device->copyToDevice(view.data, source, view.bytes());
 }
 
 static int findHyper(const artifact::Program &program, std::string_view name) {
@@ -177,34 +200,40 @@ Status Session::setHyper(std::string_view name, double value) {
   int index = findHyper(impl->artifact->program(), name);
   if (index < 0)
     return TESSERA_ERROR(InvalidArgument, "the step has no scalar '" + std::string(name) + "'");
-  cpu::fill(hyperBuffer(index), value, cpu::Team(1));
-  return Status::ok();
+  float number = static_cast<float>(value); // the verifier admits no other type
+  return impl->writeNumber(impl->artifact->program().hyper()->Get(index)->buffer(), &number, sizeof(number));
 }
 
 Status Session::setSeed(uint64_t value) {
   int index = findHyper(impl->artifact->program(), "seed");
   if (index < 0)
     return TESSERA_ERROR(InvalidArgument, "the step has no scalar 'seed'");
-  *hyperBuffer(index).as<int64_t>() = static_cast<int64_t>(value);
-  return Status::ok();
+  return impl->writeNumber(impl->artifact->program().hyper()->Get(index)->buffer(), &value, sizeof(value));
 }
 
 double Session::resultValue(size_t result) const {
-  TensorView view = resultBuffer(result);
-  switch (view.dtype) {
+  const std::byte *value = impl->results[result].data();
+  uint32_t buffer = impl->artifact->program().results()->Get(result)->buffer();
+  auto as = [value]<typename T>(T number) {
+    std::memcpy(&number, value, sizeof(number));
+    return static_cast<double>(number);
+  };
+  switch (impl->artifact->program().buffers()->Get(buffer)->dtype()) {
   case artifact::DataType::F64:
-    return *view.as<double>();
+    return as(double{});
   case artifact::DataType::I32:
-    return *view.as<int32_t>();
+    return as(int32_t{});
   case artifact::DataType::I64:
-    return static_cast<double>(*view.as<int64_t>());
+    return as(int64_t{});
   default:
-    return *view.as<float>(); // the verifier admits no other type for a number
+    return as(float{}); // the verifier admits no other type for a number
   }
 }
 
 Status Session::step(int64_t number, const StepOptions &options) {
   Status status = impl->executor->step(number, options);
+  if (status.isOk())
+    status = impl->readResults();
   if (status.isOk())
     return status;
   if (status.code() != StatusCode::Aborted)
@@ -221,9 +250,9 @@ MemoryStats Session::memory() const {
       const artifact::Arena &arena = *program.arenas()->Get(index);
       stats.arenas.push_back({arena.name()->str(), arena.kind(), arena.bytes()});
       stats.plannedBytes += arena.bytes();
-      stats.allocatedBytes += impl->arenas[index].allocatedBytes();
+      stats.allocatedBytes += impl->context->buffers.arenas()[index].allocatedBytes;
     }
-  stats.workspaceBytes = impl->context->workspaceBytes();
+  stats.workspaceBytes = impl->device->workspaceBytes();
   stats.slotBytesByClass = peakBytesByClass(program);
   return stats;
 }

@@ -12,6 +12,7 @@
 #include "runtime/artifact/TensorView.h"
 #include "runtime/base/Status.h"
 #include "runtime/comm/Communicator.h"
+#include "runtime/device/Open.h"
 #include "runtime/step/Trace.h"
 
 #include <cstdint>
@@ -28,6 +29,8 @@ struct SessionOptions {
   int threads = 0;
   /// Ranks that share this process's cores (for the default of `threads`).
   int ranksInProcess = 1;
+  /// Opens the device of the rank; if empty, the one that the artifact is for.
+  DeviceOpener openDevice = nullptr;
 };
 
 struct MemoryStats {
@@ -67,20 +70,26 @@ public:
   Communicator &communicator() const;
   int rank() const;
   int threads() const;
+  std::string deviceName() const;
 
-  /// Buffers by their index in the program's tables. A batch buffer under accumulation has all micro-batches: its view
-  /// is this rank's part of BatchTensor.global_shape.
+  /// Buffers by their index in the program's tables, without an address where the device has memory of its own. A batch
+  /// buffer under accumulation has all micro-batches: its view is this rank's part of BatchTensor.global_shape.
   TensorView stateBuffer(size_t state) const;
   TensorView batchBuffer(size_t batch) const;
-  TensorView hyperBuffer(size_t hyper) const;
   TensorView resultBuffer(size_t result) const;
+
+  /// `fill` writes this rank's part of a batch tensor, densely, to the address that it gets.
+  Status writeBatch(size_t batch, const std::function<void(void *target)> &fill);
+  /// Transfers of a whole state buffer, for those without an address.
+  Status readState(size_t state, void *target) const;
+  Status writeState(size_t state, const void *source);
 
   bool hasHyper(std::string_view name) const;
   /// Sets a scalar of the step (`lr`, `bias_correction1`, …); an unknown name is an error.
   Status setHyper(std::string_view name, double value);
   /// Sets the scalar `seed` of a step with random numbers.
   Status setSeed(uint64_t value);
-  /// First element of a result as a number (loss, metrics).
+  /// First element of a result (loss, metrics) as a number, as the last step left it.
   double resultValue(size_t result) const;
 
   /// Runs one step. After an error the session is unusable; all ranks get one.

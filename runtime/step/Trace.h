@@ -39,6 +39,8 @@ public:
   virtual ~TraceSink() = default;
   /// Called on the thread of the event's stream: from several threads at once, so implementations synchronise.
   virtual void record(const TraceEvent &event) = 0;
+  /// False: on a device that can run a step as a whole, one event "step" for all of it is enough.
+  virtual bool wantsInstructions() const { return true; }
 };
 
 } // namespace tessera

@@ -33,6 +33,7 @@ public:
   /// The sinks of the steps to come, which get every event too.
   void setNext(std::vector<TraceSink *> sinks) { next = std::move(sinks); }
   void record(const TraceEvent &event) override;
+  bool wantsInstructions() const override { return !next.empty(); }
   /// Of one rank since the last call. Not while it runs a step.
   RankTimes take(int rank);
 

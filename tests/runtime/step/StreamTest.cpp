@@ -1,13 +1,13 @@
 //===- StreamTest.cpp - queues and events ----------------------------------===//
 
-#include "runtime/step/Stream.h"
+#include "runtime/device/cpu/Stream.h"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <vector>
 
-namespace tessera {
+namespace tessera::cpu {
 namespace {
 
 TEST(Stream, RunsInOrderAndDrains) {
@@ -57,4 +57,4 @@ TEST(Stream, EventsOrderStreams) {
 }
 
 } // namespace
-} // namespace tessera
+} // namespace tessera::cpu

@@ -8,6 +8,7 @@
 
 #include "runtime/state/Safetensors.h"
 #include "tests/runtime/TestSupport.h"
+#include "tests/runtime/step/FarDevice.h"
 #include "tests/runtime/step/StepTestSupport.h"
 
 #include <algorithm>
@@ -172,6 +173,42 @@ TEST_F(Training, TwoRanksEqualOne) {
   ASSERT_EQ(one.size(), 10u);
   for (size_t step = 0; step < 10; ++step)
     EXPECT_NEAR(two[step], one[step], 1e-6 * one[step] + 1e-9);
+}
+
+/// The host never touches the memory of such a device, or the test would end with a signal.
+TEST_F(Training, ADeviceWithMemoryOfItsOwnGetsTheSameByTransfers) {
+  test::Transfers transfers;
+  auto openFar = [&](const Artifact &artifact, const DeviceOptions &deviceOptions) {
+    return test::FarDevice::create(artifact, deviceOptions, transfers);
+  };
+  for (const char *out : {"near", "far"})
+    for (const char *half : {"", "-resumed"}) {
+      bool isFar = std::string(out) == "far", isResumed = *half != 0;
+      TrainOptions run = options(2, out + std::string(half), isResumed ? 8 : 4);
+      run.openDevice = isFar ? DeviceOpener(openFar) : nullptr;
+      run.checkpointEvery = 2;
+      run.traceSteps = 1;
+      run.dump = "gradients,parameters,losses";
+      run.dumpStep = run.steps - 1;
+      if (isResumed)
+        run.resume = folder.path(out);
+      Status status = train(run).status();
+      ASSERT_TRUE(status.isOk()) << status;
+    }
+  for (const char *half : {"", "-resumed"}) {
+    std::string dump = std::string(half) + "/dump-" + (*half ? "7" : "3");
+    EXPECT_EQ(losses("near" + std::string(half)), losses("far" + std::string(half)));
+    for (const std::string &file : {std::string(half) + "/model.safetensors", dump + "/gradients.safetensors",
+                                    dump + "/parameters.safetensors"}) {
+      Floats w = tensor("far" + file, "w");
+      EXPECT_EQ(w.size(), 4u);
+      EXPECT_EQ(tensor("near" + file, "w"), w) << file;
+    }
+  }
+  // Per rank: the state twice (new, resumed), and for each of 8 steps two batch tensors and the learning rate. Back:
+  // the loss of each step, a gradient and the state for each dump, the state for 4 checkpoints and 2 exports.
+  EXPECT_EQ(transfers.toDevice, 2 * (2 + 8 * 3));
+  EXPECT_EQ(transfers.toHost, 2 * (8 + 2 * 2 + 4 + 2));
 }
 
 TEST_F(Training, ResumesBitForBit) {

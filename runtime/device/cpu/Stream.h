@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_RUNTIME_STEP_STREAM_H
-#define TESSERA_RUNTIME_STEP_STREAM_H
+#ifndef TESSERA_RUNTIME_DEVICE_CPU_STREAM_H
+#define TESSERA_RUNTIME_DEVICE_CPU_STREAM_H
 
 #include <atomic>
 #include <condition_variable>
@@ -16,7 +16,7 @@
 #include <mutex>
 #include <thread>
 
-namespace tessera {
+namespace tessera::cpu {
 
 class Event {
 public:
@@ -64,6 +64,6 @@ private:
   std::thread worker; // last: it uses the members above
 };
 
-} // namespace tessera
+} // namespace tessera::cpu
 
-#endif // TESSERA_RUNTIME_STEP_STREAM_H
+#endif // TESSERA_RUNTIME_DEVICE_CPU_STREAM_H

@@ -1,10 +1,10 @@
 //===- Stream.cpp - in-order queues and events -----------------------------===//
 
-#include "runtime/step/Stream.h"
+#include "runtime/device/cpu/Stream.h"
 
 #include <utility>
 
-namespace tessera {
+namespace tessera::cpu {
 
 Stream::~Stream() {
   {
@@ -46,4 +46,4 @@ void Stream::work() {
   }
 }
 
-} // namespace tessera
+} // namespace tessera::cpu

@@ -1,0 +1,32 @@
+//===- Command.h - an instruction, ready to run ----------------------------===//
+//
+// Before the first step a device makes a command of each instruction: addresses are resolved, library plans and copy
+// loops made, kernels looked up. A step then only runs commands.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_DEVICE_COMMAND_H
+#define TESSERA_RUNTIME_DEVICE_COMMAND_H
+
+#include "runtime/base/Status.h"
+
+#include <cstdint>
+#include <string_view>
+
+namespace tessera {
+
+class Command {
+public:
+  virtual ~Command() = default;
+  /// Does the work, or gives it to the device's queue of the command's stream.
+  virtual Status run(int64_t iteration) = 0;
+
+  uint32_t number = 0; ///< in the flattened list
+  int stream = 0;
+  std::string_view kind, detail, location;
+  int64_t bytes = 0;
+};
+
+} // namespace tessera
+
+#endif // TESSERA_RUNTIME_DEVICE_COMMAND_H

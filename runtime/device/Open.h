@@ -1,0 +1,20 @@
+//===- Open.h - the device that an artifact is for --------------------------===//
+
+#ifndef TESSERA_RUNTIME_DEVICE_OPEN_H
+#define TESSERA_RUNTIME_DEVICE_OPEN_H
+
+#include "runtime/device/Device.h"
+
+#include <functional>
+#include <memory>
+
+namespace tessera {
+
+using DeviceOpener = std::function<Result<std::unique_ptr<Device>>(const Artifact &, const DeviceOptions &)>;
+
+/// Fails if this machine has no such device. The calling thread becomes the rank's.
+Result<std::unique_ptr<Device>> openDevice(const Artifact &artifact, const DeviceOptions &options);
+
+} // namespace tessera
+
+#endif // TESSERA_RUNTIME_DEVICE_OPEN_H

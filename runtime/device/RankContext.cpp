@@ -1,0 +1,39 @@
+//===- RankContext.cpp - what the commands of one rank share ---------------===//
+
+#include "runtime/device/RankContext.h"
+
+#include <utility>
+
+namespace tessera {
+
+TensorView BufferMap::viewAt(uint32_t index, std::byte *ArenaMemory::*base) const {
+  const artifact::Buffer &buffer = *artifact.program().buffers()->Get(index);
+  TensorView view;
+  int64_t offset = static_cast<int64_t>(buffer.offset());
+  if (buffer.rank_group() >= 0)
+    offset += artifact.positionInGroup(buffer.rank_group(), rank) * buffer.rank_stride();
+  std::byte *start = memory[buffer.arena()].*base;
+  view.data = start ? start + offset : nullptr;
+  view.dtype = buffer.dtype();
+  if (buffer.shape())
+    view.shape.assign(buffer.shape()->begin(), buffer.shape()->end());
+  if (buffer.strides())
+    view.strides.assign(buffer.strides()->begin(), buffer.strides()->end());
+  return view;
+}
+
+TensorView BufferMap::view(uint32_t buffer) const { return viewAt(buffer, &ArenaMemory::data); }
+TensorView BufferMap::hostView(uint32_t buffer) const { return viewAt(buffer, &ArenaMemory::host); }
+
+int64_t BufferMap::iterationStride(uint32_t buffer) const {
+  return artifact.program().buffers()->Get(buffer)->iteration_stride();
+}
+
+RankContext::RankContext(const Artifact &artifact, BufferMap buffers, Communicator &communicator)
+    : artifact(artifact), buffers(std::move(buffers)), communicator(communicator) {
+  if (const auto *table = artifact.program().groups())
+    for (uint32_t group = 0; group < table->size(); ++group)
+      groups.push_back(artifact.groupMembers(group, communicator.rank()));
+}
+
+} // namespace tessera

@@ -1,0 +1,276 @@
+//===- CpuCommands.cpp - instructions as calls on the CPU -------------------===//
+
+#include "runtime/device/cpu/Attention.h"
+#include "runtime/device/cpu/Copy.h"
+#include "runtime/device/cpu/CpuDevice.h"
+
+#include <cstring>
+
+namespace tessera::cpu {
+
+using artifact::CollectiveKind;
+using artifact::Operation;
+
+namespace {
+
+class LaunchCommand : public Command {
+public:
+  static Result<std::unique_ptr<Command>> make(const artifact::Launch &launch, CpuShared &shared) {
+    auto made = std::make_unique<LaunchCommand>(shared);
+    made->kind = "launch";
+    made->detail = shared.rank->artifact.program().kernels()->Get(launch.kernel())->symbol()->string_view();
+    made->function = shared.kernels[launch.kernel()];
+    made->extent = launch.extent();
+    made->grain = launch.grain();
+    if (launch.buffers())
+      for (uint32_t buffer : *launch.buffers())
+        made->operands.emplace_back(*shared.rank, buffer);
+    made->addresses.resize(made->operands.size());
+    return std::unique_ptr<Command>(std::move(made));
+  }
+  explicit LaunchCommand(CpuShared &shared) : team(shared.team) {}
+
+  Status run(int64_t iteration) override {
+    for (size_t index = 0; index < operands.size(); ++index)
+      addresses[index] = operands[index].at(iteration);
+    team.run(extent, grain, [this](int64_t begin, int64_t end) { function(addresses.data(), begin, end); });
+    return Status::ok();
+  }
+
+private:
+  Team team;
+  KernelFunction function = nullptr;
+  int64_t extent = 0, grain = 1;
+  std::vector<Operand> operands;
+  std::vector<void *> addresses;
+};
+
+class GemmCommand : public Command {
+public:
+  static Result<std::unique_ptr<Command>> make(const artifact::Gemm &gemm, CpuShared &shared) {
+    auto made = std::make_unique<GemmCommand>();
+    made->kind = "gemm";
+    made->a = {*shared.rank, gemm.a()};
+    made->b = {*shared.rank, gemm.b()};
+    made->c = {*shared.rank, gemm.c()};
+    TESSERA_ASSIGN_OR_RETURN(made->plan,
+                             shared.gemms.plan(made->a.view, made->b.view, made->c.view, gemm.alpha(), gemm.beta()));
+    return std::unique_ptr<Command>(std::move(made));
+  }
+  Status run(int64_t iteration) override { return plan->run(a.at(iteration), b.at(iteration), c.at(iteration)); }
+
+private:
+  Operand a, b, c;
+  std::shared_ptr<GemmPlan> plan;
+};
+
+class ConvCommand : public Command {
+public:
+  static Result<std::unique_ptr<Command>> make(const artifact::Conv &conv, CpuShared &shared) {
+    auto made = std::make_unique<ConvCommand>();
+    made->kind = "conv";
+    made->detail = artifact::EnumNameConvKind(conv.kind());
+    made->x = {*shared.rank, conv.x()};
+    made->w = {*shared.rank, conv.w()};
+    made->y = {*shared.rank, conv.y()};
+    ConvShape shape;
+    shape.kind = conv.kind();
+    shape.strides.assign(conv.strides()->begin(), conv.strides()->end());
+    shape.padding.assign(conv.padding()->begin(), conv.padding()->end());
+    shape.dilations.assign(conv.dilations()->begin(), conv.dilations()->end());
+    shape.groups = conv.groups();
+    TESSERA_ASSIGN_OR_RETURN(made->plan, shared.convolutions.plan(shape, made->x.view, made->w.view, made->y.view));
+    return std::unique_ptr<Command>(std::move(made));
+  }
+  Status run(int64_t iteration) override { return plan->run(x.at(iteration), w.at(iteration), y.at(iteration)); }
+
+private:
+  Operand x, w, y;
+  std::shared_ptr<ConvPlan> plan;
+};
+
+class AttentionCommand : public Command {
+public:
+  template <typename Table> AttentionCommand(const Table &table, CpuShared &shared) : shared(shared) {
+    q = {*shared.rank, table.q()};
+    k = {*shared.rank, table.k()};
+    v = {*shared.rank, table.v()};
+    out = {*shared.rank, table.out()};
+    lse = {*shared.rank, table.lse()};
+    if (table.mask() >= 0)
+      mask = {*shared.rank, static_cast<uint32_t>(table.mask())};
+    hasMask = table.mask() >= 0;
+    scale = table.scale();
+    causal = table.causal();
+  }
+  Status run(int64_t iteration) override {
+    TensorView maskView;
+    AttentionArguments arguments;
+    fill(arguments, maskView, iteration);
+    attention(arguments, shared.attentionScratch, shared.team);
+    return Status::ok();
+  }
+
+  /// Takes the scratch before the first step.
+  void reserve(bool backward) {
+    TensorView maskView;
+    AttentionArguments arguments;
+    fill(arguments, maskView, 0);
+    shared.attentionScratch.require(attentionScratchBytes(arguments, backward, shared.team));
+  }
+
+protected:
+  void fill(AttentionArguments &arguments, TensorView &maskView, int64_t iteration) const {
+    arguments.q = q.viewAt(iteration);
+    arguments.k = k.viewAt(iteration);
+    arguments.v = v.viewAt(iteration);
+    arguments.out = out.viewAt(iteration);
+    arguments.lse = lse.viewAt(iteration);
+    maskView = mask.view.data ? mask.viewAt(iteration) : TensorView();
+    arguments.mask = hasMask ? &maskView : nullptr;
+    arguments.scale = scale;
+    arguments.causal = causal;
+  }
+
+  CpuShared &shared;
+  Operand q, k, v, out, lse, mask;
+  bool hasMask, causal;
+  float scale;
+};
+
+class AttentionGradCommand : public AttentionCommand {
+public:
+  AttentionGradCommand(const artifact::AttentionGrad &table, CpuShared &shared)
+      : AttentionCommand(table, shared), dout(*shared.rank, table.dout()), dq(*shared.rank, table.dq()),
+        dk(*shared.rank, table.dk()), dv(*shared.rank, table.dv()) {}
+  Status run(int64_t iteration) override {
+    TensorView maskView;
+    AttentionGradArguments arguments;
+    fill(arguments, maskView, iteration);
+    arguments.dout = dout.viewAt(iteration);
+    arguments.dq = dq.viewAt(iteration);
+    arguments.dk = dk.viewAt(iteration);
+    arguments.dv = dv.viewAt(iteration);
+    attentionGrad(arguments, shared.attentionScratch, shared.team);
+    return Status::ok();
+  }
+
+private:
+  Operand dout, dq, dk, dv;
+};
+
+class CollectiveCommand : public Command {
+public:
+  CollectiveCommand(const artifact::Collective &collective, CpuShared &shared, int channel) : shared(shared) {
+    kind = toString(collective.kind());
+    if (collective.label())
+      detail = collective.label()->string_view();
+    input = {*shared.rank, collective.input()};
+    output = {*shared.rank, collective.output()};
+    bytes = static_cast<int64_t>(output.view.bytes());
+    call.kind = collective.kind();
+    call.dtype = input.view.dtype;
+    call.group = &shared.rank->groups[collective.group()];
+    call.elements = input.view.numElements();
+    call.shift = collective.shift();
+    call.channel = channel;
+  }
+  Status run(int64_t iteration) override {
+    call.input = input.at(iteration);
+    call.output = output.at(iteration);
+    call.info = {shared.rank->step, detail, location};
+    if (call.group->size() > 1)
+      return shared.rank->communicator.run(call);
+    if (call.input != call.output)
+      std::memcpy(call.output, call.input, static_cast<size_t>(bytes));
+    return Status::ok();
+  }
+
+private:
+  CpuShared &shared;
+  Operand input, output;
+  CollectiveCall call;
+};
+
+class CopyCommand : public Command {
+public:
+  CopyCommand(const artifact::Copy &copy, CpuShared &shared, const Team &team)
+      : team(team), source(*shared.rank, copy.source()), target(*shared.rank, copy.target()),
+        plan(source.view, target.view) {
+    kind = "copy";
+    bytes = static_cast<int64_t>(plan.bytes());
+  }
+  Status run(int64_t iteration) override {
+    plan.run(source.at(iteration), target.at(iteration), team);
+    return Status::ok();
+  }
+
+private:
+  Team team;
+  Operand source, target;
+  CopyPlan plan;
+};
+
+class FillCommand : public Command {
+public:
+  FillCommand(uint32_t buffer, double value, CpuShared &shared, const Team &team, std::string_view name)
+      : team(team), target(*shared.rank, buffer), value(value) {
+    kind = name;
+  }
+  Status run(int64_t iteration) override {
+    fill(target.viewAt(iteration), value, team);
+    return Status::ok();
+  }
+
+private:
+  Team team;
+  Operand target;
+  double value;
+};
+
+} // namespace
+
+Result<std::unique_ptr<Command>> makeCommand(const artifact::Instruction &instruction, CpuShared &shared) {
+  // The team belongs to the compute stream; other streams work with their own thread.
+  Team team = instruction.stream() == 0 ? shared.team : Team(1);
+  switch (instruction.operation_type()) {
+  case Operation::Launch:
+    return LaunchCommand::make(*instruction.operation_as_Launch(), shared);
+  case Operation::Gemm:
+    return GemmCommand::make(*instruction.operation_as_Gemm(), shared);
+  case Operation::Conv:
+    return ConvCommand::make(*instruction.operation_as_Conv(), shared);
+  case Operation::Attention: {
+    auto made = std::make_unique<AttentionCommand>(*instruction.operation_as_Attention(), shared);
+    made->kind = "attention";
+    made->reserve(/*backward=*/false);
+    return std::unique_ptr<Command>(std::move(made));
+  }
+  case Operation::AttentionGrad: {
+    auto made = std::make_unique<AttentionGradCommand>(*instruction.operation_as_AttentionGrad(), shared);
+    made->kind = "attention_grad";
+    made->reserve(/*backward=*/true);
+    return std::unique_ptr<Command>(std::move(made));
+  }
+  case Operation::Collective:
+    return std::unique_ptr<Command>(
+        std::make_unique<CollectiveCommand>(*instruction.operation_as_Collective(), shared, instruction.stream()));
+  case Operation::Copy:
+    return std::unique_ptr<Command>(std::make_unique<CopyCommand>(*instruction.operation_as_Copy(), shared, team));
+  case Operation::Fill: {
+    const artifact::Fill &fill = *instruction.operation_as_Fill();
+    return std::unique_ptr<Command>(std::make_unique<FillCommand>(fill.target(), fill.value(), shared, team, "fill"));
+  }
+  case Operation::AxisIndex: {
+    const artifact::AxisIndex &index = *instruction.operation_as_AxisIndex();
+    double position =
+        static_cast<double>(shared.rank->artifact.positionInGroup(index.group(), shared.rank->communicator.rank()));
+    return std::unique_ptr<Command>(
+        std::make_unique<FillCommand>(index.target(), position, shared, team, "axis_index"));
+  }
+  default:
+    return TESSERA_ERROR(Internal, "an instruction that is not a command");
+  }
+}
+
+} // namespace tessera::cpu

@@ -1,0 +1,175 @@
+//===- CpuDevice.cpp - a team of threads as a device -----------------------===//
+
+#include "runtime/device/cpu/CpuDevice.h"
+
+#include "runtime/device/cpu/Stream.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <unistd.h>
+
+namespace tessera::cpu {
+namespace {
+
+int64_t now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+class CpuEvent : public DeviceEvent {
+public:
+  Event event;
+};
+
+/// The rank's thread, where it is the only one: program order keeps every order that events ask for.
+class OnlyStream : public DeviceStream {
+public:
+  bool runsAtOnce() const override { return true; }
+  void issue(std::function<void()> task) override { task(); }
+  Status record(DeviceEvent &) override { return Status::ok(); }
+  Status wait(DeviceEvent &, WaitObserver) override { return Status::ok(); }
+  TimeMark mark() override { return now(); }
+  Status synchronise() override { return Status::ok(); }
+};
+
+/// Blocks until the record is complete, and tells how long that took.
+void waitFor(const Event &event, uint64_t record, const DeviceStream::WaitObserver &observer) {
+  int64_t begin = observer ? now() : 0;
+  event.wait(record);
+  if (observer)
+    observer(begin, now());
+}
+
+/// The rank's thread beside others.
+class RankStream : public OnlyStream {
+public:
+  Status record(DeviceEvent &event) override {
+    Event &mine = static_cast<CpuEvent &>(event).event;
+    mine.complete(mine.issueRecord());
+    return Status::ok();
+  }
+  Status wait(DeviceEvent &event, WaitObserver observer) override {
+    const Event &other = static_cast<CpuEvent &>(event).event;
+    if (uint64_t record = other.lastIssued(); record > 0)
+      waitFor(other, record, observer);
+    return Status::ok();
+  }
+};
+
+class ThreadStream : public DeviceStream {
+public:
+  bool runsAtOnce() const override { return false; }
+  void issue(std::function<void()> task) override { stream.push(std::move(task)); }
+  Status record(DeviceEvent &event) override {
+    Event &mine = static_cast<CpuEvent &>(event).event;
+    stream.push([&mine, record = mine.issueRecord()] { mine.complete(record); });
+    return Status::ok();
+  }
+  Status wait(DeviceEvent &event, WaitObserver observer) override {
+    const Event &other = static_cast<CpuEvent &>(event).event;
+    if (uint64_t record = other.lastIssued(); record > 0)
+      stream.push([&other, record, observer = std::move(observer)] { waitFor(other, record, observer); });
+    return Status::ok();
+  }
+  TimeMark mark() override { return now(); }
+  Status synchronise() override {
+    stream.drain();
+    return Status::ok();
+  }
+
+private:
+  Stream stream;
+};
+
+} // namespace
+
+Result<std::unique_ptr<Device>> CpuDevice::create(const std::string &target, const DeviceOptions &options) {
+  TESSERA_RETURN_IF_ERROR(checkTarget(target));
+  std::unique_ptr<CpuDevice> made(new CpuDevice(options));
+  made->shared.team.adopt();
+  return std::unique_ptr<Device>(std::move(made));
+}
+
+Status CpuDevice::checkMemory(const artifact::Program &program) const {
+  uint64_t planned = 0;
+  if (program.arenas())
+    for (const artifact::Arena *arena : *program.arenas())
+      planned += arena->bytes();
+  uint64_t physical = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  uint64_t ranks = static_cast<uint64_t>(std::max(options.ranksInProcess, 1));
+  if (planned > physical / ranks)
+    return TESSERA_ERROR(Exhausted, "the plan needs " + std::to_string(planned >> 20) + " MiB for each of " +
+                                        std::to_string(ranks) + " ranks, this machine has " +
+                                        std::to_string(physical >> 20) + " MiB");
+  return Status::ok();
+}
+
+Result<ArenaMemory> CpuDevice::allocate(const artifact::Arena &arena) {
+  TESSERA_ASSIGN_OR_RETURN(Arena made, Arena::create(arena.bytes(), shared.team));
+  arenas.push_back(std::move(made));
+  return ArenaMemory{arenas.back().data(), arenas.back().data(), arenas.back().allocatedBytes()};
+}
+
+Result<std::byte *> CpuDevice::allocateStaging(size_t bytes) {
+  TESSERA_ASSIGN_OR_RETURN(Arena made, Arena::create(bytes, shared.team));
+  arenas.push_back(std::move(made));
+  return arenas.back().data();
+}
+
+Status CpuDevice::copyToDevice(void *target, const void *source, size_t bytes) {
+  std::memcpy(target, source, bytes);
+  return Status::ok();
+}
+
+Status CpuDevice::copyToHost(void *target, const void *source, size_t bytes) {
+  std::memcpy(target, source, bytes);
+  return Status::ok();
+}
+
+size_t CpuDevice::workspaceBytes() const {
+  return shared.gemms.workspaceBytes() + shared.convolutions.workspaceBytes() + shared.attentionScratch.bytes();
+}
+
+/// Each group gets a communicator per stream, so that gathers and reductions never wait for each other.
+Status CpuDevice::prepare(RankContext &context) {
+  shared.rank = &context;
+  for (auto [group, stream] : collectiveChannels(context.artifact.program()))
+    if (context.groups[group].size() > 1)
+      TESSERA_RETURN_IF_ERROR(context.communicator.prepare(context.groups[group], stream));
+  return loadKernels(context.artifact.program());
+}
+
+Status CpuDevice::loadKernels(const artifact::Program &program) {
+  if (const auto *objects = program.code_objects())
+    for (const artifact::CodeObject *object : *objects) {
+      TESSERA_ASSIGN_OR_RETURN(CodeObject loaded,
+                               CodeObject::load(object->data()->data(), object->data()->size(), "tessera-kernels"));
+      shared.code.push_back(std::move(loaded));
+    }
+  if (const auto *table = program.kernels())
+    for (const artifact::Kernel *kernel : *table) {
+      TESSERA_ASSIGN_OR_RETURN(KernelFunction function,
+                               shared.code[kernel->code_object()].find(kernel->symbol()->str()));
+      shared.kernels.push_back(function);
+    }
+  return Status::ok();
+}
+
+Result<std::unique_ptr<Command>> CpuDevice::compile(const artifact::Instruction &instruction) {
+  return makeCommand(instruction, shared);
+}
+
+Result<std::unique_ptr<DeviceStream>> CpuDevice::createStream(int number) {
+  if (shared.rank->artifact.numRanks() == 1)
+    return std::unique_ptr<DeviceStream>(std::make_unique<OnlyStream>());
+  if (number == 0)
+    return std::unique_ptr<DeviceStream>(std::make_unique<RankStream>());
+  return std::unique_ptr<DeviceStream>(std::make_unique<ThreadStream>());
+}
+
+Result<std::unique_ptr<DeviceEvent>> CpuDevice::createEvent() {
+  return std::unique_ptr<DeviceEvent>(std::make_unique<CpuEvent>());
+}
+
+} // namespace tessera::cpu
