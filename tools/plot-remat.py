@@ -35,7 +35,10 @@ def main():
     options = parser.parse_args()
     policy, front, named, chosen = read(options.report)
 
-    import matplotlib
+    try:
+        import matplotlib
+    except ImportError:
+        fail("matplotlib is missing; install python3-matplotlib (tools/setup.sh does)")
     matplotlib.use("Agg")
     from matplotlib import pyplot
 

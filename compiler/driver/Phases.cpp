@@ -44,8 +44,9 @@ std::string rematerialise(const CompileOptions &o) {
   if (budget)
     options += formatv(" budget={0}", static_cast<int64_t>(*parseBytes(o.remat.substr(7))));
   options += formatv(" parts={0}", axisSize(o, "replicate") * axisSize(o, "shard"));
-  if (!o.rematReport.empty())
-    options += " report=" + quoted(o.rematReport);
+  // What a budget buys is always shown.
+  if (budget || !o.rematReport.empty())
+    options += " report=" + quoted(o.rematReport.empty() ? "-" : o.rematReport);
   return ",rematerialise{" + options + "}";
 }
 

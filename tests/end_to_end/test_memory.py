@@ -1,4 +1,8 @@
-"""Recomputation and offload: the planned bytes fall as they should, and nothing else changes, bit for bit."""
+"""Recomputation and offload: the planned bytes fall as they should, and the training stays what it was.
+
+What docs/memory.md says is equal to the bit is compared to the bit; the rest, whose kernels are grouped differently, to
+1e-6.
+"""
 
 import json
 import os
@@ -72,6 +76,32 @@ class Plans(ToolTest):
                        f"budget={least - 1}")
         self.assertFalse(os.path.exists(self.path("no.tessera")))
 
+    def test_the_choice_is_a_table_and_a_plot(self):
+        self.compile(4, "--remat", "full", "--remat-report", "full.json")
+        with open(self.path("full.json")) as file:
+            front = json.load(file)["front"]
+        budget = f"budget={front[len(front) // 2]['saved_bytes']}"
+        done = self.tool("tessera-compile", "tiny4.onnx", "-o", "budget.tessera", "--remat", budget)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = {line.split()[0]: line.split()[1:] for line in done.stderr.splitlines() if line.strip()}
+        self.assertEqual([name for name in rows if name.startswith("model.layers.")],
+                         [f"model.layers.{layer}" for layer in range(4)])
+        kept = [int(row[0]) for name, row in rows.items() if name.startswith(("model.layers.", "(outside)"))]
+        self.assertEqual(sum(kept), int(rows["total"][0]))
+        self.assertLessEqual(sum(kept), int(budget.split("=")[1]))
+        self.compile(4, "--remat", budget, "--remat-report", "budget.json")
+        plot = [sys.executable, os.path.join(ROOT, "tools", "plot-remat.py")]
+        done = subprocess.run([*plot, self.path("budget.json"), "-o", self.path("remat.png")], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True)
+        if "matplotlib is missing" in done.stdout:
+            self.skipTest("matplotlib is not installed")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        with open(self.path("remat.png"), "rb") as file:
+            self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
+        done = subprocess.run([*plot, self.path("tiny4.onnx")], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("is not a report of --remat-report", done.stdout)
+
     def test_offloaded_classes_leave_the_device(self):
         for name in ("optimizer", "parameters"):
             with self.subTest(name):
@@ -98,47 +128,73 @@ class Plans(ToolTest):
 class Values(ToolTest):
     """Losses and parameters after some steps do not depend on what is recomputed or where it lies."""
 
-    def variants(self, *mesh):
-        """The budget is one in the middle of the front."""
-        self.succeed("tessera-compile", *self.compile_flags(1), *mesh, "--compile-to", "differentiate", "--remat-report",
-                     "front.json")
-        with open(self.path("front.json")) as file:
-            front = json.load(file)["front"]
-        return (("--remat", "full"), ("--remat", "selective"), ("--remat", f"budget={front[len(front) // 2]['saved_bytes']}"),
-                ("--offload", "optimizer,parameters,activations"),
-                ("--remat", "full", "--offload", "activations,parameters"))
+    MESHES = {"one": (), "ddp": ("--mesh", "shard=2", "--strategy", "ddp"),
+              "zero3": ("--mesh", "shard=2", "--strategy", "zero3")}
+    # Moves arguments only: the kernels are the same.
+    EXACT = (("--offload", "optimizer"), ("--offload", "parameters"), ("--offload", "optimizer,parameters"))
+
+    SGD = ("--optimizer", "sgd", "--momentum", 0.9, "--lr", 0.1)
+    ADAMW = ("--optimizer", "adamw", "--lr", 1e-3)
 
     def compile_flags(self, accumulate):
-        flags = Golden("gpt").compile_flags()
-        flags[flags.index("--batch") + 1] = 2
-        flags[flags.index("--accumulate") + 1] = accumulate
-        return flags
-
-    def train(self, name, accumulate, *flags):
         golden = Golden("gpt")
+        return [golden.model, "--batch", 2, "--seq", golden.sequence, "--accumulate", accumulate, "--clip-norm", 0.3]
+
+    def close_variants(self, mesh):
+        """Those that change which kernels there are. The budget is one in the middle of the front."""
+        self.succeed("tessera-compile", *self.compile_flags(1), *mesh, "--compile-to", "differentiate",
+                     "--remat-report", "front.json")
+        with open(self.path("front.json")) as file:
+            front = json.load(file)["front"]
+        budget = front[len(front) // 2]["saved_bytes"]
+        return (("--remat", "full"), ("--remat", "selective"), ("--remat", f"budget={budget}"),
+                ("--offload", "activations"),
+                ("--remat", "selective", "--offload", "optimizer,parameters,activations"))
+
+    def train(self, accumulate, *flags):
+        """Trains three steps; returns losses, gradient norms and parameters."""
+        golden = Golden("gpt")
+        self.runs = getattr(self, "runs", 0) + 1
+        name = f"run{self.runs}"
         self.succeed("tessera-compile", *self.compile_flags(accumulate), *flags, "-o", name + ".tessera")
         self.succeed("tessera-run", name + ".tessera", "--data", golden.data, "--steps", 3, "--out", name, "--threads", 1)
-        losses = [record["loss"] for record in self.metrics(name)]
-        return losses, safetensors.load(self.path(name, "model.safetensors"))
+        records = self.metrics(name)
+        return ([record["loss"] for record in records], [record["grad_norm"] for record in records],
+                safetensors.load(self.path(name, "model.safetensors")))
 
-    def check(self, *mesh):
-        for accumulate in (1, 3):
-            losses, parameters = self.train("plain", accumulate, *mesh)
-            for index, variant in enumerate(self.variants(*mesh)):
-                with self.subTest(f"{' '.join(variant)}, accumulate {accumulate}"):
-                    got, found = self.train(f"variant{accumulate}{index}", accumulate, *mesh, *variant)
-                    self.assertEqual(got, losses)
-                    for name, value in parameters.items():
-                        self.assertTrue(np.array_equal(value.view(np.uint32), found[name].view(np.uint32)), name)
+    def assert_close(self, got, want):
+        self.assertEqual(len(got[0]), 3)
+        for which in (0, 1):
+            for mine, theirs in zip(got[which], want[which]):
+                self.assertLessEqual(abs(mine - theirs), 1e-6 * abs(theirs))
+        for name, value in want[2].items():
+            self.assertLessEqual(np.linalg.norm(got[2][name] - value), 1e-6 * np.linalg.norm(value), name)
 
-    def test_one_rank(self):
-        self.check()
+    def each(self):
+        for mesh in self.MESHES.values():
+            for accumulate in (1, 3):
+                yield mesh, accumulate
 
-    def test_ddp(self):
-        self.check("--mesh", "shard=2", "--strategy", "ddp")
+    def test_arguments_on_the_host_change_no_bit(self):
+        one = {accumulate: self.train(accumulate, *self.ADAMW)[0] for accumulate in (1, 3)}
+        for mesh, accumulate in self.each():
+            want = self.train(accumulate, *mesh, *self.ADAMW)
+            for variant in self.EXACT:
+                with self.subTest(f"{' '.join(mesh + variant)}, accumulate {accumulate}"):
+                    losses, norms, parameters = self.train(accumulate, *mesh, *variant, *self.ADAMW)
+                    self.assertEqual((losses, norms), want[:2])
+                    for name, value in want[2].items():
+                        self.assertTrue(np.array_equal(value.view(np.uint32), parameters[name].view(np.uint32)), name)
+                    for mine, theirs in zip(losses, one[accumulate]):
+                        self.assertLessEqual(abs(mine - theirs), 1e-6 * theirs)
 
-    def test_zero3(self):
-        self.check("--mesh", "shard=2", "--strategy", "zero3")
+    def test_what_is_recomputed_or_comes_back_is_the_same(self):
+        """By gradient descent, whose parameters differ no more than gradients do (AdamW divides by small ones)."""
+        one = {accumulate: self.train(accumulate, *self.SGD) for accumulate in (1, 3)}
+        for mesh, accumulate in self.each():
+            for variant in self.close_variants(mesh):
+                with self.subTest(f"{' '.join(mesh + variant)}, accumulate {accumulate}"):
+                    self.assert_close(self.train(accumulate, *mesh, *variant, *self.SGD), one[accumulate])
 
 
 if __name__ == "__main__":

@@ -55,7 +55,8 @@ void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o, std::pair<dou
                  "what the backward pass computes again instead of keeping it: none, full (all of a block), selective "
                  "(all but products and attention), budget=<bytes> (kept per rank and micro-batch; e.g. 512MiB)")
       ->capture_default_str();
-  app.add_option("--remat-report", o.rematReport, "what --remat keeps and recomputes: a JSON file, or - for a table");
+  app.add_option("--remat-report", o.rematReport,
+                 "what --remat keeps and recomputes: a JSON file, or - for a table (the default of budget)");
   app.add_option("--precision", o.precision, "fp32 or bf16 (parameters, gradients and state stay fp32)")
       ->capture_default_str();
 }
