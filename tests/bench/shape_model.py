@@ -18,6 +18,7 @@ MODELS = {
     "qwen2-1.5b": (28, 1536, 12, 2, 8960, 151936, True, True),
     "llama-3.1-8b": (32, 4096, 32, 8, 14336, 128256, False, False),
     "llama-1b": (16, 2048, 32, 8, 8192, 128256, True, False),
+    "gpt2-124m": (12, 768, 12, 12, 2048, 50257, True, True),  # GPT-2's sizes; three matrices of 2048 weigh two of 3072
     "tiny": (2, 64, 4, 2, 128, 256, True, True),
 }
 FLOAT, INT64, BOOL = 1, 7, 9

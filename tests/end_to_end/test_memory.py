@@ -125,6 +125,57 @@ class Plans(ToolTest):
             self.fail_with(message, "tessera-compile", "tiny.onnx", "-o", "no.tessera", *flags)
 
 
+class Shapes(ToolTest):
+    """Real models by their shapes: what is planned against what lives, and by class against the strategies' formulas."""
+
+    ALIGNMENT = 64
+
+    def model(self, name, batch, seq=512):
+        path = self.path(f"{name}-{batch}.onnx")
+        if not os.path.exists(path):
+            subprocess.run([sys.executable, os.path.join(ROOT, "tests/bench/shape_model.py"), name, "--batch", str(batch),
+                            "--seq", str(seq), "-o", path], check=True)
+        return path
+
+    def memory(self, model, *flags):
+        self.succeed("tessera-compile", model, "-o", "shape.tessera", *flags)
+        dump = json.loads(self.succeed("tessera-dump", "shape.tessera", "--memory", "--json"))["memory"]
+        return dump, json.loads(self.succeed("tessera-dump", "shape.tessera", "--json"))["summary"]
+
+    def test_arenas_are_hardly_larger_than_what_lives(self):
+        for name in ("gpt2-124m", "llama-1b", "qwen2-1.5b"):
+            for flags in ((), ("--accumulate", 4), ("--mesh", "shard=8", "--strategy", "ddp"),
+                          ("--mesh", "shard=8", "--strategy", "zero3", "--accumulate", 4),
+                          ("--mesh", "shard=8", "--strategy", "zero3", "--remat", "selective", "--offload",
+                           "optimizer,parameters,activations")):
+                with self.subTest(f"{name} {' '.join(map(str, flags))}"):
+                    memory, _ = self.memory(self.model(name, 8 if "--mesh" in flags else 1), *flags)
+                    self.assertGreater(memory["peak"], 1 << 28)
+                    self.assertLessEqual(memory["reserved"], 1.05 * memory["peak"])
+
+    def test_classes_follow_the_formulas(self):
+        """P, S, u and k as in docs/strategies.md; gradients and gathered units as far as they live at the peak."""
+        for ranks in (2, 4, 8):
+            for strategy in ("ddp", "zero1", "zero2", "zero3"):
+                with self.subTest(f"{strategy} on {ranks} ranks"):
+                    memory, summary = self.memory(self.model("gpt2-124m", ranks), "--mesh", f"shard={ranks}", "--strategy",
+                                                  strategy, "--accumulate", 4, "--clip-norm", 1)
+                    whole, share = 4 * summary["parameters"], 4 * summary["parameters"] / ranks
+                    unit = 4 * 50257 * 768  # the embedding
+                    padding = summary["units"] * ranks * self.ALIGNMENT
+                    held = whole if strategy == "ddp" else share
+                    at_peak = {name: sizes["at_peak"] for name, sizes in memory["classes"].items()}
+                    self.assertLessEqual(abs(at_peak["parameters"] - held), padding)
+                    self.assertLessEqual(abs(at_peak["optimizer"] - 2 * held), 2 * padding)
+                    least = {"ddp": whole, "zero1": whole, "zero2": share, "zero3": share}[strategy]
+                    most = least + {"ddp": 0, "zero1": 0, "zero2": unit, "zero3": unit}[strategy]
+                    self.assertGreaterEqual(at_peak["gradients"], least)
+                    self.assertLessEqual(at_peak["gradients"], most + padding)
+                    gathered = {"ddp": (0, 0), "zero1": (whole, whole), "zero2": (whole, whole), "zero3": (unit, 2 * unit)}
+                    self.assertGreaterEqual(at_peak["communication"], gathered[strategy][0])
+                    self.assertLessEqual(at_peak["communication"], gathered[strategy][1] + padding)
+
+
 class Values(ToolTest):
     """Losses and parameters after some steps do not depend on what is recomputed or where it lies."""
 
