@@ -122,6 +122,8 @@ std::string checkOptions(const CompileOptions &o) {
       require(!budget || parseBytes(o.remat.substr(7)).value_or(1e19) < 9e18,
               "--remat: expected budget=<bytes>, e.g. 2e9 or 512MiB, got '" + o.remat + "'"),
       eachOneOf("--offload", o.offload, {"optimizer", "parameters", "activations"}),
+      oneOf("--reduce-dtype", o.reduceDtype, {"fp32", "bf16"}),
+      require(o.reduceDtype == "fp32" || o.precision != "fp32", "--reduce-dtype bf16 needs --precision bf16"),
       oneOf("--precision", o.precision, {"fp32", "bf16"}),
       sized ? "" : oneOf("--wrap", o.wrap, {"module", "none", "size:<bytes>"}),
       require(o.batch >= 0 && o.sequence >= 0, "--batch and --seq must not be negative"),

@@ -63,6 +63,8 @@ struct CompileOptions {
 
   std::string precision = "fp32"; ///< fp32 | bf16: what is computed, kept and gathered; masters stay f32
 
+  std::string reduceDtype = "fp32"; ///< fp32 | bf16: in which gradients are added up over ranks
+
   // Shard and schedule.
   std::vector<std::pair<std::string, int64_t>> mesh; ///< empty: one rank
   std::string strategy = "ddp";                      ///< ddp | zero1 | zero2 | zero3 | hsdp

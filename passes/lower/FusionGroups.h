@@ -63,6 +63,7 @@ public:
   bool readOutside(mlir::Value value, llvm::ArrayRef<const FusionGroup *> members) const;
 
 private:
+  bool isStored(mlir::Value value) const;
   bool tryRecompute(FusionGroup *group, mlir::Value value);
   bool expose(llvm::ArrayRef<mlir::Value> values);
   bool dropUnread();

@@ -39,7 +39,25 @@ bool FusionGroups::expose(ArrayRef<Value> values) {
   return true;
 }
 
-/// Replaces input `value` by the ops that compute it from the group's other inputs and from small values.
+/// Whether a kernel reads less from `value` than from `other`: as many numbers at most, of a narrower type.
+static bool isNarrower(Value value, Value other) {
+  auto type = dyn_cast<FloatType>(tensorType(value).getElementType()),
+       wide = dyn_cast<FloatType>(tensorType(other).getElementType());
+  return type && wide && type.getWidth() < wide.getWidth() &&
+         tensorType(value).getNumElements() <= tensorType(other).getNumElements();
+}
+
+/// Whether `value` is stored, whatever its readers do.
+bool FusionGroups::isStored(Value value) const {
+  Operation *source = value.getDefiningOp();
+  if (!source || source->getBlock() != block || fusionRole(source) == FusionRole::Fixed)
+    return true;
+  FusionGroup *producer = owner.lookup(source);
+  return producer && llvm::is_contained(producer->body.outputs, value);
+}
+
+/// Replaces input `value` by the ops that compute it from the group's other inputs and from small values, or from one
+/// stored value that is narrower.
 bool FusionGroups::tryRecompute(FusionGroup *group, Value value) {
   Operation *op = value.getDefiningOp();
   if (!op || !codegen::isElementwise(op) || !owner.contains(op) || owner.lookup(op) == group)
@@ -48,10 +66,16 @@ bool FusionGroups::tryRecompute(FusionGroup *group, Value value) {
   llvm::SetVector<Operation *> chain;
   llvm::SetVector<Value> exposed;
   SmallVector<Value> pending = {value};
+  Value narrow;
   while (!pending.empty()) {
     Value next = pending.pop_back_val();
     if (next != value && llvm::is_contained(group->body.inputs, next))
       continue;
+    if (next == narrow || (!narrow && isNarrower(next, value) && isStored(next) &&
+                           available(next) < static_cast<int64_t>(group->position))) {
+      narrow = next;
+      continue;
+    }
     Operation *source = next.getDefiningOp();
     if (source && source->getBlock() == block && fusionRole(source) == FusionRole::View) {
       llvm::append_range(pending, source->getOperands());
@@ -80,7 +104,7 @@ bool FusionGroups::tryRecompute(FusionGroup *group, Value value) {
   body.outputs = group->body.outputs;
   // Nothing may be read instead that is not in memory anyway.
   for (Value input : body.inputs)
-    if (!llvm::is_contained(group->body.inputs, input) && tensorType(input).getNumElements() > small)
+    if (input != narrow && !llvm::is_contained(group->body.inputs, input) && tensorType(input).getNumElements() > small)
       return false;
   std::string why;
   auto plan = codegen::planKernel(body, why);

@@ -59,8 +59,9 @@ std::optional<Strategy> parseStrategy(StringRef name) {
 class Annotator {
 public:
   /// `kept`: units that are gathered once per step although the strategy gathers for each phase.
-  Annotator(func::FuncOp func, MeshAttr mesh, Strategy strategy, llvm::Regex *kept)
-      : func(func), mesh(mesh), strategy(strategy), kept(kept) {
+  /// `reduceType`: in which gradients are added up over ranks; null: their own.
+  Annotator(func::FuncOp func, MeshAttr mesh, Strategy strategy, llvm::Regex *kept, Type reduceType)
+      : func(func), mesh(mesh), strategy(strategy), kept(kept), reduceType(reduceType) {
     for (StringRef name : {kReplicateAxis, kShardAxis})
       if (mesh.getAxisSize(name) > 1)
         dataAxes.push_back(mesh.getAxisIndex(name));
@@ -219,6 +220,8 @@ private:
     auto constrained = ConstrainOp::create(builder, value.getLoc(), value.getType(), value, layout.toAttr(mesh),
                                            builder.getStringAttr(label));
     constrained->setAttr(train::kBackward, builder.getUnitAttr());
+    if (reduceType)
+      constrained->setAttr(kReduceType, TypeAttr::get(reduceType));
     value.replaceAllUsesExcept(constrained, constrained);
     return constrained;
   }
@@ -284,6 +287,7 @@ private:
   MeshAttr mesh;
   Strategy strategy;
   llvm::Regex *kept;
+  Type reduceType;
   Axes dataAxes, shardAxes;
   int64_t batchSize = 0;
 };
@@ -303,7 +307,10 @@ struct AnnotateShardingPass : tessera::impl::AnnotateShardingPassBase<AnnotateSh
           if (!keepGathered.empty() && parsed->gather != Gather::ForEachPhase)
             return func.emitError() << "keep-gathered needs a strategy that gathers units more than once per step, got "
                                     << strategy;
-          return Annotator(func, mesh, *parsed, keepGathered.empty() ? nullptr : &kept).run();
+          if (reduceDtype != "fp32" && reduceDtype != "bf16")
+            return func.emitError() << "unknown reduce-dtype '" << reduceDtype << "', expected fp32 or bf16";
+          Type reduceType = reduceDtype == "bf16" ? BFloat16Type::get(func.getContext()) : Type();
+          return Annotator(func, mesh, *parsed, keepGathered.empty() ? nullptr : &kept, reduceType).run();
         })))
       signalPassFailure();
   }

@@ -115,6 +115,8 @@ private:
                                 need.toAttr(table.mesh), label);
     if (user->hasAttr(train::kBackward))
       op->setAttr(train::kBackward, builder.getUnitAttr());
+    if (Attribute type = isa<ConstrainOp>(user) ? user->getAttr(kReduceType) : Attribute())
+      op->setAttr(kReduceType, type);
     annotate(op, need);
     return op;
   }

@@ -208,8 +208,19 @@ private:
     if (auto reshard = dyn_cast<ReshardOp>(op)) {
       CollectiveBuilder collectives(builder, op.getLoc(), table.mesh, reshard.getLabelAttr());
       Value value = operands.front();
-      for (const ReshardStep &step : planReshard(table.at(reshard.getOperand()), table.at(reshard.getResult())))
+      auto steps = planReshard(table.at(reshard.getOperand()), table.at(reshard.getResult()));
+      auto reduceType = reshard->getAttrOfType<TypeAttr>(kReduceType);
+      const bool isNarrowed =
+          reduceType && llvm::any_of(steps, [](const ReshardStep &step) {
+            return step.kind == ReshardStep::Kind::AllReduce || step.kind == ReshardStep::Kind::ReduceScatter;
+          });
+      train::Build build(builder, op.getLoc());
+      if (isNarrowed)
+        value = build.convert(value, reduceType.getValue());
+      for (const ReshardStep &step : steps)
         value = collectives.apply(step, value);
+      if (isNarrowed)
+        value = build.convert(value, train::tensorType(reshard.getResult()).getElementType());
       return SmallVector<Value>{value};
     }
     if (isa<train::AccumulateOp, train::CheckpointOp>(op))

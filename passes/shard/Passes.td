@@ -26,6 +26,10 @@ def AnnotateShardingPass : ShardPass<"annotate-sharding"> {
     up over `shard` first and, once per step, over `replicate`. Units whose name matches `keep-gathered` are gathered
     once per step under `zero3` too.
 
+    A unit that the model reads through one narrowing `convert` is gathered narrow: each rank converts its part. With
+    `reduce-dtype=bf16` ranks round their gradients to bf16, add them up so and widen the sums; accumulation over
+    micro-batches, clipping and the update stay in the gradient's own type.
+
     Batches are split over all data axes (`replicate`, `shard`) along dimension 0, or 1 if dimension 0 counts
     micro-batches. Uses of a gradient other than its update (the global norm) see a slice of it under `ddp`, so that
     all strategies add up in the same order. `train.count_valid` is written out, because its clamp to 1 cannot be
@@ -48,6 +52,8 @@ def AnnotateShardingPass : ShardPass<"annotate-sharding"> {
   }];
   let options = [
     Option<"strategy", "strategy", "std::string", "\"ddp\"", "ddp, zero1, zero2, zero3 or hsdp">,
+    Option<"reduceDtype", "reduce-dtype", "std::string", "\"fp32\"",
+           "what gradients are added up in over ranks: fp32 (their own type) or bf16">,
     Option<"keepGathered", "keep-gathered", "std::string", "", "regular expression of units that are gathered once">,
   ];
 }

@@ -44,6 +44,8 @@ def main():
     parser.add_argument("--gradcheck", metavar="PIPELINE")
     parser.add_argument("--expect", metavar="PIPELINE")
     parser.add_argument("--actual", metavar="PIPELINE")
+    parser.add_argument("--rtol", type=float, help="relative tolerance of a comparison")
+    parser.add_argument("--atol", type=float, help="absolute tolerance of a comparison")
     parser.add_argument("--exact", action="store_true", help="--expect and --actual agree bit for bit, on one mesh")
     options = parser.parse_args()
     if (options.gradcheck is None) == (options.expect is None) or (options.expect is None) != (options.actual is None):
@@ -58,6 +60,7 @@ def main():
                 continue
             whole = options.batch * options.micro_batches
             mesh, tolerance = (options.mesh, ["--rtol=0", "--atol=0"]) if options.exact else (None, [])
+            tolerance += [f"--{name}={value}" for name in ("rtol", "atol") if (value := getattr(options, name)) is not None]
             expected = compile_model(directory, seed, whole, options.expect, "expected", mesh)
             actual = compile_model(directory, seed, options.batch, options.actual, "actual", options.mesh)
             run(["tessera-interp", actual, f"--compare={expected}", "--quiet", *tolerance], seed)

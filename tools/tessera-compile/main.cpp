@@ -59,6 +59,9 @@ void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o, std::pair<dou
                  "what --remat keeps and recomputes: a JSON file, or - for a table (the default of budget)");
   app.add_option("--precision", o.precision, "fp32 or bf16 (parameters, gradients and state stay fp32)")
       ->capture_default_str();
+  app.add_option("--reduce-dtype", o.reduceDtype,
+                 "what gradients are added up in over ranks: fp32, or bf16 (half the bytes)")
+      ->capture_default_str();
 }
 
 void addMachineOptions(CLI::App &app, tessera::CompileOptions &o, std::string &mesh) {

@@ -20,6 +20,7 @@ struct Case {
   std::vector<int64_t> maskShape = {};
   bool interleaved = false; ///< [B, H, T, D] stored as [B, T, H, D]
   int threads = 2;
+  bool isHalf = false;
 };
 
 /// Everything of one case: inputs, the results of the kernels and of the reference.
@@ -128,10 +129,29 @@ struct Fixture {
     arguments.dq = dq.view();
     arguments.dk = dk.view();
     arguments.dv = dv.view();
+    if (c.isHalf)
+      return runHalf(arguments, kernel, threads);
     cpu::Team team(threads);
     cpu::Scratch scratch;
     cpu::attention(arguments, scratch, team, kernel);
     cpu::attentionGrad(arguments, scratch, team, kernel);
+  }
+
+  /// All but lse and masks in bf16.
+  void runHalf(cpu::AttentionGradArguments &arguments, const cpu::AttentionKernel &kernel, int threads) {
+    std::vector<test::HalfTensor> halves;
+    halves.reserve(8);
+    for (auto [tensor, view] :
+         {std::pair(&q, &arguments.q), std::pair(&k, &arguments.k), std::pair(&v, &arguments.v),
+          std::pair(&out, &arguments.out), std::pair(&dout, &arguments.dout), std::pair(&dq, &arguments.dq),
+          std::pair(&dk, &arguments.dk), std::pair(&dv, &arguments.dv)})
+      *view = halves.emplace_back(*tensor).view();
+    cpu::Team team(threads);
+    cpu::Scratch scratch;
+    cpu::attention(arguments, scratch, team, kernel);
+    cpu::attentionGrad(arguments, scratch, team, kernel);
+    for (test::HalfTensor &half : halves)
+      half.copyBack();
   }
 
   Case c;
@@ -146,15 +166,20 @@ struct Fixture {
 
 void check(const Case &c) {
   Fixture reference(c);
+  if (c.isHalf)
+    for (HostTensor *input : {&reference.q, &reference.k, &reference.v, &reference.dout})
+      test::HalfTensor rounded(*input);
   reference.runReference();
+  // In bf16 results are rounded, and gradients are computed from the rounded result.
+  const double forward = c.isHalf ? 0x1p-8 : 2e-6, backward = c.isHalf ? 0x1p-7 : 5e-6;
   for (const cpu::AttentionKernel *kernel : cpu::attentionKernels()) {
     Fixture fixture(c);
     fixture.run(*kernel, c.threads);
-    EXPECT_LT(relativeError(fixture.out, reference.wantedOut), 2e-6);
+    EXPECT_LT(relativeError(fixture.out, reference.wantedOut), forward);
     EXPECT_LT(relativeError(fixture.lse, reference.wantedLse), 2e-6);
-    EXPECT_LT(relativeError(fixture.dq, reference.wantedDq), 5e-6);
-    EXPECT_LT(relativeError(fixture.dk, reference.wantedDk), 5e-6);
-    EXPECT_LT(relativeError(fixture.dv, reference.wantedDv), 5e-6);
+    EXPECT_LT(relativeError(fixture.dq, reference.wantedDq), backward);
+    EXPECT_LT(relativeError(fixture.dk, reference.wantedDk), backward);
+    EXPECT_LT(relativeError(fixture.dv, reference.wantedDv), backward);
   }
 }
 
@@ -173,6 +198,19 @@ TEST(Attention, BooleanFullMask) { check({2, 2, 1, 30, 70, 8, 8, true, Case::Boo
 TEST(Attention, AdditiveMask) { check({2, 4, 2, 65, 65, 16, 16, true, Case::Additive, {1, 4, 65, 65}}); }
 TEST(Attention, AdditiveRowMask) { check({2, 2, 2, 30, 40, 8, 8, false, Case::Additive, {2, 1, 30, 40}}); }
 
+Case half(Case c) {
+  c.isHalf = true;
+  return c;
+}
+TEST(Attention, BFloat16) {
+  check(half({2, 2, 2, 64, 64, 32, 32}));
+  check(half({1, 2, 2, 67, 131, 13, 7}));
+  check(half({2, 6, 2, 80, 80, 24, 24, true, Case::NoMask, {}, true}));
+  check(half({1, 4, 1, 300, 300, 16, 16, true, Case::NoMask, {}, false, 3})); // more threads than groups
+  check(half({2, 2, 1, 30, 70, 8, 8, true, Case::Boolean, {2, 2, 30, 70}}));
+  check(half({2, 4, 2, 65, 65, 16, 16, true, Case::Additive, {1, 4, 65, 65}}));
+}
+
 TEST(Attention, RowsThatAttendToNothingGiveZero) {
   Fixture fixture({1, 1, 1, 4, 6, 8, 8, false, Case::Boolean, {1, 1, 4, 6}});
   std::fill(fixture.boolean.begin() + 6, fixture.boolean.begin() + 12, 0);
@@ -185,14 +223,17 @@ TEST(Attention, RowsThatAttendToNothingGiveZero) {
 }
 
 TEST(Attention, SameBitsForAnyNumberOfThreads) {
-  Case c{1, 4, 2, 200, 200, 16, 16, true};
-  Fixture one(c), three(c);
-  one.run(cpu::attentionKernel(), 1);
-  three.run(cpu::attentionKernel(), 3); // more threads than groups: the other split of the backward pass
-  EXPECT_EQ(one.out.raw(), three.out.raw());
-  EXPECT_EQ(one.dq.raw(), three.dq.raw());
-  EXPECT_EQ(one.dk.raw(), three.dk.raw());
-  EXPECT_EQ(one.dv.raw(), three.dv.raw());
+  for (bool isHalf : {false, true}) {
+    Case c{1, 4, 2, 200, 200, 16, 16, true};
+    c.isHalf = isHalf;
+    Fixture one(c), three(c);
+    one.run(cpu::attentionKernel(), 1);
+    three.run(cpu::attentionKernel(), 3); // more threads than groups: the other split of the backward pass
+    EXPECT_EQ(one.out.raw(), three.out.raw());
+    EXPECT_EQ(one.dq.raw(), three.dq.raw());
+    EXPECT_EQ(one.dk.raw(), three.dk.raw());
+    EXPECT_EQ(one.dv.raw(), three.dv.raw());
+  }
 }
 
 TEST(Attention, LargeScoresDoNotOverflow) {

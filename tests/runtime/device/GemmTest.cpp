@@ -51,7 +51,47 @@ void check(HostTensor a, HostTensor b, HostTensor c, float alpha = 1, float beta
   EXPECT_TRUE(c.gapsAreUntouched());
 }
 
+/// Operands in bf16 and the result in bf16 or f32; products of bf16 are exact in f32.
+void checkHalf(HostTensor a, HostTensor b, HostTensor c, float beta = 0) {
+  a.random(1);
+  b.random(2);
+  for (bool isHalf : {false, true}) {
+    c.random(3);
+    test::HalfTensor halfA(a), halfB(b);
+    std::unique_ptr<test::HalfTensor> halfC = isHalf ? std::make_unique<test::HalfTensor>(c) : nullptr;
+    std::vector<double> expected = reference(a, b, c, 1, beta);
+    cpu::Team team(2);
+    team.adopt();
+    cpu::GemmPlanner planner;
+    TensorView target = isHalf ? halfC->view() : c.view();
+    auto plan = planner.plan(halfA.view(), halfB.view(), target, 1, beta);
+    ASSERT_TRUE(plan.isOk()) << plan.status();
+    Status status = (*plan)->run(halfA.view().data, halfB.view().data, target.data);
+    ASSERT_TRUE(status.isOk()) << status;
+    if (isHalf)
+      halfC->copyBack();
+    EXPECT_LT(relativeError(c, expected), isHalf ? 0x1p-8 : 1e-6);
+    EXPECT_TRUE(c.gapsAreUntouched());
+  }
+}
+
 const std::vector<size_t> transposed = {1, 0};
+
+TEST(Gemm, BFloat16) {
+  checkHalf({{37, 65}}, {{65, 29}}, {{37, 29}});
+  checkHalf({{37, 65}, transposed}, {{65, 29}}, {{37, 29}});
+  checkHalf({{37, 65}}, {{65, 29}, transposed}, {{37, 29}});
+  checkHalf({{37, 65}}, {{65, 29}}, {{37, 29}, transposed});
+  checkHalf({{37, 65}, transposed}, {{65, 29}}, {{37, 29}}, 1.0f);
+  checkHalf({{16, 24}, {}, 5}, {{24, 40}, {}, 3}, {{16, 40}, {}, 7});
+  checkHalf({{1, 8}}, {{8, 1}}, {{1, 1}});
+}
+TEST(Gemm, BFloat16Batches) {
+  checkHalf({{3, 10, 12}}, {{3, 12, 9}}, {{3, 10, 9}});
+  checkHalf({{2, 3, 11, 8}, {0, 2, 1, 3}}, {{2, 3, 8, 11}, {0, 3, 1, 2}}, {{2, 3, 11, 11}});
+  checkHalf({{4, 6, 8}}, {{1, 8, 5}}, {{4, 6, 5}});
+  checkHalf({{6, 5, 4}, {1, 2, 0}}, {{6, 4, 3}, {1, 2, 0}}, {{6, 5, 3}, {1, 2, 0}}, 1.0f);
+}
 
 TEST(Gemm, Plain) { check({{37, 65}}, {{65, 29}}, {{37, 29}}); }
 TEST(Gemm, TransposedRight) { check({{37, 65}}, {{65, 29}, transposed}, {{37, 29}}); }

@@ -4,6 +4,7 @@
 #define TESSERA_TESTS_RUNTIME_DEVICE_HOSTTENSOR_H
 
 #include "runtime/artifact/TensorView.h"
+#include "runtime/base/BFloat16.h"
 
 #include <cmath>
 #include <functional>
@@ -81,6 +82,29 @@ private:
   static constexpr float guard = 12345.5f;
   TensorView tensor;
   std::vector<float> storage;
+};
+
+/// A bf16 copy of a tensor, which is itself rounded to what the copy holds.
+class HalfTensor {
+public:
+  explicit HalfTensor(HostTensor &tensor) : tensor(tensor), half(tensor.view()), bits(tensor.raw().size()) {
+    half.dtype = artifact::DataType::BF16;
+    for (size_t position = 0; position < bits.size(); ++position)
+      bits[position] = toBFloat16(tensor.raw()[position]);
+    copyBack();
+    half.data = bits.data();
+  }
+  const TensorView &view() const { return half; }
+  void copyBack() {
+    const float *first = tensor.raw().data();
+    tensor.forEach(
+        [&](const std::vector<int64_t> &index) { tensor.at(index) = widenBFloat16(bits[&tensor.at(index) - first]); });
+  }
+
+private:
+  HostTensor &tensor;
+  TensorView half;
+  std::vector<uint16_t> bits;
 };
 
 /// Largest difference to a reference, relative to the largest value of the reference.
