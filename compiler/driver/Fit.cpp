@@ -30,8 +30,9 @@ public:
   /// In the order in which they are tried: what costs least first. Each keeps what came before it.
   std::vector<CompileOptions> variants() {
     addStrategies();
+    addRecomputation("selective");
     addMicroBatches();
-    addRecomputation();
+    addRecomputation("full");
     addOffload();
     addRanks();
     return std::move(list);
@@ -89,13 +90,13 @@ private:
     }
   }
 
-  void addRecomputation() {
-    for (const char *remat : {"selective", "full"})
-      if (base.remat == "none" || (base.remat == "selective" && StringRef(remat) == "full")) {
-        CompileOptions options = last();
-        options.remat = remat;
-        add(std::move(options));
-      }
+  /// Selective recomputation costs little time, full recomputation nearly a forward pass.
+  void addRecomputation(StringRef remat) {
+    CompileOptions options = last();
+    if (options.remat != "none" && !(options.remat == "selective" && remat == "full"))
+      return;
+    options.remat = remat.str();
+    add(std::move(options));
   }
 
   void addOffload() {
