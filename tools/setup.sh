@@ -45,6 +45,15 @@ if [ "${#missing[@]}" -gt 0 ]; then
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
 fi
 
+# TensorBoard's reader, which checks event files in a test, is not among Debian's packages.
+if [ "$mode" != runtime ] && [ ! -e .venv-tests/ready ]; then
+  if python3 -m venv --system-site-packages .venv-tests && .venv-tests/bin/pip install -q tensorboard==2.21.0; then
+    touch .venv-tests/ready
+  else
+    echo "setup: no TensorBoard from PyPI; the test that reads event files with it will be skipped" >&2
+  fi
+fi
+
 # PyTorch and the ONNX exporters live in a virtual environment beside the build; nothing that runs in CI needs them.
 if [ "$mode" = oracle ] && [ ! -e .venv-oracle/ready ]; then
   python3 -m venv .venv-oracle
