@@ -210,8 +210,17 @@ class Values(ToolTest):
         self.succeed("tessera-compile", *self.compile_flags(accumulate), *flags, "-o", name + ".tessera")
         self.succeed("tessera-run", name + ".tessera", "--data", golden.data, "--steps", 3, "--out", name, "--threads", 1)
         records = self.metrics(name)
+        self.assert_allocated_as_planned(name, records[-1]["memory"])
         return ([record["loss"] for record in records], [record["grad_norm"] for record in records],
                 safetensors.load(self.path(name, "model.safetensors")))
+
+    def assert_allocated_as_planned(self, name, memory):
+        """Arenas, host memory too, each rounded up to pages, and some workspace of library kernels per rank."""
+        plan = json.loads(self.succeed("tessera-dump", name + ".tessera", "--memory", "--json"))["memory"]
+        self.assertEqual(memory["planned_per_rank"], plan["reserved"])
+        extra = memory["allocated"] / memory["ranks_in_process"] - plan["reserved"] - plan["host"]
+        self.assertGreaterEqual(extra, 0)
+        self.assertLessEqual(extra, (256 << 10) + 4096 * len(plan["arenas"]))
 
     def assert_close(self, got, want):
         self.assertEqual(len(got[0]), 3)
