@@ -30,8 +30,22 @@ static RankedTensorType resultTensorType(Operation *op) {
 /// The operands of one group, in group order.
 using Group = ArrayRef<const Tensor *>;
 
+/// Narrow floats are added up in f32 and rounded once.
+static Tensor narrowSumOf(Group group) {
+  Tensor sum = *group.front();
+  for (int64_t i = 0, end = sum.size(); i < end; ++i) {
+    auto total = static_cast<float>(sum.at(i));
+    for (const Tensor *next : group.drop_front())
+      total += static_cast<float>(next->at(i));
+    sum.set(i, total);
+  }
+  return sum;
+}
+
 static Tensor sumOf(Group group) {
   Tensor sum = *group.front();
+  if (sum.isFloat() && sum.getElementType().getIntOrFloatBitWidth() < 32)
+    return narrowSumOf(group);
   for (const Tensor *next : group.drop_front()) {
     for (int64_t i = 0, end = sum.size(); i < end; ++i) {
       if (sum.isFloat())

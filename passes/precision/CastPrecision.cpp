@@ -319,6 +319,10 @@ private:
   Readers readersOf(Value value, bool fromBackward) const {
     Readers readers;
     for (Operation *user : value.getUsers()) {
+      if (isa<BarrierOp>(user)) {
+        readers.library = true; // recomputation keeps it
+        continue;
+      }
       if (isView(user)) {
         Readers below = readersOf(user->getResult(0), fromBackward);
         readers.library |= below.library;

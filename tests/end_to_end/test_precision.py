@@ -144,6 +144,15 @@ class Strategies(Precision):
         for parameter, value in whole.items():
             self.assertTrue(np.array_equal(value, resumed[parameter]), parameter)
 
+    def test_resume_in_the_other_precision(self):
+        golden = self.small()
+        wanted = [record["loss"] for record in self.train(golden, "whole", steps=4)][2:]
+        self.train(golden, "half", "--mesh", "shard=2", "--strategy", "zero3", steps=2, runs=("--checkpoint-every", 2))
+        self.compile(golden, "narrow", "--precision", "bf16")
+        self.succeed("tessera-run", "narrow.tessera", "--data", golden.data, "--order", "sequential", "--steps", 4,
+                     "--resume", "half", "--out", "resumed", "--threads", 1)
+        self.assert_close(self.metrics("resumed"), wanted, "loss", LOSS_TOLERANCE)
+
 
 class Backends(Precision):
     def test_interpreter_equals_cpu(self):
@@ -173,8 +182,10 @@ class Backends(Precision):
         golden = self.small()
         expected = self.train(golden, "fast", "--precision", "bf16")
         with mock.patch.dict(os.environ, {"ONEDNN_MAX_CPU_ISA": "AVX2"}):
-            output = self.succeed("tessera-run", "fast.tessera", "--data", golden.data, "--order", "sequential", "--steps",
-                                  STEPS, "--weights", golden.weights, "--out", "plain", "--threads", 1)
+            done = self.tool("tessera-run", "fast.tessera", "--data", golden.data, "--order", "sequential", "--steps",
+                             STEPS, "--weights", golden.weights, "--out", "plain", "--threads", 1)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("products of bf16 are computed in f32", done.stdout + done.stderr)
         self.assert_close(self.metrics("plain"), [record["loss"] for record in expected], "loss", RANKS_TOLERANCE)
 
 

@@ -91,6 +91,22 @@ func.func @saved(%u: tensor<16xf32> {train.role = "param", train.name = "u"},
 
 // -----
 
+// What recomputation starts from is kept, and so rounded.
+
+// CHECK-LABEL: func.func @barrier
+func.func @barrier(%u: tensor<16xf32> {train.role = "param", train.name = "u"},
+                   %x: tensor<2x4xf32> {train.role = "input", train.name = "x"}) -> tensor<2x4xf32> {
+  %w = train.reshape %u : (tensor<16xf32>) -> tensor<4x4xf32>
+  %y = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %e = train.exp %y : tensor<2x4xf32>
+  // CHECK: train.barrier %{{.*}} {train.backward} : tensor<2x4xbf16>
+  %k = train.barrier %e {train.backward} : tensor<2x4xf32>
+  %b = train.mul %y, %k {train.backward} : tensor<2x4xf32>
+  return %b : tensor<2x4xf32>
+}
+
+// -----
+
 // Convolutions, and products that depend on no parameter and no input, stay f32.
 
 // CHECK-LABEL: func.func @not_applied

@@ -105,10 +105,23 @@ TEST(Verify, GemmShapes) {
   expectError(builder, "instruction 0 (node node): product of [4, 8] and [8, 6] into [6, 4]");
   gemm.c = wide;
   expectError(builder, "operand c: type F64, the CPU computes in F32");
+  uint32_t narrowA = builder.buffer({4, 8}, artifact::DataType::BF16),
+           narrowB = builder.buffer({8, 6}, artifact::DataType::BF16),
+           narrowC = builder.buffer({4, 6}, artifact::DataType::BF16);
+  gemm.c = narrowC;
+  expectError(builder, "operand c is of type BF16, expected F32");
+  gemm.a = narrowA;
+  expectError(builder, "operand b is of type F32, expected BF16");
+  gemm.b = narrowB;
+  EXPECT_TRUE(builder.build().isOk()) << builder.build().status();
+  gemm.c = c;
+  EXPECT_TRUE(builder.build().isOk()) << builder.build().status();
+  gemm.a = a;
+  gemm.b = b;
   gemm.c = flat;
   expectError(builder, "result c has stride 0 in dimension 0");
   gemm.c = 99;
-  expectError(builder, "operand c: buffer 99 of 6");
+  expectError(builder, "operand c: buffer 99 of 9");
 }
 
 TEST(Verify, ConvShapes) {
