@@ -11,7 +11,7 @@ from unittest import mock
 
 import numpy as np
 
-from harness import MODELS, Golden, ToolTest
+from harness import GOLDENS, MODELS, Golden, ToolTest
 import safetensors
 
 LOSS_TOLERANCE = 1e-3      # relative, of ten steps against f32
@@ -78,6 +78,24 @@ class Oracle(Precision):
 
     def test_llama_ddp_on_3_ranks_with_accumulation(self):
         self.compare("llama", "llama", "--mesh", "shard=3", accumulate=4)
+
+    def test_gpt_hybrid_with_accumulation_reducing_in_bf16(self):
+        self.compare("gpt", "gpt", "--mesh", "replicate=2,shard=2", "--strategy", "hsdp", "--reduce-dtype", "bf16",
+                     accumulate=3)
+
+    def test_models_with_convolutions_and_squared_errors(self):
+        """Convolutions stay f32 between widened and rounded values, a squared error is f32 from its targets on."""
+        for model, loss in (("cnn", "cross-entropy"), ("mlp", "mse")):
+            with open(os.path.join(GOLDENS, model, "golden.json")) as file:
+                golden = json.load(file)
+            folder = os.path.join(GOLDENS, model)
+            self.succeed("tessera-compile", os.path.join(MODELS, golden["model"]), "--batch", golden["batch"], "--loss",
+                         loss, "--optimizer", "sgd", "--lr", golden["lr"], "--momentum", golden["momentum"],
+                         "--weight-decay", 0, "--precision", "bf16", "-o", model + ".tessera")
+            self.succeed("tessera-run", model + ".tessera", "--data", os.path.join(folder, "data.safetensors"), "--order",
+                         "sequential", "--steps", 3, "--weights", os.path.join(folder, "weights.safetensors"), "--out",
+                         model, "--threads", 1)
+            self.assert_close(self.metrics(model), golden["losses"][:3], "loss", 5e-3)
 
     def test_memorises(self):
         """The same batch again and again: the loss falls as it does in f32."""
@@ -176,6 +194,14 @@ class Backends(Precision):
         norm = float(np.asarray(out["grad_norm"]).reshape(-1)[0])
         self.assertLess(abs(norm - self.metrics("cpu")[0]["grad_norm"]), 5e-3 * norm)
 
+
+    def test_generated_code_of_every_processor_level(self):
+        """Rounding is integer code: right, and without a call to a library, also where no instruction does it."""
+        golden = self.small()
+        expected = [record["loss"] for record in self.train(golden, "host", "--precision", "bf16")]
+        for level in ("x86-64", "x86-64-v3"):
+            records = self.train(golden, level, "--precision", "bf16", "--target-cpu", level)
+            self.assert_close(records, expected, "loss", RANKS_TOLERANCE)
 
     def test_processor_without_avx512(self):
         """Products are then computed in f32 of widened operands, and the run says so."""
