@@ -34,6 +34,17 @@ class Report(ToolTest):
             self.assertEqual(scatter["count"] % accumulate, 0)
             self.assertEqual((gather["ranks"], gather["nodes"]), (4, 2))  # cpu-host has two ranks per node
 
+    def test_bf16_moves_half_of_the_parameters(self):
+        flags = ("--batch", 4, "--mesh", "shard=4", "--strategy", "zero3")
+        wide = self.rows(self.report(*flags))
+        narrow = self.rows(self.report(*flags, "--precision", "bf16"))
+        least = self.rows(self.report(*flags, "--precision", "bf16", "--reduce-dtype", "bf16"))
+        for key in ("wire_bytes_per_rank", "minimum_wire_bytes_per_rank"):
+            gathered, reduced = (rows[key] for rows in (wide["all_gather", "shard"], wide["reduce_scatter", "shard"]))
+            self.assertAlmostEqual(2 * narrow["all_gather", "shard"][key], gathered, delta=2)
+            self.assertAlmostEqual(narrow["reduce_scatter", "shard"][key], reduced, delta=2)
+            self.assertAlmostEqual(2 * least["reduce_scatter", "shard"][key], reduced, delta=2)
+
     def test_ddp_reduces_gradients_once_per_step(self):
         for accumulate in (1, 3):
             report = self.report("--batch", 4, "--mesh", "shard=4", "--strategy", "ddp", "--accumulate", accumulate)

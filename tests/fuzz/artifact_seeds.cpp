@@ -49,6 +49,20 @@ int main(int argc, char **argv) {
   compute.result("loss", compute.buffer({}), artifact::ResultRole::Loss);
   write(folder, "compute", compute);
 
+  ArtifactBuilder narrow;
+  using artifact::DataType;
+  auto half = [&](std::vector<int64_t> shape) { return narrow.buffer(std::move(shape), DataType::BF16); };
+  uint32_t narrowA = half({4, 8}), narrowB = half({8, 6});
+  narrow.gemm(narrowA, narrowB, half({4, 6}));
+  narrow.gemm(narrowA, narrowB, narrow.buffer({4, 6}));
+  attention.q = half({1, 2, 4, 8});
+  attention.k = attention.v = half({1, 1, 6, 8});
+  attention.out = half({1, 2, 4, 8});
+  attention.lse = narrow.buffer({1, 2, 4});
+  attention.mask = -1;
+  narrow.add(attention);
+  write(folder, "narrow", narrow);
+
   ArtifactBuilder sharded({{"replicate", 2}, {"shard", 2}});
   uint32_t group = sharded.group({"shard"}), part = sharded.buffer({24}), whole = sharded.buffer({48});
   uint32_t slice = sharded.view(whole, {24}, {1}), event = sharded.newEvent();
