@@ -5,9 +5,9 @@
 
 // The square is computed again from the rounded tanh, which the product reads from memory anyway.
 // CHECK-LABEL: func.func @again
-// CHECK: %[[FIRST:.*]]:2 = exec.fusion {{.*}} -> (tensor<64x128xbf16>, tensor<64xf32>)
-// CHECK: %[[DOT:.*]] = train.dot_general
-// CHECK: exec.fusion %{{.*}}, %{{.*}} {{.*}}(tensor<64x128xbf16>, tensor<64x128xbf16>) -> tensor<64x128xf32>
+// CHECK: %[[FIRST:.*]]:2 = exec.fusion "row"(%arg0) {{.*}} -> (tensor<64x128xbf16>, tensor<64xf32>)
+// CHECK: %[[DOT:.*]] = train.dot_general %[[FIRST]]#0, %arg1
+// CHECK: exec.fusion "elementwise"(%[[FIRST]]#0, %[[DOT]]) {{.*}} : (tensor<64x128xbf16>, tensor<64x128xbf16>) -> tensor<64x128xf32>
 func.func @again(%a: tensor<64x128xf32>, %w: tensor<128x128xbf16>) -> (tensor<64x128xf32>, tensor<64xf32>) {
   %t = train.tanh %a : tensor<64x128xf32>
   %n = train.convert %t : (tensor<64x128xf32>) -> tensor<64x128xbf16>
@@ -22,9 +22,9 @@ func.func @again(%a: tensor<64x128xf32>, %w: tensor<128x128xbf16>) -> (tensor<64
 
 // One conversion with two readers far apart is made twice.
 // CHECK-LABEL: func.func @widened
-// CHECK: exec.fusion %arg0 {{.*}} -> tensor<64x64xbf16>
-// CHECK: train.dot_general
-// CHECK: exec.fusion {{.*}}(tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xf32>
+// CHECK: exec.fusion "elementwise"(%arg0) {{.*}} -> tensor<64x64xbf16>
+// CHECK: %[[DOT:.*]] = train.dot_general
+// CHECK: exec.fusion "elementwise"(%[[DOT]], %arg0) {{.*}} : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xf32>
 func.func @widened(%x: tensor<64x64xbf16>) -> tensor<64x64xf32> {
   %e = train.convert %x : (tensor<64x64xbf16>) -> tensor<64x64xf32>
   %s = train.exp %e : tensor<64x64xf32>
