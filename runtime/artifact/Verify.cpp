@@ -144,18 +144,46 @@ static Status verifyMemory(const VerifyContext &context) {
   return Status::ok();
 }
 
+/// A kernel for a GPU has a size of its launch, one for the CPU has none.
+static Status verifyKernel(const artifact::Program &program, const artifact::Kernel &kernel, bool isGpu) {
+  std::string what = "kernel '" + kernel.symbol()->str() + "'";
+  if (kernel.code_object() >= sizeOf(program.code_objects()))
+    return bad(what, "its code object does not exist");
+  if (!isGpu) {
+    if (kernel.blocks() || kernel.threads_x() || kernel.threads_y() || kernel.ptx() != -1)
+      return bad(what, "has a launch size or PTX, but the target is a CPU");
+    return Status::ok();
+  }
+  constexpr uint64_t maxBlocks = (uint64_t{1} << 31) - 1, maxThreads = 1024; // CUDA's own limits
+  uint64_t threads = uint64_t{kernel.threads_x()} * kernel.threads_y();
+  if (kernel.blocks() < 1 || kernel.blocks() > maxBlocks || threads < 1 || threads > maxThreads)
+    return bad(what, "is launched as " + std::to_string(kernel.blocks()) + " blocks of " +
+                         std::to_string(kernel.threads_x()) + " x " + std::to_string(kernel.threads_y()) + " threads");
+  if (kernel.ptx() < -1 || kernel.ptx() >= static_cast<int64_t>(sizeOf(program.code_objects())))
+    return bad(what, "its PTX does not exist");
+  if (kernel.ptx() >= 0 && program.code_objects()->Get(kernel.ptx())->format() != artifact::CodeFormat::Ptx)
+    return bad(what, "its PTX is none");
+  return Status::ok();
+}
+
 static Status verifyCode(const artifact::Program &program) {
+  std::string target = program.target()->str();
+  bool isGpu = target.compare(0, 3, "sm_") == 0;
   for (uint32_t index = 0; index < sizeOf(program.code_objects()); ++index) {
     const artifact::CodeObject &object = *program.code_objects()->Get(index);
     std::string what = "code object " + std::to_string(index);
-    if (object.format() != artifact::CodeFormat::SharedObject)
-      return bad(what, "is not a shared object for the CPU");
+    if (!isKnown(object.format()))
+      return bad(what, "unknown format");
+    if (isGpu == (object.format() == artifact::CodeFormat::SharedObject))
+      return bad(what, std::string("is ") + artifact::EnumNameCodeFormat(object.format()) + ", the target is '" +
+                           target + "'");
     if (object.data()->size() == 0)
       return bad(what, "is empty");
+    if (object.format() == artifact::CodeFormat::Ptx && object.data()->Get(object.data()->size() - 1) != 0)
+      return bad(what, "is PTX without a zero at its end");
   }
   for (uint32_t index = 0; index < sizeOf(program.kernels()); ++index)
-    if (program.kernels()->Get(index)->code_object() >= sizeOf(program.code_objects()))
-      return bad("kernel '" + program.kernels()->Get(index)->symbol()->str() + "'", "its code object does not exist");
+    TESSERA_RETURN_IF_ERROR(verifyKernel(program, *program.kernels()->Get(index), isGpu));
   return Status::ok();
 }
 

@@ -99,6 +99,9 @@ public:
 struct DeviceOptions {
   int threads = 1;
   int ranksInProcess = 1; ///< or on this host, if each is a process
+  int rankOnHost = 0;     ///< below ranksInProcess
+  bool usesGraphs = true; ///< of CUDA
+  double stallTimeoutSeconds = 60;
 };
 
 /// By the stream of an instruction and the group of its collective: what must be prepared before the first step.

@@ -103,8 +103,8 @@ private:
   FaultInjection faults;
   uint64_t seed = 0;
   double tokensPerStep = 0, flopsPerStep = 0;
-  int processesOnHost = 1;
-  ProcessMemory afterData; ///< when the data were open
+  int processesOnHost = 1, rankOnHost = 0; ///< where each rank is a process
+  ProcessMemory afterData;                 ///< when the data were open
 
   // By index of the rank in this process. Sessions are destroyed after all threads have ended.
   std::vector<std::unique_ptr<Communicator>> world;

@@ -145,9 +145,16 @@ Status Run::setUpRank(int index) {
     std::string here = hostIdentity();
     TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> hosts, self.gatherBlobs(here, "comparison of hosts"));
     processesOnHost = static_cast<int>(std::count(hosts.begin(), hosts.end(), here));
+    rankOnHost = static_cast<int>(std::count(hosts.begin(), hosts.begin() + self.rank(), here));
   }
   Clock::time_point begin = Clock::now();
-  SessionOptions sessionOptions{options.threads, isRemote() ? processesOnHost : numRanks(), options.openDevice};
+  SessionOptions sessionOptions;
+  sessionOptions.threads = options.threads;
+  sessionOptions.ranksInProcess = isRemote() ? processesOnHost : numRanks();
+  sessionOptions.rankOnHost = isRemote() ? rankOnHost : index;
+  sessionOptions.usesGraphs = options.usesGraphs;
+  sessionOptions.stallTimeoutSeconds = options.stallTimeoutSeconds;
+  sessionOptions.openDevice = options.openDevice;
   TESSERA_ASSIGN_OR_RETURN(sessions[index], Session::create(artifact, self, sessionOptions));
   Session &session = *sessions[index];
   TESSERA_ASSIGN_OR_RETURN(states[index], makeRankState(*artifact, self.rank(),

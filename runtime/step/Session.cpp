@@ -72,6 +72,9 @@ Status Session::Impl::openDevice(const SessionOptions &options) {
   DeviceOptions deviceOptions;
   deviceOptions.ranksInProcess = std::max(options.ranksInProcess, 1);
   deviceOptions.threads = options.threads > 0 ? options.threads : availableCores() / deviceOptions.ranksInProcess;
+  deviceOptions.rankOnHost = options.rankOnHost;
+  deviceOptions.usesGraphs = options.usesGraphs;
+  deviceOptions.stallTimeoutSeconds = options.stallTimeoutSeconds;
   TESSERA_ASSIGN_OR_RETURN(device, options.openDevice ? options.openDevice(*artifact, deviceOptions)
                                                       : tessera::openDevice(*artifact, deviceOptions));
   return Status::ok();

@@ -29,6 +29,12 @@ struct SessionOptions {
   int threads = 0;
   /// Ranks that share this process's cores (for the default of `threads`).
   int ranksInProcess = 1;
+  /// Number of this rank among them.
+  int rankOnHost = 0;
+  /// Lets a GPU run whole steps as graphs.
+  bool usesGraphs = true;
+  /// A rank whose GPU waits longer than this for another one ends all ranks. 0: wait for ever.
+  double stallTimeoutSeconds = 60;
   /// Opens the device of the rank; if empty, the one that the artifact is for.
   DeviceOpener openDevice = nullptr;
 };

@@ -25,6 +25,24 @@ int main(int argc, char **argv) {
   std::string folder = argv[1];
   std::filesystem::create_directories(folder);
 
+  ArtifactBuilder gpu;
+  gpu.program.target = "sm_90";
+  for (artifact::CodeFormat format : {artifact::CodeFormat::Cubin, artifact::CodeFormat::Ptx}) {
+    auto object = std::make_unique<artifact::CodeObjectT>();
+    object->format = format;
+    object->target = "sm_90";
+    object->data = {'x', 0};
+    gpu.program.code_objects.push_back(std::move(object));
+  }
+  auto kernel = std::make_unique<artifact::KernelT>();
+  kernel->symbol = "k";
+  kernel->ptx = 1;
+  kernel->blocks = 4;
+  kernel->threads_x = 32;
+  kernel->threads_y = 4;
+  gpu.program.kernels.push_back(std::move(kernel));
+  write(folder, "gpu", gpu);
+
   ArtifactBuilder compute;
   uint32_t a = compute.buffer({4, 8}), b = compute.buffer({8, 6}), c = compute.buffer({4, 6});
   compute.beginLoop(3);

@@ -82,10 +82,17 @@ Json kernelsJson(const Artifact &artifact) {
       launches[launch->kernel()] += entry.iterations;
   Json kernels = Json::array(), objects = Json::array();
   if (program.kernels())
-    for (uint32_t i = 0; i < program.kernels()->size(); ++i)
-      kernels.push_back({{"symbol", program.kernels()->Get(i)->symbol()->str()},
-                         {"code_object", program.kernels()->Get(i)->code_object()},
-                         {"launches_per_step", launches[i]}});
+    for (uint32_t i = 0; i < program.kernels()->size(); ++i) {
+      const artifact::Kernel &kernel = *program.kernels()->Get(i);
+      Json entry = {{"symbol", kernel.symbol()->str()},
+                    {"code_object", kernel.code_object()},
+                    {"launches_per_step", launches[i]}};
+      if (kernel.blocks() > 0) {
+        entry["blocks"] = kernel.blocks();
+        entry["threads"] = {kernel.threads_x(), kernel.threads_y()};
+      }
+      kernels.push_back(std::move(entry));
+    }
   if (program.code_objects())
     for (const artifact::CodeObject *code : *program.code_objects())
       objects.push_back({{"format", artifact::EnumNameCodeFormat(code->format())},
@@ -97,9 +104,14 @@ Json kernelsJson(const Artifact &artifact) {
 std::string kernelsText(const Artifact &artifact) {
   Json json = kernelsJson(artifact);
   std::string text = "kernels (launches in a step, symbol)\n";
-  for (const Json &kernel : json["kernels"])
-    text +=
-        fmt::format("  {:>8} {}\n", kernel["launches_per_step"].get<int64_t>(), kernel["symbol"].get<std::string>());
+  for (const Json &kernel : json["kernels"]) {
+    std::string size;
+    if (kernel.contains("blocks"))
+      size = fmt::format("  {} blocks of {} x {} threads", kernel["blocks"].get<uint32_t>(),
+                         kernel["threads"][0].get<uint32_t>(), kernel["threads"][1].get<uint32_t>());
+    text += fmt::format("  {:>8} {}{}\n", kernel["launches_per_step"].get<int64_t>(),
+                        kernel["symbol"].get<std::string>(), size);
+  }
   text += "code objects\n";
   for (const Json &object : json["code_objects"])
     text += fmt::format("  {} for {}, {}\n", object["format"].get<std::string>(), object["target"].get<std::string>(),

@@ -92,7 +92,10 @@ int main(int argc, char **argv) {
   app.add_option("--stall-timeout", options.stallTimeoutSeconds,
                  "Seconds after which a rank that does not arrive ends the run; 0: never")
       ->capture_default_str();
+  bool noGraph = false;
+  app.add_flag("--no-graph", noGraph, "On a GPU: give it one instruction after the other, not each step as one graph");
   CLI11_PARSE(app, argc, argv);
+  options.usesGraphs = !noGraph;
 
   options.shuffle = order == "shuffled";
   options.peakFlops = peakGflops * 1e9;

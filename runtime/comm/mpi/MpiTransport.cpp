@@ -2,17 +2,14 @@
 
 #include "runtime/comm/mpi/MpiTransport.h"
 
+#include "runtime/base/Plugin.h"
 #include "runtime/comm/mpi/MpiPlugin.h"
 
-#include <cstdlib>
-#include <dlfcn.h>
-#include <filesystem>
+#include <algorithm>
 #include <string>
 
 namespace tessera {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// MPI counts bytes in an int; a multiple of a page.
 constexpr size_t largestMessage = size_t{1} << 30;
@@ -97,35 +94,18 @@ private:
   int self, size;
 };
 
-std::vector<fs::path> pluginFolders() {
-  if (const char *chosen = std::getenv("TESSERA_PLUGINS"))
-    return {chosen};
-  std::error_code error;
-  fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
-  return {folder, folder / ".." / "lib"};
-}
-
 } // namespace
 
 Result<std::unique_ptr<Transport>> openMpiTransport() {
   static constexpr const char *fileName = "libtessera-mpi.so";
-  void *library = nullptr;
-  std::error_code error;
-  for (const fs::path &folder : pluginFolders()) {
-    fs::path path = folder / fileName;
-    if (library || !fs::exists(path, error))
-      continue;
-    // The symbols are global because MPI libraries load components that look for them.
-    library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
-    if (!library)
-      return TESSERA_ERROR(NotFound, std::string("cannot load the MPI plugin: ") + dlerror());
-  }
-  if (!library)
-    return TESSERA_ERROR(NotFound, std::string("this run was started by MPI, but there is no ") + fileName +
-                                       " beside tessera-run or in ../lib: it is built where CMake finds MPI (Debian: "
-                                       "libopenmpi-dev); TESSERA_PLUGINS names another folder");
-  auto getApi = reinterpret_cast<decltype(&tesseraMpiApi)>(dlsym(library, "tesseraMpiApi"));
-  const TesseraMpiApi *api = getApi ? getApi() : nullptr;
+  // The symbols are global because MPI libraries load components that look for them.
+  Result<void *> found = loadPlugin(fileName, "tesseraMpiApi", /*isGlobal=*/true);
+  if (!found.isOk())
+    return TESSERA_ERROR(NotFound, "this run was started by MPI, but " + found.status().message() +
+                                       " (it is built where CMake finds MPI, on Debian with libopenmpi-dev; "
+                                       "TESSERA_PLUGINS names another folder)");
+  auto getApi = reinterpret_cast<decltype(&tesseraMpiApi)>(*found);
+  const TesseraMpiApi *api = getApi();
   if (!api || api->version != TESSERA_MPI_API_VERSION)
     return TESSERA_ERROR(InvalidArgument, std::string(fileName) + " belongs to another version of Tessera");
   int rank = 0, size = 1;

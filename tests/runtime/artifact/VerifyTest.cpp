@@ -243,7 +243,49 @@ TEST(Verify, KernelsExist) {
   expectError(builder, "kernel 'k': its code object does not exist");
   builder.program.kernels[0]->code_object = 0;
   builder.program.code_objects[0]->format = artifact::CodeFormat::Ptx;
-  expectError(builder, "code object 0: is not a shared object for the CPU");
+  expectError(builder, "code object 0: is Ptx, the target is 'cpu:test:'");
+}
+
+TEST(Verify, KernelsForAGpuSayHowTheyAreLaunched) {
+  ArtifactBuilder builder;
+  builder.program.target = "sm_90";
+  for (artifact::CodeFormat format : {artifact::CodeFormat::Cubin, artifact::CodeFormat::Ptx}) {
+    auto object = std::make_unique<artifact::CodeObjectT>();
+    object->target = "sm_90";
+    object->format = format;
+    object->data = {1, 0};
+    builder.program.code_objects.push_back(std::move(object));
+  }
+  auto added = std::make_unique<artifact::KernelT>();
+  artifact::KernelT &kernel = *added;
+  kernel.symbol = "k";
+  kernel.ptx = 1;
+  kernel.blocks = 7;
+  kernel.threads_x = 32;
+  kernel.threads_y = 32;
+  builder.program.kernels.push_back(std::move(added));
+  ASSERT_TRUE(builder.build().isOk()) << builder.build().status();
+  kernel.threads_y = 33;
+  expectError(builder, "kernel 'k': is launched as 7 blocks of 32 x 33 threads");
+  kernel.threads_y = 0;
+  expectError(builder, "kernel 'k': is launched as 7 blocks of 32 x 0 threads");
+  kernel.threads_y = 1;
+  kernel.blocks = 0;
+  expectError(builder, "kernel 'k': is launched as 0 blocks of 32 x 1 threads");
+  kernel.blocks = 7;
+  kernel.ptx = 2;
+  expectError(builder, "kernel 'k': its PTX does not exist");
+  kernel.ptx = 0;
+  expectError(builder, "kernel 'k': its PTX is none");
+  kernel.ptx = -1;
+  builder.program.code_objects[1]->data = {1};
+  expectError(builder, "code object 1: is PTX without a zero at its end");
+  builder.program.code_objects[1]->data = {1, 0};
+  builder.program.code_objects[0]->format = artifact::CodeFormat::SharedObject;
+  expectError(builder, "code object 0: is SharedObject, the target is 'sm_90'");
+  builder.program.target = "cpu:test:";
+  builder.program.code_objects.pop_back();
+  expectError(builder, "kernel 'k': has a launch size or PTX, but the target is a CPU");
 }
 
 TEST(Verify, StateBatchAndScalars) {

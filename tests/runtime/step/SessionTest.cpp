@@ -3,6 +3,7 @@
 #include "runtime/step/CollectiveHash.h"
 #include "tests/runtime/step/StepTestSupport.h"
 
+#include <filesystem>
 #include <set>
 
 namespace tessera {
@@ -26,8 +27,28 @@ TEST(Session, RefusesAnotherTarget) {
   auto artifact = builder.build();
   ASSERT_TRUE(artifact.isOk());
   auto world = createLocalWorld(1);
+  ASSERT_EQ(::setenv("TESSERA_PLUGINS", "/nonexistent", 1), 0);
   EXPECT_EQ(Session::create(*artifact, *world[0]).status().message(),
-            "the artifact is for target 'sm_90', this runtime has only the CPU");
+            "artifact 'test' is for sm_90; this tessera-run has no CUDA backend: there is no libtessera-cuda.so beside "
+            "tessera-run or in ../lib (it is built where CMake finds CUDA; TESSERA_PLUGINS names another folder)");
+  ::unsetenv("TESSERA_PLUGINS");
+}
+
+TEST(Session, SaysWhyThereIsNoGpu) {
+  if (!std::filesystem::exists(TESSERA_BIN_FOLDER "/libtessera-cuda.so"))
+    GTEST_SKIP() << "built without CUDA";
+  ArtifactBuilder builder;
+  builder.program.target = "sm_90";
+  auto artifact = builder.build();
+  ASSERT_TRUE(artifact.isOk());
+  auto world = createLocalWorld(1);
+  ASSERT_EQ(::setenv("TESSERA_PLUGINS", TESSERA_BIN_FOLDER, 1), 0);
+  Status status = Session::create(*artifact, *world[0]).status();
+  ::unsetenv("TESSERA_PLUGINS");
+  if (status.isOk())
+    GTEST_SKIP() << "there is a GPU";
+  EXPECT_EQ(status.code(), StatusCode::Unsupported) << status;
+  EXPECT_EQ(status.message().find("artifact 'test' is for sm_90"), 0u) << status;
 }
 
 TEST(Session, RanksMustRunTheSameArtifact) {

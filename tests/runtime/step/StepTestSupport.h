@@ -34,7 +34,10 @@ public:
     std::vector<std::thread> team;
     for (size_t rank = 0; rank < world.size(); ++rank)
       team.emplace_back([&, rank] {
-        auto made = Session::create(artifact, *world[rank], {threads, static_cast<int>(world.size())});
+        SessionOptions options;
+        options.threads = threads;
+        options.ranksInProcess = static_cast<int>(world.size());
+        auto made = Session::create(artifact, *world[rank], options);
         ASSERT_TRUE(made.isOk()) << made.status();
         sessions[rank] = std::move(*made);
         body(*sessions[rank]);

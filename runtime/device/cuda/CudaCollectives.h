@@ -1,0 +1,49 @@
+//===- CudaCollectives.h - ranks on GPUs exchange buffers -------------------===//
+//
+// Two ways: NCCL, where each rank has a GPU of its own, and copies and sums on one GPU, where the ranks are threads of
+// one process that share it. The runtime's Communicator carries what the ranks must tell each other.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_DEVICE_CUDA_CUDACOLLECTIVES_H
+#define TESSERA_RUNTIME_DEVICE_CUDA_CUDACOLLECTIVES_H
+
+#include "runtime/device/RankContext.h"
+#include "runtime/device/cuda/Cuda.h"
+#include "runtime/device/cuda/CudaMove.h"
+
+#include <memory>
+
+namespace tessera::cuda {
+
+class CudaCollectives {
+public:
+  virtual ~CudaCollectives() = default;
+  virtual std::string_view name() const = 0;
+  /// Whether `start` may be called while a stream is captured into a graph.
+  virtual bool canBeCaptured() const = 0;
+  /// Gives the collective to the stream; the call's channel and group were prepared.
+  virtual Status start(const CollectiveCall &call, CUstream stream) = 0;
+  /// Whether what was started has failed, without blocking.
+  virtual Status poll() = 0;
+  /// Ends what is under way on this rank.
+  virtual void abort() = 0;
+};
+
+struct CollectiveSetUp {
+  RankContext *context = nullptr;
+  CUdevice device = 0;
+  Mover *mover = nullptr;
+  double stallTimeoutSeconds = 60;
+};
+
+/// All ranks call it together. The choice follows from where the ranks are; a rank that shares a GPU with one of
+/// another process is an error.
+Result<std::unique_ptr<CudaCollectives>> joinRanks(const CollectiveSetUp &setUp);
+
+Result<std::unique_ptr<CudaCollectives>> joinByNccl(const CollectiveSetUp &setUp);
+Result<std::unique_ptr<CudaCollectives>> joinOnOneGpu(const CollectiveSetUp &setUp);
+
+} // namespace tessera::cuda
+
+#endif // TESSERA_RUNTIME_DEVICE_CUDA_CUDACOLLECTIVES_H

@@ -1,0 +1,208 @@
+//===- CudaCommands.cpp - instructions as work for a GPU --------------------===//
+
+#include "runtime/device/cuda/CudaStream.h"
+
+#include <nvtx3/nvToolsExt.h>
+
+namespace tessera::cuda {
+
+using artifact::CollectiveKind;
+using artifact::Operation;
+
+namespace {
+
+/// Gives work to a stream, under the name of its source node, and says so in the progress.
+class CudaCommand : public Command {
+public:
+  explicit CudaCommand(CudaShared &shared) : shared(shared) {}
+
+  Status run(int64_t iteration) final {
+    CUstream handle = shared.streams[stream]->handle;
+    // A graph keeps the words of collectives alone: they are where ranks wait for each other.
+    bool isTold = !shared.isCapturing || communicates;
+    nvtxRangePushA(location.empty() ? kind.data() : location.data());
+    Status status = isTold ? shared.progress.begin(*this, handle) : Status::ok();
+    if (status.isOk())
+      status = start(iteration, handle);
+    if (status.isOk() && isTold)
+      status = shared.progress.end(*this, handle);
+    nvtxRangePop();
+    return status;
+  }
+
+protected:
+  virtual Status start(int64_t iteration, CUstream handle) = 0;
+
+  CudaShared &shared;
+  bool communicates = false;
+};
+
+class LaunchCommand : public CudaCommand {
+public:
+  LaunchCommand(const artifact::Launch &launch, CudaShared &shared)
+      : CudaCommand(shared), kernel(*shared.rank->artifact.program().kernels()->Get(launch.kernel())),
+        function(shared.kernels[launch.kernel()]) {
+    kind = "launch";
+    detail = kernel.symbol()->string_view();
+    if (launch.buffers())
+      for (uint32_t buffer : *launch.buffers())
+        operands.emplace_back(*shared.rank, buffer);
+    addresses.resize(operands.size());
+    for (void *&address : addresses)
+      arguments.push_back(&address);
+  }
+
+private:
+  Status start(int64_t iteration, CUstream handle) override {
+    for (size_t index = 0; index < operands.size(); ++index)
+      addresses[index] = operands[index].at(iteration);
+    TESSERA_CU(cuLaunchKernel(function, kernel.blocks(), 1, 1, kernel.threads_x(), kernel.threads_y(), 1, 0, handle,
+                              arguments.data(), nullptr));
+    return Status::ok();
+  }
+
+  const artifact::Kernel &kernel;
+  CUfunction function;
+  std::vector<Operand> operands;
+  std::vector<void *> addresses;
+  std::vector<void *> arguments; ///< addresses of `addresses`
+};
+
+class GemmCommand : public CudaCommand {
+public:
+  GemmCommand(const artifact::Gemm &gemm, CudaShared &shared)
+      : CudaCommand(shared), a(*shared.rank, gemm.a()), b(*shared.rank, gemm.b()), c(*shared.rank, gemm.c()) {
+    kind = "gemm";
+  }
+  Status prepare(const artifact::Gemm &gemm) {
+    TESSERA_ASSIGN_OR_RETURN(plan, shared.gemms.plan(a, b, c, gemm.alpha(), gemm.beta()));
+    return Status::ok();
+  }
+
+private:
+  Status start(int64_t iteration, CUstream handle) override {
+    return plan->start(a.at(iteration), b.at(iteration), c.at(iteration), handle);
+  }
+
+  Operand a, b, c;
+  std::unique_ptr<GemmPlan> plan;
+};
+
+class CollectiveCommand : public CudaCommand {
+public:
+  CollectiveCommand(const artifact::Collective &collective, CudaShared &shared, int channel)
+      : CudaCommand(shared), input(*shared.rank, collective.input()), output(*shared.rank, collective.output()) {
+    kind = toString(collective.kind());
+    communicates = true;
+    if (collective.label())
+      detail = collective.label()->string_view();
+    bytes = static_cast<int64_t>(output.view.bytes());
+    call.kind = collective.kind();
+    call.dtype = input.view.dtype;
+    call.group = &shared.rank->groups[collective.group()];
+    call.elements = input.view.numElements();
+    call.shift = collective.shift();
+    call.channel = channel;
+  }
+
+private:
+  Status start(int64_t iteration, CUstream handle) override {
+    call.input = input.at(iteration);
+    call.output = output.at(iteration);
+    call.info = {shared.rank->step, detail, location};
+    if (call.group->size() > 1)
+      return shared.collectives->start(call, handle);
+    if (call.input != call.output)
+      TESSERA_CU(
+          cuMemcpyAsync(deviceAddress(call.output), deviceAddress(call.input), static_cast<size_t>(bytes), handle));
+    return Status::ok();
+  }
+
+  Operand input, output;
+  CollectiveCall call;
+};
+
+class CopyCommand : public CudaCommand {
+public:
+  CopyCommand(const artifact::Copy &copy, CudaShared &shared)
+      : CudaCommand(shared), source(*shared.rank, copy.source()), target(*shared.rank, copy.target()) {
+    kind = "copy";
+    bytes = static_cast<int64_t>(target.view.bytes());
+  }
+  Status prepare() {
+    TESSERA_ASSIGN_OR_RETURN(layout, moveLayout(source.view, target.view));
+    return Status::ok();
+  }
+
+private:
+  Status start(int64_t iteration, CUstream handle) override {
+    return shared.mover.copy(target.at(iteration), source.at(iteration), layout, byteWidth(target.view.dtype), handle);
+  }
+
+  Operand source, target;
+  MoveLayout layout;
+};
+
+class FillCommand : public CudaCommand {
+public:
+  FillCommand(uint32_t buffer, std::string_view name, CudaShared &shared)
+      : CudaCommand(shared), target(*shared.rank, buffer) {
+    kind = name;
+  }
+  Status prepare(double value) {
+    TESSERA_ASSIGN_OR_RETURN(bits, encodeNumber(target.view.dtype, value));
+    TESSERA_ASSIGN_OR_RETURN(layout, moveLayout(target.view, target.view));
+    return Status::ok();
+  }
+
+private:
+  Status start(int64_t iteration, CUstream handle) override {
+    return shared.mover.fill(target.at(iteration), bits, layout, byteWidth(target.view.dtype), handle);
+  }
+
+  Operand target;
+  uint64_t bits = 0;
+  MoveLayout layout;
+};
+
+Result<std::unique_ptr<Command>> makeFill(uint32_t buffer, double value, std::string_view name, CudaShared &shared) {
+  auto made = std::make_unique<FillCommand>(buffer, name, shared);
+  TESSERA_RETURN_IF_ERROR(made->prepare(value));
+  return std::unique_ptr<Command>(std::move(made));
+}
+
+} // namespace
+
+Result<std::unique_ptr<Command>> makeCommand(const artifact::Instruction &instruction, CudaShared &shared) {
+  switch (instruction.operation_type()) {
+  case Operation::Launch:
+    return std::unique_ptr<Command>(std::make_unique<LaunchCommand>(*instruction.operation_as_Launch(), shared));
+  case Operation::Gemm: {
+    auto made = std::make_unique<GemmCommand>(*instruction.operation_as_Gemm(), shared);
+    TESSERA_RETURN_IF_ERROR(made->prepare(*instruction.operation_as_Gemm()));
+    return std::unique_ptr<Command>(std::move(made));
+  }
+  case Operation::Collective:
+    return std::unique_ptr<Command>(
+        std::make_unique<CollectiveCommand>(*instruction.operation_as_Collective(), shared, instruction.stream()));
+  case Operation::Copy: {
+    auto made = std::make_unique<CopyCommand>(*instruction.operation_as_Copy(), shared);
+    TESSERA_RETURN_IF_ERROR(made->prepare());
+    return std::unique_ptr<Command>(std::move(made));
+  }
+  case Operation::Fill: {
+    const artifact::Fill &fill = *instruction.operation_as_Fill();
+    return makeFill(fill.target(), fill.value(), "fill", shared);
+  }
+  case Operation::AxisIndex: {
+    const artifact::AxisIndex &index = *instruction.operation_as_AxisIndex();
+    int64_t position = shared.rank->artifact.positionInGroup(index.group(), shared.rank->communicator.rank());
+    return makeFill(index.target(), static_cast<double>(position), "axis_index", shared);
+  }
+  default:
+    return TESSERA_ERROR(Unsupported, std::string("the CUDA backend has no ") +
+                                          artifact::EnumNameOperation(instruction.operation_type()) + " yet");
+  }
+}
+
+} // namespace tessera::cuda

@@ -1,0 +1,294 @@
+//===- CudaDevice.cpp - one NVIDIA GPU as the device of a rank --------------===//
+
+#include "runtime/device/cuda/CudaDevice.h"
+
+#include "runtime/device/cuda/CudaPlugin.h"
+#include "runtime/device/cuda/CudaStream.h"
+
+#include <algorithm>
+#include <unistd.h>
+
+namespace tessera::cuda {
+
+using artifact::ArenaKind;
+
+static constexpr size_t mebibyte = size_t{1} << 20;
+
+Result<std::unique_ptr<Device>> CudaDevice::open(const Artifact &artifact, const DeviceOptions &options) {
+  std::unique_ptr<CudaDevice> made(new CudaDevice(options));
+  TESSERA_RETURN_IF_ERROR(made->findGpu(artifact.program().target()->str()));
+  return std::unique_ptr<Device>(std::move(made));
+}
+
+/// The GPUs of a host are given to its ranks in turn.
+Status CudaDevice::findGpu(const std::string &target) {
+  TESSERA_CU(cuInit(0));
+  int driver = 0, count = 0;
+  TESSERA_CU(cuDriverGetVersion(&driver));
+  constexpr int oldest = CUDA_VERSION / 1000 * 1000;
+  if (driver < oldest)
+    return TESSERA_ERROR(Unsupported, "the driver is for CUDA " + std::to_string(driver / 1000) +
+                                          ", this tessera-run needs one for CUDA " + std::to_string(oldest / 1000));
+  TESSERA_CU(cuDeviceGetCount(&count));
+  if (count == 0)
+    return TESSERA_ERROR(Unsupported, "this machine has no NVIDIA GPU, or CUDA_VISIBLE_DEVICES hides it");
+  TESSERA_CU(cuDeviceGet(&gpu, options.rankOnHost % count));
+  ranksOnGpu = (options.ranksInProcess + count - 1) / count;
+  char text[256] = "";
+  TESSERA_CU(cuDeviceGetName(text, sizeof(text), gpu));
+  gpuName = text;
+  int major = 0, minor = 0;
+  TESSERA_CU(cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, gpu));
+  TESSERA_CU(cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, gpu));
+  capability = major * 10 + minor;
+  if (std::atoi(target.c_str() + 3) > capability)
+    return TESSERA_ERROR(Unsupported, "the GPU '" + gpuName + "' is an sm_" + std::to_string(capability) +
+                                          "; compile the model with --target sm_" + std::to_string(capability));
+  shared = std::make_unique<CudaShared>();
+  shared->stallTimeoutSeconds = options.stallTimeoutSeconds;
+  // The primary context is the one that cuBLASLt and NCCL use.
+  TESSERA_CU(cuDevicePrimaryCtxRetain(&shared->context, gpu));
+  TESSERA_CU(cuCtxSetCurrent(shared->context));
+  TESSERA_CU(cuStreamCreate(&transfers, CU_STREAM_NON_BLOCKING));
+  return Status::ok();
+}
+
+CudaDevice::~CudaDevice() {
+  if (!shared)
+    return;
+  cuCtxSetCurrent(shared->context);
+  if (graph)
+    cuGraphExecDestroy(graph);
+  shared->collectives.reset();
+  for (CUevent mark : shared->marks)
+    cuEventDestroy(mark);
+  for (CUlibrary library : libraries)
+    cuLibraryUnload(library);
+  for (CUdeviceptr memory : deviceMemory)
+    cuMemFree(memory);
+  for (void *memory : hostMemory)
+    cuMemFreeHost(memory);
+  if (transfers)
+    cuStreamDestroy(transfers);
+  shared.reset();
+  cuDevicePrimaryCtxRelease(gpu);
+}
+
+Status CudaDevice::checkMemory(const artifact::Program &program) const {
+  uint64_t device = GemmPlanner::workspaceBytes, host = 0;
+  if (program.arenas())
+    for (const artifact::Arena *arena : *program.arenas())
+      (arena->kind() == ArenaKind::Host ? host : device) += arena->bytes();
+  auto ranks = static_cast<uint64_t>(ranksOnGpu);
+  size_t free = 0, total = 0;
+  TESSERA_CU(cuMemGetInfo(&free, &total));
+  if (device > free / ranks)
+    return TESSERA_ERROR(Exhausted, "the plan needs " + std::to_string(device / mebibyte) +
+                                        " MiB on the GPU for each of " + std::to_string(ranks) + " ranks, '" + gpuName +
+                                        "' has " + std::to_string(free / mebibyte) + " MiB free of " +
+                                        std::to_string(total / mebibyte) + " MiB");
+  uint64_t physical = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  auto onHost = static_cast<uint64_t>(options.ranksInProcess);
+  if (host > physical / onHost)
+    return TESSERA_ERROR(Exhausted, "the plan needs " + std::to_string(host / mebibyte) +
+                                        " MiB of the host's memory for each of " + std::to_string(onHost) +
+                                        " ranks, this machine has " + std::to_string(physical / mebibyte) + " MiB");
+  return Status::ok();
+}
+
+Result<ArenaMemory> CudaDevice::allocate(const artifact::Arena &arena) {
+  if (arena.bytes() == 0)
+    return ArenaMemory{};
+  if (arena.kind() == ArenaKind::Host) {
+    void *memory = nullptr;
+    TESSERA_CU(cuMemHostAlloc(&memory, arena.bytes(), CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
+    hostMemory.push_back(memory);
+    std::fill_n(static_cast<std::byte *>(memory), arena.bytes(), std::byte{0});
+    // With unified addressing the GPU knows it by the same address.
+    return ArenaMemory{static_cast<std::byte *>(memory), static_cast<std::byte *>(memory), arena.bytes()};
+  }
+  CUdeviceptr memory = 0;
+  TESSERA_CU(cuMemAlloc(&memory, arena.bytes()));
+  deviceMemory.push_back(memory);
+  TESSERA_CU(cuMemsetD8Async(memory, 0, arena.bytes(), transfers));
+  TESSERA_CU(cuStreamSynchronize(transfers));
+  return ArenaMemory{reinterpret_cast<std::byte *>(memory), nullptr, arena.bytes()};
+}
+
+Result<std::byte *> CudaDevice::allocateStaging(size_t bytes) {
+  void *memory = nullptr;
+  TESSERA_CU(cuMemHostAlloc(&memory, bytes, CU_MEMHOSTALLOC_PORTABLE));
+  hostMemory.push_back(memory);
+  return static_cast<std::byte *>(memory);
+}
+
+Status CudaDevice::transfer(void *target, const void *source, size_t bytes) {
+  TESSERA_CU(cuCtxSetCurrent(shared->context));
+  TESSERA_CU(cuMemcpyAsync(deviceAddress(target), deviceAddress(source), bytes, transfers));
+  TESSERA_CU(cuStreamSynchronize(transfers));
+  return Status::ok();
+}
+
+Status CudaDevice::copyToDevice(void *target, const void *source, size_t bytes) {
+  return transfer(target, source, bytes);
+}
+
+Status CudaDevice::copyToHost(void *target, const void *source, size_t bytes) {
+  return transfer(target, source, bytes);
+}
+
+Status CudaDevice::prepare(RankContext &context) {
+  shared->rank = &context;
+  TESSERA_RETURN_IF_ERROR(shared->gemms.open());
+  TESSERA_RETURN_IF_ERROR(shared->mover.load());
+  TESSERA_RETURN_IF_ERROR(shared->progress.open(gpu));
+  TESSERA_RETURN_IF_ERROR(loadKernels(context.artifact.program()));
+  TESSERA_ASSIGN_OR_RETURN(shared->collectives,
+                           joinRanks({&context, gpu, &shared->mover, options.stallTimeoutSeconds}));
+  return Status::ok();
+}
+
+/// Machine code runs on GPUs of its own generation, PTX on all later ones.
+Status CudaDevice::loadKernels(const artifact::Program &program) {
+  int target = std::atoi(program.target()->c_str() + 3);
+  bool runsMachineCode = target / 10 == capability / 10;
+  std::vector<CUlibrary> loaded(program.code_objects() ? program.code_objects()->size() : 0, nullptr);
+  for (uint32_t index = 0; program.kernels() && index < program.kernels()->size(); ++index) {
+    const artifact::Kernel &kernel = *program.kernels()->Get(index);
+    bool isPtx = program.code_objects()->Get(kernel.code_object())->format() == artifact::CodeFormat::Ptx;
+    if (!isPtx && !runsMachineCode && kernel.ptx() < 0)
+      return TESSERA_ERROR(Unsupported, "kernel '" + kernel.symbol()->str() + "' is machine code for sm_" +
+                                            std::to_string(target) + ", the GPU '" + gpuName + "' is an sm_" +
+                                            std::to_string(capability));
+    uint32_t object = isPtx || runsMachineCode ? kernel.code_object() : static_cast<uint32_t>(kernel.ptx());
+    if (!loaded[object]) {
+      TESSERA_CU(cuLibraryLoadData(&loaded[object], program.code_objects()->Get(object)->data()->data(), nullptr,
+                                   nullptr, 0, nullptr, nullptr, 0));
+      libraries.push_back(loaded[object]);
+    }
+    CUkernel found = nullptr;
+    CUfunction function = nullptr;
+    if (cuLibraryGetKernel(&found, loaded[object], kernel.symbol()->c_str()) != CUDA_SUCCESS)
+      return TESSERA_ERROR(DataLoss, "the kernels have no symbol '" + kernel.symbol()->str() + "'");
+    TESSERA_CU(cuKernelGetFunction(&function, found));
+    shared->kernels.push_back(function);
+  }
+  return Status::ok();
+}
+
+Result<std::unique_ptr<Command>> CudaDevice::compile(const artifact::Instruction &instruction) {
+  return makeCommand(instruction, *shared);
+}
+
+Result<std::unique_ptr<DeviceStream>> CudaDevice::createStream(int number) {
+  auto made = std::make_unique<CudaStream>(*shared, number);
+  TESSERA_RETURN_IF_ERROR(made->open());
+  return std::unique_ptr<DeviceStream>(std::move(made));
+}
+
+Result<std::unique_ptr<DeviceEvent>> CudaDevice::createEvent() {
+  auto made = std::make_unique<CudaEvent>();
+  TESSERA_CU(cuEventCreate(&made->event, CU_EVENT_DISABLE_TIMING));
+  return std::unique_ptr<DeviceEvent>(std::move(made));
+}
+
+static int64_t now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+Result<StepMode> CudaDevice::beginStep(bool observed) {
+  TESSERA_CU(cuCtxSetCurrent(shared->context));
+  isObserved = observed;
+  isReplay = false;
+  ++shared->step;
+  shared->progress.reset();
+  // Nothing runs now: the first mark is at this time of the host. The second one is the end of the step.
+  shared->numMarks = 0;
+  shared->streams[0]->mark();
+  beganAt = now();
+  if (shared->marks.size() < 2) {
+    shared->marks.emplace_back();
+    TESSERA_CU(cuEventCreate(&shared->marks.back(), CU_EVENT_DEFAULT));
+  }
+  shared->numMarks = 2;
+  if (isObserved || !options.usesGraphs || !shared->collectives->canBeCaptured())
+    return StepMode::Issue;
+  if (graph) {
+    isReplay = true;
+    TESSERA_CU(cuGraphLaunch(graph, shared->streams[0]->handle));
+    return StepMode::Replay;
+  }
+  // The first step lets libraries load what they need, which must not happen in a capture.
+  if (shared->step > 1)
+    TESSERA_RETURN_IF_ERROR(beginCapture());
+  return StepMode::Issue;
+}
+
+/// All streams follow stream 0 into the capture.
+Status CudaDevice::beginCapture() {
+  CUstream first = shared->streams[0]->handle;
+  TESSERA_CU(cuStreamBeginCapture(first, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  shared->isCapturing = true;
+  CUevent fork = nullptr;
+  TESSERA_CU(cuEventCreate(&fork, CU_EVENT_DISABLE_TIMING));
+  TESSERA_CU(cuEventRecord(fork, first));
+  for (size_t stream = 1; stream < shared->streams.size(); ++stream)
+    TESSERA_CU(cuStreamWaitEvent(shared->streams[stream]->handle, fork, CU_EVENT_WAIT_DEFAULT));
+  TESSERA_CU(cuEventDestroy(fork));
+  return Status::ok();
+}
+
+/// Stream 0 waits for what was issued to all others.
+Status CudaDevice::joinStreams() {
+  for (size_t stream = 1; stream < shared->streams.size(); ++stream) {
+    CUevent join = nullptr;
+    TESSERA_CU(cuEventCreate(&join, CU_EVENT_DISABLE_TIMING));
+    TESSERA_CU(cuEventRecord(join, shared->streams[stream]->handle));
+    TESSERA_CU(cuStreamWaitEvent(shared->streams[0]->handle, join, CU_EVENT_WAIT_DEFAULT));
+    TESSERA_CU(cuEventDestroy(join));
+  }
+  return Status::ok();
+}
+
+Status CudaDevice::endCapture() {
+  Status joined = joinStreams();
+  CUgraph captured = nullptr;
+  CUresult ended = cuStreamEndCapture(shared->streams[0]->handle, &captured);
+  shared->isCapturing = false;
+  TESSERA_RETURN_IF_ERROR(joined);
+  if (ended != CUDA_SUCCESS)
+    return driverError("the step cannot be captured as a graph (--no-graph runs it without)", ended);
+  CUresult made = cuGraphInstantiate(&graph, captured, 0);
+  cuGraphDestroy(captured);
+  if (made != CUDA_SUCCESS)
+    return driverError("the graph of the step cannot be made (--no-graph runs it without)", made);
+  TESSERA_CU(cuGraphLaunch(graph, shared->streams[0]->handle));
+  return Status::ok();
+}
+
+Status CudaDevice::endStep() {
+  if (shared->isCapturing) {
+    TESSERA_RETURN_IF_ERROR(endCapture());
+    isReplay = true;
+  } else if (!isReplay) {
+    TESSERA_RETURN_IF_ERROR(joinStreams());
+  }
+  TESSERA_CU(cuEventRecord(shared->marks[1], shared->streams[0]->handle));
+  return shared->streams[0]->synchronise();
+}
+
+int64_t CudaDevice::timeOf(TimeMark mark) const {
+  float milliseconds = 0;
+  if (mark <= 0 ||
+      cuEventElapsedTime(&milliseconds, shared->marks[0], shared->marks[static_cast<size_t>(mark)]) != CUDA_SUCCESS)
+    return beganAt;
+  return beganAt + static_cast<int64_t>(static_cast<double>(milliseconds) * 1e6);
+}
+
+} // namespace tessera::cuda
+
+extern "C" __attribute__((visibility("default"))) const tessera::CudaPlugin *tesseraCudaPlugin() {
+  static const tessera::CudaPlugin plugin = {TESSERA_VERSION, tessera::cuda::CudaDevice::open};
+  return &plugin;
+}

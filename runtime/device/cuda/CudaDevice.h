@@ -1,0 +1,96 @@
+//===- CudaDevice.h - one NVIDIA GPU as the device of a rank ----------------===//
+//
+// The first step is issued instruction by instruction; the second is captured as one CUDA graph, which all later ones
+// launch. Steps that somebody observes, and all steps with --no-graph, are issued.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_DEVICE_CUDA_CUDADEVICE_H
+#define TESSERA_RUNTIME_DEVICE_CUDA_CUDADEVICE_H
+
+#include "runtime/device/Device.h"
+#include "runtime/device/cuda/Cuda.h"
+#include "runtime/device/cuda/CudaCollectives.h"
+#include "runtime/device/cuda/CudaGemm.h"
+#include "runtime/device/cuda/CudaMove.h"
+#include "runtime/device/cuda/Progress.h"
+
+#include <chrono>
+
+namespace tessera::cuda {
+
+class CudaStream;
+
+/// What streams, events and commands of one rank share.
+struct CudaShared {
+  RankContext *rank = nullptr;
+  CUcontext context = nullptr;
+  std::vector<CudaStream *> streams; ///< by number
+  std::vector<CUfunction> kernels;   ///< by index in Program.kernels
+  GemmPlanner gemms;
+  Mover mover;
+  Progress progress;
+  std::unique_ptr<CudaCollectives> collectives;
+  int64_t step = 0;         ///< counts the calls of beginStep
+  bool isCapturing = false; ///< what is issued becomes part of a graph
+  double stallTimeoutSeconds = 60;
+
+  // Events that mark times of an observed step, and how many of them are taken.
+  std::vector<CUevent> marks;
+  size_t numMarks = 0;
+};
+
+/// Makes the command of an instruction.
+Result<std::unique_ptr<Command>> makeCommand(const artifact::Instruction &instruction, CudaShared &shared);
+
+class CudaDevice : public Device {
+public:
+  static Result<std::unique_ptr<Device>> open(const Artifact &artifact, const DeviceOptions &options);
+  ~CudaDevice() override;
+
+  std::string name() const override { return gpuName; }
+  int threads() const override { return 1; }
+  Status checkMemory(const artifact::Program &program) const override;
+  Result<ArenaMemory> allocate(const artifact::Arena &arena) override;
+  Result<std::byte *> allocateStaging(size_t bytes) override;
+  Status copyToDevice(void *target, const void *source, size_t bytes) override;
+  Status copyToHost(void *target, const void *source, size_t bytes) override;
+  size_t workspaceBytes() const override { return GemmPlanner::workspaceBytes; }
+  Status prepare(RankContext &context) override;
+  Result<std::unique_ptr<Command>> compile(const artifact::Instruction &instruction) override;
+  Result<std::unique_ptr<DeviceStream>> createStream(int number) override;
+  Result<std::unique_ptr<DeviceEvent>> createEvent() override;
+  Result<StepMode> beginStep(bool isObserved) override;
+  Status endStep() override;
+  bool marksAreTimes() const override { return false; }
+  TimeMark stepBegin() const override { return 0; }
+  TimeMark stepEnd() const override { return 1; }
+  int64_t timeOf(TimeMark mark) const override;
+
+private:
+  explicit CudaDevice(const DeviceOptions &options) : options(options) {}
+  Status findGpu(const std::string &target);
+  Status loadKernels(const artifact::Program &program);
+  Status transfer(void *target, const void *source, size_t bytes);
+  Status beginCapture();
+  Status endCapture();
+  Status joinStreams();
+
+  const DeviceOptions options;
+  std::string gpuName;
+  CUdevice gpu = 0;
+  int capability = 0; ///< 90 for sm_90
+  int ranksOnGpu = 1;
+  std::unique_ptr<CudaShared> shared;
+  std::vector<CUdeviceptr> deviceMemory;
+  std::vector<void *> hostMemory;
+  std::vector<CUlibrary> libraries;
+  CUstream transfers = nullptr;
+  CUgraphExec graph = nullptr;
+  bool isObserved = false, isReplay = false;
+  int64_t beganAt = 0; ///< nanoseconds of the host's clock at mark 0
+};
+
+} // namespace tessera::cuda
+
+#endif // TESSERA_RUNTIME_DEVICE_CUDA_CUDADEVICE_H

@@ -1,0 +1,45 @@
+//===- CudaStream.h - streams and events of a GPU ---------------------------===//
+
+#ifndef TESSERA_RUNTIME_DEVICE_CUDA_CUDASTREAM_H
+#define TESSERA_RUNTIME_DEVICE_CUDA_CUDASTREAM_H
+
+#include "runtime/device/cuda/CudaDevice.h"
+
+namespace tessera::cuda {
+
+class CudaEvent : public DeviceEvent {
+public:
+  ~CudaEvent() override {
+    if (event)
+      cuEventDestroy(event);
+  }
+  CUevent event = nullptr;
+  int64_t recordedIn = -1; ///< the step; those of earlier steps are complete
+};
+
+/// Work is issued by the rank's thread, which goes on at once.
+class CudaStream : public DeviceStream {
+public:
+  CudaStream(CudaShared &shared, int number) : shared(shared), number(number) {}
+  ~CudaStream() override;
+  Status open();
+
+  bool runsAtOnce() const override { return true; }
+  void issue(std::function<void()> task) override { task(); }
+  Status record(DeviceEvent &event) override;
+  Status wait(DeviceEvent &event, WaitObserver observer) override;
+  TimeMark mark() override;
+  /// Blocks, but not longer than the other ranks live and collectives move on.
+  Status synchronise() override;
+
+  CUstream handle = nullptr;
+
+private:
+  CudaShared &shared;
+  int number;
+  CUresult markError = CUDA_SUCCESS; ///< told when the stream is synchronised
+};
+
+} // namespace tessera::cuda
+
+#endif // TESSERA_RUNTIME_DEVICE_CUDA_CUDASTREAM_H

@@ -1,0 +1,76 @@
+//===- Kernels.cu - what no library does for us ------------------------------===//
+//
+// Strided copies and fills, and sums of several ranks' values in their order. Compiled to PTX once, when the plugin is
+// built, and embedded.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/cuda/MoveLayout.h"
+
+#include <cuda_bf16.h>
+
+using tessera::cuda::MoveLayout;
+
+template <typename T> static __device__ void copyStrided(T *target, const T *source, const MoveLayout &layout) {
+  int64_t step = int64_t(gridDim.x) * blockDim.x;
+  for (int64_t index = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; index < layout.elements; index += step) {
+    int64_t rest = index, from = 0, to = 0;
+    for (int dim = 0; dim < layout.dims; ++dim) {
+      int64_t digit = rest % layout.sizes[dim];
+      rest /= layout.sizes[dim];
+      from += digit * layout.sourceStrides[dim];
+      to += digit * layout.targetStrides[dim];
+    }
+    target[to] = source[from];
+  }
+}
+
+template <typename T> static __device__ void fillStrided(T *target, uint64_t value, const MoveLayout &layout) {
+  int64_t step = int64_t(gridDim.x) * blockDim.x;
+  for (int64_t index = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; index < layout.elements; index += step) {
+    int64_t rest = index, to = 0;
+    for (int dim = 0; dim < layout.dims; ++dim) {
+      to += rest % layout.sizes[dim] * layout.targetStrides[dim];
+      rest /= layout.sizes[dim];
+    }
+    target[to] = static_cast<T>(value);
+  }
+}
+
+/// target[i] = ((inputs[0][i] + inputs[1][i]) + …), bf16 in f32; the target may be one of the inputs.
+template <typename T, typename Sum>
+static __device__ void sumInOrder(T *target, const void *const *inputs, int count, int64_t elements) {
+  int64_t step = int64_t(gridDim.x) * blockDim.x;
+  for (int64_t index = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; index < elements; index += step) {
+    Sum sum = static_cast<Sum>(static_cast<const T *>(inputs[0])[index]);
+    for (int input = 1; input < count; ++input)
+      sum += static_cast<Sum>(static_cast<const T *>(inputs[input])[index]);
+    target[index] = static_cast<T>(sum);
+  }
+}
+
+#define TESSERA_MOVE(bytes, type)                                                                                      \
+  extern "C" __global__ void tesseraCopy##bytes(type *target, const type *source, MoveLayout layout) {                 \
+    copyStrided(target, source, layout);                                                                               \
+  }                                                                                                                    \
+  extern "C" __global__ void tesseraFill##bytes(type *target, uint64_t value, MoveLayout layout) {                     \
+    fillStrided(target, value, layout);                                                                                \
+  }
+TESSERA_MOVE(1, uint8_t)
+TESSERA_MOVE(2, uint16_t)
+TESSERA_MOVE(4, uint32_t)
+TESSERA_MOVE(8, uint64_t)
+
+struct SumInputs {
+  const void *data[64];
+};
+
+#define TESSERA_SUM(name, type, sum)                                                                                   \
+  extern "C" __global__ void tesseraSum##name(type *target, SumInputs inputs, int count, int64_t elements) {           \
+    sumInOrder<type, sum>(target, inputs.data, count, elements);                                                       \
+  }
+TESSERA_SUM(F32, float, float)
+TESSERA_SUM(F64, double, double)
+TESSERA_SUM(BF16, __nv_bfloat16, float)
+TESSERA_SUM(I32, int32_t, int32_t)
+TESSERA_SUM(I64, int64_t, int64_t)
