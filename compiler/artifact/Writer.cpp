@@ -13,6 +13,8 @@
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/xxhash.h"
 
+#include <numeric>
+
 using namespace mlir;
 
 namespace tessera {
@@ -31,7 +33,69 @@ static void append(std::vector<std::unique_ptr<artifact::KeyValueT>> &list, cons
   }
 }
 
-FailureOr<std::string> serializeArtifact(ModuleOp module, StringRef sharedObject, const ArtifactMetadata &metadata) {
+static void collectAlignments(const artifact::ProgramT &table,
+                              const std::vector<std::unique_ptr<artifact::InstructionT>> &list,
+                              llvm::StringMap<SmallVector<int64_t>> &found) {
+  for (const auto &instruction : list) {
+    if (const auto *repeat = instruction->operation.AsRepeat())
+      collectAlignments(table, repeat->body, found);
+    const auto *launch = instruction->operation.AsLaunch();
+    if (!launch)
+      continue;
+    SmallVector<int64_t> &known = found[table.kernels[launch->kernel]->symbol];
+    known.resize(launch->buffers.size(), 16);
+    for (auto [index, buffer] : llvm::enumerate(launch->buffers)) {
+      const artifact::BufferT &view = *table.buffers[buffer];
+      for (int64_t step : {static_cast<int64_t>(view.offset), view.iteration_stride, view.rank_stride})
+        known[index] = std::gcd(known[index], step);
+    }
+  }
+}
+
+FailureOr<llvm::StringMap<SmallVector<int64_t>>> kernelAlignments(ModuleOp module) {
+  auto programs = module.getOps<exec::ProgramOp>();
+  if (!llvm::hasSingleElement(programs))
+    return module.emitError("expected one exec.program: the module has not been lowered");
+  artifact::ProgramT table;
+  if (failed(artifact::Tables(module, *programs.begin(), table).fill()))
+    return failure();
+  llvm::StringMap<SmallVector<int64_t>> found;
+  collectAlignments(table, table.instructions, found);
+  return found;
+}
+
+/// Machine code first, if there is any; PTX is what later GPUs run.
+static LogicalResult addGpuCode(ModuleOp module, const ArtifactGpuCode &gpu, StringRef target,
+                                artifact::ProgramT &table) {
+  auto add = [&](artifact::CodeFormat format, StringRef bytes) {
+    auto code = std::make_unique<artifact::CodeObjectT>();
+    code->format = format;
+    code->target = target.str();
+    code->data.assign(bytes.bytes_begin(), bytes.bytes_end());
+    if (format == artifact::CodeFormat::Ptx)
+      code->data.push_back(0);
+    table.code_objects.push_back(std::move(code));
+    return static_cast<uint32_t>(table.code_objects.size() - 1);
+  };
+  if (table.kernels.empty())
+    return success();
+  uint32_t ptx = add(artifact::CodeFormat::Ptx, gpu.ptx);
+  uint32_t first = gpu.cubin.empty() ? ptx : add(artifact::CodeFormat::Cubin, gpu.cubin);
+  for (const auto &kernel : table.kernels) {
+    auto launch = gpu.launches.find(kernel->symbol);
+    if (launch == gpu.launches.end())
+      return module.emitError("kernel '") << kernel->symbol << "' has no code for the GPU";
+    kernel->code_object = first;
+    kernel->ptx = first == ptx ? -1 : static_cast<int32_t>(ptx);
+    kernel->blocks = launch->second.blocks;
+    kernel->threads_x = launch->second.threadsX;
+    kernel->threads_y = launch->second.threadsY;
+  }
+  return success();
+}
+
+FailureOr<std::string> serializeArtifact(ModuleOp module, StringRef sharedObject, const ArtifactMetadata &metadata,
+                                         const ArtifactGpuCode *gpu) {
   auto programs = module.getOps<exec::ProgramOp>();
   if (!llvm::hasSingleElement(programs))
     return module.emitError("expected one exec.program: the module has not been lowered");
@@ -55,6 +119,8 @@ FailureOr<std::string> serializeArtifact(ModuleOp module, StringRef sharedObject
     code->data.assign(sharedObject.bytes_begin(), sharedObject.bytes_end());
     table.code_objects.push_back(std::move(code));
   }
+  if (gpu && failed(addGpuCode(module, *gpu, metadata.target, table)))
+    return failure();
   append(table.optimizer, metadata.optimizer);
   append(table.model, metadata.model);
   for (const auto &[phase, text] : metadata.ir) {
@@ -76,8 +142,9 @@ FailureOr<std::string> serializeArtifact(ModuleOp module, StringRef sharedObject
   return bytes;
 }
 
-LogicalResult writeArtifact(ModuleOp module, StringRef sharedObject, const ArtifactMetadata &metadata, StringRef path) {
-  FailureOr<std::string> bytes = serializeArtifact(module, sharedObject, metadata);
+LogicalResult writeArtifact(ModuleOp module, StringRef sharedObject, const ArtifactMetadata &metadata, StringRef path,
+                            const ArtifactGpuCode *gpu) {
+  FailureOr<std::string> bytes = serializeArtifact(module, sharedObject, metadata, gpu);
   if (failed(bytes))
     return failure();
   auto fail = [&](const std::error_code &error) {

@@ -8,6 +8,7 @@
 #include "compiler/cost/Target.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -258,7 +259,12 @@ FailureOr<Target> Target::load(StringRef nameOrPath, Location loc) {
   llvm::SmallString<256> path(nameOrPath);
   if (!nameOrPath.ends_with(".json")) {
     std::vector<std::string> names = shipped();
-    const StringRef name = nameOrPath == "cpu" ? "cpu-host" : nameOrPath;
+    // A GPU's architecture stands for the machine that has it.
+    const StringRef name = llvm::StringSwitch<StringRef>(nameOrPath)
+                               .Case("cpu", "cpu-host")
+                               .Case("sm_90", "h100x8")
+                               .Case("sm_100", "b200x8")
+                               .Default(nameOrPath);
     if (!llvm::is_contained(names, name)) {
       emitError(loc) << "unknown target '" << nameOrPath << "', expected cpu, a target file (*.json), or one of "
                      << llvm::join(names, ", ");

@@ -208,11 +208,12 @@ FailureOr<CompileOutcome> compile(const CompileOptions &asked, MLIRContext &cont
   const Location unknown = UnknownLoc::get(&context);
   const bool reports = options.report || options.fit;
   std::optional<cost::Target> target;
-  if (reports || options.target != "cpu") {
+  const bool isChip = StringRef(options.target).starts_with("sm_"); // a GPU to generate code for, not a machine
+  if (reports || (options.target != "cpu" && !isChip)) {
     auto loaded = cost::Target::load(options.target, unknown);
     if (failed(loaded))
       return failure();
-    if (loaded->kind != "cpu" && options.compileTo == Phase::Artifact && !options.output.empty()) {
+    if (loaded->kind != "cpu" && !isChip && options.compileTo == Phase::Artifact && !options.output.empty()) {
       emitError(unknown) << "--target " << options.target << ": no backend of this build generates code for "
                          << loaded->kind << " targets; leave -o away and use --report";
       return failure();

@@ -6,6 +6,7 @@
 #include "compiler/cost/Flops.h"
 #include "compiler/dialect/train/Builders.h"
 #include "passes/lower/codegen/CpuCodegen.h"
+#include "passes/lower/codegen/GpuCodegen.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/Path.h"
@@ -68,8 +69,7 @@ StepSize measureStep(ModuleOp module) {
   return size;
 }
 
-LogicalResult emitArtifact(const CompileOptions &options, ModuleOp module, const StepSize &size,
-                           const PhaseSnapshots &snapshots) {
+static LogicalResult emitForCpu(const CompileOptions &options, ModuleOp module, ArtifactMetadata &metadata) {
   auto target = CpuTarget::parse(options.targetCpu, module.getLoc());
   if (failed(target))
     return failure();
@@ -80,13 +80,45 @@ LogicalResult emitArtifact(const CompileOptions &options, ModuleOp module, const
       return failure();
     code = std::move(generated->sharedObject);
   }
+  metadata.target = "cpu:" + target->cpu + ":" + target->features;
+  return writeArtifact(module, code, metadata, options.output);
+}
+
+static LogicalResult emitForGpu(const CompileOptions &options, ModuleOp module, ArtifactMetadata &metadata) {
+  auto target = GpuTarget::parse(options.target, module.getLoc());
+  if (failed(target))
+    return failure();
+  ArtifactGpuCode code;
+  if (auto kernels = module.lookupSymbol<ModuleOp>("kernels")) {
+    auto alignments = kernelAlignments(module);
+    if (failed(alignments))
+      return failure();
+    auto generated = generateGpuCode(kernels, *target, [&](StringRef symbol) { return alignments->lookup(symbol); });
+    if (failed(generated))
+      return failure();
+    if (generated->cubin.empty())
+      emitRemark(module.getLoc()) << "no ptxas was found: the artifact has PTX alone, which the driver compiles when a "
+                                     "run begins";
+    code.ptx = std::move(generated->ptx);
+    code.cubin = std::move(generated->cubin);
+    for (const GpuCode::Kernel &kernel : generated->kernels)
+      code.launches[kernel.symbol] = {static_cast<uint32_t>(kernel.launch.blocks),
+                                      static_cast<uint32_t>(kernel.launch.threadsX),
+                                      static_cast<uint32_t>(kernel.launch.threadsY)};
+  }
+  metadata.target = target->chip;
+  return writeArtifact(module, /*sharedObject=*/"", metadata, options.output, &code);
+}
+
+LogicalResult emitArtifact(const CompileOptions &options, ModuleOp module, const StepSize &size,
+                           const PhaseSnapshots &snapshots) {
   ArtifactMetadata metadata;
   metadata.producer = "tessera " TESSERA_VERSION;
-  metadata.target = "cpu:" + target->cpu + ":" + target->features;
   metadata.optimizer = optimizerEntries(options);
   metadata.model = modelEntries(options, size);
   metadata.ir = snapshots;
-  return writeArtifact(module, code, metadata, options.output);
+  return StringRef(options.target).starts_with("sm_") ? emitForGpu(options, module, metadata)
+                                                      : emitForCpu(options, module, metadata);
 }
 
 } // namespace tessera

@@ -77,7 +77,8 @@ struct CompileOptions {
   std::vector<std::string> offload; ///< optimizer | parameters | activations: live on the host
 
   // Lower.
-  std::string target = "cpu";     ///< cpu, a target that ships with the compiler, or a target file (*.json)
+  std::string target =
+      "cpu"; ///< cpu, sm_80, sm_90, sm_100, a target that ships with the compiler, or a target file (*.json)
   std::string targetCpu = "host"; ///< host | x86-64-v4 | x86-64-v3 | x86-64
 
   // Report: memory, communication and time, from the lowered step.

@@ -83,7 +83,8 @@ void addMachineOptions(CLI::App &app, tessera::CompileOptions &o, std::string &m
                  "join collectives that follow each other up to so many bytes; 0: none")
       ->capture_default_str();
   app.add_option("--target", o.target,
-                 "cpu, a machine that ships with the compiler (h100x8, …) or a target file (.json)")
+                 "cpu, sm_80, sm_90 or sm_100 (code for a GPU), a machine that ships with the compiler (h100x8, …) or "
+                 "a target file (.json)")
       ->capture_default_str();
   app.add_option("--offload", o.offload,
                  "what lives on the host and is copied to the device for use: optimizer, parameters, activations")

@@ -1,0 +1,33 @@
+"""Artifacts for GPUs: what the compiler writes, and what a machine without a GPU says to them."""
+
+import json
+import unittest
+
+from harness import Golden, ToolTest
+
+
+class Gpu(ToolTest):
+    def test_kernels_say_how_they_are_launched(self):
+        golden = Golden("gpt")
+        flags = [*golden.compile_flags(), "--mesh", "shard=2", "--strategy", "zero3", "--target", "sm_90"]
+        for name in ("one", "two"):
+            self.succeed("tessera-compile", *flags, "-o", name + ".tessera")
+        with open(self.path("one.tessera"), "rb") as one, open(self.path("two.tessera"), "rb") as two:
+            self.assertEqual(one.read(), two.read())
+        dump = json.loads(self.succeed("tessera-dump", "one.tessera", "--kernels", "--json"))
+        kernels = dump["kernels"]["kernels"]
+        self.assertGreater(len(kernels), 5)
+        for kernel in kernels:
+            self.assertGreater(kernel["blocks"], 0, kernel)
+            self.assertLessEqual(kernel["threads"][0] * kernel["threads"][1], 1024, kernel)
+        formats = {code["format"] for code in dump["kernels"]["code_objects"]}
+        self.assertIn("Ptx", formats)
+        self.assertLessEqual(formats, {"Ptx", "Cubin"})
+
+    def test_unknown_architecture(self):
+        self.fail_with("unknown GPU target 'sm_75', expected sm_80, sm_90 or sm_100", "tessera-compile",
+                       *Golden("gpt").compile_flags(), "--target", "sm_75", "-o", "x.tessera")
+
+
+if __name__ == "__main__":
+    unittest.main()
