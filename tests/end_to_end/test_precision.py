@@ -2,8 +2,9 @@
 interpreter, and what it saves in memory and communication.
 
 A bf16 number has 8 significant bits, so a stored value is wrong by up to 2^-9 of itself. A loss is the mean of thousands of
-such values and far more exact; a gradient norm less so. Against PyTorch's f32 losses and norms 3e-5 and 3.2e-3 were measured on one rank; the tolerances
-leave a factor of 30 and of 6. Those between ranks and between backends are bounds that hold, not multiples of a measurement.
+such values and far more exact; a gradient norm less so. Against PyTorch's f32 losses and norms 3e-5 and 3.2e-3 were
+measured on one rank; the tolerances leave a factor of 30 and of 6. Those between ranks and between backends are bounds
+that hold, not multiples of a measurement.
 """
 
 import json
