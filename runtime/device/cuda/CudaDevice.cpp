@@ -54,7 +54,7 @@ Status CudaDevice::findGpu(const std::string &target) {
 }
 
 CudaDevice::~CudaDevice() {
-  if (!shared)
+  if (!shared || !shared->context)
     return;
   cuCtxSetCurrent(shared->context);
   if (graph)
