@@ -8,7 +8,6 @@
 
 namespace tessera::cpu {
 
-using artifact::CollectiveKind;
 using artifact::Operation;
 
 namespace {

@@ -6,7 +6,6 @@
 
 namespace tessera::cuda {
 
-using artifact::CollectiveKind;
 using artifact::Operation;
 
 namespace {

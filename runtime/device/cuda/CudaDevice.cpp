@@ -6,6 +6,7 @@
 #include "runtime/device/cuda/CudaStream.h"
 
 #include <algorithm>
+#include <bit>
 #include <unistd.h>
 
 namespace tessera::cuda {
@@ -112,7 +113,7 @@ Result<ArenaMemory> CudaDevice::allocate(const artifact::Arena &arena) {
   deviceMemory.push_back(memory);
   TESSERA_CU(cuMemsetD8Async(memory, 0, arena.bytes(), transfers));
   TESSERA_CU(cuStreamSynchronize(transfers));
-  return ArenaMemory{reinterpret_cast<std::byte *>(memory), nullptr, arena.bytes()};
+  return ArenaMemory{std::bit_cast<std::byte *>(memory), nullptr, arena.bytes()};
 }
 
 Result<std::byte *> CudaDevice::allocateStaging(size_t bytes) {

@@ -2,6 +2,7 @@
 
 #include "runtime/device/cuda/CudaGemm.h"
 
+#include <bit>
 #include <cstdint>
 #include <optional>
 
@@ -153,7 +154,7 @@ Result<std::unique_ptr<GemmPlan>> GemmPlanner::plan(const Operand &a, const Oper
                                                     float beta) {
   auto made = std::make_unique<LtGemm>();
   made->handle = handle;
-  made->workspace = reinterpret_cast<void *>(workspace);
+  made->workspace = std::bit_cast<void *>(workspace);
   made->alpha = alpha;
   made->beta = beta;
   TESSERA_RETURN_IF_ERROR(made->prepare(a, b, c));
