@@ -66,7 +66,7 @@ template <typename T> static int64_t findBad(const BatchSpec &spec, const uint8_
   for (int64_t i = 0; i < count; ++i) {
     T element;
     std::memcpy(&element, sample + i * sizeof(T), sizeof(T));
-    value = static_cast<int64_t>(element);
+    value = static_cast<int64_t>(element); // NOLINT(bugprone-signed-char-misuse): a number, not a character
     if ((value < 0 || value >= spec.indexBound) && value != spec.ignoreIndex)
       return i;
   }

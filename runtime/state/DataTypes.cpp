@@ -134,7 +134,7 @@ template <typename To> static Status convertTo(DataType from, const void *source
           return TESSERA_ERROR(InvalidArgument, "the value " + std::to_string(value) + " at element " +
                                                     std::to_string(i) + " does not fit the model's type");
       }
-      To converted = static_cast<To>(value);
+      To converted = static_cast<To>(value); // NOLINT(bugprone-signed-char-misuse): a number, not a character
       std::memcpy(static_cast<uint8_t *>(target) + i * sizeof(To), &converted, sizeof(To));
     }
     return Status::ok();

@@ -4,6 +4,8 @@
 #include "runtime/state/Init.h"
 #include "runtime/state/Safetensors.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -20,7 +22,7 @@ Status WeightSource::addSafetensors(const std::string &path) {
       continue; // integers that programs do not have cannot be parameters
     if (!weights.emplace(tensor, WeightEntry{*entry.dtype, entry.shape, entry.bytes}).second)
       return TESSERA_ERROR(InvalidArgument,
-                           "tensor '" + tensor + "' is in '" + path + "' and in another file of '" + name + "'");
+                           fmt::format("tensor '{}' is in '{}' and in another file of '{}'", tensor, path, name));
   }
   storage.push_back(file);
   return Status::ok();

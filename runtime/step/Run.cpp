@@ -28,6 +28,7 @@ struct RankReport {
 
 std::vector<RankState> viewsOf(const std::vector<StagedState> &staged) {
   std::vector<RankState> views;
+  views.reserve(staged.size());
   for (const StagedState &state : staged)
     views.push_back(state.views());
   return views;
@@ -143,6 +144,7 @@ Status Run::report(int64_t step, double seconds, const std::vector<std::string> 
   record.process = processMemory();
   if (step == firstStep) {
     std::vector<StageMemory> warm;
+    warm.reserve(reports.size());
     for (const std::string &blob : reports)
       warm.push_back(RankReport::fromBlob(blob).memory);
     TESSERA_RETURN_IF_ERROR(metrics->writeLine(stageToJson("after warm-up", step, warm)));

@@ -114,7 +114,7 @@ Result<Socket> connectTo(const std::string &host, int port, Deadline deadline) {
       reason = std::strerror(errno);
     }
     if (std::chrono::steady_clock::now() >= deadline)
-      return TESSERA_ERROR(IoError, what + ": " + reason);
+      return TESSERA_ERROR(IoError, std::string(what).append(": ").append(reason));
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
 }
