@@ -2,6 +2,8 @@
 
 #include "runtime/device/cuda/AttentionPlan.h"
 
+#include "runtime/device/cuda/CudnnLayout.h"
+
 namespace tessera::cuda {
 
 using artifact::DataType;
@@ -52,6 +54,34 @@ Result<AttentionLayout> attentionLayout(const AttentionViews &views, float scale
         made.mask.strides[dim] = 0;
   }
   return made;
+}
+
+std::string cudnnRefusal(const AttentionViews &views, bool causal, bool isBackward) {
+  const TensorView &q = views.q, &v = views.v;
+  if (q.dtype != DataType::BF16 && q.dtype != DataType::F16)
+    return std::string("its fused kernels do not compute in ") + artifact::EnumNameDataType(q.dtype);
+  if (views.mask)
+    return "a mask may hide all keys of a query, which cuDNN answers with NaN";
+  // Where there are fewer keys than queries, the first queries have none.
+  if (causal && q.shape[2] != v.shape[2])
+    return "it is causal over " + std::to_string(q.shape[2]) + " queries and " + std::to_string(v.shape[2]) + " keys";
+  const int64_t most = isBackward ? 128 : 256;
+  for (int64_t depth : {q.shape[3], v.shape[3]})
+    if (depth % 8 != 0 || depth > most)
+      return "heads of size " + std::to_string(depth) + " (cuDNN takes multiples of 8 up to " + std::to_string(most) +
+             ")";
+  for (const TensorView *view : {&q, &views.k, &v, &views.out, &views.dout, &views.dq, &views.dk, &views.dv})
+    if (!view->shape.empty()) {
+      if (view->numElements() == 0)
+        return "an operand is empty";
+      if (view->strides[3] != 1)
+        return "an operand's innermost stride is " + std::to_string(view->strides[3]);
+      if (cudnnAlignment(*view, 0) < 16)
+        return "an operand is not aligned to 16 bytes";
+    }
+  if (!views.lse.isContiguous())
+    return "lse is not contiguous";
+  return "";
 }
 
 } // namespace tessera::cuda

@@ -7,6 +7,8 @@
 #include "runtime/base/Status.h"
 #include "runtime/device/cuda/AttentionLayout.h"
 
+#include <string>
+
 namespace tessera::cuda {
 
 /// The gradients are empty in a forward pass.
@@ -18,6 +20,9 @@ struct AttentionViews {
 
 /// All but delta. Fails for types that the kernels do not have.
 Result<AttentionLayout> attentionLayout(const AttentionViews &views, float scale, bool causal);
+
+/// Why cuDNN's fused attention is not asked for this; empty if it is.
+std::string cudnnRefusal(const AttentionViews &views, bool causal, bool isBackward);
 
 } // namespace tessera::cuda
 

@@ -1,5 +1,6 @@
 //===- CudaCommands.cpp - instructions as work for a GPU --------------------===//
 
+#include "runtime/device/cuda/CudaConv.h"
 #include "runtime/device/cuda/CudaStream.h"
 
 #include <nvtx3/nvToolsExt.h>
@@ -85,6 +86,63 @@ private:
 
   Operand a, b, c;
   std::unique_ptr<GemmPlan> plan;
+};
+
+class AttentionCommand : public CudaCommand {
+public:
+  explicit AttentionCommand(CudaShared &shared) : CudaCommand(shared) {}
+  Status prepare(const artifact::Attention &table, std::string_view node) {
+    kind = "attention";
+    return plan(forwardOperands(table), node);
+  }
+  Status prepare(const artifact::AttentionGrad &table, std::string_view node) {
+    kind = "attention_grad";
+    AttentionOperands operands = forwardOperands(table);
+    operands.isBackward = true;
+    operands.dout = Operand(*shared.rank, table.dout());
+    operands.dq = Operand(*shared.rank, table.dq());
+    operands.dk = Operand(*shared.rank, table.dk());
+    operands.dv = Operand(*shared.rank, table.dv());
+    if (table.workspace() >= 0)
+      operands.delta = Operand(*shared.rank, static_cast<uint32_t>(table.workspace()));
+    return plan(operands, node);
+  }
+
+private:
+  template <typename Table> AttentionOperands forwardOperands(const Table &table) const {
+    AttentionOperands operands;
+    operands.q = Operand(*shared.rank, table.q());
+    operands.k = Operand(*shared.rank, table.k());
+    operands.v = Operand(*shared.rank, table.v());
+    operands.out = Operand(*shared.rank, table.out());
+    operands.lse = Operand(*shared.rank, table.lse());
+    if (table.mask() >= 0)
+      operands.mask = Operand(*shared.rank, static_cast<uint32_t>(table.mask()));
+    operands.scale = table.scale();
+    operands.causal = table.causal();
+    return operands;
+  }
+  Status plan(const AttentionOperands &operands, std::string_view node) {
+    TESSERA_ASSIGN_OR_RETURN(made, shared.attentions.plan(operands, shared.cudnn, shared.workspace, node));
+    return Status::ok();
+  }
+  Status start(int64_t iteration, CUstream handle) override { return made->start(iteration, handle); }
+
+  std::unique_ptr<AttentionPlan> made;
+};
+
+class ConvCommand : public CudaCommand {
+public:
+  explicit ConvCommand(CudaShared &shared) : CudaCommand(shared) { kind = "conv"; }
+  Status prepare(const artifact::Conv &conv) {
+    TESSERA_ASSIGN_OR_RETURN(plan, ConvPlan::make(conv, *shared.rank, shared.cudnn, shared.workspace));
+    return Status::ok();
+  }
+
+private:
+  Status start(int64_t iteration, CUstream handle) override { return plan->start(iteration, handle); }
+
+  std::unique_ptr<ConvPlan> plan;
 };
 
 class CollectiveCommand : public CudaCommand {
@@ -173,12 +231,28 @@ Result<std::unique_ptr<Command>> makeFill(uint32_t buffer, double value, std::st
 } // namespace
 
 Result<std::unique_ptr<Command>> makeCommand(const artifact::Instruction &instruction, CudaShared &shared) {
+  std::string_view node = locationOf(shared.rank->artifact.program(), instruction);
   switch (instruction.operation_type()) {
   case Operation::Launch:
     return std::unique_ptr<Command>(std::make_unique<LaunchCommand>(*instruction.operation_as_Launch(), shared));
   case Operation::Gemm: {
     auto made = std::make_unique<GemmCommand>(*instruction.operation_as_Gemm(), shared);
     TESSERA_RETURN_IF_ERROR(made->prepare(*instruction.operation_as_Gemm()));
+    return std::unique_ptr<Command>(std::move(made));
+  }
+  case Operation::Attention: {
+    auto made = std::make_unique<AttentionCommand>(shared);
+    TESSERA_RETURN_IF_ERROR(made->prepare(*instruction.operation_as_Attention(), node));
+    return std::unique_ptr<Command>(std::move(made));
+  }
+  case Operation::AttentionGrad: {
+    auto made = std::make_unique<AttentionCommand>(shared);
+    TESSERA_RETURN_IF_ERROR(made->prepare(*instruction.operation_as_AttentionGrad(), node));
+    return std::unique_ptr<Command>(std::move(made));
+  }
+  case Operation::Conv: {
+    auto made = std::make_unique<ConvCommand>(shared);
+    TESSERA_RETURN_IF_ERROR(made->prepare(*instruction.operation_as_Conv()));
     return std::unique_ptr<Command>(std::move(made));
   }
   case Operation::Collective:

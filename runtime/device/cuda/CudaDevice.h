@@ -10,6 +10,7 @@
 
 #include "runtime/device/Device.h"
 #include "runtime/device/cuda/Cuda.h"
+#include "runtime/device/cuda/CudaAttention.h"
 #include "runtime/device/cuda/CudaCollectives.h"
 #include "runtime/device/cuda/CudaGemm.h"
 #include "runtime/device/cuda/CudaMove.h"
@@ -28,6 +29,9 @@ struct CudaShared {
   std::vector<CudaStream *> streams; ///< by number
   std::vector<CUfunction> kernels;   ///< by index in Program.kernels
   GemmPlanner gemms;
+  Cudnn cudnn;
+  AttentionPlanner attentions;
+  Workspace workspace; ///< of attention and convolutions, on the compute stream
   Mover mover;
   Progress progress;
   std::unique_ptr<CudaCollectives> collectives;
@@ -55,7 +59,7 @@ public:
   Result<std::byte *> allocateStaging(size_t bytes) override;
   Status copyToDevice(void *target, const void *source, size_t bytes) override;
   Status copyToHost(void *target, const void *source, size_t bytes) override;
-  size_t workspaceBytes() const override { return GemmPlanner::workspaceBytes; }
+  size_t workspaceBytes() const override { return GemmPlanner::workspaceBytes + shared->workspace.bytes(); }
   Status prepare(RankContext &context) override;
   Result<std::unique_ptr<Command>> compile(const artifact::Instruction &instruction) override;
   Result<std::unique_ptr<DeviceStream>> createStream(int number) override;
