@@ -1,0 +1,100 @@
+//===- CudnnLayoutTest.cpp - tensors as cuDNN's graphs see them --------------===//
+
+#include "runtime/device/cuda/CudnnLayout.h"
+#include "runtime/device/cuda/AttentionPlan.h"
+
+#include <gtest/gtest.h>
+
+namespace tessera::cuda {
+namespace {
+
+using artifact::DataType;
+using Dims = std::vector<int64_t>;
+
+/// An address that nothing reads.
+TensorView view(Dims shape, Dims strides, DataType dtype, uintptr_t address = 0x1000) {
+  TensorView made;
+  made.data = reinterpret_cast<void *>(address);
+  made.dtype = dtype;
+  made.shape = std::move(shape);
+  made.strides = std::move(strides);
+  return made;
+}
+
+/// [B, H, T, D] stored as [B, T, H, D].
+TensorView heads(int64_t heads, int64_t rows, int64_t depth, DataType dtype = DataType::BF16) {
+  return view({2, heads, rows, depth}, {heads * rows * depth, depth, heads * depth, 1}, dtype);
+}
+
+AttentionViews attention(int64_t groups, int64_t queries, int64_t keys, int64_t depth, DataType dtype) {
+  AttentionViews made;
+  made.q = made.dq = heads(6, queries, depth, dtype);
+  made.k = made.dk = made.v = made.dv = heads(groups, keys, depth, dtype);
+  made.out = made.dout = heads(6, queries, depth, dtype);
+  made.lse = view({2, 6, queries}, {6 * queries, queries, 1}, DataType::F32);
+  return made;
+}
+
+TEST(CudnnLayout, KeepsShapesAndStrides) {
+  CudnnTensor made = cudnnTensor(heads(6, 100, 64));
+  EXPECT_EQ(made.dims, (Dims{2, 6, 100, 64}));
+  EXPECT_EQ(made.strides, (Dims{38400, 64, 384, 1}));
+  EXPECT_EQ(made.dtype, DataType::BF16);
+  EXPECT_EQ(made.alignment, 16);
+}
+
+TEST(CudnnLayout, TransposesTheLastTwoDimensions) {
+  CudnnTensor made = transposed(cudnnTensor(heads(6, 100, 64)));
+  EXPECT_EQ(made.dims, (Dims{2, 6, 64, 100}));
+  EXPECT_EQ(made.strides, (Dims{38400, 64, 1, 384}));
+}
+
+TEST(CudnnLayout, DenseTensorsHaveNoGaps) {
+  CudnnTensor made = denseTensor({2, 3, 5, 7});
+  EXPECT_EQ(made.strides, (Dims{105, 35, 7, 1}));
+  EXPECT_EQ(scratchBytes(made), 1024U); // 840, rounded up
+  EXPECT_EQ(scratchBytes(denseTensor({2, 3, 5, 7}, DataType::BF16)), 512U);
+}
+
+TEST(CudnnLayout, AlignmentIsThatOfEveryRowInEveryIteration) {
+  EXPECT_EQ(cudnnAlignment(view({4, 8}, {8, 1}, DataType::BF16), 0), 16);
+  EXPECT_EQ(cudnnAlignment(view({4, 6}, {6, 1}, DataType::BF16), 0), 4);
+  EXPECT_EQ(cudnnAlignment(view({1, 6}, {6, 1}, DataType::BF16), 0), 16); // one row
+  EXPECT_EQ(cudnnAlignment(view({4, 8}, {8, 1}, DataType::BF16, 0x1002), 0), 2);
+  EXPECT_EQ(cudnnAlignment(view({4, 8}, {8, 1}, DataType::BF16), 24), 8);
+}
+
+TEST(CudnnRefusal, TakesHalvesOfUsualShapes) {
+  for (bool isBackward : {false, true})
+    for (int64_t groups : {6, 2, 1}) {
+      EXPECT_EQ(cudnnRefusal(attention(groups, 100, 100, 64, DataType::BF16), true, isBackward), "");
+      EXPECT_EQ(cudnnRefusal(attention(groups, 100, 60, 128, DataType::F16), false, isBackward), "");
+    }
+}
+
+TEST(CudnnRefusal, SaysWhy) {
+  auto refusal = [](const AttentionViews &views, bool causal = true, bool isBackward = true) {
+    return cudnnRefusal(views, causal, isBackward);
+  };
+  EXPECT_EQ(refusal(attention(6, 64, 64, 64, DataType::F32)), "its fused kernels do not compute in F32");
+  EXPECT_EQ(refusal(attention(6, 64, 32, 64, DataType::BF16)), "it is causal over 64 queries and 32 keys");
+  EXPECT_NE(refusal(attention(6, 64, 64, 60, DataType::BF16)), "");
+  EXPECT_NE(refusal(attention(6, 64, 64, 256, DataType::BF16)), "");
+  EXPECT_EQ(refusal(attention(6, 64, 64, 256, DataType::BF16), true, false), "");
+  AttentionViews views = attention(6, 64, 64, 64, DataType::BF16);
+  TensorView mask = view({2, 1, 64, 64}, {4096, 4096, 64, 1}, DataType::F32);
+  views.mask = &mask;
+  EXPECT_NE(refusal(views), "");
+  views.mask = nullptr;
+  views.v.strides[3] = 2;
+  EXPECT_EQ(refusal(views), "an operand's innermost stride is 2");
+  views.v.strides[3] = 1;
+  views.dk.data = reinterpret_cast<void *>(uintptr_t{0x1008});
+  EXPECT_EQ(refusal(views), "an operand is not aligned to 16 bytes");
+  views.dk.data = views.k.data;
+  views.lse.strides[1] = 65;
+  EXPECT_EQ(refusal(views), "lse is not contiguous");
+}
+
+} // namespace
+} // namespace tessera::cuda
