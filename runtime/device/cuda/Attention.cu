@@ -1,4 +1,4 @@
-//===- Attention.cu - attention where cuDNN offers none ----------------------===//
+//===- Attention.cu - attention where cuDNN offers none ------------------===//
 //
 // Kernels around AttentionBody.h. Compiled to PTX once, when the plugin is built, and embedded.
 //

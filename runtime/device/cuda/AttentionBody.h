@@ -1,4 +1,4 @@
-//===- AttentionBody.h - attention for one block of threads ------------------===//
+//===- AttentionBody.h - attention for one block of threads --------------===//
 //
 // Dao et al., FlashAttention-2 (2023), in f32: an online softmax over tiles of keys, every sum in a fixed order. The
 // body is a sequence of phases; a Team gives the indices of a phase to its threads and waits for all of them. So the

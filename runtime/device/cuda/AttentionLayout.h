@@ -1,4 +1,4 @@
-//===- AttentionLayout.h - the arguments of our own attention kernels -------===//
+//===- AttentionLayout.h - the arguments of our own attention kernels ----===//
 //
 // Pure logic, built and tested without CUDA; the structure is also the argument of the kernels.
 //

@@ -1,4 +1,4 @@
-//===- AttentionPlan.cpp - attention's operands for our own kernels -----------===//
+//===- AttentionPlan.cpp - attention's operands for our own kernels ------===//
 
 #include "runtime/device/cuda/AttentionPlan.h"
 
@@ -61,7 +61,7 @@ std::string cudnnRefusal(const AttentionViews &views, bool causal, bool isBackwa
   if (q.dtype != DataType::BF16 && q.dtype != DataType::F16)
     return std::string("its fused kernels do not compute in ") + artifact::EnumNameDataType(q.dtype);
   if (views.mask)
-    return "a mask may hide all keys of a query, which cuDNN answers with NaN";
+    return "a mask may hide all keys of a query, which its softmax does not allow for";
   // Where there are fewer keys than queries, the first queries have none.
   if (causal && q.shape[2] != v.shape[2])
     return "it is causal over " + std::to_string(q.shape[2]) + " queries and " + std::to_string(v.shape[2]) + " keys";

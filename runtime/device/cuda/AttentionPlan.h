@@ -1,4 +1,4 @@
-//===- AttentionPlan.h - attention's operands for our own kernels -------------===//
+//===- AttentionPlan.h - attention's operands for our own kernels --------===//
 
 #ifndef TESSERA_RUNTIME_DEVICE_CUDA_ATTENTIONPLAN_H
 #define TESSERA_RUNTIME_DEVICE_CUDA_ATTENTIONPLAN_H

@@ -1,4 +1,4 @@
-//===- CudaAttention.cpp - attention on a GPU ----------------------------------===//
+//===- CudaAttention.cpp - attention on a GPU ----------------------------===//
 
 #include "runtime/device/cuda/CudaAttention.h"
 

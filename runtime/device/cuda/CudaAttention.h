@@ -1,4 +1,4 @@
-//===- CudaAttention.h - attention on a GPU ------------------------------------===//
+//===- CudaAttention.h - attention on a GPU ------------------------------===//
 //
 // By cuDNN where it computes the same thing in the same order every time (AttentionPlan.h says where), else by our own
 // kernels, which take all that the artifact can say.

@@ -1,4 +1,4 @@
-//===- CudaConv.cpp - 2-D convolution and its gradients by cuDNN -----------------===//
+//===- CudaConv.cpp - 2-D convolution and its gradients by cuDNN ---------===//
 
 #include "runtime/device/cuda/CudaConv.h"
 

@@ -1,4 +1,4 @@
-//===- CudaConv.h - 2-D convolution and its gradients by cuDNN -------------------===//
+//===- CudaConv.h - 2-D convolution and its gradients by cuDNN -----------===//
 
 #ifndef TESSERA_RUNTIME_DEVICE_CUDA_CUDACONV_H
 #define TESSERA_RUNTIME_DEVICE_CUDA_CUDACONV_H

@@ -1,4 +1,4 @@
-//===- Cudnn.h - cuDNN for one rank ---------------------------------------------===//
+//===- Cudnn.h - cuDNN for one rank --------------------------------------===//
 
 #ifndef TESSERA_RUNTIME_DEVICE_CUDA_CUDNN_H
 #define TESSERA_RUNTIME_DEVICE_CUDA_CUDNN_H

@@ -1,4 +1,4 @@
-//===- CudnnAttention.cpp - fused attention by cuDNN ----------------------------===//
+//===- CudnnAttention.cpp - fused attention by cuDNN ---------------------===//
 //
 // cuDNN recognises attention in a graph of products, pointwise operations and reductions of one certain form, that of
 // NVIDIA's own frontend, and runs it as one kernel. (Its single operations for attention have no causal mask before

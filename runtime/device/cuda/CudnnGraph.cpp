@@ -1,4 +1,4 @@
-//===- CudnnGraph.cpp - cuDNN's graph API with owners and errors as values -----===//
+//===- CudnnGraph.cpp - cuDNN's graph API with owners and errors as values --===//
 
 #include "runtime/device/cuda/CudnnGraph.h"
 

@@ -1,4 +1,4 @@
-//===- CudnnGraph.h - cuDNN's graph API with owners and errors as values -------===//
+//===- CudnnGraph.h - cuDNN's graph API with owners and errors as values --===//
 
 #ifndef TESSERA_RUNTIME_DEVICE_CUDA_CUDNNGRAPH_H
 #define TESSERA_RUNTIME_DEVICE_CUDA_CUDNNGRAPH_H

@@ -1,4 +1,4 @@
-//===- CudnnLayout.cpp - tensors as cuDNN's graphs see them --------------------===//
+//===- CudnnLayout.cpp - tensors as cuDNN's graphs see them --------------===//
 
 #include "runtime/device/cuda/CudnnLayout.h"
 

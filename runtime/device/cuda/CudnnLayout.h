@@ -1,4 +1,4 @@
-//===- CudnnLayout.h - tensors as cuDNN's graphs see them ----------------------===//
+//===- CudnnLayout.h - tensors as cuDNN's graphs see them ----------------===//
 //
 // Pure logic, built and tested without CUDA.
 //

@@ -1,4 +1,4 @@
-//===- Workspace.h - scratch of library calls on a GPU ------------------------===//
+//===- Workspace.h - scratch of library calls on a GPU -------------------===//
 
 #ifndef TESSERA_RUNTIME_DEVICE_CUDA_WORKSPACE_H
 #define TESSERA_RUNTIME_DEVICE_CUDA_WORKSPACE_H

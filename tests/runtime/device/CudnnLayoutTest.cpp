@@ -1,4 +1,4 @@
-//===- CudnnLayoutTest.cpp - tensors as cuDNN's graphs see them --------------===//
+//===- CudnnLayoutTest.cpp - tensors as cuDNN's graphs see them ----------===//
 
 #include "runtime/device/cuda/CudnnLayout.h"
 #include "runtime/device/cuda/AttentionPlan.h"
