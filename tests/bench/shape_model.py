@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Writes a Llama-style transformer as ONNX, without weights.
+"""Writes a Llama-style transformer or a GPT-2 as ONNX, without weights.
 
     shape_model.py qwen2-1.5b --batch=1 --seq=1024 -o qwen2.onnx
     tessera-compile qwen2.onnx -o qwen2.tessera --mesh shard=8 --strategy zero3 --batch 8
 
 Initializers point at external data that does not exist: the compiler never reads weights, so that a model of any size
 can be compiled, reported on and timed from a file of some hundred kilobytes. Ops and names are those of exported Hugging
-Face models (RMS norm from elementwise ops, rotary positions, grouped queries, SwiGLU). Needs no packages.
+Face models (RMS norm from elementwise ops, rotary positions, grouped queries, SwiGLU; GPT-2: layer norms, learned positions,
+GELU by tanh). Needs no packages.
 """
 import argparse
 import array
@@ -21,7 +22,13 @@ MODELS = {
     "gpt2-124m": (12, 768, 12, 12, 2048, 50257, True, True),  # GPT-2's sizes; three matrices of 2048 weigh two of 3072
     "tiny": (2, 64, 4, 2, 128, 256, True, True),
 }
-FLOAT, INT64, BOOL = 1, 7, 9
+GPT2 = {
+    # layers, width, heads, positions, vocabulary
+    "gpt2": (12, 768, 12, 1024, 50257),
+    "gpt2-xl": (48, 1600, 25, 1024, 50257),
+    "gpt2-tiny": (2, 64, 4, 64, 256),
+}
+FLOAT, INT64 = 1, 7
 
 
 # Protocol buffers: a message is a list of (number, value); values are integers, bytes, or floats (32 bits).
@@ -75,7 +82,7 @@ class Graph:
 
     def constant(self, values, shape, element, name=None):
         name = name or f"const_{len(self.initializers)}"
-        kind = {FLOAT: "f", INT64: "q", BOOL: "B"}[element]
+        kind = {FLOAT: "f", INT64: "q"}[element]
         data = array.array(kind, values).tobytes()
         self.initializers.append(message(*((1, size) for size in shape), (2, element), (8, name), (9, data)))
         return name
@@ -94,10 +101,89 @@ class Graph:
         return output
 
 
-class Transformer(Graph):
-    def __init__(self, batch, seq, config):
+class Model(Graph):
+    """What both kinds of model share: attention over heads with a causal mask, and the file."""
+
+    def __init__(self, batch, seq):
         super().__init__()
         self.batch, self.seq = batch, seq
+
+    def causal_mask(self):
+        """Which keys a query sees, from positions: as a constant it would weigh seq² bytes."""
+        rows = self.constant(range(self.seq), [1, 1, self.seq, 1], INT64)
+        columns = self.constant(range(self.seq), [1, 1, 1, self.seq], INT64)
+        return self.op("LessOrEqual", columns, rows)
+
+    def split_heads(self, x, heads):
+        shape = self.ints(self.batch, self.seq, heads, self.size)
+        return self.op("Transpose", self.op("Reshape", x, shape), perm=[0, 2, 1, 3])
+
+    def attend(self, q, k, v):
+        scores = self.op("MatMul", q, self.op("Transpose", k, perm=[0, 1, 3, 2]))
+        scores = self.op("Mul", scores, self.scalar(self.size**-0.5))
+        scores = self.op("Where", self.mask, scores, self.scalar(float("-inf")))
+        out = self.op("MatMul", self.op("Softmax", scores, axis=-1), v)
+        return self.op("Reshape", self.op("Transpose", out, perm=[0, 2, 1, 3]),
+                       self.ints(self.batch, self.seq, self.width))
+
+    def save(self, path, embedding, x):
+        """Multiplies `x` by the output projection `embedding` and writes the file."""
+        self.scope = "/lm_head"
+        logits = self.op("MatMul", x, self.op("Transpose", embedding, perm=[1, 0]))
+        graph = message(*((1, node) for node in self.nodes), (2, "model"), *((5, item) for item in self.initializers),
+                        (11, value_info("tokens", INT64, [self.batch, self.seq])),
+                        (12, value_info(logits, FLOAT, [self.batch, self.seq, self.vocabulary])))
+        path.write_bytes(message((1, 8), (2, "tessera"), (7, graph), (8, message((1, ""), (2, 17)))))
+
+
+class Gpt2(Model):
+    def __init__(self, batch, seq, config):
+        super().__init__(batch, seq)
+        self.layers, self.width, self.heads, self.positions, self.vocabulary = config
+        self.size = self.width // self.heads
+
+    def norm(self, name, x):
+        return self.op("LayerNormalization", x, self.weight(name + ".weight", self.width),
+                       self.weight(name + ".bias", self.width), axis=-1, epsilon=1e-5)
+
+    def linear(self, name, x, inner, outer):
+        y = self.op("MatMul", x, self.weight(name + ".weight", inner, outer))
+        return self.op("Add", y, self.weight(name + ".bias", outer))
+
+    def gelu(self, x):
+        inner = self.op("Add", x, self.op("Mul", self.op("Pow", x, self.scalar(3.0)), self.scalar(0.044715)))
+        tanh = self.op("Tanh", self.op("Mul", inner, self.scalar(0.7978845608028654)))
+        return self.op("Mul", self.op("Mul", x, self.scalar(0.5)), self.op("Add", tanh, self.scalar(1.0)))
+
+    def attention(self, name, x):
+        qkv = self.linear(name + ".c_attn", x, self.width, 3 * self.width)
+        parts = (self.op("Slice", qkv, self.ints(i * self.width), self.ints((i + 1) * self.width), self.ints(2))
+                 for i in range(3))
+        return self.linear(name + ".c_proj", self.attend(*(self.split_heads(part, self.heads) for part in parts)),
+                           self.width, self.width)
+
+    def mlp(self, name, x):
+        x = self.gelu(self.linear(name + ".c_fc", x, self.width, 4 * self.width))
+        return self.linear(name + ".c_proj", x, 4 * self.width, self.width)
+
+    def write(self, path):
+        self.scope = "/transformer"
+        self.mask = self.causal_mask()
+        embedding = self.weight("transformer.wte.weight", self.vocabulary, self.width)
+        positions = self.op("Slice", self.weight("transformer.wpe.weight", self.positions, self.width), self.ints(0),
+                            self.ints(self.seq), self.ints(0))
+        x = self.op("Add", self.op("Gather", embedding, "tokens", axis=0), positions)
+        for layer in range(self.layers):
+            name, self.scope = f"transformer.h.{layer}", f"/transformer/h.{layer}"
+            x = self.op("Add", x, self.attention(name + ".attn", self.norm(name + ".ln_1", x)))
+            x = self.op("Add", x, self.mlp(name + ".mlp", self.norm(name + ".ln_2", x)))
+        self.scope = "/transformer"
+        self.save(path, embedding, self.norm("transformer.ln_f", x))
+
+
+class Transformer(Model):
+    def __init__(self, batch, seq, config):
+        super().__init__(batch, seq)
         self.layers, self.width, self.heads, self.groups, self.hidden, self.vocabulary, self.tied, self.biases = config
         self.size = self.width // self.heads
 
@@ -111,10 +197,6 @@ class Transformer(Graph):
     def linear(self, name, x, inner, outer, bias=False):
         y = self.op("MatMul", x, self.op("Transpose", self.weight(name + ".weight", outer, inner), perm=[1, 0]))
         return self.op("Add", y, self.weight(name + ".bias", outer)) if bias else y
-
-    def split_heads(self, x, heads):
-        shape = self.ints(self.batch, self.seq, heads, self.size)
-        return self.op("Transpose", self.op("Reshape", x, shape), perm=[0, 2, 1, 3])
 
     def rotate(self, x):
         half, axis, end = self.ints(self.size // 2), self.ints(3), self.ints(2**63 - 1)
@@ -138,12 +220,7 @@ class Transformer(Graph):
         k = self.split_heads(self.linear(name + ".k_proj", x, self.width, key_width, self.biases), self.groups)
         v = self.split_heads(self.linear(name + ".v_proj", x, self.width, key_width, self.biases), self.groups)
         q, k, v = self.rotate(q), self.repeat(self.rotate(k)), self.repeat(v)
-        scores = self.op("MatMul", q, self.op("Transpose", k, perm=[0, 1, 3, 2]))
-        scores = self.op("Mul", scores, self.scalar(self.size**-0.5))
-        scores = self.op("Where", self.mask, scores, self.scalar(float("-inf")))
-        out = self.op("MatMul", self.op("Softmax", scores, axis=-1), v)
-        out = self.op("Reshape", self.op("Transpose", out, perm=[0, 2, 1, 3]),
-                      self.ints(self.batch, self.seq, self.width))
+        out = self.attend(q, k, v)
         return self.linear(name + ".o_proj", out, self.width, self.width)
 
     def mlp(self, name, x):
@@ -154,8 +231,7 @@ class Transformer(Graph):
 
     def write(self, path):
         self.scope = "/model"
-        self.mask = self.constant([int(j <= i) for i in range(self.seq) for j in range(self.seq)],
-                                  [1, 1, self.seq, self.seq], BOOL)
+        self.mask = self.causal_mask()
         inverse = [1e6 ** (-2.0 * i / self.size) for i in range(self.size // 2)]
         frequencies = self.constant(inverse * 2, [1, 1, 1, self.size], FLOAT, "model.rotary_emb.inv_freq")
         positions = self.op("Cast", self.constant(range(self.seq), [1, 1, self.seq, 1], INT64), to=FLOAT)
@@ -169,27 +245,22 @@ class Transformer(Graph):
             x = self.op("Add", x, self.mlp(name + ".mlp", self.norm(name + ".post_attention_layernorm", x)))
         self.scope = "/model"
         x = self.norm("model.norm", x)
-        self.scope = "/lm_head"
         head = embedding if self.tied else self.weight("lm_head.weight", self.vocabulary, self.width)
-        logits = self.op("MatMul", x, self.op("Transpose", head, perm=[1, 0]))
-        graph = message(*((1, node) for node in self.nodes), (2, "model"), *((5, item) for item in self.initializers),
-                        (11, value_info("tokens", INT64, [self.batch, self.seq])),
-                        (12, value_info(logits, FLOAT, [self.batch, self.seq, self.vocabulary])))
-        path.write_bytes(message((1, 8), (2, "tessera"), (7, graph), (8, message((1, ""), (2, 17)))))
+        self.save(path, head, x)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", choices=MODELS)
+    parser.add_argument("model", choices=[*MODELS, *GPT2])
     parser.add_argument("--batch", type=int, default=1, help="samples, over all ranks")
     parser.add_argument("--seq", type=int, default=1024)
     parser.add_argument("--layers", type=int, help="other than the model's")
     parser.add_argument("-o", "--output", type=pathlib.Path, required=True)
     options = parser.parse_args()
-    config = MODELS[options.model]
+    kind, config = (Gpt2, GPT2[options.model]) if options.model in GPT2 else (Transformer, MODELS[options.model])
     if options.layers:
         config = (options.layers, *config[1:])
-    Transformer(options.batch, options.seq, config).write(options.output)
+    kind(options.batch, options.seq, config).write(options.output)
 
 
 if __name__ == "__main__":
