@@ -1,0 +1,43 @@
+"""What is compiled by prepare.py and run by run.py: one list, so that both agree on names."""
+
+import os
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+GOLDENS = os.path.join(ROOT, "tests", "end_to_end", "goldens")
+PREPARED = os.path.join(ROOT, "build", "gpu-tests")
+LIMIT = 64 << 20  # bytes of what prepare.py leaves, so that it can be carried
+
+MODELS = ("gpt", "llama")
+PRECISIONS = ("fp32", "bf16")
+# strategy and ranks of the comparison with CPU results. One rank is what a communicator of one is used for.
+RANKS = [(strategy, ranks) for strategy in ("ddp", "zero3") for ranks in (1, 2, 4)]
+# Files of the kernel tests whose kernels are run one by one, beside those of the models above.
+KERNEL_FILES = ("basic", "elementwise", "gpu", "index", "reduce")
+
+# name -> model of shape_model.py, batch, sequence, title. The first are the figures to report; the last two prove the
+# scripts on a CPU.
+BENCH = {
+    "gpt2": ("gpt2", 32, 1024, "GPT-2 124M"),
+    "gpt2-xl": ("gpt2-xl", 8, 1024, "GPT-2 1.5B"),
+    "llama-1b": ("llama-1b", 2, 4096, "Llama-style 1B"),
+    "qwen2-1.5b": ("qwen2-1.5b", 2, 4096, "Qwen2-1.5B"),
+}
+CPU_BENCH = {
+    "gpt2-tiny": ("gpt2-tiny", 4, 64, "tiny GPT-2"),
+    "tiny": ("tiny", 4, 64, "tiny Llama-style"),
+}
+
+
+def oracle_name(model, precision):
+    return f"{model}-{precision}"
+
+
+def ranks_name(model, precision, strategy, ranks):
+    return f"{model}-{precision}-{strategy}-{ranks}"
+
+
+def ranks_cases():
+    """(model, precision, strategy, ranks): both precisions, so that bf16 gathers and reductions are met too."""
+    return [(model, precision, strategy, ranks) for model in MODELS for precision in PRECISIONS
+            for strategy, ranks in RANKS]
