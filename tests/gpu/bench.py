@@ -1,0 +1,2 @@
+def run(suite, only): pass
+def table(rows): return ""

@@ -1,0 +1,189 @@
+"""What the parts of run.py share: counting, the machine, and the runtime that is tested."""
+
+import contextlib
+import ctypes.util
+import glob
+import json
+import os
+import platform
+import shutil
+import site
+import subprocess
+import sys
+import tarfile
+import threading
+import time
+
+import cases
+
+
+def kill_after(process, seconds):
+    """Ends the process when its time is over; cancel the timer when it ended by itself."""
+    timer = threading.Timer(seconds, process.kill)
+    timer.daemon = True
+    timer.start()
+    return timer
+
+
+class Part:
+    """One thing that passes or fails; `note` is shown behind it."""
+
+    def __init__(self, name):
+        self.name, self.passed, self.why, self.note = name, False, "", ""
+
+
+class Suite:
+    def __init__(self, device, out, work, deadline):
+        self.device, self.out, self.work = device, out, work
+        self.parts, self.rows, self.facts = [], [], {}
+        self.end = time.monotonic() + deadline
+        self.manifest = {}
+        self.environment = dict(os.environ)
+        self.runner = None
+
+    def left(self):
+        return self.end - time.monotonic()
+
+    def record(self, part):
+        self.parts.append(part)
+        if not part.passed:
+            print(f"FAILED {part.name}: {part.why}", flush=True)
+        elif part.note:
+            print(f"passed {part.name} ({part.note})", flush=True)
+
+    @contextlib.contextmanager
+    def part(self, name):
+        """Whatever is raised inside is why the part failed."""
+        part = Part(name)
+        try:
+            if self.left() <= 0:
+                raise RuntimeError("no time left")
+            yield part
+            part.passed = True
+        except Exception as error:  # noqa: BLE001: a failure of any kind is counted, and the other parts go on
+            part.why = f"{type(error).__name__}: {error}" if not str(error) else str(error)
+        self.record(part)
+
+    def fail(self, name, why):
+        part = Part(name)
+        part.why = why
+        self.record(part)
+
+    def run(self, command, timeout, environment=None):
+        """Output of a command; raises with the end of what it said where it fails, or takes too long."""
+        command = [str(word) for word in command]
+        limit = max(1, min(timeout, self.left()))
+        try:
+            done = subprocess.run(command, env=environment or self.environment, cwd=self.work, timeout=limit,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        except subprocess.TimeoutExpired as late:
+            said = late.stdout or b""
+            said = said.decode(errors="replace") if isinstance(said, bytes) else said
+            raise RuntimeError(f"{os.path.basename(command[0])} took longer than {limit:.0f} s: {said[-400:]}") from None
+        if done.returncode:
+            raise RuntimeError(f"{os.path.basename(command[0])} ended with {done.returncode}: {done.stdout[-1200:].strip()}")
+        return done.stdout
+
+    # --- what was prepared ------------------------------------------------------
+
+    def prepared(self, *parts):
+        return os.path.join(self.work, "prepared", *parts)
+
+    def unpack(self, package):
+        if not os.path.exists(package):
+            raise RuntimeError(f"{package} is missing: run tests/gpu/prepare.sh where the compiler is built")
+        with tarfile.open(package) as archive:
+            archive.extractall(self.prepared(), filter="data")
+        with open(self.prepared("manifest.json")) as file:
+            self.manifest = json.load(file)
+        self.facts["target"] = self.manifest["gpu"]
+
+    def artifact(self, name):
+        return self.prepared("gpu" if self.device == "cuda" else "cpu", name + ".tessera")
+
+    # --- the runtime ------------------------------------------------------------
+
+    def find_libraries(self):
+        """Folders of the driver, CUDA and NCCL: the system's, CUDA's, and those of Python packages."""
+        folders = [os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "lib64")]
+        for packages in {*site.getsitepackages(), *(path for path in sys.path if path.endswith("-packages"))}:
+            folders += glob.glob(os.path.join(packages, "nvidia", "*", "lib"))
+        return [folder for folder in folders if os.path.isdir(folder)]
+
+    def use_runtime(self, built):
+        """The packed runtime if it starts here, else one that is built here."""
+        libraries = self.find_libraries()
+        self.facts["glibc"] = platform.libc_ver()[1]
+        packed = self.prepared("runtime")
+        why = "it was not packed"
+        if built:
+            self.runner = os.path.join(os.path.abspath(built), "tessera-run")
+            self.facts["runtime"] = built
+        elif os.path.isdir(packed):
+            self.runner = os.path.join(packed, "bin", "tessera-run")
+            self.environment["LD_LIBRARY_PATH"] = ":".join(
+                [os.path.join(packed, "lib"), *libraries, os.environ.get("LD_LIBRARY_PATH", "")]).rstrip(":")
+            try:
+                self.run([self.runner, "--help"], 30)
+                self.facts["runtime"] = f"packed, {json.dumps(self.manifest['runtime'])}"
+                return
+            except Exception as error:  # noqa: BLE001
+                why = f"it does not start here (glibc {self.facts['glibc']}, needs " \
+                      f"{self.manifest['runtime']['needs_glibc']}): {error}"
+        if not built:
+            print(f"packed runtime: not used, {why}; building it")
+            self.runner = self.build()
+            self.facts["runtime"] = f"built here; packed one not used, {why}"
+            self.environment["LD_LIBRARY_PATH"] = ":".join([*libraries, os.environ.get("LD_LIBRARY_PATH", "")]).rstrip(":")
+        self.run([self.runner, "--help"], 30)
+
+    def build(self):
+        """tessera-run and the plugin by the runtime-only preset; names everything that is missing for it."""
+        include = ["/usr/include", "/usr/local/include", *glob.glob("/usr/include/*-linux-gnu"),
+                   os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "include")]
+        headers = {"flatbuffers": "flatbuffers/flatbuffers.h", "CLI11": "CLI/CLI.hpp", "nlohmann-json": "nlohmann/json.hpp",
+                   "spdlog": "spdlog/spdlog.h", "fmt": "fmt/format.h", "oneDNN": "dnnl.hpp", "onnx": "onnx/onnx_pb.h",
+                   "protobuf": "google/protobuf/message.h", "libzip": "zip.h", "xxhash": "xxhash.h", "CUDA": "cuda.h",
+                   "cuBLASLt": "cublasLt.h", "NCCL": "nccl.h", "NVTX": "nvtx3/nvToolsExt.h"}
+        missing = [name for name, header in headers.items()
+                   if not any(os.path.exists(os.path.join(folder, header)) for folder in include)]
+        missing += [tool for tool in ("cmake", "ninja", "flatc", "protoc", "pkg-config", "c++") if not shutil.which(tool)]
+        if not shutil.which("nvcc") and not os.path.exists("/usr/local/cuda/bin/nvcc"):
+            missing.append("nvcc")
+        if missing:
+            raise RuntimeError(f"the runtime cannot be built here: missing {', '.join(missing)}")
+        folder = os.path.join(self.work, "build")
+        self.run(["cmake", "-S", cases.ROOT, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DTESSERA_COMPILER=OFF",
+                  "-DTESSERA_TESTS=OFF"], 60)
+        self.run(["cmake", "--build", folder, "--target", "tessera-run", "tessera-cuda"], 240)
+        return os.path.join(folder, "bin", "tessera-run")
+
+    def find_gpu(self):
+        """Raises where no GPU can be used; notes what it is and which software runs on it."""
+        name = ctypes.util.find_library("cuda") or "libcuda.so.1"
+        try:
+            driver = ctypes.CDLL(name)
+        except OSError as error:
+            raise RuntimeError(f"no NVIDIA driver: {error}") from None
+        if status := driver.cuInit(0):
+            raise RuntimeError(f"no GPU: cuInit says {status}")
+        query = "name,driver_version,memory.total"
+        line = self.run(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"], 30).splitlines()[0]
+        self.facts["gpu"] = line
+        import torch
+        if not torch.cuda.is_available():
+            raise RuntimeError(f"PyTorch {torch.__version__} sees no GPU")
+        self.facts["torch"], self.facts["cuda"] = torch.__version__, torch.version.cuda
+        have, want = torch.cuda.get_device_capability(), int(self.manifest["gpu"].removeprefix("sm_"))
+        if have[0] * 10 + have[1] < want:
+            raise RuntimeError(f"the GPU is sm_{have[0]}{have[1]}, the artifacts are for sm_{want}: "
+                               f"tests/gpu/prepare.sh --target sm_{have[0]}{have[1]}")
+        return line
+
+    def train(self, artifact, run, *flags, timeout=60, prefix=()):
+        """Runs tessera-run; its folder is below the suite's own."""
+        out = os.path.join(self.work, run)
+        shutil.rmtree(out, ignore_errors=True)
+        output = self.run([*prefix, self.runner, artifact, "--out", out, *flags], timeout)
+        with open(os.path.join(out, "metrics.jsonl")) as file:
+            return [record for record in map(json.loads, file) if "loss" in record], output

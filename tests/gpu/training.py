@@ -1,0 +1,140 @@
+"""Whole trainings: ten steps against PyTorch's goldens, several ranks against the CPU, and under compute-sanitizer."""
+
+import os
+import shutil
+import sys
+
+import numpy as np
+
+import cases
+
+sys.path.insert(0, os.path.join(cases.ROOT, "tests", "end_to_end"))
+import harness  # noqa: E402
+import safetensors  # noqa: E402
+
+# Relative, of losses and gradient norms of ten steps against PyTorch in fp32 on a CPU. fp32: sums in another order, no
+# TF32. bf16: as tests/end_to_end/test_precision.py.
+LOSS = {"fp32": 1e-5, "bf16": 1e-3}
+NORM = {"fp32": 1e-4, "bf16": 2e-2}
+GRADIENT = {"fp32": 1e-4, "bf16": 5e-2}  # of a tensor's largest element, step 1
+# Of how far training moved a tensor: AdamW makes a whole step of any gradient, also of one that is nearly 0. In bf16 the
+# sign of such gradients is rounding, so that only the mean over a tensor says something.
+PARAMETER = {"fp32": 2e-3, "bf16": 1e-1}
+NOISE = 1e-6  # of a tensor's largest gradient: what rounding leaves where the gradient is 0
+
+
+def close(records, key, wanted, tolerance):
+    """The largest relative difference; raises where it is too large."""
+    if len(records) != len(wanted):
+        raise AssertionError(f"{len(records)} steps instead of {len(wanted)}")
+    worst = 0.0
+    for step, (record, want) in enumerate(zip(records, wanted), 1):
+        error = abs(record[key] - want) / want
+        if not error <= tolerance:
+            raise AssertionError(f"{key} of step {step} is {record[key]}, expected {want}: {error:.2e} > {tolerance:.0e}")
+        worst = max(worst, error)
+    return worst
+
+
+def gradients_close(got, wanted, tolerance):
+    if sorted(got) != sorted(wanted):
+        raise AssertionError(f"gradients of other parameters: {sorted(set(got) ^ set(wanted))}")
+    worst = 0.0
+    for name, want in wanted.items():
+        error = float(np.abs(got[name].astype(np.float64) - want).max() / max(np.abs(want).max(), 1e-30))
+        if not error <= tolerance:
+            raise AssertionError(f"gradient of {name}: {error:.2e} > {tolerance:.0e}")
+        worst = max(worst, error)
+    return worst
+
+
+def parameters_close(final, before, wanted, gradients, precision):
+    """Parameters after training, relative to how far it moved them."""
+    worst = 0.0
+    for name, want in wanted.items():
+        difference = np.abs(final[name].astype(np.float64) - want)
+        moved = np.abs(want.astype(np.float64) - before[name])
+        if precision == "fp32":
+            gradient = np.abs(gradients[name])
+            noise = (gradient > 0) & (gradient < NOISE * gradient.max())
+            error = float(np.where(noise, 0, difference).max() / max(moved.max(), 1e-30))
+        else:
+            error = float(difference.mean() / max(moved.mean(), 1e-30))
+            if np.abs(gradients[name]).max() < 1e-7:  # the bias of the keys: its gradient is rounding alone
+                continue
+        if not error <= PARAMETER[precision]:
+            raise AssertionError(f"parameter {name}: {error:.2e} > {PARAMETER[precision]:.0e}")
+        worst = max(worst, error)
+    return worst
+
+
+def flags(golden, *more):
+    return ["--data", golden.data, "--order", "sequential", "--steps", golden.steps, "--weights", golden.weights, *more]
+
+
+def oracle(suite):
+    for model in cases.MODELS:
+        golden = harness.Golden(model)
+        gradients = golden.load("gradients")
+        for precision in cases.PRECISIONS:
+            name = cases.oracle_name(model, precision)
+            run = "oracle-" + name
+            with suite.part(f"oracle {name}") as part:
+                records, _ = suite.train(suite.artifact(name), run, *flags(golden, "--dump=gradients", "--dump-step", 1))
+                loss = close(records, "loss", golden.losses, LOSS[precision])
+                norm = close(records, "grad_norm", golden.norms, NORM[precision])
+                dumped = safetensors.load(os.path.join(suite.work, run, "dump-1", "gradients.safetensors"))
+                gradient = gradients_close(dumped, gradients, GRADIENT[precision])
+                final = safetensors.load(os.path.join(suite.work, run, "model.safetensors"))
+                parameter = parameters_close(final, golden.load("weights"), golden.load("final"), gradients, precision)
+                part.note = (f"loss {loss:.1e}, norm {norm:.1e}, gradient {gradient:.1e}, parameter {parameter:.1e}")
+            # A dumped run issues its steps; this one launches the captured graph from step 2 on.
+            with suite.part(f"oracle {name}, as a graph") as part:
+                again, _ = suite.train(suite.artifact(name), run + "-graph", *flags(golden))
+                part.note = f"loss {close(again, 'loss', golden.losses, LOSS[precision]):.1e}"
+                first, second = (safetensors.load(os.path.join(suite.work, folder, "model.safetensors"))
+                                 for folder in (run, run + "-graph"))
+                for parameter, value in first.items():
+                    if not np.array_equal(value.view(np.uint32), second[parameter].view(np.uint32)):
+                        raise AssertionError(f"{parameter} is not the same, bit for bit, as in the dumped run")
+            for folder in (run, run + "-graph"):
+                shutil.rmtree(os.path.join(suite.work, folder), ignore_errors=True)
+
+
+def ranks(suite):
+    """1 rank by NCCL, 2 and 4 as threads on one GPU, against the same training on the CPU."""
+    for case in cases.ranks_cases():
+        model, precision, strategy, count = case
+        name, golden = cases.ranks_name(*case), harness.Golden(model)
+        with suite.part(f"ranks {name}") as part:
+            want = suite.manifest["ranks"][name]
+            records, _ = suite.train(suite.artifact(name), "ranks-" + name, *flags(golden))
+            loss = close(records, "loss", want["losses"], LOSS[precision])
+            norm = close(records, "grad_norm", want["norms"], NORM[precision])
+            final = safetensors.load(os.path.join(suite.work, "ranks-" + name, "model.safetensors"))
+            recorded = safetensors.load(suite.prepared("results", name + ".safetensors"))
+            parameter = parameters_close(final, golden.load("weights"), recorded, golden.load("gradients"), precision)
+            part.note = f"loss {loss:.1e}, norm {norm:.1e}, parameter {parameter:.1e}"
+        shutil.rmtree(os.path.join(suite.work, "ranks-" + name), ignore_errors=True)
+
+
+def sanitizer(suite):
+    """Two steps: the first is issued, the second is captured as a graph and launched."""
+    found = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
+    golden = harness.Golden("gpt")
+    for name in (cases.oracle_name("gpt", "fp32"), cases.oracle_name("gpt", "bf16"),
+                 cases.ranks_name("gpt", "fp32", "zero3", 2)):
+        for tool in ("memcheck", "racecheck"):
+            with suite.part(f"compute-sanitizer {tool} {name}") as part:
+                if suite.device != "cuda":
+                    raise RuntimeError("needs a GPU")
+                if not os.path.exists(found):
+                    raise RuntimeError("compute-sanitizer is not installed")
+                golden.steps = 2
+                _, output = suite.train(suite.artifact(name), "sanitizer", *flags(golden, "--no-export"), timeout=60,
+                                        prefix=[found, "--tool", tool, "--error-exitcode", "9", "--print-limit", "5"])
+                summary = [line.strip("= ") for line in output.splitlines()
+                           if "ERROR SUMMARY" in line or "RACECHECK SUMMARY" in line]
+                if not summary:
+                    raise AssertionError(f"no summary: {output[-400:]}")
+                part.note = summary[-1]
