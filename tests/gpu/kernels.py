@@ -59,7 +59,7 @@ class Gpu:
 
 class Cpu:
     def load(self, folder, group, target):
-        return (ctypes.CDLL(os.path.join(folder, group["cpu"]["elf"])), group["extents"]), "elf"
+        return (ctypes.CDLL(os.path.join(folder, group["cpu"]["sharedobject"])), group["extents"]), "elf"
 
     def run(self, module, symbol, buffers):
         library, extents = module

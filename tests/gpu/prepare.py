@@ -103,7 +103,7 @@ class Prepare:
         extents = {symbol: int(extent) for symbol, extent in
                    re.findall(r"^(\w+): ok, \w+, extent (\d+)", self.tools("kernel-check", source, "--atol=1e-5"), re.M)}
         self.manifest["kernels"].append({"name": name, "gpu": code, "launches": launches,
-                                         "cpu": {"elf": name + ".so"}, "extents": extents})
+                                         "cpu": {"sharedobject": name + ".so"}, "extents": extents})
 
     def generic(self, name, ir):
         """The kernels' bodies in MLIR's generic form, which reference.py reads."""

@@ -12,6 +12,7 @@ import torch
 FLOATS = {"f64": torch.float64, "f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
 INTS = {"i64": torch.int64, "i32": torch.int32, "i8": torch.int8, "ui8": torch.uint8}
 MEMORY = {**FLOATS, **INTS, "i1": torch.bool}
+LARGEST_F32 = float(torch.finfo(torch.float32).max)
 
 
 class Type:
@@ -247,6 +248,8 @@ def evaluate(kernel, inputs):
             value = value.to(FLOATS[kind.element]).to(torch.float64)
         elif kind.is_float:
             value = value.to(torch.float64)
+            if kind.element == "f32":  # the range is that of f32
+                value = torch.where(value.abs() > LARGEST_F32, value.sign() * torch.inf, value)
         elif kind.element == "i1":
             value = value.to(torch.bool)
         elif kind.element in INTS:

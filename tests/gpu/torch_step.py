@@ -1,0 +1,81 @@
+"""Trains a model of torch_models.py and prints the seconds of each step and the peak of memory as JSON.
+
+usage: torch_step.py SHAPE --batch N --seq T --steps S --system eager|compile|fsdp2 --device cuda|cpu --precision bf16|fp32
+
+Parameters and optimizer state are f32; bf16 is autocast, for FSDP2 its mixed-precision policy (gathered in bf16, reduced
+in f32). The optimizer is the fused AdamW with clipping by norm, attention is scaled_dot_product_attention.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import time
+
+import torch
+import torch.nn.functional as F
+
+import torch_models
+
+
+def shard(model, device, precision):
+    """FSDP2 at world size 1: every block a unit, and the rest."""
+    import torch.distributed as dist
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+    for name, value in (("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29511"), ("RANK", "0"), ("WORLD_SIZE", "1")):
+        os.environ.setdefault(name, value)
+    dist.init_process_group("nccl" if device == "cuda" else "gloo")
+    mesh = dist.device_mesh.init_device_mesh(device, (1,))
+    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32) if precision == "bf16" else \
+        MixedPrecisionPolicy()
+    for block in model.blocks:
+        fully_shard(block, mesh=mesh, mp_policy=policy)
+    return fully_shard(model, mesh=mesh, mp_policy=policy)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("shape")
+    for name in ("batch", "seq", "steps"):
+        parser.add_argument("--" + name, type=int, required=True)
+    parser.add_argument("--system", choices=("eager", "compile", "fsdp2"), required=True)
+    parser.add_argument("--device", choices=("cuda", "cpu"), required=True)
+    parser.add_argument("--precision", choices=("bf16", "fp32"), required=True)
+    a = parser.parse_args()
+    torch.manual_seed(0)
+    torch.backends.cuda.matmul.allow_tf32 = True
+    with torch.device(a.device):
+        model = torch_models.build(a.shape)
+    vocabulary, count = model.embedding.num_embeddings, sum(p.numel() for p in model.parameters())
+    if a.system == "fsdp2":
+        model = shard(model, a.device, a.precision)
+    parameters = list(model.parameters())
+    step_model = torch.compile(model) if a.system == "compile" else model
+    optimizer = torch.optim.AdamW(parameters, lr=1e-4, weight_decay=0.1, fused=True)
+    autocast = torch.autocast(a.device, torch.bfloat16) if a.precision == "bf16" and a.system != "fsdp2" else \
+        contextlib.nullcontext()
+    wait = torch.cuda.synchronize if a.device == "cuda" else lambda: None
+    seconds, losses = [], []
+    for _ in range(a.steps):
+        tokens = torch.randint(0, vocabulary, (a.batch, a.seq + 1), device=a.device)
+        wait()
+        begin = time.perf_counter()
+        with autocast:
+            logits = step_model(tokens[:, :-1])
+            loss = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
+        del logits
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        losses.append(loss.item())
+        wait()
+        seconds.append(time.perf_counter() - begin)
+    memory = torch.cuda.max_memory_reserved() if a.device == "cuda" else None
+    print(json.dumps({"parameters": count, "seconds": seconds, "memory": memory, "losses": losses}))
+    if a.system == "fsdp2":
+        torch.distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
