@@ -1,9 +1,12 @@
 """Artifacts for GPUs: what the compiler writes, and what a machine without a GPU says to them."""
 
 import json
+import os
+import subprocess
+import sys
 import unittest
 
-from harness import Golden, ToolTest
+from harness import ROOT, Golden, ToolTest
 
 
 class Gpu(ToolTest):
@@ -27,6 +30,14 @@ class Gpu(ToolTest):
     def test_unknown_architecture(self):
         self.fail_with("unknown GPU target 'sm_75', expected sm_80, sm_90 or sm_100", "tessera-compile",
                        *Golden("gpt").compile_flags(), "--target", "sm_75", "-o", "x.tessera")
+
+    def test_suite_for_gpus_fails_where_nothing_can_run(self):
+        done = subprocess.run([os.path.join(ROOT, "tests", "gpu", "run.sh"), "--only", "oracle,bench", "--prepared",
+                               self.path("absent.tar.xz"), "--out", self.path("results")],
+                              env={**os.environ, "PYTHON": sys.executable}, stdout=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("absent.tar.xz is missing: run tests/gpu/prepare.sh", done.stdout)
+        self.assertEqual(done.stdout.splitlines()[-1], "0 passed, 3 failed")
 
 
 if __name__ == "__main__":

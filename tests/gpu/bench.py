@@ -93,7 +93,7 @@ def run(suite, only):
                 if not all(np.isfinite(found["losses"])):
                     raise AssertionError(f"losses {found['losses']}")
                 expected = np.log(shape["vocabulary"])
-                if system == "tessera" and abs(found["losses"][0] - expected) > 1.5:
+                if abs(found["losses"][0] - expected) > 1.5:
                     raise AssertionError(f"the first loss is {found['losses'][0]}, of random tokens {expected:.2f} is expected")
                 step = statistics.median(found["seconds"][WARMUP:])
                 row = {"model": name, "title": table[name][3], "system": system, "batch": shape["batch"],

@@ -63,9 +63,15 @@ class Kernel:
         return {t.element for op in self.ops for t in op.types} | {t.element for t in self.inputs + self.outputs}
 
     def index_bound(self):
-        """Below what integers must lie to be rows of every table."""
-        return min((types(op.operand_types)[0].shape[0] for op in self.ops
-                    if op.name in ("train.gather_rows", "train.scatter_add_rows")), default=3)
+        """Below what integers must lie to be rows of every table. A table of one dimension is a matrix that was made
+        flat, and is read at row * columns + integer."""
+        bounds = []
+        for op in self.ops:
+            if op.name in ("train.gather_rows", "train.scatter_add_rows"):
+                table, indices, *_ = types(op.operand_types)
+                flat = int(np.prod(indices.shape)) if len(table.shape) == 1 else 1
+                bounds.append(max(1, table.shape[0] // flat))
+        return min(bounds, default=3)
 
 
 def read(text):

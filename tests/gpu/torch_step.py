@@ -24,13 +24,17 @@ def shard(model, device, precision):
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
     for name, value in (("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29511"), ("RANK", "0"), ("WORLD_SIZE", "1")):
         os.environ.setdefault(name, value)
+    if device == "cpu":  # as in tests/bench/torch_training.py: its CPU streams lack what FSDP2 calls
+        import torch_training
+        torch.cpu.Stream.record_event = lambda self, event=None: torch_training.CpuEvent()
+        torch.cpu.Stream.wait_event = torch.cpu.Stream.wait_stream = lambda self, other: None
     dist.init_process_group("nccl" if device == "cuda" else "gloo")
     mesh = dist.device_mesh.init_device_mesh(device, (1,))
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32) if precision == "bf16" else \
         MixedPrecisionPolicy()
     for block in model.blocks:
-        fully_shard(block, mesh=mesh, mp_policy=policy)
-    return fully_shard(model, mesh=mesh, mp_policy=policy)
+        fully_shard(block, mesh=mesh, mp_policy=policy, reshard_after_forward=device == "cuda")
+    return fully_shard(model, mesh=mesh, mp_policy=policy, reshard_after_forward=device == "cuda")
 
 
 def main():
@@ -46,6 +50,9 @@ def main():
     torch.backends.cuda.matmul.allow_tf32 = True
     with torch.device(a.device):
         model = torch_models.build(a.shape)
+    for parameter in model.parameters():  # as tessera-run initialises, so that the first loss is that of random tokens
+        if parameter.dim() > 1:
+            torch.nn.init.normal_(parameter, std=0.02)
     vocabulary, count = model.embedding.num_embeddings, sum(p.numel() for p in model.parameters())
     if a.system == "fsdp2":
         model = shard(model, a.device, a.precision)
