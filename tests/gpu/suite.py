@@ -93,7 +93,8 @@ class Suite:
         if not os.path.exists(package):
             raise RuntimeError(f"{package} is missing: run tests/gpu/prepare.sh where the compiler is built")
         with tarfile.open(package) as archive:
-            archive.extractall(self.prepared(), filter="data")
+            # Python before 3.11.4 knows no filters, Python 3.14 wants one
+            archive.extractall(self.prepared(), **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
         with open(self.prepared("manifest.json")) as file:
             self.manifest = json.load(file)
         self.facts["target"] = self.manifest["gpu"]
