@@ -25,7 +25,7 @@ Status cudnnCheck(const char *what, cudnnStatus_t status) {
                           (text[0] ? std::string(" (") + text + ")" : std::string()));
 }
 
-static cudnnDataType_t typeOf(DataType dtype) {
+static cudnnDataType_t cudnnTypeOf(DataType dtype) {
   switch (dtype) {
   case DataType::BF16:
     return CUDNN_DATA_BFLOAT16;
@@ -45,7 +45,7 @@ CudnnDescriptor::CudnnDescriptor(cudnnBackendDescriptorType_t type) {
 }
 
 CudnnDescriptor::CudnnDescriptor(CudnnDescriptor &&other) noexcept
-    : descriptor(std::exchange(other.descriptor, nullptr)), state(other.state) {}
+    : descriptor(std::exchange(other.descriptor, nullptr)), state(std::move(other.state)) {}
 
 CudnnDescriptor::~CudnnDescriptor() {
   if (descriptor)
@@ -99,7 +99,7 @@ void CudnnGraph::note(const Status &status) {
 
 CudnnGraph::Tensor CudnnGraph::add(const CudnnTensor &tensor, bool isVirtual, bool isByValue) {
   CudnnDescriptor &made = tensors.emplace_back(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  made.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, typeOf(tensor.dtype));
+  made.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, cudnnTypeOf(tensor.dtype));
   made.set(CUDNN_ATTR_TENSOR_DIMENSIONS, tensor.dims);
   made.set(CUDNN_ATTR_TENSOR_STRIDES, tensor.strides);
   made.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, static_cast<int64_t>(tensors.size()));
