@@ -30,6 +30,7 @@ ArtifactMetadata::Entries optimizerEntries(const CompileOptions &o) {
     entries.emplace_back("epsilon", formatNumber(o.epsilon));
   } else {
     entries.emplace_back("momentum", formatNumber(o.momentum));
+    entries.emplace_back("nesterov", o.nesterov ? "true" : "false");
   }
   return entries;
 }

@@ -17,6 +17,7 @@ int main(int argc, char **argv) {
   CLI::App app(
       "Measures products by shape, kernels, attention and collectives by size on this machine and writes a target "
       "file, by which tessera-compile schedules and predicts steps.");
+  app.set_version_flag("--version", TESSERA_VERSION);
   app.footer(
       "Example:\n"
       "  tessera-calibrate -o here.json --ranks 2\n"

@@ -40,6 +40,7 @@ int main(int argc, char **argv) {
       {"--kernels", "kernels", "Generated kernels and code objects", dump::kernelsText, dump::kernelsJson}};
 
   CLI::App app{"Shows what is in an artifact", "tessera-dump"};
+  app.set_version_flag("--version", TESSERA_VERSION);
   app.footer("Example: tessera-dump gpt.tessera --memory --collectives");
   std::string path, phase, codePath;
   bool asJson = false;

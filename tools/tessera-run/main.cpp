@@ -33,6 +33,7 @@ int main(int argc, char **argv) {
   app.footer("Example:\n"
              "  tessera-compile gpt.onnx -o gpt.tessera --mesh shard=2 --strategy zero3 --batch 8 --seq 256\n"
              "  tessera-run gpt.tessera --data text/ --steps 200 --out runs/gpt --checkpoint-every 100");
+  app.set_version_flag("--version", TESSERA_VERSION);
   app.get_formatter()->column_width(34);
   app.add_option("artifact", options.artifact, "File made by tessera-compile")->required();
   app.add_option("--data", options.data,
