@@ -6,12 +6,8 @@ Example: tools/plot-loss.py runs/demo
 import argparse
 import json
 import os
-import sys
 
-
-def fail(message):
-    print(f"plot-loss: {message}", file=sys.stderr)
-    sys.exit(1)
+from plots import fail, pyplot, save
 
 
 def read_metrics(path):
@@ -48,16 +44,9 @@ def main():
     parser.add_argument("folder", help="folder of the run")
     parser.add_argument("--output", help="file to write (default: loss.png in the folder)")
     arguments = parser.parse_args()
-    try:
-        import matplotlib
-    except ImportError:
-        fail("matplotlib is missing; install python3-matplotlib (tools/setup.sh does)")
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     steps, losses = read_metrics(os.path.join(arguments.folder, "metrics.jsonl"))
     entropy = read_entropy(os.path.join(arguments.folder, "run.json"))
-    figure, axes = pyplot.subplots(figsize=(8, 4.5))
+    figure, axes = pyplot().subplots(figsize=(8, 4.5))
     axes.plot(steps, losses, color="tab:blue", linewidth=1.2, label="loss")
     if entropy is not None:
         axes.axhline(entropy, color="tab:gray", linestyle="--", linewidth=1, label=f"unigram entropy {entropy:.3f}")
@@ -66,12 +55,8 @@ def main():
     axes.set_title(f"loss {losses[0]:.3f} to {losses[-1]:.3f} in {steps[-1]} steps")
     axes.grid(alpha=0.3)
     axes.legend()
-    figure.tight_layout()
     output = arguments.output or os.path.join(arguments.folder, "loss.png")
-    try:
-        figure.savefig(output, dpi=120, metadata={"Software": None})
-    except OSError as error:
-        fail(f"cannot write '{output}': {error.strerror}")
+    save(figure, output)
     print(f"loss {losses[0]:.4f} -> {losses[-1]:.4f} over {len(steps)} steps"
           + (f", unigram entropy {entropy:.4f}" if entropy is not None else "") + f"; curve in {output}")
 

@@ -7,12 +7,8 @@ Example: tools/plot-memory.py runs/demo
 import argparse
 import json
 import os
-import sys
 
-
-def fail(message):
-    print(f"plot-memory: {message}", file=sys.stderr)
-    sys.exit(1)
+from plots import fail, pyplot, save
 
 
 def read_snapshot(path):
@@ -37,16 +33,9 @@ def main():
     parser.add_argument("folder", help="folder of the run")
     parser.add_argument("--output", help="file to write (default: memory.png in the folder)")
     arguments = parser.parse_args()
-    try:
-        import matplotlib
-    except ImportError:
-        fail("matplotlib is missing; install python3-matplotlib (tools/setup.sh does)")
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     times, classes, reserved, peak, step = read_snapshot(os.path.join(arguments.folder, "memory.json"))
     used = {name: values for name, values in classes.items() if any(values)}
-    figure, axes = pyplot.subplots(figsize=(8, 4.5))
+    figure, axes = pyplot().subplots(figsize=(8, 4.5))
     axes.stackplot(times, used.values(), labels=used.keys(), step="post", linewidth=0)
     axes.axhline(reserved, color="black", linestyle="--", linewidth=1, label=f"reserved {reserved:.1f} MiB")
     axes.set_xlabel(f"time in step {step} (ms)")
@@ -55,12 +44,8 @@ def main():
     axes.set_ylim(bottom=0)
     axes.margins(x=0)
     axes.legend(loc="lower right", fontsize="small")
-    figure.tight_layout()
     output = arguments.output or os.path.join(arguments.folder, "memory.png")
-    try:
-        figure.savefig(output, dpi=120, metadata={"Software": None})
-    except OSError as error:
-        fail(f"cannot write '{output}': {error.strerror}")
+    save(figure, output)
     print(f"peak {peak:.1f} MiB of {reserved:.1f} MiB reserved; curve in {output}")
 
 

@@ -7,12 +7,8 @@ Example:
 """
 import argparse
 import json
-import sys
 
-
-def fail(message):
-    print(f"plot-remat: {message}", file=sys.stderr)
-    sys.exit(1)
+from plots import fail, pyplot, save
 
 
 def read(path):
@@ -35,14 +31,7 @@ def main():
     options = parser.parse_args()
     policy, front, named, chosen = read(options.report)
 
-    try:
-        import matplotlib
-    except ImportError:
-        fail("matplotlib is missing; install python3-matplotlib (tools/setup.sh does)")
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(7, 4.5))
+    figure, axes = pyplot().subplots(figsize=(7, 4.5))
     axes.plot(*zip(*front), "-", color="tab:blue", marker=".", label="budget")
     for (name, (x, y)), marker in zip(named, "s^o"):
         axes.plot(x, y, marker, color="tab:gray")
@@ -53,8 +42,7 @@ def main():
     axes.set_xlim(left=0)
     axes.grid(True, alpha=0.3)
     axes.legend()
-    figure.tight_layout()
-    figure.savefig(options.output, dpi=150)
+    save(figure, options.output)
 
 
 if __name__ == "__main__":

@@ -13,40 +13,24 @@ Prints tables and, with --json, a record for docs/benchmarks.
 import argparse
 import json
 import os
-import shutil
 import statistics
-import sys
 import tempfile
 
-import numpy as np
-
-from training_speed import CASES, HERE, ROOT, medians, run
+from training_speed import CASES, HERE, ROOT, Tessera, medians, run
 
 
-class Tessera:
+class Strategy(Tessera):
+    """Tessera's training by one strategy, with its prediction where a target is given."""
+
     def __init__(self, a, case, work, strategy):
-        self.a, self.case, self.strategy, self.work = a, case, strategy, work
-        self.artifact, self.data = os.path.join(work, strategy + ".tessera"), os.path.join(work, "tokens.bin")
-        compile = [os.path.join(a.bin, "tessera-compile"), a.model, "--batch", case["batch"], "--seq", case["seq"],
-                   "--weight-decay", 0.1, "--clip-norm", 1, "--mesh", f"shard={a.ranks}", "--strategy", strategy]
-        run([*compile, "-o", self.artifact])
+        super().__init__(a, case, os.path.join(work, strategy), threads=1,
+                         flags=["--mesh", f"shard={a.ranks}", "--strategy", strategy])
         self.predicted = None
         if a.target:
-            report = os.path.join(work, strategy + ".json")
-            run([*compile, "--target", a.target, f"--report={report}"])
+            report = os.path.join(self.work, "report.json")
+            run([*self.compile, "--target", a.target, f"--report={report}"])
             with open(report) as file:
                 self.predicted = json.load(file)
-        self.metrics = []
-
-    def round(self):
-        out = os.path.join(self.work, "run")
-        run([os.path.join(self.a.bin, "tessera-run"), self.artifact, "--data", self.data, "--steps", self.case["steps"],
-             "--threads", 1, "--out", out, "--no-export", "--trace-steps", 0])
-        with open(os.path.join(out, "metrics.jsonl")) as file:
-            steps = [record for record in map(json.loads, file) if "step_seconds" in record]
-        shutil.rmtree(out)
-        self.metrics += steps[1:]
-        return [record["step_seconds"] for record in steps]
 
     def median(self, field):
         return statistics.median(record[field] for record in self.metrics)
@@ -60,14 +44,15 @@ class Torch:
 
     def round(self):
         lines = run(self.command).stdout.splitlines()
-        return json.loads(next(line for line in lines if line.startswith("{")))["seconds"]
+        record = json.loads(next(line for line in lines if line.startswith("{")))
+        return record["seconds"], record["launch"]
 
 
 def print_predictions(systems):
     print(f"{'':16s} {'step, s':>9s} {'predicted':>10s} {'off by':>7s} {'exposed, s':>11s} {'predicted':>10s} "
           f"{'reserved, MiB':>14s} {'allocated':>10s}")
     for name, system in systems.items():
-        if not isinstance(system, Tessera) or not system.predicted:
+        if not isinstance(system, Strategy) or not system.predicted:
             continue
         step, predicted = system.median("step_seconds"), system.predicted["step"]
         memory = system.metrics[-1]["memory"]
@@ -96,14 +81,13 @@ def main():
     tokens = case["batch"] * case["seq"]
 
     with tempfile.TemporaryDirectory(prefix="tessera-bench-") as work:
-        np.random.default_rng(0).integers(0, case["vocabulary"], 400_000).astype(np.uint16).tofile(
-            os.path.join(work, "tokens.bin"))
-        systems = {f"tessera {s}": Tessera(a, case, work, s) for s in a.strategies.split(",") if s}
+        systems = {f"tessera {s}": Strategy(a, case, work, s) for s in a.strategies.split(",") if s}
         systems |= {f"torch {how}": Torch(a, case, how) for how in a.peers.split(",") if how}
         speed = {name: [] for name in systems}
         for _ in range(a.rounds):
             for name, system in systems.items():
-                speed[name].append(tokens / statistics.median(system.round()[1:]))
+                seconds, _ = system.round()
+                speed[name].append(tokens / statistics.median(seconds[1:]))
 
     print(f"{a.case}: B={case['batch']} T={case['seq']} fp32, {a.ranks} ranks of 1 thread, {a.rounds} rounds")
     peers = [name for name in systems if name.startswith("torch")]

@@ -45,22 +45,29 @@ def medians(values):
 
 
 class Tessera:
-    def __init__(self, a, case, work):
-        self.a, self.case, self.work = a, case, work
-        self.artifact, self.data = os.path.join(work, "model.tessera"), os.path.join(work, "tokens.bin")
+    """A compiled step; `flags` are those of tessera-compile, `threads` is per rank."""
+
+    def __init__(self, a, case, work, threads, flags=()):
+        self.a, self.case, self.work, self.threads = a, case, work, threads
+        self.artifact, self.data = (os.path.join(work, name) for name in ("model.tessera", "tokens.bin"))
+        os.makedirs(work, exist_ok=True)
         np.random.default_rng(0).integers(0, case["vocabulary"], 400_000).astype(np.uint16).tofile(self.data)
-        run([os.path.join(a.bin, "tessera-compile"), a.model, "-o", self.artifact, "--batch", case["batch"], "--seq",
-             case["seq"], "--weight-decay", 0.1, "--clip-norm", 1])
+        self.compile = [os.path.join(a.bin, "tessera-compile"), a.model, "--batch", case["batch"], "--seq", case["seq"],
+                        "--weight-decay", 0.1, "--clip-norm", 1, *flags]
+        run([*self.compile, "-o", self.artifact])
+        self.metrics = []  # of all rounds, without first steps
 
     def round(self):
+        """Seconds of each step, and from launch to the first."""
         out = os.path.join(self.work, "run")
         begin = time.time()
         run([os.path.join(self.a.bin, "tessera-run"), self.artifact, "--data", self.data, "--steps", self.case["steps"],
-             "--threads", self.a.threads, "--out", out, "--no-export", "--trace-steps", 0])
+             "--threads", self.threads, "--out", out, "--no-export", "--trace-steps", 0])
         with open(os.path.join(out, "metrics.jsonl")) as file:
             steps = [r for r in map(json.loads, file) if "step_seconds" in r]
         first_written = os.path.getmtime(os.path.join(out, "run.json"))  # written right before the first step
         shutil.rmtree(out)
+        self.metrics += steps[1:]
         return [r["step_seconds"] for r in steps], first_written - begin
 
 
@@ -113,7 +120,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="tessera-bench-") as work:
         systems = {}
         if "tessera" in chosen:
-            systems["tessera"] = Tessera(a, case, work)
+            systems["tessera"] = Tessera(a, case, work, a.threads)
         if "eager" in chosen:
             systems["torch eager"] = Torch(a, case, compile=False)
         if "compile" in chosen:
