@@ -58,6 +58,7 @@ struct Target {
   std::string kind; ///< cpu | cuda
   int64_t devicesPerNode = 1;
   double deviceMemory = 0; ///< bytes; what one rank may use
+  double hostMemory = 0;   ///< bytes of one node, for what is offloaded
   Curve memoryBandwidth;   ///< bytes read and written per second, by the bytes that a kernel touches
   double launchSeconds = 0;
   double kernelOperations = 1e300; ///< that generated kernels do per second, if memory does not bound them

@@ -197,7 +197,7 @@ private:
 void readTarget(Reader &reader, const llvm::json::Object &root, Target &target) {
   const char *where = "the target";
   reader.only(root, where,
-              {"format", "version", "name", "description", "kind", "devices_per_node", "device_memory",
+              {"format", "version", "name", "description", "kind", "devices_per_node", "device_memory", "host_memory",
                "memory_bandwidth", "kernel_launch", "kernel_operations", "peak_flops", "gemm_efficiency",
                "attention_efficiency", "convolution_efficiency", "communication", "overlap"});
   if (reader.string(&root, "format", where) != "tessera-target")
@@ -214,6 +214,7 @@ void readTarget(Reader &reader, const llvm::json::Object &root, Target &target) 
     reader.fail("devices_per_node.value must be a whole number up to 65536");
   target.devicesPerNode = static_cast<int64_t>(std::min(devices, 65536.0));
   target.deviceMemory = reader.quantity(&root, "device_memory", where);
+  target.hostMemory = reader.quantity(&root, "host_memory", where);
   target.memoryBandwidth = reader.curve(&root, "memory_bandwidth", where);
   target.launchSeconds = reader.quantity(&root, "kernel_launch", where, /*zero=*/true);
   target.kernelOperations = reader.quantity(&root, "kernel_operations", where);
@@ -262,6 +263,7 @@ FailureOr<Target> Target::load(StringRef nameOrPath, Location loc) {
     // A GPU's architecture stands for the machine that has it.
     const StringRef name = llvm::StringSwitch<StringRef>(nameOrPath)
                                .Case("cpu", "cpu-host")
+                               .Case("sm_80", "a100x8")
                                .Case("sm_90", "h100x8")
                                .Case("sm_100", "b200x8")
                                .Default(nameOrPath);

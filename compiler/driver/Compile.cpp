@@ -220,6 +220,7 @@ FailureOr<CompileOutcome> compile(const CompileOptions &asked, MLIRContext &cont
     }
     target = std::move(*loaded);
   }
+  const bool isGpu = isChip || (target && target->kind == "cuda");
   if (needsMemoryPlan(options)) {
     auto machine = cost::Target::load(options.target, unknown);
     if (failed(machine))
@@ -239,7 +240,7 @@ FailureOr<CompileOutcome> compile(const CompileOptions &asked, MLIRContext &cont
       return failure();
     compilation.timings.emplace_back(kPhaseNames[index],
                                      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    if (phase == Phase::Lower && failed(checkMemoryLimit(options, compilation.get())))
+    if (phase == Phase::Lower && failed(checkMemoryLimit(options, isGpu, compilation.get())))
       return failure();
     if (phase == Phase::Lower && reports) {
       auto reported = report(options, compilation.get(), compilation.getSize(), *target, out);

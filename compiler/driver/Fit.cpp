@@ -18,7 +18,8 @@ namespace tessera {
 namespace {
 class Search {
 public:
-  Search(const CompileOptions &options, const StepReport &report) : base(options), report(report) {
+  Search(const CompileOptions &options, const StepReport &report, bool offloads)
+      : base(options), report(report), offloads(offloads) {
     base.output.clear();
     base.rematReport.clear();
     base.report.reset();
@@ -64,13 +65,15 @@ private:
       list.push_back(std::move(options));
   }
 
-  /// More of the state is split with each strategy, at the price of more communication.
+  /// More of the state is split with each strategy, at the price of more communication. With one micro-batch zero2 is
+  /// zero1: there is no accumulator to split.
   void addStrategies() {
     bool isAfter = false;
-    for (const char *strategy : {"ddp", "zero1", "zero2", "zero3"}) {
-      if (isAfter && shardSize(base) > 1) {
+    for (StringRef strategy : {"ddp", "zero1", "zero2", "zero3"}) {
+      const bool isNew = strategy != "zero2" || base.accumulate > 1;
+      if (isAfter && isNew && shardSize(base) > 1) {
         CompileOptions options = base;
-        options.strategy = strategy;
+        options.strategy = strategy.str();
         add(std::move(options));
       }
       isAfter |= base.strategy == strategy;
@@ -100,7 +103,7 @@ private:
   }
 
   void addOffload() {
-    if (llvm::is_contained(base.offload, "optimizer"))
+    if (!offloads || llvm::is_contained(base.offload, "optimizer"))
       return;
     CompileOptions options = last();
     options.offload.push_back("optimizer");
@@ -152,6 +155,7 @@ private:
 
   CompileOptions base;
   const StepReport &report;
+  bool offloads;
   std::vector<CompileOptions> list;
 };
 } // namespace
@@ -160,10 +164,13 @@ FitReport checkFit(const CompileOptions &options, const StepReport &report, cons
                    MLIRContext &context) {
   FitReport fit;
   fit.limit = *options.fit == "target" ? target.deviceMemory : *parseBytes(*options.fit);
-  fit.fits = static_cast<double>(report.memory.reserved) <= fit.limit;
+  fit.hostLimit = target.hostMemory;
+  fit.ranksPerNode = target.devicesPerNode;
+  fit.sharesMemory = target.kind == "cpu";
+  fit.fits = fit.fitsDevice(report) && fit.fitsHost(report);
   if (fit.fits)
     return fit;
-  Search search(options, report);
+  Search search(options, report, /*offloads=*/!fit.sharesMemory);
   for (const CompileOptions &changed : search.variants()) {
     FitVariant variant;
     variant.flags = search.flagsOf(changed);
@@ -176,21 +183,40 @@ FitReport checkFit(const CompileOptions &options, const StepReport &report, cons
       variant.report = makeReport(changed, *lowered->module, lowered->size, target);
     fit.variants.push_back(std::move(variant));
     const std::optional<StepReport> &tried = fit.variants.back().report;
-    if (tried && static_cast<double>(tried->memory.reserved) <= fit.limit)
+    if (tried && fit.fitsDevice(*tried) && fit.fitsHost(*tried))
       break;
   }
   return fit;
 }
 
+/// "1.00 GiB", or "1.00 GiB and 2.00 GiB on the host".
+static std::string usedText(const StepReport &report) {
+  std::string text = formatBytes(static_cast<double>(report.memory.reserved));
+  if (report.memory.host > 0)
+    text += " and " + formatBytes(static_cast<double>(report.memory.host)) + " on the host";
+  return text;
+}
+
+/// Why a step is too large; empty if it fits.
+static std::string misfit(const FitReport &fit, const StepReport &report) {
+  if (!fit.fitsDevice(report))
+    return "too large";
+  if (fit.fitsHost(report))
+    return "";
+  return "too large for the host: " + formatBytes(fit.hostBytes(report)) + " of " + formatBytes(fit.hostLimit) +
+         " on a node";
+}
+
 void printFit(const FitReport &fit, const StepReport &report, llvm::raw_ostream &out) {
-  const auto reserved = static_cast<double>(report.memory.reserved);
-  if (fit.fits) {
-    out << "\nfits: " << formatBytes(reserved) << " of " << formatBytes(fit.limit)
-        << llvm::format(" (%.1f %%)\n", 100 * reserved / fit.limit);
+  const auto reserved = static_cast<double>(report.memory.reserved + (fit.sharesMemory ? report.memory.host : 0));
+  out << (fit.fits ? "\nfits: " : "\ndoes not fit: ") << formatBytes(reserved) << " of " << formatBytes(fit.limit)
+      << llvm::format(" (%.1f %%)", 100 * reserved / fit.limit);
+  if (!fit.sharesMemory && report.memory.host > 0)
+    out << ", " << formatBytes(fit.hostBytes(report)) << " of " << formatBytes(fit.hostLimit)
+        << " on the host of a node";
+  out << "\n";
+  if (fit.fits)
     return;
-  }
-  out << "\ndoes not fit: " << formatBytes(reserved) << " of " << formatBytes(fit.limit)
-      << llvm::format(" (%.1f %%)\n", 100 * reserved / fit.limit);
   const FitVariant *found = nullptr;
   for (const FitVariant &variant : fit.variants) {
     out << "  " << variant.flags << ": ";
@@ -198,20 +224,22 @@ void printFit(const FitReport &fit, const StepReport &report, llvm::raw_ostream 
       out << "does not compile: " << variant.error << "\n";
       continue;
     }
-    const auto bytes = static_cast<double>(variant.report->memory.reserved);
-    const bool fits = bytes <= fit.limit;
-    out << formatBytes(bytes) << (fits ? ", fits" : ", too large") << "; " << formatSeconds(variant.report->time.total)
-        << " per step";
+    const std::string why = misfit(fit, *variant.report);
+    out << usedText(*variant.report) << ", " << (why.empty() ? "fits" : why) << "; "
+        << formatSeconds(variant.report->time.total) << " per step";
     if (variant.report->size.samples != report.size.samples)
       out << " of " << static_cast<int64_t>(variant.report->size.samples) << " samples";
     out << "\n";
-    if (fits)
+    if (why.empty())
       found = &variant;
   }
-  if (found)
+  if (found) {
     out << "it fits with " << found->flags << "\n";
-  else
-    out << "nothing that was tried fits: use more ranks, a shorter sequence or a smaller model\n";
+    return;
+  }
+  if (fit.sharesMemory)
+    out << "  --offload was not tried: on a CPU the host's memory is the device's\n";
+  out << "nothing that was tried fits: use more ranks, a shorter sequence or a smaller model\n";
 }
 
 llvm::json::Object fitJson(const FitReport &fit) {
@@ -220,14 +248,18 @@ llvm::json::Object fitJson(const FitReport &fit) {
     llvm::json::Object row{{"flags", variant.flags}};
     if (variant.report) {
       row["reserved_per_rank"] = variant.report->memory.reserved;
+      row["host_per_rank"] = variant.report->memory.host;
       row["step_seconds"] = variant.report->time.total;
-      row["fits"] = static_cast<double>(variant.report->memory.reserved) <= fit.limit;
+      row["fits"] = misfit(fit, *variant.report).empty();
     } else {
       row["error"] = variant.error;
     }
     variants.push_back(std::move(row));
   }
-  return llvm::json::Object{{"limit", fit.limit}, {"fits", fit.fits}, {"variants", std::move(variants)}};
+  return llvm::json::Object{{"limit", fit.limit},
+                            {"host_limit_per_node", fit.hostLimit},
+                            {"fits", fit.fits},
+                            {"variants", std::move(variants)}};
 }
 
 } // namespace tessera

@@ -7,6 +7,7 @@
 
 #include "mlir/IR/MLIRContext.h"
 
+#include <algorithm>
 #include <optional>
 
 namespace tessera {
@@ -19,9 +20,21 @@ struct FitVariant {
 };
 
 struct FitReport {
-  double limit = 0; ///< bytes of a rank
+  double limit = 0;          ///< bytes of a rank
+  double hostLimit = 0;      ///< bytes of a node's host, for what is offloaded
+  int64_t ranksPerNode = 1;  ///< at most
+  bool sharesMemory = false; ///< a CPU: what is offloaded counts against `limit`
   bool fits = false;
   std::vector<FitVariant> variants; ///< tried, in order; the last one fits, if any does. Empty if the step fits.
+
+  bool fitsDevice(const StepReport &report) const {
+    return static_cast<double>(report.memory.reserved + (sharesMemory ? report.memory.host : 0)) <= limit;
+  }
+  /// Bytes on the host of one node.
+  double hostBytes(const StepReport &report) const {
+    return static_cast<double>(report.memory.host) * static_cast<double>(std::min(report.ranks, ranksPerNode));
+  }
+  bool fitsHost(const StepReport &report) const { return sharesMemory || hostBytes(report) <= hostLimit; }
 };
 
 /// Compares `report` with the limit of `options.fit`. If the step does not fit, compiles variants of it, from the least

@@ -31,9 +31,13 @@ struct Candidate {
   double secondsPerByte() const { return seconds / bytes; }
 };
 
-double reservedBytes(ModuleOp module) {
+/// What counts against the limit: a GPU has memory of its own, on a CPU the host's arena lies in the same.
+double reservedBytes(ModuleOp module, bool isGpu) {
   double bytes = 0;
-  module.walk([&](exec::ArenaOp arena) { bytes += static_cast<double>(arena.getBytes()); });
+  module.walk([&](exec::ArenaOp arena) {
+    if (!isGpu || arena.getKind() != exec::ArenaKind::Host)
+      bytes += static_cast<double>(arena.getBytes());
+  });
   return bytes;
 }
 
@@ -73,13 +77,13 @@ std::string regexOf(llvm::ArrayRef<Candidate> kept) {
 }
 
 /// Bytes that a rank reserves under `options`. Errors pass through, remarks do not: the real compilation has them too.
-FailureOr<double> reservedUnder(const CompileOptions &options, MLIRContext &context) {
+FailureOr<double> reservedUnder(const CompileOptions &options, bool isGpu, MLIRContext &context) {
   ScopedDiagnosticHandler quiet(
       &context, [](Diagnostic &diagnostic) { return success(diagnostic.getSeverity() == DiagnosticSeverity::Remark); });
   auto lowered = compileToLower(options, context);
   if (failed(lowered))
     return failure();
-  return reservedBytes(*lowered->module);
+  return reservedBytes(*lowered->module, isGpu);
 }
 
 } // namespace
@@ -92,6 +96,7 @@ FailureOr<CompileOptions> planUnderLimit(const CompileOptions &options, const co
                                          MLIRContext &context) {
   const Location loc = UnknownLoc::get(&context);
   const double limit = parseBytes(options.memoryLimit).value_or(0);
+  const bool isGpu = target.kind == "cuda";
   CompileOptions plain = options;
   plain.dumpPhases.clear();
   plain.embedIr = false;
@@ -108,7 +113,7 @@ FailureOr<CompileOptions> planUnderLimit(const CompileOptions &options, const co
     auto lowered = compileToLower(plain, context);
     if (failed(lowered))
       return failure();
-    reserved = reservedBytes(*lowered->module);
+    reserved = reservedBytes(*lowered->module, isGpu);
     candidates = findCandidates(*lowered->module, target);
   }
   if (reserved > limit)
@@ -134,7 +139,7 @@ FailureOr<CompileOptions> planUnderLimit(const CompileOptions &options, const co
     // What a kept unit costs is estimated; the plan decides.
     plain.keepGathered = planned.keepGathered = regexOf(kept);
     while (!kept.empty()) {
-      FailureOr<double> needed = reservedUnder(plain, context);
+      FailureOr<double> needed = reservedUnder(plain, isGpu, context);
       if (failed(needed))
         return failure();
       spare = limit - *needed;
@@ -151,9 +156,9 @@ FailureOr<CompileOptions> planUnderLimit(const CompileOptions &options, const co
   return planned;
 }
 
-LogicalResult checkMemoryLimit(const CompileOptions &options, ModuleOp module) {
+LogicalResult checkMemoryLimit(const CompileOptions &options, bool isGpu, ModuleOp module) {
   const std::optional<double> limit = parseBytes(options.memoryLimit);
-  const double reserved = reservedBytes(module);
+  const double reserved = reservedBytes(module, isGpu);
   if (!limit || reserved <= *limit)
     return success();
   return emitError(module.getLoc()) << "--memory-limit: a rank needs " << formatBytes(reserved) << ", the limit is "

@@ -18,8 +18,9 @@ bool needsMemoryPlan(const CompileOptions &options);
 llvm::FailureOr<CompileOptions> planUnderLimit(const CompileOptions &options, const cost::Target &target,
                                                mlir::MLIRContext &context);
 
-/// An error if a rank of the lowered module reserves more than the limit.
-llvm::LogicalResult checkMemoryLimit(const CompileOptions &options, mlir::ModuleOp module);
+/// An error if a rank of the lowered module reserves more than the limit, which on a GPU leaves out what is on the
+/// host.
+llvm::LogicalResult checkMemoryLimit(const CompileOptions &options, bool isGpu, mlir::ModuleOp module);
 
 } // namespace tessera
 

@@ -53,7 +53,7 @@ protected:
 };
 
 TEST_F(TargetTest, ShippedTargetsAreValid) {
-  EXPECT_EQ(Target::shipped(), (std::vector<std::string>{"b200x8", "cpu-host", "h100x8", "h200x8"}));
+  EXPECT_EQ(Target::shipped(), (std::vector<std::string>{"a100x8", "b200x8", "cpu-host", "h100x8", "h200x8"}));
   for (const std::string &name : Target::shipped()) {
     FailureOr<Target> target = load(name);
     ASSERT_TRUE(succeeded(target)) << error;
@@ -66,14 +66,19 @@ TEST_F(TargetTest, ShippedTargetsAreValid) {
   EXPECT_EQ(h100->devicesPerNode, 8);
   EXPECT_EQ(h100->kind, "cuda");
   EXPECT_DOUBLE_EQ(h100->peakFlops.at("bf16"), 989.4e12);
+  FailureOr<Target> a100 = load("sm_80");
+  EXPECT_EQ(a100->name, "a100x8");
+  EXPECT_DOUBLE_EQ(a100->peakFlops.at("bf16"), 312e12);
+  EXPECT_EQ(a100->peakFlops.count("fp8"), 0u);
+  EXPECT_GT(a100->hostMemory, 8 * a100->deviceMemory);
   FailureOr<Target> cpu = load("cpu");
   EXPECT_EQ(cpu->name, "cpu-host");
 }
 
 TEST_F(TargetTest, UnknownNames) {
   EXPECT_TRUE(failed(load("tpu")));
-  EXPECT_EQ(error, "unknown target 'tpu', expected cpu, a target file (*.json), or one of b200x8, cpu-host, h100x8, "
-                   "h200x8");
+  EXPECT_EQ(error, "unknown target 'tpu', expected cpu, a target file (*.json), or one of a100x8, b200x8, "
+                   "cpu-host, h100x8, h200x8");
   EXPECT_TRUE(failed(load("/nowhere/m.json")));
   EXPECT_EQ(error, "/nowhere/m.json: No such file or directory");
 }

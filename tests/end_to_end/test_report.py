@@ -3,7 +3,7 @@
 import json
 import os
 
-from harness import Golden, MODELS, ToolTest
+from harness import Golden, MODELS, ROOT, ToolTest
 
 
 class Report(ToolTest):
@@ -111,10 +111,10 @@ class Report(ToolTest):
         self.assertEqual(self.report(*merged)["memory"]["reserved_per_rank"], promised["reserved_per_rank"])
 
     def test_fit_tries_from_the_least_change_to_the_largest(self):
-        for strategy, mesh, strategies in (("ddp", "shard=2", ["zero1", "zero2", "zero3"]), ("zero1", "shard=2", ["zero2", "zero3"]),
+        for strategy, mesh, strategies in (("ddp", "shard=2", ["zero1", "zero3"]), ("zero1", "shard=2", ["zero3"]),
                                            ("zero2", "shard=2", ["zero3"]), ("zero3", "shard=2", []),
                                            ("hsdp", "replicate=2,shard=2", [])):
-            flags = ("--batch", 8, "--mesh", mesh, "--strategy", strategy)
+            flags = ("--batch", 8, "--mesh", mesh, "--strategy", strategy, "--target", "h100x8")
             variants = self.report(*flags, "--fit=1000", status=2)["fit"]["variants"]
             self.assertIn("nothing that was tried fits", self.text)
             found = [dict(zip(words[::2], words[1::2])) for words in (variant["flags"].split() for variant in variants)]
@@ -134,9 +134,58 @@ class Report(ToolTest):
                 used = [variant["reserved_per_rank"] for variant in variants]
                 self.assertEqual(sorted(used, reverse=True), used, "each variant needs no more than the one before")
                 # What is listed is what the flags give.
-                merged = {"--batch": 8, "--mesh": mesh, "--strategy": strategy, **found[-1]}
+                merged = {"--batch": 8, "--mesh": mesh, "--strategy": strategy, "--target": "h100x8", **found[-1]}
                 self.assertEqual(self.report(*[word for pair in merged.items() for word in pair])["memory"]["reserved_per_rank"],
                                  used[-1])
+
+    def test_fit_lists_zero2_where_it_differs_from_zero1(self):
+        flags = ("--batch", 4, "--mesh", "shard=2", "--strategy", "ddp", "--accumulate")
+        variants = self.report(*flags, 2, "--fit=1000", status=2)["fit"]["variants"]
+        self.assertEqual([variant["flags"] for variant in variants[:3]],
+                         ["--strategy zero1", "--strategy zero2", "--strategy zero3"])
+        self.assertLess(variants[1]["reserved_per_rank"], variants[0]["reserved_per_rank"])
+        one, two = (self.report(*flags[:-2], strategy, "--accumulate", 1)["memory"] for strategy in ("zero1", "zero2"))
+        self.assertEqual(one["reserved_per_rank"], two["reserved_per_rank"])
+
+    def test_fit_counts_the_memory_of_the_host(self):
+        flags = ("--batch", 8, "--mesh", "shard=2", "--strategy", "zero3", "--offload", "optimizer")
+        memory = self.report(*flags)["memory"]
+        both = memory["reserved_per_rank"] + memory["host_per_rank"]
+        # On a CPU both are the same memory, and moving state is of no use.
+        self.assertFalse(self.report(*flags, f"--fit={both - 1}", status=2)["fit"]["fits"])
+        self.assertTrue(self.report(*flags, f"--fit={both}")["fit"]["fits"])
+        fit = self.report(*flags[:-2], "--fit=1000", status=2)["fit"]
+        self.assertFalse([variant for variant in fit["variants"] if "--offload" in variant["flags"]])
+        self.assertIn("--offload was not tried: on a CPU", self.text)
+        # A GPU has memory of its own; the ranks of a node share its host.
+        with open(os.path.join(ROOT, "compiler", "cost", "targets", "h100x8.json")) as file:
+            machine = json.load(file)
+        device = memory["reserved_per_rank"]
+        for host, fits in ((2 * memory["host_per_rank"], True), (2 * memory["host_per_rank"] - 1, False)):
+            machine["host_memory"]["value"] = host
+            with open(self.path("machine.json"), "w") as file:
+                json.dump(machine, file)
+            fit = self.report(*flags, "--target", "machine.json", f"--fit={device}", status=0 if fits else 2)["fit"]
+            self.assertEqual(fit["fits"], fits, self.text)
+        self.assertIn("on the host of a node", self.text)
+        variants = self.report(*flags[:-2], "--target", "machine.json", "--fit=target")["fit"]
+        self.assertTrue(variants["fits"])
+
+    def test_memory_limit_is_that_of_the_gpu(self):
+        model = os.path.join(MODELS, "gpt.ts17.onnx")
+        flags = ("--batch", 8, "--mesh", "shard=2", "--strategy", "zero3", "--offload", "optimizer", "--target", "sm_80")
+        memory = self.report(*flags)["memory"]
+        self.assertGreater(memory["host_per_rank"], 0)
+        limit = memory["reserved_per_rank"]
+        self.succeed("tessera-compile", model, *flags, "--report", "--memory-limit", limit)
+        self.fail_with("--memory-limit: a rank needs", "tessera-compile", model, *flags, "--report", "--memory-limit", limit - 1)
+
+    def test_a_machine_for_every_gpu(self):
+        for target, name in (("sm_80", "a100x8"), ("sm_90", "h100x8"), ("sm_100", "b200x8")):
+            report = self.report("--batch", 8, "--mesh", "shard=8", "--strategy", "zero3", "--prefetch", "auto", "--target",
+                                 target, "--precision", "bf16", "--fit")
+            self.assertEqual(report["target"], name)
+            self.assertTrue(report["fit"]["fits"])
 
     def test_bad_flags(self):
         model = os.path.join(MODELS, "gpt.ts17.onnx")

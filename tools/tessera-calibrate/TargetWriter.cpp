@@ -91,6 +91,7 @@ std::string targetText(const std::string &name, const Options &options, const Me
       {"kind", "cpu"},
       {"devices_per_node", quantity(options.ranks, "ranks", "ranks that were measured together")},
       {"device_memory", quantity(machineMemory() / options.ranks, "bytes", "the machine's memory over the ranks")},
+      {"host_memory", quantity(machineMemory(), "bytes", "the same memory, of all ranks")},
       {"memory_bandwidth", curve(measured.memory, 1, "bytes touched -> bytes/s", source)},
       {"kernel_launch", quantity(measured.launch, "s", source)},
       {"kernel_operations", quantity(measured.kernelOperations, "operations/s", source)},

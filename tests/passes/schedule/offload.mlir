@@ -1,8 +1,9 @@
 // Three blocks, one unit each, on two ranks; sizes in bytes: a unit is 64, what a block keeps 64.
 // DEFINE: %{strategy} = zero3
 // DEFINE: %{offload} =
+// DEFINE: %{optimizer} = --insert-optimizer
 // DEFINE: %{out} = %t
-// DEFINE: %{compile} = tessera-opt %s --differentiate --cse --canonicalize --flatten-parameters --insert-optimizer --cse --canonicalize --annotate-sharding=strategy=%{strategy} --propagate-sharding --insert-reshards --localize --cse --canonicalize --split-async --prefetch %{offload} --verify-schedule -o %{out}
+// DEFINE: %{compile} = tessera-opt %s --differentiate --cse --canonicalize --flatten-parameters %{optimizer} --cse --canonicalize --annotate-sharding=strategy=%{strategy} --propagate-sharding --insert-reshards --localize --cse --canonicalize --split-async --prefetch %{offload} --verify-schedule -o %{out}
 
 // REDEFINE: %{out} = %t.none
 // RUN: %{compile}
@@ -25,6 +26,11 @@
 // REDEFINE: %{out} = %t.small
 // RUN: %{compile} 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: FileCheck %s --check-prefix=SMALL --input-file=%t.small
+// REDEFINE: %{optimizer} = --insert-optimizer="kind=sgd"
+// REDEFINE: %{offload} = --offload="optimizer=true"
+// REDEFINE: %{out} = %t.stateless
+// RUN: %{compile} 2>&1 | FileCheck %s --check-prefix=STATELESS
+// RUN: FileCheck %s --check-prefix=SMALL --input-file=%t.stateless
 
 // State is on the host. The next unit's starts to come where the update of this one begins; what was updated goes back.
 // OPT: dist.memory = "host"{{.*}}train.name = "h.0.m"
@@ -60,6 +66,9 @@
 // ACT: dist.done {{.*}}schedule.reason = "at the first use", train.backward}
 
 // NONE: remark: no activation moves to the host: the backward pass reads values of at least 4096 bytes from fewer than two blocks
+
+// Plain gradient descent keeps nothing.
+// STATELESS: remark: no optimizer state moves to the host: the optimizer has none
 
 // Values of fewer bytes than the default are not worth a copy.
 // SMALL-NOT: dist.copy_start
