@@ -35,7 +35,7 @@ double opFlops(Operation *op) {
   return llvm::TypeSwitch<Operation *, double>(op)
       .Case([](train::DotGeneralOp dot) { return dotFlops(dot); })
       .Case([](train::AttentionOp a) { return 2 * scoreFlops(a.getQuery(), a.getKey(), a.getCausal()); })
-      .Case([](train::AttentionGradOp a) { return 5 * scoreFlops(a.getQuery(), a.getKey(), a.getCausal()); })
+      .Case([](train::AttentionGradOp a) { return 4 * scoreFlops(a.getQuery(), a.getKey(), a.getCausal()); })
       .Case([](train::Conv2dOp conv) { return convFlops(conv.getFilter(), conv.getResult()); })
       .Case([](train::Conv2dInputGradOp conv) { return convFlops(conv.getFilter(), conv.getOutputGrad()); })
       .Case([](train::Conv2dFilterGradOp conv) { return convFlops(conv.getResult(), conv.getOutputGrad()); })

@@ -7,14 +7,13 @@
 
 namespace tessera {
 
-/// Floating-point operations of an op: a multiply-add of a product, a convolution or attention counts as two; 0 for the
-/// rest.
+/// Floating-point operations of an op: a multiply-add of a product, a convolution or attention counts as two, a causal mask
+/// halves attention, and the scores that attention's backward pass computes again do not count; 0 for the rest.
 double opFlops(mlir::Operation *op);
 
 /// Floating-point operations of one execution of the module's functions on global shapes: products, convolutions and
-/// attention (a multiply-add counts as two; a causal mask halves attention; attention's recomputation in backward
-/// counts), times the micro-batches around them. Elementwise work and what the backward pass repeats of the forward
-/// pass are left out, as is usual for MFU.
+/// attention, times the micro-batches around them. Elementwise work and what the backward pass repeats of the forward
+/// pass are left out: what MFU counts (PaLM, arXiv 2204.02311, appendix B; causal attention by half, as in llm.c).
 double stepFlops(mlir::ModuleOp module);
 
 } // namespace tessera

@@ -2,8 +2,9 @@
 
 #include "passes/simplify/AttentionMask.h"
 
-#include "passes/simplify/Match.h"
+#include "passes/simplify/KnownRows.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -24,85 +25,50 @@ Cell cellOf(double value, const Mask &mask) {
   return (value != 0) == mask.attendIsTrue ? Cell::Open : Cell::Hidden;
 }
 
-/// The elements of a constant mask, seen through broadcasts and reshapes that leave the last two dimensions alone.
-DenseElementsAttr elementsOf(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (auto constant = dyn_cast<ConstantOp>(op))
-      return dyn_cast<DenseElementsAttr>(constant.getValue());
-    if (!isa<BroadcastOp, ReshapeOp, ConvertOp>(op))
-      return {};
-    Value source = op->getOperand(0);
-    // The last two dimensions must be the same before and after.
-    ArrayRef<int64_t> from = shapeOf(source), to = shapeOf(value);
-    if (from.size() < 2 || to.size() < 2 || from.take_back(2) != to.take_back(2))
-      return {};
-    if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
-      ArrayRef<int64_t> dims = broadcast.getBroadcastDimensions();
-      if (dims.back() + 1 != static_cast<int64_t>(to.size()) ||
-          dims[dims.size() - 2] + 2 != static_cast<int64_t>(to.size()))
-        return {};
-    }
-    value = source;
+/// Whether a row of a mask hides nothing, and whether it shows exactly its first `shown` cells.
+std::pair<bool, bool> classifyRow(const Row &row, const Mask &mask, int64_t shown) {
+  bool open = true, causal = true;
+  int64_t begin = 0;
+  for (const Piece &piece : row) {
+    // Numbers that ascend are not a mask.
+    const Cell cell = piece.slope == 0 ? cellOf(piece.first, mask) : Cell::Neither;
+    open &= cell == Cell::Open;
+    causal &= cell == Cell::Open ? piece.end <= shown : cell == Cell::Hidden && begin >= shown;
+    begin = piece.end;
   }
-  return {};
-}
-
-bool compareHolds(CompareDirection direction, double a, double b) {
-  switch (direction) {
-  case CompareDirection::Eq:
-    return a == b;
-  case CompareDirection::Ne:
-    return a != b;
-  case CompareDirection::Lt:
-    return a < b;
-  case CompareDirection::Le:
-    return a <= b;
-  case CompareDirection::Gt:
-    return a > b;
-  case CompareDirection::Ge:
-    return a >= b;
-  }
-  return false;
+  return {open, causal};
 }
 } // namespace
 
 MaskKind classifyMask(const Mask &mask) {
-  Value value = mask.value;
-  auto compare = value.getDefiningOp<CompareOp>();
-  double constant = 0;
-  if (compare) {
-    auto uniform = uniformConstant(compare.getRhs());
-    if (!uniform)
-      return MaskKind::Other;
-    constant = *uniform;
-    value = compare.getLhs();
-  }
-  DenseElementsAttr elements = elementsOf(value);
-  if (!elements || elements.getType().getRank() < 2 || elements.getNumElements() == 0)
+  const ArrayRef<int64_t> shape = shapeOf(mask.value);
+  if (shape.size() < 2 || tensorType(mask.value).getNumElements() == 0)
     return MaskKind::Other;
-  ArrayRef<int64_t> shape = elements.getType().getShape();
   const int64_t columns = shape.back(), rows = shape[shape.size() - 2];
+  KnownRows known;
+  const llvm::BitVector varies = known.variesAlong(mask.value);
+  SmallVector<int64_t> index(shape.size() - 1, 0);
   bool open = true, causal = true;
-  auto visit = [&](int64_t flat, double raw) {
-    const double value = compare ? compareHolds(compare.getDirection(), raw, constant) : raw;
-    const Cell cell = cellOf(value, mask);
-    const int64_t i = flat / columns % rows, j = flat % columns;
-    open &= cell == Cell::Open;
-    causal &= cell == (j <= i + columns - rows ? Cell::Open : Cell::Hidden);
-    return open || causal;
-  };
-  int64_t flat = 0;
-  if (isa<FloatType>(elements.getElementType())) {
-    for (const APFloat &element : elements.getValues<APFloat>())
-      if (!visit(flat++, element.convertToDouble()))
-        return MaskKind::Other;
-  } else {
-    for (const APInt &element : elements.getValues<APInt>())
-      if (!visit(flat++,
-                 static_cast<double>(element.getBitWidth() == 1 ? element.getZExtValue() : element.getSExtValue())))
-        return MaskKind::Other;
+  while (open || causal) {
+    const std::optional<Row> row = known.row(mask.value, index);
+    if (!row)
+      return MaskKind::Other;
+    const int64_t shown = std::clamp<int64_t>(index.back() + columns - rows + 1, 0, columns);
+    const auto [isOpen, isCausal] = classifyRow(*row, mask, shown);
+    open &= isOpen;
+    causal &= isCausal;
+    // The next row that may differ; `causal` asks something else of every query.
+    size_t dim = index.size();
+    while (dim-- > 0) {
+      const bool counts = varies[dim] || (dim + 1 == index.size() && causal);
+      if (counts && ++index[dim] < shape[dim])
+        break;
+      index[dim] = 0;
+      if (dim == 0)
+        return open ? MaskKind::Nothing : causal ? MaskKind::Causal : MaskKind::Other;
+    }
   }
-  return open ? MaskKind::Nothing : MaskKind::Causal;
+  return MaskKind::Other;
 }
 
 Value maskOperand(Build &b, const Mask &mask, ArrayRef<int64_t> shape, Type scoreType) {

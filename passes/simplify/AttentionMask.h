@@ -20,7 +20,7 @@ struct Mask {
   double hidden;     ///< of a boolean mask: the score of what is hidden
 };
 
-/// What a constant mask does.
+/// What a mask does that is known at compile time; the others are `Other`. Takes time in proportion to the queries.
 enum class MaskKind { Nothing, Causal, Other };
 MaskKind classifyMask(const Mask &mask);
 

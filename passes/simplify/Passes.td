@@ -98,8 +98,9 @@ def RecognizeAttention : Pass<"recognize-attention", "func::FuncOp"> {
     sequence sharding can handle.
 
     Recognised: a scale on the scores, on the query, on the key, or by a factor on each of query and key; masks that are
-    added or selected before the softmax. A constant mask that lets query i see keys up to i + Tk - Tq becomes the flag
-    `causal`, one that hides nothing disappears, all others stay as the mask operand. Keys and values that are repeated for
+    added or selected before the softmax. A mask that lets query i see keys up to i + Tk - Tq becomes the flag `causal`, one
+    that hides nothing disappears, all others stay as the mask operand. Masks are known if they follow from constants and
+    positions, of any size: their rows are computed as few constant or ascending pieces (`KnownRows`). Keys and values that are repeated for
     grouped-query attention (broadcast, then reshape) are used unrepeated. Batch dimensions are [B, H], or one, which
     becomes B with H = 1.
 

@@ -141,8 +141,11 @@ Value probabilitiesOf(SoftmaxOp softmax) {
   return guards ? guard.getResult() : p;
 }
 
+/// Masks by value and by how they are used: layers share them.
+using MaskKinds = llvm::DenseMap<std::pair<Value, int>, simplify::MaskKind>;
+
 /// Rewrites one attention whose softmax gives `probabilities`; false with a reason if it is not one.
-bool convert(SoftmaxOp softmax, Value probabilities, DotGeneralOp product, std::string &why) {
+bool convert(SoftmaxOp softmax, Value probabilities, DotGeneralOp product, MaskKinds &kinds, std::string &why) {
   const int64_t rank = tensorType(probabilities).getRank();
   if (static_cast<int64_t>(softmax.getDim()) != rank - 1) {
     why = "the softmax is not over the last dimension";
@@ -186,7 +189,10 @@ bool convert(SoftmaxOp softmax, Value probabilities, DotGeneralOp product, std::
   bool causal = false;
   Value mask;
   for (Mask &part : scores->masks) {
-    const simplify::MaskKind kind = simplify::classifyMask(part);
+    auto [entry, isNew] = kinds.try_emplace({part.value, part.isAdded * 2 + part.attendIsTrue});
+    if (isNew)
+      entry->second = simplify::classifyMask(part);
+    const simplify::MaskKind kind = entry->second;
     causal |= kind == simplify::MaskKind::Causal;
     if (kind != simplify::MaskKind::Other)
       continue;
@@ -209,6 +215,7 @@ bool convert(SoftmaxOp softmax, Value probabilities, DotGeneralOp product, std::
 struct RecognizeAttention : impl::RecognizeAttentionBase<RecognizeAttention> {
   void runOnOperation() override {
     SmallVector<SoftmaxOp> softmaxes;
+    MaskKinds kinds;
     getOperation().walk([&](SoftmaxOp softmax) { softmaxes.push_back(softmax); });
     for (SoftmaxOp softmax : softmaxes) {
       Value probabilities = probabilitiesOf(softmax);
@@ -224,7 +231,7 @@ struct RecognizeAttention : impl::RecognizeAttentionBase<RecognizeAttention> {
               << "the probabilities pass through " << (*probabilities.user_begin())->getName().getStringRef();
         continue;
       }
-      if (convert(softmax, probabilities, product, why)) {
+      if (convert(softmax, probabilities, product, kinds, why)) {
         product.erase();
         if (Operation *guard = probabilities.getDefiningOp(); guard != softmax) {
           Operation *compare = cast<SelectOp>(guard).getPredicate().getDefiningOp();

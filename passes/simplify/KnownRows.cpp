@@ -1,0 +1,473 @@
+//===- KnownRows.cpp - values known at compile time, row by row -----------===//
+
+#include "passes/simplify/KnownRows.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace tessera::train;
+
+namespace tessera::simplify {
+
+namespace {
+constexpr int64_t kMaxWork = int64_t{1} << 27; ///< a second or two
+constexpr int kMaxDepth = 64;
+constexpr double kMaxWhole = 9007199254740992.0; ///< 2^53
+
+double valueAt(const Piece &piece, int64_t offset) { return piece.first + piece.slope * static_cast<double>(offset); }
+
+bool isWhole(double value) { return std::abs(value) < kMaxWhole && value == std::floor(value); }
+
+/// Adds a piece of `length` elements and keeps the invariant of `Piece`: false where it does not hold.
+bool append(Row &row, int64_t length, double first, double slope) {
+  if (length == 0)
+    return true;
+  const int64_t begin = row.empty() ? 0 : row.back().end;
+  // Two numbers are two pieces: a step from 0 to 1 is not an ascent.
+  if (length == 2 && slope != 0)
+    return append(row, 1, first, 0) && append(row, 1, first + slope, 0);
+  if (length == 1)
+    slope = 0;
+  const Piece piece{begin + length, first, slope};
+  if (slope != 0 && !(isWhole(first) && isWhole(slope) && isWhole(valueAt(piece, length - 1))))
+    return false;
+  if (!row.empty() && row.back().slope == 0 && slope == 0 &&
+      (row.back().first == first || (std::isnan(row.back().first) && std::isnan(first))))
+    row.back().end = piece.end;
+  else
+    row.push_back(piece);
+  return true;
+}
+
+/// Calls `visit(length, a, b)` for each stretch on which both rows are one piece; a and b begin where the stretch does.
+template <typename Visit> bool zipRows(const Row &a, const Row &b, Visit visit) {
+  size_t i = 0, j = 0;
+  int64_t begin = 0, beginA = 0, beginB = 0;
+  while (i < a.size() && j < b.size()) {
+    const int64_t end = std::min(a[i].end, b[j].end);
+    if (!visit(end - begin, Piece{end, valueAt(a[i], begin - beginA), a[i].slope},
+               Piece{end, valueAt(b[j], begin - beginB), b[j].slope}))
+      return false;
+    if (a[i].end == end)
+      beginA = a[i++].end;
+    if (b[j].end == end)
+      beginB = b[j++].end;
+    begin = end;
+  }
+  return true;
+}
+
+/// A number rounded to the element type, as the op's result would be.
+double rounded(double value, Type type) {
+  if (auto floating = dyn_cast<FloatType>(type)) {
+    APFloat number(value);
+    bool losesInfo = false;
+    number.convert(floating.getFloatSemantics(), APFloat::rmNearestTiesToEven, &losesInfo);
+    return number.convertToDouble();
+  }
+  return value;
+}
+
+bool holds(CompareDirection direction, int sign) {
+  switch (direction) {
+  case CompareDirection::Eq:
+    return sign == 0;
+  case CompareDirection::Ne:
+    return sign != 0;
+  case CompareDirection::Lt:
+    return sign < 0;
+  case CompareDirection::Le:
+    return sign <= 0;
+  case CompareDirection::Gt:
+    return sign > 0;
+  case CompareDirection::Ge:
+    return sign >= 0;
+  }
+  return false;
+}
+
+/// Where a comparison holds on one stretch, as ones and zeros.
+bool appendCompare(Row &row, int64_t length, const Piece &a, const Piece &b, CompareDirection direction) {
+  auto add = [&](int64_t count, int sign) { return append(row, count, holds(direction, sign), 0); };
+  if (std::isnan(a.first) || std::isnan(b.first))
+    return append(row, length, direction == CompareDirection::Ne, 0);
+  if (a.slope == b.slope)
+    return add(length, a.first < b.first ? -1 : a.first > b.first);
+  if (!std::isfinite(a.first) || !std::isfinite(b.first))
+    return add(length, a.first < b.first ? -1 : 1);
+  // The difference goes one way: all of one sign, then perhaps one zero, then all of the other.
+  const bool rises = a.slope > b.slope;
+  auto signAt = [&](int64_t offset) {
+    const double x = valueAt(a, offset), y = valueAt(b, offset);
+    return x < y ? -1 : x > y ? 1 : 0;
+  };
+  auto firstNot = [&](auto isBefore) {
+    int64_t low = 0, high = length;
+    while (low < high) {
+      const int64_t middle = low + (high - low) / 2;
+      if (isBefore(signAt(middle)))
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return low;
+  };
+  const int64_t zero = firstNot([&](int sign) { return rises ? sign < 0 : sign > 0; });
+  const int64_t after = firstNot([&](int sign) { return rises ? sign <= 0 : sign >= 0; });
+  return add(zero, rises ? -1 : 1) && add(after - zero, 0) && add(length - after, rises ? 1 : -1);
+}
+
+bool appendMax(Row &row, int64_t length, const Piece &a, const Piece &b) {
+  Row larger;
+  if (!appendCompare(larger, length, a, b, CompareDirection::Ge))
+    return false;
+  int64_t begin = 0;
+  for (const Piece &piece : larger) {
+    const Piece &chosen = piece.first != 0 ? a : b;
+    if (!append(row, piece.end - begin, valueAt(chosen, begin), chosen.slope))
+      return false;
+    begin = piece.end;
+  }
+  return true;
+}
+
+/// Sums, differences and products of one stretch.
+bool appendArithmetic(Row &row, int64_t length, const Piece &a, const Piece &b, Operation *op, Type type) {
+  if ((a.slope != 0 && !std::isfinite(b.first)) || (b.slope != 0 && !std::isfinite(a.first)))
+    return false;
+  if (isa<AddOp>(op))
+    return append(row, length, rounded(a.first + b.first, type), a.slope + b.slope);
+  if (isa<SubOp>(op))
+    return append(row, length, rounded(a.first - b.first, type), a.slope - b.slope);
+  if (a.slope != 0 && b.slope != 0)
+    return false;
+  return append(row, length, rounded(a.first * b.first, type), a.slope != 0 ? a.slope * b.first : b.slope * a.first);
+}
+
+/// The index of an element of `shape` from its row-major number, and back.
+SmallVector<int64_t> indexOf(int64_t flat, ArrayRef<int64_t> shape) {
+  SmallVector<int64_t> index(shape.size());
+  for (size_t dim = shape.size(); dim-- > 0; flat /= shape[dim])
+    index[dim] = flat % shape[dim];
+  return index;
+}
+int64_t flatOf(ArrayRef<int64_t> index, ArrayRef<int64_t> shape) {
+  int64_t flat = 0;
+  for (auto [at, size] : llvm::zip_equal(index, shape))
+    flat = flat * size + at;
+  return flat;
+}
+
+double numberOf(const APFloat &value) { return value.convertToDouble(); }
+double numberOf(const APInt &value) {
+  return value.getBitWidth() == 1 ? (value.isZero() ? 0 : 1) : static_cast<double>(value.getSExtValue());
+}
+
+double elementOf(DenseElementsAttr elements, int64_t flat) {
+  if (isa<FloatType>(elements.getElementType()))
+    return numberOf(*(elements.value_begin<APFloat>() + flat));
+  return numberOf(*(elements.value_begin<APInt>() + flat));
+}
+
+/// The dimensions along which neighbours in a constant differ.
+BitVector constantVaries(DenseElementsAttr elements) {
+  ArrayRef<int64_t> shape = elements.getType().getShape();
+  BitVector varies(shape.size());
+  if (elements.isSplat())
+    return varies;
+  std::vector<double> values;
+  values.reserve(elements.getNumElements());
+  for (int64_t flat = 0; flat < elements.getNumElements(); ++flat)
+    values.push_back(elementOf(elements, flat));
+  int64_t stride = 1;
+  for (size_t dim = shape.size(); dim-- > 0; stride *= shape[dim])
+    for (int64_t flat = 0; flat < elements.getNumElements() && !varies[dim]; ++flat)
+      if (flat / stride % shape[dim] != 0 && values[flat] != values[flat - stride])
+        varies.set(dim);
+  return varies;
+}
+} // namespace
+
+std::optional<Row> KnownRows::row(Value value, ArrayRef<int64_t> index) {
+  if (depth >= kMaxDepth || work > kMaxWork)
+    return std::nullopt;
+  ++depth;
+  std::optional<Row> result = compute(value, index);
+  --depth;
+  work += result ? static_cast<int64_t>(result->size()) : 1;
+  return result;
+}
+
+std::optional<double> KnownRows::element(Value value, ArrayRef<int64_t> index) {
+  std::optional<Row> all = row(value, index.drop_back());
+  if (!all)
+    return std::nullopt;
+  int64_t begin = 0;
+  for (const Piece &piece : *all) {
+    if (index.back() < piece.end)
+      return valueAt(piece, index.back() - begin);
+    begin = piece.end;
+  }
+  return std::nullopt;
+}
+
+std::optional<Row> KnownRows::compute(Value value, ArrayRef<int64_t> index) {
+  Operation *op = value.getDefiningOp();
+  if (!op || shapeOf(value).empty() || shapeOf(value).back() == 0)
+    return std::nullopt;
+  using Result = std::optional<Row>;
+  return llvm::TypeSwitch<Operation *, Result>(op)
+      .Case([&](ConstantOp constant) -> Result {
+        auto elements = dyn_cast<DenseElementsAttr>(constant.getValue());
+        return elements ? constantRow(elements, index) : std::nullopt;
+      })
+      .Case([&](IotaOp iota) -> Result {
+        if (iota.getOffset())
+          return std::nullopt;
+        Row made;
+        const auto dim = static_cast<size_t>(iota.getDim());
+        const bool along = dim == index.size();
+        const bool isFine = append(made, shapeOf(value).back(), along ? 0 : static_cast<double>(index[dim]), along);
+        return isFine ? Result(made) : std::nullopt;
+      })
+      .Case([&](BroadcastOp broadcast) { return broadcastRow(broadcast, index); })
+      .Case([&](ReshapeOp reshape) { return reshapeRow(reshape, index); })
+      .Case([&](TransposeOp transpose) { return transposeRow(transpose, index); })
+      .Case([&](SliceOp slice) { return sliceRow(slice, index); })
+      .Case([&](ConvertOp convert) { return convertRow(convert, index); })
+      .Case([&](SelectOp select) { return selectRow(select, index); })
+      .Case([&](NegOp neg) -> Result {
+        Result operand = row(neg.getOperand(), index);
+        for (Piece &piece : operand ? MutableArrayRef<Piece>(*operand) : MutableArrayRef<Piece>())
+          piece.first = -piece.first, piece.slope = -piece.slope;
+        return operand;
+      })
+      .Case<AddOp, SubOp, MulOp, MaxOp, CompareOp>([&](Operation *binary) { return binaryRow(binary, index); })
+      .Default([](Operation *) { return std::nullopt; });
+}
+
+std::optional<Row> KnownRows::constantRow(DenseElementsAttr elements, ArrayRef<int64_t> index) {
+  const ArrayRef<int64_t> shape = elements.getType().getShape();
+  const int64_t length = shape.back();
+  if (elements.isSplat()) {
+    Row made;
+    append(made, length, elementOf(elements, 0), 0);
+    return made;
+  }
+  const int64_t number = flatOf(index, shape.drop_back());
+  auto [entry, isNew] = constantRows.try_emplace({elements, number});
+  if (!isNew)
+    return entry->second;
+  work += length;
+  Row made;
+  for (int64_t begin = 0; begin < length;) {
+    const double first = elementOf(elements, number * length + begin);
+    const double next = begin + 1 < length ? elementOf(elements, number * length + begin + 1) : first;
+    const double slope = isWhole(first) && isWhole(next) ? next - first : 0;
+    int64_t end = begin + 1;
+    while (end < length &&
+           elementOf(elements, number * length + end) == first + slope * static_cast<double>(end - begin))
+      ++end;
+    if (end - begin == 2 && slope != 0) // the second may begin a run
+      --end;
+    append(made, end - begin, first, slope);
+    begin = end;
+  }
+  return entry->second = made;
+}
+
+std::optional<Row> KnownRows::broadcastRow(BroadcastOp op, ArrayRef<int64_t> index) {
+  const ArrayRef<int64_t> shape = shapeOf(op.getOperand()), to = shapeOf(op.getResult());
+  const int64_t last = static_cast<int64_t>(to.size()) - 1;
+  SmallVector<int64_t> from;
+  for (auto [dim, target] : llvm::enumerate(op.getBroadcastDimensions()))
+    from.push_back(shape[dim] == 1 || target == last ? 0 : index[target]);
+  const bool isAlong = !shape.empty() && op.getBroadcastDimensions().back() == last && shape.back() == to.back();
+  if (isAlong)
+    return row(op.getOperand(), ArrayRef<int64_t>(from).drop_back());
+  std::optional<double> value;
+  if (!shape.empty())
+    value = element(op.getOperand(), from);
+  else if (auto constant = op.getOperand().getDefiningOp<ConstantOp>())
+    if (auto elements = dyn_cast<DenseElementsAttr>(constant.getValue()))
+      value = elementOf(elements, 0);
+  if (!value)
+    return std::nullopt;
+  Row made;
+  append(made, to.back(), *value, 0);
+  return made;
+}
+
+std::optional<Row> KnownRows::reshapeRow(ReshapeOp op, ArrayRef<int64_t> index) {
+  const ArrayRef<int64_t> from = shapeOf(op.getOperand()), to = shapeOf(op.getResult());
+  if (from.empty())
+    return std::nullopt;
+  const int64_t number = flatOf(index, to.drop_back());
+  if (from.back() == to.back())
+    return row(op.getOperand(), indexOf(number, from.drop_back()));
+  // Other rows are put together element by element, which only a single one is worth.
+  if (to.back() != 1 && tensorType(op.getResult()).getNumElements() != to.back())
+    return std::nullopt;
+  Row made;
+  for (int64_t column = 0; column < to.back(); ++column) {
+    std::optional<double> value = element(op.getOperand(), indexOf(number * to.back() + column, from));
+    if (!value || !append(made, 1, *value, 0))
+      return std::nullopt;
+  }
+  return made;
+}
+
+std::optional<Row> KnownRows::transposeRow(TransposeOp op, ArrayRef<int64_t> index) {
+  const ArrayRef<int64_t> permutation = op.getPermutation();
+  if (permutation.back() + 1 != static_cast<int64_t>(permutation.size()))
+    return std::nullopt;
+  SmallVector<int64_t> from(index.size());
+  for (auto [dim, source] : llvm::enumerate(permutation.drop_back()))
+    from[source] = index[dim];
+  return row(op.getOperand(), from);
+}
+
+std::optional<Row> KnownRows::sliceRow(SliceOp op, ArrayRef<int64_t> index) {
+  if (op.getStrides().back() != 1)
+    return std::nullopt;
+  SmallVector<int64_t> from;
+  for (auto [dim, at] : llvm::enumerate(index))
+    from.push_back(op.getStarts()[dim] + at * op.getStrides()[dim]);
+  std::optional<Row> whole = row(op.getOperand(), from);
+  if (!whole)
+    return std::nullopt;
+  const int64_t start = op.getStarts().back(), limit = op.getLimits().back();
+  Row made;
+  int64_t begin = 0;
+  for (const Piece &piece : *whole) {
+    const int64_t low = std::max(begin, start), high = std::min(piece.end, limit);
+    if (low < high)
+      append(made, high - low, valueAt(piece, low - begin), piece.slope);
+    begin = piece.end;
+  }
+  return made;
+}
+
+std::optional<Row> KnownRows::convertRow(ConvertOp op, ArrayRef<int64_t> index) {
+  std::optional<Row> operand = row(op.getOperand(), index);
+  const Type type = tensorType(op.getResult()).getElementType();
+  Row made;
+  int64_t begin = 0;
+  for (const Piece &piece : operand ? ArrayRef<Piece>(*operand) : ArrayRef<Piece>()) {
+    const int64_t length = piece.end - begin;
+    const double last = valueAt(piece, length - 1);
+    bool isFine = true;
+    if (type.isInteger(1))
+      isFine = appendCompare(made, length, piece, Piece{piece.end, 0, 0}, CompareDirection::Ne);
+    else if (piece.slope != 0)
+      isFine = rounded(piece.first, type) == piece.first && rounded(last, type) == last &&
+               append(made, length, piece.first, piece.slope);
+    else
+      isFine = append(made, length, isa<FloatType>(type) ? rounded(piece.first, type) : std::trunc(piece.first), 0);
+    if (!isFine)
+      return std::nullopt;
+    begin = piece.end;
+  }
+  return operand ? std::optional<Row>(made) : std::nullopt;
+}
+
+std::optional<Row> KnownRows::selectRow(SelectOp op, ArrayRef<int64_t> index) {
+  std::optional<Row> predicate = row(op.getPredicate(), index);
+  if (!predicate)
+    return std::nullopt;
+  std::optional<Row> onTrue = row(op.getOnTrue(), index), onFalse = row(op.getOnFalse(), index);
+  if (!onTrue || !onFalse)
+    return std::nullopt;
+  Row made;
+  int64_t begin = 0;
+  auto take = [&](const Row &source, int64_t end) {
+    int64_t from = 0;
+    for (const Piece &piece : source) {
+      const int64_t low = std::max(from, begin), high = std::min(piece.end, end);
+      if (low < high)
+        append(made, high - low, valueAt(piece, low - from), piece.slope);
+      from = piece.end;
+    }
+  };
+  for (const Piece &piece : *predicate) {
+    take(piece.first != 0 ? *onTrue : *onFalse, piece.end);
+    begin = piece.end;
+  }
+  return made;
+}
+
+std::optional<Row> KnownRows::binaryRow(Operation *op, ArrayRef<int64_t> index) {
+  std::optional<Row> a = row(op->getOperand(0), index);
+  std::optional<Row> b = a ? row(op->getOperand(1), index) : std::nullopt;
+  if (!a || !b)
+    return std::nullopt;
+  const Type type = tensorType(op->getResult(0)).getElementType();
+  Row made;
+  const bool isFine = zipRows(*a, *b, [&](int64_t length, const Piece &x, const Piece &y) {
+    if (auto compare = dyn_cast<CompareOp>(op))
+      return appendCompare(made, length, x, y, compare.getDirection());
+    if (isa<MaxOp>(op))
+      return appendMax(made, length, x, y);
+    return appendArithmetic(made, length, x, y, op, type);
+  });
+  return isFine ? std::optional<Row>(made) : std::nullopt;
+}
+
+BitVector KnownRows::variesAlong(Value value) {
+  const ArrayRef<int64_t> shape = shapeOf(value);
+  BitVector all(shape.size(), true);
+  Operation *op = value.getDefiningOp();
+  if (!op || depth >= kMaxDepth)
+    return all;
+  ++depth;
+  BitVector varies(shape.size());
+  if (auto constant = dyn_cast<ConstantOp>(op)) {
+    auto elements = dyn_cast<DenseElementsAttr>(constant.getValue());
+    varies = elements ? constantVaries(elements) : all;
+  } else if (auto iota = dyn_cast<IotaOp>(op)) {
+    varies.set(static_cast<unsigned>(iota.getDim()));
+  } else if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
+    BitVector from = variesAlong(broadcast.getOperand());
+    for (auto [dim, target] : llvm::enumerate(broadcast.getBroadcastDimensions()))
+      if (from[dim])
+        varies.set(static_cast<unsigned>(target));
+  } else if (auto transpose = dyn_cast<TransposeOp>(op)) {
+    BitVector from = variesAlong(transpose.getOperand());
+    for (auto [dim, source] : llvm::enumerate(transpose.getPermutation()))
+      if (from[source])
+        varies.set(dim);
+  } else if (auto reshape = dyn_cast<ReshapeOp>(op)) {
+    // Dimensions keep their order when only sizes of 1 come and go.
+    BitVector from = variesAlong(reshape.getOperand());
+    SmallVector<unsigned> sources, targets;
+    for (auto [dim, size] : llvm::enumerate(shapeOf(reshape.getOperand())))
+      if (size != 1)
+        sources.push_back(dim);
+    for (auto [dim, size] : llvm::enumerate(shape))
+      if (size != 1)
+        targets.push_back(dim);
+    auto sizes = [](ArrayRef<unsigned> dims, ArrayRef<int64_t> of) {
+      return llvm::map_to_vector(dims, [&](unsigned dim) { return of[dim]; });
+    };
+    if (from.none())
+      varies.reset();
+    else if (sizes(sources, shapeOf(reshape.getOperand())) != sizes(targets, shape))
+      varies = all;
+    else
+      for (auto [source, target] : llvm::zip_equal(sources, targets))
+        if (from[source])
+          varies.set(target);
+  } else if (op->hasTrait<OpTrait::Elementwise>() || isa<SliceOp>(op)) {
+    for (Value operand : op->getOperands())
+      varies |= variesAlong(operand);
+  } else {
+    varies = all;
+  }
+  --depth;
+  return varies;
+}
+
+} // namespace tessera::simplify
