@@ -7,8 +7,8 @@
 
 namespace tessera {
 
-/// Floating-point operations of an op: a multiply-add of a product, a convolution or attention counts as two, a causal mask
-/// halves attention, and the scores that attention's backward pass computes again do not count; 0 for the rest.
+/// Floating-point operations of an op: a multiply-add of a product, a convolution or attention counts as two, a causal
+/// mask halves attention, and the scores that attention's backward pass computes again do not count; 0 for the rest.
 double opFlops(mlir::Operation *op);
 
 /// Floating-point operations of one execution of the module's functions on global shapes: products, convolutions and
