@@ -20,6 +20,8 @@ std::string quoted(const std::string &value) { return "{" + value + "}"; }
 
 std::string onStep(const std::string &passes) { return "builtin.module(func.func(" + passes + "))"; }
 
+bool isGpu(const CompileOptions &o) { return o.target.rfind("sm_", 0) == 0; }
+
 int64_t axisSize(const CompileOptions &options, const std::string &name) {
   for (const auto &[axis, size] : options.mesh)
     if (axis == name)
@@ -114,9 +116,9 @@ std::string phasePipeline(Phase phase, const CompileOptions &o) {
   case Phase::Schedule:
     return schedulePipeline(o);
   case Phase::Lower:
-    return "builtin.module(func.func(decompose,canonicalize,cse,lower-accumulate,accumulate-products,fuse),outline-"
-           "kernels,to-exec,exec."
-           "program(plan-memory,verify-exec,verify-collective-order))";
+    return "builtin.module(func.func(" + std::string(isGpu(o) ? "decompose{gpu=true}" : "decompose") +
+           ",canonicalize,cse,lower-accumulate,accumulate-products,fuse),outline-kernels,to-exec,exec.program("
+           "plan-memory,verify-exec,verify-collective-order))";
   case Phase::Artifact:
     return "builtin.module()";
   }

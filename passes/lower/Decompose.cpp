@@ -307,12 +307,13 @@ struct InlineCheckpoint : OpRewritePattern<train::CheckpointOp> {
 };
 
 struct Decompose : impl::DecomposeBase<Decompose> {
+  using DecomposeBase::DecomposeBase;
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<DecomposeSoftmax, DecomposeLayerNorm, DecomposeCrossEntropy, DecomposeCountValid, DecomposeAdamw,
                  DecomposeSgd, DecomposeQuantize, DecomposeDequantize, ScatterIntoAddend, DropStopGradient,
                  InlineCheckpoint>(&getContext());
-    addReductionSplitting(patterns);
+    addReductionSplitting(patterns, gpu);
     // Folding would evaluate constants of full size; what is made here is as small as it gets.
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns),
                                      GreedyRewriteConfig().enableFolding(false).enableConstantCSE(false))))

@@ -10,7 +10,8 @@ def Decompose : Pass<"decompose", "::mlir::func::FuncOp"> {
   let description = [{
     Softmax, layer_norm, cross_entropy, count_valid, the optimizer updates and quantisation become what fusion can group.
     Long reductions to few elements become two, over chunks that depend on the shape alone, so that they run in parallel
-    and give the same result on any number of threads. A scatter into zeros that is added to a value becomes a scatter
+    and give the same result on any number of threads; with `gpu` the chunks are those of a GPU's blocks, also where
+    many columns are left. A scatter into zeros that is added to a value becomes a scatter
     into that value. `stop_gradient` and `checkpoint`, which have done their work, disappear.
 
     Precondition: none. Postcondition: besides elementwise, layout, index and reduce ops only library ops
@@ -30,6 +31,9 @@ def Decompose : Pass<"decompose", "::mlir::func::FuncOp"> {
     %y = train.div %2, %3 : tensor<4x8xf32>
     ```
   }];
+  let options = [
+    Option<"gpu", "gpu", "bool", "false", "Cut long reductions for the blocks of a GPU, not for a CPU's threads">
+  ];
 }
 
 def Fuse : Pass<"fuse", "::mlir::func::FuncOp"> {

@@ -11,12 +11,15 @@ namespace tessera {
 
 namespace {
 
-/// A reduction below this many elements is one kernel on one thread.
+/// A reduction below this many elements is one kernel on one thread of a CPU, or on one block of a GPU.
 constexpr int64_t kMinElements = 1 << 15;
-/// Elements of one chunk.
-constexpr int64_t kChunk = 1 << 14;
-/// A reduction that keeps this many columns is parallel over them.
+/// Elements of one chunk, on a thread and on a block.
+constexpr int64_t kChunk = 1 << 14, kBlockChunk = 1 << 12;
+/// A reduction that keeps this many columns is parallel over them on a CPU.
 constexpr int64_t kManyColumns = 256;
+/// On a GPU: columns of a block, blocks that fill any device several times, least rows of a chunk, and elements from
+/// which on a second kernel is worth it. What is left to the second has fewer.
+constexpr int64_t kBlockColumns = 256, kManyBlocks = 768, kBlockRows = 64, kManyElements = 1 << 20;
 
 /// The largest divisor of `rows` that is at most `limit`.
 int64_t largestDivisor(int64_t rows, int64_t limit) {
@@ -26,18 +29,33 @@ int64_t largestDivisor(int64_t rows, int64_t limit) {
   return 1;
 }
 
+/// Rows of a chunk to which a reduction of `rows` x `columns` is best cut; 0 if it is not.
+int64_t chunkRows(int64_t rows, int64_t columns, bool isGpu) {
+  if (rows * columns < kMinElements)
+    return 0;
+  if (!isGpu)
+    return columns < kManyColumns ? kChunk / columns : 0;
+  if (columns < kBlockColumns / 8)
+    return kBlockChunk / columns;
+  int64_t tiles = (columns + kBlockColumns - 1) / kBlockColumns;
+  int64_t limit = std::max(kBlockRows, rows * tiles / kManyBlocks);
+  return rows * columns >= kManyElements && rows >= 4 * limit ? limit : 0;
+}
+
 struct SplitReduction : OpRewritePattern<train::ReduceOp> {
-  using OpRewritePattern::OpRewritePattern;
+  SplitReduction(MLIRContext *context, bool isGpu) : OpRewritePattern(context), isGpu(isGpu) {}
+  bool isGpu;
 
   LogicalResult matchAndRewrite(train::ReduceOp op, PatternRewriter &rewriter) const override {
     codegen::Pattern pattern = codegen::patternOf(train::shapeOf(op.getOperand()), op.getDimensions());
     if (pattern.empty() || !pattern.front().reduced || pattern.size() > 2)
       return failure();
     int64_t rows = pattern.front().size, columns = pattern.size() == 2 ? pattern.back().size : 1;
-    if (rows * columns < kMinElements || columns >= kManyColumns)
+    int64_t limit = chunkRows(rows, columns, isGpu);
+    if (limit == 0)
       return failure();
-    int64_t limit = kChunk / columns, chunk = largestDivisor(rows, limit);
-    bool even = chunk >= limit / 8;
+    int64_t chunk = largestDivisor(rows, limit);
+    bool even = chunk >= std::max<int64_t>(1, limit / 8);
     if (!even)
       chunk = limit;
     int64_t chunks = rows / chunk;
@@ -76,6 +94,8 @@ struct SplitReduction : OpRewritePattern<train::ReduceOp> {
 
 } // namespace
 
-void addReductionSplitting(RewritePatternSet &patterns) { patterns.add<SplitReduction>(patterns.getContext()); }
+void addReductionSplitting(RewritePatternSet &patterns, bool isGpu) {
+  patterns.add<SplitReduction>(patterns.getContext(), isGpu);
+}
 
 } // namespace tessera

@@ -9,7 +9,8 @@ namespace tessera {
 
 /// Splits a reduction of leading dimensions that leaves few elements into one over fixed chunks and one over their
 /// partial results. The chunks depend on the shape alone, so the result does not depend on the number of threads.
-void addReductionSplitting(mlir::RewritePatternSet &patterns);
+/// `isGpu`: chunks for the blocks of a GPU, of reductions to many columns too.
+void addReductionSplitting(mlir::RewritePatternSet &patterns, bool isGpu);
 
 } // namespace tessera
 

@@ -48,6 +48,11 @@ Index Evaluator::opaque(int64_t size, Scalar value) {
   return Index::ofDigit(space.addOpaque(size, value.level, value.value));
 }
 
+Evaluator::Key Evaluator::keyOf(Value value, const Index &linear) const {
+  bool varies = llvm::any_of(linear.terms, [&](const Index::Term &term) { return space.digits[term.digit].varies; });
+  return {value.getAsOpaquePointer(), linear, varies ? instance : 0};
+}
+
 Value Evaluator::materialize(const Index &index, unsigned &level) {
   level = space.level(index);
   if (!emission)
@@ -126,7 +131,7 @@ Scalar Evaluator::evaluate(Value value, Position position) {
   if (position.indices)
     for (Index &index : *position.indices)
       index = space.substitute(index);
-  Key key{value.getAsOpaquePointer(), position.linear};
+  Key key = keyOf(value, position.linear);
   if (auto it = memory.find(key); it != memory.end())
     return it->second;
   if (++seen.visits > kMaxVisits || ++nesting > 512) {
@@ -148,7 +153,7 @@ Scalar Evaluator::evaluate(Value value, Position position) {
   } else if (!op || !members.contains(op)) {
     seen.problem = "value is not part of the kernel";
   } else if (isa<train::ReduceOp, train::ArgmaxOp>(op)) {
-    if (!(position.linear == keptIdentity))
+    if (!(position.linear == space.substitute(keptIdentity)))
       fail(op, "a reduction is read at another position than its own");
     else if (emission)
       result = emission->reduced(op);

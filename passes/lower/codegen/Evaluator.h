@@ -17,6 +17,7 @@
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <map>
+#include <tuple>
 
 namespace tessera::codegen {
 
@@ -86,6 +87,8 @@ public:
   Index keptIdentity;
   /// Whether to ask for cuts before dividing at run time.
   bool exactOnly = true;
+  /// Which of several positions the digits that vary stand for: what was computed of one is remembered apart.
+  unsigned instance = 0;
 
   Scalar evaluate(mlir::Value value, const Index &linear);
   Scalar evaluate(mlir::Value value, Position position);
@@ -96,7 +99,7 @@ public:
   void forget(unsigned level);
 
 private:
-  using Key = std::pair<const void *, Index>;
+  using Key = std::tuple<const void *, Index, unsigned>;
   Scalar compute(mlir::Operation *op, Position &position);
   Scalar elementwise(mlir::Operation *op, Position &position);
   Scalar concat(train::ConcatOp op, Position &position);
@@ -117,6 +120,7 @@ private:
   Scalar indexScalar(const Index &index);
   Scalar integer(int64_t value, mlir::Type type);
   void fail(mlir::Operation *op, llvm::Twine why);
+  Key keyOf(mlir::Value value, const Index &linear) const;
 
   const KernelBody &body;
   Space &space;

@@ -1,4 +1,4 @@
-//===- GpuForms.cpp - elementwise, row, column and table kernels ----------===//
+//===- GpuForms.cpp - elementwise and table kernels -----------------------===//
 
 #include "passes/lower/codegen/GpuKernel.h"
 
@@ -13,10 +13,7 @@ using tessera::train::tensorType;
 namespace tessera::codegen {
 
 static constexpr int64_t kElementwiseThreads = 256;
-/// Vectors of a row up to which one warp reduces it.
-static constexpr int64_t kWarpRow = 8 * kWarp;
 static constexpr int64_t kWarpsPerBlock = 4;
-static constexpr int64_t kMaxThreads = 1024;
 
 // --- Elementwise -----------------------------------------------------------------
 
@@ -37,113 +34,6 @@ void GpuKernelEmitter::emitElementwise() {
   SmallVector<Pending> pending;
   emitVector(0, 0, none, pending);
   storeVector(pending);
-  closeGuard();
-}
-
-// --- Rows ------------------------------------------------------------------------
-
-void GpuKernelEmitter::emitRow() {
-  makeAccumulators();
-  for (unsigned digit : plan.inner)
-    (plan.digits[digit].unroll ? unrolled : strided).push_back(digit);
-  int64_t rows = product(plan.outer), count = product(strided);
-  bool isWarp = count <= kWarpRow && rows > 1;
-  Value row, first;
-  int64_t step;
-  if (isWarp) {
-    launch.threadsX = kWarp;
-    launch.threadsY = std::min(kWarpsPerBlock, rows);
-    launch.blocks = (rows + launch.threadsY - 1) / launch.threadsY;
-    step = kWarp;
-    threadY = NVVM::ThreadIdYOp::create(at(0), loc, builder.getI32Type());
-    row = arith::AddIOp::create(at(0), loc, arith::MulIOp::create(at(0), loc, block, i32(launch.threadsY)), threadY);
-    // The same for all lanes of a warp: they reach every shuffle together.
-    openGuard(arith::CmpIOp::create(at(0), loc, arith::CmpIPredicate::ult, row, i32(rows)));
-  } else {
-    launch.threadsX = std::min(kMaxThreads, (count + kWarp - 1) / kWarp * kWarp);
-    // Several rounds a thread rather than a block that fills a multiprocessor alone.
-    if (rows > 1)
-      launch.threadsX = std::min<int64_t>(launch.threadsX, 512);
-    launch.blocks = rows;
-    step = launch.threadsX;
-    row = block;
-  }
-  first = threadX;
-  rowLevel = depth();
-  setDigits(plan.outer, row);
-
-  for (pass = 0; pass < plan.passes && !evaluator.seen.failed(); ++pass) {
-    Values carried;
-    for (const Accumulator &accumulator : accumulators)
-      if (accumulator.reduction->pass == pass)
-        carried.append(neutral(accumulator));
-    carried = emitInner(pass, first, step, Value(), count, std::move(carried));
-    size_t next = 0;
-    for (Accumulator &accumulator : accumulators) {
-      if (accumulator.reduction->pass != pass)
-        continue;
-      Values own(llvm::ArrayRef<Value>(carried).slice(next, accumulator.types.size()));
-      next += accumulator.types.size();
-      accumulator.values = isWarp ? reduceWarp(accumulator, std::move(own))
-                                  : reduceBlock(accumulator, std::move(own), launch.threadsX / kWarp);
-    }
-  }
-  if (!evaluator.seen.failed() && llvm::any_of(plan.outputs, [](const Output &output) { return output.perRow; })) {
-    openGuard(arith::CmpIOp::create(at(depth()), loc, arith::CmpIPredicate::eq, threadX, i32(0)));
-    storePerRow();
-    closeGuard();
-  }
-  if (isWarp)
-    closeGuard();
-}
-
-// --- Columns ---------------------------------------------------------------------
-
-void GpuKernelEmitter::emitColumn() {
-  makeAccumulators();
-  for (unsigned digit : plan.inner)
-    (plan.digits[digit].unroll ? unrolled : strided).push_back(digit);
-  int64_t columns = plan.digits[*plan.lane].size, tiles = (columns + kWarp - 1) / kWarp, count = product(strided);
-  launch.threadsX = kWarp;
-  launch.threadsY = count >= 512 ? 16 : count >= 64 ? 8 : 1;
-  launch.blocks = product(plan.outer) * tiles;
-  threadY = NVVM::ThreadIdYOp::create(at(0), loc, builder.getI32Type());
-  Value tile = arith::RemUIOp::create(at(0), loc, block, i32(tiles));
-  Value group = arith::DivUIOp::create(at(0), loc, block, i32(tiles));
-  Value column = arith::AddIOp::create(at(0), loc, arith::MulIOp::create(at(0), loc, tile, i32(kWarp)), threadX);
-  // Threads beyond the last column go along with it, idle, so that all of a block meet at the barriers.
-  Value isColumn, limit;
-  if (columns % kWarp != 0) {
-    isColumn = arith::CmpIOp::create(at(0), loc, arith::CmpIPredicate::ult, column, i32(columns));
-    column = arith::SelectOp::create(at(0), loc, isColumn, column, i32(columns - 1));
-    limit = arith::SelectOp::create(at(0), loc, isColumn, i32(count), i32(0));
-  }
-  setDigits(plan.outer, group);
-  space.digits[*plan.lane].value = wide(column);
-  space.digits[*plan.lane].level = 0;
-
-  for (pass = 0; pass < plan.passes && !evaluator.seen.failed(); ++pass) {
-    Values carried;
-    for (const Accumulator &accumulator : accumulators)
-      if (accumulator.reduction->pass == pass)
-        carried.append(neutral(accumulator));
-    carried = emitInner(pass, threadY, launch.threadsY, limit, count, std::move(carried));
-    size_t next = 0;
-    for (Accumulator &accumulator : accumulators) {
-      if (accumulator.reduction->pass != pass)
-        continue;
-      Values own(llvm::ArrayRef<Value>(carried).slice(next, accumulator.types.size()));
-      next += accumulator.types.size();
-      accumulator.values = reduceDown(accumulator, std::move(own));
-    }
-  }
-  if (evaluator.seen.failed())
-    return;
-  Value stores = arith::CmpIOp::create(at(0), loc, arith::CmpIPredicate::eq, threadY, i32(0));
-  if (isColumn)
-    stores = arith::AndIOp::create(at(0), loc, stores, isColumn);
-  openGuard(stores);
-  storePerRow();
   closeGuard();
 }
 

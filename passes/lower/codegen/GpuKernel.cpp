@@ -15,19 +15,39 @@ namespace tessera::codegen {
 
 /// Bytes of one memory access.
 static constexpr int64_t kAccessBytes = 16;
+/// Elements that a thread takes together at most, and bytes of one tensor that it takes at most.
+static constexpr int64_t kMaxWidth = 8, kMaxBytes = 64;
+/// Blocks of a column kernel below which a thread takes fewer columns: twice the multiprocessors of an H100.
+static constexpr int64_t kFewBlocks = 264;
 
-/// Elements that a thread takes together: as many as one access holds of the widest type, if the innermost loop
-/// divides.
+/// Elements that a thread takes together: as many as one access holds of the narrowest type, if the innermost loop
+/// divides, so that every access of whole tensors has 16 bytes.
 static int64_t vectorWidth(const KernelBody &body, const KernelPlan &plan) {
-  if (plan.lane || plan.kind == KernelKind::Scatter || plan.digits.empty() || plan.digits.back().unroll)
+  if (plan.kind == KernelKind::Scatter || plan.digits.empty() || plan.digits.back().unroll)
     return 1;
-  int64_t bits = 8;
-  for (Value value : llvm::concat<const Value>(body.inputs, body.outputs))
-    if (elementsOf(shapeOf(value)) > 1)
-      bits = std::max<int64_t>(bits, tensorType(value).getElementTypeBitWidth());
-  int64_t width = std::max<int64_t>(1, kAccessBytes * 8 / bits);
-  while (plan.digits.back().size % width != 0)
+  int64_t elements = 1, blocks = 1;
+  for (const Digit &digit : plan.digits)
+    elements *= digit.size;
+  int64_t narrowest = kAccessBytes, widest = 1;
+  for (Value value : llvm::concat<const Value>(body.inputs, body.outputs)) {
+    if (elementsOf(shapeOf(value)) < elements)
+      continue;
+    int64_t bytes = std::max<int64_t>(1, tensorType(value).getElementTypeBitWidth() / 8);
+    narrowest = std::min(narrowest, bytes);
+    widest = std::max(widest, bytes);
+  }
+  int64_t width = std::min({kMaxWidth, kAccessBytes / std::min<int64_t>(narrowest, 4), kMaxBytes / widest});
+  int64_t last = plan.digits.back().size;
+  while (last % width != 0)
     width /= 2;
+  for (unsigned digit : plan.outer)
+    blocks *= plan.digits[digit].size;
+  if (plan.lane)
+    while (width > 1 && (last / width < kWarp || blocks * (last / width / kWarp) < kFewBlocks))
+      width /= 2;
+  else if (!plan.reductions.empty())
+    while (width > 1 && last / width < kWarp)
+      width /= 2;
   return width;
 }
 
@@ -41,8 +61,12 @@ static void cutVector(KernelPlan &plan, int64_t width) {
   vector.size = width;
   vector.unroll = true;
   plan.digits.push_back(vector);
-  auto &order = llvm::is_contained(plan.inner, last) ? plan.inner : plan.outer;
-  order.insert(std::next(llvm::find(order, last)), last + 1);
+  if (plan.lane) {
+    plan.inner.push_back(last + 1);
+  } else {
+    auto &order = llvm::is_contained(plan.inner, last) ? plan.inner : plan.outer;
+    order.insert(std::next(llvm::find(order, last)), last + 1);
+  }
   plan.fullIdentity = plan.keptIdentity = Index::constant(0);
   for (auto [number, digit] : llvm::enumerate(plan.digits)) {
     plan.fullIdentity = plan.fullIdentity * digit.size + Index::ofDigit(number);
@@ -169,11 +193,24 @@ void GpuKernelEmitter::makeAccumulators() {
   }
 }
 
+size_t GpuKernelEmitter::slots() const { return columnDigit ? plan.digits[*columnDigit].size : 1; }
+
+size_t GpuKernelEmitter::columnSlot() const { return columnDigit ? space.digits[*columnDigit].known.value_or(0) : 0; }
+
+/// The start of a pass: neutral values.
+GpuKernelEmitter::Values GpuKernelEmitter::carriedOf(unsigned pass) {
+  Values carried;
+  for (const Accumulator &accumulator : accumulators)
+    for (size_t slot = 0; accumulator.reduction->pass == pass && slot < slots(); ++slot)
+      carried.append(neutral(accumulator));
+  return carried;
+}
+
 Scalar GpuKernelEmitter::reduced(Operation *op) {
   for (Accumulator &accumulator : accumulators) {
     if (accumulator.reduction->op != op || accumulator.values.empty())
       continue;
-    Value value = accumulator.values.back();
+    Value value = accumulator.values[(columnSlot() + 1) * accumulator.types.size() - 1];
     Type type = scalarType(tensorType(op->getResult(0)).getElementType());
     return {emitConvert(at(rowLevel), loc, value, value.getType(), type), rowLevel};
   }
@@ -198,9 +235,11 @@ void GpuKernelEmitter::emitVector(unsigned pass, size_t position, Values &carrie
   for (const Accumulator &accumulator : accumulators) {
     if (accumulator.reduction->pass != pass)
       continue;
-    Values combined = combine(accumulator, ValueRange(carried).slice(next, accumulator.types.size()));
+    size_t slot = next + columnSlot() * accumulator.types.size();
+    Values combined = combine(accumulator, ValueRange(carried).slice(slot, accumulator.types.size()));
     for (Value value : combined)
-      carried[next++] = value;
+      carried[slot++] = value;
+    next += slots() * accumulator.types.size();
   }
   for (auto [number, output] : llvm::enumerate(plan.outputs))
     if (!output.perRow && output.pass == pass && !evaluator.seen.failed())

@@ -1,8 +1,9 @@
 //===- GpuKernel.h - one kernel as code of a GPU thread ---------*- C++ -*-===//
 //
 // Maps a planned kernel to blocks and threads, with the intrinsics of NVIDIA GPUs. A thread computes a vector of
-// consecutive elements, whose loads LLVM joins to accesses of 16 bytes; a row is reduced by one warp or one block, a
-// column by the rows of a block. Every order of summation is fixed by the shapes, so that two runs are equal.
+// consecutive elements, whose loads LLVM joins to accesses of 16 bytes; a row is reduced by one warp or one block,
+// which hold it in registers if it fits, a column by the rows of a block. Every order of summation is fixed by the
+// shapes, so that two runs are equal.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,10 +49,25 @@ private:
     Index position;
   };
 
+  /// One of the positions of a row that a thread takes: where it is, and whether it is inside the row.
+  struct Round {
+    mlir::Value number;
+    /// Null if it always is.
+    mlir::Value isInside;
+    /// Values of the strided digits, once made.
+    llvm::SmallVector<mlir::Value> digits;
+  };
   void emitElementwise();
   void emitRow();
   void emitColumn();
   void emitTable();
+  llvm::SmallVector<Round> makeRounds(mlir::Value first, int64_t step, int64_t count);
+  Values emitRounds(unsigned pass, llvm::MutableArrayRef<Round> rounds, Values carried);
+  Values carriedOf(unsigned pass);
+  void storeColumns();
+  /// Sums that a thread holds of each reduction, and which one the position being emitted adds to.
+  size_t slots() const;
+  size_t columnSlot() const;
   Values emitInner(unsigned pass, mlir::Value first, int64_t step, mlir::Value limit, int64_t count, Values carried);
   void emitVector(unsigned pass, size_t position, Values &carried, llvm::SmallVectorImpl<Pending> &pending);
   void storeVector(llvm::ArrayRef<Pending> pending);
@@ -82,6 +98,8 @@ private:
   mlir::Value block, threadX, threadY; // i32
   /// The level at which a row or column is known.
   unsigned rowLevel = 0;
+  /// Column kernels: the digit of the columns that one thread takes together, if there are several.
+  std::optional<unsigned> columnDigit;
   /// Inner digits whose loops are flattened, and those that are unrolled.
   llvm::SmallVector<unsigned> strided, unrolled;
   unsigned sharedArrays = 0;

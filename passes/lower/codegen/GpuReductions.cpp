@@ -11,6 +11,7 @@ namespace tessera::codegen {
 
 void GpuKernelEmitter::barrier() { NVVM::Barrier0Op::create(at(depth()), loc); }
 
+/// A new array: each is written in one place and read behind one barrier.
 Value GpuKernelEmitter::shared(Type type, int64_t elements) {
   std::string name = symbol + "_shared" + std::to_string(sharedArrays++);
   OpBuilder::InsertionGuard guard(builder);
@@ -106,32 +107,49 @@ GpuKernelEmitter::Values GpuKernelEmitter::reduceBlock(const Accumulator &accumu
     Value value = loadFrom(array, type, slot, depth());
     loaded.push_back(arith::SelectOp::create(at(depth()), loc, isWarp, value, first));
   }
-  barrier();
   return reduceWarp(accumulator, std::move(loaded));
 }
 
 GpuKernelEmitter::Values GpuKernelEmitter::reduceDown(const Accumulator &accumulator, Values values) {
-  int64_t rows = launch.threadsY;
+  int64_t rows = launch.threadsY, types = accumulator.types.size();
   if (rows == 1)
     return values;
+  // [slot][row][lane]: neighbouring lanes use neighbouring banks.
   Values arrays;
-  Value slot =
+  for (Type type : accumulator.types)
+    arrays.push_back(shared(type, slots() * rows * kWarp));
+  Value own =
       arith::AddIOp::create(at(depth()), loc, arith::MulIOp::create(at(depth()), loc, threadY, i32(kWarp)), threadX);
-  slot = wide(slot);
-  for (Value value : values) {
-    arrays.push_back(shared(value.getType(), rows * kWarp));
-    storeTo(arrays.back(), value.getType(), value, slot);
-  }
-  barrier();
+  own = wide(own);
   Value column = wide(threadX);
-  for (int64_t row = 0; row < rows; ++row) {
-    Values loaded;
-    Value at0 = arith::AddIOp::create(at(depth()), loc, column, i64(row * kWarp));
-    for (auto [array, type] : llvm::zip(arrays, accumulator.types))
-      loaded.push_back(loadFrom(array, type, at0, depth()));
-    values = row == 0 ? loaded : combinePartial(at(depth()), loc, accumulator.reduction->op, values, loaded);
+  auto place = [&](Value base, int64_t offset) {
+    return arith::AddIOp::create(at(depth()), loc, base, i64(offset)).getResult();
+  };
+  for (auto [number, value] : llvm::enumerate(values))
+    storeTo(arrays[number % types], value.getType(), value, place(own, number / types * rows * kWarp));
+  barrier();
+  // Each warp adds up what belongs to other slots than its neighbours', and leaves it in the place of row 0.
+  for (int64_t first = 0, end = slots(); first < end; first += rows) {
+    bool isPart = end - first < rows;
+    if (isPart)
+      openGuard(arith::CmpIOp::create(at(depth()), loc, arith::CmpIPredicate::ult, threadY, i32(end - first)));
+    Value slot = arith::MulIOp::create(at(depth()), loc, wide(threadY), i64(rows * kWarp));
+    slot = arith::AddIOp::create(at(depth()), loc, place(slot, first * rows * kWarp), column);
+    Values sum;
+    for (int64_t row = 0; row < rows; ++row) {
+      Values loaded;
+      for (auto [array, type] : llvm::zip(arrays, accumulator.types))
+        loaded.push_back(loadFrom(array, type, place(slot, row * kWarp), depth()));
+      sum = row == 0 ? loaded : combinePartial(at(depth()), loc, accumulator.reduction->op, sum, loaded);
+    }
+    for (auto [array, value] : llvm::zip(arrays, sum))
+      storeTo(array, value.getType(), value, slot);
+    if (isPart)
+      closeGuard();
   }
   barrier();
+  for (auto [number, value] : llvm::enumerate(values))
+    value = loadFrom(arrays[number % types], value.getType(), place(column, number / types * rows * kWarp), depth());
   return values;
 }
 

@@ -45,6 +45,8 @@ struct Digit {
   bool reduced = false;
   /// Its loop is unrolled, so that parts of a concatenation are told apart at compile time.
   bool unroll = false;
+  /// Stands for several positions at the same loop depth, which the evaluator tells apart by their instance.
+  bool varies = false;
   /// Not part of the space.
   bool opaque = false;
   /// While code is emitted: its value (i64) or known constant, and the loop depth at which it is known.
