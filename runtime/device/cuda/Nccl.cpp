@@ -65,8 +65,8 @@ public:
     std::memcpy(&id, blob.data(), sizeof(id));
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
-    TESSERA_RETURN_IF_ERROR(check(
-        "ncclCommInitRank", ncclCommInitRankConfig(&world, control.numRanks(), id, control.rank(), &config), world));
+    ncclResult_t begun = ncclCommInitRankConfig(&world, control.numRanks(), id, control.rank(), &config);
+    TESSERA_RETURN_IF_ERROR(check("ncclCommInitRank", begun, world));
     for (auto [group, stream] : collectiveChannels(context.artifact.program())) {
       const std::vector<int> &members = context.groups[group];
       if (members.size() < 2)

@@ -1,0 +1,474 @@
+//===- Nccl.cpp - NCCL between the simulated GPUs of one process ---------------===//
+//
+// A collective occupies each rank's stream until all ranks have come to it. Sums are taken in rank order and rounded at
+// each rank, as a ring does. Communicators are made and split without blocking, as the runtime asks for.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Numbers.h"
+#include "Simulator.h"
+
+#include <nccl.h>
+
+#include <algorithm>
+#include <cstring>
+
+using namespace tessera::sim;
+
+#define TESSERA_NCCL extern "C" TESSERA_SIM_API
+
+static Simulator &sim() { return Simulator::get(); }
+
+namespace {
+
+enum class Exchange { AllGather, ReduceScatter, AllReduce, PointToPoint };
+
+struct Transfer {
+  bool sends = false, isMatched = false;
+  uint64_t address = 0;
+  size_t bytes = 0;
+  int peer = 0;
+};
+
+struct Call {
+  Exchange kind = Exchange::AllReduce;
+  uint64_t input = 0, output = 0;
+  size_t count = 0;
+  ncclDataType_t type = ncclFloat32;
+  std::vector<Transfer> transfers;
+};
+
+/// A rank in a collective.
+struct Arrival {
+  Call call;
+  Gpu *gpu = nullptr;
+  bool isDone = false;
+};
+
+/// What the ranks of a communicator share.
+struct Ring {
+  std::vector<struct Member *> members;                           ///< by rank; null until it has joined
+  std::map<uint64_t, std::vector<std::shared_ptr<Arrival>>> open; ///< by number of the collective, then rank
+  std::vector<std::pair<int, std::shared_ptr<Arrival>>> pointToPoint;
+  bool isAborted = false;
+  int joined = 0;
+  bool isComplete() const { return joined == static_cast<int>(members.size()); }
+};
+
+/// A communicator of one rank.
+struct Member {
+  std::shared_ptr<Ring> ring;
+  int rank = 0;
+  Gpu *gpu = nullptr;
+  uint64_t arrived = 0; ///< collectives that its stream has come to
+  int splits = 0;
+  ncclResult_t error = ncclSuccess;
+};
+
+std::map<std::string, std::shared_ptr<Ring>> rings; ///< by unique id, or by the split that made them
+std::set<Member *> members;
+thread_local int groupDepth = 0;
+thread_local std::vector<std::pair<std::pair<Member *, CUstream>, std::vector<Transfer>>> grouped;
+
+size_t widthOf(ncclDataType_t type) {
+  switch (type) {
+  case ncclInt8:
+  case ncclUint8:
+    return 1;
+  case ncclFloat16:
+  case ncclBfloat16:
+    return 2;
+  case ncclInt32:
+  case ncclUint32:
+  case ncclFloat32:
+    return 4;
+  default:
+    return 8;
+  }
+}
+
+template <typename T, typename Add>
+void addTo(std::vector<std::byte> &sum, const std::vector<std::byte> &other, Add add) {
+  auto *to = reinterpret_cast<T *>(sum.data());
+  auto *from = reinterpret_cast<const T *>(other.data());
+  for (size_t index = 0; index < sum.size() / sizeof(T); ++index)
+    to[index] = add(to[index], from[index]);
+}
+
+bool addTo(ncclDataType_t type, std::vector<std::byte> &sum, const std::vector<std::byte> &other) {
+  constexpr auto plus = [](auto a, auto b) { return static_cast<decltype(a)>(a + b); };
+  switch (type) {
+  case ncclFloat32:
+    addTo<float>(sum, other, plus);
+    return true;
+  case ncclFloat64:
+    addTo<double>(sum, other, plus);
+    return true;
+  case ncclInt32:
+    addTo<uint32_t>(sum, other, plus);
+    return true;
+  case ncclInt64:
+    addTo<uint64_t>(sum, other, plus);
+    return true;
+  case ncclBfloat16:
+    addTo<uint16_t>(sum, other, [](uint16_t a, uint16_t b) { return Bf16::narrow(Bf16::widen(a) + Bf16::widen(b)); });
+    return true;
+  case ncclFloat16:
+    addTo<uint16_t>(sum, other, [](uint16_t a, uint16_t b) { return F16::narrow(F16::widen(a) + F16::widen(b)); });
+    return true;
+  default:
+    return false;
+  }
+}
+
+std::vector<std::byte> load(const Gpu &gpu, uint64_t address, size_t bytes) {
+  const std::byte *from = gpu.resolve(address, bytes, "NCCL");
+  return {from, from + bytes};
+}
+void store(const Gpu &gpu, uint64_t address, const std::vector<std::byte> &bytes, size_t from, size_t size) {
+  std::memcpy(gpu.resolve(address, size, "NCCL"), bytes.data() + from, size);
+}
+
+/// All ranks are there. All inputs are read before anything is written.
+void finish(std::vector<std::shared_ptr<Arrival>> &all) {
+  const Call &call = all[0]->call;
+  size_t ranks = all.size(), bytes = call.count * widthOf(call.type);
+  for (auto &one : all)
+    if (one->call.kind != call.kind || one->call.count != call.count || one->call.type != call.type)
+      throw KernelFault(CUDA_ERROR_LAUNCH_FAILED, "NCCL: the ranks' collectives are not the same, which would hang");
+  size_t inputBytes = call.kind == Exchange::ReduceScatter ? bytes * ranks : bytes;
+  std::vector<std::vector<std::byte>> inputs;
+  for (auto &one : all)
+    inputs.push_back(load(*one->gpu, one->call.input, inputBytes));
+  std::vector<std::byte> joined;
+  if (call.kind == Exchange::AllGather)
+    for (auto &input : inputs)
+      joined.insert(joined.end(), input.begin(), input.end());
+  else {
+    joined = inputs[0];
+    for (size_t rank = 1; rank < ranks; ++rank)
+      if (!addTo(call.type, joined, inputs[rank]))
+        throw KernelFault(CUDA_ERROR_LAUNCH_FAILED, "NCCL: a sum of this type is not simulated");
+  }
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    if (call.kind == Exchange::ReduceScatter)
+      store(*all[rank]->gpu, all[rank]->call.output, joined, rank * bytes, bytes);
+    else
+      store(*all[rank]->gpu, all[rank]->call.output, joined, 0, joined.size());
+    all[rank]->isDone = true;
+  }
+}
+
+/// Pairs sends with receives between two ranks, in order.
+void match(Ring &ring) {
+  for (auto &[sender, from] : ring.pointToPoint)
+    for (Transfer &send : from->call.transfers) {
+      if (!send.sends || send.isMatched)
+        continue;
+      for (auto &[receiver, to] : ring.pointToPoint) {
+        if (receiver != send.peer)
+          continue;
+        auto wanted = std::find_if(to->call.transfers.begin(), to->call.transfers.end(), [&](const Transfer &one) {
+          return !one.sends && !one.isMatched && one.peer == sender;
+        });
+        if (wanted == to->call.transfers.end())
+          continue;
+        if (wanted->bytes != send.bytes)
+          throw KernelFault(CUDA_ERROR_LAUNCH_FAILED, "NCCL: send and receive are of different sizes");
+        store(*to->gpu, wanted->address, load(*from->gpu, send.address, send.bytes), 0, send.bytes);
+        send.isMatched = wanted->isMatched = true;
+        break;
+      }
+    }
+  std::erase_if(ring.pointToPoint, [](auto &entry) {
+    auto &transfers = entry.second->call.transfers;
+    entry.second->isDone = std::all_of(transfers.begin(), transfers.end(), [](auto &one) { return one.isMatched; });
+    return entry.second->isDone;
+  });
+}
+
+class CollectiveWork : public Work {
+public:
+  CollectiveWork(Member *member, Call call)
+      : member(member), ring(member->ring), rank(member->rank), call(std::move(call)) {}
+
+  Outcome run(Gpu &gpu, std::shared_ptr<void> &state) override {
+    if (ring->isAborted)
+      return Outcome::Done;
+    auto arrival = std::static_pointer_cast<Arrival>(state);
+    if (arrival)
+      return arrival->isDone ? Outcome::Done : Outcome::Blocked;
+    if (isLost)
+      return Outcome::Blocked;
+    uint64_t number = ++sim().counts["collectives"];
+    if (number == sim().failureAt("nccl-lost")) {
+      isLost = true;
+      return Outcome::Blocked;
+    }
+    if (number == sim().failureAt("nccl")) {
+      member->error = ncclRemoteError;
+      isLost = true;
+      return Outcome::Blocked;
+    }
+    arrival = std::make_shared<Arrival>();
+    arrival->call = call;
+    arrival->gpu = &gpu;
+    state = arrival;
+    if (call.kind == Exchange::PointToPoint) {
+      ring->pointToPoint.emplace_back(rank, arrival);
+      match(*ring);
+    } else {
+      auto &all = ring->open[member->arrived++];
+      all.resize(ring->members.size());
+      all[static_cast<size_t>(rank)] = arrival;
+      if (std::find(all.begin(), all.end(), nullptr) == all.end()) {
+        finish(all);
+        ring->open.erase(member->arrived - 1);
+      }
+    }
+    return arrival->isDone ? Outcome::Done : Outcome::Progressed;
+  }
+
+private:
+  Member *member;
+  std::shared_ptr<Ring> ring;
+  int rank;
+  const Call call;
+  bool isLost = false;
+};
+
+ncclResult_t join(const std::string &name, int ranks, int rank, bool isBlocking, ncclComm_t *made) {
+  std::shared_ptr<Ring> &ring = rings[name];
+  if (!ring) {
+    ring = std::make_shared<Ring>();
+    ring->members.resize(static_cast<size_t>(ranks));
+  }
+  if (rank < 0 || rank >= ranks || static_cast<size_t>(ranks) != ring->members.size() || ring->members[rank])
+    return ncclInvalidArgument;
+  auto *member = new Member;
+  member->ring = ring;
+  member->rank = rank;
+  member->gpu = sim().current();
+  for (Member *other : ring->members)
+    if (other && other->gpu == member->gpu) {
+      sim().report("NCCL: two ranks share a GPU");
+      delete member;
+      return ncclInvalidUsage;
+    }
+  ring->members[rank] = member;
+  ++ring->joined;
+  members.insert(member);
+  ++sim().handles["NCCL communicator"];
+  *made = reinterpret_cast<ncclComm_t>(member);
+  if (isBlocking)
+    sim().report("NCCL: blocking communicators are not simulated");
+  return ncclInProgress;
+}
+
+Member *memberOf(ncclComm_t handle, const char *call) {
+  auto *member = reinterpret_cast<Member *>(handle);
+  if (members.count(member))
+    return member;
+  sim().report(std::string(call) + ": the communicator does not exist");
+  return nullptr;
+}
+
+ncclResult_t start(ncclComm_t handle, CUstream streamHandle, Call call, const char *name) {
+  Lock lock(sim().mutex);
+  Member *member = memberOf(handle, name);
+  Stream *stream = sim().stream(streamHandle, name);
+  if (!member || !stream)
+    return ncclInvalidArgument;
+  if (!member->ring->isComplete()) {
+    sim().report(std::string(name) + ": the communicator is still being made");
+    return ncclInvalidUsage;
+  }
+  if (stream->gpu != member->gpu) {
+    sim().report(std::string(name) + ": stream and communicator are of two GPUs");
+    return ncclInvalidArgument;
+  }
+  if (member->error != ncclSuccess)
+    return member->error;
+  sim().count(name);
+  CUresult result = sim().submit(*stream, std::make_shared<CollectiveWork>(member, std::move(call)));
+  return result == CUDA_SUCCESS ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+ncclResult_t transfer(bool sends, const void *data, size_t count, ncclDataType_t type, int peer, ncclComm_t handle,
+                      CUstream stream) {
+  Lock lock(sim().mutex);
+  const char *name = sends ? "ncclSend" : "ncclRecv";
+  Member *member = memberOf(handle, name);
+  if (!member || peer < 0 || static_cast<size_t>(peer) >= member->ring->members.size())
+    return ncclInvalidArgument;
+  Transfer one{sends, false, reinterpret_cast<uint64_t>(data), count * widthOf(type), peer};
+  if (groupDepth == 0)
+    return start(handle, stream, {Exchange::PointToPoint, 0, 0, 0, type, {one}}, name);
+  auto key = std::make_pair(member, stream);
+  auto found = std::find_if(grouped.begin(), grouped.end(), [&](auto &entry) { return entry.first == key; });
+  if (found == grouped.end())
+    found = grouped.insert(grouped.end(), {key, {}});
+  found->second.push_back(one);
+  return ncclSuccess;
+}
+
+} // namespace
+
+TESSERA_NCCL const char *ncclGetErrorString(ncclResult_t result) {
+  switch (result) {
+  case ncclSuccess:
+    return "no error";
+  case ncclUnhandledCudaError:
+    return "unhandled cuda error (run with NCCL_DEBUG=INFO for details)";
+  case ncclSystemError:
+    return "unhandled system error (run with NCCL_DEBUG=INFO for details)";
+  case ncclInvalidArgument:
+    return "invalid argument";
+  case ncclInvalidUsage:
+    return "invalid usage";
+  case ncclRemoteError:
+    return "remote process exited or there was a network error";
+  case ncclInProgress:
+    return "NCCL operation in progress";
+  default:
+    return "internal error";
+  }
+}
+TESSERA_NCCL const char *ncclGetLastError(ncclComm_t) { return ""; }
+
+TESSERA_NCCL ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
+  Lock lock(sim().mutex);
+  std::memset(id, 0, sizeof(*id));
+  std::snprintf(id->internal, sizeof(id->internal), "simulated %llu",
+                static_cast<unsigned long long>(++sim().counts["NCCL ids"]));
+  return ncclSuccess;
+}
+
+TESSERA_NCCL ncclResult_t ncclCommInitRankConfig(ncclComm_t *made, int ranks, ncclUniqueId id, int rank,
+                                                 ncclConfig_t *config) {
+  Lock lock(sim().mutex);
+  *made = nullptr;
+  if (!sim().current() || ranks < 1)
+    return ncclInvalidArgument;
+  if (sim().failureAt("nccl-init"))
+    return ncclSystemError;
+  return join(id.internal, ranks, rank, !config || config->blocking != 0, made);
+}
+
+TESSERA_NCCL ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclComm_t *made, ncclConfig_t *config) {
+  Lock lock(sim().mutex);
+  *made = nullptr;
+  Member *member = memberOf(handle, "ncclCommSplit");
+  if (!member)
+    return ncclInvalidArgument;
+  if (!member->ring->isComplete()) {
+    sim().report("ncclCommSplit: the communicator is still being made");
+    return ncclInvalidUsage;
+  }
+  // Who belongs to a split is known when all have called it.
+  struct Split {
+    std::vector<std::tuple<int, int, int, Member *>> calls; ///< color, key, rank
+  };
+  static std::map<std::pair<Ring *, int>, Split> splits;
+  int number = member->splits++;
+  Split &split = splits[{member->ring.get(), number}];
+  auto *joined = new Member;
+  joined->gpu = member->gpu;
+  joined->ring = std::make_shared<Ring>();
+  joined->ring->members.resize(1); // not complete
+  members.insert(joined);
+  ++sim().handles["NCCL communicator"];
+  split.calls.emplace_back(color, key, member->rank, joined);
+  *made = reinterpret_cast<ncclComm_t>(joined);
+  if (!config || config->blocking != 0)
+    sim().report("NCCL: blocking communicators are not simulated");
+  if (split.calls.size() < member->ring->members.size())
+    return ncclInProgress;
+  std::sort(split.calls.begin(), split.calls.end());
+  for (size_t begin = 0; begin < split.calls.size();) {
+    size_t end = begin;
+    auto ring = std::make_shared<Ring>();
+    for (; end < split.calls.size() && std::get<0>(split.calls[end]) == std::get<0>(split.calls[begin]); ++end) {
+      Member *one = std::get<3>(split.calls[end]);
+      if (members.count(one))
+        one->ring = ring;
+      one->rank = static_cast<int>(end - begin);
+      ring->members.push_back(one);
+      ++ring->joined;
+    }
+    begin = end;
+  }
+  splits.erase({member->ring.get(), number});
+  return ncclInProgress;
+}
+
+TESSERA_NCCL ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t *state) {
+  Lock lock(sim().mutex);
+  Member *member = memberOf(handle, "ncclCommGetAsyncError");
+  if (!member)
+    return ncclInvalidArgument;
+  bool isMade = member->ring->isComplete() && !sim().failureAt("nccl-hang");
+  *state = member->error != ncclSuccess ? member->error : isMade ? ncclSuccess : ncclInProgress;
+  return ncclSuccess;
+}
+
+TESSERA_NCCL ncclResult_t ncclCommAbort(ncclComm_t handle) {
+  Lock lock(sim().mutex);
+  Member *member = memberOf(handle, "ncclCommAbort");
+  if (!member)
+    return ncclInvalidArgument;
+  // The others would find out by the network; here what is under way ends.
+  if (!member->ring->open.empty() || !member->ring->pointToPoint.empty())
+    member->ring->isAborted = true;
+  members.erase(member);
+  --sim().handles["NCCL communicator"];
+  return ncclSuccess; // its memory stays: works in streams point to it
+}
+
+TESSERA_NCCL ncclResult_t ncclGroupStart() {
+  ++groupDepth;
+  return ncclSuccess;
+}
+
+TESSERA_NCCL ncclResult_t ncclGroupEnd() {
+  if (groupDepth == 0)
+    return ncclInvalidUsage;
+  if (--groupDepth > 0)
+    return ncclSuccess;
+  ncclResult_t result = ncclSuccess;
+  for (auto &[key, transfers] : std::exchange(grouped, {}))
+    if (ncclResult_t one = start(reinterpret_cast<ncclComm_t>(key.first), key.second,
+                                 {Exchange::PointToPoint, 0, 0, 0, ncclUint8, transfers}, "ncclGroup");
+        result == ncclSuccess)
+      result = one;
+  return result;
+}
+
+TESSERA_NCCL ncclResult_t ncclSend(const void *data, size_t count, ncclDataType_t type, int peer, ncclComm_t handle,
+                                   cudaStream_t stream) {
+  return transfer(true, data, count, type, peer, handle, stream);
+}
+TESSERA_NCCL ncclResult_t ncclRecv(void *data, size_t count, ncclDataType_t type, int peer, ncclComm_t handle,
+                                   cudaStream_t stream) {
+  return transfer(false, data, count, type, peer, handle, stream);
+}
+
+static Call callOf(Exchange kind, const void *input, void *output, size_t count, ncclDataType_t type) {
+  return {kind, reinterpret_cast<uint64_t>(input), reinterpret_cast<uint64_t>(output), count, type, {}};
+}
+TESSERA_NCCL ncclResult_t ncclAllGather(const void *input, void *output, size_t count, ncclDataType_t type,
+                                        ncclComm_t handle, cudaStream_t stream) {
+  return start(handle, stream, callOf(Exchange::AllGather, input, output, count, type), "ncclAllGather");
+}
+TESSERA_NCCL ncclResult_t ncclAllReduce(const void *input, void *output, size_t count, ncclDataType_t type,
+                                        ncclRedOp_t operation, ncclComm_t handle, cudaStream_t stream) {
+  if (operation != ncclSum)
+    return ncclInvalidArgument;
+  return start(handle, stream, callOf(Exchange::AllReduce, input, output, count, type), "ncclAllReduce");
+}
+TESSERA_NCCL ncclResult_t ncclReduceScatter(const void *input, void *output, size_t count, ncclDataType_t type,
+                                            ncclRedOp_t operation, ncclComm_t handle, cudaStream_t stream) {
+  if (operation != ncclSum)
+    return ncclInvalidArgument;
+  return start(handle, stream, callOf(Exchange::ReduceScatter, input, output, count, type), "ncclReduceScatter");
+}
