@@ -55,7 +55,8 @@ using Links = std::array<LinkModel, kNumCollectives>;
 
 struct Target {
   std::string name, description;
-  std::string kind; ///< cpu | cuda
+  std::string kind;         ///< cpu | cuda
+  std::string architecture; ///< of a GPU: sm_80, sm_90 or sm_100; empty if the file does not say
   int64_t devicesPerNode = 1;
   double deviceMemory = 0; ///< bytes; what one rank may use
   double hostMemory = 0;   ///< bytes of one node, for what is offloaded

@@ -197,8 +197,8 @@ private:
 void readTarget(Reader &reader, const llvm::json::Object &root, Target &target) {
   const char *where = "the target";
   reader.only(root, where,
-              {"format", "version", "name", "description", "kind", "devices_per_node", "device_memory", "host_memory",
-               "memory_bandwidth", "kernel_launch", "kernel_operations", "peak_flops", "gemm_efficiency",
+              {"format", "version", "name", "description", "kind", "architecture", "devices_per_node", "device_memory",
+               "host_memory", "memory_bandwidth", "kernel_launch", "kernel_operations", "peak_flops", "gemm_efficiency",
                "attention_efficiency", "convolution_efficiency", "communication", "overlap"});
   if (reader.string(&root, "format", where) != "tessera-target")
     reader.fail("format must be 'tessera-target'");
@@ -209,6 +209,12 @@ void readTarget(Reader &reader, const llvm::json::Object &root, Target &target) 
   target.kind = reader.string(&root, "kind", where);
   if (target.kind != "cpu" && target.kind != "cuda")
     reader.fail("kind must be 'cpu' or 'cuda', got '" + target.kind + "'");
+  if (root.get("architecture")) {
+    target.architecture = reader.string(&root, "architecture", where);
+    if (target.kind != "cuda" || !StringRef(target.architecture).starts_with("sm_"))
+      reader.fail("architecture must be that of a GPU, such as 'sm_90', got '" + target.architecture + "' for kind '" +
+                  target.kind + "'");
+  }
   const double devices = reader.quantity(&root, "devices_per_node", where);
   if (devices != std::floor(devices) || devices > 65536)
     reader.fail("devices_per_node.value must be a whole number up to 65536");
@@ -268,7 +274,8 @@ FailureOr<Target> Target::load(StringRef nameOrPath, Location loc) {
                                .Case("sm_100", "b200x8")
                                .Default(nameOrPath);
     if (!llvm::is_contained(names, name)) {
-      emitError(loc) << "unknown target '" << nameOrPath << "', expected cpu, a target file (*.json), or one of "
+      emitError(loc) << "unknown target '" << nameOrPath
+                     << "', expected cpu, sm_80, sm_90, sm_100, a target file (*.json), or one of "
                      << llvm::join(names, ", ");
       return failure();
     }

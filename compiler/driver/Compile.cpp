@@ -8,6 +8,7 @@
 #include "compiler/driver/Fit.h"
 #include "compiler/driver/MemoryLimit.h"
 #include "frontends/onnx/Import.h"
+#include "passes/lower/codegen/GpuCodegen.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -207,25 +208,22 @@ FailureOr<CompileOutcome> compile(const CompileOptions &asked, MLIRContext &cont
   CompileOptions options = asked;
   const Location unknown = UnknownLoc::get(&context);
   const bool reports = options.report || options.fit;
-  std::optional<cost::Target> target;
-  const bool isChip = StringRef(options.target).starts_with("sm_"); // a GPU to generate code for, not a machine
-  if (reports || (options.target != "cpu" && !isChip)) {
-    auto loaded = cost::Target::load(options.target, unknown);
-    if (failed(loaded))
-      return failure();
-    if (loaded->kind != "cpu" && !isChip && options.compileTo == Phase::Artifact && !options.output.empty()) {
-      emitError(unknown) << "--target " << options.target << ": no backend of this build generates code for "
-                         << loaded->kind << " targets; leave -o away and use --report";
+  auto target = cost::Target::load(options.target, unknown);
+  if (failed(target))
+    return failure();
+  const bool isGpu = target->kind == "cuda";
+  options.architecture = target->architecture;
+  if (isGpu && options.compileTo == Phase::Artifact && !options.isReportOnly()) {
+    if (options.architecture.empty()) {
+      emitError(unknown) << "--target " << options.target
+                         << ": the target file names no 'architecture' (sm_90, …) to generate code for";
       return failure();
     }
-    target = std::move(*loaded);
-  }
-  const bool isGpu = isChip || (target && target->kind == "cuda");
-  if (needsMemoryPlan(options)) {
-    auto machine = cost::Target::load(options.target, unknown);
-    if (failed(machine))
+    if (failed(GpuTarget::parse(options.architecture, unknown)))
       return failure();
-    auto planned = planUnderLimit(options, *machine, context);
+  }
+  if (needsMemoryPlan(options)) {
+    auto planned = planUnderLimit(options, *target, context);
     if (failed(planned))
       return failure();
     options = std::move(*planned);

@@ -86,7 +86,7 @@ static LogicalResult emitForCpu(const CompileOptions &options, ModuleOp module, 
 }
 
 static LogicalResult emitForGpu(const CompileOptions &options, ModuleOp module, ArtifactMetadata &metadata) {
-  auto target = GpuTarget::parse(options.target, module.getLoc());
+  auto target = GpuTarget::parse(options.architecture, module.getLoc());
   if (failed(target))
     return failure();
   ArtifactGpuCode code;
@@ -118,8 +118,7 @@ LogicalResult emitArtifact(const CompileOptions &options, ModuleOp module, const
   metadata.optimizer = optimizerEntries(options);
   metadata.model = modelEntries(options, size);
   metadata.ir = snapshots;
-  return StringRef(options.target).starts_with("sm_") ? emitForGpu(options, module, metadata)
-                                                      : emitForCpu(options, module, metadata);
+  return options.architecture.empty() ? emitForCpu(options, module, metadata) : emitForGpu(options, module, metadata);
 }
 
 } // namespace tessera

@@ -79,6 +79,7 @@ struct CompileOptions {
   // Lower.
   std::string target =
       "cpu"; ///< cpu, sm_80, sm_90, sm_100, a target that ships with the compiler, or a target file (*.json)
+  std::string architecture;       ///< GPU to generate code for (sm_90), else empty; compile() takes it from `target`
   std::string targetCpu = "host"; ///< host | x86-64-v4 | x86-64-v3 | x86-64
 
   // Report: memory, communication and time, from the lowered step.

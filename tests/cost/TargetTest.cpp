@@ -77,8 +77,10 @@ TEST_F(TargetTest, ShippedTargetsAreValid) {
 
 TEST_F(TargetTest, UnknownNames) {
   EXPECT_TRUE(failed(load("tpu")));
-  EXPECT_EQ(error, "unknown target 'tpu', expected cpu, a target file (*.json), or one of a100x8, b200x8, "
-                   "cpu-host, h100x8, h200x8");
+  EXPECT_EQ(
+      error,
+      "unknown target 'tpu', expected cpu, sm_80, sm_90, sm_100, a target file (*.json), or one of a100x8, b200x8, "
+      "cpu-host, h100x8, h200x8");
   EXPECT_TRUE(failed(load("/nowhere/m.json")));
   EXPECT_EQ(error, "/nowhere/m.json: No such file or directory");
 }

@@ -10,6 +10,10 @@ from harness import ROOT, Golden, ToolTest
 
 
 class Gpu(ToolTest):
+    def machine(self, name):
+        with open(os.path.join(ROOT, "compiler", "cost", "targets", name + ".json")) as file:
+            return json.load(file)
+
     def test_kernels_say_how_they_are_launched(self):
         golden = Golden("gpt")
         flags = [*golden.compile_flags(), "--mesh", "shard=2", "--strategy", "zero3", "--target", "sm_90"]
@@ -28,8 +32,27 @@ class Gpu(ToolTest):
         self.assertLessEqual(formats, {"Ptx", "Cubin"})
 
     def test_unknown_architecture(self):
-        self.fail_with("unknown GPU target 'sm_75', expected sm_80, sm_90 or sm_100", "tessera-compile",
-                       *Golden("gpt").compile_flags(), "--target", "sm_75", "-o", "x.tessera")
+        flags = [*Golden("gpt").compile_flags(), "-o", "x.tessera", "--target"]
+        self.fail_with("unknown target 'sm_75', expected cpu, sm_80, sm_90, sm_100, a target file", "tessera-compile",
+                       *flags, "sm_75")
+        machine = self.machine("h200x8")
+        for architecture, message in ((None, "old.json: the target file names no 'architecture'"),
+                                      ("sm_75", "unknown GPU target 'sm_75', expected sm_80, sm_90 or sm_100")):
+            machine.pop("architecture")
+            if architecture:
+                machine["architecture"] = architecture
+            with open(self.path("old.json"), "w") as file:
+                json.dump(machine, file)
+            self.fail_with(message, "tessera-compile", *flags, "old.json")
+            machine["architecture"] = architecture
+        self.assertFalse(os.path.exists(self.path("x.tessera")))
+
+    def test_a_machine_names_the_code_and_the_costs(self):
+        flags = [*Golden("gpt").compile_flags(), "--mesh", "shard=2", "--strategy", "zero3", "--prefetch", "auto"]
+        for target in ("h200x8", "a100x8"):
+            self.succeed("tessera-compile", *flags, "--target", target, "-o", target + ".tessera")
+            dump = json.loads(self.succeed("tessera-dump", target + ".tessera", "--json"))
+            self.assertEqual(dump["summary"]["target"], self.machine(target)["architecture"])
 
     def test_suite_for_gpus_fails_where_nothing_can_run(self):
         done = subprocess.run([os.path.join(ROOT, "tests", "gpu", "run.sh"), "--only", "oracle,bench", "--prepared",

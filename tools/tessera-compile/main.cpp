@@ -82,9 +82,10 @@ void addMachineOptions(CLI::App &app, tessera::CompileOptions &o, std::string &m
   app.add_option("--combine-bytes", o.combineBytes,
                  "join collectives that follow each other up to so many bytes; 0: none")
       ->capture_default_str();
-  app.add_option("--target", o.target,
-                 "cpu, sm_80, sm_90 or sm_100 (code for a GPU), a machine that ships with the compiler (h100x8, …) or "
-                 "a target file (.json)")
+  app.add_option(
+         "--target", o.target,
+         "machine to generate code for and to take costs from: cpu, one that ships with the compiler (h100x8, h200x8, "
+         "…), an architecture (sm_80, sm_90, sm_100: a100x8, h100x8, b200x8), or a target file (.json)")
       ->capture_default_str();
   app.add_option("--offload", o.offload,
                  "what lives on the host and is copied to the device for use: optimizer, parameters, activations")
