@@ -2,6 +2,8 @@
 
 #include "compiler/driver/Emit.h"
 
+#include "compiler/cost/Target.h"
+
 #include "compiler/artifact/Writer.h"
 #include "compiler/cost/Flops.h"
 #include "compiler/dialect/train/Builders.h"
@@ -89,6 +91,11 @@ static LogicalResult emitForGpu(const CompileOptions &options, ModuleOp module, 
   auto target = GpuTarget::parse(options.architecture, module.getLoc());
   if (failed(target))
     return failure();
+  auto machine = cost::Target::load(options.target, module.getLoc());
+  if (failed(machine))
+    return failure();
+  const double peak = machine->peakFlops.find(options.precision)->second * static_cast<double>(numRanks(options));
+  metadata.model.emplace_back("peak_flops_per_second", formatNumber(peak));
   ArtifactGpuCode code;
   if (auto kernels = module.lookupSymbol<ModuleOp>("kernels")) {
     auto alignments = kernelAlignments(module);

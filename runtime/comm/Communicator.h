@@ -76,6 +76,13 @@ public:
   /// Others that wait for this rank are patient until the next call with `false`.
   virtual void setBusy(bool isBusy) = 0;
 
+  /// For waits that this interface does not see, as a GPU's: an error that ends all ranks if the process of another one
+  /// has ended, or if nothing was heard of it for the stall timeout. `what` is waited for. Does not block.
+  virtual Status checkOthers(std::string_view what) {
+    static_cast<void>(what);
+    return Status::ok(); // threads of one process end together
+  }
+
   /// Ends all ranks: their calls under way and every later call return an error with this reason. The first reason
   /// wins.
   virtual void abort(const Status &reason) = 0;

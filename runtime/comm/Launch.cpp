@@ -71,16 +71,49 @@ Status readTorchrun(const Variables &variables, TcpOptions &tcp) {
   return readMaster(variables, tcp);
 }
 
-/// Tasks of srun without PMIx: they know their numbers, but MPI would give each a world of its own.
+/// The first host of a list as Slurm writes it: "gpu[07-09,12],login1" begins with gpu07.
+std::string firstHost(const std::string &list) {
+  size_t bracket = list.find('['), comma = list.find(',');
+  if (bracket == std::string::npos || comma < bracket)
+    return list.substr(0, comma);
+  size_t end = list.find_first_of(",-]", bracket), close = list.find(']', bracket);
+  if (end == std::string::npos || close == std::string::npos)
+    return "";
+  size_t after = list.find_first_of(",[", close);
+  if (after != std::string::npos && list[after] == '[') // two ranges in one name
+    return "";
+  return list.substr(0, bracket) + list.substr(bracket + 1, end - bracket - 1) +
+         list.substr(close + 1, after == std::string::npos ? after : after - close - 1);
+}
+
+/// Tasks of srun without PMIx: they know their numbers, but MPI would give each a world of its own. The first task is
+/// on the first host of the step.
 Status readSlurm(const Variables &variables, TcpOptions &tcp) {
-  tcp.rank = variables.number("SLURM_PROCID").value_or(0);
-  tcp.numRanks = variables.number("SLURM_STEP_NUM_TASKS").value_or(1);
-  if (!variables.has("MASTER_ADDR"))
+  auto rank = variables.number("SLURM_PROCID"), size = variables.number("SLURM_STEP_NUM_TASKS");
+  if (!rank || !size || *rank < 0 || *rank >= *size)
+    return TESSERA_ERROR(InvalidArgument, "SLURM_PROCID='" + variables.text("SLURM_PROCID") +
+                                              "' and SLURM_STEP_NUM_TASKS='" + variables.text("SLURM_STEP_NUM_TASKS") +
+                                              "' must be numbers with 0 <= SLURM_PROCID < SLURM_STEP_NUM_TASKS");
+  tcp.rank = *rank;
+  tcp.numRanks = *size;
+  if (variables.has("MASTER_ADDR"))
+    return readMaster(variables, tcp);
+  for (const char *name : {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"})
+    if (tcp.host.empty())
+      tcp.host = firstHost(variables.text(name));
+  auto job = variables.number("SLURM_JOB_ID"), step = variables.number("SLURM_STEP_ID");
+  auto port = variables.number("TESSERA_PORT");
+  if (!port)
+    port = variables.number("MASTER_PORT");
+  if (!port && job)
+    port = 20000 + static_cast<int>((static_cast<int64_t>(*job) * 37 + step.value_or(0)) % 10000);
+  if (tcp.host.empty() || !port || *port < 1 || *port > 65535)
     return TESSERA_ERROR(InvalidArgument,
                          "srun started " + std::to_string(tcp.numRanks) +
-                             " tasks without PMIx, so that they cannot find each other: use 'srun --mpi=pmix', or set "
-                             "MASTER_ADDR and MASTER_PORT to a host and port of the first task");
-  return readMaster(variables, tcp);
+                             " tasks without PMIx, and its environment does not say where the first one is: use 'srun "
+                             "--mpi=pmix', or set MASTER_ADDR and MASTER_PORT to a host and port of the first task");
+  tcp.port = *port;
+  return Status::ok();
 }
 
 } // namespace

@@ -15,6 +15,12 @@
 
 namespace tessera {
 
+/// By the name of a command.
+inline bool isCollective(std::string_view kind) {
+  return kind == "all_gather" || kind == "reduce_scatter" || kind == "all_reduce" || kind == "all_to_all" ||
+         kind == "permute";
+}
+
 class Command {
 public:
   virtual ~Command() = default;

@@ -6,21 +6,57 @@
 
 namespace tessera {
 
-static void collectChannels(const flatbuffers::Vector<flatbuffers::Offset<artifact::Instruction>> &instructions,
-                            std::set<std::pair<uint32_t, int>> &found) {
-  for (const artifact::Instruction *instruction : instructions) {
-    if (const artifact::Collective *collective = instruction->operation_as_Collective())
-      found.emplace(collective->group(), instruction->stream());
-    else if (const artifact::Repeat *repeat = instruction->operation_as_Repeat(); repeat && repeat->body())
-      collectChannels(*repeat->body(), found);
-  }
+/// Calls `body(instruction)` for all of them, loops and what is in them.
+template <typename Body>
+static void walk(const flatbuffers::Vector<flatbuffers::Offset<artifact::Instruction>> *instructions,
+                 const Body &body) {
+  if (instructions)
+    for (const artifact::Instruction *instruction : *instructions) {
+      body(*instruction);
+      if (const artifact::Repeat *repeat = instruction->operation_as_Repeat())
+        walk(repeat->body(), body);
+    }
 }
 
 std::vector<std::pair<uint32_t, int>> collectiveChannels(const artifact::Program &program) {
   std::set<std::pair<uint32_t, int>> channels;
-  if (program.instructions())
-    collectChannels(*program.instructions(), channels);
+  walk(program.instructions(), [&](const artifact::Instruction &instruction) {
+    if (const artifact::Collective *collective = instruction.operation_as_Collective())
+      channels.emplace(collective->group(), instruction.stream());
+  });
   return {channels.begin(), channels.end()};
+}
+
+size_t numInstructions(const artifact::Program &program) {
+  size_t count = 0;
+  walk(program.instructions(), [&](const artifact::Instruction &) { ++count; });
+  return count;
+}
+
+/// Whether `part` is the rank's part of `whole`.
+static bool isPartOf(const artifact::Buffer &part, const artifact::Buffer &whole, uint32_t group) {
+  return part.arena() == whole.arena() && part.offset() == whole.offset() && whole.rank_group() < 0 &&
+         part.rank_group() == static_cast<int>(group) && part.iteration_stride() == whole.iteration_stride();
+}
+
+std::string asymmetricCollective(const artifact::Program &program) {
+  std::string found;
+  walk(program.instructions(), [&](const artifact::Instruction &instruction) {
+    const artifact::Collective *collective = instruction.operation_as_Collective();
+    if (!collective || !found.empty())
+      return;
+    const artifact::Buffer &input = *program.buffers()->Get(collective->input());
+    const artifact::Buffer &output = *program.buffers()->Get(collective->output());
+    bool gathers = collective->kind() == artifact::CollectiveKind::AllGather;
+    bool scatters = collective->kind() == artifact::CollectiveKind::ReduceScatter;
+    bool isInput = input.rank_group() < 0 || (gathers && isPartOf(input, output, collective->group()));
+    bool isOutput = output.rank_group() < 0 || (scatters && isPartOf(output, input, collective->group()));
+    if (!isInput || !isOutput)
+      found = std::string(artifact::EnumNameCollectiveKind(collective->kind())) + " of node '" +
+              std::string(locationOf(program, instruction)) + "' has its " + (isInput ? "output" : "input") +
+              " elsewhere on each rank";
+  });
+  return found;
 }
 
 std::string_view locationOf(const artifact::Program &program, const artifact::Instruction &instruction) {

@@ -86,6 +86,8 @@ public:
   virtual Result<std::unique_ptr<DeviceEvent>> createEvent() = 0;
   /// A step begins; `isObserved`: somebody wants to know of each instruction or to read gradients in between.
   virtual Result<StepMode> beginStep(bool isObserved) = 0;
+  /// What is issued now is kept for replays: its marks get new times with each.
+  virtual bool isRecording() const { return false; }
   /// All of the step has been issued. Blocks until it is complete; an error names what failed if that is known.
   virtual Status endStep() = 0;
   /// Nanoseconds of the clock of TraceEvent; of a mark whose stream is synchronised unless `marksAreTimes`.
@@ -106,6 +108,13 @@ struct DeviceOptions {
 
 /// By the stream of an instruction and the group of its collective: what must be prepared before the first step.
 std::vector<std::pair<uint32_t, int>> collectiveChannels(const artifact::Program &program);
+
+/// Of the flattened list: loops count as one, with their bodies once.
+size_t numInstructions(const artifact::Program &program);
+
+/// Why a collective's buffers do not lie at the same offset on all ranks; empty if all do. A part of the other operand
+/// at the place of the rank, as collectives in place have it, is not a reason.
+std::string asymmetricCollective(const artifact::Program &program);
 
 /// Name of the source node; empty if the artifact has none.
 std::string_view locationOf(const artifact::Program &program, const artifact::Instruction &instruction);

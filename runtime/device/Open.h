@@ -12,6 +12,9 @@ namespace tessera {
 
 using DeviceOpener = std::function<Result<std::unique_ptr<Device>>(const Artifact &, const DeviceOptions &)>;
 
+/// Whether this machine has such a device at all, before anything is opened or taken.
+Status checkDevice(const Artifact &artifact);
+
 /// Fails if this machine has no such device. The calling thread becomes the rank's.
 Result<std::unique_ptr<Device>> openDevice(const Artifact &artifact, const DeviceOptions &options);
 

@@ -1,4 +1,4 @@
-//===- CollectiveHash.cpp - the sequence of collectives, as one number -----===//
+//===- CollectiveHash.cpp - what ranks must agree on, as numbers -----===//
 
 #include "runtime/step/CollectiveHash.h"
 
@@ -29,6 +29,31 @@ static void describe(const artifact::Program &program, const Instructions &instr
       text += "end\n";
     }
   }
+}
+
+static void describePlaces(const artifact::Program &program, const Instructions &instructions, std::string &text) {
+  for (const artifact::Instruction *instruction : instructions) {
+    if (const artifact::Collective *collective = instruction->operation_as_Collective()) {
+      for (uint32_t index : {collective->input(), collective->output()}) {
+        const artifact::Buffer &buffer = *program.buffers()->Get(index);
+        text += std::to_string(buffer.arena()) + " " + std::to_string(buffer.offset()) + " " +
+                std::to_string(buffer.iteration_stride()) + " " + std::to_string(buffer.rank_group()) + " " +
+                std::to_string(buffer.rank_stride()) + "\n";
+      }
+    } else if (const artifact::Repeat *repeat = instruction->operation_as_Repeat(); repeat && repeat->body()) {
+      describePlaces(program, *repeat->body(), text);
+    }
+  }
+}
+
+uint64_t memoryPlanHash(const artifact::Program &program) {
+  std::string text;
+  if (program.arenas())
+    for (const artifact::Arena *arena : *program.arenas())
+      text += std::to_string(arena->bytes()) + "\n";
+  if (program.instructions())
+    describePlaces(program, *program.instructions(), text);
+  return XXH64(text.data(), text.size(), 0);
 }
 
 uint64_t collectiveSequenceHash(const artifact::Program &program) {

@@ -1,4 +1,4 @@
-//===- CollectiveHash.h - the sequence of collectives, as one number -------===//
+//===- CollectiveHash.h - what ranks must agree on, as numbers -------===//
 
 #ifndef TESSERA_RUNTIME_STEP_COLLECTIVEHASH_H
 #define TESSERA_RUNTIME_STEP_COLLECTIVEHASH_H
@@ -10,6 +10,10 @@ namespace tessera {
 /// Of kind, axes, stream, type, size and shift of every collective in order, and of the loops around them: ranks with
 /// equal numbers issue matching collectives.
 uint64_t collectiveSequenceHash(const artifact::Program &program);
+
+/// Of the bytes of all arenas and of where the buffers of collectives lie in them: ranks with equal numbers have them
+/// at equal offsets, as NCCL demands of memory that is registered.
+uint64_t memoryPlanHash(const artifact::Program &program);
 
 } // namespace tessera
 

@@ -77,18 +77,22 @@ Result<std::unique_ptr<Command>> Executor::makeCommand(const artifact::Instructi
 Status Executor::step(int64_t number, const StepOptions &options) {
   context.step = number;
   bool isObserved = options.onGradient || (options.trace && options.trace->wantsInstructions());
-  StepOptions issued = options;
-  if (!isObserved && !device.marksAreTimes())
-    issued.trace = nullptr;
+  summarises = options.trace && !isObserved && !device.marksAreTimes();
   TESSERA_ASSIGN_OR_RETURN(StepMode mode, device.beginStep(isObserved));
+  bool isRecorded = mode == StepMode::Issue && device.isRecording();
   Status status = Status::ok();
   if (mode == StepMode::Issue)
-    status = runItems(items, 0, /*isLast=*/true, issued);
+    status = runItems(items, 0, /*isLast=*/true, options);
+  issuedAt = threadSeconds();
   Status synchronised = synchronise(), ended = device.endStep();
   for (const Status &each : {status, failure(), synchronised, ended})
     if (!each.isOk())
       return each;
-  if (options.trace && !issued.trace) {
+  if (isRecorded)
+    recorded = untold;
+  else if (mode == StepMode::Replay && options.trace)
+    untold = recorded;
+  if (summarises) {
     TraceEvent whole;
     whole.rank = context.communicator.rank();
     whole.step = number;
@@ -98,6 +102,7 @@ Status Executor::step(int64_t number, const StepOptions &options) {
     untold.push_back(whole);
   }
   for (TraceEvent &event : untold) {
+    event.step = number;
     event.beginNanoseconds = device.timeOf(event.beginNanoseconds);
     event.endNanoseconds = device.timeOf(event.endNanoseconds);
     options.trace->record(event);
@@ -149,7 +154,7 @@ Status Executor::issue(const Item &item, int64_t iteration, const StepOptions &o
     TESSERA_RETURN_IF_ERROR(stream.record(*item.record));
   } else {
     DeviceStream::WaitObserver observer;
-    if (trace)
+    if (trace && (!summarises || item.stream == 0))
       observer = [this, &item, iteration, trace](TimeMark begin, TimeMark end) {
         TraceEvent event = eventOf(item, iteration);
         event.kind = "wait";
@@ -166,6 +171,8 @@ void Executor::execute(Command &command, int64_t iteration, TraceSink *trace) {
   if (hasFailed.load(std::memory_order_acquire))
     return;
   DeviceStream &stream = *streams[command.stream];
+  if (summarises && !isCollective(command.kind))
+    trace = nullptr;
   TimeMark begin = trace ? stream.mark() : 0;
   Status status = command.run(iteration);
   if (trace) {

@@ -23,6 +23,8 @@ public:
 
   /// After a failure all streams have stopped and the executor is unusable.
   Status step(int64_t number, const StepOptions &options);
+  /// When the last step was given to the device, on the clock of `threadSeconds`.
+  double lastIssued() const { return issuedAt; }
 
 private:
   /// A command, a record, a wait, or a loop over items.
@@ -57,7 +59,10 @@ private:
   std::vector<std::unique_ptr<DeviceEvent>> events;
   std::vector<std::vector<size_t>> probes; ///< by instruction number
   std::vector<std::unique_ptr<DeviceStream>> streams;
-  std::vector<TraceEvent> untold; ///< with marks for times
+  bool summarises = false;          ///< tells of collectives and waits of the compute stream only
+  std::vector<TraceEvent> untold;   ///< with marks for times
+  std::vector<TraceEvent> recorded; ///< those of the step that the device replays
+  double issuedAt = 0;              ///< see threadSeconds
   std::atomic<bool> hasFailed{false};
   std::mutex failureMutex;
   Status firstFailure;

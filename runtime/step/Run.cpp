@@ -15,7 +15,7 @@ namespace {
 /// What each rank tells of a step.
 struct RankReport {
   RankTimes times;
-  double seconds = 0, dataWait = 0;
+  double seconds = 0, dataWait = 0, launcher = 0;
   StageMemory memory;
 
   std::string toBlob() const { return {reinterpret_cast<const char *>(this), sizeof(*this)}; }
@@ -82,6 +82,7 @@ Status Run::beginStep(int index, int64_t step, bool &stops) {
 Status Run::trainStep(int index, int64_t step) {
   Session &session = *sessions[index];
   int rank = session.rank();
+  double begin = threadSeconds();
   for (size_t tensor = 0; tensor < specs.size(); ++tensor) {
     int group = artifact->program().batch()->Get(static_cast<uint32_t>(tensor))->shard_group();
     TESSERA_RETURN_IF_ERROR(session.writeBatch(tensor, [&](void *target) {
@@ -95,13 +96,15 @@ Status Run::trainStep(int index, int64_t step) {
   if (dump->isWanted(step))
     dump->prepare(rank, states[index], stepOptions);
   faults.at("step", rank, step);
-  return session.step(step, stepOptions);
+  TESSERA_RETURN_IF_ERROR(session.step(step, stepOptions));
+  launcherSeconds[index] = session.lastIssued() - begin;
+  return Status::ok();
 }
 
 /// All ranks meet after the step; rank 0 learns how it went for each.
 Status Run::endStep(int index, int64_t step, Clock::time_point begin, double seconds) {
   Communicator &self = *world[index];
-  RankReport mine{times->take(self.rank()), seconds, loader->waitSeconds(), {}};
+  RankReport mine{times->take(self.rank()), seconds, loader->waitSeconds(), launcherSeconds[index], {}};
   if (step == firstStep)
     mine.memory = memoryOf(index, stateBytes(artifact->program()), memoryPlan(artifact->program()).peakBytes);
   TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> reports,
@@ -123,24 +126,28 @@ Status Run::report(int64_t step, double seconds, const std::vector<std::string> 
   record.seconds = seconds;
   record.tokens = tokensPerStep;
   RankTimes mean;
+  double launcher = 0;
   double ranks = static_cast<double>(reports.size());
   for (const std::string &blob : reports) {
     RankReport rank = RankReport::fromBlob(blob);
     mean.compute += rank.times.compute / ranks;
     mean.exposed += rank.times.exposed / ranks;
-    mean.communication += rank.times.communication / ranks;
+    mean.hidden += rank.times.hidden / ranks;
+    launcher += rank.launcher / ranks;
     record.dataWaitSeconds += rank.dataWait / ranks;
     record.hostSeconds += std::max(0.0, rank.seconds - rank.dataWait - rank.times.compute - rank.times.exposed) / ranks;
   }
   record.computeSeconds = mean.compute;
   if (numRanks() > 1) {
     record.exposedCommunicationSeconds = mean.exposed;
-    record.hiddenCommunicationSeconds = mean.hidden();
+    record.hiddenCommunicationSeconds = mean.hidden;
   }
+  if (sessions[0]->issuesAhead())
+    record.launcherSeconds = launcher;
   if (flopsPerStep > 0)
     record.flops = flopsPerStep;
-  if (options.peakFlops > 0)
-    record.peakFlops = options.peakFlops;
+  if (peakFlops > 0)
+    record.peakFlops = peakFlops;
   record.process = processMemory();
   if (step == firstStep) {
     std::vector<StageMemory> warm;

@@ -102,7 +102,7 @@ private:
   std::optional<StepDump> dump;
   FaultInjection faults;
   uint64_t seed = 0;
-  double tokensPerStep = 0, flopsPerStep = 0;
+  double tokensPerStep = 0, flopsPerStep = 0, peakFlops = 0;
   int processesOnHost = 1, rankOnHost = 0; ///< where each rank is a process
   ProcessMemory afterData;                 ///< when the data were open
 
@@ -111,6 +111,7 @@ private:
   std::vector<std::unique_ptr<Session>> sessions;
   std::vector<RankState> states; ///< addresses where the host sees them; else to be staged
   std::vector<CheckpointInfo> resumed;
+  std::vector<double> launcherSeconds; ///< of the last step
 
   // The leader's, except that all read `batch` and pass events to `times` between the exchanges of a step.
   std::unique_ptr<Loader> loader;

@@ -37,6 +37,9 @@ Status Run::open() {
     return TESSERA_ERROR(InvalidArgument, "artifact '" + options.artifact + "' is for " + std::to_string(numRanks()) +
                                               " ranks, but " + std::to_string(world.front()->numRanks()) +
                                               " processes were started: each is one rank");
+  // A missing GPU must not hide behind what is wrong with the data.
+  if (!options.openDevice)
+    TESSERA_RETURN_IF_ERROR(checkDevice(*artifact));
   TESSERA_ASSIGN_OR_RETURN(schedule, Schedule::create(*artifact, options.steps, options.schedule));
   TESSERA_ASSIGN_OR_RETURN(std::set<std::string> kinds, StepDump::parseKinds(options.dump));
   if (!kinds.empty() && options.dumpStep > options.steps)
@@ -73,6 +76,8 @@ Status Run::open() {
     return TESSERA_ERROR(DataLoss, "artifact '" + options.artifact + "' has no loss");
   flopsPerStep = modelNumber(*artifact, "flops_per_step");
   tokensPerStep = modelNumber(*artifact, "tokens_per_step");
+  // Of a GPU it is known from the target file that the artifact was compiled with.
+  peakFlops = options.peakFlops > 0 ? options.peakFlops : modelNumber(*artifact, "peak_flops_per_second");
   if (tokensPerStep <= 0 && !specs.empty())
     tokensPerStep = static_cast<double>(specs.front().rows());
   TESSERA_ASSIGN_OR_RETURN(folder, RunFolder::create(options.out, !checkpoint.empty()));
@@ -81,6 +86,7 @@ Status Run::open() {
   sessions.resize(world.size());
   states.resize(world.size());
   resumed.resize(world.size());
+  launcherSeconds.resize(world.size());
   return Status::ok();
 }
 

@@ -55,6 +55,7 @@ Status Session::Impl::compareWithOtherRanks() const {
   const std::pair<const char *, std::string> mine[] = {
       {"fingerprints", hex(program.fingerprint())},
       {"sequences of collectives", hex(program.collective_hash()) + "/" + hex(collectiveSequenceHash(program))},
+      {"memory plans", hex(memoryPlanHash(program))},
       {"versions of the compiler", program.producer() ? program.producer()->str() : ""},
       {"versions of the runtime", TESSERA_VERSION},
   };
@@ -244,6 +245,9 @@ Status Session::step(int64_t number, const StepOptions &options) {
   impl->communicator.abort(status);
   return status;
 }
+
+double Session::lastIssued() const { return impl->executor->lastIssued(); }
+bool Session::issuesAhead() const { return !impl->device->marksAreTimes(); }
 
 MemoryStats Session::memory() const {
   const artifact::Program &program = impl->artifact->program();

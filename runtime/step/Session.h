@@ -101,6 +101,11 @@ public:
   /// Runs one step. After an error the session is unusable; all ranks get one.
   Status step(int64_t number, const StepOptions &options = {});
 
+  /// When the last step had been given to the device, on the clock of `threadSeconds` of the thread that runs it.
+  double lastIssued() const;
+  /// Whether the device works on its own once it has been given a step.
+  bool issuesAhead() const;
+
   MemoryStats memory() const;
 
 private:

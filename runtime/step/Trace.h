@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <string_view>
 
 namespace tessera {
@@ -34,12 +35,20 @@ inline int64_t traceClock() {
       .count();
 }
 
+/// CPU time of the calling thread.
+inline double threadSeconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+}
+
 class TraceSink {
 public:
   virtual ~TraceSink() = default;
   /// Called on the thread of the event's stream: from several threads at once, so implementations synchronise.
   virtual void record(const TraceEvent &event) = 0;
-  /// False: on a device that can run a step as a whole, one event "step" for all of it is enough.
+  /// False: on a device that can run a step as a whole, collectives, waits of the compute stream and one event "step"
+  /// for all of it are enough.
   virtual bool wantsInstructions() const { return true; }
 };
 

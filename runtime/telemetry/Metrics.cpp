@@ -50,6 +50,8 @@ std::string metricsToJson(const StepMetrics &metrics, const MemorySummary &memor
   if (metrics.hiddenCommunicationSeconds)
     json["hidden_communication_seconds"] = number(*metrics.hiddenCommunicationSeconds);
   json["host_seconds"] = number(metrics.hostSeconds);
+  if (metrics.launcherSeconds)
+    json["launcher_cpu_seconds"] = number(*metrics.launcherSeconds);
   if (auto mfu = metrics.mfu())
     json["mfu"] = number(*mfu);
   Json classes = Json::object();

@@ -33,9 +33,10 @@ struct StepMetrics {
   // Means over the ranks:
   double computeSeconds = 0;
   std::optional<double> exposedCommunicationSeconds, hiddenCommunicationSeconds;
-  double hostSeconds = 0;          ///< The rest: inputs, issue of instructions, agreement between ranks.
-  std::optional<double> flops;     ///< Of the step, over all ranks.
-  std::optional<double> peakFlops; ///< Per second, over all ranks.
+  double hostSeconds = 0;                ///< The rest: inputs, issue of instructions, agreement between ranks.
+  std::optional<double> launcherSeconds; ///< On a GPU: CPU time until it has been given the step.
+  std::optional<double> flops;           ///< Of the step, over all ranks.
+  std::optional<double> peakFlops;       ///< Per second, over all ranks.
   ProcessMemory process;
 
   double tokensPerSecond() const { return seconds > 0 ? tokens / seconds : 0; }

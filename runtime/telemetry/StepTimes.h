@@ -1,7 +1,7 @@
 //===- StepTimes.h - where the time of a step went -------------------------===//
 //
-// Sums the executor's events per rank: computing, communicating, and the time in which the compute stream did nothing
-// but wait for others (exposed communication).
+// Takes the executor's events per rank: when the compute stream computed, when it did nothing but wait for others or
+// communicate (exposed), and which collectives ran meanwhile on any stream.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,25 +10,23 @@
 
 #include "runtime/step/Trace.h"
 
-#include <atomic>
 #include <memory>
+#include <mutex>
+#include <utility>
 #include <vector>
 
 namespace tessera {
 
 /// Seconds of one rank, or means over ranks.
 struct RankTimes {
-  double compute = 0;       ///< Compute stream: everything but waits and collectives.
-  double exposed = 0;       ///< Compute stream: waits and collectives.
-  double communication = 0; ///< Collectives of all streams.
-
-  /// What computing covered.
-  double hidden() const { return communication > exposed ? communication - exposed : 0; }
+  double compute = 0; ///< Compute stream: everything but waits and collectives.
+  double exposed = 0; ///< Compute stream: waits and collectives.
+  double hidden = 0;  ///< Collectives were under way, and the compute stream neither waited nor communicated.
 };
 
 class StepTimes : public TraceSink {
 public:
-  StepTimes(int firstRank, int numRanks) : sums(new Sums[numRanks]()), firstRank(firstRank), numRanks(numRanks) {}
+  StepTimes(int firstRank, int numRanks) : ranks(new Rank[numRanks]()), firstRank(firstRank), numRanks(numRanks) {}
 
   /// The sinks of the steps to come, which get every event too.
   void setNext(std::vector<TraceSink *> sinks) { next = std::move(sinks); }
@@ -38,10 +36,13 @@ public:
   RankTimes take(int rank);
 
 private:
-  struct Sums {
-    std::atomic<int64_t> compute{0}, exposed{0}, communication{0}; ///< nanoseconds
+  using Interval = std::pair<int64_t, int64_t>; ///< nanoseconds
+  struct Rank {
+    std::mutex mutex;
+    int64_t compute = 0, whole = 0; ///< nanoseconds; `whole`: of steps told as one
+    std::vector<Interval> exposed, collectives;
   };
-  std::unique_ptr<Sums[]> sums;
+  std::unique_ptr<Rank[]> ranks;
   int firstRank, numRanks;
   std::vector<TraceSink *> next;
 };

@@ -114,6 +114,7 @@ Status TensorBoardWriter::write(const StepMetrics &metrics, const MemorySummary 
   add("time/exposed_communication_seconds", metrics.exposedCommunicationSeconds);
   add("time/hidden_communication_seconds", metrics.hiddenCommunicationSeconds);
   add("time/host_seconds", metrics.hostSeconds);
+  add("time/launcher_cpu_seconds", metrics.launcherSeconds);
   add("memory/planned_per_rank", static_cast<double>(memory.plan.arenaBytes));
   add("memory/rss", static_cast<double>(metrics.process.resident));
   return writeRecord(eventHead(metrics.step) + bytesField(5, summary));

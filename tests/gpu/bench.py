@@ -58,8 +58,10 @@ def tessera(suite, name, shape):
     records, _ = suite.train(suite.artifact(name), "bench", "--data", data, "--token-bytes", 4, "--steps", STEPS,
                              "--no-export", "--lr", 1e-4, timeout=LIMITS["tessera"])
     first = os.path.getmtime(os.path.join(suite.work, "bench", "run.json"))  # written right before the first step
+    launcher = [record["launcher_cpu_seconds"] for record in records if "launcher_cpu_seconds" in record]  # on a GPU
     return {"seconds": [record["step_seconds"] for record in records], "losses": [record["loss"] for record in records],
-            "memory": shape["planned"], "parameters": shape["parameters"], "launch": first - launched}
+            "memory": shape["planned"], "parameters": shape["parameters"], "launch": first - launched,
+            "launcher": launcher[WARMUP:]}
 
 
 def pytorch(suite, name, shape, system):
@@ -100,7 +102,9 @@ def run(suite, only):
                        "sequence": shape["sequence"], "precision": shape["precision"], "step_seconds": step,
                        "tokens_per_second": shape["batch"] * shape["sequence"] / step,
                        "mfu": shape["flops"] / step / peak if peak else None, "first_step": found["seconds"][0],
-                       "launch": found.get("launch"), "own_memory": found["memory"], "gpu_memory": memory.peak,
+                       "launch": found.get("launch"),
+                       "launcher_cpu": statistics.median(found["launcher"]) if found.get("launcher") else None,
+                       "own_memory": found["memory"], "gpu_memory": memory.peak,
                        "seconds": found["seconds"]}
                 suite.rows.append(row)
                 part.note = f"{row['tokens_per_second']:,.0f} tokens/s"
@@ -113,13 +117,14 @@ def gib(size):
 def table(rows):
     if not rows:
         return ""
-    lines = ["| model | system | tokens/s | MFU | peak memory, GiB: planned or reserved | on the GPU | Tessera's ratio |",
-             "|---|---|---|---|---|---|---|"]
+    lines = ["| model | system | tokens/s | MFU | peak memory, GiB: planned or reserved | on the GPU | launcher's CPU time per step | Tessera's ratio |",
+             "|---|---|---|---|---|---|---|---|"]
     own = {row["model"]: row["tokens_per_second"] for row in rows if row["system"] == "tessera"}
     for row in rows:
         ratio = f"{own[row['model']] / row['tokens_per_second']:.2f}" if row["model"] in own else ""
         mfu = "" if row["mfu"] is None else f"{100 * row['mfu']:.1f} %"
+        launcher = "" if row["launcher_cpu"] is None else f"{1e3 * row['launcher_cpu']:.2f} ms"
         lines.append(f"| {row['title']}, {row['precision']}, B={row['batch']}, T={row['sequence']} | "
                      f"{TITLES[row['system']]} | {row['tokens_per_second']:,.0f} | {mfu} | {gib(row['own_memory'])} | "
-                     f"{gib(row['gpu_memory'])} | {ratio} |")
+                     f"{gib(row['gpu_memory'])} | {launcher} | {ratio} |")
     return "\n".join(lines) + "\n\n"

@@ -40,6 +40,7 @@ public:
   int numRanks() const override { return world->numRanks(); }
   bool isDeterministic() const override { return true; }
   void abort(const Status &reason) override { world->abort(reason); }
+  Status checkOthers(std::string_view what) override { return world->checkOthers(what); }
   Status abortReason() const override { return world->abortReason(); }
   void setBusy(bool isBusy) override { world->setBusy(isBusy); }
   Status prepare(const std::vector<int> &group, int channel) override { return world->prepare(group, channel); }

@@ -216,6 +216,27 @@ Status RemoteWorld::lostPeer(const Status &cause, const RemoteLink &link, const 
   return abortReason();
 }
 
+Status RemoteWorld::checkOthers(std::string_view what) {
+  if (isAborted.load(std::memory_order_acquire))
+    return abortReason();
+  std::string waits = "rank " + std::to_string(rank()) + " waits in " + std::string(what);
+  for (int rank = 0; rank < numRanks(); ++rank) {
+    if (rank == this->rank())
+      continue;
+    std::string lost;
+    Clock::duration silent = Clock::now() - Clock::time_point(Clock::duration(peers[rank].lastHeard.load()));
+    if (peers[rank].hasEnded)
+      lost = "rank " + std::to_string(rank) + " has ended: " + waits;
+    else if (options.stallTimeoutSeconds > 0 && silent > seconds(options.stallTimeoutSeconds))
+      lost = "stalled: " + waits + silence({rank});
+    if (lost.empty())
+      continue;
+    abort(TESSERA_ERROR(Aborted, lost));
+    return abortReason();
+  }
+  return Status::ok();
+}
+
 void RemoteWorld::setBusy(bool busy) {
   isBusy = busy;
   changed.notify_all();

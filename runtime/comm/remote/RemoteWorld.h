@@ -57,6 +57,8 @@ public:
   /// Starts messages and waits until all are done, a rank fails or stalls.
   Status exchange(RemoteLink &link, std::vector<Transfer> transfers, const RemoteActivity &activity);
 
+  /// See Communicator::checkOthers.
+  Status checkOthers(std::string_view what);
   void setBusy(bool busy);
   /// Tells the other processes, for at most a second.
   void abort(const Status &why);

@@ -24,9 +24,9 @@ public:
   virtual bool canBeCaptured() const = 0;
   /// Gives the collective to the stream; the call's channel and group were prepared.
   virtual Status start(const CollectiveCall &call, CUstream stream) = 0;
-  /// Whether what was started has failed, without blocking.
+  /// Whether what was started has failed, without blocking; called by the thread that watches.
   virtual Status poll() = 0;
-  /// Ends what is under way on this rank.
+  /// Ends what is under way on this rank; called by the thread that watches, once. Takes a few seconds at most.
   virtual void abort() = 0;
 };
 
@@ -43,6 +43,10 @@ Result<std::unique_ptr<CudaCollectives>> joinRanks(const CollectiveSetUp &setUp)
 
 Result<std::unique_ptr<CudaCollectives>> joinByNccl(const CollectiveSetUp &setUp);
 Result<std::unique_ptr<CudaCollectives>> joinOnOneGpu(const CollectiveSetUp &setUp);
+
+/// Memory of the current GPU that NCCL can map on the others.
+Result<void *> allocateForNccl(size_t bytes);
+void freeForNccl(void *memory);
 
 } // namespace tessera::cuda
 

@@ -27,6 +27,8 @@ public:
     if (status.isOk() && isTold)
       status = shared.progress.end(*this, handle);
     nvtxRangePop();
+    if (!status.isOk())
+      shared.watchdog.setFailed(status);
     return status;
   }
 

@@ -4,6 +4,7 @@
 
 #include "runtime/device/cuda/CudaPlugin.h"
 #include "runtime/device/cuda/CudaStream.h"
+#include "runtime/device/cuda/Gpus.h"
 
 #include <algorithm>
 #include <bit>
@@ -17,34 +18,21 @@ static constexpr size_t mebibyte = size_t{1} << 20;
 
 Result<std::unique_ptr<Device>> CudaDevice::open(const Artifact &artifact, const DeviceOptions &options) {
   std::unique_ptr<CudaDevice> made(new CudaDevice(options));
+  made->numRanks = artifact.numRanks();
   TESSERA_RETURN_IF_ERROR(made->findGpu(artifact.program().target()->str()));
   return std::unique_ptr<Device>(std::move(made));
 }
 
 /// The GPUs of a host are given to its ranks in turn.
 Status CudaDevice::findGpu(const std::string &target) {
-  TESSERA_CU(cuInit(0));
-  int driver = 0, count = 0;
-  TESSERA_CU(cuDriverGetVersion(&driver));
-  constexpr int oldest = CUDA_VERSION / 1000 * 1000;
-  if (driver < oldest)
-    return TESSERA_ERROR(Unsupported, "the driver is for CUDA " + std::to_string(driver / 1000) +
-                                          ", this tessera-run needs one for CUDA " + std::to_string(oldest / 1000));
-  TESSERA_CU(cuDeviceGetCount(&count));
-  if (count == 0)
-    return TESSERA_ERROR(Unsupported, "this machine has no NVIDIA GPU, or CUDA_VISIBLE_DEVICES hides it");
-  TESSERA_CU(cuDeviceGet(&gpu, options.rankOnHost % count));
+  TESSERA_ASSIGN_OR_RETURN(std::vector<Gpu> gpus, findGpus());
+  auto count = static_cast<int>(gpus.size());
+  const Gpu &mine = gpus[options.rankOnHost % count];
+  TESSERA_RETURN_IF_ERROR(checkGeneration(mine, target));
   ranksOnGpu = (options.ranksInProcess + count - 1) / count;
-  char text[256] = "";
-  TESSERA_CU(cuDeviceGetName(text, sizeof(text), gpu));
-  gpuName = text;
-  int major = 0, minor = 0;
-  TESSERA_CU(cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, gpu));
-  TESSERA_CU(cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, gpu));
-  capability = major * 10 + minor;
-  if (std::atoi(target.c_str() + 3) > capability)
-    return TESSERA_ERROR(Unsupported, "the GPU '" + gpuName + "' is an sm_" + std::to_string(capability) +
-                                          "; compile the model with --target sm_" + std::to_string(capability));
+  gpu = mine.device;
+  gpuName = mine.name;
+  capability = mine.capability;
   shared = std::make_unique<CudaShared>();
   shared->stallTimeoutSeconds = options.stallTimeoutSeconds;
   // The primary context is the one that cuBLASLt and NCCL use.
@@ -57,16 +45,24 @@ Status CudaDevice::findGpu(const std::string &target) {
 CudaDevice::~CudaDevice() {
   if (!shared || !shared->context)
     return;
+  shared->watchdog.stop();
+  // After a failure the GPU may wait for ever, and so would what follows: the process ends, and the driver with it.
+  if (shared->watchdog.hasFailed()) {
+    static_cast<void>(shared.release());
+    return;
+  }
   cuCtxSetCurrent(shared->context);
-  if (graph)
-    cuGraphExecDestroy(graph);
+  shared->dropGraph();
   shared->collectives.reset();
-  for (CUevent mark : shared->marks)
-    cuEventDestroy(mark);
+  for (const std::vector<CUevent> *marks : {&shared->marks, &shared->graphMarks})
+    for (CUevent mark : *marks)
+      cuEventDestroy(mark);
   for (CUlibrary library : libraries)
     cuLibraryUnload(library);
   for (CUdeviceptr memory : deviceMemory)
     cuMemFree(memory);
+  for (void *memory : ncclMemory)
+    freeForNccl(memory);
   for (void *memory : hostMemory)
     cuMemFreeHost(memory);
   if (transfers)
@@ -75,11 +71,16 @@ CudaDevice::~CudaDevice() {
   cuDevicePrimaryCtxRelease(gpu);
 }
 
+void CudaShared::dropGraph() {
+  // A launch under way that does not return is one that the driver holds; the graph is then left to the end of the
+  // process.
+  std::unique_lock<std::timed_mutex> lock(graphMutex, std::chrono::seconds(1));
+  if (lock.owns_lock() && graph)
+    cuGraphExecDestroy(std::exchange(graph, nullptr));
+}
+
 Status CudaDevice::checkMemory(const artifact::Program &program) const {
-  uint64_t device = GemmPlanner::workspaceBytes, host = 0;
-  if (program.arenas())
-    for (const artifact::Arena *arena : *program.arenas())
-      (arena->kind() == ArenaKind::Host ? host : device) += arena->bytes();
+  auto [device, host] = plannedBytes(program);
   auto ranks = static_cast<uint64_t>(ranksOnGpu);
   size_t free = 0, total = 0;
   TESSERA_CU(cuMemGetInfo(&free, &total));
@@ -108,12 +109,26 @@ Result<ArenaMemory> CudaDevice::allocate(const artifact::Arena &arena) {
     // With unified addressing the GPU knows it by the same address.
     return ArenaMemory{static_cast<std::byte *>(memory), static_cast<std::byte *>(memory), arena.bytes()};
   }
-  CUdeviceptr memory = 0;
-  TESSERA_CU(cuMemAlloc(&memory, arena.bytes()));
-  deviceMemory.push_back(memory);
-  TESSERA_CU(cuMemsetD8Async(memory, 0, arena.bytes(), transfers));
+  TESSERA_ASSIGN_OR_RETURN(ArenaMemory memory, allocateOnGpu(arena.bytes()));
+  TESSERA_CU(cuMemsetD8Async(deviceAddress(memory.data), 0, arena.bytes(), transfers));
   TESSERA_CU(cuStreamSynchronize(transfers));
-  return ArenaMemory{std::bit_cast<std::byte *>(memory), nullptr, arena.bytes()};
+  return memory;
+}
+
+/// Collectives between GPUs read and write arenas in place where NCCL can map them, which takes memory of its own kind.
+Result<ArenaMemory> CudaDevice::allocateOnGpu(size_t bytes) {
+  if (numRanks > 1 && ranksOnGpu == 1) {
+    TESSERA_ASSIGN_OR_RETURN(void *memory, allocateForNccl(bytes));
+    ncclMemory.push_back(memory);
+    CUdeviceptr base = 0;
+    size_t size = 0;
+    TESSERA_CU(cuMemGetAddressRange(&base, &size, deviceAddress(memory)));
+    return ArenaMemory{static_cast<std::byte *>(memory), nullptr, size};
+  }
+  CUdeviceptr memory = 0;
+  TESSERA_CU(cuMemAlloc(&memory, bytes));
+  deviceMemory.push_back(memory);
+  return ArenaMemory{std::bit_cast<std::byte *>(memory), nullptr, bytes};
 }
 
 Result<std::byte *> CudaDevice::allocateStaging(size_t bytes) {
@@ -124,6 +139,8 @@ Result<std::byte *> CudaDevice::allocateStaging(size_t bytes) {
 }
 
 Status CudaDevice::transfer(void *target, const void *source, size_t bytes) {
+  if (shared->watchdog.hasFailed())
+    return shared->watchdog.failure();
   TESSERA_CU(cuCtxSetCurrent(shared->context));
   TESSERA_CU(cuMemcpyAsync(deviceAddress(target), deviceAddress(source), bytes, transfers));
   TESSERA_CU(cuStreamSynchronize(transfers));
@@ -142,10 +159,11 @@ Status CudaDevice::prepare(RankContext &context) {
   shared->rank = &context;
   TESSERA_RETURN_IF_ERROR(shared->gemms.open());
   TESSERA_RETURN_IF_ERROR(shared->mover.load());
-  TESSERA_RETURN_IF_ERROR(shared->progress.open(gpu));
+  TESSERA_RETURN_IF_ERROR(shared->progress.open(gpu, numInstructions(context.artifact.program())));
   TESSERA_RETURN_IF_ERROR(loadKernels(context.artifact.program()));
   TESSERA_ASSIGN_OR_RETURN(shared->collectives,
                            joinRanks({&context, gpu, &shared->mover, options.stallTimeoutSeconds}));
+  shared->watchdog.start();
   return Status::ok();
 }
 
@@ -199,11 +217,14 @@ static int64_t now() {
 }
 
 Result<StepMode> CudaDevice::beginStep(bool observed) {
+  if (shared->watchdog.hasFailed())
+    return shared->watchdog.failure();
   TESSERA_CU(cuCtxSetCurrent(shared->context));
   isObserved = observed;
   isReplay = false;
   ++shared->step;
   shared->progress.reset();
+  shared->watchdog.beginStep();
   // Nothing runs now: the first mark is at this time of the host. The second one is the end of the step.
   shared->numMarks = 0;
   shared->streams[0]->mark();
@@ -215,9 +236,9 @@ Result<StepMode> CudaDevice::beginStep(bool observed) {
   shared->numMarks = 2;
   if (isObserved || !options.usesGraphs || !shared->collectives->canBeCaptured())
     return StepMode::Issue;
-  if (graph) {
+  if (shared->graph) {
     isReplay = true;
-    TESSERA_CU(cuGraphLaunch(graph, shared->streams[0]->handle));
+    TESSERA_RETURN_IF_ERROR(launchGraph());
     return StepMode::Replay;
   }
   // The first step lets libraries load what they need, which must not happen in a capture.
@@ -260,11 +281,23 @@ Status CudaDevice::endCapture() {
   TESSERA_RETURN_IF_ERROR(joined);
   if (ended != CUDA_SUCCESS)
     return driverError("the step cannot be captured as a graph (--no-graph runs it without)", ended);
-  CUresult made = cuGraphInstantiate(&graph, captured, 0);
+  // The rest of a step that failed must not run: other ranks would wait for what is missing.
+  if (shared->watchdog.hasFailed()) {
+    cuGraphDestroy(captured);
+    return shared->watchdog.failure();
+  }
+  CUresult made = cuGraphInstantiate(&shared->graph, captured, 0);
   cuGraphDestroy(captured);
   if (made != CUDA_SUCCESS)
     return driverError("the graph of the step cannot be made (--no-graph runs it without)", made);
-  TESSERA_CU(cuGraphLaunch(graph, shared->streams[0]->handle));
+  return launchGraph();
+}
+
+Status CudaDevice::launchGraph() {
+  std::lock_guard<std::timed_mutex> lock(shared->graphMutex);
+  if (shared->watchdog.hasFailed())
+    return shared->watchdog.failure();
+  TESSERA_CU(cuGraphLaunch(shared->graph, shared->streams[0]->handle));
   return Status::ok();
 }
 
@@ -276,13 +309,19 @@ Status CudaDevice::endStep() {
     TESSERA_RETURN_IF_ERROR(joinStreams());
   }
   TESSERA_CU(cuEventRecord(shared->marks[1], shared->streams[0]->handle));
-  return shared->streams[0]->synchronise();
+  TESSERA_RETURN_IF_ERROR(shared->streams[0]->synchronise());
+  shared->watchdog.endStep();
+  return Status::ok();
 }
 
 int64_t CudaDevice::timeOf(TimeMark mark) const {
   float milliseconds = 0;
-  if (mark <= 0 ||
-      cuEventElapsedTime(&milliseconds, shared->marks[0], shared->marks[static_cast<size_t>(mark)]) != CUDA_SUCCESS)
+  auto index = static_cast<size_t>(mark);
+  if (mark <= 0)
+    return beganAt;
+  CUevent event = index < CudaShared::firstGraphMark ? shared->marks[index]
+                                                     : shared->graphMarks[index - CudaShared::firstGraphMark];
+  if (cuEventElapsedTime(&milliseconds, shared->marks[0], event) != CUDA_SUCCESS)
     return beganAt;
   return beganAt + static_cast<int64_t>(static_cast<double>(milliseconds) * 1e6);
 }
@@ -290,6 +329,7 @@ int64_t CudaDevice::timeOf(TimeMark mark) const {
 } // namespace tessera::cuda
 
 extern "C" __attribute__((visibility("default"))) const tessera::CudaPlugin *tesseraCudaPlugin() {
-  static const tessera::CudaPlugin plugin = {TESSERA_VERSION, tessera::cuda::CudaDevice::open};
+  static const tessera::CudaPlugin plugin = {TESSERA_VERSION, tessera::cuda::checkGpus,
+                                             tessera::cuda::CudaDevice::open};
   return &plugin;
 }

@@ -15,6 +15,7 @@
 #include "runtime/device/cuda/CudaGemm.h"
 #include "runtime/device/cuda/CudaMove.h"
 #include "runtime/device/cuda/Progress.h"
+#include "runtime/device/cuda/Watchdog.h"
 
 #include <chrono>
 
@@ -39,9 +40,19 @@ struct CudaShared {
   bool isCapturing = false; ///< what is issued becomes part of a graph
   double stallTimeoutSeconds = 60;
 
-  // Events that mark times of an observed step, and how many of them are taken.
+  // Events that mark times of a step, and how many of them are taken.
   std::vector<CUevent> marks;
   size_t numMarks = 0;
+  /// Those that are part of the graph; as TimeMark from `firstGraphMark` on.
+  std::vector<CUevent> graphMarks;
+  static constexpr size_t firstGraphMark = size_t{1} << 32;
+
+  std::timed_mutex graphMutex; ///< held while the graph is launched or goes away
+  CUgraphExec graph = nullptr;
+  /// Lets go of the graph without waiting for its end.
+  void dropGraph();
+
+  Watchdog watchdog{*this}; ///< last: it looks at all of the above
 };
 
 /// Makes the command of an instruction.
@@ -66,6 +77,7 @@ public:
   Result<std::unique_ptr<DeviceEvent>> createEvent() override;
   Result<StepMode> beginStep(bool isObserved) override;
   Status endStep() override;
+  bool isRecording() const override { return shared->isCapturing; }
   bool marksAreTimes() const override { return false; }
   TimeMark stepBegin() const override { return 0; }
   TimeMark stepEnd() const override { return 1; }
@@ -74,10 +86,12 @@ public:
 private:
   explicit CudaDevice(const DeviceOptions &options) : options(options) {}
   Status findGpu(const std::string &target);
+  Result<ArenaMemory> allocateOnGpu(size_t bytes);
   Status loadKernels(const artifact::Program &program);
   Status transfer(void *target, const void *source, size_t bytes);
   Status beginCapture();
   Status endCapture();
+  Status launchGraph();
   Status joinStreams();
 
   const DeviceOptions options;
@@ -85,12 +99,13 @@ private:
   CUdevice gpu = 0;
   int capability = 0; ///< 90 for sm_90
   int ranksOnGpu = 1;
+  int64_t numRanks = 1;
   std::unique_ptr<CudaShared> shared;
   std::vector<CUdeviceptr> deviceMemory;
+  std::vector<void *> ncclMemory; ///< of device arenas that collectives of several GPUs use
   std::vector<void *> hostMemory;
   std::vector<CUlibrary> libraries;
   CUstream transfers = nullptr;
-  CUgraphExec graph = nullptr;
   bool isObserved = false, isReplay = false;
   int64_t beganAt = 0; ///< nanoseconds of the host's clock at mark 0
 };

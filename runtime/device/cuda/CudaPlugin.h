@@ -14,6 +14,7 @@ namespace tessera {
 
 struct CudaPlugin {
   const char *version;
+  Status (*check)(const Artifact &artifact);
   Result<std::unique_ptr<Device>> (*open)(const Artifact &artifact, const DeviceOptions &options);
 };
 

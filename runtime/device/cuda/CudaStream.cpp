@@ -2,7 +2,6 @@
 
 #include "runtime/device/cuda/CudaStream.h"
 
-#include <algorithm>
 #include <thread>
 
 namespace tessera::cuda {
@@ -45,69 +44,46 @@ Status CudaStream::wait(DeviceEvent &event, WaitObserver observer) {
 }
 
 TimeMark CudaStream::mark() {
-  if (shared.isCapturing)
-    return 0;
-  if (shared.numMarks == shared.marks.size()) {
+  // A graph has events of its own, which each launch records anew.
+  std::vector<CUevent> &marks = shared.isCapturing ? shared.graphMarks : shared.marks;
+  size_t next = shared.isCapturing ? marks.size() : shared.numMarks++;
+  if (next == marks.size()) {
     CUevent event = nullptr;
     if (CUresult result = cuEventCreate(&event, CU_EVENT_DEFAULT); result != CUDA_SUCCESS) {
       markError = result;
       return 0;
     }
-    shared.marks.push_back(event);
+    marks.push_back(event);
   }
-  if (CUresult result = cuEventRecord(shared.marks[shared.numMarks], handle); result != CUDA_SUCCESS)
+  unsigned flags = shared.isCapturing ? CU_EVENT_RECORD_EXTERNAL : CU_EVENT_RECORD_DEFAULT;
+  if (CUresult result = cuEventRecordWithFlags(marks[next], handle, flags); result != CUDA_SUCCESS)
     markError = result;
-  return static_cast<TimeMark>(shared.numMarks++);
-}
-
-static bool isCollective(const Command *command) {
-  return command->kind == "all_gather" || command->kind == "reduce_scatter" || command->kind == "all_reduce" ||
-         command->kind == "all_to_all" || command->kind == "permute";
+  return static_cast<TimeMark>(shared.isCapturing ? CudaShared::firstGraphMark + next : next);
 }
 
 Status CudaStream::synchronise() {
   if (shared.isCapturing)
     return Status::ok();
-  Clock::time_point begin = Clock::now(), checked = begin, moved = begin;
-  uint64_t seen = shared.progress.fingerprint();
+  Clock::time_point begin = Clock::now();
   while (true) {
+    // What was aborted ends too, with whatever was in memory.
+    if (shared.watchdog.hasFailed())
+      return shared.watchdog.failure();
     CUresult result = std::exchange(markError, CUDA_SUCCESS);
     if (result == CUDA_SUCCESS)
       result = cuStreamQuery(handle);
     if (result == CUDA_SUCCESS)
       return Status::ok();
     if (result != CUDA_ERROR_NOT_READY) {
-      std::string place = shared.progress.describe();
-      Status error = driverError("the GPU failed", result);
-      return error.withContext(place.empty() ? "step " + std::to_string(shared.rank->step)
-                                             : "step " + std::to_string(shared.rank->step) + ", under way: " + place);
-    }
-    Clock::time_point now = Clock::now();
-    if (now - checked > std::chrono::milliseconds(20)) {
-      checked = now;
-      Status reason = shared.rank->communicator.abortReason();
-      if (reason.isOk())
-        reason = shared.collectives->poll();
-      if (uint64_t current = shared.progress.fingerprint(); current != seen) {
-        seen = current;
-        moved = now;
-      }
-      if (reason.isOk() && shared.stallTimeoutSeconds > 0 &&
-          std::chrono::duration<double>(now - moved).count() > shared.stallTimeoutSeconds) {
-        std::vector<const Command *> stuck = shared.progress.underWay();
-        if (std::any_of(stuck.begin(), stuck.end(), isCollective))
-          reason = TESSERA_ERROR(Aborted, "stalled: step " + std::to_string(shared.rank->step) + " of rank " +
-                                              std::to_string(shared.rank->communicator.rank()) + " waits in " +
-                                              shared.progress.describe());
-      }
-      if (!reason.isOk()) {
-        shared.rank->communicator.abort(reason);
-        shared.collectives->abort();
-        return reason;
-      }
+      std::string place = Progress::describe(shared.progress.underWay());
+      Status error = driverError("the GPU failed", result)
+                         .withContext("step " + std::to_string(shared.rank->step) +
+                                      (place.empty() ? "" : ", under way: " + place));
+      shared.watchdog.setFailed(error);
+      return error;
     }
     // A short step must not wait for the timer of the system.
-    if (now - begin < std::chrono::milliseconds(2))
+    if (Clock::now() - begin < std::chrono::milliseconds(2))
       std::this_thread::yield();
     else
       std::this_thread::sleep_for(std::chrono::microseconds(50));

@@ -1,11 +1,13 @@
 //===- Nccl.cpp - ranks with a GPU each, by NCCL ----------------------------===//
 //
 // The unique id travels over the runtime's Communicator (threads, MPI or TCP). Each group gets a communicator per
-// stream, split from that of the world, so that gathers and reductions never wait for each other. All calls are
-// non-blocking: what does not come to an end within the stall timeout, or while another rank gives up, is aborted.
+// stream, split from that of the world, so that gathers and reductions never wait for each other, and registers the
+// arenas with each, so that collectives need no copies. All calls are non-blocking: what does not come to an end within
+// the stall timeout, or while another rank gives up, is aborted.
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/base/Log.h"
 #include "runtime/device/Device.h"
 #include "runtime/device/cuda/CudaCollectives.h"
 
@@ -13,8 +15,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
+#include <cstdlib>
 #include <cstring>
-#include <map>
+#include <mutex>
 #include <thread>
 
 namespace tessera::cuda {
@@ -44,18 +48,41 @@ Result<ncclDataType_t> typeOf(DataType dtype, bool adds) {
   }
 }
 
+Status ncclFailure(const char *call, ncclResult_t result, ncclComm_t communicator) {
+  std::string text = std::string(call) + ": " + ncclGetErrorString(result);
+  if (const char *last = ncclGetLastError(communicator); last && *last)
+    text += std::string(" (") + last + ")";
+  return TESSERA_ERROR(IoError, text);
+}
+
+size_t roundedForNccl(size_t bytes) {
+  constexpr size_t unit = NCCL_WIN_REQUIRED_ALIGNMENT;
+  return (bytes + unit - 1) / unit * unit;
+}
+
+/// Collectives of one group on one stream, and what is registered with it.
+struct Channel {
+  std::vector<int> members;
+  int stream;
+  ncclComm_t communicator;
+  std::vector<std::unique_ptr<ncclWindow_t>> windows; ///< NCCL may write them until a call is settled
+  std::vector<void *> buffers;
+};
+
 class NcclCollectives : public CudaCollectives {
 public:
   explicit NcclCollectives(const CollectiveSetUp &setUp)
       : context(*setUp.context), timeout(setUp.stallTimeoutSeconds) {}
   ~NcclCollectives() override {
-    for (auto &[key, communicator] : communicators)
-      ncclCommAbort(communicator); // without the others: destroying would wait for them
-    if (world)
-      ncclCommAbort(world);
+    if (!isAborted && !(isOpen && close().isOk()))
+      abort();
   }
 
   Status open() {
+    // Operations of several communicators are issued in one order on all ranks: with this NCCL keeps it on the GPU too,
+    // so that no two ranks run them crosswise and wait for each other.
+    static std::once_flag once;
+    std::call_once(once, [] { ::setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/0); });
     Communicator &control = context.communicator;
     ncclUniqueId id{};
     if (control.rank() == 0)
@@ -67,18 +94,10 @@ public:
     config.blocking = 0;
     ncclResult_t begun = ncclCommInitRankConfig(&world, control.numRanks(), id, control.rank(), &config);
     TESSERA_RETURN_IF_ERROR(check("ncclCommInitRank", begun, world));
-    for (auto [group, stream] : collectiveChannels(context.artifact.program())) {
-      const std::vector<int> &members = context.groups[group];
-      if (members.size() < 2)
-        continue;
-      int position = static_cast<int>(std::find(members.begin(), members.end(), control.rank()) - members.begin());
-      ncclComm_t made = nullptr;
-      Status split = check("ncclCommSplit", ncclCommSplit(world, members.front(), position, &made, &config), world);
-      if (made)
-        communicators[{members, stream}] = made;
-      TESSERA_RETURN_IF_ERROR(split);
-      TESSERA_RETURN_IF_ERROR(settle("ncclCommSplit", made));
-    }
+    for (auto [group, stream] : collectiveChannels(context.artifact.program()))
+      TESSERA_RETURN_IF_ERROR(openChannel(context.groups[group], stream));
+    TESSERA_RETURN_IF_ERROR(registerArenas());
+    isOpen = true;
     return Status::ok();
   }
 
@@ -86,7 +105,10 @@ public:
   bool canBeCaptured() const override { return true; }
 
   Status start(const CollectiveCall &call, CUstream stream) override {
-    ncclComm_t communicator = communicators.at({*call.group, call.channel});
+    std::lock_guard<std::timed_mutex> lock(mutex);
+    if (isAborted)
+      return TESSERA_ERROR(Aborted, "NCCL was aborted");
+    ncclComm_t communicator = find(*call.group, call.channel)->communicator;
     bool adds = call.kind == CollectiveKind::AllReduce || call.kind == CollectiveKind::ReduceScatter;
     TESSERA_ASSIGN_OR_RETURN(ncclDataType_t type, typeOf(call.dtype, adds));
     auto count = static_cast<size_t>(call.elements), ranks = call.group->size();
@@ -110,36 +132,185 @@ public:
   }
 
   Status poll() override {
-    for (auto &[key, communicator] : communicators) {
+    std::unique_lock<std::timed_mutex> lock(mutex, std::try_to_lock);
+    if (!lock.owns_lock())
+      return Status::ok(); // the rank's thread is in a call, which looks for errors itself
+    for (const Channel &channel : channels) {
       ncclResult_t state = ncclSuccess;
-      ncclResult_t asked = ncclCommGetAsyncError(communicator, &state);
+      ncclResult_t asked = ncclCommGetAsyncError(channel.communicator, &state);
       for (ncclResult_t result : {asked, state})
         if (result != ncclSuccess && result != ncclInProgress)
-          return error("NCCL", result, communicator);
+          return ncclFailure("NCCL", result, channel.communicator);
     }
     return Status::ok();
   }
 
   void abort() override {
-    for (auto &[key, communicator] : communicators)
-      ncclCommAbort(communicator);
-    communicators.clear();
-    if (ncclComm_t mine = std::exchange(world, nullptr))
-      ncclCommAbort(mine);
+    // A call that the driver holds would lose its communicator: then the end of the process is what ends it.
+    std::unique_lock<std::timed_mutex> lock(mutex, std::chrono::seconds(1));
+    if (!lock.owns_lock() || std::exchange(isAborted, true))
+      return;
+    std::vector<ncclComm_t> all;
+    for (const Channel &channel : channels)
+      all.push_back(channel.communicator);
+    if (world)
+      all.push_back(world);
+    // Each frees memory, for which the driver waits until the GPU is idle, which it is once all have been told: none
+    // may wait for the one before. What does not come back is left to the end of the process.
+    struct Running {
+      std::mutex mutex;
+      std::condition_variable changed;
+      size_t count;
+    };
+    auto running = std::make_shared<Running>();
+    running->count = all.size();
+    CUcontext current = nullptr;
+    cuCtxGetCurrent(&current);
+    for (ncclComm_t communicator : all)
+      std::thread([running, communicator, current] {
+        cuCtxSetCurrent(current);
+        ncclCommAbort(communicator);
+        std::lock_guard<std::mutex> counted(running->mutex);
+        --running->count;
+        running->changed.notify_all();
+      }).detach();
+    std::unique_lock<std::mutex> waiting(running->mutex);
+    running->changed.wait_for(waiting, std::chrono::seconds(3), [&] { return running->count == 0; });
   }
 
 private:
-  static Status error(const char *call, ncclResult_t result, ncclComm_t communicator) {
-    std::string text = std::string(call) + ": " + ncclGetErrorString(result);
-    if (const char *last = ncclGetLastError(communicator); last && *last)
-      text += std::string(" (") + last + ")";
-    return TESSERA_ERROR(IoError, text);
+  Status openChannel(const std::vector<int> &members, int stream) {
+    if (members.size() < 2 || find(members, stream))
+      return Status::ok();
+    std::string name = "tessera stream " + std::to_string(stream);
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    config.commName = name.c_str();
+    // Beside computing, collectives leave it as many multiprocessors as they can.
+    config.CTAPolicy = stream == 0 ? NCCL_CTA_POLICY_DEFAULT : NCCL_CTA_POLICY_EFFICIENCY;
+    auto position = std::find(members.begin(), members.end(), context.communicator.rank()) - members.begin();
+    ncclComm_t made = nullptr;
+    Status split = check("ncclCommSplit",
+                         ncclCommSplit(world, members.front(), static_cast<int>(position), &made, &config), world);
+    if (made)
+      channels.push_back({members, stream, made, {}, {}});
+    TESSERA_RETURN_IF_ERROR(split);
+    return settle("ncclCommSplit", made);
+  }
+
+  Channel *find(const std::vector<int> &members, int stream) {
+    for (Channel &channel : channels)
+      if (channel.stream == stream && channel.members == members)
+        return &channel;
+    return nullptr;
+  }
+
+  /// Lets collectives work on the arenas where they are. Either all ranks do so or none: mixed use is not defined.
+  Status registerArenas() {
+    const artifact::Program &program = context.artifact.program();
+    bool isFirst = context.communicator.rank() == 0;
+    if (channels.empty())
+      return Status::ok();
+    int version = 0;
+    TESSERA_RETURN_IF_ERROR(check("ncclGetVersion", ncclGetVersion(&version), nullptr));
+    std::string nccl = "NCCL " + std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
+                       std::to_string(version % 100);
+    const char *chosen = std::getenv("TESSERA_NCCL_REGISTRATION");
+    bool isOff = chosen && std::string(chosen) == "off";
+    std::string asymmetric = asymmetricCollective(program);
+    if (isFirst && !asymmetric.empty())
+      log::info("{}: windows are not symmetric, {}", nccl, asymmetric);
+    for (const char *way : {"windows", "buffers"}) {
+      bool isWindow = std::strcmp(way, "windows") == 0;
+      size_t wanted = 0, got = 0;
+      for (uint32_t index = 0; !isOff && index < program.arenas()->size(); ++index) {
+        const ArenaMemory &arena = context.buffers.arenas()[index];
+        for (Channel &channel : channels) {
+          if (arena.host || !arena.data)
+            continue;
+          size_t bytes = roundedForNccl(program.arenas()->Get(index)->bytes());
+          TESSERA_ASSIGN_OR_RETURN(bool has, isWindow ? registerWindow(channel, arena.data, bytes, asymmetric.empty())
+                                                      : registerBuffer(channel, arena.data, bytes));
+          ++wanted;
+          got += has ? 1 : 0;
+        }
+      }
+      std::string mine = std::to_string(got) + " of " + std::to_string(wanted);
+      TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> all,
+                               context.communicator.gatherBlobs(mine, "registration of arenas with NCCL"));
+      bool isComplete = wanted > 0;
+      for (const std::string &each : all)
+        isComplete &= each == std::to_string(wanted) + " of " + std::to_string(wanted);
+      if (isComplete) {
+        if (isFirst)
+          log::info("{}: arenas are registered as {} with {} communicators", nccl, way, channels.size());
+        return Status::ok();
+      }
+      TESSERA_RETURN_IF_ERROR(deregister());
+    }
+    if (isFirst)
+      log::warn("{}: arenas are not registered ({}): collectives go through NCCL's own buffers", nccl,
+                isOff ? "TESSERA_NCCL_REGISTRATION=off" : "it offers neither windows nor buffers on these GPUs");
+    return Status::ok();
+  }
+
+  /// False: this system has no windows.
+  Result<bool> registerWindow(Channel &channel, void *memory, size_t bytes, bool isSymmetric) {
+    ncclWindow_t &window = *channel.windows.emplace_back(std::make_unique<ncclWindow_t>(nullptr));
+    TESSERA_RETURN_IF_ERROR(check("ncclCommWindowRegister",
+                                  ncclCommWindowRegister(channel.communicator, memory, bytes, &window,
+                                                         isSymmetric ? NCCL_WIN_COLL_SYMMETRIC : NCCL_WIN_DEFAULT),
+                                  channel.communicator));
+    return window != nullptr;
+  }
+
+  Result<bool> registerBuffer(Channel &channel, void *memory, size_t bytes) {
+    void *&handle = channel.buffers.emplace_back(nullptr);
+    TESSERA_RETURN_IF_ERROR(check("ncclCommRegister", ncclCommRegister(channel.communicator, memory, bytes, &handle),
+                                  channel.communicator));
+    return handle != nullptr;
+  }
+
+  Status deregister() {
+    for (Channel &channel : channels) {
+      for (const std::unique_ptr<ncclWindow_t> &window : channel.windows)
+        if (*window)
+          TESSERA_RETURN_IF_ERROR(check("ncclCommWindowDeregister",
+                                        ncclCommWindowDeregister(channel.communicator, *window), channel.communicator));
+      for (void *buffer : channel.buffers)
+        if (buffer)
+          TESSERA_RETURN_IF_ERROR(
+              check("ncclCommDeregister", ncclCommDeregister(channel.communicator, buffer), channel.communicator));
+      channel.windows.clear();
+      channel.buffers.clear();
+    }
+    return Status::ok();
+  }
+
+  /// The orderly end, when nothing runs any more and the graph is gone.
+  Status close() {
+    TESSERA_RETURN_IF_ERROR(deregister());
+    auto end = [&](ncclComm_t &communicator) -> Status {
+      TESSERA_RETURN_IF_ERROR(check("ncclCommFinalize", ncclCommFinalize(communicator), communicator));
+      ncclComm_t ended = std::exchange(communicator, nullptr);
+      ncclResult_t result = ncclCommDestroy(ended);
+      return result == ncclInProgress ? Status::ok() : check("ncclCommDestroy", result, nullptr);
+    };
+    while (!channels.empty()) {
+      ncclComm_t last = channels.back().communicator;
+      Status ended = end(last);
+      if (!last)
+        channels.pop_back();
+      TESSERA_RETURN_IF_ERROR(ended);
+    }
+    return world ? end(world) : Status::ok();
   }
 
   Status check(const char *call, ncclResult_t result, ncclComm_t communicator) {
     if (result == ncclSuccess)
       return Status::ok();
-    return result == ncclInProgress ? settle(call, communicator) : error(call, result, communicator);
+    return result == ncclInProgress && communicator ? settle(call, communicator)
+                                                    : ncclFailure(call, result, communicator);
   }
 
   /// Waits until a call that was begun has been taken.
@@ -149,11 +320,11 @@ private:
       ncclResult_t state = ncclSuccess;
       ncclResult_t asked = ncclCommGetAsyncError(communicator, &state);
       if (asked != ncclSuccess)
-        return error(call, asked, communicator);
+        return ncclFailure(call, asked, communicator);
       if (state == ncclSuccess)
         return Status::ok();
       if (state != ncclInProgress)
-        return error(call, state, communicator);
+        return ncclFailure(call, state, communicator);
       TESSERA_RETURN_IF_ERROR(context.communicator.abortReason());
       double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
       if (timeout > 0 && seconds > timeout)
@@ -197,14 +368,16 @@ private:
   Status endGroup(const char *what, ncclResult_t first, ncclComm_t communicator) {
     ncclResult_t ended = ncclGroupEnd();
     if (first != ncclSuccess && first != ncclInProgress)
-      return error(what, first, communicator);
+      return ncclFailure(what, first, communicator);
     return check(what, ended, communicator);
   }
 
   RankContext &context;
   const double timeout;
+  std::timed_mutex mutex; ///< of the communicators, between the rank's thread and the one that watches
   ncclComm_t world = nullptr;
-  std::map<std::pair<std::vector<int>, int>, ncclComm_t> communicators; ///< by members and stream
+  std::vector<Channel> channels; ///< in the same order on all ranks
+  bool isOpen = false, isAborted = false;
 };
 
 } // namespace
@@ -214,5 +387,15 @@ Result<std::unique_ptr<CudaCollectives>> joinByNccl(const CollectiveSetUp &setUp
   TESSERA_RETURN_IF_ERROR(made->open());
   return std::unique_ptr<CudaCollectives>(std::move(made));
 }
+
+Result<void *> allocateForNccl(size_t bytes) {
+  void *memory = nullptr;
+  if (ncclResult_t result = ncclMemAlloc(&memory, roundedForNccl(bytes)); result != ncclSuccess)
+    return ncclFailure("ncclMemAlloc", result, nullptr)
+        .withContext("an arena of " + std::to_string(bytes >> 20) + " MiB");
+  return memory;
+}
+
+void freeForNccl(void *memory) { ncclMemFree(memory); }
 
 } // namespace tessera::cuda

@@ -9,7 +9,9 @@ Progress::~Progress() {
     cuMemFreeHost(const_cast<uint32_t *>(words));
 }
 
-Status Progress::open(CUdevice device) {
+Status Progress::open(CUdevice device, size_t numInstructions) {
+  numCommands = numInstructions;
+  commands = std::make_unique<std::atomic<const Command *>[]>(numInstructions);
   int supports = 0;
   TESSERA_CU(cuDeviceGetAttribute(&supports, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, device));
   isSupported = supports != 0;
@@ -35,15 +37,15 @@ Status Progress::write(const Command &command, uint32_t value, CUstream stream) 
 std::vector<const Command *> Progress::underWay() const {
   std::vector<const Command *> found;
   for (int stream = 0; stream < maxStreams; ++stream)
-    if (uint32_t word = words[stream]; word % 2 == 1)
-      if (auto known = commands.find(word / 2); known != commands.end())
-        found.push_back(known->second);
+    if (uint32_t word = words[stream]; word % 2 == 1 && word / 2 < numCommands)
+      if (const Command *known = commands[word / 2].load(std::memory_order_acquire))
+        found.push_back(known);
   return found;
 }
 
-std::string Progress::describe() const {
+std::string Progress::describe(const std::vector<const Command *> &commands) {
   std::string text;
-  for (const Command *command : underWay()) {
+  for (const Command *command : commands) {
     text += (text.empty() ? "" : ", ") + std::string(command->kind);
     if (!command->detail.empty())
       text += " '" + std::string(command->detail) + "'";

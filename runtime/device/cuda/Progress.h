@@ -1,7 +1,8 @@
 //===- Progress.h - how far each stream of a GPU has come -------------------===//
 //
 // The GPU writes the number of an instruction into host memory before it begins it, and again when it is done. After an
-// error, which CUDA reports much later and without a place, these say what was under way; so they do in a stall.
+// error, which CUDA reports much later and without a place, these say what was under way; so they do in a stall. One
+// thread issues commands, another one watches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,7 +12,8 @@
 #include "runtime/device/Command.h"
 #include "runtime/device/cuda/Cuda.h"
 
-#include <map>
+#include <atomic>
+#include <memory>
 #include <vector>
 
 namespace tessera::cuda {
@@ -19,18 +21,19 @@ namespace tessera::cuda {
 class Progress {
 public:
   ~Progress();
-  Status open(CUdevice device);
+  /// `numInstructions`: of the flattened list.
+  Status open(CUdevice device, size_t numInstructions);
   /// Before and after a command, in the order of its stream.
   Status begin(const Command &command, CUstream stream) {
-    commands[command.number] = &command;
+    commands[command.number].store(&command, std::memory_order_release);
     return write(command, 2 * command.number + 1, stream);
   }
   Status end(const Command &command, CUstream stream) { return write(command, 2 * command.number + 2, stream); }
   void reset();
   /// What has begun and not ended, over all streams.
   std::vector<const Command *> underWay() const;
-  /// "gemm of node '/h.0/attn'", joined by commas; empty if nothing is known.
-  std::string describe() const;
+  /// "gemm of node '/h.0/attn' (instruction 7)", joined by commas; empty if nothing is known.
+  static std::string describe(const std::vector<const Command *> &commands);
   /// Changes whenever a stream moves on.
   uint64_t fingerprint() const;
 
@@ -40,7 +43,8 @@ private:
 
   volatile uint32_t *words = nullptr; ///< by stream; pinned
   bool isSupported = false;
-  std::map<uint32_t, const Command *> commands; ///< by number
+  size_t numCommands = 0;
+  std::unique_ptr<std::atomic<const Command *>[]> commands; ///< by number
 };
 
 } // namespace tessera::cuda

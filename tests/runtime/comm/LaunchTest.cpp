@@ -61,16 +61,48 @@ TEST(Launch, TorchrunIsTcp) {
   EXPECT_EQ(plan(variables)->tcp.port, 4000);
 }
 
+TEST(Launch, SlurmWithoutPmixMeetsOnItsFirstHost) {
+  Variables variables = {{"SLURM_STEP_NUM_TASKS", "4"},
+                         {"SLURM_PROCID", "3"},
+                         {"SLURM_NTASKS", "4"},
+                         {"SLURM_JOB_ID", "1234"},
+                         {"SLURM_STEP_ID", "2"}};
+  const std::pair<const char *, const char *> lists[] = {{"gpu[07-09,12],login1", "gpu07"},
+                                                         {"gpu7,gpu[08-09]", "gpu7"},
+                                                         {"node-a", "node-a"},
+                                                         {"n[3,5-6]-ib,x1", "n3-ib"},
+                                                         {"r[12].site", "r12.site"}};
+  for (auto [list, host] : lists) {
+    variables["SLURM_JOB_NODELIST"] = list;
+    auto made = plan(variables);
+    ASSERT_TRUE(made.isOk()) << made.status();
+    EXPECT_EQ(made->kind, LaunchKind::Tcp);
+    EXPECT_EQ(made->tcp.rank, 3);
+    EXPECT_EQ(made->tcp.numRanks, 4);
+    EXPECT_EQ(made->tcp.host, host);
+    EXPECT_EQ(made->tcp.port, 20000 + (1234 * 37 + 2) % 10000); // the same for all tasks of the step
+  }
+  variables["SLURM_STEP_NODELIST"] = "other"; // a step on some of the job's hosts
+  variables["TESSERA_PORT"] = "4000";
+  EXPECT_EQ(plan(variables)->tcp.host, "other");
+  EXPECT_EQ(plan(variables)->tcp.port, 4000);
+  variables["MASTER_ADDR"] = "node1";
+  EXPECT_EQ(plan(variables)->tcp.host, "node1");
+}
+
 TEST(Launch, SlurmWithoutPmixNeedsAMeetingPoint) {
   Variables variables = {{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_PROCID", "3"}};
   EXPECT_NE(errorOf(variables).find("use 'srun --mpi=pmix', or set MASTER_ADDR"), std::string::npos);
+  for (const char *list : {"rack[1-2]n[1-4]", "gpu[1-", "["}) {
+    variables["SLURM_JOB_NODELIST"] = list;
+    EXPECT_NE(errorOf(variables).find("use 'srun --mpi=pmix', or set MASTER_ADDR"), std::string::npos) << list;
+  }
   variables["MASTER_ADDR"] = "node1";
   EXPECT_NE(errorOf(variables).find("MASTER_PORT"), std::string::npos);
   variables["MASTER_PORT"] = "29500";
-  auto made = plan(variables);
-  ASSERT_TRUE(made.isOk()) << made.status();
-  EXPECT_EQ(made->tcp.rank, 3);
-  EXPECT_EQ(made->tcp.numRanks, 4);
+  EXPECT_EQ(kindOf(variables), LaunchKind::Tcp);
+  variables["SLURM_PROCID"] = "4";
+  EXPECT_NE(errorOf(variables).find("0 <= SLURM_PROCID"), std::string::npos);
 }
 
 TEST(Launch, ContradictionsAreErrors) {

@@ -82,23 +82,44 @@ TEST(StepTimes, DividesTheTimeOfARank) {
   ChromeTrace trace;
   StepTimes times(4, 2);
   times.record(makeEvent(4, 0, "wait", 0, 1000));
-  times.record(makeEvent(4, 0, "all_reduce", 0, 2000));
+  times.record(makeEvent(4, 0, "all_reduce", 1000, 3000));
   times.record(makeEvent(5, 0, "wait", 0, 1000));
   times.record(makeEvent(5, 0, "gemm", 0, 70000));
   times.record(makeEvent(5, 1, "all_gather", 0, 90000)); // overlapped
   times.record(makeEvent(3, 0, "gemm", 0, 70000));       // not of these ranks
   RankTimes first = times.take(4), second = times.take(5);
   EXPECT_DOUBLE_EQ(first.exposed, 3e-6);
-  EXPECT_DOUBLE_EQ(first.communication, 2e-6);
   EXPECT_EQ(first.compute, 0);
-  EXPECT_EQ(first.hidden(), 0);
+  EXPECT_EQ(first.hidden, 0);
   EXPECT_DOUBLE_EQ(second.exposed, 1e-6);
   EXPECT_DOUBLE_EQ(second.compute, 7e-5);
-  EXPECT_DOUBLE_EQ(second.hidden(), 89e-6);
+  EXPECT_DOUBLE_EQ(second.hidden, 89e-6);
   EXPECT_EQ(times.take(5).compute, 0);
   times.setNext({&trace});
   times.record(makeEvent(5, 0, "gemm", 0, 70000));
   EXPECT_EQ(trace.numEvents(), 1u);
+}
+
+TEST(StepTimes, CollectivesOfSeveralStreamsAreHiddenOnce) {
+  StepTimes times(0, 1);
+  times.record(makeEvent(0, 0, "wait", 50000, 60000));
+  times.record(makeEvent(0, 1, "all_gather", 10000, 40000));
+  times.record(makeEvent(0, 2, "reduce_scatter", 30000, 60000));
+  RankTimes told = times.take(0);
+  EXPECT_DOUBLE_EQ(told.exposed, 10e-6);
+  EXPECT_DOUBLE_EQ(told.hidden, 40e-6);
+}
+
+TEST(StepTimes, OfAStepAsOneTheRestComputes) {
+  StepTimes times(0, 1);
+  times.record(makeEvent(0, 1, "all_gather", 10000, 50000));
+  times.record(makeEvent(0, 0, "wait", 40000, 50000));
+  times.record(makeEvent(0, 0, "all_reduce", 90000, 95000));
+  times.record(makeEvent(0, 0, "step", 0, 100000));
+  RankTimes told = times.take(0);
+  EXPECT_DOUBLE_EQ(told.compute, 85e-6);
+  EXPECT_DOUBLE_EQ(told.exposed, 15e-6);
+  EXPECT_DOUBLE_EQ(told.hidden, 30e-6);
 }
 
 } // namespace
