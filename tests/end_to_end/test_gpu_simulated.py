@@ -1,8 +1,10 @@
 """Artifacts for GPUs, run by the unchanged backend on the simulated driver, cuBLASLt and NCCL of tests/gpu/simulator."""
 
+import contextlib
 import json
 import os
 import unittest
+import unittest.mock
 
 import numpy as np
 from harness import BIN, Golden, ToolTest, safetensors
@@ -30,18 +32,19 @@ class SimulatedGpu(ToolTest):
         return [artifact + ".tessera", "--data", golden.data, "--order", "sequential", "--steps", steps, "--weights",
                 golden.weights, "--out", run, *flags]
 
-    def simulate(self, golden, artifact, run, *flags, steps=STEPS, seed=0, clean=True, **settings):
+    @contextlib.contextmanager
+    def settings(self, **settings):
+        """The environment of a run on simulated GPUs."""
+        changes = {"LD_LIBRARY_PATH": SIMULATOR, **{f"TESSERA_SIM_{name.upper()}": str(value)
+                                                    for name, value in settings.items()}}
+        with unittest.mock.patch.dict(os.environ, changes):
+            yield
+
+    def simulate(self, golden, artifact, run, *flags, steps=STEPS, **settings):
         """Trains on simulated GPUs; nothing leaks, and nothing is done that the driver would refuse."""
         report = self.path(run + ".json")
-        environment = {"LD_LIBRARY_PATH": SIMULATOR, "TESSERA_SIM_REPORT": report, "TESSERA_SIM_SEED": str(seed),
-                       **{"TESSERA_SIM_" + name.upper(): str(value) for name, value in settings.items()}}
-        os.environ.update(environment)
-        self.addCleanup(lambda: [os.environ.pop(name, None) for name in environment])
-        try:
+        with self.settings(report=report, **settings):
             self.succeed("tessera-run", *self.arguments(golden, artifact, run, *flags, steps=steps))
-        finally:
-            for name in environment:
-                os.environ.pop(name, None)
         with open(report) as file:
             told = json.load(file)
         self.assertEqual(told["errors"], [])
@@ -111,6 +114,31 @@ class SimulatedGpu(ToolTest):
 
     def test_zero3_of_two(self):
         self.check_ranks("llama", "zero3")
+
+    def test_chance_changes_nothing(self):
+        """Streams, graphs, blocks and warps run in other orders, with races in shared memory looked for."""
+        golden = self.compile("model", "gpt", "--mesh", "shard=2", "--strategy", "zero3", batch=2)
+        self.simulate(golden, "model", "first", steps=2, devices=2)
+        for seed in range(1, 5):
+            self.simulate(golden, "model", f"seed-{seed}", steps=2, devices=2, seed=seed, races=1)
+            self.assert_same_bits("first", f"seed-{seed}")
+        with self.settings(devices=2, fail="waits"):
+            self.succeed("tessera-run", *self.arguments(golden, "model", "no-waits", steps=2))
+        self.assertNotEqual(self.metrics("first")[0]["loss"], self.metrics("no-waits")[0]["loss"])
+
+    def test_failures(self):
+        golden = self.compile("model", "gpt", batch=2)
+        for message, settings in (
+                ("no CUDA-capable device is detected", {"devices": 0}),
+                ("the driver is for CUDA 12, this tessera-run needs one for CUDA 13", {"driver": 12080}),
+                ("the GPU 'simulated GPU' is an sm_80; compile the model with --target sm_80", {"capability": 80}),
+                (r"the plan needs \d+ MiB on the GPU .*'simulated GPU' has 8 MiB free of 8 MiB", {"memory": 8 << 20}),
+                ("out of memory", {"fail": "alloc:2"}),
+                (r"step 1, under way: launch 'k.*' of node '.*' \(instruction \d+\): the GPU failed: unspecified launch failure",
+                 {"fail": "launch:40"})):
+            with self.subTest(message), self.settings(**settings):
+                self.fail_with(message, "tessera-run", *self.arguments(golden, "model", "run"))
+                self.assertFalse(os.path.exists(self.path("run", "model.safetensors")))
 
 
 if __name__ == "__main__":

@@ -182,6 +182,7 @@ TESSERA_DRIVER cuDevicePrimaryCtxRelease_v2(CUdevice device) {
     return CUDA_ERROR_INVALID_CONTEXT;
   }
   --gpu->retained;
+  sim().writeReport();
   return CUDA_SUCCESS;
 }
 
@@ -240,9 +241,12 @@ TESSERA_DRIVER cuMemFree_v2(CUdeviceptr address) {
     return CUDA_ERROR_INVALID_CONTEXT;
   if (CUresult refused = sim().refuseInCapture("cuMemFree"); refused != CUDA_SUCCESS)
     return refused;
-  for (auto &[handle, stream] : sim().streams)
-    if (stream->gpu == currentGpu && !stream->queue.empty() && currentGpu->error == CUDA_SUCCESS) {
-      sim().report("cuMemFree while work is under way");
+  // The driver waits for all that was given to the GPU.
+  auto isBusy = [](auto &entry) { return entry.second->gpu == currentGpu && !entry.second->queue.empty(); };
+  auto &streams = sim().streams;
+  while (std::any_of(streams.begin(), streams.end(), isBusy))
+    if (!sim().step()) {
+      sim().report("cuMemFree waits for work that does not end");
       break;
     }
   if (address == 0 || currentGpu->release(address))

@@ -5,10 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Numbers.h"
-#include "Simulator.h"
-
-#include <nccl.h>
+#include "NcclRing.h"
 
 #include <algorithm>
 #include <cstring>
@@ -21,171 +18,10 @@ static Simulator &sim() { return Simulator::get(); }
 
 namespace {
 
-enum class Exchange { AllGather, ReduceScatter, AllReduce, PointToPoint };
-
-struct Transfer {
-  bool sends = false, isMatched = false;
-  uint64_t address = 0;
-  size_t bytes = 0;
-  int peer = 0;
-};
-
-struct Call {
-  Exchange kind = Exchange::AllReduce;
-  uint64_t input = 0, output = 0;
-  size_t count = 0;
-  ncclDataType_t type = ncclFloat32;
-  std::vector<Transfer> transfers;
-};
-
-/// A rank in a collective.
-struct Arrival {
-  Call call;
-  Gpu *gpu = nullptr;
-  bool isDone = false;
-};
-
-/// What the ranks of a communicator share.
-struct Ring {
-  std::vector<struct Member *> members;                           ///< by rank; null until it has joined
-  std::map<uint64_t, std::vector<std::shared_ptr<Arrival>>> open; ///< by number of the collective, then rank
-  std::vector<std::pair<int, std::shared_ptr<Arrival>>> pointToPoint;
-  bool isAborted = false;
-  int joined = 0;
-  bool isComplete() const { return joined == static_cast<int>(members.size()); }
-};
-
-/// A communicator of one rank.
-struct Member {
-  std::shared_ptr<Ring> ring;
-  int rank = 0;
-  Gpu *gpu = nullptr;
-  uint64_t arrived = 0; ///< collectives that its stream has come to
-  int splits = 0;
-  ncclResult_t error = ncclSuccess;
-};
-
 std::map<std::string, std::shared_ptr<Ring>> rings; ///< by unique id, or by the split that made them
 std::set<Member *> members;
 thread_local int groupDepth = 0;
 thread_local std::vector<std::pair<std::pair<Member *, CUstream>, std::vector<Transfer>>> grouped;
-
-size_t widthOf(ncclDataType_t type) {
-  switch (type) {
-  case ncclInt8:
-  case ncclUint8:
-    return 1;
-  case ncclFloat16:
-  case ncclBfloat16:
-    return 2;
-  case ncclInt32:
-  case ncclUint32:
-  case ncclFloat32:
-    return 4;
-  default:
-    return 8;
-  }
-}
-
-template <typename T, typename Add>
-void addTo(std::vector<std::byte> &sum, const std::vector<std::byte> &other, Add add) {
-  auto *to = reinterpret_cast<T *>(sum.data());
-  auto *from = reinterpret_cast<const T *>(other.data());
-  for (size_t index = 0; index < sum.size() / sizeof(T); ++index)
-    to[index] = add(to[index], from[index]);
-}
-
-bool addTo(ncclDataType_t type, std::vector<std::byte> &sum, const std::vector<std::byte> &other) {
-  constexpr auto plus = [](auto a, auto b) { return static_cast<decltype(a)>(a + b); };
-  switch (type) {
-  case ncclFloat32:
-    addTo<float>(sum, other, plus);
-    return true;
-  case ncclFloat64:
-    addTo<double>(sum, other, plus);
-    return true;
-  case ncclInt32:
-    addTo<uint32_t>(sum, other, plus);
-    return true;
-  case ncclInt64:
-    addTo<uint64_t>(sum, other, plus);
-    return true;
-  case ncclBfloat16:
-    addTo<uint16_t>(sum, other, [](uint16_t a, uint16_t b) { return Bf16::narrow(Bf16::widen(a) + Bf16::widen(b)); });
-    return true;
-  case ncclFloat16:
-    addTo<uint16_t>(sum, other, [](uint16_t a, uint16_t b) { return F16::narrow(F16::widen(a) + F16::widen(b)); });
-    return true;
-  default:
-    return false;
-  }
-}
-
-std::vector<std::byte> load(const Gpu &gpu, uint64_t address, size_t bytes) {
-  const std::byte *from = gpu.resolve(address, bytes, "NCCL");
-  return {from, from + bytes};
-}
-void store(const Gpu &gpu, uint64_t address, const std::vector<std::byte> &bytes, size_t from, size_t size) {
-  std::memcpy(gpu.resolve(address, size, "NCCL"), bytes.data() + from, size);
-}
-
-/// All ranks are there. All inputs are read before anything is written.
-void finish(std::vector<std::shared_ptr<Arrival>> &all) {
-  const Call &call = all[0]->call;
-  size_t ranks = all.size(), bytes = call.count * widthOf(call.type);
-  for (auto &one : all)
-    if (one->call.kind != call.kind || one->call.count != call.count || one->call.type != call.type)
-      throw KernelFault(CUDA_ERROR_LAUNCH_FAILED, "NCCL: the ranks' collectives are not the same, which would hang");
-  size_t inputBytes = call.kind == Exchange::ReduceScatter ? bytes * ranks : bytes;
-  std::vector<std::vector<std::byte>> inputs;
-  for (auto &one : all)
-    inputs.push_back(load(*one->gpu, one->call.input, inputBytes));
-  std::vector<std::byte> joined;
-  if (call.kind == Exchange::AllGather)
-    for (auto &input : inputs)
-      joined.insert(joined.end(), input.begin(), input.end());
-  else {
-    joined = inputs[0];
-    for (size_t rank = 1; rank < ranks; ++rank)
-      if (!addTo(call.type, joined, inputs[rank]))
-        throw KernelFault(CUDA_ERROR_LAUNCH_FAILED, "NCCL: a sum of this type is not simulated");
-  }
-  for (size_t rank = 0; rank < ranks; ++rank) {
-    if (call.kind == Exchange::ReduceScatter)
-      store(*all[rank]->gpu, all[rank]->call.output, joined, rank * bytes, bytes);
-    else
-      store(*all[rank]->gpu, all[rank]->call.output, joined, 0, joined.size());
-    all[rank]->isDone = true;
-  }
-}
-
-/// Pairs sends with receives between two ranks, in order.
-void match(Ring &ring) {
-  for (auto &[sender, from] : ring.pointToPoint)
-    for (Transfer &send : from->call.transfers) {
-      if (!send.sends || send.isMatched)
-        continue;
-      for (auto &[receiver, to] : ring.pointToPoint) {
-        if (receiver != send.peer)
-          continue;
-        auto wanted = std::find_if(to->call.transfers.begin(), to->call.transfers.end(), [&](const Transfer &one) {
-          return !one.sends && !one.isMatched && one.peer == sender;
-        });
-        if (wanted == to->call.transfers.end())
-          continue;
-        if (wanted->bytes != send.bytes)
-          throw KernelFault(CUDA_ERROR_LAUNCH_FAILED, "NCCL: send and receive are of different sizes");
-        store(*to->gpu, wanted->address, load(*from->gpu, send.address, send.bytes), 0, send.bytes);
-        send.isMatched = wanted->isMatched = true;
-        break;
-      }
-    }
-  std::erase_if(ring.pointToPoint, [](auto &entry) {
-    auto &transfers = entry.second->call.transfers;
-    entry.second->isDone = std::all_of(transfers.begin(), transfers.end(), [](auto &one) { return one.isMatched; });
-    return entry.second->isDone;
-  });
-}
 
 class CollectiveWork : public Work {
 public:
@@ -193,7 +29,7 @@ public:
       : member(member), ring(member->ring), rank(member->rank), call(std::move(call)) {}
 
   Outcome run(Gpu &gpu, std::shared_ptr<void> &state) override {
-    if (ring->isAborted)
+    if (ring->isAborted || !members.count(member))
       return Outcome::Done;
     auto arrival = std::static_pointer_cast<Arrival>(state);
     if (arrival)
@@ -228,6 +64,8 @@ public:
     }
     return arrival->isDone ? Outcome::Done : Outcome::Progressed;
   }
+
+  const Member *user() const { return member; }
 
 private:
   Member *member;
@@ -412,11 +250,23 @@ TESSERA_NCCL ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t 
   return ncclSuccess;
 }
 
-TESSERA_NCCL ncclResult_t ncclCommAbort(ncclComm_t handle) {
+/// NCCL waits for the graphs that hold a communicator's collectives.
+static void checkGraphs(const Member *member, const char *call) {
+  for (auto &[handle, graph] : sim().executables)
+    for (const GraphNode &node : graph->nodes)
+      if (auto *collective = dynamic_cast<const CollectiveWork *>(node.work.get()))
+        if (collective->user() == member) {
+          sim().report(std::string(call) + " waits for ever: a graph holds collectives of the communicator");
+          return;
+        }
+}
+
+static ncclResult_t endCommunicator(ncclComm_t handle, const char *call) {
   Lock lock(sim().mutex);
-  Member *member = memberOf(handle, "ncclCommAbort");
+  Member *member = memberOf(handle, call);
   if (!member)
     return ncclInvalidArgument;
+  checkGraphs(member, call);
   // The others would find out by the network; here what is under way ends.
   if (!member->ring->open.empty() || !member->ring->pointToPoint.empty())
     member->ring->isAborted = true;
@@ -424,6 +274,10 @@ TESSERA_NCCL ncclResult_t ncclCommAbort(ncclComm_t handle) {
   --sim().handles["NCCL communicator"];
   return ncclSuccess; // its memory stays: works in streams point to it
 }
+
+TESSERA_NCCL ncclResult_t ncclCommAbort(ncclComm_t handle) { return endCommunicator(handle, "ncclCommAbort"); }
+
+// --- Calls ------------------------------------------------------------------------
 
 TESSERA_NCCL ncclResult_t ncclGroupStart() {
   ++groupDepth;

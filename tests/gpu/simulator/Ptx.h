@@ -127,6 +127,8 @@ struct Mnemonic {
 
 /// The function of an instruction that works on registers only; null if it is not known. Operands are in order.
 Execute selectArithmetic(Mnemonic &mnemonic, Instruction &instruction);
+Execute selectConversion(Mnemonic &mnemonic);
+Execute selectPredicate(Mnemonic &mnemonic, Instruction &instruction, const std::string &type);
 /// ld and st: `registerBytes` is the width of the registers.
 Execute selectMemory(Mnemonic &mnemonic, Instruction &instruction, uint32_t registerBytes);
 /// Bytes of a type's name without the dot; 0 for pred, -1 if it is none.

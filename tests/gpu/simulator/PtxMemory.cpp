@@ -21,7 +21,7 @@ std::string hex(uint64_t value) {
 
 template <Space S>
 std::byte *place(Warp &warp, uint64_t address, uint32_t bytes, const Instruction &i, int lane, bool writes) {
-  if (address % bytes != 0)
+  if (address & (bytes - 1))
     warp.fail(misaligned, "address " + hex(address) + " is no multiple of " + std::to_string(bytes), i);
   if constexpr (S == Space::Global)
     return warp.global(address, bytes, i);
@@ -33,12 +33,76 @@ std::byte *place(Warp &warp, uint64_t address, uint32_t bytes, const Instruction
     return const_cast<std::byte *>(warp.parameter(address, bytes, i));
 }
 
+/// Where the memory of an instruction lies, if all its lanes are inside of one piece, and aligned: then address + shift
+/// is the place.
+struct Piece {
+  bool holdsAll = false;
+  uint64_t shift = 0;
+};
+
+/// The addresses of all lanes; what lanes that do not take part have is not defined.
+template <Space S>
+Piece pieceOf(Warp &warp, const Instruction &i, uint32_t lanes, uint32_t bytes, uint64_t (&addresses)[warpSize]) {
+  const auto offset = static_cast<uint64_t>(i.offset);
+  if (i.hasWideAddress) {
+    const uint64_t *base = warp.at<uint64_t>(i.a);
+    for (int lane = 0; lane < warpSize; ++lane)
+      addresses[lane] = base[lane] + offset;
+  } else {
+    const uint32_t *base = warp.at<uint32_t>(i.a);
+    for (int lane = 0; lane < warpSize; ++lane)
+      addresses[lane] = base[lane] + offset;
+  }
+  const Block &block = *warp.block;
+  uint64_t begin = 0, size = 0, data = 0;
+  if constexpr (S == Space::Global) {
+    const Window &window = block.windows[i.cache];
+    begin = window.begin;
+    size = window.end - window.begin;
+    data = begin + static_cast<uint64_t>(window.shift);
+    if (window.end <= window.begin)
+      return {};
+  } else if constexpr (S == Space::Shared) {
+    if (!block.shadows.empty())
+      return {};
+    size = block.shared.size();
+    data = reinterpret_cast<uint64_t>(block.shared.data());
+  } else if constexpr (S == Space::Parameter) {
+    size = block.launch->parameters.size();
+    data = reinterpret_cast<uint64_t>(block.launch->parameters.data());
+  } else {
+    return {};
+  }
+  if (size < bytes)
+    return {};
+  uint64_t wrong = 0;
+  const uint64_t last = size - bytes, low = bytes - 1;
+  if (lanes == everyLane)
+    for (int lane = 0; lane < warpSize; ++lane)
+      wrong |= static_cast<uint64_t>(addresses[lane] - begin > last) | (addresses[lane] & low);
+  else
+    for (uint32_t left = lanes; left; left &= left - 1) {
+      uint64_t address = addresses[std::countr_zero(left)];
+      wrong |= static_cast<uint64_t>(address - begin > last) | (address & low);
+    }
+  return {wrong == 0, data - begin};
+}
+
 /// `Memory` is as wide as the value in memory, `Register` as its register.
 template <Space S, typename Memory, typename Register> void load(Warp &warp, const Instruction &i, uint32_t lanes) {
   const uint32_t bytes = sizeof(Memory) * i.count;
+  uint64_t addresses[warpSize];
+  Piece piece = pieceOf<S>(warp, i, lanes, bytes, addresses);
+  if (piece.holdsAll && lanes == everyLane && i.count == 1) {
+    Register *d = warp.at<Register>(i.vector[0]);
+    for (int lane = 0; lane < warpSize; ++lane)
+      d[lane] = static_cast<Register>(*reinterpret_cast<const Memory *>(addresses[lane] + piece.shift));
+    return;
+  }
   for (; lanes; lanes &= lanes - 1) {
     int lane = std::countr_zero(lanes);
-    const std::byte *from = place<S>(warp, warp.address(i, lane), bytes, i, lane, false);
+    const std::byte *from = piece.holdsAll ? reinterpret_cast<const std::byte *>(addresses[lane] + piece.shift)
+                                           : place<S>(warp, addresses[lane], bytes, i, lane, false);
     for (int part = 0; part < i.count; ++part) {
       Memory value;
       std::memcpy(&value, from + part * sizeof(Memory), sizeof(Memory));
@@ -48,9 +112,12 @@ template <Space S, typename Memory, typename Register> void load(Warp &warp, con
 }
 template <Space S, typename Memory, typename Register> void store(Warp &warp, const Instruction &i, uint32_t lanes) {
   const uint32_t bytes = sizeof(Memory) * i.count;
+  uint64_t addresses[warpSize];
+  Piece piece = pieceOf<S>(warp, i, lanes, bytes, addresses);
   for (; lanes; lanes &= lanes - 1) {
     int lane = std::countr_zero(lanes);
-    std::byte *to = place<S>(warp, warp.address(i, lane), bytes, i, lane, true);
+    std::byte *to = piece.holdsAll ? reinterpret_cast<std::byte *>(addresses[lane] + piece.shift)
+                                   : place<S>(warp, addresses[lane], bytes, i, lane, true);
     for (int part = 0; part < i.count; ++part) {
       auto value = static_cast<Memory>(warp.at<Register>(i.vector[part])[lane]);
       std::memcpy(to + part * sizeof(Memory), &value, sizeof(Memory));

@@ -44,7 +44,7 @@ Simulator::Simulator() {
 
 Simulator::~Simulator() {
   if (isInitialised)
-    writeReport();
+    writeReport(); // again, with what was left after the last context
 }
 
 uint64_t Simulator::failureAt(const std::string &what) const {
@@ -236,6 +236,12 @@ CUresult Simulator::refuseInCapture(const char *call) {
       return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
   return CUDA_SUCCESS;
+}
+
+CUresult Simulator::invalidate(Capture &capture, CUresult error, const std::string &what) {
+  capture.isInvalid = true;
+  report(what);
+  return error;
 }
 
 Stream *Simulator::stream(void *handle, const char *call) {

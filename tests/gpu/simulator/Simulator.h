@@ -181,6 +181,8 @@ struct TESSERA_SIM_API Simulator {
   Gpu *current();
   /// Of the thread: what is forbidden while it captures. Ends the capture if it is one.
   CUresult refuseInCapture(const char *call);
+  /// Ends a capture by an error of the call in it.
+  CUresult invalidate(Capture &capture, CUresult error, const std::string &what);
   /// Something that the real libraries would refuse, crash on or never notice.
   void report(const std::string &what);
   bool chance(int percent) { return static_cast<int>(random() % 100) < percent; }
@@ -205,10 +207,11 @@ struct TESSERA_SIM_API Simulator {
   int capability = 100, driver = 13000, devices = 1;
   bool isInitialised = false, findsRaces = false;
 
+  void writeReport();
+
 private:
   Simulator();
   ~Simulator();
-  void writeReport();
   std::vector<std::string> errors;
   std::string reportPath;
 };
