@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import unittest
 import unittest.mock
 
@@ -133,12 +134,24 @@ class SimulatedGpu(ToolTest):
                 ("the driver is for CUDA 12.8, this tessera-run needs one for CUDA 13", {"driver": 12080}),
                 ("the GPU 'simulated GPU' is an sm_80; compile the model with --target sm_80", {"capability": 80}),
                 (r"the plan needs \d+ MiB on the GPU .*'simulated GPU' has 8 MiB", {"memory": 8 << 20}),
-                ("out of memory", {"fail": "alloc:2"}),
-                (r"step 1, under way: launch 'k.*' of node '.*' \(instruction \d+\): the GPU failed: unspecified launch failure",
-                 {"fail": "launch:40"})):
+                ("out of memory", {"fail": "alloc:2"})):
             with self.subTest(message), self.settings(**settings):
                 self.fail_with(message, "tessera-run", *self.arguments(golden, "model", "run"))
                 self.assertFalse(os.path.exists(self.path("run", "model.safetensors")))
+
+    def test_failed_kernels_are_named(self):
+        """Whether the host waits for the step or still issues it when it is told."""
+        golden = self.compile("model", "gpt", "--mesh", "shard=2", "--strategy", "zero3", batch=2)
+        messages = set()
+        for seed in range(1, 6):
+            with self.settings(devices=2, fail="launch:5", seed=seed):
+                output = self.fail_with("unspecified launch failure", "tessera-run",
+                                        *self.arguments(golden, "model", f"run-{seed}"))
+            kernel = re.search(r"simulator: kernel (\w+) fails", output).group(1)
+            self.assertRegex(output, fr"under way: (.*, )?(launch '{kernel}'|attention) of node '.*' \(instruction \d+\).*: "
+                                     "the GPU failed: unspecified launch failure")
+            messages.add("told of an earlier failure" in output)
+        self.assertEqual(messages, {True, False})
 
 
 if __name__ == "__main__":

@@ -27,8 +27,10 @@ public:
     if (status.isOk() && isTold)
       status = shared.progress.end(*this, handle);
     nvtxRangePop();
-    if (!status.isOk())
+    if (!status.isOk()) {
+      status = shared.streams[stream]->blame(status);
       shared.watchdog.setFailed(status);
+    }
     return status;
   }
 

@@ -278,6 +278,8 @@ Status CudaDevice::endCapture() {
   CUgraph captured = nullptr;
   CUresult ended = cuStreamEndCapture(shared->streams[0]->handle, &captured);
   shared->isCapturing = false;
+  if (!joined.isOk() && captured)
+    cuGraphDestroy(captured);
   TESSERA_RETURN_IF_ERROR(joined);
   if (ended != CUDA_SUCCESS)
     return driverError("the step cannot be captured as a graph (--no-graph runs it without)", ended);
@@ -301,7 +303,7 @@ Status CudaDevice::launchGraph() {
   return Status::ok();
 }
 
-Status CudaDevice::endStep() {
+Status CudaDevice::endIssue() {
   if (shared->isCapturing) {
     TESSERA_RETURN_IF_ERROR(endCapture());
     isReplay = true;
@@ -309,6 +311,12 @@ Status CudaDevice::endStep() {
     TESSERA_RETURN_IF_ERROR(joinStreams());
   }
   TESSERA_CU(cuEventRecord(shared->marks[1], shared->streams[0]->handle));
+  return Status::ok();
+}
+
+Status CudaDevice::endStep() {
+  if (Status issued = endIssue(); !issued.isOk())
+    return shared->streams[0]->blame(issued);
   TESSERA_RETURN_IF_ERROR(shared->streams[0]->synchronise());
   shared->watchdog.endStep();
   return Status::ok();

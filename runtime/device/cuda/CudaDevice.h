@@ -93,6 +93,7 @@ private:
   Status endCapture();
   Status launchGraph();
   Status joinStreams();
+  Status endIssue();
 
   const DeviceOptions options;
   std::string gpuName;

@@ -28,8 +28,8 @@ Status CudaStream::open() {
 Status CudaStream::record(DeviceEvent &event) {
   auto &mine = static_cast<CudaEvent &>(event);
   mine.recordedIn = shared.step;
-  TESSERA_CU(cuEventRecord(mine.event, handle));
-  return Status::ok();
+  CUresult result = cuEventRecord(mine.event, handle);
+  return result == CUDA_SUCCESS ? Status::ok() : blame(driverError("cuEventRecord", result));
 }
 
 Status CudaStream::wait(DeviceEvent &event, WaitObserver observer) {
@@ -37,7 +37,8 @@ Status CudaStream::wait(DeviceEvent &event, WaitObserver observer) {
   if (other.recordedIn != shared.step)
     return Status::ok();
   TimeMark begin = observer ? mark() : 0;
-  TESSERA_CU(cuStreamWaitEvent(handle, other.event, CU_EVENT_WAIT_DEFAULT));
+  if (CUresult result = cuStreamWaitEvent(handle, other.event, CU_EVENT_WAIT_DEFAULT); result != CUDA_SUCCESS)
+    return blame(driverError("cuStreamWaitEvent", result));
   if (observer)
     observer(begin, mark());
   return Status::ok();
@@ -61,6 +62,21 @@ TimeMark CudaStream::mark() {
   return static_cast<TimeMark>(shared.isCapturing ? CudaShared::firstGraphMark + next : next);
 }
 
+Status CudaStream::gpuFailure(CUresult result) const {
+  std::string place = Progress::describe(shared.progress.underWay());
+  return driverError("the GPU failed", result)
+      .withContext("step " + std::to_string(shared.rank->step) + (place.empty() ? "" : ", under way: " + place));
+}
+
+Status CudaStream::blame(Status status) const {
+  if (status.isOk() || shared.isCapturing)
+    return status;
+  CUresult result = cuStreamQuery(handle);
+  if (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY)
+    return status;
+  return gpuFailure(result).withContext("told of an earlier failure");
+}
+
 Status CudaStream::synchronise() {
   if (shared.isCapturing)
     return Status::ok();
@@ -75,10 +91,7 @@ Status CudaStream::synchronise() {
     if (result == CUDA_SUCCESS)
       return Status::ok();
     if (result != CUDA_ERROR_NOT_READY) {
-      std::string place = Progress::describe(shared.progress.underWay());
-      Status error = driverError("the GPU failed", result)
-                         .withContext("step " + std::to_string(shared.rank->step) +
-                                      (place.empty() ? "" : ", under way: " + place));
+      Status error = gpuFailure(result);
       shared.watchdog.setFailed(error);
       return error;
     }

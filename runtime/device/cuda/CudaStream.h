@@ -31,10 +31,14 @@ public:
   TimeMark mark() override;
   /// Blocks, but not longer than the other ranks live and collectives move on.
   Status synchronise() override;
+  /// CUDA tells that earlier work failed with whatever is called next: then what was under way, else the status itself.
+  Status blame(Status status) const;
 
   CUstream handle = nullptr;
 
 private:
+  Status gpuFailure(CUresult result) const;
+
   CudaShared &shared;
   int number;
   CUresult markError = CUDA_SUCCESS; ///< told when the stream is synchronised
