@@ -299,8 +299,12 @@ Status CudaDevice::launchGraph() {
   std::lock_guard<std::timed_mutex> lock(shared->graphMutex);
   if (shared->watchdog.hasFailed())
     return shared->watchdog.failure();
-  TESSERA_CU(cuGraphLaunch(shared->graph, shared->streams[0]->handle));
-  return Status::ok();
+  CUresult launched = cuGraphLaunch(shared->graph, shared->streams[0]->handle);
+  if (launched == CUDA_SUCCESS)
+    return Status::ok();
+  Status failure = driverError("cuGraphLaunch", launched);
+  shared->watchdog.setFailed(failure);
+  return failure;
 }
 
 Status CudaDevice::endIssue() {
@@ -315,8 +319,11 @@ Status CudaDevice::endIssue() {
 }
 
 Status CudaDevice::endStep() {
-  if (Status issued = endIssue(); !issued.isOk())
-    return shared->streams[0]->blame(issued);
+  if (Status issued = endIssue(); !issued.isOk()) {
+    issued = shared->streams[0]->blame(issued);
+    shared->watchdog.setFailed(issued);
+    return issued;
+  }
   TESSERA_RETURN_IF_ERROR(shared->streams[0]->synchronise());
   shared->watchdog.endStep();
   return Status::ok();

@@ -73,7 +73,12 @@ void Watchdog::watch() {
 Status Watchdog::look() {
   Communicator &communicator = shared.rank->communicator;
   TESSERA_RETURN_IF_ERROR(communicator.abortReason());
-  TESSERA_RETURN_IF_ERROR(shared.collectives->poll());
+  if (Status status = shared.collectives->poll(); !status.isOk()) {
+    std::string place = Progress::describe(shared.progress.underWay());
+    return Status(StatusCode::Aborted, status.message())
+        .withContext("rank " + std::to_string(communicator.rank()) + ": step " + std::to_string(shared.rank->step) +
+                     (place.empty() ? "" : ", under way: " + place));
+  }
   Clock::time_point now = Clock::now();
   if (uint64_t current = shared.progress.fingerprint(); current != seen) {
     seen = current;
