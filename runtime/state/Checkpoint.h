@@ -26,7 +26,7 @@ struct CheckpointPeers {
 
 struct CheckpointOptions {
   std::string folder; ///< Holds the `ckpt-<step>` folders and the file `latest`; made if it does not exist.
-  int keep = 0;       ///< How many of the newest checkpoints stay; 0: all.
+  int keep = 0;       ///< How many of the newest checkpoints stay, the one just written among them; 0: all.
   CheckpointPeers peers = {};
 };
 

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <tuple>
 #include <unistd.h>
 
 namespace fs = std::filesystem;
@@ -37,23 +38,23 @@ static bool isAbandoned(const std::string &name) {
   return process > 0 && process != ::getpid() && ::kill(process, 0) != 0 && errno == ESRCH;
 }
 
-/// Removes what a crash left behind, and all but the `keep` newest checkpoints. Failing to is no reason to stop
-/// training.
-static void removeOld(const CheckpointOptions &options) {
-  std::vector<std::pair<uint64_t, fs::path>> checkpoints;
+/// Removes what a crash left behind, and all but the `keep` newest checkpoints. Those of later steps than `current`,
+/// which was just written, are older: the run was resumed before them. Failing is no reason to stop training.
+static void removeOld(const CheckpointOptions &options, uint64_t current) {
+  std::vector<std::tuple<bool, uint64_t, fs::path>> checkpoints; // oldest first, once they are sorted
   std::vector<fs::path> useless;
   std::error_code error;
   for (const fs::directory_entry &entry : fs::directory_iterator(options.folder, error)) {
     std::string name = entry.path().filename().string();
     if (auto step = stepOfName(name))
-      checkpoints.emplace_back(*step, entry.path());
+      checkpoints.emplace_back(*step <= current, *step, entry.path());
     else if (isAbandoned(name))
       useless.push_back(entry.path());
   }
   std::sort(checkpoints.begin(), checkpoints.end());
   if (options.keep > 0 && checkpoints.size() > static_cast<size_t>(options.keep))
     for (size_t i = 0; i < checkpoints.size() - options.keep; ++i)
-      useless.push_back(checkpoints[i].second);
+      useless.push_back(std::get<fs::path>(checkpoints[i]));
   for (const fs::path &path : useless) {
     fs::remove_all(path, error);
     if (error)
@@ -199,7 +200,7 @@ Status saveCheckpoint(const CheckpointOptions &options, const CheckpointInfo &in
     return status.withContext("checkpoint of step " + std::to_string(info.step) + " is not written");
   }
   if (options.peers.firstRank == 0)
-    removeOld(options);
+    removeOld(options, info.step);
   return Status::ok();
 }
 

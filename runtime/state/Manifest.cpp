@@ -185,8 +185,20 @@ Result<Manifest> readManifest(const std::string &path) {
   return manifestFromJson(file.bytes(), path);
 }
 
+/// Discarded if it is not JSON, or nested more deeply than manifests are: writing it again, for the hash, is recursive.
+static Json parseText(ByteSpan bytes) {
+  constexpr int maxDepth = 16;
+  bool isTooDeep = false;
+  Json::parser_callback_t callback = [&](int depth, Json::parse_event_t, Json &) {
+    isTooDeep |= depth > maxDepth;
+    return !isTooDeep;
+  };
+  Json json = Json::parse(bytes.begin(), bytes.end(), callback, /*allow_exceptions=*/false);
+  return isTooDeep ? Json(Json::value_t::discarded) : json;
+}
+
 Result<Manifest> manifestFromJson(ByteSpan bytes, const std::string &path) {
-  Json json = Json::parse(bytes.begin(), bytes.end(), nullptr, /*allow_exceptions=*/false);
+  Json json = parseText(bytes);
   FieldReader fields;
   if (!json.is_object())
     return TESSERA_ERROR(DataLoss, "'" + path + "' is not a checkpoint manifest: it is not a JSON object");

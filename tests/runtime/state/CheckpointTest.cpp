@@ -118,6 +118,25 @@ TEST(Checkpoint, KeepsTheNewestAndReplacesTheSameStep) {
   expectEqual(resumed, state);
 }
 
+TEST(Checkpoint, AfterResumingAnEarlierStepTheNewOnesStay) {
+  ScratchFolder scratch;
+  FakeState state(byModule, 2), resumed(byModule, 2);
+  auto save = [&](uint64_t step, int keep) {
+    state.fillDistinct(static_cast<float>(step));
+    ASSERT_STATUS_OK(saveCheckpoint({scratch.root(), keep}, infoOfStep(step), state.ranks));
+  };
+  for (uint64_t step : {1, 5, 6})
+    save(step, 0);
+  save(2, 2); // the run was resumed at step 1
+  EXPECT_FALSE(fs::exists(scratch.path("ckpt-5")));
+  EXPECT_FALSE(fs::exists(scratch.path("ckpt-6")));
+  EXPECT_TRUE(fs::exists(scratch.path("ckpt-1")));
+  auto info = loadCheckpoint(scratch.root(), resumed.ranks);
+  ASSERT_STATUS_OK(info);
+  EXPECT_EQ(info->step, 2u);
+  expectEqual(resumed, state);
+}
+
 TEST(Checkpoint, AsynchronousWriterSavesTheStateOfTheCall) {
   ScratchFolder scratch;
   FakeState state(byModule, 2), expected(byModule, 2), resumed(byModule, 2);
@@ -259,6 +278,16 @@ TEST_F(BrokenCheckpoint, ManifestThatLies) {
     test::writeFile(manifest, replaced(from, to));
     expectError(message);
   }
+}
+
+TEST_F(BrokenCheckpoint, AManifestOfDeeplyNestedListsIsRefused) {
+  std::string content = test::readFile(manifest);
+  size_t begin = content.find("\"format\"");
+  ASSERT_NE(begin, std::string::npos);
+  constexpr size_t depth = 500000; // more than the stack holds, if each list took a frame of it
+  content.insert(begin, "\"extras\": " + std::string(depth, '[') + std::string(depth, ']') + ", ");
+  test::writeFile(manifest, content);
+  expectError("is not a checkpoint manifest");
 }
 
 TEST_F(BrokenCheckpoint, AnyDamageOfTheManifestIsNoticed) {
