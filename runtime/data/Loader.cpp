@@ -2,6 +2,7 @@
 
 #include "runtime/data/Loader.h"
 
+#include "runtime/base/Guard.h"
 #include "runtime/data/Permutation.h"
 
 #include <chrono>
@@ -64,7 +65,8 @@ Result<std::shared_ptr<const HostBatch>> Loader::readBatch(uint64_t position) {
 
 void Loader::run() {
   for (uint64_t position = options.position;; position += batchSpecs.front().rows()) {
-    auto batch = std::make_unique<Result<std::shared_ptr<const HostBatch>>>(readBatch(position));
+    auto batch =
+        std::make_unique<Result<std::shared_ptr<const HostBatch>>>(guarded([&] { return readBatch(position); }));
     bool failed = !batch->isOk();
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return stopping || !ready; });

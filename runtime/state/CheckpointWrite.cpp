@@ -2,6 +2,7 @@
 
 #include "runtime/state/Checkpoint.h"
 
+#include "runtime/base/Guard.h"
 #include "runtime/base/Log.h"
 
 #include <algorithm>
@@ -222,8 +223,9 @@ Status CheckpointWriter::save(const CheckpointInfo &info, const std::vector<Rank
       std::memcpy(memory.back().get(), view.data, view.localBytes());
       view.data = memory.back().get();
     }
-  thread = std::thread(
-      [this, info, copies, memory = std::move(memory)] { lastStatus = saveCheckpoint(options, info, *copies); });
+  thread = std::thread([this, info, copies, memory = std::move(memory)] {
+    lastStatus = guarded([&] { return saveCheckpoint(options, info, *copies); });
+  });
   return Status::ok();
 }
 

@@ -2,6 +2,8 @@
 
 #include "runtime/step/Executor.h"
 
+#include "runtime/base/Guard.h"
+
 #include <algorithm>
 #include <string>
 
@@ -174,7 +176,7 @@ void Executor::execute(Command &command, int64_t iteration, TraceSink *trace) {
   if (summarises && !isCollective(command.kind))
     trace = nullptr;
   TimeMark begin = trace ? stream.mark() : 0;
-  Status status = command.run(iteration);
+  Status status = guarded([&] { return command.run(iteration); });
   if (trace) {
     TraceEvent event;
     event.rank = context.communicator.rank();

@@ -217,6 +217,7 @@ Status Run::saveCheckpoint(int64_t step) {
   info.dataPosition = loader->position();
   info.seed = seed;
   info.mesh = artifact->mesh();
+  info.extra = dataOrder();
   info.extra["data"] = options.data;
   info.extra["artifact"] = options.artifact;
   lastCheckpoint = step;

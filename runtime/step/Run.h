@@ -62,6 +62,9 @@ private:
   Status compareSettings(Communicator &self) const;
   Status setUpRank(int index);
   Status setUpProcess();
+  /// What gives a position in the data its meaning, by name.
+  std::map<std::string, std::string> dataOrder() const;
+  void warnOfOtherOrder(const CheckpointInfo &info) const;
   Status setUpReports();
   Status reportSetUp(int index);
   void printHead() const;

@@ -63,7 +63,9 @@ Status Run::open() {
   }
   if (!options.resume.empty()) {
     std::string inRun = options.resume + "/checkpoints";
-    TESSERA_ASSIGN_OR_RETURN(checkpoint, findCheckpoint(std::filesystem::is_directory(inRun) ? inRun : options.resume));
+    std::error_code error;
+    TESSERA_ASSIGN_OR_RETURN(checkpoint,
+                             findCheckpoint(std::filesystem::is_directory(inRun, error) ? inRun : options.resume));
   }
   for (size_t result = 0; artifact->program().results() && result < artifact->program().results()->size(); ++result) {
     const artifact::ResultTensor &entry = *artifact->program().results()->Get(static_cast<uint32_t>(result));
@@ -80,7 +82,11 @@ Status Run::open() {
   peakFlops = options.peakFlops > 0 ? options.peakFlops : modelNumber(*artifact, "peak_flops_per_second");
   if (tokensPerStep <= 0 && !specs.empty())
     tokensPerStep = static_cast<double>(specs.front().rows());
-  TESSERA_ASSIGN_OR_RETURN(folder, RunFolder::create(options.out, !checkpoint.empty()));
+  // Only the run that the checkpoint is of goes on in its folder; another one's records must not be mixed with it.
+  std::error_code error;
+  bool goesOnThere =
+      !checkpoint.empty() && std::filesystem::equivalent(checkpoint + "/..", options.out + "/checkpoints", error);
+  TESSERA_ASSIGN_OR_RETURN(folder, RunFolder::create(options.out, goesOnThere));
   if (world.empty())
     world = createLocalWorld(numRanks(), {options.stallTimeoutSeconds});
   sessions.resize(world.size());
@@ -96,12 +102,13 @@ Status Run::checkExport() const {
     return Status::ok();
   std::filesystem::path path(options.exportPath);
   std::string parent = path.has_parent_path() ? path.parent_path().string() : ".";
-  if (std::filesystem::is_directory(path))
+  std::error_code error; // a name that the system cannot take is no folder
+  if (std::filesystem::is_directory(path, error))
     return TESSERA_ERROR(InvalidArgument, "--export: '" + options.exportPath + "' is a folder, expected a file");
   // The run folder is made below.
   if (std::filesystem::path(options.out).lexically_normal() == std::filesystem::path(parent).lexically_normal())
     return Status::ok();
-  if (!std::filesystem::is_directory(parent))
+  if (!std::filesystem::is_directory(parent, error))
     return TESSERA_ERROR(InvalidArgument, "--export: there is no folder '" + parent + "'");
   if (access(parent.c_str(), W_OK) != 0)
     return TESSERA_ERROR(InvalidArgument, "--export: the folder '" + parent + "' is not writable");
@@ -197,6 +204,22 @@ std::vector<bool> Run::neededRows() const {
   return rows;
 }
 
+std::map<std::string, std::string> Run::dataOrder() const {
+  return {{"order", options.shuffle ? "shuffled" : "sequential"}, {"samples", std::to_string(numSamples)}};
+}
+
+/// A run may go on with other data; that some samples then come twice and others never is nothing to hide.
+void Run::warnOfOtherOrder(const CheckpointInfo &info) const {
+  std::map<std::string, std::string> mine = dataOrder();
+  mine["seed"] = std::to_string(seed);
+  std::map<std::string, std::string> theirs = info.extra;
+  theirs["seed"] = std::to_string(info.seed);
+  for (const auto &[name, value] : mine)
+    if (auto found = theirs.find(name); found != theirs.end() && found->second != value)
+      log::warn("the {} of the data is {}, that of '{}' was {}: the run goes on at sample {} of another order", name,
+                value, checkpoint, found->second, info.dataPosition);
+}
+
 /// What the ranks of a process share; its leader calls it.
 Status Run::setUpProcess() {
   const CheckpointInfo &info = resumed[0];
@@ -209,6 +232,8 @@ Status Run::setUpProcess() {
     if (dump->isWantedBefore(firstStep))
       return TESSERA_ERROR(InvalidArgument, "--dump-step is " + std::to_string(options.dumpStep) +
                                                 ", but the run goes on at step " + std::to_string(firstStep));
+    if (firstRank() == 0)
+      warnOfOtherOrder(info);
   }
   lastCheckpoint = firstStep - 1;
   LoaderOptions loaderOptions;

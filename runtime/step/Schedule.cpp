@@ -40,6 +40,8 @@ Result<Schedule> Schedule::create(const Artifact &artifact, int64_t totalSteps, 
   made.minLearningRate = overrides.minLearningRate.value_or(made.minLearningRate);
   made.warmup = overrides.warmup.value_or(static_cast<int64_t>(std::clamp(warmup, 0.0, 1e15)));
   made.totalSteps = totalSteps;
+  if (overrides.minLearningRate && !made.isCosine)
+    return TESSERA_ERROR(InvalidArgument, "--min-lr is where a cosine ends, but the schedule is constant");
   return made;
 }
 

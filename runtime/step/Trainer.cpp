@@ -2,6 +2,7 @@
 
 #include "runtime/step/Trainer.h"
 
+#include "runtime/base/Guard.h"
 #include "runtime/base/Log.h"
 #include "runtime/comm/Launch.h"
 #include "runtime/step/Run.h"
@@ -28,16 +29,27 @@ static Status runRanks(const std::shared_ptr<Run> &run) {
   progress->running = run->ranksHere();
   std::vector<std::thread> threads;
   threads.reserve(run->ranksHere());
-  for (int index = 0; index < run->ranksHere(); ++index)
-    threads.emplace_back([run, progress, index] {
-      Status status = run->runRank(index);
-      if (!status.isOk())
-        run->communicator(index).abort(status);
-      std::lock_guard<std::mutex> lock(progress->mutex);
-      --progress->running;
-      progress->hasFailed |= !status.isOk();
-      progress->changed.notify_all();
+  auto runOne = [run, progress](int index) {
+    Status status = guarded([&] { return run->runRank(index); });
+    if (!status.isOk())
+      run->communicator(index).abort(status);
+    std::lock_guard<std::mutex> lock(progress->mutex);
+    --progress->running;
+    progress->hasFailed |= !status.isOk();
+    progress->changed.notify_all();
+  };
+  for (int index = 0; index < run->ranksHere(); ++index) {
+    Status started = guarded([&] {
+      threads.emplace_back(runOne, index);
+      return Status::ok();
     });
+    if (started.isOk())
+      continue;
+    run->communicator(index).abort(started.withContext("the thread of rank " + std::to_string(index)));
+    std::lock_guard<std::mutex> lock(progress->mutex);
+    progress->running -= run->ranksHere() - index;
+    break;
+  }
 
   std::unique_lock<std::mutex> lock(progress->mutex);
   // Another process may have failed while the ranks of this one are stuck.
@@ -60,10 +72,9 @@ Result<TrainOutcome> train(const TrainOptions &options) {
   }
   Communicator *joined = connection.get();
   auto run = std::make_shared<Run>(options, std::move(connection));
-  Status opened = Status::ok();
   if (joined)
     joined->setBusy(true);
-  opened = run->open();
+  Status opened = guarded([&] { return run->open(); });
   if (joined)
     joined->setBusy(false);
   if (!opened.isOk()) {

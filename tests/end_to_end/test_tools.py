@@ -116,12 +116,44 @@ class Run(ToolTest):
         for flags, message in ((["--export", "none/x"], "there is no folder 'none'"), (["--keep", -1], "keep"),
                                (["--export", "."], "is a folder"), (["--threads", -2], "threads"),
                                (["--checkpoint-every", -1], "checkpoint-every"),
-                               (["--trace-steps", -1], "trace-steps"), (["--dump-step", 0], "dump-step"),
-                               (["--dump", "losses", "--dump-step", 9], "--dump-step is 9, but --steps ends at 2")):
-            with self.subTest(flags):
+                               (["--trace-steps", -1], "trace-steps"),
+                               (["--dump", "losses", "--dump-step", 0], "dump-step"),
+                               (["--dump", "losses", "--dump-step", 9], "--dump-step is 9, but --steps ends at 2"),
+                               (["--dump-step", 1], "--dump-step requires --dump"),
+                               (["--min-lr", 0.1], "--min-lr is where a cosine ends, but the schedule is constant"),
+                               (["--steps", 0], "steps.*from 1 to"), (["--steps", 10 ** 20], "steps.*from 1 to"),
+                               (["--ranks", -1], "ranks"), (["--seed", -1], "seed"), (["--warmup", -1], "warmup"),
+                               (["--threads", 100000], "threads.*from 0 to 1024"), (["--lr", "nan"], "lr"),
+                               (["--lr", -1], "lr"), (["--peak-gflops", "inf"], "peak-gflops"),
+                               (["--stall-timeout", -1], "stall-timeout"), (["--stall-timeout", "1e300"], "stall-timeout"),
+                               (["--resume", ""], "resume: the name is empty"), (["--weights", ""], "weights: the name"),
+                               (["--resume", "a" * 5000], "no checkpoint at 'a+': not a folder"),
+                               (["--export", "a" * 5000 + "/b"], "there is no folder 'a+'")):
+            with self.subTest(str(flags)[:80]):
                 self.assertNotIn("step 1/2", self.fail_with(message, "tessera-run", *self.flags("bad", 2), *flags))
         self.succeed("tessera-run", *self.flags("good", 2), "--export", "good/mine.safetensors")
         self.assertTrue(os.path.exists(self.path("good", "mine.safetensors")))
+
+    def test_the_records_of_two_runs_are_not_mixed(self):
+        for out, seed in (("one", 1), ("other", 2)):
+            self.succeed("tessera-run", *self.flags(out, 2), "--seed", seed, "--checkpoint-every", 2)
+        before = self.metrics("other")
+        self.fail_with("'other' already holds a run", "tessera-run", *self.flags("other", 4), "--resume", "one")
+        self.assertEqual(self.metrics("other"), before)
+        for resume in ("one", "one/checkpoints", "one/checkpoints/ckpt-2/"):
+            self.succeed("tessera-run", *self.flags("one", 4), "--resume", resume)
+            self.assertEqual([record["step"] for record in self.metrics("one")], [1, 2, 3, 4])
+
+    def test_going_on_in_another_order_is_said(self):
+        self.succeed("tessera-run", *self.flags("run", 2), "--checkpoint-every", 2)
+        for flags, warning in (((), "^$"), (("--order", "sequential"), r"the order of the data is sequential, that of .* was "
+                                          r"shuffled: the run goes on at sample \d+ of another order"),
+                               (("--seed", 5), "the seed of the data is 5, that of .* was 0")):
+            with self.subTest(flags):
+                done = self.tool("tessera-run", *self.flags("run", 4), "--resume", "run", *flags)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertRegex(done.stderr, warning)
+                self.assertEqual(done.stderr.count("warning"), 1 if flags else 0, done.stderr)
 
     def test_a_run_is_not_overwritten(self):
         self.succeed("tessera-run", *self.flags("run", 2))

@@ -5,13 +5,47 @@
 #include <CLI/CLI.hpp>
 
 #include <atomic>
+#include <charconv>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
+#include <string>
 
 namespace {
 std::atomic<int> stopSignal{0};
 static_assert(std::atomic<int>::is_always_lock_free);
+
+/// A whole number that fits its type: CLI11 gives the nearest one that does, and -1 as the largest without a sign.
+template <typename Number> CLI::Validator wholeNumber(Number least, Number most = std::numeric_limits<Number>::max()) {
+  return {[least, most](const std::string &text) -> std::string {
+            Number value = 0;
+            const char *end = text.data() + text.size();
+            auto [stop, error] = std::from_chars(text.data(), end, value);
+            if (error == std::errc() && stop == end && value >= least && value <= most)
+              return "";
+            return "'" + text + "' is no whole number from " + std::to_string(least) + " to " + std::to_string(most);
+          },
+          ""};
+}
+
+/// Neither negative, nor infinite or "nan".
+CLI::Validator amount(double most) {
+  return {[most](const std::string &text) -> std::string {
+            char *end = nullptr;
+            double value = std::strtod(text.c_str(), &end);
+            if (!text.empty() && *end == '\0' && value >= 0 && value <= most)
+              return "";
+            return "'" + text + "' is no number from 0 to " + CLI::detail::to_string(most);
+          },
+          ""};
+}
+
+/// An empty name is an unset variable of a script rather than a wish.
+CLI::Validator someName() {
+  return {[](const std::string &text) { return std::string(text.empty() ? "the name is empty" : ""); }, ""};
+}
 
 /// The first SIGINT, SIGTERM or SIGUSR1 (which mpirun forwards and Slurm can send ahead of a time limit) ends the run
 /// after its step; the handler is then gone, so that a second one kills.
@@ -35,35 +69,48 @@ int main(int argc, char **argv) {
              "  tessera-run gpt.tessera --data text/ --steps 200 --out runs/gpt --checkpoint-every 100");
   app.set_version_flag("--version", TESSERA_VERSION);
   app.get_formatter()->column_width(34);
-  app.add_option("artifact", options.artifact, "File made by tessera-compile")->required();
+  constexpr int maxThreads = 1024;
+  constexpr double maxSeconds = 1e9, maxRate = 1e30;
+  app.add_option("artifact", options.artifact, "File made by tessera-compile")->required()->check(someName());
   app.add_option("--data", options.data,
                  "Token file (.bin), text (.txt, .json, .jsonl, or a folder of them), or arrays (.npz, .safetensors)")
-      ->required();
-  app.add_option("--steps", options.steps, "Number of the last step; a resumed run counts on")->capture_default_str();
-  app.add_option("--out", options.out, "Folder for metrics, checkpoints, trace and final weights")->required();
+      ->required()
+      ->check(someName());
+  app.add_option("--steps", options.steps, "Number of the last step; a resumed run counts on")
+      ->check(wholeNumber<int64_t>(1))
+      ->capture_default_str();
+  app.add_option("--out", options.out, "Folder for metrics, checkpoints, trace and final weights")
+      ->required()
+      ->check(someName());
   app.add_option("--comm", options.comm,
                  "How ranks talk: local (threads of this process), mpi, tcp (RANK, WORLD_SIZE, MASTER_ADDR, "
                  "MASTER_PORT), or auto, by the environment")
       ->check(CLI::IsMember({"auto", "local", "mpi", "tcp"}))
       ->capture_default_str();
-  app.add_option("--ranks", options.ranks, "Number of ranks, to check that it is the artifact's");
-  app.add_option("--threads", options.threads, "Threads per rank (default: cores / ranks)")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--seed", options.seed, "Seed of initial values and of the order of the data (default 0)");
+  app.add_option("--ranks", options.ranks, "Number of ranks, to check that it is the artifact's")
+      ->check(wholeNumber<int>(1));
+  app.add_option("--threads", options.threads, "Threads per rank; 0 (default): cores / ranks")
+      ->check(wholeNumber<int>(0, maxThreads));
+  app.add_option("--seed", options.seed, "Seed of initial values and of the order of the data (default 0)")
+      ->check(wholeNumber<uint64_t>(0));
 
-  app.add_option("--lr", options.schedule.learningRate, "Peak learning rate, instead of the artifact's");
-  app.add_option("--min-lr", options.schedule.minLearningRate, "Where a cosine ends");
-  app.add_option("--warmup", options.schedule.warmup, "Steps of linear warm-up");
+  app.add_option("--lr", options.schedule.learningRate, "Peak learning rate, instead of the artifact's")
+      ->check(amount(maxRate));
+  app.add_option("--min-lr", options.schedule.minLearningRate, "Where a cosine ends")->check(amount(maxRate));
+  app.add_option("--warmup", options.schedule.warmup, "Steps of linear warm-up")->check(wholeNumber<int64_t>(0));
   app.add_option("--schedule", options.schedule.schedule, "constant or cosine");
 
-  app.add_option("--weights", options.weights, "Initial parameters: .safetensors or .onnx");
-  app.add_option("--resume", options.resume, "Run folder or checkpoint to go on from")->excludes("--weights");
-  app.add_option("--checkpoint-every", options.checkpointEvery, "Steps between checkpoints (default: none)")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--keep", options.keepCheckpoints, "Newest checkpoints that stay (default: all)")
-      ->check(CLI::NonNegativeNumber);
+  app.add_option("--weights", options.weights, "Initial parameters: .safetensors or .onnx")->check(someName());
+  app.add_option("--resume", options.resume, "Run folder or checkpoint to go on from")
+      ->excludes("--weights")
+      ->check(someName());
+  app.add_option("--checkpoint-every", options.checkpointEvery, "Steps between checkpoints; 0 (default): none")
+      ->check(wholeNumber<int64_t>(0));
+  app.add_option("--keep", options.keepCheckpoints, "Newest checkpoints that stay; 0 (default): all")
+      ->check(wholeNumber<int>(0));
   CLI::Option *exportPath =
-      app.add_option("--export", options.exportPath, "File of the final weights (default: <out>/model.safetensors)");
+      app.add_option("--export", options.exportPath, "File of the final weights (default: <out>/model.safetensors)")
+          ->check(someName());
   app.add_flag("--no-export", options.noExport, "Do not write the final weights")->excludes(exportPath);
 
   std::string order = "shuffled";
@@ -76,22 +123,26 @@ int main(int argc, char **argv) {
       ->check(CLI::IsMember({2, 4}));
 
   app.add_option("--log-every", options.logEvery, "Steps between progress lines; 0: only the first and the last")
-      ->check(CLI::NonNegativeNumber)
+      ->check(wholeNumber<int64_t>(0))
       ->capture_default_str();
   app.add_option("--trace-steps", options.traceSteps, "Steps to write to <out>/trace.json, for ui.perfetto.dev")
-      ->check(CLI::NonNegativeNumber);
+      ->check(wholeNumber<int64_t>(0));
   app.add_flag("--memory-snapshot", options.memorySnapshot,
                "Write <out>/memory.json: allocated and reserved memory over a step, for tools/plot-memory.py");
   app.add_flag("--tensorboard", options.tensorBoard, "Write event files to <out>/tensorboard/");
   app.add_option("--dump", options.dump,
-                 "Write gradients, parameters, losses (comma-separated) of a step to <out>/dump-<step>/");
+                 "Write gradients, parameters, losses (comma-separated) of a step to <out>/dump-<step>/")
+      ->check(someName());
   app.add_option("--dump-step", options.dumpStep, "The step of --dump")
-      ->check(CLI::PositiveNumber)
+      ->needs("--dump")
+      ->check(wholeNumber<int64_t>(1))
       ->capture_default_str();
   double peakGflops = 0;
-  app.add_option("--peak-gflops", peakGflops, "Peak GFLOP/s of all ranks together, to report utilisation");
+  app.add_option("--peak-gflops", peakGflops, "Peak GFLOP/s of all ranks together, to report utilisation")
+      ->check(amount(maxRate));
   app.add_option("--stall-timeout", options.stallTimeoutSeconds,
                  "Seconds after which a rank that does not arrive ends the run; 0: never")
+      ->check(amount(maxSeconds))
       ->capture_default_str();
   bool noGraph = false;
   app.add_flag("--no-graph", noGraph, "On a GPU: give it one instruction after the other, not each step as one graph");

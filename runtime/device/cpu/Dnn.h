@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
+#include <new>
 #include <string>
 
 namespace tessera::cpu {
@@ -36,8 +37,11 @@ public:
   void require(size_t bytes) {
     if (bytes <= size)
       return;
-    size = (bytes + 63) / 64 * 64;
-    memory.reset(static_cast<std::byte *>(std::aligned_alloc(64, size)));
+    size_t rounded = (bytes + 63) / 64 * 64;
+    memory.reset(static_cast<std::byte *>(std::aligned_alloc(64, rounded)));
+    if (!memory)
+      throw std::bad_alloc(); // as std::vector does; it becomes the rank's error
+    size = rounded;
   }
   void *data() const { return memory.get(); }
   size_t bytes() const { return size; }

@@ -15,11 +15,14 @@
 #include <nlohmann/json.hpp>
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <new>
 #include <random>
 #include <set>
+#include <system_error>
 #include <thread>
 
 namespace tessera {
@@ -308,6 +311,22 @@ TEST_F(Training, AStopDuringSetUpEndsBeforeTheFirstStep) {
   EXPECT_TRUE(losses("run").empty());
   for (const char *name : {"model.safetensors", "trace.json", "checkpoints/latest"})
     EXPECT_FALSE(std::filesystem::exists(folder.path(std::string("run/") + name))) << name;
+}
+
+TEST_F(Training, AnExceptionOnARanksThreadIsAnErrorOfTheRun) {
+  TrainOptions run = options(2, "run", 3);
+  run.openDevice = [](const Artifact &artifact, const DeviceOptions &device) {
+    if (device.rankOnHost == 1)
+      throw std::bad_alloc();
+    return openDevice(artifact, device);
+  };
+  auto outcome = train(run);
+  ASSERT_FALSE(outcome.isOk());
+  EXPECT_EQ(outcome.status().message(), "out of memory");
+  run.openDevice = [](const Artifact &, const DeviceOptions &) -> Result<std::unique_ptr<Device>> {
+    throw std::system_error(EAGAIN, std::generic_category());
+  };
+  EXPECT_NE(train(run).status().message().find("the system refused: "), std::string::npos);
 }
 
 TEST_F(Training, BadInputIsOneClearError) {
