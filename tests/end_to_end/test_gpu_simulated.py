@@ -1,5 +1,6 @@
 """Artifacts for GPUs, run by the unchanged backend on the simulated driver, cuBLASLt and NCCL of tests/gpu/simulator."""
 
+import argparse
 import contextlib
 import json
 import os
@@ -8,13 +9,13 @@ import unittest
 import unittest.mock
 
 import numpy as np
-from harness import BIN, Golden, ToolTest, safetensors
+from harness import BIN, GOLDENS, MODELS, Golden, ToolTest, safetensors
 
 SIMULATOR = os.path.join(os.path.dirname(BIN), "gpu-simulator")
 # Of losses and gradient norms, as tests/gpu/training.py.
 LOSS = {"fp32": 1e-5, "bf16": 1e-3}
 NORM = {"fp32": 1e-4, "bf16": 2e-2}
-STEPS = 4
+STEPS = 3
 
 
 @unittest.skipUnless(os.path.exists(os.path.join(SIMULATOR, "libcuda.so.1")) and
@@ -83,6 +84,10 @@ class SimulatedGpu(ToolTest):
         self.assertEqual(graph["graph launches"], STEPS - 1)
         self.assertEqual(graph["kernels"], issued["kernels"])
         self.assert_same_bits("issued", "graph")
+        if precision != "fp32":  # attention ran on cuDNN's graphs; now it runs on own kernels
+            own = self.simulate(golden, "model", "own", fail="cudnn")
+            self.assertGreater(own["kernels"], graph["kernels"])
+            self.assert_close("own", "cpu", precision)
 
     def test_gpt_fp32(self):
         self.check_model("gpt", "fp32")
@@ -95,6 +100,22 @@ class SimulatedGpu(ToolTest):
 
     def test_llama_bf16(self):
         self.check_model("llama", "bf16")
+
+    def test_arrays(self):
+        """A CNN, whose convolutions are cuDNN's, and an MLP, against what PyTorch recorded."""
+        for model, loss in (("cnn", "cross-entropy"), ("mlp", "mse")):
+            folder = os.path.join(GOLDENS, model)
+            with open(os.path.join(folder, "golden.json")) as file:
+                golden = json.load(file)
+            self.succeed("tessera-compile", os.path.join(MODELS, golden["model"]), "--batch", golden["batch"], "--loss", loss,
+                         "--optimizer", "sgd", "--lr", golden["lr"], "--momentum", golden["momentum"], "--weight-decay", 0,
+                         "--target", "sm_90", "-o", model + ".tessera")
+            files = argparse.Namespace(data=os.path.join(folder, "data.safetensors"),
+                                       weights=os.path.join(folder, "weights.safetensors"))
+            counts = self.simulate(files, model, model)
+            self.assertEqual("cuDNN graphs" in counts, model == "cnn")
+            for record, want in zip(self.metrics(model), golden["losses"][:STEPS], strict=True):
+                self.assertLessEqual(abs(record["loss"] - want) / want, 2e-5, f"{model}, step {record['step']}")
 
     def check_ranks(self, model, strategy):
         """Two ranks as threads: on one GPU (local), and each on its own (NCCL), issued and as graphs."""
