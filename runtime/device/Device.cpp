@@ -33,25 +33,15 @@ size_t numInstructions(const artifact::Program &program) {
   return count;
 }
 
-/// Whether `part` is the rank's part of `whole`.
-static bool isPartOf(const artifact::Buffer &part, const artifact::Buffer &whole, uint32_t group) {
-  return part.arena() == whole.arena() && part.offset() == whole.offset() && whole.rank_group() < 0 &&
-         part.rank_group() == static_cast<int>(group) && part.iteration_stride() == whole.iteration_stride();
-}
-
 std::string asymmetricCollective(const artifact::Program &program) {
   std::string found;
   walk(program.instructions(), [&](const artifact::Instruction &instruction) {
     const artifact::Collective *collective = instruction.operation_as_Collective();
     if (!collective || !found.empty())
       return;
-    const artifact::Buffer &input = *program.buffers()->Get(collective->input());
-    const artifact::Buffer &output = *program.buffers()->Get(collective->output());
-    bool gathers = collective->kind() == artifact::CollectiveKind::AllGather;
-    bool scatters = collective->kind() == artifact::CollectiveKind::ReduceScatter;
-    bool isInput = input.rank_group() < 0 || (gathers && isPartOf(input, output, collective->group()));
-    bool isOutput = output.rank_group() < 0 || (scatters && isPartOf(output, input, collective->group()));
-    if (!isInput || !isOutput)
+    auto isSymmetric = [&](uint32_t buffer) { return program.buffers()->Get(buffer)->rank_group() < 0; };
+    bool isInput = isSymmetric(collective->input());
+    if (!isInput || !isSymmetric(collective->output()))
       found = std::string(artifact::EnumNameCollectiveKind(collective->kind())) + " of node '" +
               std::string(locationOf(program, instruction)) + "' has its " + (isInput ? "output" : "input") +
               " elsewhere on each rank";

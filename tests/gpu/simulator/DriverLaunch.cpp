@@ -135,6 +135,16 @@ TESSERA_DRIVER cuLaunchKernel(CUfunction handle, unsigned gridX, unsigned gridY,
                               unsigned blockY, unsigned blockZ, unsigned sharedBytes, CUstream streamHandle,
                               void **arguments, void **extra) {
   TESSERA_STREAM(stream, streamHandle);
+  // The queues of a driver are finite: where one is full, a launch waits.
+  while (sim().longestQueue > 0 && !stream->capture && stream->queue.size() >= sim().longestQueue &&
+         stream->gpu->error == CUDA_SUCCESS) {
+    if (sim().step())
+      continue;
+    sim().count("launches that waited");
+    lock.unlock();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    lock.lock();
+  }
   if (!sim().functions.count(handle)) {
     sim().report("cuLaunchKernel: the function does not exist");
     return CUDA_ERROR_INVALID_HANDLE;

@@ -27,6 +27,7 @@ Simulator::Simulator() {
   devices = static_cast<int>(setting("TESSERA_SIM_DEVICES", 1));
   capability = static_cast<int>(setting("TESSERA_SIM_CAPABILITY", 100));
   driver = static_cast<int>(setting("TESSERA_SIM_DRIVER", 13000));
+  longestQueue = setting("TESSERA_SIM_QUEUE", 0);
   findsRaces = setting("TESSERA_SIM_RACES", 0) != 0;
   if (const char *path = std::getenv("TESSERA_SIM_REPORT"))
     reportPath = path;

@@ -14,6 +14,7 @@
 //     TESSERA_SIM_CAPABILITY=100  what they are; machine code is for other GPUs than this one, so that PTX is loaded
 //     TESSERA_SIM_DRIVER=13000    the version of the driver
 //     TESSERA_SIM_MEMORY=bytes    of each GPU (4 GiB)
+//     TESSERA_SIM_QUEUE=n         how much work waits in a stream before a launch blocks (any amount)
 //     TESSERA_SIM_RACES=1         finds races in shared memory (slower)
 //     TESSERA_SIM_REPORT=file     JSON at exit: counts of what ran, "errors", and "leaks" of handles and memory
 //     TESSERA_SIM_FAIL=what,…     failures: "launch:n" the n-th kernel of the process that runs fails (from 1),
@@ -205,6 +206,7 @@ struct TESSERA_SIM_API Simulator {
   std::map<std::string, uint64_t> counts;
   std::map<std::string, std::string> failures;
   int capability = 100, driver = 13000, devices = 1;
+  size_t longestQueue = 0; ///< 0: any
   bool isInitialised = false, findsRaces = false;
 
   void writeReport();

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 namespace tessera {
 namespace {
 
@@ -114,6 +117,48 @@ TEST_P(Failures, AbortEndsWaitingRanksAndLaterCalls) {
     EXPECT_EQ(status.message(), "rank 2: disk on fire");
     EXPECT_EQ(communicator.barrier("end").message(), "rank 2: disk on fire");
   });
+}
+
+TEST_P(Failures, WaitsElsewhereSeeThatOthersLive) {
+  onRanks(
+      GetParam(), 2,
+      [&](Communicator &communicator) {
+        ASSERT_TRUE(communicator.barrier("begin").isOk());
+        sleepFor(500); // longer than the timeout, but both are heard of
+        EXPECT_TRUE(communicator.checkOthers("all_reduce 'h.0'").isOk());
+        ASSERT_TRUE(communicator.barrier("end").isOk());
+      },
+      0.3);
+}
+
+TEST(RemoteCommunicator, WaitsElsewhereSeeThatARankHasEnded) {
+  int port = test::freePort();
+  std::thread other([port] {
+    // A process that is killed: the connections break, and no reason is told.
+    pid_t child = ::fork();
+    if (child == 0) {
+      auto transport = openTcpTransport({1, 2, "127.0.0.1", port, 20});
+      auto made = createRemoteCommunicator(std::move(*transport), {30, nullptr});
+      ::_exit((*made)->barrier("begin").isOk() ? 0 : 1);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  });
+  auto transport = openTcpTransport({0, 2, "127.0.0.1", port, 20});
+  ASSERT_TRUE(transport.isOk()) << transport.status();
+  auto made = createRemoteCommunicator(std::move(*transport), {30, nullptr});
+  ASSERT_TRUE(made.isOk()) << made.status();
+  ASSERT_TRUE((*made)->barrier("begin").isOk());
+  other.join();
+  Status status = Status::ok();
+  for (int tries = 0; tries < 500 && status.isOk(); ++tries) {
+    sleepFor(10);
+    status = (*made)->checkOthers("all_reduce 'h.0'");
+  }
+  EXPECT_EQ(status.code(), StatusCode::Aborted);
+  EXPECT_EQ(status.message(), "rank 1 has ended: rank 0 waits in all_reduce 'h.0'");
+  EXPECT_EQ((*made)->abortReason().message(), status.message());
 }
 
 TEST(LocalCommunicator, DifferentCollectivesAreAnErrorOnAllRanks) {

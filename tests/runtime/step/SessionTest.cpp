@@ -95,6 +95,54 @@ TEST(Session, TheSequenceOfCollectivesHasAHash) {
   EXPECT_EQ(hashes.count(hashOf(CollectiveKind::AllGather, 1, false)), 1u);
 }
 
+TEST(Session, RanksMustHaveTheSameMemoryPlan) {
+  auto make = [](uint32_t more, uint64_t shift) {
+    ArtifactBuilder builder({{"shard", 2}});
+    uint32_t group = builder.group({"shard"}), a = builder.buffer({4}), b = builder.buffer({4});
+    builder.buffer({more});
+    builder.program.buffers[b]->offset += shift;
+    builder.collective(artifact::CollectiveKind::AllReduce, group, a, b);
+    auto built = builder.build();
+    EXPECT_TRUE(built.isOk()) << built.status();
+    return *built;
+  };
+  // The collectives themselves are the same.
+  auto one = make(64, 0), larger = make(128, 0), elsewhere = make(64, 64);
+  for (const auto &other : {larger, elsewhere}) {
+    EXPECT_EQ(collectiveSequenceHash(one->program()), collectiveSequenceHash(other->program()));
+    auto world = createLocalWorld(2);
+    Status statuses[2];
+    std::thread first([&] { statuses[0] = Session::create(one, *world[0]).status(); });
+    statuses[1] = Session::create(other, *world[1]).status();
+    first.join();
+    for (const Status &status : statuses)
+      EXPECT_NE(status.message().find("memory plans differ"), std::string::npos) << status;
+  }
+}
+
+TEST(Session, CollectivesWithOperandsElsewhereOnEachRankAreKnown) {
+  using artifact::CollectiveKind;
+  // One operand is the rank's part of another buffer.
+  auto reasonOf = [](CollectiveKind kind, bool hasPart) {
+    ArtifactBuilder builder({{"shard", 2}});
+    uint32_t group = builder.group({"shard"}), whole = builder.buffer({8}), other = builder.buffer({8});
+    uint32_t part = builder.view(other, {4}, {1});
+    builder.program.buffers[part]->rank_group = hasPart ? static_cast<int>(group) : -1;
+    builder.program.buffers[part]->rank_stride = hasPart ? 16 : 0;
+    bool gathers = kind == CollectiveKind::AllGather;
+    builder.collective(kind, group, gathers ? part : whole, gathers ? whole : part);
+    auto built = builder.build();
+    EXPECT_TRUE(built.isOk()) << built.status();
+    EXPECT_EQ(numInstructions((*built)->program()), 1u);
+    return asymmetricCollective((*built)->program());
+  };
+  EXPECT_EQ(reasonOf(CollectiveKind::AllGather, false), "");
+  EXPECT_EQ(reasonOf(CollectiveKind::ReduceScatter, false), "");
+  EXPECT_EQ(reasonOf(CollectiveKind::AllGather, true), "AllGather of node 'node' has its input elsewhere on each rank");
+  EXPECT_EQ(reasonOf(CollectiveKind::ReduceScatter, true),
+            "ReduceScatter of node 'node' has its output elsewhere on each rank");
+}
+
 TEST(Session, RefusesAPlanLargerThanTheMachine) {
   ArtifactBuilder builder;
   builder.program.arenas[0]->bytes = uint64_t{1} << 45;
