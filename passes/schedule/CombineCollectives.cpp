@@ -68,6 +68,11 @@ private:
     const int64_t size = wholeBytes(op);
     if (size > bytes)
       return;
+    if (auto dim = op->getAttrOfType<IntegerAttr>("dim"); dim && dim.getInt() != 0) {
+      op->emitRemark() << labelOf(op) << " is not combined: it works along dimension " << dim.getInt()
+                       << ", and only along dimension 0 do the parts of ranks lie one behind the other";
+      return;
+    }
     SmallVector<Group> &groups = byKey[keyOf(op)];
     std::string why = groups.empty() ? "" : whyNot(op, size, groups.back());
     if (!groups.empty() && why.empty()) {
@@ -126,7 +131,7 @@ private:
     return first;
   }
 
-  /// `value` exists in front of `op`, or can be assembled there.
+  /// `value` exists in front of `op`.
   bool isAvailable(Value value, Operation *op) const {
     Operation *producer = value.getDefiningOp();
     return !producer || producer->getBlock() != &block || producer->isBeforeInBlock(op);

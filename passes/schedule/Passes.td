@@ -42,8 +42,8 @@ def CombineCollectivesPass : SchedulePass<"combine-collectives"> {
     operands, where their producers can write directly; a joined gather or reduce-scatter interleaves the parts of the
     ranks, which costs a copy of the joined bytes. What is not joined although its size would allow it is remarked.
 
-    Precondition: `localize`; collectives are synchronous and work along dimension 0. Postcondition: the same values;
-    collectives are still synchronous, and no joined one is larger than `bytes`.
+    Precondition: `localize`; collectives are synchronous. One along another dimension than 0 is remarked and stays.
+    Postcondition: the same values; collectives are still synchronous, and no joined one is larger than `bytes`.
 
     Before and after:
     ```mlir

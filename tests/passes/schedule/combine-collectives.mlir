@@ -93,3 +93,25 @@ func.func @dependent(%a: tensor<2xf32>) -> tensor<2xf32> {
   return %y : tensor<2xf32>
 }
 }
+
+// -----
+
+// Along another dimension the parts of ranks do not lie one behind the other.
+module attributes {dist.mesh = #dist.mesh<shard = 2>} {
+// CHECK-LABEL: func @other_dimension
+// CHECK: dist.all_gather %arg0 {axes = ["shard"], dim = 1
+// CHECK: dist.all_gather %arg1 {axes = ["shard"], dim = 1
+// CHECK: dist.reduce_scatter %arg0
+// CHECK: dist.reduce_scatter %arg1
+func.func @other_dimension(%a: tensor<2x2xf32>, %b: tensor<1x2xf32>) -> (tensor<2x4xf32>, tensor<1x4xf32>, tensor<2x1xf32>, tensor<1x1xf32>) {
+  // expected-remark @below {{a is not combined: it works along dimension 1, and only along dimension 0 do the parts of ranks lie one behind the other}}
+  %x = dist.all_gather %a {axes = ["shard"], dim = 1 : i64, label = "a"} : (tensor<2x2xf32>) -> tensor<2x4xf32>
+  // expected-remark @below {{b is not combined: it works along dimension 1}}
+  %y = dist.all_gather %b {axes = ["shard"], dim = 1 : i64, label = "b"} : (tensor<1x2xf32>) -> tensor<1x4xf32>
+  // expected-remark @below {{c is not combined: it works along dimension 1}}
+  %z = dist.reduce_scatter %a {axes = ["shard"], dim = 1 : i64, label = "c"} : (tensor<2x2xf32>) -> tensor<2x1xf32>
+  // expected-remark @below {{d is not combined: it works along dimension 1}}
+  %w = dist.reduce_scatter %b {axes = ["shard"], dim = 1 : i64, label = "d"} : (tensor<1x2xf32>) -> tensor<1x1xf32>
+  return %x, %y, %z, %w : tensor<2x4xf32>, tensor<1x4xf32>, tensor<2x1xf32>, tensor<1x1xf32>
+}
+}
