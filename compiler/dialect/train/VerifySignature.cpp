@@ -217,6 +217,10 @@ LogicalResult verifyAlias(FunctionOpInterface func, unsigned index, const Checke
   Type argument = func.getArgumentTypes()[*alias], result = func.getResultTypes()[index];
   if (argument != result)
     return checked.error() << "is argument " << *alias << " of type " << argument << ", the result has " << result;
+  // train.alias_c4
+  for (unsigned earlier = 0; earlier < index; ++earlier)
+    if (func.getResultAttr(earlier, kAlias) == checked.attr.getValue())
+      return checked.error() << "is argument " << *alias << ", whose next value is result " << earlier << " already";
   return success();
 }
 

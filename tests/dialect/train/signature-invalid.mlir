@@ -315,6 +315,15 @@ func.func @alias_c3(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, 
 
 // -----
 
+// train.alias_c4
+// expected-error@+1 {{result 2: train.alias is argument 0, whose next value is result 0 already}}
+func.func @alias_c4(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %v: tensor<4xf32>)
+    -> (tensor<4xf32> {train.alias = 0 : i64}, tensor<4xf32> {train.alias = 1 : i64}, tensor<4xf32> {train.alias = 0 : i64}) {
+  return %w, %v, %v : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
 // train.op_c1
 func.func @op_c1(%w: tensor<4xf32>) {
   // expected-error@+1 {{train.unit expected a string that is not empty, got 3}}
