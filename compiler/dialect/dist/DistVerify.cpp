@@ -101,6 +101,10 @@ static LogicalResult verifyBoundary(Operation *op, const Twine &where, NamedAttr
     return verifyAnnotation(emitError, attr.getValue(), type, meshOf(op));
   if (attr.getName() == kGlobal)
     return verifyGlobal(emitError, attr.getValue(), attrs, type, meshOf(op));
+  // dist.memory_c1
+  if (attr.getName() == kMemory && attr.getValue() != StringAttr::get(op->getContext(), kHostMemory))
+    return emitError() << "expected \"" << kHostMemory << "\", got " << attr.getValue()
+                       << "; without it a value lies in the device's memory";
   return success();
 }
 
@@ -134,7 +138,7 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
         return failure();
     return success();
   }
-  if (attr.getName() != kSharding && attr.getName() != kGlobal)
+  if (attr.getName() != kSharding && attr.getName() != kGlobal && attr.getName() != kMemory)
     return success();
   // dist.annotation_c3
   if (op->getNumOperands() != 1)

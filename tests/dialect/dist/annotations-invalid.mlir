@@ -189,3 +189,15 @@ func.func @collective_c2(%x: tensor<4611686018427387904xi8>) {
   return
 }
 }
+
+// -----
+
+// dist.memory_c1
+// expected-error@+1 {{argument 0: dist.memory expected "host", got "device"; without it a value lies in the device's memory}}
+func.func private @memory_c1(tensor<8xf32> {dist.memory = "device"})
+
+// -----
+
+// dist.memory_c1
+// expected-error@+1 {{argument 0: dist.memory expected "host", got 7 : i64}}
+func.func private @memory_c1(tensor<8xf32> {dist.memory = 7 : i64})
