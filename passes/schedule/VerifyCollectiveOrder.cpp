@@ -64,7 +64,7 @@ LogicalResult verifyStreams(Block &block) {
       last[collective.getStream()] = open[collective.getStream()] = collective;
     } else if (auto record = dyn_cast<exec::RecordOp>(op)) {
       recorded[record.getEvent()] = last[record.getStream()];
-    } else if (auto wait = dyn_cast<exec::WaitOp>(op)) {
+    } else if (auto wait = dyn_cast<exec::WaitOp>(op); wait && wait.getStream() == exec::kComputeStream) {
       for (exec::CollectiveOp &waiting : open)
         if (waiting && recorded.lookup(wait.getEvent()) == waiting)
           waiting = nullptr;

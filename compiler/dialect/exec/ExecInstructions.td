@@ -117,10 +117,12 @@ def Exec_ProbeOp : Exec_Op<"probe", [HasParent<"ProgramOp">]> {
 
 // --- Instructions ------------------------------------------------------------
 
+def Exec_Stream : ConfinedAttr<I64Attr, [IntMinValue<0>, IntMaxValue<3>]>;
+
 /// Runs on a stream: 0 compute, 1 gather, 2 reduce, 3 copies.
 class Exec_Instruction<string mnemonic, dag args, list<Trait> traits = []>
     : Exec_Op<mnemonic, !listconcat(traits, [ParentOneOf<["ProgramOp", "LoopOp"]>])> {
-  let arguments = !con(args, (ins DefaultValuedAttr<I64Attr, "0">:$stream));
+  let arguments = !con(args, (ins DefaultValuedAttr<Exec_Stream, "0">:$stream));
 }
 
 def Exec_LaunchOp : Exec_Instruction<"launch", (ins FlatSymbolRefAttr:$kernel, Variadic<Exec_Buffer>:$inputs,

@@ -147,3 +147,10 @@ exec.program @step {
   // expected-error @+1 {{dist.sharding expected a #dist.sharding of the rank of 'memref<16xf32>'}}
   exec.argument %1 {dist.sharding = #dist.sharding<[]>, train.name = "x", train.role = "input"} : memref<16xf32>
 }
+
+// -----
+
+exec.program @step {
+  // expected-error @+1 {{attribute 'stream' failed to satisfy constraint: 64-bit signless integer attribute whose minimum value is 0 whose maximum value is 3}}
+  exec.record 0 {stream = 4 : i64}
+}

@@ -1,4 +1,4 @@
-// RUN: tessera-opt %s --verify-collective-order -split-input-file -verify-diagnostics
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(any(verify-collective-order))' -split-input-file -verify-diagnostics
 
 // A loop of constant length is run equally often by all ranks.
 module attributes {dist.mesh = #dist.mesh<shard = 2>} {
@@ -64,5 +64,62 @@ func.func @no_done(%x: tensor<4xf32>) -> tensor<4xf32> {
   // expected-error @below {{is not waited for by exactly one dist.done}}
   %f = dist.all_reduce_start %x {axes = ["shard"]} : (tensor<4xf32>) -> !dist.future<tensor<4xf32>>
   return %x : tensor<4xf32>
+}
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<shard = 2>} {
+func.func @other_block(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{is waited for in another block, so ranks could start it and not end it}}
+  %f = dist.all_reduce_start %x {axes = ["shard"]} : (tensor<4xf32>) -> !dist.future<tensor<4xf32>>
+  %s = train.checkpoint : () -> tensor<4xf32> {
+    %d = dist.done %f : (!dist.future<tensor<4xf32>>) -> tensor<4xf32>
+    train.yield %d : tensor<4xf32>
+  }
+  return %s : tensor<4xf32>
+}
+}
+
+// -----
+
+// In a program the compute stream waits for an event that the collective's stream records behind it.
+module attributes {dist.mesh = #dist.mesh<shard = 2>} {
+exec.program @waited_for {
+  exec.arena @activations activations bytes 64
+  %s = exec.slot "s" in @activations activations at 0 : memref<64xi8>
+  %b = exec.buffer %s + 0 : memref<64xi8> to memref<16xf32>
+  exec.collective all_reduce %b -> %b over ["shard"] {stream = 2 : i64} : memref<16xf32> -> memref<16xf32>
+  exec.record 0 {stream = 2 : i64}
+  exec.wait 0
+}
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<shard = 2>} {
+exec.program @another_stream_waits {
+  exec.arena @activations activations bytes 64
+  %s = exec.slot "s" in @activations activations at 0 : memref<64xi8>
+  %b = exec.buffer %s + 0 : memref<64xi8> to memref<16xf32>
+  // expected-error @below {{is not waited for in its block}}
+  exec.collective all_reduce %b -> %b over ["shard"] {stream = 2 : i64} : memref<16xf32> -> memref<16xf32>
+  exec.record 0 {stream = 2 : i64}
+  exec.wait 0 {stream = 1 : i64}
+}
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<shard = 2>} {
+exec.program @recorded_too_early {
+  exec.arena @activations activations bytes 64
+  %s = exec.slot "s" in @activations activations at 0 : memref<64xi8>
+  %b = exec.buffer %s + 0 : memref<64xi8> to memref<16xf32>
+  exec.collective all_reduce %b -> %b over ["shard"] {stream = 2 : i64} : memref<16xf32> -> memref<16xf32>
+  exec.record 0 {stream = 2 : i64}
+  // expected-error @below {{is not waited for in its block}}
+  exec.collective all_reduce %b -> %b over ["shard"] {stream = 2 : i64} : memref<16xf32> -> memref<16xf32>
+  exec.wait 0
 }
 }
