@@ -164,14 +164,17 @@ LogicalResult Emitter::move(Value tensor, Value to, Location loc, StringRef why)
     if (!splat)
       return constant.emitError("a constant whose elements differ can only be used inside a kernel");
     Attribute value = splat.getSplatValue<Attribute>();
-    double number = 0;
-    if (auto real = dyn_cast<FloatAttr>(value))
-      number = real.getValueAsDouble();
-    else if (auto integer = dyn_cast<IntegerAttr>(value))
-      number = isa<BoolAttr>(value) || integer.getType().isUnsignedInteger()
-                   ? double(integer.getValue().getZExtValue())
-                   : double(integer.getValue().getSExtValue());
-    instruction<exec::FillOp>(loc, exec::kComputeStream, to, APFloat(number));
+    APFloat number(0.0);
+    if (auto real = dyn_cast<FloatAttr>(value)) {
+      number = APFloat(real.getValueAsDouble());
+    } else {
+      auto integer = cast<IntegerAttr>(value);
+      const bool isSigned = !isa<BoolAttr>(value) && !integer.getType().isUnsignedInteger();
+      if (number.convertFromAPInt(integer.getValue(), isSigned, APFloat::rmNearestTiesToEven) != APFloat::opOK)
+        return constant.emitError() << "a constant of " << value
+                                    << ", which no double holds exactly, can only be used inside a kernel";
+    }
+    instruction<exec::FillOp>(loc, exec::kComputeStream, to, number);
     return success();
   }
   Value from = bufferOf(tensor);

@@ -35,3 +35,13 @@ func.func @step(%x: tensor<2x8xf64> {train.role = "input", train.name = "x"},
   %0 = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x8xf64>, tensor<8x4xf64>) -> tensor<2x4xf64>
   return %0 : tensor<2x4xf64>
 }
+
+// -----
+
+// A fill takes a double, which rounds integers from 2^53 on.
+func.func @step(%x: tensor<4xi64> {train.role = "input", train.name = "x"}) -> (tensor<8xi64> {train.role = "output"}) {
+  // expected-error @+1 {{a constant of 9007199254740993 : i64, which no double holds exactly, can only be used inside a kernel}}
+  %c = train.constant dense<9007199254740993> : tensor<4xi64>
+  %0 = train.concat %x, %c {dim = 0 : i64} : (tensor<4xi64>, tensor<4xi64>) -> tensor<8xi64>
+  return %0 : tensor<8xi64>
+}
