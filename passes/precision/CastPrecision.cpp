@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "passes/precision/Kept.h"
 #include "passes/precision/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -17,6 +18,7 @@ namespace tessera {
 
 using namespace mlir;
 using namespace tessera;
+using namespace tessera::precision;
 using namespace tessera::train;
 
 namespace {
@@ -28,13 +30,6 @@ enum class Kind {
   Data,      ///< activations and their gradients
   Loss,      ///< computed elementwise from targets
 };
-
-bool isElementwise(Operation *op) { return op->hasTrait<OpTrait::Elementwise>() && !isa<ConvertOp>(op); }
-
-/// The same elements, or some of them, in another shape.
-bool isView(Operation *op) {
-  return isa<ReshapeOp, TransposeOp, SliceOp, BroadcastOp, DynamicSliceOp, BarrierOp, StopGradientOp>(op);
-}
 
 bool isBackward(Operation *op) { return op->hasAttr(kBackward); }
 
@@ -68,6 +63,11 @@ public:
       func.emitRemark("not computed in bf16: the step has no f32 parameters");
       return;
     }
+    func.walk([&](Operation *op) {
+      for (Value result : op->getResults())
+        if (auto type = dyn_cast<RankedTensorType>(result.getType()); type && type.getElementType() == narrowType)
+          given.insert(result);
+    });
     findParameterGradients();
     for (BlockArgument parameter : parameters)
       castUnit(parameter);
@@ -76,7 +76,9 @@ public:
 
 private:
   bool isWide(Value value) const { return tensorType(value).getElementType() == wideType; }
-  bool isNarrow(Value value) const { return tensorType(value).getElementType() == narrowType; }
+  bool isBf16(Value value) const { return tensorType(value).getElementType() == narrowType; }
+  /// Narrow because of this pass: what the model itself computes in bf16 is not touched.
+  bool isNarrow(Value value) const { return isBf16(value) && !given.contains(value) && !isa<BlockArgument>(value); }
   /// Of a type that this pass may change.
   bool isOurs(Value value) const { return isWide(value) || isNarrow(value); }
   Kind kindOf(Value value) const { return kinds.lookup(value); }
@@ -116,7 +118,7 @@ private:
     Operation *first = nullptr;
     for (OpOperand &use : unit.getUses()) {
       Operation *owner = use.getOwner();
-      if (gradientOf(owner) || isa<func::ReturnOp>(owner) || (isa<ConvertOp>(owner) && isNarrow(owner->getResult(0))))
+      if (gradientOf(owner) || isa<func::ReturnOp>(owner) || (isa<ConvertOp>(owner) && isBf16(owner->getResult(0))))
         continue;
       uses.push_back(&use);
       Operation *user = unit.getOwner()->findAncestorOpInBlock(*use.getOwner());
@@ -231,8 +233,10 @@ private:
   }
 
   void visitProduct(DotGeneralOp dot) {
-    if (!isOurs(dot.getLhs()) || !isOurs(dot.getRhs()) || !isOurs(dot.getResult()))
+    if (!isOurs(dot.getLhs()) || !isOurs(dot.getRhs()) || !isOurs(dot.getResult())) {
+      kinds[dot.getResult()] = Kind::Data;
       return;
+    }
     if (kindOf(dot.getLhs()) == Kind::Neutral && kindOf(dot.getRhs()) == Kind::Neutral) {
       dot.emitRemark("stays f32: it depends on no parameter and no floating point input");
       kinds[dot.getResult()] = Kind::Neutral;
@@ -271,16 +275,18 @@ private:
   Kind largestKind(Operation *op) const {
     Kind kind = Kind::Neutral;
     for (Value operand : op->getOperands())
-      if (isOurs(operand))
+      if (isa<FloatType>(tensorType(operand).getElementType()))
         kind = std::max(kind, kindOf(operand));
     return kind;
   }
 
   void visitJoin(Operation *op) {
     Value result = op->getResult(0);
-    if (!isOurs(result))
-      return;
     Kind kind = largestKind(op);
+    if (!isOurs(result)) {
+      kinds[result] = kind;
+      return;
+    }
     if (parameterGradients.contains(result))
       kind = Kind::Statistic;
     if (kind == Kind::Data)
@@ -312,56 +318,6 @@ private:
 
   // --- Rounding -------------------------------------------------------------------
 
-  /// What reads `value`, or a view of it, from memory: a library, and the backward pass what forward made.
-  struct Readers {
-    bool library = false, backward = false;
-  };
-  Readers readersOf(Value value, bool fromBackward) const {
-    Readers readers;
-    for (Operation *user : value.getUsers()) {
-      if (isa<BarrierOp>(user)) {
-        readers.library = true; // recomputation keeps it
-        continue;
-      }
-      if (isView(user)) {
-        Readers below = readersOf(user->getResult(0), fromBackward);
-        readers.library |= below.library;
-        readers.backward |= below.backward;
-        continue;
-      }
-      readers.backward |= isBackward(user) && !fromBackward;
-      readers.library |=
-          !isElementwise(user) && !isa<ReduceOp, ConvertOp, ArgmaxOp>(user) && !user->hasTrait<OpTrait::IsTerminator>();
-    }
-    return readers;
-  }
-
-  /// Whether the backward pass can compute `value` again from rounded values that it reads anyway, and from vectors:
-  /// then fusion does so, and the value is kept neither wide nor rounded.
-  bool isRecomputable(Value value) const {
-    constexpr int64_t kMost = 16;
-    int64_t least = tensorType(value).getNumElements() / 16, ops = 0;
-    SmallVector<Value> pending = {value};
-    llvm::DenseSet<Value> seen;
-    while (!pending.empty()) {
-      Value next = pending.pop_back_val();
-      if (!seen.insert(next).second || (next != value && tensorType(next).getNumElements() <= least))
-        continue;
-      Operation *op = next.getDefiningOp();
-      if (isOurs(next) && op && readersOf(next, false).backward && (isNarrow(next) || !isElementwise(op)))
-        continue;
-      if (!op || (!isElementwise(op) && !isView(op) && !isa<ConvertOp, ConstantOp>(op)) || ++ops > kMost)
-        return false;
-      llvm::append_range(pending, op->getOperands());
-    }
-    return true;
-  }
-
-  bool isKept(Value value, bool fromBackward) const {
-    Readers readers = readersOf(value, fromBackward);
-    return readers.library || (readers.backward && !isRecomputable(value));
-  }
-
   void roundIfKept(Operation *op) {
     Value value = op->getResult(0);
     if (!isWide(value) || tensorType(value).getRank() == 0 || !isKept(value, isBackward(op)))
@@ -382,6 +338,7 @@ private:
   llvm::DenseMap<Value, Kind> kinds;
   llvm::DenseMap<Value, Value> narrowed;
   llvm::DenseSet<Value> parameterGradients;
+  llvm::DenseSet<Value> given; ///< results that were bf16 before
 };
 
 struct CastPrecisionPass : tessera::impl::CastPrecisionBase<CastPrecisionPass> {

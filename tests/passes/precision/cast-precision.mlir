@@ -125,6 +125,35 @@ func.func @not_applied(%u: tensor<4xf32> {train.role = "param", train.name = "u"
 
 // -----
 
+// What the model itself computes in bf16 stays so, and what it makes of it is data like any other.
+
+// CHECK-LABEL: func.func @given
+func.func @given(%u: tensor<16xf32> {train.role = "param", train.name = "u"},
+                 %x: tensor<4x4xf32> {train.role = "input", train.name = "x"})
+    -> (tensor<4x4xbf16> {train.role = "output"}, tensor<4x4xf32> {train.role = "output"}) {
+  %w = train.reshape %u : (tensor<16xf32>) -> tensor<4x4xf32>
+  // CHECK: %[[Y:.*]] = train.dot_general {{.*}} -> tensor<4x4xbf16>
+  %y = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  // CHECK: %[[E:.*]] = train.exp %{{.*}} : tensor<4x4xf32>
+  %e = train.exp %y : tensor<4x4xf32>
+  // CHECK: %[[H:.*]] = train.convert %[[E]] : (tensor<4x4xf32>) -> tensor<4x4xbf16>
+  %h = train.convert %e : (tensor<4x4xf32>) -> tensor<4x4xbf16>
+  // CHECK: %[[A:.*]] = train.add %[[H]], %[[H]] : tensor<4x4xbf16>
+  %a = train.add %h, %h : tensor<4x4xbf16>
+  // CHECK: %[[C:.*]] = train.concat %[[A]], %[[H]] {dim = 0 : i64} : (tensor<4x4xbf16>, tensor<4x4xbf16>) -> tensor<8x4xbf16>
+  %c = train.concat %a, %h {dim = 0 : i64} : (tensor<4x4xbf16>, tensor<4x4xbf16>) -> tensor<8x4xbf16>
+  // CHECK: %[[I:.*]] = train.convert %[[C]] : (tensor<8x4xbf16>) -> tensor<8x4xf32>
+  %i = train.convert %c : (tensor<8x4xbf16>) -> tensor<8x4xf32>
+  // CHECK: %[[N:.*]] = train.convert %[[I]] : (tensor<8x4xf32>) -> tensor<8x4xbf16>
+  // CHECK: train.dot_general %[[N]], {{.*}} -> tensor<8x4xbf16>
+  %z = train.dot_general %i, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+  %s = train.slice %z {starts = array<i64: 0, 0>, limits = array<i64: 4, 4>, strides = array<i64: 1, 1>} : (tensor<8x4xf32>) -> tensor<4x4xf32>
+  // CHECK: return %[[A]], %{{.*}} : tensor<4x4xbf16>, tensor<4x4xf32>
+  return %a, %s : tensor<4x4xbf16>, tensor<4x4xf32>
+}
+
+// -----
+
 // CHECK-LABEL: func.func @nothing
 // CHECK-NOT: bf16
 // expected-remark @below {{not computed in bf16: the step has no f32 parameters}}
