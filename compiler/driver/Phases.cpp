@@ -45,7 +45,7 @@ std::string rematerialise(const CompileOptions &o) {
   std::string options = "policy=" + (budget ? "budget" : o.remat);
   if (budget)
     options += formatv(" budget={0}", static_cast<int64_t>(*parseBytes(o.remat.substr(7))));
-  options += formatv(" parts={0}", axisSize(o, "replicate") * axisSize(o, "shard"));
+  options += formatv(" parts={0} precision={1}", axisSize(o, "replicate") * axisSize(o, "shard"), o.precision);
   // What a budget buys is always shown.
   if (budget || !o.rematReport.empty())
     options += " report=" + quoted(o.rematReport.empty() ? "-" : o.rematReport);

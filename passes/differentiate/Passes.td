@@ -110,8 +110,9 @@ def Rematerialise : Pass<"rematerialise", "::mlir::func::FuncOp"> {
     combines segments by steps in the order of flops per byte. A budget that cannot be met is an error that says what
     can.
 
-    A remark says how many bytes are kept of how many. `report` writes a table (`-`: to stderr) or JSON, with the kept values and the
-    front of all budgets.
+    A remark says how many bytes are kept of how many. `report` writes a table (`-`: to stderr) or JSON, with the kept
+    values and the front of all budgets. With `precision=bf16` an f32 value counts as the bf16 value that `cast-precision`
+    keeps in its place; reductions, statistics and random numbers, which stay f32, count in full.
 
     Precondition: `differentiate`, then `canonicalize` and `cse`. Postcondition: the same results, bit for bit, of each op.
 
@@ -131,6 +132,8 @@ def Rematerialise : Pass<"rematerialise", "::mlir::func::FuncOp"> {
     Option<"policy", "policy", "std::string", "\"none\"", "none, full, selective or budget">,
     Option<"budget", "budget", "int64_t", "0", "Bytes of one rank and micro-batch that may be kept (policy budget)">,
     Option<"parts", "parts", "int64_t", "1", "Ranks that share the batch: each keeps this part of the bytes">,
+    Option<"precision", "precision", "std::string", "\"fp32\"",
+           "fp32 or bf16: what the precision phase will keep f32 values in; bytes are counted so">,
     Option<"report", "report", "std::string", "\"\"", "File for a report in JSON; - prints a table; default: none">,
   ];
   let dependentDialects = ["::tessera::train::TrainDialect"];

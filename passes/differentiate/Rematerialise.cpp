@@ -12,6 +12,7 @@
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/ToolOutputFile.h"
 
 using namespace mlir;
@@ -112,7 +113,10 @@ FailureOr<Plan> Rematerialise::choose(func::FuncOp func, const Boundary &boundar
   }
   if (policy != "budget")
     return func.emitError() << "unknown policy '" << policy << "', expected none, full, selective or budget";
-  if (auto point = solver->solve(budget * parts))
+  int64_t total = 0; // of all ranks; beyond 2^63 anything fits
+  if (llvm::MulOverflow<int64_t>(budget, parts, total))
+    total = budget > 0 ? std::numeric_limits<int64_t>::max() : -1;
+  if (auto point = solver->solve(total))
     return point->plan;
   return func.emitError() << "a budget of " << budget.getValue()
                           << " bytes per rank for what the backward pass reads of the forward pass cannot be met: at "
@@ -143,7 +147,9 @@ LogicalResult Rematerialise::write(const Report &result, const Boundary &boundar
 LogicalResult Rematerialise::run(func::FuncOp func) {
   if (parts < 1)
     return func.emitError() << "parts must be at least 1, got " << parts.getValue();
-  Boundary boundary(func);
+  if (precision != "fp32" && precision != "bf16")
+    return func.emitError() << "unknown precision '" << precision << "', expected fp32 or bf16";
+  Boundary boundary(func, precision == "bf16" ? BFloat16Type::get(func.getContext()) : Type());
   std::optional<BudgetSolver> solver;
   if (policy == "budget" || (!report.empty() && report != "-"))
     solver.emplace(boundary);

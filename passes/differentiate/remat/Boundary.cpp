@@ -45,9 +45,22 @@ int Boundary::nodeOf(Value value) const {
   return found == nodeNumbers.end() ? -1 : static_cast<int>(found->second);
 }
 
-static int64_t bytesOf(Value value) {
+/// Reductions, statistics, losses and random numbers are f32 in the precision phase too (`cast-precision`).
+static bool staysWide(Value value) {
+  Operation *op = value.getDefiningOp();
+  const bool isFirst = cast<OpResult>(value).getResultNumber() == 0;
+  if (isa<train::LayerNormOp, train::AttentionOp>(op))
+    return !isFirst;
+  return train::tensorType(value).getRank() == 0 ||
+         isa<train::ReduceOp, train::CrossEntropyOp, train::RngUniformOp>(op);
+}
+
+int64_t Boundary::bytesOf(Value value) const {
   RankedTensorType type = train::tensorType(value);
-  return type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8u);
+  Type element = type.getElementType();
+  if (narrow && element.isF32() && !staysWide(value))
+    element = narrow;
+  return type.getNumElements() * llvm::divideCeil(element.getIntOrFloatBitWidth(), 8u);
 }
 
 /// Products as for MFU; everything else counts one operation per element that it reads or writes.
@@ -62,7 +75,7 @@ static double recomputationFlops(Operation *op) {
   return elements;
 }
 
-Boundary::Boundary(func::FuncOp func) : func(func) {
+Boundary::Boundary(func::FuncOp func, Type narrow) : func(func), narrow(narrow) {
   Block &block = func.getBody().front();
   findBackward(block);
   for (Operation &op : block.without_terminator()) {

@@ -48,7 +48,8 @@ struct Cost {
 
 class Boundary {
 public:
-  explicit Boundary(mlir::func::FuncOp func);
+  /// `narrow`: the element type in which the precision phase will keep f32 values; null if it keeps them as they are.
+  explicit Boundary(mlir::func::FuncOp func, mlir::Type narrow = {});
 
   llvm::ArrayRef<Node> getNodes() const { return nodes; }
   llvm::ArrayRef<NodeValue> getValues() const { return values; }
@@ -79,9 +80,11 @@ private:
   void findBackward(mlir::Block &block);
   void assignSegments();
   std::string scopeOf(const Node &node) const;
+  int64_t bytesOf(mlir::Value value) const;
   void finishNodes();
 
   mlir::func::FuncOp func;
+  mlir::Type narrow;
   llvm::DenseSet<mlir::Operation *> backward, inert;
   std::vector<Node> nodes;
   std::vector<NodeValue> values;

@@ -4,7 +4,12 @@
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(differentiate,canonicalize,cse,rematerialise{policy=budget budget=64}))' | FileCheck %s --check-prefixes=CHECK,BUDGET
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(differentiate,canonicalize,cse,rematerialise{policy=budget budget=32 parts=2}))' | FileCheck %s --check-prefixes=CHECK,BUDGET
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(differentiate,canonicalize,cse,rematerialise{policy=budget budget=31}))' 2>&1 | FileCheck %s --check-prefix=TIGHT
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(differentiate,canonicalize,cse,rematerialise{policy=budget budget=32 precision=bf16}))' 2>%t.bf16 | FileCheck %s --check-prefixes=CHECK,BUDGET
+// RUN: FileCheck %s --check-prefix=NARROW <%t.bf16
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(differentiate,canonicalize,cse,rematerialise{policy=budget budget=15 precision=bf16}))' 2>&1 | FileCheck %s --check-prefix=TIGHT-NARROW
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(differentiate,canonicalize,cse,rematerialise{policy=budget budget=9000000000000000000 parts=4}))' 2>&1 >/dev/null | FileCheck %s --check-prefix=LARGE
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(rematerialise{policy=most}))' 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(rematerialise{policy=full precision=fp8}))' 2>&1 | FileCheck %s --check-prefix=PRECISION
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(differentiate,canonicalize,cse,rematerialise{policy=budget budget=64 report=-}))' 2>&1 >/dev/null | FileCheck %s --check-prefix=TABLE
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(differentiate,canonicalize,cse,rematerialise{policy=full report=%t.json}))' -o /dev/null && FileCheck %s --check-prefix=JSON <%t.json
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(differentiate,canonicalize,cse,rematerialise{policy=full}))' --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefix=LOC
@@ -14,6 +19,10 @@
 
 // REMARK: remark: full: the backward pass reads 32 of 128 bytes of the forward pass and recomputes 5 ops
 // TIGHT: error: a budget of 31 bytes per rank {{.*}} cannot be met: at least 32 bytes are needed
+// NARROW: remark: budget: the backward pass reads 32 of 64 bytes of the forward pass and recomputes 3 ops
+// TIGHT-NARROW: error: a budget of 15 bytes per rank {{.*}} cannot be met: at least 16 bytes are needed
+// LARGE: remark: budget: the backward pass reads 32 of 32 bytes of the forward pass and recomputes 0 ops
+// PRECISION: error: unknown precision 'fp8', expected fp32 or bf16
 // UNKNOWN: error: unknown policy 'most', expected none, full, selective or budget
 // TABLE: rematerialisation: budget; per rank and micro-batch
 // TABLE: segment kept of bytes recomputed values
