@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <set>
 #include <sstream>
 
@@ -52,9 +51,10 @@ std::optional<double> parseBytes(const std::string &text) {
                                                       {"GB", 1e9},     {"TB", 1e12},   {"KiB", 0x1p10}, {"MiB", 0x1p20},
                                                       {"GiB", 0x1p30}, {"TiB", 0x1p40}};
   const auto factor = units.find(unit);
-  if (error != std::errc() || factor == units.end() || !(number > 0) || !std::isfinite(number))
+  if (error != std::errc() || factor == units.end())
     return std::nullopt;
-  return number * factor->second;
+  const double bytes = number * factor->second;
+  return bytes > 0 && bytes < 0x1p63 ? std::optional(bytes) : std::nullopt;
 }
 
 namespace {
@@ -119,7 +119,7 @@ std::string checkOptions(const CompileOptions &o) {
       require(o.keepGathered.empty() || o.strategy == "zero3" || o.strategy == "hsdp",
               "--keep-gathered needs --strategy zero3 or hsdp: " + o.strategy + " gathers no unit twice"),
       budget ? "" : oneOf("--remat", o.remat, {"none", "full", "selective", "budget=<bytes>"}),
-      require(!budget || parseBytes(o.remat.substr(7)).value_or(1e19) < 9e18,
+      require(!budget || parseBytes(o.remat.substr(7)),
               "--remat: expected budget=<bytes>, e.g. 2e9 or 512MiB, got '" + o.remat + "'"),
       eachOneOf("--offload", o.offload, {"optimizer", "parameters", "activations"}),
       oneOf("--reduce-dtype", o.reduceDtype, {"fp32", "bf16"}),

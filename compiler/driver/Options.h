@@ -99,7 +99,7 @@ std::string formatNumber(double value);
 /// Parses "shard=4,replicate=2". Returns an error text, empty on success.
 std::string parseMesh(const std::string &text, std::vector<std::pair<std::string, int64_t>> &mesh);
 
-/// Parses "80e9", "40GiB", "512 MB". Empty if it is no positive number of bytes.
+/// Parses "80e9", "40GiB", "512 MB". Empty if it is no positive number of bytes that an int64_t holds.
 std::optional<double> parseBytes(const std::string &text);
 
 /// When gathers of units start.

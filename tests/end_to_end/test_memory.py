@@ -34,9 +34,9 @@ class Plans(ToolTest):
         large, _ = self.compile(8, *flags)
         return {name: (size - small[name]) / 4 for name, size in large.items()}
 
-    def kept_by_a_block(self, policy):
+    def kept_by_a_block(self, policy, *flags):
         report = policy.split("=")[0] + ".json"
-        self.compile(4, "--remat", policy, "--remat-report", report)
+        self.compile(4, "--remat", policy, "--remat-report", report, *flags)
         with open(self.path(report)) as file:
             segments = json.load(file)["segments"]
         return next(segment["saved_bytes"] for segment in segments if segment["name"] == "model.layers.1")
@@ -50,6 +50,14 @@ class Plans(ToolTest):
                 self.assertLessEqual(abs(planned - kept), 0.02 * kept, f"{planned} planned, {kept} expected")
                 self.assertLess(planned, 0.9 * unchanged)
         self.assertEqual(self.kept_by_a_block("full"), BATCH * SEQ * WIDTH * 4)
+
+    def test_a_block_keeps_half_in_bf16(self):
+        for policy in ("full", "selective"):
+            with self.subTest(policy):
+                kept = self.kept_by_a_block(policy, "--precision", "bf16")
+                planned = self.per_layer("--remat", policy, "--precision", "bf16")["activations"]
+                self.assertLessEqual(abs(planned - kept), 0.02 * kept, f"{planned} planned, {kept} expected")
+        self.assertEqual(self.kept_by_a_block("full", "--precision", "bf16"), BATCH * SEQ * WIDTH * 2)
 
     def test_budgets_are_met_and_monotonic(self):
         self.compile(4, "--remat", "full", "--remat-report", "full.json")
@@ -121,6 +129,9 @@ class Plans(ToolTest):
     def test_bad_flags(self):
         for flags, message in ((("--remat", "most"), "--remat: unknown value 'most'"),
                                (("--remat", "budget=few"), "--remat: expected budget=<bytes>"),
+                               (("--remat", "budget=1e19"), "--remat: expected budget=<bytes>"),
+                               (("--memory-limit", "1e30"), "--memory-limit: expected bytes (80e9, 40GiB), got '1e30'"),
+                               (("--memory-limit", "9000000TiB"), "--memory-limit: expected bytes"),
                                (("--offload", "inputs"), "--offload: unknown value 'inputs'")):
             self.fail_with(message, "tessera-compile", "tiny.onnx", "-o", "no.tessera", *flags)
 
