@@ -79,18 +79,17 @@ SmallVector<Value> tessera::exec::writtenBuffers(Operation *instruction) {
 }
 
 SmallVector<Value> tessera::exec::readBuffers(Operation *instruction) {
-  // Everything that is not written is read; a gemm that accumulates also reads what it writes.
+  // Every operand is read that is not there to be written; a gemm that accumulates also reads what it writes.
   if (auto launch = dyn_cast<LaunchOp>(instruction))
     return SmallVector<Value>(launch.getInputs());
   SmallVector<Value> written = writtenBuffers(instruction), read;
   for (Value operand : instruction->getOperands())
-    if (!llvm::is_contained(written, operand))
+    if (auto *target = llvm::find(written, operand); target != written.end())
+      written.erase(target);
+    else
       read.push_back(operand);
   if (auto gemm = dyn_cast<GemmOp>(instruction); gemm && !gemm.getBeta().isZero())
     read.push_back(gemm.getC());
-  if (auto collective = dyn_cast<CollectiveOp>(instruction);
-      collective && collective.getInput() == collective.getOutput())
-    read.push_back(collective.getInput());
   return read;
 }
 

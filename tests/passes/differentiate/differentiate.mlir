@@ -27,47 +27,6 @@ func.func @mlp(%w1: tensor<4x8xf32> {train.role = "param", train.name = "w1"},
 
 // -----
 
-// The gradients of slices that tile a dimension become one concat, without sums of pads.
-// CHECK-LABEL: func @qkv
-// CHECK: train.concat %{{.*}}, %{{.*}}, %{{.*}} {dim = 1 : i64, train.backward} : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x9xf32>
-// CHECK-NOT: train.pad
-// CHECK: return
-func.func @qkv(%w: tensor<2x9xf32> {train.role = "param", train.name = "w"}) -> (tensor<f32> {train.role = "loss"}) {
-  %q = train.slice %w {starts = array<i64: 0, 0>, limits = array<i64: 2, 3>, strides = array<i64: 1, 1>} : (tensor<2x9xf32>) -> tensor<2x3xf32>
-  %k = train.slice %w {starts = array<i64: 0, 3>, limits = array<i64: 2, 6>, strides = array<i64: 1, 1>} : (tensor<2x9xf32>) -> tensor<2x3xf32>
-  %v = train.slice %w {starts = array<i64: 0, 6>, limits = array<i64: 2, 9>, strides = array<i64: 1, 1>} : (tensor<2x9xf32>) -> tensor<2x3xf32>
-  %a = train.mul %q, %k : tensor<2x3xf32>
-  %b = train.mul %a, %v : tensor<2x3xf32>
-  %loss = train.reduce sum, %b {dimensions = array<i64: 0, 1>} : (tensor<2x3xf32>) -> tensor<f32>
-  return %loss : tensor<f32>
-}
-
-// -----
-
-// Gaps are filled with zeros, equal boxes are added, boxes that overlap stay pads.
-// CHECK-LABEL: func @boxes
-// CHECK: %[[P:.*]] = train.pad
-// CHECK: %[[Q:.*]] = train.pad
-// CHECK: %[[SUM:.*]] = train.add %{{.*}}, %{{.*}} {train.backward} : tensor<2xf32>
-// CHECK: %[[ZERO:.*]] = train.constant {train.backward} dense<0.0{{.*}}> : tensor<3xf32>
-// CHECK: train.concat %[[SUM]], %[[ZERO]], %{{.*}} {dim = 0 : i64, train.backward} : (tensor<2xf32>, tensor<3xf32>, tensor<2xf32>) -> tensor<7xf32>
-// CHECK: train.add %[[P]], %[[Q]] {train.backward} : tensor<7xf32>
-func.func @boxes(%w: tensor<7xf32> {train.role = "param", train.name = "w"}, %u: tensor<7xf32> {train.role = "param", train.name = "u"}) -> (tensor<f32> {train.role = "loss"}) {
-  %p = train.slice %u {starts = array<i64: 0>, limits = array<i64: 2>, strides = array<i64: 1>} : (tensor<7xf32>) -> tensor<2xf32>
-  %q = train.slice %u {starts = array<i64: 1>, limits = array<i64: 3>, strides = array<i64: 1>} : (tensor<7xf32>) -> tensor<2xf32>
-  %a = train.slice %w {starts = array<i64: 0>, limits = array<i64: 2>, strides = array<i64: 1>} : (tensor<7xf32>) -> tensor<2xf32>
-  %b = train.slice %w {starts = array<i64: 0>, limits = array<i64: 2>, strides = array<i64: 1>} : (tensor<7xf32>) -> tensor<2xf32>
-  %c = train.slice %w {starts = array<i64: 5>, limits = array<i64: 7>, strides = array<i64: 1>} : (tensor<7xf32>) -> tensor<2xf32>
-  %ab = train.mul %a, %b : tensor<2xf32>
-  %abc = train.mul %ab, %c : tensor<2xf32>
-  %pq = train.mul %p, %q : tensor<2xf32>
-  %all = train.mul %abc, %pq : tensor<2xf32>
-  %loss = train.reduce sum, %all {dimensions = array<i64: 0>} : (tensor<2xf32>) -> tensor<f32>
-  return %loss : tensor<f32>
-}
-
-// -----
-
 // The region of a checkpoint is recomputed by ops of the backward pass.
 // CHECK-LABEL: func @recompute
 // CHECK: train.checkpoint
@@ -80,22 +39,6 @@ func.func @recompute(%w: tensor<4xf32> {train.role = "param", train.name = "w"})
     %t = train.tanh %e : tensor<4xf32>
     train.yield %t : tensor<4xf32>
   }
-  %loss = train.reduce sum, %y {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
-  return %loss : tensor<f32>
-}
-
-// -----
-
-// A frozen argument has no gradient, and a stop_gradient ends the walk.
-// CHECK-LABEL: func @inactive
-// CHECK-SAME: -> (tensor<f32> {train.role = "loss"}, tensor<4xf32> {train.of = "w", train.role = "grad"})
-// CHECK-NOT: train.exp {{.*}}train.backward
-// CHECK: return
-func.func @inactive(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %f: tensor<4xf32> {train.role = "frozen", train.name = "f"}) -> (tensor<f32> {train.role = "loss"}) {
-  %e = train.exp %w : tensor<4xf32>
-  %s = train.stop_gradient %e : tensor<4xf32>
-  %g = train.mul %s, %f : tensor<4xf32>
-  %y = train.mul %g, %w : tensor<4xf32>
   %loss = train.reduce sum, %y {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
   return %loss : tensor<f32>
 }
