@@ -130,7 +130,7 @@ class Plans(ToolTest):
         for flags, message in ((("--remat", "most"), "--remat: unknown value 'most'"),
                                (("--remat", "budget=few"), "--remat: expected budget=<bytes>"),
                                (("--remat", "budget=1e19"), "--remat: expected budget=<bytes>"),
-                               (("--memory-limit", "1e30"), "--memory-limit: expected bytes (80e9, 40GiB), got '1e30'"),
+                               (("--memory-limit", "1e30"), "--memory-limit: expected bytes .*, got '1e30'"),
                                (("--memory-limit", "9000000TiB"), "--memory-limit: expected bytes"),
                                (("--offload", "inputs"), "--offload: unknown value 'inputs'")):
             self.fail_with(message, "tessera-compile", "tiny.onnx", "-o", "no.tessera", *flags)
