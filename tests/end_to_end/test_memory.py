@@ -55,7 +55,9 @@ class Plans(ToolTest):
         for policy in ("full", "selective"):
             with self.subTest(policy):
                 kept = self.kept_by_a_block(policy, "--precision", "bf16")
-                planned = self.per_layer("--remat", policy, "--precision", "bf16")["activations"]
+                layer = self.per_layer("--remat", policy, "--precision", "bf16")
+                unit = layer["state"] / 6  # the block's parameters in bf16, beside themselves and two moments in f32
+                planned = layer["activations"] - unit
                 self.assertLessEqual(abs(planned - kept), 0.02 * kept, f"{planned} planned, {kept} expected")
         self.assertEqual(self.kept_by_a_block("full", "--precision", "bf16"), BATCH * SEQ * WIDTH * 2)
 
