@@ -82,6 +82,7 @@ public:
     SmallVector<Unit> units = findUnits(func);
     if (failed(checkKept(units)))
       return failure();
+    turningUnits = findTurningUnits(units);
     for (Unit &unit : units)
       annotate(unit);
     annotateResults();
@@ -200,7 +201,9 @@ private:
   }
 
   void gatherForEachPhase(Unit &unit) {
-    for (const ComputeUses &uses : splitComputeUses(unit)) {
+    SmallVector<ComputeUses> groups = splitComputeUses(unit);
+    shareAtTurn(unit, groups);
+    for (const ComputeUses &uses : groups) {
       Value compute = gather(unit, uses.first, uses.isBackward ? "backward" : "forward");
       if (uses.isBackward) {
         auto marked = UnitAttr::get(func.getContext());
@@ -210,6 +213,24 @@ private:
       }
       for (OpOperand *use : uses.uses)
         use->set(compute);
+    }
+  }
+
+  /// Lets the backward part of a block that `unit` begins read what was gathered for the forward part.
+  void shareAtTurn(const Unit &unit, SmallVectorImpl<ComputeUses> &groups) {
+    for (ComputeUses &backward : groups) {
+      Block *block = backward.first->getBlock();
+      if (!backward.isBackward || turningUnits.lookup(block) != unit.argument)
+        continue;
+      auto *forward = llvm::find_if(
+          groups, [&](const ComputeUses &uses) { return !uses.isBackward && uses.first->getBlock() == block; });
+      if (forward == groups.end())
+        return;
+      forward->uses.append(backward.uses);
+      mlir::emitRemark(unit.argument.getLoc())
+          << "unit '" << unit.name << "' is not gathered again for backward, which begins with it";
+      groups.erase(&backward);
+      return;
     }
   }
 
@@ -288,6 +309,7 @@ private:
   Strategy strategy;
   llvm::Regex *kept;
   Type reduceType;
+  llvm::DenseMap<Block *, BlockArgument> turningUnits;
   Axes dataAxes, shardAxes;
   int64_t batchSize = 0;
 };

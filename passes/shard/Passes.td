@@ -22,6 +22,9 @@ def AnnotateShardingPass : ShardPass<"annotate-sharding"> {
     | `zero2` | split over `shard` | gathered once per step, kept | reduce-scattered in every micro-batch |
     | `zero3` | split over `shard` | gathered per unit for forward, again for backward | reduce-scattered in every micro-batch |
 
+    A unit that computes at both ends of the forward pass, and then begins the backward pass (an embedding that is tied to
+    the head), is whole all that time: it is gathered once for both, with a remark.
+
     `hsdp` is `zero3` that insists on an axis `replicate` beside `shard`; with both axes every strategy adds gradients
     up over `shard` first and, once per step, over `replicate`. Units whose name matches `keep-gathered` are gathered
     once per step under `zero3` too.

@@ -2,7 +2,10 @@
 
 #include "compiler/dialect/train/Builders.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
+
+#include <functional>
 
 using namespace mlir;
 using namespace tessera::train;
@@ -144,6 +147,46 @@ SmallVector<OpOperand *> computeUses(const Unit &unit) {
 }
 
 SmallVector<ComputeUses> splitComputeUses(Unit &unit) { return PhaseSplitter(unit).run(); }
+
+namespace {
+/// What of a block computes with units, in the order of the block.
+struct BlockUse {
+  Operation *op;
+  BlockArgument unit;
+};
+} // namespace
+
+/// Adds the ops that compute with `value`, through views.
+static void collectUses(Value value, BlockArgument unit, llvm::MapVector<Block *, SmallVector<BlockUse>> &uses) {
+  for (Operation *user : value.getUsers()) {
+    if (gradientOf(user) || isa<func::ReturnOp>(user))
+      continue;
+    if (isView(user))
+      collectUses(user->getResult(0), unit, uses);
+    else
+      uses[user->getBlock()].push_back({user, unit});
+  }
+}
+
+llvm::DenseMap<Block *, BlockArgument> findTurningUnits(ArrayRef<Unit> units) {
+  llvm::MapVector<Block *, SmallVector<BlockUse>> uses;
+  for (const Unit &unit : units)
+    collectUses(unit.argument, unit.argument, uses);
+  llvm::DenseMap<Block *, BlockArgument> result;
+  for (auto &[block, list] : uses) {
+    llvm::stable_sort(list, [](const BlockUse &a, const BlockUse &b) { return a.op->isBeforeInBlock(b.op); });
+    auto *turn = llvm::find_if(list, [](const BlockUse &use) { return use.op->hasAttr(kBackward); });
+    if (turn == list.begin() || turn == list.end())
+      continue;
+    BlockArgument unit = turn->unit;
+    auto isOwn = [&](const BlockUse &use) { return use.unit == unit; };
+    ArrayRef<BlockUse> forward(list.begin(), turn);
+    const auto *first = llvm::find_if(forward, isOwn);
+    if (isOwn(forward.back()) && std::any_of(first, forward.end(), std::not_fn(isOwn)))
+      result[block] = unit;
+  }
+  return result;
+}
 
 void expandCountValid(func::FuncOp func) {
   func.walk([](CountValidOp op) {

@@ -11,6 +11,7 @@
 #include "compiler/dialect/train/Train.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseMap.h"
 
 namespace tessera::shard {
 
@@ -38,6 +39,11 @@ struct ComputeUses {
 /// Splits the compute uses of a unit by block and phase. Slices and reshapes of the unit that both phases read are made
 /// again for backward, so that the phases share nothing.
 llvm::SmallVector<ComputeUses> splitComputeUses(Unit &unit);
+
+/// Of each block, the unit that computes at both ends of its forward part (an embedding that is tied to the head) and
+/// again where the backward part begins. It is whole all that time, and gathering it once more would make a second
+/// copy.
+llvm::DenseMap<mlir::Block *, mlir::BlockArgument> findTurningUnits(llvm::ArrayRef<Unit> units);
 
 /// Writes `count_valid` as comparison, sum and maximum: the sum can be sharded, the clamp to 1 cannot.
 void expandCountValid(mlir::func::FuncOp func);
