@@ -24,34 +24,6 @@ constexpr int64_t kShared = 64;
 
 StringRef canonicalDomain(StringRef domain) { return domain == "ai.onnx" ? StringRef() : domain; }
 
-/// The attribute of the call that a function's body stands for, or its default. An attribute that has neither is
-/// absent.
-const onnx::AttributeProto *findAttribute(const Frame &frame, const std::string &name) {
-  if (frame.call)
-    for (const auto &given : frame.call->attribute())
-      if (given.name() == name)
-        return &given;
-  for (const auto &fallback : frame.defaults)
-    if (fallback.name() == name)
-      return &fallback;
-  return nullptr;
-}
-
-/// FunctionProto.attribute_proto, which libonnx 1.12 does not know yet and keeps as an unknown field.
-std::vector<onnx::AttributeProto> defaultsOf(const onnx::FunctionProto &function) {
-  constexpr int kAttributeProto = 11;
-  std::vector<onnx::AttributeProto> defaults;
-  const auto &fields = function.unknown_fields();
-  for (int i = 0; i < fields.field_count(); ++i) {
-    onnx::AttributeProto attribute;
-    if (fields.field(i).number() == kAttributeProto &&
-        fields.field(i).type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED &&
-        attribute.ParseFromString(fields.field(i).length_delimited()))
-      defaults.push_back(std::move(attribute));
-  }
-  return defaults;
-}
-
 std::string keyOf(StringRef domain, StringRef name) { return (canonicalDomain(domain) + ":" + name).str(); }
 } // namespace
 
@@ -173,24 +145,8 @@ void Importer::define(const onnx::NodeProto &node, std::vector<Entry> outputs, S
 
 /// Imports one node. Fails only where going on makes no sense; what is merely unsupported goes into the report.
 LogicalResult Importer::importNode(const onnx::NodeProto &original, Scope &scope, const Frame &frame) {
-  // A function's body refers to attributes of its call by name.
   onnx::NodeProto resolved;
-  const onnx::NodeProto *proto = &original;
-  if (llvm::any_of(original.attribute(), [](const auto &a) { return !a.ref_attr_name().empty(); })) {
-    resolved = original;
-    resolved.clear_attribute();
-    for (const auto &attribute : original.attribute()) {
-      if (attribute.ref_attr_name().empty()) {
-        *resolved.add_attribute() = attribute;
-        continue;
-      }
-      if (const onnx::AttributeProto *given = findAttribute(frame, attribute.ref_attr_name())) {
-        *resolved.add_attribute() = *given;
-        resolved.mutable_attribute(resolved.attribute_size() - 1)->set_name(attribute.name());
-      }
-    }
-    proto = &resolved;
-  }
+  const onnx::NodeProto *proto = resolveAttributes(original, frame, resolved) ? &resolved : &original;
 
   std::vector<Entry> inputs;
   bool broken = false;
@@ -339,67 +295,6 @@ bool Importer::evaluateNode(const OpRow &row, Node &node, Location loc) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(scratch)))
     op.erase();
   return done;
-}
-
-LogicalResult Importer::inlineFunction(const onnx::FunctionProto &function, const onnx::NodeProto &call,
-                                       std::vector<Entry> inputs, Scope &scope, const Frame &frame) {
-  Frame inner;
-  inner.prefix = cast<NameLoc>(locOf(call, frame)).getName().str() + "/";
-  inner.opsets = frame.opsets;
-  inner.call = &call;
-  inner.defaults = defaultsOf(function);
-  inner.depth = frame.depth + 1;
-  if (failed(readOpsets(function.opset_import(), inner)))
-    return failure();
-  Scope body; // a function sees only its parameters
-  for (int i = 0; i < function.input_size(); ++i)
-    body.names[function.input(i)] = i < static_cast<int>(inputs.size()) ? inputs[i] : Entry();
-  if (failed(importNodes(function.node(), body, inner)))
-    return failure();
-  std::vector<Entry> outputs(call.output_size());
-  for (int i = 0; i < call.output_size(); ++i) {
-    Entry *entry = i < function.output_size() ? body.find(function.output(i)) : nullptr;
-    if (entry) {
-      outputs[i] = *entry;
-    } else if (!call.output(i).empty()) {
-      report(call, frame, "function has no output " + Twine(i));
-      outputs[i].broken = true;
-    }
-  }
-  define(call, std::move(outputs), scope);
-  return success();
-}
-
-LogicalResult Importer::inlineBranch(const onnx::NodeProto &node, bool taken, Scope &scope, const Frame &frame) {
-  const onnx::GraphProto *graph = nullptr;
-  for (const auto &attribute : node.attribute())
-    if (attribute.name() == (taken ? "then_branch" : "else_branch") && attribute.has_g())
-      graph = &attribute.g();
-  std::vector<Entry> outputs(node.output_size());
-  if (graph) {
-    Scope inner;
-    inner.outer = &scope;
-    Frame innerFrame = frame;
-    ++innerFrame.depth;
-    for (const auto &tensor : graph->initializer()) {
-      auto value = readTensor(&context, tensor, folder);
-      if (!value)
-        return error() << "initializer '" << tensor.name() << "': " << llvm::toString(value.takeError());
-      inner.names[tensor.name()].constant = std::make_shared<const HostTensor>(std::move(*value));
-    }
-    if (failed(importNodes(graph->node(), inner, innerFrame)))
-      return failure();
-    for (int i = 0; i < node.output_size() && i < graph->output_size(); ++i)
-      if (Entry *entry = inner.find(graph->output(i).name()))
-        outputs[i] = *entry;
-  }
-  for (int i = 0; i < node.output_size(); ++i)
-    if (!node.output(i).empty() && !outputs[i].exists()) {
-      report(node, frame, "the branch taken has no output " + Twine(i));
-      outputs[i].broken = true;
-    }
-  define(node, std::move(outputs), scope);
-  return success();
 }
 
 } // namespace onnx_import

@@ -40,6 +40,10 @@ struct Frame {
   int depth = 0;
 };
 
+/// Writes `node` into `resolved` with the attributes of the call in the place of those that refer to them, as nodes in
+/// a function's body do. False if it refers to none.
+bool resolveAttributes(const onnx::NodeProto &node, const Frame &frame, onnx::NodeProto &resolved);
+
 class Importer {
 public:
   Importer(const onnx::ModelProto &model, const OnnxImportOptions &options, mlir::MLIRContext &context,

@@ -15,7 +15,7 @@ namespace {
 std::vector<const OpRow *> allRows() {
   std::vector<const OpRow *> rows;
   for (ArrayRef<OpRow> table : {elementwiseOps(), contractOps(), convolutionOps(), lossOps(), neuralOps(), reduceOps(),
-                                shapeOps(), indexOps(), leafOps()})
+                                shapeOps(), partOps(), indexOps(), leafOps()})
     for (const OpRow &row : table)
       rows.push_back(&row);
   llvm::sort(rows, [](const OpRow *a, const OpRow *b) {

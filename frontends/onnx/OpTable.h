@@ -28,6 +28,7 @@ llvm::ArrayRef<OpRow> convolutionOps();
 llvm::ArrayRef<OpRow> lossOps();
 llvm::ArrayRef<OpRow> neuralOps();
 llvm::ArrayRef<OpRow> reduceOps();
+llvm::ArrayRef<OpRow> partOps();
 llvm::ArrayRef<OpRow> shapeOps();
 llvm::ArrayRef<OpRow> indexOps();
 llvm::ArrayRef<OpRow> leafOps();
