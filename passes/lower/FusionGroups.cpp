@@ -92,19 +92,19 @@ bool FusionGroups::isFreeView(Value value, const DenseSet<Operation *> &members)
   return false;
 }
 
-bool FusionGroups::collect(Value value, const DenseSet<Operation *> &members, llvm::SetVector<Operation *> &ops,
+/// Adds to `ops` the members and views that `value` is computed by, operands first, and to `inputs` what they read.
+void FusionGroups::collect(Value value, const DenseSet<Operation *> &members, llvm::SetVector<Operation *> &ops,
                            llvm::SetVector<Value> &inputs) const {
   Operation *op = value.getDefiningOp();
   if (op && ops.contains(op))
-    return true;
+    return;
   if (!op || (!members.contains(op) && (fusionRole(op) != FusionRole::View || isFreeView(value, members)))) {
     inputs.insert(value);
-    return true;
+    return;
   }
   for (Value operand : op->getOperands())
     collect(operand, members, ops, inputs);
   ops.insert(op);
-  return true;
 }
 
 KernelBody FusionGroups::bodyOf(ArrayRef<Operation *> members) const {

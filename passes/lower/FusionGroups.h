@@ -69,7 +69,7 @@ private:
   bool dropUnread();
   bool readByFixed(mlir::Value value) const;
   codegen::KernelBody bodyOf(llvm::ArrayRef<mlir::Operation *> members) const;
-  bool collect(mlir::Value value, const llvm::DenseSet<mlir::Operation *> &members,
+  void collect(mlir::Value value, const llvm::DenseSet<mlir::Operation *> &members,
                llvm::SetVector<mlir::Operation *> &ops, llvm::SetVector<mlir::Value> &inputs) const;
   bool isFreeView(mlir::Value value, const llvm::DenseSet<mlir::Operation *> &members) const;
   bool isMaterialized(mlir::Operation *op) const;
