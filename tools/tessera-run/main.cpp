@@ -77,7 +77,7 @@ int main(int argc, char **argv) {
       ->required()
       ->check(someName());
   app.add_option("--steps", options.steps, "Number of the last step; a resumed run counts on")
-      ->check(wholeNumber<int64_t>(1))
+      ->check(wholeNumber<int64_t>(std::numeric_limits<int64_t>::min()))
       ->capture_default_str();
   app.add_option("--out", options.out, "Folder for metrics, checkpoints, trace and final weights")
       ->required()
