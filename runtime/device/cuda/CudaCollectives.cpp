@@ -2,8 +2,11 @@
 
 #include "runtime/device/cuda/CudaCollectives.h"
 
+#include "runtime/base/Log.h"
+
 #include <fstream>
 #include <map>
+#include <set>
 #include <unistd.h>
 
 namespace tessera::cuda {
@@ -17,16 +20,22 @@ Result<std::unique_ptr<CudaCollectives>> joinRanks(const CollectiveSetUp &setUp)
   Communicator &communicator = setUp.context->communicator;
   TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> all, communicator.gatherBlobs(gpu + process, "comparison of GPUs"));
   std::map<std::string, size_t> firstOn;
+  std::set<std::string> processes;
   bool isOneProcess = true;
   std::string shared;
   for (size_t rank = 0; rank < all.size(); ++rank) {
     isOneProcess &= all[rank].substr(sizeof(uuid.bytes)) == all[0].substr(sizeof(uuid.bytes));
+    processes.insert(all[rank].substr(sizeof(uuid.bytes)));
     auto [first, isNew] = firstOn.emplace(all[rank].substr(0, sizeof(uuid.bytes)), rank);
     if (!isNew && shared.empty())
       shared = std::to_string(first->second) + " and " + std::to_string(rank);
   }
-  if (shared.empty())
+  if (shared.empty()) {
+    if (setUp.usesGraphs && processes.size() < all.size() && communicator.rank() == 0)
+      log::warn("several GPUs in one process: NCCL's manual advises one process per GPU (mpirun, torchrun, srun) where "
+                "collectives are part of CUDA graphs; --no-graph does without");
     return joinByNccl(setUp);
+  }
   if (isOneProcess && firstOn.size() == 1)
     return joinOnOneGpu(setUp);
   return TESSERA_ERROR(InvalidArgument, "ranks " + shared +

@@ -35,6 +35,7 @@ struct CollectiveSetUp {
   CUdevice device = 0;
   Mover *mover = nullptr;
   double stallTimeoutSeconds = 60;
+  bool usesGraphs = true;
 };
 
 /// All ranks call it together. The choice follows from where the ranks are; a rank that shares a GPU with one of

@@ -2,6 +2,7 @@
 
 #include "runtime/device/cuda/CudaDevice.h"
 
+#include "runtime/base/Log.h"
 #include "runtime/device/cuda/CudaPlugin.h"
 #include "runtime/device/cuda/CudaStream.h"
 #include "runtime/device/cuda/Gpus.h"
@@ -162,7 +163,7 @@ Status CudaDevice::prepare(RankContext &context) {
   TESSERA_RETURN_IF_ERROR(shared->progress.open(gpu, numInstructions(context.artifact.program())));
   TESSERA_RETURN_IF_ERROR(loadKernels(context.artifact.program()));
   TESSERA_ASSIGN_OR_RETURN(shared->collectives,
-                           joinRanks({&context, gpu, &shared->mover, options.stallTimeoutSeconds}));
+                           joinRanks({&context, gpu, &shared->mover, options.stallTimeoutSeconds, options.usesGraphs}));
   shared->watchdog.start();
   return Status::ok();
 }
@@ -187,8 +188,11 @@ Status CudaDevice::loadKernels(const artifact::Program &program) {
     }
     CUkernel found = nullptr;
     CUfunction function = nullptr;
-    if (cuLibraryGetKernel(&found, loaded[object], kernel.symbol()->c_str()) != CUDA_SUCCESS)
+    CUresult looked = cuLibraryGetKernel(&found, loaded[object], kernel.symbol()->c_str());
+    if (looked == CUDA_ERROR_NOT_FOUND)
       return TESSERA_ERROR(DataLoss, "the kernels have no symbol '" + kernel.symbol()->str() + "'");
+    if (looked != CUDA_SUCCESS)
+      return driverError("cuLibraryGetKernel", looked).withContext("kernel '" + kernel.symbol()->str() + "'");
     TESSERA_CU(cuKernelGetFunction(&function, found));
     shared->kernels.push_back(function);
   }
@@ -336,8 +340,11 @@ int64_t CudaDevice::timeOf(TimeMark mark) const {
     return beganAt;
   CUevent event = index < CudaShared::firstGraphMark ? shared->marks[index]
                                                      : shared->graphMarks[index - CudaShared::firstGraphMark];
-  if (cuEventElapsedTime(&milliseconds, shared->marks[0], event) != CUDA_SUCCESS)
+  if (CUresult result = cuEventElapsedTime(&milliseconds, shared->marks[0], event); result != CUDA_SUCCESS) {
+    if (!std::exchange(hasWarned, true))
+      log::warn("times of steps are not known: {}", driverError("cuEventElapsedTime", result).message());
     return beganAt;
+  }
   return beganAt + static_cast<int64_t>(static_cast<double>(milliseconds) * 1e6);
 }
 

@@ -108,7 +108,8 @@ private:
   std::vector<CUlibrary> libraries;
   CUstream transfers = nullptr;
   bool isObserved = false, isReplay = false;
-  int64_t beganAt = 0; ///< nanoseconds of the host's clock at mark 0
+  mutable bool hasWarned = false; ///< that times are not known
+  int64_t beganAt = 0;            ///< nanoseconds of the host's clock at mark 0
 };
 
 } // namespace tessera::cuda
