@@ -156,10 +156,11 @@ struct BlockUse {
 };
 } // namespace
 
-/// Adds the ops that compute with `value`, through views.
+/// Adds the ops that compute with `value`, through views. What is computed again is left out: it stands where backward
+/// comes to need it.
 static void collectUses(Value value, BlockArgument unit, llvm::MapVector<Block *, SmallVector<BlockUse>> &uses) {
   for (Operation *user : value.getUsers()) {
-    if (gradientOf(user) || isa<func::ReturnOp>(user))
+    if (gradientOf(user) || isa<func::ReturnOp>(user) || user->hasAttr(kRecompute))
       continue;
     if (isView(user))
       collectUses(user->getResult(0), unit, uses);

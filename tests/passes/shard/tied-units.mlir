@@ -27,6 +27,30 @@ func.func @tied(%u: tensor<4xf32> {train.role = "param", train.name = "u"}, %v: 
 
 // -----
 
+// Computing %v's part again for the gradient of %u does not count: backward still begins with %u.
+// CHECK-LABEL: func @recomputed
+// CHECK: %[[U:.*]] = dist.constrain %arg0 <[{}]> {label = "forward:u"}
+// CHECK: dist.constrain %arg1 <[{}]> {label = "backward:v", train.backward}
+// CHECK-NOT: "backward:u"
+// CHECK: return
+module attributes {dist.mesh = #dist.mesh<shard = 2>} {
+// expected-remark @below {{unit 'u' is not gathered again for backward, which begins with it}}
+func.func @recomputed(%u: tensor<4xf32> {train.role = "param", train.name = "u"}, %v: tensor<4xf32> {train.role = "param", train.name = "v"},
+                      %x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %a = train.mul %x, %u : tensor<4xf32>
+  %b = train.mul %a, %v : tensor<4xf32>
+  %c = train.mul %b, %u : tensor<4xf32>
+  %k = train.barrier %a {train.backward, train.recompute} : tensor<4xf32>
+  %r = train.mul %k, %v {train.backward, train.recompute} : tensor<4xf32>
+  %g = train.mul %c, %r {train.backward} : tensor<4xf32>
+  %d = train.mul %c, %u {train.backward} : tensor<4xf32>
+  %e = train.mul %d, %v {train.backward} : tensor<4xf32>
+  return %c, %e, %g : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+}
+
+// -----
+
 // Not applied to a unit that only the end of the forward pass computes with: it need not be whole before.
 // CHECK-LABEL: func @last
 // CHECK: dist.constrain %arg0 <[{}]> {label = "forward:u"}
