@@ -1,7 +1,7 @@
 """Runs generated kernels one by one and compares them with PyTorch in double precision.
 
 On a GPU the code of the artifacts (machine code where it fits the GPU, else PTX) is launched by the driver API, on
-PyTorch's memory. On a CPU the same bodies are run from their shared objects, which proves the reference.
+PyTorch's memory; so it is on a simulated GPU, on its memory. On a CPU the same bodies are run from their shared objects, which proves the reference.
 """
 
 import ctypes
@@ -52,12 +52,66 @@ class Gpu:
         self.call("cuModuleGetFunction", ctypes.byref(function), library, symbol.encode())
         pointers = [ctypes.c_uint64(buffer.data_ptr()) for buffer in buffers]
         arguments = (ctypes.c_void_p * len(pointers))(*(ctypes.addressof(pointer) for pointer in pointers))
-        torch.cuda.synchronize()
+        self.synchronize()
         self.call("cuLaunchKernel", function, *map(ctypes.c_uint, (blocks, 1, 1, x, y, 1, 0)), None, arguments, None)
         self.call("cuCtxSynchronize")
 
 
+    def synchronize(self):
+        torch.cuda.synchronize()
+
+    def place(self, data):
+        """Bytes on the GPU."""
+        return data.to("cuda")
+
+    def bytes_of(self, buffer):
+        return buffer.cpu()
+
+
+class SimulatedGpu(Gpu):
+    """The same calls to the simulated driver, which has its own memory."""
+
+    def __init__(self):
+        self.driver = ctypes.CDLL("libcuda.so.1")
+        context, device = ctypes.c_void_p(), ctypes.c_int()
+        self.call("cuInit", 0)
+        self.call("cuDeviceGet", ctypes.byref(device), 0)
+        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+        self.call("cuCtxSetCurrent", context)
+        major = ctypes.c_int()
+        self.call("cuDeviceGetAttribute", ctypes.byref(major), 75, device)
+        self.capability = (major.value, 0)
+
+    class Buffer:
+        def __init__(self, address, size):
+            self.address, self.size = address, size
+
+        def data_ptr(self):
+            return self.address
+
+    def place(self, data):
+        address = ctypes.c_uint64()
+        self.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(data.numel()))
+        self.call("cuMemcpyHtoD_v2", address, ctypes.c_void_p(data.data_ptr()), ctypes.c_size_t(data.numel()))
+        return self.Buffer(address.value, data.numel())
+
+    def bytes_of(self, buffer):
+        data = torch.empty(buffer.size, dtype=torch.uint8)
+        self.call("cuMemcpyDtoH_v2", ctypes.c_void_p(data.data_ptr()), ctypes.c_uint64(buffer.address),
+                  ctypes.c_size_t(buffer.size))
+        return data
+
+    def synchronize(self):
+        self.call("cuCtxSynchronize")
+
+
 class Cpu:
+    def place(self, data):
+        return data
+
+    def bytes_of(self, buffer):
+        return buffer
+
     def load(self, folder, group, target):
         return (ctypes.CDLL(os.path.join(folder, group["cpu"]["sharedobject"])), group["extents"]), "elf"
 
@@ -82,10 +136,10 @@ def inputs_of(kernel, generator):
     return values
 
 
-def guarded(value, device):
-    """Bytes of `value` with a guard behind them, on the device."""
+def guarded(value):
+    """Bytes of `value` with a guard behind them."""
     data = value.contiguous().reshape(-1).view(torch.uint8) if value.numel() else torch.zeros(0, dtype=torch.uint8)
-    return torch.cat([data, torch.full((GUARD,), 0xAB, dtype=torch.uint8)]).to(device)
+    return torch.cat([data, torch.full((GUARD,), 0xAB, dtype=torch.uint8)])
 
 
 def narrowest(kernel):
@@ -111,34 +165,35 @@ def difference(kernel, number, got, want):
             f"{float(got.flatten()[place])!r}, PyTorch {float(want.flatten()[place])!r}")
 
 
-def check(backend, module, kernel, device):
+def check(backend, module, kernel):
     """Runs one kernel once; says what is wrong, or nothing."""
     inputs = inputs_of(kernel, torch.Generator().manual_seed(1))
     want = reference.evaluate(kernel, inputs)
     outputs = [torch.zeros(kind.shape, dtype=reference.MEMORY[kind.element]) for kind in kernel.outputs]
-    buffers = [guarded(value, device) for value in inputs + outputs]
-    backend.run(module, kernel.symbol, buffers)
+    placed = [backend.place(guarded(value)) for value in inputs + outputs]
+    backend.run(module, kernel.symbol, placed)
+    buffers = [backend.bytes_of(buffer) for buffer in placed]
     for number, (buffer, kind) in enumerate(zip(buffers, kernel.inputs + kernel.outputs)):
         if not bool((buffer[-GUARD:] == 0xAB).all()):
             return f"wrote beyond the end of buffer {number}"
     for number, (buffer, kind, expected) in enumerate(zip(buffers[len(inputs):], kernel.outputs, want)):
         if expected.numel() == 0:
             continue
-        got = buffer[:-GUARD].cpu().clone().view(reference.MEMORY[kind.element]).reshape(kind.shape)
+        got = buffer[:-GUARD].clone().view(reference.MEMORY[kind.element]).reshape(kind.shape)
         if error := difference(kernel, number, got, expected):
             return error
     return ""
 
 
 def run(suite):
-    backend = Gpu() if suite.device == "cuda" else Cpu()
+    backend = {"cuda": Gpu, "simulated": SimulatedGpu, "cpu": Cpu}[suite.device]()
     for group in suite.manifest["kernels"]:
         name = group["name"]
         with suite.part(f"kernels of {name} can be loaded") as part:
             module, kind = backend.load(suite.prepared("kernels"), group, suite.manifest["gpu"])
             with open(suite.prepared("kernels", name + ".mlir")) as file:
                 kernels = reference.read(file.read())
-            launched = group["launches"] if suite.device == "cuda" else group["extents"]
+            launched = group["extents"] if suite.device == "cpu" else group["launches"]
             if missing := set(launched) ^ set(kernels):
                 raise RuntimeError(f"launches and bodies do not match: {sorted(missing)}")
             part.note = kind
@@ -146,5 +201,5 @@ def run(suite):
             continue
         for symbol, kernel in kernels.items():
             with suite.part(f"kernel {name}.{symbol}"):
-                if error := check(backend, module, kernel, suite.device):
+                if error := check(backend, module, kernel):
                     raise AssertionError(error)

@@ -25,11 +25,11 @@ PARTS = ("kernels", "oracle", "ranks", "sanitizer", "bench")
 def kernels(suite):
     """In a process of its own: an error of a kernel ends the GPU context, a kernel that hangs the process."""
     command = [sys.executable, "-u", os.path.join(cases.HERE, "run.py"), "--kernels-in", suite.work, "--device",
-               suite.device, "--deadline", str(max(1, min(120, suite.left())))]
+               suite.device, "--deadline", str(max(1, min(suite.patience(120), suite.left())))]
     before = len(suite.parts)
     wanted = sum(len(group["launches"]) + 1 for group in suite.manifest["kernels"])
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=suite.environment)
-    timer = common.kill_after(process, max(1, min(150, suite.left())))
+    timer = common.kill_after(process, max(1, min(suite.patience(150), suite.left())))
     said = ""
     for line in process.stdout:
         if not line.startswith("{"):
@@ -77,7 +77,9 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=",".join(PARTS), help="parts, by commas")
     parser.add_argument("--out", default=os.environ.get("OUT") or os.path.join(cases.ROOT, "build", "gpu-results"))
-    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--device", choices=("cuda", "simulated", "cpu"), default="cuda")
+    parser.add_argument("--simulator", default=os.path.join(cases.ROOT, "build", "release", "gpu-simulator"),
+                        help="folder of the simulated driver (--device simulated)")
     parser.add_argument("--prepared", default=os.path.join(cases.PREPARED, "prepared.tar.xz"))
     parser.add_argument("--runtime", help="folder of a tessera-run to test instead of the packed one")
     parser.add_argument("--bench", help="only these benchmarks, by commas")
@@ -102,6 +104,8 @@ def main():
             with suite.part("tessera-run starts") as runtime:
                 suite.use_runtime(options.runtime)
                 runtime.note = suite.facts["runtime"]
+                if options.device == "simulated":
+                    suite.simulate(os.path.abspath(options.simulator))
         steps = {"kernels": kernels, "oracle": training.oracle, "ranks": training.ranks, "sanitizer": training.sanitizer,
                  "bench": lambda s: bench.run(s, options.bench)}
         for name in PARTS:
@@ -109,6 +113,8 @@ def main():
                 continue
             if not ready.passed:
                 suite.fail(name, "not run: " + ready.why)
+            elif name == "bench" and options.device == "simulated":
+                suite.fail(name, "a simulated GPU has no times")
             elif not runtime.passed and name not in ("kernels", "bench"):
                 suite.fail(name, "not run: " + runtime.why)
             else:

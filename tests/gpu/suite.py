@@ -41,6 +41,10 @@ class Suite:
         self.environment = dict(os.environ)
         self.runner = None
 
+    def patience(self, seconds):
+        """What takes so long on a GPU takes longer in the simulator."""
+        return seconds * (10 if self.device == "simulated" else 1)
+
     def left(self):
         return self.end - time.monotonic()
 
@@ -72,7 +76,7 @@ class Suite:
     def run(self, command, timeout, environment=None):
         """Output of a command; raises with the end of what it said where it fails, or takes too long."""
         command = [str(word) for word in command]
-        limit = max(1, min(timeout, self.left()))
+        limit = max(1, min(self.patience(timeout), self.left()))
         try:
             done = subprocess.run(command, env=environment or self.environment, cwd=self.work, timeout=limit,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
@@ -100,7 +104,7 @@ class Suite:
         self.facts["target"] = self.manifest["gpu"]
 
     def artifact(self, name):
-        return self.prepared("gpu" if self.device == "cuda" else "cpu", name + ".tessera")
+        return self.prepared("cpu" if self.device == "cpu" else "gpu", name + ".tessera")
 
     # --- the runtime ------------------------------------------------------------
 
@@ -180,6 +184,12 @@ class Suite:
             raise RuntimeError(f"the GPU is sm_{have[0]}{have[1]}, the artifacts are for sm_{want}: "
                                f"tests/gpu/prepare.sh --target sm_{have[0]}{have[1]}")
         return line
+
+    def simulate(self, folder):
+        """The libraries of tests/gpu/simulator instead of NVIDIA's."""
+        if not os.path.exists(os.path.join(folder, "libcuda.so.1")):
+            raise RuntimeError(f"{folder} has no simulated driver: build the target gpu-simulator")
+        self.environment["LD_LIBRARY_PATH"] = f"{folder}:{self.environment.get('LD_LIBRARY_PATH', '')}".rstrip(":")
 
     def train(self, artifact, run, *flags, timeout=60, prefix=()):
         """Runs tessera-run; its folder is below the suite's own."""

@@ -1,4 +1,4 @@
-//===- DriverQueries.cpp - events of graphs, and questions to the simulated driver -===//
+//===- DriverQueries.cpp - events of graphs, modules, and questions to the simulated driver -===//
 
 #include "Simulator.h"
 
@@ -55,4 +55,29 @@ TESSERA_DRIVER cuEventRecordWithFlags(CUevent handle, CUstream streamHandle, uns
     ticket->isDone = true;
     ticket->time = std::chrono::steady_clock::now();
   });
+}
+
+// --- What the tests of single kernels call ----------------------------------------
+
+/// A module is a library whose kernels are functions of the current context.
+TESSERA_DRIVER cuModuleLoadData(CUmodule *module, const void *code) {
+  return cuLibraryLoadData(reinterpret_cast<CUlibrary *>(module), code, nullptr, nullptr, 0, nullptr, nullptr, 0);
+}
+
+TESSERA_DRIVER cuModuleUnload(CUmodule module) { return cuLibraryUnload(reinterpret_cast<CUlibrary>(module)); }
+
+TESSERA_DRIVER cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
+  CUkernel kernel = nullptr;
+  CUresult found = cuLibraryGetKernel(&kernel, reinterpret_cast<CUlibrary>(module), name);
+  return found == CUDA_SUCCESS ? cuKernelGetFunction(function, kernel) : found;
+}
+
+TESSERA_DRIVER cuMemcpyHtoD_v2(CUdeviceptr target, const void *source, size_t bytes) {
+  CUresult given = cuMemcpyAsync(target, reinterpret_cast<CUdeviceptr>(source), bytes, nullptr);
+  return given == CUDA_SUCCESS ? cuStreamSynchronize(nullptr) : given;
+}
+
+TESSERA_DRIVER cuMemcpyDtoH_v2(void *target, CUdeviceptr source, size_t bytes) {
+  CUresult given = cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(target), source, bytes, nullptr);
+  return given == CUDA_SUCCESS ? cuStreamSynchronize(nullptr) : given;
 }

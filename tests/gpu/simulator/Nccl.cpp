@@ -127,9 +127,20 @@ ncclResult_t start(ncclComm_t handle, CUstream streamHandle, Call call, const ch
   }
   if (member->error != ncclSuccess)
     return member->error;
+  if (member->pending) {
+    sim().report(std::string(name) + ": the communicator's last call is still under way");
+    return ncclInvalidUsage;
+  }
+  // A communicator that does not block gives its work to a thread of its own.
   sim().count(name);
-  CUresult result = sim().submit(*stream, std::make_shared<CollectiveWork>(member, std::move(call)));
-  return result == CUDA_SUCCESS ? ncclSuccess : ncclUnhandledCudaError;
+  member->pending = [member, streamHandle, name, call = std::move(call)] {
+    Stream *stream = sim().stream(streamHandle, name);
+    if (!stream)
+      return ncclInvalidArgument;
+    CUresult result = sim().submit(*stream, std::make_shared<CollectiveWork>(member, call));
+    return result == CUDA_SUCCESS ? ncclSuccess : ncclUnhandledCudaError;
+  };
+  return ncclInProgress;
 }
 
 ncclResult_t transfer(bool sends, const void *data, size_t count, ncclDataType_t type, int peer, ncclComm_t handle,
@@ -245,7 +256,10 @@ TESSERA_NCCL ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t 
   Member *member = memberOf(handle, "ncclCommGetAsyncError");
   if (!member)
     return ncclInvalidArgument;
-  bool isMade = member->ring->isComplete() && !sim().failureAt("nccl-hang");
+  if (member->pending && sim().chance(50))
+    if (ncclResult_t result = std::exchange(member->pending, nullptr)(); result != ncclSuccess)
+      member->error = result;
+  bool isMade = member->ring->isComplete() && !member->pending && !sim().failureAt("nccl-hang");
   *state = member->error != ncclSuccess ? member->error : isMade ? ncclSuccess : ncclInProgress;
   return ncclSuccess;
 }

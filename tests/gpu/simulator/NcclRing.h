@@ -51,6 +51,7 @@ struct Member {
   uint64_t arrived = 0; ///< collectives that its stream has come to
   int splits = 0;
   ncclResult_t error = ncclSuccess;
+  std::function<ncclResult_t()> pending; ///< what a call has begun, and a question for the state ends
 };
 
 size_t widthOf(ncclDataType_t type);

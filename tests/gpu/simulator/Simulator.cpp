@@ -70,7 +70,9 @@ static std::string quoted(const std::string &text) {
 
 void Simulator::writeReport() {
   std::map<std::string, int64_t> leaks = handles;
-  leaks["streams"] = std::count_if(streams.begin(), streams.end(), [](auto &s) { return !s.second->isDestroyed; });
+  leaks["streams"] = std::count_if(streams.begin(), streams.end(), [](auto &s) {
+    return !s.second->isDestroyed && s.first != s.second->gpu->defaultStream;
+  });
   leaks["events"] = static_cast<int64_t>(events.size());
   leaks["graphs"] = static_cast<int64_t>(graphs.size() + executables.size());
   leaks["libraries"] = static_cast<int64_t>(libraries.size());
@@ -246,10 +248,20 @@ CUresult Simulator::invalidate(Capture &capture, CUresult error, const std::stri
 }
 
 Stream *Simulator::stream(void *handle, const char *call) {
+  Gpu *gpu = current();
+  if (!handle && gpu) {
+    if (!gpu->defaultStream) {
+      auto made = std::make_unique<Stream>();
+      made->gpu = gpu;
+      gpu->defaultStream = made.get();
+      streams[made.get()] = std::move(made);
+    }
+    return gpu->defaultStream;
+  }
   auto found = streams.find(handle);
   if (found != streams.end() && !found->second->isDestroyed)
     return found->second.get();
-  report(std::string(call) + (handle ? ": the stream does not exist" : ": the default stream is not simulated"));
+  report(std::string(call) + ": the stream does not exist");
   return nullptr;
 }
 

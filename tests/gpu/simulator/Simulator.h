@@ -160,6 +160,7 @@ struct TESSERA_SIM_API Gpu : AddressSpace {
   uint64_t bytes, used = 0;
   int retained = 0;
   CUresult error = CUDA_SUCCESS; ///< sticks
+  Stream *defaultStream = nullptr;
   std::map<uint64_t, Allocation> memory;
   uint64_t base = 0, nextFree = 0;
   int64_t shift = 0; ///< from a device address to this process's
@@ -177,7 +178,7 @@ struct TESSERA_SIM_API Simulator {
   bool step();
   /// Runs work until the stream is empty, or nothing can run.
   bool drain(Stream &stream);
-  /// Null where the handle is not a live stream, after saying so.
+  /// The stream of a handle, of null the GPU's default one. Null where it is not a live stream, after saying so.
   Stream *stream(void *handle, const char *call);
   Gpu *current();
   /// Of the thread: what is forbidden while it captures. Ends the capture if it is one.
