@@ -92,7 +92,7 @@ private:
       return (Twine(group.bytes + size) + " bytes together, the threshold is " + Twine(bytes)).str();
     if (!isa<AllGatherOp>(op)) {
       for (Operation *member : group.members)
-        if (Operation *user = firstComputing(member); user && user->isBeforeInBlock(op))
+        if (Operation *user = firstComputing(member); user && !op->isBeforeInBlock(user))
           return (labelOf(member) + " is used before the other is complete").str();
       return "";
     }

@@ -92,6 +92,19 @@ func.func @dependent(%a: tensor<2xf32>) -> tensor<2xf32> {
   %y = dist.all_reduce %e {axes = ["shard"], label = "y"} : (tensor<2xf32>) -> tensor<2xf32>
   return %y : tensor<2xf32>
 }
+
+// Nor is one that the next one adds up again.
+// CHECK-LABEL: func @chained
+// CHECK: %[[X:.*]] = dist.all_reduce %arg0
+// CHECK: %[[V:.*]] = train.reshape %[[X]]
+// CHECK: dist.all_reduce %[[V]]
+func.func @chained(%a: tensor<2x2xf32>) -> tensor<4xf32> {
+  %x = dist.all_reduce %a {axes = ["shard"], label = "x"} : (tensor<2x2xf32>) -> tensor<2x2xf32>
+  %v = train.reshape %x : (tensor<2x2xf32>) -> tensor<4xf32>
+  // expected-remark @below {{y is not combined with x: x is used before the other is complete}}
+  %y = dist.all_reduce %v {axes = ["shard"], label = "y"} : (tensor<4xf32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
 }
 
 // -----
