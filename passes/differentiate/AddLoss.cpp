@@ -58,6 +58,9 @@ FailureOr<Value> AddLoss::crossEntropy(func::FuncOp func, Value logits) {
   if (!(labelSmoothing >= 0.0 && labelSmoothing <= 1.0))
     return func.emitError() << "label-smoothing must lie in [0, 1], got " << labelSmoothing.getValue();
 
+  if (!llvm::isInt<32>(ignoreIndex))
+    return func.emitError() << "ignore-index must be a 32-bit integer, as targets are, got " << ignoreIndex.getValue();
+
   OpBuilder builder(func.getBody().front().getTerminator());
   Location loc = NameLoc::get(builder.getStringAttr("loss"));
   train::Build build(builder, loc);

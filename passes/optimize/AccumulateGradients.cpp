@@ -10,6 +10,8 @@
 #include "compiler/dialect/train/Signature.h"
 #include "passes/optimize/Passes.h"
 
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 
 namespace tessera {
@@ -104,6 +106,16 @@ LogicalResult AccumulateGradients::run(func::FuncOp func) {
   FailureOr<SmallVector<Operation *>> counts = hoistCounts(func);
   if (failed(counts))
     return failure();
+
+  constexpr int64_t kMostElements = std::numeric_limits<int64_t>::max() / 16; // bytes are counted in 64 bits, too
+  for (BlockArgument arg : func.getArguments()) {
+    int64_t elements = 0;
+    if (isBatchRole(train::getArgRole(func, arg.getArgNumber())) &&
+        (llvm::MulOverflow<int64_t>(count, train::tensorType(arg).getNumElements(), elements) ||
+         elements > kMostElements))
+      return func.emitError() << "count is " << count.getValue() << ": so many micro-batches of " << arg.getType()
+                              << " are too large";
+  }
 
   Block &block = func.getBody().front();
   Operation *terminator = block.getTerminator();

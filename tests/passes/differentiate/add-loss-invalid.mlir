@@ -2,7 +2,9 @@
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(add-loss{kind=hinge}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=KIND
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(add-loss{kind=output:score}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=NAME
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(add-loss{label-smoothing=1.5 of=a}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=SMOOTH
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(add-loss{ignore-index=4294967296 of=a}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=IGNORE
 
+// IGNORE: error: ignore-index must be a 32-bit integer, as targets are, got 4294967296
 // KIND: error: unknown loss 'hinge', expected cross-entropy, mse or output:<name>
 // NAME: error: the model has no output 'score'; its outputs are 'a', 'b'
 // SMOOTH: error: label-smoothing must lie in [0, 1], got 1.5

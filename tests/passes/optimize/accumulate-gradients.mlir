@@ -1,8 +1,10 @@
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(accumulate-gradients{count=4}))' -split-input-file -verify-diagnostics | FileCheck %s
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(accumulate-gradients{count=1}))' -split-input-file | FileCheck %s --check-prefix=ONE
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(accumulate-gradients{count=0}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=ZERO
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(accumulate-gradients{count=4611686018427387904}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=HUGE
 
 // ONE-NOT: train.accumulate
+// HUGE: error: count is 4611686018427387904: so many micro-batches of 'tensor<{{.*}}>' are too large
 // ZERO: error: count must be at least 1, got 0
 
 // The number of targets is that of the whole batch; parameters are read from outside the loop.
