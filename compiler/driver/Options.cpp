@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <set>
 #include <sstream>
 
@@ -83,6 +84,24 @@ std::string eachOneOf(const char *flag, const std::vector<std::string> &values,
   return "";
 }
 
+/// Texts reach the passes between braces, where braces of their own must match.
+std::string balanced(const char *flag, const std::string &text) {
+  int depth = 0;
+  for (char c : text)
+    if (depth += c == '{' ? 1 : c == '}' ? -1 : 0; depth < 0)
+      break;
+  return depth == 0 ? "" : std::string(flag) + ": braces must be balanced, got '" + text + "'";
+}
+
+std::string eachBalanced(const char *flag, const std::vector<std::string> &texts) {
+  for (const std::string &text : texts)
+    if (std::string error = balanced(flag, text); !error.empty())
+      return error;
+  return "";
+}
+
+bool isAmount(double value) { return value >= 0 && std::isfinite(value); }
+
 std::string require(bool condition, std::string message) { return condition ? "" : std::move(message); }
 } // namespace
 
@@ -112,6 +131,13 @@ std::string checkOptions(const CompileOptions &o) {
   const bool budget = o.remat.rfind("budget=", 0) == 0;
   const bool sized = o.wrap.rfind("size:", 0) == 0;
   return firstError({
+      balanced("--loss", o.loss),
+      balanced("--wrap", o.wrap),
+      balanced("--no-decay", o.noDecay),
+      balanced("--keep-gathered", o.keepGathered),
+      balanced("--target", o.target),
+      balanced("--remat-report", o.rematReport),
+      eachBalanced("--init", o.init),
       o.loss.rfind("output:", 0) == 0 ? "" : oneOf("--loss", o.loss, {"cross-entropy", "mse", "output:<name>"}),
       oneOf("--optimizer", o.optimizer, {"adamw", "sgd"}),
       oneOf("--schedule", o.schedule, {"constant", "cosine"}),
@@ -130,10 +156,11 @@ std::string checkOptions(const CompileOptions &o) {
       require(o.accumulate >= 1, "--accumulate must be at least 1, got " + std::to_string(o.accumulate)),
       require(o.labelSmoothing >= 0 && o.labelSmoothing < 1, "--label-smoothing must be in [0, 1)"),
       require(o.beta1 >= 0 && o.beta1 < 1 && o.beta2 >= 0 && o.beta2 < 1, "--betas must be in [0, 1)"),
-      require(o.epsilon > 0, "--epsilon must be positive"),
-      require(o.learningRate >= 0 && o.minLearningRate >= 0, "--lr and --min-lr must not be negative"),
-      require(o.weightDecay >= 0, "--weight-decay must not be negative"),
-      require(o.clipNorm >= 0, "--clip-norm must not be negative"),
+      require(o.epsilon > 0 && isAmount(o.epsilon), "--epsilon must be positive and finite"),
+      require(isAmount(o.learningRate) && isAmount(o.minLearningRate),
+              "--lr and --min-lr must be finite and not negative"),
+      require(isAmount(o.weightDecay), "--weight-decay must be finite and not negative"),
+      require(isAmount(o.clipNorm), "--clip-norm must be finite and not negative"),
       require(o.warmup >= 0, "--warmup must not be negative"),
       require(o.momentum >= 0 && o.momentum < 1, "--momentum must be in [0, 1)"),
       require(!o.nesterov || o.momentum > 0, "--nesterov needs --momentum"),

@@ -60,7 +60,7 @@ std::string offload(const CompileOptions &o) {
 }
 
 std::string differentiatePipeline(const CompileOptions &o) {
-  std::string loss = formatv("add-loss{{kind={0}", o.loss);
+  std::string loss = formatv("add-loss{{kind={0}", quoted(o.loss));
   if (o.loss == "cross-entropy")
     loss += formatv(" ignore-index={0} label-smoothing={1}", o.ignoreIndex, formatNumber(o.labelSmoothing));
   return onStep(loss + "},annotate-index-bounds,check-differentiable,differentiate,canonicalize,cse" +
@@ -76,7 +76,7 @@ std::string optimizePipeline(const CompileOptions &o) {
     update += formatv(" momentum={0} nesterov={1}", formatNumber(o.momentum), o.nesterov ? "true" : "false");
   update += "}";
   const std::string noDecay = o.noDecay.empty() ? "" : " no-decay=" + quoted(o.noDecay);
-  std::string flatten = formatv("flatten-parameters{{wrap={0} pad-multiple={1}{2}}", o.wrap,
+  std::string flatten = formatv("flatten-parameters{{wrap={0} pad-multiple={1}{2}}", quoted(o.wrap),
                                 axisSize(o, "shard") * kShardAlignmentElements, noDecay);
   return onStep(flatten +
                 formatv(",accumulate-gradients{{count={0}},clip-gradients{{max-norm={1}},", o.accumulate,

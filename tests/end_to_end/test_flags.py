@@ -22,6 +22,22 @@ class CompileFlags(ToolTest):
                      "--steps", steps, "--weights", self.golden.weights, "--threads", 1, "--out", name, *run_flags)
         return safetensors.load(self.path(name, "model.safetensors")), self.metrics(name)
 
+    def test_values_that_no_pass_can_take(self):
+        for message, *flags in (("--no-decay: braces must be balanced, got 'a}'", "--no-decay", "a}"),
+                                ("--keep-gathered: braces must be balanced", "--strategy", "zero3", "--keep-gathered", "a{"),
+                                ("--init: braces must be balanced", "--init", "b=zeros}"),
+                                ("--loss: braces must be balanced", "--loss", "output:}{"),
+                                ("the model has no output 'a b'", "--loss", "output:a b"),
+                                ("unknown wrap policy 'size:1 2'", "--wrap", "size:1 2"),
+                                ("--clip-norm must be finite and not negative", "--clip-norm", "inf"),
+                                ("--lr and --min-lr must be finite and not negative", "--lr", "nan"),
+                                ("--weight-decay must be finite and not negative", "--weight-decay", "inf"),
+                                ("ignore-index must be a 32-bit integer", "--ignore-index", "4294967296"),
+                                ("so many micro-batches of .* are too large", "--accumulate", "4611686018427387904")):
+            with self.subTest(" ".join(flags)):
+                self.fail_with(message, "tessera-compile", *self.model, *flags, "-o", "no.tessera")
+                self.assertFalse(os.path.exists(self.path("no.tessera")))
+
     def test_nesterov_adds_the_momentum_of_the_first_gradient(self):
         before = self.golden.load("weights")
         sgd = ("--optimizer", "sgd", "--lr", 0.125, "--weight-decay", 0, "--momentum", 0.5)
