@@ -23,6 +23,12 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
 
   void runOnOperation() override {
     exec::ProgramOp program = getOperation();
+    constexpr int64_t kMostAlignment = 1 << 30;
+    if (alignment < 64 || alignment % 64 != 0 || alignment > kMostAlignment) {
+      program.emitError() << "alignment must be a multiple of 64 and at most " << kMostAlignment << ", got "
+                          << alignment.getValue();
+      return signalPassFailure();
+    }
     int64_t end = lower::numInstructions(program);
     auto lifetimes = lower::slotLifetimes(program);
     llvm::DenseSet<Operation *> arguments; // live across steps, in whichever arena

@@ -1,5 +1,8 @@
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(exec.program(plan-memory,verify-exec))' | FileCheck %s
-// No diagnostic: any program can be planned; verify-exec checks the plan.
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(exec.program(plan-memory{alignment=0}))' 2>&1 | FileCheck %s --check-prefix=ALIGNMENT
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(exec.program(plan-memory{alignment=100}))' 2>&1 | FileCheck %s --check-prefix=ALIGNMENT
+// ALIGNMENT: error: alignment must be a multiple of 64 and at most 1073741824, got {{0|100}}
+// No other diagnostic: any program can be planned; verify-exec checks the plan.
 
 // %c begins when %a is over: they share memory. %unused disappears, the state arena keeps its slots.
 // CHECK-LABEL: exec.program @reuse
