@@ -45,6 +45,8 @@ int Boundary::nodeOf(Value value) const {
   return found == nodeNumbers.end() ? -1 : static_cast<int>(found->second);
 }
 
+static bool isTensor(Value value) { return isa<RankedTensorType>(value.getType()); }
+
 /// Reductions, statistics, losses and random numbers are f32 in the precision phase too (`cast-precision`).
 static bool staysWide(Value value) {
   Operation *op = value.getDefiningOp();
@@ -56,11 +58,17 @@ static bool staysWide(Value value) {
 }
 
 int64_t Boundary::bytesOf(Value value) const {
+  if (!isTensor(value))
+    return 0;
   RankedTensorType type = train::tensorType(value);
   Type element = type.getElementType();
   if (narrow && element.isF32() && !staysWide(value))
     element = narrow;
   return type.getNumElements() * llvm::divideCeil(element.getIntOrFloatBitWidth(), 8u);
+}
+
+static double elementsOf(Value value) {
+  return isTensor(value) ? static_cast<double>(train::tensorType(value).getNumElements()) : 0;
 }
 
 /// Products as for MFU; everything else counts one operation per element that it reads or writes.
@@ -69,9 +77,9 @@ static double recomputationFlops(Operation *op) {
     return flops;
   double elements = 0;
   for (Value operand : op->getOperands())
-    elements += static_cast<double>(train::tensorType(Boundary::rootOf(operand)).getNumElements());
+    elements += elementsOf(Boundary::rootOf(operand));
   for (Value result : op->getResults())
-    elements += static_cast<double>(train::tensorType(result).getNumElements());
+    elements += elementsOf(result);
   return elements;
 }
 
@@ -90,7 +98,9 @@ Boundary::Boundary(func::FuncOp func, Type narrow) : func(func), narrow(narrow) 
       continue;
     nodeNumbers[&op] = nodes.size();
     Node &node = nodes.emplace_back(&op);
-    node.fixed = op.getNumRegions() != 0 || !isMemoryEffectFree(&op);
+    // What is not a tensor (the future of a collective) is none of this pass's business.
+    node.fixed = op.getNumRegions() != 0 || !isMemoryEffectFree(&op) || !llvm::all_of(op.getOperands(), isTensor) ||
+                 !llvm::all_of(op.getResults(), isTensor);
     node.flops = recomputationFlops(&op);
     llvm::SetVector<unsigned> reads;
     for (Value operand : op.getOperands())
