@@ -62,6 +62,12 @@ public:
   /// Threads of the host that compute.
   virtual int threads() const = 0;
 
+  /// Learns which other ranks share what it computes on; all ranks call it together, before memory is taken.
+  virtual Status meetRanks(Communicator &communicator) {
+    static_cast<void>(communicator);
+    return Status::ok();
+  }
+
   // --- Memory
   /// Whether the plan fits, before anything is allocated.
   virtual Status checkMemory(const artifact::Program &program) const = 0;

@@ -111,6 +111,7 @@ Status Session::Impl::initialise(const SessionOptions &options) {
                                               std::to_string(communicator.numRanks()));
   TESSERA_RETURN_IF_ERROR(openDevice(options));
   TESSERA_RETURN_IF_ERROR(compareWithOtherRanks());
+  TESSERA_RETURN_IF_ERROR(device->meetRanks(communicator));
   TESSERA_RETURN_IF_ERROR(allocate());
   TESSERA_RETURN_IF_ERROR(device->prepare(*context));
   TESSERA_ASSIGN_OR_RETURN(executor, Executor::create(*device, *context));

@@ -88,6 +88,14 @@ class GpuFailures(ToolTest):
         golden = self.compile(1)
         self.fails("cuMemAlloc: out of memory", golden, "run", fail="alloc:1")
 
+    def test_ranks_share_the_memory_of_a_gpu(self):
+        golden = self.compile(2)
+        self.fails(r"the plan needs \d+ MiB on the GPU for each of 2 ranks, 'simulated GPU' has \d+ MiB free of 60 MiB",
+                   golden, "small", memory=60 << 20)
+        for run, settings in (("one", dict(memory=80 << 20)), ("each", dict(memory=60 << 20, devices=2))):
+            done = self.simulate(golden, run, steps=1, **settings)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_nccl_fails(self):
         golden = self.compile(2)
         self.fails("ncclCommInitRank: unhandled system error", golden, "a", devices=2, fail="nccl-init")
@@ -104,10 +112,10 @@ class GpuFailures(ToolTest):
         for run, more, settings in (("graph", [], {}), ("issued", ["--no-graph"], {}),
                                     ("held", ["--no-graph"], dict(queue=8))):
             with self.subTest(run):
-                done = self.fails(r"stalled: rank \d waits in all_\w+ .*of node '.*' \(instruction \d+\) of step \d, which "
+                done = self.fails(r"stalled: rank \d waits in \w+ .*of node '.*' \(instruction \d+\) of step \d, which "
                                   "not all ranks reached within 2 s", golden, run, *flags, *more, devices=2,
                                   fail="nccl-lost:45", **settings)
-                self.assertRegex(done.stderr, r"rank \d ends in step \d, under way: all_")
+                self.assertRegex(done.stderr, r"rank \d ends in step \d, under way: \w+ ")
                 resumed = self.simulate(golden, run, "--resume", run, devices=2)
                 self.assertEqual(resumed.returncode, 0, resumed.stderr)
                 self.assertEqual([record["loss"] for record in self.metrics(run)],

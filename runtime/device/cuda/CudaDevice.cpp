@@ -30,7 +30,6 @@ Status CudaDevice::findGpu(const std::string &target) {
   auto count = static_cast<int>(gpus.size());
   const Gpu &mine = gpus[options.rankOnHost % count];
   TESSERA_RETURN_IF_ERROR(checkGeneration(mine, target));
-  ranksOnGpu = (options.ranksInProcess + count - 1) / count;
   gpu = mine.device;
   gpuName = mine.name;
   capability = mine.capability;
@@ -72,6 +71,24 @@ CudaDevice::~CudaDevice() {
   cuDevicePrimaryCtxRelease(gpu);
 }
 
+/// A launcher may show each process a GPU of its own as the first one: only their numbers tell which are the same. What
+/// is free is asked before any of them takes something.
+Status CudaDevice::meetRanks(Communicator &communicator) {
+  CUuuid uuid{};
+  TESSERA_CU(cuDeviceGetUuid(&uuid, gpu));
+  TESSERA_CU(cuMemGetInfo(&freeBytes, &totalBytes));
+  std::string mine(uuid.bytes, sizeof(uuid.bytes));
+  std::string blob = mine + std::to_string(freeBytes);
+  TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> all, communicator.gatherBlobs(blob, "comparison of GPUs"));
+  ranksOnGpu = 0;
+  for (const std::string &other : all)
+    if (other.compare(0, mine.size(), mine) == 0) {
+      ++ranksOnGpu;
+      freeBytes = std::min(freeBytes, static_cast<size_t>(std::strtoull(other.c_str() + mine.size(), nullptr, 10)));
+    }
+  return Status::ok();
+}
+
 void CudaShared::dropGraph() {
   // A launch under way that does not return is one that the driver holds; the graph is then left to the end of the
   // process.
@@ -83,13 +100,11 @@ void CudaShared::dropGraph() {
 Status CudaDevice::checkMemory(const artifact::Program &program) const {
   auto [device, host] = plannedBytes(program);
   auto ranks = static_cast<uint64_t>(ranksOnGpu);
-  size_t free = 0, total = 0;
-  TESSERA_CU(cuMemGetInfo(&free, &total));
-  if (device > free / ranks)
+  if (device > freeBytes / ranks)
     return TESSERA_ERROR(Exhausted, "the plan needs " + std::to_string(device / mebibyte) +
                                         " MiB on the GPU for each of " + std::to_string(ranks) + " ranks, '" + gpuName +
-                                        "' has " + std::to_string(free / mebibyte) + " MiB free of " +
-                                        std::to_string(total / mebibyte) + " MiB");
+                                        "' has " + std::to_string(freeBytes / mebibyte) + " MiB free of " +
+                                        std::to_string(totalBytes / mebibyte) + " MiB");
   uint64_t physical = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   auto onHost = static_cast<uint64_t>(options.ranksInProcess);
   if (host > physical / onHost)

@@ -65,6 +65,7 @@ public:
 
   std::string name() const override { return gpuName; }
   int threads() const override { return 1; }
+  Status meetRanks(Communicator &communicator) override;
   Status checkMemory(const artifact::Program &program) const override;
   Result<ArenaMemory> allocate(const artifact::Arena &arena) override;
   Result<std::byte *> allocateStaging(size_t bytes) override;
@@ -100,6 +101,7 @@ private:
   CUdevice gpu = 0;
   int capability = 0; ///< 90 for sm_90
   int ranksOnGpu = 1;
+  size_t freeBytes = 0, totalBytes = 0; ///< of its memory, before ranks took some
   int64_t numRanks = 1;
   std::unique_ptr<CudaShared> shared;
   std::vector<CUdeviceptr> deviceMemory;
