@@ -169,7 +169,7 @@ void clearState(const RankState &views) {
   }
 }
 
-Status initialiseState(const RankState &views, uint64_t seed) {
+Status initialiseState(const RankState &views, uint64_t seed, bool isZeroed) {
   std::string missing;
   for (const StateView &view : views)
     if (isParameter(view))
@@ -178,7 +178,8 @@ Status initialiseState(const RankState &views, uint64_t seed) {
           missing += (missing.empty() ? "'" : ", '") + segment.name + "'";
   if (!missing.empty())
     return TESSERA_ERROR(InvalidArgument, "these parameters have no initialiser and need weights: " + missing);
-  clearState(views);
+  if (!isZeroed)
+    clearState(views);
   for (const StateView &view : views)
     if (isParameter(view))
       for (const ParameterSegment &segment : view.segments)

@@ -107,7 +107,8 @@ static Status checkNames(const RankState &views, const WeightSource &source, con
 
 Status loadWeights(const RankState &views, const WeightSource &source, uint64_t seed, const WeightOptions &options) {
   TESSERA_RETURN_IF_ERROR(checkNames(views, source, options));
-  clearState(views);
+  if (!options.isZeroed)
+    clearState(views);
   for (const StateView &view : views) {
     if (view.role != StateRole::Parameter && view.role != StateRole::Frozen)
       continue;

@@ -48,6 +48,7 @@ Status readOnnxInitializers(const std::string &path, std::map<std::string, Weigh
 struct WeightOptions {
   bool allowMissing = false; ///< Parameters that the file lacks keep their seeded initial value.
   bool allowExtra = false;   ///< Tensors of the file that the program lacks are ignored.
+  bool isZeroed = false;     ///< The memory is new, and zero already.
 };
 
 /// Sets a rank's whole state from weights: parameters converted to the program's type, optimizer states zero. All names

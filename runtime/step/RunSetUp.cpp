@@ -182,9 +182,9 @@ Status Run::setUpRank(int index) {
   if (!checkpoint.empty()) {
     TESSERA_ASSIGN_OR_RETURN(resumed[index], loadCheckpoint(checkpoint, {state}));
   } else if (weights) {
-    TESSERA_RETURN_IF_ERROR(loadWeights(state, *weights, initialSeed));
+    TESSERA_RETURN_IF_ERROR(loadWeights(state, *weights, initialSeed, {.isZeroed = true}));
   } else {
-    TESSERA_RETURN_IF_ERROR(initialiseState(state, initialSeed));
+    TESSERA_RETURN_IF_ERROR(initialiseState(state, initialSeed, /*isZeroed=*/true));
   }
   TESSERA_RETURN_IF_ERROR(staged.write());
   if (index == 0)

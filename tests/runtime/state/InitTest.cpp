@@ -5,6 +5,7 @@
 #include "tests/runtime/state/StateFixture.h"
 
 #include <cmath>
+#include <cstring>
 
 namespace tessera {
 namespace {
@@ -100,6 +101,21 @@ TEST(Init, SameOnAnyMeshAndWrap) {
       for (const char *name : {"w", "b", "e"})
         EXPECT_EQ(state.gather(name), reference.gather(name)) << name << " on " << ranks;
     }
+}
+
+TEST(Init, NewMemoryNeedsNoZeros) {
+  FakeState::Parameter w{"w", {5, 7}, test::normal(0, 0.02)};
+  FakeState used({{w}}, 2), fresh({{w}}, 2);
+  used.fill(5.0f);
+  fresh.fill(0.0f);
+  for (int rank : {0, 1}) {
+    ASSERT_STATUS_OK(initialiseState(used.ranks[rank], 42));
+    ASSERT_STATUS_OK(initialiseState(fresh.ranks[rank], 42, /*isZeroed=*/true));
+    for (size_t view = 0; view < used.ranks[rank].size(); ++view)
+      EXPECT_EQ(
+          std::memcmp(used.ranks[rank][view].data, fresh.ranks[rank][view].data, used.ranks[rank][view].localBytes()),
+          0);
+  }
 }
 
 TEST(Init, PaddingIsZero) {
