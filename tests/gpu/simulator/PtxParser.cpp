@@ -258,6 +258,8 @@ void Parser::memory(Mnemonic &mnemonic, Instruction &built, bool isLoad, const s
 
 void Parser::arithmetic(Mnemonic &mnemonic, Instruction &built, const std::string &whole) {
   const Widths widths = widthsOf(mnemonic);
+  if (peek() == ";")
+    fail("unknown instruction '" + whole + "'");
   std::vector<Operand> operands = {operand(widths.result)};
   while (accept(","))
     operands.push_back(operand(widths.source(operands.size() - 1)));

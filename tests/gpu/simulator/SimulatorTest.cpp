@@ -1,0 +1,191 @@
+//===- SimulatorTest.cpp - the simulator notices what it is there for ---------===//
+
+#include "Ptx.h"
+
+#include <cuda.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstring>
+
+namespace tessera::sim {
+namespace {
+
+// --- Kernels ----------------------------------------------------------------------
+
+/// One buffer, which begins at address 4096 for the kernel.
+struct OneBuffer : AddressSpace {
+  explicit OneBuffer(size_t words) : data(words) {}
+  Window find(uint64_t address) const override {
+    Window window{4096, 4096 + data.size() * 4, reinterpret_cast<int64_t>(data.data()) - 4096};
+    return address >= window.begin && address < window.end ? window : Window{};
+  }
+  std::vector<uint32_t> data;
+};
+
+/// Runs `body` in one block: %rd1 is the buffer, %r1 the thread, %rd2 the thread's word of it.
+void runBody(const std::string &body, OneBuffer &buffer, uint32_t threads = 64) {
+  Module module =
+      parsePtx(".version 8.0\n.target sm_90\n.address_size 64\n"
+               ".visible .entry k(.param .u64 k_param_0)\n{\n.reg .pred %p<9>;\n.reg .b16 %rs<9>;\n"
+               ".reg .b32 %r<9>;\n.reg .b64 %rd<9>;\n.shared .align 4 .b8 mem[256];\n"
+               "ld.param.b64 %rd1, [k_param_0];\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, 4;\n"
+               "add.s64 %rd2, %rd1, %rd2;\nshl.b32 %r2, %r1, 2;\nmov.b32 %r8, mem;\nadd.s32 %r2, %r2, %r8;\n" +
+               body + "\nret;\n}\n");
+  Launch launch;
+  launch.kernel = &module.kernels.at("k");
+  launch.block[0] = threads;
+  launch.findsRaces = true;
+  uint64_t address = 4096;
+  launch.parameters.resize(8);
+  std::memcpy(launch.parameters.data(), &address, 8);
+  std::mt19937_64 random(1);
+  runKernel(launch, buffer, random);
+}
+
+/// The error's code and words; 0 if there is none.
+std::pair<int, std::string> faultOf(const std::string &body, uint32_t threads = 64) {
+  OneBuffer buffer(64);
+  try {
+    runBody(body, buffer, threads);
+  } catch (const KernelFault &fault) {
+    return {fault.code, fault.what()};
+  }
+  return {0, ""};
+}
+
+/// What a body leaves in %r5, of one thread.
+uint32_t resultOf(const std::string &body) {
+  OneBuffer buffer(1);
+  runBody(body + "st.global.b32 [%rd1], %r5;", buffer, 1);
+  return buffer.data[0];
+}
+
+TEST(Simulator, FindsRacesInSharedMemory) {
+  // Each thread reads what another one has written.
+  std::string write = "st.shared.b32 [%r2], %r1;", read = "xor.b32 %r3, %r2, 128; ld.shared.b32 %r4, [%r3];";
+  EXPECT_EQ(faultOf(write + "bar.sync 0;" + read).first, 0);
+  EXPECT_NE(faultOf(write + read).second.find("race: thread"), std::string::npos);
+  EXPECT_NE(faultOf(write + "bar.sync 0;" + read + write).second.find("race: thread"), std::string::npos);
+}
+
+TEST(Simulator, ChecksAddresses) {
+  EXPECT_EQ(faultOf("ld.global.b32 %r3, [%rd2];").first, 0);
+  EXPECT_EQ(faultOf("ld.global.b32 %r3, [%rd2+4];").first, CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(faultOf("st.global.b32 [%rd2+-4], %r3;").first, CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(faultOf("ld.global.v2.b32 {%r3, %r4}, [%rd2];", 2).first, CUDA_ERROR_MISALIGNED_ADDRESS);
+  EXPECT_EQ(faultOf("ld.shared.b32 %r3, [%r2+4];").first, CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+TEST(Simulator, RefusesWaitingInDivergentCode) {
+  std::string half = "setp.lt.u32 %p1, %r1, 16;";
+  EXPECT_EQ(faultOf(half + "@%p1 bar.sync 0;").first, CUDA_ERROR_LAUNCH_FAILED);
+  EXPECT_EQ(faultOf(half + "@%p1 bra $A; bar.sync 0; bra $B; $A: bar.sync 0; $B:").first, CUDA_ERROR_LAUNCH_FAILED);
+  EXPECT_EQ(faultOf(half + "@%p1 bra $A; add.s32 %r3, %r1, 1; $A: bar.sync 0;").first, 0);
+}
+
+TEST(Simulator, NamesWhatItDoesNotKnow) {
+  for (const char *unknown : {"wgmma.fence.sync.aligned;", "add.rz.f32 %r3, %r4, %r5;", "ld.weak.b32 %r3, [%rd1];"})
+    try {
+      faultOf(unknown);
+      FAIL() << unknown;
+    } catch (const std::runtime_error &error) {
+      EXPECT_NE(std::string(error.what()).find("unknown instruction"), std::string::npos) << error.what();
+    }
+}
+
+TEST(Simulator, RoundsAsThePtxSays) {
+  auto bits = [](float value) { return std::bit_cast<uint32_t>(value); };
+  // Halfway between two bf16: to the even one.
+  EXPECT_EQ(resultOf("mov.b32 %r3, 0f3F808000; cvt.rn.bf16.f32 %rs1, %r3; cvt.u32.u16 %r5, %rs1;"), 0x3f80U);
+  EXPECT_EQ(resultOf("mov.b32 %r3, 0f3F818000; cvt.rn.bf16.f32 %rs1, %r3; cvt.u32.u16 %r5, %rs1;"), 0x3f82U);
+  EXPECT_EQ(resultOf("mov.b32 %r3, 0f3F800001; fma.rm.f32 %r5, %r3, %r3, 0f00000000;"), 0x3f800002U);
+  EXPECT_EQ(resultOf("mov.b32 %r3, 0f7FC00000; max.f32 %r5, %r3, 0f40000000;"), bits(2));
+  EXPECT_EQ(resultOf("mov.b32 %r3, 0f7FC00000; max.NaN.f32 %r5, %r3, 0f40000000;"), bits(std::nanf("")));
+  EXPECT_EQ(resultOf("mov.b32 %r3, 0fC0200000; cvt.rni.s32.f32 %r5, %r3;"), static_cast<uint32_t>(-2));
+  EXPECT_EQ(resultOf("mov.b32 %r3, 0f7F800000; cvt.rzi.s32.f32 %r5, %r3;"), 0x7fffffffU);
+  // 0xffffffff * 2 + 3 = 0x2_00000001
+  EXPECT_EQ(resultOf("mov.b32 %r3, -1; mad.lo.cc.u32 %r4, %r3, 2, 3; madc.hi.u32 %r5, %r3, 2, 0;"), 2U);
+}
+
+TEST(Simulator, ThreadsTellEachOtherInWarps) {
+  OneBuffer buffer(64);
+  runBody("shfl.sync.bfly.b32 %r3, %r1, 16, 31, -1; st.global.b32 [%rd2], %r3;", buffer);
+  for (uint32_t thread = 0; thread < 64; ++thread)
+    EXPECT_EQ(buffer.data[thread], thread ^ 16);
+}
+
+// --- The driver -------------------------------------------------------------------
+
+class Driver : public testing::Test {
+protected:
+  void SetUp() override {
+    ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
+    ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+    for (CUstream *stream : {&first, &second})
+      ASSERT_EQ(cuStreamCreate(stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    ASSERT_EQ(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemAlloc(&memory, 1024), CUDA_SUCCESS);
+  }
+  void TearDown() override {
+    cuMemFree(memory);
+    cuEventDestroy(event);
+    cuStreamDestroy(first);
+    cuStreamDestroy(second);
+    cuDevicePrimaryCtxRelease(0);
+  }
+
+  CUcontext context = nullptr;
+  CUstream first = nullptr, second = nullptr;
+  CUevent event = nullptr;
+  CUdeviceptr memory = 0;
+  CUgraph graph = nullptr;
+};
+
+TEST_F(Driver, KeepsTheHostOutOfDeviceMemory) { EXPECT_DEATH(*reinterpret_cast<volatile int *>(memory) = 1, ""); }
+
+TEST_F(Driver, NoticesUseAfterFree) {
+  CUdeviceptr freed = 0;
+  ASSERT_EQ(cuMemAlloc(&freed, 64), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemFree(freed), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemsetD8Async(freed, 0, 64, first), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemcpyAsync(memory, freed, 64, first), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemcpyAsync(memory, memory + 1000, 64, first), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(Driver, EndsCapturesByTheRules) {
+  auto begin = [&] { ASSERT_EQ(cuStreamBeginCapture(first, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), CUDA_SUCCESS); };
+  auto fork = [&] {
+    ASSERT_EQ(cuEventRecord(event, first), CUDA_SUCCESS);
+    ASSERT_EQ(cuStreamWaitEvent(second, event, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemsetD8Async(memory, 0, 64, second), CUDA_SUCCESS);
+  };
+  // Work of another stream that the first one does not wait for.
+  begin();
+  fork();
+  EXPECT_EQ(cuStreamEndCapture(first, &graph), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+  // The same, joined.
+  begin();
+  fork();
+  ASSERT_EQ(cuEventRecord(event, second), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamWaitEvent(first, event, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamEndCapture(first, &graph), CUDA_SUCCESS);
+  EXPECT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
+  // Calls that wait, and memory.
+  begin();
+  EXPECT_EQ(cuStreamSynchronize(first), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  EXPECT_EQ(cuStreamEndCapture(first, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  begin();
+  CUdeviceptr other = 0;
+  EXPECT_EQ(cuMemAlloc(&other, 64), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  EXPECT_EQ(cuStreamEndCapture(first, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  // An event of outside.
+  ASSERT_EQ(cuEventRecord(event, second), CUDA_SUCCESS);
+  begin();
+  EXPECT_EQ(cuStreamWaitEvent(first, event, 0), CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+  EXPECT_EQ(cuStreamEndCapture(first, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+}
+
+} // namespace
+} // namespace tessera::sim
