@@ -39,6 +39,16 @@ class GpuFailures(ToolTest):
         done.seconds = time.monotonic() - begin
         return done
 
+    def counts(self, golden, run):
+        """What four steps on two GPUs run, by kind."""
+        report = self.path(run + ".json")
+        done = self.simulate(golden, run, devices=2, report=report)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(report) as file:
+            told = json.load(file)
+        self.assertEqual((told["errors"], told["leaks"]), ([], {}))
+        return told["counts"]
+
     def fails(self, message, golden, run, *flags, **settings):
         done = self.simulate(golden, run, *flags, **settings)
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
@@ -98,23 +108,24 @@ class GpuFailures(ToolTest):
 
     def test_nccl_fails(self):
         golden = self.compile(2)
+        middle = self.counts(golden, "whole")["collectives"] // 2
         self.fails("ncclCommInitRank: unhandled system error", golden, "a", devices=2, fail="nccl-init")
         self.fails("stalled: not all ranks reached ncclCommInitRank within 2 s", golden, "b", devices=2, fail="nccl-hang")
         self.fails(r"rank \d: step \d, under way: .* of node '.*' \(instruction \d+\): NCCL: remote process "
-                   "exited or there was a network error", golden, "c", devices=2, fail="nccl:60")
+                   "exited or there was a network error", golden, "c", devices=2,
+                   fail=f"nccl:{middle}")
 
     def test_a_lost_rank_ends_all_and_leaves_whole_checkpoints(self):
         golden = self.compile(2)
         flags = ["--checkpoint-every", "1"]
-        whole = self.simulate(golden, "whole", devices=2)
-        self.assertEqual(whole.returncode, 0, whole.stderr)
+        middle = self.counts(golden, "whole")["collectives"] // 2
         # Where the driver's queues are short, the rank's own thread is held in a launch when a rank is lost.
         for run, more, settings in (("graph", [], {}), ("issued", ["--no-graph"], {}),
                                     ("held", ["--no-graph"], dict(queue=8))):
             with self.subTest(run):
                 done = self.fails(r"stalled: rank \d waits in \w+ .*of node '.*' \(instruction \d+\) of step \d, which "
                                   "not all ranks reached within 2 s", golden, run, *flags, *more, devices=2,
-                                  fail="nccl-lost:45", **settings)
+                                  fail=f"nccl-lost:{middle}", **settings)
                 self.assertRegex(done.stderr, r"rank \d ends in step \d, under way: \w+ ")
                 resumed = self.simulate(golden, run, "--resume", run, devices=2)
                 self.assertEqual(resumed.returncode, 0, resumed.stderr)
@@ -123,10 +134,11 @@ class GpuFailures(ToolTest):
 
     def test_a_kernel_fails(self):
         golden = self.compile(2)
-        self.fails(r"rank \d: step 1, under way: launch .* of node '.*' \(instruction \d+\): the GPU failed: unspecified",
-                   golden, "issued", devices=2, fail="launch:40")
+        kernels = self.counts(golden, "whole")["kernels"]
+        self.fails(r"rank \d: step 1, .*under way: \w+ .*of node '.*' \(instruction \d+\).*: the GPU failed: unspecified",
+                   golden, "issued", devices=2, fail=f"launch:{kernels // 12}")
         self.fails(r"rank \d: step \d.*: the GPU failed \(--no-graph says in which instruction\): unspecified launch failure",
-                   golden, "graph", devices=2, fail="launch:400")
+                   golden, "graph", devices=2, fail=f"launch:{kernels // 2}")
 
     def test_arenas_are_registered_or_a_line_says_why_not(self):
         golden = self.compile(2)

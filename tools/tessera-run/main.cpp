@@ -138,7 +138,8 @@ int main(int argc, char **argv) {
       ->check(wholeNumber<int64_t>(1))
       ->capture_default_str();
   double peakGflops = 0;
-  app.add_option("--peak-gflops", peakGflops, "Peak GFLOP/s of all ranks together, to report utilisation")
+  app.add_option("--peak-gflops", peakGflops,
+                 "Peak GFLOP/s of all ranks together, to report utilisation (default on GPUs: the target file's)")
       ->check(amount(maxRate));
   app.add_option("--stall-timeout", options.stallTimeoutSeconds,
                  "Seconds after which a rank that does not arrive ends the run; 0: never")
