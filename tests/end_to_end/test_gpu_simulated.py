@@ -84,8 +84,11 @@ class SimulatedGpu(ToolTest):
         self.assertEqual(graph["graph launches"], STEPS - 1)
         self.assertEqual(graph["kernels"], issued["kernels"])
         self.assert_same_bits("issued", "graph")
+        # Two layers, forward and backward.
+        self.assertEqual(issued.get("cuDNN graphs", 0), 0 if precision == "fp32" else 4 * STEPS)
         if precision != "fp32":  # attention ran on cuDNN's graphs; now it runs on own kernels
             own = self.simulate(golden, "model", "own", fail="cudnn")
+            self.assertNotIn("cuDNN graphs", own)
             self.assertGreater(own["kernels"], graph["kernels"])
             self.assert_close("own", "cpu", precision)
 
@@ -116,6 +119,86 @@ class SimulatedGpu(ToolTest):
             self.assertEqual("cuDNN graphs" in counts, model == "cnn")
             for record, want in zip(self.metrics(model), golden["losses"][:STEPS], strict=True):
                 self.assertLessEqual(abs(record["loss"] - want) / want, 2e-5, f"{model}, step {record['step']}")
+
+    def check_gradients(self, name, inputs, parameters, body, result, tolerance, graphs, accumulate=1, flags=()):
+        """One small model, written down here: its gradients against those of the CPU in fp32; issued and captured steps
+        give the same bits."""
+        def declare(shapes, values=lambda shape: ""):
+            return ", ".join(f"float[{','.join(map(str, shape))}] {one}{values(shape)}" for one, shape in shapes.items())
+
+        def zeros(shape):
+            return " = {" + ", ".join(["0"] * int(np.prod(shape))) + "}"
+
+        random = np.random.default_rng(len(name))
+        with open(self.path(name + ".onnxtxt"), "w") as file:
+            file.write(f'<ir_version: 10, opset_import: ["" : 23]>\nmodel ({declare(inputs)}) => '
+                       f"({declare({'y': result})})\n<{declare(parameters, zeros)}>\n{{\n{body}\n}}\n")
+        samples = {one: random.standard_normal((STEPS * accumulate * shape[0], *shape[1:]), np.float32)
+                   for one, shape in {**inputs, "targets": result}.items()}
+        weights = {one: random.standard_normal(shape, np.float32) / np.float32(np.sqrt(np.prod(shape[1:])))
+                   for one, shape in parameters.items()}
+        files = argparse.Namespace(data=self.path(name + "-data.safetensors"),
+                                   weights=self.path(name + "-weights.safetensors"))
+        safetensors.save(samples, files.data)
+        safetensors.save(weights, files.weights)
+        for suffix, more in (("", [*flags, "--target", "sm_90"]), ("-cpu", [])):
+            self.succeed("tessera-compile", name + ".onnxtxt", "--loss", "mse", "--optimizer", "sgd", "--lr", 0.01,
+                         "--accumulate", accumulate, *more, "-o", name + suffix + ".tessera")
+        dumped = self.simulate(files, name, name + "-dumped", "--dump=gradients", steps=1)
+        self.assertEqual(dumped.get("cuDNN graphs", 0), graphs * accumulate)
+        self.succeed("tessera-run", *self.arguments(files, name + "-cpu", name + "-cpu", "--dump=gradients", steps=1))
+        got, want = (safetensors.load(self.path(name + run, "dump-1", "gradients.safetensors")) for run in ("-dumped", "-cpu"))
+        self.assertEqual(sorted(got), sorted(parameters))
+        for one, gradient in want.items():
+            error = np.abs(got[one] - gradient).max() / np.abs(gradient).max()
+            self.assertLessEqual(error, tolerance, f"gradient of {one}")
+        issued = self.simulate(files, name, name + "-issued", "--no-graph", seed=1)
+        self.assertEqual(issued.get("cuDNN graphs", 0), graphs * accumulate * STEPS)
+        self.simulate(files, name, name + "-graph", seed=2)
+        self.assert_same_bits(name + "-issued", name + "-graph")
+
+    def test_attention_gradients(self):
+        """By cuDNN's graphs: other lengths, heads and groups than the models have."""
+        for name, batch, queries, keys, heads, groups, size, value, causal, graphs in (
+                ("long", 1, 200, 200, 2, 1, 16, 16, 1, 2), ("plain", 2, 200, 200, 2, 2, 8, 8, 0, 2),
+                ("cross", 3, 37, 53, 6, 3, 24, 40, 0, 2), ("forward", 1, 40, 40, 2, 1, 256, 256, 1, 1),
+                ("neither", 1, 31, 31, 2, 1, 12, 12, 1, 0)):
+            with self.subTest(name):
+                self.check_gradients(
+                    name, {"x": (batch, queries, 16), "c": (batch, keys, 16)},
+                    {"wq": (16, heads * size), "wk": (16, groups * size), "wv": (16, groups * value), "wo": (heads * value, 4)},
+                    f"""q = MatMul (x, wq)
+                        k = MatMul (c, wk)
+                        v = MatMul (c, wv)
+                        a = Attention <q_num_heads = {heads}, kv_num_heads = {groups}, is_causal = {causal}> (q, k, v)
+                        y = MatMul (a, wo)""", (batch, queries, 4), 2e-2, graphs,
+                    accumulate=3 if name == "cross" else 1, flags=["--precision", "bf16"])
+
+    def test_convolution_gradients(self):
+        """In f32: groups, strides, dilations and unequal padding; the outer ones have no gradient of their input."""
+        for name, image, filters, result, how in (
+                ("groups", (4, 6, 9, 7), (4, 3, 3, 2), (4, 4, 5, 7), "strides = [2, 1], pads = [1, 0, 2, 1], group = 2"),
+                ("dilated", (3, 4, 11, 10), (8, 1, 3, 3), (3, 8, 8, 2),
+                 "strides = [1, 3], pads = [0, 2, 1, 0], dilations = [2, 3], group = 4"),
+                ("depthwise", (2, 5, 8, 8), (5, 1, 3, 3), (2, 5, 8, 8), "pads = [1, 1, 1, 1], group = 5")):
+            with self.subTest(name):
+                channels, outputs = image[1], filters[0]
+                self.check_gradients(
+                    name, {"x": image},
+                    {"first": (channels, channels, 1, 1), "w": filters, "b": (outputs,), "last": (outputs, outputs, 1, 1)},
+                    f"""z = Conv (x, first)
+                        u = Conv <{how}> (z, w, b)
+                        t = Tanh (u)
+                        y = Conv (t, last)""", result, 1e-5, 8)
+
+    def test_attention_on_two_gpus(self):
+        """In bf16, each rank with its own cuDNN."""
+        golden = self.compile("model", "llama", "--precision", "bf16", "--mesh", "shard=2", "--strategy", "zero3",
+                              batch=2)
+        self.cpu(golden, "model", "cpu", steps=2)
+        counts = self.simulate(golden, "model", "graph", steps=2, devices=2)
+        self.assertGreater(counts["cuDNN graphs"], 0)
+        self.assert_close("graph", "cpu", "bf16")
 
     def check_ranks(self, model, strategy):
         """Two ranks as threads: on one GPU (local), and each on its own (NCCL), issued and as graphs."""

@@ -1,7 +1,8 @@
 //===- CudnnProgram.cpp - a graph of operations of cuDNN, evaluated literally ----===//
 //
 // Dimensions of size 1 are broadcast. Where heads are grouped, as NVIDIA's frontend describes attention, a group's
-// element is that of all its heads. A reshape keeps each element's place in memory.
+// element of a product is that of all its heads, and a reduction adds up over them. A reshape keeps each element's
+// place in memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,6 +12,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <limits>
 
 namespace tessera::sim {
@@ -23,15 +25,28 @@ int64_t GraphTensor::elements() const {
 }
 
 int64_t GraphTensor::width() const {
-  switch (type) {
-  case CUDNN_DATA_HALF:
-  case CUDNN_DATA_BFLOAT16:
-    return 2;
-  case CUDNN_DATA_BOOLEAN:
-    return 1;
-  default:
-    return 4;
-  }
+  return type == CUDNN_DATA_BOOLEAN ? 1 : type == CUDNN_DATA_HALF || type == CUDNN_DATA_BFLOAT16 ? 2 : 4;
+}
+
+int64_t GraphTensor::bytes() const {
+  int64_t last = 0;
+  for (size_t dim = 0; dim < dims.size(); ++dim)
+    last += (dims[dim] - 1) * strides[dim];
+  return (last + 1) * width();
+}
+
+bool Program::isConvolution() const { return operations.front().kind >= GraphOperation::Kind::Convolve; }
+
+bool Program::isF32() const {
+  return std::all_of(tensors.begin(), tensors.end(),
+                     [](const auto &one) { return one.second.isVirtual || one.second.type == CUDNN_DATA_FLOAT; });
+}
+
+int64_t Program::workspaceBytes() const {
+  int64_t bytes = 16;
+  for (const auto &[id, one] : tensors)
+    bytes = std::max(bytes, one.elements() * 2);
+  return bytes;
 }
 
 namespace {
@@ -39,6 +54,7 @@ namespace {
 [[noreturn]] void fail(const std::string &what) { throw KernelFault(CUDA_ERROR_LAUNCH_FAILED, "cuDNN: " + what); }
 
 using Index = std::vector<int64_t>;
+using Values = std::vector<float>; ///< of all elements, row-major
 
 Index indexOf(const GraphTensor &tensor, int64_t linear) {
   Index index(tensor.dims.size());
@@ -54,23 +70,28 @@ int64_t linearOf(const GraphTensor &tensor, const Index &index) {
   return linear;
 }
 
-/// The element of a smaller tensor that belongs to one of a tensor with `dims`.
-int64_t broadcast(const GraphTensor &tensor, const Index &index, const std::vector<int64_t> &dims) {
-  int64_t linear = 0;
-  for (size_t dim = 0; dim < index.size(); ++dim) {
-    if (dims[dim] % tensor.dims[dim] != 0)
-      fail("shapes that do not fit");
-    linear = linear * tensor.dims[dim] + index[dim] / (dims[dim] / tensor.dims[dim]);
-  }
-  return linear;
+Index rowMajor(const Index &dims) {
+  Index strides(dims.size(), 1);
+  for (size_t dim = dims.size(); dim-- > 1;)
+    strides[dim - 1] = strides[dim] * dims[dim];
+  return strides;
 }
 
-int64_t placeOf(const GraphTensor &tensor, const Index &index) {
-  int64_t place = 0;
-  for (size_t dim = 0; dim < index.size(); ++dim)
-    place += index[dim] * tensor.strides[dim];
-  return place;
+/// For each index below `dims`, row-major: where the element lies that belongs to it in a tensor of `sizes`, which
+/// divide `dims`.
+Index placesOf(const Index &dims, const Index &sizes, const Index &strides) {
+  Index places = {0};
+  for (size_t dim = 0; dim < dims.size(); ++dim) {
+    Index next;
+    next.reserve(places.size() * static_cast<size_t>(dims[dim]));
+    for (int64_t place : places)
+      for (int64_t at = 0; at < dims[dim]; ++at)
+        next.push_back(place + at / (dims[dim] / sizes[dim]) * strides[dim]);
+    places = std::move(next);
+  }
+  return places;
 }
+Index placesOf(const GraphTensor &tensor) { return placesOf(tensor.dims, tensor.dims, tensor.strides); }
 
 float rounded(const GraphTensor &tensor, float value) {
   return tensor.type == CUDNN_DATA_BFLOAT16 ? Bf16::widen(Bf16::narrow(value))
@@ -78,15 +99,15 @@ float rounded(const GraphTensor &tensor, float value) {
                                             : value;
 }
 
-using Values = std::vector<float>; ///< of all elements, row-major
-
 class Evaluator {
 public:
-  Evaluator(const Program &program, const std::map<int64_t, uint64_t> &pointers,
-            const std::map<int64_t, float> &constants, const Gpu &gpu)
-      : program(program), pointers(pointers), constants(constants), gpu(gpu) {}
+  Evaluator(const Program &program, const Bindings &bound, const Gpu &gpu) : program(program), bound(bound), gpu(gpu) {}
 
   void run() {
+    auto bytes = static_cast<uint64_t>(program.workspaceBytes());
+    if (bound.workspace % 16 != 0)
+      fail("the workspace is not aligned to 16");
+    std::memset(gpu.resolve(bound.workspace, bytes, "the workspace of cuDNN"), 0x7f, bytes);
     for (const GraphOperation &operation : program.operations) {
       const GraphTensor &output = tensor(operation.output);
       Values made(static_cast<size_t>(output.elements()));
@@ -108,71 +129,83 @@ public:
       }
       for (float &value : made)
         value = rounded(output, value);
-      if (!output.isVirtual)
+      if (!output.isVirtual) {
+        checkAlone(output);
         store(output, made);
+      }
       known[output.id] = std::move(made);
     }
   }
 
 private:
-  const GraphTensor &tensor(int64_t id) const {
-    auto found = program.tensors.find(id);
-    if (found == program.tensors.end())
-      fail("a tensor that is not described");
-    return found->second;
-  }
+  const GraphTensor &tensor(int64_t id) const { return program.tensors.at(id); }
 
   std::byte *memory(const GraphTensor &tensor) const {
-    auto pointer = pointers.find(tensor.id);
-    if (pointer == pointers.end())
-      fail("no pointer for tensor " + std::to_string(tensor.id));
-    if (pointer->second % static_cast<uint64_t>(tensor.alignment) != 0)
+    uint64_t pointer = bound.pointers.at(tensor.id);
+    if (pointer % static_cast<uint64_t>(tensor.alignment) != 0)
       fail("tensor " + std::to_string(tensor.id) + " is not aligned to " + std::to_string(tensor.alignment));
-    int64_t last = 0;
-    for (size_t dim = 0; dim < tensor.dims.size(); ++dim)
-      last += (tensor.dims[dim] - 1) * tensor.strides[dim];
-    return gpu.resolve(pointer->second, static_cast<uint64_t>((last + 1) * tensor.width()), "cuDNN");
+    return gpu.resolve(pointer, static_cast<uint64_t>(tensor.bytes()), "cuDNN");
+  }
+
+  /// The halves of words that a tensor's elements are.
+  Index halves(const GraphTensor &tensor) const {
+    Index made;
+    auto first = static_cast<int64_t>(bound.pointers.at(tensor.id));
+    for (int64_t place : placesOf(tensor))
+      for (int64_t byte = 0; byte < tensor.width(); byte += 2)
+        made.push_back((first + place * tensor.width() + byte) / 2);
+    std::sort(made.begin(), made.end());
+    return made;
+  }
+
+  /// Kernels read and write in an order of their own.
+  void checkAlone(const GraphTensor &output) const {
+    uint64_t begin = bound.pointers.at(output.id), end = begin + static_cast<uint64_t>(output.bytes());
+    if (begin < bound.workspace + static_cast<uint64_t>(program.workspaceBytes()) && bound.workspace < end)
+      fail("tensor " + std::to_string(output.id) + " lies in the workspace");
+    for (const auto &[id, other] : bound.pointers) {
+      if (id == output.id || other >= end || other + static_cast<uint64_t>(tensor(id).bytes()) <= begin)
+        continue;
+      Index mine = halves(output), theirs = halves(tensor(id)), both;
+      std::set_intersection(mine.begin(), mine.end(), theirs.begin(), theirs.end(), std::back_inserter(both));
+      if (!both.empty())
+        fail("tensor " + std::to_string(output.id) + " is written over tensor " + std::to_string(id));
+    }
   }
 
   const Values &load(int64_t id) {
     if (auto found = known.find(id); found != known.end())
       return found->second;
     const GraphTensor &from = tensor(id);
-    if (from.isVirtual)
-      fail("a virtual tensor is read before it is written");
     Values &made = known[id];
     made.resize(static_cast<size_t>(from.elements()));
     if (from.isByValue) {
-      if (!constants.count(id))
-        fail("a value is missing");
-      std::fill(made.begin(), made.end(), constants.at(id));
+      made[0] = bound.values.at(id);
       return made;
     }
     const std::byte *data = memory(from);
-    for (size_t element = 0; element < made.size(); ++element) {
-      int64_t place = placeOf(from, indexOf(from, static_cast<int64_t>(element)));
-      if (from.width() == 4)
-        std::memcpy(&made[element], data + place * 4, 4);
-      else {
+    Index places = placesOf(from);
+    for (size_t element = 0; element < made.size(); ++element)
+      if (from.width() == 4) {
+        std::memcpy(&made[element], data + places[element] * 4, 4);
+      } else {
         uint16_t bits = 0;
-        std::memcpy(&bits, data + place * 2, 2);
+        std::memcpy(&bits, data + places[element] * 2, 2);
         made[element] = from.type == CUDNN_DATA_BFLOAT16 ? Bf16::widen(bits) : F16::widen(bits);
       }
-    }
     return made;
   }
 
   void store(const GraphTensor &to, const Values &values) const {
     std::byte *data = memory(to);
-    for (size_t element = 0; element < values.size(); ++element) {
-      int64_t place = placeOf(to, indexOf(to, static_cast<int64_t>(element)));
-      if (to.width() == 4)
-        std::memcpy(data + place * 4, &values[element], 4);
-      else {
+    Index places = placesOf(to);
+    for (size_t element = 0; element < values.size(); ++element)
+      if (to.width() == 4) {
+        std::memcpy(data + places[element] * 4, &values[element], 4);
+      } else {
         uint16_t bits = to.type == CUDNN_DATA_BFLOAT16 ? Bf16::narrow(values[element]) : F16::narrow(values[element]);
-        std::memcpy(data + place * 2, &bits, 2);
+        std::memcpy(data + places[element] * 2, &bits, 2);
       }
-    }
   }
 
   static float compute(cudnnPointwiseMode_t mode, float x, float b, float t) {
@@ -199,33 +232,36 @@ private:
   }
 
   void pointwise(const GraphOperation &operation, const GraphTensor &output, Values &made) {
-    std::vector<const Values *> inputs;
-    for (int64_t id : operation.inputs)
-      inputs.push_back(operation.mode == CUDNN_POINTWISE_GEN_INDEX ? nullptr : &load(id));
+    if (operation.mode == CUDNN_POINTWISE_GEN_INDEX) {
+      Index strides(output.dims.size());
+      strides[static_cast<size_t>(operation.axis)] = 1;
+      Index places = placesOf(output.dims, output.dims, strides);
+      std::copy(places.begin(), places.end(), made.begin());
+      return;
+    }
+    const Values *inputs[3] = {};
+    Index places[3];
+    size_t count = operation.inputs.size();
+    for (size_t input = 0; input < count; ++input) {
+      const GraphTensor &from = tensor(operation.inputs[input]);
+      inputs[input] = &load(from.id);
+      places[input] = placesOf(output.dims, from.dims, rowMajor(from.dims));
+    }
     for (size_t element = 0; element < made.size(); ++element) {
-      Index index = indexOf(output, static_cast<int64_t>(element));
-      if (operation.mode == CUDNN_POINTWISE_GEN_INDEX) {
-        made[element] = static_cast<float>(index.at(static_cast<size_t>(operation.axis)));
-        continue;
-      }
       float values[3] = {};
-      for (size_t input = 0; input < inputs.size(); ++input)
-        values[input] =
-            (*inputs[input])[static_cast<size_t>(broadcast(tensor(operation.inputs[input]), index, output.dims))];
+      for (size_t input = 0; input < count; ++input)
+        values[input] = (*inputs[input])[static_cast<size_t>(places[input][element])];
       made[element] = compute(operation.mode, values[0], values[1], values[2]);
     }
   }
 
   void reduce(const GraphOperation &operation, const GraphTensor &output, Values &made) {
     bool isMax = operation.reduction == CUDNN_REDUCE_TENSOR_MAX;
-    if (!isMax && operation.reduction != CUDNN_REDUCE_TENSOR_ADD)
-      fail("a reduction that is not simulated");
     std::fill(made.begin(), made.end(), isMax ? -std::numeric_limits<float>::infinity() : 0.0F);
-    const GraphTensor &input = tensor(operation.inputs[0]);
     const Values &values = load(operation.inputs[0]);
+    Index places = placesOf(tensor(operation.inputs[0]).dims, output.dims, rowMajor(output.dims));
     for (size_t element = 0; element < values.size(); ++element) {
-      float &to =
-          made[static_cast<size_t>(broadcast(output, indexOf(input, static_cast<int64_t>(element)), input.dims))];
+      float &to = made[static_cast<size_t>(places[element])];
       to = isMax ? std::max(to, values[element]) : to + values[element];
     }
   }
@@ -233,41 +269,32 @@ private:
   void multiply(const GraphOperation &operation, const GraphTensor &output, Values &made) {
     const GraphTensor &a = tensor(operation.inputs[0]), &b = tensor(operation.inputs[1]);
     const Values &left = load(a.id), &right = load(b.id);
-    size_t rank = output.dims.size();
-    int64_t m = output.dims[rank - 2], n = output.dims[rank - 1], k = a.dims[rank - 1];
-    if (a.dims[rank - 2] != m || b.dims[rank - 2] != k || b.dims[rank - 1] != n)
-      fail("the shapes of a product do not fit");
-    for (int64_t matrix = 0; matrix < static_cast<int64_t>(made.size()) / (m * n); ++matrix) {
-      Index index = indexOf(output, matrix * m * n);
-      std::vector<int64_t> outer = output.dims;
-      auto baseOf = [&](const GraphTensor &one) {
-        Index first = index;
-        for (size_t dim = 0; dim + 2 < rank; ++dim) {
-          if (outer[dim] % one.dims[dim] != 0)
-            fail("the batches of a product do not fit");
-          first[dim] /= outer[dim] / one.dims[dim];
-        }
-        return linearOf(one, first);
-      };
-      const float *x = left.data() + baseOf(a), *y = right.data() + baseOf(b);
+    auto matrices = [](const GraphTensor &one) { return Index(one.dims.begin(), one.dims.end() - 2); };
+    int64_t m = output.dims.end()[-2], n = output.dims.back(), k = a.dims.back();
+    Index of = matrices(output), fromA = placesOf(of, matrices(a), rowMajor(matrices(a))),
+          fromB = placesOf(of, matrices(b), rowMajor(matrices(b)));
+    for (size_t matrix = 0; matrix < fromA.size(); ++matrix) {
+      const float *x = left.data() + fromA[matrix] * m * k, *y = right.data() + fromB[matrix] * k * n;
+      float *z = made.data() + static_cast<int64_t>(matrix) * m * n;
       for (int64_t row = 0; row < m; ++row)
         for (int64_t inner = 0; inner < k; ++inner)
           for (int64_t column = 0; column < n; ++column)
-            made[static_cast<size_t>((matrix * m + row) * n + column)] += x[row * k + inner] * y[inner * n + column];
+            z[row * n + column] += x[row * k + inner] * y[inner * n + column];
     }
   }
 
   void reshape(const GraphOperation &operation, const GraphTensor &output, Values &made) {
     const GraphTensor &input = tensor(operation.inputs[0]);
     const Values &values = load(input.id);
-    std::map<int64_t, float> places;
+    Index from = placesOf(input), to = placesOf(output);
+    std::vector<const float *> memory(static_cast<size_t>(*std::max_element(from.begin(), from.end())) + 1);
     for (size_t element = 0; element < values.size(); ++element)
-      places[placeOf(input, indexOf(input, static_cast<int64_t>(element)))] = values[element];
+      memory[static_cast<size_t>(from[element])] = &values[element];
     for (size_t element = 0; element < made.size(); ++element) {
-      auto found = places.find(placeOf(output, indexOf(output, static_cast<int64_t>(element))));
-      if (found == places.end())
+      auto place = static_cast<size_t>(to[element]);
+      if (place >= memory.size() || !memory[place])
         fail("a reshape reads what its input has not");
-      made[element] = found->second;
+      made[element] = *memory[place];
     }
   }
 
@@ -309,17 +336,13 @@ private:
   }
 
   const Program &program;
-  const std::map<int64_t, uint64_t> &pointers;
-  const std::map<int64_t, float> &constants;
+  const Bindings &bound;
   const Gpu &gpu;
   std::map<int64_t, Values> known;
 };
 
 } // namespace
 
-void evaluate(const Program &program, const std::map<int64_t, uint64_t> &pointers,
-              const std::map<int64_t, float> &values, const Gpu &gpu) {
-  Evaluator(program, pointers, values, gpu).run();
-}
+void evaluate(const Program &program, const Bindings &bound, const Gpu &gpu) { Evaluator(program, bound, gpu).run(); }
 
 } // namespace tessera::sim

@@ -16,8 +16,11 @@ struct GraphTensor {
   int64_t alignment = 16;
   bool isVirtual = false, isByValue = false;
 
+  bool operator==(const GraphTensor &) const = default;
   int64_t elements() const;
   int64_t width() const;
+  /// From its first to behind its last element.
+  int64_t bytes() const;
 };
 
 struct GraphOperation {
@@ -33,11 +36,24 @@ struct GraphOperation {
 struct Program {
   std::map<int64_t, GraphTensor> tensors;
   std::vector<GraphOperation> operations;
+
+  bool isConvolution() const;
+  /// All that is in memory is f32.
+  bool isF32() const;
+  /// Not 0, and another one for other shapes.
+  int64_t workspaceBytes() const;
 };
 
-/// Pointers by id, of GPU memory, or of this process's for values. Each tensor is rounded to its type.
-void evaluate(const Program &program, const std::map<int64_t, uint64_t> &pointers,
-              const std::map<int64_t, float> &values, const Gpu &gpu);
+/// By id: what tensors are in memory, and values.
+struct Bindings {
+  std::map<int64_t, uint64_t> pointers;
+  std::map<int64_t, float> values;
+  uint64_t workspace = 0;
+};
+
+/// Each tensor is rounded to its type. The workspace is overwritten. Throws KernelFault where addresses are not aligned
+/// or outside of memory, or where what is written overlaps anything else.
+void evaluate(const Program &program, const Bindings &bound, const Gpu &gpu);
 
 } // namespace tessera::sim
 
