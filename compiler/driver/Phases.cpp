@@ -20,7 +20,7 @@ std::string quoted(const std::string &value) { return "{" + value + "}"; }
 
 std::string onStep(const std::string &passes) { return "builtin.module(func.func(" + passes + "))"; }
 
-bool isGpu(const CompileOptions &o) { return o.target.rfind("sm_", 0) == 0; }
+bool isGpu(const CompileOptions &o) { return !o.architecture.empty(); }
 
 int64_t axisSize(const CompileOptions &options, const std::string &name) {
   for (const auto &[axis, size] : options.mesh)
@@ -116,7 +116,7 @@ std::string phasePipeline(Phase phase, const CompileOptions &o) {
   case Phase::Schedule:
     return schedulePipeline(o);
   case Phase::Lower:
-    return "builtin.module(func.func(" + std::string(isGpu(o) ? "decompose{gpu=true}" : "decompose") +
+    return "builtin.module(func.func(" + std::string(isGpu(o) ? "pad-rows,decompose{gpu=true}" : "decompose") +
            ",canonicalize,cse,lower-accumulate,accumulate-products,fuse),outline-kernels,to-exec,exec.program("
            "plan-memory,verify-exec,verify-collective-order))";
   case Phase::Artifact:

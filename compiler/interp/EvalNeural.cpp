@@ -100,7 +100,9 @@ static FailureOr<Results> crossEntropy(CrossEntropyOp op, EvalContext context, O
     if (target < 0 || target >= classes)
       return context.error() << "target at " << printIndex(delinearize(row, targets.getShape())) << " is " << target
                              << ", expected at least 0 and less than " << classes;
-    loss.set(row, rowLse - (1.0 - smoothing) * scores[target] - smoothing / static_cast<double>(classes) * sum);
+    // Without smoothing the sum does not matter, be it infinite.
+    double smoothed = smoothing == 0.0 ? 0.0 : smoothing / static_cast<double>(classes) * sum;
+    loss.set(row, rowLse - (1.0 - smoothing) * scores[target] - smoothed);
   }
   Results results = one(std::move(loss));
   results.push_back(std::move(lse));

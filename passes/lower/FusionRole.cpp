@@ -65,10 +65,17 @@ static FusionRole reshapeRole(train::ReshapeOp op) {
              : FusionRole::View;
 }
 
+/// A product and the tail that makes its rows longer.
+static bool isPaddedProduct(train::ConcatOp op) {
+  auto tail = op.getOperands().size() == 2 ? op.getOperand(1).getDefiningOp<train::ConstantOp>() : nullptr;
+  return tail && tail.getValue().isSplat() && op.getDim() + 1 == shapeOf(op.getResult()).size() &&
+         isa_and_nonnull<train::DotGeneralOp, exec::AddProductOp>(op.getOperand(0).getDefiningOp());
+}
+
 /// A concatenation along an inner dimension is an index map for kernels. If a library call reads it, it is in memory
 /// anyway: made part by part by library calls, else by one kernel.
 static FusionRole concatRole(train::ConcatOp op) {
-  if (isContiguousConcat(op))
+  if (isContiguousConcat(op) || isPaddedProduct(op))
     return FusionRole::Fixed;
   if (!readByLibrary(op.getResult()))
     return FusionRole::View;

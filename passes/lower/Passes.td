@@ -36,6 +36,35 @@ def Decompose : Pass<"decompose", "::mlir::func::FuncOp"> {
   ];
 }
 
+def PadRows : Pass<"pad-rows", "::mlir::func::FuncOp"> {
+  let summary = "Lets the rows of wide products start on whole cache lines";
+  let description = [{
+    A product whose rows are no multiple of 16 bytes (logits over 50257 classes) becomes a part of a wider table, whose
+    tail is -inf; a cross-entropy reads the table, elementwise ops compute tables of that width, and other readers take the
+    part that counts. The product writes into the table and later products read parts of tables, so that nothing is
+    copied. Used for GPUs, whose libraries and kernels need aligned rows.
+
+    Precondition: not yet decompose. Postcondition: the same values. The remark says why rows are not padded: something
+    reads them that cannot read the table, or label smoothing adds up whole rows.
+
+    ```mlir
+    %l = train.dot_general %x, %w … -> tensor<512x5003xbf16>
+    %loss, %lse = train.cross_entropy %l, %t : (tensor<512x5003xbf16>, tensor<512xi32>) -> …
+    ```
+    becomes
+    ```mlir
+    %l = train.dot_general %x, %w … -> tensor<512x5003xbf16>
+    %end = train.constant dense<0xFF80> : tensor<512x53xbf16>
+    %table = train.concat %l, %end {dim = 1 : i64} : … -> tensor<512x5056xbf16>
+    %loss, %lse = train.cross_entropy %table, %t : (tensor<512x5056xbf16>, tensor<512xi32>) -> …
+    ```
+  }];
+  let options = [
+    Option<"bytes", "bytes", "int64_t", "128", "Rows become a multiple of so many bytes">,
+    Option<"minLength", "min-length", "int64_t", "1024", "Elements below which rows stay as they are">
+  ];
+}
+
 def Fuse : Pass<"fuse", "::mlir::func::FuncOp"> {
   let summary = "Groups elementwise ops and reductions into exec.fusion, one generated kernel each";
   let description = [{

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -30,6 +31,33 @@ class Gpu(ToolTest):
         formats = {code["format"] for code in dump["kernels"]["code_objects"]}
         self.assertIn("Ptx", formats)
         self.assertLessEqual(formats, {"Ptx", "Cubin"})
+
+    def test_no_kernel_spills_registers(self):
+        """ptxas says so where it is installed; the shapes are real, the models small."""
+        for name in ("gpt2", "qwen2-1.5b"):
+            model = self.path(name + ".onnx")
+            subprocess.run([sys.executable, os.path.join(ROOT, "tests/bench/shape_model.py"), name, "--layers", "2",
+                            "--batch", "2", "--seq", "512", "-o", model], check=True)
+            for target in ("sm_80", "sm_90", "sm_100"):
+                with self.subTest(model=name, target=target):
+                    done = self.tool("tessera-compile", model, "--precision", "bf16", "--target", target, "--remarks",
+                                     "--clip-norm", "1", "-o", "x.tessera", timeout=300)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertNotIn("spill", done.stderr)
+
+    def test_logits_of_an_odd_vocabulary_are_not_copied(self):
+        """GPT-2's 50257 classes: rows of 50304, which one kernel reads once, and another overwrites with the gradient."""
+        model = self.path("gpt2.onnx")
+        subprocess.run([sys.executable, os.path.join(ROOT, "tests/bench/shape_model.py"), "gpt2", "--layers", "1",
+                        "--batch", "2", "--seq", "512", "-o", model], check=True)
+        text = self.succeed("tessera-compile", model, "--precision", "bf16", "--target", "sm_90", "--compile-to", "lower")
+        logits = [line for line in text.splitlines() if re.search(r"exec\.(launch|copy|gemm|fill) .*(50304|50257)x?", line)]
+        tables = [line for line in logits if "memref<1024x50304xbf16>" in line]
+        self.assertNotIn("exec.copy", "".join(logits))
+        self.assertEqual(len([line for line in tables if "_row_" in line and "log" in line]), 1, tables)
+        gradient = [re.search(r"\((.*?)\) -> \((.*?)\)", line) for line in tables if "elementwise_exp" in line]
+        self.assertEqual(len(gradient), 1, tables)
+        self.assertIn(gradient[0].group(2), gradient[0].group(1).split(", "))
 
     def test_unknown_architecture(self):
         flags = [*Golden("gpt").compile_flags(), "-o", "x.tessera", "--target"]

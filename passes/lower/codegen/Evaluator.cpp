@@ -65,7 +65,8 @@ Value Evaluator::materialize(const Index &index, unsigned &level) {
   Type i64 = IntegerType::get(loc.getContext(), 64);
   Value sum;
   unsigned sumLevel = 0;
-  if (index.offset != 0 || terms.empty())
+  bool isLast = constantLast && !terms.empty();
+  if (!isLast && (index.offset != 0 || terms.empty()))
     sum = integer(index.offset, i64).value;
   for (const Index::Term &term : terms) {
     const Digit &digit = space.digits[term.digit];
@@ -75,6 +76,8 @@ Value Evaluator::materialize(const Index &index, unsigned &level) {
     sumLevel = std::max(sumLevel, digit.level);
     sum = sum ? arith::AddIOp::create(emission->at(sumLevel), loc, sum, product).getResult() : product;
   }
+  if (isLast && index.offset != 0)
+    sum = arith::AddIOp::create(emission->at(sumLevel), loc, sum, integer(index.offset, i64).value);
   return sum;
 }
 

@@ -87,6 +87,8 @@ public:
   Index keptIdentity;
   /// Whether to ask for cuts before dividing at run time.
   bool exactOnly = true;
+  /// Whether an index is the sum of its terms and then its constant, so that neighbours share all but that.
+  bool constantLast = false;
   /// Which of several positions the digits that vary stand for: what was computed of one is remembered apart.
   unsigned instance = 0;
 

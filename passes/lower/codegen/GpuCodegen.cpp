@@ -168,13 +168,15 @@ FailureOr<std::string> assemble(StringRef ptx, const GpuTarget &target, Location
   std::string arch = "-arch=" + target.chip;
   std::optional<StringRef> redirects[] = {std::nullopt, StringRef(log), StringRef(log)};
   std::string message;
-  int status = llvm::sys::ExecuteAndWait(ptxas, {ptxas, arch, "-O3", "-o", object, source}, std::nullopt, redirects, 0,
-                                         0, &message);
-  if (status != 0) {
-    if (auto text = llvm::MemoryBuffer::getFile(log))
-      message += (*text)->getBuffer().rtrim();
-    return emitError(loc, "ptxas refuses the generated code: ") << message;
-  }
+  int status = llvm::sys::ExecuteAndWait(ptxas, {ptxas, arch, "-O3", "--warn-on-spills", "-o", object, source},
+                                         std::nullopt, redirects, 0, 0, &message);
+  auto text = llvm::MemoryBuffer::getFile(log);
+  StringRef said = text ? (*text)->getBuffer() : StringRef();
+  if (status != 0)
+    return emitError(loc, "ptxas refuses the generated code: ") << message << said.rtrim();
+  for (StringRef line : llvm::split(said, '\n'))
+    if (line.contains("spill"))
+      emitRemark(loc, "a kernel needs more registers than there are: ") << line.trim();
   auto cubin = llvm::MemoryBuffer::getFile(object);
   if (!cubin)
     return emitError(loc, "cannot read what ptxas wrote");
@@ -201,6 +203,8 @@ FailureOr<GpuCode> tessera::generateGpuCode(ModuleOp kernels, const GpuTarget &t
     function->setAttr(NVVM::NVVMDialect::getMaxntidAttrName(),
                       builder.getDenseI32ArrayAttr({static_cast<int32_t>(kernel.launch.threadsX),
                                                     static_cast<int32_t>(kernel.launch.threadsY), 1}));
+    if (kernel.launch.needsRegisters)
+      function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), builder.getI32IntegerAttr(1));
   }
 
   llvm::LLVMContext context;

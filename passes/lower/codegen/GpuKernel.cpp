@@ -19,6 +19,7 @@ static constexpr int64_t kAccessBytes = 16;
 static constexpr int64_t kMaxWidth = 8, kMaxBytes = 64;
 /// Blocks of a column kernel below which a thread takes fewer columns: twice the multiprocessors of an H100.
 static constexpr int64_t kFewBlocks = 264;
+static constexpr int64_t kElementwiseThreads = 256;
 
 /// Elements that a thread takes together: as many as one access holds of the narrowest type, if the innermost loop
 /// divides, so that every access of whole tensors has 16 bytes.
@@ -84,14 +85,23 @@ static KernelPlan &arrange(const KernelBody &body, KernelPlan &plan) {
 
 GpuKernelEmitter::GpuKernelEmitter(const KernelBody &body, KernelPlan &plan, ConstantTables &tables, Location loc,
                                    GpuKernelOptions options)
-    : KernelEmitter(body, arrange(body, plan), tables, loc), options(std::move(options)) {}
+    : KernelEmitter(body, arrange(body, plan), tables, loc), arranged(plan), options(std::move(options)) {
+  evaluator.constantLast = true;
+}
 
 FailureOr<GpuLaunch> GpuKernelEmitter::emit(ModuleOp module, StringRef symbol, std::string &why) {
-  int64_t elements = 1;
-  for (const Digit &digit : plan.digits)
-    elements *= digit.size;
-  if (plan.kind != KernelKind::Scatter && elements > std::numeric_limits<int32_t>::max()) {
-    why = "more than 2^31 elements";
+  // Threads, rows and the positions of a row are counted in 32 bits; elements are not.
+  auto counted = [&](ArrayRef<unsigned> digits) {
+    int64_t size = 1;
+    for (unsigned digit : digits)
+      size *= plan.digits[digit].unroll ? 1 : plan.digits[digit].size;
+    return size;
+  };
+  int64_t outer = counted(plan.outer) * (plan.lane ? plan.digits[*plan.lane].size : 1), inner = counted(plan.inner);
+  bool isElementwise = plan.reductions.empty() && plan.passes <= 1;
+  if (plan.kind != KernelKind::Scatter &&
+      std::max(isElementwise ? outer * inner : outer, inner) > std::numeric_limits<int32_t>::max()) {
+    why = "more than 2^31 threads or elements of a row";
     return failure();
   }
   this->module = module;
@@ -235,6 +245,12 @@ void GpuKernelEmitter::emitVector(unsigned pass, size_t position, Values &carrie
   for (const Accumulator &accumulator : accumulators) {
     if (accumulator.reduction->pass != pass)
       continue;
+    if (Online *pair = onlineOf(accumulator)) {
+      if (pair->top == accumulator.reduction->op)
+        pair->values.push_back(operandOf(accumulator));
+      next += accumulator.types.size();
+      continue;
+    }
     size_t slot = next + columnSlot() * accumulator.types.size();
     Values combined = combine(accumulator, ValueRange(carried).slice(slot, accumulator.types.size()));
     for (Value value : combined)
@@ -279,8 +295,32 @@ GpuKernelEmitter::Values GpuKernelEmitter::emitInner(unsigned pass, Value first,
   storeVector(pending);
   if (evaluator.seen.failed())
     next = Values(loop.getRegionIterArgs());
+  else
+    emitOnline(pass, next);
   closeLoop(next);
   return Values(loop.getResults());
+}
+
+// --- Elementwise -----------------------------------------------------------------
+
+void GpuKernelEmitter::emitElementwise() {
+  for (unsigned digit : llvm::concat<const unsigned>(plan.outer, plan.inner))
+    (plan.digits[digit].unroll ? unrolled : strided).push_back(digit);
+  llvm::sort(strided);
+  llvm::sort(unrolled);
+  int64_t threads = product(strided);
+  launch.threadsX = std::clamp((threads + kWarp - 1) / kWarp * kWarp, kWarp, kElementwiseThreads);
+  launch.blocks = std::max<int64_t>((threads + launch.threadsX - 1) / launch.threadsX, 1);
+  Value number =
+      arith::AddIOp::create(at(0), loc, arith::MulIOp::create(at(0), loc, block, i32(launch.threadsX)), threadX);
+  openGuard(arith::CmpIOp::create(at(0), loc, arith::CmpIPredicate::ult, number, i32(threads)));
+  rowLevel = depth();
+  setDigits(strided, number);
+  Values none;
+  SmallVector<Pending> pending;
+  emitVector(0, 0, none, pending);
+  storeVector(pending);
+  closeGuard();
 }
 
 } // namespace tessera::codegen

@@ -21,6 +21,8 @@ inline constexpr int64_t kWarp = 32;
 struct GpuLaunch {
   int64_t blocks = 1;
   int64_t threadsX = 1, threadsY = 1;
+  /// A thread holds much: rather fewer blocks on a multiprocessor than registers in memory.
+  bool needsRegisters = false;
 };
 
 struct GpuKernelOptions {
@@ -57,10 +59,27 @@ private:
     /// Values of the strided digits, once made.
     llvm::SmallVector<mlir::Value> digits;
   };
+  /// A maximum, and the sum of exp(x - maximum) over the same x, which one pass over a row computes together.
+  struct Online {
+    mlir::Operation *top, *sum;
+    /// x at the positions of one vector.
+    Values values;
+  };
   void emitElementwise();
   void emitRow();
   void emitColumn();
   void emitTable();
+  /// Merges the passes of a maximum and of a sum that needs it, where a row is read again in each pass.
+  void joinPasses();
+  Online *onlineOf(const Accumulator &accumulator);
+  mlir::Value operandOf(const Accumulator &accumulator);
+  void emitOnline(unsigned pass, Values &carried);
+  mlir::Value rescaled(mlir::Value sum, mlir::Value top, mlir::Value newTop);
+  size_t offsetOf(unsigned pass, mlir::Operation *reduction) const;
+  /// The loop over the set bits of a mask; the value is the mask that is left, followed by what is carried.
+  mlir::ValueRange openBits(mlir::Value bits, mlir::ValueRange carried);
+  Values closeBits(mlir::ValueRange carried);
+  mlir::Value ballot(mlir::Value condition);
   llvm::SmallVector<Round> makeRounds(mlir::Value first, int64_t step, int64_t count);
   Values emitRounds(unsigned pass, llvm::MutableArrayRef<Round> rounds, Values carried);
   Values carriedOf(unsigned pass);
@@ -91,8 +110,10 @@ private:
   void setDigits(llvm::ArrayRef<unsigned> digits, mlir::Value number);
   int64_t product(llvm::ArrayRef<unsigned> digits) const;
 
+  KernelPlan &arranged;
   GpuKernelOptions options;
   GpuLaunch launch;
+  llvm::SmallVector<Online> online;
   std::string symbol;
   mlir::ModuleOp module;
   mlir::Value block, threadX, threadY; // i32

@@ -78,13 +78,15 @@ GpuKernelEmitter::Values GpuKernelEmitter::emitRounds(unsigned pass, MutableArra
 }
 
 void GpuKernelEmitter::emitRow() {
-  makeAccumulators();
   for (unsigned digit : plan.inner)
     (plan.digits[digit].unroll ? unrolled : strided).push_back(digit);
   int64_t rows = product(plan.outer), count = product(strided);
   int64_t mostRounds = std::max<int64_t>(1, kHeld / product(unrolled));
   bool isWarp = rows > 1 && count <= mostRounds * kWarp;
   bool isHeld = count <= mostRounds * kHoldingThreads;
+  if (!isHeld)
+    joinPasses();
+  makeAccumulators();
   Value row;
   if (isWarp) {
     launch.threadsX = kWarp;
@@ -103,6 +105,7 @@ void GpuKernelEmitter::emitRow() {
   rowLevel = depth();
   setDigits(plan.outer, row);
   SmallVector<Round> rounds;
+  launch.needsRegisters = isHeld;
   if (isHeld) {
     rounds = makeRounds(threadX, launch.threadsX, count);
     for (unsigned digit : strided)
@@ -119,6 +122,10 @@ void GpuKernelEmitter::emitRow() {
         continue;
       Values own(llvm::ArrayRef<Value>(carried).slice(next, accumulator.types.size()));
       next += accumulator.types.size();
+      if (Online *pair = onlineOf(accumulator); pair && pair->sum == accumulator.reduction->op) {
+        auto *top = llvm::find_if(accumulators, [&](const auto &other) { return other.reduction->op == pair->top; });
+        own[0] = rescaled(own[0], carried[offsetOf(pass, pair->top)], top->values[0]);
+      }
       accumulator.values = isWarp ? reduceWarp(accumulator, std::move(own))
                                   : reduceBlock(accumulator, std::move(own), launch.threadsX / kWarp);
     }

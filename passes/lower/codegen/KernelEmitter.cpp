@@ -6,6 +6,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using tessera::train::shapeOf;
@@ -169,6 +170,15 @@ Scalar KernelEmitter::closeBranch(Scalar value) {
 // --- Memory ----------------------------------------------------------------------
 
 Value KernelEmitter::address(Value base, Type element, Value linear, unsigned level) {
+  auto sum = evaluator.constantLast ? linear.getDefiningOp<arith::AddIOp>() : nullptr;
+  APInt offset;
+  if (sum && matchPattern(sum.getRhs(), m_ConstantInt(&offset)) && offset.isNonNegative() && offset.isIntN(31)) {
+    // Two steps: neighbours differ in the second alone, which lets LLVM join their accesses.
+    Value shared = address(base, element, sum.getLhs(), level);
+    return LLVM::GEPOp::create(at(level), loc, base.getType(), memoryType(element), shared,
+                               ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset.getSExtValue())},
+                               LLVM::GEPNoWrapFlags::inbounds);
+  }
   return LLVM::GEPOp::create(at(level), loc, base.getType(), memoryType(element), base, ArrayRef<LLVM::GEPArg>{linear},
                              LLVM::GEPNoWrapFlags::inbounds);
 }
