@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <map>
-
 namespace tessera {
 
 std::string_view toString(artifact::MemoryClass memoryClass) {
@@ -19,6 +17,24 @@ std::string_view toString(artifact::ArenaKind kind) {
   return names[static_cast<size_t>(kind)];
 }
 
+static bool isOnHost(const artifact::Program &program, const artifact::Slot &slot) {
+  return program.arenas()->Get(slot.arena())->kind() == artifact::ArenaKind::Host;
+}
+
+MemoryChanges memoryChanges(const artifact::Program &program) {
+  MemoryChanges changes;
+  if (!program.slots())
+    return changes;
+  for (const artifact::Slot *slot : *program.slots()) {
+    if (isOnHost(program, *slot))
+      continue;
+    auto index = static_cast<size_t>(slot->memory_class());
+    changes[slot->first_instruction()][index] += static_cast<int64_t>(slot->bytes());
+    changes[uint64_t{slot->last_instruction()} + 1][index] -= static_cast<int64_t>(slot->bytes());
+  }
+  return changes;
+}
+
 MemoryPlan memoryPlan(const artifact::Program &program) {
   MemoryPlan plan;
   if (program.arenas())
@@ -26,18 +42,11 @@ MemoryPlan memoryPlan(const artifact::Program &program) {
       (arena->kind() == artifact::ArenaKind::Host ? plan.hostBytes : plan.arenaBytes) += arena->bytes();
   if (!program.slots())
     return plan;
-  // Changes of the live bytes at the first instruction of a slot and after its last.
-  std::map<uint64_t, std::array<int64_t, numMemoryClasses>> changes;
-  for (const artifact::Slot *slot : *program.slots()) {
-    if (program.arenas()->Get(slot->arena())->kind() == artifact::ArenaKind::Host)
-      continue;
-    auto index = static_cast<size_t>(slot->memory_class());
-    plan.bytesInAll[index] += slot->bytes();
-    changes[slot->first_instruction()][index] += static_cast<int64_t>(slot->bytes());
-    changes[uint64_t{slot->last_instruction()} + 1][index] -= static_cast<int64_t>(slot->bytes());
-  }
+  for (const artifact::Slot *slot : *program.slots())
+    if (!isOnHost(program, *slot))
+      plan.bytesInAll[static_cast<size_t>(slot->memory_class())] += slot->bytes();
   std::array<uint64_t, numMemoryClasses> live{};
-  for (const auto &[instruction, change] : changes) {
+  for (const auto &[instruction, change] : memoryChanges(program)) {
     uint64_t sum = 0;
     for (size_t i = 0; i < numMemoryClasses; ++i)
       sum += live[i] += static_cast<uint64_t>(change[i]);

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -33,6 +34,10 @@ struct MemoryPlan {
 };
 
 MemoryPlan memoryPlan(const artifact::Program &program);
+
+/// How the live bytes of the device's slots change, by class: at the first instruction of a slot, and after its last.
+using MemoryChanges = std::map<uint64_t, std::array<int64_t, numMemoryClasses>>;
+MemoryChanges memoryChanges(const artifact::Program &program);
 
 /// "12.3 MiB".
 std::string formatBytes(uint64_t bytes);

@@ -22,14 +22,7 @@ Status MemorySnapshot::write(const std::string &path, const artifact::Program &p
   std::lock_guard lock(mutex);
   using Json = nlohmann::ordered_json;
   MemoryPlan plan = memoryPlan(program);
-  // Changes of the live bytes at the first instruction of a slot and after its last.
-  std::map<uint32_t, std::array<int64_t, numMemoryClasses>> changes;
-  if (program.slots())
-    for (const artifact::Slot *slot : *program.slots()) {
-      auto index = static_cast<size_t>(slot->memory_class());
-      changes[slot->first_instruction()][index] += static_cast<int64_t>(slot->bytes());
-      changes[slot->last_instruction() + 1][index] -= static_cast<int64_t>(slot->bytes());
-    }
+  const MemoryChanges changes = memoryChanges(program);
   int64_t origin = end;
   for (auto [instruction, begin] : begins)
     origin = std::min(origin, begin);

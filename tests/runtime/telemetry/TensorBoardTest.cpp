@@ -70,10 +70,13 @@ TEST(StageMemory, OneEntryPerRank) {
 TEST(MemorySnapshot, FollowsThePlanOverTime) {
   artifact::ProgramT program;
   program.target = "cpu";
-  auto arena = std::make_unique<artifact::ArenaT>();
-  arena->name = "state";
-  arena->bytes = 500;
-  program.arenas.push_back(std::move(arena));
+  for (auto kind : {artifact::ArenaKind::State, artifact::ArenaKind::Host}) {
+    auto arena = std::make_unique<artifact::ArenaT>();
+    arena->name = artifact::EnumNameArenaKind(kind);
+    arena->kind = kind;
+    arena->bytes = 500;
+    program.arenas.push_back(std::move(arena));
+  }
   auto addSlot = [&](artifact::MemoryClass memoryClass, uint64_t bytes, uint32_t first, uint32_t last) {
     auto slot = std::make_unique<artifact::SlotT>();
     slot->bytes = bytes;
@@ -82,8 +85,10 @@ TEST(MemorySnapshot, FollowsThePlanOverTime) {
     slot->last_instruction = last;
     program.slots.push_back(std::move(slot));
   };
-  addSlot(artifact::MemoryClass::Parameters, 100, 0, 2);
+  addSlot(artifact::MemoryClass::Parameters, 100, 0, UINT32_MAX); // no instruction ends it
   addSlot(artifact::MemoryClass::Activations, 30, 1, 1);
+  addSlot(artifact::MemoryClass::Optimizer, 400, 0, 2);
+  program.slots.back()->arena = 1; // not the device's memory
   flatbuffers::FlatBufferBuilder builder;
   builder.Finish(artifact::Program::Pack(builder, &program));
 
