@@ -116,7 +116,8 @@ Status TokenSource::addTokens(uint32_t file, const DataOptions &options) {
     if (header[2] > stored)
       return TESSERA_ERROR(DataLoss, "token file '" + path + "' says it has " + std::to_string(header[2]) +
                                          " tokens, but there are " + std::to_string(stored) + " (truncated?)");
-    addSegment({0, header[2], isGpt2 ? Kind::Words16 : Kind::Words32, file, headerBytes, header[2] * width, 1});
+    addSegment(
+        {0, header[2], isGpt2 ? Kind::Words16 : Kind::Words32, file, headerBytes, uint64_t{header[2]} * width, 1});
     return Status::ok();
   }
   int width = options.tokenBytes ? options.tokenBytes : 2;

@@ -44,49 +44,38 @@ private:
   std::vector<void *> addresses;
 };
 
-class GemmCommand : public Command {
+/// Runs a library's plan on three operands.
+template <typename Plan> class PlanCommand : public Command {
 public:
-  static Result<std::unique_ptr<Command>> make(const artifact::Gemm &gemm, CpuShared &shared) {
-    auto made = std::make_unique<GemmCommand>();
-    made->kind = "gemm";
-    made->a = {*shared.rank, gemm.a()};
-    made->b = {*shared.rank, gemm.b()};
-    made->c = {*shared.rank, gemm.c()};
-    TESSERA_ASSIGN_OR_RETURN(made->plan,
-                             shared.gemms.plan(made->a.view, made->b.view, made->c.view, gemm.alpha(), gemm.beta()));
-    return std::unique_ptr<Command>(std::move(made));
+  PlanCommand(std::string_view name, const CpuShared &shared, uint32_t a, uint32_t b, uint32_t c)
+      : a(*shared.rank, a), b(*shared.rank, b), c(*shared.rank, c) {
+    kind = name;
   }
   Status run(int64_t iteration) override { return plan->run(a.at(iteration), b.at(iteration), c.at(iteration)); }
 
-private:
   Operand a, b, c;
-  std::shared_ptr<GemmPlan> plan;
+  std::shared_ptr<Plan> plan;
 };
 
-class ConvCommand : public Command {
-public:
-  static Result<std::unique_ptr<Command>> make(const artifact::Conv &conv, CpuShared &shared) {
-    auto made = std::make_unique<ConvCommand>();
-    made->kind = "conv";
-    made->detail = artifact::EnumNameConvKind(conv.kind());
-    made->x = {*shared.rank, conv.x()};
-    made->w = {*shared.rank, conv.w()};
-    made->y = {*shared.rank, conv.y()};
-    ConvShape shape;
-    shape.kind = conv.kind();
-    shape.strides.assign(conv.strides()->begin(), conv.strides()->end());
-    shape.padding.assign(conv.padding()->begin(), conv.padding()->end());
-    shape.dilations.assign(conv.dilations()->begin(), conv.dilations()->end());
-    shape.groups = conv.groups();
-    TESSERA_ASSIGN_OR_RETURN(made->plan, shared.convolutions.plan(shape, made->x.view, made->w.view, made->y.view));
-    return std::unique_ptr<Command>(std::move(made));
-  }
-  Status run(int64_t iteration) override { return plan->run(x.at(iteration), w.at(iteration), y.at(iteration)); }
+Result<std::unique_ptr<Command>> makeGemm(const artifact::Gemm &gemm, CpuShared &shared) {
+  auto made = std::make_unique<PlanCommand<GemmPlan>>("gemm", shared, gemm.a(), gemm.b(), gemm.c());
+  TESSERA_ASSIGN_OR_RETURN(made->plan,
+                           shared.gemms.plan(made->a.view, made->b.view, made->c.view, gemm.alpha(), gemm.beta()));
+  return std::unique_ptr<Command>(std::move(made));
+}
 
-private:
-  Operand x, w, y;
-  std::shared_ptr<ConvPlan> plan;
-};
+Result<std::unique_ptr<Command>> makeConv(const artifact::Conv &conv, CpuShared &shared) {
+  auto made = std::make_unique<PlanCommand<ConvPlan>>("conv", shared, conv.x(), conv.w(), conv.y());
+  made->detail = artifact::EnumNameConvKind(conv.kind());
+  ConvShape shape;
+  shape.kind = conv.kind();
+  shape.strides.assign(conv.strides()->begin(), conv.strides()->end());
+  shape.padding.assign(conv.padding()->begin(), conv.padding()->end());
+  shape.dilations.assign(conv.dilations()->begin(), conv.dilations()->end());
+  shape.groups = conv.groups();
+  TESSERA_ASSIGN_OR_RETURN(made->plan, shared.convolutions.plan(shape, made->a.view, made->b.view, made->c.view));
+  return std::unique_ptr<Command>(std::move(made));
+}
 
 class AttentionCommand : public Command {
 public:
@@ -125,7 +114,8 @@ protected:
     arguments.v = v.viewAt(iteration);
     arguments.out = out.viewAt(iteration);
     arguments.lse = lse.viewAt(iteration);
-    maskView = mask.view.data ? mask.viewAt(iteration) : TensorView();
+    if (hasMask)
+      maskView = mask.viewAt(iteration);
     arguments.mask = hasMask ? &maskView : nullptr;
     arguments.scale = scale;
     arguments.causal = causal;
@@ -236,9 +226,9 @@ Result<std::unique_ptr<Command>> makeCommand(const artifact::Instruction &instru
   case Operation::Launch:
     return LaunchCommand::make(*instruction.operation_as_Launch(), shared);
   case Operation::Gemm:
-    return GemmCommand::make(*instruction.operation_as_Gemm(), shared);
+    return makeGemm(*instruction.operation_as_Gemm(), shared);
   case Operation::Conv:
-    return ConvCommand::make(*instruction.operation_as_Conv(), shared);
+    return makeConv(*instruction.operation_as_Conv(), shared);
   case Operation::Attention: {
     auto made = std::make_unique<AttentionCommand>(*instruction.operation_as_Attention(), shared);
     made->kind = "attention";
