@@ -200,6 +200,16 @@ class SimulatedGpu(ToolTest):
         self.assertGreater(counts["cuDNN graphs"], 0)
         self.assert_close("graph", "cpu", "bf16")
 
+    def test_other_generations(self):
+        """The PTX of other targets, on a later GPU."""
+        golden = self.compile("model", "llama", "--precision", "bf16", batch=2)
+        self.cpu(golden, "model", "cpu", steps=2)
+        for target in ("sm_80", "sm_100"):
+            self.succeed("tessera-compile", *golden.compile_flags(), "--precision", "bf16", "--target", target, "-o",
+                         target + ".tessera")
+            self.simulate(golden, target, target, steps=2, capability=120)
+            self.assert_close(target, "cpu", "bf16")
+
     def check_ranks(self, model, strategy):
         """Two ranks as threads: on one GPU (local), and each on its own (NCCL), issued and as graphs."""
         golden = self.compile("model", model, "--mesh", "shard=2", "--strategy", strategy)

@@ -161,6 +161,18 @@ Execute fusedProduct(Mnemonic &mnemonic, const std::string &type) {
                           : nullptr;
 }
 
+/// From sm_100 on: an f32 result of narrow operands, rounded once. The second operand of a sum is f32 too.
+template <auto Widen> Execute ofNarrow(const std::string &name) {
+  if (name == "fma")
+    return ternary<float, uint16_t, float,
+                   [](uint16_t a, uint16_t b, float c) { return std::fma(Widen(a), Widen(b), c); }>;
+  if (name == "add")
+    return binary<float, uint16_t, float, [](uint16_t a, float b) { return Widen(a) + b; }>;
+  if (name == "sub")
+    return binary<float, uint16_t, float, [](uint16_t a, float b) { return Widen(a) - b; }>;
+  return nullptr;
+}
+
 Execute approximation(Mnemonic &mnemonic, const std::string &type) {
   if (!mnemonic.take("approx"))
     return nullptr;
@@ -284,6 +296,10 @@ Execute selectArithmetic(Mnemonic &mnemonic, Instruction &instruction) {
     return integerUnary<same>(type);
   if (name == "shl" || name == "shr")
     return shift(mnemonic, type);
+  if ((type == "bf16" || type == "f16") && mnemonic.take("f32")) {
+    mnemonic.take("rn");
+    return type == "bf16" ? ofNarrow<Bf16::widen>(name) : ofNarrow<F16::widen>(name);
+  }
   if (name == "fma")
     return fusedProduct(mnemonic, type);
   if (name == "shf") {

@@ -43,6 +43,7 @@ Widths widthsOf(const Mnemonic &mnemonic) {
   auto last = static_cast<uint32_t>(typeBytes(types.back()));
   widths.result = widths.immediate = last;
   widths.isSigned = types.front()[0] == 's';
+  bool isNarrow = last == 2 && types.front() == "f32";
   bool isWide = std::find(mnemonic.modifiers.begin(), mnemonic.modifiers.end(), "wide") != mnemonic.modifiers.end();
   if (mnemonic.name == "cvt") {
     widths.result = static_cast<uint32_t>(typeBytes(types.front()));
@@ -60,6 +61,9 @@ Widths widthsOf(const Mnemonic &mnemonic) {
   } else if (mnemonic.name == "vote") {
     widths.result = last;
     widths.sources = {0, 4};
+  } else if (isNarrow) { // f32 of bf16 or f16 factors, or of a bf16 or f16 and an f32
+    widths.result = 4;
+    widths.sources = mnemonic.name == "fma" ? std::vector<uint32_t>{2, 2, 4} : std::vector<uint32_t>{2, 4};
   } else if (isWide) {
     widths.result = 2 * last;
     widths.sources = {last, last, 2 * last};

@@ -104,6 +104,9 @@ TEST(Simulator, RoundsAsThePtxSays) {
   EXPECT_EQ(resultOf("mov.b32 %r3, 0f7FC00000; max.NaN.f32 %r5, %r3, 0f40000000;"), bits(std::nanf("")));
   EXPECT_EQ(resultOf("mov.b32 %r3, 0fC0200000; cvt.rni.s32.f32 %r5, %r3;"), static_cast<uint32_t>(-2));
   EXPECT_EQ(resultOf("mov.b32 %r3, 0f7F800000; cvt.rzi.s32.f32 %r5, %r3;"), 0x7fffffffU);
+  EXPECT_EQ(resultOf("mov.b16 %rs1, 16320; mov.b32 %r3, 0f3F000000; fma.rn.f32.bf16 %r5, %rs1, %rs1, %r3;"),
+            bits(2.75F));
+  EXPECT_EQ(resultOf("mov.b16 %rs1, 16320; mov.b32 %r3, 0f3F000000; sub.rn.f32.bf16 %r5, %rs1, %r3;"), bits(1));
   // 0xffffffff * 2 + 3 = 0x2_00000001
   EXPECT_EQ(resultOf("mov.b32 %r3, -1; mad.lo.cc.u32 %r4, %r3, 2, 3; madc.hi.u32 %r5, %r3, 2, 0;"), 2U);
 }
