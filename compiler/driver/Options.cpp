@@ -37,7 +37,7 @@ std::string parseMesh(const std::string &text, std::vector<std::pair<std::string
     const std::string number = axis.substr(equals + 1);
     if (number.empty() || number.size() > 6 || !std::all_of(number.begin(), number.end(), ::isdigit) ||
         std::stoll(number) < 1)
-      return "--mesh: axis '" + name + "' needs a size of at least 1, got '" + number + "'";
+      return ("--mesh: axis '" + name).append("' needs a size of at least 1, got '").append(number).append("'");
     mesh.emplace_back(name, std::stoll(number));
   }
   return mesh.empty() ? "--mesh: expected <axis>=<size>[,…]" : "";
