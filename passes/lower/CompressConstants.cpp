@@ -23,6 +23,27 @@ static ArrayRef<char> bytesOf(ElementsAttr value) {
   return {};
 }
 
+/// Bytes from which on a dimension is looked through for repetitions of a part of it: the two halves of a table of
+/// rotary positions.
+static constexpr size_t kLargeTable = 64 << 10;
+
+/// The number of rows of `inner` bytes, of every `count`, after which they repeat: 1 or `count`, or what divides it.
+static int64_t periodOf(ArrayRef<char> bytes, size_t inner, int64_t count, bool anyPeriod) {
+  size_t outer = bytes.size() / (inner * count);
+  for (int64_t period = 1; period < count && (period == 1 || anyPeriod); ++period) {
+    if (count % period != 0)
+      continue;
+    bool repeats = true;
+    for (size_t o = 0; o < outer && repeats; ++o) {
+      const char *first = bytes.data() + o * count * inner;
+      repeats = memcmp(first, first + period * inner, (count - period) * inner) == 0;
+    }
+    if (repeats)
+      return period;
+  }
+  return count;
+}
+
 static void compress(train::ConstantOp op) {
   auto type = cast<RankedTensorType>(op.getResult().getType());
   ArrayRef<char> raw = bytesOf(op.getValue());
@@ -30,38 +51,38 @@ static void compress(train::ConstantOp op) {
   if (raw.empty() || raw.size() != static_cast<size_t>(type.getNumElements()) * width)
     return;
   std::vector<char> bytes(raw.begin(), raw.end());
-  SmallVector<int64_t> shape(type.getShape()), kept;
+  const bool isLarge = bytes.size() >= kLargeTable;
+  // Each dimension as (copies, period): of what is stored, and of the whole.
+  SmallVector<int64_t> shape(type.getShape()), smallShape, parts, kept;
   for (int64_t dim = 0; dim < type.getRank(); ++dim) {
     size_t inner = width;
     for (int64_t i = dim + 1; i < type.getRank(); ++i)
       inner *= shape[i];
-    size_t count = shape[dim], outer = bytes.size() / (inner * count);
-    bool repeats = true;
-    for (size_t o = 0; o < outer && repeats; ++o) {
-      const char *first = bytes.data() + o * count * inner;
-      for (size_t i = 1; i < count && repeats; ++i)
-        repeats = memcmp(first, first + i * inner, inner) == 0;
+    int64_t count = shape[dim], period = periodOf(bytes, inner, count, isLarge);
+    if (period < count)
+      parts.push_back(count / period);
+    if (period > 1 || count == 1) {
+      if (period > 1) {
+        kept.push_back(parts.size());
+        smallShape.push_back(period);
+      }
+      parts.push_back(period);
     }
-    if (!repeats) {
-      kept.push_back(dim);
+    if (period == count)
       continue;
-    }
     std::vector<char> once;
-    for (size_t o = 0; o < outer; ++o)
-      once.insert(once.end(), bytes.begin() + o * count * inner, bytes.begin() + (o * count + 1) * inner);
+    for (size_t o = 0, outer = bytes.size() / (inner * count); o < outer; ++o)
+      once.insert(once.end(), bytes.begin() + o * count * inner, bytes.begin() + (o * count + period) * inner);
     bytes = std::move(once);
-    shape[dim] = 1;
+    shape[dim] = period;
   }
-  if (static_cast<int64_t>(kept.size()) == type.getRank())
+  if (bytes.size() == raw.size() && static_cast<int64_t>(smallShape.size()) == type.getRank())
     return;
-  SmallVector<int64_t> smallShape;
-  for (int64_t dim : kept)
-    smallShape.push_back(shape[dim]);
   OpBuilder builder(op);
   train::Build build(builder, op.getLoc());
   auto smallType = RankedTensorType::get(smallShape, type.getElementType());
   Value small = build.constant(DenseElementsAttr::getFromRawBuffer(smallType, bytes));
-  op.replaceAllUsesWith(build.broadcast(small, type.getShape(), kept));
+  op.replaceAllUsesWith(build.reshape(build.broadcast(small, parts, kept), type.getShape()));
   op.erase();
 }
 

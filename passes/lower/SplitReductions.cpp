@@ -29,6 +29,9 @@ int64_t largestDivisor(int64_t rows, int64_t limit) {
   return 1;
 }
 
+/// On a GPU: rows that leave most of it idle, of so many elements that a second kernel is worth it.
+constexpr int64_t kFewRows = 32, kLongRow = 1 << 17;
+
 /// Rows of a chunk to which a reduction of `rows` x `columns` is best cut; 0 if it is not.
 int64_t chunkRows(int64_t rows, int64_t columns, bool isGpu) {
   if (rows * columns < kMinElements)
@@ -48,6 +51,8 @@ struct SplitReduction : OpRewritePattern<train::ReduceOp> {
 
   LogicalResult matchAndRewrite(train::ReduceOp op, PatternRewriter &rewriter) const override {
     codegen::Pattern pattern = codegen::patternOf(train::shapeOf(op.getOperand()), op.getDimensions());
+    if (isGpu && pattern.size() == 2 && !pattern.front().reduced)
+      return splitRows(op, pattern.front().size, pattern.back().size, rewriter);
     if (pattern.empty() || !pattern.front().reduced || pattern.size() > 2)
       return failure();
     int64_t rows = pattern.front().size, columns = pattern.size() == 2 ? pattern.back().size : 1;
@@ -83,7 +88,24 @@ struct SplitReduction : OpRewritePattern<train::ReduceOp> {
         break;
       }
     }
-    result = b.reshape(result, train::shapeOf(op.getResult()));
+    return replace(op, before, b.reshape(result, train::shapeOf(op.getResult())), rewriter);
+  }
+
+private:
+  /// A few long rows, each in chunks.
+  static LogicalResult splitRows(train::ReduceOp op, int64_t rows, int64_t length, PatternRewriter &rewriter) {
+    int64_t chunk = largestDivisor(length, kBlockChunk);
+    if (rows > kFewRows || length < kLongRow || chunk < kBlockChunk / 8)
+      return failure();
+    Operation *before = op->getPrevNode();
+    train::Build b(rewriter, op.getLoc());
+    Value chunks = b.reshape(op.getOperand(), {rows, length / chunk, chunk});
+    Value result = b.reduce(op.getKind(), b.reduce(op.getKind(), chunks, {2}), {1});
+    return replace(op, before, b.reshape(result, train::shapeOf(op.getResult())), rewriter);
+  }
+
+  /// What was made since `before` gets the op's marks.
+  static LogicalResult replace(train::ReduceOp op, Operation *before, Value result, PatternRewriter &rewriter) {
     for (Operation *made = before ? before->getNextNode() : &op->getBlock()->front(); made != op.getOperation();
          made = made->getNextNode())
       rewriter.modifyOpInPlace(made, [&] { made->setDiscardableAttrs(op->getDiscardableAttrDictionary()); });

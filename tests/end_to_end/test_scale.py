@@ -47,6 +47,13 @@ class Scale(ToolTest):
                 counts.add(json.loads(self.succeed("tessera-dump", "tiny.tessera", "--json"))["summary"]["kernels"])
             self.assertLessEqual(max(counts) - min(counts), 2, counts)
 
+    def test_rotary_tables_are_held_once(self):
+        """All layers share the tables of positions, and of these the half that the other repeats."""
+        model = self.model("qwen2-1.5b", "--layers", "3", "--batch", "1", "--seq", "512")
+        text = self.succeed("tessera-compile", model, "--compile-to", "lower")
+        tables = set(re.findall(r'train.constant dense<"0x([0-9A-F]*)"> : tensor<(\w+)>', text))
+        self.assertEqual(sorted(shape for _, shape in tables), ["512x64xf32", "512x64xf32"])
+
     def test_ranks(self):
         """With the same samples per rank the lowered program is the same, but for what follows from the sizes of shards.
 

@@ -25,6 +25,17 @@ func.func @whole(%x: tensor<65536xf32>) -> tensor<f32> {
   return %0 : tensor<f32>
 }
 
+// Few long rows, which few blocks would sum.
+// CHECK-LABEL: func.func @rows
+// CHECK:         train.reduce sum, %{{.*}} {dimensions = array<i64: 2>} : (tensor<4x32x4096xf32>) -> tensor<4x32xf32>
+// CHECK:         train.reduce sum, %{{.*}} {dimensions = array<i64: 1>} : (tensor<4x32xf32>) -> tensor<4xf32>
+// CPU-LABEL: func.func @rows
+// CPU-NOT:     train.reshape
+func.func @rows(%x: tensor<4x131072xf32>) -> tensor<4xf32> {
+  %0 = train.reduce sum, %x {dimensions = array<i64: 1>} : (tensor<4x131072xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
 // Not cut: few elements, or few rows.
 // CHECK-LABEL: func.func @small
 // CHECK-NOT:     train.reshape
