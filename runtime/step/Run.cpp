@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace tessera {
@@ -59,23 +60,24 @@ bool Run::isReported(int64_t step) const {
 }
 
 /// The leader reads the batch; then all ranks agree whether there is a step.
-Status Run::beginStep(int index, int64_t step, bool &stops) {
+Status Run::beginStep(int index, int64_t step, int &stopSignal) {
   Communicator &self = *world[index];
-  bool wantsStop = false;
+  int asked = 0;
   if (index == 0) {
     BusyScope busy(self);
-    wantsStop = options.stopSignal && options.stopSignal->load() != 0;
+    asked = options.stopSignal ? options.stopSignal->load() : 0;
     times->setNext(sinksOf(step));
-    if (!wantsStop) {
+    if (asked == 0) {
       TESSERA_ASSIGN_OR_RETURN(batch, loader->next());
       faults.at("data", self.rank(), step);
     }
   }
-  TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> wishes,
-                           self.gatherBlobs(wantsStop ? "stop" : "", "data of step " + std::to_string(step)));
-  stops = false;
+  TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> wishes, self.gatherBlobs(asked ? std::to_string(asked) : "",
+                                                                             "data of step " + std::to_string(step)));
+  stopSignal = 0; // the first that any of the ranks got, so that all processes end with the same status
   for (const std::string &wish : wishes)
-    stops |= !wish.empty();
+    if (stopSignal == 0 && !wish.empty())
+      stopSignal = std::atoi(wish.c_str());
   return Status::ok();
 }
 
@@ -276,12 +278,12 @@ Status Run::runRank(int index) {
   TESSERA_RETURN_IF_ERROR(reportSetUp(index));
   for (int64_t step = firstStep; step <= options.steps; ++step) {
     Clock::time_point begin = Clock::now();
-    bool stops = false;
-    TESSERA_RETURN_IF_ERROR(beginStep(index, step, stops));
-    if (stops) {
+    int stopSignal = 0;
+    TESSERA_RETURN_IF_ERROR(beginStep(index, step, stopSignal));
+    if (stopSignal) {
       if (index == 0) {
         lastStep = step - 1;
-        stopping = true;
+        stoppedBy = stopSignal;
       }
       return finishEarly(index);
     }

@@ -40,7 +40,7 @@ public:
   /// One thread per rank of this process, `index` from 0.
   Status runRank(int index);
 
-  bool isStopped() const { return stopping; }
+  int stopSignal() const { return stoppedBy; }
   int numRanks() const { return static_cast<int>(artifact->numRanks()); }
   int ranksHere() const { return static_cast<int>(world.size()); }
   Communicator &communicator(int index) { return *world[index]; }
@@ -71,7 +71,7 @@ private:
   std::vector<bool> neededRows() const;
 
   // Run.cpp
-  Status beginStep(int index, int64_t step, bool &stops);
+  Status beginStep(int index, int64_t step, int &stopSignal);
   Status trainStep(int index, int64_t step);
   Status endStep(int index, int64_t step, Clock::time_point begin, double seconds);
   StageMemory memoryOf(int index, uint64_t allocated, uint64_t peak) const;
@@ -124,7 +124,7 @@ private:
   ChromeTrace trace;
   std::optional<MemorySnapshot> snapshot;
   int64_t firstStep = 1, lastStep = 0, lastCheckpoint = 0;
-  bool stopping = false;
+  int stoppedBy = 0; ///< signal
 
   // Rank 0's.
   std::unique_ptr<MetricsWriter> metrics;

@@ -131,13 +131,17 @@ Status Run::compareSettings(Communicator &self) const {
       {"--steps", std::to_string(options.steps)},
       {"--seed", options.seed ? std::to_string(*options.seed) : "default"},
       {"--order", options.shuffle ? "shuffled" : "sequential"},
+      {"--lr, --min-lr, --warmup or --schedule", schedule->describe()},
+      {"--weights", std::filesystem::path(options.weights).filename().string()},
       {"--checkpoint-every", std::to_string(options.checkpointEvery)},
       {"--dump", options.dump + " at " + std::to_string(options.dumpStep)},
       {"checkpoint to resume", std::filesystem::path(checkpoint).filename().string()},
       {"export of weights", options.noExport ? "no" : "yes"},
   };
-  TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> all,
-                           self.gatherBlobs(nlohmann::json(mine).dump(), "comparison of settings"));
+  TESSERA_ASSIGN_OR_RETURN(
+      std::vector<std::string> all,
+      self.gatherBlobs(nlohmann::json(mine).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
+                       "comparison of settings"));
   auto root = nlohmann::json::parse(all[0]);
   for (size_t rank = 1; rank < all.size(); ++rank) {
     auto other = nlohmann::json::parse(all[rank]);

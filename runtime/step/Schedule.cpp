@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <numbers>
+#include <utility>
 
 namespace tessera {
 
@@ -52,6 +54,16 @@ double Schedule::learningRate(int64_t step) const {
     return peak;
   double progress = static_cast<double>(step - warmup) / static_cast<double>(totalSteps - warmup);
   return minLearningRate + 0.5 * (peak - minLearningRate) * (1 + std::cos(std::numbers::pi * std::min(progress, 1.0)));
+}
+
+std::string Schedule::describe() const {
+  std::string text = isCosine ? "cosine" : "constant";
+  for (auto [name, value] : {std::pair{"lr", peak}, {"min_lr", minLearningRate}, {"beta1", beta1}, {"beta2", beta2}}) {
+    char number[32];
+    std::snprintf(number, sizeof(number), "%.17g", value);
+    text += " " + std::string(name) + "=" + number;
+  }
+  return text + " warmup=" + std::to_string(warmup);
 }
 
 uint64_t Schedule::stepSeed(uint64_t runSeed, int64_t step) {

@@ -40,6 +40,9 @@ struct Schedule {
   /// Sets `lr`, `bias_correction1` = 1 - beta1^step, `bias_correction2` and `seed`, as far as the step has them.
   Status apply(Session &session, int64_t step, uint64_t runSeed) const;
 
+  /// All that the scalars are made from: ranks with another schedule would train other parameters.
+  std::string describe() const;
+
   double peak = 0, minLearningRate = 0;
   double beta1 = 0, beta2 = 0;
   int64_t warmup = 0, totalSteps = 0;

@@ -84,7 +84,7 @@ Result<TrainOutcome> train(const TrainOptions &options) {
     return joined->abortReason();
   }
   TESSERA_RETURN_IF_ERROR(runRanks(run));
-  TrainOutcome outcome{run->isStopped()};
+  TrainOutcome outcome{run->stopSignal()};
   run->disconnect();
   return outcome;
 }

@@ -58,7 +58,7 @@ struct TrainOptions {
 };
 
 struct TrainOutcome {
-  bool stopped = false; ///< by the signal, before the last step
+  int stopSignal = 0; ///< that ended the run before its last step, here or in another process; 0: none
 };
 
 /// Trains. After an error a rank may still be running (one that stalled cannot be stopped from outside): the caller

@@ -171,6 +171,22 @@ class Disagreement(LaunchTest):
         self.assertIn("is for 2 ranks, but 3 processes were started", output)
 
 
+class OtherSettings(LaunchTest):
+    def test_ranks_that_would_train_other_parameters_are_refused(self):
+        self.compile("a", "--mesh", "shard=2", "--strategy", "zero3")
+        for flags, what in ((("--lr", 0.5), "--lr, --min-lr, --warmup or --schedule: constant lr=0.5 "),
+                            (("--schedule", "cosine"), "--lr, --min-lr, --warmup or --schedule: cosine "),
+                            (("--order", "sequential"), "--order: sequential and shuffled"),
+                            (("--weights", self.golden.weights), "--weights: weights.safetensors and ")):
+            with self.subTest(flags):
+                port = str(free_port())
+                runs = [self.start(self.command("a", "run", 3, *more), {"RANK": str(rank), "WORLD_SIZE": "2",
+                                                                        "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port})
+                        for rank, more in enumerate(((), flags))]
+                for run in runs:
+                    self.assertRegex(self.finish(run, status=1), what)
+
+
 class Failures(LaunchTest):
     """A rank that is killed, stopped or slow ends the others, which say where; then the run goes on from its checkpoint."""
 
@@ -221,6 +237,17 @@ class Failures(LaunchTest):
         output = self.finish(runs[0], status=1, timeout=20)
         self.assertRegex(output, r"error: rank 1 has ended: rank 0 waits for it at " + self.WHERE)
         self.assert_resumes("run", lambda command: self.start([*command, "--comm", "local"]))
+
+    def test_a_signal_to_one_process_ends_all_with_its_status(self):
+        for receiver in (0, 1):
+            with self.subTest(receiver):
+                run = f"run-{receiver}"
+                runs = self.tcp(2, self.long_run(run))
+                self.wait_for_steps(run, 3)
+                runs[receiver].send_signal(signal.SIGTERM)
+                for each in runs:
+                    self.finish(each, status=128 + signal.SIGTERM, timeout=60)
+                self.assert_resumes(run, lambda command: self.start([*command, "--comm", "local"]))
 
     def test_tcp_rank_is_stopped(self):
         runs = self.tcp(2, self.long_run("run", "--stall-timeout", 2))

@@ -161,7 +161,7 @@ int main(int argc, char **argv) {
   options.stopSignal = &stopSignal;
   tessera::Result<tessera::TrainOutcome> outcome = tessera::train(options);
   if (outcome.isOk())
-    return outcome->stopped ? 128 + stopSignal.load() : 0;
+    return outcome->stopSignal ? 128 + outcome->stopSignal : 0;
   std::fprintf(stderr, "error: %s\n", outcome.status().toString().c_str());
   std::fflush(nullptr);
   std::_Exit(1); // a rank that stalled may still be running

@@ -293,7 +293,7 @@ TEST_F(Training, AStopInsideTracedStepsWritesTheTrace) {
     auto outcome = train(run);
     stopper.join();
     ASSERT_TRUE(outcome.isOk()) << outcome.status();
-    EXPECT_TRUE(outcome->stopped);
+    EXPECT_EQ(outcome->stopSignal, SIGTERM);
     auto trace = nlohmann::json::parse(test::readFile(folder.path(out + "/trace.json")));
     EXPECT_GT(trace["traceEvents"].size(), 0u);
   }
@@ -307,7 +307,7 @@ TEST_F(Training, AStopDuringSetUpEndsBeforeTheFirstStep) {
   run.stopSignal = &stop;
   auto outcome = train(run);
   ASSERT_TRUE(outcome.isOk()) << outcome.status();
-  EXPECT_TRUE(outcome->stopped);
+  EXPECT_EQ(outcome->stopSignal, SIGTERM);
   EXPECT_TRUE(losses("run").empty());
   for (const char *name : {"model.safetensors", "trace.json", "checkpoints/latest"})
     EXPECT_FALSE(std::filesystem::exists(folder.path(std::string("run/") + name))) << name;
