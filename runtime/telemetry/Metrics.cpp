@@ -92,8 +92,8 @@ static std::string linesUpTo(const std::string &path, int64_t lastStep) {
   std::string kept, line;
   while (std::getline(stream, line)) {
     Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer() ||
-        json["step"].get<int64_t>() > lastStep)
+    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_unsigned() ||
+        json["step"].get<uint64_t>() > static_cast<uint64_t>(lastStep))
       continue;
     kept += line + "\n";
   }

@@ -101,7 +101,7 @@ TEST(MetricsWriter, ResumingDropsLaterAndBrokenLines) {
       ASSERT_STATUS_OK((*writer)->write(makeMetrics(step), {}));
     EXPECT_EQ(stepsIn(path).size(), 4u); // on disk without closing
   }
-  test::writeFile(path, test::readFile(path) + "{\"step\": 5, \"lo");
+  test::writeFile(path, test::readFile(path) + "{\"step\": 18446744073709551615}\n{\"step\": -1}\n{\"step\": 5, \"lo");
   auto resumed = MetricsWriter::open(path, 2);
   ASSERT_STATUS_OK(resumed);
   ASSERT_STATUS_OK((*resumed)->write(makeMetrics(3), {}));
