@@ -119,6 +119,9 @@ class SimulatedGpu(ToolTest):
             self.assertEqual("cuDNN graphs" in counts, model == "cnn")
             for record, want in zip(self.metrics(model), golden["losses"][:STEPS], strict=True):
                 self.assertLessEqual(abs(record["loss"] - want) / want, 2e-5, f"{model}, step {record['step']}")
+        with self.settings(fail="cudnn"):
+            self.fail_with("error: node .*conv1.*: cuDNN graph: CUDNN_STATUS_NOT_SUPPORTED", "tessera-run", "cnn.tessera", "--data",
+                           os.path.join(GOLDENS, "cnn", "data.safetensors"), "--steps", 1, "--out", "unsupported")
 
     def check_gradients(self, name, inputs, parameters, body, result, tolerance, graphs, accumulate=1, flags=()):
         """One small model, written down here: its gradients against those of the CPU in fp32; issued and captured steps
@@ -175,12 +178,13 @@ class SimulatedGpu(ToolTest):
                     accumulate=3 if name == "cross" else 1, flags=["--precision", "bf16"])
 
     def test_convolution_gradients(self):
-        """In f32: groups, strides, dilations and unequal padding; the outer ones have no gradient of their input."""
+        """In f32: groups, strides, dilations and unequal padding; the first one has no gradient of its input. Micro-batches of
+        245 numbers begin at addresses that are aligned to 4 bytes only."""
         for name, image, filters, result, how in (
                 ("groups", (4, 6, 9, 7), (4, 3, 3, 2), (4, 4, 5, 7), "strides = [2, 1], pads = [1, 0, 2, 1], group = 2"),
                 ("dilated", (3, 4, 11, 10), (8, 1, 3, 3), (3, 8, 8, 2),
                  "strides = [1, 3], pads = [0, 2, 1, 0], dilations = [2, 3], group = 4"),
-                ("depthwise", (2, 5, 8, 8), (5, 1, 3, 3), (2, 5, 8, 8), "pads = [1, 1, 1, 1], group = 5")):
+                ("depthwise", (1, 5, 7, 7), (5, 1, 3, 3), (1, 5, 7, 7), "pads = [1, 1, 1, 1], group = 5")):
             with self.subTest(name):
                 channels, outputs = image[1], filters[0]
                 self.check_gradients(
@@ -189,7 +193,7 @@ class SimulatedGpu(ToolTest):
                     f"""z = Conv (x, first)
                         u = Conv <{how}> (z, w, b)
                         t = Tanh (u)
-                        y = Conv (t, last)""", result, 1e-5, 8)
+                        y = Conv (t, last)""", result, 1e-5, 8, accumulate=3 if name == "depthwise" else 1)
 
     def test_attention_on_two_gpus(self):
         """In bf16, each rank with its own cuDNN."""
