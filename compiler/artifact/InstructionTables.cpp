@@ -196,6 +196,11 @@ LogicalResult Tables::fillOperation(mlir::Operation *op, OperationUnion &operati
         value.c = buffer(op.getC());
         value.alpha = op.getAlpha().convertToFloat();
         value.beta = op.getBeta().convertToFloat();
+        value.epilogue = Epilogue(op.getEpilogue());
+        if (op.getEpilogueInput())
+          value.epilogue_input = static_cast<int32_t>(buffer(op.getEpilogueInput()));
+        if (op.getEpilogueOutput())
+          value.epilogue_output = static_cast<int32_t>(buffer(op.getEpilogueOutput()));
         return set(std::move(value));
       })
       .Case([&](exec::ConvOp op) {

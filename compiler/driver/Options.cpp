@@ -15,6 +15,12 @@ int64_t numRanks(const CompileOptions &options) {
   return ranks;
 }
 
+std::string epiloguesOf(const CompileOptions &options) {
+  if (options.epilogues != "auto")
+    return options.epilogues;
+  return "none";
+}
+
 std::string formatNumber(double value) {
   char text[32];
   const auto [end, error] = std::to_chars(text, text + sizeof(text), value);
@@ -148,6 +154,7 @@ std::string checkOptions(const CompileOptions &o) {
       require(!budget || parseBytes(o.remat.substr(7)),
               "--remat: expected budget=<bytes>, e.g. 2e9 or 512MiB, got '" + o.remat + "'"),
       eachOneOf("--offload", o.offload, {"optimizer", "parameters", "activations"}),
+      oneOf("--epilogues", o.epilogues, {"auto", "none", "bias", "all"}),
       oneOf("--reduce-dtype", o.reduceDtype, {"fp32", "bf16"}),
       require(o.reduceDtype == "fp32" || o.precision != "fp32", "--reduce-dtype bf16 needs --precision bf16"),
       oneOf("--precision", o.precision, {"fp32", "bf16"}),

@@ -82,6 +82,8 @@ struct CompileOptions {
   std::string architecture;       ///< GPU to generate code for (sm_90), else empty; compile() takes it from `target`
   std::string targetCpu = "host"; ///< host | x86-64-v4 | x86-64-v3 | x86-64
 
+  std::string epilogues = "auto"; ///< auto | none | bias | all: what products do besides multiplying
+
   // Report: memory, communication and time, from the lowered step.
   std::optional<std::string> report; ///< JSON file; empty: only printed
   std::optional<std::string> fit;    ///< bytes of a device ("40GiB", "80e9"); "target": the target's
@@ -89,6 +91,9 @@ struct CompileOptions {
   /// No artifact is asked for, only a report.
   bool isReportOnly() const { return (report || fit) && output.empty(); }
 };
+
+/// What `epilogues` means for the target: none, bias or all.
+std::string epiloguesOf(const CompileOptions &options);
 
 /// Ranks of the mesh: the product of its axes.
 int64_t numRanks(const CompileOptions &options);

@@ -117,8 +117,9 @@ std::string phasePipeline(Phase phase, const CompileOptions &o) {
     return schedulePipeline(o);
   case Phase::Lower:
     return "builtin.module(func.func(" + std::string(isGpu(o) ? "pad-rows,decompose{gpu=true}" : "decompose") +
-           ",canonicalize,cse,lower-accumulate,accumulate-products,fuse),outline-kernels,to-exec,exec.program("
-           "plan-memory,verify-exec,verify-collective-order))";
+           ",canonicalize,cse,lower-accumulate,accumulate-products," +
+           (epiloguesOf(o) == "none" ? "" : "fuse-epilogues{kinds=" + epiloguesOf(o) + "},") +
+           "fuse),outline-kernels,to-exec,exec.program(plan-memory,verify-exec,verify-collective-order))";
   case Phase::Artifact:
     return "builtin.module()";
   }

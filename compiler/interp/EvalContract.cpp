@@ -1,6 +1,7 @@
 //===- EvalContract.cpp - matrix products and convolutions ----------------===//
 
 #include "compiler/dialect/exec/Exec.h"
+#include "compiler/dialect/exec/Gelu.h"
 #include "compiler/interp/Eval.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -64,6 +65,55 @@ static FailureOr<Results> product(Op op, EvalContext context, const Tensor &lhs,
   return one(std::move(result));
 }
 
+// --- products with epilogues ----------------------------------------------------
+
+static FailureOr<Results> epilogueProduct(exec::EpilogueProductOp op, EvalContext context, Operands in) {
+  using exec::Epilogue;
+  const Epilogue epilogue = op.getEpilogue();
+  const Tensor &lhs = *in[0], &rhs = *in[1];
+  const Tensor *accumulator = op.getAccumulator() ? in[2] : nullptr, *input = op.getInput() ? in.back() : nullptr;
+  Tensor result(context.resultType());
+  std::optional<Tensor> output;
+  if (op.getOutput())
+    output.emplace(context.resultType(1));
+  auto lhsSum = offsetsOver(lhs, op.getLhsContract()), rhsSum = offsetsOver(rhs, op.getRhsContract());
+  auto rows = offsetsOver(lhs, freeDims(lhs.getRank(), {}, op.getLhsContract()));
+  auto columns = offsetsOver(rhs, freeDims(rhs.getRank(), {}, op.getRhsContract()));
+  std::vector<double> columnSums(columns.size());
+  for (size_t row = 0, next = 0; row < rows.size(); ++row)
+    for (size_t column = 0; column < columns.size(); ++column, ++next) {
+      double value = accumulator ? accumulator->at(next) : 0.0;
+      for (size_t i = 0, end = lhsSum.size(); i < end; ++i)
+        value += lhs.at(rows[row] + lhsSum[i]) * rhs.at(columns[column] + rhsSum[i]);
+      if (exec::takesBias(epilogue))
+        value += input->at(column);
+      if (exec::givesPreActivation(epilogue))
+        output->set(next, value);
+      if (exec::takesPreActivation(epilogue))
+        value *= exec::geluDerivative(input->at(next));
+      else if (epilogue != Epilogue::Bias && !exec::sumsOperand(epilogue))
+        value = exec::gelu(value);
+      columnSums[column] += value;
+      result.set(next, value);
+    }
+  if (epilogue == Epilogue::GeluGradBiasGrad)
+    for (auto [column, sum] : llvm::enumerate(columnSums))
+      output->set(column, sum);
+  if (exec::sumsOperand(epilogue)) {
+    const bool isLhs = epilogue == Epilogue::BiasGradA;
+    for (auto [index, corner] : llvm::enumerate(isLhs ? rows : columns)) {
+      double sum = 0;
+      for (int64_t offset : isLhs ? lhsSum : rhsSum)
+        sum += (isLhs ? lhs : rhs).at(corner + offset);
+      output->set(index, sum);
+    }
+  }
+  Results results = one(std::move(result));
+  if (output)
+    results.push_back(std::move(*output));
+  return results;
+}
+
 // --- conv2d --------------------------------------------------------------------
 
 namespace {
@@ -113,6 +163,7 @@ void addContract(EvalTable &table) {
   table.add<exec::AddProductOp>([](exec::AddProductOp op, EvalContext context, Operands in) {
     return product(op, context, *in[1], *in[2], in[0]);
   });
+  table.add<exec::EpilogueProductOp>(epilogueProduct);
   table.add<Conv2dOp>([](Conv2dOp op, EvalContext context, Operands in) {
     std::vector<double> sums(context.resultType().getNumElements(), 0.0);
     auto conv = convShape(op, in[0]->getShape(), in[1]->getShape(), context.resultType().getShape());

@@ -17,7 +17,7 @@ namespace tessera::lower {
 /// The library calls of the CPU runtime compute in f32, products and attention also in bf16. A product of bf16 may be
 /// f32; a mask may be boolean; masks and log-sum-exps of attention are f32.
 static LogicalResult checkLibraryTypes(Operation *op) {
-  const bool isProduct = isa<train::DotGeneralOp, exec::AddProductOp>(op);
+  const bool isProduct = isa<train::DotGeneralOp, exec::AddProductOp, exec::EpilogueProductOp>(op);
   const bool isAttention = isa<train::AttentionOp, train::AttentionGradOp>(op);
   if (!isProduct && !isAttention && !isa<train::Conv2dOp, train::Conv2dInputGradOp, train::Conv2dFilterGradOp>(op))
     return success();
@@ -74,7 +74,8 @@ LogicalResult Emitter::emitOp(Operation *op) {
       .Case([&](exec::FusionOp op) { return emitFusion(op); })
       .Case([&](train::ConstantOp op) { return emitConstant(op); })
       .Case([&](train::ConcatOp op) { return emitConcat(op); })
-      .Case<train::DotGeneralOp, exec::AddProductOp>([&](Operation *op) { return emitGemm(op); })
+      .Case<train::DotGeneralOp, exec::AddProductOp, exec::EpilogueProductOp>(
+          [&](Operation *op) { return emitGemm(op); })
       .Case([&](train::Conv2dOp op) {
         return emitConv(op, exec::ConvKind::Forward, sourceBuffer(op->getOpOperand(0)),
                         sourceBuffer(op->getOpOperand(1)), bufferOf(op.getResult()));
@@ -159,7 +160,23 @@ LogicalResult Emitter::emitGemm(Operation *op) {
                                          "sum that a product adds to does not lie in the result's place")))
     return failure();
   int64_t rank = c->shape.size();
-  Value aBuffer, bBuffer, cBuffer;
+  auto withEpilogue = dyn_cast<exec::EpilogueProductOp>(op);
+  exec::Epilogue epilogue = withEpilogue ? withEpilogue.getEpilogue() : exec::Epilogue::None;
+  Value aBuffer, bBuffer, cBuffer, input, output;
+  // A vector per row or column, or a matrix like the result.
+  auto flat = [&](Value slot, Layout layout, bool isMatrix) {
+    if (isMatrix)
+      return buffer(slot, *layout.reshape({c->shape[0], c->shape[1]}), elementType);
+    return buffer(slot, *layout.reshape({layout.numElements()}), elementType);
+  };
+  if (product.input) {
+    Source from = source(*product.input);
+    input = flat(from.slot, from.layout, exec::takesPreActivation(epilogue));
+  }
+  if (withEpilogue && withEpilogue.getOutput()) {
+    const View *view = assignment.lookup(withEpilogue.getOutput());
+    output = flat(slot(view->storage), view->layout, exec::givesPreActivation(epilogue));
+  }
   if (c->isUnit(rank - 1)) {
     aBuffer = buffer(lhs.slot, *a, operandType);
     bBuffer = buffer(rhs.slot, *b, operandType);
@@ -171,9 +188,11 @@ LogicalResult Emitter::emitGemm(Operation *op) {
     aBuffer = buffer(rhs.slot, b->transpose(swap), operandType);
     bBuffer = buffer(lhs.slot, a->transpose(swap), operandType);
     cBuffer = buffer(slot(result->storage), c->transpose(swap), elementType);
+    if (exec::sumsOperand(epilogue))
+      epilogue = epilogue == exec::Epilogue::BiasGradA ? exec::Epilogue::BiasGradB : exec::Epilogue::BiasGradA;
   }
-  instruction<exec::GemmOp>(op->getLoc(), exec::kComputeStream, aBuffer, bBuffer, cBuffer, APFloat(1.0f),
-                            APFloat(product.accumulator ? 1.0f : 0.0f));
+  instruction<exec::GemmOp>(op->getLoc(), exec::kComputeStream, aBuffer, bBuffer, cBuffer, input, output, APFloat(1.0f),
+                            APFloat(product.accumulator ? 1.0f : 0.0f), epilogue);
   return success();
 }
 

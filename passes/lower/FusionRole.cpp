@@ -38,6 +38,8 @@ static Operation *permutedSource(Value value) {
 
 /// Library calls that write strided tensors, so that what they compute can be made in its place.
 static bool writesStrided(Operation *op) {
+  if (auto product = dyn_cast_or_null<exec::EpilogueProductOp>(op))
+    return exec::sumsOperand(product.getEpilogue());
   return isa_and_nonnull<train::DotGeneralOp, exec::AddProductOp, train::AttentionOp, train::AttentionGradOp>(op);
 }
 

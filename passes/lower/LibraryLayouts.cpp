@@ -24,10 +24,30 @@ std::optional<Contraction> Contraction::of(Operation *op) {
   if (auto add = dyn_cast<exec::AddProductOp>(op))
     return Contraction{&add.getLhsMutable(), &add.getRhsMutable(), &add.getAccumulatorMutable(), add.getLhsBatch(),
                        add.getRhsBatch(),    add.getLhsContract(), add.getRhsContract()};
+  if (auto product = dyn_cast<exec::EpilogueProductOp>(op)) {
+    MutableOperandRange accumulator = product.getAccumulatorMutable(), input = product.getInputMutable();
+    return Contraction{&product.getLhsMutable(),
+                       &product.getRhsMutable(),
+                       accumulator.empty() ? nullptr : &accumulator[0],
+                       {},
+                       {},
+                       product.getLhsContract(),
+                       product.getRhsContract(),
+                       input.empty() ? nullptr : &input[0]};
+  }
   return std::nullopt;
 }
 
+/// Whether an epilogue fixes the layout of the product's result.
+static bool hasPlainResult(Operation *op) {
+  auto product = dyn_cast<exec::EpilogueProductOp>(op);
+  return product && !exec::sumsOperand(product.getEpilogue());
+}
+
 OpResult overwrittenBy(OpOperand &use) {
+  if (auto product = dyn_cast<exec::EpilogueProductOp>(use.getOwner()))
+    return product.getAccumulator() && &use == &product.getAccumulatorMutable()[0] ? cast<OpResult>(product.getResult())
+                                                                                   : OpResult();
   if (auto add = dyn_cast<exec::AddProductOp>(use.getOwner()))
     return &use == &add.getAccumulatorMutable() ? cast<OpResult>(add.getResult()) : OpResult();
   auto fusion = dyn_cast<exec::FusionOp>(use.getOwner());
@@ -75,7 +95,10 @@ std::optional<Layout> gemmLayout(const Contraction &op, GemmSide side, const Lay
 
 bool acceptsLayout(OpOperand &use, const Layout &layout) {
   unsigned number = use.getOperandNumber();
-  if (std::optional<Contraction> product = Contraction::of(use.getOwner()))
+  std::optional<Contraction> product = Contraction::of(use.getOwner());
+  if (product && &use == product->input)
+    return layout.isContiguous();
+  if (product)
     return gemmLayout(*product, product->sideOf(use), layout).has_value();
   return TypeSwitch<Operation *, bool>(use.getOwner())
       .Case<train::AttentionOp, train::AttentionGradOp>([&](auto op) {
@@ -87,7 +110,8 @@ bool acceptsLayout(OpOperand &use, const Layout &layout) {
 }
 
 bool producesLayout(OpResult result, const Layout &layout) {
-  if (std::optional<Contraction> product = Contraction::of(result.getOwner()))
+  if (std::optional<Contraction> product = Contraction::of(result.getOwner());
+      product && result.getResultNumber() == 0 && !hasPlainResult(result.getOwner()))
     return gemmLayout(*product, GemmSide::Result, layout).has_value();
   return TypeSwitch<Operation *, bool>(result.getOwner())
       .Case<train::AttentionOp, train::AttentionGradOp>(

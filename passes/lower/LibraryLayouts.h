@@ -15,11 +15,12 @@ namespace tessera::lower {
 /// Which of a contraction's three tensors.
 enum class GemmSide { Lhs, Rhs, Result };
 
-/// A matrix product: train.dot_general or exec.add_product.
+/// A matrix product: train.dot_general, exec.add_product or exec.epilogue_product.
 struct Contraction {
   mlir::OpOperand *lhs, *rhs;
   mlir::OpOperand *accumulator; ///< null if the product is not added to anything
   llvm::ArrayRef<int64_t> lhsBatch, rhsBatch, lhsContract, rhsContract;
+  mlir::OpOperand *input = nullptr; ///< that of the epilogue
 
   static std::optional<Contraction> of(mlir::Operation *op);
   /// The side that an operand is; the accumulator's is that of the result.

@@ -177,6 +177,37 @@ def AccumulateProducts : Pass<"accumulate-products", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tessera::exec::ExecDialect"];
 }
 
+def FuseEpilogues : Pass<"fuse-epilogues", "::mlir::func::FuncOp"> {
+  let summary = "Lets products add a bias, apply GELU or its gradient, and sum bias gradients";
+  let description = [{
+    What cuBLASLt does while it writes a product becomes part of it, as `exec.epilogue_product`: the result is not written and read
+    once more by a kernel. GELU is recognised by the values of what is computed, in whatever form; only its tanh approximation
+    is fused. The pre-activation that the backward pass reads is the second result of the forward product. A bias alone is fused
+    where a library call reads the sum, since a kernel that reads it adds it for nothing. A bias gradient is fused into the
+    product that makes its terms with GELU's gradient, or into a product that contracts them (the gradient of the weight), where
+    the product's result has the sum's type: a bias gradient in f32 is not rounded to bf16.
+
+    With bf16, sums are rounded once, where separate ops round the product first.
+
+    Precondition: `decompose`, `accumulate-products`; not yet fuse. Postcondition: the same values but for rounding; what a product
+    could nearly take is told by a remark.
+
+    ```mlir
+    %p = train.dot_general %x, %w {lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>, …} : … -> tensor<8x256xf32>
+    %b = train.broadcast %bias {broadcast_dimensions = array<i64: 1>} : (tensor<256xf32>) -> tensor<8x256xf32>
+    %z = train.add %p, %b : tensor<8x256xf32>
+    %y = … gelu of %z …
+    ```
+    becomes
+    ```mlir
+    %y, %z = exec.epilogue_product gelu_aux_bias %x, %w with %bias {…} : … -> (tensor<8x256xf32>, tensor<8x256xf32>)
+    ```
+  }];
+  let options = [Option<"kinds", "kinds", "std::string", "\"all\"",
+                        "none, bias (biases and their gradients) or all (GELU and its gradient too)">];
+  let dependentDialects = ["::tessera::exec::ExecDialect"];
+}
+
 def ToExec : Pass<"to-exec", "::mlir::ModuleOp"> {
   let summary = "Turns the lowered step into an exec program: slots, buffers, instructions, events";
   let description = [{

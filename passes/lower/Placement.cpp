@@ -63,7 +63,7 @@ std::optional<View> BufferAssignment::wantedPlace(const Tree &tree, OpOperand &u
     const View *place = lookup(result);
     // A kernel's result with a storage of its own takes the operand's later on, if that is possible.
     bool shared = place && !storages[place->storage].fixed &&
-                  (isa<exec::AddProductOp>(user) || storages[place->storage].root != result);
+                  (isa<exec::AddProductOp, exec::EpilogueProductOp>(user) || storages[place->storage].root != result);
     return shared && mayPrecede(tree, use, result) ? std::optional(*place) : std::nullopt;
   }
   if (isa<exec::YieldOp>(user) && isa<exec::RepeatOp>(user->getParentOp()) &&

@@ -55,6 +55,10 @@ private:
 /// "[2, 3]"
 std::string toString(const std::vector<int64_t> &values);
 
+/// Checks the epilogue of a product whose operands have been checked; `what` names the instruction.
+Status verifyEpilogue(const VerifyContext &context, const artifact::Gemm &gemm, const std::string &what,
+                      int64_t iterations);
+
 /// Checks instructions and what belongs to them; returns how many there are in the flattened list.
 Result<uint32_t> verifyInstructions(const VerifyContext &context);
 

@@ -180,7 +180,8 @@ private:
         fits = fits && (size == c.shape[dim] || size == 1);
     if (!fits)
       return bad("product of " + toString(a.shape) + " and " + toString(b.shape) + " into " + toString(c.shape));
-    return expectWritable(c, "c");
+    TESSERA_RETURN_IF_ERROR(expectWritable(c, "c"));
+    return verifyEpilogue(context, gemm, what, iterations);
   }
 
   Status conv(const artifact::Conv &conv) {

@@ -58,6 +58,14 @@ class Oracle(TrainingTest):
     def test_gpt(self):
         self.compare("gpt")
 
+    def test_gpt_with_epilogues(self):
+        """The products that a GPU's library finishes by itself; with micro-batches weight gradients add to sums too."""
+        self.compare("gpt-epilogues", "--epilogues", "all")
+        self.compare("gpt-epilogues-2", "--epilogues", "all", "--mesh", "shard=2", "--strategy", "zero3", accumulate=2)
+        text = self.succeed("tessera-dump", self.path("gpt-epilogues-2.tessera"), "--schedule")
+        for epilogue in ("Bias", "GeluAuxBias", "GeluGradBiasGrad", "BiasGradA"):
+            self.assertIn(f"epilogue {epilogue}", text)
+
     def test_llama(self):
         self.compare("llama", model="llama")
 

@@ -72,6 +72,14 @@ class Oracle(Precision):
         losses = self.compare("gpt", "gpt")
         self.assertLess(losses[-1], losses[0] - 0.05)
 
+    def test_gpt_with_epilogues(self):
+        """Sums and activations are rounded once, by the product; bias gradients are f32 as the weights' are."""
+        self.compare("gpt", "gpt-epilogues", "--epilogues", "all", accumulate=2)
+        text = self.succeed("tessera-dump", self.path("gpt-epilogues.tessera"), "--schedule")
+        for epilogue in ("Bias", "GeluAuxBias", "GeluGrad", "BiasGradA"):
+            self.assertIn(f"epilogue {epilogue}", text)
+        self.assertNotIn("GeluGradBiasGrad", text)
+
     def test_llama(self):
         self.compare("llama", "llama")
 

@@ -47,6 +47,14 @@ int main(int argc, char **argv) {
   uint32_t a = compute.buffer({4, 8}), b = compute.buffer({8, 6}), c = compute.buffer({4, 6});
   compute.beginLoop(3);
   compute.gemm(a, b, c, 1);
+  artifact::GemmT product;
+  product.a = a;
+  product.b = b;
+  product.c = c;
+  product.epilogue = artifact::Epilogue::GeluAuxBias;
+  product.epilogue_input = static_cast<int32_t>(compute.buffer({6}));
+  product.epilogue_output = static_cast<int32_t>(compute.buffer({4, 6}));
+  compute.add(product);
   compute.fill(c, 2);
   compute.copy(c, compute.buffer({4, 6}));
   compute.endLoop();

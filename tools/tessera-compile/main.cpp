@@ -90,6 +90,10 @@ void addMachineOptions(CLI::App &app, tessera::CompileOptions &o, std::string &m
   app.add_option("--offload", o.offload,
                  "what lives on the host and is copied to the device for use: optimizer, parameters, activations")
       ->delimiter(',');
+  app.add_option("--epilogues", o.epilogues,
+                 "what products do besides multiplying: none, bias (biases and their gradients), all (GELU and its "
+                 "gradient too), or auto (none)")
+      ->capture_default_str();
   app.add_option("--target-cpu", o.targetCpu, "host, x86-64-v4, x86-64-v3 or x86-64")->capture_default_str();
 }
 

@@ -35,7 +35,10 @@ static std::string operands(const Artifact &artifact, const artifact::Instructio
   }
   case Operation::Gemm: {
     const auto *gemm = instruction.operation_as_Gemm();
-    std::string text = joinBuffers(program, {gemm->a(), gemm->b()}) + " -> " + bufferText(program, gemm->c());
+    std::string text = joinBuffers(program, {gemm->a(), gemm->b(), gemm->epilogue_input()}) + " -> " +
+                       joinBuffers(program, {gemm->c(), gemm->epilogue_output()});
+    if (gemm->epilogue() != artifact::Epilogue::None)
+      text += fmt::format(" epilogue {}", artifact::EnumNameEpilogue(gemm->epilogue()));
     if (gemm->alpha() != 1)
       text += fmt::format(" alpha {}", gemm->alpha());
     return gemm->beta() != 0 ? text + fmt::format(" beta {}", gemm->beta()) : text;

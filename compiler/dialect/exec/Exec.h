@@ -31,6 +31,15 @@ llvm::SmallVector<mlir::Value> writtenBuffers(mlir::Operation *instruction);
 /// The stream of an instruction (a loop is on the compute stream).
 int64_t streamOf(mlir::Operation *instruction);
 
+/// Whether an epilogue reads a bias or a pre-activation.
+bool takesBias(Epilogue epilogue);
+bool takesPreActivation(Epilogue epilogue);
+/// Whether it writes a pre-activation, or the gradient of a bias.
+bool givesPreActivation(Epilogue epilogue);
+bool givesBiasGrad(Epilogue epilogue);
+/// Whether the bias gradient is a sum of an operand; the product itself is then as without an epilogue.
+bool sumsOperand(Epilogue epilogue);
+
 /// Bytes of one element in a buffer; booleans take a byte.
 int64_t elementBytes(mlir::Type elementType);
 /// Bytes from a view's first to one past its last element, in all iterations of a loop of `iterations` and at all

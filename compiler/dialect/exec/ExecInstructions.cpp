@@ -10,6 +10,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/InterleavedRange.h"
 
 using namespace mlir;
 using namespace tessera::exec;
@@ -57,7 +58,12 @@ bool tessera::exec::isInstruction(Operation *op) {
 SmallVector<Value> tessera::exec::writtenBuffers(Operation *instruction) {
   return TypeSwitch<Operation *, SmallVector<Value>>(instruction)
       .Case([](LaunchOp op) { return SmallVector<Value>(op.getOutputs()); })
-      .Case([](GemmOp op) { return SmallVector<Value>{op.getC()}; })
+      .Case([](GemmOp op) {
+        SmallVector<Value> written{op.getC()};
+        if (op.getEpilogueOutput())
+          written.push_back(op.getEpilogueOutput());
+        return written;
+      })
       .Case([](ConvOp op) {
         Value written = op.getKind() == ConvKind::Forward     ? op.getY()
                         : op.getKind() == ConvKind::InputGrad ? op.getX()
@@ -96,6 +102,22 @@ SmallVector<Value> tessera::exec::readBuffers(Operation *instruction) {
 int64_t tessera::exec::streamOf(Operation *instruction) {
   auto stream = instruction->getAttrOfType<IntegerAttr>("stream");
   return stream ? stream.getInt() : kComputeStream;
+}
+
+bool tessera::exec::takesBias(Epilogue epilogue) {
+  return epilogue == Epilogue::Bias || epilogue == Epilogue::GeluBias || epilogue == Epilogue::GeluAuxBias;
+}
+bool tessera::exec::takesPreActivation(Epilogue epilogue) {
+  return epilogue == Epilogue::GeluGrad || epilogue == Epilogue::GeluGradBiasGrad;
+}
+bool tessera::exec::givesPreActivation(Epilogue epilogue) {
+  return epilogue == Epilogue::GeluAux || epilogue == Epilogue::GeluAuxBias;
+}
+bool tessera::exec::givesBiasGrad(Epilogue epilogue) {
+  return epilogue == Epilogue::GeluGradBiasGrad || sumsOperand(epilogue);
+}
+bool tessera::exec::sumsOperand(Epilogue epilogue) {
+  return epilogue == Epilogue::BiasGradA || epilogue == Epilogue::BiasGradB;
 }
 
 // --- Names in the textual form -------------------------------------------------
@@ -161,6 +183,37 @@ LogicalResult LaunchOp::verify() {
   return verifyContiguous(*this, getOutputs(), "outputs");
 }
 
+/// Input and output of the epilogue of a gemm whose operands fit each other.
+static LogicalResult verifyEpilogue(GemmOp op) {
+  Epilogue epilogue = op.getEpilogue();
+  MemRefType c = typeOf(op.getC());
+  bool takes = takesBias(epilogue) || takesPreActivation(epilogue),
+       gives = givesPreActivation(epilogue) || givesBiasGrad(epilogue);
+  if (takes != bool(op.getEpilogueInput()) || gives != bool(op.getEpilogueOutput()))
+    return op.emitOpError() << "with epilogue " << stringifyEpilogue(epilogue) << " needs " << (takes ? "an" : "no")
+                            << " input and " << (gives ? "an" : "no") << " output of it";
+  if (epilogue == Epilogue::None)
+    return success();
+  if (c.getRank() != 2)
+    return op.emitOpError() << "with an epilogue needs rank 2, got " << c.getRank();
+  if (!sumsOperand(epilogue) && (!isContiguous(c) || !op.getBeta().isZero()))
+    return op.emitOpError() << "with epilogue " << stringifyEpilogue(epilogue)
+                            << " needs a contiguous result and a beta of 0";
+  auto check = [&](Value buffer, bool isMatrix, StringRef what) -> LogicalResult {
+    SmallVector<int64_t> shape{c.getDimSize(epilogue == Epilogue::BiasGradA ? 0 : 1)};
+    if (isMatrix)
+      shape.insert(shape.begin(), c.getDimSize(0));
+    MemRefType type = typeOf(buffer);
+    if (type.getShape() != ArrayRef(shape) || type.getElementType() != c.getElementType() || !isContiguous(type))
+      return op.emitOpError() << "epilogue's " << what << " must be contiguous, of shape [" << llvm::interleaved(shape)
+                              << "] and type " << c.getElementType() << ", got " << type;
+    return success();
+  };
+  if (takes && failed(check(op.getEpilogueInput(), takesPreActivation(epilogue), "input")))
+    return failure();
+  return success(!gives || succeeded(check(op.getEpilogueOutput(), givesPreActivation(epilogue), "output")));
+}
+
 LogicalResult GemmOp::verify() {
   MemRefType a = typeOf(getA()), b = typeOf(getB()), c = typeOf(getC());
   int64_t rank = c.getRank();
@@ -177,7 +230,7 @@ LogicalResult GemmOp::verify() {
       return emitOpError() << "operand needs stride 1 in one of its two innermost dimensions, got " << type;
   if (!isUnit(c, rank - 1))
     return emitOpError() << "result needs stride 1 in its innermost dimension, got " << c;
-  return success();
+  return verifyEpilogue(*this);
 }
 
 LogicalResult ConvOp::verify() {

@@ -37,6 +37,14 @@ def Exec_ConvKind : Exec_Enum<"ConvKind", "which of a convolution's tensors is c
   I32EnumAttrCase<"FilterGrad", 2, "filter_grad">]>;
 def Exec_ConvKindAttr : Exec_EnumAttr<Exec_ConvKind, "conv_kind">;
 
+def Exec_Epilogue : Exec_Enum<"Epilogue", "what a product does to its result besides", [
+  I32EnumAttrCase<"None", 0, "none">, I32EnumAttrCase<"Bias", 1, "bias">, I32EnumAttrCase<"Gelu", 2, "gelu">,
+  I32EnumAttrCase<"GeluAux", 3, "gelu_aux">, I32EnumAttrCase<"GeluBias", 4, "gelu_bias">,
+  I32EnumAttrCase<"GeluAuxBias", 5, "gelu_aux_bias">, I32EnumAttrCase<"GeluGrad", 6, "gelu_grad">,
+  I32EnumAttrCase<"GeluGradBiasGrad", 7, "gelu_grad_bias_grad">, I32EnumAttrCase<"BiasGradA", 8, "bias_grad_a">,
+  I32EnumAttrCase<"BiasGradB", 9, "bias_grad_b">]>;
+def Exec_EpilogueAttr : Exec_EnumAttr<Exec_Epilogue, "epilogue">;
+
 def Exec_CollectiveKind : Exec_Enum<"CollectiveKind", "what a group of ranks does together", [
   I32EnumAttrCase<"AllGather", 0, "all_gather">, I32EnumAttrCase<"ReduceScatter", 1, "reduce_scatter">,
   I32EnumAttrCase<"AllReduce", 2, "all_reduce">, I32EnumAttrCase<"AllToAll", 3, "all_to_all">,
@@ -137,12 +145,22 @@ def Exec_LaunchOp : Exec_Instruction<"launch", (ins FlatSymbolRefAttr:$kernel, V
 }
 
 def Exec_GemmOp : Exec_Instruction<"gemm", (ins Exec_Buffer:$a, Exec_Buffer:$b, Exec_Buffer:$c,
-    DefaultValuedAttr<F32Attr, "1.0f">:$alpha, DefaultValuedAttr<F32Attr, "0.0f">:$beta)> {
+    Optional<Exec_Buffer>:$epilogue_input, Optional<Exec_Buffer>:$epilogue_output,
+    DefaultValuedAttr<F32Attr, "1.0f">:$alpha, DefaultValuedAttr<F32Attr, "0.0f">:$beta,
+    DefaultValuedAttr<Exec_EpilogueAttr, "::tessera::exec::Epilogue::None">:$epilogue), [AttrSizedOperandSegments]> {
   let summary = "`c = alpha * a @ b + beta * c` over `[batch…, m, k]` and `[batch…, k, n]`";
   let description = [{
     One of the two innermost strides of `a` and of `b` is 1, and the innermost of `c`; dimensions of size 1 do not count.
+
+    An epilogue is that of `exec.epilogue_product`. Then there is no batch, the epilogue's input and output are contiguous
+    and of the type of `c`: a pre-activation `[m, n]`, a bias or its gradient `[n]` (`bias_grad_a`: `[m]`). `c` is contiguous
+    and `beta` 0, but for `bias_grad_a` and `bias_grad_b`.
   }];
-  let assemblyFormat = "$a `,` $b `->` $c attr-dict `:` type($a) `,` type($b) `->` type($c)";
+  let assemblyFormat = [{
+    $a `,` $b `->` $c (`with` `(` $epilogue_input^ `:` type($epilogue_input) `)`)?
+    (`giving` `(` $epilogue_output^ `:` type($epilogue_output) `)`)? attr-dict
+    `:` type($a) `,` type($b) `->` type($c)
+  }];
   let hasVerifier = 1;
 }
 

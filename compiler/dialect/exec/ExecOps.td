@@ -80,4 +80,40 @@ def Exec_AddProductOp : Exec_Op<"add_product", [Pure, AllTypesMatch<["accumulato
   let hasVerifier = 1;
 }
 
+def Exec_EpilogueProductOp : Exec_Op<"epilogue_product", [Pure, AttrSizedOperandSegments]> {
+  let summary = "A product that also adds a bias, applies GELU or its gradient, or sums a bias gradient";
+  let description = [{
+    The dimensions are those of `train.dot_general`, without a batch. With `p` the product in f32, rows being the free
+    dimensions of `lhs` and columns those of `rhs`:
+
+    | epilogue | input | result | output |
+    |---|---|---|---|
+    | `bias` | bias, per column | `p + bias` | |
+    | `gelu`, `gelu_bias` | none, bias | `gelu(p)`, `gelu(p + bias)` | |
+    | `gelu_aux`, `gelu_aux_bias` | none, bias | the same | pre-activation `p`, `p + bias` |
+    | `gelu_grad` | pre-activation `z` | `p * gelu'(z)` | |
+    | `gelu_grad_bias_grad` | pre-activation `z` | `p * gelu'(z)` | its sum over rows |
+    | `bias_grad_a` | | `p` | sum of `lhs` over what is contracted, per row |
+    | `bias_grad_b` | | `p` | sum of `rhs` over what is contracted, per column |
+
+    GELU is its tanh approximation, `0.5 z (1 + tanh(sqrt(2/pi) (z + 0.044715 z^3)))`. Values are rounded once, when they are
+    written. Input and output have the result's element type. `plus`: a sum that the product adds to, as `add_product`;
+    for `bias_grad_a` and `bias_grad_b` alone, and the bias gradient is not added to anything. Made by `fuse-epilogues`.
+
+    ```mlir
+    %y, %z = exec.epilogue_product gelu_aux_bias %x, %w with %b {lhs_contract = array<i64: 1>, …}
+        : (tensor<8x64xbf16>, tensor<64x256xbf16>, tensor<256xbf16>) -> (tensor<8x256xbf16>, tensor<8x256xbf16>)
+    ```
+  }];
+  let arguments = (ins Exec_EpilogueAttr:$epilogue, Train_FloatTensor:$lhs, Train_FloatTensor:$rhs,
+                       Optional<Train_FloatTensor>:$accumulator, Optional<Train_FloatTensor>:$input,
+                       DenseI64ArrayAttr:$lhs_contract, DenseI64ArrayAttr:$rhs_contract);
+  let results = (outs Train_FloatTensor:$result, Optional<Train_FloatTensor>:$output);
+  let assemblyFormat = [{
+    $epilogue $lhs `,` $rhs (`plus` $accumulator^)? (`with` $input^)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
 #endif // TESSERA_EXEC_OPS

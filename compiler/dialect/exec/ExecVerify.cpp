@@ -92,3 +92,33 @@ LogicalResult AddProductOp::verify() {
   return train::verifyContraction(*this, getLhs().getType(), getRhs().getType(), getType(),
                                   {getLhsBatch(), getRhsBatch(), getLhsContract(), getRhsContract()});
 }
+
+LogicalResult EpilogueProductOp::verify() {
+  RankedTensorType result = cast<RankedTensorType>(getResult().getType());
+  if (failed(train::verifyContraction(*this, cast<RankedTensorType>(getLhs().getType()),
+                                      cast<RankedTensorType>(getRhs().getType()), result,
+                                      {{}, {}, getLhsContract(), getRhsContract()})))
+    return failure();
+  Epilogue epilogue = getEpilogue();
+  if (epilogue == Epilogue::None)
+    return emitOpError("needs an epilogue; without one it is a dot_general or an add_product");
+  bool takes = takesBias(epilogue) || takesPreActivation(epilogue),
+       gives = givesPreActivation(epilogue) || givesBiasGrad(epilogue);
+  if (takes != bool(getInput()) || gives != bool(getOutput()))
+    return emitOpError() << stringifyEpilogue(epilogue) << " needs " << (takes ? "an" : "no") << " input and "
+                         << (gives ? "an" : "no") << " output";
+  if (getAccumulator() && (!sumsOperand(epilogue) || getAccumulator().getType() != result))
+    return emitOpError() << "can add to a sum of type " << result << " as bias_grad_a or bias_grad_b only";
+  size_t rows = cast<RankedTensorType>(getLhs().getType()).getRank() - getLhsContract().size();
+  auto check = [&](Value value, bool isMatrix, StringRef what) -> LogicalResult {
+    ArrayRef<int64_t> shape = result.getShape();
+    if (!isMatrix)
+      shape = epilogue == Epilogue::BiasGradA ? shape.take_front(rows) : shape.drop_front(rows);
+    if (Type expected = result.clone(shape); value.getType() != expected)
+      return emitOpError() << what << " is " << value.getType() << ", expected " << expected;
+    return success();
+  };
+  if (takes && failed(check(getInput(), takesPreActivation(epilogue), "input")))
+    return failure();
+  return success(!gives || succeeded(check(getOutput(), givesPreActivation(epilogue), "output")));
+}

@@ -3,6 +3,7 @@
 #include "runtime/device/cpu/Attention.h"
 #include "runtime/device/cpu/Copy.h"
 #include "runtime/device/cpu/CpuDevice.h"
+#include "runtime/device/cpu/Epilogue.h"
 
 #include <cstring>
 
@@ -55,6 +56,32 @@ public:
 
   Operand a, b, c;
   std::shared_ptr<Plan> plan;
+};
+
+class EpilogueCommand : public Command {
+public:
+  static Result<std::unique_ptr<Command>> make(const artifact::Gemm &gemm, CpuShared &shared) {
+    auto made = std::make_unique<EpilogueCommand>();
+    made->kind = "gemm";
+    made->detail = artifact::EnumNameEpilogue(gemm.epilogue());
+    made->a = {*shared.rank, gemm.a()};
+    made->b = {*shared.rank, gemm.b()};
+    made->c = {*shared.rank, gemm.c()};
+    if (gemm.epilogue_input() >= 0)
+      made->input = {*shared.rank, static_cast<uint32_t>(gemm.epilogue_input())};
+    if (gemm.epilogue_output() >= 0)
+      made->output = {*shared.rank, static_cast<uint32_t>(gemm.epilogue_output())};
+    TESSERA_ASSIGN_OR_RETURN(made->plan, EpiloguePlan::make(gemm.epilogue(), made->a.view, made->b.view, made->c.view,
+                                                            gemm.alpha(), gemm.beta(), shared.gemms));
+    return std::unique_ptr<Command>(std::move(made));
+  }
+  Status run(int64_t iteration) override {
+    return plan->run({a.at(iteration), b.at(iteration), c.at(iteration), input.at(iteration), output.at(iteration)});
+  }
+
+private:
+  Operand a, b, c, input, output;
+  std::unique_ptr<EpiloguePlan> plan;
 };
 
 Result<std::unique_ptr<Command>> makeGemm(const artifact::Gemm &gemm, CpuShared &shared) {
@@ -226,6 +253,8 @@ Result<std::unique_ptr<Command>> makeCommand(const artifact::Instruction &instru
   case Operation::Launch:
     return LaunchCommand::make(*instruction.operation_as_Launch(), shared);
   case Operation::Gemm:
+    if (instruction.operation_as_Gemm()->epilogue() != artifact::Epilogue::None)
+      return EpilogueCommand::make(*instruction.operation_as_Gemm(), shared);
     return makeGemm(*instruction.operation_as_Gemm(), shared);
   case Operation::Conv:
     return makeConv(*instruction.operation_as_Conv(), shared);

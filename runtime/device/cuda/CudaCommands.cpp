@@ -240,6 +240,8 @@ Result<std::unique_ptr<Command>> makeCommand(const artifact::Instruction &instru
   case Operation::Launch:
     return std::unique_ptr<Command>(std::make_unique<LaunchCommand>(*instruction.operation_as_Launch(), shared));
   case Operation::Gemm: {
+    if (instruction.operation_as_Gemm()->epilogue() != artifact::Epilogue::None)
+      return TESSERA_ERROR(Unsupported, "the CUDA backend has no epilogues yet: compile with --epilogues=none");
     auto made = std::make_unique<GemmCommand>(*instruction.operation_as_Gemm(), shared);
     TESSERA_RETURN_IF_ERROR(made->prepare(*instruction.operation_as_Gemm()));
     return std::unique_ptr<Command>(std::move(made));

@@ -124,6 +124,54 @@ TEST(Verify, GemmShapes) {
   expectError(builder, "operand c: buffer 99 of 9");
 }
 
+TEST(Verify, Epilogues) {
+  using artifact::Epilogue;
+  ArtifactBuilder builder;
+  uint32_t a = builder.buffer({4, 8}), b = builder.buffer({8, 6}), c = builder.buffer({4, 6});
+  auto bias = static_cast<int32_t>(builder.buffer({6})), rows = static_cast<int32_t>(builder.buffer({4})),
+       aux = static_cast<int32_t>(builder.buffer({4, 6})),
+       narrow = static_cast<int32_t>(builder.buffer({6}, artifact::DataType::BF16)),
+       gaps = static_cast<int32_t>(builder.view(c, {6}, {2}));
+  builder.gemm(a, b, c);
+  auto &gemm = *builder.program.instructions[0]->operation.AsGemm();
+  struct Case {
+    Epilogue epilogue;
+    int32_t input, output;
+  };
+  for (auto [epilogue, input, output] :
+       {Case{Epilogue::Bias, bias, -1}, Case{Epilogue::Gelu, -1, -1}, Case{Epilogue::GeluAux, -1, aux},
+        Case{Epilogue::GeluBias, bias, -1}, Case{Epilogue::GeluAuxBias, bias, aux}, Case{Epilogue::GeluGrad, aux, -1},
+        Case{Epilogue::GeluGradBiasGrad, aux, bias}, Case{Epilogue::BiasGradA, -1, rows},
+        Case{Epilogue::BiasGradB, -1, bias}}) {
+    gemm.epilogue = epilogue;
+    gemm.epilogue_input = input;
+    gemm.epilogue_output = output;
+    EXPECT_TRUE(builder.build().isOk()) << builder.build().status();
+    gemm.epilogue_input = input < 0 ? bias : -1;
+    expectError(builder, "epilogue " + std::string(artifact::EnumNameEpilogue(epilogue)) + " needs");
+  }
+  auto expectBad = [&](Epilogue epilogue, int32_t input, int32_t output, const std::string &message) {
+    gemm.epilogue = epilogue;
+    gemm.epilogue_input = input;
+    gemm.epilogue_output = output;
+    expectError(builder, message);
+  };
+  expectBad(Epilogue::None, bias, -1, "epilogue None needs no input and no output");
+  expectBad(static_cast<Epilogue>(77), -1, -1, "unknown epilogue");
+  expectBad(Epilogue::Bias, 99, -1, "operand epilogue_input: buffer 99 of");
+  expectBad(Epilogue::Bias, rows, -1, "operand epilogue_input of type F32 and shape [4], expected F32 and [6]");
+  expectBad(Epilogue::Bias, narrow, -1, "operand epilogue_input of type BF16");
+  expectBad(Epilogue::Bias, gaps, -1, "with gaps, expected F32 and [6]");
+  expectBad(Epilogue::GeluAux, -1, bias, "operand epilogue_output of type F32 and shape [6], expected F32 and [4, 6]");
+  expectBad(Epilogue::BiasGradA, -1, bias, "shape [6], expected F32 and [4]");
+  gemm.beta = 1;
+  expectBad(Epilogue::Bias, bias, -1, "epilogue Bias needs a contiguous result and a beta of 0");
+  gemm.epilogue = Epilogue::BiasGradB;
+  gemm.epilogue_input = -1;
+  gemm.epilogue_output = bias;
+  EXPECT_TRUE(builder.build().isOk()) << builder.build().status();
+}
+
 TEST(Verify, ConvShapes) {
   ArtifactBuilder builder;
   artifact::ConvT conv;

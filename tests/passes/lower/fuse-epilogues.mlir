@@ -1,0 +1,265 @@
+// RUN: tessera-opt %s --fuse-epilogues -verify-diagnostics | FileCheck %s
+// RUN: tessera-opt %s --fuse-epilogues=kinds=bias | FileCheck %s --check-prefix=BIAS
+// RUN: tessera-opt %s --fuse-epilogues=kinds=none | FileCheck %s --check-prefix=NONE
+// RUN: not tessera-opt %s --fuse-epilogues=kinds=relu 2>&1 | FileCheck %s --check-prefix=INVALID
+// RUN: tessera-opt %s --fuse-epilogues -o %t.mlir
+// RUN: tessera-interp %t.mlir --compare=%s --function=layer --rtol=1e-6 --atol=1e-6 --quiet
+// RUN: tessera-interp %t.mlir --compare=%s --function=adds --rtol=1e-6 --atol=1e-6 --quiet
+// RUN: tessera-interp %t.mlir --compare=%s --function=other_readers --rtol=1e-6 --atol=1e-6 --quiet
+// A sum in bf16 is rounded once instead of twice.
+// RUN: tessera-interp %t.mlir --compare=%s --function=narrow --rtol=8e-3 --atol=2e-2 --quiet
+// RUN: tessera-opt %s --fuse-epilogues --fuse --outline-kernels --to-exec | FileCheck %s --check-prefix=EXEC
+// INVALID: fuse-epilogues: kinds is 'relu', not none, bias or all
+// NONE-NOT: exec.epilogue_product
+
+// A layer, its GELU, and their gradients, in f32. The bias of the second layer is added by whoever reads it.
+// CHECK-LABEL: func.func @layer
+// CHECK:         %[[Y:.*]], %[[Z:.*]] = exec.epilogue_product gelu_aux_bias %arg0, %arg1 with %arg2
+// CHECK:         %[[D:.*]], %[[DB:.*]] = exec.epilogue_product gelu_grad_bias_grad %arg3, %arg4 with %[[Z]]
+// CHECK-SAME:      (tensor<2x3x5xf32>, tensor<5x16xf32>, tensor<2x3x16xf32>) -> (tensor<2x3x16xf32>, tensor<16xf32>)
+// CHECK:         %[[DW:.*]], %[[DB2:.*]] = exec.epilogue_product bias_grad_a %arg3, %[[Y]] {{.*}}train.backward
+// CHECK-SAME:      -> (tensor<5x16xf32>, tensor<5xf32>)
+// CHECK:         return %[[Y]], %[[D]], %[[DB]], %[[DW]], %[[DB2]]
+// BIAS-LABEL: func.func @layer
+// BIAS:         train.dot_general
+// BIAS:         train.tanh
+// BIAS:         train.dot_general
+// BIAS:         exec.epilogue_product bias_grad_a
+// EXEC-LABEL: exec.program @layer
+// EXEC:         exec.gemm %{{.*}}, %{{.*}} -> %[[Y:.*]] with(%{{.*}} : memref<16xf32>) giving(%[[Z:.*]] : memref<6x16xf32>) {epilogue = #exec<epilogue gelu_aux_bias>
+// EXEC:         exec.gemm {{.*}} with(%{{.*}} : memref<6x16xf32>) giving(%{{.*}} : memref<16xf32>) {epilogue = #exec<epilogue gelu_grad_bias_grad>
+// EXEC:         exec.gemm {{.*}} giving(%{{.*}} : memref<5xf32>) {epilogue = #exec<epilogue bias_grad_a>
+// EXEC-NOT:     exec.launch
+func.func @layer(%x: tensor<2x3x8xf32>, %w: tensor<16x8xf32>, %b: tensor<16xf32>, %dy: tensor<2x3x5xf32>,
+                 %w2: tensor<5x16xf32>) -> (tensor<2x3x16xf32>, tensor<2x3x16xf32>, tensor<16xf32>, tensor<5x16xf32>, tensor<5xf32>) {
+  %half = train.constant dense<0.5> : tensor<2x3x16xf32>
+  %one = train.constant dense<1.0> : tensor<2x3x16xf32>
+  %cubic = train.constant dense<0.044715> : tensor<2x3x16xf32>
+  %root = train.constant dense<0.797884583> : tensor<2x3x16xf32>
+  %p = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 2>, rhs_contract = array<i64: 1>} : (tensor<2x3x8xf32>, tensor<16x8xf32>) -> tensor<2x3x16xf32>
+  %bb = train.broadcast %b {broadcast_dimensions = array<i64: 2>} : (tensor<16xf32>) -> tensor<2x3x16xf32>
+  %z = train.add %p, %bb : tensor<2x3x16xf32>
+  %z2 = train.mul %z, %z : tensor<2x3x16xf32>
+  %z3 = train.mul %z2, %z : tensor<2x3x16xf32>
+  %c = train.mul %z3, %cubic : tensor<2x3x16xf32>
+  %s = train.add %z, %c : tensor<2x3x16xf32>
+  %u = train.mul %s, %root : tensor<2x3x16xf32>
+  %t = train.tanh %u : tensor<2x3x16xf32>
+  %t1 = train.add %t, %one : tensor<2x3x16xf32>
+  %h = train.mul %t1, %half : tensor<2x3x16xf32>
+  %y = train.mul %z, %h : tensor<2x3x16xf32>
+  %dh = train.dot_general %dy, %w2 {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 2>, rhs_contract = array<i64: 0>, train.backward} : (tensor<2x3x5xf32>, tensor<5x16xf32>) -> tensor<2x3x16xf32>
+  %dw2 = train.dot_general %dy, %y {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0, 1>, rhs_contract = array<i64: 0, 1>, train.backward} : (tensor<2x3x5xf32>, tensor<2x3x16xf32>) -> tensor<5x16xf32>
+  %db2 = train.reduce sum, %dy {dimensions = array<i64: 0, 1>} : (tensor<2x3x5xf32>) -> tensor<5xf32>
+  %g1 = train.mul %dh, %h : tensor<2x3x16xf32>
+  %g2 = train.mul %dh, %z : tensor<2x3x16xf32>
+  %g3 = train.mul %g2, %half : tensor<2x3x16xf32>
+  %tt = train.mul %t, %t : tensor<2x3x16xf32>
+  %g4 = train.sub %one, %tt : tensor<2x3x16xf32>
+  %g5 = train.mul %g3, %g4 : tensor<2x3x16xf32>
+  %g6 = train.mul %g5, %root : tensor<2x3x16xf32>
+  %g7 = train.mul %g6, %cubic : tensor<2x3x16xf32>
+  %g8 = train.mul %g7, %z : tensor<2x3x16xf32>
+  %g9 = train.mul %g7, %z2 : tensor<2x3x16xf32>
+  %g10 = train.mul %g8, %z : tensor<2x3x16xf32>
+  %a1 = train.add %g1, %g6 : tensor<2x3x16xf32>
+  %a2 = train.add %a1, %g9 : tensor<2x3x16xf32>
+  %a3 = train.add %a2, %g10 : tensor<2x3x16xf32>
+  %dz = train.add %a3, %g10 : tensor<2x3x16xf32>
+  %db = train.reduce sum, %dz {dimensions = array<i64: 0, 1>} : (tensor<2x3x16xf32>) -> tensor<16xf32>
+  return %y, %dz, %db, %dw2, %db2 : tensor<2x3x16xf32>, tensor<2x3x16xf32>, tensor<16xf32>, tensor<5x16xf32>, tensor<5xf32>
+}
+
+// In bf16: the bias is a part of a unit that stands behind the product, the library reads the sum through views. The
+// gradient of the bias is f32, as that of the weight is.
+// CHECK-LABEL: func.func @narrow
+// CHECK:         %[[B:.*]] = train.slice %arg2
+// CHECK:         %[[Y:.*]] = exec.epilogue_product bias %arg0, %arg1 with %[[B]]
+// CHECK:         %[[DW:.*]], %[[DB:.*]] = exec.epilogue_product bias_grad_b %arg0, %arg3 plus %arg4
+// CHECK-SAME:      (tensor<6x8xbf16>, tensor<6x12xbf16>, tensor<8x12xf32>) -> (tensor<8x12xf32>, tensor<12xf32>)
+// BIAS-LABEL: func.func @narrow
+// BIAS:         exec.epilogue_product bias %
+// EXEC-LABEL: exec.program @narrow
+// EXEC:         exec.gemm {{.*}} with(%{{.*}} : memref<12xbf16>) {epilogue = #exec<epilogue bias>
+// EXEC:         exec.gemm {{.*}} giving(%{{.*}} : memref<12xf32>) {beta = 1.000000e+00 : f32, epilogue = #exec<epilogue bias_grad_b>
+func.func @narrow(%x: tensor<6x8xbf16>, %w: tensor<8x12xbf16>, %unit: tensor<40xbf16>, %dy: tensor<6x12xbf16>,
+                  %acc: tensor<8x12xf32>) -> (tensor<6x6xbf16>, tensor<8x12xf32>, tensor<12xf32>) {
+  %p = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<6x8xbf16>, tensor<8x12xbf16>) -> tensor<6x12xbf16>
+  %b = train.slice %unit {limits = array<i64: 20>, starts = array<i64: 8>, strides = array<i64: 1>} : (tensor<40xbf16>) -> tensor<12xbf16>
+  %bb = train.broadcast %b {broadcast_dimensions = array<i64: 1>} : (tensor<12xbf16>) -> tensor<6x12xbf16>
+  %p1 = train.convert %p : (tensor<6x12xbf16>) -> tensor<6x12xf32>
+  %b1 = train.convert %bb : (tensor<6x12xbf16>) -> tensor<6x12xf32>
+  %s = train.add %p1, %b1 : tensor<6x12xf32>
+  %y = train.convert %s : (tensor<6x12xf32>) -> tensor<6x12xbf16>
+  %part = train.slice %y {limits = array<i64: 6, 6>, starts = array<i64: 0, 0>, strides = array<i64: 1, 1>} : (tensor<6x12xbf16>) -> tensor<6x6xbf16>
+  %dy1 = train.convert %dy : (tensor<6x12xbf16>) -> tensor<6x12xf32>
+  %db = train.reduce sum, %dy1 {dimensions = array<i64: 0>} : (tensor<6x12xf32>) -> tensor<12xf32>
+  %dw = exec.add_product %acc, %x, %dy {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0>, rhs_contract = array<i64: 0>} : (tensor<8x12xf32>, tensor<6x8xbf16>, tensor<6x12xbf16>) -> tensor<8x12xf32>
+  return %part, %dw, %db : tensor<6x6xbf16>, tensor<8x12xf32>, tensor<12xf32>
+}
+
+// A kernel adds a bias for nothing; GELU without a bias whose pre-activation nobody else reads needs no second result.
+// CHECK-LABEL: func.func @adds
+// CHECK:         train.dot_general
+// CHECK:         train.add
+// CHECK:         train.sin
+// CHECK:         exec.epilogue_product gelu %arg0, %arg1
+// CHECK-NOT:     train.tanh
+func.func @adds(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>, %b: tensor<16xf32>) -> (tensor<4x16xf32>, tensor<4x16xf32>) {
+  %half = train.constant dense<0.5> : tensor<4x16xf32>
+  %one = train.constant dense<1.0> : tensor<4x16xf32>
+  %cubic = train.constant dense<0.0356774069> : tensor<4x16xf32>
+  %root = train.constant dense<0.797884583> : tensor<4x16xf32>
+  %p = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+  %bb = train.broadcast %b {broadcast_dimensions = array<i64: 1>} : (tensor<16xf32>) -> tensor<4x16xf32>
+  %s = train.add %p, %bb : tensor<4x16xf32>
+  %y = train.sin %s : tensor<4x16xf32>
+  %z = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+  %z2 = train.mul %z, %z : tensor<4x16xf32>
+  %f = train.mul %z2, %cubic : tensor<4x16xf32>
+  %f1 = train.add %f, %root : tensor<4x16xf32>
+  %u = train.mul %f1, %z : tensor<4x16xf32>
+  %t = train.tanh %u : tensor<4x16xf32>
+  %zh = train.mul %z, %half : tensor<4x16xf32>
+  %h = train.add %t, %one : tensor<4x16xf32>
+  %g = train.mul %zh, %h : tensor<4x16xf32>
+  return %y, %g : tensor<4x16xf32>, tensor<4x16xf32>
+}
+
+// CHECK-LABEL: func.func @erf
+// CHECK-NOT:     exec.epilogue_product
+func.func @erf(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>) -> tensor<4x16xf32> {
+  %half = train.constant dense<0.5> : tensor<4x16xf32>
+  %one = train.constant dense<1.0> : tensor<4x16xf32>
+  %root = train.constant dense<0.707106769> : tensor<4x16xf32>
+  %z = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+  %u = train.mul %z, %root : tensor<4x16xf32>
+  %e = train.erf %u : tensor<4x16xf32>
+  %e1 = train.add %e, %one : tensor<4x16xf32>
+  %h = train.mul %z, %half : tensor<4x16xf32>
+  // expected-remark @below {{GELU not fused into the product: it is the exact one, the library has the tanh approximation}}
+  %g = train.mul %h, %e1 : tensor<4x16xf32>
+  return %g : tensor<4x16xf32>
+}
+
+// CHECK-LABEL: func.func @odd_columns
+// CHECK-NOT:     exec.epilogue_product
+func.func @odd_columns(%x: tensor<4x8xf32>, %w: tensor<8x12xf32>) -> tensor<4x12xf32> {
+  %half = train.constant dense<0.5> : tensor<4x12xf32>
+  %one = train.constant dense<1.0> : tensor<4x12xf32>
+  %cubic = train.constant dense<0.0356774069> : tensor<4x12xf32>
+  %root = train.constant dense<0.797884583> : tensor<4x12xf32>
+  %z = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x8xf32>, tensor<8x12xf32>) -> tensor<4x12xf32>
+  %z2 = train.mul %z, %z : tensor<4x12xf32>
+  %f = train.mul %z2, %cubic : tensor<4x12xf32>
+  %f1 = train.add %f, %root : tensor<4x12xf32>
+  %u = train.mul %f1, %z : tensor<4x12xf32>
+  %t = train.tanh %u : tensor<4x12xf32>
+  %zh = train.mul %z, %half : tensor<4x12xf32>
+  %h = train.add %t, %one : tensor<4x12xf32>
+  // expected-remark @below {{GELU not fused into the product: its 12 columns are no multiple of 8}}
+  %g = train.mul %zh, %h : tensor<4x12xf32>
+  return %g : tensor<4x12xf32>
+}
+
+// A bias per row, one of a wider type, one that is computed later, and a product with other readers.
+// CHECK-LABEL: func.func @biases
+// CHECK-NOT:     exec.epilogue_product
+func.func @biases(%x: tensor<8x8xf32>, %b: tensor<8xf32>, %nx: tensor<8x8xbf16>) -> (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xbf16>) {
+  %p = train.dot_general %x, %x {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %row = train.broadcast %b {broadcast_dimensions = array<i64: 0>} : (tensor<8xf32>) -> tensor<8x8xf32>
+  // expected-remark @below {{bias not fused into the product: it does not go along the product's columns}}
+  %s = train.add %p, %row : tensor<8x8xf32>
+  %column = train.broadcast %b {broadcast_dimensions = array<i64: 1>} : (tensor<8xf32>) -> tensor<8x8xf32>
+  %p2 = train.dot_general %s, %x {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  // expected-remark @below {{bias not fused into the product: the product has other readers}}
+  %s2 = train.add %p2, %column : tensor<8x8xf32>
+  %p3 = train.dot_general %s2, %x {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %late = train.sin %b : tensor<8xf32>
+  %lates = train.broadcast %late {broadcast_dimensions = array<i64: 1>} : (tensor<8xf32>) -> tensor<8x8xf32>
+  // expected-remark @below {{bias not fused into the product: it is computed later, by 'train.sin'}}
+  %s3 = train.add %p3, %lates : tensor<8x8xf32>
+  %np = train.dot_general %nx, %nx {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<8x8xbf16>, tensor<8x8xbf16>) -> tensor<8x8xbf16>
+  %wide = train.convert %np : (tensor<8x8xbf16>) -> tensor<8x8xf32>
+  // expected-remark @below {{bias not fused into the product: it is 'f32', the product 'bf16'}}
+  %ns = train.add %wide, %column : tensor<8x8xf32>
+  %narrow = train.convert %ns : (tensor<8x8xf32>) -> tensor<8x8xbf16>
+  return %s, %p2, %s2, %s3, %narrow : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xbf16>
+}
+
+// GELU's gradient: of something that no product has written; with another reader of the product. Each function is one of
+// two numbers, x and z, in a form that no gradient rule makes.
+// CHECK-LABEL: func.func @gradients
+// CHECK-NOT:     exec.epilogue_product gelu
+func.func @gradients(%dy: tensor<4x8xf32>, %w: tensor<8x16xf32>, %z: tensor<4x16xf32>) -> tensor<4x16xf32> {
+  %half = train.constant dense<0.5> : tensor<4x16xf32>
+  %one = train.constant dense<1.0> : tensor<4x16xf32>
+  %cubic = train.constant dense<0.0356774069> : tensor<4x16xf32>
+  %triple = train.constant dense<0.107032221> : tensor<4x16xf32>
+  %root = train.constant dense<0.797884583> : tensor<4x16xf32>
+  %p = train.dot_general %dy, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+  %z2 = train.mul %z, %z : tensor<4x16xf32>
+  %f = train.mul %z2, %cubic : tensor<4x16xf32>
+  %f1 = train.add %f, %root : tensor<4x16xf32>
+  %u = train.mul %f1, %z : tensor<4x16xf32>
+  %t = train.tanh %u : tensor<4x16xf32>
+  %d = train.mul %z2, %triple : tensor<4x16xf32>
+  %du = train.add %d, %root : tensor<4x16xf32>
+  %tt = train.mul %t, %t : tensor<4x16xf32>
+  %sech = train.sub %one, %tt : tensor<4x16xf32>
+  %zs = train.mul %z, %sech : tensor<4x16xf32>
+  %zsdu = train.mul %zs, %du : tensor<4x16xf32>
+  %t1 = train.add %t, %one : tensor<4x16xf32>
+  %sum = train.add %t1, %zsdu : tensor<4x16xf32>
+  %slope = train.mul %sum, %half : tensor<4x16xf32>
+  // expected-remark @below {{GELU's gradient not fused into the product: no product writes the pre-activation}}
+  %dz = train.mul %p, %slope : tensor<4x16xf32>
+  return %dz : tensor<4x16xf32>
+}
+
+// CHECK-LABEL: func.func @other_readers
+// CHECK:         exec.epilogue_product gelu_aux
+// CHECK-NOT:     exec.epilogue_product gelu_grad
+func.func @other_readers(%dy: tensor<4x8xf32>, %w: tensor<8x16xf32>) -> (tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>) {
+  %half = train.constant dense<0.5> : tensor<4x16xf32>
+  %one = train.constant dense<1.0> : tensor<4x16xf32>
+  %cubic = train.constant dense<0.0356774069> : tensor<4x16xf32>
+  %triple = train.constant dense<0.107032221> : tensor<4x16xf32>
+  %root = train.constant dense<0.797884583> : tensor<4x16xf32>
+  %z = train.dot_general %dy, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+  %z2 = train.mul %z, %z : tensor<4x16xf32>
+  %f = train.mul %z2, %cubic : tensor<4x16xf32>
+  %f1 = train.add %f, %root : tensor<4x16xf32>
+  %u = train.mul %f1, %z : tensor<4x16xf32>
+  %t = train.tanh %u : tensor<4x16xf32>
+  %t1 = train.add %t, %one : tensor<4x16xf32>
+  %zt = train.mul %z, %t1 : tensor<4x16xf32>
+  %y = train.mul %zt, %half : tensor<4x16xf32>
+  %p = train.dot_general %dy, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+  %d = train.mul %z2, %triple : tensor<4x16xf32>
+  %du = train.add %d, %root : tensor<4x16xf32>
+  %tt = train.mul %t, %t : tensor<4x16xf32>
+  %sech = train.sub %one, %tt : tensor<4x16xf32>
+  %zs = train.mul %z, %sech : tensor<4x16xf32>
+  %zsdu = train.mul %zs, %du : tensor<4x16xf32>
+  %sum = train.add %t1, %zsdu : tensor<4x16xf32>
+  %slope = train.mul %sum, %half : tensor<4x16xf32>
+  // expected-remark @below {{GELU's gradient not fused into the product: the product has other readers}}
+  %dz = train.mul %p, %slope : tensor<4x16xf32>
+  return %y, %dz, %p : tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>
+}
+
+// Bias gradients that the product of the weight would round, or that are needed before it.
+// CHECK-LABEL: func.func @bias_grads
+// CHECK-NOT:     exec.epilogue_product
+func.func @bias_grads(%x: tensor<6x8xbf16>, %dy: tensor<6x8xbf16>, %x1: tensor<6x8xf32>) -> (tensor<8x8xbf16>, tensor<8xf32>, tensor<8x8xf32>) {
+  %wide = train.convert %dy : (tensor<6x8xbf16>) -> tensor<6x8xf32>
+  // expected-remark @below {{bias gradient not fused into the product that contracts its terms: the sum is 'f32', the product writes 'bf16'}}
+  %db = train.reduce sum, %wide {dimensions = array<i64: 0>} : (tensor<6x8xf32>) -> tensor<8xf32>
+  %dw = train.dot_general %x, %dy {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0>, rhs_contract = array<i64: 0>} : (tensor<6x8xbf16>, tensor<6x8xbf16>) -> tensor<8x8xbf16>
+  // expected-remark @below {{bias gradient not fused into the product: it is needed before the product}}
+  %early = train.reduce sum, %x1 {dimensions = array<i64: 0>} : (tensor<6x8xf32>) -> tensor<8xf32>
+  %back = train.broadcast %early {broadcast_dimensions = array<i64: 1>} : (tensor<8xf32>) -> tensor<6x8xf32>
+  %dw1 = train.dot_general %x1, %back {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0>, rhs_contract = array<i64: 0>} : (tensor<6x8xf32>, tensor<6x8xf32>) -> tensor<8x8xf32>
+  return %dw, %db, %dw1 : tensor<8x8xbf16>, tensor<8xf32>, tensor<8x8xf32>
+}
