@@ -16,6 +16,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -109,6 +110,8 @@ struct DeviceOptions {
   int ranksInProcess = 1; ///< or on this host, if each is a process
   int rankOnHost = 0;     ///< below ranksInProcess
   bool usesGraphs = true; ///< of CUDA
+  /// File of the algorithms of products that were timed, "": the user's; none: the library's first choice is taken.
+  std::optional<std::string> autotune;
   double stallTimeoutSeconds = 60;
 };
 

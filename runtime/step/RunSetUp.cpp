@@ -170,6 +170,7 @@ Status Run::setUpRank(int index) {
   sessionOptions.ranksInProcess = isRemote() ? processesOnHost : numRanks();
   sessionOptions.rankOnHost = isRemote() ? rankOnHost : index;
   sessionOptions.usesGraphs = options.usesGraphs;
+  sessionOptions.autotune = options.autotune;
   sessionOptions.stallTimeoutSeconds = options.stallTimeoutSeconds;
   sessionOptions.openDevice = options.openDevice;
   TESSERA_ASSIGN_OR_RETURN(sessions[index], Session::create(artifact, self, sessionOptions));

@@ -75,6 +75,7 @@ Status Session::Impl::openDevice(const SessionOptions &options) {
   deviceOptions.threads = options.threads > 0 ? options.threads : availableCores() / deviceOptions.ranksInProcess;
   deviceOptions.rankOnHost = options.rankOnHost;
   deviceOptions.usesGraphs = options.usesGraphs;
+  deviceOptions.autotune = options.autotune;
   deviceOptions.stallTimeoutSeconds = options.stallTimeoutSeconds;
   TESSERA_ASSIGN_OR_RETURN(device, options.openDevice ? options.openDevice(*artifact, deviceOptions)
                                                       : tessera::openDevice(*artifact, deviceOptions));

@@ -50,6 +50,7 @@ struct TrainOptions {
   double peakFlops = 0; ///< per second and process, for the model FLOP/s utilisation; 0: unknown
   double stallTimeoutSeconds = 60;
   bool usesGraphs = true;                       ///< on a GPU
+  std::optional<std::string> autotune;          ///< DeviceOptions::autotune
   DeviceOpener openDevice = nullptr;            ///< if empty, the device that the artifact is for
   const std::atomic<int> *stopSignal = nullptr; ///< not 0: end after the current step, with a checkpoint
 

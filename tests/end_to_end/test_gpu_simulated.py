@@ -53,6 +53,12 @@ class SimulatedGpu(ToolTest):
         self.assertEqual(told["leaks"], {})
         return told["counts"]
 
+    def told(self, *arguments):
+        """What a run that succeeds says."""
+        done = self.tool("tessera-run", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout + done.stderr
+
     def cpu(self, golden, artifact, run, steps=STEPS):
         self.succeed("tessera-run", *self.arguments(golden, artifact + "-cpu", run, steps=steps))
 
@@ -103,6 +109,43 @@ class SimulatedGpu(ToolTest):
 
     def test_llama_bf16(self):
         self.check_model("llama", "bf16")
+
+    def test_epilogues(self):
+        """Products with epilogues replace kernels, and both give what the CPU gives without them."""
+        counts = {}
+        for epilogues in ("none", "all"):
+            golden = self.compile("model", "gpt", "--epilogues", epilogues, "--precision", "bf16", batch=2)
+            self.cpu(golden, "model", epilogues + "-cpu")
+            counts[epilogues] = self.simulate(golden, "model", epilogues)
+            self.assert_close(epilogues, "none-cpu", "bf16")
+            self.assert_close(epilogues, epilogues + "-cpu", "bf16")
+        self.assertLess(counts["all"]["kernels"], counts["none"]["kernels"])
+
+    def test_autotune(self):
+        """The choices are kept and found again; all ranks take those of rank 0; a damaged file is replaced."""
+        golden = self.compile("model", "gpt", "--mesh", "shard=2", "--strategy", "zero3", batch=2)
+        with unittest.mock.patch.dict(os.environ, {"XDG_CACHE_HOME": self.path("cache")}):
+            for run in ("first", "second"):
+                self.simulate(golden, "model", run, "--autotune", steps=2, devices=2)
+                self.assert_same_bits("first", run)
+        file = self.path("cache", "tessera", "gemm.json")
+        with open(file) as cache:
+            kept = json.load(cache)
+        (gpu, products), = kept["gpus"].items()
+        self.assertRegex(gpu, "^simulated GPU, driver [0-9]+, cuBLASLt 130000$")
+        self.assertTrue(any("GeluAuxBias" in product for product in products))
+        with self.settings(devices=2):
+            arguments = self.arguments(golden, "model", "third", "--autotune=" + file, steps=2)
+            self.assertNotIn("autotune:", self.told(*arguments))
+            with open(file, "w") as cache:
+                cache.write("{")
+            output = self.told(*self.arguments(golden, "model", "fourth", "--autotune=" + file, steps=2))
+        self.assertIn("gemm.json' is no cache of products: not JSON with 'version' and 'gpus'; products are timed again", output)
+        self.assertIn("autotune: ", output)
+        with open(file) as cache:
+            self.assertEqual(json.load(cache)["gpus"].keys(), kept["gpus"].keys())
+        self.assertIn("--autotune is not applied: it chooses among algorithms of cuBLASLt",
+                      self.told(*self.arguments(golden, "model-cpu", "cpu", "--autotune", steps=1)))
 
     def test_arrays(self):
         """A CNN, whose convolutions are cuDNN's, and an MLP, against what PyTorch recorded."""

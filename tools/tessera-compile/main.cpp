@@ -92,7 +92,7 @@ void addMachineOptions(CLI::App &app, tessera::CompileOptions &o, std::string &m
       ->delimiter(',');
   app.add_option("--epilogues", o.epilogues,
                  "what products do besides multiplying: none, bias (biases and their gradients), all (GELU and its "
-                 "gradient too), or auto (none)")
+                 "gradient too), or auto (sm_80: bias, later GPUs: all, CPU: none)")
       ->capture_default_str();
   app.add_option("--target-cpu", o.targetCpu, "host, x86-64-v4, x86-64-v3 or x86-64")->capture_default_str();
 }

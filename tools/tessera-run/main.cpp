@@ -147,7 +147,14 @@ int main(int argc, char **argv) {
       ->capture_default_str();
   bool noGraph = false;
   app.add_flag("--no-graph", noGraph, "On a GPU: give it one instruction after the other, not each step as one graph");
+  std::string autotune;
+  CLI::Option *tunes = app.add_flag(
+      "--autotune{auto}", autotune,
+      "On a GPU: time the algorithms of each product at the start and keep the fastest in a file, --autotune=FILE or "
+      "the user's (~/.cache/tessera/gemm.json)");
   CLI11_PARSE(app, argc, argv);
+  if (tunes->count() > 0)
+    options.autotune = autotune == "auto" ? "" : autotune;
   options.usesGraphs = !noGraph;
 
   options.shuffle = order == "shuffled";

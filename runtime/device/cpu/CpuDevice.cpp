@@ -2,6 +2,7 @@
 
 #include "runtime/device/cpu/CpuDevice.h"
 
+#include "runtime/base/Log.h"
 #include "runtime/device/cpu/Stream.h"
 
 #include <algorithm>
@@ -85,6 +86,8 @@ private:
 } // namespace
 
 Result<std::unique_ptr<Device>> CpuDevice::create(const std::string &target, const DeviceOptions &options) {
+  if (options.autotune && options.rankOnHost == 0)
+    log::warn("--autotune is not applied: it chooses among algorithms of cuBLASLt, and this artifact is for the CPU");
   TESSERA_RETURN_IF_ERROR(checkTarget(target));
   std::unique_ptr<CpuDevice> made(new CpuDevice(options));
   made->shared.team.adopt();

@@ -74,21 +74,30 @@ private:
 
 class GemmCommand : public CudaCommand {
 public:
-  GemmCommand(const artifact::Gemm &gemm, CudaShared &shared)
-      : CudaCommand(shared), a(*shared.rank, gemm.a()), b(*shared.rank, gemm.b()), c(*shared.rank, gemm.c()) {
+  GemmCommand(const artifact::Gemm &gemm, CudaShared &shared) : CudaCommand(shared) {
     kind = "gemm";
+    operands.a = Operand(*shared.rank, gemm.a());
+    operands.b = Operand(*shared.rank, gemm.b());
+    operands.c = Operand(*shared.rank, gemm.c());
+    operands.alpha = gemm.alpha();
+    operands.beta = gemm.beta();
+    operands.epilogue = gemm.epilogue();
+    if (gemm.epilogue() != artifact::Epilogue::None)
+      detail = artifact::EnumNameEpilogue(gemm.epilogue());
+    if (gemm.epilogue_input() >= 0)
+      operands.input = Operand(*shared.rank, static_cast<uint32_t>(gemm.epilogue_input()));
+    if (gemm.epilogue_output() >= 0)
+      operands.output = Operand(*shared.rank, static_cast<uint32_t>(gemm.epilogue_output()));
   }
-  Status prepare(const artifact::Gemm &gemm) {
-    TESSERA_ASSIGN_OR_RETURN(plan, shared.gemms.plan(a, b, c, gemm.alpha(), gemm.beta()));
+  Status prepare(std::string_view node) {
+    TESSERA_ASSIGN_OR_RETURN(plan, shared.gemms.plan(operands, node));
     return Status::ok();
   }
 
 private:
-  Status start(int64_t iteration, CUstream handle) override {
-    return plan->start(a.at(iteration), b.at(iteration), c.at(iteration), handle);
-  }
+  Status start(int64_t iteration, CUstream handle) override { return plan->start(operands.at(iteration), handle); }
 
-  Operand a, b, c;
+  GemmOperands operands;
   std::unique_ptr<GemmPlan> plan;
 };
 
@@ -240,10 +249,8 @@ Result<std::unique_ptr<Command>> makeCommand(const artifact::Instruction &instru
   case Operation::Launch:
     return std::unique_ptr<Command>(std::make_unique<LaunchCommand>(*instruction.operation_as_Launch(), shared));
   case Operation::Gemm: {
-    if (instruction.operation_as_Gemm()->epilogue() != artifact::Epilogue::None)
-      return TESSERA_ERROR(Unsupported, "the CUDA backend has no epilogues yet: compile with --epilogues=none");
     auto made = std::make_unique<GemmCommand>(*instruction.operation_as_Gemm(), shared);
-    TESSERA_RETURN_IF_ERROR(made->prepare(*instruction.operation_as_Gemm()));
+    TESSERA_RETURN_IF_ERROR(made->prepare(node));
     return std::unique_ptr<Command>(std::move(made));
   }
   case Operation::Attention: {

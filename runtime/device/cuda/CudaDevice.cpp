@@ -179,6 +179,11 @@ Status CudaDevice::prepare(RankContext &context) {
   TESSERA_RETURN_IF_ERROR(loadKernels(context.artifact.program()));
   TESSERA_ASSIGN_OR_RETURN(shared->collectives,
                            joinRanks({&context, gpu, &shared->mover, options.stallTimeoutSeconds, options.usesGraphs}));
+  if (options.autotune) {
+    TESSERA_ASSIGN_OR_RETURN(std::unique_ptr<GemmTuner> tuner,
+                             GemmTuner::open(*options.autotune, gpuName, context.communicator));
+    shared->gemms.tuneWith(std::move(tuner));
+  }
   shared->watchdog.start();
   return Status::ok();
 }

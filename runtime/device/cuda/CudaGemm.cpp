@@ -5,6 +5,8 @@
 #include <bit>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <vector>
 
 namespace tessera::cuda {
 namespace {
@@ -41,6 +43,80 @@ uint32_t alignmentOf(const Operand &operand, int64_t batchStride, const std::vec
   return static_cast<uint32_t>(bits & (~bits + 1));
 }
 
+cublasLtEpilogue_t epilogueOf(artifact::Epilogue epilogue) {
+  using artifact::Epilogue;
+  switch (epilogue) {
+  case Epilogue::Bias:
+    return CUBLASLT_EPILOGUE_BIAS;
+  case Epilogue::Gelu:
+    return CUBLASLT_EPILOGUE_GELU;
+  case Epilogue::GeluAux:
+    return CUBLASLT_EPILOGUE_GELU_AUX;
+  case Epilogue::GeluBias:
+    return CUBLASLT_EPILOGUE_GELU_BIAS;
+  case Epilogue::GeluAuxBias:
+    return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+  case Epilogue::GeluGrad:
+    return CUBLASLT_EPILOGUE_DGELU;
+  case Epilogue::GeluGradBiasGrad:
+    return CUBLASLT_EPILOGUE_DGELU_BGRAD;
+  case Epilogue::BiasGradA: // our a is the library's second operand
+    return CUBLASLT_EPILOGUE_BGRADB;
+  case Epilogue::BiasGradB:
+    return CUBLASLT_EPILOGUE_BGRADA;
+  case Epilogue::None:
+    break;
+  }
+  return CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+/// Of two addresses the one that is a multiple of less: the library plans for the alignment that it sees.
+void *lessAligned(void *first, void *second) {
+  auto alignment = [](void *address) {
+    auto bits = reinterpret_cast<uintptr_t>(address) | 256;
+    return bits & (~bits + 1);
+  };
+  return alignment(second) < alignment(first) ? second : first;
+}
+
+/// Memory like that of the operands, for timing: the run's own is not touched.
+class TuningMemory {
+public:
+  TuningMemory() = default;
+  TuningMemory(const TuningMemory &) = delete;
+  TuningMemory &operator=(const TuningMemory &) = delete;
+  ~TuningMemory() {
+    for (CUdeviceptr address : taken)
+      cuMemFree(address);
+  }
+
+  Status take(const GemmOperands &operands, CUstream stream) {
+    void *made[5] = {};
+    const Operand *all[5] = {&operands.a, &operands.b, &operands.c, &operands.input, &operands.output};
+    for (size_t index = 0; index < 5; ++index)
+      if (const TensorView &view = all[index]->view; view.data) {
+        int64_t last = 0;
+        for (size_t dim = 0; dim < view.shape.size(); ++dim)
+          last += (view.shape[dim] - 1) * view.strides[dim];
+        constexpr uintptr_t page = 256; // alignments beyond it do not count
+        uintptr_t offset = reinterpret_cast<uintptr_t>(view.data) % page;
+        size_t bytes = static_cast<size_t>(last + 1) * byteWidth(view.dtype) + offset;
+        CUdeviceptr address = 0;
+        TESSERA_CU(cuMemAlloc(&address, bytes));
+        taken.push_back(address);
+        TESSERA_CU(cuMemsetD8Async(address, 0x3c, bytes, stream)); // small numbers in f32, bf16 and f16
+        made[index] = std::bit_cast<void *>(address + offset);
+      }
+    at = {made[0], made[1], made[2], made[3], made[4]};
+    return Status::ok();
+  }
+
+  GemmAddresses at;
+
+private:
+  std::vector<CUdeviceptr> taken;
+};
+
 class LtGemm : public GemmPlan {
 public:
   ~LtGemm() override {
@@ -51,7 +127,11 @@ public:
       cublasLtMatmulDescDestroy(product);
   }
 
-  Status prepare(const Operand &a, const Operand &b, const Operand &c) {
+  Status prepare(const GemmOperands &operands) {
+    const Operand &a = operands.a, &b = operands.b, &c = operands.c;
+    alpha = operands.alpha;
+    beta = operands.beta;
+    epilogue = operands.epilogue;
     TESSERA_ASSIGN_OR_RETURN(layout, gemmLayout(a.view, b.view, c.view));
     widths[0] = static_cast<int64_t>(byteWidth(a.view.dtype));
     widths[1] = static_cast<int64_t>(byteWidth(b.view.dtype));
@@ -59,26 +139,64 @@ public:
     TESSERA_RETURN_IF_ERROR(check("matmul", cublasLtMatmulDescCreate(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F)));
     TESSERA_RETURN_IF_ERROR(setTransposed(CUBLASLT_MATMUL_DESC_TRANSA, layout.first));
     TESSERA_RETURN_IF_ERROR(setTransposed(CUBLASLT_MATMUL_DESC_TRANSB, layout.second));
+    TESSERA_RETURN_IF_ERROR(describeEpilogue(operands));
     TESSERA_RETURN_IF_ERROR(describe(first, layout.first, b.view.dtype));
     TESSERA_RETURN_IF_ERROR(describe(second, layout.second, a.view.dtype));
     TESSERA_RETURN_IF_ERROR(describe(target, layout.target, c.view.dtype));
-    return choose(alignmentOf(b, layout.first.batchStride, layout.loops, &GemmLoop::b),
-                  alignmentOf(a, layout.second.batchStride, layout.loops, &GemmLoop::a),
-                  alignmentOf(c, layout.target.batchStride, layout.loops, &GemmLoop::c));
+    const uint32_t alignments[] = {alignmentOf(b, layout.first.batchStride, layout.loops, &GemmLoop::b),
+                                   alignmentOf(a, layout.second.batchStride, layout.loops, &GemmLoop::a),
+                                   alignmentOf(c, layout.target.batchStride, layout.loops, &GemmLoop::c)};
+    TESSERA_ASSIGN_OR_RETURN(std::vector<cublasLtMatmulHeuristicResult_t> candidates, candidatesFor(alignments));
+    algorithm = candidates.front().algo;
+    return tuner ? tune(operands, alignments, candidates) : Status::ok();
   }
 
-  Status start(const void *a, const void *b, void *c, CUstream stream) override {
-    return loop(0, static_cast<const char *>(a), static_cast<const char *>(b), static_cast<char *>(c), stream);
+  Status start(const GemmAddresses &at, CUstream stream) override {
+    TESSERA_RETURN_IF_ERROR(setAddresses(at.input, at.output));
+    return loop(0, static_cast<const char *>(at.a), static_cast<const char *>(at.b), static_cast<char *>(at.c), stream);
   }
 
   cublasLtHandle_t handle = nullptr;
   void *workspace = nullptr;
-  float alpha = 1, beta = 0;
+  GemmTuner *tuner = nullptr;
 
 private:
   Status setTransposed(cublasLtMatmulDescAttributes_t attribute, const MatrixLayout &matrix) {
     cublasOperation_t operation = matrix.isTransposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     return check("transpose", cublasLtMatmulDescSetAttribute(product, attribute, &operation, sizeof(operation)));
+  }
+
+  /// The library's defaults are what is meant: bias and pre-activation of the result's type.
+  Status describeEpilogue(const GemmOperands &operands) {
+    if (epilogue == artifact::Epilogue::None)
+      return Status::ok();
+    TESSERA_ASSIGN_OR_RETURN(EpilogueLayout made, epilogueLayout(epilogue, layout));
+    cublasLtEpilogue_t value = epilogueOf(epilogue);
+    TESSERA_RETURN_IF_ERROR(set("epilogue", CUBLASLT_MATMUL_DESC_EPILOGUE, value));
+    if (made.auxLeading)
+      TESSERA_RETURN_IF_ERROR(set("epilogue", CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, made.auxLeading));
+    return setAddresses(lessAligned(operands.input.at(0), operands.input.at(1)),
+                        lessAligned(operands.output.at(0), operands.output.at(1)));
+  }
+
+  template <typename Value> Status set(const char *what, cublasLtMatmulDescAttributes_t attribute, Value value) {
+    return check(what, cublasLtMatmulDescSetAttribute(product, attribute, &value, sizeof(value)));
+  }
+
+  Status setAddresses(const void *input, const void *output) {
+    const void *bias = takesBias(epilogue)       ? input
+                       : givesBiasGrad(epilogue) ? output
+                                                 : nullptr,
+               *aux = takesPreActivation(epilogue)   ? input
+                      : givesPreActivation(epilogue) ? output
+                                                     : nullptr;
+    if (bias != biasAddress)
+      TESSERA_RETURN_IF_ERROR(set("bias", CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
+    if (aux != auxAddress)
+      TESSERA_RETURN_IF_ERROR(set("pre-activation", CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux));
+    biasAddress = bias;
+    auxAddress = aux;
+    return Status::ok();
   }
 
   Status describe(cublasLtMatrixLayout_t &made, const MatrixLayout &matrix, DataType dtype) {
@@ -93,27 +211,55 @@ private:
                                                            &matrix.batchStride, sizeof(matrix.batchStride)));
   }
 
-  Status choose(uint32_t firstAlignment, uint32_t secondAlignment, uint32_t targetAlignment) {
+  /// What the library proposes, its favourite first.
+  Result<std::vector<cublasLtMatmulHeuristicResult_t>> candidatesFor(std::span<const uint32_t> alignments) {
     cublasLtMatmulPreference_t preference = nullptr;
     TESSERA_RETURN_IF_ERROR(check("preference", cublasLtMatmulPreferenceCreate(&preference)));
     uint64_t bytes = GemmPlanner::workspaceBytes;
     cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof(bytes));
-    const std::pair<cublasLtMatmulPreferenceAttributes_t, uint32_t> alignments[] = {
-        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, firstAlignment},
-        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, secondAlignment},
-        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, targetAlignment},
-        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, targetAlignment}};
-    for (auto [attribute, alignment] : alignments)
+    const std::pair<cublasLtMatmulPreferenceAttributes_t, uint32_t> wanted[] = {
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignments[0]},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignments[1]},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignments[2]},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignments[2]}};
+    for (auto [attribute, alignment] : wanted)
       cublasLtMatmulPreferenceSetAttribute(preference, attribute, &alignment, sizeof(alignment));
-    cublasLtMatmulHeuristicResult_t best{};
+    std::vector<cublasLtMatmulHeuristicResult_t> candidates(tuner ? GemmTuner::maxCandidates : 1);
     int found = 0;
     cublasStatus_t status =
-        cublasLtMatmulAlgoGetHeuristic(handle, product, first, second, target, target, preference, 1, &best, &found);
+        cublasLtMatmulAlgoGetHeuristic(handle, product, first, second, target, target, preference,
+                                       static_cast<int>(candidates.size()), candidates.data(), &found);
     cublasLtMatmulPreferenceDestroy(preference);
-    TESSERA_RETURN_IF_ERROR(check("has no algorithm for the product", status));
-    if (found == 0)
-      return TESSERA_ERROR(Unsupported, "cuBLASLt has no algorithm for the product");
-    algorithm = best.algo;
+    candidates.resize(status == CUBLAS_STATUS_SUCCESS ? static_cast<size_t>(found) : 0);
+    std::erase_if(candidates, [](const auto &candidate) { return candidate.state != CUBLAS_STATUS_SUCCESS; });
+    if (candidates.empty())
+      return TESSERA_ERROR(Unsupported,
+                           std::string("cuBLASLt has no algorithm for the product") +
+                               (epilogue == artifact::Epilogue::None
+                                    ? std::string()
+                                    : std::string(" with epilogue ") + artifact::EnumNameEpilogue(epilogue) +
+                                          ": compile with --epilogues=none") +
+                               " (" + cublasLtGetStatusString(status) + ")");
+    return candidates;
+  }
+
+  Status tune(const GemmOperands &operands, std::span<const uint32_t> alignments,
+              std::span<const cublasLtMatmulHeuristicResult_t> candidates) {
+    TuningMemory memory;
+    std::string key = keyOf({layout,
+                             operands.a.view.dtype,
+                             operands.c.view.dtype,
+                             epilogue,
+                             beta != 0,
+                             {alignments[0], alignments[1], alignments[2]},
+                             GemmPlanner::workspaceBytes});
+    auto run = [&](const cublasLtMatmulAlgo_t &candidate, CUstream stream) -> Status {
+      if (!memory.at.a)
+        TESSERA_RETURN_IF_ERROR(memory.take(operands, stream));
+      algorithm = candidate;
+      return start(memory.at, stream);
+    };
+    TESSERA_ASSIGN_OR_RETURN(algorithm, tuner->choose(key, candidates, run));
     return Status::ok();
   }
 
@@ -130,6 +276,9 @@ private:
 
   GemmLayout layout;
   int64_t widths[3] = {};
+  float alpha = 1, beta = 0;
+  artifact::Epilogue epilogue = artifact::Epilogue::None;
+  const void *biasAddress = nullptr, *auxAddress = nullptr;
   cublasLtMatmulDesc_t product = nullptr;
   cublasLtMatrixLayout_t first = nullptr, second = nullptr, target = nullptr;
   cublasLtMatmulAlgo_t algorithm{};
@@ -150,14 +299,13 @@ Status GemmPlanner::open() {
   return Status::ok();
 }
 
-Result<std::unique_ptr<GemmPlan>> GemmPlanner::plan(const Operand &a, const Operand &b, const Operand &c, float alpha,
-                                                    float beta) {
+Result<std::unique_ptr<GemmPlan>> GemmPlanner::plan(const GemmOperands &operands, std::string_view node) {
   auto made = std::make_unique<LtGemm>();
   made->handle = handle;
   made->workspace = std::bit_cast<void *>(workspace);
-  made->alpha = alpha;
-  made->beta = beta;
-  TESSERA_RETURN_IF_ERROR(made->prepare(a, b, c));
+  made->tuner = tuner.get();
+  if (Status status = made->prepare(operands); !status.isOk())
+    return node.empty() ? status : status.withContext(node);
   return std::unique_ptr<GemmPlan>(std::move(made));
 }
 

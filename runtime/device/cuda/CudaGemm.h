@@ -5,7 +5,7 @@
 
 #include "runtime/device/RankContext.h"
 #include "runtime/device/cuda/Cuda.h"
-#include "runtime/device/cuda/GemmLayout.h"
+#include "runtime/device/cuda/GemmTuner.h"
 
 #include <cublasLt.h>
 
@@ -13,11 +13,31 @@
 
 namespace tessera::cuda {
 
-/// A product of fixed shapes, strides and alignments. The algorithm is the library's first choice for them.
+/// Where a product is read and written; input and output are those of its epilogue.
+struct GemmAddresses {
+  const void *a = nullptr, *b = nullptr;
+  void *c = nullptr;
+  const void *input = nullptr;
+  void *output = nullptr;
+};
+
+/// The operands of a product, and what else it does.
+struct GemmOperands {
+  Operand a, b, c, input, output;
+  float alpha = 1, beta = 0;
+  artifact::Epilogue epilogue = artifact::Epilogue::None;
+
+  GemmAddresses at(int64_t iteration) const {
+    return {a.at(iteration), b.at(iteration), c.at(iteration), input.at(iteration), output.at(iteration)};
+  }
+};
+
+/// A product of fixed shapes, strides and alignments. The algorithm is the library's first
+/// choice for them, or the fastest.
 class GemmPlan {
 public:
   virtual ~GemmPlan() = default;
-  virtual Status start(const void *a, const void *b, void *c, CUstream stream) = 0;
+  virtual Status start(const GemmAddresses &at, CUstream stream) = 0;
 };
 
 /// Makes the plans of one rank; they share one workspace, so that they run on one stream.
@@ -25,12 +45,16 @@ class GemmPlanner {
 public:
   ~GemmPlanner();
   Status open();
-  Result<std::unique_ptr<GemmPlan>> plan(const Operand &a, const Operand &b, const Operand &c, float alpha, float beta);
+  /// From now on algorithms are timed. All ranks make the same plans in the same order.
+  void tuneWith(std::unique_ptr<GemmTuner> made) { tuner = std::move(made); }
+  /// `node` names the product in errors.
+  Result<std::unique_ptr<GemmPlan>> plan(const GemmOperands &operands, std::string_view node);
   static constexpr size_t workspaceBytes = size_t{32} << 20;
 
 private:
   cublasLtHandle_t handle = nullptr;
   CUdeviceptr workspace = 0;
+  std::unique_ptr<GemmTuner> tuner;
 };
 
 } // namespace tessera::cuda

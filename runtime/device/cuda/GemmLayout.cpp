@@ -67,4 +67,23 @@ Result<GemmLayout> gemmLayout(const TensorView &a, const TensorView &b, const Te
   return layout;
 }
 
+Result<EpilogueLayout> epilogueLayout(artifact::Epilogue epilogue, const GemmLayout &product) {
+  EpilogueLayout layout;
+  const std::string name = artifact::EnumNameEpilogue(epilogue);
+  if (product.batch != 1 || !product.loops.empty())
+    return TESSERA_ERROR(Unsupported, "epilogue " + name + " of a batch of products");
+  // The library's first operand is b, so that what is summed of b belongs to its first.
+  if (sumsOperand(epilogue))
+    layout.sum = epilogue == artifact::Epilogue::BiasGradA ? EpilogueLayout::Sum::Second : EpilogueLayout::Sum::First;
+  if (takesBias(epilogue) || givesBiasGrad(epilogue))
+    layout.biasElements = layout.sum == EpilogueLayout::Sum::Second ? product.target.columns : product.target.rows;
+  if (takesPreActivation(epilogue) || givesPreActivation(epilogue)) {
+    layout.auxLeading = product.target.rows;
+    if (layout.auxLeading % 8 != 0)
+      return TESSERA_ERROR(Unsupported, "epilogue " + name + " of " + std::to_string(layout.auxLeading) +
+                                            " columns: cuBLASLt needs a multiple of 8; compile with --epilogues=bias");
+  }
+  return layout;
+}
+
 } // namespace tessera::cuda

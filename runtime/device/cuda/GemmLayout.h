@@ -8,6 +8,7 @@
 #ifndef TESSERA_RUNTIME_DEVICE_CUDA_GEMMLAYOUT_H
 #define TESSERA_RUNTIME_DEVICE_CUDA_GEMMLAYOUT_H
 
+#include "runtime/artifact/Epilogue.h"
 #include "runtime/artifact/TensorView.h"
 #include "runtime/base/Status.h"
 
@@ -37,6 +38,16 @@ struct GemmLayout {
 /// The layout of c = a @ b over [batch…, m, k] x [batch…, k, n]; a batch dimension of size 1 is repeated. Fails if an
 /// operand has no stride of 1 among its two innermost.
 Result<GemmLayout> gemmLayout(const TensorView &a, const TensorView &b, const TensorView &c);
+
+/// What cuBLASLt is told of an epilogue: in terms of its own column-major matrices, whose rows are our columns.
+struct EpilogueLayout {
+  int64_t biasElements = 0; ///< of a bias (one for each of its rows) or of a bias gradient
+  int64_t auxLeading = 0;   ///< elements from one column of the pre-activation to the next
+  enum class Sum { None, First, Second } sum = Sum::None; ///< operand that is summed over what is contracted
+};
+
+/// Fails if the library has no such epilogue for the product.
+Result<EpilogueLayout> epilogueLayout(artifact::Epilogue epilogue, const GemmLayout &product);
 
 } // namespace tessera::cuda
 

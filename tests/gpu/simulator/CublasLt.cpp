@@ -214,6 +214,7 @@ TESSERA_LT cublasLtCreate(cublasLtHandle_t *handle) {
     return CUBLAS_STATUS_NOT_INITIALIZED;
   return create(handle, library);
 }
+extern "C" TESSERA_SIM_API size_t CUBLASWINAPI cublasLtGetVersion() { return 130000; }
 TESSERA_LT cublasLtDestroy(cublasLtHandle_t handle) { return destroy(handle, library); }
 extern "C" TESSERA_SIM_API const char *CUBLASWINAPI cublasLtGetStatusString(cublasStatus_t status) {
   switch (status) {

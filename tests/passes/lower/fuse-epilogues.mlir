@@ -6,6 +6,7 @@
 // RUN: tessera-interp %t.mlir --compare=%s --function=layer --rtol=1e-6 --atol=1e-6 --quiet
 // RUN: tessera-interp %t.mlir --compare=%s --function=adds --rtol=1e-6 --atol=1e-6 --quiet
 // RUN: tessera-interp %t.mlir --compare=%s --function=other_readers --rtol=1e-6 --atol=1e-6 --quiet
+// RUN: tessera-interp %t.mlir --compare=%s --function=split --rtol=1e-6 --atol=1e-6 --quiet
 // A sum in bf16 is rounded once instead of twice.
 // RUN: tessera-interp %t.mlir --compare=%s --function=narrow --rtol=8e-3 --atol=2e-2 --quiet
 // RUN: tessera-opt %s --fuse-epilogues --fuse --outline-kernels --to-exec | FileCheck %s --check-prefix=EXEC
@@ -96,6 +97,20 @@ func.func @narrow(%x: tensor<6x8xbf16>, %w: tensor<8x12xbf16>, %unit: tensor<40x
   %db = train.reduce sum, %dy1 {dimensions = array<i64: 0>} : (tensor<6x12xf32>) -> tensor<12xf32>
   %dw = exec.add_product %acc, %x, %dy {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0>, rhs_contract = array<i64: 0>} : (tensor<8x12xf32>, tensor<6x8xbf16>, tensor<6x12xbf16>) -> tensor<8x12xf32>
   return %part, %dw, %db : tensor<6x6xbf16>, tensor<8x12xf32>, tensor<12xf32>
+}
+
+// The bias gradient in the two steps that decompose makes of a long sum.
+// CHECK-LABEL: func.func @split
+// CHECK:         %[[DW:.*]], %[[DB:.*]] = exec.epilogue_product bias_grad_a %arg1, %arg0
+// CHECK-SAME:      (tensor<2x4x6xbf16>, tensor<2x4x8xbf16>) -> (tensor<6x8xf32>, tensor<6xf32>)
+// CHECK:         return %[[DW]], %[[DB]]
+func.func @split(%x: tensor<2x4x8xbf16>, %dy: tensor<2x4x6xbf16>) -> (tensor<6x8xf32>, tensor<6xf32>) {
+  %wide = train.convert %dy : (tensor<2x4x6xbf16>) -> tensor<2x4x6xf32>
+  %chunks = train.reshape %wide : (tensor<2x4x6xf32>) -> tensor<4x2x6xf32>
+  %partial = train.reduce sum, %chunks {dimensions = array<i64: 1>} : (tensor<4x2x6xf32>) -> tensor<4x6xf32>
+  %db = train.reduce sum, %partial {dimensions = array<i64: 0>} : (tensor<4x6xf32>) -> tensor<6xf32>
+  %dw = train.dot_general %dy, %x {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0, 1>, rhs_contract = array<i64: 0, 1>} : (tensor<2x4x6xbf16>, tensor<2x4x8xbf16>) -> tensor<6x8xf32>
+  return %dw, %db : tensor<6x8xf32>, tensor<6xf32>
 }
 
 // A kernel adds a bias for nothing; GELU without a bias whose pre-activation nobody else reads needs no second result.

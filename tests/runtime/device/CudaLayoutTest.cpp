@@ -115,6 +115,121 @@ TEST(CudaGemmLayout, RefusesWhatTheLibraryCannotRead) {
   EXPECT_EQ(made.status().message(), "operand a has strides 8, 2, which cuBLASLt cannot read");
 }
 
+double activate(double x) { return x * x + 3 * x; } // stands for GELU: which number meets which is what matters
+double slope(double x) { return 2 * x + 3; }
+
+/// What an epilogue writes: the result, and the bias gradient or pre-activation.
+struct Written {
+  std::vector<double> result, output;
+  bool operator==(const Written &) const = default;
+};
+
+/// By the definition of artifact.fbs, in rows.
+Written defined(artifact::Epilogue epilogue, const TensorView &a, const TensorView &b, const TensorView &c,
+                const std::vector<double> &left, const std::vector<double> &right, const std::vector<double> &input) {
+  int64_t m = c.shape[0], n = c.shape[1], depth = a.shape[1];
+  auto at = [](const TensorView &view, int64_t row, int64_t column) {
+    return static_cast<size_t>(row * view.strides[0] + column * view.strides[1]);
+  };
+  Written made{std::vector<double>(512), std::vector<double>(512)};
+  for (int64_t row = 0; row < m; ++row)
+    for (int64_t column = 0; column < n; ++column) {
+      double value = 0;
+      for (int64_t k = 0; k < depth; ++k)
+        value += left[at(a, row, k)] * right[at(b, k, column)];
+      size_t index = row * n + column;
+      if (takesBias(epilogue))
+        value += input[column];
+      if (givesPreActivation(epilogue))
+        made.output[index] = value;
+      if (appliesGelu(epilogue))
+        value = activate(value);
+      if (takesPreActivation(epilogue))
+        value *= slope(input[index]);
+      if (epilogue == artifact::Epilogue::GeluGradBiasGrad)
+        made.output[column] += value;
+      made.result[at(c, row, column)] = value;
+    }
+  for (int64_t k = 0; k < depth; ++k) {
+    for (int64_t row = 0; row < m && epilogue == artifact::Epilogue::BiasGradA; ++row)
+      made.output[row] += left[at(a, row, k)];
+    for (int64_t column = 0; column < n && epilogue == artifact::Epilogue::BiasGradB; ++column)
+      made.output[column] += right[at(b, k, column)];
+  }
+  return made;
+}
+
+/// By NVIDIA's documentation of a descriptor: column-major, a bias and its gradient for each row of D (BGRADB: column).
+Written documented(artifact::Epilogue epilogue, const GemmLayout &layout, const EpilogueLayout &told,
+                   const std::vector<double> &left, const std::vector<double> &right,
+                   const std::vector<double> &input) {
+  auto element = [](const MatrixLayout &matrix, int64_t row, int64_t column) {
+    return static_cast<size_t>(matrix.isTransposed ? column + row * matrix.leading : row + column * matrix.leading);
+  };
+  int64_t depth = layout.first.isTransposed ? layout.first.rows : layout.first.columns;
+  Written made{std::vector<double>(512), std::vector<double>(512)};
+  for (int64_t row = 0; row < layout.target.rows; ++row)
+    for (int64_t column = 0; column < layout.target.columns; ++column) {
+      double value = 0;
+      for (int64_t k = 0; k < depth; ++k)
+        value += right[element(layout.first, row, k)] * left[element(layout.second, k, column)];
+      auto aux = static_cast<size_t>(row + column * told.auxLeading);
+      if (takesBias(epilogue))
+        value += input[row];
+      if (givesPreActivation(epilogue))
+        made.output[aux] = value;
+      if (appliesGelu(epilogue))
+        value = activate(value);
+      if (takesPreActivation(epilogue))
+        value *= slope(input[aux]);
+      if (epilogue == artifact::Epilogue::GeluGradBiasGrad)
+        made.output[row] += value;
+      made.result[element(layout.target, row, column)] = value;
+    }
+  for (int64_t index = 0; index < told.biasElements; ++index)
+    for (int64_t k = 0; k < depth; ++k)
+      if (told.sum == EpilogueLayout::Sum::First)
+        made.output[index] += right[element(layout.first, index, k)];
+      else if (told.sum == EpilogueLayout::Sum::Second)
+        made.output[index] += left[element(layout.second, k, index)];
+  return made;
+}
+
+TEST(CudaGemmLayout, Epilogues) {
+  std::vector<double> left(256), right(256), input(256);
+  for (size_t index = 0; index < left.size(); ++index) {
+    left[index] = static_cast<double>(index * 7 % 23) - 11;
+    right[index] = static_cast<double>(index * 5 % 19) - 9;
+    input[index] = static_cast<double>(index * 3 % 13) - 6;
+  }
+  for (int value = 1; value <= static_cast<int>(artifact::Epilogue::MAX); ++value)
+    for (const TensorView &a : {view({3, 4}, {4, 1}), view({3, 4}, {1, 5})})
+      for (const TensorView &b : {view({4, 8}, {8, 1}), view({4, 8}, {1, 4})})
+        for (const TensorView &c : {view({3, 8}, {8, 1}), view({3, 8}, {11, 1})}) {
+          auto epilogue = static_cast<artifact::Epilogue>(value);
+          if (!c.isContiguous() && !sumsOperand(epilogue))
+            continue; // refused by the artifact's verifier
+          auto layout = gemmLayout(a, b, c);
+          ASSERT_TRUE(layout.isOk()) << layout.status();
+          auto told = epilogueLayout(epilogue, *layout);
+          ASSERT_TRUE(told.isOk()) << told.status();
+          EXPECT_EQ(documented(epilogue, *layout, *told, left, right, input),
+                    defined(epilogue, a, b, c, left, right, input))
+              << artifact::EnumNameEpilogue(epilogue);
+        }
+}
+
+TEST(CudaGemmLayout, RefusesEpiloguesThatTheLibraryDoesNotHave) {
+  auto odd = gemmLayout(view({3, 4}, {4, 1}), view({4, 12}, {12, 1}), view({3, 12}, {12, 1}));
+  auto batch = gemmLayout(view({2, 3, 4}, {12, 4, 1}), view({2, 4, 8}, {32, 8, 1}), view({2, 3, 8}, {24, 8, 1}));
+  ASSERT_TRUE(odd.isOk() && batch.isOk());
+  EXPECT_TRUE(epilogueLayout(artifact::Epilogue::GeluBias, *odd).isOk());
+  EXPECT_EQ(epilogueLayout(artifact::Epilogue::GeluGrad, *odd).status().message(),
+            "epilogue GeluGrad of 12 columns: cuBLASLt needs a multiple of 8; compile with --epilogues=bias");
+  EXPECT_EQ(epilogueLayout(artifact::Epilogue::Bias, *batch).status().message(),
+            "epilogue Bias of a batch of products");
+}
+
 TEST(CudaMoveLayout, MergesDimensions) {
   auto dense = moveLayout(view({2, 3, 4}, {12, 4, 1}), view({2, 3, 4}, {12, 4, 1}));
   ASSERT_TRUE(dense.isOk());

@@ -1,0 +1,58 @@
+//===- GemmCache.h - algorithms of products that were timed -----------------===//
+//
+// A JSON file that outlives runs: by GPU, driver and version of cuBLASLt, then by product. Pure logic, built and tested
+// without CUDA.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_RUNTIME_DEVICE_CUDA_GEMMCACHE_H
+#define TESSERA_RUNTIME_DEVICE_CUDA_GEMMCACHE_H
+
+#include "runtime/artifact/artifact_generated.h"
+#include "runtime/device/cuda/GemmLayout.h"
+
+#include <map>
+#include <string>
+
+namespace tessera::cuda {
+
+class GemmCache {
+public:
+  /// Bytes of an algorithm, which is cuBLASLt's secret; two hexadecimal digits each in the file.
+  static constexpr size_t algorithmBytes = 64;
+
+  /// The file's content, or nothing if there is no such file. DataLoss if it is damaged.
+  static Result<GemmCache> read(const std::string &path);
+  /// `name` is that of the file, for errors.
+  static Result<GemmCache> parse(std::string_view text, const std::string &name);
+  std::string serialise() const;
+  /// Adds what this run has found to what the file holds by now. Atomic; makes the folder.
+  Status write(const std::string &path) const;
+
+  /// Digits of an algorithm; empty if there is none.
+  std::string find(const std::string &gpu, const std::string &product) const;
+  void put(const std::string &gpu, const std::string &product, const std::string &algorithm);
+
+private:
+  std::map<std::string, std::map<std::string, std::string>> entries; ///< by GPU and product
+};
+
+std::string toDigits(const void *bytes, size_t count);
+
+/// What decides about a product's algorithm besides GPU and library.
+struct GemmProblem {
+  const GemmLayout &layout;
+  artifact::DataType inputs, output;
+  artifact::Epilogue epilogue;
+  bool adds;              ///< beta is not 0
+  uint32_t alignments[3]; ///< bytes, of the library's operands and of its result
+  size_t workspace;       ///< bytes
+};
+std::string keyOf(const GemmProblem &problem);
+
+/// $XDG_CACHE_HOME/tessera/gemm.json, else ~/.cache/tessera/gemm.json; an error if neither variable is set.
+Result<std::string> defaultGemmCache();
+
+} // namespace tessera::cuda
+
+#endif // TESSERA_RUNTIME_DEVICE_CUDA_GEMMCACHE_H

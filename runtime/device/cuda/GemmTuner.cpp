@@ -1,0 +1,108 @@
+//===- GemmTuner.cpp - the fastest of cuBLASLt's algorithms -----------------===//
+
+#include "runtime/device/cuda/GemmTuner.h"
+
+#include "runtime/base/Log.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace tessera::cuda {
+
+static_assert(sizeof(cublasLtMatmulAlgo_t) == GemmCache::algorithmBytes);
+
+/// After one run that loads what the library needs; the fastest counts.
+static constexpr int repetitions = 3;
+
+static std::string digitsOf(const cublasLtMatmulAlgo_t &algorithm) { return toDigits(&algorithm, sizeof(algorithm)); }
+
+Result<std::unique_ptr<GemmTuner>> GemmTuner::open(const std::string &path, const std::string &gpu,
+                                                   Communicator &ranks) {
+  std::unique_ptr<GemmTuner> made(new GemmTuner(ranks));
+  if (ranks.rank() != 0)
+    return made; // it takes what rank 0 chooses
+  made->path = path;
+  if (path.empty()) {
+    TESSERA_ASSIGN_OR_RETURN(made->path, defaultGemmCache());
+  }
+  int driver = 0;
+  TESSERA_CU(cuDriverGetVersion(&driver));
+  made->gpu = gpu + ", driver " + std::to_string(driver) + ", cuBLASLt " + std::to_string(cublasLtGetVersion());
+  if (Result<GemmCache> known = GemmCache::read(made->path); known.isOk())
+    made->cache = std::move(*known);
+  else
+    log::warn("{}; products are timed again and the file is replaced", known.status().message());
+  TESSERA_CU(cuStreamCreate(&made->stream, CU_STREAM_NON_BLOCKING));
+  TESSERA_CU(cuEventCreate(&made->begin, CU_EVENT_DEFAULT));
+  TESSERA_CU(cuEventCreate(&made->end, CU_EVENT_DEFAULT));
+  return made;
+}
+
+GemmTuner::~GemmTuner() {
+  if (begin)
+    cuEventDestroy(begin);
+  if (end)
+    cuEventDestroy(end);
+  if (stream)
+    cuStreamDestroy(stream);
+}
+
+Result<cublasLtMatmulAlgo_t> GemmTuner::choose(const std::string &product,
+                                               std::span<const cublasLtMatmulHeuristicResult_t> candidates,
+                                               const Run &run) {
+  std::string chosen;
+  if (ranks.rank() == 0) {
+    TESSERA_ASSIGN_OR_RETURN(chosen, find(product, candidates, run));
+  }
+  TESSERA_RETURN_IF_ERROR(ranks.broadcast(chosen, 0, "choice of an algorithm"));
+  for (const cublasLtMatmulHeuristicResult_t &candidate : candidates)
+    if (digitsOf(candidate.algo) == chosen)
+      return candidate.algo;
+  return TESSERA_ERROR(Unsupported, "rank " + std::to_string(ranks.rank()) +
+                                        " is not offered the algorithm that rank 0 chose for " + product +
+                                        ": --autotune needs the same GPUs and libraries on all ranks");
+}
+
+Result<std::string> GemmTuner::find(const std::string &product,
+                                    std::span<const cublasLtMatmulHeuristicResult_t> candidates, const Run &run) {
+  std::string known = cache.find(gpu, product);
+  if (std::any_of(candidates.begin(), candidates.end(),
+                  [&](const cublasLtMatmulHeuristicResult_t &candidate) { return digitsOf(candidate.algo) == known; }))
+    return known;
+  size_t best = 0;
+  float shortest = std::numeric_limits<float>::infinity(), first = 0;
+  for (size_t index = 0; index < candidates.size(); ++index) {
+    TESSERA_ASSIGN_OR_RETURN(float time, milliseconds(candidates[index].algo, run));
+    if (index == 0)
+      first = time;
+    if (time < shortest) {
+      shortest = time;
+      best = index;
+    }
+  }
+  log::info("autotune: {}: algorithm {} of {}, {:.4f} ms; the library's first choice {:.4f} ms", product, best + 1,
+            candidates.size(), shortest, first);
+  cache.put(gpu, product, digitsOf(candidates[best].algo));
+  if (Status status = cache.write(path); !status.isOk() && !hasFailedToWrite) {
+    log::warn("the choice of algorithms is not kept: {}", status.message());
+    hasFailedToWrite = true;
+  }
+  return digitsOf(candidates[best].algo);
+}
+
+Result<float> GemmTuner::milliseconds(const cublasLtMatmulAlgo_t &algorithm, const Run &run) {
+  TESSERA_RETURN_IF_ERROR(run(algorithm, stream));
+  float shortest = std::numeric_limits<float>::infinity();
+  for (int repetition = 0; repetition < repetitions; ++repetition) {
+    TESSERA_CU(cuEventRecord(begin, stream));
+    TESSERA_RETURN_IF_ERROR(run(algorithm, stream));
+    TESSERA_CU(cuEventRecord(end, stream));
+    TESSERA_CU(cuStreamSynchronize(stream));
+    float time = 0;
+    TESSERA_CU(cuEventElapsedTime(&time, begin, end));
+    shortest = std::min(shortest, time);
+  }
+  return shortest;
+}
+
+} // namespace tessera::cuda
