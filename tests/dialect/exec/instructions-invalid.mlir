@@ -154,3 +154,63 @@ exec.program @step {
   // expected-error @+1 {{attribute 'stream' failed to satisfy constraint: 64-bit signless integer attribute whose minimum value is 0 whose maximum value is 3}}
   exec.record 0 {stream = 4 : i64}
 }
+
+// -----
+
+exec.program @step {
+  %0 = exec.slot "x" in @activations activations : memref<1024xi8>
+  %1 = exec.buffer %0 + 0 : memref<1024xi8> to memref<4x4xf32>
+  %2 = exec.buffer %0 + 0 : memref<1024xi8> to memref<4xf32>
+  %3 = exec.buffer %0 + 0 : memref<1024xi8> to memref<2x4x4xf32>
+  %4 = exec.buffer %0 + 0 : memref<1024xi8> to memref<4x4xf32, strided<[8, 1]>>
+  // expected-error @+1 {{with epilogue bias needs an input and no output of it}}
+  exec.gemm %1, %1 -> %1 {epilogue = #exec<epilogue bias>} : memref<4x4xf32>, memref<4x4xf32> -> memref<4x4xf32>
+}
+
+// -----
+
+exec.program @step {
+  %0 = exec.slot "x" in @activations activations : memref<1024xi8>
+  %1 = exec.buffer %0 + 0 : memref<1024xi8> to memref<4x4xf32>
+  %2 = exec.buffer %0 + 0 : memref<1024xi8> to memref<4xf32>
+  %3 = exec.buffer %0 + 0 : memref<1024xi8> to memref<2x4x4xf32>
+  %4 = exec.buffer %0 + 0 : memref<1024xi8> to memref<4x4xf32, strided<[8, 1]>>
+  // expected-error @+1 {{with an epilogue needs rank 2, got 3}}
+  exec.gemm %3, %3 -> %3 {epilogue = #exec<epilogue gelu>} : memref<2x4x4xf32>, memref<2x4x4xf32> -> memref<2x4x4xf32>
+}
+
+// -----
+
+exec.program @step {
+  %0 = exec.slot "x" in @activations activations : memref<1024xi8>
+  %1 = exec.buffer %0 + 0 : memref<1024xi8> to memref<4x4xf32>
+  %2 = exec.buffer %0 + 0 : memref<1024xi8> to memref<4xf32>
+  %3 = exec.buffer %0 + 0 : memref<1024xi8> to memref<2x4x4xf32>
+  %4 = exec.buffer %0 + 0 : memref<1024xi8> to memref<4x4xf32, strided<[8, 1]>>
+  // expected-error @+1 {{with epilogue gelu needs a contiguous result and a beta of 0}}
+  exec.gemm %1, %1 -> %4 {epilogue = #exec<epilogue gelu>} : memref<4x4xf32>, memref<4x4xf32> -> memref<4x4xf32, strided<[8, 1]>>
+}
+
+// -----
+
+exec.program @step {
+  %0 = exec.slot "x" in @activations activations : memref<1024xi8>
+  %1 = exec.buffer %0 + 0 : memref<1024xi8> to memref<4x4xf32>
+  %2 = exec.buffer %0 + 0 : memref<1024xi8> to memref<4xf32>
+  %3 = exec.buffer %0 + 0 : memref<1024xi8> to memref<2x4x4xf32>
+  %4 = exec.buffer %0 + 0 : memref<1024xi8> to memref<4x4xf32, strided<[8, 1]>>
+  // expected-error @+1 {{epilogue's input must be contiguous, of shape [4, 4] and type 'f32', got 'memref<4xf32>'}}
+  exec.gemm %1, %1 -> %1 with(%2 : memref<4xf32>) {epilogue = #exec<epilogue gelu_grad>} : memref<4x4xf32>, memref<4x4xf32> -> memref<4x4xf32>
+}
+
+// -----
+
+exec.program @step {
+  %0 = exec.slot "x" in @activations activations : memref<1024xi8>
+  %1 = exec.buffer %0 + 0 : memref<1024xi8> to memref<4x4xf32>
+  %2 = exec.buffer %0 + 0 : memref<1024xi8> to memref<4xf32>
+  %3 = exec.buffer %0 + 0 : memref<1024xi8> to memref<2x4x4xf32>
+  %4 = exec.buffer %0 + 0 : memref<1024xi8> to memref<4x4xf32, strided<[8, 1]>>
+  // expected-error @+1 {{epilogue's output must be contiguous, of shape [4] and type 'f32'}}
+  exec.gemm %1, %1 -> %1 giving(%1 : memref<4x4xf32>) {epilogue = #exec<epilogue bias_grad_b>} : memref<4x4xf32>, memref<4x4xf32> -> memref<4x4xf32>
+}

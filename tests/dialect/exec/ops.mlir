@@ -101,3 +101,70 @@ func.func @add_product_accumulator(%a: tensor<2xf32>, %x: tensor<2x4xf32>, %w: t
   %0 = exec.add_product %a, %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2xf32>, tensor<2x4xf32>, tensor<4x3xf32>) -> tensor<2x3xf32>
   return %0 : tensor<2x3xf32>
 }
+
+// -----
+
+// CHECK-LABEL: @epilogue_product
+// CHECK:         exec.epilogue_product bias %{{.*}}, %{{.*}} with %{{.*}}
+// CHECK:         exec.epilogue_product bias_grad_a %{{.*}}, %{{.*}} plus %{{.*}}
+func.func @epilogue_product(%x: tensor<2x4xf32>, %w: tensor<4x3xf32>, %b: tensor<3xf32>, %z: tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2xf32>) {
+  %0 = exec.epilogue_product bias %x, %w with %b {lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x3xf32>, tensor<3xf32>) -> tensor<2x3xf32>
+  %1, %2 = exec.epilogue_product bias_grad_a %x, %w plus %z {lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x3xf32>, tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2xf32>)
+  return %0, %1, %2 : tensor<2x3xf32>, tensor<2x3xf32>, tensor<2xf32>
+}
+
+// -----
+
+func.func @no_epilogue(%x: tensor<2x4xf32>, %w: tensor<4x3xf32>, %b: tensor<3xf32>, %z: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  // expected-error @+1 {{needs an epilogue}}
+  %0 = exec.epilogue_product none %x, %w {lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x3xf32>) -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}
+
+// -----
+
+func.func @epilogue_input(%x: tensor<2x4xf32>, %w: tensor<4x3xf32>, %b: tensor<3xf32>, %z: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  // expected-error @+1 {{bias needs an input and no output}}
+  %0 = exec.epilogue_product bias %x, %w {lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x3xf32>) -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}
+
+// -----
+
+func.func @epilogue_output(%x: tensor<2x4xf32>, %w: tensor<4x3xf32>, %b: tensor<3xf32>, %z: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  // expected-error @+1 {{gelu_aux needs no input and an output}}
+  %0 = exec.epilogue_product gelu_aux %x, %w {lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x3xf32>) -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}
+
+// -----
+
+func.func @epilogue_bias(%x: tensor<2x4xf32>, %w: tensor<4x3xf32>, %b: tensor<3xf32>, %z: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  // expected-error @+1 {{input is 'tensor<2x3xf32>', expected 'tensor<3xf32>'}}
+  %0 = exec.epilogue_product bias %x, %w with %z {lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}
+
+// -----
+
+func.func @epilogue_bias_grad(%x: tensor<2x4xf32>, %w: tensor<4x3xf32>, %b: tensor<3xf32>, %z: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  // expected-error @+1 {{output is 'tensor<3xf32>', expected 'tensor<2xf32>'}}
+  %0, %1 = exec.epilogue_product bias_grad_a %x, %w {lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x3xf32>) -> (tensor<2x3xf32>, tensor<3xf32>)
+  return %0 : tensor<2x3xf32>
+}
+
+// -----
+
+func.func @epilogue_accumulator(%x: tensor<2x4xf32>, %w: tensor<4x3xf32>, %b: tensor<3xf32>, %z: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  // expected-error @+1 {{as bias_grad_a or bias_grad_b only}}
+  %0 = exec.epilogue_product gelu %x, %w plus %z {lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}
+
+// -----
+
+func.func @epilogue_shape(%x: tensor<2x4xf32>, %w: tensor<4x3xf32>, %b: tensor<3xf32>, %z: tensor<2x3xf32>) -> tensor<3x3xf32> {
+  // expected-error @+1 {{result has type}}
+  %0 = exec.epilogue_product gelu %x, %w {lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x3xf32>) -> tensor<3x3xf32>
+  return %0 : tensor<3x3xf32>
+}
