@@ -357,10 +357,8 @@ private:
                             << elementOf(reduce.getResult()) << ", the product writes " << elementOf(product.result);
         continue;
       }
-      bool isEarly = llvm::any_of(reduce->getUsers(), [&](Operation *user) {
-        Operation *inBlock = product.op->getBlock()->findAncestorOpInBlock(*user);
-        return !inBlock || inBlock->isBeforeInBlock(product.op);
-      });
+      SmallVector<Operation *> early;
+      bool isEarly = !findEarly(reduce, product.op, early);
       if (isEarly) {
         reduce.emitRemark() << "bias gradient not fused into the product: it is needed before the product";
         continue;
@@ -370,11 +368,35 @@ private:
     return nullptr;
   }
 
+  /// What stands before `product` and needs `op`, if all of it can be computed behind the product.
+  static bool findEarly(Operation *op, Operation *product, SmallVectorImpl<Operation *> &early) {
+    for (Operation *user : op->getUsers()) {
+      Operation *inBlock = product->getBlock()->findAncestorOpInBlock(*user);
+      if (inBlock && product->isBeforeInBlock(inBlock))
+        continue;
+      if (inBlock != user || !isa<train::AddOp, train::ReshapeOp>(user) || !findEarly(user, product, early))
+        return false;
+      if (!llvm::is_contained(early, user))
+        early.push_back(user);
+    }
+    return true;
+  }
+
+  /// The sum is an output of `made` now, and what it is added to follows it.
   static void replaceSum(train::ReduceOp sum, exec::EpilogueProductOp made) {
+    SmallVector<Operation *> early;
+    findEarly(sum, made, early);
+    llvm::sort(early, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
     OpBuilder builder(made->getContext());
     builder.setInsertionPointAfter(made);
     train::Build build(builder, sum.getLoc());
-    sum.replaceAllUsesWith(build.reshape(made.getOutput(), shapeOf(sum.getResult())));
+    Value vector = build.reshape(made.getOutput(), shapeOf(sum.getResult()));
+    sum.replaceAllUsesWith(vector);
+    Operation *last = vector.getDefiningOp();
+    for (Operation *op : early) {
+      op->moveAfter(last);
+      last = op;
+    }
   }
 
   void fuseBiasGrad(const Product &product) {

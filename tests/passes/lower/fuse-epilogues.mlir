@@ -113,6 +113,18 @@ func.func @split(%x: tensor<2x4x8xbf16>, %dy: tensor<2x4x6xbf16>) -> (tensor<6x8
   return %dw, %db : tensor<6x8xf32>, tensor<6xf32>
 }
 
+// What adds the sum to another one before the product follows the product.
+// CHECK-LABEL: func.func @sink
+// CHECK:         %[[DW:.*]], %[[DB:.*]] = exec.epilogue_product bias_grad_b
+// CHECK:         %[[ADDED:.*]] = train.add %arg2, %[[DB]]
+// CHECK:         return %[[DW]], %[[ADDED]]
+func.func @sink(%x: tensor<6x8xf32>, %dy: tensor<6x4xf32>, %acc: tensor<4xf32>) -> (tensor<8x4xf32>, tensor<4xf32>) {
+  %db = train.reduce sum, %dy {dimensions = array<i64: 0>} : (tensor<6x4xf32>) -> tensor<4xf32>
+  %added = train.add %acc, %db : tensor<4xf32>
+  %dw = train.dot_general %x, %dy {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0>, rhs_contract = array<i64: 0>} : (tensor<6x8xf32>, tensor<6x4xf32>) -> tensor<8x4xf32>
+  return %dw, %added : tensor<8x4xf32>, tensor<4xf32>
+}
+
 // A kernel adds a bias for nothing; GELU without a bias whose pre-activation nobody else reads needs no second result.
 // CHECK-LABEL: func.func @adds
 // CHECK:         train.dot_general
