@@ -2,6 +2,7 @@
 
 #include "runtime/step/Dump.h"
 
+#include "runtime/base/Log.h"
 #include "runtime/state/Checkpoint.h"
 #include "runtime/state/Safetensors.h"
 
@@ -42,6 +43,20 @@ void StepDump::prepare(int rank, const RankState &state, StepOptions &options) {
   };
 }
 
+std::string StepDump::withoutGradient() const {
+  std::set<uint32_t> known;
+  if (const auto *probes = artifact.program().probes())
+    for (const artifact::GradientProbe *probe : *probes)
+      known.insert(probe->state());
+  std::string missing;
+  const auto &states = *artifact.program().state();
+  for (uint32_t index = 0; index < states.size(); ++index)
+    if (states[index]->role() == StateRole::Parameter && states[index]->segments() && !known.count(index))
+      for (const artifact::Segment *segment : *states[index]->segments())
+        missing += (missing.empty() ? "'" : ", '") + segment->name()->str() + "'";
+  return missing;
+}
+
 std::vector<RankState> StepDump::gradients(int firstRank, int numRanks) const {
   std::vector<RankState> views;
   for (int rank = firstRank; rank < firstRank + numRanks; ++rank)
@@ -56,6 +71,11 @@ Status StepDump::write(const std::string &folder, const std::vector<RankState> &
   if (error)
     return TESSERA_ERROR(IoError, "cannot create folder '" + folder + "': " + error.message());
   if (kinds.count("gradients")) {
+    std::string missing = withoutGradient();
+    if (!missing.empty())
+      log::warn(
+          "--dump: the kernel of their update computes the gradients of {}; they are never in memory and not written",
+          missing);
     TESSERA_ASSIGN_OR_RETURN(std::vector<SafetensorsTensor> tensors, gatherParameters(gradients));
     TESSERA_RETURN_IF_ERROR(writeSafetensors(folder + "/gradients.safetensors", tensors).status());
   }

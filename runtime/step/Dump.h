@@ -36,6 +36,9 @@ public:
                double loss) const;
 
 private:
+  /// Names of parameters whose update is one kernel with what computes their gradient.
+  std::string withoutGradient() const;
+
   /// Copies of one rank's gradients, as views like those of its parameters.
   struct RankGradients {
     RankState views;

@@ -3,7 +3,7 @@
 import json
 import os
 
-from harness import GOLDENS, MODELS, ToolTest
+from harness import GOLDENS, MODELS, ToolTest, safetensors
 
 
 class Arrays(ToolTest):
@@ -30,3 +30,14 @@ class Arrays(ToolTest):
 
     def test_mlp_with_mse(self):
         self.compare("mlp", "mse")
+
+    def test_dumps_name_gradients_that_are_never_in_memory(self):
+        with open(self.path("scale.onnxtxt"), "w") as file:
+            file.write('<ir_version: 8, opset_import: ["" : 17]>\nscale (float[B,16] x) => (float[B,4] y)\n'
+                       f"<float[16,4] w = {{{', '.join(['1'] * 64)}}}>\n{{\n  t = Tanh (w)\n  y = MatMul (x, t)\n}}\n")
+        self.succeed("tessera-compile", "scale.onnxtxt", "--batch", 1, "--loss", "mse", "--optimizer", "sgd", "-o", "scale.tessera")
+        done = self.tool("tessera-run", "scale.tessera", "--data", os.path.join(GOLDENS, "mlp", "data.safetensors"), "--steps", 1,
+                         "--dump", "gradients", "--out", "run")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, "gradients of 'w'; they are never in memory and not written")
+        self.assertEqual(sorted(safetensors.load(self.path("run", "dump-1", "gradients.safetensors"))), [])
