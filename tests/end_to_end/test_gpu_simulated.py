@@ -120,6 +120,19 @@ class SimulatedGpu(ToolTest):
             self.assert_close(epilogues, "none-cpu", "bf16")
             self.assert_close(epilogues, epilogues + "-cpu", "bf16")
         self.assertLess(counts["all"]["kernels"], counts["none"]["kernels"])
+        split = self.simulate(golden, "model", "split", fail="epilogue")
+        self.assert_close("split", "all-cpu", "bf16")
+        self.assertGreater(split["kernels"], counts["all"]["kernels"])
+
+    def test_epilogues_without_an_algorithm(self):
+        """What cuBLASLt has no algorithm for is done after the product, and told."""
+        golden = self.compile("model", "gpt", "--epilogues", "all", batch=2)
+        self.cpu(golden, "model", "cpu")
+        self.simulate(golden, "model", "split", fail="epilogue")
+        self.assert_close("split", "cpu", "fp32")
+        with self.settings(fail="epilogue"):
+            done = self.tool("tessera-run", *self.arguments(golden, "model", "told", steps=1))
+        self.assertRegex(done.stdout + done.stderr, r"node '.+': epilogue GeluAuxBias by a kernel of our own")
 
     def test_autotune(self):
         """The choices are kept and found again; all ranks take those of rank 0; a damaged file is replaced."""

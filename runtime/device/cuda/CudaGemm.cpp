@@ -2,6 +2,9 @@
 
 #include "runtime/device/cuda/CudaGemm.h"
 
+#include "runtime/base/Log.h"
+#include "runtime/device/cuda/CudaEpilogue.h"
+
 #include <bit>
 #include <cstdint>
 #include <optional>
@@ -237,8 +240,7 @@ private:
                            std::string("cuBLASLt has no algorithm for the product") +
                                (epilogue == artifact::Epilogue::None
                                     ? std::string()
-                                    : std::string(" with epilogue ") + artifact::EnumNameEpilogue(epilogue) +
-                                          ": compile with --epilogues=none") +
+                                    : std::string(" with epilogue ") + artifact::EnumNameEpilogue(epilogue)) +
                                " (" + cublasLtGetStatusString(status) + ")");
     return candidates;
   }
@@ -284,7 +286,26 @@ private:
   cublasLtMatmulAlgo_t algorithm{};
 };
 
+/// A product, and then its epilogue.
+class SplitGemm : public GemmPlan {
+public:
+  SplitGemm(std::unique_ptr<GemmPlan> product, const GemmOperands &operands, const EpilogueKernels &kernels)
+      : product(std::move(product)), operands(operands), kernels(kernels) {}
+
+  Status start(const GemmAddresses &at, CUstream stream) override {
+    TESSERA_RETURN_IF_ERROR(product->start({at.a, at.b, at.c}, stream));
+    return kernels.start(operands, at, stream);
+  }
+
+private:
+  std::unique_ptr<GemmPlan> product;
+  GemmOperands operands;
+  const EpilogueKernels &kernels;
+};
+
 } // namespace
+
+GemmPlanner::GemmPlanner() : epilogues(std::make_unique<EpilogueKernels>()) {}
 
 GemmPlanner::~GemmPlanner() {
   if (handle)
@@ -304,9 +325,19 @@ Result<std::unique_ptr<GemmPlan>> GemmPlanner::plan(const GemmOperands &operands
   made->handle = handle;
   made->workspace = std::bit_cast<void *>(workspace);
   made->tuner = tuner.get();
-  if (Status status = made->prepare(operands); !status.isOk())
+  Status status = made->prepare(operands);
+  if (status.isOk())
+    return std::unique_ptr<GemmPlan>(std::move(made));
+  if (operands.epilogue == artifact::Epilogue::None || status.code() != StatusCode::Unsupported)
     return node.empty() ? status : status.withContext(node);
-  return std::unique_ptr<GemmPlan>(std::move(made));
+  log::info("node '{}': epilogue {} by a kernel of our own: {}", node, artifact::EnumNameEpilogue(operands.epilogue),
+            status.message());
+  GemmOperands plain = operands;
+  plain.epilogue = artifact::Epilogue::None;
+  plain.input = plain.output = Operand();
+  TESSERA_ASSIGN_OR_RETURN(std::unique_ptr<GemmPlan> product, plan(plain, node));
+  TESSERA_RETURN_IF_ERROR(epilogues->load());
+  return std::unique_ptr<GemmPlan>(std::make_unique<SplitGemm>(std::move(product), operands, *epilogues));
 }
 
 } // namespace tessera::cuda

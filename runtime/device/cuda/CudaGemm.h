@@ -40,14 +40,18 @@ public:
   virtual Status start(const GemmAddresses &at, CUstream stream) = 0;
 };
 
+class EpilogueKernels;
+
 /// Makes the plans of one rank; they share one workspace, so that they run on one stream.
 class GemmPlanner {
 public:
+  GemmPlanner();
   ~GemmPlanner();
   Status open();
   /// From now on algorithms are timed. All ranks make the same plans in the same order.
   void tuneWith(std::unique_ptr<GemmTuner> made) { tuner = std::move(made); }
-  /// `node` names the product in errors.
+  /// An epilogue that the library has no algorithm for is done by kernels of our own after the product; a log line says
+  /// so. `node` names the product in errors.
   Result<std::unique_ptr<GemmPlan>> plan(const GemmOperands &operands, std::string_view node);
   static constexpr size_t workspaceBytes = size_t{32} << 20;
 
@@ -55,6 +59,7 @@ private:
   cublasLtHandle_t handle = nullptr;
   CUdeviceptr workspace = 0;
   std::unique_ptr<GemmTuner> tuner;
+  std::unique_ptr<EpilogueKernels> epilogues;
 };
 
 } // namespace tessera::cuda

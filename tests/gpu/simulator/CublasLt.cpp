@@ -281,6 +281,8 @@ TESSERA_LT cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmu
     sim().report("cublasLtMatmulAlgoGetHeuristic: " + why);
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
+  if (p.epilogue != CUBLASLT_EPILOGUE_DEFAULT && sim().failureAt("epilogue"))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   Choice choice{magic, {}, uint32_t(p.m), uint32_t(p.n), uint32_t(p.k), uint32_t(p.d.batch), p.epilogue, 0};
   for (int operand = 0; operand < 4; ++operand)
     choice.alignments[operand] = wishes->get<uint32_t>(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES + operand, 256);

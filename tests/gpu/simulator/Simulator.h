@@ -22,7 +22,8 @@
 //                                 cannot be made, "nccl-hang" nor come to an end, "nccl:n" the n-th collective of the
 //                                 process ends with an asynchronous error, "nccl-lost:n" one rank's part of the n-th
 //                                 collective never begins (a lost rank), "exit:n" the process ends within the n-th
-//                                 kernel, "cudnn" supports no graph
+//                                 kernel, "cudnn" supports no graph, "epilogue" cuBLASLt has no algorithm
+//                                 for products with epilogues
 //
 //===----------------------------------------------------------------------===//
 

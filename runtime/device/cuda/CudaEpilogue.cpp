@@ -1,0 +1,87 @@
+//===- CudaEpilogue.cpp - epilogues by kernels of our own -------------------===//
+
+#include "runtime/device/cuda/CudaEpilogue.h"
+
+#include "runtime/artifact/Epilogue.h"
+
+#include <algorithm>
+
+namespace tessera::cuda {
+
+/// PTX of Epilogue.cu, with a zero at its end; made by the build.
+extern const char epilogueKernels[];
+
+using artifact::DataType;
+using artifact::Epilogue;
+
+EpilogueKernels::~EpilogueKernels() {
+  if (library)
+    cuLibraryUnload(library);
+}
+
+Status EpilogueKernels::load() {
+  if (library)
+    return Status::ok();
+  TESSERA_CU(cuLibraryLoadData(&library, epilogueKernels, nullptr, nullptr, 0, nullptr, nullptr, 0));
+  for (const char *name : {"ApplyF32", "ApplyBF16", "ApplyF16", "SumTermsF32F32", "SumTermsBF16F32", "SumTermsBF16BF16",
+                           "SumTermsF16F32", "SumTermsF16F16"}) {
+    CUkernel kernel = nullptr;
+    TESSERA_CU(cuLibraryGetKernel(&kernel, library, (std::string("tessera") + name).c_str()));
+    TESSERA_CU(cuKernelGetFunction(&functions[name], kernel));
+  }
+  return Status::ok();
+}
+
+Result<CUfunction> EpilogueKernels::find(const std::string &name) const {
+  auto found = functions.find(name);
+  if (found == functions.end())
+    return TESSERA_ERROR(Unsupported, "an epilogue without the kernel " + name);
+  return found->second;
+}
+
+Status EpilogueKernels::start(const GemmOperands &operands, const GemmAddresses &at, CUstream stream) const {
+  DataType dtype = operands.c.view.dtype;
+  switch (operands.epilogue) {
+  case Epilogue::BiasGradA:
+    return sum(operands.a.view, 0, at.a, dtype, at.output, stream);
+  case Epilogue::BiasGradB:
+    return sum(operands.b.view, 1, at.b, dtype, at.output, stream);
+  default:
+    TESSERA_RETURN_IF_ERROR(apply(operands, at, stream));
+    return givesBiasGrad(operands.epilogue) ? sum(operands.c.view, 1, at.c, dtype, at.output, stream) : Status::ok();
+  }
+}
+
+Status EpilogueKernels::apply(const GemmOperands &operands, const GemmAddresses &at, CUstream stream) const {
+  const TensorView &c = operands.c.view;
+  TESSERA_ASSIGN_OR_RETURN(CUfunction function, find(std::string("Apply") + artifact::EnumNameDataType(c.dtype)));
+  void *target = at.c, *kept = givesPreActivation(operands.epilogue) ? at.output : nullptr;
+  const void *bias = takesBias(operands.epilogue) ? at.input : nullptr,
+             *before = takesPreActivation(operands.epilogue) ? at.input : nullptr;
+  int isGelu = appliesGelu(operands.epilogue) ? 1 : 0;
+  int64_t elements = c.numElements(), columns = c.shape.back();
+  if (elements == 0)
+    return Status::ok();
+  constexpr int64_t threads = 256, most = 4096;
+  auto blocks = static_cast<unsigned>(std::min((elements + threads - 1) / threads, most));
+  void *arguments[] = {&target, &bias, &kept, &before, &isGelu, &elements, &columns};
+  TESSERA_CU(cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, nullptr));
+  return Status::ok();
+}
+
+Status EpilogueKernels::sum(const TensorView &matrix, size_t kept, const void *source, DataType dtype, void *output,
+                            CUstream stream) const {
+  TESSERA_ASSIGN_OR_RETURN(
+      CUfunction function,
+      find(std::string("SumTerms") + artifact::EnumNameDataType(matrix.dtype) + artifact::EnumNameDataType(dtype)));
+  int64_t count = matrix.shape[kept], terms = matrix.shape[1 - kept], stride = matrix.strides[kept],
+          termStride = matrix.strides[1 - kept];
+  if (count == 0)
+    return Status::ok();
+  auto blocks = static_cast<unsigned>((count + 31) / 32);
+  void *arguments[] = {&output, &source, &count, &terms, &stride, &termStride};
+  TESSERA_CU(cuLaunchKernel(function, blocks, 1, 1, 32, 8, 1, 0, stream, arguments, nullptr));
+  return Status::ok();
+}
+
+} // namespace tessera::cuda
