@@ -204,15 +204,21 @@ FailureOr<CompileOutcome> report(const CompileOptions &options, ModuleOp module,
 }
 } // namespace
 
+FailureOr<cost::Target> resolveTarget(CompileOptions &options, MLIRContext &context) {
+  auto target = cost::Target::load(options.target, UnknownLoc::get(&context));
+  if (succeeded(target))
+    options.architecture = target->architecture;
+  return target;
+}
+
 FailureOr<CompileOutcome> compile(const CompileOptions &asked, MLIRContext &context, llvm::raw_ostream &out) {
   CompileOptions options = asked;
   const Location unknown = UnknownLoc::get(&context);
   const bool reports = options.report || options.fit;
-  auto target = cost::Target::load(options.target, unknown);
+  auto target = resolveTarget(options, context);
   if (failed(target))
     return failure();
   const bool isGpu = target->kind == "cuda";
-  options.architecture = target->architecture;
   if (isGpu && options.compileTo == Phase::Artifact && !options.isReportOnly()) {
     if (options.architecture.empty()) {
       emitError(unknown) << "--target " << options.target

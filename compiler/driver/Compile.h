@@ -3,6 +3,7 @@
 #ifndef TESSERA_COMPILER_DRIVER_COMPILE_H
 #define TESSERA_COMPILER_DRIVER_COMPILE_H
 
+#include "compiler/cost/Target.h"
 #include "compiler/driver/Emit.h"
 #include "compiler/driver/Options.h"
 
@@ -12,6 +13,10 @@
 #include "llvm/Support/raw_ostream.h"
 
 namespace tessera {
+
+/// Reads the machine that `options.target` names, and sets the architecture that it has. Before anything else is asked
+/// of the options.
+llvm::FailureOr<cost::Target> resolveTarget(CompileOptions &options, mlir::MLIRContext &context);
 
 /// The pass pipeline of a phase in textual form, as `tessera-opt --pass-pipeline` takes it.
 std::string phasePipeline(Phase phase, const CompileOptions &options);

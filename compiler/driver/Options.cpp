@@ -19,9 +19,9 @@ std::string epiloguesOf(const CompileOptions &options) {
   if (options.epilogues != "auto")
     return options.epilogues;
   // GELU in products gains from the faster tensor cores of sm_90 on; before, it slows the forward product down.
-  if (options.target.rfind("sm_", 0) == 0)
-    return options.target == "sm_80" ? "bias" : "all";
-  return "none";
+  if (options.architecture.empty())
+    return "none";
+  return options.architecture == "sm_80" ? "bias" : "all";
 }
 
 std::string formatNumber(double value) {

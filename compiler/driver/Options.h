@@ -79,7 +79,7 @@ struct CompileOptions {
   // Lower.
   std::string target =
       "cpu"; ///< cpu, sm_80, sm_90, sm_100, a target that ships with the compiler, or a target file (*.json)
-  std::string architecture;       ///< GPU to generate code for (sm_90), else empty; compile() takes it from `target`
+  std::string architecture;       ///< GPU to generate code for (sm_90), else empty; resolveTarget() sets it
   std::string targetCpu = "host"; ///< host | x86-64-v4 | x86-64-v3 | x86-64
 
   std::string epilogues = "auto"; ///< auto | none | bias | all: what products do besides multiplying

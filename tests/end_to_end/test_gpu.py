@@ -77,7 +77,8 @@ class Gpu(ToolTest):
 
     def test_a_machine_names_the_code_and_the_costs(self):
         flags = [*Golden("gpt").compile_flags(), "--mesh", "shard=2", "--strategy", "zero3", "--prefetch", "auto"]
-        for target in ("h200x8", "a100x8"):
+        for target, epilogues in (("h200x8", "fuse-epilogues{kinds=all}"), ("a100x8", "fuse-epilogues{kinds=bias}")):
+            self.assertIn(epilogues, self.succeed("tessera-compile", *flags, "--target", target, "--print-pipelines"))
             self.succeed("tessera-compile", *flags, "--target", target, "-o", target + ".tessera")
             dump = json.loads(self.succeed("tessera-dump", target + ".tessera", "--json"))
             self.assertEqual(dump["summary"]["target"], self.machine(target)["architecture"])

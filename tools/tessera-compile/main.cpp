@@ -210,13 +210,6 @@ int main(int argc, char **argv) {
     return 1;
   }
   tessera::registerAllPasses();
-  if (printPipelines) {
-    for (int i = 0; i <= static_cast<int>(tessera::Phase::Artifact); ++i)
-      llvm::outs() << tessera::kPhaseNames[i] << ": " << tessera::phasePipeline(static_cast<tessera::Phase>(i), options)
-                   << "\n";
-    return 0;
-  }
-
   mlir::DialectRegistry registry;
   tessera::registerAllDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
@@ -228,6 +221,14 @@ int main(int argc, char **argv) {
     printDiagnostic(diagnostic, options.remarks);
     return mlir::success();
   });
+  if (printPipelines) {
+    if (failed(tessera::resolveTarget(options, context)))
+      return 1;
+    for (int i = 0; i <= static_cast<int>(tessera::Phase::Artifact); ++i)
+      llvm::outs() << tessera::kPhaseNames[i] << ": " << tessera::phasePipeline(static_cast<tessera::Phase>(i), options)
+                   << "\n";
+    return 0;
+  }
   auto outcome = tessera::compile(options, context, llvm::outs());
   if (succeeded(outcome))
     return *outcome == tessera::CompileOutcome::Done ? 0 : 2;
