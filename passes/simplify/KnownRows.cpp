@@ -15,137 +15,6 @@ namespace tessera::simplify {
 namespace {
 constexpr int64_t kMaxWork = int64_t{1} << 27; ///< a second or two
 constexpr int kMaxDepth = 64;
-constexpr double kMaxWhole = 9007199254740992.0; ///< 2^53
-
-double valueAt(const Piece &piece, int64_t offset) { return piece.first + piece.slope * static_cast<double>(offset); }
-
-bool isWhole(double value) { return std::abs(value) < kMaxWhole && value == std::floor(value); }
-
-/// Adds a piece of `length` elements and keeps the invariant of `Piece`: false where it does not hold.
-bool append(Row &row, int64_t length, double first, double slope) {
-  if (length == 0)
-    return true;
-  const int64_t begin = row.empty() ? 0 : row.back().end;
-  // Two numbers are two pieces: a step from 0 to 1 is not an ascent.
-  if (length == 2 && slope != 0)
-    return append(row, 1, first, 0) && append(row, 1, first + slope, 0);
-  if (length == 1)
-    slope = 0;
-  const Piece piece{begin + length, first, slope};
-  if (slope != 0 && !(isWhole(first) && isWhole(slope) && isWhole(valueAt(piece, length - 1))))
-    return false;
-  if (!row.empty() && row.back().slope == 0 && slope == 0 &&
-      (row.back().first == first || (std::isnan(row.back().first) && std::isnan(first))))
-    row.back().end = piece.end;
-  else
-    row.push_back(piece);
-  return true;
-}
-
-/// Calls `visit(length, a, b)` for each stretch on which both rows are one piece; a and b begin where the stretch does.
-template <typename Visit> bool zipRows(const Row &a, const Row &b, Visit visit) {
-  size_t i = 0, j = 0;
-  int64_t begin = 0, beginA = 0, beginB = 0;
-  while (i < a.size() && j < b.size()) {
-    const int64_t end = std::min(a[i].end, b[j].end);
-    if (!visit(end - begin, Piece{end, valueAt(a[i], begin - beginA), a[i].slope},
-               Piece{end, valueAt(b[j], begin - beginB), b[j].slope}))
-      return false;
-    if (a[i].end == end)
-      beginA = a[i++].end;
-    if (b[j].end == end)
-      beginB = b[j++].end;
-    begin = end;
-  }
-  return true;
-}
-
-/// A number rounded to the element type, as the op's result would be.
-double rounded(double value, Type type) {
-  if (auto floating = dyn_cast<FloatType>(type)) {
-    APFloat number(value);
-    bool losesInfo = false;
-    number.convert(floating.getFloatSemantics(), APFloat::rmNearestTiesToEven, &losesInfo);
-    return number.convertToDouble();
-  }
-  return value;
-}
-
-bool holds(CompareDirection direction, int sign) {
-  switch (direction) {
-  case CompareDirection::Eq:
-    return sign == 0;
-  case CompareDirection::Ne:
-    return sign != 0;
-  case CompareDirection::Lt:
-    return sign < 0;
-  case CompareDirection::Le:
-    return sign <= 0;
-  case CompareDirection::Gt:
-    return sign > 0;
-  case CompareDirection::Ge:
-    return sign >= 0;
-  }
-  return false;
-}
-
-/// Where a comparison holds on one stretch, as ones and zeros.
-bool appendCompare(Row &row, int64_t length, const Piece &a, const Piece &b, CompareDirection direction) {
-  auto add = [&](int64_t count, int sign) { return append(row, count, holds(direction, sign), 0); };
-  if (std::isnan(a.first) || std::isnan(b.first))
-    return append(row, length, direction == CompareDirection::Ne, 0);
-  if (a.slope == b.slope)
-    return add(length, a.first < b.first ? -1 : a.first > b.first);
-  if (!std::isfinite(a.first) || !std::isfinite(b.first))
-    return add(length, a.first < b.first ? -1 : 1);
-  // The difference goes one way: all of one sign, then perhaps one zero, then all of the other.
-  const bool rises = a.slope > b.slope;
-  auto signAt = [&](int64_t offset) {
-    const double x = valueAt(a, offset), y = valueAt(b, offset);
-    return x < y ? -1 : x > y ? 1 : 0;
-  };
-  auto firstNot = [&](auto isBefore) {
-    int64_t low = 0, high = length;
-    while (low < high) {
-      const int64_t middle = low + (high - low) / 2;
-      if (isBefore(signAt(middle)))
-        low = middle + 1;
-      else
-        high = middle;
-    }
-    return low;
-  };
-  const int64_t zero = firstNot([&](int sign) { return rises ? sign < 0 : sign > 0; });
-  const int64_t after = firstNot([&](int sign) { return rises ? sign <= 0 : sign >= 0; });
-  return add(zero, rises ? -1 : 1) && add(after - zero, 0) && add(length - after, rises ? 1 : -1);
-}
-
-bool appendMax(Row &row, int64_t length, const Piece &a, const Piece &b) {
-  Row larger;
-  if (!appendCompare(larger, length, a, b, CompareDirection::Ge))
-    return false;
-  int64_t begin = 0;
-  for (const Piece &piece : larger) {
-    const Piece &chosen = piece.first != 0 ? a : b;
-    if (!append(row, piece.end - begin, valueAt(chosen, begin), chosen.slope))
-      return false;
-    begin = piece.end;
-  }
-  return true;
-}
-
-/// Sums, differences and products of one stretch.
-bool appendArithmetic(Row &row, int64_t length, const Piece &a, const Piece &b, Operation *op, Type type) {
-  if ((a.slope != 0 && !std::isfinite(b.first)) || (b.slope != 0 && !std::isfinite(a.first)))
-    return false;
-  if (isa<AddOp>(op))
-    return append(row, length, rounded(a.first + b.first, type), a.slope + b.slope);
-  if (isa<SubOp>(op))
-    return append(row, length, rounded(a.first - b.first, type), a.slope - b.slope);
-  if (a.slope != 0 && b.slope != 0)
-    return false;
-  return append(row, length, rounded(a.first * b.first, type), a.slope != 0 ? a.slope * b.first : b.slope * a.first);
-}
 
 /// The index of an element of `shape` from its row-major number, and back.
 SmallVector<int64_t> indexOf(int64_t flat, ArrayRef<int64_t> shape) {
@@ -208,7 +77,7 @@ std::optional<double> KnownRows::element(Value value, ArrayRef<int64_t> index) {
   int64_t begin = 0;
   for (const Piece &piece : *all) {
     if (index.back() < piece.end)
-      return valueAt(piece, index.back() - begin);
+      return piece.at(index.back() - begin);
     begin = piece.end;
   }
   return std::nullopt;
@@ -345,7 +214,7 @@ std::optional<Row> KnownRows::sliceRow(SliceOp op, ArrayRef<int64_t> index) {
   for (const Piece &piece : *whole) {
     const int64_t low = std::max(begin, start), high = std::min(piece.end, limit);
     if (low < high)
-      append(made, high - low, valueAt(piece, low - begin), piece.slope);
+      append(made, high - low, piece.at(low - begin), piece.slope);
     begin = piece.end;
   }
   return made;
@@ -358,15 +227,15 @@ std::optional<Row> KnownRows::convertRow(ConvertOp op, ArrayRef<int64_t> index) 
   int64_t begin = 0;
   for (const Piece &piece : operand ? ArrayRef<Piece>(*operand) : ArrayRef<Piece>()) {
     const int64_t length = piece.end - begin;
-    const double last = valueAt(piece, length - 1);
+    const double last = piece.at(length - 1);
     bool isFine = true;
     if (type.isInteger(1))
       isFine = appendCompare(made, length, piece, Piece{piece.end, 0, 0}, CompareDirection::Ne);
     else if (piece.slope != 0)
-      isFine = rounded(piece.first, type) == piece.first && rounded(last, type) == last &&
+      isFine = roundedTo(piece.first, type) == piece.first && roundedTo(last, type) == last &&
                append(made, length, piece.first, piece.slope);
     else
-      isFine = append(made, length, isa<FloatType>(type) ? rounded(piece.first, type) : std::trunc(piece.first), 0);
+      isFine = append(made, length, isa<FloatType>(type) ? roundedTo(piece.first, type) : std::trunc(piece.first), 0);
     if (!isFine)
       return std::nullopt;
     begin = piece.end;
@@ -388,7 +257,7 @@ std::optional<Row> KnownRows::selectRow(SelectOp op, ArrayRef<int64_t> index) {
     for (const Piece &piece : source) {
       const int64_t low = std::max(from, begin), high = std::min(piece.end, end);
       if (low < high)
-        append(made, high - low, valueAt(piece, low - from), piece.slope);
+        append(made, high - low, piece.at(low - from), piece.slope);
       from = piece.end;
     }
   };

@@ -9,7 +9,7 @@
 #ifndef TESSERA_PASSES_SIMPLIFY_KNOWNROWS_H
 #define TESSERA_PASSES_SIMPLIFY_KNOWNROWS_H
 
-#include "compiler/dialect/train/Builders.h"
+#include "passes/simplify/Pieces.h"
 
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
@@ -17,16 +17,6 @@
 #include <optional>
 
 namespace tessera::simplify {
-
-/// Elements [begin, end) of a row, where `begin` is the end of the piece before: `first + slope * (i - begin)`. With a
-/// slope other than 0, all elements are whole numbers that a double holds exactly.
-struct Piece {
-  int64_t end;
-  double first;
-  double slope;
-};
-/// Pieces in order, the last one ends at the end of the row.
-using Row = llvm::SmallVector<Piece, 4>;
 
 /// Computes rows of values that follow from constants and `iota` by elementwise ops, comparisons, selections and
 /// changes of shape. Nothing may change the IR while it is in use.
