@@ -157,6 +157,10 @@ class SimulatedGpu(ToolTest):
         self.assertIn("autotune: ", output)
         with open(file) as cache:
             self.assertEqual(json.load(cache)["gpus"].keys(), kept["gpus"].keys())
+        with self.settings(devices=2, fail="algorithm"):
+            output = self.told(*self.arguments(golden, "model", "fifth", "--autotune=" + self.path("new.json"), steps=1))
+        self.assertRegex(output, "autotune: .*: algorithm 2 of 2 is left out: cuBLASLt matmul: ")
+        self.assertNotIn("algorithm 2 of 2,", output)
         self.assertIn("--autotune is not applied: it chooses among algorithms of cuBLASLt",
                       self.told(*self.arguments(golden, "model-cpu", "cpu", "--autotune", steps=1)))
 

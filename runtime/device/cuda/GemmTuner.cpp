@@ -69,17 +69,26 @@ Result<std::string> GemmTuner::find(const std::string &product,
   if (std::any_of(candidates.begin(), candidates.end(),
                   [&](const cublasLtMatmulHeuristicResult_t &candidate) { return digitsOf(candidate.algo) == known; }))
     return known;
-  size_t best = 0;
-  float shortest = std::numeric_limits<float>::infinity(), first = 0;
+  size_t best = candidates.size();
+  float shortest = std::numeric_limits<float>::infinity(), first = shortest;
+  Status lastFailure = Status::ok();
   for (size_t index = 0; index < candidates.size(); ++index) {
-    TESSERA_ASSIGN_OR_RETURN(float time, milliseconds(candidates[index].algo, run));
+    Result<float> time = milliseconds(candidates[index].algo, run);
+    if (!time.isOk()) { // the library proposes what it then does not run
+      lastFailure = time.status();
+      log::warn("autotune: {}: algorithm {} of {} is left out: {}", product, index + 1, candidates.size(),
+                lastFailure.message());
+      continue;
+    }
     if (index == 0)
-      first = time;
-    if (time < shortest) {
-      shortest = time;
+      first = *time;
+    if (*time < shortest) {
+      shortest = *time;
       best = index;
     }
   }
+  if (best == candidates.size())
+    return lastFailure;
   log::info("autotune: {}: algorithm {} of {}, {:.4f} ms; the library's first choice {:.4f} ms", product, best + 1,
             candidates.size(), shortest, first);
   cache.put(gpu, product, digitsOf(candidates[best].algo));

@@ -330,6 +330,8 @@ TESSERA_LT cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t descript
         return refuse("operand " + std::string(1, "abcd"[operand]) + " is not aligned to " +
                       std::to_string(choice.alignments[operand]) + " bytes");
   }
+  if (choice.workspace && sim().failureAt("algorithm"))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   if (workspaceBytes && reinterpret_cast<uint64_t>(workspace) % 16 != 0)
     return refuse("the workspace is not aligned to 16 bytes");
   bool isSum = p.epilogue == CUBLASLT_EPILOGUE_BGRADA || p.epilogue == CUBLASLT_EPILOGUE_BGRADB;

@@ -23,7 +23,7 @@
 //                                 process ends with an asynchronous error, "nccl-lost:n" one rank's part of the n-th
 //                                 collective never begins (a lost rank), "exit:n" the process ends within the n-th
 //                                 kernel, "cudnn" supports no graph, "epilogue" cuBLASLt has no algorithm
-//                                 for products with epilogues
+//                                 for products with epilogues, "algorithm" nor runs its second proposals
 //
 //===----------------------------------------------------------------------===//
 
