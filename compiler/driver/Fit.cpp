@@ -191,7 +191,7 @@ FitReport checkFit(const CompileOptions &options, const StepReport &report, cons
 
 /// "1.00 GiB", or "1.00 GiB and 2.00 GiB on the host".
 static std::string usedText(const StepReport &report) {
-  std::string text = formatBytes(static_cast<double>(report.memory.reserved));
+  std::string text = formatBytes(static_cast<double>(report.memory.onDevice()));
   if (report.memory.host > 0)
     text += " and " + formatBytes(static_cast<double>(report.memory.host)) + " on the host";
   return text;
@@ -208,7 +208,7 @@ static std::string misfit(const FitReport &fit, const StepReport &report) {
 }
 
 void printFit(const FitReport &fit, const StepReport &report, llvm::raw_ostream &out) {
-  const auto reserved = static_cast<double>(report.memory.reserved + (fit.sharesMemory ? report.memory.host : 0));
+  const auto reserved = static_cast<double>(report.memory.onDevice() + (fit.sharesMemory ? report.memory.host : 0));
   out << (fit.fits ? "\nfits: " : "\ndoes not fit: ") << formatBytes(reserved) << " of " << formatBytes(fit.limit)
       << llvm::format(" (%.1f %%)", 100 * reserved / fit.limit);
   if (!fit.sharesMemory && report.memory.host > 0)
@@ -248,6 +248,7 @@ llvm::json::Object fitJson(const FitReport &fit) {
     llvm::json::Object row{{"flags", variant.flags}};
     if (variant.report) {
       row["reserved_per_rank"] = variant.report->memory.reserved;
+      row["libraries_per_rank"] = variant.report->memory.libraries;
       row["host_per_rank"] = variant.report->memory.host;
       row["step_seconds"] = variant.report->time.total;
       row["fits"] = misfit(fit, *variant.report).empty();

@@ -28,7 +28,7 @@ struct FitReport {
   std::vector<FitVariant> variants; ///< tried, in order; the last one fits, if any does. Empty if the step fits.
 
   bool fitsDevice(const StepReport &report) const {
-    return static_cast<double>(report.memory.reserved + (sharesMemory ? report.memory.host : 0)) <= limit;
+    return static_cast<double>(report.memory.onDevice() + (sharesMemory ? report.memory.host : 0)) <= limit;
   }
   /// Bytes on the host of one node.
   double hostBytes(const StepReport &report) const {

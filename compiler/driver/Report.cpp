@@ -28,6 +28,25 @@ int64_t countInstructions(Block &block) {
   return count;
 }
 
+/// What the runtime gives cuBLASLt and cuDNN besides the arenas (docs/cuda.md). Attention in 16 bits is cuDNN's, which
+/// keeps the gradient of the scores backwards, and those of keys and values for each head; one workspace serves all.
+int64_t libraryWorkspaces(exec::ProgramOp program) {
+  constexpr int64_t kProducts = int64_t{32} << 20;
+  int64_t attention = 0;
+  program.walk([&](exec::AttentionGradOp op) {
+    auto q = cast<MemRefType>(op.getQ().getType()), k = cast<MemRefType>(op.getK().getType()),
+         v = cast<MemRefType>(op.getV().getType());
+    if (q.getElementTypeBitWidth() != 16 || op.getMask())
+      return;
+    const int64_t rows = q.getDimSize(0) * q.getDimSize(1), keys = k.getDimSize(2);
+    int64_t elements = rows * q.getDimSize(2) * keys;
+    if (k.getDimSize(1) != q.getDimSize(1))
+      elements += rows * keys * (k.getDimSize(3) + v.getDimSize(3));
+    attention = std::max(attention, 2 * elements);
+  });
+  return kProducts + attention;
+}
+
 MemoryReport measureMemory(exec::ProgramOp program) {
   MemoryReport memory;
   const int64_t end = std::max<int64_t>(countInstructions(program.getBody().front()), 1);
@@ -204,6 +223,8 @@ StepReport makeReport(const CompileOptions &options, ModuleOp module, const Step
   cost::LatencyModel latency(target, mesh);
   for (auto program : module.getOps<exec::ProgramOp>()) {
     report.memory = measureMemory(program);
+    if (target.kind == "cuda")
+      report.memory.libraries = libraryWorkspaces(program);
     Collectives collectives;
     Traffic traffic;
     addCollectives(program.getBody().front(), 1, latency, collectives, traffic);

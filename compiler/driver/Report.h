@@ -28,8 +28,12 @@ struct MemoryReport {
   int64_t peak = 0;                          ///< their sum
   int64_t reserved = 0;                      ///< of all arenas on the device, which is what a rank allocates there
   int64_t host = 0;                          ///< of the arena on the host (--offload)
+  int64_t libraries = 0; ///< workspaces of a GPU's libraries, estimated; not in the plan and not in `reserved`
   /// Instruction and bytes by class over the step: the highest demand within each of at most 256 parts of it.
   std::vector<std::pair<int64_t, std::array<int64_t, kNumClasses>>> overStep;
+
+  /// What a rank takes of its device.
+  int64_t onDevice() const { return reserved + libraries; }
 };
 
 /// The collectives of one kind over the same axes, in one step of one rank.

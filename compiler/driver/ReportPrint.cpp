@@ -45,6 +45,9 @@ void printMemory(const StepReport &report, const cost::Target &target, llvm::raw
                 formatBytes(static_cast<double>(memory.peak)).c_str());
   out << format("  %-18s %18lld  %10s  of %s per device\n", "reserved", static_cast<long long>(memory.reserved),
                 formatBytes(static_cast<double>(memory.reserved)).c_str(), formatBytes(target.deviceMemory).c_str());
+  if (memory.libraries > 0)
+    out << format("  %-18s %18lld  %10s  about, besides\n", "libraries", static_cast<long long>(memory.libraries),
+                  formatBytes(static_cast<double>(memory.libraries)).c_str());
   if (memory.host > 0)
     out << format("  %-18s %18lld  %10s\n", "on the host", static_cast<long long>(memory.host),
                   formatBytes(static_cast<double>(memory.host)).c_str());
@@ -167,6 +170,7 @@ llvm::json::Object reportJson(const StepReport &report, const CompileOptions &op
                 {"model_flops_per_step", report.size.flops},
                 {"memory", Object{{"reserved_per_rank", report.memory.reserved},
                                   {"host_per_rank", report.memory.host},
+                                  {"libraries_per_rank", report.memory.libraries},
                                   {"peak_per_rank", report.memory.peak},
                                   {"at_peak_by_class", byClass(report.memory.atPeak)},
                                   {"over_step", std::move(overStep)},

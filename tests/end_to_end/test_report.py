@@ -160,7 +160,8 @@ class Report(ToolTest):
         # A GPU has memory of its own; the ranks of a node share its host.
         with open(os.path.join(ROOT, "compiler", "cost", "targets", "h100x8.json")) as file:
             machine = json.load(file)
-        device = memory["reserved_per_rank"]
+        memory = self.report(*flags, "--target", "h100x8")["memory"]
+        device = memory["reserved_per_rank"] + memory["libraries_per_rank"]
         for host, fits in ((2 * memory["host_per_rank"], True), (2 * memory["host_per_rank"] - 1, False)):
             machine["host_memory"]["value"] = host
             with open(self.path("machine.json"), "w") as file:
@@ -170,6 +171,16 @@ class Report(ToolTest):
         self.assertIn("on the host of a node", self.text)
         variants = self.report(*flags[:-2], "--target", "machine.json", "--fit=target")["fit"]
         self.assertTrue(variants["fits"])
+
+    def test_libraries_of_a_gpu_count(self):
+        """cuBLASLt's workspace, and for attention in bf16 the gradient of its scores: 2 bytes each, causal or not."""
+        flags = ("--batch", 8, "--precision")
+        sizes = {precision: self.report(*flags, precision, "--target", "h100x8")["memory"]["libraries_per_rank"]
+                 for precision in ("fp32", "bf16")}
+        self.assertEqual(sizes["fp32"], 32 << 20)
+        self.assertEqual(sizes["bf16"], (32 << 20) + 2 * 8 * 4 * 64 * 64)  # 4 heads, 64 tokens
+        self.assertEqual(self.report(*flags, "bf16")["memory"]["libraries_per_rank"], 0)
+        self.assertNotIn("libraries", self.text)
 
     def test_memory_limit_is_that_of_the_gpu(self):
         model = os.path.join(MODELS, "gpt.ts17.onnx")
