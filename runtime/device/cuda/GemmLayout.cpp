@@ -81,7 +81,7 @@ Result<EpilogueLayout> epilogueLayout(artifact::Epilogue epilogue, const GemmLay
     layout.auxLeading = product.target.rows;
     if (layout.auxLeading % 8 != 0)
       return TESSERA_ERROR(Unsupported, "epilogue " + name + " of " + std::to_string(layout.auxLeading) +
-                                            " columns: cuBLASLt needs a multiple of 8; compile with --epilogues=bias");
+                                            " columns: cuBLASLt needs a multiple of 8");
   }
   return layout;
 }
