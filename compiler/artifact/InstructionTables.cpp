@@ -42,6 +42,7 @@ LogicalResult Tables::fill() {
   if (failed(fillMemory()) || failed(fillInstructions(program.getBody().front(), table.instructions)))
     return failure();
   table.collective_hash = llvm::xxHash64(collectives);
+  fillTensors();
   return success();
 }
 

@@ -106,6 +106,10 @@ LogicalResult Tables::fillSegment(exec::ArgumentOp op, StringRef name, ArrayRef<
     if (!parsed)
       return op.emitError() << "parameter '" << name << "': bad initialiser '" << init << "', expected "
                             << train::kInitializerForms;
+    if (parsed->kind == Kind::Given) { // weights must bring it
+      state.segments.push_back(std::move(segment));
+      return success();
+    }
     segment->init = std::make_unique<InitT>();
     segment->init->kind = parsed->kind == Kind::Normal    ? InitKind::Normal
                           : parsed->kind == Kind::Uniform ? InitKind::Uniform
@@ -173,6 +177,35 @@ LogicalResult Tables::fillProbe(exec::ProbeOp op) {
     return success();
   }
   return op.emitError() << "there is no parameter '" << op.getUnit() << "'";
+}
+
+static TensorRole tensorRole(train::TensorRole role) {
+  switch (role) {
+  case train::TensorRole::Param:
+    return TensorRole::Parameter;
+  case train::TensorRole::Frozen:
+    return TensorRole::Frozen;
+  case train::TensorRole::Constant:
+    return TensorRole::Constant;
+  case train::TensorRole::Unused:
+    return TensorRole::Unused;
+  }
+  llvm_unreachable("all roles are listed");
+}
+
+void Tables::fillTensors() {
+  auto tensors = module->getAttrOfType<ArrayAttr>(train::kTensors);
+  if (!tensors)
+    return;
+  for (auto info : tensors.getAsRange<train::TensorInfoAttr>()) {
+    auto tensor = std::make_unique<ModelTensorT>();
+    tensor->name = info.getName().str();
+    llvm::raw_string_ostream(tensor->dtype) << info.getType().getElementType();
+    tensor->shape.assign(info.getType().getShape().begin(), info.getType().getShape().end());
+    tensor->role = tensorRole(info.getRole());
+    tensor->reason = info.getReason().str();
+    table.tensors.push_back(std::move(tensor));
+  }
 }
 
 } // namespace tessera::artifact

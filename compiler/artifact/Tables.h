@@ -39,6 +39,7 @@ private:
                                   int64_t offset, llvm::StringRef init, StateTensorT &state);
   llvm::LogicalResult fillResult(exec::ResultOp op);
   llvm::LogicalResult fillProbe(exec::ProbeOp op);
+  void fillTensors();
 
   llvm::FailureOr<DataType> dataType(mlir::Operation *op, mlir::Type type);
   uint32_t buffer(mlir::Value value) { return buffers.lookup(value); }

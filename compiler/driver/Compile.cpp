@@ -7,6 +7,7 @@
 #include "compiler/driver/Emit.h"
 #include "compiler/driver/Fit.h"
 #include "compiler/driver/MemoryLimit.h"
+#include "compiler/driver/Tensors.h"
 #include "frontends/onnx/Import.h"
 #include "passes/lower/codegen/GpuCodegen.h"
 
@@ -94,7 +95,12 @@ LogicalResult Compilation::import() {
     import.dims = options.dims;
     import.batch = options.batch;
     import.sequence = options.sequence;
+    import.parameters = options.parameters;
+    import.constants = options.constants;
     import.frozen = options.frozen;
+    import.tied = options.tied;
+    import.paddingIdx = options.paddingIdx;
+    import.batchNorm = options.batchNorm;
     module = importOnnx(options.input, import, context);
   }
   if (!module)
@@ -244,6 +250,10 @@ FailureOr<CompileOutcome> compile(const CompileOptions &asked, MLIRContext &cont
       return failure();
     compilation.timings.emplace_back(kPhaseNames[index],
                                      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    if (phase == std::min(last, Phase::Optimize))
+      printTensorSummary(compilation.get(), options.input, llvm::errs());
+    if (phase == Phase::Import && options.verbose)
+      printTensors(compilation.get(), llvm::errs());
     if (phase == Phase::Lower && failed(checkMemoryLimit(options, isGpu, compilation.get())))
       return failure();
     if (phase == Phase::Lower && reports) {

@@ -162,6 +162,7 @@ std::string checkOptions(const CompileOptions &o) {
       require(o.reduceDtype == "fp32" || o.precision != "fp32", "--reduce-dtype bf16 needs --precision bf16"),
       oneOf("--precision", o.precision, {"fp32", "bf16"}),
       sized ? "" : oneOf("--wrap", o.wrap, {"module", "none", "size:<bytes>"}),
+      o.batchNorm.empty() ? "" : oneOf("--batch-norm", o.batchNorm, {"train", "inference"}),
       require(o.batch >= 0 && o.sequence >= 0, "--batch and --seq must not be negative"),
       require(o.accumulate >= 1, "--accumulate must be at least 1, got " + std::to_string(o.accumulate)),
       require(o.labelSmoothing >= 0 && o.labelSmoothing < 1, "--label-smoothing must be in [0, 1)"),

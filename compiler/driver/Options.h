@@ -29,13 +29,17 @@ struct CompileOptions {
   std::string dumpPhases; ///< directory of numbered snapshots; empty: none
   bool timing = false;
   bool remarks = false; ///< print remarks: what was not applied, and why
+  bool verbose = false; ///< list the model's tensors: what each is, and who decided so
   bool embedIr = false;
 
   // Import.
   std::map<std::string, int64_t> dims; ///< symbolic dimension = value
   int64_t batch = 0;                   ///< samples of one micro-batch over all ranks; 0: as in the file
   int64_t sequence = 0;                ///< tokens of one sample; 0: as in the file
-  std::string frozen;                  ///< regular expression of parameter names that take no gradient
+  // Regular expressions of tensors' names, see frontends/onnx/Import.h.
+  std::string parameters, constants, frozen, tied;
+  std::vector<std::string> paddingIdx; ///< "<regex>=<row>"
+  std::string batchNorm;               ///< train | inference; empty: as the file's record says
   std::vector<std::string> init;       ///< "<regex>=<zeros|constant:a|normal:std|uniform:a:b>", first match wins
 
   // Differentiate.

@@ -3,8 +3,6 @@
 #include "frontends/onnx/Importer.h"
 #include "frontends/onnx/Proto.h"
 
-#include <cmath>
-
 using namespace mlir;
 
 namespace tessera::onnx_import {
@@ -13,61 +11,6 @@ namespace {
 /// Buffers of at most this many elements become constants if their data is there, else frozen arguments.
 constexpr int64_t kMaxBufferElements = int64_t{1} << 20;
 constexpr int kMaxGraphDepth = 32;
-
-/// Names under which exporters and common model code keep tensors that are not trained.
-bool isBufferName(StringRef name) {
-  static const llvm::Regex pattern("(^|[._/])(inv_freq|original_inv_freq|cos_cached|sin_cached|cos_cache|sin_cache|"
-                                   "freqs_cis|freqs_cos|freqs_sin|causal_mask|masked_bias|attn_mask|position_ids|"
-                                   "running_mean|running_var)$");
-  return pattern.match(name) || name.starts_with("c_lifted_tensor") || name.starts_with("_lifted_tensor_constant");
-}
-
-/// [1, …, 1, n, n] with n > 1: may be a causal mask.
-bool isSquareTable(ArrayRef<int64_t> shape) {
-  if (shape.size() < 2 || shape.back() < 2 || shape.back() != shape[shape.size() - 2])
-    return false;
-  return llvm::all_of(shape.drop_back(2), [](int64_t size) { return size == 1; });
-}
-
-/// One value on and below the diagonal, another above.
-bool isCausalMask(const HostTensor &tensor) {
-  if (!isSquareTable(tensor.shape()))
-    return false;
-  const int64_t n = tensor.shape().back();
-  const double below = tensor.floats[0], above = tensor.floats[1];
-  if (below == above)
-    return false;
-  for (int64_t i = 0; i < n; ++i)
-    for (int64_t j = 0; j < n; ++j)
-      if (tensor.floats[i * n + j] != (j <= i ? below : above))
-        return false;
-  return true;
-}
-
-/// Powers q^i with q < 1: the frequencies of rotary positions.
-bool isGeometric(const HostTensor &tensor) {
-  if (tensor.type.getRank() != 1 || tensor.size() < 3 || tensor.floats[0] != 1.0 || tensor.floats[1] >= 1.0)
-    return false;
-  for (int64_t i = 0; i < tensor.size(); ++i)
-    if (std::abs(tensor.floats[i] - std::pow(tensor.floats[1], static_cast<double>(i))) > 1e-4 * tensor.floats[i])
-      return false;
-  return true;
-}
-
-/// Cosines or sines of positions: the first row is all 1 or all 0, the others differ, nothing exceeds 1.
-bool isPositionTable(const HostTensor &tensor) {
-  ArrayRef<int64_t> shape = tensor.shape();
-  if (shape.size() < 2 || shape.back() < 2 || tensor.size() <= shape.back() || tensor.uniform())
-    return false;
-  const double first = tensor.floats[0];
-  if (first != 0.0 && first != 1.0)
-    return false;
-  for (int64_t i = 0; i < shape.back(); ++i)
-    if (tensor.floats[i] != first)
-      return false;
-  return llvm::all_of(tensor.floats, [](double x) { return std::abs(x) <= 1.0; }) &&
-         tensor.floats[shape.back()] != first;
-}
 } // namespace
 
 LogicalResult Importer::collectUses(const Nodes &nodes, int depth) {
@@ -76,9 +19,7 @@ LogicalResult Importer::collectUses(const Nodes &nodes, int depth) {
   for (const auto &node : nodes) {
     for (const std::string &name : node.input())
       used.insert(name);
-    if (node.op_type() == "BatchNormalization")
-      for (int i = 3; i < node.input_size(); ++i)
-        buffers.insert(node.input(i));
+    roles.addReader(node);
     for (const auto &attribute : node.attribute())
       if (attribute.has_g()) {
         for (const auto &output : attribute.g().output())
@@ -97,94 +38,98 @@ Value Importer::addArgument(StringRef name, RankedTensorType type, StringRef rol
   return func.getBody().front().addArgument(type, loc);
 }
 
+void Importer::setArgumentAttr(StringRef name, Attribute value) {
+  NamedAttrList attrs(cast<DictionaryAttr>(argAttrs.back()));
+  attrs.set(name, value);
+  argAttrs.back() = attrs.getDictionary(&context);
+}
+
 Value Importer::seedArgument() {
   if (!seed)
     seed = addArgument("seed", RankedTensorType::get({}, builder.getI64Type()), "hyper");
   return seed;
 }
 
-/// The TorchScript exporter in evaluation mode merges initializers of equal value, such as the weights of all fresh
-/// layer norms, and writes an Identity for each of the others under its old name. Vectors are not tied on purpose: each
-/// becomes a parameter of its own again. (Equal matrices are tied weights.)
-bool Importer::untie(const onnx::NodeProto &identity, ArrayRef<Entry> inputs) {
-  auto argument = inputs.empty() ? BlockArgument() : dyn_cast_or_null<BlockArgument>(inputs[0].value);
-  if (!argument || identity.output_size() != 1 || identity.output(0).empty())
-    return false;
-  auto type = cast<RankedTensorType>(argument.getType());
-  auto role = cast<DictionaryAttr>(argAttrs[argument.getArgNumber()]).getAs<StringAttr>(train::kRole);
-  if (type.getRank() != 1 || role.getValue() != "param")
-    return false;
-  const std::string &name = identity.output(0);
-  emitRemark(fileLoc) << "parameter '" << name << "' was merged with '" << identity.input(0)
-                      << "' by the exporter because their values are equal; it is a parameter of its own again";
-  top.names[name].value = addArgument(name, type, frozen && frozen->match(name) ? "frozen" : "param");
-  return true;
+/// The value of a buffer, if its data is there and small: then it is a constant of the step.
+Constant Importer::readBuffer(const onnx::TensorProto &tensor, RankedTensorType type) {
+  if (type.getNumElements() > kMaxBufferElements)
+    return {};
+  auto value = readTensor(&context, tensor, folder);
+  if (value)
+    return std::make_shared<const HostTensor>(std::move(*value));
+  llvm::consumeError(value.takeError());
+  return {};
 }
 
-/// Decides what an initializer becomes, and reads its value if it becomes a constant.
-FailureOr<Importer::Kind> Importer::classify(const onnx::TensorProto &tensor, RankedTensorType type, Constant &value) {
-  auto read = [&]() -> llvm::Error {
-    auto tensorValue = readTensor(&context, tensor, folder);
-    if (!tensorValue)
-      return tensorValue.takeError();
-    value = std::make_shared<const HostTensor>(std::move(*tensorValue));
-    return llvm::Error::success();
-  };
-  // A parameter without elements has nothing to train; concatenations have such operands.
-  if (!isa<FloatType>(type.getElementType()) || type.getRank() == 0 || type.getNumElements() == 0) {
-    if (llvm::Error why = read()) {
-      error() << "initializer '" << tensor.name() << "': " << llvm::toString(std::move(why));
-      return failure();
-    }
-    return Kind::Constant;
+LogicalResult Importer::addInitializer(const onnx::TensorProto &tensor, RankedTensorType type) {
+  const StringRef name = tensor.name();
+  // Integers take no gradient, and what has no elements has nothing to train.
+  Decision decision{Role::Constant, isa<FloatType>(type.getElementType()) ? "has no elements" : "integers or booleans"};
+  if (isa<FloatType>(type.getElementType()) && type.getNumElements() > 0)
+    decision = roles.decide(name);
+  Constant value;
+  if (decision.role == Role::Buffer)
+    value = readBuffer(tensor, type);
+  if (decision.role == Role::Constant) {
+    auto read = readTensor(&context, tensor, folder);
+    if (!read)
+      return error() << "initializer '" << name << "': " << llvm::toString(read.takeError());
+    value = std::make_shared<const HostTensor>(std::move(*read));
   }
-  const bool external = tensor.data_location() == onnx::TensorProto::EXTERNAL;
-  const int64_t count = type.getNumElements();
-  if (buffers.contains(tensor.name()))
-    return Kind::Frozen;
-  // GPT-2 keeps its causal mask as `attn.bias` of shape [1, 1, T, T].
-  const bool isTable = type.getRank() >= 3 && isSquareTable(type.getShape());
-  const bool named = isBufferName(tensor.name()) || (isTable && StringRef(tensor.name()).ends_with("attn.bias"));
-  // Inline data costs nothing to look at; of external data, only what cannot be a weight is read.
-  if (named || isTable || !external)
-    if (count > 0 && count <= kMaxBufferElements) {
-      if (llvm::Error why = read()) {
-        if (!external) {
-          error() << "initializer '" << tensor.name() << "': " << llvm::toString(std::move(why));
-          return failure();
-        }
-        llvm::consumeError(std::move(why));
-      }
-      if (value && (named || isCausalMask(*value) || isGeometric(*value) || isPositionTable(*value)))
-        return Kind::Constant;
-      value.reset();
-    }
-  if (named || (frozen && frozen->match(tensor.name())))
-    return Kind::Frozen;
-  return Kind::Parameter;
+  if (value) {
+    note(name, type, train::TensorRole::Constant, decision.reason);
+    top.names[name].constant = intern(std::move(value));
+    return success();
+  }
+  const bool trains = decision.role == Role::Parameter;
+  top.names[name].value = addArgument(name, type, trains ? "param" : "frozen");
+  if (decision.role == Role::Buffer)
+    setArgumentAttr(train::kInit, builder.getStringAttr("given"));
+  note(name, type, trains ? train::TensorRole::Param : train::TensorRole::Frozen, decision.reason);
+  if (std::optional<int64_t> row = trains ? roles.paddingOf(name) : std::nullopt) {
+    if (type.getRank() == 0 || *row >= type.getDimSize(0))
+      return error() << "--padding-idx: '" << name << "' of " << type << " has no row " << *row;
+    padding[top.names[name].value] = {*row, false};
+  }
+  return success();
 }
 
 LogicalResult Importer::addInitializers() {
   if (model.graph().sparse_initializer_size() > 0)
     return error() << "sparse initializers are not supported";
   for (const auto &tensor : model.graph().initializer()) {
-    if (!used.contains(tensor.name()))
-      continue;
-    if (top.names.count(tensor.name()))
-      return error() << "initializer '" << tensor.name() << "' is defined twice";
     auto type = protoType(&context, tensor);
     if (!type)
       return error() << "initializer '" << tensor.name() << "': " << llvm::toString(type.takeError());
-    Constant value;
-    FailureOr<Kind> kind = classify(tensor, *type, value);
-    if (failed(kind))
+    if (!used.contains(tensor.name())) {
+      note(tensor.name(), *type, train::TensorRole::Unused, "no node reads it");
+      continue;
+    }
+    if (top.names.count(tensor.name()))
+      return error() << "initializer '" << tensor.name() << "' is defined twice";
+    if (failed(addInitializer(tensor, *type)))
       return failure();
-    if (*kind == Kind::Constant)
-      top.names[tensor.name()].constant = intern(std::move(value));
-    else
-      top.names[tensor.name()].value = addArgument(tensor.name(), *type, *kind == Kind::Parameter ? "param" : "frozen");
   }
+  return roles.check(model.graph());
+}
+
+/// What the record says of lookups and dropout must have been found in the graph.
+LogicalResult Importer::checkPlaced() {
+  for (auto &[value, padded] : padding)
+    if (!padded.placed)
+      return error() << "row " << padded.row << " of '"
+                     << cast<NameLoc>(cast<BlockArgument>(value).getLoc()).getName().getValue()
+                     << "' is to take no gradient from lookups (padding_idx), but no Gather node looks rows of it up";
+  if (const auto &record = roles.getRecord(); record && record->activeDropouts > activeDropouts)
+    return error() << "dropout was on in " << record->activeDropouts << " places of the module, the graph has "
+                   << activeDropouts
+                   << ": the exporter dropped it; export with dropout set to 0, or with another exporter";
   return success();
+}
+
+void Importer::note(StringRef name, RankedTensorType type, train::TensorRole role, StringRef reason) {
+  tensors.push_back(
+      train::TensorInfoAttr::get(&context, builder.getStringAttr(name), type, role, builder.getStringAttr(reason)));
 }
 
 /// The size that the file gives. The dynamo exporter writes one that tracing fixed as a symbol whose name is a number.

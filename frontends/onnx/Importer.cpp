@@ -30,7 +30,8 @@ std::string keyOf(StringRef domain, StringRef name) { return (canonicalDomain(do
 Importer::Importer(const onnx::ModelProto &model, const OnnxImportOptions &options, MLIRContext &context,
                    std::string path, std::string folder)
     : model(model), options(options), context(context), folder(std::move(folder)),
-      fileLoc(FileLineColLoc::get(&context, path.empty() ? "model.onnx" : path, 0, 0)), builder(&context) {}
+      fileLoc(FileLineColLoc::get(&context, path.empty() ? "model.onnx" : path, 0, 0)), builder(&context),
+      roles(options, fileLoc) {}
 
 Location Importer::locOf(const onnx::NodeProto &node, const Frame &frame) {
   std::string name = node.name();
@@ -51,14 +52,6 @@ LogicalResult Importer::readOpsets(const google::protobuf::RepeatedPtrField<onnx
 }
 
 OwningOpRef<ModuleOp> Importer::run() {
-  if (!options.frozen.empty()) {
-    std::string why;
-    frozen.emplace(options.frozen);
-    if (!frozen->isValid(why)) {
-      error() << "'" << options.frozen << "' is not a regular expression: " << why;
-      return {};
-    }
-  }
   if (failed(readOpsets(model.opset_import(), root)))
     return {};
   if (!root.opsets.count("") && !model.graph().node().empty())
@@ -73,11 +66,19 @@ OwningOpRef<ModuleOp> Importer::run() {
 
   for (const auto &output : model.graph().output())
     used.insert(output.name());
-  if (failed(collectUses(model.graph().node(), 0)) || failed(addInitializers()) || failed(addInputs()) ||
-      failed(importNodes(model.graph().node(), top, root)) || failed(reportAll()) || failed(addResults()))
+  if (failed(roles.read(model)) || failed(collectUses(model.graph().node(), 0)) || failed(addInitializers()) ||
+      failed(addInputs()) || failed(importNodes(model.graph().node(), top, root)) || failed(reportAll()) ||
+      failed(checkPlaced()) || failed(addResults()))
     return {};
+  if (!tensors.empty())
+    (*module)->setAttr(train::kTensors, builder.getArrayAttr(tensors));
   if (failed(verify(*module)))
     return {};
+  if (!roles.getRecord() && !tensors.empty())
+    emitWarning(fileLoc)
+        << "the file has no record of the module that it was exported from (tools/export_torch.py writes "
+           "one): padding_idx, frozen parameters, detached values and dropout that the exporter left "
+           "out cannot be known";
   if (runningPairs > 0)
     emitWarning(fileLoc) << "the running mean and variance are not updated by training (" << runningPairs
                          << (runningPairs == 1 ? " node" : " nodes")
@@ -187,8 +188,6 @@ LogicalResult Importer::importNode(const onnx::NodeProto &original, Scope &scope
       return giveUp("branches are nested more than " + Twine(kMaxDepth) + " deep");
     return inlineBranch(*proto, condition->ints[0] != 0, scope, frame);
   }
-  if (domain.empty() && proto->op_type() == "Identity" && untie(*proto, inputs))
-    return success();
   const OpRow *row = findOp(domain, proto->op_type());
   if (!row)
     return giveUp(domain.empty() ? Twine("op is not supported") : Twine("op of this domain is not supported"));
@@ -203,6 +202,11 @@ LogicalResult Importer::importNode(const onnx::NodeProto &original, Scope &scope
   node.folder = folder;
   node.randomStreams = &randomStreams;
   node.runningPairs = &runningPairs;
+  node.activeDropouts = &activeDropouts;
+  node.isNormalisedByBatch = [this](StringRef mean, bool asWritten) {
+    return roles.isNormalisedByBatch(mean, asWritten);
+  };
+  node.padding = &padding;
   node.seed = [this] { return seedArgument(); };
   for (int i = 0; i < row->minInputs; ++i)
     if (!node.has(i))

@@ -10,11 +10,11 @@
 
 #include "frontends/onnx/Import.h"
 #include "frontends/onnx/OpTable.h"
+#include "frontends/onnx/Roles.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/Support/Regex.h"
 
 namespace tessera::onnx_import {
 
@@ -57,7 +57,6 @@ private:
     mlir::Location loc;
     std::string what;
   };
-  enum class Kind { Parameter, Frozen, Constant };
 
   mlir::InFlightDiagnostic error() { return mlir::emitError(fileLoc); }
   mlir::Location locOf(const onnx::NodeProto &node, const Frame &frame);
@@ -65,13 +64,16 @@ private:
   // Arguments (Arguments.cpp).
   mlir::LogicalResult collectUses(const Nodes &nodes, int depth);
   mlir::LogicalResult addInitializers();
-  mlir::FailureOr<Kind> classify(const onnx::TensorProto &tensor, mlir::RankedTensorType type, Constant &value);
+  mlir::LogicalResult addInitializer(const onnx::TensorProto &tensor, mlir::RankedTensorType type);
+  Constant readBuffer(const onnx::TensorProto &tensor, mlir::RankedTensorType type);
+  void note(llvm::StringRef name, mlir::RankedTensorType type, train::TensorRole role, llvm::StringRef reason);
+  mlir::LogicalResult checkPlaced();
   mlir::LogicalResult addInputs();
   mlir::FailureOr<int64_t> sizeOf(const onnx::TensorShapeProto::Dimension &dim, llvm::StringRef input, int64_t axis);
   mlir::Value addArgument(llvm::StringRef name, mlir::RankedTensorType type, llvm::StringRef role);
   mlir::LogicalResult addResults();
+  void setArgumentAttr(llvm::StringRef name, mlir::Attribute value); ///< of the last argument
   mlir::Value seedArgument();
-  bool untie(const onnx::NodeProto &identity, llvm::ArrayRef<Entry> inputs);
 
   // Nodes (Importer.cpp).
   mlir::LogicalResult readOpsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto> &imports,
@@ -95,14 +97,15 @@ private:
   mlir::Location fileLoc;
   mlir::OpBuilder builder;
   mlir::func::FuncOp func;
-  std::optional<llvm::Regex> frozen;
+  Roles roles;
   Scope top;
   mlir::Value seed; ///< argument; null if nothing is random
   Frame root;
   llvm::StringMap<const onnx::FunctionProto *> functions;
-  llvm::StringSet<> used;    ///< names that some node or output reads
-  llvm::StringSet<> buffers; ///< initializers that are statistics of a normalisation, not parameters
+  llvm::StringSet<> used; ///< names that some node or output reads
   std::vector<mlir::Attribute> argAttrs;
+  std::vector<mlir::Attribute> tensors; ///< for `train.tensors`
+  llvm::DenseMap<mlir::Value, PaddedTable> padding;
   std::vector<Unsupported> unsupported;
   llvm::StringMap<Constant> interned; ///< by type and hash of the value
   /// Large constants that the function has already; each is kept, so that its address stays its own.
@@ -112,7 +115,7 @@ private:
     std::vector<Entry> inputs, outputs;
   };
   llvm::StringMap<Evaluated> evaluated;
-  int64_t nodeCount = 0, work = 0, randomStreams = 0, runningPairs = 0;
+  int64_t nodeCount = 0, work = 0, randomStreams = 0, runningPairs = 0, activeDropouts = 0;
 };
 
 } // namespace tessera::onnx_import

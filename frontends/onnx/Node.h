@@ -14,6 +14,8 @@
 
 #include "onnx/onnx_pb.h"
 
+#include "llvm/ADT/DenseMap.h"
+
 #include <functional>
 
 namespace tessera::onnx_import {
@@ -27,6 +29,12 @@ struct Entry {
   bool broken = false; ///< its node was reported; nodes that use it are skipped
 
   bool exists() const { return value || constant || sequence || broken; }
+};
+
+/// A table that lookups give no gradient in one row.
+struct PaddedTable {
+  int64_t row = 0;
+  bool placed = false; ///< a lookup was found
 };
 
 class Node {
@@ -90,6 +98,10 @@ public:
   std::function<mlir::Value()> seed; ///< the step's seed argument, made on first use
   int64_t *randomStreams = nullptr;  ///< how many random tensors there are so far
   int64_t *runningPairs = nullptr;   ///< how many normalisations have running statistics that training leaves alone
+  int64_t *activeDropouts = nullptr; ///< how many dropouts are on so far
+  /// Roles::isNormalisedByBatch.
+  std::function<std::optional<bool>(llvm::StringRef runningMean, bool asWritten)> isNormalisedByBatch;
+  llvm::DenseMap<mlir::Value, PaddedTable> *padding = nullptr; ///< by argument
 };
 
 } // namespace tessera::onnx_import

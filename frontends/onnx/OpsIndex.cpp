@@ -44,7 +44,11 @@ LogicalResult opGather(Node &n) {
   if (!axis)
     return n.fail("axis is out of range");
   const int64_t size = n.shape(0)[*axis];
-  if (auto first = consecutiveFrom(n.constant(1), size)) {
+  auto padded = n.padding->find(n.inputs[0].value);
+  const bool isPadded = *axis == 0 && padded != n.padding->end();
+  if (isPadded)
+    padded->second.placed = true;
+  if (auto first = consecutiveFrom(n.constant(1), size); first && !isPadded) {
     SmallVector<int64_t> starts(rank, 0), limits(n.shape(0)), shape(n.shape(0));
     starts[*axis] = *first;
     limits[*axis] = *first + n.constant(1)->size();
@@ -68,7 +72,8 @@ LogicalResult opGather(Node &n) {
   for (int64_t dim = 0; dim < rank; ++dim)
     if (dim != *axis)
       front.push_back(dim);
-  Value rows = n.b.gatherRows(*axis == 0 ? n.input(0) : n.b.transpose(n.input(0), front), *indices);
+  Value rows = n.b.gatherRows(*axis == 0 ? n.input(0) : n.b.transpose(n.input(0), front), *indices,
+                              isPadded ? std::optional(padded->second.row) : std::nullopt);
   if (*axis == 0)
     return n.set(rows);
   const int64_t indexRank = n.rank(1);

@@ -126,6 +126,7 @@ LogicalResult opDropout(Node &n) {
   }
   if (!n.isFloat(0))
     return n.fail("input is not floating point");
+  ++*n.activeDropouts;
   Value seed = n.seed();
   auto numbers = RngUniformOp::create(n.b.builder, n.b.loc, n.type(0).clone(n.b.builder.getF32Type()), seed,
                                       ValueRange{}, (*n.randomStreams)++, DenseI64ArrayAttr());

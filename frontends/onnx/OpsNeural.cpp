@@ -93,7 +93,13 @@ LogicalResult opBatchNormalization(Node &n) {
   for (int i = 1; i < 5; ++i)
     if (n.rank(i) != 1 || n.shape(i)[0] != n.shape(0)[1] || n.element(i) != n.element(0))
       return n.fail("input " + Twine(i) + " is not a vector of " + Twine(n.shape(0)[1]) + " channels");
-  const bool training = n.opset >= 14 ? n.attr("training_mode", 0) != 0 : n.wants(1);
+  const bool asWritten = n.opset >= 14 ? n.attr("training_mode", 0) != 0 : n.wants(1);
+  const std::optional<bool> training = n.isNormalisedByBatch(n.proto.input(3), asWritten);
+  if (!training)
+    return n.fail(
+        "it normalises by its running mean and variance, as after training; torch's exporter writes so whatever "
+        "mode the module is in. Say what is meant with --batch-norm train (by the batch's mean and variance) or "
+        "--batch-norm inference, or export with tools/export_torch.py");
   Build &b = n.b;
   Value x = n.input(0), mean = n.input(3), variance = n.input(4);
   SmallVector<int64_t> dims;
@@ -105,7 +111,7 @@ LogicalResult opBatchNormalization(Node &n) {
     }
   if (count == 0)
     return n.fail("normalises over no elements");
-  if (training) {
+  if (*training) {
     const double factor = 1.0 / static_cast<double>(count), momentum = n.attrFloat("momentum", 0.9);
     mean = b.scale(b.sum(x, dims), factor);
     ++*n.runningPairs;

@@ -28,6 +28,8 @@ namespace {
 std::string defaultInitializer(StringRef name, ArrayRef<int64_t> shape) {
   if (name.ends_with("bias") || name.ends_with("running_mean"))
     return "zeros";
+  if (shape.empty()) // a temperature, a factor: nothing is a usual value
+    return "given";
   if (shape.size() <= 1)
     return name.ends_with("weight") || name.ends_with("scale") || name.ends_with("gamma") ||
                    name.ends_with("running_var")
@@ -75,7 +77,8 @@ struct AssignInitializers : impl::AssignInitializersBase<AssignInitializers> {
       if (!role || !name || (role != "param" && role != "frozen"))
         continue;
       auto type = cast<RankedTensorType>(func.getArgument(i).getType());
-      std::string init = defaultInitializer(name, type.getShape());
+      auto before = func.getArgAttrOfType<StringAttr>(i, train::kInit);
+      std::string init = before == "given" ? "given" : defaultInitializer(name, type.getShape());
       bool isAssigned = false;
       for (auto [rule, matched] : llvm::zip_equal(parsed, matches))
         if (rule.first.match(name)) {

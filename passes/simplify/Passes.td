@@ -36,9 +36,9 @@ def AssignInitializers : Pass<"assign-initializers", "func::FuncOp"> {
     element's index only. This pass writes it as `train.init` on the argument.
 
     Precondition: arguments have `train.role` and `train.name`. Postcondition: every parameter has `train.init`, one of
-    `zeros`, `constant:<a>`, `normal:<deviation>`, `uniform:<a>:<b>`.
+    `zeros`, `constant:<a>`, `normal:<deviation>`, `uniform:<a>:<b>`, or `given`: weights must bring the value.
 
-    Without a matching rule, biases are 0, other vectors named weight, scale or gamma are 1, convolution filters are uniform in
+    Without a matching rule, what is `given` stays so and numbers (rank 0) are; biases are 0, other vectors named weight, scale or gamma are 1, convolution filters are uniform in
     ±1/sqrt(fan-in), all else is normal with deviation 0.02.
 
     ```mlir

@@ -10,9 +10,12 @@ Face models (RMS norm from elementwise ops, rotary positions, grouped queries, S
 GELU by tanh). Needs no packages.
 """
 import argparse
-import array
+import os
 import pathlib
-import struct
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from onnx_file import FLOAT, INT64, Graph, value_info  # noqa: E402
 
 MODELS = {
     # layers, width, heads, key/value heads, hidden, vocabulary, tied embedding, biases of q, k and v
@@ -28,77 +31,6 @@ GPT2 = {
     "gpt2-xl": (48, 1600, 25, 1024, 50257),
     "gpt2-tiny": (2, 64, 4, 64, 256),
 }
-FLOAT, INT64 = 1, 7
-
-
-# Protocol buffers: a message is a list of (number, value); values are integers, bytes, or floats (32 bits).
-
-
-def varint(number):
-    number &= (1 << 64) - 1
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
-def field(number, value):
-    if isinstance(value, float):
-        return varint(number << 3 | 5) + struct.pack("<f", value)
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    if isinstance(value, str):
-        value = value.encode()
-    return varint(number << 3 | 2) + varint(len(value)) + value
-
-
-def message(*fields):
-    return b"".join(field(number, value) for number, value in fields)
-
-
-def attribute(name, value):
-    if isinstance(value, float):
-        return message((1, name), (2, value), (20, 1))
-    if isinstance(value, int):
-        return message((1, name), (3, value), (20, 2))
-    return message((1, name), *((8, item) for item in value), (20, 7))
-
-
-def value_info(name, element, shape):
-    dims = b"".join(field(1, message((1, size))) for size in shape)
-    return message((1, name), (2, message((1, message((1, element), (2, dims))))))
-
-
-class Graph:
-    def __init__(self):
-        self.nodes, self.initializers, self.scope, self.count = [], [], "", 0
-
-    def weight(self, name, *shape):
-        external = message((1, "location"), (2, "absent.bin"))
-        self.initializers.append(message(*((1, size) for size in shape), (2, FLOAT), (8, name), (13, external), (14, 1)))
-        return name
-
-    def constant(self, values, shape, element, name=None):
-        name = name or f"const_{len(self.initializers)}"
-        kind = {FLOAT: "f", INT64: "q"}[element]
-        data = array.array(kind, values).tobytes()
-        self.initializers.append(message(*((1, size) for size in shape), (2, element), (8, name), (9, data)))
-        return name
-
-    def ints(self, *values):
-        return self.constant(values, [len(values)], INT64)
-
-    def scalar(self, value):
-        return self.constant([value], [], FLOAT)
-
-    def op(self, kind, *inputs, **attributes):
-        self.count += 1
-        name, output = f"{self.scope}/{kind}_{self.count}", f"value_{self.count}"
-        self.nodes.append(message(*((1, item) for item in inputs), (2, output), (3, name), (4, kind),
-                                  *((5, attribute(key, item)) for key, item in attributes.items())))
-        return output
 
 
 class Model(Graph):
@@ -130,10 +62,8 @@ class Model(Graph):
         """Multiplies `x` by the output projection `embedding` and writes the file."""
         self.scope = "/lm_head"
         logits = self.op("MatMul", x, self.op("Transpose", embedding, perm=[1, 0]))
-        graph = message(*((1, node) for node in self.nodes), (2, "model"), *((5, item) for item in self.initializers),
-                        (11, value_info("tokens", INT64, [self.batch, self.seq])),
-                        (12, value_info(logits, FLOAT, [self.batch, self.seq, self.vocabulary])))
-        path.write_bytes(message((1, 8), (2, "tessera"), (7, graph), (8, message((1, ""), (2, 17)))))
+        self.store(path, [value_info("tokens", INT64, [self.batch, self.seq])],
+                   [value_info(logits, FLOAT, [self.batch, self.seq, self.vocabulary])])
 
 
 class Gpt2(Model):

@@ -99,7 +99,7 @@ m (%s[B,4] x) => (%s[B,3] y) <%s[4,3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3}> 
             with self.subTest(types[0]):
                 with open(self.path("model.onnxtxt"), "w") as file:
                     file.write(model % types)
-                self.refuse(message, "model.onnxtxt", "--batch", 2, "--loss", "mse", "-o", "gpt.tessera")
+                self.refuse(message, "model.onnxtxt", "--parameters", ".", "--batch", 2, "--loss", "mse", "-o", "gpt.tessera")
 
     def test_output_folder_that_does_not_exist(self):
         self.fail_with(r"nowhere", "tessera-compile", *COMPILE[:-1], "nowhere/gpt.tessera")

@@ -24,7 +24,7 @@ class Dropout(ToolTest):
     def losses(self, name, *flags, compile_flags=(), accumulate=1):
         """Losses of steps with learning rate 0 on the data in order: they differ by batch and masks only."""
         golden = self.golden
-        self.succeed("tessera-compile", "model.onnxtxt", "--batch", golden.batch // accumulate, "--seq", golden.sequence,
+        self.succeed("tessera-compile", "model.onnxtxt", "--parameters", "embed|head", "--constants", "ratio", "--batch", golden.batch // accumulate, "--seq", golden.sequence,
                      "--accumulate", accumulate, "--init", ".*=normal:1", *compile_flags, "-o", name + ".tessera")
         self.succeed("tessera-run", name + ".tessera", "--data", golden.data, "--order", "sequential", "--out", name,
                      "--threads", 1, "--lr", 0, *flags)

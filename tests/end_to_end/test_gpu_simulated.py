@@ -205,7 +205,7 @@ class SimulatedGpu(ToolTest):
         safetensors.save(samples, files.data)
         safetensors.save(weights, files.weights)
         for suffix, more in (("", [*flags, "--target", "sm_90"]), ("-cpu", [])):
-            self.succeed("tessera-compile", name + ".onnxtxt", "--loss", "mse", "--optimizer", "sgd", "--lr", 0.01,
+            self.succeed("tessera-compile", name + ".onnxtxt", "--parameters", ".", "--loss", "mse", "--optimizer", "sgd", "--lr", 0.01,
                          "--accumulate", accumulate, *more, "-o", name + suffix + ".tessera")
         dumped = self.simulate(files, name, name + "-dumped", "--dump=gradients", steps=1)
         self.assertEqual(dumped.get("cuDNN graphs", 0), graphs * accumulate)

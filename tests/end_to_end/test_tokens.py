@@ -22,7 +22,7 @@ class TokenFiles(ToolTest):
         super().setUp()
         with open(self.path("model.onnxtxt"), "w") as file:
             file.write(MODEL)
-        self.succeed("tessera-compile", "model.onnxtxt", "--batch", 4, "--seq", 16, "--lr", 0.05, "--mesh", "shard=2",
+        self.succeed("tessera-compile", "model.onnxtxt", "--parameters", ".", "--batch", 4, "--seq", 16, "--lr", 0.05, "--mesh", "shard=2",
                      "--strategy", "zero3", "-o", "model.tessera")
 
     def losses(self, out, *flags):

@@ -1,7 +1,9 @@
 //===- onnx-import-test.cpp - prints what the importer makes of a model ---===//
 //
 // For lit tests: the IR of the importer alone, before any pass.
-// usage: onnx-import-test FILE [--dim=NAME=SIZE ...] [--batch=N] [--seq=N] [--frozen=REGEX] [--ops]
+// usage: onnx-import-test FILE [--dim=NAME=SIZE ...] [--batch=N] [--seq=N] [--ops]
+//        [--parameters=REGEX] [--constants=REGEX] [--frozen=REGEX] [--tied=REGEX] [--padding-idx=REGEX=ROW]
+//        [--batch-norm=train|inference]
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +21,9 @@ int main(int argc, char **argv) {
   cl::list<std::string> dims("dim", cl::desc("size of a symbolic dimension, NAME=SIZE"));
   cl::opt<int64_t> batch("batch", cl::init(0));
   cl::opt<int64_t> sequence("seq", cl::init(0));
-  cl::opt<std::string> frozen("frozen", cl::init(""));
+  cl::opt<std::string> parameters("parameters", cl::init("")), constants("constants", cl::init("")),
+      frozen("frozen", cl::init("")), tied("tied", cl::init("")), batchNorm("batch-norm", cl::init(""));
+  cl::list<std::string> paddingIdx("padding-idx", cl::desc("REGEX=ROW"));
   cl::opt<bool> locations("locations", cl::desc("print locations"));
   cl::opt<bool> ops("ops", cl::desc("print the op table"));
   cl::ParseCommandLineOptions(argc, argv);
@@ -32,7 +36,12 @@ int main(int argc, char **argv) {
   tessera::OnnxImportOptions options;
   options.batch = batch;
   options.sequence = sequence;
+  options.parameters = parameters;
+  options.constants = constants;
   options.frozen = frozen;
+  options.tied = tied;
+  options.batchNorm = batchNorm;
+  options.paddingIdx.assign(paddingIdx.begin(), paddingIdx.end());
   for (const std::string &dim : dims) {
     auto [name, size] = llvm::StringRef(dim).split('=');
     if (size.getAsInteger(10, options.dims[name.str()])) {

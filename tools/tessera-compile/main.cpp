@@ -6,6 +6,7 @@
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <CLI/CLI.hpp>
@@ -27,7 +28,20 @@ void addModelOptions(CLI::App &app, tessera::CompileOptions &o, std::vector<std:
   app.add_option("--batch", o.batch, "samples of one micro-batch, over all ranks (binds a symbolic first dimension)");
   app.add_option("--seq", o.sequence, "tokens of one sample (binds a symbolic second dimension)");
   app.add_option("--dim", dims, "bind a symbolic dimension: <name>=<value>; may be repeated");
-  app.add_option("--frozen", o.frozen, "regular expression of parameters that take no gradient");
+  app.add_option("--parameters", o.parameters,
+                 "regular expression of tensors that are trained, where the file does not say so itself (. is all)");
+  app.add_option("--constants", o.constants,
+                 "regular expression of tensors that are constants; wins over the other two");
+  app.add_option("--frozen", o.frozen,
+                 "regular expression of parameters that take no gradient; wins over --parameters");
+  app.add_option("--tied", o.tied,
+                 "regular expression of parameters that several modules share, where the file does not say so itself");
+  app.add_option("--padding-idx", o.paddingIdx,
+                 "row of an embedding whose lookups take no gradient: <regex>=<row>; may be repeated");
+  app.add_option(
+      "--batch-norm", o.batchNorm,
+      "what BatchNormalization normalises by: train (the batch) or inference (the running mean and variance), "
+      "where the file does not say so itself");
   app.add_option("--init", o.init,
                  "initial value of parameters: <regex>=<zeros|constant:a|normal:std|uniform:a:b>; first match wins");
 }
@@ -120,6 +134,7 @@ void addDebugOptions(CLI::App &app, tessera::CompileOptions &o, bool &printPipel
   app.add_flag("--embed-ir", o.embedIr, "keep the IR of each phase in the artifact (tessera-dump --ir=<phase>)");
   app.add_flag("--timing", o.timing, "print the time of each phase");
   app.add_flag("--remarks", o.remarks, "print what was not applied, and why");
+  app.add_flag("--verbose", o.verbose, "list the model's tensors: what each is in the step, and who decided so");
   app.add_flag("--print-pipelines", printPipeline, "print each phase's passes, as tessera-opt takes them, and exit");
 }
 
@@ -216,9 +231,11 @@ int main(int argc, char **argv) {
   context.loadAllAvailableDialects();
   context.printOpOnDiagnostic(false); // an operation can be the whole program
   bool reported = false;
+  llvm::StringSet<> warnings; // once each, however often the model is compiled to find a plan
   context.getDiagEngine().registerHandler([&](mlir::Diagnostic &diagnostic) {
     reported |= diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error;
-    printDiagnostic(diagnostic, options.remarks);
+    if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Warning || warnings.insert(diagnostic.str()).second)
+      printDiagnostic(diagnostic, options.remarks);
     return mlir::success();
   });
   if (printPipelines) {

@@ -56,6 +56,9 @@ Json collectivesJson(const Artifact &artifact);
 std::string stateText(const Artifact &artifact);
 Json stateJson(const Artifact &artifact);
 
+std::string tensorsText(const Artifact &artifact);
+Json tensorsJson(const Artifact &artifact);
+
 std::string kernelsText(const Artifact &artifact);
 Json kernelsJson(const Artifact &artifact);
 

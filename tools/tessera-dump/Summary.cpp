@@ -53,6 +53,15 @@ Json summaryJson(const Artifact &artifact) {
   size_t tensors = 0, frozenTensors = 0, units = 0;
   int64_t parameters = countParameters(program, artifact::StateRole::Parameter, tensors);
   int64_t frozen = countParameters(program, artifact::StateRole::Frozen, frozenTensors);
+  int64_t constants = 0, constantTensors = 0;
+  for (const Json &tensor : tensorsJson(artifact))
+    if (tensor["role"] == "constant") {
+      int64_t elements = 1;
+      for (const Json &size : tensor["shape"])
+        elements *= size.get<int64_t>();
+      constants += elements;
+      ++constantTensors;
+    }
   if (program.state())
     for (const artifact::StateTensor *state : *program.state())
       units += state->role() == artifact::StateRole::Parameter;
@@ -99,6 +108,9 @@ Json summaryJson(const Artifact &artifact) {
           {"parameter_tensors", tensors},
           {"units", units},
           {"frozen", frozen},
+          {"frozen_tensors", frozenTensors},
+          {"constants", constants},
+          {"constant_tensors", constantTensors},
           {"batch", std::move(batch)},
           {"memory_per_rank",
            {{"reserved", plan.arenaBytes}, {"peak", plan.peakBytes}, {"by_class_at_peak", std::move(classes)}}},
@@ -135,8 +147,10 @@ std::string summaryText(const Artifact &artifact) {
   line("optimizer", join(json["optimizer"], ", ", "="));
   std::string parameters = fmt::format("{} in {} tensors, {} units", json["parameters"].get<int64_t>(),
                                        json["parameter_tensors"].get<int64_t>(), json["units"].get<int64_t>());
-  if (json["frozen"].get<int64_t>() > 0)
-    parameters += fmt::format("; {} frozen", json["frozen"].get<int64_t>());
+  for (const char *what : {"frozen", "constant"})
+    if (int64_t count = json[fmt::format("{}_tensors", what)].get<int64_t>(); count > 0)
+      parameters += fmt::format(
+          "; {} {} in {}", json[what == std::string("frozen") ? "frozen" : "constants"].get<int64_t>(), what, count);
   line("parameters", parameters);
   for (const Json &entry : json["batch"])
     line(entry["role"].get_ref<const std::string &>().c_str(),

@@ -37,6 +37,8 @@ int main(int argc, char **argv) {
        dump::collectivesJson},
       {"--state", "state", "Parameters and optimizer state: units, shapes, initialisers", dump::stateText,
        dump::stateJson},
+      {"--tensors", "tensors", "The model file's tensors: what each is in the step, and who decided so",
+       dump::tensorsText, dump::tensorsJson},
       {"--kernels", "kernels", "Generated kernels and code objects", dump::kernelsText, dump::kernelsJson}};
 
   CLI::App app{"Shows what is in an artifact", "tessera-dump"};

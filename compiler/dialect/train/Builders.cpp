@@ -110,10 +110,11 @@ Value Build::concat(ValueRange xs, int64_t dim) {
   return ConcatOp::create(builder, loc, tensorType(xs.front()).clone(shape), xs, dim);
 }
 
-Value Build::gatherRows(Value table, Value indices) {
+Value Build::gatherRows(Value table, Value indices, std::optional<int64_t> paddingIndex) {
   SmallVector<int64_t> shape(shapeOf(indices));
   llvm::append_range(shape, shapeOf(table).drop_front());
-  return GatherRowsOp::create(builder, loc, tensorType(table).clone(shape), table, indices);
+  return GatherRowsOp::create(builder, loc, tensorType(table).clone(shape), table, indices,
+                              paddingIndex ? builder.getI64IntegerAttr(*paddingIndex) : IntegerAttr());
 }
 
 Value Build::reduce(ReduceKind kind, Value x, ArrayRef<int64_t> dimensions) {

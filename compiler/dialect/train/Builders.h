@@ -54,7 +54,8 @@ public:
   mlir::Value pad(mlir::Value x, llvm::ArrayRef<int64_t> low, llvm::ArrayRef<int64_t> high,
                   llvm::ArrayRef<int64_t> interior = {}, double value = 0.0);
   mlir::Value concat(mlir::ValueRange xs, int64_t dim);
-  mlir::Value gatherRows(mlir::Value table, mlir::Value indices);
+  /// `paddingIndex`: a row to which lookups give no gradient.
+  mlir::Value gatherRows(mlir::Value table, mlir::Value indices, std::optional<int64_t> paddingIndex = std::nullopt);
 
   mlir::Value reduce(ReduceKind kind, mlir::Value x, llvm::ArrayRef<int64_t> dimensions);
   mlir::Value sum(mlir::Value x, llvm::ArrayRef<int64_t> dimensions) { return reduce(ReduceKind::Sum, x, dimensions); }

@@ -20,10 +20,11 @@ std::optional<Initializer> parseInitializer(StringRef text) {
                   .Case("constant", Kind::Constant)
                   .Case("normal", Kind::Normal)
                   .Case("uniform", Kind::Uniform)
+                  .Case("given", Kind::Given)
                   .Default(std::nullopt);
   if (!kind)
     return std::nullopt;
-  const size_t numbers = *kind == Kind::Zeros ? 0 : *kind == Kind::Uniform ? 2 : 1;
+  const size_t numbers = *kind == Kind::Zeros || *kind == Kind::Given ? 0 : *kind == Kind::Uniform ? 2 : 1;
   if (parts.size() != 1 + numbers)
     return std::nullopt;
   Initializer init{*kind};

@@ -1,7 +1,8 @@
 //===- Initializer.h - initial values of parameters --------------*- C++ -*-===//
 //
 // The text of `train.init`: zeros, constant:<a>, normal:<deviation> or
-// uniform:<a>:<b>, all numbers finite in f32.
+// uniform:<a>:<b>, all numbers finite in f32; or given: there is no initial
+// value, weights must bring it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,14 +16,15 @@
 namespace tessera::train {
 
 struct Initializer {
-  enum class Kind { Zeros, Constant, Normal, Uniform };
+  enum class Kind { Zeros, Constant, Normal, Uniform, Given };
   Kind kind;
   double a = 0; ///< the constant, the deviation, or the lower bound
   double b = 0; ///< the upper bound
 };
 
 /// The forms that `parseInitializer` takes, for diagnostics.
-inline constexpr llvm::StringLiteral kInitializerForms = "zeros, constant:<a>, normal:<deviation> or uniform:<a>:<b>";
+inline constexpr llvm::StringLiteral kInitializerForms =
+    "zeros, constant:<a>, normal:<deviation>, uniform:<a>:<b> or given";
 
 std::optional<Initializer> parseInitializer(llvm::StringRef text);
 

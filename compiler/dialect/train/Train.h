@@ -40,6 +40,8 @@ inline constexpr llvm::StringLiteral kGradOperands = "train.grad_operands";
 /// On a batch argument: its values are below this (i64), but for the ignored index (i64).
 inline constexpr llvm::StringLiteral kIndexBound = "train.index_bound";
 inline constexpr llvm::StringLiteral kIgnoreIndex = "train.ignore_index";
+/// On the module: array of #train.tensor, what the tensors of the model file are in the step.
+inline constexpr llvm::StringLiteral kTensors = "train.tensors";
 /// On a parameter argument: its initialiser, see Initializer.h.
 inline constexpr llvm::StringLiteral kInit = "train.init";
 /// On an op made by autodiff: it belongs to the backward pass (unit attribute).

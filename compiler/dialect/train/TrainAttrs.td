@@ -1,4 +1,4 @@
-//===- TrainAttrs.td - enumerations of the train dialect ------------------===//
+//===- TrainAttrs.td - enumerations and attributes of the train dialect ------------------===//
 
 #ifndef TESSERA_TRAIN_ATTRS
 #define TESSERA_TRAIN_ATTRS
@@ -24,5 +24,24 @@ def Train_ReduceKindAttr : Train_EnumAttr<Train_ReduceKind, "reduction">;
 def Train_NormMode : Train_Enum<"NormMode", "what a normalisation subtracts and divides by", [
   I32EnumAttrCase<"Layer", 0, "layer">, I32EnumAttrCase<"Rms", 1, "rms">]>;
 def Train_NormModeAttr : Train_EnumAttr<Train_NormMode, "norm">;
+
+def Train_TensorRole : Train_Enum<"TensorRole", "what a tensor of the model file is in the step", [
+  I32EnumAttrCase<"Param", 0, "param">, I32EnumAttrCase<"Frozen", 1, "frozen">,
+  I32EnumAttrCase<"Constant", 2, "constant">, I32EnumAttrCase<"Unused", 3, "unused">]>;
+
+def Train_TensorInfoAttr : AttrDef<Train_Dialect, "TensorInfo"> {
+  let mnemonic = "tensor";
+  let summary = "A tensor of the model file: what it is in the step, and who decided so";
+  let description = [{
+    The module attribute `train.tensors` lists those of a model file in their order there:
+
+    ```mlir
+    module attributes {train.tensors = [#train.tensor<"fc.weight" : tensor<4x8xf32>, param, "--parameters">]} {…}
+    ```
+  }];
+  let parameters = (ins "::mlir::StringAttr":$name, "::mlir::RankedTensorType":$type,
+                        EnumParameter<Train_TensorRole>:$role, "::mlir::StringAttr":$reason);
+  let assemblyFormat = "`<` $name `:` $type `,` $role `,` $reason `>`";
+}
 
 #endif // TESSERA_TRAIN_ATTRS

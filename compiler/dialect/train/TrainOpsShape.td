@@ -95,8 +95,11 @@ def Train_GatherRowsOp : Train_Op<"gather_rows"> {
   let description = [{
     `result[i…, j…] = table[indices[i…], j…]`; the result's shape is the shape of `indices` followed by the table's
     trailing dimensions. A negative index or one beyond the table is an error at run time: data is checked on load.
+
+    `padding_index` is a row to which lookups give no gradient (`padding_idx` of `torch.nn.functional.embedding`); the
+    result does not depend on it.
   }];
-  let arguments = (ins Train_Tensor:$table, Train_IntTensor:$indices);
+  let arguments = (ins Train_Tensor:$table, Train_IntTensor:$indices, OptionalAttr<I64Attr>:$padding_index);
   let results = (outs Train_Tensor:$result);
   let assemblyFormat = "$table `,` $indices attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;

@@ -235,6 +235,11 @@ LogicalResult GatherRowsOp::verify() {
   // train.gather_rows_c1
   if (table.getRank() == 0)
     return emitOpError("table has rank 0, expected at least 1");
+  // train.gather_rows_c3
+  if (auto row = getPaddingIndex();
+      row && (static_cast<int64_t>(*row) < 0 || static_cast<int64_t>(*row) >= table.getDimSize(0)))
+    return emitOpError() << "padding_index is " << static_cast<int64_t>(*row) << ", the table has "
+                         << table.getDimSize(0) << " rows";
   // train.gather_rows_c2
   return verifyType(*this, "result", getType(), table.clone(rowsShape(table, getIndices().getType())));
 }

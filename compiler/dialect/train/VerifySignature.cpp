@@ -269,6 +269,10 @@ LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribu
   auto units = dyn_cast<ArrayAttr>(attr.getValue());
   if (name == kUnits && (!units || !llvm::all_of(units, llvm::IsaPred<StringAttr>)))
     return checked.error() << "expected an array of strings, got " << attr.getValue();
+  // train.op_c4
+  auto tensors = dyn_cast<ArrayAttr>(attr.getValue());
+  if (name == kTensors && (!tensors || !llvm::all_of(tensors, llvm::IsaPred<TensorInfoAttr>)))
+    return checked.error() << "expected an array of #train.tensor, got " << attr.getValue();
   if (name != kGradOperands)
     return success();
   // train.op_c3

@@ -306,6 +306,24 @@ func.func @gather_rows_c2(%t: tensor<5x2xf32>, %i: tensor<3xi32>) {
 
 // -----
 
+// train.gather_rows_c3
+func.func @gather_rows_c3(%t: tensor<5x2xf32>, %i: tensor<3xi32>) {
+  // expected-error@+1 {{padding_index is 5, the table has 5 rows}}
+  %0 = train.gather_rows %t, %i {padding_index = 5 : i64} : (tensor<5x2xf32>, tensor<3xi32>) -> tensor<3x2xf32>
+  return
+}
+
+// -----
+
+// train.gather_rows_c3
+func.func @gather_rows_c3_negative(%t: tensor<5x2xf32>, %i: tensor<3xi32>) {
+  // expected-error@+1 {{padding_index is -1, the table has 5 rows}}
+  %0 = train.gather_rows %t, %i {padding_index = -1 : i64} : (tensor<5x2xf32>, tensor<3xi32>) -> tensor<3x2xf32>
+  return
+}
+
+// -----
+
 // train.scatter_add_rows_c1
 func.func @scatter_add_rows_c1(%t: tensor<f32>, %i: tensor<3xi32>, %u: tensor<3xf32>) {
   // expected-error@+1 {{init has rank 0, expected at least 1}}

@@ -348,3 +348,10 @@ func.func @op_c3(%w: tensor<4xf32>) {
   %0 = train.neg %w {train.grad_operands = array<i64: 1>} : tensor<4xf32>
   return
 }
+
+// -----
+
+// train.op_c4
+// expected-error@+1 {{train.tensors expected an array of #train.tensor, got}}
+module attributes {train.tensors = ["w"]} {
+}

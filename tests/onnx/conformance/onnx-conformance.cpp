@@ -137,7 +137,10 @@ Outcome attempt(const Case &test, onnx::ModelProto model, Backend backend, bool 
     }
     values.emplace(input.name(), std::move(*tensor));
   }
-  auto module = importOnnxBytes(model.SerializeAsString(), false, {}, context);
+  OnnxImportOptions options;
+  options.constants = ".";
+  options.batchNorm = "inference"; // the form that a node has
+  auto module = importOnnxBytes(model.SerializeAsString(), false, options, context);
   if (!module)
     return {Outcome::Unsupported, messages};
   auto step = module->lookupSymbol<func::FuncOp>("step");

@@ -5,9 +5,9 @@
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(assign-initializers{rules={.*=uniform:1:0}}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=EMPTY
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(assign-initializers{rules={.*=zeros},{nothing=zeros}}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=UNUSED
 
-// EMPTY: error: --init: expected <regex>=<initialiser>, an initialiser being zeros, constant:<a>, normal:<deviation> or uniform:<a>:<b>, got '.*=uniform:1:0'
+// EMPTY: error: --init: expected <regex>=<initialiser>, an initialiser being zeros, constant:<a>, normal:<deviation>, uniform:<a>:<b> or given, got '.*=uniform:1:0'
 // UNUSED: --init: no parameter matches 'nothing=zeros'
-// BAD: error: --init: expected <regex>=<initialiser>, an initialiser being zeros, constant:<a>, normal:<deviation> or uniform:<a>:<b>, got 'wte=gauss:1'
+// BAD: error: --init: expected <regex>=<initialiser>, an initialiser being zeros, constant:<a>, normal:<deviation>, uniform:<a>:<b> or given, got 'wte=gauss:1'
 
 // Parameters get the default of their kind; an input gets none.
 // CHECK-LABEL: func @step
@@ -23,6 +23,21 @@ func.func @step(%a: tensor<8x4xf32> {train.role = "param", train.name = "wte.wei
                 %b: tensor<4xf32> {train.role = "param", train.name = "ln.weight"},
                 %c: tensor<4xf32> {train.role = "frozen", train.name = "ln.bias"},
                 %d: tensor<8x3x3x3xf32> {train.role = "param", train.name = "conv.weight"},
+                %x: tensor<4xf32> {train.role = "input", train.name = "x"}) {
+  return
+}
+
+// -----
+
+// A tensor whose value must be given gets no default, nor does a number, but a rule may give them one.
+// CHECK-LABEL: func @step
+// CHECK-SAME: train.init = "given", train.name = "positions"
+// CHECK-SAME: train.init = "given", train.name = "temperature"
+// RULES-LABEL: func @step
+// RULES-SAME: train.init = "zeros", train.name = "positions"
+func.func @step(%wte: tensor<8x4xf32> {train.role = "param", train.name = "wte.weight"},
+                %p: tensor<8x4xf32> {train.init = "given", train.role = "frozen", train.name = "positions"},
+                %t: tensor<f32> {train.role = "param", train.name = "temperature"},
                 %x: tensor<4xf32> {train.role = "input", train.name = "x"}) {
   return
 }

@@ -1,0 +1,90 @@
+//===- Tensors.cpp - what became of a model's tensors ---------------------===//
+
+#include "compiler/driver/Tensors.h"
+
+#include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Signature.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+
+namespace tessera {
+
+namespace {
+struct Count {
+  int64_t tensors = 0, elements = 0;
+
+  void add(RankedTensorType type) {
+    ++tensors;
+    elements += type.getNumElements();
+  }
+};
+
+/// The tensors by role: from the importer's list, or from the arguments of a step that was written as IR.
+std::array<Count, 4> countTensors(ModuleOp module, func::FuncOp step) {
+  std::array<Count, 4> counts;
+  if (auto tensors = module->getAttrOfType<ArrayAttr>(train::kTensors)) {
+    for (auto info : tensors.getAsRange<train::TensorInfoAttr>())
+      counts[static_cast<size_t>(info.getRole())].add(info.getType());
+    return counts;
+  }
+  for (BlockArgument argument : step.getArguments()) {
+    StringRef role = train::getArgRole(step, argument.getArgNumber());
+    if (role == "param" || role == "frozen")
+      counts[static_cast<size_t>(role == "param" ? train::TensorRole::Param : train::TensorRole::Frozen)].add(
+          train::tensorType(argument));
+  }
+  return counts;
+}
+
+/// "10,844,160"
+std::string grouped(int64_t number) {
+  std::string text = std::to_string(number);
+  for (auto at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3)
+    text.insert(at, ",");
+  return text;
+}
+} // namespace
+
+void printTensorSummary(ModuleOp module, StringRef source, llvm::raw_ostream &os) {
+  auto step = module.lookupSymbol<func::FuncOp>("step");
+  const std::array<Count, 4> counts = countTensors(module, step);
+  auto count = [&](train::TensorRole role) { return counts[static_cast<size_t>(role)]; };
+  const Count trained = count(train::TensorRole::Param);
+  os << llvm::sys::path::filename(source) << ": trains " << grouped(trained.elements) << " elements in "
+     << trained.tensors << (trained.tensors == 1 ? " parameter" : " parameters");
+  for (auto [role, what] : {std::pair(train::TensorRole::Frozen, "frozen"), {train::TensorRole::Constant, "constant"}})
+    if (Count other = count(role); other.tensors > 0)
+      os << "; " << grouped(other.elements) << " " << what << " in " << other.tensors;
+    else
+      os << "; none " << what;
+  if (Count unused = count(train::TensorRole::Unused); unused.tensors > 0)
+    os << "; " << unused.tensors << " unused";
+  int64_t state = 0;
+  bool hasState = false;
+  for (unsigned index : train::getArgsWithRole(step, "state")) {
+    hasState = true;
+    state += train::tensorType(step.getArgument(index)).getNumElements();
+  }
+  if (hasState)
+    os << "; optimizer state " << grouped(state);
+  os << "\n";
+}
+
+void printTensors(ModuleOp module, llvm::raw_ostream &os) {
+  auto tensors = module->getAttrOfType<ArrayAttr>(train::kTensors);
+  if (!tensors)
+    return;
+  size_t width = 0;
+  for (auto info : tensors.getAsRange<train::TensorInfoAttr>())
+    width = std::max(width, info.getName().size());
+  for (auto info : tensors.getAsRange<train::TensorInfoAttr>())
+    os << "  " << llvm::left_justify(train::stringifyTensorRole(info.getRole()), 9) << " "
+       << llvm::left_justify(info.getName().getValue(), width) << "  " << info.getType() << "  "
+       << info.getReason().getValue() << "\n";
+}
+
+} // namespace tessera

@@ -1,0 +1,105 @@
+//===- Roles.h - what each initializer of a model is ------------*- C++ -*-===//
+//
+// Decides which initializers are trained, which are frozen and which are
+// constants. The decision is the user's (flags), the exporter's (the record, the
+// graph signature), or follows from the op that reads the tensor; never from
+// the tensor's values, and never from its name alone. What nobody has decided
+// is an error that lists the tensors and the flags.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_FRONTENDS_ONNX_ROLES_H
+#define TESSERA_FRONTENDS_ONNX_ROLES_H
+
+#include "frontends/onnx/Import.h"
+#include "frontends/onnx/Record.h"
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Location.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Regex.h"
+
+namespace tessera::onnx_import {
+
+enum class Role {
+  Parameter, ///< trained
+  Frozen,    ///< a parameter without gradient
+  Buffer,    ///< computed by the module's code: a constant where its data is small and there, else frozen
+  Statistic, ///< running mean or variance of a batch normalisation
+  Constant,
+  Uncertain,
+};
+
+struct Decision {
+  Role role;
+  std::string reason; ///< who decided, in a few words
+};
+
+/// A node that reads an initializer.
+struct Reader {
+  std::string node, scope;
+};
+
+class Roles {
+public:
+  /// `loc` is the file's, for diagnostics.
+  Roles(const OnnxImportOptions &options, mlir::Location loc) : options(options), loc(loc) {}
+
+  /// Reads the flags, the record and the signature. Emits errors.
+  mlir::LogicalResult read(const onnx::ModelProto &model);
+  /// Notes that a node reads its inputs.
+  void addReader(const onnx::NodeProto &node);
+
+  /// What a floating-point initializer of the graph is.
+  Decision decide(llvm::StringRef name);
+  /// Checks all decisions together: uncertain tensors, recorded parameters that are missing or have other shapes,
+  /// parameters that several modules share without anybody having said so, flags that match nothing. Emits errors.
+  mlir::LogicalResult check(const onnx::GraphProto &graph);
+
+  const std::optional<ModelRecord> &getRecord() const { return record; }
+  bool isRead(llvm::StringRef name) const { return readers.contains(name); }
+  /// The row of a table whose lookups take no gradient.
+  std::optional<int64_t> paddingOf(llvm::StringRef name);
+  /// Whether a batch normalisation uses the batch's statistics. `asWritten`: its node is in training form. Nothing: the
+  /// inference form, which exporters also write for modules in training mode, and neither flag nor record says more.
+  std::optional<bool> isNormalisedByBatch(llvm::StringRef runningMean, bool asWritten) const;
+
+private:
+  /// A regular expression that was given on the command line.
+  struct Flag {
+    const char *name;
+    std::string text;
+    llvm::Regex regex;
+    bool matched = false;
+
+    bool match(llvm::StringRef name) {
+      const bool fits = regex.match(name);
+      matched |= fits;
+      return fits;
+    }
+  };
+
+  mlir::InFlightDiagnostic error() { return mlir::emitError(loc); }
+  mlir::LogicalResult addFlag(const char *name, const std::string &text, std::optional<Flag> &flag);
+  mlir::LogicalResult checkUncertain();
+  mlir::LogicalResult checkRecorded(const onnx::GraphProto &graph);
+  mlir::LogicalResult checkShared();
+  mlir::LogicalResult checkFlags();
+
+  const OnnxImportOptions &options;
+  mlir::Location loc;
+  std::optional<Flag> parameters, constants, frozen, tied;
+  std::vector<std::pair<Flag, int64_t>> padding;
+  std::optional<ModelRecord> record;
+  llvm::StringMap<SignatureKind> signature;
+  llvm::StringSet<> statistics; ///< running means and variances
+  llvm::StringMap<std::vector<Reader>> readers;
+  bool anyDecided = false;                     ///< the model has floating-point initializers
+  std::vector<std::string> uncertain, trained; ///< in the order of `decide`
+};
+
+} // namespace tessera::onnx_import
+
+#endif // TESSERA_FRONTENDS_ONNX_ROLES_H
