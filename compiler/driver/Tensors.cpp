@@ -6,6 +6,7 @@
 #include "compiler/dialect/train/Signature.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Path.h"
 
@@ -40,6 +41,20 @@ std::array<Count, 4> countTensors(ModuleOp module, func::FuncOp step) {
   return counts;
 }
 
+/// Elements of optimizer state, without the padding of units.
+int64_t countState(func::FuncOp step) {
+  llvm::StringMap<int64_t> elements; // of a unit's parameters
+  for (unsigned index : train::getArgsWithRole(step, "param"))
+    if (auto segments = step.getArgAttrOfType<ArrayAttr>(index, train::kSegments))
+      for (auto segment : segments.getAsRange<DictionaryAttr>())
+        elements[train::getArgName(step, index)] +=
+            llvm::product_of(segment.getAs<DenseI64ArrayAttr>("shape").asArrayRef());
+  int64_t state = 0;
+  for (unsigned index : train::getArgsWithRole(step, "state"))
+    state += elements.lookup(step.getArgAttrOfType<StringAttr>(index, train::kOf).getValue());
+  return state;
+}
+
 /// "10,844,160"
 std::string grouped(int64_t number) {
   std::string text = std::to_string(number);
@@ -63,13 +78,7 @@ void printTensorSummary(ModuleOp module, StringRef source, llvm::raw_ostream &os
       os << "; none " << what;
   if (Count unused = count(train::TensorRole::Unused); unused.tensors > 0)
     os << "; " << unused.tensors << " unused";
-  int64_t state = 0;
-  bool hasState = false;
-  for (unsigned index : train::getArgsWithRole(step, "state")) {
-    hasState = true;
-    state += train::tensorType(step.getArgument(index)).getNumElements();
-  }
-  if (hasState)
+  if (int64_t state = countState(step); state > 0)
     os << "; optimizer state " << grouped(state);
   os << "\n";
 }

@@ -63,10 +63,7 @@ Constant Importer::readBuffer(const onnx::TensorProto &tensor, RankedTensorType 
 
 LogicalResult Importer::addInitializer(const onnx::TensorProto &tensor, RankedTensorType type) {
   const StringRef name = tensor.name();
-  // Integers take no gradient, and what has no elements has nothing to train.
-  Decision decision{Role::Constant, isa<FloatType>(type.getElementType()) ? "has no elements" : "integers or booleans"};
-  if (isa<FloatType>(type.getElementType()) && type.getNumElements() > 0)
-    decision = roles.decide(name);
+  const Decision decision = roles.decide(name, type);
   Constant value;
   if (decision.role == Role::Buffer)
     value = readBuffer(tensor, type);

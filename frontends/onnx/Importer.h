@@ -105,7 +105,7 @@ private:
   llvm::StringSet<> used; ///< names that some node or output reads
   std::vector<mlir::Attribute> argAttrs;
   std::vector<mlir::Attribute> tensors; ///< for `train.tensors`
-  llvm::DenseMap<mlir::Value, PaddedTable> padding;
+  llvm::MapVector<mlir::Value, PaddedTable> padding;
   std::vector<Unsupported> unsupported;
   llvm::StringMap<Constant> interned; ///< by type and hash of the value
   /// Large constants that the function has already; each is kept, so that its address stays its own.

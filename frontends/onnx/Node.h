@@ -14,7 +14,7 @@
 
 #include "onnx/onnx_pb.h"
 
-#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/MapVector.h"
 
 #include <functional>
 
@@ -101,7 +101,7 @@ public:
   int64_t *activeDropouts = nullptr; ///< how many dropouts are on so far
   /// Roles::isNormalisedByBatch.
   std::function<std::optional<bool>(llvm::StringRef runningMean, bool asWritten)> isNormalisedByBatch;
-  llvm::DenseMap<mlir::Value, PaddedTable> *padding = nullptr; ///< by argument
+  llvm::MapVector<mlir::Value, PaddedTable> *padding = nullptr; ///< by argument
 };
 
 } // namespace tessera::onnx_import

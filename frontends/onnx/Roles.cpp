@@ -89,7 +89,7 @@ void Roles::addReader(const onnx::NodeProto &node) {
       statistics.insert(node.input(i));
 }
 
-Decision Roles::decide(StringRef name) {
+Decision Roles::decide(StringRef name, RankedTensorType type) {
   anyDecided = true;
   auto trains = [&](const char *reason) {
     trained.push_back(name.str());
@@ -98,6 +98,11 @@ Decision Roles::decide(StringRef name) {
   // Each flag sees each name, so that one that matches nothing is found.
   const bool isConstant = constants && constants->match(name), isFrozen = frozen && frozen->match(name),
              isParameter = parameters && parameters->match(name);
+  // Integers take no gradient, and what has no elements has nothing to train.
+  if (!isa<FloatType>(type.getElementType()))
+    return {Role::Constant, "integers or booleans"};
+  if (type.getNumElements() == 0)
+    return {Role::Constant, "has no elements"};
   if (isConstant)
     return {Role::Constant, "--constants"};
   if (isFrozen)

@@ -52,8 +52,8 @@ public:
   /// Notes that a node reads its inputs.
   void addReader(const onnx::NodeProto &node);
 
-  /// What a floating-point initializer of the graph is.
-  Decision decide(llvm::StringRef name);
+  /// What an initializer of the graph is.
+  Decision decide(llvm::StringRef name, mlir::RankedTensorType type);
   /// Checks all decisions together: uncertain tensors, recorded parameters that are missing or have other shapes,
   /// parameters that several modules share without anybody having said so, flags that match nothing. Emits errors.
   mlir::LogicalResult check(const onnx::GraphProto &graph);

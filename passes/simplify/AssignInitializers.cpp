@@ -78,7 +78,7 @@ struct AssignInitializers : impl::AssignInitializersBase<AssignInitializers> {
         continue;
       auto type = cast<RankedTensorType>(func.getArgument(i).getType());
       auto before = func.getArgAttrOfType<StringAttr>(i, train::kInit);
-      std::string init = before == "given" ? "given" : defaultInitializer(name, type.getShape());
+      std::string init = before && before.getValue() == "given" ? "given" : defaultInitializer(name, type.getShape());
       bool isAssigned = false;
       for (auto [rule, matched] : llvm::zip_equal(parsed, matches))
         if (rule.first.match(name)) {

@@ -36,12 +36,12 @@ def Train_TensorInfoAttr : AttrDef<Train_Dialect, "TensorInfo"> {
     The module attribute `train.tensors` lists those of a model file in their order there:
 
     ```mlir
-    module attributes {train.tensors = [#train.tensor<"fc.weight" : tensor<4x8xf32>, param, "--parameters">]} {…}
+    module attributes {train.tensors = [#train.tensor<"fc.weight", tensor<4x8xf32>, param, "--parameters">]} {…}
     ```
   }];
   let parameters = (ins "::mlir::StringAttr":$name, "::mlir::RankedTensorType":$type,
                         EnumParameter<Train_TensorRole>:$role, "::mlir::StringAttr":$reason);
-  let assemblyFormat = "`<` $name `:` $type `,` $role `,` $reason `>`";
+  let assemblyFormat = "`<` $name `,` $type `,` $role `,` $reason `>`";
 }
 
 #endif // TESSERA_TRAIN_ATTRS

@@ -114,7 +114,7 @@ LogicalResult gatherRowsRule(GatherRowsOp op, Vjp &vjp) {
   Value zeros = vjp.splatLike(op.getTable(), 0.0), updates = vjp.cotangent(), indices = op.getIndices();
   if (auto row = op.getPaddingIndex()) {
     Value keep = vjp.compare(CompareDirection::Ne, indices, vjp.splatLike(indices, static_cast<double>(*row)));
-    SmallVector<int64_t> dims(llvm::seq<int64_t>(0, tensorType(indices).getRank()));
+    SmallVector<int64_t> dims = llvm::to_vector(llvm::seq<int64_t>(0, tensorType(indices).getRank()));
     updates = vjp.select(vjp.broadcast(keep, shapeOf(updates), dims), updates, vjp.splatLike(updates, 0.0));
   }
   vjp.set(0, ScatterAddRowsOp::create(vjp.builder, vjp.loc, zeros.getType(), zeros, indices, updates));
