@@ -41,7 +41,7 @@ func.func @arg_c3(%w: tensor<4xf32> {train.of = 1 : i64}) {
 // -----
 
 // train.arg_c4
-// expected-error@+1 {{argument 0: train.init expected zeros, constant:<a>, normal:<deviation> or uniform:<a>:<b>, got "normal:-1"}}
+// expected-error@+1 {{argument 0: train.init expected zeros, constant:<a>, normal:<deviation>, uniform:<a>:<b> or given, got "normal:-1"}}
 func.func @arg_c4(%w: tensor<4xf32> {train.init = "normal:-1"}) {
   return
 }
