@@ -79,6 +79,10 @@ OwningOpRef<ModuleOp> Importer::run() {
         << "the file has no record of the module that it was exported from (tools/export_torch.py writes "
            "one): padding_idx, frozen parameters, detached values and dropout that the exporter left "
            "out cannot be known";
+  if (const auto &record = roles.getRecord(); record && record->clearedDropouts > 0)
+    emitWarning(fileLoc) << "the step has no dropout: " << record->clearedDropouts
+                         << (record->clearedDropouts == 1 ? " rate was" : " rates were")
+                         << " set to 0 when the model was exported (tools/export_torch.py --keep-dropout keeps them)";
   if (runningPairs > 0)
     emitWarning(fileLoc) << "the running mean and variance are not updated by training (" << runningPairs
                          << (runningPairs == 1 ? " node" : " nodes")

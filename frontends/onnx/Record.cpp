@@ -135,6 +135,11 @@ llvm::Error readDropouts(const llvm::json::Object &record, ModelRecord &result) 
       return malformed("an entry of 'dropout' needs 'count', at least 1");
     result.activeDropouts += *count;
   }
+  if (const llvm::json::Value *cleared = record.get("dropout_cleared")) {
+    if (!cleared->getAsInteger() || *cleared->getAsInteger() < 0)
+      return malformed("'dropout_cleared' is no number of rates");
+    result.clearedDropouts = *cleared->getAsInteger();
+  }
   return llvm::Error::success();
 }
 } // namespace

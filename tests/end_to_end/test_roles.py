@@ -242,6 +242,14 @@ class Record(RolesTest):
                 self.fail_with("the record of the model .* is malformed", "tessera-compile", "model.onnx", "--batch", 8,
                                "-o", "model.tessera")
 
+    def test_dropout_that_was_cleared(self):
+        Lookup().save(self.path("model.onnx"), record={"dropout_cleared": 3})
+        done = self.tool("tessera-compile", "model.onnx", "--batch", 8, "-o", "model.tessera")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("warning: model.onnx: the step has no dropout: 3 rates were set to 0", done.stderr)
+        Lookup().save(self.path("model.onnx"), record={"dropout_cleared": "all"})
+        self.fail_with("'dropout_cleared' is no number", "tessera-compile", "model.onnx", "--batch", 8, "-o", "model.tessera")
+
     def test_unused_parameters(self):
         model = Lookup()
         model.parameters.append(parameter("head.bias", (3,), unused=True))
