@@ -1,6 +1,9 @@
 //===- OpsReduce.cpp - reductions and cumulative sums ---------------------===//
 
+#include "compiler/dialect/train/Loss.h"
 #include "frontends/onnx/OpTable.h"
+
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace tessera::train;
@@ -72,8 +75,11 @@ template <Kind kind> LogicalResult reduction(Node &n) {
                             : kind == Kind::Prod ? ReduceKind::Mul
                                                  : ReduceKind::Sum;
   Value result = dims->empty() ? x : b.reduce(op, x, *dims);
-  if (kind == Kind::Mean)
+  if (kind == Kind::Mean) {
+    if (!dims->empty())
+      result.getDefiningOp()->setAttr(kMean, b.builder.getUnitAttr());
     result = b.scale(result, 1.0 / static_cast<double>(countOf(n, *dims)));
+  }
   if (kind == Kind::L2)
     result = b.unary<SqrtOp>(result);
   if (kind == Kind::LogSum)
