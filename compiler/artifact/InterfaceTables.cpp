@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/artifact/Tables.h"
+#include "compiler/dialect/train/IndexParts.h"
 #include "compiler/dialect/train/Initializer.h"
 
 #include "llvm/ADT/StringSwitch.h"
@@ -143,6 +144,23 @@ LogicalResult Tables::fillBatch(exec::ArgumentOp op, StringRef role) {
     batch->index_bound = bound.getInt();
   if (auto ignored = op->getAttrOfType<IntegerAttr>(train::kIgnoreIndex))
     batch->ignore_index = ignored.getInt();
+  if (auto parts = op->getAttrOfType<ArrayAttr>(train::kIndexParts))
+    for (auto entry : parts.getAsRange<DictionaryAttr>()) {
+      auto bound = entry.getAs<IntegerAttr>("bound"), ignored = entry.getAs<IntegerAttr>("ignore_index");
+      auto starts = entry.getAs<DenseI64ArrayAttr>("starts"), limits = entry.getAs<DenseI64ArrayAttr>("limits"),
+           strides = entry.getAs<DenseI64ArrayAttr>("strides");
+      if (!bound || !starts || !limits || !strides)
+        return op.emitError() << "'" << batch->name << "': an entry of " << train::kIndexParts
+                              << " needs bound, starts, limits and strides";
+      auto part = std::make_unique<IndexPartT>();
+      part->bound = bound.getInt();
+      if (ignored)
+        part->ignore_index = ignored.getInt();
+      part->starts.assign(starts.asArrayRef().begin(), starts.asArrayRef().end());
+      part->limits.assign(limits.asArrayRef().begin(), limits.asArrayRef().end());
+      part->strides.assign(strides.asArrayRef().begin(), strides.asArrayRef().end());
+      batch->index_parts.push_back(std::move(part));
+    }
   table.batch.push_back(std::move(batch));
   return success();
 }

@@ -61,7 +61,8 @@ struct TrainFoldInterface : DialectFoldInterface {
   LogicalResult fold(Operation *op, ArrayRef<Attribute> operands,
                      SmallVectorImpl<OpFoldResult> &results) const override {
     const EvalFn *evaluation = findEvaluation(op->getName().getStringRef());
-    if (!evaluation || operands.empty() || op->getNumRegions() != 0)
+    // A barrier is what is not looked through.
+    if (!evaluation || operands.empty() || op->getNumRegions() != 0 || isa<train::BarrierOp>(op))
       return failure();
     for (Attribute operand : operands)
       if (!Tensor::canRead(operand))

@@ -21,8 +21,10 @@ namespace tessera::onnx_import {
 
 /// Constants beyond this many elements are not evaluated at import; they become ops.
 inline constexpr int64_t kMaxConstantElements = int64_t{4} << 20;
-/// No tensor of a model may have more elements than this.
-inline constexpr int64_t kMaxElements = int64_t{1} << 40;
+/// No tensor of a model may have more elements than this, so that bits are still counted in 64 bits. It is a bound of
+/// arithmetic, not of memory: the scores of a long sequence on many ranks are never stored. What a rank stores is
+/// bounded where its memory is planned.
+inline constexpr int64_t kMaxElements = int64_t{1} << 56;
 
 /// The number of elements, or nullopt if a size is negative or the product exceeds kMaxElements.
 std::optional<int64_t> countElements(llvm::ArrayRef<int64_t> shape);

@@ -1,5 +1,6 @@
 //===- OpsNeural.cpp - softmax, normalisations and attention --------------===//
 
+#include "compiler/dialect/train/Loss.h"
 #include "frontends/onnx/OpTable.h"
 
 #include <cmath>
@@ -113,10 +114,15 @@ LogicalResult opBatchNormalization(Node &n) {
     return n.fail("normalises over no elements");
   if (*training) {
     const double factor = 1.0 / static_cast<double>(count), momentum = n.attrFloat("momentum", 0.9);
-    mean = b.scale(b.sum(x, dims), factor);
+    auto statistics = [&](Value of) {
+      Value sum = b.sum(of, dims);
+      sum.getDefiningOp()->setAttr(kStatistics, b.builder.getUnitAttr());
+      return b.scale(sum, factor);
+    };
+    mean = statistics(x);
     ++*n.runningPairs;
     Value centred = b.sub(x, overChannels(n, mean));
-    variance = b.scale(b.sum(b.mul(centred, centred), dims), factor);
+    variance = statistics(b.mul(centred, centred));
     auto running = [&](int input, Value batch) {
       return b.add(b.scale(n.input(input), momentum), b.scale(batch, 1.0 - momentum));
     };

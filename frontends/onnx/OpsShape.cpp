@@ -181,7 +181,7 @@ LogicalResult opPad(Node &n) {
   SmallVector<int64_t> low(rank, 0), high(rank, 0), from(rank, 0), to(n.shape(0)), shape(n.shape(0));
   for (size_t i = 0; i < axes.size(); ++i) {
     const int64_t axis = *Node::axisOf(axes[i], rank), before = (*pads)[i], after = (*pads)[i + axes.size()];
-    if (std::abs(before) > kMaxElements || std::abs(after) > kMaxElements)
+    if (before < -kMaxElements || before > kMaxElements || after < -kMaxElements || after > kMaxElements)
       return n.fail("pads " + Node::shapeText(*pads) + " are too large");
     low[axis] = std::max<int64_t>(before, 0);
     high[axis] = std::max<int64_t>(after, 0);

@@ -1,7 +1,9 @@
 //===- AddLoss.cpp - turns a model's outputs into one loss ----------------===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Loss.h"
 #include "compiler/dialect/train/Signature.h"
+#include "passes/differentiate/LossTerms.h"
 #include "passes/differentiate/Passes.h"
 
 using namespace mlir;
@@ -92,6 +94,27 @@ FailureOr<Value> AddLoss::meanSquaredError(func::FuncOp func, Value output) {
   return build.div(total, build.splatLike(total, static_cast<double>(type.getNumElements())));
 }
 
+/// One of the passes after this may split the batch. Says how the losses of the parts make the loss; terms that are
+/// means are divided by the number of parts where others are sums. Nothing is said where it cannot be split.
+void splitTerms(func::FuncOp func, Value loss) {
+  LossTerms terms(func);
+  if (terms.of(loss).kind == Dependence::Kind::Other)
+    return;
+  const SmallVector<OpOperand *> means = terms.meansAmongSums(loss);
+  for (OpOperand *term : means) {
+    Value value = term->get();
+    OpBuilder builder(term->getOwner());
+    train::Build build(builder, term->getOwner()->getLoc());
+    Value one = build.splat(train::tensorType(value).clone(ArrayRef<int64_t>()), 1.0);
+    auto count = train::BarrierOp::create(builder, build.loc, one.getType(), one, StringAttr());
+    count->setAttr(train::kMicroBatches, builder.getUnitAttr());
+    term->set(build.div(value, build.broadcastTo(count, train::shapeOf(value))));
+  }
+  const bool isSum = terms.of(loss).kind == Dependence::Kind::Sum;
+  StringRef made = !means.empty() ? "terms" : isSum ? "sum" : "mean";
+  func->setAttr(train::kLossOfBatch, StringAttr::get(func.getContext(), made));
+}
+
 LogicalResult AddLoss::run(func::FuncOp func) {
   StringRef spelled = kind;
   bool isOutput = spelled.consume_front("output:");
@@ -122,6 +145,10 @@ LogicalResult AddLoss::run(func::FuncOp func) {
   if (failed(loss))
     return failure();
   Builder builder(func.getContext());
+  if (isOutput)
+    splitTerms(func, *loss);
+  else
+    func->setAttr(train::kLossOfBatch, builder.getStringAttr(spelled == "mse" ? "mean" : "sum"));
   train::setResults(
       func, {{*loss, builder.getDictionaryAttr(builder.getNamedAttr(train::kRole, builder.getStringAttr("loss")))}});
   return success();

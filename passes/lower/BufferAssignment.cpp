@@ -181,7 +181,8 @@ int64_t BufferAssignment::cost(const Tree &tree, const Candidate &candidate) con
   SmallVector<Layout> layouts;
   for (const Node &node : tree) {
     auto type = cast<RankedTensorType>(node.value.getType());
-    int64_t bytes = type.getNumElements() * exec::elementBytes(type.getElementType());
+    constexpr int64_t kMost = int64_t{1} << 46; // beyond any memory, so that sums of many stay numbers
+    int64_t bytes = std::min(type.getNumElements() * exec::elementBytes(type.getElementType()), kMost);
     std::optional<Layout> layout = candidate.root;
     if (node.parent >= 0)
       layout = layoutOfResult(node.value.getDefiningOp(), layouts[node.parent]);

@@ -248,7 +248,8 @@ def PlanMemory : Pass<"plan-memory", "::tessera::exec::ProgramOp"> {
   let summary = "Gives every slot its offset and every arena its size";
   let description = [{
     A slot is in use from the first instruction that touches it until the compute stream knows that the last one is over;
-    slots whose uses do not meet may share memory. The state arena keeps everything for the whole step.
+    slots whose uses do not meet may share memory. The state arena keeps everything for the whole step. Slots of more than
+    2^56 bytes together are an error: here, and not for values of the whole model, sizes have a limit.
 
     Precondition: to-exec has run. Postcondition: every slot has an offset; slots that nothing uses are gone.
     The analysis remark `arena` (category `memory`) gives the size and the lower bound on it.

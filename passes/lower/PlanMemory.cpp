@@ -18,6 +18,23 @@ namespace tessera {
 
 namespace {
 
+/// Values of the whole model may have any size; what a rank stores of them must leave room for arithmetic with offsets.
+LogicalResult checkSizes(exec::ProgramOp program) {
+  constexpr int64_t kMost = int64_t{1} << 56;
+  int64_t total = 0;
+  exec::SlotOp largest;
+  for (auto slot : program.getOps<exec::SlotOp>()) {
+    if (!largest || slot.getBytes() > largest.getBytes())
+      largest = slot;
+    const int64_t bytes = slot.getBytes();
+    if (bytes > kMost || (total += bytes) > kMost)
+      return largest.emitError()
+             << "values of a rank are more than 2^56 bytes together, too many to plan; the largest so far has "
+             << largest.getBytes() << " bytes: more ranks or smaller micro-batches are needed";
+  }
+  return success();
+}
+
 struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
   using PlanMemoryBase::PlanMemoryBase;
 
@@ -29,6 +46,8 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
                           << alignment.getValue();
       return signalPassFailure();
     }
+    if (failed(checkSizes(program)))
+      return signalPassFailure();
     int64_t end = lower::numInstructions(program);
     auto lifetimes = lower::slotLifetimes(program);
     llvm::DenseSet<Operation *> arguments; // live across steps, in whichever arena

@@ -1,13 +1,15 @@
 //===- AccumulateGradients.cpp - a step of several micro-batches ----------===//
 //
 // Wraps forward and backward into `train.accumulate`. What counts the whole
-// batch stays outside of it, so that the loss is the one of the whole batch
-// however many micro-batches it is split into.
+// batch stays outside of it, and means are means over the micro-batches, so that
+// the loss is the one of the whole batch however many parts it is split into.
 //
 //===----------------------------------------------------------------------===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Loss.h"
 #include "compiler/dialect/train/Signature.h"
+#include "passes/differentiate/LossTerms.h"
 #include "passes/optimize/Passes.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -46,14 +48,40 @@ LogicalResult AccumulateGradients::checkResults(func::FuncOp func) {
 
 bool isBatchRole(StringRef role) { return role == "input" || role == "target"; }
 
-/// The batch argument whose elements `value` holds, unchanged but perhaps in another shape; null if there is none.
-BlockArgument findBatchArgument(Value value, func::FuncOp func) {
-  while (auto reshape = value.getDefiningOp<train::ReshapeOp>())
-    value = reshape.getOperand();
-  auto arg = dyn_cast<BlockArgument>(value);
-  if (!arg || arg.getOwner() != &func.getBody().front() || !isBatchRole(train::getArgRole(func, arg.getArgNumber())))
-    return {};
-  return arg;
+/// What loss and gradients of a micro-batch are multiplied by before they are added up: 1 where they are terms of a sum
+/// over the batch, 1/count where they are means. add-loss says which; a loss that did not come from there is looked at
+/// here.
+FailureOr<double> findScale(func::FuncOp func, int64_t count) {
+  const double mean = 1.0 / static_cast<double>(count);
+  auto known = func->getAttrOfType<StringAttr>(train::kLossOfBatch);
+  if (known)
+    return known.getValue() == "mean" ? mean : 1.0;
+  Value loss = func.getBody().front().getTerminator()->getOperand(*train::getLossResult(func));
+  LossTerms terms(func);
+  const Dependence::Kind kind = terms.of(loss).kind;
+  if (kind == Dependence::Kind::Other)
+    return terms.reject(loss);
+  if (auto mixed = terms.meansAmongSums(loss); !mixed.empty())
+    return emitError(mixed.front()->getOwner()->getLoc())
+           << "the loss adds sums over the batch and means; run add-loss first, which tells them apart";
+  return kind == Dependence::Kind::Sum ? 1.0 : mean;
+}
+
+/// Puts the number of micro-batches where it is meant.
+LogicalResult replaceMicroBatches(func::FuncOp func, int64_t count) {
+  bool isMeant = false;
+  func.walk([&](train::BarrierOp op) {
+    if (!op->hasAttr(train::kMicroBatches))
+      return;
+    OpBuilder builder(op);
+    op.replaceAllUsesWith(train::Build(builder, op.getLoc()).splatLike(op, static_cast<double>(count)));
+    op.erase();
+    isMeant = true;
+  });
+  auto made = dyn_cast_or_null<StringAttr>(func->removeAttr(train::kLossOfBatch));
+  if (count > 1 && made && made.getValue() == "terms" && !isMeant)
+    return func.emitError("terms of the loss are to be divided by the number of micro-batches, but nothing says which");
+  return success();
 }
 
 /// Moves `count_valid` ops to the front of the function, on the batch arguments themselves.
@@ -100,8 +128,13 @@ LogicalResult AccumulateGradients::run(func::FuncOp func) {
   if (count < 1)
     return func.emitError() << "count must be at least 1, got " << count.getValue();
   if (count == 1)
-    return success();
+    return replaceMicroBatches(func, count);
   if (failed(checkResults(func)))
+    return failure();
+  FailureOr<double> scale = findScale(func, count);
+  if (failed(scale))
+    return failure();
+  if (failed(replaceMicroBatches(func, count)))
     return failure();
   FailureOr<SmallVector<Operation *>> counts = hoistCounts(func);
   if (failed(counts))
@@ -154,7 +187,7 @@ LogicalResult AccumulateGradients::run(func::FuncOp func) {
   builder.setInsertionPoint(terminator);
   train::Build build(builder, loc);
   for (auto [result, sum] : llvm::zip_equal(results, accumulate.getResults()))
-    result.value = counts->empty() ? build.scale(sum, 1.0 / static_cast<double>(count)) : sum;
+    result.value = *scale == 1.0 ? sum : build.scale(sum, *scale);
   func.setFunctionType(FunctionType::get(func.getContext(), block.getArgumentTypes(), func.getResultTypes()));
   train::setResults(func, results);
   return success();

@@ -196,7 +196,16 @@ LogicalResult FlattenParameters::run(func::FuncOp func) {
 
   Block &block = func.getBody().front();
   completeMarks(block);
-  SmallVector<ParameterUnit> units = makeUnits(collectParameters(func, noDecay.empty() ? nullptr : &regex), *policy);
+  SmallVector<Parameter> parameters = collectParameters(func, noDecay.empty() ? nullptr : &regex);
+  constexpr int64_t kMostElements = int64_t{1} << 56; // bits are counted in 64 bits, too
+  int64_t elements = 0;
+  for (const Parameter &parameter : parameters) {
+    if (parameter.type.getNumElements() > kMostElements - elements)
+      return emitError(parameter.arg.getLoc())
+             << "parameters up to '" << parameter.name << "' have more than 2^56 elements together";
+    elements += parameter.type.getNumElements();
+  }
+  SmallVector<ParameterUnit> units = makeUnits(parameters, *policy);
   Builder builder(func.getContext());
   BitVector erased(func.getNumArguments() + units.size());
   for (auto [index, unit] : llvm::enumerate(units)) {

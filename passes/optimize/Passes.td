@@ -50,8 +50,10 @@ def AccumulateGradients : Pass<"accumulate-gradients", "::mlir::func::FuncOp"> {
   let description = [{
     Wraps forward and backward into `train.accumulate`. Arguments of role `"input"` and `"target"` get a leading dimension
     of size `count`. `count_valid` moves out of the loop and counts the whole batch, so that the loss and its gradients
-    are those of the whole batch. A loss without `count_valid` is taken for a mean over the micro-batch: it and the
-    gradients are multiplied by `1/count`. Seeds of random numbers are mixed with the iteration.
+    are those of the whole batch. A loss that is a mean over the micro-batch (`train.loss_of_batch`, see `add-loss`; of a loss
+    from elsewhere it is found out here) and its gradients are multiplied by `1/count`, those that are sums are not. A loss
+    that is neither, such as a product of two means, is an error at the op in question. Seeds of random numbers are mixed
+    with the iteration.
 
     Precondition: results are the loss and gradients.
     Postcondition: the same results, outside of the loop. With `count=1` nothing changes.

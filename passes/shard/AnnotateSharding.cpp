@@ -65,6 +65,7 @@ public:
     for (StringRef name : {kReplicateAxis, kShardAxis})
       if (mesh.getAxisSize(name) > 1)
         dataAxes.push_back(mesh.getAxisIndex(name));
+    llvm::sort(dataAxes); // in the mesh's order, as positions in a group are counted
     if (mesh.getAxisSize(kShardAxis) > 1)
       shardAxes.push_back(mesh.getAxisIndex(kShardAxis));
   }

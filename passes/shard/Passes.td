@@ -33,7 +33,7 @@ def AnnotateShardingPass : ShardPass<"annotate-sharding"> {
     `reduce-dtype=bf16` ranks round their gradients to bf16, add them up so and widen the sums; accumulation over
     micro-batches, clipping and the update stay in the gradient's own type.
 
-    Batches are split over all data axes (`replicate`, `shard`) along dimension 0, or 1 if dimension 0 counts
+    Batches are split over all data axes (`replicate`, `shard`, in the order of the mesh) along dimension 0, or 1 if dimension 0 counts
     micro-batches. Uses of a gradient other than its update (the global norm) see a slice of it under `ddp`, so that
     all strategies add up in the same order. `train.count_valid` is written out, because its clamp to 1 cannot be
     sharded while its sum can.
@@ -106,7 +106,8 @@ def VerifyShardingPass : ShardPass<"verify-sharding"> {
     Before localisation: every operand has exactly the sharding that its op's rule needs, a reshard is between the
     shardings it names, no partial sum is returned or used as if it were whole. After: types of arguments and results
     agree with `dist.sharding` and `dist.global`, collectives work along dimension 0 over axes of the mesh in its order,
-    and no op of the global form is left. Changes nothing.
+    arguments are split over axes in that order too (the runtime fills them by positions in groups), and no op of the
+    global form is left. Changes nothing.
 
     Precondition: `insert-reshards` (before) or `localize` (after). Postcondition: an error at the op, or the above holds.
 

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/IndexParts.h"
 #include "passes/simplify/Passes.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -16,43 +17,148 @@ namespace tessera {
 #include "passes/simplify/Passes.h.inc"
 
 namespace {
-/// What the uses of an argument as an index say about its values.
-struct Bounds {
-  std::optional<int64_t> bound;
-  std::optional<int64_t> ignoreIndex;
-
-  void limit(int64_t size) { bound = std::min(bound.value_or(size), size); }
-};
-
-/// Follows a value through ops that keep its elements' values.
-void follow(Value value, Bounds &bounds) {
-  for (OpOperand &use : value.getUses()) {
-    Operation *user = use.getOwner();
-    unsigned number = use.getOperandNumber();
-    if (auto gather = dyn_cast<train::GatherRowsOp>(user); gather && number == 1) {
-      bounds.limit(train::shapeOf(gather.getTable()).front());
-    } else if (auto scatter = dyn_cast<train::ScatterAddRowsOp>(user); scatter && number == 1) {
-      bounds.limit(train::shapeOf(scatter.getInit()).front());
-    } else if (auto loss = dyn_cast<train::CrossEntropyOp>(user); loss && number == 1) {
-      bounds.limit(train::shapeOf(loss.getLogits()).back());
-      if (auto ignored = loss.getIgnoreIndex())
-        bounds.ignoreIndex = *ignored;
-    } else if (auto loop = dyn_cast<train::AccumulateOp>(user)) {
-      follow(loop.getBody().getArgument(number + 1), bounds);
-    } else if (isa<train::ReshapeOp, train::TransposeOp, train::SliceOp, train::BroadcastOp, train::StopGradientOp>(
-                   user)) {
-      follow(user->getResult(0), bounds);
-    } else if (auto convert = dyn_cast<train::ConvertOp>(user)) {
-      if (convert.getType().getElementType().isInteger())
-        follow(convert.getResult(), bounds);
-    }
-  }
-}
-
 /// Values that an integer can have; nullopt ends are unknown.
 struct Range {
   std::optional<int64_t> low, high;
 };
+
+/// The values that an integer type holds; what is beyond 64 bits is not asked for.
+Range rangeOfType(Type type) {
+  const unsigned width = type.getIntOrFloatBitWidth();
+  if (type.isInteger(1))
+    return {0, 1};
+  if (type.isUnsignedInteger())
+    return {0, width < 64 ? (int64_t{1} << width) - 1 : INT64_MAX};
+  return {-1 - llvm::maxIntN(width), llvm::maxIntN(width)};
+}
+
+/// Follows the elements of an argument to where they are used as an index, through ops that keep their values.
+class IndexUses {
+public:
+  explicit IndexUses(BlockArgument argument) {
+    ArrayRef<int64_t> shape = train::shapeOf(argument);
+    Path path;
+    path.starts.assign(shape.size(), 0);
+    path.limits.assign(shape.begin(), shape.end());
+    path.strides.assign(shape.size(), 1);
+    whole = path;
+    follow(argument, path);
+  }
+
+  /// Writes what must hold of all elements, and what must hold of some of them besides.
+  void annotate(func::FuncOp func, unsigned argument);
+
+private:
+  /// Which elements of each sample come along, and between which values they survive conversions.
+  struct Path {
+    SmallVector<int64_t> starts, limits, strides;
+    bool isBox = true; ///< elements still lie as in the argument: a slice can be told
+    int64_t low = INT64_MIN, high = INT64_MAX;
+
+    bool sameBox(const Path &other) const {
+      return starts == other.starts && limits == other.limits && strides == other.strides;
+    }
+  };
+  struct Use {
+    Path box;
+    int64_t bound;
+    std::optional<int64_t> ignoreIndex;
+  };
+
+  void follow(Value value, const Path &path);
+  void add(const Path &path, int64_t bound, std::optional<int64_t> ignoreIndex);
+
+  Path whole;
+  SmallVector<Use> uses; ///< one for each box
+};
+
+/// An element of a box must suit each use of it; what one use ignores it may be only if all of them ignore it.
+void IndexUses::add(const Path &path, int64_t bound, std::optional<int64_t> ignoreIndex) {
+  bound = path.high < bound ? path.high + 1 : bound;
+  if (ignoreIndex && (*ignoreIndex < path.low || *ignoreIndex > path.high))
+    ignoreIndex.reset();
+  auto *known = llvm::find_if(uses, [&](const Use &use) { return use.box.sameBox(path); });
+  if (known == uses.end()) {
+    uses.push_back({path, bound, ignoreIndex});
+    return;
+  }
+  known->bound = std::min(known->bound, bound);
+  if (known->ignoreIndex != ignoreIndex)
+    known->ignoreIndex.reset();
+}
+
+void IndexUses::follow(Value value, const Path &path) {
+  for (OpOperand &use : value.getUses()) {
+    Operation *user = use.getOwner();
+    unsigned number = use.getOperandNumber();
+    Path next = path;
+    if (auto gather = dyn_cast<train::GatherRowsOp>(user); gather && number == 1) {
+      add(path, train::shapeOf(gather.getTable()).front(), std::nullopt);
+    } else if (auto scatter = dyn_cast<train::ScatterAddRowsOp>(user); scatter && number == 1) {
+      add(path, train::shapeOf(scatter.getInit()).front(), std::nullopt);
+    } else if (auto loss = dyn_cast<train::CrossEntropyOp>(user); loss && number == 1) {
+      auto ignored = loss.getIgnoreIndex();
+      add(path, train::shapeOf(loss.getLogits()).back(),
+          ignored ? std::optional<int64_t>(static_cast<int64_t>(*ignored)) : std::nullopt);
+    } else if (auto loop = dyn_cast<train::AccumulateOp>(user)) {
+      next.isBox = false;
+      follow(loop.getBody().getArgument(number + 1), next);
+    } else if (auto slice = dyn_cast<train::SliceOp>(user)) {
+      // Samples differ in nothing: what holds of some holds of all.
+      for (size_t dim = 1; path.isBox && dim < path.starts.size(); ++dim) {
+        next.starts[dim] = path.starts[dim] + slice.getStarts()[dim] * path.strides[dim];
+        next.strides[dim] = path.strides[dim] * slice.getStrides()[dim];
+        const int64_t size = slice.getType().getDimSize(static_cast<unsigned>(dim));
+        next.limits[dim] = size == 0 ? next.starts[dim] : next.starts[dim] + (size - 1) * next.strides[dim] + 1;
+        if (size <= 1)
+          next.strides[dim] = 1;
+      }
+      follow(slice, next);
+    } else if (isa<train::ReshapeOp, train::TransposeOp, train::BroadcastOp>(user)) {
+      next.isBox = false;
+      follow(user->getResult(0), next);
+    } else if (isa<train::StopGradientOp>(user)) {
+      follow(user->getResult(0), next);
+    } else if (auto convert = dyn_cast<train::ConvertOp>(user)) {
+      Type type = convert.getType().getElementType();
+      if (!type.isInteger())
+        continue;
+      next.low = std::max(path.low, *rangeOfType(type).low);
+      next.high = std::min(path.high, *rangeOfType(type).high);
+      follow(convert.getResult(), next);
+    }
+  }
+}
+
+void IndexUses::annotate(func::FuncOp func, unsigned argument) {
+  Builder builder(func.getContext());
+  llvm::stable_sort(uses, [](const Use &a, const Use &b) {
+    return std::tie(a.box.starts, a.box.limits, a.box.strides) < std::tie(b.box.starts, b.box.limits, b.box.strides);
+  });
+  const Use *all = llvm::find_if(uses, [&](const Use &use) { return use.box.sameBox(whole); });
+  if (all == uses.end())
+    all = nullptr;
+  SmallVector<Attribute> parts;
+  for (const Use &use : uses) {
+    const bool isImplied = all && all->bound <= use.bound && (!all->ignoreIndex || all->ignoreIndex == use.ignoreIndex);
+    if (&use == all || isImplied)
+      continue;
+    NamedAttrList part;
+    part.set("bound", builder.getI64IntegerAttr(use.bound));
+    if (use.ignoreIndex)
+      part.set("ignore_index", builder.getI64IntegerAttr(*use.ignoreIndex));
+    part.set("starts", builder.getDenseI64ArrayAttr(ArrayRef(use.box.starts).drop_front()));
+    part.set("limits", builder.getDenseI64ArrayAttr(ArrayRef(use.box.limits).drop_front()));
+    part.set("strides", builder.getDenseI64ArrayAttr(ArrayRef(use.box.strides).drop_front()));
+    parts.push_back(part.getDictionary(func.getContext()));
+  }
+  if (all)
+    func.setArgAttr(argument, train::kIndexBound, builder.getI64IntegerAttr(all->bound));
+  if (all && all->ignoreIndex)
+    func.setArgAttr(argument, train::kIgnoreIndex, builder.getI64IntegerAttr(*all->ignoreIndex));
+  if (!parts.empty())
+    func.setArgAttr(argument, train::kIndexParts, builder.getArrayAttr(parts));
+}
 
 std::optional<int64_t> combine(std::optional<int64_t> a, std::optional<int64_t> b, bool multiply) {
   int64_t result = 0;
@@ -67,24 +173,69 @@ std::optional<int64_t> negated(std::optional<int64_t> value) {
 
 constexpr int kMaxDepth = 32;
 
-/// What is known about the elements of an integer tensor from how it was computed.
-Range rangeOf(Value value, int depth = 0) {
+/// The argument whose own elements, unchanged, `value` holds; null if there is none.
+BlockArgument argumentOf(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    const bool keeps = isa<train::ReshapeOp, train::TransposeOp, train::SliceOp, train::BroadcastOp,
+                           train::StopGradientOp, train::ConvertOp>(op);
+    if (!keeps || !train::tensorType(op->getOperand(0)).getElementType().isInteger())
+      return {};
+    value = op->getOperand(0);
+  }
+  return cast<BlockArgument>(value);
+}
+
+/// The values of an argument that is checked when it is loaded, but for the index that its uses ignore, if `ignored` is
+/// it.
+Range rangeOfArgument(BlockArgument argument, std::optional<int64_t> excluded) {
+  auto func = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  if (!func)
+    return {};
+  auto bound = func.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), train::kIndexBound);
+  auto ignored = func.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), train::kIgnoreIndex);
+  if (!bound)
+    return {};
+  Range range{0, bound.getInt() - 1};
+  if (ignored && ignored.getInt() != excluded)
+    range = {std::min<int64_t>(0, ignored.getInt()), std::max(bound.getInt() - 1, ignored.getInt())};
+  return range;
+}
+
+std::optional<int64_t> wholeSplat(Value value) {
+  auto constant = value.getDefiningOp<train::ConstantOp>();
+  auto dense = constant ? dyn_cast<DenseIntElementsAttr>(constant.getValue()) : DenseIntElementsAttr();
+  return dense && dense.isSplat() ? std::optional<int64_t>(dense.getSplatValue<APInt>().getSExtValue()) : std::nullopt;
+}
+
+/// The number that `branch`, operand 1 or 2 of `select`, does not equal where it is taken: targets that do not count
+/// are replaced that way.
+std::optional<int64_t> excludedBy(train::SelectOp select, unsigned branch) {
+  auto compare = select.getPredicate().getDefiningOp<train::CompareOp>();
+  const auto wanted = branch == 1 ? train::CompareDirection::Ne : train::CompareDirection::Eq;
+  if (!compare || compare.getDirection() != wanted || compare.getLhs() != select->getOperand(branch))
+    return std::nullopt;
+  return wholeSplat(compare.getRhs());
+}
+
+/// What is known about the elements of an integer tensor from how it was computed. None of them is `excluded`.
+Range rangeOf(Value value, int depth = 0, std::optional<int64_t> excluded = std::nullopt) {
   Type element = train::tensorType(value).getElementType();
   if (element.isInteger(1))
     return {0, 1};
-  if (auto argument = dyn_cast<BlockArgument>(value)) {
-    auto func = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
-    auto bound = func ? func.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), train::kIndexBound) : IntegerAttr();
-    return bound ? Range{0, bound.getInt() - 1} : Range{};
-  }
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return rangeOfArgument(argument, excluded);
   Operation *op = value.getDefiningOp();
   if (!element.isInteger() || depth > kMaxDepth)
     return {};
   auto operand = [&](unsigned i) { return rangeOf(op->getOperand(i), depth + 1); };
   if (isa<train::ReshapeOp, train::TransposeOp, train::SliceOp, train::BroadcastOp, train::StopGradientOp>(op))
-    return operand(0);
-  if (auto convert = dyn_cast<train::ConvertOp>(op))
-    return train::tensorType(convert.getOperand()).getElementType().isInteger() ? operand(0) : Range{};
+    return rangeOf(op->getOperand(0), depth + 1, excluded);
+  if (auto convert = dyn_cast<train::ConvertOp>(op)) {
+    if (!train::tensorType(convert.getOperand()).getElementType().isInteger())
+      return {};
+    const Range range = rangeOf(op->getOperand(0), depth + 1, excluded), holds = rangeOfType(element);
+    return range.low && range.high && *range.low >= *holds.low && *range.high <= *holds.high ? range : Range{};
+  }
   if (auto iota = dyn_cast<train::IotaOp>(op))
     return {0, iota.getType().getDimSize(static_cast<unsigned>(iota.getDim())) - 1};
   if (auto argmax = dyn_cast<train::ArgmaxOp>(op))
@@ -122,7 +273,9 @@ Range rangeOf(Value value, int depth = 0) {
             a.high && b.high ? std::max(a.high, b.high) : std::nullopt};
   }
   if (isa<train::SelectOp>(op)) {
-    Range a = operand(1), b = operand(2);
+    auto select = cast<train::SelectOp>(op);
+    Range a = rangeOf(op->getOperand(1), depth + 1, excludedBy(select, 1));
+    Range b = rangeOf(op->getOperand(2), depth + 1, excludedBy(select, 2));
     return {a.low && b.low ? std::min(a.low, b.low) : std::nullopt,
             a.high && b.high ? std::max(a.high, b.high) : std::nullopt};
   }
@@ -140,18 +293,13 @@ Range rangeOf(Value value, int depth = 0) {
   return {};
 }
 
-/// Whether the runtime compares the indices with their bound when it loads them: they are an argument's own values.
+/// Whether the runtime compares the indices with their bound when it loads them: they are a batch argument's own
+/// values.
 bool isChecked(Value indices) {
-  while (Operation *op = indices.getDefiningOp()) {
-    const bool keeps = isa<train::ReshapeOp, train::TransposeOp, train::SliceOp, train::BroadcastOp,
-                           train::StopGradientOp, train::ConvertOp>(op);
-    if (!keeps || !train::tensorType(op->getOperand(0)).getElementType().isInteger())
-      return false;
-    indices = op->getOperand(0);
-  }
-  auto argument = cast<BlockArgument>(indices);
-  auto func = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
-  return func && func.getArgAttr(argument.getArgNumber(), train::kIndexBound);
+  BlockArgument argument = argumentOf(indices);
+  auto func = argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : func::FuncOp();
+  return func && (func.getArgAttr(argument.getArgNumber(), train::kIndexBound) ||
+                  func.getArgAttr(argument.getArgNumber(), train::kIndexParts));
 }
 
 /// Indices that are computed from data and may lie outside the table would read other memory: brings them inside.
@@ -177,17 +325,11 @@ void clampComputed(Operation *op, OpOperand &operand, int64_t size, std::optiona
 struct AnnotateIndexBounds : impl::AnnotateIndexBoundsBase<AnnotateIndexBounds> {
   void runOnOperation() override {
     func::FuncOp func = getOperation();
-    Builder builder(&getContext());
     for (BlockArgument argument : func.getArguments()) {
       auto role = func.getArgAttrOfType<StringAttr>(argument.getArgNumber(), train::kRole);
       if (!role || (role.getValue() != "input" && role.getValue() != "target"))
         continue;
-      Bounds bounds;
-      follow(argument, bounds);
-      if (bounds.bound)
-        func.setArgAttr(argument.getArgNumber(), train::kIndexBound, builder.getI64IntegerAttr(*bounds.bound));
-      if (bounds.ignoreIndex)
-        func.setArgAttr(argument.getArgNumber(), train::kIgnoreIndex, builder.getI64IntegerAttr(*bounds.ignoreIndex));
+      IndexUses(argument).annotate(func, argument.getArgNumber());
     }
     func.walk([](Operation *op) {
       if (auto gather = dyn_cast<train::GatherRowsOp>(op))

@@ -11,7 +11,10 @@ def AnnotateIndexBounds : Pass<"annotate-index-bounds", "func::FuncOp"> {
     Data is checked when it is loaded, so that kernels need not. An `input` or `target` argument whose elements index rows of
     a table (`gather_rows`) or classes (`cross_entropy`), directly or through ops that only move elements, gets
     `train.index_bound`: values are at least 0 and below it. A target of a loss with an ignored class gets
-    `train.ignore_index` too, the one value that is allowed besides.
+    `train.ignore_index` too, the one value that is allowed besides. Every use counts: the bound is the smallest, and what a loss
+    ignores is not allowed where a table is read with the same elements. Uses of a slice of the argument bind that part of each
+    sample only, by `train.index_parts` (the next token is the target of a token; columns have tables of their own); behind a
+    reshape or transposition a slice counts as the whole that it is of.
 
     Indices that are computed from data (positions counted from a padding mask, say) cannot be checked when they are loaded.
     If their range is not known to lie inside the table, they are clamped to it, with a remark: no kernel reads beyond a table.

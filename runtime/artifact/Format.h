@@ -14,7 +14,7 @@
 namespace tessera::artifact {
 
 inline constexpr char formatMagic[8] = {'T', 'E', 'S', 'S', 'E', 'R', 'A', '\n'};
-inline constexpr uint32_t formatVersion = 4;
+inline constexpr uint32_t formatVersion = 5;
 
 struct FileHeader {
   char magic[8];

@@ -13,6 +13,27 @@ size_t BatchSpec::sampleBytes() const {
   return bytes;
 }
 
+static Result<IndexPart> readPart(const artifact::IndexPart &entry, const BatchSpec &spec) {
+  IndexPart part{entry.bound(), entry.ignore_index(), {}, {}, {}};
+  auto read = [](const flatbuffers::Vector<int64_t> *from, std::vector<int64_t> &to) {
+    if (from)
+      to.assign(from->begin(), from->end());
+  };
+  read(entry.starts(), part.starts);
+  read(entry.limits(), part.limits);
+  read(entry.strides(), part.strides);
+  const std::vector<int64_t> shape = spec.sampleShape();
+  bool isBox =
+      part.starts.size() == shape.size() && part.limits.size() == shape.size() && part.strides.size() == shape.size();
+  for (size_t dim = 0; isBox && dim < shape.size(); ++dim)
+    isBox = part.starts[dim] >= 0 && part.starts[dim] <= part.limits[dim] && part.limits[dim] <= shape[dim] &&
+            part.strides[dim] >= 1;
+  if (!isBox)
+    return TESSERA_ERROR(DataLoss, "batch tensor '" + spec.name + "' has bounds for elements that a sample of shape " +
+                                       shapeToString(shape) + " does not have");
+  return part;
+}
+
 Result<std::vector<BatchSpec>> batchSpecs(const Artifact &artifact) {
   std::vector<BatchSpec> specs;
   const auto *table = artifact.program().batch();
@@ -37,6 +58,11 @@ Result<std::vector<BatchSpec>> batchSpecs(const Artifact &artifact) {
     if (!specs.empty() && specs.front().rows() != spec.rows())
       return TESSERA_ERROR(Unsupported, "batch tensors '" + specs.front().name + "' and '" + spec.name +
                                             "' have different numbers of samples");
+    if (entry->index_parts())
+      for (const artifact::IndexPart *stored : *entry->index_parts()) {
+        TESSERA_ASSIGN_OR_RETURN(IndexPart part, readPart(*stored, spec));
+        spec.indexParts.push_back(std::move(part));
+      }
     int64_t parts = artifact.groupSize(entry->shard_group());
     if (spec.rows() == 0 || spec.batch() % parts != 0)
       return TESSERA_ERROR(DataLoss, "batch tensor '" + spec.name + "' has a batch of " + std::to_string(spec.batch()) +
@@ -61,32 +87,68 @@ void markRankRows(const BatchSpec &spec, int64_t groupSize, int64_t position, st
       rows[i * spec.batch() + position * part + row] = true;
 }
 
-template <typename T> static int64_t findBad(const BatchSpec &spec, const uint8_t *sample, int64_t &value) {
-  int64_t count = static_cast<int64_t>(spec.sampleBytes() / sizeof(T));
-  for (int64_t i = 0; i < count; ++i) {
-    T element;
-    std::memcpy(&element, sample + i * sizeof(T), sizeof(T));
-    value = static_cast<int64_t>(element); // NOLINT(bugprone-signed-char-misuse): a number, not a character
-    if ((value < 0 || value >= spec.indexBound) && value != spec.ignoreIndex)
-      return i;
+/// Visits the elements of a box in row-major order until `visit` says true.
+template <typename Visit> static bool anyInBox(const IndexPart &part, const std::vector<int64_t> &shape, Visit visit) {
+  std::vector<int64_t> index = part.starts;
+  for (size_t dim = 0; dim < shape.size(); ++dim)
+    if (part.starts[dim] == part.limits[dim])
+      return false;
+  while (true) {
+    int64_t element = 0;
+    for (size_t dim = 0; dim < shape.size(); ++dim)
+      element = element * shape[dim] + index[dim];
+    if (visit(element))
+      return true;
+    size_t dim = shape.size();
+    for (; dim > 0; --dim) {
+      // Before the sum: a stride may be as large as a number can be.
+      if (part.limits[dim - 1] - index[dim - 1] > part.strides[dim - 1]) {
+        index[dim - 1] += part.strides[dim - 1];
+        break;
+      }
+      index[dim - 1] = part.starts[dim - 1];
+    }
+    if (dim == 0)
+      return false;
   }
-  return -1;
 }
 
-int64_t findBadIndex(const BatchSpec &spec, const uint8_t *sample, int64_t &value) {
-  if (spec.indexBound < 0)
-    return -1;
+template <typename T> static std::optional<BadIndex> findBad(const BatchSpec &spec, const uint8_t *sample) {
+  std::optional<BadIndex> bad;
+  auto isBad = [&](int64_t i, int64_t bound, int64_t ignoreIndex) {
+    T element;
+    std::memcpy(&element, sample + i * sizeof(T), sizeof(T));
+    auto value = static_cast<int64_t>(element); // NOLINT(bugprone-signed-char-misuse): a number, not a character
+    if ((value >= 0 && value < bound) || value == ignoreIndex)
+      return false;
+    bad = {i, value, bound};
+    return true;
+  };
+  const auto count = static_cast<int64_t>(spec.sampleBytes() / sizeof(T));
+  for (int64_t i = 0; spec.indexBound >= 0 && i < count; ++i)
+    if (isBad(i, spec.indexBound, spec.ignoreIndex))
+      return bad;
+  const std::vector<int64_t> shape = spec.sampleShape();
+  for (const IndexPart &part : spec.indexParts)
+    if (anyInBox(part, shape, [&](int64_t i) { return isBad(i, part.bound, part.ignoreIndex); }))
+      return bad;
+  return bad;
+}
+
+std::optional<BadIndex> findBadIndex(const BatchSpec &spec, const uint8_t *sample) {
+  if (spec.indexBound < 0 && spec.indexParts.empty())
+    return std::nullopt;
   switch (spec.dtype) {
   case DataType::I64:
-    return findBad<int64_t>(spec, sample, value);
+    return findBad<int64_t>(spec, sample);
   case DataType::I32:
-    return findBad<int32_t>(spec, sample, value);
+    return findBad<int32_t>(spec, sample);
   case DataType::U8:
-    return findBad<uint8_t>(spec, sample, value);
+    return findBad<uint8_t>(spec, sample);
   case DataType::I8:
-    return findBad<int8_t>(spec, sample, value);
+    return findBad<int8_t>(spec, sample);
   default:
-    return -1;
+    return std::nullopt;
   }
 }
 

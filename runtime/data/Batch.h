@@ -12,10 +12,18 @@
 #include "runtime/state/DataTypes.h"
 
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace tessera {
+
+/// What must hold of elements of a sample that are read as indices.
+struct IndexPart {
+  int64_t bound = 0;                                         ///< values are in [0, bound)
+  int64_t ignoreIndex = std::numeric_limits<int64_t>::min(); ///< but for this one
+  std::vector<int64_t> starts, limits, strides;              ///< a box of the sample, in its dimensions
+};
 
 /// One entry of the program's batch table.
 struct BatchSpec {
@@ -26,6 +34,7 @@ struct BatchSpec {
   int64_t batchDim = 0;
   int64_t indexBound = -1; ///< Values are in [0, indexBound); -1: any.
   int64_t ignoreIndex = std::numeric_limits<int64_t>::min();
+  std::vector<IndexPart> indexParts; ///< What must hold of some elements besides.
 
   int64_t accumulate() const { return batchDim == 1 ? globalShape[0] : 1; }
   int64_t batch() const { return globalShape[batchDim]; }
@@ -46,8 +55,12 @@ void copyRankPart(const BatchSpec &spec, const uint8_t *global, int64_t groupSiz
 /// Marks the rows that copyRankPart copies.
 void markRankRows(const BatchSpec &spec, int64_t groupSize, int64_t position, std::vector<bool> &rows);
 
-/// The first element of a sample that `spec` forbids, or -1.
-int64_t findBadIndex(const BatchSpec &spec, const uint8_t *sample, int64_t &value);
+/// An element of a sample that has a value it must not have.
+struct BadIndex {
+  int64_t element, value, bound;
+};
+/// The first one that `spec` forbids.
+std::optional<BadIndex> findBadIndex(const BatchSpec &spec, const uint8_t *sample);
 
 } // namespace tessera
 

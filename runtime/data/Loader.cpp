@@ -53,11 +53,14 @@ Result<std::shared_ptr<const HostBatch>> Loader::readBatch(uint64_t position) {
     TESSERA_RETURN_IF_ERROR(source->read(sample, rows));
     for (size_t tensor = 0; tensor < rows.size(); ++tensor) {
       const BatchSpec &spec = batchSpecs[tensor];
-      int64_t value, bad = findBadIndex(spec, rows[tensor], value);
-      if (bad >= 0)
-        return TESSERA_ERROR(InvalidArgument, source->describe(sample, tensor, bad) + " is " + std::to_string(value) +
-                                                  ", but '" + spec.name + "' must be in [0, " +
-                                                  std::to_string(spec.indexBound) + ") (the model's vocabulary)");
+      if (std::optional<BadIndex> bad = findBadIndex(spec, rows[tensor]))
+        return TESSERA_ERROR(InvalidArgument,
+                             source->describe(sample, tensor, bad->element) + " is " + std::to_string(bad->value) +
+                                 ", but '" + spec.name + "' must be in [0, " + std::to_string(bad->bound) +
+                                 ") (the model's vocabulary)" +
+                                 (bad->value < 0 ? "; only a target that does not count may be negative, where nothing "
+                                                   "else is read with it"
+                                                 : ""));
     }
   }
   return std::shared_ptr<const HostBatch>(std::move(batch));

@@ -40,11 +40,14 @@ class Model(Graph):
         super().__init__()
         self.batch, self.seq = batch, seq
 
+    def positions_along(self, dim):
+        """0 … seq-1 along one of four dimensions; as constants they would weigh more than the rest of the file."""
+        numbers = (self.constant([value], [], INT64) for value in (0, self.seq, 1))
+        return self.op("Reshape", self.op("Range", *numbers), self.ints(*(self.seq if i == dim else 1 for i in range(4))))
+
     def causal_mask(self):
         """Which keys a query sees, from positions: as a constant it would weigh seq² bytes."""
-        rows = self.constant(range(self.seq), [1, 1, self.seq, 1], INT64)
-        columns = self.constant(range(self.seq), [1, 1, 1, self.seq], INT64)
-        return self.op("LessOrEqual", columns, rows)
+        return self.op("LessOrEqual", self.positions_along(3), self.positions_along(2))
 
     def split_heads(self, x, heads):
         shape = self.ints(self.batch, self.seq, heads, self.size)
@@ -164,7 +167,7 @@ class Transformer(Model):
         self.mask = self.causal_mask()
         inverse = [1e6 ** (-2.0 * i / self.size) for i in range(self.size // 2)]
         frequencies = self.constant(inverse * 2, [1, 1, 1, self.size], FLOAT, "model.rotary_emb.inv_freq")
-        positions = self.op("Cast", self.constant(range(self.seq), [1, 1, self.seq, 1], INT64), to=FLOAT)
+        positions = self.op("Cast", self.positions_along(2), to=FLOAT)
         angles = self.op("Mul", positions, frequencies)
         self.cos, self.sin = self.op("Cos", angles), self.op("Sin", angles)
         embedding = self.weight("model.embed_tokens.weight", self.vocabulary, self.width)

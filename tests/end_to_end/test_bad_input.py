@@ -1,5 +1,6 @@
 """Bad input: one clear error that names the cause, a non-zero exit, nothing half-written."""
 
+import math
 import os
 import random
 import resource
@@ -23,6 +24,76 @@ class LimitedTest(ToolTest):
         self.assertGreater(done.returncode, 0, done.stdout)
         self.assertLess(done.returncode, 126, done.stdout)
         self.assertRegex(done.stdout, message)
+
+
+class BadIndices(ToolTest):
+    """An index beyond its table is refused when the data is read, whatever else the data is used for."""
+
+    BOTH = """<ir_version: 8, opset_import: ["" : 17]>
+both (int64[B,T] ids) => (float loss)
+<float[8,8] embed = {%s}>
+{
+  logits = Gather (embed, ids)
+  rows = Transpose <perm = [0, 2, 1]> (logits)
+  loss = SoftmaxCrossEntropyLoss <ignore_index = -100> (rows, ids)
+}
+"""
+    NEXT = """<ir_version: 8, opset_import: ["" : 17]>
+next (int64[B,T] ids) => (float loss)
+<float[8,8] embed = {%s}, int64[1] first = {0}, int64[1] second = {1}, int64[1] last = {-1}, int64[1] end = {9223372036854775807},
+ int64[1] axis = {1}>
+{
+  inputs = Slice (ids, first, last, axis)
+  targets = Slice (ids, second, end, axis)
+  logits = Gather (embed, inputs)
+  rows = Transpose <perm = [0, 2, 1]> (logits)
+  loss = SoftmaxCrossEntropyLoss <ignore_index = -100> (rows, targets)
+}
+"""
+    COLUMNS = """<ir_version: 8, opset_import: ["" : 17]>
+columns (int64[B,C] ids) => (float loss)
+<float[8,4] few = {%s}, float[50,4] many = {%s}, int64 first = {0}, int64 second = {1}>
+{
+  a = Gather <axis = 1> (ids, first)
+  b = Gather <axis = 1> (ids, second)
+  x = Gather (few, a)
+  y = Gather (many, b)
+  z = Mul (x, y)
+  loss = ReduceMean <keepdims = 0> (z)
+}
+"""
+
+    def run_on(self, text, ids, accumulate):
+        with open(self.path("model.onnxtxt"), "w") as file:
+            file.write(text.replace("[8,4] few = {%s}", "[8,4] few = {" + ", ".join(["0"] * 32) + "}").replace(
+                "[50,4] many = {%s}", "[50,4] many = {" + ", ".join(["0"] * 200) + "}").replace("{%s}", "{" + ", ".join(["0"] * 64) + "}"))
+        safetensors.save({"ids": np.array(ids, np.int64)}, self.path("data.safetensors"))
+        self.succeed("tessera-compile", "model.onnxtxt", "--batch", 2 // accumulate, "--accumulate", accumulate, "--seq", len(ids[0]),
+                     "--loss", "output:loss", "--init", ".*=normal:1", "-o", "model.tessera")
+        return ("tessera-run", "model.tessera", "--data", "data.safetensors", "--steps", 1, "--order", "sequential", "--out",
+                f"run-{len(os.listdir(self.folder))}")
+
+    def test_what_the_loss_ignores_is_no_index(self):
+        for accumulate in (1, 2):
+            self.succeed(*self.run_on(self.BOTH, [[1, 2, 3], [4, 5, 7]], accumulate))
+            self.fail_with(r"element 2 of sample 1 of array 'ids' in '.*' is -100, but 'ids' must be in \[0, 8\).*only a target that "
+                           "does not count may be negative", *self.run_on(self.BOTH, [[1, 2, 3], [4, 5, -100]], accumulate))
+
+    def test_only_the_last_token_is_no_index(self):
+        self.fail_with("element 1 of sample 0 of array 'ids' in '.*' is -100", *self.run_on(self.NEXT, [[1, -100, 3], [4, 5, 7]], 1))
+        self.fail_with(r"element 2 of sample 1 of array 'ids' in '.*' is 8, but 'ids' must be in \[0, 8\)",
+                       *self.run_on(self.NEXT, [[1, 2, 3], [4, 5, 8]], 1))
+        command = self.run_on(self.NEXT, [[1, 2, -100], [4, 5, 6]], 1)
+        self.succeed(*command)
+        self.assertTrue(math.isfinite(self.metrics(command[-1])[0]["loss"]))
+
+    def test_columns_have_tables_of_their_own(self):
+        for accumulate in (1, 2):
+            self.succeed(*self.run_on(self.COLUMNS, [[7, 49], [0, 8]], accumulate))
+            self.fail_with(r"element 0 of sample 1 of array 'ids' in '.*' is 8, but 'ids' must be in \[0, 8\)",
+                           *self.run_on(self.COLUMNS, [[7, 49], [8, 8]], accumulate))
+            self.fail_with(r"element 1 of sample 0 of array 'ids' in '.*' is 50, but 'ids' must be in \[0, 50\)",
+                           *self.run_on(self.COLUMNS, [[7, 50], [0, 8]], accumulate))
 
 
 class BadModel(LimitedTest):

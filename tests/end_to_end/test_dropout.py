@@ -43,6 +43,19 @@ class Dropout(ToolTest):
         micro = self.losses("micro", "--steps", 3, accumulate=2)
         self.assertClose(self.losses("micro2", "--steps", 3, accumulate=2, compile_flags=["--mesh", "shard=2"]), micro)
 
+    def test_the_order_of_axes_does_not_matter(self):
+        """A rank's rows and the random numbers for them are those of one position, however the mesh is written."""
+        for accumulate in (1, 2):
+            want = self.losses(f"one-{accumulate}", "--steps", 2, accumulate=accumulate)
+            for mesh in ("replicate=2,shard=2", "shard=2,replicate=2", "shard=1,replicate=4", "replicate=1,shard=4"):
+                for strategy in ("ddp", "zero1", "zero3", "hsdp"):
+                    if strategy == "hsdp" and "1" in mesh:
+                        continue
+                    with self.subTest(mesh=mesh, strategy=strategy, accumulate=accumulate):
+                        name = f"{strategy}-{mesh}-{accumulate}".replace("=", "").replace(",", "-")
+                        self.assertClose(self.losses(name, "--steps", 2, accumulate=accumulate,
+                                                     compile_flags=["--mesh", mesh, "--strategy", strategy]), want)
+
     def test_masks_depend_on_seed_and_step(self):
         # The second epoch has the batches of the first: only the masks differ.
         steps = self.golden.steps

@@ -89,9 +89,9 @@ class Model:
         return self.op(f"concat {', '.join(x.name for x in xs)} {{dim = {dim} : i64}}",
                        f"({', '.join(x.type for x in xs)}) -> {tensor(shape)}", shape)
 
-    def reduce(self, kind, x, dims):
+    def reduce(self, kind, x, dims, attributes=""):
         shape = [size for dim, size in enumerate(x.shape) if dim not in dims]
-        return self.op(f"reduce {kind}, {x.name} {{dimensions = {array(dims)}}}", f"({x.type}) -> {tensor(shape)}",
+        return self.op(f"reduce {kind}, {x.name} {{dimensions = {array(dims)}{attributes}}}", f"({x.type}) -> {tensor(shape)}",
                        shape)
 
     def dot(self, a, b, a_contract, b_contract):
@@ -261,7 +261,7 @@ class Model:
         y = self.linear("head", x, 2)
         targets = self.argument("targets", y.shape, "target")
         error = self.binary("sub", y, targets)
-        total = self.reduce("sum", self.binary("mul", error, error), [0, 1, 2])
+        total = self.reduce("sum", self.binary("mul", error, error), [0, 1, 2], ", train.mean")
         return self.binary("div", total, self.constant(f"{y.shape[0] * y.shape[1] * y.shape[2]}.0", []))
 
 

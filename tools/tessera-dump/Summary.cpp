@@ -90,6 +90,15 @@ Json summaryJson(const Artifact &artifact) {
           entry["shape"].push_back(size);
       if (tensor->index_bound() >= 0)
         entry["index_bound"] = tensor->index_bound();
+      for (uint32_t part = 0; tensor->index_parts() && part < tensor->index_parts()->size(); ++part) {
+        const artifact::IndexPart &stored = *tensor->index_parts()->Get(part);
+        Json box = {{"bound", stored.bound()}, {"starts", Json::array()}, {"limits", Json::array()}};
+        for (uint32_t dim = 0; stored.starts() && dim < stored.starts()->size(); ++dim)
+          box["starts"].push_back(stored.starts()->Get(dim));
+        for (uint32_t dim = 0; stored.limits() && dim < stored.limits()->size(); ++dim)
+          box["limits"].push_back(stored.limits()->Get(dim));
+        entry["index_parts"].push_back(std::move(box));
+      }
       batch.push_back(std::move(entry));
     }
   Json phases = Json::array();

@@ -60,6 +60,8 @@ ArrayAttr axisNames(MeshAttr mesh, ArrayRef<unsigned> axes) {
   return ArrayAttr::get(mesh.getContext(), names);
 }
 
+bool isInMeshOrder(ArrayAttr axes, MeshAttr mesh) { return llvm::is_sorted(axisNumbers(axes, mesh)); }
+
 StringRef findUnknownAxis(ShardingAttr sharding, MeshAttr mesh) {
   auto firstUnknown = [&](ArrayAttr names) -> StringRef {
     for (auto name : names.getAsRange<StringAttr>())

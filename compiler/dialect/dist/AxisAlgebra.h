@@ -40,6 +40,9 @@ int64_t groupSize(MeshAttr mesh, llvm::ArrayRef<unsigned> axes);
 bool isPrefix(llvm::ArrayRef<unsigned> prefix, llvm::ArrayRef<unsigned> list);
 /// The names of `axes`, an array of strings.
 mlir::ArrayAttr axisNames(MeshAttr mesh, llvm::ArrayRef<unsigned> axes);
+/// Whether `axes` (names) are in the order of the mesh. Ranks have their place in a group in this order, whatever order
+/// the group names its axes in, so that only then part i of what is split over `axes` belongs to member i.
+bool isInMeshOrder(mlir::ArrayAttr axes, MeshAttr mesh);
 /// The first axis name of `sharding` that the mesh does not have; empty if it has all.
 llvm::StringRef findUnknownAxis(ShardingAttr sharding, MeshAttr mesh);
 

@@ -158,10 +158,12 @@ void ConcatOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRCont
 }
 
 void ReduceOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
-  // A reduction over dimensions of size 1 is a reshape.
+  // A reduction over dimensions of size 1 is a reshape. In the forward pass it stays: how a loss depends on its batch
+  // must be seen of a batch of one sample, too.
   patterns.add(+[](ReduceOp op, PatternRewriter &rewriter) -> LogicalResult {
     ArrayRef<int64_t> shape = shapeOf(op.getOperand());
-    if (op.getDimensions().empty() || llvm::any_of(op.getDimensions(), [&](int64_t dim) { return shape[dim] != 1; }))
+    if (!op->hasAttr(kBackward) || op.getDimensions().empty() ||
+        llvm::any_of(op.getDimensions(), [&](int64_t dim) { return shape[dim] != 1; }))
       return failure();
     return replaceWith(rewriter, op, Build(rewriter, op.getLoc()).reshape(op.getOperand(), op.getType().getShape()));
   });

@@ -64,7 +64,10 @@ int64_t Boundary::bytesOf(Value value) const {
   Type element = type.getElementType();
   if (narrow && element.isF32() && !staysWide(value))
     element = narrow;
-  return type.getNumElements() * llvm::divideCeil(element.getIntOrFloatBitWidth(), 8u);
+  // Beyond any memory, so that sums of many stay numbers.
+  constexpr int64_t kMost = int64_t{1} << 46;
+  const int64_t elementBytes = llvm::divideCeil(element.getIntOrFloatBitWidth(), 8u);
+  return type.getNumElements() > kMost / elementBytes ? kMost : type.getNumElements() * elementBytes;
 }
 
 static double elementsOf(Value value) {

@@ -68,6 +68,14 @@ func.func @concat_concat(%x: tensor<2xf32>, %y: tensor<0xf32>, %z: tensor<3xf32>
 // CHECK-LABEL: func @reduce_unit
 func.func @reduce_unit(%x: tensor<2x1x3xf32>) -> tensor<2x3xf32> {
   // CHECK-NEXT: train.reshape
-  %r = train.reduce sum, %x {dimensions = array<i64: 1>} : (tensor<2x1x3xf32>) -> tensor<2x3xf32>
+  %r = train.reduce sum, %x {dimensions = array<i64: 1>, train.backward} : (tensor<2x1x3xf32>) -> tensor<2x3xf32>
   return %r : tensor<2x3xf32>
+}
+
+// In the forward pass the dimension may be a batch of one sample.
+// CHECK-LABEL: func @reduce_sample
+func.func @reduce_sample(%x: tensor<1x3xf32>) -> tensor<3xf32> {
+  // CHECK-NEXT: train.reduce sum
+  %r = train.reduce sum, %x {dimensions = array<i64: 0>} : (tensor<1x3xf32>) -> tensor<3xf32>
+  return %r : tensor<3xf32>
 }

@@ -53,8 +53,98 @@ func.func @mean(%w: tensor<3xf32> {train.role = "param", train.name = "w"}, %see
   %b = train.rng_uniform %seed {stream = 1 : i64} : (tensor<i64>) -> tensor<3xf32>
   %ab = train.mul %a, %b : tensor<3xf32>
   %y = train.mul %ab, %x : tensor<3xf32>
+  %sum = train.reduce sum, %y {dimensions = array<i64: 0>, train.mean} : (tensor<3xf32>) -> tensor<f32>
+  %third = train.constant dense<0.333333343> : tensor<f32>
+  %loss = train.mul %sum, %third : tensor<f32>
+  return %loss, %y : tensor<f32>, tensor<3xf32>
+}
+
+// -----
+
+// A sum over the batch is added up as it is.
+// CHECK-LABEL: func @sum
+// CHECK: %[[SUM:.*]]:2 = train.accumulate
+// CHECK: return %[[SUM]]#0, %[[SUM]]#1
+func.func @sum(%w: tensor<3xf32> {train.role = "param", train.name = "w"}, %x: tensor<3xf32> {train.role = "input", train.name = "x"})
+    -> (tensor<f32> {train.role = "loss"}, tensor<3xf32> {train.role = "grad", train.of = "w"}) {
+  %y = train.mul %w, %x : tensor<3xf32>
   %loss = train.reduce sum, %y {dimensions = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
   return %loss, %y : tensor<f32>, tensor<3xf32>
+}
+
+// -----
+
+// What add-loss says holds; means that it found among sums are divided by the number of micro-batches, in the backward pass
+// too.
+// CHECK-LABEL: func @marked
+// CHECK-NOT: loss_of_batch
+// CHECK: %[[SUM:.*]]:2 = train.accumulate
+// CHECK: %[[COUNT:.*]] = train.constant dense<4.000000e+00> : tensor<f32>
+// CHECK-NOT: train.barrier
+// CHECK: train.div %{{.*}}, %[[COUNT]]
+// CHECK: return %[[SUM]]#0, %[[SUM]]#1
+// With one micro-batch there is nothing to divide by.
+// ONE-LABEL: func @marked
+// ONE-NOT: loss_of_batch
+// ONE: train.reduce sum, %arg0
+// ONE: train.constant dense<1.000000e+00> : tensor<f32>
+// ONE-NOT: train.barrier
+// ONE: %[[COUNT:.*]] = train.constant dense<1.000000e+00> : tensor<f32>
+// ONE-NEXT: train.div %{{.*}}, %[[COUNT]]
+func.func @marked(%w: tensor<3xf32> {train.role = "param", train.name = "w"}, %x: tensor<3xf32> {train.role = "input", train.name = "x"})
+    -> (tensor<f32> {train.role = "loss"}, tensor<3xf32> {train.role = "grad", train.of = "w"}) attributes {train.loss_of_batch = "terms"} {
+  %y = train.mul %w, %x : tensor<3xf32>
+  %sum = train.reduce sum, %y {dimensions = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+  %decay = train.reduce sum, %w {dimensions = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+  %one = train.constant dense<1.0> : tensor<f32>
+  %count = train.barrier %one {train.micro_batches} : tensor<f32>
+  %part = train.div %decay, %count : tensor<f32>
+  %loss = train.add %sum, %part : tensor<f32>
+  return %loss, %y : tensor<f32>, tensor<3xf32>
+}
+
+// -----
+
+func.func @unmarked(%w: tensor<3xf32> {train.role = "param", train.name = "w"}, %x: tensor<3xf32> {train.role = "input", train.name = "x"})
+    -> (tensor<f32> {train.role = "loss"}, tensor<3xf32> {train.role = "grad", train.of = "w"}) {
+  %y = train.mul %w, %x : tensor<3xf32>
+  %sum = train.reduce sum, %y {dimensions = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+  %decay = train.reduce sum, %w {dimensions = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+  // expected-error@+1 {{the loss adds sums over the batch and means; run add-loss first, which tells them apart}}
+  %loss = train.add %sum, %decay : tensor<f32>
+  return %loss, %y : tensor<f32>, tensor<3xf32>
+}
+
+// -----
+
+func.func @nonlinear(%w: tensor<3xf32> {train.role = "param", train.name = "w"}, %x: tensor<3xf32> {train.role = "input", train.name = "x"})
+    -> (tensor<f32> {train.role = "loss"}, tensor<3xf32> {train.role = "grad", train.of = "w"}) {
+  %y = train.mul %w, %x : tensor<3xf32>
+  %sum = train.reduce sum, %y {dimensions = array<i64: 0>, train.mean} : (tensor<3xf32>) -> tensor<f32>
+  // expected-error@+1 {{the loss cannot be split into micro-batches: 'train.exp' is not linear in what was added up over the batch}}
+  %loss = train.exp %sum : tensor<f32>
+  return %loss, %y : tensor<f32>, tensor<3xf32>
+}
+
+// -----
+
+func.func @factor(%w: tensor<3xf32> {train.role = "param", train.name = "w"}, %x: tensor<3xf32> {train.role = "input", train.name = "x"})
+    -> (tensor<f32> {train.role = "loss"}, tensor<3xf32> {train.role = "grad", train.of = "w"}) {
+  %y = train.mul %w, %x : tensor<3xf32>
+  %sum = train.reduce sum, %y {dimensions = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+  %third = train.constant dense<0.333333343> : tensor<f32>
+  // expected-error@+1 {{'train.mul' multiplies a sum over the batch by a number, which may or may not depend on the size of the batch; write a mean, or multiply before the sum}}
+  %loss = train.mul %sum, %third : tensor<f32>
+  return %loss, %y : tensor<f32>, tensor<3xf32>
+}
+
+// -----
+
+func.func @sample(%w: tensor<f32> {train.role = "param", train.name = "w"}, %x: tensor<1xf32> {train.role = "input", train.name = "x"})
+    -> (tensor<f32> {train.role = "loss"}, tensor<f32> {train.role = "grad", train.of = "w"}) {
+  // expected-error@+1 {{the loss cannot be split into micro-batches: 'train.reshape' leaves no dimension that counts samples}}
+  %loss = train.reshape %x : (tensor<1xf32>) -> tensor<f32>
+  return %loss, %w : tensor<f32>, tensor<f32>
 }
 
 // -----
@@ -67,10 +157,19 @@ func.func @metric(%w: tensor<f32> {train.role = "param", train.name = "w"}) -> (
 
 // -----
 
-func.func @computed(%w: tensor<f32> {train.role = "param", train.name = "w"}, %x: tensor<4xi32> {train.role = "input", train.name = "x"}) -> (tensor<f32> {train.role = "loss"}) {
+func.func @computed(%w: tensor<f32> {train.role = "param", train.name = "w"}, %x: tensor<4xi32> {train.role = "input", train.name = "x"}) -> (tensor<f32> {train.role = "loss"})
+    attributes {train.loss_of_batch = "sum"} {
   %s = train.slice %x {starts = array<i64: 0>, limits = array<i64: 2>, strides = array<i64: 1>} : (tensor<4xi32>) -> tensor<2xi32>
   // expected-error@+1 {{cannot count the whole batch: expected the count of an input or target argument}}
   %n = train.count_valid %s : (tensor<2xi32>) -> tensor<f32>
   %loss = train.div %w, %n : tensor<f32>
   return %loss : tensor<f32>
+}
+
+// -----
+
+// expected-error@+1 {{terms of the loss are to be divided by the number of micro-batches, but nothing says which}}
+func.func @lost(%w: tensor<f32> {train.role = "param", train.name = "w"}, %x: tensor<1xf32> {train.role = "input", train.name = "x"})
+    -> (tensor<f32> {train.role = "loss"}, tensor<f32> {train.role = "grad", train.of = "w"}) attributes {train.loss_of_batch = "terms"} {
+  return %w, %w : tensor<f32>, tensor<f32>
 }

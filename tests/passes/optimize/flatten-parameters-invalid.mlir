@@ -25,3 +25,11 @@ func.func @updated(%w: tensor<4xf32> {train.role = "param", train.name = "w"}) -
 func.func @twice(%a: tensor<4xf32> {train.role = "param", train.name = "u", train.segments = []}) {
   return
 }
+
+// -----
+
+// expected-error@+1 {{parameters up to 'b' have more than 2^56 elements together}}
+func.func @endless(%a: tensor<36028797018963968xf32> {train.role = "param", train.name = "a"}, %b: tensor<36028797018963969xf32> {train.role = "param", train.name = "b"})
+    -> (tensor<36028797018963968xf32> {train.role = "output", train.name = "y"}) {
+  return %a : tensor<36028797018963968xf32>
+}

@@ -5,6 +5,8 @@
 #include "tests/runtime/TestSupport.h"
 #include "tests/runtime/data/DataFixture.h"
 
+#include <limits>
+#include <utility>
 #include <zip.h>
 
 namespace tessera {
@@ -113,6 +115,42 @@ TEST(Arrays, LabelsOutsideTheirBoundNameTheirPlace) {
   ASSERT_STATUS_OK(source);
   auto loader = Loader::create(std::move(*source), specs, {.shuffle = false});
   EXPECT_ERROR((*loader)->next(), "element 0 of sample 1 of array 'targets' in '" + path + "' is 3");
+}
+
+TEST(Arrays, PartsOfASampleHaveBoundsOfTheirOwn) {
+  // A sample is [3, 4]: column 0 is below 5, columns 1 and 3 of the last two rows are below 9 or -100.
+  BatchSpec spec;
+  spec.name = "ids";
+  spec.dtype = DataType::I32;
+  spec.globalShape = {1, 3, 4};
+  constexpr int64_t none = std::numeric_limits<int64_t>::min();
+  spec.indexParts = {{5, none, {0, 0}, {3, 1}, {1, 1}}, {9, -100, {1, 1}, {3, 4}, {1, 2}}};
+  std::vector<int32_t> sample(12, -7);
+  for (int good : {0, 4, 8})
+    sample[good] = 4;
+  for (int good : {5, 7, 9, 11})
+    sample[good] = good == 7 ? -100 : 8;
+  auto find = [&] { return findBadIndex(spec, reinterpret_cast<const uint8_t *>(sample.data())); };
+  EXPECT_FALSE(find());
+  for (int element : {0, 4, 8, 5, 7, 9, 11}) {
+    int32_t before = std::exchange(sample[element], 9);
+    auto bad = find();
+    ASSERT_TRUE(bad) << element;
+    EXPECT_EQ(bad->element, element);
+    EXPECT_EQ(bad->value, 9);
+    EXPECT_EQ(bad->bound, element % 4 == 0 ? 5 : 9);
+    sample[element] = before;
+  }
+  sample[4] = -100; // what one part may ignore is no index in another
+  ASSERT_TRUE(find());
+  EXPECT_EQ(find()->element, 4);
+  sample[4] = 4;
+  // Strides that end the dimension at once, and a box without elements.
+  spec.indexParts = {{5, none, {0, 0}, {3, 4}, {std::numeric_limits<int64_t>::max(), 4}},
+                     {1, none, {1, 2}, {3, 2}, {1, 1}}};
+  EXPECT_FALSE(find());
+  sample[0] = 5;
+  EXPECT_TRUE(find());
 }
 
 TEST(Npy, BadHeaders) {

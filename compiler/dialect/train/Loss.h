@@ -1,0 +1,29 @@
+//===- Loss.h - how a loss depends on the size of the batch -----*- C++ -*-===//
+//
+// Attributes by which frontends and passes say what a graph of static shapes no
+// longer shows: which sums belong to means, and how the losses of micro-batches
+// make the loss of the whole batch.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_COMPILER_DIALECT_TRAIN_LOSS_H
+#define TESSERA_COMPILER_DIALECT_TRAIN_LOSS_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace tessera::train {
+
+/// On a sum (`reduce`): its only use divides it by the number of elements that were added up (unit attribute).
+inline constexpr llvm::StringLiteral kMean = "train.mean";
+/// On a sum over the batch: statistics that are those of a micro-batch by definition, as in a batch normalisation (unit
+/// attribute).
+inline constexpr llvm::StringLiteral kStatistics = "train.statistics";
+/// On a `barrier` of 1: it stands for the number of micro-batches (unit attribute).
+inline constexpr llvm::StringLiteral kMicroBatches = "train.micro_batches";
+/// On a step function: "sum" if the loss of a batch is the sum of its micro-batches' losses, "mean" if it is their mean,
+/// "terms" if it is the sum because some of its terms are divided by the number of micro-batches (kMicroBatches).
+inline constexpr llvm::StringLiteral kLossOfBatch = "train.loss_of_batch";
+
+} // namespace tessera::train
+
+#endif // TESSERA_COMPILER_DIALECT_TRAIN_LOSS_H

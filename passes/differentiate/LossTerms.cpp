@@ -1,0 +1,287 @@
+//===- LossTerms.cpp - how a loss depends on the batch --------------------===//
+//
+// See LossTerms.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/differentiate/LossTerms.h"
+
+#include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Loss.h"
+#include "compiler/dialect/train/Signature.h"
+#include "compiler/interfaces/Interfaces.h"
+
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "llvm/ADT/DenseMap.h"
+
+using namespace mlir;
+
+namespace tessera {
+
+using Kind = Dependence::Kind;
+
+namespace {
+
+constexpr llvm::StringLiteral kMixesSamples = "lets the samples of a batch influence each other";
+constexpr llvm::StringLiteral kNoDimension = "leaves no dimension that counts samples";
+constexpr llvm::StringLiteral kNotLinear = "is not linear in what was added up over the batch";
+constexpr llvm::StringLiteral kUnclearFactor = "multiplies a sum over the batch by a number, which may or may not "
+                                               "depend on the size of the batch; write a mean, or "
+                                               "multiply before the sum";
+constexpr llvm::StringLiteral kUnclearCount =
+    "adds up equal values, of which there may or may not be as many as samples; write a mean, or multiply";
+constexpr llvm::StringLiteral kComputedTargets = "counts targets that are computed";
+
+Dependence other(Operation &op, StringRef why) { return {Kind::Other, 0, &op, why}; }
+
+bool isBatchArgument(func::FuncOp func, BlockArgument arg) {
+  StringRef role = train::getArgRole(func, arg.getArgNumber());
+  return role == "input" || role == "target";
+}
+
+/// The number that all elements of a constant equal.
+std::optional<double> splatOf(Value value) {
+  auto constant = value.getDefiningOp<train::ConstantOp>();
+  auto dense = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
+  if (!dense || !dense.isSplat())
+    return std::nullopt;
+  if (auto number = dyn_cast<FloatAttr>(dense.getSplatValue<Attribute>()))
+    return number.getValueAsDouble();
+  return static_cast<double>(dense.getSplatValue<APInt>().getSExtValue());
+}
+
+/// Whether `factor` is what turns `sum` into the mean that it belongs to.
+bool makesMean(Value sum, double factor) {
+  auto reduce = sum.getDefiningOp<train::ReduceOp>();
+  if (!reduce || !reduce->hasAttr(train::kMean))
+    return false;
+  double count = 1;
+  for (int64_t dim : reduce.getDimensions())
+    count *= static_cast<double>(train::shapeOf(reduce.getOperand())[dim]);
+  return factor == 1.0 / count || factor == static_cast<double>(static_cast<float>(1.0 / count));
+}
+
+/// A product or quotient of a sum over the batch and a number that cannot be told from the size of the batch.
+bool hasUnclearFactor(Operation &op, unsigned sum) {
+  if (!isa<train::MulOp, train::DivOp>(op))
+    return false;
+  std::optional<double> number = splatOf(op.getOperand(1 - sum));
+  if (!number || std::abs(*number) == 1.0)
+    return false;
+  return !makesMean(op.getOperand(sum), isa<train::DivOp>(op) ? 1.0 / *number : *number);
+}
+
+/// Whether all elements along a dimension are equal because they were repeated.
+class Repeated {
+public:
+  bool along(Value value, int64_t dim) {
+    if (auto known = found.find({value, dim}); known != found.end())
+      return known->second;
+    const bool result = look(value, dim);
+    found[{value, dim}] = result;
+    return result;
+  }
+
+private:
+  bool look(Value value, int64_t dim) {
+    Operation *op = value.getDefiningOp();
+    if (!op || op->getNumResults() != 1)
+      return false;
+    if (splatOf(value))
+      return true;
+    if (auto broadcast = dyn_cast<train::BroadcastOp>(op)) {
+      auto *source = llvm::find(broadcast.getBroadcastDimensions(), dim);
+      if (source == broadcast.getBroadcastDimensions().end())
+        return true;
+      const int64_t from = source - broadcast.getBroadcastDimensions().begin();
+      return train::shapeOf(broadcast.getOperand())[from] != train::shapeOf(value)[dim] ||
+             along(broadcast.getOperand(), from);
+    }
+    return op->hasTrait<OpTrait::Elementwise>() &&
+           llvm::all_of(op->getOperands(), [&](Value operand) { return along(operand, dim); });
+  }
+
+  llvm::DenseMap<std::pair<Value, int64_t>, bool> found;
+};
+
+/// A sum, with no sample in it, over what may nevertheless be repeated for each of them.
+bool hasUnclearCount(Operation &op, int64_t batchSize) {
+  auto reduce = dyn_cast<train::ReduceOp>(op);
+  Repeated repeated;
+  return reduce && reduce.getKind() == train::ReduceKind::Sum && !reduce->hasAttr(train::kMean) &&
+         llvm::any_of(reduce.getDimensions(), [&](int64_t dim) {
+           return train::shapeOf(reduce.getOperand())[dim] % batchSize == 0 && repeated.along(reduce.getOperand(), dim);
+         });
+}
+
+} // namespace
+
+BlockArgument findBatchArgument(Value value, func::FuncOp func) {
+  while (auto reshape = value.getDefiningOp<train::ReshapeOp>())
+    value = reshape.getOperand();
+  auto arg = dyn_cast<BlockArgument>(value);
+  return arg && arg.getOwner() == &func.getBody().front() && isBatchArgument(func, arg) ? arg : BlockArgument();
+}
+
+LossTerms::LossTerms(func::FuncOp func) : func(func) {
+  for (BlockArgument arg : func.getArguments())
+    if (isBatchArgument(func, arg) && train::tensorType(arg).getRank() > 0) {
+      batchSize = std::max<int64_t>(1, train::shapeOf(arg).front());
+      break;
+    }
+  for (BlockArgument arg : func.getArguments()) {
+    // What lacks the dimension of the batch is data that its samples share.
+    const bool hasSamples =
+        isBatchArgument(func, arg) && train::tensorType(arg).getRank() > 0 && train::shapeOf(arg).front() == batchSize;
+    values[arg] = {hasSamples ? Kind::Samples : Kind::None, 0, nullptr, {}};
+  }
+  visit(func.getBody().front());
+}
+
+void LossTerms::visit(Block &block) {
+  for (Operation &op : block.without_terminator()) {
+    if (op.hasAttr(train::kBackward))
+      continue;
+    if (auto checkpoint = dyn_cast<train::CheckpointOp>(op)) {
+      Block &body = checkpoint.getBody().front();
+      visit(body);
+      for (auto [result, yielded] : llvm::zip_equal(op.getResults(), body.getTerminator()->getOperands()))
+        values[result] = values.lookup(yielded);
+      continue;
+    }
+    for (unsigned result = 0; result < op.getNumResults(); ++result) {
+      Dependence found = visit(op, result);
+      values[op.getResult(result)] = found;
+    }
+  }
+}
+
+Dependence LossTerms::visit(Operation &op, unsigned result) {
+  bool hasSamples = false, isReduced = false;
+  for (Value operand : op.getOperands()) {
+    const Dependence known = of(operand);
+    if (known.kind == Kind::Other)
+      return known;
+    hasSamples |= known.kind == Kind::Samples;
+    isReduced |= known.isReduced();
+  }
+  if (!hasSamples && !isReduced)
+    return hasUnclearCount(op, batchSize) ? other(op, kUnclearCount) : Dependence();
+  if (auto count = dyn_cast<train::CountValidOp>(op)) // which accumulate-gradients makes one of the whole batch
+    return findBatchArgument(count.getTargets(), func) ? Dependence() : other(op, kComputedTargets);
+  if (op.hasAttr(train::kStatistics))
+    return {};
+  if (hasSamples && isReduced)
+    return other(op, kMixesSamples);
+  return hasSamples ? ofSamples(op, result) : ofReduced(op);
+}
+
+/// Reshapes keep the order of elements: samples are the major part of the dimension before which as many elements lie
+/// as before.
+Dependence LossTerms::ofReshape(Operation &op, int64_t dim) const {
+  ArrayRef<int64_t> in = train::shapeOf(op.getOperand(0)), out = train::shapeOf(op.getResult(0));
+  auto isAt = [&](size_t at) {
+    return at < out.size() && llvm::product_of(out.take_front(at)) == llvm::product_of(in.take_front(dim)) &&
+           out[at] % batchSize == 0;
+  };
+  if (isAt(dim) && in.take_front(dim + 1) == out.take_front(dim + 1))
+    return {Kind::Samples, dim, nullptr, {}};
+  for (size_t at = 0; at < out.size(); ++at)
+    if (isAt(at))
+      return {Kind::Samples, static_cast<int64_t>(at), nullptr, {}};
+  return other(op, kNoDimension);
+}
+
+Dependence LossTerms::ofSamples(Operation &op, unsigned result) const {
+  if (isa<train::ReshapeOp>(op))
+    return ofReshape(op, of(op.getOperand(0)).dim);
+  auto rule = dyn_cast<ShardingRuleOpInterface>(op);
+  if (!rule)
+    return other(op, kMixesSamples);
+  const ShardingRule factors = rule.getShardingRule();
+  int64_t samples = -1;
+  for (auto [index, operand] : llvm::enumerate(op.getOperands())) {
+    const Dependence known = of(operand);
+    if (known.kind != Kind::Samples)
+      continue;
+    ArrayRef<int64_t> found = factors.operands[index][known.dim];
+    if (found.empty() || (samples >= 0 && found.front() != samples))
+      return other(op, kMixesSamples);
+    samples = found.front();
+  }
+  if (factors.factors[samples].kind == FactorKind::Reduction) {
+    auto scatter = dyn_cast<train::ScatterAddRowsOp>(op);
+    if (scatter && splatOf(scatter.getInit()) != 0.0)
+      return other(op, kNotLinear);
+    return {op.hasAttr(train::kMean) ? Kind::Mean : Kind::Sum, 0, nullptr, {}};
+  }
+  if (factors.factors[samples].kind == FactorKind::PassThrough)
+    for (auto [dim, found] : llvm::enumerate(factors.results[result]))
+      if (!found.empty() && found.front() == samples)
+        return {Kind::Samples, static_cast<int64_t>(dim), nullptr, {}};
+  return other(op, kMixesSamples);
+}
+
+/// Of values that have no samples any more: linear functions of sums and means are such themselves.
+Dependence LossTerms::ofReduced(Operation &op) {
+  if (isa<train::BroadcastOp, train::ConvertOp>(op))
+    return isa<FloatType>(train::tensorType(op.getResult(0)).getElementType()) || isa<train::BroadcastOp>(op)
+               ? of(op.getOperand(0))
+               : other(op, kNotLinear);
+  auto rule = dyn_cast<ShardingRuleOpInterface>(op);
+  if (!rule || op.getNumResults() != 1)
+    return other(op, kNotLinear);
+  const ShardingRule factors = rule.getShardingRule();
+  if (factors.linear.empty())
+    return other(op, kNotLinear);
+  if (factors.jointlyLinear)
+    return ofSum(op, factors.linear);
+  Dependence found;
+  for (auto [index, operand] : llvm::enumerate(op.getOperands())) {
+    const Dependence known = of(operand);
+    if (!known.isReduced())
+      continue;
+    if (found.isReduced() || !factors.linear[index])
+      return other(op, kNotLinear);
+    if (known.kind == Kind::Sum && hasUnclearFactor(op, static_cast<unsigned>(index)))
+      return other(op, kUnclearFactor);
+    found = known;
+  }
+  return found;
+}
+
+Dependence LossTerms::ofSum(Operation &op, ArrayRef<bool> linear) {
+  bool isSum = false;
+  SmallVector<OpOperand *> means;
+  for (auto [isLinear, operand] : llvm::zip_equal(linear, op.getOpOperands())) {
+    const Kind kind = of(operand.get()).kind;
+    if (!isLinear && kind != Kind::None)
+      return other(op, kNotLinear);
+    isSum |= kind == Kind::Sum;
+    if (isLinear && kind != Kind::Sum && splatOf(operand.get()) != 0.0)
+      means.push_back(&operand);
+  }
+  if (!isSum)
+    return {Kind::Mean, 0, nullptr, {}};
+  if (!means.empty() && !isa<FloatType>(train::tensorType(op.getResult(0)).getElementType()))
+    return other(op, kNotLinear);
+  llvm::append_range(mixed, means);
+  return {Kind::Sum, 0, nullptr, {}};
+}
+
+SmallVector<OpOperand *> LossTerms::meansAmongSums(Value loss) const {
+  SetVector<Operation *> slice;
+  BackwardSliceOptions options;
+  options.inclusive = true;
+  (void)getBackwardSlice(loss, &slice, options);
+  return llvm::to_vector(
+      llvm::make_filter_range(mixed, [&](OpOperand *operand) { return slice.contains(operand->getOwner()); }));
+}
+
+LogicalResult LossTerms::reject(Value loss) const {
+  const Dependence known = of(loss);
+  return emitError(known.op->getLoc()) << "the loss cannot be split into micro-batches: '" << known.op->getName()
+                                       << "' " << known.why;
+}
+
+} // namespace tessera

@@ -1,0 +1,67 @@
+//===- LossTerms.h - how a loss depends on the batch ------------*- C++ -*-===//
+//
+// A step may be split into micro-batches if the loss of the whole batch follows
+// from those of its parts. This analysis follows the samples through the forward
+// pass, by the same factors that sharding knows ops by, and says how each value
+// of the whole batch is made from its values for the micro-batches.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PASSES_DIFFERENTIATE_LOSSTERMS_H
+#define TESSERA_PASSES_DIFFERENTIATE_LOSSTERMS_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace tessera {
+
+/// How a value for the whole batch follows from its values for the micro-batches.
+struct Dependence {
+  enum class Kind {
+    None,    ///< it is the same for each of them
+    Samples, ///< they are its parts along `dim`, whose major part counts the samples
+    Sum,     ///< it is their sum
+    Mean,    ///< it is their mean
+    Other,   ///< it does not, because of `op`
+  };
+  Kind kind = Kind::None;
+  int64_t dim = 0;
+  mlir::Operation *op = nullptr;
+  llvm::StringRef why; ///< what `op` does that nothing follows
+
+  bool isReduced() const { return kind == Kind::Sum || kind == Kind::Mean; }
+};
+
+/// The input or target argument whose elements `value` holds, unchanged but perhaps in another shape; null if there is
+/// none.
+mlir::BlockArgument findBatchArgument(mlir::Value value, mlir::func::FuncOp func);
+
+class LossTerms {
+public:
+  /// Follows the batch through the forward pass of a step function.
+  explicit LossTerms(mlir::func::FuncOp func);
+
+  Dependence of(mlir::Value value) const { return values.lookup(value); }
+  /// Terms of sums that are means, or the same for each micro-batch, while others are sums over the batch: the sum is
+  /// one over the batch only if these are divided by the number of micro-batches. Only those that `loss` is made of.
+  llvm::SmallVector<mlir::OpOperand *> meansAmongSums(mlir::Value loss) const;
+  /// Says at the op in question why the loss, which is `Other`, cannot be split. (A scalar is never `Samples`.)
+  llvm::LogicalResult reject(mlir::Value loss) const;
+
+private:
+  void visit(mlir::Block &block);
+  Dependence visit(mlir::Operation &op, unsigned result);
+  Dependence ofSamples(mlir::Operation &op, unsigned result) const;
+  Dependence ofReshape(mlir::Operation &op, int64_t dim) const;
+  Dependence ofReduced(mlir::Operation &op);
+  Dependence ofSum(mlir::Operation &op, llvm::ArrayRef<bool> linear);
+
+  mlir::func::FuncOp func;
+  int64_t batchSize = 1;
+  llvm::DenseMap<mlir::Value, Dependence> values;
+  llvm::SmallVector<mlir::OpOperand *> mixed;
+};
+
+} // namespace tessera
+
+#endif // TESSERA_PASSES_DIFFERENTIATE_LOSSTERMS_H

@@ -1,0 +1,175 @@
+"""A loss of several terms is that of the whole batch, in as few or as many micro-batches; or it is refused."""
+
+import math
+
+from harness import ToolTest, safetensors
+
+import numpy as np
+
+VOCABULARY, WIDTH, TIME, BATCH, STEPS = 11, 6, 5, 4, 3
+
+MODEL = """<ir_version: 8, opset_import: ["" : 17]>
+terms (int64[B,T] tokens, int64[B,T] labels) => (float%s loss)
+<float[%d,%d] embed = {%s}, float[%d,%d] head = {%s}, float half = {0.5}, float small = {0.01}, float eight = {8.0}, float one = {1.0},
+ int64[1] depth = {%d}, int64[1] batch = {0}, int64[2] inner = {1, 2}, int64[1] time = {1}, int64[1] classes = {2},
+ float[%d] weight = {%s}>
+{
+  x = Gather (embed, tokens)
+  logits = MatMul (x, head)
+  rows = Transpose <perm = [0, 2, 1]> (logits)
+  squares = Mul (logits, logits)
+  square = ReduceMean <keepdims = 0> (squares)
+  ce = SoftmaxCrossEntropyLoss <ignore_index = -100> (rows, labels)
+  each = SoftmaxCrossEntropyLoss <ignore_index = -100, reduction = "none"> (rows, labels)
+  %s
+}
+"""
+
+# What can be split. The same numbers must come out for one, two and four samples per micro-batch.
+SPLIT = {
+    "cross-entropy": "loss = Identity (ce)",
+    "mean": "loss = Identity (square)",
+    "cross-entropy and mean": "halved = Mul (half, square)\n  loss = Add (ce, halved)",
+    "difference": "loss = Sub (square, ce)",
+    "sum over the batch": "loss = ReduceSum <keepdims = 0> (squares)",
+    "summed cross-entropy": 'loss = SoftmaxCrossEntropyLoss <ignore_index = -100, reduction = "sum"> (rows, labels)',
+    "sum and mean": "total = ReduceSum <keepdims = 0> (each)\n  loss = Add (square, total)",
+    "of parameters": "p = ReduceSumSquare <keepdims = 0> (head)\n  q = Mul (small, p)\n  loss = Add (ce, q)",
+    "of parameters and a mean": "p = ReduceSumSquare <keepdims = 0> (head)\n  q = Mul (small, p)\n  loss = Add (q, square)",
+    "all kinds": "p = ReduceSumSquare <keepdims = 0> (head)\n  total = ReduceSum <keepdims = 0> (each)\n"
+                 "  a = Sum (ce, square, p, total)\n  loss = Neg (a)",
+    "mean of means": "m = ReduceMean <axes = [1, 2], keepdims = 0> (squares)\n  loss = ReduceMean <axes = [0], keepdims = 0> (m)",
+    "sum of means": "m = ReduceMean <axes = [1, 2], keepdims = 0> (squares)\n  loss = ReduceSum <keepdims = 0> (m, batch)",
+    "mean of sums": "m = ReduceSum <keepdims = 0> (squares, inner)\n  loss = ReduceMean <axes = [0], keepdims = 0> (m)",
+    "mean over the batch first": "m = ReduceMean <axes = [0], keepdims = 1> (squares)\n  loss = ReduceMean <keepdims = 0> (m)",
+    "sum over the batch, mean over the rest": "m = ReduceSum <keepdims = 0> (squares, batch)\n  loss = ReduceMean <keepdims = 0> (m)",
+    "nonlinear in each sample": "m = ReduceMean <axes = [1, 2], keepdims = 0> (squares)\n  e = Sqrt (m)\n"
+                                "  loss = ReduceMean <axes = [0], keepdims = 0> (e)",
+    "temperature that is learned": "p = ReduceMean <keepdims = 0> (head)\n  t = Exp (p)\n  total = ReduceSum <keepdims = 0> (each)\n"
+                                   "  loss = Mul (t, total)",
+}
+
+# What cannot: the body, the op that is in the way, and why.
+NOT_SPLIT = {
+    "exponential of a mean": ("loss = Exp (square)", "train.exp", "is not linear in what was added up over the batch"),
+    "product of two means": ("m = ReduceMean <axes = [0, 1], keepdims = 0> (squares)\n  n = ReduceMean <axes = [0, 1], keepdims = 0> (logits)\n"
+                             "  f = Mul (m, n)\n  balance = ReduceSum <keepdims = 0> (f)\n  loss = Add (ce, balance)",
+                             "train.mul", "is not linear in what was added up over the batch"),
+    "maximum over the batch": ("loss = ReduceMax <keepdims = 0> (squares)", "train.reduce",
+                               "lets the samples of a batch influence each other"),
+    "deviation from a batch mean": ("m = ReduceMean <axes = [0], keepdims = 1> (logits)\n  d = Sub (logits, m)\n  e = Mul (d, d)\n"
+                                    "  loss = ReduceMean <keepdims = 0> (e)",
+                                    "train.sub", "lets the samples of a batch influence each other"),
+    "weighted cross-entropy": ("loss = SoftmaxCrossEntropyLoss <ignore_index = -100> (rows, labels, weight)",
+                               "train.div", "is not linear in what was added up over the batch"),
+    "masked mean": ("zero = Sub (one, one)\n  counts = Greater (each, zero)\n  c = Cast <to = 1> (counts)\n"
+                    "  n = ReduceSum <keepdims = 0> (c)\n  total = ReduceSum <keepdims = 0> (each)\n  loss = Div (total, n)",
+                    "train.div", "is not linear in what was added up over the batch"),
+    "scaled sum": ("total = ReduceSum <keepdims = 0> (each)\n  loss = Mul (half, total)", "train.mul", "multiplies a sum over the batch by a number"),
+    "divided sum": ("total = ReduceSum <keepdims = 0> (each)\n  loss = Div (total, eight)", "train.div", "multiplies a sum over the batch by a number"),
+    "parameters repeated for each sample": ("p = ReduceMean <axes = [1], keepdims = 0> (head)\n  like = Shape <end = 1> (tokens)\n"
+                                            "  more = Concat <axis = 0> (like, depth)\n  q = Expand (p, more)\n"
+                                            "  total = ReduceSum <keepdims = 0> (q)\n  loss = Add (ce, total)",
+                                            "train.reduce", "adds up equal values"),
+    "similarity of samples": ("m = ReduceMean <axes = [1], keepdims = 0> (x)\n  t = Transpose <perm = [1, 0]> (m)\n  s = MatMul (m, t)\n"
+                              "  loss = ReduceMean <keepdims = 0> (s)", "train.dot_general", "lets the samples of a batch influence each other"),
+}
+
+
+def zeros(count):
+    return ", ".join(["0"] * count)
+
+
+class LossTerms(ToolTest):
+    def setUp(self):
+        super().setUp()
+        self.runs = 0
+        random = np.random.default_rng(7)
+        self.weights = {"embed": random.standard_normal((VOCABULARY, WIDTH), np.float32),
+                        "head": random.standard_normal((WIDTH, VOCABULARY), np.float32)}
+        labels = random.integers(0, VOCABULARY, (BATCH * STEPS, TIME))
+        labels[0, :4] = -100  # micro-batches have different numbers of targets
+        labels[2, 1] = -100
+        labels[3] = -100
+        self.data = {"tokens": random.integers(0, VOCABULARY, (BATCH * STEPS, TIME)), "labels": labels}
+        safetensors.save(self.data, self.path("data.safetensors"))
+
+    def write(self, body, shape=""):
+        more = {"weight": np.resize(np.float32([1, 2]), VOCABULARY)} if "weight)" in body else {}
+        safetensors.save({**self.weights, **more}, self.path("weights.safetensors"))
+        with open(self.path("model.onnxtxt"), "w") as file:
+            size = VOCABULARY * WIDTH
+            file.write(MODEL % (shape, VOCABULARY, WIDTH, zeros(size), WIDTH, VOCABULARY, zeros(size), WIDTH, VOCABULARY,
+                                zeros(VOCABULARY), body))
+
+    def compile(self, micro, *flags):
+        return ("tessera-compile", "model.onnxtxt", "--batch", micro, "--accumulate", BATCH // micro, "--seq", TIME, "--loss",
+                "output:loss", "--optimizer", "sgd", "--lr", 0.1, "--weight-decay", 0, *flags, "-o", "model.tessera")
+
+    def train(self, micro, *flags):
+        self.succeed(*self.compile(micro, *flags))
+        self.runs += 1
+        out = f"run-{self.runs}"
+        self.succeed("tessera-run", "model.tessera", "--data", "data.safetensors", "--order", "sequential", "--steps", STEPS,
+                     "--threads", 1, "--weights", "weights.safetensors", "--out", out)
+        losses = [record["loss"] for record in self.metrics(out)]
+        trained = safetensors.load(self.path(out, "model.safetensors"))
+        return losses, {name: self.weights[name] - trained[name] for name in self.weights}
+
+    def assert_same(self, got, want):
+        for one, other in zip(got[0], want[0], strict=True):
+            self.assertLess(abs(one - other), 2e-6 * max(1.0, abs(other)))
+        for name in self.weights:
+            scale = np.abs(want[1][name]).max()
+            self.assertLess(np.abs(got[1][name] - want[1][name]).max(), 2e-6 * max(1.0, scale), name)
+
+    def test_terms_do_not_depend_on_micro_batches(self):
+        for name, body in SPLIT.items():
+            with self.subTest(name):
+                self.write(body)
+                whole = self.train(4)
+                self.assertGreater(max(np.abs(change).max() for change in whole[1].values()), 1e-3)
+                for micro in (2, 1):
+                    self.assert_same(self.train(micro), whole)
+
+    def test_terms_do_not_depend_on_ranks(self):
+        self.write(SPLIT["cross-entropy and mean"])
+        whole = self.train(4)
+        for micro in (4, 2):
+            self.assert_same(self.train(micro, "--mesh", "shard=2", "--strategy", "zero3"), whole)
+
+    def test_sums_and_means_are_what_they_say(self):
+        """Against the definitions, in f64."""
+        embed, head = (self.weights[name].astype(np.float64) for name in ("embed", "head"))
+        logits = embed[self.data["tokens"][:BATCH]] @ head
+        labels = self.data["labels"][:BATCH]
+        counts = labels != -100
+        top = logits.max(-1, keepdims=True)
+        lse = (np.log(np.exp(logits - top).sum(-1, keepdims=True)) + top)[..., 0]
+        rows = np.where(counts, lse - np.take_along_axis(logits, np.where(counts, labels, 0)[..., None], -1)[..., 0], 0)
+        square = (logits**2).mean()
+        wanted = {"cross-entropy and mean": rows.sum() / counts.sum() + 0.5 * square,
+                  "all kinds": -(rows.sum() / counts.sum() + square + (head**2).sum() + rows.sum()),
+                  "mean of sums": (logits**2).sum() / BATCH}
+        for name, want in wanted.items():
+            self.write(SPLIT[name])
+            for micro in (4, 2, 1):
+                with self.subTest(name, micro=micro):
+                    self.assertTrue(math.isclose(self.train(micro)[0][0], want, rel_tol=2e-6))
+
+    def test_what_cannot_be_split_is_refused(self):
+        for name, (body, op, why) in NOT_SPLIT.items():
+            with self.subTest(name):
+                self.write(body)
+                self.train(4)  # in one piece it can be trained
+                for micro in (2, 1):
+                    self.fail_with(f"the loss cannot be split into micro-batches: '{op}' {why}", *self.compile(micro))
+
+    def test_a_loss_of_one_sample_is_no_loss_of_the_batch(self):
+        self.write("loss = ReduceMean <axes = [1, 2], keepdims = 0> (squares)", "[B]")
+        self.fail_with("'train.reshape' leaves no dimension that counts samples", *self.compile(1))
+
+
+if __name__ == "__main__":
+    import unittest
+    unittest.main()
