@@ -1,0 +1,132 @@
+"""Runs PyTorch's exporters so that parameters stay as they are: training mode, no optimization, no folding."""
+
+import contextlib
+import inspect
+import os
+import sys
+import tempfile
+
+import onnx
+import torch
+
+from .errors import ExportError
+
+LARGEST = 1 << 20  # of a symbolic dimension
+
+
+def axes_of(tensor):
+    """The symbolic dimensions of an example input: {axis: name}. B is the batch, T the time of integer inputs."""
+    return {0: "B", 1: "T"} if not tensor.is_floating_point() and tensor.dim() > 1 else {0: "B"} if tensor.dim() else {}
+
+
+@contextlib.contextmanager
+def quiet():
+    """What exporters print is not for the user: whole graphs, hints about torchvision. Also what they print from C++."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = [os.dup(1), os.dup(2)]
+    with tempfile.TemporaryFile() as sink:
+        os.dup2(sink.fileno(), 1)
+        os.dup2(sink.fileno(), 2)
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            for target, old in zip((1, 2), saved):
+                os.dup2(old, target)
+                os.close(old)
+
+
+def export_torchscript(model, inputs, names, outputs, axes, path):
+    """Writes the model at opset 17. PRESERVE leaves modules that are in evaluation mode (frozen batch norms) as they are;
+    as the model itself is in training mode, equal initializers are not merged."""
+    torch.onnx.export(model, inputs, path, input_names=names, output_names=outputs, opset_version=17, dynamo=False,
+                      dynamic_axes={name: dict(axis) for name, axis in zip(names, axes)}, do_constant_folding=False,
+                      training=torch.onnx.TrainingMode.PRESERVE)
+
+
+def export_dynamo(model, inputs, names, outputs, axes, path):
+    """Writes the model at opset 18. Optimizing, the default since torch 2.7, would merge equal initializers and fold."""
+    options = {"optimize": False} if "optimize" in inspect.signature(torch.onnx.export).parameters else {}
+    symbols = {name: torch.export.Dim(name, min=2, max=LARGEST) for axis in axes for name in axis.values()}
+    shapes = tuple({axis: symbols[symbol] for axis, symbol in entry.items()} for entry in axes)
+    wanted = torch.export.Dim.AUTO
+    for shapes in (shapes, tuple({axis: wanted for axis in entry} for entry in axes)):  # fixed ones, or as it can
+        try:
+            program = torch.onnx.export(model, inputs, input_names=names, output_names=outputs, opset_version=18,
+                                        dynamic_shapes=shapes, dynamo=True, **options)
+            break
+        except Exception as why:  # torch has no common class for what exporters raise
+            first = why if shapes[0] != {} and wanted not in shapes[0].values() else first
+    else:
+        raise first
+    program.save(path)
+
+
+EXPORTERS = {"torchscript": export_torchscript, "dynamo": export_dynamo}
+
+
+def run(name, model, inputs, names, outputs, axes):
+    """The onnx.ModelProto, with its weights, that exporter `name` makes of a model in training mode. The model's buffers
+    are as before. Raises ExportError with the exporter's reason."""
+    buffers = {key: buffer.clone() for key, buffer in model.named_buffers()}
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.onnx")
+        try:
+            with quiet():
+                EXPORTERS[name](model, inputs, names, outputs, axes, path)
+                exported = onnx.load(path)
+        except Exception as why:
+            raise ExportError(f"the {name} exporter failed: {reason(why)}") from why
+        finally:
+            with torch.no_grad():
+                for key, buffer in model.named_buffers():
+                    if key in buffers:
+                        buffer.copy_(buffers[key])
+    name_dimensions(exported, axes)
+    return exported
+
+
+def reason(why):
+    """What an exporter's exception says, in one line: the dynamo exporter's own has it under "Exception summary"."""
+    lines = [line.strip() for line in str(why).splitlines() if line.strip()]
+    for at, line in enumerate(lines):
+        if "Exception summary" in line and at + 1 < len(lines):
+            return lines[at + 1][:300]
+    return lines[0][:300] if lines else type(why).__name__
+
+
+def name_dimensions(model, axes):
+    """Names the symbolic dimensions of a ModelProto, given as {axis: name} per input; the dynamo exporter of torch 2.6
+    invents its own names. A symbol that is a number becomes a size."""
+    renamed = {}
+    for value, symbols in zip(model.graph.input, axes):
+        for axis, symbol in symbols.items():
+            old = value.type.tensor_type.shape.dim[axis].dim_param
+            if old.isidentifier():
+                renamed[old] = symbol
+    for value in [*model.graph.input, *model.graph.output, *model.graph.value_info]:
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param.isdigit():
+                dim.dim_value = int(dim.dim_param)
+            elif dim.dim_param in renamed:
+                dim.dim_param = renamed[dim.dim_param]
+
+
+def fixed_inputs(model, axes):
+    """The inputs of which a dimension that was to be symbolic has a size in the file."""
+    fixed = []
+    for value, symbols in zip(model.graph.input, axes):
+        if any(not value.type.tensor_type.shape.dim[axis].dim_param for axis in symbols):
+            fixed.append(value.name)
+    return fixed
+
+
+def shapes_of(model):
+    """The inputs of a ModelProto and their shapes as text: "tokens[B, T]"."""
+    texts = []
+    for value in model.graph.input:
+        dims = [dim.dim_param or str(dim.dim_value) for dim in value.type.tensor_type.shape.dim]
+        texts.append(f"{value.name}[{', '.join(dims)}]")
+    return ", ".join(texts)
