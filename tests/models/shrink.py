@@ -90,28 +90,23 @@ def small_settings(config, overrides=None):
             if name in settings:
                 settings[name] = len(kept)
     for name, value in (overrides or {}).items():
-        if value is DROP:
-            settings.pop(name, None)
-        elif isinstance(value, dict) and isinstance(settings.get(name), dict):
+        if isinstance(value, dict) and isinstance(settings.get(name), dict):
             settings[name] = {**settings[name], **value}
         else:
             settings[name] = value
     return settings
 
 
-DROP = "drop"  # in an override: leave the attribute at its default
-
-
-def small_config(family, pad):
-    """A small configuration of the family; pad: the padding token's id, or None for no such token."""
+def family_settings(family, pad):
+    """Keyword arguments of a small configuration of the family, as --set of tools/check_model.py takes them. pad: the padding
+    token's id, or None for no such token."""
     from transformers import CONFIG_MAPPING
     own = dict(OVERRIDES.get(family, {}))
     start = own.pop("start", {})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        settings = small_settings(CONFIG_MAPPING[family](**start), own)
-        settings = {**start, **settings}
-        for nested in [settings, *(value for value in settings.values() if isinstance(value, dict))]:
-            if nested is settings or "vocab_size" in nested:
-                nested["pad_token_id"] = pad
-        return CONFIG_MAPPING[family](**settings)
+        settings = {**start, **small_settings(CONFIG_MAPPING[family](**start), own)}
+    for nested in [settings, *(value for value in settings.values() if isinstance(value, dict))]:
+        if nested is settings or "vocab_size" in nested:
+            nested["pad_token_id"] = pad
+    return settings

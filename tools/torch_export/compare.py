@@ -36,6 +36,13 @@ class Verdict:
         return (f"same: loss {self.losses[0][0]:.4f} (difference {self.loss_difference:.0e}), {len(self.errors)} gradients "
                 f"within {error:.0e}, largest {name}")
 
+    def summary(self):
+        """The same for a JSON file."""
+        name, error = self.largest
+        return {"result": "same" if self.same else "DIFFERENT", "problems": self.problems, "losses": self.losses,
+                "loss_difference": self.loss_difference, "gradients": len(self.errors), "largest": name,
+                "gradient_difference": error, "gradient_differences": self.errors}
+
 
 def nan_last(value):
     return numpy.inf if numpy.isnan(value) else value

@@ -55,10 +55,10 @@ def hyper_flags():
             "--clip-norm", HYPER["clip_norm"]]
 
 
-def make_data(batch, inputs, names, loss, samples, seed=0):
+def make_data(batch, inputs, names, loss, samples, special=(), seed=0):
     """Arrays of `samples` samples for what tessera.batch_of says a step reads: integers below the bound of what they index,
     floats from a normal distribution, a tenth of the targets ignored. An integer input without a bound repeats the example's
-    values (masks)."""
+    values (masks). special: integers (padding) of which there are some in every step."""
     generator = numpy.random.default_rng(seed)
     examples, data = dict(zip(names, inputs)), {}
     for name, entry in batch.items():
@@ -68,13 +68,21 @@ def make_data(batch, inputs, names, loss, samples, seed=0):
         elif "index_bound" in entry:
             kind = numpy.int64 if entry["dtype"] == "i64" else numpy.int32
             data[name] = generator.integers(0, entry["index_bound"], shape).astype(kind)
+            if entry["role"] == "input":
+                for at, value in enumerate(value for value in special if 0 <= value < entry["index_bound"]):
+                    data[name].reshape(samples, -1)[::2, -1 - at:] = value  # every other sample ends in it
         else:
-            example = examples[name].detach().numpy()
-            data[name] = numpy.concatenate([example] * -(-samples // len(example)))[:samples]
+            data[name] = repeated(examples[name], samples)
         if entry["role"] == "target" and loss.kind == "cross-entropy":
             data[name][generator.random(shape) < 0.1] = loss.ignore_index
             data[name].reshape(samples, -1)[:, 0] = 0
     return data
+
+
+def repeated(example, samples):
+    """An array of `samples` samples that repeats those of an example tensor."""
+    example = example.detach().numpy()
+    return numpy.concatenate([example] * -(-samples // len(example)))[:samples]
 
 
 @contextlib.contextmanager
@@ -158,3 +166,20 @@ def perturb(model, seed=0):
         for parameter in model.parameters():
             if parameter.is_floating_point():
                 parameter.add_(0.05 * torch.randn(parameter.shape, generator=generator).to(parameter))
+
+
+def set_weights(model, arrays):
+    """Copies {name: array} into the model's parameters and buffers; returns the names of parameters that are not there."""
+    names = parameter_names(model)
+    missing = []
+    with torch.no_grad():
+        for name, (parameter, others) in names.items():
+            array = next((arrays[key] for key in (name, *others) if key in arrays), None)
+            if array is None or list(array.shape) != list(parameter.shape):
+                missing.append(name)
+            else:
+                parameter.copy_(torch.from_numpy(array))
+        for name, buffer in model.named_buffers():
+            if name in arrays and list(arrays[name].shape) == list(buffer.shape):
+                buffer.copy_(torch.from_numpy(arrays[name]))
+    return missing
