@@ -80,6 +80,20 @@ class Handle:
         pass
 
 
+set_grad_enabled = torch._C._set_grad_enabled
+
+
+def enable_grad():
+    with torch._C.DisableTorchFunction():
+        set_grad_enabled(True)
+
+
+def detach(tensor):
+    """tensor.detach() even where as_exported() replaces that: a mode would be handed the replacement."""
+    with torch._C.DisableTorchFunction():
+        return torch._C.TensorBase.detach(tensor)
+
+
 def subclasses(cls):
     for sub in cls.__subclasses__():
         yield sub
@@ -109,10 +123,9 @@ def through_forward(cls, cut):
     """
     forward = cls.forward
     takes_context = cls.setup_context is torch.autograd.function._SingleLevelFunction.setup_context
-    detach = torch._C.TensorBase.detach
 
     def new_forward(ctx, *args):
-        set_grad_enabled(True)  # the caller restores it
+        enable_grad()  # the caller restores it
         inner = [detach(a).requires_grad_() if isinstance(a, torch.Tensor) and a.requires_grad else a for a in args]
         # In-place operations of forward must not meet leaves.
         given = [a.view_as(a) if isinstance(a, torch.Tensor) and a.requires_grad else a for a in inner]
@@ -124,7 +137,7 @@ def through_forward(cls, cut):
             cut(f"the backward of {cls.__name__}")
         elif any(isinstance(r, torch.Tensor) and r.requires_grad for r in ctx.results):
             raise Unreachable(f"{cls.__name__} passes no gradient to what it uses, since none of its arguments has one")
-        outs = tuple(detach(r) if isinstance(r, torch.Tensor) else r for r in ctx.results)
+        outs = tuple(detach(r).clone() if isinstance(r, torch.Tensor) else r for r in ctx.results)  # views share histories
         return outs if isinstance(results, tuple) else outs[0]
 
     def new_backward(ctx, *grads):
@@ -141,26 +154,23 @@ class Unreachable(Exception):
     """A gradient of the exported graph that PyTorch does not have, found without comparing."""
 
 
-set_grad_enabled = torch._C._set_grad_enabled
-
-
 @contextlib.contextmanager
 def as_exported(model, places):
     """Within the context gradients flow wherever values flow. Yields an ordered dictionary {text: None} of the calls that cut
     gradients in PyTorch: kind and place of each."""
     found = collections.OrderedDict()
     tensor, base, function = torch.Tensor, torch._C.TensorBase, torch.autograd.Function
-    real_detach, real_data = base.detach, base.data
+    real_data = base.data
 
-    def cut(kind):
-        found[f"{kind} ({places.here()})"] = None
+    def cut(kind, where=True):
+        found[f"{kind} ({places.here()})" if where else kind] = None
 
     def of_checkpoint():  # saves tensors for its second forward
         return sys._getframe(2).f_code.co_filename.endswith(os.path.join("torch", "utils", "checkpoint.py"))
 
-    def detach(self, *_, **__):
+    def kept(self, *_, **__):
         if of_checkpoint():
-            return real_detach(self)
+            return detach(self)
         if self.requires_grad:
             cut("detach")
         return self
@@ -175,20 +185,22 @@ def as_exported(model, places):
         return Handle()
 
     def switch(enabled):
-        if not enabled:
+        if enabled:
+            enable_grad()  # the second forward of checkpoint() runs within the backward pass
+        else:
             cut("no_grad")
 
     def inference(enabled=True):
         cut("inference_mode")
         return contextlib.nullcontext()
 
-    changes = [(tensor, "detach", detach), (torch, "detach", detach), (tensor, "detach_", detach), (torch, "detach_", detach),
+    changes = [(tensor, "detach", kept), (torch, "detach", kept), (tensor, "detach_", kept), (torch, "detach_", kept),
                (tensor, "data", property(get_data, lambda self, value: real_data.__set__(self, value))),
                (tensor, "register_hook", register_hook), (torch._C, "_set_grad_enabled", switch),
                (torch._C, "_InferenceMode", inference)]
     plain = torch.autograd.function._SingleLevelFunction.setup_context
     for cls in set(subclasses(function)):
-        if "forward" in vars(cls):
+        if "forward" in vars(cls) and cls.__name__ != "_NoopSaveInputs":  # that one is part of checkpoint()
             forward, backward = through_forward(cls, cut)
             changes += [(cls, "forward", forward), (cls, "backward", backward), (cls, "setup_context", staticmethod(plain))]
             if "vjp" in vars(cls):
@@ -205,13 +217,13 @@ def without_hooks(model, cut):
         if parameter._backward_hooks:
             kept.append((parameter, "_backward_hooks", parameter._backward_hooks))
             parameter._backward_hooks = None
-            cut(f"a hook on {name}")
+            cut(f"a hook on {name}", False)
     for name, module in model.named_modules():
         for kind in ("_backward_hooks", "_backward_pre_hooks"):
             if getattr(module, kind, None):
                 kept.append((module, kind, getattr(module, kind)))
                 setattr(module, kind, collections.OrderedDict())
-                cut(f"a backward hook on module {name or 'itself'}")
+                cut(f"a backward hook on module {name or 'itself'}", False)
     try:
         yield
     finally:

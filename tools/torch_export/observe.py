@@ -262,20 +262,20 @@ def observe(model, inputs, say=print):
     first_buffers, first_parameters = state(model.named_buffers()), state(model.named_parameters())
     try:
         with places.followed():
-            return step(model, inputs, places, say)
+            return step(model, inputs, places, first_parameters, say)
     finally:
         restore(first_buffers, model.named_buffers())
         restore(first_parameters, model.named_parameters())
 
 
-def step(model, inputs, places, say):
+def step(model, inputs, places, parameters, say):
     observation = Observation()
     try:
-        with Watcher(model, places), same_random_numbers(0), torch.no_grad():
+        with Watcher(model, places), same_random_numbers(0):
             model(*inputs)  # lazily made tables are there now
     except Exception as why:
         raise ExportError(f"the module fails on its example: {type(why).__name__}: {first_line(why)}") from why
-    buffers, parameters = state(model.named_buffers()), state(model.named_parameters())
+    buffers = state(model.named_buffers())
     watcher = Watcher(model, places)
     kept = {}
 
@@ -328,7 +328,7 @@ def check_changes(model, watcher, buffers, parameters):
 
 def check_random(model, inputs, watcher, outputs):
     """Raises ExportError if two runs with other random numbers differ: there is randomness beyond dropout."""
-    with watcher, same_random_numbers(1), torch.no_grad():
+    with watcher, same_random_numbers(1):
         again = outputs_of(model(*inputs))[1]
     if any(a.shape != b.shape or not torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(outputs, again)):
         where = f": {listed(watcher.random)}" if watcher.random else ""
