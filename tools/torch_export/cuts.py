@@ -160,7 +160,7 @@ def as_exported(model, places):
     gradients in PyTorch: kind and place of each."""
     found = collections.OrderedDict()
     tensor, base, function = torch.Tensor, torch._C.TensorBase, torch.autograd.Function
-    real_data = base.data
+    real_data, real_item, real_float = base.data, base.item, tensor.__float__
 
     def cut(kind, where=True):
         found[f"{kind} ({places.here()})" if where else kind] = None
@@ -180,6 +180,17 @@ def as_exported(model, places):
             cut(".data")
         return self
 
+    def item(self):
+        if not self.requires_grad:
+            return real_item(self)
+        cut("item()")  # dynamo keeps it in the graph
+        return self.reshape(())
+
+    def number(self, *_):
+        if self.requires_grad:
+            raise Unreachable(f"a value with a gradient becomes a number of Python ({places.here()})")
+        return real_float(self)
+
     def register_hook(self, *_, **__):
         cut("register_hook")
         return Handle()
@@ -196,7 +207,7 @@ def as_exported(model, places):
 
     changes = [(tensor, "detach", kept), (torch, "detach", kept), (tensor, "detach_", kept), (torch, "detach_", kept),
                (tensor, "data", property(get_data, lambda self, value: real_data.__set__(self, value))),
-               (tensor, "register_hook", register_hook), (torch._C, "_set_grad_enabled", switch),
+               (tensor, "item", item), (tensor, "__float__", number), (tensor, "register_hook", register_hook), (torch._C, "_set_grad_enabled", switch),
                (torch._C, "_InferenceMode", inference)]
     plain = torch.autograd.function._SingleLevelFunction.setup_context
     for cls in set(subclasses(function)):

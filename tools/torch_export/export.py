@@ -1,5 +1,6 @@
 """The whole export: observe the module, run an exporter, check what it wrote, attach the record, write the file."""
 
+import dataclasses
 import os
 import tempfile
 import warnings
@@ -7,7 +8,8 @@ import warnings
 import onnx
 import torch
 
-from . import exporters, observe, record
+from . import evaluate as evaluator
+from . import exporters, graph, observe, record
 from .distinct import distinct, without_dropout
 from .errors import ExportError, listed
 
@@ -33,7 +35,7 @@ def export(model, inputs, names, path, outputs=None, exporter="auto", axes=None,
 
 def export_proto(model, inputs, names, outputs=None, exporter="auto", axes=None, keep_dropout=False, evaluate=None, say=print):
     """The same, as (ModelProto, record)."""
-    inputs = tuple(inputs)
+    inputs, names = tuple(inputs), list(names)
     axes = axes or [exporters.axes_of(x) for x in inputs]
     if not model.training:
         model.train()
@@ -43,29 +45,80 @@ def export_proto(model, inputs, names, outputs=None, exporter="auto", axes=None,
             if rates:
                 say(f"{rates} dropout rate{'' if rates == 1 else 's'} set to 0 (--keep-dropout keeps them)")
             observation = observe.observe(model, inputs, say)
-            outputs = outputs or observation.outputs
-            choices = list(exporters.EXPORTERS) if exporter == "auto" else [exporter]
-            reasons = []
-            for choice in choices:
-                try:
-                    exported = exporters.run(choice, model, inputs, names, outputs, axes)
-                    record.unify(exported, model)
-                    found = record.describe(model, choice, outputs, observation)
-                    record.check(exported, found)
-                    break
-                except ExportError as why:
-                    reasons.append(str(why) if choice in str(why) else f"{choice}: {why}")
-                    if choice != choices[-1]:
-                        say(f"passed over {choice}: {why}")
-            else:
-                raise ExportError("; ".join(reasons))
-    record.put_values(exported, model)
-    record.strip_notes(exported)
-    record.attach(exported, found)
-    fixed = exporters.fixed_inputs(exported, axes)
+            trial = Trial(model, inputs, names, outputs or observation.outputs, axes, observation, evaluate)
+            trial.decide(say)
+            exported, found, fixed = first_that_passes(trial, list(exporters.EXPORTERS) if exporter == "auto" else [exporter], say)
     if fixed:
-        say(f"note: the exporter fixed sizes of the example ({listed(fixed)}); to train with others, export with those")
+        symbols = " and ".join(exporters.fixed_symbols(exported, axes))
+        say(f"note: the file has the example's {symbols}: {fixed}; to train with others, export with those")
+    graph.put_values(exported, model)
     return exported, found
+
+
+@dataclasses.dataclass
+class Trial:
+    """What exporters are tried on. evaluate: whether to compare outputs; given: the inputs for that."""
+    model: torch.nn.Module
+    inputs: tuple
+    names: list
+    outputs: list
+    axes: list
+    observation: observe.Observation
+    evaluate: bool
+    given: tuple = ()
+
+    def decide(self, say):
+        """Whether to run the evaluator, and on which inputs. Raises ExportError if it does not run and would have to."""
+        self.given = self.inputs
+        if self.evaluate is None:
+            self.given, reason = evaluator.why_skipped(self.model, self.inputs, self.axes)
+            self.evaluate = reason is None
+            if reason:
+                say(f"note: the exported graph's outputs were not compared with PyTorch's: {reason} (--check does it)")
+        if not self.evaluate and self.observation.suspects:
+            raise ExportError(f"exporters are known to drop {listed(self.observation.suspects)}; --check shows whether they do")
+
+    def run(self, exporter):
+        """(ModelProto, record, why sizes are fixed or None) of one exporter. Raises ExportError if a check fails."""
+        exported = exporters.run(exporter, self.model, self.inputs, self.names, self.outputs, self.axes)
+        graph.unify(exported, self.model)
+        graph.turn_on(exported)
+        found = record.describe(self.model, exporter, self.outputs, self.observation)
+        record.check(exported, found)
+        reason = "the exporter fixed it" if exporters.fixed_symbols(exported, self.axes) else None
+        if self.evaluate:
+            with distinct(self.model, seed=1):  # a number that was computed from parameters is another one now
+                graph.put_values(exported, self.model)
+                try:
+                    evaluator.evaluate(exported, found, self.model, self.given, self.names, self.axes)
+                except evaluator.FixedSizes as why:
+                    exporters.fix_sizes(exported, self.inputs, self.axes, why.symbols)
+                    reason = reason or str(why)
+                except ExportError as why:
+                    blame = f" (exporters are known to drop {listed(self.observation.suspects)})"
+                    raise ExportError(f"{why}{blame if self.observation.suspects else ''}") from why
+        graph.strip_notes(exported)
+        record.attach(exported, found)
+        return exported, found, reason
+
+
+def first_that_passes(trial, choices, say):
+    """What the first exporter made whose file passes all checks; one that keeps dimensions symbolic, if there is one."""
+    best, reasons = None, []
+    for choice in choices:
+        try:
+            exported, found, reason = trial.run(choice)
+            if reason is None:
+                return exported, found, None
+            best = best or (exported, found, reason)
+        except ExportError as why:
+            reason = str(why)
+            reasons.append(reason if choice in reason else f"{choice}: {reason}")
+        if choice != choices[-1]:
+            say(f"passed over {choice}: {reason}")
+    if best is None:
+        raise ExportError("; ".join(reasons))
+    return best
 
 
 def write(exported, path):

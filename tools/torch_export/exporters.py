@@ -50,17 +50,18 @@ def export_dynamo(model, inputs, names, outputs, axes, path):
     """Writes the model at opset 18. Optimizing, the default since torch 2.7, would merge equal initializers and fold."""
     options = {"optimize": False} if "optimize" in inspect.signature(torch.onnx.export).parameters else {}
     symbols = {name: torch.export.Dim(name, min=2, max=LARGEST) for axis in axes for name in axis.values()}
-    shapes = tuple({axis: symbols[symbol] for axis, symbol in entry.items()} for entry in axes)
-    wanted = torch.export.Dim.AUTO
-    for shapes in (shapes, tuple({axis: wanted for axis in entry} for entry in axes)):  # fixed ones, or as it can
-        try:
-            program = torch.onnx.export(model, inputs, input_names=names, output_names=outputs, opset_version=18,
-                                        dynamic_shapes=shapes, dynamo=True, **options)
-            break
-        except Exception as why:  # torch has no common class for what exporters raise
-            first = why if shapes[0] != {} and wanted not in shapes[0].values() else first
-    else:
-        raise first
+
+    def attempt(shapes):
+        return torch.onnx.export(model, inputs, input_names=names, output_names=outputs, opset_version=18,
+                                 dynamic_shapes=shapes, dynamo=True, **options)
+
+    try:
+        program = attempt(tuple({axis: symbols[name] for axis, name in entry.items()} for entry in axes))
+    except Exception as why:  # torch has no common class for what exporters raise
+        try:  # a dimension may have to be fixed: it decides
+            program = attempt(tuple({axis: torch.export.Dim.AUTO for axis in entry} for entry in axes))
+        except Exception:
+            raise why from None
     program.save(path)
 
 
@@ -114,13 +115,22 @@ def name_dimensions(model, axes):
                 dim.dim_param = renamed[dim.dim_param]
 
 
-def fixed_inputs(model, axes):
-    """The inputs of which a dimension that was to be symbolic has a size in the file."""
-    fixed = []
-    for value, symbols in zip(model.graph.input, axes):
-        if any(not value.type.tensor_type.shape.dim[axis].dim_param for axis in symbols):
-            fixed.append(value.name)
-    return fixed
+def fixed_symbols(model, axes):
+    """The names of the dimensions that were to be symbolic and have a size in the file."""
+    return sorted({name for value, symbols in zip(model.graph.input, axes) for axis, name in symbols.items()
+                   if not value.type.tensor_type.shape.dim[axis].dim_param})
+
+
+def fix_sizes(model, inputs, axes, names):
+    """Gives the symbolic dimensions `names` of a ModelProto's inputs the sizes of the example; outputs lose their shapes."""
+    for value, tensor, symbols in zip(model.graph.input, inputs, axes):
+        for axis, name in symbols.items():
+            if name in names:
+                value.type.tensor_type.shape.dim[axis].dim_value = tensor.shape[axis]
+    for value in model.graph.output:
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param:
+                dim.Clear()
 
 
 def shapes_of(model):

@@ -10,7 +10,7 @@ from torch.utils import _pytree
 
 from . import cuts
 from .errors import ExportError, first_line, listed
-from .record import buffer_names, parameter_names
+from .graph import buffer_names, parameter_names
 
 TOLERANCE = 1e-3   # of a gradient's norm: a custom backward rounds otherwise than the derivative of its forward
 FLOOR = 1e-6       # of the largest gradient's norm: gradients that are zero but for rounding
