@@ -7,7 +7,7 @@ import os
 import numpy
 import onnx
 
-from . import compare, record, tessera, training
+from . import compare, graph, record, tessera, training
 from .distinct import without_dropout
 from .errors import ExportError, listed
 from .export import export
@@ -149,7 +149,7 @@ def paddings(found):
 
 def first_names(model, got):
     """A Training with the names that parameters have in the model: the first one of a tied parameter."""
-    first = {other: name for name, (_, others) in record.parameter_names(model).items() for other in others}
+    first = {other: name for name, (_, others) in graph.parameter_names(model).items() for other in others}
     return tessera.Training(got.losses, {first.get(name, name): gradient for name, gradient in got.gradients.items()},
                             [first.get(name, name) for name in got.parameters])
 

@@ -8,7 +8,7 @@ import numpy
 import torch
 import torch.nn.functional as F
 
-from .record import parameter_names
+from .graph import parameter_names
 from .tessera import Training
 
 HYPER = {"lr": 1e-3, "beta1": 0.9, "beta2": 0.95, "epsilon": 1e-8, "weight_decay": 0.1, "clip_norm": 1.0}
