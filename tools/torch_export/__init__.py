@@ -6,6 +6,6 @@ otherwise than in PyTorch.
 """
 
 from .errors import ExportError
-from .export import export
+from .export import export, export_proto
 
-__all__ = ["ExportError", "export"]
+__all__ = ["ExportError", "export", "export_proto"]

@@ -80,11 +80,13 @@ class Trial:
 
     def run(self, exporter):
         """(ModelProto, record, why sizes are fixed or None) of one exporter. Raises ExportError if a check fails."""
-        exported = exporters.run(exporter, self.model, self.inputs, self.names, self.outputs, self.axes)
+        exported, doubtful = exporters.run(exporter, self.model, self.inputs, self.names, self.outputs, self.axes)
         graph.unify(exported, self.model)
         graph.turn_on(exported)
         found = record.describe(self.model, exporter, self.outputs, self.observation)
         record.check(exported, found)
+        if doubtful and not self.evaluate:
+            exporters.fix_sizes(exported, self.inputs, self.axes, doubtful)
         reason = "the exporter fixed it" if exporters.fixed_symbols(exported, self.axes) else None
         if self.evaluate:
             with distinct(self.model, seed=1):  # a number that was computed from parameters is another one now

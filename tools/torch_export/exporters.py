@@ -69,8 +69,8 @@ EXPORTERS = {"torchscript": export_torchscript, "dynamo": export_dynamo}
 
 
 def run(name, model, inputs, names, outputs, axes):
-    """The onnx.ModelProto, with its weights, that exporter `name` makes of a model in training mode. The model's buffers
-    are as before. Raises ExportError with the exporter's reason."""
+    """(onnx.ModelProto with weights, doubtful symbols: see name_dimensions) that exporter `name` makes of a model in training
+    mode. The model's buffers are as before. Raises ExportError with the exporter's reason."""
     buffers = {key: buffer.clone() for key, buffer in model.named_buffers()}
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.onnx")
@@ -85,8 +85,7 @@ def run(name, model, inputs, names, outputs, axes):
                 for key, buffer in model.named_buffers():
                     if key in buffers:
                         buffer.copy_(buffers[key])
-    name_dimensions(exported, axes)
-    return exported
+    return exported, name_dimensions(exported, axes)
 
 
 def reason(why):
@@ -100,19 +99,24 @@ def reason(why):
 
 def name_dimensions(model, axes):
     """Names the symbolic dimensions of a ModelProto, given as {axis: name} per input; the dynamo exporter of torch 2.6
-    invents its own names. A symbol that is a number becomes a size."""
-    renamed = {}
+    invents its own names. Returns the names of which it is not known that the graph takes other sizes: that exporter
+    also writes the example's size as the symbol's name, whether or not the graph depends on it."""
+    renamed, doubtful = {}, set()
     for value, symbols in zip(model.graph.input, axes):
         for axis, symbol in symbols.items():
-            old = value.type.tensor_type.shape.dim[axis].dim_param
-            if old.isidentifier():
-                renamed[old] = symbol
-    for value in [*model.graph.input, *model.graph.output, *model.graph.value_info]:
+            dim = value.type.tensor_type.shape.dim[axis]
+            if dim.dim_param.isdigit():
+                doubtful.add(symbol)
+                dim.dim_param = symbol
+            elif dim.dim_param.isidentifier():
+                renamed[dim.dim_param] = symbol
+    for value in [*model.graph.input, *model.graph.output]:
         for dim in value.type.tensor_type.shape.dim:
             if dim.dim_param.isdigit():
-                dim.dim_value = int(dim.dim_param)
+                dim.Clear()
             elif dim.dim_param in renamed:
                 dim.dim_param = renamed[dim.dim_param]
+    return doubtful
 
 
 def fixed_symbols(model, axes):
