@@ -57,9 +57,11 @@ def check(options, flags, folder):
     loss = training.Loss(options.loss, options.ignore_index, options.label_smoothing)
     try:
         model, inputs, names = targets.load_target(options.target, options.set, options.batch, options.seq)
+        if not model.training:  # parts that are meant to be in evaluation mode stay so
+            model.train()
         if options.perturb:
             training.perturb(model, options.seed)
-        job = Check(model.train(), inputs, names, folder, loss, options.steps, options.seed, tolerance=options.tolerance)
+        job = Check(model, inputs, names, folder, loss, options.steps, options.seed, tolerance=options.tolerance)
         if options.onnx:
             job.use(os.path.abspath(options.onnx))
         else:

@@ -139,8 +139,10 @@ def plain_export(model, inputs, names):
 
 
 def strip_traces(exported):
-    """Drops the stack traces of nodes, which name files of this machine. The rest of what an exporter notes stays."""
+    """Drops the stack traces of nodes, which name files of this machine, and shapes of inner values. What the importer reads of an
+    exporter's notes stays: scopes of nodes, kinds of initializers."""
     for table in [exported.graph, *exported.functions]:
+        del table.value_info[:]
         for node in graph.nodes_of(table):
             node.ClearField("doc_string")
             kept = [entry for entry in node.metadata_props if entry.key == "pkg.torch.onnx.name_scopes"]
