@@ -117,6 +117,7 @@ if [ "$mode" = sanitize ]; then
     run_lit "lit (asan, ubsan)" asan
     run_units "unit tests (asan, ubsan)" asan
     run_python "end to end (asan, ubsan)" tests/end_to_end asan
+    run_python "recorded models (asan, ubsan)" tests/models asan
   else
     add "sanitizer build" 0 1
   fi
@@ -132,6 +133,7 @@ fi
 run_lit "lit (release)" release
 run_units "unit tests (release)" release
 run_python "end to end" tests/end_to_end release
+run_python "recorded models" tests/models release
 check "ops and passes are documented" /usr/bin/python3 tests/support/check_registry.py
 check "generated docs in step" tools/gen-docs.sh --check
 

@@ -1,24 +1,21 @@
 #!/usr/bin/env python3
-"""Exports the demo's model, a GPT of 10.8 M parameters on bytes, with torch.onnx.export and without its weights.
+"""Exports the demo's model, a GPT of 10.8 M parameters on bytes, with tools/torch_export and without its weights.
 
 usage: export_gpt.py [--out gpt.onnx] [--layers 6 --width 384 --heads 6 --length 256 --vocabulary 256]
 
-Needs torch 2.6, onnx and onnxscript (tools/setup.sh --oracle). Batch ("B") and time ("T") stay symbolic: tessera-compile binds
+Needs torch 2.6, onnx and onnxscript (tools/setup.sh --oldest). Batch ("B") and time ("T") stay symbolic: tessera-compile binds
 them with --batch and --seq. The file holds the structure only; tessera-run initialises the weights from a seed.
 """
 
 import argparse
 import os
 import sys
-import tempfile
-
-import onnx
-import torch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "..", "tests", "onnx", "models"))
+sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "..", "tests", "onnx", "models")]
 import export_models  # noqa: E402
 import models  # noqa: E402
+import torch_export  # noqa: E402
 
 
 def main():
@@ -29,19 +26,10 @@ def main():
     a = parser.parse_args()
 
     model = models.Gpt(vocabulary=a.vocabulary, width=a.width, heads=a.heads, layers=a.layers, length=a.length)
-    model.eval()  # no dropout; training is compiled from the forward graph
     tokens = models.tokens(a.vocabulary, 2, min(64, a.length))
-    shapes = ({0: torch.export.Dim("B", min=1, max=4096), 1: torch.export.Dim("T", min=2, max=a.length)},)
-    program = torch.onnx.export(model, (tokens,), input_names=["tokens"], output_names=["logits"], opset_version=18,
-                                dynamic_shapes=shapes, dynamo=True, external_data=False)
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "model.onnx")
-        program.save(path)
-        exported = onnx.load(path)
-    export_models.name_dimensions(exported, [{0: "B", 1: "T"}])
+    exported, _ = torch_export.export_proto(model, (tokens,), ["tokens"], ["logits"], exporter="dynamo")
     buffers = {buffer for buffer, _ in model.named_buffers()}
     export_models.strip_weights(exported, buffers, os.path.basename(a.out) + ".weights")
-    export_models.strip_notes(exported)
     with open(a.out, "wb") as file:
         file.write(exported.SerializeToString(deterministic=True))
     parameters = sum(p.numel() for p in model.parameters())

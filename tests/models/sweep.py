@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""Exports, compiles and trains every causal language model of the installed transformers, small, and compares with PyTorch.
+
+usage: sweep.py [--only REGEX] [--resume] [--results FILE] [--table docs/models.md] [--jobs 2]
+
+Each family of transformers' MODEL_FOR_CAUSAL_LM_MAPPING is made with random weights (shrink.py) without a padding token, with the
+weights as they are initialized, and with one (id 0), with noise added so that no weight is special. It is exported as
+tools/export_torch.py does and trained for three AdamW steps, on one rank and with ZeRO-3 on two; losses and every gradient of
+the first step must be PyTorch's (tools/torch_export/compare.py). Results go to a file of JSON lines as they come. --table makes
+the page of what is there.
+
+Exit status: 0; 1 if a model trains otherwise than in PyTorch.
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import re
+import resource
+import signal
+import sys
+import tempfile
+import time
+import traceback
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "tools")]
+BATCH, SEQUENCE, STEPS = 4, 16, 3
+RANKS = {"one rank": (), "zero3 on 2 ranks": ("--mesh", "shard=2", "--strategy", "zero3")}
+
+
+def families():
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    return dict(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
+
+
+def run_case(family, pad, folder):
+    """The result of one case, a dictionary for the file of results."""
+    import torch
+    import shrink
+    from torch_export import ExportError, targets, training
+    from torch_export.check import CannotCompare, Check
+    torch.manual_seed(0)
+    result = {"family": family, "pad": pad}
+    try:
+        try:
+            settings = shrink.family_settings(family, pad)
+        except Exception as why:  # configurations check themselves with all kinds of exceptions
+            raise CannotCompare("model", line_of(why)) from why
+        model, inputs, names = targets.load_hugging_face(family, settings, BATCH, SEQUENCE, say=lambda text: None)
+        result |= {"class": type(model.model).__name__, "parameters": sum(p.numel() for p in model.parameters())}
+        if pad is not None:
+            training.perturb(model)
+        check = Check(model, inputs, names, folder, steps=STEPS, timeout=120)
+        try:
+            model(*inputs)
+        except Exception as why:
+            raise CannotCompare("model", line_of(why)) from why
+        check.export()
+        result["exporter"] = check.exporter
+        for name, flags in RANKS.items():
+            verdict = check.run(flags, name.replace(" ", "-"))
+            result[name] = verdict.summary()
+            result[name].pop("gradient_differences") if verdict.same else None
+        result["result"] = "same" if all(result[name]["result"] == "same" for name in RANKS) else "DIFFERENT"
+    except (CannotCompare, ExportError) as why:
+        result |= {"result": "refused", "stage": getattr(why, "stage", "model"), "reason": getattr(why, "short", str(why)),
+                   "message": str(why)[:4000]}
+        if any(result.get(name, {}).get("result") == "DIFFERENT" for name in RANKS):
+            result["result"] = "DIFFERENT"
+    return result
+
+
+def line_of(why):
+    """The last line of an exception's text: strict configurations put the reason there."""
+    lines = [line.strip() for line in str(why).splitlines() if line.strip()]
+    return f"{type(why).__name__}: {lines[-1] if lines else ''}"[:300]
+
+
+def child(family, pad, memory, path):
+    """Runs one case in a process of its own and writes its result to `path`."""
+    os.setsid()
+    resource.setrlimit(resource.RLIMIT_AS, (memory << 30, memory << 30))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    sys.stdout = sys.stderr = open(os.devnull, "w")
+    start = time.time()
+    with tempfile.TemporaryDirectory(prefix="tessera-sweep-") as folder:
+        try:
+            result = run_case(family, pad, folder)
+        except BaseException as why:
+            result = {"family": family, "pad": pad, "result": "failed", "stage": "check",
+                      "reason": f"{type(why).__name__}: {why}"[:300], "message": traceback.format_exc()[-4000:]}
+    result["seconds"] = round(time.time() - start, 1)
+    with open(path, "w") as file:
+        json.dump(result, file)
+
+
+class Pool:
+    """Runs cases, each in a forked process that has a time limit."""
+
+    def __init__(self, jobs, limit, memory, done):
+        self.jobs, self.limit, self.memory, self.done, self.running = jobs, limit, memory, done, {}
+        self.folder = tempfile.mkdtemp(prefix="tessera-sweep-")
+
+    def start(self, case):
+        while len(self.running) >= self.jobs:
+            self.wait()
+        path = os.path.join(self.folder, f"{case[0]}-{case[1]}.json")
+        process = multiprocessing.get_context("fork").Process(target=child, args=(*case, self.memory, path))
+        process.start()
+        self.running[case] = (process, path, time.time() + self.limit)
+
+    def wait(self):
+        """Collects what has ended or runs too long."""
+        for case, (process, path, end) in list(self.running.items()):
+            late = time.time() > end
+            if process.is_alive() and not late:
+                continue
+            if process.is_alive():
+                os.killpg(process.pid, signal.SIGKILL)
+            process.join()
+            del self.running[case]
+            if os.path.exists(path):
+                with open(path) as file:
+                    result = json.load(file)
+                os.remove(path)
+            else:
+                reason = f"took longer than {self.limit} s" if late else f"ended by signal {-process.exitcode}"
+                result = {"family": case[0], "pad": case[1], "result": "failed", "stage": "check", "reason": reason}
+            self.done(result)
+            return
+        time.sleep(0.1)
+
+    def finish(self):
+        while self.running:
+            self.wait()
+        os.rmdir(self.folder)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="families that match")
+    parser.add_argument("--resume", action="store_true", help="leave out cases that are in the file of results")
+    parser.add_argument("--results", default=os.path.join(HERE, "results.jsonl"))
+    parser.add_argument("--table", metavar="FILE", help="write the page of the results")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--time-limit", type=int, default=240, help="seconds of one case")
+    parser.add_argument("--memory-limit", type=int, default=16, help="GiB of addresses of one process")
+    options = parser.parse_args()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    import torch
+    import torch_export.check  # noqa: F401, imported once for all cases
+    import transformers
+    import page
+    torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()
+    cases = [(family, pad) for family in families() if re.search(options.only, family) for pad in (None, 0)]
+    if options.resume:
+        done = {(result["family"], result["pad"]) for result in page.read(options.results)}
+        cases = [case for case in cases if case not in done]
+    different = []
+
+    def done(result):
+        with open(options.results, "a") as file:
+            file.write(json.dumps(result) + "\n")
+        print(page.line(result), flush=True)
+        if result["result"] == "DIFFERENT":
+            different.append(result["family"])
+
+    pool = Pool(options.jobs, options.time_limit, options.memory_limit, done)
+    for case in cases:
+        pool.start(case)
+    pool.finish()
+    if options.table:
+        page.write(page.read(options.results), families(), options.table)
+    return 1 if different else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

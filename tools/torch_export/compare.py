@@ -1,0 +1,103 @@
+"""Compares the first steps of two trainings of one model: losses, names of what is trained, every gradient. NumPy only."""
+
+import dataclasses
+
+import numpy
+
+LOSS = 1e-5      # of the loss
+GRADIENT = 1e-4  # of the gradient's largest element
+# Where a gradient is 0 but for rounding (the bias of attention's keys), two programs agree in nothing. There the difference may
+# be a few times that of PyTorch's own gradient in float32 from that in float64, and small beside the model's gradients.
+ROUNDING, FLOOR = 16, 1e-5
+
+
+@dataclasses.dataclass
+class Verdict:
+    """What a comparison found. problems: texts, none if the trainings are the same; errors: {name: relative difference}."""
+    problems: list
+    losses: list           # [(wanted, got), …]
+    loss_difference: float  # largest, relative
+    errors: dict
+
+    @property
+    def same(self):
+        return not self.problems
+
+    @property
+    def largest(self):
+        """(name, relative difference) of the gradient that differs most."""
+        return max(self.errors.items(), key=lambda item: nan_last(item[1]), default=("none", 0.0))
+
+    def line(self):
+        """The verdict in one line."""
+        if not self.same:
+            return "DIFFERENT: " + "; ".join(self.problems)
+        name, error = self.largest
+        return (f"same: loss {self.losses[0][0]:.4f} (difference {self.loss_difference:.0e}), {len(self.errors)} gradients "
+                f"within {error:.0e}, largest {name}")
+
+    def summary(self):
+        """The same for a JSON file."""
+        name, error = self.largest
+        return {"result": "same" if self.same else "DIFFERENT", "problems": self.problems, "losses": self.losses,
+                "loss_difference": self.loss_difference, "gradients": len(self.errors), "largest": name,
+                "gradient_difference": error, "gradient_differences": self.errors}
+
+
+def nan_last(value):
+    return numpy.inf if numpy.isnan(value) else value
+
+
+def compare(want, got, noise=None, tolerance=GRADIENT, loss_tolerance=LOSS):
+    """The Verdict on training `got` (Tessera's) against `want` (PyTorch's), two tessera.Training.
+
+    noise: a function that returns {name: by how much `want`'s gradient is wrong from rounding}; called only if gradients
+    differ by more than the tolerance.
+    """
+    problems, differences = [], []
+    if len(want.losses) != len(got.losses):
+        problems.append(f"{len(got.losses)} losses, not {len(want.losses)}")
+    for step, (wanted, found) in enumerate(zip(want.losses, got.losses), 1):
+        differences.append(abs(found - wanted) / max(abs(wanted), 1e-6))
+        if not differences[-1] <= loss_tolerance:
+            problems.append(f"loss of step {step} is {found:.6f}, in PyTorch {wanted:.6f}")
+    problems += compare_names(want, got)
+    errors, far = {}, {}
+    for name in sorted(set(want.gradients) & set(got.gradients)):
+        wanted, found = want.gradients[name].astype(numpy.float64), got.gradients[name].astype(numpy.float64)
+        if wanted.shape != found.shape:
+            problems.append(f"gradient of {name} has shape {list(found.shape)}, in PyTorch {list(wanted.shape)}")
+            continue
+        size, difference = (float(numpy.abs(x).max(initial=0)) for x in (wanted, found - wanted))
+        errors[name] = difference / size if size else 0.0 if difference == 0 else numpy.inf
+        if not errors[name] <= tolerance:
+            far[name] = difference
+    if far:
+        allowed = allowance(want, noise() if noise else {})
+        wrong = {name: errors[name] for name, difference in far.items() if not difference <= allowed.get(name, 0)}
+        for name in set(far) - set(wrong):
+            del errors[name]  # rounding on both sides says nothing
+        if wrong:
+            name = max(wrong, key=lambda key: nan_last(wrong[key]))
+            problems.append(f"{len(wrong)} of {len(want.gradients)} gradients differ, most that of {name}, by "
+                            f"{wrong[name]:.1e} of its largest element")
+    return Verdict(problems, list(zip(want.losses, got.losses)), max(differences, key=nan_last, default=0.0), errors)
+
+
+def compare_names(want, got):
+    """Texts on what one of the two trains and the other does not."""
+    problems = []
+    moved = {name for name, gradient in want.gradients.items() if numpy.any(gradient)}
+    trained = set(got.gradients) | set(got.parameters)
+    for names, text in ((moved - trained, "trained in PyTorch only"), (trained - set(want.gradients), "trained in Tessera only"),
+                        (trained - set(got.gradients), "without a gradient from Tessera")):
+        if names:
+            names = sorted(names)
+            problems.append(f"{', '.join(names[:3])}{f', … ({len(names)} in all)' if len(names) > 3 else ''}: {text}")
+    return problems
+
+
+def allowance(want, noise):
+    """{name: largest difference of a gradient that is rounding}."""
+    largest = max((float(numpy.abs(x).max(initial=0)) for x in want.gradients.values()), default=0.0)
+    return {name: min(ROUNDING * value, FLOOR * largest) for name, value in noise.items()}

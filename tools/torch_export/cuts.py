@@ -1,0 +1,242 @@
+"""Runs a module the way exporters see it: without detach, .data, no_grad, hooks and the backward of custom autograd functions."""
+
+import collections
+import contextlib
+import os
+import sys
+
+import torch
+
+TORCH = os.path.dirname(os.path.abspath(torch.__file__))
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def source_line():
+    """file:line of the innermost call that is neither torch's nor this package's."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith((TORCH, HERE, "<")):
+            return f"{os.path.basename(file)}:{frame.f_lineno}"
+        frame = frame.f_back
+    return "torch"
+
+
+class Places:
+    """Where in the module the program is: the names of the modules whose forward runs, from hooks on all modules."""
+
+    def __init__(self, model):
+        self.names = {id(module): name for name, module in model.named_modules()}
+        self.stack = []
+
+    @property
+    def module(self):
+        """The name of the innermost module that runs; "" for the root."""
+        return self.stack[-1] if self.stack else ""
+
+    def here(self):
+        return f"{self.module + ', ' if self.module else ''}{source_line()}"
+
+    @contextlib.contextmanager
+    def followed(self):
+        def enter(module, _):
+            if id(module) in self.names:
+                self.stack.append(self.names[id(module)])
+
+        def leave(module, *_):
+            if id(module) in self.names and self.stack:
+                self.stack.pop()
+
+        hooks = torch.nn.modules.module
+        handles = [hooks.register_module_forward_pre_hook(enter),
+                   hooks.register_module_forward_hook(leave, always_call=True)]
+        try:
+            yield self
+        finally:
+            self.stack.clear()
+            for handle in handles:
+                handle.remove()
+
+
+class Context:
+    """Stands for the ctx of a custom autograd function whose forward is run as ordinary operations."""
+
+    def __init__(self, needs):
+        self.needs_input_grad, self.saved_tensors = needs, ()
+
+    def save_for_backward(self, *tensors):
+        self.saved_tensors = tensors
+
+    def ignored(self, *_):
+        pass
+
+    save_for_forward = mark_dirty = mark_non_differentiable = set_materialize_grads = ignored
+
+
+class Handle:
+    """What register_hook returns where hooks are left out."""
+
+    def remove(self):
+        pass
+
+
+set_grad_enabled = torch._C._set_grad_enabled
+
+
+def enable_grad():
+    with torch._C.DisableTorchFunction():
+        set_grad_enabled(True)
+
+
+def detach(tensor):
+    """tensor.detach() even where as_exported() replaces that: a mode would be handed the replacement."""
+    with torch._C.DisableTorchFunction():
+        return torch._C.TensorBase.detach(tensor)
+
+
+def subclasses(cls):
+    for sub in cls.__subclasses__():
+        yield sub
+        yield from subclasses(sub)
+
+
+@contextlib.contextmanager
+def replaced(changes):
+    """Sets attributes, [(object, name, value), …], and restores them."""
+    absent, before = object(), []
+    try:
+        for holder, name, value in changes:
+            before.append((holder, name, vars(holder).get(name, absent)))
+            setattr(holder, name, value)
+        yield
+    finally:
+        for holder, name, value in reversed(before):
+            delattr(holder, name) if value is absent else setattr(holder, name, value)
+
+
+def through_forward(cls, cut):
+    """(forward, backward) in place of those of a custom autograd function: backward differentiates its forward.
+
+    The class's apply cannot be replaced, since modules keep it under other names; it calls these. Parameters that forward
+    reaches otherwise than by arguments get their gradients too. cut: called with a kind when a gradient that exists in the
+    exported graph cannot reach PyTorch's.
+    """
+    forward = cls.forward
+    takes_context = cls.setup_context is torch.autograd.function._SingleLevelFunction.setup_context
+
+    def new_forward(ctx, *args):
+        enable_grad()  # the caller restores it
+        inner = [detach(a).requires_grad_() if isinstance(a, torch.Tensor) and a.requires_grad else a for a in args]
+        # In-place operations of forward must not meet leaves.
+        given = [a.view_as(a) if isinstance(a, torch.Tensor) and a.requires_grad else a for a in inner]
+        needs = tuple(isinstance(a, torch.Tensor) and a.requires_grad for a in args)
+        results = forward(Context(needs), *given) if takes_context else forward(*given)
+        ctx.inner = inner
+        ctx.results = results if isinstance(results, tuple) else (results,)
+        if any(needs):
+            cut(f"the backward of {cls.__name__}")
+        elif any(isinstance(r, torch.Tensor) and r.requires_grad for r in ctx.results):
+            raise Unreachable(f"{cls.__name__} passes no gradient to what it uses, since none of its arguments has one")
+        outs = tuple(detach(r).clone() if isinstance(r, torch.Tensor) else r for r in ctx.results)  # views share histories
+        return outs if isinstance(results, tuple) else outs[0]
+
+    def new_backward(ctx, *grads):
+        pairs = [(r, g) for r, g in zip(ctx.results, grads)
+                 if isinstance(r, torch.Tensor) and r.requires_grad and g is not None]
+        if pairs:
+            torch.autograd.backward([r for r, _ in pairs], [g for _, g in pairs])
+        return tuple(a.grad if isinstance(a, torch.Tensor) and a.requires_grad else None for a in ctx.inner)
+
+    return staticmethod(new_forward), staticmethod(new_backward)
+
+
+class Unreachable(Exception):
+    """A gradient of the exported graph that PyTorch does not have, found without comparing."""
+
+
+@contextlib.contextmanager
+def as_exported(model, places):
+    """Within the context gradients flow wherever values flow. Yields an ordered dictionary {text: None} of the calls that cut
+    gradients in PyTorch: kind and place of each."""
+    found = collections.OrderedDict()
+    tensor, base, function = torch.Tensor, torch._C.TensorBase, torch.autograd.Function
+    real_data, real_item, real_float = base.data, base.item, tensor.__float__
+
+    def cut(kind, where=True):
+        found[f"{kind} ({places.here()})" if where else kind] = None
+
+    def of_checkpoint():  # saves tensors for its second forward
+        return sys._getframe(2).f_code.co_filename.endswith(os.path.join("torch", "utils", "checkpoint.py"))
+
+    def kept(self, *_, **__):
+        if of_checkpoint():
+            return detach(self)
+        if self.requires_grad:
+            cut("detach")
+        return self
+
+    def get_data(self):
+        if self.requires_grad:
+            cut(".data")
+        return self
+
+    def item(self):
+        if not self.requires_grad:
+            return real_item(self)
+        cut("item()")  # dynamo keeps it in the graph
+        return self.reshape(())
+
+    def number(self, *_):
+        if self.requires_grad:
+            raise Unreachable(f"a value with a gradient becomes a number of Python ({places.here()})")
+        return real_float(self)
+
+    def register_hook(self, *_, **__):
+        cut("register_hook")
+        return Handle()
+
+    def switch(enabled):
+        if enabled:
+            enable_grad()  # the second forward of checkpoint() runs within the backward pass
+        else:
+            cut("no_grad")
+
+    def inference(enabled=True):
+        cut("inference_mode")
+        return contextlib.nullcontext()
+
+    changes = [(tensor, "detach", kept), (torch, "detach", kept), (tensor, "detach_", kept), (torch, "detach_", kept),
+               (tensor, "data", property(get_data, lambda self, value: real_data.__set__(self, value))),
+               (tensor, "item", item), (tensor, "__float__", number), (tensor, "register_hook", register_hook), (torch._C, "_set_grad_enabled", switch),
+               (torch._C, "_InferenceMode", inference)]
+    plain = torch.autograd.function._SingleLevelFunction.setup_context
+    for cls in set(subclasses(function)):
+        if "forward" in vars(cls) and cls.__name__ != "_NoopSaveInputs":  # that one is part of checkpoint()
+            forward, backward = through_forward(cls, cut)
+            changes += [(cls, "forward", forward), (cls, "backward", backward), (cls, "setup_context", staticmethod(plain))]
+            if "vjp" in vars(cls):
+                changes.append((cls, "vjp", function.vjp))
+    with without_hooks(model, cut), replaced(changes):
+        yield found
+
+
+@contextlib.contextmanager
+def without_hooks(model, cut):
+    """Within the context parameters and modules have no hooks on gradients."""
+    kept = []
+    for name, parameter in model.named_parameters():
+        if parameter._backward_hooks:
+            kept.append((parameter, "_backward_hooks", parameter._backward_hooks))
+            parameter._backward_hooks = None
+            cut(f"a hook on {name}", False)
+    for name, module in model.named_modules():
+        for kind in ("_backward_hooks", "_backward_pre_hooks"):
+            if getattr(module, kind, None):
+                kept.append((module, kind, getattr(module, kind)))
+                setattr(module, kind, collections.OrderedDict())
+                cut(f"a backward hook on module {name or 'itself'}", False)
+    try:
+        yield
+    finally:
+        for holder, kind, hooks in kept:
+            setattr(holder, kind, hooks)

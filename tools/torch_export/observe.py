@@ -1,0 +1,367 @@
+"""Runs a training step of the module and sees what an exported graph cannot say; refuses what it would get wrong."""
+
+import contextlib
+import dataclasses
+import inspect
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree
+
+from . import cuts
+from .errors import ExportError, first_line, listed
+from .graph import buffer_names, parameter_names
+
+TOLERANCE = 1e-3   # of a gradient's norm: a custom backward rounds otherwise than the derivative of its forward
+FLOOR = 1e-6       # of the largest gradient's norm: gradients that are zero but for rounding
+
+DROPOUTS = {"dropout", "dropout_", "alpha_dropout", "alpha_dropout_", "dropout1d", "dropout2d", "dropout3d",
+            "feature_dropout", "feature_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "native_dropout"}
+RANDOM = {"rand", "rand_like", "randn", "randn_like", "randint", "randint_like", "normal", "normal_", "uniform_", "bernoulli",
+          "bernoulli_", "multinomial", "poisson", "exponential_", "gumbel_softmax", "rrelu", "rrelu_", "randperm", "random_",
+          "log_normal_", "cauchy_", "geometric_", "fractional_max_pool2d"}
+LOOKUPS = {"__getitem__", "index_select", "gather", "take", "take_along_dim", "embedding_bag", "index"}
+POOLS = {"avg_pool2d": 6, "avg_pool3d": 6}  # the position of divisor_override
+
+
+@dataclasses.dataclass
+class Observation:
+    """What a training step showed. Parameters and buffers by their first names."""
+    padding: dict = dataclasses.field(default_factory=dict)      # parameter -> padding_idx of all its lookups
+    unused: set = dataclasses.field(default_factory=set)         # parameters that no output depends on differentiably
+    batch_norm: list = dataclasses.field(default_factory=list)   # as in the record
+    dropout: list = dataclasses.field(default_factory=list)      # as in the record
+    outputs: list = dataclasses.field(default_factory=list)      # names of the outputs
+    suspects: list = dataclasses.field(default_factory=list)     # calls whose arguments exporters are known to drop
+
+
+class Watcher(TorchFunctionMode):
+    """Sees every call of a torch function. Within it dropout is off; with `recording` on it notes what the record needs.
+
+    Errors are collected, not raised: a refusal comes after the run, all reasons known.
+    """
+
+    def __init__(self, model, places):
+        super().__init__()
+        self.places, self.recording = places, False
+        self.parameters = {id(parameter): name for name, (parameter, _) in parameter_names(model).items()}
+        self.buffers = {id(buffer): name for name, (buffer, _) in buffer_names(model).items()}
+        self.refusals, self.suspects, self.random = {}, {}, {}
+        self.lookups, self.norms, self.dropouts, self.statistics = {}, {}, {}, set()
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        name = getattr(function, "__name__", "")
+        if name in DROPOUTS:
+            given = arguments(function, args, kwargs, ("input", "p", "training"))
+            if given.get("train", given.get("training")) and given["p"] > 0:
+                self.saw_dropout(name, given["p"])
+                if name == "native_dropout":
+                    return given["input"], torch.ones_like(given["input"], dtype=torch.bool)
+                return given["input"]
+        elif name == "scaled_dot_product_attention":
+            given = arguments(function, args, kwargs, ("query", "key", "value", "attn_mask", "dropout_p"))
+            if given.get("dropout_p", 0) > 0:
+                self.saw_dropout("dropout", given["dropout_p"])
+                args, kwargs = args[:4], {**kwargs, "dropout_p": 0.0}
+        elif name == "multi_head_attention_forward":
+            given = arguments(function, args, kwargs)
+            if given["dropout_p"] > 0 and given["training"]:
+                self.saw_dropout("dropout", given["dropout_p"])
+                args, kwargs = (), {**given, "dropout_p": 0.0}
+        if self.recording:
+            self.note(function, name, args, kwargs)
+        return function(*args, **kwargs)
+
+    def refuse(self, text):
+        self.refusals[f"{text} ({self.places.here()})"] = None
+
+    def saw_dropout(self, kind, rate):
+        if self.recording:
+            key = (self.places.module, float(rate))
+            self.dropouts[key] = self.dropouts.get(key, 0) + 1
+            if kind not in ("dropout", "dropout_", "native_dropout"):
+                self.refuse(f"{kind} with a rate of {rate}: ONNX has no such operation")
+
+    def note(self, function, name, args, kwargs):
+        if name == "embedding":
+            self.embedding(function, args, kwargs)
+        elif name in ("batch_norm", "instance_norm"):
+            self.norm(function, name, args, kwargs)
+        elif name in ("cross_entropy", "cross_entropy_loss"):
+            given = arguments(function, args, kwargs)
+            if given.get("label_smoothing", 0) > 0:
+                self.suspects[f"label_smoothing of cross_entropy ({self.places.here()})"] = None
+        elif name in POOLS:
+            if kwargs.get("divisor_override", args[POOLS[name]] if len(args) > POOLS[name] else None) is not None:
+                self.suspects[f"divisor_override of {name} ({self.places.here()})"] = None
+        elif name in ("lstm", "gru", "rnn_tanh", "rnn_relu") and len(args) > 7:
+            rate, training = args[5:7] if isinstance(args[2], (list, tuple)) else args[6:8]
+            if rate > 0 and training:
+                self.refuse(f"dropout of {rate} within {name}: exporters leave it out")
+        if name == "embedding_bag":
+            given = arguments(function, args, kwargs)
+            for key in ("max_norm", "padding_idx"):
+                if given.get(key) is not None:
+                    self.refuse(f"embedding_bag with {key}={given[key]}")
+            for key in ("scale_grad_by_freq", "sparse"):
+                if given.get(key):
+                    self.refuse(f"embedding_bag with {key}")
+        if name in LOOKUPS:
+            for operand in [*args[:2], *kwargs.values()]:
+                if id(operand) in self.parameters:
+                    self.lookups.setdefault(self.parameters[id(operand)], {}).setdefault(None, self.places.here())
+        if name in RANDOM:
+            self.random.setdefault(f"{name} ({self.places.here()})")
+
+    def embedding(self, function, args, kwargs):
+        if function is torch.embedding:
+            given = arguments(function, args, kwargs, ("weight", "indices", "padding_idx", "scale_grad_by_freq", "sparse"))
+            if given.get("padding_idx", -1) == -1:
+                given["padding_idx"] = None
+        else:
+            given = arguments(function, args, kwargs)
+        weight, padding = given["weight"], given.get("padding_idx")
+        if given.get("max_norm") is not None:
+            self.refuse(f"embedding with max_norm={given['max_norm']} changes its table in the forward pass")
+        if not weight.requires_grad:
+            return
+        for key in ("scale_grad_by_freq", "sparse"):
+            if given.get(key):
+                self.refuse(f"embedding with {key}: the gradient is not the graph's")
+        if padding is not None and padding < 0:
+            padding += weight.shape[0]
+        name = self.parameters.get(id(weight))
+        if name is not None:
+            self.lookups.setdefault(name, {}).setdefault(padding, self.places.here())
+        elif padding is not None:
+            self.refuse(f"embedding with padding_idx={padding} in a table that is computed")
+
+    def norm(self, function, kind, args, kwargs):
+        order = ("input", "weight", "bias", "running_mean", "running_var", "training")
+        given = arguments(function, args, kwargs, order)
+        mean, training = given.get("running_mean"), bool(given.get("training", given.get("use_input_stats")))
+        if mean is None:
+            return
+        self.statistics |= {id(mean), id(given["running_var"])}
+        name = self.buffers.get(id(mean))
+        if kind == "instance_norm":
+            return
+        if name is None:
+            self.refuse("batch norm whose running mean is not a buffer")
+        elif self.norms.setdefault(name, training) != training:
+            self.refuse(f"batch norm of {name} both with the batch's and with running statistics")
+
+    def finish(self, observation):
+        """Fills an Observation; raises ExportError with all refusals."""
+        for name, paddings in self.lookups.items():
+            if len(paddings) > 1 and any(padding is not None for padding in paddings):
+                texts = [f"{'no padding_idx' if p is None else f'padding_idx={p}'} ({where})" for p, where in paddings.items()]
+                self.refusals[f"{name} is looked up with {' and with '.join(texts)}"] = None
+            for padding in paddings:
+                if padding is not None:
+                    observation.padding[name] = padding
+        if self.refusals:
+            raise ExportError("; ".join(list(self.refusals)[:5]))
+        observation.batch_norm = [{"running_mean": name, "training": training} for name, training in self.norms.items()]
+        observation.dropout = [{"module": module, "p": rate, "count": count}
+                               for (module, rate), count in self.dropouts.items()]
+        observation.suspects = list(self.suspects)
+
+
+def arguments(function, args, kwargs, order=None):
+    """A call's arguments by name: by the function's signature, or for built-in ones by the `order` of the first."""
+    try:
+        bound = inspect.signature(function).bind(*args, **kwargs)
+        bound.apply_defaults()
+        return dict(bound.arguments)
+    except (TypeError, ValueError):
+        return {**dict(zip(order or (), args)), **kwargs}
+
+
+@contextlib.contextmanager
+def same_random_numbers(seed):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
+
+def outputs_of(result):
+    """(names, tensors) of what forward returned: "output", or the keys of a dictionary, or output_0, …"""
+    pairs, _ = _pytree.tree_flatten_with_path(result)
+    pairs = [(path, leaf) for path, leaf in pairs if isinstance(leaf, torch.Tensor)]
+    names = []
+    for path, _ in pairs:
+        words = [str(getattr(key, "key", getattr(key, "name", getattr(key, "idx", "")))) for key in path]
+        names.append("_".join(["output"] * (not words or words[0].isdigit()) + words))
+    return (["output"] if len(pairs) == 1 and names[0].startswith("output") else names), [leaf for _, leaf in pairs]
+
+
+def combine(outputs, which):
+    """The scalar that is differentiated: a scalar output itself, others weighted with fixed random numbers, so that no two
+    elements count the same. which: the outputs that count."""
+    generator = torch.Generator().manual_seed(7)
+    total = 0.0
+    for at, output in enumerate(outputs):
+        if at in which:
+            weight = torch.ones(()) if output.dim() == 0 else torch.randn(output.shape, generator=generator)
+            total = total + (output * weight.to(output)).sum().to(torch.float64)
+    return total
+
+
+def gradients(model, compute):
+    """{name: gradient or None} of what compute() returns; the parameters' own .grad are kept."""
+    kept = {name: parameter.grad for name, parameter in model.named_parameters()}
+    for parameter in model.parameters():
+        parameter.grad = None
+    try:
+        compute().backward()
+        return {name: parameter.grad for name, parameter in model.named_parameters()}
+    finally:
+        for name, parameter in model.named_parameters():
+            parameter.grad = kept[name]
+
+
+def state(tensors):
+    return {name: tensor.detach().clone() for name, tensor in tensors}
+
+
+def changed(before, tensors):
+    """Names of tensors that have other values, shapes or are new since `before`."""
+    return [name for name, tensor in tensors if name not in before or tensor.shape != before[name].shape
+            or not torch.equal(tensor.detach().nan_to_num(), before[name].nan_to_num())]
+
+
+def restore(before, tensors):
+    with torch.no_grad():
+        for name, tensor in tensors:
+            if name in before and tensor.shape == before[name].shape:
+                tensor.detach_() if not isinstance(tensor, torch.nn.Parameter) and tensor.grad_fn else None
+                tensor.copy_(before[name])
+
+
+def check_parameters(model):
+    """Raises ExportError for parameters that no file can keep as they are."""
+    places = {}
+    for name, parameter in model.named_parameters():
+        if isinstance(parameter, torch.nn.parameter.UninitializedTensorMixin):
+            raise ExportError(f"{name} has no shape yet: run the module once before exporting it")
+        if parameter.is_complex() or parameter.layout != torch.strided:
+            raise ExportError(f"{name} is {parameter.dtype if parameter.is_complex() else parameter.layout}, which is not supported")
+        if parameter.numel():
+            twin = places.setdefault(parameter.untyped_storage().data_ptr(), name)
+            if twin != name:
+                raise ExportError(f"{twin} and {name} are two parameters in the same memory")
+
+
+def observe(model, inputs, say=print):
+    """Runs one training step of `model` on `inputs`, a forward and a backward pass (and a few more to compare); the model is
+    as before. Returns an Observation; raises ExportError for what an exported graph would not train as PyTorch does."""
+    check_parameters(model)
+    places = cuts.Places(model)
+    first_buffers, first_parameters = state(model.named_buffers()), state(model.named_parameters())
+    try:
+        with places.followed():
+            return step(model, inputs, places, first_parameters, say)
+    finally:
+        restore(first_buffers, model.named_buffers())
+        restore(first_parameters, model.named_parameters())
+
+
+def step(model, inputs, places, parameters, say):
+    observation = Observation()
+    try:
+        with Watcher(model, places), same_random_numbers(0):
+            model(*inputs)  # lazily made tables are there now
+    except Exception as why:
+        raise ExportError(f"the module fails on its example: {type(why).__name__}: {first_line(why)}") from why
+    buffers = state(model.named_buffers())
+    watcher = Watcher(model, places)
+    kept = {}
+
+    def plain():
+        watcher.recording = True
+        names, kept["outputs"] = outputs_of(model(*inputs))
+        watcher.recording = False
+        kept["which"] = {at for at, output in enumerate(kept["outputs"]) if output.requires_grad}
+        observation.outputs = names
+        if not kept["which"]:
+            raise ExportError("no output depends on a trained parameter")
+        return combine(kept["outputs"], kept["which"])
+
+    try:
+        with watcher, same_random_numbers(0):
+            true = gradients(model, plain)
+    except ExportError:
+        raise
+    except Exception as why:
+        watcher.finish(observation)
+        raise ExportError(f"the module fails in training mode: {type(why).__name__}: {first_line(why)}") from why
+    watcher.finish(observation)
+    check_changes(model, watcher, buffers, parameters)
+    check_random(model, inputs, watcher, kept["outputs"])
+    others = [name for at, name in enumerate(observation.outputs) if at not in kept["which"]]
+    if others:
+        say(f"note: no gradient comes from {listed(others)} in PyTorch; do not make a loss of it")
+    restore(buffers, model.named_buffers())
+    restore(parameters, model.named_parameters())
+    exported = check_cuts(model, inputs, places, kept["which"], true)
+    observation.unused = {name for name, parameter in model.named_parameters() if exported[name] is None}
+    unused = [name for name, parameter in model.named_parameters() if name in observation.unused and parameter.requires_grad]
+    if unused:
+        say(f"note: no output depends on {listed(unused)}")
+    return observation
+
+
+def check_changes(model, watcher, buffers, parameters):
+    """Raises ExportError if the training step changed more than the running statistics of norms."""
+    names = changed(parameters, model.named_parameters())
+    if names:
+        raise ExportError(f"the forward pass changes parameters: {listed(names)}")
+    counters = {f"{name}.num_batches_tracked".lstrip(".") for name, module in model.named_modules()
+                if isinstance(module, torch.nn.modules.batchnorm._NormBase)}
+    allowed = {name for name, buffer in model.named_buffers() if id(buffer) in watcher.statistics} | counters
+    names = [name for name in changed(buffers, model.named_buffers()) if name not in allowed]
+    if names:
+        raise ExportError(f"the training step changes buffers, which the graph would leave as they are: {listed(names)}")
+
+
+def check_random(model, inputs, watcher, outputs):
+    """Raises ExportError if two runs with other random numbers differ: there is randomness beyond dropout."""
+    with watcher, same_random_numbers(1):
+        again = outputs_of(model(*inputs))[1]
+    if any(a.shape != b.shape or not torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(outputs, again)):
+        where = f": {listed(watcher.random)}" if watcher.random else ""
+        raise ExportError(f"the outputs are random, beyond dropout{where}")
+
+
+def check_cuts(model, inputs, places, which, true):
+    """Raises ExportError if gradients differ where everything that cuts them is left out; else returns those gradients, also
+    of frozen parameters."""
+    frozen = [p for p in model.parameters() if not p.requires_grad and p.is_floating_point()]
+    try:
+        for parameter in frozen:
+            parameter.requires_grad_(True)
+        with cuts.as_exported(model, places) as found, Watcher(model, places), same_random_numbers(0):
+            exported = gradients(model, lambda: combine(outputs_of(model(*inputs))[1], which))
+    except cuts.Unreachable as why:
+        raise ExportError(str(why)) from why
+    except Exception as why:
+        raise ExportError(f"what exporters make of detach and no_grad does not run: {first_line(why)} ({listed(found)})") from why
+    finally:
+        for parameter in frozen:
+            parameter.requires_grad_(False)
+    norms = [gradient.norm().item() for gradient in true.values() if gradient is not None]
+    largest, worst = max(norms, default=0.0), (0.0, None)
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            zero = torch.zeros(())
+            a, b = (zero if g is None else g.to_dense() if g.is_sparse else g for g in (true[name], exported[name]))
+            difference, size = (a - b).norm().item(), max(a.norm().item(), b.norm().item())
+            if not difference <= TOLERANCE * size + FLOOR * largest:
+                worst = max(worst, (difference / size if size else float("inf"), name))
+    if worst[1]:
+        calls = sorted(found, key=lambda text: text.startswith(("no_grad", "inference_mode")))
+        raise ExportError(f"exporters leave out what cuts or changes gradients: that of {worst[1]} would differ from PyTorch's by "
+                          f"{worst[0]:.0%}; {listed(calls) if calls else 'nothing was seen that does it'}")
+    return exported

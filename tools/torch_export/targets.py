@@ -1,0 +1,129 @@
+"""Makes the module and its example inputs from what the command line names: a function, or a Hugging Face model."""
+
+import importlib
+import importlib.util
+import inspect
+import json
+import os
+import sys
+
+from .errors import ExportError, first_line
+
+
+def parse_value(text):
+    """The value of KEY=VALUE: JSON if it is JSON, otherwise the text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def load_target(target, settings=(), batch=2, sequence=16, say=print):
+    """(module, inputs, names) of a target. inputs: tuple of tensors; names: as many texts.
+
+    settings: ["KEY=VALUE", …], for Hugging Face configurations only; batch (samples) and sequence (tokens): sizes of their
+    example. Raises ExportError.
+    """
+    if any("=" not in setting for setting in settings):
+        raise ExportError("--set expects KEY=VALUE")
+    if target.startswith("hf:"):
+        pairs = (setting.split("=", 1) for setting in settings)
+        return load_hugging_face(target[3:], {key: parse_value(value) for key, value in pairs}, batch, sequence, say)
+    if ":" not in target:
+        raise ExportError(f"'{target}' is not module:function, file.py:function or hf:<type>")
+    if settings:
+        raise ExportError("--set is for hf: targets")
+    return load_function(target)
+
+
+def input_names(model, inputs):
+    """The names of forward's first parameters, one per input."""
+    return list(inspect.signature(model.forward).parameters)[:len(inputs)]
+
+
+def load_function(target):
+    """(module, inputs, names) of what `module:function` or `file.py:function` returns. Raises ExportError."""
+    place, _, name = target.rpartition(":")
+    try:
+        if place.endswith(".py"):
+            spec = importlib.util.spec_from_file_location(os.path.basename(place)[:-3], place)
+            module = importlib.util.module_from_spec(spec)
+            sys.modules[spec.name] = module
+            sys.path.insert(0, os.path.dirname(os.path.abspath(place)))
+            spec.loader.exec_module(module)
+        else:
+            sys.path.insert(0, os.getcwd())
+            module = importlib.import_module(place)
+        function = getattr(module, name)
+    except Exception as why:  # whatever the user's file raises
+        raise ExportError(f"{target}: {first_line(why)}") from why
+    try:
+        made = function()
+    except Exception as why:
+        raise ExportError(f"{target}: {type(why).__name__}: {first_line(why)}") from why
+    if not isinstance(made, tuple) or len(made) not in (2, 3):
+        raise ExportError(f"{target} returned {type(made).__name__}, expected (model, inputs) or (model, inputs, names)")
+    model, inputs = made[:2]
+    inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    names = list(made[2]) if len(made) == 3 else input_names(model, inputs)
+    if len(names) != len(inputs):
+        raise ExportError(f"{target}: {len(inputs)} inputs, but names are {names}")
+    return model, inputs, names
+
+
+def load_hugging_face(name, settings, batch, sequence, say=print):
+    """A causal language model by its type (random weights) or folder (its weights if they are there), as a module from
+    input_ids [batch, sequence] to logits [batch, sequence, vocabulary]. Raises ExportError."""
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    try:
+        import torch
+        import transformers
+    except ImportError as why:
+        raise ExportError(f"hf:{name}: {why}") from why
+    transformers.logging.set_verbosity_error()
+    make = transformers.AutoModelForCausalLM
+    try:
+        if os.path.isdir(name):
+            config = transformers.AutoConfig.from_pretrained(name, **settings)
+        else:
+            config = transformers.AutoConfig.for_model(name, **settings)
+        has_weights = os.path.isdir(name) and any(file.endswith((".safetensors", ".bin")) for file in os.listdir(name))
+
+        def build(attention):
+            if has_weights:
+                return make.from_pretrained(name, config=config, torch_dtype=torch.float32, attn_implementation=attention)
+            return make.from_config(config, torch_dtype=torch.float32, attn_implementation=attention)
+
+        config.use_cache = False
+        try:
+            model = build("sdpa")
+        except (ValueError, ImportError):  # the model has no such attention
+            model = build("eager")
+    except Exception as why:  # configurations check themselves with all kinds of exceptions
+        raise ExportError(f"hf:{name}: {first_line(why, 200)}") from why
+
+    class Logits(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
+        def forward(self, input_ids):
+            return self.model(input_ids=input_ids, use_cache=False).logits
+
+    say(f"hf:{name}: {type(model).__name__}, weights {'from the folder' if has_weights else 'random'}")
+    wrapped = Logits().train()
+    return wrapped, (example_tokens(model.config, batch, sequence),), ["input_ids"]
+
+
+def example_tokens(config, batch, sequence):
+    """Token ids [batch, sequence], all different from special ones where the vocabulary allows: a model may treat padding
+    in a way of its own, and its export would be of that case."""
+    import torch
+    text = config.get_text_config() if hasattr(config, "get_text_config") else config
+    size = getattr(text, "vocab_size", None) or 2
+    special = {getattr(text, key, None) for key in ("pad_token_id", "bos_token_id", "eos_token_id")}
+    special |= {getattr(config, key, None) for key in ("pad_token_id", "bos_token_id", "eos_token_id")}
+    special = {i for entry in special for i in (entry if isinstance(entry, (list, tuple)) else [entry])}
+    usual = torch.tensor([i for i in range(min(size, 4096)) if i not in special] or [0])
+    choice = torch.randint(len(usual), (batch, sequence), generator=torch.Generator().manual_seed(0))
+    return usual[choice]

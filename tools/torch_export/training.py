@@ -1,0 +1,185 @@
+"""The PyTorch side of a comparison: data for a model, and its first AdamW steps on them."""
+
+import contextlib
+import copy
+import dataclasses
+
+import numpy
+import torch
+import torch.nn.functional as F
+
+from .graph import parameter_names
+from .tessera import Training
+
+HYPER = {"lr": 1e-3, "beta1": 0.9, "beta2": 0.95, "epsilon": 1e-8, "weight_decay": 0.1, "clip_norm": 1.0}
+
+
+@dataclasses.dataclass
+class Loss:
+    """What is minimized: "cross-entropy", "mse" or "output:<name>"."""
+    kind: str = "cross-entropy"
+    ignore_index: int = -100
+    smoothing: float = 0.0
+
+    def flags(self):
+        """The same for tessera-compile."""
+        return ["--loss", self.kind, "--ignore-index", self.ignore_index, "--label-smoothing", self.smoothing]
+
+    def of(self, result, outputs, targets):
+        """(sum of the loss over what counts, how much counts); of a scalar output: (it, 1). outputs: the names of the
+        module's results."""
+        if self.kind.startswith("output:"):
+            return pick(result, outputs, self.kind[len("output:"):]).reshape(()), 1
+        value = pick(result, outputs, None)
+        if self.kind == "mse":
+            return F.mse_loss(value, targets.to(value.dtype), reduction="sum"), value.numel()
+        targets = targets.long()
+        total = F.cross_entropy(value.flatten(0, -2), targets.flatten(), ignore_index=self.ignore_index, reduction="sum",
+                                label_smoothing=self.smoothing)
+        return total, int((targets != self.ignore_index).sum())
+
+
+def pick(result, outputs, name):
+    """The output called `name` of what a module returned; without a name the only one, or the one called "logits"."""
+    if torch.is_tensor(result):
+        return result
+    values = list(result.values()) if isinstance(result, dict) else list(result)
+    named = dict(zip(outputs, values))
+    return named[name or "logits"] if len(values) > 1 or name else values[0]
+
+
+def hyper_flags():
+    """tessera-compile's flags for the optimizer of `reference`: AdamW that decays every parameter."""
+    return ["--optimizer", "adamw", "--schedule", "constant", "--warmup", 0, "--lr", HYPER["lr"], "--betas", HYPER["beta1"],
+            HYPER["beta2"], "--epsilon", HYPER["epsilon"], "--weight-decay", HYPER["weight_decay"], "--no-decay", "^$",
+            "--clip-norm", HYPER["clip_norm"]]
+
+
+def make_data(batch, inputs, names, loss, samples, special=(), seed=0):
+    """Arrays of `samples` samples for what tessera.batch_of says a step reads: integers below the bound of what they index,
+    floats from a normal distribution, a tenth of the targets ignored. An integer input without a bound repeats the example's
+    values (masks). special: integers (padding) of which there are some in every step."""
+    generator = numpy.random.default_rng(seed)
+    examples, data = dict(zip(names, inputs)), {}
+    for name, entry in batch.items():
+        shape = (samples, *entry["shape"][1:])
+        if entry["dtype"].startswith(("f", "bf")):
+            data[name] = generator.standard_normal(shape).astype(numpy.float32)
+        elif "index_bound" in entry:
+            kind = numpy.int64 if entry["dtype"] == "i64" else numpy.int32
+            data[name] = generator.integers(0, entry["index_bound"], shape).astype(kind)
+            if entry["role"] == "input":
+                for at, value in enumerate(value for value in special if 0 <= value < entry["index_bound"]):
+                    data[name].reshape(samples, -1)[::2, -1 - at:] = value  # every other sample ends in it
+        else:
+            data[name] = repeated(examples[name], samples)
+        if entry["role"] == "target" and loss.kind == "cross-entropy":
+            data[name][generator.random(shape) < 0.1] = loss.ignore_index
+            data[name].reshape(samples, -1)[:, 0] = 0
+    return data
+
+
+def repeated(example, samples):
+    """An array of `samples` samples that repeats those of an example tensor."""
+    example = example.detach().numpy()
+    return numpy.concatenate([example] * -(-samples // len(example)))[:samples]
+
+
+@contextlib.contextmanager
+def kept(model):
+    """Puts parameters and buffers back as they were."""
+    state = copy.deepcopy(model.state_dict())
+    extra = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    try:
+        yield
+    finally:
+        model.load_state_dict(state)
+        with torch.no_grad():
+            for name, buffer in model.named_buffers():
+                if name in extra:
+                    buffer.copy_(extra[name])
+
+
+def loss_of(model, rows, names, outputs, loss, accumulate=1):
+    """The loss of one step's samples, {name: tensor}, as Tessera defines it: the sum over all micro-batches, divided by how
+    much counts in all of them."""
+    sums, counts = [], []
+    size = len(next(iter(rows.values()))) // accumulate
+    for at in range(accumulate):
+        part = {name: tensor[at * size:(at + 1) * size] for name, tensor in rows.items()}
+        total, count = loss.of(model(*(part[name] for name in names)), outputs, part.get("targets"))
+        sums.append(total)
+        counts.append(count)
+    return sum(sums) / sum(counts)
+
+
+def rows_of(data, inputs, names, step, size, dtype=None):
+    """The tensors of one step, of the types of the example inputs."""
+    types = {name: example.dtype for name, example in zip(names, inputs)}
+    rows = {}
+    for name, array in data.items():
+        tensor = torch.from_numpy(numpy.array(array[step * size:(step + 1) * size]))
+        tensor = tensor.to(types.get(name, tensor.dtype))
+        rows[name] = tensor.to(dtype) if dtype and tensor.is_floating_point() else tensor
+    return rows
+
+
+def reference(model, inputs, names, outputs, data, loss, steps, accumulate=1):
+    """PyTorch's Training on the data; the model is as before. inputs and names: as export takes them; outputs: the names of the
+    module's results."""
+    trained = {name: entry[0] for name, entry in parameter_names(model).items() if entry[0].requires_grad}
+    size = len(next(iter(data.values()))) // steps
+    optimizer = torch.optim.AdamW(trained.values(), lr=HYPER["lr"], betas=(HYPER["beta1"], HYPER["beta2"]),
+                                  eps=HYPER["epsilon"], weight_decay=HYPER["weight_decay"], foreach=False)
+    losses, gradients = [], {}
+    with kept(model):
+        for step in range(steps):
+            value = loss_of(model, rows_of(data, inputs, names, step, size), names, outputs, loss, accumulate)
+            optimizer.zero_grad()
+            value.backward()
+            if step == 0:
+                gradients = {name: p.grad.numpy().copy() for name, p in trained.items() if p.grad is not None}
+            torch.nn.utils.clip_grad_norm_(trained.values(), HYPER["clip_norm"])
+            optimizer.step()
+            losses.append(value.item())
+        optimizer.zero_grad()
+    return Training(losses, gradients, list(gradients))
+
+
+def rounding(model, inputs, names, outputs, data, loss, steps, gradients, accumulate=1):
+    """{name: largest difference of a float32 gradient of step 1 from that in float64}; {} if the model does not run so."""
+    size = len(next(iter(data.values()))) // steps
+    try:
+        wide = copy.deepcopy(model).double()
+        loss_of(wide, rows_of(data, inputs, names, 0, size, torch.float64), names, outputs, loss, accumulate).backward()
+    except (RuntimeError, TypeError, ValueError):
+        return {}
+    exact = {name: entry[0].grad for name, entry in parameter_names(wide).items()}
+    return {name: float((torch.from_numpy(gradient).double() - exact[name]).abs().max()) for name, gradient in gradients.items()
+            if exact.get(name) is not None and gradient.size}
+
+
+def perturb(model, seed=0):
+    """Adds noise to every floating-point parameter, so that no weight is special: no two norms are equal, no bias is 0."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.is_floating_point():
+                parameter.add_(0.05 * torch.randn(parameter.shape, generator=generator).to(parameter))
+
+
+def set_weights(model, arrays):
+    """Copies {name: array} into the model's parameters and buffers; returns the names of parameters that are not there."""
+    names = parameter_names(model)
+    missing = []
+    with torch.no_grad():
+        for name, (parameter, others) in names.items():
+            array = next((arrays[key] for key in (name, *others) if key in arrays), None)
+            if array is None or list(array.shape) != list(parameter.shape):
+                missing.append(name)
+            else:
+                parameter.copy_(torch.from_numpy(array))
+        for name, buffer in model.named_buffers():
+            if name in arrays and list(arrays[name].shape) == list(buffer.shape):
+                buffer.copy_(torch.from_numpy(arrays[name]))
+    return missing
