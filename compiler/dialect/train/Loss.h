@@ -20,8 +20,8 @@ inline constexpr llvm::StringLiteral kMean = "train.mean";
 inline constexpr llvm::StringLiteral kStatistics = "train.statistics";
 /// On a `barrier` of 1: it stands for the number of micro-batches (unit attribute).
 inline constexpr llvm::StringLiteral kMicroBatches = "train.micro_batches";
-/// On a step function: "sum" if the loss of a batch is the sum of its micro-batches' losses, "mean" if it is their mean,
-/// "terms" if it is the sum because some of its terms are divided by the number of micro-batches (kMicroBatches).
+/// On a step function: "sum" if the loss of a batch is the sum of its micro-batches' losses, "mean" if it is their
+/// mean, "terms" if it is the sum because some of its terms are divided by the number of micro-batches (kMicroBatches).
 inline constexpr llvm::StringLiteral kLossOfBatch = "train.loss_of_batch";
 
 } // namespace tessera::train
