@@ -99,6 +99,7 @@ LogicalResult Importer::addInitializers() {
     if (!type)
       return error() << "initializer '" << tensor.name() << "': " << llvm::toString(type.takeError());
     if (!used.contains(tensor.name())) {
+      roles.match(tensor.name());
       note(tensor.name(), *type, train::TensorRole::Unused, "no node reads it");
       continue;
     }

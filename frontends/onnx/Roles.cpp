@@ -89,15 +89,18 @@ void Roles::addReader(const onnx::NodeProto &node) {
       statistics.insert(node.input(i));
 }
 
+Roles::Flags Roles::match(StringRef name) {
+  anyTensor = true;
+  auto matches = [&](std::optional<Flag> &flag) { return flag && flag->match(name); };
+  return {matches(parameters), matches(constants), matches(frozen)};
+}
+
 Decision Roles::decide(StringRef name, RankedTensorType type) {
-  anyDecided = true;
+  const auto [isParameter, isConstant, isFrozen] = match(name);
   auto trains = [&](const char *reason) {
     trained.push_back(name.str());
     return Decision{Role::Parameter, reason};
   };
-  // Each flag sees each name, so that one that matches nothing is found.
-  const bool isConstant = constants && constants->match(name), isFrozen = frozen && frozen->match(name),
-             isParameter = parameters && parameters->match(name);
   // Integers take no gradient, and what has no elements has nothing to train.
   if (!isa<FloatType>(type.getElementType()))
     return {Role::Constant, "integers or booleans"};
@@ -224,7 +227,7 @@ LogicalResult Roles::checkFlags() {
   for (auto &[flag, row] : padding)
     flags.push_back(&flag);
   for (Flag *flag : flags)
-    if (!flag->matched && anyDecided)
+    if (!flag->matched && anyTensor)
       return error() << flag->name << ": no tensor matches '" << flag->text << "'";
   return success();
 }

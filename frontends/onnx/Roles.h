@@ -52,6 +52,11 @@ public:
   /// Notes that a node reads its inputs.
   void addReader(const onnx::NodeProto &node);
 
+  /// Which flags name a tensor. Each flag sees each tensor, so that one that matches nothing is found.
+  struct Flags {
+    bool parameter, constant, frozen;
+  };
+  Flags match(llvm::StringRef name);
   /// What an initializer of the graph is.
   Decision decide(llvm::StringRef name, mlir::RankedTensorType type);
   /// Checks all decisions together: uncertain tensors, recorded parameters that are missing or have other shapes,
@@ -96,7 +101,7 @@ private:
   llvm::StringMap<SignatureKind> signature;
   llvm::StringSet<> statistics; ///< running means and variances
   llvm::StringMap<std::vector<Reader>> readers;
-  bool anyDecided = false;                     ///< the model has floating-point initializers
+  bool anyTensor = false;                      ///< flags have seen one
   std::vector<std::string> uncertain, trained; ///< in the order of `decide`
 };
 

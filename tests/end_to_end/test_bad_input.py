@@ -68,7 +68,7 @@ columns (int64[B,C] ids) => (float loss)
             file.write(text.replace("[8,4] few = {%s}", "[8,4] few = {" + ", ".join(["0"] * 32) + "}").replace(
                 "[50,4] many = {%s}", "[50,4] many = {" + ", ".join(["0"] * 200) + "}").replace("{%s}", "{" + ", ".join(["0"] * 64) + "}"))
         safetensors.save({"ids": np.array(ids, np.int64)}, self.path("data.safetensors"))
-        self.succeed("tessera-compile", "model.onnxtxt", "--batch", 2 // accumulate, "--accumulate", accumulate, "--seq", len(ids[0]),
+        self.succeed("tessera-compile", "model.onnxtxt", "--parameters", ".", "--batch", 2 // accumulate, "--accumulate", accumulate, "--seq", len(ids[0]),
                      "--loss", "output:loss", "--init", ".*=normal:1", "-o", "model.tessera")
         return ("tessera-run", "model.tessera", "--data", "data.safetensors", "--steps", 1, "--order", "sequential", "--out",
                 f"run-{len(os.listdir(self.folder))}")

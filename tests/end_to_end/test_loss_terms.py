@@ -103,7 +103,8 @@ class LossTerms(ToolTest):
                                 zeros(VOCABULARY), body))
 
     def compile(self, micro, *flags):
-        return ("tessera-compile", "model.onnxtxt", "--batch", micro, "--accumulate", BATCH // micro, "--seq", TIME, "--loss",
+        return ("tessera-compile", "model.onnxtxt", "--parameters", ".", "--constants", "^(half|small|eight|one)$", "--tied", "head",
+                "--batch", micro, "--accumulate", BATCH // micro, "--seq", TIME, "--loss",
                 "output:loss", "--optimizer", "sgd", "--lr", 0.1, "--weight-decay", 0, *flags, "-o", "model.tessera")
 
     def train(self, micro, *flags):
