@@ -37,6 +37,7 @@ def export_proto(model, inputs, names, outputs=None, exporter="auto", axes=None,
     """The same, as (ModelProto, record)."""
     inputs, names = tuple(inputs), list(names)
     axes = axes or [exporters.axes_of(x) for x in inputs]
+    observe.check_parameters(model)
     if not model.training:
         model.train()
     with warnings.catch_warnings():
