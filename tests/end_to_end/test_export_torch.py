@@ -168,6 +168,7 @@ class Record(unittest.TestCase):
 
     def test_dropout(self):
         self.assertEqual(self.record("attention")["dropout"], [])
+        self.assertEqual([self.record(name)["dropout_cleared"] for name in ("attention", "kept_attention")], [2, 0])
         self.assertIn("2 dropout rates set to 0", self.results["attention"]["said"][0])
         for name in ("kept_attention", "kept_attention_dynamo"):  # the exporters write attention's in inference form
             self.assertEqual(self.record(name)["dropout"], [{"module": "m", "p": 0.2, "count": 1},

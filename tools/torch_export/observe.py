@@ -32,6 +32,7 @@ class Observation:
     batch_norm: list = dataclasses.field(default_factory=list)   # as in the record
     dropout: list = dataclasses.field(default_factory=list)      # as in the record
     outputs: list = dataclasses.field(default_factory=list)      # names of the outputs
+    cleared: int = 0                                             # dropout rates that were set to 0 before
     suspects: list = dataclasses.field(default_factory=list)     # calls whose arguments exporters are known to drop
 
 
