@@ -45,9 +45,10 @@ def main():
     parser.add_argument("--seed", type=int, default=0, help="of random weights")
     options = parser.parse_args()
     try:
+        import onnx
         import torch
         import torch_export
-        from torch_export import targets
+        from torch_export import exporters, targets
     except ImportError as why:
         fail(why)
     torch.manual_seed(options.seed)
@@ -57,7 +58,9 @@ def main():
                                     keep_dropout=options.keep_dropout, evaluate=options.check)
     except torch_export.ExportError as why:
         fail(why)
-    print(f"{options.output}: {sum(p.numel() for p in model.parameters())} parameters, by {found['exporter']}")
+    shapes = exporters.shapes_of(onnx.load(options.output, load_external_data=False))
+    count = sum(p.numel() for p in model.parameters())
+    print(f"{options.output}: {count} parameters, inputs {shapes}, by the {found['exporter'].replace(',', ' exporter of', 1)}")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,10 @@
 #
 #   tools/setup.sh             compiler, runtime, tests
 #   tools/setup.sh --runtime   only what runtime/ and tessera-run need (no MLIR, no LLVM)
-#   tools/setup.sh --oracle    also PyTorch and the ONNX exporters (to regenerate goldens and models, and for tests/bench)
+#   tools/setup.sh --oracle    also the newest PyTorch, its ONNX exporters and transformers, in .venv-oracle (to export models, to
+#                              compare with PyTorch, and for tests/bench)
+#   tools/setup.sh --oldest    also the oldest PyTorch that tools/export_torch.py supports, 2.6, in .venv-oldest (to regenerate
+#                              goldens and test models, and to test the export tool)
 set -euo pipefail
 
 runtime_packages=(
@@ -27,7 +30,8 @@ case "${1:-}" in
   "") ;;
   --runtime) mode=runtime ;;
   --oracle) mode=oracle ;;
-  *) echo "usage: tools/setup.sh [--runtime|--oracle]" >&2; exit 2 ;;
+  --oldest) mode=oldest ;;
+  *) echo "usage: tools/setup.sh [--runtime|--oracle|--oldest]" >&2; exit 2 ;;
 esac
 
 wanted=("${runtime_packages[@]}")
@@ -54,9 +58,17 @@ if [ "$mode" != runtime ] && [ ! -e .venv-tests/ready ]; then
   fi
 fi
 
-# PyTorch and the ONNX exporters live in a virtual environment beside the build; nothing that runs in CI needs them.
-if [ "$mode" = oracle ] && [ ! -e .venv-oracle/ready ]; then
-  python3 -m venv .venv-oracle
-  .venv-oracle/bin/pip install -q torch==2.6.0 numpy safetensors onnx onnxscript
-  touch .venv-oracle/ready
-fi
+# PyTorch and the ONNX exporters live in virtual environments beside the build; nothing that runs in CI needs them.
+# Tests use the one that TESSERA_TORCH_PYTHON names: .venv-oracle/bin/python or .venv-oldest/bin/python.
+install_torch() {  # folder, packages
+  local folder=$1
+  shift
+  [ "$(cat "$folder/ready" 2>/dev/null)" != "$*" ] || return 0
+  python3 -m venv "$folder"
+  "$folder/bin/pip" install -q "$@"
+  echo "$*" > "$folder/ready"
+}
+case "$mode" in
+  oracle) install_torch .venv-oracle torch==2.15.0 numpy safetensors onnx onnxscript transformers==5.23.0 ;;
+  oldest) install_torch .venv-oldest torch==2.6.0 numpy safetensors onnx onnxscript ;;
+esac

@@ -7,8 +7,7 @@ import sys
 
 import torch
 
-TORCH = os.path.dirname(os.path.abspath(torch.__file__))
-HERE = os.path.dirname(os.path.abspath(__file__))
+INNER = (os.path.dirname(torch.__file__) + os.sep, os.path.dirname(__file__) + os.sep, "<")  # files that are not the user's
 
 
 def source_line():
@@ -16,7 +15,7 @@ def source_line():
     frame = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
-        if not file.startswith((TORCH, HERE, "<")):
+        if not file.startswith(INNER):
             return f"{os.path.basename(file)}:{frame.f_lineno}"
         frame = frame.f_back
     return "torch"

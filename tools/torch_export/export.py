@@ -37,6 +37,7 @@ def export_proto(model, inputs, names, outputs=None, exporter="auto", axes=None,
     """The same, as (ModelProto, record)."""
     inputs, names = tuple(inputs), list(names)
     axes = axes or [exporters.axes_of(x) for x in inputs]
+    observe.check_parameters(model)
     if not model.training:
         model.train()
     with warnings.catch_warnings():
@@ -45,6 +46,7 @@ def export_proto(model, inputs, names, outputs=None, exporter="auto", axes=None,
             if rates:
                 say(f"{rates} dropout rate{'' if rates == 1 else 's'} set to 0 (--keep-dropout keeps them)")
             observation = observe.observe(model, inputs, say)
+            observation.cleared = rates
             trial = Trial(model, inputs, names, outputs or observation.outputs, axes, observation, evaluate)
             trial.decide(say)
             exported, found, fixed = first_that_passes(trial, list(exporters.EXPORTERS) if exporter == "auto" else [exporter], say)

@@ -32,6 +32,7 @@ class Observation:
     batch_norm: list = dataclasses.field(default_factory=list)   # as in the record
     dropout: list = dataclasses.field(default_factory=list)      # as in the record
     outputs: list = dataclasses.field(default_factory=list)      # names of the outputs
+    cleared: int = 0                                             # dropout rates that were set to 0 before
     suspects: list = dataclasses.field(default_factory=list)     # calls whose arguments exporters are known to drop
 
 
@@ -256,8 +257,8 @@ def check_parameters(model):
 
 def observe(model, inputs, say=print):
     """Runs one training step of `model` on `inputs`, a forward and a backward pass (and a few more to compare); the model is
-    as before. Returns an Observation; raises ExportError for what an exported graph would not train as PyTorch does."""
-    check_parameters(model)
+    as before. Its parameters must be different and none zero (distinct.py), or equal gradients may hide a cut. Returns an
+    Observation; raises ExportError for what an exported graph would not train as PyTorch does."""
     places = cuts.Places(model)
     first_buffers, first_parameters = state(model.named_buffers()), state(model.named_parameters())
     try:

@@ -31,7 +31,7 @@ def describe(model, exporter, outputs, observation):
                for name, (buffer, _) in buffer_names(model).items()]
     return {"version": VERSION, "exporter": f"{exporter}, torch {torch.__version__.split('+')[0]}",
             "parameters": parameters, "buffers": buffers, "batch_norm": observation.batch_norm,
-            "dropout": observation.dropout, "outputs": list(outputs)}
+            "dropout": observation.dropout, "dropout_cleared": observation.cleared, "outputs": list(outputs)}
 
 
 def spelled(dtype):

@@ -95,6 +95,8 @@ def load_hugging_face(name, settings, batch, sequence, say=print):
             return make.from_config(config, torch_dtype=torch.float32, attn_implementation=attention)
 
         config.use_cache = False
+        if hasattr(config, "_experts_implementation"):  # the usual ones group tokens by expert: their sizes depend on data
+            config._experts_implementation = "batched_mm"
         try:
             model = build("sdpa")
         except (ValueError, ImportError):  # the model has no such attention
