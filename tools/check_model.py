@@ -1,22 +1,24 @@
 #!/usr/bin/env python3
-"""Checks that a PyTorch model trains in Tessera as it does in PyTorch: exports it, compiles it, runs the first optimizer steps
-in both from the same weights on the same random batch, and compares the losses and every gradient by name.
+"""Checks that a PyTorch model trains in Tessera as it does in PyTorch: exports it, compiles it, runs the first
+optimizer steps in both from the same weights on the same random batch, and compares the losses and every gradient by
+name.
 
 usage: tools/check_model.py TARGET [options] [-- flags of tessera-compile]
 
-TARGET is what tools/export_torch.py takes: net.py:build, package.module:function, hf:<type> or hf:<folder>. The batch has the
-sizes of the example inputs (hf: --batch and --seq): random tokens below the number of embeddings, floats from a normal
-distribution, a tenth of the targets ignored. Dropout rates are 0 in the comparison.
+TARGET is what tools/export_torch.py takes: net.py:build, package.module:function, hf:<type> or hf:<folder>. The batch
+has the sizes of the example inputs (hf: --batch and --seq): random tokens below the number of embeddings, floats from
+a normal distribution, a tenth of the targets ignored. Dropout rates are 0 in the comparison.
 
 The last line is the verdict. Exit status: 0 the same, 1 DIFFERENT, 2 could not be compared, with the reason.
 
 Examples:
   tools/check_model.py net.py:build --loss mse
   tools/check_model.py hf:qwen2 --set num_hidden_layers=2 --set hidden_size=128 -- --mesh shard=2 --strategy zero3
-  tools/check_model.py net.py:build --onnx net.onnx       a file that was exported before, with the weights that are in it
+  tools/check_model.py net.py:build --onnx net.onnx      (a file that was exported before, and its weights)
 
-Two fp32 programs add in different orders: losses may differ by 1e-5 of themselves and gradients by --tolerance of their largest
-element. Fresh weights are checked as they are; --perturb adds noise, so that no weight is special (no bias 0, no scale 1).
+Two fp32 programs add in different orders: losses may differ by 1e-5 of themselves and gradients by --tolerance of
+their largest element. Fresh weights are checked as they are; --perturb adds noise, so that no weight is special (no
+bias 0, no scale 1).
 """
 
 import argparse
@@ -33,7 +35,8 @@ def arguments(words):
     parser.add_argument("target", help="module:function, file.py:function, hf:<type> or hf:<folder>")
     parser.add_argument("--onnx", metavar="FILE", help="check this exported file instead of exporting")
     parser.add_argument("--exporter", choices=["auto", "torchscript", "dynamo"], default="auto")
-    parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="setting of a hf: configuration")
+    parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[],
+                        help="setting of a hf: configuration")
     parser.add_argument("--batch", type=int, default=2, help="samples of the example of hf: models")
     parser.add_argument("--seq", type=int, default=16, help="tokens of the example of hf: models")
     parser.add_argument("--seed", type=int, default=0, help="of random weights and data")
@@ -41,7 +44,8 @@ def arguments(words):
     parser.add_argument("--loss", default="cross-entropy", help="cross-entropy, mse or output:<name>")
     parser.add_argument("--ignore-index", type=int, default=-100)
     parser.add_argument("--label-smoothing", type=float, default=0.0)
-    parser.add_argument("--steps", type=int, default=3, help="AdamW steps whose losses are compared; gradients: the first's")
+    parser.add_argument("--steps", type=int, default=3,
+                        help="AdamW steps whose losses are compared; gradients: the first's")
     parser.add_argument("--tolerance", type=float, default=1e-4, help="of a gradient, relative to its largest element")
     parser.add_argument("--json", metavar="FILE", help="write the result there")
     parser.add_argument("--keep", metavar="FOLDER", help="keep the files there: model, data, artifact, run")
@@ -71,8 +75,9 @@ def check(options, flags, folder):
         where = getattr(why, "stage", "model")
         line = f"not compared: {'the exporter refuses it: ' if where == 'export' else ''}{why}"
         return 2, line, {"result": "not compared", "stage": where, "reason": str(why)}
-    print(f"{job.exporter}; {sum(p.numel() for p in model.parameters())} parameters, {options.steps} steps of {job.samples} samples"
-          + (f"; {job.dropout} dropout rates set to 0" if job.dropout else ""))
+    count = sum(p.numel() for p in model.parameters())
+    print(f"{job.exporter}; {count} parameters, {options.steps} steps of {job.samples} samples"
+          + (f"; {job.dropout} dropout rate{'' if job.dropout == 1 else 's'} 0" if job.dropout else ""))
     for name, error in sorted(verdict.errors.items(), key=lambda item: -item[1])[:0 if verdict.same else 10]:
         print(f"  {error:8.1e}  {name}")
     return 0 if verdict.same else 1, verdict.line(), verdict.summary() | {"dropout_rates_set_to_0": job.dropout}

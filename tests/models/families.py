@@ -1,7 +1,7 @@
 """What transformers' families need beside the usual small sizes; see shrink.py."""
 
-# Attributes of configurations by family; nested dictionaries are those of nested configurations. "start" holds what even
-# the full-size configuration cannot be made without.
+# Attributes of configurations by family; nested dictionaries are those of nested configurations. "start" holds what
+# even the full-size configuration cannot be made without.
 MAMBA = {"mamba_n_heads": 8, "mamba_d_head": 16}
 MLA = {"head_dim": 8, "qk_rope_head_dim": 8}
 NO_VISION = {"vision_config": None, "audio_config": None}

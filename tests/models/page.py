@@ -7,27 +7,30 @@ import os
 
 HEAD = """# Causal language models of transformers
 
-Which of the {families} families that `AutoModelForCausalLM` of transformers {transformers} knows can be exported and trained, and whether
-they train as in PyTorch. Written by a sweep on {date} with torch {torch}, onnx {onnx}, onnxscript {onnxscript}:
+Which of the {families} families that `AutoModelForCausalLM` of transformers {transformers} knows can be exported and
+trained, and whether they train as in PyTorch. Written by a sweep on {date} with torch {torch}, onnx {onnx},
+onnxscript {onnxscript}:
 
 ```sh
 tests/models/sweep.py --resume --table docs/models.md
 ```
 
 Each model is made at d=64 with two layers (more where there are more kinds of layers) and 128 tokens, exported as
-`tools/export_torch.py hf:<family>` does, compiled, and trained for three AdamW steps, on one rank and with ZeRO-3 on two ranks. *Same*
-means: losses within 1e-5, every gradient of the first step within 1e-4 of its largest element, and the same
-parameters trained (`tools/torch_export/compare.py`). A case is checked without a padding token, from fresh weights,
-and with one, from weights with noise on them. Shown are the largest relative differences of a loss and of a gradient. Dropout rates are 0.
+`tools/export_torch.py hf:<family>` does, compiled, and trained for three AdamW steps, on one rank and with ZeRO-3 on
+two ranks. *Same* means: losses within 1e-5, every gradient of the first step within 1e-4 of its largest element, and
+the same parameters trained (`tools/torch_export/compare.py`). A case is checked without a padding token, from fresh
+weights, and with one, from weights with noise on them. Shown are the largest relative differences of a loss and of a
+gradient. Dropout rates are 0. Whatever is not *same* is refused, with the reason.
 
-Whatever is not *same* is refused, with the reason. A model of your own: `tools/check_model.py`.
+A model of your own: `tools/check_model.py`.
 
 {counts}
 
 | family | class | parameters | without a padding token | with a padding token |
 |---|---|---|---|---|
 """
-STAGES = {"model": "not made", "export": "export refused", "compile": "compiler refused", "run": "run refused", "check": "failed"}
+STAGES = {"model": "not made", "export": "export refused",
+    "compile": "compiler refused", "run": "run refused", "check": "failed"}
 
 
 def read(path):
@@ -91,7 +94,8 @@ def write(results, families, path):
     """Writes the page. families: {family: class}."""
     found = {(result["family"], result["pad"]): result for result in results}
     versions = {name: version(name) for name in ("torch", "transformers", "onnx", "onnxscript")}
-    text = HEAD.format(families=len(families), counts=counts(results, families), date=datetime.date.today().isoformat(), **versions)
+    text = HEAD.format(families=len(families), counts=counts(results, families),
+                       date=datetime.date.today().isoformat(), **versions)
     for family, name in sorted(families.items()):
         cases = [found.get((family, pad)) for pad in (None, 0)]
         made = next((case for case in cases if case and "class" in case), {})

@@ -1,4 +1,5 @@
-"""Plain modules with what exporters tend to lose: batch norms, padding, tied weights, numbers as parameters, buffers."""
+"""Plain modules with what exporters tend to lose: batch norms, padding, tied weights, numbers as parameters,
+buffers."""
 
 import torch
 import torch.nn.functional as F
@@ -50,7 +51,8 @@ class Scalars(nn.Module):
         self.register_buffer("mean", torch.linspace(-1, 1, width))
         self.register_buffer("mask", torch.tril(torch.ones(width, width)), persistent=False)
         self.mixing = nn.Parameter(torch.tril(torch.ones(width, width)))  # looks like a mask and is a weight
-        self.decay = nn.Parameter(0.5 ** torch.arange(width).float())     # looks like rotary frequencies and is a weight
+        # looks like rotary frequencies and is a weight
+        self.decay = nn.Parameter(0.5 ** torch.arange(width).float())
 
     def forward(self, x):
         h = (x - self.mean) * self.scale + self.shift

@@ -9,8 +9,8 @@ usage: record.py LABEL [model ...]        LABEL: newest or oldest, the torch tha
   gradients.safetensors  the gradients of the first step, before clipping
   data.safetensors       inputs and targets of three steps
   newest-<exporter>.onnx what tools/export_torch.py makes of it, without the values of weights
-"oldest", run afterwards, adds oldest-<exporter>.onnx of the same weights. For the models in PLAIN both add plain-<label>.onnx:
-what torch.onnx.export(dynamo=True) writes by itself, which must be refused.
+"oldest", run afterwards, adds oldest-<exporter>.onnx of the same weights. For the models in PLAIN both add
+plain-<label>.onnx: what torch.onnx.export(dynamo=True) writes by itself, which must be refused.
 
 Needs torch, transformers, onnx, onnxscript, safetensors.
 """
@@ -61,8 +61,8 @@ def build(name):
 
 
 def weights_of(model, found):
-    """What a step needs from outside: parameters that the loss depends on, and the statistics of batch norms. Other buffers are in
-    the exported file."""
+    """What a step needs from outside: parameters that the loss depends on, and the statistics of batch norms. Other
+    buffers are in the exported file."""
     parameters = {entry["name"] for entry in found["parameters"] if not entry.get("unused")}
     norms = tuple(entry["running_mean"].removesuffix("mean") for entry in found["batch_norm"])
     tensors = {name: entry[0] for name, entry in graph.parameter_names(model).items() if name in parameters}
@@ -75,7 +75,8 @@ def data_for(model, inputs, names, loss, padding):
     samples = BATCH * STEPS
     batch = {}
     for name, example in zip(names, inputs):
-        entry = {"role": "input", "shape": list(example.shape), "dtype": "f32" if example.is_floating_point() else "i64"}
+        entry = {"role": "input", "shape": list(
+            example.shape), "dtype": "f32" if example.is_floating_point() else "i64"}
         if not example.is_floating_point():
             entry["index_bound"] = 32
         batch[name] = entry
@@ -116,7 +117,8 @@ def write_training(folder, name, model, inputs, names, kind, found):
 def strip(exported):
     """Drops the values of parameters: they refer to a file that is not there. weights.safetensors has them."""
     found = record.read(exported)
-    names = {entry["name"] for entry in found["parameters"]} if found else {tensor.name for tensor in exported.graph.initializer}
+    names = {entry["name"] for entry in found["parameters"]} if found else {
+        tensor.name for tensor in exported.graph.initializer}
     for tensor in exported.graph.initializer:
         elements = int(numpy.prod(tensor.dims))
         if tensor.name in names and elements > KEEP and tensor.data_type == onnx.TensorProto.FLOAT:
@@ -139,10 +141,13 @@ def plain_export(model, inputs, names):
 
 
 def strip_traces(exported):
-    """Drops the stack traces of nodes, which name files of this machine, and shapes of inner values. What the importer reads of an
-    exporter's notes stays: scopes of nodes, kinds of initializers."""
+    """Drops the stack traces of nodes, which name files of this machine, and shapes of inner values. What the importer
+    reads of an exporter's notes stays: scopes of nodes, kinds of initializers."""
     for table in [exported.graph, *exported.functions]:
+        names = {tensor.name for tensor in getattr(table, "initializer", ())}
+        kept = [value for value in table.value_info if value.name in names]
         del table.value_info[:]
+        table.value_info.extend(kept)
         for node in graph.nodes_of(table):
             node.ClearField("doc_string")
             kept = [entry for entry in node.metadata_props if entry.key == "pkg.torch.onnx.name_scopes"]
@@ -169,7 +174,8 @@ def main():
         model, inputs, names, kind = build(name)
         model.train()
         if options.label == "oldest":
-            arrays = {key: tensor.numpy() for key, tensor in load_file(os.path.join(folder, "weights.safetensors")).items()}
+            arrays = {key: tensor.numpy() for key, tensor in load_file(
+                os.path.join(folder, "weights.safetensors")).items()}
             training.set_weights(model, arrays)  # those that are not there are not used
         for exporter in exporters.EXPORTERS if name in plain.MODELS else ["auto"]:
             try:

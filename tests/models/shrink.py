@@ -10,9 +10,9 @@ WIDTH, HEADS, HEAD, LAYERS, VOCABULARY, POSITIONS, INNER, EXPERTS = 64, 4, 16, 2
 SIZES = [
     (WIDTH, """hidden_size d_model n_embd emb_dim embedding_dim word_embed_proj_dim lru_width
         backbone_hidden_size output_embedding_size conv_dim pronunciation_embed_dim shape_embed_dim dim_model_base"""),
-    (HEADS, """num_attention_heads n_head n_heads num_heads encoder_attention_heads decoder_attention_heads attention_heads
-        num_encoder_attention_heads num_decoder_attention_heads swa_num_attention_heads linear_num_value_heads
-        linear_num_heads index_n_heads num_query_groups"""),
+    (HEADS, """num_attention_heads n_head n_heads num_heads encoder_attention_heads decoder_attention_heads
+        attention_heads num_encoder_attention_heads num_decoder_attention_heads swa_num_attention_heads
+        linear_num_value_heads linear_num_heads index_n_heads num_query_groups"""),
     (LAYERS, """num_hidden_layers n_layer n_layers num_layers decoder_layers encoder_layers num_encoder_layers
         num_decoder_layers num_blocks num_layers_per_stack"""),
     (INNER, """intermediate_size ffn_dim decoder_ffn_dim encoder_ffn_dim dff d_inner dim_ff feed_forward_size n_inner
@@ -23,9 +23,9 @@ SIZES = [
     (VOCABULARY, "vocab_size decoder_vocab_size vocab_size_per_layer_input"),
     (POSITIONS, """max_position_embeddings n_positions n_ctx max_seq_len context_length original_max_position_embeddings
         model_max_length max_target_positions axial_positions max_source_positions"""),
-    (32, """moe_intermediate_size shared_expert_intermediate_size shared_experts_intermediate_size expert_ffn_hidden_size
-        moe_shared_expert_intermediate_size shared_intermediate_size embedding_size input_embedding_size
-        router_hidden_size prompt_mid_dim"""),
+    (32, """moe_intermediate_size shared_expert_intermediate_size shared_experts_intermediate_size
+        expert_ffn_hidden_size moe_shared_expert_intermediate_size shared_intermediate_size embedding_size
+        input_embedding_size router_hidden_size prompt_mid_dim"""),
     (EXPERTS, "num_experts num_local_experts n_routed_experts moe_num_experts zero_expert_num"),
     (2, """num_experts_per_tok moe_topk moe_k num_experts_per_token linear_num_key_heads swa_num_key_value_heads
         moe_top_k"""),
@@ -71,7 +71,8 @@ def keep_layers(attributes):
 
 
 def small_settings(config, overrides=None):
-    """Keyword arguments that make a small configuration of this one's class; nested configurations are made small too."""
+    """Keyword arguments that make a small configuration of this one's class; nested configurations are made small
+    too."""
     from transformers import PretrainedConfig
     attributes = {name: value for name, value in vars(config).items() if not name.startswith("_")}
     settings = {}
@@ -98,8 +99,8 @@ def small_settings(config, overrides=None):
 
 
 def family_settings(family, pad):
-    """Keyword arguments of a small configuration of the family, as --set of tools/check_model.py takes them. pad: the padding
-    token's id, or None for no such token."""
+    """Keyword arguments of a small configuration of the family, as --set of tools/check_model.py takes them. pad: the
+    padding token's id, or None for no such token."""
     from transformers import CONFIG_MAPPING
     own = dict(OVERRIDES.get(family, {}))
     start = own.pop("start", {})

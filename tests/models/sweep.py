@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Exports, compiles and trains every causal language model of the installed transformers, small, and compares with PyTorch.
+"""Exports, compiles and trains every causal language model of the installed transformers, small, and compares with
+PyTorch.
 
 usage: sweep.py [--only REGEX] [--resume] [--results FILE] [--table docs/models.md] [--jobs 2]
 
-Each family of transformers' MODEL_FOR_CAUSAL_LM_MAPPING is made with random weights (shrink.py) without a padding token, with the
-weights as they are initialized, and with one (id 0), with noise added so that no weight is special. It is exported as
-tools/export_torch.py does and trained for three AdamW steps, on one rank and with ZeRO-3 on two; losses and every gradient of
-the first step must be PyTorch's (tools/torch_export/compare.py). Results go to a file of JSON lines as they come. --table makes
-the page of what is there.
+Each family of transformers' MODEL_FOR_CAUSAL_LM_MAPPING is made with random weights (shrink.py) without a padding
+token, with the weights as they are initialized, and with one (id 0), with noise added so that no weight is special. It
+is exported as tools/export_torch.py does and trained for three AdamW steps, on one rank and with ZeRO-3 on two; losses
+and every gradient of the first step must be PyTorch's (tools/torch_export/compare.py). Results go to a file of JSON
+lines as they come. --table makes the page of what is there.
 
 Exit status: 0; 1 if a model trains otherwise than in PyTorch.
 """
@@ -35,28 +36,41 @@ def families():
     return dict(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
 
 
+def build(family, pad):
+    """(module, inputs, names) of a family with random weights, and one run of it."""
+    import shrink
+    import torch
+    from torch_export import targets
+    torch.manual_seed(0)
+    model, inputs, names = targets.load_hugging_face(family, shrink.family_settings(family, pad), BATCH, SEQUENCE,
+                                                     say=lambda text: None)
+    model(*inputs)
+    return model, inputs, names
+
+
+def needs_padding(family, pad):
+    """Whether a family that cannot be made without a padding token can be made with one."""
+    try:
+        return pad is None and bool(build(family, 0))
+    except Exception:  # as above
+        return False
+
+
 def run_case(family, pad, folder):
     """The result of one case, a dictionary for the file of results."""
-    import torch
-    import shrink
-    from torch_export import ExportError, targets, training
+    from torch_export import ExportError, training
     from torch_export.check import CannotCompare, Check
-    torch.manual_seed(0)
     result = {"family": family, "pad": pad}
     try:
         try:
-            settings = shrink.family_settings(family, pad)
-        except Exception as why:  # configurations check themselves with all kinds of exceptions
-            raise CannotCompare("model", line_of(why)) from why
-        model, inputs, names = targets.load_hugging_face(family, settings, BATCH, SEQUENCE, say=lambda text: None)
+            model, inputs, names = build(family, pad)
+        except Exception as why:  # configurations and models check themselves with all kinds of exceptions
+            reason = "the family needs a padding token" if needs_padding(family, pad) else line_of(why)
+            raise CannotCompare("model", reason) from why
         result |= {"class": type(model.model).__name__, "parameters": sum(p.numel() for p in model.parameters())}
         if pad is not None:
             training.perturb(model)
         check = Check(model, inputs, names, folder, steps=STEPS, timeout=120)
-        try:
-            model(*inputs)
-        except Exception as why:
-            raise CannotCompare("model", line_of(why)) from why
         check.export()
         result["exporter"] = check.exporter
         for name, flags in RANKS.items():
@@ -65,8 +79,8 @@ def run_case(family, pad, folder):
             result[name].pop("gradient_differences") if verdict.same else None
         result["result"] = "same" if all(result[name]["result"] == "same" for name in RANKS) else "DIFFERENT"
     except (CannotCompare, ExportError) as why:
-        result |= {"result": "refused", "stage": getattr(why, "stage", "model"), "reason": getattr(why, "short", str(why)),
-                   "message": str(why)[:4000]}
+        result |= {"result": "refused", "stage": getattr(why, "stage", "model"),
+                   "reason": getattr(why, "short", str(why)), "message": str(why)[:4000]}
         if any(result.get(name, {}).get("result") == "DIFFERENT" for name in RANKS):
             result["result"] = "DIFFERENT"
     return result
@@ -142,7 +156,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="families that match")
     parser.add_argument("--resume", action="store_true", help="leave out cases that are in the file of results")
-    parser.add_argument("--results", default=os.path.join(HERE, "results.jsonl"))
+    parser.add_argument("--results", default=os.path.join(HERE, "..", "..", "build", "models.jsonl"))
     parser.add_argument("--table", metavar="FILE", help="write the page of the results")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--time-limit", type=int, default=240, help="seconds of one case")
@@ -155,6 +169,7 @@ def main():
     import page
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
+    os.makedirs(os.path.dirname(os.path.abspath(options.results)), exist_ok=True)
     cases = [(family, pad) for family in families() if re.search(options.only, family) for pad in (None, 0)]
     if options.resume:
         done = {(result["family"], result["pad"]) for result in page.read(options.results)}

@@ -12,12 +12,14 @@ from .distinct import without_dropout
 from .errors import ExportError, listed
 from .export import export
 
-GIVEN = ("--batch", "--seq", "--loss", "--ignore-index", "--label-smoothing", "--optimizer", "--lr", "--betas", "--epsilon",
-         "--weight-decay", "--no-decay", "--clip-norm", "--schedule", "--warmup", "--output", "-o", "--precision")
+GIVEN = ("--batch", "--seq", "--loss", "--ignore-index", "--label-smoothing", "--optimizer", "--lr", "--betas",
+         "--epsilon", "--weight-decay", "--no-decay", "--clip-norm", "--schedule", "--warmup", "--output", "-o",
+         "--precision")
 
 
 class CannotCompare(Exception):
-    """There is nothing to compare. stage: "model", "export", "compile" or "run"; str() is the message, short one line of it."""
+    """There is nothing to compare. stage: "model", "export", "compile" or "run"; str() is the message, short one line
+    of it."""
 
     def __init__(self, stage, message, short=None):
         self.stage, self.short = stage, short or message
@@ -76,7 +78,8 @@ class Check:
         tensors = {tensor.name: tensor for tensor in exported.graph.initializer}
         found = record.read(exported)
         self.onnx, self.outputs = path, [output.name for output in exported.graph.output]
-        self.exporter = found["exporter"] if found else f"{exported.producer_name} {exported.producer_version}, no record"
+        producer = f"{exported.producer_name} {exported.producer_version}"
+        self.exporter = found["exporter"] if found else f"{producer}, no record"
         self.padding = paddings(found)
         missing = training.set_weights(self.model, {
             name: numpy.array(onnx.numpy_helper.to_array(tensor)) for name, tensor in tensors.items()})
@@ -87,13 +90,15 @@ class Check:
     def sizes(self, accumulate):
         """tessera-compile's flags for the example's sizes."""
         if self.samples % accumulate:
-            raise CannotCompare("model", f"{self.samples} samples in the example do not divide by --accumulate {accumulate}")
+            raise CannotCompare(
+                "model", f"{self.samples} samples in the example do not divide by --accumulate {accumulate}")
         flags = ["--batch", self.samples // accumulate]
         times = {x.shape[1] for x in self.inputs if not x.is_floating_point() and x.dim() > 1}
         return flags + (["--seq", times.pop()] if len(times) == 1 else [])
 
     def run(self, flags=(), name="run"):
-        """Trains in Tessera with more flags for tessera-compile, and in PyTorch unless done before; returns the Verdict."""
+        """Trains in Tessera with more flags for tessera-compile, and in PyTorch unless done before; returns the
+        Verdict."""
         flags = [str(flag) for flag in flags]
         wrong = [flag for flag in flags if flag.split("=")[0] in GIVEN]
         if wrong:
@@ -101,9 +106,11 @@ class Check:
         accumulate = option(flags, "--accumulate", 1)
         artifact = self.path(name + ".tessera")
         with stage("compile"):
-            tessera.compile_model(self.onnx, artifact, [*self.sizes(accumulate), *self.loss.flags(), *training.hyper_flags(),
-                                                        *flags], self.timeout)
+            tessera.compile_model(self.onnx, artifact, [*self.sizes(accumulate), *self.loss.flags(),
+                                                        *training.hyper_flags(), *flags], self.timeout)
             batch = tessera.batch_of(artifact)
+        if accumulate > 1:  # micro-batches are an axis of their own
+            batch = {name: entry | {"shape": entry["shape"][1:]} for name, entry in batch.items()}
         self.make_data(batch)
         want = self.reference(accumulate)
         with stage("run"):
@@ -135,7 +142,8 @@ class Check:
                     want = training.reference(self.model, self.inputs, self.names, self.outputs, self.data, self.loss,
                                               self.steps, accumulate)
             except (RuntimeError, TypeError, ValueError, KeyError, IndexError) as why:
-                raise CannotCompare("model", f"PyTorch: {type(why).__name__}: {' '.join(str(why).split())[:300]}") from why
+                raise CannotCompare(
+                    "model", f"PyTorch: {type(why).__name__}: {' '.join(str(why).split())[:300]}") from why
             if not numpy.all(numpy.isfinite(want.losses)):
                 raise CannotCompare("model", f"PyTorch's own losses are {want.losses}")
             self.wanted[accumulate] = want

@@ -1,4 +1,5 @@
-"""Compares the first steps of two trainings of one model: losses, names of what is trained, every gradient. NumPy only."""
+"""Compares the first steps of two trainings of one model: losses, names of what is trained, every gradient. NumPy
+only."""
 
 import dataclasses
 
@@ -6,18 +7,21 @@ import numpy
 
 LOSS = 1e-5      # of the loss
 GRADIENT = 1e-4  # of the gradient's largest element
-# Where a gradient is 0 but for rounding (the bias of attention's keys), two programs agree in nothing. There the difference may
-# be a few times that of PyTorch's own gradient in float32 from that in float64, and small beside the model's gradients.
+# Where a gradient is 0 but for rounding (the bias of attention's keys), two programs agree in nothing. There the
+# difference may be a few times that of PyTorch's own gradient in float32 from that in float64, and small beside the
+# model's gradients.
 ROUNDING, FLOOR = 16, 1e-5
 
 
 @dataclasses.dataclass
 class Verdict:
-    """What a comparison found. problems: texts, none if the trainings are the same; errors: {name: relative difference}."""
+    """What a comparison found. problems: texts, none if the trainings are the same; errors: {name: relative
+    difference}."""
     problems: list
     losses: list           # [(wanted, got), …]
     loss_difference: float  # largest, relative
     errors: dict
+    rounding: list = dataclasses.field(default_factory=list)  # gradients that are rounding, and were not compared
 
     @property
     def same(self):
@@ -33,14 +37,16 @@ class Verdict:
         if not self.same:
             return "DIFFERENT: " + "; ".join(self.problems)
         name, error = self.largest
-        return (f"same: loss {self.losses[0][0]:.4f} (difference {self.loss_difference:.0e}), {len(self.errors)} gradients "
-                f"within {error:.0e}, largest {name}")
+        return (f"same: loss {self.losses[0][0]:.4f} (difference {self.loss_difference:.0e}), {len(self.errors)} "
+                f"gradients within {error:.0e}, largest {name}"
+                + (f"; {len(self.rounding)} only rounding: {', '.join(self.rounding[:3])}" if self.rounding else ""))
 
     def summary(self):
         """The same for a JSON file."""
         name, error = self.largest
         return {"result": "same" if self.same else "DIFFERENT", "problems": self.problems, "losses": self.losses,
                 "loss_difference": self.loss_difference, "gradients": len(self.errors), "largest": name,
+                "rounding": self.rounding,
                 "gradient_difference": error, "gradient_differences": self.errors}
 
 
@@ -51,8 +57,8 @@ def nan_last(value):
 def compare(want, got, noise=None, tolerance=GRADIENT, loss_tolerance=LOSS):
     """The Verdict on training `got` (Tessera's) against `want` (PyTorch's), two tessera.Training.
 
-    noise: a function that returns {name: by how much `want`'s gradient is wrong from rounding}; called only if gradients
-    differ by more than the tolerance.
+    noise: a function that returns {name: by how much `want`'s gradient is wrong from rounding}; called only if
+    gradients differ by more than the tolerance.
     """
     problems, differences = [], []
     if len(want.losses) != len(got.losses):
@@ -72,16 +78,21 @@ def compare(want, got, noise=None, tolerance=GRADIENT, loss_tolerance=LOSS):
         errors[name] = difference / size if size else 0.0 if difference == 0 else numpy.inf
         if not errors[name] <= tolerance:
             far[name] = difference
+    rounding = []
     if far:
         allowed = allowance(want, noise() if noise else {})
         wrong = {name: errors[name] for name, difference in far.items() if not difference <= allowed.get(name, 0)}
-        for name in set(far) - set(wrong):
-            del errors[name]  # rounding on both sides says nothing
+        rounding = sorted(set(far) - set(wrong))
+        for name in rounding:
+            del errors[name]
         if wrong:
             name = max(wrong, key=lambda key: nan_last(wrong[key]))
             problems.append(f"{len(wrong)} of {len(want.gradients)} gradients differ, most that of {name}, by "
                             f"{wrong[name]:.1e} of its largest element")
-    return Verdict(problems, list(zip(want.losses, got.losses)), max(differences, key=nan_last, default=0.0), errors)
+    if not errors:
+        problems.append("no gradient could be compared")
+    return Verdict(problems, list(zip(want.losses, got.losses)), max(differences, key=nan_last, default=0.0), errors,
+                   rounding)
 
 
 def compare_names(want, got):
@@ -89,7 +100,8 @@ def compare_names(want, got):
     problems = []
     moved = {name for name, gradient in want.gradients.items() if numpy.any(gradient)}
     trained = set(got.gradients) | set(got.parameters)
-    for names, text in ((moved - trained, "trained in PyTorch only"), (trained - set(want.gradients), "trained in Tessera only"),
+    for names, text in ((moved - trained, "trained in PyTorch only"),
+                        (trained - set(want.gradients), "trained in Tessera only"),
                         (trained - set(got.gradients), "without a gradient from Tessera")):
         if names:
             names = sorted(names)

@@ -16,7 +16,8 @@ DTYPES = {"F64": numpy.float64, "F32": numpy.float32, "F16": numpy.float16, "I64
 
 
 class ToolError(Exception):
-    """A tool ended with an error. str() is what it said; reason is that in one line, and crashed is set if a signal ended it."""
+    """A tool ended with an error. str() is what it said; reason is that in one line, and crashed is set if a signal
+    ended it."""
 
     def __init__(self, tool, status, output):
         self.tool, self.crashed = tool, status < 0 or status >= 126
@@ -51,7 +52,8 @@ def find_tool(name):
             return os.path.join(folder, name)
     found = shutil.which(name)
     if not found:
-        raise ToolError(name, 1, f"error: {name} not found: build it (tools/setup.sh, cmake --preset release), or set TESSERA_BIN")
+        raise ToolError(
+            name, 1, f"error: {name} not found: build it (tools/setup.sh, cmake --preset release), or set TESSERA_BIN")
     return found
 
 
@@ -82,13 +84,15 @@ def batch_of(artifact):
 
 def train(artifact, data, weights, steps, folder, timeout=None):
     """Runs the first steps on the samples of `data` in their order, and returns a Training."""
-    run_tool("tessera-run", artifact, "--data", data, "--order", "sequential", "--steps", steps, "--weights", weights, "--out",
-             folder, "--threads", 1, "--no-export", "--dump=gradients,parameters", "--dump-step", 1, timeout=timeout)
+    run_tool("tessera-run", artifact, "--data", data, "--order", "sequential", "--steps", steps, "--weights", weights,
+             "--out", folder, "--threads", 1, "--no-export", "--dump=gradients,parameters", "--dump-step", 1,
+             timeout=timeout)
     with open(os.path.join(folder, "metrics.jsonl")) as file:
         losses = [record["loss"] for record in map(json.loads, file) if "loss" in record]
     dump = os.path.join(folder, "dump-1")
     return Training([numpy.nan if loss is None else loss for loss in losses],
-                    load(os.path.join(dump, "gradients.safetensors")), list(load(os.path.join(dump, "parameters.safetensors"))))
+                    load(os.path.join(dump, "gradients.safetensors")),
+                    list(load(os.path.join(dump, "parameters.safetensors"))))
 
 
 def load(path):

@@ -34,8 +34,8 @@ class Loss:
         if self.kind == "mse":
             return F.mse_loss(value, targets.to(value.dtype), reduction="sum"), value.numel()
         targets = targets.long()
-        total = F.cross_entropy(value.flatten(0, -2), targets.flatten(), ignore_index=self.ignore_index, reduction="sum",
-                                label_smoothing=self.smoothing)
+        total = F.cross_entropy(value.flatten(0, -2), targets.flatten(), ignore_index=self.ignore_index,
+                                reduction="sum", label_smoothing=self.smoothing)
         return total, int((targets != self.ignore_index).sum())
 
 
@@ -50,15 +50,15 @@ def pick(result, outputs, name):
 
 def hyper_flags():
     """tessera-compile's flags for the optimizer of `reference`: AdamW that decays every parameter."""
-    return ["--optimizer", "adamw", "--schedule", "constant", "--warmup", 0, "--lr", HYPER["lr"], "--betas", HYPER["beta1"],
-            HYPER["beta2"], "--epsilon", HYPER["epsilon"], "--weight-decay", HYPER["weight_decay"], "--no-decay", "^$",
-            "--clip-norm", HYPER["clip_norm"]]
+    return ["--optimizer", "adamw", "--schedule", "constant", "--warmup", 0, "--lr", HYPER["lr"],
+            "--betas", HYPER["beta1"], HYPER["beta2"], "--epsilon", HYPER["epsilon"],
+            "--weight-decay", HYPER["weight_decay"], "--no-decay", "^$", "--clip-norm", HYPER["clip_norm"]]
 
 
 def make_data(batch, inputs, names, loss, samples, special=(), seed=0):
-    """Arrays of `samples` samples for what tessera.batch_of says a step reads: integers below the bound of what they index,
-    floats from a normal distribution, a tenth of the targets ignored. An integer input without a bound repeats the example's
-    values (masks). special: integers (padding) of which there are some in every step."""
+    """Arrays of `samples` samples for what tessera.batch_of says a step reads: integers below the bound of what they
+    index, floats from a normal distribution, a tenth of the targets ignored. An integer input without a bound repeats
+    the example's values (masks). special: integers (padding) of which there are some in every step."""
     generator = numpy.random.default_rng(seed)
     examples, data = dict(zip(names, inputs)), {}
     for name, entry in batch.items():
@@ -101,8 +101,8 @@ def kept(model):
 
 
 def loss_of(model, rows, names, outputs, loss, accumulate=1):
-    """The loss of one step's samples, {name: tensor}, as Tessera defines it: the sum over all micro-batches, divided by how
-    much counts in all of them."""
+    """The loss of one step's samples, {name: tensor}, as Tessera defines it: the sum over all micro-batches, divided
+    by how much counts in all of them."""
     sums, counts = [], []
     size = len(next(iter(rows.values()))) // accumulate
     for at in range(accumulate):
@@ -125,8 +125,8 @@ def rows_of(data, inputs, names, step, size, dtype=None):
 
 
 def reference(model, inputs, names, outputs, data, loss, steps, accumulate=1):
-    """PyTorch's Training on the data; the model is as before. inputs and names: as export takes them; outputs: the names of the
-    module's results."""
+    """PyTorch's Training on the data; the model is as before. inputs and names: as export takes them; outputs: the
+    names of the module's results."""
     trained = {name: entry[0] for name, entry in parameter_names(model).items() if entry[0].requires_grad}
     size = len(next(iter(data.values()))) // steps
     optimizer = torch.optim.AdamW(trained.values(), lr=HYPER["lr"], betas=(HYPER["beta1"], HYPER["beta2"]),
@@ -147,7 +147,8 @@ def reference(model, inputs, names, outputs, data, loss, steps, accumulate=1):
 
 
 def rounding(model, inputs, names, outputs, data, loss, steps, gradients, accumulate=1):
-    """{name: largest difference of a float32 gradient of step 1 from that in float64}; {} if the model does not run so."""
+    """{name: largest difference of a float32 gradient of step 1 from that in float64}; {} if the model does not run
+    so."""
     size = len(next(iter(data.values()))) // steps
     try:
         wide = copy.deepcopy(model).double()
@@ -155,12 +156,13 @@ def rounding(model, inputs, names, outputs, data, loss, steps, gradients, accumu
     except (RuntimeError, TypeError, ValueError):
         return {}
     exact = {name: entry[0].grad for name, entry in parameter_names(wide).items()}
-    return {name: float((torch.from_numpy(gradient).double() - exact[name]).abs().max()) for name, gradient in gradients.items()
-            if exact.get(name) is not None and gradient.size}
+    return {name: float((torch.from_numpy(gradient).double() - exact[name]).abs().max())
+            for name, gradient in gradients.items() if exact.get(name) is not None and gradient.size}
 
 
 def perturb(model, seed=0):
-    """Adds noise to every floating-point parameter, so that no weight is special: no two norms are equal, no bias is 0."""
+    """Adds noise to every floating-point parameter, so that no weight is special: no two norms are equal, no bias is
+    0."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -169,7 +171,8 @@ def perturb(model, seed=0):
 
 
 def set_weights(model, arrays):
-    """Copies {name: array} into the model's parameters and buffers; returns the names of parameters that are not there."""
+    """Copies {name: array} into the model's parameters and buffers; returns the names of parameters that are not
+    there."""
     names = parameter_names(model)
     missing = []
     with torch.no_grad():

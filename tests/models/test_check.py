@@ -1,0 +1,133 @@
+"""tools/check_model.py and the comparison under it: what must count as different does. The tool's own tests need a
+Python with
+torch and onnx: python3, or the one that TESSERA_TORCH_PYTHON names."""
+
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path[:0] = [os.path.join(ROOT, "tests", "end_to_end"), os.path.join(ROOT, "tools", "torch_export")]
+import compare  # noqa: E402
+import numpy as np  # noqa: E402
+from harness import ToolTest  # noqa: E402
+from tessera import Training  # noqa: E402
+
+PYTHON = os.environ.get("TESSERA_TORCH_PYTHON", "python3")
+NET = '''
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self, cut):
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(6, 8), torch.nn.Linear(8, 3)
+        self.drop, self.cut = torch.nn.Dropout(0.2), cut
+
+    def forward(self, x):
+        h = self.first(x)
+        return self.second(torch.relu(h) + (h.detach() if self.cut else self.drop(h)))
+
+
+def good():
+    return Net(False), torch.randn(4, 6), ["x"]
+
+
+def cut():
+    return Net(True), torch.randn(4, 6), ["x"]
+
+
+if __name__ == "__main__":
+    module, x, names = cut()
+    torch.onnx.export(module, (x,), "cut.onnx", input_names=names, dynamo=False, opset_version=17,
+                      do_constant_folding=False, training=torch.onnx.TrainingMode.TRAINING)
+'''
+
+
+class Compare(unittest.TestCase):
+    """The verdict on small trainings that are made up."""
+
+    def verdict(self, losses=(2.0,), gradients=None, noise=None, **changed):
+        want = {"a": np.array([1.0, -2.0]), "b": np.array([1e-9, 2e-9]), "c": np.zeros(2)}
+        got = {**want, **(gradients or {})}
+        got = {name: value for name, value in {**got, **changed}.items() if value is not None}
+        return compare.compare(Training([2.0], want), Training(list(losses), got, list(got)), lambda: noise or {})
+
+    def test_same(self):
+        verdict = self.verdict()
+        self.assertTrue(verdict.same)
+        self.assertIn("same: loss 2.0000", verdict.line())
+
+    def test_different(self):
+        cases = {"loss of step 1": dict(losses=[2.0001]), "nan": dict(losses=[float("nan")]), "0 losses": dict(losses=[]),
+                 "most that of a": dict(a=np.array([1.0, -2.001])), "most that of b": dict(b=np.array([1e-9, 3e-9])),
+                 "most that of c": dict(c=np.array([0, 1e-3])), "1 of 3": dict(a=np.array([1.0, np.nan])),
+                 "a: trained in PyTorch only": dict(a=None), "d: trained in Tessera only": dict(d=np.ones(2)),
+                 "has shape": dict(a=np.ones(3))}
+        for text, change in cases.items():
+            with self.subTest(text):
+                verdict = self.verdict(**change)
+                self.assertFalse(verdict.same)
+                self.assertIn(text, verdict.line())
+
+    def test_rounding(self):
+        """A gradient that is rounding in PyTorch may differ, unless it would matter beside the others."""
+        self.assertEqual(self.verdict(b=np.array([1e-9, 3e-9]), noise={"b": 1e-9}).rounding, ["b"])
+        self.assertFalse(self.verdict(b=np.array([1e-9, 1e-3]), noise={"b": 1e-3}).same)
+
+    def test_a_parameter_without_influence_may_be_missing(self):
+        self.assertTrue(self.verdict(c=None).same)
+
+
+def has(*modules):
+    try:
+        return subprocess.run([PYTHON, "-c", "import " + ", ".join(modules)], capture_output=True).returncode == 0
+    except OSError:
+        return False
+
+
+@unittest.skipUnless(has("torch", "onnx", "onnxscript"), "no Python with torch and onnx (TESSERA_TORCH_PYTHON)")
+class CheckModel(ToolTest):
+    def check(self, *arguments):
+        """(exit status, output, last line)."""
+        tool = os.path.join(ROOT, "tools", "check_model.py")
+        done = subprocess.run([PYTHON, tool, *arguments], cwd=self.folder, capture_output=True, text=True, timeout=300)
+        output = done.stdout + done.stderr
+        return done.returncode, output, done.stdout.splitlines()[-1] if done.stdout else output
+
+    def setUp(self):
+        super().setUp()
+        with open(self.path("net.py"), "w") as file:
+            file.write(NET)
+
+    def test_the_same(self):
+        status, output, line = self.check("net.py:good", "--json", "good.json", "--", "--mesh", "shard=2",
+                                          "--accumulate=2")
+        self.assertEqual(status, 0, output)
+        self.assertRegex(line, r"^same: loss .* 4 gradients within")
+        self.assertIn("1 dropout rate", output)
+        with open(self.path("good.json")) as file:
+            self.assertEqual(json.load(file)["result"], "same")
+
+    def test_different(self):
+        subprocess.run([PYTHON, "net.py"], cwd=self.folder, check=True, capture_output=True, timeout=300)
+        status, output, line = self.check("net.py:cut", "--onnx", "cut.onnx", "--", "--parameters", ".")
+        self.assertEqual(status, 1, output)
+        self.assertRegex(line, "^DIFFERENT: .*2 of 4 gradients differ, most that of first")
+
+    def test_not_compared(self):
+        for arguments, text in ((["net.py:cut"], "the exporter refuses it"), (["net.py:absent"], "absent"),
+                                (["net.py:good", "--", "--lr", "1"], "--lr is set by the check"),
+                                (["net.py:good", "--", "--strategy", "none"], "strategy")):
+            with self.subTest(" ".join(arguments)):
+                status, output, line = self.check(*arguments)
+                self.assertEqual(status, 2, output)
+                self.assertRegex(line, "^not compared: ")
+                self.assertIn(text, line)
+
+
+if __name__ == "__main__":
+    unittest.main()
