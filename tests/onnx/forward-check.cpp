@@ -3,7 +3,7 @@
 // Imports a model, gives its parameters and inputs values made from a seed, and compares the outputs of the CPU backend
 // with those of the reference interpreter.
 //
-// usage: onnx-forward-check MODEL [--batch=N] [--seq=N] [--parameters=REGEX] [--constants=REGEX] [--tied=REGEX]
+// usage: onnx-forward-check MODEL [--batch=N] [--seq=N] [--parameters=REGEX] [--tied=REGEX]
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,7 +57,7 @@ int main(int argc, char **argv) {
   cl::opt<std::string> path(cl::Positional, cl::Required, cl::desc("<model>"));
   cl::opt<int64_t> batch("batch", cl::desc("samples"), cl::init(2));
   cl::opt<int64_t> sequence("seq", cl::desc("tokens of a sample"), cl::init(0));
-  cl::opt<std::string> parameters("parameters"), constants("constants"), tied("tied");
+  cl::opt<std::string> parameters("parameters"), tied("tied");
   cl::ParseCommandLineOptions(argc, argv);
   registerAllPasses();
   DialectRegistry registry;
@@ -68,7 +68,6 @@ int main(int argc, char **argv) {
   options.batch = batch;
   options.sequence = sequence;
   options.parameters = parameters;
-  options.constants = constants;
   options.tied = tied;
   auto module = importOnnx(path, options, context);
   if (!module)

@@ -74,6 +74,7 @@ def why_skipped(model, inputs, axes):
     if sum(parameter.numel() for parameter in model.parameters()) > LARGEST_PARAMETERS:
         return inputs, f"the model has more than {LARGEST_PARAMETERS / 1e6:.0f} M parameters"
     small = {name: min(size, 2 if name == "B" else 16) for name, size in sizes_of(inputs, axes).items()}
+    products = convolutions = 0
     for given in (inputs, resized(inputs, axes, small)):
         try:
             products, convolutions = work(model, given)

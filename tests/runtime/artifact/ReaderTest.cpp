@@ -86,7 +86,7 @@ TEST(Reader, NamesWhatIsWrongWithTheHeader) {
   EXPECT_EQ(messageOf(bytes), "artifact 'x': not a Tessera artifact (wrong magic bytes)");
   bytes = good;
   bytes[8] = 77;
-  EXPECT_EQ(messageOf(bytes), "artifact 'x': format version 77, this runtime reads version 4; compile the model again");
+  EXPECT_EQ(messageOf(bytes), "artifact 'x': format version 77, this runtime reads version 5; compile the model again");
   bytes = good;
   bytes.pop_back();
   EXPECT_NE(messageOf(bytes).find("(truncated?)"), std::string::npos);
