@@ -152,7 +152,8 @@ class Record(unittest.TestCase):
 
     def test_parameters(self):
         for name in ("tied_padded", "tied_padded_dynamo"):
-            table = {"name": "e.weight", "shape": [10, 8], "dtype": "float32", "trained": True, "tied": ["out.weight"], "padding_idx": 0}
+            table = {"name": "e.weight", "shape": [10, 8], "dtype": "float32", "trained": True, "tied": ["out.weight"],
+                     "padding_idx": 0}
             self.assertEqual(self.parameter(name, "e.weight"), table)
             self.assertEqual(self.record(name)["buffers"], [{"name": "table", "shape": [8], "dtype": "float32"}])
             self.assertEqual(self.record(name)["outputs"], ["output"])
@@ -176,7 +177,8 @@ class Record(unittest.TestCase):
         self.assertEqual(self.record("dropout_in_code")["dropout"], [{"module": "", "p": 0.25, "count": 1}])
 
     def test_batch_norm(self):
-        wanted = [{"running_mean": "first.running_mean", "training": False}, {"running_mean": "second.running_mean", "training": True}]
+        wanted = [{"running_mean": "first.running_mean", "training": False},
+                  {"running_mean": "second.running_mean", "training": True}]
         self.assertEqual(self.record("batch_norm")["batch_norm"], wanted)
         result = self.results["batch_norm_dynamo"]  # torch 2.6 cannot, newer ones write inference form
         if "error" in result:

@@ -210,9 +210,10 @@ def as_exported(model, places):
                (torch._C, "_InferenceMode", inference)]
     plain = torch.autograd.function._SingleLevelFunction.setup_context
     for cls in set(subclasses(function)):
-        if "forward" in vars(cls) and cls.__name__ != "_NoopSaveInputs":  # that one is part of checkpoint()
+        if "forward" in vars(cls) and cls.__name__ != "_NoopSaveInputs":  # part of checkpoint()
             forward, backward = through_forward(cls, cut)
-            changes += [(cls, "forward", forward), (cls, "backward", backward), (cls, "setup_context", staticmethod(plain))]
+            changes += [(cls, "forward", forward), (cls, "backward", backward),
+                        (cls, "setup_context", staticmethod(plain))]
             if "vjp" in vars(cls):
                 changes.append((cls, "vjp", function.vjp))
     with without_hooks(model, cut), replaced(changes):

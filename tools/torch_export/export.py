@@ -49,7 +49,8 @@ def export_proto(model, inputs, names, outputs=None, exporter="auto", axes=None,
             observation.cleared = rates
             trial = Trial(model, inputs, names, outputs or observation.outputs, axes, observation, evaluate)
             trial.decide(say)
-            exported, found, fixed = first_that_passes(trial, list(exporters.EXPORTERS) if exporter == "auto" else [exporter], say)
+            choices = list(exporters.EXPORTERS) if exporter == "auto" else [exporter]
+            exported, found, fixed = first_that_passes(trial, choices, say)
     if fixed:
         symbols = " and ".join(exporters.fixed_symbols(exported, axes))
         say(f"note: the file has the example's {symbols}: {fixed}; to train with others, export with those")

@@ -248,7 +248,8 @@ def check_parameters(model):
         if isinstance(parameter, torch.nn.parameter.UninitializedTensorMixin):
             raise ExportError(f"{name} has no shape yet: run the module once before exporting it")
         if parameter.is_complex() or parameter.layout != torch.strided:
-            raise ExportError(f"{name} is {parameter.dtype if parameter.is_complex() else parameter.layout}, which is not supported")
+            kind = parameter.dtype if parameter.is_complex() else parameter.layout
+            raise ExportError(f"{name} is {kind}, which is not supported")
         if parameter.numel():
             twin = places.setdefault(parameter.untyped_storage().data_ptr(), name)
             if twin != name:
@@ -348,7 +349,8 @@ def check_cuts(model, inputs, places, which, true):
     except cuts.Unreachable as why:
         raise ExportError(str(why)) from why
     except Exception as why:
-        raise ExportError(f"what exporters make of detach and no_grad does not run: {first_line(why)} ({listed(found)})") from why
+        raise ExportError(f"what exporters make of detach and no_grad does not run: {first_line(why)} "
+                          f"({listed(found)})") from why
     finally:
         for parameter in frozen:
             parameter.requires_grad_(False)
@@ -363,6 +365,6 @@ def check_cuts(model, inputs, places, which, true):
                 worst = max(worst, (difference / size if size else float("inf"), name))
     if worst[1]:
         calls = sorted(found, key=lambda text: text.startswith(("no_grad", "inference_mode")))
-        raise ExportError(f"exporters leave out what cuts or changes gradients: that of {worst[1]} would differ from PyTorch's by "
-                          f"{worst[0]:.0%}; {listed(calls) if calls else 'nothing was seen that does it'}")
+        raise ExportError(f"exporters leave out what cuts or changes gradients: that of {worst[1]} would differ from "
+                          f"PyTorch's by {worst[0]:.0%}; {listed(calls) if calls else 'nothing was seen that does it'}")
     return exported

@@ -85,7 +85,7 @@ def check_batch_norms(exported, record):
         if node.op_type == "BatchNormalization" and node.domain == "":
             mean, training = node.input[3], bool(attribute(node, "training_mode", 0))
             if mean not in known and not training:
-                raise ExportError(f"batch norm {node.name} of the file is not one of the module's")
+                raise ExportError(f"batch norm {node.name} is in inference form in the file, and its mean is no buffer of the module")
             if training and not known.get(mean, True):
                 raise ExportError(f"batch norm {node.name} is in training form in the file, but not in the module")
         else:

@@ -5,7 +5,8 @@ usage: export_models.py [--out DIR] [model ...]      (torch 2.6, onnx, onnxscrip
 
 Writes <model>.ts17.onnx (TorchScript exporter, opset 17) and <model>.dynamo18.onnx (dynamo exporter, opset 18), both in
 training mode, and with --eval for some models <model>.ts17eval.onnx: torch.onnx.export by hand in evaluation mode, a file
-without a record. Weights keep their names and shapes and refer to an external file that is not kept, so that the files stay small.
+without a record. Weights keep their names and shapes and refer to an external file that is not kept, so that the files
+stay small.
 """
 
 import argparse
