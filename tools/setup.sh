@@ -63,12 +63,10 @@ fi
 install_torch() {  # folder, packages
   local folder=$1
   shift
-  [ "$(cat "$folder/ready" 2>/dev/null)" != "$*" ] || return 0
-  python3 -m venv "$folder"
-  "$folder/bin/pip" install -q "$@"
-  echo "$*" > "$folder/ready"
+  [ -e "$folder/bin/pip" ] || python3 -m venv "$folder"
+  "$folder/bin/pip" install -q --upgrade "$@"
 }
 case "$mode" in
-  oracle) install_torch .venv-oracle torch==2.15.0 numpy safetensors onnx onnxscript transformers==5.23.0 ;;
+  oracle) install_torch .venv-oracle torch numpy safetensors onnx onnxscript transformers ;;
   oldest) install_torch .venv-oldest torch==2.6.0 numpy safetensors onnx onnxscript ;;
 esac
