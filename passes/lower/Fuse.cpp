@@ -7,7 +7,6 @@
 
 #include "compiler/dialect/dist/Dist.h"
 #include "compiler/dialect/train/Builders.h"
-#include "compiler/dialect/train/Loss.h"
 #include "passes/lower/CompressConstants.h"
 #include "passes/lower/FusionGroups.h"
 #include "passes/lower/Passes.h"
@@ -178,7 +177,7 @@ private:
 
   /// For each unit that the fusion updates: which operand is its gradient. Of the operands that the new value depends
   /// on and that have its type it is the only one that is not an argument of the function, as the unit itself and its
-  /// optimizer states are. None where the kernel itself makes the gradient, of a sum over micro-batches.
+  /// optimizer states are.
   static void markGradients(exec::FusionOp fusion, const codegen::KernelBody &body) {
     OpBuilder builder(fusion);
     SmallVector<Attribute> units;
@@ -191,15 +190,8 @@ private:
       for (Operation *earlier : llvm::reverse(body.ops))
         if (llvm::any_of(earlier->getResults(), [&](Value result) { return needed.contains(result); }))
           needed.insert(earlier->operand_begin(), earlier->operand_end());
-      auto isSum = [&](Value input) {
-        return llvm::any_of(body.ops, [&](Operation *user) {
-          return user->hasAttr(train::kMeanOfBatches) && llvm::is_contained(user->getOperands(), input);
-        });
-      };
       for (auto [number, input] : llvm::enumerate(body.inputs))
         if (input.getType() == op->getResult(0).getType() && !isArgument(input) && needed.contains(input)) {
-          if (isSum(input))
-            break;
           units.push_back(unit);
           operands.push_back(number);
           break;

@@ -186,11 +186,8 @@ LogicalResult AccumulateGradients::run(func::FuncOp func) {
 
   builder.setInsertionPoint(terminator);
   train::Build build(builder, loc);
-  for (auto [result, sum] : llvm::zip_equal(results, accumulate.getResults())) {
+  for (auto [result, sum] : llvm::zip_equal(results, accumulate.getResults()))
     result.value = *scale == 1.0 ? sum : build.scale(sum, *scale);
-    if (*scale != 1.0)
-      result.value.getDefiningOp()->setAttr(train::kMeanOfBatches, builder.getUnitAttr());
-  }
   func.setFunctionType(FunctionType::get(func.getContext(), block.getArgumentTypes(), func.getResultTypes()));
   train::setResults(func, results);
   return success();

@@ -23,8 +23,6 @@ inline constexpr llvm::StringLiteral kMicroBatches = "train.micro_batches";
 /// On a step function: "sum" if the loss of a batch is the sum of its micro-batches' losses, "mean" if it is their
 /// mean, "terms" if it is the sum because some of its terms are divided by the number of micro-batches (kMicroBatches).
 inline constexpr llvm::StringLiteral kLossOfBatch = "train.loss_of_batch";
-/// On a product: it divides the sum over the micro-batches of a loss or gradient by their number (unit attribute).
-inline constexpr llvm::StringLiteral kMeanOfBatches = "train.mean_of_batches";
 
 } // namespace tessera::train
 
