@@ -94,7 +94,11 @@ def main():
     if options.keep:
         os.makedirs(options.keep, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="check-model-") as temporary:
-        status, line, result = check(options, flags, os.path.abspath(options.keep or temporary))
+        try:
+            status, line, result = check(options, flags, os.path.abspath(options.keep or temporary))
+        except Exception as why:  # whatever a damaged file or an odd model makes of the tools: that is no difference
+            status, line = 2, f"not compared: {type(why).__name__}: {' '.join(str(why).split())[:300]}"
+            result = {"result": "not compared", "reason": line}
     if options.json:
         with open(options.json, "w") as file:
             json.dump(result, file, indent=2)

@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/Path.h"
 
 using namespace mlir;
@@ -16,11 +17,12 @@ namespace tessera {
 
 namespace {
 struct Count {
-  int64_t tensors = 0, elements = 0;
+  int64_t tensors = 0;
+  uint64_t elements = 0;
 
   void add(RankedTensorType type) {
     ++tensors;
-    elements += type.getNumElements();
+    elements = llvm::SaturatingAdd<uint64_t>(elements, type.getNumElements());
   }
 };
 
@@ -56,7 +58,7 @@ int64_t countState(func::FuncOp step) {
 }
 
 /// "10,844,160"
-std::string grouped(int64_t number) {
+std::string grouped(uint64_t number) {
   std::string text = std::to_string(number);
   for (auto at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3)
     text.insert(at, ",");

@@ -85,7 +85,7 @@ LogicalResult Importer::addInitializer(const onnx::TensorProto &tensor, RankedTe
   note(name, type, trains ? train::TensorRole::Param : train::TensorRole::Frozen, decision.reason);
   if (std::optional<int64_t> row = trains ? roles.paddingOf(name) : std::nullopt) {
     if (type.getRank() == 0 || *row >= type.getDimSize(0))
-      return error() << "--padding-idx: '" << name << "' of " << type << " has no row " << *row;
+      return error() << "the padding_idx of '" << name << "' is " << *row << ", which is no row of " << type;
     padding[top.names[name].value] = {*row, false};
   }
   return success();

@@ -24,12 +24,21 @@ llvm::Error malformed(const llvm::Twine &what) {
                                  "the record of the model (metadata 'tessera') is malformed: " + what);
 }
 
-/// The parser recurses on brackets. Those in strings count too: names have few.
+/// The parser recurses on brackets. Those in strings do not count.
 bool isTooDeep(StringRef text) {
   int depth = 0;
-  for (char c : text)
-    if (depth += c == '[' || c == '{' ? 1 : c == ']' || c == '}' ? -1 : 0; depth > kMaxDepth)
+  bool inString = false;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (inString && c == '\\')
+      ++at; // what follows is escaped
+    else if (c == '"')
+      inString = !inString;
+    else if (!inString && (c == '[' || c == '{') && ++depth > kMaxDepth)
       return true;
+    else if (!inString && (c == ']' || c == '}'))
+      --depth;
+  }
   return false;
 }
 
@@ -78,15 +87,6 @@ llvm::Error readTensorEntry(const llvm::json::Value &value, RecordedTensor &tens
     tensor.paddingIdx = index->getAsInteger();
     if (!tensor.paddingIdx || tensor.shape.empty() || *tensor.paddingIdx < 0 || *tensor.paddingIdx >= tensor.shape[0])
       return malformed("'padding_idx' of '" + *name + "' is no row of it");
-  }
-  if (const llvm::json::Value *tied = entry->get("tied")) {
-    if (!tied->getAsArray())
-      return malformed("'tied' of '" + *name + "' is no list");
-    for (const llvm::json::Value &other : *tied->getAsArray()) {
-      if (!other.getAsString())
-        return malformed("'tied' of '" + *name + "' has an entry that is no name");
-      tensor.tied.push_back(other.getAsString()->str());
-    }
   }
   return llvm::Error::success();
 }

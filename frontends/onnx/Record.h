@@ -27,7 +27,6 @@ struct RecordedTensor {
   bool isParameter = false;          ///< else a buffer
   bool trained = false;              ///< the parameter's requires_grad
   bool unused = false;               ///< no output depends on it: it may be absent from the graph
-  std::vector<std::string> tied;     ///< other names of the parameter in the module
   std::optional<int64_t> paddingIdx; ///< lookups of this row take no gradient
 };
 

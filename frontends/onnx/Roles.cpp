@@ -5,6 +5,7 @@
 #include "frontends/onnx/Node.h"
 
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -28,11 +29,10 @@ std::string shapeOf(const onnx::TensorProto &tensor) {
 
 /// The scopes of the readers, each once, in order.
 SmallVector<StringRef> scopesOf(ArrayRef<Reader> readers) {
-  SmallVector<StringRef> scopes;
+  llvm::SetVector<StringRef, SmallVector<StringRef>> scopes;
   for (const Reader &reader : readers)
-    if (!llvm::is_contained(scopes, reader.scope))
-      scopes.push_back(reader.scope);
-  return scopes;
+    scopes.insert(reader.scope);
+  return scopes.takeVector();
 }
 
 std::string listOf(ArrayRef<StringRef> names, size_t most) {
@@ -92,6 +92,9 @@ void Roles::addReader(const onnx::NodeProto &node) {
 Roles::Flags Roles::match(StringRef name) {
   anyTensor = true;
   auto matches = [&](std::optional<Flag> &flag) { return flag && flag->match(name); };
+  (void)matches(tied);
+  for (auto &[flag, row] : padding)
+    (void)flag.match(name);
   return {matches(parameters), matches(constants), matches(frozen)};
 }
 
@@ -235,9 +238,6 @@ LogicalResult Roles::checkFlags() {
 LogicalResult Roles::check(const onnx::GraphProto &graph) {
   if (failed(checkRecorded(graph)) || failed(checkUncertain()))
     return failure();
-  if (tied) // also those that are read once, and with a record: naming them is no mistake
-    for (StringRef name : trained)
-      tied->match(name);
   return failure(failed(checkShared()) || failed(checkFlags()));
 }
 

@@ -28,6 +28,9 @@ constexpr llvm::StringLiteral kNotLinear = "is not linear in what was added up o
 constexpr llvm::StringLiteral kUnclearFactor = "multiplies a sum over the batch by a number, which may or may not "
                                                "depend on the size of the batch; write a mean, or "
                                                "multiply before the sum";
+constexpr llvm::StringLiteral kUndoneMean =
+    "multiplies a mean over the batch by a number that equals its size; write a "
+    "sum, or compile with another --batch if the number is not meant so";
 constexpr llvm::StringLiteral kUnclearCount =
     "adds up equal values, of which there may or may not be as many as samples; write a mean, or multiply";
 constexpr llvm::StringLiteral kComputedTargets = "counts targets that are computed";
@@ -69,6 +72,14 @@ bool hasUnclearFactor(Operation &op, unsigned sum) {
   if (!number || std::abs(*number) == 1.0)
     return false;
   return !makesMean(op.getOperand(sum), isa<train::DivOp>(op) ? 1.0 / *number : *number);
+}
+
+/// A mean times a number that equals the size of the batch: it may have been meant as a sum.
+bool mayUndoMean(Operation &op, unsigned mean, int64_t batchSize) {
+  if (!isa<train::MulOp, train::DivOp>(op) || batchSize == 1)
+    return false;
+  std::optional<double> number = splatOf(op.getOperand(1 - mean));
+  return number && std::abs(isa<train::DivOp>(op) ? 1.0 / *number : *number) == static_cast<double>(batchSize);
 }
 
 /// Whether all elements along a dimension are equal because they were repeated.
@@ -245,6 +256,8 @@ Dependence LossTerms::ofReduced(Operation &op) {
       return other(op, kNotLinear);
     if (known.kind == Kind::Sum && hasUnclearFactor(op, static_cast<unsigned>(index)))
       return other(op, kUnclearFactor);
+    if (known.kind == Kind::Mean && mayUndoMean(op, static_cast<unsigned>(index), batchSize))
+      return other(op, kUndoneMean);
     found = known;
   }
   return found;

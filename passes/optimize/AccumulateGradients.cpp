@@ -48,14 +48,27 @@ LogicalResult AccumulateGradients::checkResults(func::FuncOp func) {
 
 bool isBatchRole(StringRef role) { return role == "input" || role == "target"; }
 
+/// Whether a micro-batch is one sample.
+bool hasOneSample(func::FuncOp func) {
+  return llvm::any_of(func.getArguments(), [&](BlockArgument arg) {
+    return isBatchRole(train::getArgRole(func, arg.getArgNumber())) && train::tensorType(arg).getRank() > 0 &&
+           train::shapeOf(arg).front() == 1;
+  });
+}
+
 /// What loss and gradients of a micro-batch are multiplied by before they are added up: 1 where they are terms of a sum
 /// over the batch, 1/count where they are means. add-loss says which; a loss that did not come from there is looked at
 /// here.
 FailureOr<double> findScale(func::FuncOp func, int64_t count) {
   const double mean = 1.0 / static_cast<double>(count);
   auto known = func->getAttrOfType<StringAttr>(train::kLossOfBatch);
-  if (known)
+  if (known) {
+    if (known.getValue() != "mean" && hasOneSample(func) && func.getOps<train::CountValidOp>().empty())
+      func.emitWarning()
+          << "the loss adds up over its batch, and micro-batches have one sample: a sum that the model "
+             "divides by the size of the batch looks the same; if it does, compile with --batch 2 or more";
     return known.getValue() == "mean" ? mean : 1.0;
+  }
   Value loss = func.getBody().front().getTerminator()->getOperand(*train::getLossResult(func));
   LossTerms terms(func);
   const Dependence::Kind kind = terms.of(loss).kind;

@@ -217,8 +217,10 @@ std::optional<int64_t> excludedBy(train::SelectOp select, unsigned branch) {
   return wholeSplat(compare.getRhs());
 }
 
-/// What is known about the elements of an integer tensor from how it was computed. None of them is `excluded`.
-Range rangeOf(Value value, int depth = 0, std::optional<int64_t> excluded = std::nullopt) {
+Range rangeOf(Value value, int depth = 0, std::optional<int64_t> excluded = std::nullopt);
+
+/// The range that an op's numbers have without the limits of their type.
+Range exactRangeOf(Value value, int depth, std::optional<int64_t> excluded) {
   Type element = train::tensorType(value).getElementType();
   if (element.isInteger(1))
     return {0, 1};
@@ -246,8 +248,9 @@ Range rangeOf(Value value, int depth = 0, std::optional<int64_t> excluded = std:
       return {};
     Range range{INT64_MAX, INT64_MIN};
     for (const APInt &each : values) {
-      range.low = std::min(*range.low, each.getSExtValue());
-      range.high = std::max(*range.high, each.getSExtValue());
+      const int64_t number = element.isUnsignedInteger() ? each.getLimitedValue(INT64_MAX) : each.getSExtValue();
+      range.low = std::min(*range.low, number);
+      range.high = std::max(*range.high, number);
     }
     return range;
   }
@@ -291,6 +294,17 @@ Range rangeOf(Value value, int depth = 0, std::optional<int64_t> excluded = std:
     return {combine(range.low, count, true), combine(range.high, count, true)};
   }
   return {};
+}
+
+/// What is known about the elements of an integer tensor from how it was computed. None of them is `excluded`. Sums and
+/// products that may leave their type are unknown: they wrap around.
+Range rangeOf(Value value, int depth, std::optional<int64_t> excluded) {
+  const Range range = exactRangeOf(value, depth, excluded);
+  Operation *op = value.getDefiningOp();
+  if (!isa_and_nonnull<train::AddOp, train::SubOp, train::MulOp, train::ReduceOp>(op))
+    return range;
+  const Range holds = rangeOfType(train::tensorType(value).getElementType());
+  return range.low && range.high && *range.low >= *holds.low && *range.high <= *holds.high ? range : Range{};
 }
 
 /// Whether the runtime compares the indices with their bound when it loads them: they are a batch argument's own

@@ -231,7 +231,8 @@ class Record(RolesTest):
                 self.assertFalse(os.path.exists(self.path("model.tessera")))
 
     def test_hostile_records(self):
-        for text in ("", "{", "[" * 100000, '{"version": 1e400}', "\xff\xfe", '{"version": 1, "parameters": [[]]}'):
+        for text in ("", "{", "[" * 100000, '{"version": 1e400}', "\xff\xfe", '{"version": 1, "parameters": [[]]}',
+                     '{"exporter": "' + "}" * 100000 + '", "parameters": ' + "[" * 100000):
             with self.subTest(text[:20]):
                 model = Lookup()
                 original, json.dumps = json.dumps, lambda _: text

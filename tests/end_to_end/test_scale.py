@@ -114,13 +114,13 @@ positions (int64[B,T] mask, float[B,T] x) => (float loss)
   loss = ReduceMean <keepdims = 0> (z)
 }
 """)
-        report = self.report("positions.onnxtxt", "--batch", 1, "--seq", 4 << 20, "--loss", "output:loss")
+        report = self.report("positions.onnxtxt", "--parameters", ".", "--batch", 1, "--seq", 4 << 20, "--loss", "output:loss")
         self.assertLess(report["memory"]["reserved_per_rank"], 1 << 30)
         length = 20000  # neither one block nor whole blocks
         random = np.random.default_rng(3)
         mask, x = random.integers(0, 2, (2, length)), random.standard_normal((2, length), np.float32)
         safetensors.save({"mask": mask, "x": x}, self.path("data.safetensors"))
-        self.succeed("tessera-compile", "positions.onnxtxt", "--batch", 2, "--seq", length, "--loss", "output:loss", "--init",
+        self.succeed("tessera-compile", "positions.onnxtxt", "--parameters", ".", "--batch", 2, "--seq", length, "--loss", "output:loss", "--init",
                      "w=constant:1", "-o", "positions.tessera")
         self.succeed("tessera-run", "positions.tessera", "--data", "data.safetensors", "--steps", 1, "--out", "run")
         want = (mask.cumsum(1) * x[:, ::-1].astype(np.float64).cumsum(1)[:, ::-1]).mean()
@@ -143,7 +143,7 @@ scores (float[B,T,64] x) => (float loss)
         with open(self.path("scores.onnxtxt"), "w") as file:
             file.write(text)
         seq = 1 << 20
-        memory = self.report("scores.onnxtxt", "--batch", 1, "--seq", seq, "--loss", "output:loss")["memory"]
+        memory = self.report("scores.onnxtxt", "--parameters", ".", "--batch", 1, "--seq", seq, "--loss", "output:loss")["memory"]
         self.assertGreater(memory["reserved_per_rank"], 4 * seq * seq)
         self.assertLess(memory["reserved_per_rank"], 16 * seq * seq)
         for batch, seq, message in ((1 << 20, 1 << 17, r"more than 2\^56 bytes together, too many to plan"),
@@ -151,7 +151,7 @@ scores (float[B,T,64] x) => (float loss)
                                     (1 << 40, 1 << 40, "input 'x' of shape .* is too large"),
                                     (1, (1 << 63) - 1, "input 'x' of shape .* is too large")):
             with self.subTest(batch=batch, seq=seq):
-                self.fail_with(message, "tessera-compile", "scores.onnxtxt", "--batch", batch, "--seq", seq, "--loss", "output:loss",
+                self.fail_with(message, "tessera-compile", "scores.onnxtxt", "--parameters", ".", "--batch", batch, "--seq", seq, "--loss", "output:loss",
                                "--report", "-o", "scores.tessera")
                 self.assertFalse(os.path.exists(self.path("scores.tessera")))
 

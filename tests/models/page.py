@@ -4,6 +4,7 @@ import datetime
 import importlib.metadata
 import json
 import os
+import re
 
 HEAD = """# Causal language models of transformers
 
@@ -64,7 +65,8 @@ def cell(result):
     if result["result"] == "DIFFERENT":
         name, run = next((name, run) for name, run in settings_of(result).items() if run["problems"])
         return f"**DIFFERENT** ({name}): {'; '.join(run['problems'])}"
-    return f"{STAGES.get(result.get('stage'), 'failed')}: {result['reason'][:300]}"
+    reason = re.sub(r"\S*/model\.onnx: ", "", result["reason"])  # a temporary folder's
+    return f"{STAGES.get(result.get('stage'), 'failed')}: {reason[:300]}"
 
 
 def line(result):

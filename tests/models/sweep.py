@@ -10,7 +10,7 @@ is exported as tools/export_torch.py does and trained for three AdamW steps, on 
 and every gradient of the first step must be PyTorch's (tools/torch_export/compare.py). Results go to a file of JSON
 lines as they come. --table makes the page of what is there.
 
-Exit status: 0; 1 if a model trains otherwise than in PyTorch.
+Exit status: 0; 1 if a model trains otherwise than in PyTorch, or could not be tried to the end.
 """
 
 import argparse
@@ -173,15 +173,12 @@ def main():
     cases = [(family, pad) for pad in (None, 0) for family in families() if re.search(options.only, family)]
     earlier = page.read(options.results) if options.resume else []
     known = {(result["family"], result["pad"]): result for result in earlier}
-    different = []
 
     def done(result):
         known[result["family"], result["pad"]] = result
         with open(options.results, "a") as file:
             file.write(json.dumps(result) + "\n")
         print(page.line(result), flush=True)
-        if result["result"] == "DIFFERENT":
-            different.append(result["family"])
 
     pool = Pool(options.jobs, options.time_limit, options.memory_limit, done)
     for family, pad in cases:
@@ -196,7 +193,7 @@ def main():
     pool.finish()
     if options.table:
         page.write(page.read(options.results), families(), options.table)
-    return 1 if different else 0
+    return 1 if any(result["result"] in ("DIFFERENT", "failed") for result in known.values()) else 0
 
 
 if __name__ == "__main__":

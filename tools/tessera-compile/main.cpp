@@ -29,7 +29,7 @@ void addModelOptions(CLI::App &app, tessera::CompileOptions &o, std::vector<std:
   app.add_option("--seq", o.sequence, "tokens of one sample (binds a symbolic second dimension)");
   app.add_option("--dim", dims, "bind a symbolic dimension: <name>=<value>; may be repeated");
   app.add_option("--parameters", o.parameters,
-                 "regular expression of tensors that are trained, where the file does not say so itself (. is all)");
+                 "regular expression of tensors that are trained, whatever the file says of them (. is all)");
   app.add_option("--constants", o.constants,
                  "regular expression of tensors that are constants; wins over the other two");
   app.add_option("--frozen", o.frozen,

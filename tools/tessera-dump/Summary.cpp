@@ -56,10 +56,10 @@ Json summaryJson(const Artifact &artifact) {
   int64_t constants = 0, constantTensors = 0;
   for (const Json &tensor : tensorsJson(artifact))
     if (tensor["role"] == "constant") {
-      int64_t elements = 1;
+      double elements = 1; // of an untrusted file: sizes may be anything
       for (const Json &size : tensor["shape"])
-        elements *= size.get<int64_t>();
-      constants += elements;
+        elements *= size.get<double>();
+      constants += elements >= 0 && elements < 0x1p56 ? static_cast<int64_t>(elements) : 0;
       ++constantTensors;
     }
   if (program.state())

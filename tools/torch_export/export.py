@@ -1,5 +1,6 @@
 """The whole export: observe the module, run an exporter, check what it wrote, attach the record, write the file."""
 
+import contextlib
 import dataclasses
 import os
 import tempfile
@@ -38,9 +39,7 @@ def export_proto(model, inputs, names, outputs=None, exporter="auto", axes=None,
     inputs, names = tuple(inputs), list(names)
     axes = axes or [exporters.axes_of(x) for x in inputs]
     observe.check_parameters(model)
-    if not model.training:
-        model.train()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), in_training(model):
         warnings.simplefilter("ignore")
         with without_dropout(model, not keep_dropout) as rates, distinct(model):
             if rates:
@@ -56,6 +55,19 @@ def export_proto(model, inputs, names, outputs=None, exporter="auto", axes=None,
         say(f"note: the file has the example's {symbols}: {fixed}; to train with others, export with those")
     graph.put_values(exported, model)
     return exported, found
+
+
+@contextlib.contextmanager
+def in_training(model):
+    """A model in evaluation mode is in training mode meanwhile, with all its modules."""
+    modes = {module: module.training for module in model.modules()}
+    if not model.training:
+        model.train()
+    try:
+        yield
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
 
 
 @dataclasses.dataclass

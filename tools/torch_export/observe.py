@@ -64,7 +64,10 @@ class Watcher(TorchFunctionMode):
             given = arguments(function, args, kwargs, ("query", "key", "value", "attn_mask", "dropout_p"))
             if given.get("dropout_p", 0) > 0:
                 self.saw_dropout("dropout", given["dropout_p"])
-                args, kwargs = args[:4], {**kwargs, "dropout_p": 0.0}
+                if len(args) > 4:
+                    args = (*args[:4], 0.0, *args[5:])
+                else:
+                    kwargs = {**kwargs, "dropout_p": 0.0}
         elif name == "multi_head_attention_forward":
             given = arguments(function, args, kwargs)
             if given["dropout_p"] > 0 and given["training"]:

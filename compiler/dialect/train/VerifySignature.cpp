@@ -273,6 +273,11 @@ LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribu
   auto tensors = dyn_cast<ArrayAttr>(attr.getValue());
   if (name == kTensors && (!tensors || !llvm::all_of(tensors, llvm::IsaPred<TensorInfoAttr>)))
     return checked.error() << "expected an array of #train.tensor, got " << attr.getValue();
+  // train.op_c5
+  if (name == kTensors)
+    for (auto info : tensors.getAsRange<TensorInfoAttr>())
+      if (!info.getType().hasStaticShape())
+        return checked.error() << "expected tensors of static shape, got " << info;
   if (name != kGradOperands)
     return success();
   // train.op_c3

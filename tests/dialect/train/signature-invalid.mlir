@@ -355,3 +355,10 @@ func.func @op_c3(%w: tensor<4xf32>) {
 // expected-error@+1 {{train.tensors expected an array of #train.tensor, got}}
 module attributes {train.tensors = ["w"]} {
 }
+
+// -----
+
+// train.op_c5
+// expected-error@+1 {{train.tensors expected tensors of static shape, got #train.tensor<"w", tensor<?xf32>, param, "--parameters">}}
+module attributes {train.tensors = [#train.tensor<"w", tensor<?xf32>, param, "--parameters">]} {
+}
