@@ -45,7 +45,9 @@ LogicalResult opGather(Node &n) {
     return n.fail("axis is out of range");
   const int64_t size = n.shape(0)[*axis];
   auto padded = n.padding->find(n.inputs[0].value);
-  const bool isPadded = *axis == 0 && padded != n.padding->end();
+  // Of a copy or view of the table, indexing is no lookup of an embedding.
+  const bool isPadded = *axis == 0 && padded != n.padding->end() &&
+                        cast<NameLoc>(cast<BlockArgument>(padded->first).getLoc()).getName() == n.proto.input(0);
   if (isPadded)
     padded->second.placed = true;
   if (auto first = consecutiveFrom(n.constant(1), size); first && !isPadded) {

@@ -20,6 +20,12 @@ bool looksLikeBuffer(StringRef name) {
   return pattern.match(name);
 }
 
+/// Names that exporters make up for tensors that they computed, such as the transposed weight of a tied head. A hint.
+bool looksFolded(StringRef name) {
+  static const llvm::Regex pattern("^(val_[0-9]+|onnx::.*)$");
+  return pattern.match(name);
+}
+
 /// How many tensors an error lists before it says how many more there are.
 constexpr size_t kListed = 40;
 
@@ -104,6 +110,11 @@ Decision Roles::decide(StringRef name, RankedTensorType type) {
     trained.push_back(name.str());
     return Decision{Role::Parameter, reason};
   };
+  const RecordedTensor *recorded = record ? record->find(name) : nullptr;
+  const bool wasTrained = recorded && recorded->isParameter && recorded->trained;
+  if (record && isa<FloatType>(type.getElementType()) &&
+      (wasTrained ? isConstant : isParameter && !isConstant && !isFrozen && !statistics.contains(name)))
+    overridden.push_back(name.str());
   // Integers take no gradient, and what has no elements has nothing to train.
   if (!isa<FloatType>(type.getElementType()))
     return {Role::Constant, "integers or booleans"};
@@ -147,7 +158,7 @@ LogicalResult Roles::checkUncertain() {
       << (uncertain.size() == 1 ? " tensor is" : " tensors are")
       << " not certain; say which with --parameters <regex>, --constants <regex> and --frozen <regex>, or export "
          "with tools/export_torch.py, which writes it into the file";
-  bool buffers = false;
+  bool buffers = false, folded = false;
   for (const std::string &name : ArrayRef(uncertain).take_front(kListed)) {
     Diagnostic &note = diagnostic.attachNote(loc);
     note << "'" << name << "'";
@@ -156,13 +167,18 @@ LogicalResult Roles::checkUncertain() {
            << (found->second.size() > 1 ? " and others" : "");
     if (looksLikeBuffer(name))
       note << " (its name is one that buffers often have)";
+    else if (looksFolded(name))
+      note << " (its name is one that exporters give to what they folded or merged)";
   }
   for (const std::string &name : uncertain)
-    buffers |= looksLikeBuffer(name);
+    buffers |= looksLikeBuffer(name), folded |= looksFolded(name);
   if (uncertain.size() > kListed)
     diagnostic.attachNote(loc) << "and " << uncertain.size() - kListed << " more";
-  diagnostic.attachNote(loc) << "if all of them are trained: --parameters ."
-                             << (buffers ? "; those that match --constants are not" : "");
+  if (folded)
+    diagnostic.attachNote(loc) << "what was folded is no longer tied to what it was made of: export without folding";
+  else
+    diagnostic.attachNote(loc) << "if all of them are trained: --parameters ."
+                               << (buffers ? "; those that match --constants are not" : "");
   return diagnostic;
 }
 
@@ -238,7 +254,13 @@ LogicalResult Roles::checkFlags() {
 LogicalResult Roles::check(const onnx::GraphProto &graph) {
   if (failed(checkRecorded(graph)) || failed(checkUncertain()))
     return failure();
-  return failure(failed(checkShared()) || failed(checkFlags()));
+  if (failed(checkShared()) || failed(checkFlags()))
+    return failure();
+  if (!overridden.empty())
+    emitWarning(loc) << "flags contradict the file's record of what is trained for " << overridden.size()
+                     << (overridden.size() == 1 ? " tensor: " : " tensors: ")
+                     << listOf(SmallVector<StringRef>(overridden.begin(), overridden.end()), 5);
+  return success();
 }
 
 std::optional<int64_t> Roles::paddingOf(StringRef name) {
@@ -250,7 +272,7 @@ std::optional<int64_t> Roles::paddingOf(StringRef name) {
 }
 
 std::optional<bool> Roles::isNormalisedByBatch(StringRef runningMean, bool asWritten) const {
-  if (!asWritten && !options.batchNorm.empty())
+  if (!options.batchNorm.empty() && (!asWritten || options.batchNorm == "inference"))
     return options.batchNorm == "train";
   if (record)
     if (auto found = record->batchNorms.find(runningMean); found != record->batchNorms.end())

@@ -102,6 +102,7 @@ private:
   llvm::StringSet<> statistics; ///< running means and variances
   llvm::StringMap<std::vector<Reader>> readers;
   bool anyTensor = false;                      ///< flags have seen one
+  std::vector<std::string> overridden;         ///< trained or not against the record
   std::vector<std::string> uncertain, trained; ///< in the order of `decide`
 };
 

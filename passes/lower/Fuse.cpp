@@ -177,7 +177,7 @@ private:
 
   /// For each unit that the fusion updates: which operand is its gradient. Of the operands that the new value depends
   /// on and that have its type it is the only one that is not an argument of the function, as the unit itself and its
-  /// optimizer states are.
+  /// optimizer states are. Numbers are not followed: the norm that clips depends on the gradients of all units.
   static void markGradients(exec::FusionOp fusion, const codegen::KernelBody &body) {
     OpBuilder builder(fusion);
     SmallVector<Attribute> units;
@@ -188,7 +188,9 @@ private:
         continue;
       llvm::SmallPtrSet<Value, 16> needed(op->operand_begin(), op->operand_end());
       for (Operation *earlier : llvm::reverse(body.ops))
-        if (llvm::any_of(earlier->getResults(), [&](Value result) { return needed.contains(result); }))
+        if (llvm::any_of(earlier->getResults(), [&](Value result) {
+              return needed.contains(result) && cast<RankedTensorType>(result.getType()).getRank() > 0;
+            }))
           needed.insert(earlier->operand_begin(), earlier->operand_end());
       for (auto [number, input] : llvm::enumerate(body.inputs))
         if (input.getType() == op->getResult(0).getType() && !isArgument(input) && needed.contains(input)) {

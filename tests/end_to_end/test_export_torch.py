@@ -18,6 +18,11 @@ CASES = os.path.join(ROOT, "tests", "end_to_end", "export_torch_cases.py")
 # Cases of export_torch_cases.py that are refused, and words of the reason.
 CUT = "exporters leave out what cuts or changes gradients: that of "
 REFUSED = {
+    "padded_table_read": ["e.weight, which has a padding_idx, is looked up 1 times as an embedding and read by 2 Gather"],
+    "copied_by_tensor": ["tensor copies values without their gradient"],
+    "requires_grad_changes": ["requires_grad of b.weight changes in the forward pass"],
+    "hook_after_accumulation": ["a.bias has a hook that changes its gradient after the backward pass"],
+    "attribute_of_a_parameter": ["copy shares the memory of the parameter a.bias"],
     "detach": (CUT + "a.weight", "detach (export_torch_cases.py:"), "data": (CUT + "a.weight", ".data ("),
     "no_grad": (CUT + "a.weight", "no_grad ("), "detached_item": (CUT, "item() ("),
     "float_of": ("becomes a number of Python (export_torch_cases.py:",),

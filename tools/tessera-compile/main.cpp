@@ -38,10 +38,9 @@ void addModelOptions(CLI::App &app, tessera::CompileOptions &o, std::vector<std:
                  "regular expression of parameters that several modules share, where the file does not say so itself");
   app.add_option("--padding-idx", o.paddingIdx,
                  "row of an embedding whose lookups take no gradient: <regex>=<row>; may be repeated");
-  app.add_option(
-      "--batch-norm", o.batchNorm,
-      "what BatchNormalization normalises by: train (the batch) or inference (the running mean and variance), "
-      "where the file does not say so itself");
+  app.add_option("--batch-norm", o.batchNorm,
+                 "what BatchNormalization normalises by, whatever the file says: train (the batch) or inference (the "
+                 "running mean and variance)");
   app.add_option("--init", o.init,
                  "initial value of parameters: <regex>=<zeros|constant:a|normal:std|uniform:a:b>; first match wins");
 }

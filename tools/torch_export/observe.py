@@ -28,6 +28,7 @@ POOLS = {"avg_pool2d": 6, "avg_pool3d": 6}  # the position of divisor_override
 class Observation:
     """What a training step showed. Parameters and buffers by their first names."""
     padding: dict = dataclasses.field(default_factory=dict)      # parameter -> padding_idx of all its lookups
+    lookups: dict = dataclasses.field(default_factory=dict)      # such a parameter -> how many lookups
     unused: set = dataclasses.field(default_factory=set)         # parameters that no output depends on differentiably
     batch_norm: list = dataclasses.field(default_factory=list)   # as in the record
     dropout: list = dataclasses.field(default_factory=list)      # as in the record
@@ -49,6 +50,7 @@ class Watcher(TorchFunctionMode):
         self.buffers = {id(buffer): name for name, (buffer, _) in buffer_names(model).items()}
         self.refusals, self.suspects, self.random = {}, {}, {}
         self.lookups, self.norms, self.dropouts, self.statistics = {}, {}, {}, set()
+        self.calls = {}  # parameter -> how often it was looked up as an embedding
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -88,6 +90,12 @@ class Watcher(TorchFunctionMode):
                 self.refuse(f"{kind} with a rate of {rate}: ONNX has no such operation")
 
     def note(self, function, name, args, kwargs):
+        if name in ("tensor", "new_tensor", "as_tensor", "asarray") and any(
+                isinstance(operand, torch.Tensor) and operand.requires_grad for operand in [*args[-1:], *kwargs.values()]):
+            self.refuse(f"{name} copies values without their gradient, which the graph would keep")
+        if name == "requires_grad_" or function is torch.Tensor.requires_grad.__set__:
+            if id(args[0]) in self.parameters:
+                self.refuse(f"requires_grad of {self.parameters[id(args[0])]} changes in the forward pass")
         if name == "embedding":
             self.embedding(function, args, kwargs)
         elif name in ("batch_norm", "instance_norm"):
@@ -124,7 +132,10 @@ class Watcher(TorchFunctionMode):
             if given.get("padding_idx", -1) == -1:
                 given["padding_idx"] = None
         else:
-            given = arguments(function, args, kwargs)
+            given = arguments(function, args, kwargs, ("weight", "indices", "padding_idx", "scale_grad_by_freq", "sparse"))
+        if "weight" not in given:
+            self.refuse("a lookup by torch.ops, whose arguments are not known here")
+            return
         weight, padding = given["weight"], given.get("padding_idx")
         if given.get("max_norm") is not None:
             self.refuse(f"embedding with max_norm={given['max_norm']} changes its table in the forward pass")
@@ -138,6 +149,7 @@ class Watcher(TorchFunctionMode):
         name = self.parameters.get(id(weight))
         if name is not None:
             self.lookups.setdefault(name, {}).setdefault(padding, self.places.here())
+            self.calls[name] = self.calls.get(name, 0) + 1
         elif padding is not None:
             self.refuse(f"embedding with padding_idx={padding} in a table that is computed")
 
@@ -164,7 +176,7 @@ class Watcher(TorchFunctionMode):
                 self.refusals[f"{name} is looked up with {' and with '.join(texts)}"] = None
             for padding in paddings:
                 if padding is not None:
-                    observation.padding[name] = padding
+                    observation.padding[name], observation.lookups[name] = padding, self.calls[name]
         if self.refusals:
             raise ExportError("; ".join(list(self.refusals)[:5]))
         observation.batch_norm = [{"running_mean": name, "training": training} for name, training in self.norms.items()]
@@ -257,6 +269,16 @@ def check_parameters(model):
             twin = places.setdefault(parameter.untyped_storage().data_ptr(), name)
             if twin != name:
                 raise ExportError(f"{twin} and {name} are two parameters in the same memory")
+        if getattr(parameter, "_post_accumulate_grad_hooks", None):
+            raise ExportError(f"{name} has a hook that changes its gradient after the backward pass")
+    for place, module in model.named_modules():
+        for name, tensor in [*vars(module).items(), *module._buffers.items()]:
+            if isinstance(tensor, torch.Tensor) and not isinstance(tensor, torch.nn.Parameter) and tensor.numel():
+                twin = places.get(tensor.untyped_storage().data_ptr()) if tensor.layout == torch.strided else None
+                if twin:
+                    raise ExportError(f"{place}.{name}".lstrip(".") + f" shares the memory of the parameter {twin}")
+        if isinstance(module, torch.jit.ScriptModule):
+            raise ExportError(f"{place or 'the module'} is a script module: what it does to gradients cannot be seen")
 
 
 def observe(model, inputs, say=print):
@@ -369,5 +391,5 @@ def check_cuts(model, inputs, places, which, true):
     if worst[1]:
         calls = sorted(found, key=lambda text: text.startswith(("no_grad", "inference_mode")))
         raise ExportError(f"exporters leave out what cuts or changes gradients: that of {worst[1]} would differ from "
-                          f"PyTorch's by {worst[0]:.0%}; {listed(calls) if calls else 'nothing was seen that does it'}")
+                          f"PyTorch's by {worst[0]:.2g} of its norm; {listed(calls) if calls else 'nothing was seen that does it'}")
     return exported

@@ -24,6 +24,7 @@ def describe(model, exporter, outputs, observation):
             entry["tied"] = others
         if name in observation.padding:
             entry["padding_idx"] = observation.padding[name]
+            entry["lookups"] = observation.lookups[name]
         if name in observation.unused:
             entry["unused"] = True
         parameters.append(entry)
@@ -74,6 +75,11 @@ def check(exported, record):
     names = [output.name for output in exported.graph.output]
     if names != record["outputs"]:
         raise ExportError(f"the outputs are {listed(names)} in the file, {listed(record['outputs'])} in the module")
+    for entry in record["parameters"]:
+        there = sum(node.op_type == "Gather" and node.input[0] == entry["name"] for node in nodes_of(exported.graph))
+        if "padding_idx" in entry and there != entry["lookups"]:
+            raise ExportError(f"{entry['name']}, which has a padding_idx, is looked up {entry['lookups']} times as an "
+                              f"embedding and read by {there} Gather nodes: other reads would lose their gradient")
     check_batch_norms(exported, record)
     check_dropouts(exported, record)
 

@@ -139,7 +139,10 @@ Outcome attempt(const Case &test, onnx::ModelProto model, Backend backend, bool 
   }
   OnnxImportOptions options;
   options.constants = ".";
-  options.batchNorm = "inference"; // the form that a node has
+  const bool trains = llvm::any_of(model.graph().node(), [](const onnx::NodeProto &node) {
+    return llvm::any_of(node.attribute(), [](const auto &a) { return a.name() == "training_mode" && a.i() != 0; });
+  });
+  options.batchNorm = trains ? "train" : "inference"; // the form that the node has
   auto module = importOnnxBytes(model.SerializeAsString(), false, options, context);
   if (!module)
     return {Outcome::Unsupported, messages};

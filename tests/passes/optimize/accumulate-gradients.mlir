@@ -168,6 +168,7 @@ func.func @computed(%w: tensor<f32> {train.role = "param", train.name = "w"}, %x
 
 // -----
 
+// expected-warning@+2 {{the loss adds up over its batch, and micro-batches have one sample}}
 // expected-error@+1 {{terms of the loss are to be divided by the number of micro-batches, but nothing says which}}
 func.func @lost(%w: tensor<f32> {train.role = "param", train.name = "w"}, %x: tensor<1xf32> {train.role = "input", train.name = "x"})
     -> (tensor<f32> {train.role = "loss"}, tensor<f32> {train.role = "grad", train.of = "w"}) attributes {train.loss_of_batch = "terms"} {
