@@ -324,9 +324,11 @@ void clampComputed(Operation *op, OpOperand &operand, int64_t size, std::optiona
     return;
   OpBuilder builder(op);
   train::Build b(builder, op->getLoc());
-  Value last = b.splatLike(indices, static_cast<double>(size - 1));
   Value inside = b.max(indices, b.splatLike(indices, 0));
-  inside = b.select(b.compare(train::CompareDirection::Lt, inside, last), inside, last);
+  if (*rangeOfType(train::tensorType(indices).getElementType()).high >= size) { // else no number is too large
+    Value last = b.splatLike(indices, static_cast<double>(size - 1));
+    inside = b.select(b.compare(train::CompareDirection::Lt, inside, last), inside, last);
+  }
   if (ignored) {
     Value value = b.splatLike(indices, static_cast<double>(static_cast<int64_t>(*ignored)));
     inside = b.select(b.compare(train::CompareDirection::Eq, indices, value), indices, inside);

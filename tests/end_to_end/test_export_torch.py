@@ -158,7 +158,7 @@ class Record(unittest.TestCase):
     def test_parameters(self):
         for name in ("tied_padded", "tied_padded_dynamo"):
             table = {"name": "e.weight", "shape": [10, 8], "dtype": "float32", "trained": True, "tied": ["out.weight"],
-                     "padding_idx": 0}
+                     "padding_idx": 0, "lookups": 1}
             self.assertEqual(self.parameter(name, "e.weight"), table)
             self.assertEqual(self.record(name)["buffers"], [{"name": "table", "shape": [8], "dtype": "float32"}])
             self.assertEqual(self.record(name)["outputs"], ["output"])

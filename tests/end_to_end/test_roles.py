@@ -243,6 +243,28 @@ class Record(RolesTest):
                 self.fail_with("the record of the model .* is malformed", "tessera-compile", "model.onnx", "--batch", 8,
                                "-o", "model.tessera")
 
+    def test_flags_that_contradict_the_record_are_warned_of(self):
+        for flags, names in ((("--constants", "scale"), "1 tensor: 'scale'"),
+                             (("--parameters", "offset|lifted"), "2 tensors: 'offset', 'lifted_tensor_0'")):
+            with self.subTest(flags):
+                Lookup().save(self.path("model.onnx"))
+                done = self.tool("tessera-compile", "model.onnx", "--batch", 8, *flags, "-o", "model.tessera")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn(f"warning: model.onnx: flags contradict the file's record of what is trained for {names}", done.stderr)
+
+    def test_padding_is_of_lookups_of_the_table_itself(self):
+        """Indexing a copy of the table is no lookup of an embedding."""
+        graph = Graph()
+        graph.constant(np.arange(24).tolist(), (ROWS, WIDTH), FLOAT, "table")
+        one = graph.op("Gather", "table", "tokens", axis=0)
+        other = graph.op("Gather", graph.op("Identity", "table"), "tokens", axis=0)
+        y = graph.op("Add", one, other)
+        graph.parameters = [parameter("table", (ROWS, WIDTH), padding_idx=2)]
+        graph.store(self.path("model.onnx"), [value_info("tokens", INT64, ["B", LENGTH])], [value_info(y, FLOAT, ["B", LENGTH, WIDTH])])
+        ir = self.succeed("tessera-compile", "model.onnx", "--batch", 8, "--loss", "mse", "--compile-to", "import")
+        self.assertEqual(ir.count("train.gather_rows"), 2)
+        self.assertEqual(ir.count("padding_index = 2"), 1)
+
     def test_dropout_that_was_cleared(self):
         Lookup().save(self.path("model.onnx"), record={"dropout_cleared": 3})
         done = self.tool("tessera-compile", "model.onnx", "--batch", 8, "-o", "model.tessera")

@@ -185,7 +185,7 @@ def main():
         first = known.get((family, None), {})
         if (family, pad) in known:
             continue
-        if pad is not None and first.get("stage") == "export":  # exporters lack an operator for it anyway
+        if pad is not None and first.get("stage") in ("export", "compile", "check"):  # an op is missing, or time, either way
             same = {key: first[key] for key in ("class", "parameters", "result", "stage") if key in first}
             done({"family": family, "pad": pad, **same, "reason": "as without a padding token"})
         else:

@@ -182,3 +182,21 @@ func.func @narrowed(%t: tensor<256x4xf32> {train.role = "param", train.name = "w
   %1 = train.gather_rows %t, %0 : (tensor<256x4xf32>, tensor<4xi8>) -> tensor<4x4xf32>
   return %1 : tensor<4x4xf32>
 }
+
+// -----
+
+// A sum of bounded numbers of 8 bits may wrap around: 99 + 99 is -58. None is too large for 200 rows.
+// CHECK-LABEL: func.func @narrow_sum
+// CHECK: train.add
+// CHECK: %[[INSIDE:.*]] = train.max
+// CHECK-NOT: train.select
+// CHECK: train.gather_rows %arg1, %[[INSIDE]]
+func.func @narrow_sum(%t: tensor<100x2xf32> {train.role = "param", train.name = "t"},
+                      %u: tensor<200x2xf32> {train.role = "param", train.name = "u"},
+                      %i: tensor<4xi8> {train.role = "input", train.name = "i"}) -> (tensor<4x2xf32>, tensor<4x2xf32>) {
+  %0 = train.gather_rows %t, %i : (tensor<100x2xf32>, tensor<4xi8>) -> tensor<4x2xf32>
+  %twice = train.add %i, %i : tensor<4xi8>
+  // expected-remark@+1 {{indices are computed from data and not known to be in [0, 200)}}
+  %1 = train.gather_rows %u, %twice : (tensor<200x2xf32>, tensor<4xi8>) -> tensor<4x2xf32>
+  return %0, %1 : tensor<4x2xf32>, tensor<4x2xf32>
+}
