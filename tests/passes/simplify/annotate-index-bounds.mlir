@@ -52,8 +52,8 @@ func.func @positions(%t: tensor<12x4xf32> {train.role = "param", train.name = "w
 
 // The same with one row less: clamped, with a remark.
 // CHECK-LABEL: func.func @unknown
-// CHECK: %[[LAST:.*]] = train.constant dense<10> : tensor<2xi64>
 // CHECK: %[[LOW:.*]] = train.max
+// CHECK: %[[LAST:.*]] = train.constant dense<10> : tensor<2xi64>
 // CHECK: %[[BELOW:.*]] = train.compare lt, %[[LOW]], %[[LAST]]
 // CHECK: %[[IN:.*]] = train.select %[[BELOW]], %[[LOW]], %[[LAST]]
 // CHECK: train.gather_rows %{{.*}}, %[[IN]]
