@@ -38,8 +38,9 @@ double operationsPerElement(Operation *op) {
             train::PadOp, train::ConcatOp, train::StopGradientOp>([](auto) { return 0.0; })
       .Case<train::DivOp, train::SqrtOp, train::RsqrtOp>([](auto) { return 6.0; })
       .Case<train::ExpOp, train::LogOp>([](auto) { return 15.0; })
-      .Case<train::TanhOp, train::ErfOp, train::SinOp, train::CosOp>([](auto) { return 25.0; })
-      .Case<train::PowOp, train::RngUniformOp>([](auto) { return 40.0; })
+      .Case<train::TanhOp, train::ErfOp, train::SinOp, train::CosOp, train::Expm1Op, train::Log1pOp, train::SigmoidOp,
+            train::AtanOp, train::AsinOp, train::AcosOp>([](auto) { return 25.0; })
+      .Case<train::PowOp, train::SoftplusOp, train::RngUniformOp>([](auto) { return 40.0; })
       .Default([](Operation *) { return 1.0; });
 }
 

@@ -174,6 +174,14 @@ void addElementwise(EvalTable &table) {
   addUnary<ErfOp>(table, [](double x) { return std::erf(x); });
   addUnary<SinOp>(table, [](double x) { return std::sin(x); });
   addUnary<CosOp>(table, [](double x) { return std::cos(x); });
+  addUnary<Expm1Op>(table, [](double x) { return std::expm1(x); });
+  addUnary<Log1pOp>(table, [](double x) { return std::log1p(x); });
+  addUnary<SigmoidOp>(table, [](double x) { return 1.0 / (1.0 + std::exp(-x)); });
+  addUnary<SoftplusOp>(table, [](double x) { return maxOrNan(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); });
+  addUnary<AtanOp>(table, [](double x) { return std::atan(x); });
+  addUnary<AsinOp>(table, [](double x) { return std::asin(x); });
+  addUnary<AcosOp>(table, [](double x) { return std::acos(x); });
+  addUnary<RoundOp>(table, [](double x) { return std::nearbyint(x); });
   addUnary<FloorOp>(table, [](double x) { return std::floor(x); });
 
   addBinary<AddOp>(

@@ -4,8 +4,10 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 using namespace mlir;
 using namespace tessera::train;
@@ -124,9 +126,37 @@ static FailureOr<Results> argmax(ArgmaxOp op, EvalContext context, Operands in) 
   return one(std::move(result));
 }
 
+static FailureOr<Results> sortIndices(SortIndicesOp op, EvalContext context, Operands in) {
+  const Tensor &operand = *in[0];
+  int64_t dim = op.getDim(), count = operand.getShape()[dim];
+  Tensor result(context.resultType());
+  SmallVector<int64_t> strides = stridesOf(operand.getShape());
+  const bool floating = operand.isFloat();
+  auto below = [&](int64_t a, int64_t b) {
+    if (!floating)
+      return operand.intAt(a) < operand.intAt(b);
+    double x = operand.at(a), y = operand.at(b);
+    return std::isnan(y) ? !std::isnan(x) : x < y;
+  };
+  forEachIndex(operand.getShape(), [&](ArrayRef<int64_t> index, int64_t linear) {
+    if (index[dim] != 0)
+      return;
+    std::vector<int64_t> order(count);
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      int64_t left = linear + a * strides[dim], right = linear + b * strides[dim];
+      return op.getDescending() ? below(right, left) : below(left, right);
+    });
+    for (auto [place, source] : llvm::enumerate(order))
+      result.setInt(linear + static_cast<int64_t>(place) * strides[dim], source);
+  });
+  return one(std::move(result));
+}
+
 void addReduce(EvalTable &table) {
   table.add<ReduceOp>(reduce);
   table.add<ArgmaxOp>(argmax);
+  table.add<SortIndicesOp>(sortIndices);
 }
 
 } // namespace tessera::interp

@@ -147,6 +147,47 @@ struct DecomposeCountValid : Decomposition<train::CountValidOp> {
   }
 };
 
+/// Each element's place is the number of elements that come before it; the index at a place is the one whose element
+/// has that place. Both are sums over pairs, which fusion never stores.
+struct DecomposeSortIndices : Decomposition<train::SortIndicesOp> {
+  using Decomposition::Decomposition;
+  SmallVector<Value> decompose(train::SortIndicesOp op, Wide &b) const override {
+    using train::CompareDirection;
+    Value x = op.getOperand();
+    const int64_t rank = tensorType(x).getRank(), dim = op.getDim();
+    SmallVector<int64_t> pairs(shapeOf(x)), own, other;
+    pairs.insert(pairs.begin() + dim, shapeOf(x)[dim]);
+    const int64_t partner = dim + 1;
+    for (int64_t i = 0; i < rank; ++i) {
+      own.push_back(i <= dim ? i : i + 1);
+      other.push_back(i < dim ? i : i + 1);
+    }
+    Value a = b.broadcast(x, pairs, own), c = b.broadcast(x, pairs, other);
+    if (op.getDescending())
+      std::swap(a, c);
+    // Of numbers and NaNs: y is below z unless y is NaN or y >= z.
+    auto below = [&](Value y, Value z) {
+      Value notAbove = b.compare(CompareDirection::Eq, b.compare(CompareDirection::Ge, y, z), no(b, pairs));
+      return isa<FloatType>(tensorType(y).getElementType()) ? b.mul(notAbove, b.compare(CompareDirection::Eq, y, y))
+                                                            : notAbove;
+    };
+    Type i32 = b.builder.getI32Type();
+    auto counts = RankedTensorType::get(pairs, i32);
+    Value first = b.compare(CompareDirection::Lt, b.iota(counts, partner), b.iota(counts, dim));
+    Value notAfter = b.compare(CompareDirection::Eq, below(a, c), no(b, pairs));
+    Value before = b.select(first, notAfter, below(c, a));
+    Value place = b.sum(b.convert(before, i32), {partner});
+    Value here = b.compare(CompareDirection::Eq, b.broadcast(place, pairs, other), b.iota(counts, dim));
+    Value index = b.sum(b.select(here, b.iota(counts, partner), b.zeros(counts)), {partner});
+    return {b.convert(index, tensorType(op.getResult()).getElementType())};
+  }
+
+private:
+  static Value no(Wide &b, ArrayRef<int64_t> shape) {
+    return b.zeros(RankedTensorType::get(shape, b.builder.getI1Type()));
+  }
+};
+
 /// `where the global index is below decay_elements ? decayed : plain`, without a select where all or none decay.
 Value chooseDecay(Wide &b, Value decayed, Value plain, Value offset, int64_t decayElements) {
   auto type = tensorType(plain);
@@ -310,9 +351,9 @@ struct Decompose : impl::DecomposeBase<Decompose> {
   using DecomposeBase::DecomposeBase;
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<DecomposeSoftmax, DecomposeLayerNorm, DecomposeCrossEntropy, DecomposeCountValid, DecomposeAdamw,
-                 DecomposeSgd, DecomposeQuantize, DecomposeDequantize, ScatterIntoAddend, DropStopGradient,
-                 InlineCheckpoint>(&getContext());
+    patterns.add<DecomposeSoftmax, DecomposeLayerNorm, DecomposeCrossEntropy, DecomposeCountValid, DecomposeSortIndices,
+                 DecomposeAdamw, DecomposeSgd, DecomposeQuantize, DecomposeDequantize, ScatterIntoAddend,
+                 DropStopGradient, InlineCheckpoint>(&getContext());
     addReductionSplitting(patterns, gpu);
     // Folding would evaluate constants of full size; what is made here is as small as it gets.
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns),

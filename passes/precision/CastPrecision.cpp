@@ -215,7 +215,7 @@ private:
           conv->emitRemark("stays f32: convolutions are not computed in bf16");
           visitWide(conv, Kind::Data);
         })
-        .Case<ArgmaxOp>([](auto) {})
+        .Case<ArgmaxOp, SortIndicesOp>([](auto) {})
         .Default([&](Operation *other) {
           if (isElementwise(other))
             visitElementwise(other);

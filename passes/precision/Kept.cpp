@@ -34,8 +34,8 @@ static Readers readersOf(Value value, bool fromBackward) {
       continue;
     }
     readers.backward |= user->hasAttr(kBackward) && !fromBackward;
-    readers.library |=
-        !isElementwise(user) && !isa<ReduceOp, ConvertOp, ArgmaxOp>(user) && !user->hasTrait<OpTrait::IsTerminator>();
+    readers.library |= !isElementwise(user) && !isa<ReduceOp, ConvertOp, ArgmaxOp, SortIndicesOp>(user) &&
+                       !user->hasTrait<OpTrait::IsTerminator>();
   }
   return readers;
 }

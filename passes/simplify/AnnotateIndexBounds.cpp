@@ -242,6 +242,8 @@ Range exactRangeOf(Value value, int depth, std::optional<int64_t> excluded) {
     return {0, iota.getType().getDimSize(static_cast<unsigned>(iota.getDim())) - 1};
   if (auto argmax = dyn_cast<train::ArgmaxOp>(op))
     return {0, train::shapeOf(argmax.getOperand())[argmax.getDim()] - 1};
+  if (auto sort = dyn_cast<train::SortIndicesOp>(op))
+    return {0, std::max<int64_t>(train::shapeOf(sort.getOperand())[sort.getDim()] - 1, 0)};
   if (auto constant = dyn_cast<train::ConstantOp>(op)) {
     auto values = dyn_cast<DenseIntElementsAttr>(constant.getValue());
     if (!values || values.empty())

@@ -33,6 +33,32 @@ func.func @unary() {
   %cos = train.cos %x : tensor<3xf32>
   %cos_e = train.constant dense<[0.54030231, 0.87758256, -0.65364362]> : tensor<3xf32>
   check.expect_close %cos, %cos_e {rtol = 2.0e-7, atol = 0.0} : tensor<3xf32>
+  %expm1 = train.expm1 %x : tensor<3xf32>
+  %expm1_e = train.constant dense<[-0.63212056, 0.64872127, 53.59815003]> : tensor<3xf32>
+  check.expect_close %expm1, %expm1_e {rtol = 2.0e-7, atol = 0.0} : tensor<3xf32>
+  %log1p = train.log1p %positive : tensor<3xf32>
+  %log1p_e = train.constant dense<[0.22314355, 0.69314718, 1.60943791]> : tensor<3xf32>
+  check.expect_close %log1p, %log1p_e {rtol = 2.0e-7, atol = 0.0} : tensor<3xf32>
+  %sigmoid = train.sigmoid %x : tensor<3xf32>
+  %sigmoid_e = train.constant dense<[0.26894142, 0.62245933, 0.98201379]> : tensor<3xf32>
+  check.expect_close %sigmoid, %sigmoid_e {rtol = 2.0e-7, atol = 0.0} : tensor<3xf32>
+  %softplus = train.softplus %x : tensor<3xf32>
+  %softplus_e = train.constant dense<[0.31326169, 0.97407698, 4.01814993]> : tensor<3xf32>
+  check.expect_close %softplus, %softplus_e {rtol = 2.0e-7, atol = 0.0} : tensor<3xf32>
+  %atan = train.atan %x : tensor<3xf32>
+  %atan_e = train.constant dense<[-0.78539816, 0.46364761, 1.32581766]> : tensor<3xf32>
+  check.expect_close %atan, %atan_e {rtol = 2.0e-7, atol = 0.0} : tensor<3xf32>
+  %unit = train.constant dense<[-1.0, 0.5, 0.25]> : tensor<3xf32>
+  %asin = train.asin %unit : tensor<3xf32>
+  %asin_e = train.constant dense<[-1.57079633, 0.52359878, 0.25268026]> : tensor<3xf32>
+  check.expect_close %asin, %asin_e {rtol = 2.0e-7, atol = 0.0} : tensor<3xf32>
+  %acos = train.acos %unit : tensor<3xf32>
+  %acos_e = train.constant dense<[3.14159265, 1.04719755, 1.31811607]> : tensor<3xf32>
+  check.expect_close %acos, %acos_e {rtol = 2.0e-7, atol = 0.0} : tensor<3xf32>
+  %halves = train.constant dense<[0.5, 1.5, -2.5]> : tensor<3xf32>
+  %round = train.round %halves : tensor<3xf32>
+  %round_e = train.constant dense<[0.0, 2.0, -2.0]> : tensor<3xf32>
+  check.expect_eq %round, %round_e : tensor<3xf32>
   %floor = train.floor %x : tensor<3xf32>
   %floor_e = train.constant dense<[-1.0, 0.0, 4.0]> : tensor<3xf32>
   check.expect_eq %floor, %floor_e : tensor<3xf32>

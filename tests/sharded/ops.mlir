@@ -56,13 +56,14 @@ func.func @dynamic(%x: tensor<12x6xf32> {dist.sharding = #dist.sharding<[{"shard
   return %s, %u : tensor<12x2xf32>, tensor<12x6xf32>
 }
 
-func.func @reductions(%x: tensor<12x5xf32> {dist.sharding = #dist.sharding<[{"shard"}, {}]>}) -> (tensor<5xf32>, tensor<12xf32>, tensor<f32>, tensor<12xi32>, tensor<5xf32>) {
+func.func @reductions(%x: tensor<12x5xf32> {dist.sharding = #dist.sharding<[{"shard"}, {}]>}) -> (tensor<5xf32>, tensor<12xf32>, tensor<f32>, tensor<12xi32>, tensor<5xf32>, tensor<12x5xi32>) {
   %a = train.reduce sum, %x {dimensions = array<i64: 0>} : (tensor<12x5xf32>) -> tensor<5xf32>
   %b = train.reduce max, %x {dimensions = array<i64: 1>} : (tensor<12x5xf32>) -> tensor<12xf32>
   %c = train.reduce max, %x {dimensions = array<i64: 0, 1>} : (tensor<12x5xf32>) -> tensor<f32>
   %d = train.argmax %x {dim = 1 : i64} : (tensor<12x5xf32>) -> tensor<12xi32>
   %e = train.exp %a : tensor<5xf32>
-  return %a, %b, %c, %d, %e : tensor<5xf32>, tensor<12xf32>, tensor<f32>, tensor<12xi32>, tensor<5xf32>
+  %f = train.sort_indices %x {dim = 1 : i64} : (tensor<12x5xf32>) -> tensor<12x5xi32>
+  return %a, %b, %c, %d, %e, %f : tensor<5xf32>, tensor<12xf32>, tensor<f32>, tensor<12xi32>, tensor<5xf32>, tensor<12x5xi32>
 }
 
 func.func @count(%t: tensor<12xi32> {dist.sharding = #dist.sharding<[{"shard"}]>}) -> tensor<f32> {

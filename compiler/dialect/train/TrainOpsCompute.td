@@ -29,6 +29,23 @@ def Train_ArgmaxOp : Train_Op<"argmax"> {
   let hasVerifier = 1;
 }
 
+def Train_SortIndicesOp : Train_Op<"sort_indices"> {
+  let summary = "Indices that sort the elements along one dimension";
+  let description = [{
+    `result[…, r, …]` is the position along `dim` of the element that comes at place `r` in ascending order, or in
+    descending order. The order is stable: of equal elements the one with the lower index comes first, in both directions.
+    NaN counts as greater than every number, as in PyTorch's `sort`. The integer result has the operand's shape.
+
+    ```mlir
+    %order = train.sort_indices %x {descending, dim = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xi64>
+    ```
+  }];
+  let arguments = (ins Train_NumericTensor:$operand, I64Attr:$dim, UnitAttr:$descending);
+  let results = (outs Train_IntTensor:$result);
+  let assemblyFormat = "$operand attr-dict `:` functional-type($operand, $result)";
+  let hasVerifier = 1;
+}
+
 // --- Contract ----------------------------------------------------------------
 
 def Train_DotGeneralOp : Train_Op<"dot_general"> {

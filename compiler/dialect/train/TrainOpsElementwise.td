@@ -74,6 +74,24 @@ def Train_TanhOp : Train_UnaryOp<"tanh", Train_FloatTensor> { let summary = "Ele
 def Train_ErfOp : Train_UnaryOp<"erf", Train_FloatTensor> { let summary = "Elementwise error function"; }
 def Train_SinOp : Train_UnaryOp<"sin", Train_FloatTensor> { let summary = "Elementwise sine, in radians"; }
 def Train_CosOp : Train_UnaryOp<"cos", Train_FloatTensor> { let summary = "Elementwise cosine, in radians"; }
+def Train_Expm1Op : Train_UnaryOp<"expm1", Train_FloatTensor> {
+  let summary = "Elementwise `e^x - 1`, exact to rounding near 0";
+}
+def Train_Log1pOp : Train_UnaryOp<"log1p", Train_FloatTensor> {
+  let summary = "Elementwise `log(1 + x)`, exact to rounding near 0";
+}
+def Train_SigmoidOp : Train_UnaryOp<"sigmoid", Train_FloatTensor> {
+  let summary = "Elementwise `1 / (1 + e^-x)`, without cancellation where x is negative";
+}
+def Train_SoftplusOp : Train_UnaryOp<"softplus", Train_FloatTensor> {
+  let summary = "Elementwise `log(1 + e^x)`, without overflow; its gradient is `sigmoid(x)`";
+}
+def Train_AtanOp : Train_UnaryOp<"atan", Train_FloatTensor> { let summary = "Elementwise arc tangent, in radians"; }
+def Train_AsinOp : Train_UnaryOp<"asin", Train_FloatTensor> { let summary = "Elementwise arc sine, in radians"; }
+def Train_AcosOp : Train_UnaryOp<"acos", Train_FloatTensor> { let summary = "Elementwise arc cosine, in radians"; }
+def Train_RoundOp : Train_UnaryOp<"round", Train_FloatTensor> {
+  let summary = "Elementwise nearest integer, halves to even; its gradient is 0";
+}
 def Train_FloorOp : Train_UnaryOp<"floor", Train_FloatTensor> {
   let summary = "Elementwise largest integer not above x; its gradient is 0";
 }

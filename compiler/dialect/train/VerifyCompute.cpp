@@ -46,6 +46,20 @@ LogicalResult ArgmaxOp::verify() {
   return verifyShape(*this, "result", getType(), without(operand.getShape(), {dim}));
 }
 
+LogicalResult SortIndicesOp::verify() {
+  RankedTensorType operand = getOperand().getType();
+  // train.sort_indices_c1
+  if (failed(verifyDim(*this, "dim", getDim(), operand.getRank())))
+    return failure();
+  // train.sort_indices_c2
+  auto element = cast<IntegerType>(getType().getElementType());
+  unsigned bits = element.getWidth() - (element.isUnsigned() ? 0 : 1);
+  if (bits < 63 && operand.getShape()[getDim()] > int64_t{1} << bits)
+    return emitOpError() << "indices of " << operand.getShape()[getDim()] << " elements do not fit into " << element;
+  // train.sort_indices_c3
+  return verifyShape(*this, "result", getType(), operand.getShape());
+}
+
 // --- dot_general -------------------------------------------------------------------
 
 /// Each dimension of one side is named at most once, as batch or contracted.

@@ -87,7 +87,53 @@ LogicalResult cosRule(CosOp op, Vjp &vjp) {
   return success();
 }
 
+LogicalResult expm1Rule(Expm1Op op, Vjp &vjp) {
+  Value y = op.getResult();
+  vjp.set(0, vjp.mul(vjp.cotangent(), vjp.add(y, vjp.splatLike(y, 1.0))));
+  return success();
+}
+
+LogicalResult log1pRule(Log1pOp op, Vjp &vjp) {
+  Value x = op.getOperand();
+  vjp.set(0, vjp.div(vjp.cotangent(), vjp.add(x, vjp.splatLike(x, 1.0))));
+  return success();
+}
+
+LogicalResult sigmoidRule(SigmoidOp op, Vjp &vjp) {
+  Value y = op.getResult();
+  vjp.set(0, vjp.mul(vjp.cotangent(), vjp.mul(vjp.sub(vjp.splatLike(y, 1.0), y), y)));
+  return success();
+}
+
+LogicalResult softplusRule(SoftplusOp op, Vjp &vjp) {
+  vjp.set(0, vjp.mul(vjp.cotangent(), vjp.unary<SigmoidOp>(op.getOperand())));
+  return success();
+}
+
+LogicalResult atanRule(AtanOp op, Vjp &vjp) {
+  Value x = op.getOperand();
+  vjp.set(0, vjp.div(vjp.cotangent(), vjp.add(vjp.mul(x, x), vjp.splatLike(x, 1.0))));
+  return success();
+}
+
+/// 1/sqrt(1 - x²), with (1 - x)(1 + x) for the difference of squares, which does not cancel near ±1.
+Value slopeOfAsin(Value x, Vjp &vjp) {
+  Value one = vjp.splatLike(x, 1.0);
+  return vjp.unary<RsqrtOp>(vjp.mul(vjp.sub(one, x), vjp.add(one, x)));
+}
+
+LogicalResult asinRule(AsinOp op, Vjp &vjp) {
+  vjp.set(0, vjp.mul(vjp.cotangent(), slopeOfAsin(op.getOperand(), vjp)));
+  return success();
+}
+
+LogicalResult acosRule(AcosOp op, Vjp &vjp) {
+  vjp.set(0, vjp.neg(vjp.mul(vjp.cotangent(), slopeOfAsin(op.getOperand(), vjp))));
+  return success();
+}
+
 /// Zero almost everywhere: no gradient reaches the operand.
+LogicalResult roundRule(RoundOp, Vjp &) { return success(); }
 LogicalResult floorRule(FloorOp, Vjp &) { return success(); }
 
 LogicalResult addRule(AddOp, Vjp &vjp) {
@@ -199,6 +245,14 @@ void attachElementwise(MLIRContext *context) {
   attachVjp<ErfOp, erfRule>(context);
   attachVjp<SinOp, sinRule>(context);
   attachVjp<CosOp, cosRule>(context);
+  attachVjp<Expm1Op, expm1Rule>(context);
+  attachVjp<Log1pOp, log1pRule>(context);
+  attachVjp<SigmoidOp, sigmoidRule>(context);
+  attachVjp<SoftplusOp, softplusRule>(context);
+  attachVjp<AtanOp, atanRule>(context);
+  attachVjp<AsinOp, asinRule>(context);
+  attachVjp<AcosOp, acosRule>(context);
+  attachVjp<RoundOp, roundRule, operandIs<0>>(context);
   attachVjp<FloorOp, floorRule, operandIs<0>>(context);
   attachVjp<AddOp, addRule>(context);
   attachVjp<SubOp, subRule>(context);

@@ -33,13 +33,16 @@ static bool isOneByteFloat(Type type) { return isa<FloatType>(type) && type.getI
 
 bool isElementwise(Operation *op) {
   return isa<train::ConvertOp, train::NegOp, train::AbsOp, train::ExpOp, train::LogOp, train::SqrtOp, train::RsqrtOp,
-             train::TanhOp, train::ErfOp, train::SinOp, train::CosOp, train::FloorOp, train::AddOp, train::SubOp,
-             train::MulOp, train::DivOp, train::MaxOp, train::PowOp, train::CompareOp, train::SelectOp>(op);
+             train::Expm1Op, train::Log1pOp, train::SigmoidOp, train::SoftplusOp, train::TanhOp, train::ErfOp,
+             train::SinOp, train::CosOp, train::AtanOp, train::AsinOp, train::AcosOp, train::RoundOp, train::FloorOp,
+             train::AddOp, train::SubOp, train::MulOp, train::DivOp, train::MaxOp, train::PowOp, train::CompareOp,
+             train::SelectOp>(op);
 }
 
 bool isExpensive(Operation *op) {
-  return isa<train::ExpOp, train::LogOp, train::TanhOp, train::ErfOp, train::SinOp, train::CosOp, train::PowOp,
-             train::RngUniformOp>(op);
+  return isa<train::ExpOp, train::LogOp, train::Expm1Op, train::Log1pOp, train::SigmoidOp, train::SoftplusOp,
+             train::TanhOp, train::ErfOp, train::SinOp, train::CosOp, train::AtanOp, train::AsinOp, train::AcosOp,
+             train::PowOp, train::RngUniformOp>(op);
 }
 
 Value emitConstant(OpBuilder &builder, Location loc, Type elementType, Attribute value) {
@@ -143,6 +146,22 @@ struct ScalarEmitter {
     return arith::DivFOp::create(b, loc, emitConstant(b, loc, type, 1.0), root, kFlags);
   }
 
+  Value constant(double value) { return emitConstant(b, loc, type, value); }
+
+  /// 1 / (1 + e^-x): both ends are exact, as e^-x is 0 or infinite there.
+  Value sigmoid() {
+    Value power = math::ExpOp::create(b, loc, arith::NegFOp::create(b, loc, x[0], kFlags), kFlags);
+    return arith::DivFOp::create(b, loc, constant(1.0), arith::AddFOp::create(b, loc, power, constant(1.0), kFlags),
+                                 kFlags);
+  }
+
+  /// max(x, 0) + log1p(e^-|x|), which does not overflow.
+  Value softplus() {
+    Value down = arith::NegFOp::create(b, loc, math::AbsFOp::create(b, loc, x[0], kFlags), kFlags);
+    Value tail = math::Log1pOp::create(b, loc, math::ExpOp::create(b, loc, down, kFlags), kFlags);
+    return arith::AddFOp::create(b, loc, arith::MaximumFOp::create(b, loc, x[0], constant(0.0), kFlags), tail, kFlags);
+  }
+
   Value maximum() {
     if (isFloat())
       return arith::MaximumFOp::create(b, loc, x[0], x[1], kFlags);
@@ -177,6 +196,14 @@ struct ScalarEmitter {
         .Case([&](train::ErfOp) { return unary<math::ErfOp>(); })
         .Case([&](train::SinOp) { return unary<math::SinOp>(); })
         .Case([&](train::CosOp) { return unary<math::CosOp>(); })
+        .Case([&](train::Expm1Op) { return unary<math::ExpM1Op>(); })
+        .Case([&](train::Log1pOp) { return unary<math::Log1pOp>(); })
+        .Case([&](train::SigmoidOp) { return sigmoid(); })
+        .Case([&](train::SoftplusOp) { return softplus(); })
+        .Case([&](train::AtanOp) { return unary<math::AtanOp>(); })
+        .Case([&](train::AsinOp) { return unary<math::AsinOp>(); })
+        .Case([&](train::AcosOp) { return unary<math::AcosOp>(); })
+        .Case([&](train::RoundOp) { return unary<math::RoundEvenOp>(); })
         .Case([&](train::FloorOp) { return unary<math::FloorOp>(); })
         .Case([&](train::AddOp) { return binary<arith::AddFOp, arith::AddIOp>(); })
         .Case([&](train::SubOp) { return binary<arith::SubFOp, arith::SubIOp>(); })

@@ -37,7 +37,7 @@ struct ExpandMath : PassWrapper<ExpandMath, OperationPass<ModuleOp>> {
     RewritePatternSet patterns(&getContext());
     // Sine and cosine stay library calls: one step of range reduction is not enough for large positions.
     auto approximated = [](StringRef name) {
-      return llvm::is_contained({"math.exp", "math.log", "math.tanh", "math.erf"}, name);
+      return llvm::is_contained({"math.exp", "math.log", "math.tanh", "math.erf", "math.expm1", "math.log1p"}, name);
     };
     populateMathF32ExpansionPatterns(patterns, approximated);
     populateMathPolynomialApproximationPatterns(patterns, approximated);
@@ -83,6 +83,11 @@ struct CallDeviceMath : PassWrapper<CallDeviceMath, OperationPass<ModuleOp>> {
     patterns.add<CallLibdevice<math::LogOp>>(context, "log");
     patterns.add<CallLibdevice<math::TanhOp>>(context, "tanh");
     patterns.add<CallLibdevice<math::ErfOp>>(context, "erf");
+    patterns.add<CallLibdevice<math::ExpM1Op>>(context, "expm1");
+    patterns.add<CallLibdevice<math::Log1pOp>>(context, "log1p");
+    patterns.add<CallLibdevice<math::AtanOp>>(context, "atan");
+    patterns.add<CallLibdevice<math::AsinOp>>(context, "asin");
+    patterns.add<CallLibdevice<math::AcosOp>>(context, "acos");
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns), GreedyRewriteConfig().enableFolding(false))))
       signalPassFailure();
   }

@@ -43,6 +43,21 @@ struct ArgmaxRule : RuleModel<ArgmaxRule, ArgmaxOp> {
   }
 };
 
+/// The sorted dimension is whole on every rank, the others pass.
+struct SortIndicesRule : RuleModel<SortIndicesRule, SortIndicesOp> {
+  ShardingRule getShardingRule(Operation *op) const {
+    RuleBuilder builder(op);
+    for (auto [dim, size] : llvm::enumerate(shapeOf(op->getOperand(0)))) {
+      if (dim == cast<SortIndicesOp>(op).getDim())
+        continue;
+      int64_t factor = builder.factor(size);
+      builder.operand(0, dim, factor);
+      builder.result(0, dim, factor);
+    }
+    return builder.take();
+  }
+};
+
 /// At least 1, hence not linear. annotate-sharding writes it out as a sum and a maximum, which can be sharded.
 struct CountValidRule : RuleModel<CountValidRule, CountValidOp> {
   ShardingRule getShardingRule(Operation *op) const { return RuleBuilder(op).take(); }
@@ -90,6 +105,7 @@ struct ScatterAddRowsRule : RuleModel<ScatterAddRowsRule, ScatterAddRowsOp> {
 void registerReduceRules(MLIRContext *context) {
   ReduceOp::attachInterface<ReduceRule>(*context);
   ArgmaxOp::attachInterface<ArgmaxRule>(*context);
+  SortIndicesOp::attachInterface<SortIndicesRule>(*context);
   CountValidOp::attachInterface<CountValidRule>(*context);
   GatherRowsOp::attachInterface<GatherRowsRule>(*context);
   ScatterAddRowsOp::attachInterface<ScatterAddRowsRule>(*context);

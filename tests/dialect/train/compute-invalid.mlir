@@ -54,6 +54,33 @@ func.func @argmax_c3(%a: tensor<2x3x4xf32>) {
 
 // -----
 
+// train.sort_indices_c1
+func.func @sort_indices_c1(%a: tensor<2x3xf32>) {
+  // expected-error@+1 {{dim is 2, expected at least 0 and less than 2}}
+  %0 = train.sort_indices %a {dim = 2 : i64} : (tensor<2x3xf32>) -> tensor<2x3xi64>
+  return
+}
+
+// -----
+
+// train.sort_indices_c2
+func.func @sort_indices_c2(%a: tensor<129xf32>) {
+  // expected-error@+1 {{indices of 129 elements do not fit into 'i8'}}
+  %0 = train.sort_indices %a {dim = 0 : i64} : (tensor<129xf32>) -> tensor<129xi8>
+  return
+}
+
+// -----
+
+// train.sort_indices_c3
+func.func @sort_indices_c3(%a: tensor<2x3xf32>) {
+  // expected-error@+1 {{result has type 'tensor<2xi64>', expected 'tensor<2x3xi64>'}}
+  %0 = train.sort_indices %a {dim = 1 : i64} : (tensor<2x3xf32>) -> tensor<2xi64>
+  return
+}
+
+// -----
+
 // train.dot_general_c1
 func.func @dot_general_c1(%a: tensor<2x3x4xf32>, %b: tensor<2x4x5xf32>) {
   // expected-error@+1 {{rhs_batch has 0 entries, expected 1}}

@@ -23,6 +23,19 @@ func.func @backward(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   return %0 : tensor<4x8xf32>
 }
 
+// By comparing all pairs; ties and NaN included.
+// CHECK-LABEL: func.func @sort_indices
+// CHECK-NOT:     train.sort_indices
+// CHECK:         train.reduce sum
+// CHECK:         train.reduce sum
+func.func @sort_indices(%x: tensor<4x7xf32>) -> (tensor<4x7xi64>, tensor<4x7xi32>, tensor<5x4xi32>) {
+  %0 = train.sort_indices %x {dim = 1 : i64} : (tensor<4x7xf32>) -> tensor<4x7xi64>
+  %1 = train.sort_indices %x {descending, dim = 0 : i64} : (tensor<4x7xf32>) -> tensor<4x7xi32>
+  %c = train.constant dense<[[1.0, 0x7FC00000, 1.0, -0.0], [0.0, 0x7FC00000, 3.0, 0.0], [0.0, 2.0, 3.0, 0.0], [5.0, 2.0, 3.0, 0.0], [1.0, 0x7F800000, 3.0, 0.0]]> : tensor<5x4xf32>
+  %2 = train.sort_indices %c {descending, dim = 0 : i64} : (tensor<5x4xf32>) -> tensor<5x4xi32>
+  return %0, %1, %2 : tensor<4x7xi64>, tensor<4x7xi32>, tensor<5x4xi32>
+}
+
 // CHECK-LABEL: func.func @norms
 // CHECK-NOT:     train.layer_norm
 // CHECK:         train.rsqrt

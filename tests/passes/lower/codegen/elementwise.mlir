@@ -20,6 +20,22 @@ func.func @unary(%x: tensor<1003xf32>) -> (tensor<1003xf32>, tensor<1003xf32>, t
   return %abs, %neg, %exp, %log, %sqrt, %rsqrt, %tanh, %erf, %sin, %cos, %floor : tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>
 }
 
+// tensor<1003xf32>he rest of them.
+// CHECK: more_unary: ok, elementwise, extent 1003
+func.func @more_unary(%x: tensor<1003xf32>) -> (tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>) {
+  %bounded = train.sin %x : tensor<1003xf32>
+  %abs = train.abs %x : tensor<1003xf32>
+  %expm1 = train.expm1 %x : tensor<1003xf32>
+  %log1p = train.log1p %abs : tensor<1003xf32>
+  %sigmoid = train.sigmoid %x : tensor<1003xf32>
+  %softplus = train.softplus %x : tensor<1003xf32>
+  %atan = train.atan %x : tensor<1003xf32>
+  %asin = train.asin %bounded : tensor<1003xf32>
+  %acos = train.acos %bounded : tensor<1003xf32>
+  %round = train.round %x : tensor<1003xf32>
+  return %expm1, %log1p, %sigmoid, %softplus, %atan, %asin, %acos, %round : tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>
+}
+
 // CHECK: binary: ok
 func.func @binary(%x: tensor<17x3xf32>, %y: tensor<17x3xf32>) -> (tensor<17x3xf32>, tensor<17x3xf32>, tensor<17x3xf32>, tensor<17x3xf32>, tensor<17x3xf32>, tensor<17x3xf32>) {
   %a = train.add %x, %y : tensor<17x3xf32>
