@@ -119,7 +119,8 @@ std::string phasePipeline(Phase phase, const CompileOptions &o) {
     return "builtin.module(func.func(" + std::string(isGpu(o) ? "pad-rows,decompose{gpu=true}" : "decompose") +
            ",canonicalize,cse,lower-accumulate,accumulate-products," +
            (epiloguesOf(o) == "none" ? "" : "fuse-epilogues{kinds=" + epiloguesOf(o) + "},") +
-           "fuse),outline-kernels,to-exec,exec.program(plan-memory,verify-exec,verify-collective-order))";
+           "fuse),outline-kernels,to-exec{keep-step=true},"
+           "exec.program(plan-memory,verify-exec{values=true},drop-step,verify-collective-order))";
   case Phase::Artifact:
     return "builtin.module()";
   }

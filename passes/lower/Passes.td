@@ -221,7 +221,7 @@ def ToExec : Pass<"to-exec", "::mlir::ModuleOp"> {
     before it, and its `done` makes the compute stream wait for it; waits that follow from earlier ones are left out.
 
     Precondition: outline-kernels has run; library calls (products, convolutions, attention) are in f32. Postcondition: an `exec.program` stands in the place of each function; slots have
-    no offsets yet.
+    no offsets yet. With `keep-step` the function is the first op of the program, for `verify-exec` to hold it against.
 
     ```mlir
     func.func @step(%w: tensor<8xf32> {train.role = "param", train.name = "w"}) -> (tensor<8xf32> {train.alias = 0 : i64}) {
@@ -241,6 +241,7 @@ def ToExec : Pass<"to-exec", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let options = [Option<"keepStep", "keep-step", "bool", "false", "Leave the function in the program that carries it out">];
   let dependentDialects = ["::tessera::exec::ExecDialect"];
 }
 
@@ -271,14 +272,30 @@ def VerifyExec : Pass<"verify-exec", "::tessera::exec::ProgramOp"> {
   let description = [{
     Every slot lies inside its arena and every buffer inside its slot, in all iterations and on all ranks; slots that share
     memory are used one wholly before the other, in the order that streams and events establish (not just in program
-    order); accesses of one slot from two streams are ordered if one of them writes; every event is recorded before it is
+    order); accesses of the same bytes from two streams are ordered if one of them writes; every event is recorded before it is
     waited for. An error names the slots and the instructions. Changes nothing.
+
+    If the program still carries its step (`to-exec{keep-step=true}`), value numbering follows both side by side: each
+    operand of each instruction holds, element by element, the SSA value of the step that it stands for, whatever was
+    written in place, part by part, or into the same memory before; so do gradient probes, results and the next values of
+    arguments at the end. The expectation is read off the step alone, not off what planning knew. With `values` a program without its
+    step is an error.
 
     Precondition: plan-memory has run. Postcondition: an error at the program, or the above holds.
 
     ```
     error: shares memory with 'b', and their uses are not ordered
+    error: internal compiler error: 'exec.gemm' expects in slot 'h' element 0 of 'fc1' (result 0 of 'exec.fusion') and finds element 0 of 'ln' (result 0 of 'exec.fusion')
     ```
+  }];
+  let options = [Option<"values", "values", "bool", "false", "Require that the program carries its step">];
+}
+
+def DropStep : Pass<"drop-step", "::tessera::exec::ProgramOp"> {
+  let summary = "Erases the step that a program carries for its proof";
+  let description = [{
+    Precondition: verify-exec has run. Postcondition: the program holds no function. What is written to an artifact has been
+    proved, and need not be carried along.
   }];
 }
 

@@ -17,6 +17,8 @@ namespace tessera {
 namespace {
 
 struct ToExec : impl::ToExecBase<ToExec> {
+  using ToExecBase::ToExecBase;
+
   void runOnOperation() override {
     for (func::FuncOp func : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
       if (func.isDeclaration())
@@ -24,9 +26,13 @@ struct ToExec : impl::ToExecBase<ToExec> {
       if (failed(train::checkTensorFunction(func)))
         return signalPassFailure();
       lower::BufferAssignment assignment(func);
-      if (failed(lower::Emitter(func, assignment).emit()))
+      FailureOr<exec::ProgramOp> program = lower::Emitter(func, assignment).emit();
+      if (failed(program))
         return signalPassFailure();
-      func.erase();
+      if (keepStep)
+        func->moveBefore(&program->getBody().front(), program->getBody().front().begin());
+      else
+        func.erase();
     }
   }
 };

@@ -3,12 +3,16 @@
 // See Passes.td. An *episode* is the use of a slot from its first to its last access: one per slot, or one per
 // iteration for a slot that only lives inside a loop's body. Two episodes of slots that share memory must be ordered as
 // wholes, on all streams; then no slot is overwritten while it is live, and none is reused before its readers are done.
+// With that, the instructions have the effect that they have in program order, for which ValueNumbering.h proves that
+// they compute the step.
 //
 //===----------------------------------------------------------------------===//
 
 #include "compiler/dialect/dist/Dist.h"
 #include "passes/lower/InstructionOrder.h"
+#include "passes/lower/MemoryContents.h"
 #include "passes/lower/Passes.h"
+#include "passes/lower/ValueNumbering.h"
 
 #include <map>
 
@@ -25,7 +29,22 @@ using lower::Step;
 struct Access {
   const Step *step;
   bool write;
+  exec::BufferOp buffer;
 };
+
+/// False if the accesses, of one slot, have no byte in common on any rank.
+bool mayTouch(const Access &a, const Access &b, dist::MeshAttr mesh) {
+  exec::BufferOp first = a.buffer, second = b.buffer;
+  if (first.getRankAxesAttr() != second.getRankAxesAttr())
+    return true;
+  const int64_t ranks = mesh && first.getRankAxes() ? mesh.getGroupSize(*first.getRankAxes()) : 1;
+  auto bytes = [](exec::BufferOp buffer) { return exec::elementBytes(buffer.getType().getElementType()); };
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    if (lower::mayOverlap(lower::placeOf(first, a.step->iteration, rank), bytes(first),
+                          lower::placeOf(second, b.step->iteration, rank), bytes(second)))
+      return true;
+  return false;
+}
 
 struct Episode {
   exec::SlotOp slot;
@@ -47,6 +66,8 @@ struct Episode {
 };
 
 struct VerifyExec : impl::VerifyExecBase<VerifyExec> {
+  using VerifyExecBase::VerifyExecBase;
+
   void runOnOperation() override {
     if (failed(verifySlots()) || failed(verifyBuffers()))
       return signalPassFailure();
@@ -54,6 +75,13 @@ struct VerifyExec : impl::VerifyExecBase<VerifyExec> {
     steps = lower::orderInstructions(getOperation(), 2);
     collectEpisodes();
     if (failed(verifyEvents()) || failed(verifyReuse()) || failed(verifyRaces()))
+      return signalPassFailure();
+    func::FuncOp step = lower::stepOf(getOperation());
+    if (!step && values) {
+      getOperation().emitOpError("does not carry its step, so that values cannot be followed: to-exec has not kept it");
+      return signalPassFailure();
+    }
+    if (step && failed(lower::verifyValues(getOperation(), step)))
       signalPassFailure();
   }
 
@@ -97,9 +125,9 @@ struct VerifyExec : impl::VerifyExecBase<VerifyExec> {
     llvm::MapVector<Operation *, SmallVector<Access>> bySlot;
     for (const Step &step : steps) {
       for (Value buffer : exec::readBuffers(step.op))
-        bySlot[lower::slotOf(buffer)].push_back({&step, false});
+        bySlot[lower::slotOf(buffer)].push_back({&step, false, buffer.getDefiningOp<exec::BufferOp>()});
       for (Value buffer : exec::writtenBuffers(step.op))
-        bySlot[lower::slotOf(buffer)].push_back({&step, true});
+        bySlot[lower::slotOf(buffer)].push_back({&step, true, buffer.getDefiningOp<exec::BufferOp>()});
     }
     for (auto &[slot, accesses] : bySlot) {
       exec::LoopOp loop = accesses.front().step->loop;
@@ -161,14 +189,15 @@ struct VerifyExec : impl::VerifyExecBase<VerifyExec> {
     return success();
   }
 
-  /// Accesses of one slot from different streams are ordered if one of them writes.
+  /// Accesses of the same bytes from different streams are ordered if one of them writes.
   LogicalResult verifyRaces() {
+    auto mesh = getOperation()->getParentOfType<ModuleOp>()->getAttrOfType<dist::MeshAttr>(dist::kMesh);
     for (const Episode &episode : episodes) {
       for (auto [i, later] : llvm::enumerate(episode.accesses))
         for (const Access &earlier : ArrayRef(episode.accesses).take_front(i)) {
           if (earlier.step->stream == later.step->stream || (!earlier.write && !later.write))
             continue;
-          if (!happensBefore(*earlier.step, *later.step)) {
+          if (!happensBefore(*earlier.step, *later.step) && mayTouch(earlier, later, mesh)) {
             InFlightDiagnostic diag = later.step->op->emitOpError() << "uses '" << Episode(episode).slot.getName()
                                                                     << "' while another stream may still "
                                                                     << (earlier.write ? "write" : "read") << " it";
