@@ -127,6 +127,22 @@ static void findRange(Value value, IntegerRange &range, llvm::SmallPtrSetImpl<Va
   }
 }
 
+/// Follows an argument of a program to the kernels that read its slot.
+static void findRange(exec::ProgramOp program, unsigned index, IntegerRange &range) {
+  auto slotOf = [](Value buffer) { return buffer.getDefiningOp<exec::BufferOp>().getSlot(); };
+  auto kernels = program->getParentOfType<ModuleOp>().lookupSymbol<ModuleOp>("kernels");
+  exec::ArgumentOp argument = *std::next(program.getOps<exec::ArgumentOp>().begin(), index);
+  Type element = cast<MemRefType>(argument.getBuffer().getType()).getElementType();
+  llvm::SmallPtrSet<Value, 16> seen;
+  program.walk([&](exec::LaunchOp launch) {
+    auto kernel = kernels ? kernels.lookupSymbol<func::FuncOp>(launch.getKernel()) : func::FuncOp();
+    for (auto [number, input] : llvm::enumerate(launch.getInputs()))
+      if (kernel && slotOf(input) == slotOf(argument.getBuffer()) &&
+          cast<MemRefType>(input.getType()).getElementType() == element)
+        findRange(kernel.getArgument(number), range, seen);
+  });
+}
+
 // --- Values --------------------------------------------------------------------
 
 static double hyperValue(StringRef name, uint64_t seed) {
@@ -168,7 +184,8 @@ static Tensor makeIntegers(RankedTensorType type, uint64_t stream, IntegerRange 
   return result;
 }
 
-static Tensor makeValue(func::FuncOp function, unsigned index, RankedTensorType type, uint64_t seed, StringRef name) {
+static Tensor makeValue(func::FuncOp function, exec::ProgramOp program, unsigned index, RankedTensorType type,
+                        uint64_t seed, StringRef name) {
   StringRef role = roleOf(function, index);
   if (role == "hyper" && type.getRank() == 0)
     return Tensor::scalar(type, hyperValue(name, seed));
@@ -176,11 +193,15 @@ static Tensor makeValue(func::FuncOp function, unsigned index, RankedTensorType 
     return makeFloats(type, hashName(seed, name), role, name);
   IntegerRange range;
   llvm::SmallPtrSet<Value, 16> seen;
-  findRange(function.getArgument(index), range, seen);
+  if (program)
+    findRange(program, index, range);
+  else
+    findRange(function.getArgument(index), range, seen);
   return makeIntegers(type, hashName(seed, name), range);
 }
 
-FailureOr<std::vector<Tensor>> makeArguments(func::FuncOp function, uint64_t seed, NamedTensors &known) {
+FailureOr<std::vector<Tensor>> makeArguments(func::FuncOp function, uint64_t seed, NamedTensors &known,
+                                             exec::ProgramOp program) {
   std::vector<Tensor> arguments;
   for (unsigned index = 0; index < function.getNumArguments(); ++index) {
     if (!isa<RankedTensorType>(function.getArgumentTypes()[index]))
@@ -189,7 +210,7 @@ FailureOr<std::vector<Tensor>> makeArguments(func::FuncOp function, uint64_t see
     auto valueOf = [&](StringRef name, RankedTensorType wanted) -> FailureOr<Tensor> {
       auto it = known.find(name);
       if (it == known.end())
-        return known[name] = makeValue(function, index, wanted, seed, name);
+        return known[name] = makeValue(function, program, index, wanted, seed, name);
       RankedTensorType given = it->second.getType();
       bool sameKind = isa<FloatType>(given.getElementType()) == isa<FloatType>(wanted.getElementType());
       if (given.getNumElements() != wanted.getNumElements() || !sameKind)

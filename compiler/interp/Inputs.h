@@ -9,6 +9,7 @@
 #ifndef TESSERA_COMPILER_INTERP_INPUTS_H
 #define TESSERA_COMPILER_INTERP_INPUTS_H
 
+#include "compiler/dialect/exec/Exec.h"
 #include "compiler/interp/Tensor.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -34,8 +35,10 @@ llvm::SmallVector<Segment> segmentsOf(mlir::func::FuncOp function, unsigned inde
 std::string nameOfArg(mlir::func::FuncOp function, unsigned index);
 
 /// Global values for all arguments: from `known` by name where it has them (with the same number of elements; they
-/// are reshaped and rounded to the argument's type), else made from the seed. Made values are added to `known`.
-mlir::FailureOr<std::vector<Tensor>> makeArguments(mlir::func::FuncOp function, uint64_t seed, NamedTensors &known);
+/// are reshaped and rounded to the argument's type), else made from the seed. Made values are added to `known`. If
+/// `function` is the signature of a program, that tells the bounds of integers.
+mlir::FailureOr<std::vector<Tensor>> makeArguments(mlir::func::FuncOp function, uint64_t seed, NamedTensors &known,
+                                                   exec::ProgramOp program = {});
 
 } // namespace tessera::interp
 

@@ -252,9 +252,16 @@ static dist::ShardingAttr resultSharding(func::FuncOp function, unsigned index) 
 }
 
 FailureOr<std::vector<Tensor>> evaluateGlobal(func::FuncOp function, ArrayRef<Tensor> arguments, int64_t numRanks) {
-  dist::MeshAttr mesh = meshOf(function);
-  if (mesh)
+  if (dist::MeshAttr mesh = meshOf(function))
     numRanks = mesh.getNumRanks();
+  return evaluateGlobal(function, arguments, numRanks, [&](std::vector<RankTensors> perRank) {
+    return evaluate(function, std::move(perRank), numRanks);
+  });
+}
+
+FailureOr<std::vector<Tensor>> evaluateGlobal(func::FuncOp function, ArrayRef<Tensor> arguments, int64_t numRanks,
+                                              RankEvaluation run) {
+  dist::MeshAttr mesh = meshOf(function);
   std::vector<RankTensors> perRank;
   for (auto [index, argument] : llvm::enumerate(arguments)) {
     auto error = [&, index = index] { return function.emitError("argument ") << index << ": "; };
@@ -268,7 +275,7 @@ FailureOr<std::vector<Tensor>> evaluateGlobal(func::FuncOp function, ArrayRef<Te
       return failure();
     perRank.push_back(std::move(*locals));
   }
-  FailureOr<std::vector<RankTensors>> results = evaluate(function, std::move(perRank), numRanks);
+  FailureOr<std::vector<RankTensors>> results = run(std::move(perRank));
   if (failed(results))
     return failure();
   std::vector<Tensor> globals;

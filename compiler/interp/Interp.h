@@ -3,6 +3,7 @@
 // Says what a program means: evaluates a function of train, dist and exec.fusion
 // ops on N virtual ranks in lock-step. Every value is one tensor per rank. SPMD
 // control flow is the same on all ranks, so a collective sees all of them at once.
+// Program.h does the same for what a function is lowered to.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,6 +33,11 @@ mlir::FailureOr<std::vector<Tensor>> evaluateOnOneRank(mlir::func::FuncOp functi
 /// module has no mesh.
 mlir::FailureOr<std::vector<Tensor>> evaluateGlobal(mlir::func::FuncOp function, llvm::ArrayRef<Tensor> arguments,
                                                     int64_t numRanks = 1);
+
+/// The same for whatever has the arguments and results of `signature`: `run` evaluates it on the ranks' parts.
+using RankEvaluation = llvm::function_ref<mlir::FailureOr<std::vector<RankTensors>>(std::vector<RankTensors>)>;
+mlir::FailureOr<std::vector<Tensor>> evaluateGlobal(mlir::func::FuncOp signature, llvm::ArrayRef<Tensor> arguments,
+                                                    int64_t numRanks, RankEvaluation run);
 
 /// The module's mesh, or null.
 dist::MeshAttr meshOf(mlir::Operation *op);

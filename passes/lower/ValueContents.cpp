@@ -182,11 +182,12 @@ std::string ValueContents::describe(unsigned origin) const {
   const Origin &of = origins[origin];
   std::string result;
   llvm::raw_string_ostream stream(result);
-  if (!of.value)
-    stream << "the constant " << of.number;
+  Value value = of.value;
+  if (value)
+    stream << lower::describe(value);
   else
-    stream << lower::describe(of.value);
-  if (of.value && isa_and_nonnull<exec::RepeatOp>(of.value.getParentBlock()->getParentOp()))
+    stream << "the constant " << of.number;
+  if (value && isa_and_nonnull<exec::RepeatOp>(value.getParentBlock()->getParentOp()))
     stream << " of iteration " << of.iteration;
   return result;
 }

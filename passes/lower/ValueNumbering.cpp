@@ -105,7 +105,10 @@ LogicalResult ValueProof::runLoop(exec::RepeatOp repeat, Operation *instruction)
   SmallVector<Content> carried;
   for (Value init : repeat.getInit())
     carried.push_back(values.lookup(init));
-  for (iteration = 0; iteration < std::min<int64_t>(2, repeat.getCount()); ++iteration) {
+  // Two iterations show what holds for all, if one differs from the next by offsets.
+  const bool isRegular = llvm::all_of(repeat.getBatch(), [&](Value value) { return values.lookup(value).size() == 1; });
+  const int64_t count = int64_t(repeat.getCount()), shown = isRegular ? std::min<int64_t>(2, count) : count;
+  for (iteration = 0; iteration < shown; ++iteration) {
     BlockArgument number = body.getArgument(0);
     values.bind(number, values.constant(double(iteration), 1));
     for (auto [argument, operand] : llvm::zip(body.getArguments().drop_front(), repeat.getBatch()))
@@ -153,16 +156,20 @@ InFlightDiagnostic ValueProof::bug(Operation *op) {
   return op->emitError("internal compiler error: ");
 }
 
-std::optional<ValueProof::Difference> ValueProof::compare(Value buffer, const Content &expected) const {
+std::optional<ValueProof::Difference> ValueProof::compare(Value buffer, const Content &expected, int64_t iteration) const {
   const Content found = memory.read(buffer, iteration);
   int64_t matching = 0;
   for (const Piece &here : found)
     for (const Piece &due : expected)
       for (const StridedMap &elements : meet(here.map, due.map)) {
-        const bool isSame = here.origin == due.origin && elements.in == elements.out &&
-                            llvm::all_of(elements.dims, [](const auto &dim) { return dim.in == dim.out; });
-        if (!isSame)
-          return Difference{due.origin, elements.out, here.origin, elements.in};
+        // The first element, or the one after it along a dimension that runs in another order.
+        StridedMap::Dim step{0, 0, 0};
+        if (here.origin == due.origin && elements.in == elements.out)
+          for (const StridedMap::Dim &dim : elements.dims)
+            if (dim.in != dim.out)
+              step = dim;
+        if (here.origin != due.origin || elements.in + step.in != elements.out + step.out)
+          return Difference{due.origin, elements.out + step.out, here.origin, elements.in + step.in};
         matching += elements.size();
       }
   if (matching == numElements(buffer))
@@ -171,8 +178,24 @@ std::optional<ValueProof::Difference> ValueProof::compare(Value buffer, const Co
 }
 
 LogicalResult ValueProof::verifyRead(Operation *op, Value buffer, const Content &expected) {
-  std::optional<Difference> difference = compare(buffer, expected);
+  std::optional<Difference> difference = compare(buffer, expected, iteration);
   return difference ? report(op, buffer, *difference) : success();
+}
+
+LogicalResult ValueProof::verifyOperand(Operation *op, Value buffer, Value operand) {
+  if (failed(verifyRead(op, buffer, values.lookup(operand))))
+    return failure();
+  while (auto reshape = operand.getDefiningOp<train::ReshapeOp>())
+    operand = reshape.getOperand();
+  auto argument = dyn_cast<BlockArgument>(operand);
+  auto repeat = argument ? dyn_cast<exec::RepeatOp>(argument.getOwner()->getParentOp()) : exec::RepeatOp();
+  if (!repeat || argument.getArgNumber() != 0 || iteration != 1)
+    return success();
+  // Numbers are no offsets: two iterations do not show those of all.
+  for (int64_t later = 2, count = int64_t(repeat.getCount()); later < count; ++later)
+    if (std::optional<Difference> difference = compare(buffer, values.constant(double(later), 1), later))
+      return report(op, buffer, *difference);
+  return success();
 }
 
 LogicalResult ValueProof::report(Operation *op, Value buffer, const Difference &difference) {

@@ -19,7 +19,8 @@ namespace tessera::lower {
 mlir::func::FuncOp stepOf(exec::ProgramOp program);
 
 /// Follows the instructions in program order, two iterations of each loop, on the first two ranks and the last. What
-/// changes with the iteration or the rank are offsets, in proportion, so that these show what holds for all. Reports the
+/// changes with the iteration or the rank are offsets, in proportion, so that these show what holds for all; where
+/// something else changes, all iterations are followed. Reports the
 /// first instruction that reads something else than the step says. That the order of the program is also that in which
 /// streams reach memory is to be proved besides.
 mlir::LogicalResult verifyValues(exec::ProgramOp program, mlir::func::FuncOp step);

@@ -25,7 +25,7 @@ LogicalResult ValueProof::verifyCall(Operation *op, Operation *instruction, Valu
     return bug(instruction) << "'" << instruction->getName() << "' has another number of operands or results than '"
                             << op->getName() << "'";
   for (auto [operand, input] : llvm::zip_equal(op->getOperands(), inputs)) {
-    if (failed(verifyRead(instruction, input, values.lookup(operand))))
+    if (failed(verifyOperand(instruction, input, operand)))
       return failure();
     for (Value output : outputs)
       if (failed(verifyApart(instruction, input, output, /*mayBeOne=*/false)))
@@ -61,7 +61,7 @@ LogicalResult ValueProof::verifyLaunch(exec::FusionOp fusion, exec::LaunchOp lau
     return failure();
   for (auto [i, operand] : llvm::enumerate(fusion.getOperands())) {
     Value input = launch.getInputs()[i];
-    if (failed(verifyRead(launch, input, values.lookup(operand))))
+    if (failed(verifyOperand(launch, input, operand)))
       return failure();
     for (auto [number, output] : llvm::enumerate(launch.getOutputs())) {
       const bool mayBeOne = fusion.getInplace() && (*fusion.getInplace())[number] == int64_t(i);
@@ -137,9 +137,9 @@ LogicalResult ValueProof::verifyGemm(Operation *op, exec::GemmOp gemm) {
     return type.getRank() == numBatch + 2 && type.getDimSize(numBatch) == rows &&
            type.getDimSize(numBatch + 1) == columns;
   };
-  std::optional<Difference> directA = compare(gemm.getA(), direct.a), directB = compare(gemm.getB(), direct.b);
+  std::optional<Difference> directA = compare(gemm.getA(), direct.a, iteration), directB = compare(gemm.getB(), direct.b, iteration);
   bool isDirect = fits(m, n) && !directA && !directB;
-  bool isFlipped = !isDirect && fits(n, m) && !compare(gemm.getA(), flipped.a) && !compare(gemm.getB(), flipped.b);
+  bool isFlipped = !isDirect && fits(n, m) && !compare(gemm.getA(), flipped.a, iteration) && !compare(gemm.getB(), flipped.b, iteration);
   if (!isDirect && !isFlipped && directA)
     return report(gemm, gemm.getA(), *directA);
   if (!isDirect && !isFlipped && directB)

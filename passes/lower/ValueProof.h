@@ -53,8 +53,10 @@ private:
   mlir::LogicalResult verifyCall(mlir::Operation *op, mlir::Operation *instruction, mlir::ValueRange inputs,
                                  mlir::ValueRange outputs);
 
-  std::optional<Difference> compare(mlir::Value buffer, const Content &expected) const;
+  std::optional<Difference> compare(mlir::Value buffer, const Content &expected, int64_t iteration) const;
   mlir::LogicalResult verifyRead(mlir::Operation *op, mlir::Value buffer, const Content &expected);
+  /// The buffer holds the operand; if that is a loop's number, in every iteration of the loop.
+  mlir::LogicalResult verifyOperand(mlir::Operation *op, mlir::Value buffer, mlir::Value operand);
   mlir::LogicalResult report(mlir::Operation *op, mlir::Value buffer, const Difference &difference);
   /// Nothing of what is read is written, unless all of it may be.
   mlir::LogicalResult verifyApart(mlir::Operation *op, mlir::Value read, mlir::Value written, bool mayBeOne);

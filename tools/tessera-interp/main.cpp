@@ -8,7 +8,7 @@
 #include "compiler/dialect/exec/Exec.h"
 #include "compiler/interp/Compare.h"
 #include "compiler/interp/Inputs.h"
-#include "compiler/interp/Interp.h"
+#include "compiler/interp/Program.h"
 #include "passes/Register.h"
 #include "tools/tessera-interp/TensorFiles.h"
 
@@ -64,19 +64,54 @@ static OwningOpRef<ModuleOp> parse(StringRef path, const std::shared_ptr<llvm::S
   return parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
 }
 
-/// The functions to run: the one asked for, or all that have a body.
-static FailureOr<SmallVector<func::FuncOp>> functionsToRun(ModuleOp module) {
-  SmallVector<func::FuncOp> functions;
+namespace {
+/// A function, or the program that one was lowered to, with a function that has its arguments and results.
+struct Step {
+  explicit Step(func::FuncOp function) : function(function) {}
+  explicit Step(tessera::exec::ProgramOp program) : program(program), signature(signatureOf(program)) {
+    function = *signature->getOps<func::FuncOp>().begin();
+  }
+  FailureOr<std::vector<Tensor>> arguments(NamedTensors &known) { return makeArguments(function, seed, known, program); }
+  FailureOr<std::vector<NamedResult>> results(ArrayRef<Tensor> arguments, int64_t ranks) {
+    FailureOr<std::vector<Tensor>> results =
+        program ? evaluateGlobal(function, arguments, ranks,
+                                 [&](std::vector<RankTensors> perRank) {
+                                   return evaluateProgram(program, std::move(perRank), ranks);
+                                 })
+                : evaluateGlobal(function, arguments, ranks);
+    if (failed(results))
+      return failure();
+    return nameResults(function, *results);
+  }
+
+  func::FuncOp function;
+  tessera::exec::ProgramOp program;
+  OwningOpRef<ModuleOp> signature;
+};
+} // namespace
+
+/// What to run: the function or program asked for, or all that have a body.
+static FailureOr<std::vector<Step>> stepsToRun(ModuleOp module) {
+  std::vector<Step> steps;
   for (auto function : module.getOps<func::FuncOp>())
     if (!function.isExternal() && (functionName.empty() || function.getName() == functionName))
-      functions.push_back(function);
-  if (functions.empty() && functionName.empty() && !module.getOps<tessera::exec::ProgramOp>().empty())
-    return module.emitError("is lowered to a program of the exec dialect, which tessera-run executes; the interpreter "
-                            "runs functions of the phases import to schedule");
-  if (functions.empty())
+      steps.emplace_back(function);
+  for (auto program : module.getOps<tessera::exec::ProgramOp>())
+    if (functionName.empty() || program.getSymName() == functionName)
+      steps.emplace_back(program);
+  if (steps.empty())
     return module.emitError(functionName.empty() ? "there is no function to run"
                                                  : "there is no function '" + functionName + "'");
-  return functions;
+  return steps;
+}
+
+/// The function or program of this name.
+static std::optional<Step> stepCalled(ModuleOp module, StringRef name) {
+  if (auto function = module.lookupSymbol<func::FuncOp>(name))
+    return Step(function);
+  if (auto program = module.lookupSymbol<tessera::exec::ProgramOp>(name))
+    return Step(program);
+  return std::nullopt;
 }
 
 static void print(const NamedResult &result) {
@@ -107,41 +142,43 @@ static int64_t ranksFor(ModuleOp module) {
   return numRanks > 0 ? numRanks : mesh ? mesh.getNumRanks() : 1;
 }
 
-static LogicalResult runOne(func::FuncOp function, ModuleOp other) {
-  auto module = function->getParentOfType<ModuleOp>();
+static LogicalResult runOne(Step &step, ModuleOp module, ModuleOp other) {
+  func::FuncOp function = step.function;
   if (auto mesh = meshOf(module); mesh && numRanks > 0 && mesh.getNumRanks() != numRanks)
     return function.emitError("the module's mesh has ")
            << mesh.getNumRanks() << " ranks, --ranks says " << int64_t(numRanks);
   NamedTensors known;
   if (!inputsFile.empty() && failed(tessera::readTensors(inputsFile, function.getContext(), known)))
     return failure();
-  FailureOr<std::vector<Tensor>> arguments = makeArguments(function, seed, known);
+  std::optional<Step> twin;
+  if (other && !(twin = stepCalled(other, function.getName())))
+    return function.emitError("has no counterpart in ") << compareFile;
+  // A program says least about the bounds of integers: the values are made for the other.
+  FailureOr<std::vector<Tensor>> twinArguments = std::vector<Tensor>();
+  if (twin && step.program && failed(twinArguments = twin->arguments(known)))
+    return failure();
+  FailureOr<std::vector<Tensor>> arguments = step.arguments(known);
   if (failed(arguments))
+    return failure();
+  if (twin && !step.program && failed(twinArguments = twin->arguments(known)))
     return failure();
   Tolerance tolerance{relative, absolute >= 0.0 ? absolute : gradCheck ? 1.0e-7 : 1.0e-6};
   if (gradCheck)
     return checkGradients(function, *arguments, samples, seed, tolerance, ranksFor(module));
-  FailureOr<std::vector<Tensor>> results = evaluateGlobal(function, *arguments, ranksFor(module));
-  if (failed(results))
+  FailureOr<std::vector<NamedResult>> named = step.results(*arguments, ranksFor(module));
+  if (failed(named))
     return failure();
-  std::vector<NamedResult> named = nameResults(function, *results);
-  if (!dumpFile.empty() && failed(tessera::writeTensors(dumpFile, named)))
+  if (!dumpFile.empty() && failed(tessera::writeTensors(dumpFile, *named)))
     return failure();
-  if (other) {
-    auto twin = other.lookupSymbol<func::FuncOp>(function.getName());
-    if (!twin)
-      return function.emitError("has no counterpart in ") << compareFile;
-    FailureOr<std::vector<Tensor>> twinArguments = makeArguments(twin, seed, known);
-    if (failed(twinArguments))
+  if (twin) {
+    FailureOr<std::vector<NamedResult>> expected = twin->results(*twinArguments, ranksFor(other));
+    if (failed(expected))
       return failure();
-    FailureOr<std::vector<Tensor>> twinResults = evaluateGlobal(twin, *twinArguments, ranksFor(other));
-    if (failed(twinResults))
-      return failure();
-    return compareResults(function, named, nameResults(twin, *twinResults), tolerance, commonOnly);
+    return compareResults(function, *named, *expected, tolerance, commonOnly);
   }
-  if (!quiet && !named.empty()) {
+  if (!quiet && !named->empty()) {
     llvm::outs() << "@" << function.getName() << "\n";
-    for (const NamedResult &result : named)
+    for (const NamedResult &result : *named)
       print(result);
   }
   return success();
@@ -169,15 +206,19 @@ int main(int argc, char **argv) {
   if (!compareFile.empty() && !(other = parse(compareFile, otherSources, context)))
     return 1;
   if (gradCheck) {
+    if (auto programs = module->getOps<tessera::exec::ProgramOp>(); !programs.empty()) {
+      (*programs.begin()).emitError("has no gradients to check: those are checked on functions");
+      return 1;
+    }
     widenToF64(*module);
     if (failed(verify(*module)))
       return 1;
   }
-  FailureOr<SmallVector<func::FuncOp>> functions = functionsToRun(*module);
-  if (failed(functions))
+  FailureOr<std::vector<Step>> steps = stepsToRun(*module);
+  if (failed(steps))
     return 1;
-  for (func::FuncOp function : *functions)
-    if (failed(runOne(function, other ? *other : ModuleOp())))
+  for (Step &step : *steps)
+    if (failed(runOne(step, *module, other ? *other : ModuleOp())))
       return 1;
   return 0;
 }
