@@ -36,8 +36,7 @@ static void forEachByte(exec::BufferOp buffer, int64_t iteration, int64_t positi
 Tensor Arenas::read(exec::BufferOp buffer, int64_t iteration, int64_t position) const {
   const MemRefType type = buffer.getType();
   Tensor result(RankedTensorType::get(type.getShape(), type.getElementType()));
-  const std::vector<uint8_t> &arena =
-      arenas.find(buffer.getSlot().getDefiningOp<exec::SlotOp>().getArena())->second;
+  const std::vector<uint8_t> &arena = arenas.find(buffer.getSlot().getDefiningOp<exec::SlotOp>().getArena())->second;
   auto floating = dyn_cast<FloatType>(type.getElementType());
   const size_t bytes = exec::elementBytes(type.getElementType());
   forEachByte(buffer, iteration, position, [&](int64_t element, int64_t byte) {

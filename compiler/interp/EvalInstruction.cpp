@@ -50,9 +50,9 @@ private:
       return nullptr;
     RankedTensorType type = tensorTypeOf(gemm.getC());
     if (gemm.getEpilogue() != exec::Epilogue::None)
-      return exec::EpilogueProductOp::create(
-          builder, gemm.getLoc(), type, gemm.getEpilogueOutput() ? tensorTypeOf(gemm.getEpilogueOutput()) : Type(),
-          gemm.getEpilogue(), in(0), in(1), sum, input, rows, columns);
+      return exec::EpilogueProductOp::create(builder, gemm.getLoc(), type,
+                                             gemm.getEpilogueOutput() ? tensorTypeOf(gemm.getEpilogueOutput()) : Type(),
+                                             gemm.getEpilogue(), in(0), in(1), sum, input, rows, columns);
     if (adds)
       return exec::AddProductOp::create(builder, gemm.getLoc(), type, sum, in(0), in(1), batch, batch, rows, columns);
     return train::DotGeneralOp::create(builder, gemm.getLoc(), type, in(0), in(1), batch, batch, rows, columns);
@@ -81,17 +81,17 @@ private:
   Operation *make(exec::AttentionOp attention) {
     Value mask = attention.getMask() ? in(3) : Value();
     return train::AttentionOp::create(builder, attention.getLoc(), tensorTypeOf(attention.getOut()),
-                                      tensorTypeOf(attention.getLse()), in(0), in(1), in(2), mask,
-                                      attention.getScale(), attention.getCausal());
+                                      tensorTypeOf(attention.getLse()), in(0), in(1), in(2), mask, attention.getScale(),
+                                      attention.getCausal());
   }
 
   Operation *make(exec::AttentionGradOp attention) {
     const unsigned next = attention.getMask() ? 4 : 3;
     Value mask = attention.getMask() ? in(3) : Value();
-    return train::AttentionGradOp::create(
-        builder, attention.getLoc(), tensorTypeOf(attention.getDq()), tensorTypeOf(attention.getDk()),
-        tensorTypeOf(attention.getDv()), in(0), in(1), in(2), mask, in(next), in(next + 1), in(next + 2),
-        attention.getScale(), attention.getCausal());
+    return train::AttentionGradOp::create(builder, attention.getLoc(), tensorTypeOf(attention.getDq()),
+                                          tensorTypeOf(attention.getDk()), tensorTypeOf(attention.getDv()), in(0),
+                                          in(1), in(2), mask, in(next), in(next + 1), in(next + 2),
+                                          attention.getScale(), attention.getCausal());
   }
 
   Operation *make(exec::CollectiveOp collective) {

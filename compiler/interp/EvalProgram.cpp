@@ -49,8 +49,8 @@ OwningOpRef<ModuleOp> signatureOf(exec::ProgramOp program) {
           builder.getNamedAttr(train::kAlias, builder.getI64IntegerAttr(static_cast<int64_t>(number)))));
     }
   builder.setInsertionPointToEnd(module->getBody());
-  auto function = func::FuncOp::create(builder, program.getLoc(), program.getSymName(),
-                                       builder.getFunctionType(inputs, outputs));
+  auto function =
+      func::FuncOp::create(builder, program.getLoc(), program.getSymName(), builder.getFunctionType(inputs, outputs));
   function.setPrivate();
   function.setAllArgAttrs(inputAttrs);
   function.setAllResultAttrs(outputAttrs);

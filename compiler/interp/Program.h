@@ -1,7 +1,7 @@
 //===- Program.h - evaluates programs of the exec dialect -------*- C++ -*-===//
 //
-// A program has no tensors, only memory, so that what it means is what its instructions do to bytes. They run in program
-// order; that streams keep to it is proved by verify-exec.
+// A program has no tensors, only memory, so that what it means is what its instructions do to bytes. They run in
+// program order; that streams keep to it is proved by verify-exec.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,8 @@ mlir::OwningOpRef<mlir::ModuleOp> signatureOf(exec::ProgramOp program);
 mlir::FailureOr<std::vector<RankTensors>> evaluateProgram(exec::ProgramOp program, std::vector<RankTensors> arguments,
                                                           int64_t numRanks);
 
-/// Evaluates one instruction but `loop`, `copy` and `fill` on all ranks: `inputs[operand][rank]` are what it reads, in the
-/// order of `exec::readBuffers`; returns what it writes, in that of `exec::writtenBuffers`.
+/// Evaluates one instruction but `loop`, `copy` and `fill` on all ranks: `inputs[operand][rank]` are what it reads, in
+/// the order of `exec::readBuffers`; returns what it writes, in that of `exec::writtenBuffers`.
 mlir::FailureOr<std::vector<RankTensors>> evaluateInstruction(mlir::Operation *instruction,
                                                               std::vector<RankTensors> inputs, dist::MeshAttr mesh,
                                                               int64_t numRanks);

@@ -46,7 +46,8 @@ StridedMap MemoryContents::placeOf(Value buffer, int64_t iteration) const {
 }
 
 bool MemoryContents::overlap(Value a, Value b, int64_t iteration) const {
-  return slotOf(a) == slotOf(b) && mayOverlap(placeOf(a, iteration), elementBytes(a), placeOf(b, iteration), elementBytes(b));
+  return slotOf(a) == slotOf(b) &&
+         mayOverlap(placeOf(a, iteration), elementBytes(a), placeOf(b, iteration), elementBytes(b));
 }
 
 void MemoryContents::makeResident(exec::SlotOp slot) {

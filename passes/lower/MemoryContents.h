@@ -1,7 +1,7 @@
 //===- MemoryContents.h - what the memory of a program holds ----*- C++ -*-===//
 //
-// The other side of the proof: which elements of which origins (ValueContents.h) lie in the slots of an exec program while
-// its instructions run. Writing to a slot ends what other slots hold in the same bytes of their arena.
+// The other side of the proof: which elements of which origins (ValueContents.h) lie in the slots of an exec program
+// while its instructions run. Writing to a slot ends what other slots hold in the same bytes of their arena.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,8 +1,8 @@
 //===- StridedMap.cpp - maps between strided sets of integers -------------===//
 //
-// See StridedMap.h. Both operations compare the outermost dimensions of two maps: those of equal stride row by row, with
-// a shift; otherwise the dimension of the smaller stride is cut into the rows of the larger. Rows that are cut alike
-// are treated as one. Where one stride is no multiple of the other, rows are treated one at a time.
+// See StridedMap.h. Both operations compare the outermost dimensions of two maps: those of equal stride row by row,
+// with a shift; otherwise the dimension of the smaller stride is cut into the rows of the larger. Rows that are cut
+// alike are treated as one. Where one stride is no multiple of the other, rows are treated one at a time.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,7 +1,8 @@
 //===- StridedMap.h - maps between strided sets of integers -----*- C++ -*-===//
 //
-// What a view of memory, a layout op and a copy have in common: each relates the elements of one strided box to those of
-// another. The proof of memory plans composes and subtracts such maps; their size does not depend on that of the tensors.
+// What a view of memory, a layout op and a copy have in common: each relates the elements of one strided box to those
+// of another. The proof of memory plans composes and subtracts such maps; their size does not depend on that of the
+// tensors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,9 +16,9 @@
 
 namespace tessera::lower {
 
-/// For each index with `0 <= i_d < size_d`: takes `in + Σ i_d * in_d` to `out + Σ i_d * out_d`. Dimensions are ordered by
-/// `in_d`, largest first, and nested: a step of one is longer than all of what lies inside of it. No two indices have
-/// the same input.
+/// For each index with `0 <= i_d < size_d`: takes `in + Σ i_d * in_d` to `out + Σ i_d * out_d`. Dimensions are ordered
+/// by `in_d`, largest first, and nested: a step of one is longer than all of what lies inside of it. No two indices
+/// have the same input.
 struct StridedMap {
   struct Dim {
     int64_t size, in, out;

@@ -76,8 +76,7 @@ Content ValueContents::constant(double value, int64_t elements) {
   return {{found->second, StridedMap::get(0, 0, {{elements, 1, 0}})}};
 }
 
-Content ValueContents::transpose(const Content &content, ArrayRef<int64_t> shape,
-                                 ArrayRef<int64_t> permutation) const {
+Content ValueContents::transpose(const Content &content, ArrayRef<int64_t> shape, ArrayRef<int64_t> permutation) const {
   SmallVector<int64_t> strides = rowMajor(shape), resultShape;
   for (int64_t dim : permutation)
     resultShape.push_back(shape[dim]);
@@ -120,11 +119,12 @@ bool ValueContents::derive(Operation *op) {
     return true;
   };
   return llvm::TypeSwitch<Operation *, bool>(op)
-      .Case<train::ReshapeOp, train::BarrierOp, train::StopGradientOp, dist::CopyStartOp, dist::DoneOp>([&](Operation *) {
-        // The same elements in the same order.
-        bind(op->getResult(0), lookup(op->getOperand(0)));
-        return true;
-      })
+      .Case<train::ReshapeOp, train::BarrierOp, train::StopGradientOp, dist::CopyStartOp, dist::DoneOp>(
+          [&](Operation *) {
+            // The same elements in the same order.
+            bind(op->getResult(0), lookup(op->getOperand(0)));
+            return true;
+          })
       .Case([&](train::TransposeOp transposed) {
         bind(transposed.getResult(),
              transpose(lookup(transposed.getOperand()), shapeOf(transposed.getOperand()), transposed.getPermutation()));

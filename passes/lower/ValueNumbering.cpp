@@ -156,7 +156,8 @@ InFlightDiagnostic ValueProof::bug(Operation *op) {
   return op->emitError("internal compiler error: ");
 }
 
-std::optional<ValueProof::Difference> ValueProof::compare(Value buffer, const Content &expected, int64_t iteration) const {
+std::optional<ValueProof::Difference> ValueProof::compare(Value buffer, const Content &expected,
+                                                          int64_t iteration) const {
   const Content found = memory.read(buffer, iteration);
   int64_t matching = 0;
   for (const Piece &here : found)

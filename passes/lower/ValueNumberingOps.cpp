@@ -129,17 +129,19 @@ LogicalResult ValueProof::verifyGemm(Operation *op, exec::GemmOp gemm) {
   };
   Matrices flipped{flip(direct.b, contracted, n), flip(direct.a, m, contracted), flip(direct.c, m, n), direct.epilogue};
   if (exec::sumsOperand(direct.epilogue))
-    flipped.epilogue = direct.epilogue == exec::Epilogue::BiasGradA ? exec::Epilogue::BiasGradB
-                                                                    : exec::Epilogue::BiasGradA;
+    flipped.epilogue =
+        direct.epilogue == exec::Epilogue::BiasGradA ? exec::Epilogue::BiasGradB : exec::Epilogue::BiasGradA;
 
   auto type = cast<MemRefType>(gemm.getC().getType());
   auto fits = [&](int64_t rows, int64_t columns) {
     return type.getRank() == numBatch + 2 && type.getDimSize(numBatch) == rows &&
            type.getDimSize(numBatch + 1) == columns;
   };
-  std::optional<Difference> directA = compare(gemm.getA(), direct.a, iteration), directB = compare(gemm.getB(), direct.b, iteration);
+  std::optional<Difference> directA = compare(gemm.getA(), direct.a, iteration),
+                            directB = compare(gemm.getB(), direct.b, iteration);
   bool isDirect = fits(m, n) && !directA && !directB;
-  bool isFlipped = !isDirect && fits(n, m) && !compare(gemm.getA(), flipped.a, iteration) && !compare(gemm.getB(), flipped.b, iteration);
+  bool isFlipped = !isDirect && fits(n, m) && !compare(gemm.getA(), flipped.a, iteration) &&
+                   !compare(gemm.getB(), flipped.b, iteration);
   if (!isDirect && !isFlipped && directA)
     return report(gemm, gemm.getA(), *directA);
   if (!isDirect && !isFlipped && directB)
@@ -182,15 +184,12 @@ LogicalResult ValueProof::verifyConv(Operation *op, exec::ConvOp conv) {
            typed.getPadding() == conv.getPadding() && typed.getDilations() == conv.getDilations() &&
            int64_t(typed.getGroups()) == int64_t(conv.getGroups());
   };
-  const bool isSame = llvm::TypeSwitch<Operation *, bool>(op)
-                          .Case([&](train::Conv2dOp typed) { return sameWindow(typed, exec::ConvKind::Forward); })
-                          .Case([&](train::Conv2dInputGradOp typed) {
-                            return sameWindow(typed, exec::ConvKind::InputGrad);
-                          })
-                          .Case([&](train::Conv2dFilterGradOp typed) {
-                            return sameWindow(typed, exec::ConvKind::FilterGrad);
-                          })
-                          .Default([](Operation *) { return false; });
+  const bool isSame =
+      llvm::TypeSwitch<Operation *, bool>(op)
+          .Case([&](train::Conv2dOp typed) { return sameWindow(typed, exec::ConvKind::Forward); })
+          .Case([&](train::Conv2dInputGradOp typed) { return sameWindow(typed, exec::ConvKind::InputGrad); })
+          .Case([&](train::Conv2dFilterGradOp typed) { return sameWindow(typed, exec::ConvKind::FilterGrad); })
+          .Default([](Operation *) { return false; });
   if (!isSame)
     return bug(conv) << "is not the convolution of " << describe(op->getResult(0));
   Value x = conv.getX(), w = conv.getW(), y = conv.getY();

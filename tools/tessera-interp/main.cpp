@@ -71,7 +71,9 @@ struct Step {
   explicit Step(tessera::exec::ProgramOp program) : program(program), signature(signatureOf(program)) {
     function = *signature->getOps<func::FuncOp>().begin();
   }
-  FailureOr<std::vector<Tensor>> arguments(NamedTensors &known) { return makeArguments(function, seed, known, program); }
+  FailureOr<std::vector<Tensor>> arguments(NamedTensors &known) {
+    return makeArguments(function, seed, known, program);
+  }
   FailureOr<std::vector<NamedResult>> results(ArrayRef<Tensor> arguments, int64_t ranks) {
     FailureOr<std::vector<Tensor>> results =
         program ? evaluateGlobal(function, arguments, ranks,
