@@ -128,8 +128,9 @@ bool hasUnclearCount(Operation &op, int64_t batchSize) {
 } // namespace
 
 BlockArgument findBatchArgument(Value value, func::FuncOp func) {
-  while (auto reshape = value.getDefiningOp<train::ReshapeOp>())
-    value = reshape.getOperand();
+  // A recomputed loss reads its targets through a barrier.
+  while (isa_and_nonnull<train::ReshapeOp, train::BarrierOp>(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
   auto arg = dyn_cast<BlockArgument>(value);
   return arg && arg.getOwner() == &func.getBody().front() && isBatchArgument(func, arg) ? arg : BlockArgument();
 }

@@ -184,6 +184,10 @@ LogicalResult ValueProof::verifyRead(Operation *op, Value buffer, const Content 
 }
 
 LogicalResult ValueProof::verifyOperand(Operation *op, Value buffer, Value operand) {
+  if (Type type = cast<RankedTensorType>(operand.getType()).getElementType();
+      type != cast<MemRefType>(buffer.getType()).getElementType())
+    return bug(op) << "'" << op->getName() << "' reads " << describe(operand) << " of " << type << " as "
+                   << buffer.getType();
   if (failed(verifyRead(op, buffer, values.lookup(operand))))
     return failure();
   while (auto reshape = operand.getDefiningOp<train::ReshapeOp>())

@@ -6,7 +6,8 @@
     check_phases.py model.onnx --exact -- …
         and, bit for bit, what the kernels and library calls say before they are given memory
     check_phases.py --seeds=20
-        random models (random_model.py), each in a random configuration, against the same step on one rank in one batch
+        random models (random_model.py), each in a random configuration, against the same step on one rank in one batch, and
+        exactly, also in bf16
 
 What follows -- are options of tessera-compile. The first failure ends the run with the commands that show it.
 """
@@ -49,18 +50,21 @@ def split_pipeline(model, flags):
     sys.exit("tessera-compile --print-pipelines prints no phase 'lower'")
 
 
+def compare_exactly(schedule, model, flags, folder, failure=""):
+    """Kernels and library calls give the same bits on tensors and in memory."""
+    values, whole = split_pipeline(model, flags)
+    for pipeline, result in ((values, "values.mlir"), (whole, "program.mlir")):
+        run(["tessera-opt", schedule, f"--pass-pipeline={pipeline}", "-o", folder / result], failure)
+    compare(folder / "program.mlir", folder / "values.mlir", ("0", "0"), failure)
+
+
 def check_model(options, folder):
     precision = "bf16" if "bf16" in options.flags else "fp32"
     phases = compile_phases(options.model, folder, options.flags)
     tolerance = (options.rtol, options.atol or options.rtol) if options.rtol else TOLERANCES[precision]
     compare(phases["lower"], phases[options.against], tolerance)
-    if not options.exact:
-        return
-    # The same kernels and library calls on tensors, not on memory.
-    values, whole = split_pipeline(options.model, options.flags)
-    for pipeline, result in ((values, "values.mlir"), (whole, "program.mlir")):
-        run(["tessera-opt", phases["schedule"], f"--pass-pipeline={pipeline}", "-o", folder / result], "")
-    compare(folder / "program.mlir", folder / "values.mlir", ("0", "0"))
+    if options.exact:
+        compare_exactly(phases["schedule"], options.model, options.flags, folder)
 
 
 def random_configuration(seed):
@@ -99,6 +103,10 @@ def check_seed(seed, options, folder):
     tolerance = (options.rtol or "1e-4", options.atol or "1e-5")
     compare(phases["lower"], reference["optimize"], tolerance, failure)
     compare(phases["lower"], reference["import"], tolerance, failure, "--common")
+    for precision in ("fp32", "bf16"):
+        narrow = [*common, *flags, "--precision", precision]
+        phases = compile_phases(folder / "micro.mlir", folder / f"{seed}.{precision}", narrow, failure)
+        compare_exactly(phases["schedule"], folder / "micro.mlir", narrow, folder, failure)
 
 
 def main():

@@ -114,7 +114,7 @@ exec.program @stale {
   exec.argument %x : memref<3x4xf32>
   exec.fill %sum with 0.0 : memref<4xf32>
   exec.loop 3 {
-    // expected-error @+1 {{'exec.launch' expects in slot 'sum' element 0 of result 0 of 'exec.fusion' of iteration 0 and finds element 0 of the constant 0}}
+    // expected-error @+1 {{'exec.launch' expects in slot 'sum' element 0 of result 0 of 'exec.fusion' of iteration 0 and finds element 0 of the constant 0.000000e+00}}
     exec.launch @add(%sum, %micro) -> (%other) extent 4 grain 1 : (memref<4xf32>, memref<4xf32>) -> memref<4xf32>
   }
   exec.result %sum : memref<4xf32>
@@ -183,4 +183,66 @@ exec.program @apart {
   %right = exec.buffer %a + 8 : memref<64xi8> to memref<4x2xf32, strided<[4, 1]>>
   exec.fill %left with 0.0 : memref<4x2xf32, strided<[4, 1]>>
   exec.fill %right with 0.0 {stream = 3 : i64} : memref<4x2xf32, strided<[4, 1]>>
+}
+
+// -----
+
+// The loop's number is read from a table, whose last entry is wrong.
+exec.program @number {
+  func.func @number() -> tensor<f32> {
+    %zero = train.constant dense<0.0> : tensor<f32>
+    %sum = exec.repeat count = 3 init(%zero) : (tensor<f32>) -> tensor<f32> {
+    ^bb0(%i: tensor<i64>, %acc: tensor<f32>):
+      %next = exec.fusion "elementwise" @add(%acc, %i) {extent = 1 : i64, grain = 1 : i64, inplace = array<i64: 0>} : (tensor<f32>, tensor<i64>) -> tensor<f32> {
+      ^bb0(%0: tensor<f32>, %1: tensor<i64>):
+        %2 = train.convert %1 : (tensor<i64>) -> tensor<f32>
+        %3 = train.add %0, %2 : tensor<f32>
+        exec.yield %3 : tensor<f32>
+      }
+      exec.yield %next : tensor<f32>
+    }
+    return %sum : tensor<f32>
+  }
+  exec.arena @state state bytes 64
+  exec.arena @activations activations bytes 64
+  %sum.slot = exec.slot "sum" in @state workspace at 0 : memref<4xi8>
+  %i.slot = exec.slot "i" in @activations workspace at 0 : memref<24xi8>
+  %sum = exec.buffer %sum.slot + 0 : memref<4xi8> to memref<f32>
+  %i = exec.buffer %i.slot + 0 {iteration_stride = 8 : i64} : memref<24xi8> to memref<i64>
+  %0 = exec.buffer %i.slot + 0 : memref<24xi8> to memref<i64>
+  %1 = exec.buffer %i.slot + 8 : memref<24xi8> to memref<i64>
+  %2 = exec.buffer %i.slot + 16 : memref<24xi8> to memref<i64>
+  exec.fill %sum with 0.0 : memref<f32>
+  exec.fill %0 with 0.0 : memref<i64>
+  exec.fill %1 with 1.0 : memref<i64>
+  exec.fill %2 with 1.0 : memref<i64>
+  exec.loop 3 {
+    // expected-error @+1 {{'exec.launch' expects in slot 'i' element 0 of the constant 2.000000e+00 and finds element 0 of the constant 1.000000e+00}}
+    exec.launch @add(%sum, %i) -> (%sum) extent 1 grain 1 : (memref<f32>, memref<i64>) -> memref<f32>
+  }
+  exec.result %sum : memref<f32>
+}
+
+// -----
+
+// The bytes are there, in another type.
+exec.program @type {
+  func.func @type(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %a = exec.fusion "elementwise" @neg(%x) {extent = 4 : i64, grain = 1 : i64} : (tensor<4xf32>) -> tensor<4xf32> {
+    ^bb0(%0: tensor<4xf32>):
+      %1 = train.neg %0 : tensor<4xf32>
+      exec.yield %1 : tensor<4xf32>
+    }
+    return %a : tensor<4xf32>
+  }
+  exec.arena @state state bytes 128
+  %x.slot = exec.slot "x" in @state inputs at 0 : memref<16xi8>
+  %r.slot = exec.slot "r" in @state workspace at 64 : memref<16xi8>
+  %x = exec.buffer %x.slot + 0 : memref<16xi8> to memref<4xf32>
+  %n = exec.buffer %x.slot + 0 : memref<16xi8> to memref<4xi32>
+  %r = exec.buffer %r.slot + 0 : memref<16xi8> to memref<4xf32>
+  exec.argument %x : memref<4xf32>
+  // expected-error @+1 {{'exec.launch' reads argument 0 of 'f32' as 'memref<4xi32>'}}
+  exec.launch @neg(%n) -> (%r) extent 4 grain 1 : (memref<4xi32>) -> memref<4xf32>
+  exec.result %r : memref<4xf32>
 }

@@ -33,6 +33,26 @@ func.func @counted(%w: tensor<2x3xf32> {train.role = "param", train.name = "w"},
 
 // -----
 
+// A recomputed loss counts the targets once more, through a barrier.
+// CHECK-LABEL: func @recomputed
+// CHECK-SAME: %[[T:[a-z0-9]+]]: tensor<4x2x1xi32> {train.name = "t", train.role = "target"}
+// CHECK: train.count_valid %[[T]] {ignore_index = -1 : i64, train.recompute}
+func.func @recomputed(%w: tensor<2x3xf32> {train.role = "param", train.name = "w"}, %t: tensor<2x1xi32> {train.role = "target", train.name = "t"})
+    -> (tensor<f32> {train.role = "loss"}, tensor<2x3xf32> {train.role = "grad", train.of = "w"}) {
+  %flat = train.reshape %t : (tensor<2x1xi32>) -> tensor<2xi32>
+  %rows, %lse = train.cross_entropy %w, %flat {ignore_index = -1 : i64} : (tensor<2x3xf32>, tensor<2xi32>) -> (tensor<2xf32>, tensor<2xf32>)
+  %n = train.count_valid %flat {ignore_index = -1 : i64} : (tensor<2xi32>) -> tensor<f32>
+  %s = train.reduce sum, %rows {dimensions = array<i64: 0>} : (tensor<2xf32>) -> tensor<f32>
+  %loss = train.div %s, %n : tensor<f32>
+  %kept = train.barrier %t {train.recompute} : tensor<2x1xi32>
+  %again = train.count_valid %kept {ignore_index = -1 : i64, train.recompute} : (tensor<2x1xi32>) -> tensor<f32>
+  %wide = train.broadcast %again {broadcast_dimensions = array<i64>} : (tensor<f32>) -> tensor<2x3xf32>
+  %grad = train.div %w, %wide : tensor<2x3xf32>
+  return %loss, %grad : tensor<f32>, tensor<2x3xf32>
+}
+
+// -----
+
 // A loss that is a mean over the micro-batch is averaged; each micro-batch draws its own random numbers.
 // CHECK-LABEL: func @mean
 // CHECK: train.accumulate
