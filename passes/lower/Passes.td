@@ -296,6 +296,21 @@ def DropStep : Pass<"drop-step", "::tessera::exec::ProgramOp"> {
   let description = [{
     Precondition: verify-exec has run. Postcondition: the program holds no function. What is written to an artifact has been
     proved, and need not be carried along.
+
+    ```mlir
+    exec.program @step {
+      func.func @step(%x: tensor<4xf32>) -> tensor<4xf32> { … }
+      exec.arena @state state bytes 64
+      …
+    }
+    ```
+    becomes
+    ```mlir
+    exec.program @step {
+      exec.arena @state state bytes 64
+      …
+    }
+    ```
   }];
 }
 
