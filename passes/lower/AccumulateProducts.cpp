@@ -59,14 +59,13 @@ Value addProduct(Value sum, train::DotGeneralOp dot) {
 
 /// Makes the view of a carried sum that a value is to be added to, where the builder stands.
 using MakeSum = llvm::function_ref<Value(OpBuilder &, Location)>;
-/// `sum + value`.
-Value addTo(MakeSum sum, Value value, Block *block) {
+/// `sum + value`, for `reader`: defined where `value` is, or right before `reader`.
+Value addTo(MakeSum sum, Value value, Operation *reader) {
+  Block *block = reader->getBlock();
   Operation *op = onlyUse(value, block);
-  OpBuilder builder(block->getParentOp()->getContext());
-  if (isZero(value)) {
-    builder.setInsertionPoint(block->getTerminator());
+  OpBuilder builder(reader);
+  if (isZero(value))
     return sum(builder, value.getLoc());
-  }
   if (auto dot = dyn_cast_or_null<train::DotGeneralOp>(op)) {
     builder.setInsertionPoint(dot);
     return addProduct(sum(builder, dot.getLoc()), dot);
@@ -90,7 +89,7 @@ Value addTo(MakeSum sum, Value value, Block *block) {
       // A table of zeros is the sum itself, where the scatter is.
       builder.setInsertionPoint(op);
       bool zeros = isa<train::ScatterAddRowsOp>(op) && isZero(inner);
-      op->setOperand(0, zeros ? inside(builder, op->getLoc()) : addTo(inside, inner, block));
+      op->setOperand(0, zeros ? inside(builder, op->getLoc()) : addTo(inside, inner, op));
       return value;
     }
     auto concat = cast<train::ConcatOp>(op);
@@ -104,10 +103,9 @@ Value addTo(MakeSum sum, Value value, Block *block) {
       auto slice = [&](OpBuilder &at, Location loc) {
         return train::Build(at, loc).slice(sum(at, loc), starts, limits);
       };
-      parts.push_back(addTo(slice, part, block));
+      parts.push_back(addTo(slice, part, concat));
     }
     concat.getOperandsMutable().assign(parts);
-    concat->moveBefore(block->getTerminator());
     return value;
   }
   if (Operation *source = value.getDefiningOp(); source && source->getBlock() == block)
@@ -130,7 +128,7 @@ void accumulateCarried(exec::RepeatOp repeat) {
     Value value = add.getLhs() == sum ? add.getRhs() : add.getLhs();
     if (!takesAddition(value, body))
       continue;
-    next.set(addTo([&](OpBuilder &, Location) -> Value { return sum; }, value, body));
+    next.set(addTo([&](OpBuilder &, Location) -> Value { return sum; }, value, body->getTerminator()));
     add.erase();
   }
 }

@@ -127,3 +127,37 @@ func.func @read_later(%x: tensor<2x4x4xf32>, %zero: tensor<4x4xf32>) -> (tensor<
   }
   return %0#0, %0#1 : tensor<4x4xf32>, tensor<4x4xf32>
 }
+
+// Slices of one packed weight multiply different inputs: its gradient is a join within the join of the unit, and made
+// before what else the unit holds.
+// CHECK-LABEL: func.func @packed
+// CHECK:         ^bb0(%{{.*}}: tensor<i64>, %{{.*}}: tensor<2x4xf32>, %{{.*}}: tensor<2x4xf32>, %[[SUM:.*]]: tensor<40xf32>):
+// CHECK:           %[[A:.*]] = exec.add_product
+// CHECK:           %[[B:.*]] = exec.add_product
+// CHECK:           %[[W:.*]] = train.concat %[[A]], %[[B]]
+// CHECK:           %[[FLAT:.*]] = train.reshape %[[W]]
+// CHECK:           %[[BIAS:.*]] = train.add
+// CHECK:           %[[PAD:.*]] = train.slice %[[SUM]] {limits = array<i64: 40>, starts = array<i64: 36>
+// CHECK:           train.concat %[[FLAT]], %[[BIAS]], %[[PAD]]
+// EXEC-LABEL: exec.program @packed
+// EXEC:         exec.loop 3 {
+// EXEC-NEXT:      exec.gemm %{{.*}}, %{{.*}} -> %{{.*}} {beta = 1.000000e+00 : f32}
+// EXEC-NEXT:      exec.gemm %{{.*}}, %{{.*}} -> %{{.*}} {beta = 1.000000e+00 : f32}
+// EXEC-NEXT:      exec.launch
+// EXEC-NEXT:    }
+func.func @packed(%x: tensor<3x2x4xf32>, %g: tensor<3x2x4xf32>) -> tensor<40xf32> {
+  %zero = train.constant dense<0.0> : tensor<40xf32>
+  %0 = exec.repeat count = 3 batch(%x, %g) init(%zero) : (tensor<3x2x4xf32>, tensor<3x2x4xf32>, tensor<40xf32>) -> tensor<40xf32> {
+  ^bb0(%i: tensor<i64>, %mx: tensor<2x4xf32>, %mg: tensor<2x4xf32>, %sum: tensor<40xf32>):
+    %a = train.dot_general %mx, %mg {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0>, rhs_contract = array<i64: 0>} : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
+    %b = train.dot_general %mg, %mx {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0>, rhs_contract = array<i64: 0>} : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
+    %w = train.concat %a, %b {dim = 0 : i64} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+    %flat = train.reshape %w : (tensor<8x4xf32>) -> tensor<32xf32>
+    %bias = train.reduce sum, %mg {dimensions = array<i64: 0>} : (tensor<2x4xf32>) -> tensor<4xf32>
+    %pad = train.constant dense<0.0> : tensor<4xf32>
+    %c = train.concat %flat, %bias, %pad {dim = 0 : i64} : (tensor<32xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<40xf32>
+    %next = train.add %sum, %c : tensor<40xf32>
+    exec.yield %next : tensor<40xf32>
+  }
+  return %0 : tensor<40xf32>
+}
