@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "passes/lower/DecomposeEmpty.h"
+#include "passes/lower/DecomposeProducts.h"
 #include "passes/lower/Passes.h"
 #include "passes/lower/SplitReductions.h"
 
@@ -354,6 +356,8 @@ struct Decompose : impl::DecomposeBase<Decompose> {
     patterns.add<DecomposeSoftmax, DecomposeLayerNorm, DecomposeCrossEntropy, DecomposeCountValid, DecomposeSortIndices,
                  DecomposeAdamw, DecomposeSgd, DecomposeQuantize, DecomposeDequantize, ScatterIntoAddend,
                  DropStopGradient, InlineCheckpoint>(&getContext());
+    addEmptyDecomposition(patterns);
+    addProductDecomposition(patterns);
     addReductionSplitting(patterns, gpu);
     // Folding would evaluate constants of full size; what is made here is as small as it gets.
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns),

@@ -12,7 +12,9 @@ def Decompose : Pass<"decompose", "::mlir::func::FuncOp"> {
     Long reductions to few elements become two, over chunks that depend on the shape alone, so that they run in parallel
     and give the same result on any number of threads; with `gpu` the chunks are those of a GPU's blocks, also where
     many columns are left. A scatter into zeros that is added to a value becomes a scatter
-    into that value. `stop_gradient` and `checkpoint`, which have done their work, disappear.
+    into that value. Products that no library computes become sums of products (f64, integers), f16 is computed in f32, and
+    ops that make elements out of a tensor without any no longer read it, and
+    an operand of a product whose dimensions do not merge into rows and columns is transposed first. `stop_gradient` and `checkpoint`, which have done their work, disappear.
 
     Precondition: none. Postcondition: besides elementwise, layout, index and reduce ops only library ops
     (dot_general, conv2d*, attention*), collectives and regions are left.

@@ -147,6 +147,10 @@ using MaskKinds = llvm::DenseMap<std::pair<Value, int>, simplify::MaskKind>;
 /// Rewrites one attention whose softmax gives `probabilities`; false with a reason if it is not one.
 bool convert(SoftmaxOp softmax, Value probabilities, DotGeneralOp product, MaskKinds &kinds, std::string &why) {
   const int64_t rank = tensorType(probabilities).getRank();
+  if (tensorType(probabilities).getElementType().isF64()) {
+    why = "no library computes attention in f64";
+    return false;
+  }
   if (static_cast<int64_t>(softmax.getDim()) != rank - 1) {
     why = "the softmax is not over the last dimension";
     return false;

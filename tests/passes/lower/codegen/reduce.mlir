@@ -92,3 +92,25 @@ func.func @unit_rows(%x: tensor<19x1xf32>) -> tensor<19xf32> {
   %s = train.reduce sum, %x {dimensions = array<i64: 1>} : (tensor<19x1xf32>) -> tensor<19xf32>
   return %s : tensor<19xf32>
 }
+
+// What a step keeps of indices that may lie outside of their table.
+// CHECK: index_check: ok, row, extent 4
+func.func @index_check(%x: tensor<4x50xi64>) -> tensor<4xi64> {
+  %low = train.reduce min, %x {dimensions = array<i64: 1>} : (tensor<4x50xi64>) -> tensor<4xi64>
+  %high = train.reduce max, %x {dimensions = array<i64: 1>} : (tensor<4x50xi64>) -> tensor<4xi64>
+  %zero = train.constant dense<0> : tensor<4xi64>
+  %below = train.compare lt, %low, %zero : (tensor<4xi64>, tensor<4xi64>) -> tensor<4xi1>
+  %worst = train.select %below, %low, %high : tensor<4xi1>, tensor<4xi64>
+  return %worst : tensor<4xi64>
+}
+
+// A product that no library computes.
+// CHECK: product_of_f64: ok, row, extent 15
+func.func @product_of_f64(%x: tensor<3x7xf64>, %y: tensor<7x5xf64>) -> tensor<3x5xf64> {
+  %a = train.broadcast %x {broadcast_dimensions = array<i64: 0, 2>} : (tensor<3x7xf64>) -> tensor<3x5x7xf64>
+  %t = train.transpose %y {permutation = array<i64: 1, 0>} : (tensor<7x5xf64>) -> tensor<5x7xf64>
+  %b = train.broadcast %t {broadcast_dimensions = array<i64: 1, 2>} : (tensor<5x7xf64>) -> tensor<3x5x7xf64>
+  %p = train.mul %a, %b : tensor<3x5x7xf64>
+  %s = train.reduce sum, %p {dimensions = array<i64: 2>} : (tensor<3x5x7xf64>) -> tensor<3x5xf64>
+  return %s : tensor<3x5xf64>
+}
