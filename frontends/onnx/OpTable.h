@@ -24,6 +24,7 @@ const OpRow *findOp(llvm::StringRef domain, llvm::StringRef name);
 /// All rows of one source file.
 llvm::ArrayRef<OpRow> elementwiseOps();
 llvm::ArrayRef<OpRow> contractOps();
+llvm::ArrayRef<OpRow> einsumOps();
 llvm::ArrayRef<OpRow> convolutionOps();
 llvm::ArrayRef<OpRow> lossOps();
 llvm::ArrayRef<OpRow> neuralOps();

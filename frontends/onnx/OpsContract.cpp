@@ -2,8 +2,6 @@
 
 #include "frontends/onnx/OpTable.h"
 
-#include <map>
-
 using namespace mlir;
 using namespace tessera::train;
 
@@ -100,123 +98,7 @@ LogicalResult opGemm(Node &n) {
   return n.set(result);
 }
 
-// --- Einsum ---
-
-/// One operand while letters are being eliminated.
-struct Term {
-  Value value;
-  std::string letters;
-};
-
-/// Sums out the letters that neither the other operand nor the result has.
-void sumOut(Build &b, Term &term, StringRef wanted) {
-  SmallVector<int64_t> dims;
-  std::string kept;
-  for (auto [dim, letter] : llvm::enumerate(term.letters)) {
-    if (wanted.contains(letter))
-      kept += letter;
-    else
-      dims.push_back(static_cast<int64_t>(dim));
-  }
-  if (dims.empty())
-    return;
-  term = {b.sum(term.value, dims), kept};
-}
-
-Term multiply(Build &b, const Term &lhs, const Term &rhs, StringRef wanted) {
-  SmallVector<int64_t> lhsBatch, rhsBatch, lhsContract, rhsContract;
-  std::string batch, free;
-  for (auto [dim, letter] : llvm::enumerate(lhs.letters)) {
-    const size_t other = rhs.letters.find(letter);
-    if (other == std::string::npos) {
-      free += letter;
-    } else if (wanted.contains(letter)) {
-      lhsBatch.push_back(static_cast<int64_t>(dim));
-      rhsBatch.push_back(static_cast<int64_t>(other));
-      batch += letter;
-    } else {
-      lhsContract.push_back(static_cast<int64_t>(dim));
-      rhsContract.push_back(static_cast<int64_t>(other));
-    }
-  }
-  for (char letter : rhs.letters)
-    if (lhs.letters.find(letter) == std::string::npos)
-      free += letter;
-  if (!lhsContract.empty())
-    return {b.dot(lhs.value, rhs.value, lhsBatch, rhsBatch, lhsContract, rhsContract), batch + free};
-  // An outer or elementwise product.
-  std::string letters = lhs.letters;
-  SmallVector<int64_t> shape(shapeOf(lhs.value)), lhsDims;
-  for (size_t dim = 0; dim < letters.size(); ++dim)
-    lhsDims.push_back(static_cast<int64_t>(dim));
-  for (auto [dim, letter] : llvm::enumerate(rhs.letters))
-    if (letters.find(letter) == std::string::npos) {
-      letters += letter;
-      shape.push_back(shapeOf(rhs.value)[dim]);
-    }
-  // Broadcast needs increasing dimensions: order the right operand's letters as the result's.
-  std::string ordered = rhs.letters;
-  llvm::sort(ordered, [&](char a, char c) { return letters.find(a) < letters.find(c); });
-  SmallVector<int64_t> permutation, rhsDims;
-  for (char letter : ordered) {
-    permutation.push_back(static_cast<int64_t>(rhs.letters.find(letter)));
-    rhsDims.push_back(static_cast<int64_t>(letters.find(letter)));
-  }
-  Value wideLhs = b.broadcast(lhs.value, shape, lhsDims);
-  Value wideRhs = b.broadcast(b.transpose(rhs.value, permutation), shape, rhsDims);
-  return {b.mul(wideLhs, wideRhs), letters};
-}
-
-LogicalResult opEinsum(Node &n) {
-  std::string equation = n.attrString("equation", "");
-  llvm::erase_if(equation, [](char c) { return c == ' '; });
-  auto [inputs, output] = StringRef(equation).split("->");
-  if (inputs.size() == equation.size() || StringRef(equation).contains('.'))
-    return n.fail("equation '" + equation + "' needs '->' and must not have '...'");
-  SmallVector<StringRef> terms;
-  inputs.split(terms, ',');
-  if (static_cast<int>(terms.size()) != n.inputCount() || terms.size() > 2)
-    return n.fail("equation '" + equation + "' needs one or two terms, one per input");
-  std::map<char, int64_t> sizes;
-  for (auto [i, letters] : llvm::enumerate(terms)) {
-    const int input = static_cast<int>(i);
-    if (static_cast<int64_t>(letters.size()) != n.rank(input) || n.element(input) != n.element(0) ||
-        n.element(input).isInteger(1))
-      return n.fail("input " + Twine(i) + " does not fit term '" + letters + "'");
-    for (auto [dim, letter] : llvm::enumerate(letters)) {
-      if (letters.count(letter) > 1)
-        return n.fail("letter '" + Twine(letter) + "' occurs twice in one term");
-      auto [known, added] = sizes.try_emplace(letter, n.shape(input)[dim]);
-      if (known->second != n.shape(input)[dim])
-        return n.fail("letter '" + Twine(letter) + "' stands for sizes " + Twine(known->second) + " and " +
-                      Twine(n.shape(input)[dim]));
-    }
-  }
-  for (char letter : output)
-    if (!sizes.count(letter) || output.count(letter) > 1)
-      return n.fail("letter '" + Twine(letter) + "' of the output is unknown or occurs twice");
-  SmallVector<int64_t> all;
-  for (const auto &[letter, size] : sizes)
-    all.push_back(size);
-  if (!countElements(all))
-    return n.fail("the product is too large");
-  Term result{n.input(0), terms[0].str()};
-  if (terms.size() == 2) {
-    Term rhs{n.input(1), terms[1].str()};
-    sumOut(n.b, result, (terms[1] + output).str());
-    sumOut(n.b, rhs, (result.letters + output).str());
-    result = multiply(n.b, result, rhs, output);
-  } else {
-    sumOut(n.b, result, output);
-  }
-  SmallVector<int64_t> permutation;
-  for (char letter : output)
-    permutation.push_back(static_cast<int64_t>(result.letters.find(letter)));
-  return n.set(StringRef(result.letters) == output ? result.value : n.b.transpose(result.value, permutation));
-}
-
 const OpRow kRows[] = {
-    {"", "Einsum", 12, kMaxOpset, 1, opEinsum},
     {"", "Gemm", kMinOpset, kMaxOpset, 2, opGemm},
     {"", "MatMul", kMinOpset, kMaxOpset, 2, opMatMul},
 };

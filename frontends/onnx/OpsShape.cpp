@@ -65,9 +65,10 @@ LogicalResult opTranspose(Node &n) {
   if (auto given = n.attrInts("perm"))
     permutation = *given;
   auto sorted = Node::axesOf(permutation, rank);
-  if (!sorted || static_cast<int64_t>(sorted->size()) != rank ||
-      llvm::any_of(permutation, [](int64_t d) { return d < 0; }))
+  if (!sorted || static_cast<int64_t>(sorted->size()) != rank)
     return n.fail("perm " + Node::shapeText(permutation) + " is not a permutation of " + Twine(rank) + " dimensions");
+  for (int64_t &dim : permutation) // exporters write dimensions as the model counts them, from the end too
+    dim = *Node::axisOf(dim, rank);
   return n.set(n.b.transpose(n.input(0), permutation));
 }
 
