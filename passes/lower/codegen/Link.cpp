@@ -86,7 +86,8 @@ bool checkUndefinedSymbols(StringRef sharedObject, std::string &error) {
       "memcpy", "memmove", "memset", "sinf",    "cosf",   "powf",      "expf",      "logf",       "tanhf",    "erff",
       "floorf", "sqrtf",   "fmaf",   "sin",     "cos",    "pow",       "exp",       "log",        "tanh",     "erf",
       "floor",  "sqrt",    "fma",    "sincosf", "sincos", "fmaximumf", "fminimumf", "expm1f",     "expm1",    "log1pf",
-      "log1p",  "atanf",   "atan",   "asinf",   "asin",   "acosf",     "acos",      "roundevenf", "roundeven"};
+      "log1p",  "atanf",   "atan",   "asinf",   "asin",   "acosf",     "acos",      "roundevenf", "roundeven",
+      "ldexpf", "ldexp"}; // of pow(2, integer)
   auto file = object::ObjectFile::createELFObjectFile(MemoryBufferRef(sharedObject, "kernels.so"));
   if (!file) {
     error = toString(file.takeError());

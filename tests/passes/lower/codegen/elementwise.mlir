@@ -129,3 +129,26 @@ func.func @special() -> (tensor<20xf32>, tensor<20xf32>, tensor<20xf32>, tensor<
   %c = train.compare ne, %x, %x : (tensor<20xf32>, tensor<20xf32>) -> tensor<20xi1>
   return %e, %l, %t, %m, %a, %c : tensor<20xf32>, tensor<20xf32>, tensor<20xf32>, tensor<20xf32>, tensor<20xf32>, tensor<20xi1>
 }
+
+// Bases for which LLVM knows a function that no kernel may call: 2, a power of 2, 10; an integer exponent; roots.
+// CHECK: powers: ok
+func.func @powers(%x: tensor<37xf32>, %n: tensor<37xi32>, %d: tensor<37xf64>) -> (tensor<37xf32>, tensor<37xf32>, tensor<37xf32>, tensor<37xf32>, tensor<37xf32>, tensor<37xf32>, tensor<37xf64>, tensor<37xf32>) {
+  %two = train.constant dense<2.0> : tensor<37xf32>
+  %four = train.constant dense<4.0> : tensor<37xf32>
+  %ten = train.constant dense<10.0> : tensor<37xf32>
+  %half = train.constant dense<0.5> : tensor<37xf32>
+  %third = train.constant dense<0.333333343> : tensor<37xf32>
+  %wide = train.constant dense<2.0> : tensor<37xf64>
+  %a = train.abs %x : tensor<37xf32>
+  %i = train.convert %n : (tensor<37xi32>) -> tensor<37xf32>
+  %p2 = train.pow %two, %x : tensor<37xf32>
+  %p4 = train.pow %four, %x : tensor<37xf32>
+  %p10 = train.pow %ten, %x : tensor<37xf32>
+  %pi = train.pow %two, %i : tensor<37xf32>
+  %root = train.pow %a, %half : tensor<37xf32>
+  %cube = train.pow %a, %third : tensor<37xf32>
+  %pd = train.pow %wide, %d : tensor<37xf64>
+  %e = train.exp %x : tensor<37xf32>
+  %pe = train.pow %e, %x : tensor<37xf32>
+  return %p2, %p4, %p10, %pi, %root, %cube, %pd, %pe : tensor<37xf32>, tensor<37xf32>, tensor<37xf32>, tensor<37xf32>, tensor<37xf32>, tensor<37xf32>, tensor<37xf64>, tensor<37xf32>
+}
