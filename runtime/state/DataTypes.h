@@ -41,6 +41,8 @@ float bfloat16ToFloat(uint16_t bits);
 bool canConvert(DataType from, DataType to);
 /// Converts `count` elements (neither side need be aligned). Integers that do not fit the narrower type are an error.
 Status convertElements(DataType from, const void *source, DataType to, void *target, int64_t count);
+/// Rounds f32 numbers to a narrower floating-point type (to nearest, ties to even), or converts them.
+Status roundElements(const float *source, DataType to, void *target, int64_t count);
 
 } // namespace tessera
 

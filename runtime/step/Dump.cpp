@@ -4,6 +4,7 @@
 
 #include "runtime/base/Log.h"
 #include "runtime/state/Checkpoint.h"
+#include "runtime/state/DataTypes.h"
 #include "runtime/state/Safetensors.h"
 
 #include <cstring>
@@ -27,19 +28,22 @@ Result<std::set<std::string>> StepDump::parseKinds(const std::string &list) {
 void StepDump::prepare(int rank, const RankState &state, StepOptions &options) {
   if (!kinds.count("gradients"))
     return;
-  options.onGradient = [this, rank, &state](size_t number, const TensorView &gradient) {
+  options.onGradient = [this, rank, &state](size_t number, const TensorView &gradient) -> Status {
     const artifact::GradientProbe &probe = *artifact.program().probes()->Get(static_cast<uint32_t>(number));
     RankGradients &mine = ranks[rank];
-    const auto *bytes = gradient.as<const uint8_t>();
-    mine.storage.emplace_back(bytes, bytes + gradient.bytes());
     StateView view = state[probe.state()];
     int64_t part = gradient.numElements();
+    // Narrow gradients are widened: readers without bf16 take the file, and nothing is lost.
+    view.dtype = gradient.dtype == DataType::F64 ? DataType::F64 : DataType::F32;
+    std::vector<uint8_t> &bytes = mine.storage.emplace_back(part * elementBytes(view.dtype));
+    TESSERA_RETURN_IF_ERROR(convertElements(gradient.dtype, gradient.data, view.dtype, bytes.data(), part));
     view.role = StateRole::Parameter;
     view.begin = probe.shard_group() < 0 ? 0 : artifact.positionInGroup(probe.shard_group(), rank) * part;
     view.end = view.begin + part;
     view.saves = true;
-    view.data = mine.storage.back().data();
+    view.data = bytes.data();
     mine.views.push_back(std::move(view));
+    return Status::ok();
   };
 }
 

@@ -139,7 +139,7 @@ Status Executor::giveGradients(const Item &item, const StepOptions &options) {
       TESSERA_RETURN_IF_ERROR(device.copyToHost(copy.data(), context.buffers.view(buffer).data, copy.size()));
       view.data = copy.data();
     }
-    options.onGradient(probe, view);
+    TESSERA_RETURN_IF_ERROR(options.onGradient(probe, view));
   }
   return Status::ok();
 }

@@ -62,7 +62,7 @@ struct StepOptions {
   TraceSink *trace = nullptr;
   /// Called when the gradient of a state tensor can be read (index into Program.probes; the view is of this rank's
   /// part).
-  std::function<void(size_t probe, const TensorView &gradient)> onGradient;
+  std::function<Status(size_t probe, const TensorView &gradient)> onGradient;
 };
 
 class Session {

@@ -7,7 +7,8 @@ import array
 import json
 import struct
 
-FLOAT, INT64 = 1, 7
+FLOAT, INT64, FLOAT16, DOUBLE, BFLOAT16 = 1, 7, 10, 11, 16
+PARAMETER_TYPES = {FLOAT: "float32", FLOAT16: "float16", DOUBLE: "float64", BFLOAT16: "bfloat16"}
 RECORD_KEY = "tessera"
 KIND_KEY = "pkg.torch.export.graph_signature.InputSpec.kind"
 
@@ -59,11 +60,11 @@ class Graph:
     def __init__(self):
         self.nodes, self.initializers, self.parameters, self.scope, self.count = [], [], [], "", 0
 
-    def weight(self, name, *shape):
-        """A parameter, float32 of that shape, whose value is in a file that is not there."""
+    def weight(self, name, *shape, element=FLOAT):
+        """A parameter of that shape whose value is in a file that is not there."""
         external = message((1, "location"), (2, "absent.bin"))
-        self.parameters.append({"name": name, "shape": list(shape), "dtype": "float32", "trained": True})
-        self.initializers.append(message(*((1, size) for size in shape), (2, FLOAT), (8, name), (13, external), (14, 1)))
+        self.parameters.append({"name": name, "shape": list(shape), "dtype": PARAMETER_TYPES[element], "trained": True})
+        self.initializers.append(message(*((1, size) for size in shape), (2, element), (8, name), (13, external), (14, 1)))
         return name
 
     def constant(self, values, shape, element, name=None):

@@ -19,6 +19,7 @@ bool canSum(artifact::DataType dtype) {
   case artifact::DataType::F32:
   case artifact::DataType::F64:
   case artifact::DataType::BF16:
+  case artifact::DataType::F16:
   case artifact::DataType::I32:
   case artifact::DataType::I64:
     return true;
@@ -67,6 +68,15 @@ void sumBFloat16(uint16_t *target, const std::vector<const void *> &inputs, int6
   }
 }
 
+void sumHalf(_Float16 *target, const std::vector<const void *> &inputs, int64_t elements) {
+  for (int64_t index = 0; index < elements; ++index) {
+    float total = 0;
+    for (const void *input : inputs)
+      total += static_cast<float>(static_cast<const _Float16 *>(input)[index]);
+    target[index] = static_cast<_Float16>(total);
+  }
+}
+
 } // namespace
 
 void sum(artifact::DataType dtype, void *target, const std::vector<const void *> &inputs, int64_t elements) {
@@ -77,6 +87,8 @@ void sum(artifact::DataType dtype, void *target, const std::vector<const void *>
     return sumAs(static_cast<double *>(target), inputs, elements);
   case artifact::DataType::BF16:
     return sumBFloat16(static_cast<uint16_t *>(target), inputs, elements);
+  case artifact::DataType::F16:
+    return sumHalf(static_cast<_Float16 *>(target), inputs, elements);
   case artifact::DataType::I32:
     return sumAs(static_cast<int32_t *>(target), inputs, elements);
   case artifact::DataType::I64:
