@@ -172,12 +172,24 @@ LogicalResult Tables::fillResult(exec::ResultOp op) {
                                        .Case("loss", ResultRole::Loss)
                                        .Case("metric", ResultRole::Metric)
                                        .Case("output", ResultRole::Output)
+                                       .Case(train::kIndexCheck, ResultRole::IndexCheck)
                                        .Default(std::nullopt);
   if (!kind)
-    return op.emitError() << "result needs train.role = \"loss\", \"metric\" or \"output\", got '" << role << "'";
+    return op.emitError() << "result needs train.role = \"loss\", \"metric\", \"output\" or \"index_check\", got '"
+                          << role << "'";
   result->role = *kind;
   result->name = (name.empty() ? role : name).str();
   result->buffer = buffer(op.getBuffer());
+  if (*kind == ResultRole::IndexCheck) {
+    auto low = op->getAttrOfType<IntegerAttr>(train::kIndexLow),
+         bound = op->getAttrOfType<IntegerAttr>(train::kIndexBound);
+    if (!low || !bound)
+      return op.emitError() << "an index check needs " << train::kIndexLow << " and " << train::kIndexBound;
+    StringRef of = stringAttr(op, train::kOf);
+    result->of = of.empty() ? result->name : of.str();
+    result->index_low = low.getInt();
+    result->index_bound = bound.getInt();
+  }
   table.results.push_back(std::move(result));
   return success();
 }

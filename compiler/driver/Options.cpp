@@ -153,6 +153,7 @@ std::string checkOptions(const CompileOptions &o) {
       oneOf("--strategy", o.strategy, {"ddp", "zero1", "zero2", "zero3", "hsdp"}),
       require(o.keepGathered.empty() || o.strategy == "zero3" || o.strategy == "hsdp",
               "--keep-gathered needs --strategy zero3 or hsdp: " + o.strategy + " gathers no unit twice"),
+      oneOf("--index-check", o.indexCheck, {"error", "clamp"}),
       budget ? "" : oneOf("--remat", o.remat, {"none", "full", "selective", "budget=<bytes>"}),
       require(!budget || parseBytes(o.remat.substr(7)),
               "--remat: expected budget=<bytes>, e.g. 2e9 or 512MiB, got '" + o.remat + "'"),

@@ -47,6 +47,7 @@ struct CompileOptions {
   int64_t ignoreIndex = -100;
   double labelSmoothing = 0.0;
 
+  std::string indexCheck = "error"; ///< error | clamp
   std::string remat = "none"; ///< none | full | selective | budget=<bytes>
   std::string rematReport;    ///< file for JSON, "-": a table on stderr; empty: a table for a budget
 

@@ -8,14 +8,25 @@ using namespace tessera::train;
 namespace tessera::onnx_import {
 
 namespace {
-/// Indices of a dimension of `size` as a value: known ones are checked and counted from the front. Unknown ones are
-/// taken as they are: the runtime checks data against the table's size when it loads a batch.
+/// Computed indices may be negative and then count from the end; those that are an input's own values are checked when
+/// a batch is loaded.
+Value fromFront(Build &b, Value indices, int64_t size) {
+  Value source = indices;
+  while (isa_and_nonnull<ReshapeOp, TransposeOp, SliceOp, BroadcastOp, ConvertOp>(source.getDefiningOp()))
+    source = source.getDefiningOp()->getOperand(0);
+  if (isa<BlockArgument>(source) || tensorType(indices).getElementType().isUnsignedInteger())
+    return indices;
+  return b.select(b.compare(CompareDirection::Lt, indices, b.splatLike(indices, 0)),
+                  b.add(indices, b.splatLike(indices, static_cast<double>(size))), indices);
+}
+
+/// Indices of a dimension of `size` as a value from 0 on: known ones are checked here.
 FailureOr<Value> checkedIndices(Node &n, int i, int64_t size) {
   if (n.isFloat(i) || n.element(i).isInteger(1))
     return n.fail("indices are not integers");
   const HostTensor *known = n.constant(i);
   if (!known)
-    return n.input(i);
+    return fromFront(n.b, n.input(i), size);
   HostTensor wrapped = *known;
   for (int64_t &index : wrapped.ints) {
     if (index < -size || index >= size)

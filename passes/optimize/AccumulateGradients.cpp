@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/IndexParts.h"
 #include "compiler/dialect/train/Loss.h"
 #include "compiler/dialect/train/Signature.h"
 #include "passes/differentiate/LossTerms.h"
@@ -39,7 +40,7 @@ LogicalResult AccumulateGradients::checkResults(func::FuncOp func) {
     return failure();
   for (unsigned index = 0; index < func.getNumResults(); ++index) {
     StringRef role = train::getResultRole(func, index);
-    if (role != "loss" && role != "grad")
+    if (role != "loss" && role != "grad" && role != train::kIndexCheck)
       return func.emitError() << "cannot accumulate result " << index << " of role \"" << role
                               << "\": expected the loss and gradients only";
   }
@@ -137,6 +138,17 @@ void mixSeeds(Block &body, Value iteration) {
   }
 }
 
+/// The value in one row for each micro-batch, zeros in the others: a sum over micro-batches then keeps all of them.
+Value inRowOf(train::Build build, Value value, Value iteration, int64_t count) {
+  SmallVector<int64_t> shape = {count};
+  llvm::append_range(shape, train::shapeOf(value));
+  Value wide =
+      build.broadcast(value, shape, llvm::to_vector(llvm::seq<int64_t>(1, static_cast<int64_t>(shape.size()))));
+  auto type = RankedTensorType::get(shape, train::tensorType(iteration).getElementType());
+  Value isOwn = build.compare(train::CompareDirection::Eq, build.iota(type, 0), build.broadcast(iteration, shape, {}));
+  return build.select(isOwn, wide, build.zeros(train::tensorType(wide)));
+}
+
 LogicalResult AccumulateGradients::run(func::FuncOp func) {
   if (count < 1)
     return func.emitError() << "count must be at least 1, got " << count.getValue();
@@ -194,13 +206,19 @@ LogicalResult AccumulateGradients::run(func::FuncOp func) {
     arg.setType(type.clone(shape));
   }
   builder.setInsertionPointToEnd(body);
+  for (auto [index, value] : llvm::enumerate(yielded))
+    if (train::getResultRole(func, index) == train::kIndexCheck) {
+      value = inRowOf(train::Build(builder, loc), value, iteration, count);
+      accumulate.getResult(index).setType(cast<RankedTensorType>(value.getType()));
+    }
   train::YieldOp::create(builder, loc, yielded);
   mixSeeds(*body, iteration);
 
   builder.setInsertionPoint(terminator);
   train::Build build(builder, loc);
   for (auto [result, sum] : llvm::zip_equal(results, accumulate.getResults()))
-    result.value = *scale == 1.0 ? sum : build.scale(sum, *scale);
+    result.value =
+        *scale == 1.0 || isa<IntegerType>(train::tensorType(sum).getElementType()) ? sum : build.scale(sum, *scale);
   func.setFunctionType(FunctionType::get(func.getContext(), block.getArgumentTypes(), func.getResultTypes()));
   train::setResults(func, results);
   return success();

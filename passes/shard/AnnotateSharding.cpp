@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/IndexParts.h"
 #include "passes/shard/Passes.h"
 #include "passes/shard/Sharding.h"
 #include "passes/shard/Units.h"
@@ -298,7 +299,7 @@ private:
         continue;
       }
       auto role = func.getResultAttrOfType<StringAttr>(index, train::kRole);
-      if (role && role == "output")
+      if (role && (role == "output" || role == train::kIndexCheck))
         continue; // stays as it is computed
       bool shard = role && role == "grad" && strategy.shardState;
       func.setResultAttr(index, kSharding, (shard ? sharded(value) : replicated(value)).toAttr(mesh));

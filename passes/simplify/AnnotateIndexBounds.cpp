@@ -6,9 +6,9 @@
 
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/IndexParts.h"
+#include "compiler/dialect/train/Signature.h"
+#include "passes/simplify/IndexRange.h"
 #include "passes/simplify/Passes.h"
-
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -17,20 +17,10 @@ namespace tessera {
 #include "passes/simplify/Passes.h.inc"
 
 namespace {
-/// Values that an integer can have; nullopt ends are unknown.
-struct Range {
-  std::optional<int64_t> low, high;
-};
 
-/// The values that an integer type holds; what is beyond 64 bits is not asked for.
-Range rangeOfType(Type type) {
-  const unsigned width = type.getIntOrFloatBitWidth();
-  if (type.isInteger(1))
-    return {0, 1};
-  if (type.isUnsignedInteger())
-    return {0, width < 64 ? (int64_t{1} << width) - 1 : INT64_MAX};
-  return {-1 - llvm::maxIntN(width), llvm::maxIntN(width)};
-}
+using simplify::Range;
+using simplify::rangeOf;
+using simplify::rangeOfType;
 
 /// Follows the elements of an argument to where they are used as an index, through ops that keep their values.
 class IndexUses {
@@ -42,7 +32,11 @@ public:
     path.limits.assign(shape.begin(), shape.end());
     path.strides.assign(shape.size(), 1);
     whole = path;
-    follow(argument, path);
+    pending.emplace_back(argument, path);
+    while (!pending.empty()) {
+      auto [value, from] = pending.pop_back_val();
+      follow(value, from);
+    }
   }
 
   /// Writes what must hold of all elements, and what must hold of some of them besides.
@@ -65,11 +59,13 @@ private:
     std::optional<int64_t> ignoreIndex;
   };
 
+  /// Notes uses of a value, and which values hold the same elements.
   void follow(Value value, const Path &path);
   void add(const Path &path, int64_t bound, std::optional<int64_t> ignoreIndex);
 
   Path whole;
-  SmallVector<Use> uses; ///< one for each box
+  SmallVector<std::pair<Value, Path>> pending; ///< still to be followed
+  SmallVector<Use> uses;                       ///< one for each box
 };
 
 /// An element of a box must suit each use of it; what one use ignores it may be only if all of them ignore it.
@@ -102,7 +98,7 @@ void IndexUses::follow(Value value, const Path &path) {
           ignored ? std::optional<int64_t>(static_cast<int64_t>(*ignored)) : std::nullopt);
     } else if (auto loop = dyn_cast<train::AccumulateOp>(user)) {
       next.isBox = false;
-      follow(loop.getBody().getArgument(number + 1), next);
+      pending.emplace_back(loop.getBody().getArgument(number + 1), next);
     } else if (auto slice = dyn_cast<train::SliceOp>(user)) {
       // Samples differ in nothing: what holds of some holds of all.
       for (size_t dim = 1; path.isBox && dim < path.starts.size(); ++dim) {
@@ -113,19 +109,19 @@ void IndexUses::follow(Value value, const Path &path) {
         if (size <= 1)
           next.strides[dim] = 1;
       }
-      follow(slice, next);
+      pending.emplace_back(slice, next);
     } else if (isa<train::ReshapeOp, train::TransposeOp, train::BroadcastOp>(user)) {
       next.isBox = false;
-      follow(user->getResult(0), next);
+      pending.emplace_back(user->getResult(0), next);
     } else if (isa<train::StopGradientOp>(user)) {
-      follow(user->getResult(0), next);
+      pending.emplace_back(user->getResult(0), next);
     } else if (auto convert = dyn_cast<train::ConvertOp>(user)) {
       Type type = convert.getType().getElementType();
       if (!type.isInteger())
         continue;
       next.low = std::max(path.low, *rangeOfType(type).low);
       next.high = std::min(path.high, *rangeOfType(type).high);
-      follow(convert.getResult(), next);
+      pending.emplace_back(convert.getResult(), next);
     }
   }
 }
@@ -160,201 +156,172 @@ void IndexUses::annotate(func::FuncOp func, unsigned argument) {
     func.setArgAttr(argument, train::kIndexParts, builder.getArrayAttr(parts));
 }
 
-std::optional<int64_t> combine(std::optional<int64_t> a, std::optional<int64_t> b, bool multiply) {
-  int64_t result = 0;
-  if (!a || !b || (multiply ? llvm::MulOverflow(*a, *b, result) : llvm::AddOverflow(*a, *b, result)))
-    return std::nullopt;
-  return result;
-}
-
-std::optional<int64_t> negated(std::optional<int64_t> value) {
-  return value && *value != INT64_MIN ? std::optional<int64_t>(-*value) : std::nullopt;
-}
-
-constexpr int kMaxDepth = 32;
-
-/// The argument whose own elements, unchanged, `value` holds; null if there is none.
-BlockArgument argumentOf(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    const bool keeps = isa<train::ReshapeOp, train::TransposeOp, train::SliceOp, train::BroadcastOp,
-                           train::StopGradientOp, train::ConvertOp>(op);
-    if (!keeps || !train::tensorType(op->getOperand(0)).getElementType().isInteger())
-      return {};
-    value = op->getOperand(0);
-  }
-  return cast<BlockArgument>(value);
-}
-
-/// The values of an argument that is checked when it is loaded, but for the index that its uses ignore, if `ignored` is
-/// it.
-Range rangeOfArgument(BlockArgument argument, std::optional<int64_t> excluded) {
-  auto func = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
-  if (!func)
-    return {};
-  auto bound = func.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), train::kIndexBound);
-  auto ignored = func.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), train::kIgnoreIndex);
-  if (!bound)
-    return {};
-  Range range{0, bound.getInt() - 1};
-  if (ignored && ignored.getInt() != excluded)
-    range = {std::min<int64_t>(0, ignored.getInt()), std::max(bound.getInt() - 1, ignored.getInt())};
-  return range;
-}
-
-std::optional<int64_t> wholeSplat(Value value) {
-  auto constant = value.getDefiningOp<train::ConstantOp>();
-  auto dense = constant ? dyn_cast<DenseIntElementsAttr>(constant.getValue()) : DenseIntElementsAttr();
-  return dense && dense.isSplat() ? std::optional<int64_t>(dense.getSplatValue<APInt>().getSExtValue()) : std::nullopt;
-}
-
-/// The number that `branch`, operand 1 or 2 of `select`, does not equal where it is taken: targets that do not count
-/// are replaced that way.
-std::optional<int64_t> excludedBy(train::SelectOp select, unsigned branch) {
-  auto compare = select.getPredicate().getDefiningOp<train::CompareOp>();
-  const auto wanted = branch == 1 ? train::CompareDirection::Ne : train::CompareDirection::Eq;
-  if (!compare || compare.getDirection() != wanted || compare.getLhs() != select->getOperand(branch))
-    return std::nullopt;
-  return wholeSplat(compare.getRhs());
-}
-
-Range rangeOf(Value value, int depth = 0, std::optional<int64_t> excluded = std::nullopt);
-
-/// The range that an op's numbers have without the limits of their type.
-Range exactRangeOf(Value value, int depth, std::optional<int64_t> excluded) {
-  Type element = train::tensorType(value).getElementType();
-  if (element.isInteger(1))
-    return {0, 1};
-  if (auto argument = dyn_cast<BlockArgument>(value))
-    return rangeOfArgument(argument, excluded);
-  Operation *op = value.getDefiningOp();
-  if (!element.isInteger() || depth > kMaxDepth)
-    return {};
-  auto operand = [&](unsigned i) { return rangeOf(op->getOperand(i), depth + 1); };
-  if (isa<train::ReshapeOp, train::TransposeOp, train::SliceOp, train::BroadcastOp, train::StopGradientOp>(op))
-    return rangeOf(op->getOperand(0), depth + 1, excluded);
-  if (auto convert = dyn_cast<train::ConvertOp>(op)) {
-    if (!train::tensorType(convert.getOperand()).getElementType().isInteger())
-      return {};
-    const Range range = rangeOf(op->getOperand(0), depth + 1, excluded), holds = rangeOfType(element);
-    return range.low && range.high && *range.low >= *holds.low && *range.high <= *holds.high ? range : Range{};
-  }
-  if (auto iota = dyn_cast<train::IotaOp>(op))
-    return {0, iota.getType().getDimSize(static_cast<unsigned>(iota.getDim())) - 1};
-  if (auto argmax = dyn_cast<train::ArgmaxOp>(op))
-    return {0, train::shapeOf(argmax.getOperand())[argmax.getDim()] - 1};
-  if (auto sort = dyn_cast<train::SortIndicesOp>(op))
-    return {0, std::max<int64_t>(train::shapeOf(sort.getOperand())[sort.getDim()] - 1, 0)};
-  if (auto constant = dyn_cast<train::ConstantOp>(op)) {
-    auto values = dyn_cast<DenseIntElementsAttr>(constant.getValue());
-    if (!values || values.empty())
-      return {};
-    Range range{INT64_MAX, INT64_MIN};
-    for (const APInt &each : values) {
-      const int64_t number = element.isUnsignedInteger() ? each.getLimitedValue(INT64_MAX) : each.getSExtValue();
-      range.low = std::min(*range.low, number);
-      range.high = std::max(*range.high, number);
-    }
-    return range;
-  }
-  if (isa<train::AddOp, train::SubOp>(op)) {
-    Range a = operand(0), b = operand(1);
-    if (isa<train::AddOp>(op))
-      return {combine(a.low, b.low, false), combine(a.high, b.high, false)};
-    return {combine(a.low, negated(b.high), false), combine(a.high, negated(b.low), false)};
-  }
-  if (isa<train::MulOp>(op)) {
-    Range a = operand(0), b = operand(1);
-    std::optional<int64_t> ends[] = {combine(a.low, b.low, true), combine(a.low, b.high, true),
-                                     combine(a.high, b.low, true), combine(a.high, b.high, true)};
-    if (!llvm::all_of(ends, [](auto end) { return end.has_value(); }))
-      return {};
-    return {*llvm::min_element(ends), *llvm::max_element(ends)};
-  }
-  if (isa<train::MaxOp>(op)) {
-    Range a = operand(0), b = operand(1);
-    return {a.low && b.low ? std::max(a.low, b.low)
-            : a.low        ? a.low
-                           : b.low,
-            a.high && b.high ? std::max(a.high, b.high) : std::nullopt};
-  }
-  if (isa<train::SelectOp>(op)) {
-    auto select = cast<train::SelectOp>(op);
-    Range a = rangeOf(op->getOperand(1), depth + 1, excludedBy(select, 1));
-    Range b = rangeOf(op->getOperand(2), depth + 1, excludedBy(select, 2));
-    return {a.low && b.low ? std::min(a.low, b.low) : std::nullopt,
-            a.high && b.high ? std::max(a.high, b.high) : std::nullopt};
-  }
-  if (auto reduce = dyn_cast<train::ReduceOp>(op)) {
-    Range range = operand(0);
-    if (reduce.getKind() == train::ReduceKind::Max || reduce.getKind() == train::ReduceKind::Min)
-      return range;
-    if (reduce.getKind() != train::ReduceKind::Sum)
-      return {};
-    int64_t count = 1;
-    for (int64_t dim : reduce.getDimensions())
-      count *= train::shapeOf(op->getOperand(0))[dim];
-    return {combine(range.low, count, true), combine(range.high, count, true)};
-  }
-  return {};
-}
-
-/// What is known about the elements of an integer tensor from how it was computed. None of them is `excluded`. Sums and
-/// products that may leave their type are unknown: they wrap around.
-Range rangeOf(Value value, int depth, std::optional<int64_t> excluded) {
-  const Range range = exactRangeOf(value, depth, excluded);
-  Operation *op = value.getDefiningOp();
-  if (!isa_and_nonnull<train::AddOp, train::SubOp, train::MulOp, train::ReduceOp>(op))
-    return range;
-  const Range holds = rangeOfType(train::tensorType(value).getElementType());
-  return range.low && range.high && *range.low >= *holds.low && *range.high <= *holds.high ? range : Range{};
-}
-
 /// Whether the runtime compares the indices with their bound when it loads them: they are a batch argument's own
 /// values.
 bool isChecked(Value indices) {
-  BlockArgument argument = argumentOf(indices);
+  BlockArgument argument = simplify::indexArgument(indices);
   auto func = argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : func::FuncOp();
   return func && (func.getArgAttr(argument.getArgNumber(), train::kIndexBound) ||
                   func.getArgAttr(argument.getArgNumber(), train::kIndexParts));
 }
 
-/// Indices that are computed from data and may lie outside the table would read other memory: brings them inside.
-void clampComputed(Operation *op, OpOperand &operand, int64_t size, std::optional<uint64_t> ignored) {
-  Value indices = operand.get();
-  Range range = rangeOf(indices);
-  if (isChecked(indices) || (range.low && range.high && *range.low >= 0 && *range.high < size))
+/// The ONNX node that an op comes from, or what the op is called.
+StringRef nameOfNode(Operation *op) {
+  StringRef name = train::getNodeName(op->getLoc());
+  return name.empty() ? op->getName().stripDialect() : name;
+}
+
+/// The argument that a table is or is a view of; what has no name is called like the node.
+StringRef nameOfTable(Value table, Operation *user) {
+  while (isa_and_nonnull<train::ReshapeOp, train::TransposeOp, train::SliceOp, train::ConvertOp>(table.getDefiningOp()))
+    table = table.getDefiningOp()->getOperand(0);
+  if (auto argument = dyn_cast<BlockArgument>(table))
+    if (auto func = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()))
+      if (StringRef name = train::getArgName(func, argument.getArgNumber()); !name.empty())
+        return name;
+  return nameOfNode(user);
+}
+
+/// An operand whose elements must be in [0, size), or be `ignored`.
+struct Use {
+  OpOperand *operand;
+  int64_t size;
+  std::optional<int64_t> ignored;
+  std::string table;
+};
+
+/// Keeps the indices of a function inside their tables.
+class ComputedIndices {
+public:
+  ComputedIndices(func::FuncOp func, bool reports) : func(func), reports(reports) {}
+
+  void guard(const Use &use);
+  void addResults() {
+    if (!checks.empty()) {
+      SmallVector<train::StepResult> results = train::getResults(func);
+      results.append(checks);
+      train::setResults(func, results);
+    }
+  }
+
+private:
+  void clamp(const Use &use);
+  void check(const Use &use, Value indices, int64_t low);
+
+  func::FuncOp func;
+  bool reports; ///< what lies outside is an error, not the nearest one inside
+  SmallVector<train::StepResult> checks;
+};
+
+/// Indices that are computed from data and may lie outside the table would read other memory.
+void ComputedIndices::guard(const Use &use) {
+  Value indices = use.operand->get();
+  int64_t low = 0;
+  if (auto wrapped = simplify::wrappedIndex(indices)) {
+    if (const Range bare = rangeOf(wrapped->bare); bare.low && *bare.low >= 0) {
+      use.operand->set(wrapped->bare); // never negative
+      indices = wrapped->bare;
+    } else {
+      indices = wrapped->bare;
+      low = -wrapped->size;
+    }
+  }
+  const Range range = rangeOf(use.operand->get());
+  if (isChecked(use.operand->get()) || (range.low && range.high && *range.low >= 0 && *range.high < use.size))
     return;
-  OpBuilder builder(op);
-  train::Build b(builder, op->getLoc());
-  Value inside = b.max(indices, b.splatLike(indices, 0));
-  if (*rangeOfType(train::tensorType(indices).getElementType()).high >= size) { // else no number is too large
-    Value last = b.splatLike(indices, static_cast<double>(size - 1));
-    inside = b.select(b.compare(train::CompareDirection::Lt, inside, last), inside, last);
-  }
-  if (ignored) {
-    Value value = b.splatLike(indices, static_cast<double>(static_cast<int64_t>(*ignored)));
-    inside = b.select(b.compare(train::CompareDirection::Eq, indices, value), indices, inside);
-  }
-  operand.set(inside);
-  op->emitRemark() << "indices are computed from data and not known to be in [0, " << size
+  Operation *op = use.operand->getOwner();
+  clamp(use);
+  if (reports && op->getBlock() == &func.getBody().front())
+    return check(use, indices, low);
+  op->emitRemark() << "indices are computed from data and not known to be in [0, " << use.size
                    << "): those outside count as the nearest one inside";
 }
 
+/// Brings them inside: no kernel reads or writes beyond a table.
+void ComputedIndices::clamp(const Use &use) {
+  Value indices = use.operand->get();
+  OpBuilder builder(use.operand->getOwner());
+  train::Build b(builder, use.operand->getOwner()->getLoc());
+  Value inside = b.max(indices, b.splatLike(indices, 0));
+  if (*rangeOfType(train::tensorType(indices).getElementType()).high >= use.size) { // else no number is too large
+    Value last = b.splatLike(indices, static_cast<double>(use.size - 1));
+    inside = b.select(b.compare(train::CompareDirection::Lt, inside, last), inside, last);
+  }
+  if (use.ignored) {
+    Value value = b.splatLike(indices, static_cast<double>(*use.ignored));
+    inside = b.select(b.compare(train::CompareDirection::Eq, indices, value), indices, inside);
+  }
+  use.operand->set(inside);
+}
+
+/// Adds a result of the step: of each sample the lowest index if it is below `low`, else the highest. The runtime
+/// compares it with the bounds when the step is over. Samples are those of the batch, so that nothing is exchanged.
+void ComputedIndices::check(const Use &use, Value indices, int64_t low) {
+  Operation *op = use.operand->getOwner();
+  OpBuilder builder(op);
+  train::Build b(builder, op->getLoc());
+  if (use.ignored) {
+    Value value = b.splatLike(indices, static_cast<double>(*use.ignored));
+    indices = b.select(b.compare(train::CompareDirection::Eq, indices, value), b.splatLike(indices, 0), indices);
+  }
+  const int64_t elements = train::tensorType(indices).getNumElements();
+  if (elements == 0)
+    return;
+  int64_t samples = 1;
+  for (BlockArgument argument : func.getArguments()) {
+    StringRef role = train::getArgRole(func, argument.getArgNumber());
+    if ((role == "input" || role == "target") && train::tensorType(argument).getRank() > 0)
+      samples = std::max(samples, train::shapeOf(argument).front());
+  }
+  if (train::tensorType(indices).getRank() == 0 || train::shapeOf(indices).front() % samples != 0)
+    samples = 1;
+  Value rows = b.convert(b.reshape(indices, {samples, elements / samples}), builder.getI64Type());
+  Value least = b.reduce(train::ReduceKind::Min, rows, {1}), most = b.reduce(train::ReduceKind::Max, rows, {1});
+  auto bound = DenseElementsAttr::get(train::tensorType(least), builder.getI64IntegerAttr(low));
+  Value isBelow = b.compare(train::CompareDirection::Lt, least, b.constant(bound));
+  auto named = [&](StringRef name, Attribute value) { return builder.getNamedAttr(name, value); };
+  checks.push_back({b.select(isBelow, least, most), builder.getDictionaryAttr({
+                                                        named(train::kRole, builder.getStringAttr(train::kIndexCheck)),
+                                                        named(train::kName, builder.getStringAttr(nameOfNode(op))),
+                                                        named(train::kOf, builder.getStringAttr(use.table)),
+                                                        named(train::kIndexLow, builder.getI64IntegerAttr(low)),
+                                                        named(train::kIndexBound, builder.getI64IntegerAttr(use.size)),
+                                                    })});
+}
+
 struct AnnotateIndexBounds : impl::AnnotateIndexBoundsBase<AnnotateIndexBounds> {
+  using AnnotateIndexBoundsBase::AnnotateIndexBoundsBase;
   void runOnOperation() override {
     func::FuncOp func = getOperation();
+    if (check != "error" && check != "clamp") {
+      func.emitError() << "unknown check '" << check << "', expected error or clamp";
+      return signalPassFailure();
+    }
     for (BlockArgument argument : func.getArguments()) {
       auto role = func.getArgAttrOfType<StringAttr>(argument.getArgNumber(), train::kRole);
       if (!role || (role.getValue() != "input" && role.getValue() != "target"))
         continue;
       IndexUses(argument).annotate(func, argument.getArgNumber());
     }
-    func.walk([](Operation *op) {
-      if (auto gather = dyn_cast<train::GatherRowsOp>(op))
-        clampComputed(op, gather.getIndicesMutable(), train::shapeOf(gather.getTable()).front(), std::nullopt);
-      else if (auto loss = dyn_cast<train::CrossEntropyOp>(op))
-        clampComputed(op, loss.getTargetsMutable(), train::shapeOf(loss.getLogits()).back(), loss.getIgnoreIndex());
+    SmallVector<Use> uses;
+    func.walk([&](Operation *op) {
+      if (auto gather = dyn_cast<train::GatherRowsOp>(op)) {
+        uses.push_back({&gather.getIndicesMutable(), train::shapeOf(gather.getTable()).front(), std::nullopt,
+                        nameOfTable(gather.getTable(), op).str()});
+      } else if (auto scatter = dyn_cast<train::ScatterAddRowsOp>(op)) {
+        uses.push_back({&scatter.getIndicesMutable(), train::shapeOf(scatter.getInit()).front(), std::nullopt,
+                        nameOfTable(scatter.getInit(), op).str()});
+      } else if (auto loss = dyn_cast<train::CrossEntropyOp>(op)) {
+        auto ignored = loss.getIgnoreIndex();
+        uses.push_back({&loss.getTargetsMutable(), train::shapeOf(loss.getLogits()).back(),
+                        ignored ? std::optional<int64_t>(static_cast<int64_t>(*ignored)) : std::nullopt,
+                        nameOfTable(loss.getLogits(), op).str()});
+      }
     });
+    ComputedIndices computed(func, check == "error" && train::isStepFunction(func));
+    for (const Use &use : uses)
+      computed.guard(use);
+    computed.addResults();
   }
 };
 

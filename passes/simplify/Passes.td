@@ -17,7 +17,10 @@ def AnnotateIndexBounds : Pass<"annotate-index-bounds", "func::FuncOp"> {
     reshape or transposition a slice counts as the whole that it is of.
 
     Indices that are computed from data (positions counted from a padding mask, say) cannot be checked when they are loaded.
-    If their range is not known to lie inside the table, they are clamped to it, with a remark: no kernel reads beyond a table.
+    If their range is not known to lie inside the table, they are clamped to it: no kernel reads or writes beyond a table. With
+    `check=error` the step also gets a result of role `index_check`, for each sample an index that lies outside if there is one;
+    the runtime reads it with the loss and fails if it does. With `check=clamp` there is a remark, and the nearest index inside
+    is what counts.
 
     Precondition: the loss is there (add-loss). Postcondition: every index is below its bound, by this attribute for arguments,
     by its range or a clamp for others.
@@ -29,6 +32,8 @@ def AnnotateIndexBounds : Pass<"annotate-index-bounds", "func::FuncOp"> {
     func.func @step(%ids: tensor<2x8xi32> {train.role = "input", train.name = "ids", train.index_bound = 50 : i64}, …)
     ```
   }];
+  let options = [Option<"check", "check", "std::string", "\"error\"",
+                        "What an index outside of its table is that was computed from data: error or clamp">];
 }
 
 def AssignInitializers : Pass<"assign-initializers", "func::FuncOp"> {

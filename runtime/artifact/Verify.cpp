@@ -275,6 +275,11 @@ static Status verifyScalars(const VerifyContext &context, uint32_t numInstructio
     TensorView view = context.view(result.buffer());
     bool isNumber = view.dtype == DataType::F32 || view.dtype == DataType::F64 || view.dtype == DataType::I32 ||
                     view.dtype == DataType::I64;
+    if (result.role() == artifact::ResultRole::IndexCheck) {
+      if (view.dtype != DataType::I64 || !view.isContiguous() || !result.of())
+        return bad(what, "is no list of indices of a table");
+      continue;
+    }
     if (result.role() != artifact::ResultRole::Output && (view.numElements() != 1 || !isNumber))
       return bad(what, "is not one number");
   }
@@ -290,7 +295,12 @@ static Status verifyScalars(const VerifyContext &context, uint32_t numInstructio
     int64_t parts = context.groupSize(probe.shard_group());
     if (state.elements() % parts != 0)
       return bad(what, "the gradient does not divide by " + std::to_string(parts));
-    TESSERA_RETURN_IF_ERROR(expectDense(context, probe.buffer(), DataType::F32, state.elements() / parts, what));
+    TESSERA_RETURN_IF_ERROR(context.useBuffer(probe.buffer(), what, 1));
+    const DataType dtype = context.view(probe.buffer()).dtype;
+    if (dtype != DataType::F32 && dtype != DataType::F64 && dtype != DataType::F16 && dtype != DataType::BF16)
+      return bad(what, std::string("its buffer is of type ") + artifact::EnumNameDataType(dtype) +
+                           ", expected a floating-point type");
+    TESSERA_RETURN_IF_ERROR(expectDense(context, probe.buffer(), dtype, state.elements() / parts, what));
   }
   return Status::ok();
 }

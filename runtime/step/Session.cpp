@@ -25,6 +25,8 @@ struct Session::Impl {
   /// A buffer of at most 8 bytes.
   Status writeNumber(uint32_t buffer, const void *value, size_t bytes);
   Status readResults();
+  /// Fails if an index that was computed from data lay outside of its table.
+  Status checkIndices() const;
 
   std::shared_ptr<const Artifact> artifact;
   Communicator &communicator;
@@ -142,6 +144,28 @@ Status Session::Impl::readResults() {
   return Status::ok();
 }
 
+Status Session::Impl::checkIndices() const {
+  for (uint32_t index = 0; index < results.size(); ++index) {
+    const artifact::ResultTensor &check = *artifact->program().results()->Get(index);
+    if (check.role() != artifact::ResultRole::IndexCheck)
+      continue;
+    TensorView view = context->buffers.view(check.buffer());
+    std::vector<int64_t> indices(view.numElements());
+    if (const void *host = context->buffers.hostView(check.buffer()).data)
+      std::memcpy(indices.data(), host, view.bytes());
+    else
+      TESSERA_RETURN_IF_ERROR(device->copyToHost(indices.data(), view.data, view.bytes()));
+    for (int64_t value : indices)
+      if (value < check.index_low() || value >= check.index_bound())
+        return TESSERA_ERROR(InvalidArgument,
+                             "node '" + check.name()->str() + "' computed the index " + std::to_string(value) +
+                                 " of '" + check.of()->str() + "', outside [" + std::to_string(check.index_low()) +
+                                 ", " + std::to_string(check.index_bound()) +
+                                 "); compile with --index-check clamp to count the nearest one inside");
+  }
+  return Status::ok();
+}
+
 Session::Session(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
 Session::~Session() = default;
 
@@ -240,6 +264,8 @@ Status Session::step(int64_t number, const StepOptions &options) {
   Status status = impl->executor->step(number, options);
   if (status.isOk())
     status = impl->readResults();
+  if (status.isOk())
+    status = impl->checkIndices().withContext("step " + std::to_string(number));
   if (status.isOk())
     return status;
   if (status.code() != StatusCode::Aborted)

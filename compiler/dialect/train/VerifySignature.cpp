@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/dialect/train/IndexParts.h"
 #include "compiler/dialect/train/Initializer.h"
 #include "compiler/dialect/train/Train.h"
 #include "compiler/dialect/train/Verify.h"
@@ -130,7 +131,7 @@ LogicalResult verifyResult(const Checked &checked) {
   const StringRef name = checked.attr.getName().getValue();
   // train.result_c1
   if (name == kRole)
-    return checked.isOneOf({"loss", "metric", "output", "grad"});
+    return checked.isOneOf({"loss", "metric", "output", "grad", kIndexCheck});
   // train.result_c2
   return name == kName || name == kOf ? checked.isString() : success();
 }

@@ -1,4 +1,4 @@
-// RUN: tessera-opt %s -annotate-index-bounds -split-input-file -verify-diagnostics | FileCheck %s
+// RUN: tessera-opt %s -annotate-index-bounds=check=clamp -split-input-file -verify-diagnostics | FileCheck %s
 
 // Through a reshape and an integer conversion; the smallest table counts.
 // CHECK-LABEL: func.func @tokens

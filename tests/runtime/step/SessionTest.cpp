@@ -187,6 +187,36 @@ TEST(Session, HyperScalars) {
   });
 }
 
+TEST(Session, AnIndexOutsideOfItsTableFailsTheStep) {
+  struct Case {
+    int64_t low, bound;
+    double index;
+    std::string message;
+  };
+  const Case cases[] = {{-3, 8, -3, ""},
+                        {-3, 8, 7, ""},
+                        {0, 8, 8, "computed the index 8 of 'table', outside [0, 8)"},
+                        {-8, 8, -9, "computed the index -9 of 'table', outside [-8, 8)"}};
+  for (const Case &each : cases) {
+    ArtifactBuilder builder;
+    uint32_t indices = builder.buffer({2, 3}, artifact::DataType::I64);
+    builder.fill(indices, each.index);
+    builder.result("lookup", indices, artifact::ResultRole::IndexCheck);
+    artifact::ResultTensorT &check = *builder.program.results.back();
+    check.of = "table";
+    check.index_low = each.low;
+    check.index_bound = each.bound;
+    TestRun run(builder);
+    run.onRanks([&](Session &session) {
+      Status status = session.step(5);
+      EXPECT_EQ(status.isOk(), each.message.empty()) << status;
+      if (!status.isOk()) {
+        EXPECT_NE(status.message().find("rank 0: step 5: node 'lookup' " + each.message), std::string::npos) << status;
+      }
+    });
+  }
+}
+
 TEST(Session, MemoryIsWhatWasPlanned) {
   ArtifactBuilder builder;
   builder.buffer({1000});
