@@ -15,15 +15,9 @@ Exit status: 0; 1 if a model trains otherwise than in PyTorch, or could not be t
 
 import argparse
 import json
-import multiprocessing
 import os
 import re
-import resource
-import signal
 import sys
-import tempfile
-import time
-import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "tools")]
@@ -60,7 +54,7 @@ def run_case(family, pad, folder):
     """The result of one case, a dictionary for the file of results."""
     from torch_export import ExportError, training
     from torch_export.check import CannotCompare, Check
-    result = {"family": family, "pad": pad}
+    result = {}
     try:
         try:
             model, inputs, names = build(family, pad)
@@ -92,66 +86,6 @@ def line_of(why):
     return f"{type(why).__name__}: {lines[-1] if lines else ''}"[:300]
 
 
-def child(family, pad, memory, path):
-    """Runs one case in a process of its own and writes its result to `path`."""
-    os.setsid()
-    resource.setrlimit(resource.RLIMIT_AS, (memory << 30, memory << 30))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    sys.stdout = sys.stderr = open(os.devnull, "w")
-    start = time.time()
-    with tempfile.TemporaryDirectory(prefix="tessera-sweep-") as folder:
-        try:
-            result = run_case(family, pad, folder)
-        except BaseException as why:
-            result = {"family": family, "pad": pad, "result": "failed", "stage": "check",
-                      "reason": f"{type(why).__name__}: {why}"[:300], "message": traceback.format_exc()[-4000:]}
-    result["seconds"] = round(time.time() - start, 1)
-    with open(path, "w") as file:
-        json.dump(result, file)
-
-
-class Pool:
-    """Runs cases, each in a forked process that has a time limit."""
-
-    def __init__(self, jobs, limit, memory, done):
-        self.jobs, self.limit, self.memory, self.done, self.running = jobs, limit, memory, done, {}
-        self.folder = tempfile.mkdtemp(prefix="tessera-sweep-")
-
-    def start(self, case):
-        while len(self.running) >= self.jobs:
-            self.wait()
-        path = os.path.join(self.folder, f"{case[0]}-{case[1]}.json")
-        process = multiprocessing.get_context("fork").Process(target=child, args=(*case, self.memory, path))
-        process.start()
-        self.running[case] = (process, path, time.time() + self.limit)
-
-    def wait(self):
-        """Collects what has ended or runs too long."""
-        for case, (process, path, end) in list(self.running.items()):
-            late = time.time() > end
-            if process.is_alive() and not late:
-                continue
-            if process.is_alive():
-                os.killpg(process.pid, signal.SIGKILL)
-            process.join()
-            del self.running[case]
-            if os.path.exists(path):
-                with open(path) as file:
-                    result = json.load(file)
-                os.remove(path)
-            else:
-                reason = f"took longer than {self.limit} s" if late else f"ended by signal {-process.exitcode}"
-                result = {"family": case[0], "pad": case[1], "result": "failed", "stage": "check", "reason": reason}
-            self.done(result)
-            return
-        time.sleep(0.1)
-
-    def finish(self):
-        while self.running:
-            self.wait()
-        os.rmdir(self.folder)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="families that match")
@@ -167,6 +101,7 @@ def main():
     import torch_export.check  # noqa: F401, imported once for all cases
     import transformers
     import page
+    from pool import Pool
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     os.makedirs(os.path.dirname(os.path.abspath(options.results)), exist_ok=True)
@@ -174,20 +109,22 @@ def main():
     earlier = page.read(options.results) if options.resume else []
     known = {(result["family"], result["pad"]): result for result in earlier}
 
-    def done(result):
-        known[result["family"], result["pad"]] = result
+    def done(case, result):
+        family, pad = case
+        result = {"family": family, "pad": pad} | result
+        known[case] = result
         with open(options.results, "a") as file:
             file.write(json.dumps(result) + "\n")
         print(page.line(result), flush=True)
 
-    pool = Pool(options.jobs, options.time_limit, options.memory_limit, done)
+    pool = Pool(options.jobs, options.time_limit, options.memory_limit, run_case, done)
     for family, pad in cases:
         first = known.get((family, None), {})
         if (family, pad) in known:
             continue
         if pad is not None and first.get("stage") in ("export", "compile", "check"):  # an op is missing, or time, either way
             same = {key: first[key] for key in ("class", "parameters", "result", "stage") if key in first}
-            done({"family": family, "pad": pad, **same, "reason": "as without a padding token"})
+            done((family, pad), {**same, "reason": "as without a padding token"})
         else:
             pool.start((family, pad))
     pool.finish()

@@ -54,11 +54,12 @@ def nan_last(value):
     return numpy.inf if numpy.isnan(value) else value
 
 
-def compare(want, got, noise=None, tolerance=GRADIENT, loss_tolerance=LOSS):
+def compare(want, got, noise=None, tolerance=GRADIENT, loss_tolerance=LOSS, times=ROUNDING, floor=FLOOR):
     """The Verdict on training `got` (Tessera's) against `want` (PyTorch's), two tessera.Training.
 
     noise: a function that returns {name: by how much `want`'s gradient is wrong from rounding}; called only if
-    gradients differ by more than the tolerance.
+    gradients differ by more than the tolerance. times: how many times as wrong the other may be; floor: but not more
+    than this part of the model's largest gradient.
     """
     problems, differences = [], []
     if len(want.losses) != len(got.losses):
@@ -80,7 +81,7 @@ def compare(want, got, noise=None, tolerance=GRADIENT, loss_tolerance=LOSS):
             far[name] = difference
     rounding = []
     if far:
-        allowed = allowance(want, noise() if noise else {})
+        allowed = allowance(want, noise() if noise else {}, times, floor)
         wrong = {name: errors[name] for name, difference in far.items() if not difference <= allowed.get(name, 0)}
         rounding = sorted(set(far) - set(wrong))
         for name in rounding:
@@ -109,7 +110,7 @@ def compare_names(want, got):
     return problems
 
 
-def allowance(want, noise):
+def allowance(want, noise, times, floor):
     """{name: largest difference of a gradient that is rounding}."""
     largest = max((float(numpy.abs(x).max(initial=0)) for x in want.gradients.values()), default=0.0)
-    return {name: min(ROUNDING * value, FLOOR * largest) for name, value in noise.items()}
+    return {name: min(times * value, floor * largest) if largest else 0.0 for name, value in noise.items()}

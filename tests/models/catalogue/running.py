@@ -1,0 +1,84 @@
+"""Runs a recorded row of the catalogue in every configuration and compares it with PyTorch. Needs NumPy only."""
+
+import json
+import os
+import re
+import sys
+
+import numpy
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "..", "tools", "torch_export"))
+import compare  # noqa: E402
+import tessera  # noqa: E402
+
+CONFIGS = {"one rank": (), "zero3 on 2 ranks": ("--mesh", "shard=2", "--strategy", "zero3"),
+           "2 micro-batches": ("--accumulate", "2"), "recomputation": ("--remat", "full"), "bf16": ("--precision", "bf16")}
+# bf16 keeps 8 bits: a value is wrong by 2^-9 of itself, and a gradient is a sum of products of a few such values, of which
+# some cancel. How far off that may be depends on the module, so PyTorch's own gradient with everything in bf16 is the
+# measure: Tessera, which computes more of it in fp32, may be wrong by twice as much, or by 2^-6 of the largest element
+# (of the loss: 2^-7 of it).
+BF16_GRADIENT, BF16_LOSS, BF16_TIMES = 2.0 ** -6, 2.0 ** -7, 2.0
+# What a message has that is not meant for users: a verifier's, a crash, a broken invariant.
+INTERNAL = re.compile(r"'[a-z_]+\.[a-z_]+' op |dominate|do not merge into|kernels' code refers to|internal error|crash: "
+                      r"|unrealized_conversion|null operand|gradient probe|expected F32|failed to legalize|not generated")
+
+
+def case_of(folder):
+    """What case.json of a recorded row says; None if it is not there."""
+    path = os.path.join(folder, "case.json")
+    if not os.path.exists(path):
+        return None
+    with open(path) as file:
+        return json.load(file)
+
+
+def micro_batches(flags):
+    return int(flags[flags.index("--accumulate") + 1]) if "--accumulate" in flags else 1
+
+
+def wanted(folder, case, micro):
+    """PyTorch's Training with that many micro-batches."""
+    other = str(micro) in case["losses"] and micro > 1
+    gradients = tessera.load(os.path.join(folder, f"gradients{f'-{micro}' if other else ''}.safetensors"))
+    return tessera.Training(case["losses"][str(micro) if other else "1"], gradients, list(gradients))
+
+
+def verdict_of(folder, case, flags, got):
+    """The Verdict on a training with these flags."""
+    want = wanted(folder, case, micro_batches(flags))
+    if "bf16" not in flags:
+        return compare.compare(want, got, lambda: case["rounding"])
+    loss = BF16_LOSS + BF16_TIMES * case.get("bf16_loss", 0.0)
+    return compare.compare(want, got, lambda: case.get("bf16_noise", {}), BF16_GRADIENT, loss, BF16_TIMES, numpy.inf)
+
+
+def run(folder, exporter, config, work, timeout=60):
+    """The result of one check: a dictionary with "result" ("same", "DIFFERENT", "refused", "internal error", "exporter
+    refuses", "not in PyTorch", "not compared"), "reason", and what was measured. work: a folder for its files."""
+    case = case_of(folder)
+    if "failed" in case:
+        return {"result": "not in PyTorch", "reason": case["failed"]}
+    found = case["exporters"].get(exporter)
+    if found is None:
+        return {"result": "not compared", "reason": "not exported"}
+    if "refused" in found:
+        return {"result": "exporter refuses", "reason": found["refused"]}
+    flags = CONFIGS[config]
+    if config == "bf16" and case["bf16"]:
+        return {"result": "not compared", "reason": case["bf16"]}
+    model, artifact = os.path.join(folder, exporter + ".onnx"), os.path.join(work, "model.tessera")
+    batch = case["samples"] // micro_batches(flags)
+    stage = "compile"
+    try:
+        tessera.compile_model(model, artifact, ["--batch", batch, *case["flags"], *flags], timeout)
+        stage = "run"
+        got = tessera.train(artifact, os.path.join(folder, "data.safetensors"), model, case["steps"],
+                            os.path.join(work, "run"), timeout)
+    except tessera.ToolError as why:
+        internal = why.crashed or INTERNAL.search(str(why)) or "took longer" in str(why)
+        return {"result": "internal error" if internal else "refused", "stage": stage, "reason": why.reason}
+    verdict = verdict_of(folder, case, flags, got)
+    summary = verdict.summary()
+    return {"result": summary["result"], "reason": "; ".join(verdict.problems), "loss_difference": verdict.loss_difference,
+            "gradient_difference": verdict.largest[1], "largest": verdict.largest[0], "gradients": len(verdict.errors)}
