@@ -296,6 +296,13 @@ LogicalResult opCastLike(Node &n) { return n.set(n.b.convert(n.input(0), n.eleme
 
 LogicalResult opIdentity(Node &n) { return n.set(n.inputs[0]); }
 
+/// What tools/export_torch.py writes for a detach: the value, and no gradient.
+LogicalResult opStopGradient(Node &n) {
+  if (!isa<FloatType>(n.element(0)))
+    return n.set(n.inputs[0]);
+  return n.set(StopGradientOp::create(n.b.builder, n.b.loc, n.input(0)));
+}
+
 constexpr int kAny = kMinOpset, kNew = kMaxOpset;
 const OpRow kRows[] = {
     {"", "Abs", kAny, kNew, 1, numericUnary<AbsOp>},
@@ -353,6 +360,7 @@ const OpRow kRows[] = {
     {"", "ThresholdedRelu", kAny, kNew, 1, activation<opThresholdedRelu>},
     {"", "Where", kAny, kNew, 3, opWhere},
     {"", "Xor", kAny, kNew, 2, logical<Logic::Xor>},
+    {"tessera", "StopGradient", 1, 1, 1, opStopGradient},
 };
 } // namespace
 

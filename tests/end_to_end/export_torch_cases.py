@@ -79,6 +79,11 @@ class Detach(Base):
         return h + (h.sign() - h).detach()
 
 
+@case(exporter="dynamo")
+class DetachDynamo(Detach):
+    pass
+
+
 @case()
 class Data(Base):
     def between(self, h):
@@ -91,6 +96,11 @@ class NoGrad(Base):
         with torch.no_grad():
             h = self.a(x)
         return self.b(h)
+
+
+@case(exporter="dynamo")
+class NoGradDynamo(NoGrad):
+    pass
 
 
 @case()

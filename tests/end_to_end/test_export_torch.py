@@ -23,13 +23,11 @@ REFUSED = {
     "requires_grad_changes": ["requires_grad of b.weight changes in the forward pass"],
     "hook_after_accumulation": ["a.bias has a hook that changes its gradient after the backward pass"],
     "attribute_of_a_parameter": ["copy shares the memory of the parameter a.bias"],
-    "detach": (CUT + "a.weight", "detach (export_torch_cases.py:"), "data": (CUT + "a.weight", ".data ("),
-    "no_grad": (CUT + "a.weight", "no_grad ("), "detached_item": (CUT, "item() ("),
+    "detached_item": ("keeps 0 of the 1 places where gradients are cut", "item() ("),
     "float_of": ("becomes a number of Python (export_torch_cases.py:",),
     "straight": (CUT + "a.weight", "the backward of Round ("), "new_straight": (CUT + "a.weight", "the backward of NewRound ("),
     "tensor_hook": (CUT + "a.weight", "register_hook ("), "parameter_hook": (CUT + "a.weight", "a hook on a.weight"),
     "module_hook": (CUT + "c.weight", "a backward hook on module a"),
-    "zero_behind_detach": (CUT + "a.weight", "detach ("),
     "checkpoint_without_gradient": ("CheckpointFunction passes no gradient",),
     "spectral": ("changes buffers", "a.parametrizations.weight.0._u, a.parametrizations.weight.0._v"),
     "moving_average": ("changes buffers", ": mean"), "clamped_weight": ("the forward pass changes parameters: a.weight",),
@@ -172,6 +170,23 @@ class Record(unittest.TestCase):
         self.assertIn("no gradient comes from probe", self.results["named"]["said"][0])
         self.assertTrue(self.record("auto")["exporter"].startswith("torchscript, torch "))
 
+    def test_cut_gradients_are_marked(self):
+        """Each detach, .data and what is computed under no_grad is a StopGradient in the file, and only where it matters."""
+        with open(os.path.join(self.folder, "marks.py"), "w") as file:
+            file.write("import json, sys, onnx\n"
+                       "models = [onnx.load(path) for path in sys.argv[1:]]\n"
+                       "print(json.dumps([[node.op_type for node in model.graph.node if node.domain == 'tessera']"
+                       " for model in models]))\n")
+        names = ["detach", "detach_dynamo", "data", "no_grad", "no_grad_dynamo", "zero_behind_detach", "harmless", "auto"]
+        done = subprocess.run([PYTHON, "marks.py", *(name + ".onnx" for name in names)], cwd=self.folder, capture_output=True,
+                              text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        counts = dict(zip(names, map(len, json.loads(done.stdout))))
+        # Under no_grad the input, the weight and the bias of a layer are marked, what it returns is not.
+        self.assertEqual(counts, {"detach": 1, "detach_dynamo": 1, "data": 1, "no_grad": 3, "no_grad_dynamo": 3,
+                                  "zero_behind_detach": 1, "harmless": 0, "auto": 0})
+        self.assertEqual([entry["trained"] for entry in self.record("no_grad")["parameters"]], [False, False, True, True])
+
     def test_dropout(self):
         self.assertEqual(self.record("attention")["dropout"], [])
         self.assertEqual([self.record(name)["dropout_cleared"] for name in ("attention", "kept_attention")], [2, 0])
@@ -233,7 +248,7 @@ class ExportTorch(ToolTest):
     def test_nothing_is_left_of_a_refused_model(self):
         with open(self.path("cut.py"), "w") as file:
             file.write("import torch\n\n\nclass Cut(torch.nn.Linear):\n    def forward(self, x):\n"
-                       "        return super().forward(x) * self.weight.detach().sum()\n\n\n"
+                       "        h = super().forward(x)\n        h.register_hook(lambda g: 2 * g)\n        return h\n\n\n"
                        "def build():\n    return Cut(2, 2), torch.randn(3, 2)\n")
         with open(self.path("cut.onnx"), "w") as file:
             file.write("before")
@@ -241,7 +256,7 @@ class ExportTorch(ToolTest):
         self.assertEqual(done.returncode, 1)
         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
         self.assertIn("that of weight would differ from PyTorch's", done.stderr)
-        self.assertIn("detach (cut.py:6)", done.stderr)
+        self.assertIn("register_hook (cut.py:7)", done.stderr)
         with open(self.path("cut.onnx")) as file:
             self.assertEqual(file.read(), "before")
         self.assertEqual(sorted(os.listdir(self.folder)), ["__pycache__", "cut.onnx", "cut.py"] if os.path.isdir(self.path(

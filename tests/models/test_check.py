@@ -40,6 +40,12 @@ def cut():
     return Net(True), torch.randn(4, 6), ["x"]
 
 
+def hooked():
+    module, x, names = good()
+    module.first.weight.register_hook(lambda gradient: 2 * gradient)
+    return module, x, names
+
+
 if __name__ == "__main__":
     module, x, names = cut()
     torch.onnx.export(module, (x,), "cut.onnx", input_names=names, dynamo=False, opset_version=17,
@@ -112,6 +118,13 @@ class CheckModel(ToolTest):
         with open(self.path("good.json")) as file:
             self.assertEqual(json.load(file)["result"], "same")
 
+    def test_cut_gradients(self):
+        for exporter in ("torchscript", "dynamo"):
+            with self.subTest(exporter):
+                status, output, line = self.check("net.py:cut", "--exporter", exporter)
+                self.assertEqual(status, 0, output)
+                self.assertRegex(line, r"^same: loss .* 4 gradients within")
+
     def test_different(self):
         subprocess.run([PYTHON, "net.py"], cwd=self.folder, check=True, capture_output=True, timeout=300)
         status, output, line = self.check("net.py:cut", "--onnx", "cut.onnx", "--", "--parameters", ".")
@@ -119,7 +132,7 @@ class CheckModel(ToolTest):
         self.assertRegex(line, "^DIFFERENT: .*2 of 4 gradients differ, most that of first")
 
     def test_not_compared(self):
-        for arguments, text in ((["net.py:cut"], "the exporter refuses it"), (["net.py:absent"], "absent"),
+        for arguments, text in ((["net.py:hooked"], "the exporter refuses it"), (["net.py:absent"], "absent"),
                                 (["net.py:good", "--", "--lr", "1"], "--lr is set by the check"),
                                 (["net.py:good", "--", "--strategy", "none"], "strategy")):
             with self.subTest(" ".join(arguments)):

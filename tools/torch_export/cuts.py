@@ -154,9 +154,9 @@ class Unreachable(Exception):
 
 
 @contextlib.contextmanager
-def as_exported(model, places):
-    """Within the context gradients flow wherever values flow. Yields an ordered dictionary {text: None} of the calls that cut
-    gradients in PyTorch: kind and place of each."""
+def as_exported(model, places, marks=None):
+    """Within the context gradients flow wherever values flow, but where `marks` (marks.py) cut them. Yields an ordered
+    dictionary {text: None} of the calls that cut gradients in PyTorch: kind and place of each."""
     found = collections.OrderedDict()
     tensor, base, function = torch.Tensor, torch._C.TensorBase, torch.autograd.Function
     real_data, real_item, real_float = base.data, base.item, tensor.__float__
@@ -172,12 +172,12 @@ def as_exported(model, places):
             return detach(self)
         if self.requires_grad:
             cut("detach")
-        return self
+        return marks.mark(self) if marks else self
 
     def get_data(self):
         if self.requires_grad:
             cut(".data")
-        return self
+        return marks.mark(self) if marks else self
 
     def item(self):
         if not self.requires_grad:
@@ -199,6 +199,8 @@ def as_exported(model, places):
             enable_grad()  # the second forward of checkpoint() runs within the backward pass
         else:
             cut("no_grad")
+        if marks:
+            marks.cut_off = not enabled
 
     def inference(enabled=True):
         cut("inference_mode")
@@ -216,7 +218,7 @@ def as_exported(model, places):
                         (cls, "setup_context", staticmethod(plain))]
             if "vjp" in vars(cls):
                 changes.append((cls, "vjp", function.vjp))
-    with without_hooks(model, cut), replaced(changes):
+    with without_hooks(model, cut), replaced(changes), marks or contextlib.nullcontext():
         yield found
 
 

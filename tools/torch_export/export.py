@@ -95,7 +95,13 @@ class Trial:
 
     def run(self, exporter):
         """(ModelProto, record, why sizes are fixed or None) of one exporter. Raises ExportError if a check fails."""
-        exported, doubtful = exporters.run(exporter, self.model, self.inputs, self.names, self.outputs, self.axes)
+        try:
+            exported, doubtful = exporters.run(exporter, self.model, self.inputs, self.names, self.outputs, self.axes,
+                                               self.observation.marks)
+        except ExportError as why:
+            if not self.observation.marks:
+                raise
+            raise ExportError(f"{why} (gradients are cut by {listed(self.observation.suspects)})") from why
         graph.unify(exported, self.model)
         graph.turn_on(exported)
         found = record.describe(self.model, exporter, self.outputs, self.observation)

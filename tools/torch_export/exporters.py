@@ -9,7 +9,9 @@ import tempfile
 import onnx
 import torch
 
+from . import marks as marking
 from .errors import ExportError
+from .graph import nodes_of
 
 LARGEST = 1 << 20  # of a symbolic dimension
 
@@ -38,17 +40,19 @@ def quiet():
                 os.close(old)
 
 
-def export_torchscript(model, inputs, names, outputs, axes, path):
+def export_torchscript(model, inputs, names, outputs, axes, path, marked):
     """Writes the model at opset 17. PRESERVE leaves modules that are in evaluation mode (frozen batch norms) as they are;
     as the model itself is in training mode, equal initializers are not merged."""
     torch.onnx.export(model, inputs, path, input_names=names, output_names=outputs, opset_version=17, dynamo=False,
                       dynamic_axes={name: dict(axis) for name, axis in zip(names, axes)}, do_constant_folding=False,
-                      training=torch.onnx.TrainingMode.PRESERVE)
+                      training=torch.onnx.TrainingMode.PRESERVE, custom_opsets={"tessera": 1} if marked else None)
 
 
-def export_dynamo(model, inputs, names, outputs, axes, path):
+def export_dynamo(model, inputs, names, outputs, axes, path, marked):
     """Writes the model at opset 18. Optimizing, the default since torch 2.7, would merge equal initializers and fold."""
     options = {"optimize": False} if "optimize" in inspect.signature(torch.onnx.export).parameters else {}
+    if marked:
+        options["custom_translation_table"] = marking.translations()
     symbols = {name: torch.export.Dim(name, min=2, max=LARGEST) for axis in axes for name in axis.values()}
 
     def attempt(shapes):
@@ -68,15 +72,16 @@ def export_dynamo(model, inputs, names, outputs, axes, path):
 EXPORTERS = {"torchscript": export_torchscript, "dynamo": export_dynamo}
 
 
-def run(name, model, inputs, names, outputs, axes):
+def run(name, model, inputs, names, outputs, axes, marked=0):
     """(onnx.ModelProto with weights, doubtful symbols: see name_dimensions) that exporter `name` makes of a model in training
-    mode. The model's buffers are as before. Raises ExportError with the exporter's reason."""
+    mode. marked: in how many places it is to be marked that gradients are cut. The model's buffers are as before. Raises
+    ExportError with the exporter's reason."""
     buffers = {key: buffer.clone() for key, buffer in model.named_buffers()}
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.onnx")
         try:
-            with quiet():
-                EXPORTERS[name](model, inputs, names, outputs, axes, path)
+            with quiet(), marking.written(model, marked) as marks:
+                EXPORTERS[name](model, inputs, names, outputs, axes, path, marked)
                 exported = onnx.load(path)
         except Exception as why:
             raise ExportError(f"the {name} exporter failed: {reason(why)}") from why
@@ -85,6 +90,10 @@ def run(name, model, inputs, names, outputs, axes):
                 for key, buffer in model.named_buffers():
                     if key in buffers:
                         buffer.copy_(buffers[key])
+    if marked:
+        kept = marks.found if any(node.domain == "tessera" for node in nodes_of(exported.graph)) else 0
+        if kept != marked:
+            raise ExportError(f"the {name} exporter keeps {kept} of the {marked} places where gradients are cut")
     return exported, name_dimensions(exported, axes)
 
 

@@ -9,6 +9,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree
 
 from . import cuts
+from .marks import Marks
 from .errors import ExportError, first_line, listed
 from .graph import buffer_names, parameter_names
 
@@ -35,6 +36,8 @@ class Observation:
     outputs: list = dataclasses.field(default_factory=list)      # names of the outputs
     cleared: int = 0                                             # dropout rates that were set to 0 before
     suspects: list = dataclasses.field(default_factory=list)     # calls whose arguments exporters are known to drop
+    marks: int = 0                                               # places to be marked where PyTorch cuts gradients
+    still: set = dataclasses.field(default_factory=set)          # parameters that all gradients are cut from
 
 
 class Watcher(TorchFunctionMode):
@@ -332,7 +335,10 @@ def step(model, inputs, places, parameters, say):
         say(f"note: no gradient comes from {listed(others)} in PyTorch; do not make a loss of it")
     restore(buffers, model.named_buffers())
     restore(parameters, model.named_parameters())
-    exported = check_cuts(model, inputs, places, kept["which"], true)
+    exported, observation.marks, calls = check_cuts(model, inputs, places, kept, true)
+    if observation.marks:
+        observation.suspects += calls  # if the graph's outputs are not compared, a mark may be lost in a number
+        observation.still = {name for name in true if true[name] is None and exported[name] is None}
     observation.unused = {name for name, parameter in model.named_parameters() if exported[name] is None}
     unused = [name for name, parameter in model.named_parameters() if name in observation.unused and parameter.requires_grad]
     if unused:
@@ -362,15 +368,37 @@ def check_random(model, inputs, watcher, outputs):
         raise ExportError(f"the outputs are random, beyond dropout{where}")
 
 
-def check_cuts(model, inputs, places, which, true):
-    """Raises ExportError if gradients differ where everything that cuts them is left out; else returns those gradients, also
-    of frozen parameters."""
+def check_cuts(model, inputs, places, kept, true):
+    """(gradients, also of frozen parameters, number of marks, calls that are marked) where everything that cuts gradients is
+    left out or, if gradients would not be PyTorch's then, marked. Raises ExportError if marks do not help."""
+    exported, worst, found = as_exported(model, inputs, places, kept, true, None)
+    if not worst[1]:
+        return exported, 0, []
+    reason = ExportError(cut_reason(worst, found))
+    marks = Marks(cuts.detach)
+    try:
+        exported, worst, _ = as_exported(model, inputs, places, kept, true, marks)
+    except ExportError:
+        raise reason from None
+    if worst[1] or not marks.found:
+        raise reason
+    return exported, marks.found, list(found)
+
+
+def as_exported(model, inputs, places, kept, true, marks):
+    """(gradients as exporters see the module, (largest difference, parameter or None), calls that cut gradients)."""
     frozen = [p for p in model.parameters() if not p.requires_grad and p.is_floating_point()]
+    found, outputs = [], []
+
+    def compute():
+        outputs.extend(outputs_of(model(*inputs))[1])
+        return combine(outputs, kept["which"])
+
     try:
         for parameter in frozen:
             parameter.requires_grad_(True)
-        with cuts.as_exported(model, places) as found, Watcher(model, places), same_random_numbers(0):
-            exported = gradients(model, lambda: combine(outputs_of(model(*inputs))[1], which))
+        with cuts.as_exported(model, places, marks) as found, Watcher(model, places), same_random_numbers(0):
+            exported = gradients(model, compute)
     except cuts.Unreachable as why:
         raise ExportError(str(why)) from why
     except Exception as why:
@@ -388,8 +416,11 @@ def check_cuts(model, inputs, places, which, true):
             difference, size = (a - b).norm().item(), max(a.norm().item(), b.norm().item())
             if not difference <= TOLERANCE * size + FLOOR * largest:
                 worst = max(worst, (difference / size if size else float("inf"), name))
-    if worst[1]:
-        calls = sorted(found, key=lambda text: text.startswith(("no_grad", "inference_mode")))
-        raise ExportError(f"exporters leave out what cuts or changes gradients: that of {worst[1]} would differ from "
-                          f"PyTorch's by {worst[0]:.2g} of its norm; {listed(calls) if calls else 'nothing was seen that does it'}")
-    return exported
+    return exported, worst, found
+
+
+def cut_reason(worst, found):
+    """Text for a gradient that would differ."""
+    calls = sorted(found, key=lambda text: text.startswith(("no_grad", "inference_mode")))
+    return (f"exporters leave out what cuts or changes gradients: that of {worst[1]} would differ from "
+            f"PyTorch's by {worst[0]:.2g} of its norm; {listed(calls) if calls else 'nothing was seen that does it'}")

@@ -19,7 +19,7 @@ def describe(model, exporter, outputs, observation):
     parameters = []
     for name, (parameter, others) in parameter_names(model).items():
         entry = {"name": name, "shape": list(parameter.shape), "dtype": spelled(parameter.dtype),
-                 "trained": parameter.requires_grad}
+                 "trained": parameter.requires_grad and name not in observation.still}
         if others:
             entry["tied"] = others
         if name in observation.padding:
