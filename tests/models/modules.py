@@ -23,12 +23,14 @@ import re
 import sys
 import tempfile
 import threading
+import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [HERE, os.path.join(ROOT, "tools")]
 from catalogue import FAMILIES, all_rows, running  # noqa: E402
 
+GOLDENS = os.path.join(HERE, "modules")
 BAD = ("DIFFERENT", "internal error")
 
 
@@ -70,10 +72,11 @@ def record(rows, options):
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "w") as file:
                 json.dump(known, file, indent=1, sort_keys=True)
-        print(f"{case[0]}: recorded in {result['seconds']} s", flush=True)
+        print(f"{case[0]}: recorded in {result.get('seconds', 'too many')} s", flush=True)
 
     with tempfile.TemporaryDirectory() as folder:  # exporters import much at their first run, now for all processes
         recording.record(rows[0], folder, options.exporters)
+    rows = sorted(rows, key=lambda row: not row.recorded)  # the goldens' first
     pool = Pool(1, 120, 16, run, done)  # torch takes all of a core and much memory
     for row in rows:
         known = running.case_of(os.path.join(options.folder, row.name))
@@ -117,6 +120,21 @@ def run(names, options):
     return known
 
 
+def write_goldens(rows, options):
+    """One archive per recorded module, the same bytes for the same files."""
+    os.makedirs(GOLDENS, exist_ok=True)
+    for row in rows:
+        folder = os.path.join(options.folder, row.name)
+        case = running.case_of(folder)
+        if not case or all("refused" in found for found in case.get("exporters", {}).values()):
+            print(f"{row.name}: nothing to keep")
+            continue
+        with zipfile.ZipFile(os.path.join(GOLDENS, row.name + ".zip"), "w", zipfile.ZIP_DEFLATED) as archive:
+            for name in sorted(os.listdir(folder)):
+                with open(os.path.join(folder, name), "rb") as file:
+                    archive.writestr(zipfile.ZipInfo(name), file.read(), zipfile.ZIP_DEFLATED)
+
+
 def main():
     options = arguments()
     if options.no_record:
@@ -127,9 +145,14 @@ def main():
     names = [name for name in names if re.search(options.only, name)]
     if not options.no_record:
         record([row for row in rows if row.name in names], options)
+    if options.goldens:
+        write_goldens([row for row in rows if row.recorded and row.name in names], options)
     if options.record:
         return 0
     known = run(names, options)
+    if options.page:
+        import modules_page
+        modules_page.write(known, all_rows(), options.page)
     counts = collections.Counter(result["result"] for result in known.values())
     print(", ".join(f"{count} {text}" for text, count in counts.most_common()))
     return 1 if any(counts[text] for text in BAD) else 0

@@ -54,12 +54,11 @@ def nan_last(value):
     return numpy.inf if numpy.isnan(value) else value
 
 
-def compare(want, got, noise=None, tolerance=GRADIENT, loss_tolerance=LOSS, times=ROUNDING, floor=FLOOR):
+def compare(want, got, noise=None, tolerance=GRADIENT, loss_tolerance=LOSS):
     """The Verdict on training `got` (Tessera's) against `want` (PyTorch's), two tessera.Training.
 
     noise: a function that returns {name: by how much `want`'s gradient is wrong from rounding}; called only if
-    gradients differ by more than the tolerance. times: how many times as wrong the other may be; floor: but not more
-    than this part of the model's largest gradient.
+    gradients differ by more than the tolerance, which is one number, or one per name.
     """
     problems, differences = [], []
     if len(want.losses) != len(got.losses):
@@ -77,11 +76,11 @@ def compare(want, got, noise=None, tolerance=GRADIENT, loss_tolerance=LOSS, time
             continue
         size, difference = (float(numpy.abs(x).max(initial=0)) for x in (wanted, found - wanted))
         errors[name] = difference / size if size else 0.0 if difference == 0 else numpy.inf
-        if not errors[name] <= tolerance:
+        if not errors[name] <= (tolerance[name] if isinstance(tolerance, dict) else tolerance):
             far[name] = difference
     rounding = []
     if far:
-        allowed = allowance(want, noise() if noise else {}, times, floor)
+        allowed = allowance(want, noise() if noise else {})
         wrong = {name: errors[name] for name, difference in far.items() if not difference <= allowed.get(name, 0)}
         rounding = sorted(set(far) - set(wrong))
         for name in rounding:
@@ -110,7 +109,7 @@ def compare_names(want, got):
     return problems
 
 
-def allowance(want, noise, times, floor):
+def allowance(want, noise):
     """{name: largest difference of a gradient that is rounding}."""
     largest = max((float(numpy.abs(x).max(initial=0)) for x in want.gradients.values()), default=0.0)
-    return {name: min(times * value, floor * largest) if largest else 0.0 for name, value in noise.items()}
+    return {name: min(ROUNDING * value, FLOOR * largest) for name, value in noise.items()}

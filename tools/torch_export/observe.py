@@ -8,13 +8,9 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree
 
-from . import cuts
-from .marks import Marks
+from . import cuts, differences
 from .errors import ExportError, first_line, listed
 from .graph import buffer_names, parameter_names
-
-TOLERANCE = 1e-3   # of a gradient's norm: a custom backward rounds otherwise than the derivative of its forward
-FLOOR = 1e-6       # of the largest gradient's norm: gradients that are zero but for rounding
 
 DROPOUTS = {"dropout", "dropout_", "alpha_dropout", "alpha_dropout_", "dropout1d", "dropout2d", "dropout3d",
             "feature_dropout", "feature_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "native_dropout"}
@@ -37,7 +33,7 @@ class Observation:
     cleared: int = 0                                             # dropout rates that were set to 0 before
     suspects: list = dataclasses.field(default_factory=list)     # calls whose arguments exporters are known to drop
     marks: int = 0                                               # places to be marked where PyTorch cuts gradients
-    still: set = dataclasses.field(default_factory=set)          # parameters that all gradients are cut from
+    still: set = dataclasses.field(default_factory=set)          # parameters in the graph that get no gradient in PyTorch
 
 
 class Watcher(TorchFunctionMode):
@@ -335,10 +331,10 @@ def step(model, inputs, places, parameters, say):
         say(f"note: no gradient comes from {listed(others)} in PyTorch; do not make a loss of it")
     restore(buffers, model.named_buffers())
     restore(parameters, model.named_parameters())
-    exported, observation.marks, calls = check_cuts(model, inputs, places, kept, true)
-    if observation.marks:
-        observation.suspects += calls  # if the graph's outputs are not compared, a mark may be lost in a number
-        observation.still = {name for name in true if true[name] is None and exported[name] is None}
+    exported, observation.marks, calls = differences.check_cuts(
+        model, true, lambda marks: as_exported(model, inputs, places, kept["which"], marks))
+    observation.suspects += calls  # if the graph's outputs are not compared, a mark may be lost in a number
+    observation.still = {name for name in true if true[name] is None and (observation.marks or exported[name] is not None)}
     observation.unused = {name for name, parameter in model.named_parameters() if exported[name] is None}
     unused = [name for name, parameter in model.named_parameters() if name in observation.unused and parameter.requires_grad]
     if unused:
@@ -368,37 +364,16 @@ def check_random(model, inputs, watcher, outputs):
         raise ExportError(f"the outputs are random, beyond dropout{where}")
 
 
-def check_cuts(model, inputs, places, kept, true):
-    """(gradients, also of frozen parameters, number of marks, calls that are marked) where everything that cuts gradients is
-    left out or, if gradients would not be PyTorch's then, marked. Raises ExportError if marks do not help."""
-    exported, worst, found = as_exported(model, inputs, places, kept, true, None)
-    if not worst[1]:
-        return exported, 0, []
-    reason = ExportError(cut_reason(worst, found))
-    marks = Marks(cuts.detach)
-    try:
-        exported, worst, _ = as_exported(model, inputs, places, kept, true, marks)
-    except ExportError:
-        raise reason from None
-    if worst[1] or not marks.found:
-        raise reason
-    return exported, marks.found, list(found)
-
-
-def as_exported(model, inputs, places, kept, true, marks):
-    """(gradients as exporters see the module, (largest difference, parameter or None), calls that cut gradients)."""
+def as_exported(model, inputs, places, which, marks):
+    """(gradients, also of frozen parameters, calls that cut gradients in PyTorch) as exporters see the module. Raises
+    ExportError if it does not run so."""
     frozen = [p for p in model.parameters() if not p.requires_grad and p.is_floating_point()]
-    found, outputs = [], []
-
-    def compute():
-        outputs.extend(outputs_of(model(*inputs))[1])
-        return combine(outputs, kept["which"])
-
+    found = []
     try:
         for parameter in frozen:
             parameter.requires_grad_(True)
         with cuts.as_exported(model, places, marks) as found, Watcher(model, places), same_random_numbers(0):
-            exported = gradients(model, compute)
+            return gradients(model, lambda: combine(outputs_of(model(*inputs))[1], which)), found
     except cuts.Unreachable as why:
         raise ExportError(str(why)) from why
     except Exception as why:
@@ -407,20 +382,3 @@ def as_exported(model, inputs, places, kept, true, marks):
     finally:
         for parameter in frozen:
             parameter.requires_grad_(False)
-    norms = [gradient.norm().item() for gradient in true.values() if gradient is not None]
-    largest, worst = max(norms, default=0.0), (0.0, None)
-    for name, parameter in model.named_parameters():
-        if parameter.requires_grad:
-            zero = torch.zeros(())
-            a, b = (zero if g is None else g.to_dense() if g.is_sparse else g for g in (true[name], exported[name]))
-            difference, size = (a - b).norm().item(), max(a.norm().item(), b.norm().item())
-            if not difference <= TOLERANCE * size + FLOOR * largest:
-                worst = max(worst, (difference / size if size else float("inf"), name))
-    return exported, worst, found
-
-
-def cut_reason(worst, found):
-    """Text for a gradient that would differ."""
-    calls = sorted(found, key=lambda text: text.startswith(("no_grad", "inference_mode")))
-    return (f"exporters leave out what cuts or changes gradients: that of {worst[1]} would differ from "
-            f"PyTorch's by {worst[0]:.2g} of its norm; {listed(calls) if calls else 'nothing was seen that does it'}")

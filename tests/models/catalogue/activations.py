@@ -35,14 +35,16 @@ MODULES = {  # name -> (class and function, module)
     "threshold": ("nn.Threshold F.threshold", lambda: nn.Threshold(0.1, 0.5)),
     "rrelu": ("nn.RReLU F.rrelu", lambda: nn.RReLU()),
 }
+PLAIN = {  # recorded at ordinary values; the others where they have a kink
+    "gelu", "gelu-tanh", "silu", "mish", "log-sigmoid", "softplus-beta", "tanhshrink", "softsign", "sigmoid", "tanh"}
 STEEP = {  # at a kink or beside it bf16 decides otherwise
     "hardshrink", "threshold", "rrelu"}
 
-ROWS = [row(name, covers, make, f(3, 5) if name != "prelu-channels" else f(5, 3), recorded=name != "rrelu",
+ROWS = [row(name, covers, make, f(3, 5) if name != "prelu-channels" else f(5, 3), recorded=name in PLAIN,
             bf16="a jump: values beside it fall on its other side" if name in STEEP else None)
         for name, (covers, make) in MODULES.items()]
 ROWS += [row(name + "-at-0", covers, make, f(3, 5, kind="grid") if name != "prelu-channels" else f(5, 3, kind="grid"),
-             recorded=True) for name, (covers, make) in MODULES.items() if name not in ("rrelu", "relu-inplace")]
+             recorded=name not in PLAIN) for name, (covers, make) in MODULES.items() if name not in ("rrelu", "relu-inplace")]
 ROWS += [row(name + "-wide", covers, (lambda make: lambda: Chain(lambda x: x * 12, make()))(make), f(3, 5))
          for name, (covers, make) in MODULES.items() if name in (
              "elu", "celu", "selu", "gelu", "gelu-tanh", "silu", "mish", "sigmoid", "tanh", "log-sigmoid", "softplus",

@@ -6,7 +6,7 @@ from torch import nn
 from .rows import Chain, With, f, row
 
 ROWS = [
-    row("conv1d", "nn.Conv1d F.conv1d", lambda: nn.Conv1d(3, 4, 3), f(3, 9), recorded=True),
+    row("conv1d", "nn.Conv1d F.conv1d", lambda: nn.Conv1d(3, 4, 3), f(3, 9)),
     row("conv1d-causal", "nn.Conv1d F.pad", lambda: Chain(lambda x: F.pad(x, (2, 0)), nn.Conv1d(3, 4, 3)), f(3, 9)),
     row("conv1d-depthwise", "nn.Conv1d", lambda: nn.Conv1d(4, 4, 3, padding=1, groups=4), f(4, 9), recorded=True),
     row("conv1d-dilated", "nn.Conv1d", lambda: nn.Conv1d(3, 4, 3, dilation=3, padding=3, stride=2, bias=False), f(3, 11)),
@@ -48,7 +48,7 @@ ROWS = [
                                                w=(3, 4, 5), b=(5,)), f(6, 4)),
     row("separable", "nn.Conv2d", lambda: Chain(nn.Conv2d(4, 4, 3, padding=1, groups=4), nn.Conv2d(4, 6, 1)), f(4, 5, 5)),
     row("lazy-linear", "nn.LazyLinear", lambda: lazy(nn.LazyLinear(4), 3, 5), f(3, 5), recorded=True),
-    row("lazy-conv1d", "nn.LazyConv1d", lambda: lazy(nn.LazyConv1d(4, 3), 3, 9), f(3, 9), recorded=True),
+    row("lazy-conv1d", "nn.LazyConv1d", lambda: lazy(nn.LazyConv1d(4, 3), 3, 9), f(3, 9)),
     row("lazy-conv2d", "nn.LazyConv2d", lambda: lazy(nn.LazyConv2d(4, 3), 3, 5, 5), f(3, 5, 5)),
     row("lazy-conv3d", "nn.LazyConv3d", lambda: lazy(nn.LazyConv3d(3, 2), 2, 3, 3, 3), f(2, 3, 3, 3)),
     row("lazy-conv-transpose1d", "nn.LazyConvTranspose1d", lambda: lazy(nn.LazyConvTranspose1d(4, 3), 3, 5), f(3, 5)),

@@ -69,9 +69,9 @@ ROWS = [
     row("gru-two-layers-both-ways", "nn.GRU", lambda: First(nn.GRU(4, 5, 2, batch_first=True, bidirectional=True)), f(3, 4)),
     row("gru-state", "nn.GRU", lambda: WithState(), f(3, 4)),
     row("gru-time-first", "nn.GRU", lambda: TimeFirst(nn.GRU), f(3, 4)),
-    row("rnn-cell", "nn.RNNCell nn.RNNCellBase", lambda: Unrolled(nn.RNNCell(4, 5), 5), f(3, 4), recorded=True),
-    row("lstm-cell", "nn.LSTMCell", lambda: Unrolled(nn.LSTMCell(4, 5), 5, True), f(3, 4), recorded=True),
-    row("gru-cell", "nn.GRUCell", lambda: Unrolled(nn.GRUCell(4, 5), 5), f(3, 4), recorded=True),
+    row("rnn-cell", "nn.RNNCell nn.RNNCellBase", lambda: Unrolled(nn.RNNCell(4, 5), 5), f(3, 4)),
+    row("lstm-cell", "nn.LSTMCell", lambda: Unrolled(nn.LSTMCell(4, 5), 5, True), f(3, 4)),
+    row("gru-cell", "nn.GRUCell", lambda: Unrolled(nn.GRUCell(4, 5), 5), f(3, 4)),
     row("lstm-tagger", "nn.LSTM nn.Embedding", lambda: Tagger(nn.LSTM), i(5, high=11), loss="cross-entropy"),
     row("gru-tagger", "nn.GRU nn.Embedding", lambda: Tagger(nn.GRU), i(5, high=11), loss="cross-entropy"),
 ]

@@ -19,7 +19,7 @@ def pad_rows():
             extra = (0.5,) if kind == "Constant" else ()
             yield row(f"{kind.lower()}-pad{dims}d", f"nn.{name} F.pad",
                       lambda name=name, widths=widths, extra=extra: getattr(nn, name)(widths, *extra), f(*shape),
-                      recorded=dims < 3 and kind in ("Constant", "Reflection", "Replication", "Circular"))
+                      recorded=dims == 2 and kind in ("Constant", "Reflection", "Replication", "Circular"))
 
 
 def up_rows():
@@ -28,7 +28,7 @@ def up_rows():
         for count in dims:
             yield row(f"interpolate-{mode}-{count}d", "nn.Upsample F.interpolate",
                       lambda mode=mode: lambda x: F.interpolate(x, scale_factor=2.0, mode=mode), f(*UP[count]),
-                      recorded=mode in ("nearest", "linear", "bilinear") and count < 3)
+                      recorded=mode in ("nearest", "bilinear") and count == 2)
             if "linear" in mode or mode == "bicubic":
                 yield row(f"interpolate-{mode}-{count}d-corners", "F.interpolate", lambda mode=mode, count=count: lambda x:
                           F.interpolate(x, size=[7, 6, 5][:count], mode=mode, align_corners=True), f(*UP[count]))
@@ -59,9 +59,9 @@ def scatter_add(x, t):
 
 ROWS = [*pad_rows(), *up_rows()]
 ROWS += [
-    row("pad-last-two", "F.pad", lambda: lambda x: F.pad(x, (1, 0, 0, 2), value=1.0), f(3, 5), recorded=True),
+    row("pad-last-two", "F.pad", lambda: lambda x: F.pad(x, (1, 0, 0, 2), value=1.0), f(3, 5)),
     row("pad-crop", "F.pad", lambda: lambda x: F.pad(x, (-1, 2)), f(3, 5)),
-    row("upsample", "nn.Upsample F.upsample", lambda: nn.Upsample(scale_factor=2), f(3, 4, 5), recorded=True),
+    row("upsample", "nn.Upsample F.upsample", lambda: nn.Upsample(scale_factor=2), f(3, 4, 5)),
     row("upsample-function", "F.upsample", lambda: lambda x: F.upsample(x, scale_factor=2), f(3, 4, 5)),
     row("upsample-size", "nn.Upsample", lambda: nn.Upsample(size=(7, 9), mode="nearest"), f(3, 4, 5)),
     row("upsample-bilinear", "nn.UpsamplingBilinear2d F.upsample_bilinear", lambda: nn.UpsamplingBilinear2d(scale_factor=2),
@@ -74,7 +74,7 @@ ROWS += [
         f(3, 4, 5)),
     row("downsample", "F.interpolate", lambda: lambda x: F.interpolate(x, scale_factor=0.5, mode="bilinear"), f(3, 6, 4)),
     row("pixel-shuffle", "nn.PixelShuffle F.pixel_shuffle", lambda: nn.PixelShuffle(2), f(8, 3, 5), recorded=True),
-    row("pixel-unshuffle", "nn.PixelUnshuffle F.pixel_unshuffle", lambda: nn.PixelUnshuffle(2), f(3, 4, 6), recorded=True),
+    row("pixel-unshuffle", "nn.PixelUnshuffle F.pixel_unshuffle", lambda: nn.PixelUnshuffle(2), f(3, 4, 6)),
     row("channel-shuffle", "nn.ChannelShuffle F.channel_shuffle", lambda: nn.ChannelShuffle(2), f(6, 3, 5), recorded=True),
     row("unfold", "nn.Unfold F.unfold", lambda: nn.Unfold(2, stride=2), f(3, 4, 6), recorded=True),
     row("unfold-overlap", "nn.Unfold", lambda: nn.Unfold(3, padding=1), f(2, 4, 5)),
@@ -97,7 +97,7 @@ ROWS += [
         recorded=True),
     row("split-chunk", "", lambda: lambda x: torch.cat([y * (at + 1) for at, y in enumerate(x.split([1, 3, 1], -1))], -1),
         f(3, 5)),
-    row("tile-repeat", "", lambda: lambda x: x.repeat(1, 2, 3) + x.tile((1, 2, 3)), f(3, 2), recorded=True),
+    row("tile-repeat", "", lambda: lambda x: x.repeat(1, 2, 3) + x.tile((1, 2, 3)), f(3, 2)),
     row("repeat-interleave", "", lambda: lambda x: x.repeat_interleave(3, 1), f(3, 5)),
     row("permute", "", lambda: lambda x: x.permute(0, 3, 1, 2).contiguous().view(x.shape[0], -1), f(2, 3, 5)),
     row("gather", "", lambda: lambda x, t: x.gather(1, t), f(5, 3), i(4, 3, high=5), recorded=True),
@@ -137,7 +137,7 @@ ROWS += [
     row("diff", "", lambda: lambda x: x.diff(dim=-1), f(3, 5)),
     row("diagonal", "", lambda: lambda x: x.diagonal(dim1=1, dim2=2), f(4, 4)),
     row("diag-embed", "", lambda: lambda x: x.diag_embed(), f(4)),
-    row("tril-triu", "", lambda: lambda x: x.tril() + x.triu(1) * 2, f(4, 4), recorded=True),
+    row("tril-triu", "", lambda: lambda x: x.tril() + x.triu(1) * 2, f(4, 4)),
     row("meshgrid", "", lambda: With(lambda x, a, b: x * sum(torch.meshgrid(a, b, indexing="ij")), a=(3,), b=(5,)), f(3, 5)),
     row("unsqueeze-expand", "", lambda: lambda x: x.unsqueeze(1).expand(-1, 3, -1, -1) * x.unsqueeze(2)[:, :, :1], f(3, 5)),
     row("movedim-swap", "", lambda: lambda x: x.movedim(1, -1).swapaxes(1, 2), f(2, 3, 5)),

@@ -305,8 +305,8 @@ void writeTable(llvm::raw_ostream &out, llvm::ArrayRef<Case> cases, llvm::ArrayR
       << "| op | opsets | node tests | interpreter | CPU |\n|---|---|---|---|---|\n";
   for (const OnnxOpSupport &op : supportedOnnxOps()) {
     const Counts &count = counts[op.name];
-    out << "| " << op.name << " | " << op.minOpset << "–" << op.maxOpset << " | " << count.all << " | "
-        << count.interpreter << " | " << count.cpu << " |\n";
+    out << "| " << (op.domain.empty() ? "" : op.domain + ".") << op.name << " | " << op.minOpset << "–" << op.maxOpset
+        << " | " << count.all << " | " << count.interpreter << " | " << count.cpu << " |\n";
   }
   out << "\nOf " << total.all << " tests, " << total.interpreter << " pass in the interpreter and " << total.cpu
       << " on the CPU. " << counts[""].all << " of them are functions written out\nas several nodes; of these "
