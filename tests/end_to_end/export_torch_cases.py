@@ -453,6 +453,23 @@ class UncheckedSmoothing(Smoothing):
     pass
 
 
+def probable():
+    return torch.randn(3, 4), torch.rand(3, 4)
+
+
+@case(probable)
+class ProbableTargets(Base):
+    """Exporters write an op whose targets are classes."""
+
+    def forward(self, x, y):
+        return F.cross_entropy(super().forward(x), y, weight=torch.tensor([0.5, 1.0, 2.0, 1.5]), label_smoothing=0.1)
+
+
+@case(probable, exporter="dynamo")
+class ProbableTargetsDynamo(ProbableTargets):
+    pass
+
+
 @case(images)
 class Divisor(nn.Module):
     def __init__(self):

@@ -9,6 +9,7 @@ import tempfile
 import onnx
 import torch
 
+from . import forms
 from . import marks as marking
 from .errors import ExportError
 from .graph import nodes_of
@@ -80,7 +81,7 @@ def run(name, model, inputs, names, outputs, axes, marked=0):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.onnx")
         try:
-            with quiet(), marking.written(model, marked) as marks:
+            with quiet(), forms.written_out(), marking.written(model, marked) as marks:
                 EXPORTERS[name](model, inputs, names, outputs, axes, path, marked)
                 exported = onnx.load(path)
         except Exception as why:

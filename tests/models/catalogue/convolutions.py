@@ -44,7 +44,7 @@ ROWS = [
         f(3, 3, 3)),
     row("conv-transpose3d", "nn.ConvTranspose3d F.conv_transpose3d", lambda: nn.ConvTranspose3d(2, 3, 2, stride=2),
         f(2, 2, 3, 2)),
-    row("conv-tbc", "F.conv_tbc", lambda: With(lambda x, w, b: F.conv_tbc(x.transpose(0, 1).contiguous(), w, b, 1).transpose(0, 1),
+    row("conv-tbc", "F.conv_tbc", lambda: With(lambda x, w, b: F.conv_tbc(x.permute(1, 0, 2).contiguous(), w, b, 1).flip(0).transpose(0, 1),
                                                w=(3, 4, 5), b=(5,)), f(6, 4)),
     row("separable", "nn.Conv2d", lambda: Chain(nn.Conv2d(4, 4, 3, padding=1, groups=4), nn.Conv2d(4, 6, 1)), f(4, 5, 5)),
     row("lazy-linear", "nn.LazyLinear", lambda: lazy(nn.LazyLinear(4), 3, 5), f(3, 5), recorded=True),

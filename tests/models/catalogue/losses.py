@@ -117,7 +117,8 @@ ROWS = [
     loss("multi-label-soft-margin", "nn.MultiLabelSoftMarginLoss F.multilabel_soft_margin_loss",
          lambda: nn.MultiLabelSoftMarginLoss(), f(5), d(5, kind="bits")),
     loss("ctc", "nn.CTCLoss F.ctc_loss",
-         lambda: lambda x, t: nn.CTCLoss()(x.transpose(0, 1).log_softmax(-1), t, (7,) * 4, (3,) * 4), f(7, 5),
+         lambda: lambda x, t: nn.CTCLoss()(
+             x.transpose(0, 1).log_softmax(-1), t, (7,) * x.shape[0], (3,) * x.shape[0]), f(7, 5),
          i(3, high=5, low=1)),
     loss("adaptive-log-softmax", "nn.AdaptiveLogSoftmaxWithLoss",
          lambda: Adaptive(), f(6), i(1, high=10)),

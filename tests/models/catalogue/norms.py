@@ -58,7 +58,7 @@ ROWS = [
         lambda: lambda x, y: F.cosine_similarity(x * torch.tensor([1.0, 0.0, 1.0]).reshape(3, 1), y, dim=-1), f(3, 5), f(3, 5)),
     row("pairwise-distance", "nn.PairwiseDistance F.pairwise_distance", lambda: nn.PairwiseDistance(), f(3, 5), f(3, 5)),
     row("pairwise-distance-p1", "nn.PairwiseDistance", lambda: nn.PairwiseDistance(1.0, keepdim=True), f(3, 5), f(3, 5)),
-    row("pdist", "F.pdist", lambda: lambda x: F.pdist(x.flatten(0, 1))[:2].reshape(1, 2).expand(4, 2), f(3, 5)),
+    row("pdist", "F.pdist", lambda: lambda x: F.pdist(x.flatten(0, 1))[:2].reshape(1, 2).expand(x.shape[0], 2), f(3, 5)),
     row("cdist", "", lambda: lambda x, y: torch.cdist(x, y), f(3, 5), f(4, 5)),
     row("bilinear", "nn.Bilinear F.bilinear", lambda: nn.Bilinear(5, 4, 3), f(5), f(4), recorded=True),
     row("bilinear-time", "nn.Bilinear", lambda: nn.Bilinear(5, 4, 3, bias=False), f(2, 5), f(2, 4)),

@@ -51,12 +51,12 @@ def in_bf16(model, setting, want):
     """(relative difference of the first loss, {name: largest difference of a gradient}) of PyTorch with everything in bf16;
     None where it does not run so."""
     inputs, names, outputs, data, loss, steps = setting
-    half = copy.deepcopy(model).bfloat16()
     try:
+        half = copy.deepcopy(model).bfloat16()
         rows = training.rows_of(data, inputs, names, 0, SAMPLES, torch.bfloat16)
         value = training.loss_of(half, rows, names, outputs, loss)
         value.backward()
-    except (RuntimeError, NotImplementedError, TypeError, ValueError):
+    except (RuntimeError, NotImplementedError, TypeError, ValueError):  # or a module that cannot be copied
         return None
     found = {name: parameter.grad for name, parameter in half.named_parameters() if parameter.grad is not None}
     noise = {name: float((torch.from_numpy(gradient) - found[name].float()).abs().max())
@@ -125,7 +125,7 @@ def export_one(model, examples, row, path, exporter):
     try:
         exported, _ = export_proto(model, examples, row.names, ["output"], exporter, [{0: "B"} for _ in examples],
                                           say=lambda text: None)
-    except ExportError as why:
+    except (ExportError, RuntimeError) as why:
         return {"refused": str(why)[:600]}
     onnx.save(exported, path)
     return {}

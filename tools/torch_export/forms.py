@@ -1,0 +1,34 @@
+"""Functions of torch that exporters write wrongly, written out while a module is exported."""
+
+import contextlib
+
+import torch
+import torch.nn.functional as F
+
+from . import cuts
+
+
+def cross_entropy(real):
+    """F.cross_entropy; with targets that are probabilities by its formula, for which ONNX has no op: exporters write
+    SoftmaxCrossEntropyLoss, whose targets are classes."""
+    def written(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
+                label_smoothing=0.0):
+        if not torch.is_floating_point(target) or size_average is not None or reduce is not None:
+            return real(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing)
+        classes = 1 if input.dim() > 1 else 0
+        if label_smoothing > 0:
+            target = target * (1 - label_smoothing) + label_smoothing / input.shape[classes]
+        terms = target * torch.log_softmax(input, classes)
+        if weight is not None:
+            terms = terms * weight.reshape([-1] + [1] * (input.dim() - classes - 1))
+        loss = -terms.sum(classes)
+        return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
+
+    return written
+
+
+@contextlib.contextmanager
+def written_out():
+    """Within the context those functions are written out."""
+    with cuts.replaced([(F, "cross_entropy", cross_entropy(F.cross_entropy))]):
+        yield
