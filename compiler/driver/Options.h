@@ -48,8 +48,8 @@ struct CompileOptions {
   double labelSmoothing = 0.0;
 
   std::string indexCheck = "error"; ///< error | clamp
-  std::string remat = "none"; ///< none | full | selective | budget=<bytes>
-  std::string rematReport;    ///< file for JSON, "-": a table on stderr; empty: a table for a budget
+  std::string remat = "none";       ///< none | full | selective | budget=<bytes>
+  std::string rematReport;          ///< file for JSON, "-": a table on stderr; empty: a table for a budget
 
   // Optimize.
   std::string optimizer = "adamw"; ///< adamw | sgd

@@ -63,8 +63,8 @@ std::string differentiatePipeline(const CompileOptions &o) {
   std::string loss = formatv("add-loss{{kind={0}", quoted(o.loss));
   if (o.loss == "cross-entropy")
     loss += formatv(" ignore-index={0} label-smoothing={1}", o.ignoreIndex, formatNumber(o.labelSmoothing));
-  return onStep(loss + "},annotate-index-bounds{check=" + o.indexCheck + "},check-differentiable,differentiate,canonicalize,cse" +
-                rematerialise(o));
+  return onStep(loss + "},annotate-index-bounds{check=" + o.indexCheck +
+                "},check-differentiable,differentiate,canonicalize,cse" + rematerialise(o));
 }
 
 std::string optimizePipeline(const CompileOptions &o) {

@@ -7,8 +7,8 @@
 
 namespace tessera {
 
-/// Ops that make elements out of a tensor that has none (sums, paddings, joins, scatters) no longer read it. No kernel and
-/// no memory is made for such a tensor.
+/// Ops that make elements out of a tensor that has none (sums, paddings, joins, scatters) no longer read it. No kernel
+/// and no memory is made for such a tensor.
 void addEmptyDecomposition(mlir::RewritePatternSet &patterns);
 
 } // namespace tessera

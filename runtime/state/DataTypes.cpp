@@ -172,8 +172,8 @@ Status roundElements(const float *source, DataType to, void *target, int64_t cou
   if (to != DataType::BF16 && to != DataType::F16)
     return convertElements(DataType::F32, source, to, target, count);
   for (int64_t i = 0; i < count; ++i) {
-    const uint16_t rounded = to == DataType::BF16 ? toBFloat16(source[i])
-                                                  : std::bit_cast<uint16_t>(static_cast<_Float16>(source[i]));
+    const uint16_t rounded =
+        to == DataType::BF16 ? toBFloat16(source[i]) : std::bit_cast<uint16_t>(static_cast<_Float16>(source[i]));
     std::memcpy(static_cast<uint8_t *>(target) + i * sizeof(rounded), &rounded, sizeof(rounded));
   }
   return Status::ok();

@@ -128,8 +128,7 @@ Status initialiseSegment(const StateView &view, const ParameterSegment &segment,
   }
   std::vector<float> values(end - begin);
   initialValues(*segment.init, key, begin - segment.offset, end - segment.offset, values.data());
-  return roundElements(values.data(), view.dtype, target, end - begin)
-      .withContext("parameter '" + segment.name + "'");
+  return roundElements(values.data(), view.dtype, target, end - begin).withContext("parameter '" + segment.name + "'");
 }
 
 static bool isParameter(const StateView &view) {

@@ -64,9 +64,10 @@ void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o, std::pair<dou
   app.add_option("--warmup", o.warmup, "steps of linear warm-up")->capture_default_str();
   app.add_option("--min-lr", o.minLearningRate, "where the cosine schedule ends")->capture_default_str();
   app.add_option("--accumulate", o.accumulate, "micro-batches per step")->capture_default_str();
-  app.add_option("--index-check", o.indexCheck,
-                 "an index outside of its table that the model computes from data: error (the step fails), or clamp (the "
-                 "nearest one inside counts)");
+  app.add_option(
+      "--index-check", o.indexCheck,
+      "an index outside of its table that the model computes from data: error (the step fails), or clamp (the "
+      "nearest one inside counts)");
   app.add_option("--remat", o.remat,
                  "what the backward pass computes again instead of keeping it: none, full (all of a block), selective "
                  "(all but products and attention), budget=<bytes> (kept per rank and micro-batch; e.g. 512MiB)")

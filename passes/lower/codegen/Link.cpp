@@ -83,11 +83,11 @@ bool linkSharedObject(StringRef object, std::string &sharedObject, std::string &
 
 bool checkUndefinedSymbols(StringRef sharedObject, std::string &error) {
   static const StringSet<> allowed = {
-      "memcpy", "memmove", "memset", "sinf",    "cosf",   "powf",      "expf",      "logf",       "tanhf",    "erff",
-      "floorf", "sqrtf",   "fmaf",   "sin",     "cos",    "pow",       "exp",       "log",        "tanh",     "erf",
-      "floor",  "sqrt",    "fma",    "sincosf", "sincos", "fmaximumf", "fminimumf", "expm1f",     "expm1",    "log1pf",
-      "log1p",  "atanf",   "atan",   "asinf",   "asin",   "acosf",     "acos",      "roundevenf", "roundeven",
-      "ldexpf", "ldexp"}; // of pow(2, integer)
+      "memcpy", "memmove",    "memset",    "sinf",   "cosf",  "powf",    "expf",   "logf",      "tanhf",
+      "erff",   "floorf",     "sqrtf",     "fmaf",   "sin",   "cos",     "pow",    "exp",       "log",
+      "tanh",   "erf",        "floor",     "sqrt",   "fma",   "sincosf", "sincos", "fmaximumf", "fminimumf",
+      "expm1f", "expm1",      "log1pf",    "log1p",  "atanf", "atan",    "asinf",  "asin",      "acosf",
+      "acos",   "roundevenf", "roundeven", "ldexpf", "ldexp"}; // of pow(2, integer)
   auto file = object::ObjectFile::createELFObjectFile(MemoryBufferRef(sharedObject, "kernels.so"));
   if (!file) {
     error = toString(file.takeError());
