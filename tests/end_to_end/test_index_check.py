@@ -2,11 +2,15 @@
 
 import os
 import shutil
+import unittest
+import unittest.mock
 
 import numpy as np
 
-from harness import ToolTest
+from harness import BIN, ToolTest
 import safetensors
+
+SIMULATOR = os.path.join(os.path.dirname(BIN), "gpu-simulator")
 
 # Positions counted from a mask read a table of 4 rows; with an offset they may be negative and count from the end.
 MODEL = """<ir_version: 8, opset_import: ["" : 17]>
@@ -55,6 +59,16 @@ class IndexCheck(ToolTest):
                 self.fail_with(r"computed the index -5 of 'table', outside \[-4, 4\)",
                                *self.prepare([0, 2, 3, 1], [5, 0, 0, 0], *flags, accumulate=accumulate))
 
+    @unittest.skipUnless(os.path.exists(os.path.join(SIMULATOR, "libcuda.so.1")), "the build has no backend for GPUs")
+    def test_on_a_simulated_gpu(self):
+        for ranks in (1, 2):
+            flags = ["--target", "sm_90", "--mesh", f"shard={ranks}"]
+            with unittest.mock.patch.dict(os.environ, {"LD_LIBRARY_PATH": SIMULATOR, "TESSERA_SIM_DEVICES": str(ranks)}):
+                self.fail_with(r"step 1: node '.*' computed the index 5 of 'table', outside \[-4, 4\)",
+                               *self.prepare([1, 2, 3, 5], [0, 0, 0, 0], *flags))
+                self.succeed(*self.prepare([0, 1, 3, 2], [0, 0, 0, 3], *flags))
+            self.assertEqual(self.rows(), [1, 1, 0, 2])
+
     def test_clamp(self):
         for flags in ([], ["--mesh", "shard=2", "--strategy", "zero3"]):
             self.succeed(*self.prepare([1, 2, 5, 1], [0, 0, 0, 6], "--index-check", "clamp", *flags))
@@ -65,5 +79,4 @@ class IndexCheck(ToolTest):
 
 
 if __name__ == "__main__":
-    import unittest
     unittest.main()
