@@ -20,6 +20,12 @@ Value fromFront(Build &b, Value indices, int64_t size) {
                   b.add(indices, b.splatLike(indices, static_cast<double>(size))), indices);
 }
 
+/// The indices themselves, looked up in a table of all positions: each must lie in its dimension, also where they
+/// become numbers of elements that another dimension counts on.
+Value inDimension(Build &b, Value indices, int64_t size) {
+  return b.gatherRows(b.iota(RankedTensorType::get({size}, tensorType(indices).getElementType()), 0), indices);
+}
+
 /// Indices of a dimension of `size` as a value from 0 on: known ones are checked here.
 FailureOr<Value> checkedIndices(Node &n, int i, int64_t size) {
   if (n.isFloat(i) || n.element(i).isInteger(1))
@@ -113,6 +119,8 @@ LogicalResult opGatherElements(Node &n) {
     return failure();
   Build &b = n.b;
   Value flat = b.convert(*indices, b.builder.getI64Type());
+  if (!n.constant(1) && rank > 1 && n.shape(0)[*axis] > 0)
+    flat = inDimension(b, flat, n.shape(0)[*axis]);
   int64_t stride = 1;
   Value sum;
   for (int64_t dim = rank - 1; dim >= 0; --dim) {
@@ -161,6 +169,8 @@ LogicalResult opGatherND(Node &n) {
       if (known) // negative ones count from the end
         index = b.select(b.compare(CompareDirection::Lt, index, b.splatLike(index, 0)),
                          b.add(index, b.splatLike(index, static_cast<double>(size))), index);
+      else if (size > 0)
+        index = inDimension(b, fromFront(b, index, size), size);
       addTo(index);
     }
     stride *= size;

@@ -19,17 +19,17 @@ counted (int64[B,6] mask, int64[B,1] shift) => (float loss)
 {
   count = ReduceSum (mask, time)
   index = Sub (count, shift)
-  rows = Gather (table, index)
+  %s
   loss = ReduceMean <keepdims = 0> (rows)
 }
 """
 
 
 class IndexCheck(ToolTest):
-    def prepare(self, counts, shifts, *flags, accumulate=1):
+    def prepare(self, counts, shifts, *flags, accumulate=1, node="rows = Gather (table, index)"):
         """Compiles the model for one step over samples with these counts."""
         with open(self.path("model.onnxtxt"), "w") as file:
-            file.write(MODEL % ", ".join(map(str, range(12))))
+            file.write(MODEL % (", ".join(map(str, range(12))), node))
         mask = np.arange(6)[None, :] < np.array(counts)[:, None]
         safetensors.save({"mask": mask.astype(np.int64), "shift": np.array(shifts, np.int64)[:, None]}, self.path("data.safetensors"))
         self.succeed("tessera-compile", "model.onnxtxt", "--parameters", ".", "--batch", len(counts) // accumulate,
@@ -68,6 +68,15 @@ class IndexCheck(ToolTest):
                                *self.prepare([1, 2, 3, 5], [0, 0, 0, 0], *flags))
                 self.succeed(*self.prepare([0, 1, 3, 2], [0, 0, 0, 3], *flags))
             self.assertEqual(self.rows(), [1, 1, 0, 2])
+
+    def test_each_coordinate_is_checked(self):
+        """An index outside of its dimension may be inside the flat table: there it would read another row."""
+        for node, wrong in (("rows = GatherElements <axis = 0> (table, index)", 4),
+                            ("zero = Mul (index, shift)\n  at = Concat <axis = -1> (zero, index)\n"
+                             "  rows = GatherND (table, at)", 3)):
+            with self.subTest(node):
+                self.fail_with(f"computed the index {wrong} of", *self.prepare([wrong, 1, 2, 0], [0, 0, 0, 0], node=node))
+                self.succeed(*self.prepare([2, 1, 0, 1], [0, 0, 0, 0], node=node))
 
     def test_clamp(self):
         for flags in ([], ["--mesh", "shard=2", "--strategy", "zero3"]):
