@@ -159,6 +159,23 @@ bool swapBufferOffsets(exec::ProgramOp program, size_t number) {
   return true;
 }
 
+/// One of them writes what the other accesses: the same view, or a slot that shares memory.
+bool conflict(Operation *a, Operation *b) {
+  auto meets = [](Value x, Value y) {
+    exec::SlotOp first = slotOf(x), second = slotOf(y);
+    return x == y || (first != second && first.getArena() == second.getArena() &&
+                      bytesAt(*first.getOffset(), first).meets(bytesAt(*second.getOffset(), second)));
+  };
+  auto overwrites = [&](Operation *writer, Operation *other) {
+    for (Value written : exec::writtenBuffers(writer))
+      for (Value accessed : llvm::concat<Value>(exec::readBuffers(other), exec::writtenBuffers(other)))
+        if (meets(written, accessed))
+          return true;
+    return false;
+  };
+  return overwrites(a, b) || overwrites(b, a);
+}
+
 /// A wait is dropped whose stream goes on with what the other stream was to have finished.
 bool dropWait(exec::ProgramOp program, size_t number) {
   SmallVector<Operation *> harmful;
@@ -182,9 +199,7 @@ bool dropWait(exec::ProgramOp program, size_t number) {
         continue;
       if (isa<exec::WaitOp>(later) || later->getBlock() != wait->getBlock() || !awaited)
         break;
-      for (Value written : exec::writtenBuffers(awaited))
-        for (Value read : exec::readBuffers(later))
-          isHarmful |= read == written;
+      isHarmful |= conflict(awaited, later);
     }
     if (isHarmful && awaited->getBlock() == wait->getBlock())
       harmful.push_back(op);
