@@ -2,7 +2,7 @@
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(to-exec{keep-step=true},exec.program(plan-memory,verify-exec{values=true},drop-step))' | FileCheck %s
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(to-exec,exec.program(drop-step))' | FileCheck %s
 
-// A program carries its step as its first op, until it is dropped; one that carries none stays as it is.
+// No diagnostic: there is nothing to reject. A program carries its step as its first op, until it is dropped; one that carries none stays as it is.
 // KEPT: exec.program @step {
 // KEPT-NEXT: func.func @step(%{{.*}}: tensor<4xf32>) -> tensor<4xf32> {
 // CHECK: exec.program @step {
