@@ -25,9 +25,10 @@ def run(command, seed):
     return done.stdout
 
 
-def compile_model(directory, seed, batch, pipeline, name, mesh=None):
+def compile_model(directory, seed, batch, pipeline, name, mesh=None, terms=False):
     model, result = directory / f"{name}.in.mlir", directory / f"{name}.mlir"
-    text = run([sys.executable, GENERATOR, f"--seed={seed}", f"--batch={batch}"], seed)
+    text = run([sys.executable, GENERATOR, f"--seed={seed}", f"--batch={batch}"] + ["--terms"] * terms, seed)
+    pipeline = "add-loss{kind=output:loss}," * terms + pipeline
     if mesh:
         text = text.replace("module {", f"module attributes {{dist.mesh = #dist.mesh<{mesh}>}} {{", 1)
     model.write_text(text)
@@ -38,6 +39,8 @@ def compile_model(directory, seed, batch, pipeline, name, mesh=None):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--terms", action="store_true", help="models whose loss has several terms")
     parser.add_argument("--batch", type=int, default=2)
     parser.add_argument("--micro-batches", type=int, default=1)
     parser.add_argument("--mesh", help="mesh of the module that --actual gets")
@@ -53,16 +56,16 @@ def main():
 
     with tempfile.TemporaryDirectory() as temporary:
         directory = pathlib.Path(temporary)
-        for seed in range(options.seeds):
+        for seed in range(options.first_seed, options.first_seed + options.seeds):
             if options.gradcheck is not None:
-                model = compile_model(directory, seed, options.batch, options.gradcheck, "model")
+                model = compile_model(directory, seed, options.batch, options.gradcheck, "model", terms=options.terms)
                 run(["tessera-interp", model, "--gradcheck", "--quiet", "--samples=4"], seed)
                 continue
             whole = options.batch * options.micro_batches
             mesh, tolerance = (options.mesh, ["--rtol=0", "--atol=0"]) if options.exact else (None, [])
             tolerance += [f"--{name}={value}" for name in ("rtol", "atol") if (value := getattr(options, name)) is not None]
-            expected = compile_model(directory, seed, whole, options.expect, "expected", mesh)
-            actual = compile_model(directory, seed, options.batch, options.actual, "actual", options.mesh)
+            expected = compile_model(directory, seed, whole, options.expect, "expected", mesh, options.terms)
+            actual = compile_model(directory, seed, options.batch, options.actual, "actual", options.mesh, options.terms)
             run(["tessera-interp", actual, f"--compare={expected}", "--quiet", *tolerance], seed)
     print(f"{options.seeds} models")
 

@@ -4,7 +4,9 @@
     random_model.py --seed=3 --batch=4 --loss=cross-entropy > model.mlir
 
 Equal options give equal output. A model is a chain of blocks over a tensor of shape [batch, time, width] (or an image
-at first), each with parameters of its own; the loss is part of the model. Models of one seed and different batch
+at first), each with parameters of its own, parts of packed ones, or ones that it shares with others; some move the batch to
+another dimension and merge it with others. The loss is part of the model, or with --terms an output that adds up several
+terms: of the batch, of parameters alone, and of what is computed on the way. Models of one seed and different batch
 sizes have the same parameters, so that a step on a batch can be compared with one on its micro-batches.
 """
 import argparse
@@ -35,6 +37,7 @@ class Model:
     def __init__(self, seed):
         self.random = random.Random(seed)
         self.lines, self.arguments, self.count, self.scope = [], [], 0, ""
+        self.shared = {}  # weights that several blocks read, by shape
 
     def argument(self, name, shape, role, element="f32"):
         value = Value(f"%a{len(self.arguments)}", shape, element)
@@ -201,6 +204,97 @@ class Model:
         gain = self.broadcast(self.parameter("gain", x.shape[-1]), x.shape, [2])
         return self.binary("add", x, self.binary("mul", self.unary("tanh", total), gain))
 
+    # Layers that move the batch: time first, as a recurrent network or a transformer of PyTorch computes by default.
+
+    def swap(self, x):
+        return self.transpose(x, [1, 0] + list(range(2, len(x.shape))))
+
+    def time_first(self, x):
+        """[time · batch, width], a few layers on the rows, and back."""
+        batch, time, width = x.shape
+        rows = self.reshape(self.swap(x), [time * batch, width])
+        y = self.activation(self.linear("rows", self.norm("norm", rows), width))
+        return self.binary("add", x, self.swap(self.reshape(y, [time, batch, width])))
+
+    def time_first_attention(self, x):
+        """Heads merged with the batch behind time, products over [batch · heads, time, size]."""
+        batch, time, width = x.shape
+        heads = self.random.choice([1, 2])
+        size = width // heads
+        rows = self.reshape(self.swap(x), [time * batch, width])
+        packed = self.parameter("in.weight", 3 * width, width)
+
+        def part(index):
+            weight = self.slice(packed, [index * width, 0], [(index + 1) * width, width])
+            y = self.reshape(self.dot(rows, weight, [1], [1]), [time, batch * heads, size])
+            return self.swap(y)
+
+        q, k, v = part(0), part(1), part(2)
+        scores = self.batched(q, k, 2, 2)
+        weights = self.op(f"softmax {self.scale(scores, size ** -0.5).name} {{dim = 2 : i64}}", scores.type, scores.shape)
+        y = self.swap(self.batched(weights, v, 2, 1))
+        y = self.reshape(y, [time * batch, width])
+        y = self.reshape(self.linear("out", y, width), [time, batch, width])
+        return self.binary("add", x, self.swap(y))
+
+    def batched(self, a, b, a_contract, b_contract):
+        """A product of matrices for each index of the first dimension."""
+        shape = [a.shape[0], a.shape[3 - a_contract], b.shape[3 - b_contract]]
+        attrs = "lhs_batch = array<i64: 0>, rhs_batch = array<i64: 0>, "
+        attrs += f"lhs_contract = {array([a_contract])}, rhs_contract = {array([b_contract])}"
+        return self.op(f"dot_general {a.name}, {b.name} {{{attrs}}}", f"({a.type}, {b.type}) -> {tensor(shape)}", shape)
+
+    def channels_first(self, x):
+        """[width, batch · time]: the batch inside a dimension that others surround."""
+        batch, time, width = x.shape
+        turned = self.reshape(self.transpose(x, [2, 0, 1]), [width, batch * time])
+        weight = self.parameter("turned.weight", width, width)
+        y = self.unary("tanh", self.dot(weight, turned, [1], [0]))
+        merged = self.reshape(self.transpose(self.reshape(y, [width, batch, time]), [2, 0, 1]), [time * width * batch])
+        gate = self.unary("tanh", merged)
+        y = self.transpose(self.reshape(gate, [time, width, batch]), [2, 0, 1])
+        return self.binary("add", x, y)
+
+    # Parameters that are read twice, in parts, or as a whole.
+
+    def shared_linear(self, x):
+        """A weight that other blocks of this kind read too, and this one twice."""
+        width = x.shape[-1]
+        if width not in self.shared:
+            self.shared[width] = self.argument(f"shared.{width}.weight", [width, width], "param")
+        weight = self.shared[width]
+        y = self.unary("tanh", self.dot(x, weight, [2], [0]))
+        return self.binary("add", x, self.dot(y, weight, [2], [self.random.choice([0, 1])]))
+
+    def packed(self, x):
+        """Halves of one weight multiply different inputs."""
+        width = x.shape[-1]
+        weight = self.parameter("packed.weight", 2 * width, width)
+        a = self.dot(x, self.slice(weight, [0, 0], [width, width]), [2], [1])
+        b = self.dot(self.unary("tanh", x), self.slice(weight, [width, 0], [2 * width, width]), [2], [1])
+        return self.binary("add", a, b)
+
+    def normed_weight(self, x):
+        """As weight_norm: each row of the weight by its length, times a gain."""
+        width = x.shape[-1]
+        direction, gain = self.parameter("weight_v", width, width), self.parameter("weight_g", width)
+        squares = self.reduce("sum", self.binary("mul", direction, direction), [1])
+        length = self.unary("sqrt", self.binary("add", squares, self.constant("1.0e-01", squares.shape)))
+        factor = self.broadcast(self.binary("div", gain, length), direction.shape, [0])
+        return self.binary("add", x, self.dot(x, self.binary("mul", direction, factor), [2], [1]))
+
+    def parameter_sum(self, x):
+        """A sum over a parameter meets the parameter and the samples."""
+        weight = self.parameter("gain", x.shape[-1])
+        total = self.broadcast(self.reduce("sum", weight, [0]), weight.shape, [])
+        y = self.binary("mul", x, self.broadcast(self.unary("tanh", self.binary("mul", weight, total)), x.shape, [2]))
+        return self.binary("add", x, y)
+
+    def odd(self, x):
+        """Widths that nothing divides."""
+        width = self.random.choice([5, 7])
+        return self.binary("add", x, self.linear("odd.down", self.activation(self.linear("odd.up", x, width)), x.shape[-1]))
+
     def checkpointed(self, x):
         outer, self.lines = self.lines, []
         before = len(self.arguments)
@@ -265,24 +359,45 @@ class Model:
         return self.binary("div", total, self.constant(f"{y.shape[0] * y.shape[1] * y.shape[2]}.0", []))
 
 
-def build(seed, batch, loss):
+def add_terms(model, loss, middle):
+    """The loss, a penalty of some parameters, and the mean square of what was computed on the way."""
+    count = middle.shape[0] * middle.shape[1] * middle.shape[2]
+    squares = model.reduce("sum", model.binary("mul", middle, middle), [0, 1, 2], ", train.mean")
+    loss = model.binary("add", loss, model.scale(model.binary("div", squares, model.constant(f"{count}.0", [])), 0.1))
+    parameters = [line for line in model.arguments if '"param"' in line]
+    for line in model.random.sample(parameters, min(2, len(parameters))):
+        name, sizes = line.split(": ")[0], line.split("tensor<")[1].split("xf32>")[0]
+        weight = Value(name, [int(size) for size in sizes.split("x")])
+        squares = model.reduce("sum", model.binary("mul", weight, weight), list(range(len(weight.shape))))
+        loss = model.binary("add", loss, model.scale(squares, 0.03))
+    return loss
+
+
+def build(seed, batch, loss, terms=False):
     model = Model(seed)
     begin = model.random.choice([model.embed, model.image, model.features])
     width, time = model.random.choice([4, 8]), 6 if begin == model.image else model.random.choice([2, 3, 5])
     x, table = begin(batch, time, width)
-    layers = [model.mlp, model.gated, model.attention, model.rotate, model.mixer, model.pooled, model.checkpointed]
+    layers = [model.mlp, model.gated, model.attention, model.rotate, model.mixer, model.pooled, model.checkpointed,
+              model.time_first, model.time_first_attention, model.channels_first, model.shared_linear, model.packed,
+              model.normed_weight, model.parameter_sum, model.odd]
+    middle = x
     for index in range(model.random.randint(1, 3)):
         model.scope = f"blocks.{index}."
         x = model.random.choice(layers)(x)
+        middle = model.random.choice([middle, x])
     model.scope = ""
     if model.random.random() < 0.5:
         x = model.norm("norm_f", x)
     if loss == "any":
         loss = model.random.choice(["cross-entropy", "mse"])
     result = (model.cross_entropy if loss == "cross-entropy" else model.squared_error)(x, table)
+    if terms:
+        result = add_terms(model, result, middle)
+    role = 'train.role = "output", train.name = "loss"' if terms else 'train.role = "loss"'
     arguments = ",\n    ".join(model.arguments)
     body = "\n".join(model.lines)
-    return (f"module {{\n  func.func @step(\n    {arguments}) -> (tensor<f32> {{train.role = \"loss\"}}) {{\n"
+    return (f"module {{\n  func.func @step(\n    {arguments}) -> (tensor<f32> {{{role}}}) {{\n"
             f"{body}\n    return {result.name} : tensor<f32>\n  }}\n}}\n")
 
 
@@ -291,8 +406,9 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--batch", type=int, default=2, help="samples (default 2)")
     parser.add_argument("--loss", choices=["any", "cross-entropy", "mse"], default="any")
+    parser.add_argument("--terms", action="store_true", help="several terms; an output 'loss' instead of the loss")
     options = parser.parse_args()
-    print(build(options.seed, options.batch, options.loss), end="")
+    print(build(options.seed, options.batch, options.loss, options.terms), end="")
 
 
 if __name__ == "__main__":
