@@ -127,7 +127,8 @@ void addCollectives(Block &block, int64_t times, const cost::LatencyModel &laten
     row.seconds += static_cast<double>(times) * latency.seconds(collective);
     StringRef label = collective.getLabel().value_or("");
     if (label.consume_front("backward:"))
-      traffic.backwardUnits.insert(label);
+      for (StringRef unit : llvm::split(label, ',')) // joined gathers have the names of all
+        traffic.backwardUnits.insert(unit);
     const bool gathers = use.kind == cost::Collective::AllGather;
     double &widest = gathers ? traffic.widestGather : traffic.widestReduction;
     if (use.wholeBytes > widest) {

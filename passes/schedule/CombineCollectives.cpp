@@ -40,14 +40,11 @@ public:
   BlockCombiner(Block &block, MeshAttr mesh, int64_t bytes, int64_t ahead)
       : block(block), mesh(mesh), bytes(bytes), ahead(static_cast<size_t>(ahead)) {}
 
+  /// All-reduces last: those that add up replicas of joined reduce-scatters have then moved behind them.
   void run() {
-    for (Operation &op : block)
-      if (isa<AllGatherOp, ReduceScatterOp, AllReduceOp>(op))
-        add(&op);
-    for (auto &[key, groups] : byKey)
-      for (const Group &group : groups)
-        if (group.members.size() > 1)
-          combine(group.members);
+    combineAll<AllGatherOp>();
+    combineAll<ReduceScatterOp>();
+    combineAll<AllReduceOp>();
   }
 
 private:
@@ -55,6 +52,16 @@ private:
     SmallVector<Operation *> members;
     int64_t bytes = 0;
   };
+
+  template <typename Op> void combineAll() {
+    byKey.clear();
+    for (Op op : block.getOps<Op>())
+      add(op);
+    for (auto &[key, groups] : byKey)
+      for (const Group &group : groups)
+        if (group.members.size() > 1)
+          combine(group.members);
+  }
 
   /// What collectives must have in common.
   static Attribute keyOf(Operation *op) {
@@ -118,12 +125,17 @@ private:
     return false;
   }
 
-  /// The first op that reads the result other than to show it in another shape.
+  /// What may wait for a joined collective: a view of its result, or the sum over replicas of a part.
+  static bool canSink(Operation *op, Operation *user) {
+    return isView(user) || (isa<ReduceScatterOp>(op) && isa<AllReduceOp>(user));
+  }
+
+  /// The first op that reads the result and cannot wait for the joined collective.
   Operation *firstComputing(Operation *op) const {
     Operation *first = nullptr;
     for (Operation *user : op->getUsers()) {
       Operation *inBlock = block.findAncestorOpInBlock(*user);
-      if (inBlock == user && isView(user))
+      if (inBlock == user && canSink(op, user))
         inBlock = firstComputing(user);
       if (inBlock && (!first || inBlock->isBeforeInBlock(first)))
         first = inBlock;
@@ -131,10 +143,20 @@ private:
     return first;
   }
 
-  /// `value` exists in front of `op`.
+  /// `value` exists in front of `op`, or is a view (such as a narrow copy of a part) that can be made there.
   bool isAvailable(Value value, Operation *op) const {
     Operation *producer = value.getDefiningOp();
-    return !producer || producer->getBlock() != &block || producer->isBeforeInBlock(op);
+    return !producer || producer->getBlock() != &block || producer->isBeforeInBlock(op) ||
+           (isView(producer) && isAvailable(producer->getOperand(0), op));
+  }
+
+  /// Moves the views that make `value` in front of `op`.
+  void hoistViews(Value value, Operation *op) const {
+    Operation *producer = value.getDefiningOp();
+    if (!producer || producer->getBlock() != &block || producer->isBeforeInBlock(op))
+      return;
+    producer->moveBefore(op);
+    hoistViews(producer->getOperand(0), producer);
   }
 
   void combine(ArrayRef<Operation *> members) {
@@ -147,8 +169,10 @@ private:
       locations.push_back(member->getLoc());
       StringRef name = labelOf(member);
       label += label.empty() ? name.str() : "," + (name.contains(':') ? name.split(':').second : name).str();
-      if (!isGather)
-        sinkViews(member, last);
+      if (isGather)
+        hoistViews(member->getOperand(0), first);
+      else
+        sinkUsers(member, last);
     }
     train::MarkBackward listener;
     if (llvm::all_of(members, [](Operation *member) { return member->hasAttr(train::kBackward); }))
@@ -173,13 +197,13 @@ private:
       member->erase();
   }
 
-  /// Moves the views of a member's result that stand in front of `end` behind it.
-  void sinkViews(Operation *op, Operation *end) {
+  /// Moves the users of a member's result that stand in front of `end` behind it; all of them can wait.
+  void sinkUsers(Operation *op, Operation *end) {
     SmallVector<Operation *> users(op->getUsers());
     for (Operation *user : users)
-      if (user->getBlock() == &block && isView(user) && user->isBeforeInBlock(end)) {
+      if (user->getBlock() == &block && canSink(op, user) && user->isBeforeInBlock(end)) {
         user->moveAfter(end);
-        sinkViews(user, user);
+        sinkUsers(user, user);
       }
   }
 

@@ -45,6 +45,16 @@ class Report(ToolTest):
             self.assertAlmostEqual(narrow["reduce_scatter", "shard"][key], reduced, delta=2)
             self.assertAlmostEqual(2 * least["reduce_scatter", "shard"][key], reduced, delta=2)
 
+    def test_joined_collectives_have_the_minimum_of_their_parts(self):
+        for mesh, strategy, precision in (("shard=4", "zero3", "bf16"), ("replicate=2,shard=2", "hsdp", "fp32")):
+            flags = ("--batch", 4, "--mesh", mesh, "--strategy", strategy, "--precision", precision,
+                     "--prefetch", "forward=3,backward=pre")
+            apart, joined = self.rows(self.report(*flags)), self.rows(self.report(*flags, "--combine-bytes", 10**9))
+            self.assertEqual(list(apart), list(joined))
+            for key, row in joined.items():
+                self.assertEqual(row["minimum_wire_bytes_per_rank"], apart[key]["minimum_wire_bytes_per_rank"], key)
+                self.assertLess(row["count"], apart[key]["count"], key)
+
     def test_ddp_reduces_gradients_once_per_step(self):
         for accumulate in (1, 3):
             report = self.report("--batch", 4, "--mesh", "shard=4", "--strategy", "ddp", "--accumulate", accumulate)

@@ -128,3 +128,49 @@ func.func @other_dimension(%a: tensor<2x2xf32>, %b: tensor<1x2xf32>) -> (tensor<
   return %x, %y, %z, %w : tensor<2x4xf32>, tensor<1x4xf32>, tensor<2x1xf32>, tensor<1x1xf32>
 }
 }
+
+// -----
+
+// Narrow copies of parts are made in front of the joined gather.
+module attributes {dist.mesh = #dist.mesh<shard = 2>} {
+// CHECK-LABEL: func @narrow
+// CHECK: %[[A:.*]] = train.convert %arg0
+// CHECK: %[[B:.*]] = train.convert %arg1
+// CHECK: %[[C:.*]] = train.concat %[[A]], %[[B]]
+// CHECK: dist.all_gather %[[C]] {axes = ["shard"], dim = 0 : i64, label = "step:a,b"}
+// CHECK-NOT: dist.all_gather
+func.func @narrow(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<8xbf16>, tensor<8xbf16>) {
+  %ca = train.convert %a : (tensor<4xf32>) -> tensor<4xbf16>
+  %ga = dist.all_gather %ca {axes = ["shard"], dim = 0 : i64, label = "step:a"} : (tensor<4xbf16>) -> tensor<8xbf16>
+  %x = train.neg %ga : tensor<8xbf16>
+  %cb = train.convert %b : (tensor<4xf32>) -> tensor<4xbf16>
+  %gb = dist.all_gather %cb {axes = ["shard"], dim = 0 : i64, label = "step:b"} : (tensor<4xbf16>) -> tensor<8xbf16>
+  return %x, %gb : tensor<8xbf16>, tensor<8xbf16>
+}
+}
+
+// -----
+
+// Sums over replicas wait for the joined reduce-scatter, and join as well. One whose result is computed with cannot wait.
+module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 2>} {
+// CHECK-LABEL: func @replicas
+// CHECK: train.exp
+// CHECK: %[[S:.*]] = dist.reduce_scatter {{.*}}label = "gradient:a,b"
+// CHECK: dist.all_reduce {{.*}} {axes = ["replicate"], label = "gradient:a,b"} : (tensor<3xf32>) -> tensor<3xf32>
+// CHECK: dist.reduce_scatter {{.*}}label = "gradient:c"
+// CHECK: dist.all_reduce {{.*}}label = "gradient:c"
+// CHECK-NOT: dist.reduce_scatter
+func.func @replicas(%a: tensor<4xf32>, %b: tensor<2xf32>, %c: tensor<8xf32>) -> (tensor<2xf32>, tensor<1xf32>, tensor<4xf32>) {
+  %x = dist.reduce_scatter %a {axes = ["shard"], dim = 0 : i64, label = "gradient:a"} : (tensor<4xf32>) -> tensor<2xf32>
+  %rx = dist.all_reduce %x {axes = ["replicate"], label = "gradient:a"} : (tensor<2xf32>) -> tensor<2xf32>
+  %e = train.exp %b : tensor<2xf32>
+  %y = dist.reduce_scatter %e {axes = ["shard"], dim = 0 : i64, label = "gradient:b"} : (tensor<2xf32>) -> tensor<1xf32>
+  %ry = dist.all_reduce %y {axes = ["replicate"], label = "gradient:b"} : (tensor<1xf32>) -> tensor<1xf32>
+  %n = train.exp %rx : tensor<2xf32>
+  // expected-remark @below {{gradient:c is not combined with gradient:b: gradient:a is used before the other is complete}}
+  %z = dist.reduce_scatter %c {axes = ["shard"], dim = 0 : i64, label = "gradient:c"} : (tensor<8xf32>) -> tensor<4xf32>
+  // expected-remark @below {{gradient:c is not combined with gradient:b: gradient:a is used before the other is complete}}
+  %rz = dist.all_reduce %z {axes = ["replicate"], label = "gradient:c"} : (tensor<4xf32>) -> tensor<4xf32>
+  return %n, %ry, %rz : tensor<2xf32>, tensor<1xf32>, tensor<4xf32>
+}
+}
