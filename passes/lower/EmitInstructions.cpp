@@ -7,7 +7,6 @@
 #include "compiler/dialect/train/Builders.h"
 #include "passes/lower/Emitter.h"
 
-#include "mlir/IR/Remarks.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;

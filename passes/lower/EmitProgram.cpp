@@ -7,8 +7,6 @@
 #include "compiler/dialect/train/Builders.h"
 #include "passes/lower/Emitter.h"
 
-#include "mlir/IR/Remarks.h"
-
 using namespace mlir;
 
 namespace tessera::lower {
@@ -70,12 +68,16 @@ Value Emitter::bufferOf(const View &view) {
   return buffer(slot(view.storage), view.layout, assignment.getStorage(view.storage).elementType);
 }
 
+static void remarkCopy(Value tensor, Location loc, StringRef why) {
+  std::string name = nameOf(tensor.getLoc());
+  mlir::emitRemark(loc) << (name.empty() ? "a value" : "'" + name + "'") << " is copied: " << why;
+}
+
 Emitter::Source Emitter::copyOf(Value tensor, Location loc, StringRef why) {
   Source &result = copies[{tensor, code.getInsertionBlock()}];
   if (result.slot)
     return result;
-  remark::missed(loc, remark::RemarkOpts::name("copy").category("buffers"))
-      << remark::reason("{0}", why) << remark::metric("value", nameOf(tensor.getLoc()));
+  remarkCopy(tensor, loc, why);
   auto type = cast<RankedTensorType>(tensor.getType());
   result.slot = temporary(type, nameOf(tensor.getLoc()) + ".copy", exec::MemoryClass::Workspace,
                           exec::ArenaKind::Activations, loc);
@@ -180,8 +182,7 @@ LogicalResult Emitter::move(Value tensor, Value to, Location loc, StringRef why)
   Value from = bufferOf(tensor);
   if (from == to)
     return success();
-  remark::missed(loc, remark::RemarkOpts::name("copy").category("buffers"))
-      << remark::reason("{0}", why) << remark::metric("value", nameOf(tensor.getLoc()));
+  remarkCopy(tensor, loc, why);
   emitCopy(from, to, loc);
   return success();
 }

@@ -10,7 +10,6 @@
 #include "passes/lower/Passes.h"
 #include "passes/lower/codegen/Evaluator.h"
 
-#include "mlir/IR/Remarks.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -199,8 +198,7 @@ struct PadRows : impl::PadRowsBase<PadRows> {
       Padding padding(product, (length + line - 1) / line * line);
       std::string why = rhsFree == 1 ? "" : "a row is made of several dimensions";
       if (!why.empty() || !padding.isPossible(why)) {
-        remark::missed(product.getLoc(), remark::RemarkOpts::name("pad-rows").category("layout"))
-            << remark::reason("{0}", why) << remark::metric("elements of a row", length);
+        emitRemark(product.getLoc()) << "rows of " << length << " elements are not padded: " << why;
         continue;
       }
       padding.run();

@@ -8,7 +8,6 @@
 #include "passes/lower/Passes.h"
 
 #include "mlir/IR/Builders.h"
-#include "mlir/IR/Remarks.h"
 
 using namespace mlir;
 
@@ -72,10 +71,10 @@ struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
       for (auto [slot, span] : llvm::zip_equal(slots, spans))
         slot.setLiveAttr(DenseI64ArrayAttr::get(&getContext(), {span.first, span.last}));
       arena.setBytes(placement.bytes);
-      int64_t peak = lower::peakLiveBytes(spans, alignment);
-      remark::analysis(arena.getLoc(), remark::RemarkOpts::name("arena").category("memory"))
-          << remark::metric("arena", arena.getSymName()) << remark::metric("bytes", placement.bytes)
-          << remark::metric("peak live bytes", peak);
+      if (int64_t peak = lower::peakLiveBytes(spans, alignment); placement.bytes > peak)
+        emitRemark(arena.getLoc()) << "arena '" << arena.getSymName() << "' takes " << placement.bytes
+                                   << " bytes, of which at most " << peak
+                                   << " are live at one time: slots do not fit into each other's gaps";
     }
     for (auto slot : llvm::make_early_inc_range(program.getOps<exec::SlotOp>()))
       if (!slot.getOffset()) {

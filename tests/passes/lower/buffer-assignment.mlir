@@ -1,5 +1,5 @@
 // RUN: tessera-opt %s -to-exec -split-input-file | FileCheck %s
-// RUN: tessera-opt %s -to-exec -split-input-file --remarks-filter=buffers --remark-format=emitRemark -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: tessera-opt %s -to-exec -split-input-file -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
 // Both parts of a concatenation are computed into their places, one of them transposed.
 // CHECK-LABEL: exec.program @parts
@@ -22,7 +22,7 @@ func.func @parts(%x: tensor<4x4xf32> {train.role = "input", train.name = "x"}) -
 // CHECK-LABEL: exec.program @joined_twice
 // CHECK: exec.gemm %{{.*}}, %{{.*}} -> %[[A:.+]] :
 // CHECK: exec.copy %[[A]] ->
-// REMARK: part of a concatenation is needed elsewhere too
+// REMARK: is copied: part of a concatenation is needed elsewhere too
 func.func @joined_twice(%x: tensor<4x4xf32> {train.role = "input", train.name = "x"}) -> (tensor<8x4xf32> {train.role = "output", train.name = "c"}, tensor<8x4xf32> {train.role = "output", train.name = "d"}) {
   %a = train.dot_general %x, %x {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %b = train.dot_general %x, %x {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0>, rhs_contract = array<i64: 0>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -57,7 +57,7 @@ func.func @heads(%x: tensor<4x16xf32> {train.role = "input", train.name = "x"}, 
 // CHECK-LABEL: exec.program @kernel_reads_transposed
 // CHECK: exec.copy %[[FROM:.+]] -> %[[TO:.+]] : memref<4x2xf32, strided<[1, 4]>> -> memref<4x2xf32>
 // CHECK: exec.launch @k0(%[[TO]])
-// REMARK: operand is a strided view that its reader cannot use
+// REMARK: is copied: operand is a strided view that its reader cannot use
 func.func @kernel_reads_transposed(%x: tensor<2x4xf32> {train.role = "input", train.name = "x"}) -> (tensor<4x2xf32> {train.role = "output"}) {
   %t = train.transpose %x {permutation = array<i64: 1, 0>} : (tensor<2x4xf32>) -> tensor<4x2xf32>
   %z = exec.fusion "elementwise" @k0(%t) {extent = 8 : i64, grain = 8 : i64, inplace = array<i64: -1>} : (tensor<4x2xf32>) -> tensor<4x2xf32> {

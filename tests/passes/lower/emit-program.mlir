@@ -1,5 +1,5 @@
 // RUN: tessera-opt %s -to-exec -split-input-file | FileCheck %s
-// RUN: tessera-opt %s -to-exec -split-input-file --remarks-filter=buffers --remark-format=emitRemark -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: tessera-opt %s -to-exec -split-input-file -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
 // Slots, buffers, loops and results around the instructions; emit-instructions.mlir has those.
 
@@ -40,7 +40,7 @@ func.func @boundary(%x: tensor<2x4xf32> {train.role = "input", train.name = "x",
 // CHECK: exec.loop 2
 // CHECK:   exec.launch @k0(%[[I]],
 // CHECK-COUNT-2: exec.copy
-// REMARK: two values change places
+// REMARK: is copied: two values change places
 func.func @loop(%x: tensor<2x4xf32> {train.role = "input", train.name = "x"}, %a: tensor<4xf32> {train.role = "input", train.name = "a"}, %b: tensor<4xf32> {train.role = "input", train.name = "b"})
     -> (tensor<4xf32> {train.role = "output", train.name = "p"}, tensor<4xf32> {train.role = "output", train.name = "q"}, tensor<4xf32> {train.role = "output", train.name = "s"}) {
   %z = train.constant dense<0.0> : tensor<4xf32>
@@ -61,7 +61,7 @@ func.func @loop(%x: tensor<2x4xf32> {train.role = "input", train.name = "x"}, %a
 // CHECK-LABEL: exec.program @view
 // CHECK: exec.copy %[[FROM:.+]] -> %[[TO:.+]] : memref<2x4xf32> -> memref<2x4xf32>
 // CHECK: exec.result %[[TO]]
-// REMARK: result is a view of something else
+// REMARK: is copied: result is a view of something else
 func.func @view(%x: tensor<4x4xf32> {train.role = "input", train.name = "x"}) -> (tensor<2x4xf32> {train.role = "output", train.name = "top"}) {
   %s = train.slice %x {starts = array<i64: 0, 0>, limits = array<i64: 2, 4>, strides = array<i64: 1, 1>} : (tensor<4x4xf32>) -> tensor<2x4xf32>
   return %s : tensor<2x4xf32>

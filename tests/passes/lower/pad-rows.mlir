@@ -1,6 +1,6 @@
 // Rows of products that are no multiple of 16 bytes.
 // RUN: tessera-opt %s --pad-rows=min-length=16 --canonicalize | FileCheck %s
-// RUN: tessera-opt %s --pad-rows=min-length=16 --remarks-filter=layout -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: tessera-opt %s --pad-rows=min-length=16 -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 // RUN: tessera-opt %s --pad-rows=min-length=16 -o %t.mlir
 // RUN: tessera-interp %s --compare %t.mlir --atol=1e-5 --quiet
 // RUN: tessera-opt %s --pad-rows=min-length=16 --decompose=gpu=true --canonicalize --cse --fuse --outline-kernels --to-exec | FileCheck %s --check-prefix=EXEC
@@ -56,7 +56,7 @@ func.func @aligned(%x: tensor<8x16xf32>, %w: tensor<16x32xf32>, %v: tensor<16x9x
 // A result of the step has its own shape.
 // CHECK-LABEL: func.func @returned
 // CHECK-NOT:     train.concat
-// REMARK: remark: [Missed] pad-rows {{.*}}Reason="it is read by func.return"
+// REMARK: remark: rows of {{[0-9]+}} elements are not padded: it is read by func.return
 func.func @returned(%x: tensor<8x16xf32>, %w: tensor<16x37xf32>) -> tensor<8x37xf32> {
   %0 = train.dot_general %x, %w {lhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_batch = array<i64>, rhs_contract = array<i64: 0>} : (tensor<8x16xf32>, tensor<16x37xf32>) -> tensor<8x37xf32>
   return %0 : tensor<8x37xf32>
@@ -65,7 +65,7 @@ func.func @returned(%x: tensor<8x16xf32>, %w: tensor<16x37xf32>) -> tensor<8x37x
 // The tail would count.
 // CHECK-LABEL: func.func @smoothing
 // CHECK-NOT:     train.concat
-// REMARK: remark: [Missed] pad-rows {{.*}}Reason="label smoothing adds up whole rows"
+// REMARK: remark: rows of {{[0-9]+}} elements are not padded: label smoothing adds up whole rows
 func.func @smoothing(%x: tensor<8x16xf32>, %w: tensor<16x37xf32>, %t: tensor<8xi32> {train.index_bound = 37 : i64}) -> tensor<8xf32> {
   %0 = train.dot_general %x, %w {lhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_batch = array<i64>, rhs_contract = array<i64: 0>} : (tensor<8x16xf32>, tensor<16x37xf32>) -> tensor<8x37xf32>
   %loss, %lse = train.cross_entropy %0, %t {label_smoothing = 0.1 : f64} : (tensor<8x37xf32>, tensor<8xi32>) -> (tensor<8xf32>, tensor<8xf32>)
@@ -75,7 +75,7 @@ func.func @smoothing(%x: tensor<8x16xf32>, %w: tensor<16x37xf32>, %t: tensor<8xi
 // A mask of the whole width cannot be made wider for nothing.
 // CHECK-LABEL: func.func @other_operand
 // CHECK-NOT:     train.concat
-// REMARK: remark: [Missed] pad-rows {{.*}}Reason="another operand of train.add cannot be made wider"
+// REMARK: remark: rows of {{[0-9]+}} elements are not padded: another operand of train.add cannot be made wider
 func.func @other_operand(%x: tensor<8x16xf32>, %w: tensor<16x37xf32>, %m: tensor<8x37xf32>) -> tensor<8x37xf32> {
   %0 = train.dot_general %x, %w {lhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_batch = array<i64>, rhs_contract = array<i64: 0>} : (tensor<8x16xf32>, tensor<16x37xf32>) -> tensor<8x37xf32>
   %1 = train.add %0, %m : tensor<8x37xf32>

@@ -90,6 +90,81 @@ exec.program @ordered_by_an_event {
 
 // -----
 
+// Two streams may write parts of a slot at the same time: halves, then columns of 2 and 2 of a table of 4.
+exec.program @parts {
+  exec.arena @activations activations bytes 128
+  %a = exec.slot "a" in @activations activations at 0 : memref<64xi8>
+  %b = exec.slot "b" in @activations activations at 64 : memref<64xi8>
+  %0 = exec.buffer %a + 0 : memref<64xi8> to memref<8xf32>
+  %1 = exec.buffer %a + 32 : memref<64xi8> to memref<4x2xf32>
+  %2 = exec.buffer %b + 0 : memref<64xi8> to memref<4x2xf32, strided<[4, 1]>>
+  %3 = exec.buffer %b + 8 : memref<64xi8> to memref<4x2xf32, strided<[4, 1]>>
+  exec.fill %0 with 0.0 : memref<8xf32>
+  exec.copy %1 -> %1 {stream = 2 : i64} : memref<4x2xf32> -> memref<4x2xf32>
+  exec.fill %2 with 0.0 : memref<4x2xf32, strided<[4, 1]>>
+  exec.copy %3 -> %3 {stream = 2 : i64} : memref<4x2xf32, strided<[4, 1]>> -> memref<4x2xf32, strided<[4, 1]>>
+}
+
+// -----
+
+// Columns 0 to 2 and 2 to 3 share one.
+exec.program @parts_overlap {
+  exec.arena @activations activations bytes 64
+  %a = exec.slot "a" in @activations activations at 0 : memref<64xi8>
+  %0 = exec.buffer %a + 0 : memref<64xi8> to memref<4x3xf32, strided<[4, 1]>>
+  %1 = exec.buffer %a + 8 : memref<64xi8> to memref<4x2xf32, strided<[4, 1]>>
+  // expected-note @+1 {{the other use}}
+  exec.fill %0 with 0.0 : memref<4x3xf32, strided<[4, 1]>>
+  // expected-error @+1 {{uses 'a' while another stream may still write it}}
+  exec.copy %1 -> %1 {stream = 2 : i64} : memref<4x2xf32, strided<[4, 1]>> -> memref<4x2xf32, strided<[4, 1]>>
+}
+
+// -----
+
+// The digits of the second part carry: its last column is the first of the next row.
+exec.program @parts_wrap {
+  exec.arena @activations activations bytes 80
+  %a = exec.slot "a" in @activations activations at 0 : memref<80xi8>
+  %0 = exec.buffer %a + 0 : memref<80xi8> to memref<4x1xf32, strided<[4, 1]>>
+  %1 = exec.buffer %a + 12 : memref<80xi8> to memref<4x2xf32, strided<[4, 1]>>
+  // expected-note @+1 {{the other use}}
+  exec.fill %0 with 0.0 : memref<4x1xf32, strided<[4, 1]>>
+  // expected-error @+1 {{uses 'a' while another stream may still write it}}
+  exec.copy %1 -> %1 {stream = 2 : i64} : memref<4x2xf32, strided<[4, 1]>> -> memref<4x2xf32, strided<[4, 1]>>
+}
+
+// -----
+
+// Each iteration has a place for itself.
+exec.program @iterations {
+  exec.arena @activations activations bytes 128
+  %a = exec.slot "a" in @activations activations at 0 : memref<128xi8>
+  %0 = exec.buffer %a + 0 {iteration_stride = 32 : i64} : memref<128xi8> to memref<8xf32>
+  %1 = exec.buffer %a + 64 {iteration_stride = 32 : i64} : memref<128xi8> to memref<8xf32>
+  exec.loop 2 {
+    exec.fill %0 with 0.0 : memref<8xf32>
+    exec.copy %1 -> %1 {stream = 2 : i64} : memref<8xf32> -> memref<8xf32>
+  }
+}
+
+// -----
+
+// Iteration 1 writes what iteration 0 may still read on stream 2.
+exec.program @iterations_overlap {
+  exec.arena @activations activations bytes 128
+  %a = exec.slot "a" in @activations activations at 0 : memref<128xi8>
+  %0 = exec.buffer %a + 0 {iteration_stride = 32 : i64} : memref<128xi8> to memref<8xf32>
+  %2 = exec.buffer %a + 32 {iteration_stride = 32 : i64} : memref<128xi8> to memref<8xf32>
+  exec.loop 2 {
+    // expected-note @+1 {{the other use}}
+    exec.copy %2 -> %2 {stream = 2 : i64} : memref<8xf32> -> memref<8xf32>
+    // expected-error @+1 {{uses 'a' while another stream may still read it}}
+    exec.fill %0 with 0.0 : memref<8xf32>
+  }
+}
+
+// -----
+
 exec.program @never_recorded {
   exec.arena @activations activations bytes 0
   // expected-error @+1 {{event 3 has not been recorded before}}
