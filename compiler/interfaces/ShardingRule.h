@@ -17,13 +17,16 @@ namespace tessera {
 
 enum class FactorKind {
   PassThrough,     ///< appears in operands and results
-  Reduction,       ///< appears in operands only and is summed: results become unreduced over its axes
+  Reduction,       ///< is summed: results that do not have it become unreduced over its axes
   NeedReplication, ///< must not be sharded (a softmax dimension, a sliced dimension)
 };
 
 struct Factor {
   int64_t size;
   FactorKind kind;
+  /// The op knows the place of an element along it (iota): a part is one range, never a range of each of several
+  /// blocks.
+  bool isOrdered = false;
 };
 
 /// Factors of one tensor: for each dimension the factors it is the product of, major first.
@@ -52,6 +55,8 @@ public:
   virtual ~LocalizeContext() = default;
   /// Global index of the first local element of result `result` along `dim`, as tensor<i64>; null if it is always 0.
   virtual mlir::Value globalOffset(mlir::OpBuilder &builder, unsigned result, int64_t dim) = 0;
+  /// How many blocks of the dimension have a part each on the rank; the offset is then one inside of a block.
+  virtual int64_t blocks(unsigned result, int64_t dim) = 0;
 };
 
 /// Clones `op` with local operands and result types; attributes stay as they are.

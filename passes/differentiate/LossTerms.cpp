@@ -188,38 +188,44 @@ Dependence LossTerms::visit(Operation &op, unsigned result) {
   return hasSamples ? ofSamples(op, result) : ofReduced(op);
 }
 
-/// Reshapes keep the order of elements: samples are the major part of the dimension before which as many elements lie
-/// as before.
-Dependence LossTerms::ofReshape(Operation &op, int64_t dim) const {
+/// Reshapes keep the order of elements: as many parts lie outside of the samples as before, dimensions and blocks
+/// together.
+Dependence LossTerms::ofReshape(Operation &op, const Dependence &samples) const {
   ArrayRef<int64_t> in = train::shapeOf(op.getOperand(0)), out = train::shapeOf(op.getResult(0));
-  auto isAt = [&](size_t at) {
-    return at < out.size() && llvm::product_of(out.take_front(at)) == llvm::product_of(in.take_front(dim)) &&
-           out[at] % batchSize == 0;
+  const int64_t before = llvm::product_of(in.take_front(samples.dim)) * samples.blocks;
+  // How many blocks of dimension `at` have all samples each; 0 if it does not count samples.
+  auto blocksAt = [&](size_t at) -> int64_t {
+    const int64_t outside = llvm::product_of(out.take_front(at));
+    const int64_t blocks = before % outside == 0 ? before / outside : 0;
+    return blocks > 0 && out[at] % (blocks * batchSize) == 0 ? blocks : 0;
   };
-  if (isAt(dim) && in.take_front(dim + 1) == out.take_front(dim + 1))
-    return {Kind::Samples, dim, nullptr, {}};
+  auto dim = static_cast<size_t>(samples.dim);
+  if (dim < out.size() && blocksAt(dim) == samples.blocks && in.take_front(dim + 1) == out.take_front(dim + 1))
+    return samples;
+  Dependence found = other(op, kNoDimension);
   for (size_t at = 0; at < out.size(); ++at)
-    if (isAt(at))
-      return {Kind::Samples, static_cast<int64_t>(at), nullptr, {}};
-  return other(op, kNoDimension);
+    if (const int64_t blocks = blocksAt(at); blocks > 0 && (found.kind == Kind::Other || blocks < found.blocks))
+      found = {Kind::Samples, static_cast<int64_t>(at), nullptr, {}, blocks};
+  return found;
 }
 
 Dependence LossTerms::ofSamples(Operation &op, unsigned result) const {
   if (isa<train::ReshapeOp>(op))
-    return ofReshape(op, of(op.getOperand(0)).dim);
+    return ofReshape(op, of(op.getOperand(0)));
   auto rule = dyn_cast<ShardingRuleOpInterface>(op);
   if (!rule)
     return other(op, kMixesSamples);
   const ShardingRule factors = rule.getShardingRule();
-  int64_t samples = -1;
+  int64_t samples = -1, blocks = 1;
   for (auto [index, operand] : llvm::enumerate(op.getOperands())) {
     const Dependence known = of(operand);
     if (known.kind != Kind::Samples)
       continue;
     ArrayRef<int64_t> found = factors.operands[index][known.dim];
-    if (found.empty() || (samples >= 0 && found.front() != samples))
+    if (found.empty() || (samples >= 0 && (found.front() != samples || known.blocks != blocks)))
       return other(op, kMixesSamples);
     samples = found.front();
+    blocks = known.blocks;
   }
   if (factors.factors[samples].kind == FactorKind::Reduction) {
     auto scatter = dyn_cast<train::ScatterAddRowsOp>(op);
@@ -230,7 +236,7 @@ Dependence LossTerms::ofSamples(Operation &op, unsigned result) const {
   if (factors.factors[samples].kind == FactorKind::PassThrough)
     for (auto [dim, found] : llvm::enumerate(factors.results[result]))
       if (!found.empty() && found.front() == samples)
-        return {Kind::Samples, static_cast<int64_t>(dim), nullptr, {}};
+        return {Kind::Samples, static_cast<int64_t>(dim), nullptr, {}, blocks};
   return other(op, kMixesSamples);
 }
 

@@ -28,6 +28,7 @@ struct Dependence {
   int64_t dim = 0;
   mlir::Operation *op = nullptr;
   llvm::StringRef why; ///< what `op` does that nothing follows
+  int64_t blocks = 1;  ///< of samples: how many blocks `dim` consists of, each of which counts all of them
 
   bool isReduced() const { return kind == Kind::Sum || kind == Kind::Mean; }
 };
@@ -52,7 +53,7 @@ private:
   void visit(mlir::Block &block);
   Dependence visit(mlir::Operation &op, unsigned result);
   Dependence ofSamples(mlir::Operation &op, unsigned result) const;
-  Dependence ofReshape(mlir::Operation &op, int64_t dim) const;
+  Dependence ofReshape(mlir::Operation &op, const Dependence &samples) const;
   Dependence ofReduced(mlir::Operation &op);
   Dependence ofSum(mlir::Operation &op, llvm::ArrayRef<bool> linear);
 

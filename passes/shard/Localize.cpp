@@ -18,7 +18,8 @@ using namespace tessera::shard;
 
 namespace {
 
-/// Emits the collectives of one reshard. All of them work on dimension 0; other dimensions are moved there and back.
+/// Emits the collectives of one reshard. All of them work on dimension 0; other dimensions, and those inside of blocks,
+/// are moved there and back.
 class CollectiveBuilder {
 public:
   CollectiveBuilder(OpBuilder &builder, Location loc, MeshAttr mesh, StringAttr label)
@@ -29,10 +30,8 @@ public:
     case ReshardStep::Kind::AllReduce: {
       return AllReduceOp::create(builder, loc, value.getType(), value, axisNames(mesh, step.axes), label);
     }
-    case ReshardStep::Kind::AllToAll: {
-      Type type = scaled(scaled(value.getType(), step.dim, step, false), step.fromDim, step, true);
-      return AllToAllOp::create(builder, loc, type, value, axisNames(mesh, step.axes), step.dim, step.fromDim, label);
-    }
+    case ReshardStep::Kind::AllToAll:
+      return allToAll(step, value);
     case ReshardStep::Kind::Mask:
       return mask(step, value);
     default:
@@ -41,34 +40,71 @@ public:
   }
 
 private:
-  Type scaled(Type type, int64_t dim, const ReshardStep &step, bool grows) const {
-    auto tensor = cast<RankedTensorType>(type);
-    SmallVector<int64_t> shape(tensor.getShape());
-    int64_t size = groupSize(mesh, step.axes);
-    shape[dim] = grows ? shape[dim] * size : shape[dim] / size;
-    return tensor.clone(shape);
+  /// The value with dimension `dim` as `sizes` instead.
+  Value expand(train::Build &build, Value value, int64_t dim, ArrayRef<int64_t> sizes) const {
+    SmallVector<int64_t> shape(train::shapeOf(value));
+    shape.erase(shape.begin() + dim);
+    shape.insert(shape.begin() + dim, sizes.begin(), sizes.end());
+    return build.reshape(value, shape);
+  }
+
+  /// Dimensions `dim` .. `dim + count - 1` as one.
+  Value merge(train::Build &build, Value value, int64_t dim, int64_t count) const {
+    SmallVector<int64_t> shape(train::shapeOf(value));
+    int64_t size = llvm::product_of(ArrayRef(shape).slice(dim, count));
+    shape.erase(shape.begin() + dim, shape.begin() + dim + count);
+    shape.insert(shape.begin() + dim, size);
+    return build.reshape(value, shape);
+  }
+
+  /// Dimension `from` becomes dimension `to`; the others keep their order.
+  Value move(train::Build &build, Value value, int64_t from, int64_t to) const {
+    if (from == to)
+      return value;
+    SmallVector<int64_t> permutation = llvm::to_vector(llvm::seq<int64_t>(0, rankOf(value)));
+    permutation.erase(permutation.begin() + from);
+    permutation.insert(permutation.begin() + to, from);
+    return build.transpose(value, permutation);
   }
 
   Value onFirstDim(const ReshardStep &step, Value value) {
     train::Build build(builder, loc);
-    SmallVector<int64_t> toFront = {step.dim}, back;
-    for (int64_t dim = 0, rank = rankOf(value); dim < rank; ++dim) {
-      if (dim != step.dim)
-        toFront.push_back(dim);
-      back.push_back(dim < step.dim ? dim + 1 : dim == step.dim ? 0 : dim);
+    int64_t dim = step.dim;
+    if (step.blocks > 1) {
+      value = expand(build, value, dim, {step.blocks, train::shapeOf(value)[dim] / step.blocks});
+      ++dim;
     }
-    if (step.dim != 0)
-      value = build.transpose(value, toFront);
+    value = move(build, value, dim, 0);
     ArrayAttr axes = axisNames(mesh, step.axes);
+    const int64_t ranks = groupSize(mesh, step.axes);
     bool grows = step.kind == ReshardStep::Kind::AllGather;
-    Type type = scaled(value.getType(), 0, step, grows);
+    SmallVector<int64_t> shape(train::shapeOf(value));
+    shape[0] = grows ? shape[0] * ranks : shape[0] / ranks;
+    Type type = train::tensorType(value).clone(shape);
     if (grows)
       value = AllGatherOp::create(builder, loc, type, value, axes, 0, label);
     else if (step.kind == ReshardStep::Kind::ReduceScatter)
       value = ReduceScatterOp::create(builder, loc, type, value, axes, 0, label);
     else
       value = SliceLocalOp::create(builder, loc, type, value, axes, 0);
-    return step.dim != 0 ? build.transpose(value, back) : value;
+    value = move(build, value, 0, dim);
+    return step.blocks > 1 ? merge(build, value, step.dim, 2) : value;
+  }
+
+  /// What belongs to each rank becomes dimension 0, is exchanged, and what came from each rank joins dimension
+  /// `fromDim`.
+  Value allToAll(const ReshardStep &step, Value value) {
+    train::Build build(builder, loc);
+    const int64_t ranks = groupSize(mesh, step.axes);
+    const int64_t size = train::shapeOf(value)[step.dim];
+    value = expand(build, value, step.dim, {step.blocks, ranks, size / (step.blocks * ranks)});
+    value = move(build, value, step.dim + 1, 0);
+    value = merge(build, value, step.dim + 1, 2);
+    value = AllToAllOp::create(builder, loc, value.getType(), value, axisNames(mesh, step.axes), 0, 0, label);
+    const int64_t from = step.fromDim + 1;
+    value = expand(build, value, from, {step.fromBlocks, train::shapeOf(value)[from] / step.fromBlocks});
+    value = move(build, value, 0, from);
+    return merge(build, value, step.fromDim, 3);
   }
 
   /// The value where the rank is the first of its group, zero elsewhere.
@@ -91,9 +127,10 @@ class OffsetContext : public LocalizeContext {
 public:
   OffsetContext(Operation *op, const LayoutTable &table) : op(op), table(table) {}
 
+  int64_t blocks(unsigned result, int64_t dim) override { return table.at(op->getResult(result)).dims[dim].blocks; }
+
   Value globalOffset(OpBuilder &builder, unsigned result, int64_t dim) override {
-    const Layout &layout = table.at(op->getResult(result));
-    const Axes &axes = layout.dims[dim];
+    const Split &axes = table.at(op->getResult(result)).dims[dim];
     if (axes.empty())
       return {};
     auto scalar = RankedTensorType::get({}, builder.getI64Type());
@@ -104,7 +141,7 @@ public:
       Value index = AxisIndexOp::create(builder, op->getLoc(), scalar, axisNames(table.mesh, {axis}));
       position = position ? build.add(build.mul(position, constant(groupSize(table.mesh, {axis}))), index) : index;
     }
-    int64_t part = train::shapeOf(op->getResult(result))[dim] / groupSize(table.mesh, axes);
+    int64_t part = train::shapeOf(op->getResult(result))[dim] / (axes.blocks * groupSize(table.mesh, axes));
     return build.mul(position, constant(part));
   }
 
@@ -145,12 +182,15 @@ private:
   FailureOr<RankedTensorType> localType(Value value) {
     auto global = cast<RankedTensorType>(value.getType());
     SmallVector<int64_t> shape(global.getShape());
-    for (auto [dim, axes] : llvm::enumerate(table.at(value).dims)) {
-      int64_t parts = groupSize(table.mesh, axes);
+    for (auto [dim, split] : llvm::enumerate(table.at(value).dims)) {
+      int64_t parts = groupSize(table.mesh, split);
       if (shape[dim] % parts != 0)
         return emitError(value.getLoc()) << "dimension " << dim << " has size " << shape[dim]
-                                         << ", which the mesh axes " << axisNames(table.mesh, axes) << " of size "
+                                         << ", which the mesh axes " << axisNames(table.mesh, split) << " of size "
                                          << parts << " do not divide";
+      if (shape[dim] % (split.blocks * parts) != 0)
+        return emitError(value.getLoc()) << "dimension " << dim << " has size " << shape[dim] << ", which "
+                                         << split.blocks << " blocks of " << parts << " parts do not divide";
       shape[dim] /= parts;
     }
     return global.clone(shape);

@@ -143,7 +143,7 @@ private:
     });
     for (auto [index, value] : llvm::enumerate(func.getBody().front().getTerminator()->getOperands()))
       if (!resultSharding(func, index))
-        func.setResultAttr(index, kSharding, table.at(value).reduced().toAttr(table.mesh));
+        func.setResultAttr(index, kSharding, table.at(value).reduced().withoutBlocks().toAttr(table.mesh));
     for (BlockArgument arg : func.getArguments())
       func.setArgAttr(arg.getArgNumber(), kSharding, table.at(arg).toAttr(table.mesh));
   }

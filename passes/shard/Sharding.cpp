@@ -57,6 +57,9 @@ LogicalResult LayoutTable::readArguments(func::FuncOp func) {
       return failure();
     if (!layout->unreduced.empty())
       return emitError(arg.getLoc()) << "argument " << arg.getArgNumber() << " has unreduced axes";
+    if (*layout != layout->withoutBlocks())
+      return emitError(arg.getLoc()) << "argument " << arg.getArgNumber()
+                                     << " is split inside of blocks, expected one range per rank";
     set(arg, *layout);
   }
   return success();

@@ -6,6 +6,7 @@ using namespace mlir;
 using tessera::dist::Axes;
 using tessera::dist::Layout;
 using tessera::dist::MeshAttr;
+using tessera::dist::Split;
 
 namespace tessera::shard {
 
@@ -23,25 +24,34 @@ OperandState getOperandState(Value value, const Layout &layout) {
 namespace {
 
 /// Assigns axes to factors. Invariant: an axis is in the list of at most one factor, and the product of a factor's
-/// axes divides the factor.
+/// blocks and axes divides the factor.
 class Solver {
 public:
   Solver(const ShardingRule &rule, MeshAttr mesh) : rule(rule), mesh(mesh), axesOf(rule.factors.size()) {}
 
   void addEvidence(const TensorFactors &tensor, const Layout &layout) {
-    for (auto [dim, axes] : llvm::zip_equal(tensor, layout.dims)) {
-      ArrayRef<unsigned> rest = axes;
+    for (auto [dim, split] : llvm::zip_equal(tensor, layout.dims)) {
+      ArrayRef<unsigned> rest = split;
+      int64_t blocks = split.blocks;
       for (int64_t factor : dim) {
-        Axes taken = takeDividing(rest, rule.factors[factor].size);
+        const int64_t size = rule.factors[factor].size;
+        if (blocks > 1 && blocks % size == 0) {
+          blocks /= size; // a major factor that is whole
+          continue;
+        }
+        if (size % blocks != 0)
+          break;
+        Axes taken = takeDividing(rest, size / blocks);
         rest = rest.drop_front(taken.size());
-        offer(factor, taken);
-        if (dist::groupSize(mesh, taken) != rule.factors[factor].size)
-          break; // a minor factor is split only where the major one is split completely
+        offer(factor, Split(taken, blocks));
+        if (blocks * dist::groupSize(mesh, taken) != size)
+          break; // behind a factor that is split in part none is split
+        blocks = 1;
       }
     }
   }
 
-  /// Takes back axes of minor factors whose major factor, in some tensor, is not split completely.
+  /// Takes back axes of factors that cannot be split as they are in the dimensions that they share with others.
   void dropUnrepresentable() {
     bool changed = true;
     while (changed) {
@@ -56,22 +66,33 @@ public:
   Layout layoutOf(const TensorFactors &tensor) const {
     Layout layout;
     for (const auto &dim : tensor) {
-      Axes &axes = layout.dims.emplace_back();
-      for (int64_t factor : dim)
-        axes.append(axesOf[factor]);
+      Split &split = layout.dims.emplace_back();
+      int64_t whole = 1;
+      for (int64_t factor : dim) {
+        const Split &part = axesOf[factor];
+        if (split.empty() && !part.empty())
+          split.blocks = whole * part.blocks;
+        split.append(part);
+        whole *= rule.factors[factor].size;
+      }
     }
     return layout;
   }
 
   bool isUsed(unsigned axis) const {
-    return llvm::any_of(axesOf, [&](const Axes &axes) { return llvm::is_contained(axes, axis); });
+    return llvm::any_of(axesOf, [&](const Split &split) { return llvm::is_contained(split, axis); });
   }
 
-  Axes reductionAxes() const {
+  /// The axes of reduction factors; with `but` those that this tensor does not have.
+  Axes reductionAxes(const TensorFactors *but = nullptr) const {
     Axes all;
-    for (auto [factor, axes] : llvm::zip_equal(rule.factors, axesOf))
-      if (factor.kind == FactorKind::Reduction)
-        all.append(axes);
+    for (auto [number, factor] : llvm::enumerate(rule.factors)) {
+      auto has = [&, number = number](const auto &dim) {
+        return llvm::is_contained(dim, static_cast<int64_t>(number));
+      };
+      if (factor.kind == FactorKind::Reduction && !(but && llvm::any_of(*but, has)))
+        all.append(axesOf[number]);
+    }
     llvm::sort(all);
     return all;
   }
@@ -95,34 +116,40 @@ private:
     return taken;
   }
 
-  void offer(int64_t factor, ArrayRef<unsigned> axes) {
-    if (rule.factors[factor].kind == FactorKind::NeedReplication)
+  void offer(int64_t factor, const Split &wanted) {
+    if (rule.factors[factor].kind == FactorKind::NeedReplication ||
+        (rule.factors[factor].isOrdered && wanted.blocks != 1))
       return;
     Axes free;
-    for (unsigned axis : axes) {
+    for (unsigned axis : wanted) {
       if (isUsed(axis) && !llvm::is_contained(axesOf[factor], axis))
         break;
       free.push_back(axis);
     }
-    if (dist::isPrefix(axesOf[factor], free))
-      axesOf[factor] = free;
+    if (Split split(free, wanted.blocks); axesOf[factor].isPrefixOf(split))
+      axesOf[factor] = split;
   }
 
+  /// Factors that are whole come first: they count blocks. Then those that are split, completely but for the last.
   bool dropInDim(ArrayRef<int64_t> dim) {
-    bool complete = true, changed = false;
+    bool isSplit = false, isLast = false, changed = false;
     for (int64_t factor : dim) {
-      if (!complete && !axesOf[factor].empty()) {
-        axesOf[factor].clear();
+      Split &split = axesOf[factor];
+      const int64_t size = rule.factors[factor].size;
+      const bool fits = !isLast && (!isSplit || split.blocks == 1);
+      if (!split.empty() && !fits) {
+        split = Split();
         changed = true;
       }
-      complete = complete && dist::groupSize(mesh, axesOf[factor]) == rule.factors[factor].size;
+      isSplit |= !split.empty();
+      isLast |= isSplit && split.blocks * dist::groupSize(mesh, split) != size;
     }
     return changed;
   }
 
   const ShardingRule &rule;
   MeshAttr mesh;
-  SmallVector<Axes> axesOf;
+  SmallVector<Split> axesOf;
 };
 
 /// The op may leave a partial sum over `axis` unreduced.
@@ -177,7 +204,7 @@ Solution solve(const ShardingRule &rule, ArrayRef<OperandState> operands, ArrayR
   for (const TensorFactors &tensor : rule.results) {
     Layout &gives = solution.results.emplace_back(solver.layoutOf(tensor));
     gives.unreduced = inherited;
-    gives.unreduced.append(reduced);
+    gives.unreduced.append(solver.reductionAxes(&tensor));
     llvm::sort(gives.unreduced);
   }
   return solution;

@@ -129,9 +129,9 @@ private:
   /// The runtime fills an argument with the part of its position in the group.
   LogicalResult verifyOrder(unsigned index) {
     auto sharding = func.getArgAttrOfType<ShardingAttr>(index, kSharding);
-    for (auto axes : sharding.getDims().getAsRange<ArrayAttr>())
-      if (!isInMeshOrder(axes, mesh))
-        return func.emitOpError() << "argument " << index << " is split over " << axes
+    for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
+      if (!isInMeshOrder(sharding.getAxes(dim), mesh))
+        return func.emitOpError() << "argument " << index << " is split over " << sharding.getAxes(dim)
                                   << ", which is another order than that of the mesh " << mesh;
     return success();
   }
@@ -145,7 +145,13 @@ private:
             return op->emitOpError() << "works on dimension " << collective.getDim() << ", expected 0";
           return verifyAxes(op, collective.getAxes());
         })
-        .Case<AllReduceOp, AllToAllOp, PermuteOp>([&](auto collective) { return verifyAxes(op, collective.getAxes()); })
+        .Case([&](AllToAllOp exchange) -> LogicalResult {
+          if (exchange.getSplitDim() != 0 || exchange.getConcatDim() != 0)
+            return op->emitOpError() << "splits along dimension " << exchange.getSplitDim() << " and joins along "
+                                     << exchange.getConcatDim() << ", expected 0";
+          return verifyAxes(op, exchange.getAxes());
+        })
+        .Case<AllReduceOp, PermuteOp>([&](auto collective) { return verifyAxes(op, collective.getAxes()); })
         .Default([](Operation *) { return success(); });
   }
 

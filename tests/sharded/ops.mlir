@@ -11,6 +11,14 @@
 // PARTS-NOT: dist.all
 // PARTS: return
 
+// PARTS-LABEL: func @moved_batch
+// PARTS-NOT: dist.all
+// PARTS: train.reshape {{.*}} : (tensor<5x4x6xf32>) -> tensor<20x6xf32>
+// PARTS-NOT: dist.all
+// PARTS: train.rng_uniform {{.*}}global_shape = array<i64: 5, 12, 6>
+// PARTS-NOT: dist.all
+// PARTS: return
+
 module attributes {dist.mesh = #dist.mesh<shard = 1>} {
 func.func @elementwise(%x: tensor<12x5xf32> {dist.sharding = #dist.sharding<[{"shard"}, {}]>}, %y: tensor<12x5xf32> {dist.sharding = #dist.sharding<[{"shard"}, {}]>}, %b: tensor<5xf32>) -> tensor<12x5xf32> {
   %bb = train.broadcast %b {broadcast_dimensions = array<i64: 1>} : (tensor<5xf32>) -> tensor<12x5xf32>
@@ -46,6 +54,45 @@ func.func @shapes(%x: tensor<12x6x4xf32> {dist.sharding = #dist.sharding<[{"shar
   %c = train.concat %b, %b {dim = 1 : i64} : (tensor<12x4xf32>, tensor<12x4xf32>) -> tensor<12x8xf32>
   %p = train.pad %c {low = array<i64: 1, 0>, high = array<i64: 1, 0>, interior = array<i64: 0, 0>, value = 2.0 : f64} : (tensor<12x8xf32>) -> tensor<14x8xf32>
   return %m, %t, %p : tensor<72x4xf32>, tensor<12x2x6x2xf32>, tensor<14x8xf32>
+}
+
+// A batch that is not the major part of a merged dimension stays split, inside of blocks.
+func.func @moved_batch(%x: tensor<12x5x6xf32> {dist.sharding = #dist.sharding<[{"shard"}, {}, {}]>}, %w: tensor<6x6xf32>, %s: tensor<6xf32>, %labels: tensor<12x5xi32> {dist.sharding = #dist.sharding<[{"shard"}, {}]>})
+    -> (tensor<12x5x6xf32>, tensor<12x5xf32>) {
+  %t = train.transpose %x {permutation = array<i64: 1, 0, 2>} : (tensor<12x5x6xf32>) -> tensor<5x12x6xf32>
+  %m = train.reshape %t : (tensor<5x12x6xf32>) -> tensor<60x6xf32>
+  %y = train.dot_general %m, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<60x6xf32>, tensor<6x6xf32>) -> tensor<60x6xf32>
+  %n, %mean, %rstd = train.layer_norm rms, %y scale(%s) {epsilon = 1.0e-05} : (tensor<60x6xf32>, tensor<6xf32>) -> (tensor<60x6xf32>, tensor<60xf32>, tensor<60xf32>)
+  %seed = train.constant dense<42> : tensor<i64>
+  %r = train.rng_uniform %seed {stream = 3 : i64} : (tensor<i64>) -> tensor<60x6xf32>
+  %d = train.mul %n, %r : tensor<60x6xf32>
+  %i = train.iota {dim = 0 : i64} : tensor<60x6xf32>
+  %e = train.add %d, %i : tensor<60x6xf32>
+  %lt = train.transpose %labels {permutation = array<i64: 1, 0>} : (tensor<12x5xi32>) -> tensor<5x12xi32>
+  %lm = train.reshape %lt : (tensor<5x12xi32>) -> tensor<60xi32>
+  %loss, %lse = train.cross_entropy %e, %lm {label_smoothing = 0.1} : (tensor<60x6xf32>, tensor<60xi32>) -> (tensor<60xf32>, tensor<60xf32>)
+  %lr = train.reshape %loss : (tensor<60xf32>) -> tensor<5x12xf32>
+  %lb = train.transpose %lr {permutation = array<i64: 1, 0>} : (tensor<5x12xf32>) -> tensor<12x5xf32>
+  %u = train.reshape %e : (tensor<60x6xf32>) -> tensor<5x12x6xf32>
+  %b = train.transpose %u {permutation = array<i64: 1, 0, 2>} : (tensor<5x12x6xf32>) -> tensor<12x5x6xf32>
+  return %b, %lb : tensor<12x5x6xf32>, tensor<12x5xf32>
+}
+
+// Sums over it are partial sums; where an op or a result needs it otherwise, it changes.
+func.func @blocks_end(%x: tensor<12x5x6xf32> {dist.sharding = #dist.sharding<[{"shard"}, {}, {}]>}, %y: tensor<60x6xf32> {dist.sharding = #dist.sharding<[{"shard"}, {}]>}, %z: tensor<60x24xf32> {dist.sharding = #dist.sharding<[{}, {"shard"}]>})
+    -> (tensor<6x6xf32>, tensor<60x6xf32>, tensor<12x5x6xf32>, tensor<60x6xf32>, tensor<60x24xf32>, tensor<60x24xf32> {dist.sharding = #dist.sharding<[{}, {"shard"}]>}) {
+  %t = train.transpose %x {permutation = array<i64: 1, 0, 2>} : (tensor<12x5x6xf32>) -> tensor<5x12x6xf32>
+  %m = train.reshape %t : (tensor<5x12x6xf32>) -> tensor<60x6xf32>
+  %w = train.dot_general %m, %m {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0>, rhs_contract = array<i64: 0>} : (tensor<60x6xf32>, tensor<60x6xf32>) -> tensor<6x6xf32>
+  %a = train.add %m, %y : tensor<60x6xf32>
+  %r = train.reshape %a : (tensor<60x6xf32>) -> tensor<12x5x6xf32>
+  %s = train.softmax %m {dim = 0 : i64} : tensor<60x6xf32>
+  %p = train.dot_general %z, %m {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0>, rhs_contract = array<i64: 0>} : (tensor<60x24xf32>, tensor<60x6xf32>) -> tensor<24x6xf32>
+  %q = train.dot_general %m, %p {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<60x6xf32>, tensor<24x6xf32>) -> tensor<60x24xf32>
+  %e = train.exp %q : tensor<60x24xf32>
+  %sum = train.add %e, %z : tensor<60x24xf32>
+  %other = train.sub %z, %e : tensor<60x24xf32>
+  return %w, %m, %r, %s, %sum, %other : tensor<6x6xf32>, tensor<60x6xf32>, tensor<12x5x6xf32>, tensor<60x6xf32>, tensor<60x24xf32>, tensor<60x24xf32>
 }
 
 func.func @dynamic(%x: tensor<12x6xf32> {dist.sharding = #dist.sharding<[{"shard"}, {}]>}, %k: tensor<i32>) -> (tensor<12x2xf32>, tensor<12x6xf32>) {
@@ -113,6 +160,21 @@ func.func @attention(%q: tensor<12x4x3x2xf32> {dist.sharding = #dist.sharding<[{
 func.func @heads(%q: tensor<2x24x3x2xf32> {dist.sharding = #dist.sharding<[{}, {"shard"}, {}, {}]>}, %k: tensor<2x12x3x2xf32>) -> tensor<2x24x3x2xf32> {
   %o, %lse = train.attention %q, %k, %k {scale = 0.7} : (tensor<2x24x3x2xf32>, tensor<2x12x3x2xf32>, tensor<2x12x3x2xf32>) -> (tensor<2x24x3x2xf32>, tensor<2x24x3xf32>)
   return %o : tensor<2x24x3x2xf32>
+}
+
+// Heads that are split inside of a group of the key: its gradients are partial sums.
+func.func @heads_of_a_group(%q: tensor<2x12x3x2xf32> {dist.sharding = #dist.sharding<[{}, {"shard"}, {}, {}]>}, %k: tensor<2x1x3x2xf32>, %v: tensor<2x1x3x2xf32>) -> (tensor<2x12x3x2xf32>, tensor<2x1x3x2xf32>, tensor<2x1x3x2xf32>) {
+  %o, %lse = train.attention %q, %k, %v {scale = 0.7} : (tensor<2x12x3x2xf32>, tensor<2x1x3x2xf32>, tensor<2x1x3x2xf32>) -> (tensor<2x12x3x2xf32>, tensor<2x12x3xf32>)
+  %dq, %dk, %dv = train.attention_grad %q, %k, %v, %o, %lse, %o {scale = 0.7} : (tensor<2x12x3x2xf32>, tensor<2x1x3x2xf32>, tensor<2x1x3x2xf32>, tensor<2x12x3x2xf32>, tensor<2x12x3xf32>, tensor<2x12x3x2xf32>) -> (tensor<2x12x3x2xf32>, tensor<2x1x3x2xf32>, tensor<2x1x3x2xf32>)
+  return %dq, %dk, %dv : tensor<2x12x3x2xf32>, tensor<2x1x3x2xf32>, tensor<2x1x3x2xf32>
+}
+
+// A partial sum is added up before it takes a type of the same width that holds other values: 4096 + 1 is 4097 in f16
+// alone, and 3 bits more or less are lost in each term.
+func.func @same_width(%x: tensor<12x2xf16> {dist.sharding = #dist.sharding<[{"shard"}, {}]>}) -> tensor<2xbf16> {
+  %s = train.reduce sum, %x {dimensions = array<i64: 0>} : (tensor<12x2xf16>) -> tensor<2xf16>
+  %c = train.convert %s : (tensor<2xf16>) -> tensor<2xbf16>
+  return %c : tensor<2xbf16>
 }
 
 func.func @updates(%p: tensor<24xf32> {dist.sharding = #dist.sharding<[{"shard"}]>}, %m: tensor<24xf32> {dist.sharding = #dist.sharding<[{"shard"}]>}, %v: tensor<24xf32>, %g: tensor<24xf32>, %lr: tensor<f32>) -> (tensor<24xf32>, tensor<24xf32>, tensor<24xf32>, tensor<24xf32>, tensor<24xf32>) {

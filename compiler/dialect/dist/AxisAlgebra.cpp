@@ -10,6 +10,24 @@ Layout Layout::replicated(int64_t rank) {
   return layout;
 }
 
+bool Split::isPrefixOf(const Split &other) const {
+  return empty() || (blocks == other.blocks && isPrefix(*this, other));
+}
+
+Layout Layout::withoutBlocks() const {
+  Layout layout = *this;
+  for (Split &split : layout.dims)
+    if (split.blocks != 1)
+      split = Split();
+  return layout;
+}
+
+int64_t blocksOf(ShardingAttr sharding, int64_t dim) {
+  auto list = cast<ArrayAttr>(sharding.getDims()[dim]);
+  auto blocks = list.empty() ? IntegerAttr() : dyn_cast<IntegerAttr>(list[0]);
+  return blocks ? blocks.getInt() : 1;
+}
+
 static Axes axisNumbers(ArrayAttr names, MeshAttr mesh) {
   Axes axes;
   for (auto name : names.getAsRange<StringAttr>())
@@ -20,8 +38,8 @@ static Axes axisNumbers(ArrayAttr names, MeshAttr mesh) {
 
 Layout Layout::get(ShardingAttr sharding, MeshAttr mesh) {
   Layout layout;
-  for (auto names : sharding.getDims().getAsRange<ArrayAttr>())
-    layout.dims.push_back(axisNumbers(names, mesh));
+  for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
+    layout.dims.push_back(Split(axisNumbers(sharding.getAxes(dim), mesh), blocksOf(sharding, dim)));
   layout.unreduced = axisNumbers(sharding.getUnreduced(), mesh);
   llvm::sort(layout.unreduced);
   return layout;
@@ -29,17 +47,21 @@ Layout Layout::get(ShardingAttr sharding, MeshAttr mesh) {
 
 ShardingAttr Layout::toAttr(MeshAttr mesh) const {
   SmallVector<Attribute> names;
-  for (const Axes &axes : dims)
-    names.push_back(axisNames(mesh, axes));
+  for (const Split &split : dims) {
+    SmallVector<Attribute> list(axisNames(mesh, split).getValue());
+    if (split.blocks != 1)
+      list.insert(list.begin(), IntegerAttr::get(IntegerType::get(mesh.getContext(), 64), split.blocks));
+    names.push_back(ArrayAttr::get(mesh.getContext(), list));
+  }
   return ShardingAttr::get(mesh.getContext(), ArrayAttr::get(mesh.getContext(), names), axisNames(mesh, unreduced));
 }
 
 bool Layout::splits(unsigned axis) const {
-  return llvm::any_of(dims, [&](const Axes &axes) { return llvm::is_contained(axes, axis); });
+  return llvm::any_of(dims, [&](const Split &split) { return llvm::is_contained(split, axis); });
 }
 
 bool Layout::isReplicated() const {
-  return unreduced.empty() && llvm::all_of(dims, [](const Axes &axes) { return axes.empty(); });
+  return unreduced.empty() && llvm::all_of(dims, [](const Split &split) { return split.empty(); });
 }
 
 int64_t groupSize(MeshAttr mesh, ArrayRef<unsigned> axes) {
@@ -69,8 +91,8 @@ StringRef findUnknownAxis(ShardingAttr sharding, MeshAttr mesh) {
         return name.getValue();
     return {};
   };
-  for (auto names : sharding.getDims().getAsRange<ArrayAttr>())
-    if (StringRef unknown = firstUnknown(names); !unknown.empty())
+  for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
+    if (StringRef unknown = firstUnknown(sharding.getAxes(dim)); !unknown.empty())
       return unknown;
   return firstUnknown(sharding.getUnreduced());
 }
@@ -103,14 +125,14 @@ private:
         steps.back().axes.back() < axis)
       steps.back().axes.push_back(axis);
     else
-      steps.push_back({kind, {axis}, static_cast<int64_t>(dim)});
+      steps.push_back({kind, {axis}, static_cast<int64_t>(dim), -1, target.dims[dim].blocks});
   }
 
   /// Adds the axes that dimension `dim` lacks, as long as none has to be gathered first.
   void split(size_t dim) {
-    Axes &have = current.dims[dim];
-    const Axes &want = target.dims[dim];
-    while (isPrefix(have, want) && have.size() < want.size()) {
+    Split &have = current.dims[dim];
+    const Split &want = target.dims[dim];
+    while (have.isPrefixOf(want) && have.size() < want.size()) {
       unsigned axis = want[have.size()];
       if (current.isUnreduced(axis)) {
         llvm::erase(current.unreduced, axis);
@@ -118,13 +140,19 @@ private:
       } else if (!current.splits(axis)) {
         addSplit(Kind::Slice, axis, dim);
       } else {
-        auto *source = llvm::find_if(current.dims, [&](const Axes &axes) { return llvm::is_contained(axes, axis); });
+        auto *source = llvm::find_if(current.dims, [&](const Split &split) { return llvm::is_contained(split, axis); });
         if (source->back() != axis)
           return;
-        source->pop_back();
-        steps.push_back({Kind::AllToAll, {axis}, static_cast<int64_t>(dim), source - current.dims.begin()});
+        steps.push_back({Kind::AllToAll,
+                         {axis},
+                         static_cast<int64_t>(dim),
+                         source - current.dims.begin(),
+                         want.blocks,
+                         source->blocks});
+        removeLast(*source);
       }
       have.push_back(axis);
+      have.blocks = want.blocks;
     }
   }
 
@@ -142,13 +170,21 @@ private:
 
   /// Joins the parts of `dim` over the axes that the target does not have there, minor axes first.
   void gather(size_t dim) {
-    Axes &have = current.dims[dim];
-    while (!isPrefix(have, target.dims[dim])) {
-      Axes axes = {have.pop_back_val()};
-      while (!isPrefix(have, target.dims[dim]) && have.back() < axes.front())
-        axes.insert(axes.begin(), have.pop_back_val());
-      steps.push_back({Kind::AllGather, axes, static_cast<int64_t>(dim)});
+    Split &have = current.dims[dim];
+    while (!have.isPrefixOf(target.dims[dim])) {
+      const int64_t blocks = have.blocks;
+      Axes axes = {removeLast(have)};
+      while (!have.isPrefixOf(target.dims[dim]) && have.back() < axes.front())
+        axes.insert(axes.begin(), removeLast(have));
+      steps.push_back({Kind::AllGather, axes, static_cast<int64_t>(dim), -1, blocks});
     }
+  }
+
+  static unsigned removeLast(Split &split) {
+    const unsigned axis = split.pop_back_val();
+    if (split.empty())
+      split.blocks = 1;
+    return axis;
   }
 
   void mask() {

@@ -16,10 +16,27 @@ namespace tessera::dist {
 /// Numbers of mesh axes, major first.
 using Axes = llvm::SmallVector<unsigned, 2>;
 
+/// The axes that split one dimension, major first. A dimension of several blocks is split inside of each: what was
+/// [time, batch] before a reshape made it one dimension consists of `time` blocks, and a rank has its samples of each.
+struct Split : Axes {
+  Split() = default;
+  Split(std::initializer_list<unsigned> axes) : Axes(axes) {}
+  Split(const Axes &axes, int64_t blocks = 1) : Axes(axes), blocks(axes.empty() ? 1 : blocks) {}
+
+  int64_t blocks = 1; ///< 1 where there are no axes
+
+  bool operator==(const Split &other) const {
+    return blocks == other.blocks && llvm::ArrayRef<unsigned>(*this) == llvm::ArrayRef<unsigned>(other);
+  }
+  bool operator!=(const Split &other) const { return !(*this == other); }
+  /// This is `other`, or becomes it by further axes.
+  bool isPrefixOf(const Split &other) const;
+};
+
 /// How one value is split over the mesh.
 struct Layout {
-  llvm::SmallVector<Axes, 4> dims; ///< axes that split each dimension
-  Axes unreduced;                  ///< axes over which ranks hold partial sums, ascending
+  llvm::SmallVector<Split, 4> dims; ///< axes that split each dimension
+  Axes unreduced;                   ///< axes over which ranks hold partial sums, ascending
 
   static Layout replicated(int64_t rank);
   /// Leaves out axes of size 1. All axes of the sharding exist in the mesh.
@@ -31,6 +48,8 @@ struct Layout {
   bool isUnreduced(unsigned axis) const { return llvm::is_contained(unreduced, axis); }
   bool isReplicated() const;
   Layout reduced() const { return {dims, {}}; }
+  /// Each rank's part of a dimension is one range of it: what is split inside of blocks becomes whole.
+  Layout withoutBlocks() const;
   bool operator==(const Layout &other) const { return dims == other.dims && unreduced == other.unreduced; }
   bool operator!=(const Layout &other) const { return !(*this == other); }
 };
@@ -38,6 +57,8 @@ struct Layout {
 /// Product of the sizes of `axes`.
 int64_t groupSize(MeshAttr mesh, llvm::ArrayRef<unsigned> axes);
 bool isPrefix(llvm::ArrayRef<unsigned> prefix, llvm::ArrayRef<unsigned> list);
+/// How many blocks of dimension `dim` are each split by the axes of the sharding.
+int64_t blocksOf(ShardingAttr sharding, int64_t dim);
 /// The names of `axes`, an array of strings.
 mlir::ArrayAttr axisNames(MeshAttr mesh, llvm::ArrayRef<unsigned> axes);
 /// Whether `axes` (names) are in the order of the mesh. Ranks have their place in a group in this order, whatever order
@@ -60,6 +81,8 @@ struct ReshardStep {
   Axes axes; ///< ascending: the order of a group's members is the order of the parts
   int64_t dim = -1;
   int64_t fromDim = -1;
+  int64_t blocks = 1;     ///< of `dim`
+  int64_t fromBlocks = 1; ///< of `fromDim`
 };
 
 /// The steps from one layout to another. Steps that shrink the value come first: slices and reduce-scatters, then

@@ -97,6 +97,12 @@ void MeshAttr::print(AsmPrinter &printer) const {
 
 // --- Sharding ------------------------------------------------------------------
 
+/// The list of a dimension without its number of blocks.
+static ArrayAttr axesIn(ArrayAttr list) {
+  return list.empty() || isa<StringAttr>(list[0]) ? list
+                                                  : ArrayAttr::get(list.getContext(), list.getValue().drop_front());
+}
+
 LogicalResult ShardingAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, ArrayAttr dims,
                                    ArrayAttr unreduced) {
   llvm::StringSet<> seen;
@@ -107,9 +113,15 @@ LogicalResult ShardingAttr::verify(llvm::function_ref<InFlightDiagnostic()> emit
         return emitError() << "axis '" << axis.getValue() << "' occurs twice in a sharding";
     return success();
   };
-  for (auto axes : dims.getAsRange<ArrayAttr>())
-    if (failed(checkAxes(axes)))
+  for (auto list : dims.getAsRange<ArrayAttr>()) {
+    auto blocks = list.empty() ? IntegerAttr() : dyn_cast<IntegerAttr>(list[0]);
+    // dist.sharding_attr_c2
+    if (blocks && (blocks.getInt() < 2 || list.size() < 2))
+      return emitError() << "a dimension has " << blocks.getInt() << " blocks and is split by " << list.size() - 1
+                         << " axes, expected at least 2 and 1";
+    if (failed(checkAxes(axesIn(list))))
       return failure();
+  }
   return checkAxes(unreduced);
 }
 
@@ -118,7 +130,7 @@ ShardingAttr ShardingAttr::replicated(MLIRContext *context, int64_t rank) {
   return get(context, ArrayAttr::get(context, SmallVector<Attribute>(rank, none)), none);
 }
 
-ArrayAttr ShardingAttr::getAxes(int64_t dim) const { return cast<ArrayAttr>(getDims()[dim]); }
+ArrayAttr ShardingAttr::getAxes(int64_t dim) const { return axesIn(cast<ArrayAttr>(getDims()[dim])); }
 
 bool ShardingAttr::isReplicated() const {
   return !hasUnreduced() &&
@@ -138,10 +150,17 @@ RankedTensorType ShardingAttr::getLocalType(RankedTensorType global, MeshAttr me
   return global.clone(shape);
 }
 
+/// The first may be a number of blocks.
 static ParseResult parseAxes(AsmParser &parser, Attribute &axes) {
   SmallVector<Attribute> names;
   auto parseAxis = [&]() -> ParseResult {
     std::string name;
+    int64_t blocks = 0;
+    if (OptionalParseResult parsed = names.empty() ? parser.parseOptionalInteger(blocks) : OptionalParseResult();
+        parsed.has_value()) {
+      names.push_back(parser.getBuilder().getI64IntegerAttr(blocks));
+      return *parsed;
+    }
     if (parser.parseKeywordOrString(&name))
       return failure();
     names.push_back(StringAttr::get(parser.getContext(), name));
@@ -155,8 +174,12 @@ static ParseResult parseAxes(AsmParser &parser, Attribute &axes) {
 
 static void printAxes(AsmPrinter &printer, ArrayAttr axes) {
   printer << "{";
-  llvm::interleaveComma(axes.getAsRange<StringAttr>(), printer,
-                        [&](StringAttr axis) { printer << '"' << axis.getValue() << '"'; });
+  llvm::interleaveComma(axes, printer, [&](Attribute item) {
+    if (auto blocks = dyn_cast<IntegerAttr>(item))
+      printer << blocks.getInt();
+    else
+      printer << '"' << cast<StringAttr>(item).getValue() << '"';
+  });
   printer << "}";
 }
 

@@ -47,8 +47,8 @@ static LogicalResult verifySharding(Operation *op, ShardingAttr sharding, Ranked
     return op->emitOpError() << "sharding " << sharding << " has rank " << sharding.getRank() << ", expected "
                              << type.getRank();
   // dist.sharding_c2
-  for (auto axes : sharding.getDims().getAsRange<ArrayAttr>())
-    if (failed(verifyAxes(op, axes)))
+  for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
+    if (failed(verifyAxes(op, sharding.getAxes(dim))))
       return failure();
   return verifyAxes(op, sharding.getUnreduced());
 }
@@ -64,10 +64,11 @@ static LogicalResult verifyAnnotation(llvm::function_ref<InFlightDiagnostic()> e
   if (!mesh)
     return success();
   // dist.annotation_c2
-  SmallVector<Attribute> lists(sharding.getDims().getValue());
-  lists.push_back(sharding.getUnreduced());
-  for (Attribute list : lists)
-    for (auto axis : cast<ArrayAttr>(list).getAsRange<StringAttr>())
+  SmallVector<ArrayAttr> lists = {sharding.getUnreduced()};
+  for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
+    lists.push_back(sharding.getAxes(dim));
+  for (ArrayAttr list : lists)
+    for (auto axis : list.getAsRange<StringAttr>())
       if (mesh.getAxisIndex(axis.getValue()) < 0)
         return emitError() << "names axis '" << axis.getValue() << "', which is not in the mesh " << mesh;
   return success();

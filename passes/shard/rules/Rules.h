@@ -14,6 +14,8 @@ public:
   explicit RuleBuilder(mlir::Operation *op);
 
   int64_t factor(int64_t size, FactorKind kind = FactorKind::PassThrough) { return rule.addFactor(size, kind); }
+  /// The op knows the place of an element along the factor.
+  void ordered(int64_t factor) { rule.factors[factor].isOrdered = true; }
   /// The next minor factor of a dimension.
   void operand(unsigned index, int64_t dim, int64_t factor) { rule.operands[index][dim].push_back(factor); }
   void result(unsigned index, int64_t dim, int64_t factor) { rule.results[index][dim].push_back(factor); }

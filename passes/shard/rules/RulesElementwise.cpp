@@ -43,8 +43,8 @@ struct ConvertRule : RuleModel<ConvertRule, ConvertOp> {
     RuleBuilder builder = pointwise(op);
     auto from = dyn_cast<FloatType>(getElementTypeOrSelf(op->getOperand(0)));
     auto to = dyn_cast<FloatType>(getElementTypeOrSelf(op->getResult(0)));
-    // Partial sums are widened before they are added up, never narrowed.
-    if (from && to && from.getWidth() <= to.getWidth())
+    // Partial sums are widened before they are added up, never narrowed: what is added up must hold every value.
+    if (from && to && APFloat::isRepresentableBy(from.getFloatSemantics(), to.getFloatSemantics()))
       builder.linear({true});
     return builder.take();
   }
@@ -79,7 +79,11 @@ Value addOffsets(OpBuilder &builder, Location loc, Value base, Value offset) {
 }
 
 struct IotaRule : RuleModel<IotaRule, IotaOp> {
-  ShardingRule getShardingRule(Operation *op) const { return pointwise(op).take(); }
+  ShardingRule getShardingRule(Operation *op) const {
+    RuleBuilder builder = pointwise(op);
+    builder.ordered(static_cast<int64_t>(cast<IotaOp>(op).getDim())); // factors are numbered as dimensions are
+    return builder.take();
+  }
   FailureOr<SmallVector<Value>> buildLocal(Operation *op, OpBuilder &builder, ValueRange operands,
                                            TypeRange resultTypes, LocalizeContext &context) const {
     auto iota = cast<IotaOp>(op);
@@ -102,17 +106,30 @@ struct RngUniformRule : RuleModel<RngUniformRule, RngUniformOp> {
     auto rng = cast<RngUniformOp>(op);
     if (resultTypes.front() == rng.getType())
       return cloneWithLocalTypes(op, builder, operands, resultTypes);
+    // A number depends on its row-major place, which is the same where blocks are a dimension of their own.
     SmallVector<Value> offsets;
+    SmallVector<int64_t> global, local;
     auto scalar = RankedTensorType::get({}, builder.getI64Type());
-    for (int64_t dim = 0, rank = rng.getType().getRank(); dim < rank; ++dim) {
-      Value offset = context.globalOffset(builder, 0, dim);
+    auto addDim = [&](Value offset, int64_t globalSize, int64_t localSize) {
       if (!offset)
         offset = ConstantOp::create(builder, op->getLoc(), scalar, DenseElementsAttr::get(scalar, int64_t(0)));
       offsets.push_back(offset);
+      global.push_back(globalSize);
+      local.push_back(localSize);
+    };
+    auto type = cast<RankedTensorType>(resultTypes.front());
+    for (int64_t dim = 0, rank = type.getRank(); dim < rank; ++dim) {
+      const int64_t blocks = context.blocks(0, dim);
+      if (blocks > 1)
+        addDim({}, blocks, blocks);
+      addDim(context.globalOffset(builder, 0, dim), rng.getType().getDimSize(dim) / blocks,
+             type.getDimSize(dim) / blocks);
     }
-    return SmallVector<Value>{RngUniformOp::create(builder, op->getLoc(), resultTypes.front(), operands.front(),
-                                                   offsets, rng.getStreamAttr(),
-                                                   builder.getDenseI64ArrayAttr(rng.getType().getShape()))};
+    Value numbers = RngUniformOp::create(builder, op->getLoc(), type.clone(local), operands.front(), offsets,
+                                         rng.getStreamAttr(), builder.getDenseI64ArrayAttr(global));
+    if (numbers.getType() != type)
+      numbers = ReshapeOp::create(builder, op->getLoc(), type, numbers);
+    return SmallVector<Value>{numbers};
   }
 };
 

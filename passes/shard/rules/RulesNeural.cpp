@@ -49,12 +49,13 @@ struct CrossEntropyRule : RuleModel<CrossEntropyRule, CrossEntropyOp> {
 };
 
 /// Batch and heads pass; positions and channels stay whole. Query head h reads key head h / (H/G), so the query's
-/// heads are the product of the key's heads and the group size, and only the key's heads can be sharded by both.
+/// heads are the product of the key's heads and the group size. A rank that has some of the heads of a group has a part
+/// of the sum that is the gradient of the group's key head.
 class AttentionFactors {
 public:
-  AttentionFactors(RuleBuilder &builder, Value query, Value key)
+  AttentionFactors(RuleBuilder &builder, Value query, Value key, FactorKind headInGroup = FactorKind::PassThrough)
       : builder(builder), batch(builder.factor(shapeOf(query)[0])), groups(builder.factor(shapeOf(key)[1])),
-        headsPerGroup(builder.factor(shapeOf(query)[1] / shapeOf(key)[1])), heads(shapeOf(query)[1]) {}
+        headsPerGroup(builder.factor(shapeOf(query)[1] / shapeOf(key)[1], headInGroup)), heads(shapeOf(query)[1]) {}
 
   void queryOperand(unsigned index) {
     builder.operand(index, 0, batch);
@@ -108,7 +109,7 @@ struct AttentionGradRule : RuleModel<AttentionGradRule, AttentionGradOp> {
   ShardingRule getShardingRule(Operation *op) const {
     auto attention = cast<AttentionGradOp>(op);
     RuleBuilder builder(op);
-    AttentionFactors factors(builder, attention.getQuery(), attention.getKey());
+    AttentionFactors factors(builder, attention.getQuery(), attention.getKey(), FactorKind::Reduction);
     factors.queryOperand(0);
     factors.keyOperand(1);
     factors.keyOperand(2);

@@ -15,7 +15,11 @@ namespace {
 /// Flat tensors are split alike, scalars are whole. A rank whose part does not begin at 0 passes on its first global
 /// index: weight decay ends at one.
 template <typename Op> struct UpdateRule : RuleModel<UpdateRule<Op>, Op> {
-  ShardingRule getShardingRule(Operation *op) const { return pointwise(op).take(); }
+  ShardingRule getShardingRule(Operation *op) const {
+    RuleBuilder builder = pointwise(op);
+    builder.ordered(0);
+    return builder.take();
+  }
 
   FailureOr<SmallVector<Value>> buildLocal(Operation *op, OpBuilder &builder, ValueRange operands,
                                            TypeRange resultTypes, LocalizeContext &context) const {

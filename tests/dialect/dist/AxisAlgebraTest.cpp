@@ -12,6 +12,24 @@ using Kind = ReshardStep::Kind;
 
 namespace {
 
+/// Appends an axis to the split of a dimension; false if it is split inside of other blocks.
+bool addAxis(Split &split, unsigned axis, int64_t blocks) {
+  if (!split.empty() && split.blocks != blocks)
+    return false;
+  split.push_back(axis);
+  split.blocks = blocks;
+  return true;
+}
+
+/// Takes the minor axis off; false if it is another one, or if the blocks are others.
+bool removeAxis(Split &split, unsigned axis, int64_t blocks) {
+  if (split.empty() || split.blocks != blocks || split.pop_back_val() != axis)
+    return false;
+  if (split.empty())
+    split.blocks = 1;
+  return true;
+}
+
 /// The layout after a step, or a failure if the step cannot be taken from `layout`.
 testing::AssertionResult apply(const ReshardStep &step, Layout &layout) {
   if (!llvm::is_sorted(step.axes))
@@ -23,7 +41,8 @@ testing::AssertionResult apply(const ReshardStep &step, Layout &layout) {
       if (layout.splits(axis) || layout.isUnreduced(axis) != (step.kind == Kind::ReduceScatter))
         return testing::AssertionFailure() << "axis " << axis << " is not free for a split";
       llvm::erase(layout.unreduced, axis);
-      layout.dims[step.dim].push_back(axis);
+      if (!addAxis(layout.dims[step.dim], axis, step.blocks))
+        return testing::AssertionFailure() << "the dimension is split inside of other blocks";
     }
     return testing::AssertionSuccess();
   case Kind::AllReduce:
@@ -35,13 +54,14 @@ testing::AssertionResult apply(const ReshardStep &step, Layout &layout) {
     return testing::AssertionSuccess();
   case Kind::AllGather:
     for (unsigned axis : llvm::reverse(step.axes))
-      if (layout.dims[step.dim].empty() || layout.dims[step.dim].pop_back_val() != axis)
+      if (!removeAxis(layout.dims[step.dim], axis, step.blocks))
         return testing::AssertionFailure() << "axis " << axis << " is not the minor axis of the dimension";
     return testing::AssertionSuccess();
   case Kind::AllToAll:
-    if (layout.dims[step.fromDim].empty() || layout.dims[step.fromDim].pop_back_val() != step.axes.front())
+    if (!removeAxis(layout.dims[step.fromDim], step.axes.front(), step.fromBlocks))
       return testing::AssertionFailure() << "axis is not the minor axis of the source dimension";
-    layout.dims[step.dim].push_back(step.axes.front());
+    if (!addAxis(layout.dims[step.dim], step.axes.front(), step.blocks))
+      return testing::AssertionFailure() << "the dimension is split inside of other blocks";
     return testing::AssertionSuccess();
   case Kind::Mask:
     for (unsigned axis : step.axes) {
@@ -55,10 +75,15 @@ testing::AssertionResult apply(const ReshardStep &step, Layout &layout) {
   return testing::AssertionFailure() << "unknown step";
 }
 
-/// All ways to put axes `next`.. of `numAxes` into one of two dimensions (at any place), unreduced, or nowhere.
+/// All ways to put axes `next`.. of `numAxes` into one of two dimensions (at any place), unreduced, or nowhere; the
+/// first dimension, where it is split, is whole or has 5 blocks.
 void listLayouts(unsigned next, unsigned numAxes, const Layout &layout, SmallVectorImpl<Layout> &all) {
   if (next == numAxes) {
     all.push_back(layout);
+    if (!layout.dims.front().empty()) {
+      all.push_back(layout);
+      all.back().dims.front().blocks = 5;
+    }
     return;
   }
   listLayouts(next + 1, numAxes, layout, all);
@@ -117,6 +142,15 @@ TEST(PlanReshard, ExchangesDimensionsWithoutGathering) {
   EXPECT_EQ(steps[0].dim, 1);
 }
 
+TEST(PlanReshard, GathersWhatIsSplitInsideOfOtherBlocks) {
+  auto steps = planReshard({{Split({0}, 5)}, {}}, {{Split({0})}, {}});
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[0].kind, Kind::AllGather);
+  EXPECT_EQ(steps[0].blocks, 5);
+  EXPECT_EQ(steps[1].kind, Kind::Slice);
+  EXPECT_EQ(steps[1].blocks, 1);
+}
+
 TEST(Layout, LeavesOutAxesOfSizeOne) {
   MLIRContext context;
   context.loadDialect<DistDialect>();
@@ -135,6 +169,11 @@ TEST(Layout, LeavesOutAxesOfSizeOne) {
   EXPECT_EQ(layout.unreduced, Axes({0}));
   EXPECT_EQ(groupSize(mesh, {0, 2}), 6);
   EXPECT_EQ(Layout::get(layout.toAttr(mesh), mesh), layout);
+  Layout inBlocks = {{Split({0, 2}, 5), {}}, {}};
+  EXPECT_EQ(Layout::get(inBlocks.toAttr(mesh), mesh), inBlocks);
+  EXPECT_EQ(blocksOf(inBlocks.toAttr(mesh), 0), 5);
+  EXPECT_TRUE(inBlocks.withoutBlocks().isReplicated());
+  EXPECT_TRUE(Layout::get(inBlocks.toAttr(mesh), MeshAttr::get(&context, mesh.getNames(), {1, 1, 1})).isReplicated());
   EXPECT_TRUE(findUnknownAxis(sharding, mesh).empty());
   EXPECT_EQ(findUnknownAxis(sharding, MeshAttr::get(&context, names({"shard", "seq"}), {2, 2})), "replicate");
 }

@@ -181,6 +181,18 @@ func.func private @sharding_attr_c1(tensor<8xf32> {dist.sharding = #dist.shardin
 
 // -----
 
+// dist.sharding_attr_c2
+// expected-error@+1 {{a dimension has 1 blocks and is split by 1 axes, expected at least 2 and 1}}
+func.func private @sharding_attr_c2(tensor<8xf32> {dist.sharding = #dist.sharding<[{1, "shard"}]>})
+
+// -----
+
+// dist.sharding_attr_c2
+// expected-error@+1 {{a dimension has 2 blocks and is split by 0 axes, expected at least 2 and 1}}
+func.func private @sharding_attr_c2(tensor<8xf32> {dist.sharding = #dist.sharding<[{2}]>})
+
+// -----
+
 // dist.collective_c2
 module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
 func.func @collective_c2(%x: tensor<4611686018427387904xi8>) {

@@ -33,10 +33,29 @@ func.func @inner(%x: tensor<3x8xf32> {dist.sharding = #dist.sharding<[{}, {"shar
   return %y : tensor<3x8xf32>
 }
 
+// What each rank gets lies together, and so does what each one sends.
 // CHECK-LABEL: func @exchange
-// CHECK: dist.all_to_all %arg0 {axes = ["shard"], concat_dim = 0 : i64, split_dim = 1 : i64} : (tensor<1x8xf32>) -> tensor<4x2xf32>
+// CHECK: %[[P:.*]] = train.reshape %arg0 : (tensor<1x8xf32>) -> tensor<1x1x4x2xf32>
+// CHECK: %[[T:.*]] = train.transpose %[[P]] {permutation = array<i64: 2, 0, 1, 3>} : (tensor<1x1x4x2xf32>) -> tensor<4x1x1x2xf32>
+// CHECK: %[[M:.*]] = train.reshape %[[T]] : (tensor<4x1x1x2xf32>) -> tensor<4x1x2xf32>
+// CHECK: %[[E:.*]] = dist.all_to_all %[[M]] {axes = ["shard"], concat_dim = 0 : i64, split_dim = 0 : i64} : (tensor<4x1x2xf32>) -> tensor<4x1x2xf32>
+// CHECK: train.reshape {{.*}} -> tensor<4x2xf32>
+// CHECK: return
 func.func @exchange(%x: tensor<4x8xf32> {dist.sharding = #dist.sharding<[{"shard"}, {}]>}) -> (tensor<4x8xf32> {dist.sharding = #dist.sharding<[{}, {"shard"}]>}) {
   return %x : tensor<4x8xf32>
+}
+
+// What is split inside of 3 blocks is a dimension of its own between the blocks.
+// CHECK-LABEL: func @blocks
+// CHECK: %[[Y:.*]] = train.reshape %arg0 : (tensor<2x3x2xf32>) -> tensor<2x6xf32>
+// CHECK: %[[B:.*]] = train.reshape %[[Y]] : (tensor<2x6xf32>) -> tensor<2x3x2xf32>
+// CHECK: %[[T:.*]] = train.transpose %[[B]] {permutation = array<i64: 2, 0, 1>} : (tensor<2x3x2xf32>) -> tensor<2x2x3xf32>
+// CHECK: %[[G:.*]] = dist.all_gather %[[T]] {axes = ["shard"], dim = 0 : i64} : (tensor<2x2x3xf32>) -> tensor<8x2x3xf32>
+// CHECK: %[[W:.*]] = train.transpose %[[G]] {permutation = array<i64: 1, 2, 0>} : (tensor<8x2x3xf32>) -> tensor<2x3x8xf32>
+// CHECK: train.reshape %[[W]] : (tensor<2x3x8xf32>) -> tensor<2x24xf32>
+func.func @blocks(%x: tensor<2x3x8xf32> {dist.sharding = #dist.sharding<[{}, {}, {"shard"}]>}) -> (tensor<2x24xf32> {dist.sharding = #dist.sharding<[{}, {}]>}) {
+  %y = train.reshape %x : (tensor<2x3x8xf32>) -> tensor<2x24xf32>
+  return %y : tensor<2x24xf32>
 }
 
 // A replicated value that becomes a partial sum counts on the first rank only.

@@ -55,6 +55,29 @@ func.func @reshape(%x: tensor<8x6x4xf32> {dist.sharding = #dist.sharding<[{"shar
   return %c : tensor<2x2x48xf32>
 }
 
+// A minor factor carries the axis inside of blocks: of 5, then of 2 where the dimension is cut there. An op that knows
+// places (iota) is whole. A result has one range per rank, or is whole.
+// CHECK-LABEL: func @blocks
+// CHECK-SAME: -> (tensor<40xf32> {dist.sharding = #dist.sharding<[{}]>}, tensor<5x8xf32> {dist.sharding = #dist.sharding<[{}, {"shard"}]>})
+func.func @blocks(%x: tensor<5x8xf32> {dist.sharding = #dist.sharding<[{}, {"shard"}]>}, %z: tensor<10x8xf32> {dist.sharding = #dist.sharding<[{}, {"shard"}]>}) -> (tensor<40xf32>, tensor<5x8xf32>) {
+  // CHECK: train.reshape %arg0 {dist.shardings = [#dist.sharding<[{5, "shard"}]>]}
+  %a = train.reshape %x : (tensor<5x8xf32>) -> tensor<40xf32>
+  // CHECK: train.iota {{.*}}dist.shardings = [#dist.sharding<[{}]>]
+  %i = train.iota {dim = 0 : i64} : tensor<40xf32>
+  // CHECK: train.add {{.*}}dist.shardings = [#dist.sharding<[{5, "shard"}]>]
+  %b = train.add %a, %i : tensor<40xf32>
+  // CHECK: train.reshape {{.*}}dist.shardings = [#dist.sharding<[{}, {"shard"}]>]
+  %c = train.reshape %b : (tensor<40xf32>) -> tensor<5x8xf32>
+  // CHECK: train.reshape %arg1 {dist.shardings = [#dist.sharding<[{10, "shard"}]>]}
+  %d = train.reshape %z : (tensor<10x8xf32>) -> tensor<80xf32>
+  // CHECK: train.reshape {{.*}}dist.shardings = [#dist.sharding<[{}, {2, "shard"}]>]
+  %e = train.reshape %d : (tensor<80xf32>) -> tensor<5x16xf32>
+  // What is no part of a factor cannot be split: 4 rows of 10 are no rows of 8.
+  // CHECK: train.reshape {{.*}}dist.shardings = [#dist.sharding<[{}, {}]>]
+  %f = train.reshape %b : (tensor<40xf32>) -> tensor<4x10xf32>
+  return %b, %c : tensor<40xf32>, tensor<5x8xf32>
+}
+
 // Sums of partial sums are partial sums; zeros are their own.
 // CHECK-LABEL: func @gradient
 func.func @gradient(%x: tensor<8x4xf32> {dist.sharding = #dist.sharding<[{"shard"}, {}]>}, %b: tensor<4xf32>, %i: tensor<8xi32> {dist.sharding = #dist.sharding<[{"shard"}]>})
