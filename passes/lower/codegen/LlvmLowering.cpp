@@ -3,6 +3,7 @@
 #include "passes/lower/codegen/LlvmLowering.h"
 
 #include "passes/lower/codegen/CpuCodegen.h"
+#include "passes/lower/codegen/MathFunctions.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
@@ -14,7 +15,6 @@
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
@@ -29,7 +29,7 @@ namespace tessera::codegen {
 
 namespace {
 
-/// Replaces math functions by polynomials that LLVM can vectorise, and on a CPU bf16 casts by integer code.
+/// Replaces math functions of f32 by arithmetic that LLVM can vectorise, and on a CPU bf16 casts by integer code.
 struct ExpandMath : PassWrapper<ExpandMath, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandMath)
   explicit ExpandMath(Processor processor) : processor(processor) {}
@@ -37,11 +37,7 @@ struct ExpandMath : PassWrapper<ExpandMath, OperationPass<ModuleOp>> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     // Sine and cosine stay library calls: one step of range reduction is not enough for large positions.
-    auto approximated = [](StringRef name) {
-      return llvm::is_contained({"math.exp", "math.log", "math.tanh", "math.erf", "math.expm1", "math.log1p"}, name);
-    };
-    populateMathF32ExpansionPatterns(patterns, approximated);
-    populateMathPolynomialApproximationPatterns(patterns, approximated);
+    addMathFunctions(patterns);
     if (processor == Processor::Cpu)
       arith::populateExpandBFloat16Patterns(patterns);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns), GreedyRewriteConfig().enableFolding(false))))

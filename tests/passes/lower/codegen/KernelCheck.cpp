@@ -19,6 +19,7 @@
 
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
+#include "llvm/ADT/bit.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
@@ -42,10 +43,16 @@ static cl::opt<bool> loopsOnly("loops", cl::desc("Print the loops instead of run
 static cl::opt<bool> gpu("gpu", cl::desc("Run the code of GPU threads in an emulator"));
 static cl::opt<std::string> ptx("ptx", cl::desc("Print PTX for this architecture instead of running the kernels"));
 
+static cl::opt<unsigned>
+    sweep("sweep", cl::init(0),
+          cl::desc("Arguments of f32 run over all exponents and signs, and results may be this many "
+                   "units in the last place from the exact ones"));
+
 /// The flags that are read after code generation: linking in process resets LLVM's options.
 struct Settings {
   double relative, absolute;
   bool gpu;
+  unsigned sweep;
 };
 static Settings settings;
 
@@ -95,6 +102,26 @@ static Tensor decode(const Bytes &bytes, RankedTensorType tensorType) {
   return tensor;
 }
 
+/// Bit patterns in order, every other one with zeros below, so that powers of two, zero and infinity are among them.
+static void fillWithSweep(Tensor &tensor, size_t argument) {
+  const auto step = static_cast<uint32_t>((uint64_t{1} << 32) / tensor.size());
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    // A second argument goes through the patterns in another order.
+    const auto place = static_cast<uint32_t>(argument == 0 ? i : i * 40503 % tensor.size());
+    const uint32_t low = i % 2 == 0 ? 0 : static_cast<uint32_t>(i * 2654435761u) % step;
+    tensor.set(i, APFloat(APFloat::IEEEsingle(), APInt(32, place * step + low)).convertToFloat());
+  }
+}
+
+/// How many f32 lie between two numbers.
+static int64_t unitsBetween(double a, double b) {
+  auto place = [](double value) -> int64_t {
+    const uint32_t bits = llvm::bit_cast<uint32_t>(static_cast<float>(value));
+    return bits >> 31 ? -static_cast<int64_t>(bits & 0x7FFFFFFF) : static_cast<int64_t>(bits);
+  };
+  return std::abs(place(a) - place(b));
+}
+
 static LogicalResult compare(func::FuncOp kernel, const Twine &run, size_t number, const Tensor &got,
                              const Tensor &expected) {
   // Narrow floats: both sides round values that agree as f32 does, so that they are at most one unit in the last place
@@ -110,6 +137,12 @@ static LogicalResult compare(func::FuncOp kernel, const Twine &run, size_t numbe
     double a = got.at(i), b = expected.at(i);
     if (a == b || (std::isnan(a) && std::isnan(b)))
       continue;
+    if (settings.sweep) {
+      if (!std::isnan(a) && !std::isnan(b) && unitsBetween(a, b) <= settings.sweep)
+        continue;
+      return kernel.emitError() << run << ": element " << i << " of result " << number << " is " << a << ", expected "
+                                << b << ", " << unitsBetween(a, b) << " units apart";
+    }
     double tolerance = scale * (settings.relative * std::abs(b) + settings.absolute) + rounding * std::abs(b);
     if (expected.isFloat() && std::abs(a - b) <= tolerance)
       continue;
@@ -140,6 +173,9 @@ static LogicalResult check(func::FuncOp kernel, const Runner &run) {
   auto arguments = interp::makeArguments(kernel, 1, known);
   if (!plan || failed(arguments))
     return failure();
+  for (auto [i, argument] : llvm::enumerate(*arguments))
+    if (settings.sweep && argument.getElementType().isF32())
+      fillWithSweep(argument, i);
   auto expected = interp::evaluateOnOneRank(kernel, *arguments);
   if (failed(expected))
     return failure();
@@ -239,7 +275,7 @@ static FailureOr<std::string> emulatedCode(ModuleOp kernels, const CpuTarget &ta
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   cl::ParseCommandLineOptions(argc, argv, "Checks generated kernels against the interpreter\n");
-  settings = {relative, absolute, gpu};
+  settings = {relative, absolute, gpu, sweep};
   DialectRegistry registry;
   registry.insert<train::TrainDialect, dist::DistDialect, exec::ExecDialect, func::FuncDialect>();
   registerCodegenDialects(registry);
