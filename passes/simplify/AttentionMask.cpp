@@ -71,7 +71,22 @@ MaskKind classifyMask(const Mask &mask) {
   return MaskKind::Other;
 }
 
-Value maskOperand(Build &b, const Mask &mask, ArrayRef<int64_t> shape, Type scoreType) {
+bool hasUniformRows(const Mask &mask) { return !mask.isAdded && !std::isinf(mask.hidden); }
+
+Value withUniformRows(Build &b, Value result, Value mask, Value value) {
+  ArrayRef<int64_t> shape = shapeOf(result), source = shapeOf(value);
+  const int64_t keys = source[2], perGroup = shape[1] / source[1];
+  Value seen = b.convert(mask, b.builder.getI32Type());
+  Value sees = b.reduce(ReduceKind::Max, seen, {3});
+  sees = b.compare(CompareDirection::Ne, sees, b.splatLike(sees, 0));
+  SmallVector<int64_t> column(shapeOf(sees));
+  column.push_back(1);
+  Value mean = b.scale(b.sum(value, {2}), 1.0 / static_cast<double>(keys));
+  mean = b.broadcast(mean, {source[0], source[1], perGroup, shape[2], source[3]}, {0, 1, 4});
+  return b.select(b.broadcastTo(b.reshape(sees, column), shape), result, b.reshape(mean, shape));
+}
+
+Value maskOperand(Build &b, const Mask &mask, ArrayRef<int64_t> shape) {
   // Undo the broadcast to the shape of the scores, except along the keys.
   Value value = mask.value;
   if (auto broadcast = value.getDefiningOp<BroadcastOp>()) {
@@ -86,12 +101,7 @@ Value maskOperand(Build &b, const Mask &mask, ArrayRef<int64_t> shape, Type scor
   }
   if (mask.isAdded)
     return value;
-  Value attend = mask.attendIsTrue ? value : b.compare(CompareDirection::Eq, value, b.splatLike(value, 0));
-  if (std::isinf(mask.hidden))
-    return attend;
-  // A finite score keeps rows that see nothing apart from zero: add it, as the model does in effect.
-  auto type = RankedTensorType::get(shapeOf(attend), scoreType);
-  return b.select(attend, b.zeros(type), b.splat(type, mask.hidden));
+  return mask.attendIsTrue ? value : b.compare(CompareDirection::Eq, value, b.splatLike(value, 0));
 }
 
 Value combineMasks(Build &b, Value x, Value y, Type scoreType) {

@@ -24,8 +24,14 @@ struct Mask {
 enum class MaskKind { Nothing, Causal, Other };
 MaskKind classifyMask(const Mask &mask);
 
+/// Whether a query that sees no key attends to all of them equally, as softmax does where all scores are one number.
+bool hasUniformRows(const Mask &mask);
+/// `result` of an attention with the boolean `mask`, where queries that see a key; the mean of the values elsewhere,
+/// which takes no part in the gradients of query and key.
+mlir::Value withUniformRows(train::Build &b, mlir::Value result, mlir::Value mask, mlir::Value value);
+
 /// The mask as `train.attention` takes it, for scores of `shape` (rank 4): boolean with true = attend, or to be added.
-mlir::Value maskOperand(train::Build &b, const Mask &mask, llvm::ArrayRef<int64_t> shape, mlir::Type scoreType);
+mlir::Value maskOperand(train::Build &b, const Mask &mask, llvm::ArrayRef<int64_t> shape);
 /// Both masks at once.
 mlir::Value combineMasks(train::Build &b, mlir::Value x, mlir::Value y, mlir::Type scoreType);
 

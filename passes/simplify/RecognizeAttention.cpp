@@ -167,6 +167,15 @@ bool convert(SoftmaxOp softmax, Value probabilities, DotGeneralOp product, MaskK
   if (!scores)
     return false;
 
+  // Scores that are hidden by one finite number are equal where a query sees nothing. Beside another mask they are not.
+  const bool uniformRows = llvm::any_of(scores->masks, simplify::hasUniformRows);
+  if (uniformRows && llvm::any_of(scores->masks, [&](const Mask &part) {
+        return !simplify::hasUniformRows(part) || part.hidden != scores->masks.front().hidden;
+      })) {
+    why = "a mask by a finite number stands beside another mask, and a query may see no key";
+    return false;
+  }
+
   OpBuilder builder(product);
   Build b(builder, product.getLoc());
   double scale = scores->scale;
@@ -196,7 +205,9 @@ bool convert(SoftmaxOp softmax, Value probabilities, DotGeneralOp product, MaskK
     auto [entry, isNew] = kinds.try_emplace({part.value, part.isAdded * 2 + part.attendIsTrue});
     if (isNew)
       entry->second = simplify::classifyMask(part);
-    const simplify::MaskKind kind = entry->second;
+    simplify::MaskKind kind = entry->second;
+    if (kind == simplify::MaskKind::Causal && uniformRows && (scores->masks.size() > 1 || shape[2] > shape[3]))
+      kind = simplify::MaskKind::Other; // a query may see nothing
     causal |= kind == simplify::MaskKind::Causal;
     if (kind != simplify::MaskKind::Other)
       continue;
@@ -204,7 +215,7 @@ bool convert(SoftmaxOp softmax, Value probabilities, DotGeneralOp product, MaskK
       ArrayRef<int64_t> narrow = shapeOf(part.value);
       part.value = b.reshape(part.value, {narrow[0], 1, narrow[1], narrow[2]});
     }
-    Value operand = simplify::maskOperand(b, part, shape, tensorType(query).getElementType());
+    Value operand = simplify::maskOperand(b, part, shape);
     mask = mask ? simplify::combineMasks(b, mask, operand, tensorType(query).getElementType()) : operand;
   }
   RankedTensorType type = tensorType(query);
@@ -212,7 +223,10 @@ bool convert(SoftmaxOp softmax, Value probabilities, DotGeneralOp product, MaskK
       builder, product.getLoc(), type.clone({shape[0], shape[1], shape[2], shapeOf(value)[3]}),
       RankedTensorType::get(ArrayRef<int64_t>(shape).take_front(3), accumulationType(type.getElementType())), query,
       key, value, mask, APFloat(scale), causal);
-  product.replaceAllUsesWith(b.reshape(attention.getResult(), shapeOf(product)));
+  Value result = attention.getResult();
+  if (uniformRows && mask)
+    result = simplify::withUniformRows(b, result, mask, value);
+  product.replaceAllUsesWith(b.reshape(result, shapeOf(product)));
   return true;
 }
 

@@ -39,6 +39,38 @@ func.func @factors(%q: !q, %k: !q, %v: !q) -> !q {
   return %y : !q
 }
 
+// Hidden scores are one finite number: a query that sees no key attends to all equally, and gives no gradient to query
+// and key. The mask is data.
+// CHECK-LABEL: func @uniform_rows
+// CHECK: %[[Y:[a-z0-9_]+]], %{{.*}} = train.attention %arg0, %arg1, %arg2 mask(%[[MASK:[a-z0-9_]+]])
+// CHECK: train.reduce max, %{{.*}} {dimensions = array<i64: 3>}
+// CHECK: train.reduce sum, %arg2 {dimensions = array<i64: 2>}
+// CHECK: %[[R:.*]] = train.select %{{.*}}, %[[Y]], %{{.*}}
+// CHECK: return %[[R]]
+func.func @uniform_rows(%q: !q, %k: !q, %v: !q, %hide: tensor<2x1x3x3xi1>) -> !q {
+  %low = train.constant dense<-3.40282347E+38> : !s
+  %hb = train.broadcast %hide {broadcast_dimensions = array<i64: 0, 1, 2, 3>} : (tensor<2x1x3x3xi1>) -> tensor<2x4x3x3xi1>
+  %s = train.dot_general %q, %k {lhs_batch = array<i64: 0, 1>, rhs_batch = array<i64: 0, 1>, lhs_contract = array<i64: 3>, rhs_contract = array<i64: 3>} : (!q, !q) -> !s
+  %m = train.select %hb, %low, %s : tensor<2x4x3x3xi1>, !s
+  %p = train.softmax %m {dim = 3 : i64} : !s
+  %y = train.dot_general %p, %v {lhs_batch = array<i64: 0, 1>, rhs_batch = array<i64: 0, 1>, lhs_contract = array<i64: 3>, rhs_contract = array<i64: 2>} : (!s, !q) -> !q
+  return %y : !q
+}
+
+// Beside another mask it is not known what such a query attends to.
+// CHECK-LABEL: func @uniform_rows_beside
+// CHECK: train.softmax
+func.func @uniform_rows_beside(%q: !q, %k: !q, %v: !q, %hide: tensor<2x4x3x3xi1>, %bias: !s) -> !q {
+  %low = train.constant dense<-3.40282347E+38> : !s
+  %s = train.dot_general %q, %k {lhs_batch = array<i64: 0, 1>, rhs_batch = array<i64: 0, 1>, lhs_contract = array<i64: 3>, rhs_contract = array<i64: 3>} : (!q, !q) -> !s
+  %b = train.add %s, %bias : !s
+  %m = train.select %hide, %low, %b : tensor<2x4x3x3xi1>, !s
+  // expected-remark@+1 {{attention not recognised: a mask by a finite number stands beside another mask, and a query may see no key}}
+  %p = train.softmax %m {dim = 3 : i64} : !s
+  %y = train.dot_general %p, %v {lhs_batch = array<i64: 0, 1>, rhs_batch = array<i64: 0, 1>, lhs_contract = array<i64: 3>, rhs_contract = array<i64: 2>} : (!s, !q) -> !q
+  return %y : !q
+}
+
 // A mask that is data stays an operand, without its broadcast over heads and queries.
 // CHECK-LABEL: func @padding
 // CHECK: train.attention %arg0, %arg1, %arg2 mask(%arg3) {scale = 1.000000e+00 : f64}
