@@ -99,8 +99,9 @@ std::string schedulePipeline(const CompileOptions &o) {
 std::string phasePipeline(Phase phase, const CompileOptions &o) {
   switch (phase) {
   case Phase::Import:
-    return onStep("canonicalize,cse,recognize-norm,recognize-softmax,recognize-attention,canonicalize,cse," +
-                  initializers(o));
+    return onStep(
+        "canonicalize,cse,recognize-functions,recognize-norm,recognize-softmax,recognize-attention,canonicalize,cse," +
+        initializers(o));
   case Phase::Differentiate:
     return differentiatePipeline(o);
   case Phase::Optimize:

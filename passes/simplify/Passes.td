@@ -60,6 +60,38 @@ def AssignInitializers : Pass<"assign-initializers", "func::FuncOp"> {
                             "<regex>=<initialiser>, in order; the first match wins">];
 }
 
+def RecognizeFunctions : Pass<"recognize-functions", "func::FuncOp"> {
+  let summary = "Turn forms that cancel or overflow into sigmoid, softplus, expm1 and log1p";
+  let description = [{
+    `1 - sigmoid(x)` has no correct digit where the sigmoid is nearly 1, and its logarithm is infinite; both exporters
+    write `BCEWithLogits` or `logsigmoid` so. The same functions as one op are exact to rounding for every x, and so are
+    their gradients.
+
+    | form | becomes |
+    |---|---|
+    | `1 - sigmoid(x)`, `1 + -sigmoid(x)` | `sigmoid(-x)` |
+    | `1 / (1 + exp(x))` | `sigmoid(-x)` |
+    | `log(sigmoid(x))` | `-softplus(-x)` |
+    | `log(1 + exp(x))` | `softplus(x)` |
+    | `log(exp(x) + exp(y))` | `max(x, y) + softplus(-abs(x - y))` |
+    | `log(1 + x)`, `log(1 - x)` | `log1p(x)`, `log1p(-x)` |
+    | `exp(x) - 1`, `1 - exp(x)` | `expm1(x)`, `-expm1(x)` |
+
+    and what follows from these, such as `log(1 - sigmoid(x))`, which is `-softplus(x)`.
+
+    Precondition: broadcasts are explicit. Postcondition: none of the forms is left; what they were made of may be unused.
+
+    ```mlir
+    // before: %s = sigmoid %x; %l = log %s
+    // after
+    %n = train.neg %x : tensor<4x8xf32>
+    %p = train.softplus %n : tensor<4x8xf32>
+    %l = train.neg %p : tensor<4x8xf32>
+    ```
+  }];
+  let dependentDialects = ["train::TrainDialect"];
+}
+
 def RecognizeNorm : Pass<"recognize-norm", "func::FuncOp"> {
   let summary = "Turn written-out layer and RMS normalisations into train.layer_norm";
   let description = [{

@@ -88,8 +88,12 @@ LogicalResult crossEntropyRule(CrossEntropyOp op, Vjp &vjp) {
     }
     double smoothing = op.getLabelSmoothing().convertToDouble();
     double everywhere = smoothing / static_cast<double>(shape[1]);
-    Value classes = vjp.iota(tensorType(logits).clone(tensorType(targets).getElementType()), 1);
-    Value isTarget = vjp.compare(CompareDirection::Eq, classes, perRow(targets));
+    // Narrow targets may not hold every class, but what they hold are numbers of classes.
+    Type index = vjp.builder.getI32Type();
+    if (tensorType(targets).getElementType().getIntOrFloatBitWidth() >= 32)
+      index = tensorType(targets).getElementType();
+    Value classes = vjp.iota(tensorType(logits).clone(index), 1);
+    Value isTarget = vjp.compare(CompareDirection::Eq, classes, perRow(vjp.convert(targets, index)));
     Value wanted = vjp.select(isTarget, vjp.splatLike(probability, 1.0 - smoothing + everywhere),
                               vjp.splatLike(probability, everywhere));
     dx = vjp.mul(vjp.sub(probability, wanted), perRow(g));

@@ -71,3 +71,16 @@ func.func @log_sum_exp(
   %loss = train.reduce sum, %weighted {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
   return %loss : tensor<f32>
 }
+
+// Targets of one byte, more classes than a byte counts: classes are counted in i32.
+// CHECK-LABEL: func @narrow_targets
+// CHECK: train.iota {dim = 1 : i64, train.backward} : tensor<4x300xi32>
+func.func @narrow_targets(
+    %w: tensor<4x300xf32> {train.role = "param", train.name = "w"},
+    %t: tensor<4xui8> {train.role = "target", train.name = "t"},
+    %c: tensor<4xf32> {train.role = "input", train.name = "c"}) -> (tensor<f32> {train.role = "loss"}) {
+  %y, %lse = train.cross_entropy %w, %t : (tensor<4x300xf32>, tensor<4xui8>) -> (tensor<4xf32>, tensor<4xf32>)
+  %weighted = train.mul %y, %c : tensor<4xf32>
+  %loss = train.reduce sum, %weighted {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
