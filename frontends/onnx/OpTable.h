@@ -22,6 +22,7 @@ struct OpRow {
 /// The row of an op, or null.
 const OpRow *findOp(llvm::StringRef domain, llvm::StringRef name);
 /// All rows of one source file.
+llvm::ArrayRef<OpRow> activationOps();
 llvm::ArrayRef<OpRow> elementwiseOps();
 llvm::ArrayRef<OpRow> contractOps();
 llvm::ArrayRef<OpRow> einsumOps();

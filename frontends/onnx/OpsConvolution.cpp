@@ -1,5 +1,6 @@
 //===- OpsConvolution.cpp - convolution and pooling -----------------------===//
 
+#include "compiler/dialect/train/Ties.h"
 #include "frontends/onnx/OpTable.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -120,6 +121,12 @@ LogicalResult opConv(Node &n) {
   return n.set(b.reshape(result, shape));
 }
 
+/// The larger of two values, of which a tie's gradient goes to the earlier; what is no number wins.
+Value laterIfLarger(Build &b, Value earlier, Value later) {
+  Value wins = b.max(b.compare(CompareDirection::Gt, later, earlier), b.compare(CompareDirection::Ne, later, later));
+  return b.select(wins, later, earlier);
+}
+
 /// Combines all elements of each window: a reduction where windows tile the input, else one strided slice per element
 /// of the window.
 FailureOr<Value> overWindows(Node &n, const Window &w, Value x, ReduceKind kind, double padValue) {
@@ -129,7 +136,10 @@ FailureOr<Value> overWindows(Node &n, const Window &w, Value x, ReduceKind kind,
                      w.input[0] == w.output[0] * w.kernel[0] && w.input[1] == w.output[1] * w.kernel[1];
   if (tiles) {
     Value split = b.reshape(x, {shape[0], shape[1], w.output[0], w.kernel[0], w.output[1], w.kernel[1]});
-    return b.reduce(kind, split, {3, 5});
+    Value result = b.reduce(kind, split, {3, 5});
+    if (kind == ReduceKind::Max)
+      result.getDefiningOp()->setAttr(kFirst, b.builder.getUnitAttr());
+    return result;
   }
   if (w.kernel[0] * w.kernel[1] > 1024)
     return n.fail("overlapping or padded windows of more than 1024 elements are not supported");
@@ -150,7 +160,7 @@ FailureOr<Value> overWindows(Node &n, const Window &w, Value x, ReduceKind kind,
           x, {0, 0, top, left},
           {shape[0], shape[1], top + (w.output[0] - 1) * w.strides[0] + 1, left + (w.output[1] - 1) * w.strides[1] + 1},
           {1, 1, w.strides[0], w.strides[1]});
-      result = !result ? element : kind == ReduceKind::Max ? b.max(result, element) : b.add(result, element);
+      result = !result ? element : kind == ReduceKind::Max ? laterIfLarger(b, result, element) : b.add(result, element);
     }
   return result;
 }
@@ -214,7 +224,9 @@ template <bool average> LogicalResult opGlobalPool(Node &n) {
     shape[dim] = 1;
   }
   Value result = n.b.reduce(average ? ReduceKind::Sum : ReduceKind::Max, n.input(0), dims);
-  if (average)
+  if (!average)
+    result.getDefiningOp()->setAttr(kFirst, n.b.builder.getUnitAttr());
+  else
     result = n.b.scale(result, 1.0 / static_cast<double>(count));
   return n.set(n.b.reshape(result, shape));
 }

@@ -1,10 +1,7 @@
-//===- OpsElementwise.cpp - arithmetic, comparison and activation ops -----===//
+//===- OpsElementwise.cpp - arithmetic, comparison, selection, conversion -===//
 
 #include "frontends/onnx/OpTable.h"
 #include "frontends/onnx/Proto.h"
-
-#include <cmath>
-#include <limits>
 
 using namespace mlir;
 using namespace tessera::train;
@@ -20,27 +17,10 @@ LogicalResult needFloat(Node &n, int i = 0) {
 
 // --- Unary ---
 
-template <typename Op> LogicalResult unary(Node &n) {
-  if (failed(needFloat(n)))
-    return failure();
-  return n.set(n.b.unary<Op>(n.input(0)));
-}
-
 template <typename Op> LogicalResult numericUnary(Node &n) {
   if (n.element(0).isInteger(1))
     return n.fail("boolean input");
   return n.set(n.b.unary<Op>(n.input(0)));
-}
-
-Value sigmoid(Build &b, Value x) {
-  // 0.5 * tanh(0.5 x) + 0.5 neither overflows nor divides.
-  return b.add(b.scale(b.unary<TanhOp>(b.scale(x, 0.5)), 0.5), b.splatLike(x, 0.5));
-}
-
-/// log(1 + exp(x)) without overflow: max(x, 0) + log(1 + exp(-|x|)).
-Value softplus(Build &b, Value x) {
-  Value tail = b.unary<LogOp>(b.add(b.exp(b.neg(b.unary<AbsOp>(x))), b.splatLike(x, 1.0)));
-  return b.add(b.max(x, b.splatLike(x, 0.0)), tail);
 }
 
 Value minimum(Build &b, Value x, Value y) {
@@ -49,100 +29,10 @@ Value minimum(Build &b, Value x, Value y) {
   return b.neg(b.max(b.neg(x), b.neg(y)));
 }
 
-Value positive(Build &b, Value x) { return b.compare(CompareDirection::Gt, x, b.splatLike(x, 0.0)); }
-
-/// `function(builder, node, x)` of a floating-point input.
-template <Value (*function)(Build &, Node &, Value)> LogicalResult activation(Node &n) {
-  if (failed(needFloat(n)))
-    return failure();
-  return n.set(function(n.b, n, n.input(0)));
-}
-
-Value opSigmoid(Build &b, Node &, Value x) { return sigmoid(b, x); }
-Value opSoftplus(Build &b, Node &, Value x) { return softplus(b, x); }
-Value opReciprocal(Build &b, Node &, Value x) { return b.div(b.splatLike(x, 1.0), x); }
-Value opCeil(Build &b, Node &, Value x) { return b.neg(b.unary<FloorOp>(b.neg(x))); }
-Value opMish(Build &b, Node &, Value x) { return b.mul(x, b.unary<TanhOp>(softplus(b, x))); }
-Value opSoftsign(Build &b, Node &, Value x) { return b.div(x, b.add(b.unary<AbsOp>(x), b.splatLike(x, 1.0))); }
-Value opTan(Build &b, Node &, Value x) { return b.div(b.unary<SinOp>(x), b.unary<CosOp>(x)); }
-Value opSinh(Build &b, Node &, Value x) { return b.scale(b.sub(b.exp(x), b.exp(b.neg(x))), 0.5); }
-Value opCosh(Build &b, Node &, Value x) { return b.scale(b.add(b.exp(x), b.exp(b.neg(x))), 0.5); }
-Value opLeakyRelu(Build &b, Node &n, Value x) {
-  return b.select(positive(b, x), x, b.scale(x, n.attrFloat("alpha", 0.01)));
-}
-/// alpha * (exp(x) - 1) below 0; the exponential sees only the negative part, so neither branch overflows.
-Value expBelowZero(Build &b, Value x, double alpha, double gamma, double inner) {
-  Value below = b.scale(minimum(b, x, b.splatLike(x, 0.0)), inner);
-  Value curve = b.scale(b.sub(b.exp(below), b.splatLike(x, 1.0)), alpha * gamma);
-  return b.select(positive(b, x), gamma == 1.0 ? x : b.scale(x, gamma), curve);
-}
-Value opElu(Build &b, Node &n, Value x) { return expBelowZero(b, x, n.attrFloat("alpha", 1.0), 1.0, 1.0); }
-Value opSelu(Build &b, Node &n, Value x) {
-  return expBelowZero(b, x, n.attrFloat("alpha", 1.67326319217681884765625),
-                      n.attrFloat("gamma", 1.05070102214813232421875), 1.0);
-}
-Value opCelu(Build &b, Node &n, Value x) {
-  const double alpha = n.attrFloat("alpha", 1.0);
-  return expBelowZero(b, x, alpha, 1.0, 1.0 / alpha);
-}
-Value opThresholdedRelu(Build &b, Node &n, Value x) {
-  Value above = b.compare(CompareDirection::Gt, x, b.splatLike(x, n.attrFloat("alpha", 1.0)));
-  return b.select(above, x, b.splatLike(x, 0.0));
-}
-Value clamp01(Build &b, Value x) { return minimum(b, b.max(x, b.splatLike(x, 0.0)), b.splatLike(x, 1.0)); }
-Value hardSigmoid(Build &b, Value x, double alpha, double beta) {
-  return clamp01(b, b.add(b.scale(x, alpha), b.splatLike(x, beta)));
-}
-Value opHardSigmoid(Build &b, Node &n, Value x) {
-  return hardSigmoid(b, x, n.attrFloat("alpha", 0.2), n.attrFloat("beta", 0.5));
-}
-Value opHardSwish(Build &b, Node &, Value x) { return b.mul(x, hardSigmoid(b, x, 1.0 / 6.0, 0.5)); }
-Value geluErf(Build &b, Value x) {
-  Value erf = b.unary<ErfOp>(b.scale(x, std::sqrt(0.5)));
-  return b.mul(b.scale(x, 0.5), b.add(erf, b.splatLike(x, 1.0)));
-}
-Value geluTanh(Build &b, Value x) {
-  Value cube = b.mul(b.mul(x, x), x);
-  Value inner = b.scale(b.add(x, b.scale(cube, 0.044715)), std::sqrt(2.0 / M_PI));
-  return b.mul(b.scale(x, 0.5), b.add(b.unary<TanhOp>(inner), b.splatLike(x, 1.0)));
-}
-LogicalResult opGelu(Node &n) {
-  if (failed(needFloat(n)))
-    return failure();
-  const std::string form = n.attrString("approximate", "none");
-  if (form != "none" && form != "tanh")
-    return n.fail("approximate is '" + form + "', expected 'none' or 'tanh'");
-  return n.set(form == "tanh" ? geluTanh(n.b, n.input(0)) : geluErf(n.b, n.input(0)));
-}
-
-LogicalResult opRelu(Node &n) { return n.set(n.b.max(n.input(0), n.b.splatLike(n.input(0), 0.0))); }
-
-LogicalResult opSign(Node &n) {
-  if (failed(needFloat(n)))
-    return failure();
-  Value x = n.input(0), zero = n.b.splatLike(x, 0.0);
-  Value negative = n.b.select(n.b.compare(CompareDirection::Lt, x, zero), n.b.splatLike(x, -1.0), zero);
-  return n.set(n.b.select(positive(n.b, x), n.b.splatLike(x, 1.0), negative));
-}
-
 LogicalResult opNot(Node &n) {
   if (!n.element(0).isInteger(1))
     return n.fail("input is not boolean");
   return n.set(n.b.compare(CompareDirection::Eq, n.input(0), n.b.splatLike(n.input(0), 0.0)));
-}
-
-LogicalResult opIsNaN(Node &n) {
-  if (failed(needFloat(n)))
-    return failure();
-  return n.set(n.b.compare(CompareDirection::Ne, n.input(0), n.input(0)));
-}
-
-LogicalResult opPRelu(Node &n) {
-  auto shape = Node::broadcastShape(n.shape(0), n.shape(1));
-  if (!shape || ArrayRef<int64_t>(*shape) != n.shape(0) || !n.isFloat(0) || n.element(0) != n.element(1))
-    return n.fail("slope does not broadcast to the input");
-  Value x = n.input(0);
-  return n.set(n.b.select(positive(n.b, x), x, n.b.mul(x, n.inputTo(1, *shape))));
 }
 
 // --- Binary ---
@@ -188,6 +78,35 @@ template <Logic logic> LogicalResult logical(Node &n) {
   return n.set(logic == Logic::And ? n.b.mul(x, y) : n.b.max(x, y));
 }
 
+int64_t bits(Logic logic, int64_t x, int64_t y) {
+  return logic == Logic::And ? x & y : logic == Logic::Or ? x | y : x ^ y;
+}
+
+/// Of booleans, or of integers that are known at import.
+template <Logic logic> LogicalResult bitwise(Node &n) {
+  if (n.element(0).isInteger(1))
+    return logical<logic>(n);
+  const HostTensor *x = n.constant(0), *y = n.constant(1);
+  if (!x || !y || n.isFloat(0) || n.element(0) != n.element(1) || (x->shape() != y->shape() && y->size() != 1))
+    return n.fail("expected booleans, or integers of one type and shape that are known at import");
+  HostTensor result = *x;
+  for (size_t i = 0; i < result.ints.size(); ++i)
+    result.ints[i] = bits(logic, x->ints[i], y->ints[y->size() == 1 ? 0 : i]);
+  return n.set(std::move(result));
+}
+
+LogicalResult opBitwiseNot(Node &n) {
+  if (n.element(0).isInteger(1))
+    return opNot(n);
+  const HostTensor *x = n.constant(0);
+  if (!x || n.isFloat(0))
+    return n.fail("expected booleans, or integers that are known at import");
+  HostTensor result = *x;
+  for (int64_t &value : result.ints)
+    value = wrapTo(n.element(0), ~value);
+  return n.set(std::move(result));
+}
+
 LogicalResult opMod(Node &n) {
   Value x, y;
   if (failed(both(n, x, y)))
@@ -220,12 +139,14 @@ LogicalResult opPow(Node &n) {
                   " do not broadcast");
   Value x = n.inputTo(0, *shape);
   std::optional<double> exponent = n.constant(1) ? n.constant(1)->uniform() : std::nullopt;
+  if (exponent == 1.0)
+    return n.set(x);
   if (exponent == 2.0)
     return n.set(n.b.mul(x, x));
   if (exponent == 3.0)
     return n.set(n.b.mul(n.b.mul(x, x), x));
-  if (exponent == 1.0)
-    return n.set(x);
+  if (exponent == 0.0)
+    return n.set(n.b.splatLike(x, 1.0));
   if (failed(needFloat(n)))
     return failure();
   if (exponent == 0.5)
@@ -257,6 +178,7 @@ template <Fold kind> LogicalResult variadic(Node &n) {
 }
 
 LogicalResult opClip(Node &n) {
+  Build &b = n.b;
   Value x = n.input(0);
   if (n.element(0).isInteger(1))
     return n.fail("boolean input");
@@ -265,9 +187,13 @@ LogicalResult opClip(Node &n) {
       continue;
     if (n.type(i).getNumElements() != 1 || n.element(i) != n.element(0))
       return n.fail("bound is not a scalar of the input's element type");
-    Value bound = n.constant(i) ? n.b.splatLike(x, n.constant(i)->number(0))
-                                : n.b.broadcastTo(n.b.reshape(n.input(i), {}), n.shape(0));
-    x = i == 1 ? n.b.max(x, bound) : minimum(n.b, x, bound);
+    const HostTensor *known = n.constant(i);
+    Value bound = known ? b.splatLike(x, known->number(0)) : b.broadcastTo(b.reshape(n.input(i), {}), n.shape(0));
+    // Where a number is reached the input has the slope 0.
+    if (known && n.isFloat(0))
+      x = b.select(b.compare(i == 1 ? CompareDirection::Le : CompareDirection::Ge, x, bound), bound, x);
+    else
+      x = i == 1 ? b.max(x, bound) : minimum(b, x, bound);
   }
   return n.set(x);
 }
@@ -292,7 +218,16 @@ LogicalResult opCast(Node &n) {
   return n.set(n.b.convert(n.input(0), type));
 }
 
-LogicalResult opCastLike(Node &n) { return n.set(n.b.convert(n.input(0), n.element(1))); }
+/// What is known stays known, whatever it is cast like.
+LogicalResult opCastLike(Node &n) {
+  const HostTensor *x = n.constant(0);
+  if (!x || !n.isFloat(1))
+    return n.set(n.b.convert(n.input(0), n.element(1)));
+  std::vector<double> numbers(x->size());
+  for (int64_t i = 0; i < x->size(); ++i)
+    numbers[i] = roundTo(n.element(1), x->number(i));
+  return n.set(HostTensor::ofFloats(RankedTensorType::get(x->shape(), n.element(1)), std::move(numbers)));
+}
 
 LogicalResult opIdentity(Node &n) { return n.set(n.inputs[0]); }
 
@@ -308,56 +243,31 @@ const OpRow kRows[] = {
     {"", "Abs", kAny, kNew, 1, numericUnary<AbsOp>},
     {"", "Add", kAny, kNew, 2, binary<&Build::add>},
     {"", "And", kAny, kNew, 2, logical<Logic::And>},
+    {"", "BitwiseAnd", 18, kNew, 2, bitwise<Logic::And>},
+    {"", "BitwiseNot", 18, kNew, 1, opBitwiseNot},
+    {"", "BitwiseOr", 18, kNew, 2, bitwise<Logic::Or>},
+    {"", "BitwiseXor", 18, kNew, 2, bitwise<Logic::Xor>},
     {"", "Cast", kAny, kNew, 1, opCast},
     {"", "CastLike", 15, kNew, 2, opCastLike},
-    {"", "Ceil", kAny, kNew, 1, activation<opCeil>},
-    {"", "Celu", 12, kNew, 1, activation<opCelu>},
     {"", "Clip", kAny, kNew, 1, opClip},
-    {"", "Cos", kAny, kNew, 1, unary<CosOp>},
-    {"", "Cosh", kAny, kNew, 1, activation<opCosh>},
     {"", "Div", kAny, kNew, 2, binary<&Build::div>},
-    {"", "Elu", kAny, kNew, 1, activation<opElu>},
     {"", "Equal", kAny, kNew, 2, comparison<CompareDirection::Eq>},
-    {"", "Erf", kAny, kNew, 1, unary<ErfOp>},
-    {"", "Exp", kAny, kNew, 1, unary<ExpOp>},
-    {"", "Floor", kAny, kNew, 1, unary<FloorOp>},
-    {"", "Gelu", 20, kNew, 1, opGelu},
     {"", "Greater", kAny, kNew, 2, comparison<CompareDirection::Gt>},
     {"", "GreaterOrEqual", 12, kNew, 2, comparison<CompareDirection::Ge>},
-    {"", "HardSigmoid", kAny, kNew, 1, activation<opHardSigmoid>},
-    {"", "HardSwish", 14, kNew, 1, activation<opHardSwish>},
     {"", "Identity", kAny, kNew, 1, opIdentity},
-    {"", "IsNaN", kAny, kNew, 1, opIsNaN},
-    {"", "LeakyRelu", kAny, kNew, 1, activation<opLeakyRelu>},
     {"", "Less", kAny, kNew, 2, comparison<CompareDirection::Lt>},
     {"", "LessOrEqual", 12, kNew, 2, comparison<CompareDirection::Le>},
-    {"", "Log", kAny, kNew, 1, unary<LogOp>},
     {"", "Max", kAny, kNew, 1, variadic<Fold::Max>},
     {"", "Mean", kAny, kNew, 1, variadic<Fold::Mean>},
     {"", "Min", kAny, kNew, 1, variadic<Fold::Min>},
-    {"", "Mish", 18, kNew, 1, activation<opMish>},
     {"", "Mod", kAny, kNew, 2, opMod},
     {"", "Mul", kAny, kNew, 2, binary<&Build::mul>},
     {"", "Neg", kAny, kNew, 1, numericUnary<NegOp>},
     {"", "Not", kAny, kNew, 1, opNot},
     {"", "Or", kAny, kNew, 2, logical<Logic::Or>},
-    {"", "PRelu", kAny, kNew, 2, opPRelu},
     {"", "Pow", kAny, kNew, 2, opPow},
-    {"", "Reciprocal", kAny, kNew, 1, activation<opReciprocal>},
-    {"", "Relu", kAny, kNew, 1, opRelu},
-    {"", "Selu", kAny, kNew, 1, activation<opSelu>},
-    {"", "Sigmoid", kAny, kNew, 1, activation<opSigmoid>},
-    {"", "Sign", kAny, kNew, 1, opSign},
-    {"", "Sin", kAny, kNew, 1, unary<SinOp>},
-    {"", "Sinh", kAny, kNew, 1, activation<opSinh>},
-    {"", "Softplus", kAny, kNew, 1, activation<opSoftplus>},
-    {"", "Softsign", kAny, kNew, 1, activation<opSoftsign>},
-    {"", "Sqrt", kAny, kNew, 1, unary<SqrtOp>},
     {"", "Sub", kAny, kNew, 2, binary<&Build::sub>},
     {"", "Sum", kAny, kNew, 1, variadic<Fold::Sum>},
-    {"", "Tan", kAny, kNew, 1, activation<opTan>},
-    {"", "Tanh", kAny, kNew, 1, unary<TanhOp>},
-    {"", "ThresholdedRelu", kAny, kNew, 1, activation<opThresholdedRelu>},
     {"", "Where", kAny, kNew, 3, opWhere},
     {"", "Xor", kAny, kNew, 2, logical<Logic::Xor>},
     {"tessera", "StopGradient", 1, 1, 1, opStopGradient},

@@ -1,9 +1,13 @@
 //===- OpsReduce.cpp - reductions and cumulative sums ---------------------===//
 
 #include "compiler/dialect/train/Loss.h"
+#include "compiler/dialect/train/Ties.h"
 #include "frontends/onnx/OpTable.h"
+#include "frontends/onnx/Record.h"
 
 #include "llvm/Support/MathExtras.h"
+
+#include <limits>
 
 using namespace mlir;
 using namespace tessera::train;
@@ -48,6 +52,15 @@ int64_t countOf(Node &n, ArrayRef<int64_t> dims) {
   return count;
 }
 
+/// Whether the gradient of a maximum or minimum goes to the first extreme element, as of torch's `max(dim)`, rather
+/// than in equal parts to all, as of `max()`, `amax` and norms. The dynamo exporter notes which it was; without a note
+/// one dimension stands for `max(dim)`, unless it is of magnitudes, as in a norm.
+bool givesFirst(Node &n, ArrayRef<int64_t> dims) {
+  if (std::optional<std::string> op = torchOpOf(n.proto))
+    return StringRef(*op) == "max.dim" || StringRef(*op) == "min.dim";
+  return dims.size() == 1 && n.rank(0) > 1 && !n.input(0).getDefiningOp<AbsOp>();
+}
+
 enum class Kind { Sum, Mean, Max, Min, Prod, L1, L2, SumSquare, LogSum, LogSumExp };
 
 template <Kind kind> LogicalResult reduction(Node &n) {
@@ -63,6 +76,10 @@ template <Kind kind> LogicalResult reduction(Node &n) {
     return n.fail("reduces no elements");
   if (kind == Kind::LogSumExp) {
     Value top = StopGradientOp::create(b.builder, b.loc, b.reduce(ReduceKind::Max, x, *dims));
+    // An infinite maximum is no shift: the difference would be no number.
+    Value infinite = b.splatLike(top, std::numeric_limits<double>::infinity());
+    Value isInfinite = b.compare(CompareDirection::Eq, b.unary<AbsOp>(top), infinite);
+    top = b.select(isInfinite, b.splatLike(top, 0.0), top);
     Value shifted = b.sub(x, b.broadcastReduced(top, n.shape(0), *dims));
     return finish(n, b.add(b.unary<LogOp>(b.sum(b.exp(shifted), *dims)), top), *dims);
   }
@@ -75,6 +92,8 @@ template <Kind kind> LogicalResult reduction(Node &n) {
                             : kind == Kind::Prod ? ReduceKind::Mul
                                                  : ReduceKind::Sum;
   Value result = dims->empty() ? x : b.reduce(op, x, *dims);
+  if ((kind == Kind::Max || kind == Kind::Min) && !dims->empty() && givesFirst(n, *dims))
+    result.getDefiningOp()->setAttr(kFirst, b.builder.getUnitAttr());
   if (kind == Kind::Mean) {
     if (!dims->empty())
       result.getDefiningOp()->setAttr(kMean, b.builder.getUnitAttr());

@@ -16,6 +16,7 @@ constexpr int64_t kRecordVersion = 1;
 constexpr int kMaxDepth = 64;
 constexpr StringRef kKindKey = "pkg.torch.export.graph_signature.InputSpec.kind";
 constexpr StringRef kScopesKey = "pkg.torch.onnx.name_scopes";
+constexpr StringRef kHierarchyKey = "pkg.torch.onnx.class_hierarchy";
 /// `metadata_props` of values and nodes, which libonnx 1.12 does not know yet and keeps as unknown fields.
 constexpr int kValueMetadata = 4, kNodeMetadata = 9;
 
@@ -208,6 +209,13 @@ std::string scopeOf(const onnx::NodeProto &node) {
   if (name.contains('/'))
     return name.rsplit('/').first.str();
   return !name.empty() ? name.str() : node.output_size() > 0 ? node.output(0) : node.op_type();
+}
+
+std::optional<std::string> torchOpOf(const onnx::NodeProto &node) {
+  // "['Net', 'Block', 'aten.max.dim']"
+  const auto classes = findMetadata(node.unknown_fields(), kNodeMetadata, kHierarchyKey);
+  StringRef last = classes ? StringRef(*classes).rsplit('\'').first.rsplit('\'').second : "";
+  return last.consume_front("aten.") ? std::optional(last.str()) : std::nullopt;
 }
 
 } // namespace tessera::onnx_import

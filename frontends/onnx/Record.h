@@ -57,6 +57,9 @@ llvm::StringMap<SignatureKind> readSignature(const onnx::GraphProto &graph);
 /// name, or its first output.
 std::string scopeOf(const onnx::NodeProto &node);
 
+/// The PyTorch op that a node stands for or is a part of, without "aten.": the dynamo exporter's note, if there is one.
+std::optional<std::string> torchOpOf(const onnx::NodeProto &node);
+
 } // namespace tessera::onnx_import
 
 #endif // TESSERA_FRONTENDS_ONNX_RECORD_H

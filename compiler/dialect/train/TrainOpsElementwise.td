@@ -110,7 +110,7 @@ def Train_DivOp : Train_BinaryOp<"div", Train_NumericTensor> {
 }
 def Train_MaxOp : Train_BinaryOp<"max", Train_Tensor, [Commutative]> {
   let summary = "Elementwise maximum; logical or on booleans";
-  let description = [{ NaN if either operand is NaN. At a tie each gets half of the gradient, or none if the other is a constant. }];
+  let description = [{ NaN if either operand is NaN. At a tie each gets half of the gradient. }];
 }
 def Train_PowOp : Train_BinaryOp<"pow", Train_FloatTensor> {
   let summary = "Elementwise `a^b`"; let hasFolder = 1; let hasCanonicalizer = 1;

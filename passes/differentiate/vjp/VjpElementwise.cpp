@@ -53,8 +53,44 @@ LogicalResult logRule(LogOp op, Vjp &vjp) {
   return success();
 }
 
+/// Whether a value is what norms take roots of: a sum over a dimension of squares, other powers or magnitudes, scaled,
+/// or a product of two of them (the norms of both vectors of a cosine).
+bool isSumOfPowers(Value value, int depth = 0) {
+  auto isPower = [](Value term) {
+    if (auto product = term.getDefiningOp<MulOp>())
+      return product.getLhs() == product.getRhs();
+    if (auto power = term.getDefiningOp<PowOp>())
+      return splatValue(power.getRhs()).value_or(0.0) > 0.0;
+    return static_cast<bool>(term.getDefiningOp<AbsOp>());
+  };
+  Operation *op = value.getDefiningOp();
+  if (!op || depth > 8)
+    return false;
+  if (auto sum = dyn_cast<ReduceOp>(op))
+    return sum.getKind() == ReduceKind::Sum &&
+           (isPower(sum.getOperand()) || isSumOfPowers(sum.getOperand(), depth + 1));
+  if (isa<ReshapeOp, BroadcastOp, TransposeOp, SliceOp, ConvertOp>(op))
+    return isSumOfPowers(op->getOperand(0), depth + 1);
+  if (auto scaled = dyn_cast<DivOp>(op))
+    return matchPattern(scaled.getRhs(), m_Constant()) && isSumOfPowers(scaled.getLhs(), depth + 1);
+  if (auto product = dyn_cast<MulOp>(op))
+    return llvm::all_of(product->getOperands(), [&](Value factor) {
+      return matchPattern(factor, m_Constant()) || isSumOfPowers(factor, depth + 1);
+    });
+  return false;
+}
+
+/// The slope at 0 is infinite, but 0 where the root is a norm: PyTorch's subgradient of norms of zero vectors.
+Value rootSlope(Value operand, Value root, Value slope, Vjp &vjp) {
+  if (!isSumOfPowers(operand))
+    return slope;
+  Value zero = vjp.splatLike(root, 0.0);
+  return vjp.select(vjp.compare(CompareDirection::Eq, root, zero), zero, slope);
+}
+
 LogicalResult sqrtRule(SqrtOp op, Vjp &vjp) {
-  vjp.set(0, vjp.div(vjp.scale(vjp.cotangent(), 0.5), op.getResult()));
+  Value root = op.getResult();
+  vjp.set(0, rootSlope(op.getOperand(), root, vjp.div(vjp.scale(vjp.cotangent(), 0.5), root), vjp));
   return success();
 }
 
@@ -87,9 +123,9 @@ LogicalResult cosRule(CosOp op, Vjp &vjp) {
   return success();
 }
 
+/// Of the operand: 1 added to a result near -1 would lose all digits.
 LogicalResult expm1Rule(Expm1Op op, Vjp &vjp) {
-  Value y = op.getResult();
-  vjp.set(0, vjp.mul(vjp.cotangent(), vjp.add(y, vjp.splatLike(y, 1.0))));
+  vjp.set(0, vjp.mul(vjp.cotangent(), vjp.exp(op.getOperand())));
   return success();
 }
 
@@ -168,18 +204,12 @@ LogicalResult divRule(DivOp op, Vjp &vjp) {
   return success();
 }
 
-/// Two equal operands receive half each, but a constant takes all: `max(x, 0)` has the slope 0 at 0, as `relu` has
-/// everywhere.
+/// Two equal operands receive half each.
 LogicalResult maxRule(MaxOp op, Vjp &vjp) {
   Value g = vjp.cotangent(), zero = vjp.splatLike(g, 0.0);
   auto share = [&](Value mine, Value other) {
-    Value tie = zero;
-    if (!matchPattern(other, m_Constant())) {
-      Value equal = vjp.compare(CompareDirection::Eq, mine, other);
-      tie = vjp.select(equal, vjp.scale(g, 0.5), zero);
-    }
-    Value greater = vjp.compare(CompareDirection::Gt, mine, other);
-    return vjp.select(greater, g, tie);
+    Value tie = vjp.select(vjp.compare(CompareDirection::Eq, mine, other), vjp.scale(g, 0.5), zero);
+    return vjp.select(vjp.compare(CompareDirection::Gt, mine, other), g, tie);
   };
   if (vjp.wants(0))
     vjp.set(0, share(op.getLhs(), op.getRhs()));
@@ -200,8 +230,9 @@ Value powBase(PowOp op, Vjp &vjp) {
     if (*constant == 2.0)
       return vjp.mul(g, vjp.scale(base, 2.0));
     if (*constant == 0.5)
-      return vjp.div(vjp.scale(g, 0.5), op.getResult());
-    return vjp.mul(g, vjp.scale(vjp.pow(base, vjp.splatLike(base, *constant - 1.0)), *constant));
+      return rootSlope(base, op.getResult(), vjp.div(vjp.scale(g, 0.5), op.getResult()), vjp);
+    Value slope = vjp.mul(g, vjp.scale(vjp.pow(base, vjp.splatLike(base, *constant - 1.0)), *constant));
+    return *constant < 1.0 && *constant > 0.0 ? rootSlope(base, op.getResult(), slope, vjp) : slope;
   }
   Value slope = vjp.mul(exponent, vjp.pow(base, vjp.sub(exponent, vjp.splatLike(exponent, 1.0))));
   Value zero = vjp.splatLike(base, 0.0);

@@ -1,5 +1,6 @@
 //===- VjpReduce.cpp - gradient rules of reductions -----------------------===//
 
+#include "compiler/dialect/train/Ties.h"
 #include "passes/differentiate/vjp/Vjp.h"
 
 using namespace mlir;
@@ -8,12 +9,32 @@ using namespace tessera::train;
 namespace tessera::vjp {
 namespace {
 
-/// Each extreme element receives an equal share.
+/// Which elements are the first extreme ones of their reductions: those at the least of the positions that are extreme.
+Value firstOf(Value isExtreme, ArrayRef<int64_t> dims, Vjp &vjp) {
+  ArrayRef<int64_t> shape = shapeOf(isExtreme);
+  int64_t count = 1;
+  for (int64_t dim : dims)
+    count *= shape[dim];
+  Builder &builder = vjp.builder;
+  auto type = RankedTensorType::get(shape, count > INT32_MAX ? builder.getI64Type() : builder.getI32Type());
+  Value position;
+  for (int64_t dim : dims) {
+    Value index = vjp.iota(type, dim);
+    position = position ? vjp.add(vjp.scale(position, static_cast<double>(shape[dim])), index) : index;
+  }
+  Value candidates = vjp.select(isExtreme, position, vjp.splatLike(position, static_cast<double>(count)));
+  Value first = vjp.broadcastReduced(vjp.reduce(ReduceKind::Min, candidates, dims), shape, dims);
+  return vjp.compare(CompareDirection::Eq, position, first);
+}
+
+/// Each extreme element receives an equal share, or the first the whole.
 Value extremeGradient(ReduceOp op, Vjp &vjp) {
   Value x = op.getOperand();
   ArrayRef<int64_t> shape = shapeOf(x), dims = op.getDimensions();
   Value isExtreme = vjp.compare(CompareDirection::Eq, x, vjp.broadcastReduced(op.getResult(), shape, dims));
   Value zero = vjp.splatLike(x, 0.0);
+  if (op->hasAttr(kFirst))
+    return vjp.select(firstOf(isExtreme, dims, vjp), vjp.broadcastReduced(vjp.cotangent(), shape, dims), zero);
   Value ties = vjp.sum(vjp.select(isExtreme, vjp.splatLike(x, 1.0), zero), dims);
   Value share = vjp.broadcastReduced(vjp.div(vjp.cotangent(), ties), shape, dims);
   return vjp.select(isExtreme, share, zero);

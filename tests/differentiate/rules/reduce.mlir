@@ -1,6 +1,10 @@
 // RUN: tessera-opt %s --check-differentiable --differentiate | FileCheck %s
 // RUN: tessera-opt %s --differentiate | tessera-interp - --gradcheck --quiet
 // RUN: tessera-opt %S/Inputs/reduce-ties.mlir --differentiate | tessera-interp - --digest | FileCheck %s --check-prefix=TIES
+// RUN: tessera-opt %S/Inputs/reduce-first.mlir --differentiate | tessera-interp - --digest | FileCheck %s --check-prefix=FIRST
+
+// With train.first the first in row-major order takes all: of the rows' maxima, and of the minimum of six zeros.
+// FIRST: sum 3 l2 1.73205 = [1, 1, 0, 0
 
 // Ties share the gradient of an extreme equally. A product's factor that is the only zero has a gradient.
 // TIES: [0.5, 0, 0.5]
