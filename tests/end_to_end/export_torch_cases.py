@@ -470,6 +470,28 @@ class ProbableTargetsDynamo(ProbableTargets):
     pass
 
 
+@case(probable)
+class WideLogits(Base):
+    """Log(Sigmoid(x)), which exporters write, is -inf where the loss is 1000."""
+
+    def forward(self, x, y):
+        return F.binary_cross_entropy_with_logits(super().forward(x) * 1000, y, pos_weight=torch.tensor([0.5, 1.0, 2.0, 1.5]))
+
+
+@case(probable)
+class WideSigmoid(Base):
+    def forward(self, x, y):
+        return F.logsigmoid(super().forward(x) * 1000) * y
+
+
+@case(lambda: (torch.randn(3, 4), torch.randint(0, 4, (3, 2))))
+class FewIndices(Base):
+    """onnx's evaluator takes no fewer indices than there are elements."""
+
+    def forward(self, x, y):
+        return super().forward(x).unsqueeze(2).expand(-1, -1, 5).gather(1, y.unsqueeze(2))
+
+
 @case(images)
 class Divisor(nn.Module):
     def __init__(self):

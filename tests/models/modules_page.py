@@ -23,7 +23,7 @@ two micro-batches, full recomputation, and bf16. *Same* means: losses within 1e-
 of its largest element, the same parameters trained; in bf16 as far off as PyTorch in bf16 is (`catalogue/running.py`).
 
 An entry *trains* if a module of its kind is the same in every configuration in which it was compared, as one exporter or the
-other writes it. What does not is refused, with the reason. A part of the modules with the goldens of PyTorch is in CI
+other writes it, and none is wrong. What does not is refused, with the reason. A part of the modules with the goldens of PyTorch is in CI
 (`tests/models/test_modules.py`).
 
 {counts}
@@ -86,7 +86,10 @@ def line(entry, rows, kinds):
         return "not applicable", f"| `{entry}` | not applicable | {NOT_APPLICABLE[entry]} |"
     good = [row for row in rows if kinds[row][0] == "trains"]
     bad = [row for row in rows if kinds[row][0] != "trains"]
-    if good:
+    wrong = [row for row in bad if kinds[row][0] in ORDER[:2]]
+    if wrong:
+        kind, text = kinds[wrong[0]][0], "; ".join(kinds[row][1] for row in wrong[:3])
+    elif good:
         kind = "trains"
         text = f"{len(good)} of {len(rows)} modules" if bad else ", ".join(good[:4]) + (", …" if len(good) > 4 else "")
         text += "".join(f"; {kinds[row][1]}" for row in bad[:3])

@@ -6,6 +6,7 @@ import numpy
 import onnx
 import torch
 from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
 from torch.utils.flop_counter import FlopCounterMode
 
 from . import cuts, graph, observe
@@ -96,6 +97,22 @@ def outputs_of(model, inputs):
         observe.restore(before, model.named_buffers())
 
 
+class GatherElements(OpRun):
+    """The evaluator's own takes no indices that are smaller than the data in other dimensions."""
+
+    def _run(self, data, indices, axis=None):
+        places = list(numpy.ogrid[tuple(slice(size) for size in indices.shape)])
+        places[axis or 0] = indices
+        return (data[tuple(places)],)
+
+
+class Softplus(OpRun):
+    """The evaluator's own overflows from 89 on."""
+
+    def _run(self, x):
+        return (numpy.logaddexp(x, x.dtype.type(0)),)
+
+
 def evaluator_of(exported, record):
     """The evaluator of a copy of the graph in training form: batch norms take the batch's statistics if the record says so,
     dropouts and marks of cut gradients are left out."""
@@ -109,7 +126,7 @@ def evaluator_of(exported, record):
     for node in graph.nodes_of(copy.graph):
         if (node.domain, node.op_type) == ("tessera", "StopGradient"):
             node.domain, node.op_type = "", "Identity"
-    return ReferenceEvaluator(copy)
+    return ReferenceEvaluator(copy, new_ops=[GatherElements, Softplus])
 
 
 def compare(run, names, model, inputs, outputs, hint=""):

@@ -27,8 +27,29 @@ def cross_entropy(real):
     return written
 
 
+def logsigmoid(input):
+    """F.logsigmoid, which exporters write as Log(Sigmoid(x)): that is -inf from -104 on."""
+    return -F.softplus(-input)
+
+
+def binary_cross_entropy_with_logits(real):
+    """F.binary_cross_entropy_with_logits, which exporters write with Log(Sigmoid(x)) and Log(1 - Sigmoid(x)). The formula is
+    that of PyTorch's documentation, with log(1 - s(x)) = log s(x) - x."""
+    def written(input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None):
+        if size_average is not None or reduce is not None:
+            return real(input, target, weight, size_average, reduce, reduction, pos_weight)
+        positive = 1 if pos_weight is None else 1 + (pos_weight - 1) * target
+        loss = (1 - target) * input - positive * logsigmoid(input)
+        loss = loss if weight is None else loss * weight
+        return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
+
+    return written
+
+
 @contextlib.contextmanager
 def written_out():
     """Within the context those functions are written out."""
-    with cuts.replaced([(F, "cross_entropy", cross_entropy(F.cross_entropy))]):
+    with cuts.replaced([(F, "cross_entropy", cross_entropy(F.cross_entropy)), (F, "logsigmoid", logsigmoid),
+                        (F, "binary_cross_entropy_with_logits",
+                         binary_cross_entropy_with_logits(F.binary_cross_entropy_with_logits))]):
         yield
