@@ -28,6 +28,7 @@ static bool isUpdated(exec::ArgumentOp argument) {
 }
 
 OwningOpRef<ModuleOp> signatureOf(exec::ProgramOp program) {
+  program.getContext()->loadDialect<func::FuncDialect>(); // a module of programs alone has none
   OpBuilder builder(program.getContext());
   OwningOpRef<ModuleOp> module = ModuleOp::create(builder, program.getLoc());
   if (dist::MeshAttr mesh = meshOf(program))
@@ -80,24 +81,22 @@ public:
       memory[rank].write(op, iteration, positionOf(op, rank), tensors[rank]);
   }
 
-  LogicalResult run(Block &block) {
-    for (Operation &op : block) {
-      if (auto loop = dyn_cast<exec::LoopOp>(op)) {
-        for (iteration = 0; iteration < int64_t(loop.getCount()); ++iteration)
-          if (failed(run(loop.getBody().front())))
-            return failure();
-        iteration = 0;
-      } else if (auto copy = dyn_cast<exec::CopyOp>(op)) {
-        write(copy.getTarget(), read(copy.getSource()));
-      } else if (auto fill = dyn_cast<exec::FillOp>(op)) {
-        Tensor value = Tensor::scalar(tensorTypeOf(fill.getTarget()), fill.getValue().convertToDouble());
-        write(fill.getTarget(), RankTensors(numRanks, value));
-      } else if (exec::isInstruction(&op) && !isa<exec::RecordOp, exec::WaitOp>(op) && failed(compute(&op))) {
-        return failure();
-      }
+  LogicalResult run(InstructionRun instruction) {
+    iteration = instruction.iteration;
+    if (auto copy = dyn_cast<exec::CopyOp>(instruction.op)) {
+      write(copy.getTarget(), read(copy.getSource()));
+      return success();
     }
-    return success();
+    if (auto fill = dyn_cast<exec::FillOp>(instruction.op)) {
+      Tensor value = Tensor::scalar(tensorTypeOf(fill.getTarget()), fill.getValue().convertToDouble());
+      write(fill.getTarget(), RankTensors(numRanks, value));
+      return success();
+    }
+    return compute(instruction.op);
   }
+
+  /// For what is read and written before and after all instructions.
+  void outsideLoops() { iteration = 0; }
 
 private:
   /// The position of a rank in its group over the buffer's axes.
@@ -132,7 +131,7 @@ private:
 } // namespace
 
 FailureOr<std::vector<RankTensors>> evaluateProgram(exec::ProgramOp program, std::vector<RankTensors> arguments,
-                                                    int64_t numRanks) {
+                                                    int64_t numRanks, StreamOrder order) {
   if (failed(checkMemory(program)))
     return failure();
   dist::MeshAttr mesh = meshOf(program);
@@ -142,8 +141,13 @@ FailureOr<std::vector<RankTensors>> evaluateProgram(exec::ProgramOp program, std
   ProgramRun run(program, numRanks);
   for (auto [argument, tensors] : llvm::zip_equal(program.getOps<exec::ArgumentOp>(), arguments))
     run.write(argument.getBuffer(), tensors);
-  if (failed(run.run(program.getBody().front())))
+  FailureOr<std::vector<InstructionRun>> instructions = orderOf(program, order);
+  if (failed(instructions))
     return failure();
+  for (const InstructionRun &instruction : *instructions)
+    if (failed(run.run(instruction)))
+      return failure();
+  run.outsideLoops();
   std::vector<RankTensors> results;
   for (auto result : program.getOps<exec::ResultOp>())
     results.push_back(run.read(result.getBuffer()));

@@ -1,7 +1,6 @@
 //===- Program.h - evaluates programs of the exec dialect -------*- C++ -*-===//
 //
-// A program has no tensors, only memory, so that what it means is what its instructions do to bytes. They run in
-// program order; that streams keep to it is proved by verify-exec.
+// A program has no tensors, only memory, so that what it means is what its instructions do to bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,6 +9,7 @@
 
 #include "compiler/dialect/exec/Exec.h"
 #include "compiler/interp/Interp.h"
+#include "compiler/interp/StreamOrder.h"
 
 namespace tessera::interp {
 
@@ -19,7 +19,7 @@ mlir::OwningOpRef<mlir::ModuleOp> signatureOf(exec::ProgramOp program);
 
 /// Runs the program on `arguments[argument][rank]`; returns `results[result][rank]` in the order of the signature.
 mlir::FailureOr<std::vector<RankTensors>> evaluateProgram(exec::ProgramOp program, std::vector<RankTensors> arguments,
-                                                          int64_t numRanks);
+                                                          int64_t numRanks, StreamOrder order = StreamOrder::Issued);
 
 /// Evaluates one instruction but `loop`, `copy` and `fill` on all ranks: `inputs[operand][rank]` are what it reads, in
 /// the order of `exec::readBuffers`; returns what it writes, in that of `exec::writtenBuffers`.

@@ -48,6 +48,12 @@ static cl::opt<bool> gradCheck("gradcheck", cl::desc("Check gradients against ce
                                cl::cat(category));
 static cl::opt<int64_t> samples("samples", cl::desc("Elements to check per gradient, with --gradcheck (default 64)"),
                                 cl::init(64), cl::cat(category));
+static cl::opt<StreamOrder> streams(
+    "streams", cl::desc("Order in which a program's streams run:"), cl::init(StreamOrder::Issued), cl::cat(category),
+    cl::values(clEnumValN(StreamOrder::Issued, "issued", "that of the program (default)"),
+               clEnumValN(StreamOrder::ComputeFirst, "compute-first", "collectives and copies as late as events allow"),
+               clEnumValN(StreamOrder::ComputeLast, "compute-last",
+                          "collectives and copies as early as events allow")));
 static cl::opt<bool> digest("digest", cl::desc("Print shape, sum, l2 norm and first elements of each result"),
                             cl::cat(category));
 static cl::opt<bool> quiet("quiet", cl::desc("Print no results"), cl::cat(category));
@@ -78,7 +84,7 @@ struct Step {
     FailureOr<std::vector<Tensor>> results =
         program ? evaluateGlobal(function, arguments, ranks,
                                  [&](std::vector<RankTensors> perRank) {
-                                   return evaluateProgram(program, std::move(perRank), ranks);
+                                   return evaluateProgram(program, std::move(perRank), ranks, streams);
                                  })
                 : evaluateGlobal(function, arguments, ranks);
     if (failed(results))
