@@ -7,6 +7,7 @@
 #include "compiler/artifact/Tables.h"
 #include "compiler/dialect/train/IndexParts.h"
 #include "compiler/dialect/train/Initializer.h"
+#include "compiler/dialect/train/Loss.h"
 
 #include "llvm/ADT/StringSwitch.h"
 
@@ -203,6 +204,8 @@ LogicalResult Tables::fillProbe(exec::ProbeOp op) {
     probe->buffer = buffer(op.getBuffer());
     probe->shard_group = state->shard_group;
     probe->instruction = lastCompute;
+    if (auto scale = op->getAttrOfType<FloatAttr>(train::kGradientScale))
+      probe->scale = static_cast<float>(scale.getValueAsDouble());
     table.probes.push_back(std::move(probe));
     return success();
   }

@@ -33,6 +33,8 @@ llvm::ArrayRef<OpRow> reduceOps();
 llvm::ArrayRef<OpRow> partOps();
 llvm::ArrayRef<OpRow> shapeOps();
 llvm::ArrayRef<OpRow> indexOps();
+llvm::ArrayRef<OpRow> scatterOps();
+llvm::ArrayRef<OpRow> selectOps();
 llvm::ArrayRef<OpRow> leafOps();
 
 } // namespace tessera::onnx_import

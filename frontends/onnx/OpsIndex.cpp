@@ -1,5 +1,6 @@
 //===- OpsIndex.cpp - gathers and one-hot ---------------------------------===//
 
+#include "frontends/onnx/Coordinates.h"
 #include "frontends/onnx/OpTable.h"
 
 using namespace mlir;
@@ -8,40 +9,6 @@ using namespace tessera::train;
 namespace tessera::onnx_import {
 
 namespace {
-/// Computed indices may be negative and then count from the end; those that are an input's own values are checked when
-/// a batch is loaded.
-Value fromFront(Build &b, Value indices, int64_t size) {
-  Value source = indices;
-  while (isa_and_nonnull<ReshapeOp, TransposeOp, SliceOp, BroadcastOp, ConvertOp>(source.getDefiningOp()))
-    source = source.getDefiningOp()->getOperand(0);
-  if (isa<BlockArgument>(source) || tensorType(indices).getElementType().isUnsignedInteger())
-    return indices;
-  return b.select(b.compare(CompareDirection::Lt, indices, b.splatLike(indices, 0)),
-                  b.add(indices, b.splatLike(indices, static_cast<double>(size))), indices);
-}
-
-/// The indices themselves, looked up in a table of all positions: each must lie in its dimension, also where they
-/// become numbers of elements that another dimension counts on.
-Value inDimension(Build &b, Value indices, int64_t size) {
-  return b.gatherRows(b.iota(RankedTensorType::get({size}, tensorType(indices).getElementType()), 0), indices);
-}
-
-/// Indices of a dimension of `size` as a value from 0 on: known ones are checked here.
-FailureOr<Value> checkedIndices(Node &n, int i, int64_t size) {
-  if (n.isFloat(i) || n.element(i).isInteger(1))
-    return n.fail("indices are not integers");
-  const HostTensor *known = n.constant(i);
-  if (!known)
-    return fromFront(n.b, n.input(i), size);
-  HostTensor wrapped = *known;
-  for (int64_t &index : wrapped.ints) {
-    if (index < -size || index >= size)
-      return n.fail("index " + Twine(index) + " is outside a dimension of size " + Twine(size));
-    index = index < 0 ? index + size : index;
-  }
-  return n.b.constant(wrapped.toAttr());
-}
-
 /// A vector of consecutive constant indices is a slice, and one index of rank 0 or 1 too.
 std::optional<int64_t> consecutiveFrom(const HostTensor *indices, int64_t size) {
   if (!indices || indices->isFloat() || indices->type.getRank() > 1 || indices->size() == 0)
@@ -105,82 +72,42 @@ LogicalResult opGather(Node &n) {
   return n.set(n.b.transpose(rows, back));
 }
 
-/// result[i…] = data[i… with i_axis replaced by indices[i…]]: a gather of single elements by their flat index.
+/// result[i…] = data[i… with i_axis replaced by indices[i…]].
 LogicalResult opGatherElements(Node &n) {
   const int64_t rank = n.rank(0);
   auto axis = Node::axisOf(n.attr("axis", 0), rank);
   if (!axis || n.rank(1) != rank)
     return n.fail("axis is out of range, or the indices have another rank than the data");
-  for (int64_t dim = 0; dim < rank; ++dim)
-    if (dim != *axis && n.shape(1)[dim] > n.shape(0)[dim])
+  SmallVector<int64_t> order, starts(rank, 0), limits(n.shape(1));
+  const int64_t size = limits[*axis] = n.shape(0)[*axis];
+  for (int64_t dim = 0; dim < rank; ++dim) {
+    if (limits[dim] > n.shape(0)[dim])
       return n.fail("indices are larger than the data in dimension " + Twine(dim));
-  auto indices = checkedIndices(n, 1, n.shape(0)[*axis]);
+    if (dim != *axis)
+      order.push_back(dim);
+  }
+  order.push_back(*axis);
+  auto indices = checkedIndices(n, 1, size);
   if (failed(indices))
     return failure();
   Build &b = n.b;
-  Value flat = b.convert(*indices, b.builder.getI64Type());
-  if (!n.constant(1) && rank > 1 && n.shape(0)[*axis] > 0)
-    flat = inDimension(b, flat, n.shape(0)[*axis]);
-  int64_t stride = 1;
-  Value sum;
-  for (int64_t dim = rank - 1; dim >= 0; --dim) {
-    Value index = dim == *axis ? flat : b.iota(tensorType(flat), dim);
-    Value scaled = b.mul(index, b.splatLike(flat, static_cast<double>(stride)));
-    sum = sum ? b.add(sum, scaled) : scaled;
-    stride *= n.shape(0)[dim];
-  }
-  return n.set(b.gatherRows(b.reshape(n.input(0), {stride}), sum));
+  Value data = n.shape(0) == ArrayRef<int64_t>(limits) ? n.input(0) : b.slice(n.input(0), starts, limits);
+  Value places = permute(b, b.convert(*indices, b.builder.getI64Type()), order);
+  if (!n.constant(1) && rank > 1 && size > 0)
+    places = inDimension(b, places, size);
+  return n.set(permute(b, pick(b, permute(b, data, order), places), inverse(order)));
 }
 
-/// result[i…, s…] = data[b…, indices[i…]…, s…]: a gather of blocks by their flat index.
+/// result[i…, s…] = data[b…, indices[i…]…, s…].
 LogicalResult opGatherND(Node &n) {
-  const int64_t batches = n.attr("batch_dims", 0), rank = n.rank(0), last = n.rank(1) - 1;
-  if (batches < 0 || last < batches || batches >= rank || n.isFloat(1) || n.element(1).isInteger(1))
-    return n.fail("batch_dims is out of range, or the indices are not integers");
-  const int64_t depth = n.shape(1)[last];
-  if (depth < 1 || batches + depth > rank)
-    return n.fail("the indices have " + Twine(depth) + " coordinates, expected 1 to " + Twine(rank - batches));
-  if (n.shape(0).take_front(batches) != n.shape(1).take_front(batches))
-    return n.fail("data and indices differ in their batch dimensions");
-  Build &b = n.b;
-  Type i64 = b.builder.getI64Type();
-  const HostTensor *known = n.constant(1);
-  if (known)
-    for (auto [i, index] : llvm::enumerate(known->ints))
-      if (const int64_t size = n.shape(0)[batches + static_cast<int64_t>(i) % depth]; index < -size || index >= size)
-        return n.fail("index " + Twine(index) + " is outside a dimension of size " + Twine(size));
-  // Row-major number of the block that each index vector names.
-  SmallVector<int64_t> shape(n.shape(1).drop_back());
-  Value indices = b.convert(n.input(1), i64), sum;
-  int64_t stride = 1;
-  auto addTo = [&](Value index) {
-    Value scaled = b.mul(index, b.splatLike(index, static_cast<double>(stride)));
-    sum = sum ? b.add(sum, scaled) : scaled;
-  };
-  for (int64_t dim = batches + depth - 1; dim >= 0; --dim) {
-    const int64_t size = n.shape(0)[dim];
-    if (dim < batches) {
-      addTo(b.iota(RankedTensorType::get(shape, i64), dim));
-    } else {
-      SmallVector<int64_t> starts(last + 1, 0), limits(n.shape(1));
-      starts[last] = dim - batches;
-      limits[last] = starts[last] + 1;
-      Value index = b.reshape(b.slice(indices, starts, limits), shape);
-      if (known) // negative ones count from the end
-        index = b.select(b.compare(CompareDirection::Lt, index, b.splatLike(index, 0)),
-                         b.add(index, b.splatLike(index, static_cast<double>(size))), index);
-      else if (size > 0)
-        index = inDimension(b, fromFront(b, index, size), size);
-      addTo(index);
-    }
-    stride *= size;
-  }
-  SmallVector<int64_t> blocks = {stride}, result(shape);
-  llvm::append_range(blocks, n.shape(0).drop_front(batches + depth));
-  llvm::append_range(result, n.shape(0).drop_front(batches + depth));
-  if (stride == 0 || !countElements(result))
+  auto at = Coordinates::of(n, 0, 1, n.attr("batch_dims", 0));
+  if (failed(at))
+    return failure();
+  if (n.type(0).getNumElements() == 0 || !countElements(at->itemShape()))
     return n.fail("data is empty, or the result is too large");
-  return n.set(b.gatherRows(b.reshape(n.input(0), blocks), sum));
+  Value data = at->arrangeData(n.b, n.input(0));
+  return n.set(
+      at->restoreItems(n.b, at->known ? pickKnown(n.b, data, at->batch, *at->known) : pick(n.b, data, at->indices)));
 }
 
 LogicalResult opOneHot(Node &n) {

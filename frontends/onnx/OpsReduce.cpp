@@ -106,17 +106,6 @@ template <Kind kind> LogicalResult reduction(Node &n) {
   return finish(n, result, *dims);
 }
 
-LogicalResult opArgMax(Node &n) {
-  auto axis = Node::axisOf(n.attr("axis", 0), n.rank(0));
-  if (!axis || n.attr("select_last_index", 0) != 0 || n.element(0).isInteger(1))
-    return n.fail("expected an axis in range, a numeric input and select_last_index = 0");
-  SmallVector<int64_t> shape(n.shape(0));
-  shape.erase(shape.begin() + *axis);
-  Value result =
-      ArgmaxOp::create(n.b.builder, n.b.loc, RankedTensorType::get(shape, n.b.builder.getI64Type()), n.input(0), *axis);
-  return finish(n, result, {*axis});
-}
-
 /// Running sums of a constant along `axis`: positions, as exporters compute them, of sequences of any length.
 HostTensor cumulate(const HostTensor &x, int64_t axis, bool exclusive, bool reverse) {
   HostTensor result = x;
@@ -217,7 +206,6 @@ LogicalResult opCumSum(Node &n) {
 
 constexpr int kAny = kMinOpset, kNew = kMaxOpset;
 const OpRow kRows[] = {
-    {"", "ArgMax", kAny, kNew, 1, opArgMax},
     {"", "CumSum", kAny, kNew, 2, opCumSum},
     {"", "ReduceL1", kAny, kNew, 1, reduction<Kind::L1>},
     {"", "ReduceL2", kAny, kNew, 1, reduction<Kind::L2>},

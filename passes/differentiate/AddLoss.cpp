@@ -94,9 +94,52 @@ FailureOr<Value> AddLoss::meanSquaredError(func::FuncOp func, Value output) {
   return build.div(total, build.splatLike(total, static_cast<double>(type.getNumElements())));
 }
 
+/// Targets that count in the batch, written out as a sum of the batch and its maximum with 1.
+void writeOut(train::CountValidOp count) {
+  OpBuilder builder(count);
+  train::Build b(builder, count.getLoc());
+  auto type = train::tensorType(count.getResult());
+  Value targets = count.getTargets(), counts;
+  if (auto ignored = count.getIgnoreIndex()) {
+    Value index = b.splatLike(targets, static_cast<double>(static_cast<int64_t>(*ignored)));
+    counts = b.convert(b.compare(train::CompareDirection::Ne, targets, index), type.getElementType());
+  } else { // each element once, and a function of the targets so that it is seen to grow with the batch
+    counts = b.convert(b.compare(train::CompareDirection::Eq, targets, targets), type.getElementType());
+  }
+  count.getResult().replaceAllUsesWith(b.max(b.sumAll(counts), b.splat(type, 1.0)));
+  count.erase();
+}
+
+/// What follows from data alone and is a sum or mean over the batch may stand where no part of it may: weights of a
+/// weighted mean, counts of labels that were shifted. Barriers say that it is meant for the whole batch.
+void takeOfWholeBatch(func::FuncOp func, Value loss) {
+  while (true) {
+    LossTerms terms(func);
+    const Dependence found = terms.of(loss);
+    if (found.kind != Dependence::Kind::Other)
+      return;
+    if (auto count = dyn_cast<train::CountValidOp>(found.op)) {
+      writeOut(count);
+      continue;
+    }
+    const llvm::SetVector<Value> data = terms.dataOf(found);
+    if (data.empty())
+      return;
+    for (Value value : data) {
+      OpBuilder builder(value.getContext());
+      builder.setInsertionPointAfterValue(value);
+      auto whole = train::BarrierOp::create(builder, value.getLoc(), value.getType(), value, StringAttr());
+      const bool isSum = terms.of(value).kind == Dependence::Kind::Sum;
+      whole->setAttr(train::kOfBatch, builder.getStringAttr(isSum ? "sum" : "mean"));
+      value.replaceAllUsesExcept(whole, whole);
+    }
+  }
+}
+
 /// One of the passes after this may split the batch. Says how the losses of the parts make the loss; terms that are
 /// means are divided by the number of parts where others are sums. Nothing is said where it cannot be split.
 void splitTerms(func::FuncOp func, Value loss) {
+  takeOfWholeBatch(func, loss);
   LossTerms terms(func);
   if (terms.of(loss).kind == Dependence::Kind::Other)
     return;

@@ -127,6 +127,15 @@ bool hasUnclearCount(Operation &op, int64_t batchSize) {
 
 } // namespace
 
+llvm::SetVector<Operation *> opsOf(Value value, llvm::function_ref<bool(Operation *)> stop) {
+  llvm::SetVector<Operation *> slice;
+  BackwardSliceOptions options;
+  options.filter = [&](Operation *op) { return !stop(op); };
+  options.inclusive = true;
+  (void)getBackwardSlice(value, &slice, options);
+  return slice;
+}
+
 BlockArgument findBatchArgument(Value value, func::FuncOp func) {
   // A recomputed loss reads its targets through a barrier.
   while (isa_and_nonnull<train::ReshapeOp, train::BarrierOp>(value.getDefiningOp()))
@@ -177,10 +186,17 @@ Dependence LossTerms::visit(Operation &op, unsigned result) {
     hasSamples |= known.kind == Kind::Samples;
     isReduced |= known.isReduced();
   }
+  if (auto barrier = dyn_cast<train::BarrierOp>(op))
+    if (auto whole = op.getAttrOfType<StringAttr>(train::kOfBatch)) {
+      (whole.getValue() == "sum" ? wholeSums : wholeMeans).insert(barrier.getResult());
+      return {};
+    }
   if (!hasSamples && !isReduced)
-    return hasUnclearCount(op, batchSize) ? other(op, kUnclearCount) : Dependence();
-  if (auto count = dyn_cast<train::CountValidOp>(op)) // which accumulate-gradients makes one of the whole batch
+    return hasUnclearCount(op, batchSize) ? other(op, kUnclearCount) : ofWhole(op);
+  if (auto count = dyn_cast<train::CountValidOp>(op)) { // which accumulate-gradients makes one of the whole batch
+    wholeSums.insert(count.getResult());
     return findBatchArgument(count.getTargets(), func) ? Dependence() : other(op, kComputedTargets);
+  }
   if (op.hasAttr(train::kStatistics))
     return {};
   if (hasSamples && isReduced)
@@ -261,23 +277,43 @@ Dependence LossTerms::ofReduced(Operation &op) {
       continue;
     if (found.isReduced() || !factors.linear[index])
       return other(op, kNotLinear);
-    if (known.kind == Kind::Sum && hasUnclearFactor(op, static_cast<unsigned>(index)))
+    const bool isAverage = known.kind == Kind::Mean || known.isAverage;
+    if (!isAverage && hasUnclearFactor(op, static_cast<unsigned>(index)))
       return other(op, kUnclearFactor);
-    if (known.kind == Kind::Mean && mayUndoMean(op, static_cast<unsigned>(index), batchSize))
+    if (isAverage && mayUndoMean(op, static_cast<unsigned>(index), batchSize))
       return other(op, kUndoneMean);
     found = known;
   }
+  if (isa<train::DivOp>(op) && wholeSums.contains(op.getOperand(1)))
+    found.isAverage = true;
   return found;
 }
 
+/// Numbers that multiply a sum or mean of the whole batch are as unclear as where it is split.
+Dependence LossTerms::ofWhole(Operation &op) {
+  for (auto [index, operand] : llvm::enumerate(op.getOperands())) {
+    const bool isSum = wholeSums.contains(operand), isMean = wholeMeans.contains(operand);
+    if (isSum && hasUnclearFactor(op, static_cast<unsigned>(index)))
+      return other(op, kUnclearFactor);
+    if (isMean && mayUndoMean(op, static_cast<unsigned>(index), batchSize))
+      return other(op, kUndoneMean);
+    if (isSum)
+      wholeSums.insert_range(op.getResults());
+    if (isMean)
+      wholeMeans.insert_range(op.getResults());
+  }
+  return {};
+}
+
 Dependence LossTerms::ofSum(Operation &op, ArrayRef<bool> linear) {
-  bool isSum = false;
+  bool isSum = false, isAverage = true;
   SmallVector<OpOperand *> means;
   for (auto [isLinear, operand] : llvm::zip_equal(linear, op.getOpOperands())) {
     const Kind kind = of(operand.get()).kind;
     if (!isLinear && kind != Kind::None)
       return other(op, kNotLinear);
     isSum |= kind == Kind::Sum;
+    isAverage &= kind != Kind::Sum || of(operand.get()).isAverage;
     if (isLinear && kind != Kind::Sum && splatOf(operand.get()) != 0.0)
       means.push_back(&operand);
   }
@@ -286,14 +322,36 @@ Dependence LossTerms::ofSum(Operation &op, ArrayRef<bool> linear) {
   if (!means.empty() && !isa<FloatType>(train::tensorType(op.getResult(0)).getElementType()))
     return other(op, kNotLinear);
   llvm::append_range(mixed, means);
-  return {Kind::Sum, 0, nullptr, {}};
+  Dependence sum{Kind::Sum, 0, nullptr, {}};
+  sum.isAverage = isAverage;
+  return sum;
+}
+
+bool LossTerms::isData(Value value) const {
+  func::FuncOp step = func;
+  auto isKnown = [&](Value source) {
+    auto arg = dyn_cast<BlockArgument>(source);
+    if (!arg)
+      return true;
+    return isBatchArgument(step, arg) || train::getArgRole(step, arg.getArgNumber()) == "frozen";
+  };
+  Operation *op = value.getDefiningOp();
+  return op && op->getBlock() == &step.getBody().front() && llvm::all_of(opsOf(value), [&](Operation *each) {
+           return each->getNumRegions() == 0 && llvm::all_of(each->getOperands(), isKnown);
+         });
+}
+
+llvm::SetVector<Value> LossTerms::dataOf(const Dependence &other) const {
+  llvm::SetVector<Value> data;
+  if (other.kind == Kind::Other && other.why != kUnclearFactor && other.why != kUndoneMean)
+    for (Value operand : other.op->getOperands())
+      if (of(operand).isReduced() && isData(operand))
+        data.insert(operand);
+  return data;
 }
 
 SmallVector<OpOperand *> LossTerms::meansAmongSums(Value loss) const {
-  SetVector<Operation *> slice;
-  BackwardSliceOptions options;
-  options.inclusive = true;
-  (void)getBackwardSlice(loss, &slice, options);
+  const llvm::SetVector<Operation *> slice = opsOf(loss);
   return llvm::to_vector(
       llvm::make_filter_range(mixed, [&](OpOperand *operand) { return slice.contains(operand->getOwner()); }));
 }

@@ -12,6 +12,8 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace tessera {
 
@@ -27,11 +29,16 @@ struct Dependence {
   Kind kind = Kind::None;
   int64_t dim = 0;
   mlir::Operation *op = nullptr;
-  llvm::StringRef why; ///< what `op` does that nothing follows
-  int64_t blocks = 1;  ///< of samples: how many blocks `dim` consists of, each of which counts all of them
+  llvm::StringRef why;    ///< what `op` does that nothing follows
+  int64_t blocks = 1;     ///< of samples: how many blocks `dim` consists of, each of which counts all of them
+  bool isAverage = false; ///< of a sum: it was divided by a count or a sum of the whole batch
 
   bool isReduced() const { return kind == Kind::Sum || kind == Kind::Mean; }
 };
+
+/// The ops that `value` is computed by, in order, but for those behind a `stop`.
+llvm::SetVector<mlir::Operation *> opsOf(
+    mlir::Value value, llvm::function_ref<bool(mlir::Operation *)> stop = [](mlir::Operation *) { return false; });
 
 /// The input or target argument whose elements `value` holds, unchanged but perhaps in another shape; null if there is
 /// none.
@@ -46,6 +53,9 @@ public:
   /// Terms of sums that are means, or the same for each micro-batch, while others are sums over the batch: the sum is
   /// one over the batch only if these are divided by the number of micro-batches. Only those that `loss` is made of.
   llvm::SmallVector<mlir::OpOperand *> meansAmongSums(mlir::Value loss) const;
+  /// Why the loss is `Other`: sums and means over the batch at that op which follow from data alone. They may be
+  /// computed for the whole batch before it is split.
+  llvm::SetVector<mlir::Value> dataOf(const Dependence &other) const;
   /// Says at the op in question why the loss, which is `Other`, cannot be split. (A scalar is never `Samples`.)
   llvm::LogicalResult reject(mlir::Value loss) const;
 
@@ -56,11 +66,14 @@ private:
   Dependence ofReshape(mlir::Operation &op, const Dependence &samples) const;
   Dependence ofReduced(mlir::Operation &op);
   Dependence ofSum(mlir::Operation &op, llvm::ArrayRef<bool> linear);
+  Dependence ofWhole(mlir::Operation &op);
+  bool isData(mlir::Value value) const;
 
   mlir::func::FuncOp func;
   int64_t batchSize = 1;
   llvm::DenseMap<mlir::Value, Dependence> values;
   llvm::SmallVector<mlir::OpOperand *> mixed;
+  llvm::DenseSet<mlir::Value> wholeSums, wholeMeans; ///< what was made of sums and means of the whole batch
 };
 
 } // namespace tessera

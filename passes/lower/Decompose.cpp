@@ -213,11 +213,12 @@ Value chooseDecay(Wide &b, Value decayed, Value plain, Value offset, int64_t dec
   return b.select(below, decayed, plain);
 }
 
-/// Marks the op that computes a unit's new value, so that `fuse` can tell which kernel reads the unit's gradient.
-Value markUnit(Operation *update, Value newParam) {
+/// Marks an op that computes with a unit's gradient and its other values only, so that `fuse` can tell which kernel
+/// reads the gradient: new states may be computed before the new parameter, in another kernel.
+Value markUnit(Operation *update, Value ofGradient) {
   if (Attribute unit = update->getAttr(train::kUnit))
-    newParam.getDefiningOp()->setAttr(train::kUnit, unit);
-  return newParam;
+    ofGradient.getDefiningOp()->setAttr(train::kUnit, unit);
+  return ofGradient;
 }
 
 struct DecomposeAdamw : Decomposition<train::AdamwUpdateOp> {
@@ -237,14 +238,14 @@ struct DecomposeAdamw : Decomposition<train::AdamwUpdateOp> {
       // there is a choice or not, so that sharded and whole units stay equal to the bit.
       p = b.mul(param, chooseDecay(b, b.broadcastScalar(keep, param), b.splatLike(param, 1.0), op.getOffset(),
                                    op.getDecayElements()));
-    Value newM = b.add(m, b.scale(b.sub(g, m), 1.0 - beta1));
+    Value newM = b.add(m, b.scale(markUnit(op, b.sub(g, m)), 1.0 - beta1));
     Value newV = b.add(b.scale(v, beta2), b.mul(b.scale(g, 1.0 - beta2), g));
     Value step = b.div(lr, b.convert(op.getBiasCorrection1(), wide));
     Value root = b.unary<train::SqrtOp>(b.convert(op.getBiasCorrection2(), wide));
     Value denominator = b.div(b.unary<train::SqrtOp>(newV), b.broadcastScalar(root, newV));
     denominator = b.add(denominator, b.splatLike(denominator, op.getEpsilon().convertToDouble()));
     Value newParam = b.sub(p, b.div(b.mul(b.broadcastScalar(step, newM), newM), denominator));
-    return {markUnit(op, b.narrow(newParam, op.getParam())), b.narrow(newM, op.getM()), b.narrow(newV, op.getV())};
+    return {b.narrow(newParam, op.getParam()), b.narrow(newM, op.getM()), b.narrow(newV, op.getV())};
   }
 };
 
@@ -265,11 +266,12 @@ struct DecomposeSgd : Decomposition<train::SgdUpdateOp> {
     Value step = g, newBuffer;
     if (op.getBuffer()) {
       double momentum = op.getMomentum().convertToDouble();
-      newBuffer = b.add(b.scale(b.convert(op.getBuffer(), wide), momentum), g);
+      newBuffer = markUnit(op, b.add(b.scale(b.convert(op.getBuffer(), wide), momentum), g));
       step = op.getNesterov() ? b.add(g, b.scale(newBuffer, momentum)) : newBuffer;
     }
     Value lr = b.broadcastScalar(b.convert(op.getLr(), wide), step);
-    results.push_back(markUnit(op, b.narrow(b.sub(param, b.mul(lr, step)), op.getParam())));
+    Value newParam = b.sub(param, b.mul(lr, step));
+    results.push_back(b.narrow(newBuffer ? newParam : markUnit(op, newParam), op.getParam()));
     if (newBuffer)
       results.push_back(b.narrow(newBuffer, op.getBuffer()));
     return results;

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Loss.h"
 #include "passes/lower/Emitter.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -116,9 +117,13 @@ LogicalResult Emitter::emitFusion(exec::FusionOp op) {
     outputs.push_back(bufferOf(result));
   auto units = op->getAttrOfType<ArrayAttr>(train::kUnits);
   auto gradients = op->getAttrOfType<DenseI64ArrayAttr>(train::kGradOperands);
+  auto scales = op->getAttrOfType<DenseF64ArrayAttr>(train::kGradientScales);
   if (units && gradients)
-    for (auto [unit, gradient] : llvm::zip(units.getAsRange<StringAttr>(), gradients.asArrayRef()))
-      exec::ProbeOp::create(code, op.getLoc(), inputs[gradient], unit);
+    for (auto [number, unit, gradient] : llvm::enumerate(units.getAsRange<StringAttr>(), gradients.asArrayRef())) {
+      auto probe = exec::ProbeOp::create(code, op.getLoc(), inputs[gradient], unit);
+      if (scales && scales[static_cast<int64_t>(number)] != 1.0)
+        probe->setAttr(train::kGradientScale, code.getF64FloatAttr(scales[static_cast<int64_t>(number)]));
+    }
   instruction<exec::LaunchOp>(op.getLoc(), exec::kComputeStream, *op.getKernel(), inputs, outputs, *op.getExtent(),
                               op.getGrain().value_or(1));
   return success();

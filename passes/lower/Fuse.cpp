@@ -7,11 +7,13 @@
 
 #include "compiler/dialect/dist/Dist.h"
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Loss.h"
 #include "passes/lower/CompressConstants.h"
 #include "passes/lower/FusionGroups.h"
 #include "passes/lower/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
@@ -175,13 +177,30 @@ private:
     return isa<BlockArgument>(value);
   }
 
-  /// For each unit that the fusion updates: which operand is its gradient. Of the operands that the new value depends
+  /// The number that `gradient` is multiplied by among `ops` so that it is one of the whole batch.
+  static double scaleOf(Value gradient, ArrayRef<Operation *> ops) {
+    for (Operation *user : gradient.getUsers()) {
+      if (!llvm::is_contained(ops, user))
+        continue;
+      if (user->hasAttr(train::kGradientScale))
+        for (Value factor : user->getOperands())
+          if (DenseFPElementsAttr number; matchPattern(factor, m_Constant(&number)) && number.isSplat())
+            return number.getSplatValue<APFloat>().convertToDouble();
+      if (isa<train::ReshapeOp, train::SliceOp, train::BarrierOp, train::ConvertOp>(user))
+        if (double scale = scaleOf(user->getResult(0), ops); scale != 1.0)
+          return scale;
+    }
+    return 1.0;
+  }
+
+  /// For each unit that the fusion updates: which operand is its gradient. Of the operands that the marked op depends
   /// on and that have its type it is the only one that is not an argument of the function, as the unit itself and its
   /// optimizer states are. Numbers are not followed: the norm that clips depends on the gradients of all units.
   static void markGradients(exec::FusionOp fusion, const codegen::KernelBody &body) {
     OpBuilder builder(fusion);
     SmallVector<Attribute> units;
     SmallVector<int64_t> operands;
+    SmallVector<double> scales;
     for (Operation *op : body.ops) {
       Attribute unit = op->getAttr(train::kUnit);
       if (!unit)
@@ -196,6 +215,7 @@ private:
         if (input.getType() == op->getResult(0).getType() && !isArgument(input) && needed.contains(input)) {
           units.push_back(unit);
           operands.push_back(number);
+          scales.push_back(scaleOf(input, body.ops));
           break;
         }
     }
@@ -203,6 +223,8 @@ private:
       return;
     fusion->setAttr(train::kUnits, builder.getArrayAttr(units));
     fusion->setAttr(train::kGradOperands, builder.getDenseI64ArrayAttr(operands));
+    if (llvm::any_of(scales, [](double scale) { return scale != 1.0; }))
+      fusion->setAttr(train::kGradientScales, builder.getDenseF64ArrayAttr(scales));
   }
 
   /// The argument of the function or repetition that `value` is the next value of.

@@ -13,6 +13,7 @@
 #include "passes/differentiate/LossTerms.h"
 #include "passes/optimize/Passes.h"
 
+#include "mlir/IR/IRMapping.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -64,7 +65,10 @@ FailureOr<double> findScale(func::FuncOp func, int64_t count) {
   const double mean = 1.0 / static_cast<double>(count);
   auto known = func->getAttrOfType<StringAttr>(train::kLossOfBatch);
   if (known) {
-    if (known.getValue() != "mean" && hasOneSample(func) && func.getOps<train::CountValidOp>().empty())
+    const bool isAverage =
+        !func.getOps<train::CountValidOp>().empty() ||
+        llvm::any_of(func.getOps<train::BarrierOp>(), [](train::BarrierOp op) { return op->hasAttr(train::kOfBatch); });
+    if (known.getValue() != "mean" && hasOneSample(func) && !isAverage)
       func.emitWarning()
           << "the loss adds up over its batch, and micro-batches have one sample: a sum that the model "
              "divides by the size of the batch looks the same; if it does, compile with --batch 2 or more";
@@ -113,6 +117,56 @@ FailureOr<SmallVector<Operation *>> hoistCounts(func::FuncOp func) {
   return hoisted;
 }
 
+/// Removes what stands for a sum or mean of the whole batch, where the batch is not split.
+void removeWholeBatch(func::FuncOp func) {
+  func.walk([](train::BarrierOp op) {
+    if (!op->hasAttr(train::kOfBatch))
+      return;
+    op.replaceAllUsesWith(op.getOperand());
+    op.erase();
+  });
+}
+
+/// Computes a sum or mean over the whole batch of what follows from data alone, by a loop of its own behind `hoisted`.
+void sumOfBatch(func::FuncOp func, train::BarrierOp barrier, int64_t count, SmallVectorImpl<Operation *> &hoisted) {
+  const bool isSum = barrier->getAttrOfType<StringAttr>(train::kOfBatch).getValue() == "sum";
+  Block &block = func.getBody().front();
+  const llvm::SetVector<Operation *> ops =
+      opsOf(barrier.getOperand(), [&](Operation *op) { return llvm::is_contained(hoisted, op); });
+  llvm::SetVector<Value> batch;
+  for (Operation *op : ops)
+    for (Value operand : op->getOperands())
+      if (auto arg = dyn_cast<BlockArgument>(operand); arg && isBatchRole(train::getArgRole(func, arg.getArgNumber())))
+        batch.insert(arg);
+  OpBuilder builder(func.getContext());
+  if (hoisted.empty())
+    builder.setInsertionPointToStart(&block);
+  else
+    builder.setInsertionPointAfter(hoisted.back());
+  auto loop =
+      train::AccumulateOp::create(builder, barrier.getLoc(), barrier->getResultTypes(), batch.getArrayRef(), count);
+  Block *body = &loop.getBody().emplaceBlock();
+  body->addArgument(RankedTensorType::get({}, builder.getI64Type()), loop.getLoc());
+  IRMapping mapping;
+  for (Value arg : batch)
+    mapping.map(arg, body->addArgument(arg.getType(), arg.getLoc()));
+  OpBuilder inside = OpBuilder::atBlockEnd(body);
+  for (Operation *op : ops)
+    inside.clone(*op, mapping);
+  train::YieldOp::create(inside, loop.getLoc(), mapping.lookup(barrier.getOperand()));
+  hoisted.push_back(loop);
+  Value whole = loop.getResult(0);
+  if (!isSum) {
+    train::Build build(builder, loop.getLoc());
+    Value part = build.splatLike(whole, 1.0 / static_cast<double>(count));
+    hoisted.push_back(part.getDefiningOp());
+    whole = build.mul(whole, part);
+    hoisted.push_back(whole.getDefiningOp());
+  }
+  barrier.replaceAllUsesWith(whole);
+  barrier.erase();
+}
+
 /// Gives each micro-batch its own random numbers: seed + iteration · (2^bits / golden ratio).
 void mixSeeds(Block &body, Value iteration) {
   llvm::DenseMap<Value, Value> mixed;
@@ -152,8 +206,10 @@ Value inRowOf(train::Build build, Value value, Value iteration, int64_t count) {
 LogicalResult AccumulateGradients::run(func::FuncOp func) {
   if (count < 1)
     return func.emitError() << "count must be at least 1, got " << count.getValue();
-  if (count == 1)
+  if (count == 1) {
+    removeWholeBatch(func);
     return replaceMicroBatches(func, count);
+  }
   if (failed(checkResults(func)))
     return failure();
   FailureOr<double> scale = findScale(func, count);
@@ -161,9 +217,12 @@ LogicalResult AccumulateGradients::run(func::FuncOp func) {
     return failure();
   if (failed(replaceMicroBatches(func, count)))
     return failure();
-  FailureOr<SmallVector<Operation *>> counts = hoistCounts(func);
-  if (failed(counts))
+  FailureOr<SmallVector<Operation *>> hoisted = hoistCounts(func);
+  if (failed(hoisted))
     return failure();
+  for (auto barrier : llvm::make_early_inc_range(func.getBody().front().getOps<train::BarrierOp>()))
+    if (barrier->hasAttr(train::kOfBatch))
+      sumOfBatch(func, barrier, count, *hoisted);
 
   constexpr int64_t kMostElements = std::numeric_limits<int64_t>::max() / 16; // bytes are counted in 64 bits, too
   for (BlockArgument arg : func.getArguments()) {
@@ -196,7 +255,7 @@ LogicalResult AccumulateGradients::run(func::FuncOp func) {
   Value iteration = body->addArgument(RankedTensorType::get({}, builder.getI64Type()), loc);
   auto isInside = [&](OpOperand &use) { return accumulate->isProperAncestor(use.getOwner()); };
   Block::iterator first = block.begin();
-  std::advance(first, counts->size());
+  std::advance(first, hoisted->size());
   body->getOperations().splice(body->end(), block.getOperations(), first, Block::iterator(accumulate));
   for (BlockArgument arg : batch) {
     arg.replaceUsesWithIf(body->addArgument(arg.getType(), arg.getLoc()), isInside);
@@ -216,9 +275,14 @@ LogicalResult AccumulateGradients::run(func::FuncOp func) {
 
   builder.setInsertionPoint(terminator);
   train::Build build(builder, loc);
-  for (auto [result, sum] : llvm::zip_equal(results, accumulate.getResults()))
-    result.value =
-        *scale == 1.0 || isa<IntegerType>(train::tensorType(sum).getElementType()) ? sum : build.scale(sum, *scale);
+  for (auto [index, result, sum] : llvm::enumerate(results, accumulate.getResults())) {
+    result.value = sum;
+    if (*scale == 1.0 || isa<IntegerType>(train::tensorType(sum).getElementType()))
+      continue;
+    result.value = build.scale(sum, *scale);
+    if (train::getResultRole(func, index) == "grad")
+      result.value.getDefiningOp()->setAttr(train::kGradientScale, builder.getUnitAttr());
+  }
   func.setFunctionType(FunctionType::get(func.getContext(), block.getArgumentTypes(), func.getResultTypes()));
   train::setResults(func, results);
   return success();

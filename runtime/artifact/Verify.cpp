@@ -10,6 +10,7 @@
 #include "runtime/artifact/VerifyContext.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace tessera {
 
@@ -290,6 +291,8 @@ static Status verifyScalars(const VerifyContext &context, uint32_t numInstructio
       return bad(what, "state " + std::to_string(probe.state()) + " does not exist");
     if (probe.instruction() >= numInstructions)
       return bad(what, "instruction " + std::to_string(probe.instruction()) + " of " + std::to_string(numInstructions));
+    if (!std::isfinite(probe.scale()))
+      return bad(what, "its scale is no number");
     TESSERA_RETURN_IF_ERROR(context.checkGroup(probe.shard_group(), what));
     const artifact::StateTensor &state = *program.state()->Get(probe.state());
     int64_t parts = context.groupSize(probe.shard_group());

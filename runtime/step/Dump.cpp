@@ -37,6 +37,11 @@ void StepDump::prepare(int rank, const RankState &state, StepOptions &options) {
     view.dtype = gradient.dtype == DataType::F64 ? DataType::F64 : DataType::F32;
     std::vector<uint8_t> &bytes = mine.storage.emplace_back(part * elementBytes(view.dtype));
     TESSERA_RETURN_IF_ERROR(convertElements(gradient.dtype, gradient.data, view.dtype, bytes.data(), part));
+    for (int64_t i = 0; probe.scale() != 1 && i < part; ++i)
+      if (view.dtype == DataType::F64)
+        reinterpret_cast<double *>(bytes.data())[i] *= probe.scale();
+      else
+        reinterpret_cast<float *>(bytes.data())[i] *= probe.scale();
     view.role = StateRole::Parameter;
     view.begin = probe.shard_group() < 0 ? 0 : artifact.positionInGroup(probe.shard_group(), rank) * part;
     view.end = view.begin + part;

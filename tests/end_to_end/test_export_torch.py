@@ -39,9 +39,8 @@ REFUSED = {
     "max_norm": ("embedding with max_norm=1.0", "(e, "), "by_frequency": ("embedding with scale_grad_by_freq",),
     "sparse": ("embedding with sparse",), "bag": ("embedding_bag with padding_idx=1",),
     "kept_dropout2d": ("dropout2d with a rate of 0.1: ONNX has no such operation (drop, ",),
-    "smoothing": ("differs from PyTorch's by", "known to drop label_smoothing of cross_entropy"),
-    "unchecked_smoothing": ("known to drop label_smoothing", "--check shows"),
     "divisor": ("differs from PyTorch's by 25.0%", "divisor_override of avg_pool2d"),
+    "unchecked_divisor": ("known to drop divisor_override", "--check shows"),
     "baked_number": ("what exporters make of detach and no_grad does not run",),
 }
 

@@ -12,6 +12,7 @@ MODEL = """<ir_version: 8, opset_import: ["" : 17]>
 terms (int64[B,T] tokens, int64[B,T] labels) => (float%s loss)
 <float[%d,%d] embed = {%s}, float[%d,%d] head = {%s}, float half = {0.5}, float small = {0.01}, float eight = {8.0}, float one = {1.0},
  int64[1] depth = {%d}, int64[1] batch = {0}, int64[2] inner = {1, 2}, int64[1] time = {1}, int64[1] classes = {2},
+ int64[1] none = {0}, int64[1] last = {-1}, int64[1] all = {1000}, int64 ignored = {-100}, float[%d] fixed = {%s},
  float[%d] weight = {%s}>
 {
   x = Gather (embed, tokens)
@@ -45,6 +46,23 @@ SPLIT = {
     "sum over the batch, mean over the rest": "m = ReduceSum <keepdims = 0> (squares, batch)\n  loss = ReduceMean <keepdims = 0> (m)",
     "nonlinear in each sample": "m = ReduceMean <axes = [1, 2], keepdims = 0> (squares)\n  e = Sqrt (m)\n"
                                 "  loss = ReduceMean <axes = [0], keepdims = 0> (e)",
+    "half of a cross-entropy": "m = Mul (half, ce)\n  loss = Add (m, square)",
+    "weighted cross-entropy": "loss = SoftmaxCrossEntropyLoss <ignore_index = -100> (rows, labels, fixed)",
+    "weighted likelihood": "p = LogSoftmax <axis = 1> (rows)\n"
+                           "  loss = NegativeLogLikelihoodLoss <ignore_index = -100> (p, labels, fixed)",
+    "shifted labels": "r = Slice (rows, none, last, classes)\n  l = Slice (labels, time, all, time)\n"
+                      "  loss = SoftmaxCrossEntropyLoss <ignore_index = -100> (r, l)",
+    "masked mean": "e = Equal (labels, ignored)\n  k = Not (e)\n  c = Cast <to = 1> (k)\n  n = ReduceSum <keepdims = 0> (c)\n"
+                   "  m = Max (n, one)\n  d = ReduceMean <axes = [2], keepdims = 0> (squares)\n  f = Mul (c, d)\n"
+                   "  total = ReduceSum <keepdims = 0> (f)\n  q = Div (total, m)\n  loss = Mul (half, q)",
+    "weights that add up to 1": "e = Equal (labels, ignored)\n  k = Not (e)\n  c = Cast <to = 1> (k)\n"
+                                "  n = ReduceSum <keepdims = 0> (c)\n  v = Div (c, n)\n  f = Mul (v, each)\n"
+                                "  loss = ReduceSum <keepdims = 0> (f)",
+    "count of integers": "e = Equal (labels, ignored)\n  k = Not (e)\n  c = Cast <to = 7> (k)\n  n = ReduceSum <keepdims = 0> (c)\n"
+                         "  m = Cast <to = 1> (n)\n  total = ReduceSum <keepdims = 0> (each)\n  loss = Div (total, m)",
+    "mean weighted by a mean": "e = Equal (labels, ignored)\n  k = Not (e)\n  c = Cast <to = 1> (k)\n"
+                               "  n = ReduceMean <keepdims = 0> (c)\n  f = Mul (c, each)\n  m = ReduceMean <keepdims = 0> (f)\n"
+                               "  loss = Div (m, n)",
     "temperature that is learned": "p = ReduceMean <keepdims = 0> (head)\n  t = Exp (p)\n  total = ReduceSum <keepdims = 0> (each)\n"
                                    "  loss = Mul (t, total)",
 }
@@ -60,11 +78,15 @@ NOT_SPLIT = {
     "deviation from a batch mean": ("m = ReduceMean <axes = [0], keepdims = 1> (logits)\n  d = Sub (logits, m)\n  e = Mul (d, d)\n"
                                     "  loss = ReduceMean <keepdims = 0> (e)",
                                     "train.sub", "lets the samples of a batch influence each other"),
-    "weighted cross-entropy": ("loss = SoftmaxCrossEntropyLoss <ignore_index = -100> (rows, labels, weight)",
-                               "train.div", "is not linear in what was added up over the batch"),
-    "masked mean": ("zero = Sub (one, one)\n  counts = Greater (each, zero)\n  c = Cast <to = 1> (counts)\n"
+    "mean of what is not 0": ("zero = Sub (one, one)\n  counts = Greater (each, zero)\n  c = Cast <to = 1> (counts)\n"
                     "  n = ReduceSum <keepdims = 0> (c)\n  total = ReduceSum <keepdims = 0> (each)\n  loss = Div (total, n)",
                     "train.div", "is not linear in what was added up over the batch"),
+    "scaled count": ("e = Equal (labels, ignored)\n  k = Not (e)\n  c = Cast <to = 1> (k)\n  n = ReduceSum <keepdims = 0> (c)\n"
+                     "  m = Mul (n, half)\n  total = ReduceSum <keepdims = 0> (each)\n  loss = Div (total, m)",
+                     "train.mul", "multiplies a sum over the batch by a number"),
+    "weighted cross-entropy of trained weights": (
+        "loss = SoftmaxCrossEntropyLoss <ignore_index = -100> (rows, labels, weight)",
+        "train.div", "is not linear in what was added up over the batch"),
     "scaled sum": ("total = ReduceSum <keepdims = 0> (each)\n  loss = Mul (half, total)", "train.mul", "multiplies a sum over the batch by a number"),
     "divided sum": ("total = ReduceSum <keepdims = 0> (each)\n  loss = Div (total, eight)", "train.div", "multiplies a sum over the batch by a number"),
     "parameters repeated for each sample": ("p = ReduceMean <axes = [1], keepdims = 0> (head)\n  like = Shape <end = 1> (tokens)\n"
@@ -100,10 +122,10 @@ class LossTerms(ToolTest):
         with open(self.path("model.onnxtxt"), "w") as file:
             size = VOCABULARY * WIDTH
             file.write(MODEL % (shape, VOCABULARY, WIDTH, zeros(size), WIDTH, VOCABULARY, zeros(size), WIDTH, VOCABULARY,
-                                zeros(VOCABULARY), body))
+                                ", ".join(["1", "2", "0.5"] * 3 + ["1", "3"]), VOCABULARY, zeros(VOCABULARY), body))
 
     def compile(self, micro, *flags):
-        return ("tessera-compile", "model.onnxtxt", "--parameters", ".", "--constants", "^(half|small|eight|one)$", "--tied", "head",
+        return ("tessera-compile", "model.onnxtxt", "--parameters", ".", "--constants", "^(half|small|eight|one|fixed)$", "--tied", "head",
                 "--batch", micro, "--accumulate", BATCH // micro, "--seq", TIME, "--loss",
                 "output:loss", "--optimizer", "sgd", "--lr", 0.1, "--weight-decay", 0, *flags, "-o", "model.tessera")
 
@@ -149,7 +171,12 @@ class LossTerms(ToolTest):
         lse = (np.log(np.exp(logits - top).sum(-1, keepdims=True)) + top)[..., 0]
         rows = np.where(counts, lse - np.take_along_axis(logits, np.where(counts, labels, 0)[..., None], -1)[..., 0], 0)
         square = (logits**2).mean()
-        wanted = {"cross-entropy and mean": rows.sum() / counts.sum() + 0.5 * square,
+        weights = np.where(counts, np.array([1, 2, 0.5] * 3 + [1, 3])[np.where(counts, labels, 0)], 0)
+        shifted = np.take_along_axis(logits[:, :-1], np.where(counts, labels, 0)[:, 1:, None], -1)[..., 0]
+        wanted = {"weighted cross-entropy": (weights * rows).sum() / weights.sum(),
+                  "shifted labels": (counts[:, 1:] * (lse[:, :-1] - shifted)).sum() / counts[:, 1:].sum(),
+                  "masked mean": 0.5 * (counts * (logits**2).mean(-1)).sum() / counts.sum(),
+                  "cross-entropy and mean": rows.sum() / counts.sum() + 0.5 * square,
                   "all kinds": -(rows.sum() / counts.sum() + square + (head**2).sum() + rows.sum()),
                   "mean of sums": (logits**2).sum() / BATCH}
         for name, want in wanted.items():

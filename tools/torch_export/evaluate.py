@@ -180,6 +180,8 @@ def evaluate(exported, record, model, inputs, names, axes):
         try:
             compare(run, names, model, given, record["outputs"])
         except ExportError as why:
+            # On other rows of the example's sizes it may differ, too: then it was right for the example by chance.
+            compare(run, names, model, resized(inputs, axes, sizes), record["outputs"])
             text = ", ".join(f"{name}={size}" for name, size in wanted.items())
             raise FixedSizes(f"with {text}, {why}", symbolic) from why
         unchecked = sorted(name for name in symbolic if wanted[name] == sizes[name] and sizes[name] > 1)

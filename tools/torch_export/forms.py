@@ -9,13 +9,15 @@ from . import cuts
 
 
 def cross_entropy(real):
-    """F.cross_entropy; with targets that are probabilities by its formula, for which ONNX has no op: exporters write
-    SoftmaxCrossEntropyLoss, whose targets are classes."""
+    """F.cross_entropy; with targets that are probabilities, or with label smoothing, by its formula, for which ONNX has no op:
+    exporters write SoftmaxCrossEntropyLoss, whose targets are classes, and leave the smoothing out."""
     def written(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
                 label_smoothing=0.0):
-        if not torch.is_floating_point(target) or size_average is not None or reduce is not None:
+        if size_average is not None or reduce is not None or not (torch.is_floating_point(target) or label_smoothing > 0):
             return real(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing)
         classes = 1 if input.dim() > 1 else 0
+        if not torch.is_floating_point(target):
+            return smoothed(input, target, weight, ignore_index, reduction, label_smoothing, classes)
         if label_smoothing > 0:
             target = target * (1 - label_smoothing) + label_smoothing / input.shape[classes]
         terms = target * torch.log_softmax(input, classes)
@@ -44,6 +46,22 @@ def binary_cross_entropy_with_logits(real):
         return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
 
     return written
+
+
+def smoothed(scores, target, weight, ignore_index, reduction, smoothing, classes):
+    """(1 - s) times the loss of the target, and s times its mean over the classes; a mean divides by the targets' weights."""
+    rows = torch.log_softmax(scores, classes)
+    if weight is not None:
+        rows = rows * weight.reshape([-1] + [1] * (scores.dim() - classes - 1))
+    counts = target != ignore_index
+    counted = torch.where(counts, target, torch.zeros_like(target))
+    picked = rows.gather(classes, counted.unsqueeze(classes)).squeeze(classes)
+    loss = -(1 - smoothing) * picked - smoothing / scores.shape[classes] * rows.sum(classes)
+    loss = torch.where(counts, loss, torch.zeros_like(loss))
+    if reduction != "mean":
+        return loss.sum() if reduction == "sum" else loss
+    weights = counts.to(loss.dtype) if weight is None else weight[counted] * counts.to(loss.dtype)
+    return loss.sum() / weights.sum()
 
 
 @contextlib.contextmanager

@@ -99,10 +99,6 @@ class Watcher(TorchFunctionMode):
             self.embedding(function, args, kwargs)
         elif name in ("batch_norm", "instance_norm"):
             self.norm(function, name, args, kwargs)
-        elif name in ("cross_entropy", "cross_entropy_loss"):
-            given = arguments(function, args, kwargs)
-            if given.get("label_smoothing", 0) > 0:
-                self.suspects[f"label_smoothing of cross_entropy ({self.places.here()})"] = None
         elif name in POOLS:
             if kwargs.get("divisor_override", args[POOLS[name]] if len(args) > POOLS[name] else None) is not None:
                 self.suspects[f"divisor_override of {name} ({self.places.here()})"] = None

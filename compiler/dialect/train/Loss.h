@@ -20,9 +20,19 @@ inline constexpr llvm::StringLiteral kMean = "train.mean";
 inline constexpr llvm::StringLiteral kStatistics = "train.statistics";
 /// On a `barrier` of 1: it stands for the number of micro-batches (unit attribute).
 inline constexpr llvm::StringLiteral kMicroBatches = "train.micro_batches";
+/// On a `barrier` of a number or tensor that follows from the batch's data alone: it stands for the same of the whole
+/// batch, which is the "sum" or the "mean" of those of the micro-batches.
+inline constexpr llvm::StringLiteral kOfBatch = "train.of_batch";
 /// On a step function: "sum" if the loss of a batch is the sum of its micro-batches' losses, "mean" if it is their
 /// mean, "terms" if it is the sum because some of its terms are divided by the number of micro-batches (kMicroBatches).
 inline constexpr llvm::StringLiteral kLossOfBatch = "train.loss_of_batch";
+
+/// On a `mul` by one number: it makes the gradient of the whole batch of what was added up over micro-batches (unit
+/// attribute). On a probe: that number (f64).
+inline constexpr llvm::StringLiteral kGradientScale = "train.gradient_scale";
+/// On a fusion with optimizer updates: what makes its operands `train.grad_operands` gradients of the whole batch (an
+/// array of f64).
+inline constexpr llvm::StringLiteral kGradientScales = "train.gradient_scales";
 
 } // namespace tessera::train
 

@@ -88,7 +88,7 @@ func.func @product(%w: tensor<6xf32> {train.role = "param", train.name = "w"}, %
   %wide = train.broadcast %w {broadcast_dimensions = array<i64: 1>} : (tensor<6xf32>) -> tensor<4x6xf32>
   %y = train.mul %x, %wide : tensor<4x6xf32>
   %rows = train.reduce sum, %y {dimensions = array<i64: 1>} : (tensor<4x6xf32>) -> tensor<4xf32>
-  %a = train.reduce sum, %x {dimensions = array<i64: 0>, train.mean} : (tensor<4x6xf32>) -> tensor<6xf32>
+  %a = train.reduce sum, %y {dimensions = array<i64: 0>, train.mean} : (tensor<4x6xf32>) -> tensor<6xf32>
   %b = train.reduce sum, %y {dimensions = array<i64: 0>, train.mean} : (tensor<4x6xf32>) -> tensor<6xf32>
   %ab = train.mul %a, %b : tensor<6xf32>
   %loss = train.reduce sum, %ab {dimensions = array<i64: 0>} : (tensor<6xf32>) -> tensor<f32>
@@ -109,5 +109,72 @@ func.func @statistics(%w: tensor<6xf32> {train.role = "param", train.name = "w"}
   %y = train.mul %x, %wide : tensor<4x6xf32>
   %rows = train.reduce sum, %y {dimensions = array<i64: 1>} : (tensor<4x6xf32>) -> tensor<4xf32>
   %loss = train.reduce sum, %rows {dimensions = array<i64: 0>, train.mean} : (tensor<4xf32>) -> tensor<f32>
+  return %loss, %rows : tensor<f32>, tensor<4xf32>
+}
+
+// -----
+
+// The divisor of a weighted mean follows from data alone: it is that of the whole batch. A clamp of it is, too, and what is
+// multiplied with the quotient is no matter of the batch's size.
+// CHECK-LABEL: func @weighted
+// CHECK: attributes {train.loss_of_batch = "sum"}
+// CHECK: %[[COUNT:.*]] = train.reduce sum, %arg2
+// CHECK: %[[WHOLE:.*]] = train.barrier %[[COUNT]] {train.of_batch = "sum"}
+// CHECK: %[[MOST:.*]] = train.max %[[WHOLE]]
+// CHECK: train.div %{{.*}}, %[[MOST]]
+func.func @weighted(%w: tensor<6xf32> {train.role = "param", train.name = "w"}, %x: tensor<4x6xf32> {train.role = "input", train.name = "x"}, %m: tensor<4xf32> {train.role = "input", train.name = "m"})
+    -> (tensor<f32> {train.role = "output", train.name = "loss"}, tensor<4xf32> {train.role = "output", train.name = "rows"}) {
+  %wide = train.broadcast %w {broadcast_dimensions = array<i64: 1>} : (tensor<6xf32>) -> tensor<4x6xf32>
+  %y = train.mul %x, %wide : tensor<4x6xf32>
+  %rows = train.reduce max, %y {dimensions = array<i64: 1>} : (tensor<4x6xf32>) -> tensor<4xf32>
+  %masked = train.mul %rows, %m : tensor<4xf32>
+  %total = train.reduce sum, %masked {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  %count = train.reduce sum, %m {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  %one = train.constant dense<1.0> : tensor<f32>
+  %most = train.max %count, %one : tensor<f32>
+  %mean = train.div %total, %most : tensor<f32>
+  %half = train.constant dense<0.5> : tensor<f32>
+  %loss = train.mul %mean, %half : tensor<f32>
+  return %loss, %rows : tensor<f32>, tensor<4xf32>
+}
+
+// -----
+
+// Labels that were shifted in the model: their count is written out as a sum of the whole batch.
+// CHECK-LABEL: func @shifted
+// CHECK: attributes {train.loss_of_batch = "sum"}
+// CHECK-NOT: train.count_valid
+// CHECK: train.compare ne
+// CHECK: %[[SUM:.*]] = train.reduce sum, %{{.*}} {dimensions = array<i64: 0>} : (tensor<8xf32>) -> tensor<f32>
+// CHECK: %[[WHOLE:.*]] = train.barrier %[[SUM]] {train.of_batch = "sum"}
+// CHECK: train.max %[[WHOLE]]
+func.func @shifted(%w: tensor<6x5xf32> {train.role = "param", train.name = "w"}, %x: tensor<4x3x6xf32> {train.role = "input", train.name = "x"}, %t: tensor<4x3xi32> {train.role = "input", train.name = "t"})
+    -> (tensor<f32> {train.role = "output", train.name = "loss"}, tensor<8xf32> {train.role = "output", train.name = "rows"}) {
+  %logits = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 2>, rhs_contract = array<i64: 0>} : (tensor<4x3x6xf32>, tensor<6x5xf32>) -> tensor<4x3x5xf32>
+  %front = train.slice %logits {starts = array<i64: 0, 0, 0>, limits = array<i64: 4, 2, 5>, strides = array<i64: 1, 1, 1>} : (tensor<4x3x5xf32>) -> tensor<4x2x5xf32>
+  %back = train.slice %t {starts = array<i64: 0, 1>, limits = array<i64: 4, 3>, strides = array<i64: 1, 1>} : (tensor<4x3xi32>) -> tensor<4x2xi32>
+  %flat = train.reshape %front : (tensor<4x2x5xf32>) -> tensor<8x5xf32>
+  %targets = train.reshape %back : (tensor<4x2xi32>) -> tensor<8xi32>
+  %rows, %lse = train.cross_entropy %flat, %targets {ignore_index = -100 : i64} : (tensor<8x5xf32>, tensor<8xi32>) -> (tensor<8xf32>, tensor<8xf32>)
+  %total = train.reduce sum, %rows {dimensions = array<i64: 0>} : (tensor<8xf32>) -> tensor<f32>
+  %n = train.count_valid %targets {ignore_index = -100 : i64} : (tensor<8xi32>) -> tensor<f32>
+  %loss = train.div %total, %n : tensor<f32>
+  return %loss, %rows : tensor<f32>, tensor<8xf32>
+}
+
+// -----
+
+// Not applied because the divisor depends on a parameter.
+// CHECK-LABEL: func @trained_weights
+// CHECK-NOT: loss_of_batch
+// CHECK-NOT: train.barrier
+func.func @trained_weights(%w: tensor<6xf32> {train.role = "param", train.name = "w"}, %x: tensor<4x6xf32> {train.role = "input", train.name = "x"})
+    -> (tensor<f32> {train.role = "output", train.name = "loss"}, tensor<4xf32> {train.role = "output", train.name = "rows"}) {
+  %wide = train.broadcast %w {broadcast_dimensions = array<i64: 1>} : (tensor<6xf32>) -> tensor<4x6xf32>
+  %y = train.mul %x, %wide : tensor<4x6xf32>
+  %rows = train.reduce max, %y {dimensions = array<i64: 1>} : (tensor<4x6xf32>) -> tensor<4xf32>
+  %total = train.reduce sum, %rows {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  %sum = train.reduce sum, %y {dimensions = array<i64: 0, 1>} : (tensor<4x6xf32>) -> tensor<f32>
+  %loss = train.div %total, %sum : tensor<f32>
   return %loss, %rows : tensor<f32>, tensor<4xf32>
 }

@@ -194,3 +194,30 @@ func.func @lost(%w: tensor<f32> {train.role = "param", train.name = "w"}, %x: te
     -> (tensor<f32> {train.role = "loss"}, tensor<f32> {train.role = "grad", train.of = "w"}) attributes {train.loss_of_batch = "terms"} {
   return %w, %w : tensor<f32>, tensor<f32>
 }
+
+// -----
+
+// What stands for a sum of the whole batch is added up by a loop of its own in front of the one that reads it; the scale of gradients
+// is marked.
+// CHECK-LABEL: func @of_batch
+// CHECK: %[[WHOLE:.*]] = train.accumulate %arg1 {count = 4 : i64}
+// CHECK: train.reduce sum
+// CHECK: train.accumulate %arg1 {count = 4 : i64}
+// CHECK: train.div %{{.*}}, %[[WHOLE]]
+// CHECK-NOT: train.barrier
+// CHECK: return
+// With one micro-batch it is the sum itself.
+// ONE-LABEL: func @of_batch
+// ONE: %[[SUM:.*]] = train.reduce sum
+// ONE-NOT: train.barrier
+// ONE: train.div %{{.*}}, %[[SUM]]
+func.func @of_batch(%w: tensor<f32> {train.role = "param", train.name = "w"}, %x: tensor<3xf32> {train.role = "input", train.name = "x"})
+    -> (tensor<f32> {train.role = "loss"}, tensor<f32> {train.role = "grad", train.of = "w"}) attributes {train.loss_of_batch = "sum"} {
+  %sum = train.reduce sum, %x {dimensions = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+  %whole = train.barrier %sum {train.of_batch = "sum"} : tensor<f32>
+  %squares = train.mul %x, %x : tensor<3xf32>
+  %total = train.reduce sum, %squares {dimensions = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+  %mean = train.div %total, %whole : tensor<f32>
+  %loss = train.mul %mean, %w : tensor<f32>
+  return %loss, %mean : tensor<f32>, tensor<f32>
+}

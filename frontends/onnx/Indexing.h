@@ -1,0 +1,56 @@
+//===- Indexing.h - gathers and scatters in one arrangement -----*- C++ -*-===//
+//
+// ONNX has several ops that read or write elements by index. All become one of
+// two functions here, on data [batch…, size, trailing…] and indices
+// [batch…, count]: the dimensions along which data and indices walk together
+// lead, and stay dimensions, so that they can be split over ranks.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_FRONTENDS_ONNX_INDEXING_H
+#define TESSERA_FRONTENDS_ONNX_INDEXING_H
+
+#include "frontends/onnx/Node.h"
+
+namespace tessera::onnx_import {
+
+/// What happens where something is written: it replaces what was there (the last writer wins), or is combined with it.
+enum class ScatterKind { Replace, Add, Mul, Max, Min };
+
+/// Indices that are the same for the whole batch and known at import, counted from the front.
+using KnownIndices = llvm::SmallVector<int64_t>;
+
+/// result[b…, m, t…] = data[b…, indices[b…, m], t…].
+mlir::Value pick(train::Build &b, mlir::Value data, mlir::Value indices);
+mlir::Value pickKnown(train::Build &b, mlir::Value data, int64_t batch, const KnownIndices &indices);
+
+/// data with updates[b…, m, t…] written to [b…, indices[b…, m], t…].
+mlir::Value place(train::Build &b, ScatterKind kind, mlir::Value data, mlir::Value indices, mlir::Value updates);
+/// No index may occur twice, unless the last writer wins.
+mlir::Value placeKnown(train::Build &b, ScatterKind kind, mlir::Value data, int64_t batch, const KnownIndices &indices,
+                       mlir::Value updates);
+
+/// Whether `place` can be built: what compares all indices with each other, or with all elements, must not be too
+/// large.
+bool canPlace(ScatterKind kind, mlir::Value data, mlir::Value indices);
+
+/// The indices themselves, looked up in a table of all positions: says, where indices are only compared, that they must
+/// lie in the dimension.
+mlir::Value inDimension(train::Build &b, mlir::Value indices, int64_t size);
+
+/// Indices of a dimension of `size` as a value: known ones are checked and counted from the front. Unknown ones are
+/// taken as they are: the runtime checks data against the table's size when it loads a batch.
+mlir::FailureOr<mlir::Value> checkedIndices(Node &n, int i, int64_t size);
+
+/// Computed indices may be negative and then count from the end; those that are an input's own values are checked when
+/// a batch is loaded.
+mlir::Value fromFront(train::Build &b, mlir::Value indices, int64_t size);
+
+/// Orders of dimensions: of `x`, of a shape, and the order that undoes one.
+mlir::Value permute(train::Build &b, mlir::Value x, llvm::ArrayRef<int64_t> order);
+llvm::SmallVector<int64_t> permuted(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> order);
+llvm::SmallVector<int64_t> inverse(llvm::ArrayRef<int64_t> order);
+
+} // namespace tessera::onnx_import
+
+#endif // TESSERA_FRONTENDS_ONNX_INDEXING_H

@@ -1,0 +1,127 @@
+//===- OpsSelect.cpp - the largest, the smallest, and those that are not 0 ===//
+
+#include "frontends/onnx/Indexing.h"
+#include "frontends/onnx/OpTable.h"
+
+using namespace mlir;
+using namespace tessera::train;
+
+namespace tessera::onnx_import {
+
+namespace {
+/// The last one of equal maxima: the largest position whose element equals the maximum, or is no number.
+Value lastArgmax(Build &b, Value x, int64_t axis, RankedTensorType type) {
+  SmallVector<int64_t> shape(shapeOf(x));
+  Value top = b.broadcastReduced(b.reduce(ReduceKind::Max, x, {axis}), shape, {axis});
+  Value isTop = b.compare(CompareDirection::Eq, x, top);
+  if (isa<FloatType>(tensorType(x).getElementType()))
+    isTop = b.select(isTop, isTop, b.compare(CompareDirection::Ne, x, x));
+  Value position = b.iota(RankedTensorType::get(shape, type.getElementType()), axis);
+  return b.reduce(ReduceKind::Max, b.select(isTop, position, b.splatLike(position, 0)), {axis});
+}
+
+template <bool isMin> LogicalResult opArgMax(Node &n) {
+  auto axis = Node::axisOf(n.attr("axis", 0), n.rank(0));
+  if (!axis || n.element(0).isInteger(1) || n.shape(0)[*axis] == 0)
+    return n.fail("expected a numeric input and an axis in range along which there are elements");
+  Build &b = n.b;
+  Value x = n.input(0);
+  if (isMin && n.isFloat(0))
+    x = b.neg(x);
+  else if (isMin) // -1 - x, or the largest number less x, which exists for each integer
+    x = b.sub(b.splatLike(x, n.element(0).isUnsignedInteger(8) ? 255 : -1), x);
+  SmallVector<int64_t> shape(n.shape(0));
+  shape.erase(shape.begin() + *axis);
+  auto type = RankedTensorType::get(shape, b.builder.getI64Type());
+  Value result = n.attr("select_last_index", 0) != 0 ? lastArgmax(b, x, *axis, type)
+                                                     : ArgmaxOp::create(b.builder, b.loc, type, x, *axis).getResult();
+  if (n.attr("keepdims", 1) != 0) {
+    shape.insert(shape.begin() + *axis, 1);
+    result = b.reshape(result, shape);
+  }
+  return n.set(result);
+}
+
+/// Indices in order of the elements, of which the first k are kept, and the elements there. Equal elements keep their
+/// order.
+LogicalResult opTopK(Node &n) {
+  const int64_t rank = n.rank(0);
+  auto axis = Node::axisOf(n.attr("axis", -1), rank);
+  auto count = n.ints(1);
+  if (!axis || !count || count->size() != 1 || n.element(0).isInteger(1))
+    return n.fail("expected a numeric input, an axis in range and a number of elements known at import");
+  const int64_t k = count->front();
+  if (k < 0 || k > n.shape(0)[*axis])
+    return n.fail("takes " + Twine(k) + " elements of a dimension of size " + Twine(n.shape(0)[*axis]));
+  Build &b = n.b;
+  SmallVector<int64_t> order, starts(rank, 0), limits(n.shape(0));
+  for (int64_t dim = 0; dim < rank; ++dim)
+    if (dim != *axis)
+      order.push_back(dim);
+  order.push_back(*axis);
+  limits[*axis] = k;
+  auto type = RankedTensorType::get(n.shape(0), b.builder.getI64Type());
+  Value sorted = SortIndicesOp::create(b.builder, b.loc, type, n.input(0), *axis, n.attr("largest", 1) != 0);
+  Value indices = k == n.shape(0)[*axis] ? sorted : b.slice(sorted, starts, limits);
+  Value values = pick(b, permute(b, n.input(0), order), permute(b, indices, order));
+  if (failed(n.set(permute(b, values, inverse(order)))))
+    return failure();
+  return n.set(indices, 1);
+}
+
+/// Positions of what is not 0, one column each; their number must be known.
+LogicalResult opNonZero(Node &n) {
+  const HostTensor *x = n.constant(0);
+  if (!x)
+    return n.fail("the number of elements that are not 0 must be known at import; write a selection (torch.where)");
+  ArrayRef<int64_t> shape = x->shape();
+  SmallVector<std::vector<int64_t>> rows(shape.size());
+  for (int64_t i = 0; i < x->size(); ++i) {
+    if (x->number(i) == 0)
+      continue;
+    int64_t rest = i;
+    for (int64_t dim = static_cast<int64_t>(shape.size()) - 1; dim >= 0; --dim) {
+      rows[dim].push_back(rest % shape[dim]);
+      rest /= shape[dim];
+    }
+  }
+  const int64_t count = rows.empty() ? 0 : static_cast<int64_t>(rows.front().size());
+  std::vector<int64_t> values;
+  for (const std::vector<int64_t> &row : rows)
+    llvm::append_range(values, row);
+  auto type = RankedTensorType::get({static_cast<int64_t>(shape.size()), count}, n.b.builder.getI64Type());
+  return n.set(HostTensor::ofInts(type, std::move(values)));
+}
+
+/// The slices of an axis for which a condition holds, which must be known.
+LogicalResult opCompress(Node &n) {
+  const HostTensor *condition = n.constant(1);
+  if (!condition || n.rank(1) != 1)
+    return n.fail("the condition must be a vector known at import");
+  const bool flat = !n.attribute("axis");
+  auto axis = Node::axisOf(n.attr("axis", 0), flat ? 1 : n.rank(0));
+  Value x = flat ? n.b.reshape(n.input(0), {n.type(0).getNumElements()}) : n.input(0);
+  if (!axis || condition->size() > shapeOf(x)[*axis])
+    return n.fail("axis is out of range, or the condition is longer than the dimension");
+  KnownIndices kept;
+  for (int64_t i = 0; i < condition->size(); ++i)
+    if (condition->number(i) != 0)
+      kept.push_back(i);
+  if (kept.empty())
+    return n.fail("the condition holds nowhere");
+  return n.set(pickKnown(n.b, x, *axis, kept));
+}
+
+constexpr int kAny = kMinOpset, kNew = kMaxOpset;
+const OpRow kRows[] = {
+    {"", "ArgMax", kAny, kNew, 1, opArgMax<false>},
+    {"", "ArgMin", kAny, kNew, 1, opArgMax<true>},
+    {"", "Compress", kAny, kNew, 2, opCompress},
+    {"", "NonZero", kAny, kNew, 1, opNonZero},
+    {"", "TopK", kAny, kNew, 2, opTopK},
+};
+} // namespace
+
+ArrayRef<OpRow> selectOps() { return kRows; }
+
+} // namespace tessera::onnx_import
