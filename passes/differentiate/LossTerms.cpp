@@ -212,7 +212,7 @@ Dependence LossTerms::ofReshape(Operation &op, const Dependence &samples) const 
   // How many blocks of dimension `at` have all samples each; 0 if it does not count samples.
   auto blocksAt = [&](size_t at) -> int64_t {
     const int64_t outside = llvm::product_of(out.take_front(at));
-    const int64_t blocks = before % outside == 0 ? before / outside : 0;
+    const int64_t blocks = outside > 0 && before % outside == 0 ? before / outside : 0;
     return blocks > 0 && out[at] % (blocks * batchSize) == 0 ? blocks : 0;
   };
   auto dim = static_cast<size_t>(samples.dim);
