@@ -53,7 +53,8 @@ class Report(ToolTest):
             self.assertEqual(list(apart), list(joined))
             for key, row in joined.items():
                 self.assertEqual(row["minimum_wire_bytes_per_rank"], apart[key]["minimum_wire_bytes_per_rank"], key)
-                self.assertLess(row["count"], apart[key]["count"], key)
+                if row["minimum_wire_bytes_per_rank"] > 0:  # not what adds up the loss and the norm
+                    self.assertLess(row["count"], apart[key]["count"], key)
 
     def test_ddp_reduces_gradients_once_per_step(self):
         for accumulate in (1, 3):
