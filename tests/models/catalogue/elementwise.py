@@ -85,7 +85,7 @@ ROWS = [row(name, "", lambda function=function: function, f(3, 5, kind=kind), re
 ROWS += [row(f"reduce-{name}", "", lambda function=function: function, f(4, 5), recorded=name in ("logsumexp", "prod", "var"),
              bf16=JUMP if name in ("count", "any") else None) for name, function in REDUCE.items()]
 ROWS += [row(name, "", lambda form=form: lambda x, y: in_order(form, x, y), f(*left), f(*right),
-             recorded=name in ("einsum-diagonal", "einsum-heads", "einsum-mixed")) for name, (form, left, right) in PRODUCTS.items()]
+             recorded=name in ("einsum-heads", "einsum-mixed")) for name, (form, left, right) in PRODUCTS.items()]
 ROWS += [row(name, "", lambda form=form, shape=shape: With(lambda x, w: torch.einsum(form, x, w), w=shape), f(*left),
              recorded=name in ("einsum-experts", "einsum-heads-weight")) for name, (form, left, shape) in WEIGHTED.items()]
 ROWS += [*binary()]

@@ -79,7 +79,7 @@ def run(folder, exporter, config, work, timeout=60):
         got = tessera.train(artifact, os.path.join(folder, "data.safetensors"), model, case["steps"],
                             os.path.join(work, "run"), timeout)
     except tessera.ToolError as why:
-        internal = why.crashed or INTERNAL.search(str(why)) or "took longer" in str(why)
+        internal = stage == "run" or why.crashed or INTERNAL.search(str(why)) or "took longer" in str(why)
         return {"result": "internal error" if internal else "refused", "stage": stage, "reason": why.reason}
     verdict = verdict_of(folder, case, flags, got)
     summary = verdict.summary()
