@@ -18,7 +18,7 @@ ALWAYS, IN_TURN = ("zero3 on 2 ranks", "2 micro-batches"), ("one rank", "recompu
 MAY_BE_REFUSED = {
     "conv-transpose1d": "ConvTranspose", "conv-transpose2d": "ConvTranspose", "conv3d": "Conv ", "gru": "GRU", "lstm": "LSTM",
     "rnn": "RNN", "interpolate-bilinear-2d": "Resize", "interpolate-nearest-2d": "Resize", "local-response-norm": "AveragePool",
-    "pixel-shuffle": "DepthToSpace", "reflection-pad2d": "Pad", "replication-pad2d": "Pad", "embedding-bag-sum": "Loop",
+    "pixel-shuffle": "DepthToSpace", "reflection-pad2d": "Pad", "replication-pad2d": "Pad", "embedding-bag-sum": "op is not supported",
     "experts-topk": "TopK", "topk": "TopK", "sort": "TopK", "scatter-add": "ScatterElements", "set-column": "ScatterND",
     # Sums whose divisor is not known to be the batch's size (docs/optimize.md).
     "info-nce": "cannot be split into micro-batches", "kl-div": "cannot be split into micro-batches"}

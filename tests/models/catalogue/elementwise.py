@@ -37,7 +37,7 @@ UNARY = {  # name -> (kind of input, function, bf16)
 }
 JUMPS = {"sign", "floor", "ceil", "round", "trunc", "frac", "nan-to-num", "where"}
 RECORDED = {"exp", "expm1", "log1p", "rsqrt", "asin", "acos", "atan", "erf", "round", "clamp-at-bounds", "pow-negative",
-            "two-to-x", "nan-to-num", "where", "sigmoid-log", "one-minus-sigmoid"}
+            "two-to-x", "nan-to-num", "where", "sigmoid-log"}
 REDUCE = {
     "sum": lambda x: x.sum(1), "sum-all": lambda x: x.sum((1, 2)), "mean": lambda x: x.mean(-1, keepdim=True),
     "prod": lambda x: x.prod(-1), "logsumexp": lambda x: x.logsumexp(-1), "logsumexp-two": lambda x: x.logsumexp((1, 2)),
