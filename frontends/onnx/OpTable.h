@@ -36,6 +36,12 @@ llvm::ArrayRef<OpRow> indexOps();
 llvm::ArrayRef<OpRow> scatterOps();
 llvm::ArrayRef<OpRow> selectOps();
 llvm::ArrayRef<OpRow> leafOps();
+llvm::ArrayRef<OpRow> resizeOps();
+llvm::ArrayRef<OpRow> recurrentOps();
+llvm::ArrayRef<OpRow> poolOps();
+llvm::ArrayRef<OpRow> padOps();
+llvm::ArrayRef<OpRow> imageOps();
+llvm::ArrayRef<OpRow> gridOps();
 
 } // namespace tessera::onnx_import
 

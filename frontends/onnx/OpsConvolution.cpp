@@ -1,11 +1,9 @@
-//===- OpsConvolution.cpp - convolution and pooling -----------------------===//
+//===- OpsConvolution.cpp - convolutions and transposed convolutions ------===//
 
-#include "compiler/dialect/train/Ties.h"
 #include "frontends/onnx/OpTable.h"
+#include "frontends/onnx/Window.h"
 
 #include "llvm/Support/MathExtras.h"
-
-#include <limits>
 
 using namespace mlir;
 using namespace tessera::train;
@@ -13,231 +11,189 @@ using namespace tessera::train;
 namespace tessera::onnx_import {
 
 namespace {
-/// A window over the spatial dimensions, always two: a 1-D op gets a first dimension of size 1.
-struct Window {
-  SmallVector<int64_t, 2> input, kernel, strides, dilations, low, high, output;
+// Everything is a convolution of images. One dimension becomes images of height 1. Three dimensions become one image of
+// height and width for each depth of the result, whose channels are those of the input at each depth of the window:
+// [N, C, D, H, W] becomes [N*D', C*K, H, W], and the filter [O, C, K, h, w] is [O, C*K, h, w].
 
-  int64_t extent(size_t d) const { return (kernel[d] - 1) * dilations[d] + 1; }
-  bool isPadded() const { return low[0] || low[1] || high[0] || high[1]; }
-};
+/// `sizes` as those of images: [..., height, width] after `keep` others.
+SmallVector<int64_t> imageShape(ArrayRef<int64_t> sizes, ArrayRef<int64_t> spatial) {
+  SmallVector<int64_t> shape(sizes);
+  shape.append(2 - std::min<size_t>(2, spatial.size()), 1);
+  llvm::append_range(shape, spatial.take_back(2));
+  return shape;
+}
 
-constexpr int64_t kMaxSpatial = int64_t{1} << 24;
-
-/// Values of an attribute for `count` spatial dimensions, widened to two; nullopt if out of (0, kMaxSpatial].
-std::optional<SmallVector<int64_t, 2>> spatial(Node &n, StringRef name, int64_t count) {
-  SmallVector<int64_t, 2> values(count, 1);
-  if (auto given = n.attrInts(name)) {
-    if (static_cast<int64_t>(given->size()) != count)
-      return std::nullopt;
-    values.assign(given->begin(), given->end());
-  }
-  for (int64_t value : values)
-    if (value < 1 || value > kMaxSpatial)
-      return std::nullopt;
-  values.insert(values.begin(), 2 - count, 1);
+/// Height and width of what has one value per spatial dimension, `filler` where there is no height.
+SmallVector<int64_t> ofImage(ArrayRef<int64_t> spatial, int64_t filler) {
+  SmallVector<int64_t> values(2 - std::min<size_t>(2, spatial.size()), filler);
+  llvm::append_range(values, spatial.take_back(2));
   return values;
 }
 
-LogicalResult readWindow(Node &n, ArrayRef<int64_t> kernel, Window &w) {
-  const int64_t count = n.rank(0) - 2;
-  if (count < 1 || count > 2 || !n.isFloat(0))
-    return n.fail("expected a floating-point input of rank 3 or 4");
-  auto strides = spatial(n, "strides", count), dilations = spatial(n, "dilations", count);
-  if (!strides || !dilations || static_cast<int64_t>(kernel.size()) != count)
-    return n.fail("strides, dilations or kernel are not positive, or not one per spatial dimension");
-  w.strides = *strides;
-  w.dilations = *dilations;
-  for (int64_t size : kernel)
-    if (size < 1 || size > kMaxSpatial)
-      return n.fail("kernel size " + Twine(size) + " is out of range");
-  w.kernel.assign(2 - count, 1);
-  llvm::append_range(w.kernel, kernel);
-  w.input.assign(2 - count, 1);
-  llvm::append_range(w.input, n.shape(0).drop_front(2));
-  w.low.assign(2, 0);
-  w.high.assign(2, 0);
-  w.output.assign(2, 0);
-  const std::string autoPad = n.attrString("auto_pad", "NOTSET");
-  auto pads = n.attrInts("pads");
-  if (pads && static_cast<int64_t>(pads->size()) != 2 * count)
-    return n.fail("pads has " + Twine(pads->size()) + " values, expected " + Twine(2 * count));
-  for (size_t d = 0; d < 2; ++d) {
-    if (w.extent(d) > kMaxSpatial || w.input[d] > kMaxSpatial)
-      return n.fail("window or input is too large");
-    const int64_t axis = static_cast<int64_t>(d) - (2 - count);
-    if (autoPad == "NOTSET") {
-      if (pads && axis >= 0) {
-        w.low[d] = (*pads)[axis];
-        w.high[d] = (*pads)[axis + count];
-      }
-    } else if (autoPad == "SAME_UPPER" || autoPad == "SAME_LOWER") {
-      const int64_t out = llvm::divideCeil(w.input[d], w.strides[d]);
-      const int64_t total = std::max<int64_t>(0, (out - 1) * w.strides[d] + w.extent(d) - w.input[d]);
-      w.low[d] = autoPad == "SAME_UPPER" ? total / 2 : total - total / 2;
-      w.high[d] = total - w.low[d];
-    } else if (autoPad != "VALID") {
-      return n.fail("auto_pad is '" + autoPad + "'");
-    }
-    if (w.low[d] < 0 || w.high[d] < 0 || w.low[d] > kMaxSpatial || w.high[d] > kMaxSpatial)
-      return n.fail("pads are negative or too large");
-    int64_t room = w.input[d] + w.low[d] + w.high[d] - w.extent(d);
-    if (n.attr("ceil_mode", 0) != 0 && room % w.strides[d] != 0) {
-      // One more window, unless it would start in the padding at the end.
-      const int64_t start = (room / w.strides[d] + 1) * w.strides[d];
-      if (start < w.input[d] + w.low[d])
-        room = start;
-    }
-    if (room < 0)
-      return n.fail("window of " + Twine(w.extent(d)) + " is larger than the padded input");
-    w.output[d] = room / w.strides[d] + 1;
+struct ImageWindow {
+  SmallVector<int64_t> strides, dilations, padding;
+
+  explicit ImageWindow(const Window &w)
+      : strides(ofImage(w.strides, 1)), dilations(ofImage(w.dilations, 1)), padding(ofImage(w.low, 0)) {
+    llvm::append_range(padding, ofImage(w.high, 0));
   }
+};
+
+/// The filter [O, C, spatial…] for images.
+Value imageFilter(Node &n, const Window &w) {
+  ArrayRef<int64_t> f = n.shape(1);
+  const int64_t depth = w.rank() == 3 ? w.kernel[0] : 1;
+  return n.b.reshape(n.input(1), imageShape({f[0], f[1] * depth}, w.kernel));
+}
+
+/// [N, C, D, H, W] to [N*D', C*K, H, W]: at each depth of the result what its window sees.
+Value unfoldDepth(Build &b, Value x, const Window &w) {
+  SmallVector<int64_t> shape(shapeOf(x)), low(5, 0), high(5, 0);
+  low[2] = w.low[0];
+  high[2] = std::max<int64_t>(0, w.reach(0) - w.input[0] - w.low[0]);
+  if (low[2] != 0 || high[2] != 0)
+    x = b.pad(x, low, high);
+  SmallVector<Value> parts;
+  for (int64_t offset = 0; offset < w.kernel[0]; ++offset)
+    parts.push_back(
+        b.reshape(windowSlice(b, x, 2, w, 0, offset), {shape[0], shape[1], 1, w.output[0], shape[3], shape[4]}));
+  Value stacked = parts.size() == 1 ? parts.front() : b.concat(parts, 2);
+  return b.reshape(b.transpose(stacked, {0, 3, 1, 2, 4, 5}),
+                   {shape[0] * w.output[0], shape[1] * w.kernel[0], shape[3], shape[4]});
+}
+
+/// The gradient of unfoldDepth: [N*D', C*K, H, W] to [N, C, D, H, W].
+Value foldDepth(Build &b, Value y, int64_t samples, const Window &w) {
+  ArrayRef<int64_t> shape = shapeOf(y);
+  Value split =
+      b.reshape(y, {samples, w.output[0], shape[1] / w.kernel[0], w.kernel[0], shape[2], shape[3]});
+  return b.transpose(foldWindows(b, split, 3, 1, w, 0), {0, 2, 1, 3, 4});
+}
+
+LogicalResult checkFilter(Node &n, int64_t channels, int64_t groups) {
+  ArrayRef<int64_t> f = n.shape(1);
+  if (groups < 1 || f[0] % groups != 0 || n.shape(0)[1] != channels || n.element(1) != n.element(0))
+    return n.fail("filter " + Node::shapeText(f) + " does not fit input " + Node::shapeText(n.shape(0)) + " with " +
+                  Twine(groups) + " groups");
   return success();
 }
 
+/// Adds the bias, input 2, to [N, C, spatial…].
+LogicalResult setWithBias(Node &n, Value result) {
+  if (!n.has(2))
+    return n.set(result);
+  const int64_t channels = shapeOf(result)[1];
+  if (n.rank(2) != 1 || n.shape(2)[0] != channels || n.element(2) != n.element(0))
+    return n.fail("bias has shape " + Node::shapeText(n.shape(2)) + ", expected [" + Twine(channels) + "]");
+  return n.set(n.b.add(result, n.b.broadcast(n.input(2), shapeOf(result), {1})));
+}
+
+LogicalResult checkFilterRank(Node &n) {
+  if (n.rank(0) >= 3 && n.rank(1) == n.rank(0))
+    return success();
+  return n.fail("filter has rank " + Twine(n.rank(1)) + ", expected that of the input, at least 3");
+}
+
 LogicalResult opConv(Node &n) {
-  if (n.rank(0) < 3 || n.rank(1) != n.rank(0) || n.element(1) != n.element(0))
-    return n.fail("filter has rank " + Twine(n.rank(1)) + ", expected that of the input, at least 3");
   Window w;
-  if (failed(readWindow(n, n.shape(1).drop_front(2), w)))
+  if (failed(checkFilterRank(n)) || !readWindow(n, n.shape(1).drop_front(2), w))
     return failure();
   ArrayRef<int64_t> x = n.shape(0), f = n.shape(1);
   const int64_t groups = n.attr("group", 1);
-  if (groups < 1 || f[0] % groups != 0 || x[1] % groups != 0 || f[1] != x[1] / groups)
-    return n.fail("filter " + Node::shapeText(f) + " does not fit input " + Node::shapeText(x) + " with " +
-                  Twine(groups) + " groups");
+  if (failed(checkFilter(n, f[1] * groups, groups)))
+    return failure();
   Build &b = n.b;
-  Value input = b.reshape(n.input(0), {x[0], x[1], w.input[0], w.input[1]});
-  Value filter = b.reshape(n.input(1), {f[0], f[1], w.kernel[0], w.kernel[1]});
-  SmallVector<int64_t> padding = {w.low[0], w.low[1], w.high[0], w.high[1]};
-  Value result = Conv2dOp::create(b.builder, b.loc, n.type(0).clone({x[0], f[0], w.output[0], w.output[1]}), input,
-                                  filter, w.strides, padding, w.dilations, groups);
-  if (n.has(2)) {
-    if (n.rank(2) != 1 || n.shape(2)[0] != f[0] || n.element(2) != n.element(0))
-      return n.fail("bias has shape " + Node::shapeText(n.shape(2)) + ", expected [" + Twine(f[0]) + "]");
-    result = b.add(result, b.broadcast(n.input(2), shapeOf(result), {1}));
-  }
+  const ImageWindow image(w);
+  const bool isDeep = w.rank() == 3;
+  Value input = isDeep ? unfoldDepth(b, n.input(0), w) : b.reshape(n.input(0), imageShape(x.take_front(2), w.input));
+  auto type = n.type(0).clone(imageShape({shapeOf(input)[0], f[0]}, w.output));
+  Value y = Conv2dOp::create(b.builder, b.loc, type, input, imageFilter(n, w), image.strides, image.padding,
+                             image.dilations, groups);
+  if (isDeep)
+    return setWithBias(
+        n, b.transpose(b.reshape(y, {x[0], w.output[0], f[0], w.output[1], w.output[2]}), {0, 2, 1, 3, 4}));
   SmallVector<int64_t> shape = {x[0], f[0]};
-  llvm::append_range(shape, ArrayRef<int64_t>(w.output).take_back(n.rank(0) - 2));
-  return n.set(b.reshape(result, shape));
+  llvm::append_range(shape, w.output);
+  return setWithBias(n, b.reshape(y, shape));
 }
 
-/// The larger of two values, of which a tie's gradient goes to the earlier; what is no number wins.
-Value laterIfLarger(Build &b, Value earlier, Value later) {
-  Value wins = b.max(b.compare(CompareDirection::Gt, later, earlier), b.compare(CompareDirection::Ne, later, later));
-  return b.select(wins, later, earlier);
-}
-
-/// Combines all elements of each window: a reduction where windows tile the input, else one strided slice per element
-/// of the window.
-FailureOr<Value> overWindows(Node &n, const Window &w, Value x, ReduceKind kind, double padValue) {
-  Build &b = n.b;
-  ArrayRef<int64_t> shape = shapeOf(x);
-  const bool tiles = !w.isPadded() && w.strides == w.kernel && w.dilations[0] == 1 && w.dilations[1] == 1 &&
-                     w.input[0] == w.output[0] * w.kernel[0] && w.input[1] == w.output[1] * w.kernel[1];
-  if (tiles) {
-    Value split = b.reshape(x, {shape[0], shape[1], w.output[0], w.kernel[0], w.output[1], w.kernel[1]});
-    Value result = b.reduce(kind, split, {3, 5});
-    if (kind == ReduceKind::Max)
-      result.getDefiningOp()->setAttr(kFirst, b.builder.getUnitAttr());
-    return result;
-  }
-  if (w.kernel[0] * w.kernel[1] > 1024)
-    return n.fail("overlapping or padded windows of more than 1024 elements are not supported");
-  // Windows of ceil_mode reach beyond the padding.
-  SmallVector<int64_t> low = {0, 0}, high = {0, 0};
-  for (size_t d = 0; d < 2; ++d) {
-    const int64_t reach = (w.output[d] - 1) * w.strides[d] + w.extent(d);
-    low.push_back(w.low[d]);
-    high.push_back(std::max<int64_t>(0, reach - w.input[d] - w.low[d]));
-  }
-  if (llvm::any_of(low, [](int64_t p) { return p; }) || llvm::any_of(high, [](int64_t p) { return p; }))
-    x = b.pad(x, low, high, {}, padValue);
-  Value result;
-  for (int64_t i = 0; i < w.kernel[0]; ++i)
-    for (int64_t j = 0; j < w.kernel[1]; ++j) {
-      const int64_t top = i * w.dilations[0], left = j * w.dilations[1];
-      Value element = b.slice(
-          x, {0, 0, top, left},
-          {shape[0], shape[1], top + (w.output[0] - 1) * w.strides[0] + 1, left + (w.output[1] - 1) * w.strides[1] + 1},
-          {1, 1, w.strides[0], w.strides[1]});
-      result = !result ? element : kind == ReduceKind::Max ? laterIfLarger(b, result, element) : b.add(result, element);
+/// The window of the convolution whose gradient with respect to its input a transposed convolution is: `output` is the
+/// node's input, `input` the node's output. `extra`: rows at the end of the output that no window reaches.
+bool readTransposedWindow(Node &n, Window &w, SmallVectorImpl<int64_t> &extra) {
+  auto fail = [&](const Twine &why) { return succeeded(n.fail(why)); };
+  if (!readWindowShape(n, n.shape(1).drop_front(2), w))
+    return false;
+  auto padding = n.attrInts("output_padding"), given = n.attrInts("output_shape");
+  const std::string autoPad = n.attrString("auto_pad", "NOTSET");
+  const bool same = autoPad == "SAME_UPPER" || autoPad == "SAME_LOWER";
+  if ((padding && padding->size() != w.rank()) || (given && given->size() != w.rank()))
+    return fail("output_padding or output_shape has not one value per spatial dimension");
+  if (!same && autoPad != "VALID" && autoPad != "NOTSET")
+    return fail("auto_pad is '" + autoPad + "'");
+  std::swap(w.input, w.output);
+  extra.assign(w.rank(), 0);
+  for (size_t d = 0; d < w.rank(); ++d) {
+    const int64_t after = padding ? (*padding)[d] : 0;
+    if (after < 0 || after >= std::max(w.strides[d], w.dilations[d]))
+      return fail("output_padding is not less than the stride or the dilation");
+    int64_t total = 0;
+    if (llvm::MulOverflow(w.output[d], w.strides[d], total) || total > kMaxSpatial || w.output[d] == 0)
+      return fail("result is empty or too large");
+    total = w.reach(d) + after;
+    if (given || same) {
+      const int64_t pads = total - (given ? (*given)[d] : w.output[d] * w.strides[d]);
+      if (pads < 0)
+        return fail("output_shape is larger than what the windows reach");
+      w.low[d] = autoPad == "SAME_UPPER" ? pads / 2 : pads - pads / 2;
+      w.high[d] = pads - w.low[d];
+    } else if (autoPad == "VALID") {
+      w.low[d] = w.high[d] = 0;
     }
-  return result;
+    w.input[d] = total - w.low[d] - w.high[d];
+    if (w.input[d] < 1 || w.input[d] > kMaxSpatial)
+      return fail("result is empty or too large");
+    // Rows beyond the windows: padding takes them back, else they are zeros.
+    w.high[d] -= after;
+    extra[d] = std::max<int64_t>(0, -w.high[d]);
+    w.high[d] += extra[d];
+    w.input[d] -= extra[d];
+  }
+  return true;
 }
 
-/// How many elements of the input (or of the padded input) each average is over.
-HostTensor windowCounts(Node &n, const Window &w, bool countPadding) {
-  std::vector<double> counts;
-  auto covered = [&](size_t d, int64_t out) {
-    const int64_t start = out * w.strides[d] - w.low[d];
-    const int64_t from = countPadding ? -w.low[d] : 0, to = w.input[d] + (countPadding ? w.high[d] : 0);
-    int64_t count = 0;
-    for (int64_t k = 0; k < w.kernel[d]; ++k) {
-      const int64_t at = start + k * w.dilations[d];
-      count += at >= from && at < to;
-    }
-    return count;
-  };
-  for (int64_t i = 0; i < w.output[0]; ++i)
-    for (int64_t j = 0; j < w.output[1]; ++j)
-      counts.push_back(1.0 / static_cast<double>(std::max<int64_t>(1, covered(0, i) * covered(1, j))));
-  return HostTensor::ofFloats(RankedTensorType::get({w.output[0], w.output[1]}, n.element(0)), std::move(counts));
-}
-
-template <bool average> LogicalResult opPool(Node &n) {
-  auto kernel = n.attrInts("kernel_shape");
+LogicalResult opConvTranspose(Node &n) {
   Window w;
-  if (!kernel)
-    return n.fail("kernel_shape is missing");
-  if (failed(readWindow(n, *kernel, w)))
+  SmallVector<int64_t, 3> extra;
+  if (failed(checkFilterRank(n)) || !readTransposedWindow(n, w, extra))
     return failure();
-  if (n.wants(1))
-    return n.fail("the indices output is not supported");
-  ArrayRef<int64_t> shape = n.shape(0);
+  ArrayRef<int64_t> x = n.shape(0), f = n.shape(1);
+  const int64_t groups = n.attr("group", 1), channels = f[1] * groups;
+  if (failed(checkFilter(n, f[0], groups)))
+    return failure();
   Build &b = n.b;
-  Value x = b.reshape(n.input(0), {shape[0], shape[1], w.input[0], w.input[1]});
-  auto result = overWindows(n, w, x, average ? ReduceKind::Sum : ReduceKind::Max,
-                            average ? 0.0 : -std::numeric_limits<double>::infinity());
-  if (failed(result))
-    return failure();
-  if (average) {
-    if (w.output[0] * w.output[1] > kMaxConstantElements)
-      return n.fail("result is too large");
-    HostTensor factors = windowCounts(n, w, n.attr("count_include_pad", 0) != 0);
-    Value factor = factors.uniform() ? b.splatLike(*result, *factors.uniform())
-                                     : b.broadcastTo(b.constant(factors.toAttr()), shapeOf(*result));
-    result = b.mul(*result, factor);
-  }
-  SmallVector<int64_t> outShape = {shape[0], shape[1]};
-  llvm::append_range(outShape, ArrayRef<int64_t>(w.output).take_back(n.rank(0) - 2));
-  return n.set(b.reshape(*result, outShape));
-}
-
-template <bool average> LogicalResult opGlobalPool(Node &n) {
-  if (n.rank(0) < 3 || !n.isFloat(0) || n.type(0).getNumElements() == 0)
-    return n.fail("expected a floating-point input of rank 3 or more that is not empty");
-  SmallVector<int64_t> shape(n.shape(0)), dims;
-  int64_t count = 1;
-  for (int64_t dim = 2; dim < n.rank(0); ++dim) {
-    dims.push_back(dim);
-    count *= shape[dim];
-    shape[dim] = 1;
-  }
-  Value result = n.b.reduce(average ? ReduceKind::Sum : ReduceKind::Max, n.input(0), dims);
-  if (!average)
-    result.getDefiningOp()->setAttr(kFirst, n.b.builder.getUnitAttr());
+  const ImageWindow image(w);
+  const bool isDeep = w.rank() == 3;
+  Value y = n.input(0);
+  if (isDeep)
+    y = b.reshape(b.transpose(y, {0, 2, 1, 3, 4}), {x[0] * x[2], x[1], x[3], x[4]});
   else
-    result = n.b.scale(result, 1.0 / static_cast<double>(count));
-  return n.set(n.b.reshape(result, shape));
+    y = b.reshape(y, imageShape(x.take_front(2), w.output));
+  auto type = n.type(0).clone(imageShape({shapeOf(y)[0], channels * (isDeep ? w.kernel[0] : 1)}, w.input));
+  y = Conv2dInputGradOp::create(b.builder, b.loc, type, y, imageFilter(n, w), image.strides, image.padding,
+                                image.dilations, groups);
+  if (isDeep)
+    y = foldDepth(b, y, x[0], w);
+  SmallVector<int64_t> shape = {x[0], channels}, low(x.size(), 0), high = {0, 0};
+  llvm::append_range(shape, w.input);
+  llvm::append_range(high, extra);
+  y = b.reshape(y, shape);
+  return setWithBias(n, llvm::any_of(extra, [](int64_t rows) { return rows != 0; }) ? b.pad(y, low, high) : y);
 }
 
 constexpr int kAny = kMinOpset, kNew = kMaxOpset;
 const OpRow kRows[] = {
-    {"", "AveragePool", kAny, kNew, 1, opPool<true>},
     {"", "Conv", kAny, kNew, 2, opConv},
-    {"", "GlobalAveragePool", kAny, kNew, 1, opGlobalPool<true>},
-    {"", "GlobalMaxPool", kAny, kNew, 1, opGlobalPool<false>},
-    {"", "MaxPool", kAny, kNew, 1, opPool<false>},
+    {"", "ConvTranspose", kAny, kNew, 2, opConvTranspose},
 };
 } // namespace
 

@@ -1,5 +1,6 @@
 //===- OpsParts.cpp - ops that join tensors and take parts of them --------===//
 
+#include "frontends/onnx/Axis.h"
 #include "frontends/onnx/OpTable.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -30,14 +31,6 @@ LogicalResult opConcat(Node &n) {
   if (parts.empty())
     parts.push_back(n.input(0));
   return n.set(parts.size() == 1 ? parts.front() : n.b.concat(parts, *axis));
-}
-
-/// Elements [from, to) of one dimension.
-Value part(Node &n, Value x, int64_t axis, int64_t from, int64_t to) {
-  SmallVector<int64_t> starts(shapeOf(x).size(), 0), limits(shapeOf(x));
-  starts[axis] = from;
-  limits[axis] = to;
-  return n.b.slice(x, starts, limits);
 }
 
 /// The sizes of the parts of Split and SplitToSequence; nullopt if they are not known or do not add up.
@@ -75,7 +68,7 @@ LogicalResult opSplit(Node &n) {
   int64_t from = 0;
   for (auto [i, size] : llvm::enumerate(*sizes)) {
     if (n.wants(static_cast<int>(i)) &&
-        failed(n.set(part(n, n.input(0), *axis, from, from + size), static_cast<int>(i))))
+        failed(n.set(sliceAlong(n.b, n.input(0), *axis, from, from + size), static_cast<int>(i))))
       return failure();
     from += size;
   }
@@ -106,7 +99,7 @@ LogicalResult opSplitToSequence(Node &n) {
   int64_t from = 0;
   for (int64_t size : *sizes) {
     Entry element;
-    element.value = part(n, n.input(0), *axis, from, from + size);
+    element.value = sliceAlong(n.b, n.input(0), *axis, from, from + size);
     if (!keep) {
       SmallVector<int64_t> shape(n.shape(0));
       shape.erase(shape.begin() + *axis);

@@ -162,44 +162,6 @@ LogicalResult opTile(Node &n) {
   return n.set(n.b.reshape(n.b.broadcast(n.input(0), wide, dims), merged));
 }
 
-LogicalResult opPad(Node &n) {
-  auto pads = n.ints(1);
-  std::optional<double> value = n.has(2) ? n.scalar(2) : 0.0;
-  const int64_t rank = n.rank(0);
-  if (!pads || !value)
-    return n.fail("pads and value must be known at import");
-  if (n.attrString("mode", "constant") != "constant")
-    return n.fail("mode is '" + n.attrString("mode", "") + "', expected 'constant'");
-  SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(0, rank));
-  if (n.has(3)) {
-    auto given = n.ints(3);
-    if (!given || !Node::axesOf(*given, rank))
-      return n.fail("axes must be known at import and in range");
-    axes = *given;
-  }
-  if (pads->size() != 2 * axes.size())
-    return n.fail("pads has " + Twine(pads->size()) + " values, expected " + Twine(2 * axes.size()));
-  SmallVector<int64_t> low(rank, 0), high(rank, 0), from(rank, 0), to(n.shape(0)), shape(n.shape(0));
-  for (size_t i = 0; i < axes.size(); ++i) {
-    const int64_t axis = *Node::axisOf(axes[i], rank), before = (*pads)[i], after = (*pads)[i + axes.size()];
-    if (before < -kMaxElements || before > kMaxElements || after < -kMaxElements || after > kMaxElements)
-      return n.fail("pads " + Node::shapeText(*pads) + " are too large");
-    low[axis] = std::max<int64_t>(before, 0);
-    high[axis] = std::max<int64_t>(after, 0);
-    from[axis] = std::max<int64_t>(-before, 0);
-    to[axis] -= std::max<int64_t>(-after, 0);
-    if (from[axis] > to[axis])
-      return n.fail("negative pads remove more than dimension " + Twine(axis) + " has");
-    shape[axis] += before + after;
-  }
-  if (!countElements(shape))
-    return n.fail("result of shape " + Node::shapeText(shape) + " is too large");
-  Value x = n.input(0);
-  if (ArrayRef<int64_t>(to) != n.shape(0) || llvm::any_of(from, [](int64_t f) { return f != 0; }))
-    x = n.b.slice(x, from, to);
-  return n.set(n.b.pad(x, low, high, {}, *value));
-}
-
 LogicalResult opTrilu(Node &n) {
   const int64_t rank = n.rank(0);
   std::optional<double> k = n.has(1) ? n.scalar(1) : 0.0;
@@ -219,7 +181,6 @@ constexpr int kAny = kMinOpset, kNew = kMaxOpset;
 const OpRow kRows[] = {
     {"", "Expand", kAny, kNew, 2, opExpand},
     {"", "Flatten", kAny, kNew, 1, opFlatten},
-    {"", "Pad", kAny, kNew, 2, opPad},
     {"", "Reshape", kAny, kNew, 2, opReshape},
     {"", "Squeeze", kAny, kNew, 1, opSqueeze},
     {"", "Tile", kAny, kNew, 2, opTile},

@@ -9,7 +9,7 @@ from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 from torch.utils.flop_counter import FlopCounterMode
 
-from . import cuts, graph, observe
+from . import cuts, evaluator_ops, graph, observe
 from .errors import ExportError, first_line
 
 # Of the largest element of an output. Another order of float32 sums changes a deep model's outputs by 1e-6 to 1e-5 of it;
@@ -126,7 +126,7 @@ def evaluator_of(exported, record):
     for node in graph.nodes_of(copy.graph):
         if (node.domain, node.op_type) == ("tessera", "StopGradient"):
             node.domain, node.op_type = "", "Identity"
-    return ReferenceEvaluator(copy, new_ops=[GatherElements, Softplus])
+    return ReferenceEvaluator(copy, new_ops=[GatherElements, Softplus, *evaluator_ops.OPS])
 
 
 def compare(run, names, model, inputs, outputs, hint=""):

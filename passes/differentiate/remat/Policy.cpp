@@ -13,7 +13,7 @@ Plan planFull(const Boundary &boundary) { return Plan(boundary.getNodes().size()
 Plan planSelective(const Boundary &boundary) {
   Plan plan(boundary.getNodes().size());
   for (auto [number, node] : llvm::enumerate(boundary.getNodes()))
-    if (!isa<train::DotGeneralOp, train::Conv2dOp, train::AttentionOp>(node.op))
+    if (!isa<train::DotGeneralOp, train::Conv2dOp, train::Conv2dInputGradOp, train::AttentionOp>(node.op))
       plan.set(number);
   return plan;
 }

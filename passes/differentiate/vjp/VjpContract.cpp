@@ -92,11 +92,24 @@ LogicalResult conv2dRule(Conv2dOp op, Vjp &vjp) {
   return success();
 }
 
+/// As the forward op of a transposed convolution. It is linear in both operands.
+LogicalResult conv2dInputGradRule(Conv2dInputGradOp op, Vjp &vjp) {
+  Value g = vjp.cotangent();
+  if (vjp.wants(0))
+    vjp.set(0, Conv2dOp::create(vjp.builder, vjp.loc, op.getOutputGrad().getType(), g, op.getFilter(), op.getStrides(),
+                                op.getPadding(), op.getDilations(), op.getGroups()));
+  if (vjp.wants(1))
+    vjp.set(1, Conv2dFilterGradOp::create(vjp.builder, vjp.loc, op.getFilter().getType(), g, op.getOutputGrad(),
+                                          op.getStrides(), op.getPadding(), op.getDilations(), op.getGroups()));
+  return success();
+}
+
 } // namespace
 
 void attachContract(MLIRContext *context) {
   attachVjp<DotGeneralOp, dotGeneralRule>(context);
   attachVjp<Conv2dOp, conv2dRule>(context);
+  attachVjp<Conv2dInputGradOp, conv2dInputGradRule>(context);
 }
 
 } // namespace tessera::vjp

@@ -1,0 +1,22 @@
+//===- Axis.h - what is done along one dimension ----------------*- C++ -*-===//
+
+#ifndef TESSERA_FRONTENDS_ONNX_AXIS_H
+#define TESSERA_FRONTENDS_ONNX_AXIS_H
+
+#include "compiler/dialect/train/Builders.h"
+
+namespace tessera::onnx_import {
+
+/// Elements [from, to) of dimension `axis`.
+mlir::Value sliceAlong(train::Build &b, mlir::Value x, int64_t axis, int64_t from, int64_t to);
+/// Element `index` of dimension `axis`, which disappears.
+mlir::Value elementAlong(train::Build &b, mlir::Value x, int64_t axis, int64_t index);
+/// The elements of dimension `axis` at known indices, in their order: slices where they follow each other, repetitions
+/// where they are equal, else a lookup.
+mlir::Value takeAlong(train::Build &b, mlir::Value x, int64_t axis, llvm::ArrayRef<int64_t> indices);
+/// The product of dimension `axis` with a constant matrix, row-major, with a row for each element of the result.
+mlir::Value multiplyAlong(train::Build &b, mlir::Value x, int64_t axis, llvm::ArrayRef<double> matrix);
+
+} // namespace tessera::onnx_import
+
+#endif // TESSERA_FRONTENDS_ONNX_AXIS_H
