@@ -4,7 +4,6 @@
 #include "frontends/onnx/OpTable.h"
 #include "frontends/onnx/Window.h"
 
-#include <cmath>
 #include <limits>
 
 using namespace mlir;
@@ -128,9 +127,10 @@ LogicalResult opLpPool(Node &n) {
   Window w;
   if (!readPool(n, w))
     return failure();
-  const double p = n.attrFloat("p", static_cast<double>(n.attr("p", 2)));
-  if (!(p >= 1))
-    return n.fail("p is " + Twine(p) + ", expected at least 1");
+  const int64_t order = n.attr("p", 2);
+  if (order < 1)
+    return n.fail("p is " + Twine(order) + ", expected at least 1");
+  const double p = static_cast<double>(order);
   Build &b = n.b;
   Value size = b.unary<AbsOp>(n.input(0));
   auto sum = overWindows(n, w, b.pow(size, b.splatLike(size, p)), ReduceKind::Sum, 0.0);

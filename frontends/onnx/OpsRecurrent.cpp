@@ -146,7 +146,7 @@ SmallVector<Activation> readActivations(Node &n, Kind kind, int64_t direction) {
   };
   SmallVector<Activation> activations;
   for (size_t i = 0; i < count; ++i) {
-    StringRef name = kind == Kind::Rnn ? StringRef("Tanh") : kDefaults[i];
+    StringRef name = kind == Kind::Rnn ? StringRef("Tanh") : StringRef(kDefaults[i]);
     if (given) {
       const int at = static_cast<int>(direction * count + i);
       if (at >= given->strings_size())

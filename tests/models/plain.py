@@ -1,5 +1,5 @@
 """Plain modules with what exporters tend to lose: batch norms, padding, tied weights, numbers as parameters,
-buffers."""
+buffers; and modules of torch.nn that become many ops: recurrent layers, images, volumes."""
 
 import torch
 import torch.nn.functional as F
@@ -60,8 +60,63 @@ class Scalars(nn.Module):
         return self.second(h + self.frozen(x))
 
 
+class Images(nn.Module):
+    """What images go through: transposed convolutions, padding by what is there, interpolation, pooling, pixels that
+    become channels."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(2, 4, 3, padding=1, padding_mode="reflect")
+        self.pool, self.second = nn.MaxPool2d(3, stride=2, padding=1), nn.Conv2d(4, 8, 3, padding=1, padding_mode="circular")
+        self.shuffle, self.edge = nn.PixelShuffle(2), nn.ReplicationPad2d((1, 0, 2, 1))
+        self.up = nn.ConvTranspose2d(2, 6, 3, stride=2, padding=1, output_padding=1, groups=2)
+        self.average = nn.AvgPool2d(3, stride=2, padding=1, ceil_mode=True, count_include_pad=False)
+        self.head = nn.ConvTranspose2d(6, 2, 3, dilation=2, bias=False)
+
+    def forward(self, x):
+        h = torch.tanh(self.second(self.pool(self.first(x))))
+        h = self.average(self.up(self.edge(self.shuffle(h))))
+        h = F.interpolate(h, scale_factor=2.0, mode="bilinear")
+        return self.head(F.interpolate(h, size=(5, 4), mode="bicubic", align_corners=True))
+
+
+class Volumes(nn.Module):
+    """Convolutions and pooling of three dimensions."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.pool = nn.Conv3d(2, 4, (3, 2, 3), padding=(1, 0, 1), groups=2), nn.MaxPool3d(3, stride=2, padding=1)
+        self.second, self.average = nn.Conv3d(4, 6, 2, dilation=(1, 2, 1)), nn.AvgPool3d(2, stride=1, padding=1)
+        self.up = nn.ConvTranspose3d(6, 2, (2, 3, 2), stride=(2, 1, 2), output_padding=(1, 0, 0))
+
+    def forward(self, x):
+        h = self.pool(F.gelu(self.first(x)))
+        h = F.interpolate(torch.tanh(self.second(h)), scale_factor=2.0)
+        return self.up(self.average(h))
+
+
+class Recurrent(nn.Module):
+    """The recurrent layers, of two directions and layers, with initial states and without biases."""
+
+    def __init__(self, width=6):
+        super().__init__()
+        self.lstm = nn.LSTM(width, 5, batch_first=True, bidirectional=True)
+        self.gru, self.rnn = nn.GRU(10, 6, num_layers=2, batch_first=True), nn.RNN(6, 4, nonlinearity="relu", bias=False)
+        self.state, self.head = nn.Linear(width, 6), nn.Linear(4, 3)
+
+    def forward(self, x):
+        h, (last, cell) = self.lstm(x)
+        first = torch.tanh(self.state(x.mean(1)))
+        h, state = self.gru(h, torch.stack((first, first * 0.5)))
+        h, _ = self.rnn(h.transpose(0, 1))
+        return self.head(h.transpose(0, 1)) + (last.sum((0, 2)) + cell.sum((0, 2)) + state.sum((0, 2))).reshape(-1, 1, 1)
+
+
 MODELS = {  # name -> (module, example inputs, names, loss)
     "cnn": lambda: (Cnn(), (torch.randn(4, 1, 6, 6),), ["x"], "cross-entropy"),
     "padded-tied": lambda: (PaddedTied(), (torch.randint(4, 32, (4, 8)),), ["tokens"], "cross-entropy"),
+    "images": lambda: (Images(), (torch.randn(4, 2, 8, 9),), ["x"], "mse"),
+    "recurrent": lambda: (Recurrent(), (torch.randn(4, 5, 6),), ["x"], "mse"),
     "scalars": lambda: (Scalars(), (torch.randn(4, 8),), ["x"], "mse"),
+    "volumes": lambda: (Volumes(), (torch.randn(4, 2, 4, 5, 6),), ["x"], "mse"),
 }

@@ -13,11 +13,16 @@ def tensor(array):
     return torch.from_numpy(numpy.ascontiguousarray(array))
 
 
-def explicit_pads(auto_pad, pads, count):
-    """(before, after) of each spatial dimension, which torch's exporters always write."""
-    if auto_pad not in (None, "", "NOTSET"):
-        raise NotImplementedError(f"auto_pad is {auto_pad}")
-    pads = [int(pad) for pad in pads] if pads is not None else [0] * (2 * count)
+def explicit_pads(auto_pad, pads, sizes, extents, strides):
+    """(before, after) of each spatial dimension; extents: of the window with its dilation."""
+    auto_pad = auto_pad or "NOTSET"
+    if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+        total = [max(0, (-(-size // stride) - 1) * stride + extent - size)
+                 for size, extent, stride in zip(sizes, extents, strides)]
+        small, large = [pad // 2 for pad in total], [pad - pad // 2 for pad in total]
+        return (small, large) if auto_pad == "SAME_UPPER" else (large, small)
+    count = len(sizes)
+    pads = [0] * (2 * count) if pads is None or auto_pad == "VALID" else [int(pad) for pad in pads]
     return pads[:count], pads[count:]
 
 
@@ -31,10 +36,12 @@ class Conv(OpRun):
 
     def _run(self, x, w, bias=None, auto_pad=None, dilations=None, group=None, kernel_shape=None, pads=None, strides=None):
         count = x.ndim - 2
-        padded = padded_space(x, *explicit_pads(auto_pad, pads, count))
+        dilations, strides = list(dilations or [1] * count), list(strides or [1] * count)
+        extents = [(size - 1) * dilation + 1 for size, dilation in zip(w.shape[2:], dilations)]
+        padded = padded_space(x, *explicit_pads(auto_pad, pads, x.shape[2:], extents, strides))
         convolve = (F.conv1d, F.conv2d, F.conv3d)[count - 1]
-        return (convolve(padded, tensor(w), tensor(bias) if bias is not None else None, list(strides or [1] * count), 0,
-                         list(dilations or [1] * count), group or 1).numpy(),)
+        return (convolve(padded, tensor(w), tensor(bias) if bias is not None else None, strides, 0, dilations,
+                         group or 1).numpy(),)
 
 
 class ConvTranspose(OpRun):
@@ -43,9 +50,9 @@ class ConvTranspose(OpRun):
     def _run(self, x, w, bias=None, auto_pad=None, dilations=None, group=None, kernel_shape=None, output_padding=None,
              output_shape=None, pads=None, strides=None):
         count = x.ndim - 2
-        before, after = explicit_pads(auto_pad, pads, count)
-        if output_shape is not None:
-            raise NotImplementedError("output_shape is given")
+        if output_shape is not None or auto_pad not in (None, "NOTSET"):
+            raise NotImplementedError("output_shape or auto_pad, which torch's exporters do not write")
+        before, after = explicit_pads(None, pads, x.shape[2:], (), ())
         dilations, strides = list(dilations or [1] * count), list(strides or [1] * count)
         extra = list(output_padding or [0] * count)
         convolve = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[count - 1]
@@ -65,12 +72,13 @@ class MaxPool(OpRun):
     def _run(self, x, auto_pad=None, ceil_mode=None, dilations=None, kernel_shape=None, pads=None, storage_order=None,
              strides=None):
         count = x.ndim - 2
-        before, after = explicit_pads(auto_pad, pads, count)
         kernel, strides = list(kernel_shape), list(strides or [1] * count)
         dilations = list(dilations or [1] * count)
+        extents = [(size - 1) * dilation + 1 for size, dilation in zip(kernel, dilations)]
+        before, after = explicit_pads(auto_pad, pads, x.shape[2:], extents, strides)
         ends = list(after)
         for d in range(count):  # one more window if it starts before the padding at the end
-            room = x.shape[2 + d] + before[d] + after[d] - (kernel[d] - 1) * dilations[d] - 1
+            room = x.shape[2 + d] + before[d] + after[d] - extents[d]
             more = (room // strides[d] + 1) * strides[d]
             if ceil_mode and room % strides[d] and more < x.shape[2 + d] + before[d]:
                 ends[d] += more - room
