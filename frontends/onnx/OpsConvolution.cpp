@@ -65,8 +65,7 @@ Value unfoldDepth(Build &b, Value x, const Window &w) {
 /// The gradient of unfoldDepth: [N*D', C*K, H, W] to [N, C, D, H, W].
 Value foldDepth(Build &b, Value y, int64_t samples, const Window &w) {
   ArrayRef<int64_t> shape = shapeOf(y);
-  Value split =
-      b.reshape(y, {samples, w.output[0], shape[1] / w.kernel[0], w.kernel[0], shape[2], shape[3]});
+  Value split = b.reshape(y, {samples, w.output[0], shape[1] / w.kernel[0], w.kernel[0], shape[2], shape[3]});
   return b.transpose(foldWindows(b, split, 3, 1, w, 0), {0, 2, 1, 3, 4});
 }
 
@@ -110,8 +109,8 @@ LogicalResult opConv(Node &n) {
   Value y = Conv2dOp::create(b.builder, b.loc, type, input, imageFilter(n, w), image.strides, image.padding,
                              image.dilations, groups);
   if (isDeep)
-    return setWithBias(
-        n, b.transpose(b.reshape(y, {x[0], w.output[0], f[0], w.output[1], w.output[2]}), {0, 2, 1, 3, 4}));
+    return setWithBias(n,
+                       b.transpose(b.reshape(y, {x[0], w.output[0], f[0], w.output[1], w.output[2]}), {0, 2, 1, 3, 4}));
   SmallVector<int64_t> shape = {x[0], f[0]};
   llvm::append_range(shape, w.output);
   return setWithBias(n, b.reshape(y, shape));

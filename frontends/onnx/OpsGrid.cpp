@@ -70,8 +70,8 @@ private:
     Value flips = b.unary<FloorOp>(b.scale(distance, 1 / span));
     Value extra = b.sub(distance, b.scale(flips, span));
     Value odd = b.sub(flips, b.scale(b.unary<FloorOp>(b.scale(flips, 0.5)), 2.0));
-    return b.select(b.compare(CompareDirection::Eq, odd, b.splatLike(odd, 0.0)),
-                    b.add(extra, b.splatLike(extra, low)), b.sub(b.splatLike(extra, span + low), extra));
+    return b.select(b.compare(CompareDirection::Eq, odd, b.splatLike(odd, 0.0)), b.add(extra, b.splatLike(extra, low)),
+                    b.sub(b.splatLike(extra, span + low), extra));
   }
 
   Build &b;

@@ -29,9 +29,10 @@ LogicalResult opDepthToSpace(Node &n) {
   ArrayRef<int64_t> x = n.shape(0);
   const int64_t channels = x[1] / (block * block);
   Build &b = n.b;
-  Value split = mode == "DCR"
-                    ? b.transpose(b.reshape(n.input(0), {x[0], block, block, channels, x[2], x[3]}), {0, 3, 4, 1, 5, 2})
-                    : b.transpose(b.reshape(n.input(0), {x[0], channels, block, block, x[2], x[3]}), {0, 1, 4, 2, 5, 3});
+  Value split =
+      mode == "DCR"
+          ? b.transpose(b.reshape(n.input(0), {x[0], block, block, channels, x[2], x[3]}), {0, 3, 4, 1, 5, 2})
+          : b.transpose(b.reshape(n.input(0), {x[0], channels, block, block, x[2], x[3]}), {0, 1, 4, 2, 5, 3});
   return n.set(b.reshape(split, {x[0], channels, x[2] * block, x[3] * block}));
 }
 
@@ -41,8 +42,8 @@ LogicalResult opSpaceToDepth(Node &n) {
     return failure();
   ArrayRef<int64_t> x = n.shape(0);
   Value split = n.b.reshape(n.input(0), {x[0], x[1], x[2] / block, block, x[3] / block, block});
-  return n.set(n.b.reshape(n.b.transpose(split, {0, 3, 5, 1, 2, 4}),
-                           {x[0], x[1] * block * block, x[2] / block, x[3] / block}));
+  return n.set(
+      n.b.reshape(n.b.transpose(split, {0, 3, 5, 1, 2, 4}), {x[0], x[1] * block * block, x[2] / block, x[3] / block}));
 }
 
 /// [N, C*K…, L…] to images: the sum of the blocks that cover an element.

@@ -44,11 +44,11 @@ Value sum(Build &b, Value first, Value second) { return !first ? second : !secon
 
 /// One direction of a layer. Vectors are null where they are zero.
 struct Direction {
-  Value weight, recurrent;      ///< [gates*H, I], [gates*H, H]
-  Value bias, recurrentBias;    ///< [gates*H]
-  Value peepholes;              ///< of an LSTM: [3*H]
-  Value hidden, cell;           ///< the state: [B, H]
-  bool reverse = false;         ///< from the last step to the first
+  Value weight, recurrent;   ///< [gates*H, I], [gates*H, H]
+  Value bias, recurrentBias; ///< [gates*H]
+  Value peepholes;           ///< of an LSTM: [3*H]
+  Value hidden, cell;        ///< the state: [B, H]
+  bool reverse = false;      ///< from the last step to the first
   SmallVector<Activation> activations;
 };
 
@@ -86,7 +86,8 @@ private:
   Value ofState(Direction &d, Value state, int64_t from, int64_t to) {
     if (!state)
       return {};
-    Value weight = from == 0 && to == gateCount(kind) ? d.recurrent : sliceAlong(b, d.recurrent, 0, from * size, to * size);
+    Value weight =
+        from == 0 && to == gateCount(kind) ? d.recurrent : sliceAlong(b, d.recurrent, 0, from * size, to * size);
     return b.dot(state, weight, {}, {}, {1}, {1});
   }
 
@@ -102,8 +103,8 @@ private:
     if (resetAfter) {
       recurrent = gates(product, 2, 3);
       if (d.recurrentBias)
-        recurrent = sum(b, recurrent,
-                        b.broadcast(sliceAlong(b, d.recurrentBias, 0, 2 * size, 3 * size), shapeOf(reset), {1}));
+        recurrent =
+            sum(b, recurrent, b.broadcast(sliceAlong(b, d.recurrentBias, 0, 2 * size, 3 * size), shapeOf(reset), {1}));
       recurrent = recurrent ? b.mul(reset, recurrent) : Value();
     } else if (d.hidden) {
       recurrent = ofState(d, b.mul(reset, d.hidden), 2, 3);
@@ -119,7 +120,8 @@ private:
     auto peephole = [&](int64_t gate, Value cell) -> Value {
       if (!d.peepholes || !cell)
         return {};
-      return b.mul(b.broadcast(sliceAlong(b, d.peepholes, 0, gate * size, (gate + 1) * size), shapeOf(cell), {1}), cell);
+      return b.mul(b.broadcast(sliceAlong(b, d.peepholes, 0, gate * size, (gate + 1) * size), shapeOf(cell), {1}),
+                   cell);
     };
     auto gate = [&](int64_t index, Value cell) {
       return d.activations[0](b, sum(b, gates(all, index, index + 1), peephole(index, cell)));

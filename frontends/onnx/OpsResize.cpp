@@ -63,7 +63,8 @@ struct Resize {
   void addWeights(double x, double scale, MutableArrayRef<double> row) const {
     const double shrink = antialias ? std::min(scale, 1.0) : 1.0, reach = mode == "linear" ? 1 : 2;
     const double base = std::ceil(x) - 1;
-    const int64_t first = static_cast<int64_t>(std::floor(-reach / shrink)) + 1, size = static_cast<int64_t>(row.size());
+    const int64_t first = static_cast<int64_t>(std::floor(-reach / shrink)) + 1,
+                  size = static_cast<int64_t>(row.size());
     double total = 0;
     SmallVector<std::pair<int64_t, double>> weights;
     for (int64_t offset = first; offset <= 1 - first; ++offset) {

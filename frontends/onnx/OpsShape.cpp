@@ -179,14 +179,10 @@ LogicalResult opTrilu(Node &n) {
 
 constexpr int kAny = kMinOpset, kNew = kMaxOpset;
 const OpRow kRows[] = {
-    {"", "Expand", kAny, kNew, 2, opExpand},
-    {"", "Flatten", kAny, kNew, 1, opFlatten},
-    {"", "Reshape", kAny, kNew, 2, opReshape},
-    {"", "Squeeze", kAny, kNew, 1, opSqueeze},
-    {"", "Tile", kAny, kNew, 2, opTile},
-    {"", "Transpose", kAny, kNew, 1, opTranspose},
-    {"", "Trilu", 14, kNew, 1, opTrilu},
-    {"", "Unsqueeze", kAny, kNew, 1, opUnsqueeze},
+    {"", "Expand", kAny, kNew, 2, opExpand},   {"", "Flatten", kAny, kNew, 1, opFlatten},
+    {"", "Reshape", kAny, kNew, 2, opReshape}, {"", "Squeeze", kAny, kNew, 1, opSqueeze},
+    {"", "Tile", kAny, kNew, 2, opTile},       {"", "Transpose", kAny, kNew, 1, opTranspose},
+    {"", "Trilu", 14, kNew, 1, opTrilu},       {"", "Unsqueeze", kAny, kNew, 1, opUnsqueeze},
 };
 } // namespace
 
