@@ -193,9 +193,15 @@ private:
     return 1.0;
   }
 
-  /// For each unit that the fusion updates: which operand is its gradient. Of the operands that the marked op depends
-  /// on and that have its type it is the only one that is not an argument of the function, as the unit itself and its
-  /// optimizer states are. Numbers are not followed: the norm that clips depends on the gradients of all units.
+  static bool isFloatOfShape(Value value, ArrayRef<int64_t> shape) {
+    auto type = cast<RankedTensorType>(value.getType());
+    return isa<FloatType>(type.getElementType()) && type.getShape() == shape;
+  }
+
+  /// For each unit that the fusion updates: which operand is its gradient. Of the floating-point operands that the
+  /// marked op depends on and that have its shape it is the only one that is not an argument of the function, as the
+  /// unit itself and its optimizer states are; it may be narrower than they are. Numbers are not followed: the norm
+  /// that clips depends on the gradients of all units.
   static void markGradients(exec::FusionOp fusion, const codegen::KernelBody &body) {
     OpBuilder builder(fusion);
     SmallVector<Attribute> units;
@@ -212,7 +218,7 @@ private:
             }))
           needed.insert(earlier->operand_begin(), earlier->operand_end());
       for (auto [number, input] : llvm::enumerate(body.inputs))
-        if (input.getType() == op->getResult(0).getType() && !isArgument(input) && needed.contains(input)) {
+        if (isFloatOfShape(input, train::shapeOf(op->getResult(0))) && !isArgument(input) && needed.contains(input)) {
           units.push_back(unit);
           operands.push_back(number);
           scales.push_back(scaleOf(input, body.ops));
