@@ -98,6 +98,12 @@ LogicalResult opAveragePool(Node &n) {
   Window w;
   if (!readPool(n, w))
     return failure();
+  const bool countPadding = n.attr("count_include_pad", 0) != 0;
+  // Without dilation PyTorch says what counts; with it only ONNX's reference does, which also counts beyond the
+  // padding.
+  for (size_t d = 0; d < w.rank() && countPadding; ++d)
+    if (w.dilations[d] != 1 && w.reach(d) > w.low[d] + w.input[d] + w.high[d])
+      return n.fail("dilated windows that reach beyond the padding are not supported with count_include_pad");
   auto sum = overWindows(n, w, n.input(0), ReduceKind::Sum, 0.0);
   if (failed(sum))
     return failure();
@@ -106,7 +112,7 @@ LogicalResult opAveragePool(Node &n) {
     count *= size;
   if (count > kMaxConstantElements)
     return n.fail("result is too large");
-  HostTensor factors = windowFactors(n, w, n.attr("count_include_pad", 0) != 0);
+  HostTensor factors = windowFactors(n, w, countPadding);
   Value factor = factors.uniform() ? n.b.splatLike(*sum, *factors.uniform())
                                    : n.b.broadcastTo(n.b.constant(factors.toAttr()), shapeOf(*sum));
   return n.set(n.b.mul(*sum, factor));
