@@ -3,6 +3,8 @@
 #include "frontends/onnx/OpTable.h"
 #include "frontends/onnx/Proto.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace tessera::train;
 
@@ -138,7 +140,9 @@ LogicalResult opPow(Node &n) {
     return n.fail("shapes " + Node::shapeText(n.shape(0)) + " and " + Node::shapeText(n.shape(1)) +
                   " do not broadcast");
   Value x = n.inputTo(0, *shape);
-  std::optional<double> exponent = n.constant(1) ? n.constant(1)->uniform() : std::nullopt;
+  // Not a number where the exponent is not one constant, and then equal to none of these.
+  const double exponent =
+      (n.constant(1) ? n.constant(1)->uniform() : std::nullopt).value_or(std::numeric_limits<double>::quiet_NaN());
   if (exponent == 1.0)
     return n.set(x);
   if (exponent == 2.0)

@@ -3,8 +3,8 @@
 #include "runtime/state/DataTypes.h"
 
 #include "runtime/base/BFloat16.h"
+#include "runtime/base/Half.h"
 
-#include <bit>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -68,18 +68,6 @@ std::optional<int64_t> checkedElements(std::span<const int64_t> shape, size_t el
   return count;
 }
 
-float halfToFloat(uint16_t bits) {
-  uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16, exponent = bits >> 10 & 31, mantissa = bits & 1023;
-  if (exponent == 0) { // zero or subnormal: mantissa * 2^-24 is exact in f32
-    float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
-    return sign ? -magnitude : magnitude;
-  }
-  uint32_t wide = exponent == 31 ? 255 : exponent + 112;
-  return std::bit_cast<float>(sign | wide << 23 | mantissa << 13);
-}
-
-float bfloat16ToFloat(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
-
 static bool isFloat(DataType dtype) {
   return dtype == DataType::F32 || dtype == DataType::F64 || dtype == DataType::F16 || dtype == DataType::BF16;
 }
@@ -110,9 +98,9 @@ template <typename Action> static Status withReader(DataType from, const void *s
   case DataType::F64:
     return action([source](int64_t i) { return load<double>(source, i); });
   case DataType::F16:
-    return action([source](int64_t i) { return halfToFloat(load<uint16_t>(source, i)); });
+    return action([source](int64_t i) { return widenHalf(load<uint16_t>(source, i)); });
   case DataType::BF16:
-    return action([source](int64_t i) { return bfloat16ToFloat(load<uint16_t>(source, i)); });
+    return action([source](int64_t i) { return widenBFloat16(load<uint16_t>(source, i)); });
   case DataType::Bool:
   case DataType::U8:
     return action([source](int64_t i) { return load<uint8_t>(source, i); });
@@ -172,8 +160,7 @@ Status roundElements(const float *source, DataType to, void *target, int64_t cou
   if (to != DataType::BF16 && to != DataType::F16)
     return convertElements(DataType::F32, source, to, target, count);
   for (int64_t i = 0; i < count; ++i) {
-    const uint16_t rounded =
-        to == DataType::BF16 ? toBFloat16(source[i]) : std::bit_cast<uint16_t>(static_cast<_Float16>(source[i]));
+    const uint16_t rounded = to == DataType::BF16 ? toBFloat16(source[i]) : toHalf(source[i]);
     std::memcpy(static_cast<uint8_t *>(target) + i * sizeof(rounded), &rounded, sizeof(rounded));
   }
   return Status::ok();

@@ -15,7 +15,7 @@ PYTHON = os.environ.get("TESSERA_TORCH_PYTHON", "python3")
 TOOL = os.path.join(ROOT, "tools", "export_torch.py")
 CASES = os.path.join(ROOT, "tests", "end_to_end", "export_torch_cases.py")
 
-# Cases of export_torch_cases.py that are refused, and words of the reason.
+# Cases of export_cases that are refused, and words of the reason.
 CUT = "exporters leave out what cuts or changes gradients: that of "
 REFUSED = {
     "padded_table_read": ["e.weight, which has a padding_idx, is looked up 1 times as an embedding and read by 2 Gather"],
@@ -24,14 +24,14 @@ REFUSED = {
     "hook_after_accumulation": ["a.bias has a hook that changes its gradient after the backward pass"],
     "attribute_of_a_parameter": ["copy shares the memory of the parameter a.bias"],
     "detached_item": ("keeps 0 of the 1 places where gradients are cut", "item() ("),
-    "float_of": ("becomes a number of Python (export_torch_cases.py:",),
+    "float_of": ("becomes a number of Python (cuts.py:",),
     "straight": (CUT + "a.weight", "the backward of Round ("), "new_straight": (CUT + "a.weight", "the backward of NewRound ("),
     "tensor_hook": (CUT + "a.weight", "register_hook ("), "parameter_hook": (CUT + "a.weight", "a hook on a.weight"),
     "module_hook": (CUT + "c.weight", "a backward hook on module a"),
     "checkpoint_without_gradient": ("CheckpointFunction passes no gradient",),
     "spectral": ("changes buffers", "a.parametrizations.weight.0._u, a.parametrizations.weight.0._v"),
     "moving_average": ("changes buffers", ": mean"), "clamped_weight": ("the forward pass changes parameters: a.weight",),
-    "noise": ("random, beyond dropout: randn_like (export_torch_cases.py:",),
+    "noise": ("random, beyond dropout: randn_like (state.py:",),
     "shared_memory": ("a.weight and c.weight are two parameters in the same memory",),
     "padded_and_not": ("e.weight is looked up with padding_idx=0 (e, ", "and with no padding_idx ("),
     "padded_and_indexed": ("e.weight is looked up with padding_idx=0", "and with no padding_idx"),
@@ -89,7 +89,7 @@ def has(*modules):
 
 @unittest.skipUnless(has("torch", "onnx"), "no Python with torch and onnx (TESSERA_TORCH_PYTHON)")
 class Record(unittest.TestCase):
-    """The record and the refusals, on the modules of export_torch_cases.py. Needs none of Tessera's tools."""
+    """The record and the refusals, on the modules of export_cases. Needs none of Tessera's tools."""
 
     @classmethod
     def setUpClass(cls):

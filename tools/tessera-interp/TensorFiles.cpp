@@ -2,6 +2,8 @@
 
 #include "tools/tessera-interp/TensorFiles.h"
 
+#include "runtime/base/BFloat16.h"
+#include "runtime/base/Half.h"
 #include "runtime/state/Safetensors.h"
 
 #include "mlir/IR/Builders.h"
@@ -50,9 +52,9 @@ static void readElement(const SafetensorsEntry &entry, Tensor &tensor, int64_t i
   else if (type.isF32())
     tensor.set(i, valueAt<float>(entry.bytes, i));
   else if (type.isF16())
-    tensor.set(i, halfToFloat(valueAt<uint16_t>(entry.bytes, i)));
+    tensor.set(i, widenHalf(valueAt<uint16_t>(entry.bytes, i)));
   else if (type.isBF16())
-    tensor.set(i, bfloat16ToFloat(valueAt<uint16_t>(entry.bytes, i)));
+    tensor.set(i, widenBFloat16(valueAt<uint16_t>(entry.bytes, i)));
   else if (type.isInteger(64))
     tensor.setInt(i, valueAt<int64_t>(entry.bytes, i));
   else if (type.isInteger(32))

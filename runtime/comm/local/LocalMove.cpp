@@ -3,6 +3,7 @@
 #include "runtime/comm/local/LocalMove.h"
 
 #include "runtime/base/BFloat16.h"
+#include "runtime/base/Half.h"
 
 #include <algorithm>
 #include <cstring>
@@ -59,21 +60,14 @@ template <typename T> void sumAs(T *target, const std::vector<const void *> &inp
   }
 }
 
-void sumBFloat16(uint16_t *target, const std::vector<const void *> &inputs, int64_t elements) {
+/// Sums in f32 and rounds once.
+template <float (*widen)(uint16_t), uint16_t (*narrow)(float)>
+void sumNarrow(uint16_t *target, const std::vector<const void *> &inputs, int64_t elements) {
   for (int64_t index = 0; index < elements; ++index) {
     float total = 0;
     for (const void *input : inputs)
-      total += widenBFloat16(static_cast<const uint16_t *>(input)[index]);
-    target[index] = toBFloat16(total);
-  }
-}
-
-void sumHalf(_Float16 *target, const std::vector<const void *> &inputs, int64_t elements) {
-  for (int64_t index = 0; index < elements; ++index) {
-    float total = 0;
-    for (const void *input : inputs)
-      total += static_cast<float>(static_cast<const _Float16 *>(input)[index]);
-    target[index] = static_cast<_Float16>(total);
+      total += widen(static_cast<const uint16_t *>(input)[index]);
+    target[index] = narrow(total);
   }
 }
 
@@ -86,9 +80,9 @@ void sum(artifact::DataType dtype, void *target, const std::vector<const void *>
   case artifact::DataType::F64:
     return sumAs(static_cast<double *>(target), inputs, elements);
   case artifact::DataType::BF16:
-    return sumBFloat16(static_cast<uint16_t *>(target), inputs, elements);
+    return sumNarrow<widenBFloat16, toBFloat16>(static_cast<uint16_t *>(target), inputs, elements);
   case artifact::DataType::F16:
-    return sumHalf(static_cast<_Float16 *>(target), inputs, elements);
+    return sumNarrow<widenHalf, toHalf>(static_cast<uint16_t *>(target), inputs, elements);
   case artifact::DataType::I32:
     return sumAs(static_cast<int32_t *>(target), inputs, elements);
   case artifact::DataType::I64:

@@ -1,6 +1,9 @@
 //===- DataTypesTest.cpp - conversions of stored elements --------------------===//
 
 #include "runtime/state/DataTypes.h"
+
+#include "runtime/base/BFloat16.h"
+#include "runtime/base/Half.h"
 #include "tests/runtime/TestSupport.h"
 
 #include <cmath>
@@ -10,16 +13,38 @@ namespace tessera {
 namespace {
 
 TEST(DataTypes, HalfCoversAllClassesOfNumbers) {
-  EXPECT_EQ(halfToFloat(0x3c00), 1.0f);
-  EXPECT_EQ(halfToFloat(0xc000), -2.0f);
-  EXPECT_EQ(halfToFloat(0x7bff), 65504.0f);
-  EXPECT_EQ(halfToFloat(0x0400), 0x1p-14f);
-  EXPECT_EQ(halfToFloat(0x0001), 0x1p-24f);
-  EXPECT_EQ(halfToFloat(0x83ff), -1023 * 0x1p-24f);
-  EXPECT_TRUE(std::signbit(halfToFloat(0x8000)));
-  EXPECT_TRUE(std::isinf(halfToFloat(0x7c00)));
-  EXPECT_TRUE(std::isnan(halfToFloat(0x7e00)));
-  EXPECT_EQ(bfloat16ToFloat(0x4049), 3.140625f);
+  EXPECT_EQ(widenHalf(0x3c00), 1.0f);
+  EXPECT_EQ(widenHalf(0xc000), -2.0f);
+  EXPECT_EQ(widenHalf(0x7bff), 65504.0f);
+  EXPECT_EQ(widenHalf(0x0400), 0x1p-14f);
+  EXPECT_EQ(widenHalf(0x0001), 0x1p-24f);
+  EXPECT_EQ(widenHalf(0x83ff), -1023 * 0x1p-24f);
+  EXPECT_TRUE(std::signbit(widenHalf(0x8000)));
+  EXPECT_TRUE(std::isinf(widenHalf(0x7c00)));
+  EXPECT_TRUE(std::isnan(widenHalf(0x7e00)));
+  EXPECT_EQ(widenBFloat16(0x4049), 3.140625f);
+}
+
+TEST(DataTypes, EveryHalfIsKept) {
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const float value = widenHalf(static_cast<uint16_t>(bits));
+    EXPECT_EQ(toHalf(value), std::isnan(value) ? bits | 0x200 : bits);
+  }
+}
+
+TEST(DataTypes, HalfRoundsToNearestTiesToEven) {
+  // Between two neighbours: the lower below the middle, the upper above it, and at it the even one.
+  for (uint32_t bits = 0; bits < 0x7c00; ++bits) {
+    const float low = widenHalf(static_cast<uint16_t>(bits)),
+                high = bits == 0x7bff ? 0x1p16f : widenHalf(static_cast<uint16_t>(bits + 1)),
+                middle = low + (high - low) / 2;
+    EXPECT_EQ(toHalf(std::nextafter(middle, 0.0f)), bits);
+    EXPECT_EQ(toHalf(std::nextafter(middle, 1e6f)), bits + 1);
+    EXPECT_EQ(toHalf(-middle), (bits % 2 == 0 ? bits : bits + 1) | 0x8000);
+  }
+  EXPECT_EQ(toHalf(1e30f), 0x7c00);
+  EXPECT_EQ(toHalf(-HUGE_VALF), 0xfc00);
+  EXPECT_EQ(toHalf(0x1p-149f), 0);
 }
 
 TEST(DataTypes, ConvertsUnalignedBytes) {
