@@ -23,12 +23,14 @@ logs=build/test-logs
 mkdir -p "$logs"
 passed=0
 failed=0
+since=0
 
-# add <label> <passed> <failed>: counts a suite and prints its line.
+# add <label> <passed> <failed>: counts a suite and prints its line, with the seconds since the last one.
 add() {
   passed=$((passed + $2))
   failed=$((failed + $3))
-  printf '%-34s %5d passed, %d failed\n' "$1" "$2" "$3"
+  printf '%-34s %5d passed, %d failed (%d s)\n' "$1" "$2" "$3" "$((SECONDS - since))"
+  since=$SECONDS
 }
 
 # finish: prints the counts and ends with their verdict.
@@ -130,6 +132,8 @@ if ! build release all; then
   echo "0 passed, 1 failed"
   exit 1
 fi
+echo "release build: $SECONDS s"
+since=$SECONDS
 run_lit "lit (release)" release
 run_units "unit tests (release)" release
 run_python "end to end" tests/end_to_end release

@@ -13,23 +13,6 @@ namespace {
 /// Beyond this many slices a lookup is smaller.
 constexpr size_t kMaxParts = 64;
 
-/// Dimension `axis` first or last, the others in their order; and back.
-SmallVector<int64_t> permutationWith(int64_t axis, int64_t rank, bool last) {
-  SmallVector<int64_t> permutation;
-  for (int64_t dim = 0; dim < rank; ++dim)
-    if (dim != axis)
-      permutation.push_back(dim);
-  permutation.insert(last ? permutation.end() : permutation.begin(), axis);
-  return permutation;
-}
-
-SmallVector<int64_t> inverseOf(ArrayRef<int64_t> permutation) {
-  SmallVector<int64_t> inverse(permutation.size());
-  for (auto [to, from] : llvm::enumerate(permutation))
-    inverse[from] = static_cast<int64_t>(to);
-  return inverse;
-}
-
 /// Every element along `axis` `count` times in a row.
 Value repeatAlong(Build &b, Value x, int64_t axis, int64_t count) {
   if (count == 1)
@@ -76,6 +59,28 @@ Value takeProgression(Build &b, Value x, int64_t axis, const Progression &p) {
 }
 } // namespace
 
+SmallVector<int64_t> withDimAt(int64_t rank, int64_t dim, int64_t place) {
+  SmallVector<int64_t> order;
+  for (int64_t other = 0; other < rank; ++other)
+    if (other != dim)
+      order.push_back(other);
+  order.insert(order.begin() + place, dim);
+  return order;
+}
+
+SmallVector<int64_t> inverse(ArrayRef<int64_t> order) {
+  SmallVector<int64_t> result(order.size());
+  for (auto [to, from] : llvm::enumerate(order))
+    result[from] = static_cast<int64_t>(to);
+  return result;
+}
+
+SmallVector<int64_t> permuted(ArrayRef<int64_t> shape, ArrayRef<int64_t> order) {
+  return llvm::map_to_vector(order, [&](int64_t dim) { return shape[dim]; });
+}
+
+Value permute(Build &b, Value x, ArrayRef<int64_t> order) { return llvm::is_sorted(order) ? x : b.transpose(x, order); }
+
 Value sliceAlong(Build &b, Value x, int64_t axis, int64_t from, int64_t to) {
   SmallVector<int64_t> starts(shapeOf(x).size(), 0), limits(shapeOf(x));
   starts[axis] = from;
@@ -111,9 +116,9 @@ Value takeAlong(Build &b, Value x, int64_t axis, ArrayRef<int64_t> indices) {
       parts.push_back(takeProgression(b, x, axis, run));
     return b.concat(parts, axis);
   }
-  SmallVector<int64_t> front = permutationWith(axis, static_cast<int64_t>(shapeOf(x).size()), /*last=*/false);
+  const SmallVector<int64_t> front = withDimAt(static_cast<int64_t>(shapeOf(x).size()), axis, 0);
   Value rows = b.constant(HostTensor::ofShape(b.builder.getContext(), indices).toAttr());
-  return b.transpose(b.gatherRows(b.transpose(x, front), rows), inverseOf(front));
+  return permute(b, b.gatherRows(permute(b, x, front), rows), inverse(front));
 }
 
 Value multiplyAlong(Build &b, Value x, int64_t axis, ArrayRef<double> matrix) {
@@ -123,10 +128,8 @@ Value multiplyAlong(Build &b, Value x, int64_t axis, ArrayRef<double> matrix) {
   for (double value : matrix)
     values.push_back(roundTo(type.getElementType(), value));
   Value weights = b.constant(HostTensor::ofFloats(type, std::move(values)).toAttr());
-  SmallVector<int64_t> back = permutationWith(axis, rank, /*last=*/true);
-  Value last = axis == rank - 1 ? x : b.transpose(x, back);
-  Value product = b.dot(last, weights, {}, {}, {rank - 1}, {1});
-  return axis == rank - 1 ? product : b.transpose(product, inverseOf(back));
+  const SmallVector<int64_t> back = withDimAt(rank, axis, rank - 1);
+  return permute(b, b.dot(permute(b, x, back), weights, {}, {}, {rank - 1}, {1}), inverse(back));
 }
 
 } // namespace tessera::onnx_import

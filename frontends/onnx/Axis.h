@@ -1,4 +1,4 @@
-//===- Axis.h - what is done along one dimension ----------------*- C++ -*-===//
+//===- Axis.h - dimensions in another order, and what is done along one -----===//
 
 #ifndef TESSERA_FRONTENDS_ONNX_AXIS_H
 #define TESSERA_FRONTENDS_ONNX_AXIS_H
@@ -6,6 +6,13 @@
 #include "compiler/dialect/train/Builders.h"
 
 namespace tessera::onnx_import {
+
+/// Orders of dimensions: all of `rank` with `dim` at a place among the others, and the order that undoes one.
+llvm::SmallVector<int64_t> withDimAt(int64_t rank, int64_t dim, int64_t place);
+llvm::SmallVector<int64_t> inverse(llvm::ArrayRef<int64_t> order);
+/// A shape, and a tensor, in that order.
+llvm::SmallVector<int64_t> permuted(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> order);
+mlir::Value permute(train::Build &b, mlir::Value x, llvm::ArrayRef<int64_t> order);
 
 /// Elements [from, to) of dimension `axis`.
 mlir::Value sliceAlong(train::Build &b, mlir::Value x, int64_t axis, int64_t from, int64_t to);

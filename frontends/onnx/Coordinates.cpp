@@ -136,11 +136,13 @@ FailureOr<Coordinates> Coordinates::of(Node &n, int data, int input, int64_t bat
   // The number of each element among those that are indexed, row by row.
   auto type = RankedTensorType::get(made.indexShape, b.builder.getI64Type());
   Value sum;
-  HostTensor fixed = HostTensor::splat(type, 0);
+  std::optional<HostTensor> fixed; // what the known coordinates add to it
   int64_t stride = 1;
   for (auto &[dim, column] : llvm::reverse(columns)) {
     if (column.known) {
-      for (auto [to, from] : llvm::zip_equal(fixed.ints, column.known->ints))
+      if (!fixed)
+        fixed = HostTensor::splat(type, 0);
+      for (auto [to, from] : llvm::zip_equal(fixed->ints, column.known->ints))
         to += from * stride;
     } else {
       const int64_t size = made.dataShape[dim];
@@ -159,12 +161,14 @@ FailureOr<Coordinates> Coordinates::of(Node &n, int data, int input, int64_t bat
   arranged.resize(made.batch);
   arranged.push_back(count);
   if (!sum) {
-    made.known = ofSample(fixed, made.indexOrder, made.batch);
+    if (!fixed) // each coordinate counts along a dimension
+      fixed = HostTensor::splat(type, 0);
+    made.known = ofSample(*fixed, made.indexOrder, made.batch);
     if (made.known)
       return made;
-    sum = b.constant(fixed.toAttr());
-  } else if (fixed.uniform() != 0.0) {
-    sum = b.add(sum, b.constant(fixed.toAttr()));
+    sum = b.constant(fixed->toAttr());
+  } else if (fixed && fixed->uniform() != 0.0) {
+    sum = b.add(sum, b.constant(fixed->toAttr()));
   }
   made.indices = b.reshape(permute(b, sum, made.indexOrder), arranged);
   return made;

@@ -119,6 +119,14 @@ DenseElementsAttr HostTensor::toAttr() const {
   return DenseElementsAttr::get(type, values);
 }
 
+DenseElementsAttr HostTensor::splatAttr(ArrayRef<int64_t> shape) const {
+  if (!uniform())
+    return {};
+  auto single = type.clone(ArrayRef<int64_t>());
+  HostTensor one = isFloat() ? ofFloats(single, {floats.front()}) : ofInts(single, {ints.front()});
+  return DenseElementsAttr::get(type.clone(shape), one.toAttr().getSplatValue<Attribute>());
+}
+
 HostTensor HostTensor::reshaped(ArrayRef<int64_t> shape) const {
   HostTensor tensor = *this;
   tensor.type = type.clone(shape);

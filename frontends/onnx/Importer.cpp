@@ -287,6 +287,8 @@ bool Importer::evaluateNode(const OpRow &row, Node &node, Location loc) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(&scratch);
   bool done = succeeded(row.handler(node)) && evaluate(scratch, values, work);
+  for (const Entry &entry : node.outputs)
+    work += entry.constant ? entry.constant->size() : 0;
   auto resolve = [&](auto &self, std::vector<Entry> &entries) -> void {
     for (Entry &entry : entries) {
       if (entry.sequence)

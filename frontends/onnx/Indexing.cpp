@@ -104,18 +104,6 @@ Value replace(Build &b, Value data, Value indices, Value updates) {
   return b.select(mask, values, data);
 }
 
-/// Moves dimension `from` to the place `to`.
-Value moved(Build &b, Value x, int64_t from, int64_t to) {
-  SmallVector<int64_t> order = dimsUpTo(tensorType(x).getRank());
-  order.erase(order.begin() + from);
-  order.insert(order.begin() + to, from);
-  return from == to ? x : b.transpose(x, order);
-}
-
-Value known(Build &b, ArrayRef<int64_t> indices) {
-  return b.constant(HostTensor::ofShape(b.builder.getContext(), indices).toAttr());
-}
-
 /// first, first + step, … with a step of at least 1: the step, or nothing.
 std::optional<int64_t> stepOf(ArrayRef<int64_t> indices) {
   const int64_t step = indices.size() > 1 ? indices[1] - indices[0] : 1;
@@ -128,19 +116,6 @@ std::optional<int64_t> stepOf(ArrayRef<int64_t> indices) {
 }
 
 } // namespace
-
-SmallVector<int64_t> inverse(ArrayRef<int64_t> order) {
-  SmallVector<int64_t> result(order.size());
-  for (auto [to, from] : llvm::enumerate(order))
-    result[from] = to;
-  return result;
-}
-
-SmallVector<int64_t> permuted(ArrayRef<int64_t> shape, ArrayRef<int64_t> order) {
-  return llvm::map_to_vector(order, [&](int64_t dim) { return shape[dim]; });
-}
-
-Value permute(Build &b, Value x, ArrayRef<int64_t> order) { return llvm::is_sorted(order) ? x : b.transpose(x, order); }
 
 Value pick(Build &b, Value data, Value indices) {
   const int64_t batch = batchOf(indices), count = shapeOf(indices).back(), size = shapeOf(data)[batch];
@@ -164,17 +139,6 @@ Value pick(Build &b, Value data, Value indices) {
   const SmallVector<int64_t> shape = meetingShape(data, indices);
   Value wide = wideWithout(b, data, shape, batch);
   return b.sum(b.select(wideHits(b, hits(b, data, indices), shape), wide, b.splatLike(wide, 0)), {batch + 1});
-}
-
-Value pickKnown(Build &b, Value data, int64_t batch, const KnownIndices &indices) {
-  if (auto step = stepOf(indices); step && !indices.empty()) {
-    SmallVector<int64_t> starts(tensorType(data).getRank(), 0), limits(shapeOf(data)), steps(starts.size(), 1);
-    starts[batch] = indices.front();
-    limits[batch] = indices.back() + 1;
-    steps[batch] = *step;
-    return b.slice(data, starts, limits, steps);
-  }
-  return moved(b, b.gatherRows(moved(b, data, batch, 0), known(b, indices)), 0, batch);
 }
 
 bool canPlace(ScatterKind kind, Value data, Value indices) {
@@ -212,24 +176,20 @@ Value place(Build &b, ScatterKind kind, Value data, Value indices, Value updates
                   terms, {batch});
 }
 
+bool canPlaceKnown(Value data, int64_t batch) { return shapeOf(data)[batch] <= kMaxConstantElements; }
+
 Value placeKnown(Build &b, ScatterKind kind, Value data, int64_t batch, const KnownIndices &indices, Value updates) {
   const int64_t size = shapeOf(data)[batch], rank = tensorType(data).getRank();
   if (indices.empty())
     return data;
-  auto part = [&](int64_t from, int64_t to) {
-    SmallVector<int64_t> starts(rank, 0), limits(shapeOf(data));
-    starts[batch] = from;
-    limits[batch] = to;
-    return b.slice(data, starts, limits);
-  };
   const int64_t first = indices.front(), end = indices.back() + 1;
   if (kind == ScatterKind::Replace && stepOf(indices) == 1) { // in pieces
     SmallVector<Value> pieces;
     if (first > 0)
-      pieces.push_back(part(0, first));
+      pieces.push_back(sliceAlong(b, data, batch, 0, first));
     pieces.push_back(updates);
     if (end < size)
-      pieces.push_back(part(end, size));
+      pieces.push_back(sliceAlong(b, data, batch, end, size));
     return pieces.size() == 1 ? updates : b.concat(pieces, batch);
   }
   // Who writes each element, and whether somebody does.
@@ -248,7 +208,7 @@ Value placeKnown(Build &b, ScatterKind kind, Value data, int64_t batch, const Kn
     values = tensorType(data).getElementType().isInteger(1) ? Value() : b.pad(updates, low, high, interior);
   }
   if (!values)
-    values = moved(b, b.gatherRows(moved(b, updates, batch, 0), known(b, writer)), 0, batch);
+    values = takeAlong(b, updates, batch, writer);
   Value written = b.broadcast(b.constant(mask.toAttr()), shapeOf(data), {batch});
   if (kind == ScatterKind::Replace)
     return b.select(written, values, data);
@@ -290,6 +250,35 @@ Value fromFront(Build &b, Value indices, int64_t size) {
     return indices;
   return b.select(b.compare(CompareDirection::Lt, indices, b.splatLike(indices, 0)),
                   b.add(indices, b.splatLike(indices, static_cast<double>(size))), indices);
+}
+
+FailureOr<ElementIndices> ElementIndices::of(Node &n, int64_t axis) {
+  const int64_t rank = n.rank(0);
+  auto along = Node::axisOf(n.attr("axis", axis), rank);
+  if (!along || n.rank(1) != rank)
+    return n.fail("axis is out of range, or the indices have another rank than the data");
+  ElementIndices made;
+  made.order = withDimAt(rank, *along, rank - 1);
+  made.limits.assign(n.shape(1).begin(), n.shape(1).end());
+  made.size = made.limits[*along] = n.shape(0)[*along];
+  for (int64_t dim = 0; dim < rank; ++dim)
+    if (made.limits[dim] > n.shape(0)[dim])
+      return n.fail("indices are larger than the data in dimension " + Twine(dim));
+  made.isPart = n.shape(0) != ArrayRef<int64_t>(made.limits);
+  return made;
+}
+
+FailureOr<Value> ElementIndices::places(Node &n) const {
+  auto indices = checkedIndices(n, 1, size);
+  if (failed(indices))
+    return failure();
+  Value places = arrange(n.b, n.b.convert(*indices, n.b.builder.getI64Type()));
+  // Compared with positions, an index out of range would name no element and say nothing.
+  return size > 0 && !n.constant(1) ? inDimension(n.b, places, size) : places;
+}
+
+Value ElementIndices::corner(Build &b, Value data) const {
+  return isPart ? b.slice(data, SmallVector<int64_t>(limits.size(), 0), limits) : data;
 }
 
 } // namespace tessera::onnx_import

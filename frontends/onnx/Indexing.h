@@ -10,6 +10,7 @@
 #ifndef TESSERA_FRONTENDS_ONNX_INDEXING_H
 #define TESSERA_FRONTENDS_ONNX_INDEXING_H
 
+#include "frontends/onnx/Axis.h"
 #include "frontends/onnx/Node.h"
 
 namespace tessera::onnx_import {
@@ -20,19 +21,20 @@ enum class ScatterKind { Replace, Add, Mul, Max, Min };
 /// Indices that are the same for the whole batch and known at import, counted from the front.
 using KnownIndices = llvm::SmallVector<int64_t>;
 
-/// result[b…, m, t…] = data[b…, indices[b…, m], t…].
+/// result[b…, m, t…] = data[b…, indices[b…, m], t…]. Of known indices, takeAlong is that.
 mlir::Value pick(train::Build &b, mlir::Value data, mlir::Value indices);
-mlir::Value pickKnown(train::Build &b, mlir::Value data, int64_t batch, const KnownIndices &indices);
 
 /// data with updates[b…, m, t…] written to [b…, indices[b…, m], t…].
 mlir::Value place(train::Build &b, ScatterKind kind, mlir::Value data, mlir::Value indices, mlir::Value updates);
-/// No index may occur twice, unless the last writer wins.
+/// No index may occur twice, unless the last writer wins. The dimension is one that canPlaceKnown allows.
 mlir::Value placeKnown(train::Build &b, ScatterKind kind, mlir::Value data, int64_t batch, const KnownIndices &indices,
                        mlir::Value updates);
 
 /// Whether `place` can be built: what compares all indices with each other, or with all elements, must not be too
 /// large.
 bool canPlace(ScatterKind kind, mlir::Value data, mlir::Value indices);
+/// `placeKnown` makes a table of the writers of all elements of the dimension.
+bool canPlaceKnown(mlir::Value data, int64_t batch);
 
 /// The indices themselves, looked up in a table of all positions: says, where indices are only compared, that they must
 /// lie in the dimension.
@@ -46,10 +48,27 @@ mlir::FailureOr<mlir::Value> checkedIndices(Node &n, int i, int64_t size);
 /// a batch is loaded.
 mlir::Value fromFront(train::Build &b, mlir::Value indices, int64_t size);
 
-/// Orders of dimensions: of `x`, of a shape, and the order that undoes one.
-mlir::Value permute(train::Build &b, mlir::Value x, llvm::ArrayRef<int64_t> order);
-llvm::SmallVector<int64_t> permuted(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> order);
-llvm::SmallVector<int64_t> inverse(llvm::ArrayRef<int64_t> order);
+/// The indices of GatherElements and ScatterElements, input 1 of a node: of the data's rank, along one dimension of
+/// which they name elements. In the other dimensions they walk together with a corner of the data.
+class ElementIndices {
+public:
+  /// Fails with the node's reason. `axis`: that attribute's default.
+  static mlir::FailureOr<ElementIndices> of(Node &n, int64_t axis);
+
+  /// The indices as [batch…, count], counted from the front.
+  mlir::FailureOr<mlir::Value> places(Node &n) const;
+  /// The data's corner, or the data themselves.
+  mlir::Value corner(train::Build &b, mlir::Value data) const;
+  /// The indexed dimension last, as in [batch…, size], and back.
+  mlir::Value arrange(train::Build &b, mlir::Value x) const { return permute(b, x, order); }
+  mlir::Value restore(train::Build &b, mlir::Value x) const { return permute(b, x, inverse(order)); }
+
+  int64_t size = 0;    ///< of the indexed dimension
+  bool isPart = false; ///< whether the corner is not all of the data
+
+private:
+  llvm::SmallVector<int64_t> order, limits;
+};
 
 } // namespace tessera::onnx_import
 

@@ -12,10 +12,8 @@ namespace tessera::onnx_import {
 Value Node::input(int i) {
   Entry &entry = inputs[i];
   if (!entry.value) {
-    if (std::optional<double> value = entry.constant->uniform())
-      entry.value = b.splat(entry.constant->type, *value);
-    else
-      entry.value = b.constant(entry.constant->toAttr());
+    DenseElementsAttr splat = entry.constant->splatAttr(entry.constant->shape());
+    entry.value = b.constant(splat ? splat : entry.constant->toAttr());
   }
   return entry.value;
 }
@@ -27,8 +25,8 @@ RankedTensorType Node::type(int i) const {
 
 Value Node::inputTo(int i, ArrayRef<int64_t> shape) {
   if (const HostTensor *value = constant(i); value && value->shape() != shape)
-    if (std::optional<double> uniform = value->uniform())
-      return b.splat(value->type.clone(shape), *uniform);
+    if (DenseElementsAttr splat = value->splatAttr(shape))
+      return b.constant(splat);
   return b.broadcastTo(input(i), shape);
 }
 

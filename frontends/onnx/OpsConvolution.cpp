@@ -87,10 +87,15 @@ LogicalResult setWithBias(Node &n, Value result) {
   return n.set(n.b.add(result, n.b.broadcast(n.input(2), shapeOf(result), {1})));
 }
 
+/// Each depth of a window becomes an op.
+constexpr int64_t kMaxDepth = 1024;
+
 LogicalResult checkFilterRank(Node &n) {
-  if (n.rank(0) >= 3 && n.rank(1) == n.rank(0))
-    return success();
-  return n.fail("filter has rank " + Twine(n.rank(1)) + ", expected that of the input, at least 3");
+  if (n.rank(0) < 3 || n.rank(1) != n.rank(0))
+    return n.fail("filter has rank " + Twine(n.rank(1)) + ", expected that of the input, at least 3");
+  if (n.rank(1) == 5 && n.shape(1)[2] > kMaxDepth)
+    return n.fail("filters that are deeper than " + Twine(kMaxDepth) + " are not supported");
+  return success();
 }
 
 LogicalResult opConv(Node &n) {

@@ -22,6 +22,8 @@ using Label = int64_t;
 using Labels = SmallVector<Label>;
 constexpr Label kEllipsis = 256;
 constexpr StringLiteral kDots = "...";
+/// Of one equation: choosing the order of the products takes the fourth power of their number.
+constexpr size_t kMostOperands = 64;
 
 /// One operand while labels are being eliminated.
 struct Term {
@@ -192,10 +194,14 @@ LogicalResult readEquation(Node &n, SmallVector<Term> &terms, Labels &output, st
   inputs.split(texts, ',');
   if (static_cast<int>(texts.size()) != n.inputCount())
     return n.fail("equation '" + equation + "' needs one term per input");
+  if (texts.size() > kMostOperands)
+    return n.fail("more than " + Twine(kMostOperands) + " operands");
   int64_t ellipsis = 0;
   std::map<Label, int> counts;
   for (auto [i, text] : llvm::enumerate(texts)) {
     const int input = static_cast<int>(i);
+    if (!n.has(input))
+      return n.fail("input " + Twine(i) + " is missing");
     const auto letters = static_cast<int64_t>(llvm::count_if(text, llvm::isAlpha));
     const int64_t own = text.contains(kDots) ? n.rank(input) - letters : 0;
     auto labels = own < 0 ? std::nullopt : parseTerm(text, own);

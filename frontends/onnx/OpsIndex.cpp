@@ -74,28 +74,15 @@ LogicalResult opGather(Node &n) {
 
 /// result[i…] = data[i… with i_axis replaced by indices[i…]].
 LogicalResult opGatherElements(Node &n) {
-  const int64_t rank = n.rank(0);
-  auto axis = Node::axisOf(n.attr("axis", 0), rank);
-  if (!axis || n.rank(1) != rank)
-    return n.fail("axis is out of range, or the indices have another rank than the data");
-  SmallVector<int64_t> order, starts(rank, 0), limits(n.shape(1));
-  const int64_t size = limits[*axis] = n.shape(0)[*axis];
-  for (int64_t dim = 0; dim < rank; ++dim) {
-    if (limits[dim] > n.shape(0)[dim])
-      return n.fail("indices are larger than the data in dimension " + Twine(dim));
-    if (dim != *axis)
-      order.push_back(dim);
-  }
-  order.push_back(*axis);
-  auto indices = checkedIndices(n, 1, size);
-  if (failed(indices))
+  auto elements = ElementIndices::of(n, 0);
+  if (failed(elements))
+    return failure();
+  auto places = elements->places(n);
+  if (failed(places))
     return failure();
   Build &b = n.b;
-  Value data = n.shape(0) == ArrayRef<int64_t>(limits) ? n.input(0) : b.slice(n.input(0), starts, limits);
-  Value places = permute(b, b.convert(*indices, b.builder.getI64Type()), order);
-  if (!n.constant(1) && rank > 1 && size > 0)
-    places = inDimension(b, places, size);
-  return n.set(permute(b, pick(b, permute(b, data, order), places), inverse(order)));
+  Value data = elements->arrange(b, elements->corner(b, n.input(0)));
+  return n.set(elements->restore(b, pick(b, data, *places)));
 }
 
 /// result[i…, s…] = data[b…, indices[i…]…, s…].
@@ -107,7 +94,7 @@ LogicalResult opGatherND(Node &n) {
     return n.fail("data is empty, or the result is too large");
   Value data = at->arrangeData(n.b, n.input(0));
   return n.set(
-      at->restoreItems(n.b, at->known ? pickKnown(n.b, data, at->batch, *at->known) : pick(n.b, data, at->indices)));
+      at->restoreItems(n.b, at->known ? takeAlong(n.b, data, at->batch, *at->known) : pick(n.b, data, at->indices)));
 }
 
 LogicalResult opOneHot(Node &n) {

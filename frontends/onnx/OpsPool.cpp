@@ -4,6 +4,9 @@
 #include "frontends/onnx/OpTable.h"
 #include "frontends/onnx/Window.h"
 
+#include "llvm/Support/MathExtras.h"
+
+#include <algorithm>
 #include <limits>
 
 using namespace mlir;
@@ -72,11 +75,12 @@ HostTensor windowFactors(Node &n, const Window &w, bool countPadding) {
     std::vector<double> wider;
     for (double outer : counts)
       for (int64_t out = 0; out < w.output[d]; ++out) {
-        int64_t count = 0;
-        for (int64_t k = 0; k < w.kernel[d]; ++k) {
-          const int64_t at = out * w.strides[d] - w.low[d] + k * w.dilations[d];
-          count += at >= from && at < to;
-        }
+        // The window's elements at first, first + dilation, … that are in [from, to).
+        const int64_t first = out * w.strides[d] - w.low[d];
+        auto below = [&](int64_t limit) {
+          return std::clamp<int64_t>(llvm::divideCeilSigned(limit - first, w.dilations[d]), 0, w.kernel[d]);
+        };
+        const int64_t count = below(to) - below(from);
         wider.push_back(outer * static_cast<double>(std::max<int64_t>(1, count)));
       }
     counts = std::move(wider);

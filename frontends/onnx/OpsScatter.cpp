@@ -54,7 +54,7 @@ LogicalResult opScatterND(Node &n) {
     return n.set(n.input(0));
   Build &b = n.b;
   Value data = at->arrangeData(b, n.input(0)), updates = at->arrangeItems(b, n.input(2));
-  if (at->known && (*kind == ScatterKind::Replace || !repeats(*at->known)))
+  if (at->known && canPlaceKnown(data, at->batch) && (*kind == ScatterKind::Replace || !repeats(*at->known)))
     return n.set(at->restoreData(b, placeKnown(b, *kind, data, at->batch, *at->known, updates)));
   Value indices = at->indices;
   if (at->known) {
@@ -72,50 +72,37 @@ Value placeCorner(Build &b, Value data, Value part, int64_t dim = 0) {
   if (dim == tensorType(data).getRank())
     return part;
   const int64_t size = shapeOf(part)[dim];
-  SmallVector<int64_t> limits(shapeOf(data)), starts(limits.size(), 0);
-  limits[dim] = size;
-  Value rest = placeCorner(b, b.slice(data, starts, limits), part, dim + 1);
+  Value rest = placeCorner(b, sliceAlong(b, data, dim, 0, size), part, dim + 1);
   return placeKnown(b, ScatterKind::Replace, data, dim, llvm::to_vector(llvm::seq<int64_t>(0, size)), rest);
 }
 
 /// data[i… with i_axis replaced by indices[i…]] = updates[i…].
 LogicalResult opScatterElements(Node &n) {
-  const int64_t rank = n.rank(0);
   auto kind = kindOf(n);
   if (failed(kind))
     return failure();
-  auto axis = Node::axisOf(n.attr("axis", 0), rank);
-  if (!axis || n.rank(1) != rank || n.shape(1) != n.shape(2) || n.isFloat(1) || n.element(1).isInteger(1))
-    return n.fail("axis is out of range, or the indices are not integers of the shape of the updates");
-  SmallVector<int64_t> order, starts(rank, 0), limits(n.shape(1));
-  const int64_t size = limits[*axis] = n.shape(0)[*axis];
-  for (int64_t dim = 0; dim < rank; ++dim) {
-    if (limits[dim] > n.shape(0)[dim])
-      return n.fail("indices are larger than the data in dimension " + Twine(dim));
-    if (dim != *axis)
-      order.push_back(dim);
-  }
-  order.push_back(*axis);
+  auto elements = ElementIndices::of(n, 0);
+  if (failed(elements))
+    return failure();
+  if (n.shape(1) != n.shape(2))
+    return n.fail("indices and updates differ in their shapes");
   if (n.type(0).getNumElements() == 0 || n.type(2).getNumElements() == 0)
     return n.set(n.input(0));
-  auto indices = checkedIndices(n, 1, size);
-  if (failed(indices))
+  auto places = elements->places(n);
+  if (failed(places))
     return failure();
   Build &b = n.b;
-  if (const HostTensor *known = n.constant(1); known && rank == 1) {
+  if (const HostTensor *known = n.constant(1); known && n.rank(0) == 1 && canPlaceKnown(n.input(0), 0)) {
+    const int64_t size = elements->size;
     KnownIndices each = llvm::map_to_vector(known->ints, [&](int64_t i) { return i < 0 ? i + size : i; });
     if (*kind == ScatterKind::Replace || !repeats(each))
       return n.set(placeKnown(b, *kind, n.input(0), 0, each, n.input(2)));
   }
-  const bool isPart = n.shape(0) != ArrayRef<int64_t>(limits);
-  Value data = isPart ? b.slice(n.input(0), starts, limits) : n.input(0);
-  Value arranged = permute(b, data, order), places = permute(b, b.convert(*indices, b.builder.getI64Type()), order);
-  if (!n.constant(1))
-    places = inDimension(b, places, size);
-  if (!canPlace(*kind, arranged, places))
+  Value data = elements->arrange(b, elements->corner(b, n.input(0))), updates = elements->arrange(b, n.input(2));
+  if (!canPlace(*kind, data, *places))
     return tooLarge(n, *kind);
-  Value placed = permute(b, place(b, *kind, arranged, places, permute(b, n.input(2), order)), inverse(order));
-  return n.set(isPart ? placeCorner(b, n.input(0), placed) : placed);
+  Value placed = elements->restore(b, place(b, *kind, data, *places, updates));
+  return n.set(elements->isPart ? placeCorner(b, n.input(0), placed) : placed);
 }
 
 constexpr int kAny = kMinOpset, kNew = kMaxOpset;

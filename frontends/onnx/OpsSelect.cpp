@@ -75,21 +75,21 @@ LogicalResult opNonZero(Node &n) {
   if (!x)
     return n.fail("the number of elements that are not 0 must be known at import; write a selection (torch.where)");
   ArrayRef<int64_t> shape = x->shape();
-  SmallVector<std::vector<int64_t>> rows(shape.size());
-  for (int64_t i = 0; i < x->size(); ++i) {
-    if (x->number(i) == 0)
-      continue;
-    int64_t rest = i;
-    for (int64_t dim = static_cast<int64_t>(shape.size()) - 1; dim >= 0; --dim) {
-      rows[dim].push_back(rest % shape[dim]);
+  const auto rank = static_cast<int64_t>(shape.size());
+  std::vector<int64_t> found;
+  for (int64_t i = 0; i < x->size(); ++i)
+    if (x->number(i) != 0)
+      found.push_back(i);
+  const auto count = static_cast<int64_t>(found.size());
+  if (rank * count > kMaxConstantElements)
+    return n.fail("result is too large");
+  std::vector<int64_t> values(rank * count);
+  for (int64_t dim = rank - 1; dim >= 0; --dim)
+    for (auto [column, rest] : llvm::enumerate(found)) {
+      values[dim * count + static_cast<int64_t>(column)] = rest % shape[dim];
       rest /= shape[dim];
     }
-  }
-  const int64_t count = rows.empty() ? 0 : static_cast<int64_t>(rows.front().size());
-  std::vector<int64_t> values;
-  for (const std::vector<int64_t> &row : rows)
-    llvm::append_range(values, row);
-  auto type = RankedTensorType::get({static_cast<int64_t>(shape.size()), count}, n.b.builder.getI64Type());
+  auto type = RankedTensorType::get({rank, count}, n.b.builder.getI64Type());
   return n.set(HostTensor::ofInts(type, std::move(values)));
 }
 
@@ -109,7 +109,7 @@ LogicalResult opCompress(Node &n) {
       kept.push_back(i);
   if (kept.empty())
     return n.fail("the condition holds nowhere");
-  return n.set(pickKnown(n.b, x, *axis, kept));
+  return n.set(takeAlong(n.b, x, *axis, kept));
 }
 
 constexpr int kAny = kMinOpset, kNew = kMaxOpset;

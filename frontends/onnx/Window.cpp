@@ -73,16 +73,14 @@ bool readWindow(Node &n, ArrayRef<int64_t> kernel, Window &w) {
     } else if (autoPad != "NOTSET") {
       return succeeded(n.fail("auto_pad is '" + autoPad + "'"));
     }
-    int64_t room = w.input[d] + w.low[d] + w.high[d] - w.extent(d);
-    if (n.attr("ceil_mode", 0) != 0 && room % w.strides[d] != 0) {
-      // One more window, unless it would start in the padding at the end.
-      const int64_t start = (room / w.strides[d] + 1) * w.strides[d];
-      if (start < w.input[d] + w.low[d])
-        room = start;
-    }
-    if (room < 0)
+    const int64_t room = w.input[d] + w.low[d] + w.high[d] - w.extent(d);
+    w.output[d] = llvm::divideFloorSigned(room, w.strides[d]) + 1;
+    // One more window, unless it would start in the padding at the end.
+    if (n.attr("ceil_mode", 0) != 0 && llvm::mod(room, w.strides[d]) != 0 &&
+        w.output[d] * w.strides[d] < w.input[d] + w.low[d])
+      ++w.output[d];
+    if (w.output[d] < 1)
       return succeeded(n.fail("window of " + Twine(w.extent(d)) + " is larger than the padded input"));
-    w.output[d] = room / w.strides[d] + 1;
   }
   return true;
 }

@@ -24,6 +24,7 @@ struct AddLoss : impl::AddLossBase<AddLoss> {
 
   LogicalResult run(func::FuncOp func);
   FailureOr<Value> findOutput(func::FuncOp func, StringRef name);
+  LogicalResult checkSamples(func::FuncOp func, RankedTensorType output);
   FailureOr<Value> crossEntropy(func::FuncOp func, Value logits);
   FailureOr<Value> meanSquaredError(func::FuncOp func, Value output);
 };
@@ -52,11 +53,34 @@ FailureOr<Value> AddLoss::findOutput(func::FuncOp func, StringRef name) {
   return error;
 }
 
+/// There is one target for each sample, so dimension 0 of the output is that of an input: of one, since another may
+/// have no batch.
+LogicalResult AddLoss::checkSamples(func::FuncOp func, RankedTensorType output) {
+  bool hasInputs = false;
+  for (BlockArgument arg : func.getArguments()) {
+    auto role = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), train::kRole);
+    ArrayRef<int64_t> shape = train::shapeOf(arg);
+    if (!role || role != "input" || shape.empty())
+      continue;
+    if (output.getRank() > 0 && output.getDimSize(0) == shape[0])
+      return success();
+    hasInputs = true;
+  }
+  if (!hasInputs && output.getRank() > 0)
+    return success();
+  return func.emitError()
+         << kind << " needs an output with a value for each sample, got " << output
+         << ", whose dimension 0 is not the batch of the inputs; if the output is the loss itself, use "
+            "--loss output:<name>";
+}
+
 /// Sum over the rows that count, divided by their number in the whole batch.
 FailureOr<Value> AddLoss::crossEntropy(func::FuncOp func, Value logits) {
   RankedTensorType type = train::tensorType(logits);
   if (type.getRank() < 2 || !isa<FloatType>(type.getElementType()))
     return func.emitError() << "cross-entropy needs floating-point logits of shape [batch…, classes], got " << type;
+  if (failed(checkSamples(func, type)))
+    return failure();
   if (!(labelSmoothing >= 0.0 && labelSmoothing <= 1.0))
     return func.emitError() << "label-smoothing must lie in [0, 1], got " << labelSmoothing.getValue();
 
@@ -84,6 +108,8 @@ FailureOr<Value> AddLoss::meanSquaredError(func::FuncOp func, Value output) {
   RankedTensorType type = train::tensorType(output);
   if (!isa<FloatType>(type.getElementType()) || type.getNumElements() == 0)
     return func.emitError() << "mse needs a floating-point output with elements, got " << type;
+  if (failed(checkSamples(func, type)))
+    return failure();
   OpBuilder builder(func.getBody().front().getTerminator());
   Location loc = NameLoc::get(builder.getStringAttr("loss"));
   train::Build build(builder, loc);

@@ -57,15 +57,23 @@ static LogicalResult addIntoScatter(AddOp op, PatternRewriter &rewriter) {
   return failure();
 }
 
-/// The operands of a tree of additions of which only the root is used elsewhere.
-static void collectTerms(Value value, bool isRoot, SmallVectorImpl<Value> &terms) {
-  auto add = value.getDefiningOp<AddOp>();
-  if (!add || (!isRoot && !add->hasOneUse())) {
-    terms.push_back(value);
-    return;
+/// The operands of a tree of additions of which only the root is used elsewhere, from left to right; empty if they are
+/// not all pads.
+static SmallVector<PadOp> addedPads(AddOp root) {
+  SmallVector<PadOp> pads;
+  SmallVector<Value> open = {root.getRhs(), root.getLhs()};
+  while (!open.empty()) {
+    Value value = open.pop_back_val();
+    if (auto pad = value.getDefiningOp<PadOp>()) {
+      pads.push_back(pad);
+      continue;
+    }
+    auto add = value.getDefiningOp<AddOp>();
+    if (!add || !add->hasOneUse())
+      return {};
+    open.append({add.getRhs(), add.getLhs()});
   }
-  collectTerms(add.getLhs(), /*isRoot=*/false, terms);
-  collectTerms(add.getRhs(), /*isRoot=*/false, terms);
+  return pads;
 }
 
 /// The only dimension that a pad with zeros extends, or -1.
@@ -89,12 +97,8 @@ static LogicalResult padsToConcat(AddOp op, PatternRewriter &rewriter) {
   // Only the root of a tree, so that a part of it is not rewritten first.
   if (op->hasOneUse() && isa<AddOp>(*op->user_begin()))
     return failure();
-  SmallVector<Value> terms;
-  collectTerms(op, /*isRoot=*/true, terms);
-  SmallVector<PadOp> pads;
-  for (Value term : terms)
-    pads.push_back(term.getDefiningOp<PadOp>());
-  if (llvm::is_contained(pads, PadOp()))
+  SmallVector<PadOp> pads = addedPads(op);
+  if (pads.empty())
     return failure();
   int64_t dim = paddedDim(pads.front());
   if (dim < 0 || llvm::any_of(pads, [&](PadOp pad) { return paddedDim(pad) != dim; }))

@@ -19,10 +19,10 @@ static constexpr int64_t kLaneBlock = 512;
 
 KernelEmitter::Values KernelEmitter::neutral(const Accumulator &accumulator) {
   OpBuilder &at0 = at(0);
+  Type element = accumulatedType(accumulator.reduction->op);
   if (auto reduce = dyn_cast<train::ReduceOp>(accumulator.reduction->op))
-    return {emitNeutral(at0, loc, reduce.getKind(), accumulator.types[0])};
-  return {emitNeutral(at0, loc, train::ReduceKind::Max, accumulator.types[0]),
-          emitConstant(at0, loc, accumulator.types[1], 0.0)};
+    return {emitNeutral(at0, loc, reduce.getKind(), element)};
+  return {emitNeutral(at0, loc, train::ReduceKind::Max, element), emitConstant(at0, loc, accumulator.types[1], 0.0)};
 }
 
 KernelEmitter::Values KernelEmitter::combine(const Accumulator &accumulator, ValueRange carried) {
@@ -30,17 +30,14 @@ KernelEmitter::Values KernelEmitter::combine(const Accumulator &accumulator, Val
   Scalar value = evaluator.evaluate(op->getOperand(0), plan.fullIdentity);
   if (evaluator.seen.failed())
     return carried;
-  Type element = tensorType(op->getOperand(0)).getElementType();
-  value.value = emitConvert(at(value.level), loc, value.value, element, accumulator.types[0]);
+  Type element = accumulatedType(accumulator.reduction->op);
+  value.value = emitConvert(at(value.level), loc, value.value, tensorType(op->getOperand(0)).getElementType(), element);
   unsigned level = depth();
   if (auto reduce = dyn_cast<train::ReduceOp>(op))
-    return {emitCombine(at(level), loc, reduce.getKind(), carried[0], value.value)};
+    return {emitCombine(at(level), loc, reduce.getKind(), element, carried[0], value.value)};
   Scalar index = evaluator.along(op->getOperand(0), plan.fullIdentity, cast<train::ArgmaxOp>(op).getDim());
   OpBuilder &inner = at(level);
-  Value better =
-      isa<FloatType>(value.value.getType())
-          ? arith::CmpFOp::create(inner, loc, arith::CmpFPredicate::OGT, value.value, carried[0]).getResult()
-          : arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::sgt, value.value, carried[0]).getResult();
+  Value better = emitGreater(inner, loc, element, value.value, carried[0]);
   return {arith::SelectOp::create(inner, loc, better, value.value, carried[0]),
           arith::SelectOp::create(inner, loc, better, index.value, carried[1])};
 }
@@ -270,7 +267,7 @@ void KernelEmitter::emitScatter() {
   Value target = arith::AddIOp::create(at(depth()), loc, start, space.digits[1].value);
   Value old = loadFrom(outputPointers.front(), element, target, depth());
   Type wide = scalarType(train::accumulationType(element));
-  Value sum = emitCombine(at(depth()), loc, train::ReduceKind::Sum, emitConvert(builder, loc, old, element, wide),
+  Value sum = emitCombine(at(depth()), loc, train::ReduceKind::Sum, wide, emitConvert(builder, loc, old, element, wide),
                           emitConvert(builder, loc, update.value, element, wide));
   storeTo(outputPointers.front(), element, emitConvert(at(depth()), loc, sum, wide, element), target);
   closeLoop({});

@@ -27,6 +27,8 @@ Type scalarType(Type type) {
   return type;
 }
 
+static bool isUnsigned(Type type) { return type.isUnsignedInteger() || type.isInteger(1); }
+
 static bool isNarrow(Type type) { return isa<FloatType>(type) && type.getIntOrFloatBitWidth() < 32; }
 
 static bool isOneByteFloat(Type type) { return isa<FloatType>(type) && type.getIntOrFloatBitWidth() == 8; }
@@ -68,7 +70,6 @@ Value emitConvert(OpBuilder &builder, Location loc, Value value, Type from, Type
                                    emitConstant(builder, loc, from, 0.0));
     return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, value, emitConstant(builder, loc, from, 0.0));
   }
-  bool isUnsigned = from.isUnsignedInteger() || from.isInteger(1);
   if (isa<FloatType>(from) && isa<FloatType>(to)) {
     if (from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth())
       return arith::ExtFOp::create(builder, loc, target, value);
@@ -86,8 +87,8 @@ Value emitConvert(OpBuilder &builder, Location loc, Value value, Type from, Type
   }
   if (isa<FloatType>(to)) {
     Type wide = isNarrow(to) ? builder.getF32Type() : target;
-    value = isUnsigned ? arith::UIToFPOp::create(builder, loc, wide, value).getResult()
-                       : arith::SIToFPOp::create(builder, loc, wide, value).getResult();
+    value = isUnsigned(from) ? arith::UIToFPOp::create(builder, loc, wide, value).getResult()
+                             : arith::SIToFPOp::create(builder, loc, wide, value).getResult();
     return wide == target ? value : arith::TruncFOp::create(builder, loc, target, value);
   }
   unsigned fromWidth = from.getIntOrFloatBitWidth(), toWidth = to.getIntOrFloatBitWidth();
@@ -95,7 +96,7 @@ Value emitConvert(OpBuilder &builder, Location loc, Value value, Type from, Type
     return arith::TruncIOp::create(builder, loc, target, value);
   if (fromWidth == toWidth)
     return value;
-  if (isUnsigned)
+  if (isUnsigned(from))
     return arith::ExtUIOp::create(builder, loc, target, value);
   return arith::ExtSIOp::create(builder, loc, target, value);
 }
@@ -110,7 +111,6 @@ struct ScalarEmitter {
   ArrayRef<Value> x;
 
   bool isFloat() const { return isa<FloatType>(type); }
-  bool isUnsigned() const { return type.isUnsignedInteger() || type.isInteger(1); }
 
   template <typename FloatOp> Value unary() { return FloatOp::create(b, loc, x[0], kFlags); }
   template <typename FloatOp, typename IntOp> Value binary() {
@@ -128,7 +128,7 @@ struct ScalarEmitter {
   Value absolute() {
     if (isFloat())
       return math::AbsFOp::create(b, loc, x[0], kFlags);
-    if (isUnsigned())
+    if (isUnsigned(type))
       return x[0];
     return arith::MaxSIOp::create(b, loc, x[0], negate());
   }
@@ -136,7 +136,7 @@ struct ScalarEmitter {
   Value divide() {
     if (isFloat())
       return arith::DivFOp::create(b, loc, x[0], x[1], kFlags);
-    if (isUnsigned())
+    if (isUnsigned(type))
       return arith::DivUIOp::create(b, loc, x[0], x[1]);
     return arith::DivSIOp::create(b, loc, x[0], x[1]);
   }
@@ -167,7 +167,7 @@ struct ScalarEmitter {
       return arith::MaximumFOp::create(b, loc, x[0], x[1], kFlags);
     if (type.isInteger(1))
       return arith::OrIOp::create(b, loc, x[0], x[1]);
-    if (isUnsigned())
+    if (isUnsigned(type))
       return arith::MaxUIOp::create(b, loc, x[0], x[1]);
     return arith::MaxSIOp::create(b, loc, x[0], x[1]);
   }
@@ -181,7 +181,7 @@ struct ScalarEmitter {
     auto which = static_cast<unsigned>(direction);
     if (isFloat())
       return arith::CmpFOp::create(b, loc, floats[which], x[0], x[1]);
-    return arith::CmpIOp::create(b, loc, (isUnsigned() ? unsignedInts : ints)[which], x[0], x[1]);
+    return arith::CmpIOp::create(b, loc, (isUnsigned(type) ? unsignedInts : ints)[which], x[0], x[1]);
   }
 
   Value emit(Operation *op) {
@@ -240,8 +240,20 @@ Value emitScalar(OpBuilder &builder, Operation *op, ArrayRef<Value> operands) {
   return result;
 }
 
-Value emitCombine(OpBuilder &builder, Location loc, train::ReduceKind kind, Value accumulator, Value value) {
-  bool isFloat = isa<FloatType>(value.getType());
+Type accumulatedType(Operation *reduction) {
+  return train::accumulationType(tensorType(reduction->getOperand(0)).getElementType());
+}
+
+Value emitGreater(OpBuilder &builder, Location loc, Type element, Value a, Value b) {
+  if (isa<FloatType>(element))
+    return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OGT, a, b);
+  const auto predicate = isUnsigned(element) ? arith::CmpIPredicate::ugt : arith::CmpIPredicate::sgt;
+  return arith::CmpIOp::create(builder, loc, predicate, a, b);
+}
+
+Value emitCombine(OpBuilder &builder, Location loc, train::ReduceKind kind, Type element, Value accumulator,
+                  Value value) {
+  bool isFloat = isa<FloatType>(element);
   FastMath flags = kFlags | FastMath::reassoc;
   switch (kind) {
   case train::ReduceKind::Sum:
@@ -251,16 +263,19 @@ Value emitCombine(OpBuilder &builder, Location loc, train::ReduceKind kind, Valu
     return isFloat ? arith::MulFOp::create(builder, loc, accumulator, value, flags).getResult()
                    : arith::MulIOp::create(builder, loc, accumulator, value).getResult();
   case train::ReduceKind::Max:
-    return isFloat ? arith::MaximumFOp::create(builder, loc, accumulator, value).getResult()
-                   : arith::MaxSIOp::create(builder, loc, accumulator, value).getResult();
+    return isFloat               ? arith::MaximumFOp::create(builder, loc, accumulator, value).getResult()
+           : isUnsigned(element) ? arith::MaxUIOp::create(builder, loc, accumulator, value).getResult()
+                                 : arith::MaxSIOp::create(builder, loc, accumulator, value).getResult();
   case train::ReduceKind::Min:
-    return isFloat ? arith::MinimumFOp::create(builder, loc, accumulator, value).getResult()
-                   : arith::MinSIOp::create(builder, loc, accumulator, value).getResult();
+    return isFloat               ? arith::MinimumFOp::create(builder, loc, accumulator, value).getResult()
+           : isUnsigned(element) ? arith::MinUIOp::create(builder, loc, accumulator, value).getResult()
+                                 : arith::MinSIOp::create(builder, loc, accumulator, value).getResult();
   }
   return {};
 }
 
-Value emitNeutral(OpBuilder &builder, Location loc, train::ReduceKind kind, Type type) {
+Value emitNeutral(OpBuilder &builder, Location loc, train::ReduceKind kind, Type element) {
+  Type type = scalarType(element);
   if (kind == train::ReduceKind::Sum || kind == train::ReduceKind::Mul)
     return emitConstant(builder, loc, type, kind == train::ReduceKind::Sum ? 0.0 : 1.0);
   bool isMax = kind == train::ReduceKind::Max;
@@ -268,7 +283,8 @@ Value emitNeutral(OpBuilder &builder, Location loc, train::ReduceKind kind, Type
     return arith::ConstantOp::create(
         builder, loc, builder.getFloatAttr(floating, APFloat::getInf(floating.getFloatSemantics(), isMax)));
   unsigned width = type.getIntOrFloatBitWidth();
-  APInt limit = isMax ? APInt::getSignedMinValue(width) : APInt::getSignedMaxValue(width);
+  APInt limit = isUnsigned(element) ? (isMax ? APInt::getMinValue(width) : APInt::getMaxValue(width))
+                                    : (isMax ? APInt::getSignedMinValue(width) : APInt::getSignedMaxValue(width));
   return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(type, limit));
 }
 

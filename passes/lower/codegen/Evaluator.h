@@ -141,10 +141,14 @@ mlir::Value emitConvert(mlir::OpBuilder &builder, mlir::Location loc, mlir::Valu
                         mlir::Type to);
 mlir::Value emitConstant(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type elementType, mlir::Attribute value);
 mlir::Value emitConstant(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type elementType, double value);
-/// `accumulator (kind) value`.
-mlir::Value emitCombine(mlir::OpBuilder &builder, mlir::Location loc, train::ReduceKind kind, mlir::Value accumulator,
-                        mlir::Value value);
-mlir::Value emitNeutral(mlir::OpBuilder &builder, mlir::Location loc, train::ReduceKind kind, mlir::Type type);
+/// The type in which a reduction accumulates, with its sign.
+mlir::Type accumulatedType(mlir::Operation *reduction);
+/// `accumulator (kind) value` of numbers of the type `element`; their own type does not tell the sign of integers.
+mlir::Value emitCombine(mlir::OpBuilder &builder, mlir::Location loc, train::ReduceKind kind, mlir::Type element,
+                        mlir::Value accumulator, mlir::Value value);
+mlir::Value emitNeutral(mlir::OpBuilder &builder, mlir::Location loc, train::ReduceKind kind, mlir::Type element);
+/// Whether `a` is greater than `b`, both of the type `element`; not if one is no number.
+mlir::Value emitGreater(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type element, mlir::Value a, mlir::Value b);
 /// Philox 4x32-10 of key `seed` and counter (`index`, `stream`), as a float of 24 bits in [0, 1).
 mlir::Value emitPhilox(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value seed, mlir::Value index,
                        int64_t stream);

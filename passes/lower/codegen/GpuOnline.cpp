@@ -112,11 +112,11 @@ void GpuKernelEmitter::emitOnline(unsigned pass, Values &carried) {
     OpBuilder &builder = at(depth());
     Value newTop = top;
     for (Value value : pair.values)
-      newTop = emitCombine(builder, loc, train::ReduceKind::Max, newTop, value);
+      newTop = emitCombine(builder, loc, train::ReduceKind::Max, top.getType(), newTop, value);
     sum = rescaled(sum, top, newTop);
     for (Value value : pair.values) {
       Value power = math::ExpOp::create(builder, loc, arith::SubFOp::create(builder, loc, value, newTop));
-      sum = emitCombine(builder, loc, train::ReduceKind::Sum, sum, power);
+      sum = emitCombine(builder, loc, train::ReduceKind::Sum, sum.getType(), sum, power);
     }
     top = newTop;
     pair.values.clear();

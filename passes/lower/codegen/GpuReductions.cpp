@@ -30,15 +30,13 @@ Value GpuKernelEmitter::shared(Type type, int64_t elements) {
 }
 
 SmallVector<Value> combinePartial(OpBuilder &builder, Location loc, Operation *reduction, ValueRange a, ValueRange b) {
+  Type element = accumulatedType(reduction);
   if (auto reduce = dyn_cast<train::ReduceOp>(reduction))
-    return {emitCombine(builder, loc, reduce.getKind(), a[0], b[0])};
-  auto compare = [&](arith::CmpFPredicate floats, arith::CmpIPredicate integers) -> Value {
-    if (isa<FloatType>(a[0].getType()))
-      return arith::CmpFOp::create(builder, loc, floats, b[0], a[0]);
-    return arith::CmpIOp::create(builder, loc, integers, b[0], a[0]);
-  };
-  Value greater = compare(arith::CmpFPredicate::OGT, arith::CmpIPredicate::sgt);
-  Value equal = compare(arith::CmpFPredicate::OEQ, arith::CmpIPredicate::eq);
+    return {emitCombine(builder, loc, reduce.getKind(), element, a[0], b[0])};
+  Value greater = emitGreater(builder, loc, element, b[0], a[0]);
+  Value equal = isa<FloatType>(element)
+                    ? arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, b[0], a[0]).getResult()
+                    : arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, b[0], a[0]).getResult();
   Value earlier = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, b[1], a[1]);
   Value better = arith::OrIOp::create(builder, loc, greater, arith::AndIOp::create(builder, loc, equal, earlier));
   return {arith::SelectOp::create(builder, loc, better, b[0], a[0]),

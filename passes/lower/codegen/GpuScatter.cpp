@@ -210,7 +210,7 @@ void GpuKernelEmitter::emitTable() {
     if (evaluator.seen.failed())
       return;
     OpBuilder &inner = at(depth());
-    next.push_back(emitCombine(inner, loc, train::ReduceKind::Sum, found[1 + number],
+    next.push_back(emitCombine(inner, loc, train::ReduceKind::Sum, accumulate, found[1 + number],
                                emitConvert(inner, loc, update.value, updateType, accumulate)));
   });
   if (evaluator.seen.failed())

@@ -8,6 +8,7 @@
 #include "runtime/device/cpu/Dnn.h"
 
 #include <algorithm>
+#include <utility>
 #include <bit>
 #include <map>
 #include <string>
@@ -229,6 +230,16 @@ bool isAddressable(const Matrix &matrix, int64_t rows, int64_t columns) {
          (matrix.rowStride == 1 && matrix.columnStride >= rows);
 }
 
+/// Whether a batch of these matrices is one operand to the library, which wants each dimension, from the least stride
+/// to the largest, to step over all of the one before. A batch of diagonals does not: [batch, 3] with strides 9 and 4.
+bool isBatchAddressable(const Matrix &matrix, int64_t batchStride, int64_t batch, int64_t rows, int64_t columns) {
+  if (batchStride == 0)
+    return true;
+  std::pair<int64_t, int64_t> dims[] = {{batchStride, batch}, {matrix.rowStride, rows}, {matrix.columnStride, columns}};
+  std::sort(std::begin(dims), std::end(dims));
+  return dims[1].first >= dims[0].first * dims[0].second && dims[2].first >= dims[1].first * dims[1].second;
+}
+
 /// Replaces a view that the library cannot address, or of a type that it cannot compute in, by a contiguous one.
 TensorView stage(const TensorView &view, Staging &staging, bool isRead, bool isWritten) {
   size_t rank = view.shape.size();
@@ -319,7 +330,10 @@ Result<std::shared_ptr<GemmPlan>> GemmPlanner::plan(const TensorView &a, const T
       std::swap(loop.a, loop.b);
     plan->swapped = true;
   }
-  if (!loops.empty() && loops.back().c != 0) {
+  if (!loops.empty() && loops.back().c != 0 &&
+      isBatchAddressable(shape.a, loops.back().a, loops.back().size, shape.m, shape.k) &&
+      isBatchAddressable(shape.b, loops.back().b, loops.back().size, shape.k, shape.n) &&
+      isBatchAddressable(shape.c, loops.back().c, loops.back().size, shape.m, shape.n)) {
     BatchLoop inner = loops.back();
     loops.pop_back();
     shape.batch = inner.size;

@@ -29,3 +29,11 @@ func.func @vector(%x: tensor<3xf32> {train.role = "input", train.name = "x"}) ->
 func.func @twice(%x: tensor<f32> {train.role = "input", train.name = "x"}) -> (tensor<f32> {train.role = "loss"}) {
   return %x : tensor<f32>
 }
+
+// -----
+
+// expected-error@+1 {{cross-entropy needs an output with a value for each sample, got 'tensor<6x5xf32>', whose dimension 0 is not the batch of the inputs; if the output is the loss itself, use --loss output:<name>}}
+func.func @no_samples(%x: tensor<2x3xf32> {train.role = "input", train.name = "x"}, %w: tensor<6x5xf32> {train.role = "param", train.name = "w"})
+    -> (tensor<6x5xf32> {train.role = "output", train.name = "score"}) {
+  return %w : tensor<6x5xf32>
+}

@@ -127,6 +127,25 @@ TEST(Gemm, BroadcastBatch) {
   check({{4, 6, 8}, {0, 2, 1}}, {{1, 8, 5}}, {{4, 6, 5}});
 }
 TEST(Gemm, NoUnitStride) { check({{6, 5, 4}, {1, 2, 0}}, {{6, 4, 3}, {1, 2, 0}}, {{6, 5, 3}, {1, 2, 0}}, 1.0f, 1.0f); }
+TEST(Gemm, DiagonalsOfABatch) {
+  // einsum("bii,bij->bj"): the rows [1, 3] are diagonals of 3x3 matrices, the next begins before the last has ended.
+  HostTensor whole{{4, 3, 3}}, b{{4, 3, 5}}, c{{4, 1, 5}}, a{{4, 1, 3}};
+  whole.random(1);
+  b.random(2);
+  a.forEach([&](const std::vector<int64_t> &index) { a.at(index) = whole.at({index[0], index[2], index[2]}); });
+  std::vector<double> expected = reference(a, b, c, 1, 0);
+  auto diagonal = whole.view();
+  diagonal.shape = {4, 1, 3};
+  diagonal.strides = {9, 4, 4};
+  cpu::Team team(2);
+  team.adopt();
+  cpu::GemmPlanner planner;
+  auto plan = planner.plan(diagonal, b.view(), c.view(), 1, 0);
+  ASSERT_TRUE(plan.isOk()) << plan.status();
+  Status status = (*plan)->run(diagonal.data, b.view().data, c.view().data);
+  ASSERT_TRUE(status.isOk()) << status;
+  EXPECT_LT(relativeError(c, expected), 1e-6);
+}
 TEST(Gemm, Large) { check({{130, 300}}, {{300, 257}}, {{130, 257}}); }
 
 TEST(Gemm, EqualShapesSharePlansAndWorkOnOtherAddresses) {
