@@ -31,6 +31,21 @@ static double logSumExp(ArrayRef<double> scores) {
   return top + std::log(sum);
 }
 
+/// exp(scores - logSumExp(scores)), also where they are so large that their maximum plus the logarithm is the maximum;
+/// all 0 where no score is above -inf.
+static std::vector<double> probabilitiesOf(ArrayRef<double> scores) {
+  const double top = *std::max_element(scores.begin(), scores.end());
+  std::vector<double> result(scores.size(), 0.0);
+  if (top == -infinity)
+    return result;
+  double total = 0.0;
+  for (auto [score, probability] : llvm::zip_equal(scores, result))
+    total += probability = std::exp(score - top);
+  for (double &probability : result)
+    probability /= total;
+  return result;
+}
+
 static FailureOr<Results> softmax(SoftmaxOp op, EvalContext context, Operands in) {
   const Tensor &operand = *in[0];
   Tensor result(context.resultType());
@@ -153,7 +168,16 @@ struct Scores {
     double sum = 0.0;
     for (int64_t d = 0; d < depth(); ++d)
       sum += query.at(queryRow(b, h, i) * depth() + d) * key.at(keyRow(b, h, j) * depth() + d);
-    return scale * sum + added;
+    // Where a large number is added, the sum is rounded as in the kernels.
+    const double score = scale * sum + added;
+    return added == 0.0 || query.getElementType().isF64() ? score : static_cast<double>(static_cast<float>(score));
+  }
+
+  std::vector<double> row(int64_t b, int64_t h, int64_t i) const {
+    std::vector<double> scores(keys());
+    for (int64_t j = 0; j < keys(); ++j)
+      scores[j] = at(b, h, i, j);
+    return scores;
   }
 
   void forEachRow(llvm::function_ref<void(int64_t b, int64_t h, int64_t i)> fn) const {
@@ -171,18 +195,13 @@ static FailureOr<Results> attention(AttentionOp op, EvalContext context, Operand
   Tensor result(context.resultType(0)), lse(context.resultType(1));
   int64_t width = value.getShape()[3];
   scores.forEachRow([&](int64_t b, int64_t h, int64_t i) {
-    std::vector<double> row(scores.keys()), sums(width, 0.0);
-    for (int64_t j = 0; j < scores.keys(); ++j)
-      row[j] = scores.at(b, h, i, j);
-    double rowLse = logSumExp(row);
-    for (int64_t j = 0; j < scores.keys(); ++j) {
-      if (row[j] == -infinity)
-        continue;
-      for (int64_t d = 0; d < width; ++d)
-        sums[d] += std::exp(row[j] - rowLse) * value.at(scores.keyRow(b, h, j) * width + d);
-    }
+    const std::vector<double> row = scores.row(b, h, i);
+    std::vector<double> sums(width, 0.0);
+    for (auto [j, probability] : llvm::enumerate(probabilitiesOf(row)))
+      for (int64_t d = 0; d < width && probability != 0.0; ++d)
+        sums[d] += probability * value.at(scores.keyRow(b, h, static_cast<int64_t>(j)) * width + d);
     int64_t queryRow = scores.queryRow(b, h, i);
-    lse.set(queryRow, rowLse);
+    lse.set(queryRow, logSumExp(row));
     for (int64_t d = 0; d < width; ++d)
       result.set(queryRow * width + d, sums[d]);
   });
@@ -195,7 +214,7 @@ static FailureOr<Results> attention(AttentionOp op, EvalContext context, Operand
 static FailureOr<Results> attentionGrad(AttentionGradOp op, EvalContext context, Operands in) {
   Scores scores{*in[0], *in[1], op.getMask() ? in[3] : nullptr, op.getScale().convertToDouble(), op.getCausal()};
   Operands rest = in.take_back(3);
-  const Tensor &value = *in[2], &output = *rest[0], &lse = *rest[1], &outputGrad = *rest[2];
+  const Tensor &value = *in[2], &output = *rest[0], &outputGrad = *rest[2];
   int64_t width = value.getShape()[3], depth = scores.depth();
   std::vector<double> sums[3];
   for (unsigned i = 0; i < 3; ++i)
@@ -206,12 +225,9 @@ static FailureOr<Results> attentionGrad(AttentionGradOp op, EvalContext context,
     double delta = 0.0;
     for (int64_t d = 0; d < width; ++d)
       delta += outputGrad.at(queryRow * width + d) * output.at(queryRow * width + d);
-    for (int64_t j = 0; j < scores.keys(); ++j) {
-      double score = scores.at(b, h, i, j);
-      if (score == -infinity)
-        continue;
-      int64_t keyRow = scores.keyRow(b, h, j);
-      double probability = std::exp(score - lse.at(queryRow)), probabilityGrad = 0.0;
+    for (auto [j, probability] : llvm::enumerate(probabilitiesOf(scores.row(b, h, i)))) {
+      int64_t keyRow = scores.keyRow(b, h, static_cast<int64_t>(j));
+      double probabilityGrad = 0.0;
       for (int64_t d = 0; d < width; ++d) {
         probabilityGrad += outputGrad.at(queryRow * width + d) * value.at(keyRow * width + d);
         valueGrad[keyRow * width + d] += probability * outputGrad.at(queryRow * width + d);

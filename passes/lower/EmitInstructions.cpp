@@ -226,7 +226,10 @@ LogicalResult Emitter::emitAttentionGrad(train::AttentionGradOp op) {
     in.erase(in.begin() + 3);
   }
   auto lse = cast<RankedTensorType>(op.getLse().getType());
-  auto rows = RankedTensorType::get(lse.getShape(), code.getF32Type());
+  // Two numbers for each row of scores.
+  SmallVector<int64_t> shape = {2};
+  llvm::append_range(shape, lse.getShape());
+  auto rows = RankedTensorType::get(shape, code.getF32Type());
   Value workspace = buffer(temporary(rows, nameOf(op.getLoc()) + ".workspace", exec::MemoryClass::Workspace,
                                      exec::ArenaKind::Activations, op.getLoc()),
                            Layout::contiguous(rows.getShape()), rows.getElementType());

@@ -90,6 +90,14 @@ class MaxPool(OpRun):
         return (result,)
 
 
+class LogSoftmax(OpRun):
+    """onnx's own is the logarithm of the softmax, -inf where that rounds to 0."""
+    op_domain = ""
+
+    def _run(self, x, axis=None):
+        return (torch.log_softmax(tensor(x), -1 if axis is None else axis).numpy(),)
+
+
 class GridSample(OpRun):
     op_domain = ""
 
@@ -182,4 +190,4 @@ class LSTM(Recurrent):
         return self.unroll(inputs, activations, direction, layout)
 
 
-OPS = [Conv, ConvTranspose, MaxPool, GridSample, Pad, RNN, GRU, LSTM]
+OPS = [Conv, ConvTranspose, MaxPool, LogSoftmax, GridSample, Pad, RNN, GRU, LSTM]

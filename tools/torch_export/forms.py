@@ -64,10 +64,31 @@ def smoothed(scores, target, weight, ignore_index, reduction, smoothing, classes
     return loss.sum() / weights.sum()
 
 
+def extreme(real):
+    """amax or amin. Over one dimension exporters write what they write for max(dim) and min(dim), whose gradient goes to the
+    first of equal elements, while that of these is shared; over two, of which one has size 1, there is only one meaning."""
+    def written(input, dim=(), keepdim=False, *, out=None):
+        dims = (dim,) if isinstance(dim, int) else tuple(dim)
+        if len(dims) != 1 or input.dim() == 0 or out is not None:
+            return real(input, dim, keepdim, **({} if out is None else {"out": out}))
+        result = real(input.unsqueeze(-1), (dims[0] % input.dim(), input.dim()), keepdim)
+        return result.squeeze(-1) if keepdim else result
+
+    return written
+
+
+def extremes(input, *, dim=None, keepdim=False, out=None):
+    """aminmax, as amin and amax."""
+    dims = () if dim is None else (dim,)
+    return torch.return_types.aminmax((torch.amin(input, dims, keepdim), torch.amax(input, dims, keepdim)))
+
+
 @contextlib.contextmanager
 def written_out():
     """Within the context those functions are written out."""
-    with cuts.replaced([(F, "cross_entropy", cross_entropy(F.cross_entropy)), (F, "logsigmoid", logsigmoid),
+    reductions = [(holder, name, extreme(getattr(torch, name))) for holder in (torch, torch.Tensor) for name in ("amax", "amin")]
+    reductions += [(holder, "aminmax", extremes) for holder in (torch, torch.Tensor)]
+    with cuts.replaced([*reductions, (F, "cross_entropy", cross_entropy(F.cross_entropy)), (F, "logsigmoid", logsigmoid),
                         (F, "binary_cross_entropy_with_logits",
                          binary_cross_entropy_with_logits(F.binary_cross_entropy_with_logits))]):
         yield

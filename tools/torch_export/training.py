@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from .graph import parameter_names
 from .tessera import Training
 
+FLOATS = {"f16": numpy.float16, "f64": numpy.float64}
 HYPER = {"lr": 1e-3, "beta1": 0.9, "beta2": 0.95, "epsilon": 1e-8, "weight_decay": 0.1, "clip_norm": 1.0}
 
 
@@ -64,7 +65,7 @@ def make_data(batch, inputs, names, loss, samples, special=(), seed=0):
     for name, entry in batch.items():
         shape = (samples, *entry["shape"][1:])
         if entry["dtype"].startswith(("f", "bf")):
-            data[name] = generator.standard_normal(shape).astype(numpy.float32)
+            data[name] = generator.standard_normal(shape).astype(FLOATS.get(entry["dtype"], numpy.float32))
         elif "index_bound" in entry:
             kind = numpy.int64 if entry["dtype"] == "i64" else numpy.int32
             data[name] = generator.integers(0, entry["index_bound"], shape).astype(kind)

@@ -8,6 +8,8 @@
 
 #include "passes/differentiate/vjp/Vjp.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace tessera::train;
 
@@ -106,8 +108,9 @@ LogicalResult crossEntropyRule(CrossEntropyOp op, Vjp &vjp) {
   return success();
 }
 
-/// Gradient of an additive mask, composed of products: scores = scale·QKᵀ + mask, P = exp(scores - lse) and
-/// dmask = P·(g·Vᵀ - rowsum(g·result)), summed over the dimensions along which the mask is repeated.
+/// Gradient of an additive mask, composed of products: scores = scale·QKᵀ + mask, P = softmax(scores) (lse has
+/// lost the sum where scores are large) and dmask = P·(g·Vᵀ - rowsum(g·result)), summed over the dimensions along which
+/// the mask is repeated.
 Value maskGradient(AttentionOp op, Vjp &vjp) {
   Value q = op.getQuery(), k = op.getKey(), v = op.getValue(), g = vjp.cotangent(0), mask = op.getMask();
   ArrayRef<int64_t> qShape = shapeOf(q), kShape = shapeOf(k);
@@ -121,13 +124,16 @@ Value maskGradient(AttentionOp op, Vjp &vjp) {
   SmallVector<int64_t> full = {batch, heads, queries, keys};
   auto perRow = [&](Value row) { return vjp.broadcastReduced(row, full, {3}); };
   Value scores = vjp.add(vjp.scale(timesKeys(q, k), op.getScale().convertToDouble()), vjp.broadcastTo(mask, full));
-  Value probability = vjp.exp(vjp.sub(scores, perRow(op.getLse())));
-  Value zero = vjp.splatLike(probability, 0.0);
+  const double hidden = -std::numeric_limits<double>::infinity();
   if (op.getCausal()) {
     RankedTensorType index = tensorType(scores).clone(vjp.builder.getI32Type());
     Value lastKey = vjp.add(vjp.iota(index, 2), vjp.splat(index, static_cast<double>(keys - queries)));
-    probability = vjp.select(vjp.compare(CompareDirection::Le, vjp.iota(index, 3), lastKey), probability, zero);
+    scores = vjp.select(vjp.compare(CompareDirection::Le, vjp.iota(index, 3), lastKey), scores,
+                        vjp.splatLike(scores, hidden));
   }
+  Value probability = SoftmaxOp::create(vjp.builder, vjp.loc, scores.getType(), scores, /*dim=*/3);
+  Value seesNothing = vjp.compare(CompareDirection::Eq, op.getLse(), vjp.splatLike(op.getLse(), hidden));
+  probability = vjp.select(perRow(seesNothing), vjp.splatLike(probability, 0.0), probability);
   Value delta = vjp.sum(vjp.mul(g, op.getResult()), {3});
   Value dScores = vjp.mul(probability, vjp.sub(timesKeys(g, v), perRow(delta)));
   SmallVector<int64_t> repeated;

@@ -123,11 +123,14 @@ void forward(const AttentionProblem &problem, float *scratch, int64_t batch, int
   }
 }
 
+/// exp(score - lse) is off by |lse| 2^-24 of itself.
+constexpr float largestExactLse = 128;
+
 /// Scratch of a backward task.
 struct Backward {
   float *keysT, *valuesT, *keys, *dkeys, *dvalues; ///< of a block of keys
-  float *queries, *dout, *lse, *delta;             ///< of a block of queries
-  float *probabilities, *dscores, *dqueries;
+  float *queries, *dout, *lse, *delta, *logTotal;  ///< of a block of queries
+  float *probabilities, *dscores, *dqueries, *otherKeys;
   /// bf16 only: where gradients of queries are added up, [heads, queries, depth] from a head and a query on.
   float *sums;
   int64_t firstHead, firstQuery;
@@ -140,13 +143,13 @@ int64_t querySums(const AttentionProblem &p) {
 
 size_t backwardScratch(const AttentionProblem &p) {
   int64_t depth = padded(p.depth), valueDepth = padded(p.valueDepth);
-  return block * (depth * 5 + valueDepth * 3 + 2 + 2 * block) + querySums(p);
+  return block * (depth * 6 + valueDepth * 3 + 3 + 2 * block) + querySums(p);
 }
 
 Backward divide(const AttentionProblem &p, float *scratch) {
   int64_t depth = padded(p.depth) * block, valueDepth = padded(p.valueDepth) * block;
   Backward part;
-  float **pieces[] = {&part.keysT, &part.keys, &part.dkeys, &part.queries, &part.dqueries};
+  float **pieces[] = {&part.keysT, &part.keys, &part.dkeys, &part.queries, &part.dqueries, &part.otherKeys};
   for (float **piece : pieces) {
     *piece = scratch;
     scratch += depth;
@@ -160,7 +163,8 @@ Backward divide(const AttentionProblem &p, float *scratch) {
   part.dscores = part.probabilities + block * block;
   part.lse = part.dscores + block * block;
   part.delta = part.lse + block;
-  part.sums = part.delta + block;
+  part.logTotal = part.delta + block;
+  part.sums = part.logTotal + block;
   part.firstHead = part.firstQuery = 0;
   return part;
 }
@@ -170,6 +174,40 @@ void packKeys(const AttentionProblem &p, const Backward &s, int64_t batch, int64
   packTransposed(p, p.k, batch, group, firstKey, columns, p.depth, s.keysT);
   packTransposed(p, p.v, batch, group, firstKey, columns, p.valueDepth, s.valuesT);
   pack(p, p.k, batch, group, firstKey, columns, block, p.depth, s.keys);
+}
+
+/// Log of the sum of exp(score - lse) over a row: 0, but where scores are so large that lse, their maximum plus the log
+/// of a sum, has lost that log. Rows whose keys are all hidden by adding a large number are such.
+void sumLargeRows(const AttentionProblem &p, const Backward &s, int64_t batch, int64_t head, int64_t first,
+                  int64_t rows) {
+  auto isLarge = [&](int64_t row) { return __builtin_fabsf(s.lse[row]) > largestExactLse && s.lse[row] != infinity; };
+  bool any = false;
+  for (int64_t row = 0; row < block; ++row) {
+    s.logTotal[row] = 0;
+    any |= row < rows && isLarge(row);
+  }
+  if (!any)
+    return;
+  int64_t depth = padded(p.depth), tileRows = (rows + rowTile - 1) / rowTile * rowTile,
+          group = head / (p.heads / p.groups);
+  for (int64_t firstKey = 0; firstKey < p.keys && !isSkipped(p, first, rows, firstKey); firstKey += block) {
+    Block at{batch, head, first, rows, firstKey, least(block, p.keys - firstKey)};
+    packTransposed(p, p.k, batch, group, firstKey, at.columns, p.depth, s.otherKeys);
+    multiply<false>(tileRows, block, p.depth, s.queries, depth, 1, s.otherKeys, block, s.probabilities, block);
+    for (int64_t row = 0; row < rows; ++row) {
+      if (!isLarge(row))
+        continue;
+      float *scores = s.probabilities + row * block;
+      finishScores(p, at, row, scores);
+      Floats added{};
+      for (int64_t column = 0; column < block; column += lanes)
+        added += exponential(load(scores + column) - s.lse[row]);
+      s.logTotal[row] += sum(added);
+    }
+  }
+  for (int64_t row = 0; row < rows; ++row)
+    if (isLarge(row))
+      s.logTotal[row] = __builtin_logf(s.logTotal[row]);
 }
 
 void packQueries(const AttentionProblem &p, const Backward &s, int64_t batch, int64_t head, int64_t first) {
@@ -187,6 +225,7 @@ void packQueries(const AttentionProblem &p, const Backward &s, int64_t batch, in
     s.delta[row] = delta;
     s.lse[row] = lse == -infinity ? infinity : lse;
   }
+  sumLargeRows(p, s, batch, head, first, rows);
 }
 
 float *sumOf(const AttentionProblem &p, const Backward &s, int64_t head, int64_t query) {
@@ -206,7 +245,7 @@ void backwardBlock(const AttentionProblem &p, const Backward &s, const Block &at
     if (row < at.rows)
       finishScores(p, masked, row, probability);
     for (int64_t column = 0; column < block; column += lanes) {
-      Floats e = exponential(load(probability + column) - s.lse[row]);
+      Floats e = exponential(load(probability + column) - s.lse[row] - s.logTotal[row]);
       store(probability + column, e);
       store(dscore + column, e * (load(dscore + column) - s.delta[row]) * p.scale);
     }

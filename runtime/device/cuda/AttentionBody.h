@@ -69,7 +69,7 @@ public:
       });
   }
 
-  /// delta of one row; `index` counts rows of all heads.
+  /// delta and logTotal of one row; `index` counts rows of all heads.
   TESSERA_DEVICE void rowSum(int64_t index) {
     int64_t query = index % p.queries, head = index / p.queries % p.heads, batch = index / p.queries / p.heads;
     Rows out = rowsOf(p.out, batch, head, query, 1), dout = rowsOf(p.dout, batch, head, query, 1);
@@ -77,6 +77,7 @@ public:
     for (int64_t column = 0; column < p.valueDepth; ++column)
       sum += out.get(0, column) * dout.get(0, column);
     p.delta[index] = sum;
+    p.delta[p.batch * p.heads * p.queries + index] = logTotal(batch, head, query);
   }
 
   /// dq of a tile of queries.
@@ -196,6 +197,25 @@ private:
     return score + static_cast<const float *>(p.mask.data)[at];
   }
 
+  /// Log of the sum of exp(score - lse): 0, but where |lse| is so large (exp(score - lse) is off by |lse| 2^-24 of
+  /// itself) that lse, a maximum plus the log of a sum, has lost that log.
+  TESSERA_DEVICE float logTotal(int64_t batch, int64_t head, int64_t query) const {
+    float lse = *statistic(batch, head, query);
+    if (!(fabsf(lse) > 128) || lse == -infinity)
+      return 0;
+    int64_t group = head / (p.heads / p.groups);
+    Rows q = rowsOf(p.q, batch, head, query, 1);
+    float total = 0;
+    for (int64_t key = 0; key < p.keys && !isHidden(query, key); ++key) {
+      Rows k = rowsOf(p.k, batch, group, key, 1);
+      float product = 0;
+      for (int64_t at = 0; at < p.depth; ++at)
+        product += q.get(0, at) * k.get(0, at);
+      total += expf(masked(batch, head, query, key, product) - lse);
+    }
+    return logf(total);
+  }
+
   /// target[row][column] = row of a · row `column` of b; 0 beyond their ends.
   TESSERA_DEVICE void multiply(const Rows &a, const Rows &b, int64_t depth, float *target) {
     team.each(tile * tile, [&](int index) { target[index / tile * pitch + index % tile] = 0; });
@@ -247,7 +267,8 @@ private:
         float lse = *statistic(at.batch, head, query);
         float score = masked(at.batch, head, query, firstKey + key, s.scores[place]);
         float delta = p.delta[(at.batch * p.heads + head) * p.queries + query];
-        probability = lse == -infinity ? 0 : expf(score - lse);
+        float rest = p.delta[((p.batch + at.batch) * p.heads + head) * p.queries + query];
+        probability = lse == -infinity ? 0 : expf(score - lse - rest);
         gradient = probability * (s.dscores[place] - delta) * p.scale;
       }
       s.scores[place] = probability;

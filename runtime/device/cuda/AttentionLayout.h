@@ -29,7 +29,7 @@ struct AttentionLayout {
   StridedTensor mask;
   StridedTensor q, k, v, out, lse;
   StridedTensor dout, dq, dk, dv; ///< backward only
-  float *delta = nullptr;         ///< backward only: row sums of dout * out, contiguous
+  float *delta = nullptr; ///< backward only: [2, B, H, Tq], row sums of dout * out, then AttentionBody's logTotal
 };
 
 /// A block of threads computes `attentionTile` queries (or keys) of one head, and `attentionWidth` columns of the

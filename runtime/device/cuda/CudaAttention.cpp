@@ -109,7 +109,7 @@ Result<std::unique_ptr<AttentionPlan>> AttentionPlanner::planKernels(const Atten
                          "attention of more than 2^31 tiles of " + std::to_string(attentionTile) + " queries or keys");
   if (operands.isBackward && !operands.delta)
     TESSERA_RETURN_IF_ERROR(
-        workspace.require(static_cast<size_t>(layout.batch * layout.heads * layout.queries) * sizeof(float)));
+        workspace.require(static_cast<size_t>(2 * layout.batch * layout.heads * layout.queries) * sizeof(float)));
   return std::unique_ptr<AttentionPlan>(std::make_unique<KernelPlan>(operands, workspace, functions));
 }
 

@@ -66,7 +66,7 @@ struct Fixture {
     for (size_t dim = 0; dim < 4; ++dim)
       at[dim] = c.maskShape[dim] == 1 ? 0 : at[dim];
     if (c.mask == Case::Additive)
-      return sum + additive->at(at);
+      return static_cast<float>(sum + additive->at(at)); // which a large number needs not to be told from others
     const TensorView &m = maskView;
     return boolean[at[0] * m.strides[0] + at[1] * m.strides[1] + at[2] * m.strides[2] + at[3] * m.strides[3]]
                ? sum
@@ -209,6 +209,29 @@ TEST(Attention, BFloat16) {
   check(half({1, 4, 1, 300, 300, 16, 16, true, Case::NoMask, {}, false, 3})); // more threads than groups
   check(half({2, 2, 1, 30, 70, 8, 8, true, Case::Boolean, {2, 2, 30, 70}}));
   check(half({2, 4, 2, 65, 65, 16, 16, true, Case::Additive, {1, 4, 65, 65}}));
+}
+
+/// Keys that are hidden by adding a large number: to a query that sees none, f32's scores are all that number.
+void checkHidden(float hidden, int threads) {
+  Case c{1, 2, 1, 70, 130, 8, 8, false, Case::Additive, {1, 1, 70, 130}};
+  Fixture reference(c), fixture(c);
+  for (Fixture *each : {&reference, &fixture})
+    each->additive->forEach([&](const std::vector<int64_t> &at) {
+      const bool seesNone = at[2] % 3 == 0;
+      each->additive->at(at) = seesNone || at[3] % 2 == 0 ? hidden : 0;
+    });
+  reference.runReference();
+  fixture.run(cpu::attentionKernel(), threads);
+  EXPECT_LT(relativeError(fixture.out, reference.wantedOut), 2e-6);
+  EXPECT_LT(relativeError(fixture.dq, reference.wantedDq), 5e-6);
+  EXPECT_LT(relativeError(fixture.dk, reference.wantedDk), 5e-6);
+  EXPECT_LT(relativeError(fixture.dv, reference.wantedDv), 5e-6);
+}
+
+TEST(Attention, KeysHiddenByAddingALargeNumber) {
+  for (int threads : {1, 3})
+    for (float hidden : {-1e9f, -std::numeric_limits<float>::max()})
+      checkHidden(hidden, threads);
 }
 
 TEST(Attention, RowsThatAttendToNothingGiveZero) {

@@ -103,7 +103,7 @@ void run(const Case &c, bool isHalf, Tensors &tensors, HostTensor &lse, const Te
     cpu::attention(a, scratch, team);
     cpu::attentionGrad(a, scratch, team);
   } else {
-    std::vector<float> delta(static_cast<size_t>(c.batch * c.heads * c.queries));
+    std::vector<float> delta(static_cast<size_t>(2 * c.batch * c.heads * c.queries));
     cuda::AttentionViews given{a.q, a.k, a.v, a.out, a.lse, mask, a.dout, a.dq, a.dk, a.dv};
     auto made = cuda::attentionLayout(given, a.scale, a.causal);
     ASSERT_TRUE(made.isOk()) << made.status();
