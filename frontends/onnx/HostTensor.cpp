@@ -119,12 +119,14 @@ DenseElementsAttr HostTensor::toAttr() const {
   return DenseElementsAttr::get(type, values);
 }
 
-DenseElementsAttr HostTensor::splatAttr(ArrayRef<int64_t> shape) const {
-  if (!uniform())
-    return {};
+DenseElementsAttr HostTensor::elementAttr(int64_t i, ArrayRef<int64_t> shape) const {
   auto single = type.clone(ArrayRef<int64_t>());
-  HostTensor one = isFloat() ? ofFloats(single, {floats.front()}) : ofInts(single, {ints.front()});
+  HostTensor one = isFloat() ? ofFloats(single, {floats[i]}) : ofInts(single, {ints[i]});
   return DenseElementsAttr::get(type.clone(shape), one.toAttr().getSplatValue<Attribute>());
+}
+
+DenseElementsAttr HostTensor::splatAttr(ArrayRef<int64_t> shape) const {
+  return uniform() ? elementAttr(0, shape) : DenseElementsAttr();
 }
 
 HostTensor HostTensor::reshaped(ArrayRef<int64_t> shape) const {

@@ -52,6 +52,8 @@ struct HostTensor {
   /// The element that all elements equal bit for bit, if there is one.
   std::optional<double> uniform() const;
   mlir::DenseElementsAttr toAttr() const;
+  /// Element i everywhere in a tensor of another shape.
+  mlir::DenseElementsAttr elementAttr(int64_t i, llvm::ArrayRef<int64_t> shape) const;
   /// The element that all elements equal, as a tensor of another shape; null if there is none.
   mlir::DenseElementsAttr splatAttr(llvm::ArrayRef<int64_t> shape) const;
   HostTensor reshaped(llvm::ArrayRef<int64_t> shape) const;

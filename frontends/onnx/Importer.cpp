@@ -19,6 +19,7 @@ namespace {
 constexpr int kMaxDepth = 32;
 constexpr int64_t kMaxNodes = 1 << 20;
 constexpr int64_t kMaxWork = int64_t{1} << 28;
+constexpr int64_t kMaxOps = 1 << 18; ///< of the function: layers are thousands, unrolled time steps multiply them
 /// Constants beyond this size (masks, tables) are made once in the function, not once per use.
 constexpr int64_t kShared = 64;
 
@@ -264,12 +265,32 @@ LogicalResult Importer::runHandler(const OpRow &row, Node &node, Location loc) {
   node.outputs.assign(node.outputs.size(), Entry());
   Block *block = builder.getInsertionBlock();
   Operation *last = block->empty() ? nullptr : &block->back();
-  if (succeeded(row.handler(node)))
+  if (builtConstants > kMaxWork / 4 || builtOps > kMaxOps)
+    return node.fail("the nodes before it become more than " + Twine(kMaxOps) + " ops, or constants of more than " +
+                     Twine(kMaxWork / 4) + " elements");
+  if (succeeded(row.handler(node))) {
+    countBuilt(node, last ? std::next(last->getIterator()) : block->begin());
     return success();
+  }
   // Drop what the handler built before it failed; nothing else uses it.
   while (!block->empty() && &block->back() != last)
     block->back().erase();
   return failure();
+}
+
+/// Counts what the handler of a node made: ops from `first` on, and the elements of constants, in ops or not.
+void Importer::countBuilt(const Node &node, Block::iterator first) {
+  for (Operation &op : llvm::make_range(first, builder.getInsertionBlock()->end())) {
+    ++builtOps;
+    if (auto constant = dyn_cast<train::ConstantOp>(op); constant && !constant.getValue().isSplat())
+      builtConstants += constant.getValue().getNumElements();
+  }
+  auto isGiven = [&](const Constant &constant) {
+    return llvm::any_of(node.inputs, [&](const Entry &entry) { return entry.constant == constant; });
+  };
+  for (const Entry &entry : node.outputs)
+    if (entry.constant && !isGiven(entry.constant))
+      builtConstants += entry.constant->size();
 }
 
 /// Runs the handler in a scratch block on known inputs and evaluates what it built. False: build it in the function.

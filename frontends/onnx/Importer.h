@@ -84,6 +84,7 @@ private:
                                      std::vector<Entry> inputs, Scope &scope, const Frame &frame);
   mlir::LogicalResult inlineBranch(const onnx::NodeProto &node, bool taken, Scope &scope, const Frame &frame);
   mlir::LogicalResult runHandler(const OpRow &row, Node &node, mlir::Location loc);
+  void countBuilt(const Node &node, mlir::Block::iterator first);
   bool evaluateNode(const OpRow &row, Node &node, mlir::Location loc);
   Constant intern(Constant constant);
   void define(const onnx::NodeProto &node, std::vector<Entry> outputs, Scope &scope);
@@ -115,7 +116,8 @@ private:
     std::vector<Entry> inputs, outputs;
   };
   llvm::StringMap<Evaluated> evaluated;
-  int64_t nodeCount = 0, work = 0, randomStreams = 0, runningPairs = 0, activeDropouts = 0;
+  int64_t nodeCount = 0, work = 0, builtOps = 0, builtConstants = 0, randomStreams = 0, runningPairs = 0,
+          activeDropouts = 0;
 };
 
 } // namespace tessera::onnx_import

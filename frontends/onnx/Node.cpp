@@ -39,7 +39,8 @@ std::optional<SmallVector<int64_t>> Node::ints(int i) const {
 
 std::optional<double> Node::scalar(int i) const {
   const HostTensor *value = constant(i);
-  if (!value || value->size() != 1)
+  constexpr int64_t largest = int64_t{1} << 53; // beyond this a double does not hold every integer
+  if (!value || value->size() != 1 || (!value->isFloat() && (value->ints[0] < -largest || value->ints[0] > largest)))
     return std::nullopt;
   return value->number(0);
 }

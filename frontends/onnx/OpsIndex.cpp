@@ -125,7 +125,7 @@ LogicalResult opOneHot(Node &n) {
   Value hit = b.compare(CompareDirection::Eq, wide, b.iota(tensorType(wide), *axis));
   auto filled = [&](int64_t which) -> Value {
     if (values)
-      return b.splat(values->type.clone(shape), values->number(which));
+      return b.constant(values->elementAttr(which, shape));
     return b.broadcastTo(b.reshape(b.slice(n.input(2), {which}, {which + 1}), {}), shape);
   };
   Value off = filled(0), on = filled(1);

@@ -164,13 +164,13 @@ LogicalResult opTile(Node &n) {
 
 LogicalResult opTrilu(Node &n) {
   const int64_t rank = n.rank(0);
-  std::optional<double> k = n.has(1) ? n.scalar(1) : 0.0;
-  if (rank < 2 || !k)
+  auto k = n.has(1) ? n.ints(1) : SmallVector<int64_t>{0};
+  if (rank < 2 || !k || k->size() != 1)
     return n.fail("expected an input of rank 2 or more and k known at import");
   const int64_t rows = n.shape(0)[rank - 2], columns = n.shape(0)[rank - 1];
   auto index = RankedTensorType::get({rows, columns}, n.b.builder.getI64Type());
   // Keep (i, j) where j - i >= k (upper) or <= k (lower); k beyond the table is the same as at its edge.
-  const double shift = std::clamp(*k, -static_cast<double>(rows) - 1, static_cast<double>(columns) + 1);
+  const auto shift = static_cast<double>(std::clamp(k->front(), -rows - 1, columns + 1));
   Value column = n.b.iota(index, 1), row = n.b.add(n.b.iota(index, 0), n.b.splat(index, shift));
   Value keep = n.b.compare(n.attr("upper", 1) ? CompareDirection::Ge : CompareDirection::Le, column, row);
   Value x = n.input(0);

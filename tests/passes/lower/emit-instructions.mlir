@@ -28,9 +28,9 @@ func.func @accumulating_product(%x: tensor<4x4xf32> {train.role = "input", train
 
 // -----
 
-// Attention: the mask is an operand, the log-sum-exp a result; the gradient gets a workspace of one number per row.
+// Attention: the mask is an operand, the log-sum-exp a result; the gradient gets a workspace of two numbers per row.
 // CHECK-LABEL: exec.program @attention
-// CHECK-DAG: exec.slot "{{.*}}workspace" in @activations workspace : memref<32xi8>
+// CHECK-DAG: exec.slot "{{.*}}workspace" in @activations workspace : memref<64xi8>
 // CHECK: exec.attention %q, %q, %q mask(%m : memref<1x1x4x4xf32>) ->
 // CHECK: exec.attention_grad %q, %q, %q mask(%m : memref<1x1x4x4xf32>)
 func.func @attention(%q: tensor<1x2x4x8xf32> {train.role = "input", train.name = "q"}, %m: tensor<1x1x4x4xf32> {train.role = "input", train.name = "m"}) -> (tensor<1x2x4x8xf32> {train.role = "output"}) {

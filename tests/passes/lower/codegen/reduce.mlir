@@ -114,3 +114,21 @@ func.func @product_of_f64(%x: tensor<3x7xf64>, %y: tensor<7x5xf64>) -> tensor<3x
   %s = train.reduce sum, %p {dimensions = array<i64: 2>} : (tensor<3x5x7xf64>) -> tensor<3x5xf64>
   return %s : tensor<3x5xf64>
 }
+// Unsigned numbers above 127, which are negative with a sign, and booleans.
+// CHECK: unsigned: ok
+func.func @unsigned(%x: tensor<9x256xui8>) -> (tensor<9xui8>, tensor<9xui8>) {
+  %i = train.iota {dim = 1 : i64} : tensor<9x256xi64>
+  %u = train.convert %i : (tensor<9x256xi64>) -> tensor<9x256xui8>
+  %z = train.max %u, %x : tensor<9x256xui8>
+  %top = train.reduce max, %z {dimensions = array<i64: 1>} : (tensor<9x256xui8>) -> tensor<9xui8>
+  %low = train.reduce min, %z {dimensions = array<i64: 1>} : (tensor<9x256xui8>) -> tensor<9xui8>
+  return %top, %low : tensor<9xui8>, tensor<9xui8>
+}
+// CHECK: unsigned_argmax: ok
+func.func @unsigned_argmax(%x: tensor<9x256xui8>) -> tensor<9xi64> {
+  %i = train.iota {dim = 1 : i64} : tensor<9x256xi64>
+  %u = train.convert %i : (tensor<9x256xi64>) -> tensor<9x256xui8>
+  %z = train.max %u, %x : tensor<9x256xui8>
+  %at = train.argmax %z {dim = 1 : i64} : (tensor<9x256xui8>) -> tensor<9xi64>
+  return %at : tensor<9xi64>
+}
