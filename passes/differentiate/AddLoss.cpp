@@ -120,9 +120,12 @@ FailureOr<Value> AddLoss::meanSquaredError(func::FuncOp func, Value output) {
   return build.div(total, build.splatLike(total, static_cast<double>(type.getNumElements())));
 }
 
-/// Targets that count in the batch, written out as a sum of the batch and its maximum with 1.
-void writeOut(train::CountValidOp count) {
+/// Targets that count in the batch, written out as a sum of the batch and its maximum with 1. Returns the first op of
+/// it.
+Operation *writeOut(train::CountValidOp count, llvm::SetVector<Operation *> &slice) {
   OpBuilder builder(count);
+  Operation *before = count->getPrevNode();
+  Block *block = count->getBlock();
   train::Build b(builder, count.getLoc());
   auto type = train::tensorType(count.getResult());
   Value targets = count.getTargets(), counts;
@@ -132,41 +135,46 @@ void writeOut(train::CountValidOp count) {
   } else { // each element once, and a function of the targets so that it is seen to grow with the batch
     counts = b.convert(b.compare(train::CompareDirection::Eq, targets, targets), type.getElementType());
   }
-  count.getResult().replaceAllUsesWith(b.max(b.sumAll(counts), b.splat(type, 1.0)));
+  Value written = b.max(b.sumAll(counts), b.splat(type, 1.0));
+  count.getResult().replaceAllUsesWith(written);
+  slice.remove(count);
   count.erase();
+  Operation *first = before ? before->getNextNode() : &block->front();
+  for (Operation *op = first; op != written.getDefiningOp(); op = op->getNextNode())
+    slice.insert(op);
+  slice.insert(written.getDefiningOp());
+  return first;
 }
 
 /// What follows from data alone and is a sum or mean over the batch may stand where no part of it may: weights of a
-/// weighted mean, counts of labels that were shifted. Barriers say that it is meant for the whole batch.
-void takeOfWholeBatch(func::FuncOp func, Value loss) {
-  while (true) {
-    LossTerms terms(func);
-    const Dependence found = terms.of(loss);
-    if (found.kind != Dependence::Kind::Other)
-      return;
-    if (auto count = dyn_cast<train::CountValidOp>(found.op)) {
-      writeOut(count);
-      continue;
-    }
-    const llvm::SetVector<Value> data = terms.dataOf(found);
-    if (data.empty())
-      return;
-    for (Value value : data) {
-      OpBuilder builder(value.getContext());
-      builder.setInsertionPointAfterValue(value);
-      auto whole = train::BarrierOp::create(builder, value.getLoc(), value.getType(), value, StringAttr());
-      const bool isSum = terms.of(value).kind == Dependence::Kind::Sum;
-      whole->setAttr(train::kOfBatch, builder.getStringAttr(isSum ? "sum" : "mean"));
-      value.replaceAllUsesExcept(whole, whole);
-    }
+/// weighted mean, counts of labels that were shifted. Barriers say that it is meant for the whole batch, from `op` on.
+Operation *takeOfWholeBatch(Operation &op, const LossTerms &terms, llvm::SetVector<Operation *> &slice) {
+  if (auto count = dyn_cast<train::CountValidOp>(op))
+    return writeOut(count, slice);
+  Operation *first = nullptr;
+  OpBuilder builder(&op);
+  for (Value value : terms.dataOf(op)) {
+    auto whole = train::BarrierOp::create(builder, value.getLoc(), value.getType(), value, StringAttr());
+    const bool isSum = terms.of(value).kind == Dependence::Kind::Sum;
+    whole->setAttr(train::kOfBatch, builder.getStringAttr(isSum ? "sum" : "mean"));
+    value.replaceUsesWithIf(whole, [&](OpOperand &use) {
+      Operation *user = op.getBlock()->findAncestorOpInBlock(*use.getOwner());
+      return user && !user->isBeforeInBlock(&op);
+    });
+    slice.insert(whole);
+    if (!first)
+      first = whole;
   }
+  return first;
 }
 
 /// One of the passes after this may split the batch. Says how the losses of the parts make the loss; terms that are
 /// means are divided by the number of parts where others are sums. Nothing is said where it cannot be split.
 void splitTerms(func::FuncOp func, Value loss) {
-  takeOfWholeBatch(func, loss);
-  LossTerms terms(func);
+  llvm::SetVector<Operation *> slice = opsOf(loss);
+  LossTerms terms(func, [&](Operation &op, const LossTerms &known) {
+    return slice.contains(&op) ? takeOfWholeBatch(op, known, slice) : nullptr;
+  });
   if (terms.of(loss).kind == Dependence::Kind::Other)
     return;
   const SmallVector<OpOperand *> means = terms.meansAmongSums(loss);

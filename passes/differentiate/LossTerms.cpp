@@ -29,8 +29,12 @@ constexpr llvm::StringLiteral kUnclearFactor = "multiplies a sum over the batch 
                                                "depend on the size of the batch; write a mean, or "
                                                "multiply before the sum";
 constexpr llvm::StringLiteral kUndoneMean =
-    "multiplies a mean over the batch by a number that equals its size; write a "
-    "sum, or compile with another --batch if the number is not meant so";
+    "scales a mean over the batch by a number that may be the number of its elements or follow from it; write a sum or "
+    "a plain mean, or compile with another --batch if the number is not meant so";
+constexpr llvm::StringLiteral kCountedSamples = "scales samples by a number that may be their count; write a mean or a "
+                                                "plain sum, or compile with another --batch if "
+                                                "the number is not meant so";
+constexpr llvm::StringLiteral kPlaces = "combines the samples of a batch with what depends on their place in it";
 constexpr llvm::StringLiteral kUnclearCount =
     "adds up equal values, of which there may or may not be as many as samples; write a mean, or multiply";
 constexpr llvm::StringLiteral kComputedTargets = "counts targets that are computed";
@@ -74,12 +78,93 @@ bool hasUnclearFactor(Operation &op, unsigned sum) {
   return !makesMean(op.getOperand(sum), isa<train::DivOp>(op) ? 1.0 / *number : *number);
 }
 
-/// A mean times a number that equals the size of the batch: it may have been meant as a sum.
-bool mayUndoMean(Operation &op, unsigned mean, int64_t batchSize) {
-  if (!isa<train::MulOp, train::DivOp>(op) || batchSize == 1)
+/// What a number beside samples or a statistic of them would change if it were their count.
+enum class Undoes { Sum, Mean, Either };
+
+/// A number as an op multiplies by it or divides by it.
+struct Scale {
+  double number;
+  bool divides;
+  double factor() const { return divides ? 1.0 / number : number; }
+  bool is(double other) const { return std::abs(factor() - other) <= 1e-6 * other; }
+  /// A factor of at most two decimals is what people write as a weight.
+  bool isWeight() const { return !divides && std::abs(number * 100 - std::round(number * 100)) < 1e-6; }
+};
+
+/// The number that `op` multiplies operand `index` by, or divides it by.
+std::optional<Scale> scaleOf(Operation &op, unsigned index) {
+  if (!isa<train::MulOp, train::DivOp>(op))
+    return std::nullopt;
+  std::optional<double> number = splatOf(op.getOperand(1 - index));
+  if (!number)
+    return std::nullopt;
+  return Scale{std::abs(*number), isa<train::DivOp>(op) && index == 0};
+}
+
+/// A number may be one of `counts` by accident. Weights (0.25) are taken for what they look like, and so are doubles
+/// and halves unless they undo what is asked for.
+bool mayBeCount(const Scale &scale, ArrayRef<int64_t> counts, Undoes undoes) {
+  if (scale.number == 0.0)
     return false;
-  std::optional<double> number = splatOf(op.getOperand(1 - mean));
-  return number && std::abs(isa<train::DivOp>(op) ? 1.0 / *number : *number) == static_cast<double>(batchSize);
+  return llvm::any_of(counts, [&](int64_t count) {
+    const auto n = static_cast<double>(count);
+    return count > 1 && ((scale.is(n) && (count > 2 || undoes != Undoes::Sum)) ||
+                         (scale.is(1.0 / n) && !scale.isWeight() && (count > 2 || undoes != Undoes::Mean)));
+  });
+}
+
+/// Whether a number makes another statistic of a mean over so many elements: a variance of n - 1 degrees of freedom, a
+/// standard error.
+bool mayCorrectMean(const Scale &scale, ArrayRef<int64_t> counts) {
+  if (scale.number == 0.0)
+    return scale.divides; // by one element less than one
+  const bool isOrdinary = scale.isWeight() || (scale.divides && scale.number == 2.0);
+  return llvm::any_of(counts, [&](int64_t count) {
+    if (count < 3)
+      return false;
+    const auto n = static_cast<double>(count);
+    const double bessel = n / (n - 1.0), root = std::sqrt(n);
+    if (scale.is(bessel) || scale.is(std::sqrt(bessel)))
+      return true;
+    return !isOrdinary &&
+           (scale.is(1.0 / (n - 1.0)) || scale.is(1.0 / bessel) || scale.is(1.0 / std::sqrt(bessel)) ||
+            scale.is(1.0 / std::sqrt(n - 1.0)) || scale.is(1.0 / root) || (scale.is(root) && root != std::round(root)));
+  });
+}
+
+/// The sizes that a program may take for the number of elements of `shape`: the batch times some of the dimensions.
+SmallVector<int64_t> countsOf(ArrayRef<int64_t> shape, int64_t samplesDim, int64_t batchSize) {
+  llvm::SetVector<int64_t> counts;
+  counts.insert(batchSize);
+  for (auto [dim, size] : llvm::enumerate(shape)) {
+    const int64_t more = static_cast<int64_t>(dim) == samplesDim ? size / batchSize : size;
+    if (more > 1 && counts.size() < 256)
+      for (int64_t count : llvm::to_vector(counts))
+        counts.insert(count * more);
+  }
+  return counts.takeVector();
+}
+
+/// Whether each of the `blocks` of a dimension of a constant has the same elements for each sample.
+bool isConstantAlong(train::ConstantOp constant, int64_t dim, int64_t blocks, int64_t batchSize) {
+  auto dense = dyn_cast<DenseElementsAttr>(constant.getValue());
+  if (!dense)
+    return false;
+  ArrayRef<int64_t> shape = train::shapeOf(constant.getResult());
+  const int64_t size = shape[dim] / blocks / batchSize; // of one sample
+  const int64_t inner = llvm::product_of(shape.drop_front(dim + 1)) * size;
+  auto isSame = [&](auto first, auto areEqual) {
+    for (int64_t at = 0, end = dense.getNumElements(); at < end; ++at) {
+      const int64_t place = at / inner % batchSize;
+      if (place > 0 && !areEqual(*(first + at), *(first + (at - place * inner))))
+        return false;
+    }
+    return true;
+  };
+  if (isa<FloatType>(dense.getElementType()))
+    return isSame(dense.getValues<APFloat>().begin(),
+                  [](const APFloat &one, const APFloat &two) { return one.bitwiseIsEqual(two); });
+  return isSame(dense.getValues<APInt>().begin(), std::equal_to<APInt>());
 }
 
 /// Whether all elements along a dimension are equal because they were repeated.
@@ -144,7 +229,7 @@ BlockArgument findBatchArgument(Value value, func::FuncOp func) {
   return arg && arg.getOwner() == &func.getBody().front() && isBatchArgument(func, arg) ? arg : BlockArgument();
 }
 
-LossTerms::LossTerms(func::FuncOp func) : func(func) {
+LossTerms::LossTerms(func::FuncOp func, Mend mend) : func(func) {
   for (BlockArgument arg : func.getArguments())
     if (isBatchArgument(func, arg) && train::tensorType(arg).getRank() > 0) {
       batchSize = std::max<int64_t>(1, train::shapeOf(arg).front());
@@ -156,11 +241,13 @@ LossTerms::LossTerms(func::FuncOp func) : func(func) {
         isBatchArgument(func, arg) && train::tensorType(arg).getRank() > 0 && train::shapeOf(arg).front() == batchSize;
     values[arg] = {hasSamples ? Kind::Samples : Kind::None, 0, nullptr, {}};
   }
-  visit(func.getBody().front());
+  visit(func.getBody().front(), mend);
 }
 
-void LossTerms::visit(Block &block) {
-  for (Operation &op : block.without_terminator()) {
+void LossTerms::visit(Block &block, Mend mend) {
+  for (Operation *next = &block.front(); next != block.getTerminator();) {
+    Operation &op = *next;
+    next = op.getNextNode();
     if (op.hasAttr(train::kBackward))
       continue;
     if (auto checkpoint = dyn_cast<train::CheckpointOp>(op)) {
@@ -170,10 +257,15 @@ void LossTerms::visit(Block &block) {
         values[result] = values.lookup(yielded);
       continue;
     }
+    bool isOther = false;
     for (unsigned result = 0; result < op.getNumResults(); ++result) {
       Dependence found = visit(op, result);
       values[op.getResult(result)] = found;
+      isOther |= found.kind == Kind::Other && found.op == &op;
     }
+    if (isOther && mend)
+      if (Operation *first = mend(op, *this))
+        next = first;
   }
 }
 
@@ -188,46 +280,147 @@ Dependence LossTerms::visit(Operation &op, unsigned result) {
   }
   if (auto barrier = dyn_cast<train::BarrierOp>(op))
     if (auto whole = op.getAttrOfType<StringAttr>(train::kOfBatch)) {
-      (whole.getValue() == "sum" ? wholeSums : wholeMeans).insert(barrier.getResult());
+      (whole.getValue() == "sum" ? wholeSums : wholeMeans)[barrier.getResult()] = of(barrier.getOperand()).op;
       return {};
     }
   if (!hasSamples && !isReduced)
     return hasUnclearCount(op, batchSize) ? other(op, kUnclearCount) : ofWhole(op);
   if (auto count = dyn_cast<train::CountValidOp>(op)) { // which accumulate-gradients makes one of the whole batch
-    wholeSums.insert(count.getResult());
+    wholeSums[count.getResult()] = &op;
     return findBatchArgument(count.getTargets(), func) ? Dependence() : other(op, kComputedTargets);
   }
   if (op.hasAttr(train::kStatistics))
     return {};
   if (hasSamples && isReduced)
     return other(op, kMixesSamples);
-  return hasSamples ? ofSamples(op, result) : ofReduced(op);
-}
-
-/// Reshapes keep the order of elements: as many parts lie outside of the samples as before, dimensions and blocks
-/// together.
-Dependence LossTerms::ofReshape(Operation &op, const Dependence &samples) const {
-  ArrayRef<int64_t> in = train::shapeOf(op.getOperand(0)), out = train::shapeOf(op.getResult(0));
-  const int64_t before = llvm::product_of(in.take_front(samples.dim)) * samples.blocks;
-  // How many blocks of dimension `at` have all samples each; 0 if it does not count samples.
-  auto blocksAt = [&](size_t at) -> int64_t {
-    const int64_t outside = llvm::product_of(out.take_front(at));
-    const int64_t blocks = outside > 0 && before % outside == 0 ? before / outside : 0;
-    return blocks > 0 && out[at] % (blocks * batchSize) == 0 ? blocks : 0;
-  };
-  auto dim = static_cast<size_t>(samples.dim);
-  if (dim < out.size() && blocksAt(dim) == samples.blocks && in.take_front(dim + 1) == out.take_front(dim + 1))
-    return samples;
-  Dependence found = other(op, kNoDimension);
-  for (size_t at = 0; at < out.size(); ++at)
-    if (const int64_t blocks = blocksAt(at); blocks > 0 && (found.kind == Kind::Other || blocks < found.blocks))
-      found = {Kind::Samples, static_cast<int64_t>(at), nullptr, {}, blocks};
+  if (!hasSamples)
+    return hasUnclearCount(op, batchSize) ? other(op, kUnclearCount) : ofReduced(op);
+  Dependence found = ofSamples(op, result);
+  if (found.kind == Kind::Samples)
+    noteScale(op, found);
   return found;
 }
 
-Dependence LossTerms::ofSamples(Operation &op, unsigned result) const {
-  if (isa<train::ReshapeOp>(op))
-    return ofReshape(op, of(op.getOperand(0)));
+/// Keeps in mind what numbers and statistics of the whole batch are in `samples`, as long as they are only scaled and
+/// added: a number that may be their count must not meet such a statistic.
+void LossTerms::noteScale(Operation &op, Dependence &samples) const {
+  if (!isa<train::MulOp, train::DivOp, train::AddOp, train::SubOp, train::NegOp, train::ConvertOp, train::ReshapeOp,
+           train::TransposeOp, train::BroadcastOp, train::SelectOp, train::StopGradientOp, train::ReduceOp>(op))
+    return;
+  for (auto [index, operand] : llvm::enumerate(op.getOperands())) {
+    samples.usesWhole |= wholeSums.contains(operand) || wholeMeans.contains(operand);
+    const Dependence known = of(operand);
+    if (known.kind != Kind::Samples)
+      continue;
+    samples.usesWhole |= known.usesWhole;
+    if (known.scaledBy)
+      samples.scaledBy = known.scaledBy;
+    std::optional<Scale> scale = scaleOf(op, static_cast<unsigned>(index));
+    if (scale && !makesMean(operand, scale->factor()) && mayBeCount(*scale, countsAround(operand), Undoes::Either))
+      samples.scaledBy = &op;
+  }
+  if (samples.scaledBy && samples.usesWhole)
+    samples = other(*samples.scaledBy, kCountedSamples);
+  else if (isa<train::AddOp, train::SubOp>(op))
+    samples.scaledBy = nullptr;
+}
+
+/// The sizes that a program may take for the number of samples or of their elements.
+SmallVector<int64_t> LossTerms::countsAround(Value samples) const {
+  const Dependence known = of(samples);
+  return countsOf(train::shapeOf(samples), known.kind == Kind::Samples ? known.dim : -1, batchSize);
+}
+
+/// Whether the number that `op` scales samples by may make a sum of a mean over them, or a mean of a sum.
+bool LossTerms::scaledUndoes(Operation &op, bool isMean) const {
+  for (auto [index, operand] : llvm::enumerate(op.getOperands()))
+    if (std::optional<Scale> scale = scaleOf(op, static_cast<unsigned>(index));
+        scale && of(operand).kind == Kind::Samples)
+      return mayBeCount(*scale, countsAround(operand), isMean ? Undoes::Mean : Undoes::Sum);
+  return false;
+}
+
+/// Whether `value`, of which nothing is a sample, is the same for all of them along a dimension of `blocks` parts.
+bool LossTerms::isSameForSamples(Value value, int64_t dim, int64_t blocks) {
+  const std::tuple<Value, int64_t, int64_t> key{value, dim, blocks};
+  if (auto known = same.find(key); known != same.end())
+    return known->second;
+  const bool result = findSameForSamples(value, dim, blocks);
+  same[key] = result;
+  return result;
+}
+
+bool LossTerms::findSameForSamples(Value value, int64_t dim, int64_t blocks) {
+  if (batchSize == 1 || splatOf(value))
+    return true;
+  auto result = dyn_cast<OpResult>(value);
+  if (!result || of(value).kind == Kind::Samples || train::shapeOf(value)[dim] % (blocks * batchSize) != 0)
+    return false;
+  Operation *op = result.getOwner();
+  if (auto constant = dyn_cast<train::ConstantOp>(op))
+    return isConstantAlong(constant, dim, blocks, batchSize);
+  if (isa<train::RngUniformOp>(op))
+    return true; // each has numbers of its own
+  if (auto iota = dyn_cast<train::IotaOp>(op))
+    return static_cast<int64_t>(iota.getDim()) != dim;
+  if (isa<train::BarrierOp>(op))
+    return isSameForSamples(op->getOperand(result.getResultNumber()), dim, blocks);
+  if (auto checkpoint = dyn_cast<train::CheckpointOp>(op))
+    return isSameForSamples(checkpoint.getBody().front().getTerminator()->getOperand(result.getResultNumber()), dim,
+                            blocks);
+  if (isa<train::ReshapeOp>(op)) {
+    const auto [from, parts] = findSamples(train::shapeOf(value), train::shapeOf(op->getOperand(0)), dim, blocks);
+    return parts > 0 && isSameForSamples(op->getOperand(0), from, parts);
+  }
+  auto rule = dyn_cast<ShardingRuleOpInterface>(op);
+  if (!rule || op->getNumOperands() == 0)
+    return false;
+  const ShardingRule factors = rule.getShardingRule();
+  ArrayRef<int64_t> found = factors.results[result.getResultNumber()][dim];
+  if (found.size() != 1 || factors.factors[found.front()].kind != FactorKind::PassThrough ||
+      factors.factors[found.front()].isOrdered)
+    return false;
+  return isSameAlong(*op, factors, found.front(), blocks);
+}
+
+/// Whether the operands that have a factor are the same along it.
+bool LossTerms::isSameAlong(Operation &op, const ShardingRule &factors, int64_t factor, int64_t blocks) {
+  for (auto [index, operand] : llvm::enumerate(op.getOperands()))
+    for (auto [dim, found] : llvm::enumerate(factors.operands[index]))
+      if (llvm::is_contained(found, factor) &&
+          (found.size() != 1 || !isSameForSamples(operand, static_cast<int64_t>(dim), blocks)))
+        return false;
+  return true;
+}
+
+/// Reshapes keep the order of elements: as many parts lie outside of the samples as before, dimensions and blocks
+/// together. Returns the dimension of `to` that has the samples of dimension `dim` of `from`, and how many blocks of it
+/// have all of them each; 0 if there is none.
+std::pair<int64_t, int64_t> LossTerms::findSamples(ArrayRef<int64_t> from, ArrayRef<int64_t> to, int64_t dim,
+                                                   int64_t blocks) const {
+  const int64_t before = llvm::product_of(from.take_front(dim)) * blocks;
+  auto blocksAt = [&](size_t at) -> int64_t {
+    const int64_t outside = llvm::product_of(to.take_front(at));
+    const int64_t parts = outside > 0 && before % outside == 0 ? before / outside : 0;
+    return parts > 0 && to[at] % (parts * batchSize) == 0 ? parts : 0;
+  };
+  auto same = static_cast<size_t>(dim);
+  if (same < to.size() && blocksAt(same) == blocks && from.take_front(same + 1) == to.take_front(same + 1))
+    return {dim, blocks};
+  std::pair<int64_t, int64_t> found{0, 0};
+  for (size_t at = 0; at < to.size(); ++at)
+    if (const int64_t parts = blocksAt(at); parts > 0 && (found.second == 0 || parts < found.second))
+      found = {static_cast<int64_t>(at), parts};
+  return found;
+}
+
+Dependence LossTerms::ofSamples(Operation &op, unsigned result) {
+  if (isa<train::ReshapeOp>(op)) {
+    const Dependence known = of(op.getOperand(0));
+    const auto [dim, blocks] =
+        findSamples(train::shapeOf(op.getOperand(0)), train::shapeOf(op.getResult(0)), known.dim, known.blocks);
+    return blocks > 0 ? Dependence{Kind::Samples, dim, nullptr, {}, blocks} : other(op, kNoDimension);
+  }
   auto rule = dyn_cast<ShardingRuleOpInterface>(op);
   if (!rule)
     return other(op, kMixesSamples);
@@ -243,11 +436,25 @@ Dependence LossTerms::ofSamples(Operation &op, unsigned result) const {
     samples = found.front();
     blocks = known.blocks;
   }
-  if (factors.factors[samples].kind == FactorKind::Reduction) {
+  const bool isReduction = factors.factors[samples].kind == FactorKind::Reduction;
+  for (auto [index, operand] : llvm::enumerate(op.getOperands())) {
+    if (of(operand).kind == Kind::Samples)
+      continue;
+    for (auto [dim, found] : llvm::enumerate(factors.operands[index]))
+      if (llvm::is_contained(found, samples) &&
+          (found.size() != 1 || !isSameForSamples(operand, static_cast<int64_t>(dim), blocks) ||
+           (isReduction && batchSize == 1 && !operand.getDefiningOp<train::BroadcastOp>())))
+        return other(op, kPlaces);
+  }
+  if (isReduction) {
     auto scatter = dyn_cast<train::ScatterAddRowsOp>(op);
     if (scatter && splatOf(scatter.getInit()) != 0.0)
       return other(op, kNotLinear);
-    return {op.hasAttr(train::kMean) ? Kind::Mean : Kind::Sum, 0, nullptr, {}};
+    const bool isMean = op.hasAttr(train::kMean);
+    for (Value operand : op.getOperands())
+      if (Operation *scaledBy = of(operand).scaledBy; scaledBy && scaledUndoes(*scaledBy, isMean))
+        return other(*scaledBy, kCountedSamples);
+    return {isMean ? Kind::Mean : Kind::Sum, 0, &op, {}};
   }
   if (factors.factors[samples].kind == FactorKind::PassThrough)
     for (auto [dim, found] : llvm::enumerate(factors.results[result]))
@@ -280,7 +487,7 @@ Dependence LossTerms::ofReduced(Operation &op) {
     const bool isAverage = known.kind == Kind::Mean || known.isAverage;
     if (!isAverage && hasUnclearFactor(op, static_cast<unsigned>(index)))
       return other(op, kUnclearFactor);
-    if (isAverage && mayUndoMean(op, static_cast<unsigned>(index), batchSize))
+    if (isAverage && mayUndo(op, static_cast<unsigned>(index), known.op))
       return other(op, kUndoneMean);
     found = known;
   }
@@ -289,27 +496,51 @@ Dependence LossTerms::ofReduced(Operation &op) {
   return found;
 }
 
+/// A mean times or divided by a number that may follow from the number of its elements.
+bool LossTerms::mayUndo(Operation &op, unsigned mean, Operation *reduction) const {
+  std::optional<Scale> scale = scaleOf(op, mean);
+  if (!scale || makesMean(op.getOperand(mean), scale->factor()))
+    return false;
+  SmallVector<int64_t> counts = {batchSize};
+  // Means are made of means, too: all elements that they are made of count.
+  for (int steps = 0; reduction && reduction->getNumOperands() > 0 && steps < 16; ++steps) {
+    Value operand = reduction->getOperand(0);
+    if (isa<train::ReduceOp, train::CountValidOp>(reduction))
+      llvm::append_range(counts, countsAround(operand));
+    Operation *inner = operand.getDefiningOp();
+    reduction = isa_and_nonnull<train::ReduceOp, train::ReshapeOp, train::MulOp, train::DivOp, train::NegOp>(inner)
+                    ? inner
+                    : nullptr;
+  }
+  return mayBeCount(*scale, counts, Undoes::Mean) || mayCorrectMean(*scale, counts);
+}
+
 /// Numbers that multiply a sum or mean of the whole batch are as unclear as where it is split.
 Dependence LossTerms::ofWhole(Operation &op) {
   for (auto [index, operand] : llvm::enumerate(op.getOperands())) {
     const bool isSum = wholeSums.contains(operand), isMean = wholeMeans.contains(operand);
     if (isSum && hasUnclearFactor(op, static_cast<unsigned>(index)))
       return other(op, kUnclearFactor);
-    if (isMean && mayUndoMean(op, static_cast<unsigned>(index), batchSize))
+    if (isMean && mayUndo(op, static_cast<unsigned>(index), wholeMeans.lookup(operand)))
       return other(op, kUndoneMean);
-    if (isSum)
-      wholeSums.insert_range(op.getResults());
-    if (isMean)
-      wholeMeans.insert_range(op.getResults());
+    for (Value result : op.getResults()) {
+      if (isSum)
+        wholeSums[result] = wholeSums.lookup(operand);
+      if (isMean)
+        wholeMeans[result] = wholeMeans.lookup(operand);
+    }
   }
   return {};
 }
 
 Dependence LossTerms::ofSum(Operation &op, ArrayRef<bool> linear) {
   bool isSum = false, isAverage = true;
+  Operation *reduction = nullptr;
   SmallVector<OpOperand *> means;
   for (auto [isLinear, operand] : llvm::zip_equal(linear, op.getOpOperands())) {
     const Kind kind = of(operand.get()).kind;
+    if (kind == Kind::Sum || kind == Kind::Mean)
+      reduction = of(operand.get()).op;
     if (!isLinear && kind != Kind::None)
       return other(op, kNotLinear);
     isSum |= kind == Kind::Sum;
@@ -318,11 +549,11 @@ Dependence LossTerms::ofSum(Operation &op, ArrayRef<bool> linear) {
       means.push_back(&operand);
   }
   if (!isSum)
-    return {Kind::Mean, 0, nullptr, {}};
+    return {Kind::Mean, 0, reduction, {}};
   if (!means.empty() && !isa<FloatType>(train::tensorType(op.getResult(0)).getElementType()))
     return other(op, kNotLinear);
   llvm::append_range(mixed, means);
-  Dependence sum{Kind::Sum, 0, nullptr, {}};
+  Dependence sum{Kind::Sum, 0, reduction, {}};
   sum.isAverage = isAverage;
   return sum;
 }
@@ -341,10 +572,14 @@ bool LossTerms::isData(Value value) const {
          });
 }
 
-llvm::SetVector<Value> LossTerms::dataOf(const Dependence &other) const {
+llvm::SetVector<Value> LossTerms::dataOf(Operation &op) const {
   llvm::SetVector<Value> data;
-  if (other.kind == Kind::Other && other.why != kUnclearFactor && other.why != kUndoneMean)
-    for (Value operand : other.op->getOperands())
+  const bool isOnlyUnclear = llvm::any_of(op.getResults(), [&](Value result) {
+    const Dependence known = of(result);
+    return known.why == kUnclearFactor || known.why == kUndoneMean || known.why == kCountedSamples;
+  });
+  if (!isOnlyUnclear)
+    for (Value operand : op.getOperands())
       if (of(operand).isReduced() && isData(operand))
         data.insert(operand);
   return data;

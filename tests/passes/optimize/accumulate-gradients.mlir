@@ -15,14 +15,17 @@
 // CHECK: %[[N:.*]] = train.count_valid %[[T]] {ignore_index = -1 : i64} : (tensor<4x2x1xi32>) -> tensor<f32>
 // CHECK: %[[SUM:.*]]:2 = train.accumulate %[[X]], %[[T]] {count = 4 : i64} : (tensor<4x2x3xf32>, tensor<4x2x1xi32>) -> (tensor<f32>, tensor<2x3xf32>) {
 // CHECK: ^bb0(%{{.*}}: tensor<i64>, %[[MX:.*]]: tensor<2x3xf32>, %[[MT:.*]]: tensor<2x1xi32>):
-// CHECK: train.mul %[[W]], %[[MX]]
+// CHECK: train.slice %[[W]]
+// CHECK: train.mul %{{.*}}, %[[MX]]
 // CHECK: train.reshape %[[MT]]
 // CHECK: %[[LOSS:.*]] = train.div %{{.*}}, %[[N]]
 // CHECK: train.yield %[[LOSS]], %{{.*}} : tensor<f32>, tensor<2x3xf32>
 // CHECK: return %[[SUM]]#0, %[[SUM]]#1
 func.func @counted(%w: tensor<2x3xf32> {train.role = "param", train.name = "w"}, %x: tensor<2x3xf32> {train.role = "input", train.name = "x"}, %t: tensor<2x1xi32> {train.role = "target", train.name = "t"})
     -> (tensor<f32> {train.role = "loss"}, tensor<2x3xf32> {train.role = "grad", train.of = "w"}) {
-  %y = train.mul %w, %x : tensor<2x3xf32>
+  %row = train.slice %w {starts = array<i64: 0, 0>, limits = array<i64: 1, 3>, strides = array<i64: 1, 1>} : (tensor<2x3xf32>) -> tensor<1x3xf32>
+  %same = train.broadcast %row {broadcast_dimensions = array<i64: 0, 1>} : (tensor<1x3xf32>) -> tensor<2x3xf32>
+  %y = train.mul %same, %x : tensor<2x3xf32>
   %flat = train.reshape %t : (tensor<2x1xi32>) -> tensor<2xi32>
   %rows, %lse = train.cross_entropy %y, %flat {ignore_index = -1 : i64} : (tensor<2x3xf32>, tensor<2xi32>) -> (tensor<2xf32>, tensor<2xf32>)
   %n = train.count_valid %flat {ignore_index = -1 : i64} : (tensor<2xi32>) -> tensor<f32>
@@ -40,7 +43,9 @@ func.func @counted(%w: tensor<2x3xf32> {train.role = "param", train.name = "w"},
 func.func @recomputed(%w: tensor<2x3xf32> {train.role = "param", train.name = "w"}, %t: tensor<2x1xi32> {train.role = "target", train.name = "t"})
     -> (tensor<f32> {train.role = "loss"}, tensor<2x3xf32> {train.role = "grad", train.of = "w"}) {
   %flat = train.reshape %t : (tensor<2x1xi32>) -> tensor<2xi32>
-  %rows, %lse = train.cross_entropy %w, %flat {ignore_index = -1 : i64} : (tensor<2x3xf32>, tensor<2xi32>) -> (tensor<2xf32>, tensor<2xf32>)
+  %row = train.slice %w {starts = array<i64: 0, 0>, limits = array<i64: 1, 3>, strides = array<i64: 1, 1>} : (tensor<2x3xf32>) -> tensor<1x3xf32>
+  %same = train.broadcast %row {broadcast_dimensions = array<i64: 0, 1>} : (tensor<1x3xf32>) -> tensor<2x3xf32>
+  %rows, %lse = train.cross_entropy %same, %flat {ignore_index = -1 : i64} : (tensor<2x3xf32>, tensor<2xi32>) -> (tensor<2xf32>, tensor<2xf32>)
   %n = train.count_valid %flat {ignore_index = -1 : i64} : (tensor<2xi32>) -> tensor<f32>
   %s = train.reduce sum, %rows {dimensions = array<i64: 0>} : (tensor<2xf32>) -> tensor<f32>
   %loss = train.div %s, %n : tensor<f32>
@@ -87,7 +92,7 @@ func.func @mean(%w: tensor<3xf32> {train.role = "param", train.name = "w"}, %see
 // CHECK: return %[[SUM]]#0, %[[SUM]]#1
 func.func @sum(%w: tensor<3xf32> {train.role = "param", train.name = "w"}, %x: tensor<3xf32> {train.role = "input", train.name = "x"})
     -> (tensor<f32> {train.role = "loss"}, tensor<3xf32> {train.role = "grad", train.of = "w"}) {
-  %y = train.mul %w, %x : tensor<3xf32>
+  %y = train.mul %x, %x : tensor<3xf32>
   %loss = train.reduce sum, %y {dimensions = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
   return %loss, %y : tensor<f32>, tensor<3xf32>
 }
@@ -113,7 +118,7 @@ func.func @sum(%w: tensor<3xf32> {train.role = "param", train.name = "w"}, %x: t
 // ONE-NEXT: train.div %{{.*}}, %[[COUNT]]
 func.func @marked(%w: tensor<3xf32> {train.role = "param", train.name = "w"}, %x: tensor<3xf32> {train.role = "input", train.name = "x"})
     -> (tensor<f32> {train.role = "loss"}, tensor<3xf32> {train.role = "grad", train.of = "w"}) attributes {train.loss_of_batch = "terms"} {
-  %y = train.mul %w, %x : tensor<3xf32>
+  %y = train.mul %x, %x : tensor<3xf32>
   %sum = train.reduce sum, %y {dimensions = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
   %decay = train.reduce sum, %w {dimensions = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
   %one = train.constant dense<1.0> : tensor<f32>
@@ -127,7 +132,7 @@ func.func @marked(%w: tensor<3xf32> {train.role = "param", train.name = "w"}, %x
 
 func.func @unmarked(%w: tensor<3xf32> {train.role = "param", train.name = "w"}, %x: tensor<3xf32> {train.role = "input", train.name = "x"})
     -> (tensor<f32> {train.role = "loss"}, tensor<3xf32> {train.role = "grad", train.of = "w"}) {
-  %y = train.mul %w, %x : tensor<3xf32>
+  %y = train.mul %x, %x : tensor<3xf32>
   %sum = train.reduce sum, %y {dimensions = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
   %decay = train.reduce sum, %w {dimensions = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
   // expected-error@+1 {{the loss adds sums over the batch and means; run add-loss first, which tells them apart}}
@@ -139,7 +144,7 @@ func.func @unmarked(%w: tensor<3xf32> {train.role = "param", train.name = "w"}, 
 
 func.func @nonlinear(%w: tensor<3xf32> {train.role = "param", train.name = "w"}, %x: tensor<3xf32> {train.role = "input", train.name = "x"})
     -> (tensor<f32> {train.role = "loss"}, tensor<3xf32> {train.role = "grad", train.of = "w"}) {
-  %y = train.mul %w, %x : tensor<3xf32>
+  %y = train.mul %x, %x : tensor<3xf32>
   %sum = train.reduce sum, %y {dimensions = array<i64: 0>, train.mean} : (tensor<3xf32>) -> tensor<f32>
   // expected-error@+1 {{the loss cannot be split into micro-batches: 'train.exp' is not linear in what was added up over the batch}}
   %loss = train.exp %sum : tensor<f32>
@@ -150,7 +155,7 @@ func.func @nonlinear(%w: tensor<3xf32> {train.role = "param", train.name = "w"},
 
 func.func @factor(%w: tensor<3xf32> {train.role = "param", train.name = "w"}, %x: tensor<3xf32> {train.role = "input", train.name = "x"})
     -> (tensor<f32> {train.role = "loss"}, tensor<3xf32> {train.role = "grad", train.of = "w"}) {
-  %y = train.mul %w, %x : tensor<3xf32>
+  %y = train.mul %x, %x : tensor<3xf32>
   %sum = train.reduce sum, %y {dimensions = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
   %third = train.constant dense<0.333333343> : tensor<f32>
   // expected-error@+1 {{'train.mul' multiplies a sum over the batch by a number, which may or may not depend on the size of the batch; write a mean, or multiply before the sum}}
