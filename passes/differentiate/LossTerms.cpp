@@ -286,8 +286,10 @@ Dependence LossTerms::visit(Operation &op, unsigned result) {
   if (!hasSamples && !isReduced)
     return hasUnclearCount(op, batchSize) ? other(op, kUnclearCount) : ofWhole(op);
   if (auto count = dyn_cast<train::CountValidOp>(op)) { // which accumulate-gradients makes one of the whole batch
+    if (!findBatchArgument(count.getTargets(), func))
+      return other(op, kComputedTargets);
     wholeSums[count.getResult()] = &op;
-    return findBatchArgument(count.getTargets(), func) ? Dependence() : other(op, kComputedTargets);
+    return {};
   }
   if (op.hasAttr(train::kStatistics))
     return {};
