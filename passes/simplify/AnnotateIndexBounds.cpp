@@ -19,7 +19,6 @@ namespace tessera {
 namespace {
 
 using simplify::Range;
-using simplify::rangeOf;
 using simplify::rangeOfType;
 
 /// Follows the elements of an argument to where they are used as an index, through ops that keep their values.
@@ -211,6 +210,8 @@ private:
   func::FuncOp func;
   bool reports; ///< what lies outside is an error, not the nearest one inside
   SmallVector<train::StepResult> checks;
+  /// Only indices are changed, and of an op that gathers the range is that of its table.
+  simplify::IndexRanges ranges;
 };
 
 /// Indices that are computed from data and may lie outside the table would read other memory.
@@ -218,7 +219,7 @@ void ComputedIndices::guard(const Use &use) {
   Value indices = use.operand->get();
   int64_t low = 0;
   if (auto wrapped = simplify::wrappedIndex(indices)) {
-    if (const Range bare = rangeOf(wrapped->bare); bare.low && *bare.low >= 0) {
+    if (const Range bare = ranges.of(wrapped->bare); bare.low && *bare.low >= 0) {
       use.operand->set(wrapped->bare); // never negative
       indices = wrapped->bare;
     } else {
@@ -226,7 +227,7 @@ void ComputedIndices::guard(const Use &use) {
       low = -wrapped->size;
     }
   }
-  const Range range = rangeOf(use.operand->get());
+  const Range range = ranges.of(use.operand->get());
   if (isChecked(use.operand->get()) || (range.low && range.high && *range.low >= 0 && *range.high < use.size))
     return;
   Operation *op = use.operand->getOwner();

@@ -9,6 +9,7 @@
 #include "compiler/dialect/train/Builders.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/APSInt.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -37,8 +38,6 @@ std::optional<int64_t> negated(std::optional<int64_t> value) {
   return value && *value != INT64_MIN ? std::optional<int64_t>(-*value) : std::nullopt;
 }
 
-constexpr int kMaxDepth = 32;
-
 /// The values of an argument that is checked when it is loaded, but for the index that its uses ignore, if `ignored` is
 /// it.
 Range rangeOfArgument(BlockArgument argument, std::optional<int64_t> excluded) {
@@ -55,10 +54,34 @@ Range rangeOfArgument(BlockArgument argument, std::optional<int64_t> excluded) {
   return range;
 }
 
+/// The number that an element of a constant stands for; nullopt if it exceeds int64_t.
+std::optional<int64_t> numberOf(const APInt &bits, Type type) {
+  const APSInt number(bits, /*isUnsigned=*/type.isInteger(1) || type.isUnsignedInteger());
+  return number.isRepresentableByInt64() ? std::optional<int64_t>(number.getExtValue()) : std::nullopt;
+}
+
 std::optional<int64_t> wholeSplat(Value value) {
   auto constant = value.getDefiningOp<train::ConstantOp>();
   auto dense = constant ? dyn_cast<DenseIntElementsAttr>(constant.getValue()) : DenseIntElementsAttr();
-  return dense && dense.isSplat() ? std::optional<int64_t>(dense.getSplatValue<APInt>().getSExtValue()) : std::nullopt;
+  return dense && dense.isSplat() ? numberOf(dense.getSplatValue<APInt>(), dense.getElementType()) : std::nullopt;
+}
+
+Range rangeOfConstant(train::ConstantOp constant) {
+  auto values = dyn_cast<DenseIntElementsAttr>(constant.getValue());
+  if (!values || values.empty())
+    return {};
+  if (values.isSplat()) {
+    const std::optional<int64_t> number = wholeSplat(constant);
+    return {number, number};
+  }
+  Range range{INT64_MAX, INT64_MIN};
+  for (const APInt &each : values) {
+    const std::optional<int64_t> number = numberOf(each, values.getElementType());
+    if (!number)
+      return {};
+    range = {std::min(*range.low, *number), std::max(*range.high, *number)};
+  }
+  return range;
 }
 
 /// The number that `branch`, operand 1 or 2 of `select`, does not equal where it is taken: targets that do not count
@@ -71,61 +94,60 @@ std::optional<int64_t> excludedBy(train::SelectOp select, unsigned branch) {
   return wholeSplat(compare.getRhs());
 }
 
-Range rangeOf(Value value, int depth, std::optional<int64_t> excluded = std::nullopt);
-
 /// What is negative counts from the end.
-Range rangeOfWrapped(const WrappedIndex &wrapped, int depth) {
-  const Range bare = rangeOf(wrapped.bare, depth + 1);
+Range rangeOfWrapped(const Range &bare, int64_t size) {
   if (bare.low && *bare.low >= 0)
     return bare;
   if (!bare.low || !bare.high)
     return {};
-  const std::optional<int64_t> low = combine(bare.low, wrapped.size, false),
-                               last = combine(std::min<int64_t>(*bare.high, -1), wrapped.size, false);
+  const std::optional<int64_t> low = combine(bare.low, size, false),
+                               last = combine(std::min<int64_t>(*bare.high, -1), size, false);
   if (!low || !last || *bare.high < 0)
     return {low, last};
   return {std::min<int64_t>(*low, 0), std::max(*last, *bare.high)};
 }
 
-/// The range that an op's numbers have without the limits of their type.
-Range exactRangeOf(Value value, int depth, std::optional<int64_t> excluded) {
+/// A range without the limits of the type: what may lie beyond them wraps around, and anything may come out.
+Range fitted(const Range &range, Type type) {
+  const Range holds = rangeOfType(type);
+  return range.low && range.high && *range.low >= *holds.low && *range.high <= *holds.high ? range : Range{};
+}
+} // namespace
+
+Range IndexRanges::need(Value value, std::optional<int64_t> excluded) {
+  auto found = known.find({value, excluded});
+  if (found != known.end())
+    return found->second;
+  missing.emplace_back(value, excluded);
+  return {};
+}
+
+Range IndexRanges::computeExact(const Query &query) {
+  auto [value, excluded] = query;
   Type element = train::tensorType(value).getElementType();
   if (element.isInteger(1))
     return {0, 1};
   if (auto argument = dyn_cast<BlockArgument>(value))
     return rangeOfArgument(argument, excluded);
   Operation *op = value.getDefiningOp();
-  if (!element.isInteger() || depth > kMaxDepth)
+  if (!element.isInteger())
     return {};
-  auto operand = [&](unsigned i) { return rangeOf(op->getOperand(i), depth + 1); };
+  auto operand = [&](unsigned i) { return need(op->getOperand(i)); };
   if (isa<train::ReshapeOp, train::TransposeOp, train::SliceOp, train::BroadcastOp, train::StopGradientOp>(op))
-    return rangeOf(op->getOperand(0), depth + 1, excluded);
-  if (auto convert = dyn_cast<train::ConvertOp>(op)) {
-    if (!train::tensorType(convert.getOperand()).getElementType().isInteger())
-      return {};
-    const Range range = rangeOf(op->getOperand(0), depth + 1, excluded), holds = rangeOfType(element);
-    return range.low && range.high && *range.low >= *holds.low && *range.high <= *holds.high ? range : Range{};
-  }
+    return need(op->getOperand(0), excluded);
+  if (auto convert = dyn_cast<train::ConvertOp>(op))
+    return train::tensorType(convert.getOperand()).getElementType().isInteger() ? need(convert.getOperand(), excluded)
+                                                                                : Range{};
   if (auto gather = dyn_cast<train::GatherRowsOp>(op))
-    return rangeOf(gather.getTable(), depth + 1);
+    return need(gather.getTable());
   if (auto iota = dyn_cast<train::IotaOp>(op))
-    return {0, iota.getType().getDimSize(static_cast<unsigned>(iota.getDim())) - 1};
+    return {0, std::max<int64_t>(iota.getType().getDimSize(static_cast<unsigned>(iota.getDim())) - 1, 0)};
   if (auto argmax = dyn_cast<train::ArgmaxOp>(op))
-    return {0, train::shapeOf(argmax.getOperand())[argmax.getDim()] - 1};
+    return {0, std::max<int64_t>(train::shapeOf(argmax.getOperand())[argmax.getDim()] - 1, 0)};
   if (auto sort = dyn_cast<train::SortIndicesOp>(op))
     return {0, std::max<int64_t>(train::shapeOf(sort.getOperand())[sort.getDim()] - 1, 0)};
-  if (auto constant = dyn_cast<train::ConstantOp>(op)) {
-    auto values = dyn_cast<DenseIntElementsAttr>(constant.getValue());
-    if (!values || values.empty())
-      return {};
-    Range range{INT64_MAX, INT64_MIN};
-    for (const APInt &each : values) {
-      const int64_t number = element.isUnsignedInteger() ? each.getLimitedValue(INT64_MAX) : each.getSExtValue();
-      range.low = std::min(*range.low, number);
-      range.high = std::max(*range.high, number);
-    }
-    return range;
-  }
+  if (auto constant = dyn_cast<train::ConstantOp>(op))
+    return rangeOfConstant(constant);
   if (isa<train::AddOp, train::SubOp>(op)) {
     Range a = operand(0), b = operand(1);
     if (isa<train::AddOp>(op))
@@ -150,9 +172,9 @@ Range exactRangeOf(Value value, int depth, std::optional<int64_t> excluded) {
   if (isa<train::SelectOp>(op)) {
     auto select = cast<train::SelectOp>(op);
     if (auto wrapped = wrappedIndex(value))
-      return rangeOfWrapped(*wrapped, depth);
-    Range a = rangeOf(op->getOperand(1), depth + 1, excludedBy(select, 1));
-    Range b = rangeOf(op->getOperand(2), depth + 1, excludedBy(select, 2));
+      return rangeOfWrapped(need(wrapped->bare), wrapped->size);
+    Range a = need(op->getOperand(1), excludedBy(select, 1));
+    Range b = need(op->getOperand(2), excludedBy(select, 2));
     return {a.low && b.low ? std::min(a.low, b.low) : std::nullopt,
             a.high && b.high ? std::max(a.high, b.high) : std::nullopt};
   }
@@ -170,17 +192,29 @@ Range exactRangeOf(Value value, int depth, std::optional<int64_t> excluded) {
   return {};
 }
 
-/// What is known about the elements of an integer tensor from how it was computed. None of them is `excluded`. Sums and
-/// products that may leave their type are unknown: they wrap around.
-Range rangeOf(Value value, int depth, std::optional<int64_t> excluded) {
-  const Range range = exactRangeOf(value, depth, excluded);
-  Operation *op = value.getDefiningOp();
-  if (!isa_and_nonnull<train::AddOp, train::SubOp, train::MulOp, train::ReduceOp>(op))
-    return range;
-  const Range holds = rangeOfType(train::tensorType(value).getElementType());
-  return range.low && range.high && *range.low >= *holds.low && *range.high <= *holds.high ? range : Range{};
+Range IndexRanges::compute(const Query &query) {
+  const Range range = computeExact(query);
+  Operation *op = query.first.getDefiningOp();
+  const bool mayLeaveType = isa_and_nonnull<train::AddOp, train::SubOp, train::MulOp, train::ReduceOp, train::IotaOp,
+                                            train::ArgmaxOp, train::SortIndicesOp, train::ConvertOp>(op);
+  return mayLeaveType ? fitted(range, train::tensorType(query.first).getElementType()) : range;
 }
-} // namespace
+
+Range IndexRanges::of(Value value) {
+  // On a stack of its own, for chains of any length.
+  SmallVector<Query> pending{{value, std::nullopt}};
+  while (!pending.empty()) {
+    const Query query = pending.back();
+    missing.clear();
+    const Range range = known.contains(query) ? known.lookup(query) : compute(query);
+    if (missing.empty()) {
+      known[query] = range;
+      pending.pop_back();
+    }
+    pending.append(missing);
+  }
+  return known.lookup({value, std::nullopt});
+}
 
 /// The argument whose own elements, unchanged, `value` holds; null if there is none.
 BlockArgument indexArgument(Value value) {
@@ -206,7 +240,5 @@ std::optional<WrappedIndex> wrappedIndex(Value value) {
     return std::nullopt;
   return WrappedIndex{bare, *size};
 }
-
-Range rangeOf(Value value) { return rangeOf(value, 0); }
 
 } // namespace tessera::simplify

@@ -8,6 +8,9 @@
 #define TESSERA_PASSES_SIMPLIFY_INDEXRANGE_H
 
 #include "mlir/IR/Value.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallVector.h"
+
 #include <optional>
 
 namespace tessera::simplify {
@@ -20,8 +23,26 @@ struct Range {
 /// The values that an integer type holds; what is beyond 64 bits is not asked for.
 Range rangeOfType(mlir::Type type);
 
-/// What is known about the elements of an integer tensor from how it was computed.
-Range rangeOf(mlir::Value value);
+/// What is known about the elements of integer tensors from how they were computed. Each tensor is looked at once: ops
+/// may be added between two questions, but not changed.
+class IndexRanges {
+public:
+  Range of(mlir::Value value);
+
+private:
+  /// A tensor, and a number that none of its elements is.
+  using Query = std::pair<mlir::Value, std::optional<int64_t>>;
+
+  /// The range, if those of the operands are known; else they are `missing`.
+  Range compute(const Query &query);
+  /// The range that an op's numbers have without the limits of their type.
+  Range computeExact(const Query &query);
+  /// The range of an operand; notes it as missing if it is not known yet.
+  Range need(mlir::Value value, std::optional<int64_t> excluded = std::nullopt);
+
+  llvm::DenseMap<Query, Range> known;
+  llvm::SmallVector<Query> missing;
+};
 
 /// The argument whose own elements, unchanged, `value` holds; null if there is none.
 mlir::BlockArgument indexArgument(mlir::Value value);
