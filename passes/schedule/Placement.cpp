@@ -7,6 +7,7 @@
 #include "passes/schedule/Placement.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -19,7 +20,71 @@ bool isView(Operation *op) {
 }
 bool isAssembly(Operation *op) { return isView(op) || isa<train::ConcatOp, train::ConstantOp>(op); }
 
-BlockPlacement::BlockPlacement(Block &block) : block(block) {
+// --- The order -------------------------------------------------------------------
+
+/// Labels are below 2^62. As many as the square root of a range of them lie in it at most, once it was spread.
+static constexpr unsigned kLabelBits = 62;
+
+BlockOrder::BlockOrder(Block &block) : block(block) {
+  const uint64_t step = (uint64_t(1) << kLabelBits) / (block.getOperations().size() + 1);
+  uint64_t label = 0;
+  for (Operation &op : block)
+    labels[&op] = label += step;
+}
+
+void BlockOrder::moveBefore(Operation *op, Operation *next) {
+  op->moveBefore(next);
+  place(op);
+}
+
+void BlockOrder::moveAfter(Operation *op, Operation *previous) {
+  op->moveAfter(previous);
+  place(op);
+}
+
+void BlockOrder::moveToFront(Operation *op) {
+  op->moveBefore(&block, block.begin());
+  place(op);
+}
+
+void BlockOrder::place(Operation *op) {
+  Operation *previous = op->getPrevNode(), *next = op->getNextNode();
+  const uint64_t low = previous ? labels.lookup(previous) : 0,
+                 high = next ? labels.lookup(next) : uint64_t(1) << kLabelBits;
+  labels[op] = low + (high - low) / 2;
+  if (high - low < 2)
+    spread(op);
+}
+
+void BlockOrder::spread(Operation *op) {
+  const uint64_t label = labels.lookup(op);
+  Operation *first = op, *last = op;
+  uint64_t count = 1;
+  for (unsigned bits = 2; bits <= kLabelBits; bits += 2) {
+    const uint64_t begin = label >> bits << bits, size = uint64_t(1) << bits;
+    while (first->getPrevNode() && labels.lookup(first->getPrevNode()) >= begin) {
+      first = first->getPrevNode();
+      ++count;
+    }
+    while (last->getNextNode() && labels.lookup(last->getNextNode()) < begin + size) {
+      last = last->getNextNode();
+      ++count;
+    }
+    if (count >= uint64_t(1) << (bits / 2))
+      continue;
+    uint64_t next = begin;
+    for (Operation *each = first;; each = each->getNextNode()) {
+      labels[each] = next += size / (count + 1);
+      if (each == last)
+        return;
+    }
+  }
+  llvm_unreachable("a block has less than 2^31 ops");
+}
+
+// --- Placement -------------------------------------------------------------------
+
+BlockPlacement::BlockPlacement(Block &block) : block(block), order(block) {
   for (Operation &op : block) {
     if (!isStart(&op) || !doneOf(&op) || doneOf(&op)->getBlock() != &block)
       continue;
@@ -44,7 +109,7 @@ Operation *BlockPlacement::firstUser(Operation *op) const {
   Operation *first = nullptr;
   for (Operation *user : op->getUsers()) {
     Operation *inBlock = block.findAncestorOpInBlock(*user);
-    if (!first || inBlock->isBeforeInBlock(first))
+    if (!first || order.isBefore(inBlock, first))
       first = inBlock;
   }
   return first;
@@ -57,7 +122,7 @@ Operation *BlockPlacement::lastUser(Operation *op) const {
     if (inBlock == user && isView(user))
       if (Operation *below = lastUser(user))
         inBlock = below;
-    if (!last || last->isBeforeInBlock(inBlock))
+    if (!last || order.isBefore(last, inBlock))
       last = inBlock;
   }
   return last;
@@ -72,25 +137,25 @@ void BlockPlacement::hoist(Operation *op) {
       continue;
     if (isAssembly(producer))
       hoist(producer);
-    if (!last || last->isBeforeInBlock(producer))
+    if (!last || order.isBefore(last, producer))
       last = producer;
   }
   if (last)
-    op->moveAfter(last);
+    order.moveAfter(op, last);
   else
-    op->moveBefore(&block, block.begin());
+    order.moveToFront(op);
 }
 
 /// Moves the views of a value down to their first uses, so that the value's first use is one that computes.
 void BlockPlacement::sinkUsers(Operation *op) {
-  SmallVector<Operation *> views;
+  llvm::SmallSetVector<Operation *, 4> views;
   for (Operation *user : op->getUsers())
-    if (user->getBlock() == &block && isView(user) && !llvm::is_contained(views, user))
-      views.push_back(user);
+    if (user->getBlock() == &block && isView(user))
+      views.insert(user);
   for (Operation *view : views) {
     sinkUsers(view);
     if (Operation *first = firstUser(view))
-      view->moveBefore(first);
+      order.moveBefore(view, first);
   }
 }
 
@@ -99,7 +164,7 @@ void BlockPlacement::placeReductions() {
     hoist(start);
     setReason(start, "as soon as its operand is complete");
   }
-  llvm::sort(reductions, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  llvm::sort(reductions, [&](Operation *a, Operation *b) { return order.isBefore(a, b); });
   for (auto [index, start] : llvm::enumerate(reductions)) {
     DoneOp done = doneOf(start);
     sinkUsers(done);
@@ -109,13 +174,13 @@ void BlockPlacement::placeReductions() {
     StringRef reason = "at its first use";
     for (Operation *next : llvm::drop_begin(reductions, index + 1))
       if (next->getName() == start->getName()) {
-        if (next->isBeforeInBlock(limit)) {
+        if (order.isBefore(next, limit)) {
           limit = next;
           reason = "before the next collective of its kind starts";
         }
         break;
       }
-    done->moveBefore(limit);
+    order.moveBefore(done, limit);
     setReason(done, reason);
   }
 }
@@ -128,11 +193,11 @@ SmallVector<Gather> BlockPlacement::placeDones() {
     Operation *first = firstUser(done);
     if (!first)
       continue;
-    done->moveBefore(first);
+    order.moveBefore(done, first);
     setReason(done, "at the first use of the unit");
     placed.push_back({start, done});
   }
-  llvm::sort(placed, [](const Gather &a, const Gather &b) { return a.done->isBeforeInBlock(b.done); });
+  llvm::sort(placed, [&](const Gather &a, const Gather &b) { return order.isBefore(a.done, b.done); });
   return placed;
 }
 
@@ -140,27 +205,27 @@ SmallVector<Gather> BlockPlacement::placeDones() {
 void BlockPlacement::moveOperandsBefore(Operation *op) {
   for (Value operand : op->getOperands()) {
     Operation *producer = operand.getDefiningOp();
-    if (!producer || producer->getBlock() != &block || producer->isBeforeInBlock(op))
+    if (!producer || producer->getBlock() != &block || order.isBefore(producer, op))
       continue;
-    producer->moveBefore(op);
+    order.moveBefore(producer, op);
     moveOperandsBefore(producer);
   }
 }
 
 void BlockPlacement::moveStart(const Gather &gather, Operation *after, Operation *previous, const Twine &reason) {
-  if (!after || (previous && after->isBeforeInBlock(previous)))
+  if (!after || (previous && order.isBefore(after, previous)))
     after = previous;
   if (after)
-    gather.start->moveAfter(after);
+    order.moveAfter(gather.start, after);
   else
-    gather.start->moveBefore(&block, block.begin());
+    order.moveToFront(gather.start);
   moveOperandsBefore(gather.start);
   setReason(gather.start, reason);
   keepQueue(gather);
 }
 
 void BlockPlacement::keepAtPoint(const Gather &gather, const Twine &reason) {
-  gather.start->moveBefore(gather.done);
+  order.moveBefore(gather.start, gather.done);
   moveOperandsBefore(gather.start);
   setReason(gather.start, reason);
 }
@@ -169,12 +234,12 @@ void BlockPlacement::keepAtPoint(const Gather &gather, const Twine &reason) {
 void BlockPlacement::keepQueue(const Gather &gather) {
   Operation *last = nullptr;
   for (Operation *fixed : fixedGathers)
-    if (fixed->getAttr("axes") == gather.start->getAttr("axes") && fixed->isBeforeInBlock(gather.done) &&
-        gather.start->isBeforeInBlock(fixed) && (!last || last->isBeforeInBlock(fixed)))
+    if (fixed->getAttr("axes") == gather.start->getAttr("axes") && order.isBefore(fixed, gather.done) &&
+        order.isBefore(gather.start, fixed) && (!last || order.isBefore(last, fixed)))
       last = fixed;
   if (!last)
     return;
-  gather.start->moveAfter(doneOf(last));
+  order.moveAfter(gather.start, doneOf(last));
   moveOperandsBefore(gather.start);
   setReason(gather.start, "after the gather of " + labelOf(last) + ", which cannot be delayed");
 }

@@ -10,6 +10,7 @@
 
 #include "passes/schedule/Collectives.h"
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace tessera::schedule {
@@ -18,6 +19,27 @@ namespace tessera::schedule {
 bool isView(mlir::Operation *op);
 /// Views, and ops that join such results: they move with their collective.
 bool isAssembly(mlir::Operation *op);
+
+/// The order of a block's ops while they move. A block itself numbers all of its ops anew whenever it is asked after a
+/// move; here a move costs about the logarithm of their number.
+class BlockOrder {
+public:
+  explicit BlockOrder(mlir::Block &block);
+
+  bool isBefore(mlir::Operation *a, mlir::Operation *b) const { return labels.lookup(a) < labels.lookup(b); }
+  void moveBefore(mlir::Operation *op, mlir::Operation *next);
+  void moveAfter(mlir::Operation *op, mlir::Operation *previous);
+  void moveToFront(mlir::Operation *op);
+
+private:
+  /// Gives the op a label between those of its neighbours.
+  void place(mlir::Operation *op);
+  /// Spreads the labels around `op` evenly over a range in which they are not dense.
+  void spread(mlir::Operation *op);
+
+  mlir::Block &block;
+  llvm::DenseMap<mlir::Operation *, uint64_t> labels; ///< they grow along the block
+};
 
 /// The gather of a unit: of a value that exists when the block begins.
 struct Gather {
@@ -46,6 +68,7 @@ public:
 
   /// The last op of the block that computes with the gathered value.
   mlir::Operation *lastUser(mlir::Operation *op) const;
+  bool isBefore(mlir::Operation *a, mlir::Operation *b) const { return order.isBefore(a, b); }
 
 private:
   bool isReadyAtStart(mlir::Value value) const;
@@ -56,6 +79,7 @@ private:
   void keepQueue(const Gather &gather);
 
   mlir::Block &block;
+  BlockOrder order;
   llvm::SmallVector<mlir::Operation *> gathers, reductions;
   /// All-gathers of values that the block computes; they stay where they are.
   llvm::SmallVector<mlir::Operation *> fixedGathers;

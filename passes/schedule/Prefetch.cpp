@@ -61,7 +61,7 @@ private:
   void placeAfterUse(size_t index) {
     const Gather &gather = gathers[index], &before = gathers[index - 1];
     Operation *last = placement.lastUser(before.done);
-    if (last && last->isBeforeInBlock(gather.done))
+    if (last && placement.isBefore(last, gather.done))
       placement.moveStart(gather, last, before.start, "after the last use of " + labelOf(before.start));
     else
       placement.keepAtPoint(gather, "at the first use of the unit: " + labelOf(before.start) + " is still in use");
