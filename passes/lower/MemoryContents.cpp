@@ -74,11 +74,15 @@ Content MemoryContents::read(Value buffer, int64_t iteration) const {
   auto state = slots.find(slotOf(buffer));
   if (state == slots.end())
     return content;
-  const StridedMap bytes = placeOf(buffer, iteration).inverse();
-  for (const Cell &cell : state->second.cells)
+  const StridedMap place = placeOf(buffer, iteration), bytes = place.inverse();
+  PieceLimit limit(state->second.cells.size());
+  for (const Cell &cell : state->second.cells) {
     if (cell.elementBytes == elementBytes(buffer))
-      for (StridedMap &map : meet(bytes, cell.map))
+      for (StridedMap &map : meet(bytes, cell.map, limit.effort))
         content.push_back({cell.origin, std::move(map)});
+    if (limit.isReached(content.size()))
+      return {{kNotFollowed, place.domain()}};
+  }
   return content;
 }
 
@@ -88,18 +92,31 @@ void MemoryContents::write(Value buffer, int64_t iteration, const Content &conte
   const StridedMap place = placeOf(buffer, iteration), bytes = place.inverse();
   const int64_t size = elementBytes(buffer);
   SmallVector<Cell> &cells = slots[slot].cells, left;
+  PieceLimit subtracting(cells.size()), limit(content.size());
   for (Cell &cell : cells) {
     const bool isSameGrid = cell.elementBytes == size && (cell.map.in - bytes.in) % size == 0;
     if (cell.map.lastIn() + cell.elementBytes <= bytes.in || bytes.lastIn() + size <= cell.map.in)
       left.push_back(std::move(cell));
-    else if (isSameGrid)
-      for (StridedMap &rest : subtract(cell.map, bytes))
-        left.push_back({cell.origin, size, std::move(rest)});
+    else if (isSameGrid) {
+      StridedMaps rest = subtract(cell.map, bytes, subtracting.effort);
+      if (subtracting.isReached(left.size() + rest.size())) // some of it is still there
+        left.push_back({kNotFollowed, size, cell.map.domain()});
+      else
+        for (StridedMap &map : rest)
+          left.push_back({cell.origin, size, std::move(map)});
+    }
     // What elements of another size lay there is over.
   }
-  for (const Piece &piece : content)
-    for (StridedMap &map : meet(place, piece.map))
-      left.push_back({piece.origin, size, std::move(map)});
+  SmallVector<Cell> written;
+  for (const Piece &piece : content) {
+    for (StridedMap &map : meet(place, piece.map, limit.effort))
+      written.push_back({piece.origin, size, std::move(map)});
+    if (limit.isReached(written.size())) {
+      written.assign(1, Cell{kNotFollowed, size, bytes.domain()});
+      break;
+    }
+  }
+  left.append(std::move(written));
   cells = std::move(left);
 }
 

@@ -141,7 +141,11 @@ bool repeats(const Rows &coarse, const Rows &fine) { return fine.top.in != 0 && 
 /// Collects what two maps have in common; `around` are the dimensions of rows that are treated as one.
 class Meeting {
 public:
+  explicit Meeting(int64_t &effort) : effort(effort) {}
+
   void run(const StridedMap &a, const StridedMap &b) {
+    if (--effort < 0)
+      return;
     if (a.lastIn() < b.in || b.lastIn() < a.in)
       return;
     if (a.dims.empty() && b.dims.empty()) {
@@ -182,12 +186,12 @@ private:
     };
     if (!repeats(coarse, fine)) {
       auto [begin, end] = rowsNear(coarse, fine.map);
-      for (int64_t row = begin; row < end; ++row)
+      for (int64_t row = begin; row < end && effort >= 0; ++row)
         pair(row, fine.map);
       return;
     }
     Windows windows(coarse, fine);
-    for (int64_t row = windows.begin; row < windows.end; ++row) {
+    for (int64_t row = windows.begin; row < windows.end && effort >= 0; ++row) {
       if (row == windows.beginWhole && windows.beginWhole < windows.endWhole) {
         int64_t count = windows.endWhole - windows.beginWhole, ofFine = windows.step * fine.top.out;
         around.push_back(swapped ? Dim{count, ofFine, coarse.top.out} : Dim{count, coarse.top.out, ofFine});
@@ -200,6 +204,7 @@ private:
     }
   }
 
+  int64_t &effort;
   llvm::SmallVector<Dim, 4> around;
 };
 
@@ -214,17 +219,17 @@ void append(StridedMaps &result, StridedMaps pieces, Dim dim) {
   }
 }
 
-StridedMaps subtractAll(StridedMaps pieces, ArrayRef<StridedMap> others) {
+StridedMaps subtractAll(StridedMaps pieces, ArrayRef<StridedMap> others, int64_t &effort) {
   for (const StridedMap &other : others) {
     StridedMaps left;
     for (const StridedMap &piece : pieces)
-      left.append(subtract(piece, other));
+      left.append(subtract(piece, other, effort));
     pieces = std::move(left);
   }
   return pieces;
 }
 
-StridedMaps subtractAlike(const Rows &a, const Rows &b) {
+StridedMaps subtractAlike(const Rows &a, const Rows &b, int64_t &effort) {
   const int64_t stride = a.top.in, distance = b.map.in - a.map.in;
   const int64_t least = divideCeilSigned(distance - a.innerSpan, stride),
                 most = divideFloorSigned(distance + b.innerSpan, stride);
@@ -243,13 +248,13 @@ StridedMaps subtractAlike(const Rows &a, const Rows &b) {
     for (int64_t shift = least; shift <= most; ++shift)
       if (begin >= shift && begin - shift < b.top.size)
         others.push_back(b.row(begin - shift));
-    append(result, subtractAll({a.row(begin)}, others), {end - begin, a.top.in, a.top.out});
+    append(result, subtractAll({a.row(begin)}, others, effort), {end - begin, a.top.in, a.top.out});
   }
   return result;
 }
 
 /// Rows of the map are larger than those of what is taken away.
-StridedMaps subtractFine(const Rows &a, const Rows &b) {
+StridedMaps subtractFine(const Rows &a, const Rows &b, int64_t &effort) {
   StridedMaps result;
   auto keep = [&](int64_t begin, int64_t end) {
     if (begin < end)
@@ -258,8 +263,8 @@ StridedMaps subtractFine(const Rows &a, const Rows &b) {
   if (!repeats(a, b)) {
     auto [begin, end] = rowsNear(a, b.map);
     keep(0, begin);
-    for (int64_t row = begin; row < end; ++row)
-      append(result, subtract(a.row(row), b.map), {1, 0, 0});
+    for (int64_t row = begin; row < end && effort >= 0; ++row)
+      append(result, subtract(a.row(row), b.map, effort), {1, 0, 0});
     keep(end, a.top.size);
     return result;
   }
@@ -267,10 +272,10 @@ StridedMaps subtractFine(const Rows &a, const Rows &b) {
   if (windows.begin >= windows.end)
     return {a.map};
   keep(0, windows.begin);
-  for (int64_t row = windows.begin; row < windows.end; ++row) {
+  for (int64_t row = windows.begin; row < windows.end && effort >= 0; ++row) {
     bool whole = row == windows.beginWhole && windows.beginWhole < windows.endWhole;
     int64_t count = whole ? windows.endWhole - windows.beginWhole : 1;
-    append(result, subtract(a.row(row), windows.reach(b, row)), {count, a.top.in, a.top.out});
+    append(result, subtract(a.row(row), windows.reach(b, row), effort), {count, a.top.in, a.top.out});
     row += count - 1;
   }
   keep(windows.end, a.top.size);
@@ -278,13 +283,14 @@ StridedMaps subtractFine(const Rows &a, const Rows &b) {
 }
 
 /// Rows of what is taken away are larger than those of the map.
-StridedMaps subtractCoarse(const Rows &a, const Rows &b) {
+StridedMaps subtractCoarse(const Rows &a, const Rows &b, int64_t &effort) {
   auto oneByOne = [&] {
     StridedMaps others;
     auto [begin, end] = rowsNear(b, a.map);
-    for (int64_t row = begin; row < end; ++row)
+    effort -= end - begin;
+    for (int64_t row = begin; row < end && effort >= 0; ++row)
       others.push_back(b.row(row));
-    return subtractAll({a.map}, others);
+    return subtractAll({a.map}, others, effort);
   };
   if (!repeats(b, a))
     return oneByOne();
@@ -296,7 +302,7 @@ StridedMaps subtractCoarse(const Rows &a, const Rows &b) {
   const Dim dim{count, b.top.in, windows.step * a.top.out};
   const int64_t from = windows.first + windows.beginWhole * windows.step,
                 to = windows.last + (windows.endWhole - 1) * windows.step + 1;
-  append(result, subtract(a.rows(from, length), b.row(windows.beginWhole)), dim);
+  append(result, subtract(a.rows(from, length), b.row(windows.beginWhole), effort), dim);
   if (length < windows.step)
     append(result, {a.rows(from + length, windows.step - length)}, {count - 1, dim.in, dim.out});
   // What lies around the complete windows, less the rows whose windows are cut off.
@@ -304,29 +310,41 @@ StridedMaps subtractCoarse(const Rows &a, const Rows &b) {
     if (row < windows.beginWhole || row >= windows.endWhole)
       others.push_back(b.row(row));
   if (from > 0)
-    result.append(subtractAll({a.rows(0, from)}, others));
+    result.append(subtractAll({a.rows(0, from)}, others, effort));
   if (to < a.top.size)
-    result.append(subtractAll({a.rows(to, a.top.size - to)}, others));
+    result.append(subtractAll({a.rows(to, a.top.size - to)}, others, effort));
   return result;
 }
 
 } // namespace
 
-StridedMaps tessera::lower::meet(const StridedMap &a, const StridedMap &b) {
-  Meeting meeting;
+StridedMaps tessera::lower::meet(const StridedMap &a, const StridedMap &b, int64_t &effort) {
+  Meeting meeting(effort);
   meeting.run(a, b);
   return std::move(meeting.result);
 }
 
-StridedMaps tessera::lower::subtract(const StridedMap &map, const StridedMap &other) {
+StridedMaps tessera::lower::meet(const StridedMap &a, const StridedMap &b) {
+  int64_t effort = INT64_MAX;
+  return meet(a, b, effort);
+}
+
+StridedMaps tessera::lower::subtract(const StridedMap &map, const StridedMap &other, int64_t &effort) {
+  if (--effort < 0)
+    return {};
   if (map.lastIn() < other.in || other.lastIn() < map.in)
     return {map};
   if (map.dims.empty() && other.dims.empty())
     return {};
   Rows a(map), b(other);
   if (a.top.in == b.top.in)
-    return subtractAlike(a, b);
+    return subtractAlike(a, b, effort);
   if (a.top.in > b.top.in)
-    return subtractFine(a, b);
-  return subtractCoarse(a, b);
+    return subtractFine(a, b, effort);
+  return subtractCoarse(a, b, effort);
+}
+
+StridedMaps tessera::lower::subtract(const StridedMap &map, const StridedMap &other) {
+  int64_t effort = INT64_MAX;
+  return subtract(map, other, effort);
 }

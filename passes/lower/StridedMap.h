@@ -1,8 +1,9 @@
 //===- StridedMap.h - maps between strided sets of integers -----*- C++ -*-===//
 //
 // What a view of memory, a layout op and a copy have in common: each relates the elements of one strided box to those
-// of another. The proof of memory plans composes and subtracts such maps; their size does not depend on that of the
-// tensors.
+// of another. The proof of memory plans composes and subtracts such maps. As long as strides are multiples of one
+// another, what comes out does not depend on the size of the tensors. Where they are not, it is cut row by row, and may
+// come to a map for each element; so a caller says how much effort a result is worth.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,10 +48,13 @@ struct StridedMap {
 
 using StridedMaps = llvm::SmallVector<StridedMap, 1>;
 
-/// For every input that both have: takes the output of `a` to that of `b`.
+/// For every input that both have: takes the output of `a` to that of `b`. Each step lowers `effort`; once that is
+/// below zero, the result is of no use.
+StridedMaps meet(const StridedMap &a, const StridedMap &b, int64_t &effort);
 StridedMaps meet(const StridedMap &a, const StridedMap &b);
 
-/// The part of `map` on inputs that `other` does not have.
+/// The part of `map` on inputs that `other` does not have. With `effort` as above.
+StridedMaps subtract(const StridedMap &map, const StridedMap &other, int64_t &effort);
 StridedMaps subtract(const StridedMap &map, const StridedMap &other);
 
 /// True if some input is one of both.

@@ -29,10 +29,14 @@ static SmallVector<int64_t> rowMajor(ArrayRef<int64_t> shape) {
 /// The content of a view whose position `p` is position `view(p)` of the whole.
 static Content throughView(const StridedMap &view, const Content &whole) {
   const StridedMap positions = view.inverse();
+  PieceLimit limit(whole.size());
   Content result;
-  for (const Piece &piece : whole)
-    for (StridedMap &map : meet(positions, piece.map))
+  for (const Piece &piece : whole) {
+    for (StridedMap &map : meet(positions, piece.map, limit.effort))
       result.push_back({piece.origin, std::move(map)});
+    if (limit.isReached(result.size()))
+      return {{kNotFollowed, view.domain()}};
+  }
   return result;
 }
 

@@ -14,6 +14,7 @@
 #include "passes/lower/StridedMap.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
 
 #include <string>
 
@@ -26,6 +27,27 @@ struct Piece {
 };
 /// All elements of a value, or all that is known of them.
 using Content = llvm::SmallVector<Piece, 1>;
+
+/// The origin of elements that nobody follows, because it would take too many pieces to say what they are. They may be
+/// anything, so what is read there is not proved.
+constexpr unsigned kNotFollowed = ~0u;
+
+inline bool isFollowed(const Content &content) {
+  return llvm::none_of(content, [](const Piece &piece) { return piece.origin == kNotFollowed; });
+}
+
+/// Bounds what is made of `pieces` by one view: few more of them, whatever the sizes of tensors.
+class PieceLimit {
+public:
+  explicit PieceLimit(size_t pieces) : most(std::max<size_t>(pieces + 64, 512)), effort(32 * int64_t(most)) {}
+  bool isReached(size_t made) const { return effort < 0 || made > most; }
+
+private:
+  size_t most;
+
+public:
+  int64_t effort; ///< for the maps
+};
 
 class ValueContents {
 public:

@@ -156,13 +156,18 @@ InFlightDiagnostic ValueProof::bug(Operation *op) {
   return op->emitError("internal compiler error: ");
 }
 
-std::optional<ValueProof::Difference> ValueProof::compare(Value buffer, const Content &expected,
-                                                          int64_t iteration) const {
+ValueProof::Comparison ValueProof::compare(Value buffer, const Content &expected, int64_t iteration) const {
   const Content found = memory.read(buffer, iteration);
+  PieceLimit limit(found.size() * expected.size());
   int64_t matching = 0;
   for (const Piece &here : found)
-    for (const Piece &due : expected)
-      for (const StridedMap &elements : meet(here.map, due.map)) {
+    for (const Piece &due : expected) {
+      if (here.origin == kNotFollowed || due.origin == kNotFollowed)
+        continue;
+      const StridedMaps common = meet(here.map, due.map, limit.effort);
+      if (limit.effort < 0)
+        return {};
+      for (const StridedMap &elements : common) {
         // The first element, or the one after it along a dimension that runs in another order.
         StridedMap::Dim step{0, 0, 0};
         if (here.origin == due.origin && elements.in == elements.out)
@@ -170,17 +175,25 @@ std::optional<ValueProof::Difference> ValueProof::compare(Value buffer, const Co
             if (dim.in != dim.out)
               step = dim;
         if (here.origin != due.origin || elements.in + step.in != elements.out + step.out)
-          return Difference{due.origin, elements.out + step.out, here.origin, elements.in + step.in};
+          return {Difference{due.origin, elements.out + step.out, here.origin, elements.in + step.in}};
         matching += elements.size();
       }
+    }
+  // What is not followed may still lie where something else was written since.
   if (matching == numElements(buffer))
-    return std::nullopt;
-  return Difference{expected.front().origin, expected.front().map.out, std::nullopt, 0};
+    return {std::nullopt, /*isProved=*/true};
+  if (!isFollowed(found) || !isFollowed(expected))
+    return {};
+  return {Difference{expected.front().origin, expected.front().map.out, std::nullopt, 0}};
 }
 
 LogicalResult ValueProof::verifyRead(Operation *op, Value buffer, const Content &expected) {
-  std::optional<Difference> difference = compare(buffer, expected, iteration);
-  return difference ? report(op, buffer, *difference) : success();
+  const Comparison comparison = compare(buffer, expected, iteration);
+  if (comparison.difference)
+    return report(op, buffer, *comparison.difference);
+  if (!comparison.isProved)
+    unproved.insert({op, buffer});
+  return success();
 }
 
 LogicalResult ValueProof::verifyOperand(Operation *op, Value buffer, Value operand) {
@@ -198,7 +211,7 @@ LogicalResult ValueProof::verifyOperand(Operation *op, Value buffer, Value opera
     return success();
   // Numbers are no offsets: two iterations do not show those of all.
   for (int64_t later = 2, count = int64_t(repeat.getCount()); later < count; ++later)
-    if (std::optional<Difference> difference = compare(buffer, values.constant(double(later), 1), later))
+    if (std::optional<Difference> difference = compare(buffer, values.constant(double(later), 1), later).difference)
       return report(op, buffer, *difference);
   return success();
 }
@@ -258,9 +271,16 @@ LogicalResult verifyValues(exec::ProgramOp program, func::FuncOp step) {
     ranks.insert(std::min<int64_t>(1, mesh.getNumRanks() - 1));
     ranks.insert(mesh.getNumRanks() - 1);
   }
-  for (int64_t rank : ranks)
-    if (failed(ValueProof(program, step, mesh, rank).run()))
+  llvm::SmallSetVector<ValueProof::Unproved, 4> unproved;
+  for (int64_t rank : ranks) {
+    ValueProof proof(program, step, mesh, rank);
+    if (failed(proof.run()))
       return failure();
+    unproved.insert_range(proof.getUnproved());
+  }
+  for (auto [op, buffer] : unproved)
+    op->emitRemark() << "not proved: what '" << op->getName() << "' reads in slot '" << slotOf(buffer).getName()
+                     << "' was moved in too many pieces to follow";
   return success();
 }
 

@@ -137,18 +137,34 @@ LogicalResult ValueProof::verifyGemm(Operation *op, exec::GemmOp gemm) {
     return type.getRank() == numBatch + 2 && type.getDimSize(numBatch) == rows &&
            type.getDimSize(numBatch + 1) == columns;
   };
-  std::optional<Difference> directA = compare(gemm.getA(), direct.a, iteration),
-                            directB = compare(gemm.getB(), direct.b, iteration);
-  bool isDirect = fits(m, n) && !directA && !directB;
-  bool isFlipped = !isDirect && fits(n, m) && !compare(gemm.getA(), flipped.a, iteration) &&
-                   !compare(gemm.getB(), flipped.b, iteration);
-  if (!isDirect && !isFlipped && directA)
-    return report(gemm, gemm.getA(), *directA);
-  if (!isDirect && !isFlipped && directB)
-    return report(gemm, gemm.getB(), *directB);
+  const Comparison directA = compare(gemm.getA(), direct.a, iteration),
+                   directB = compare(gemm.getB(), direct.b, iteration);
+  const bool mayBeDirect = fits(m, n) && !directA.difference && !directB.difference;
+  bool isProved = mayBeDirect && directA.isProved && directB.isProved, mayBeFlipped = false;
+  Comparison flippedA, flippedB;
+  if (!isProved && fits(n, m)) {
+    flippedA = compare(gemm.getA(), flipped.a, iteration);
+    flippedB = compare(gemm.getB(), flipped.b, iteration);
+    mayBeFlipped = !flippedA.difference && !flippedB.difference;
+    isProved = mayBeFlipped && flippedA.isProved && flippedB.isProved;
+  }
+  // Where it may be either, what it writes is not followed.
+  const bool isEither = !isProved && mayBeDirect && mayBeFlipped;
+  if (isEither)
+    direct.c = flipped.c = {{kNotFollowed, StridedMap::identity(numElements(result))}};
+  const bool isFlipped = mayBeFlipped && (isEither ? gemm.getEpilogue() == flipped.epilogue : isProved || !mayBeDirect),
+             isDirect = mayBeDirect && !isFlipped;
+  if (!isDirect && !isFlipped && directA.difference)
+    return report(gemm, gemm.getA(), *directA.difference);
+  if (!isDirect && !isFlipped && directB.difference)
+    return report(gemm, gemm.getB(), *directB.difference);
   if (!isDirect && !isFlipped)
     return bug(gemm) << "its result of type " << type << " is none of " << describe(result);
 
+  if (!(isDirect ? directA : flippedA).isProved)
+    unproved.insert({gemm, gemm.getA()});
+  if (!(isDirect ? directB : flippedB).isProved)
+    unproved.insert({gemm, gemm.getB()});
   const Matrices &matrices = isDirect ? direct : flipped;
   const float beta = product.accumulator ? 1.0f : 0.0f;
   if (gemm.getEpilogue() != matrices.epilogue || !gemm.getAlpha().isExactlyValue(1.0) ||
@@ -156,7 +172,7 @@ LogicalResult ValueProof::verifyGemm(Operation *op, exec::GemmOp gemm) {
     return bug(gemm) << "has another epilogue, alpha or beta than " << describe(result) << " needs";
   if (product.accumulator) {
     const Content &sum = values.lookup(product.accumulator->get());
-    if (failed(verifyRead(gemm, gemm.getC(), isDirect ? sum : flip(sum, m, n))))
+    if (failed(verifyRead(gemm, gemm.getC(), isEither ? direct.c : isDirect ? sum : flip(sum, m, n))))
       return failure();
   }
   if (product.input && failed(verifyRead(gemm, gemm.getEpilogueInput(), values.lookup(product.input->get()))))

@@ -11,6 +11,7 @@
 #include "passes/lower/MemoryContents.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace tessera::lower {
 
@@ -20,6 +21,10 @@ public:
   ValueProof(exec::ProgramOp program, mlir::func::FuncOp step, dist::MeshAttr mesh, int64_t rank)
       : program(program), step(step), values(mesh, rank), memory(values) {}
   mlir::LogicalResult run();
+
+  /// A read of elements that are not followed.
+  using Unproved = std::pair<mlir::Operation *, mlir::Value>;
+  llvm::ArrayRef<Unproved> getUnproved() const { return unproved.getArrayRef(); }
 
 private:
   /// What a buffer should hold, and the first thing that it holds instead; nothing, if its memory was not written.
@@ -53,7 +58,12 @@ private:
   mlir::LogicalResult verifyCall(mlir::Operation *op, mlir::Operation *instruction, mlir::ValueRange inputs,
                                  mlir::ValueRange outputs);
 
-  std::optional<Difference> compare(mlir::Value buffer, const Content &expected, int64_t iteration) const;
+  /// What is known of both sides; `isProved` if that is all of the buffer, and the same.
+  struct Comparison {
+    std::optional<Difference> difference;
+    bool isProved = false;
+  };
+  Comparison compare(mlir::Value buffer, const Content &expected, int64_t iteration) const;
   mlir::LogicalResult verifyRead(mlir::Operation *op, mlir::Value buffer, const Content &expected);
   /// The buffer holds the operand; if that is a loop's number, in every iteration of the loop.
   mlir::LogicalResult verifyOperand(mlir::Operation *op, mlir::Value buffer, mlir::Value operand);
@@ -72,6 +82,7 @@ private:
   mlir::Block::iterator at, end; ///< the next instruction
   int64_t iteration = 0;
   bool hasFailed = false;
+  llvm::SmallSetVector<Unproved, 4> unproved;
   llvm::SmallVector<exec::ArgumentOp> arguments;
   llvm::SmallVector<exec::ResultOp> results;
   llvm::SmallVector<exec::ProbeOp> probes; ///< since the last instruction that computes something

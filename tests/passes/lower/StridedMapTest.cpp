@@ -86,6 +86,34 @@ TEST(StridedMap, MeetsAndSubtractsAsSetsDo) {
   EXPECT_GT(common, 10000);
 }
 
+TEST(StridedMap, StopsWhereTheEffortEnds) {
+  // Rows of 2^20 + 1 against rows of 2^20: no two are cut alike.
+  const int64_t rows = 1 << 20;
+  StridedMap a = StridedMap::get(0, 0, {{rows, rows + 1, 1}, {rows, 1, rows}}),
+             b = StridedMap::get(0, 0, {{rows, rows, 1}, {rows - 1, 1, rows}});
+  int64_t effort = 1000;
+  meet(a, b, effort);
+  EXPECT_LT(effort, 0);
+  effort = 1000;
+  subtract(a, b, effort);
+  EXPECT_LT(effort, 0);
+  // With enough of it, the results are those without a limit.
+  std::mt19937 random(11);
+  for (int trial = 0; trial < 2000; ++trial) {
+    StridedMap c = randomMap(random, false), d = randomMap(random, false);
+    for (int64_t least : {1, 4, 16, 64, 1 << 20}) {
+      effort = least;
+      if (StridedMaps common = meet(c, d, effort); effort >= 0) {
+        EXPECT_EQ(common, meet(c, d)) << "trial " << trial;
+      }
+      effort = least;
+      if (StridedMaps rest = subtract(c, d, effort); effort >= 0) {
+        EXPECT_EQ(rest, subtract(c, d)) << "trial " << trial;
+      }
+    }
+  }
+}
+
 TEST(StridedMap, StaysSmallForLargeTensors) {
   // The queries of packed projections, [tokens, 3, heads, width], against all of it and against the part of the keys.
   const int64_t tokens = 1 << 20, part = 1 << 12;
