@@ -87,8 +87,11 @@ struct Scale {
   bool divides;
   double factor() const { return divides ? 1.0 / number : number; }
   bool is(double other) const { return std::abs(factor() - other) <= 1e-6 * other; }
-  /// A factor of at most two decimals is what people write as a weight.
-  bool isWeight() const { return !divides && std::abs(number * 100 - std::round(number * 100)) < 1e-6; }
+  /// At most two decimals are what people write.
+  bool isWritten() const { return std::abs(number * 100 - std::round(number * 100)) < 1e-6; }
+  bool isWeight() const { return !divides && isWritten(); }
+  /// A divisor below 1: a temperature, the beta of a smooth loss.
+  bool isTemperature() const { return divides && number < 1.0 && isWritten(); }
 };
 
 /// The number that `op` multiplies operand `index` by, or divides it by.
@@ -108,7 +111,7 @@ bool mayBeCount(const Scale &scale, ArrayRef<int64_t> counts, Undoes undoes) {
     return false;
   return llvm::any_of(counts, [&](int64_t count) {
     const auto n = static_cast<double>(count);
-    return count > 1 && ((scale.is(n) && (count > 2 || undoes != Undoes::Sum)) ||
+    return count > 1 && ((scale.is(n) && !scale.isTemperature() && (count > 2 || undoes != Undoes::Sum)) ||
                          (scale.is(1.0 / n) && !scale.isWeight() && (count > 2 || undoes != Undoes::Mean)));
   });
 }

@@ -268,7 +268,8 @@ func.func @ordinary(%w: tensor<3xf32> {train.role = "param", train.name = "w"}, 
   %a = train.mul %m, %quarter : tensor<f32>
   %b = train.div %a, %two : tensor<f32>
   %c = train.mul %b, %two : tensor<f32>
-  %loss = train.div %c, %heat : tensor<f32>
+  %d = train.div %c, %quarter : tensor<f32>
+  %loss = train.div %d, %heat : tensor<f32>
   return %loss : tensor<f32>
 }
 
