@@ -30,7 +30,10 @@ Activation findActivation(StringRef name) {
   if (name.equals_insensitive("tanh"))
     return [](Build &b, Value x) { return b.unary<TanhOp>(x); };
   if (name.equals_insensitive("relu"))
-    return [](Build &b, Value x) { return b.max(x, b.splatLike(x, 0.0)); };
+    return [](Build &b, Value x) { // slope 0 at 0
+      Value zero = b.splatLike(x, 0.0);
+      return b.select(b.compare(CompareDirection::Le, x, zero), zero, x);
+    };
   return nullptr;
 }
 

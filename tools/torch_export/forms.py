@@ -48,6 +48,38 @@ def binary_cross_entropy_with_logits(real):
     return written
 
 
+def binary_cross_entropy(real):
+    """F.binary_cross_entropy, whose logarithms are at least -100: exporters leave that out, and a probability of exactly 0 or
+    1 is no number. There the gradient is 0 here and very large in PyTorch; a sigmoid before it makes both 0."""
+    def logarithm(x):
+        some = x > 0
+        return torch.where(some, torch.log(torch.where(some, x, torch.ones_like(x))), torch.full_like(x, -100.0))
+
+    def written(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+        if size_average is not None or reduce is not None:
+            return real(input, target, weight, size_average, reduce, reduction)
+        loss = (target - 1) * logarithm(1 - input) - target * logarithm(input)
+        loss = loss if weight is None else loss * weight
+        return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
+
+    return written
+
+
+def embedding_bag(real):
+    """F.embedding_bag of bags of one size, which exporters write as a loop over the bags."""
+    def written(input, weight, offsets=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, mode="mean", sparse=False,
+                per_sample_weights=None, include_last_offset=False, padding_idx=None):
+        if input.dim() != 2 or offsets is not None or padding_idx is not None or max_norm is not None:
+            return real(input, weight, offsets, max_norm, norm_type, scale_grad_by_freq, mode, sparse, per_sample_weights,
+                        include_last_offset, padding_idx)
+        rows = F.embedding(input, weight)
+        if per_sample_weights is not None:
+            rows = rows * per_sample_weights.unsqueeze(-1)
+        return rows.sum(1) if mode == "sum" else rows.mean(1) if mode == "mean" else rows.max(1).values
+
+    return written
+
+
 def smoothed(scores, target, weight, ignore_index, reduction, smoothing, classes):
     """(1 - s) times the loss of the target, and s times its mean over the classes; a mean divides by the targets' weights."""
     rows = torch.log_softmax(scores, classes)
@@ -89,6 +121,8 @@ def written_out():
     reductions = [(holder, name, extreme(getattr(torch, name))) for holder in (torch, torch.Tensor) for name in ("amax", "amin")]
     reductions += [(holder, "aminmax", extremes) for holder in (torch, torch.Tensor)]
     with cuts.replaced([*reductions, (F, "cross_entropy", cross_entropy(F.cross_entropy)), (F, "logsigmoid", logsigmoid),
+                        (F, "binary_cross_entropy", binary_cross_entropy(F.binary_cross_entropy)),
+                        (F, "embedding_bag", embedding_bag(F.embedding_bag)),
                         (F, "binary_cross_entropy_with_logits",
                          binary_cross_entropy_with_logits(F.binary_cross_entropy_with_logits))]):
         yield

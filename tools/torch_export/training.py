@@ -7,6 +7,7 @@ import dataclasses
 import numpy
 import torch
 import torch.nn.functional as F
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from .graph import parameter_names
 from .tessera import Training
@@ -103,7 +104,10 @@ def kept(model):
 
 def loss_of(model, rows, names, outputs, loss, accumulate=1):
     """The loss of one step's samples, {name: tensor}, as Tessera defines it: the sum over all micro-batches, divided
-    by how much counts in all of them."""
+    by how much counts in all of them. A loss that the model computes is that of the whole batch, unless the model takes
+    statistics of a batch, which are those of each micro-batch."""
+    if loss.kind.startswith("output:") and not any(isinstance(module, _BatchNorm) for module in model.modules()):
+        accumulate = 1
     sums, counts = [], []
     size = len(next(iter(rows.values()))) // accumulate
     for at in range(accumulate):

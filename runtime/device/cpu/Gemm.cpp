@@ -8,10 +8,10 @@
 #include "runtime/device/cpu/Dnn.h"
 
 #include <algorithm>
-#include <utility>
 #include <bit>
 #include <map>
 #include <string>
+#include <utility>
 
 namespace tessera::cpu {
 namespace {
