@@ -190,6 +190,10 @@ void splitTerms(func::FuncOp func, Value loss) {
   const bool isSum = terms.of(loss).kind == Dependence::Kind::Sum;
   StringRef made = !means.empty() ? "terms" : isSum ? "sum" : "mean";
   func->setAttr(train::kLossOfBatch, StringAttr::get(func.getContext(), made));
+  const auto wholes =
+      llvm::count_if(slice, [](Operation *op) { return isa<train::BarrierOp>(op) && op->hasAttr(train::kOfBatch); });
+  if (wholes > 0)
+    func->setAttr(train::kOfBatch, Builder(func.getContext()).getI64IntegerAttr(wholes));
 }
 
 LogicalResult AddLoss::run(func::FuncOp func) {

@@ -102,6 +102,18 @@ LogicalResult replaceMicroBatches(func::FuncOp func, int64_t count) {
   return success();
 }
 
+/// Whether nothing that stands for a sum or mean of the whole batch was lost since add-loss. Recomputation may have
+/// repeated some.
+LogicalResult checkWholeBatch(func::FuncOp func, int64_t count) {
+  auto made = dyn_cast_or_null<IntegerAttr>(func->removeAttr(train::kOfBatch));
+  int64_t found = 0;
+  func.walk([&](train::BarrierOp op) { found += op->hasAttr(train::kOfBatch); });
+  if (count > 1 && made && found < made.getInt())
+    return func.emitError() << made.getInt() << " sums or means over the whole batch are meant, but only " << found
+                            << " are marked";
+  return success();
+}
+
 /// Moves `count_valid` ops to the front of the function, on the batch arguments themselves.
 FailureOr<SmallVector<Operation *>> hoistCounts(func::FuncOp func) {
   SmallVector<Operation *> hoisted;
@@ -206,6 +218,8 @@ Value inRowOf(train::Build build, Value value, Value iteration, int64_t count) {
 LogicalResult AccumulateGradients::run(func::FuncOp func) {
   if (count < 1)
     return func.emitError() << "count must be at least 1, got " << count.getValue();
+  if (failed(checkWholeBatch(func, count)))
+    return failure();
   if (count == 1) {
     removeWholeBatch(func);
     return replaceMicroBatches(func, count);

@@ -261,9 +261,12 @@ private:
       TESSERA_RETURN_IF_ERROR(expectShape(view, context.view(pair.like).shape, pair.name));
       TESSERA_RETURN_IF_ERROR(expectWritable(view, pair.name));
     }
-    if (table.workspace() >= 0)
-      return operand(static_cast<uint32_t>(table.workspace()), "workspace").status();
-    return Status::ok();
+    if (table.workspace() < 0)
+      return Status::ok();
+    TESSERA_ASSIGN_OR_RETURN(TensorView workspace, floats(static_cast<uint32_t>(table.workspace()), "workspace", 4));
+    const Shape rows = context.view(table.lse()).shape;
+    TESSERA_RETURN_IF_ERROR(expectShape(workspace, {2, rows[0], rows[1], rows[2]}, "workspace"));
+    return workspace.isContiguous() ? Status::ok() : bad("workspace is not contiguous");
   }
 
   Status collective(const artifact::Collective &table) {

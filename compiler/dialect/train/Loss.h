@@ -21,7 +21,8 @@ inline constexpr llvm::StringLiteral kStatistics = "train.statistics";
 /// On a `barrier` of 1: it stands for the number of micro-batches (unit attribute).
 inline constexpr llvm::StringLiteral kMicroBatches = "train.micro_batches";
 /// On a `barrier` of a number or tensor that follows from the batch's data alone: it stands for the same of the whole
-/// batch, which is the "sum" or the "mean" of those of the micro-batches.
+/// batch, which is the "sum" or the "mean" of those of the micro-batches. On the step function: how many there are, so
+/// that a pass that loses one is noticed (i64).
 inline constexpr llvm::StringLiteral kOfBatch = "train.of_batch";
 /// On a step function: "sum" if the loss of a batch is the sum of its micro-batches' losses, "mean" if it is their
 /// mean, "terms" if it is the sum because some of its terms are divided by the number of micro-batches (kMicroBatches).

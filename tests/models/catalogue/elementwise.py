@@ -15,7 +15,7 @@ UNARY = {  # name -> (kind of input, function, bf16)
     "reciprocal": ("positive", torch.reciprocal), "square": ("normal", torch.square), "abs": ("normal", torch.abs),
     "abs-at-0": ("grid", torch.abs), "neg": ("normal", torch.neg), "sin": ("normal", torch.sin), "cos": ("normal", torch.cos),
     "tan": ("unit", torch.tan), "asin": ("unit", lambda x: torch.asin(x * 0.5)), "acos": ("unit", lambda x: torch.acos(x * 0.5)),
-    "atan": ("normal", torch.atan), "sinh": ("normal", torch.sinh), "cosh": ("normal", torch.cosh),
+    "atan": ("normal", torch.atan), "sinh": ("normal", lambda x: torch.sinh(x * 0.5)), "cosh": ("normal", torch.cosh),
     "asinh": ("normal", torch.asinh), "acosh": ("positive", lambda x: torch.acosh(x + 1.5)),
     "atanh": ("unit", lambda x: torch.atanh(x * 0.5)), "erf": ("normal", torch.erf), "erfc": ("normal", torch.erfc),
     "erfinv": ("unit", lambda x: torch.erfinv(x * 0.5)), "lgamma": ("positive", torch.lgamma),
@@ -31,7 +31,7 @@ UNARY = {  # name -> (kind of input, function, bf16)
     "where": ("normal", lambda x: torch.where(x > 0.3, x * 2, x.exp())), "log-add": ("normal", lambda x: torch.logaddexp(x, -x)),
     "xlogy": ("positive", lambda x: torch.xlogy(x, x)), "polygamma": ("positive", lambda x: torch.polygamma(1, x)),
     "i0": ("normal", torch.i0), "sigmoid-log": ("normal", lambda x: torch.log(torch.sigmoid(x * 5))),
-    "one-minus-sigmoid": ("normal", lambda x: torch.log(1 - torch.sigmoid(x * 3))), "hypot": ("normal", lambda x: x.hypot(x + 1)),
+    "one-minus-sigmoid": ("normal", lambda x: torch.log(1 - torch.sigmoid(x * 1.5))), "hypot": ("normal", lambda x: x.hypot(x + 1)),
     "log-cosh": ("normal", lambda x: torch.log(torch.cosh(x))), "relu-sqrt": ("normal", lambda x: torch.sqrt(F.relu(x) + 1e-4)),
     "sqrt-at-0": ("bits", torch.sqrt),
 }

@@ -202,6 +202,17 @@ func.func @lost(%w: tensor<f32> {train.role = "param", train.name = "w"}, %x: te
 
 // -----
 
+// expected-error@+1 {{2 sums or means over the whole batch are meant, but only 1 are marked}}
+func.func @lost_whole(%w: tensor<f32> {train.role = "param", train.name = "w"}, %x: tensor<2xf32> {train.role = "input", train.name = "x"})
+    -> (tensor<f32> {train.role = "loss"}, tensor<f32> {train.role = "grad", train.of = "w"}) attributes {train.loss_of_batch = "sum", train.of_batch = 2 : i64} {
+  %n = train.reduce sum, %x {dimensions = array<i64: 0>} : (tensor<2xf32>) -> tensor<f32>
+  %whole = train.barrier %n {train.of_batch = "sum"} : tensor<f32>
+  %loss = train.div %w, %whole : tensor<f32>
+  return %loss, %w : tensor<f32>, tensor<f32>
+}
+
+// -----
+
 // What stands for a sum of the whole batch is added up by a loop of its own in front of the one that reads it; the scale of gradients
 // is marked.
 // CHECK-LABEL: func @of_batch
