@@ -102,14 +102,23 @@ PY
   add "$1" "$good" "$bad"
 }
 
-run_python() { # label directory preset
-  local counts log
-  log="$logs/$(basename "$2")-$3.log"
-  TESSERA_BIN="$PWD/build/$3/bin" /usr/bin/python3 tests/support/run_unittests.py "$2" >"$log" 2>&1
-  counts=$(tail -n 1 "$log" | sed -nE 's/^([0-9]+) passed, ([0-9]+) failed$/\1 \2/p')
-  read -r good bad <<<"${counts:-0 1}"
-  [ "$bad" -eq 0 ] || tail -n 60 "$log"
-  add "$1" "$good" "$bad"
+# run_python <preset> <suffix of the labels>: the tests in Python. The two suites run side by side, since the programs
+# that they start seldom keep two cores busy.
+run_python() {
+  local folder log counts label
+  for folder in end_to_end models; do
+    TESSERA_BIN="$PWD/build/$1/bin" /usr/bin/python3 tests/support/run_unittests.py "tests/$folder" \
+      >"$logs/$folder-$1.log" 2>&1 &
+  done
+  wait
+  for folder in end_to_end models; do
+    log="$logs/$folder-$1.log"
+    counts=$(tail -n 1 "$log" | sed -nE 's/^([0-9]+) passed, ([0-9]+) failed$/\1 \2/p')
+    read -r good bad <<<"${counts:-0 1}"
+    [ "$bad" -eq 0 ] || tail -n 60 "$log"
+    [ "$folder" = models ] && label="recorded models" || label="end to end"
+    add "$label$2" "$good" "$bad"
+  done
 }
 
 # What the sanitizers need beside LLVM's library is built into the executables, see tools/cmake/AsanOptions.cpp.
@@ -118,8 +127,7 @@ if [ "$mode" = sanitize ]; then
   if build asan all; then
     run_lit "lit (asan, ubsan)" asan
     run_units "unit tests (asan, ubsan)" asan
-    run_python "end to end (asan, ubsan)" tests/end_to_end asan
-    run_python "recorded models (asan, ubsan)" tests/models asan
+    run_python asan " (asan, ubsan)"
   else
     add "sanitizer build" 0 1
   fi
@@ -136,8 +144,7 @@ echo "release build: $SECONDS s"
 since=$SECONDS
 run_lit "lit (release)" release
 run_units "unit tests (release)" release
-run_python "end to end" tests/end_to_end release
-run_python "recorded models" tests/models release
+run_python release ""
 check "ops and passes are documented" /usr/bin/python3 tests/support/check_registry.py
 check "generated docs in step" tools/gen-docs.sh --check
 
