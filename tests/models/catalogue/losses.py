@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from .rows import Chain, With, d, f, i, row
+SATURATED = torch.tensor([0.0, 300.0, 0.0, -300.0, 0.0])  # logits whose sigmoid is exactly 0 or 1 in any arithmetic
 
 
 def loss(name, covers, make, *inputs, **more):
@@ -60,8 +61,9 @@ ROWS = [
          f(3, 5), d(3, 5, kind="unit"), recorded=True),
     loss("bce-module", "nn.BCELoss", lambda: With(lambda x, t, s: nn.BCELoss()(torch.sigmoid(x * s), t), s=(5,)), f(3, 5),
          d(3, 5, kind="bits")),
-    loss("bce-saturated", "nn.BCELoss", lambda: With(lambda x, t, s: nn.BCELoss()(torch.sigmoid(x * s * 300), t), s=(5,)),
-         f(3, 5), d(3, 5, kind="bits")),
+    loss("bce-saturated", "nn.BCELoss",
+         lambda: With(lambda x, t, s: nn.BCELoss()(torch.sigmoid(x * s + SATURATED), t), s=(5,)), f(3, 5),
+         d(3, 5, kind="bits")),
     loss("bce-logits", "nn.BCEWithLogitsLoss F.binary_cross_entropy_with_logits", lambda: nn.BCEWithLogitsLoss(), f(3, 5),
          d(3, 5, kind="unit"), recorded=True),
     loss("bce-logits-wide", "nn.BCEWithLogitsLoss", wide(nn.BCEWithLogitsLoss(), 30), f(3, 5), d(3, 5, kind="bits"),
