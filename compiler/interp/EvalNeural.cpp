@@ -219,7 +219,7 @@ static FailureOr<Results> attentionGrad(AttentionGradOp op, EvalContext context,
   std::vector<double> sums[3];
   for (unsigned i = 0; i < 3; ++i)
     sums[i].assign(context.resultType(i).getNumElements(), 0.0);
-  auto &[queryGrad, keyGrad, valueGrad] = sums;
+  std::vector<double> &queryGrad = sums[0], &keyGrad = sums[1], &valueGrad = sums[2];
   scores.forEachRow([&](int64_t b, int64_t h, int64_t i) {
     int64_t queryRow = scores.queryRow(b, h, i);
     double delta = 0.0;

@@ -3,9 +3,9 @@
 #include "frontends/onnx/HostTensor.h"
 
 #include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
-
-#include <cstring>
 
 using namespace mlir;
 
@@ -87,9 +87,9 @@ std::optional<double> HostTensor::uniform() const {
       return std::nullopt;
     return static_cast<double>(ints.front());
   }
-  for (double value : floats)
-    if (std::memcmp(&value, &floats.front(), sizeof(double)) != 0)
-      return std::nullopt;
+  const auto bits = llvm::bit_cast<uint64_t>(floats.front());
+  if (llvm::any_of(floats, [bits](double value) { return llvm::bit_cast<uint64_t>(value) != bits; }))
+    return std::nullopt;
   return floats.front();
 }
 

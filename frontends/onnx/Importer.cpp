@@ -29,7 +29,7 @@ std::string keyOf(StringRef domain, StringRef name) { return (canonicalDomain(do
 } // namespace
 
 Importer::Importer(const onnx::ModelProto &model, const OnnxImportOptions &options, MLIRContext &context,
-                   std::string path, std::string folder)
+                   const std::string &path, std::string folder)
     : model(model), options(options), context(context), folder(std::move(folder)),
       fileLoc(FileLineColLoc::get(&context, path.empty() ? "model.onnx" : path, 0, 0)), builder(&context),
       roles(options, fileLoc) {}
@@ -249,8 +249,8 @@ LogicalResult Importer::runHandler(const OpRow &row, Node &node, Location loc) {
     for (const auto &attribute : node.proto.attribute())
       key += attribute.SerializeAsString();
     for (const Entry &entry : node.inputs) {
-      const HostTensor *input = entry.constant.get();
-      key.append(reinterpret_cast<const char *>(&input), sizeof(input));
+      const auto address = reinterpret_cast<uintptr_t>(entry.constant.get());
+      key.append(reinterpret_cast<const char *>(&address), sizeof(address));
     }
     if (auto found = evaluated.find(key); found != evaluated.end()) {
       node.outputs = found->second.outputs;

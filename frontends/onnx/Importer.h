@@ -47,7 +47,7 @@ bool resolveAttributes(const onnx::NodeProto &node, const Frame &frame, onnx::No
 class Importer {
 public:
   Importer(const onnx::ModelProto &model, const OnnxImportOptions &options, mlir::MLIRContext &context,
-           std::string path, std::string folder);
+           const std::string &path, std::string folder);
 
   mlir::OwningOpRef<mlir::ModuleOp> run();
 

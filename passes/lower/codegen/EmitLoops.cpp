@@ -7,7 +7,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
-using tessera::train::shapeOf;
 using tessera::train::tensorType;
 
 namespace tessera::codegen {
