@@ -4,9 +4,11 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <random>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -72,6 +74,27 @@ void MappedFile::swap(MappedFile &other) noexcept {
   std::swap(length, other.length);
 }
 
+static constexpr std::string_view temporaryMark = ".tmp-";
+
+std::string temporaryName(const std::string &path) {
+  static const std::string process = [] {
+    std::random_device random;
+    char text[20];
+    std::snprintf(text, sizeof(text), "%08x%08x", random(), random());
+    return std::string(text);
+  }();
+  static std::atomic<unsigned> counter{0};
+  return path + std::string(temporaryMark) + process + "-" + std::to_string(counter++);
+}
+
+bool isTemporaryName(std::string_view name) {
+  size_t mark = name.rfind(temporaryMark);
+  if (mark == std::string_view::npos || mark == 0)
+    return false;
+  std::string_view number = name.substr(mark + temporaryMark.size());
+  return !number.empty() && number.find_first_not_of("0123456789abcdef-") == std::string_view::npos;
+}
+
 Result<AtomicFile> AtomicFile::create(const std::string &path) {
   // A device or pipe must not be replaced by a file: it is written as it is.
   struct stat info;
@@ -81,8 +104,7 @@ Result<AtomicFile> AtomicFile::create(const std::string &path) {
       return systemError("write", path, errno);
     return AtomicFile(path, "", descriptor);
   }
-  static std::atomic<unsigned> counter{0};
-  std::string temporary = path + ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(counter++);
+  std::string temporary = temporaryName(path);
   int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (descriptor < 0)
     return systemError("write", path, errno);

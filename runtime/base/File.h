@@ -47,8 +47,13 @@ private:
   size_t length = 0;
 };
 
-/// Writes `path` by way of `path.tmp-<pid>-<n>`. Without `commit` nothing remains. What is no regular file (a device, a
-/// pipe) is written directly.
+/// A name beside `path` that no process has used before, were it one of the same number: `<path>.tmp-<random>-<n>`.
+std::string temporaryName(const std::string &path);
+/// Whether it is such a name: of something unfinished, or left behind by a process that was killed.
+bool isTemporaryName(std::string_view name);
+
+/// Writes `path` by way of a temporary file beside it. Without `commit` nothing remains. What is no regular file (a
+/// device, a pipe) is written directly.
 class AtomicFile {
 public:
   static Result<AtomicFile> create(const std::string &path);

@@ -19,7 +19,7 @@ namespace tessera {
 
 struct LoaderOptions {
   uint64_t seed = 0;
-  uint64_t position = 0; ///< Global index of the first sample: to resume, what `position()` said.
+  uint64_t position = 0; ///< Global index of the first sample.
   bool shuffle = true;   ///< A new order in each epoch; else the order of the files.
   bool prefetch = true;
   std::vector<bool> rows = {}; ///< Rows of a batch that this process needs; empty: all. Others stay zero.
@@ -41,8 +41,6 @@ public:
 
   /// The next batch. One caller at a time; after an error every call gives it again.
   Result<std::shared_ptr<const HostBatch>> next();
-  /// Global index of the first sample that `next` has not given yet.
-  uint64_t position() const { return given; }
   /// How long the last `next` waited.
   double waitSeconds() const { return lastWait; }
   uint64_t samples() const { return numSamples; }

@@ -9,6 +9,7 @@
 #ifndef TESSERA_RUNTIME_STATE_CHECKPOINT_H
 #define TESSERA_RUNTIME_STATE_CHECKPOINT_H
 
+#include "runtime/state/CheckpointFolder.h"
 #include "runtime/state/Manifest.h"
 #include "runtime/state/Safetensors.h"
 
@@ -28,6 +29,8 @@ struct CheckpointOptions {
   std::string folder; ///< Holds the `ckpt-<step>` folders and the file `latest`; made if it does not exist.
   int keep = 0;       ///< How many of the newest checkpoints stay, the one just written among them; 0: all.
   CheckpointPeers peers = {};
+  /// Asked by rank 0's process before the checkpoint gets its name; an error withdraws it.
+  std::function<Status()> mayPublish = {};
 };
 
 /// Writes a checkpoint; `ranks` are those of this process. On an error (in any of the processes) all of them return it,
@@ -54,8 +57,11 @@ private:
   Status lastStatus;
 };
 
-/// The checkpoint folder that `path` means: itself, or the one that its file `latest` names.
-Result<std::string> findCheckpoint(const std::string &path);
+/// Reads a checkpoint folder as a whole and compares it with its hashes.
+Status checkCheckpoint(const std::string &folder);
+
+/// Step and hash of the manifest, which covers those of all files: equal for equal checkpoints.
+Result<std::string> identityOfCheckpoint(const std::string &folder);
 
 /// Fills the states of all ranks given from a checkpoint; files are checked against their hashes first. Parameters are
 /// matched by name and role; all that are missing, too many or different are reported in one error.

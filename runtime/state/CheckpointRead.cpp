@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <fmt/format.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -167,6 +168,15 @@ void CheckpointReader::copyInto(const RankState &views) const {
       }
     }
   }
+}
+
+Status checkCheckpoint(const std::string &folder) { return CheckpointReader::open(folder).status(); }
+
+Result<std::string> identityOfCheckpoint(const std::string &folder) {
+  TESSERA_ASSIGN_OR_RETURN(Manifest manifest, readManifest(folder + "/" + manifestName));
+  std::string text = manifestToJson(manifest);
+  return "step " + std::to_string(manifest.info.step) + ", manifest " +
+         fmt::format("{:016x}", XXH3_64bits(text.data(), text.size()));
 }
 
 Result<CheckpointInfo> loadCheckpoint(const std::string &path, const std::vector<RankState> &ranks) {

@@ -6,62 +6,12 @@
 #include "runtime/base/Log.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <csignal>
-#include <cstdio>
 #include <cstring>
-#include <fcntl.h>
 #include <filesystem>
-#include <tuple>
-#include <unistd.h>
 
 namespace fs = std::filesystem;
 
 namespace tessera {
-
-static constexpr const char *checkpointPrefix = "ckpt-";
-static constexpr const char *latestName = "latest";
-
-/// The step of "ckpt-<step>", or nothing for other names.
-static std::optional<uint64_t> stepOfName(const std::string &name) {
-  std::string digits = name.starts_with(checkpointPrefix) ? name.substr(std::strlen(checkpointPrefix)) : "";
-  if (digits.empty() || digits.size() > 18 || digits.find_first_not_of("0123456789") != std::string::npos)
-    return std::nullopt;
-  return std::stoull(digits);
-}
-
-/// Whether a temporary folder belongs to a process that has ended.
-static bool isAbandoned(const std::string &name) {
-  size_t mark = name.rfind(".tmp-");
-  if (!name.starts_with("." + std::string(checkpointPrefix)) || mark == std::string::npos)
-    return false;
-  int process = std::atoi(name.c_str() + mark + 5);
-  return process > 0 && process != ::getpid() && ::kill(process, 0) != 0 && errno == ESRCH;
-}
-
-/// Removes what a crash left behind, and all but the `keep` newest checkpoints. Those of later steps than `current`,
-/// which was just written, are older: the run was resumed before them. Failing is no reason to stop training.
-static void removeOld(const CheckpointOptions &options, uint64_t current) {
-  std::vector<std::tuple<bool, uint64_t, fs::path>> checkpoints; // oldest first, once they are sorted
-  std::vector<fs::path> useless;
-  std::error_code error;
-  for (const fs::directory_entry &entry : fs::directory_iterator(options.folder, error)) {
-    std::string name = entry.path().filename().string();
-    if (auto step = stepOfName(name))
-      checkpoints.emplace_back(*step <= current, *step, entry.path());
-    else if (isAbandoned(name))
-      useless.push_back(entry.path());
-  }
-  std::sort(checkpoints.begin(), checkpoints.end());
-  if (options.keep > 0 && checkpoints.size() > static_cast<size_t>(options.keep))
-    for (size_t i = 0; i < checkpoints.size() - options.keep; ++i)
-      useless.push_back(std::get<fs::path>(checkpoints[i]));
-  for (const fs::path &path : useless) {
-    fs::remove_all(path, error);
-    if (error)
-      log::warn("cannot remove '{}': {}", path.string(), error.message());
-  }
-}
 
 /// Writes a file per rank of this process.
 static Result<std::vector<ManifestFile>> writeRanks(const std::string &folder, const CheckpointInfo &info,
@@ -106,30 +56,6 @@ static Status writeManifest(const std::string &folder, const CheckpointInfo &inf
   return syncDirectory(folder);
 }
 
-/// Gives a complete temporary folder its name; one of the same step (from before a resume) is exchanged with it.
-static Status publish(const fs::path &temporary, const fs::path &target) {
-  std::error_code error;
-  int failed = fs::exists(target, error)
-                   ? ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE)
-                   : ::rename(temporary.c_str(), target.c_str());
-  if (failed != 0)
-    return systemError("write", target.string(), errno);
-  fs::remove_all(temporary, error);
-  return syncDirectory(target.parent_path().string());
-}
-
-static Result<fs::path> makeTemporary(const CheckpointOptions &options, const std::string &name) {
-  std::error_code error;
-  fs::create_directories(options.folder, error);
-  if (error)
-    return systemError("create", options.folder, error.value());
-  fs::path temporary = fs::path(options.folder) / ("." + name + ".tmp-" + std::to_string(::getpid()));
-  fs::remove_all(temporary, error);
-  if (!fs::create_directory(temporary, error))
-    return systemError("create", temporary.string(), error.value());
-  return temporary;
-}
-
 /// Tells all processes how this one fares. If one failed, all return its error; else everyone's text.
 static Result<std::vector<std::string>> agree(const CheckpointPeers &peers, const Status &status,
                                               const std::string &text) {
@@ -154,7 +80,7 @@ static Status writeTogether(const CheckpointOptions &options, const CheckpointIn
                             const std::vector<RankState> &ranks, const std::string &name, fs::path &temporary) {
   const CheckpointPeers &peers = options.peers;
   bool isRoot = peers.firstRank == 0;
-  Result<fs::path> made = isRoot ? makeTemporary(options, name) : fs::path();
+  Result<fs::path> made = isRoot ? makeTemporaryCheckpoint(options.folder, name) : fs::path();
   if (made.isOk())
     temporary = *made;
   TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> folders,
@@ -180,11 +106,10 @@ static Status writeTogether(const CheckpointOptions &options, const CheckpointIn
   }
   if (isRoot && status.isOk())
     status = writeManifest(temporary.string(), info, ranks.front(), std::move(all));
-  fs::path target = fs::path(options.folder) / name;
+  if (isRoot && status.isOk() && options.mayPublish)
+    status = options.mayPublish();
   if (isRoot && status.isOk())
-    status = publish(temporary, target);
-  if (isRoot && status.isOk())
-    status = writeFileAtomically((fs::path(options.folder) / latestName).string(), name + "\n");
+    status = publishCheckpoint(temporary, fs::path(options.folder) / name);
   return agree(peers, status, "").status();
 }
 
@@ -193,7 +118,7 @@ Status saveCheckpoint(const CheckpointOptions &options, const CheckpointInfo &in
   if (ranks.empty())
     return TESSERA_ERROR(Internal, "a checkpoint needs at least one rank");
   fs::path temporary;
-  Status status = writeTogether(options, info, ranks, checkpointPrefix + std::to_string(info.step), temporary);
+  Status status = writeTogether(options, info, ranks, checkpointName(info.step), temporary);
   if (!status.isOk()) {
     std::error_code error;
     if (!temporary.empty())
@@ -201,7 +126,7 @@ Status saveCheckpoint(const CheckpointOptions &options, const CheckpointInfo &in
     return status.withContext("checkpoint of step " + std::to_string(info.step) + " is not written");
   }
   if (options.peers.firstRank == 0)
-    removeOld(options, info.step);
+    removeOldCheckpoints(options.folder, options.keep, info.step);
   return Status::ok();
 }
 
@@ -233,25 +158,6 @@ Status CheckpointWriter::finish() {
   if (thread.joinable())
     thread.join();
   return std::exchange(lastStatus, Status::ok());
-}
-
-Result<std::string> findCheckpoint(const std::string &path) {
-  std::error_code error;
-  if (!fs::is_directory(path, error))
-    return TESSERA_ERROR(NotFound, "no checkpoint at '" + path + "': not a folder");
-  if (fs::exists(fs::path(path) / manifestName, error))
-    return path;
-  fs::path pointer = fs::path(path) / latestName;
-  if (!fs::exists(pointer, error))
-    return TESSERA_ERROR(NotFound, "no checkpoint at '" + path + "': it has neither " + manifestName + " nor a file '" +
-                                       latestName + "'");
-  TESSERA_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(pointer.string()));
-  std::string name(file.bytes().begin(), file.bytes().end());
-  while (!name.empty() && (name.back() == '\n' || name.back() == ' '))
-    name.pop_back();
-  if (!stepOfName(name))
-    return TESSERA_ERROR(DataLoss, "'" + pointer.string() + "' does not name a checkpoint");
-  return (fs::path(path) / name).string();
 }
 
 Result<std::vector<SafetensorsTensor>> gatherParameters(const std::vector<RankState> &ranks, StateRole role) {

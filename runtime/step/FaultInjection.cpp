@@ -1,4 +1,4 @@
-//===- FaultInjection.cpp - makes a rank late, for tests -------------------===//
+//===- FaultInjection.cpp - makes a rank late or wrong, for tests ----------===//
 
 #include "runtime/step/FaultInjection.h"
 
@@ -19,6 +19,16 @@ FaultInjection::FaultInjection() {
 void FaultInjection::at(std::string_view here, int ownRank, int64_t ownStep) const {
   if (ownRank == rank && ownStep == step && here == place)
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+void FaultInjection::flip(int ownRank, int64_t ownStep, const RankState &state) const {
+  if (ownRank != rank || ownStep != step || std::string_view(place) != "flip")
+    return;
+  for (const StateView &view : state)
+    if (view.data && view.localBytes() > 0) {
+      *view.data ^= 1;
+      return;
+    }
 }
 
 } // namespace tessera

@@ -1,12 +1,15 @@
-//===- FaultInjection.h - makes a rank late, for tests ---------------------===//
+//===- FaultInjection.h - makes a rank late or wrong, for tests ------------===//
 //
 // TESSERA_TEST_DELAY="<rank>:<step>:<seconds>:<place>" lets a rank sleep at one place of one step: `step` (between two
-// collectives, as a slow or stuck rank would) or `data` (while it reads the batch). Only tests set it.
+// collectives, as a slow or stuck rank would) or `data` (while it reads the batch). The place `flip` changes a bit of
+// its first parameter after the step instead, as damaged memory would. Only tests set it.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef TESSERA_RUNTIME_STEP_FAULTINJECTION_H
 #define TESSERA_RUNTIME_STEP_FAULTINJECTION_H
+
+#include "runtime/state/StateView.h"
 
 #include <cstdint>
 #include <string_view>
@@ -17,6 +20,7 @@ class FaultInjection {
 public:
   FaultInjection();
   void at(std::string_view place, int rank, int64_t step) const;
+  void flip(int rank, int64_t step, const RankState &state) const;
 
 private:
   int rank = -1;

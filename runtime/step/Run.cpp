@@ -59,26 +59,43 @@ bool Run::isReported(int64_t step) const {
   return step == firstStep || step == options.steps || (options.logEvery > 0 && step % options.logEvery == 0);
 }
 
-/// The leader reads the batch; then all ranks agree whether there is a step.
-Status Run::beginStep(int index, int64_t step, int &stopSignal) {
+/// Leaders read the batch; then all ranks agree whether there is a step.
+Result<Run::EarlyEnd> Run::beginStep(int index, int64_t step) {
   Communicator &self = *world[index];
-  int asked = 0;
+  EarlyEnd mine;
+  std::string wish; // "s<signal>" or "e<message>"
   if (index == 0) {
     BusyScope busy(self);
-    asked = options.stopSignal ? options.stopSignal->load() : 0;
+    if (lease && lease->isLost())
+      return lease->check();
+    mine.signal = options.stopSignal ? options.stopSignal->load() : 0;
     times->setNext(sinksOf(step));
-    if (asked == 0) {
-      TESSERA_ASSIGN_OR_RETURN(batch, loader->next());
+    if (mine.signal == 0) {
+      auto next = loader->next();
+      mine.error = next.status();
+      if (next.isOk())
+        batch = *std::move(next);
       faults.at("data", self.rank(), step);
     }
+    if (mine.signal != 0)
+      wish = "s" + std::to_string(mine.signal);
+    else if (!mine.error.isOk())
+      wish = "e" + mine.error.message();
   }
-  TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> wishes, self.gatherBlobs(asked ? std::to_string(asked) : "",
-                                                                             "data of step " + std::to_string(step)));
-  stopSignal = 0; // the first that any of the ranks got, so that all processes end with the same status
-  for (const std::string &wish : wishes)
-    if (stopSignal == 0 && !wish.empty())
-      stopSignal = std::atoi(wish.c_str());
-  return Status::ok();
+  TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> wishes,
+                           self.gatherBlobs(wish, "data of step " + std::to_string(step)));
+  // The first of each kind that any of the ranks has, so that all processes end alike.
+  EarlyEnd end;
+  for (size_t rank = 0; rank < wishes.size(); ++rank) {
+    const std::string &text = wishes[rank];
+    if (text.starts_with("s") && end.signal == 0)
+      end.signal = std::atoi(text.c_str() + 1);
+    else if (text.starts_with("e") && end.error.isOk())
+      end.error = static_cast<int>(rank) == self.rank() || !isRemote()
+                      ? TESSERA_ERROR(InvalidArgument, text.substr(1))
+                      : TESSERA_ERROR(Aborted, "rank " + std::to_string(rank) + ": " + text.substr(1));
+  }
+  return end;
 }
 
 Status Run::trainStep(int index, int64_t step) {
@@ -99,6 +116,7 @@ Status Run::trainStep(int index, int64_t step) {
     dump->prepare(rank, states[index], stepOptions);
   faults.at("step", rank, step);
   TESSERA_RETURN_IF_ERROR(session.step(step, stepOptions));
+  faults.flip(rank, step, states[index]);
   launcherSeconds[index] = session.lastIssued() - begin;
   return Status::ok();
 }
@@ -194,6 +212,10 @@ Status Run::afterStep(int index, int64_t step) {
                         sessions[index]->memory().allocatedBytes + sessions[index]->memory().workspaceBytes));
   if (options.checkpointEvery > 0 && step % options.checkpointEvery == 0)
     return saveCheckpoint(step);
+  if (options.checkReplicas > 0 && step % options.checkReplicas == 0 && replicas->exist()) {
+    TESSERA_ASSIGN_OR_RETURN(std::vector<StagedState> staged, stageStates());
+    return checkReplicas(step, viewsOf(staged));
+  }
   return Status::ok();
 }
 
@@ -213,10 +235,14 @@ Result<std::vector<StagedState>> Run::stageStates() const {
   return staged;
 }
 
+uint64_t Run::dataPositionAfter(int64_t step) const {
+  return firstSample + static_cast<uint64_t>((step - firstStep + 1) * specs.front().rows());
+}
+
 Status Run::saveCheckpoint(int64_t step) {
   CheckpointInfo info;
   info.step = static_cast<uint64_t>(step);
-  info.dataPosition = loader->position();
+  info.dataPosition = dataPositionAfter(step);
   info.seed = seed;
   info.mesh = artifact->mesh();
   info.extra = dataOrder();
@@ -224,7 +250,13 @@ Status Run::saveCheckpoint(int64_t step) {
   info.extra["artifact"] = options.artifact;
   lastCheckpoint = step;
   TESSERA_ASSIGN_OR_RETURN(std::vector<StagedState> staged, stageStates());
-  return checkpoints->save(info, viewsOf(staged));
+  std::vector<RankState> views = viewsOf(staged);
+  TESSERA_RETURN_IF_ERROR(checkReplicas(step, views)); // what is damaged must not replace what is not
+  return checkpoints->save(info, views);
+}
+
+Status Run::checkReplicas(int64_t step, const std::vector<RankState> &views) {
+  return replicas->exist() ? replicas->compare(step, views, firstRank(), *world.front()) : Status::ok();
 }
 
 Status Run::finish(int index) {
@@ -246,16 +278,13 @@ Status Run::finish(int index) {
 }
 
 /// Keeps the steps that were done: the run can be resumed even if it was to have no checkpoints.
-Status Run::finishEarly(int index) {
-  if (index != 0)
-    return Status::ok();
-  BusyScope busy(*world[index]);
+Status Run::leaveResumable() {
   if (lastCheckpoint != lastStep)
     TESSERA_RETURN_IF_ERROR(saveCheckpoint(lastStep));
   TESSERA_RETURN_IF_ERROR(checkpoints->finish());
   if (lastStep >= firstStep && isTraced(lastStep) && isTraced(lastStep + 1)) // the steps that were to be traced go on
     TESSERA_RETURN_IF_ERROR(trace.write(folder->tracePath(firstRank())));
-  if (!isRoot(index))
+  if (firstRank() != 0)
     return Status::ok();
   if (lastStep == 0)
     std::printf("stopped before the first step\n");
@@ -264,6 +293,22 @@ Status Run::finishEarly(int index) {
                 lastStep < firstStep ? checkpoint.c_str() : options.out.c_str());
   std::fflush(stdout);
   return Status::ok();
+}
+
+Status Run::finishEarly(int index, const EarlyEnd &end) {
+  Status left;
+  if (index == 0) {
+    BusyScope busy(*world[index]);
+    stoppedBy = end.signal;
+    left = leaveResumable();
+  }
+  if (end.error.isOk())
+    return left;
+  if (!left.isOk())
+    return TESSERA_ERROR(IoError, end.error.message() + "; moreover, " + left.message());
+  // Nobody ends the run with the error before all have saved their part.
+  TESSERA_RETURN_IF_ERROR(world[index]->barrier("end of the run"));
+  return end.error;
 }
 
 Status Run::runRank(int index) {
@@ -278,14 +323,11 @@ Status Run::runRank(int index) {
   TESSERA_RETURN_IF_ERROR(reportSetUp(index));
   for (int64_t step = firstStep; step <= options.steps; ++step) {
     Clock::time_point begin = Clock::now();
-    int stopSignal = 0;
-    TESSERA_RETURN_IF_ERROR(beginStep(index, step, stopSignal));
-    if (stopSignal) {
-      if (index == 0) {
+    TESSERA_ASSIGN_OR_RETURN(EarlyEnd end, beginStep(index, step));
+    if (end.isWanted()) {
+      if (index == 0)
         lastStep = step - 1;
-        stoppedBy = stopSignal;
-      }
-      return finishEarly(index);
+      return finishEarly(index, end);
     }
     TESSERA_RETURN_IF_ERROR(trainStep(index, step));
     TESSERA_RETURN_IF_ERROR(endStep(index, step, begin, secondsSince(begin)));

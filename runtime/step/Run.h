@@ -8,12 +8,14 @@
 #ifndef TESSERA_RUNTIME_STEP_RUN_H
 #define TESSERA_RUNTIME_STEP_RUN_H
 
+#include "runtime/base/Lease.h"
 #include "runtime/comm/Communicator.h"
 #include "runtime/data/Loader.h"
 #include "runtime/state/Checkpoint.h"
 #include "runtime/state/Weights.h"
 #include "runtime/step/Dump.h"
 #include "runtime/step/FaultInjection.h"
+#include "runtime/step/Replicas.h"
 #include "runtime/step/Session.h"
 #include "runtime/step/StagedState.h"
 #include "runtime/step/Trainer.h"
@@ -44,6 +46,8 @@ public:
   int numRanks() const { return static_cast<int>(artifact->numRanks()); }
   int ranksHere() const { return static_cast<int>(world.size()); }
   Communicator &communicator(int index) { return *world[index]; }
+  /// Others may work in the run folder; this process writes nothing more.
+  void releaseFolder();
   /// Ends the connection; all processes do it together.
   void disconnect() { world.clear(); }
 
@@ -55,10 +59,14 @@ private:
 
   bool isRemote() const { return static_cast<int>(world.size()) != numRanks(); }
   bool isRoot(int index) const { return world[index]->rank() == 0; }
+  bool hasRoot() const { return world.empty() || firstRank() == 0; }
   int firstRank() const { return world.front()->rank(); }
 
   // RunSetUp.cpp
   Status checkExport() const;
+  Status openFolder();
+  Result<std::string> chooseCheckpoint() const;
+  Status checkFolderIsFree() const;
   Status compareSettings(Communicator &self) const;
   Status setUpRank(int index);
   Status setUpProcess();
@@ -71,7 +79,13 @@ private:
   std::vector<bool> neededRows() const;
 
   // Run.cpp
-  Status beginStep(int index, int64_t step, int &stopSignal);
+  /// Why a run ends before its last step: it was asked to by a signal, or there are no data for the next step.
+  struct EarlyEnd {
+    int signal = 0;
+    Status error;
+    bool isWanted() const { return signal != 0 || !error.isOk(); }
+  };
+  Result<EarlyEnd> beginStep(int index, int64_t step);
   Status trainStep(int index, int64_t step);
   Status endStep(int index, int64_t step, Clock::time_point begin, double seconds);
   StageMemory memoryOf(int index, uint64_t allocated, uint64_t peak) const;
@@ -80,8 +94,12 @@ private:
   Status report(int64_t step, double seconds, const std::vector<std::string> &reports);
   Status afterStep(int index, int64_t step);
   Status saveCheckpoint(int64_t step);
+  Status checkReplicas(int64_t step, const std::vector<RankState> &views);
   Status finish(int index);
-  Status finishEarly(int index);
+  Status finishEarly(int index, const EarlyEnd &end);
+  Status leaveResumable();
+  /// Global index of the first sample after a step: of the step, not of the loader, which may be ahead.
+  uint64_t dataPositionAfter(int64_t step) const;
   bool isTraced(int64_t step) const;
   bool isReported(int64_t step) const;
   /// The states of the ranks of this process, where the host can reach them.
@@ -102,7 +120,9 @@ private:
   std::map<std::string, double> launchSeconds; ///< by stage, of the process's first rank
   std::optional<Schedule> schedule;
   std::optional<RunFolder> folder;
+  std::unique_ptr<Lease> lease; ///< of the folder; the process of rank 0 has it
   std::optional<StepDump> dump;
+  std::optional<Replicas> replicas;
   FaultInjection faults;
   uint64_t seed = 0;
   double tokensPerStep = 0, flopsPerStep = 0, peakFlops = 0;
@@ -124,7 +144,8 @@ private:
   ChromeTrace trace;
   std::optional<MemorySnapshot> snapshot;
   int64_t firstStep = 1, lastStep = 0, lastCheckpoint = 0;
-  int stoppedBy = 0; ///< signal
+  uint64_t firstSample = 0; ///< of `firstStep`
+  int stoppedBy = 0;        ///< signal
 
   // Rank 0's.
   std::unique_ptr<MetricsWriter> metrics;

@@ -28,6 +28,10 @@ Run::Run(const TrainOptions &options, std::unique_ptr<Communicator> connection) 
 Status Run::open() {
   if (options.steps < 1)
     return TESSERA_ERROR(InvalidArgument, "--steps must be at least 1, got " + std::to_string(options.steps));
+  if (!options.weights.empty() && !options.resume.empty() && !options.resumesAuto())
+    return TESSERA_ERROR(InvalidArgument,
+                         "--weights are for the begin of a run, --resume goes on with one: give one of "
+                         "them, or --resume auto");
   TESSERA_RETURN_IF_ERROR(checkExport());
   TESSERA_ASSIGN_OR_RETURN(artifact, Artifact::open(options.artifact));
   if (options.ranks > 0 && options.ranks != numRanks())
@@ -46,12 +50,13 @@ Status Run::open() {
     return TESSERA_ERROR(InvalidArgument, "--dump-step is " + std::to_string(options.dumpStep) +
                                               ", but --steps ends at " + std::to_string(options.steps));
   dump.emplace(*artifact, std::move(kinds), options.dumpStep);
+  TESSERA_ASSIGN_OR_RETURN(replicas, Replicas::create(*artifact));
   TESSERA_ASSIGN_OR_RETURN(specs, batchSpecs(*artifact));
   Clock::time_point begin = Clock::now();
   TESSERA_ASSIGN_OR_RETURN(samples, openSamples(options.data, specs, {options.textField, options.tokenBytes}));
   numSamples = samples->samples();
   afterData = processMemory();
-  if (world.empty() || world.front()->rank() == 0) {
+  if (hasRoot()) {
     if (Result<double> entropy = samples->unigramEntropy(); entropy.isOk())
       unigramEntropy = *entropy;
     else if (entropy.status().code() != StatusCode::Unsupported)
@@ -60,12 +65,6 @@ Status Run::open() {
   launchSeconds["data"] = secondsSince(begin);
   if (!options.weights.empty()) {
     TESSERA_ASSIGN_OR_RETURN(weights, WeightSource::open(options.weights));
-  }
-  if (!options.resume.empty()) {
-    std::string inRun = options.resume + "/checkpoints";
-    std::error_code error;
-    TESSERA_ASSIGN_OR_RETURN(checkpoint,
-                             findCheckpoint(std::filesystem::is_directory(inRun, error) ? inRun : options.resume));
   }
   for (size_t result = 0; artifact->program().results() && result < artifact->program().results()->size(); ++result) {
     const artifact::ResultTensor &entry = *artifact->program().results()->Get(static_cast<uint32_t>(result));
@@ -82,11 +81,7 @@ Status Run::open() {
   peakFlops = options.peakFlops > 0 ? options.peakFlops : modelNumber(*artifact, "peak_flops_per_second");
   if (tokensPerStep <= 0 && !specs.empty())
     tokensPerStep = static_cast<double>(specs.front().rows());
-  // Only the run that the checkpoint is of goes on in its folder; another one's records must not be mixed with it.
-  std::error_code error;
-  bool goesOnThere =
-      !checkpoint.empty() && std::filesystem::equivalent(checkpoint + "/..", options.out + "/checkpoints", error);
-  TESSERA_ASSIGN_OR_RETURN(folder, RunFolder::create(options.out, goesOnThere));
+  TESSERA_RETURN_IF_ERROR(openFolder());
   if (world.empty())
     world = createLocalWorld(numRanks(), {options.stallTimeoutSeconds});
   sessions.resize(world.size());
@@ -94,6 +89,60 @@ Status Run::open() {
   resumed.resize(world.size());
   launcherSeconds.resize(world.size());
   return Status::ok();
+}
+
+Status Run::openFolder() {
+  TESSERA_ASSIGN_OR_RETURN(folder, RunFolder::create(options.out));
+  if (hasRoot()) {
+    LeaseOptions leaseOptions;
+    leaseOptions.takesOver = options.takesOver;
+    leaseOptions.stopSignal = options.stopSignal;
+    TESSERA_ASSIGN_OR_RETURN(lease, Lease::acquire(folder->leasePath(), leaseOptions));
+    TESSERA_RETURN_IF_ERROR(folder->removeLeftOvers());
+    TESSERA_RETURN_IF_ERROR(recoverCheckpoints(folder->checkpointFolder()));
+  }
+  TESSERA_ASSIGN_OR_RETURN(checkpoint, chooseCheckpoint());
+  return hasRoot() ? checkFolderIsFree() : Status::ok();
+}
+
+/// The checkpoint to go on from; empty: a new run.
+Result<std::string> Run::chooseCheckpoint() const {
+  std::string chosen;
+  if (options.resumesAuto() && hasRoot()) {
+    TESSERA_ASSIGN_OR_RETURN(std::optional<std::string> newest, newestWholeCheckpoint(folder->checkpointFolder()));
+    chosen = newest ? std::filesystem::path(*newest).filename().string() : "";
+  }
+  // One looks for all, as another host may not see yet what was written last; and all take part, whatever their flags.
+  if (!world.empty())
+    TESSERA_RETURN_IF_ERROR(world.front()->broadcast(chosen, 0, "choice of the checkpoint"));
+  if (options.resumesAuto())
+    return chosen.empty() ? std::string() : folder->checkpointFolder() + "/" + chosen;
+  if (options.resume.empty())
+    return std::string();
+  std::string inRun = options.resume + "/checkpoints";
+  std::error_code error;
+  return findCheckpoint(std::filesystem::is_directory(inRun, error) ? inRun : options.resume);
+}
+
+/// Only the run that the checkpoint is of goes on in its folder; another one's records must not be mixed with it.
+Status Run::checkFolderIsFree() const {
+  std::error_code error;
+  if (!checkpoint.empty() && std::filesystem::equivalent(checkpoint + "/..", folder->checkpointFolder(), error))
+    return Status::ok();
+  bool isEmpty = !folder->holdsSteps() && !std::filesystem::exists(folder->checkpointFolder(), error);
+  std::string last = folder->lastFingerprint();
+  if (isEmpty || (options.resumesAuto() && last == RunFolder::fingerprintOf(*artifact)))
+    return Status::ok();
+  if (options.resumesAuto())
+    return TESSERA_ERROR(InvalidArgument, "run folder '" + options.out + "' holds a run of another artifact (" + last +
+                                              ") and no checkpoint; remove it or choose another");
+  return TESSERA_ERROR(InvalidArgument,
+                       "run folder '" + options.out + "' already holds a run; resume it, remove it or choose another");
+}
+
+void Run::releaseFolder() {
+  if (lease)
+    lease->release();
 }
 
 /// The weights are written after the last step: a path that cannot work must not cost the whole run.
@@ -126,6 +175,10 @@ static std::string hostIdentity() {
 
 /// What the processes of a run must agree on besides the artifact. All compare with rank 0, so that all give one error.
 Status Run::compareSettings(Communicator &self) const {
+  std::string checkpointIdentity;
+  if (!checkpoint.empty()) {
+    TESSERA_ASSIGN_OR_RETURN(checkpointIdentity, identityOfCheckpoint(checkpoint));
+  }
   std::vector<std::pair<std::string, std::string>> mine = {
       {"samples in --data", std::to_string(numSamples)},
       {"--steps", std::to_string(options.steps)},
@@ -134,8 +187,10 @@ Status Run::compareSettings(Communicator &self) const {
       {"--lr, --min-lr, --warmup or --schedule", schedule->describe()},
       {"--weights", std::filesystem::path(options.weights).filename().string()},
       {"--checkpoint-every", std::to_string(options.checkpointEvery)},
+      {"--check-replicas", std::to_string(options.checkReplicas)},
       {"--dump", options.dump + " at " + std::to_string(options.dumpStep)},
-      {"checkpoint to resume", std::filesystem::path(checkpoint).filename().string()},
+      {"--resume", options.resume},
+      {"the checkpoint to resume", checkpointIdentity},
       {"export of weights", options.noExport ? "no" : "yes"},
   };
   TESSERA_ASSIGN_OR_RETURN(
@@ -231,29 +286,35 @@ Status Run::setUpProcess() {
   seed = options.seed.value_or(checkpoint.empty() ? 0 : info.seed);
   if (!checkpoint.empty()) {
     firstStep = static_cast<int64_t>(info.step) + 1;
-    if (firstStep > options.steps)
+    // With nothing left to do, a run that is started again by a script ends as it should have.
+    if (firstStep > options.steps + (options.resumesAuto() ? 1 : 0))
       return TESSERA_ERROR(InvalidArgument, "checkpoint '" + checkpoint + "' is at step " + std::to_string(info.step) +
                                                 ", --steps ends at " + std::to_string(options.steps));
-    if (dump->isWantedBefore(firstStep))
+    if (dump->isWantedBefore(firstStep) && !options.resumesAuto())
       return TESSERA_ERROR(InvalidArgument, "--dump-step is " + std::to_string(options.dumpStep) +
                                                 ", but the run goes on at step " + std::to_string(firstStep));
     if (firstRank() == 0)
       warnOfOtherOrder(info);
   }
   lastCheckpoint = firstStep - 1;
+  firstSample = info.dataPosition;
   LoaderOptions loaderOptions;
   loaderOptions.seed = seed;
   loaderOptions.position = info.dataPosition;
   loaderOptions.shuffle = options.shuffle;
   loaderOptions.rows = neededRows();
   TESSERA_ASSIGN_OR_RETURN(loader, Loader::create(std::move(samples), specs, loaderOptions));
-  CheckpointOptions checkpointOptions{folder->checkpointFolder(), options.keepCheckpoints, {}};
+  CheckpointOptions checkpointOptions;
+  checkpointOptions.folder = folder->checkpointFolder();
+  checkpointOptions.keep = options.keepCheckpoints;
   if (isRemote()) {
     Communicator &self = *world.front();
     checkpointOptions.peers = {self.rank(), [&self](const std::string &text) {
                                  return self.gatherBlobs(text, "writing of a checkpoint", BlobChannel::Checkpoints);
                                }};
   }
+  if (lease)
+    checkpointOptions.mayPublish = [this] { return lease->check(); };
   checkpoints = std::make_unique<CheckpointWriter>(checkpointOptions);
   times.emplace(firstRank(), ranksHere());
   if (options.memorySnapshot)
@@ -320,7 +381,8 @@ void Run::printHead() const {
     std::printf(", unigram entropy %.4f", *unigramEntropy);
   std::printf("\n");
   if (!checkpoint.empty())
-    std::printf("resumed from %s after step %lld\n", checkpoint.c_str(), static_cast<long long>(firstStep - 1));
+    std::printf("resumed from %s after step %lld%s\n", checkpoint.c_str(), static_cast<long long>(firstStep - 1),
+                firstStep > options.steps ? ", which was the last" : "");
   std::fflush(stdout);
 }
 

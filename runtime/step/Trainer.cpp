@@ -78,12 +78,15 @@ Result<TrainOutcome> train(const TrainOptions &options) {
   if (joined)
     joined->setBusy(false);
   if (!opened.isOk()) {
+    run->releaseFolder();
     if (!joined)
       return opened;
     joined->abort(opened);
     return joined->abortReason();
   }
-  TESSERA_RETURN_IF_ERROR(runRanks(run));
+  Status ended = runRanks(run);
+  run->releaseFolder();
+  TESSERA_RETURN_IF_ERROR(ended);
   TrainOutcome outcome{run->stopSignal()};
   run->disconnect();
   return outcome;

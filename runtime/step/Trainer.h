@@ -30,12 +30,14 @@ struct TrainOptions {
   std::optional<uint64_t> seed;
   ScheduleOverrides schedule;
 
-  std::string resume;          ///< a run folder or a checkpoint; empty: a new run
+  std::string resume;          ///< a run folder, a checkpoint, or "auto" (see resumesAuto); empty: a new run
   std::string weights;         ///< .safetensors or .onnx; empty: seeded
   int64_t checkpointEvery = 0; ///< steps; 0: none
   int keepCheckpoints = 0;     ///< 0: all
+  int64_t checkReplicas = 0;   ///< steps between comparisons of ranks' equal copies; 0: only at checkpoints
   std::string exportPath;      ///< of the final weights; empty: <out>/model.safetensors
   bool noExport = false;
+  bool takesOver = false; ///< the run folder, from a holder that shows no sign of life
 
   bool shuffle = true;
   std::string textField = "text";
@@ -56,6 +58,9 @@ struct TrainOptions {
 
   std::vector<std::string> commandLine;        ///< for run.json
   std::map<std::string, std::string> settings; ///< for run.json
+
+  /// Go on from the newest whole checkpoint of `out`, or begin if there is none.
+  bool resumesAuto() const { return resume == "auto"; }
 };
 
 struct TrainOutcome {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <unistd.h>
@@ -18,18 +19,51 @@ namespace tessera {
 
 using Json = nlohmann::ordered_json;
 
-Result<RunFolder> RunFolder::create(const std::string &path, bool resume) {
+Result<RunFolder> RunFolder::create(const std::string &path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error)
     return systemError("create", path, error.value());
-  RunFolder folder(path);
-  // A run that ended before its first step (of bad data, say) left no line; there is nothing to keep.
-  const std::uintmax_t size = fs::file_size(folder.metricsPath(), error);
-  if (!resume && !error && size > 0)
-    return TESSERA_ERROR(InvalidArgument,
-                         "run folder '" + path + "' already holds a run; resume it, remove it or choose another");
-  return folder;
+  return RunFolder(path);
+}
+
+Status RunFolder::removeLeftOvers() const {
+  std::error_code error;
+  std::vector<fs::path> found;
+  // Files lie at most one folder deep; those of checkpoints are the business of their own folder.
+  for (fs::recursive_directory_iterator entry(root, error), end; !error && entry != end; entry.increment(error)) {
+    if (entry->is_directory(error) && (entry.depth() > 0 || entry->path() == checkpointFolder()))
+      entry.disable_recursion_pending();
+    if (isTemporaryName(entry->path().filename().string()) && entry->is_regular_file(error))
+      found.push_back(entry->path());
+  }
+  for (const fs::path &path : found)
+    if (!fs::remove(path, error) && error)
+      return systemError("remove", path.string(), error.value());
+  return Status::ok();
+}
+
+bool RunFolder::holdsSteps() const {
+  std::ifstream stream(metricsPath());
+  for (std::string line; std::getline(stream, line);) {
+    Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (json.is_object() && json.contains("loss"))
+      return true;
+  }
+  return false;
+}
+
+std::string RunFolder::lastFingerprint() const {
+  std::ifstream stream(runPath());
+  Json json = Json::parse(stream, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("artifact") || !json["artifact"].is_object())
+    return "";
+  const Json &fingerprint = json["artifact"]["fingerprint"];
+  return fingerprint.is_string() ? fingerprint.get<std::string>() : "";
+}
+
+std::string RunFolder::fingerprintOf(const Artifact &artifact) {
+  return fmt::format("{:016x}", artifact.program().fingerprint());
 }
 
 static Json toJson(const flatbuffers::Vector<flatbuffers::Offset<artifact::KeyValue>> *entries) {
@@ -52,7 +86,7 @@ Status RunFolder::writeRunInfo(const Artifact &artifact, const RunInfo &info) co
     mesh[axis.name] = axis.size;
   json["artifact"] = {{"path", artifact.path()},
                       {"producer", program.producer() ? program.producer()->str() : ""},
-                      {"fingerprint", fmt::format("{:016x}", program.fingerprint())},
+                      {"fingerprint", fingerprintOf(artifact)},
                       {"target", program.target()->str()},
                       {"mesh", std::move(mesh)},
                       {"model", toJson(program.model())},

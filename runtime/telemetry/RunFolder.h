@@ -1,7 +1,7 @@
 //===- RunFolder.h - where a run leaves its results -----------------------------------------===//
 //
 // The folder of a run: run.json (what ran, with which settings), metrics.jsonl, trace.json, checkpoints/,
-// model.safetensors.
+// model.safetensors, and while a process works in it, lease.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +29,15 @@ struct RunInfo {
 
 class RunFolder {
 public:
-  /// Makes the folder. One that already holds a run is an error, unless that run is resumed.
-  static Result<RunFolder> create(const std::string &path, bool resume = false);
+  /// Makes the folder if it does not exist.
+  static Result<RunFolder> create(const std::string &path);
+
+  /// Removes what a process that was killed was writing. Only for the one that holds the lease.
+  Status removeLeftOvers() const;
+  /// Whether a run has made steps here. One that ended before its first step (of bad data, say) left nothing to keep.
+  bool holdsSteps() const;
+  /// Of the artifact that ran here last, as 16 hexadecimal digits; empty if that is not known.
+  std::string lastFingerprint() const;
 
   const std::string &path() const { return root; }
   std::string metricsPath() const { return root + "/metrics.jsonl"; }
@@ -42,8 +49,10 @@ public:
   std::string memoryPath() const { return root + "/memory.json"; }
   std::string tensorBoardFolder() const { return root + "/tensorboard"; }
   std::string checkpointFolder() const { return root + "/checkpoints"; }
+  std::string leasePath() const { return root + "/lease"; }
   std::string modelPath() const { return root + "/model.safetensors"; }
 
+  static std::string fingerprintOf(const Artifact &artifact);
   Status writeRunInfo(const Artifact &artifact, const RunInfo &info) const;
 
 private:

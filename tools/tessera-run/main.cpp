@@ -101,13 +101,20 @@ int main(int argc, char **argv) {
   app.add_option("--schedule", options.schedule.schedule, "constant or cosine");
 
   app.add_option("--weights", options.weights, "Initial parameters: .safetensors or .onnx")->check(someName());
-  app.add_option("--resume", options.resume, "Run folder or checkpoint to go on from")
-      ->excludes("--weights")
+  app.add_option(
+         "--resume", options.resume,
+         "Run folder or checkpoint to go on from, or auto: the newest whole checkpoint in --out, or a new run if there "
+         "is none")
       ->check(someName());
   app.add_option("--checkpoint-every", options.checkpointEvery, "Steps between checkpoints; 0 (default): none")
       ->check(wholeNumber<int64_t>(0));
   app.add_option("--keep", options.keepCheckpoints, "Newest checkpoints that stay; 0 (default): all")
       ->check(wholeNumber<int>(0));
+  app.add_option("--check-replicas", options.checkReplicas,
+                 "Steps after which ranks compare what they hold equal copies of; 0 (default): only at checkpoints")
+      ->check(wholeNumber<int64_t>(0));
+  app.add_flag("--take-over", options.takesOver,
+               "Take --out over from a run on another host that shows no sign of life for 30 s");
   CLI::Option *exportPath =
       app.add_option("--export", options.exportPath, "File of the final weights (default: <out>/model.safetensors)")
           ->check(someName());

@@ -50,7 +50,7 @@ TEST_F(LoaderTest, WindowsAreShiftedByOne) {
   ASSERT_STATUS_OK(batch);
   EXPECT_EQ(valuesOf<int64_t>((*batch)->tensors[0]), (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7}));
   EXPECT_EQ(valuesOf<int32_t>((*batch)->tensors[1]), (std::vector<int32_t>{1, 2, 3, 4, 5, 6, 7, 8}));
-  EXPECT_EQ((*loader)->position(), 2u);
+  EXPECT_EQ((*batch)->position, 0u);
 }
 
 TEST_F(LoaderTest, AnEpochHasEverySampleOnceAndEpochsDiffer) {
@@ -84,9 +84,7 @@ TEST_F(LoaderTest, ResumesAnywhere) {
   auto whole = makeLoader(path, languageModel({8, 4}), {.seed = 1});
   ASSERT_STATUS_OK(whole);
   inputsOf(**whole, 11);
-  uint64_t position = (*whole)->position();
-  EXPECT_EQ(position, 88u);
-  auto resumed = makeLoader(path, languageModel({8, 4}), {.seed = 1, .position = position});
+  auto resumed = makeLoader(path, languageModel({8, 4}), {.seed = 1, .position = 88});
   ASSERT_STATUS_OK(resumed);
   EXPECT_EQ(inputsOf(**resumed, 5), inputsOf(**whole, 5));
 }
@@ -118,7 +116,6 @@ TEST_F(LoaderTest, TokensBeyondTheVocabularyNameFileAndOffset) {
   auto batch = (*loader)->next();
   EXPECT_ERROR(batch, "token 10 of '" + path + "' is 10, but 'input_ids' must be in [0, 10)");
   EXPECT_ERROR((*loader)->next(), "token 10 of"); // the error stays
-  EXPECT_EQ((*loader)->position(), 2u);
   auto targets = makeLoader(path, languageModel({1, 4}, 0, 4), {.shuffle = false});
   EXPECT_ERROR((*targets)->next(), "token 4 of '" + path + "' is 4, but 'targets' must be in [0, 4)");
 }

@@ -1,0 +1,214 @@
+//===- CheckpointFolder.cpp - the checkpoints of a run ---------------------------===//
+
+#include "runtime/state/CheckpointFolder.h"
+
+#include "runtime/base/File.h"
+#include "runtime/base/Log.h"
+#include "runtime/state/Checkpoint.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <tuple>
+#include <vector>
+
+namespace fs = std::filesystem;
+
+namespace tessera {
+
+static constexpr const char *checkpointPrefix = "ckpt-";
+static constexpr const char *latestName = "latest";
+/// A checkpoint that is being replaced: `.ckpt-<step>.old`.
+static constexpr const char *replacedEnding = ".old";
+
+std::string checkpointName(uint64_t step) { return checkpointPrefix + std::to_string(step); }
+
+std::optional<uint64_t> stepOfCheckpoint(const std::string &name) {
+  std::string digits = name.starts_with(checkpointPrefix) ? name.substr(std::strlen(checkpointPrefix)) : "";
+  if (digits.empty() || digits.size() > 18 || digits.find_first_not_of("0123456789") != std::string::npos)
+    return std::nullopt;
+  return std::stoull(digits);
+}
+
+Result<fs::path> makeTemporaryCheckpoint(const std::string &folder, const std::string &name) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    return systemError("create", folder, error.value());
+  fs::path temporary = temporaryName((fs::path(folder) / ("." + name)).string());
+  if (!fs::create_directory(temporary, error))
+    return systemError("create", temporary.string(), error ? error.value() : EEXIST);
+  return temporary;
+}
+
+static fs::path replacedPath(const fs::path &target) {
+  return target.parent_path() / ("." + target.filename().string() + replacedEnding);
+}
+
+/// `temporary` takes the place of the folder `target` and of its name.
+static Status replaceFolder(const fs::path &temporary, const fs::path &target) {
+  if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0)
+    return Status::ok();
+  if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
+    return systemError("write", target.string(), errno);
+  // This file system (NFS, Lustre) cannot exchange two names.
+  fs::path aside = replacedPath(target);
+  if (::rename(target.c_str(), aside.c_str()) != 0)
+    return systemError("write", target.string(), errno);
+  if (::rename(temporary.c_str(), target.c_str()) != 0) {
+    int failure = errno;
+    ::rename(aside.c_str(), target.c_str());
+    return systemError("write", target.string(), failure);
+  }
+  std::error_code error;
+  fs::remove_all(aside, error);
+  return Status::ok();
+}
+
+Status publishCheckpoint(const fs::path &temporary, const fs::path &target) {
+  std::error_code error;
+  if (fs::exists(target, error))
+    TESSERA_RETURN_IF_ERROR(replaceFolder(temporary, target));
+  else if (::rename(temporary.c_str(), target.c_str()) != 0)
+    return systemError("write", target.string(), errno);
+  fs::remove_all(temporary, error);
+  TESSERA_RETURN_IF_ERROR(syncDirectory(target.parent_path().string()));
+  return writeFileAtomically((target.parent_path() / latestName).string(), target.filename().string() + "\n");
+}
+
+void removeOldCheckpoints(const std::string &folder, int keep, uint64_t current) {
+  std::vector<std::tuple<bool, uint64_t, fs::path>> checkpoints; // oldest first, once they are sorted
+  std::error_code error;
+  for (const fs::directory_entry &entry : fs::directory_iterator(folder, error))
+    if (auto step = stepOfCheckpoint(entry.path().filename().string()))
+      checkpoints.emplace_back(*step <= current, *step, entry.path());
+  std::sort(checkpoints.begin(), checkpoints.end());
+  if (keep <= 0 || checkpoints.size() <= static_cast<size_t>(keep))
+    return;
+  checkpoints.resize(checkpoints.size() - keep);
+  for (const auto &[isEarlier, step, path] : checkpoints) {
+    // Under a hidden name first: a checkpoint is whole or not there.
+    fs::path hidden = temporaryName((fs::path(folder) / ("." + path.filename().string())).string());
+    fs::rename(path, hidden, error);
+    if (!error)
+      fs::remove_all(hidden, error);
+    if (error)
+      log::warn("cannot remove '{}': {}", path.string(), error.message());
+  }
+}
+
+Status recoverCheckpoints(const std::string &folder) {
+  std::error_code error;
+  if (!fs::exists(folder, error))
+    return Status::ok();
+  std::vector<fs::path> entries;
+  for (const fs::directory_entry &entry : fs::directory_iterator(folder, error))
+    entries.push_back(entry.path());
+  for (const fs::path &path : entries) {
+    std::string name = path.filename().string();
+    if (name.starts_with(".") && name.ends_with(replacedEnding)) {
+      std::string original = name.substr(1, name.size() - 1 - std::strlen(replacedEnding));
+      fs::path target = path.parent_path() / original;
+      if (!stepOfCheckpoint(original))
+        continue;
+      if (!fs::exists(target, error)) {
+        if (::rename(path.c_str(), target.c_str()) != 0)
+          return systemError("write", target.string(), errno);
+        log::warn("'{}' was about to be replaced when a run was killed: the old one is back", target.string());
+        continue;
+      }
+    } else if (!isTemporaryName(name)) {
+      continue;
+    }
+    fs::remove_all(path, error);
+    if (error)
+      return systemError("remove", path.string(), error.value());
+  }
+  return Status::ok();
+}
+
+/// All checkpoints of a folder, newest first: by when they were written, because a run that was resumed at an earlier
+/// step writes lower numbers later. The one that `latest` names comes before all others.
+static std::vector<std::string> checkpointsByAge(const fs::path &folder, const std::string &latest) {
+  std::vector<std::tuple<bool, fs::file_time_type, uint64_t, std::string>> found;
+  std::error_code error;
+  for (const fs::directory_entry &entry : fs::directory_iterator(folder, error)) {
+    std::string name = entry.path().filename().string();
+    auto step = stepOfCheckpoint(name);
+    if (!step || !fs::is_directory(entry.path(), error))
+      continue;
+    fs::file_time_type time = fs::last_write_time(entry.path() / manifestName, error);
+    found.emplace_back(name == latest, error ? fs::file_time_type::min() : time, *step, entry.path().string());
+  }
+  std::sort(found.rbegin(), found.rend());
+  std::vector<std::string> paths;
+  paths.reserve(found.size());
+  for (const auto &[isLatest, time, step, path] : found)
+    paths.push_back(path);
+  return paths;
+}
+
+/// What the file `latest` says; empty if there is none or nothing in it.
+static std::string readLatest(const fs::path &folder) {
+  std::error_code error;
+  if (!fs::is_regular_file(folder / latestName, error))
+    return "";
+  auto file = MappedFile::open((folder / latestName).string());
+  if (!file.isOk())
+    return "";
+  std::string name(file->bytes().begin(), file->bytes().end());
+  while (!name.empty() && (name.back() == '\n' || name.back() == ' '))
+    name.pop_back();
+  return name;
+}
+
+Result<std::optional<std::string>> newestWholeCheckpoint(const std::string &folder) {
+  std::vector<std::string> paths = checkpointsByAge(folder, readLatest(folder));
+  std::string first;
+  for (const std::string &path : paths) {
+    Status status = checkCheckpoint(path);
+    if (status.isOk())
+      return std::optional<std::string>(path);
+    log::warn("{}", status.message());
+    if (first.empty())
+      first = status.message();
+  }
+  if (paths.empty())
+    return std::optional<std::string>();
+  return TESSERA_ERROR(DataLoss, "none of the " + std::to_string(paths.size()) + " checkpoints in '" + folder +
+                                     "' is whole: " + first);
+}
+
+/// The advice of an error: another checkpoint that can be resumed.
+static std::string otherCheckpoint(const fs::path &folder) {
+  for (const std::string &path : checkpointsByAge(folder, ""))
+    if (checkCheckpoint(path).isOk())
+      return "; the newest whole checkpoint is '" + path + "'";
+  return "; there is no other whole checkpoint";
+}
+
+Result<std::string> findCheckpoint(const std::string &path) {
+  std::error_code error;
+  fs::path folder(path);
+  if (!fs::is_directory(folder, error))
+    return TESSERA_ERROR(NotFound, "no checkpoint at '" + path + "': not a folder");
+  if (fs::exists(folder / manifestName, error))
+    return path;
+  if (!fs::exists(folder / latestName, error)) {
+    std::string others = checkpointsByAge(folder, "").empty() ? "" : otherCheckpoint(folder);
+    return TESSERA_ERROR(NotFound, "no checkpoint at '" + path + "': it has neither " + manifestName + " nor a file '" +
+                                       latestName + "'" + others);
+  }
+  std::string name = readLatest(folder);
+  if (!stepOfCheckpoint(name))
+    return TESSERA_ERROR(DataLoss, "'" + (folder / latestName).string() + "' does not name a checkpoint" +
+                                       otherCheckpoint(folder));
+  if (!fs::exists(folder / name / manifestName, error))
+    return TESSERA_ERROR(NotFound, "'" + (folder / latestName).string() + "' names '" + name +
+                                       "', which is missing or has no " + manifestName + otherCheckpoint(folder));
+  return (folder / name).string();
+}
+
+} // namespace tessera
