@@ -129,7 +129,9 @@ Status Run::checkFolderIsFree() const {
   std::error_code error;
   if (!checkpoint.empty() && std::filesystem::equivalent(checkpoint + "/..", folder->checkpointFolder(), error))
     return Status::ok();
-  bool isEmpty = !folder->holdsSteps() && !std::filesystem::exists(folder->checkpointFolder(), error);
+  bool hasCheckpoints = std::filesystem::exists(folder->checkpointFolder(), error) &&
+                        !std::filesystem::is_empty(folder->checkpointFolder(), error);
+  bool isEmpty = !folder->holdsSteps() && !hasCheckpoints;
   std::string last = folder->lastFingerprint();
   if (isEmpty || (options.resumesAuto() && last == RunFolder::fingerprintOf(*artifact)))
     return Status::ok();
