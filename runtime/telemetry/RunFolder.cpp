@@ -58,8 +58,8 @@ std::string RunFolder::lastFingerprint() const {
   Json json = Json::parse(stream, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("artifact") || !json["artifact"].is_object())
     return "";
-  const Json &fingerprint = json["artifact"]["fingerprint"];
-  return fingerprint.is_string() ? fingerprint.get<std::string>() : "";
+  auto fingerprint = json["artifact"].find("fingerprint");
+  return fingerprint != json["artifact"].end() && fingerprint->is_string() ? fingerprint->get<std::string>() : "";
 }
 
 std::string RunFolder::fingerprintOf(const Artifact &artifact) {

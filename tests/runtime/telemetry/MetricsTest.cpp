@@ -140,17 +140,41 @@ TEST(RunFolder, DescribesTheRun) {
   EXPECT_FALSE(json["tessera"].get<std::string>().empty());
 }
 
-TEST(RunFolder, IsNotOverwritten) {
+TEST(RunFolder, KnowsWhatRanThere) {
   ScratchFolder scratch;
-  std::string path = scratch.path("run");
-  ASSERT_STATUS_OK(RunFolder::create(path));
-  test::writeFile(path + "/metrics.jsonl", "");
-  ASSERT_STATUS_OK(RunFolder::create(path)); // a run that failed before its first step
-  test::writeFile(path + "/metrics.jsonl", "{}\n");
-  EXPECT_ERROR(RunFolder::create(path), "already holds a run");
-  ASSERT_STATUS_OK(RunFolder::create(path, /*resume=*/true));
+  auto folder = RunFolder::create(scratch.path("run"));
+  ASSERT_STATUS_OK(folder);
+  EXPECT_FALSE(folder->holdsSteps());
+  EXPECT_EQ(folder->lastFingerprint(), "");
+  // A run that was stopped before its first step has only said what memory it has.
+  test::writeFile(folder->metricsPath(), "{\"stage\": \"after data creation\"}\nno json\n");
+  EXPECT_FALSE(folder->holdsSteps());
+  test::writeFile(folder->metricsPath(), "{\"step\": 1, \"loss\": null}\n{\"ste");
+  EXPECT_TRUE(folder->holdsSteps());
+  for (const char *text :
+       {"", "[]", "{\"artifact\": 1}", "{\"artifact\": {}}", "{\"artifact\": {\"fingerprint\": 5}}"}) {
+    test::writeFile(folder->runPath(), text);
+    EXPECT_EQ(folder->lastFingerprint(), "") << text;
+  }
+  test::writeFile(folder->runPath(), "{\"artifact\": {\"fingerprint\": \"12ab\"}}");
+  EXPECT_EQ(folder->lastFingerprint(), "12ab");
   test::writeFile(scratch.path("file"), "");
   EXPECT_ERROR(RunFolder::create(scratch.path("file/run")), "cannot create");
+}
+
+TEST(RunFolder, LeftOversAreRemoved) {
+  ScratchFolder scratch;
+  auto folder = RunFolder::create(scratch.path("run"));
+  ASSERT_STATUS_OK(folder);
+  for (const char *name : {"metrics.jsonl.tmp-00ff-1", "dump-2/losses.safetensors.tmp-12-0", "trace.json",
+                           "dump-2/losses.safetensors", "checkpoints/.ckpt-1.tmp-5", "mine/deep/x.tmp-12"})
+    test::writeFile(folder->path() + "/" + name, "x");
+  ASSERT_STATUS_OK(folder->removeLeftOvers());
+  for (const char *name : {"metrics.jsonl.tmp-00ff-1", "dump-2/losses.safetensors.tmp-12-0"})
+    EXPECT_FALSE(std::filesystem::exists(folder->path() + "/" + name)) << name;
+  for (const char *name :
+       {"trace.json", "dump-2/losses.safetensors", "checkpoints/.ckpt-1.tmp-5", "mine/deep/x.tmp-12"})
+    EXPECT_TRUE(std::filesystem::exists(folder->path() + "/" + name)) << name;
 }
 
 } // namespace
