@@ -5,7 +5,6 @@
 #include "runtime/comm/mpi/MpiTransport.h"
 
 #include <charconv>
-#include <optional>
 
 namespace tessera {
 namespace {
@@ -145,6 +144,20 @@ Result<LaunchPlan> planLaunch(const std::string &wanted, const Environment &envi
   if (plan.tcp.numRanks > 1 || wanted == "tcp")
     plan.kind = LaunchKind::Tcp;
   return plan;
+}
+
+std::optional<int> launchedRank(const std::string &wanted, const Environment &environment) {
+  Variables variables(environment);
+  Result<LaunchPlan> plan = planLaunch(wanted, environment);
+  if (plan.isOk() && plan->kind == LaunchKind::Local)
+    return std::nullopt;
+  if (plan.isOk() && plan->kind == LaunchKind::Tcp)
+    return plan->tcp.rank;
+  // Of MPI's the first that is there; where the environment is wrong, of any launcher.
+  for (const char *name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "RANK"})
+    if (auto rank = variables.number(name))
+      return rank;
+  return variables.has("SLURM_STEP_NUM_TASKS") ? variables.number("SLURM_PROCID") : std::nullopt;
 }
 
 Result<std::unique_ptr<Communicator>> connectProcesses(const LaunchPlan &plan, const RemoteWorldOptions &options) {

@@ -13,6 +13,7 @@
 #include "runtime/comm/tcp/TcpTransport.h"
 
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace tessera {
@@ -30,6 +31,10 @@ using Environment = std::function<const char *(const char *)>;
 /// `wanted` is auto, local, mpi or tcp. An environment that is contradictory or incomplete is an error that says how to
 /// start the run.
 Result<LaunchPlan> planLaunch(const std::string &wanted, const Environment &environment);
+
+/// The number that the launcher gave to this process, if it is one of several: known before the others are reached, and
+/// even where the rest of the environment is wrong.
+std::optional<int> launchedRank(const std::string &wanted, const Environment &environment);
 
 /// Joins the other processes; not for Local.
 Result<std::unique_ptr<Communicator>> connectProcesses(const LaunchPlan &plan, const RemoteWorldOptions &options);

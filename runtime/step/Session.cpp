@@ -2,6 +2,7 @@
 
 #include "runtime/step/Session.h"
 
+#include "runtime/comm/RankMessage.h"
 #include "runtime/device/Open.h"
 #include "runtime/step/CollectiveHash.h"
 #include "runtime/step/Executor.h"
@@ -173,6 +174,8 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Artifact>
                                                  const SessionOptions &options) {
   auto impl = std::make_unique<Impl>(std::move(artifact), communicator);
   if (Status status = impl->initialise(options); !status.isOk()) {
+    if (communicator.numRanks() > 1 && status.code() != StatusCode::Aborted)
+      status = toldByRank(status, communicator.rank());
     communicator.abort(status);
     return status;
   }

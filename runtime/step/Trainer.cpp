@@ -5,9 +5,11 @@
 #include "runtime/base/Guard.h"
 #include "runtime/base/Log.h"
 #include "runtime/comm/Launch.h"
+#include "runtime/comm/RankMessage.h"
 #include "runtime/step/Run.h"
 
 #include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <thread>
@@ -62,13 +64,46 @@ static Status runRanks(const std::shared_ptr<Run> &run) {
   return run->communicator(0).abortReason();
 }
 
-Result<TrainOutcome> train(const TrainOptions &options) {
-  TESSERA_ASSIGN_OR_RETURN(LaunchPlan plan,
-                           planLaunch(options.comm, [](const char *name) { return std::getenv(name); }));
+/// Before there is a run: nothing has to be saved.
+static TrainOutcome stoppedAtStart(const TrainOptions &options, int signal, const std::string &why) {
+  bool isOwn = options.stopSignal && options.stopSignal->load() == signal;
+  std::printf("stopped before the first step%s\n", isOwn ? "" : (": " + why).c_str());
+  std::fflush(stdout);
+  return {signal};
+}
+
+/// Sets a flag for as long as it lives.
+class FlagScope {
+public:
+  explicit FlagScope(std::atomic<bool> *flag) : flag(flag) { set(true); }
+  ~FlagScope() { set(false); }
+  FlagScope(const FlagScope &) = delete;
+  FlagScope &operator=(const FlagScope &) = delete;
+
+private:
+  void set(bool value) {
+    if (flag)
+      flag->store(value);
+  }
+  std::atomic<bool> *flag;
+};
+
+static Result<TrainOutcome> trainAs(const TrainOptions &options, LaunchPlan plan) {
   std::unique_ptr<Communicator> connection;
   if (plan.kind != LaunchKind::Local) {
-    TESSERA_ASSIGN_OR_RETURN(connection, connectProcesses(plan, {options.stallTimeoutSeconds, options.stopSignal}));
-    log::setPrefix("rank " + std::to_string(connection->rank()) + ": ");
+    std::atomic<int> endedBy{0};
+    plan.tcp.startTimeoutSeconds = options.startTimeoutSeconds;
+    plan.tcp.stopSignal = options.stopSignal;
+    plan.tcp.endedBy = &endedBy;
+    // MPI waits for the others in calls of its own.
+    FlagScope scope(plan.kind == LaunchKind::Mpi ? options.mayEndAtOnce : nullptr);
+    if (int signal = options.stopSignal ? options.stopSignal->load() : 0)
+      return stoppedAtStart(options, signal, "");
+    Result<std::unique_ptr<Communicator>> connected =
+        connectProcesses(plan, {options.stallTimeoutSeconds, options.stopSignal});
+    if (!connected.isOk() && endedBy != 0)
+      return stoppedAtStart(options, endedBy, connected.status().message());
+    TESSERA_ASSIGN_OR_RETURN(connection, std::move(connected));
   }
   Communicator *joined = connection.get();
   auto run = std::make_shared<Run>(options, std::move(connection));
@@ -90,6 +125,16 @@ Result<TrainOutcome> train(const TrainOptions &options) {
   TrainOutcome outcome{run->stopSignal()};
   run->disconnect();
   return outcome;
+}
+
+Result<TrainOutcome> train(const TrainOptions &options) {
+  Environment environment = [](const char *name) { return std::getenv(name); };
+  std::optional<int> rank = launchedRank(options.comm, environment);
+  if (rank)
+    log::setPrefix("rank " + std::to_string(*rank) + ": ");
+  Result<LaunchPlan> plan = planLaunch(options.comm, environment);
+  Result<TrainOutcome> outcome = plan.isOk() ? trainAs(options, *plan) : plan.status();
+  return outcome.isOk() || !rank ? outcome : Result<TrainOutcome>(seenByRank(outcome.status(), *rank));
 }
 
 } // namespace tessera

@@ -51,10 +51,13 @@ struct TrainOptions {
   int64_t logEvery = 10;
   double peakFlops = 0; ///< per second and process, for the model FLOP/s utilisation; 0: unknown
   double stallTimeoutSeconds = 60;
+  double startTimeoutSeconds = 600;             ///< for all processes to come; 0: for ever
   bool usesGraphs = true;                       ///< on a GPU
   std::optional<std::string> autotune;          ///< DeviceOptions::autotune
   DeviceOpener openDevice = nullptr;            ///< if empty, the device that the artifact is for
   const std::atomic<int> *stopSignal = nullptr; ///< not 0: end after the current step, with a checkpoint
+  /// Set while this process is in a call that only its end can interrupt, and nothing is lost by that.
+  std::atomic<bool> *mayEndAtOnce = nullptr;
 
   std::vector<std::string> commandLine;        ///< for run.json
   std::map<std::string, std::string> settings; ///< for run.json
@@ -67,8 +70,9 @@ struct TrainOutcome {
   int stopSignal = 0; ///< that ended the run before its last step, here or in another process; 0: none
 };
 
-/// Trains. After an error a rank may still be running (one that stalled cannot be stopped from outside): the caller
-/// must then end the process without destroying anything (std::_Exit).
+/// Trains. Where ranks are processes, an error begins with the rank of this one. After an error a rank may still be
+/// running (one that stalled cannot be stopped from outside): the caller must then end the process without destroying
+/// anything (std::_Exit).
 Result<TrainOutcome> train(const TrainOptions &options);
 
 } // namespace tessera

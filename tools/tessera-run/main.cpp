@@ -1,12 +1,12 @@
 //===- main.cpp - tessera-run: trains a compiled step -----------------------===//
 
 #include "runtime/step/Trainer.h"
+#include "tools/tessera-run/Signals.h"
+#include "tools/tessera-run/StandardStreams.h"
 
 #include <CLI/CLI.hpp>
 
-#include <atomic>
 #include <charconv>
-#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -14,9 +14,6 @@
 #include <string>
 
 namespace {
-std::atomic<int> stopSignal{0};
-static_assert(std::atomic<int>::is_always_lock_free);
-
 /// A whole number that fits its type: CLI11 gives the nearest one that does, and -1 as the largest without a sign.
 template <typename Number> CLI::Validator wholeNumber(Number least, Number most = std::numeric_limits<Number>::max()) {
   return {[least, most](const std::string &text) -> std::string {
@@ -45,17 +42,6 @@ CLI::Validator amount(double most) {
 /// An empty name is an unset variable of a script rather than a wish.
 CLI::Validator someName() {
   return {[](const std::string &text) { return std::string(text.empty() ? "the name is empty" : ""); }, ""};
-}
-
-/// The first SIGINT, SIGTERM or SIGUSR1 (which mpirun forwards and Slurm can send ahead of a time limit) ends the run
-/// after its step; the handler is then gone, so that a second one kills.
-void stopOnSignals() {
-  struct sigaction action = {};
-  action.sa_handler = [](int number) { stopSignal.store(number); };
-  action.sa_flags = SA_RESETHAND | SA_RESTART;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-  sigaction(SIGUSR1, &action, nullptr);
 }
 } // namespace
 
@@ -152,6 +138,10 @@ int main(int argc, char **argv) {
                  "Seconds after which a rank that does not arrive ends the run; 0: never")
       ->check(amount(maxSeconds))
       ->capture_default_str();
+  app.add_option("--start-timeout", options.startTimeoutSeconds,
+                 "Seconds that processes wait at the start for all others to come; 0: for ever")
+      ->check(amount(maxSeconds))
+      ->capture_default_str();
   bool noGraph = false;
   app.add_flag("--no-graph", noGraph, "On a GPU: give it one instruction after the other, not each step as one graph");
   std::string autotune;
@@ -171,9 +161,12 @@ int main(int argc, char **argv) {
     if (option->count() > 0)
       options.settings[option->get_single_name()] = CLI::detail::join(option->results(), " ");
 
-  stopOnSignals();
-  options.stopSignal = &stopSignal;
+  tessera::guardStandardStreams();
+  tessera::SignalState &signals = tessera::handleSignals();
+  options.stopSignal = &signals.stopSignal;
+  options.mayEndAtOnce = &signals.mayEndAtOnce;
   tessera::Result<tessera::TrainOutcome> outcome = tessera::train(options);
+  std::fflush(stdout);
   if (outcome.isOk())
     return outcome->stopSignal ? 128 + outcome->stopSignal : 0;
   std::fprintf(stderr, "error: %s\n", outcome.status().toString().c_str());

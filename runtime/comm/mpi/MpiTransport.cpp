@@ -79,7 +79,7 @@ public:
   std::string_view name() const override { return "mpi"; }
   int rank() const override { return self; }
   int numRanks() const override { return size; }
-  Result<std::unique_ptr<Link>> open(const std::vector<int> &members) override {
+  Result<std::unique_ptr<Link>> open(const std::vector<int> &members, const MissingCheck &) override {
     auto position = std::find(members.begin(), members.end(), self);
     TesseraMpiLink *link = nullptr;
     int error = api.open(members.front(), static_cast<int>(position - members.begin()), &link);
@@ -87,6 +87,7 @@ public:
       return mpiError(api, "cannot split the communicator", error);
     return std::unique_ptr<Link>(std::make_unique<MpiLink>(api, link));
   }
+  Status begin() override { return Status::ok(); } // MPI ends all ranks if one fails
   void finish() override { api.finish(); }
 
 private:

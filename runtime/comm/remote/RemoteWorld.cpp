@@ -3,6 +3,7 @@
 #include "runtime/comm/remote/RemoteWorld.h"
 
 #include "runtime/base/Log.h"
+#include "runtime/comm/RankMessage.h"
 
 #include <cstring>
 #include <numeric>
@@ -40,7 +41,13 @@ Result<std::unique_ptr<RemoteWorld>> RemoteWorld::create(std::unique_ptr<Transpo
 }
 
 Status RemoteWorld::openLink(RemoteLink &target, const std::vector<int> &members) {
-  TESSERA_ASSIGN_OR_RETURN(target.link, transport->open(members));
+  Clock::time_point begin = Clock::now();
+  RemoteActivity activity{"opening of connections", {}, false};
+  TESSERA_ASSIGN_OR_RETURN(target.link, transport->open(members, [&](const std::vector<int> &missing) -> Status {
+    if (isAborted.load(std::memory_order_acquire))
+      return abortReason();
+    return checkPending(missing, activity, begin);
+  }));
   target.members = members;
   target.position = static_cast<int>(std::find(members.begin(), members.end(), rank()) - members.begin());
   return Status::ok();
@@ -51,7 +58,10 @@ Status RemoteWorld::open() {
   std::iota(everyone.begin(), everyone.end(), 0);
   TESSERA_RETURN_IF_ERROR(openLink(control, everyone));
   TESSERA_RETURN_IF_ERROR(openLink(checkpoints, everyone));
-  TESSERA_ASSIGN_OR_RETURN(monitorLink, transport->open(everyone));
+  RemoteLink monitored;
+  TESSERA_RETURN_IF_ERROR(openLink(monitored, everyone));
+  monitorLink = std::move(monitored.link);
+  TESSERA_RETURN_IF_ERROR(transport->begin());
   Clock::time_point now = Clock::now();
   for (Peer &peer : peers)
     peer.lastHeard = now.time_since_epoch().count();
@@ -108,6 +118,16 @@ Result<RemoteLink *> RemoteWorld::link(const std::vector<int> &members, int chan
   return found->second.get();
 }
 
+static std::vector<int> pendingRanks(const RemoteLink &link, const Exchange &exchange) {
+  std::vector<int> ranks;
+  for (const Transfer &transfer : exchange.transfers)
+    if (!transfer.isDone)
+      ranks.push_back(link.members[transfer.peer]);
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
 Status RemoteWorld::exchange(RemoteLink &link, std::vector<Transfer> transfers, const RemoteActivity &activity) {
   if (isAborted.load(std::memory_order_acquire))
     return abortReason();
@@ -129,7 +149,7 @@ Status RemoteWorld::exchange(RemoteLink &link, std::vector<Transfer> transfers, 
   // what moves the bytes, so that the pauses stay short.
   for (int64_t look = 0;; ++look) {
     if (Status status = exchange->progress(); !status.isOk())
-      return lostPeer(status, link, *exchange, activity);
+      return lostPeer(status, pendingRanks(link, *exchange), activity);
     if (exchange->isDone())
       return Status::ok();
     if (isAborted.load(std::memory_order_acquire))
@@ -142,27 +162,16 @@ Status RemoteWorld::exchange(RemoteLink &link, std::vector<Transfer> transfers, 
       continue;
     if (Clock::now() - begin > heartbeat)
       mark.set();
-    TESSERA_RETURN_IF_ERROR(checkPending(link, *exchange, activity, begin));
+    TESSERA_RETURN_IF_ERROR(checkPending(pendingRanks(link, *exchange), activity, begin));
   }
 }
 
-static std::vector<int> pendingRanks(const RemoteLink &link, const Exchange &exchange) {
-  std::vector<int> ranks;
-  for (const Transfer &transfer : exchange.transfers)
-    if (!transfer.isDone)
-      ranks.push_back(link.members[transfer.peer]);
-  std::sort(ranks.begin(), ranks.end());
-  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-  return ranks;
-}
-
 /// Whether one of the ranks that this one waits for has ended, or has had its time.
-Status RemoteWorld::checkPending(const RemoteLink &link, const Exchange &exchange, const RemoteActivity &activity,
+Status RemoteWorld::checkPending(const std::vector<int> &pending, const RemoteActivity &activity,
                                  Clock::time_point begin) {
-  std::vector<int> pending = pendingRanks(link, exchange);
   for (int rank : pending)
     if (peers[rank].hasEnded)
-      return lostPeer(Status::ok(), link, exchange, activity);
+      return lostPeer(Status::ok(), pending, activity);
   Clock::time_point now = Clock::now();
   if (options.stopSignal && options.stopSignal->load() != 0 && now - begin > std::chrono::milliseconds(200) &&
       !hasWarned.exchange(true))
@@ -199,9 +208,8 @@ std::string RemoteWorld::silence(const std::vector<int> &ranks) const {
 }
 
 /// A connection broke: if the other one said why, that is the reason.
-Status RemoteWorld::lostPeer(const Status &cause, const RemoteLink &link, const Exchange &exchange,
-                             const RemoteActivity &activity) {
-  std::vector<int> pending = pendingRanks(link, exchange), ended;
+Status RemoteWorld::lostPeer(const Status &cause, const std::vector<int> &pending, const RemoteActivity &activity) {
+  std::vector<int> ended;
   for (int tries = 0; tries < 50 && !isAborted && ended.empty(); ++tries) {
     for (int rank : pending)
       if (peers[rank].hasEnded)
@@ -245,7 +253,8 @@ void RemoteWorld::setBusy(bool busy) {
 void RemoteWorld::abort(const Status &why) {
   std::unique_lock<std::mutex> lock(mutex);
   if (!isAborted) {
-    reason = Status(StatusCode::Aborted, why.message(), why.file(), why.line());
+    Status named = toldByRank(why, rank());
+    reason = Status(StatusCode::Aborted, named.message(), named.file(), named.line());
     begunHere = true;
     isAborted.store(true, std::memory_order_release);
     changed.notify_all();

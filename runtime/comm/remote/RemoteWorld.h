@@ -86,10 +86,8 @@ private:
   void watchPeer(int rank);
   void hear(int rank);
   void tell(int rank, Clock::time_point now);
-  Status checkPending(const RemoteLink &link, const Exchange &exchange, const RemoteActivity &activity,
-                      Clock::time_point begin);
-  Status lostPeer(const Status &cause, const RemoteLink &link, const Exchange &exchange,
-                  const RemoteActivity &activity);
+  Status checkPending(const std::vector<int> &pending, const RemoteActivity &activity, Clock::time_point begin);
+  Status lostPeer(const Status &cause, const std::vector<int> &pending, const RemoteActivity &activity);
   std::string silence(const std::vector<int> &ranks) const;
 
   std::unique_ptr<Transport> transport;

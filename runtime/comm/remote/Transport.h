@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -59,14 +60,20 @@ public:
   virtual Result<std::unique_ptr<Exchange>> start(std::vector<Transfer> transfers) = 0;
 };
 
+/// About ranks that are waited for; an error ends the wait.
+using MissingCheck = std::function<Status(const std::vector<int> &missing)>;
+
 class Transport {
 public:
   virtual ~Transport() = default;
   virtual std::string_view name() const = 0;
   virtual int rank() const = 0;
   virtual int numRanks() const = 0;
-  /// All ranks call it in the same order, each with its own group (ranks in group order, this one among them).
-  virtual Result<std::unique_ptr<Link>> open(const std::vector<int> &members) = 0;
+  /// All ranks call it in the same order, each with its own group (ranks in group order, this one among them). Once
+  /// all ranks have begun, `check` is asked during waits, as far as the transport can.
+  virtual Result<std::unique_ptr<Link>> open(const std::vector<int> &members, const MissingCheck &check) = 0;
+  /// After the first links: returns when all ranks have opened theirs. From then on failures are told over links.
+  virtual Status begin() = 0;
   /// After a barrier, when nothing is under way. Without it the process must end by _Exit.
   virtual void finish() = 0;
 };

@@ -1,18 +1,17 @@
-//===- Socket.cpp - owned sockets and blocking helpers with a deadline -----===//
+//===- Socket.cpp - owned sockets, and waits that can be ended -------------===//
 
 #include "runtime/comm/tcp/Socket.h"
 
-#include <algorithm>
+#include "runtime/comm/tcp/Resolve.h"
+
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <thread>
 #include <unistd.h>
 
 namespace tessera::tcp {
@@ -27,16 +26,16 @@ Socket::~Socket() {
 }
 
 /// Small messages go at once.
-static Socket prepared(int descriptor) {
+static Socket prepared(Socket socket) {
   int yes = 1;
-  ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-  return Socket(descriptor);
+  ::setsockopt(socket.descriptor(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+  return socket;
 }
 
 Result<Socket> listenOn(int port) {
   // One socket for IPv6 and IPv4, or IPv4 alone where there is no IPv6.
   for (int family : {AF_INET6, AF_INET}) {
-    Socket socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    Socket socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (socket.descriptor() < 0)
       continue;
     int yes = 1, no = 0;
@@ -58,7 +57,12 @@ Result<Socket> listenOn(int port) {
     if (::bind(socket.descriptor(), reinterpret_cast<sockaddr *>(&address), length) == 0 &&
         ::listen(socket.descriptor(), SOMAXCONN) == 0)
       return socket;
-    if (errno == EADDRINUSE || errno == EACCES)
+    if (errno == EADDRINUSE)
+      return TESSERA_ERROR(IoError,
+                           "port " + std::to_string(port) +
+                               " is in use by another program or run: end that one, or choose another port for "
+                               "all ranks with MASTER_PORT or TESSERA_PORT");
+    if (errno == EACCES)
       break;
   }
   return systemFailure("cannot listen on port " + std::to_string(port));
@@ -73,50 +77,79 @@ int portOf(const Socket &socket) {
 }
 
 /// Waits until the socket is ready for `events`.
-static Status waitFor(const Socket &socket, short events, Deadline deadline) {
+static Status waitFor(const Socket &socket, short events, const WaitCheck &check) {
   while (true) {
-    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     pollfd entry = {socket.descriptor(), events, 0};
-    int ready = ::poll(&entry, 1, static_cast<int>(std::clamp<int64_t>(left.count(), 0, 1000)));
+    int ready = ::poll(&entry, 1, static_cast<int>(checkInterval.count()));
     if (ready > 0)
       return Status::ok();
     if (ready < 0 && errno != EINTR)
       return systemFailure("cannot wait for a connection");
-    if (left.count() <= 0)
-      return TESSERA_ERROR(Aborted, "no answer in time");
+    TESSERA_RETURN_IF_ERROR(check());
   }
 }
 
-Result<Socket> acceptFrom(const Socket &listener, Deadline deadline) {
-  TESSERA_RETURN_IF_ERROR(waitFor(listener, POLLIN, deadline));
-  int descriptor = ::accept4(listener.descriptor(), nullptr, nullptr, SOCK_CLOEXEC);
-  if (descriptor < 0)
-    return systemFailure("cannot accept a connection");
-  return prepared(descriptor);
+void waitToRead(const Socket &socket, std::chrono::milliseconds limit) {
+  pollfd entry = {socket.descriptor(), POLLIN, 0};
+  ::poll(&entry, 1, static_cast<int>(limit.count()));
 }
 
-Result<Socket> connectTo(const std::string &host, int port, Deadline deadline) {
-  std::string what = "cannot connect to " + host + ":" + std::to_string(port), reason = "no address";
+Result<Socket> acceptNow(const Socket &listener) {
   while (true) {
-    addrinfo hints = {}, *found = nullptr;
-    hints.ai_socktype = SOCK_STREAM;
-    int failed = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
-    if (failed)
-      reason = ::gai_strerror(failed);
-    std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(found, &::freeaddrinfo);
-    for (const addrinfo *each = found; each; each = each->ai_next) {
-      Socket socket(::socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-      if (socket.descriptor() >= 0 && ::connect(socket.descriptor(), each->ai_addr, each->ai_addrlen) == 0) {
-        int yes = 1;
-        ::setsockopt(socket.descriptor(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-        return socket;
-      }
-      reason = std::strerror(errno);
-    }
-    if (std::chrono::steady_clock::now() >= deadline)
-      return TESSERA_ERROR(IoError, std::string(what).append(": ").append(reason));
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    int descriptor = ::accept4(listener.descriptor(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (descriptor >= 0)
+      return prepared(Socket(descriptor));
+    if (errno == EAGAIN || errno == EWOULDBLOCK)
+      return Socket();
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+      return systemFailure("cannot accept a connection");
+    // Anything else is about one connection, which is gone.
   }
+}
+
+/// A port of this machine that nobody listens on may be the one that the system gives to the connecting side, which is
+/// then connected with itself.
+static bool isConnectedWithItself(const Socket &socket) {
+  sockaddr_storage own = {}, other = {};
+  socklen_t ownLength = sizeof(own), otherLength = sizeof(other);
+  return ::getsockname(socket.descriptor(), reinterpret_cast<sockaddr *>(&own), &ownLength) == 0 &&
+         ::getpeername(socket.descriptor(), reinterpret_cast<sockaddr *>(&other), &otherLength) == 0 &&
+         ownLength == otherLength && std::memcmp(&own, &other, ownLength) == 0;
+}
+
+Result<Socket> connectOnce(const std::string &host, int port, const WaitCheck &check, std::string &reason) {
+  constexpr std::chrono::seconds patience{10}; // with an address from which nothing is heard
+  TESSERA_ASSIGN_OR_RETURN(Addresses addresses, resolve(host, port, check));
+  reason = "no address";
+  for (const addrinfo *each = addresses.get(); each; each = each->ai_next) {
+    Socket socket(::socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!socket.isOpen()) {
+      reason = std::strerror(errno);
+      continue;
+    }
+    int error = ::connect(socket.descriptor(), each->ai_addr, each->ai_addrlen) == 0 ? 0 : errno;
+    if (error == EINPROGRESS) {
+      auto end = std::chrono::steady_clock::now() + patience;
+      bool isLate = false;
+      Status waited = waitFor(socket, POLLOUT, [&]() -> Status {
+        TESSERA_RETURN_IF_ERROR(check());
+        isLate = std::chrono::steady_clock::now() >= end;
+        return isLate ? TESSERA_ERROR(IoError, "no answer") : Status::ok();
+      });
+      if (!waited.isOk() && !isLate)
+        return waited;
+      socklen_t length = sizeof(error);
+      error = isLate ? ETIMEDOUT : 0;
+      if (!isLate)
+        ::getsockopt(socket.descriptor(), SOL_SOCKET, SO_ERROR, &error, &length);
+    }
+    if (error == 0 && isConnectedWithItself(socket))
+      error = ECONNREFUSED;
+    if (error == 0)
+      return prepared(std::move(socket));
+    reason = std::strerror(error);
+  }
+  return Socket();
 }
 
 std::string peerAddress(const Socket &socket) {
@@ -149,18 +182,18 @@ Result<size_t> tryReceive(const Socket &socket, void *data, size_t bytes) {
   return systemFailure("connection lost");
 }
 
-Status sendAll(const Socket &socket, const void *data, size_t bytes, Deadline deadline) {
+Status sendAll(const Socket &socket, const void *data, size_t bytes, const WaitCheck &check) {
   for (size_t done = 0; done < bytes;) {
-    TESSERA_RETURN_IF_ERROR(waitFor(socket, POLLOUT, deadline));
+    TESSERA_RETURN_IF_ERROR(waitFor(socket, POLLOUT, check));
     TESSERA_ASSIGN_OR_RETURN(size_t moved, trySend(socket, static_cast<const char *>(data) + done, bytes - done));
     done += moved;
   }
   return Status::ok();
 }
 
-Status receiveAll(const Socket &socket, void *data, size_t bytes, Deadline deadline) {
+Status receiveAll(const Socket &socket, void *data, size_t bytes, const WaitCheck &check) {
   for (size_t done = 0; done < bytes;) {
-    TESSERA_RETURN_IF_ERROR(waitFor(socket, POLLIN, deadline));
+    TESSERA_RETURN_IF_ERROR(waitFor(socket, POLLIN, check));
     TESSERA_ASSIGN_OR_RETURN(size_t moved, tryReceive(socket, static_cast<char *>(data) + done, bytes - done));
     done += moved;
   }

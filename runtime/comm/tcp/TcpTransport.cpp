@@ -2,45 +2,21 @@
 
 #include "runtime/comm/tcp/TcpTransport.h"
 
+#include "runtime/base/Log.h"
+#include "runtime/comm/tcp/Meeting.h"
+#include "runtime/comm/tcp/Reception.h"
 #include "runtime/comm/tcp/Socket.h"
+#include "runtime/comm/tcp/Waiting.h"
 
 #include <cstdint>
-#include <cstring>
 #include <map>
-#include <random>
+#include <optional>
+#include <thread>
 
 namespace tessera {
 namespace {
 
-using tcp::Deadline;
 using tcp::Socket;
-
-/// What a process says first on every connection. Numbers are in the byte order of the machine: all ranks run the same
-/// native code.
-struct Hello {
-  char magic[8] = {'t', 'e', 's', 's', 'e', 'r', 'a', '1'};
-  uint64_t token = 0; ///< of the run; 0 when a rank reports to rank 0
-  int32_t rank = 0, numRanks = 0;
-  int32_t link = 0; ///< number of the link, in the order of opening; of a report: the port where the rank listens
-  int32_t reserved = 0;
-};
-
-/// What connects and then says nothing must not hold up the others.
-Status receiveHello(const Socket &socket, Hello &hello, Deadline end) {
-  return tcp::receiveAll(socket, &hello, sizeof(hello),
-                         std::min(end, std::chrono::steady_clock::now() + std::chrono::seconds(5)));
-}
-
-/// Where a rank listens.
-struct Place {
-  char host[64] = "";
-  int32_t port = 0;
-};
-
-bool isHello(const Hello &hello, int numRanks) {
-  return std::memcmp(hello.magic, Hello().magic, sizeof(hello.magic)) == 0 && hello.numRanks == numRanks &&
-         hello.rank >= 0 && hello.rank < numRanks;
-}
 
 class TcpExchange : public Exchange {
 public:
@@ -89,131 +65,129 @@ private:
 
 class TcpTransport : public Transport {
 public:
-  explicit TcpTransport(const TcpOptions &options) : options(options), places(options.numRanks) {}
+  explicit TcpTransport(const TcpOptions &options) : options(options) {}
 
   Status meet();
   std::string_view name() const override { return "tcp"; }
   int rank() const override { return options.rank; }
   int numRanks() const override { return options.numRanks; }
-  Result<std::unique_ptr<Link>> open(const std::vector<int> &members) override;
+  Result<std::unique_ptr<Link>> open(const std::vector<int> &members, const MissingCheck &check) override;
+  Status begin() override;
   void finish() override {}
 
 private:
-  Deadline deadline() const {
-    return std::chrono::steady_clock::now() +
-           std::chrono::duration_cast<Deadline::duration>(std::chrono::duration<double>(options.connectTimeoutSeconds));
-  }
-  Status gatherPlaces();
-  Status report();
-  Result<Socket> acceptLink(int32_t link, int peer, Deadline deadline);
+  Status connect(const std::vector<int> &members, std::vector<Socket> &sockets, const tcp::WaitCheck &check);
+  Status accept(const std::vector<int> &members, std::vector<Socket> &sockets, const tcp::WaitCheck &check);
+  void admit(tcp::Guest guest);
 
   const TcpOptions options;
-  Socket listener;
-  uint64_t token = 0;
-  std::vector<Place> places; ///< by rank
+  std::optional<tcp::Reception> reception;
+  std::optional<tcp::Meeting> meeting; ///< until all ranks have begun
+  uint64_t token = 0;                  ///< of the run
+  std::vector<tcp::Place> places;      ///< by rank
   int32_t numLinks = 0;
-  std::map<std::pair<int32_t, int>, Socket> early; ///< by link and rank: connections for links not yet opened here
+  std::map<std::pair<int32_t, int>, Socket> early; ///< by link and rank: connections that have come
 };
 
 Status TcpTransport::meet() {
-  std::string where = options.host + ":" + std::to_string(options.port);
-  if (options.rank == 0)
-    return gatherPlaces().withContext("rank 0 at " + where);
-  TESSERA_ASSIGN_OR_RETURN(listener, tcp::listenOn(0));
-  return report().withContext("rank " + std::to_string(options.rank) + " cannot meet rank 0 at " + where);
-}
-
-/// Rank 0: takes everyone's report, then tells all where the others are.
-Status TcpTransport::gatherPlaces() {
-  TESSERA_ASSIGN_OR_RETURN(listener, tcp::listenOn(options.port));
-  Deadline end = deadline();
-  std::vector<Socket> reporters(options.numRanks);
-  for (int missing = options.numRanks - 1; missing > 0;) {
-    Result<Socket> accepted = tcp::acceptFrom(listener, end);
-    if (!accepted.isOk()) {
-      std::string ranks;
-      for (int rank = 1; rank < options.numRanks; ++rank)
-        if (reporters[rank].descriptor() < 0)
-          ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
-      return accepted.status().withContext("waits for rank " + ranks);
-    }
-    Hello hello;
-    if (!receiveHello(*accepted, hello, end).isOk() || !isHello(hello, options.numRanks))
-      continue; // something else knocked
-    if (hello.rank == 0 || reporters[hello.rank].descriptor() >= 0)
-      return TESSERA_ERROR(InvalidArgument, "two processes say that they are rank " + std::to_string(hello.rank));
-    Place &place = places[hello.rank];
-    std::strncpy(place.host, tcp::peerAddress(*accepted).c_str(), sizeof(place.host) - 1);
-    place.port = hello.link;
-    reporters[hello.rank] = std::move(*accepted);
-    --missing;
-  }
-  std::strncpy(places[0].host, options.host.c_str(), sizeof(places[0].host) - 1);
-  places[0].port = options.port;
-  std::random_device random;
-  token = (uint64_t{random()} << 32) | random() | 1;
-  for (int rank = 1; rank < options.numRanks; ++rank) {
-    TESSERA_RETURN_IF_ERROR(tcp::sendAll(reporters[rank], &token, sizeof(token), end));
-    TESSERA_RETURN_IF_ERROR(tcp::sendAll(reporters[rank], places.data(), places.size() * sizeof(Place), end));
-  }
+  TESSERA_ASSIGN_OR_RETURN(Socket listener, tcp::listenOn(options.rank == 0 ? options.port : 0));
+  reception.emplace(std::move(listener));
+  meeting.emplace(options, *reception);
+  TESSERA_RETURN_IF_ERROR(meeting->meet());
+  token = meeting->token();
+  places = meeting->places();
   return Status::ok();
 }
 
-Status TcpTransport::report() {
-  Deadline end = deadline();
-  TESSERA_ASSIGN_OR_RETURN(Socket socket, tcp::connectTo(options.host, options.port, end));
-  Hello hello;
-  hello.rank = options.rank;
-  hello.numRanks = options.numRanks;
-  hello.link = tcp::portOf(listener);
-  TESSERA_RETURN_IF_ERROR(tcp::sendAll(socket, &hello, sizeof(hello), end));
-  TESSERA_RETURN_IF_ERROR(tcp::receiveAll(socket, &token, sizeof(token), end));
-  return tcp::receiveAll(socket, places.data(), places.size() * sizeof(Place), end);
+Status TcpTransport::begin() {
+  TESSERA_RETURN_IF_ERROR(meeting->begin());
+  meeting.reset();
+  return Status::ok();
 }
 
-Result<Socket> TcpTransport::acceptLink(int32_t link, int peer, Deadline end) {
-  while (true) {
-    auto known = early.find({link, peer});
-    if (known != early.end()) {
-      Socket socket = std::move(known->second);
-      early.erase(known);
-      return socket;
-    }
-    Result<Socket> accepted = tcp::acceptFrom(listener, end);
-    if (!accepted.isOk())
-      return accepted.status().withContext("rank " + std::to_string(peer) + " does not connect to rank " +
-                                           std::to_string(options.rank));
-    Hello hello;
-    if (receiveHello(*accepted, hello, end).isOk() && isHello(hello, options.numRanks) && hello.token == token)
-      early[{hello.link, hello.rank}] = std::move(*accepted);
-  }
-}
-
-Result<std::unique_ptr<Link>> TcpTransport::open(const std::vector<int> &members) {
-  int32_t number = numLinks++;
-  Deadline end = deadline();
-  std::vector<Socket> sockets(members.size());
-  // Of two members the one of higher rank connects: never both wait for each other.
+/// Of two members the one of higher rank connects: never both wait for each other.
+Status TcpTransport::connect(const std::vector<int> &members, std::vector<Socket> &sockets,
+                             const tcp::WaitCheck &check) {
   for (size_t position = 0; position < members.size(); ++position) {
     int peer = members[position];
     if (peer >= options.rank)
       continue;
-    Result<Socket> connected = tcp::connectTo(places[peer].host, places[peer].port, end);
-    if (!connected.isOk())
-      return connected.status().withContext("rank " + std::to_string(options.rank) + " does not reach rank " +
-                                            std::to_string(peer));
-    Hello hello;
+    Socket socket;
+    for (std::string reason; !socket.isOpen();) {
+      TESSERA_ASSIGN_OR_RETURN(socket, tcp::connectOnce(places[peer].host, places[peer].port, check, reason));
+      if (socket.isOpen())
+        break;
+      TESSERA_RETURN_IF_ERROR(check().withContext(reason));
+      std::this_thread::sleep_for(tcp::checkInterval);
+    }
+    tcp::Hello hello;
     hello.token = token;
     hello.rank = options.rank;
     hello.numRanks = options.numRanks;
-    hello.link = number;
-    TESSERA_RETURN_IF_ERROR(tcp::sendAll(*connected, &hello, sizeof(hello), end));
-    sockets[position] = std::move(*connected);
+    hello.link = numLinks;
+    TESSERA_RETURN_IF_ERROR(tcp::sendAll(socket, &hello, sizeof(hello), check));
+    sockets[position] = std::move(socket);
   }
-  for (size_t position = 0; position < members.size(); ++position)
-    if (members[position] > options.rank) {
-      TESSERA_ASSIGN_OR_RETURN(sockets[position], acceptLink(number, members[position], end));
+  return Status::ok();
+}
+
+void TcpTransport::admit(tcp::Guest guest) {
+  const tcp::Hello &hello = guest.hello;
+  if (hello.token == token && hello.rank >= 0 && hello.rank < options.numRanks) {
+    early[{hello.link, hello.rank}] = std::move(guest.socket);
+  } else if (hello.token == 0) {
+    tcp::Note note = tcp::Note::make(tcp::Note::End, "all ranks of the run at " + options.host + ":" +
+                                                         std::to_string(options.port) + " have already come");
+    static_cast<void>(tcp::trySend(guest.socket, &note, sizeof(note)));
+  } else {
+    log::debug("drops a connection of {}: it is of another run", tcp::peerAddress(guest.socket));
+  }
+}
+
+Status TcpTransport::accept(const std::vector<int> &members, std::vector<Socket> &sockets,
+                            const tcp::WaitCheck &check) {
+  for (size_t position = 0; position < members.size(); ++position) {
+    if (members[position] <= options.rank)
+      continue;
+    while (true) {
+      if (auto come = early.find({numLinks, members[position]}); come != early.end()) {
+        sockets[position] = std::move(come->second);
+        early.erase(come);
+        break;
+      }
+      TESSERA_RETURN_IF_ERROR(check());
+      TESSERA_ASSIGN_OR_RETURN(std::vector<tcp::Guest> guests, reception->receive());
+      for (tcp::Guest &guest : guests)
+        admit(std::move(guest));
     }
+  }
+  return Status::ok();
+}
+
+Result<std::unique_ptr<Link>> TcpTransport::open(const std::vector<int> &members, const MissingCheck &checkMissing) {
+  std::vector<Socket> sockets(members.size());
+  tcp::Waiting waiting(options.startTimeoutSeconds);
+  auto check = [&]() -> Status {
+    std::vector<int> missing;
+    for (size_t position = 0; position < members.size(); ++position)
+      if (members[position] != options.rank && !sockets[position].isOpen())
+        missing.push_back(members[position]);
+    if (!meeting)
+      return checkMissing(missing);
+    TESSERA_RETURN_IF_ERROR(meeting->check());
+    std::string ranks = "rank " + tcp::listRanks(missing);
+    if (waiting.isOver())
+      return TESSERA_ERROR(Aborted, "rank " + std::to_string(options.rank) + " has no connection with " + ranks +
+                                        " after " + waiting.limit());
+    waiting.tell([&] { return "waits for a connection with " + ranks; });
+    return Status::ok();
+  };
+  Status opened = connect(members, sockets, check);
+  if (opened.isOk())
+    opened = accept(members, sockets, check);
+  ++numLinks;
+  if (!opened.isOk())
+    return meeting ? meeting->end(opened) : opened;
   return std::unique_ptr<Link>(std::make_unique<TcpLink>(std::move(sockets)));
 }
 

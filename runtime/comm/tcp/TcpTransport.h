@@ -10,15 +10,20 @@
 
 #include "runtime/comm/remote/Transport.h"
 
+#include <atomic>
 #include <string>
 
 namespace tessera {
 
 struct TcpOptions {
   int rank = 0, numRanks = 1;
-  std::string host; ///< of rank 0, as all others reach it
-  int port = 0;     ///< on which rank 0 listens
-  double connectTimeoutSeconds = 120;
+  std::string host;                 ///< of rank 0, as all others reach it
+  int port = 0;                     ///< on which rank 0 listens
+  double startTimeoutSeconds = 600; ///< for all ranks to come; 0: for ever
+  /// Not 0 once this process was asked to end: then the start-up ends too, of all ranks.
+  const std::atomic<int> *stopSignal = nullptr;
+  /// Gets the signal that ended the start-up, here or in another process.
+  std::atomic<int> *endedBy = nullptr;
 };
 
 /// Meets the other ranks.

@@ -118,5 +118,21 @@ TEST(Launch, ContradictionsAreErrors) {
   EXPECT_NE(errorOf({}, "nccl").find("unknown 'nccl'"), std::string::npos);
 }
 
+TEST(Launch, TheRankIsKnownBeforeTheOthersAreReached) {
+  auto rankOf = [](const Variables &variables, const std::string &wanted = "auto") {
+    return launchedRank(wanted, [&](const char *name) {
+      auto found = variables.find(name);
+      return found == variables.end() ? nullptr : found->second.c_str();
+    });
+  };
+  EXPECT_EQ(rankOf(torchrun), 2);
+  EXPECT_EQ(rankOf(torchrun, "local"), std::nullopt);
+  EXPECT_EQ(rankOf({}), std::nullopt);
+  EXPECT_EQ(rankOf({{"SLURM_NTASKS", "4"}, {"SLURM_PROCID", "0"}}), std::nullopt); // a batch script
+  EXPECT_EQ(rankOf({{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_RANK", "3"}}), 3);
+  EXPECT_EQ(rankOf({{"RANK", "4"}, {"WORLD_SIZE", "4"}}), 4); // the error says of which process it is
+  EXPECT_EQ(rankOf({{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_PROCID", "1"}}), 1);
+}
+
 } // namespace
 } // namespace tessera
