@@ -58,7 +58,7 @@ class Hosts(LaunchTest):
         self.ip("-n", self.hosts[1], "link", "set", f"t{os.getpid()}b", "down")
         for rank in (0, 1):
             output = self.finish(runs[rank], status=1, timeout=60)
-            self.assertRegex(output, r"error: stalled: ranks? [23](, 3)? did not reach .*nothing was heard of rank [23]")
+            self.assertRegex(output, rf"error: rank {rank}: stalled: ranks? [23](, 3)? did not reach .*nothing was heard of rank [23]")
 
     @unittest.skipUnless(HAS_MPI, "MPI is not installed, or tessera was built without it")
     def test_mpirun(self):
