@@ -51,6 +51,19 @@ TEST(Session, SaysWhyThereIsNoGpu) {
   EXPECT_EQ(status.message().find("artifact 'test' is for sm_90"), 0u) << status;
 }
 
+TEST(Session, AnErrorOfSetUpNamesItsRank) {
+  ArtifactBuilder builder({{"shard", 2}});
+  auto artifact = builder.build();
+  ASSERT_TRUE(artifact.isOk());
+  SessionOptions options;
+  options.openDevice = [](const Artifact &, const DeviceOptions &) -> Result<std::unique_ptr<Device>> {
+    return TESSERA_ERROR(Exhausted, "no memory");
+  };
+  auto world = createLocalWorld(2);
+  EXPECT_EQ(Session::create(*artifact, *world[1], options).status().message(), "rank 1: no memory");
+  EXPECT_EQ(world[0]->abortReason().message(), "rank 1: no memory");
+}
+
 TEST(Session, RanksMustRunTheSameArtifact) {
   ArtifactBuilder builder({{"shard", 2}});
   auto one = builder.build();
