@@ -4,16 +4,12 @@
 
 #include "runtime/artifact/Format.h"
 #include "runtime/artifact/Verify.h"
+#include "runtime/base/InputFile.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include <cerrno>
 #include <cstring>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace tessera {
 
@@ -34,31 +30,10 @@ size_t byteWidth(artifact::DataType dtype) {
 }
 
 Result<std::shared_ptr<const Artifact>> Artifact::open(const std::string &path) {
-  int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0)
-    return Status(errno == ENOENT ? StatusCode::NotFound : StatusCode::IoError,
-                  "cannot open artifact '" + path + "': " + std::strerror(errno), __FILE__, __LINE__);
-  struct stat info;
-  if (::fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
-    ::close(file);
-    return TESSERA_ERROR(InvalidArgument, "artifact '" + path + "' is not a regular file");
-  }
-  std::shared_ptr<Artifact> made(new Artifact());
-  made->name = path;
-  size_t size = static_cast<size_t>(info.st_size);
-  if (size > 0) {
-    void *mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
-    int error = errno;
-    ::close(file);
-    if (mapping == MAP_FAILED)
-      return TESSERA_ERROR(IoError, "cannot map artifact '" + path + "': " + std::strerror(error));
-    made->mapping = mapping;
-    made->mappingBytes = size;
-  } else {
-    ::close(file);
-  }
-  TESSERA_RETURN_IF_ERROR(made->parse(static_cast<const uint8_t *>(made->mapping), size));
-  return std::shared_ptr<const Artifact>(std::move(made));
+  Result<std::vector<uint8_t>> bytes = readWholeFile(path);
+  if (!bytes.isOk())
+    return bytes.status().withContext("artifact");
+  return fromBytes(*std::move(bytes), path);
 }
 
 Result<std::shared_ptr<const Artifact>> Artifact::fromBytes(std::vector<uint8_t> bytes, const std::string &name) {
@@ -67,11 +42,6 @@ Result<std::shared_ptr<const Artifact>> Artifact::fromBytes(std::vector<uint8_t>
   made->owned = std::move(bytes);
   TESSERA_RETURN_IF_ERROR(made->parse(made->owned.data(), made->owned.size()));
   return std::shared_ptr<const Artifact>(std::move(made));
-}
-
-Artifact::~Artifact() {
-  if (mapping)
-    ::munmap(mapping, mappingBytes);
 }
 
 Status Artifact::parse(const uint8_t *bytes, size_t size) {

@@ -1,8 +1,8 @@
 //===- Reader.h - opens an artifact file -----------------------------------===//
 //
-// Maps the file, checks header, hash, FlatBuffer structure and then every index, count and span (Verify.h), so that the
-// rest of the runtime may use the program without checking again. The file is untrusted input up to here; it holds
-// native code, so that running it is as dangerous as running any program.
+// Reads the file into memory, checks header, hash, FlatBuffer structure and then every index, count and span
+// (Verify.h), so that the rest of the runtime may use the program without checking again. The file is untrusted input
+// up to here; it holds native code, so that running it is as dangerous as running any program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,6 @@ public:
   /// The same checks on bytes in memory (header and payload); `name` is used in messages.
   static Result<std::shared_ptr<const Artifact>> fromBytes(std::vector<uint8_t> bytes, const std::string &name);
 
-  ~Artifact();
   Artifact(const Artifact &) = delete;
   Artifact &operator=(const Artifact &) = delete;
 
@@ -50,8 +49,6 @@ private:
 
   std::string name;
   std::vector<uint8_t> owned;
-  void *mapping = nullptr;
-  size_t mappingBytes = 0;
   const artifact::Program *root = nullptr;
   Mesh ranks;
 };

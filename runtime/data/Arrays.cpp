@@ -1,5 +1,6 @@
 //===- Arrays.cpp - arrays with a leading axis of samples ----------------------------===//
 
+#include "runtime/base/Fingerprint.h"
 #include "runtime/data/Samples.h"
 #include "runtime/state/Safetensors.h"
 
@@ -23,8 +24,10 @@ public:
       const BatchSpec &spec = specs[tensor];
       const ArrayEntry &array = arrays[tensor];
       size_t elements = spec.sampleBytes() / elementBytes(spec.dtype);
-      Status status = convertElements(array.dtype, array.bytes.data() + index * elements * elementBytes(array.dtype),
-                                      spec.dtype, targets[tensor], static_cast<int64_t>(elements));
+      buffer.resize(elements * elementBytes(array.dtype));
+      TESSERA_RETURN_IF_ERROR(array.bytes.read(index * buffer.size(), buffer.data(), buffer.size()));
+      Status status =
+          convertElements(array.dtype, buffer.data(), spec.dtype, targets[tensor], static_cast<int64_t>(elements));
       if (!status.isOk())
         return status.withContext("sample " + std::to_string(index) + " of array '" + spec.name + "' in '" + path +
                                   "'");
@@ -37,23 +40,36 @@ public:
            specs[tensor].name + "' in '" + path + "'";
   }
 
+  std::string hint(uint64_t, size_t, int64_t, int64_t) const override { return ""; }
+
+  Result<std::string> fingerprint() override {
+    Fingerprint result;
+    std::vector<ByteRange> contents;
+    for (size_t tensor = 0; tensor < specs.size(); ++tensor) {
+      result.add(specs[tensor].name);
+      result.add(static_cast<uint64_t>(arrays[tensor].dtype));
+      result.add(shapeToString(arrays[tensor].shape));
+      contents.push_back(arrays[tensor].bytes);
+    }
+    TESSERA_RETURN_IF_ERROR(result.addContent(contents, fingerprintBytes));
+    return result.text();
+  }
+
 private:
   std::string path;
   std::vector<BatchSpec> specs;
   std::vector<ArrayEntry> arrays; ///< One per batch tensor.
   std::vector<std::shared_ptr<const void>> storage;
+  std::vector<uint8_t> buffer; ///< A sample as the file has it.
 };
 
 } // namespace
 
-static Status readSafetensorsArrays(const std::string &path, ArrayMap &arrays,
-                                    std::vector<std::shared_ptr<const void>> &storage) {
-  TESSERA_ASSIGN_OR_RETURN(SafetensorsFile opened, SafetensorsFile::open(path));
-  auto file = std::make_shared<const SafetensorsFile>(std::move(opened));
-  for (const auto &[name, entry] : file->tensors())
+static Status readSafetensorsArrays(const std::string &path, ArrayMap &arrays) {
+  TESSERA_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::open(path));
+  for (const auto &[name, entry] : file.tensors())
     if (entry.dtype)
       arrays[name] = {*entry.dtype, entry.shape, entry.bytes};
-  storage.push_back(file);
   return Status::ok();
 }
 
@@ -80,7 +96,7 @@ Result<std::unique_ptr<SampleSource>> openArrays(const std::string &path, const 
   if (std::filesystem::path(path).extension() == ".npz")
     TESSERA_RETURN_IF_ERROR(readNpz(path, arrays, storage));
   else
-    TESSERA_RETURN_IF_ERROR(readSafetensorsArrays(path, arrays, storage));
+    TESSERA_RETURN_IF_ERROR(readSafetensorsArrays(path, arrays));
 
   std::vector<ArrayEntry> chosen;
   std::string problems;

@@ -60,7 +60,8 @@ Result<std::shared_ptr<const HostBatch>> Loader::readBatch(uint64_t position) {
                                  ") (the model's vocabulary)" +
                                  (bad->value < 0 ? "; only a target that does not count may be negative, where nothing "
                                                    "else is read with it"
-                                                 : ""));
+                                                 : "") +
+                                 source->hint(sample, tensor, bad->element, bad->value));
     }
   }
   return std::shared_ptr<const HostBatch>(std::move(batch));

@@ -51,15 +51,16 @@ static bool parseShape(std::string_view text, std::vector<int64_t> &shape) {
 }
 
 template <typename T>
-static void widen(ArrayEntry &entry, int64_t elements, std::vector<std::shared_ptr<const void>> &storage) {
+static void widen(ByteSpan bytes, ArrayEntry &entry, int64_t elements,
+                  std::vector<std::shared_ptr<const void>> &storage) {
   auto wide = std::make_shared<std::vector<int64_t>>(elements);
   for (int64_t i = 0; i < elements; ++i) {
     T value;
-    std::memcpy(&value, entry.bytes.data() + i * sizeof(T), sizeof(T));
+    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
     (*wide)[i] = static_cast<int64_t>(value);
   }
   entry.dtype = DataType::I64;
-  entry.bytes = {reinterpret_cast<const uint8_t *>(wide->data()), wide->size() * 8};
+  entry.bytes = ByteRange(ByteSpan(reinterpret_cast<const uint8_t *>(wide->data()), wide->size() * 8));
   storage.push_back(wide);
 }
 
@@ -106,18 +107,19 @@ Status parseNpy(const std::string &name, ByteSpan bytes, ArrayEntry &entry,
   if (width == 0)
     return invalid("has the type '" + std::string(descriptor) + "', which is not supported");
   std::optional<int64_t> elements = checkedElements(entry.shape, width);
-  entry.bytes = bytes.subspan(prefix + headerBytes);
-  if (!elements || *elements * width != entry.bytes.size())
-    return invalid("has " + std::to_string(entry.bytes.size()) + " bytes of data, which is not its shape " +
+  ByteSpan data = bytes.subspan(prefix + headerBytes);
+  entry.bytes = ByteRange(data);
+  if (!elements || *elements * width != data.size())
+    return invalid("has " + std::to_string(data.size()) + " bytes of data, which is not its shape " +
                    shapeToString(entry.shape));
   if (dtype)
     entry.dtype = *dtype;
   else if (descriptor == "<i2")
-    widen<int16_t>(entry, *elements, storage);
+    widen<int16_t>(data, entry, *elements, storage);
   else if (descriptor == "<u2")
-    widen<uint16_t>(entry, *elements, storage);
+    widen<uint16_t>(data, entry, *elements, storage);
   else
-    widen<uint32_t>(entry, *elements, storage);
+    widen<uint32_t>(data, entry, *elements, storage);
   return Status::ok();
 }
 
@@ -168,14 +170,14 @@ static Status readMember(zip_t *archive, zip_int64_t index, const std::string &p
 }
 
 Status readNpz(const std::string &path, ArrayMap &arrays, std::vector<std::shared_ptr<const void>> &storage) {
-  TESSERA_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path)); // for clear errors, and the size
+  TESSERA_ASSIGN_OR_RETURN(InputFile file, InputFile::open(path)); // for clear errors, and the size
   int code = 0;
   std::unique_ptr<zip_t, ZipCloser> archive(zip_open(path.c_str(), ZIP_RDONLY, &code));
   if (!archive)
     return TESSERA_ERROR(DataLoss, "'" + path + "' is not a .npz archive (or it is truncated)");
   zip_int64_t members = zip_get_num_entries(archive.get(), 0);
   for (zip_int64_t i = 0; i < members; ++i)
-    TESSERA_RETURN_IF_ERROR(readMember(archive.get(), i, path, file.bytes().size(), arrays, storage));
+    TESSERA_RETURN_IF_ERROR(readMember(archive.get(), i, path, file.size(), arrays, storage));
   return Status::ok();
 }
 

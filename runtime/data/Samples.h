@@ -25,6 +25,11 @@ public:
   virtual Status read(uint64_t index, std::span<uint8_t *const> targets) = 0;
   /// Where an element of a sample comes from.
   virtual std::string describe(uint64_t index, size_t tensor, int64_t element) const = 0;
+  /// What the user may have got wrong, if `value` is such an element and must not be: "; …", or nothing.
+  virtual std::string hint(uint64_t index, size_t tensor, int64_t element, int64_t value) const = 0;
+  /// A number that tells other data apart: of the order and lengths of documents or arrays, and of their content, at
+  /// most 4 MiB of it at even distances. The same for the same data under any path. Errors: of reading.
+  virtual Result<std::string> fingerprint() = 0;
   /// In nats, if the data are tokens.
   virtual Result<double> unigramEntropy() { return TESSERA_ERROR(Unsupported, "the data are not tokens"); }
 };
@@ -39,11 +44,11 @@ Result<std::unique_ptr<SampleSource>> openSamples(const std::string &path, const
 Result<std::unique_ptr<SampleSource>> makeTokenSamples(std::unique_ptr<TokenSource> source,
                                                        const std::vector<BatchSpec> &specs);
 
-/// An array in a file, not necessarily aligned.
+/// An array in a file or in memory.
 struct ArrayEntry {
   DataType dtype = DataType::F32;
   std::vector<int64_t> shape;
-  ByteSpan bytes;
+  ByteRange bytes;
 };
 using ArrayMap = std::map<std::string, ArrayEntry>;
 

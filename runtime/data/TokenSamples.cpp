@@ -32,6 +32,12 @@ public:
     return source->describe(index * length + element + (fills[tensor] == Fill::Shifted));
   }
 
+  std::string hint(uint64_t index, size_t tensor, int64_t element, int64_t value) const override {
+    return source->hint(index * length + element + (fills[tensor] == Fill::Shifted), value);
+  }
+
+  Result<std::string> fingerprint() override { return source->fingerprint(); }
+
   Result<double> unigramEntropy() override { return source->unigramEntropy(); }
 
 private:

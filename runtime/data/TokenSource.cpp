@@ -2,7 +2,11 @@
 
 #include "runtime/data/TokenSource.h"
 
+#include "runtime/base/EvenBlocks.h"
+#include "runtime/base/Fingerprint.h"
 #include "runtime/base/Log.h"
+#include "runtime/data/DataFolder.h"
+#include "runtime/data/TokenWidth.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,12 +17,8 @@ namespace fs = std::filesystem;
 
 namespace tessera {
 
-static constexpr size_t maxMappings = 256;
+static constexpr size_t lineBlockBytes = 1 << 20;
 static constexpr size_t headerBytes = 1024; // llm.c: 256 words
-
-static bool isTextEnding(const std::string &ending) {
-  return ending == ".txt" || ending == ".json" || ending == ".jsonl";
-}
 
 Result<std::unique_ptr<TokenSource>> TokenSource::open(const std::string &path, const DataOptions &options) {
   std::unique_ptr<TokenSource> source(new TokenSource);
@@ -36,46 +36,25 @@ Result<std::unique_ptr<TokenSource>> TokenSource::open(const std::string &path, 
 }
 
 Status TokenSource::addFolder(const std::string &path, const DataOptions &options) {
-  std::vector<std::string> texts, bins;
-  size_t others = 0;
-  std::error_code error;
-  fs::recursive_directory_iterator iterator(path, error), end;
-  while (!error && iterator != end) {
-    if (iterator->is_regular_file(error)) {
-      std::string ending = iterator->path().extension().string();
-      if (isTextEnding(ending))
-        texts.push_back(iterator->path().string());
-      else if (ending == ".bin")
-        bins.push_back(iterator->path().string());
-      else
-        ++others;
-    }
-    iterator.increment(error);
-  }
-  if (error)
-    return TESSERA_ERROR(IoError, "cannot read folder '" + path + "': " + error.message());
-  if (texts.empty() && bins.empty())
-    return TESSERA_ERROR(InvalidArgument, "folder '" + path + "' has no .txt, .json, .jsonl or .bin file" +
-                                              (others ? " (" + std::to_string(others) + " other files)" : ""));
-  if (!texts.empty() && !bins.empty())
-    return TESSERA_ERROR(InvalidArgument, "folder '" + path + "' has both token files ('" + bins.front() +
-                                              "') and text ('" + texts.front() + "')");
-  if (others > 0)
-    log::info("data '{}': {} files are not .txt, .json, .jsonl or .bin and are not read", path, others);
-  std::vector<std::string> &paths = texts.empty() ? bins : texts;
-  std::sort(paths.begin(), paths.end());
-  for (const std::string &file : paths)
+  TESSERA_ASSIGN_OR_RETURN(DataFolder folder, DataFolder::find(path));
+  if (folder.texts.empty() && folder.tokens.empty())
+    return TESSERA_ERROR(InvalidArgument,
+                         "folder '" + path + "' has no .txt, .json, .jsonl or .bin file" +
+                             (folder.others ? " (" + std::to_string(folder.others) + " other files)" : ""));
+  if (!folder.texts.empty() && !folder.tokens.empty())
+    return TESSERA_ERROR(InvalidArgument, "folder '" + path + "' has both token files ('" + folder.tokens.front() +
+                                              "') and text ('" + folder.texts.front() + "')");
+  if (folder.others > 0)
+    log::info("data '{}': {} files are not .txt, .json, .jsonl or .bin and are not read", path, folder.others);
+  for (const std::string &file : folder.texts.empty() ? folder.tokens : folder.texts)
     TESSERA_RETURN_IF_ERROR(addPath(file, options));
   return Status::ok();
 }
 
 Status TokenSource::addPath(const std::string &path, const DataOptions &options) {
   auto file = static_cast<uint32_t>(files.size());
-  std::error_code error;
-  uint64_t bytes = fs::file_size(path, error);
-  if (error)
-    return TESSERA_ERROR(IoError, "cannot read '" + path + "': " + error.message());
-  files.push_back({path, bytes, nullptr});
+  TESSERA_ASSIGN_OR_RETURN(InputFile opened, InputFile::open(path));
+  files.push_back(std::move(opened));
   std::string ending = fs::path(path).extension().string();
   text = isTextEnding(ending);
   if (ending == ".bin")
@@ -100,11 +79,11 @@ void TokenSource::addSegment(Segment segment) {
 }
 
 Status TokenSource::addTokens(uint32_t file, const DataOptions &options) {
-  TESSERA_ASSIGN_OR_RETURN(ByteSpan bytes, bytesOf(file));
-  const std::string &path = files[file].path;
+  const InputFile &input = files[file];
+  const std::string &path = input.path();
   uint32_t header[3] = {};
-  if (bytes.size() >= headerBytes)
-    std::memcpy(header, bytes.data(), sizeof(header));
+  if (input.size() >= headerBytes)
+    TESSERA_RETURN_IF_ERROR(input.read(0, header, sizeof(header)));
   // llm.c's token files: GPT-2 (uint16) and Llama 3 (uint32).
   bool isGpt2 = header[0] == 20240520, isLlama3 = header[0] == 20240801;
   if (isGpt2 || isLlama3) {
@@ -112,7 +91,7 @@ Status TokenSource::addTokens(uint32_t file, const DataOptions &options) {
     if (header[1] != version)
       return TESSERA_ERROR(Unsupported, "token file '" + path + "' has version " + std::to_string(header[1]) +
                                             ", expected " + std::to_string(version));
-    uint64_t stored = (bytes.size() - headerBytes) / width;
+    uint64_t stored = (input.size() - headerBytes) / width;
     if (header[2] > stored)
       return TESSERA_ERROR(DataLoss, "token file '" + path + "' says it has " + std::to_string(header[2]) +
                                          " tokens, but there are " + std::to_string(stored) + " (truncated?)");
@@ -123,26 +102,34 @@ Status TokenSource::addTokens(uint32_t file, const DataOptions &options) {
   int width = options.tokenBytes ? options.tokenBytes : 2;
   if (width != 2 && width != 4)
     return TESSERA_ERROR(InvalidArgument, "tokens of " + std::to_string(width) + " bytes, expected 2 or 4");
-  if (bytes.size() % width != 0)
-    return TESSERA_ERROR(DataLoss, "token file '" + path + "' has " + std::to_string(bytes.size()) +
+  if (input.size() % width != 0)
+    return TESSERA_ERROR(DataLoss, "token file '" + path + "' has " + std::to_string(input.size()) +
                                        " bytes, expected a multiple of " + std::to_string(width));
-  addSegment({0, bytes.size() / width, width == 2 ? Kind::Words16 : Kind::Words32, file, 0, bytes.size(), 1});
+  if (options.tokenBytes == 0) {
+    TESSERA_ASSIGN_OR_RETURN(bool isWide, looksLikeWideTokens(input));
+    if (isWide)
+      return TESSERA_ERROR(InvalidArgument, "token file '" + path +
+                                                "' has no header and would be read as uint16, but every second word is "
+                                                "0: it looks like uint32, give --token-bytes 4 (or --token-bytes 2 if "
+                                                "it is uint16)");
+  }
+  addSegment({0, input.size() / width, width == 2 ? Kind::Words16 : Kind::Words32, file, 0, input.size(), 1});
   return Status::ok();
 }
 
 Status TokenSource::addText(uint32_t file) {
-  uint64_t bytes = files[file].bytes;
+  uint64_t bytes = files[file].size();
   if (bytes > 0)
     addSegment({0, bytes + 1, Kind::Bytes, file, 0, bytes, 1});
   return Status::ok();
 }
 
 Status TokenSource::addJson(uint32_t file, const DataOptions &options) {
-  TESSERA_ASSIGN_OR_RETURN(ByteSpan bytes, bytesOf(file));
+  TESSERA_ASSIGN_OR_RETURN(std::vector<uint8_t> bytes, ByteRange(files[file], 0, files[file].size()).readAll());
   std::vector<std::string> texts;
   std::string problem;
   if (!jsonTexts(bytes, options.textField, texts, problem))
-    return TESSERA_ERROR(InvalidArgument, "'" + files[file].path + "': " + problem);
+    return TESSERA_ERROR(InvalidArgument, "'" + files[file].path() + "': " + problem);
   for (size_t i = 0; i < texts.size(); ++i) {
     addSegment({0, texts[i].size() + 1, Kind::Memory, file, documents.size(), texts[i].size(), i + 1});
     documents.push_back(std::move(texts[i]));
@@ -150,39 +137,46 @@ Status TokenSource::addJson(uint32_t file, const DataOptions &options) {
   return Status::ok();
 }
 
-Status TokenSource::addJsonLines(uint32_t file, const DataOptions &options) {
-  TESSERA_ASSIGN_OR_RETURN(ByteSpan bytes, bytesOf(file));
-  const char *data = reinterpret_cast<const char *>(bytes.data()), *end = data + bytes.size();
-  uint64_t number = 0;
-  std::string line, problem;
-  for (const char *begin = data; begin < end; ++number) {
-    const char *stop = std::find(begin, end, '\n');
-    if (std::any_of(begin, stop, [](char c) { return c != ' ' && c != '\t' && c != '\r'; })) {
-      if (!jsonText(begin, stop, options.textField, line, problem))
-        return TESSERA_ERROR(InvalidArgument,
-                             "'" + files[file].path + "': line " + std::to_string(number + 1) + " " + problem);
-      addSegment({0, line.size() + 1, Kind::JsonLine, file, static_cast<uint64_t>(begin - data),
-                  static_cast<uint64_t>(stop - begin), number + 1});
+/// Calls `visit(begin, end, offset)` for each line of a file, which is read block by block; the last one may have no
+/// line feed. Ends with the first error of `visit`.
+template <typename Visit> static Status forEachLine(const InputFile &file, Visit visit) {
+  std::vector<char> block(std::min<uint64_t>(lineBlockBytes, file.size()));
+  std::string open; // the begin of a line that goes on in the next block
+  uint64_t lineOffset = 0;
+  for (uint64_t offset = 0; offset < file.size(); offset += block.size()) {
+    size_t count = std::min<uint64_t>(block.size(), file.size() - offset);
+    TESSERA_RETURN_IF_ERROR(file.read(offset, block.data(), count));
+    const char *begin = block.data(), *end = begin + count;
+    while (const char *stop =
+               begin == end ? nullptr : static_cast<const char *>(std::memchr(begin, '\n', end - begin))) {
+      if (open.empty()) {
+        TESSERA_RETURN_IF_ERROR(visit(begin, stop, lineOffset));
+      } else {
+        open.append(begin, stop);
+        TESSERA_RETURN_IF_ERROR(visit(open.data(), open.data() + open.size(), lineOffset));
+        open.clear();
+      }
+      begin = stop + 1;
+      lineOffset = offset + (begin - block.data());
     }
-    begin = stop == end ? end : stop + 1;
+    open.append(begin, end);
   }
-  return Status::ok();
+  return open.empty() ? Status::ok() : visit(open.data(), open.data() + open.size(), lineOffset);
 }
 
-Result<ByteSpan> TokenSource::bytesOf(uint32_t index) {
-  File &file = files[index];
-  if (!file.mapping) {
-    if (mappedFiles.size() >= maxMappings) {
-      files[mappedFiles.front()].mapping.reset();
-      mappedFiles.pop_front();
-    }
-    TESSERA_ASSIGN_OR_RETURN(MappedFile mapped, MappedFile::open(file.path));
-    if (mapped.bytes().size() != file.bytes)
-      return TESSERA_ERROR(DataLoss, "'" + file.path + "' has changed since it was opened");
-    file.mapping = std::make_unique<MappedFile>(std::move(mapped));
-    mappedFiles.push_back(index);
-  }
-  return file.mapping->bytes();
+Status TokenSource::addJsonLines(uint32_t file, const DataOptions &options) {
+  uint64_t number = 0;
+  std::string line, problem;
+  const InputFile input = files[file];
+  return forEachLine(input, [&](const char *begin, const char *stop, uint64_t offset) -> Status {
+    ++number;
+    if (std::all_of(begin, stop, [](char c) { return c == ' ' || c == '\t' || c == '\r'; }))
+      return Status::ok();
+    if (!jsonText(begin, stop, options.textField, line, problem))
+      return TESSERA_ERROR(InvalidArgument, "'" + input.path() + "': line " + std::to_string(number) + " " + problem);
+    addSegment({0, line.size() + 1, Kind::JsonLine, file, offset, static_cast<uint64_t>(stop - begin), number});
+    return Status::ok();
+  });
 }
 
 const TokenSource::Segment &TokenSource::segmentAt(uint64_t position) const {
@@ -210,36 +204,47 @@ Status TokenSource::read(uint64_t position, size_t count, uint32_t *target) {
 
 Status TokenSource::readSegment(size_t index, uint64_t first, size_t count, uint32_t *target) {
   const Segment &segment = segments[index];
-  const uint8_t *bytes = nullptr;
-  if (segment.kind == Kind::Memory) {
-    bytes = reinterpret_cast<const uint8_t *>(documents[segment.offset].data());
-  } else {
-    TESSERA_ASSIGN_OR_RETURN(ByteSpan file, bytesOf(segment.file));
-    bytes = file.data() + segment.offset;
-  }
-  if (segment.kind == Kind::Words32) {
-    std::memcpy(target, bytes + first * 4, count * 4);
-    return Status::ok();
-  }
+  const InputFile &file = files[segment.file];
+  if (segment.kind == Kind::Words32)
+    return file.read(segment.offset + first * 4, target, count * 4);
   if (segment.kind == Kind::Words16) {
+    buffer.resize(count * 2);
+    TESSERA_RETURN_IF_ERROR(file.read(segment.offset + first * 2, buffer.data(), buffer.size()));
     for (size_t i = 0; i < count; ++i)
-      target[i] = bytes[2 * (first + i)] | bytes[2 * (first + i) + 1] << 8;
+      target[i] = buffer[2 * i] | buffer[2 * i + 1] << 8;
     return Status::ok();
   }
-  uint64_t length = segment.count - 1;
-  if (segment.kind == Kind::JsonLine) {
-    if (cachedSegment != index) {
-      std::string problem;
-      const char *line = reinterpret_cast<const char *>(bytes);
-      cachedSegment = SIZE_MAX;
-      if (!jsonText(line, line + segment.length, textField, cachedLine, problem) || cachedLine.size() != length)
-        return TESSERA_ERROR(DataLoss, "'" + files[segment.file].path + "' has changed since it was opened");
-      cachedSegment = index;
-    }
-    bytes = reinterpret_cast<const uint8_t *>(cachedLine.data());
+  // The last token of a document is not in it.
+  size_t stored = std::min<uint64_t>(count, segment.count - 1 - first);
+  const uint8_t *bytes = nullptr;
+  if (segment.kind == Kind::Bytes) {
+    buffer.resize(stored);
+    TESSERA_RETURN_IF_ERROR(file.read(segment.offset + first, buffer.data(), stored));
+    bytes = buffer.data();
+  } else if (segment.kind == Kind::JsonLine) {
+    TESSERA_RETURN_IF_ERROR(readJsonLine(index));
+    bytes = reinterpret_cast<const uint8_t *>(cachedLine.data()) + first;
+  } else {
+    bytes = reinterpret_cast<const uint8_t *>(documents[segment.offset].data()) + first;
   }
   for (size_t i = 0; i < count; ++i)
-    target[i] = first + i < length ? bytes[first + i] : 0;
+    target[i] = i < stored ? bytes[i] : 0;
+  return Status::ok();
+}
+
+/// Makes the text of a line the cached one.
+Status TokenSource::readJsonLine(size_t index) {
+  if (cachedSegment == index)
+    return Status::ok();
+  const Segment &segment = segments[index];
+  buffer.resize(segment.length);
+  TESSERA_RETURN_IF_ERROR(files[segment.file].read(segment.offset, buffer.data(), buffer.size()));
+  std::string problem;
+  const char *line = reinterpret_cast<const char *>(buffer.data());
+  cachedSegment = SIZE_MAX;
+  if (!jsonText(line, line + buffer.size(), textField, cachedLine, problem) || cachedLine.size() != segment.count - 1)
+    return TESSERA_ERROR(DataLoss, "'" + files[segment.file].path() + "' has changed since it was opened");
+  cachedSegment = index;
   return Status::ok();
 }
 
@@ -247,7 +252,7 @@ std::string TokenSource::describe(uint64_t position) const {
   if (position >= total)
     return "the end of '" + name + "'";
   const Segment &segment = segmentAt(position);
-  std::string offset = std::to_string(position - segment.begin), path = "'" + files[segment.file].path + "'";
+  std::string offset = std::to_string(position - segment.begin), path = "'" + files[segment.file].path() + "'";
   if (segment.kind == Kind::Words16 || segment.kind == Kind::Words32)
     return "token " + offset + " of " + path;
   std::string place = segment.kind == Kind::Bytes      ? ""
@@ -256,28 +261,46 @@ std::string TokenSource::describe(uint64_t position) const {
   return "byte " + offset + " of " + place + path;
 }
 
+std::string TokenSource::hint(uint64_t position, uint64_t value) const {
+  const Segment &segment = segmentAt(position);
+  bool mayBeNarrow = segment.kind == Kind::Words32 && segment.offset == 0 && value > UINT16_MAX;
+  return mayBeNarrow ? "; is the file uint16? Then give --token-bytes 2" : "";
+}
+
+Result<std::string> TokenSource::fingerprint() {
+  constexpr uint64_t blockTokens = 1 << 14, limit = 1 << 20; // 4 MiB of uint32
+  Fingerprint result;
+  result.add(total);
+  for (const Segment &segment : segments)
+    result.add(segment.count);
+  std::vector<uint32_t> block(blockTokens);
+  TESSERA_RETURN_IF_ERROR(forEvenBlocks(total, blockTokens, limit, [&](uint64_t begin, uint64_t count) -> Status {
+    TESSERA_RETURN_IF_ERROR(read(begin, count, block.data()));
+    result.add(block.data(), count * sizeof(block[0]));
+    return Status::ok();
+  }));
+  return result.text();
+}
+
 Result<double> TokenSource::unigramEntropy(uint64_t limit) {
   std::vector<uint64_t> counts(1 << 16);
-  std::vector<uint32_t> buffer(1 << 16);
-  // More tokens than that would be read before the first step: blocks at even distances stand for all.
-  const uint64_t block = std::min<uint64_t>(buffer.size(), std::max<uint64_t>(limit, 1));
-  const uint64_t blocks = total <= limit ? (total + block - 1) / block : std::max<uint64_t>(limit / block, 1);
+  std::vector<uint32_t> tokens(1 << 16);
   uint64_t count = 0;
-  for (uint64_t index = 0; index < blocks; ++index) {
-    uint64_t position = total <= limit ? index * block : index * ((total - block) / std::max<uint64_t>(blocks - 1, 1));
-    size_t here = std::min<uint64_t>(block, total - position);
-    TESSERA_RETURN_IF_ERROR(read(position, here, buffer.data()));
+  // More tokens than that would be read before the first step: blocks at even distances stand for all.
+  TESSERA_RETURN_IF_ERROR(forEvenBlocks(total, tokens.size(), limit, [&](uint64_t position, uint64_t here) -> Status {
+    TESSERA_RETURN_IF_ERROR(read(position, here, tokens.data()));
     for (size_t i = 0; i < here; ++i) {
-      if (buffer[i] >= counts.size()) {
-        if (buffer[i] >= 1u << 24)
-          return TESSERA_ERROR(InvalidArgument, describe(position + i) + " is " + std::to_string(buffer[i]) +
-                                                    ", more than any vocabulary");
-        counts.resize(std::max<size_t>(buffer[i] + 1, 2 * counts.size()));
+      if (tokens[i] >= counts.size()) {
+        if (tokens[i] >= 1u << 24)
+          return TESSERA_ERROR(InvalidArgument, describe(position + i) + " is " + std::to_string(tokens[i]) +
+                                                    ", more than any vocabulary" + hint(position + i, tokens[i]));
+        counts.resize(std::max<size_t>(tokens[i] + 1, 2 * counts.size()));
       }
-      ++counts[buffer[i]];
+      ++counts[tokens[i]];
     }
     count += here;
-  }
+    return Status::ok();
+  }));
   double entropy = 0;
   for (uint64_t occurrences : counts)
     if (occurrences > 0) {

@@ -2,16 +2,15 @@
 //
 // Token files (.bin) and text (.txt, .json, .jsonl, or folders of them) look alike: tokens at positions 0 … tokens().
 // Text is read as bytes (vocabulary 256) and every document ends with the byte 0, which text never has. Files are
-// mapped or indexed, never loaded whole, except .json. See docs/data.md.
+// indexed and then read where a window needs them, never loaded whole, except .json. See docs/data.md.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef TESSERA_RUNTIME_DATA_TOKENSOURCE_H
 #define TESSERA_RUNTIME_DATA_TOKENSOURCE_H
 
-#include "runtime/base/File.h"
+#include "runtime/base/InputFile.h"
 
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,6 +34,11 @@ public:
   Status read(uint64_t position, size_t count, uint32_t *target);
   /// "token 17 of 'a.bin'", "byte 5 of document 3 of 'b.jsonl'": where a token comes from.
   std::string describe(uint64_t position) const;
+  /// "; is the file uint16? …" where a token of that value speaks for it, or nothing.
+  std::string hint(uint64_t position, uint64_t value) const;
+  /// 16 digits that tell other tokens apart: of the lengths of all documents and files in order, and of the tokens, at
+  /// most a million of them in blocks at even distances. The same for the same data under any path. Errors: of reading.
+  Result<std::string> fingerprint();
 
   /// Entropy in nats of the distribution of single tokens, over at most `limit` tokens that are spread evenly: what a
   /// model reaches that knows only how frequent each token is.
@@ -42,11 +46,6 @@ public:
 
 private:
   enum class Kind { Words16, Words32, Bytes, JsonLine, Memory };
-  struct File {
-    std::string path;
-    uint64_t bytes;
-    std::unique_ptr<MappedFile> mapping; ///< Of files in use.
-  };
   /// A run of tokens in one place: a token file or a document.
   struct Segment {
     uint64_t begin, count; ///< In tokens.
@@ -63,19 +62,19 @@ private:
   Status addJson(uint32_t file, const DataOptions &options);
   Status addJsonLines(uint32_t file, const DataOptions &options);
   void addSegment(Segment segment);
-  Result<ByteSpan> bytesOf(uint32_t file);
+  Status readJsonLine(size_t index);
   Status readSegment(size_t index, uint64_t first, size_t count, uint32_t *target);
   const Segment &segmentAt(uint64_t position) const;
 
   std::string name, textField;
   bool text = false;
   uint64_t total = 0;
-  std::vector<File> files;
-  std::deque<uint32_t> mappedFiles; ///< Those mapped, oldest first; the number of mappings is limited.
+  std::vector<InputFile> files;
   std::vector<Segment> segments;
   std::vector<std::string> documents; ///< Of .json files.
   size_t cachedSegment = SIZE_MAX;
   std::string cachedLine; ///< The text of the JSON line `cachedSegment`.
+  std::vector<uint8_t> buffer;
 };
 
 /// The text of a JSON document: a string, or the field of an object. On failure `problem` says why.

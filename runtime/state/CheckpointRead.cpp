@@ -9,7 +9,6 @@
 #include "runtime/state/Init.h"
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <fmt/format.h>
 
@@ -29,12 +28,13 @@ public:
 
   const CheckpointInfo &info() const { return manifest.info; }
   Status check(const RankState &views) const;
-  void copyInto(const RankState &views) const;
+  /// Errors: a file that has changed since it was compared with its hash; the state is then undefined.
+  Status copyInto(const RankState &views) const;
 
 private:
   struct Piece {
     int64_t begin, end;
-    const uint8_t *data;
+    ByteRange bytes;
   };
   struct Location {
     const ManifestUnit *unit;
@@ -50,7 +50,7 @@ private:
 
   std::string folder;
   Manifest manifest;
-  std::vector<SafetensorsFile> files;
+  std::vector<InputFile> files;
   std::map<UnitKey, const ManifestUnit *> units;
   std::map<UnitKey, std::vector<Piece>> pieces;
   std::map<UnitKey, Location> parameters; ///< By role and parameter name.
@@ -74,21 +74,34 @@ Result<CheckpointReader> CheckpointReader::open(const std::string &path) {
   return reader;
 }
 
+/// XXH3 of the whole file, read block by block.
+static Result<uint64_t> hashOf(const InputFile &file) {
+  constexpr uint64_t blockBytes = uint64_t{4} << 20;
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  std::vector<uint8_t> block(std::min(blockBytes, file.size()));
+  for (uint64_t done = 0; done < file.size(); done += block.size()) {
+    size_t count = std::min<uint64_t>(block.size(), file.size() - done);
+    TESSERA_RETURN_IF_ERROR(file.read(done, block.data(), count));
+    XXH3_64bits_update(&state, block.data(), count);
+  }
+  return XXH3_64bits_digest(&state);
+}
+
 Status CheckpointReader::openFiles() {
   for (const ManifestFile &listed : manifest.files) {
     std::string path = folder + "/" + listed.name;
-    {
-      TESSERA_ASSIGN_OR_RETURN(MappedFile raw, MappedFile::open(path));
-      if (raw.bytes().size() != listed.bytes)
-        return corrupt("'" + listed.name + "' has " + std::to_string(raw.bytes().size()) + " bytes, expected " +
-                       std::to_string(listed.bytes));
-      if (XXH3_64bits(raw.bytes().data(), raw.bytes().size()) != listed.hash)
-        return corrupt("the content of '" + listed.name + "' does not match its hash");
-    }
-    TESSERA_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::open(path));
+    TESSERA_ASSIGN_OR_RETURN(InputFile raw, InputFile::open(path));
+    if (raw.size() != listed.bytes)
+      return corrupt("'" + listed.name + "' has " + std::to_string(raw.size()) + " bytes, expected " +
+                     std::to_string(listed.bytes));
+    TESSERA_ASSIGN_OR_RETURN(uint64_t hash, hashOf(raw));
+    if (hash != listed.hash)
+      return corrupt("the content of '" + listed.name + "' does not match its hash");
+    TESSERA_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::open(raw));
     for (const ManifestPiece &piece : listed.pieces)
       TESSERA_RETURN_IF_ERROR(addPiece(piece, file));
-    files.push_back(std::move(file));
+    files.push_back(std::move(raw));
   }
   return Status::ok();
 }
@@ -99,7 +112,7 @@ Status CheckpointReader::addPiece(const ManifestPiece &piece, const SafetensorsF
   if (unit == units.end() || !entry || piece.end > unit->second->elements ||
       entry->elements != piece.end - piece.begin || entry->dtype != unit->second->dtype)
     return corrupt("tensor '" + piece.key + "' of '" + file.path() + "' is missing or not what the manifest says");
-  pieces[{piece.role, piece.unit}].push_back({piece.begin, piece.end, entry->bytes.data()});
+  pieces[{piece.role, piece.unit}].push_back({piece.begin, piece.end, entry->bytes});
   return Status::ok();
 }
 
@@ -151,7 +164,7 @@ Status CheckpointReader::check(const RankState &views) const {
   return TESSERA_ERROR(InvalidArgument, "checkpoint '" + folder + "' does not fit the program: " + text);
 }
 
-void CheckpointReader::copyInto(const RankState &views) const {
+Status CheckpointReader::copyInto(const RankState &views) const {
   clearState(views);
   for (const StateView &view : views) {
     size_t width = elementBytes(view.dtype);
@@ -163,11 +176,14 @@ void CheckpointReader::copyInto(const RankState &views) const {
       for (const Piece &piece : pieces.at({view.role, source.unit->unit})) {
         int64_t from = std::max(begin, piece.begin - shift), to = std::min(end, piece.end - shift);
         if (from < to)
-          std::memcpy(view.data + (from - view.begin) * width, piece.data + (from + shift - piece.begin) * width,
-                      (to - from) * width);
+          TESSERA_RETURN_IF_ERROR(piece.bytes.read((from + shift - piece.begin) * width,
+                                                   view.data + (from - view.begin) * width, (to - from) * width));
       }
     }
   }
+  for (const InputFile &file : files)
+    TESSERA_RETURN_IF_ERROR(file.checkUnchanged());
+  return Status::ok();
 }
 
 Status checkCheckpoint(const std::string &folder) { return CheckpointReader::open(folder).status(); }
@@ -184,7 +200,7 @@ Result<CheckpointInfo> loadCheckpoint(const std::string &path, const std::vector
   for (const RankState &views : ranks)
     TESSERA_RETURN_IF_ERROR(reader.check(views));
   for (const RankState &views : ranks)
-    reader.copyInto(views);
+    TESSERA_RETURN_IF_ERROR(reader.copyInto(views));
   return reader.info();
 }
 

@@ -2,6 +2,8 @@
 
 #include "runtime/state/Manifest.h"
 
+#include "runtime/base/InputFile.h"
+
 #include "runtime/base/File.h"
 
 #include <fmt/format.h>
@@ -181,8 +183,8 @@ static ManifestFile readFile(const Json &json, FieldReader &fields) {
 }
 
 Result<Manifest> readManifest(const std::string &path) {
-  TESSERA_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
-  return manifestFromJson(file.bytes(), path);
+  TESSERA_ASSIGN_OR_RETURN(std::vector<uint8_t> text, readWholeFile(path));
+  return manifestFromJson(text, path);
 }
 
 /// Discarded if it is not JSON, or nested more deeply than manifests are: writing it again, for the hash, is recursive.

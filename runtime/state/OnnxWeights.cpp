@@ -7,9 +7,11 @@
 
 #include "runtime/state/Weights.h"
 
+#include <algorithm>
 #include <climits>
 #include <filesystem>
 #include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <onnx/onnx_pb.h>
 
 namespace fs = std::filesystem;
@@ -17,6 +19,25 @@ namespace fs = std::filesystem;
 namespace tessera {
 
 namespace {
+
+/// A file as protobuf reads one; why it ended early is in `status`.
+class FileStream : public google::protobuf::io::CopyingInputStream {
+public:
+  explicit FileStream(const InputFile &file) : file(file) {}
+  const Status &status() const { return problem; }
+
+  int Read(void *buffer, int size) override {
+    auto count = static_cast<int>(std::min<uint64_t>(size, file.size() - position));
+    problem = file.read(position, buffer, count);
+    position += count;
+    return problem.isOk() ? count : -1;
+  }
+
+private:
+  const InputFile &file;
+  uint64_t position = 0;
+  Status problem;
+};
 
 class OnnxReader {
 public:
@@ -29,8 +50,8 @@ public:
 private:
   Status addTensor(const onnx::TensorProto &tensor);
   /// The external bytes; `expected` of them if the model does not say how many.
-  Result<ByteSpan> externalBytes(const onnx::TensorProto &tensor, uint64_t expected);
-  Result<ByteSpan> openExternal(const std::string &location);
+  Result<ByteRange> externalBytes(const onnx::TensorProto &tensor, uint64_t expected);
+  Result<InputFile> openExternal(const std::string &location);
   /// Values of 16-bit floats come one per int32.
   ByteSpan packHalves(const onnx::TensorProto &tensor);
 
@@ -41,7 +62,7 @@ private:
   const std::string &path;
   std::map<std::string, WeightEntry> &weights;
   std::vector<std::shared_ptr<const void>> &storage;
-  std::map<std::string, std::shared_ptr<const MappedFile>> externalFiles;
+  std::map<std::string, InputFile> externalFiles;
 };
 
 } // namespace
@@ -62,12 +83,16 @@ static std::optional<DataType> floatType(int32_t onnxType) {
 }
 
 Status OnnxReader::read() {
-  TESSERA_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
-  if (file.bytes().size() > INT_MAX)
+  TESSERA_ASSIGN_OR_RETURN(InputFile file, InputFile::open(path));
+  if (file.size() > INT_MAX)
     return TESSERA_ERROR(Unsupported, "'" + path + "' is larger than 2 GiB; store its weights as external data");
   auto model = std::make_shared<onnx::ModelProto>();
-  google::protobuf::io::CodedInputStream stream(file.bytes().data(), static_cast<int>(file.bytes().size()));
-  if (!model->ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage() || !model->has_graph())
+  FileStream bytes(file);
+  google::protobuf::io::CopyingInputStreamAdaptor buffered(&bytes, 1 << 20);
+  google::protobuf::io::CodedInputStream stream(&buffered);
+  bool isParsed = model->ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage();
+  TESSERA_RETURN_IF_ERROR(bytes.status());
+  if (!isParsed || !model->has_graph())
     return TESSERA_ERROR(DataLoss, "'" + path + "' is not an ONNX model (or it is truncated)");
   for (const onnx::TensorProto &tensor : model->graph().initializer())
     TESSERA_RETURN_IF_ERROR(addTensor(tensor));
@@ -87,15 +112,16 @@ Status OnnxReader::addTensor(const onnx::TensorProto &tensor) {
   if (tensor.data_location() == onnx::TensorProto::EXTERNAL) {
     TESSERA_ASSIGN_OR_RETURN(entry.bytes, externalBytes(tensor, expected));
   } else if (tensor.has_raw_data()) {
-    entry.bytes = {reinterpret_cast<const uint8_t *>(tensor.raw_data().data()), tensor.raw_data().size()};
+    entry.bytes =
+        ByteRange(ByteSpan(reinterpret_cast<const uint8_t *>(tensor.raw_data().data()), tensor.raw_data().size()));
   } else if (*dtype == DataType::F32) {
-    entry.bytes = {reinterpret_cast<const uint8_t *>(tensor.float_data().data()),
-                   static_cast<size_t>(tensor.float_data_size()) * 4};
+    entry.bytes = ByteRange(ByteSpan(reinterpret_cast<const uint8_t *>(tensor.float_data().data()),
+                                     static_cast<size_t>(tensor.float_data_size()) * 4));
   } else if (*dtype == DataType::F64) {
-    entry.bytes = {reinterpret_cast<const uint8_t *>(tensor.double_data().data()),
-                   static_cast<size_t>(tensor.double_data_size()) * 8};
+    entry.bytes = ByteRange(ByteSpan(reinterpret_cast<const uint8_t *>(tensor.double_data().data()),
+                                     static_cast<size_t>(tensor.double_data_size()) * 8));
   } else {
-    entry.bytes = packHalves(tensor);
+    entry.bytes = ByteRange(packHalves(tensor));
   }
   if (entry.bytes.size() != expected)
     return invalid(tensor, "has " + std::to_string(entry.bytes.size()) + " bytes, expected " +
@@ -118,7 +144,7 @@ static bool parseNumber(const std::string &text, uint64_t &value) {
   return true;
 }
 
-Result<ByteSpan> OnnxReader::externalBytes(const onnx::TensorProto &tensor, uint64_t expected) {
+Result<ByteRange> OnnxReader::externalBytes(const onnx::TensorProto &tensor, uint64_t expected) {
   std::string location;
   uint64_t offset = 0, length = expected;
   for (const onnx::StringStringEntryProto &entry : tensor.external_data()) {
@@ -132,24 +158,22 @@ Result<ByteSpan> OnnxReader::externalBytes(const onnx::TensorProto &tensor, uint
   fs::path relative = fs::path(location).lexically_normal();
   if (location.empty() || relative.is_absolute() || *relative.begin() == "..")
     return invalid(tensor, "has external data at '" + location + "', which is not inside the model's folder");
-  TESSERA_ASSIGN_OR_RETURN(ByteSpan whole, openExternal(relative.string()));
+  TESSERA_ASSIGN_OR_RETURN(InputFile whole, openExternal(relative.string()));
   if (offset > whole.size() || length > whole.size() - offset)
     return invalid(tensor, "needs bytes up to " + std::to_string(offset + length) + " of '" + location +
                                "', which has only " + std::to_string(whole.size()));
-  return whole.subspan(offset, length);
+  return ByteRange(std::move(whole), offset, length);
 }
 
-Result<ByteSpan> OnnxReader::openExternal(const std::string &location) {
+Result<InputFile> OnnxReader::openExternal(const std::string &location) {
   auto known = externalFiles.find(location);
   if (known != externalFiles.end())
-    return known->second->bytes();
-  Result<MappedFile> opened = MappedFile::open((fs::path(path).parent_path() / location).string());
+    return known->second;
+  Result<InputFile> opened = InputFile::open((fs::path(path).parent_path() / location).string());
   if (!opened.isOk())
     return opened.status().withContext("external data of '" + path + "'");
-  auto file = std::make_shared<const MappedFile>(*std::move(opened));
-  externalFiles.emplace(location, file);
-  storage.push_back(file);
-  return file->bytes();
+  externalFiles.emplace(location, *opened);
+  return opened;
 }
 
 Status readOnnxInitializers(const std::string &path, std::map<std::string, WeightEntry> &weights,

@@ -43,8 +43,16 @@ static Json parseHeader(const char *begin, const char *end, std::string &duplica
   return Json::parse(begin, end, callback, /*allow_exceptions=*/false);
 }
 
-/// Fills `entry` from its JSON description; returns what is wrong with it, or nothing.
-static std::string readEntry(const Json &description, ByteSpan data, SafetensorsEntry &entry) {
+namespace {
+/// Where a tensor lies among the bytes of data.
+struct Extent {
+  uint64_t begin, end;
+  std::string name;
+};
+} // namespace
+
+/// Fills `entry`, but for its bytes, and `extent` from its JSON description; returns what is wrong with it, or nothing.
+static std::string readEntry(const Json &description, uint64_t dataBytes, SafetensorsEntry &entry, Extent &extent) {
   if (!description.is_object())
     return "its description is not an object";
   auto type = description.find("dtype"), shape = description.find("shape"), offsets = description.find("data_offsets");
@@ -70,37 +78,60 @@ static std::string readEntry(const Json &description, ByteSpan data, Safetensors
     return "its shape " + shapeToString(entry.shape) + " is too large";
   entry.elements = *elements;
   uint64_t begin = (*offsets)[0].get<uint64_t>(), end = (*offsets)[1].get<uint64_t>();
-  if (begin > end || end > data.size())
+  if (begin > end || end > dataBytes)
     return "its bytes [" + std::to_string(begin) + ", " + std::to_string(end) + ") are not inside the file's " +
-           std::to_string(data.size()) + " bytes of data (truncated?)";
+           std::to_string(dataBytes) + " bytes of data (truncated?)";
   if (end - begin != static_cast<uint64_t>(entry.elements) * width)
     return "it has " + std::to_string(end - begin) + " bytes, expected " +
            std::to_string(static_cast<uint64_t>(entry.elements) * width) + " for " + entry.typeName +
            shapeToString(entry.shape);
-  entry.bytes = data.subspan(begin, end - begin);
+  extent = {begin, end, entry.name};
   return "";
 }
 
 Result<SafetensorsFile> SafetensorsFile::open(const std::string &path) {
+  TESSERA_ASSIGN_OR_RETURN(InputFile file, InputFile::open(path));
+  return open(std::move(file));
+}
+
+Result<SafetensorsFile> SafetensorsFile::open(InputFile file) {
   SafetensorsFile result;
-  TESSERA_ASSIGN_OR_RETURN(result.file, MappedFile::open(path));
+  result.file = std::move(file);
   TESSERA_RETURN_IF_ERROR(result.parse());
   return result;
 }
 
+/// Tensors neither overlap nor leave bytes between them; returns what is wrong, or nothing.
+static std::string checkLayout(std::vector<Extent> &extents, uint64_t dataBytes) {
+  std::sort(extents.begin(), extents.end(),
+            [](const Extent &a, const Extent &b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
+  uint64_t expected = 0;
+  const Extent *last = nullptr;
+  for (const Extent &extent : extents) {
+    if (extent.begin < expected)
+      return "tensors '" + (last ? last->name : "") + "' and '" + extent.name + "' overlap";
+    if (extent.begin > expected)
+      return "there is a hole before tensor '" + extent.name + "'";
+    expected = extent.end;
+    last = &extent;
+  }
+  return expected != dataBytes ? std::to_string(dataBytes - expected) + " bytes belong to no tensor" : "";
+}
+
 Status SafetensorsFile::parse() {
-  ByteSpan bytes = file.bytes();
-  if (bytes.size() < 8)
-    return corrupt(path(), "it has only " + std::to_string(bytes.size()) + " bytes");
+  if (file.size() < 8)
+    return corrupt(path(), "it has only " + std::to_string(file.size()) + " bytes");
   uint64_t headerBytes;
-  std::memcpy(&headerBytes, bytes.data(), 8);
-  if (headerBytes > maxHeaderBytes || headerBytes > bytes.size() - 8)
+  TESSERA_RETURN_IF_ERROR(file.read(0, &headerBytes, 8));
+  if (headerBytes > maxHeaderBytes || headerBytes > file.size() - 8)
     return corrupt(path(), "the header is " + std::to_string(headerBytes) + " bytes long, but only " +
-                               std::to_string(bytes.size() - 8) + " follow");
-  const char *text = reinterpret_cast<const char *>(bytes.data()) + 8;
-  ByteSpan data = bytes.subspan(8 + headerBytes);
+                               std::to_string(file.size() - 8) + " follow");
+  std::string text(headerBytes, '\0');
+  TESSERA_RETURN_IF_ERROR(file.read(8, text.data(), text.size()));
+  const uint64_t dataBegin = 8 + headerBytes, dataBytes = file.size() - dataBegin;
+  std::vector<Extent> extents;
   std::string duplicate;
-  Json header = parseHeader(text, text + headerBytes, duplicate);
+  Json header = parseHeader(text.data(), text.data() + text.size(), duplicate);
   if (!header.is_object())
     return corrupt(path(), "the header is not a JSON object");
   if (!duplicate.empty())
@@ -119,33 +150,14 @@ Status SafetensorsFile::parse() {
     }
     SafetensorsEntry entry;
     entry.name = name;
-    if (std::string problem = readEntry(description, data, entry); !problem.empty())
+    Extent &extent = extents.emplace_back();
+    if (std::string problem = readEntry(description, dataBytes, entry, extent); !problem.empty())
       return corrupt(path(), ("tensor '" + name + "': ").append(problem));
+    entry.bytes = ByteRange(file, dataBegin + extent.begin, extent.end - extent.begin);
     entries.emplace(name, std::move(entry));
   }
-  return checkLayout(data);
-}
-
-Status SafetensorsFile::checkLayout(ByteSpan data) const {
-  std::vector<const SafetensorsEntry *> order;
-  for (const auto &[name, entry] : entries)
-    order.push_back(&entry);
-  std::sort(order.begin(), order.end(), [](auto *a, auto *b) {
-    return std::pair(a->bytes.data(), a->bytes.size()) < std::pair(b->bytes.data(), b->bytes.size());
-  });
-  const uint8_t *expected = data.data();
-  const SafetensorsEntry *last = nullptr;
-  for (const SafetensorsEntry *entry : order) {
-    if (entry->bytes.data() < expected)
-      return corrupt(path(), "tensors '" + (last ? last->name : "") + "' and '" + entry->name + "' overlap");
-    if (entry->bytes.data() > expected)
-      return corrupt(path(), "there is a hole before tensor '" + entry->name + "'");
-    expected = entry->bytes.data() + entry->bytes.size();
-    last = entry;
-  }
-  if (expected != data.data() + data.size())
-    return corrupt(path(), std::to_string(data.data() + data.size() - expected) + " bytes belong to no tensor");
-  return Status::ok();
+  std::string problem = checkLayout(extents, dataBytes);
+  return problem.empty() ? Status::ok() : corrupt(path(), problem);
 }
 
 const SafetensorsEntry *SafetensorsFile::find(const std::string &name) const {

@@ -8,7 +8,7 @@
 #ifndef TESSERA_RUNTIME_STATE_SAFETENSORS_H
 #define TESSERA_RUNTIME_STATE_SAFETENSORS_H
 
-#include "runtime/base/File.h"
+#include "runtime/base/InputFile.h"
 #include "runtime/state/DataTypes.h"
 
 #include <map>
@@ -18,22 +18,22 @@
 
 namespace tessera {
 
-/// A tensor of an open file; `bytes` points into the mapping and need not be aligned.
+/// A tensor of an open file, which is read when its bytes are.
 struct SafetensorsEntry {
   std::string name;
   std::string typeName;          ///< As in the file.
   std::optional<DataType> dtype; ///< None for types that programs do not have (I16, U64, …).
   std::vector<int64_t> shape;
   int64_t elements = 0;
-  ByteSpan bytes;
+  ByteRange bytes;
 };
 
 class SafetensorsFile {
 public:
   static Result<SafetensorsFile> open(const std::string &path);
+  static Result<SafetensorsFile> open(InputFile file);
 
   const std::string &path() const { return file.path(); }
-  ByteSpan fileBytes() const { return file.bytes(); }
   /// Sorted by name.
   const std::map<std::string, SafetensorsEntry> &tensors() const { return entries; }
   const SafetensorsEntry *find(const std::string &name) const;
@@ -41,9 +41,8 @@ public:
 
 private:
   Status parse();
-  Status checkLayout(ByteSpan data) const;
 
-  MappedFile file;
+  InputFile file;
   std::map<std::string, SafetensorsEntry> entries;
   std::map<std::string, std::string> meta;
 };

@@ -1,6 +1,7 @@
 //===- Weights.cpp - parameters from files -------------------------------------===//
 
 #include "runtime/state/Weights.h"
+#include "runtime/base/Fingerprint.h"
 #include "runtime/state/Init.h"
 #include "runtime/state/Safetensors.h"
 
@@ -15,16 +16,14 @@ namespace fs = std::filesystem;
 namespace tessera {
 
 Status WeightSource::addSafetensors(const std::string &path) {
-  TESSERA_ASSIGN_OR_RETURN(SafetensorsFile opened, SafetensorsFile::open(path));
-  auto file = std::make_shared<const SafetensorsFile>(std::move(opened));
-  for (const auto &[tensor, entry] : file->tensors()) {
+  TESSERA_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::open(path));
+  for (const auto &[tensor, entry] : file.tensors()) {
     if (!entry.dtype)
       continue; // integers that programs do not have cannot be parameters
     if (!weights.emplace(tensor, WeightEntry{*entry.dtype, entry.shape, entry.bytes}).second)
       return TESSERA_ERROR(InvalidArgument,
                            fmt::format("tensor '{}' is in '{}' and in another file of '{}'", tensor, path, name));
   }
-  storage.push_back(file);
   return Status::ok();
 }
 
@@ -56,6 +55,19 @@ Result<std::unique_ptr<WeightSource>> WeightSource::open(const std::string &path
   for (const std::string &file : files)
     TESSERA_RETURN_IF_ERROR(source->addSafetensors(file));
   return source;
+}
+
+Result<std::string> WeightSource::fingerprint() const {
+  Fingerprint result;
+  std::vector<ByteRange> contents;
+  for (const auto &[tensor, entry] : weights) {
+    result.add(tensor);
+    result.add(static_cast<uint64_t>(entry.dtype));
+    result.add(shapeToString(entry.shape));
+    contents.push_back(entry.bytes);
+  }
+  TESSERA_RETURN_IF_ERROR(result.addContent(contents, uint64_t{64} << 20));
+  return result.text();
 }
 
 /// "missing: 'a', 'b' and 7 more": a list that stays readable.
@@ -105,6 +117,22 @@ static Status checkNames(const RankState &views, const WeightSource &source, con
                                             listNames("mismatched", mismatched));
 }
 
+/// Elements [first, first + count) of `weight`, converted; what needs no conversion is read into its place.
+static Status copyElements(const WeightEntry &weight, int64_t first, DataType dtype, uint8_t *target, int64_t count) {
+  const auto width = static_cast<int64_t>(elementBytes(weight.dtype));
+  if (weight.dtype == dtype)
+    return weight.bytes.read(first * width, target, count * width);
+  constexpr int64_t blockElements = 1 << 18;
+  std::vector<uint8_t> block(std::min(count, blockElements) * width);
+  for (int64_t done = 0; done < count; done += blockElements) {
+    int64_t here = std::min(count - done, blockElements);
+    TESSERA_RETURN_IF_ERROR(weight.bytes.read((first + done) * width, block.data(), here * width));
+    TESSERA_RETURN_IF_ERROR(
+        convertElements(weight.dtype, block.data(), dtype, target + done * elementBytes(dtype), here));
+  }
+  return Status::ok();
+}
+
 Status loadWeights(const RankState &views, const WeightSource &source, uint64_t seed, const WeightOptions &options) {
   TESSERA_RETURN_IF_ERROR(checkNames(views, source, options));
   if (!options.isZeroed)
@@ -121,11 +149,9 @@ Status loadWeights(const RankState &views, const WeightSource &source, uint64_t 
       auto [begin, end] = overlap(view, segment);
       if (begin >= end)
         continue;
-      const WeightEntry &weight = entry->second;
-      TESSERA_RETURN_IF_ERROR(
-          convertElements(weight.dtype, weight.bytes.data() + (begin - segment.offset) * elementBytes(weight.dtype),
-                          view.dtype, view.data + (begin - view.begin) * elementBytes(view.dtype), end - begin)
-              .withContext("parameter '" + segment.name + "'"));
+      TESSERA_RETURN_IF_ERROR(copyElements(entry->second, begin - segment.offset, view.dtype,
+                                           view.data + (begin - view.begin) * elementBytes(view.dtype), end - begin)
+                                  .withContext("parameter '" + segment.name + "'"));
     }
   }
   return Status::ok();

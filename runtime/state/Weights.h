@@ -8,6 +8,7 @@
 #ifndef TESSERA_RUNTIME_STATE_WEIGHTS_H
 #define TESSERA_RUNTIME_STATE_WEIGHTS_H
 
+#include "runtime/base/InputFile.h"
 #include "runtime/state/StateView.h"
 
 #include <map>
@@ -18,7 +19,7 @@ namespace tessera {
 struct WeightEntry {
   DataType dtype = DataType::F32;
   std::vector<int64_t> shape;
-  ByteSpan bytes; ///< Not necessarily aligned.
+  ByteRange bytes;
 };
 
 class WeightSource {
@@ -30,6 +31,9 @@ public:
   const std::map<std::string, WeightEntry> &entries() const { return weights; }
   /// An ONNX model has initialisers that are no parameters (shapes, axes); then names too many are no error.
   bool mayHaveOthers() const { return others; }
+  /// Of names, types, shapes and bytes; of more than 64 MiB, about 4 MiB at even distances. The same under any path.
+  /// Errors: of reading.
+  Result<std::string> fingerprint() const;
 
 private:
   Status addSafetensors(const std::string &path);
@@ -38,7 +42,7 @@ private:
   std::string name;
   bool others = false;
   std::map<std::string, WeightEntry> weights;
-  std::vector<std::shared_ptr<const void>> storage; ///< What the entries' bytes lie in.
+  std::vector<std::shared_ptr<const void>> storage; ///< What the entries' bytes in memory lie in.
 };
 
 /// The float initialisers of an ONNX model and what keeps their bytes alive. External data must lie beside the model.

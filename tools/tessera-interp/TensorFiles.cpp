@@ -45,24 +45,24 @@ static Type elementTypeOf(const SafetensorsEntry &entry, Builder builder) {
       .Default(Type());
 }
 
-static void readElement(const SafetensorsEntry &entry, Tensor &tensor, int64_t i) {
+static void readElement(ByteSpan bytes, Tensor &tensor, int64_t i) {
   Type type = tensor.getElementType();
   if (type.isF64())
-    tensor.set(i, valueAt<double>(entry.bytes, i));
+    tensor.set(i, valueAt<double>(bytes, i));
   else if (type.isF32())
-    tensor.set(i, valueAt<float>(entry.bytes, i));
+    tensor.set(i, valueAt<float>(bytes, i));
   else if (type.isF16())
-    tensor.set(i, widenHalf(valueAt<uint16_t>(entry.bytes, i)));
+    tensor.set(i, widenHalf(valueAt<uint16_t>(bytes, i)));
   else if (type.isBF16())
-    tensor.set(i, widenBFloat16(valueAt<uint16_t>(entry.bytes, i)));
+    tensor.set(i, widenBFloat16(valueAt<uint16_t>(bytes, i)));
   else if (type.isInteger(64))
-    tensor.setInt(i, valueAt<int64_t>(entry.bytes, i));
+    tensor.setInt(i, valueAt<int64_t>(bytes, i));
   else if (type.isInteger(32))
-    tensor.setInt(i, valueAt<int32_t>(entry.bytes, i));
+    tensor.setInt(i, valueAt<int32_t>(bytes, i));
   else if (type.isUnsignedInteger(8) || type.isInteger(1))
-    tensor.setInt(i, valueAt<uint8_t>(entry.bytes, i));
+    tensor.setInt(i, valueAt<uint8_t>(bytes, i));
   else
-    tensor.setInt(i, valueAt<int8_t>(entry.bytes, i));
+    tensor.setInt(i, valueAt<int8_t>(bytes, i));
 }
 
 LogicalResult readTensors(const std::string &path, MLIRContext *context, interp::NamedTensors &tensors) {
@@ -74,8 +74,11 @@ LogicalResult readTensors(const std::string &path, MLIRContext *context, interp:
     if (!element)
       return report("'" + path + "': tensor '" + name + "' has type " + entry.typeName + ", which is not supported");
     Tensor tensor(RankedTensorType::get(entry.shape, element));
+    Result<std::vector<uint8_t>> bytes = entry.bytes.readAll();
+    if (!bytes.isOk())
+      return report(bytes.status().toString());
     for (int64_t i = 0; i < entry.elements; ++i)
-      readElement(entry, tensor, i);
+      readElement(*bytes, tensor, i);
     tensors[name] = std::move(tensor);
   }
   return success();

@@ -2,7 +2,7 @@
 
 #include "runtime/device/cuda/GemmCache.h"
 
-#include "runtime/base/File.h"
+#include "runtime/base/InputFile.h"
 
 #include <nlohmann/json.hpp>
 
@@ -19,8 +19,8 @@ Result<GemmCache> GemmCache::read(const std::string &path) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored))
     return GemmCache();
-  TESSERA_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
-  return parse({reinterpret_cast<const char *>(file.bytes().data()), file.bytes().size()}, path);
+  TESSERA_ASSIGN_OR_RETURN(std::vector<uint8_t> text, readWholeFile(path));
+  return parse({reinterpret_cast<const char *>(text.data()), text.size()}, path);
 }
 
 Result<GemmCache> GemmCache::parse(std::string_view text, const std::string &name) {

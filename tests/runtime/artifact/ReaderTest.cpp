@@ -70,7 +70,7 @@ TEST(Reader, OpensFiles) {
   std::remove(path.c_str());
   Status missing = Artifact::open(path).status();
   EXPECT_EQ(missing.code(), StatusCode::NotFound);
-  EXPECT_EQ(missing.message(), "cannot open artifact '" + path + "': No such file or directory");
+  EXPECT_EQ(missing.message(), "artifact: cannot open '" + path + "': no such file or directory");
   Status folder = Artifact::open(testing::TempDir()).status();
   EXPECT_EQ(folder.code(), StatusCode::InvalidArgument);
 }

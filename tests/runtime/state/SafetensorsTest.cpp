@@ -45,10 +45,12 @@ TEST(Safetensors, RoundTrip) {
   ASSERT_NE(w, nullptr);
   EXPECT_EQ(w->shape, std::vector<int64_t>{7});
   float last;
-  std::memcpy(&last, w->bytes.data() + 24, 4);
+  ASSERT_STATUS_OK(w->bytes.read(24, &last, 4));
   EXPECT_EQ(last, 7.0f);
   EXPECT_EQ(file->find("ids")->dtype, DataType::I64);
-  EXPECT_EQ(std::memcmp(file->find("ids")->bytes.data(), ids.data(), 16), 0);
+  auto stored = file->find("ids")->bytes.readAll();
+  ASSERT_STATUS_OK(stored);
+  EXPECT_EQ(std::memcmp(stored->data(), ids.data(), 16), 0);
   EXPECT_EQ(file->find("empty")->elements, 0);
   EXPECT_EQ(file->find("scalar")->elements, 1);
   EXPECT_EQ(file->find("nothing"), nullptr);
@@ -134,10 +136,24 @@ TEST(Safetensors, EveryTruncationIsAnError) {
 /// Reads all that the file says it has, so that a sanitizer sees every access.
 uint64_t readAll(const SafetensorsFile &file) {
   uint64_t sum = 0;
-  for (const auto &[name, entry] : file.tensors())
-    for (uint8_t byte : entry.bytes)
+  for (const auto &[name, entry] : file.tensors()) {
+    auto bytes = entry.bytes.readAll();
+    EXPECT_TRUE(bytes.isOk()) << bytes.status();
+    for (uint8_t byte : *bytes)
       sum += byte;
+  }
   return sum;
+}
+
+TEST(Safetensors, AFileThatBecomesShorterIsAnErrorOfReading) {
+  ScratchFolder scratch;
+  std::string path = scratch.path("a");
+  std::vector<float> weights(20000, 1.5f);
+  ASSERT_STATUS_OK(writeSafetensors(path, {{"w", DataType::F32, {20000}, {bytesOf(weights)}}}));
+  auto file = SafetensorsFile::open(path);
+  ASSERT_STATUS_OK(file);
+  std::filesystem::resize_file(path, 4096);
+  EXPECT_ERROR(file->find("w")->bytes.readAll(), "'" + path + "' has become shorter while it was read");
 }
 
 TEST(Safetensors, SurvivesDamage) {

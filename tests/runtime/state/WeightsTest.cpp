@@ -55,6 +55,45 @@ TEST(Weights, FolderOfSeveralFiles) {
   EXPECT_ERROR(load(state, empty.root()), "has no .safetensors file");
 }
 
+TEST(Weights, AFileThatBecomesShorterIsAnErrorOfReading) {
+  ScratchFolder scratch;
+  std::string path = scratch.path("w.safetensors");
+  const FakeState::Parameter large{"w", {100, 100}, {}};
+  std::vector<uint16_t> halves(10000);
+  std::vector<float> values(10000, 2.0f);
+  // With and without a conversion.
+  for (const SafetensorsTensor &tensor : {SafetensorsTensor{"w", DataType::F32, {100, 100}, {bytesOf(values)}},
+                                          SafetensorsTensor{"w", DataType::F16, {100, 100}, {bytesOf(halves)}}}) {
+    ASSERT_STATUS_OK(writeSafetensors(path, {tensor}));
+    FakeState state({{large}}, 2);
+    auto source = WeightSource::open(path);
+    ASSERT_STATUS_OK(source);
+    std::filesystem::resize_file(path, 4096);
+    EXPECT_ERROR(loadWeights(state.ranks[0], **source, 1), "'" + path + "' has become shorter while it was read");
+    EXPECT_ERROR((*source)->fingerprint(), "'" + path + "' has become shorter while it was read");
+  }
+}
+
+TEST(Weights, FingerprintIsOfNamesAndContent) {
+  ScratchFolder scratch;
+  auto fingerprintOf = [&](const std::string &file, const std::string &name, const std::vector<float> &values,
+                           std::vector<int64_t> shape) {
+    EXPECT_TRUE(
+        writeSafetensors(scratch.path(file), {{name, DataType::F32, std::move(shape), {bytesOf(values)}}}).isOk());
+    auto source = WeightSource::open(scratch.path(file));
+    EXPECT_TRUE(source.isOk()) << source.status();
+    return *(*source)->fingerprint();
+  };
+  std::string first = fingerprintOf("a.safetensors", "w", wValues, {2, 3});
+  EXPECT_EQ(first.size(), 16u);
+  EXPECT_EQ(fingerprintOf("sub.safetensors", "w", wValues, {2, 3}), first);
+  EXPECT_NE(fingerprintOf("b.safetensors", "v", wValues, {2, 3}), first);
+  EXPECT_NE(fingerprintOf("b.safetensors", "w", wValues, {3, 2}), first);
+  std::vector<float> other = wValues;
+  other[5] = 7;
+  EXPECT_NE(fingerprintOf("b.safetensors", "w", other, {2, 3}), first);
+}
+
 TEST(Weights, AllDifferencesAreReportedAtOnce) {
   ScratchFolder scratch;
   ASSERT_STATUS_OK(writeSafetensors(scratch.path("w.safetensors"), {{"b", DataType::F32, {1, 3}, {bytesOf(bValues)}},

@@ -140,13 +140,15 @@ protected:
     if (!entry)
       return {};
     const auto elements = static_cast<size_t>(entry->elements);
-    if (entry->bytes.size() == elements * sizeof(double)) { // the loss is kept in f64
+    auto bytes = entry->bytes.readAll();
+    EXPECT_TRUE(bytes.isOk()) << bytes.status();
+    if (bytes->size() == elements * sizeof(double)) { // the loss is kept in f64
       std::vector<double> wide(elements);
-      std::memcpy(wide.data(), entry->bytes.data(), entry->bytes.size());
+      std::memcpy(wide.data(), bytes->data(), bytes->size());
       return {wide.begin(), wide.end()};
     }
     Floats values(elements);
-    std::memcpy(values.data(), entry->bytes.data(), std::min(entry->bytes.size(), elements * sizeof(float)));
+    std::memcpy(values.data(), bytes->data(), std::min(bytes->size(), elements * sizeof(float)));
     return values;
   }
 
