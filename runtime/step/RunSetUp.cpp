@@ -55,6 +55,7 @@ Status Run::open() {
   Clock::time_point begin = Clock::now();
   TESSERA_ASSIGN_OR_RETURN(samples, openSamples(options.data, specs, {options.textField, options.tokenBytes}));
   numSamples = samples->samples();
+  TESSERA_ASSIGN_OR_RETURN(dataFingerprint, samples->fingerprint());
   afterData = processMemory();
   if (hasRoot()) {
     if (Result<double> entropy = samples->unigramEntropy(); entropy.isOk())
@@ -175,21 +176,33 @@ static std::string hostIdentity() {
   return identity + "/" + name;
 }
 
-/// What the processes of a run must agree on besides the artifact. All compare with rank 0, so that all give one error.
+/// What the processes of a run must agree on besides the artifact. Not compared is what may be another on each rank
+/// (threads, devices) and what rank 0 alone does, or each for itself (reports, traces, the file of an export). All
+/// compare with rank 0, so that all give one error.
 Status Run::compareSettings(Communicator &self) const {
-  std::string checkpointIdentity;
+  std::string weightsContent, checkpointIdentity;
+  if (weights) {
+    BusyScope busy(self);
+    TESSERA_ASSIGN_OR_RETURN(weightsContent, weights->fingerprint());
+  }
   if (!checkpoint.empty()) {
     TESSERA_ASSIGN_OR_RETURN(checkpointIdentity, identityOfCheckpoint(checkpoint));
   }
   std::vector<std::pair<std::string, std::string>> mine = {
       {"samples in --data", std::to_string(numSamples)},
+      {"the content of --data", dataFingerprint},
       {"--steps", std::to_string(options.steps)},
       {"--seed", options.seed ? std::to_string(*options.seed) : "default"},
       {"--order", options.shuffle ? "shuffled" : "sequential"},
       {"--lr, --min-lr, --warmup or --schedule", schedule->describe()},
       {"--weights", std::filesystem::path(options.weights).filename().string()},
+      {"the content of --weights", weightsContent},
       {"--checkpoint-every", std::to_string(options.checkpointEvery)},
+      {"--keep", std::to_string(options.keepCheckpoints)},
       {"--check-replicas", std::to_string(options.checkReplicas)},
+      {"the name of --out",
+       (std::filesystem::absolute(options.out) / ".").lexically_normal().parent_path().filename().string()},
+      {"--stall-timeout", std::to_string(options.stallTimeoutSeconds)},
       {"--dump", options.dump + " at " + std::to_string(options.dumpStep)},
       {"--resume", options.resume},
       {"the checkpoint to resume", checkpointIdentity},
@@ -267,7 +280,9 @@ std::vector<bool> Run::neededRows() const {
 }
 
 std::map<std::string, std::string> Run::dataOrder() const {
-  return {{"order", options.shuffle ? "shuffled" : "sequential"}, {"samples", std::to_string(numSamples)}};
+  return {{"order", options.shuffle ? "shuffled" : "sequential"},
+          {"samples", std::to_string(numSamples)},
+          {"content", dataFingerprint}};
 }
 
 /// A run may go on with other data; that some samples then come twice and others never is nothing to hide.
@@ -276,10 +291,17 @@ void Run::warnOfOtherOrder(const CheckpointInfo &info) const {
   mine["seed"] = std::to_string(seed);
   std::map<std::string, std::string> theirs = info.extra;
   theirs["seed"] = std::to_string(info.seed);
-  for (const auto &[name, value] : mine)
-    if (auto found = theirs.find(name); found != theirs.end() && found->second != value)
+  for (const auto &[name, value] : mine) {
+    auto found = theirs.find(name);
+    if (found == theirs.end() || found->second == value)
+      continue;
+    if (name != "content")
       log::warn("the {} of the data is {}, that of '{}' was {}: the run goes on at sample {} of another order", name,
                 value, checkpoint, found->second, info.dataPosition);
+    else if (theirs["samples"] == mine["samples"]) // else that is said
+      log::warn("the content of the data is not that of '{}': the run goes on at sample {} of other data", checkpoint,
+                info.dataPosition);
+  }
 }
 
 /// What the ranks of a process share; its leader calls it.

@@ -63,8 +63,9 @@ TEST(Reader, OpensFiles) {
   std::vector<uint8_t> bytes = test::serialise(sample().program);
   std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char *>(bytes.data()), bytes.size());
   auto artifact = Artifact::open(path);
-  EXPECT_TRUE(artifact.isOk()) << artifact.status();
+  ASSERT_TRUE(artifact.isOk()) << artifact.status();
   std::ofstream(path, std::ios::binary | std::ios::trunc);
+  EXPECT_EQ((*artifact)->optimizerOption("lr"), "0.001") << "nothing of the file is needed later";
   Status empty = Artifact::open(path).status();
   EXPECT_EQ(empty.message(), "artifact '" + path + "': too short for a header: 0 bytes");
   std::remove(path.c_str());

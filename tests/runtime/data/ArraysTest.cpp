@@ -89,6 +89,36 @@ TEST(Arrays, Safetensors) {
   expectBatches(path);
 }
 
+TEST(Arrays, AFileThatBecomesShorterIsAnErrorOfReading) {
+  ScratchFolder scratch;
+  std::string path = scratch.path("data.safetensors"), x = rawBytes(std::vector<float>(3 * 10000)),
+              labels = rawBytes(std::vector<int64_t>(10000));
+  auto bytes = [](const std::string &text) {
+    return ByteSpan(reinterpret_cast<const uint8_t *>(text.data()), text.size());
+  };
+  ASSERT_STATUS_OK(writeSafetensors(
+      path, {{"x", DataType::F32, {10000, 3}, {bytes(x)}}, {"targets", DataType::I64, {10000}, {bytes(labels)}}}));
+  auto source = openSamples(path, classifier);
+  ASSERT_STATUS_OK(source);
+  auto loader = Loader::create(std::move(*source), classifier, {.shuffle = false, .prefetch = false});
+  ASSERT_STATUS_OK((*loader)->next());
+  std::filesystem::resize_file(path, 4096);
+  EXPECT_ERROR((*loader)->next(), "'" + path + "' has become shorter while it was read");
+}
+
+TEST(Arrays, ArchivesAreInMemory) {
+  ScratchFolder scratch;
+  std::string path = scratch.path("data.npz");
+  writeNpz(path, {{"x.npy", npy("<f4", "(3, 3)", rawBytes(xValues))}, {"targets.npy", npy("|u1", "(3,)", "\4\1\2")}});
+  auto source = openSamples(path, classifier);
+  ASSERT_STATUS_OK(source);
+  std::filesystem::resize_file(path, 10);
+  auto loader = Loader::create(std::move(*source), classifier, {.shuffle = false, .prefetch = false});
+  auto batch = (*loader)->next();
+  ASSERT_STATUS_OK(batch);
+  EXPECT_EQ(valuesOf<int32_t>((*batch)->tensors[1]), (std::vector<int32_t>{4, 1}));
+}
+
 TEST(Arrays, AllMismatchesAtOnce) {
   ScratchFolder scratch;
   std::string path = scratch.path("data.npz");

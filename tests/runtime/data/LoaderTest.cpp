@@ -132,6 +132,27 @@ TEST_F(LoaderTest, PositionsAndMasksAreFilled) {
   EXPECT_EQ(valuesOf<float>((*batch)->tensors[3]), std::vector<float>(8, 1.0f));
 }
 
+TEST_F(LoaderTest, NarrowTokensThatAreReadAsWideOnesGetAHint) {
+  auto next = [&](const std::string &file, int tokenBytes) {
+    auto specs = languageModel({2, 4}, 0, 10);
+    auto source = openSamples(file, specs, {.tokenBytes = tokenBytes});
+    EXPECT_TRUE(source.isOk()) << source.status();
+    auto loader = Loader::create(std::move(*source), specs, {.shuffle = false});
+    return (*loader)->next().status().message();
+  };
+  writeFile(scratch.path("narrow.bin"), test::rawBytes(std::vector<uint16_t>(40, 3)));
+  const std::string hint = "; is the file uint16? Then give --token-bytes 2";
+  EXPECT_NE(next(scratch.path("narrow.bin"), 4)
+                .find("is 196611, but 'input_ids' must be in [0, 10) (the model's "
+                      "vocabulary)" +
+                      hint),
+            std::string::npos);
+  // Not where the value has no high half, nor where the width is known.
+  writeFile(scratch.path("wide.bin"), test::rawBytes(std::vector<uint32_t>(40, 11)));
+  EXPECT_EQ(next(scratch.path("wide.bin"), 4).find(hint), std::string::npos);
+  EXPECT_EQ(next(path, 0).find(hint), std::string::npos);
+}
+
 TEST_F(LoaderTest, DataThatDoNotFit) {
   EXPECT_ERROR(makeLoader(path, languageModel({2, 500})), "is too short: it has 401 tokens, but one sample needs 501");
   EXPECT_ERROR(makeLoader(path, languageModel({101, 4})), "they have 100 samples, but one step needs 101");
