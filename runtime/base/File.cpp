@@ -1,4 +1,4 @@
-//===- File.cpp - files read by mapping and written all or nothing ----------===//
+//===- File.cpp - files mapped for reading and written all or nothing -------===//
 
 #include "runtime/base/File.h"
 

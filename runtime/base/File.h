@@ -1,7 +1,7 @@
-//===- File.h - files read by mapping and written all or nothing ------------===//
+//===- File.h - files mapped for reading and written all or nothing ---------===//
 //
-// What is read is mapped; what is written goes to a temporary file beside the target and is renamed after fsync, so
-// that a crash or a full disk never leaves a half-written file under the final name.
+// What users may change while it is read is an InputFile instead. What is written goes to a temporary file beside the
+// target and is renamed after fsync, so that a crash or a full disk never leaves a half-written file under its name.
 //
 //===----------------------------------------------------------------------===//
 
