@@ -152,7 +152,7 @@ TEST(Text, AChangedFileIsNoticed) {
   EXPECT_ERROR((*source)->read(0, 1, &token), "has changed since it was opened");
 }
 
-TEST(Text, MoreFilesThanMappings) {
+TEST(Text, MoreFilesThanDescriptors) {
   ScratchFolder scratch;
   std::string expected;
   for (int i = 1000; i < 1600; ++i) {
