@@ -1,4 +1,4 @@
-//===- File.cpp - files mapped for reading and written all or nothing -------===//
+//===- File.cpp - files written all or nothing ------------------------------===//
 
 #include "runtime/base/File.h"
 
@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <random>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,47 +30,6 @@ Status systemError(std::string_view verb, const std::string &path, int errorNumb
   default:
     return TESSERA_ERROR(IoError, message + std::strerror(errorNumber));
   }
-}
-
-Result<MappedFile> MappedFile::open(const std::string &path) {
-  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0)
-    return systemError("open", path, errno);
-  struct stat info;
-  if (::fstat(descriptor, &info) != 0) {
-    int error = errno;
-    ::close(descriptor);
-    return systemError("read", path, error);
-  }
-  if (!S_ISREG(info.st_mode)) {
-    ::close(descriptor);
-    return TESSERA_ERROR(InvalidArgument, "cannot read '" + path + "': not a regular file");
-  }
-  MappedFile file;
-  file.name = path;
-  file.length = info.st_size;
-  if (file.length > 0) {
-    void *mapping = ::mmap(nullptr, file.length, PROT_READ, MAP_PRIVATE, descriptor, 0);
-    int error = errno;
-    if (mapping == MAP_FAILED) {
-      ::close(descriptor);
-      return systemError("map", path, error);
-    }
-    file.mapping = mapping;
-  }
-  ::close(descriptor);
-  return file;
-}
-
-MappedFile::~MappedFile() {
-  if (mapping)
-    ::munmap(mapping, length);
-}
-
-void MappedFile::swap(MappedFile &other) noexcept {
-  std::swap(name, other.name);
-  std::swap(mapping, other.mapping);
-  std::swap(length, other.length);
 }
 
 static constexpr std::string_view temporaryMark = ".tmp-";

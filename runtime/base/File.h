@@ -1,7 +1,7 @@
-//===- File.h - files mapped for reading and written all or nothing ---------===//
+//===- File.h - files written all or nothing --------------------------------===//
 //
-// What users may change while it is read is an InputFile instead. What is written goes to a temporary file beside the
-// target and is renamed after fsync, so that a crash or a full disk never leaves a half-written file under its name.
+// What is written goes to a temporary file beside the target and is renamed after fsync, so that a crash or a full disk
+// never leaves a half-written file under the final name. What is read: InputFile.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,30 +22,6 @@ using ByteSpan = std::span<const uint8_t>;
 
 /// The error for a failed system call on `path`: "cannot <verb> '<path>': <reason>"; Exhausted if the disk is full.
 Status systemError(std::string_view verb, const std::string &path, int errorNumber);
-
-/// A regular file, mapped for reading. Movable; empty files have no bytes.
-class MappedFile {
-public:
-  static Result<MappedFile> open(const std::string &path);
-
-  MappedFile() = default;
-  MappedFile(MappedFile &&other) noexcept { swap(other); }
-  MappedFile &operator=(MappedFile &&other) noexcept {
-    swap(other);
-    return *this;
-  }
-  ~MappedFile();
-
-  ByteSpan bytes() const { return {static_cast<const uint8_t *>(mapping), length}; }
-  const std::string &path() const { return name; }
-
-private:
-  void swap(MappedFile &other) noexcept;
-
-  std::string name;
-  void *mapping = nullptr;
-  size_t length = 0;
-};
 
 /// A name beside `path` that no process has used before, were it one of the same number: `<path>.tmp-<random>-<n>`.
 std::string temporaryName(const std::string &path);

@@ -2,7 +2,7 @@
 
 #include "runtime/state/CheckpointFolder.h"
 
-#include "runtime/base/File.h"
+#include "runtime/base/InputFile.h"
 #include "runtime/base/Log.h"
 #include "runtime/state/Checkpoint.h"
 
@@ -155,10 +155,10 @@ static std::string readLatest(const fs::path &folder) {
   std::error_code error;
   if (!fs::is_regular_file(folder / latestName, error))
     return "";
-  auto file = MappedFile::open((folder / latestName).string());
-  if (!file.isOk())
+  Result<std::vector<uint8_t>> text = readWholeFile((folder / latestName).string());
+  if (!text.isOk())
     return "";
-  std::string name(file->bytes().begin(), file->bytes().end());
+  std::string name(text->begin(), text->end());
   while (!name.empty() && (name.back() == '\n' || name.back() == ' '))
     name.pop_back();
   return name;

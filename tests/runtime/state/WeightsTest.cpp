@@ -160,6 +160,20 @@ TEST(OnnxWeights, AllWaysToStoreValues) {
   EXPECT_EQ(state.gather("outside"), bValues);
 }
 
+TEST(OnnxWeights, ExternalDataThatBecomeShorterAreAnErrorOfReading) {
+  ScratchFolder scratch;
+  onnx::ModelProto model;
+  setExternal(addTensor(model, "w", {10000}), {{"location", "x.bin"}});
+  test::writeFile(scratch.path("x.bin"), std::string(40000, '\0'));
+  test::writeFile(scratch.path("m.onnx"), model.SerializeAsString());
+  FakeState state({{{"w", {10000}, {}}}}, 1);
+  auto source = WeightSource::open(scratch.path("m.onnx"));
+  ASSERT_STATUS_OK(source);
+  std::filesystem::resize_file(scratch.path("x.bin"), 4096);
+  EXPECT_ERROR(loadWeights(state.ranks[0], **source, 1),
+               "'" + scratch.path("x.bin") + "' has become shorter while it was read");
+}
+
 TEST(OnnxWeights, SurvivesDamage) {
   ScratchFolder scratch;
   std::string path = scratch.path("m.onnx");
