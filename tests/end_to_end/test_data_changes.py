@@ -99,7 +99,7 @@ class OtherData(DataTest):
 
     def refused(self, message, *commands):
         for run in self.each(*commands):
-            self.assertRegex(self.finish(run, status=1, timeout=60), "error: rank 1 and rank 0 differ in " + message)
+            self.assertRegex(self.finish(run, status=1, timeout=60), r"error: (rank \d: )?rank 1 and rank 0 differ in " + message)
         self.assertFalse(os.path.exists(self.path("run", "metrics.jsonl")), "before the first step")
 
     def test_other_content(self):
