@@ -91,8 +91,11 @@ Status Session::Impl::allocate() {
   std::vector<ArenaMemory> arenas;
   if (program.arenas())
     for (const artifact::Arena *arena : *program.arenas()) {
-      TESSERA_ASSIGN_OR_RETURN(ArenaMemory made, device->allocate(*arena));
-      arenas.push_back(made);
+      Result<ArenaMemory> made = device->allocate(*arena);
+      if (!made.isOk())
+        return made.status().withContext("arena '" + arena->name()->str() + "' of " + std::to_string(arena->bytes()) +
+                                         " bytes");
+      arenas.push_back(*made);
     }
   context = std::make_unique<RankContext>(*artifact, BufferMap(*artifact, communicator.rank(), std::move(arenas)),
                                           communicator);

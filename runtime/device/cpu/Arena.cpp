@@ -34,13 +34,12 @@ Result<Arena> Arena::create(uint64_t bytes, const Team &team) {
   // Room to begin at the border of a huge page; what is not used of it goes back at once.
   const size_t room = isLarge ? hugePageBytes : 0;
   if (bytes > SIZE_MAX - room - pageBytes)
-    return TESSERA_ERROR(Exhausted, "cannot allocate an arena of " + std::to_string(bytes) + " bytes");
+    return TESSERA_ERROR(Exhausted, "cannot allocate " + std::to_string(bytes) + " bytes");
   const size_t size = roundUp(bytes, pageBytes);
   void *mapped =
       ::mmap(nullptr, size + room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED)
-    return TESSERA_ERROR(Exhausted,
-                         "cannot allocate an arena of " + std::to_string(bytes) + " bytes: " + std::strerror(errno));
+    return TESSERA_ERROR(Exhausted, "cannot allocate " + std::to_string(bytes) + " bytes: " + std::strerror(errno));
   arena.base = static_cast<std::byte *>(mapped);
   arena.size = size;
   if (isLarge) {

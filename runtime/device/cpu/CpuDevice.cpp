@@ -3,12 +3,12 @@
 #include "runtime/device/cpu/CpuDevice.h"
 
 #include "runtime/base/Log.h"
+#include "runtime/device/HostMemory.h"
 #include "runtime/device/cpu/Stream.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <unistd.h>
 
 namespace tessera::cpu {
 namespace {
@@ -99,12 +99,12 @@ Status CpuDevice::checkMemory(const artifact::Program &program) const {
   if (program.arenas())
     for (const artifact::Arena *arena : *program.arenas())
       planned += arena->bytes();
-  uint64_t physical = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  uint64_t available = hostMemoryBytes();
   uint64_t ranks = static_cast<uint64_t>(std::max(options.ranksInProcess, 1));
-  if (planned > physical / ranks)
+  if (planned > available / ranks)
     return TESSERA_ERROR(Exhausted, "the plan needs " + std::to_string(planned >> 20) + " MiB for each of " +
-                                        std::to_string(ranks) + " ranks, this machine has " +
-                                        std::to_string(physical >> 20) + " MiB");
+                                        std::to_string(ranks) + " ranks, this process may use " +
+                                        std::to_string(available >> 20) + " MiB");
   return Status::ok();
 }
 

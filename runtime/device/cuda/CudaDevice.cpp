@@ -3,13 +3,13 @@
 #include "runtime/device/cuda/CudaDevice.h"
 
 #include "runtime/base/Log.h"
+#include "runtime/device/HostMemory.h"
 #include "runtime/device/cuda/CudaPlugin.h"
 #include "runtime/device/cuda/CudaStream.h"
 #include "runtime/device/cuda/Gpus.h"
 
 #include <algorithm>
 #include <bit>
-#include <unistd.h>
 
 namespace tessera::cuda {
 
@@ -105,12 +105,13 @@ Status CudaDevice::checkMemory(const artifact::Program &program) const {
                                         " MiB on the GPU for each of " + std::to_string(ranks) + " ranks, '" + gpuName +
                                         "' has " + std::to_string(freeBytes / mebibyte) + " MiB free of " +
                                         std::to_string(totalBytes / mebibyte) + " MiB");
-  uint64_t physical = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  uint64_t available = hostMemoryBytes();
   auto onHost = static_cast<uint64_t>(options.ranksInProcess);
-  if (host > physical / onHost)
+  if (host > available / onHost)
     return TESSERA_ERROR(Exhausted, "the plan needs " + std::to_string(host / mebibyte) +
                                         " MiB of the host's memory for each of " + std::to_string(onHost) +
-                                        " ranks, this machine has " + std::to_string(physical / mebibyte) + " MiB");
+                                        " ranks, this process may use " + std::to_string(available / mebibyte) +
+                                        " MiB");
   return Status::ok();
 }
 

@@ -39,7 +39,7 @@ TEST(Arena, OfNoBytesIsNone) {
 
 TEST(Arena, MoreThanThereCanBeIsAnError) {
   for (uint64_t bytes : {uint64_t{1} << 60, UINT64_MAX - hugePage, UINT64_MAX})
-    EXPECT_ERROR(Arena::create(bytes, Team(1)), "cannot allocate an arena of " + std::to_string(bytes) + " bytes");
+    EXPECT_ERROR(Arena::create(bytes, Team(1)), "cannot allocate " + std::to_string(bytes) + " bytes");
 }
 
 } // namespace
