@@ -321,6 +321,7 @@ Status Run::runRank(int index) {
   }
   TESSERA_RETURN_IF_ERROR(self.barrier("begin of the run"));
   TESSERA_RETURN_IF_ERROR(reportSetUp(index));
+  begun = true;
   for (int64_t step = firstStep; step <= options.steps; ++step) {
     Clock::time_point begin = Clock::now();
     TESSERA_ASSIGN_OR_RETURN(EarlyEnd end, beginStep(index, step));

@@ -26,6 +26,7 @@
 #include "runtime/telemetry/StepTimes.h"
 #include "runtime/telemetry/TensorBoard.h"
 
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <optional>
@@ -43,6 +44,8 @@ public:
   Status runRank(int index);
 
   int stopSignal() const { return stoppedBy; }
+  /// Whether the first step is at hand: from here on a wish to end is agreed on between two steps.
+  bool hasBegun() const { return begun.load(); }
   int numRanks() const { return static_cast<int>(artifact->numRanks()); }
   int ranksHere() const { return static_cast<int>(world.size()); }
   Communicator &communicator(int index) { return *world[index]; }
@@ -147,6 +150,7 @@ private:
   int64_t firstStep = 1, lastStep = 0, lastCheckpoint = 0;
   uint64_t firstSample = 0; ///< of `firstStep`
   int stoppedBy = 0;        ///< signal
+  std::atomic<bool> begun{false};
 
   // Rank 0's.
   std::unique_ptr<MetricsWriter> metrics;

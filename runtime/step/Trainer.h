@@ -67,7 +67,8 @@ struct TrainOptions {
 };
 
 struct TrainOutcome {
-  int stopSignal = 0; ///< that ended the run before its last step, here or in another process; 0: none
+  int stopSignal = 0;            ///< that ended the run before its last step, here or in another process; 0: none
+  bool isAnyRankRunning = false; ///< the caller must end the process as after an error
 };
 
 /// Trains. Where ranks are processes, an error begins with the rank of this one. After an error a rank may still be

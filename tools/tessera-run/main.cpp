@@ -167,8 +167,13 @@ int main(int argc, char **argv) {
   options.mayEndAtOnce = &signals.mayEndAtOnce;
   tessera::Result<tessera::TrainOutcome> outcome = tessera::train(options);
   std::fflush(stdout);
-  if (outcome.isOk())
-    return outcome->stopSignal ? 128 + outcome->stopSignal : 0;
+  if (outcome.isOk()) {
+    int status = outcome->stopSignal ? 128 + outcome->stopSignal : 0;
+    if (!outcome->isAnyRankRunning)
+      return status;
+    std::fflush(nullptr);
+    std::_Exit(status);
+  }
   std::fprintf(stderr, "error: %s\n", outcome.status().toString().c_str());
   std::fflush(nullptr);
   std::_Exit(1); // a rank that stalled may still be running
