@@ -1,7 +1,8 @@
 //===- FaultInjection.h - makes a rank late or wrong, for tests ------------===//
 //
 // TESSERA_TEST_DELAY="<rank>:<step>:<seconds>:<place>" lets a rank sleep at one place of one step: `step` (between two
-// collectives, as a slow or stuck rank would) or `data` (while it reads the batch). The place `flip` changes a bit of
+// collectives, as a slow or stuck rank would), `data` (while it reads the batch), or `open` of step 0 (while it opens
+// the data at the start). The place `flip` changes a bit of
 // its first parameter after the step instead, as damaged memory would. Only tests set it.
 //
 //===----------------------------------------------------------------------===//

@@ -54,6 +54,7 @@ Status Run::open() {
   TESSERA_ASSIGN_OR_RETURN(specs, batchSpecs(*artifact));
   Clock::time_point begin = Clock::now();
   TESSERA_ASSIGN_OR_RETURN(samples, openSamples(options.data, specs, {options.textField, options.tokenBytes}));
+  faults.at("open", world.empty() ? 0 : firstRank(), 0);
   numSamples = samples->samples();
   TESSERA_ASSIGN_OR_RETURN(dataFingerprint, samples->fingerprint());
   afterData = processMemory();

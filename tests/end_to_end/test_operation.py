@@ -85,6 +85,26 @@ class Signals(Operation):
                             self.assert_as_undisturbed(run)
 
 
+    def test_a_start_that_takes_long_ends_soon(self):
+        for kind in ("local", "tcp"):
+            for receivers in ((0,), (0, 1)):
+                with self.subTest(kind=kind, receivers=receivers):
+                    run = f"{kind}-{len(receivers)}"
+                    runs = self.launch(kind, self.run_command(run), {"TESSERA_TEST_DELAY": "0:0:60:open"})
+                    time.sleep(2)  # it has opened its connections, and reads its data
+                    begin = time.monotonic()
+                    for receiver in receivers[:len(runs)]:
+                        runs[receiver].send_signal(signal.SIGTERM)
+                    output = self.finish(runs[0], status=143, timeout=30)
+                    self.assertIn("stopped before the first step", output)
+                    for other in runs[1:]:
+                        output = self.finish(other, status=143 if len(receivers) == 2 else 1, timeout=30)
+                        if len(receivers) == 1:
+                            self.assertIn("error: rank 1: rank 0: asked to end by signal 15", output)
+                    self.assertLess(time.monotonic() - begin, 20, "the process must not wait for its data")
+                    self.assertFalse(os.path.exists(self.path(run, "lease")))
+
+
 class Requeue(Operation):
     def test_auto_begins_and_goes_on(self):
         command = self.run_command("run", "--resume", "auto", "--take-over")
