@@ -161,5 +161,6 @@ if [ "$mode" = all ]; then
     add "sanitizer build" 0 1
   fi
   report_lines=120 check "fuzzers, a short run" tests/fuzz/run.sh 20
+  report_lines=120 check "fault drills, a short run" env TESSERA_BIN="$PWD/build/release/bin" tests/faults/run.sh 1
 fi
 finish

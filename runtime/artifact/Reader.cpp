@@ -53,9 +53,14 @@ Status Artifact::parse(const uint8_t *bytes, size_t size) {
   std::memcpy(&header, bytes, sizeof(header));
   if (std::memcmp(header.magic, artifact::formatMagic, sizeof(header.magic)) != 0)
     return corrupt("not a Tessera artifact (wrong magic bytes)");
-  if (header.version != artifact::formatVersion)
-    return corrupt("format version " + std::to_string(header.version) + ", this runtime reads version " +
-                   std::to_string(artifact::formatVersion) + "; compile the model again");
+  if (header.version != artifact::formatVersion) {
+    bool isLater = header.version > artifact::formatVersion;
+    return TESSERA_ERROR(Unsupported, context + ": format version " + std::to_string(header.version) + " is of " +
+                                          (isLater ? "a later" : "an earlier") +
+                                          " version of Tessera, this one reads version " +
+                                          std::to_string(artifact::formatVersion) +
+                                          (isLater ? "; update tessera-run" : "; compile the model again"));
+  }
   if (header.payloadBytes != size - sizeof(header))
     return corrupt("holds " + std::to_string(size - sizeof(header)) + " bytes of program, the header says " +
                    std::to_string(header.payloadBytes) + " (truncated?)");

@@ -207,8 +207,9 @@ Result<Manifest> manifestFromJson(ByteSpan bytes, const std::string &path) {
   if (fields.text(json, "format") != formatName)
     return TESSERA_ERROR(DataLoss, "'" + path + "' is not a checkpoint manifest");
   if (uint64_t version = fields.number(json, "version"); version != formatVersion)
-    return TESSERA_ERROR(Unsupported, "'" + path + "' has version " + std::to_string(version) + ", expected " +
-                                          std::to_string(formatVersion));
+    return TESSERA_ERROR(Unsupported, "'" + path + "' has version " + std::to_string(version) + ", this runtime reads " +
+                                          std::to_string(formatVersion) +
+                                          (version > formatVersion ? "; update tessera-run" : ""));
   Manifest manifest;
   manifest.info.step = fields.number(json, "step");
   manifest.info.dataPosition = fields.number(json, "data_position");

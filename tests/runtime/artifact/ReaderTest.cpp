@@ -87,7 +87,14 @@ TEST(Reader, NamesWhatIsWrongWithTheHeader) {
   EXPECT_EQ(messageOf(bytes), "artifact 'x': not a Tessera artifact (wrong magic bytes)");
   bytes = good;
   bytes[8] = 77;
-  EXPECT_EQ(messageOf(bytes), "artifact 'x': format version 77, this runtime reads version 5; compile the model again");
+  const std::string reads = std::to_string(artifact::formatVersion);
+  EXPECT_EQ(messageOf(bytes),
+            "artifact 'x': format version 77 is of a later version of Tessera, this one reads version " + reads +
+                "; update tessera-run");
+  bytes[8] = 1;
+  EXPECT_EQ(messageOf(bytes),
+            "artifact 'x': format version 1 is of an earlier version of Tessera, this one reads version " + reads +
+                "; compile the model again");
   bytes = good;
   bytes.pop_back();
   EXPECT_NE(messageOf(bytes).find("(truncated?)"), std::string::npos);

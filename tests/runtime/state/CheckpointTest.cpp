@@ -266,7 +266,7 @@ TEST_F(BrokenCheckpoint, ManifestThatLies) {
   for (auto [from, to, message] : std::initializer_list<std::array<const char *, 3>>{
            {"\"rank-1.safetensors\"", "\"../rank-1.safetensors\"", "'files.name' is missing or invalid"},
            {"\"step\": 7", "\"step\": -7", "'step' is missing or invalid"},
-           {"\"version\": 1", "\"version\": 2", "has version 2, expected 1"},
+           {"\"version\": 1", "\"version\": 2", "has version 2, this runtime reads 1; update tessera-run"},
            {"\"role\": \"m\"", "\"role\": \"x\"", "'role' is missing or invalid"},
            {"\"dtype\": \"F32\"", "\"dtype\": \"Q8\"", "'dtype' is missing or invalid"},
            {"\"elements\": 34", "\"elements\": 12", "'segments' is missing or invalid"},
