@@ -195,6 +195,10 @@ Result<bool> Meeting::reportOnce(Waiting &waiting, std::string &reason) {
   }
 }
 
+static std::string wasAskedToEnd(int rank, int signal) {
+  return "rank " + std::to_string(rank) + " was asked to end by signal " + std::to_string(signal);
+}
+
 Status Meeting::check() {
   if (!reason.isOk())
     return reason;
@@ -211,8 +215,7 @@ Status Meeting::checkSignal() {
   int signal = options.stopSignal ? options.stopSignal->load() : 0;
   if (signal == 0 || hasBegun)
     return reason;
-  return endAll("rank " + std::to_string(options.rank) + " was asked to end by signal " + std::to_string(signal),
-                signal);
+  return endAll(wasAskedToEnd(options.rank, signal), signal);
 }
 
 Status Meeting::checkPeer(int rank) {
@@ -253,8 +256,7 @@ Status Meeting::endAll(const std::string &text, int signal) {
 
 Status Meeting::begin() {
   Waiting waiting(options.startTimeoutSeconds);
-  auto check = [&](const std::string &whom) -> Status {
-    TESSERA_RETURN_IF_ERROR(this->check());
+  auto checkTime = [&](const std::string &whom) -> Status {
     if (waiting.isOver())
       return end(TESSERA_ERROR(Aborted, whom + " did not open all connections within " + waiting.limit()));
     waiting.tell([&] { return "waits for " + whom + " to open all connections"; });
@@ -263,18 +265,28 @@ Status Meeting::begin() {
   if (options.rank != 0) {
     Note ready = Note::make(Note::Ready);
     Status sent = sendAll(peers[0].socket, &ready, sizeof(ready), [this] { return this->check(); });
-    TESSERA_RETURN_IF_ERROR(check("the others")); // rank 0 may have said why it is gone
+    TESSERA_RETURN_IF_ERROR(checkPeer(0)); // it may have said why it is gone
     TESSERA_RETURN_IF_ERROR(sent);
+    // Rank 0 may have let all begin by now. If this process is asked to end it therefore asks rank 0, and waits for the
+    // answer: an end for all, or the begin, after which all agree to end before the first step.
+    bool hasAsked = false;
     while (!hasBegun) {
       waitToRead(peers[0].socket, checkInterval);
-      TESSERA_RETURN_IF_ERROR(check("the others"));
+      TESSERA_RETURN_IF_ERROR(checkPeer(0));
+      if (int signal = options.stopSignal ? options.stopSignal->load() : 0; signal != 0 && !hasAsked) {
+        Note note = Note::make(Note::End, wasAskedToEnd(options.rank, signal), signal);
+        static_cast<void>(trySend(peers[0].socket, &note, sizeof(note)));
+        hasAsked = true;
+      }
+      TESSERA_RETURN_IF_ERROR(checkTime("the others"));
     }
     return Status::ok();
   }
   for (int rank = 1; rank < options.numRanks; ++rank)
     while (!peers[rank].isReady) {
       waitToRead(peers[rank].socket, checkInterval);
-      TESSERA_RETURN_IF_ERROR(check("rank " + std::to_string(rank)));
+      TESSERA_RETURN_IF_ERROR(check());
+      TESSERA_RETURN_IF_ERROR(checkTime("rank " + std::to_string(rank)));
     }
   hasBegun = true;
   Note note = Note::make(Note::Begin);
