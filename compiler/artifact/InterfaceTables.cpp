@@ -172,11 +172,13 @@ LogicalResult Tables::fillResult(exec::ResultOp op) {
   std::optional<ResultRole> kind = llvm::StringSwitch<std::optional<ResultRole>>(role)
                                        .Case("loss", ResultRole::Loss)
                                        .Case("metric", ResultRole::Metric)
+                                       .Case("updated", ResultRole::Updated)
                                        .Case("output", ResultRole::Output)
                                        .Case(train::kIndexCheck, ResultRole::IndexCheck)
                                        .Default(std::nullopt);
   if (!kind)
-    return op.emitError() << "result needs train.role = \"loss\", \"metric\", \"output\" or \"index_check\", got '"
+    return op.emitError() << "result needs train.role = \"loss\", \"metric\", \"updated\", \"output\" or "
+                             "\"index_check\", got '"
                           << role << "'";
   result->role = *kind;
   result->name = (name.empty() ? role : name).str();

@@ -60,6 +60,7 @@ struct CompileOptions {
   double momentum = 0.0;
   bool nesterov = false;
   double clipNorm = 0.0;             ///< 0: no clipping
+  std::string guardUpdates = "on";   ///< on | off: whether a step that is not finite changes nothing
   std::string schedule = "constant"; ///< constant | cosine
   int64_t warmup = 0;                ///< steps of linear warm-up
   double minLearningRate = 0.0;      ///< where cosine ends

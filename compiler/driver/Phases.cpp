@@ -74,7 +74,7 @@ std::string optimizePipeline(const CompileOptions &o) {
                       formatNumber(o.epsilon));
   else
     update += formatv(" momentum={0} nesterov={1}", formatNumber(o.momentum), o.nesterov ? "true" : "false");
-  update += "}";
+  update += o.guardUpdates == "on" ? "},guard-updates" : "}";
   const std::string noDecay = o.noDecay.empty() ? "" : " no-decay=" + quoted(o.noDecay);
   std::string flatten = formatv("flatten-parameters{{wrap={0} pad-multiple={1}{2}}", quoted(o.wrap),
                                 axisSize(o, "shard") * kShardAlignmentElements, noDecay);

@@ -28,12 +28,17 @@ template <typename Op> static double decayOf(Op op, const Tensor *offset, int64_
   return global < static_cast<int64_t>(op.getDecayElements()) ? op.getWeightDecay().convertToDouble() : 0.0;
 }
 
+/// Whether an update is to be left out.
+static bool isHeld(const Tensor *apply) { return apply && apply->intAt(0) == 0; }
+
 static FailureOr<Results> adamwUpdate(AdamwUpdateOp op, EvalContext context, Operands in) {
   OperandReader reader(in);
   const Tensor &param = *reader.next(), &m = *reader.next(), &v = *reader.next(), &grad = *reader.next();
   double lr = reader.next()->at(0), correction1 = reader.next()->at(0), correction2 = reader.next()->at(0);
   const Tensor *scale = reader.next(op.getGradScale() != nullptr);
   const Tensor *offset = reader.next(op.getOffset() != nullptr);
+  if (isHeld(reader.next(op.getApply() != nullptr)))
+    return Results{param, m, v};
   double beta1 = op.getBeta1().convertToDouble(), beta2 = op.getBeta2().convertToDouble();
   double epsilon = op.getEpsilon().convertToDouble();
   Tensor newParam(context.resultType(0)), newM(context.resultType(1)), newV(context.resultType(2));
@@ -60,6 +65,8 @@ static FailureOr<Results> sgdUpdate(SgdUpdateOp op, EvalContext context, Operand
   double lr = reader.next()->at(0);
   const Tensor *scale = reader.next(op.getGradScale() != nullptr);
   const Tensor *offset = reader.next(op.getOffset() != nullptr);
+  if (isHeld(reader.next(op.getApply() != nullptr)))
+    return buffer ? Results{param, *buffer} : Results{param};
   double momentum = op.getMomentum().convertToDouble();
   Tensor newParam(context.resultType(0));
   Tensor newBuffer = buffer ? Tensor(context.resultType(1)) : Tensor();

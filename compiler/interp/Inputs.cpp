@@ -152,6 +152,8 @@ static double hyperValue(StringRef name, uint64_t seed) {
     return 1.0 - 0.9;
   if (name == "bias_correction2")
     return 1.0 - 0.999;
+  if (name == "update_always")
+    return 0.0;
   return static_cast<double>(seed);
 }
 

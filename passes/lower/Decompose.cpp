@@ -221,6 +221,16 @@ Value markUnit(Operation *update, Value ofGradient) {
   return ofGradient;
 }
 
+/// The new value of a parameter or state in its own type, or the one before where the update is not applied.
+Value guarded(Wide &b, Value apply, Value updated, Value before) {
+  Value stored = b.narrow(updated, before);
+  return apply ? b.select(b.broadcastScalar(apply, stored), stored, before) : stored;
+}
+
+/// The new value of a state as the parameter's update reads it. It is the stored one if that is as wide, so that no
+/// second value need be kept; where the update is not applied the parameter does not depend on it.
+Value forUpdate(Value updated, Value stored) { return updated.getType() == stored.getType() ? stored : updated; }
+
 struct DecomposeAdamw : Decomposition<train::AdamwUpdateOp> {
   using Decomposition::Decomposition;
   SmallVector<Value> decompose(train::AdamwUpdateOp op, Wide &b) const override {
@@ -240,12 +250,15 @@ struct DecomposeAdamw : Decomposition<train::AdamwUpdateOp> {
                                    op.getDecayElements()));
     Value newM = b.add(m, b.scale(markUnit(op, b.sub(g, m)), 1.0 - beta1));
     Value newV = b.add(b.scale(v, beta2), b.mul(b.scale(g, 1.0 - beta2), g));
+    Value storedM = guarded(b, op.getApply(), newM, op.getM()), storedV = guarded(b, op.getApply(), newV, op.getV());
+    newM = forUpdate(newM, storedM);
+    newV = forUpdate(newV, storedV);
     Value step = b.div(lr, b.convert(op.getBiasCorrection1(), wide));
     Value root = b.unary<train::SqrtOp>(b.convert(op.getBiasCorrection2(), wide));
     Value denominator = b.div(b.unary<train::SqrtOp>(newV), b.broadcastScalar(root, newV));
     denominator = b.add(denominator, b.splatLike(denominator, op.getEpsilon().convertToDouble()));
     Value newParam = b.sub(p, b.div(b.mul(b.broadcastScalar(step, newM), newM), denominator));
-    return {b.narrow(newParam, op.getParam()), b.narrow(newM, op.getM()), b.narrow(newV, op.getV())};
+    return {guarded(b, op.getApply(), newParam, op.getParam()), storedM, storedV};
   }
 };
 
@@ -262,19 +275,19 @@ struct DecomposeSgd : Decomposition<train::SgdUpdateOp> {
                                  b.zeros(tensorType(param)), op.getOffset(), op.getDecayElements());
       g = b.add(g, b.mul(param, factor));
     }
-    SmallVector<Value> results;
-    Value step = g, newBuffer;
+    Value step = g, newBuffer, stored;
     if (op.getBuffer()) {
       double momentum = op.getMomentum().convertToDouble();
       newBuffer = markUnit(op, b.add(b.scale(b.convert(op.getBuffer(), wide), momentum), g));
+      stored = guarded(b, op.getApply(), newBuffer, op.getBuffer());
+      newBuffer = forUpdate(newBuffer, stored);
       step = op.getNesterov() ? b.add(g, b.scale(newBuffer, momentum)) : newBuffer;
     }
     Value lr = b.broadcastScalar(b.convert(op.getLr(), wide), step);
     Value newParam = b.sub(param, b.mul(lr, step));
-    results.push_back(b.narrow(newBuffer ? newParam : markUnit(op, newParam), op.getParam()));
-    if (newBuffer)
-      results.push_back(b.narrow(newBuffer, op.getBuffer()));
-    return results;
+    if (!stored)
+      return {guarded(b, op.getApply(), markUnit(op, newParam), op.getParam())};
+    return {guarded(b, op.getApply(), newParam, op.getParam()), stored};
   }
 };
 

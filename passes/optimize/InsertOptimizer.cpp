@@ -135,21 +135,21 @@ void InsertOptimizer::addStates(func::FuncOp func, Update &update, ArrayRef<Stri
 }
 
 void InsertOptimizer::buildAdamw(OpBuilder &builder, func::FuncOp func, Update &update, ArrayRef<Value> hyper) {
-  auto op = train::AdamwUpdateOp::create(builder, NameLoc::get(update.name), func.getArgument(update.paramArg),
-                                         update.states[0], update.states[1], update.grad, hyper[0], hyper[1], hyper[2],
-                                         update.scale, /*offset=*/Value(), llvm::APFloat(beta1.getValue()),
-                                         llvm::APFloat(beta2.getValue()), llvm::APFloat(epsilon.getValue()),
-                                         llvm::APFloat(weightDecay.getValue()), update.decayElements);
+  auto op = train::AdamwUpdateOp::create(
+      builder, NameLoc::get(update.name), func.getArgument(update.paramArg), update.states[0], update.states[1],
+      update.grad, hyper[0], hyper[1], hyper[2], update.scale, /*offset=*/Value(), /*apply=*/Value(),
+      llvm::APFloat(beta1.getValue()), llvm::APFloat(beta2.getValue()), llvm::APFloat(epsilon.getValue()),
+      llvm::APFloat(weightDecay.getValue()), update.decayElements);
   op->setAttr(train::kUnit, update.name);
   update.newValues.assign(op->result_begin(), op->result_end());
 }
 
 void InsertOptimizer::buildSgd(OpBuilder &builder, func::FuncOp func, Update &update, ArrayRef<Value> hyper) {
   Value param = func.getArgument(update.paramArg), buffer = update.states.empty() ? Value() : update.states[0];
-  auto op = train::SgdUpdateOp::create(builder, NameLoc::get(update.name), param.getType(),
-                                       buffer ? buffer.getType() : Type(), param, buffer, update.grad, hyper[0],
-                                       update.scale, /*offset=*/Value(), llvm::APFloat(momentum.getValue()),
-                                       llvm::APFloat(weightDecay.getValue()), update.decayElements, nesterov);
+  auto op = train::SgdUpdateOp::create(
+      builder, NameLoc::get(update.name), param.getType(), buffer ? buffer.getType() : Type(), param, buffer,
+      update.grad, hyper[0], update.scale, /*offset=*/Value(), /*apply=*/Value(), llvm::APFloat(momentum.getValue()),
+      llvm::APFloat(weightDecay.getValue()), update.decayElements, nesterov);
   op->setAttr(train::kUnit, update.name);
   update.newValues.assign(op->result_begin(), op->result_end());
 }

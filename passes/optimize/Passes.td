@@ -130,4 +130,33 @@ def InsertOptimizer : Pass<"insert-optimizer", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tessera::train::TrainDialect"];
 }
 
+def GuardUpdates : Pass<"guard-updates", "::mlir::func::FuncOp"> {
+  let summary = "A step whose loss or gradient norm is not finite changes nothing";
+  let description = [{
+    Computes whether the loss and the metric `grad_norm` are finite, in their own types, or'ed with a new argument
+    `update_always` (role `"hyper"`, f32: 0 or 1, set by the host). Every optimizer update takes that as `apply`; every other
+    result that is an argument's next value becomes a select between it and the argument. Adds the result `updated` (role
+    `"updated"`, f32): 1 if the step changed something, else 0.
+
+    With the guard no update begins before the norm of all gradients is known. That is so anyway where they are clipped.
+
+    Precondition: optimizer updates, and a metric `grad_norm` (`clip-gradients`); a function without any result that is an
+    argument's next value stays as it is.
+    Postcondition: the results are the loss, metrics, `updated`, then as before; every next value is the old one where
+    `updated` is 0.
+
+    ```mlir
+    // before
+    %new = train.sgd_update %u, %grad lr(%lr) …
+    return %loss, %norm, %new
+    // after
+    %finite = |%loss| < inf and |%norm| < inf
+    %apply = %finite or %update_always != 0
+    %new = train.sgd_update %u, %grad lr(%lr) apply(%apply) …
+    return %loss, %norm, %apply ? 1.0 : 0.0, %new
+    ```
+  }];
+  let dependentDialects = ["::tessera::train::TrainDialect"];
+}
+
 #endif // TESSERA_PASSES_OPTIMIZE

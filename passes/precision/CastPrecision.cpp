@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Update.h"
 #include "passes/precision/Kept.h"
 #include "passes/precision/Passes.h"
 
@@ -32,14 +33,6 @@ enum class Kind {
 };
 
 bool isBackward(Operation *op) { return op->hasAttr(kBackward); }
-
-Value gradientOf(Operation *update) {
-  if (auto adamw = dyn_cast<AdamwUpdateOp>(update))
-    return adamw.getGrad();
-  if (auto sgd = dyn_cast<SgdUpdateOp>(update))
-    return sgd.getGrad();
-  return {};
-}
 
 class Caster {
 public:
@@ -89,7 +82,7 @@ private:
   void findParameterGradients() {
     SmallVector<Value> pending;
     func.walk([&](Operation *op) {
-      if (Value gradient = gradientOf(op))
+      if (Value gradient = getUpdateGradient(op))
         pending.push_back(gradient);
     });
     Operation *end = func.getBody().front().getTerminator();
@@ -118,7 +111,8 @@ private:
     Operation *first = nullptr;
     for (OpOperand &use : unit.getUses()) {
       Operation *owner = use.getOwner();
-      if (gradientOf(owner) || isa<func::ReturnOp>(owner) || (isa<ConvertOp>(owner) && isBf16(owner->getResult(0))))
+      if (getUpdateGradient(owner) || isa<func::ReturnOp>(owner) ||
+          (isa<ConvertOp>(owner) && isBf16(owner->getResult(0))))
         continue;
       uses.push_back(&use);
       Operation *user = unit.getOwner()->findAncestorOpInBlock(*use.getOwner());

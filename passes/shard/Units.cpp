@@ -1,6 +1,7 @@
 #include "passes/shard/Units.h"
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Update.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
@@ -11,14 +12,6 @@ using namespace mlir;
 using namespace tessera::train;
 
 namespace tessera::shard {
-
-static Value gradientOf(Operation *update) {
-  if (auto adamw = dyn_cast<AdamwUpdateOp>(update))
-    return adamw.getGrad();
-  if (auto sgd = dyn_cast<SgdUpdateOp>(update))
-    return sgd.getGrad();
-  return {};
-}
 
 /// The only compute use of a unit, if that makes it narrower.
 static Operation *castOf(const Unit &unit) {
@@ -38,9 +31,9 @@ SmallVector<Unit> findUnits(func::FuncOp func) {
     auto name = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kName);
     Unit &unit = units.emplace_back(Unit{arg, name ? name.getValue() : StringRef(), {}});
     for (Operation *user : arg.getUsers())
-      if (gradientOf(user) && user->getOperand(0) == arg) {
+      if (getUpdateGradient(user) && user->getOperand(0) == arg) {
         unit.update = user;
-        unit.gradient = gradientOf(user);
+        unit.gradient = getUpdateGradient(user);
       }
     for (auto [index, value] : llvm::enumerate(end->getOperands()))
       if (auto of = func.getResultAttrOfType<StringAttr>(index, kOf); of && of == unit.name && !unit.gradient)
@@ -160,7 +153,7 @@ struct BlockUse {
 /// comes to need it.
 static void collectUses(Value value, BlockArgument unit, llvm::MapVector<Block *, SmallVector<BlockUse>> &uses) {
   for (Operation *user : value.getUsers()) {
-    if (gradientOf(user) || isa<func::ReturnOp>(user) || user->hasAttr(kRecompute))
+    if (getUpdateGradient(user) || isa<func::ReturnOp>(user) || user->hasAttr(kRecompute))
       continue;
     if (isView(user))
       collectUses(user->getResult(0), unit, uses);

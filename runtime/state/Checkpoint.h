@@ -31,6 +31,7 @@ struct CheckpointOptions {
   CheckpointPeers peers = {};
   /// Asked by rank 0's process before the checkpoint gets its name; an error withdraws it.
   std::function<Status()> mayPublish = {};
+  bool isStrict = true; ///< For `CheckpointWriter`: a state that is not finite is an error, not just a warning.
 };
 
 /// Writes a checkpoint; `ranks` are those of this process. On an error (in any of the processes) all of them return it,
@@ -46,15 +47,20 @@ public:
   CheckpointWriter(const CheckpointWriter &) = delete;
   CheckpointWriter &operator=(const CheckpointWriter &) = delete;
 
-  /// Waits for the checkpoint before (and returns its error), copies the state and begins to write.
+  /// Waits for the checkpoint before (and returns its error), copies the state and begins to write. If a parameter or
+  /// optimizer state (in any of the processes) is not finite, nothing is written and older checkpoints stay: an error
+  /// that names it, or a warning (once) where the options say so.
   Status save(const CheckpointInfo &info, const std::vector<RankState> &ranks);
   /// Waits until everything is written.
   Status finish();
 
 private:
+  Status refuse(const CheckpointInfo &info, const std::string &problem);
+
   CheckpointOptions options;
   std::thread thread;
   Status lastStatus;
+  bool hasWarned = false;
 };
 
 /// Reads a checkpoint folder as a whole and compares it with its hashes.

@@ -4,6 +4,7 @@
 
 #include "runtime/base/Guard.h"
 #include "runtime/base/Log.h"
+#include "runtime/state/FiniteState.h"
 
 #include <algorithm>
 #include <cstring>
@@ -140,17 +141,35 @@ Status CheckpointWriter::save(const CheckpointInfo &info, const std::vector<Rank
   // The copy is made here, on the caller's thread: afterwards the originals may change.
   auto copies = std::make_shared<std::vector<RankState>>(ranks);
   std::vector<std::unique_ptr<uint8_t[]>> memory;
+  bool isFinite = true;
   for (RankState &rank : *copies)
     for (StateView &view : rank) {
       if (!view.saves)
         continue;
       memory.emplace_back(new uint8_t[std::max<size_t>(view.localBytes(), 1)]);
-      std::memcpy(memory.back().get(), view.data, view.localBytes());
+      const uint64_t bad = copyAndCountNonFinite(memory.back().get(), view.bytes(), view.dtype);
+      isFinite &= bad == 0 || view.role == StateRole::Frozen;
       view.data = memory.back().get();
     }
+  TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> problems,
+                           agree(options.peers, Status::ok(), isFinite ? "" : describeNonFinite(*copies)));
+  for (const std::string &problem : problems)
+    if (!problem.empty())
+      return refuse(info, problem);
   thread = std::thread([this, info, copies, memory = std::move(memory)] {
     lastStatus = guarded([&] { return saveCheckpoint(options, info, *copies); });
   });
+  return Status::ok();
+}
+
+Status CheckpointWriter::refuse(const CheckpointInfo &info, const std::string &problem) {
+  Result<std::string> before = findCheckpoint(options.folder);
+  const std::string text = "checkpoint of step " + std::to_string(info.step) + " is not written: " + problem + "; " +
+                           (before.isOk() ? "the newest one is '" + *before + "'" : "there is none before it");
+  if (options.isStrict)
+    return TESSERA_ERROR(InvalidArgument, text);
+  if (options.peers.firstRank == 0 && !std::exchange(hasWarned, true))
+    log::warn("{}", text);
   return Status::ok();
 }
 

@@ -32,7 +32,9 @@ std::string manifestToJson(const Manifest &manifest) {
                {"version", formatVersion},
                {"step", manifest.info.step},
                {"data_position", manifest.info.dataPosition},
-               {"seed", manifest.info.seed}};
+               {"seed", manifest.info.seed},
+               {"skipped_steps", manifest.info.skippedSteps},
+               {"skipped_in_a_row", manifest.info.skippedInARow}};
   json["mesh"] = Json::array();
   for (const Mesh::Axis &axis : manifest.info.mesh.axes)
     json["mesh"].push_back({{"name", axis.name}, {"size", axis.size}});
@@ -214,6 +216,12 @@ Result<Manifest> manifestFromJson(ByteSpan bytes, const std::string &path) {
   manifest.info.step = fields.number(json, "step");
   manifest.info.dataPosition = fields.number(json, "data_position");
   manifest.info.seed = fields.anyNumber(json, "seed");
+  if (json.contains("skipped_steps")) {
+    manifest.info.skippedSteps = fields.number(json, "skipped_steps");
+    manifest.info.skippedInARow = fields.number(json, "skipped_in_a_row");
+    if (manifest.info.skippedSteps > manifest.info.step || manifest.info.skippedInARow > manifest.info.skippedSteps)
+      fields.fail("skipped_steps");
+  }
   for (const Json &axis : fields.list(json, "mesh"))
     manifest.info.mesh.axes.push_back({fields.text(axis, "name"), static_cast<int64_t>(fields.number(axis, "size"))});
   if (auto extra = json.find("extra"); extra != json.end() && extra->is_object())

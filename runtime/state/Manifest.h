@@ -20,6 +20,7 @@ struct CheckpointInfo {
   uint64_t step = 0;         ///< Steps done.
   uint64_t dataPosition = 0; ///< Global index of the next sample.
   uint64_t seed = 0;
+  uint64_t skippedSteps = 0, skippedInARow = 0; ///< Steps that changed nothing, in all and at the end; 0 in old files.
   Mesh mesh;
   std::map<std::string, std::string> extra; ///< Free: versions, the model's source, the data's path.
 };

@@ -2,10 +2,9 @@
 
 #include "runtime/step/Run.h"
 
-#include "runtime/base/Log.h"
+#include "runtime/state/FiniteState.h"
 #include "runtime/step/StateTransfer.h"
 
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -109,7 +108,8 @@ Status Run::trainStep(int index, int64_t step) {
                    artifact->positionInGroup(group, rank), target);
     }));
   }
-  TESSERA_RETURN_IF_ERROR(schedule->apply(session, step, seed));
+  TESSERA_RETURN_IF_ERROR(
+      schedule->apply(session, step, nonFinite[index].updateOf(step), nonFinite[index].ignores(), seed));
   StepOptions stepOptions;
   stepOptions.trace = &*times;
   if (dump->isWanted(step))
@@ -129,20 +129,48 @@ Status Run::endStep(int index, int64_t step, Clock::time_point begin, double sec
     mine.memory = memoryOf(index, stateBytes(artifact->program()), memoryPlan(artifact->program()).peakBytes);
   TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> reports,
                            self.gatherBlobs(mine.toBlob(), "end of step " + std::to_string(step)));
-  // What follows may take long: reports, a dump, the wait for the checkpoint before.
-  BusyScope busy(self);
-  if (isRoot(index))
-    TESSERA_RETURN_IF_ERROR(report(step, secondsSince(begin), reports));
-  return afterStep(index, step);
+  Status goesOn = nonFinite[index].after(outcomeOf(index, step), isRoot(index));
+  {
+    // What follows may take long: reports, a dump, the wait for the checkpoint before.
+    BusyScope busy(self);
+    if (isRoot(index))
+      TESSERA_RETURN_IF_ERROR(report(step, secondsSince(begin), reports));
+    if (goesOn.isOk())
+      return afterStep(index, step);
+    if (index == 0)
+      TESSERA_RETURN_IF_ERROR(checkpoints->finish());
+  }
+  return endNonFinite(index, goesOn);
+}
+
+StepOutcome Run::outcomeOf(int index, int64_t step) const {
+  const Session &session = *sessions[index];
+  StepOutcome outcome{step, session.resultValue(lossResult), {}, {}, schedule->learningRate(step)};
+  if (normResult >= 0)
+    outcome.gradNorm = session.resultValue(normResult);
+  if (updatedResult >= 0)
+    outcome.isUpdated = session.resultValue(updatedResult) != 0;
+  return outcome;
+}
+
+/// Ends the run for `reason`, once the leaders have written the checkpoint that they were at.
+Status Run::endNonFinite(int index, const Status &reason) {
+  TESSERA_RETURN_IF_ERROR(world[index]->barrier("end of the run"));
+  Result<std::string> newest = findCheckpoint(folder->checkpointFolder());
+  std::string path = newest.isOk() ? *newest : checkpoint;
+  return TESSERA_ERROR(InvalidArgument,
+                       reason.message() +
+                           (path.empty() ? "; there is no checkpoint" : "; the newest checkpoint is '" + path + "'"));
 }
 
 Status Run::report(int64_t step, double seconds, const std::vector<std::string> &reports) {
   StepMetrics record;
+  const StepOutcome outcome = outcomeOf(0, step);
   record.step = step;
-  record.loss = sessions[0]->resultValue(lossResult);
-  if (normResult >= 0)
-    record.gradNorm = sessions[0]->resultValue(normResult);
-  record.learningRate = schedule->learningRate(step);
+  record.loss = outcome.loss;
+  record.gradNorm = outcome.gradNorm;
+  record.learningRate = outcome.learningRate;
+  record.isSkipped = nonFinite[0].hasSkipped();
   record.seconds = seconds;
   record.tokens = tokensPerStep;
   RankTimes mean;
@@ -183,10 +211,6 @@ Status Run::report(int64_t step, double seconds, const std::vector<std::string> 
     std::printf("%s\n", progressLine(record, options.steps, memory).c_str());
     std::fflush(stdout);
   }
-  if (!std::isfinite(record.loss) && !hasWarned) {
-    log::warn("the loss of step {} is not finite", step);
-    hasWarned = true;
-  }
   return Status::ok();
 }
 
@@ -210,7 +234,8 @@ Status Run::afterStep(int index, int64_t step) {
     TESSERA_RETURN_IF_ERROR(
         snapshot->write(folder->memoryPath(), artifact->program(),
                         sessions[index]->memory().allocatedBytes + sessions[index]->memory().workspaceBytes));
-  if (options.checkpointEvery > 0 && step % options.checkpointEvery == 0)
+  // A step that changed nothing has the state of an earlier one: its checkpoint would only push out others.
+  if (options.checkpointEvery > 0 && step % options.checkpointEvery == 0 && !nonFinite[index].hasSkipped())
     return saveCheckpoint(step);
   if (options.checkReplicas > 0 && step % options.checkReplicas == 0 && replicas->exist()) {
     TESSERA_ASSIGN_OR_RETURN(std::vector<StagedState> staged, stageStates());
@@ -245,6 +270,7 @@ Status Run::saveCheckpoint(int64_t step) {
   info.dataPosition = dataPositionAfter(step);
   info.seed = seed;
   info.mesh = artifact->mesh();
+  nonFinite[0].save(info);
   info.extra = dataOrder();
   info.extra["data"] = options.data;
   info.extra["artifact"] = options.artifact;
@@ -273,6 +299,7 @@ Status Run::finish(int index) {
   TESSERA_ASSIGN_OR_RETURN(std::vector<RankState> all, collectStates(index, viewsOf(staged), storage));
   if (!isRoot(index))
     return Status::ok();
+  TESSERA_RETURN_IF_ERROR(nonFinite[index].checkExport(describeNonFinite(all, /*states=*/false)));
   std::string path = options.exportPath.empty() ? folder->modelPath() : options.exportPath;
   return exportParameters(path, all, {{"step", std::to_string(options.steps)}});
 }

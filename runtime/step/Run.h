@@ -15,6 +15,7 @@
 #include "runtime/state/Weights.h"
 #include "runtime/step/Dump.h"
 #include "runtime/step/FaultInjection.h"
+#include "runtime/step/NonFinite.h"
 #include "runtime/step/Replicas.h"
 #include "runtime/step/Session.h"
 #include "runtime/step/StagedState.h"
@@ -91,6 +92,8 @@ private:
   Result<EarlyEnd> beginStep(int index, int64_t step);
   Status trainStep(int index, int64_t step);
   Status endStep(int index, int64_t step, Clock::time_point begin, double seconds);
+  StepOutcome outcomeOf(int index, int64_t step) const;
+  Status endNonFinite(int index, const Status &reason);
   StageMemory memoryOf(int index, uint64_t allocated, uint64_t peak) const;
   std::vector<TraceSink *> sinksOf(int64_t step);
   bool isSnapshot(int64_t step) const;
@@ -129,6 +132,7 @@ private:
   std::optional<Replicas> replicas;
   FaultInjection faults;
   uint64_t seed = 0;
+  int lossResult = -1, normResult = -1, updatedResult = -1;
   double tokensPerStep = 0, flopsPerStep = 0, peakFlops = 0;
   int processesOnHost = 1, rankOnHost = 0; ///< where each rank is a process
   ProcessMemory afterData;                 ///< when the data were open
@@ -139,6 +143,7 @@ private:
   std::vector<RankState> states; ///< addresses where the host sees them; else to be staged
   std::vector<CheckpointInfo> resumed;
   std::vector<double> launcherSeconds; ///< of the last step
+  std::vector<NonFinite> nonFinite;
 
   // The leader's, except that all read `batch` and pass events to `times` between the exchanges of a step.
   std::unique_ptr<Loader> loader;
@@ -156,8 +161,6 @@ private:
   std::unique_ptr<MetricsWriter> metrics;
   std::unique_ptr<TensorBoardWriter> tensorBoard;
   MemorySummary memory;
-  int lossResult = -1, normResult = -1;
-  bool hasWarned = false;
 };
 
 } // namespace tessera

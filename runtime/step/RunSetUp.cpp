@@ -74,9 +74,12 @@ Status Run::open() {
       lossResult = static_cast<int>(result);
     else if (entry.role() == artifact::ResultRole::Metric && entry.name()->string_view() == "grad_norm")
       normResult = static_cast<int>(result);
+    else if (entry.role() == artifact::ResultRole::Updated)
+      updatedResult = static_cast<int>(result);
   }
   if (lossResult < 0)
     return TESSERA_ERROR(DataLoss, "artifact '" + options.artifact + "' has no loss");
+  TESSERA_ASSIGN_OR_RETURN(NonFinite policy, NonFinite::create(options.onNonFinite, updatedResult >= 0));
   flopsPerStep = modelNumber(*artifact, "flops_per_step");
   tokensPerStep = modelNumber(*artifact, "tokens_per_step");
   // Of a GPU it is known from the target file that the artifact was compiled with.
@@ -90,6 +93,7 @@ Status Run::open() {
   states.resize(world.size());
   resumed.resize(world.size());
   launcherSeconds.resize(world.size());
+  nonFinite.assign(world.size(), policy);
   return Status::ok();
 }
 
@@ -196,6 +200,7 @@ Status Run::compareSettings(Communicator &self) const {
       {"--seed", options.seed ? std::to_string(*options.seed) : "default"},
       {"--order", options.shuffle ? "shuffled" : "sequential"},
       {"--lr, --min-lr, --warmup or --schedule", schedule->describe()},
+      {"--on-nonfinite", options.onNonFinite.empty() ? "default" : options.onNonFinite},
       {"--weights", std::filesystem::path(options.weights).filename().string()},
       {"the content of --weights", weightsContent},
       {"--checkpoint-every", std::to_string(options.checkpointEvery)},
@@ -257,6 +262,7 @@ Status Run::setUpRank(int index) {
   uint64_t initialSeed = options.seed.value_or(0);
   if (!checkpoint.empty()) {
     TESSERA_ASSIGN_OR_RETURN(resumed[index], loadCheckpoint(checkpoint, {state}));
+    nonFinite[index].resume(resumed[index]);
   } else if (weights) {
     TESSERA_RETURN_IF_ERROR(loadWeights(state, *weights, initialSeed, {.isZeroed = true}));
   } else {
@@ -340,6 +346,7 @@ Status Run::setUpProcess() {
   }
   if (lease)
     checkpointOptions.mayPublish = [this] { return lease->check(); };
+  checkpointOptions.isStrict = !nonFinite[0].ignores();
   checkpoints = std::make_unique<CheckpointWriter>(checkpointOptions);
   times.emplace(firstRank(), ranksHere());
   if (options.memorySnapshot)

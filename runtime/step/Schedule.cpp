@@ -72,7 +72,7 @@ uint64_t Schedule::stepSeed(uint64_t runSeed, int64_t step) {
   return words[0] | static_cast<uint64_t>(words[1]) << 32;
 }
 
-Status Schedule::apply(Session &session, int64_t step, uint64_t runSeed) const {
+Status Schedule::apply(Session &session, int64_t step, int64_t update, bool updatesAlways, uint64_t runSeed) const {
   const auto *table = session.artifact().program().hyper();
   if (!table)
     return Status::ok();
@@ -86,9 +86,11 @@ Status Schedule::apply(Session &session, int64_t step, uint64_t runSeed) const {
     if (name == "lr")
       value = learningRate(step);
     else if (name == "bias_correction1")
-      value = 1 - std::pow(beta1, static_cast<double>(step));
+      value = 1 - std::pow(beta1, static_cast<double>(update));
     else if (name == "bias_correction2")
-      value = 1 - std::pow(beta2, static_cast<double>(step));
+      value = 1 - std::pow(beta2, static_cast<double>(update));
+    else if (name == "update_always")
+      value = updatesAlways ? 1 : 0;
     else
       return TESSERA_ERROR(Unsupported,
                            "the step wants scalar '" + std::string(name) + "', which this runtime does not know");

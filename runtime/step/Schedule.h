@@ -37,8 +37,9 @@ struct Schedule {
   /// What the random numbers of a step (dropout) are made from: a pure function of the run's seed and the step, so that
   /// a run is the same on any mesh and after it was resumed.
   static uint64_t stepSeed(uint64_t runSeed, int64_t step);
-  /// Sets `lr`, `bias_correction1` = 1 - beta1^step, `bias_correction2` and `seed`, as far as the step has them.
-  Status apply(Session &session, int64_t step, uint64_t runSeed) const;
+  /// Sets `lr`, `bias_correction1` = 1 - beta1^update, `bias_correction2`, `update_always` and `seed`, as far as the
+  /// step has them. `update` counts from 1 the updates made, this step's included: steps without one are left out.
+  Status apply(Session &session, int64_t step, int64_t update, bool updatesAlways, uint64_t runSeed) const;
 
   /// All that the scalars are made from: ranks with another schedule would train other parameters.
   std::string describe() const;

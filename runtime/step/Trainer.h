@@ -29,6 +29,7 @@ struct TrainOptions {
   int threads = 0;           ///< per rank; 0: the cores divided by the ranks
   std::optional<uint64_t> seed;
   ScheduleOverrides schedule;
+  std::string onNonFinite; ///< skip, stop or ignore; empty: skip, or stop where the artifact cannot skip
 
   std::string resume;          ///< a run folder, a checkpoint, or "auto" (see resumesAuto); empty: a new run
   std::string weights;         ///< .safetensors or .onnx; empty: seeded

@@ -41,6 +41,8 @@ std::string metricsToJson(const StepMetrics &metrics, const MemorySummary &memor
   if (metrics.gradNorm)
     json["grad_norm"] = number(*metrics.gradNorm);
   json["lr"] = number(metrics.learningRate);
+  if (metrics.isSkipped)
+    json["skipped"] = true;
   json["step_seconds"] = number(metrics.seconds);
   json["tokens_per_second"] = number(metrics.tokensPerSecond());
   json["data_wait_seconds"] = number(metrics.dataWaitSeconds);

@@ -27,8 +27,9 @@ struct StepMetrics {
   double loss = 0;
   std::optional<double> gradNorm;
   double learningRate = 0;
-  double seconds = 0; ///< Of the whole step, data wait included.
-  double tokens = 0;  ///< Tokens (or samples) of the step, over all ranks.
+  bool isSkipped = false; ///< The step changed nothing.
+  double seconds = 0;     ///< Of the whole step, data wait included.
+  double tokens = 0;      ///< Tokens (or samples) of the step, over all ranks.
   double dataWaitSeconds = 0;
   // Means over the ranks:
   double computeSeconds = 0;

@@ -43,3 +43,41 @@ func.func @sgd() {
   check.expect_eq %n, %n_e : tensor<2xf32>
   return
 }
+
+// An update that is not applied leaves everything as it was, whatever the gradient.
+func.func @held() {
+  %p = train.constant dense<[1.0, -2.0]> : tensor<2xf32>
+  %m = train.constant dense<[0.1, 0.5]> : tensor<2xf32>
+  %v = train.constant dense<[0.01, 0.25]> : tensor<2xf32>
+  %g = train.constant dense<[0x7FC00000, 0x7F800000]> : tensor<2xf32>
+  %lr = train.constant dense<0.1> : tensor<f32>
+  %offset = train.constant dense<9> : tensor<i64>
+  %no = train.constant dense<false> : tensor<i1>
+  %np, %nm, %nv = train.adamw_update %p, %m, %v, %g lr(%lr) correction(%lr, %lr) scale(%lr) offset(%offset) apply(%no)
+    {beta1 = 0.9, beta2 = 0.999, epsilon = 1.0e-8, weight_decay = 0.1, decay_elements = 10 : i64}
+    : (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<i64>, tensor<i1>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>)
+  check.expect_eq %np, %p : tensor<2xf32>
+  check.expect_eq %nm, %m : tensor<2xf32>
+  check.expect_eq %nv, %v : tensor<2xf32>
+  %n, %nb = train.sgd_update %p, %g buffer(%m) lr(%lr) apply(%no) {momentum = 0.5, weight_decay = 0.25, decay_elements = 1 : i64}
+    : (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<f32>, tensor<i1>) -> (tensor<2xf32>, tensor<2xf32>)
+  check.expect_eq %n, %p : tensor<2xf32>
+  check.expect_eq %nb, %m : tensor<2xf32>
+  %plain = train.sgd_update %p, %g lr(%lr) apply(%no) {momentum = 0.0, weight_decay = 0.25, decay_elements = 1 : i64}
+    : (tensor<2xf32>, tensor<2xf32>, tensor<f32>, tensor<i1>) -> tensor<2xf32>
+  check.expect_eq %plain, %p : tensor<2xf32>
+  return
+}
+
+// One that is applied is the one without the flag.
+func.func @applied() {
+  %p = train.constant dense<[1.0, -2.0]> : tensor<2xf32>
+  %g = train.constant dense<[1.0, 4.0]> : tensor<2xf32>
+  %lr = train.constant dense<0.5> : tensor<f32>
+  %yes = train.constant dense<true> : tensor<i1>
+  %np = train.sgd_update %p, %g lr(%lr) apply(%yes) {momentum = 0.0, weight_decay = 0.0, decay_elements = 0 : i64}
+    : (tensor<2xf32>, tensor<2xf32>, tensor<f32>, tensor<i1>) -> tensor<2xf32>
+  %np_e = train.constant dense<[0.5, -4.0]> : tensor<2xf32>
+  check.expect_eq %np, %np_e : tensor<2xf32>
+  return
+}

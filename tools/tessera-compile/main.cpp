@@ -60,6 +60,10 @@ void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o, std::pair<dou
   app.add_flag("--nesterov", o.nesterov, "Nesterov momentum");
   app.add_option("--clip-norm", o.clipNorm, "clip gradients to this global norm; 0: do not clip")
       ->capture_default_str();
+  app.add_option("--guard-updates", o.guardUpdates,
+                 "on: a step whose loss or gradient norm is not finite changes nothing; off: updates do not wait for "
+                 "the norm")
+      ->capture_default_str();
   app.add_option("--schedule", o.schedule, "learning rate after warm-up: constant or cosine")->capture_default_str();
   app.add_option("--warmup", o.warmup, "steps of linear warm-up")->capture_default_str();
   app.add_option("--min-lr", o.minLearningRate, "where the cosine schedule ends")->capture_default_str();

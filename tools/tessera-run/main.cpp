@@ -86,6 +86,12 @@ int main(int argc, char **argv) {
   app.add_option("--warmup", options.schedule.warmup, "Steps of linear warm-up")->check(wholeNumber<int64_t>(0));
   app.add_option("--schedule", options.schedule.schedule, "constant or cosine");
 
+  app.add_option(
+         "--on-nonfinite", options.onNonFinite,
+         "A step whose loss or gradient norm is not finite: skip (it changes nothing; 10 in a row end the run), "
+         "stop, or ignore. Default: skip, or stop where the artifact cannot skip")
+      ->check(CLI::IsMember({"skip", "stop", "ignore"}));
+
   app.add_option("--weights", options.weights, "Initial parameters: .safetensors or .onnx")->check(someName());
   app.add_option(
          "--resume", options.resume,

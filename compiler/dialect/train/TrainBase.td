@@ -31,10 +31,11 @@ def Train_Dialect : Dialect {
     | `"frozen"` | a parameter that takes no gradient (also buffers); `train.name` |
     | `"state"` | optimizer state; `train.name`, and `train.of` = name of its parameter |
     | `"input"`, `"target"` | one batch of data; `train.name` |
-    | `"hyper"` | a scalar that the host sets before each step; `train.name` is `lr`, `bias_correction1`, `bias_correction2` or `seed` |
+    | `"hyper"` | a scalar that the host sets before each step; `train.name` is `lr`, `bias_correction1`, `bias_correction2`, `update_always` or `seed` |
 
-    and a result carries `train.role` = `"loss"`, `"metric"`, `"output"` or `"grad"` (with `train.of`), or
-    `train.alias = <argument number>`: the result is the argument's next value and is written in its place.
+    and a result carries `train.role` = `"loss"`, `"metric"`, `"updated"` (1 if the step changed parameters and states, 0 if
+    it left them as they were), `"output"` or `"grad"` (with `train.of`), or `train.alias = <argument number>`: the result
+    is the argument's next value and is written in its place.
   }];
   let hasConstantMaterializer = 1;
   let hasOperationAttrVerify = 1;
@@ -65,6 +66,7 @@ def Train_IntTensor : Train_TensorOf<Train_Int, "integer">;
 def Train_BoolTensor : Train_TensorOf<I1, "boolean">;
 def Train_FloatScalar : Train_ScalarOf<Train_Float, "floating point">;
 def Train_IntScalar : Train_ScalarOf<Train_Int, "integer">;
+def Train_BoolScalar : Train_ScalarOf<I1, "boolean">;
 
 // --- Op classes --------------------------------------------------------------
 

@@ -78,16 +78,19 @@ def Train_AdamwUpdateOp : Train_Op<"adamw_update", [AttrSizedOperandSegments,
     p' = p - (lr / bias_correction1) * m' / (sqrt(v') / sqrt(bias_correction2) + epsilon)
     ```
     `bias_correction_k = 1 - beta_k^step` is computed by the host in f64. The global index of element `i` is `i + offset`;
-    sharding sets `offset` to the first element of the rank's shard.
+    sharding sets `offset` to the first element of the rank's shard. Where `apply` is given and false, the results are
+    `param`, `m` and `v`, bit for bit.
   }];
   let arguments = (ins Train_FloatTensor:$param, Train_FloatTensor:$m, Train_FloatTensor:$v, Train_FloatTensor:$grad,
                        Train_FloatScalar:$lr, Train_FloatScalar:$bias_correction1, Train_FloatScalar:$bias_correction2,
                        Optional<Train_FloatScalar>:$grad_scale, Optional<Train_IntScalar>:$offset,
+                       Optional<Train_BoolScalar>:$apply,
                        F64Attr:$beta1, F64Attr:$beta2, F64Attr:$epsilon, F64Attr:$weight_decay, I64Attr:$decay_elements);
   let results = (outs Train_FloatTensor:$new_param, Train_FloatTensor:$new_m, Train_FloatTensor:$new_v);
   let assemblyFormat = [{
     $param `,` $m `,` $v `,` $grad `lr` `(` $lr `)` `correction` `(` $bias_correction1 `,` $bias_correction2 `)`
-    (`scale` `(` $grad_scale^ `)`)? (`offset` `(` $offset^ `)`)? attr-dict `:` functional-type(operands, results)
+    (`scale` `(` $grad_scale^ `)`)? (`offset` `(` $offset^ `)`)? (`apply` `(` $apply^ `)`)? attr-dict `:`
+    functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }
@@ -97,15 +100,16 @@ def Train_SgdUpdateOp : Train_Op<"sgd_update", [AttrSizedOperandSegments, AllTyp
   let description = [{
     PyTorch's order of operations (`torch.optim.SGD`, dampening 0): `g = grad * grad_scale + wd * param`;
     `b' = momentum * b + g`; `p' = param - lr * (nesterov ? g + momentum * b' : b')`. Without momentum there is no `buffer` and no
-    `new_buffer`. `decay_elements` and `offset` as for `adamw_update`.
+    `new_buffer`. `decay_elements`, `offset` and `apply` as for `adamw_update`.
   }];
   let arguments = (ins Train_FloatTensor:$param, Optional<Train_FloatTensor>:$buffer, Train_FloatTensor:$grad,
                        Train_FloatScalar:$lr, Optional<Train_FloatScalar>:$grad_scale, Optional<Train_IntScalar>:$offset,
+                       Optional<Train_BoolScalar>:$apply,
                        F64Attr:$momentum, F64Attr:$weight_decay, I64Attr:$decay_elements, UnitAttr:$nesterov);
   let results = (outs Train_FloatTensor:$new_param, Optional<Train_FloatTensor>:$new_buffer);
   let assemblyFormat = [{
     $param `,` $grad (`buffer` `(` $buffer^ `)`)? `lr` `(` $lr `)` (`scale` `(` $grad_scale^ `)`)?
-    (`offset` `(` $offset^ `)`)? attr-dict `:` functional-type(operands, results)
+    (`offset` `(` $offset^ `)`)? (`apply` `(` $apply^ `)`)? attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }

@@ -131,7 +131,7 @@ LogicalResult verifyResult(const Checked &checked) {
   const StringRef name = checked.attr.getName().getValue();
   // train.result_c1
   if (name == kRole)
-    return checked.isOneOf({"loss", "metric", "output", "grad", kIndexCheck});
+    return checked.isOneOf({"loss", "metric", "updated", "output", "grad", kIndexCheck});
   // train.result_c2
   return name == kName || name == kOf ? checked.isString() : success();
 }

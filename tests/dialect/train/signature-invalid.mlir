@@ -268,7 +268,7 @@ func.func @step_c10(%w: tensor<4xf32> {train.role = "param", train.name = "w"}) 
 // -----
 
 // train.result_c1
-// expected-error@+1 {{result 0: train.role expected one of "loss", "metric", "output", "grad", "index_check", got "param"}}
+// expected-error@+1 {{result 0: train.role expected one of "loss", "metric", "updated", "output", "grad", "index_check", got "param"}}
 func.func @result_c1(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %x: tensor<f32>) -> (tensor<4xf32> {train.role = "param"}) {
   return %w : tensor<4xf32>
 }

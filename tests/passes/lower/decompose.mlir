@@ -76,6 +76,33 @@ func.func @sgd(%p: tensor<40xf32>, %b: tensor<40xf32>, %g: tensor<40xf32>, %lr: 
   return %0#0, %0#1, %1 : tensor<40xf32>, tensor<40xf32>, tensor<40xf32>
 }
 
+// An update with a flag stores new values or old ones; the parameter's is computed from the states that are stored, so that
+// no other is kept.
+// CHECK-LABEL: func.func @guarded_adamw
+// CHECK:         %[[M:.*]] = train.select %{{.*}}, %{{.*}}, %arg1
+// CHECK:         %[[V:.*]] = train.select %{{.*}}, %{{.*}}, %arg2
+// CHECK:         train.sqrt %[[V]]
+// CHECK:         train.mul %{{.*}}, %[[M]]
+// CHECK:         %[[P:.*]] = train.select %{{.*}}, %{{.*}}, %arg0
+// CHECK:         return %[[P]], %[[M]], %[[V]]
+func.func @guarded_adamw(%p: tensor<40xf32>, %m: tensor<40xf32>, %v: tensor<40xf32>, %g: tensor<40xf32>, %lr: tensor<f32>, %c: tensor<f32>, %apply: tensor<i1>)
+    -> (tensor<40xf32>, tensor<40xf32>, tensor<40xf32>) {
+  %0:3 = train.adamw_update %p, %m, %v, %g lr(%lr) correction(%c, %c) apply(%apply) {beta1 = 0.9 : f64, beta2 = 0.95 : f64, epsilon = 1.0e-8 : f64, weight_decay = 0.1 : f64, decay_elements = 30 : i64} : (tensor<40xf32>, tensor<40xf32>, tensor<40xf32>, tensor<40xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<i1>) -> (tensor<40xf32>, tensor<40xf32>, tensor<40xf32>)
+  return %0#0, %0#1, %0#2 : tensor<40xf32>, tensor<40xf32>, tensor<40xf32>
+}
+
+// CHECK-LABEL: func.func @guarded_sgd
+// CHECK:         %[[B:.*]] = train.select %{{.*}}, %{{.*}}, %arg1
+// CHECK:         train.mul %{{.*}}, %[[B]]
+// CHECK:         %[[P:.*]] = train.select %{{.*}}, %{{.*}}, %arg0
+// CHECK:         %[[Q:.*]] = train.select %{{.*}}, %{{.*}}, %arg0
+// CHECK:         return %[[P]], %[[B]], %[[Q]]
+func.func @guarded_sgd(%p: tensor<40xf32>, %b: tensor<40xf32>, %g: tensor<40xf32>, %lr: tensor<f32>, %apply: tensor<i1>) -> (tensor<40xf32>, tensor<40xf32>, tensor<40xf32>) {
+  %0:2 = train.sgd_update %p, %g buffer(%b) lr(%lr) apply(%apply) {momentum = 0.9 : f64, weight_decay = 0.01 : f64, decay_elements = 40 : i64} : (tensor<40xf32>, tensor<40xf32>, tensor<40xf32>, tensor<f32>, tensor<i1>) -> (tensor<40xf32>, tensor<40xf32>)
+  %1 = train.sgd_update %p, %g lr(%lr) apply(%apply) {momentum = 0.0 : f64, weight_decay = 0.0 : f64, decay_elements = 0 : i64} : (tensor<40xf32>, tensor<40xf32>, tensor<f32>, tensor<i1>) -> tensor<40xf32>
+  return %0#0, %0#1, %1 : tensor<40xf32>, tensor<40xf32>, tensor<40xf32>
+}
+
 // A long sum becomes one over chunks and one over their results.
 // CHECK-LABEL: func.func @norm
 // CHECK:         train.reduce sum, %{{.*}} {dimensions = array<i64: 1>} : (tensor<4x16384x1xf32>) -> tensor<4x1xf32>

@@ -266,6 +266,7 @@ TEST_F(BrokenCheckpoint, ManifestThatLies) {
   for (auto [from, to, message] : std::initializer_list<std::array<const char *, 3>>{
            {"\"rank-1.safetensors\"", "\"../rank-1.safetensors\"", "'files.name' is missing or invalid"},
            {"\"step\": 7", "\"step\": -7", "'step' is missing or invalid"},
+           {"\"skipped_steps\": 0", "\"skipped_steps\": 8", "'skipped_steps' is missing or invalid"},
            {"\"version\": 1", "\"version\": 2", "has version 2, this runtime reads 1; update tessera-run"},
            {"\"role\": \"m\"", "\"role\": \"x\"", "'role' is missing or invalid"},
            {"\"dtype\": \"F32\"", "\"dtype\": \"Q8\"", "'dtype' is missing or invalid"},
@@ -277,6 +278,15 @@ TEST_F(BrokenCheckpoint, ManifestThatLies) {
     test::writeFile(manifest, replaced(from, to));
     expectError(message);
   }
+}
+
+TEST_F(BrokenCheckpoint, AManifestFromBeforeStepsWereSkippedIsWhole) {
+  auto json = nlohmann::ordered_json::parse(test::readFile(manifest));
+  EXPECT_EQ(json.erase("skipped_steps") + json.erase("skipped_in_a_row"), 2u);
+  test::writeFile(manifest, withNewHash(json.dump(1)));
+  auto info = loadCheckpoint(scratch.root(), state.ranks);
+  ASSERT_STATUS_OK(info);
+  EXPECT_EQ(info->skippedSteps + info->skippedInARow, 0u);
 }
 
 TEST_F(BrokenCheckpoint, AManifestOfDeeplyNestedListsIsRefused) {

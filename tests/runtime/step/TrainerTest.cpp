@@ -16,6 +16,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cmath>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -231,6 +232,44 @@ TEST_F(Training, ResumesBitForBit) {
   second.steps = 4;
   second.out = folder.path("back");
   EXPECT_NE(train(second).status().message().find("is at step 5, --steps ends at 4"), std::string::npos);
+}
+
+/// This artifact has no guard: what is not finite is already in the parameters, and must go no further.
+TEST_F(Training, AnArtifactWithoutAGuardStopsAfterTheFirstStepThatIsNotFinite) {
+  for (int ranks : {1, 2}) {
+    SCOPED_TRACE(ranks);
+    const std::string out = "bad-" + std::to_string(ranks);
+    TrainOptions run = options(ranks, out, 40);
+    run.checkpointEvery = 1;
+    run.keepCheckpoints = 1;
+    run.schedule.learningRate = 1e10;
+    Status status = train(run).status();
+    EXPECT_NE(status.message().find("its update is made, as the artifact cannot skip one"), std::string::npos)
+        << status;
+    EXPECT_NE(status.message().find("the newest checkpoint is '" + folder.path(out + "/checkpoints/ckpt-")),
+              std::string::npos)
+        << status;
+    EXPECT_FALSE(std::filesystem::exists(folder.path(out + "/model.safetensors")));
+    TrainOptions again = options(ranks, out + "-again", 20);
+    again.resume = run.out;
+    again.schedule.learningRate = 0.0;
+    Status resumed = train(again).status();
+    EXPECT_TRUE(resumed.isOk()) << resumed;
+    run.onNonFinite = "skip";
+    EXPECT_NE(train(run).status().message().find("the artifact cannot skip an update"), std::string::npos);
+  }
+}
+
+TEST_F(Training, IgnoredStepsAreTrainedOnAndTheirWeightsWrittenButNoCheckpoint) {
+  TrainOptions run = options(2, "run", 40);
+  run.onNonFinite = "ignore";
+  run.checkpointEvery = 1;
+  run.schedule.learningRate = 1e10;
+  Status status = train(run).status();
+  ASSERT_TRUE(status.isOk()) << status;
+  EXPECT_FALSE(std::isfinite(tensor("run/model.safetensors", "w").at(0)));
+  EXPECT_TRUE(std::filesystem::exists(folder.path("run/checkpoints/ckpt-1")));
+  EXPECT_FALSE(std::filesystem::exists(folder.path("run/checkpoints/ckpt-40")));
 }
 
 TEST_F(Training, DumpsOneStep) {

@@ -62,6 +62,9 @@ TEST(Metrics, UnknownValuesAreLeftOutAndNanIsNull) {
   EXPECT_TRUE(json["loss"].is_null());
   EXPECT_FALSE(json.contains("grad_norm"));
   EXPECT_FALSE(json.contains("mfu"));
+  EXPECT_FALSE(json.contains("skipped"));
+  metrics.isSkipped = true;
+  EXPECT_EQ(Json::parse(metricsToJson(metrics, {}))["skipped"], true);
 }
 
 TEST(Metrics, ProgressLineIsShort) {

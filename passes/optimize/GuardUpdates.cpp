@@ -1,0 +1,99 @@
+//===- GuardUpdates.cpp - steps that are not finite change nothing --------===//
+
+#include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Signature.h"
+#include "compiler/dialect/train/Update.h"
+#include "passes/optimize/Passes.h"
+
+using namespace mlir;
+
+namespace tessera {
+#define GEN_PASS_DEF_GUARDUPDATES
+#include "passes/optimize/Passes.h.inc"
+
+namespace {
+
+struct GuardUpdates : impl::GuardUpdatesBase<GuardUpdates> {
+  using GuardUpdatesBase::GuardUpdatesBase;
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    if (train::isStepFunction(func) && failed(run(func)))
+      signalPassFailure();
+  }
+
+  LogicalResult run(func::FuncOp func);
+};
+
+/// The metric of the gradients' norm; null if there is none.
+Value findNorm(func::FuncOp func) {
+  for (auto [index, result] : llvm::enumerate(train::getResults(func)))
+    if (train::getResultRole(func, index) == "metric")
+      if (auto name = result.attrs.getAs<StringAttr>(train::kName); name && name == "grad_norm")
+        return result.value;
+  return {};
+}
+
+bool isFloat(Value value) { return isa<FloatType>(train::tensorType(value).getElementType()); }
+
+/// False for infinities and for what is not a number.
+Value isFinite(train::Build &build, Value x) {
+  Value infinity = build.splatLike(x, std::numeric_limits<double>::infinity());
+  return build.compare(train::CompareDirection::Lt, build.unary<train::AbsOp>(x), infinity);
+}
+
+LogicalResult GuardUpdates::run(func::FuncOp func) {
+  SmallVector<train::StepResult> results = train::getResults(func);
+  if (llvm::none_of(results, [](const train::StepResult &result) { return result.attrs.contains(train::kAlias); }))
+    return success();
+  FailureOr<unsigned> loss = train::getLossResult(func);
+  if (failed(loss))
+    return failure();
+  Value lossValue = results[*loss].value, norm = findNorm(func);
+  if (!norm)
+    return func.emitError("has no metric grad_norm; run clip-gradients with metric=true before the optimizer");
+
+  Block &body = func.getBody().front();
+  Operation *end = body.getTerminator(), *first = end;
+  for (Operation &op : body)
+    if (first == end && train::getUpdateApply(&op))
+      first = &op;
+  for (Value value : {lossValue, norm}) {
+    if (!isFloat(value) || train::tensorType(value).getRank() != 0)
+      return func.emitError("the loss and grad_norm must be floating-point scalars");
+    if (Operation *made = value.getDefiningOp(); made && !made->isBeforeInBlock(first))
+      return first->emitError("updates a parameter before the loss and grad_norm are known");
+  }
+
+  OpBuilder builder(first);
+  train::Build build(builder, NameLoc::get(builder.getStringAttr("updated")));
+  auto scalar = RankedTensorType::get({}, builder.getF32Type());
+  Value always = train::appendArgument(func, scalar, "hyper", "update_always", {},
+                                       NameLoc::get(builder.getStringAttr("update_always")));
+  Value finite = build.mul(isFinite(build, lossValue), isFinite(build, norm));
+  Value apply = build.max(finite, build.compare(train::CompareDirection::Ne, always, build.zeros(scalar)));
+  for (Operation &op : body)
+    if (std::optional<MutableOperandRange> taken = train::getUpdateApply(&op))
+      taken->assign(apply);
+
+  builder.setInsertionPoint(end);
+  for (train::StepResult &result : results) {
+    auto alias = result.attrs.getAs<IntegerAttr>(train::kAlias);
+    Operation *made = result.value.getDefiningOp();
+    if (!alias || (made && train::getUpdateApply(made)))
+      continue;
+    Value spread = build.broadcast(apply, train::shapeOf(result.value), {});
+    result.value = build.select(spread, result.value, func.getArgument(alias.getInt()));
+  }
+  auto *aliased =
+      llvm::find_if(results, [](const train::StepResult &result) { return result.attrs.contains(train::kAlias); });
+  results.insert(aliased, {build.convert(apply, builder.getF32Type()),
+                           builder.getDictionaryAttr({
+                               builder.getNamedAttr(train::kRole, builder.getStringAttr("updated")),
+                               builder.getNamedAttr(train::kName, builder.getStringAttr("updated")),
+                           })});
+  train::setResults(func, results);
+  return success();
+}
+
+} // namespace
+} // namespace tessera
