@@ -69,8 +69,10 @@ LogicalResult GuardUpdates::run(func::FuncOp func) {
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
   Value always = train::appendArgument(func, scalar, "hyper", "update_always", {},
                                        NameLoc::get(builder.getStringAttr("update_always")));
-  Value finite = build.mul(isFinite(build, lossValue), isFinite(build, norm));
-  Value apply = build.max(finite, build.compare(train::CompareDirection::Ne, always, build.zeros(scalar)));
+  Value finiteLoss = isFinite(build, lossValue), finiteNorm = isFinite(build, norm);
+  Value finite = build.mul(finiteLoss, finiteNorm);
+  Value asked = build.compare(train::CompareDirection::Ne, always, build.zeros(scalar));
+  Value apply = build.max(finite, asked);
   for (Operation &op : body)
     if (std::optional<MutableOperandRange> taken = train::getUpdateApply(&op))
       taken->assign(apply);

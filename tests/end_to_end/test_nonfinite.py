@@ -193,7 +193,7 @@ class Rates(LaunchTest):
                                          r"newest checkpoint is '.*/ckpt-4'")
                         self.assertNotIn("stalled", output)
                     self.assertFalse(os.path.exists(self.path(run, "model.safetensors")))
-                    self.assertEqual(sorted(os.listdir(self.path(run, "checkpoints"))), ["ckpt-4", "latest"])
+                    self.assertEqual(sorted(os.listdir(self.path(run, "checkpoints"))), ["ckpt-2", "ckpt-4", "latest"])
                     for process in start(self.command(strategy, run, 6, "--resume", run)):
                         self.finish(process)
                     self.assertEqual([record["step"] for record in self.metrics(run)], [1, 2, 3, 4, 5, 6])

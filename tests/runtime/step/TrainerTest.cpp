@@ -250,11 +250,11 @@ TEST_F(Training, AnArtifactWithoutAGuardStopsAfterTheFirstStepThatIsNotFinite) {
               std::string::npos)
         << status;
     EXPECT_FALSE(std::filesystem::exists(folder.path(out + "/model.safetensors")));
-    TrainOptions again = options(ranks, out + "-again", 20);
-    again.resume = run.out;
-    again.schedule.learningRate = 0.0;
-    Status resumed = train(again).status();
-    EXPECT_TRUE(resumed.isOk()) << resumed;
+    for (const auto &entry : std::filesystem::directory_iterator(folder.path(out + "/checkpoints")))
+      if (entry.is_directory())
+        for (float value :
+             tensor(out + "/checkpoints/" + entry.path().filename().string() + "/rank-0.safetensors", "parameter/unit"))
+          EXPECT_TRUE(std::isfinite(value)) << entry.path();
     run.onNonFinite = "skip";
     EXPECT_NE(train(run).status().message().find("the artifact cannot skip an update"), std::string::npos);
   }
