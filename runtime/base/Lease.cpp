@@ -131,8 +131,11 @@ std::optional<bool> isAlive(const Fields &holder) {
   if (get(holder, "space") != processSpace())
     return std::nullopt;
   long process = std::strtol(get(holder, "pid").c_str(), nullptr, 10);
-  std::string started = get(holder, "started");
-  return process > 0 && !started.empty() && startOfProcess(process) == started;
+  std::string started = get(holder, "started"), now = process > 0 ? startOfProcess(process) : "";
+  // /proc may hide the processes of other users (hidepid), but not that there is one of this number.
+  if (now.empty() && process > 0 && ::kill(static_cast<pid_t>(process), 0) != 0 && errno == EPERM)
+    return std::nullopt;
+  return !started.empty() && now == started;
 }
 
 class Acquisition {
@@ -173,11 +176,15 @@ private:
 
   Status writeOwn() {
     descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    return descriptor < 0 ? systemError("write", path, errno) : writeTo(descriptor);
+  }
+
+  Status writeTo(int file) const {
     std::string text = describeSelf(id);
-    if (descriptor < 0 || ::write(descriptor, text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
-        ::fsync(descriptor) != 0)
-      return systemError("write", path, errno);
-    return Status::ok();
+    ssize_t written = ::write(file, text.data(), text.size());
+    if (written >= 0 && written < static_cast<ssize_t>(text.size()))
+      return systemError("write", path, ENOSPC);
+    return written < 0 || ::fsync(file) != 0 ? systemError("write", path, errno) : Status::ok();
   }
 
   /// By the number of names rather than by what link(2) says: over NFS an answer may be lost.
@@ -192,10 +199,27 @@ private:
       if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0)
         return true;
       failed = errno;
+      if (failed == EINVAL || failed == ENOSYS || failed == EOPNOTSUPP) // nor such renames, as in user space
+        return tryCreate();
       if (failed == EEXIST)
         return false;
     }
     return systemError("write", path, failed ? failed : EIO);
+  }
+
+  /// Others may read the file before it is whole: it then names nobody, which is a holder, too.
+  Result<bool> tryCreate() {
+    int made = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (made < 0 && errno == EEXIST)
+      return false;
+    if (made < 0)
+      return systemError("write", path, errno);
+    ::close(std::exchange(descriptor, made));
+    if (Status status = writeTo(descriptor); !status.isOk()) {
+      ::unlink(path.c_str());
+      return status;
+    }
+    return true;
   }
 
   /// True once the holder is taken to have ended, false if its file has changed hands meanwhile.
@@ -278,7 +302,7 @@ void Lease::beat() {
     if (::pwrite(descriptor, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
         ::fsync(descriptor) != 0)
       log::warn("cannot write '{}': others may take this run for ended", path);
-    if (Status status = check(); !status.isOk()) {
+    if (Status status = check(); lost) {
       log::warn("{}", status.message());
       return;
     }
@@ -292,7 +316,7 @@ Status Lease::check() {
   {
     std::lock_guard<std::mutex> lock(mutex);
     if (isReleased)
-      return Status::ok();
+      return TESSERA_ERROR(Aborted, "the run folder of '" + path + "' was given back");
   }
   Result<std::optional<Fields>> now = readLease(path);
   if (!now.isOk()) // not to be read at the moment is not taken over

@@ -38,7 +38,7 @@ public:
   Lease(const Lease &) = delete;
   Lease &operator=(const Lease &) = delete;
 
-  /// An error if another process has taken the folder over; looks at the file.
+  /// An error if another process has taken the folder over, or may have since the release; looks at the file.
   Status check();
   /// The same without looking: as of the last sign of life.
   bool isLost() const { return lost.load(); }

@@ -300,6 +300,8 @@ Status Run::finish(int index) {
   if (!isRoot(index))
     return Status::ok();
   TESSERA_RETURN_IF_ERROR(nonFinite[index].checkExport(describeNonFinite(all, /*states=*/false)));
+  if (lease) // else this could replace the weights of the run that has the folder now
+    TESSERA_RETURN_IF_ERROR(lease->check());
   std::string path = options.exportPath.empty() ? folder->modelPath() : options.exportPath;
   return exportParameters(path, all, {{"step", std::to_string(options.steps)}});
 }

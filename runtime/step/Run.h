@@ -50,8 +50,9 @@ public:
   int numRanks() const { return static_cast<int>(artifact->numRanks()); }
   int ranksHere() const { return static_cast<int>(world.size()); }
   Communicator &communicator(int index) { return *world[index]; }
-  /// Others may work in the run folder; this process writes nothing more.
-  void releaseFolder();
+  /// Others may work in the run folder; this process writes nothing more. Waits for a checkpoint that is being written,
+  /// unless a rank may be writing another.
+  void releaseFolder(bool isAnyRankRunning);
   /// Ends the connection; all processes do it together.
   void disconnect() { world.clear(); }
 

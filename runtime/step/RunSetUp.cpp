@@ -148,7 +148,9 @@ Status Run::checkFolderIsFree() const {
                        "run folder '" + options.out + "' already holds a run; resume it, remove it or choose another");
 }
 
-void Run::releaseFolder() {
+void Run::releaseFolder(bool isAnyRankRunning) {
+  if (!isAnyRankRunning)
+    checkpoints.reset(); // after the one that is being written
   if (lease)
     lease->release();
 }

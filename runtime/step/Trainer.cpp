@@ -177,7 +177,7 @@ static Result<TrainOutcome> trainAs(const TrainOptions &options, LaunchPlan plan
         run->ranksHere(), [run](int index) { return run->runRank(index); },
         [run](int index, const Status &status) { run->communicator(index).abort(status); },
         [run] { return !run->communicator(0).abortReason().isOk(); }, watch);
-  run->releaseFolder();
+  run->releaseFolder(opened.isAnyRunning);
   Communicator *any = joined ? joined : run->ranksHere() > 0 ? &run->communicator(0) : nullptr;
   if (opened.signal != 0) {
     TrainOutcome outcome = stoppedAtStart(options, opened.signal, "");

@@ -103,9 +103,9 @@ static std::string linesUpTo(const std::string &path, int64_t lastStep) {
 }
 
 Result<std::unique_ptr<MetricsWriter>> MetricsWriter::open(const std::string &path, std::optional<int64_t> resumeStep) {
-  if (resumeStep)
-    TESSERA_RETURN_IF_ERROR(writeFileAtomically(path, linesUpTo(path, *resumeStep)));
-  std::FILE *file = std::fopen(path.c_str(), resumeStep ? "ae" : "we");
+  // Always a new file: a run that was suspended and has lost its folder may still have a line for the old one.
+  TESSERA_RETURN_IF_ERROR(writeFileAtomically(path, resumeStep ? linesUpTo(path, *resumeStep) : ""));
+  std::FILE *file = std::fopen(path.c_str(), "ae");
   if (!file)
     return systemError("write", path, errno);
   return std::unique_ptr<MetricsWriter>(new MetricsWriter(path, file));

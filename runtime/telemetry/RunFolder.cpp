@@ -27,14 +27,25 @@ Result<RunFolder> RunFolder::create(const std::string &path) {
   return RunFolder(path);
 }
 
+/// Whether a temporary name in a run folder can be that of a file which a run writes there.
+static bool isForFileOfRun(const std::string &name) {
+  for (const char *prefix :
+       {"run.json.", "metrics.jsonl.", "memory.json.", "model.safetensors.", "lease.", "trace.json.", "trace-"})
+    if (name.starts_with(prefix))
+      return true;
+  return false;
+}
+
 Status RunFolder::removeLeftOvers() const {
   std::error_code error;
   std::vector<fs::path> found;
-  // Files lie at most one folder deep; those of checkpoints are the business of their own folder.
+  // Other files are not ours, and other folders may be those of runs that go on.
   for (fs::recursive_directory_iterator entry(root, error), end; !error && entry != end; entry.increment(error)) {
-    if (entry->is_directory(error) && (entry.depth() > 0 || entry->path() == checkpointFolder()))
+    std::string name = entry->path().filename().string();
+    bool isInDump = entry.depth() > 0;
+    if (entry->is_directory(error) && (isInDump || !name.starts_with("dump-")))
       entry.disable_recursion_pending();
-    if (isTemporaryName(entry->path().filename().string()) && entry->is_regular_file(error))
+    if (isTemporaryName(name) && (isInDump || isForFileOfRun(name)) && entry->is_regular_file(error))
       found.push_back(entry->path());
   }
   for (const fs::path &path : found)

@@ -191,6 +191,15 @@ class Twins(Operation):
         self.assertLessEqual(self.manifest("run")["step"], before + 7)
         self.assertTrue(os.path.exists(self.path("run", "lease")), "it is the other one's")
 
+    def test_weights_are_not_written_into_a_folder_that_was_taken_away(self):
+        runs = self.launch("local", self.run_command("run", "--checkpoint-every", 0, steps=5), {"TESSERA_TEST_DELAY": "0:5:3:step"})
+        self.wait_for_steps("run", 4)  # between two signs of life: only a look at the file tells
+        with open(self.path("run", "other"), "w") as file:
+            file.write("beat 000000000001\nid 1\nhost node7\npid 42\nspace x\nstarted 1\nsince 2026-01-01T00:00:00Z\n")
+        os.rename(self.path("run", "other"), self.path("run", "lease"))
+        self.assertRegex(self.end(runs, 1), r"error: .*the run folder was taken over by process 42 on host 'node7'")
+        self.assertFalse(os.path.exists(self.path("run", "model.safetensors")))
+
     def test_left_overs_of_a_killed_run_are_removed(self):
         os.makedirs(self.path("run", "checkpoints", ".ckpt-7.tmp-1"))
         for name in ("checkpoints/latest.tmp-1-0", "run.json.tmp-1-0", "model.safetensors.tmp-1-1", "lease.tmp-1-0"):

@@ -3,10 +3,41 @@
 #include "runtime/base/Lease.h"
 #include "tests/runtime/TestSupport.h"
 
+#include <cerrno>
 #include <csignal>
+#include <fcntl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
+
+/// What link(2), and a rename that replaces nothing, answer, as file systems that cannot do it would; 0: the system's.
+static int linkError = 0, renameError = 0;
+/// A number that no process has: kill(2) answers as for one of another user.
+static constexpr pid_t hiddenProcess = 99999999;
+
+// These take the place of the C library's.
+extern "C" int link(const char *from, const char *to) noexcept {
+  if (linkError != 0) {
+    errno = linkError;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0));
+}
+extern "C" int renameat2(int fromFolder, const char *from, int toFolder, const char *to, unsigned flags) noexcept {
+  if (renameError != 0 && (flags & RENAME_NOREPLACE)) {
+    errno = renameError;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_renameat2, fromFolder, from, toFolder, to, flags));
+}
+extern "C" int kill(pid_t process, int number) noexcept {
+  if (process == hiddenProcess) {
+    errno = EPERM;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_kill, process, number));
+}
 
 namespace tessera {
 namespace {
@@ -127,6 +158,48 @@ TEST(Lease, WaitingForASignOfLifeEndsWithASignal) {
   options.staleSeconds = 1e9;
   options.stopSignal = &signal;
   EXPECT_ERROR(Lease::acquire(path, options), "asked to end by signal 15");
+}
+
+TEST(Lease, IsHeldOnFileSystemsWithoutHardLinks) {
+  for (int error : {0, EINVAL, ENOSYS}) { // of a rename that replaces nothing
+    linkError = EPERM;
+    renameError = error;
+    ScratchFolder scratch;
+    std::string path = scratch.path("lease");
+    {
+      auto lease = Lease::acquire(path);
+      ASSERT_STATUS_OK(lease);
+      ASSERT_STATUS_OK((*lease)->check());
+      EXPECT_EQ(scratch.numFiles(), 1u);
+      EXPECT_ERROR(Lease::acquire(path), "is in use by process " + std::to_string(::getpid()) + " on host '");
+    }
+    EXPECT_EQ(scratch.numFiles(), 0u);
+  }
+  linkError = renameError = 0;
+}
+
+TEST(Lease, OfAProcessThatCannotBeSeenIsHeld) {
+  ScratchFolder scratch;
+  std::string path = scratch.path("lease");
+  std::string own;
+  {
+    auto lease = Lease::acquire(path);
+    ASSERT_STATUS_OK(lease);
+    own = test::readFile(path);
+  }
+  // As with hidepid, whose /proc does not show the processes of other users.
+  size_t line = own.find("\npid ");
+  own.replace(line, own.find('\n', line + 1) - line, "\npid " + std::to_string(hiddenProcess));
+  test::writeFile(path, own);
+  EXPECT_ERROR(Lease::acquire(path), "is in use by process " + std::to_string(hiddenProcess));
+}
+
+TEST(Lease, NothingMayBePublishedAfterTheRelease) {
+  ScratchFolder scratch;
+  auto lease = Lease::acquire(scratch.path("lease"));
+  ASSERT_STATUS_OK(lease);
+  (*lease)->release();
+  EXPECT_ERROR((*lease)->check(), "was given back");
 }
 
 TEST(Lease, AnyContentIsAHolder) {

@@ -129,7 +129,7 @@ protected:
     std::ifstream file(folder.path(out + "/metrics.jsonl"));
     std::vector<double> values;
     for (std::string line; std::getline(file, line);)
-      if (auto record = nlohmann::json::parse(line); record.contains("loss"))
+      if (auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false); record.contains("loss"))
         values.push_back(record["loss"].get<double>());
     return values;
   }

@@ -112,6 +112,21 @@ TEST(MetricsWriter, ResumingDropsLaterAndBrokenLines) {
   EXPECT_ERROR(MetricsWriter::open(scratch.path("no/metrics.jsonl")), "no such file or directory");
 }
 
+TEST(MetricsWriter, LinesOfARunThatLostItsFolderAreNotMixedIn) {
+  ScratchFolder scratch;
+  std::string path = scratch.path("metrics.jsonl");
+  for (std::optional<int64_t> resumeStep : {std::optional<int64_t>(), std::optional<int64_t>(1)}) {
+    auto former = MetricsWriter::open(path);
+    ASSERT_STATUS_OK(former);
+    ASSERT_STATUS_OK((*former)->write(makeMetrics(1), {}));
+    auto taker = MetricsWriter::open(path, resumeStep);
+    ASSERT_STATUS_OK(taker);
+    ASSERT_STATUS_OK((*former)->write(makeMetrics(2), {}));
+    ASSERT_STATUS_OK((*taker)->write(makeMetrics(3), {}));
+    EXPECT_EQ(stepsIn(path), resumeStep ? (std::vector<int64_t>{1, 3}) : (std::vector<int64_t>{3}));
+  }
+}
+
 TEST(MetricsWriter, FullDiskIsAnError) {
   if (!std::filesystem::exists("/dev/full"))
     GTEST_SKIP() << "no /dev/full";
@@ -169,14 +184,24 @@ TEST(RunFolder, LeftOversAreRemoved) {
   ScratchFolder scratch;
   auto folder = RunFolder::create(scratch.path("run"));
   ASSERT_STATUS_OK(folder);
-  for (const char *name : {"metrics.jsonl.tmp-00ff-1", "dump-2/losses.safetensors.tmp-12-0", "trace.json",
-                           "dump-2/losses.safetensors", "checkpoints/.ckpt-1.tmp-5", "mine/deep/x.tmp-12"})
+  const char *const ours[] = {"metrics.jsonl.tmp-00ff-1", "trace-1.json.tmp-00ff-2",
+                              "dump-2/losses.safetensors.tmp-12-0"};
+  // What the user keeps here, and what a run whose folder lies in this one is writing.
+  const char *const others[] = {"trace.json",
+                                "dump-2/losses.safetensors",
+                                "checkpoints/.ckpt-1.tmp-5",
+                                "mine/deep/x.tmp-12",
+                                "notes.tmp-2024",
+                                "other-run/model.safetensors.tmp-00ff-3",
+                                "other-run/lease.tmp-00ff-4"};
+  for (const char *name : ours)
+    test::writeFile(folder->path() + "/" + name, "x");
+  for (const char *name : others)
     test::writeFile(folder->path() + "/" + name, "x");
   ASSERT_STATUS_OK(folder->removeLeftOvers());
-  for (const char *name : {"metrics.jsonl.tmp-00ff-1", "dump-2/losses.safetensors.tmp-12-0"})
+  for (const char *name : ours)
     EXPECT_FALSE(std::filesystem::exists(folder->path() + "/" + name)) << name;
-  for (const char *name :
-       {"trace.json", "dump-2/losses.safetensors", "checkpoints/.ckpt-1.tmp-5", "mine/deep/x.tmp-12"})
+  for (const char *name : others)
     EXPECT_TRUE(std::filesystem::exists(folder->path() + "/" + name)) << name;
 }
 
