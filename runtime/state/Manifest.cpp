@@ -209,8 +209,8 @@ Result<Manifest> manifestFromJson(ByteSpan bytes, const std::string &path) {
   if (fields.text(json, "format") != formatName)
     return TESSERA_ERROR(DataLoss, "'" + path + "' is not a checkpoint manifest");
   if (uint64_t version = fields.number(json, "version"); version != formatVersion)
-    return TESSERA_ERROR(Unsupported, "'" + path + "' has version " + std::to_string(version) + ", this runtime reads " +
-                                          std::to_string(formatVersion) +
+    return TESSERA_ERROR(Unsupported, "'" + path + "' has version " + std::to_string(version) +
+                                          ", this runtime reads " + std::to_string(formatVersion) +
                                           (version > formatVersion ? "; update tessera-run" : ""));
   Manifest manifest;
   manifest.info.step = fields.number(json, "step");
