@@ -58,9 +58,11 @@ std::string startOfProcess(long process) {
   return state == "Z" || state == "X" ? "" : word; // one that has ended and was not waited for
 }
 
-/// Where the number of a process means the same process.
+/// Where the number of a process means the same process; empty if /proc, which is of another space, does not tell.
 std::string processSpace() {
   std::error_code error;
+  if (std::filesystem::read_symlink("/proc/self", error).string() != std::to_string(::getpid()))
+    return "";
   return firstWord("/proc/sys/kernel/random/boot_id") + "/" +
          std::filesystem::read_symlink("/proc/self/ns/pid", error).string();
 }
@@ -128,7 +130,8 @@ std::string describeHolder(const Fields &holder) {
 
 /// Whether the holder's process can be looked for here, and runs; nothing: it cannot be told.
 std::optional<bool> isAlive(const Fields &holder) {
-  if (get(holder, "space") != processSpace())
+  std::string space = processSpace();
+  if (space.empty() || get(holder, "space") != space)
     return std::nullopt;
   long process = std::strtol(get(holder, "pid").c_str(), nullptr, 10);
   std::string started = get(holder, "started"), now = process > 0 ? startOfProcess(process) : "";
@@ -311,10 +314,10 @@ void Lease::beat() {
 }
 
 Status Lease::check() {
-  if (lost)
-    return TESSERA_ERROR(Aborted, "the run folder of '" + path + "' was taken over by another process");
   {
     std::lock_guard<std::mutex> lock(mutex);
+    if (lost)
+      return TESSERA_ERROR(Aborted, lossReason);
     if (isReleased)
       return TESSERA_ERROR(Aborted, "the run folder of '" + path + "' was given back");
   }
@@ -323,9 +326,11 @@ Status Lease::check() {
     return Status::ok();
   if (*now && get(**now, "id") == id)
     return Status::ok();
+  std::lock_guard<std::mutex> lock(mutex);
+  lossReason = *now ? "'" + path + "': the run folder was taken over by " + describeHolder(**now)
+                    : "'" + path + "' was removed: the run folder may be in use by another process";
   lost = true;
-  return TESSERA_ERROR(Aborted, *now ? "'" + path + "': the run folder was taken over by " + describeHolder(**now)
-                                     : "'" + path + "' was removed: the run folder may be in use by another process");
+  return TESSERA_ERROR(Aborted, lossReason);
 }
 
 void Lease::release() {

@@ -56,6 +56,7 @@ private:
   std::mutex mutex;
   std::condition_variable changed;
   bool isReleased = false;
+  std::string lossReason; ///< once `lost`
   std::thread thread;
 };
 

@@ -6,6 +6,9 @@
 #include <cerrno>
 #include <csignal>
 #include <fcntl.h>
+#include <functional>
+#include <optional>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <thread>
@@ -200,6 +203,47 @@ TEST(Lease, NothingMayBePublishedAfterTheRelease) {
   ASSERT_STATUS_OK(lease);
   (*lease)->release();
   EXPECT_ERROR((*lease)->check(), "was given back");
+}
+
+TEST(Lease, SaysEachTimeHowItWasLost) {
+  ScratchFolder scratch;
+  auto lease = Lease::acquire(scratch.path("lease"));
+  ASSERT_STATUS_OK(lease);
+  std::filesystem::remove(scratch.path("lease"));
+  for (int look = 0; look < 2; ++look)
+    EXPECT_ERROR((*lease)->check(), "was removed: the run folder may be in use by another process");
+}
+
+/// Runs `body` in a process of its own; its answer, or nothing if it crashed.
+std::optional<int> inProcess(const std::function<int()> &body) {
+  pid_t child = ::fork();
+  if (child == 0)
+    ::_exit(body());
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? std::optional<int>(WEXITSTATUS(status)) : std::nullopt;
+}
+
+TEST(Lease, CanBeTakenOverWhereProcShowsOtherProcesses) {
+  ScratchFolder scratch;
+  std::string path = scratch.path("lease");
+  constexpr int cannot = 77;
+  // In a space of their own, the second process dies without a release; under its number /proc shows a stranger.
+  std::optional<int> answer = inProcess([&] {
+    if (::unshare(CLONE_NEWPID) != 0)
+      return cannot;
+    return *inProcess([&] {
+      inProcess([&] {
+        auto lease = Lease::acquire(path);
+        ::_exit(0);
+        return 0;
+      });
+      return Lease::acquire(path, quick).isOk() ? 0 : 1;
+    });
+  });
+  if (answer == cannot)
+    GTEST_SKIP() << "processes cannot be separated here";
+  EXPECT_EQ(answer, 0);
 }
 
 TEST(Lease, AnyContentIsAHolder) {
