@@ -187,7 +187,7 @@ static std::string hostIdentity() {
 /// (threads, devices) and what rank 0 alone does, or each for itself (reports, traces, the file of an export). All
 /// compare with rank 0, so that all give one error.
 Status Run::compareSettings(Communicator &self) const {
-  std::string weightsContent, checkpointIdentity;
+  std::string weightsContent, checkpointIdentity = "none";
   if (weights) {
     BusyScope busy(self);
     TESSERA_ASSIGN_OR_RETURN(weightsContent, weights->fingerprint());
@@ -212,7 +212,6 @@ Status Run::compareSettings(Communicator &self) const {
        (std::filesystem::absolute(options.out) / ".").lexically_normal().parent_path().filename().string()},
       {"--stall-timeout", std::to_string(options.stallTimeoutSeconds)},
       {"--dump", options.dump + " at " + std::to_string(options.dumpStep)},
-      {"--resume", options.resume},
       {"the checkpoint to resume", checkpointIdentity},
       {"export of weights", options.noExport ? "no" : "yes"},
   };
