@@ -14,7 +14,7 @@
 namespace tessera::artifact {
 
 inline constexpr char formatMagic[8] = {'T', 'E', 'S', 'S', 'E', 'R', 'A', '\n'};
-inline constexpr uint32_t formatVersion = 5;
+inline constexpr uint32_t formatVersion = 6;
 
 struct FileHeader {
   char magic[8];

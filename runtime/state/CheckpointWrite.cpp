@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <new>
 
 namespace fs = std::filesystem;
 
@@ -142,17 +143,24 @@ Status CheckpointWriter::save(const CheckpointInfo &info, const std::vector<Rank
   auto copies = std::make_shared<std::vector<RankState>>(ranks);
   std::vector<std::unique_ptr<uint8_t[]>> memory;
   bool isFinite = true;
+  Status copied;
   for (RankState &rank : *copies)
     for (StateView &view : rank) {
-      if (!view.saves)
+      if (!view.saves || !copied.isOk())
         continue;
-      memory.emplace_back(new uint8_t[std::max<size_t>(view.localBytes(), 1)]);
+      memory.emplace_back(new (std::nothrow) uint8_t[std::max<size_t>(view.localBytes(), 1)]);
+      if (!memory.back()) {
+        copied = TESSERA_ERROR(Exhausted, "checkpoint of step " + std::to_string(info.step) +
+                                              " is not written: no memory for a copy of '" + view.unit + "' (" +
+                                              std::to_string(view.localBytes()) + " bytes)");
+        continue;
+      }
       const uint64_t bad = copyAndCountNonFinite(memory.back().get(), view.bytes(), view.dtype);
       isFinite &= bad == 0 || view.role == StateRole::Frozen;
       view.data = memory.back().get();
     }
   TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> problems,
-                           agree(options.peers, Status::ok(), isFinite ? "" : describeNonFinite(*copies)));
+                           agree(options.peers, copied, isFinite || !copied.isOk() ? "" : describeNonFinite(*copies)));
   for (const std::string &problem : problems)
     if (!problem.empty())
       return refuse(info, problem);
