@@ -251,10 +251,11 @@ TEST_F(Training, AnArtifactWithoutAGuardStopsAfterTheFirstStepThatIsNotFinite) {
         << status;
     EXPECT_FALSE(std::filesystem::exists(folder.path(out + "/model.safetensors")));
     for (const auto &entry : std::filesystem::directory_iterator(folder.path(out + "/checkpoints")))
-      if (entry.is_directory())
-        for (float value :
-             tensor(out + "/checkpoints/" + entry.path().filename().string() + "/rank-0.safetensors", "parameter/unit"))
+      if (entry.is_directory()) {
+        std::string file = out + "/checkpoints/" + entry.path().filename().string() + "/rank-0.safetensors";
+        for (float value : tensor(file, "parameter/unit"))
           EXPECT_TRUE(std::isfinite(value)) << entry.path();
+      }
     run.onNonFinite = "skip";
     EXPECT_NE(train(run).status().message().find("the artifact cannot skip an update"), std::string::npos);
   }
