@@ -31,6 +31,8 @@ using Fields = std::map<std::string, std::string>;
 /// old file to its replacement.
 constexpr std::chrono::milliseconds settleTime{500};
 constexpr std::chrono::milliseconds lookInterval{200};
+/// How often one finds a file that is gone when one looks at it.
+constexpr int maxTries = 20;
 
 std::string firstWord(const std::string &path) {
   std::string word;
@@ -155,13 +157,17 @@ public:
   /// The descriptor of the file that this process has made at `path`.
   Result<int> run() {
     TESSERA_RETURN_IF_ERROR(writeOwn());
-    while (true) {
+    for (int tries = 0;; ++tries) {
       TESSERA_ASSIGN_OR_RETURN(bool made, tryLink());
       if (made)
         return std::exchange(descriptor, -1);
       TESSERA_ASSIGN_OR_RETURN(std::optional<Fields> holder, readLease(path));
-      if (!holder)
-        continue; // released just now
+      if (!holder && tries == maxTries) // a link that leads nowhere, say
+        return TESSERA_ERROR(IoError, "cannot write '" + path + "': something there can be neither read nor replaced");
+      if (!holder) { // released just now
+        std::this_thread::sleep_for(lookInterval / maxTries);
+        continue;
+      }
       TESSERA_ASSIGN_OR_RETURN(bool isGone, waitForEnd(*holder));
       if (!isGone)
         continue;

@@ -72,6 +72,9 @@ Result<std::unique_ptr<TensorBoardWriter>> TensorBoardWriter::open(const std::st
   std::filesystem::create_directories(folder, error);
   if (error)
     return systemError("create", folder, error.value());
+  // What a run that begins anew in its folder has written before does not count either.
+  if (!resumeStep && !std::filesystem::is_empty(folder, error) && !error)
+    resumeStep = 0;
   char host[256] = "";
   ::gethostname(host, sizeof(host) - 1);
   auto now = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch());

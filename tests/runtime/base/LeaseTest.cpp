@@ -246,6 +246,12 @@ TEST(Lease, CanBeTakenOverWhereProcShowsOtherProcesses) {
   EXPECT_EQ(answer, 0);
 }
 
+TEST(Lease, ALinkThatLeadsNowhereIsAnError) {
+  ScratchFolder scratch;
+  std::filesystem::create_symlink("nowhere", scratch.path("lease"));
+  EXPECT_ERROR(Lease::acquire(scratch.path("lease")), "something there can be neither read nor replaced");
+}
+
 TEST(Lease, AnyContentIsAHolder) {
   ScratchFolder scratch;
   std::string path = scratch.path("lease");

@@ -55,6 +55,18 @@ TEST(TensorBoard, RecordsHaveLengthsAndSums) {
   EXPECT_NE((*writer)->path().find("events.out.tfevents."), std::string::npos);
 }
 
+TEST(TensorBoard, ABeginWhereARunHasBeenIsMarked) {
+  ScratchFolder scratch;
+  std::string folder = scratch.path("events");
+  auto first = TensorBoardWriter::open(folder, std::nullopt);
+  ASSERT_TRUE(first.isOk()) << first.status();
+  std::filesystem::rename((*first)->path(), folder + "/events.out.tfevents.1.host.1.0"); // of an earlier second
+  auto second = TensorBoardWriter::open(folder, std::nullopt);
+  ASSERT_TRUE(second.isOk()) << second.status();
+  EXPECT_GT(std::filesystem::file_size((*second)->path()),
+            std::filesystem::file_size(folder + "/events.out.tfevents.1.host.1.0"));
+}
+
 TEST(StageMemory, OneEntryPerRank) {
   auto json = nlohmann::json::parse(stageToJson("after warm-up", 1, {{10, 30, 40, {50, 60}}, {11, 31, 41, {51, 61}}}));
   EXPECT_EQ(json["stage"], "after warm-up");
