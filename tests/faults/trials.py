@@ -279,11 +279,13 @@ def damaged_memory(world, random, setup, launcher, out):
 def left_overs(world, random, setup, launcher, out):
     """What a killed process of any number left behind blocks nothing and is removed."""
     os.makedirs(world.path(out, "checkpoints"))
+    names = {"": ["run.json", "metrics.jsonl", "model.safetensors", "trace.json", "lease"],
+             "checkpoints/": ["latest", ".ckpt-4", ".ckpt-8"]}
     for index in range(random.randrange(1, 40)):
-        where = random.choice(["", "checkpoints/"])
-        name = random.choice(["latest", "run.json", "model.safetensors", ".ckpt-4", "lease"])
+        where = random.choice(list(names))
+        name = random.choice(names[where])
         path = world.path(out, f"{where}{name}.tmp-{random.randrange(99999)}-{index}")
-        if random.random() < 0.3 and where:
+        if name.startswith(".ckpt"):
             os.makedirs(path)
         else:
             open(path, "w").close()
