@@ -22,7 +22,6 @@ public:
   /// blocks at even distances. Errors: of reading.
   Status addContent(std::span<const ByteRange> parts, uint64_t limit);
 
-  uint64_t value() const { return hash; }
   /// 16 hexadecimal digits.
   std::string text() const;
 

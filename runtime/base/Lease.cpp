@@ -111,8 +111,6 @@ Result<std::optional<Fields>> readLease(const std::string &path) {
   ssize_t count = ::read(descriptor, text, sizeof(text));
   int error = errno;
   ::close(descriptor);
-  if (count < 0 && error == ESTALE)
-    return std::optional<Fields>();
   if (count < 0)
     return systemError("read", path, error);
   Fields fields;
@@ -124,6 +122,8 @@ Result<std::optional<Fields>> readLease(const std::string &path) {
 }
 
 std::string describeHolder(const Fields &holder) {
+  if (get(holder, "pid").empty())
+    return "a process that has not said who it is";
   std::string text = "process " + get(holder, "pid") + " on host '" + get(holder, "host") + "'";
   if (std::string job = get(holder, "job"); !job.empty())
     text += " (Slurm job " + job + ")";

@@ -23,8 +23,9 @@ static uint64_t leastLimit(const std::string &mount, std::string group, const st
   return least;
 }
 
-uint64_t hostMemoryBytes(const std::string &root) {
-  uint64_t bytes = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+uint64_t hostMemoryPerRank(uint64_t ranksOnHost, const std::string &root) {
+  uint64_t bytes = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)) /
+                   std::max<uint64_t>(ranksOnHost, 1);
   std::ifstream groups(root + "/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) { // "<number>:<controllers>:<path>"
     size_t first = line.find(':'), second = line.find(':', first + 1);

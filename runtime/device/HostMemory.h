@@ -8,9 +8,9 @@
 
 namespace tessera {
 
-/// In bytes: what the machine has, or less where a control group (a container, a job) limits it. Beyond that the system
-/// kills without a word. `root` stands before /proc and /sys, for tests.
-uint64_t hostMemoryBytes(const std::string &root = "");
+/// In bytes: a rank's part of what the machine has, or less where a control group (a container, a job) limits this
+/// process. Beyond that the system kills without a word. `root` stands before /proc and /sys, for tests.
+uint64_t hostMemoryPerRank(uint64_t ranksOnHost, const std::string &root = "");
 
 } // namespace tessera
 

@@ -131,17 +131,22 @@ Status recoverCheckpoints(const std::string &folder) {
 
 /// All checkpoints of a folder, newest first: by when they were written, because a run that was resumed at an earlier
 /// step writes lower numbers later. The one that `latest` names comes before all others.
-static std::vector<std::string> checkpointsByAge(const fs::path &folder, const std::string &latest) {
+/// A folder that does not exist has none; one that cannot be read is an error, as it may have some.
+static Result<std::vector<std::string>> checkpointsByAge(const fs::path &folder, const std::string &latest) {
   std::vector<std::tuple<bool, fs::file_time_type, uint64_t, std::string>> found;
   std::error_code error;
-  for (const fs::directory_entry &entry : fs::directory_iterator(folder, error)) {
-    std::string name = entry.path().filename().string();
+  fs::directory_iterator entry(folder, error), end;
+  for (; !error && entry != end; entry.increment(error)) {
+    std::string name = entry->path().filename().string();
     auto step = stepOfCheckpoint(name);
-    if (!step || !fs::is_directory(entry.path(), error))
+    std::error_code none;
+    if (!step || fs::is_regular_file(entry->path(), none))
       continue;
-    fs::file_time_type time = fs::last_write_time(entry.path() / manifestName, error);
-    found.emplace_back(name == latest, error ? fs::file_time_type::min() : time, *step, entry.path().string());
+    fs::file_time_type time = fs::last_write_time(entry->path() / manifestName, none);
+    found.emplace_back(name == latest, none ? fs::file_time_type::min() : time, *step, entry->path().string());
   }
+  if (error && error.value() != ENOENT)
+    return systemError("read", folder.string(), error.value());
   std::sort(found.rbegin(), found.rend());
   std::vector<std::string> paths;
   paths.reserve(found.size());
@@ -165,7 +170,7 @@ static std::string readLatest(const fs::path &folder) {
 }
 
 Result<std::optional<std::string>> newestWholeCheckpoint(const std::string &folder) {
-  std::vector<std::string> paths = checkpointsByAge(folder, readLatest(folder));
+  TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> paths, checkpointsByAge(folder, readLatest(folder)));
   std::string first;
   for (const std::string &path : paths) {
     Status status = checkCheckpoint(path);
@@ -183,7 +188,10 @@ Result<std::optional<std::string>> newestWholeCheckpoint(const std::string &fold
 
 /// The advice of an error: another checkpoint that can be resumed.
 static std::string otherCheckpoint(const fs::path &folder) {
-  for (const std::string &path : checkpointsByAge(folder, ""))
+  Result<std::vector<std::string>> paths = checkpointsByAge(folder, "");
+  if (!paths.isOk())
+    return "";
+  for (const std::string &path : *paths)
     if (checkCheckpoint(path).isOk())
       return "; the newest whole checkpoint is '" + path + "'";
   return "; there is no other whole checkpoint";
@@ -197,7 +205,8 @@ Result<std::string> findCheckpoint(const std::string &path) {
   if (fs::exists(folder / manifestName, error))
     return path;
   if (!fs::exists(folder / latestName, error)) {
-    std::string others = checkpointsByAge(folder, "").empty() ? "" : otherCheckpoint(folder);
+    TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> paths, checkpointsByAge(folder, ""));
+    std::string others = paths.empty() ? "" : otherCheckpoint(folder);
     return TESSERA_ERROR(NotFound, "no checkpoint at '" + path + "': it has neither " + manifestName + " nor a file '" +
                                        latestName + "'" + others);
   }

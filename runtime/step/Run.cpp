@@ -235,8 +235,12 @@ Status Run::afterStep(int index, int64_t step) {
         snapshot->write(folder->memoryPath(), artifact->program(),
                         sessions[index]->memory().allocatedBytes + sessions[index]->memory().workspaceBytes));
   // A step that changed nothing has the state of an earlier one: its checkpoint would only push out others.
-  if (options.checkpointEvery > 0 && step % options.checkpointEvery == 0 && !nonFinite[index].hasSkipped())
+  // It is written after the next one that changed something.
+  isCheckpointDue |= options.checkpointEvery > 0 && step % options.checkpointEvery == 0;
+  if (isCheckpointDue && !nonFinite[index].hasSkipped()) {
+    isCheckpointDue = false;
     return saveCheckpoint(step);
+  }
   if (options.checkReplicas > 0 && step % options.checkReplicas == 0 && replicas->exist()) {
     TESSERA_ASSIGN_OR_RETURN(std::vector<StagedState> staged, stageStates());
     return checkReplicas(step, viewsOf(staged));

@@ -153,6 +153,7 @@ private:
   std::optional<StepTimes> times;
   ChromeTrace trace;
   std::optional<MemorySnapshot> snapshot;
+  bool isCheckpointDue = false; ///< the step of one was skipped
   int64_t firstStep = 1, lastStep = 0, lastCheckpoint = 0;
   uint64_t firstSample = 0; ///< of `firstStep`
   int stoppedBy = 0;        ///< signal

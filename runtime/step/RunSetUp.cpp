@@ -187,7 +187,7 @@ static std::string hostIdentity() {
 /// (threads, devices) and what rank 0 alone does, or each for itself (reports, traces, the file of an export). All
 /// compare with rank 0, so that all give one error.
 Status Run::compareSettings(Communicator &self) const {
-  std::string weightsContent, checkpointIdentity = "none";
+  std::string weightsContent = "none", checkpointIdentity = "none";
   if (weights) {
     BusyScope busy(self);
     TESSERA_ASSIGN_OR_RETURN(weightsContent, weights->fingerprint());
@@ -203,7 +203,6 @@ Status Run::compareSettings(Communicator &self) const {
       {"--order", options.shuffle ? "shuffled" : "sequential"},
       {"--lr, --min-lr, --warmup or --schedule", schedule->describe()},
       {"--on-nonfinite", options.onNonFinite.empty() ? "default" : options.onNonFinite},
-      {"--weights", std::filesystem::path(options.weights).filename().string()},
       {"the content of --weights", weightsContent},
       {"--checkpoint-every", std::to_string(options.checkpointEvery)},
       {"--keep", std::to_string(options.keepCheckpoints)},

@@ -109,7 +109,7 @@ static Ended runThreads(int count, const std::function<Status(int)> &body,
   ended.isAnyRunning = !progress->changed.wait_for(lock, abortGrace, [&] { return progress->running == 0; });
   ended.status = progress->failure;
   // Others may have been asked to end as well, and have left first.
-  if (ended.status.code() == StatusCode::Aborted)
+  if (ended.signal == 0 && ended.status.code() == StatusCode::Aborted)
     ended.signal = watch.signal();
   lock.unlock();
   for (std::thread &thread : threads)

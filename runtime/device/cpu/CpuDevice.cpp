@@ -99,11 +99,11 @@ Status CpuDevice::checkMemory(const artifact::Program &program) const {
   if (program.arenas())
     for (const artifact::Arena *arena : *program.arenas())
       planned += arena->bytes();
-  uint64_t available = hostMemoryBytes();
   uint64_t ranks = static_cast<uint64_t>(std::max(options.ranksInProcess, 1));
-  if (planned > available / ranks)
+  uint64_t available = hostMemoryPerRank(ranks);
+  if (planned > available)
     return TESSERA_ERROR(Exhausted, "the plan needs " + std::to_string(planned >> 20) + " MiB for each of " +
-                                        std::to_string(ranks) + " ranks, this process may use " +
+                                        std::to_string(ranks) + " ranks, each may use " +
                                         std::to_string(available >> 20) + " MiB");
   return Status::ok();
 }

@@ -105,13 +105,12 @@ Status CudaDevice::checkMemory(const artifact::Program &program) const {
                                         " MiB on the GPU for each of " + std::to_string(ranks) + " ranks, '" + gpuName +
                                         "' has " + std::to_string(freeBytes / mebibyte) + " MiB free of " +
                                         std::to_string(totalBytes / mebibyte) + " MiB");
-  uint64_t available = hostMemoryBytes();
   auto onHost = static_cast<uint64_t>(options.ranksInProcess);
-  if (host > available / onHost)
+  uint64_t available = hostMemoryPerRank(onHost);
+  if (host > available)
     return TESSERA_ERROR(Exhausted, "the plan needs " + std::to_string(host / mebibyte) +
                                         " MiB of the host's memory for each of " + std::to_string(onHost) +
-                                        " ranks, this process may use " + std::to_string(available / mebibyte) +
-                                        " MiB");
+                                        " ranks, each may use " + std::to_string(available / mebibyte) + " MiB");
   return Status::ok();
 }
 

@@ -10,12 +10,13 @@ using test::ScratchFolder;
 
 TEST(HostMemory, IsTheMachinesOrWhatAGroupAllows) {
   ScratchFolder scratch;
-  uint64_t machine = hostMemoryBytes(scratch.root()); // without /proc and /sys
+  uint64_t machine = hostMemoryPerRank(1, scratch.root()); // without /proc and /sys
   EXPECT_GT(machine, uint64_t{1} << 26);
   auto bytesWith = [&](const std::string &group) {
     test::writeFile(scratch.path("proc/self/cgroup"), group);
-    return hostMemoryBytes(scratch.root());
+    return hostMemoryPerRank(1, scratch.root());
   };
+  EXPECT_EQ(hostMemoryPerRank(4, scratch.root()), machine / 4);
   std::string v2 = scratch.path("sys/fs/cgroup"), v1 = v2 + "/memory";
   test::writeFile(v2 + "/job/step/memory.max", "max\n");
   EXPECT_EQ(bytesWith("0::/job/step\n"), machine);

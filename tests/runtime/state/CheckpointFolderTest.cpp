@@ -108,6 +108,14 @@ TEST_F(Checkpoints, NewestWholeOne) {
                              scratch.path("ckpt-15") + "' is corrupted: 'rank-0.safetensors' has 10 bytes");
 }
 
+TEST_F(Checkpoints, AFolderThatCannotBeReadIsNotAnEmptyOne) {
+  std::string file = scratch.path("checkpoints");
+  test::writeFile(file, "");
+  EXPECT_ERROR(newestWholeCheckpoint(file), "cannot read '" + file + "': Not a directory");
+  fs::create_directories(scratch.path("ckpt-5")); // one of which nothing can be read
+  EXPECT_ERROR(newestWholeCheckpoint(scratch.root()), "none of the 1 checkpoints in");
+}
+
 TEST_F(Checkpoints, LatestThatNamesAMissingOneProposesAnother) {
   for (uint64_t step : {10, 20, 30})
     save(step, static_cast<float>(step));
