@@ -19,7 +19,7 @@ static uint64_t limitIn(const std::string &path) {
 static uint64_t leastLimit(const std::string &mount, std::string group, const std::string &file) {
   uint64_t least = limitIn(mount + "/" + file);
   for (; group.size() > 1; group.resize(std::min(group.find_last_of('/'), group.size() - 1)))
-    least = std::min(least, limitIn(mount + group + "/" + file));
+    least = std::min(least, limitIn(std::string(mount).append(group).append("/").append(file)));
   return least;
 }
 

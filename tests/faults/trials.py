@@ -166,7 +166,7 @@ def full_disk(world, random, setup, launcher, out):
         world.require_as_undisturbed(setup, out)
         return
     require(ended_by(statuses, {1}), f"ended with {statuses}\n" + run.text())
-    require("file size limit reached" in run.text(), run.text())
+    require("file size limit reached" in run.text() or "File too large" in run.text(), run.text())
     world.finish(setup, launcher, out)
 
 
