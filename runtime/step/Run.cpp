@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 namespace tessera {
 namespace {
@@ -23,6 +24,26 @@ struct RankReport {
     RankReport report;
     std::memcpy(&report, blob.data(), std::min(blob.size(), sizeof(report)));
     return report;
+  }
+};
+
+/// What the leader of a process knows before a step: a signal that asks for the end, or why there are no data.
+struct Wish {
+  int signal = 0;
+  StatusCode code = StatusCode::Ok;
+  std::string message;
+
+  std::string toBlob() const {
+    const int head[2] = {signal, static_cast<int>(code)};
+    return std::string(reinterpret_cast<const char *>(head), sizeof(head)) + message;
+  }
+  /// Ranks that are not leaders send nothing.
+  static Wish fromBlob(const std::string &blob) {
+    int head[2] = {};
+    if (blob.size() < sizeof(head))
+      return {};
+    std::memcpy(head, blob.data(), sizeof(head));
+    return {head[0], static_cast<StatusCode>(head[1]), blob.substr(sizeof(head))};
   }
 };
 
@@ -61,38 +82,37 @@ bool Run::isReported(int64_t step) const {
 /// Leaders read the batch; then all ranks agree whether there is a step.
 Result<Run::EarlyEnd> Run::beginStep(int index, int64_t step) {
   Communicator &self = *world[index];
-  EarlyEnd mine;
-  std::string wish; // "s<signal>" or "e<message>"
+  std::string mine;
   if (index == 0) {
     BusyScope busy(self);
     if (lease && lease->isLost())
       return lease->check();
-    mine.signal = options.stopSignal ? options.stopSignal->load() : 0;
+    Wish wish;
+    wish.signal = options.stopSignal ? options.stopSignal->load() : 0;
     times->setNext(sinksOf(step));
-    if (mine.signal == 0) {
+    if (wish.signal == 0) {
       auto next = loader->next();
-      mine.error = next.status();
+      wish.code = next.status().code();
+      wish.message = next.status().message();
       if (next.isOk())
         batch = *std::move(next);
       faults.at("data", self.rank(), step);
     }
-    if (mine.signal != 0)
-      wish = "s" + std::to_string(mine.signal);
-    else if (!mine.error.isOk())
-      wish = "e" + mine.error.message();
+    mine = wish.toBlob();
   }
   TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> wishes,
-                           self.gatherBlobs(wish, "data of step " + std::to_string(step)));
+                           self.gatherBlobs(mine, "data of step " + std::to_string(step)));
   // The first of each kind that any of the ranks has, so that all processes end alike.
   EarlyEnd end;
   for (size_t rank = 0; rank < wishes.size(); ++rank) {
-    const std::string &text = wishes[rank];
-    if (text.starts_with("s") && end.signal == 0)
-      end.signal = std::atoi(text.c_str() + 1);
-    else if (text.starts_with("e") && end.error.isOk())
-      end.error = static_cast<int>(rank) == self.rank() || !isRemote()
-                      ? TESSERA_ERROR(InvalidArgument, text.substr(1))
-                      : TESSERA_ERROR(Aborted, "rank " + std::to_string(rank) + ": " + text.substr(1));
+    const Wish wish = Wish::fromBlob(wishes[rank]);
+    if (end.signal == 0)
+      end.signal = wish.signal;
+    if (wish.code == StatusCode::Ok || !end.error.isOk())
+      continue;
+    end.error = static_cast<int>(rank) == self.rank() || !isRemote()
+                    ? Status(wish.code, wish.message)
+                    : TESSERA_ERROR(Aborted, "rank " + std::to_string(rank) + ": " + wish.message);
   }
   return end;
 }
@@ -319,11 +339,19 @@ Status Run::leaveResumable() {
     TESSERA_RETURN_IF_ERROR(trace.write(folder->tracePath(firstRank())));
   if (firstRank() != 0)
     return Status::ok();
-  if (lastStep == 0)
-    std::printf("stopped before the first step\n");
-  else
-    std::printf("stopped after step %lld; go on with --resume %s\n", static_cast<long long>(lastStep),
-                lastStep < firstStep ? checkpoint.c_str() : options.out.c_str());
+  std::string text = "stopped before the first step";
+  if (lastStep > 0 && lastStep < firstStep) {
+    text = "stopped after step " + std::to_string(lastStep) + "; go on with --resume " + checkpoint;
+  } else if (lastStep > 0) {
+    // A state that is not finite has no checkpoint.
+    Result<std::string> newest = findCheckpoint(folder->checkpointFolder());
+    bool isWhole = newest.isOk() && std::filesystem::path(*newest).filename() == checkpointName(lastStep);
+    text = "stopped after step " + std::to_string(lastStep) +
+           (isWhole         ? "; go on with --resume " + options.out
+            : newest.isOk() ? ", which has no checkpoint; the newest is '" + *newest + "'"
+                            : "; there is no checkpoint");
+  }
+  std::printf("%s\n", text.c_str());
   std::fflush(stdout);
   return Status::ok();
 }

@@ -30,6 +30,7 @@
 #include <atomic>
 #include <chrono>
 #include <map>
+#include <mutex>
 #include <optional>
 
 namespace tessera {
@@ -129,6 +130,8 @@ private:
   std::optional<Schedule> schedule;
   std::optional<RunFolder> folder;
   std::unique_ptr<Lease> lease; ///< of the folder; the process of rank 0 has it
+  std::mutex leaseMutex;        ///< of `lease` and `isReleased` while the run may still be opening
+  bool isReleased = false;
   std::optional<StepDump> dump;
   std::optional<Replicas> replicas;
   FaultInjection faults;

@@ -103,7 +103,13 @@ Status Run::openFolder() {
     LeaseOptions leaseOptions;
     leaseOptions.takesOver = options.takesOver;
     leaseOptions.stopSignal = options.stopSignal;
-    TESSERA_ASSIGN_OR_RETURN(lease, Lease::acquire(folder->leasePath(), leaseOptions));
+    TESSERA_ASSIGN_OR_RETURN(std::unique_ptr<Lease> acquired, Lease::acquire(folder->leasePath(), leaseOptions));
+    {
+      std::lock_guard<std::mutex> lock(leaseMutex);
+      if (isReleased) // the run has ended meanwhile, without waiting for this thread
+        return TESSERA_ERROR(Aborted, "the run has ended");
+      lease = std::move(acquired);
+    }
     TESSERA_RETURN_IF_ERROR(folder->removeLeftOvers());
     TESSERA_RETURN_IF_ERROR(recoverCheckpoints(folder->checkpointFolder()));
   }
@@ -151,6 +157,8 @@ Status Run::checkFolderIsFree() const {
 void Run::releaseFolder(bool isAnyRankRunning) {
   if (!isAnyRankRunning)
     checkpoints.reset(); // after the one that is being written
+  std::lock_guard<std::mutex> lock(leaseMutex);
+  isReleased = true;
   if (lease)
     lease->release();
 }

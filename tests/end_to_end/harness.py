@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,9 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 import safetensors  # noqa: E402
+
+# A shell starts its background jobs with SIGINT ignored; programs started here would inherit that, and respect it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 BIN = os.environ.get("TESSERA_BIN", os.path.join(ROOT, "build", "release", "bin"))
 MODELS = os.path.join(ROOT, "tests", "onnx", "models")

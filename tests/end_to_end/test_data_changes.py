@@ -7,7 +7,8 @@ import unittest
 import numpy as np
 
 from harness import BIN
-from test_launch import LaunchTest, free_port
+from launchers import free_port
+from test_launch import LaunchTest
 from test_tokens import MODEL, VOCABULARY
 
 TOKENS = 1_000_000

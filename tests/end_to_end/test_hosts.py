@@ -5,7 +5,8 @@ import shutil
 import subprocess
 import unittest
 
-from test_launch import HAS_MPI, MPI_ENVIRONMENT, LaunchTest
+from launchers import HAS_MPI, MPI_ENVIRONMENT
+from test_launch import LaunchTest
 
 
 class Hosts(LaunchTest):

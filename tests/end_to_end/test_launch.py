@@ -5,24 +5,14 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import time
 import unittest
 
 from harness import BIN, Golden, ToolTest
+from launchers import HAS_MPI, MPI_ENVIRONMENT, free_port, ranks_of, tcp_environment
 
-HAS_MPI = shutil.which("mpirun") is not None and os.path.exists(os.path.join(BIN, "libtessera-mpi.so"))
 needs_mpi = unittest.skipUnless(HAS_MPI, "MPI is not installed, or tessera was built without it")
-# Open MPI asks for this where it runs as root, and where there are fewer cores than ranks.
-MPI_ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-                   "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "self,vader"}
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 class LaunchTest(ToolTest):
@@ -55,8 +45,7 @@ class LaunchTest(ToolTest):
 
     def tcp(self, ranks, command):
         port = free_port()
-        return [self.start(command, {"RANK": str(rank), "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1",
-                                     "MASTER_PORT": str(port)}) for rank in range(ranks)]
+        return [self.start(command, tcp_environment(rank, ranks, port)) for rank in range(ranks)]
 
     def finish(self, process, status=0, timeout=180):
         output, _ = process.communicate(timeout=timeout)
@@ -79,25 +68,6 @@ class LaunchTest(ToolTest):
             return super().metrics(run)
         except json.JSONDecodeError:  # a line that is being written
             return []
-
-    def ranks_of(self, launcher):
-        """Process ids of the tessera-run processes below a launcher, by rank."""
-        ranks = {}
-        for name in os.listdir("/proc"):
-            if not name.isdigit():
-                continue
-            try:
-                with open(f"/proc/{name}/stat") as file:
-                    fields = file.read().rsplit(")", 1)[1].split()
-                with open(f"/proc/{name}/environ") as file:
-                    environment = dict(item.split("=", 1) for item in file.read().split("\0") if "=" in item)
-                with open(f"/proc/{name}/comm") as file:
-                    command = file.read().strip()
-            except OSError:
-                continue
-            if int(fields[1]) == launcher.pid and command == "tessera-run":
-                ranks[int(environment["OMPI_COMM_WORLD_RANK"])] = int(name)
-        return ranks
 
     def assert_same_files(self, first, second, names):
         for name in names:
@@ -215,7 +185,7 @@ class Failures(LaunchTest):
     def test_mpi_rank_is_stopped(self):
         run = self.mpirun(2, self.long_run("run", "--stall-timeout", 3))
         self.wait_for_steps("run", 12)
-        os.kill(self.ranks_of(run)[1], signal.SIGSTOP)
+        os.kill(ranks_of(run.pid)[1], signal.SIGSTOP)
         output = self.finish(run, status=None, timeout=60)
         self.assertNotEqual(run.returncode, 0, output)
         self.assertRegex(output, r"error: rank 0: stalled: rank 1 did not reach " + self.WHERE)
@@ -226,7 +196,7 @@ class Failures(LaunchTest):
     def test_mpi_rank_is_killed(self):
         run = self.mpirun(2, self.long_run("run", "--stall-timeout", 3))
         self.wait_for_steps("run", 12)
-        os.kill(self.ranks_of(run)[1], signal.SIGKILL)
+        os.kill(ranks_of(run.pid)[1], signal.SIGKILL)
         output = self.finish(run, status=None, timeout=60)
         self.assertNotEqual(run.returncode, 0, output)
         self.assertRegex(output, r"rank 1 .*exited on signal 9|rank 0: .*waits for rank 1 at|rank 1 (has ended|did not)")

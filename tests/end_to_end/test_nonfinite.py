@@ -2,11 +2,12 @@
 
 import json
 import os
+import signal
 import unittest
 import unittest.mock
 
 import numpy as np
-from harness import BIN, GOLDENS, MODELS, ToolTest, safetensors
+from harness import BIN, GOLDENS, MODELS, safetensors
 from test_launch import LaunchTest
 
 SIMULATOR = os.path.join(os.path.dirname(BIN), "gpu-simulator")
@@ -17,7 +18,7 @@ ADAMW = ("--optimizer", "adamw", "--lr", 0.01, "--clip-norm", 0.5)
 SGD = ("--optimizer", "sgd", "--lr", 0.05, "--momentum", 0.9, "--weight-decay", 0)
 
 
-class Batches(ToolTest):
+class Batches(LaunchTest):
     """An MLP on data of which some batches are damaged."""
 
     def setUp(self):
@@ -133,6 +134,16 @@ class Batches(ToolTest):
         for name, value in weights[0].items():
             self.assertTrue(np.isnan(value).any(), name)
             np.testing.assert_array_equal(value, weights[1][name])
+
+    def test_a_run_that_ignores_and_is_stopped(self):
+        """What it names to go on from is not a state that was never saved."""
+        self.compile("a", *ADAMW)
+        run = self.start([os.path.join(BIN, "tessera-run"),
+                          *map(str, self.arguments("a", "run", 1000000, "--on-nonfinite", "ignore", "--checkpoint-every", 1))])
+        self.wait_for_steps("run", STEPS)
+        run.send_signal(signal.SIGTERM)
+        self.assertRegex(self.finish(run, status=128 + signal.SIGTERM),
+                         r"stopped after step \d+, which has no checkpoint; the newest is 'run/checkpoints/ckpt-2'\n")
 
     def test_without_the_guard(self):
         self.compile("off", *ADAMW, "--guard-updates", "off")

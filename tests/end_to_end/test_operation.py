@@ -9,7 +9,8 @@ import unittest
 
 import numpy as np
 
-from test_launch import HAS_MPI, LaunchTest, free_port
+from launchers import HAS_MPI, free_port, ranks_of
+from test_launch import LaunchTest
 
 
 class Operation(LaunchTest):
@@ -73,7 +74,7 @@ class Signals(Operation):
                         runs = self.launch(kind, self.run_command(run, steps=1000000))
                         self.wait_for_steps(run, after)
                         if kind == "mpi":
-                            os.kill(self.ranks_of(runs[0])[receiver], signal.SIGTERM)
+                            os.kill(ranks_of(runs[0].pid)[receiver], signal.SIGTERM)
                         else:
                             runs[receiver].send_signal(signal.SIGTERM)
                         self.end(runs, None if kind == "mpi" else 128 + signal.SIGTERM)

@@ -10,7 +10,8 @@ import time
 import unittest
 
 from harness import BIN
-from test_launch import LaunchTest, free_port, needs_mpi
+from launchers import free_port, ranks_of
+from test_launch import LaunchTest, needs_mpi
 
 SOON = 3  # seconds within which a process must have noticed
 
@@ -241,10 +242,10 @@ class Signals(StartUpTest):
     def test_mpi_while_the_others_have_not_come(self):
         launcher = self.mpirun(1, [*self.command("a", "run", 2), ":", "-n", "1", "sleep", "60"])
         end = time.monotonic() + 20
-        while not self.ranks_of(launcher) and time.monotonic() < end:
+        while not ranks_of(launcher.pid) and time.monotonic() < end:
             time.sleep(0.05)
         time.sleep(1)
-        os.kill(self.ranks_of(launcher)[0], signal.SIGTERM)
+        os.kill(ranks_of(launcher.pid)[0], signal.SIGTERM)
         output = self.finish(launcher, status=None, timeout=20)
         self.assertIn("stopped before the first step", output)
         self.assertEqual(launcher.returncode, 128 + signal.SIGTERM, output)

@@ -7,7 +7,8 @@ import signal
 import socket
 import time
 
-from world import free_port, require
+from world import require  # also finds the helpers of the end-to-end tests
+from launchers import free_port
 
 KINDS = {}
 

@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -13,10 +12,9 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests", "end_to_end"))
 from harness import BIN, Golden  # noqa: E402
+from launchers import HAS_MPI, MPI_ENVIRONMENT, free_port, ranks_of, tcp_environment  # noqa: E402
 
 SIMULATOR = os.path.join(os.path.dirname(BIN), "gpu-simulator")
-MPI_ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-                   "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "self,vader"}
 PATIENCE = 90  # seconds for all that must end by itself, on a machine that is busy
 STALL = 4      # seconds
 
@@ -30,16 +28,10 @@ def require(condition, message):
         raise Failure(message)
 
 
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
 def launchers():
     """Those that this machine has."""
     found = ["local", "tcp"]
-    if shutil.which("mpirun") and os.path.exists(os.path.join(BIN, "libtessera-mpi.so")):
+    if HAS_MPI:
         found.append("mpi")
     if os.path.exists(os.path.join(SIMULATOR, "libcuda.so.1")) and os.path.exists(os.path.join(BIN, "libtessera-cuda.so")):
         found.append("gpu")
@@ -81,7 +73,7 @@ class Started:
     def send(self, number, rank):
         """A signal to the process of a rank; False if it has ended already, or not begun."""
         if self.launcher == "mpi":
-            found = self.mpi_ranks().get(rank)
+            found = ranks_of(self.processes[0].pid).get(rank)
         else:
             process = self.processes[min(rank, len(self.processes) - 1)]
             found = process.pid if process.poll() is None else None
@@ -92,23 +84,6 @@ class Started:
         except ProcessLookupError:
             return False
         return True
-
-    def mpi_ranks(self):
-        ranks = {}
-        for name in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{name}/stat") as file:
-                    parent = int(file.read().rsplit(")", 1)[1].split()[1])
-                with open(f"/proc/{name}/comm") as file:
-                    command = file.read().strip()
-                if parent != self.processes[0].pid or command != "tessera-run":
-                    continue
-                with open(f"/proc/{name}/environ") as file:
-                    variables = dict(item.split("=", 1) for item in file.read().split("\0") if "=" in item)
-                ranks[int(variables["OMPI_COMM_WORLD_RANK"])] = int(name)
-            except (OSError, KeyError, ValueError):
-                continue
-        return ranks
 
     def is_over(self):
         return all(process.poll() is not None for process in self.processes)
@@ -134,7 +109,7 @@ class Started:
 
     def kill(self):
         """All of them at once; what mpirun has started would live a little longer otherwise."""
-        for number in self.mpi_ranks().values() if self.launcher == "mpi" else ():
+        for number in ranks_of(self.processes[0].pid).values() if self.launcher == "mpi" else ():
             try:
                 os.kill(number, signal.SIGKILL)
             except ProcessLookupError:
@@ -188,7 +163,7 @@ class World:
                                     stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
                                     preexec_fn=preexec)
 
-        port = str(free_port())
+        port = free_port()
         if launcher == "mpi":
             made = [process(["mpirun", "-n", str(setup.ranks), *command], MPI_ENVIRONMENT)]
         elif launcher == "tcp":
@@ -196,8 +171,7 @@ class World:
             for rank in range(setup.ranks):
                 if rank < len(delays):
                     time.sleep(delays[rank])
-                made.append(process(command, {"RANK": str(rank), "WORLD_SIZE": str(setup.ranks), "MASTER_ADDR": "127.0.0.1",
-                                              "MASTER_PORT": port}))
+                made.append(process(command, tcp_environment(rank, setup.ranks, port)))
         else:
             extra = {"LD_LIBRARY_PATH": SIMULATOR, "TESSERA_SIM_DEVICES": "2"} if launcher == "gpu" else {}
             made = [process([*command, "--comm", "local"], extra)]
