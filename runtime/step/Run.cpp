@@ -394,7 +394,9 @@ Status Run::runRank(int index) {
     TESSERA_RETURN_IF_ERROR(trainStep(index, step));
     TESSERA_RETURN_IF_ERROR(endStep(index, step, begin, secondsSince(begin)));
   }
-  return finish(index);
+  TESSERA_RETURN_IF_ERROR(finish(index));
+  // No rank has succeeded before rank 0 has written the final weights.
+  return self.barrier("end of the run");
 }
 
 } // namespace tessera

@@ -31,6 +31,11 @@ class Batches(LaunchTest):
             data["x"][step * BATCH - 5, 3] = value
         safetensors.save(data, self.path("damaged.safetensors"))
 
+    def save_large_targets(self):
+        data = {name: np.array(value) for name, value in safetensors.load(self.path("clean.safetensors")).items()}
+        data["targets"] *= np.float32(1e12)
+        safetensors.save(data, self.path("large.safetensors"))
+
     def compile(self, name, *flags, accumulate=1):
         self.succeed("tessera-compile", os.path.join(MODELS, "mlp.ts17.onnx"), "--loss", "mse", "--batch",
                      BATCH // accumulate, "--accumulate", accumulate, *flags, "-o", name + ".tessera")
@@ -165,9 +170,7 @@ class Batches(LaunchTest):
 
     def test_an_update_that_overflows_is_not_saved(self):
         """Loss and gradients are finite, the new parameters are not: no checkpoint, no export."""
-        data = {name: np.array(value) for name, value in safetensors.load(self.path("clean.safetensors")).items()}
-        data["targets"] *= np.float32(1e12)
-        safetensors.save(data, self.path("large.safetensors"))
+        self.save_large_targets()
         for mesh, flags in MESHES.items():
             with self.subTest(mesh):
                 self.compile(mesh, "--optimizer", "sgd", "--lr", 1e-20, "--weight-decay", 0, *flags)
@@ -182,6 +185,16 @@ class Batches(LaunchTest):
                 self.fail_with(rf"error: the final weights are not written: {found}", "tessera-run", *large, "--export",
                                "final.safetensors")
                 self.assertFalse(os.path.exists(self.path("final.safetensors")))
+
+    def test_weights_that_are_not_written_fail_all_processes(self):
+        self.save_large_targets()
+        for mesh in ("ddp", "zero3"):
+            with self.subTest(mesh):
+                self.compile(mesh, *SGD, *MESHES[mesh])
+                run = self.arguments(mesh, mesh + "-run", 1, "--lr", 1e30, data="large")
+                for process in self.tcp(int(MESHES[mesh][1][-1]), [os.path.join(BIN, "tessera-run"), *map(str, run)]):
+                    self.assertRegex(self.finish(process, status=1), r"error: rank \d: .*the final weights are not written: ")
+                self.assertFalse(os.path.exists(self.path(mesh + "-run", "model.safetensors")))
 
 
 class Rates(LaunchTest):
