@@ -119,6 +119,13 @@ struct ScalarEmitter {
     return IntOp::create(b, loc, x[0], x[1]);
   }
 
+  /// Of two products only one could be contracted, and which one would depend on what else the kernel computes.
+  template <typename FloatOp, typename IntOp> Value sum() {
+    if (x[0].getDefiningOp<arith::MulFOp>() && x[1].getDefiningOp<arith::MulFOp>())
+      return FloatOp::create(b, loc, x[0], x[1], FastMath::nsz);
+    return binary<FloatOp, IntOp>();
+  }
+
   Value negate() {
     if (isFloat())
       return arith::NegFOp::create(b, loc, x[0], kFlags);
@@ -205,8 +212,8 @@ struct ScalarEmitter {
         .Case([&](train::AcosOp) { return unary<math::AcosOp>(); })
         .Case([&](train::RoundOp) { return unary<math::RoundEvenOp>(); })
         .Case([&](train::FloorOp) { return unary<math::FloorOp>(); })
-        .Case([&](train::AddOp) { return binary<arith::AddFOp, arith::AddIOp>(); })
-        .Case([&](train::SubOp) { return binary<arith::SubFOp, arith::SubIOp>(); })
+        .Case([&](train::AddOp) { return sum<arith::AddFOp, arith::AddIOp>(); })
+        .Case([&](train::SubOp) { return sum<arith::SubFOp, arith::SubIOp>(); })
         .Case([&](train::MulOp) { return binary<arith::MulFOp, arith::MulIOp>(); })
         .Case([&](train::DivOp) { return divide(); })
         .Case([&](train::MaxOp) { return maximum(); })

@@ -18,6 +18,22 @@ func.func @elementwise(%x: tensor<64x768xf32>, %b: tensor<768xf32>) -> tensor<64
   return %2 : tensor<64x768xf32>
 }
 
+// Which of two products would be contracted could depend on the rest of a kernel: neither is.
+// CHECK-LABEL: <products>:
+// CHECK-NOT:   vfm
+// V4:          vmulps {{.*}}%zmm
+// V4-NOT:      vfm
+// V4:          vaddps {{.*}}%zmm
+// V3:          vmulps {{.*}}%ymm
+// V3-NOT:      vfm
+// V3:          vaddps {{.*}}%ymm
+func.func @products(%x: tensor<64x768xf32>, %y: tensor<64x768xf32>, %z: tensor<64x768xf32>) -> tensor<64x768xf32> {
+  %0 = train.mul %x, %y : tensor<64x768xf32>
+  %1 = train.mul %y, %z : tensor<64x768xf32>
+  %2 = train.add %0, %1 : tensor<64x768xf32>
+  return %2 : tensor<64x768xf32>
+}
+
 // A sum of squares of each row and what is divided by it.
 // CHECK-LABEL: <row>:
 // V4:          vfmadd{{.*}}ps {{.*}}%zmm
