@@ -155,6 +155,7 @@ Status Run::endStep(int index, int64_t step, Clock::time_point begin, double sec
     BusyScope busy(self);
     if (isRoot(index))
       TESSERA_RETURN_IF_ERROR(report(step, secondsSince(begin), reports));
+    TESSERA_RETURN_IF_ERROR(writeDump(index, step));
     if (goesOn.isOk())
       return afterStep(index, step);
     if (index == 0)
@@ -234,20 +235,25 @@ Status Run::report(int64_t step, double seconds, const std::vector<std::string> 
   return Status::ok();
 }
 
+/// Of a step that ends the run, too: it is the one to look at.
+Status Run::writeDump(int index, int64_t step) {
+  if (index != 0 || !dump->isWanted(step))
+    return Status::ok();
+  std::vector<std::string> gradientStorage, storage;
+  TESSERA_ASSIGN_OR_RETURN(std::vector<StagedState> staged, stageStates());
+  TESSERA_ASSIGN_OR_RETURN(std::vector<RankState> gradients,
+                           collectStates(index, dump->gradients(firstRank(), ranksHere()), gradientStorage));
+  TESSERA_ASSIGN_OR_RETURN(std::vector<RankState> parameters, collectStates(index, viewsOf(staged), storage));
+  if (!isRoot(index))
+    return Status::ok();
+  return dump->write(options.out + "/dump-" + std::to_string(step), gradients, parameters,
+                     sessions[0]->resultValue(lossResult));
+}
+
 /// What is written after some of the steps: by rank 0 what there is one of, by leaders their part of a checkpoint.
 Status Run::afterStep(int index, int64_t step) {
   if (index != 0)
     return Status::ok();
-  if (dump->isWanted(step)) {
-    std::vector<std::string> gradientStorage, storage;
-    TESSERA_ASSIGN_OR_RETURN(std::vector<StagedState> staged, stageStates());
-    TESSERA_ASSIGN_OR_RETURN(std::vector<RankState> gradients,
-                             collectStates(index, dump->gradients(firstRank(), ranksHere()), gradientStorage));
-    TESSERA_ASSIGN_OR_RETURN(std::vector<RankState> parameters, collectStates(index, viewsOf(staged), storage));
-    if (isRoot(index))
-      TESSERA_RETURN_IF_ERROR(dump->write(options.out + "/dump-" + std::to_string(step), gradients, parameters,
-                                          sessions[0]->resultValue(lossResult)));
-  }
   if (options.traceSteps > 0 && isTraced(step) && !isTraced(step + 1))
     TESSERA_RETURN_IF_ERROR(trace.write(folder->tracePath(firstRank())));
   if (isSnapshot(step) && isRoot(index))

@@ -100,6 +100,7 @@ private:
   std::vector<TraceSink *> sinksOf(int64_t step);
   bool isSnapshot(int64_t step) const;
   Status report(int64_t step, double seconds, const std::vector<std::string> &reports);
+  Status writeDump(int index, int64_t step);
   Status afterStep(int index, int64_t step);
   Status saveCheckpoint(int64_t step);
   Status checkReplicas(int64_t step, const std::vector<RankState> &views);

@@ -119,8 +119,11 @@ class Batches(LaunchTest):
         self.compile("a", *ADAMW, *MESHES["ddp"])
         output = self.fail_with(r"error: step 3 changed nothing: its loss is nan \(gradient norm nan\); learning rate 0\.01; use a "
                                 r"lower --lr.*; the newest checkpoint is '.*/ckpt-2'", "tessera-run",
-                                *self.arguments("a", "run", STEPS, "--on-nonfinite", "stop", "--checkpoint-every", 1))
+                                *self.arguments("a", "run", STEPS, "--on-nonfinite", "stop", "--checkpoint-every", 1,
+                                                "--dump", "gradients", "--dump-step", 3))
         self.assertNotIn("stalled", output)
+        gradients = safetensors.load(self.path("run", "dump-3", "gradients.safetensors"))
+        self.assertTrue(np.isnan(gradients["fc1.weight"]).any())
         self.assertEqual(len(self.metrics("run")), 3)
         self.assertFalse(os.path.exists(self.path("run", "model.safetensors")))
 
