@@ -1,7 +1,8 @@
 //===- Format.h - the bytes around the FlatBuffer --------------------------===//
 //
 // An artifact file is a 64-byte header and then the FlatBuffer `Program` of artifact.fbs (identifier "TSRA"). All
-// numbers are little endian. The payload starts at byte 64, so that a mapped file is aligned for every type inside it.
+// numbers are little endian. The payload starts at byte 64, so that a file read to an aligned address is
+// aligned for every type inside it.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,7 +4,9 @@
 
 #include "runtime/base/EvenBlocks.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <vector>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

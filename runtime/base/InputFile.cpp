@@ -49,6 +49,7 @@ Status InputFile::State::openDescriptor(const std::shared_ptr<State> &state, str
     return systemError("read", state->path, errno);
   if (!S_ISREG(info.st_mode))
     return TESSERA_ERROR(InvalidArgument, "cannot read '" + state->path + "': not a regular file");
+  std::erase_if(withDescriptor, [](const std::weak_ptr<State> &each) { return each.expired(); });
   while (withDescriptor.size() >= maxDescriptors) {
     if (std::shared_ptr<State> oldest = withDescriptor.front().lock())
       oldest->descriptor.reset(); // who reads with it now, keeps it until then

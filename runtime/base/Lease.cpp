@@ -3,6 +3,7 @@
 #include "runtime/base/Lease.h"
 
 #include "runtime/base/File.h"
+#include "runtime/base/Guard.h"
 #include "runtime/base/Log.h"
 
 #include <cerrno>
@@ -20,6 +21,7 @@
 #include <sstream>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 namespace tessera {
 namespace {
@@ -284,11 +286,28 @@ private:
 Result<std::unique_ptr<Lease>> Lease::acquire(const std::string &path, const LeaseOptions &options) {
   Acquisition acquisition(path, options);
   TESSERA_ASSIGN_OR_RETURN(int descriptor, acquisition.run());
-  return std::unique_ptr<Lease>(new Lease(path, acquisition.identity(), descriptor, options));
+  std::unique_ptr<Lease> lease(new Lease(path, acquisition.identity(), descriptor, options));
+  TESSERA_RETURN_IF_ERROR(lease->begin());
+  return lease;
 }
 
 Lease::Lease(std::string path, std::string id, int descriptor, const LeaseOptions &options)
-    : path(std::move(path)), id(std::move(id)), options(options), descriptor(descriptor), thread([this] { beat(); }) {}
+    : path(std::move(path)), id(std::move(id)), options(options), descriptor(descriptor) {}
+
+Status Lease::begin() {
+  return guarded([this] {
+    thread = std::thread([this] {
+      Status status = guarded([this] {
+        beat();
+        return Status::ok();
+      });
+      if (!status.isOk())
+        log::warn("'{}' shows no more signs of life, so that others may take this run for ended: {}", path,
+                  status.message());
+    });
+    return Status::ok();
+  });
+}
 
 Lease::~Lease() {
   release();
@@ -296,7 +315,8 @@ Lease::~Lease() {
     std::lock_guard<std::mutex> lock(mutex);
     changed.notify_all();
   }
-  thread.join();
+  if (thread.joinable())
+    thread.join();
   ::close(descriptor);
 }
 

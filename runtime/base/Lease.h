@@ -47,6 +47,7 @@ public:
 
 private:
   Lease(std::string path, std::string id, int descriptor, const LeaseOptions &options);
+  Status begin();
   void beat();
 
   const std::string path, id;
@@ -57,7 +58,7 @@ private:
   std::condition_variable changed;
   bool isReleased = false;
   std::string lossReason; ///< once `lost`
-  std::thread thread;
+  std::thread thread;     ///< beats
 };
 
 } // namespace tessera

@@ -52,7 +52,7 @@ struct Note {
 
 /// Where a rank listens.
 struct Place {
-  char host[64] = "";
+  char host[256] = ""; ///< an address, or a name, of which DNS allows 253 characters
   int32_t port = 0;
 };
 
