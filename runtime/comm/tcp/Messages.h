@@ -15,7 +15,7 @@
 namespace tessera::tcp {
 
 using Magic = std::array<char, 8>;
-inline constexpr Magic magicOfRuns = {'t', 'e', 's', 's', 'e', 'r', 'a', '2'};
+inline constexpr Magic magicOfRuns = {'t', 'e', 's', 's', 'e', 'r', 'a', '3'};
 
 /// The first message on every connection, of the side that connects.
 struct Hello {
