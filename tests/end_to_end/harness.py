@@ -13,8 +13,11 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 import safetensors  # noqa: E402
 
-# A shell starts its background jobs with SIGINT ignored; programs started here would inherit that, and respect it.
-signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell starts its background jobs with SIGINT ignored, and nohup ignores SIGHUP: programs started here would inherit
+# that, and respect it.
+for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+    if signal.getsignal(ignored) == signal.SIG_IGN:
+        signal.signal(ignored, signal.default_int_handler if ignored == signal.SIGINT else signal.SIG_DFL)
 
 BIN = os.environ.get("TESSERA_BIN", os.path.join(ROOT, "build", "release", "bin"))
 MODELS = os.path.join(ROOT, "tests", "onnx", "models")
