@@ -369,11 +369,10 @@ Status Run::finishEarly(int index, const EarlyEnd &end) {
     stoppedBy = end.signal;
     left = leaveResumable();
   }
-  if (end.error.isOk())
-    return left;
-  if (!left.isOk())
+  if (!left.isOk() && !end.error.isOk())
     return TESSERA_ERROR(IoError, end.error.message() + "; moreover, " + left.message());
-  // Nobody ends the run with the error before all have saved their part.
+  TESSERA_RETURN_IF_ERROR(left);
+  // Nobody ends the run before all have saved their part.
   TESSERA_RETURN_IF_ERROR(world[index]->barrier("end of the run"));
   return end.error;
 }

@@ -256,6 +256,15 @@ class Copies(Operation):
 
 
 class LateData(Operation):
+    def test_a_stop_of_which_one_rank_cannot_write_its_part(self):
+        """No process ends as if all were saved."""
+        os.makedirs(self.path("run", "trace-1.json"))
+        runs = self.launch("tcp", self.run_command("run", "--trace-steps", 100000, steps=100000))
+        self.wait_for_steps("run", 4)
+        runs[0].send_signal(signal.SIGTERM)
+        self.assertIn("error: rank 0: rank 1", self.finish(runs[0], status=1))
+        self.assertIn("trace-1.json", self.finish(runs[1], status=1))
+
     def test_a_bad_token_found_late_costs_no_step(self):
         golden = self.golden
         data = golden.load("data")
