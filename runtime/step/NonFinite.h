@@ -49,6 +49,8 @@ public:
   int64_t updateOf(int64_t step) const { return step - static_cast<int64_t>(skipped); }
   /// Whether the last step changed nothing.
   bool hasSkipped() const { return inARow > 0; }
+  /// How many steps up to the last one changed nothing.
+  uint64_t skippedInARow() const { return inARow; }
 
   /// Counts the step; an error if the run is to end. `speaks`: this rank reports.
   Status after(const StepOutcome &outcome, bool speaks);

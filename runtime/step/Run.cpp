@@ -2,6 +2,7 @@
 
 #include "runtime/step/Run.h"
 
+#include "runtime/base/Log.h"
 #include "runtime/state/FiniteState.h"
 #include "runtime/step/StateTransfer.h"
 
@@ -329,6 +330,8 @@ Status Run::finish(int index) {
   TESSERA_ASSIGN_OR_RETURN(std::vector<RankState> all, collectStates(index, viewsOf(staged), storage));
   if (!isRoot(index))
     return Status::ok();
+  if (const auto skipped = static_cast<int64_t>(nonFinite[index].skippedInARow()); skipped > 0)
+    log::warn("the final weights are those of step {}: no later one changed them", options.steps - skipped);
   TESSERA_RETURN_IF_ERROR(nonFinite[index].checkExport(describeNonFinite(all, /*states=*/false)));
   if (lease) // else this could replace the weights of the run that has the folder now
     TESSERA_RETURN_IF_ERROR(lease->check());

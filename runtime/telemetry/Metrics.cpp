@@ -74,11 +74,14 @@ static std::string shortCount(double value) {
   return value >= 1e4 ? fmt::format("{:.1f}k", value / 1e3) : fmt::format("{:.0f}", value);
 }
 
+/// The sign of what is not a number means nothing.
+static double withoutSignOfNan(double value) { return std::isnan(value) ? std::abs(value) : value; }
+
 std::string progressLine(const StepMetrics &metrics, int64_t totalSteps, const MemorySummary &memory) {
   std::string line = fmt::format("step {:>{}}/{} | loss {:.4f}", metrics.step, std::to_string(totalSteps).size(),
-                                 totalSteps, metrics.loss);
+                                 totalSteps, withoutSignOfNan(metrics.loss));
   if (metrics.gradNorm)
-    line += fmt::format(" | norm {:.3g}", *metrics.gradNorm);
+    line += fmt::format(" | norm {:.3g}", withoutSignOfNan(*metrics.gradNorm));
   line += fmt::format(" | lr {:.2e} | {} tok/s | {:.0f} ms", metrics.learningRate,
                       shortCount(metrics.tokensPerSecond()), metrics.seconds * 1e3);
   if (metrics.seconds > 0 && metrics.dataWaitSeconds > 0.02 * metrics.seconds)

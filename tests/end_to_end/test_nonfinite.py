@@ -115,6 +115,14 @@ class Batches(LaunchTest):
                     self.resume(mesh, half + "-rest", STEPS, half)
                     self.assert_same_weights(mesh + "-whole", half + "-rest")
 
+    def test_a_run_whose_last_steps_changed_nothing(self):
+        self.compile("a", *ADAMW)
+        done = self.tool("tessera-run", *self.arguments("a", "run", BAD[1]))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"the final weights are those of step {BAD[0] - 1}: no later one changed them", done.stderr)
+        self.assertIn("| loss nan | norm nan |", done.stdout)
+        self.assertNotIn("final weights", self.train("a", "more", BAD[1] + 1))
+
     def test_stop(self):
         self.compile("a", *ADAMW, *MESHES["ddp"])
         output = self.fail_with(r"error: step 3 changed nothing: its loss is nan \(gradient norm nan\); learning rate 0\.01; use a "
