@@ -6,10 +6,8 @@
 
 namespace tessera {
 
-/// Calls `body(instruction)` for all of them, loops and what is in them.
-template <typename Body>
 static void walk(const flatbuffers::Vector<flatbuffers::Offset<artifact::Instruction>> *instructions,
-                 const Body &body) {
+                 const std::function<void(const artifact::Instruction &)> &body) {
   if (instructions)
     for (const artifact::Instruction *instruction : *instructions) {
       body(*instruction);
@@ -18,9 +16,14 @@ static void walk(const flatbuffers::Vector<flatbuffers::Offset<artifact::Instruc
     }
 }
 
+void forEachInstruction(const artifact::Program &program,
+                        const std::function<void(const artifact::Instruction &)> &body) {
+  walk(program.instructions(), body);
+}
+
 std::vector<std::pair<uint32_t, int>> collectiveChannels(const artifact::Program &program) {
   std::set<std::pair<uint32_t, int>> channels;
-  walk(program.instructions(), [&](const artifact::Instruction &instruction) {
+  forEachInstruction(program, [&](const artifact::Instruction &instruction) {
     if (const artifact::Collective *collective = instruction.operation_as_Collective())
       channels.emplace(collective->group(), instruction.stream());
   });
@@ -29,13 +32,13 @@ std::vector<std::pair<uint32_t, int>> collectiveChannels(const artifact::Program
 
 size_t numInstructions(const artifact::Program &program) {
   size_t count = 0;
-  walk(program.instructions(), [&](const artifact::Instruction &) { ++count; });
+  forEachInstruction(program, [&](const artifact::Instruction &) { ++count; });
   return count;
 }
 
 std::string asymmetricCollective(const artifact::Program &program) {
   std::string found;
-  walk(program.instructions(), [&](const artifact::Instruction &instruction) {
+  forEachInstruction(program, [&](const artifact::Instruction &instruction) {
     const artifact::Collective *collective = instruction.operation_as_Collective();
     if (!collective || !found.empty())
       return;

@@ -12,6 +12,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/device/Command.h"
+#include "runtime/device/GpuOptions.h"
 #include "runtime/device/RankContext.h"
 
 #include <functional>
@@ -109,11 +110,13 @@ struct DeviceOptions {
   int threads = 1;
   int ranksInProcess = 1; ///< or on this host, if each is a process
   int rankOnHost = 0;     ///< below ranksInProcess
-  bool usesGraphs = true; ///< of CUDA
-  /// File of the algorithms of products that were timed, "": the user's; none: the library's first choice is taken.
-  std::optional<std::string> autotune;
+  GpuOptions gpu;
   double stallTimeoutSeconds = 60;
 };
+
+/// Calls `body` for every instruction, loops and what is in them, in order.
+void forEachInstruction(const artifact::Program &program,
+                        const std::function<void(const artifact::Instruction &)> &body);
 
 /// By the stream of an instruction and the group of its collective: what must be prepared before the first step.
 std::vector<std::pair<uint32_t, int>> collectiveChannels(const artifact::Program &program);

@@ -219,6 +219,8 @@ Status Run::compareSettings(Communicator &self) const {
       {"--check-replicas", std::to_string(options.checkReplicas)},
       {"the name of --out",
        (std::filesystem::absolute(options.out) / ".").lexically_normal().parent_path().filename().string()},
+      {"--attention-gradient", options.gpu.hasFastAttentionGradient ? "fast" : "deterministic"},
+      {"--reproducible", options.gpu.isReproducible ? "on" : "off"},
       {"--stall-timeout", std::to_string(options.stallTimeoutSeconds)},
       {"--dump", options.dump + " at " + std::to_string(options.dumpStep)},
       {"the checkpoint to resume", checkpointIdentity},
@@ -255,8 +257,7 @@ Status Run::setUpRank(int index) {
   sessionOptions.threads = options.threads;
   sessionOptions.ranksInProcess = isRemote() ? processesOnHost : numRanks();
   sessionOptions.rankOnHost = isRemote() ? rankOnHost : index;
-  sessionOptions.usesGraphs = options.usesGraphs;
-  sessionOptions.autotune = options.autotune;
+  sessionOptions.gpu = options.gpu;
   sessionOptions.stallTimeoutSeconds = options.stallTimeoutSeconds;
   sessionOptions.openDevice = options.openDevice;
   TESSERA_ASSIGN_OR_RETURN(sessions[index], Session::create(artifact, self, sessionOptions));

@@ -77,8 +77,7 @@ Status Session::Impl::openDevice(const SessionOptions &options) {
   deviceOptions.ranksInProcess = std::max(options.ranksInProcess, 1);
   deviceOptions.threads = options.threads > 0 ? options.threads : availableCores() / deviceOptions.ranksInProcess;
   deviceOptions.rankOnHost = options.rankOnHost;
-  deviceOptions.usesGraphs = options.usesGraphs;
-  deviceOptions.autotune = options.autotune;
+  deviceOptions.gpu = options.gpu;
   deviceOptions.stallTimeoutSeconds = options.stallTimeoutSeconds;
   TESSERA_ASSIGN_OR_RETURN(device, options.openDevice ? options.openDevice(*artifact, deviceOptions)
                                                       : tessera::openDevice(*artifact, deviceOptions));

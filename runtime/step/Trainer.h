@@ -9,6 +9,7 @@
 #define TESSERA_RUNTIME_STEP_TRAINER_H
 
 #include "runtime/base/Status.h"
+#include "runtime/device/GpuOptions.h"
 #include "runtime/device/Open.h"
 #include "runtime/step/Schedule.h"
 
@@ -52,9 +53,8 @@ struct TrainOptions {
   int64_t logEvery = 10;
   double peakFlops = 0; ///< per second and process, for the model FLOP/s utilisation; 0: unknown
   double stallTimeoutSeconds = 60;
-  double startTimeoutSeconds = 600;             ///< for all processes to come; 0: for ever
-  bool usesGraphs = true;                       ///< on a GPU
-  std::optional<std::string> autotune;          ///< DeviceOptions::autotune
+  double startTimeoutSeconds = 600; ///< for all processes to come; 0: for ever
+  GpuOptions gpu;
   DeviceOpener openDevice = nullptr;            ///< if empty, the device that the artifact is for
   const std::atomic<int> *stopSignal = nullptr; ///< not 0: end after the current step, with a checkpoint
   /// Set while this process is in a call that only its end can interrupt, and nothing is lost by that.

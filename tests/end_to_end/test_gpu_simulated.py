@@ -90,8 +90,10 @@ class SimulatedGpu(ToolTest):
         self.assertEqual(graph["graph launches"], STEPS - 1)
         self.assertEqual(graph["kernels"], issued["kernels"])
         self.assert_same_bits("issued", "graph")
-        # Two layers, forward and backward.
+        # Two layers, forward and backward, that share plans.
         self.assertEqual(issued.get("cuDNN graphs", 0), 0 if precision == "fp32" else 4 * STEPS)
+        self.assertEqual(issued.get("cuDNN plans", 0), 0 if precision == "fp32" else 2)
+        self.assertNotIn("NCCL ids", graph)
         if precision != "fp32":  # attention ran on cuDNN's graphs; now it runs on own kernels
             own = self.simulate(golden, "model", "own", fail="cudnn")
             self.assertNotIn("cuDNN graphs", own)
@@ -237,6 +239,30 @@ class SimulatedGpu(ToolTest):
                         y = MatMul (a, wo)""", (batch, queries, 4), 2e-2, graphs,
                     accumulate=3 if name == "cross" else 1, flags=["--precision", "bf16"])
 
+    def test_fast_attention_gradient(self):
+        """Its parts are added in any order: near, but not in the same bits. The default has the same bits whatever chance does."""
+        golden = self.compile("model", "llama", "--precision", "bf16", batch=2)
+        self.cpu(golden, "model", "cpu")
+        for seed in (1, 2):
+            for way in ("deterministic", "fast"):
+                counts = self.simulate(golden, "model", f"{way}-{seed}", "--attention-gradient", way, seed=seed)
+                self.assertEqual(counts["cuDNN plans"], 2)
+                self.assert_close(f"{way}-{seed}", "cpu", "bf16")
+        self.assert_same_bits("deterministic-1", "deterministic-2")
+        with self.assertRaises(AssertionError):
+            self.assert_same_bits("fast-1", "fast-2")
+
+    def test_capture_refused(self):
+        """Where NCCL does not let communicators be captured that do not block, those that do are taken."""
+        golden = self.compile("model", "llama", "--mesh", "shard=2", "--strategy", "zero3", batch=2)
+        usual = self.simulate(golden, "model", "usual", devices=2)
+        refused = self.simulate(golden, "model", "refused", devices=2, fail="nccl-capture")
+        self.assertEqual(refused["graph launches"], usual["graph launches"])
+        self.assert_same_bits("usual", "refused")
+        with self.settings(devices=2, fail="nccl-capture"):
+            self.assertIn("communicators that do not block cannot be part of CUDA graphs",
+                          self.told(*self.arguments(golden, "model", "told", steps=1)))
+
     def test_convolution_gradients(self):
         """In f32: groups, strides, dilations and unequal padding; the first one has no gradient of its input. Micro-batches of
         245 numbers begin at addresses that are aligned to 4 bytes only."""
@@ -283,7 +309,8 @@ class SimulatedGpu(ToolTest):
         issued = self.simulate(golden, "model", "issued", "--no-graph", steps=3, devices=2)
         graph = self.simulate(golden, "model", "graph", steps=3, devices=2, seed=1)
         self.assertEqual(graph["graph launches"], 2 * 2)
-        self.assertEqual(graph["collectives"], issued["collectives"])
+        # Besides, each rank tries one.
+        self.assertEqual(graph["collectives"], issued["collectives"] + 2)
         for run in ("local", "issued", "graph"):
             self.assert_close(run, "cpu", "fp32")
         self.assert_same_bits("issued", "graph")

@@ -150,6 +150,17 @@ int main(int argc, char **argv) {
       ->capture_default_str();
   bool noGraph = false;
   app.add_flag("--no-graph", noGraph, "On a GPU: give it one instruction after the other, not each step as one graph");
+  std::string attentionGradient = "deterministic", reproducible = "on";
+  app.add_option(
+         "--attention-gradient", attentionGradient,
+         "On a GPU: deterministic (the same bits each time), or fast (as PyTorch: parts are added in any order)")
+      ->check(CLI::IsMember({"deterministic", "fast"}))
+      ->capture_default_str();
+  app.add_option("--reproducible", reproducible,
+                 "On GPUs: on keeps the sums of collectives out of the switches, which may add in another order each "
+                 "time; off allows them")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->capture_default_str();
   std::string autotune;
   CLI::Option *tunes = app.add_flag(
       "--autotune{auto}", autotune,
@@ -157,8 +168,10 @@ int main(int argc, char **argv) {
       "the user's (~/.cache/tessera/gemm.json)");
   CLI11_PARSE(app, argc, argv);
   if (tunes->count() > 0)
-    options.autotune = autotune == "auto" ? "" : autotune;
-  options.usesGraphs = !noGraph;
+    options.gpu.autotune = autotune == "auto" ? "" : autotune;
+  options.gpu.usesGraphs = !noGraph;
+  options.gpu.hasFastAttentionGradient = attentionGradient == "fast";
+  options.gpu.isReproducible = reproducible == "on";
 
   options.shuffle = order == "shuffled";
   options.peakFlops = peakGflops * 1e9;

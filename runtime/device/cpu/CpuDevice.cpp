@@ -86,8 +86,13 @@ private:
 } // namespace
 
 Result<std::unique_ptr<Device>> CpuDevice::create(const std::string &target, const DeviceOptions &options) {
-  if (options.autotune && options.rankOnHost == 0)
-    log::warn("--autotune is not applied: it chooses among algorithms of cuBLASLt, and this artifact is for the CPU");
+  if (options.rankOnHost == 0) {
+    if (options.gpu.autotune)
+      log::warn("--autotune is not applied: it chooses among algorithms of cuBLASLt, and this artifact is for the CPU");
+    if (options.gpu.hasFastAttentionGradient)
+      log::warn("--attention-gradient fast is not applied: it chooses among algorithms of cuDNN, and this artifact is "
+                "for the CPU");
+  }
   TESSERA_RETURN_IF_ERROR(checkTarget(target));
   std::unique_ptr<CpuDevice> made(new CpuDevice(options));
   made->shared.team.adopt();

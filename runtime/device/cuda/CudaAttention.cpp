@@ -11,6 +11,34 @@ extern const char attentionKernels[];
 
 using artifact::DataType;
 
+template <typename Table>
+static void readForward(AttentionOperands &operands, const Table &table, const RankContext &context) {
+  operands.q = Operand(context, table.q());
+  operands.k = Operand(context, table.k());
+  operands.v = Operand(context, table.v());
+  operands.out = Operand(context, table.out());
+  operands.lse = Operand(context, table.lse());
+  if (table.mask() >= 0)
+    operands.mask = Operand(context, static_cast<uint32_t>(table.mask()));
+  operands.scale = table.scale();
+  operands.causal = table.causal();
+}
+
+AttentionOperands::AttentionOperands(const artifact::Attention &table, const RankContext &context) {
+  readForward(*this, table, context);
+}
+
+AttentionOperands::AttentionOperands(const artifact::AttentionGrad &table, const RankContext &context)
+    : isBackward(true) {
+  readForward(*this, table, context);
+  dout = Operand(context, table.dout());
+  dq = Operand(context, table.dq());
+  dk = Operand(context, table.dk());
+  dv = Operand(context, table.dv());
+  if (table.workspace() >= 0)
+    delta = Operand(context, static_cast<uint32_t>(table.workspace()));
+}
+
 AttentionViews AttentionOperands::viewsAt(int64_t iteration, TensorView &maskView) const {
   AttentionViews views;
   views.q = q.viewAt(iteration);
@@ -113,12 +141,11 @@ Result<std::unique_ptr<AttentionPlan>> AttentionPlanner::planKernels(const Atten
   return std::unique_ptr<AttentionPlan>(std::make_unique<KernelPlan>(operands, workspace, functions));
 }
 
-Result<std::unique_ptr<AttentionPlan>> AttentionPlanner::plan(const AttentionOperands &operands, Cudnn &cudnn,
+Result<std::unique_ptr<AttentionPlan>> AttentionPlanner::plan(const AttentionOperands &operands, CudnnPlans &plans,
                                                               Workspace &workspace, std::string_view location) {
-  TensorView mask;
-  std::string reason = cudnnRefusal(operands.viewsAt(0, mask), operands.causal, operands.isBackward);
+  std::string reason = cudnnRefusal(operands);
   if (reason.empty()) {
-    Result<std::unique_ptr<AttentionPlan>> made = planByCudnn(operands, cudnn, workspace);
+    Result<std::unique_ptr<AttentionPlan>> made = planByCudnn(operands, hasFastGradient, plans, workspace);
     if (made.isOk() || made.status().code() != StatusCode::Unsupported)
       return made;
     reason = made.status().message();

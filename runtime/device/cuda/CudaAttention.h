@@ -10,7 +10,7 @@
 
 #include "runtime/device/RankContext.h"
 #include "runtime/device/cuda/AttentionPlan.h"
-#include "runtime/device/cuda/Cudnn.h"
+#include "runtime/device/cuda/CudnnPlans.h"
 #include "runtime/device/cuda/Workspace.h"
 
 #include <map>
@@ -20,6 +20,9 @@ namespace tessera::cuda {
 
 /// The operands of an instruction. The gradients are empty in a forward pass.
 struct AttentionOperands {
+  AttentionOperands(const artifact::Attention &table, const RankContext &context);
+  AttentionOperands(const artifact::AttentionGrad &table, const RankContext &context);
+
   Operand q, k, v, out, lse;
   std::optional<Operand> mask;
   Operand dout, dq, dk, dv;
@@ -36,16 +39,22 @@ public:
   virtual Status start(int64_t iteration, CUstream stream) = 0;
 };
 
-/// The fused attention of cuDNN. Unsupported where it has no kernel that gives the same bits every time.
-Result<std::unique_ptr<AttentionPlan>> planByCudnn(const AttentionOperands &operands, Cudnn &cudnn,
-                                                   Workspace &workspace);
+/// Why cuDNN's fused attention is not asked for this; empty if it is.
+std::string cudnnRefusal(const AttentionOperands &operands);
+/// What it is asked for then.
+CudnnGraph attentionGraph(const AttentionOperands &operands, bool hasFastGradient);
+/// Unsupported where it has no such kernel.
+Result<std::unique_ptr<AttentionPlan>> planByCudnn(const AttentionOperands &operands, bool hasFastGradient,
+                                                   CudnnPlans &plans, Workspace &workspace);
 
 /// Makes the plans of one rank; they share one workspace, so that they run on one stream.
 class AttentionPlanner {
 public:
+  bool hasFastGradient = false; ///< GpuOptions::hasFastAttentionGradient
+
   ~AttentionPlanner();
-  Result<std::unique_ptr<AttentionPlan>> plan(const AttentionOperands &operands, Cudnn &cudnn, Workspace &workspace,
-                                              std::string_view location);
+  Result<std::unique_ptr<AttentionPlan>> plan(const AttentionOperands &operands, CudnnPlans &plans,
+                                              Workspace &workspace, std::string_view location);
 
 private:
   Status load();

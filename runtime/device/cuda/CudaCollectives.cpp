@@ -18,6 +18,8 @@ Result<std::unique_ptr<CudaCollectives>> joinRanks(const CollectiveSetUp &setUp)
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   std::string gpu(uuid.bytes, sizeof(uuid.bytes)), process = boot + "/" + std::to_string(::getpid());
   Communicator &communicator = setUp.context->communicator;
+  if (communicator.numRanks() == 1)
+    return joinOnOneGpu(setUp);
   TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> all, communicator.gatherBlobs(gpu + process, "comparison of GPUs"));
   std::map<std::string, size_t> firstOn;
   std::set<std::string> processes;
@@ -31,7 +33,7 @@ Result<std::unique_ptr<CudaCollectives>> joinRanks(const CollectiveSetUp &setUp)
       shared = std::to_string(first->second) + " and " + std::to_string(rank);
   }
   if (shared.empty()) {
-    if (setUp.usesGraphs && processes.size() < all.size() && communicator.rank() == 0)
+    if (setUp.options.usesGraphs && processes.size() < all.size() && communicator.rank() == 0)
       log::warn("several GPUs in one process: NCCL's manual advises one process per GPU (mpirun, torchrun, srun) where "
                 "collectives are part of CUDA graphs; --no-graph does without");
     return joinByNccl(setUp);

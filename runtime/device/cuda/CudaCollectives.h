@@ -8,6 +8,7 @@
 #ifndef TESSERA_RUNTIME_DEVICE_CUDA_CUDACOLLECTIVES_H
 #define TESSERA_RUNTIME_DEVICE_CUDA_CUDACOLLECTIVES_H
 
+#include "runtime/device/GpuOptions.h"
 #include "runtime/device/RankContext.h"
 #include "runtime/device/cuda/Cuda.h"
 #include "runtime/device/cuda/CudaMove.h"
@@ -35,7 +36,7 @@ struct CollectiveSetUp {
   CUdevice device = 0;
   Mover *mover = nullptr;
   double stallTimeoutSeconds = 60;
-  bool usesGraphs = true;
+  GpuOptions options;
 };
 
 /// All ranks call it together. The choice follows from where the ranks are; a rank that shares a GPU with one of

@@ -103,45 +103,16 @@ private:
 
 class AttentionCommand : public CudaCommand {
 public:
-  explicit AttentionCommand(CudaShared &shared) : CudaCommand(shared) {}
-  Status prepare(const artifact::Attention &table, std::string_view node) {
-    kind = "attention";
-    return plan(forwardOperands(table), node);
-  }
-  Status prepare(const artifact::AttentionGrad &table, std::string_view node) {
-    kind = "attention_grad";
-    AttentionOperands operands = forwardOperands(table);
-    operands.isBackward = true;
-    operands.dout = Operand(*shared.rank, table.dout());
-    operands.dq = Operand(*shared.rank, table.dq());
-    operands.dk = Operand(*shared.rank, table.dk());
-    operands.dv = Operand(*shared.rank, table.dv());
-    if (table.workspace() >= 0)
-      operands.delta = Operand(*shared.rank, static_cast<uint32_t>(table.workspace()));
-    return plan(operands, node);
+  AttentionCommand(std::string_view name, CudaShared &shared) : CudaCommand(shared) { kind = name; }
+  Status prepare(const AttentionOperands &operands, std::string_view node) {
+    TESSERA_ASSIGN_OR_RETURN(plan, shared.attentions.plan(operands, shared.cudnn, shared.workspace, node));
+    return Status::ok();
   }
 
 private:
-  template <typename Table> AttentionOperands forwardOperands(const Table &table) const {
-    AttentionOperands operands;
-    operands.q = Operand(*shared.rank, table.q());
-    operands.k = Operand(*shared.rank, table.k());
-    operands.v = Operand(*shared.rank, table.v());
-    operands.out = Operand(*shared.rank, table.out());
-    operands.lse = Operand(*shared.rank, table.lse());
-    if (table.mask() >= 0)
-      operands.mask = Operand(*shared.rank, static_cast<uint32_t>(table.mask()));
-    operands.scale = table.scale();
-    operands.causal = table.causal();
-    return operands;
-  }
-  Status plan(const AttentionOperands &operands, std::string_view node) {
-    TESSERA_ASSIGN_OR_RETURN(made, shared.attentions.plan(operands, shared.cudnn, shared.workspace, node));
-    return Status::ok();
-  }
-  Status start(int64_t iteration, CUstream handle) override { return made->start(iteration, handle); }
+  Status start(int64_t iteration, CUstream handle) override { return plan->start(iteration, handle); }
 
-  std::unique_ptr<AttentionPlan> made;
+  std::unique_ptr<AttentionPlan> plan;
 };
 
 class ConvCommand : public CudaCommand {
@@ -254,13 +225,13 @@ Result<std::unique_ptr<Command>> makeCommand(const artifact::Instruction &instru
     return std::unique_ptr<Command>(std::move(made));
   }
   case Operation::Attention: {
-    auto made = std::make_unique<AttentionCommand>(shared);
-    TESSERA_RETURN_IF_ERROR(made->prepare(*instruction.operation_as_Attention(), node));
+    auto made = std::make_unique<AttentionCommand>("attention", shared);
+    TESSERA_RETURN_IF_ERROR(made->prepare({*instruction.operation_as_Attention(), *shared.rank}, node));
     return std::unique_ptr<Command>(std::move(made));
   }
   case Operation::AttentionGrad: {
-    auto made = std::make_unique<AttentionCommand>(shared);
-    TESSERA_RETURN_IF_ERROR(made->prepare(*instruction.operation_as_AttentionGrad(), node));
+    auto made = std::make_unique<AttentionCommand>("attention_grad", shared);
+    TESSERA_RETURN_IF_ERROR(made->prepare({*instruction.operation_as_AttentionGrad(), *shared.rank}, node));
     return std::unique_ptr<Command>(std::move(made));
   }
   case Operation::Conv: {

@@ -4,7 +4,7 @@
 #define TESSERA_RUNTIME_DEVICE_CUDA_CUDACONV_H
 
 #include "runtime/device/RankContext.h"
-#include "runtime/device/cuda/Cudnn.h"
+#include "runtime/device/cuda/CudnnPlans.h"
 #include "runtime/device/cuda/Workspace.h"
 
 namespace tessera::cuda {
@@ -12,8 +12,10 @@ namespace tessera::cuda {
 /// Convolutions in the layouts of their operands. cuDNN takes groups from the channels of x and w.
 class ConvPlan {
 public:
-  static Result<std::unique_ptr<ConvPlan>> make(const artifact::Conv &conv, const RankContext &context, Cudnn &cudnn,
-                                                Workspace &workspace);
+  /// What the library is asked for. Fails for types that it does not have.
+  static Result<CudnnGraph> graphOf(const artifact::Conv &conv, const RankContext &context);
+  static Result<std::unique_ptr<ConvPlan>> make(const artifact::Conv &conv, const RankContext &context,
+                                                CudnnPlans &plans, Workspace &workspace);
   Status start(int64_t iteration, CUstream stream) {
     return plan->start({x.at(iteration), w.at(iteration), y.at(iteration)}, workspace.data(), stream);
   }
@@ -22,7 +24,7 @@ private:
   explicit ConvPlan(const Workspace &workspace) : workspace(workspace) {}
 
   Operand x, w, y;
-  std::unique_ptr<CudnnPlan> plan;
+  std::shared_ptr<CudnnPlan> plan;
   const Workspace &workspace;
 };
 

@@ -7,9 +7,11 @@
 #include "runtime/device/cuda/CudaPlugin.h"
 #include "runtime/device/cuda/CudaStream.h"
 #include "runtime/device/cuda/Gpus.h"
+#include "runtime/device/cuda/PlanAhead.h"
 
 #include <algorithm>
 #include <bit>
+#include <thread>
 
 namespace tessera::cuda {
 
@@ -173,17 +175,22 @@ Status CudaDevice::copyToHost(void *target, const void *source, size_t bytes) {
 
 Status CudaDevice::prepare(RankContext &context) {
   shared->rank = &context;
+  shared->attentions.hasFastGradient = options.gpu.hasFastAttentionGradient;
   TESSERA_RETURN_IF_ERROR(shared->gemms.open());
   TESSERA_RETURN_IF_ERROR(shared->mover.load());
   TESSERA_RETURN_IF_ERROR(shared->progress.open(gpu, numInstructions(context.artifact.program())));
   TESSERA_RETURN_IF_ERROR(loadKernels(context.artifact.program()));
   TESSERA_ASSIGN_OR_RETURN(shared->collectives,
-                           joinRanks({&context, gpu, &shared->mover, options.stallTimeoutSeconds, options.usesGraphs}));
-  if (options.autotune) {
+                           joinRanks({&context, gpu, &shared->mover, options.stallTimeoutSeconds, options.gpu}));
+  if (options.gpu.autotune) {
     TESSERA_ASSIGN_OR_RETURN(std::unique_ptr<GemmTuner> tuner,
-                             GemmTuner::open(*options.autotune, gpuName, context.communicator));
+                             GemmTuner::open(*options.gpu.autotune, gpuName, context.communicator));
     shared->gemms.tuneWith(std::move(tuner));
   }
+  constexpr int mostThreads = 8; // each opens the library for itself
+  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  TESSERA_RETURN_IF_ERROR(planAhead(context, options.gpu.hasFastAttentionGradient, shared->cudnn,
+                                    std::clamp(cores / std::max(options.ranksInProcess, 1), 1, mostThreads)));
   shared->watchdog.start();
   return Status::ok();
 }
@@ -258,7 +265,7 @@ Result<StepMode> CudaDevice::beginStep(bool observed) {
     TESSERA_CU(cuEventCreate(&shared->marks.back(), CU_EVENT_DEFAULT));
   }
   shared->numMarks = 2;
-  if (isObserved || !options.usesGraphs || !shared->collectives->canBeCaptured())
+  if (isObserved || !options.gpu.usesGraphs || !shared->collectives->canBeCaptured())
     return StepMode::Issue;
   if (shared->graph) {
     isReplay = true;
@@ -312,7 +319,8 @@ Status CudaDevice::endCapture() {
     cuGraphDestroy(captured);
     return shared->watchdog.failure();
   }
-  CUresult made = cuGraphInstantiate(&shared->graph, captured, 0);
+  // Without the flag the priorities of the streams that were captured would not count.
+  CUresult made = cuGraphInstantiate(&shared->graph, captured, CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
   cuGraphDestroy(captured);
   if (made != CUDA_SUCCESS)
     return driverError("the graph of the step cannot be made (--no-graph runs it without)", made);

@@ -30,7 +30,7 @@ struct CudaShared {
   std::vector<CudaStream *> streams; ///< by number
   std::vector<CUfunction> kernels;   ///< by index in Program.kernels
   GemmPlanner gemms;
-  Cudnn cudnn;
+  CudnnPlans cudnn;
   AttentionPlanner attentions;
   Workspace workspace; ///< of attention and convolutions, on the compute stream
   Mover mover;

@@ -9,7 +9,9 @@
 
 #include <cublasLt.h>
 
+#include <map>
 #include <memory>
+#include <string>
 
 namespace tessera::cuda {
 
@@ -55,9 +57,13 @@ public:
   Result<std::unique_ptr<GemmPlan>> plan(const GemmOperands &operands, std::string_view node);
   static constexpr size_t workspaceBytes = size_t{32} << 20;
 
+  /// What was chosen for products, by what decides about it: layers share the library's answer.
+  using Algorithms = std::map<std::string, Result<cublasLtMatmulAlgo_t>>;
+
 private:
   cublasLtHandle_t handle = nullptr;
   CUdeviceptr workspace = 0;
+  Algorithms known;
   std::unique_ptr<GemmTuner> tuner;
   std::unique_ptr<EpilogueKernels> epilogues;
 };

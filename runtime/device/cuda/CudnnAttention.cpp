@@ -15,11 +15,11 @@ namespace tessera::cuda {
 namespace {
 
 using artifact::DataType;
-using Tensor = CudnnGraph::Tensor;
+using Tensor = CudnnGraph::Id;
 
 class FusedPlan : public AttentionPlan {
 public:
-  FusedPlan(std::unique_ptr<CudnnPlan> plan, std::vector<Operand> operands, const Workspace &workspace)
+  FusedPlan(std::shared_ptr<CudnnPlan> plan, std::vector<Operand> operands, const Workspace &workspace)
       : plan(std::move(plan)), operands(std::move(operands)), workspace(workspace) {}
 
   Status start(int64_t iteration, CUstream stream) override {
@@ -30,22 +30,28 @@ public:
   }
 
 private:
-  std::unique_ptr<CudnnPlan> plan;
+  const std::shared_ptr<CudnnPlan> plan;
   std::vector<Operand> operands;
   const Workspace &workspace;
 };
 
 class AttentionGraph {
 public:
-  AttentionGraph(const AttentionOperands &given, cudnnHandle_t handle) : given(given), graph(handle) {
+  AttentionGraph(const AttentionOperands &given, bool hasFastGradient) : given(given) {
+    graph.isDeterministic = !given.isBackward || !hasFastGradient;
     const auto &q = given.q.view.shape, &v = given.v.view.shape;
     batch = q[0], heads = q[1], queries = q[2], depth = q[3];
     groups = v[1], keys = v[2], valueDepth = v[3];
     type = given.q.view.dtype;
     scoreDims = {batch, heads, queries, keys};
     rowDims = {batch, heads, queries, 1};
+    given.isBackward ? backward() : forward();
   }
 
+  CudnnGraph graph;
+  std::vector<Operand> operands; ///< in the order in which the graph got them
+
+private:
   void forward() {
     Tensor q = operand(given.q), k = graph.operand(transposed(describe(given.k))), v = operand(given.v);
     operands = {given.q, given.k, given.v};
@@ -100,13 +106,16 @@ public:
     rowsOfKeys.dtype = DataType::F32;
     Tensor straight = graph.temporary(rowsOfKeys);
     graph.reshape(k, straight);
-    graph.multiply(dscores, straight, dq);
+    if (graph.isDeterministic) {
+      graph.multiply(dscores, straight, dq);
+      return;
+    }
+    // What is written to memory in f32 may be added to by all blocks of keys, in any order; the library sets it to 0.
+    Tensor parts = graph.scratch(denseTensor({batch, heads, queries, depth}));
+    graph.multiply(dscores, straight, parts);
+    graph.pointwise({CUDNN_POINTWISE_IDENTITY, parts}, dq);
   }
 
-  CudnnGraph &get() { return graph; }
-  std::vector<Operand> operands; ///< in the order in which the graph got them
-
-private:
   static CudnnTensor describe(const Operand &operand) { return cudnnTensor(operand.view, operand.stride); }
   Tensor operand(const Operand &operand) { return graph.operand(describe(operand)); }
   Tensor matrix(DataType dtype = DataType::F32) { return graph.temporary(denseTensor(scoreDims, dtype)); }
@@ -156,7 +165,6 @@ private:
   }
 
   const AttentionOperands &given;
-  CudnnGraph graph;
   int64_t batch, heads, groups, queries, keys, depth, valueDepth;
   DataType type;
   std::vector<int64_t> scoreDims, rowDims;
@@ -164,22 +172,30 @@ private:
 
 } // namespace
 
-Result<std::unique_ptr<AttentionPlan>> planByCudnn(const AttentionOperands &operands, Cudnn &cudnn,
-                                                   Workspace &workspace) {
+std::string cudnnRefusal(const AttentionOperands &operands) {
+  TensorView mask;
+  std::string reason = cudnnRefusal(operands.viewsAt(0, mask), operands.causal, operands.isBackward);
+  if (!reason.empty())
+    return reason;
   for (const Operand *operand :
        {&operands.q, &operands.k, &operands.v, &operands.out, &operands.dout, &operands.dq, &operands.dk, &operands.dv})
     if (!operand->view.shape.empty() && cudnnAlignment(operand->view, operand->stride) < 16)
-      return TESSERA_ERROR(Unsupported, "an operand is not aligned to 16 bytes in each micro-batch");
+      return "an operand is not aligned to 16 bytes in each micro-batch";
   // Earlier ones read keys beyond the end in some backward passes.
-  if (cudnnGetVersion() < 91600)
-    return TESSERA_ERROR(Unsupported, "cuDNN is older than 9.16");
-  TESSERA_ASSIGN_OR_RETURN(cudnnHandle_t handle, cudnn.handle());
-  AttentionGraph built(operands, handle);
-  if (operands.isBackward)
-    built.backward();
-  else
-    built.forward();
-  TESSERA_ASSIGN_OR_RETURN(std::unique_ptr<CudnnPlan> plan, std::move(built.get()).plan(false));
+  return cudnnGetVersion() < 91600 ? "cuDNN is older than 9.16" : "";
+}
+
+CudnnGraph attentionGraph(const AttentionOperands &operands, bool hasFastGradient) {
+  return AttentionGraph(operands, hasFastGradient).graph;
+}
+
+Result<std::unique_ptr<AttentionPlan>> planByCudnn(const AttentionOperands &operands, bool hasFastGradient,
+                                                   CudnnPlans &plans, Workspace &workspace) {
+  AttentionGraph built(operands, hasFastGradient);
+  CudnnPlans::Plan found = plans.find(built.graph);
+  if (!built.graph.isDeterministic && found.status().code() == StatusCode::Unsupported)
+    return planByCudnn(operands, false, plans, workspace);
+  TESSERA_ASSIGN_OR_RETURN(std::shared_ptr<CudnnPlan> plan, std::move(found));
   TESSERA_RETURN_IF_ERROR(workspace.require(plan->workspaceBytes()));
   return std::unique_ptr<AttentionPlan>(
       std::make_unique<FusedPlan>(std::move(plan), std::move(built.operands), workspace));

@@ -9,6 +9,7 @@
 
 #include "runtime/artifact/TensorView.h"
 
+#include <compare>
 #include <cstdint>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct CudnnTensor {
   std::vector<int64_t> dims, strides; ///< strides in elements
   artifact::DataType dtype = artifact::DataType::F32;
   int64_t alignment = 16; ///< bytes
+
+  auto operator<=>(const CudnnTensor &) const = default;
 };
 
 /// Bytes to which the addresses of a view are multiples in every iteration, and its rows too; 16 at most.

@@ -74,6 +74,11 @@ Result<std::string> GemmTuner::find(const std::string &product,
   Status lastFailure = Status::ok();
   for (size_t index = 0; index < candidates.size(); ++index) {
     Result<float> time = milliseconds(candidates[index].algo, run);
+    if (time.status().code() == StatusCode::Exhausted) {
+      log::warn("autotune: {}: the library's first choice is taken, as there is no memory to time others: {}", product,
+                time.status().message());
+      return digitsOf(candidates.front().algo);
+    }
     if (!time.isOk()) { // the library proposes what it then does not run
       lastFailure = time.status();
       log::warn("autotune: {}: algorithm {} of {} is left out: {}", product, index + 1, candidates.size(),

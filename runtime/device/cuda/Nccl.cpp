@@ -3,7 +3,8 @@
 // The unique id travels over the runtime's Communicator (threads, MPI or TCP). Each group gets a communicator per
 // stream, split from that of the world, so that gathers and reductions never wait for each other, and registers the
 // arenas with each, so that collectives need no copies. All calls are non-blocking: what does not come to an end within
-// the stall timeout, or while another rank gives up, is aborted.
+// the stall timeout, or while another rank gives up, is aborted. Communicators that block are for libraries that do not
+// let others be captured; that is tried at the start.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,6 +15,7 @@
 #include <nccl.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -72,30 +74,31 @@ struct Channel {
 class NcclCollectives : public CudaCollectives {
 public:
   explicit NcclCollectives(const CollectiveSetUp &setUp)
-      : context(*setUp.context), timeout(setUp.stallTimeoutSeconds) {}
+      : context(*setUp.context), timeout(setUp.stallTimeoutSeconds), options(setUp.options) {}
   ~NcclCollectives() override {
     if (!isAborted && !(isOpen && close().isOk()))
       abort();
   }
 
   Status open() {
-    // Operations of several communicators are issued in one order on all ranks: with this NCCL keeps it on the GPU too,
-    // so that no two ranks run them crosswise and wait for each other.
-    static std::once_flag once;
-    std::call_once(once, [] { ::setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/0); });
-    Communicator &control = context.communicator;
-    ncclUniqueId id{};
-    if (control.rank() == 0)
-      TESSERA_RETURN_IF_ERROR(check("ncclGetUniqueId", ncclGetUniqueId(&id), nullptr));
-    std::string blob(reinterpret_cast<const char *>(&id), sizeof(id));
-    TESSERA_RETURN_IF_ERROR(control.broadcast(blob, 0, "NCCL's unique id"));
-    std::memcpy(&id, blob.data(), sizeof(id));
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
-    ncclResult_t begun = ncclCommInitRankConfig(&world, control.numRanks(), id, control.rank(), &config);
-    TESSERA_RETURN_IF_ERROR(check("ncclCommInitRank", begun, world));
-    for (auto [group, stream] : collectiveChannels(context.artifact.program()))
-      TESSERA_RETURN_IF_ERROR(openChannel(context.groups[group], stream));
+    static std::once_flag once; // NCCL reads its environment once
+    std::call_once(once, [this] { setEnvironment(); });
+    TESSERA_RETURN_IF_ERROR(connect());
+    if (options.usesGraphs && !channels.empty()) {
+      TESSERA_ASSIGN_OR_RETURN(std::string refusal, captureRefusal());
+      if (!refusal.empty()) {
+        if (context.communicator.rank() == 0)
+          log::warn("{}: communicators that do not block cannot be part of CUDA graphs, those that do are taken: what "
+                    "hangs in them cannot be aborted",
+                    refusal);
+        abort();
+        channels.clear();
+        world = nullptr;
+        isAborted = false;
+        isBlocking = true;
+        TESSERA_RETURN_IF_ERROR(connect());
+      }
+    }
     TESSERA_RETURN_IF_ERROR(registerArenas());
     isOpen = true;
     return Status::ok();
@@ -179,23 +182,138 @@ public:
   }
 
 private:
+  void setEnvironment() const {
+    // Operations of several communicators are issued in one order on all ranks: with this NCCL keeps it on the GPU too,
+    // so that no two ranks run them crosswise and wait for each other.
+    ::setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/0);
+    if (!options.isReproducible)
+      return;
+    // Sums in the switches between GPUs (NVLS, and the kernels for symmetric windows that use it) are not the same bits
+    // from call to call: https://github.com/NVIDIA/nccl/issues/1497.
+    ::setenv("NCCL_NVLS_ENABLE", "0", /*overwrite=*/0);
+    if (const char *chosen = std::getenv("NCCL_NVLS_ENABLE"); std::strcmp(chosen, "0") != 0)
+      log::warn("NCCL_NVLS_ENABLE={} lets switches add: runs may differ in the last bits (--reproducible off says so "
+                "without this warning)",
+                chosen);
+  }
+
+  /// How many multiprocessors collectives beside computing may take: as few as they can.
+  int policyOf(const std::vector<int> &members, int stream) const {
+    if (stream == 0)
+      return NCCL_CTA_POLICY_DEFAULT;
+#ifdef NCCL_CTA_POLICY_ZERO
+    // Copy engines gather between GPUs of one NVLink domain, and need none; elsewhere NCCL takes its usual kernels.
+    int version = 0;
+    if (ncclGetVersion(&version) == ncclSuccess && version >= NCCL_VERSION(2, 28, 0) && onlyGathers(members, stream))
+      return NCCL_CTA_POLICY_ZERO;
+#endif
+    return NCCL_CTA_POLICY_EFFICIENCY;
+  }
+
+  bool onlyGathers(const std::vector<int> &members, int stream) const {
+    bool only = true;
+    forEachInstruction(context.artifact.program(), [&](const artifact::Instruction &instruction) {
+      const artifact::Collective *collective = instruction.operation_as_Collective();
+      if (collective && instruction.stream() == stream && context.groups[collective->group()] == members)
+        only &= collective->kind() == CollectiveKind::AllGather;
+    });
+    return only;
+  }
+
+  /// Makes the communicators.
+  Status connect() {
+    Communicator &control = context.communicator;
+    ncclUniqueId id{};
+    if (control.rank() == 0)
+      TESSERA_RETURN_IF_ERROR(check("ncclGetUniqueId", ncclGetUniqueId(&id), nullptr));
+    std::string blob(reinterpret_cast<const char *>(&id), sizeof(id));
+    TESSERA_RETURN_IF_ERROR(control.broadcast(blob, 0, "NCCL's unique id"));
+    std::memcpy(&id, blob.data(), sizeof(id));
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = isBlocking ? 1 : 0;
+    TESSERA_ASSIGN_OR_RETURN(world, make("ncclCommInitRank", nullptr, [&](ncclComm_t *slot) {
+                               return ncclCommInitRankConfig(slot, control.numRanks(), id, control.rank(), &config);
+                             }));
+    for (auto [group, stream] : collectiveChannels(context.artifact.program()))
+      TESSERA_RETURN_IF_ERROR(openChannel(context.groups[group], stream));
+    return Status::ok();
+  }
+
+  /// A communicator that `call` makes and `from` (null: none) is split for. A thread of NCCL writes it, even after this
+  /// has given up waiting: then nobody owns its place.
+  template <typename Call> Result<ncclComm_t> make(const char *name, ncclComm_t from, Call call) {
+    auto made = std::make_unique<ncclComm_t>(nullptr);
+    ncclResult_t begun = call(made.get());
+    Status status = begun == ncclSuccess || begun == ncclInProgress ? Status::ok() : ncclFailure(name, begun, from);
+    if (status.isOk() && from && begun == ncclInProgress)
+      status = settle(name, from);
+    if (status.isOk() && *made)
+      status = settle(name, *made);
+    if (status.isOk())
+      return *made;
+    if (*made)
+      ncclCommAbort(*made);
+    static_cast<void>(made.release());
+    return status;
+  }
+
+  /// Why collectives cannot be captured on one of the ranks; empty: they can.
+  Result<std::string> captureRefusal() {
+    CUstream stream = nullptr;
+    CUdeviceptr number = 0;
+    TESSERA_CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUresult allocated = cuMemAlloc(&number, sizeof(float));
+    Result<std::string> refusal = allocated == CUDA_SUCCESS ? captureOne(stream, number)
+                                                            : Result<std::string>(driverError("cuMemAlloc", allocated));
+    cuMemFree(number);
+    cuStreamDestroy(stream);
+    TESSERA_RETURN_IF_ERROR(refusal.status());
+    TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> all,
+                             context.communicator.gatherBlobs(*refusal, "the trial of a capture"));
+    auto refused = std::find_if(all.begin(), all.end(), [](const std::string &each) { return !each.empty(); });
+    return refused == all.end() ? "" : *refused;
+  }
+
+  /// A sum that runs comes first: connections are made by the first, in a way that cannot be captured.
+  Result<std::string> captureOne(CUstream stream, CUdeviceptr number) {
+    TESSERA_CU(cuMemsetD8Async(number, 0, sizeof(float), stream));
+    auto add = [&] {
+      auto *value = std::bit_cast<void *>(number);
+      return check("ncclAllReduce", ncclAllReduce(value, value, 1, ncclFloat32, ncclSum, world, stream), world);
+    };
+    TESSERA_RETURN_IF_ERROR(add());
+    const auto begin = std::chrono::steady_clock::now();
+    for (CUresult state = CUDA_ERROR_NOT_READY; (state = cuStreamQuery(stream)) != CUDA_SUCCESS;) {
+      if (state != CUDA_ERROR_NOT_READY)
+        return driverError("the first collective", state);
+      TESSERA_RETURN_IF_ERROR(stillWaits("the first collective", begin));
+      TESSERA_RETURN_IF_ERROR(settle("the first collective", world));
+    }
+    TESSERA_CU(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    Status added = add();
+    CUgraph graph = nullptr;
+    CUresult ended = cuStreamEndCapture(stream, &graph);
+    if (graph)
+      cuGraphDestroy(graph);
+    if (!added.isOk())
+      return added.message();
+    return ended == CUDA_SUCCESS ? std::string() : driverError("cuStreamEndCapture", ended).message();
+  }
+
   Status openChannel(const std::vector<int> &members, int stream) {
     if (members.size() < 2 || find(members, stream))
       return Status::ok();
     std::string name = "tessera stream " + std::to_string(stream);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
+    config.blocking = isBlocking ? 1 : 0;
     config.commName = name.c_str();
-    // Beside computing, collectives leave it as many multiprocessors as they can.
-    config.CTAPolicy = stream == 0 ? NCCL_CTA_POLICY_DEFAULT : NCCL_CTA_POLICY_EFFICIENCY;
+    config.CTAPolicy = policyOf(members, stream);
     auto position = std::find(members.begin(), members.end(), context.communicator.rank()) - members.begin();
-    ncclComm_t made = nullptr;
-    Status split = check("ncclCommSplit",
-                         ncclCommSplit(world, members.front(), static_cast<int>(position), &made, &config), world);
-    if (made)
-      channels.push_back({members, stream, made, {}, {}});
-    TESSERA_RETURN_IF_ERROR(split);
-    return settle("ncclCommSplit", made);
+    TESSERA_ASSIGN_OR_RETURN(ncclComm_t made, make("ncclCommSplit", world, [&](ncclComm_t *slot) {
+                               return ncclCommSplit(world, members.front(), static_cast<int>(position), slot, &config);
+                             }));
+    channels.push_back({members, stream, made, {}, {}});
+    return Status::ok();
   }
 
   Channel *find(const std::vector<int> &members, int stream) {
@@ -325,17 +443,23 @@ private:
         return Status::ok();
       if (state != ncclInProgress)
         return ncclFailure(call, state, communicator);
-      TESSERA_RETURN_IF_ERROR(context.communicator.abortReason());
-      double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-      if (timeout > 0 && seconds > timeout)
-        return TESSERA_ERROR(Aborted, std::string("stalled: not all ranks reached ") + call + " within " +
-                                          std::to_string(static_cast<int>(timeout)) + " s");
-      // A collective is taken by a thread of NCCL, usually at once.
-      if (seconds < 200e-6)
-        std::this_thread::yield();
-      else
-        std::this_thread::sleep_for(std::chrono::microseconds(20));
+      TESSERA_RETURN_IF_ERROR(stillWaits(call, begin));
     }
+  }
+
+  /// Pauses; an error if another rank has given up, or the stall timeout has passed since `begin`.
+  Status stillWaits(const char *call, std::chrono::steady_clock::time_point begin) {
+    TESSERA_RETURN_IF_ERROR(context.communicator.abortReason());
+    double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (timeout > 0 && seconds > timeout)
+      return TESSERA_ERROR(Aborted, std::string("stalled: not all ranks reached ") + call + " within " +
+                                        std::to_string(static_cast<int>(timeout)) + " s");
+    // A collective is taken by a thread of NCCL, usually at once.
+    if (seconds < 200e-6)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    return Status::ok();
   }
 
   Status allToAll(const char *input, char *output, size_t count, const CollectiveCall &call, ncclDataType_t type,
@@ -378,10 +502,11 @@ private:
 
   RankContext &context;
   const double timeout;
+  const GpuOptions options;
   std::timed_mutex mutex; ///< of the communicators, between the rank's thread and the one that watches
   ncclComm_t world = nullptr;
   std::vector<Channel> channels; ///< in the same order on all ranks
-  bool isOpen = false, isAborted = false;
+  bool isOpen = false, isAborted = false, isBlocking = false;
 };
 
 } // namespace

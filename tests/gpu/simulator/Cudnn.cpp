@@ -55,7 +55,9 @@ std::vector<Engine> enginesOf(const Program &program, cudnnBackendHeurMode_t mod
     return {Unordered, ReducedSums, TensorCores};
   return {Unordered, ReducedSums, Unavailable, TensorCores, Plain};
 }
-std::vector<cudnnBackendNumericalNote_t> notesOf(int engine) {
+std::vector<cudnnBackendNumericalNote_t> notesOf(const Program &program, int engine) {
+  if (program.isUnordered())
+    return {CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC};
   switch (engine) {
   case Unordered:
     return {CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC};
@@ -183,7 +185,7 @@ TESSERA_DNN cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t hand
                : refuse(CUDNN_STATUS_BAD_PARAM, "what is asked for an engine is none");
   }
   if (isAsked(CUDNN_BACKEND_ENGINE_DESCRIPTOR, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE)) {
-    std::vector<cudnnBackendNumericalNote_t> notes = notesOf(descriptor->engine);
+    std::vector<cudnnBackendNumericalNote_t> notes = notesOf(*descriptor->program, descriptor->engine);
     *found = static_cast<int64_t>(notes.size());
     std::copy_n(notes.begin(), std::min(*found, wanted), static_cast<cudnnBackendNumericalNote_t *>(values));
     return CUDNN_STATUS_SUCCESS;
@@ -212,7 +214,8 @@ static void finalize(Descriptor &descriptor) {
     const Descriptor &from = *descriptors.at(descriptor.get<void *>(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG));
     if (!known(descriptor.get<void *>(CUDNN_ATTR_EXECUTION_PLAN_HANDLE)))
       throw Refusal{CUDNN_STATUS_BAD_PARAM, "a plan's handle does not exist"};
-    if (from.engine == Unordered || from.engine == ReducedSums || (from.engine == TensorCores && from.program->isF32()))
+    if ((from.engine == Unordered && !from.program->isUnordered()) || from.engine == ReducedSums ||
+        (from.engine == TensorCores && from.program->isF32()))
       throw Refusal{CUDNN_STATUS_BAD_PARAM, "a plan of an engine that does not give the same bits every time, or is "
                                             "not as exact as its operands"};
     descriptor.program = from.program;
@@ -245,6 +248,8 @@ TESSERA_DNN cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t handle) 
     return CUDNN_STATUS_NOT_SUPPORTED;
   }
   descriptor->isFinal = true;
+  if (descriptor->type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
+    sim().count("cuDNN plans");
   return CUDNN_STATUS_SUCCESS;
 }
 

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <iterator>
 #include <limits>
+#include <numeric>
 
 namespace tessera::sim {
 
@@ -37,6 +38,18 @@ int64_t GraphTensor::bytes() const {
 
 bool Program::isConvolution() const { return operations.front().kind >= GraphOperation::Kind::Convolve; }
 
+bool Program::addsInAnyOrder(const GraphOperation &product) const {
+  const GraphTensor &sums = tensors.at(product.output);
+  return product.kind == GraphOperation::Kind::Multiply && !sums.isVirtual && sums.type == CUDNN_DATA_FLOAT &&
+         std::any_of(operations.begin(), operations.end(), [&](const GraphOperation &reader) {
+           return reader.kind == GraphOperation::Kind::Pointwise && reader.mode == CUDNN_POINTWISE_IDENTITY &&
+                  reader.inputs.front() == product.output;
+         });
+}
+bool Program::isUnordered() const {
+  return std::any_of(operations.begin(), operations.end(),
+                     [this](const GraphOperation &operation) { return addsInAnyOrder(operation); });
+}
 bool Program::isF32() const {
   return std::all_of(tensors.begin(), tensors.end(),
                      [](const auto &one) { return one.second.isVirtual || one.second.type == CUDNN_DATA_FLOAT; });
@@ -210,6 +223,8 @@ private:
 
   static float compute(cudnnPointwiseMode_t mode, float x, float b, float t) {
     switch (mode) {
+    case CUDNN_POINTWISE_IDENTITY:
+      return x;
     case CUDNN_POINTWISE_ADD:
       return x + b;
     case CUDNN_POINTWISE_SUB:
@@ -273,11 +288,15 @@ private:
     int64_t m = output.dims.end()[-2], n = output.dims.back(), k = a.dims.back();
     Index of = matrices(output), fromA = placesOf(of, matrices(a), rowMajor(matrices(a))),
           fromB = placesOf(of, matrices(b), rowMajor(matrices(b)));
+    Index order(static_cast<size_t>(k));
+    std::iota(order.begin(), order.end(), 0);
+    if (program.addsInAnyOrder(operation))
+      std::shuffle(order.begin(), order.end(), Simulator::get().random);
     for (size_t matrix = 0; matrix < fromA.size(); ++matrix) {
       const float *x = left.data() + fromA[matrix] * m * k, *y = right.data() + fromB[matrix] * k * n;
       float *z = made.data() + static_cast<int64_t>(matrix) * m * n;
       for (int64_t row = 0; row < m; ++row)
-        for (int64_t inner = 0; inner < k; ++inner)
+        for (int64_t inner : order)
           for (int64_t column = 0; column < n; ++column)
             z[row * n + column] += x[row * k + inner] * y[inner * n + column];
     }

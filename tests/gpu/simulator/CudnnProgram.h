@@ -38,6 +38,9 @@ struct Program {
   std::vector<GraphOperation> operations;
 
   bool isConvolution() const;
+  /// A product whose parts are added to f32 sums in memory, which are then converted: in any order.
+  bool addsInAnyOrder(const GraphOperation &product) const;
+  bool isUnordered() const;
   /// All that is in memory is f32.
   bool isF32() const;
   /// Not 0, and another one for other shapes.

@@ -20,6 +20,7 @@ void require(bool holds, const char *what) {
 /// How many inputs a pointwise operation has; the index is of its input's shape.
 size_t inputsOf(cudnnPointwiseMode_t mode) {
   switch (mode) {
+  case CUDNN_POINTWISE_IDENTITY:
   case CUDNN_POINTWISE_EXP:
   case CUDNN_POINTWISE_LOG:
   case CUDNN_POINTWISE_GEN_INDEX:

@@ -1,10 +1,10 @@
 //===- CudnnTest.cpp - what the simulated cuDNN computes and refuses ----------===//
 //
-// Through the backend's own wrapper (CudnnGraph.h), and where that cannot say something wrong, through the library.
+// Through the backend's own wrapper (CudnnPlans.h), and where that cannot say something wrong, through the library.
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/device/cuda/CudnnGraph.h"
+#include "runtime/device/cuda/CudnnPlans.h"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 using artifact::ConvKind;
 using artifact::DataType;
-using Tensor = CudnnGraph::Tensor;
+using Id = CudnnGraph::Id;
 using Dims = std::vector<int64_t>;
 
 class SimulatedCudnn : public testing::Test {
@@ -49,9 +49,9 @@ protected:
   }
 
   /// Runs a graph's plan on operands at places of the memory, in words; the workspace is its second half.
-  std::vector<float> run(CudnnGraph graph, const std::vector<float> &before, const std::vector<uint64_t> &places,
+  std::vector<float> run(const CudnnGraph &graph, const std::vector<float> &before, const std::vector<uint64_t> &places,
                          uint64_t workspace = words / 2) {
-    auto plan = std::move(graph).plan(true);
+    auto plan = CudnnPlan::make(graph, handle);
     EXPECT_TRUE(plan.isOk()) << plan.status().message();
     if (!plan.isOk())
       return {};
@@ -71,9 +71,9 @@ protected:
 
   /// Why a graph of what `build` describes has no plan.
   template <typename Build> std::string refusal(Build build) {
-    CudnnGraph graph(handle);
+    CudnnGraph graph;
     build(graph);
-    auto plan = std::move(graph).plan(true);
+    auto plan = CudnnPlan::make(graph, handle);
     return plan.isOk() ? "" : plan.status().message();
   }
   static bool has(const std::string &text, const char *part) { return text.find(part) != std::string::npos; }
@@ -88,42 +88,42 @@ protected:
 
 TEST_F(SimulatedCudnn, MultipliesByStridesAndGroups) {
   // Two matrices [1, 2] by one [2, 2] that is stored transposed.
-  CudnnGraph graph(handle);
-  Tensor a = graph.operand(denseTensor({1, 2, 1, 2})), b = graph.operand(transposed(denseTensor({1, 1, 2, 2}))),
-         c = graph.operand(denseTensor({1, 2, 1, 2}));
+  CudnnGraph graph;
+  Id a = graph.operand(denseTensor({1, 2, 1, 2})), b = graph.operand(transposed(denseTensor({1, 1, 2, 2}))),
+     c = graph.operand(denseTensor({1, 2, 1, 2}));
   graph.multiply(a, b, c);
-  std::vector<float> after = run(std::move(graph), {1, 2, 3, 4, 10, 20, 30, 40, 0, 0, 0, 0}, {0, 4, 8});
+  std::vector<float> after = run(graph, {1, 2, 3, 4, 10, 20, 30, 40, 0, 0, 0, 0}, {0, 4, 8});
   EXPECT_EQ(std::vector<float>(after.end() - 4, after.end()), (std::vector<float>{50, 110, 110, 250}));
 }
 
 TEST_F(SimulatedCudnn, RoundsWhatIsVirtual) {
-  CudnnGraph graph(handle);
-  Tensor x = graph.operand(denseTensor({1, 1, 1, 4})), y = graph.operand(denseTensor({1, 1, 1, 1})),
-         narrow = graph.temporary(denseTensor({1, 1, 1, 4}, DataType::BF16));
+  CudnnGraph graph;
+  Id x = graph.operand(denseTensor({1, 1, 1, 4})), y = graph.operand(denseTensor({1, 1, 1, 1})),
+     narrow = graph.temporary(denseTensor({1, 1, 1, 4}, DataType::BF16));
   graph.pointwise({CUDNN_POINTWISE_ADD, x, graph.constant(256, 4)}, narrow);
   graph.reduce(CUDNN_REDUCE_TENSOR_ADD, narrow, y);
   // 257 is halfway between 256 and 258, and 259 between 258 and 260: to the even one.
-  EXPECT_EQ(run(std::move(graph), {0, 1, 2, 3, 0}, {0, 4}).back(), 256 + 256 + 258 + 260);
+  EXPECT_EQ(run(graph, {0, 1, 2, 3, 0}, {0, 4}).back(), 256 + 256 + 258 + 260);
 }
 
 TEST_F(SimulatedCudnn, ConvolvesWithUnequalPadding) {
-  CudnnGraph graph(handle);
+  CudnnGraph graph;
   CudnnGraph::Convolution how{ConvKind::Forward, {1, 2}, {0, 1}, {0, 0}, {1, 1}, 0, 0, 0};
   how.x = graph.operand(denseTensor({1, 1, 1, 4}));
   how.w = graph.operand(denseTensor({1, 1, 1, 2}));
   how.y = graph.operand(denseTensor({1, 1, 1, 2}));
   graph.convolution(how);
-  std::vector<float> after = run(std::move(graph), {1, 2, 3, 4, 10, 100, 0, 0, -1, -1}, {0, 4, 8});
+  std::vector<float> after = run(graph, {1, 2, 3, 4, 10, 100, 0, 0, -1, -1}, {0, 4, 8});
   EXPECT_EQ(std::vector<float>(after.end() - 2, after.end()), (std::vector<float>{100, 320}));
 }
 
 TEST_F(SimulatedCudnn, RunsOperationsInTheOrderTheyNeed) {
-  CudnnGraph graph(handle);
-  Tensor x = graph.operand(denseTensor({1, 1, 1, 1})), y = graph.operand(denseTensor({1, 1, 1, 1})),
-         sum = graph.temporary(denseTensor({1, 1, 1, 1}));
+  CudnnGraph graph;
+  Id x = graph.operand(denseTensor({1, 1, 1, 1})), y = graph.operand(denseTensor({1, 1, 1, 1})),
+     sum = graph.temporary(denseTensor({1, 1, 1, 1}));
   graph.pointwise({CUDNN_POINTWISE_MUL, sum, sum}, y);
   graph.pointwise({CUDNN_POINTWISE_ADD, x, x}, sum);
-  EXPECT_EQ(run(std::move(graph), {3, 0, 0, 0, 0}, {0, 4}).back(), 36);
+  EXPECT_EQ(run(graph, {3, 0, 0, 0, 0}, {0, 4}).back(), 36);
 }
 
 TEST_F(SimulatedCudnn, RefusesGraphs) {
@@ -139,7 +139,7 @@ TEST_F(SimulatedCudnn, RefusesGraphs) {
   EXPECT_TRUE(has(product({4, 8, 16}, {2, 4, 16, 8}, {2, 4, 8, 8}), "other ranks"));
   auto sum = [&](const Dims &b, const Dims &result) {
     return refusal([&](CudnnGraph &graph) {
-      Tensor x = graph.operand(dense({2, 4, 8, 8})), other = graph.operand(dense(b)), y = graph.operand(dense(result));
+      Id x = graph.operand(dense({2, 4, 8, 8})), other = graph.operand(dense(b)), y = graph.operand(dense(result));
       graph.pointwise({CUDNN_POINTWISE_ADD, x, other}, y);
     });
   };
@@ -160,13 +160,13 @@ TEST_F(SimulatedCudnn, RefusesGraphs) {
                   }),
                   "a virtual tensor is not written"));
   EXPECT_TRUE(has(refusal([&](CudnnGraph &graph) {
-                    Tensor x = graph.operand(dense({1})), y = graph.operand(dense({1}));
+                    Id x = graph.operand(dense({1})), y = graph.operand(dense({1}));
                     graph.pointwise({CUDNN_POINTWISE_EXP, x}, y);
                     graph.pointwise({CUDNN_POINTWISE_LOG, x}, y);
                   }),
                   "written twice"));
   EXPECT_TRUE(has(refusal([&](CudnnGraph &graph) {
-                    Tensor x = graph.operand(dense({1})), y = graph.operand(dense({1}));
+                    Id x = graph.operand(dense({1})), y = graph.operand(dense({1}));
                     graph.pointwise({CUDNN_POINTWISE_EXP, x}, y);
                     graph.pointwise({CUDNN_POINTWISE_LOG, y}, x);
                   }),
@@ -224,10 +224,10 @@ TEST_F(SimulatedCudnn, RefusesDescriptors) {
 TEST_F(SimulatedCudnn, ChecksMemory) {
   const std::vector<float> before(16, 1);
   auto failsAt = [&](const std::vector<uint64_t> &places, uint64_t workspace) {
-    CudnnGraph graph(handle);
-    Tensor x = graph.operand(denseTensor({1, 8})), y = graph.operand(denseTensor({1, 8}));
+    CudnnGraph graph;
+    Id x = graph.operand(denseTensor({1, 8})), y = graph.operand(denseTensor({1, 8}));
     graph.pointwise({CUDNN_POINTWISE_EXP, x}, y);
-    run(std::move(graph), before, places, workspace);
+    run(graph, before, places, workspace);
     CUresult result = ended;
     next();
     return result;
@@ -241,10 +241,10 @@ TEST_F(SimulatedCudnn, ChecksMemory) {
 }
 
 TEST_F(SimulatedCudnn, WantsAPointerForEachTensor) {
-  CudnnGraph graph(handle);
-  Tensor x = graph.operand(denseTensor({1, 8})), y = graph.operand(denseTensor({1, 8}));
+  CudnnGraph graph;
+  Id x = graph.operand(denseTensor({1, 8})), y = graph.operand(denseTensor({1, 8}));
   graph.pointwise({CUDNN_POINTWISE_EXP, x}, y);
-  auto plan = std::move(graph).plan(true);
+  auto plan = CudnnPlan::make(graph, handle);
   ASSERT_TRUE(plan.isOk());
   std::vector<void *> one = {std::bit_cast<void *>(memory)};
   EXPECT_FALSE((*plan)->start(one, std::bit_cast<void *>(memory + words * 2), stream).isOk());

@@ -199,8 +199,8 @@ TESSERA_DRIVER cuCtxSetCurrent(CUcontext context) {
 
 TESSERA_DRIVER cuCtxGetStreamPriorityRange(int *least, int *greatest) {
   TESSERA_CURRENT(gpu);
-  *least = 0;
-  *greatest = -5;
+  *least = leastPriority;
+  *greatest = greatestPriority;
   return CUDA_SUCCESS;
 }
 

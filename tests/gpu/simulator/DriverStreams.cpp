@@ -32,7 +32,7 @@ static Event *eventOf(CUevent handle, const char *call) {
 
 // --- Streams ----------------------------------------------------------------------
 
-TESSERA_DRIVER cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int) {
+TESSERA_DRIVER cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority) {
   Lock lock(sim().mutex);
   Gpu *gpu = sim().current();
   if (!gpu)
@@ -43,6 +43,7 @@ TESSERA_DRIVER cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int)
     return CUDA_ERROR_INVALID_VALUE;
   auto made = std::make_unique<Stream>();
   made->gpu = gpu;
+  made->priority = std::clamp(priority, greatestPriority, leastPriority);
   *stream = reinterpret_cast<CUstream>(made.get());
   sim().streams[made.get()] = std::move(made);
   return CUDA_SUCCESS;
@@ -274,9 +275,14 @@ TESSERA_DRIVER cuGraphInstantiateWithFlags(CUgraphExec *executable, CUgraph grap
   if (CUresult refused = sim().refuseInCapture("cuGraphInstantiate"); refused != CUDA_SUCCESS)
     return refused;
   auto found = sim().graphs.find(graph);
-  if (found == sim().graphs.end() || flags != 0)
+  if (found == sim().graphs.end() || (flags & ~uint64_t{CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY}) != 0)
     return CUDA_ERROR_INVALID_VALUE;
   auto made = std::make_unique<Graph>(*found->second);
+  made->hasPriorities = flags != 0;
+  auto isOther = [&](const GraphNode &node) { return node.priority != made->nodes.front().priority; };
+  if (!made->hasPriorities && std::any_of(made->nodes.begin(), made->nodes.end(), isOther))
+    sim().report("cuGraphInstantiate: streams of several priorities were captured, which do not count without "
+                 "CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY");
   *executable = reinterpret_cast<CUgraphExec>(made.get());
   sim().executables[made.get()] = std::move(made);
   return CUDA_SUCCESS;
@@ -299,5 +305,5 @@ TESSERA_DRIVER cuGraphLaunch(CUgraphExec executable, CUstream handle) {
     return sim().invalidate(*stream->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
                             "cuGraphLaunch in a captured stream");
   sim().count("graph launches");
-  return sim().submit(*stream, std::make_shared<GraphWork>(found->second->nodes));
+  return sim().submit(*stream, std::make_shared<GraphWork>(*found->second));
 }

@@ -1,7 +1,7 @@
 //===- Nccl.cpp - NCCL between the simulated GPUs of one process ---------------===//
 //
 // A collective occupies each rank's stream until all ranks have come to it. Sums are taken in rank order and rounded at
-// each rank, as a ring does. Communicators are made and split without blocking, as the runtime asks for.
+// each rank, as a ring does. Communicators block or not, as they are asked to.
 //
 //===----------------------------------------------------------------------===//
 
@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 
 using namespace tessera::sim;
 
@@ -98,8 +99,7 @@ ncclResult_t join(const std::string &name, int ranks, int rank, bool isBlocking,
   members.insert(member);
   ++sim().handles["NCCL communicator"];
   *made = reinterpret_cast<ncclComm_t>(member);
-  if (isBlocking)
-    sim().report("NCCL: blocking communicators are not simulated");
+  member->isBlocking = isBlocking;
   return ncclInProgress;
 }
 
@@ -131,6 +131,8 @@ ncclResult_t start(ncclComm_t handle, CUstream streamHandle, Call call, const ch
     sim().report(std::string(name) + ": the communicator's last call is still under way");
     return ncclInvalidUsage;
   }
+  if (stream->capture && !member->isBlocking && sim().failureAt("nccl-capture"))
+    return ncclInvalidUsage;
   // A communicator that does not block gives its work to a thread of its own.
   sim().count(name);
   member->pending = [member, streamHandle, name, call = std::move(call)] {
@@ -140,7 +142,25 @@ ncclResult_t start(ncclComm_t handle, CUstream streamHandle, Call call, const ch
     CUresult result = sim().submit(*stream, std::make_shared<CollectiveWork>(member, call));
     return result == CUDA_SUCCESS ? ncclSuccess : ncclUnhandledCudaError;
   };
-  return ncclInProgress;
+  return member->isBlocking ? std::exchange(member->pending, nullptr)() : ncclInProgress;
+}
+
+/// Until all ranks have joined a communicator that blocks.
+ncclResult_t waitFor(ncclComm_t handle, ncclResult_t begun) {
+  while (begun == ncclInProgress) {
+    {
+      Lock lock(sim().mutex);
+      Member *member = memberOf(handle, "a call that blocks");
+      if (!member)
+        return ncclInvalidArgument;
+      if (!member->isBlocking)
+        break;
+      if (member->ring->isComplete())
+        return ncclSuccess;
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return begun;
 }
 
 ncclResult_t transfer(bool sends, const void *data, size_t count, ncclDataType_t type, int peer, ncclComm_t handle,
@@ -193,8 +213,8 @@ TESSERA_NCCL ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
   return ncclSuccess;
 }
 
-TESSERA_NCCL ncclResult_t ncclCommInitRankConfig(ncclComm_t *made, int ranks, ncclUniqueId id, int rank,
-                                                 ncclConfig_t *config) {
+static ncclResult_t beginInit(ncclComm_t *made, int ranks, const ncclUniqueId &id, int rank,
+                              const ncclConfig_t *config) {
   Lock lock(sim().mutex);
   *made = nullptr;
   if (!sim().current() || ranks < 1)
@@ -204,7 +224,13 @@ TESSERA_NCCL ncclResult_t ncclCommInitRankConfig(ncclComm_t *made, int ranks, nc
   return join(id.internal, ranks, rank, !config || config->blocking != 0, made);
 }
 
-TESSERA_NCCL ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclComm_t *made, ncclConfig_t *config) {
+TESSERA_NCCL ncclResult_t ncclCommInitRankConfig(ncclComm_t *made, int ranks, ncclUniqueId id, int rank,
+                                                 ncclConfig_t *config) {
+  ncclResult_t begun = beginInit(made, ranks, id, rank, config);
+  return waitFor(*made, begun);
+}
+
+static ncclResult_t beginSplit(ncclComm_t handle, int color, int key, ncclComm_t *made, const ncclConfig_t *config) {
   Lock lock(sim().mutex);
   *made = nullptr;
   Member *member = memberOf(handle, "ncclCommSplit");
@@ -229,8 +255,7 @@ TESSERA_NCCL ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, n
   ++sim().handles["NCCL communicator"];
   split.calls.emplace_back(color, key, member->rank, joined);
   *made = reinterpret_cast<ncclComm_t>(joined);
-  if (!config || config->blocking != 0)
-    sim().report("NCCL: blocking communicators are not simulated");
+  joined->isBlocking = !config || config->blocking != 0;
   if (split.calls.size() < member->ring->members.size())
     return ncclInProgress;
   std::sort(split.calls.begin(), split.calls.end());
@@ -249,6 +274,11 @@ TESSERA_NCCL ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, n
   }
   splits.erase({member->ring.get(), number});
   return ncclInProgress;
+}
+
+TESSERA_NCCL ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclComm_t *made, ncclConfig_t *config) {
+  ncclResult_t begun = beginSplit(handle, color, key, made, config);
+  return waitFor(*made, begun);
 }
 
 TESSERA_NCCL ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t *state) {

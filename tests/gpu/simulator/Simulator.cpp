@@ -217,7 +217,7 @@ CUresult Simulator::submit(Stream &stream, std::shared_ptr<Work> work) {
     Capture &capture = *stream.capture;
     if (capture.isInvalid)
       return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    capture.nodes.push_back({std::move(work), stream.last});
+    capture.nodes.push_back({std::move(work), stream.last, stream.priority});
     stream.last = {capture.nodes.size() - 1};
     return CUDA_SUCCESS;
   }
@@ -287,8 +287,11 @@ Outcome GraphWork::run(Gpu &gpu, std::shared_ptr<void> &state) {
         running->ready.emplace_back(node, nullptr);
     }
   }
-  auto &random = Simulator::get().random;
-  std::shuffle(running->ready.begin(), running->ready.end(), random);
+  Simulator &simulator = Simulator::get();
+  std::shuffle(running->ready.begin(), running->ready.end(), simulator.random);
+  if (hasPriorities && simulator.chance(75))
+    std::stable_sort(running->ready.begin(), running->ready.end(),
+                     [&](const auto &a, const auto &b) { return nodes[a.first].priority < nodes[b.first].priority; });
   for (size_t index = 0; index < running->ready.size(); ++index) {
     auto &[node, nodeState] = running->ready[index];
     Outcome outcome = nodes[node].work ? nodes[node].work->run(gpu, nodeState) : Outcome::Done;

@@ -21,9 +21,10 @@
 //                                 "alloc:n" the n-th allocation of GPU memory finds none, "nccl-init" communicators
 //                                 cannot be made, "nccl-hang" nor come to an end, "nccl:n" the n-th collective of the
 //                                 process ends with an asynchronous error, "nccl-lost:n" one rank's part of the n-th
-//                                 collective never begins (a lost rank), "exit:n" the process ends within the n-th
-//                                 kernel, "cudnn" supports no graph, "epilogue" cuBLASLt has no algorithm
-//                                 for products with epilogues, "algorithm" nor runs its second proposals
+//                                 collective never begins (a lost rank), "nccl-capture" communicators that do not
+//                                 block are not captured, "exit:n" the process ends within the n-th kernel, "cudnn"
+//                                 supports no graph, "epilogue" cuBLASLt has no algorithm for products with epilogues,
+//                                 "algorithm" nor runs its second proposals
 //
 //===----------------------------------------------------------------------===//
 
@@ -88,6 +89,7 @@ struct Capture;
 struct GraphNode {
   std::shared_ptr<Work> work; ///< null: order only
   std::vector<size_t> after;
+  int priority = 0; ///< of the stream that was captured; lower is more urgent
 };
 
 struct Queued {
@@ -98,6 +100,7 @@ struct Queued {
 struct Stream {
   Gpu *gpu = nullptr;
   std::deque<Queued> queue;
+  int priority = 0;
   bool isDestroyed = false;
   std::shared_ptr<Capture> capture;
   std::vector<size_t> last; ///< nodes of the capture that come before the next one
@@ -122,6 +125,7 @@ struct Capture {
 
 struct Graph {
   std::vector<GraphNode> nodes;
+  bool hasPriorities = false; ///< made so that those of its nodes count
 };
 
 struct Loaded {
@@ -220,16 +224,21 @@ private:
   std::string reportPath;
 };
 
+/// Of streams.
+inline constexpr int leastPriority = 0, greatestPriority = -5;
+
 using Lock = std::lock_guard<std::recursive_mutex>;
 
-/// Runs a graph's nodes in an order that chance and their dependencies choose.
+/// Runs a graph's nodes in an order that chance and their dependencies choose. Where priorities count, the most urgent
+/// nodes that are ready mostly come first, but not always, as a GPU that is full finishes what it has begun.
 class GraphWork : public Work {
 public:
-  explicit GraphWork(std::vector<GraphNode> nodes) : nodes(std::move(nodes)) {}
+  explicit GraphWork(const Graph &graph) : nodes(graph.nodes), hasPriorities(graph.hasPriorities) {}
   Outcome run(Gpu &gpu, std::shared_ptr<void> &state) override;
 
 private:
-  std::vector<GraphNode> nodes;
+  const std::vector<GraphNode> nodes;
+  const bool hasPriorities;
 };
 
 } // namespace tessera::sim

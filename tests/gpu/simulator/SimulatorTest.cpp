@@ -190,5 +190,29 @@ TEST_F(Driver, EndsCapturesByTheRules) {
   EXPECT_EQ(cuStreamEndCapture(first, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
+TEST_F(Driver, CountsPrioritiesOnlyWhereAsked) {
+  CUstream urgent = nullptr;
+  ASSERT_EQ(cuStreamCreateWithPriority(&urgent, CU_STREAM_NON_BLOCKING, -1), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamBeginCapture(first, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemsetD8Async(memory, 0, 64, first), CUDA_SUCCESS);
+  ASSERT_EQ(cuEventRecord(event, first), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamWaitEvent(urgent, event, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemsetD8Async(memory, 0, 64, urgent), CUDA_SUCCESS);
+  ASSERT_EQ(cuEventRecord(event, urgent), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamWaitEvent(first, event, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamEndCapture(first, &graph), CUDA_SUCCESS);
+  auto told = [&](unsigned long long flags) {
+    CUgraphExec made = nullptr;
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(cuGraphInstantiate(&made, graph, flags), CUDA_SUCCESS);
+    EXPECT_EQ(cuGraphExecDestroy(made), CUDA_SUCCESS);
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_NE(told(0).find("several priorities"), std::string::npos);
+  EXPECT_EQ(told(CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY), "");
+  EXPECT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamDestroy(urgent), CUDA_SUCCESS);
+}
+
 } // namespace
 } // namespace tessera::sim
