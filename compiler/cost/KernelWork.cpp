@@ -46,7 +46,7 @@ double operationsPerElement(Operation *op) {
 
 KernelWork workOf(Block &body, ValueRange operands, ValueRange results) {
   KernelWork work;
-  work.bytes = bytesOf(results);
+  work.bytes = work.written = bytesOf(results);
   llvm::SmallPtrSet<Value, 8> seen;
   for (auto [argument, operand] : llvm::zip(body.getArguments(), operands)) {
     if (!seen.insert(operand).second)
@@ -78,7 +78,7 @@ KernelWork kernelWork(exec::LaunchOp launch) {
   auto kernels = module ? module.lookupSymbol<ModuleOp>("kernels") : ModuleOp();
   auto kernel = kernels ? kernels.lookupSymbol<func::FuncOp>(launch.getKernel()) : func::FuncOp();
   if (!kernel || kernel.isExternal() || kernel.getNumArguments() != launch.getInputs().size())
-    return {bytesOf(launch.getInputs()) + bytesOf(launch.getOutputs()), 0};
+    return {bytesOf(launch.getInputs()) + bytesOf(launch.getOutputs()), bytesOf(launch.getOutputs()), 0};
   return workOf(kernel.getBody().front(), launch.getInputs(), launch.getOutputs());
 }
 

@@ -14,6 +14,7 @@ double bytesOf(mlir::ValueRange values);
 
 struct KernelWork {
   double bytes = 0;      ///< read and written
+  double written = 0;    ///< the part of them that is written
   double operations = 0; ///< additions and the like; an exponential counts as what it takes of them
 };
 

@@ -235,6 +235,7 @@ StepReport makeReport(const CompileOptions &options, ModuleOp module, const Step
     for (const auto &[key, row] : collectives)
       report.collectives.push_back(row);
     report.time = cost::simulate(program, latency);
+    report.counts = cost::countStep(program, latency);
     const Type type = mainType(program);
     report.dtype = cost::dtypeName(type).str();
     report.peakFlops = target.peak(type) * static_cast<double>(report.ranks);

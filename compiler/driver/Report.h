@@ -8,6 +8,7 @@
 #define TESSERA_COMPILER_DRIVER_REPORT_H
 
 #include "compiler/cost/Simulate.h"
+#include "compiler/cost/StepCounts.h"
 #include "compiler/driver/Emit.h"
 #include "compiler/driver/Options.h"
 
@@ -54,6 +55,7 @@ struct StepReport {
   MemoryReport memory;
   std::vector<CollectiveReport> collectives; ///< sorted by axes and kind
   cost::StepTime time;
+  cost::StepCounts counts;
   double peakFlops = 0; ///< of all ranks, in the dtype that most products are in
   std::string dtype;
 

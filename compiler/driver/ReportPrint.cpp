@@ -73,6 +73,16 @@ void printCollectives(const StepReport &report, llvm::raw_ostream &out) {
   }
 }
 
+void printKernels(const StepReport &report, llvm::raw_ostream &out) {
+  if (report.counts.kernels.empty())
+    return;
+  out << "\ngenerated kernels         launches          read       written     alone\n";
+  for (const auto &[kind, count] : report.counts.kernels)
+    out << format("  %-22s  %8lld  %12s  %12s  %s\n", kind.c_str(), static_cast<long long>(count.launches),
+                  formatBytes(count.read).c_str(), formatBytes(count.written).c_str(),
+                  formatSeconds(count.seconds).c_str());
+}
+
 void printTime(const StepReport &report, llvm::raw_ostream &out) {
   const cost::StepTime &time = report.time;
   auto row = [&](const char *name, double seconds) {
@@ -126,6 +136,7 @@ void printReport(const StepReport &report, const CompileOptions &options, const 
   out << "target " << target.name << ": " << target.description << "\n";
   printMemory(report, target, out);
   printCollectives(report, out);
+  printKernels(report, out);
   printTime(report, out);
 }
 
@@ -154,6 +165,16 @@ llvm::json::Object reportJson(const StepReport &report, const CompileOptions &op
                                  {"wire_bytes_per_rank", row.wireBytes},
                                  {"minimum_wire_bytes_per_rank", row.minimumBytes},
                                  {"seconds_alone", row.seconds}});
+  Array kernels;
+  for (const auto &[kind, count] : report.counts.kernels)
+    kernels.push_back(Object{{"kind", kind},
+                             {"launches", count.launches},
+                             {"bytes_read", count.read},
+                             {"bytes_written", count.written},
+                             {"seconds", count.seconds}});
+  Object instructions;
+  for (const auto &[name, count] : report.counts.instructions)
+    instructions[name] = count;
   const cost::StepTime &time = report.time;
   return Object{{"format", "tessera-report"},
                 {"version", 1},
@@ -176,6 +197,8 @@ llvm::json::Object reportJson(const StepReport &report, const CompileOptions &op
                                   {"over_step", std::move(overStep)},
                                   {"device_memory", target.deviceMemory}}},
                 {"collectives", std::move(collectives)},
+                {"kernels", std::move(kernels)},
+                {"instructions", std::move(instructions)},
                 {"step", Object{{"seconds", time.total},
                                 {"compute_seconds", time.compute},
                                 {"contention_seconds", time.contention},

@@ -107,6 +107,23 @@ class Report(ToolTest):
                                                                               report["peak_flops_per_second"]))
         self.assertIn("predicted step", self.text)
 
+    def test_kernels_by_kind_are_the_generated_kernels(self):
+        for accumulate in (1, 3):
+            report = self.report("--batch", 4, "--accumulate", accumulate, "--target", "h100x8")
+            kernels, instructions = report["kernels"], report["instructions"]
+            self.assertEqual(sum(row["launches"] for row in kernels), instructions["launch"])
+            self.assertLessEqual({row["kind"] for row in kernels}, {"elementwise", "row", "column", "reduce_all", "scatter"})
+            self.assertAlmostEqual(sum(row["seconds"] for row in kernels), report["step"]["kernel_seconds"])
+            # AdamW reads parameter, gradient and two moments and writes all but the gradient; the rest is more.
+            elementwise = next(row for row in kernels if row["kind"] == "elementwise")
+            self.assertGreater(elementwise["bytes_read"], 4 * 4 * report["parameters"])
+            self.assertGreater(elementwise["bytes_written"], 3 * 4 * report["parameters"])
+            self.assertRegex(self.text, rf"\n  elementwise +{elementwise['launches']} ")
+            if accumulate == 1:
+                products = instructions["gemm"]
+        # A loop's body counts as often as it runs.
+        self.assertEqual(instructions["gemm"], 3 * products)
+
     def test_fit_names_flags_that_make_it_fit(self):
         flags = ("--batch", 8, "--mesh", "shard=2", "--strategy", "ddp")
         reserved = self.report(*flags)["memory"]["reserved_per_rank"]
