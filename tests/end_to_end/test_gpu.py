@@ -84,12 +84,13 @@ class Gpu(ToolTest):
             self.assertEqual(dump["summary"]["target"], self.machine(target)["architecture"])
 
     def test_suite_for_gpus_fails_where_nothing_can_run(self):
-        done = subprocess.run([os.path.join(ROOT, "tests", "gpu", "run.sh"), "--only", "oracle,bench", "--prepared",
+        done = subprocess.run([os.path.join(ROOT, "tests", "gpu", "run.sh"), "--only", "oracle,bench:gpt2", "--prepared",
                                self.path("absent.tar.xz"), "--out", self.path("results")],
                               env={**os.environ, "PYTHON": sys.executable}, stdout=subprocess.PIPE, text=True)
         self.assertEqual(done.returncode, 1)
         self.assertIn("absent.tar.xz is missing: run tests/gpu/prepare.sh", done.stdout)
-        self.assertEqual(done.stdout.splitlines()[-1], "0 passed, 3 failed")
+        self.assertIn("FAILED a GPU can be used: no NVIDIA driver", done.stdout)
+        self.assertEqual(done.stdout.splitlines()[-1], "0 passed, 4 failed")
 
 
 if __name__ == "__main__":

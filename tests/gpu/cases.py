@@ -29,6 +29,14 @@ CPU_BENCH = {
 }
 
 
+EPILOGUES = ("none", "bias", "all")
+
+
+def bench_name(model, epilogues, usual):
+    """The artifact of a benchmark: the model's own has the epilogues that are `usual` for the GPU."""
+    return model if epilogues == usual else f"{model}-epilogues-{epilogues}"
+
+
 def oracle_name(model, precision):
     return f"{model}-{precision}"
 

@@ -191,7 +191,8 @@ def run(suite):
         name = group["name"]
         with suite.part(f"kernels of {name} can be loaded") as part:
             module, kind = backend.load(suite.prepared("kernels"), group, suite.manifest["gpu"])
-            with open(suite.prepared("kernels", name + ".mlir")) as file:
+            bodies = name + ".cpu.mlir" if suite.device == "cpu" and group["has_cpu_bodies"] else name + ".mlir"
+            with open(suite.prepared("kernels", bodies)) as file:
                 kernels = reference.read(file.read())
             launched = group["extents"] if suite.device == "cpu" else group["launches"]
             if missing := set(launched) ^ set(kernels):
@@ -201,5 +202,7 @@ def run(suite):
             continue
         for symbol, kernel in kernels.items():
             with suite.part(f"kernel {name}.{symbol}"):
+                if suite.left() <= 0:
+                    raise RuntimeError(suite.late())
                 if error := check(backend, module, kernel):
                     raise AssertionError(error)

@@ -1,6 +1,6 @@
 """Compiles everything that run.py needs into build/gpu-tests, and packs it: one file below 64 MiB, without weights.
 
-usage: prepare.sh [--target sm_90] [--build build/release] [--out build/gpu-tests] [--no-runtime]
+usage: prepare.sh [--target h200x8] [--build build/release] [--out build/gpu-tests] [--no-runtime]
 
 Needs the compiler (tessera-compile, tessera-dump, tessera-opt, kernel-check), and for a built runtime tessera-run and
 libtessera-cuda.so. Everything is written twice over: for the GPU, and for the CPU of this machine, which proves the
@@ -20,13 +20,29 @@ import sys
 import tarfile
 import tempfile
 
+import breakdown
 import cases
+import libraries
 
 sys.path.insert(0, os.path.join(cases.ROOT, "tests", "end_to_end"))
 import harness  # noqa: E402
 
-# What the other machine brings itself: the C and C++ runtime, the driver, and CUDA's libraries.
-SYSTEM = re.compile(r"^(linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|util|resolv|stdc\+\+|gcc_s|cuda|cublas|cublasLt|nccl)\.so)")
+# What the other machine brings itself: the C and C++ runtime, the driver, and all of NVIDIA's libraries, whose parts only
+# work with each other.
+SYSTEM = re.compile(r"^(linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|util|resolv|stdc\+\+|gcc_s)\.so|lib(cuda|cublas|cudnn|nccl|nv))")
+
+
+def packed_libraries(listed):
+    """Name -> path of the libraries of `ldd`'s output that travel with the runtime."""
+    return {name: path for name, path in re.findall(r"(\S+) => (/\S+)", listed) if not SYSTEM.match(name)}
+
+
+def architecture_of(target):
+    """sm_90 of h200x8: what the machine's target file says."""
+    if target.startswith("sm_"):
+        return target
+    with open(os.path.join(cases.ROOT, "compiler", "cost", "targets", target + ".json")) as file:
+        return json.load(file)["architecture"]
 
 
 class Tools:
@@ -47,7 +63,8 @@ class Tools:
 
 class Prepare:
     def __init__(self, options, work):
-        self.tools, self.work, self.gpu = Tools(options.build), work, options.target
+        self.tools, self.work, self.target = Tools(options.build), work, options.target
+        self.gpu = architecture_of(options.target)
         self.manifest = {"gpu": self.gpu, "kernels": [], "oracle": {}, "ranks": {}, "bench": {}}
         for folder in ("gpu", "cpu", "kernels", "results"):
             os.makedirs(self.path(folder))
@@ -57,7 +74,7 @@ class Prepare:
 
     def compile(self, name, flags, targets=("gpu", "cpu")):
         for target in targets:
-            device = ["--target", self.gpu] if target == "gpu" else []
+            device = ["--target", self.target] if target == "gpu" else []
             self.tools("tessera-compile", *flags, *device, "-o", self.path(target, name + ".tessera"))
 
     def dump(self, target, name, *sections):
@@ -75,14 +92,17 @@ class Prepare:
 
     def kernels_of_model(self, name, flags):
         """The kernels that training launches, with the very code of the artifact."""
-        ir = self.tools("tessera-compile", *flags, "--target", self.gpu, "--compile-to=lower")
-        self.generic(name, ir)
+        self.generic(name, self.tools("tessera-compile", *flags, "--target", self.target, "--compile-to=lower"))
+        self.generic(name + ".cpu", self.tools("tessera-compile", *flags, "--compile-to=lower"))
         launches = {kernel["symbol"]: [kernel["blocks"], *kernel["threads"]]
                     for kernel in self.dump("gpu", name, "--kernels")["kernels"]["kernels"]}
         schedule = self.tools("tessera-dump", self.path("cpu", name + ".tessera"), "--schedule")
         extents = {symbol: int(extent) for symbol, extent in re.findall(r"launch (\w+) extent (\d+)", schedule)}
+        if unknown := [symbol for symbol in launches if breakdown.kind_of(symbol) == "other"]:
+            sys.exit(f"prepare: breakdown.KINDS does not know the kind of {', '.join(unknown)}")
         self.manifest["kernels"].append({"name": name, "gpu": self.code_objects("gpu", name), "launches": launches,
-                                         "cpu": self.code_objects("cpu", name), "extents": extents})
+                                         "cpu": self.code_objects("cpu", name), "extents": extents,
+                                         "has_cpu_bodies": True})
 
     def kernels_of_file(self, name):
         source = os.path.join(cases.ROOT, "tests", "passes", "lower", "codegen", name + ".mlir")
@@ -103,7 +123,8 @@ class Prepare:
         extents = {symbol: int(extent) for symbol, extent in
                    re.findall(r"^(\w+): ok, \w+, extent (\d+)", self.tools("kernel-check", source, "--atol=1e-5"), re.M)}
         self.manifest["kernels"].append({"name": name, "gpu": code, "launches": launches,
-                                         "cpu": {"sharedobject": name + ".so"}, "extents": extents})
+                                         "cpu": {"sharedobject": name + ".so"}, "extents": extents,
+                                         "has_cpu_bodies": False})
 
     def generic(self, name, ir):
         """The kernels' bodies in MLIR's generic form, which reference.py reads."""
@@ -147,52 +168,59 @@ class Prepare:
     def bench(self):
         for target, table in (("gpu", cases.BENCH), ("cpu", cases.CPU_BENCH)):
             for name, (shape, batch, sequence, _) in table.items():
-                model = self.path(name + ".onnx")
+                model, report = self.path(name + ".onnx"), self.path("report.json")
                 subprocess.run([sys.executable, os.path.join(cases.ROOT, "tests", "bench", "shape_model.py"), shape,
                                 f"--batch={batch}", f"--seq={sequence}", "-o", model], check=True)
                 precision = "bf16" if target == "gpu" else "fp32"
-                self.compile(name, [model, "--batch", batch, "--seq", sequence, "--precision", precision, "--clip-norm", 1,
-                                    "--weight-decay", 0.1], [target])
+                flags = [model, "--batch", batch, "--seq", sequence, "--precision", precision, "--clip-norm", 1,
+                         "--weight-decay", 0.1]
+                usual = "none" if target == "cpu" else "bias" if self.gpu == "sm_80" else "all"
+                self.compile(name, [*flags, "--epilogues", usual, f"--report={report}"], [target])
+                for epilogues in cases.EPILOGUES if target == "gpu" else ():
+                    if epilogues != usual:
+                        self.compile(cases.bench_name(name, epilogues, usual), [*flags, "--epilogues", epilogues], [target])
+                with open(report) as file:
+                    predicted = json.load(file)
                 os.remove(model)
+                os.remove(report)
                 summary = self.dump(target, name, "--summary")["summary"]
                 self.manifest["bench"][name] = {
                     "batch": batch, "sequence": sequence, "precision": precision, "parameters": summary["parameters"],
                     "flops": int(summary["model"]["flops_per_step"]), "vocabulary": summary["batch"][0]["index_bound"],
-                    "planned": summary["memory_per_rank"]["reserved"]}
+                    "planned": summary["memory_per_rank"]["reserved"], "epilogues": usual,
+                    "predicted": breakdown.predicted(predicted), "predicted_for": predicted["target"]}
                 print(f"prepare: {name}", flush=True)
 
     # --- runtime ---------------------------------------------------------------
 
     def runtime(self):
-        """tessera-run, the CUDA plugin, and the libraries that another machine may not have."""
+        """tessera-run, the CUDA plugin, and the libraries that another machine may not have; none of NVIDIA's."""
         binaries = [os.path.join(self.tools.bin, name) for name in ("tessera-run", "libtessera-cuda.so")]
         missing = [os.path.basename(file) for file in binaries if not os.path.exists(file)]
         if missing:
             print(f"prepare: no built runtime is packed, {self.tools.bin} has no {', '.join(missing)}; "
                   "run.sh will have to build it")
             return
-        libraries = {}
+        packed = {}
         for binary in binaries:
-            output = subprocess.run(["ldd", binary], stdout=subprocess.PIPE, text=True, check=True).stdout
-            for library, path in re.findall(r"(\S+) => (/\S+)", output):
-                if not SYSTEM.match(library):
-                    libraries[library] = path
+            packed.update(packed_libraries(subprocess.run(["ldd", binary], stdout=subprocess.PIPE, text=True,
+                                                          check=True).stdout))
         for folder in ("bin", "lib"):
             os.makedirs(self.path("runtime", folder))
         for binary in binaries:
             shutil.copy(binary, self.path("runtime", "bin"))
-        for library, path in libraries.items():
+        for library, path in packed.items():
             shutil.copy(path, self.path("runtime", "lib", library))
         strip = shutil.which("strip")
         if strip:
             for binary in binaries:
                 subprocess.run([strip, "--strip-debug", self.path("runtime", "bin", os.path.basename(binary))], check=True)
-        symbols = subprocess.run(["objdump", "-T", *binaries, *libraries.values()], stdout=subprocess.PIPE,
+        symbols = subprocess.run(["objdump", "-T", *binaries, *packed.values()], stdout=subprocess.PIPE,
                                  stderr=subprocess.DEVNULL, text=True).stdout
         newest = {name: max((tuple(map(int, version.split("."))) for version in
                              re.findall(rf"[( ]{name}_([0-9.]+)\)? ", symbols)), default=(0,))
                   for name in ("GLIBC", "GLIBCXX")}
-        self.manifest["runtime"] = {"libraries": sorted(libraries), "built_with_glibc": platform.libc_ver()[1],
+        self.manifest["runtime"] = {"libraries": sorted(packed), "nvidia": libraries.needs_of(binaries[1]), "built_with_glibc": platform.libc_ver()[1],
                                     **{"needs_" + name.lower(): ".".join(map(str, v)) for name, v in newest.items()}}
 
     def pack(self, out):
@@ -226,7 +254,9 @@ class Prepare:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--target", choices=("sm_80", "sm_90", "sm_100"), default="sm_90")
+    parser.add_argument("--target", default="h200x8",
+                        help="a machine (h200x8, h100x8, a100x8, b200x8) or an architecture (sm_80, sm_90, sm_100); predictions are "
+                        "for it")
     parser.add_argument("--build", default=os.path.join(cases.ROOT, "build", "release"))
     parser.add_argument("--out", default=cases.PREPARED)
     parser.add_argument("--no-runtime", action="store_true", help="leave the built runtime out")

@@ -182,7 +182,10 @@ def divide(a, b):
 
 
 UNARY = {"neg": torch.neg, "abs": torch.abs, "exp": torch.exp, "log": torch.log, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt,
-         "tanh": torch.tanh, "erf": torch.erf, "sin": torch.sin, "cos": torch.cos, "floor": torch.floor}
+         "tanh": torch.tanh, "erf": torch.erf, "sin": torch.sin, "cos": torch.cos, "floor": torch.floor,
+         "round": torch.round, "expm1": torch.expm1, "log1p": torch.log1p, "sigmoid": torch.sigmoid, "atan": torch.atan,
+         "asin": torch.asin, "acos": torch.acos,
+         "softplus": lambda x: torch.logaddexp(x, torch.zeros_like(x))}
 BINARY = {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": divide, "max": torch.maximum, "pow": torch.pow}
 
 

@@ -1,13 +1,10 @@
 """What the parts of run.py share: counting, the machine, and the runtime that is tested."""
 
 import contextlib
-import ctypes.util
 import glob
 import json
 import os
-import platform
 import shutil
-import site
 import subprocess
 import sys
 import tarfile
@@ -15,6 +12,9 @@ import threading
 import time
 
 import cases
+import libraries
+import probe
+import results
 
 
 def kill_after(process, seconds):
@@ -36,20 +36,36 @@ class Suite:
     def __init__(self, device, out, work, deadline):
         self.device, self.out, self.work = device, out, work
         self.parts, self.rows, self.facts = [], [], {}
-        self.end = time.monotonic() + deadline
+        self.end = self.deadline = time.monotonic() + deadline
         self.manifest = {}
-        self.environment = dict(os.environ)
+        # Of tessera-run, and of everything else: what imports PyTorch must not see the packed libraries.
+        self.environment, self.plain = dict(os.environ), dict(os.environ)
         self.runner = None
 
     def patience(self, seconds):
-        """What takes so long on a GPU takes longer in the simulator."""
-        return seconds * (10 if self.device == "simulated" else 1)
+        """What takes so long on a GPU takes longer elsewhere."""
+        return seconds * {"cuda": 1, "cpu": 4, "simulated": 10}[self.device]
 
     def left(self):
         return self.end - time.monotonic()
 
+    def late(self):
+        return "no time left" + ("" if self.end == self.deadline else " for this part")
+
+    @contextlib.contextmanager
+    def stage(self, seconds):
+        """What runs inside has so many seconds, if the suite has them."""
+        self.end = min(self.deadline, time.monotonic() + self.patience(seconds))
+        yield
+        self.end = self.deadline
+
+    def note(self, name, value):
+        self.facts[name] = value
+        results.write(self, complete=False)
+
     def record(self, part):
         self.parts.append(part)
+        results.write(self, complete=False)
         if not part.passed:
             print(f"FAILED {part.name}: {part.why}", flush=True)
         elif part.note:
@@ -60,8 +76,6 @@ class Suite:
         """Whatever is raised inside is why the part failed."""
         part = Part(name)
         try:
-            if self.left() <= 0:
-                raise RuntimeError("no time left")
             yield part
             part.passed = True
         except Exception as error:  # noqa: BLE001: a failure of any kind is counted, and the other parts go on
@@ -76,6 +90,8 @@ class Suite:
     def run(self, command, timeout, environment=None):
         """Output of a command; raises with the end of what it said where it fails, or takes too long."""
         command = [str(word) for word in command]
+        if self.left() <= 0:
+            raise RuntimeError(self.late())
         limit = max(1, min(self.patience(timeout), self.left()))
         try:
             done = subprocess.run(command, env=environment or self.environment, cwd=self.work, timeout=limit,
@@ -101,45 +117,52 @@ class Suite:
             archive.extractall(self.prepared(), **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
         with open(self.prepared("manifest.json")) as file:
             self.manifest = json.load(file)
-        self.facts["target"] = self.manifest["gpu"]
+        self.note("target", self.manifest["gpu"])
 
     def artifact(self, name):
         return self.prepared("cpu" if self.device == "cpu" else "gpu", name + ".tessera")
 
     # --- the runtime ------------------------------------------------------------
 
-    def find_libraries(self):
-        """Folders of the driver, CUDA and NCCL: the system's, CUDA's, and those of Python packages."""
-        folders = [os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "lib64")]
-        for packages in {*site.getsitepackages(), *(path for path in sys.path if path.endswith("-packages"))}:
-            folders += glob.glob(os.path.join(packages, "nvidia", "*", "lib"))
-        return [folder for folder in folders if os.path.isdir(folder)]
+    def use_libraries(self, needs, plugin, packed=()):
+        """Lets tessera-run find the `packed` folders and, for a GPU, the NVIDIA libraries that `plugin` needs."""
+        folders = list(packed)
+        if self.device == "cuda":
+            chosen = libraries.find(needs)
+            for name, library in chosen.items():
+                self.note(name, f"{library['version']}, {library['path']} ({library['whose']})")
+            folders += libraries.search_path(chosen)
+        if before := os.environ.get("LD_LIBRARY_PATH"):
+            folders.append(before)
+        if folders:
+            self.environment["LD_LIBRARY_PATH"] = ":".join(folders)
+        if self.device == "cuda":
+            libraries.verify(plugin, chosen, self.environment)
 
     def use_runtime(self, built):
         """The packed runtime if it starts here, else one that is built here."""
-        libraries = self.find_libraries()
-        self.facts["glibc"] = platform.libc_ver()[1]
         packed = self.prepared("runtime")
         why = "it was not packed"
-        if built:
-            self.runner = os.path.join(os.path.abspath(built), "tessera-run")
-            self.facts["runtime"] = built
-        elif os.path.isdir(packed):
+        if not built and os.path.isdir(packed):
             self.runner = os.path.join(packed, "bin", "tessera-run")
-            self.environment["LD_LIBRARY_PATH"] = ":".join(
-                [os.path.join(packed, "lib"), *libraries, os.environ.get("LD_LIBRARY_PATH", "")]).rstrip(":")
+            facts = self.manifest["runtime"]
+            self.use_libraries(facts["nvidia"], os.path.join(packed, "bin", "libtessera-cuda.so"),
+                               [os.path.join(packed, "lib")])
             try:
                 self.run([self.runner, "--help"], 30)
-                self.facts["runtime"] = f"packed, {json.dumps(self.manifest['runtime'])}"
+                self.note("runtime", f"packed, built with glibc {facts['built_with_glibc']}, needs {facts['needs_glibc']}")
                 return
             except Exception as error:  # noqa: BLE001
-                why = f"it does not start here (glibc {self.facts['glibc']}, needs " \
-                      f"{self.manifest['runtime']['needs_glibc']}): {error}"
-        if not built:
+                why = f"it does not start here (needs glibc {facts['needs_glibc']}): {error}"
+        if built:
+            self.runner = os.path.join(os.path.abspath(built), "tessera-run")
+            self.note("runtime", built)
+        else:
             print(f"packed runtime: not used, {why}; building it")
             self.runner = self.build()
-            self.facts["runtime"] = f"built here; packed one not used, {why}"
-            self.environment["LD_LIBRARY_PATH"] = ":".join([*libraries, os.environ.get("LD_LIBRARY_PATH", "")]).rstrip(":")
+            self.note("runtime", f"built here; packed one not used, {why}")
+        plugin = os.path.join(os.path.dirname(self.runner), "libtessera-cuda.so")
+        self.use_libraries(libraries.needs_of(plugin) if self.device == "cuda" else {}, plugin)
         self.run([self.runner, "--help"], 30)
 
     def build(self):
@@ -165,31 +188,22 @@ class Suite:
 
     def find_gpu(self):
         """Raises where no GPU can be used; notes what it is and which software runs on it."""
-        name = ctypes.util.find_library("cuda") or "libcuda.so.1"
-        try:
-            driver = ctypes.CDLL(name)
-        except OSError as error:
-            raise RuntimeError(f"no NVIDIA driver: {error}") from None
-        if status := driver.cuInit(0):
-            raise RuntimeError(f"no GPU: cuInit says {status}")
-        query = "name,driver_version,memory.total"
-        line = self.run(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"], 30).splitlines()[0]
-        self.facts["gpu"] = line
-        import torch
-        if not torch.cuda.is_available():
-            raise RuntimeError(f"PyTorch {torch.__version__} sees no GPU")
-        self.facts["torch"], self.facts["cuda"] = torch.__version__, torch.version.cuda
-        have, want = torch.cuda.get_device_capability(), int(self.manifest["gpu"].removeprefix("sm_"))
-        if have[0] * 10 + have[1] < want:
-            raise RuntimeError(f"the GPU is sm_{have[0]}{have[1]}, the artifacts are for sm_{want}: "
-                               f"tests/gpu/prepare.sh --target sm_{have[0]}{have[1]}")
-        return line
+        self.capability = probe.gpu(self.plain, self.note)
+        self.note("torch", probe.torch(self.plain))
+        return self.facts["gpu"]
+
+    def fits(self):
+        """Raises where the GPU cannot run what was prepared."""
+        have, want = self.capability, int(self.manifest["gpu"].removeprefix("sm_"))
+        if have < want:
+            raise RuntimeError(f"the GPU is sm_{have}, the artifacts are for sm_{want}: tests/gpu/prepare.sh --target sm_{have}")
 
     def simulate(self, folder):
         """The libraries of tests/gpu/simulator instead of NVIDIA's."""
         if not os.path.exists(os.path.join(folder, "libcuda.so.1")):
             raise RuntimeError(f"{folder} has no simulated driver: build the target gpu-simulator")
-        self.environment["LD_LIBRARY_PATH"] = f"{folder}:{self.environment.get('LD_LIBRARY_PATH', '')}".rstrip(":")
+        for environment in (self.environment, self.plain):
+            environment["LD_LIBRARY_PATH"] = f"{folder}:{environment.get('LD_LIBRARY_PATH', '')}".rstrip(":")
 
     def train(self, artifact, run, *flags, timeout=60, prefix=()):
         """Runs tessera-run; its folder is below the suite's own."""

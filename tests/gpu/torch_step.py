@@ -3,7 +3,8 @@
 usage: torch_step.py SHAPE --batch N --seq T --steps S --system eager|compile|fsdp2 --device cuda|cpu --precision bf16|fp32
 
 Parameters and optimizer state are f32; bf16 is autocast, for FSDP2 its mixed-precision policy (gathered in bf16, reduced
-in f32). The optimizer is the fused AdamW with clipping by norm, attention is scaled_dot_product_attention.
+in f32). The optimizer is the fused AdamW with clipping by norm, attention is scaled_dot_product_attention. Which of its
+gradients was used is read from one more step, which is not timed.
 """
 
 import argparse
@@ -37,6 +38,16 @@ def shard(model, device, precision):
     return fully_shard(model, mesh=mesh, mp_policy=policy, reshard_after_forward=device == "cuda")
 
 
+def attention_gradient(train):
+    """What scaled_dot_product_attention used backwards, and whether PyTorch was asked for deterministic algorithms."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        train()
+    used = sorted({event.key.removeprefix("aten::_") for event in profile.key_averages()
+                   if "scaled_dot_product" in event.key and event.key.startswith("aten::_") and "backward" in event.key})
+    asked = "deterministic algorithms" if torch.are_deterministic_algorithms_enabled() else "not asked to be deterministic"
+    return f"{', '.join(used) or 'no fused kernel'}; {asked}"
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("shape")
@@ -63,7 +74,8 @@ def main():
         contextlib.nullcontext()
     wait = torch.cuda.synchronize if a.device == "cuda" else lambda: None
     seconds, losses = [], []
-    for _ in range(a.steps):
+
+    def train():
         tokens = torch.randint(0, vocabulary, (a.batch, a.seq + 1), device=a.device)
         wait()
         begin = time.perf_counter()
@@ -78,8 +90,13 @@ def main():
         losses.append(loss.item())
         wait()
         seconds.append(time.perf_counter() - begin)
+
+    for _ in range(a.steps):
+        train()
     memory = torch.cuda.max_memory_reserved() if a.device == "cuda" else None
-    print(json.dumps({"parameters": count, "seconds": seconds, "memory": memory, "losses": losses}))
+    timed, first = list(seconds), list(losses)
+    print(json.dumps({"parameters": count, "seconds": timed, "memory": memory, "losses": first,
+                      "attention_gradient": attention_gradient(train)}))
     if a.system == "fsdp2":
         torch.distributed.destroy_process_group()
 
