@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/lower/codegen/Evaluator.h"
+#include "passes/lower/codegen/GpuMathFunctions.h"
 
 #include "compiler/dialect/train/Builders.h"
 
@@ -158,8 +159,10 @@ struct ScalarEmitter {
   /// 1 / (1 + e^-x): both ends are exact, as e^-x is 0 or infinite there.
   Value sigmoid() {
     Value power = math::ExpOp::create(b, loc, arith::NegFOp::create(b, loc, x[0], kFlags), kFlags);
-    return arith::DivFOp::create(b, loc, constant(1.0), arith::AddFOp::create(b, loc, power, constant(1.0), kFlags),
-                                 kFlags);
+    auto result = arith::DivFOp::create(b, loc, constant(1.0),
+                                        arith::AddFOp::create(b, loc, power, constant(1.0), kFlags), kFlags);
+    result->setAttr(kInexactReciprocal, b.getUnitAttr());
+    return result;
   }
 
   /// max(x, 0) + log1p(e^-|x|), which does not overflow.

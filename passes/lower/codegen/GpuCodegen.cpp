@@ -9,6 +9,7 @@
 #include "passes/lower/codegen/GpuCodegen.h"
 
 #include "passes/lower/codegen/CpuCodegen.h"
+#include "passes/lower/codegen/GpuMathFunctions.h"
 #include "passes/lower/codegen/LlvmLowering.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -66,6 +67,8 @@ FailureOr<OwningOpRef<ModuleOp>> tessera::emitGpuKernels(ModuleOp kernels, unsig
       return kernel.emitError("cannot generate a kernel: ") << why;
     launches.push_back({kernel.getSymName().str(), *launch});
   }
+  if (failed(codegen::useGpuMath(*module)))
+    return kernels.emitError("cannot expand the functions of the kernels");
   return module;
 }
 

@@ -10,9 +10,7 @@
 
 #include "passes/lower/codegen/MathFunctions.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/IR/PatternMatch.h"
+#include "passes/lower/codegen/ScalarBuilder.h"
 
 #include <limits>
 
@@ -20,53 +18,8 @@ using namespace mlir;
 
 namespace tessera::codegen {
 namespace {
-using Float = arith::CmpFPredicate;
-
+using Float = Scalar::Float;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr int kExponentBias = 127, kMantissaBits = 23;
-
-/// Scalar f32 and i32 arithmetic at one place.
-struct Scalar {
-  OpBuilder &b;
-  Location loc;
-
-  Value number(float value) { return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(value)); }
-  Value integer(int32_t value) { return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value)); }
-  Value add(Value x, Value y) { return arith::AddFOp::create(b, loc, x, y); }
-  Value sub(Value x, Value y) { return arith::SubFOp::create(b, loc, x, y); }
-  Value mul(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
-  Value div(Value x, Value y) { return arith::DivFOp::create(b, loc, x, y); }
-  Value neg(Value x) { return arith::NegFOp::create(b, loc, x); }
-  Value abs(Value x) { return math::AbsFOp::create(b, loc, x); }
-  Value fma(Value x, Value y, Value z) { return math::FmaOp::create(b, loc, x, y, z); }
-  Value withSign(Value magnitude, Value sign) { return math::CopySignOp::create(b, loc, magnitude, sign); }
-  Value compare(Float predicate, Value x, float y) { return arith::CmpFOp::create(b, loc, predicate, x, number(y)); }
-  Value select(Value condition, Value x, Value y) { return arith::SelectOp::create(b, loc, condition, x, y); }
-  Value addInt(Value x, Value y) { return arith::AddIOp::create(b, loc, x, y); }
-  Value subInt(Value x, Value y) { return arith::SubIOp::create(b, loc, x, y); }
-  Value shiftLeft(Value x, int32_t by) { return arith::ShLIOp::create(b, loc, x, integer(by)); }
-  Value shiftRight(Value x, int32_t by) { return arith::ShRSIOp::create(b, loc, x, integer(by)); }
-  Value least(Value x, int32_t y) { return arith::MinSIOp::create(b, loc, x, integer(y)); }
-  Value most(Value x, int32_t y) { return arith::MaxSIOp::create(b, loc, x, integer(y)); }
-  Value bits(Value x) { return arith::BitcastOp::create(b, loc, b.getI32Type(), x); }
-  Value ofBits(Value x) { return arith::BitcastOp::create(b, loc, b.getF32Type(), x); }
-  Value toFloat(Value x) { return arith::SIToFPOp::create(b, loc, b.getF32Type(), x); }
-
-  /// The polynomial in x with these coefficients, the highest first.
-  Value polynomial(Value x, ArrayRef<float> coefficients) {
-    Value sum = number(coefficients.front());
-    for (float coefficient : coefficients.drop_front())
-      sum = fma(sum, x, number(coefficient));
-    return sum;
-  }
-  /// x within [low, high]; NaN stays.
-  Value clamp(Value x, float low, float high) {
-    x = select(compare(Float::OLT, x, low), number(low), x);
-    return select(compare(Float::OGT, x, high), number(high), x);
-  }
-  /// 2^n for n in [-126, 127].
-  Value powerOfTwo(Value n) { return ofBits(shiftLeft(addInt(n, integer(kExponentBias)), kMantissaBits)); }
-};
 
 /// log(2) in two parts: the product of the first with an exponent is exact.
 constexpr float kLog2High = 0.693359375f, kLog2Low = -2.12194440e-4f;
@@ -116,9 +69,9 @@ struct Split {
 Split split(Scalar &s, Value x) {
   Value subnormal = s.compare(Float::OLT, x, 0x1p-126f);
   Value bits = s.bits(s.select(subnormal, s.mul(x, s.number(0x1p23f)), x));
-  Value exponent = s.shiftRight(s.subInt(bits, s.integer(0x3f3504f3)), kMantissaBits);
-  Value mantissa = s.ofBits(s.subInt(bits, s.shiftLeft(exponent, kMantissaBits)));
-  return {mantissa, s.subInt(exponent, s.select(subnormal, s.integer(kMantissaBits), s.integer(0)))};
+  Value exponent = s.shiftRight(s.subInt(bits, s.integer(0x3f3504f3)), Scalar::kMantissaBits);
+  Value mantissa = s.ofBits(s.subInt(bits, s.shiftLeft(exponent, Scalar::kMantissaBits)));
+  return {mantissa, s.subInt(exponent, s.select(subnormal, s.integer(Scalar::kMantissaBits), s.integer(0)))};
 }
 
 /// log(1 + f) + exponent·log(2) for 1 + f in [sqrt(1/2), sqrt(2)); `x` is the number of which it is the logarithm.
@@ -179,16 +132,6 @@ Value expandErf(Scalar &s, Value x) {
   return s.select(s.compare(Float::OGT, magnitude, 0.927734375f), far, near);
 }
 
-template <typename Op, Value (*expand)(Scalar &, Value)> struct Expand : OpRewritePattern<Op> {
-  using OpRewritePattern<Op>::OpRewritePattern;
-  LogicalResult matchAndRewrite(Op op, PatternRewriter &rewriter) const override {
-    if (!op.getType().isF32())
-      return failure();
-    Scalar scalar{rewriter, op.getLoc()};
-    rewriter.replaceOp(op, expand(scalar, op.getOperand()));
-    return success();
-  }
-};
 } // namespace
 
 void addMathFunctions(RewritePatternSet &patterns) {

@@ -1,5 +1,6 @@
 //===- PtxArithmetic.cpp - arithmetic of PTX --------------------------------===//
 
+#include "Approximations.h"
 #include "PtxLanes.h"
 
 #include <cfenv>
@@ -57,16 +58,12 @@ template <int Mode> void fmaRounded(Warp &warp, const Instruction &i, uint32_t l
   std::fesetround(before);
 }
 
-inline float flushed(float value) {
-  return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0F, value) : value;
-}
-template <auto F, bool Flushes> void approximate(Warp &warp, const Instruction &i, uint32_t lanes) {
+/// A unit at its documented worst.
+template <Unit Which, bool Flushes> void approximate(Warp &warp, const Instruction &i, uint32_t lanes) {
+  constexpr uint32_t seed = 1;
   float *d = warp.at<float>(i.d);
   const float *a = warp.at<float>(i.a);
-  forLanes(lanes, [&](int lane) {
-    auto value = static_cast<float>(F(static_cast<double>(Flushes ? flushed(a[lane]) : a[lane])));
-    d[lane] = Flushes ? flushed(value) : value;
-  });
+  forLanes(lanes, [&](int lane) { d[lane] = approximation(Which, a[lane], Flushes, seed); });
 }
 
 // --- Carries ----------------------------------------------------------------------
@@ -173,7 +170,7 @@ template <auto Widen> Execute ofNarrow(const std::string &name) {
   return nullptr;
 }
 
-Execute approximation(Mnemonic &mnemonic, const std::string &type) {
+Execute selectApproximation(Mnemonic &mnemonic, const std::string &type) {
   if (!mnemonic.take("approx"))
     return nullptr;
   bool flushes = mnemonic.take("ftz");
@@ -181,17 +178,17 @@ Execute approximation(Mnemonic &mnemonic, const std::string &type) {
     return mnemonic.name == "rcp" && flushes ? unary<double, double, [](double a) { return 1 / a; }> : nullptr;
   if (type != "f32")
     return nullptr;
-#define TESSERA_APPROXIMATE(word, body)                                                                                \
+#define TESSERA_APPROXIMATE(word, unit)                                                                                \
   if (mnemonic.name == word)                                                                                           \
-  return flushes ? approximate<[](double a) { return body; }, true> : approximate<[](double a) { return body; }, false>
-  TESSERA_APPROXIMATE("ex2", std::exp2(a));
-  TESSERA_APPROXIMATE("lg2", std::log2(a));
-  TESSERA_APPROXIMATE("rcp", 1 / a);
-  TESSERA_APPROXIMATE("rsqrt", 1 / std::sqrt(a));
-  TESSERA_APPROXIMATE("sqrt", std::sqrt(a));
-  TESSERA_APPROXIMATE("sin", std::sin(a));
-  TESSERA_APPROXIMATE("cos", std::cos(a));
-  TESSERA_APPROXIMATE("tanh", std::tanh(a));
+  return flushes ? approximate<Unit::unit, true> : approximate<Unit::unit, false>
+  TESSERA_APPROXIMATE("ex2", Exp2);
+  TESSERA_APPROXIMATE("lg2", Log2);
+  TESSERA_APPROXIMATE("rcp", Reciprocal);
+  TESSERA_APPROXIMATE("rsqrt", RootReciprocal);
+  TESSERA_APPROXIMATE("sqrt", Root);
+  TESSERA_APPROXIMATE("sin", Sine);
+  TESSERA_APPROXIMATE("cos", Cosine);
+  TESSERA_APPROXIMATE("tanh", Tanh);
 #undef TESSERA_APPROXIMATE
   return nullptr;
 }
@@ -358,7 +355,7 @@ Execute selectArithmetic(Mnemonic &mnemonic, Instruction &instruction) {
     mnemonic.take("lo");
     return productOf(type, isWide, isHigh, false);
   }
-  if (Execute approximate = approximation(mnemonic, type))
+  if (Execute approximate = selectApproximation(mnemonic, type))
     return approximate;
   return ofTwo(mnemonic, type);
 }

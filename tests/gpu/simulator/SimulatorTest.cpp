@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 namespace tessera::sim {
@@ -109,6 +110,21 @@ TEST(Simulator, RoundsAsThePtxSays) {
   EXPECT_EQ(resultOf("mov.b16 %rs1, 16320; mov.b32 %r3, 0f3F000000; sub.rn.f32.bf16 %r5, %rs1, %r3;"), bits(1));
   // 0xffffffff * 2 + 3 = 0x2_00000001
   EXPECT_EQ(resultOf("mov.b32 %r3, -1; mad.lo.cc.u32 %r4, %r3, 2, 3; madc.hi.u32 %r5, %r3, 2, 0;"), 2U);
+}
+
+TEST(Simulator, InexactUnitsErrAsMuchAsIsDocumented) {
+  auto bits = [](float value) { return std::bit_cast<uint32_t>(value); };
+  auto apart = [&](const char *instruction, float argument, float exact) {
+    std::string body = "mov.b32 %r3, " + std::to_string(bits(argument)) + "; " + instruction + " %r5, %r3;";
+    return std::abs(static_cast<int64_t>(resultOf(body)) - static_cast<int64_t>(bits(exact)));
+  };
+  EXPECT_EQ(apart("ex2.approx.ftz.f32", 0.375F, std::exp2(0.375F)), 2);
+  EXPECT_EQ(apart("rcp.approx.ftz.f32", 3, 1 / 3.0F), 1);
+  EXPECT_EQ(apart("lg2.approx.f32", 1, 0x1p-22F) % 0x80000000, 0); // of 0, with either sign
+  // What the tables name is exact, and subnormal results are flushed.
+  EXPECT_EQ(apart("ex2.approx.ftz.f32", 0, 1), 0);
+  EXPECT_EQ(apart("ex2.approx.ftz.f32", -130, 0), 0);
+  EXPECT_EQ(apart("rcp.approx.ftz.f32", 0x1p127F, 0), 0);
 }
 
 TEST(Simulator, ThreadsTellEachOtherInWarps) {

@@ -41,6 +41,8 @@ static cl::opt<std::string> sharedObject("shared-object",
                                          cl::desc("Write the code to this file instead of running it"));
 static cl::opt<bool> loopsOnly("loops", cl::desc("Print the loops instead of running the kernels"));
 static cl::opt<bool> gpu("gpu", cl::desc("Run the code of GPU threads in an emulator"));
+static cl::opt<unsigned> unitsSeed("units-seed", cl::init(1),
+                                   cl::desc("With --gpu: which results of inexact units are too large or too small"));
 static cl::opt<std::string> ptx("ptx", cl::desc("Print PTX for this architecture instead of running the kernels"));
 
 static cl::opt<unsigned>
@@ -53,6 +55,7 @@ struct Settings {
   double relative, absolute;
   bool gpu;
   unsigned sweep;
+  uint32_t unitsSeed;
 };
 static Settings settings;
 
@@ -275,7 +278,7 @@ static FailureOr<std::string> emulatedCode(ModuleOp kernels, const CpuTarget &ta
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   cl::ParseCommandLineOptions(argc, argv, "Checks generated kernels against the interpreter\n");
-  settings = {relative, absolute, gpu, sweep};
+  settings = {relative, absolute, gpu, sweep, unitsSeed};
   DialectRegistry registry;
   registry.insert<train::TrainDialect, dist::DistDialect, exec::ExecDialect, func::FuncDialect>();
   registerCodegenDialects(registry);
@@ -313,7 +316,7 @@ int main(int argc, char **argv) {
     std::vector<GpuCode::Kernel> launches;
     auto code = emulatedCode(kernels, *target, launches);
     void *library = succeeded(code) ? load(*code) : nullptr;
-    if (!library || !test::connectEmulator(library))
+    if (!library || !test::connectEmulator(library, settings.unitsSeed))
       return 1;
     for (auto [kernel, launched] : llvm::zip_equal(kernels.getOps<func::FuncOp>(), launches)) {
       auto function =

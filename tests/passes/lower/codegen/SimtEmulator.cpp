@@ -2,6 +2,9 @@
 
 #include "SimtEmulator.h"
 
+#include "passes/lower/codegen/GpuMathFunctions.h"
+#include "tests/gpu/simulator/Approximations.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/Builders.h"
@@ -17,7 +20,7 @@ namespace tessera::test {
 // --- The intrinsics as calls ----------------------------------------------------------
 
 namespace {
-enum Entry { BlockX, ThreadX, ThreadY, Barrier, Shuffle, Ballot, NumEntries };
+enum Entry { BlockX, ThreadX, ThreadY, Barrier, Shuffle, Ballot, Exp2, Reciprocal, NumEntries };
 } // namespace
 
 static Value call(OpBuilder &builder, Location loc, Entry entry, Type result, ValueRange operands) {
@@ -57,6 +60,9 @@ void useEmulator(ModuleOp module) {
     } else if (auto vote = dyn_cast<NVVM::VoteSyncOp>(op)) {
       Value hit = LLVM::ZExtOp::create(builder, loc, word, vote.getPred());
       op->replaceAllUsesWith(ValueRange{call(builder, loc, Ballot, word, hit)});
+    } else if (auto unit = dyn_cast<LLVM::CallIntrinsicOp>(op)) {
+      Entry entry = unit.getIntrin() == codegen::kExp2Intrinsic ? Exp2 : Reciprocal;
+      op->replaceAllUsesWith(ValueRange{call(builder, loc, entry, unit.getType(0), unit.getArgs())});
     } else {
       return;
     }
@@ -229,9 +235,14 @@ uint32_t ballot(uint32_t hit) {
   return running->threads[self].value;
 }
 
+uint32_t unitsSeed;
+float exp2Unit(float x) { return sim::approximation(sim::Unit::Exp2, x, /*flushes=*/true, unitsSeed); }
+float reciprocalUnit(float x) { return sim::approximation(sim::Unit::Reciprocal, x, /*flushes=*/true, unitsSeed); }
+
 } // namespace
 
-bool connectEmulator(void *library) {
+bool connectEmulator(void *library, uint32_t seed) {
+  unitsSeed = seed;
   auto **table = static_cast<void **>(dlsym(library, "emulator"));
   if (!table)
     return false;
@@ -240,6 +251,8 @@ bool connectEmulator(void *library) {
   table[ThreadY] = reinterpret_cast<void *>(threadY);
   table[Barrier] = reinterpret_cast<void *>(barrier);
   table[Shuffle] = reinterpret_cast<void *>(shuffle);
+  table[Exp2] = reinterpret_cast<void *>(exp2Unit);
+  table[Reciprocal] = reinterpret_cast<void *>(reciprocalUnit);
   table[Ballot] = reinterpret_cast<void *>(ballot);
   return true;
 }

@@ -18,8 +18,9 @@ namespace tessera::test {
 /// `emulated_name(ptr buffers)` that takes its pointers from a list.
 void useEmulator(mlir::ModuleOp module);
 
-/// Tells a loaded library of such kernels where the table is.
-bool connectEmulator(void *library);
+/// Tells a loaded library of such kernels where the table is. The inexact units err as much as NVIDIA documents; `seed`
+/// says which of their results are too large and which too small.
+bool connectEmulator(void *library, uint32_t seed);
 
 /// Runs all blocks of a launch, one after the other. Returns what went wrong: threads of a warp that do not meet.
 std::string emulate(void (*kernel)(void *const *), void *const *buffers, const codegen::GpuLaunch &launch);

@@ -1,0 +1,23 @@
+//===- GpuMathFunctions.h - f32 functions by a GPU's own units --*- C++ -*-===//
+
+#ifndef TESSERA_PASSES_LOWER_CODEGEN_GPUMATHFUNCTIONS_H
+#define TESSERA_PASSES_LOWER_CODEGEN_GPUMATHFUNCTIONS_H
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace tessera::codegen {
+
+/// The intrinsics that stand for `ex2.approx.ftz.f32` and `rcp.approx.ftz.f32`, as operands of `llvm.call_intrinsic`.
+inline constexpr llvm::StringLiteral kExp2Intrinsic = "llvm.nvvm.ex2.approx.ftz";
+inline constexpr llvm::StringLiteral kReciprocalIntrinsic = "llvm.nvvm.rcp.approx.ftz.f";
+
+/// Marks a division 1 / x whose result may be inexact: the one in a sigmoid, not a model's own.
+inline constexpr llvm::StringLiteral kInexactReciprocal = "inexact_reciprocal";
+
+/// Turns math.{exp,tanh,erf} of f32, and reciprocals that are marked `kInexactReciprocal`, into few instructions of a
+/// GPU.
+llvm::LogicalResult useGpuMath(mlir::ModuleOp module);
+
+} // namespace tessera::codegen
+
+#endif // TESSERA_PASSES_LOWER_CODEGEN_GPUMATHFUNCTIONS_H
