@@ -5,6 +5,7 @@
 #include "runtime/artifact/Epilogue.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace tessera::cuda {
 
@@ -19,12 +20,15 @@ EpilogueKernels::~EpilogueKernels() {
     cuLibraryUnload(library);
 }
 
-Status EpilogueKernels::load() {
+Status EpilogueKernels::load(CUdeviceptr memory, size_t bytes) {
+  workspace = memory;
+  workspaceBytes = bytes;
   if (library)
     return Status::ok();
   TESSERA_CU(cuLibraryLoadData(&library, epilogueKernels, nullptr, nullptr, 0, nullptr, nullptr, 0));
-  for (const char *name : {"ApplyF32", "ApplyBF16", "ApplyF16", "SumTermsF32F32", "SumTermsBF16F32", "SumTermsBF16BF16",
-                           "SumTermsF16F32", "SumTermsF16F16"}) {
+  for (const char *name :
+       {"ApplyF32", "ApplyBF16", "ApplyF16", "SumTermsF32F32", "SumTermsBF16F32", "SumTermsBF16BF16", "SumTermsF16F32",
+        "SumTermsF16F16", "SumTermsF32BF16", "SumTermsF32F16", "SumPartsF32", "SumPartsBF16", "SumPartsF16"}) {
     CUkernel kernel = nullptr;
     TESSERA_CU(cuLibraryGetKernel(&kernel, library, (std::string("tessera") + name).c_str()));
     TESSERA_CU(cuKernelGetFunction(&functions[name], kernel));
@@ -69,15 +73,47 @@ Status EpilogueKernels::apply(const GemmOperands &operands, const GemmAddresses 
   return Status::ok();
 }
 
+Result<int64_t> EpilogueKernels::sumParts(const TensorView &matrix, size_t kept, const void *source,
+                                          CUstream stream) const {
+  constexpr int64_t vectorBytes = 16, vectors = 32, leastRows = 64, wantedBlocks = 768; // as `decompose` cuts
+  const auto bytes = static_cast<int64_t>(byteWidth(matrix.dtype));
+  int64_t count = matrix.shape[kept], terms = matrix.shape[1 - kept], termStride = matrix.strides[1 - kept];
+  if (matrix.strides[kept] != 1 || terms <= leastRows || count * bytes % vectorBytes != 0 ||
+      termStride * bytes % vectorBytes != 0 || reinterpret_cast<uintptr_t>(source) % vectorBytes != 0)
+    return 0;
+  const int64_t columnsOfBlock = vectors * (vectorBytes / bytes),
+                blocks = (count + columnsOfBlock - 1) / columnsOfBlock;
+  const int64_t most = std::min(terms / leastRows, static_cast<int64_t>(workspaceBytes) / (4 * count));
+  const int64_t wanted = std::min((wantedBlocks + blocks - 1) / blocks, most);
+  if (wanted < 1)
+    return 0;
+  int64_t rows = (terms + wanted - 1) / wanted;
+  const int64_t parts = (terms + rows - 1) / rows;
+  TESSERA_ASSIGN_OR_RETURN(CUfunction function,
+                           find(std::string("SumParts") + artifact::EnumNameDataType(matrix.dtype)));
+  CUdeviceptr partial = workspace;
+  void *arguments[] = {&partial, &source, &count, &terms, &termStride, &rows};
+  TESSERA_CU(cuLaunchKernel(function, static_cast<unsigned>(blocks), static_cast<unsigned>(parts), 1, vectors, 8, 1, 0,
+                            stream, arguments, nullptr));
+  return parts;
+}
+
 Status EpilogueKernels::sum(const TensorView &matrix, size_t kept, const void *source, DataType dtype, void *output,
                             CUstream stream) const {
-  TESSERA_ASSIGN_OR_RETURN(
-      CUfunction function,
-      find(std::string("SumTerms") + artifact::EnumNameDataType(matrix.dtype) + artifact::EnumNameDataType(dtype)));
   int64_t count = matrix.shape[kept], terms = matrix.shape[1 - kept], stride = matrix.strides[kept],
           termStride = matrix.strides[1 - kept];
   if (count == 0)
     return Status::ok();
+  DataType from = matrix.dtype;
+  TESSERA_ASSIGN_OR_RETURN(int64_t parts, sumParts(matrix, kept, source, stream));
+  if (parts > 0) {
+    from = DataType::F32;
+    source = std::bit_cast<const void *>(workspace);
+    terms = parts;
+    termStride = count;
+  }
+  TESSERA_ASSIGN_OR_RETURN(CUfunction function, find(std::string("SumTerms") + artifact::EnumNameDataType(from) +
+                                                     artifact::EnumNameDataType(dtype)));
   auto blocks = static_cast<unsigned>((count + 31) / 32);
   void *arguments[] = {&output, &source, &count, &terms, &stride, &termStride};
   TESSERA_CU(cuLaunchKernel(function, blocks, 1, 1, 32, 8, 1, 0, stream, arguments, nullptr));

@@ -350,7 +350,7 @@ Result<std::unique_ptr<GemmPlan>> GemmPlanner::plan(const GemmOperands &operands
   plain.epilogue = artifact::Epilogue::None;
   plain.input = plain.output = Operand();
   TESSERA_ASSIGN_OR_RETURN(std::unique_ptr<GemmPlan> product, plan(plain, node));
-  TESSERA_RETURN_IF_ERROR(epilogues->load());
+  TESSERA_RETURN_IF_ERROR(epilogues->load(workspace, workspaceBytes));
   return std::unique_ptr<GemmPlan>(std::make_unique<SplitGemm>(std::move(product), operands, *epilogues));
 }
 

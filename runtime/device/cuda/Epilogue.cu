@@ -1,8 +1,8 @@
 //===- Epilogue.cu - epilogues of products that cuBLASLt does not do ---------===//
 //
 // Bias, GELU (tanh approximation) and its gradient on a product that is there already, and sums of a matrix along one
-// dimension in a fixed order. Plain loops: they stand in where the library has no algorithm. Compiled to PTX once, when
-// the plugin is built, and embedded.
+// dimension in a fixed order: long ones in two steps, by parts that fill the GPU. They stand in where the library has
+// no algorithm. Compiled to PTX once, when the plugin is built, and embedded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,6 +66,39 @@ static __device__ void sumTerms(To *target, const From *source, int64_t count, i
   target[index] = static_cast<To>(sum);
 }
 
+/// partial[part * count + i] = the sum of column i of `source` [terms, count] over the rows of a part: [part * rows,
+/// part * rows + rows). Rows begin at multiples of 16 bytes and are of whole ones. A block does 32 vectors of columns,
+/// with 8 rows at a time.
+template <typename T>
+static __device__ void sumParts(float *partial, const T *source, int64_t count, int64_t terms, int64_t termStride,
+                                int64_t rows) {
+  constexpr int width = 16 / sizeof(T);
+  __shared__ float sums[8][32][width];
+  int64_t column = (int64_t(blockIdx.x) * 32 + threadIdx.x) * width, begin = int64_t(blockIdx.y) * rows;
+  int64_t end = begin + rows < terms ? begin + rows : terms;
+  float sum[width] = {};
+  if (column < count) {
+#pragma unroll 4
+    for (int64_t term = begin + threadIdx.y; term < end; term += 8) {
+      const uint4 words = *reinterpret_cast<const uint4 *>(source + term * termStride + column);
+      const T *values = reinterpret_cast<const T *>(&words);
+#pragma unroll
+      for (int i = 0; i < width; ++i)
+        sum[i] += static_cast<float>(values[i]);
+    }
+  }
+  for (int i = 0; i < width; ++i)
+    sums[threadIdx.y][threadIdx.x][i] = sum[i];
+  __syncthreads();
+  if (threadIdx.y != 0 || column >= count)
+    return;
+  for (int i = 0; i < width; ++i) {
+    for (int part = 1; part < 8; ++part)
+      sum[i] += sums[part][threadIdx.x][i];
+    partial[int64_t(blockIdx.y) * count + column + i] = sum[i];
+  }
+}
+
 #define TESSERA_APPLY(name, type)                                                                                      \
   extern "C" __global__ void tesseraApply##name(type *c, const type *bias, type *kept, const type *before, int isGelu, \
                                                 int64_t elements, int64_t columns) {                                   \
@@ -85,3 +118,14 @@ TESSERA_SUM_TERMS(BF16F32, __nv_bfloat16, float)
 TESSERA_SUM_TERMS(BF16BF16, __nv_bfloat16, __nv_bfloat16)
 TESSERA_SUM_TERMS(F16F32, __half, float)
 TESSERA_SUM_TERMS(F16F16, __half, __half)
+TESSERA_SUM_TERMS(F32BF16, float, __nv_bfloat16)
+TESSERA_SUM_TERMS(F32F16, float, __half)
+
+#define TESSERA_SUM_PARTS(name, from)                                                                                  \
+  extern "C" __global__ void tesseraSumParts##name(float *partial, const from *source, int64_t count, int64_t terms,   \
+                                                   int64_t termStride, int64_t rows) {                                 \
+    sumParts(partial, source, count, terms, termStride, rows);                                                         \
+  }
+TESSERA_SUM_PARTS(F32, float)
+TESSERA_SUM_PARTS(BF16, __nv_bfloat16)
+TESSERA_SUM_PARTS(F16, __half)
