@@ -33,6 +33,8 @@ LogicalResult Tables::fillArgument(exec::ArgumentOp op) {
     return op.emitError("argument needs train.role and train.name");
   if (role == "param" || role == "frozen" || role == "state")
     return fillState(op, role);
+  if (role == "derived")
+    return fillDerived(op);
   if (role == "input" || role == "target")
     return fillBatch(op, role);
   if (role != "hyper")
@@ -94,6 +96,20 @@ LogicalResult Tables::fillState(exec::ArgumentOp op, StringRef role) {
   }
   table.state.push_back(std::move(state));
   return success();
+}
+
+LogicalResult Tables::fillDerived(exec::ArgumentOp op) {
+  StringRef of = stringAttr(op, train::kOf);
+  for (auto [index, state] : llvm::enumerate(table.state)) {
+    if (state->name != of || (state->role != StateRole::Parameter && state->role != StateRole::Frozen))
+      continue;
+    auto derived = std::make_unique<DerivedTensorT>();
+    derived->state = index;
+    derived->buffer = buffer(op.getBuffer());
+    table.derived.push_back(std::move(derived));
+    return success();
+  }
+  return op.emitError() << "there is no parameter '" << of << "' before it";
 }
 
 LogicalResult Tables::fillSegment(exec::ArgumentOp op, StringRef name, ArrayRef<int64_t> shape, int64_t offset,

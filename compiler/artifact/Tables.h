@@ -34,6 +34,7 @@ private:
 
   llvm::LogicalResult fillArgument(exec::ArgumentOp op);
   llvm::LogicalResult fillState(exec::ArgumentOp op, llvm::StringRef role);
+  llvm::LogicalResult fillDerived(exec::ArgumentOp op);
   llvm::LogicalResult fillBatch(exec::ArgumentOp op, llvm::StringRef role);
   llvm::LogicalResult fillSegment(exec::ArgumentOp op, llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
                                   int64_t offset, llvm::StringRef init, StateTensorT &state);

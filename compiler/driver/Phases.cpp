@@ -109,11 +109,11 @@ std::string phasePipeline(Phase phase, const CompileOptions &o) {
   case Phase::Precision:
     return o.precision == "bf16" ? onStep("cast-precision,canonicalize,cse") : "builtin.module()";
   case Phase::Shard:
-    return onStep(
-        formatv("annotate-sharding{{strategy={0}{1}{2}},propagate-sharding,insert-reshards,verify-sharding,localize,"
-                "canonicalize,cse,verify-sharding",
-                o.strategy, o.keepGathered.empty() ? "" : " keep-gathered=" + quoted(o.keepGathered),
-                o.reduceDtype == "fp32" ? "" : " reduce-dtype=" + o.reduceDtype));
+    return onStep(formatv(
+        "annotate-sharding{{strategy={0}{1}{2}},propagate-sharding,insert-reshards,verify-sharding,localize,"
+        "canonicalize,cse{3},verify-sharding",
+        o.strategy, o.keepGathered.empty() ? "" : " keep-gathered=" + quoted(o.keepGathered),
+        o.reduceDtype == "fp32" ? "" : " reduce-dtype=" + o.reduceDtype, o.precision == "bf16" ? ",keep-copies" : ""));
   case Phase::Schedule:
     return schedulePipeline(o);
   case Phase::Lower:

@@ -31,6 +31,11 @@ static int64_t argCalled(func::FuncOp function, StringRef name) {
   return -1;
 }
 
+static bool isDerived(func::FuncOp function, unsigned argument) {
+  auto role = function.getArgAttrOfType<StringAttr>(argument, train::kRole);
+  return role && role.getValue() == "derived";
+}
+
 std::vector<NamedResult> nameResults(func::FuncOp function, ArrayRef<Tensor> results) {
   std::vector<NamedResult> named;
   for (auto [index, value] : llvm::enumerate(results)) {
@@ -40,6 +45,8 @@ std::vector<NamedResult> nameResults(func::FuncOp function, ArrayRef<Tensor> res
     std::string own, prefix;
     if (auto alias = function.getResultAttrOfType<IntegerAttr>(index, train::kAlias)) {
       argument = alias.getInt();
+      if (isDerived(function, argument))
+        continue;
       own = nameOfArg(function, argument);
     } else if (role == "grad" && !of.empty()) {
       argument = argCalled(function, of);
@@ -63,6 +70,30 @@ std::vector<NamedResult> nameResults(func::FuncOp function, ArrayRef<Tensor> res
       named.push_back({prefix + own, value});
   }
   return named;
+}
+
+LogicalResult checkDerived(func::FuncOp function, ArrayRef<Tensor> results) {
+  llvm::DenseMap<int64_t, const Tensor *> next; // by argument
+  for (auto [index, value] : llvm::enumerate(results))
+    if (auto alias = function.getResultAttrOfType<IntegerAttr>(index, train::kAlias))
+      next[alias.getInt()] = &value;
+  for (auto [argument, value] : next) {
+    if (!isDerived(function, argument))
+      continue;
+    FailureOr<unsigned> source = sourceOfDerived(function, argument);
+    if (failed(source))
+      return failure();
+    const Tensor *wide = next.lookup(*source);
+    if (!wide)
+      continue; // what is frozen keeps its copy
+    const Tensor expected = derivedFrom(*wide, value->getType());
+    for (int64_t i = 0, end = expected.size(); i < end; ++i)
+      if (value->at(i) != expected.at(i) && (value->at(i) == value->at(i) || expected.at(i) == expected.at(i)))
+        return function.emitError("the next value of '")
+               << nameOfArg(function, argument) << "' is not that of '" << nameOfArg(function, *source)
+               << "' at element " << i << ": " << value->at(i) << ", expected " << expected.at(i);
+  }
+  return success();
 }
 
 // --- Comparison ----------------------------------------------------------------

@@ -31,6 +31,10 @@ struct NamedResult {
 /// <i>`. A flat unit (and its gradient and states) becomes one entry per segment.
 std::vector<NamedResult> nameResults(mlir::func::FuncOp function, llvm::ArrayRef<Tensor> results);
 
+/// Reports, at `function`, a derived argument whose next value is not its source's, rounded. Such values follow from
+/// others, so that `nameResults` leaves them out.
+mlir::LogicalResult checkDerived(mlir::func::FuncOp function, llvm::ArrayRef<Tensor> results);
+
 /// Reports every result of `actual` that differs from the one of the same name in `expected`, at `function`. Unless
 /// `commonOnly`, both must have the same names; there must be at least one in common.
 mlir::LogicalResult compareResults(mlir::func::FuncOp function, llvm::ArrayRef<NamedResult> actual,

@@ -24,7 +24,7 @@ static RankedTensorType tensorTypeOf(Value buffer) {
 /// Arguments whose next value the step leaves in their place.
 static bool isUpdated(exec::ArgumentOp argument) {
   auto role = argument->getAttrOfType<StringAttr>(train::kRole);
-  return role && (role.getValue() == "param" || role.getValue() == "state");
+  return role && (role.getValue() == "param" || role.getValue() == "state" || role.getValue() == "derived");
 }
 
 OwningOpRef<ModuleOp> signatureOf(exec::ProgramOp program) {

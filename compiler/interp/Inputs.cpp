@@ -202,6 +202,22 @@ static Tensor makeValue(func::FuncOp function, exec::ProgramOp program, unsigned
   return makeIntegers(type, hashName(seed, name), range);
 }
 
+FailureOr<unsigned> sourceOfDerived(func::FuncOp function, unsigned index) {
+  auto of = function.getArgAttrOfType<StringAttr>(index, train::kOf);
+  for (unsigned source = 0; of && source < index; ++source)
+    if (StringRef role = roleOf(function, source);
+        (role == "param" || role == "frozen") && nameOfArg(function, source) == of.getValue())
+      return source;
+  return function.emitError("argument ") << index << ": there is no parameter that it is derived from";
+}
+
+Tensor derivedFrom(const Tensor &source, RankedTensorType type) {
+  Tensor result(type);
+  for (int64_t i = 0, end = result.size(); i < end; ++i)
+    result.set(i, source.at(i));
+  return result;
+}
+
 FailureOr<std::vector<Tensor>> makeArguments(func::FuncOp function, uint64_t seed, NamedTensors &known,
                                              exec::ProgramOp program) {
   std::vector<Tensor> arguments;
@@ -209,6 +225,13 @@ FailureOr<std::vector<Tensor>> makeArguments(func::FuncOp function, uint64_t see
     if (!isa<RankedTensorType>(function.getArgumentTypes()[index]))
       return function.emitError("argument ") << index << " is not a tensor";
     RankedTensorType type = globalArgType(function, index);
+    if (roleOf(function, index) == "derived") {
+      FailureOr<unsigned> source = sourceOfDerived(function, index);
+      if (failed(source))
+        return failure();
+      arguments.push_back(derivedFrom(arguments[*source], type));
+      continue;
+    }
     auto valueOf = [&](StringRef name, RankedTensorType wanted) -> FailureOr<Tensor> {
       auto it = known.find(name);
       if (it == known.end())

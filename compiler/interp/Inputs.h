@@ -34,6 +34,11 @@ llvm::SmallVector<Segment> segmentsOf(mlir::func::FuncOp function, unsigned inde
 /// `train.name`, or `arg<index>`.
 std::string nameOfArg(mlir::func::FuncOp function, unsigned index);
 
+/// The argument before the derived argument `index` that this is a copy of.
+mlir::FailureOr<unsigned> sourceOfDerived(mlir::func::FuncOp function, unsigned index);
+/// `source`, rounded to the element type of `type`, which has its shape.
+Tensor derivedFrom(const Tensor &source, mlir::RankedTensorType type);
+
 /// Global values for all arguments: from `known` by name where it has them (with the same number of elements; they
 /// are reshaped and rounded to the argument's type), else made from the seed. Made values are added to `known`. If
 /// `function` is the signature of a program, that tells the bounds of integers.

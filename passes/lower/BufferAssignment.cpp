@@ -87,9 +87,10 @@ void BufferAssignment::assignArguments() {
     auto role = func.getArgAttrOfType<StringAttr>(argument.getArgNumber(), train::kRole);
     auto name = func.getArgAttrOfType<StringAttr>(argument.getArgNumber(), train::kName);
     StringRef kind = role ? role.getValue() : "";
-    exec::MemoryClass memoryClass = kind == "param" || kind == "frozen" ? exec::MemoryClass::Parameters
-                                    : kind == "state"                   ? exec::MemoryClass::Optimizer
-                                                                        : exec::MemoryClass::Inputs;
+    exec::MemoryClass memoryClass = kind == "param" || kind == "frozen" || kind == "derived"
+                                        ? exec::MemoryClass::Parameters
+                                    : kind == "state" ? exec::MemoryClass::Optimizer
+                                                      : exec::MemoryClass::Inputs;
     bool isOnHost = func.getArgAttr(argument.getArgNumber(), dist::kMemory) != nullptr;
     unsigned storage = addStorage(argument, isOnHost ? exec::ArenaKind::Host : exec::ArenaKind::State, memoryClass);
     if (name)

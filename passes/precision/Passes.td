@@ -47,4 +47,36 @@ def CastPrecision : Pass<"cast-precision", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tessera::train::TrainDialect"];
 }
 
+def KeepCopies : Pass<"keep-copies", "::mlir::func::FuncOp"> {
+  let summary = "Keep bf16 copies of parameters from step to step";
+  let description = [{
+    Each f32 parameter (also a frozen one) that is converted to bf16 gets an argument of the role `"derived"` with the
+    converted value, `<parameter>.bf16`, which takes the place of all such conversions, also of those of the parameter in
+    another shape. Where the parameter has a next value, this is converted, too, and is the next value of the copy: fusion
+    makes it part of the update. The host makes copies from the parameters before the first step.
+
+    Parts of a frozen parameter that are converted alone stay conversions, and so do parameters without a name (a remark says so).
+
+    Precondition: `cast-precision`, and `localize`: under a strategy that gathers, a copy is of this rank's part.
+    Postcondition: the step converts no named f32 parameter to bf16 as a whole but to give a copy its next value.
+
+    ```mlir
+    func.func @step(%u: tensor<32xf32> {train.role = "param", train.name = "u"}, …)
+      %c = train.convert %u : (tensor<32xf32>) -> tensor<32xbf16>
+      …
+      %new:3 = train.adamw_update %u, …
+      return %new#0 …
+    // becomes
+    func.func @step(%u: tensor<32xf32> {train.role = "param", train.name = "u"}, …,
+                    %c: tensor<32xbf16> {train.role = "derived", train.name = "u.bf16", train.of = "u"})
+      …
+      %new:3 = train.adamw_update %u, …
+      %next = train.convert %new#0 : (tensor<32xf32>) -> tensor<32xbf16>
+      return %new#0 …, %next
+    ```
+  }];
+  let statistics = [Statistic<"numCopies", "copies", "Copies that are kept">];
+  let dependentDialects = ["::tessera::train::TrainDialect"];
+}
+
 #endif // TESSERA_PASSES_PRECISION

@@ -150,6 +150,15 @@ private:
     return nullptr;
   }
 
+  /// What computes the next value of an argument; of a derived one, that of its source.
+  static Operation *updateOf(Value next) {
+    Operation *op = next.getDefiningOp();
+    if (auto convert = dyn_cast<train::ConvertOp>(op))
+      if (Operation *update = convert.getOperand().getDefiningOp(); update && update->hasAttr(train::kUnit))
+        return update;
+    return op;
+  }
+
   /// Next values of arguments go back to the host when they are computed. The copies of a unit have ended when the
   /// update of the unit after the next begins.
   void takeOut(ArrayRef<StringRef> roles) {
@@ -159,7 +168,7 @@ private:
       auto alias = func.getResultAttrOfType<IntegerAttr>(operand.getOperandNumber(), train::kAlias);
       if (!alias || !func.getArgAttr(alias.getInt(), kMemory) || !operand.get().getDefiningOp())
         continue;
-      byUpdate[operand.get().getDefiningOp()].push_back(&operand);
+      byUpdate[updateOf(operand.get())].push_back(&operand);
     }
     SmallVector<Operation *> updates;
     for (auto &[update, operands] : byUpdate)
@@ -167,8 +176,8 @@ private:
     llvm::sort(updates, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
     for (auto [index, update] : llvm::enumerate(updates)) {
       OpBuilder early(update->getContext()), late(index + 2 < updates.size() ? updates[index + 2] : end);
-      early.setInsertionPointAfter(update);
       for (OpOperand *operand : byUpdate[update]) {
+        early.setInsertionPointAfterValue(operand->get());
         auto alias = func.getResultAttrOfType<IntegerAttr>(operand->getOperandNumber(), train::kAlias);
         StringAttr label = early.getStringAttr(train::getArgName(func, alias.getInt()));
         CopyStartOp start = startCopy(early, operand->get(), kHostMemory, label, false, "when it is computed");
@@ -198,7 +207,7 @@ struct OffloadPass : tessera::impl::OffloadPassBase<OffloadPass> {
     if (optimizer)
       roles.push_back("state");
     if (parameters)
-      llvm::append_range(roles, ArrayRef<StringRef>{"param", "frozen"});
+      llvm::append_range(roles, ArrayRef<StringRef>{"param", "frozen", "derived"});
     if (optimizer && !hasArgument("state"))
       func.emitRemark("no optimizer state moves to the host: the optimizer has none");
     if (!roles.empty())

@@ -235,6 +235,22 @@ static Status verifyState(const VerifyContext &context) {
   return Status::ok();
 }
 
+static Status verifyDerived(const VerifyContext &context) {
+  const artifact::Program &program = context.program;
+  for (uint32_t index = 0; index < sizeOf(program.derived()); ++index) {
+    const artifact::DerivedTensor &derived = *program.derived()->Get(index);
+    std::string what = "derived tensor " + std::to_string(index);
+    if (derived.state() >= sizeOf(program.state()))
+      return bad(what, "state " + std::to_string(derived.state()) + " does not exist");
+    const artifact::StateTensor &state = *program.state()->Get(derived.state());
+    if (state.dtype() != DataType::F32)
+      return bad(what, std::string("is made from ") + artifact::EnumNameDataType(state.dtype()) + ", expected F32");
+    int64_t elements = state.elements() / context.groupSize(state.shard_group());
+    TESSERA_RETURN_IF_ERROR(expectDense(context, derived.buffer(), DataType::BF16, elements, what));
+  }
+  return Status::ok();
+}
+
 static Status verifyBatch(const VerifyContext &context) {
   const artifact::Program &program = context.program;
   for (uint32_t index = 0; index < sizeOf(program.batch()); ++index) {
@@ -315,6 +331,7 @@ Status verifyProgram(const artifact::Program &program, const Mesh &mesh) {
   TESSERA_RETURN_IF_ERROR(verifyCode(program));
   TESSERA_ASSIGN_OR_RETURN(uint32_t numInstructions, verifyInstructions(context));
   TESSERA_RETURN_IF_ERROR(verifyState(context));
+  TESSERA_RETURN_IF_ERROR(verifyDerived(context));
   TESSERA_RETURN_IF_ERROR(verifyBatch(context));
   return verifyScalars(context, numInstructions);
 }

@@ -5,6 +5,7 @@
 #include "runtime/comm/RankMessage.h"
 #include "runtime/device/Open.h"
 #include "runtime/step/CollectiveHash.h"
+#include "runtime/step/DerivedState.h"
 #include "runtime/step/Executor.h"
 
 #include <algorithm>
@@ -35,6 +36,7 @@ struct Session::Impl {
   std::unique_ptr<RankContext> context;
   std::byte *staging = nullptr;                  ///< as large as the largest batch tensor that needs it
   std::vector<std::array<std::byte, 8>> results; ///< the first element of each, after the last step
+  bool isDerived = false;                        ///< copies of state are those of the state
   std::unique_ptr<Executor> executor;            ///< last: its streams stop before the memory goes
 };
 
@@ -217,8 +219,15 @@ Status Session::readState(size_t state, void *target) const {
 }
 
 Status Session::writeState(size_t state, const void *source) {
+  impl->isDerived = false;
   TensorView view = impl->context->buffers.view(impl->artifact->program().state()->Get(state)->buffer());
   return impl->device->copyToDevice(view.data, source, view.bytes());
+}
+
+Status Session::deriveState() {
+  TESSERA_RETURN_IF_ERROR(tessera::deriveState(*impl->context, *impl->device));
+  impl->isDerived = true;
+  return Status::ok();
 }
 
 static int findHyper(const artifact::Program &program, std::string_view name) {
@@ -266,7 +275,9 @@ double Session::resultValue(size_t result) const {
 }
 
 Status Session::step(int64_t number, const StepOptions &options) {
-  Status status = impl->executor->step(number, options);
+  Status status = impl->isDerived ? Status::ok() : deriveState();
+  if (status.isOk())
+    status = impl->executor->step(number, options);
   if (status.isOk())
     status = impl->readResults();
   if (status.isOk())

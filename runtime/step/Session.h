@@ -88,6 +88,9 @@ public:
   /// Transfers of a whole state buffer, for those without an address.
   Status readState(size_t state, void *target) const;
   Status writeState(size_t state, const void *source);
+  /// Makes what the step keeps of the state in a narrower type. The first step does it, and the first after
+  /// `writeState`; to be called by who writes to a state buffer's address later. Errors: of the device's transfers.
+  Status deriveState();
 
   bool hasHyper(std::string_view name) const;
   /// Sets a scalar of the step (`lr`, `bias_correction1`, …); an unknown name is an error.

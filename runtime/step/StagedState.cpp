@@ -25,7 +25,7 @@ Status StagedState::write() const {
   for (size_t index = 0; index < copies.size(); ++index)
     if (copies[index])
       TESSERA_RETURN_IF_ERROR(session->writeState(index, copies[index].get()));
-  return Status::ok();
+  return session->deriveState();
 }
 
 } // namespace tessera

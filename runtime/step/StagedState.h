@@ -18,7 +18,7 @@ public:
   /// `layout`: of the session's state, addresses where it has any. Without `reads` the copies are zero.
   static Result<StagedState> create(Session &session, const RankState &layout, bool reads);
   const RankState &views() const { return state; }
-  /// Brings the copies back to the device.
+  /// Brings the copies back to the device, and what is derived from the state with them.
   Status write() const;
 
 private:

@@ -82,6 +82,12 @@ class Batches(LaunchTest):
                         self.compile(name, *optimizer, *flags, accumulate=accumulate)
                         self.check_skipping(name)
 
+    def test_copies_of_parameters_are_skipped_with_them(self):
+        for mesh, flags in MESHES.items():
+            with self.subTest(mesh):
+                self.compile(mesh, *ADAMW, *flags, "--precision", "bf16")
+                self.check_skipping(mesh)
+
     @unittest.skipUnless(os.path.exists(os.path.join(SIMULATOR, "libcuda.so.1")) and
                          os.path.exists(os.path.join(BIN, "libtessera-cuda.so")), "the build has no backend for GPUs")
     def test_damaged_batches_are_skipped_on_a_simulated_gpu(self):

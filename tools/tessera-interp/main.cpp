@@ -87,7 +87,7 @@ struct Step {
                                    return evaluateProgram(program, std::move(perRank), ranks, streams);
                                  })
                 : evaluateGlobal(function, arguments, ranks);
-    if (failed(results))
+    if (failed(results) || failed(checkDerived(function, *results)))
       return failure();
     return nameResults(function, *results);
   }

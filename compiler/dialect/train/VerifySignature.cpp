@@ -106,7 +106,7 @@ LogicalResult verifyArgument(const Checked &checked, ShapedType type) {
   const StringRef name = checked.attr.getName().getValue();
   // train.arg_c1
   if (name == kRole)
-    return checked.isOneOf({"param", "frozen", "state", "input", "target", "hyper"});
+    return checked.isOneOf({"param", "frozen", "state", "derived", "input", "target", "hyper"});
   // train.arg_c2
   if (name == kState)
     return checked.isOneOf({"m", "v", "momentum"});
@@ -151,6 +151,45 @@ ShapedType globalType(DictionaryAttr attrs, Type type) {
   return cast<ShapedType>(type);
 }
 
+/// Whether the step computes a next value for an argument.
+bool hasNextValue(FunctionOpInterface func, unsigned argument) {
+  for (unsigned index = 0; index < func.getNumResults(); ++index)
+    if (auto alias = func.getResultAttrOfType<IntegerAttr>(index, kAlias); alias && alias.getInt() == argument)
+      return true;
+  return false;
+}
+
+/// A derived argument has a source, looks as this does, and changes where it does.
+LogicalResult verifyDerived(FunctionOpInterface func) {
+  auto roleOf = [&](unsigned index) {
+    auto role = func.getArgAttrOfType<StringAttr>(index, kRole);
+    return role ? role.getValue() : StringRef();
+  };
+  for (auto [index, type] : llvm::enumerate(func.getArgumentTypes())) {
+    if (roleOf(index) != "derived")
+      continue;
+    auto of = func.getArgAttrOfType<StringAttr>(index, kOf);
+    unsigned source = 0;
+    while (source < index && ((roleOf(source) != "param" && roleOf(source) != "frozen") ||
+                              func.getArgAttrOfType<StringAttr>(source, kName) != of))
+      ++source;
+    // train.step_c11
+    if (!of || source == index)
+      return func->emitError() << "argument " << index << ": a derived argument needs " << kOf
+                               << " = the name of a parameter before it";
+    auto wide = cast<RankedTensorType>(func.getArgumentTypes()[source]);
+    // train.step_c12
+    if (!wide.getElementType().isF32() || type != wide.clone(BFloat16Type::get(func->getContext())))
+      return func->emitError() << "argument " << index << " is derived from " << of << " of type " << wide
+                               << ", expected the same shape, of bf16 made from f32, got " << type;
+    // train.step_c13
+    if (!func.isExternal() && hasNextValue(func, index) != hasNextValue(func, source))
+      return func->emitError() << "argument " << index << " is derived from " << of
+                               << ": both need a next value, or neither";
+  }
+  return success();
+}
+
 /// What the arguments and results of a function with roles must be together.
 LogicalResult verifyStep(FunctionOpInterface func) {
   // train.step_c1
@@ -182,6 +221,8 @@ LogicalResult verifyStep(FunctionOpInterface func) {
     if (!params.contains(of))
       return func->emitError() << "argument " << index << ": there is no parameter " << of;
   }
+  if (failed(verifyDerived(func)))
+    return failure();
   llvm::SmallDenseSet<Attribute> differentiated;
   for (auto [index, type] : llvm::enumerate(func.getResultTypes())) {
     // train.step_c7

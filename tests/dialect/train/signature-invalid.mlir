@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s -verify-diagnostics -split-input-file
 
 // train.arg_c1
-// expected-error@+1 {{argument 0: train.role expected one of "param", "frozen", "state", "input", "target", "hyper", got "weight"}}
+// expected-error@+1 {{argument 0: train.role expected one of "param", "frozen", "state", "derived", "input", "target", "hyper", got "weight"}}
 func.func @arg_c1(%w: tensor<4xf32> {train.role = "weight"}) {
   return
 }
@@ -263,6 +263,46 @@ func.func @step_c9(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %
 // expected-error@+1 {{result 1: "w" has a gradient already}}
 func.func @step_c10(%w: tensor<4xf32> {train.role = "param", train.name = "w"}) -> (tensor<4xf32> {train.role = "grad", train.of = "w"}, tensor<4xf32> {train.role = "grad", train.of = "w"}) {
   return %w, %w : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// train.step_c11
+// expected-error@+1 {{argument 1: a derived argument needs train.of = the name of a parameter before it}}
+func.func @step_c11(%x: tensor<4xf32> {train.role = "input", train.name = "w"}, %c: tensor<4xbf16> {train.role = "derived", train.name = "w.bf16", train.of = "w"}) {
+  return
+}
+
+// -----
+
+// train.step_c11
+// expected-error@+1 {{argument 1: a derived argument needs train.of = the name of a parameter before it}}
+func.func @step_c11_unnamed(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %c: tensor<4xbf16> {train.role = "derived", train.name = "w.bf16"}) {
+  return
+}
+
+// -----
+
+// train.step_c12
+// expected-error@+1 {{argument 1 is derived from "w" of type 'tensor<4xf32>', expected the same shape, of bf16 made from f32, got 'tensor<4xf16>'}}
+func.func @step_c12(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %c: tensor<4xf16> {train.role = "derived", train.name = "w.f16", train.of = "w"}) {
+  return
+}
+
+// -----
+
+// train.step_c12
+// expected-error@+1 {{argument 1 is derived from "w" of type 'tensor<4xf64>', expected the same shape, of bf16 made from f32, got 'tensor<4xbf16>'}}
+func.func @step_c12_source(%w: tensor<4xf64> {train.role = "frozen", train.name = "w"}, %c: tensor<4xbf16> {train.role = "derived", train.name = "w.bf16", train.of = "w"}) {
+  return
+}
+
+// -----
+
+// train.step_c13
+// expected-error@+1 {{argument 1 is derived from "w": both need a next value, or neither}}
+func.func @step_c13(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %c: tensor<4xbf16> {train.role = "derived", train.name = "w.bf16", train.of = "w"}) -> (tensor<4xf32> {train.alias = 0 : i64}) {
+  return %w : tensor<4xf32>
 }
 
 // -----

@@ -396,6 +396,33 @@ TEST(Verify, StateBatchAndScalars) {
   expectError(builder, "result 'loss': is not one number");
 }
 
+TEST(Verify, DerivedTensorsAreOfAState) {
+  ArtifactBuilder builder({{"shard", 2}});
+  builder.group({"shard"});
+  auto state = std::make_unique<artifact::StateTensorT>();
+  state->name = "u";
+  state->elements = 20;
+  state->shard_group = 0;
+  state->buffer = builder.buffer({10});
+  builder.program.state.push_back(std::move(state));
+  auto derived = std::make_unique<artifact::DerivedTensorT>();
+  derived->buffer = builder.buffer({10}, artifact::DataType::BF16);
+  builder.program.derived.push_back(std::move(derived));
+  ASSERT_TRUE(builder.build().isOk()) << builder.build().status();
+  builder.program.derived[0]->state = 1;
+  expectError(builder, "derived tensor 0: state 1 does not exist");
+  builder.program.derived[0]->state = 0;
+  builder.program.derived[0]->buffer = builder.buffer({20}, artifact::DataType::BF16);
+  expectError(builder, "derived tensor 0: its buffer of shape [20] does not hold this rank's part");
+  builder.program.derived[0]->buffer = builder.buffer({10}, artifact::DataType::F16);
+  expectError(builder, "derived tensor 0: its buffer is of type F16, expected BF16");
+  builder.program.derived[0]->buffer = 99;
+  expectError(builder, "derived tensor 0");
+  builder.program.state[0]->dtype = artifact::DataType::F64;
+  builder.program.state[0]->buffer = builder.buffer({10}, artifact::DataType::F64);
+  expectError(builder, "derived tensor 0: is made from F64, expected F32");
+}
+
 TEST(Verify, GroupsNameAxesOfTheMesh) {
   ArtifactBuilder builder({{"shard", 2}});
   builder.group({"seq"});
