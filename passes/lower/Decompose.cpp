@@ -8,6 +8,7 @@
 #include "compiler/dialect/train/Builders.h"
 #include "passes/lower/DecomposeEmpty.h"
 #include "passes/lower/DecomposeProducts.h"
+#include "passes/lower/JoinSums.h"
 #include "passes/lower/Passes.h"
 #include "passes/lower/SplitReductions.h"
 
@@ -367,6 +368,8 @@ struct InlineCheckpoint : OpRewritePattern<train::CheckpointOp> {
 struct Decompose : impl::DecomposeBase<Decompose> {
   using DecomposeBase::DecomposeBase;
   void runOnOperation() override {
+    if (gpu)
+      joinSums(getOperation());
     RewritePatternSet patterns(&getContext());
     patterns.add<DecomposeSoftmax, DecomposeLayerNorm, DecomposeCrossEntropy, DecomposeCountValid, DecomposeSortIndices,
                  DecomposeAdamw, DecomposeSgd, DecomposeQuantize, DecomposeDequantize, ScatterIntoAddend,

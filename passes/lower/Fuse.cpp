@@ -77,7 +77,7 @@ void duplicateCheapSources(Block &block) {
 
 class BlockFuser {
 public:
-  explicit BlockFuser(Block &block) : block(block) {}
+  BlockFuser(Block &block, bool isGpu) : block(block), groups(isGpu) {}
 
   LogicalResult run() {
     duplicateCheapSources(block);
@@ -358,6 +358,7 @@ LogicalResult checkNotEmpty(func::FuncOp func) {
 }
 
 struct Fuse : impl::FuseBase<Fuse> {
+  using FuseBase::FuseBase;
   void runOnOperation() override {
     if (failed(checkNotEmpty(getOperation())))
       return signalPassFailure();
@@ -373,7 +374,7 @@ struct Fuse : impl::FuseBase<Fuse> {
     });
     // Inner blocks first: what they copy is then no longer read from outside.
     for (Block *block : llvm::reverse(blocks))
-      if (failed(BlockFuser(*block).run()))
+      if (failed(BlockFuser(*block, gpu).run()))
         return signalPassFailure();
   }
 };

@@ -19,6 +19,10 @@ static constexpr unsigned kMaxRecomputed = 16;
 /// A column kernel that also writes whole tensors needs this many columns to be parallel and to write long runs.
 static constexpr int64_t kMinColumns = 128;
 
+/// Elements of partial sums that take no longer to add up than to launch a kernel for.
+static constexpr int64_t kMaxPartial = 1 << 22;
+/// A row-column kernel needs this many chunks, each a block.
+static constexpr int64_t kMinChunks = 32;
 /// A kernel that reduces everything, on one thread, may also write whole tensors of up to this many elements.
 static constexpr int64_t kMaxSerial = 4096;
 
@@ -67,7 +71,7 @@ LogicalResult FusionGroups::initialize(Block &block) {
   for (auto &group : groups) {
     group->body = bodyOf(group->members);
     std::string why;
-    auto plan = codegen::planKernel(group->body, why);
+    auto plan = codegen::planKernel(group->body, isGpu, why);
     if (!plan)
       return group->members.front()->emitError("cannot generate a kernel: ") << why;
     group->plan = std::move(*plan);
@@ -218,9 +222,47 @@ bool FusionGroups::worthwhile(const FusionGroup *a, const FusionGroup *b, const 
   bool wholeOutput = llvm::any_of(plan.outputs, [](const codegen::Output &output) { return !output.perRow; });
   if (plan.kind == codegen::KernelKind::ReduceAll && wholeOutput)
     return plan.innerElements <= kMaxSerial;
+  if (plan.kind == codegen::KernelKind::RowColumn)
+    return plan.extent >= kMinChunks;
   if (plan.kind == codegen::KernelKind::Column && wholeOutput)
     return plan.digits[*plan.lane].size >= kMinColumns;
   return true;
+}
+
+/// The group that computes `value`, looking through views of it.
+FusionGroup *FusionGroups::makerOf(Value value) const {
+  Operation *op = value.getDefiningOp();
+  while (op && !owner.contains(op) && isa<train::ReshapeOp, train::SliceOp>(op))
+    op = op->getOperand(0).getDefiningOp();
+  return op ? owner.lookup(op) : nullptr;
+}
+
+/// Whether the group is the second step of column sums: it adds up partial sums, all of one kernel (`of`, if given).
+bool FusionGroups::isSecondStep(const FusionGroup *group, const FusionGroup *of) const {
+  if (group->plan.kind != codegen::KernelKind::Column || group->plan.reductions.empty())
+    return false;
+  return llvm::all_of(group->body.inputs, [&](Value input) {
+    FusionGroup *maker = makerOf(input);
+    if (!of)
+      of = maker;
+    return maker && maker == of && maker != group && tensorType(input).getNumElements() <= kMaxPartial &&
+           llvm::any_of(maker->plan.reductions,
+                        [&](const codegen::Reduction &reduction) { return input == reduction.op->getResult(0); });
+  });
+}
+
+/// On a GPU, the second steps of other sums that the same kernel makes partial sums of: together they are one launch.
+SmallVector<FusionGroup *> FusionGroups::secondSteps(const FusionGroup *group) const {
+  SmallVector<FusionGroup *> result;
+  if (!isGpu || !isSecondStep(group))
+    return result;
+  const FusionGroup *maker = makerOf(group->body.inputs.front());
+  for (const codegen::Reduction &reduction : maker->plan.reductions)
+    for (Operation *user : reduction.op->getUsers())
+      if (FusionGroup *other = owner.lookup(user);
+          other && other != group && !llvm::is_contained(result, other) && isSecondStep(other, maker))
+        result.push_back(other);
+  return result;
 }
 
 /// Whether merging saves memory traffic: groups of one size must share a value of about that size.
@@ -229,16 +271,15 @@ bool FusionGroups::connected(const FusionGroup *a, const FusionGroup *b) const {
   if (sizeA >= 16 * sizeB || sizeB >= 16 * sizeA)
     return true;
   int64_t large = std::max(sizeA, sizeB) / 16;
+  if (isGpu && isSecondStep(a) && isSecondStep(b, makerOf(a->body.inputs.front())))
+    return true;
   auto reads = [&](const FusionGroup *reader, const FusionGroup *other) {
     return llvm::any_of(reader->body.inputs, [&](Value input) {
       if (tensorType(input).getNumElements() <= large)
         return large == 0;
       if (llvm::is_contained(other->body.inputs, input))
         return true;
-      Operation *op = input.getDefiningOp();
-      while (op && !owner.contains(op) && isa<train::ReshapeOp, train::SliceOp>(op))
-        op = op->getOperand(0).getDefiningOp();
-      return op && owner.lookup(op) == other;
+      return makerOf(input) == other;
     });
   };
   return reads(a, b) || reads(b, a);
@@ -257,7 +298,7 @@ bool FusionGroups::tryMerge(FusionGroup *first, FusionGroup *second) {
   llvm::sort(members, [&](Operation *a, Operation *b) { return numbers.lookup(a) < numbers.lookup(b); });
   KernelBody body = bodyOf(members);
   std::string why;
-  auto plan = codegen::planKernel(body, why);
+  auto plan = codegen::planKernel(body, isGpu, why);
   if (!plan || !worthwhile(first, second, body, *plan))
     return false;
   first->position = sink ? second->position : first->position;
@@ -354,6 +395,7 @@ void FusionGroups::merge() {
     changed = sweep(&FusionGroups::onlyConsumer);
     changed |= sweep(&FusionGroups::producers);
     changed |= sweep(&FusionGroups::siblings);
+    changed |= sweep(&FusionGroups::secondSteps);
   }
 }
 

@@ -43,6 +43,7 @@ struct FusionGroup {
 
 class FusionGroups {
 public:
+  explicit FusionGroups(bool isGpu) : isGpu(isGpu) {}
   /// Numbers the ops of `block` and gives each compute op a group of its own. Reports ops that no kernel can compute.
   mlir::LogicalResult initialize(mlir::Block &block);
   /// Merges groups along values, then groups that read the same values, until nothing changes.
@@ -64,7 +65,8 @@ public:
 
 private:
   bool isStored(mlir::Value value) const;
-  bool tryRecompute(FusionGroup *group, mlir::Value value);
+  bool tryRecompute(FusionGroup *group, mlir::Value value, bool mayExpose);
+  bool canExpose(const FusionGroup *group, mlir::Value narrow, mlir::Value value) const;
   bool expose(llvm::ArrayRef<mlir::Value> values);
   bool dropUnread();
   bool readByFixed(mlir::Value value) const;
@@ -83,7 +85,12 @@ private:
   llvm::SmallVector<FusionGroup *> onlyConsumer(const FusionGroup *group) const;
   bool collectReaders(mlir::Value value, const FusionGroup *except, llvm::SetVector<FusionGroup *> &readers) const;
   llvm::SmallVector<FusionGroup *> siblings(const FusionGroup *group) const;
+  llvm::SmallVector<FusionGroup *> secondSteps(const FusionGroup *group) const;
+  bool isSecondStep(const FusionGroup *group, const FusionGroup *of = nullptr) const;
+  FusionGroup *makerOf(mlir::Value value) const;
 
+  /// Whether the kernels are those of a GPU.
+  bool isGpu;
   mlir::Block *block = nullptr;
   llvm::DenseMap<mlir::Operation *, unsigned> numbers;
   llvm::DenseMap<mlir::Operation *, FusionGroup *> owner;

@@ -27,7 +27,7 @@ bool FusionGroups::expose(ArrayRef<Value> values) {
   SmallVector<codegen::KernelPlan, 0> plans;
   for (auto &[producer, body] : bodies) {
     std::string why;
-    auto plan = codegen::planKernel(body, why);
+    auto plan = codegen::planKernel(body, isGpu, why);
     if (!plan)
       return false;
     plans.push_back(std::move(*plan));
@@ -56,9 +56,19 @@ bool FusionGroups::isStored(Value value) const {
   return producer && llvm::is_contained(producer->body.outputs, value);
 }
 
+/// Whether it pays that the kernel that computes `narrow` stores it instead of `value`, which `group` alone reads.
+bool FusionGroups::canExpose(const FusionGroup *group, Value narrow, Value value) const {
+  Operation *source = narrow.getDefiningOp();
+  const FusionGroup *maker = source ? owner.lookup(source) : nullptr;
+  if (narrow == value || !maker || maker == group || maker->materialized || maker->body.outputs.empty() ||
+      !llvm::is_contained(maker->body.ops, source) || readByFixed(value))
+    return false;
+  return llvm::count_if(groups, [&](const auto &other) { return llvm::is_contained(other->body.inputs, value); }) == 1;
+}
+
 /// Replaces input `value` by the ops that compute it from the group's other inputs and from small values, or from one
-/// stored value that is narrower.
-bool FusionGroups::tryRecompute(FusionGroup *group, Value value) {
+/// value that is narrower: it is stored anyway, or with `mayExpose` from now on.
+bool FusionGroups::tryRecompute(FusionGroup *group, Value value, bool mayExpose) {
   Operation *op = value.getDefiningOp();
   if (!op || !codegen::isElementwise(op) || !owner.contains(op) || owner.lookup(op) == group)
     return false;
@@ -71,9 +81,12 @@ bool FusionGroups::tryRecompute(FusionGroup *group, Value value) {
     Value next = pending.pop_back_val();
     if (next != value && llvm::is_contained(group->body.inputs, next))
       continue;
-    if (next == narrow || (!narrow && isNarrower(next, value) && isStored(next) &&
-                           available(next) < static_cast<int64_t>(group->position))) {
+    bool isCandidate = next == narrow ||
+                       (!narrow && isNarrower(next, value) && available(next) < static_cast<int64_t>(group->position));
+    if (isCandidate && (isStored(next) || (mayExpose && canExpose(group, next, value)))) {
       narrow = next;
+      if (!isStored(next))
+        exposed.insert(next);
       continue;
     }
     Operation *source = next.getDefiningOp();
@@ -107,7 +120,7 @@ bool FusionGroups::tryRecompute(FusionGroup *group, Value value) {
     if (input != narrow && !llvm::is_contained(group->body.inputs, input) && tensorType(input).getNumElements() > small)
       return false;
   std::string why;
-  auto plan = codegen::planKernel(body, why);
+  auto plan = codegen::planKernel(body, isGpu, why);
   if (!plan || llvm::is_contained(body.inputs, value) || !expose(exposed.getArrayRef()))
     return false;
   group->body = std::move(body);
@@ -127,8 +140,8 @@ void FusionGroups::recompute() {
       return number(a) > number(b);
     });
     for (Value input : inputs)
-      if (!group->materialized)
-        tryRecompute(group.get(), input);
+      if (!group->materialized && !tryRecompute(group.get(), input, /*mayExpose=*/false))
+        tryRecompute(group.get(), input, /*mayExpose=*/true);
   }
   while (dropUnread()) {
   }
@@ -175,7 +188,7 @@ bool FusionGroups::dropUnread() {
     llvm::erase_if(body.inputs, [&](Value input) { return !needed.contains(input); });
     if (!body.outputs.empty()) {
       std::string why;
-      auto plan = codegen::planKernel(body, why);
+      auto plan = codegen::planKernel(body, isGpu, why);
       if (!plan)
         continue;
       group->plan = std::move(*plan);

@@ -94,6 +94,8 @@ def Fuse : Pass<"fuse", "::mlir::func::FuncOp"> {
     }
     ```
   }];
+  let options = [Option<"gpu", "gpu", "bool", "false",
+                        "Plan kernels of a GPU: sums of rows and of columns may be one kernel">];
   let dependentDialects = ["::tessera::exec::ExecDialect"];
 }
 

@@ -5,6 +5,8 @@
 #include "compiler/dialect/train/Builders.h"
 #include "passes/lower/codegen/KernelPlan.h"
 
+#include "llvm/ADT/SetVector.h"
+
 using namespace mlir;
 
 namespace tessera {
@@ -32,6 +34,36 @@ int64_t largestDivisor(int64_t rows, int64_t limit) {
 /// On a GPU: rows that leave most of it idle, of so many elements that a second kernel is worth it.
 constexpr int64_t kFewRows = 32, kLongRow = 1 << 17;
 
+/// On a GPU, beside a reduction of the rows: at least so many rows a chunk, and partial sums of as many elements as 132
+/// multiprocessors have threads (1024) with one vector of 8 each. One block then walks the rows of each chunk.
+constexpr int64_t kWalkedRows = 16, kWalkedSums = 1 << 20, kMostPartial = 1 << 21;
+/// How far the reduction of rows is looked for.
+constexpr size_t kMostSources = 16, kMostReaders = 64;
+
+/// Whether a reduction of the rows of `rows` x `columns` elements reads something that `op` sums too, as the gradients
+/// of a norm do: the kernel that reduces rows then adds up the columns.
+bool isBesideRows(train::ReduceOp op, int64_t rows, int64_t columns) {
+  auto isWhole = [&](Value value) { return train::tensorType(value).getNumElements() == rows * columns; };
+  const codegen::Pattern ofRows = {{rows, false}, {columns, true}};
+  llvm::SetVector<Value> sources, read;
+  sources.insert(op.getOperand());
+  for (size_t i = 0; i < sources.size() && sources.size() < kMostSources; ++i)
+    if (Operation *source = sources[i].getDefiningOp(); source && codegen::isElementwise(source))
+      for (Value operand : source->getOperands())
+        if (isWhole(operand))
+          sources.insert(operand);
+  read.insert(sources.begin(), sources.end());
+  for (size_t i = 0; i < read.size() && read.size() < kMostReaders; ++i)
+    for (Operation *user : read[i].getUsers()) {
+      if (auto reduce = dyn_cast<train::ReduceOp>(user);
+          reduce && codegen::patternOf(train::shapeOf(reduce.getOperand()), reduce.getDimensions()) == ofRows)
+        return true;
+      if (codegen::isElementwise(user) && isWhole(user->getResult(0)))
+        read.insert(user->getResult(0));
+    }
+  return false;
+}
+
 /// Rows of a chunk to which a reduction of `rows` x `columns` is best cut; 0 if it is not.
 int64_t chunkRows(int64_t rows, int64_t columns, bool isGpu) {
   if (rows * columns < kMinElements)
@@ -43,6 +75,17 @@ int64_t chunkRows(int64_t rows, int64_t columns, bool isGpu) {
   int64_t tiles = (columns + kBlockColumns - 1) / kBlockColumns;
   int64_t limit = std::max(kBlockRows, rows * tiles / kManyBlocks);
   return rows * columns >= kManyElements && rows >= 4 * limit ? limit : 0;
+}
+
+/// The rows that a block walks where the sum is part of a kernel that reduces rows; 0 where it is not.
+int64_t walkedRows(train::ReduceOp op, int64_t rows, int64_t columns) {
+  if (columns < kBlockColumns / 8 || columns > codegen::kMostHeldColumns || !isBesideRows(op, rows, columns))
+    return 0;
+  int64_t least = std::max(kWalkedRows, rows * columns / kWalkedSums);
+  for (int64_t chunk = least; chunk <= 2 * least; ++chunk)
+    if (rows % chunk == 0)
+      return chunk;
+  return 0;
 }
 
 struct SplitReduction : OpRewritePattern<train::ReduceOp> {
@@ -57,9 +100,14 @@ struct SplitReduction : OpRewritePattern<train::ReduceOp> {
       return failure();
     int64_t rows = pattern.front().size, columns = pattern.size() == 2 ? pattern.back().size : 1;
     int64_t limit = chunkRows(rows, columns, isGpu);
-    if (limit == 0)
+    // Partial sums, which a second step adds up.
+    bool isSecondStep = isGpu && columns >= kBlockColumns / 8 && rows * columns <= kMostPartial &&
+                        op.getOperand().getDefiningOp<train::ReduceOp>();
+    if (limit == 0 || isSecondStep)
       return failure();
     int64_t chunk = largestDivisor(rows, limit);
+    if (int64_t walked = isGpu ? walkedRows(op, rows, columns) : 0)
+      chunk = limit = walked;
     bool even = chunk >= std::max<int64_t>(1, limit / 8);
     if (!even)
       chunk = limit;

@@ -52,7 +52,7 @@ FailureOr<OwningOpRef<ModuleOp>> tessera::emitKernelLoops(ModuleOp kernels) {
   for (auto kernel : kernels.getOps<func::FuncOp>()) {
     auto body = codegen::KernelBody::ofRegion(kernel.getBody());
     std::string why;
-    auto plan = codegen::planKernel(body, why);
+    auto plan = codegen::planKernel(body, /*isGpu=*/false, why);
     if (!plan)
       return kernel.emitError("cannot generate a kernel: ") << why;
     codegen::KernelEmitter emitter(body, *plan, tables, kernel.getLoc());

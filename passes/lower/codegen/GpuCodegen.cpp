@@ -54,7 +54,7 @@ FailureOr<OwningOpRef<ModuleOp>> tessera::emitGpuKernels(ModuleOp kernels, unsig
   for (auto kernel : kernels.getOps<func::FuncOp>()) {
     auto body = codegen::KernelBody::ofRegion(kernel.getBody());
     std::string why;
-    auto plan = codegen::planKernel(body, why);
+    auto plan = codegen::planKernel(body, /*isGpu=*/true, why);
     if (!plan)
       return kernel.emitError("cannot generate a kernel: ") << why;
     codegen::GpuKernelOptions options;

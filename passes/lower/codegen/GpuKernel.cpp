@@ -68,12 +68,7 @@ static void cutVector(KernelPlan &plan, int64_t width) {
     auto &order = llvm::is_contained(plan.inner, last) ? plan.inner : plan.outer;
     order.insert(std::next(llvm::find(order, last)), last + 1);
   }
-  plan.fullIdentity = plan.keptIdentity = Index::constant(0);
-  for (auto [number, digit] : llvm::enumerate(plan.digits)) {
-    plan.fullIdentity = plan.fullIdentity * digit.size + Index::ofDigit(number);
-    if (!digit.reduced)
-      plan.keptIdentity = plan.keptIdentity * digit.size + Index::ofDigit(number);
-  }
+  plan.setIdentities();
 }
 
 static KernelPlan &arrange(const KernelBody &body, KernelPlan &plan) {
@@ -97,7 +92,8 @@ FailureOr<GpuLaunch> GpuKernelEmitter::emit(ModuleOp module, StringRef symbol, s
       size *= plan.digits[digit].unroll ? 1 : plan.digits[digit].size;
     return size;
   };
-  int64_t outer = counted(plan.outer) * (plan.lane ? plan.digits[*plan.lane].size : 1), inner = counted(plan.inner);
+  int64_t outer = counted(plan.outer) * counted(plan.walked) * (plan.lane ? plan.digits[*plan.lane].size : 1);
+  int64_t inner = counted(plan.inner);
   bool isElementwise = plan.reductions.empty() && plan.passes <= 1;
   if (plan.kind != KernelKind::Scatter &&
       std::max(isElementwise ? outer * inner : outer, inner) > std::numeric_limits<int32_t>::max()) {
@@ -140,6 +136,8 @@ FailureOr<GpuLaunch> GpuKernelEmitter::emit(ModuleOp module, StringRef symbol, s
   threadX = NVVM::ThreadIdXOp::create(at(0), loc, type);
   if (plan.kind == KernelKind::Scatter)
     emitTable();
+  else if (plan.kind == KernelKind::RowColumn)
+    emitRowColumns();
   else if (plan.lane)
     emitColumn();
   else if (plan.reductions.empty() && plan.passes <= 1)
@@ -203,16 +201,33 @@ void GpuKernelEmitter::makeAccumulators() {
   }
 }
 
-size_t GpuKernelEmitter::slots() const { return columnDigit ? plan.digits[*columnDigit].size : 1; }
+size_t GpuKernelEmitter::slots(const Accumulator &accumulator) const {
+  if (accumulator.reduction->ofColumns)
+    return heldRounds * product(unrolled);
+  return columnDigit ? plan.digits[*columnDigit].size : 1;
+}
 
-size_t GpuKernelEmitter::columnSlot() const { return columnDigit ? space.digits[*columnDigit].known.value_or(0) : 0; }
+size_t GpuKernelEmitter::slotOf(const Accumulator &accumulator) const {
+  if (!accumulator.reduction->ofColumns)
+    return columnDigit ? space.digits[*columnDigit].known.value_or(0) : 0;
+  size_t slot = evaluator.instance - 1;
+  for (unsigned digit : unrolled)
+    slot = slot * plan.digits[digit].size + *space.digits[digit].known;
+  return slot;
+}
 
-/// The start of a pass: neutral values.
+/// The start of a pass: neutral values, and the sums of columns as they are after the rows before.
 GpuKernelEmitter::Values GpuKernelEmitter::carriedOf(unsigned pass) {
   Values carried;
-  for (const Accumulator &accumulator : accumulators)
-    for (size_t slot = 0; accumulator.reduction->pass == pass && slot < slots(); ++slot)
-      carried.append(neutral(accumulator));
+  for (const Accumulator &accumulator : accumulators) {
+    if (accumulator.reduction->pass != pass)
+      continue;
+    if (accumulator.reduction->ofColumns)
+      carried.append(accumulator.values);
+    else
+      for (size_t slot = 0; slot < slots(accumulator); ++slot)
+        carried.append(neutral(accumulator));
+  }
   return carried;
 }
 
@@ -220,7 +235,7 @@ Scalar GpuKernelEmitter::reduced(Operation *op) {
   for (Accumulator &accumulator : accumulators) {
     if (accumulator.reduction->op != op || accumulator.values.empty())
       continue;
-    Value value = accumulator.values[(columnSlot() + 1) * accumulator.types.size() - 1];
+    Value value = accumulator.values[(slotOf(accumulator) + 1) * accumulator.types.size() - 1];
     Type type = scalarType(tensorType(op->getResult(0)).getElementType());
     return {emitConvert(at(rowLevel), loc, value, value.getType(), type), rowLevel};
   }
@@ -251,14 +266,14 @@ void GpuKernelEmitter::emitVector(unsigned pass, size_t position, Values &carrie
       next += accumulator.types.size();
       continue;
     }
-    size_t slot = next + columnSlot() * accumulator.types.size();
+    size_t slot = next + slotOf(accumulator) * accumulator.types.size();
     Values combined = combine(accumulator, ValueRange(carried).slice(slot, accumulator.types.size()));
     for (Value value : combined)
       carried[slot++] = value;
-    next += slots() * accumulator.types.size();
+    next += slots(accumulator) * accumulator.types.size();
   }
   for (auto [number, output] : llvm::enumerate(plan.outputs))
-    if (!output.perRow && output.pass == pass && !evaluator.seen.failed())
+    if (!output.perRow && !output.perColumn && output.pass == pass && !evaluator.seen.failed())
       pending.push_back(
           {number, evaluator.evaluate(output.value, plan.fullIdentity), space.substitute(plan.fullIdentity)});
 }

@@ -68,6 +68,9 @@ private:
   void emitElementwise();
   void emitRow();
   void emitColumn();
+  void storeRowResults();
+  void emitRowColumns();
+  void storeColumnSums(llvm::MutableArrayRef<Round> rounds);
   void emitTable();
   /// Merges the passes of a maximum and of a sum that needs it, where a row is read again in each pass.
   void joinPasses();
@@ -80,13 +83,15 @@ private:
   mlir::ValueRange openBits(mlir::Value bits, mlir::ValueRange carried);
   Values closeBits(mlir::ValueRange carried);
   mlir::Value ballot(mlir::Value condition);
+  /// The digit values of a round at the current level.
+  void setRound(Round &round);
   llvm::SmallVector<Round> makeRounds(mlir::Value first, int64_t step, int64_t count);
   Values emitRounds(unsigned pass, llvm::MutableArrayRef<Round> rounds, Values carried);
   Values carriedOf(unsigned pass);
   void storeColumns();
-  /// Sums that a thread holds of each reduction, and which one the position being emitted adds to.
-  size_t slots() const;
-  size_t columnSlot() const;
+  /// Sums that a thread holds of a reduction, and which one the position being emitted adds to.
+  size_t slots(const Accumulator &accumulator) const;
+  size_t slotOf(const Accumulator &accumulator) const;
   Values emitInner(unsigned pass, mlir::Value first, int64_t step, mlir::Value limit, int64_t count, Values carried);
   void emitVector(unsigned pass, size_t position, Values &carried, llvm::SmallVectorImpl<Pending> &pending);
   void storeVector(llvm::ArrayRef<Pending> pending);
@@ -95,6 +100,10 @@ private:
   /// Reduces over the lanes of a warp, then over the warps of a block; every thread gets the result.
   Values reduceWarp(const Accumulator &accumulator, Values values);
   Values reduceBlock(const Accumulator &accumulator, Values values, int64_t warps);
+  /// Several at once, behind one barrier. In a loop `place` is that of the round's own half of shared memory, so that
+  /// no warp writes what another still reads.
+  llvm::SmallVector<Values> reduceBlock(llvm::ArrayRef<const Accumulator *> reduced, llvm::SmallVector<Values> values,
+                                        int64_t warps, mlir::Value place);
   /// Reduces over the threads of a block with equal x.
   Values reduceDown(const Accumulator &accumulator, Values values);
   mlir::Value shuffle(mlir::Value value, int lanes);
@@ -121,6 +130,8 @@ private:
   unsigned rowLevel = 0;
   /// Column kernels: the digit of the columns that one thread takes together, if there are several.
   std::optional<unsigned> columnDigit;
+  /// Row-column kernels: rounds of a row, of each of which a thread has sums of columns.
+  size_t heldRounds = 1;
   /// Inner digits whose loops are flattened, and those that are unrolled.
   llvm::SmallVector<unsigned> strided, unrolled;
   unsigned sharedArrays = 0;

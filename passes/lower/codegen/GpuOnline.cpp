@@ -87,7 +87,7 @@ size_t GpuKernelEmitter::offsetOf(unsigned pass, Operation *reduction) const {
     if (accumulator.reduction->op == reduction)
       break;
     if (accumulator.reduction->pass == pass)
-      offset += slots() * accumulator.types.size();
+      offset += slots(accumulator) * accumulator.types.size();
   }
   return offset;
 }

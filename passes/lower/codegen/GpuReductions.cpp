@@ -82,30 +82,45 @@ GpuKernelEmitter::Values GpuKernelEmitter::reduceWarp(const Accumulator &accumul
 }
 
 GpuKernelEmitter::Values GpuKernelEmitter::reduceBlock(const Accumulator &accumulator, Values values, int64_t warps) {
-  values = reduceWarp(accumulator, std::move(values));
-  if (warps == 1)
+  return reduceBlock({&accumulator}, {std::move(values)}, warps, Value()).front();
+}
+
+SmallVector<GpuKernelEmitter::Values> GpuKernelEmitter::reduceBlock(ArrayRef<const Accumulator *> reduced,
+                                                                    SmallVector<Values> values, int64_t warps,
+                                                                    Value place) {
+  for (auto [accumulator, own] : llvm::zip_equal(reduced, values))
+    own = reduceWarp(*accumulator, std::move(own));
+  if (warps == 1 || reduced.empty())
     return values;
-  Value warpNumber = wide(arith::DivUIOp::create(at(depth()), loc, threadX, i32(kWarp)));
+  auto placeOf = [&](Value number) {
+    return place ? arith::AddIOp::create(at(depth()), loc, place, number).getResult() : number;
+  };
+  Value warpNumber = placeOf(wide(arith::DivUIOp::create(at(depth()), loc, threadX, i32(kWarp))));
   Value lane = arith::RemUIOp::create(at(depth()), loc, threadX, i32(kWarp));
-  Values arrays;
-  for (Value value : values)
-    arrays.push_back(shared(value.getType(), kWarp));
+  SmallVector<Values> arrays(values.size());
+  for (auto [own, array] : llvm::zip_equal(values, arrays))
+    for (Value value : own)
+      array.push_back(shared(value.getType(), place ? 2 * kWarp : kWarp));
   Value isFirst = arith::CmpIOp::create(at(depth()), loc, arith::CmpIPredicate::eq, lane, i32(0));
   openGuard(isFirst);
-  for (auto [array, value] : llvm::zip(arrays, values))
-    storeTo(array, value.getType(), value, warpNumber);
+  for (auto [own, array] : llvm::zip_equal(values, arrays))
+    for (auto [to, value] : llvm::zip_equal(array, own))
+      storeTo(to, value.getType(), value, warpNumber);
   closeGuard();
   barrier();
   // Every warp reduces the warps' results: no second exchange is needed.
   Value isWarp = arith::CmpIOp::create(at(depth()), loc, arith::CmpIPredicate::ult, lane, i32(warps));
   Value slot = arith::SelectOp::create(at(depth()), loc, isWarp, lane, i32(0));
-  slot = wide(slot);
-  Values start = neutral(accumulator), loaded;
-  for (auto [array, type, first] : llvm::zip(arrays, accumulator.types, start)) {
-    Value value = loadFrom(array, type, slot, depth());
-    loaded.push_back(arith::SelectOp::create(at(depth()), loc, isWarp, value, first));
+  slot = placeOf(wide(slot));
+  for (auto [accumulator, own, array] : llvm::zip_equal(reduced, values, arrays)) {
+    Values loaded;
+    for (auto [from, type, first] : llvm::zip_equal(array, accumulator->types, neutral(*accumulator))) {
+      Value value = loadFrom(from, type, slot, depth());
+      loaded.push_back(arith::SelectOp::create(at(depth()), loc, isWarp, value, first));
+    }
+    own = reduceWarp(*accumulator, std::move(loaded));
   }
-  return reduceWarp(accumulator, std::move(loaded));
+  return values;
 }
 
 GpuKernelEmitter::Values GpuKernelEmitter::reduceDown(const Accumulator &accumulator, Values values) {
@@ -115,7 +130,7 @@ GpuKernelEmitter::Values GpuKernelEmitter::reduceDown(const Accumulator &accumul
   // [slot][row][lane]: neighbouring lanes use neighbouring banks.
   Values arrays;
   for (Type type : accumulator.types)
-    arrays.push_back(shared(type, slots() * rows * kWarp));
+    arrays.push_back(shared(type, slots(accumulator) * rows * kWarp));
   Value own =
       arith::AddIOp::create(at(depth()), loc, arith::MulIOp::create(at(depth()), loc, threadY, i32(kWarp)), threadX);
   own = wide(own);
@@ -127,7 +142,7 @@ GpuKernelEmitter::Values GpuKernelEmitter::reduceDown(const Accumulator &accumul
     storeTo(arrays[number % types], value.getType(), value, place(own, number / types * rows * kWarp));
   barrier();
   // Each warp adds up what belongs to other slots than its neighbours', and leaves it in the place of row 0.
-  for (int64_t first = 0, end = slots(); first < end; first += rows) {
+  for (int64_t first = 0, end = slots(accumulator); first < end; first += rows) {
     bool isPart = end - first < rows;
     if (isPart)
       openGuard(arith::CmpIOp::create(at(depth()), loc, arith::CmpIPredicate::ult, threadY, i32(end - first)));

@@ -44,18 +44,22 @@ SmallVector<GpuKernelEmitter::Round> GpuKernelEmitter::makeRounds(Value first, i
   return rounds;
 }
 
+void GpuKernelEmitter::setRound(Round &round) {
+  if (round.digits.empty()) {
+    setDigits(strided, round.number);
+    for (unsigned digit : strided)
+      round.digits.push_back(space.digits[digit].value);
+  }
+  for (auto [digit, value] : llvm::zip_equal(strided, round.digits))
+    space.digits[digit].value = value;
+}
+
 /// One pass over the rounds. A thread outside the row goes along at the last position, whose value it neither adds nor
 /// stores.
 GpuKernelEmitter::Values GpuKernelEmitter::emitRounds(unsigned pass, MutableArrayRef<Round> rounds, Values carried) {
   for (auto [number, round] : llvm::enumerate(rounds)) {
     evaluator.instance = number + 1;
-    if (round.digits.empty()) {
-      setDigits(strided, round.number);
-      for (unsigned digit : strided)
-        round.digits.push_back(space.digits[digit].value);
-    }
-    for (auto [digit, value] : llvm::zip_equal(strided, round.digits))
-      space.digits[digit].value = value;
+    setRound(round);
     Values next = carried;
     SmallVector<Pending> pending;
     emitVector(pass, 0, next, pending);
@@ -130,13 +134,24 @@ void GpuKernelEmitter::emitRow() {
                                   : reduceBlock(accumulator, std::move(own), launch.threadsX / kWarp);
     }
   }
-  if (!evaluator.seen.failed() && llvm::any_of(plan.outputs, [](const Output &output) { return output.perRow; })) {
-    openGuard(arith::CmpIOp::create(at(depth()), loc, arith::CmpIPredicate::eq, threadX, i32(0)));
-    storePerRow();
-    closeGuard();
-  }
+  if (!evaluator.seen.failed())
+    storeRowResults();
   if (isWarp)
     closeGuard();
+}
+
+/// Results of one element a row, by the first thread of those that share the row.
+void GpuKernelEmitter::storeRowResults() {
+  auto isOfRows = [](const Output &output) { return output.perRow; };
+  if (llvm::none_of(plan.outputs, isOfRows))
+    return;
+  // One that lies in an operand's buffer waits until every warp has read that.
+  if (llvm::any_of(plan.outputs, [&](const Output &output) { return output.perRow && !output.mayOverwrite.empty(); }) &&
+      launch.threadsX > kWarp)
+    barrier();
+  openGuard(arith::CmpIOp::create(at(depth()), loc, arith::CmpIPredicate::eq, threadX, i32(0)));
+  storePerRow();
+  closeGuard();
 }
 
 // --- Columns ---------------------------------------------------------------------
@@ -152,9 +167,10 @@ void GpuKernelEmitter::emitColumn() {
   int64_t bytes = 0;
   for (const Accumulator &accumulator : accumulators)
     for (Type type : accumulator.types)
-      bytes += kWarp * static_cast<int64_t>(slots()) * std::max<int64_t>(1, type.getIntOrFloatBitWidth() / 8);
+      bytes +=
+          kWarp * static_cast<int64_t>(slots(accumulator)) * std::max<int64_t>(1, type.getIntOrFloatBitWidth() / 8);
   launch.threadsX = kWarp;
-  launch.threadsY = count >= 512 && slots() == 1 ? 16 : count >= 64 ? 8 : 1;
+  launch.threadsY = count >= 512 && !columnDigit ? 16 : count >= 64 ? 8 : 1;
   while (launch.threadsY > 1 && launch.threadsY * bytes > kColumnBytes)
     launch.threadsY /= 2;
   launch.blocks = product(plan.outer) * tiles;
@@ -179,7 +195,7 @@ void GpuKernelEmitter::emitColumn() {
     for (Accumulator &accumulator : accumulators) {
       if (accumulator.reduction->pass != pass)
         continue;
-      Values own(llvm::ArrayRef<Value>(carried).slice(next, slots() * accumulator.types.size()));
+      Values own(llvm::ArrayRef<Value>(carried).slice(next, slots(accumulator) * accumulator.types.size()));
       next += own.size();
       accumulator.values = reduceDown(accumulator, std::move(own));
     }
@@ -197,7 +213,8 @@ void GpuKernelEmitter::emitColumn() {
 /// The results of one element a column.
 void GpuKernelEmitter::storeColumns() {
   SmallVector<Pending> pending;
-  for (size_t slot = 0; slot < slots() && !evaluator.seen.failed(); ++slot) {
+  int64_t slots = columnDigit ? plan.digits[*columnDigit].size : 1;
+  for (int64_t slot = 0; slot < slots && !evaluator.seen.failed(); ++slot) {
     if (columnDigit)
       space.digits[*columnDigit].known = slot;
     for (auto [number, output] : llvm::enumerate(plan.outputs))

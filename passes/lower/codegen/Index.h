@@ -43,6 +43,8 @@ struct Index {
 struct Digit {
   int64_t size = 1;
   bool reduced = false;
+  /// Row-column kernels: the rows of a chunk, over which columns are summed.
+  bool walked = false;
   /// Its loop is unrolled, so that parts of a concatenation are told apart at compile time.
   bool unroll = false;
   /// Stands for several positions at the same loop depth, which the evaluator tells apart by their instance.

@@ -58,7 +58,8 @@ protected:
   struct Accumulator {
     const Reduction *reduction;
     llvm::SmallVector<mlir::Type, 2> types;
-    /// Row kernels: values after the pass. Column kernels: one array per type.
+    /// Row kernels: values after the pass. Column kernels: one array per type. Sums of columns in row-column kernels:
+    /// those of the rows so far.
     llvm::SmallVector<mlir::Value, 2> values;
   };
 

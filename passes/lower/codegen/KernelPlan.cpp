@@ -21,7 +21,7 @@ static constexpr int64_t kMaxScratch = 256 << 10;
 static constexpr unsigned kMaxCuts = 16;
 
 StringRef kindName(KernelKind kind) {
-  static constexpr StringLiteral names[] = {"elementwise", "row", "column", "reduce_all", "scatter"};
+  static constexpr StringLiteral names[] = {"elementwise", "row", "column", "reduce_all", "scatter", "row_column"};
   return names[static_cast<unsigned>(kind)];
 }
 
@@ -49,7 +49,7 @@ namespace {
 
 class Planner {
 public:
-  Planner(const KernelBody &body, std::string &why) : body(body), why(why) {}
+  Planner(const KernelBody &body, bool isGpu, std::string &why) : body(body), isGpu(isGpu), why(why) {}
 
   std::optional<KernelPlan> run() {
     findLive();
@@ -74,10 +74,14 @@ public:
 
 private:
   const KernelBody &body;
+  bool isGpu;
   std::string &why;
   KernelPlan plan;
   SmallVector<Operation *> live;
   DenseMap<Value, unsigned> depth;
+  /// Row-column kernels: how columns are reduced, and the values of these reductions.
+  Pattern columnPattern;
+  DenseSet<Value> ofColumns;
   int64_t total = 1, kept = 1;
 
   void findLive() {
@@ -103,24 +107,73 @@ private:
       if (!isa<train::ReduceOp, train::ArgmaxOp>(op))
         continue;
       Pattern own = patternOf(shapeOf(op->getOperand(0)), reducedDims(op));
-      if (pattern && *pattern != own)
+      if (!pattern || *pattern == own) {
+        pattern = own;
+      } else if (!own.empty() && (columnPattern.empty() || columnPattern == own)) {
+        columnPattern = own;
+      } else {
         return fail("reductions over different dimensions");
-      pattern = own;
+      }
     }
+    if (!columnPattern.empty())
+      return chooseRowColumnSpace(*pattern);
     if (!pattern) {
       if (body.outputs.empty())
         return fail("nothing is computed");
       pattern = patternOf({elementsOf(shapeOf(body.outputs.front()))}, {});
     }
-    for (const Segment &segment : *pattern) {
-      Digit digit;
-      digit.size = segment.size;
-      digit.reduced = segment.reduced;
-      plan.digits.push_back(digit);
-      total *= segment.size;
-      if (!segment.reduced)
-        kept *= segment.size;
-    }
+    for (const Segment &segment : *pattern)
+      addDigit(segment.size, segment.reduced, /*walked=*/false);
+    return true;
+  }
+
+  void addDigit(int64_t size, bool reduced, bool walked) {
+    Digit digit;
+    digit.size = size;
+    digit.reduced = reduced;
+    digit.walked = walked;
+    plan.digits.push_back(digit);
+    total *= size;
+    kept *= reduced ? 1 : size;
+  }
+
+  /// Digits: chunk, row of the chunk, column. `first` and `columnPattern` are the two patterns, in any order.
+  bool chooseRowColumnSpace(Pattern first) {
+    if (!isGpu || first.empty() || first.back().reduced == columnPattern.back().reduced)
+      return fail("reductions over different dimensions");
+    if (columnPattern.back().reduced)
+      std::swap(first, columnPattern);
+    // Rows: [kept, reduced]; columns: [chunks,] [reduced, kept].
+    bool isChunked = columnPattern.size() == 3;
+    if (first.size() != 2 || columnPattern.size() < 2 || columnPattern.size() > 3 ||
+        columnPattern.back().size != first.back().size)
+      return fail("reductions over different dimensions");
+    int64_t chunks = isChunked ? columnPattern.front().size : 1, rows = columnPattern[isChunked].size;
+    if (chunks * rows != first.front().size)
+      return fail("reductions over different dimensions");
+    plan.kind = KernelKind::RowColumn;
+    if (isChunked)
+      addDigit(chunks, /*reduced=*/false, /*walked=*/false);
+    addDigit(rows, /*reduced=*/false, /*walked=*/true);
+    addDigit(first.back().size, /*reduced=*/true, /*walked=*/false);
+    return true;
+  }
+
+  /// Whether `op` is a reduction over the rows of a chunk.
+  bool reducesColumns(Operation *op) const {
+    return plan.kind == KernelKind::RowColumn &&
+           patternOf(shapeOf(op->getOperand(0)), reducedDims(op)) == columnPattern;
+  }
+
+  /// A thread holds a part of the row and of each sum. The sums are known after the last row: nothing else can use
+  /// them.
+  bool checkColumnSums() {
+    int64_t columns = plan.digits.back().size, sums = 0;
+    for (const Reduction &reduction : plan.reductions)
+      sums += reduction.ofColumns;
+    if (columns > kMostHeldColumns || columns * sums > kMostColumnSums)
+      return fail("the sums of a row's columns, " + Twine(sums) + " x " + Twine(columns) +
+                  ", do not fit the registers");
     return true;
   }
 
@@ -131,33 +184,37 @@ private:
       unsigned most = 0;
       for (Value operand : op->getOperands())
         most = std::max(most, depth.lookup(operand));
+      bool isOfColumns = llvm::any_of(op->getOperands(), [&](Value operand) { return ofColumns.contains(operand); });
+      if (isOfColumns && !isa<train::ReshapeOp>(op))
+        return fail("a reduction of columns is used in the kernel that reduces rows");
       if (isa<train::ReduceOp, train::ArgmaxOp>(op)) {
-        plan.reductions.push_back({op, most});
+        isOfColumns = reducesColumns(op);
+        if (isOfColumns && isa<train::ArgmaxOp>(op))
+          return fail("reductions over different dimensions");
+        plan.reductions.push_back({op, most, isOfColumns});
         passes = std::max(passes, ++most);
       }
+      if (isOfColumns)
+        ofColumns.insert(op->getResult(0));
       for (Value result : op->getResults())
         depth[result] = most;
     }
     for (Value value : body.outputs) {
       int64_t elements = elementsOf(shapeOf(value));
+      if (ofColumns.contains(value)) {
+        plan.outputs.push_back({value, /*perRow=*/false, /*perColumn=*/true, depth.lookup(value), {}});
+        continue;
+      }
       if (elements != total && elements != kept)
         return fail("a result has " + Twine(elements) + " elements, the kernel " + Twine(total));
       bool perRow = elements != total;
       unsigned pass = depth.lookup(value);
       if (!perRow)
         passes = std::max(passes, pass + 1);
-      plan.outputs.push_back({value, perRow, pass, {}});
+      plan.outputs.push_back({value, perRow, /*perColumn=*/false, pass, {}});
     }
     plan.passes = passes;
-    return true;
-  }
-
-  Index identity(bool keptOnly) {
-    Index index = Index::constant(0);
-    for (auto [i, digit] : llvm::enumerate(plan.digits))
-      if (!keptOnly || !digit.reduced)
-        index = index * digit.size + Index::ofDigit(i);
-    return index;
+    return plan.kind != KernelKind::RowColumn || checkColumnSums();
   }
 
   void apply(const Cut &cut) {
@@ -171,8 +228,7 @@ private:
 
   /// Walks through every pass without making code. Returns false if that fails; `cut` is set if digits do not align.
   bool analyse(std::optional<Cut> &cut) {
-    plan.fullIdentity = identity(false);
-    plan.keptIdentity = identity(true);
+    plan.setIdentities();
     plan.visits = 0;
     Space space;
     space.digits = plan.digits;
@@ -202,7 +258,7 @@ private:
         if (reduction.pass == pass)
           evaluator.evaluate(reduction.op->getOperand(0), plan.fullIdentity);
       for (const Output &output : plan.outputs)
-        if (output.perRow ? pass == plan.passes : pass == output.pass)
+        if (!output.perColumn && pass == (output.perRow ? plan.passes : output.pass))
           evaluator.evaluate(output.value, output.perRow ? plan.keptIdentity : plan.fullIdentity);
       if (evaluator.seen.cut) {
         cut = evaluator.seen.cut;
@@ -221,6 +277,8 @@ private:
         plan.scratch.push_back(value);
     for (Output &output : plan.outputs) {
       output.mayOverwrite.clear();
+      if (output.perColumn)
+        continue;
       for (auto [number, input] : llvm::enumerate(body.inputs)) {
         auto it = reads.find(input);
         if (input.getType() != output.value.getType() || it == reads.end())
@@ -236,7 +294,10 @@ private:
     auto all = llvm::to_vector(llvm::seq<unsigned>(0, plan.digits.size()));
     auto isReduced = [&](unsigned digit) { return plan.digits[digit].reduced; };
     bool anyReduced = llvm::any_of(all, isReduced);
-    if (anyReduced || !plan.reductions.empty()) {
+    if (plan.kind == KernelKind::RowColumn) {
+      for (unsigned digit : all)
+        (isReduced(digit) ? plan.inner : plan.digits[digit].walked ? plan.walked : plan.outer).push_back(digit);
+    } else if (anyReduced || !plan.reductions.empty()) {
       for (unsigned digit : all)
         (isReduced(digit) ? plan.inner : plan.outer).push_back(digit);
       plan.kind = plan.outer.empty() && anyReduced ? KernelKind::ReduceAll : KernelKind::Row;
@@ -314,7 +375,7 @@ private:
       return std::nullopt;
     }
     plan.visits = evaluator.seen.visits;
-    plan.outputs.push_back({op.getResult(), false, 0, {}});
+    plan.outputs.push_back({op.getResult(), false, false, 0, {}});
     for (auto [number, input] : llvm::enumerate(body.inputs))
       if (input == op.getInit() && initIdentity && llvm::hasSingleElement(input.getUses()))
         plan.outputs.front().mayOverwrite.push_back(number);
@@ -327,6 +388,20 @@ private:
 
 } // namespace
 
-std::optional<KernelPlan> planKernel(const KernelBody &body, std::string &why) { return Planner(body, why).run(); }
+void KernelPlan::setIdentities() {
+  fullIdentity = keptIdentity = columnIdentity = Index::constant(0);
+  for (auto [number, digit] : llvm::enumerate(digits)) {
+    Index own = Index::ofDigit(number);
+    fullIdentity = fullIdentity * digit.size + own;
+    if (!digit.reduced)
+      keptIdentity = keptIdentity * digit.size + own;
+    if (!digit.walked)
+      columnIdentity = columnIdentity * digit.size + own;
+  }
+}
+
+std::optional<KernelPlan> planKernel(const KernelBody &body, bool isGpu, std::string &why) {
+  return Planner(body, isGpu, why).run();
+}
 
 } // namespace tessera::codegen

@@ -12,7 +12,7 @@
 
 namespace tessera::codegen {
 
-enum class KernelKind { Elementwise, Row, Column, ReduceAll, Scatter };
+enum class KernelKind { Elementwise, Row, Column, ReduceAll, Scatter, RowColumn };
 llvm::StringRef kindName(KernelKind kind);
 
 /// A maximal run of dimensions that a reduction treats alike.
@@ -30,12 +30,16 @@ llvm::SmallVector<int64_t> reducedDims(mlir::Operation *op);
 struct Reduction {
   mlir::Operation *op;
   unsigned pass;
+  /// Row-column kernels: it reduces the rows of a chunk, to one element a column.
+  bool ofColumns = false;
 };
 
 struct Output {
   mlir::Value value;
   /// One element per outer position instead of one per element of the space.
   bool perRow;
+  /// Row-column kernels: a reduction of the rows of each chunk, one element a column; stored after all rows.
+  bool perColumn;
   /// The pass in which it is stored; for perRow, after all passes.
   unsigned pass;
   /// Inputs whose buffer it may overwrite.
@@ -45,10 +49,13 @@ struct Output {
 struct KernelPlan {
   KernelKind kind = KernelKind::Elementwise;
   llvm::SmallVector<Digit> digits;
-  Index fullIdentity, keptIdentity;
+  /// The position among all digits, among those of a row's results and among those of a column's results.
+  Index fullIdentity, keptIdentity, columnIdentity;
   /// Digits of the outer loop and of the loops inside, outermost first; `lane` is the innermost loop of a column
   /// kernel.
   llvm::SmallVector<unsigned> outer, inner;
+  /// Row-column kernels: the digits of the loop over the rows of a chunk, between `outer` and `inner`.
+  llvm::SmallVector<unsigned> walked;
   std::optional<unsigned> lane;
   int64_t innerElements = 1;
   int64_t extent = 1, grain = 1;
@@ -59,10 +66,18 @@ struct KernelPlan {
   llvm::SmallVector<mlir::Value> scratch;
   /// Ops evaluated per element, a measure of recomputation.
   unsigned visits = 0;
+
+  /// Makes the identities those of `digits`.
+  void setIdentities();
 };
 
-/// Plans the kernel of `body`; if that cannot be one kernel returns nothing and says why.
-std::optional<KernelPlan> planKernel(const KernelBody &body, std::string &why);
+/// The longest row that a row-column kernel holds in registers beside one sum of its columns, and beside several the
+/// most that all of them together have.
+inline constexpr int64_t kMostHeldColumns = 8192, kMostColumnSums = 16384;
+
+/// Plans the kernel of `body`; if that cannot be one kernel returns nothing and says why. Row-column kernels are for
+/// GPUs only.
+std::optional<KernelPlan> planKernel(const KernelBody &body, bool isGpu, std::string &why);
 
 } // namespace tessera::codegen
 

@@ -46,3 +46,40 @@ func.func @kept(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>) -> tensor<64x64xf3
   %o = train.add %c, %de : tensor<64x64xf32>
   return %o : tensor<64x64xf32>
 }
+
+// What one later kernel reads in f32 is made from a narrower value: that is stored instead, although nothing else reads it.
+// CHECK-LABEL: func.func @store_narrow
+// CHECK:         exec.fusion "elementwise"(%arg0, %arg1) {{.*}} -> (tensor<64x128xbf16>, tensor<64x128xbf16>)
+// CHECK:         exec.fusion "elementwise"({{.*}}) {{.*}} : (tensor<64x128xbf16>, tensor<64x128xbf16>) -> tensor<64x128xf32>
+func.func @store_narrow(%a: tensor<64x128xbf16>, %b: tensor<64x128xbf16>, %w: tensor<128x128xbf16>) -> tensor<64x128xf32> {
+  %fa = train.convert %a : (tensor<64x128xbf16>) -> tensor<64x128xf32>
+  %fb = train.convert %b : (tensor<64x128xbf16>) -> tensor<64x128xf32>
+  %s = train.add %fa, %fb : tensor<64x128xf32>
+  %x = train.convert %s : (tensor<64x128xf32>) -> tensor<64x128xbf16>
+  %f = train.convert %x : (tensor<64x128xbf16>) -> tensor<64x128xf32>
+  %h = train.mul %f, %f : tensor<64x128xf32>
+  %t = train.tanh %h : tensor<64x128xf32>
+  %y = train.convert %t : (tensor<64x128xf32>) -> tensor<64x128xbf16>
+  %p = train.dot_general %y, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<64x128xbf16>, tensor<128x128xbf16>) -> tensor<64x128xbf16>
+  %q = train.convert %p : (tensor<64x128xbf16>) -> tensor<64x128xf32>
+  %r = train.mul %q, %h : tensor<64x128xf32>
+  return %r : tensor<64x128xf32>
+}
+
+// A result of the function is stored as it is.
+// CHECK-LABEL: func.func @result_is_wide
+// CHECK:         exec.fusion "elementwise"(%arg0, %arg1) {{.*}} -> (tensor<64x128xf32>, tensor<64x128xbf16>)
+func.func @result_is_wide(%a: tensor<64x128xbf16>, %b: tensor<64x128xbf16>, %w: tensor<128x128xbf16>) -> (tensor<64x128xf32>, tensor<64x128xf32>) {
+  %fa = train.convert %a : (tensor<64x128xbf16>) -> tensor<64x128xf32>
+  %fb = train.convert %b : (tensor<64x128xbf16>) -> tensor<64x128xf32>
+  %s = train.add %fa, %fb : tensor<64x128xf32>
+  %x = train.convert %s : (tensor<64x128xf32>) -> tensor<64x128xbf16>
+  %f = train.convert %x : (tensor<64x128xbf16>) -> tensor<64x128xf32>
+  %h = train.mul %f, %f : tensor<64x128xf32>
+  %t = train.tanh %h : tensor<64x128xf32>
+  %y = train.convert %t : (tensor<64x128xf32>) -> tensor<64x128xbf16>
+  %p = train.dot_general %y, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<64x128xbf16>, tensor<128x128xbf16>) -> tensor<64x128xbf16>
+  %q = train.convert %p : (tensor<64x128xbf16>) -> tensor<64x128xf32>
+  %r = train.mul %q, %h : tensor<64x128xf32>
+  return %r, %h : tensor<64x128xf32>, tensor<64x128xf32>
+}

@@ -171,7 +171,7 @@ static std::vector<std::vector<int64_t>> splitsOf(int64_t extent) {
 static LogicalResult check(func::FuncOp kernel, const Runner &run) {
   auto body = codegen::KernelBody::ofRegion(kernel.getBody());
   std::string why;
-  auto plan = codegen::planKernel(body, why);
+  auto plan = codegen::planKernel(body, settings.gpu, why);
   interp::NamedTensors known;
   auto arguments = interp::makeArguments(kernel, 1, known);
   if (!plan || failed(arguments))
