@@ -1,5 +1,6 @@
 // What only kernels of a GPU do: sums of rows and of columns in one, and the second steps of one kernel's sums in one.
 // RUN: tessera-opt %s --decompose=gpu=true --fuse=gpu=true | FileCheck %s
+// RUN: tessera-opt %s --decompose=gpu=true --fuse=gpu=true --outline-kernels | kernel-check --gpu --atol=1e-3
 // RUN: tessera-opt %s --decompose=gpu=true --fuse | FileCheck %s --check-prefix=CPU
 
 // The gradients of a layer norm: two launches, and nothing in f32 between them but the partial sums.

@@ -49,7 +49,7 @@ func.func @kept(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>) -> tensor<64x64xf3
 
 // What one later kernel reads in f32 is made from a narrower value: that is stored instead, although nothing else reads it.
 // CHECK-LABEL: func.func @store_narrow
-// CHECK:         exec.fusion "elementwise"(%arg0, %arg1) {{.*}} -> (tensor<64x128xbf16>, tensor<64x128xbf16>)
+// CHECK:         exec.fusion "elementwise"(%arg1, %arg0) {{.*}} -> (tensor<64x128xbf16>, tensor<64x128xbf16>)
 // CHECK:         exec.fusion "elementwise"({{.*}}) {{.*}} : (tensor<64x128xbf16>, tensor<64x128xbf16>) -> tensor<64x128xf32>
 func.func @store_narrow(%a: tensor<64x128xbf16>, %b: tensor<64x128xbf16>, %w: tensor<128x128xbf16>) -> tensor<64x128xf32> {
   %fa = train.convert %a : (tensor<64x128xbf16>) -> tensor<64x128xf32>
@@ -68,7 +68,7 @@ func.func @store_narrow(%a: tensor<64x128xbf16>, %b: tensor<64x128xbf16>, %w: te
 
 // A result of the function is stored as it is.
 // CHECK-LABEL: func.func @result_is_wide
-// CHECK:         exec.fusion "elementwise"(%arg0, %arg1) {{.*}} -> (tensor<64x128xf32>, tensor<64x128xbf16>)
+// CHECK:         exec.fusion "elementwise"(%arg1, %arg0) {{.*}} -> (tensor<64x128xf32>, tensor<64x128xbf16>)
 func.func @result_is_wide(%a: tensor<64x128xbf16>, %b: tensor<64x128xbf16>, %w: tensor<128x128xbf16>) -> (tensor<64x128xf32>, tensor<64x128xf32>) {
   %fa = train.convert %a : (tensor<64x128xbf16>) -> tensor<64x128xf32>
   %fb = train.convert %b : (tensor<64x128xbf16>) -> tensor<64x128xf32>
