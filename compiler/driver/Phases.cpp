@@ -120,7 +120,8 @@ std::string phasePipeline(Phase phase, const CompileOptions &o) {
     return "builtin.module(func.func(" + std::string(isGpu(o) ? "pad-rows,decompose{gpu=true}" : "decompose") +
            ",canonicalize,cse,lower-accumulate,accumulate-products," +
            (epiloguesOf(o) == "none" ? "" : "fuse-epilogues{kinds=" + epiloguesOf(o) + "},") +
-           (isGpu(o) ? "fuse{gpu=true}" : "fuse") + "),outline-kernels,to-exec{keep-step=true},"
+           (isGpu(o) ? "fuse{gpu=true}" : "fuse") +
+           "),outline-kernels,to-exec{keep-step=true},"
            "exec.program(plan-memory,verify-exec{values=true},drop-step,verify-collective-order))";
   case Phase::Artifact:
     return "builtin.module()";
