@@ -63,8 +63,9 @@ std::string differentiatePipeline(const CompileOptions &o) {
   std::string loss = formatv("add-loss{{kind={0}", quoted(o.loss));
   if (o.loss == "cross-entropy")
     loss += formatv(" ignore-index={0} label-smoothing={1}", o.ignoreIndex, formatNumber(o.labelSmoothing));
-  return onStep(loss + "},annotate-index-bounds{check=" + o.indexCheck +
-                "},check-differentiable,differentiate,canonicalize,cse" + rematerialise(o));
+  const std::string join = o.noDecay.empty() ? "join-products" : "join-products{no-decay=" + quoted(o.noDecay) + "}";
+  return onStep(loss + "},annotate-index-bounds{check=" + o.indexCheck + "}," + join +
+                ",join-heads,cse,check-differentiable,differentiate,canonicalize,cse" + rematerialise(o));
 }
 
 std::string optimizePipeline(const CompileOptions &o) {

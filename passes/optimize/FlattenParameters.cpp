@@ -62,7 +62,8 @@ struct FlattenParameters : impl::FlattenParametersBase<FlattenParameters> {
   LogicalResult run(func::FuncOp func);
   LogicalResult checkParameters(func::FuncOp func);
   BlockArgument insertUnit(func::FuncOp func, unsigned index, const ParameterUnit &unit);
-  void replaceUses(Parameter &parameter, Value unit, Block &block);
+  void replaceUses(Value value, int64_t offset, Location loc, Value unit, Block &block);
+  void replaceJoined(const ParameterUnit &unit, Value unitArg, Block &block);
   Value flattenGradients(const ParameterUnit &unit, Value unitArg, const llvm::StringMap<Value> &gradients,
                          Block &block);
 };
@@ -138,24 +139,67 @@ BlockArgument FlattenParameters::insertUnit(func::FuncOp func, unsigned index, c
   return func.getArgument(index);
 }
 
-/// Reads the parameter from `unit` just before its first forward and its first backward use.
-void FlattenParameters::replaceUses(Parameter &parameter, Value unit, Block &block) {
+/// Reads what begins at `offset` of the unit, a parameter or several that lie side by side, just before its first
+/// forward and its first backward use.
+void FlattenParameters::replaceUses(Value value, int64_t offset, Location loc, Value unit, Block &block) {
+  SmallVector<Operation *> chain;
+  repeatViewsForBackward(value, chain, block);
   SmallVector<Operation *> readers[2];
-  for (Operation *user : parameter.arg.getUsers())
+  for (Operation *user : value.getUsers())
     readers[isBackward(user)].push_back(user);
+  ArrayRef<int64_t> shape = train::shapeOf(value);
   for (bool backward : {false, true}) {
     if (readers[backward].empty())
       continue;
     train::MarkBackward listener;
     OpBuilder builder(findFirst(readers[backward], block), backward ? &listener : nullptr);
-    Location loc = NameLoc::get(builder.getStringAttr(parameter.name));
-    if (backward)
-      loc = NameLoc::get(builder.getStringAttr("grad"), loc);
-    train::Build build(builder, loc);
-    Value flat = build.slice(unit, {parameter.offset}, {parameter.offset + parameter.type.getNumElements()});
-    Value shaped = build.reshape(flat, parameter.type.getShape());
-    parameter.arg.replaceUsesWithIf(shaped, [&](OpOperand &use) { return isBackward(use.getOwner()) == backward; });
+    train::Build build(builder, backward ? NameLoc::get(builder.getStringAttr("grad"), loc) : loc);
+    Value flat = build.slice(unit, {offset}, {offset + train::tensorType(value).getNumElements()});
+    Value shaped = build.reshape(flat, shape);
+    value.replaceUsesWithIf(shaped, [&](OpOperand &use) { return isBackward(use.getOwner()) == backward; });
   }
+}
+
+/// Concatenations of parameters that lie side by side in the unit are a part of it.
+void FlattenParameters::replaceJoined(const ParameterUnit &unit, Value unitArg, Block &block) {
+  llvm::DenseMap<Value, const Parameter *> parameterOf;
+  for (const Parameter &parameter : unit.parameters)
+    parameterOf[parameter.arg] = &parameter;
+  for (train::ConcatOp concat : llvm::to_vector(block.getOps<train::ConcatOp>())) {
+    const Parameter *first = parameterOf.lookup(concat.getOperands().front());
+    int64_t end = first ? first->offset : 0;
+    const bool isPart = first && concat.getDim() == 0 && llvm::all_of(concat.getOperands(), [&](Value operand) {
+                          const Parameter *parameter = parameterOf.lookup(operand);
+                          const bool follows = parameter && parameter->offset == end;
+                          end += train::tensorType(operand).getNumElements();
+                          return follows;
+                        });
+    if (!isPart)
+      continue;
+    replaceUses(concat, first->offset, concat.getLoc(), unitArg, block);
+    concat->erase();
+  }
+}
+
+/// Gradients that are neighbouring rows of one value become one part.
+static void appendRows(SmallVectorImpl<Value> &rows, Value gradient) {
+  auto plain = [](train::SliceOp slice) {
+    ArrayRef<int64_t> shape = slice ? train::shapeOf(slice.getOperand()) : ArrayRef<int64_t>();
+    return slice && llvm::all_of(slice.getStrides(), [](int64_t stride) { return stride == 1; }) &&
+           llvm::all_of(slice.getStarts().drop_front(), [](int64_t start) { return start == 0; }) &&
+           slice.getLimits().drop_front() == shape.drop_front();
+  };
+  auto next = gradient.getDefiningOp<train::SliceOp>();
+  auto last = rows.empty() ? train::SliceOp() : rows.back().getDefiningOp<train::SliceOp>();
+  if (!plain(next) || !plain(last) || next.getOperand() != last.getOperand() ||
+      last.getLimits().front() != next.getStarts().front()) {
+    rows.push_back(gradient);
+    return;
+  }
+  train::MarkBackward listener;
+  OpBuilder builder(next->getContext(), &listener);
+  builder.setInsertionPointAfter(last->isBeforeInBlock(next) ? next : last);
+  rows.back() = train::Build(builder, last.getLoc()).slice(next.getOperand(), last.getStarts(), next.getLimits());
 }
 
 /// Joins the gradients of the unit's parameters right after the last of them is computed.
@@ -172,9 +216,11 @@ Value FlattenParameters::flattenGradients(const ParameterUnit &unit, Value unitA
   else
     builder.setInsertionPointToStart(&block);
   train::Build build(builder, NameLoc::get(builder.getStringAttr("grad"), unitArg.getLoc()));
-  SmallVector<Value> parts;
+  SmallVector<Value> rows, parts;
   for (const Parameter &parameter : unit.parameters)
-    parts.push_back(build.reshape(gradients.lookup(parameter.name), {parameter.type.getNumElements()}));
+    appendRows(rows, gradients.lookup(parameter.name));
+  for (Value each : rows)
+    parts.push_back(build.reshape(each, {train::tensorType(each).getNumElements()}));
   int64_t padding = train::shapeOf(unitArg)[0] - unit.elements;
   if (padding > 0)
     parts.push_back(build.zeros(RankedTensorType::get({padding}, unit.getElementType())));
@@ -210,11 +256,9 @@ LogicalResult FlattenParameters::run(func::FuncOp func) {
   BitVector erased(func.getNumArguments() + units.size());
   for (auto [index, unit] : llvm::enumerate(units)) {
     BlockArgument arg = insertUnit(func, index, unit);
-    for (Parameter &parameter : unit.parameters) {
-      SmallVector<Operation *> chain;
-      repeatViewsForBackward(parameter.arg, chain, block);
-      replaceUses(parameter, arg, block);
-    }
+    replaceJoined(unit, arg, block);
+    for (const Parameter &parameter : unit.parameters)
+      replaceUses(parameter.arg, parameter.offset, NameLoc::get(builder.getStringAttr(parameter.name)), arg, block);
   }
   // Read only now: a result may be a parameter itself.
   llvm::StringMap<Value> gradients;

@@ -55,9 +55,16 @@ SmallVector<Parameter> tessera::collectParameters(func::FuncOp func, llvm::Regex
     parameter.init = func.getArgAttrOfType<StringAttr>(index, train::kInit);
     parameter.decays = noDecay ? !noDecay->match(parameter.name) : parameter.type.getRank() > 1;
     parameter.firstUse = end;
-    for (Operation *user : parameter.arg.getUsers())
-      if (!user->hasAttr(train::kBackward))
-        parameter.firstUse = std::min(parameter.firstUse, position.lookup(getAncestorInBlock(user, block)));
+    for (OpOperand &use : parameter.arg.getUses()) {
+      if (use.getOwner()->hasAttr(train::kBackward))
+        continue;
+      const std::pair place(position.lookup(getAncestorInBlock(use.getOwner(), block)),
+                            static_cast<int64_t>(use.getOperandNumber()));
+      if (place < std::pair(parameter.firstUse, parameter.operand)) {
+        std::tie(parameter.firstUse, parameter.operand) = place;
+        parameter.isJoined = isa<train::ConcatOp>(use.getOwner());
+      }
+    }
     parameters.push_back(parameter);
   }
   return parameters;
@@ -79,18 +86,29 @@ static SmallVector<std::string> nameByModule(ArrayRef<Parameter> parameters) {
   return names;
 }
 
-/// Fills units of at most `bytes` in the given order; a larger parameter is a unit of its own.
+/// Fills units of at most `bytes` in the given order; a larger parameter is a unit of its own. What is concatenated
+/// stays together.
 static SmallVector<std::string> nameBySize(ArrayRef<Parameter> parameters, int64_t bytes) {
   SmallVector<std::string> names;
   int64_t unit = 0, filled = 0;
-  for (const Parameter &parameter : parameters) {
-    int64_t size = llvm::divideCeil(parameter.type.getElementTypeBitWidth(), 8u) * parameter.type.getNumElements();
+  auto isWithNext = [&](size_t index) {
+    return index + 1 < parameters.size() && parameters[index].isJoined && parameters[index + 1].isJoined &&
+           parameters[index].firstUse == parameters[index + 1].firstUse;
+  };
+  for (size_t index = 0; index < parameters.size();) {
+    size_t end = index;
+    int64_t size = 0;
+    do {
+      RankedTensorType type = parameters[end].type;
+      size += static_cast<int64_t>(llvm::divideCeil(type.getElementTypeBitWidth(), 8u)) * type.getNumElements();
+    } while (isWithNext(end++));
     if (filled > 0 && filled + size > bytes) {
       ++unit;
       filled = 0;
     }
     filled += size;
-    names.push_back("unit." + std::to_string(unit));
+    names.append(end - index, "unit." + std::to_string(unit));
+    index = end;
   }
   return names;
 }
@@ -107,7 +125,10 @@ static void assignOffsets(ParameterUnit &unit) {
 
 SmallVector<ParameterUnit> tessera::makeUnits(ArrayRef<Parameter> parameters, WrapPolicy policy) {
   SmallVector<Parameter> ordered(parameters);
-  llvm::stable_sort(ordered, [](const Parameter &a, const Parameter &b) { return a.firstUse < b.firstUse; });
+  // What one op concatenates lies side by side.
+  llvm::stable_sort(ordered, [](const Parameter &a, const Parameter &b) {
+    return std::tie(a.firstUse, a.operand) < std::tie(b.firstUse, b.operand);
+  });
   SmallVector<std::string> names;
   if (policy.kind == WrapPolicy::Module)
     names = nameByModule(ordered);

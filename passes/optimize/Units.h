@@ -18,6 +18,8 @@ struct Parameter {
   mlir::RankedTensorType type;
   mlir::StringAttr init; ///< null if it has none
   int64_t firstUse;      ///< number of the first forward op that reads it; the number of ops if none does
+  int64_t operand = 0;   ///< of that op
+  bool isJoined = false; ///< that op concatenates it with others
   bool decays;           ///< takes weight decay
   int64_t offset = 0;    ///< in its unit, in elements
 };

@@ -156,4 +156,55 @@ def RecognizeAttention : Pass<"recognize-attention", "func::FuncOp"> {
   let dependentDialects = ["train::TrainDialect"];
 }
 
+def JoinProducts : Pass<"join-products", "func::FuncOp"> {
+  let summary = "Multiply a value by several weights at once";
+  let description = [{
+    Products of one value by weights of the same block (query, key and value; gate and up) become one product by the concatenation of
+    the weights along their rows, and slices of its columns; so do the biases that are added to them, if each has one. Then
+    `flatten-parameters` lays these parameters side by side, so that the concatenation is a part of the unit and costs nothing, and
+    differentiation gives one product for the weights' gradients and one for the value's.
+
+    Precondition: before differentiation; parameters are arguments of role `param`. Postcondition: equal values but for rounding.
+    Not applied, with a remark, to weights of `[in, out]` (their columns do not lie one behind the other), and to weights with other
+    readers; nor, without one, to weights of other blocks, element types, or of which only one decays.
+
+    ```mlir
+    // before
+    %q = train.dot_general %x, %wq …   : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+    %k = train.dot_general %x, %wk …   : (tensor<8x16xf32>, tensor<4x16xf32>) -> tensor<8x4xf32>
+    // after
+    %w = train.concat %wq, %wk {dim = 0}
+    %qk = train.dot_general %x, %w …   : (tensor<8x16xf32>, tensor<20x16xf32>) -> tensor<8x20xf32>
+    %q = train.slice %qk [0:16]
+    %k = train.slice %qk [16:20]
+    ```
+  }];
+  let options = [Option<"noDecay", "no-decay", "std::string", "\"\"",
+                        "Regular expression of parameters without weight decay, as of flatten-parameters">];
+  let dependentDialects = ["train::TrainDialect"];
+}
+
+def JoinHeads : Pass<"join-heads", "func::FuncOp"> {
+  let summary = "Do once what is done alike to queries and keys";
+  let description = [{
+    Where the queries and keys of an attention are the same function of two neighbouring slices of one value (rotary positions, of the
+    product that `join-products` made), the function is applied to the slices as one, and the attention reads the heads of its result.
+    It is one kernel then instead of two, and one backwards.
+
+    Precondition: `join-products`. Postcondition: the same values. Not applied to values with other readers, where something
+    differs (a norm of queries and keys with weights of their own), or where nothing is computed.
+
+    ```mlir
+    // before
+    %q = mul (slice %x [0:32]), (broadcast %cos)
+    %k = mul (slice %x [32:40]), (broadcast %cos)
+    %y, %lse = train.attention %q, %k, %v …
+    // after
+    %qk = mul (slice %x [0:40]), (broadcast %cos)
+    %y, %lse = train.attention (slice %qk [0:32]), (slice %qk [32:40]), %v …
+    ```
+  }];
+  let dependentDialects = ["train::TrainDialect"];
+}
+
 #endif // TESSERA_PASSES_SIMPLIFY

@@ -43,7 +43,8 @@ KernelEmitter::Values KernelEmitter::combine(const Accumulator &accumulator, Val
 
 // --- Stores -------------------------------------------------------------------------
 
-/// All values of a position are computed before the first is stored: a result may share an operand's buffer.
+/// All values of a position, and of those that are unrolled beside it, are computed before the first is stored: a
+/// result may share an operand's buffer.
 void KernelEmitter::storeOutputs(unsigned pass) {
   SmallVector<std::pair<size_t, Scalar>> values;
   for (auto [number, output] : llvm::enumerate(plan.outputs))
@@ -52,7 +53,15 @@ void KernelEmitter::storeOutputs(unsigned pass) {
   if (evaluator.seen.failed())
     return;
   for (auto &[number, value] : values)
-    store(plan.outputs[number].value, number, value, plan.fullIdentity);
+    pending.push_back({number, value, space.substitute(plan.fullIdentity)});
+  if (!isUnrolling)
+    storePending();
+}
+
+void KernelEmitter::storePending() {
+  for (const Pending &one : std::exchange(pending, {}))
+    if (!evaluator.seen.failed())
+      store(plan.outputs[one.output].value, one.output, one.value, one.position);
 }
 
 void KernelEmitter::storePerRow() {
@@ -128,17 +137,22 @@ KernelEmitter::Values KernelEmitter::emitPass(unsigned pass, size_t position, Va
   }
   // Not a reference: the walk adds digits.
   const Digit &digit = plan.digits[plan.inner[position]];
+  bool restIsUnrolled = llvm::all_of(ArrayRef(plan.inner).drop_front(position + 1),
+                                     [&](unsigned inner) { return space.digits[inner].unroll; });
   if (digit.unroll) {
+    const bool isFirst = restIsUnrolled && !std::exchange(isUnrolling, isUnrolling || restIsUnrolled);
     for (int64_t i = 0; i < digit.size && !evaluator.seen.failed(); ++i) {
       space.digits[plan.inner[position]].known = i;
       carried = emitPass(pass, position + 1, std::move(carried));
     }
     space.digits[plan.inner[position]].known.reset();
+    if (isFirst) {
+      isUnrolling = false;
+      storePending();
+    }
     return carried;
   }
-  bool innermost = llvm::all_of(ArrayRef(plan.inner).drop_front(position + 1),
-                                [&](unsigned inner) { return space.digits[inner].unroll; });
-  scf::ForOp loop = openLoop(i64(0), i64(digit.size), 1, carried, innermost);
+  scf::ForOp loop = openLoop(i64(0), i64(digit.size), 1, carried, /*innermost=*/restIsUnrolled);
   space.digits[plan.inner[position]].value = loop.getInductionVar();
   space.digits[plan.inner[position]].level = depth();
   Values next = emitPass(pass, position + 1, Values(loop.getRegionIterArgs()));

@@ -92,12 +92,8 @@ Scalar Evaluator::concat(train::ConcatOp op, Position &position) {
   std::function<Scalar(size_t, unsigned)> choose = [&](size_t number, unsigned inside) -> Scalar {
     const Part &part = parts[number];
     auto read = [&](unsigned level) {
-      Scalar offset{{}, std::max(level, value.level)};
-      if (emission)
-        offset.value = arith::SubIOp::create(emission->at(offset.level), loc, value.value,
-                                             integer(part.start, value.value.getType()).value);
       SmallVector<Index> to(from);
-      to[dim] = opaque(part.size, offset);
+      to[dim] = space.inside(along, std::max(level, value.level)) + -part.start;
       return evaluate(part.operand, at(std::move(to), part.operand));
     };
     if (number + 1 == parts.size())

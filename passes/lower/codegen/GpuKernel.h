@@ -44,13 +44,6 @@ public:
   Scalar reduced(mlir::Operation *op) override;
 
 private:
-  /// What a pass over a row stores once the whole vector is known: a result may share an operand's buffer.
-  struct Pending {
-    size_t output;
-    Scalar value;
-    Index position;
-  };
-
   /// One of the positions of a row that a thread takes: where it is, and whether it is inside the row.
   struct Round {
     mlir::Value number;

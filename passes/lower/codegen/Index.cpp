@@ -82,10 +82,31 @@ unsigned Space::addOpaque(int64_t size, unsigned level, mlir::Value value) {
   return digits.size() - 1;
 }
 
+Index Space::inside(const Index &index, unsigned level) {
+  Index made = Index::constant(index.offset);
+  for (const Index::Term &term : index.terms) {
+    Digit digit = digits[term.digit];
+    digit.insideOf = digit.insideOf.value_or(term.digit);
+    digit.opaque = true;
+    digit.level = std::max(digit.level, level);
+    digits.push_back(digit);
+    made.terms.push_back({static_cast<unsigned>(digits.size() - 1), term.coefficient});
+  }
+  return made;
+}
+
+Index Space::outside(const Index &index) const {
+  Index made = Index::constant(index.offset);
+  for (const Index::Term &term : index.terms)
+    made = made + Index::ofDigit(digits[term.digit].insideOf.value_or(term.digit), term.coefficient);
+  return made;
+}
+
 std::optional<std::pair<Index, Index>> Space::divide(const Index &index, int64_t divisor,
                                                      std::optional<Cut> &wanted) const {
-  assert(index.offset >= 0 && "division of an index that may be negative");
-  Index quotient = Index::constant(index.offset / divisor), remainder = Index::constant(index.offset % divisor);
+  const int64_t below = index.offset < 0 ? (-index.offset + divisor - 1) / divisor : 0; // inside of a branch
+  Index quotient = Index::constant((index.offset + below * divisor) / divisor - below),
+        remainder = Index::constant((index.offset + below * divisor) % divisor);
   for (const Index::Term &term : index.terms) {
     if (term.coefficient % divisor == 0)
       quotient.terms.push_back({term.digit, term.coefficient / divisor});
@@ -96,11 +117,11 @@ std::optional<std::pair<Index, Index>> Space::divide(const Index &index, int64_t
     return std::make_pair(quotient, remainder);
   for (const Index::Term &term : remainder.terms) {
     const Digit &digit = digits[term.digit];
-    if (digit.opaque || term.coefficient >= divisor || divisor % term.coefficient != 0)
+    if ((digit.opaque && !digit.insideOf) || term.coefficient >= divisor || divisor % term.coefficient != 0)
       continue;
     int64_t factor = divisor / term.coefficient;
     if (digit.size > factor && digit.size % factor == 0) {
-      wanted = Cut{term.digit, factor};
+      wanted = Cut{digit.insideOf.value_or(term.digit), factor};
       break;
     }
   }

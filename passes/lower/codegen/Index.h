@@ -51,6 +51,8 @@ struct Digit {
   bool varies = false;
   /// Not part of the space.
   bool opaque = false;
+  /// The digit of the space that an opaque one is, known inside of a branch only, so that nothing moves out of it.
+  std::optional<unsigned> insideOf;
   /// While code is emitted: its value (i64) or known constant, and the loop depth at which it is known.
   mlir::Value value;
   std::optional<int64_t> known;
@@ -74,9 +76,13 @@ public:
   /// Replaces digits whose value is known by that value.
   Index substitute(const Index &index) const;
   unsigned addOpaque(int64_t size, unsigned level, mlir::Value value = {});
+  /// `index` by digits that are known inside of a branch at loop depth `level`.
+  Index inside(const Index &index, unsigned level);
+  /// The same by digits of the space where it was made by `inside`.
+  Index outside(const Index &index) const;
 
-  /// Exact quotient and remainder; nothing if the digits do not align. Then `wanted` is the cut that would help, if
-  /// any.
+  /// Exact quotient and remainder (not negative); nothing if the digits do not align. Then `wanted` is the cut that
+  /// would help, if any.
   std::optional<std::pair<Index, Index>> divide(const Index &index, int64_t divisor, std::optional<Cut> &wanted) const;
 };
 

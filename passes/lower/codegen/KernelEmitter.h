@@ -63,6 +63,13 @@ protected:
     llvm::SmallVector<mlir::Value, 2> values;
   };
 
+  /// What a pass over a row stores once the whole vector is known: a result may share an operand's buffer.
+  struct Pending {
+    size_t output;
+    Scalar value;
+    Index position;
+  };
+
   void emitRows();
   void emitColumns();
   void emitLanes(mlir::Value low, mlir::Value high);
@@ -75,6 +82,7 @@ protected:
   Values neutral(const Accumulator &accumulator);
   Values combine(const Accumulator &accumulator, mlir::ValueRange carried);
   void storeOutputs(unsigned pass);
+  void storePending();
   void storePerRow();
   void store(mlir::Value output, size_t number, Scalar value, const Index &linear);
 
@@ -101,6 +109,9 @@ protected:
   mlir::Value begin, end;
   llvm::SmallVector<Accumulator> accumulators;
   unsigned pass = 0;
+  /// Inside of unrolled digits that hold no loop: what is stored behind them.
+  bool isUnrolling = false;
+  llvm::SmallVector<Pending> pending;
   /// Column kernels: the first lane of the block.
   mlir::Value laneBase;
   struct Scratch {

@@ -271,6 +271,7 @@ private:
     for (size_t i = 0; i < plan.digits.size(); ++i)
       plan.digits[i].unroll = space.digits[i].unroll;
 
+    const DenseSet<Value> own = readAtOwnPosition(space);
     plan.scratch.clear();
     for (auto &[value, passes] : expensive)
       if (passes.size() > 1 && !llvm::is_contained(body.outputs, value))
@@ -283,11 +284,55 @@ private:
         auto it = reads.find(input);
         if (input.getType() != output.value.getType() || it == reads.end())
           continue;
-        if (output.perRow ? it->second.perRow : it->second.full && it->second.lastPass <= output.pass)
+        if (output.perRow ? it->second.perRow
+                          : (it->second.full && it->second.lastPass <= output.pass) || own.contains(input))
           output.mayOverwrite.push_back(number);
       }
     }
     return true;
+  }
+
+  /// Inputs that are read, at each position of the digits that are not unrolled, only where results are written at that
+  /// position: the loads of all unrolled ones come before their stores.
+  DenseSet<Value> readAtOwnPosition(Space space) {
+    // The first digit may be the outer loop.
+    SmallVector<unsigned> unrolled;
+    int64_t parts = 1;
+    for (unsigned digit = 1; digit < plan.digits.size(); ++digit)
+      if (plan.digits[digit].unroll) {
+        unrolled.push_back(digit);
+        parts *= plan.digits[digit].size;
+      }
+    constexpr int64_t kMostParts = 64;
+    if (unrolled.empty() || !plan.reductions.empty() || plan.passes > 1 || parts > kMostParts)
+      return {};
+    llvm::MapVector<Value, SmallVector<Index>> reads;
+    SmallVector<Index> written;
+    unsigned visits = 0;
+    for (int64_t part = 0; part < parts; ++part) {
+      int64_t rest = part;
+      for (unsigned digit : unrolled) {
+        space.digits[digit].known = rest % plan.digits[digit].size;
+        rest /= plan.digits[digit].size;
+      }
+      written.push_back(space.substitute(plan.fullIdentity));
+      Evaluator evaluator(body, space, UnknownLoc::get(body.outputs.front().getContext()));
+      evaluator.keptIdentity = plan.keptIdentity;
+      evaluator.seen.onRead = [&](Value value, const Index &index) {
+        reads[value].push_back(space.outside(space.substitute(index)));
+      };
+      for (const Output &output : plan.outputs)
+        evaluator.evaluate(output.value, plan.fullIdentity);
+      if (evaluator.seen.failed())
+        return {};
+      visits += evaluator.seen.visits;
+    }
+    plan.visits = visits / parts; // of each part only its own ops
+    DenseSet<Value> own;
+    for (auto &[value, places] : reads)
+      if (llvm::all_of(places, [&](const Index &place) { return llvm::is_contained(written, place); }))
+        own.insert(value);
+    return own;
   }
 
   void arrangeLoops() {
@@ -314,12 +359,15 @@ private:
       auto unrolledBefore = [&](size_t end) {
         return llvm::any_of(llvm::seq<size_t>(1, end), [&](size_t i) { return plan.digits[i].unroll; });
       };
-      while (split > 1 && (covered < kMinInner || plan.digits[split].unroll || unrolledBefore(split))) {
+      while (split > 1 && (covered < kMinInner || unrolledBefore(split))) {
         --split;
         covered *= plan.digits[split].size;
       }
       plan.outer.assign(all.begin(), all.begin() + split);
       plan.inner.assign(all.begin() + split, all.end());
+      // Unrolled parts share what they read, and are stored together.
+      std::stable_partition(plan.inner.begin(), plan.inner.end(),
+                            [&](unsigned digit) { return !plan.digits[digit].unroll; });
     }
     for (unsigned digit : plan.outer)
       plan.extent *= plan.digits[digit].size;
