@@ -18,6 +18,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,13 @@ enum class StepMode {
   Replay, ///< Not at all: the device has done it, with what it kept of an earlier step.
 };
 
+/// Bytes that go from the host to the device, or back.
+struct HostCopy {
+  void *target;
+  const void *source;
+  size_t bytes;
+};
+
 class Device {
 public:
   virtual ~Device() = default;
@@ -79,6 +87,17 @@ public:
   virtual Result<std::byte *> allocateStaging(size_t bytes) = 0;
   virtual Status copyToDevice(void *target, const void *source, size_t bytes) = 0;
   virtual Status copyToHost(void *target, const void *source, size_t bytes) = 0;
+  /// Several at once: a device that can wait for all of them together does.
+  virtual Status copyAllToDevice(std::span<const HostCopy> all) {
+    for (const HostCopy &each : all)
+      TESSERA_RETURN_IF_ERROR(copyToDevice(each.target, each.source, each.bytes));
+    return Status::ok();
+  }
+  virtual Status copyAllToHost(std::span<const HostCopy> all) {
+    for (const HostCopy &each : all)
+      TESSERA_RETURN_IF_ERROR(copyToHost(each.target, each.source, each.bytes));
+    return Status::ok();
+  }
   /// Scratch of library calls, outside the arenas.
   virtual size_t workspaceBytes() const = 0;
 

@@ -124,10 +124,8 @@ Status Run::trainStep(int index, int64_t step) {
   double begin = threadSeconds();
   for (size_t tensor = 0; tensor < specs.size(); ++tensor) {
     int group = artifact->program().batch()->Get(static_cast<uint32_t>(tensor))->shard_group();
-    TESSERA_RETURN_IF_ERROR(session.writeBatch(tensor, [&](void *target) {
-      copyRankPart(specs[tensor], batch->tensors[tensor].data(), artifact->groupSize(group),
-                   artifact->positionInGroup(group, rank), target);
-    }));
+    copyRankPart(specs[tensor], batch->tensors[tensor].data(), artifact->groupSize(group),
+                 artifact->positionInGroup(group, rank), session.batchToWrite(tensor));
   }
   TESSERA_RETURN_IF_ERROR(
       schedule->apply(session, step, nonFinite[index].updateOf(step), nonFinite[index].ignores(), seed));

@@ -7,6 +7,7 @@
 #include "runtime/step/CollectiveHash.h"
 #include "runtime/step/DerivedState.h"
 #include "runtime/step/Executor.h"
+#include "runtime/step/Staging.h"
 
 #include <algorithm>
 #include <array>
@@ -24,8 +25,6 @@ struct Session::Impl {
   Status compareWithOtherRanks() const;
   Status openDevice(const SessionOptions &options);
   Status allocate();
-  /// A buffer of at most 8 bytes.
-  Status writeNumber(uint32_t buffer, const void *value, size_t bytes);
   Status readResults();
   /// Fails if an index that was computed from data lay outside of its table.
   Status checkIndices() const;
@@ -34,7 +33,7 @@ struct Session::Impl {
   Communicator &communicator;
   std::unique_ptr<Device> device;
   std::unique_ptr<RankContext> context;
-  std::byte *staging = nullptr;                  ///< as large as the largest batch tensor that needs it
+  Staging staging;
   std::vector<std::array<std::byte, 8>> results; ///< the first element of each, after the last step
   bool isDerived = false;                        ///< copies of state are those of the state
   std::unique_ptr<Executor> executor;            ///< last: its streams stop before the memory goes
@@ -100,14 +99,7 @@ Status Session::Impl::allocate() {
     }
   context = std::make_unique<RankContext>(*artifact, BufferMap(*artifact, communicator.rank(), std::move(arenas)),
                                           communicator);
-  size_t largest = 0;
-  if (program.batch())
-    for (const artifact::BatchTensor *batch : *program.batch())
-      if (!context->buffers.hostView(batch->buffer()).data)
-        largest = std::max(largest, context->buffers.view(batch->buffer()).bytes());
-  if (largest > 0) {
-    TESSERA_ASSIGN_OR_RETURN(staging, device->allocateStaging(largest));
-  }
+  TESSERA_RETURN_IF_ERROR(staging.open(*device, context->buffers, program));
   results.resize(program.results() ? program.results()->size() : 0);
   return Status::ok();
 }
@@ -126,25 +118,13 @@ Status Session::Impl::initialise(const SessionOptions &options) {
   return Status::ok();
 }
 
-Status Session::Impl::writeNumber(uint32_t buffer, const void *value, size_t bytes) {
-  TensorView host = context->buffers.hostView(buffer);
-  if (!host.data)
-    return device->copyToDevice(context->buffers.view(buffer).data, value, bytes);
-  std::memcpy(host.data, value, bytes);
-  return Status::ok();
-}
-
 Status Session::Impl::readResults() {
+  TESSERA_RETURN_IF_ERROR(staging.receive());
   for (uint32_t index = 0; index < results.size(); ++index) {
     uint32_t buffer = artifact->program().results()->Get(index)->buffer();
     TensorView view = context->buffers.view(buffer);
-    if (view.numElements() == 0)
-      continue;
-    size_t bytes = byteWidth(view.dtype);
-    if (const void *host = context->buffers.hostView(buffer).data)
-      std::memcpy(results[index].data(), host, bytes);
-    else
-      TESSERA_RETURN_IF_ERROR(device->copyToHost(results[index].data(), view.data, bytes));
+    if (view.numElements() > 0)
+      std::memcpy(results[index].data(), staging.result(buffer), byteWidth(view.dtype));
   }
   return Status::ok();
 }
@@ -156,10 +136,7 @@ Status Session::Impl::checkIndices() const {
       continue;
     TensorView view = context->buffers.view(check.buffer());
     std::vector<int64_t> indices(view.numElements());
-    if (const void *host = context->buffers.hostView(check.buffer()).data)
-      std::memcpy(indices.data(), host, view.bytes());
-    else
-      TESSERA_RETURN_IF_ERROR(device->copyToHost(indices.data(), view.data, view.bytes()));
+    std::memcpy(indices.data(), staging.result(check.buffer()), view.bytes());
     for (int64_t value : indices)
       if (value < check.index_low() || value >= check.index_bound())
         return TESSERA_ERROR(InvalidArgument,
@@ -202,15 +179,8 @@ TensorView Session::resultBuffer(size_t result) const {
   return impl->context->buffers.hostView(impl->artifact->program().results()->Get(result)->buffer());
 }
 
-Status Session::writeBatch(size_t batch, const std::function<void(void *)> &fill) {
-  uint32_t buffer = impl->artifact->program().batch()->Get(batch)->buffer();
-  if (void *host = impl->context->buffers.hostView(buffer).data) {
-    fill(host);
-    return Status::ok();
-  }
-  TensorView view = impl->context->buffers.view(buffer);
-  fill(impl->staging);
-  return impl->device->copyToDevice(view.data, impl->staging, view.bytes());
+void *Session::batchToWrite(size_t batch) {
+  return impl->staging.input(impl->artifact->program().batch()->Get(batch)->buffer());
 }
 
 Status Session::readState(size_t state, void *target) const {
@@ -245,14 +215,16 @@ Status Session::setHyper(std::string_view name, double value) {
   if (index < 0)
     return TESSERA_ERROR(InvalidArgument, "the step has no scalar '" + std::string(name) + "'");
   float number = static_cast<float>(value); // the verifier admits no other type
-  return impl->writeNumber(impl->artifact->program().hyper()->Get(index)->buffer(), &number, sizeof(number));
+  std::memcpy(impl->staging.input(impl->artifact->program().hyper()->Get(index)->buffer()), &number, sizeof(number));
+  return Status::ok();
 }
 
 Status Session::setSeed(uint64_t value) {
   int index = findHyper(impl->artifact->program(), "seed");
   if (index < 0)
     return TESSERA_ERROR(InvalidArgument, "the step has no scalar 'seed'");
-  return impl->writeNumber(impl->artifact->program().hyper()->Get(index)->buffer(), &value, sizeof(value));
+  std::memcpy(impl->staging.input(impl->artifact->program().hyper()->Get(index)->buffer()), &value, sizeof(value));
+  return Status::ok();
 }
 
 double Session::resultValue(size_t result) const {
@@ -276,6 +248,8 @@ double Session::resultValue(size_t result) const {
 
 Status Session::step(int64_t number, const StepOptions &options) {
   Status status = impl->isDerived ? Status::ok() : deriveState();
+  if (status.isOk())
+    status = impl->staging.send();
   if (status.isOk())
     status = impl->executor->step(number, options);
   if (status.isOk())

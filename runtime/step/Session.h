@@ -83,8 +83,8 @@ public:
   TensorView batchBuffer(size_t batch) const;
   TensorView resultBuffer(size_t result) const;
 
-  /// `fill` writes this rank's part of a batch tensor, densely, to the address that it gets.
-  Status writeBatch(size_t batch, const std::function<void(void *target)> &fill);
+  /// Where this rank's part of a batch tensor is to be written, densely, before the next step.
+  void *batchToWrite(size_t batch);
   /// Transfers of a whole state buffer, for those without an address.
   Status readState(size_t state, void *target) const;
   Status writeState(size_t state, const void *source);

@@ -239,6 +239,12 @@ class SimulatedGpu(ToolTest):
                         y = MatMul (a, wo)""", (batch, queries, 4), 2e-2, graphs,
                     accumulate=3 if name == "cross" else 1, flags=["--precision", "bf16"])
 
+    def test_waits_of_the_host(self):
+        """A step waits once for its inputs and scalars, and once for its results."""
+        golden = self.compile("model", "gpt", batch=2)
+        few, many = (self.simulate(golden, "model", f"{steps}", steps=steps)["waits of the host"] for steps in (3, 7))
+        self.assertEqual(many - few, 2 * 4)
+
     def test_fast_attention_gradient(self):
         """Its parts are added in any order: near, but not in the same bits. The default has the same bits whatever chance does."""
         golden = self.compile("model", "llama", "--precision", "bf16", batch=2)

@@ -156,21 +156,25 @@ Result<std::byte *> CudaDevice::allocateStaging(size_t bytes) {
   return static_cast<std::byte *>(memory);
 }
 
-Status CudaDevice::transfer(void *target, const void *source, size_t bytes) {
+/// With one wait.
+Status CudaDevice::transfer(std::span<const HostCopy> all) {
   if (shared->watchdog.hasFailed())
     return shared->watchdog.failure();
   TESSERA_CU(cuCtxSetCurrent(shared->context));
-  TESSERA_CU(cuMemcpyAsync(deviceAddress(target), deviceAddress(source), bytes, transfers));
+  for (const HostCopy &each : all)
+    TESSERA_CU(cuMemcpyAsync(deviceAddress(each.target), deviceAddress(each.source), each.bytes, transfers));
   TESSERA_CU(cuStreamSynchronize(transfers));
   return Status::ok();
 }
 
 Status CudaDevice::copyToDevice(void *target, const void *source, size_t bytes) {
-  return transfer(target, source, bytes);
+  const HostCopy one{target, source, bytes};
+  return transfer({&one, 1});
 }
 
 Status CudaDevice::copyToHost(void *target, const void *source, size_t bytes) {
-  return transfer(target, source, bytes);
+  const HostCopy one{target, source, bytes};
+  return transfer({&one, 1});
 }
 
 Status CudaDevice::prepare(RankContext &context) {

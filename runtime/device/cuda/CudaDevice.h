@@ -71,6 +71,8 @@ public:
   Result<std::byte *> allocateStaging(size_t bytes) override;
   Status copyToDevice(void *target, const void *source, size_t bytes) override;
   Status copyToHost(void *target, const void *source, size_t bytes) override;
+  Status copyAllToDevice(std::span<const HostCopy> all) override { return transfer(all); }
+  Status copyAllToHost(std::span<const HostCopy> all) override { return transfer(all); }
   size_t workspaceBytes() const override { return GemmPlanner::workspaceBytes + shared->workspace.bytes(); }
   Status prepare(RankContext &context) override;
   Result<std::unique_ptr<Command>> compile(const artifact::Instruction &instruction) override;
@@ -89,7 +91,7 @@ private:
   Status findGpu(const std::string &target);
   Result<ArenaMemory> allocateOnGpu(size_t bytes);
   Status loadKernels(const artifact::Program &program);
-  Status transfer(void *target, const void *source, size_t bytes);
+  Status transfer(std::span<const HostCopy> all);
   Status beginCapture();
   Status endCapture();
   Status launchGraph();

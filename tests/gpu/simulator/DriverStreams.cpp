@@ -84,6 +84,7 @@ TESSERA_DRIVER cuStreamSynchronize(CUstream handle) {
                             "cuStreamSynchronize of a captured stream");
   if (CUresult refused = sim().refuseInCapture("cuStreamSynchronize"); refused != CUDA_SUCCESS)
     return refused;
+  sim().count("waits of the host");
   while (!sim().drain(*stream) && stream->gpu->error == CUDA_SUCCESS) {
     lock.unlock(); // other threads have to issue something
     std::this_thread::sleep_for(std::chrono::microseconds(100));
