@@ -315,6 +315,11 @@ class SimulatedGpu(ToolTest):
         issued = self.simulate(golden, "model", "issued", "--no-graph", steps=3, devices=2)
         graph = self.simulate(golden, "model", "graph", steps=3, devices=2, seed=1)
         self.assertEqual(graph["graph launches"], 2 * 2)
+        # Gradients are reduced beside products, which leave NCCL its multiprocessors.
+        beside = "products that leave multiprocessors"
+        self.assertNotIn(beside, local)
+        self.assertGreater(graph[beside], 0)
+        self.assertLess(graph[beside], graph["products"])
         # Besides, each rank tries one.
         self.assertEqual(graph["collectives"], issued["collectives"] + 2)
         for run in ("local", "issued", "graph"):

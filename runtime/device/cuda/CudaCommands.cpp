@@ -89,7 +89,9 @@ public:
     if (gemm.epilogue_output() >= 0)
       operands.output = Operand(*shared.rank, static_cast<uint32_t>(gemm.epilogue_output()));
   }
-  Status prepare(std::string_view node) {
+  Status prepare(const artifact::Instruction &instruction, std::string_view node) {
+    if (shared.besideCollectives.contains(&instruction))
+      operands.multiprocessors = shared.multiprocessorsBeside;
     TESSERA_ASSIGN_OR_RETURN(plan, shared.gemms.plan(operands, node));
     return Status::ok();
   }
@@ -221,7 +223,7 @@ Result<std::unique_ptr<Command>> makeCommand(const artifact::Instruction &instru
     return std::unique_ptr<Command>(std::make_unique<LaunchCommand>(*instruction.operation_as_Launch(), shared));
   case Operation::Gemm: {
     auto made = std::make_unique<GemmCommand>(*instruction.operation_as_Gemm(), shared);
-    TESSERA_RETURN_IF_ERROR(made->prepare(node));
+    TESSERA_RETURN_IF_ERROR(made->prepare(instruction, node));
     return std::unique_ptr<Command>(std::move(made));
   }
   case Operation::Attention: {

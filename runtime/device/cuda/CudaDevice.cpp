@@ -7,6 +7,7 @@
 #include "runtime/device/cuda/CudaPlugin.h"
 #include "runtime/device/cuda/CudaStream.h"
 #include "runtime/device/cuda/Gpus.h"
+#include "runtime/device/cuda/Overlap.h"
 #include "runtime/device/cuda/PlanAhead.h"
 
 #include <algorithm>
@@ -186,6 +187,12 @@ Status CudaDevice::prepare(RankContext &context) {
   TESSERA_RETURN_IF_ERROR(loadKernels(context.artifact.program()));
   TESSERA_ASSIGN_OR_RETURN(shared->collectives,
                            joinRanks({&context, gpu, &shared->mover, options.stallTimeoutSeconds, options.gpu}));
+  if (shared->collectives->name() == "nccl") {
+    shared->besideCollectives = productsBesideCollectives(context.artifact.program());
+    int all = 0;
+    TESSERA_CU(cuDeviceGetAttribute(&all, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, gpu));
+    shared->multiprocessorsBeside = std::max(all - collectiveMultiprocessors, 1);
+  }
   if (options.gpu.autotune) {
     TESSERA_ASSIGN_OR_RETURN(std::unique_ptr<GemmTuner> tuner,
                              GemmTuner::open(*options.gpu.autotune, gpuName, context.communicator));

@@ -18,6 +18,7 @@
 #include "runtime/device/cuda/Watchdog.h"
 
 #include <chrono>
+#include <unordered_set>
 
 namespace tessera::cuda {
 
@@ -36,6 +37,9 @@ struct CudaShared {
   Mover mover;
   Progress progress;
   std::unique_ptr<CudaCollectives> collectives;
+  /// Products that run beside collectives of NCCL's, and the multiprocessors that are left to them.
+  std::unordered_set<const artifact::Instruction *> besideCollectives;
+  int multiprocessorsBeside = 0;
   int64_t step = 0;         ///< counts the calls of beginStep
   bool isCapturing = false; ///< what is issued becomes part of a graph
   double stallTimeoutSeconds = 60;

@@ -140,6 +140,10 @@ public:
     widths[1] = static_cast<int64_t>(byteWidth(b.view.dtype));
     widths[2] = static_cast<int64_t>(byteWidth(c.view.dtype));
     TESSERA_RETURN_IF_ERROR(check("matmul", cublasLtMatmulDescCreate(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F)));
+    if (const int32_t count = operands.multiprocessors; count > 0)
+      TESSERA_RETURN_IF_ERROR(
+          check("matmul",
+                cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, &count, sizeof(count))));
     TESSERA_RETURN_IF_ERROR(setTransposed(CUBLASLT_MATMUL_DESC_TRANSA, layout.first));
     TESSERA_RETURN_IF_ERROR(setTransposed(CUBLASLT_MATMUL_DESC_TRANSB, layout.second));
     TESSERA_RETURN_IF_ERROR(describeEpilogue(operands));
@@ -155,7 +159,8 @@ public:
                                    epilogue,
                                    beta != 0,
                                    {alignments[0], alignments[1], alignments[2]},
-                                   GemmPlanner::workspaceBytes});
+                                   GemmPlanner::workspaceBytes,
+                                   operands.multiprocessors});
     // The library sees the addresses of an epilogue, too.
     auto [found, isNew] = known->try_emplace(key + " " + std::to_string(alignmentOf(biasAddress)) + " " +
                                                  std::to_string(alignmentOf(auxAddress)),

@@ -28,6 +28,7 @@ struct GemmOperands {
   Operand a, b, c, input, output;
   float alpha = 1, beta = 0;
   artifact::Epilogue epilogue = artifact::Epilogue::None;
+  int multiprocessors = 0; ///< that the product may count on; 0: all
 
   GemmAddresses at(int64_t iteration) const {
     return {a.at(iteration), b.at(iteration), c.at(iteration), input.at(iteration), output.at(iteration)};

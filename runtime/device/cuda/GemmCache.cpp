@@ -106,7 +106,8 @@ std::string keyOf(const GemmProblem &problem) {
                     std::to_string(problem.layout.batch) + " aligned";
   for (uint32_t alignment : problem.alignments)
     key += " " + std::to_string(alignment);
-  return key + " workspace " + std::to_string(problem.workspace);
+  key += " workspace " + std::to_string(problem.workspace);
+  return problem.multiprocessors == 0 ? key : key + " multiprocessors " + std::to_string(problem.multiprocessors);
 }
 
 Result<std::string> defaultGemmCache() {

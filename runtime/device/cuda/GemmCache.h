@@ -47,6 +47,7 @@ struct GemmProblem {
   bool adds;              ///< beta is not 0
   uint32_t alignments[3]; ///< bytes, of the library's operands and of its result
   size_t workspace;       ///< bytes
+  int multiprocessors;    ///< that it may count on; 0: all
 };
 std::string keyOf(const GemmProblem &problem);
 

@@ -11,6 +11,7 @@
 #include "runtime/base/Log.h"
 #include "runtime/device/Device.h"
 #include "runtime/device/cuda/CudaCollectives.h"
+#include "runtime/device/cuda/Overlap.h"
 
 #include <nccl.h>
 
@@ -308,6 +309,8 @@ private:
     config.blocking = isBlocking ? 1 : 0;
     config.commName = name.c_str();
     config.CTAPolicy = policyOf(members, stream);
+    if (stream != 0)
+      config.maxCTAs = collectiveMultiprocessors;
     auto position = std::find(members.begin(), members.end(), context.communicator.rank()) - members.begin();
     TESSERA_ASSIGN_OR_RETURN(ncclComm_t made, make("ncclCommSplit", world, [&](ncclComm_t *slot) {
                                return ncclCommSplit(world, members.front(), static_cast<int>(position), slot, &config);

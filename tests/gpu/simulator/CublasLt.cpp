@@ -173,6 +173,9 @@ std::string readProduct(const void *description, const void *a, const void *b, c
       (made.d.type != made.a.type && made.d.type != CUDA_R_32F))
     return "this combination of types";
   made.epilogue = found->get<uint32_t>(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT);
+  made.multiprocessors = found->get<int32_t>(CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, 0);
+  if (made.multiprocessors < 0 || made.multiprocessors > 132)
+    return "a product counts on multiprocessors that the GPU does not have";
   made.bias = found->get<uint64_t>(CUBLASLT_MATMUL_DESC_BIAS_POINTER, 0);
   made.biasStride = found->get<int64_t>(CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, 0);
   made.aux = found->get<uint64_t>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, 0);
@@ -342,6 +345,8 @@ TESSERA_LT cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t descript
   float alphaValue = *static_cast<const float *>(alpha), betaValue = *static_cast<const float *>(beta);
   auto space = reinterpret_cast<uint64_t>(workspace);
   sim().count("products");
+  if (p.multiprocessors != 0)
+    sim().count("products that leave multiprocessors");
   if (p.epilogue != CUBLASLT_EPILOGUE_DEFAULT)
     sim().count("products with epilogue " + std::to_string(p.epilogue));
   CUresult result = sim().submit(*stream, [=](Gpu &gpu) {

@@ -32,6 +32,7 @@ struct Product {
   uint64_t bias = 0, aux = 0;
   int64_t biasStride = 0, auxLeading = 0, auxStride = 0;
   cudaDataType biasType = CUDA_R_32F, auxType = CUDA_R_32F;
+  int32_t multiprocessors = 0; ///< that it may count on; 0: all
 };
 
 inline constexpr uint32_t hasBias = 4, isRelu = 2, isGelu = 32, hasAux = 128, givesBiasGrad = 16, isReluGrad = 8,

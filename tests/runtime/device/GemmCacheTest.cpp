@@ -79,14 +79,22 @@ TEST(GemmCache, KeysTellProductsApart) {
   layout.first = {6, 4, 6, false, 0};
   layout.second = {4, 3, 4, true, 0};
   layout.target = {6, 3, 6, false, 0};
-  GemmProblem problem{
-      layout, artifact::DataType::BF16, artifact::DataType::F32, artifact::Epilogue::BiasGradA, true, {16, 256, 64},
-      1024};
+  GemmProblem problem{layout,
+                      artifact::DataType::BF16,
+                      artifact::DataType::F32,
+                      artifact::Epilogue::BiasGradA,
+                      true,
+                      {16, 256, 64},
+                      1024,
+                      0};
   EXPECT_EQ(keyOf(problem), "BF16-F32 BiasGradA adds a 6x4/6+0 b 4x3/4t+0 c 6x3/6+0 batch 1 aligned 16 256 64 "
                             "workspace 1024");
   GemmProblem other = problem;
   other.alignments[1] = 16;
   EXPECT_NE(keyOf(other), keyOf(problem));
+  GemmProblem beside = problem;
+  beside.multiprocessors = 116;
+  EXPECT_EQ(keyOf(beside), keyOf(problem) + " multiprocessors 116");
 }
 
 TEST(GemmCache, LiesInTheUsersCache) {
