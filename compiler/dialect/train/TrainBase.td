@@ -30,6 +30,7 @@ def Train_Dialect : Dialect {
     | `"param"` | trainable parameter; `train.name` is its name |
     | `"frozen"` | a parameter that takes no gradient (also buffers); `train.name` |
     | `"state"` | optimizer state; `train.name`, and `train.of` = name of its parameter |
+    | `"derived"` | the parameter `train.of` (f32) in bf16, made by the host when it sets the parameter and renewed by the step; `train.name` |
     | `"input"`, `"target"` | one batch of data; `train.name` |
     | `"hyper"` | a scalar that the host sets before each step; `train.name` is `lr`, `bias_correction1`, `bias_correction2`, `update_always` or `seed` |
 
