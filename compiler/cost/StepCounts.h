@@ -1,6 +1,7 @@
 //===- StepCounts.h - what a lowered step issues, by class ------*- C++ -*-===//
 //
-// Counts the instructions of an exec.program, and the bytes and predicted seconds of its generated kernels by their kind.
+// Counts the instructions of an exec.program, and the bytes and predicted seconds of its generated kernels by their
+// kind.
 //
 //===----------------------------------------------------------------------===//
 

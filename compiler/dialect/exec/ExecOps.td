@@ -26,7 +26,7 @@ def Exec_FusionOp : Exec_Op<"fusion", [Pure, IsolatedFromAbove, SingleBlockImpli
     | `column` | columns | sums over leading dimensions |
     | `reduce_all` | chunks | sums of everything to scalars; the first of two launches, see below |
     | `scatter` | columns | rows added into a table in a fixed order |
-    | `row_column` | chunks of rows | on GPUs: what `row` does, and the sums of the columns of each chunk |
+    | `rows_columns` | chunks of rows | on GPUs: what `row` does, and the sums of the columns of each chunk |
 
     Operands and results are contiguous row-major buffers; the kernel's buffers are the operands, then the results. A
     launch runs it over the outer indices [0, `extent`), split over threads at multiples of `grain`. `inplace` holds for

@@ -21,7 +21,7 @@ static constexpr int64_t kMaxScratch = 256 << 10;
 static constexpr unsigned kMaxCuts = 16;
 
 StringRef kindName(KernelKind kind) {
-  static constexpr StringLiteral names[] = {"elementwise", "row", "column", "reduce_all", "scatter", "row_column"};
+  static constexpr StringLiteral names[] = {"elementwise", "row", "column", "reduce_all", "scatter", "rows_columns"};
   return names[static_cast<unsigned>(kind)];
 }
 

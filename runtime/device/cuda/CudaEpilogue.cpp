@@ -15,6 +15,9 @@ extern const char epilogueKernels[];
 using artifact::DataType;
 using artifact::Epilogue;
 
+/// That a thread reads or writes at a time where addresses and rows allow it.
+static constexpr int64_t vectorBytes = 16;
+
 EpilogueKernels::~EpilogueKernels() {
   if (library)
     cuLibraryUnload(library);
@@ -27,8 +30,9 @@ Status EpilogueKernels::load(CUdeviceptr memory, size_t bytes) {
     return Status::ok();
   TESSERA_CU(cuLibraryLoadData(&library, epilogueKernels, nullptr, nullptr, 0, nullptr, nullptr, 0));
   for (const char *name :
-       {"ApplyF32", "ApplyBF16", "ApplyF16", "SumTermsF32F32", "SumTermsBF16F32", "SumTermsBF16BF16", "SumTermsF16F32",
-        "SumTermsF16F16", "SumTermsF32BF16", "SumTermsF32F16", "SumPartsF32", "SumPartsBF16", "SumPartsF16"}) {
+       {"ApplyF32", "ApplyBF16", "ApplyF16", "ApplyVectorsF32", "ApplyVectorsBF16", "ApplyVectorsF16", "SumTermsF32F32",
+        "SumTermsBF16F32", "SumTermsBF16BF16", "SumTermsF16F32", "SumTermsF16F16", "SumTermsF32BF16", "SumTermsF32F16",
+        "SumPartsF32", "SumPartsBF16", "SumPartsF16"}) {
     CUkernel kernel = nullptr;
     TESSERA_CU(cuLibraryGetKernel(&kernel, library, (std::string("tessera") + name).c_str()));
     TESSERA_CU(cuKernelGetFunction(&functions[name], kernel));
@@ -58,7 +62,6 @@ Status EpilogueKernels::start(const GemmOperands &operands, const GemmAddresses 
 
 Status EpilogueKernels::apply(const GemmOperands &operands, const GemmAddresses &at, CUstream stream) const {
   const TensorView &c = operands.c.view;
-  TESSERA_ASSIGN_OR_RETURN(CUfunction function, find(std::string("Apply") + artifact::EnumNameDataType(c.dtype)));
   void *target = at.c, *kept = givesPreActivation(operands.epilogue) ? at.output : nullptr;
   const void *bias = takesBias(operands.epilogue) ? at.input : nullptr,
              *before = takesPreActivation(operands.epilogue) ? at.input : nullptr;
@@ -66,8 +69,16 @@ Status EpilogueKernels::apply(const GemmOperands &operands, const GemmAddresses 
   int64_t elements = c.numElements(), columns = c.shape.back();
   if (elements == 0)
     return Status::ok();
+  const auto bytes = static_cast<int64_t>(byteWidth(c.dtype));
+  uintptr_t places = static_cast<uintptr_t>(columns * bytes);
+  for (const void *address : {static_cast<const void *>(target), static_cast<const void *>(kept), bias, before})
+    places |= reinterpret_cast<uintptr_t>(address);
+  const bool hasVectors = places % vectorBytes == 0;
+  TESSERA_ASSIGN_OR_RETURN(CUfunction function, find(std::string(hasVectors ? "ApplyVectors" : "Apply") +
+                                                     artifact::EnumNameDataType(c.dtype)));
   constexpr int64_t threads = 256, most = 4096;
-  auto blocks = static_cast<unsigned>(std::min((elements + threads - 1) / threads, most));
+  const int64_t words = hasVectors ? elements * bytes / vectorBytes : elements;
+  auto blocks = static_cast<unsigned>(std::min((words + threads - 1) / threads, most));
   void *arguments[] = {&target, &bias, &kept, &before, &isGelu, &elements, &columns};
   TESSERA_CU(cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, nullptr));
   return Status::ok();
@@ -75,7 +86,7 @@ Status EpilogueKernels::apply(const GemmOperands &operands, const GemmAddresses 
 
 Result<int64_t> EpilogueKernels::sumParts(const TensorView &matrix, size_t kept, const void *source,
                                           CUstream stream) const {
-  constexpr int64_t vectorBytes = 16, vectors = 32, leastRows = 64, wantedBlocks = 768; // as `decompose` cuts
+  constexpr int64_t vectors = 32, leastRows = 64, wantedBlocks = 768; // as `decompose` cuts
   const auto bytes = static_cast<int64_t>(byteWidth(matrix.dtype));
   int64_t count = matrix.shape[kept], terms = matrix.shape[1 - kept], termStride = matrix.strides[1 - kept];
   if (matrix.strides[kept] != 1 || terms <= leastRows || count * bytes % vectorBytes != 0 ||

@@ -16,6 +16,8 @@ namespace {
 
 using artifact::DataType;
 
+static_assert(sizeof(cublasLtMatmulAlgo_t) == GemmCache::algorithmBytes);
+
 Status check(const char *what, cublasStatus_t status) {
   if (status == CUBLAS_STATUS_SUCCESS)
     return Status::ok();
@@ -153,20 +155,20 @@ public:
     const uint32_t alignments[] = {alignmentOf(b, layout.first.batchStride, layout.loops, &GemmLoop::b),
                                    alignmentOf(a, layout.second.batchStride, layout.loops, &GemmLoop::a),
                                    alignmentOf(c, layout.target.batchStride, layout.loops, &GemmLoop::c)};
-    const std::string key = keyOf({layout,
-                                   a.view.dtype,
-                                   c.view.dtype,
-                                   epilogue,
-                                   beta != 0,
-                                   {alignments[0], alignments[1], alignments[2]},
-                                   GemmPlanner::workspaceBytes,
-                                   operands.multiprocessors});
+    key = keyOf({layout,
+                 a.view.dtype,
+                 c.view.dtype,
+                 epilogue,
+                 beta != 0,
+                 {alignments[0], alignments[1], alignments[2]},
+                 GemmPlanner::workspaceBytes,
+                 operands.multiprocessors});
     // The library sees the addresses of an epilogue, too.
     auto [found, isNew] = known->try_emplace(key + " " + std::to_string(alignmentOf(biasAddress)) + " " +
                                                  std::to_string(alignmentOf(auxAddress)),
                                              TESSERA_ERROR(Internal, "not looked for"));
     if (isNew)
-      found->second = choose(operands, alignments, key);
+      found->second = choose(operands, alignments);
     TESSERA_ASSIGN_OR_RETURN(algorithm, found->second);
     return Status::ok();
   }
@@ -180,6 +182,7 @@ public:
   void *workspace = nullptr;
   GemmTuner *tuner = nullptr;
   GemmPlanner::Algorithms *known = nullptr;
+  std::string key; ///< of the cache, when prepared
 
 private:
   Status setTransposed(cublasLtMatmulDescAttributes_t attribute, const MatrixLayout &matrix) {
@@ -249,7 +252,7 @@ private:
         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignments[2]}};
     for (auto [attribute, alignment] : wanted)
       cublasLtMatmulPreferenceSetAttribute(preference, attribute, &alignment, sizeof(alignment));
-    std::vector<cublasLtMatmulHeuristicResult_t> candidates(tuner ? GemmTuner::maxCandidates : 1);
+    std::vector<cublasLtMatmulHeuristicResult_t> candidates(tuner ? GemmPlanner::maxCandidates : 1);
     int found = 0;
     cublasStatus_t status =
         cublasLtMatmulAlgoGetHeuristic(handle, product, first, second, target, target, preference,
@@ -268,19 +271,23 @@ private:
   }
 
   /// The library's first choice, or the fastest.
-  Result<cublasLtMatmulAlgo_t> choose(const GemmOperands &operands, std::span<const uint32_t> alignments,
-                                      const std::string &key) {
+  Result<cublasLtMatmulAlgo_t> choose(const GemmOperands &operands, std::span<const uint32_t> alignments) {
     TESSERA_ASSIGN_OR_RETURN(std::vector<cublasLtMatmulHeuristicResult_t> candidates, candidatesFor(alignments));
     if (!tuner)
       return candidates.front().algo;
+    std::vector<GemmTuner::Candidate> named;
+    for (const cublasLtMatmulHeuristicResult_t &candidate : candidates)
+      named.push_back({toDigits(&candidate.algo, sizeof(candidate.algo)),
+                       "algorithm " + std::to_string(named.size() + 1) + " of " + std::to_string(candidates.size())});
     TuningMemory memory;
-    auto run = [&](const cublasLtMatmulAlgo_t &candidate, CUstream stream) -> Status {
+    auto run = [&](size_t number, CUstream stream) -> Status {
       if (!memory.at.a)
         TESSERA_RETURN_IF_ERROR(memory.take(operands, stream));
-      algorithm = candidate;
+      algorithm = candidates[number].algo;
       return start(memory.at, stream);
     };
-    return tuner->choose(key, candidates, run);
+    TESSERA_ASSIGN_OR_RETURN(size_t chosen, tuner->choose(key, named, run));
+    return candidates[chosen].algo;
   }
 
   Status loop(size_t level, const char *a, const char *b, char *c, CUstream stream) {
@@ -339,18 +346,44 @@ Status GemmPlanner::open() {
 }
 
 Result<std::unique_ptr<GemmPlan>> GemmPlanner::plan(const GemmOperands &operands, std::string_view node) {
-  auto made = std::make_unique<LtGemm>();
-  made->handle = handle;
-  made->workspace = std::bit_cast<void *>(workspace);
-  made->tuner = tuner.get();
-  made->known = &known;
-  Status status = made->prepare(operands);
-  if (status.isOk())
-    return std::unique_ptr<GemmPlan>(std::move(made));
-  if (operands.epilogue == artifact::Epilogue::None || status.code() != StatusCode::Unsupported)
+  const bool hasEpilogue = operands.epilogue != artifact::Epilogue::None;
+  auto together = std::make_unique<LtGemm>();
+  together->handle = handle;
+  together->workspace = std::bit_cast<void *>(workspace);
+  together->tuner = tuner.get();
+  together->known = &known;
+  Status status = together->prepare(operands);
+  if (hasEpilogue && status.code() == StatusCode::Unsupported) {
+    log::info("node '{}': epilogue {} by a kernel of our own: {}", node, artifact::EnumNameEpilogue(operands.epilogue),
+              status.message());
+    return planApart(operands, node);
+  }
+  if (!status.isOk())
     return node.empty() ? status : status.withContext(node);
-  log::info("node '{}': epilogue {} by a kernel of our own: {}", node, artifact::EnumNameEpilogue(operands.epilogue),
-            status.message());
+  if (!hasEpilogue || !tuner)
+    return std::unique_ptr<GemmPlan>(std::move(together));
+
+  Result<std::unique_ptr<GemmPlan>> apart = planApart(operands, node);
+  if (apart.status().code() == StatusCode::Unsupported)
+    return std::unique_ptr<GemmPlan>(std::move(together));
+  TESSERA_RETURN_IF_ERROR(apart.status());
+  auto [way, isNew] = knownWays.try_emplace(together->key);
+  if (isNew) {
+    const GemmTuner::Candidate candidates[] = {{std::string(GemmCache::together), "epilogue by cuBLASLt"},
+                                               {std::string(GemmCache::apart), "epilogue by a kernel of our own"}};
+    TuningMemory memory;
+    auto run = [&](size_t number, CUstream stream) -> Status {
+      if (!memory.at.a)
+        TESSERA_RETURN_IF_ERROR(memory.take(operands, stream));
+      return number == 0 ? together->start(memory.at, stream) : (*apart)->start(memory.at, stream);
+    };
+    TESSERA_ASSIGN_OR_RETURN(way->second, tuner->choose("epilogue of " + together->key, candidates, run));
+  }
+  return way->second == 0 ? std::unique_ptr<GemmPlan>(std::move(together)) : std::move(*apart);
+}
+
+/// The product, and then its epilogue by our own kernels.
+Result<std::unique_ptr<GemmPlan>> GemmPlanner::planApart(const GemmOperands &operands, std::string_view node) {
   GemmOperands plain = operands;
   plain.epilogue = artifact::Epilogue::None;
   plain.input = plain.output = Operand();

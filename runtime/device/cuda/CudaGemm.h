@@ -35,8 +35,8 @@ struct GemmOperands {
   }
 };
 
-/// A product of fixed shapes, strides and alignments. The algorithm is the library's first
-/// choice for them, or the fastest.
+/// A product of fixed shapes, strides and alignments, with its epilogue. How it is done is the library's first choice,
+/// or the fastest way.
 class GemmPlan {
 public:
   virtual ~GemmPlan() = default;
@@ -53,18 +53,23 @@ public:
   Status open();
   /// From now on algorithms are timed. All ranks make the same plans in the same order.
   void tuneWith(std::unique_ptr<GemmTuner> made) { tuner = std::move(made); }
-  /// An epilogue that the library has no algorithm for is done by kernels of our own after the product; a log line says
-  /// so. `node` names the product in errors.
+  /// An epilogue that the library has no algorithm for, or that takes longer with the product than after it, is done by
+  /// kernels of our own after the product; a log line says so. `node` names the product in errors.
   Result<std::unique_ptr<GemmPlan>> plan(const GemmOperands &operands, std::string_view node);
   static constexpr size_t workspaceBytes = size_t{32} << 20;
 
   /// What was chosen for products, by what decides about it: layers share the library's answer.
   using Algorithms = std::map<std::string, Result<cublasLtMatmulAlgo_t>>;
+  /// Algorithms that are timed for each product, in the library's order.
+  static constexpr int maxCandidates = 16;
 
 private:
+  Result<std::unique_ptr<GemmPlan>> planApart(const GemmOperands &operands, std::string_view node);
+
   cublasLtHandle_t handle = nullptr;
   CUdeviceptr workspace = 0;
   Algorithms known;
+  std::map<std::string, size_t> knownWays; ///< of products with epilogues that were timed: 0 together, 1 apart
   std::unique_ptr<GemmTuner> tuner;
   std::unique_ptr<EpilogueKernels> epilogues;
 };

@@ -28,22 +28,35 @@ static __device__ float geluDerivative(float x) {
 }
 
 /// c [m, n] is the product. With `bias` [n] it is added; what is then there goes to `kept` [m, n], if given; `isGelu`
-/// applies GELU; with `before` [m, n] c is multiplied with GELU's derivative there.
-template <typename T>
+/// applies GELU; with `before` [m, n] c is multiplied with GELU's derivative there. Memory is read and written by words
+/// of T or of 16 bytes, of which all addresses and n are multiples.
+template <typename T, typename Word>
 static __device__ void apply(T *c, const T *bias, T *kept, const T *before, bool isGelu, int64_t elements,
                              int64_t columns) {
-  int64_t step = int64_t(gridDim.x) * blockDim.x;
-  for (int64_t index = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; index < elements; index += step) {
-    float value = static_cast<float>(c[index]);
+  constexpr int width = sizeof(Word) / sizeof(T);
+  const int64_t step = int64_t(gridDim.x) * blockDim.x, words = elements / width, wordsOfRow = columns / width;
+  for (int64_t index = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; index < words; index += step) {
+    Word product = reinterpret_cast<const Word *>(c)[index], added{}, earlier{}, sum{};
     if (bias)
-      value += static_cast<float>(bias[index % columns]);
-    if (kept)
-      kept[index] = static_cast<T>(value);
-    if (isGelu)
-      value = gelu(value);
+      added = reinterpret_cast<const Word *>(bias)[index % wordsOfRow];
     if (before)
-      value *= geluDerivative(static_cast<float>(before[index]));
-    c[index] = static_cast<T>(value);
+      earlier = reinterpret_cast<const Word *>(before)[index];
+    T *values = reinterpret_cast<T *>(&product), *sums = reinterpret_cast<T *>(&sum);
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      float value = static_cast<float>(values[i]);
+      if (bias)
+        value += static_cast<float>(reinterpret_cast<const T *>(&added)[i]);
+      sums[i] = static_cast<T>(value);
+      if (isGelu)
+        value = gelu(value);
+      if (before)
+        value *= geluDerivative(static_cast<float>(reinterpret_cast<const T *>(&earlier)[i]));
+      values[i] = static_cast<T>(value);
+    }
+    if (kept)
+      reinterpret_cast<Word *>(kept)[index] = sum;
+    reinterpret_cast<Word *>(c)[index] = product;
   }
 }
 
@@ -102,7 +115,11 @@ static __device__ void sumParts(float *partial, const T *source, int64_t count, 
 #define TESSERA_APPLY(name, type)                                                                                      \
   extern "C" __global__ void tesseraApply##name(type *c, const type *bias, type *kept, const type *before, int isGelu, \
                                                 int64_t elements, int64_t columns) {                                   \
-    apply(c, bias, kept, before, isGelu != 0, elements, columns);                                                      \
+    apply<type, type>(c, bias, kept, before, isGelu != 0, elements, columns);                                          \
+  }                                                                                                                    \
+  extern "C" __global__ void tesseraApplyVectors##name(type *c, const type *bias, type *kept, const type *before,      \
+                                                       int isGelu, int64_t elements, int64_t columns) {                \
+    apply<type, uint4>(c, bias, kept, before, isGelu != 0, elements, columns);                                         \
   }
 TESSERA_APPLY(F32, float)
 TESSERA_APPLY(BF16, __nv_bfloat16)

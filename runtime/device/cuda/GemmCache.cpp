@@ -1,4 +1,4 @@
-//===- GemmCache.cpp - algorithms of products that were timed ---------------===//
+//===- GemmCache.cpp - what was chosen for products that were timed ---------===//
 
 #include "runtime/device/cuda/GemmCache.h"
 
@@ -36,14 +36,15 @@ Result<GemmCache> GemmCache::parse(std::string_view text, const std::string &nam
   for (const auto &[gpu, products] : json["gpus"].items()) {
     if (!products.is_object())
       return bad("the products of '" + gpu + "' are no object");
-    for (const auto &[product, algorithm] : products.items()) {
-      if (!algorithm.is_string())
-        return bad("the algorithm of '" + product + "' is no text");
-      const std::string &digits = algorithm.get_ref<const std::string &>();
-      if (digits.size() != 2 * algorithmBytes || digits.find_first_not_of("0123456789abcdef") != std::string::npos)
-        return bad("the algorithm of '" + product + "' is not " + std::to_string(2 * algorithmBytes) +
-                   " hexadecimal digits");
-      cache.put(gpu, product, digits);
+    for (const auto &[product, chosen] : products.items()) {
+      if (!chosen.is_string())
+        return bad("the choice for '" + product + "' is no text");
+      const std::string &choice = chosen.get_ref<const std::string &>();
+      if (choice != together && choice != apart &&
+          (choice.size() != 2 * algorithmBytes || choice.find_first_not_of("0123456789abcdef") != std::string::npos))
+        return bad("the choice for '" + product + "' is not " + std::to_string(2 * algorithmBytes) +
+                   " hexadecimal digits, 'together' or 'apart'");
+      cache.put(gpu, product, choice);
     }
   }
   return cache;
@@ -52,8 +53,8 @@ Result<GemmCache> GemmCache::parse(std::string_view text, const std::string &nam
 std::string GemmCache::serialise() const {
   Json json = {{"version", cacheVersion}, {"gpus", Json::object()}};
   for (const auto &[gpu, products] : entries)
-    for (const auto &[product, algorithm] : products)
-      json["gpus"][gpu][product] = algorithm;
+    for (const auto &[product, choice] : products)
+      json["gpus"][gpu][product] = choice;
   return json.dump(1) + "\n";
 }
 
@@ -67,8 +68,8 @@ Status GemmCache::write(const std::string &path) const {
   Result<GemmCache> known = read(path);
   GemmCache all = known.isOk() ? *known : GemmCache();
   for (const auto &[gpu, products] : entries)
-    for (const auto &[product, algorithm] : products)
-      all.put(gpu, product, algorithm);
+    for (const auto &[product, choice] : products)
+      all.put(gpu, product, choice);
   return writeFileAtomically(path, all.serialise());
 }
 
@@ -76,12 +77,12 @@ std::string GemmCache::find(const std::string &gpu, const std::string &product) 
   auto products = entries.find(gpu);
   if (products == entries.end())
     return "";
-  auto algorithm = products->second.find(product);
-  return algorithm == products->second.end() ? "" : algorithm->second;
+  auto choice = products->second.find(product);
+  return choice == products->second.end() ? "" : choice->second;
 }
 
-void GemmCache::put(const std::string &gpu, const std::string &product, const std::string &algorithm) {
-  entries[gpu][product] = algorithm;
+void GemmCache::put(const std::string &gpu, const std::string &product, const std::string &choice) {
+  entries[gpu][product] = choice;
 }
 
 std::string toDigits(const void *bytes, size_t count) {

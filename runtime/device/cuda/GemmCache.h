@@ -1,4 +1,4 @@
-//===- GemmCache.h - algorithms of products that were timed -----------------===//
+//===- GemmCache.h - what was chosen for products that were timed -----------===//
 //
 // A JSON file that outlives runs: by GPU, driver and version of cuBLASLt, then by product. Pure logic, built and tested
 // without CUDA.
@@ -20,6 +20,8 @@ class GemmCache {
 public:
   /// Bytes of an algorithm, which is cuBLASLt's secret; two hexadecimal digits each in the file.
   static constexpr size_t algorithmBytes = 64;
+  /// Who does a product's epilogue: cuBLASLt with the product, or our own kernels behind it.
+  static constexpr std::string_view together = "together", apart = "apart";
 
   /// The file's content, or nothing if there is no such file. DataLoss if it is damaged.
   static Result<GemmCache> read(const std::string &path);
@@ -29,9 +31,9 @@ public:
   /// Adds what this run has found to what the file holds by now. Atomic; makes the folder.
   Status write(const std::string &path) const;
 
-  /// Digits of an algorithm; empty if there is none.
+  /// Digits of an algorithm, `together` or `apart`; empty if nothing was chosen.
   std::string find(const std::string &gpu, const std::string &product) const;
-  void put(const std::string &gpu, const std::string &product, const std::string &algorithm);
+  void put(const std::string &gpu, const std::string &product, const std::string &choice);
 
 private:
   std::map<std::string, std::map<std::string, std::string>> entries; ///< by GPU and product

@@ -1,20 +1,18 @@
-//===- GemmTuner.cpp - the fastest of cuBLASLt's algorithms -----------------===//
+//===- GemmTuner.cpp - the fastest of the ways to do a product ---------------===//
 
 #include "runtime/device/cuda/GemmTuner.h"
 
 #include "runtime/base/Log.h"
+
+#include <cublasLt.h>
 
 #include <algorithm>
 #include <limits>
 
 namespace tessera::cuda {
 
-static_assert(sizeof(cublasLtMatmulAlgo_t) == GemmCache::algorithmBytes);
-
 /// After one run that loads what the library needs; the fastest counts.
 static constexpr int repetitions = 3;
-
-static std::string digitsOf(const cublasLtMatmulAlgo_t &algorithm) { return toDigits(&algorithm, sizeof(algorithm)); }
 
 Result<std::unique_ptr<GemmTuner>> GemmTuner::open(const std::string &path, const std::string &gpu,
                                                    Communicator &ranks) {
@@ -47,42 +45,38 @@ GemmTuner::~GemmTuner() {
     cuStreamDestroy(stream);
 }
 
-Result<cublasLtMatmulAlgo_t> GemmTuner::choose(const std::string &product,
-                                               std::span<const cublasLtMatmulHeuristicResult_t> candidates,
-                                               const Run &run) {
+Result<size_t> GemmTuner::choose(const std::string &product, std::span<const Candidate> candidates, const Run &run) {
   std::string chosen;
   if (ranks.rank() == 0) {
     TESSERA_ASSIGN_OR_RETURN(chosen, find(product, candidates, run));
   }
   TESSERA_RETURN_IF_ERROR(ranks.broadcast(chosen, 0, "choice of an algorithm"));
-  for (const cublasLtMatmulHeuristicResult_t &candidate : candidates)
-    if (digitsOf(candidate.algo) == chosen)
-      return candidate.algo;
+  for (size_t index = 0; index < candidates.size(); ++index)
+    if (candidates[index].choice == chosen)
+      return index;
   return TESSERA_ERROR(Unsupported, "rank " + std::to_string(ranks.rank()) +
                                         " is not offered the algorithm that rank 0 chose for " + product +
                                         ": --autotune needs the same GPUs and libraries on all ranks");
 }
 
-Result<std::string> GemmTuner::find(const std::string &product,
-                                    std::span<const cublasLtMatmulHeuristicResult_t> candidates, const Run &run) {
+Result<std::string> GemmTuner::find(const std::string &product, std::span<const Candidate> candidates, const Run &run) {
   std::string known = cache.find(gpu, product);
   if (std::any_of(candidates.begin(), candidates.end(),
-                  [&](const cublasLtMatmulHeuristicResult_t &candidate) { return digitsOf(candidate.algo) == known; }))
+                  [&](const Candidate &candidate) { return candidate.choice == known; }))
     return known;
   size_t best = candidates.size();
   float shortest = std::numeric_limits<float>::infinity(), first = shortest;
   Status lastFailure = Status::ok();
   for (size_t index = 0; index < candidates.size(); ++index) {
-    Result<float> time = milliseconds(candidates[index].algo, run);
+    Result<float> time = milliseconds(index, run);
     if (time.status().code() == StatusCode::Exhausted) {
-      log::warn("autotune: {}: the library's first choice is taken, as there is no memory to time others: {}", product,
-                time.status().message());
-      return digitsOf(candidates.front().algo);
+      log::warn("autotune: {}: {} is taken, as there is no memory to time others: {}", product,
+                candidates.front().title, time.status().message());
+      return candidates.front().choice;
     }
     if (!time.isOk()) { // the library proposes what it then does not run
       lastFailure = time.status();
-      log::warn("autotune: {}: algorithm {} of {} is left out: {}", product, index + 1, candidates.size(),
-                lastFailure.message());
+      log::warn("autotune: {}: {} is left out: {}", product, candidates[index].title, lastFailure.message());
       continue;
     }
     if (index == 0)
@@ -94,22 +88,22 @@ Result<std::string> GemmTuner::find(const std::string &product,
   }
   if (best == candidates.size())
     return lastFailure;
-  log::info("autotune: {}: algorithm {} of {}, {:.4f} ms; the library's first choice {:.4f} ms", product, best + 1,
-            candidates.size(), shortest, first);
-  cache.put(gpu, product, digitsOf(candidates[best].algo));
+  log::info("autotune: {}: {}, {:.4f} ms; {}, {:.4f} ms", product, candidates[best].title, shortest,
+            candidates.front().title, first);
+  cache.put(gpu, product, candidates[best].choice);
   if (Status status = cache.write(path); !status.isOk() && !hasFailedToWrite) {
     log::warn("the choice of algorithms is not kept: {}", status.message());
     hasFailedToWrite = true;
   }
-  return digitsOf(candidates[best].algo);
+  return candidates[best].choice;
 }
 
-Result<float> GemmTuner::milliseconds(const cublasLtMatmulAlgo_t &algorithm, const Run &run) {
-  TESSERA_RETURN_IF_ERROR(run(algorithm, stream));
+Result<float> GemmTuner::milliseconds(size_t candidate, const Run &run) {
+  TESSERA_RETURN_IF_ERROR(run(candidate, stream));
   float shortest = std::numeric_limits<float>::infinity();
   for (int repetition = 0; repetition < repetitions; ++repetition) {
     TESSERA_CU(cuEventRecord(begin, stream));
-    TESSERA_RETURN_IF_ERROR(run(algorithm, stream));
+    TESSERA_RETURN_IF_ERROR(run(candidate, stream));
     TESSERA_CU(cuEventRecord(end, stream));
     TESSERA_CU(cuStreamSynchronize(stream));
     float time = 0;

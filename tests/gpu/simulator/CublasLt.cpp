@@ -8,7 +8,9 @@
 #include "CublasLtProduct.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 using namespace tessera::sim;
 
@@ -349,7 +351,10 @@ TESSERA_LT cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t descript
     sim().count("products that leave multiprocessors");
   if (p.epilogue != CUBLASLT_EPILOGUE_DEFAULT)
     sim().count("products with epilogue " + std::to_string(p.epilogue));
+  const bool isSlow = p.epilogue != CUBLASLT_EPILOGUE_DEFAULT && sim().failureAt("slow-epilogue");
   CUresult result = sim().submit(*stream, [=](Gpu &gpu) {
+    if (isSlow)
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
     if (workspaceBytes) // the library may write anything there
       std::memset(gpu.resolve(space, workspaceBytes, "the workspace of cublasLtMatmul"), 0x7f,
                   std::min<size_t>(workspaceBytes, 4096));

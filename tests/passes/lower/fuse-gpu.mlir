@@ -5,12 +5,12 @@
 
 // The gradients of a layer norm: two launches, and nothing in f32 between them but the partial sums.
 // CHECK-LABEL: func.func @gradients
-// CHECK:         exec.fusion "row_column"({{.*}}) {{.*}} -> (tensor<128x512xf32>, tensor<128x512xf32>, tensor<2048x512xbf16>)
+// CHECK:         exec.fusion "rows_columns"({{.*}}) {{.*}} -> (tensor<128x512xf32>, tensor<128x512xf32>, tensor<2048x512xbf16>)
 // CHECK:         exec.fusion "column"({{.*}}) {{.*}} : (tensor<128x512xf32>, tensor<128x512xf32>) -> (tensor<512xf32>, tensor<512xf32>)
 // CHECK-NOT:     exec.fusion
 // CHECK:         return
 // CPU-LABEL: func.func @gradients
-// CPU-NOT:     row_column
+// CPU-NOT:     rows_columns
 func.func @gradients(%x: tensor<2048x512xbf16>, %dy: tensor<2048x512xbf16>, %w: tensor<512xbf16>) -> (tensor<2048x512xbf16>, tensor<512xf32>, tensor<512xf32>) {
   %0 = train.convert %x : (tensor<2048x512xbf16>) -> tensor<2048x512xf32>
   %1 = train.convert %dy : (tensor<2048x512xbf16>) -> tensor<2048x512xf32>
@@ -30,7 +30,7 @@ func.func @gradients(%x: tensor<2048x512xbf16>, %dy: tensor<2048x512xbf16>, %w: 
 
 // One block would walk all rows: not fused.
 // CHECK-LABEL: func.func @few_chunks
-// CHECK-NOT:     row_column
+// CHECK-NOT:     rows_columns
 // CHECK:         return
 func.func @few_chunks(%x: tensor<256x512xf32>) -> (tensor<256xf32>, tensor<512xf32>) {
   %r = train.reduce sum, %x {dimensions = array<i64: 1>} : (tensor<256x512xf32>) -> tensor<256xf32>

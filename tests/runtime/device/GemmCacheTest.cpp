@@ -24,10 +24,12 @@ TEST(GemmCache, FindsWhatWasKept) {
   GemmCache cache;
   cache.put("GPU 1", "product \"x\"", digits('a'));
   cache.put("GPU 2", "product", digits('0'));
+  cache.put("GPU 2", "epilogue of product", std::string(GemmCache::apart));
   auto read = GemmCache::parse(cache.serialise(), "file");
   ASSERT_TRUE(read.isOk()) << read.status();
   EXPECT_EQ(read->find("GPU 1", "product \"x\""), digits('a'));
   EXPECT_EQ(read->find("GPU 2", "product"), digits('0'));
+  EXPECT_EQ(read->find("GPU 2", "epilogue of product"), GemmCache::apart);
   EXPECT_EQ(read->find("GPU 1", "product"), "");
   EXPECT_EQ(read->find("GPU 3", "product"), "");
   EXPECT_EQ(read->serialise(), cache.serialise());
@@ -43,9 +45,10 @@ TEST(GemmCache, RefusesDamagedFiles) {
            {R"({"version": 2, "gpus": {}})", "its version is not 1"},
            {R"({"version": "1", "gpus": {}})", "its version is not 1"},
            {prefix + "3}}", "the products of 'g' are no object"},
-           {prefix + R"({"p": 3}}})", "the algorithm of 'p' is no text"},
-           {prefix + R"({"p": "00"}}})", "the algorithm of 'p' is not 128 hexadecimal digits"},
-           {prefix + "{\"p\": \"" + digits('g') + "\"}}}", "the algorithm of 'p' is not 128 hexadecimal digits"},
+           {prefix + R"({"p": 3}}})", "the choice for 'p' is no text"},
+           {prefix + R"({"p": "00"}}})", "the choice for 'p' is not 128 hexadecimal digits, 'together' or 'apart'"},
+           {prefix + "{\"p\": \"" + digits('g') + "\"}}}",
+            "the choice for 'p' is not 128 hexadecimal digits, 'together' or 'apart'"},
            {std::string("{\"version\": 1, \xff"), "not JSON with 'version' and 'gpus'"}}) {
     auto read = GemmCache::parse(text, "file");
     ASSERT_FALSE(read.isOk()) << text;

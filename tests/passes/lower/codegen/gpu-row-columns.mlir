@@ -15,7 +15,7 @@
 
 // Of each row one access of x, of the incoming gradient and of the residual's gradient; the weight is read before the
 // rows. One barrier a row.
-// CHECK: rms_grad: ok, row_column, extent 6, {{.*}}passes 2, in place 1
+// CHECK: rms_grad: ok, rows_columns, extent 6, {{.*}}passes 2, in place 1
 // PTX-LABEL: .entry rms_grad(
 // PTX: .maxntid 256, 1, 1
 // PTX: ld.global.{{(nc.)?}}v4.b32
@@ -52,7 +52,7 @@ func.func @rms_grad(%x: tensor<24x2048xbf16>, %rstd: tensor<24xf32>, %dy: tensor
   return %y, %dw : tensor<24x2048xbf16>, tensor<6x2048xf32>
 }
 // Two sums of columns and two of rows, still one barrier a row; the last round is not full (1600 columns, 200 vectors).
-// CHECK: layer_grad: ok, row_column, extent 3, {{.*}}passes 2, in place 1
+// CHECK: layer_grad: ok, rows_columns, extent 3, {{.*}}passes 2, in place 1
 // PTX-LABEL: .entry layer_grad(
 // PTX: .maxntid 224, 1, 1
 // PTX: bar.sync
@@ -89,7 +89,7 @@ func.func @layer_grad(%x: tensor<15x1600xbf16>, %rstd: tensor<15xf32>, %dy: tens
   return %y, %dw, %db : tensor<15x1600xbf16>, tensor<3x1600xf32>, tensor<3x1600xf32>
 }
 // One chunk, rows of odd length in two rounds.
-// CHECK: odd: ok, row_column, extent 1
+// CHECK: odd: ok, rows_columns, extent 1
 // PTX-LABEL: .entry odd(
 // PTX: .maxntid 288, 1, 1
 func.func @odd(%x: tensor<7x571xf32>, %rstd: tensor<7xf32>, %dy: tensor<7x571xf32>, %dr: tensor<7x571xf32>, %w: tensor<571xf32>) -> (tensor<7x571xf32>, tensor<571xf32>, tensor<571xf32>) {
@@ -116,7 +116,7 @@ func.func @odd(%x: tensor<7x571xf32>, %rstd: tensor<7xf32>, %dy: tensor<7x571xf3
   return %dx, %dw, %db : tensor<7x571xf32>, tensor<571xf32>, tensor<571xf32>
 }
 // The longest row beside one sum: two vectors a thread.
-// CHECK: longest: ok, row_column, extent 2
+// CHECK: longest: ok, rows_columns, extent 2
 // PTX-LABEL: .entry longest(
 // PTX: .maxntid 512, 1, 1
 func.func @longest(%x: tensor<4x8192xbf16>, %rstd: tensor<4xf32>, %dy: tensor<4x8192xbf16>, %dr: tensor<4x8192xbf16>, %w: tensor<8192xbf16>) -> (tensor<4x8192xbf16>, tensor<2x8192xf32>) {
@@ -145,7 +145,7 @@ func.func @longest(%x: tensor<4x8192xbf16>, %rstd: tensor<4xf32>, %dy: tensor<4x
 }
 // A sum of columns in a second pass, of what the row's own sum is part of, and another kind of reduction; a result of
 // one element a row in the buffer of an operand that the last pass reads.
-// CHECK: second_pass: ok, row_column, extent 4, {{.*}}passes 2, in place 1
+// CHECK: second_pass: ok, rows_columns, extent 4, {{.*}}passes 2, in place 1
 func.func @second_pass(%x: tensor<12x320xf32>, %r: tensor<12xf32>) -> (tensor<12xf32>, tensor<4x320xf32>, tensor<4x320xf32>) {
   %s = train.reduce sum, %x {dimensions = array<i64: 1>} : (tensor<12x320xf32>) -> tensor<12xf32>
   %sb = train.broadcast %s {broadcast_dimensions = array<i64: 0>} : (tensor<12xf32>) -> tensor<12x320xf32>
@@ -159,7 +159,7 @@ func.func @second_pass(%x: tensor<12x320xf32>, %r: tensor<12xf32>) -> (tensor<12
   return %s, %a, %b : tensor<12xf32>, tensor<4x320xf32>, tensor<4x320xf32>
 }
 // One warp a row: no barrier at all.
-// CHECK: narrow: ok, row_column, extent 5
+// CHECK: narrow: ok, rows_columns, extent 5
 // PTX-LABEL: .entry narrow(
 // PTX: .maxntid 32, 1, 1
 // PTX-NOT: bar.sync
