@@ -78,6 +78,7 @@ private:
   mlir::Value ballot(mlir::Value condition);
   /// The digit values of a round at the current level.
   void setRound(Round &round);
+  Values joinWarps(Values parts, mlir::ValueRange sums, mlir::Value takes, mlir::Value exchange);
   llvm::SmallVector<Round> makeRounds(mlir::Value first, int64_t step, int64_t count);
   Values emitRounds(unsigned pass, llvm::MutableArrayRef<Round> rounds, Values carried);
   Values carriedOf(unsigned pass);

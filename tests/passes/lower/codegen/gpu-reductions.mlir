@@ -124,3 +124,24 @@ func.func @embedding_grad(%x: tensor<33000xf32>, %u: tensor<33000x12xf32>, %init
   %0 = train.scatter_add_rows %init, %i, %u : (tensor<21x12xf32>, tensor<33000xi64>, tensor<33000x12xf32>) -> tensor<21x12xf32>
   return %0 : tensor<21x12xf32>
 }
+
+// A few rows of the table are hit by most of 700 indices (a frequent token), the others by few or none: all warps of the
+// block add up the frequent ones, and exchange their sums.
+// CHECK: frequent: ok, scatter
+// PTX-LABEL: .entry frequent(
+// PTX: popc.b32
+// PTX: frequent_shared3
+// PTX: ret;
+func.func @frequent(%x: tensor<700xf32>, %u: tensor<700x200xbf16>, %init: tensor<40x200xf32>) -> tensor<40x200xf32> {
+  %n = train.constant dense<4.0> : tensor<700xf32>
+  %a = train.abs %x : tensor<700xf32>
+  %s = train.mul %a, %n : tensor<700xf32>
+  %c = train.constant dense<-39.0> : tensor<700xf32>
+  %neg = train.neg %s : tensor<700xf32>
+  %max = train.max %neg, %c : tensor<700xf32>
+  %clamped = train.neg %max : tensor<700xf32>
+  %i = train.convert %clamped : (tensor<700xf32>) -> tensor<700xi64>
+  %w = train.convert %u : (tensor<700x200xbf16>) -> tensor<700x200xf32>
+  %0 = train.scatter_add_rows %init, %i, %w : (tensor<40x200xf32>, tensor<700xi64>, tensor<700x200xf32>) -> tensor<40x200xf32>
+  return %0 : tensor<40x200xf32>
+}
