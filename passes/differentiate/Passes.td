@@ -109,7 +109,7 @@ def Rematerialise : Pass<"rematerialise", "::mlir::func::FuncOp"> {
     |---|---|
     | `none` | everything; the pass changes nothing |
     | `full` | nothing but what it reads of other segments |
-    | `selective` | products, convolutions and attention outputs as far as they are needed |
+    | `selective` | products, or their sums with a bias, convolutions and attention outputs as far as they are needed |
     | `budget` | what makes recomputation cheapest (in flops) while the kept bytes are at most `budget` |
 
     Views (reshape, transpose, slice, broadcast), casts of parameters and what follows from constants alone cost nothing

@@ -12,7 +12,8 @@ namespace tessera::remat {
 /// Recomputes all of a segment from what it reads of others. Does nothing for a model without blocks.
 Plan planFull(const Boundary &boundary);
 
-/// Keeps products, convolutions and attention outputs and recomputes the rest of a segment.
+/// Keeps products, convolutions and attention outputs and recomputes the rest of a segment. A product whose only reader
+/// adds a bias is kept with it: as many bytes, and the product's epilogue can add it.
 Plan planSelective(const Boundary &boundary);
 
 /// Plans between the one that recomputes least and the one that saves least, each cheaper in flops than any other plan
