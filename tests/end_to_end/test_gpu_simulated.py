@@ -125,6 +125,12 @@ class SimulatedGpu(ToolTest):
         split = self.simulate(golden, "model", "split", fail="epilogue")
         self.assert_close("split", "all-cpu", "bf16")
         self.assertGreater(split["kernels"], counts["all"]["kernels"])
+        golden = self.compile("model", "gpt", "--epilogues", "all", "--remat", "selective", "--precision", "bf16", batch=2)
+        selective = self.simulate(golden, "model", "selective")
+        self.assert_close("selective", "none-cpu", "bf16")
+        for epilogue in (36 | 128, 64 | 128):  # CUBLASLT_EPILOGUE_GELU_AUX_BIAS, DGELU
+            name = f"products with epilogue {epilogue}"
+            self.assertEqual(selective[name], counts["all"][name], name)
 
     def test_epilogues_without_an_algorithm(self):
         """What cuBLASLt has no algorithm for is done after the product, and told."""
