@@ -141,9 +141,14 @@ LogicalResult linkLibdevice(llvm::Module &module, Location loc) {
   library->setDataLayout(module.getDataLayout());
   if (llvm::Linker::linkModules(module, std::move(library), llvm::Linker::LinkOnlyNeeded))
     return emitError(loc, "cannot link '") << path << "'";
+  // Whatever is called becomes part of its kernel: libdevice forbids it for a few, as f64's pow.
   for (llvm::Function &function : module)
-    if (!function.isDeclaration() && function.getName().starts_with("__nv_"))
+    if (!function.isDeclaration() &&
+        (function.getName().starts_with("__nv_") || function.getName().starts_with("__internal_"))) {
       function.setLinkage(llvm::GlobalValue::InternalLinkage);
+      function.removeFnAttr(llvm::Attribute::NoInline);
+      function.addFnAttr(llvm::Attribute::AlwaysInline);
+    }
   return success();
 }
 

@@ -276,6 +276,7 @@ private:
     if (!tuner)
       return candidates.front().algo;
     std::vector<GemmTuner::Candidate> named;
+    named.reserve(candidates.size());
     for (const cublasLtMatmulHeuristicResult_t &candidate : candidates)
       named.push_back({toDigits(&candidate.algo, sizeof(candidate.algo)),
                        "algorithm " + std::to_string(named.size() + 1) + " of " + std::to_string(candidates.size())});

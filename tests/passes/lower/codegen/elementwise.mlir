@@ -2,6 +2,10 @@
 // RUN: kernel-check %s --target-cpu=x86-64 | FileCheck %s
 // RUN: kernel-check %s --target-cpu=x86-64-v3 | FileCheck %s
 // RUN: kernel-check --gpu %s | FileCheck %s
+// RUN: kernel-check --ptx=sm_90 %s | FileCheck %s --check-prefix=PTX --implicit-check-not=.func
+
+// What libdevice has as a function of its own (f64's pow) is part of the kernel, too.
+// PTX: .entry unary(
 
 // Every elementwise op on f32, in one kernel of odd size.
 // CHECK: unary: ok, elementwise, extent 1003
