@@ -202,6 +202,28 @@ static void appendRows(SmallVectorImpl<Value> &rows, Value gradient) {
   rows.back() = train::Build(builder, last.getLoc()).slice(next.getOperand(), last.getStarts(), next.getLimits());
 }
 
+/// Appends the elements of a gradient in their order. Of a parameter of which only some rows are read, these rows and
+/// zeros: each is written where it belongs, and no kernel makes the whole.
+static void appendElements(SmallVectorImpl<Value> &parts, Value gradient, train::Build &build) {
+  auto isZero = [](int64_t count) { return count == 0; };
+  auto elementsOf = [](Value value) { return train::tensorType(value).getNumElements(); };
+  auto pad = gradient.getDefiningOp<train::PadOp>();
+  if (!pad || elementsOf(gradient) == 0 || !pad.getValue().isZero() || !llvm::all_of(pad.getInterior(), isZero) ||
+      pad.getLow().empty() || !llvm::all_of(pad.getLow().drop_front(), isZero) ||
+      !llvm::all_of(pad.getHigh().drop_front(), isZero)) {
+    parts.push_back(build.reshape(gradient, {elementsOf(gradient)}));
+    return;
+  }
+  const int64_t row = elementsOf(gradient) / train::shapeOf(gradient).front();
+  auto appendZeros = [&](int64_t rows) {
+    if (rows > 0)
+      parts.push_back(build.zeros(train::tensorType(gradient).clone(ArrayRef<int64_t>{rows * row})));
+  };
+  appendZeros(pad.getLow().front());
+  parts.push_back(build.reshape(pad.getOperand(), {elementsOf(pad.getOperand())}));
+  appendZeros(pad.getHigh().front());
+}
+
 /// Joins the gradients of the unit's parameters right after the last of them is computed.
 Value FlattenParameters::flattenGradients(const ParameterUnit &unit, Value unitArg,
                                           const llvm::StringMap<Value> &gradients, Block &block) {
@@ -220,7 +242,7 @@ Value FlattenParameters::flattenGradients(const ParameterUnit &unit, Value unitA
   for (const Parameter &parameter : unit.parameters)
     appendRows(rows, gradients.lookup(parameter.name));
   for (Value each : rows)
-    parts.push_back(build.reshape(each, {train::tensorType(each).getNumElements()}));
+    appendElements(parts, each, build);
   int64_t padding = train::shapeOf(unitArg)[0] - unit.elements;
   if (padding > 0)
     parts.push_back(build.zeros(RankedTensorType::get({padding}, unit.getElementType())));

@@ -13,7 +13,8 @@ def FlattenParameters : Pass<"flatten-parameters", "::mlir::func::FuncOp"> {
     parameters with name, offset (elements), shape and initialiser; `train.decay_elements` is the number of elements that
     take weight decay. A parameter becomes `slice` + `reshape` of its unit, once for its forward and once for its
     backward uses; values that are mere views of a parameter are repeated for the backward pass. The gradient of a unit
-    is the concat of its parameters' gradients. `"frozen"` arguments stay as they are.
+    is the concat of its parameters' gradients, and where only some rows of a parameter are read, as of positions, the
+    concat of the gradient of these rows and zeros. `"frozen"` arguments stay as they are.
 
     With `wrap=module` a unit is a block of the model: the parameters whose names agree up to the first integer component
     (`transformer.h.3.*`). The rest are `embed` (first read before any block) and `head` (after), or one `root` if there

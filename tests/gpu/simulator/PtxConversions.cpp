@@ -2,6 +2,7 @@
 
 #include "PtxLanes.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace tessera::sim {
@@ -44,14 +45,21 @@ void permute(Warp &warp, const Instruction &i, uint32_t lanes) {
   });
 }
 
+/// A signed field is extended by its last bit, or by the number's last one where it goes beyond that.
 template <typename T> void extractBits(Warp &warp, const Instruction &i, uint32_t lanes) {
-  T *d = warp.at<T>(i.d);
+  constexpr uint32_t width = 8 * sizeof(T);
+  using Unsigned = std::make_unsigned_t<T>;
+  auto *d = warp.at<Unsigned>(i.d);
   const T *a = warp.at<T>(i.a);
   const uint32_t *b = warp.at<uint32_t>(i.b), *c = warp.at<uint32_t>(i.c);
   forLanes(lanes, [&](int lane) {
     uint32_t from = b[lane] & 255, length = c[lane] & 255;
-    T value = from >= 8 * sizeof(T) ? 0 : a[lane] >> from;
-    d[lane] = length >= 8 * sizeof(T) ? value : value & ((T{1} << length) - 1);
+    auto whole = static_cast<Unsigned>(a[lane]);
+    Unsigned fill = 0;
+    if (std::is_signed_v<T> && length > 0 && whole >> std::min(from + length - 1, width - 1) & 1)
+      fill = ~Unsigned{0};
+    Unsigned value = from >= width ? fill : from == 0 ? whole : whole >> from | fill << (width - from);
+    d[lane] = length >= width ? value : (value & ((Unsigned{1} << length) - 1)) | fill << length;
   });
 }
 
@@ -205,7 +213,11 @@ Execute selectConversion(Mnemonic &mnemonic) {
   if (mnemonic.name == "prmt")
     return mnemonic.take("b32") ? permute : nullptr;
   if (mnemonic.name == "bfe")
-    return mnemonic.take("u32") ? extractBits<uint32_t> : mnemonic.take("u64") ? extractBits<uint64_t> : nullptr;
+    return mnemonic.take("u32")   ? extractBits<uint32_t>
+           : mnemonic.take("s32") ? extractBits<int32_t>
+           : mnemonic.take("u64") ? extractBits<uint64_t>
+           : mnemonic.take("s64") ? extractBits<int64_t>
+                                  : nullptr;
   return mnemonic.name == "cvt" ? conversion(mnemonic) : nullptr;
 }
 

@@ -127,6 +127,28 @@ TEST(Simulator, InexactUnitsErrAsMuchAsIsDocumented) {
   EXPECT_EQ(apart("rcp.approx.ftz.f32", 0x1p127F, 0), 0);
 }
 
+TEST(Simulator, ExtractsFieldsOfBits) {
+  auto field = [](const std::string &type, const std::string &number, const std::string &place) {
+    const bool isWide = type.substr(1) == "64";
+    const std::string d = isWide ? "%rd4" : "%r5", a = isWide ? "%rd3" : "%r3", width = isWide ? "b64 " : "b32 ";
+    return resultOf("mov." + width + a + ", " + number + "; bfe." + type + " " + d + ", " + a + ", " + place + ";" +
+                    (isWide ? " shr.u64 %rd4, %rd4, 16; cvt.u32.u64 %r5, %rd4;" : ""));
+  };
+  EXPECT_EQ(field("u32", "0xc0", "4, 4"), 0xcU);
+  EXPECT_EQ(field("s32", "0xc0", "4, 4"), 0xfffffffcU);
+  EXPECT_EQ(field("s32", "0xc0", "4, 3"), 0xfffffffcU);
+  EXPECT_EQ(field("s32", "0xc0", "5, 1"), 0U);
+  EXPECT_EQ(field("s32", "0xc0", "6, 1"), 0xffffffffU);
+  EXPECT_EQ(field("s32", "0xc0", "6, 0"), 0U);
+  EXPECT_EQ(field("s32", "0x80000000", "28, 32"), 0xfffffff8U);
+  EXPECT_EQ(field("s32", "0x80000000", "40, 2"), 0xffffffffU);
+  EXPECT_EQ(field("u32", "0x80000000", "40, 2"), 0U);
+  // Bits 16 to 47 of the result are looked at.
+  EXPECT_EQ(field("s64", "4", "2, 1"), 0xffffffffU);
+  EXPECT_EQ(field("s64", "8", "2, 1"), 0U);
+  EXPECT_EQ(field("u64", "0x123456789abcdef0", "8, 40"), 0x56789aU);
+}
+
 TEST(Simulator, ThreadsTellEachOtherInWarps) {
   OneBuffer buffer(64);
   runBody("shfl.sync.bfly.b32 %r3, %r1, 16, 31, -1; st.global.b32 [%rd2], %r3;", buffer);
