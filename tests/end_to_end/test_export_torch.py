@@ -263,7 +263,7 @@ class ExportTorch(ToolTest):
 
     @unittest.skipUnless(has("transformers"), "no transformers")
     def test_a_hugging_face_model(self):
-        settings = dict(n_layer=1, n_embd=16, n_head=2, vocab_size=40, bos_token_id=0, eos_token_id=0)
+        settings = dict(n_layer=1, n_embd=16, n_head=2, vocab_size=40, bos_token_id=0, eos_token_id="[0, 2]")
         flags = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
         done = self.python(TOOL, "hf:gpt2", "-o", "gpt2.onnx", "--batch", "4", "--seq", "12", *flags)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -123,9 +123,9 @@ def example_tokens(config, batch, sequence):
     import torch
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     size = getattr(text, "vocab_size", None) or 2
-    special = {getattr(text, key, None) for key in ("pad_token_id", "bos_token_id", "eos_token_id")}
-    special |= {getattr(config, key, None) for key in ("pad_token_id", "bos_token_id", "eos_token_id")}
-    special = {i for entry in special for i in (entry if isinstance(entry, (list, tuple)) else [entry])}
+    entries = [getattr(each, key, None) for each in (text, config)
+               for key in ("pad_token_id", "bos_token_id", "eos_token_id")]
+    special = {i for entry in entries for i in (entry if isinstance(entry, (list, tuple)) else [entry])}
     usual = torch.tensor([i for i in range(min(size, 4096)) if i not in special] or [0])
     choice = torch.randint(len(usual), (batch, sequence), generator=torch.Generator().manual_seed(0))
     return usual[choice]
