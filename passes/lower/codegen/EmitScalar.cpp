@@ -161,7 +161,7 @@ struct ScalarEmitter {
     Value power = math::ExpOp::create(b, loc, arith::NegFOp::create(b, loc, x[0], kFlags), kFlags);
     auto result = arith::DivFOp::create(b, loc, constant(1.0),
                                         arith::AddFOp::create(b, loc, power, constant(1.0), kFlags), kFlags);
-    result->setAttr(kInexactReciprocal, b.getUnitAttr());
+    result->setAttr(kSigmoid, b.getUnitAttr());
     return result;
   }
 

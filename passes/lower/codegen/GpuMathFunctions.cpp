@@ -1,6 +1,6 @@
 //===- GpuMathFunctions.cpp - f32 functions by a GPU's own units ----------===//
 //
-// exp, tanh, erf and the division in a sigmoid, for kernels that are to wait for memory only. The units for 2^x and 1/x
+// exp, tanh, erf and the sigmoid, for kernels that are to wait for memory only. The units for 2^x and 1/x
 // are within 2 and 1 units in the last place (PTX ISA 9.7.3, ex2 and rcp); what is built here keeps, with errors of
 // that size, the bounds that docs/codegen.md states and tests/passes/lower/codegen/gpu-accuracy.test asserts. Special
 // cases need no code: infinities and NaN go through, and what underflows is rounded by the last product.
@@ -71,14 +71,20 @@ Value expandErf(Scalar &s, Value x) {
   return s.select(s.compare(Float::OGT, magnitude, 0.927734375f), far, near);
 }
 
-/// 1 / x where it may be inexact: below 2^-126 the result is 0. The sigmoid is within 8 units in the last place.
-struct UseReciprocal : OpRewritePattern<arith::DivFOp> {
+/// e·r below 0 and 1 - e·r above, of e = e^-|x| and r = 1 / (1 + e): the unit's error is one of what is small, so that
+/// the sigmoid is 1 where it should be, and 1 minus it as exact as rounding allows. 6 units in the last place.
+struct ExpandSigmoid : OpRewritePattern<arith::DivFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(arith::DivFOp op, PatternRewriter &rewriter) const override {
-    if (!op->hasAttr(kInexactReciprocal) || !op.getType().isF32())
+    auto sum = op.getRhs().getDefiningOp<arith::AddFOp>();
+    auto power = sum ? sum.getLhs().getDefiningOp<math::ExpOp>() : math::ExpOp();
+    if (!op->hasAttr(kSigmoid) || !op.getType().isF32() || !power)
       return failure();
-    Scalar scalar{rewriter, op.getLoc()};
-    rewriter.replaceOp(op, reciprocal(scalar, op.getRhs()));
+    Scalar s{rewriter, op.getLoc()};
+    Value negated = power.getOperand(), one = s.number(1.0f);
+    Value e = math::ExpOp::create(rewriter, op.getLoc(), s.neg(s.abs(negated)));
+    Value r = reciprocal(s, s.add(e, one));
+    rewriter.replaceOp(op, s.select(s.compare(Float::OGT, negated, 0.0f), s.mul(e, r), s.fma(s.neg(e), r, one)));
     return success();
   }
 };
@@ -86,10 +92,15 @@ struct UseReciprocal : OpRewritePattern<arith::DivFOp> {
 
 LogicalResult useGpuMath(ModuleOp module) {
   MLIRContext *context = module.getContext();
-  RewritePatternSet patterns(context);
-  patterns.add<Expand<math::ExpOp, expandExp>, Expand<math::TanhOp, expandTanh>, Expand<math::ErfOp, expandErf>,
-               UseReciprocal>(context);
-  return applyPatternsGreedily(module, std::move(patterns), GreedyRewriteConfig().enableFolding(false));
+  // The sigmoid is known by its e^-x.
+  RewritePatternSet sigmoid(context), patterns(context);
+  sigmoid.add<ExpandSigmoid>(context);
+  patterns.add<Expand<math::ExpOp, expandExp>, Expand<math::TanhOp, expandTanh>, Expand<math::ErfOp, expandErf>>(
+      context);
+  const GreedyRewriteConfig config = GreedyRewriteConfig().enableFolding(false);
+  if (failed(applyPatternsGreedily(module, std::move(sigmoid), config)))
+    return failure();
+  return applyPatternsGreedily(module, std::move(patterns), config);
 }
 
 } // namespace tessera::codegen

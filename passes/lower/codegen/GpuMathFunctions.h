@@ -11,11 +11,10 @@ namespace tessera::codegen {
 inline constexpr llvm::StringLiteral kExp2Intrinsic = "llvm.nvvm.ex2.approx.ftz";
 inline constexpr llvm::StringLiteral kReciprocalIntrinsic = "llvm.nvvm.rcp.approx.ftz.f";
 
-/// Marks a division 1 / x whose result may be inexact: the one in a sigmoid, not a model's own.
-inline constexpr llvm::StringLiteral kInexactReciprocal = "inexact_reciprocal";
+/// Marks the division 1 / (e^-x + 1) that is a sigmoid, and not a model's own.
+inline constexpr llvm::StringLiteral kSigmoid = "sigmoid";
 
-/// Turns math.{exp,tanh,erf} of f32, and reciprocals that are marked `kInexactReciprocal`, into few instructions of a
-/// GPU.
+/// Turns math.{exp,tanh,erf} of f32, and divisions that are marked `kSigmoid`, into few instructions of a GPU.
 llvm::LogicalResult useGpuMath(mlir::ModuleOp module);
 
 } // namespace tessera::codegen
