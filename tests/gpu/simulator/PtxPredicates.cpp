@@ -9,6 +9,12 @@ namespace {
 
 // --- Predicates -------------------------------------------------------------------
 
+/// A bf16 or f16 that compares as its f32.
+template <typename Format> struct Narrow {
+  uint16_t bits;
+  operator float() const { return Format::widen(bits); }
+};
+
 template <typename T, auto F> void compare(Warp &warp, const Instruction &i, uint32_t lanes) {
   const T *a = warp.at<T>(i.a), *b = warp.at<T>(i.b);
   uint32_t met = 0;
@@ -124,6 +130,8 @@ Execute setPredicate(Mnemonic &mnemonic, Instruction &instruction, const std::st
   mnemonic.modifiers.clear();
   return type == "f32"                    ? comparison<float>(how)
          : type == "f64"                  ? comparison<double>(how)
+         : type == "bf16"                 ? comparison<Narrow<Bf16>>(how)
+         : type == "f16"                  ? comparison<Narrow<F16>>(how)
          : type == "s16"                  ? comparison<int16_t>(how)
          : type == "s32"                  ? comparison<int32_t>(how)
          : type == "s64"                  ? comparison<int64_t>(how)

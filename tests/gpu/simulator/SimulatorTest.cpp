@@ -112,6 +112,23 @@ TEST(Simulator, RoundsAsThePtxSays) {
   EXPECT_EQ(resultOf("mov.b32 %r3, -1; mad.lo.cc.u32 %r4, %r3, 2, 3; madc.hi.u32 %r5, %r3, 2, 0;"), 2U);
 }
 
+TEST(Simulator, ComparesNarrowFloats) {
+  auto met = [](const std::string &how, const std::string &a, const std::string &b) {
+    return resultOf("mov.b16 %rs1, " + a + "; mov.b16 %rs2, " + b + "; setp." + how +
+                    " %p1, %rs1, %rs2; selp.b32 %r5, 1, 0, %p1;") == 1;
+  };
+  const std::string one = "0x3f80", minusTwo = "0xc000", nan = "0x7fc0", zero = "0x0000", minusZero = "0x8000";
+  EXPECT_TRUE(met("lt.bf16", minusTwo, one));
+  EXPECT_FALSE(met("gt.bf16", minusTwo, one));
+  EXPECT_TRUE(met("eq.bf16", zero, minusZero));
+  EXPECT_FALSE(met("le.bf16", nan, one));
+  EXPECT_TRUE(met("leu.bf16", nan, one));
+  EXPECT_TRUE(met("neu.bf16", nan, nan));
+  EXPECT_TRUE(met("nan.bf16", nan, one));
+  EXPECT_TRUE(met("lt.f16", "0xfbff", "0x0001")); // -65504 and the smallest subnormal number
+  EXPECT_FALSE(met("ne.f16", "0x3c00", "0x3c00"));
+}
+
 TEST(Simulator, InexactUnitsErrAsMuchAsIsDocumented) {
   auto bits = [](float value) { return std::bit_cast<uint32_t>(value); };
   auto apart = [&](const char *instruction, float argument, float exact) {
