@@ -40,6 +40,29 @@ def cut():
     return Net(True), torch.randn(4, 6), ["x"]
 
 
+def narrow():
+    module, x, names = good()
+    return module.bfloat16(), x.bfloat16(), names
+
+
+class Centred(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(6, 8), torch.nn.Linear(8, 3)
+
+    def forward(self, x):
+        h = self.first(x)
+        return self.second(torch.tanh(h - h.mean(1, keepdim=True)))
+
+
+def centred():
+    module = Centred().double()
+    with torch.no_grad():  # all alike: the gradient is 0 but for rounding
+        module.first.weight.copy_(module.first.weight[:1].expand(8, 6))
+        module.second.weight.copy_(module.second.weight[:, :1].expand(3, 8))
+    return module, torch.randn(4, 5, 6).double(), ["x"]
+
+
 def hooked():
     module, x, names = good()
     module.first.weight.register_hook(lambda gradient: 2 * gradient)
@@ -125,6 +148,11 @@ class CheckModel(ToolTest):
                 self.assertEqual(status, 0, output)
                 self.assertRegex(line, r"^same: loss .* 4 gradients within")
 
+    def test_rounding_in_float64(self):
+        status, output, line = self.check("net.py:centred", "--loss", "mse")
+        self.assertEqual(status, 0, output)
+        self.assertRegex(line, "^same: .*only rounding: .*first.bias")
+
     def test_different(self):
         subprocess.run([PYTHON, "net.py"], cwd=self.folder, check=True, capture_output=True, timeout=300)
         status, output, line = self.check("net.py:cut", "--onnx", "cut.onnx", "--", "--parameters", ".")
@@ -133,6 +161,7 @@ class CheckModel(ToolTest):
 
     def test_not_compared(self):
         for arguments, text in ((["net.py:hooked"], "the exporter refuses it"), (["net.py:absent"], "absent"),
+                                (["net.py:narrow"], "parameters of torch.bfloat16"),
                                 (["net.py:good", "--", "--lr", "1"], "--lr is set by the check"),
                                 (["net.py:good", "--", "--strategy", "none"], "strategy")):
             with self.subTest(" ".join(arguments)):

@@ -6,6 +6,7 @@ import os
 
 import numpy
 import onnx
+import torch
 
 from . import compare, graph, record, tessera, training
 from .distinct import without_dropout
@@ -135,8 +136,13 @@ class Check:
                     self.data[name] = training.repeated(example, self.samples * self.steps)
 
     def reference(self, accumulate=1):
-        """PyTorch's Training, computed once. Raises CannotCompare if it fails or is not finite."""
+        """PyTorch's Training, computed once. Raises CannotCompare if it fails or is not finite, or where rounding would
+        hide what is wrong."""
         if accumulate not in self.wanted:
+            narrow = sorted({str(p.dtype) for p in self.model.parameters() if p.dtype in (torch.bfloat16, torch.float16)})
+            if narrow:
+                raise CannotCompare("model", f"parameters of {' and '.join(narrow)}: two programs that are both right round "
+                                    "apart; compare model.float()")
             try:
                 with without_dropout(self.model) as self.dropout:
                     want = training.reference(self.model, self.inputs, self.names, self.outputs, self.data, self.loss,
