@@ -178,6 +178,17 @@ Operand Parser::operand(uint32_t bytes) {
   return made;
 }
 
+/// A constant operand with another width.
+Operand Parser::ofWidth(Operand operand, uint32_t bytes) {
+  auto known = std::find_if(kernel.constants.begin(), kernel.constants.end(),
+                            [&](const Constant &each) { return each.offset == operand.offset; });
+  if (operand.bytes != bytes && known != kernel.constants.end()) {
+    operand.offset = constant(known->value, bytes);
+    operand.bytes = bytes;
+  }
+  return operand;
+}
+
 void Parser::instruction() {
   Instruction built = instructionOfKind(Kind::Compute);
   if (accept("@")) {
@@ -245,8 +256,13 @@ void Parser::memory(Mnemonic &mnemonic, Instruction &built, bool isLoad, const s
   if (parts.size() > 4)
     fail("a vector of " + std::to_string(parts.size()));
   built.count = static_cast<uint8_t>(parts.size());
+  auto first = std::find_if(parts.begin(), parts.end(),
+                            [](const Operand &part) { return part.form != Operand::Form::Constant; });
+  const uint32_t width = first == parts.end() ? std::max(bytes, 2U) : first->bytes; // no register is narrower
   for (size_t index = 0; index < parts.size(); ++index) {
-    if (parts[index].bytes != parts[0].bytes)
+    if (parts[index].form == Operand::Form::Constant)
+      parts[index] = ofWidth(parts[index], width);
+    else if (parts[index].bytes != width)
       fail("registers of several widths in a vector");
     built.vector[index] = parts[index].offset;
   }
@@ -254,7 +270,7 @@ void Parser::memory(Mnemonic &mnemonic, Instruction &built, bool isLoad, const s
   built.hasWideAddress = address.bytes == 8;
   built.offset = address.displacement;
   built.cache = kernel.caches++;
-  built.execute = selectMemory(mnemonic, built, parts[0].bytes);
+  built.execute = selectMemory(mnemonic, built, width);
   if (!built.execute)
     fail("unknown instruction '" + whole + "'");
   emit(built);
@@ -280,9 +296,7 @@ void Parser::arithmetic(Mnemonic &mnemonic, Instruction &built, const std::strin
     for (size_t index = 0; index < parts.size(); ++index) {
       built.vector[index] = parts[index].offset;
       if (parts[index].form == Operand::Form::Constant) // written with the width of the whole
-        for (const Constant &known : std::vector<Constant>(kernel.constants))
-          if (known.offset == parts[index].offset)
-            built.vector[index] = constant(known.value, part);
+        built.vector[index] = ofWidth(parts[index], part).offset;
     }
     built.a = built.d = isUnpacked ? operands[1].offset : result.offset;
     mnemonic.modifiers = {isUnpacked ? "unpack" : "pack", std::to_string(part), std::to_string(widths.immediate)};

@@ -324,6 +324,7 @@ private:
   Operand named(std::string_view name, uint32_t bytes);
   /// `bytes`: how wide an immediate is.
   Operand operand(uint32_t bytes);
+  Operand ofWidth(Operand operand, uint32_t bytes);
   void instruction();
   void memory(Mnemonic &mnemonic, Instruction &built, bool isLoad, const std::string &whole);
   void arithmetic(Mnemonic &mnemonic, Instruction &built, const std::string &whole);

@@ -112,6 +112,14 @@ TEST(Simulator, RoundsAsThePtxSays) {
   EXPECT_EQ(resultOf("mov.b32 %r3, -1; mad.lo.cc.u32 %r4, %r3, 2, 3; madc.hi.u32 %r5, %r3, 2, 0;"), 2U);
 }
 
+TEST(Simulator, StoresVectorsOfNumbersAndRegisters) {
+  for (const auto &[parts, bytes] : {std::pair("{%rs1, 7}", 0x0705U), {"{7, %rs1}", 0x0507U}, {"{3, 7}", 0x0703U}}) {
+    OneBuffer buffer(1);
+    runBody(std::string("mov.b16 %rs1, 5; st.global.v2.b8 [%rd1], ") + parts + ";", buffer, 1);
+    EXPECT_EQ(buffer.data[0], bytes) << parts;
+  }
+}
+
 TEST(Simulator, ComparesNarrowFloats) {
   auto met = [](const std::string &how, const std::string &a, const std::string &b) {
     return resultOf("mov.b16 %rs1, " + a + "; mov.b16 %rs2, " + b + "; setp." + how +
