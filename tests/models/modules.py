@@ -38,7 +38,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--family", nargs="+", choices=FAMILIES, default=FAMILIES)
     parser.add_argument("--only", default="", help="names of modules that match")
-    parser.add_argument("--configs", nargs="+", choices=list(running.CONFIGS), default=list(running.CONFIGS))
+    parser.add_argument("--configs", nargs="+", choices=[*running.CONFIGS, *running.ON_GPU], default=list(running.CONFIGS))
     parser.add_argument("--exporters", nargs="+", choices=["torchscript", "dynamo"], default=["torchscript", "dynamo"])
     parser.add_argument("--resume", action="store_true", help="leave out checks that are in the file of results")
     parser.add_argument("--jobs", type=int, default=2)

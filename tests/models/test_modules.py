@@ -12,7 +12,8 @@ from catalogue import running  # noqa: E402
 from harness import ToolTest  # noqa: E402
 
 RECORDED = os.path.join(HERE, "modules")
-# What each module is checked in: ranks and micro-batches for what one exporter writes, the rest in turn for the other's.
+# What each module is checked in: ranks, micro-batches and a simulated GPU for what one exporter writes, the rest in turn for the
+# other's.
 ALWAYS, IN_TURN = ("zero3 on 2 ranks", "2 micro-batches"), ("one rank", "recomputation", "bf16")
 # Ops that may be refused, by the words of the reason: module -> words. Whatever is not refused must be right.
 MAY_BE_REFUSED = {
@@ -32,7 +33,9 @@ class Modules(ToolTest):
         case = running.case_of(folder)
         first, *others = [exporter for exporter, found in case["exporters"].items() if "refused" not in found][::-1]
         configs = [config for config in IN_TURN if config != "bf16" or not case["bf16"]]
-        checks = [(first, config) for config in ALWAYS] + [(other, configs[turn % len(configs)]) for other in others or [first]]
+        on_gpu = [config for config in running.ON_GPU if config == "simulated GPU" or not case["bf16"]]
+        always = [*ALWAYS, on_gpu[turn % len(on_gpu)]] if running.has_simulator() else ALWAYS
+        checks = [(first, config) for config in always] + [(other, configs[turn % len(configs)]) for other in others or [first]]
         for exporter, config in checks:
             with self.subTest(f"{name}, {exporter}, {config}"):
                 work = self.path(f"{exporter}-{config}".replace(" ", "-"))

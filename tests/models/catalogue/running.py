@@ -4,6 +4,7 @@ import json
 import os
 import re
 import sys
+import unittest.mock
 
 import numpy
 
@@ -14,6 +15,8 @@ import tessera  # noqa: E402
 
 CONFIGS = {"one rank": (), "zero3 on 2 ranks": ("--mesh", "shard=2", "--strategy", "zero3"),
            "2 micro-batches": ("--accumulate", "2"), "recomputation": ("--remat", "full"), "bf16": ("--precision", "bf16")}
+# On tests/gpu/simulator, where the build has it (has_simulator): not of the page, whose figures are a CPU's.
+ON_GPU = {"simulated GPU": ("--target", "sm_90"), "simulated GPU, bf16": ("--target", "sm_90", "--precision", "bf16")}
 # bf16 keeps 8 bits: a value is wrong by 2^-9 of itself, and a gradient is a sum of products of a few such values, of which
 # some cancel: 2^-5 of the largest element. How much cancels depends on the module, so that PyTorch's own gradient with
 # everything in bf16 is a second measure: Tessera, which computes more of it in fp32, may be wrong by twice as much
@@ -22,6 +25,16 @@ BF16_GRADIENT, BF16_LOSS, BF16_TIMES = 2.0 ** -5, 2.0 ** -7, 2.0
 # What a message has that is not meant for users: a verifier's, a crash, a broken invariant.
 INTERNAL = re.compile(r"'[a-z_]+\.[a-z_]+' op |dominate|do not merge into|kernels' code refers to|internal error|crash: "
                       r"|unrealized_conversion|null operand|gradient probe|expected F32|failed to legalize|not generated")
+
+
+def simulator():
+    """The folder of the libraries that stand for a GPU's."""
+    return os.path.join(os.path.dirname(os.path.dirname(tessera.find_tool("tessera-run"))), "gpu-simulator")
+
+
+def has_simulator():
+    """Whether the build has them: CUDA's toolkit was found."""
+    return os.path.exists(os.path.join(simulator(), "libcuda.so.1"))
 
 
 def case_of(folder):
@@ -67,8 +80,8 @@ def run(folder, exporter, config, work, timeout=60):
         return {"result": "not compared", "reason": "not exported"}
     if "refused" in found:
         return {"result": "exporter refuses", "reason": found["refused"]}
-    flags = CONFIGS[config]
-    if config == "bf16" and case["bf16"]:
+    flags = {**CONFIGS, **ON_GPU}[config]
+    if "bf16" in flags and case["bf16"]:
         return {"result": "not compared", "reason": case["bf16"]}
     model, artifact = os.path.join(folder, exporter + ".onnx"), os.path.join(work, "model.tessera")
     batch = case["samples"] // micro_batches(flags)
@@ -76,8 +89,10 @@ def run(folder, exporter, config, work, timeout=60):
     try:
         tessera.compile_model(model, artifact, ["--batch", batch, *case["flags"], *flags], timeout)
         stage = "run"
-        got = tessera.train(artifact, os.path.join(folder, "data.safetensors"), model, case["steps"],
-                            os.path.join(work, "run"), timeout)
+        libraries = {"LD_LIBRARY_PATH": simulator()} if config in ON_GPU else {}
+        with unittest.mock.patch.dict(os.environ, libraries):
+            got = tessera.train(artifact, os.path.join(folder, "data.safetensors"), model, case["steps"],
+                                os.path.join(work, "run"), timeout)
     except tessera.ToolError as why:
         internal = stage == "run" or why.crashed or INTERNAL.search(str(why)) or "took longer" in str(why)
         return {"result": "internal error" if internal else "refused", "stage": stage, "reason": why.reason}
