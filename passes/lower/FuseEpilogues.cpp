@@ -98,8 +98,9 @@ struct Product {
     return train::tensorType(result).clone(isRows ? shape.drop_back(columnShape().size()) : columnShape());
   }
 
-  exec::EpilogueProductOp build(Epilogue epilogue, Value input, Type output) const {
-    OpBuilder builder(op);
+  /// `before`: where the product goes, unless where it is.
+  exec::EpilogueProductOp build(Epilogue epilogue, Value input, Type output, Operation *before = nullptr) const {
+    OpBuilder builder(before ? before : op);
     auto made = exec::EpilogueProductOp::create(builder, op->getLoc(), result.getType(), output, epilogue, lhs, rhs,
                                                 accumulator, input, lhsContract, rhsContract);
     made->setDiscardableAttrs(op->getDiscardableAttrDictionary());
@@ -308,8 +309,12 @@ private:
     train::ReduceOp sum =
         columnSum(gradient, product,
                   llvm::to_vector(llvm::seq<int64_t>(0, shapeOf(gradient).size() - product.columnShape().size())));
-    exec::EpilogueProductOp made = sum ? product.build(Epilogue::GeluGradBiasGrad, z, sum.getType())
-                                       : product.build(Epilogue::GeluGrad, z, Type());
+    // Recomputation may have put the product that writes z behind this one, whose only reader is the gradient.
+    Operation *source = z.getDefiningOp(), *before = nullptr;
+    if (source->getBlock() == product.op->getBlock() && product.op->isBeforeInBlock(source))
+      before = gradient.getDefiningOp();
+    exec::EpilogueProductOp made = sum ? product.build(Epilogue::GeluGradBiasGrad, z, sum.getType(), before)
+                                       : product.build(Epilogue::GeluGrad, z, Type(), before);
     if (sum)
       sum.replaceAllUsesWith(made.getOutput());
     gradient.replaceAllUsesWith(made.getResult());

@@ -103,10 +103,13 @@ public:
 
   // --- Code
   /// Loads the code objects and joins the groups that collectives need; all ranks call it together, once, before
-  /// `compile`. The context outlives the commands.
+  /// `compile`. The context outlives the device.
   virtual Status prepare(RankContext &context) = 0;
   /// The command of an instruction that is not Record, Wait or Repeat.
   virtual Result<std::unique_ptr<Command>> compile(const artifact::Instruction &instruction) = 0;
+  /// The orderly end of the groups; all ranks call it together, each on its own thread, when no step will follow. What
+  /// was joined and not left is aborted when the device goes.
+  virtual Status leaveRanks() { return Status::ok(); }
 
   // --- Execution
   virtual Result<std::unique_ptr<DeviceStream>> createStream(int number) = 0;
@@ -143,8 +146,8 @@ std::vector<std::pair<uint32_t, int>> collectiveChannels(const artifact::Program
 /// Of the flattened list: loops count as one, with their bodies once.
 size_t numInstructions(const artifact::Program &program);
 
-/// Why a collective's buffers do not lie at the same offset on all ranks; empty if all do. A part of the other operand
-/// at the place of the rank, as collectives in place have it, is not a reason.
+/// Why a collective's buffers do not lie at the same offset on all ranks; empty if all do. A part at the place of the
+/// rank is a reason, also one of the other operand, as collectives in place have it.
 std::string asymmetricCollective(const artifact::Program &program);
 
 /// Name of the source node; empty if the artifact has none.

@@ -86,7 +86,7 @@ Status Executor::step(int64_t number, const StepOptions &options) {
   if (mode == StepMode::Issue)
     status = runItems(items, 0, /*isLast=*/true, options);
   issuedAt = threadSeconds();
-  Status synchronised = synchronise(), ended = device.endStep();
+  Status ended = device.endStep(), synchronised = synchronise(); // the end's mark follows the last command at once
   for (const Status &each : {status, failure(), synchronised, ended})
     if (!each.isOk())
       return each;

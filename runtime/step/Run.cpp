@@ -374,8 +374,17 @@ Status Run::finishEarly(int index, const EarlyEnd &end) {
     return TESSERA_ERROR(IoError, end.error.message() + "; moreover, " + left.message());
   TESSERA_RETURN_IF_ERROR(left);
   // Nobody ends the run before all have saved their part.
-  TESSERA_RETURN_IF_ERROR(world[index]->barrier("end of the run"));
+  TESSERA_RETURN_IF_ERROR(endTogether(index));
   return end.error;
+}
+
+/// All has been written: what then fails on the way out is not the run's failure.
+Status Run::endTogether(int index) {
+  TESSERA_RETURN_IF_ERROR(world[index]->barrier("end of the run"));
+  if (Status left = sessions[index]->leave(); !left.isOk())
+    log::warn("rank {}: the run is complete, the connection of the devices was broken off: {}", world[index]->rank(),
+              left.message());
+  return Status::ok();
 }
 
 Status Run::runRank(int index) {
@@ -402,7 +411,7 @@ Status Run::runRank(int index) {
   }
   TESSERA_RETURN_IF_ERROR(finish(index));
   // No rank has succeeded before rank 0 has written the final weights.
-  return self.barrier("end of the run");
+  return endTogether(index);
 }
 
 } // namespace tessera

@@ -54,8 +54,11 @@ public:
   /// Others may work in the run folder; this process writes nothing more. Waits for a checkpoint that is being written,
   /// unless a rank may be writing another.
   void releaseFolder(bool isAnyRankRunning);
-  /// Ends the connection; all processes do it together.
-  void disconnect() { world.clear(); }
+  /// Ends the connection, and what refers to it; all processes do it together.
+  void disconnect() {
+    sessions.clear();
+    world.clear();
+  }
 
 private:
   using Clock = std::chrono::steady_clock;
@@ -93,6 +96,8 @@ private:
   };
   Result<EarlyEnd> beginStep(int index, int64_t step);
   Status trainStep(int index, int64_t step);
+  /// Waits for all ranks, and ends what connects their devices.
+  Status endTogether(int index);
   Status endStep(int index, int64_t step, Clock::time_point begin, double seconds);
   StepOutcome outcomeOf(int index, int64_t step) const;
   Status endNonFinite(int index, const Status &reason);

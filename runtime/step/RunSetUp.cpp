@@ -194,7 +194,8 @@ static std::string hostIdentity() {
 }
 
 /// What the processes of a run must agree on besides the artifact. Not compared is what may be another on each rank
-/// (threads, devices) and what rank 0 alone does, or each for itself (reports, traces, the file of an export). All
+/// (threads, devices) and what rank 0 alone does, or each for itself (reports, the files of an export and of
+/// --autotune). A step that is traced is not captured into a graph, and NCCL wants that of all ranks or of none. All
 /// compare with rank 0, so that all give one error.
 Status Run::compareSettings(Communicator &self) const {
   std::string weightsContent = "none", checkpointIdentity = "none";
@@ -221,6 +222,10 @@ Status Run::compareSettings(Communicator &self) const {
        (std::filesystem::absolute(options.out) / ".").lexically_normal().parent_path().filename().string()},
       {"--attention-gradient", options.gpu.hasFastAttentionGradient ? "fast" : "deterministic"},
       {"--reproducible", options.gpu.isReproducible ? "on" : "off"},
+      {"--autotune", options.gpu.autotune ? "on" : "off"},
+      {"--no-graph", options.gpu.usesGraphs ? "off" : "on"},
+      {"--trace-steps", std::to_string(options.traceSteps)},
+      {"--memory-snapshot", options.memorySnapshot ? "on" : "off"},
       {"--stall-timeout", std::to_string(options.stallTimeoutSeconds)},
       {"--dump", options.dump + " at " + std::to_string(options.dumpStep)},
       {"the checkpoint to resume", checkpointIdentity},

@@ -31,8 +31,8 @@ struct Session::Impl {
 
   std::shared_ptr<const Artifact> artifact;
   Communicator &communicator;
+  std::unique_ptr<RankContext> context; ///< the device refers to it until its end
   std::unique_ptr<Device> device;
-  std::unique_ptr<RankContext> context;
   Staging staging;
   std::vector<std::array<std::byte, 8>> results; ///< the first element of each, after the last step
   bool isDerived = false;                        ///< copies of state are those of the state
@@ -263,6 +263,8 @@ Status Session::step(int64_t number, const StepOptions &options) {
   impl->communicator.abort(status);
   return status;
 }
+
+Status Session::leave() { return impl->device->leaveRanks(); }
 
 double Session::lastIssued() const { return impl->executor->lastIssued(); }
 bool Session::issuesAhead() const { return !impl->device->marksAreTimes(); }

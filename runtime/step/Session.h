@@ -103,6 +103,10 @@ public:
   /// Runs one step. After an error the session is unusable; all ranks get one.
   Status step(int64_t number, const StepOptions &options = {});
 
+  /// The orderly end of what connects the ranks' devices; all ranks call it together after their last step, each on its
+  /// own thread. Errors: not all ranks came. A session that is only destroyed breaks the connection off.
+  Status leave();
+
   /// When the last step had been given to the device, on the clock of `threadSeconds` of the thread that runs it.
   double lastIssued() const;
   /// Whether the device works on its own once it has been given a step.

@@ -360,6 +360,9 @@ class SimulatedGpu(ToolTest):
         self.assertLess(graph[beside], graph["products"])
         # Besides, each rank tries one.
         self.assertEqual(graph["collectives"], issued["collectives"] + 2)
+        with self.settings(devices=2):
+            output = self.told(*self.arguments(golden, "model", "told", steps=1))
+        self.assertNotIn("broken off", output)
         for run in ("local", "issued", "graph"):
             self.assert_close(run, "cpu", "fp32")
         self.assert_same_bits("issued", "graph")

@@ -136,6 +136,13 @@ class Disagreement(LaunchTest):
         output = self.finish(self.mpirun(1, [*self.command("a", "run", 3), ":", "-n", "1", *self.command("a", "run", 4)]),
                              status=None)
         self.assertRegex(output, "(?m)^error: (rank 0: )?rank 1 and rank 0 differ in --steps: 4 and 3")
+        for flags, message in ((["--autotune"], "--autotune: on and off"), (["--no-graph"], "--no-graph: on and off"),
+                               (["--trace-steps", 1], "--trace-steps: 1 and 0"),
+                               (["--memory-snapshot"], "--memory-snapshot: on and off")):
+            with self.subTest(message):
+                other = [str(flag) for flag in [*self.command("a", "run", 3), *flags]]
+                output = self.finish(self.mpirun(1, [*self.command("a", "run", 3), ":", "-n", "1", *other]), status=None)
+                self.assertRegex(output, "(?m)^error: (rank 0: )?rank 1 and rank 0 differ in " + message)
 
     def test_wrong_number_of_processes(self):
         self.compile("a", "--mesh", "shard=2", "--strategy", "zero3")

@@ -5,15 +5,18 @@ import os
 import shutil
 import struct
 import sys
+import unittest
+import unittest.mock
 
 import numpy as np
 
-from harness import ROOT, ToolTest
+from harness import BIN, ROOT, ToolTest
 import safetensors
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 from onnx_file import BFLOAT16, DOUBLE, FLOAT, FLOAT16, Graph, value_info  # noqa: E402
 
+SIMULATOR = os.path.join(os.path.dirname(BIN), "gpu-simulator")
 STEPS, BATCH, RATE = 3, 4, 0.1
 
 
@@ -89,6 +92,15 @@ class ParameterTypes(ToolTest):
                 with self.subTest(kind, flags=flags):
                     self.check(kind, *flags)
 
+    @unittest.skipUnless(os.path.exists(os.path.join(SIMULATOR, "libcuda.so.1")), "needs CUDA's toolkit when building")
+    def test_on_simulated_gpus(self):
+        """Sums over ranks are our own kernels on one GPU, NCCL's on two."""
+        for kind in ("BF16", "F16"):
+            for devices in (1, 2):
+                with self.subTest(kind, devices=devices), unittest.mock.patch.dict(
+                        os.environ, {"LD_LIBRARY_PATH": SIMULATOR, "TESSERA_SIM_DEVICES": str(devices)}):
+                    self.check(kind, "--mesh", "shard=2", "--strategy", "ddp", "--target", "sm_90")
+
     def test_initial_values(self):
         """A parameter of a narrow type starts from its initialiser, rounded."""
         graph = Graph()
@@ -103,5 +115,4 @@ class ParameterTypes(ToolTest):
 
 
 if __name__ == "__main__":
-    import unittest
     unittest.main()

@@ -25,6 +25,9 @@ public:
   virtual bool canBeCaptured() const = 0;
   /// Gives the collective to the stream; the call's channel and group were prepared.
   virtual Status start(const CollectiveCall &call, CUstream stream) = 0;
+  /// The orderly end, when nothing runs any more and no graph has collectives; all ranks call it together, each on its
+  /// own thread. What is not left is aborted by the destructor.
+  virtual Status leave() { return Status::ok(); }
   /// Whether what was started has failed, without blocking; called by the thread that watches.
   virtual Status poll() = 0;
   /// Ends what is under way on this rank; called by the thread that watches, once. Takes a few seconds at most.

@@ -74,6 +74,17 @@ CudaDevice::~CudaDevice() {
   cuDevicePrimaryCtxRelease(gpu);
 }
 
+Status CudaDevice::leaveRanks() {
+  if (!shared->collectives)
+    return Status::ok();
+  shared->watchdog.stop();
+  if (shared->watchdog.hasFailed())
+    return shared->watchdog.failure();
+  TESSERA_CU(cuCtxSetCurrent(shared->context));
+  shared->dropGraph(); // NCCL waits for graphs that hold its collectives
+  return shared->collectives->leave();
+}
+
 /// A launcher may show each process a GPU of its own as the first one: only their numbers tell which are the same. What
 /// is free is asked before any of them takes something.
 Status CudaDevice::meetRanks(Communicator &communicator) {
@@ -331,7 +342,10 @@ Status CudaDevice::endCapture() {
     return shared->watchdog.failure();
   }
   // Without the flag the priorities of the streams that were captured would not count.
-  CUresult made = cuGraphInstantiate(&shared->graph, captured, CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
+  CUresult made = [&] {
+    std::lock_guard<std::timed_mutex> lock(shared->graphMutex);
+    return cuGraphInstantiate(&shared->graph, captured, CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
+  }();
   cuGraphDestroy(captured);
   if (made != CUDA_SUCCESS)
     return driverError("the graph of the step cannot be made (--no-graph runs it without)", made);

@@ -80,6 +80,7 @@ public:
   size_t workspaceBytes() const override { return GemmPlanner::workspaceBytes + shared->workspace.bytes(); }
   Status prepare(RankContext &context) override;
   Result<std::unique_ptr<Command>> compile(const artifact::Instruction &instruction) override;
+  Status leaveRanks() override;
   Result<std::unique_ptr<DeviceStream>> createStream(int number) override;
   Result<std::unique_ptr<DeviceEvent>> createEvent() override;
   Result<StepMode> beginStep(bool isObserved) override;

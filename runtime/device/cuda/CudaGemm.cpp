@@ -7,8 +7,10 @@
 
 #include <bit>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 namespace tessera::cuda {
@@ -164,9 +166,9 @@ public:
                  GemmPlanner::workspaceBytes,
                  operands.multiprocessors});
     // The library sees the addresses of an epilogue, too.
-    auto [found, isNew] = known->try_emplace(key + " " + std::to_string(alignmentOf(biasAddress)) + " " +
-                                                 std::to_string(alignmentOf(auxAddress)),
-                                             TESSERA_ERROR(Internal, "not looked for"));
+    if (epilogue != artifact::Epilogue::None)
+      key += " bias " + std::to_string(alignmentOf(biasAddress)) + " aux " + std::to_string(alignmentOf(auxAddress));
+    auto [found, isNew] = known->try_emplace(key, TESSERA_ERROR(Internal, "not looked for"));
     if (isNew)
       found->second = choose(operands, alignments);
     TESSERA_ASSIGN_OR_RETURN(algorithm, found->second);
@@ -239,25 +241,27 @@ private:
   Result<std::vector<cublasLtMatmulHeuristicResult_t>> candidatesFor(std::span<const uint32_t> alignments) {
     cublasLtMatmulPreference_t preference = nullptr;
     TESSERA_RETURN_IF_ERROR(check("preference", cublasLtMatmulPreferenceCreate(&preference)));
-    uint64_t bytes = GemmPlanner::workspaceBytes;
-    cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof(bytes));
+    std::unique_ptr<std::remove_pointer_t<cublasLtMatmulPreference_t>, decltype(&cublasLtMatmulPreferenceDestroy)>
+        owner(preference, &cublasLtMatmulPreferenceDestroy);
+    auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
+      return check("preference", cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof(value)));
+    };
+    TESSERA_RETURN_IF_ERROR(prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{GemmPlanner::workspaceBytes}));
     // Parts of a sum are added in f32, never in the type of a bf16 result.
-    const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-    cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions,
-                                         sizeof(reductions));
+    TESSERA_RETURN_IF_ERROR(prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                                   uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE}));
     const std::pair<cublasLtMatmulPreferenceAttributes_t, uint32_t> wanted[] = {
         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignments[0]},
         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignments[1]},
         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignments[2]},
         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignments[2]}};
     for (auto [attribute, alignment] : wanted)
-      cublasLtMatmulPreferenceSetAttribute(preference, attribute, &alignment, sizeof(alignment));
+      TESSERA_RETURN_IF_ERROR(prefer(attribute, alignment));
     std::vector<cublasLtMatmulHeuristicResult_t> candidates(tuner ? GemmPlanner::maxCandidates : 1);
     int found = 0;
     cublasStatus_t status =
         cublasLtMatmulAlgoGetHeuristic(handle, product, first, second, target, target, preference,
                                        static_cast<int>(candidates.size()), candidates.data(), &found);
-    cublasLtMatmulPreferenceDestroy(preference);
     candidates.resize(status == CUBLAS_STATUS_SUCCESS ? static_cast<size_t>(found) : 0);
     std::erase_if(candidates, [](const auto &candidate) { return candidate.state != CUBLAS_STATUS_SUCCESS; });
     if (candidates.empty())

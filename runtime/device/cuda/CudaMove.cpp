@@ -11,11 +11,14 @@ extern const char moveKernels[];
 
 using artifact::DataType;
 
+/// Those of which Kernels.cu has a sum.
+constexpr DataType summed[] = {DataType::F32, DataType::F64, DataType::BF16,
+                               DataType::F16, DataType::I32, DataType::I64};
+
 static std::string sumKernel(DataType dtype) { return std::string("tesseraSum") + artifact::EnumNameDataType(dtype); }
 
 bool Mover::canSum(DataType dtype) {
-  return dtype == DataType::F32 || dtype == DataType::F64 || dtype == DataType::BF16 || dtype == DataType::I32 ||
-         dtype == DataType::I64;
+  return std::find(std::begin(summed), std::end(summed), dtype) != std::end(summed);
 }
 
 Mover::~Mover() {
@@ -30,7 +33,7 @@ Status Mover::load() {
     names.push_back(std::string("tesseraCopy") + width);
     names.push_back(std::string("tesseraFill") + width);
   }
-  for (DataType dtype : {DataType::F32, DataType::F64, DataType::BF16, DataType::I32, DataType::I64})
+  for (DataType dtype : summed)
     names.push_back(sumKernel(dtype));
   for (const std::string &name : names) {
     CUkernel kernel = nullptr;

@@ -46,17 +46,19 @@ GemmTuner::~GemmTuner() {
 }
 
 Result<size_t> GemmTuner::choose(const std::string &product, std::span<const Candidate> candidates, const Run &run) {
-  std::string chosen;
+  std::string message;
   if (ranks.rank() == 0) {
-    TESSERA_ASSIGN_OR_RETURN(chosen, find(product, candidates, run));
+    TESSERA_ASSIGN_OR_RETURN(std::string chosen, find(product, candidates, run));
+    message = product + '\n' + chosen;
   }
-  TESSERA_RETURN_IF_ERROR(ranks.broadcast(chosen, 0, "choice of an algorithm"));
+  TESSERA_RETURN_IF_ERROR(ranks.broadcast(message, 0, "choice of an algorithm"));
+  // A rank to which another product is next, as its library has no epilogue that rank 0's has, takes no answer to it.
   for (size_t index = 0; index < candidates.size(); ++index)
-    if (candidates[index].choice == chosen)
+    if (product + '\n' + candidates[index].choice == message)
       return index;
-  return TESSERA_ERROR(Unsupported, "rank " + std::to_string(ranks.rank()) +
-                                        " is not offered the algorithm that rank 0 chose for " + product +
-                                        ": --autotune needs the same GPUs and libraries on all ranks");
+  return TESSERA_ERROR(InvalidArgument, "rank " + std::to_string(ranks.rank()) +
+                                            " is not offered the algorithm that rank 0 chose for " + product +
+                                            ": --autotune needs the same GPUs and libraries on all ranks");
 }
 
 Result<std::string> GemmTuner::find(const std::string &product, std::span<const Candidate> candidates, const Run &run) {

@@ -8,6 +8,7 @@
 #include "runtime/device/cuda/MoveLayout.h"
 
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 using tessera::cuda::MoveLayout;
 
@@ -37,7 +38,7 @@ template <typename T> static __device__ void fillStrided(T *target, uint64_t val
   }
 }
 
-/// target[i] = ((inputs[0][i] + inputs[1][i]) + …), bf16 in f32; the target may be one of the inputs.
+/// target[i] = ((inputs[0][i] + inputs[1][i]) + …), bf16 and f16 in f32; the target may be one of the inputs.
 template <typename T, typename Sum>
 static __device__ void sumInOrder(T *target, const void *const *inputs, int count, int64_t elements) {
   int64_t step = int64_t(gridDim.x) * blockDim.x;
@@ -72,5 +73,6 @@ struct SumInputs {
 TESSERA_SUM(F32, float, float)
 TESSERA_SUM(F64, double, double)
 TESSERA_SUM(BF16, __nv_bfloat16, float)
+TESSERA_SUM(F16, __half, float)
 TESSERA_SUM(I32, int32_t, int32_t)
 TESSERA_SUM(I64, int64_t, int64_t)

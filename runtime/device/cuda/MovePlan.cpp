@@ -2,6 +2,8 @@
 
 #include "runtime/device/cuda/MovePlan.h"
 
+#include "runtime/base/Half.h"
+
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -66,6 +68,8 @@ Result<uint64_t> encodeNumber(DataType dtype, double value) {
       return uint64_t{0x7fc0};
     return uint64_t{(wide + 0x7fff + ((wide >> 16) & 1)) >> 16}; // to nearest, ties to even
   }
+  case DataType::F16:
+    return uint64_t{toHalf(static_cast<float>(value))};
   default:
     if (value == 0)
       return uint64_t{0};

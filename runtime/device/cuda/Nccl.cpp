@@ -21,6 +21,7 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <mutex>
 #include <thread>
 
@@ -77,7 +78,7 @@ public:
   explicit NcclCollectives(const CollectiveSetUp &setUp)
       : context(*setUp.context), timeout(setUp.stallTimeoutSeconds), options(setUp.options) {}
   ~NcclCollectives() override {
-    if (!isAborted && !(isOpen && close().isOk()))
+    if (!isAborted && !hasLeft)
       abort();
   }
 
@@ -100,9 +101,7 @@ public:
         TESSERA_RETURN_IF_ERROR(connect());
       }
     }
-    TESSERA_RETURN_IF_ERROR(registerArenas());
-    isOpen = true;
-    return Status::ok();
+    return registerArenas();
   }
 
   std::string_view name() const override { return "nccl"; }
@@ -133,6 +132,16 @@ public:
       return permute(call, type, communicator, stream);
     }
     return TESSERA_ERROR(Internal, "an unknown collective");
+  }
+
+  /// NCCL wants the ranks of a host to end together: one alone may wait for the others.
+  Status leave() override {
+    std::lock_guard<std::timed_mutex> lock(mutex);
+    if (isAborted || hasLeft)
+      return Status::ok();
+    TESSERA_RETURN_IF_ERROR(close());
+    hasLeft = true;
+    return Status::ok();
   }
 
   Status poll() override {
@@ -304,10 +313,9 @@ private:
   Status openChannel(const std::vector<int> &members, int stream) {
     if (members.size() < 2 || find(members, stream))
       return Status::ok();
-    std::string name = "tessera stream " + std::to_string(stream);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = isBlocking ? 1 : 0;
-    config.commName = name.c_str();
+    config.commName = names.emplace_back("tessera stream " + std::to_string(stream)).c_str();
     config.CTAPolicy = policyOf(members, stream);
     if (stream != 0)
       config.maxCTAs = collectiveMultiprocessors;
@@ -408,7 +416,6 @@ private:
     return Status::ok();
   }
 
-  /// The orderly end, when nothing runs any more and the graph is gone.
   Status close() {
     TESSERA_RETURN_IF_ERROR(deregister());
     auto end = [&](ncclComm_t &communicator) -> Status {
@@ -508,8 +515,9 @@ private:
   const GpuOptions options;
   std::timed_mutex mutex; ///< of the communicators, between the rank's thread and the one that watches
   ncclComm_t world = nullptr;
+  std::deque<std::string> names; ///< NCCL keeps their addresses
   std::vector<Channel> channels; ///< in the same order on all ranks
-  bool isOpen = false, isAborted = false, isBlocking = false;
+  bool hasLeft = false, isAborted = false, isBlocking = false;
 };
 
 } // namespace

@@ -57,11 +57,14 @@ void Watchdog::watch() {
     Status status = look();
     if (status.isOk())
       continue;
+    // The rank's thread may end, and free its commands, as soon as it knows of the failure.
+    Communicator &communicator = shared.rank->communicator;
+    const int64_t step = shared.rank->step;
+    std::string place = Progress::describe(shared.progress.underWay());
     lock.unlock();
     setFailed(status);
-    Communicator &communicator = shared.rank->communicator;
-    if (std::string place = Progress::describe(shared.progress.underWay()); !place.empty())
-      log::error("rank {} ends in step {}, under way: {}", communicator.rank(), shared.rank->step, place);
+    if (!place.empty())
+      log::error("rank {} ends in step {}, under way: {}", communicator.rank(), step, place);
     communicator.abort(status);
     // NCCL waits for the graphs that hold its collectives; one that runs goes away when it has ended.
     shared.dropGraph();

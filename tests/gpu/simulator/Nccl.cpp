@@ -127,6 +127,10 @@ ncclResult_t start(ncclComm_t handle, CUstream streamHandle, Call call, const ch
   }
   if (member->error != ncclSuccess)
     return member->error;
+  if (member->hasEnded) {
+    sim().report(std::string(name) + ": the communicator was finalized");
+    return ncclInvalidUsage;
+  }
   if (member->pending) {
     sim().report(std::string(name) + ": the communicator's last call is still under way");
     return ncclInvalidUsage;
@@ -290,8 +294,35 @@ TESSERA_NCCL ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t 
     if (ncclResult_t result = std::exchange(member->pending, nullptr)(); result != ncclSuccess)
       member->error = result;
   bool isMade = member->ring->isComplete() && !member->pending && !sim().failureAt("nccl-hang");
+  // The ranks of a host end together: one that waits alone waits for ever.
+  if (member->hasEnded && member->ring->ended < member->ring->joined)
+    isMade = false;
   *state = member->error != ncclSuccess ? member->error : isMade ? ncclSuccess : ncclInProgress;
   return ncclSuccess;
+}
+
+/// The end of what is under way, in the background unless the communicator blocks.
+TESSERA_NCCL ncclResult_t ncclCommFinalize(ncclComm_t handle) {
+  {
+    Lock lock(sim().mutex);
+    Member *member = memberOf(handle, "ncclCommFinalize");
+    if (!member)
+      return ncclInvalidArgument;
+    if (hasRegistered(handle))
+      sim().report("ncclCommFinalize: memory is still registered");
+    if (member->hasEnded)
+      sim().report("ncclCommFinalize: for a second time");
+    endMember(*member);
+    if (!member->isBlocking)
+      return ncclInProgress;
+  }
+  ncclResult_t state = ncclInProgress;
+  while (state == ncclInProgress) {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    if (ncclResult_t asked = ncclCommGetAsyncError(handle, &state); asked != ncclSuccess)
+      return asked;
+  }
+  return state;
 }
 
 /// NCCL waits for the graphs that hold a communicator's collectives.
@@ -314,6 +345,8 @@ static ncclResult_t endCommunicator(ncclComm_t handle, const char *call) {
   // The others would find out by the network; here what is under way ends.
   if (!member->ring->open.empty() || !member->ring->pointToPoint.empty())
     member->ring->isAborted = true;
+  endMember(*member);
+  dropRegistered(handle);
   members.erase(member);
   --sim().handles["NCCL communicator"];
   return ncclSuccess; // its memory stays: works in streams point to it

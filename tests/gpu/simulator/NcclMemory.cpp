@@ -1,12 +1,14 @@
-//===- NcclMemory.cpp - memory of NCCL, registered or not, and the orderly end ---===//
+//===- NcclMemory.cpp - memory of NCCL, registered or not ---------------------===//
 //
 // TESSERA_SIM_FAIL: "nccl-windows" no windows on these GPUs, "nccl-buffers" neither buffers.
 //
 //===----------------------------------------------------------------------===//
 
-#include "Simulator.h"
+#include "NcclRing.h"
 
 #include <nccl.h>
+
+#include <algorithm>
 
 using namespace tessera::sim;
 
@@ -73,6 +75,26 @@ static bool canRegister(void *memory, size_t bytes, const char *call) {
   return isKnown;
 }
 
+namespace tessera::sim {
+
+bool hasRegistered(ncclComm_t communicator) {
+  return std::any_of(registered.begin(), registered.end(),
+                     [&](const Registered *each) { return each->communicator == communicator; });
+}
+
+void dropRegistered(ncclComm_t communicator) {
+  for (auto each = registered.begin(); each != registered.end();) {
+    auto current = each++;
+    if ((*current)->communicator != communicator)
+      continue;
+    delete *current;
+    registered.erase(current);
+    --Simulator::get().handles["NCCL registration"];
+  }
+}
+
+} // namespace tessera::sim
+
 static void *makeRegistered(ncclComm_t communicator, void *memory) {
   auto *made = new Registered{communicator, reinterpret_cast<uint64_t>(memory)};
   registered.insert(made);
@@ -125,15 +147,6 @@ TESSERA_NCCL ncclResult_t ncclCommRegister(ncclComm_t communicator, void *memory
 TESSERA_NCCL ncclResult_t ncclCommDeregister(ncclComm_t communicator, void *handle) {
   Lock lock(sim().mutex);
   return endRegistered(communicator, handle, "ncclCommDeregister");
-}
-
-TESSERA_NCCL ncclResult_t ncclCommFinalize(ncclComm_t communicator) {
-  Lock lock(sim().mutex);
-  for (Registered *each : registered)
-    if (each->communicator == communicator)
-      sim().report("ncclCommFinalize: memory is still registered");
-  ncclResult_t state = ncclSuccess;
-  return ncclCommGetAsyncError(communicator, &state);
 }
 
 TESSERA_NCCL ncclResult_t ncclCommDestroy(ncclComm_t communicator) { return ncclCommAbort(communicator); }

@@ -39,7 +39,7 @@ struct Ring {
   std::map<uint64_t, std::vector<std::shared_ptr<Arrival>>> open; ///< by number of the collective, then rank
   std::vector<std::pair<int, std::shared_ptr<Arrival>>> pointToPoint;
   bool isAborted = false;
-  int joined = 0;
+  int joined = 0, ended = 0; ///< ended: finalized or gone
   bool isComplete() const { return joined == static_cast<int>(members.size()); }
 };
 
@@ -51,9 +51,21 @@ struct Member {
   uint64_t arrived = 0; ///< collectives that its stream has come to
   int splits = 0;
   bool isBlocking = false;
+  bool hasEnded = false;
   ncclResult_t error = ncclSuccess;
   std::function<ncclResult_t()> pending; ///< what a call has begun, and a question for the state ends
 };
+
+/// The member takes part no more: finalized, or gone.
+inline void endMember(Member &member) {
+  if (!std::exchange(member.hasEnded, true))
+    ++member.ring->ended;
+}
+
+/// Whether memory is registered with the communicator.
+bool hasRegistered(ncclComm_t communicator);
+/// The communicator goes, and with it what is registered.
+void dropRegistered(ncclComm_t communicator);
 
 size_t widthOf(ncclDataType_t type);
 /// All ranks are there. All inputs are read before anything is written.

@@ -86,11 +86,11 @@ constexpr auto toInteger = [](A value) -> D {
 template <char Mode>
 constexpr auto toWholeFloat = [](auto value) { return static_cast<decltype(value)>(toWhole<Mode>(value)); };
 
-void toBf16Pair(Warp &warp, const Instruction &i, uint32_t lanes) {
+template <typename Format> void toPair(Warp &warp, const Instruction &i, uint32_t lanes) {
   uint32_t *d = warp.at<uint32_t>(i.d);
   const float *a = warp.at<float>(i.a), *b = warp.at<float>(i.b);
   forLanes(lanes,
-           [&](int lane) { d[lane] = static_cast<uint32_t>(Bf16::narrow(a[lane])) << 16 | Bf16::narrow(b[lane]); });
+           [&](int lane) { d[lane] = static_cast<uint32_t>(Format::narrow(a[lane])) << 16 | Format::narrow(b[lane]); });
 }
 
 template <char Mode> Execute roundedConversion(const std::string &to, const std::string &from) {
@@ -141,7 +141,9 @@ Execute conversion(Mnemonic &mnemonic) {
     return roundedConversion<'p'>(to, from);
   bool isRounded = mnemonic.take("rn");
   if (isRounded && to == "bf16x2" && from == "f32")
-    return toBf16Pair;
+    return toPair<Bf16>;
+  if (isRounded && to == "f16x2" && from == "f32")
+    return toPair<F16>;
   if (isRounded && from == "f32" && to == "bf16")
     return unary<uint16_t, float, [](float a) { return Bf16::narrow(a); }>;
   if (isRounded && from == "f32" && to == "f16")

@@ -5,6 +5,7 @@
 // RUN: tessera-opt %s --fuse-epilogues -o %t.mlir
 // RUN: tessera-interp %t.mlir --compare=%s --function=layer --rtol=1e-6 --atol=1e-6 --quiet
 // RUN: tessera-interp %t.mlir --compare=%s --function=adds --rtol=1e-6 --atol=1e-6 --quiet
+// RUN: tessera-interp %t.mlir --compare=%s --function=late --rtol=1e-6 --atol=1e-6 --quiet
 // RUN: tessera-interp %t.mlir --compare=%s --function=other_readers --rtol=1e-6 --atol=1e-6 --quiet
 // RUN: tessera-interp %t.mlir --compare=%s --function=split --rtol=1e-6 --atol=1e-6 --quiet
 // A sum in bf16 is rounded once instead of twice.
@@ -240,6 +241,37 @@ func.func @gradients(%dy: tensor<4x8xf32>, %w: tensor<8x16xf32>, %z: tensor<4x16
   %sum = train.add %t1, %zsdu : tensor<4x16xf32>
   %slope = train.mul %sum, %half : tensor<4x16xf32>
   // expected-remark @below {{GELU's gradient not fused into the product: no product writes the pre-activation}}
+  %dz = train.mul %p, %slope : tensor<4x16xf32>
+  return %dz : tensor<4x16xf32>
+}
+
+// Recomputation put the product that writes the pre-activation behind the one whose gradient is fused: that one moves.
+// CHECK-LABEL: func.func @late
+// CHECK-NOT:     train.dot_general %arg0, %arg1
+// CHECK:         %[[Z:.*]] = train.dot_general %arg2, %arg1
+// CHECK:         exec.epilogue_product gelu_grad %arg0, %arg1 with %[[Z]]
+func.func @late(%dy: tensor<4x8xf32>, %w: tensor<8x16xf32>, %x: tensor<4x8xf32>) -> tensor<4x16xf32> {
+  %half = train.constant dense<0.5> : tensor<4x16xf32>
+  %one = train.constant dense<1.0> : tensor<4x16xf32>
+  %cubic = train.constant dense<0.0356774069> : tensor<4x16xf32>
+  %triple = train.constant dense<0.107032221> : tensor<4x16xf32>
+  %root = train.constant dense<0.797884583> : tensor<4x16xf32>
+  %p = train.dot_general %dy, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+  %z = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+  %z2 = train.mul %z, %z : tensor<4x16xf32>
+  %f = train.mul %z2, %cubic : tensor<4x16xf32>
+  %f1 = train.add %f, %root : tensor<4x16xf32>
+  %u = train.mul %f1, %z : tensor<4x16xf32>
+  %t = train.tanh %u : tensor<4x16xf32>
+  %d = train.mul %z2, %triple : tensor<4x16xf32>
+  %du = train.add %d, %root : tensor<4x16xf32>
+  %tt = train.mul %t, %t : tensor<4x16xf32>
+  %sech = train.sub %one, %tt : tensor<4x16xf32>
+  %zs = train.mul %z, %sech : tensor<4x16xf32>
+  %zsdu = train.mul %zs, %du : tensor<4x16xf32>
+  %t1 = train.add %t, %one : tensor<4x16xf32>
+  %sum = train.add %t1, %zsdu : tensor<4x16xf32>
+  %slope = train.mul %sum, %half : tensor<4x16xf32>
   %dz = train.mul %p, %slope : tensor<4x16xf32>
   return %dz : tensor<4x16xf32>
 }

@@ -250,6 +250,8 @@ TEST(CudaMoveLayout, EncodesNumbers) {
   EXPECT_EQ(*encodeNumber(DataType::BF16, 1), 0x3f80u);
   EXPECT_EQ(*encodeNumber(DataType::BF16, 1.00390625), 0x3f80u); // a tie goes to the even one
   EXPECT_EQ(*encodeNumber(DataType::BF16, 1.01171875), 0x3f82u);
+  EXPECT_EQ(*encodeNumber(DataType::F16, 1), 0x3c00u);
+  EXPECT_EQ(*encodeNumber(DataType::F16, -0.5), 0xb800u);
   EXPECT_EQ(*encodeNumber(DataType::I64, -1), ~uint64_t{0});
   EXPECT_EQ(*encodeNumber(DataType::F8E4M3FN, 0), 0u);
   EXPECT_FALSE(encodeNumber(DataType::F8E4M3FN, 1).isOk());
