@@ -138,8 +138,9 @@ private:
       return success();
     }
     if (size % parts != 0)
-      return emitError(arg.getLoc()) << "batch dimension " << dim << " of '" << nameOf(arg) << "' has size " << size
-                                     << ", expected a multiple of the number of data-parallel ranks, " << parts;
+      return emitError(arg.getLoc()) << "a " << (accumulated ? "micro-batch" : "batch") << " of '" << nameOf(arg)
+                                     << "' has " << size << " samples (dimension " << dim
+                                     << "), expected a multiple of the number of data-parallel ranks, " << parts;
     layout.dims[dim] = dataAxes;
     return success();
   }

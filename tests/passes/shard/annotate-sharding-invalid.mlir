@@ -37,8 +37,21 @@ func.func @not_flat(%w: tensor<8x2xf32> {train.role = "param", train.name = "w"}
 // -----
 
 module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 2>} {
-// expected-error @below {{batch dimension 0 of 'x' has size 6, expected a multiple of the number of data-parallel ranks, 4}}
+// expected-error @below {{a batch of 'x' has 6 samples (dimension 0), expected a multiple of the number of data-parallel ranks, 4}}
 func.func @batch(%x: tensor<6x2xf32> {train.role = "input", train.name = "x"}) {
+  return
+}
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<shard = 2>} {
+// expected-error @below {{a micro-batch of 'x' has 3 samples (dimension 1), expected a multiple of the number of data-parallel ranks, 2}}
+func.func @micro_batch(%x: tensor<2x3xf32> {train.role = "input", train.name = "x"}) {
+  %g = train.accumulate %x {count = 2 : i64} : (tensor<2x3xf32>) -> tensor<3xf32> {
+  ^bb0(%i: tensor<i64>, %b: tensor<3xf32>):
+    train.yield %b : tensor<3xf32>
+  }
   return
 }
 }
