@@ -7,21 +7,12 @@
 #include "passes/differentiate/BatchNumbers.h"
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Constants.h"
 #include "compiler/dialect/train/Loss.h"
 
 using namespace mlir;
 
 namespace tessera {
-
-std::optional<double> splatOf(Value value) {
-  auto constant = value.getDefiningOp<train::ConstantOp>();
-  auto dense = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
-  if (!dense || !dense.isSplat())
-    return std::nullopt;
-  if (auto number = dyn_cast<FloatAttr>(dense.getSplatValue<Attribute>()))
-    return number.getValueAsDouble();
-  return static_cast<double>(dense.getSplatValue<APInt>().getSExtValue());
-}
 
 bool makesMean(Value sum, double factor) {
   auto reduce = sum.getDefiningOp<train::ReduceOp>();
@@ -36,7 +27,7 @@ bool makesMean(Value sum, double factor) {
 bool hasUnclearFactor(Operation &op, unsigned sum) {
   if (!isa<train::MulOp, train::DivOp>(op))
     return false;
-  std::optional<double> number = splatOf(op.getOperand(1 - sum));
+  std::optional<double> number = train::splatOf(op.getOperand(1 - sum));
   if (!number || std::abs(*number) == 1.0)
     return false;
   return !makesMean(op.getOperand(sum), isa<train::DivOp>(op) ? 1.0 / *number : *number);
@@ -45,7 +36,7 @@ bool hasUnclearFactor(Operation &op, unsigned sum) {
 std::optional<Scale> scaleOf(Operation &op, unsigned index) {
   if (!isa<train::MulOp, train::DivOp>(op))
     return std::nullopt;
-  std::optional<double> number = splatOf(op.getOperand(1 - index));
+  std::optional<double> number = train::splatOf(op.getOperand(1 - index));
   if (!number)
     return std::nullopt;
   return Scale{std::abs(*number), isa<train::DivOp>(op) && index == 0};

@@ -16,9 +16,6 @@
 
 namespace tessera {
 
-/// The number that all elements of a constant equal.
-std::optional<double> splatOf(mlir::Value value);
-
 /// Whether `factor` is what turns `sum` into the mean that it belongs to.
 bool makesMean(mlir::Value sum, double factor);
 

@@ -10,6 +10,7 @@
 #include "passes/differentiate/RepeatedElements.h"
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Constants.h"
 #include "compiler/dialect/train/Loss.h"
 #include "compiler/dialect/train/Signature.h"
 #include "compiler/interfaces/Interfaces.h"
@@ -192,7 +193,7 @@ bool LossTerms::isSameForSamples(Value value, int64_t dim, int64_t blocks) {
 }
 
 bool LossTerms::findSameForSamples(Value value, int64_t dim, int64_t blocks) {
-  if (batchSize == 1 || splatOf(value))
+  if (batchSize == 1 || train::splatOf(value))
     return true;
   auto result = dyn_cast<OpResult>(value);
   if (!result || of(value).kind == Kind::Samples || train::shapeOf(value)[dim] % (blocks * batchSize) != 0)
@@ -289,7 +290,7 @@ Dependence LossTerms::ofSamples(Operation &op, unsigned result) {
   }
   if (isReduction) {
     auto scatter = dyn_cast<train::ScatterAddRowsOp>(op);
-    if (scatter && splatOf(scatter.getInit()) != 0.0)
+    if (scatter && train::splatOf(scatter.getInit()) != 0.0)
       return other(op, kNotLinear);
     const bool isMean = op.hasAttr(train::kMean);
     for (Value operand : op.getOperands())
@@ -386,7 +387,7 @@ Dependence LossTerms::ofSum(Operation &op, ArrayRef<bool> linear) {
       return other(op, kNotLinear);
     isSum |= kind == Kind::Sum;
     isAverage &= kind != Kind::Sum || of(operand.get()).isAverage;
-    if (isLinear && kind != Kind::Sum && splatOf(operand.get()) != 0.0)
+    if (isLinear && kind != Kind::Sum && train::splatOf(operand.get()) != 0.0)
       means.push_back(&operand);
   }
   if (!isSum)

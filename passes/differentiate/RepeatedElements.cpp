@@ -3,8 +3,8 @@
 #include "passes/differentiate/RepeatedElements.h"
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Constants.h"
 #include "compiler/dialect/train/Loss.h"
-#include "passes/differentiate/BatchNumbers.h"
 
 #include "llvm/ADT/DenseMap.h"
 
@@ -29,7 +29,7 @@ private:
     Operation *op = value.getDefiningOp();
     if (!op || op->getNumResults() != 1)
       return false;
-    if (splatOf(value))
+    if (train::splatOf(value))
       return true;
     if (auto broadcast = dyn_cast<train::BroadcastOp>(op)) {
       auto *source = llvm::find(broadcast.getBroadcastDimensions(), dim);

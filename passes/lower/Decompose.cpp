@@ -321,30 +321,6 @@ struct DecomposeDequantize : Decomposition<train::DequantizeOp> {
   }
 };
 
-/// `acc + scatter(zeros, …)` adds the rows straight into `acc`.
-struct ScatterIntoAddend : OpRewritePattern<train::AddOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(train::AddOp op, PatternRewriter &rewriter) const override {
-    for (unsigned side = 0; side < 2; ++side) {
-      auto scatter = op->getOperand(side).getDefiningOp<train::ScatterAddRowsOp>();
-      if (!scatter || !scatter->hasOneUse() || scatter->getBlock() != op->getBlock())
-        continue;
-      auto init = scatter.getInit().getDefiningOp<train::ConstantOp>();
-      auto zeros = init ? dyn_cast<DenseElementsAttr>(init.getValue()) : DenseElementsAttr();
-      if (!zeros || !zeros.isSplat() || !isa<FloatType>(zeros.getElementType()) ||
-          !zeros.getSplatValue<APFloat>().isZero())
-        continue;
-      auto merged = train::ScatterAddRowsOp::create(rewriter, scatter.getLoc(), op.getType(), op->getOperand(1 - side),
-                                                    scatter.getIndices(), scatter.getUpdates());
-      merged->setDiscardableAttrs(scatter->getDiscardableAttrDictionary());
-      rewriter.replaceOp(op, merged);
-      rewriter.eraseOp(scatter);
-      return success();
-    }
-    return failure();
-  }
-};
-
 struct DropStopGradient : OpRewritePattern<train::StopGradientOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(train::StopGradientOp op, PatternRewriter &rewriter) const override {
@@ -371,9 +347,11 @@ struct Decompose : impl::DecomposeBase<Decompose> {
     if (gpu)
       joinSums(getOperation());
     RewritePatternSet patterns(&getContext());
-    patterns.add<DecomposeSoftmax, DecomposeLayerNorm, DecomposeCrossEntropy, DecomposeCountValid, DecomposeSortIndices,
-                 DecomposeAdamw, DecomposeSgd, DecomposeQuantize, DecomposeDequantize, ScatterIntoAddend,
-                 DropStopGradient, InlineCheckpoint>(&getContext());
+    patterns
+        .add<DecomposeSoftmax, DecomposeLayerNorm, DecomposeCrossEntropy, DecomposeCountValid, DecomposeSortIndices,
+             DecomposeAdamw, DecomposeSgd, DecomposeQuantize, DecomposeDequantize, DropStopGradient, InlineCheckpoint>(
+            &getContext());
+    train::AddOp::getCanonicalizationPatterns(patterns, &getContext()); // rows that are scattered into zeros, and added
     addEmptyDecomposition(patterns);
     addProductDecomposition(patterns);
     addReductionSplitting(patterns, gpu);

@@ -142,8 +142,8 @@ LogicalResult Emitter::emitConcat(train::ConcatOp op) {
     int64_t size = train::shapeOf(operand.get())[dim];
     View part{whole->storage, whole->layout.part(dim, start, size)};
     start += size;
-    if (!assignment.isPlaced(operand) &&
-        failed(move(operand.get(), bufferOf(part), op.getLoc(), "part of a concatenation is needed elsewhere too")))
+    if (!assignment.isPlaced(operand) && failed(move(operand.get(), bufferOf(part), op.getLoc(),
+                                                     "part of a concatenation could not be made in its place")))
       return failure();
   }
   return success();

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Constants.h"
 #include "passes/lower/Emitter.h"
 
 using namespace mlir;
@@ -165,18 +166,11 @@ LogicalResult Emitter::move(Value tensor, Value to, Location loc, StringRef why)
     auto splat = dyn_cast<SplatElementsAttr>(constant.getValue());
     if (!splat)
       return constant.emitError("a constant whose elements differ can only be used inside a kernel");
-    Attribute value = splat.getSplatValue<Attribute>();
-    APFloat number(0.0);
-    if (auto real = dyn_cast<FloatAttr>(value)) {
-      number = APFloat(real.getValueAsDouble());
-    } else {
-      auto integer = cast<IntegerAttr>(value);
-      const bool isSigned = !isa<BoolAttr>(value) && !integer.getType().isUnsignedInteger();
-      if (number.convertFromAPInt(integer.getValue(), isSigned, APFloat::rmNearestTiesToEven) != APFloat::opOK)
-        return constant.emitError() << "a constant of " << value
-                                    << ", which no double holds exactly, can only be used inside a kernel";
-    }
-    instruction<exec::FillOp>(loc, exec::kComputeStream, to, number);
+    std::optional<double> number = train::splatOf(splat);
+    if (!number)
+      return constant.emitError() << "a constant of " << splat.getSplatValue<Attribute>()
+                                  << ", which no double holds exactly, can only be used inside a kernel";
+    instruction<exec::FillOp>(loc, exec::kComputeStream, to, APFloat(*number));
     return success();
   }
   Value from = bufferOf(tensor);

@@ -7,13 +7,13 @@
 
 #include "compiler/dialect/dist/Dist.h"
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Constants.h"
 #include "compiler/dialect/train/Loss.h"
 #include "passes/lower/CompressConstants.h"
 #include "passes/lower/FusionGroups.h"
 #include "passes/lower/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
-#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
@@ -184,8 +184,8 @@ private:
         continue;
       if (user->hasAttr(train::kGradientScale))
         for (Value factor : user->getOperands())
-          if (DenseFPElementsAttr number; matchPattern(factor, m_Constant(&number)) && number.isSplat())
-            return number.getSplatValue<APFloat>().convertToDouble();
+          if (std::optional<double> number = train::splatOf(factor))
+            return *number;
       if (isa<train::ReshapeOp, train::SliceOp, train::BarrierOp, train::ConvertOp>(user))
         if (double scale = scaleOf(user->getResult(0), ops); scale != 1.0)
           return scale;

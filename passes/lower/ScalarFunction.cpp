@@ -8,6 +8,7 @@
 
 #include "compiler/dialect/exec/Gelu.h"
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Constants.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -35,15 +36,11 @@ Value withoutConversions(Value value) {
   return value;
 }
 
-/// The number that all elements are.
-static std::optional<double> splatOf(Value value) {
+/// The number that all elements are, as far as only a broadcast and conversions stand before it.
+static std::optional<double> uniformNumber(Value value) {
   if (auto broadcast = value.getDefiningOp<train::BroadcastOp>())
-    return splatOf(withoutConversions(broadcast.getOperand()));
-  auto constant = value.getDefiningOp<train::ConstantOp>();
-  auto splat = constant ? dyn_cast<SplatElementsAttr>(constant.getValue()) : nullptr;
-  if (!splat || !isa<FloatType>(splat.getElementType()))
-    return std::nullopt;
-  return cast<FloatAttr>(splat.getSplatValue<Attribute>()).getValueAsDouble();
+    return uniformNumber(withoutConversions(broadcast.getOperand()));
+  return train::splatOf(value);
 }
 
 static bool isSmooth(Operation *op) {
@@ -56,7 +53,7 @@ bool ScalarFunction::visit(Value value, unsigned maxArguments) {
     if (isFloatConversion(inner.getDefiningOp()))
       ops.insert(inner.getDefiningOp());
   value = withoutConversions(value);
-  if (llvm::is_contained(arguments, value) || splatOf(value))
+  if (llvm::is_contained(arguments, value) || uniformNumber(value))
     return true;
   Operation *op = value.getDefiningOp();
   if (op && isSmooth(op)) {
@@ -89,7 +86,7 @@ double ScalarFunction::at(ArrayRef<double> numbers) const {
     value = withoutConversions(value);
     if (auto it = known.find(value); it != known.end())
       return it->second;
-    return *splatOf(value);
+    return *uniformNumber(value);
   };
   for (Operation *op : ops) {
     if (isFloatConversion(op))

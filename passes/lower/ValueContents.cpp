@@ -6,6 +6,7 @@
 
 #include "passes/lower/ValueContents.h"
 
+#include "compiler/dialect/train/Constants.h"
 #include "passes/lower/BufferAssignment.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -105,18 +106,6 @@ int64_t ValueContents::positionOver(ArrayAttr axes) const {
   return position;
 }
 
-/// The number that fills a splat constant; nothing if no double is exactly it.
-static std::optional<double> splatOf(train::ConstantOp op) {
-  auto splat = dyn_cast<SplatElementsAttr>(op.getValue());
-  if (!splat)
-    return std::nullopt;
-  if (isa<FloatType>(splat.getElementType()))
-    return splat.getSplatValue<APFloat>().convertToDouble();
-  const auto type = cast<IntegerType>(splat.getElementType());
-  const bool isSigned = !type.isUnsigned() && type.getWidth() > 1;
-  return splat.getSplatValue<APInt>().roundToDouble(isSigned);
-}
-
 bool ValueContents::derive(Operation *op) {
   auto derived = [&](const StridedMap &view) {
     bind(op->getResult(0), throughView(view, lookup(op->getOperand(0))));
@@ -158,7 +147,7 @@ bool ValueContents::derive(Operation *op) {
         return true;
       })
       .Case([&](train::ConstantOp value) {
-        if (std::optional<double> number = splatOf(value))
+        if (std::optional<double> number = train::splatOf(value.getValue()))
           bind(value.getResult(), constant(*number, numElements(value.getResult())));
         else
           define(value.getResult()); // only kernels can hold it

@@ -2,6 +2,8 @@
 
 #include "passes/simplify/Match.h"
 
+#include "compiler/dialect/train/Constants.h"
+
 using namespace mlir;
 using namespace tessera::train;
 
@@ -13,13 +15,7 @@ std::optional<double> uniformConstant(Value value) {
       value = op->getOperand(0);
       continue;
     }
-    auto constant = dyn_cast<ConstantOp>(op);
-    auto elements = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
-    if (!elements || elements.getNumElements() == 0 || !elements.isSplat())
-      return std::nullopt;
-    if (isa<FloatType>(elements.getElementType()))
-      return elements.getSplatValue<APFloat>().convertToDouble();
-    return static_cast<double>(elements.getSplatValue<APInt>().getSExtValue());
+    return splatOf(value);
   }
   return std::nullopt;
 }

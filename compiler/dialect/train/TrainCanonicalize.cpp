@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Constants.h"
 #include "compiler/dialect/train/Train.h"
 
-#include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -24,23 +24,6 @@ static LogicalResult replaceWith(PatternRewriter &rewriter, Operation *op, Value
   return success();
 }
 
-/// The value of a floating point splat constant.
-static std::optional<double> floatSplat(Value value) {
-  DenseElementsAttr attr;
-  if (!matchPattern(value, m_Constant(&attr)) || !attr.isSplat() || !isa<FloatType>(attr.getElementType()))
-    return std::nullopt;
-  return cast<FloatAttr>(attr.getSplatValue<Attribute>()).getValueAsDouble();
-}
-
-static bool isZero(Value value) {
-  DenseElementsAttr attr;
-  if (!matchPattern(value, m_Constant(&attr)) || !attr.isSplat())
-    return false;
-  if (isa<FloatType>(attr.getElementType()))
-    return *floatSplat(value) == 0.0;
-  return attr.getSplatValue<APInt>().isZero();
-}
-
 // --- add -----------------------------------------------------------------------
 
 /// `add(x, scatter_add_rows(zeros, i, u))` is `scatter_add_rows(x, i, u)`: the gradient of a tied embedding needs no
@@ -48,7 +31,7 @@ static bool isZero(Value value) {
 static LogicalResult addIntoScatter(AddOp op, PatternRewriter &rewriter) {
   for (auto [scattered, other] : {std::pair(op.getLhs(), op.getRhs()), std::pair(op.getRhs(), op.getLhs())}) {
     auto scatter = scattered.getDefiningOp<ScatterAddRowsOp>();
-    if (!scatter || !scatter->hasOneUse() || !isZero(scatter.getInit()))
+    if (!scatter || !scatter->hasOneUse() || splatOf(scatter.getInit()) != 0.0)
       continue;
     return replaceWith(rewriter, op,
                        ScatterAddRowsOp::create(rewriter, scatter.getLoc(), op.getType(), other, scatter.getIndices(),
@@ -126,7 +109,7 @@ void AddOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext
 
 void PowOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
   patterns.add(+[](PowOp op, PatternRewriter &rewriter) -> LogicalResult {
-    std::optional<double> exponent = floatSplat(op.getRhs());
+    std::optional<double> exponent = splatOf(op.getRhs());
     if (exponent == 2.0)
       return replaceWith(rewriter, op, Build(rewriter, op.getLoc()).mul(op.getLhs(), op.getLhs()));
     if (exponent == 0.5)

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/dialect/train/Constants.h"
 #include "compiler/dialect/train/Train.h"
 
 #include "mlir/IR/Builders.h"
@@ -13,17 +14,6 @@
 
 using namespace mlir;
 using namespace tessera::train;
-
-/// True if all elements of a constant equal `value`.
-static bool isSplatOf(Attribute attr, int64_t value) {
-  auto dense = dyn_cast_if_present<DenseElementsAttr>(attr);
-  if (!dense || !dense.isSplat())
-    return false;
-  if (auto floating = dyn_cast<FloatAttr>(dense.getSplatValue<Attribute>()))
-    return floating.getValueAsDouble() == static_cast<double>(value);
-  APInt bits = dense.getSplatValue<APInt>();
-  return bits.getBitWidth() == 1 ? bits.getZExtValue() == static_cast<uint64_t>(value) : bits.getSExtValue() == value;
-}
 
 static bool isIota(ArrayRef<int64_t> values) {
   return llvm::all_of(llvm::enumerate(values), [](auto entry) { return entry.value() == int64_t(entry.index()); });
@@ -43,31 +33,31 @@ OpFoldResult NegOp::fold(FoldAdaptor) {
 }
 
 OpFoldResult AddOp::fold(FoldAdaptor adaptor) {
-  return isSplatOf(adaptor.getRhs(), 0) ? OpFoldResult(getLhs()) : OpFoldResult();
+  return splatOf(adaptor.getRhs()) == 0.0 ? OpFoldResult(getLhs()) : OpFoldResult();
 }
 
 OpFoldResult SubOp::fold(FoldAdaptor adaptor) {
-  return isSplatOf(adaptor.getRhs(), 0) ? OpFoldResult(getLhs()) : OpFoldResult();
+  return splatOf(adaptor.getRhs()) == 0.0 ? OpFoldResult(getLhs()) : OpFoldResult();
 }
 
 OpFoldResult MulOp::fold(FoldAdaptor adaptor) {
-  return isSplatOf(adaptor.getRhs(), 1) ? OpFoldResult(getLhs()) : OpFoldResult();
+  return splatOf(adaptor.getRhs()) == 1.0 ? OpFoldResult(getLhs()) : OpFoldResult();
 }
 
 OpFoldResult DivOp::fold(FoldAdaptor adaptor) {
-  return isSplatOf(adaptor.getRhs(), 1) ? OpFoldResult(getLhs()) : OpFoldResult();
+  return splatOf(adaptor.getRhs()) == 1.0 ? OpFoldResult(getLhs()) : OpFoldResult();
 }
 
 OpFoldResult PowOp::fold(FoldAdaptor adaptor) {
-  return isSplatOf(adaptor.getRhs(), 1) ? OpFoldResult(getLhs()) : OpFoldResult();
+  return splatOf(adaptor.getRhs()) == 1.0 ? OpFoldResult(getLhs()) : OpFoldResult();
 }
 
 OpFoldResult CompareOp::fold(FoldAdaptor) { return {}; }
 
 OpFoldResult SelectOp::fold(FoldAdaptor adaptor) {
-  if (getOnTrue() == getOnFalse() || isSplatOf(adaptor.getPredicate(), 1))
+  if (getOnTrue() == getOnFalse() || splatOf(adaptor.getPredicate()) == 1.0)
     return getOnTrue();
-  if (isSplatOf(adaptor.getPredicate(), 0))
+  if (splatOf(adaptor.getPredicate()) == 0.0)
     return getOnFalse();
   return {};
 }

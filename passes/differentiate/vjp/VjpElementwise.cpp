@@ -7,6 +7,8 @@
 
 #include "passes/differentiate/vjp/Vjp.h"
 
+#include "compiler/dialect/train/Constants.h"
+
 #include "mlir/IR/Matchers.h"
 
 #include <numbers>
@@ -17,14 +19,6 @@ using namespace tessera::train;
 
 namespace tessera::vjp {
 namespace {
-
-/// The value of a splat floating-point constant.
-std::optional<double> splatValue(Value value) {
-  DenseElementsAttr elements;
-  if (!matchPattern(value, m_Constant(&elements)) || !elements.isSplat() || !isa<FloatType>(elements.getElementType()))
-    return std::nullopt;
-  return elements.getSplatValue<APFloat>().convertToDouble();
-}
 
 LogicalResult convertRule(ConvertOp op, Vjp &vjp) {
   vjp.set(0, vjp.convert(vjp.cotangent(), tensorType(op.getOperand()).getElementType()));
@@ -60,7 +54,7 @@ bool isSumOfPowers(Value value, int depth = 0) {
     if (auto product = term.getDefiningOp<MulOp>())
       return product.getLhs() == product.getRhs();
     if (auto power = term.getDefiningOp<PowOp>())
-      return splatValue(power.getRhs()).value_or(0.0) > 0.0;
+      return splatOf(power.getRhs()).value_or(0.0) > 0.0;
     return static_cast<bool>(term.getDefiningOp<AbsOp>());
   };
   Operation *op = value.getDefiningOp();
@@ -222,7 +216,7 @@ LogicalResult maxRule(MaxOp op, Vjp &vjp) {
 /// would be 0 · inf.
 Value powBase(PowOp op, Vjp &vjp) {
   Value base = op.getLhs(), exponent = op.getRhs(), g = vjp.cotangent();
-  if (std::optional<double> constant = splatValue(exponent)) {
+  if (std::optional<double> constant = splatOf(exponent)) {
     if (*constant == 0.0)
       return Value();
     if (*constant == 1.0)

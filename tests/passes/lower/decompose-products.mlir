@@ -74,16 +74,3 @@ func.func @narrow(%x: tensor<2x4xf16>, %y: tensor<4x3xf16>, %i: tensor<1x2x4x4xb
   %2 = train.dot_general %a, %b {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x4xbf16>, tensor<4x3xbf16>) -> tensor<2x3xbf16>
   return %0, %1, %2 : tensor<2x3xf16>, tensor<1x3x4x4xbf16>, tensor<2x3xbf16>
 }
-
-// What is made out of a tensor without elements is known.
-// CHECK-LABEL: func.func @empty
-// CHECK-NOT:     x0xf32
-// CHECK:         return
-func.func @empty(%x: tensor<3x4xf32>) -> (tensor<3xf32>, tensor<3x2xf32>, tensor<3x4xf32>) {
-  %none = train.slice %x {limits = array<i64: 3, 2>, starts = array<i64: 0, 2>, strides = array<i64: 1, 1>} : (tensor<3x4xf32>) -> tensor<3x0xf32>
-  %e = train.exp %none : tensor<3x0xf32>
-  %sum = train.reduce sum, %e {dimensions = array<i64: 1>} : (tensor<3x0xf32>) -> tensor<3xf32>
-  %pad = train.pad %e {low = array<i64: 0, 1>, high = array<i64: 0, 1>, interior = array<i64: 0, 0>, value = 2.0 : f64} : (tensor<3x0xf32>) -> tensor<3x2xf32>
-  %all = train.concat %e, %x {dim = 1 : i64} : (tensor<3x0xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
-  return %sum, %pad, %all : tensor<3xf32>, tensor<3x2xf32>, tensor<3x4xf32>
-}

@@ -103,34 +103,6 @@ func.func @guarded_sgd(%p: tensor<40xf32>, %b: tensor<40xf32>, %g: tensor<40xf32
   return %0#0, %0#1, %1 : tensor<40xf32>, tensor<40xf32>, tensor<40xf32>
 }
 
-// A long sum becomes one over chunks and one over their results.
-// CHECK-LABEL: func.func @norm
-// CHECK:         train.reduce sum, %{{.*}} {dimensions = array<i64: 1>} : (tensor<4x16384x1xf32>) -> tensor<4x1xf32>
-// CHECK:         train.reduce sum, %{{.*}} {dimensions = array<i64: 0>} : (tensor<4x1xf32>) -> tensor<1xf32>
-func.func @norm(%x: tensor<65536xf32>) -> tensor<f32> {
-  %0 = train.mul %x, %x : tensor<65536xf32>
-  %1 = train.reduce sum, %0 {dimensions = array<i64: 0>} : (tensor<65536xf32>) -> tensor<f32>
-  return %1 : tensor<f32>
-}
-
-// 65537 is prime: one element is left over.
-// CHECK-LABEL: func.func @norm_prime
-// CHECK:         train.slice %{{.*}} -> tensor<65536x1xf32>
-// CHECK:         train.slice %{{.*}} -> tensor<1x1xf32>
-func.func @norm_prime(%x: tensor<65537xf32>) -> tensor<f32> {
-  %1 = train.reduce sum, %x {dimensions = array<i64: 0>} : (tensor<65537xf32>) -> tensor<f32>
-  return %1 : tensor<f32>
-}
-
-// Not split: short, or many columns.
-// CHECK-LABEL: func.func @not_split
-// CHECK-NOT:     train.reshape
-func.func @not_split(%x: tensor<100xf32>, %y: tensor<512x512xf32>) -> (tensor<f32>, tensor<512xf32>) {
-  %0 = train.reduce sum, %x {dimensions = array<i64: 0>} : (tensor<100xf32>) -> tensor<f32>
-  %1 = train.reduce sum, %y {dimensions = array<i64: 0>} : (tensor<512x512xf32>) -> tensor<512xf32>
-  return %0, %1 : tensor<f32>, tensor<512xf32>
-}
-
 // CHECK-LABEL: func.func @scatter
 // CHECK-SAME:    %[[ACC:[a-z0-9]*]]: tensor<10x4xf32>
 // CHECK:         train.scatter_add_rows %[[ACC]],

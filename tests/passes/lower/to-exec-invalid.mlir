@@ -42,7 +42,7 @@ func.func @step(%x: tensor<2x8xf64> {train.role = "input", train.name = "x"},
 func.func @step(%x: tensor<4xi64> {train.role = "input", train.name = "x"}) -> (tensor<8xi64> {train.role = "output"}) {
   // expected-error @+1 {{a constant of 9007199254740993 : i64, which no double holds exactly, can only be used inside a kernel}}
   %c = train.constant dense<9007199254740993> : tensor<4xi64>
-  // expected-remark @below {{a value is copied: part of a concatenation is needed elsewhere too}}
+  // expected-remark @below {{a value is copied: part of a concatenation could not be made in its place}}
   %0 = train.concat %x, %c {dim = 0 : i64} : (tensor<4xi64>, tensor<4xi64>) -> tensor<8xi64>
   return %0 : tensor<8xi64>
 }

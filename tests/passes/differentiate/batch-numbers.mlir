@@ -1,139 +1,5 @@
-// What may be split into micro-batches, and why the rest may not: places in the batch, and numbers that may be its size.
+// Numbers beside samples and their statistics: what may be the size of the batch is not split into micro-batches.
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(add-loss{kind=output:loss},accumulate-gradients{count=2}))' -split-input-file -verify-diagnostics | FileCheck %s
-
-// A running sum over the batch.
-func.func @running(%w: tensor<3xf32> {train.role = "param", train.name = "w"}, %x: tensor<4x3xf32> {train.role = "input", train.name = "x"}) -> (tensor<f32> {train.role = "output", train.name = "loss"}) {
-  %wide = train.broadcast %w {broadcast_dimensions = array<i64: 1>} : (tensor<3xf32>) -> tensor<4x3xf32>
-  %y = train.mul %x, %wide : tensor<4x3xf32>
-  %row = train.iota {dim = 0 : i64} : tensor<4x4xi64>
-  %column = train.iota {dim = 1 : i64} : tensor<4x4xi64>
-  %below = train.compare le, %row, %column : (tensor<4x4xi64>, tensor<4x4xi64>) -> tensor<4x4xi1>
-  %triangle = train.convert %below : (tensor<4x4xi1>) -> tensor<4x4xf32>
-  // expected-error@+1 {{combines the samples of a batch with what depends on their place in it}}
-  %running = train.dot_general %y, %triangle {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0>, rhs_contract = array<i64: 0>} : (tensor<4x3xf32>, tensor<4x4xf32>) -> tensor<3x4xf32>
-  %turned = train.transpose %running {permutation = array<i64: 1, 0>} : (tensor<3x4xf32>) -> tensor<4x3xf32>
-  %loss_sum = train.reduce sum, %turned {dimensions = array<i64: 0, 1>, train.mean} : (tensor<4x3xf32>) -> tensor<f32>
-  %loss_part = train.constant dense<0.0833333358168602> : tensor<f32>
-  %loss = train.mul %loss_sum, %loss_part : tensor<f32>
-  return %loss : tensor<f32>
-}
-
-// -----
-
-// Weights by place.
-func.func @weights(%w: tensor<3xf32> {train.role = "param", train.name = "w"}, %x: tensor<4x3xf32> {train.role = "input", train.name = "x"}) -> (tensor<f32> {train.role = "output", train.name = "loss"}) {
-  %wide = train.broadcast %w {broadcast_dimensions = array<i64: 1>} : (tensor<3xf32>) -> tensor<4x3xf32>
-  %y = train.mul %x, %wide : tensor<4x3xf32>
-  %places = train.constant dense<[0.0, 1.0, 2.0, 3.0]> : tensor<4xf32>
-  // expected-error@+1 {{combines the samples of a batch with what depends on their place in it}}
-  %running = train.dot_general %y, %places {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0>, rhs_contract = array<i64: 0>} : (tensor<4x3xf32>, tensor<4xf32>) -> tensor<3xf32>
-  %loss_sum = train.reduce sum, %running {dimensions = array<i64: 0>, train.mean} : (tensor<3xf32>) -> tensor<f32>
-  %loss_part = train.constant dense<0.3333333432674408> : tensor<f32>
-  %loss = train.mul %loss_sum, %loss_part : tensor<f32>
-  return %loss : tensor<f32>
-}
-
-// -----
-
-// A parameter for each place.
-func.func @parameters(%p: tensor<4x3xf32> {train.role = "param", train.name = "p"}, %x: tensor<4x3xf32> {train.role = "input", train.name = "x"}) -> (tensor<f32> {train.role = "output", train.name = "loss"}) {
-  // expected-error@+1 {{combines the samples of a batch with what depends on their place in it}}
-  %y = train.mul %x, %p : tensor<4x3xf32>
-  %loss_sum = train.reduce sum, %y {dimensions = array<i64: 0, 1>, train.mean} : (tensor<4x3xf32>) -> tensor<f32>
-  %loss_part = train.constant dense<0.0833333358168602> : tensor<f32>
-  %loss = train.mul %loss_sum, %loss_part : tensor<f32>
-  return %loss : tensor<f32>
-}
-
-// -----
-
-// Samples times their places.
-func.func @places(%w: tensor<3xf32> {train.role = "param", train.name = "w"}, %x: tensor<4x3xf32> {train.role = "input", train.name = "x"}) -> (tensor<f32> {train.role = "output", train.name = "loss"}) {
-  %wide = train.broadcast %w {broadcast_dimensions = array<i64: 1>} : (tensor<3xf32>) -> tensor<4x3xf32>
-  %y = train.mul %x, %wide : tensor<4x3xf32>
-  %places = train.constant dense<[0.0, 1.0, 2.0, 3.0]> : tensor<4xf32>
-  %all = train.broadcast %places {broadcast_dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<4x3xf32>
-  // expected-error@+1 {{combines the samples of a batch with what depends on their place in it}}
-  %z = train.mul %y, %all : tensor<4x3xf32>
-  %loss_sum = train.reduce sum, %z {dimensions = array<i64: 0, 1>, train.mean} : (tensor<4x3xf32>) -> tensor<f32>
-  %loss_part = train.constant dense<0.0833333358168602> : tensor<f32>
-  %loss = train.mul %loss_sum, %loss_part : tensor<f32>
-  return %loss : tensor<f32>
-}
-
-// -----
-
-// A running sum of data.
-func.func @data(%w: tensor<3xf32> {train.role = "param", train.name = "w"}, %x: tensor<4x3xf32> {train.role = "input", train.name = "x"}, %t: tensor<4x3xf32> {train.role = "input", train.name = "t"}) -> (tensor<f32> {train.role = "output", train.name = "loss"}) {
-  %wide = train.broadcast %w {broadcast_dimensions = array<i64: 1>} : (tensor<3xf32>) -> tensor<4x3xf32>
-  %y = train.mul %x, %wide : tensor<4x3xf32>
-  %row = train.iota {dim = 0 : i64} : tensor<4x4xi64>
-  %column = train.iota {dim = 1 : i64} : tensor<4x4xi64>
-  %below = train.compare le, %row, %column : (tensor<4x4xi64>, tensor<4x4xi64>) -> tensor<4x4xi1>
-  %triangle = train.convert %below : (tensor<4x4xi1>) -> tensor<4x4xf32>
-  // expected-error@+1 {{combines the samples of a batch with what depends on their place in it}}
-  %running = train.dot_general %triangle, %t {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0>, rhs_contract = array<i64: 0>} : (tensor<4x4xf32>, tensor<4x3xf32>) -> tensor<4x3xf32>
-  %d = train.sub %y, %running : tensor<4x3xf32>
-  %loss_sum = train.reduce sum, %d {dimensions = array<i64: 0, 1>, train.mean} : (tensor<4x3xf32>) -> tensor<f32>
-  %loss_part = train.constant dense<0.0833333358168602> : tensor<f32>
-  %loss = train.mul %loss_sum, %loss_part : tensor<f32>
-  return %loss : tensor<f32>
-}
-
-// -----
-
-// A product with ones is a sum.
-// CHECK-LABEL: func @ones
-// CHECK: train.accumulate
-func.func @ones(%w: tensor<3xf32> {train.role = "param", train.name = "w"}, %x: tensor<4x3xf32> {train.role = "input", train.name = "x"}) -> (tensor<f32> {train.role = "output", train.name = "loss"}) {
-  %wide = train.broadcast %w {broadcast_dimensions = array<i64: 1>} : (tensor<3xf32>) -> tensor<4x3xf32>
-  %y = train.mul %x, %wide : tensor<4x3xf32>
-  %ones = train.constant dense<1.0> : tensor<4xf32>
-  %running = train.dot_general %y, %ones {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0>, rhs_contract = array<i64: 0>} : (tensor<4x3xf32>, tensor<4xf32>) -> tensor<3xf32>
-  %loss_sum = train.reduce sum, %running {dimensions = array<i64: 0>, train.mean} : (tensor<3xf32>) -> tensor<f32>
-  %loss_part = train.constant dense<0.3333333432674408> : tensor<f32>
-  %loss = train.mul %loss_sum, %loss_part : tensor<f32>
-  return %loss : tensor<f32>
-}
-
-// -----
-
-// What is the same for each sample: a constant, rows of a parameter by constant indices, numbers that are drawn for each.
-// CHECK-LABEL: func @same
-// CHECK: train.accumulate
-func.func @same(%w: tensor<3xf32> {train.role = "param", train.name = "w"}, %x: tensor<4x3xf32> {train.role = "input", train.name = "x"}, %seed: tensor<i64> {train.role = "hyper", train.name = "seed"}) -> (tensor<f32> {train.role = "output", train.name = "loss"}) {
-  %wide = train.broadcast %w {broadcast_dimensions = array<i64: 1>} : (tensor<3xf32>) -> tensor<4x3xf32>
-  %y = train.mul %x, %wide : tensor<4x3xf32>
-  %mask = train.constant dense<[[1.0, 0.0, 1.0], [1.0, 0.0, 1.0], [1.0, 0.0, 1.0], [1.0, 0.0, 1.0]]> : tensor<4x3xf32>
-  %masked = train.mul %y, %mask : tensor<4x3xf32>
-  %ids = train.constant dense<[[0, 2, 1], [0, 2, 1], [0, 2, 1], [0, 2, 1]]> : tensor<4x3xi32>
-  %table = train.reshape %w : (tensor<3xf32>) -> tensor<3x1xf32>
-  %flat = train.reshape %ids : (tensor<4x3xi32>) -> tensor<12xi32>
-  %rows = train.gather_rows %table, %flat : (tensor<3x1xf32>, tensor<12xi32>) -> tensor<12x1xf32>
-  %places = train.reshape %rows : (tensor<12x1xf32>) -> tensor<4x3xf32>
-  %z = train.add %masked, %places : tensor<4x3xf32>
-  %drawn = train.rng_uniform %seed {stream = 0 : i64} : (tensor<i64>) -> tensor<4x3xf32>
-  %v = train.mul %z, %drawn : tensor<4x3xf32>
-  %loss_sum = train.reduce sum, %v {dimensions = array<i64: 0, 1>, train.mean} : (tensor<4x3xf32>) -> tensor<f32>
-  %loss_part = train.constant dense<0.0833333358168602> : tensor<f32>
-  %loss = train.mul %loss_sum, %loss_part : tensor<f32>
-  return %loss : tensor<f32>
-}
-
-// -----
-
-// Equal sums that are added up once for each sample.
-func.func @repeated(%w: tensor<3xf32> {train.role = "param", train.name = "w"}, %x: tensor<4x3xf32> {train.role = "input", train.name = "x"}) -> (tensor<f32> {train.role = "output", train.name = "loss"}) {
-  %wide = train.broadcast %w {broadcast_dimensions = array<i64: 1>} : (tensor<3xf32>) -> tensor<4x3xf32>
-  %y = train.mul %x, %wide : tensor<4x3xf32>
-  %s = train.reduce sum, %y {dimensions = array<i64: 0>} : (tensor<4x3xf32>) -> tensor<3xf32>
-  %again = train.broadcast %s {broadcast_dimensions = array<i64: 1>} : (tensor<3xf32>) -> tensor<4x3xf32>
-  // expected-error@+1 {{adds up equal values, of which there may or may not be as many as samples}}
-  %loss = train.reduce sum, %again {dimensions = array<i64: 0, 1>} : (tensor<4x3xf32>) -> tensor<f32>
-  return %loss : tensor<f32>
-}
-
-// -----
 
 // Divided by the standard deviation of the whole batch.
 // CHECK-LABEL: func @deviation
@@ -385,5 +251,47 @@ func.func @count_last(%w: tensor<3xf32> {train.role = "param", train.name = "w"}
   %loss_sum = train.reduce sum, %nz {dimensions = array<i64: 0, 1>, train.mean} : (tensor<4x3xf32>) -> tensor<f32>
   %loss_part = train.constant dense<0.0833333358168602> : tensor<f32>
   %loss = train.mul %loss_sum, %loss_part : tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// A sum over the batch times a number: nothing tells whether it is one over a count.
+func.func @factor_of_sum(%w: tensor<3xf32> {train.role = "param", train.name = "w"}, %x: tensor<4x3xf32> {train.role = "input", train.name = "x"}) -> (tensor<f32> {train.role = "output", train.name = "loss"}) {
+  %wide = train.broadcast %w {broadcast_dimensions = array<i64: 1>} : (tensor<3xf32>) -> tensor<4x3xf32>
+  %y = train.mul %x, %wide : tensor<4x3xf32>
+  %s = train.reduce sum, %y {dimensions = array<i64: 0, 1>} : (tensor<4x3xf32>) -> tensor<f32>
+  %n = train.constant dense<0.125> : tensor<f32>
+  // expected-error@+1 {{multiplies a sum over the batch by a number, which may or may not depend on the size of the batch; write a mean, or multiply before the sum}}
+  %loss = train.mul %s, %n : tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// A sign is no count.
+// CHECK-LABEL: func @sign_of_sum
+// CHECK: train.accumulate
+func.func @sign_of_sum(%w: tensor<3xf32> {train.role = "param", train.name = "w"}, %x: tensor<4x3xf32> {train.role = "input", train.name = "x"}) -> (tensor<f32> {train.role = "output", train.name = "loss"}) {
+  %wide = train.broadcast %w {broadcast_dimensions = array<i64: 1>} : (tensor<3xf32>) -> tensor<4x3xf32>
+  %y = train.mul %x, %wide : tensor<4x3xf32>
+  %s = train.reduce sum, %y {dimensions = array<i64: 0, 1>} : (tensor<4x3xf32>) -> tensor<f32>
+  %n = train.constant dense<-1.0> : tensor<f32>
+  %loss = train.mul %s, %n : tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// A standard error: a mean of 12 elements over the square root of their number.
+func.func @standard_error(%w: tensor<3xf32> {train.role = "param", train.name = "w"}, %x: tensor<4x3xf32> {train.role = "input", train.name = "x"}) -> (tensor<f32> {train.role = "output", train.name = "loss"}) {
+  %wide = train.broadcast %w {broadcast_dimensions = array<i64: 1>} : (tensor<3xf32>) -> tensor<4x3xf32>
+  %y = train.mul %x, %wide : tensor<4x3xf32>
+  %m_sum = train.reduce sum, %y {dimensions = array<i64: 0, 1>, train.mean} : (tensor<4x3xf32>) -> tensor<f32>
+  %m_part = train.constant dense<0.0833333358168602> : tensor<f32>
+  %m = train.mul %m_sum, %m_part : tensor<f32>
+  %root = train.constant dense<3.46410162> : tensor<f32>
+  // expected-error@+1 {{scales a mean over the batch by a number that may be the number of its elements or follow from it}}
+  %loss = train.div %m, %root : tensor<f32>
   return %loss : tensor<f32>
 }

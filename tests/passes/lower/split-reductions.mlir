@@ -1,8 +1,10 @@
-// Reductions cut for the blocks of a GPU.
+// Long reductions in two steps: for the blocks of a GPU, and for the threads of a CPU.
 // RUN: tessera-opt %s --decompose=gpu=true | FileCheck %s
 // RUN: tessera-opt %s --decompose | FileCheck %s --check-prefix=CPU
 // RUN: tessera-opt %s --decompose=gpu=true -o %t.mlir
 // RUN: tessera-interp %s --compare %t.mlir --atol=1e-4 --quiet
+// RUN: tessera-opt %s --decompose -o %t.cpu.mlir
+// RUN: tessera-interp %s --compare %t.cpu.mlir --atol=1e-4 --quiet
 
 // The gradient of a bias: blocks of 256 columns would be two, chunks of 64 rows make 128 of them.
 // CHECK-LABEL: func.func @columns
@@ -67,37 +69,66 @@ func.func @apart(%x: tensor<8192x2048xf32>, %y: tensor<8192x2048xf32>) -> (tenso
   return %0, %1 : tensor<2048xf32>, tensor<8192xf32>
 }
 
-// Sums that are added up: partial sums side by side, a rest that no chunk covers among them, and one sum of all. What is
-// short is added at the end.
-// CHECK-LABEL: func.func @norm
-// CHECK:         %[[A:.*]] = train.reduce sum, %{{.*}} {dimensions = array<i64: 1>} : (tensor<4x16384xf32>) -> tensor<4xf32>
-// CHECK:         %[[MOST:.*]] = train.slice
-// CHECK:         train.mul %[[MOST]], %[[MOST]] : tensor<32768xf32>
-// CHECK:         %[[B:.*]] = train.reduce sum, %{{.*}} {dimensions = array<i64: 1>} : (tensor<2x16384xf32>) -> tensor<2xf32>
-// CHECK:         %[[REST:.*]] = train.reduce sum, %{{.*}} {dimensions = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
-// CHECK:         %[[LAST:.*]] = train.reshape %[[REST]]
-// CHECK:         %[[ALL:.*]] = train.concat %[[A]], %[[B]], %[[LAST]] {{.*}} -> tensor<7xf32>
-// CHECK:         %[[SUM:.*]] = train.reduce sum, %[[ALL]]
-// CHECK:         train.add
-// CHECK-NOT:     train.add
+// A long sum becomes one over chunks and one over their results.
 // CPU-LABEL: func.func @norm
-// CPU-NOT:     train.concat
-func.func @norm(%x: tensor<65536xf32>, %g: tensor<32771xf32>, %z: tensor<10xf32>) -> tensor<f32> {
-  %y = train.mul %g, %g : tensor<32771xf32>
-  %0 = train.reduce sum, %x {dimensions = array<i64: 0>} : (tensor<65536xf32>) -> tensor<f32>
-  %1 = train.reduce sum, %z {dimensions = array<i64: 0>} : (tensor<10xf32>) -> tensor<f32>
-  %2 = train.add %0, %1 : tensor<f32>
-  %3 = train.reduce sum, %y {dimensions = array<i64: 0>} : (tensor<32771xf32>) -> tensor<f32>
-  %4 = train.add %2, %3 : tensor<f32>
-  return %4 : tensor<f32>
+// CPU:         train.reduce sum, %{{.*}} {dimensions = array<i64: 1>} : (tensor<4x16384x1xf32>) -> tensor<4x1xf32>
+// CPU:         train.reduce sum, %{{.*}} {dimensions = array<i64: 0>} : (tensor<4x1xf32>) -> tensor<1xf32>
+func.func @norm(%x: tensor<65536xf32>) -> tensor<f32> {
+  %0 = train.mul %x, %x : tensor<65536xf32>
+  %1 = train.reduce sum, %0 {dimensions = array<i64: 0>} : (tensor<65536xf32>) -> tensor<f32>
+  return %1 : tensor<f32>
 }
 
-// One long sum alone, and one that something else reads: as they were.
-// CHECK-LABEL: func.func @no_norm
-// CHECK-NOT:     train.concat
-func.func @no_norm(%x: tensor<65536xf32>, %y: tensor<65536xf32>) -> (tensor<f32>, tensor<f32>) {
-  %0 = train.reduce sum, %x {dimensions = array<i64: 0>} : (tensor<65536xf32>) -> tensor<f32>
-  %1 = train.reduce sum, %y {dimensions = array<i64: 0>} : (tensor<65536xf32>) -> tensor<f32>
-  %2 = train.add %0, %1 : tensor<f32>
-  return %0, %2 : tensor<f32>, tensor<f32>
+// 65537 is prime: one element is left over.
+// CPU-LABEL: func.func @norm_prime
+// CPU:         train.slice %{{.*}} -> tensor<65536x1xf32>
+// CPU:         train.slice %{{.*}} -> tensor<1x1xf32>
+func.func @norm_prime(%x: tensor<65537xf32>) -> tensor<f32> {
+  %1 = train.reduce sum, %x {dimensions = array<i64: 0>} : (tensor<65537xf32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}
+
+// Not split: short, or many columns.
+// CPU-LABEL: func.func @not_split
+// CPU-NOT:     train.reshape
+func.func @not_split(%x: tensor<100xf32>, %y: tensor<512x512xf32>) -> (tensor<f32>, tensor<512xf32>) {
+  %0 = train.reduce sum, %x {dimensions = array<i64: 0>} : (tensor<100xf32>) -> tensor<f32>
+  %1 = train.reduce sum, %y {dimensions = array<i64: 0>} : (tensor<512x512xf32>) -> tensor<512xf32>
+  return %0, %1 : tensor<f32>, tensor<512xf32>
+}
+
+// What is left over joins the result by its kind: 131101 is prime. A minimum is the opposite of the maximum of opposites.
+// CPU-LABEL: func.func @kinds
+// CPU:         train.reduce max, %{{.*}} -> tensor<8x1xf32>
+// CPU:         train.max
+// CPU:         train.reduce min, %{{.*}} -> tensor<8x1xf32>
+// CPU:         train.neg
+// CPU:         train.max
+// CPU:         train.neg
+// CPU:         train.reduce mul, %{{.*}} -> tensor<8x1xf32>
+// CPU:         train.mul
+func.func @kinds(%x: tensor<131101xf32>) -> (tensor<f32>, tensor<f32>, tensor<f32>) {
+  %0 = train.reduce max, %x {dimensions = array<i64: 0>} : (tensor<131101xf32>) -> tensor<f32>
+  %1 = train.reduce min, %x {dimensions = array<i64: 0>} : (tensor<131101xf32>) -> tensor<f32>
+  %2 = train.reduce mul, %x {dimensions = array<i64: 0>} : (tensor<131101xf32>) -> tensor<f32>
+  return %0, %1, %2 : tensor<f32>, tensor<f32>, tensor<f32>
+}
+
+// All that is made belongs to the backward pass, too.
+// CPU-LABEL: func.func @marks
+// CPU:         train.reduce sum, %{{.*}} {dimensions = array<i64: 1>, train.backward}
+// CPU:         train.reduce sum, %{{.*}} {dimensions = array<i64: 0>, train.backward}
+func.func @marks(%x: tensor<65536xf32>) -> tensor<f32> {
+  %0 = train.reduce sum, %x {dimensions = array<i64: 0>, train.backward} : (tensor<65536xf32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+
+// Not cut: the reduced dimension stands between others, or has a dimension before it on a CPU.
+// CPU-LABEL: func.func @not_leading
+// CPU-NOT:     train.reshape
+// CPU:         return
+func.func @not_leading(%x: tensor<2x40000x3xf32>, %y: tensor<2x40000xf32>) -> (tensor<2x3xf32>, tensor<2xf32>) {
+  %0 = train.reduce sum, %x {dimensions = array<i64: 1>} : (tensor<2x40000x3xf32>) -> tensor<2x3xf32>
+  %1 = train.reduce sum, %y {dimensions = array<i64: 1>} : (tensor<2x40000xf32>) -> tensor<2xf32>
+  return %0, %1 : tensor<2x3xf32>, tensor<2xf32>
 }
