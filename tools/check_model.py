@@ -7,7 +7,7 @@ usage: tools/check_model.py TARGET [options] [-- flags of tessera-compile]
 
 TARGET is what tools/export_torch.py takes: net.py:build, package.module:function, hf:<type> or hf:<folder>. The batch
 has the sizes of the example inputs (hf: --batch and --seq): random tokens below the number of embeddings, floats from
-a normal distribution, a tenth of the targets ignored. Dropout rates are 0 in the comparison.
+a normal distribution, a tenth of the targets ignored. Dropout rates are 0 in the comparison, those in the code, too.
 
 The last line is the verdict. Exit status: 0 the same, 1 DIFFERENT, 2 could not be compared, with the reason.
 
@@ -72,15 +72,19 @@ def check(options, flags, folder):
             job.export(options.exporter, say=print)
         verdict = job.run(flags)
     except (CannotCompare, ExportError) as why:
-        where = getattr(why, "stage", "model")
-        line = f"not compared: {'the exporter refuses it: ' if where == 'export' else ''}{why}"
+        where, reason = getattr(why, "stage", "model"), str(why)
+        if "\n" in reason:  # all that a tool said; the verdict is one line
+            print(reason)
+            reason = why.short
+        line = f"not compared: {'the exporter refuses it: ' if where == 'export' else ''}{reason}"
         return 2, line, {"result": "not compared", "stage": where, "reason": str(why)}
     count = sum(p.numel() for p in model.parameters())
+    rates = job.dropout + job.dropout_in_code
     print(f"{job.exporter}; {count} parameters, {options.steps} steps of {job.samples} samples"
-          + (f"; {job.dropout} dropout rate{'' if job.dropout == 1 else 's'} 0" if job.dropout else ""))
+          + (f"; {rates} dropout rate{'' if rates == 1 else 's'} 0" if rates else ""))
     for name, error in sorted(verdict.errors.items(), key=lambda item: -item[1])[:0 if verdict.same else 10]:
         print(f"  {error:8.1e}  {name}")
-    return 0 if verdict.same else 1, verdict.line(), verdict.summary() | {"dropout_rates_set_to_0": job.dropout}
+    return 0 if verdict.same else 1, verdict.line(), verdict.summary() | {"dropout_rates_set_to_0": rates}
 
 
 def main():

@@ -80,6 +80,29 @@ class Compare(ToolTest):
         for name in ("memory_reserved", "communication_bytes", "loss"):
             self.assertEqual(rows["hsdp"][name], rows["zero3"][name], name)
 
+    def test_further_flags_are_passed_on_and_told(self):
+        self.succeed("tessera-compare", MODEL, "--batch-sizes", "4", "--strategies", "ddp", "--steps", "2", "--data", "text.txt",
+                     "--out", "results", "--compile-flags", "--remat full --lr 0.5", "--run-flags=--threads 1")
+        with open(self.path("results", "results.json")) as file:
+            raw = json.load(file)
+        self.assertEqual(raw["compile_flags"], ["--remat", "full", "--lr", "0.5"])
+        self.assertEqual(raw["run_flags"], ["--threads", "1"])
+        self.assertEqual([step["lr"] for step in raw["configurations"][0]["steps"]][0], 0.5)
+        page = self.check_files("results", (*CHARTS, "memory-over-run"))
+        self.assertIn("further flags of tessera-compile: --remat full --lr 0.5; further flags of tessera-run: --threads 1", page)
+
+    def test_a_run_that_takes_too_long_is_given_up(self):
+        done = self.tool("tessera-compare", MODEL, "--batch-sizes", "4", "--strategies", "ddp", "--steps", "1000000", "--data",
+                         "text.txt", "--out", "results", "--timeout", "10")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn("tessera-run took more than 10 s", done.stdout)
+        [row] = self.rows("results")
+        self.assertEqual(row["status"], "failed")
+        log = self.path("results", "runs", "ddp-b4-a1", "log.txt")
+        self.assertIn(os.path.join("results", "runs", "ddp-b4-a1", "log.txt"), row["error"])
+        with open(log) as file:
+            self.assertIn("planned per rank", file.read())  # what the run said before
+
     def test_plans_for_a_machine_that_is_not_there(self):
         output = self.succeed("tessera-compare", MODEL, "--strategies", "zero3,ddp", "--batch-sizes", "16,32", "--mesh",
                               "replicate=2,shard=8", "--plan-only", "--target", "h100x8", "--out", "plan")

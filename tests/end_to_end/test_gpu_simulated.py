@@ -373,6 +373,20 @@ class SimulatedGpu(ToolTest):
     def test_zero3_of_two(self):
         self.check_ranks("llama", "zero3")
 
+    def test_reproducible(self):
+        """Sums in the switches are off unless the user asks for them; a setting of the user's own that lets them is told."""
+        golden = self.compile("model", "gpt", "--mesh", "shard=2", "--strategy", "zero3", batch=2)
+        warning = "lets switches add: runs may differ in the last bits"
+        for name, flags, chosen, is_told in (("default", [], None, False), ("on", ["--reproducible", "on"], "1", True),
+                                             ("zero", [], "0", False), ("off", ["--reproducible", "off"], "1", False)):
+            with self.subTest(name), self.settings(devices=2), unittest.mock.patch.dict(
+                    os.environ, {"NCCL_NVLS_ENABLE": chosen} if chosen else {}):
+                said = self.told(*self.arguments(golden, "model", name, *flags, steps=2))
+                self.assertEqual(warning in said, is_told, said)
+                with open(self.path(name, "run.json")) as file:
+                    self.assertIn(json.load(file)["settings"].get("reproducible"), ("off",) if name == "off" else ("on", None))
+        self.assert_same_bits("default", "off")  # the simulator has no switches
+
     def test_chance_changes_nothing(self):
         """Streams, graphs, blocks and warps run in other orders, with races in shared memory looked for."""
         golden = self.compile("model", "gpt", "--mesh", "shard=2", "--strategy", "zero3", batch=2)

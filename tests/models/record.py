@@ -31,7 +31,7 @@ import shrink  # noqa: E402
 import torch  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
 from torch_export import ExportError, exporters, graph, record, targets, training  # noqa: E402
-from torch_export.distinct import without_dropout  # noqa: E402
+from torch_export.dropout import without_dropout  # noqa: E402
 from torch_export.export import export_proto  # noqa: E402
 
 FOLDER = os.path.join(HERE, "recorded")

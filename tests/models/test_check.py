@@ -63,6 +63,38 @@ def centred():
     return module, torch.randn(4, 5, 6).double(), ["x"]
 
 
+class Unsupported(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(6, 8)
+
+    def forward(self, x):
+        return torch.fft.rfft(self.first(x)).abs()
+
+
+def unsupported():
+    return Unsupported(), torch.randn(4, 6), ["x"]
+
+
+class Random(torch.nn.Module):
+    """Rates that only the code has; inputs as *args."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(6, 24), torch.nn.Linear(8, 3)
+
+    def forward(self, *inputs):
+        x, y = inputs
+        h = torch.nn.functional.dropout(self.first(x), 0.3, self.training)
+        q, k, v = h.view(-1, 5, 3, 2, 4).permute(2, 0, 3, 1, 4)
+        h = torch.nn.functional.scaled_dot_product_attention(q, k, v, dropout_p=0.1 if self.training else 0.0)
+        return self.second(h.transpose(1, 2).flatten(2)) * y
+
+
+def random():
+    return Random(), (torch.randn(4, 5, 6), torch.randn(4, 5, 3))
+
+
 def hooked():
     module, x, names = good()
     module.first.weight.register_hook(lambda gradient: 2 * gradient)
@@ -141,6 +173,18 @@ class CheckModel(ToolTest):
         with open(self.path("good.json")) as file:
             self.assertEqual(json.load(file)["result"], "same")
 
+    def test_rates_in_the_code_and_star_args(self):
+        for exporter in ("torchscript", "dynamo"):
+            with self.subTest(exporter):
+                status, output, line = self.check("net.py:random", "--loss", "mse", "--exporter", exporter, "--keep", exporter)
+                self.assertEqual(status, 0, output)
+                self.assertRegex(line, r"^same: loss .* 4 gradients within")
+                self.assertIn("2 dropout rates 0", output)
+        # A file that was exported before has them, too.
+        status, output, line = self.check("net.py:random", "--loss", "mse", "--onnx", os.path.join("dynamo", "model.onnx"))
+        self.assertEqual(status, 0, output)
+        self.assertIn("2 dropout rates 0", output)
+
     def test_cut_gradients(self):
         for exporter in ("torchscript", "dynamo"):
             with self.subTest(exporter):
@@ -161,6 +205,7 @@ class CheckModel(ToolTest):
 
     def test_not_compared(self):
         for arguments, text in ((["net.py:hooked"], "the exporter refuses it"), (["net.py:absent"], "absent"),
+                                (["net.py:unsupported", "--loss", "mse"], "1 node cannot be imported; node"),
                                 (["net.py:narrow"], "parameters of torch.bfloat16"),
                                 (["net.py:good", "--", "--lr", "1"], "--lr is set by the check"),
                                 (["net.py:good", "--", "--strategy", "none"], "strategy")):

@@ -4,6 +4,7 @@
 import csv
 import json
 import os
+import shlex
 import sys
 
 import configurations
@@ -20,6 +21,7 @@ def write_results(options, records, raws):
         json.dump({"format": "tessera-compare", "version": 1, "model": os.path.basename(options.model),
                    "ranks": options.ranks, "mesh": options.mesh, "target": options.target, "plan_only": options.plan_only,
                    "steps": None if options.plan_only else options.steps, "warmup": options.warmup,
+                   "compile_flags": options.compile_flags, "run_flags": options.run_flags,
                    "configurations": raws}, file, indent=1)
         file.write("\n")
 
@@ -27,9 +29,11 @@ def write_results(options, records, raws):
 def facts(options):
     mesh = ", ".join(f"{axis}={size}" for axis, size in options.mesh.items())
     machine = f"cost model of target {options.target}"
+    flags = "".join(f"; further flags of {tool}: {shlex.join(given)}"
+                    for tool, given in (("tessera-compile", options.compile_flags), ("tessera-run", options.run_flags)) if given)
     if options.plan_only:
-        return f"{mesh}; predicted by the {machine}, nothing was run. Times in milliseconds per step."
-    return (f"{mesh}; medians over steps {options.warmup + 1} to {options.steps}. Times in milliseconds per step; hidden "
+        return f"{mesh}{flags}; predicted by the {machine}, nothing was run. Times in milliseconds per step."
+    return (f"{mesh}{flags}; medians over steps {options.warmup + 1} to {options.steps}. Times in milliseconds per step; hidden "
             f"communication and the split of the rest from a trace of two steps; utilisation against the peak in, and "
             f"predictions by, the {machine}.")
 

@@ -20,15 +20,16 @@ class Failure(Exception):
 
 
 def call(command, timeout, log):
-    try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                              timeout=timeout)
-    except subprocess.TimeoutExpired as error:
-        raise Failure(f"{os.path.basename(command[0])} took more than {timeout} s") from error
-    with open(log, "a", encoding="utf-8") as file:
-        file.write(done.stdout)
+    with open(log, "a+", encoding="utf-8", errors="replace") as file:
+        begin = file.seek(0, os.SEEK_END)
+        try:
+            done = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, timeout=timeout)
+        except subprocess.TimeoutExpired as error:
+            raise Failure(f"{os.path.basename(command[0])} took more than {timeout} s; see {log}") from error
+        file.seek(begin)
+        said = file.read()
     if done.returncode != 0:
-        lines = [line for line in done.stdout.splitlines() if "error" in line] or done.stdout.splitlines()[-1:]
+        lines = [line for line in said.splitlines() if "error" in line] or said.splitlines()[-1:]
         reason = lines[0] if lines else ""
         raise Failure(f"{os.path.basename(command[0])} ended with {done.returncode}: {reason}")
 

@@ -9,9 +9,9 @@ import onnx
 import torch
 
 from . import compare, graph, record, tessera, training
-from .distinct import without_dropout
+from .dropout import NoDropout, without_dropout
 from .errors import ExportError, listed
-from .export import export
+from .export import export, write
 
 GIVEN = ("--batch", "--seq", "--loss", "--ignore-index", "--label-smoothing", "--optimizer", "--lr", "--betas",
          "--epsilon", "--weight-decay", "--no-decay", "--clip-norm", "--schedule", "--warmup", "--output", "-o",
@@ -54,7 +54,8 @@ class Check:
     outputs: list = None  # names of the module's results
     exporter: str = "unknown exporter"
     padding: list = dataclasses.field(default_factory=list)  # tokens that the record says take no gradient
-    dropout: int = 0      # rates that were set to 0
+    dropout: int = 0      # rates of modules that were set to 0
+    dropout_in_code: int = 0  # calls with another rate, which are left out
     data: dict = None
     wanted: dict = dataclasses.field(default_factory=dict)  # micro-batches -> PyTorch's tessera.Training
 
@@ -72,6 +73,8 @@ class Check:
             found = export(self.model, self.inputs, self.names, self.path("model.onnx"), exporter=exporter, say=say)
         self.onnx, self.outputs, self.exporter = self.path("model.onnx"), found["outputs"], found["exporter"]
         self.padding = paddings(found)
+        if found["dropout"]:
+            self.leave_out_dropouts(onnx.load(self.onnx))
 
     def use(self, path):
         """Takes a file that was exported before, and its weights into the model."""
@@ -87,6 +90,18 @@ class Check:
         unused = {entry["name"] for entry in found["parameters"] if entry.get("unused")} if found else set()
         if set(missing) - unused:
             raise CannotCompare("file", f"{path} has no weights for {listed(sorted(set(missing) - unused))}")
+        if graph.active_dropouts(exported):
+            self.leave_out_dropouts(exported)
+
+    def leave_out_dropouts(self, exported):
+        """Goes on with a file that has none, as random numbers are not compared: rates that the code gives are left."""
+        found = record.read(exported)
+        self.dropout_in_code = len(graph.active_dropouts(exported))
+        graph.leave_out_dropouts(exported)
+        if found:
+            record.attach(exported, found | {"dropout": []})
+        self.onnx = self.path("without-dropout.onnx")
+        write(exported, self.onnx)
 
     def sizes(self, accumulate):
         """tessera-compile's flags for the example's sizes."""
@@ -118,7 +133,7 @@ class Check:
             got = tessera.train(artifact, self.path("data.npz"), self.onnx, self.steps, self.path(name), self.timeout)
         got = first_names(self.model, got)
         setting = (self.inputs, self.names, self.outputs, self.data, self.loss, self.steps)
-        with without_dropout(self.model):
+        with without_dropout(self.model), NoDropout():
             return compare.compare(
                 want, got, lambda: training.rounding(self.model, *setting, want.gradients, accumulate), self.tolerance)
 
@@ -144,7 +159,7 @@ class Check:
                 raise CannotCompare("model", f"parameters of {' and '.join(narrow)}: two programs that are both right round "
                                     "apart; compare model.float()")
             try:
-                with without_dropout(self.model) as self.dropout:
+                with without_dropout(self.model) as self.dropout, NoDropout():
                     want = training.reference(self.model, self.inputs, self.names, self.outputs, self.data, self.loss,
                                               self.steps, accumulate)
             except (RuntimeError, TypeError, ValueError, KeyError, IndexError) as why:

@@ -1,4 +1,4 @@
-"""What is changed in the module while it is exported, and put back: weights become all different, dropout rates 0."""
+"""What is changed in the module while it is exported, and put back: weights become all different."""
 
 import contextlib
 import zlib
@@ -27,28 +27,3 @@ def distinct(model, seed=0):
             for name, parameter in model.named_parameters():
                 if name in saved:
                     parameter.copy_(saved[name])
-
-
-@contextlib.contextmanager
-def without_dropout(model, wanted=True):
-    """Within the context dropout rates are 0: those of modules, and numbers that modules and their configurations keep under
-    a name with "drop" in it. Yields how many were above 0. A rate that is written in the code stays."""
-    changed, configurations = [], set()
-    for module in model.modules() if wanted else ():
-        holders = [module]
-        configuration = getattr(module, "config", None)
-        if hasattr(configuration, "__dict__") and id(configuration) not in configurations:
-            configurations.add(id(configuration))
-            holders.append(configuration)
-        for holder in holders:
-            for name, value in list(vars(holder).items()):
-                is_rate = "drop" in name or name == "p" and isinstance(holder, torch.nn.modules.dropout._DropoutNd)
-                if is_rate and isinstance(value, float) and value > 0:
-                    changed.append((holder, name, value))
-    for holder, name, _ in changed:
-        setattr(holder, name, 0.0)
-    try:
-        yield len(changed)
-    finally:
-        for holder, name, value in changed:
-            setattr(holder, name, value)

@@ -11,7 +11,8 @@ import torch
 
 from . import evaluate as evaluator
 from . import exporters, graph, observe, record
-from .distinct import distinct, without_dropout
+from .distinct import distinct
+from .dropout import without_dropout
 from .errors import ExportError, listed
 
 LARGE = 1_500_000_000  # bytes of weights from which they go into a file of their own
@@ -128,17 +129,18 @@ class Trial:
 def first_that_passes(trial, choices, say):
     """What the first exporter made whose file passes all checks; one that keeps dimensions symbolic, if there is one."""
     best, reasons = None, []
-    for choice in choices:
+    for choice, following in zip(choices, [*choices[1:], None]):
         try:
             exported, found, reason = trial.run(choice)
             if reason is None:
                 return exported, found, None
             best = best or (exported, found, reason)
+            told = f"sizes are fixed in {choice}'s file ({reason}); trying {following}"
         except ExportError as why:
-            reason = str(why)
-            reasons.append(reason if choice in reason else f"{choice}: {reason}")
-        if choice != choices[-1]:
-            say(f"passed over {choice}: {reason}")
+            reasons.append(str(why) if choice in str(why) else f"{choice}: {why}")
+            told = f"passed over {choice}: {why}"
+        if following:
+            say(told)
     if best is None:
         raise ExportError("; ".join(reasons))
     return best

@@ -49,6 +49,14 @@ def export_torchscript(model, inputs, names, outputs, axes, path, marked):
                       training=torch.onnx.TrainingMode.PRESERVE, custom_opsets={"tessera": 1} if marked else None)
 
 
+def by_parameter(model, entries):
+    """What there is for each input, as torch.export wants it for each parameter of forward: *args is one of them."""
+    for at, parameter in enumerate(inspect.signature(model.forward).parameters.values()):
+        if parameter.kind is parameter.VAR_POSITIONAL and at < len(entries):
+            return (*entries[:at], tuple(entries[at:]))
+    return tuple(entries)
+
+
 def export_dynamo(model, inputs, names, outputs, axes, path, marked):
     """Writes the model at opset 18. Optimizing, the default since torch 2.7, would merge equal initializers and fold."""
     options = {"optimize": False} if "optimize" in inspect.signature(torch.onnx.export).parameters else {}
@@ -61,10 +69,10 @@ def export_dynamo(model, inputs, names, outputs, axes, path, marked):
                                  dynamic_shapes=shapes, dynamo=True, **options)
 
     try:
-        program = attempt(tuple({axis: symbols[name] for axis, name in entry.items()} for entry in axes))
+        program = attempt(by_parameter(model, [{axis: symbols[name] for axis, name in entry.items()} for entry in axes]))
     except Exception as why:  # torch has no common class for what exporters raise
         try:  # a dimension may have to be fixed: it decides
-            program = attempt(tuple({axis: torch.export.Dim.AUTO for axis in entry} for entry in axes))
+            program = attempt(by_parameter(model, [{axis: torch.export.Dim.AUTO for axis in entry} for entry in axes]))
         except Exception:
             raise why from None
     program.save(path)

@@ -2,18 +2,16 @@
 
 import contextlib
 import dataclasses
-import inspect
 
 import torch
-from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree
 
 from . import cuts, differences
+from .calls import arguments
+from .dropout import NoDropout
 from .errors import ExportError, first_line, listed
 from .graph import buffer_names, parameter_names
 
-DROPOUTS = {"dropout", "dropout_", "alpha_dropout", "alpha_dropout_", "dropout1d", "dropout2d", "dropout3d",
-            "feature_dropout", "feature_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "native_dropout"}
 RANDOM = {"rand", "rand_like", "randn", "randn_like", "randint", "randint_like", "normal", "normal_", "uniform_", "bernoulli",
           "bernoulli_", "multinomial", "poisson", "exponential_", "gumbel_softmax", "rrelu", "rrelu_", "randperm", "random_",
           "log_normal_", "cauchy_", "geometric_", "fractional_max_pool2d"}
@@ -36,7 +34,7 @@ class Observation:
     still: set = dataclasses.field(default_factory=set)          # parameters in the graph that get no gradient in PyTorch
 
 
-class Watcher(TorchFunctionMode):
+class Watcher(NoDropout):
     """Sees every call of a torch function. Within it dropout is off; with `recording` on it notes what the record needs.
 
     Errors are collected, not raised: a refusal comes after the run, all reasons known.
@@ -51,32 +49,10 @@ class Watcher(TorchFunctionMode):
         self.lookups, self.norms, self.dropouts, self.statistics = {}, {}, {}, set()
         self.calls = {}  # parameter -> how often it was looked up as an embedding
 
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        name = getattr(function, "__name__", "")
-        if name in DROPOUTS:
-            given = arguments(function, args, kwargs, ("input", "p", "training"))
-            if given.get("train", given.get("training")) and given["p"] > 0:
-                self.saw_dropout(name, given["p"])
-                if name == "native_dropout":
-                    return given["input"], torch.ones_like(given["input"], dtype=torch.bool)
-                return given["input"]
-        elif name == "scaled_dot_product_attention":
-            given = arguments(function, args, kwargs, ("query", "key", "value", "attn_mask", "dropout_p"))
-            if given.get("dropout_p", 0) > 0:
-                self.saw_dropout("dropout", given["dropout_p"])
-                if len(args) > 4:
-                    args = (*args[:4], 0.0, *args[5:])
-                else:
-                    kwargs = {**kwargs, "dropout_p": 0.0}
-        elif name == "multi_head_attention_forward":
-            given = arguments(function, args, kwargs)
-            if given["dropout_p"] > 0 and given["training"]:
-                self.saw_dropout("dropout", given["dropout_p"])
-                args, kwargs = (), {**given, "dropout_p": 0.0}
+    def called(self, function, name, args, kwargs):
         if self.recording:
             self.note(function, name, args, kwargs)
-        return function(*args, **kwargs)
+        return super().called(function, name, args, kwargs)
 
     def refuse(self, text):
         self.refusals[f"{text} ({self.places.here()})"] = None
@@ -178,16 +154,6 @@ class Watcher(TorchFunctionMode):
         observation.dropout = [{"module": module, "p": rate, "count": count}
                                for (module, rate), count in self.dropouts.items()]
         observation.suspects = list(self.suspects)
-
-
-def arguments(function, args, kwargs, order=None):
-    """A call's arguments by name: by the function's signature, or for built-in ones by the `order` of the first."""
-    try:
-        bound = inspect.signature(function).bind(*args, **kwargs)
-        bound.apply_defaults()
-        return dict(bound.arguments)
-    except (TypeError, ValueError):
-        return {**dict(zip(order or (), args)), **kwargs}
 
 
 @contextlib.contextmanager

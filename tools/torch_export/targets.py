@@ -37,8 +37,14 @@ def load_target(target, settings=(), batch=2, sequence=16, say=print):
 
 
 def input_names(model, inputs):
-    """The names of forward's first parameters, one per input."""
-    return list(inspect.signature(model.forward).parameters)[:len(inputs)]
+    """The names of forward's first parameters, one per input; args_0, args_1, … for what it takes as *args."""
+    names = []
+    for parameter in inspect.signature(model.forward).parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            return names + [f"{parameter.name}_{at}" for at in range(len(inputs) - len(names))]
+        if len(names) < len(inputs):
+            names.append(parameter.name)
+    return names
 
 
 def load_function(target):

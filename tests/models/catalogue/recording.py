@@ -17,7 +17,7 @@ import onnx
 import torch
 from safetensors.torch import save_file
 from torch_export import ExportError, export_proto, training
-from torch_export.distinct import without_dropout
+from torch_export.dropout import without_dropout
 
 from .rows import SAMPLES, STEPS
 
