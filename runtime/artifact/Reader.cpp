@@ -13,6 +13,17 @@
 
 namespace tessera {
 
+TensorView viewOf(const artifact::Buffer &buffer) {
+  TensorView view;
+  view.dtype = buffer.dtype();
+  // Of a scalar's two empty lists each may be absent or present.
+  if (buffer.shape())
+    view.shape.assign(buffer.shape()->begin(), buffer.shape()->end());
+  if (buffer.strides())
+    view.strides.assign(buffer.strides()->begin(), buffer.strides()->end());
+  return view;
+}
+
 size_t byteWidth(artifact::DataType dtype) {
   switch (dtype) {
   case artifact::DataType::F64:

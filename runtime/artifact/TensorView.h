@@ -40,6 +40,9 @@ struct TensorView {
   template <typename T> T *as() const { return static_cast<T *>(data); }
 };
 
+/// The type and the strides of a buffer, without an address.
+TensorView viewOf(const artifact::Buffer &buffer);
+
 } // namespace tessera
 
 #endif // TESSERA_RUNTIME_ARTIFACT_TENSORVIEW_H

@@ -105,17 +105,7 @@ Status VerifyContext::useBuffer(uint32_t index, const std::string &what, int64_t
   return Status::ok();
 }
 
-TensorView VerifyContext::view(uint32_t index) const {
-  const artifact::Buffer &buffer = *program.buffers()->Get(index);
-  TensorView view;
-  view.dtype = buffer.dtype();
-  // Of a scalar's two empty lists each may be absent or present.
-  if (buffer.shape())
-    view.shape.assign(buffer.shape()->begin(), buffer.shape()->end());
-  if (buffer.strides())
-    view.strides.assign(buffer.strides()->begin(), buffer.strides()->end());
-  return view;
-}
+TensorView VerifyContext::view(uint32_t index) const { return viewOf(*program.buffers()->Get(index)); }
 
 static Status verifyMemory(const VerifyContext &context) {
   const artifact::Program &program = context.program;

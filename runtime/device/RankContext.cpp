@@ -8,17 +8,12 @@ namespace tessera {
 
 TensorView BufferMap::viewAt(uint32_t index, std::byte *ArenaMemory::*base) const {
   const artifact::Buffer &buffer = *artifact.program().buffers()->Get(index);
-  TensorView view;
+  TensorView view = viewOf(buffer);
   int64_t offset = static_cast<int64_t>(buffer.offset());
   if (buffer.rank_group() >= 0)
     offset += artifact.positionInGroup(buffer.rank_group(), rank) * buffer.rank_stride();
   std::byte *start = memory[buffer.arena()].*base;
   view.data = start ? start + offset : nullptr;
-  view.dtype = buffer.dtype();
-  if (buffer.shape())
-    view.shape.assign(buffer.shape()->begin(), buffer.shape()->end());
-  if (buffer.strides())
-    view.strides.assign(buffer.strides()->begin(), buffer.strides()->end());
   return view;
 }
 
@@ -34,6 +29,18 @@ RankContext::RankContext(const Artifact &artifact, BufferMap buffers, Communicat
   if (const auto *table = artifact.program().groups())
     for (uint32_t group = 0; group < table->size(); ++group)
       groups.push_back(artifact.groupMembers(group, communicator.rank()));
+}
+
+CollectiveCall RankContext::callOf(const artifact::Collective &collective, int channel) const {
+  const TensorView input = buffers.view(collective.input());
+  CollectiveCall call;
+  call.kind = collective.kind();
+  call.dtype = input.dtype;
+  call.group = &groups[collective.group()];
+  call.elements = input.numElements();
+  call.shift = collective.shift();
+  call.channel = channel;
+  return call;
 }
 
 } // namespace tessera

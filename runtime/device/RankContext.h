@@ -43,6 +43,8 @@ private:
 
 struct RankContext {
   RankContext(const Artifact &artifact, BufferMap buffers, Communicator &communicator);
+  /// What a collective does in every iteration: all but the addresses and its place in the run.
+  CollectiveCall callOf(const artifact::Collective &collective, int channel) const;
 
   const Artifact &artifact;
   BufferMap buffers;

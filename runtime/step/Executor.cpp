@@ -158,7 +158,7 @@ Status Executor::issue(const Item &item, int64_t iteration, const StepOptions &o
     DeviceStream::WaitObserver observer;
     if (trace && (!summarises || item.stream == 0))
       observer = [this, &item, iteration, trace](TimeMark begin, TimeMark end) {
-        TraceEvent event = eventOf(item, iteration);
+        TraceEvent event = eventOf(item.stream, item.number, item.location, iteration);
         event.kind = "wait";
         event.beginNanoseconds = begin;
         event.endNanoseconds = end;
@@ -178,15 +178,9 @@ void Executor::execute(Command &command, int64_t iteration, TraceSink *trace) {
   TimeMark begin = trace ? stream.mark() : 0;
   Status status = guarded([&] { return command.run(iteration); });
   if (trace) {
-    TraceEvent event;
-    event.rank = context.communicator.rank();
-    event.stream = command.stream;
-    event.step = context.step;
-    event.instruction = command.number;
-    event.iteration = iteration;
+    TraceEvent event = eventOf(command.stream, command.number, command.location, iteration);
     event.kind = command.kind;
     event.detail = command.detail;
-    event.location = command.location;
     event.beginNanoseconds = begin;
     event.endNanoseconds = stream.mark();
     event.bytes = command.bytes;
@@ -205,14 +199,14 @@ void Executor::execute(Command &command, int64_t iteration, TraceSink *trace) {
   hasFailed.store(true, std::memory_order_release);
 }
 
-TraceEvent Executor::eventOf(const Item &item, int64_t iteration) const {
+TraceEvent Executor::eventOf(int stream, uint32_t number, std::string_view location, int64_t iteration) const {
   TraceEvent event;
   event.rank = context.communicator.rank();
-  event.stream = item.stream;
+  event.stream = stream;
   event.step = context.step;
-  event.instruction = item.number;
+  event.instruction = number;
   event.iteration = iteration;
-  event.location = item.location;
+  event.location = location;
   return event;
 }
 

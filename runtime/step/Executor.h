@@ -47,7 +47,7 @@ private:
   /// Runs one command on the current thread and remembers its failure.
   void execute(Command &command, int64_t iteration, TraceSink *trace);
   Status giveGradients(const Item &item, const StepOptions &options);
-  TraceEvent eventOf(const Item &item, int64_t iteration) const;
+  TraceEvent eventOf(int stream, uint32_t number, std::string_view location, int64_t iteration) const;
   /// Tells the sink, now or when the marks are known.
   void tell(TraceSink &trace, TraceEvent event);
   Status synchronise();

@@ -177,19 +177,13 @@ private:
 
 class CollectiveCommand : public Command {
 public:
-  CollectiveCommand(const artifact::Collective &collective, CpuShared &shared, int channel) : shared(shared) {
+  CollectiveCommand(const artifact::Collective &collective, CpuShared &shared, int channel)
+      : shared(shared), input(*shared.rank, collective.input()), output(*shared.rank, collective.output()),
+        call(shared.rank->callOf(collective, channel)) {
     kind = toString(collective.kind());
     if (collective.label())
       detail = collective.label()->string_view();
-    input = {*shared.rank, collective.input()};
-    output = {*shared.rank, collective.output()};
     bytes = static_cast<int64_t>(output.view.bytes());
-    call.kind = collective.kind();
-    call.dtype = input.view.dtype;
-    call.group = &shared.rank->groups[collective.group()];
-    call.elements = input.view.numElements();
-    call.shift = collective.shift();
-    call.channel = channel;
   }
   Status run(int64_t iteration) override {
     call.input = input.at(iteration);

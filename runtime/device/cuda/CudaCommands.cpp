@@ -134,18 +134,13 @@ private:
 class CollectiveCommand : public CudaCommand {
 public:
   CollectiveCommand(const artifact::Collective &collective, CudaShared &shared, int channel)
-      : CudaCommand(shared), input(*shared.rank, collective.input()), output(*shared.rank, collective.output()) {
+      : CudaCommand(shared), input(*shared.rank, collective.input()), output(*shared.rank, collective.output()),
+        call(shared.rank->callOf(collective, channel)) {
     kind = toString(collective.kind());
     communicates = true;
     if (collective.label())
       detail = collective.label()->string_view();
     bytes = static_cast<int64_t>(output.view.bytes());
-    call.kind = collective.kind();
-    call.dtype = input.view.dtype;
-    call.group = &shared.rank->groups[collective.group()];
-    call.elements = input.view.numElements();
-    call.shift = collective.shift();
-    call.channel = channel;
   }
 
 private:
