@@ -11,6 +11,7 @@
 #include "runtime/base/Status.h"
 
 #include <cstdint>
+#include <functional>
 #include <string_view>
 
 namespace tessera {
@@ -26,6 +27,13 @@ public:
   virtual ~Command() = default;
   /// Does the work, or gives it to the device's queue of the command's stream.
   virtual Status run(int64_t iteration) = 0;
+  /// The same, for somebody who times it: calls `mark` right before the work and right after it.
+  virtual Status runTimed(int64_t iteration, const std::function<void()> &mark) {
+    mark();
+    Status status = run(iteration);
+    mark();
+    return status;
+  }
 
   uint32_t number = 0; ///< in the flattened list
   int stream = 0;

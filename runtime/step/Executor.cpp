@@ -175,14 +175,16 @@ void Executor::execute(Command &command, int64_t iteration, TraceSink *trace) {
   DeviceStream &stream = *streams[command.stream];
   if (summarises && !isCollective(command.kind))
     trace = nullptr;
-  TimeMark begin = trace ? stream.mark() : 0;
-  Status status = guarded([&] { return command.run(iteration); });
-  if (trace) {
+  std::vector<TimeMark> times;
+  Status status = guarded([&] {
+    return trace ? command.runTimed(iteration, [&] { times.push_back(stream.mark()); }) : command.run(iteration);
+  });
+  if (times.size() == 2) {
     TraceEvent event = eventOf(command.stream, command.number, command.location, iteration);
     event.kind = command.kind;
     event.detail = command.detail;
-    event.beginNanoseconds = begin;
-    event.endNanoseconds = stream.mark();
+    event.beginNanoseconds = times.front();
+    event.endNanoseconds = times.back();
     event.bytes = command.bytes;
     tell(*trace, event);
   }

@@ -297,15 +297,16 @@ class SimulatedGpu(ToolTest):
                 self.assert_same_bits("fast-1", f"fast-{seed}")
 
     def test_capture_refused(self):
-        """Where NCCL does not let communicators be captured that do not block, those that do are taken."""
+        """Where the driver or NCCL lets communicators not be captured that use copy engines, or do not block, others are taken."""
         golden = self.compile("model", "llama", "--mesh", "shard=2", "--strategy", "zero3", batch=2)
         usual = self.simulate(golden, "model", "usual", devices=2)
-        refused = self.simulate(golden, "model", "refused", devices=2, fail="nccl-capture")
-        self.assertEqual(refused["graph launches"], usual["graph launches"])
-        self.assert_same_bits("usual", "refused")
-        with self.settings(devices=2, fail="nccl-capture"):
-            self.assertIn("communicators that do not block cannot be part of CUDA graphs",
-                          self.told(*self.arguments(golden, "model", "told", steps=1)))
+        for failure, line in (("nccl-engines", "trying gathers without copy engines"),
+                              ("nccl-capture", "communicators that do not block cannot be part of CUDA graphs")):
+            refused = self.simulate(golden, "model", failure, devices=2, fail=failure)
+            self.assertEqual(refused["graph launches"], usual["graph launches"])
+            self.assert_same_bits("usual", failure)
+            with self.settings(devices=2, fail=failure):
+                self.assertIn(line, self.told(*self.arguments(golden, "model", failure + "-told", steps=1)))
 
     def test_convolution_gradients(self):
         """In f32: groups, strides, dilations and unequal padding; the first one has no gradient of its input. Micro-batches of

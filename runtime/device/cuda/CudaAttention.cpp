@@ -74,23 +74,24 @@ public:
     TESSERA_ASSIGN_OR_RETURN(AttentionLayout layout,
                              attentionLayout(operands.viewsAt(iteration, mask), operands.scale, operands.causal));
     if (!operands.isBackward)
-      return launch("", forwardGrid(layout), layout, stream);
+      return launch("", forwardGrid(layout), layout, stream, sizeof(AttentionScratch));
     layout.delta = static_cast<float *>(operands.delta ? operands.delta->at(iteration) : workspace.data());
     int64_t rows = layout.batch * layout.heads * layout.queries;
     TESSERA_RETURN_IF_ERROR(
-        launch("RowSum", {attentionParts(rows, attentionThreads), rows > 0 ? 1 : 0}, layout, stream));
-    TESSERA_RETURN_IF_ERROR(launch("QueryGrad", queryGradGrid(layout), layout, stream));
-    return launch("KeyGrad", keyGradGrid(layout), layout, stream);
+        launch("RowSum", {attentionParts(rows, attentionThreads), rows > 0 ? 1 : 0}, layout, stream, 0));
+    TESSERA_RETURN_IF_ERROR(launch("QueryGrad", queryGradGrid(layout), layout, stream, sizeof(AttentionScratch)));
+    return launch("KeyGrad", keyGradGrid(layout), layout, stream, sizeof(AttentionScratch));
   }
 
 private:
-  Status launch(const char *name, const AttentionGrid &grid, AttentionLayout &layout, CUstream stream) const {
+  Status launch(const char *name, const AttentionGrid &grid, AttentionLayout &layout, CUstream stream,
+                size_t sharedBytes) const {
     if (grid.blocks == 0 || grid.sections == 0)
       return Status::ok();
     void *arguments[] = {&layout};
     TESSERA_CU(cuLaunchKernel(functions.at(std::string("tesseraAttention") + name + type),
                               static_cast<unsigned>(grid.blocks), static_cast<unsigned>(grid.sections), 1,
-                              attentionThreads, 1, 1, sizeof(AttentionScratch), stream, arguments, nullptr));
+                              attentionThreads, 1, 1, static_cast<unsigned>(sharedBytes), stream, arguments, nullptr));
     return Status::ok();
   }
 

@@ -23,10 +23,11 @@ Result<std::unique_ptr<CudaCollectives>> joinRanks(const CollectiveSetUp &setUp)
   TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> all, communicator.gatherBlobs(gpu + process, "comparison of GPUs"));
   std::map<std::string, size_t> firstOn;
   std::set<std::string> processes;
-  bool isOneProcess = true;
+  bool isOneProcess = true, isOneHost = true;
   std::string shared;
   for (size_t rank = 0; rank < all.size(); ++rank) {
     isOneProcess &= all[rank].substr(sizeof(uuid.bytes)) == all[0].substr(sizeof(uuid.bytes));
+    isOneHost &= all[rank].compare(sizeof(uuid.bytes), boot.size() + 1, boot + "/") == 0;
     processes.insert(all[rank].substr(sizeof(uuid.bytes)));
     auto [first, isNew] = firstOn.emplace(all[rank].substr(0, sizeof(uuid.bytes)), rank);
     if (!isNew && shared.empty())
@@ -36,7 +37,9 @@ Result<std::unique_ptr<CudaCollectives>> joinRanks(const CollectiveSetUp &setUp)
     if (setUp.options.usesGraphs && processes.size() < all.size() && communicator.rank() == 0)
       log::warn("several GPUs in one process: NCCL's manual advises one process per GPU (mpirun, torchrun, srun) where "
                 "collectives are part of CUDA graphs; --no-graph does without");
-    return joinByNccl(setUp);
+    CollectiveSetUp known = setUp;
+    known.isOneHost = isOneHost;
+    return joinByNccl(known);
   }
   if (isOneProcess && firstOn.size() == 1)
     return joinOnOneGpu(setUp);

@@ -23,6 +23,8 @@ public:
   virtual std::string_view name() const = 0;
   /// Whether `start` may be called while a stream is captured into a graph.
   virtual bool canBeCaptured() const = 0;
+  /// Whether gathers beside computing run on multiprocessors, as sums do.
+  virtual bool gathersTakeMultiprocessors() const { return false; }
   /// Gives the collective to the stream; the call's channel and group were prepared.
   virtual Status start(const CollectiveCall &call, CUstream stream) = 0;
   /// The orderly end, when nothing runs any more and no graph has collectives; all ranks call it together, each on its
@@ -40,6 +42,7 @@ struct CollectiveSetUp {
   Mover *mover = nullptr;
   double stallTimeoutSeconds = 60;
   GpuOptions options;
+  bool isOneHost = true; ///< of all ranks; joinRanks finds out
 };
 
 /// All ranks call it together. The choice follows from where the ranks are; a rank that shares a GPU with one of

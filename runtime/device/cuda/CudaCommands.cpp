@@ -17,13 +17,29 @@ public:
   explicit CudaCommand(CudaShared &shared) : shared(shared) {}
 
   Status run(int64_t iteration) final {
+    return issue(iteration, [] {});
+  }
+  Status runTimed(int64_t iteration, const std::function<void()> &mark) final { return issue(iteration, mark); }
+
+protected:
+  virtual Status start(int64_t iteration, CUstream handle) = 0;
+
+  CudaShared &shared;
+  bool communicates = false;
+
+private:
+  /// What is told of progress takes some time on the GPU, too, and is not counted.
+  template <typename Mark> Status issue(int64_t iteration, const Mark &mark) {
     CUstream handle = shared.streams[stream]->handle;
     // A graph keeps the words of collectives alone: they are where ranks wait for each other.
     bool isTold = !shared.isCapturing || communicates;
     nvtxRangePushA(location.empty() ? kind.data() : location.data());
     Status status = isTold ? shared.progress.begin(*this, handle) : Status::ok();
-    if (status.isOk())
+    if (status.isOk()) {
+      mark();
       status = start(iteration, handle);
+      mark();
+    }
     if (status.isOk() && isTold)
       status = shared.progress.end(*this, handle);
     nvtxRangePop();
@@ -33,12 +49,6 @@ public:
     }
     return status;
   }
-
-protected:
-  virtual Status start(int64_t iteration, CUstream handle) = 0;
-
-  CudaShared &shared;
-  bool communicates = false;
 };
 
 class LaunchCommand : public CudaCommand {

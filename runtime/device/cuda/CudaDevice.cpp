@@ -19,6 +19,8 @@ namespace tessera::cuda {
 using artifact::ArenaKind;
 
 static constexpr size_t mebibyte = size_t{1} << 20;
+/// What libraries take beside the plan, estimated without hardware: their code, handles, NCCL's buffers.
+static constexpr uint64_t usualLibraryBytes = 768 * mebibyte;
 
 Result<std::unique_ptr<Device>> CudaDevice::open(const Artifact &artifact, const DeviceOptions &options) {
   std::unique_ptr<CudaDevice> made(new CudaDevice(options));
@@ -119,6 +121,12 @@ Status CudaDevice::checkMemory(const artifact::Program &program) const {
                                         " MiB on the GPU for each of " + std::to_string(ranks) + " ranks, '" + gpuName +
                                         "' has " + std::to_string(freeBytes / mebibyte) + " MiB free of " +
                                         std::to_string(totalBytes / mebibyte) + " MiB");
+  const uint64_t left = freeBytes / ranks - device;
+  if (left < usualLibraryBytes && options.rankOnHost == 0)
+    log::warn(
+        "the plan leaves {} MiB of the GPU's memory to cuBLASLt, cuDNN and NCCL, which may need {} MiB: the first "
+        "step may end for want of memory",
+        left / mebibyte, usualLibraryBytes / mebibyte);
   auto onHost = static_cast<uint64_t>(options.ranksInProcess);
   uint64_t available = hostMemoryPerRank(onHost);
   if (host > available)
@@ -199,7 +207,8 @@ Status CudaDevice::prepare(RankContext &context) {
   TESSERA_ASSIGN_OR_RETURN(shared->collectives,
                            joinRanks({&context, gpu, &shared->mover, options.stallTimeoutSeconds, options.gpu}));
   if (shared->collectives->name() == "nccl") {
-    shared->besideCollectives = productsBesideCollectives(context.artifact.program());
+    shared->besideCollectives =
+        productsBesideCollectives(context.artifact.program(), shared->collectives->gathersTakeMultiprocessors());
     int all = 0;
     TESSERA_CU(cuDeviceGetAttribute(&all, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, gpu));
     shared->multiprocessorsBeside = std::max(all - collectiveMultiprocessors, 1);

@@ -12,13 +12,17 @@
 
 using tessera::cuda::MoveLayout;
 
-template <typename T> static __device__ void copyStrided(T *target, const T *source, const MoveLayout &layout) {
-  int64_t step = int64_t(gridDim.x) * blockDim.x;
-  for (int64_t index = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; index < layout.elements; index += step) {
-    int64_t rest = index, from = 0, to = 0;
+/// Index: what counts elements. 32 bits where they suffice, since a GPU divides 64 bits by a long routine.
+template <typename Index, typename T>
+static __device__ void copyStrided(T *target, const T *source, const MoveLayout &layout) {
+  const auto elements = static_cast<Index>(layout.elements), step = static_cast<Index>(gridDim.x * blockDim.x);
+  for (Index index = Index(blockIdx.x) * blockDim.x + threadIdx.x; index < elements; index += step) {
+    Index rest = index;
+    int64_t from = 0, to = 0;
     for (int dim = 0; dim < layout.dims; ++dim) {
-      int64_t digit = rest % layout.sizes[dim];
-      rest /= layout.sizes[dim];
+      const auto size = static_cast<Index>(layout.sizes[dim]);
+      const auto digit = static_cast<int64_t>(rest % size);
+      rest /= size;
       from += digit * layout.sourceStrides[dim];
       to += digit * layout.targetStrides[dim];
     }
@@ -26,17 +30,23 @@ template <typename T> static __device__ void copyStrided(T *target, const T *sou
   }
 }
 
-template <typename T> static __device__ void fillStrided(T *target, uint64_t value, const MoveLayout &layout) {
-  int64_t step = int64_t(gridDim.x) * blockDim.x;
-  for (int64_t index = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; index < layout.elements; index += step) {
-    int64_t rest = index, to = 0;
+template <typename Index, typename T>
+static __device__ void fillStrided(T *target, uint64_t value, const MoveLayout &layout) {
+  const auto elements = static_cast<Index>(layout.elements), step = static_cast<Index>(gridDim.x * blockDim.x);
+  for (Index index = Index(blockIdx.x) * blockDim.x + threadIdx.x; index < elements; index += step) {
+    Index rest = index;
+    int64_t to = 0;
     for (int dim = 0; dim < layout.dims; ++dim) {
-      to += rest % layout.sizes[dim] * layout.targetStrides[dim];
-      rest /= layout.sizes[dim];
+      const auto size = static_cast<Index>(layout.sizes[dim]);
+      to += static_cast<int64_t>(rest % size) * layout.targetStrides[dim];
+      rest /= size;
     }
     target[to] = static_cast<T>(value);
   }
 }
+
+/// An index and the step to the next one stay below 2^32.
+static __device__ bool isSmall(const MoveLayout &layout) { return layout.elements < int64_t(1) << 31; }
 
 /// target[i] = ((inputs[0][i] + inputs[1][i]) + …), bf16 and f16 in f32; the target may be one of the inputs.
 template <typename T, typename Sum>
@@ -52,10 +62,10 @@ static __device__ void sumInOrder(T *target, const void *const *inputs, int coun
 
 #define TESSERA_MOVE(bytes, type)                                                                                      \
   extern "C" __global__ void tesseraCopy##bytes(type *target, const type *source, MoveLayout layout) {                 \
-    copyStrided(target, source, layout);                                                                               \
+    isSmall(layout) ? copyStrided<uint32_t>(target, source, layout) : copyStrided<uint64_t>(target, source, layout);   \
   }                                                                                                                    \
   extern "C" __global__ void tesseraFill##bytes(type *target, uint64_t value, MoveLayout layout) {                     \
-    fillStrided(target, value, layout);                                                                                \
+    isSmall(layout) ? fillStrided<uint32_t>(target, value, layout) : fillStrided<uint64_t>(target, value, layout);     \
   }
 TESSERA_MOVE(1, uint8_t)
 TESSERA_MOVE(2, uint16_t)

@@ -10,6 +10,7 @@ namespace tessera::cuda {
 namespace {
 class Walk {
 public:
+  explicit Walk(bool withGathers) : withGathers(withGathers) {}
   std::unordered_set<const artifact::Instruction *> beside;
 
   void run(const flatbuffers::Vector<flatbuffers::Offset<artifact::Instruction>> &instructions) {
@@ -25,7 +26,8 @@ private:
   void visit(const artifact::Instruction &instruction) {
     const uint8_t stream = instruction.stream();
     if (const artifact::Collective *collective = instruction.operation_as_Collective())
-      begun[stream] += stream != 0 && collective->kind() != artifact::CollectiveKind::AllGather ? 1 : 0;
+      begun[stream] +=
+          stream != 0 && (withGathers || collective->kind() != artifact::CollectiveKind::AllGather) ? 1 : 0;
     else if (const artifact::Record *record = instruction.operation_as_Record())
       recorded[record->event()] = {stream, begun[stream]};
     else if (const artifact::Wait *wait = instruction.operation_as_Wait(); wait && stream == 0)
@@ -43,13 +45,15 @@ private:
     ended[stream] = std::max(ended[stream], count);
   }
 
+  const bool withGathers;
   std::map<uint8_t, int64_t> begun, ended;                  ///< collectives by stream
   std::map<uint32_t, std::pair<uint8_t, int64_t>> recorded; ///< by event: the stream and those begun on it before
 };
 } // namespace
 
-std::unordered_set<const artifact::Instruction *> productsBesideCollectives(const artifact::Program &program) {
-  Walk walk;
+std::unordered_set<const artifact::Instruction *> productsBesideCollectives(const artifact::Program &program,
+                                                                            bool withGathers) {
+  Walk walk(withGathers);
   if (program.instructions())
     walk.run(*program.instructions());
   return std::move(walk.beside);

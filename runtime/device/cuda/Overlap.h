@@ -17,9 +17,10 @@ namespace tessera::cuda {
 /// without hardware.
 inline constexpr int collectiveMultiprocessors = 16;
 
-/// Products of the compute stream that are issued after a collective of another stream, other than a gather, and before
-/// the compute stream waits for it. Gathers on one node move by copy engines.
-std::unordered_set<const artifact::Instruction *> productsBesideCollectives(const artifact::Program &program);
+/// Products of the compute stream that are issued after a collective of another stream, and before the compute stream
+/// waits for it. `withGathers`: of gathers too, which else move by copy engines.
+std::unordered_set<const artifact::Instruction *> productsBesideCollectives(const artifact::Program &program,
+                                                                            bool withGathers);
 
 } // namespace tessera::cuda
 

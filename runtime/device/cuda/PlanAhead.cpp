@@ -2,17 +2,31 @@
 
 #include "runtime/device/cuda/PlanAhead.h"
 
+#include "runtime/base/Log.h"
 #include "runtime/device/Device.h"
 #include "runtime/device/cuda/CudaAttention.h"
 #include "runtime/device/cuda/CudaConv.h"
 
 namespace tessera::cuda {
 
+/// How cuDNN computes them.
+static std::string describe(const std::vector<CudnnGraph> &gradients, bool isFast, CudnnPlans &plans) {
+  if (!isFast)
+    return "deterministic";
+  for (const CudnnGraph &graph : gradients)
+    if (CudnnPlans::Plan plan = plans.find(graph); plan.status().code() == StatusCode::Unsupported)
+      return "fast asked for, deterministic taken: " + plan.status().message();
+  return "fast";
+}
+
 Status planAhead(const RankContext &context, bool hasFastAttentionGradient, CudnnPlans &plans, int threads) {
-  std::vector<CudnnGraph> graphs;
+  std::vector<CudnnGraph> graphs, gradients;
   auto addAttention = [&](const AttentionOperands &operands) {
-    if (cudnnRefusal(operands).empty())
-      graphs.push_back(attentionGraph(operands, hasFastAttentionGradient));
+    if (!cudnnRefusal(operands).empty())
+      return;
+    graphs.push_back(attentionGraph(operands, hasFastAttentionGradient));
+    if (operands.isBackward)
+      gradients.push_back(graphs.back());
   };
   forEachInstruction(context.artifact.program(), [&](const artifact::Instruction &instruction) {
     if (const artifact::Attention *attention = instruction.operation_as_Attention())
@@ -23,7 +37,10 @@ Status planAhead(const RankContext &context, bool hasFastAttentionGradient, Cudn
       if (Result<CudnnGraph> graph = ConvPlan::graphOf(*conv, context); graph.isOk()) // else its command says why
         graphs.push_back(*std::move(graph));
   });
-  return plans.makeAhead(graphs, threads);
+  TESSERA_RETURN_IF_ERROR(plans.makeAhead(graphs, threads));
+  if (!gradients.empty() && context.communicator.rank() == 0)
+    log::info("attention gradient: {}", describe(gradients, hasFastAttentionGradient, plans));
+  return Status::ok();
 }
 
 } // namespace tessera::cuda

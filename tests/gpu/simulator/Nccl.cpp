@@ -135,7 +135,8 @@ ncclResult_t start(ncclComm_t handle, CUstream streamHandle, Call call, const ch
     sim().report(std::string(name) + ": the communicator's last call is still under way");
     return ncclInvalidUsage;
   }
-  if (stream->capture && !member->isBlocking && sim().failureAt("nccl-capture"))
+  if (stream->capture && ((!member->isBlocking && sim().failureAt("nccl-capture")) ||
+                          (member->usesCopyEngines && sim().failureAt("nccl-engines"))))
     return ncclInvalidUsage;
   // A communicator that does not block gives its work to a thread of its own.
   sim().count(name);
@@ -260,6 +261,7 @@ static ncclResult_t beginSplit(ncclComm_t handle, int color, int key, ncclComm_t
   split.calls.emplace_back(color, key, member->rank, joined);
   *made = reinterpret_cast<ncclComm_t>(joined);
   joined->isBlocking = !config || config->blocking != 0;
+  joined->usesCopyEngines = config && config->CTAPolicy == NCCL_CTA_POLICY_ZERO;
   if (split.calls.size() < member->ring->members.size())
     return ncclInProgress;
   std::sort(split.calls.begin(), split.calls.end());

@@ -1,6 +1,7 @@
 //===- NcclMemory.cpp - memory of NCCL, registered or not ---------------------===//
 //
-// TESSERA_SIM_FAIL: "nccl-windows" no windows on these GPUs, "nccl-buffers" neither buffers.
+// TESSERA_SIM_FAIL: "nccl-windows" no windows on these GPUs, "nccl-buffers" neither buffers, "nccl-register:n" the n-th
+// window of the process cannot be registered.
 //
 //===----------------------------------------------------------------------===//
 
@@ -123,6 +124,8 @@ TESSERA_NCCL ncclResult_t ncclCommWindowRegister(ncclComm_t communicator, void *
   if (!canRegister(memory, bytes, "ncclCommWindowRegister"))
     return ncclInvalidArgument;
   sim().count("windows");
+  if (sim().counts["windows"] == sim().failureAt("nccl-register"))
+    return ncclSystemError;
   *window = static_cast<ncclWindow_t>(makeRegistered(communicator, memory));
   return ncclSuccess;
 }

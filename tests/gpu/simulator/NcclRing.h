@@ -50,7 +50,7 @@ struct Member {
   Gpu *gpu = nullptr;
   uint64_t arrived = 0; ///< collectives that its stream has come to
   int splits = 0;
-  bool isBlocking = false;
+  bool isBlocking = false, usesCopyEngines = false;
   bool hasEnded = false;
   ncclResult_t error = ncclSuccess;
   std::function<ncclResult_t()> pending; ///< what a call has begun, and a question for the state ends

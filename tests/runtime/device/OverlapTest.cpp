@@ -41,13 +41,13 @@ public:
   size_t size() const { return list.size(); }
 
   /// For each product in order whether it runs beside a collective.
-  std::string answers() {
+  std::string answers(bool withGathers = false) {
     artifact::ProgramT program;
     program.instructions = std::move(list);
     flatbuffers::FlatBufferBuilder builder;
     builder.Finish(artifact::Program::Pack(builder, &program));
     const auto *read = flatbuffers::GetRoot<artifact::Program>(builder.GetBufferPointer());
-    auto beside = productsBesideCollectives(*read);
+    auto beside = productsBesideCollectives(*read, withGathers);
     std::string text;
     append(*read->instructions(), beside, text);
     return text;
@@ -104,6 +104,16 @@ TEST(Overlap, NotBesideGathersAndOnesOfTheirOwnStream) {
   listing.collective(CollectiveKind::AllReduce, 0);
   listing.product();
   EXPECT_EQ(listing.answers(), "-");
+}
+
+TEST(Overlap, BesideGathersThatTakeMultiprocessors) {
+  Listing listing;
+  listing.collective(CollectiveKind::AllGather, 1);
+  listing.record(0, 1);
+  listing.product();
+  listing.wait(0);
+  listing.product();
+  EXPECT_EQ(listing.answers(/*withGathers=*/true), "b-");
 }
 
 TEST(Overlap, WaitsOfOtherStreamsEndNothing) {
