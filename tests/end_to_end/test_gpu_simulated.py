@@ -5,11 +5,13 @@ import contextlib
 import json
 import os
 import re
+import subprocess
+import sys
 import unittest
 import unittest.mock
 
 import numpy as np
-from harness import BIN, GOLDENS, MODELS, Golden, ToolTest, safetensors
+from harness import BIN, GOLDENS, MODELS, ROOT, Golden, ToolTest, safetensors
 
 SIMULATOR = os.path.join(os.path.dirname(BIN), "gpu-simulator")
 # Of losses and gradient norms, as tests/gpu/training.py.
@@ -99,6 +101,16 @@ class SimulatedGpu(ToolTest):
             self.assertNotIn("cuDNN graphs", own)
             self.assertGreater(own["kernels"], graph["kernels"])
             self.assert_close("own", "cpu", precision)
+
+    def test_the_race_planted_for_racecheck_is_one(self):
+        command = [sys.executable, os.path.join(ROOT, "tests", "gpu", "race.py")]
+        with self.settings():
+            subprocess.run(command, check=True)
+        with self.settings(races=1):
+            done = subprocess.run(command, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("simulator: kernel k0_elementwise_planted_race", done.stderr)
+        self.assertIn("race: thread 32 ", done.stderr)
 
     def test_gpt_fp32(self):
         self.check_model("gpt", "fp32")

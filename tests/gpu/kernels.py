@@ -9,6 +9,7 @@ import os
 
 import torch
 
+import driver
 import reference
 
 # Of the largest element, and of each element: sums in another order in f32; a bf16 value may round to either neighbour
@@ -21,41 +22,25 @@ class Gpu:
     """The driver API, through the context that PyTorch uses."""
 
     def __init__(self):
-        self.driver = ctypes.CDLL("libcuda.so.1")
+        self.driver = driver.Driver()
         torch.cuda.init()
         torch.zeros(1, device="cuda")
-        self.capability = torch.cuda.get_device_capability()
-
-    def call(self, name, *arguments):
-        status = getattr(self.driver, name)(*arguments)
-        if status:
-            text = ctypes.c_char_p()
-            self.driver.cuGetErrorString(status, ctypes.byref(text))
-            raise RuntimeError(f"{name}: {(text.value or b'unknown error').decode()}")
+        self.major, _ = torch.cuda.get_device_capability()
 
     def load(self, folder, group, target):
         """The group's module, and whether it is machine code or PTX."""
-        same = self.capability[0] == int(target.removeprefix("sm_")) // 10
+        same = self.major == int(target.removeprefix("sm_")) // 10
         kind = "cubin" if same and "cubin" in group["gpu"] else "ptx"
         with open(os.path.join(folder, group["gpu"][kind]), "rb") as file:
-            image = file.read() + b"\0"
-        module = ctypes.c_void_p()
-        self.call("cuModuleLoadData", ctypes.byref(module), image)
-        return (module, group["launches"]), kind
+            return (self.driver.load(file.read() + b"\0"), group["launches"]), kind
 
     def run(self, module, symbol, buffers):
         library, launches = module
         blocks, x, y = launches[symbol]
         if blocks == 0:  # no elements
             return
-        function = ctypes.c_void_p()
-        self.call("cuModuleGetFunction", ctypes.byref(function), library, symbol.encode())
-        pointers = [ctypes.c_uint64(buffer.data_ptr()) for buffer in buffers]
-        arguments = (ctypes.c_void_p * len(pointers))(*(ctypes.addressof(pointer) for pointer in pointers))
         self.synchronize()
-        self.call("cuLaunchKernel", function, *map(ctypes.c_uint, (blocks, 1, 1, x, y, 1, 0)), None, arguments, None)
-        self.call("cuCtxSynchronize")
-
+        self.driver.launch(library, symbol, blocks, x, y, [buffer.data_ptr() for buffer in buffers])
 
     def synchronize(self):
         torch.cuda.synchronize()
@@ -72,15 +57,8 @@ class SimulatedGpu(Gpu):
     """The same calls to the simulated driver, which has its own memory."""
 
     def __init__(self):
-        self.driver = ctypes.CDLL("libcuda.so.1")
-        context, device = ctypes.c_void_p(), ctypes.c_int()
-        self.call("cuInit", 0)
-        self.call("cuDeviceGet", ctypes.byref(device), 0)
-        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
-        self.call("cuCtxSetCurrent", context)
-        major = ctypes.c_int()
-        self.call("cuDeviceGetAttribute", ctypes.byref(major), 75, device)
-        self.capability = (major.value, 0)
+        self.driver = driver.Driver()
+        self.major = self.driver.use_first_gpu()
 
     class Buffer:
         def __init__(self, address, size):
@@ -90,19 +68,18 @@ class SimulatedGpu(Gpu):
             return self.address
 
     def place(self, data):
-        address = ctypes.c_uint64()
-        self.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(data.numel()))
-        self.call("cuMemcpyHtoD_v2", address, ctypes.c_void_p(data.data_ptr()), ctypes.c_size_t(data.numel()))
-        return self.Buffer(address.value, data.numel())
+        address, size = self.driver.allocate(data.numel()), data.numel()
+        self.driver.call("cuMemcpyHtoD_v2", ctypes.c_uint64(address), ctypes.c_void_p(data.data_ptr()), ctypes.c_size_t(size))
+        return self.Buffer(address, size)
 
     def bytes_of(self, buffer):
         data = torch.empty(buffer.size, dtype=torch.uint8)
-        self.call("cuMemcpyDtoH_v2", ctypes.c_void_p(data.data_ptr()), ctypes.c_uint64(buffer.address),
-                  ctypes.c_size_t(buffer.size))
+        self.driver.call("cuMemcpyDtoH_v2", ctypes.c_void_p(data.data_ptr()), ctypes.c_uint64(buffer.address),
+                         ctypes.c_size_t(buffer.size))
         return data
 
     def synchronize(self):
-        self.call("cuCtxSynchronize")
+        self.driver.call("cuCtxSynchronize")
 
 
 class Cpu:
@@ -185,24 +162,43 @@ def check(backend, module, kernel):
     return ""
 
 
-def run(suite):
+def load(backend, suite, group):
+    """The group's module, its kernels by symbol, and what kind of code it is."""
+    name = group["name"]
+    module, kind = backend.load(suite.prepared("kernels"), group, suite.manifest["gpu"])
+    bodies = name + ".cpu.mlir" if suite.device == "cpu" and group["has_cpu_bodies"] else name + ".mlir"
+    with open(suite.prepared("kernels", bodies)) as file:
+        kernels = reference.read(file.read())
+    if missing := set(module[1]) ^ set(kernels):
+        raise RuntimeError(f"launches and bodies do not match: {sorted(missing)}")
+    return module, kernels, kind
+
+
+def run(suite, after=0):
+    """All cases but the first `after`. False where CUDA reported an error: nothing more can run in this process, and the case
+    that met it is the last one that was recorded."""
     backend = {"cuda": Gpu, "simulated": SimulatedGpu, "cpu": Cpu}[suite.device]()
+    end = 0
     for group in suite.manifest["kernels"]:
-        name = group["name"]
-        with suite.part(f"kernels of {name} can be loaded") as part:
-            module, kind = backend.load(suite.prepared("kernels"), group, suite.manifest["gpu"])
-            bodies = name + ".cpu.mlir" if suite.device == "cpu" and group["has_cpu_bodies"] else name + ".mlir"
-            with open(suite.prepared("kernels", bodies)) as file:
-                kernels = reference.read(file.read())
-            launched = group["extents"] if suite.device == "cpu" else group["launches"]
-            if missing := set(launched) ^ set(kernels):
-                raise RuntimeError(f"launches and bodies do not match: {sorted(missing)}")
-            part.note = kind
-        if not part.passed:
-            continue
-        for symbol, kernel in kernels.items():
-            with suite.part(f"kernel {name}.{symbol}"):
+        name, launched = group["name"], group["extents" if suite.device == "cpu" else "launches"]
+        begin, end = end, end + 1 + len(launched)
+        if begin >= after:
+            with suite.part(f"kernels of {name} can be loaded") as part:
+                module, kernels, part.note = load(backend, suite, group)
+            if not part.passed:
+                for _ in launched:
+                    suite.fail(f"a kernel of {name}", "not run: they cannot be loaded")
+                if "CUDA error" in part.why:
+                    return False
+                continue
+        elif end > after:
+            module, kernels, _ = load(backend, suite, group)
+        for symbol in list(launched)[max(0, after - begin - 1):]:
+            with suite.part(f"kernel {name}.{symbol}") as part:
                 if suite.left() <= 0:
                     raise RuntimeError(suite.late())
-                if error := check(backend, module, kernel):
+                if error := check(backend, module, kernels[symbol]):
                     raise AssertionError(error)
+            if "CUDA error" in part.why:
+                return False
+    return True
