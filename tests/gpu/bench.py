@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -14,56 +15,72 @@ import numpy as np
 import breakdown
 import cases
 
+sys.path.insert(0, os.path.join(cases.ROOT, "tests", "bench"))
+import shape_model  # noqa: E402
+
 # The first steps do not count. Of Tessera's, two from the second on are traced: they are issued one instruction after the
 # other, the fourth is captured as a graph.
-STEPS, WARMUP, TRACED = 12, 4, 2
-# bf16 products without sparsity, FLOP/s, by a part of the GPU's name.
-PEAKS = (("H200", 989e12), ("H100 PCIe", 756e12), ("H100", 989e12), ("GH200", 989e12), ("A100", 312e12), ("B200", 2250e12))
-SYSTEMS = ("tessera", "eager", "compile", "fsdp2")
+WARMUP, TRACED = 4, 2
+# bf16 products without sparsity, FLOP/s, by a part of the GPU's name; the first that fits counts.
+PEAKS = (("H200 NVL", 835e12), ("H200", 989e12), ("H100 NVL", 835e12), ("H100 PCIe", 756e12), ("H100", 989e12),
+         ("A100", 312e12), ("B200", 2250e12))
 TITLES = {"tessera": "Tessera", "eager": "PyTorch eager", "compile": "torch.compile", "fsdp2": "FSDP2, 1 rank"}
-# What is run unless --rows says otherwise, in this order: what matters most comes first.
-ROWS = ("tessera", "compile", "tessera+fast", "eager", "fsdp2")
-# What may follow tessera: the gradient of attention, timed algorithms of products, and what products do besides.
-OPTIONS = ("fast", "autotune", "epilogues=none", "epilogues=bias", "epilogues=all")
+# What may follow a system. Of tessera: the gradient of attention, timed algorithms of products, and what products do
+# besides. Of PyTorch: a padded vocabulary, and compiled blocks.
+OPTIONS = {"tessera": ("fast", "autotune", "epilogues=none", "epilogues=bias", "epilogues=all"), "eager": ("padded",),
+           "compile": ("padded",), "fsdp2": ("compile", "padded")}
 # Seconds a process may take; compiling is by far the longest.
-LIMITS = {"tessera": 60, "eager": 60, "compile": 150, "fsdp2": 60}
+LIMITS = {"tessera": 60, "eager": 60, "compile": 180, "fsdp2": 60}
+TRACE = 12 << 20  # bytes of a trace that is kept with the results
+
+
+def rows_of(model):
+    """What is run unless --rows says otherwise, what matters most first. Tessera again at the end shows drift."""
+    fastest = [row + "+padded" if model in cases.PADDED else row for row in ("compile", "fsdp2+compile")]
+    fast = ["tessera+fast"] if model in cases.BENCH else []  # no choice on a CPU
+    return ["tessera", *fastest, *fast, "eager", "fsdp2", "tessera"]
 
 
 class Memory:
-    """The largest use of the GPU's memory while the block runs, above what was used before, as nvidia-smi sees it."""
+    """The largest use of the GPU's memory while the block runs, above what was used before, as nvidia-smi sees it; None
+    where it cannot say."""
 
     def __init__(self, device):
         self.device, self.peak, self.done = device, None, threading.Event()
 
     def used(self):
-        output = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "-i", "0"],
-                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
-        return int(output.split()[0]) << 20
+        try:
+            output = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "-i", "0"],
+                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=10).stdout
+            return int(output.split()[0]) << 20
+        except (OSError, subprocess.TimeoutExpired, ValueError, IndexError):
+            return None
 
-    def watch(self):
-        while not self.done.wait(0.2):
-            self.peak = max(self.peak, self.used() - self.before)
+    def watch(self, before):
+        while not self.done.wait(1):
+            if (used := self.used()) is not None:
+                self.peak = max(self.peak or 0, used - before)
 
     def __enter__(self):
-        if self.device == "cuda":
-            self.before, self.peak = self.used(), 0
-            self.thread = threading.Thread(target=self.watch, daemon=True)
+        before = self.used() if self.device == "cuda" else None
+        self.thread = threading.Thread(target=self.watch, args=[before], daemon=True)
+        if before is not None:
             self.thread.start()
         return self
 
     def __exit__(self, *_):
         self.done.set()
-        if self.device == "cuda":
+        if self.thread.is_alive():
             self.thread.join()
 
 
 def parse(row):
     """System and options of a row: tessera+fast+epilogues=bias. Raises ValueError."""
     system, *options = row.split("+")
-    if system not in SYSTEMS:
-        raise ValueError(f"unknown system '{system}', expected {', '.join(SYSTEMS)}")
-    if unknown := [option for option in options if system != "tessera" or option not in OPTIONS]:
-        raise ValueError(f"'{row}': unknown option '{unknown[0]}'; tessera takes {', '.join(OPTIONS)}")
+    if system not in OPTIONS:
+        raise ValueError(f"unknown system '{system}', expected {', '.join(OPTIONS)}")
+    if unknown := [option for option in options if option not in OPTIONS[system]]:
+        raise ValueError(f"'{row}': unknown option '{unknown[0]}'; {system} takes {', '.join(OPTIONS[system])}")
     epilogues = [option for option in options if option.startswith("epilogues=")]
     if len(epilogues) > 1 or len(set(options)) < len(options):
         raise ValueError(f"'{row}': an option is there twice")
@@ -74,9 +91,26 @@ def title(system, options):
     return TITLES[system] + "".join(f", {option.replace('=', ' ')}" for option in options)
 
 
-def tessera(suite, name, shape, options):
+def peak_of(gpu):
+    """FLOP/s by the name that nvidia-smi gives, None for a GPU that is not known."""
+    return next((flops for part, flops in PEAKS if part in gpu), None)
+
+
+def prediction(gpu, predictions):
+    """Machine and prediction: of the one with this GPU (h200x8: NVIDIA H200), else of the first."""
+    name = next((name for name in predictions if name.split("x")[0].upper() in gpu), next(iter(predictions)))
+    return name, predictions[name]
+
+
+def gradient_of(output, asked):
+    """Which gradient of attention ran, which tessera-run says; else what was asked for."""
+    said = re.search(r"attention gradient: (.*\S)", output)
+    return said[1] if said else f"{asked} (asked for)"
+
+
+def tessera(suite, name, shape, steps, options):
     data = os.path.join(suite.work, "tokens.bin")
-    count = (STEPS + 1) * shape["batch"] * (shape["sequence"] + 1)
+    count = (steps + 1) * shape["batch"] * (shape["sequence"] + 1)
     np.random.default_rng(0).integers(0, shape["vocabulary"], count).astype(np.uint32).tofile(data)
     epilogues = next((option.removeprefix("epilogues=") for option in options if "=" in option), shape["epilogues"])
     gradient = "fast" if "fast" in options else "deterministic"
@@ -84,59 +118,81 @@ def tessera(suite, name, shape, options):
     if "autotune" in options:
         flags.append("--autotune=" + os.path.join(suite.work, "gemm.json"))
     launched = time.time()
-    records, _ = suite.train(suite.artifact(cases.bench_name(name, epilogues, shape["epilogues"])), "bench", "--data", data,
-                             "--token-bytes", 4, "--steps", STEPS, "--trace-steps", TRACED, "--no-export", "--lr", 1e-4,
-                             *flags, timeout=LIMITS["tessera"])
+    artifact = suite.artifact(cases.bench_name(name, epilogues, shape["epilogues"]))
+    records, output = suite.train(artifact, "bench", "--data", data, "--token-bytes", 4, "--steps", steps, "--trace-steps", TRACED,
+                                  "--no-export", "--lr", 1e-4, *flags, timeout=LIMITS["tessera"])
     folder = os.path.join(suite.work, "bench")
     first = os.path.getmtime(os.path.join(folder, "run.json"))  # written right before the first step
-    table = breakdown.table(os.path.join(folder, "trace.json"), 1 + TRACED, shape["predicted"])
+    trace, kept = os.path.join(folder, "trace.json"), os.path.join(suite.out, "trace.json")
+    if not os.path.exists(kept) and os.path.getsize(trace) < TRACE:
+        shutil.copy(trace, kept)
+    machine, predicted = prediction(suite.facts.get("gpu", ""), shape["predictions"])
     launcher = [record["launcher_cpu_seconds"] for record in records if "launcher_cpu_seconds" in record]  # on a GPU
     return {"seconds": [record["step_seconds"] for record in records], "losses": [record["loss"] for record in records],
             "memory": shape["planned"], "parameters": shape["parameters"], "launch": first - launched,
-            "launcher": launcher[WARMUP:], "attention_gradient": gradient, "breakdown": table}
+            "launcher": launcher[WARMUP:], "attention_gradient": gradient_of(output, gradient), "predicted_for": machine,
+            "breakdown": breakdown.table(trace, 1 + TRACED, predicted)}
 
 
-def pytorch(suite, name, shape, system):
-    table = cases.BENCH if suite.device == "cuda" else cases.CPU_BENCH
+def pytorch(suite, model, shape, steps, system, options):
+    if "compile" in options:
+        system += "+compile"
+    padded = ["--padded", cases.PADDED[model]] if "padded" in options else []
     environment = {**suite.plain, "TORCHINDUCTOR_CACHE_DIR": os.path.join(suite.work, "inductor")}
-    output = suite.run([sys.executable, os.path.join(cases.HERE, "torch_step.py"), table[name][0], "--batch", shape["batch"],
-                        "--seq", shape["sequence"], "--steps", STEPS, "--system", system, "--device", suite.device,
-                        "--precision", shape["precision"]], LIMITS[system], environment)
-    return json.loads(re.findall(r"^\{.*\}$", output, re.MULTILINE)[-1])
+    wrong, output = suite.attempt(
+        [sys.executable, os.path.join(cases.HERE, "torch_step.py"), model, "--vocabulary", shape["vocabulary"], "--batch",
+         shape["batch"], "--seq", shape["sequence"], "--steps", steps, "--system", system, "--device", suite.device,
+         "--precision", shape["precision"], *padded], LIMITS["compile" if "compile" in system else system], environment)
+    found = {"attention_gradient": f"unknown: the profiled step failed, {wrong}"}
+    for line in re.findall(r"^\{.*\}$", output, re.MULTILINE):
+        found.update(json.loads(line))
+    if "seconds" not in found:
+        raise RuntimeError(f"{wrong}: {output[-1200:].strip()}")
+    return found
 
 
 def measure(suite, name, system, options):
     """One row of the results; raises where the system did not train the model that it should have."""
-    table = cases.BENCH if suite.device == "cuda" else cases.CPU_BENCH
+    model, _, _, timed, called = (cases.BENCH if suite.device == "cuda" else cases.CPU_BENCH)[name]
     if system == "tessera" and not suite.runner:
         raise RuntimeError("there is no tessera-run")
-    shape = suite.manifest["bench"][name]
+    shape, steps = suite.manifest["bench"][name], WARMUP + timed
+    parameters = shape["parameters"]
+    if "padded" in options:
+        if model not in cases.PADDED:
+            raise RuntimeError("its vocabulary needs no padding")
+        _, width, _, _, vocabulary = shape_model.GPT2[model]
+        parameters += (cases.PADDED[model] - vocabulary) * width
     with Memory(suite.device) as memory:
-        found = tessera(suite, name, shape, options) if system == "tessera" else pytorch(suite, name, shape, system)
-    if found["parameters"] != shape["parameters"]:
-        raise AssertionError(f"{found['parameters']} parameters instead of {shape['parameters']}")
+        found = tessera(suite, name, shape, steps, options) if system == "tessera" else \
+            pytorch(suite, model, shape, steps, system, options)
+    if found["parameters"] != parameters:
+        raise AssertionError(f"{found['parameters']} parameters instead of {parameters}")
     if not all(np.isfinite(found["losses"])):
         raise AssertionError(f"losses {found['losses']}")
     expected = np.log(shape["vocabulary"])
     if abs(found["losses"][0] - expected) > 1.5:
         raise AssertionError(f"the first loss is {found['losses'][0]}, of random tokens {expected:.2f} is expected")
-    step = statistics.median(found["seconds"][WARMUP:])
-    gpu = suite.facts.get("gpu", "")
-    peak = next((flops for part, flops in PEAKS if part in gpu), None)
-    return {"model": name, "title": table[name][3], "system": "+".join([system, *options]), "what": title(system, options),
+    seconds = found["seconds"][WARMUP:]
+    step = statistics.median(seconds)
+    peak = peak_of(suite.facts.get("gpu", ""))
+    row = "+".join([system, *options])
+    again = any(before["model"] == name and before["system"] == row for before in suite.rows)
+    return {"model": name, "title": called, "system": row, "what": title(system, options) + ", again" * again,
             "batch": shape["batch"], "sequence": shape["sequence"], "precision": shape["precision"], "step_seconds": step,
+            "step_range": [min(seconds), max(seconds)],
             "tokens_per_second": shape["batch"] * shape["sequence"] / step,
             "mfu": shape["flops"] / step / peak if peak else None, "first_step": found["seconds"][0],
             "launch": found.get("launch"),
             "launcher_cpu": statistics.median(found["launcher"]) if found.get("launcher") else None,
             "own_memory": found["memory"], "gpu_memory": memory.peak,
             "attention_gradient": found["attention_gradient"], "breakdown": found.get("breakdown"),
-            "predicted_for": shape["predicted_for"], "seconds": found["seconds"]}
+            "predicted_for": found.get("predicted_for"), "seconds": found["seconds"]}
 
 
 def run(suite, name, rows):
     """Each row is a case of its own, whose figures are in the results as soon as they are known."""
-    for row in rows:
+    for row in rows or rows_of(name):
         system, options = parse(row)
         with suite.part(f"benchmark {name} {row}") as part:
             if system == "tessera" and suite.device == "cpu" and options:

@@ -37,12 +37,13 @@ def packed_libraries(listed):
     return {name: path for name, path in re.findall(r"(\S+) => (/\S+)", listed) if not SYSTEM.match(name)}
 
 
-def architecture_of(target):
-    """sm_90 of h200x8: what the machine's target file says."""
-    if target.startswith("sm_"):
-        return target
-    with open(os.path.join(cases.ROOT, "compiler", "cost", "targets", target + ".json")) as file:
-        return json.load(file)["architecture"]
+def machines():
+    """Name -> architecture of the machines with GPUs that have a target file: h200x8 -> sm_90."""
+    found = {}
+    for path in glob.glob(os.path.join(cases.ROOT, "compiler", "cost", "targets", "*.json")):
+        with open(path) as file:
+            found[os.path.basename(path).removesuffix(".json")] = json.load(file).get("architecture")
+    return {name: architecture for name, architecture in sorted(found.items()) if architecture}
 
 
 class Tools:
@@ -64,7 +65,7 @@ class Tools:
 class Prepare:
     def __init__(self, options, work):
         self.tools, self.work, self.target = Tools(options.build), work, options.target
-        self.gpu = architecture_of(options.target)
+        self.gpu = options.target if options.target.startswith("sm_") else machines()[options.target]
         self.manifest = {"gpu": self.gpu, "kernels": [], "oracle": {}, "ranks": {}, "bench": {}}
         for folder in ("gpu", "cpu", "kernels", "results"):
             os.makedirs(self.path(folder))
@@ -138,13 +139,12 @@ class Prepare:
     # --- training --------------------------------------------------------------
 
     def oracle(self):
-        for model in cases.MODELS:
-            for precision in cases.PRECISIONS:
-                name = cases.oracle_name(model, precision)
-                flags = [*harness.Golden(model).compile_flags(), "--precision", precision]
-                self.compile(name, flags)
-                self.kernels_of_model(name, flags)
-                print(f"prepare: {name}", flush=True)
+        for model, precision in cases.TRAININGS:
+            name = cases.oracle_name(model, precision)
+            flags = [*harness.Golden(model).compile_flags(), "--precision", precision]
+            self.compile(name, flags)
+            self.kernels_of_model(name, flags)
+            print(f"prepare: {name}", flush=True)
 
     def ranks(self):
         def one(case):
@@ -167,29 +167,40 @@ class Prepare:
 
     def bench(self):
         for target, table in (("gpu", cases.BENCH), ("cpu", cases.CPU_BENCH)):
-            for name, (shape, batch, sequence, _) in table.items():
-                model, report = self.path(name + ".onnx"), self.path("report.json")
+            for name, (shape, batch, sequence, *_) in table.items():
+                model = self.path(name + ".onnx")
                 subprocess.run([sys.executable, os.path.join(cases.ROOT, "tests", "bench", "shape_model.py"), shape,
                                 f"--batch={batch}", f"--seq={sequence}", "-o", model], check=True)
                 precision = "bf16" if target == "gpu" else "fp32"
                 flags = [model, "--batch", batch, "--seq", sequence, "--precision", precision, "--clip-norm", 1,
                          "--weight-decay", 0.1]
                 usual = "none" if target == "cpu" else "bias" if self.gpu == "sm_80" else "all"
-                self.compile(name, [*flags, "--epilogues", usual, f"--report={report}"], [target])
+                self.compile(name, [*flags, "--epilogues", usual], [target])
                 for epilogues in cases.EPILOGUES if target == "gpu" else ():
                     if epilogues != usual:
                         self.compile(cases.bench_name(name, epilogues, usual), [*flags, "--epilogues", epilogues], [target])
-                with open(report) as file:
-                    predicted = json.load(file)
+                # The same code runs on every machine of the architecture; run.sh takes the prediction of the one it is on.
+                targets = [self.target, *(machine for machine, gpu in machines().items() if gpu == self.gpu)]
+                predictions = dict(self.predicted([*flags, "--epilogues", usual, *device]) for device in
+                                   ([["--target", machine] for machine in targets] if target == "gpu" else [[]]))
                 os.remove(model)
-                os.remove(report)
                 summary = self.dump(target, name, "--summary")["summary"]
                 self.manifest["bench"][name] = {
                     "batch": batch, "sequence": sequence, "precision": precision, "parameters": summary["parameters"],
                     "flops": int(summary["model"]["flops_per_step"]), "vocabulary": summary["batch"][0]["index_bound"],
                     "planned": summary["memory_per_rank"]["reserved"], "epilogues": usual,
-                    "predicted": breakdown.predicted(predicted), "predicted_for": predicted["target"]}
+                    "predictions": predictions}
                 print(f"prepare: {name}", flush=True)
+
+    def predicted(self, flags):
+        """The machine's name, and what is predicted for it."""
+        report = self.path("report.json")
+        self.tools("tessera-compile", *flags, f"--report={report}", "-o", self.path("reported.tessera"))
+        with open(report) as file:
+            found = json.load(file)
+        os.remove(report)
+        os.remove(self.path("reported.tessera"))
+        return found["target"], breakdown.predicted(found)
 
     # --- runtime ---------------------------------------------------------------
 

@@ -34,17 +34,18 @@ def benchmarks(rows):
     """The tables of benchmarks: all systems on one model, and Tessera's time by class beside its prediction."""
     if not rows:
         return ""
-    lines = ["| model | system | tokens/s | step, ms | MFU | peak memory, GiB: planned or reserved | on the GPU | launch, first step, s "
+    lines = ["| model | system | tokens/s | step, ms (least to most) | MFU | peak memory, GiB: planned or reserved | on the GPU | launch, first step, s "
              "| launcher's CPU, ms a step | attention's gradient | ratio |", "|---" * 11 + "|"]
-    own = {row["model"]: row["tokens_per_second"] for row in rows if row["system"] == "tessera"}
+    own = {row["model"]: row["tokens_per_second"] for row in reversed(rows) if row["system"] == "tessera"}
     for row in rows:
         ratio = f"{own[row['model']] / row['tokens_per_second']:.2f}" if row["model"] in own else ""
         mfu = "" if row["mfu"] is None else f"{100 * row['mfu']:.1f} %"
         start = ", ".join(f"{seconds:.1f}" for seconds in (row["launch"], row["first_step"]) if seconds is not None)
         lines.append(f"| {row['title']}, {row['precision']}, B={row['batch']}, T={row['sequence']} | {row['what']} | "
-                     f"{row['tokens_per_second']:,.0f} | {ms(row['step_seconds'])} | {mfu} | {gib(row['own_memory'])} | "
+                     f"{row['tokens_per_second']:,.0f} | {ms(row['step_seconds'])} ({' to '.join(map(ms, row['step_range']))}) | {mfu} | {gib(row['own_memory'])} | "
                      f"{gib(row['gpu_memory'])} | {start} | {ms(row['launcher_cpu'])} | {row['attention_gradient']} | {ratio} |")
-    lines += ["", "Ratio: tokens/s of Tessera (the row `Tessera`) over those of the row's system."]
+    lines += ["", "Ratio: tokens/s of Tessera (the first row `Tessera`) over those of the row's system. MFU counts causal attention by "
+              "half. Padded: the vocabulary is larger, so that PyTorch's rows of logits are aligned; Tessera pads its own rows."]
     for row in rows:
         if not row.get("breakdown"):
             continue

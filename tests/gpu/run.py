@@ -24,38 +24,41 @@ import results
 import suite as common
 import training
 
-# Seconds that a part may take. Kernels, oracle and ranks together end within 300, two models of the benchmark within 540.
-LIMITS = {"probe": 60, "kernels": 110, "oracle": 100, "ranks": 85, "sanitizer": 240, "bench": 260}
+# Seconds that a part may take. Those of DEFAULT are 470 together; the probe and two models of the benchmark fit ten minutes.
+LIMITS = {"probe": 60, "kernels": 110, "oracle": 120, "ranks": 180, "sanitizer": 420, "bench": 260, "bench:gpt2-xl": 300}
 DEFAULT = "probe,kernels,oracle,ranks"
+LOST = 75  # status of a process whose GPU context a kernel has ended
 
 
 def kernels(suite):
-    """In a process of its own: an error of a kernel ends the GPU context, a kernel that hangs the process."""
-    limit = max(1, suite.left())
-    command = [sys.executable, "-u", os.path.join(cases.HERE, "run.py"), "--kernels-in", suite.work, "--device",
-               suite.device, "--deadline", str(0.9 * limit)]
-    before = len(suite.parts)
+    """In processes of their own: an error of a kernel ends the GPU context, and the next process goes on behind it; a kernel
+    that hangs ends the part."""
     launched = "extents" if suite.device == "cpu" else "launches"
     wanted = sum(len(group[launched]) + 1 for group in suite.manifest["kernels"])
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=suite.plain)
-    timer = common.kill_after(process, limit)
-    said = ""
-    for line in process.stdout:
-        if not line.startswith("{"):
-            said = line
-            continue
-        part = common.Part("")
-        part.__dict__.update(json.loads(line))
-        suite.record(part)
-    process.wait()
-    timer.cancel()
-    if lost := wanted - (len(suite.parts) - before):
-        why = f"not reached; the process ended with {process.returncode} {said.strip()}"
-        for _ in range(lost):
+    before, done, status, said = len(suite.parts), 0, LOST, ""
+    while status == LOST and done < wanted:
+        limit = max(1, suite.left())
+        process = subprocess.Popen(
+            [sys.executable, "-u", os.path.join(cases.HERE, "run.py"), "--kernels-in", suite.work, "--device", suite.device,
+             "--deadline", str(0.9 * limit), "--after", str(done)], stdout=subprocess.PIPE, text=True, env=suite.plain)
+        timer = common.kill_after(process, limit)
+        for line in process.stdout:
+            if not line.startswith("{"):
+                said = line
+                continue
+            part = common.Part("")
+            part.__dict__.update(json.loads(line))
+            suite.record(part)
+        status = process.wait()
+        timer.cancel()
+        done = len(suite.parts) - before
+    if done < wanted:
+        why = f"not reached; the process ended with {status} {said.strip()}"
+        for _ in range(wanted - done):
             suite.parts.append(common.Part("a kernel that was not reached"))
             suite.parts[-1].why = why
         results.write(suite, complete=False)
-        print(f"FAILED {lost} kernels were {why}")
+        print(f"FAILED {wanted - done} kernels were {why}")
 
 
 def kernels_in_process(options):
@@ -64,7 +67,7 @@ def kernels_in_process(options):
     suite.record = lambda result: print(json.dumps(result.__dict__), flush=True)
     with open(suite.prepared("manifest.json")) as file:
         suite.manifest = json.load(file)
-    part.run(suite)
+    return 0 if part.run(suite, options.after) else LOST
 
 
 def parts_of(text, models):
@@ -113,17 +116,20 @@ def run(suite, options, chosen):
         elif not runtime.passed and kind not in ("kernels", "bench"):
             suite.fail(name, "not run: " + runtime.why)
         else:
-            with suite.stage(LIMITS[kind]):
-                bench.run(suite, model, options.rows.split(",")) if kind == "bench" else steps[kind](suite)
+            with suite.stage(LIMITS.get(name) or LIMITS[kind]):
+                bench.run(suite, model, options.rows) if kind == "bench" else steps[kind](suite)
 
 
 def main():
     parser = argparse.ArgumentParser(prog="run.sh", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=DEFAULT, help=f"parts, by commas (default {DEFAULT})")
-    parser.add_argument("--rows", default=",".join(bench.ROWS), help="systems of the benchmark, by commas (default "
-                        f"{','.join(bench.ROWS)}); tessera takes {', '.join('+' + option for option in bench.OPTIONS)}")
-    parser.add_argument("--out", default=os.environ.get("OUT") or os.path.join(cases.ROOT, "build", "gpu-results"))
+    parser.add_argument("--rows", type=lambda text: text.split(","), help="systems of the benchmark, by commas (default: "
+                        f"{','.join(bench.rows_of('gpt2'))} for GPT-2); "
+                        + "; ".join(f"{system} takes {', '.join('+' + option for option in options)}"
+                                    for system, options in bench.OPTIONS.items()))
+    parser.add_argument("--out", default=os.environ.get("OUT") or os.path.join(cases.ROOT, "build", "gpu-results"),
+                        help="a folder that has no results yet")
     parser.add_argument("--device", choices=("cuda", "simulated", "cpu"), default="cuda")
     parser.add_argument("--simulator", default=os.path.join(cases.ROOT, "build", "release", "gpu-simulator"),
                         help="folder of the simulated driver (--device simulated)")
@@ -131,13 +137,16 @@ def main():
     parser.add_argument("--runtime", help="folder of a tessera-run to test instead of the packed one")
     parser.add_argument("--deadline", type=float, default=540, help="seconds; what is not done by then has failed")
     parser.add_argument("--kernels-in", help=argparse.SUPPRESS)
+    parser.add_argument("--after", type=int, default=0, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.kernels_in:
         return kernels_in_process(options)
     try:
         chosen = parts_of(options.only, cases.CPU_BENCH if options.device == "cpu" else cases.BENCH)
-        for row in options.rows.split(","):
+        for row in options.rows or ():
             bench.parse(row)
+        if os.path.exists(os.path.join(options.out, "results.json")):
+            raise ValueError(f"{options.out} has results already, which are not written over: name another --out")
     except ValueError as error:
         parser.error(str(error))
     with tempfile.TemporaryDirectory(prefix="tessera-gpu-") as work:

@@ -4,6 +4,7 @@ import contextlib
 import glob
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,9 @@ import cases
 import libraries
 import probe
 import results
+
+
+LOGGED = 128 << 10  # bytes of what a command said that log.txt keeps, half of them from its end
 
 
 def kill_after(process, seconds):
@@ -41,6 +45,8 @@ class Suite:
         # Of tessera-run, and of everything else: what imports PyTorch must not see the packed libraries.
         self.environment, self.plain = dict(os.environ), dict(os.environ)
         self.runner = None
+        os.makedirs(out or work, exist_ok=True)
+        self.log = os.path.join(out or work, "log.txt")
 
     def patience(self, seconds):
         """What takes so long on a GPU takes longer elsewhere."""
@@ -87,22 +93,35 @@ class Suite:
         part.why = why
         self.record(part)
 
-    def run(self, command, timeout, environment=None):
-        """Output of a command; raises with the end of what it said where it fails, or takes too long."""
+    def attempt(self, command, timeout, environment=None):
+        """Runs a command. What was wrong with it, or nothing, and all that it said, which log.txt has as it is said."""
         command = [str(word) for word in command]
         if self.left() <= 0:
             raise RuntimeError(self.late())
-        limit = max(1, min(self.patience(timeout), self.left()))
-        try:
-            done = subprocess.run(command, env=environment or self.environment, cwd=self.work, timeout=limit,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-        except subprocess.TimeoutExpired as late:
-            said = late.stdout or b""
-            said = said.decode(errors="replace") if isinstance(said, bytes) else said
-            raise RuntimeError(f"{os.path.basename(command[0])} took longer than {limit:.0f} s: {said[-400:]}") from None
-        if done.returncode:
-            raise RuntimeError(f"{os.path.basename(command[0])} ended with {done.returncode}: {done.stdout[-1200:].strip()}")
-        return done.stdout
+        limit, begin = max(1, min(self.patience(timeout), self.left())), time.monotonic()
+        with open(self.log, "ab+", buffering=0) as log:
+            log.write(f"$ {shlex.join(command)}\n".encode())
+            start = log.tell()
+            try:
+                status = subprocess.run(command, env=environment or self.environment, cwd=self.work, timeout=limit,
+                                        stdout=log, stderr=subprocess.STDOUT).returncode
+                wrong = f"ended with {status}" if status else ""
+            except subprocess.TimeoutExpired:
+                wrong = f"took longer than {limit:.0f} s"
+            log.seek(start)
+            said = log.read()
+            if len(said) > LOGGED:
+                log.truncate(start)
+                log.write(said[:LOGGED // 2] + b"\n[...]\n" + said[-LOGGED // 2:])
+            log.write(f"\n# {wrong or 'ended with 0'}, {time.monotonic() - begin:.1f} s\n".encode())
+        return wrong and f"{os.path.basename(command[0])} {wrong}", said.decode(errors="replace")
+
+    def run(self, command, timeout, environment=None):
+        """Output of a command; raises with the end of what it said where it fails, or takes too long."""
+        wrong, said = self.attempt(command, timeout, environment)
+        if wrong:
+            raise RuntimeError(f"{wrong}: {said[-1200:].strip()}")
+        return said
 
     # --- what was prepared ------------------------------------------------------
 
@@ -206,9 +225,13 @@ class Suite:
             environment["LD_LIBRARY_PATH"] = f"{folder}:{environment.get('LD_LIBRARY_PATH', '')}".rstrip(":")
 
     def train(self, artifact, run, *flags, timeout=60, prefix=()):
-        """Runs tessera-run; its folder is below the suite's own."""
+        """Runs tessera-run; its folder is below the suite's own, and log.txt gets its run.json."""
         out = os.path.join(self.work, run)
         shutil.rmtree(out, ignore_errors=True)
-        output = self.run([*prefix, self.runner, artifact, "--out", out, *flags], timeout)
+        try:
+            output = self.run([*prefix, self.runner, artifact, "--out", out, *flags], timeout)
+        finally:
+            with contextlib.suppress(OSError), open(os.path.join(out, "run.json"), "rb") as file, open(self.log, "ab") as log:
+                shutil.copyfileobj(file, log)
         with open(os.path.join(out, "metrics.jsonl")) as file:
             return [record for record in map(json.loads, file) if "loss" in record], output

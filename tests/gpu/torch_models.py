@@ -93,6 +93,9 @@ class Llama(nn.Module):
         return self.head(self.norm(x))
 
 
-def build(shape):
-    """The model of that name in shape_model.py."""
-    return Gpt(*shape_model.GPT2[shape]) if shape in shape_model.GPT2 else Llama(*shape_model.MODELS[shape])
+def build(shape, padded=None):
+    """The model of that name in shape_model.py, a GPT-2 with `padded` rows in its table if that is given."""
+    if shape not in shape_model.GPT2:
+        return Llama(*shape_model.MODELS[shape])
+    *sizes, vocabulary = shape_model.GPT2[shape]
+    return Gpt(*sizes, padded or vocabulary)

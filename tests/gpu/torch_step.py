@@ -1,16 +1,17 @@
 """Trains a model of torch_models.py and prints the seconds of each step and the peak of memory as JSON.
 
-usage: torch_step.py SHAPE --batch N --seq T --steps S --system eager|compile|fsdp2 --device cuda|cpu --precision bf16|fp32
+usage: torch_step.py SHAPE --vocabulary V --batch N --seq T --steps S --system eager|compile|fsdp2|fsdp2+compile
+                     --device cuda|cpu --precision bf16|fp32 [--padded ROWS]
 
 Parameters and optimizer state are f32; bf16 is autocast, for FSDP2 its mixed-precision policy (gathered in bf16, reduced
-in f32). The optimizer is the fused AdamW with clipping by norm, attention is scaled_dot_product_attention. Which of its
-gradients was used is read from one more step, which is not timed.
+in f32). The loss is f32. The optimizer is the fused AdamW with clipping by norm, attention is scaled_dot_product_attention.
+`compile` is the model with its loss, `fsdp2+compile` every block before it is sharded, and the loss, as torchtitan does.
+Which gradient of attention was used is read from one more step, which is not timed, and printed as a line of its own.
 """
 
 import argparse
 import contextlib
 import json
-import os
 import time
 
 import torch
@@ -23,13 +24,11 @@ def shard(model, device, precision):
     """FSDP2 at world size 1: every block a unit, and the rest."""
     import torch.distributed as dist
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
-    for name, value in (("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29511"), ("RANK", "0"), ("WORLD_SIZE", "1")):
-        os.environ.setdefault(name, value)
     if device == "cpu":  # as in tests/bench/torch_training.py: its CPU streams lack what FSDP2 calls
         import torch_training
         torch.cpu.Stream.record_event = lambda self, event=None: torch_training.CpuEvent()
         torch.cpu.Stream.wait_event = torch.cpu.Stream.wait_stream = lambda self, other: None
-    dist.init_process_group("nccl" if device == "cuda" else "gloo")
+    dist.init_process_group("nccl" if device == "cuda" else "gloo", store=dist.HashStore(), rank=0, world_size=1)
     mesh = dist.device_mesh.init_device_mesh(device, (1,))
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32) if precision == "bf16" else \
         MixedPrecisionPolicy()
@@ -48,41 +47,53 @@ def attention_gradient(train):
     return f"{', '.join(used) or 'no fused kernel'}; {asked}"
 
 
+def cross_entropy(logits, targets):
+    return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("shape")
-    for name in ("batch", "seq", "steps"):
+    for name in ("batch", "seq", "steps", "vocabulary"):
         parser.add_argument("--" + name, type=int, required=True)
-    parser.add_argument("--system", choices=("eager", "compile", "fsdp2"), required=True)
+    parser.add_argument("--system", choices=("eager", "compile", "fsdp2", "fsdp2+compile"), required=True)
     parser.add_argument("--device", choices=("cuda", "cpu"), required=True)
     parser.add_argument("--precision", choices=("bf16", "fp32"), required=True)
+    parser.add_argument("--padded", type=int, help="rows of the model's table, if more than its vocabulary")
     a = parser.parse_args()
     torch.manual_seed(0)
     torch.backends.cuda.matmul.allow_tf32 = True
     with torch.device(a.device):
-        model = torch_models.build(a.shape)
+        model = torch_models.build(a.shape, a.padded)
     for parameter in model.parameters():  # as tessera-run initialises, so that the first loss is that of random tokens
         if parameter.dim() > 1:
             torch.nn.init.normal_(parameter, std=0.02)
-    vocabulary, count = model.embedding.num_embeddings, sum(p.numel() for p in model.parameters())
-    if a.system == "fsdp2":
+    count = sum(p.numel() for p in model.parameters())
+    entropy, sharded = cross_entropy, a.system.startswith("fsdp2")
+    if a.system == "fsdp2+compile":
+        for block in model.blocks:
+            block.compile()
+        entropy = torch.compile(cross_entropy)
+    if sharded:
         model = shard(model, a.device, a.precision)
     parameters = list(model.parameters())
-    step_model = torch.compile(model) if a.system == "compile" else model
+
+    def loss_of(tokens):
+        return entropy(model(tokens[:, :-1]), tokens[:, 1:])
+
+    if a.system == "compile":
+        loss_of = torch.compile(loss_of)
     optimizer = torch.optim.AdamW(parameters, lr=1e-4, weight_decay=0.1, fused=True)
-    autocast = torch.autocast(a.device, torch.bfloat16) if a.precision == "bf16" and a.system != "fsdp2" else \
-        contextlib.nullcontext()
+    autocast = torch.autocast(a.device, torch.bfloat16) if a.precision == "bf16" and not sharded else contextlib.nullcontext()
     wait = torch.cuda.synchronize if a.device == "cuda" else lambda: None
     seconds, losses = [], []
 
     def train():
-        tokens = torch.randint(0, vocabulary, (a.batch, a.seq + 1), device=a.device)
+        tokens = torch.randint(0, a.vocabulary, (a.batch, a.seq + 1), device=a.device)
         wait()
         begin = time.perf_counter()
         with autocast:
-            logits = step_model(tokens[:, :-1])
-            loss = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
-        del logits
+            loss = loss_of(tokens)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
@@ -94,10 +105,9 @@ def main():
     for _ in range(a.steps):
         train()
     memory = torch.cuda.max_memory_reserved() if a.device == "cuda" else None
-    timed, first = list(seconds), list(losses)
-    print(json.dumps({"parameters": count, "seconds": timed, "memory": memory, "losses": first,
-                      "attention_gradient": attention_gradient(train)}))
-    if a.system == "fsdp2":
+    print(json.dumps({"parameters": count, "seconds": seconds, "memory": memory, "losses": losses}), flush=True)
+    print(json.dumps({"attention_gradient": attention_gradient(train)}))
+    if sharded:
         torch.distributed.destroy_process_group()
 
 
