@@ -106,6 +106,7 @@ class GpuFailures(ToolTest):
         for run, settings in (("one", dict(memory=80 << 20)), ("each", dict(memory=60 << 20, devices=2))):
             done = self.simulate(golden, run, steps=1, **settings)
             self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stderr, r"the plan leaves \d+ MiB of the GPU's memory to cuBLASLt, cuDNN and NCCL")
 
     def test_nccl_fails(self):
         golden = self.compile(2)

@@ -303,6 +303,9 @@ class SimulatedGpu(ToolTest):
                 counts = self.simulate(golden, "model", f"{way}-{seed}", "--attention-gradient", way, seed=seed)
                 self.assertEqual(counts["cuDNN plans"], 2)
                 self.assert_close(f"{way}-{seed}", "cpu", "bf16")
+            with self.settings():
+                self.assertIn(f"attention gradient: {way}\n",
+                              self.told(*self.arguments(golden, "model", f"{way}-told", "--attention-gradient", way, steps=1)))
         self.assert_same_bits("deterministic-1", "deterministic-2")
         with self.assertRaises(AssertionError):
             for seed in seeds["fast"][1:]:
