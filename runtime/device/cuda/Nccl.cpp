@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/base/Log.h"
+#include "runtime/device/Device.h"
 #include "runtime/device/cuda/CudaCollectives.h"
 #include "runtime/device/cuda/NcclMemory.h"
 #include "runtime/device/cuda/NcclTrial.h"
@@ -59,6 +60,7 @@ public:
     NcclMeans means;
     if (const char *chosen = std::getenv("TESSERA_NCCL_REGISTRATION"); chosen && std::strcmp(chosen, "off") == 0)
       means.registration = Registration::None;
+    means.usesCopyEngines = mayUseCopyEngines(means);
     while (true) {
       TESSERA_ASSIGN_OR_RETURN(bool isDone, tryToOpen(means));
       if (isDone)
@@ -70,7 +72,7 @@ public:
   std::string_view name() const override { return "nccl"; }
   bool canBeCaptured() const override { return true; }
   bool gathersTakeMultiprocessors() const override {
-    return !(isOneHost && registered.isSymmetric && channels.gathersUseCopyEngines());
+    return !(registered.isSymmetric && channels.gathersUseCopyEngines());
   }
 
   Status start(const CollectiveCall &call, CUstream stream) override {
@@ -154,6 +156,12 @@ private:
                 chosen);
   }
 
+  /// NCCL takes them between GPUs of one host, for windows at the same offsets on all ranks.
+  bool mayUseCopyEngines(const NcclMeans &means) const {
+    return isOneHost && means.registration == Registration::Windows &&
+           asymmetricCollective(context.artifact.program()).empty();
+  }
+
   /// Makes communicators and registers memory by `means`; false where something was refused, which `means` then does
   /// without. All ranks come to the same result.
   Result<bool> tryToOpen(NcclMeans &means) {
@@ -163,11 +171,12 @@ private:
       return true;
     TESSERA_ASSIGN_OR_RETURN(registered, registerArenas(context, calls, channels, means.registration));
     if (!registered.refusal.empty()) {
-      const bool hadWindows = means.registration == Registration::Windows;
+      const bool hadWindows = registered.way == Registration::Windows;
       if (tells)
-        log::warn("{}: arenas are not registered as {} (TESSERA_NCCL_REGISTRATION=off does not try)",
-                  registered.refusal, hadWindows ? "windows" : "buffers");
+        log::warn("{}: arenas cannot be registered as {}, trying again {} (TESSERA_NCCL_REGISTRATION=off does not try)",
+                  registered.refusal, hadWindows ? "windows" : "buffers", hadWindows ? "as buffers" : "without");
       means.registration = hadWindows ? Registration::Buffers : Registration::None;
+      means.usesCopyEngines = false;
       return false;
     }
     if (!options.usesGraphs)
@@ -179,7 +188,8 @@ private:
       return true;
     if (channels.someUseCopyEngines()) {
       if (tells)
-        log::warn("{}: collectives are not captured, trying gathers without copy engines", refusal);
+        log::warn("{}: collectives cannot be part of CUDA graphs, trying again with gathers that use no copy engines",
+                  refusal);
       means.usesCopyEngines = false;
       return false;
     }
@@ -189,7 +199,7 @@ private:
                   "hangs in them cannot be aborted",
                   refusal);
       means.isBlocking = true;
-      means.usesCopyEngines = true; // they were not the reason
+      means.usesCopyEngines = mayUseCopyEngines(means); // they were not the reason
       return false;
     }
     return TESSERA_ERROR(Unsupported,

@@ -68,14 +68,12 @@ Status NcclChannels::open(const std::vector<int> &members, int stream, const Ncc
   // NCCL has buffers for each multiprocessor that it may take.
   if (use.mostBytes <= little)
     config.maxCTAs = fewMultiprocessors;
-#ifdef NCCL_CTA_POLICY_ZERO
   int version = 0;
   if (stream != 0 && !use.hasOthers && means.usesCopyEngines && ncclGetVersion(&version) == ncclSuccess &&
       version >= NCCL_VERSION(2, 28, 0)) {
     config.CTAPolicy = NCCL_CTA_POLICY_ZERO;
     channel.usesCopyEngines = true;
   }
-#endif
   auto position = std::find(members.begin(), members.end(), context.communicator.rank()) - members.begin();
   TESSERA_ASSIGN_OR_RETURN(channel.communicator, calls.make("ncclCommSplit", world, [&](ncclComm_t *slot) {
     return ncclCommSplit(world, members.front(), static_cast<int>(position), slot, &config);
@@ -124,9 +122,13 @@ void NcclChannels::abort() {
     communicators.push_back(channel.communicator);
   if (world)
     communicators.push_back(world);
-  // What was registered is written by threads of NCCL, maybe later: nobody owns it now.
-  static_cast<void>(new std::vector<NcclChannel>(std::move(channels)));
-  channels.clear();
+  // Threads of NCCL may yet write what was being registered: it stays to the end of the process.
+  static std::mutex abandoning;
+  static auto *abandoned = new std::deque<std::vector<NcclChannel>>;
+  {
+    std::lock_guard<std::mutex> lock(abandoning);
+    abandoned->push_back(std::exchange(channels, {}));
+  }
   world = nullptr;
   // Each frees memory, for which the driver waits until the GPU is idle, which it is once all have been told: none may
   // wait for the one before.

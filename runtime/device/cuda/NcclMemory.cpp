@@ -32,7 +32,9 @@ public:
       : context(context), calls(calls), channels(channels) {}
 
   /// Whether all arenas of all ranks are registered in this way; `refusal` is set where a call ended with an error. The
-  /// ranks tell each other how each call ended, so that none waits in the next one for a rank that could not go on.
+  /// ranks tell each other how each call ended, so that none waits in the next one for a rank that could not go on. In
+  /// the call itself NCCL lets ranks wait for each other: one that fails lets go of its communicators, so that the
+  /// others' calls fail, too.
   Result<bool> registerAll(Registration way, bool isSymmetric, std::string &refusal) {
     const artifact::Program &program = context.artifact.program();
     bool isComplete = false;
@@ -44,7 +46,12 @@ public:
       for (NcclChannel &channel : channels.all()) {
         Result<bool> done = way == Registration::Windows ? registerWindow(channel, arena.data, bytes, isSymmetric)
                                                          : registerBuffer(channel, arena.data, bytes);
-        TESSERA_RETURN_IF_ERROR(context.communicator.abortReason());
+        if (!done.isOk()) {
+          if (done.status().code() == StatusCode::Aborted)
+            return done.status();
+          log::warn("rank {}: {}", context.communicator.rank(), done.status().message());
+          channels.abort();
+        }
         const std::string mine = !done.isOk() ? done.status().message() : *done ? yes : no;
         TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> all,
                                  context.communicator.gatherBlobs(mine, "registration of arenas with NCCL"));
@@ -101,10 +108,10 @@ Result<NcclRegistered> registerArenas(RankContext &context, const NcclCalls &cal
     const bool isWindow = way == Registration::Windows;
     TESSERA_ASSIGN_OR_RETURN(
         bool isComplete, Registrar(context, calls, channels).registerAll(way, asymmetric.empty(), registered.refusal));
+    registered.way = way;
     if (!registered.refusal.empty())
       return registered;
     if (isComplete) {
-      registered.way = way;
       registered.isSymmetric = isWindow && asymmetric.empty();
       if (tells)
         log::info("{}: arenas are registered as {} with {} communicators", nccl, isWindow ? "windows" : "buffers",
@@ -113,10 +120,10 @@ Result<NcclRegistered> registerArenas(RankContext &context, const NcclCalls &cal
     }
     TESSERA_RETURN_IF_ERROR(deregisterArenas(calls, channels));
   }
+  registered.way = Registration::None;
   if (tells)
-    log::warn("{}: arenas are not registered ({}): collectives go through NCCL's own buffers", nccl,
-              first == Registration::None ? "by TESSERA_NCCL_REGISTRATION=off, or after the error above"
-                                          : "it offers neither windows nor buffers on these GPUs");
+    log::warn("{}: arenas are not registered{}: collectives go through NCCL's own buffers", nccl,
+              first == Registration::None ? "" : " (it offers neither windows nor buffers on these GPUs)");
   return registered;
 }
 

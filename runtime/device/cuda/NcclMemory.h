@@ -9,9 +9,9 @@ namespace tessera::cuda {
 
 /// What came of a registration; on all ranks the same.
 struct NcclRegistered {
-  NcclMeans::Registration way = NcclMeans::Registration::None;
-  bool isSymmetric = false; ///< windows, at the same offsets on all ranks
-  std::string refusal;      ///< an error, after which communicators must be made anew; empty: none
+  NcclMeans::Registration way = NcclMeans::Registration::None; ///< or the one that was refused
+  bool isSymmetric = false;                                    ///< windows, at the same offsets on all ranks
+  std::string refusal; ///< an error, after which communicators must be made anew; empty: none
 };
 
 /// Registers the device arenas with every channel, as windows, else as buffers, so that collectives need no copies. All

@@ -31,9 +31,15 @@ std::vector<Trial> findTrials(RankContext &context, NcclChannels &channels) {
   return found;
 }
 
-Status runToEnd(const Trial &trial, CUstream stream, const NcclCalls &calls, const StartCollective &start) {
+/// What was refused, of the status of a call; a stall or another rank's end is an error instead.
+Result<std::string> refusalOf(const Status &called) {
+  if (called.code() == StatusCode::Aborted)
+    return called;
+  return called.isOk() ? std::string() : called.message();
+}
+
+Status waitForEnd(const Trial &trial, CUstream stream, const NcclCalls &calls) {
   constexpr const char *what = "the first collective";
-  TESSERA_RETURN_IF_ERROR(start(trial.call, stream));
   const auto begin = std::chrono::steady_clock::now();
   CUresult state = CUDA_SUCCESS;
   while ((state = cuStreamQuery(stream)) == CUDA_ERROR_NOT_READY) {
@@ -44,23 +50,26 @@ Status runToEnd(const Trial &trial, CUstream stream, const NcclCalls &calls, con
 }
 
 /// Why it was refused; empty: it was not.
-Result<std::string> tryCapture(const CollectiveCall &call, CUstream stream, const StartCollective &start) {
+Result<std::string> tryOne(const Trial &trial, CUstream stream, const NcclCalls &calls, const StartCollective &start) {
+  TESSERA_ASSIGN_OR_RETURN(std::string refusal, refusalOf(start(trial.call, stream)));
+  if (!refusal.empty())
+    return refusal;
+  TESSERA_RETURN_IF_ERROR(waitForEnd(trial, stream, calls));
   TESSERA_CU(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
-  const Status started = start(call, stream);
+  const Status started = start(trial.call, stream);
   CUgraph graph = nullptr;
   const CUresult ended = cuStreamEndCapture(stream, &graph);
   if (graph)
     cuGraphDestroy(graph);
   if (!started.isOk())
-    return started.message();
+    return refusalOf(started);
   return ended == CUDA_SUCCESS ? std::string() : driverError("cuStreamEndCapture", ended).message();
 }
 
 Result<std::string> tryAll(const std::vector<Trial> &all, CUstream stream, RankContext &context, const NcclCalls &calls,
                            const StartCollective &start) {
   for (const Trial &trial : all) {
-    TESSERA_RETURN_IF_ERROR(runToEnd(trial, stream, calls, start));
-    TESSERA_ASSIGN_OR_RETURN(std::string mine, tryCapture(trial.call, stream, start));
+    TESSERA_ASSIGN_OR_RETURN(std::string mine, tryOne(trial, stream, calls, start));
     // After a refusal no rank may begin the next one.
     TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> told,
                              context.communicator.gatherBlobs(mine, "the trial of a capture"));

@@ -135,8 +135,9 @@ ncclResult_t start(ncclComm_t handle, CUstream streamHandle, Call call, const ch
     sim().report(std::string(name) + ": the communicator's last call is still under way");
     return ncclInvalidUsage;
   }
-  if (stream->capture && ((!member->isBlocking && sim().failureAt("nccl-capture")) ||
-                          (member->usesCopyEngines && sim().failureAt("nccl-engines"))))
+  if (stream->capture &&
+      ((!member->isBlocking && sim().failureAt("nccl-capture")) ||
+       (member->usesCopyEngines && sim().failureAt("nccl-engines")) || sim().failureAt("nccl-no-capture")))
     return ncclInvalidUsage;
   // A communicator that does not block gives its work to a thread of its own.
   sim().count(name);
@@ -299,6 +300,9 @@ TESSERA_NCCL ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t 
   // The ranks of a host end together: one that waits alone waits for ever.
   if (member->hasEnded && member->ring->ended < member->ring->joined)
     isMade = false;
+  if (member->waitsForLost && member->ring->ended > 0)
+    member->error = ncclRemoteError;
+  isMade &= !member->waitsForLost;
   *state = member->error != ncclSuccess ? member->error : isMade ? ncclSuccess : ncclInProgress;
   return ncclSuccess;
 }

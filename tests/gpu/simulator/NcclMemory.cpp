@@ -1,7 +1,8 @@
 //===- NcclMemory.cpp - memory of NCCL, registered or not ---------------------===//
 //
 // TESSERA_SIM_FAIL: "nccl-windows" no windows on these GPUs, "nccl-buffers" neither buffers, "nccl-register:n" the n-th
-// window of the process cannot be registered.
+// window of the process cannot be registered, and the other ranks wait until that one goes, "nccl-register-buffers" nor
+// can buffers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -124,8 +125,15 @@ TESSERA_NCCL ncclResult_t ncclCommWindowRegister(ncclComm_t communicator, void *
   if (!canRegister(memory, bytes, "ncclCommWindowRegister"))
     return ncclInvalidArgument;
   sim().count("windows");
-  if (sim().counts["windows"] == sim().failureAt("nccl-register"))
+  auto *member = reinterpret_cast<Member *>(communicator);
+  if (sim().counts["windows"] == sim().failureAt("nccl-register")) {
+    member->ring->failsRegistration = true;
     return ncclSystemError;
+  }
+  if (member->ring->failsRegistration) {
+    member->waitsForLost = true;
+    return ncclInProgress;
+  }
   *window = static_cast<ncclWindow_t>(makeRegistered(communicator, memory));
   return ncclSuccess;
 }
@@ -142,6 +150,8 @@ TESSERA_NCCL ncclResult_t ncclCommRegister(ncclComm_t communicator, void *memory
     return ncclSuccess;
   if (!canRegister(memory, bytes, "ncclCommRegister"))
     return ncclInvalidArgument;
+  if (sim().failureAt("nccl-register-buffers"))
+    return ncclSystemError;
   sim().count("buffers");
   *handle = makeRegistered(communicator, memory);
   return ncclSuccess;

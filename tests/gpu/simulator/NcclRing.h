@@ -39,7 +39,8 @@ struct Ring {
   std::map<uint64_t, std::vector<std::shared_ptr<Arrival>>> open; ///< by number of the collective, then rank
   std::vector<std::pair<int, std::shared_ptr<Arrival>>> pointToPoint;
   bool isAborted = false;
-  int joined = 0, ended = 0; ///< ended: finalized or gone
+  bool failsRegistration = false; ///< one rank's call has failed: the others' wait for it
+  int joined = 0, ended = 0;      ///< ended: finalized or gone
   bool isComplete() const { return joined == static_cast<int>(members.size()); }
 };
 
@@ -52,6 +53,7 @@ struct Member {
   int splits = 0;
   bool isBlocking = false, usesCopyEngines = false;
   bool hasEnded = false;
+  bool waitsForLost = false; ///< in a call, for a rank that does not come
   ncclResult_t error = ncclSuccess;
   std::function<ncclResult_t()> pending; ///< what a call has begun, and a question for the state ends
 };

@@ -22,10 +22,11 @@
 //                                 cannot be made, "nccl-hang" nor come to an end, "nccl:n" the n-th collective of the
 //                                 process ends with an asynchronous error, "nccl-lost:n" one rank's part of the n-th
 //                                 collective never begins (a lost rank), "nccl-capture" communicators that do not
-//                                 block are not captured, "nccl-engines" nor those that use copy engines, "exit:n" the
-//                                 process ends within the n-th kernel, "cudnn" supports no graph, "epilogue" cuBLASLt
-//                                 has no algorithm for products with epilogues, "algorithm" nor runs its second
-//                                 proposals, "slow-epilogue" such products take 0.1 s. More: NcclMemory.cpp
+//                                 block are not captured, "nccl-engines" nor those that use copy engines,
+//                                 "nccl-no-capture" nor any, "exit:n" the process ends within the n-th kernel,
+//                                 "cudnn" supports no graph, "epilogue" cuBLASLt has no algorithm for products with
+//                                 epilogues, "algorithm" nor runs its second proposals, "slow-epilogue" such products
+//                                 take 0.1 s. More: NcclMemory.cpp
 //
 //===----------------------------------------------------------------------===//
 
