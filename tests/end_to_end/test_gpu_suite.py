@@ -23,6 +23,7 @@ import breakdown  # noqa: E402
 import cases  # noqa: E402
 import libraries  # noqa: E402
 import prepare  # noqa: E402
+import probe  # noqa: E402
 import results  # noqa: E402
 import run as gpu_run  # noqa: E402
 import step_counts  # noqa: E402
@@ -132,7 +133,7 @@ ROW = {"model": "gpt2", "title": "GPT-2 124M", "system": "tessera", "what": "Tes
        "precision": "bf16", "step_seconds": 0.05,
        "step_range": [0.049, 0.052], "tokens_per_second": 655360.0, "mfu": 0.52, "first_step": 0.2, "launch": 2.5,
        "launcher_cpu": 0.0005, "own_memory": 14 << 30, "gpu_memory": 15 << 30, "attention_gradient": "deterministic",
-       "predicted_for": "h200x8", "seconds": [0.05],
+       "predicted_for": "h200x8", "seconds": [0.05], "note": "", "is_cut": False,
        "breakdown": [{"class": "products", "count": 147, "seconds": 0.04, "predicted": 0.032}]}
 FACTS = {"date": "2026-01-02 03:04", "command": "tests/gpu/run.sh --only bench:gpt2", "device": "cuda",
          "gpu": "NVIDIA H200, 580.1, 143771 MiB", "libcudnn.so.9": "9.19.0, /x/libcudnn.so.9 (system)"}
@@ -160,7 +161,7 @@ class Results(ToolTest):
     def found(self, **facts):
         return {"facts": {**FACTS, **facts}, "complete": True, "passed": 1, "failed": 1, "benchmarks": [
             ROW, {**ROW, "what": "Tessera, again", "tokens_per_second": 668734.7}, {**ROW, "system": "compile", "what": "torch.compile", "tokens_per_second": 595781.8, "breakdown": None,
-                  "launch": None, "launcher_cpu": None, "attention_gradient": "scaled_dot_product_cudnn_attention_backward"}],
+                  "launch": None, "launcher_cpu": None, "attention_gradient": "scaled_dot_product_cudnn_attention_backward", "note": "only 8 of 112\nsteps"}],
             "parts": [{"name": "oracle gpt-fp32", "passed": True, "why": "", "note": "loss 1e-6"},
                       *2 * [{"name": "ranks", "passed": False, "why": "not\nthe same", "note": ""}]]}
 
@@ -185,7 +186,7 @@ class Results(ToolTest):
             self.assertIn(line + "\n", text)
         self.assertRegex(text, r"Tessera, again \| 668,735 .* 0.98 \|")
         self.assertIn("MFU counts causal attention by half.", text)
-        self.assertRegex(text, r"torch.compile \| 595,782 .* scaled_dot_product_cudnn_attention_backward \| 1.10 \|")
+        self.assertRegex(text, r"torch.compile; only 8 of 112 steps \| 595,782 .* scaled_dot_product_cudnn_attention_backward \| 1.10 \|")
         again = subprocess.run(command, stderr=subprocess.PIPE, text=True)
         self.assertEqual((again.returncode, again.stderr), (1, "results: gpu.md has this run already\n"))
         results.append(self.found(date="2026-01-03 00:00"), page)
@@ -221,6 +222,7 @@ class Parts(ToolTest):
         table = step_counts.load()
         for name, (*_, steps, _) in cases.BENCH.items():
             self.assertGreaterEqual(steps * table[name]["now"]["predicted: step"]["ms"], 5000, name)
+            self.assertEqual(steps % 8, 0, "whole blocks of PyTorch's steps")
 
     def test_results_are_not_written_over(self):
         results.replace(self.path("results.json"), "{}")
@@ -305,13 +307,14 @@ sys.exit(run.main())
     def test_rows_are_systems_with_options(self):
         self.assertEqual(bench.parse("tessera+fast+epilogues=bias"), ("tessera", ["fast", "epilogues=bias"]))
         self.assertEqual(bench.title(*bench.parse("tessera+fast+epilogues=none")), "Tessera, fast, epilogues none")
-        self.assertEqual(bench.rows_of("gpt2"), ["tessera", "compile+padded", "fsdp2+compile+padded", "tessera+fast", "eager",
+        self.assertEqual(bench.rows_of("gpt2"), ["tessera", "fsdp2+compile+padded", "compile+padded", "tessera+fast", "eager",
                                                  "fsdp2", "tessera"])
-        self.assertEqual(bench.rows_of("tiny"), ["tessera", "compile", "fsdp2+compile", "eager", "fsdp2", "tessera"])
+        self.assertEqual(bench.rows_of("tiny"), ["tessera", "fsdp2+compile", "compile", "eager", "fsdp2", "tessera"])
         for model in (*cases.BENCH, *cases.CPU_BENCH):
             for row in bench.rows_of(model):
                 bench.parse(row)
-        for row in ("jax", "tessera+slow", "tessera+padded", "eager+fast", "eager+compile", "tessera+fast+fast", "tessera+epilogues=none+epilogues=all"):
+        self.assertEqual(bench.title(*bench.parse("fsdp2+compile+graphs")), "FSDP2, 1 rank, compile, graphs")
+        for row in ("jax", "eager+graphs", "fsdp2+graphs", "tessera+slow", "tessera+padded", "eager+fast", "eager+compile", "tessera+fast+fast", "tessera+epilogues=none+epilogues=all"):
             with self.assertRaises(ValueError, msg=row):
                 bench.parse(row)
 
@@ -322,8 +325,8 @@ sys.exit(run.main())
         self.assertIsNone(bench.peak_of("NVIDIA L4"))
         self.assertEqual(prepare.machines(), {"a100x8": "sm_80", "b200x8": "sm_100", "h100x8": "sm_90", "h200x8": "sm_90"})
         predictions = {"h100x8": {"products": 1}, "h200x8": {"products": 2}}
-        for gpu, machine in (("NVIDIA H200, 580.1", "h200x8"), ("NVIDIA H100 80GB HBM3", "h100x8"), ("", "h100x8")):
-            self.assertEqual(bench.prediction(gpu, predictions), (machine, predictions[machine]))
+        for gpu, machine in (("NVIDIA H200, 580.1", "h200x8"), ("NVIDIA H100 80GB HBM3", "h100x8"), ("", "h200x8")):
+            self.assertEqual(bench.prediction(gpu, predictions, "h200x8"), (machine, predictions[machine]))
 
     def test_the_gradient_of_attention_is_the_one_that_ran(self):
         self.assertEqual(bench.gradient_of("x\n[info] attention gradient: fast asked for, deterministic taken: no engine \ny", "fast"),
@@ -332,16 +335,30 @@ sys.exit(run.main())
         self.assertEqual(bench.gradient_of("step 1", "fast"), "fast (asked for)")
 
     def test_memory_that_nvidia_smi_does_not_know_is_left_out(self):
-        for says, peak in (("echo 100", 0), ("echo [N/A]", None), ("exit 1", None), (None, None)):
+        for says, peak in (('test "$3 $4" = "-i GPU-1" && echo 100', 0), ("echo [N/A]", None), ("exit 1", None), (None, None)):
             if says:
                 self.script("nvidia-smi", f"#!/bin/sh\n{says}\n")
             else:
                 os.remove(self.path("bin", "nvidia-smi"))
-            with mock.patch.dict(os.environ, PATH=self.path("bin")), bench.Memory("cuda") as memory:
+            with mock.patch.dict(os.environ, PATH=self.path("bin")), bench.Memory("GPU-1") as memory:
                 end = time.monotonic() + 30
                 while memory.peak != peak and time.monotonic() < end:
                     time.sleep(0.1)
             self.assertEqual(memory.peak, peak, says)
+
+    def test_nvidia_smi_is_asked_for_the_gpu_that_cuda_uses(self):
+        self.script("nvidia-smi", "#!/bin/sh\necho \"$4\"\n")
+        driver = ("int cuInit(unsigned f) { return 0; } int cuDriverGetVersion(int *v) { *v = 13010; return 0; }"
+                  "int cuDeviceGetAttribute(int *v, int a, int d) { *v = a == 75 ? 9 : 0; return 0; }")
+        for more, name in (("int cuDeviceGetUuid(char *to, int d) { for (int i = 0; i < 16; ++i) to[i] = i; return 0; }",
+                            "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"),
+                           ("int cuDeviceGetUuid(char *to, int d) { return 1; }", "0"), ("", "0")):
+            subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", self.path("libcuda.so.1")], input=driver + more, text=True,
+                           check=True)
+            facts = {}
+            with mock.patch.dict(os.environ, PATH=self.path("bin") + ":" + os.environ["PATH"]):
+                found = probe.gpu({**os.environ, "LD_LIBRARY_PATH": self.folder}, facts.__setitem__)
+            self.assertEqual((found, facts), ((90, name), {"driver's CUDA": "13.1", "gpu": name}))
 
     def script(self, name, text):
         """An executable in the folder bin."""
@@ -351,18 +368,23 @@ sys.exit(run.main())
         os.chmod(self.path("bin", name), 0o755)
         return self.path("bin", name)
 
-    def test_a_row_of_pytorch_is_kept_if_its_profiled_step_fails(self):
+    def test_a_row_of_pytorch_is_kept_if_it_does_not_end(self):
         suite = common.Suite("cpu", None, self.folder, 100)
         shape = {"batch": 1, "sequence": 8, "vocabulary": 16, "precision": "fp32"}
-        row = '{"seconds": [1.0], "losses": [2.0]}'
-        for said, gradient in ((f"echo '{row}'; echo '{{\"attention_gradient\": \"flash\"}}'", "flash"),
-                               (f"echo '{row}'; exit 9", "unknown: the profiled step failed, python ended with 9")):
+        steps = bench.WARMUP + 16
+        rows = [{"seconds": [1.0], "losses": [2.0] * count} for count in (steps - 8, steps)]
+        some, row = (f"echo '{json.dumps(found)}'" for found in rows)
+        cut = {"note": "only 8 of 16 steps: python ended with 9"}
+        for said, kept, gradient, more in (
+                (f"{some}; {row}; echo '{{\"attention_gradient\": \"flash\"}}'", rows[1], "flash", {}),
+                (f"{some}; {row}; exit 9", rows[1], "unknown: the profiled step failed, python ended with 9", {}),
+                (f"{some}; printf '{{\"sec'; exit 9", rows[0], "unknown: cut off before it was asked for", cut)):
             with mock.patch.object(sys, "executable", self.script("python", f"#!/bin/sh\n{said}\n")):
-                found = bench.pytorch(suite, "tiny", shape, 1, "eager", [])
-            self.assertEqual(found, {"seconds": [1.0], "losses": [2.0], "attention_gradient": gradient})
+                found = bench.pytorch(suite, "tiny", shape, steps, "eager", [])
+            self.assertEqual(found, {**kept, "attention_gradient": gradient, **more})
         with mock.patch.object(sys, "executable", self.script("python", "#!/bin/sh\necho no memory; exit 9\n")):
             with self.assertRaisesRegex(RuntimeError, "python ended with 9: no memory"):
-                bench.pytorch(suite, "tiny", shape, 1, "eager", [])
+                bench.pytorch(suite, "tiny", shape, steps, "eager", [])
 
     def test_a_benchmark_keeps_a_trace_and_what_ran(self):
         os.makedirs(self.path("prepared", "cpu"))
@@ -377,7 +399,7 @@ sys.exit(run.main())
         suite.runner = os.path.join(BIN, "tessera-run")
         suite.manifest = {"bench": {"tiny": {
             "batch": 2, "sequence": 16, "precision": "fp32", "vocabulary": 256, "parameters": summary["parameters"], "flops": 1,
-            "planned": 1, "epilogues": "none", "predictions": predictions}}}
+            "planned": 1, "epilogues": "none", "target": "cpu-host", "predictions": predictions}}}
         bench.run(suite, "tiny", ["tessera", "tessera", "eager+padded"])
         self.assertEqual([part.passed for part in suite.parts], [True, True, False], suite.parts[0].why)
         self.assertEqual(suite.parts[2].why, "its vocabulary needs no padding")
@@ -388,7 +410,20 @@ sys.exit(run.main())
             self.assertEqual(row["predicted_for"], "cpu-host")
         breakdown.table(self.path("out", "trace.json"), 1 + bench.TRACED, {})
         with open(suite.log) as file:
-            self.assertEqual(file.read().count('"launch_seconds"'), 2)
+            log = file.read()
+        self.assertEqual(log.count('"launch_seconds"'), 2)
+        self.assertEqual(log.count('"step_seconds"'), 2 * len(suite.rows[0]["seconds"]))
+        with mock.patch.object(breakdown, "table", side_effect=OSError("no trace")):
+            bench.run(suite, "tiny", ["tessera"])
+        self.assertTrue(suite.parts[-1].passed)
+        self.assertIn("; no times by class: OSError: no trace", suite.parts[-1].note)
+        self.assertEqual((suite.rows[-1]["breakdown"], suite.rows[-1]["is_cut"]), (None, False))
+        found = {"parameters": summary["parameters"], "seconds": [1.0] * 5, "losses": [5.5] * 8, "memory": None,
+                 "attention_gradient": "unknown", "note": "only 4 of 8 steps: why"}
+        with mock.patch.object(bench, "pytorch", return_value=found):
+            bench.run(suite, "tiny", ["eager"])
+        self.assertEqual((suite.parts[-1].passed, suite.parts[-1].why), (False, "32 tokens/s; only 4 of 8 steps: why"))
+        self.assertEqual((suite.rows[-1]["what"], suite.rows[-1]["is_cut"]), ("PyTorch eager", True))
 
     def test_a_sanitizer_must_see_a_planted_race(self):
         sanitizer = f"""#!{sys.executable}
@@ -484,16 +519,17 @@ print("========= ERROR SUMMARY: 0 errors")
 @unittest.skipIf(subprocess.run([TORCH, "-c", "import torch"], capture_output=True).returncode,
                  "no Python with torch (TESSERA_TORCH_PYTHON)")
 class Torch(ToolTest):
-    def train(self, system, rows=256):
-        """What two steps of a tiny GPT-2 in bf16 print: the row, what follows it, and the code of compiled graphs."""
+    def train(self, system, rows=256, more=()):
+        """What eleven steps of a tiny GPT-2 in bf16 print: the row as it grows, what follows it, and the code of compiled graphs."""
         command = [TORCH, os.path.join(GPU, "torch_step.py"), "gpt2-tiny", "--vocabulary", "256", "--batch", "2", "--seq", "16",
-                   "--steps", "2", "--system", system, "--device", "cpu", "--precision", "bf16", *(["--padded", str(rows)] if rows > 256 else [])]
+                   "--steps", "11", "--warmup", "1", "--system", system, "--device", "cpu", "--precision", "bf16", *(["--padded", str(rows)] if rows > 256 else []), *more]
         environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": self.path("inductor"), "TORCH_LOGS": "graph_code"}
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
         self.assertEqual(done.returncode, 0, done.stderr[-4000:])
-        row, then = (json.loads(line) for line in done.stdout.splitlines() if line.startswith("{"))
+        first, row, then = (json.loads(line) for line in done.stdout.splitlines() if line.startswith("{"))
         self.assertIn("scaled_dot_product", then["attention_gradient"])
-        self.assertEqual(len(row["seconds"]), 2)
+        self.assertEqual([(len(found["seconds"]), len(found["losses"])) for found in (first, row)], [(2, 9), (3, 11)])
+        self.assertEqual(row["losses"][:9], first["losses"])
         self.assertAlmostEqual(row["losses"][0], math.log(rows), delta=0.1)
         self.assertTrue(any(struct.unpack("<I", struct.pack("<f", loss))[0] & 0xffff for loss in row["losses"]), "bf16 losses")
         return row["parameters"], re.findall(r"class GraphModule\(.*?return \(", done.stderr, re.DOTALL)
@@ -505,10 +541,11 @@ class Torch(ToolTest):
         self.assertEqual(padded, parameters + (320 - 256) * 64)
 
     def test_the_loss_is_compiled_with_the_model(self):
-        _, graphs = self.train("compile")
-        self.assertEqual(len(graphs), 1)
-        for part in ("embedding", "scaled_dot_product_attention", "cross_entropy"):
-            self.assertIn(part, graphs[0])
+        for more in ([], ["--graphs"]):
+            _, graphs = self.train("compile", more=more)
+            self.assertEqual(len(graphs), 1)
+            for part in ("embedding", "scaled_dot_product_attention", "cross_entropy"):
+                self.assertIn(part, graphs[0])
 
     def test_blocks_are_compiled_before_they_are_sharded(self):
         _, graphs = self.train("fsdp2+compile", 320)

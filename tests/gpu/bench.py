@@ -26,9 +26,9 @@ PEAKS = (("H200 NVL", 835e12), ("H200", 989e12), ("H100 NVL", 835e12), ("H100 PC
          ("A100", 312e12), ("B200", 2250e12))
 TITLES = {"tessera": "Tessera", "eager": "PyTorch eager", "compile": "torch.compile", "fsdp2": "FSDP2, 1 rank"}
 # What may follow a system. Of tessera: the gradient of attention, timed algorithms of products, and what products do
-# besides. Of PyTorch: a padded vocabulary, and compiled blocks.
+# besides. Of PyTorch: a padded vocabulary, compiled blocks, and CUDA graphs of what is compiled.
 OPTIONS = {"tessera": ("fast", "autotune", "epilogues=none", "epilogues=bias", "epilogues=all"), "eager": ("padded",),
-           "compile": ("padded",), "fsdp2": ("compile", "padded")}
+           "compile": ("padded", "graphs"), "fsdp2": ("compile", "padded", "graphs")}
 # Seconds a process may take; compiling is by far the longest.
 LIMITS = {"tessera": 60, "eager": 60, "compile": 180, "fsdp2": 60}
 TRACE = 12 << 20  # bytes of a trace that is kept with the results
@@ -36,21 +36,21 @@ TRACE = 12 << 20  # bytes of a trace that is kept with the results
 
 def rows_of(model):
     """What is run unless --rows says otherwise, what matters most first. Tessera again at the end shows drift."""
-    fastest = [row + "+padded" if model in cases.PADDED else row for row in ("compile", "fsdp2+compile")]
+    fastest = [row + "+padded" if model in cases.PADDED else row for row in ("fsdp2+compile", "compile")]
     fast = ["tessera+fast"] if model in cases.BENCH else []  # no choice on a CPU
     return ["tessera", *fastest, *fast, "eager", "fsdp2", "tessera"]
 
 
 class Memory:
     """The largest use of the GPU's memory while the block runs, above what was used before, as nvidia-smi sees it; None
-    where it cannot say."""
+    where it cannot say, or where there is no GPU to ask for."""
 
-    def __init__(self, device):
-        self.device, self.peak, self.done = device, None, threading.Event()
+    def __init__(self, gpu):
+        self.gpu, self.peak, self.done = gpu, None, threading.Event()
 
     def used(self):
         try:
-            output = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "-i", "0"],
+            output = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "-i", self.gpu],
                                     stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=10).stdout
             return int(output.split()[0]) << 20
         except (OSError, subprocess.TimeoutExpired, ValueError, IndexError):
@@ -62,7 +62,7 @@ class Memory:
                 self.peak = max(self.peak or 0, used - before)
 
     def __enter__(self):
-        before = self.used() if self.device == "cuda" else None
+        before = self.used() if self.gpu else None
         self.thread = threading.Thread(target=self.watch, args=[before], daemon=True)
         if before is not None:
             self.thread.start()
@@ -84,6 +84,8 @@ def parse(row):
     epilogues = [option for option in options if option.startswith("epilogues=")]
     if len(epilogues) > 1 or len(set(options)) < len(options):
         raise ValueError(f"'{row}': an option is there twice")
+    if "graphs" in options and "compile" not in [system, *options]:
+        raise ValueError(f"'{row}': only what is compiled has graphs")
     return system, options
 
 
@@ -96,9 +98,9 @@ def peak_of(gpu):
     return next((flops for part, flops in PEAKS if part in gpu), None)
 
 
-def prediction(gpu, predictions):
-    """Machine and prediction: of the one with this GPU (h200x8: NVIDIA H200), else of the first."""
-    name = next((name for name in predictions if name.split("x")[0].upper() in gpu), next(iter(predictions)))
+def prediction(gpu, predictions, target):
+    """Machine and prediction: of the one with this GPU (h200x8: NVIDIA H200), else of the target that was prepared for."""
+    name = next((name for name in predictions if name.split("x")[0].upper() in gpu), target)
     return name, predictions[name]
 
 
@@ -122,32 +124,43 @@ def tessera(suite, name, shape, steps, options):
     records, output = suite.train(artifact, "bench", "--data", data, "--token-bytes", 4, "--steps", steps, "--trace-steps", TRACED,
                                   "--no-export", "--lr", 1e-4, *flags, timeout=LIMITS["tessera"])
     folder = os.path.join(suite.work, "bench")
-    first = os.path.getmtime(os.path.join(folder, "run.json"))  # written right before the first step
     trace, kept = os.path.join(folder, "trace.json"), os.path.join(suite.out, "trace.json")
-    if not os.path.exists(kept) and os.path.getsize(trace) < TRACE:
-        shutil.copy(trace, kept)
-    machine, predicted = prediction(suite.facts.get("gpu", ""), shape["predictions"])
+    machine, predicted = prediction(suite.facts.get("gpu", ""), shape["predictions"], shape["target"])
     launcher = [record["launcher_cpu_seconds"] for record in records if "launcher_cpu_seconds" in record]  # on a GPU
-    return {"seconds": [record["step_seconds"] for record in records], "losses": [record["loss"] for record in records],
-            "memory": shape["planned"], "parameters": shape["parameters"], "launch": first - launched,
-            "launcher": launcher[WARMUP:], "attention_gradient": gradient_of(output, gradient), "predicted_for": machine,
-            "breakdown": breakdown.table(trace, 1 + TRACED, predicted)}
+    found = {"seconds": [record["step_seconds"] for record in records], "losses": [record["loss"] for record in records],
+             "memory": shape["planned"], "parameters": shape["parameters"], "launcher": launcher[WARMUP:],
+             "attention_gradient": gradient_of(output, gradient), "predicted_for": machine}
+    try:
+        found["launch"] = os.path.getmtime(os.path.join(folder, "run.json")) - launched  # written right before the first step
+        if not os.path.exists(kept) and os.path.getsize(trace) < TRACE:
+            shutil.copy(trace, kept)
+        found["breakdown"] = breakdown.table(trace, 1 + TRACED, predicted)
+    except Exception as error:  # noqa: BLE001: whatever is wrong with the trace, the figures are good
+        found["note"] = f"no times by class: {type(error).__name__}: {error}"
+    return found
 
 
 def pytorch(suite, model, shape, steps, system, options):
     if "compile" in options:
         system += "+compile"
-    padded = ["--padded", cases.PADDED[model]] if "padded" in options else []
+    more = ["--padded", cases.PADDED[model]] if "padded" in options else []
+    if "graphs" in options:
+        more.append("--graphs")
     environment = {**suite.plain, "TORCHINDUCTOR_CACHE_DIR": os.path.join(suite.work, "inductor")}
     wrong, output = suite.attempt(
         [sys.executable, os.path.join(cases.HERE, "torch_step.py"), model, "--vocabulary", shape["vocabulary"], "--batch",
-         shape["batch"], "--seq", shape["sequence"], "--steps", steps, "--system", system, "--device", suite.device,
-         "--precision", shape["precision"], *padded], LIMITS["compile" if "compile" in system else system], environment)
-    found = {"attention_gradient": f"unknown: the profiled step failed, {wrong}"}
-    for line in re.findall(r"^\{.*\}$", output, re.MULTILINE):
+         shape["batch"], "--seq", shape["sequence"], "--steps", steps, "--warmup", WARMUP, "--system", system, "--device",
+         suite.device, "--precision", shape["precision"], *more], LIMITS["compile" if "compile" in system else system],
+        environment)
+    found = {}
+    for line in re.findall(r"^\{.*\}$", output, re.MULTILINE):  # a later line has more steps
         found.update(json.loads(line))
     if "seconds" not in found:
         raise RuntimeError(f"{wrong}: {output[-1200:].strip()}")
+    if (done := len(found["losses"])) < steps:
+        found["note"] = f"only {done - WARMUP} of {steps - WARMUP} steps: {wrong}"
+        found["attention_gradient"] = "unknown: cut off before it was asked for"
+    found.setdefault("attention_gradient", f"unknown: the profiled step failed, {wrong}")
     return found
 
 
@@ -163,7 +176,7 @@ def measure(suite, name, system, options):
             raise RuntimeError("its vocabulary needs no padding")
         _, width, _, _, vocabulary = shape_model.GPT2[model]
         parameters += (cases.PADDED[model] - vocabulary) * width
-    with Memory(suite.device) as memory:
+    with Memory(suite.gpu) as memory:
         found = tessera(suite, name, shape, steps, options) if system == "tessera" else \
             pytorch(suite, model, shape, steps, system, options)
     if found["parameters"] != parameters:
@@ -187,11 +200,13 @@ def measure(suite, name, system, options):
             "launcher_cpu": statistics.median(found["launcher"]) if found.get("launcher") else None,
             "own_memory": found["memory"], "gpu_memory": memory.peak,
             "attention_gradient": found["attention_gradient"], "breakdown": found.get("breakdown"),
-            "predicted_for": found.get("predicted_for"), "seconds": found["seconds"]}
+            "predicted_for": found.get("predicted_for"), "seconds": found["seconds"], "note": found.get("note", ""),
+            "is_cut": len(found["losses"]) < steps}
 
 
 def run(suite, name, rows):
-    """Each row is a case of its own, whose figures are in the results as soon as they are known."""
+    """Each row is a case of its own, whose figures are in the results as soon as they are known. One that is cut off has
+    failed, and keeps them."""
     for row in rows or rows_of(name):
         system, options = parse(row)
         with suite.part(f"benchmark {name} {row}") as part:
@@ -199,4 +214,6 @@ def run(suite, name, rows):
                 raise RuntimeError("a CPU has no such choice")
             found = measure(suite, name, system, options)
             suite.rows.append(found)
-            part.note = f"{found['tokens_per_second']:,.0f} tokens/s"
+            part.note = "; ".join(filter(None, (f"{found['tokens_per_second']:,.0f} tokens/s", found["note"])))
+            if found["is_cut"]:
+                raise RuntimeError(part.note)

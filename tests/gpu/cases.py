@@ -16,11 +16,11 @@ TRAININGS = [("gpt", "fp32"), ("llama", "bf16"), ("gpt", "bf16"), ("llama", "fp3
 KERNEL_FILES = ("basic", "elementwise", "gpu", "index", "reduce")
 
 # name -> model of shape_model.py, batch, sequence, timed steps, title. The first are the figures to report, with steps for
-# 5 s at the predicted speed; the last two prove the scripts on a CPU.
+# 5 s at the predicted speed, in whole blocks of torch_step.py; the last two prove the scripts on a CPU.
 BENCH = {
     "gpt2": ("gpt2", 32, 1024, 112, "GPT-2 124M"),
     "gpt2-xl": ("gpt2-xl", 8, 1024, 40, "GPT-2 1.5B"),
-    "llama-1b": ("llama-1b", 2, 4096, 45, "Llama-style 1B"),
+    "llama-1b": ("llama-1b", 2, 4096, 48, "Llama-style 1B"),
     "qwen2-1.5b": ("qwen2-1.5b", 2, 4096, 40, "Qwen2-1.5B"),
 }
 CPU_BENCH = {

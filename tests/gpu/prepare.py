@@ -189,7 +189,7 @@ class Prepare:
                     "batch": batch, "sequence": sequence, "precision": precision, "parameters": summary["parameters"],
                     "flops": int(summary["model"]["flops_per_step"]), "vocabulary": summary["batch"][0]["index_bound"],
                     "planned": summary["memory_per_rank"]["reserved"], "epilogues": usual,
-                    "predictions": predictions}
+                    "target": next(iter(predictions)), "predictions": predictions}
                 print(f"prepare: {name}", flush=True)
 
     def predicted(self, flags):

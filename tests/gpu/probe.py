@@ -11,14 +11,17 @@ import sys
 # Each prints a line. PyTorch and the driver are asked in processes of their own: this one must hold no GPU context, whose
 # memory the benchmark would count.
 DRIVER = """
-import ctypes
+import ctypes, uuid
 driver = ctypes.CDLL("libcuda.so.1")
 status, version, major, minor = driver.cuInit(0), ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
+number, name = ctypes.create_string_buffer(16), "0"
 driver.cuDriverGetVersion(ctypes.byref(version))
 if not status:
     driver.cuDeviceGetAttribute(ctypes.byref(major), 75, 0)
     driver.cuDeviceGetAttribute(ctypes.byref(minor), 76, 0)
-print(status, f"{version.value // 1000}.{version.value % 1000 // 10}", 10 * major.value + minor.value)
+    if hasattr(driver, "cuDeviceGetUuid") and not driver.cuDeviceGetUuid(number, 0):
+        name = f"GPU-{uuid.UUID(bytes=number.raw)}"
+print(status, f"{version.value // 1000}.{version.value % 1000 // 10}", 10 * major.value + minor.value, name)
 """
 TORCH = """
 import json, torch
@@ -64,17 +67,18 @@ def machine():
 
 
 def gpu(environment, note):
-    """Compute capability, 90 for sm_90; raises where no GPU can be used. `note(name, value)` takes each fact as it is found."""
+    """Compute capability, 90 for sm_90, and what nvidia-smi calls the first GPU that CUDA sees: its UUID, 0 where that is not
+    known. Raises where no GPU can be used. `note(name, value)` takes each fact as it is found."""
     output, why = ask([sys.executable, "-c", DRIVER], 60, environment)
     if output is None:
         raise RuntimeError(f"no NVIDIA driver: {why}")
-    status, version, capability = output.split()
+    status, version, capability, name = output.split()
     note("driver's CUDA", version)
     if status != "0":
         raise RuntimeError(f"no GPU: cuInit says {status}")
-    output, why = ask(["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"], 30)
+    output, why = ask(["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader", "-i", name], 30)
     note("gpu", output.splitlines()[0] if output else f"nvidia-smi: {why}")
-    return int(capability)
+    return int(capability), name
 
 
 def torch(environment):

@@ -40,12 +40,14 @@ def benchmarks(rows):
     for row in rows:
         ratio = f"{own[row['model']] / row['tokens_per_second']:.2f}" if row["model"] in own else ""
         mfu = "" if row["mfu"] is None else f"{100 * row['mfu']:.1f} %"
+        what = "; ".join(filter(None, (row["what"], " ".join(row["note"].split()))))
         start = ", ".join(f"{seconds:.1f}" for seconds in (row["launch"], row["first_step"]) if seconds is not None)
-        lines.append(f"| {row['title']}, {row['precision']}, B={row['batch']}, T={row['sequence']} | {row['what']} | "
+        lines.append(f"| {row['title']}, {row['precision']}, B={row['batch']}, T={row['sequence']} | {what} | "
                      f"{row['tokens_per_second']:,.0f} | {ms(row['step_seconds'])} ({' to '.join(map(ms, row['step_range']))}) | {mfu} | {gib(row['own_memory'])} | "
                      f"{gib(row['gpu_memory'])} | {start} | {ms(row['launcher_cpu'])} | {row['attention_gradient']} | {ratio} |")
     lines += ["", "Ratio: tokens/s of Tessera (the first row `Tessera`) over those of the row's system. MFU counts causal attention by "
-              "half. Padded: the vocabulary is larger, so that PyTorch's rows of logits are aligned; Tessera pads its own rows."]
+              "half. Padded: the vocabulary is larger, so that PyTorch's rows of logits are aligned; Tessera pads its own rows. "
+              "PyTorch's steps are timed in blocks of eight, Tessera's one by one."]
     for row in rows:
         if not row.get("breakdown"):
             continue

@@ -44,7 +44,7 @@ class Suite:
         self.manifest = {}
         # Of tessera-run, and of everything else: what imports PyTorch must not see the packed libraries.
         self.environment, self.plain = dict(os.environ), dict(os.environ)
-        self.runner = None
+        self.runner = self.gpu = None
         os.makedirs(out or work, exist_ok=True)
         self.log = os.path.join(out or work, "log.txt")
 
@@ -207,7 +207,7 @@ class Suite:
 
     def find_gpu(self):
         """Raises where no GPU can be used; notes what it is and which software runs on it."""
-        self.capability = probe.gpu(self.plain, self.note)
+        self.capability, self.gpu = probe.gpu(self.plain, self.note)
         self.note("torch", probe.torch(self.plain))
         return self.facts["gpu"]
 
@@ -225,13 +225,14 @@ class Suite:
             environment["LD_LIBRARY_PATH"] = f"{folder}:{environment.get('LD_LIBRARY_PATH', '')}".rstrip(":")
 
     def train(self, artifact, run, *flags, timeout=60, prefix=()):
-        """Runs tessera-run; its folder is below the suite's own, and log.txt gets its run.json."""
+        """Runs tessera-run; its folder is below the suite's own, and log.txt gets its run.json and metrics."""
         out = os.path.join(self.work, run)
         shutil.rmtree(out, ignore_errors=True)
         try:
             output = self.run([*prefix, self.runner, artifact, "--out", out, *flags], timeout)
         finally:
-            with contextlib.suppress(OSError), open(os.path.join(out, "run.json"), "rb") as file, open(self.log, "ab") as log:
-                shutil.copyfileobj(file, log)
+            for name in ("run.json", "metrics.jsonl"):
+                with contextlib.suppress(OSError), open(os.path.join(out, name), "rb") as file, open(self.log, "ab") as log:
+                    shutil.copyfileobj(file, log)
         with open(os.path.join(out, "metrics.jsonl")) as file:
             return [record for record in map(json.loads, file) if "loss" in record], output

@@ -1,7 +1,10 @@
-"""Trains a model of torch_models.py and prints the seconds of each step and the peak of memory as JSON.
+"""Trains a model of torch_models.py and prints seconds per step and the peak of memory as JSON.
 
-usage: torch_step.py SHAPE --vocabulary V --batch N --seq T --steps S --system eager|compile|fsdp2|fsdp2+compile
-                     --device cuda|cpu --precision bf16|fp32 [--padded ROWS]
+usage: torch_step.py SHAPE --vocabulary V --batch N --seq T --steps S --warmup W --system eager|compile|fsdp2|fsdp2+compile
+                     --device cuda|cpu --precision bf16|fp32 [--padded ROWS] [--graphs]
+
+The first W of the S steps are timed one by one, the others in blocks of 8, of which the mean counts. After each block a
+line says all that is known, so that a process that is killed leaves the blocks before.
 
 Parameters and optimizer state are f32; bf16 is autocast, for FSDP2 its mixed-precision policy (gathered in bf16, reduced
 in f32). The loss is f32. The optimizer is the fused AdamW with clipping by norm, attention is scaled_dot_product_attention.
@@ -18,6 +21,8 @@ import torch
 import torch.nn.functional as F
 
 import torch_models
+
+BLOCK = 8  # steps
 
 
 def shard(model, device, precision):
@@ -54,12 +59,13 @@ def cross_entropy(logits, targets):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("shape")
-    for name in ("batch", "seq", "steps", "vocabulary"):
+    for name in ("batch", "seq", "steps", "warmup", "vocabulary"):
         parser.add_argument("--" + name, type=int, required=True)
     parser.add_argument("--system", choices=("eager", "compile", "fsdp2", "fsdp2+compile"), required=True)
     parser.add_argument("--device", choices=("cuda", "cpu"), required=True)
     parser.add_argument("--precision", choices=("bf16", "fp32"), required=True)
     parser.add_argument("--padded", type=int, help="rows of the model's table, if more than its vocabulary")
+    parser.add_argument("--graphs", action="store_true", help="CUDA graphs of what is compiled")
     a = parser.parse_args()
     torch.manual_seed(0)
     torch.backends.cuda.matmul.allow_tf32 = True
@@ -70,10 +76,11 @@ def main():
             torch.nn.init.normal_(parameter, std=0.02)
     count = sum(p.numel() for p in model.parameters())
     entropy, sharded = cross_entropy, a.system.startswith("fsdp2")
+    mode = "reduce-overhead" if a.graphs else None
     if a.system == "fsdp2+compile":
         for block in model.blocks:
-            block.compile()
-        entropy = torch.compile(cross_entropy)
+            block.compile(mode=mode)
+        entropy = torch.compile(cross_entropy, mode=mode)
     if sharded:
         model = shard(model, a.device, a.precision)
     parameters = list(model.parameters())
@@ -82,31 +89,42 @@ def main():
         return entropy(model(tokens[:, :-1]), tokens[:, 1:])
 
     if a.system == "compile":
-        loss_of = torch.compile(loss_of)
+        loss_of = torch.compile(loss_of, mode=mode)
     optimizer = torch.optim.AdamW(parameters, lr=1e-4, weight_decay=0.1, fused=True)
     autocast = torch.autocast(a.device, torch.bfloat16) if a.precision == "bf16" and not sharded else contextlib.nullcontext()
     wait = torch.cuda.synchronize if a.device == "cuda" else lambda: None
     seconds, losses = [], []
 
-    def train():
-        tokens = torch.randint(0, a.vocabulary, (a.batch, a.seq + 1), device=a.device)
-        wait()
-        begin = time.perf_counter()
+    def batch():
+        return torch.randint(0, a.vocabulary, (a.batch, a.seq + 1), device=a.device)
+
+    def train(tokens):
+        if a.graphs:
+            torch.compiler.cudagraph_mark_step_begin()
         with autocast:
             loss = loss_of(tokens)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        losses.append(loss.item())
-        wait()
-        seconds.append(time.perf_counter() - begin)
+        return loss.detach().clone()  # a graph writes each step's loss to the same place
 
-    for _ in range(a.steps):
-        train()
-    memory = torch.cuda.max_memory_reserved() if a.device == "cuda" else None
-    print(json.dumps({"parameters": count, "seconds": seconds, "memory": memory, "losses": losses}), flush=True)
-    print(json.dumps({"attention_gradient": attention_gradient(train)}))
+    def train_block(steps):
+        """Waits for the GPU once, after the last step: until then the host may run ahead."""
+        batches = [batch() for _ in range(steps)]
+        wait()
+        begin = time.perf_counter()
+        found = [train(tokens) for tokens in batches]
+        wait()
+        seconds.append((time.perf_counter() - begin) / steps)
+        losses.extend(loss.item() for loss in found)
+
+    while len(losses) < a.steps:
+        train_block(1 if len(losses) < a.warmup else min(BLOCK, a.steps - len(losses)))
+        if len(losses) > a.warmup:
+            memory = torch.cuda.max_memory_reserved() if a.device == "cuda" else None
+            print(json.dumps({"parameters": count, "seconds": seconds, "memory": memory, "losses": losses}), flush=True)
+    print(json.dumps({"attention_gradient": attention_gradient(lambda: train(batch()))}))
     if sharded:
         torch.distributed.destroy_process_group()
 
