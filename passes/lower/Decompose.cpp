@@ -214,13 +214,21 @@ Value chooseDecay(Wide &b, Value decayed, Value plain, Value offset, int64_t dec
   return b.select(below, decayed, plain);
 }
 
-/// Marks an op that computes with a unit's gradient and its other values only, so that `fuse` can tell which kernel
-/// reads the gradient: new states may be computed before the new parameter, in another kernel.
-Value markUnit(Operation *update, Value ofGradient) {
-  if (Attribute unit = update->getAttr(train::kUnit))
-    ofGradient.getDefiningOp()->setAttr(train::kUnit, unit);
-  return ofGradient;
-}
+/// Marks the first op that computes with a unit's gradient, so that `fuse` can tell which kernel reads the gradient
+/// itself: what the update makes of it may be stored by one kernel and read by another.
+class FirstReader {
+public:
+  explicit FirstReader(Operation *update) : unit(update->getAttr(train::kUnit)) {}
+  /// Of several in their order the first one is marked.
+  Value operator()(Value ofGradient) {
+    if (Attribute mark = std::exchange(unit, nullptr))
+      ofGradient.getDefiningOp()->setAttr(train::kUnit, mark);
+    return ofGradient;
+  }
+
+private:
+  Attribute unit;
+};
 
 /// The new value of a parameter or state in its own type, or the one before where the update is not applied.
 Value guarded(Wide &b, Value apply, Value updated, Value before) {
@@ -239,8 +247,9 @@ struct DecomposeAdamw : Decomposition<train::AdamwUpdateOp> {
     Value param = b.widen(op.getParam()), m = b.widen(op.getM()), v = b.widen(op.getV());
     Type wide = tensorType(param).getElementType();
     Value g = b.convert(op.getGrad(), wide);
+    FirstReader reads(op);
     if (op.getGradScale())
-      g = b.mul(g, b.broadcastScalar(b.convert(op.getGradScale(), wide), g));
+      g = reads(b.mul(g, b.broadcastScalar(b.convert(op.getGradScale(), wide), g)));
     Value lr = b.convert(op.getLr(), wide);
     Value keep = b.sub(b.splatLike(lr, 1.0), b.scale(lr, op.getWeightDecay().convertToDouble()));
     Value p = param;
@@ -249,7 +258,7 @@ struct DecomposeAdamw : Decomposition<train::AdamwUpdateOp> {
       // there is a choice or not, so that sharded and whole units stay equal to the bit.
       p = b.mul(param, chooseDecay(b, b.broadcastScalar(keep, param), b.splatLike(param, 1.0), op.getOffset(),
                                    op.getDecayElements()));
-    Value newM = b.add(m, b.scale(markUnit(op, b.sub(g, m)), 1.0 - beta1));
+    Value newM = b.add(m, b.scale(reads(b.sub(g, m)), 1.0 - beta1));
     Value newV = b.add(b.scale(v, beta2), b.mul(b.scale(g, 1.0 - beta2), g));
     Value storedM = guarded(b, op.getApply(), newM, op.getM()), storedV = guarded(b, op.getApply(), newV, op.getV());
     newM = forUpdate(newM, storedM);
@@ -269,25 +278,26 @@ struct DecomposeSgd : Decomposition<train::SgdUpdateOp> {
     Value param = b.widen(op.getParam());
     Type wide = tensorType(param).getElementType();
     Value g = b.convert(op.getGrad(), wide);
+    FirstReader reads(op);
     if (op.getGradScale())
-      g = b.mul(g, b.broadcastScalar(b.convert(op.getGradScale(), wide), g));
+      g = reads(b.mul(g, b.broadcastScalar(b.convert(op.getGradScale(), wide), g)));
     if (!op.getWeightDecay().isZero()) {
       Value factor = chooseDecay(b, b.splatLike(param, op.getWeightDecay().convertToDouble()),
                                  b.zeros(tensorType(param)), op.getOffset(), op.getDecayElements());
-      g = b.add(g, b.mul(param, factor));
+      g = reads(b.add(g, b.mul(param, factor)));
     }
     Value step = g, newBuffer, stored;
     if (op.getBuffer()) {
       double momentum = op.getMomentum().convertToDouble();
-      newBuffer = markUnit(op, b.add(b.scale(b.convert(op.getBuffer(), wide), momentum), g));
+      newBuffer = reads(b.add(b.scale(b.convert(op.getBuffer(), wide), momentum), g));
       stored = guarded(b, op.getApply(), newBuffer, op.getBuffer());
       newBuffer = forUpdate(newBuffer, stored);
       step = op.getNesterov() ? b.add(g, b.scale(newBuffer, momentum)) : newBuffer;
     }
     Value lr = b.broadcastScalar(b.convert(op.getLr(), wide), step);
-    Value newParam = b.sub(param, b.mul(lr, step));
+    Value newParam = b.sub(param, reads(b.mul(lr, step)));
     if (!stored)
-      return {guarded(b, op.getApply(), markUnit(op, newParam), op.getParam())};
+      return {guarded(b, op.getApply(), newParam, op.getParam())};
     return {guarded(b, op.getApply(), newParam, op.getParam()), stored};
   }
 };

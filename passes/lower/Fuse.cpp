@@ -111,6 +111,8 @@ private:
   FusionGroups groups;
   DenseMap<Operation *, Place> places;
   SmallVector<std::pair<Value, Value>> replacements;
+  /// Units of which a kernel is known that reads the gradient.
+  DenseSet<Attribute> told;
   /// The place of the last kernel that reads a value.
   DenseMap<Value, unsigned> lastKernel;
 
@@ -202,7 +204,7 @@ private:
   /// marked op depends on and that have its shape it is the only one that is not an argument of the function, as the
   /// unit itself and its optimizer states are; it may be narrower than they are. Numbers are not followed: the norm
   /// that clips depends on the gradients of all units.
-  static void markGradients(exec::FusionOp fusion, const codegen::KernelBody &body) {
+  void markGradients(exec::FusionOp fusion, const codegen::KernelBody &body) {
     OpBuilder builder(fusion);
     SmallVector<Attribute> units;
     SmallVector<int64_t> operands;
@@ -219,6 +221,8 @@ private:
           needed.insert(earlier->operand_begin(), earlier->operand_end());
       for (auto [number, input] : llvm::enumerate(body.inputs))
         if (isFloatOfShape(input, train::shapeOf(op->getResult(0))) && !isArgument(input) && needed.contains(input)) {
+          if (!told.insert(unit).second)
+            break; // a kernel that computes the marked op once more
           units.push_back(unit);
           operands.push_back(number);
           scales.push_back(scaleOf(input, body.ops));

@@ -130,16 +130,18 @@ Operation *BlockPlacement::lastUser(Operation *op) const {
 
 /// Moves `op` right after the last of its operands, views and joins among them first.
 void BlockPlacement::hoist(Operation *op) {
-  Operation *last = nullptr;
-  for (Value operand : op->getOperands()) {
-    Operation *producer = operand.getDefiningOp();
-    if (!producer || producer->getBlock() != &block)
-      continue;
+  llvm::SmallSetVector<Operation *, 4> producers;
+  for (Value operand : op->getOperands())
+    if (Operation *producer = operand.getDefiningOp(); producer && producer->getBlock() == &block)
+      producers.insert(producer);
+  for (Operation *producer : producers)
     if (isAssembly(producer))
       hoist(producer);
+  // One that is moved may pass another that was moved before: which is the last is known when all have been.
+  Operation *last = nullptr;
+  for (Operation *producer : producers)
     if (!last || order.isBefore(last, producer))
       last = producer;
-  }
   if (last)
     order.moveAfter(op, last);
   else

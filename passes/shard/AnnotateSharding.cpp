@@ -84,6 +84,7 @@ public:
     SmallVector<Unit> units = findUnits(func);
     if (failed(checkKept(units)))
       return failure();
+    separateGradients(units);
     turningUnits = findTurningUnits(units);
     for (Unit &unit : units)
       annotate(unit);
@@ -179,6 +180,40 @@ private:
       constrainGradient(unit);
   }
 
+  /// Gives each unit a gradient of its own, also where two have the same (biases that are added to one value), since
+  /// what is done to it is done for one unit.
+  void separateGradients(MutableArrayRef<Unit> units) {
+    llvm::DenseSet<Value> taken;
+    auto separate = [&](OpOperand &use, StringRef name) {
+      if (taken.insert(use.get()).second)
+        return;
+      OpBuilder builder(use.getOwner());
+      auto own = train::BarrierOp::create(builder, use.get().getLoc(), use.get().getType(), use.get(),
+                                          builder.getStringAttr(name));
+      own->setAttr(train::kBackward, builder.getUnitAttr());
+      use.set(own);
+      separated.insert(own);
+    };
+    Operation *end = func.getBody().front().getTerminator();
+    for (Unit &unit : units) {
+      if (!unit.gradient)
+        continue;
+      if (auto accumulate = unit.gradient.getDefiningOp<train::AccumulateOp>())
+        separate(
+            accumulate.getBody().front().getTerminator()->getOpOperand(cast<OpResult>(unit.gradient).getResultNumber()),
+            unit.name);
+      for (OpOperand &use : unit.gradient.getUses()) {
+        auto of = use.getOwner() == end ? func.getResultAttrOfType<StringAttr>(use.getOperandNumber(), train::kOf)
+                                        : StringAttr();
+        if (use.getOwner() != unit.update && !(of && of == unit.name))
+          continue;
+        separate(use, unit.name);
+        unit.gradient = use.get();
+        break;
+      }
+    }
+  }
+
   Value gather(Unit &unit, Operation *before, StringRef phase) {
     OpBuilder builder(before);
     // What is read narrow is gathered narrow: each rank casts its part.
@@ -246,7 +281,9 @@ private:
     constrained->setAttr(train::kBackward, builder.getUnitAttr());
     if (reduceType)
       constrained->setAttr(kReduceType, TypeAttr::get(reduceType));
-    value.replaceAllUsesExcept(constrained, constrained);
+    value.replaceUsesWithIf(constrained, [&](OpOperand &use) {
+      return use.getOwner() != constrained && !separated.contains(use.getOwner());
+    });
     return constrained;
   }
 
@@ -313,6 +350,7 @@ private:
   llvm::Regex *kept;
   Type reduceType;
   llvm::DenseMap<Block *, BlockArgument> turningUnits;
+  llvm::DenseSet<Operation *> separated; ///< barriers that make a gradient that of one unit
   Axes dataAxes, shardAxes;
   int64_t batchSize = 0;
 };

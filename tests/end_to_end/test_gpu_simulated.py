@@ -377,10 +377,11 @@ class SimulatedGpu(ToolTest):
         self.assertNotIn(beside, local)
         self.assertGreater(graph[beside], 0)
         self.assertLess(graph[beside], graph["products"])
-        # Besides, each rank tries one.
-        self.assertEqual(graph["collectives"], issued["collectives"] + 2)
         with self.settings(devices=2):
             output = self.told(*self.arguments(golden, "model", "told", steps=1))
+        # Besides, each rank tries one of each communicator.
+        channels = int(re.search(r"with (\d+) communicators", output).group(1))
+        self.assertEqual(graph["collectives"], issued["collectives"] + 2 * channels)
         self.assertNotIn("broken off", output)
         for run in ("local", "issued", "graph"):
             self.assert_close(run, "cpu", "fp32")

@@ -113,3 +113,24 @@ func.func @scatter(%acc: tensor<10x4xf32>, %i: tensor<6xi32>, %u: tensor<6x4xf32
   %1 = train.add %acc, %0 : tensor<10x4xf32>
   return %1 : tensor<10x4xf32>
 }
+
+// The mark of a unit is on the first op that reads the gradient itself: with a scale its product, else what the update
+// begins with.
+// CHECK-LABEL: func.func @marks
+// CHECK:         train.mul %[[G:arg3]], %{{.*}} {train.unit = "scaled"}
+// CHECK-NOT:     train.unit
+// CHECK:         train.sub %[[G]], %arg1 {train.unit = "adamw"}
+// CHECK-NOT:     train.unit
+// CHECK:         train.add %[[G]], %{{.*}} {train.unit = "decay"}
+// CHECK-NOT:     train.unit
+// CHECK:         train.mul %{{.*}}, %[[G]] {train.unit = "sgd"}
+// CHECK-NOT:     train.unit
+// CHECK:         return
+func.func @marks(%p: tensor<40xf32>, %m: tensor<40xf32>, %v: tensor<40xf32>, %g: tensor<40xf32>, %lr: tensor<f32>, %s: tensor<f32>)
+    -> (tensor<40xf32>, tensor<40xf32>, tensor<40xf32>, tensor<40xf32>) {
+  %0:3 = train.adamw_update %p, %m, %v, %g lr(%lr) correction(%lr, %lr) scale(%s) {beta1 = 0.9 : f64, beta2 = 0.95 : f64, epsilon = 1.0e-8 : f64, weight_decay = 0.0 : f64, decay_elements = 0 : i64, train.unit = "scaled"} : (tensor<40xf32>, tensor<40xf32>, tensor<40xf32>, tensor<40xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<40xf32>, tensor<40xf32>, tensor<40xf32>)
+  %1:3 = train.adamw_update %p, %m, %v, %g lr(%lr) correction(%lr, %lr) {beta1 = 0.9 : f64, beta2 = 0.95 : f64, epsilon = 1.0e-8 : f64, weight_decay = 0.0 : f64, decay_elements = 0 : i64, train.unit = "adamw"} : (tensor<40xf32>, tensor<40xf32>, tensor<40xf32>, tensor<40xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<40xf32>, tensor<40xf32>, tensor<40xf32>)
+  %2 = train.sgd_update %p, %g lr(%lr) {momentum = 0.0 : f64, weight_decay = 0.01 : f64, decay_elements = 40 : i64, train.unit = "decay"} : (tensor<40xf32>, tensor<40xf32>, tensor<f32>) -> tensor<40xf32>
+  %3 = train.sgd_update %p, %g lr(%lr) {momentum = 0.0 : f64, weight_decay = 0.0 : f64, decay_elements = 0 : i64, train.unit = "sgd"} : (tensor<40xf32>, tensor<40xf32>, tensor<f32>) -> tensor<40xf32>
+  return %0#0, %1#0, %2, %3 : tensor<40xf32>, tensor<40xf32>, tensor<40xf32>, tensor<40xf32>
+}

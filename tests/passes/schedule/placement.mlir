@@ -37,6 +37,24 @@ func.func @other_axis(%a: tensor<4xf32>, %x: tensor<4xf32>) -> tensor<8xf32> {
   return %r : tensor<8xf32>
 }
 
+// A join that has a part twice comes behind all of its parts, whichever of them is moved last.
+// CHECK-LABEL: func @repeated
+// CHECK: train.exp
+// CHECK-DAG: %[[A:.*]] = train.slice %{{.*}} {{.*}}starts = array<i64: 0>
+// CHECK-DAG: %[[B:.*]] = train.slice %{{.*}} {{.*}}starts = array<i64: 2>
+// CHECK: train.concat %[[A]], %[[B]], %[[A]]
+// CHECK-NEXT: dist.all_reduce_start
+// CHECK: train.tanh
+func.func @repeated(%x: tensor<4xf32>) -> (tensor<6xf32>, tensor<4xf32>) {
+  %e = train.exp %x : tensor<4xf32>
+  %t = train.tanh %e : tensor<4xf32>
+  %a = train.slice %e {starts = array<i64: 0>, limits = array<i64: 2>, strides = array<i64: 1>} : (tensor<4xf32>) -> tensor<2xf32>
+  %b = train.slice %e {starts = array<i64: 2>, limits = array<i64: 4>, strides = array<i64: 1>} : (tensor<4xf32>) -> tensor<2xf32>
+  %c = train.concat %a, %b, %a {dim = 0 : i64} : (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) -> tensor<6xf32>
+  %r = dist.all_reduce %c {axes = ["shard"]} : (tensor<6xf32>) -> tensor<6xf32>
+  return %r, %t : tensor<6xf32>, tensor<4xf32>
+}
+
 // What is joined for a gather moves with it; what shows a part of its result moves to the part's first use, so that the gather
 // ends there.
 // CHECK-LABEL: func @assembly
