@@ -397,6 +397,11 @@ private:
       why = "a scatter with other results";
       return std::nullopt;
     }
+    // Also of one row, where the reduction seems to be read at its own position.
+    if (llvm::any_of(live, [](Operation *each) { return isa<train::ReduceOp, train::ArgmaxOp>(each); })) {
+      why = "a scatter of what the kernel would have to reduce";
+      return std::nullopt;
+    }
     int64_t tableRows = shapeOf(op.getInit()).front();
     int64_t columns = elementsOf(shapeOf(op.getInit()).drop_front());
     int64_t rows = elementsOf(shapeOf(op.getIndices()));

@@ -63,6 +63,19 @@ func.func @accumulate(%x: tensor<2x8xf32>) -> tensor<8xf32> {
   return %0 : tensor<8xf32>
 }
 
+// What is scattered is reduced in a kernel of its own, also where it is one row.
+// CHECK-LABEL: @scatter_of_one_row
+// CHECK: exec.fusion "reduce_all"
+// CHECK: exec.fusion "scatter"
+// CHECK: return
+func.func @scatter_of_one_row(%t: tensor<16x8xf32>, %i: tensor<1xi64>, %x: tensor<1x8xf32>) -> tensor<16x8xf32> {
+  %s = train.reduce sum, %x {dimensions = array<i64: 1>} : (tensor<1x8xf32>) -> tensor<1xf32>
+  %b = train.broadcast %s {broadcast_dimensions = array<i64: 0>} : (tensor<1xf32>) -> tensor<1x8xf32>
+  %d = train.sub %x, %b : tensor<1x8xf32>
+  %r = train.scatter_add_rows %t, %i, %d : (tensor<16x8xf32>, tensor<1xi64>, tensor<1x8xf32>) -> tensor<16x8xf32>
+  return %r : tensor<16x8xf32>
+}
+
 // The kernel that updates units says which operands are their gradients; the marks do not stay in the body.
 // CHECK-LABEL: @gradients_of_units
 // CHECK: exec.fusion {{.*}}train.grad_operands = array<i64: 1>, train.units = ["a"]
