@@ -198,7 +198,8 @@ private:
     for (Unit &unit : units) {
       if (!unit.gradient)
         continue;
-      if (auto accumulate = unit.gradient.getDefiningOp<train::AccumulateOp>())
+      if (auto accumulate = unit.gradient.getDefiningOp<train::AccumulateOp>();
+          accumulate && !taken.contains(unit.gradient))
         separate(
             accumulate.getBody().front().getTerminator()->getOpOperand(cast<OpResult>(unit.gradient).getResultNumber()),
             unit.name);
