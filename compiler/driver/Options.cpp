@@ -149,6 +149,7 @@ std::string checkOptions(const CompileOptions &o) {
       eachBalanced("--init", o.init),
       o.loss.rfind("output:", 0) == 0 ? "" : oneOf("--loss", o.loss, {"cross-entropy", "mse", "output:<name>"}),
       oneOf("--optimizer", o.optimizer, {"adamw", "sgd"}),
+      oneOf("--recognize-by-values", o.recognizeByValues, {"on", "off"}),
       oneOf("--guard-updates", o.guardUpdates, {"on", "off"}),
       oneOf("--schedule", o.schedule, {"constant", "cosine"}),
       oneOf("--strategy", o.strategy, {"ddp", "zero1", "zero2", "zero3", "hsdp"}),

@@ -40,6 +40,7 @@ struct CompileOptions {
   std::string parameters, constants, frozen, tied;
   std::vector<std::string> paddingIdx; ///< "<regex>=<row>"
   std::string batchNorm;               ///< train | inference; empty: as the file's record says
+  std::string recognizeByValues = "on"; ///< on | off: whether GELU in no known form is recognised by its values
   std::vector<std::string> init;       ///< "<regex>=<zeros|constant:a|normal:std|uniform:a:b>", first match wins
 
   // Differentiate.

@@ -101,7 +101,10 @@ std::string phasePipeline(Phase phase, const CompileOptions &o) {
   switch (phase) {
   case Phase::Import:
     return onStep(
-        "canonicalize,cse,recognize-functions,recognize-norm,recognize-softmax,recognize-attention,canonicalize,cse," +
+        formatv("canonicalize,cse,recognize-functions,recognize-gelu{{by-values={0}},recognize-norm,recognize-softmax,"
+                "recognize-attention,canonicalize,cse,",
+                o.recognizeByValues == "on" ? "true" : "false")
+            .str() +
         initializers(o));
   case Phase::Differentiate:
     return differentiatePipeline(o);

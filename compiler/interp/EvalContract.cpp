@@ -1,7 +1,7 @@
 //===- EvalContract.cpp - matrix products and convolutions ----------------===//
 
 #include "compiler/dialect/exec/Exec.h"
-#include "compiler/dialect/exec/Gelu.h"
+#include "compiler/dialect/train/Gelu.h"
 #include "compiler/interp/Eval.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -90,9 +90,9 @@ static FailureOr<Results> epilogueProduct(exec::EpilogueProductOp op, EvalContex
       if (exec::givesPreActivation(epilogue))
         output->set(next, value);
       if (exec::takesPreActivation(epilogue))
-        value *= exec::geluDerivative(input->at(next));
+        value *= train::geluDerivative(train::GeluForm::Tanh, input->at(next));
       else if (epilogue != Epilogue::Bias && !exec::sumsOperand(epilogue))
-        value = exec::gelu(value);
+        value = train::gelu(train::GeluForm::Tanh, value);
       columnSums[column] += value;
       result.set(next, value);
     }

@@ -2,6 +2,8 @@
 
 #include "compiler/interp/Eval.h"
 
+#include "compiler/dialect/train/Gelu.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 #include <cmath>
@@ -178,6 +180,18 @@ void addElementwise(EvalTable &table) {
   addUnary<Log1pOp>(table, [](double x) { return std::log1p(x); });
   addUnary<SigmoidOp>(table, [](double x) { return 1.0 / (1.0 + std::exp(-x)); });
   addUnary<SoftplusOp>(table, [](double x) { return maxOrNan(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); });
+  table.add<GeluOp>([](GeluOp op, EvalContext context, Operands in) {
+    Tensor result(context.resultType());
+    for (int64_t i = 0, end = result.size(); i < end; ++i)
+      result.set(i, gelu(op.getForm(), in[0]->at(i)));
+    return one(std::move(result));
+  });
+  table.add<GeluGradOp>([](GeluGradOp op, EvalContext context, Operands in) {
+    Tensor result(context.resultType());
+    for (int64_t i = 0, end = result.size(); i < end; ++i)
+      result.set(i, in[0]->at(i) * geluDerivative(op.getForm(), in[1]->at(i)));
+    return one(std::move(result));
+  });
   addUnary<AtanOp>(table, [](double x) { return std::atan(x); });
   addUnary<AsinOp>(table, [](double x) { return std::asin(x); });
   addUnary<AcosOp>(table, [](double x) { return std::acos(x); });

@@ -54,7 +54,6 @@ private:
   LogicalResult evaluateOp(Operation &op) {
     return llvm::TypeSwitch<Operation *, LogicalResult>(&op)
         .Case<train::AccumulateOp>([&](auto accumulate) { return evaluateAccumulate(accumulate); })
-        .Case<train::CheckpointOp>([&](auto checkpoint) { return bindResults(op, run(*checkpoint.getBody().begin())); })
         .Case<exec::FusionOp>([&](auto fusion) {
           Block &body = fusion.getBody().front();
           for (auto [argument, operand] : llvm::zip_equal(body.getArguments(), fusion.getOperands()))

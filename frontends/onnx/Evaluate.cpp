@@ -2,7 +2,7 @@
 
 #include "frontends/onnx/Evaluate.h"
 
-#include "compiler/dialect/train/Train.h"
+#include "compiler/dialect/train/Gelu.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -292,6 +292,10 @@ Result evaluateOp(Operation *op, ArrayRef<const HostTensor *> in, int64_t &work)
       .Case([&](SigmoidOp) { return unary(*in[0], [](double x) { return 1 / (1 + std::exp(-x)); }); })
       .Case([&](SoftplusOp) {
         return unary(*in[0], [](double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); });
+      })
+      .Case([&](GeluOp op) {
+        return op.getForm() == GeluForm::Exact ? unary(*in[0], [](double x) { return gelu(GeluForm::Exact, x); })
+                                               : unary(*in[0], [](double x) { return gelu(GeluForm::Tanh, x); });
       })
       .Case([&](AtanOp) { return unary(*in[0], std::atan); })
       .Case([&](AsinOp) { return unary(*in[0], std::asin); })

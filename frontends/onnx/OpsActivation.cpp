@@ -84,21 +84,13 @@ Value opHardSigmoid(Build &b, Node &n, Value x) {
 }
 Value opHardSwish(Build &b, Node &, Value x) { return b.mul(x, hardSigmoid(b, x, 1.0 / 6.0, 0.5)); }
 
-Value geluErf(Build &b, Value x) {
-  return b.mul(b.scale(x, 0.5), plus(b, b.unary<ErfOp>(b.scale(x, std::sqrt(0.5))), 1.0));
-}
-Value geluTanh(Build &b, Value x) {
-  Value cube = b.mul(b.mul(x, x), x);
-  Value inner = b.scale(b.add(x, b.scale(cube, 0.044715)), std::sqrt(2.0 / M_PI));
-  return b.mul(b.scale(x, 0.5), plus(b, b.unary<TanhOp>(inner), 1.0));
-}
 LogicalResult opGelu(Node &n) {
   if (!n.isFloat(0))
     return n.fail("input 0 is not floating point");
   const std::string form = n.attrString("approximate", "none");
   if (form != "none" && form != "tanh")
     return n.fail("approximate is '" + form + "', expected 'none' or 'tanh'");
-  return n.set(form == "tanh" ? geluTanh(n.b, n.input(0)) : geluErf(n.b, n.input(0)));
+  return n.set(n.b.gelu(form == "tanh" ? GeluForm::Tanh : GeluForm::Exact, n.input(0)));
 }
 
 LogicalResult opPRelu(Node &n) {

@@ -31,14 +31,6 @@ bool Activity::isActive(Operation *op) const {
 
 void Activity::propagateForward(Block &block) {
   for (Operation &op : block) {
-    if (auto checkpoint = dyn_cast<train::CheckpointOp>(op)) {
-      Block &body = checkpoint.getBody().front();
-      propagateForward(body);
-      for (auto [result, yielded] : llvm::zip_equal(op.getResults(), body.getTerminator()->getOperands()))
-        if (varied.contains(yielded))
-          varied.insert(result);
-      continue;
-    }
     bool varies = llvm::any_of(llvm::seq(op.getNumOperands()), [&](unsigned index) {
       return varied.contains(op.getOperand(index)) && flowsToOperand(&op, index);
     });
@@ -59,30 +51,10 @@ void Activity::propagateBackward(Block &block) {
   for (Operation &op : llvm::reverse(block)) {
     if (llvm::none_of(op.getResults(), [&](Value result) { return useful.contains(result); }))
       continue;
-    if (auto checkpoint = dyn_cast<train::CheckpointOp>(op)) {
-      Block &body = checkpoint.getBody().front();
-      for (auto [result, yielded] : llvm::zip_equal(op.getResults(), body.getTerminator()->getOperands()))
-        if (useful.contains(result))
-          useful.insert(yielded);
-      propagateBackward(body);
-      continue;
-    }
     for (unsigned index = 0; index < op.getNumOperands(); ++index)
       if (flowsToOperand(&op, index))
         useful.insert(op.getOperand(index));
     for (Region &region : op.getRegions())
       region.walk([&](Operation *inner) { useful.insert(inner->operand_begin(), inner->operand_end()); });
   }
-}
-
-void Activity::transfer(Operation *original, const IRMapping &mapping) {
-  original->walk([&](Operation *op) {
-    for (Value result : op->getResults()) {
-      Value copy = mapping.lookupOrNull(result);
-      if (copy && varied.contains(result))
-        varied.insert(copy);
-      if (copy && useful.contains(result))
-        useful.insert(copy);
-    }
-  });
 }

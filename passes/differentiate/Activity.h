@@ -11,7 +11,6 @@
 
 #include "compiler/dialect/train/Train.h"
 
-#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/DenseSet.h"
 
 namespace tessera {
@@ -22,7 +21,7 @@ bool flowsToOperand(mlir::Operation *op, unsigned index);
 
 class Activity {
 public:
-  /// Analyses one block, and the regions of its checkpoints, for gradients of `loss` with respect to `parameters`.
+  /// Analyses one block for gradients of `loss` with respect to `parameters`.
   Activity(mlir::Block &block, llvm::ArrayRef<mlir::Value> parameters, mlir::Value loss);
 
   bool isActive(mlir::Value value) const { return varied.contains(value) && useful.contains(value); }
@@ -33,8 +32,6 @@ public:
     return varied.contains(op->getOperand(index)) && flowsToOperand(op, index);
   }
   bool isUseful(mlir::Value value) const { return useful.contains(value); }
-  /// Makes `copy` as active as `original` (an op and its regions, cloned by `mapping`).
-  void transfer(mlir::Operation *original, const mlir::IRMapping &mapping);
 
 private:
   void propagateForward(mlir::Block &block);

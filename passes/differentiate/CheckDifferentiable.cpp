@@ -29,9 +29,6 @@ llvm::DenseMap<Operation *, Operation *> findPaths(Value loss) {
   while (!queue.empty()) {
     Operation *op = queue.front();
     queue.pop_front();
-    if (auto checkpoint = dyn_cast<train::CheckpointOp>(op))
-      for (Value yielded : checkpoint.getBody().front().getTerminator()->getOperands())
-        visit(yielded.getDefiningOp(), op);
     for (auto [index, operand] : llvm::enumerate(op->getOperands()))
       if (flowsToOperand(op, index))
         visit(operand.getDefiningOp(), op);
@@ -85,7 +82,7 @@ struct CheckDifferentiable : impl::CheckDifferentiableBase<CheckDifferentiable> 
 
     bool allDifferentiable = true;
     func.walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (!activity.isActive(op) || isa<DifferentiableOpInterface, train::CheckpointOp>(op))
+      if (!activity.isActive(op) || isa<DifferentiableOpInterface>(op))
         return WalkResult::advance();
       allDifferentiable = false;
       InFlightDiagnostic error = op->emitError() << "'" << op->getName() << "' has no gradient rule";

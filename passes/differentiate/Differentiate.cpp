@@ -40,7 +40,6 @@ public:
 
 private:
   LogicalResult differentiate(Operation *op);
-  LogicalResult differentiateCheckpoint(train::CheckpointOp op, ArrayRef<Value> resultCotangents);
 
   OpBuilder &builder;
   Activity &activity;
@@ -53,9 +52,6 @@ LogicalResult ReverseWalk::differentiate(Operation *op) {
     resultCotangents.push_back(takeCotangent(result));
   if (llvm::none_of(resultCotangents, [](Value cotangent) { return cotangent != nullptr; }))
     return success();
-  if (auto checkpoint = dyn_cast<train::CheckpointOp>(op))
-    return differentiateCheckpoint(checkpoint, resultCotangents);
-
   auto rule = dyn_cast<DifferentiableOpInterface>(op);
   if (!rule)
     return op->emitError() << "'" << op->getName()
@@ -70,21 +66,6 @@ LogicalResult ReverseWalk::differentiate(Operation *op) {
     if (gradient)
       cotangents.add(operand, gradient);
   return success();
-}
-
-/// Recomputes the region with ops of the backward pass and differentiates those.
-LogicalResult ReverseWalk::differentiateCheckpoint(train::CheckpointOp op, ArrayRef<Value> resultCotangents) {
-  IRMapping mapping;
-  SmallVector<Operation *> recomputed;
-  Block &body = op.getBody().front();
-  for (Operation &inner : body.without_terminator()) {
-    recomputed.push_back(builder.clone(inner, mapping));
-    activity.transfer(&inner, mapping);
-  }
-  for (auto [yielded, cotangent] : llvm::zip_equal(body.getTerminator()->getOperands(), resultCotangents))
-    if (cotangent)
-      cotangents.add(mapping.lookupOrDefault(yielded), cotangent);
-  return run(recomputed);
 }
 
 /// Removes ops whose results nobody uses, users before what they use.

@@ -90,13 +90,6 @@ void LossTerms::visit(Block &block, Mend mend) {
     next = op.getNextNode();
     if (op.hasAttr(train::kBackward))
       continue;
-    if (auto checkpoint = dyn_cast<train::CheckpointOp>(op)) {
-      Block &body = checkpoint.getBody().front();
-      visit(body);
-      for (auto [result, yielded] : llvm::zip_equal(op.getResults(), body.getTerminator()->getOperands()))
-        values[result] = values.lookup(yielded);
-      continue;
-    }
     bool isOther = false;
     for (unsigned result = 0; result < op.getNumResults(); ++result) {
       Dependence found = visit(op, result);
@@ -207,9 +200,6 @@ bool LossTerms::findSameForSamples(Value value, int64_t dim, int64_t blocks) {
     return static_cast<int64_t>(iota.getDim()) != dim;
   if (isa<train::BarrierOp>(op))
     return isSameForSamples(op->getOperand(result.getResultNumber()), dim, blocks);
-  if (auto checkpoint = dyn_cast<train::CheckpointOp>(op))
-    return isSameForSamples(checkpoint.getBody().front().getTerminator()->getOperand(result.getResultNumber()), dim,
-                            blocks);
   if (isa<train::ReshapeOp>(op)) {
     const auto [from, parts] = findSamples(train::shapeOf(value), train::shapeOf(op->getOperand(0)), dim, blocks);
     return parts > 0 && isSameForSamples(op->getOperand(0), from, parts);

@@ -70,8 +70,7 @@ def Differentiate : Pass<"differentiate", "::mlir::func::FuncOp"> {
     says so.
 
     Contributions to one value's gradient are added in the order in which the walk meets them; gradients of slices that do
-    not overlap become one concat. The region of a `checkpoint` is cloned to recompute its values for its own backward
-    pass. Ops without users are removed.
+    not overlap become one concat. Ops without users are removed.
 
     Precondition: the step function has a loss; `check-differentiable` passes.
     Postcondition: every parameter has a gradient result.

@@ -339,18 +339,6 @@ struct DropStopGradient : OpRewritePattern<train::StopGradientOp> {
   }
 };
 
-struct InlineCheckpoint : OpRewritePattern<train::CheckpointOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(train::CheckpointOp op, PatternRewriter &rewriter) const override {
-    Operation *yield = op.getBody().front().getTerminator();
-    SmallVector<Value> results(yield->getOperands());
-    rewriter.eraseOp(yield);
-    rewriter.inlineBlockBefore(&op.getBody().front(), op);
-    rewriter.replaceOp(op, results);
-    return success();
-  }
-};
-
 struct Decompose : impl::DecomposeBase<Decompose> {
   using DecomposeBase::DecomposeBase;
   void runOnOperation() override {
@@ -359,7 +347,7 @@ struct Decompose : impl::DecomposeBase<Decompose> {
     RewritePatternSet patterns(&getContext());
     patterns
         .add<DecomposeSoftmax, DecomposeLayerNorm, DecomposeCrossEntropy, DecomposeCountValid, DecomposeSortIndices,
-             DecomposeAdamw, DecomposeSgd, DecomposeQuantize, DecomposeDequantize, DropStopGradient, InlineCheckpoint>(
+             DecomposeAdamw, DecomposeSgd, DecomposeQuantize, DecomposeDequantize, DropStopGradient>(
             &getContext());
     train::AddOp::getCanonicalizationPatterns(patterns, &getContext()); // rows that are scattered into zeros, and added
     addEmptyDecomposition(patterns);

@@ -14,7 +14,7 @@ def Decompose : Pass<"decompose", "::mlir::func::FuncOp"> {
     many columns are left. A scatter into zeros that is added to a value becomes a scatter
     into that value. Products that no library computes become sums of products (f64, integers), f16 is computed in f32, and
     ops that make elements out of a tensor without any no longer read it, and
-    an operand of a product whose dimensions do not merge into rows and columns is transposed first. `stop_gradient` and `checkpoint`, which have done their work, disappear.
+    an operand of a product whose dimensions do not merge into rows and columns is transposed first. `stop_gradient`, which has done its work, disappears.
 
     Precondition: none. Postcondition: besides elementwise, layout, index and reduce ops only library ops
     (dot_general, conv2d*, attention*), collectives and regions are left.
@@ -185,8 +185,7 @@ def FuseEpilogues : Pass<"fuse-epilogues", "::mlir::func::FuncOp"> {
   let summary = "Lets products add a bias, apply GELU or its gradient, and sum bias gradients";
   let description = [{
     What cuBLASLt does while it writes a product becomes part of it, as `exec.epilogue_product`: the result is not written and read
-    once more by a kernel. GELU is recognised by the values of what is computed, in whatever form; only its tanh approximation
-    is fused. The pre-activation that the backward pass reads is the second result of the forward product. A bias alone is fused
+    once more by a kernel. Of the forms of `train.gelu` only `tanh`, which the library has, is fused. The pre-activation that the backward pass reads is the second result of the forward product. A bias alone is fused
     where a library call reads the sum, since a kernel that reads it adds it for nothing. A bias gradient is fused into the
     product that makes its terms with GELU's gradient, or into a product that contracts them (the gradient of the weight), where
     the product's result has the sum's type: a bias gradient in f32 is not rounded to bf16.
@@ -200,7 +199,7 @@ def FuseEpilogues : Pass<"fuse-epilogues", "::mlir::func::FuncOp"> {
     %p = train.dot_general %x, %w {lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>, …} : … -> tensor<8x256xf32>
     %b = train.broadcast %bias {broadcast_dimensions = array<i64: 1>} : (tensor<256xf32>) -> tensor<8x256xf32>
     %z = train.add %p, %b : tensor<8x256xf32>
-    %y = … gelu of %z …
+    %y = train.gelu tanh, %z : tensor<8x256xf32>
     ```
     becomes
     ```mlir

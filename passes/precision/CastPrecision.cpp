@@ -203,7 +203,7 @@ private:
         .Case<ConcatOp, DynamicUpdateSliceOp>([&](Operation *join) { visitJoin(join); })
         .Case<PadOp, GatherRowsOp, ReshapeOp, TransposeOp, SliceOp, BroadcastOp, DynamicSliceOp, BarrierOp,
               StopGradientOp>([&](Operation *view) { copyType(view, view->getOpOperand(0)); })
-        .Case<AccumulateOp, CheckpointOp>([&](Operation *region) { visitRegion(region); })
+        .Case([&](AccumulateOp accumulate) { visitAccumulate(accumulate); })
         .Case<ConstantOp, IotaOp, RngUniformOp>([&](Operation *leaf) { kinds[leaf->getResult(0)] = Kind::Neutral; })
         .Case<Conv2dOp, Conv2dInputGradOp, Conv2dFilterGradOp>([&](Operation *conv) {
           conv->emitRemark("stays f32: convolutions are not computed in bf16");
@@ -299,15 +299,14 @@ private:
       roundIfKept(op);
   }
 
-  /// Types of what regions take and give stay as they are.
-  void visitRegion(Operation *op) {
-    Block &body = op->getRegion(0).front();
-    for (auto [operand, argument] :
-         llvm::zip(op->getOperands(), body.getArguments().drop_front(body.getNumArguments() != 0)))
+  /// Types of what the region takes and gives stay as they are.
+  void visitAccumulate(AccumulateOp op) {
+    Block &body = op.getBody().front();
+    for (auto [operand, argument] : llvm::zip_equal(op->getOperands(), body.getArguments().drop_front()))
       kinds[argument] = kindOf(operand);
     visit(body);
-    for (auto [result, yielded] : llvm::zip_equal(op->getResults(), body.getTerminator()->getOperands()))
-      kinds[result] = isa<CheckpointOp>(op) ? Kind::Data : Kind::Statistic;
+    for (Value result : op->getResults())
+      kinds[result] = Kind::Statistic;
   }
 
   // --- Rounding -------------------------------------------------------------------

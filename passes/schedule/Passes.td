@@ -127,7 +127,7 @@ def VerifyCollectiveOrderPass : Pass<"verify-collective-order"> {
   let description = [{
     All ranks run one program, so their sequences can differ only by control flow. The pass shows that there is none that
     depends on a rank: every op with a region around a collective is one whose body runs a number of times that is
-    written in the program (`train.accumulate`, `train.checkpoint`, `exec.repeat`, `exec.loop`); branches between blocks,
+    written in the program (`train.accumulate`, `exec.repeat`, `exec.loop`); branches between blocks,
     calls, and any other region op around a collective are errors, whatever their condition. Every start has one `done`
     in its own block, hence both run equally often; in an exec program every stream with collectives is waited for
     behind its last one, in the same block. Runs on functions and on exec programs; changes nothing.

@@ -21,7 +21,7 @@ bool communicates(Operation *op) { return isStart(op) || isSynchronous(op) || is
 
 /// An op whose body runs as often as is written in it.
 bool hasStaticCount(Operation *op) {
-  return isa<train::AccumulateOp, train::CheckpointOp, exec::RepeatOp, exec::LoopOp>(op);
+  return isa<train::AccumulateOp, exec::RepeatOp, exec::LoopOp>(op);
 }
 
 /// Every op between a collective and its function or program runs its body equally often on all ranks, in one block.

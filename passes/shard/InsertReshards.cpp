@@ -51,11 +51,11 @@ private:
       replaceConstrain(constrain);
       return success();
     }
-    if (isa<train::AccumulateOp>(op))
+    if (isa<train::AccumulateOp>(op)) {
       for (OpOperand &operand : op.getOpOperands())
         require(operand, accumulateOperand(table.at(operand.get())));
-    if (isa<train::AccumulateOp, train::CheckpointOp>(op))
       return visit(op.getRegion(0).front());
+    }
     auto rule = dyn_cast<ShardingRuleOpInterface>(op);
     if (!rule)
       return op.emitOpError() << "has no sharding rule";

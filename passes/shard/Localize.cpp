@@ -263,7 +263,7 @@ private:
         value = build.convert(value, train::tensorType(reshard.getResult()).getElementType());
       return SmallVector<Value>{value};
     }
-    if (isa<train::AccumulateOp, train::CheckpointOp>(op))
+    if (isa<train::AccumulateOp>(op))
       return buildRegionOp(op, operands, types);
     auto rule = dyn_cast<ShardingRuleOpInterface>(op);
     if (!rule)

@@ -53,7 +53,7 @@ private:
       table.set(constrain.getResult(), *layout);
       return success();
     }
-    if (isa<train::AccumulateOp, train::CheckpointOp>(op)) {
+    if (isa<train::AccumulateOp>(op)) {
       table.setBlockArguments(&op);
       Block &body = op.getRegion(0).front();
       if (failed(forward(body)))

@@ -87,8 +87,6 @@ private:
         needs.push_back(accumulateOperand(table.at(operand)));
       return expect(op, needs);
     }
-    if (isa<train::CheckpointOp>(op))
-      return success();
     auto rule = dyn_cast<ShardingRuleOpInterface>(op);
     if (!rule)
       return op->emitOpError() << "is left over before localisation";

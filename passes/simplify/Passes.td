@@ -92,6 +92,36 @@ def RecognizeFunctions : Pass<"recognize-functions", "func::FuncOp"> {
   let dependentDialects = ["train::TrainDialect"];
 }
 
+def RecognizeGelu : Pass<"recognize-gelu", "func::FuncOp"> {
+  let summary = "Turn written-out GELU into train.gelu";
+  let description = [{
+    Recognised is `0.5 x (1 + f)`, where `f` is `erf(x / sqrt(2))` (form `exact`) or `tanh(sqrt(2/pi) (x + 0.044715 x^3))`
+    (form `tanh`), as polynomials: in any order of sums and products and however the constants are split. The two forms
+    differ by up to 5e-4 and are told apart to 1e-6.
+
+    What is computed in another way (by `exp` or `sigmoid`, say) is evaluated at 193 points in [-6, 6]. If it agrees with
+    one of the forms to 2e-6 it is taken for it, with a remark; `by-values=false` leaves it as it is. Only smooth ops are
+    followed, so that two functions that agree on a dense grid are one.
+
+    Precondition: broadcasts are explicit. Postcondition: what the recognised GELU was made of may be unused. Types narrower
+    than f32 are left alone: their constants are those of another function.
+
+    ```mlir
+    // before
+    %s = train.mul %x, %root_half : tensor<4x8xf32>
+    %e = train.erf %s : tensor<4x8xf32>
+    %f = train.add %e, %one : tensor<4x8xf32>
+    %h = train.mul %x, %half : tensor<4x8xf32>
+    %y = train.mul %h, %f : tensor<4x8xf32>
+    // after
+    %y = train.gelu exact, %x : tensor<4x8xf32>
+    ```
+  }];
+  let options = [Option<"byValues", "by-values", "bool", "true",
+                        "Whether GELU in no known form is recognised by its values">];
+  let dependentDialects = ["train::TrainDialect"];
+}
+
 def RecognizeNorm : Pass<"recognize-norm", "func::FuncOp"> {
   let summary = "Turn written-out layer and RMS normalisations into train.layer_norm";
   let description = [{

@@ -13,7 +13,7 @@ std::string_view toString(artifact::MemoryClass memoryClass) {
 }
 
 std::string_view toString(artifact::ArenaKind kind) {
-  static constexpr std::string_view names[] = {"state", "activations", "communication", "host"};
+  static constexpr std::string_view names[] = {"state", "activations", "host"};
   return names[static_cast<size_t>(kind)];
 }
 

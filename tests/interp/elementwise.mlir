@@ -45,6 +45,19 @@ func.func @unary() {
   %softplus = train.softplus %x : tensor<3xf32>
   %softplus_e = train.constant dense<[0.31326169, 0.97407698, 4.01814993]> : tensor<3xf32>
   check.expect_close %softplus, %softplus_e {rtol = 2.0e-7, atol = 0.0} : tensor<3xf32>
+  %grad = train.constant dense<[2.0, -1.0, 0.5]> : tensor<3xf32>
+  %gelu_exact = train.gelu exact, %x : tensor<3xf32>
+  %gelu_exact_e = train.constant dense<[-0.15865525, 0.34573123, 3.99987332]> : tensor<3xf32>
+  check.expect_close %gelu_exact, %gelu_exact_e {rtol = 2.0e-7, atol = 0.0} : tensor<3xf32>
+  %gelu_exact_grad = train.gelu_grad exact, %grad, %x : tensor<3xf32>
+  %gelu_exact_grad_e = train.constant dense<[-0.16663094, -0.86749512, 0.50025182]> : tensor<3xf32>
+  check.expect_close %gelu_exact_grad, %gelu_exact_grad_e {rtol = 1.0e-6, atol = 0.0} : tensor<3xf32>
+  %gelu_tanh = train.gelu tanh, %x : tensor<3xf32>
+  %gelu_tanh_e = train.constant dense<[-0.15880801, 0.34571401, 3.99992975]> : tensor<3xf32>
+  check.expect_close %gelu_tanh, %gelu_tanh_e {rtol = 2.0e-7, atol = 0.0} : tensor<3xf32>
+  %gelu_tanh_grad = train.gelu_grad tanh, %grad, %x : tensor<3xf32>
+  %gelu_tanh_grad_e = train.constant dense<[-0.16592817, -0.86736990, 0.50016756]> : tensor<3xf32>
+  check.expect_close %gelu_tanh_grad, %gelu_tanh_grad_e {rtol = 1.0e-6, atol = 0.0} : tensor<3xf32>
   %atan = train.atan %x : tensor<3xf32>
   %atan_e = train.constant dense<[-0.78539816, 0.46364761, 1.32581766]> : tensor<3xf32>
   check.expect_close %atan, %atan_e {rtol = 2.0e-7, atol = 0.0} : tensor<3xf32>

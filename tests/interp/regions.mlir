@@ -15,17 +15,6 @@ func.func @accumulate() {
   return
 }
 
-func.func @checkpoint() {
-  %x = train.constant dense<[1.0, 2.0]> : tensor<2xf32>
-  %y = train.checkpoint : () -> tensor<2xf32> {
-    %sum = train.add %x, %x : tensor<2xf32>
-    train.yield %sum : tensor<2xf32>
-  }
-  %y_e = train.constant dense<[2.0, 4.0]> : tensor<2xf32>
-  check.expect_eq %y, %y_e : tensor<2xf32>
-  return
-}
-
 func.func @fusion() {
   %x = train.constant dense<[1.0, 2.0]> : tensor<2xf32>
   %y = exec.fusion "elementwise" (%x) : (tensor<2xf32>) -> tensor<2xf32> {

@@ -9,7 +9,6 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-ENGINE = {"checkpoint"}  # differentiated by the pass itself
 TESTED_WITH = {"dequantize": "quantize"}
 
 
@@ -18,13 +17,13 @@ def snake(name):
 
 
 def main():
-    ops, rules, rows = set(), set(ENGINE), {}
+    ops, rules, rows = set(), set(), {}
     for path in sorted((ROOT / "compiler/dialect/train").glob("TrainOps*.td")):
         ops.update(re.findall(r'^(?:def\s+\w+\s*\n?\s*:|\s+:)\s*Train_\w+<"(\w+)"', path.read_text(), re.M))
     for path in sorted((ROOT / "passes/differentiate/vjp").glob("Vjp*.cpp")):
         rules.update(snake(name) for name in re.findall(r"attachVjp<(\w+)Op\b", path.read_text()))
     for line in (ROOT / "docs/differentiate.md").read_text().splitlines():
-        if match := re.match(r"\| ((?:`\w+`(?:, )?)+) \| (rule|none|pass) \|", line):
+        if match := re.match(r"\| ((?:`\w+`(?:, )?)+) \| (rule|none) \|", line):
             for op in re.findall(r"`(\w+)`", match.group(1)):
                 rows[op] = match.group(2)
     if "--print" in sys.argv:

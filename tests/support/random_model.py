@@ -295,19 +295,6 @@ class Model:
         width = self.random.choice([5, 7])
         return self.binary("add", x, self.linear("odd.down", self.activation(self.linear("odd.up", x, width)), x.shape[-1]))
 
-    def checkpointed(self, x):
-        outer, self.lines = self.lines, []
-        before = len(self.arguments)
-        y = self.mlp(x)
-        assert len(self.arguments) > before
-        body, self.lines = self.lines, outer
-        result = Value(f"%v{self.count}", y.shape)
-        self.count += 1
-        self.lines.append(f"    {result.name} = train.checkpoint : () -> {y.type} {{")
-        self.lines += ["  " + line for line in body]
-        self.lines += [f"      train.yield {y.name} : {y.type}", "    }"]
-        return result
-
     # Beginnings and ends.
 
     def embed(self, batch, time, width):
@@ -378,7 +365,7 @@ def build(seed, batch, loss, terms=False):
     begin = model.random.choice([model.embed, model.image, model.features])
     width, time = model.random.choice([4, 8]), 6 if begin == model.image else model.random.choice([2, 3, 5])
     x, table = begin(batch, time, width)
-    layers = [model.mlp, model.gated, model.attention, model.rotate, model.mixer, model.pooled, model.checkpointed,
+    layers = [model.mlp, model.gated, model.attention, model.rotate, model.mixer, model.pooled,
               model.time_first, model.time_first_attention, model.channels_first, model.shared_linear, model.packed,
               model.normed_weight, model.parameter_sum, model.odd]
     middle = x

@@ -22,7 +22,7 @@ class Exec_EnumAttr<EnumAttrInfo info, string mnemonic> : EnumAttr<Exec_Dialect,
 
 def Exec_ArenaKind : Exec_Enum<"ArenaKind", "what an arena is for", [
   I32EnumAttrCase<"State", 0, "state">, I32EnumAttrCase<"Activations", 1, "activations">,
-  I32EnumAttrCase<"Communication", 2, "communication">, I32EnumAttrCase<"Host", 3, "host">]>;
+  I32EnumAttrCase<"Host", 2, "host">]>;
 def Exec_ArenaKindAttr : Exec_EnumAttr<Exec_ArenaKind, "arena_kind">;
 
 def Exec_MemoryClass : Exec_Enum<"MemoryClass", "what a slot holds, for reports", [

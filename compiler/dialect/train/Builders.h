@@ -35,6 +35,7 @@ public:
   mlir::Value pow(mlir::Value a, mlir::Value b) { return PowOp::create(builder, loc, a.getType(), a, b); }
   mlir::Value neg(mlir::Value a) { return unary<NegOp>(a); }
   mlir::Value exp(mlir::Value a) { return unary<ExpOp>(a); }
+  mlir::Value gelu(GeluForm form, mlir::Value x) { return GeluOp::create(builder, loc, x.getType(), form, x); }
   mlir::Value scale(mlir::Value x, double factor) { return mul(x, splatLike(x, factor)); }
   mlir::Value compare(CompareDirection direction, mlir::Value a, mlir::Value b);
   mlir::Value select(mlir::Value predicate, mlir::Value onTrue, mlir::Value onFalse);

@@ -25,6 +25,10 @@ def Train_NormMode : Train_Enum<"NormMode", "what a normalisation subtracts and 
   I32EnumAttrCase<"Layer", 0, "layer">, I32EnumAttrCase<"Rms", 1, "rms">]>;
 def Train_NormModeAttr : Train_EnumAttr<Train_NormMode, "norm">;
 
+def Train_GeluForm : Train_Enum<"GeluForm", "which function is called GELU", [
+  I32EnumAttrCase<"Exact", 0, "exact">, I32EnumAttrCase<"Tanh", 1, "tanh">]>;
+def Train_GeluFormAttr : Train_EnumAttr<Train_GeluForm, "gelu">;
+
 def Train_TensorRole : Train_Enum<"TensorRole", "what a tensor of the model file is in the step", [
   I32EnumAttrCase<"Param", 0, "param">, I32EnumAttrCase<"Frozen", 1, "frozen">,
   I32EnumAttrCase<"Constant", 2, "constant">, I32EnumAttrCase<"Unused", 3, "unused">]>;

@@ -86,6 +86,37 @@ def Train_SigmoidOp : Train_UnaryOp<"sigmoid", Train_FloatTensor> {
 def Train_SoftplusOp : Train_UnaryOp<"softplus", Train_FloatTensor> {
   let summary = "Elementwise `log(1 + e^x)`, without overflow; its gradient is `sigmoid(x)`";
 }
+def Train_GeluOp : Train_Op<"gelu", [Elementwise, SameOperandsAndResultType]> {
+  let summary = "Elementwise Gaussian error linear unit, exact or in its tanh approximation";
+  let description = [{
+    | form | value |
+    |---|---|
+    | `exact` | `0.5 x (1 + erf(x / sqrt(2)))` |
+    | `tanh` | `0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))` |
+
+    The forms differ by up to 5e-4 and are never exchanged. Narrow types are computed in f32 and rounded once.
+
+    ```mlir
+    %y = train.gelu tanh, %x : tensor<4x8xf32>
+    ```
+  }];
+  let arguments = (ins Train_GeluFormAttr:$form, Train_FloatTensor:$operand);
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = "$form `,` $operand attr-dict `:` type($result)";
+}
+def Train_GeluGradOp : Train_Op<"gelu_grad", [Elementwise, SameOperandsAndResultType]> {
+  let summary = "The gradient of `gelu`: `grad` times the derivative of the form at `operand`";
+  let description = [{
+    Linear in `grad`. Only the backward pass has it; it has no gradient rule of its own.
+
+    ```mlir
+    %dx = train.gelu_grad tanh, %dy, %x : tensor<4x8xf32>
+    ```
+  }];
+  let arguments = (ins Train_GeluFormAttr:$form, Train_FloatTensor:$grad, Train_FloatTensor:$operand);
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = "$form `,` $grad `,` $operand attr-dict `:` type($result)";
+}
 def Train_AtanOp : Train_UnaryOp<"atan", Train_FloatTensor> { let summary = "Elementwise arc tangent, in radians"; }
 def Train_AsinOp : Train_UnaryOp<"asin", Train_FloatTensor> { let summary = "Elementwise arc sine, in radians"; }
 def Train_AcosOp : Train_UnaryOp<"acos", Train_FloatTensor> { let summary = "Elementwise arc cosine, in radians"; }

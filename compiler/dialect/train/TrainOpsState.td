@@ -25,8 +25,8 @@ def Train_BarrierOp : Train_Op<"barrier", [SameOperandsAndResultType]> {
   let assemblyFormat = "$operand attr-dict `:` type($result)";
 }
 
-def Train_YieldOp : Train_Op<"yield", [Terminator, ReturnLike, ParentOneOf<["AccumulateOp", "CheckpointOp"]>]> {
-  let summary = "Ends the region of `accumulate` or `checkpoint`";
+def Train_YieldOp : Train_Op<"yield", [Terminator, ReturnLike, HasParent<"AccumulateOp">]> {
+  let summary = "Ends the region of `accumulate`";
   let arguments = (ins Variadic<Train_Tensor>:$operands);
   let assemblyFormat = "($operands^ `:` type($operands))? attr-dict";
   let builders = [OpBuilder<(ins), [{ /* nothing to yield */ }]>];
@@ -52,15 +52,6 @@ def Train_AccumulateOp : Train_Op<"accumulate", [SingleBlockImplicitTerminator<"
   let results = (outs Variadic<Train_NumericTensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$operands attr-dict `:` functional-type($operands, $results) $body";
-  let hasVerifier = 1;
-}
-
-def Train_CheckpointOp : Train_Op<"checkpoint", [SingleBlockImplicitTerminator<"YieldOp">, RecursiveMemoryEffects]> {
-  let summary = "A part of the forward pass whose intermediate values are recomputed for the backward pass";
-  let description = [{ The region may use values defined above it; it is evaluated once, like inline code. }];
-  let results = (outs Variadic<Train_Tensor>:$results);
-  let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "attr-dict `:` functional-type(operands, $results) $body";
   let hasVerifier = 1;
 }
 

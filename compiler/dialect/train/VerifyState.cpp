@@ -48,15 +48,6 @@ LogicalResult AccumulateOp::verify() {
   return verifyYield(*this, body.getTerminator());
 }
 
-LogicalResult CheckpointOp::verify() {
-  Block &body = getBody().front();
-  // train.checkpoint_c1
-  if (failed(verifyCount(*this, "region argument list", body.getNumArguments(), 0)))
-    return failure();
-  // train.checkpoint_c2
-  return verifyYield(*this, body.getTerminator());
-}
-
 // --- Optimizer -----------------------------------------------------------------
 
 static LogicalResult verifyFraction(Operation *op, StringRef name, const APFloat &value) {

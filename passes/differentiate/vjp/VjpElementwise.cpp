@@ -107,6 +107,12 @@ LogicalResult erfRule(ErfOp op, Vjp &vjp) {
   return success();
 }
 
+LogicalResult geluRule(GeluOp op, Vjp &vjp) {
+  Value g = vjp.cotangent();
+  vjp.set(0, GeluGradOp::create(vjp.builder, vjp.loc, g.getType(), op.getForm(), g, op.getOperand()));
+  return success();
+}
+
 LogicalResult sinRule(SinOp op, Vjp &vjp) {
   vjp.set(0, vjp.mul(vjp.cotangent(), vjp.unary<CosOp>(op.getOperand())));
   return success();
@@ -268,6 +274,7 @@ void attachElementwise(MLIRContext *context) {
   attachVjp<RsqrtOp, rsqrtRule>(context);
   attachVjp<TanhOp, tanhRule>(context);
   attachVjp<ErfOp, erfRule>(context);
+  attachVjp<GeluOp, geluRule>(context);
   attachVjp<SinOp, sinRule>(context);
   attachVjp<CosOp, cosRule>(context);
   attachVjp<Expm1Op, expm1Rule>(context);

@@ -9,6 +9,7 @@
 #include "passes/lower/codegen/GpuMathFunctions.h"
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Gelu.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -37,15 +38,15 @@ static bool isOneByteFloat(Type type) { return isa<FloatType>(type) && type.getI
 bool isElementwise(Operation *op) {
   return isa<train::ConvertOp, train::NegOp, train::AbsOp, train::ExpOp, train::LogOp, train::SqrtOp, train::RsqrtOp,
              train::Expm1Op, train::Log1pOp, train::SigmoidOp, train::SoftplusOp, train::TanhOp, train::ErfOp,
-             train::SinOp, train::CosOp, train::AtanOp, train::AsinOp, train::AcosOp, train::RoundOp, train::FloorOp,
-             train::AddOp, train::SubOp, train::MulOp, train::DivOp, train::MaxOp, train::PowOp, train::CompareOp,
+             train::GeluOp, train::GeluGradOp, train::SinOp, train::CosOp, train::AtanOp, train::AsinOp, train::AcosOp,
+             train::RoundOp, train::FloorOp, train::AddOp, train::SubOp, train::MulOp, train::DivOp, train::MaxOp, train::PowOp, train::CompareOp,
              train::SelectOp>(op);
 }
 
 bool isExpensive(Operation *op) {
   return isa<train::ExpOp, train::LogOp, train::Expm1Op, train::Log1pOp, train::SigmoidOp, train::SoftplusOp,
-             train::TanhOp, train::ErfOp, train::SinOp, train::CosOp, train::AtanOp, train::AsinOp, train::AcosOp,
-             train::PowOp, train::RngUniformOp>(op);
+             train::TanhOp, train::ErfOp, train::GeluOp, train::GeluGradOp, train::SinOp, train::CosOp, train::AtanOp,
+             train::AsinOp, train::AcosOp, train::PowOp, train::RngUniformOp>(op);
 }
 
 Value emitConstant(OpBuilder &builder, Location loc, Type elementType, Attribute value) {
@@ -172,6 +173,53 @@ struct ScalarEmitter {
     return arith::AddFOp::create(b, loc, arith::MaximumFOp::create(b, loc, x[0], constant(0.0), kFlags), tail, kFlags);
   }
 
+  Value product(Value a, Value c) { return arith::MulFOp::create(b, loc, a, c, kFlags); }
+  Value product(Value a, double factor) { return product(a, constant(factor)); }
+  Value total(Value a, Value c) {
+    Value terms[] = {a, c};
+    return ScalarEmitter{b, loc, type, terms}.sum<arith::AddFOp, arith::AddIOp>();
+  }
+
+  /// What GELU of v is the product of, v / 2 and 1 + inner, and what its gradient needs besides.
+  struct Gelu {
+    Value half, inner, factor, square;
+  };
+  Gelu geluParts(train::GeluForm form, Value v) {
+    Gelu parts;
+    if (form == train::GeluForm::Exact) {
+      parts.inner = math::ErfOp::create(b, loc, product(v, std::numbers::sqrt2 / 2), kFlags);
+    } else {
+      parts.square = product(v, v);
+      Value cube = product(product(parts.square, v), train::kGeluCubic);
+      parts.inner = math::TanhOp::create(b, loc, product(total(v, cube), train::kGeluSlope), kFlags);
+    }
+    parts.factor = total(parts.inner, constant(1.0));
+    parts.half = product(v, 0.5);
+    return parts;
+  }
+
+  Value gelu(train::GeluForm form) {
+    Gelu parts = geluParts(form, x[0]);
+    return product(parts.half, parts.factor);
+  }
+
+  /// The terms in the order of the chain rule.
+  Value geluGrad(train::GeluForm form) {
+    Value g = x[0], v = x[1];
+    Gelu parts = geluParts(form, v);
+    Value direct = product(product(g, parts.factor), 0.5), throughInner = product(g, parts.half);
+    if (form == train::GeluForm::Exact) {
+      Value scaled = product(v, std::numbers::sqrt2 / 2);
+      Value exponent = arith::NegFOp::create(b, loc, product(scaled, scaled), kFlags);
+      Value density = product(math::ExpOp::create(b, loc, exponent, kFlags), 2 * std::numbers::inv_sqrtpi);
+      return total(direct, product(product(throughInner, density), std::numbers::sqrt2 / 2));
+    }
+    Value slope = arith::SubFOp::create(b, loc, constant(1.0), product(parts.inner, parts.inner), kFlags);
+    Value linear = product(product(throughInner, slope), train::kGeluSlope), cubic = product(linear, train::kGeluCubic);
+    Value bySquare = product(product(cubic, v), v);
+    return total(total(total(total(direct, linear), product(cubic, parts.square)), bySquare), bySquare);
+  }
+
   Value maximum() {
     if (isFloat())
       return arith::MaximumFOp::create(b, loc, x[0], x[1], kFlags);
@@ -204,6 +252,8 @@ struct ScalarEmitter {
         .Case([&](train::RsqrtOp) { return rsqrt(); })
         .Case([&](train::TanhOp) { return unary<math::TanhOp>(); })
         .Case([&](train::ErfOp) { return unary<math::ErfOp>(); })
+        .Case([&](train::GeluOp op) { return gelu(op.getForm()); })
+        .Case([&](train::GeluGradOp op) { return geluGrad(op.getForm()); })
         .Case([&](train::SinOp) { return unary<math::SinOp>(); })
         .Case([&](train::CosOp) { return unary<math::CosOp>(); })
         .Case([&](train::Expm1Op) { return unary<math::ExpM1Op>(); })

@@ -141,8 +141,8 @@ template <Linearity linearity, typename... Ops> void attach(MLIRContext *context
 
 void registerElementwiseRules(MLIRContext *context) {
   attach<Linearity::None, AbsOp, ExpOp, LogOp, SqrtOp, RsqrtOp, TanhOp, ErfOp, Expm1Op, Log1pOp, SigmoidOp, SoftplusOp,
-         SinOp, CosOp, AtanOp, AsinOp, AcosOp, RoundOp, FloorOp, MaxOp, PowOp, CompareOp>(context);
-  attach<Linearity::First, NegOp, BarrierOp, StopGradientOp, DivOp>(context);
+         GeluOp, SinOp, CosOp, AtanOp, AsinOp, AcosOp, RoundOp, FloorOp, MaxOp, PowOp, CompareOp>(context);
+  attach<Linearity::First, NegOp, BarrierOp, StopGradientOp, DivOp, GeluGradOp>(context);
   attach<Linearity::Each, MulOp>(context);
   attach<Linearity::Joint, AddOp, SubOp>(context);
   ConvertOp::attachInterface<ConvertRule>(*context);

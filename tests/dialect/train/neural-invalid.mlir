@@ -240,3 +240,28 @@ func.func @dequantize_c3(%x: tensor<2x3xf8E4M3FN>, %s: tensor<1x2xf32>) {
   %0 = train.dequantize %x, %s : (tensor<2x3xf8E4M3FN>, tensor<1x2xf32>) -> tensor<2x3xf32>
   return
 }
+
+// -----
+
+func.func @gelu_integers(%x: tensor<2xi32>) {
+  // expected-error@+1 {{operand #0 must be statically shaped tensor of floating point}}
+  %0 = train.gelu exact, %x : tensor<2xi32>
+  return
+}
+
+// -----
+
+func.func @gelu_form(%x: tensor<2xf32>) {
+  // expected-error@+1 {{to be one of: exact, tanh}}
+  %0 = train.gelu erf, %x : tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @gelu_grad_shapes(%x: tensor<2xf32>, %dy: tensor<3xf32>) {
+  // expected-note@-1 {{prior use here}}
+  // expected-error@+1 {{use of value '%dy' expects different type than prior uses}}
+  %0 = train.gelu_grad tanh, %dy, %x : tensor<2xf32>
+  return
+}

@@ -72,29 +72,6 @@ func.func @accumulate_c6(%x: tensor<2xf32>) {
 
 // -----
 
-// train.checkpoint_c1
-func.func @checkpoint_c1(%x: tensor<2xf32>) {
-  // expected-error@+1 {{region argument list has 1 entries, expected 0}}
-  %0 = train.checkpoint : () -> tensor<f32> {
-  ^bb0(%m: tensor<f32>):
-    train.yield %m : tensor<f32>
-  }
-  return
-}
-
-// -----
-
-// train.checkpoint_c2
-func.func @checkpoint_c2(%x: tensor<2xf32>) {
-  // expected-error@+1 {{yields value 0 of type 'tensor<2xf32>', expected 'tensor<f32>'}}
-  %0 = train.checkpoint : () -> tensor<f32> {
-    train.yield %x : tensor<2xf32>
-  }
-  return
-}
-
-// -----
-
 // train.adamw_update_c1
 func.func @adamw_update_c1(%p: tensor<8xf32>, %m: tensor<9xf32>, %g: tensor<8xf32>, %s: tensor<f32>) {
   // expected-error@+1 {{m has type 'tensor<9xf32>', expected 'tensor<8xf32>'}}

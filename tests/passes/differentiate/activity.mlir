@@ -32,22 +32,3 @@ func.func @through_integers(%w: tensor<4xf32> {train.role = "param", train.name 
   %loss = train.add %s, %index : tensor<f32>
   return %loss, %unused : tensor<f32>, tensor<4xf32>
 }
-
-// -----
-
-// Through the region of a checkpoint, and not through the values in it that its results do not need.
-// CHECK-LABEL: func @in_a_region
-// CHECK: train.checkpoint
-// CHECK: train.exp %arg0 {train.backward}
-// CHECK-NOT: train.sin {{.*}}train.backward
-// CHECK-NOT: train.cos {{.*}}train.backward
-// CHECK: return
-func.func @in_a_region(%w: tensor<4xf32> {train.role = "param", train.name = "w"}) -> (tensor<f32> {train.role = "loss"}) {
-  %y = train.checkpoint : () -> tensor<4xf32> {
-    %e = train.exp %w : tensor<4xf32>
-    %s = train.sin %w : tensor<4xf32>
-    train.yield %e : tensor<4xf32>
-  }
-  %loss = train.reduce sum, %y {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
-  return %loss : tensor<f32>
-}

@@ -27,24 +27,6 @@ func.func @mlp(%w1: tensor<4x8xf32> {train.role = "param", train.name = "w1"},
 
 // -----
 
-// The region of a checkpoint is recomputed by ops of the backward pass.
-// CHECK-LABEL: func @recompute
-// CHECK: train.checkpoint
-// CHECK: train.exp %arg0 : tensor<4xf32>
-// CHECK: train.yield
-// CHECK: train.exp %arg0 {train.backward}
-func.func @recompute(%w: tensor<4xf32> {train.role = "param", train.name = "w"}) -> (tensor<f32> {train.role = "loss"}) {
-  %y = train.checkpoint : () -> tensor<4xf32> {
-    %e = train.exp %w : tensor<4xf32>
-    %t = train.tanh %e : tensor<4xf32>
-    train.yield %t : tensor<4xf32>
-  }
-  %loss = train.reduce sum, %y {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
-  return %loss : tensor<f32>
-}
-
-// -----
-
 // CHECK-LABEL: func @unused
 // CHECK: %[[ZERO:.*]] = train.constant {train.backward} dense<0.0{{.*}}> : tensor<3xf32>
 // CHECK: return %{{.*}}, %{{.*}}, %[[ZERO]]

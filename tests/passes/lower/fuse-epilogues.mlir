@@ -24,7 +24,7 @@
 // CHECK:         return %[[Y]], %[[D]], %[[DB]], %[[DW]], %[[DB2]]
 // BIAS-LABEL: func.func @layer
 // BIAS:         train.dot_general
-// BIAS:         train.tanh
+// BIAS:         train.gelu tanh
 // BIAS:         train.dot_general
 // BIAS:         exec.epilogue_product bias_grad_a
 // EXEC-LABEL: exec.program @layer
@@ -34,40 +34,14 @@
 // EXEC-NOT:     exec.launch
 func.func @layer(%x: tensor<2x3x8xf32>, %w: tensor<16x8xf32>, %b: tensor<16xf32>, %dy: tensor<2x3x5xf32>,
                  %w2: tensor<5x16xf32>) -> (tensor<2x3x16xf32>, tensor<2x3x16xf32>, tensor<16xf32>, tensor<5x16xf32>, tensor<5xf32>) {
-  %half = train.constant dense<0.5> : tensor<2x3x16xf32>
-  %one = train.constant dense<1.0> : tensor<2x3x16xf32>
-  %cubic = train.constant dense<0.044715> : tensor<2x3x16xf32>
-  %root = train.constant dense<0.797884583> : tensor<2x3x16xf32>
   %p = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 2>, rhs_contract = array<i64: 1>} : (tensor<2x3x8xf32>, tensor<16x8xf32>) -> tensor<2x3x16xf32>
   %bb = train.broadcast %b {broadcast_dimensions = array<i64: 2>} : (tensor<16xf32>) -> tensor<2x3x16xf32>
   %z = train.add %p, %bb : tensor<2x3x16xf32>
-  %z2 = train.mul %z, %z : tensor<2x3x16xf32>
-  %z3 = train.mul %z2, %z : tensor<2x3x16xf32>
-  %c = train.mul %z3, %cubic : tensor<2x3x16xf32>
-  %s = train.add %z, %c : tensor<2x3x16xf32>
-  %u = train.mul %s, %root : tensor<2x3x16xf32>
-  %t = train.tanh %u : tensor<2x3x16xf32>
-  %t1 = train.add %t, %one : tensor<2x3x16xf32>
-  %h = train.mul %t1, %half : tensor<2x3x16xf32>
-  %y = train.mul %z, %h : tensor<2x3x16xf32>
+  %y = train.gelu tanh, %z : tensor<2x3x16xf32>
   %dh = train.dot_general %dy, %w2 {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 2>, rhs_contract = array<i64: 0>, train.backward} : (tensor<2x3x5xf32>, tensor<5x16xf32>) -> tensor<2x3x16xf32>
   %dw2 = train.dot_general %dy, %y {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0, 1>, rhs_contract = array<i64: 0, 1>, train.backward} : (tensor<2x3x5xf32>, tensor<2x3x16xf32>) -> tensor<5x16xf32>
   %db2 = train.reduce sum, %dy {dimensions = array<i64: 0, 1>} : (tensor<2x3x5xf32>) -> tensor<5xf32>
-  %g1 = train.mul %dh, %h : tensor<2x3x16xf32>
-  %g2 = train.mul %dh, %z : tensor<2x3x16xf32>
-  %g3 = train.mul %g2, %half : tensor<2x3x16xf32>
-  %tt = train.mul %t, %t : tensor<2x3x16xf32>
-  %g4 = train.sub %one, %tt : tensor<2x3x16xf32>
-  %g5 = train.mul %g3, %g4 : tensor<2x3x16xf32>
-  %g6 = train.mul %g5, %root : tensor<2x3x16xf32>
-  %g7 = train.mul %g6, %cubic : tensor<2x3x16xf32>
-  %g8 = train.mul %g7, %z : tensor<2x3x16xf32>
-  %g9 = train.mul %g7, %z2 : tensor<2x3x16xf32>
-  %g10 = train.mul %g8, %z : tensor<2x3x16xf32>
-  %a1 = train.add %g1, %g6 : tensor<2x3x16xf32>
-  %a2 = train.add %a1, %g9 : tensor<2x3x16xf32>
-  %a3 = train.add %a2, %g10 : tensor<2x3x16xf32>
-  %dz = train.add %a3, %g10 : tensor<2x3x16xf32>
+  %dz = train.gelu_grad tanh, %dh, %z : tensor<2x3x16xf32>
   %db = train.reduce sum, %dz {dimensions = array<i64: 0, 1>} : (tensor<2x3x16xf32>) -> tensor<16xf32>
   return %y, %dz, %db, %dw2, %db2 : tensor<2x3x16xf32>, tensor<2x3x16xf32>, tensor<16xf32>, tensor<5x16xf32>, tensor<5xf32>
 }
@@ -132,61 +106,32 @@ func.func @sink(%x: tensor<6x8xf32>, %dy: tensor<6x4xf32>, %acc: tensor<4xf32>) 
 // CHECK:         train.add
 // CHECK:         train.sin
 // CHECK:         exec.epilogue_product gelu %arg0, %arg1
-// CHECK-NOT:     train.tanh
+// CHECK-NOT:     train.gelu
 func.func @adds(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>, %b: tensor<16xf32>) -> (tensor<4x16xf32>, tensor<4x16xf32>) {
-  %half = train.constant dense<0.5> : tensor<4x16xf32>
-  %one = train.constant dense<1.0> : tensor<4x16xf32>
-  %cubic = train.constant dense<0.0356774069> : tensor<4x16xf32>
-  %root = train.constant dense<0.797884583> : tensor<4x16xf32>
   %p = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
   %bb = train.broadcast %b {broadcast_dimensions = array<i64: 1>} : (tensor<16xf32>) -> tensor<4x16xf32>
   %s = train.add %p, %bb : tensor<4x16xf32>
   %y = train.sin %s : tensor<4x16xf32>
   %z = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
-  %z2 = train.mul %z, %z : tensor<4x16xf32>
-  %f = train.mul %z2, %cubic : tensor<4x16xf32>
-  %f1 = train.add %f, %root : tensor<4x16xf32>
-  %u = train.mul %f1, %z : tensor<4x16xf32>
-  %t = train.tanh %u : tensor<4x16xf32>
-  %zh = train.mul %z, %half : tensor<4x16xf32>
-  %h = train.add %t, %one : tensor<4x16xf32>
-  %g = train.mul %zh, %h : tensor<4x16xf32>
+  %g = train.gelu tanh, %z : tensor<4x16xf32>
   return %y, %g : tensor<4x16xf32>, tensor<4x16xf32>
 }
 
 // CHECK-LABEL: func.func @erf
 // CHECK-NOT:     exec.epilogue_product
 func.func @erf(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>) -> tensor<4x16xf32> {
-  %half = train.constant dense<0.5> : tensor<4x16xf32>
-  %one = train.constant dense<1.0> : tensor<4x16xf32>
-  %root = train.constant dense<0.707106769> : tensor<4x16xf32>
   %z = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
-  %u = train.mul %z, %root : tensor<4x16xf32>
-  %e = train.erf %u : tensor<4x16xf32>
-  %e1 = train.add %e, %one : tensor<4x16xf32>
-  %h = train.mul %z, %half : tensor<4x16xf32>
   // expected-remark @below {{GELU not fused into the product: it is the exact one, the library has the tanh approximation}}
-  %g = train.mul %h, %e1 : tensor<4x16xf32>
+  %g = train.gelu exact, %z : tensor<4x16xf32>
   return %g : tensor<4x16xf32>
 }
 
 // CHECK-LABEL: func.func @odd_columns
 // CHECK-NOT:     exec.epilogue_product
 func.func @odd_columns(%x: tensor<4x8xf32>, %w: tensor<8x12xf32>) -> tensor<4x12xf32> {
-  %half = train.constant dense<0.5> : tensor<4x12xf32>
-  %one = train.constant dense<1.0> : tensor<4x12xf32>
-  %cubic = train.constant dense<0.0356774069> : tensor<4x12xf32>
-  %root = train.constant dense<0.797884583> : tensor<4x12xf32>
   %z = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x8xf32>, tensor<8x12xf32>) -> tensor<4x12xf32>
-  %z2 = train.mul %z, %z : tensor<4x12xf32>
-  %f = train.mul %z2, %cubic : tensor<4x12xf32>
-  %f1 = train.add %f, %root : tensor<4x12xf32>
-  %u = train.mul %f1, %z : tensor<4x12xf32>
-  %t = train.tanh %u : tensor<4x12xf32>
-  %zh = train.mul %z, %half : tensor<4x12xf32>
-  %h = train.add %t, %one : tensor<4x12xf32>
   // expected-remark @below {{GELU not fused into the product: its 12 columns are no multiple of 8}}
-  %g = train.mul %zh, %h : tensor<4x12xf32>
+  %g = train.gelu tanh, %z : tensor<4x12xf32>
   return %g : tensor<4x12xf32>
 }
 
@@ -215,33 +160,31 @@ func.func @biases(%x: tensor<8x8xf32>, %b: tensor<8xf32>, %nx: tensor<8x8xbf16>)
   return %s, %p2, %s2, %s3, %narrow : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xbf16>
 }
 
-// GELU's gradient: of something that no product has written; with another reader of the product. Each function is one of
-// two numbers, x and z, in a form that no gradient rule makes.
+// In bf16 GELU is computed in f32 between products.
+// CHECK-LABEL: func.func @narrow_gelu
+// CHECK:         %[[Y:.*]], %[[Z:.*]] = exec.epilogue_product gelu_aux %arg0, %arg1
+// CHECK:         exec.epilogue_product gelu_grad %arg2, %arg1 with %[[Z]]
+// CHECK-NOT:     train.gelu
+func.func @narrow_gelu(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>, %dy: tensor<4x8xbf16>) -> (tensor<4x16xbf16>, tensor<4x16xbf16>) {
+  %z = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x8xbf16>, tensor<8x16xbf16>) -> tensor<4x16xbf16>
+  %wide = train.convert %z : (tensor<4x16xbf16>) -> tensor<4x16xf32>
+  %g = train.gelu tanh, %wide : tensor<4x16xf32>
+  %y = train.convert %g : (tensor<4x16xf32>) -> tensor<4x16xbf16>
+  %p = train.dot_general %dy, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x8xbf16>, tensor<8x16xbf16>) -> tensor<4x16xbf16>
+  %wide_p = train.convert %p : (tensor<4x16xbf16>) -> tensor<4x16xf32>
+  %again = train.convert %z : (tensor<4x16xbf16>) -> tensor<4x16xf32>
+  %d = train.gelu_grad tanh, %wide_p, %again : tensor<4x16xf32>
+  %dz = train.convert %d : (tensor<4x16xf32>) -> tensor<4x16xbf16>
+  return %y, %dz : tensor<4x16xbf16>, tensor<4x16xbf16>
+}
+
+// GELU's gradient: of something that no product has written; with another reader of the product.
 // CHECK-LABEL: func.func @gradients
 // CHECK-NOT:     exec.epilogue_product gelu
 func.func @gradients(%dy: tensor<4x8xf32>, %w: tensor<8x16xf32>, %z: tensor<4x16xf32>) -> tensor<4x16xf32> {
-  %half = train.constant dense<0.5> : tensor<4x16xf32>
-  %one = train.constant dense<1.0> : tensor<4x16xf32>
-  %cubic = train.constant dense<0.0356774069> : tensor<4x16xf32>
-  %triple = train.constant dense<0.107032221> : tensor<4x16xf32>
-  %root = train.constant dense<0.797884583> : tensor<4x16xf32>
   %p = train.dot_general %dy, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
-  %z2 = train.mul %z, %z : tensor<4x16xf32>
-  %f = train.mul %z2, %cubic : tensor<4x16xf32>
-  %f1 = train.add %f, %root : tensor<4x16xf32>
-  %u = train.mul %f1, %z : tensor<4x16xf32>
-  %t = train.tanh %u : tensor<4x16xf32>
-  %d = train.mul %z2, %triple : tensor<4x16xf32>
-  %du = train.add %d, %root : tensor<4x16xf32>
-  %tt = train.mul %t, %t : tensor<4x16xf32>
-  %sech = train.sub %one, %tt : tensor<4x16xf32>
-  %zs = train.mul %z, %sech : tensor<4x16xf32>
-  %zsdu = train.mul %zs, %du : tensor<4x16xf32>
-  %t1 = train.add %t, %one : tensor<4x16xf32>
-  %sum = train.add %t1, %zsdu : tensor<4x16xf32>
-  %slope = train.mul %sum, %half : tensor<4x16xf32>
   // expected-remark @below {{GELU's gradient not fused into the product: no product writes the pre-activation}}
-  %dz = train.mul %p, %slope : tensor<4x16xf32>
+  %dz = train.gelu_grad tanh, %p, %z : tensor<4x16xf32>
   return %dz : tensor<4x16xf32>
 }
 
@@ -251,28 +194,9 @@ func.func @gradients(%dy: tensor<4x8xf32>, %w: tensor<8x16xf32>, %z: tensor<4x16
 // CHECK:         %[[Z:.*]] = train.dot_general %arg2, %arg1
 // CHECK:         exec.epilogue_product gelu_grad %arg0, %arg1 with %[[Z]]
 func.func @late(%dy: tensor<4x8xf32>, %w: tensor<8x16xf32>, %x: tensor<4x8xf32>) -> tensor<4x16xf32> {
-  %half = train.constant dense<0.5> : tensor<4x16xf32>
-  %one = train.constant dense<1.0> : tensor<4x16xf32>
-  %cubic = train.constant dense<0.0356774069> : tensor<4x16xf32>
-  %triple = train.constant dense<0.107032221> : tensor<4x16xf32>
-  %root = train.constant dense<0.797884583> : tensor<4x16xf32>
   %p = train.dot_general %dy, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
   %z = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
-  %z2 = train.mul %z, %z : tensor<4x16xf32>
-  %f = train.mul %z2, %cubic : tensor<4x16xf32>
-  %f1 = train.add %f, %root : tensor<4x16xf32>
-  %u = train.mul %f1, %z : tensor<4x16xf32>
-  %t = train.tanh %u : tensor<4x16xf32>
-  %d = train.mul %z2, %triple : tensor<4x16xf32>
-  %du = train.add %d, %root : tensor<4x16xf32>
-  %tt = train.mul %t, %t : tensor<4x16xf32>
-  %sech = train.sub %one, %tt : tensor<4x16xf32>
-  %zs = train.mul %z, %sech : tensor<4x16xf32>
-  %zsdu = train.mul %zs, %du : tensor<4x16xf32>
-  %t1 = train.add %t, %one : tensor<4x16xf32>
-  %sum = train.add %t1, %zsdu : tensor<4x16xf32>
-  %slope = train.mul %sum, %half : tensor<4x16xf32>
-  %dz = train.mul %p, %slope : tensor<4x16xf32>
+  %dz = train.gelu_grad tanh, %p, %z : tensor<4x16xf32>
   return %dz : tensor<4x16xf32>
 }
 
@@ -280,31 +204,11 @@ func.func @late(%dy: tensor<4x8xf32>, %w: tensor<8x16xf32>, %x: tensor<4x8xf32>)
 // CHECK:         exec.epilogue_product gelu_aux
 // CHECK-NOT:     exec.epilogue_product gelu_grad
 func.func @other_readers(%dy: tensor<4x8xf32>, %w: tensor<8x16xf32>) -> (tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>) {
-  %half = train.constant dense<0.5> : tensor<4x16xf32>
-  %one = train.constant dense<1.0> : tensor<4x16xf32>
-  %cubic = train.constant dense<0.0356774069> : tensor<4x16xf32>
-  %triple = train.constant dense<0.107032221> : tensor<4x16xf32>
-  %root = train.constant dense<0.797884583> : tensor<4x16xf32>
   %z = train.dot_general %dy, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
-  %z2 = train.mul %z, %z : tensor<4x16xf32>
-  %f = train.mul %z2, %cubic : tensor<4x16xf32>
-  %f1 = train.add %f, %root : tensor<4x16xf32>
-  %u = train.mul %f1, %z : tensor<4x16xf32>
-  %t = train.tanh %u : tensor<4x16xf32>
-  %t1 = train.add %t, %one : tensor<4x16xf32>
-  %zt = train.mul %z, %t1 : tensor<4x16xf32>
-  %y = train.mul %zt, %half : tensor<4x16xf32>
+  %y = train.gelu tanh, %z : tensor<4x16xf32>
   %p = train.dot_general %dy, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
-  %d = train.mul %z2, %triple : tensor<4x16xf32>
-  %du = train.add %d, %root : tensor<4x16xf32>
-  %tt = train.mul %t, %t : tensor<4x16xf32>
-  %sech = train.sub %one, %tt : tensor<4x16xf32>
-  %zs = train.mul %z, %sech : tensor<4x16xf32>
-  %zsdu = train.mul %zs, %du : tensor<4x16xf32>
-  %sum = train.add %t1, %zsdu : tensor<4x16xf32>
-  %slope = train.mul %sum, %half : tensor<4x16xf32>
   // expected-remark @below {{GELU's gradient not fused into the product: the product has other readers}}
-  %dz = train.mul %p, %slope : tensor<4x16xf32>
+  %dz = train.gelu_grad tanh, %p, %z : tensor<4x16xf32>
   return %y, %dz, %p : tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>
 }
 

@@ -73,7 +73,8 @@ module attributes {dist.mesh = #dist.mesh<shard = 2>} {
 func.func @other_block(%x: tensor<4xf32>) -> tensor<4xf32> {
   // expected-error @below {{is waited for in another block, so ranks could start it and not end it}}
   %f = dist.all_reduce_start %x {axes = ["shard"]} : (tensor<4xf32>) -> !dist.future<tensor<4xf32>>
-  %s = train.checkpoint : () -> tensor<4xf32> {
+  %s = train.accumulate {count = 1 : i64} : () -> tensor<4xf32> {
+  ^bb0(%i: tensor<i64>):
     %d = dist.done %f : (!dist.future<tensor<4xf32>>) -> tensor<4xf32>
     train.yield %d : tensor<4xf32>
   }

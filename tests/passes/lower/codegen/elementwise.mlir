@@ -40,6 +40,34 @@ func.func @more_unary(%x: tensor<1003xf32>) -> (tensor<1003xf32>, tensor<1003xf3
   return %expm1, %log1p, %sigmoid, %softplus, %atan, %asin, %acos, %round : tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>
 }
 
+// Both forms of GELU and their gradients; narrow types are computed in f32 and rounded once.
+// CHECK: gelu_f32: ok, elementwise
+func.func @gelu_f32(%x: tensor<1003xf32>, %dy: tensor<1003xf32>) -> (tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>) {
+  %exact = train.gelu exact, %x : tensor<1003xf32>
+  %tanh = train.gelu tanh, %x : tensor<1003xf32>
+  %exact_grad = train.gelu_grad exact, %dy, %x : tensor<1003xf32>
+  %tanh_grad = train.gelu_grad tanh, %dy, %x : tensor<1003xf32>
+  return %exact, %tanh, %exact_grad, %tanh_grad : tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>, tensor<1003xf32>
+}
+
+// CHECK: gelu_f64: ok, elementwise
+func.func @gelu_f64(%x: tensor<1003xf64>, %dy: tensor<1003xf64>) -> (tensor<1003xf64>, tensor<1003xf64>, tensor<1003xf64>, tensor<1003xf64>) {
+  %exact = train.gelu exact, %x : tensor<1003xf64>
+  %tanh = train.gelu tanh, %x : tensor<1003xf64>
+  %exact_grad = train.gelu_grad exact, %dy, %x : tensor<1003xf64>
+  %tanh_grad = train.gelu_grad tanh, %dy, %x : tensor<1003xf64>
+  return %exact, %tanh, %exact_grad, %tanh_grad : tensor<1003xf64>, tensor<1003xf64>, tensor<1003xf64>, tensor<1003xf64>
+}
+
+// CHECK: gelu_bf16: ok, elementwise
+func.func @gelu_bf16(%x: tensor<1003xbf16>, %dy: tensor<1003xbf16>) -> (tensor<1003xbf16>, tensor<1003xbf16>, tensor<1003xbf16>, tensor<1003xbf16>) {
+  %exact = train.gelu exact, %x : tensor<1003xbf16>
+  %tanh = train.gelu tanh, %x : tensor<1003xbf16>
+  %exact_grad = train.gelu_grad exact, %dy, %x : tensor<1003xbf16>
+  %tanh_grad = train.gelu_grad tanh, %dy, %x : tensor<1003xbf16>
+  return %exact, %tanh, %exact_grad, %tanh_grad : tensor<1003xbf16>, tensor<1003xbf16>, tensor<1003xbf16>, tensor<1003xbf16>
+}
+
 // CHECK: binary: ok
 func.func @binary(%x: tensor<17x3xf32>, %y: tensor<17x3xf32>) -> (tensor<17x3xf32>, tensor<17x3xf32>, tensor<17x3xf32>, tensor<17x3xf32>, tensor<17x3xf32>, tensor<17x3xf32>) {
   %a = train.add %x, %y : tensor<17x3xf32>
