@@ -8,6 +8,7 @@
 #include "compiler/dialect/train/IndexParts.h"
 #include "compiler/dialect/train/Initializer.h"
 #include "compiler/dialect/train/Loss.h"
+#include "compiler/dialect/train/Signature.h"
 
 #include "llvm/ADT/StringSwitch.h"
 
@@ -28,17 +29,16 @@ static SmallVector<int64_t> globalShape(exec::ArgumentOp op) {
 }
 
 LogicalResult Tables::fillArgument(exec::ArgumentOp op) {
-  StringRef role = stringAttr(op, train::kRole), name = stringAttr(op, train::kName);
-  if (role.empty() || name.empty())
+  const std::optional<train::ArgRole> role = train::getArgRole(op);
+  StringRef name = stringAttr(op, train::kName);
+  if (!role || name.empty())
     return op.emitError("argument needs train.role and train.name");
-  if (role == "param" || role == "frozen" || role == "state")
-    return fillState(op, role);
-  if (role == "derived")
+  if (train::isParameter(role) || role == train::ArgRole::State)
+    return fillState(op, *role);
+  if (role == train::ArgRole::Derived)
     return fillDerived(op);
-  if (role == "input" || role == "target")
-    return fillBatch(op, role);
-  if (role != "hyper")
-    return op.emitError() << "unknown train.role '" << role << "'";
+  if (train::isBatch(role))
+    return fillBatch(op, *role);
   auto hyper = std::make_unique<HyperScalarT>();
   hyper->name = name.str();
   hyper->buffer = buffer(op.getBuffer());
@@ -46,14 +46,14 @@ LogicalResult Tables::fillArgument(exec::ArgumentOp op) {
   return success();
 }
 
-LogicalResult Tables::fillState(exec::ArgumentOp op, StringRef role) {
+LogicalResult Tables::fillState(exec::ArgumentOp op, train::ArgRole role) {
   auto state = std::make_unique<StateTensorT>();
   MemRefType type = cast<MemRefType>(op.getBuffer().getType());
   FailureOr<DataType> dtype = dataType(op, type.getElementType());
   if (failed(dtype))
     return failure();
   StringRef name = stringAttr(op, train::kName), of = stringAttr(op, train::kOf);
-  if (role == "state") {
+  if (role == train::ArgRole::State) {
     std::optional<StateRole> stateRole = llvm::StringSwitch<std::optional<StateRole>>(stringAttr(op, train::kState))
                                              .Case("m", StateRole::Moment1)
                                              .Case("v", StateRole::Moment2)
@@ -64,7 +64,7 @@ LogicalResult Tables::fillState(exec::ArgumentOp op, StringRef role) {
     state->role = *stateRole;
     state->name = of.str();
   } else {
-    state->role = role == "param" ? StateRole::Parameter : StateRole::Frozen;
+    state->role = role == train::ArgRole::Param ? StateRole::Parameter : StateRole::Frozen;
     state->name = name.str();
   }
   state->dtype = *dtype;
@@ -90,7 +90,7 @@ LogicalResult Tables::fillState(exec::ArgumentOp op, StringRef role) {
       if (failed(fillSegment(op, segmentName, segmentShape, offset.getInt(), init ? init.getValue() : "", *state)))
         return failure();
     }
-  } else if (role != "state") {
+  } else if (role != train::ArgRole::State) {
     if (failed(fillSegment(op, name, shape, 0, stringAttr(op, train::kInit), *state)))
       return failure();
   }
@@ -141,13 +141,13 @@ LogicalResult Tables::fillSegment(exec::ArgumentOp op, StringRef name, ArrayRef<
   return success();
 }
 
-LogicalResult Tables::fillBatch(exec::ArgumentOp op, StringRef role) {
+LogicalResult Tables::fillBatch(exec::ArgumentOp op, train::ArgRole role) {
   auto batch = std::make_unique<BatchTensorT>();
   FailureOr<DataType> dtype = dataType(op, cast<MemRefType>(op.getBuffer().getType()).getElementType());
   if (failed(dtype))
     return failure();
   batch->name = stringAttr(op, train::kName).str();
-  batch->role = role == "input" ? BatchRole::Input : BatchRole::Target;
+  batch->role = role == train::ArgRole::Input ? BatchRole::Input : BatchRole::Target;
   batch->dtype = *dtype;
   SmallVector<int64_t> shape = globalShape(op);
   batch->global_shape.assign(shape.begin(), shape.end());
@@ -182,16 +182,31 @@ LogicalResult Tables::fillBatch(exec::ArgumentOp op, StringRef role) {
   return success();
 }
 
+/// What the runtime is told of a result; none if it is none that leaves the step.
+static std::optional<ResultRole> roleInTable(std::optional<train::ResultRole> role) {
+  if (!role)
+    return std::nullopt;
+  switch (*role) {
+  case train::ResultRole::Loss:
+    return ResultRole::Loss;
+  case train::ResultRole::Metric:
+    return ResultRole::Metric;
+  case train::ResultRole::Updated:
+    return ResultRole::Updated;
+  case train::ResultRole::Output:
+    return ResultRole::Output;
+  case train::ResultRole::IndexCheck:
+    return ResultRole::IndexCheck;
+  case train::ResultRole::Grad:
+    return std::nullopt;
+  }
+  llvm_unreachable("unknown role");
+}
+
 LogicalResult Tables::fillResult(exec::ResultOp op) {
   auto result = std::make_unique<ResultTensorT>();
   StringRef role = stringAttr(op, train::kRole), name = stringAttr(op, train::kName);
-  std::optional<ResultRole> kind = llvm::StringSwitch<std::optional<ResultRole>>(role)
-                                       .Case("loss", ResultRole::Loss)
-                                       .Case("metric", ResultRole::Metric)
-                                       .Case("updated", ResultRole::Updated)
-                                       .Case("output", ResultRole::Output)
-                                       .Case(train::kIndexCheck, ResultRole::IndexCheck)
-                                       .Default(std::nullopt);
+  std::optional<ResultRole> kind = roleInTable(train::getResultRole(op));
   if (!kind)
     return op.emitError() << "result needs train.role = \"loss\", \"metric\", \"updated\", \"output\" or "
                              "\"index_check\", got '"

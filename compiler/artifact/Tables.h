@@ -10,6 +10,7 @@
 
 #include "compiler/dialect/dist/Dist.h"
 #include "compiler/dialect/exec/Exec.h"
+#include "compiler/dialect/train/Train.h"
 #include "runtime/artifact/artifact_generated.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -33,9 +34,9 @@ private:
   void hashCollective(exec::CollectiveOp op);
 
   llvm::LogicalResult fillArgument(exec::ArgumentOp op);
-  llvm::LogicalResult fillState(exec::ArgumentOp op, llvm::StringRef role);
+  llvm::LogicalResult fillState(exec::ArgumentOp op, train::ArgRole role);
   llvm::LogicalResult fillDerived(exec::ArgumentOp op);
-  llvm::LogicalResult fillBatch(exec::ArgumentOp op, llvm::StringRef role);
+  llvm::LogicalResult fillBatch(exec::ArgumentOp op, train::ArgRole role);
   llvm::LogicalResult fillSegment(exec::ArgumentOp op, llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
                                   int64_t offset, llvm::StringRef init, StateTensorT &state);
   llvm::LogicalResult fillResult(exec::ResultOp op);

@@ -7,6 +7,7 @@
 #include "compiler/artifact/Writer.h"
 #include "compiler/cost/Flops.h"
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Signature.h"
 #include "passes/lower/codegen/CpuCodegen.h"
 #include "passes/lower/codegen/GpuCodegen.h"
 
@@ -55,8 +56,8 @@ StepSize measureStep(ModuleOp module) {
   size.flops = stepFlops(module);
   auto func = module.lookupSymbol<func::FuncOp>("step");
   for (unsigned i = 0; i < func.getNumArguments(); ++i) {
-    auto role = func.getArgAttrOfType<StringAttr>(i, train::kRole);
-    if (!role || (role != "target" && role != "input"))
+    const std::optional<train::ArgRole> role = train::getArgRole(func, i);
+    if (!train::isBatch(role))
       continue;
     auto type = cast<RankedTensorType>(func.getArgument(i).getType());
     const bool accumulated = llvm::any_of(func.getArgument(i).getUsers(), llvm::IsaPred<train::AccumulateOp>);
@@ -64,7 +65,7 @@ StepSize measureStep(ModuleOp module) {
     for (int64_t dim = 0; dim < std::min<int64_t>(type.getRank(), accumulated ? 2 : 1); ++dim)
       samples *= static_cast<double>(type.getDimSize(dim));
     size.samples = std::max(size.samples, samples);
-    if (role == "target")
+    if (role == train::ArgRole::Target)
       size.tokens = static_cast<double>(type.getNumElements());
   }
   if (size.tokens == 0) // the loss is in the model: there is nothing to count but samples

@@ -5,6 +5,7 @@
 #include "compiler/dialect/exec/Exec.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "compiler/dialect/train/Signature.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -149,8 +150,8 @@ struct ParameterCount {
 ParameterCount countParameters(exec::ProgramOp program, const llvm::StringSet<> &backwardUnits) {
   ParameterCount count;
   for (auto argument : program.getOps<exec::ArgumentOp>()) {
-    auto role = argument->getAttrOfType<StringAttr>(train::kRole);
-    if (!role || (role != "param" && role != "frozen"))
+    const std::optional<train::ArgRole> role = train::getArgRole(argument);
+    if (!train::isParameter(role))
       continue;
     double elements = 0;
     if (auto segments = argument->getAttrOfType<ArrayAttr>(train::kSegments)) {
@@ -162,7 +163,7 @@ ParameterCount countParameters(exec::ProgramOp program, const llvm::StringSet<> 
       elements = static_cast<double>(type.getNumElements());
     }
     count.all += elements;
-    count.trained += role == "param" ? elements : 0;
+    count.trained += role == train::ArgRole::Param ? elements : 0;
     auto name = argument->getAttrOfType<StringAttr>(train::kName);
     count.backward += name && backwardUnits.contains(name.getValue()) ? elements : 0;
   }

@@ -35,10 +35,10 @@ std::array<Count, 4> countTensors(ModuleOp module, func::FuncOp step) {
     return counts;
   }
   for (BlockArgument argument : step.getArguments()) {
-    StringRef role = train::getArgRole(step, argument.getArgNumber());
-    if (role == "param" || role == "frozen")
-      counts[static_cast<size_t>(role == "param" ? train::TensorRole::Param : train::TensorRole::Frozen)].add(
-          train::tensorType(argument));
+    const std::optional<train::ArgRole> role = train::getArgRole(step, argument.getArgNumber());
+    if (train::isParameter(role))
+      counts[static_cast<size_t>(role == train::ArgRole::Param ? train::TensorRole::Param : train::TensorRole::Frozen)]
+          .add(train::tensorType(argument));
   }
   return counts;
 }
@@ -46,13 +46,13 @@ std::array<Count, 4> countTensors(ModuleOp module, func::FuncOp step) {
 /// Elements of optimizer state, without the padding of units.
 int64_t countState(func::FuncOp step) {
   llvm::StringMap<int64_t> elements; // of a unit's parameters
-  for (unsigned index : train::getArgsWithRole(step, "param"))
+  for (unsigned index : train::getArgsWithRole(step, train::ArgRole::Param))
     if (auto segments = step.getArgAttrOfType<ArrayAttr>(index, train::kSegments))
       for (auto segment : segments.getAsRange<DictionaryAttr>())
         elements[train::getArgName(step, index)] +=
             llvm::product_of(segment.getAs<DenseI64ArrayAttr>("shape").asArrayRef());
   int64_t state = 0;
-  for (unsigned index : train::getArgsWithRole(step, "state"))
+  for (unsigned index : train::getArgsWithRole(step, train::ArgRole::State))
     state += elements.lookup(step.getArgAttrOfType<StringAttr>(index, train::kOf).getValue());
   return state;
 }

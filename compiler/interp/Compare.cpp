@@ -2,7 +2,7 @@
 
 #include "compiler/interp/Compare.h"
 
-#include "compiler/dialect/train/Train.h"
+#include "compiler/dialect/train/Signature.h"
 #include "compiler/interp/Check.h"
 #include "compiler/interp/Inputs.h"
 #include "compiler/interp/Interp.h"
@@ -32,14 +32,14 @@ static int64_t argCalled(func::FuncOp function, StringRef name) {
 }
 
 static bool isDerived(func::FuncOp function, unsigned argument) {
-  auto role = function.getArgAttrOfType<StringAttr>(argument, train::kRole);
-  return role && role.getValue() == "derived";
+  return train::getArgRole(function, argument) == train::ArgRole::Derived;
 }
 
 std::vector<NamedResult> nameResults(func::FuncOp function, ArrayRef<Tensor> results) {
   std::vector<NamedResult> named;
   for (auto [index, value] : llvm::enumerate(results)) {
-    StringRef role = resultString(function, index, train::kRole), name = resultString(function, index, train::kName);
+    const std::optional<train::ResultRole> role = train::getResultRole(function, index);
+    StringRef name = resultString(function, index, train::kName);
     StringRef of = resultString(function, index, train::kOf);
     int64_t argument = -1;
     std::string own, prefix;
@@ -48,11 +48,11 @@ std::vector<NamedResult> nameResults(func::FuncOp function, ArrayRef<Tensor> res
       if (isDerived(function, argument))
         continue;
       own = nameOfArg(function, argument);
-    } else if (role == "grad" && !of.empty()) {
+    } else if (role == train::ResultRole::Grad && !of.empty()) {
       argument = argCalled(function, of);
       own = of.str();
       prefix = "grad ";
-    } else if (role == "loss") {
+    } else if (role == train::ResultRole::Loss) {
       own = "loss";
     } else {
       own = name.empty() ? "result " + std::to_string(index) : name.str();

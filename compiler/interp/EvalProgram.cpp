@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/dialect/train/Signature.h"
 #include "compiler/interp/Arena.h"
 #include "compiler/interp/Program.h"
 #include "compiler/interp/Shards.h"
@@ -23,8 +24,8 @@ static RankedTensorType tensorTypeOf(Value buffer) {
 
 /// Arguments whose next value the step leaves in their place.
 static bool isUpdated(exec::ArgumentOp argument) {
-  auto role = argument->getAttrOfType<StringAttr>(train::kRole);
-  return role && (role.getValue() == "param" || role.getValue() == "state" || role.getValue() == "derived");
+  const std::optional<train::ArgRole> role = train::getArgRole(argument);
+  return role == train::ArgRole::Param || role == train::ArgRole::State || role == train::ArgRole::Derived;
 }
 
 OwningOpRef<ModuleOp> signatureOf(exec::ProgramOp program) {

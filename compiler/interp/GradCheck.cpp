@@ -1,6 +1,6 @@
 //===- GradCheck.cpp - gradients against finite differences ---------------===//
 
-#include "compiler/dialect/train/Train.h"
+#include "compiler/dialect/train/Signature.h"
 #include "compiler/interp/Check.h"
 #include "compiler/interp/Compare.h"
 #include "compiler/interp/Inputs.h"
@@ -37,7 +37,7 @@ void widenToF64(ModuleOp module) {
 /// The result that is the loss, or -1.
 static int64_t findLoss(func::FuncOp function) {
   for (unsigned index = 0; index < function.getNumResults(); ++index)
-    if (auto role = function.getResultAttrOfType<StringAttr>(index, train::kRole); role && role.getValue() == "loss")
+    if (train::getResultRole(function, index) == train::ResultRole::Loss)
       return index;
   return -1;
 }
@@ -68,9 +68,8 @@ LogicalResult checkGradients(func::FuncOp function, ArrayRef<Tensor> arguments, 
   std::vector<Tensor> moved(arguments.begin(), arguments.end());
   int64_t checked = 0;
   for (unsigned index = 0; index < function.getNumResults(); ++index) {
-    auto role = function.getResultAttrOfType<StringAttr>(index, train::kRole);
     auto of = function.getResultAttrOfType<StringAttr>(index, train::kOf);
-    if (!role || role.getValue() != "grad" || !of)
+    if (train::getResultRole(function, index) != train::ResultRole::Grad || !of)
       continue;
     int64_t argument = -1;
     for (unsigned i = 0; i < function.getNumArguments(); ++i)

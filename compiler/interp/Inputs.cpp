@@ -2,7 +2,7 @@
 
 #include "compiler/interp/Inputs.h"
 
-#include "compiler/dialect/train/Train.h"
+#include "compiler/dialect/train/Signature.h"
 #include "compiler/interp/Interp.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -50,11 +50,6 @@ std::string nameOfArg(func::FuncOp function, unsigned index) {
   if (auto name = function.getArgAttrOfType<StringAttr>(index, train::kName))
     return name.str();
   return "arg" + std::to_string(index);
-}
-
-static StringRef roleOf(func::FuncOp function, unsigned index) {
-  auto role = function.getArgAttrOfType<StringAttr>(index, train::kRole);
-  return role ? role.getValue() : "";
 }
 
 static SmallVector<Segment> parseSegments(ArrayAttr segments) {
@@ -158,14 +153,14 @@ static double hyperValue(StringRef name, uint64_t seed) {
 }
 
 /// Floating point values of about unit size for data; for a parameter such that products keep it.
-static Tensor makeFloats(RankedTensorType type, uint64_t stream, StringRef role, StringRef name) {
+static Tensor makeFloats(RankedTensorType type, uint64_t stream, std::optional<train::ArgRole> role, StringRef name) {
   Tensor result(type);
   double scale = 1.0;
-  if (role == "param" || role == "frozen")
+  if (train::isParameter(role))
     scale = type.getRank() < 2 ? 0.5 : 1.0 / std::sqrt(static_cast<double>(std::max<int64_t>(type.getShape()[0], 1)));
-  if (role == "state")
+  if (role == train::ArgRole::State)
     scale = 0.01;
-  bool isVariance = role == "state" && name.ends_with(".v");
+  bool isVariance = role == train::ArgRole::State && name.ends_with(".v");
   for (int64_t i = 0, end = result.size(); i < end; ++i) {
     double value = scale * normalAt(stream, i);
     result.set(i, isVariance ? value * value : value);
@@ -188,8 +183,8 @@ static Tensor makeIntegers(RankedTensorType type, uint64_t stream, IntegerRange 
 
 static Tensor makeValue(func::FuncOp function, exec::ProgramOp program, unsigned index, RankedTensorType type,
                         uint64_t seed, StringRef name) {
-  StringRef role = roleOf(function, index);
-  if (role == "hyper" && type.getRank() == 0)
+  const std::optional<train::ArgRole> role = train::getArgRole(function, index);
+  if (role == train::ArgRole::Hyper && type.getRank() == 0)
     return Tensor::scalar(type, hyperValue(name, seed));
   if (isa<FloatType>(type.getElementType()))
     return makeFloats(type, hashName(seed, name), role, name);
@@ -205,8 +200,7 @@ static Tensor makeValue(func::FuncOp function, exec::ProgramOp program, unsigned
 FailureOr<unsigned> sourceOfDerived(func::FuncOp function, unsigned index) {
   auto of = function.getArgAttrOfType<StringAttr>(index, train::kOf);
   for (unsigned source = 0; of && source < index; ++source)
-    if (StringRef role = roleOf(function, source);
-        (role == "param" || role == "frozen") && nameOfArg(function, source) == of.getValue())
+    if (train::isParameter(train::getArgRole(function, source)) && nameOfArg(function, source) == of.getValue())
       return source;
   return function.emitError("argument ") << index << ": there is no parameter that it is derived from";
 }
@@ -225,7 +219,7 @@ FailureOr<std::vector<Tensor>> makeArguments(func::FuncOp function, uint64_t see
     if (!isa<RankedTensorType>(function.getArgumentTypes()[index]))
       return function.emitError("argument ") << index << " is not a tensor";
     RankedTensorType type = globalArgType(function, index);
-    if (roleOf(function, index) == "derived") {
+    if (train::getArgRole(function, index) == train::ArgRole::Derived) {
       FailureOr<unsigned> source = sourceOfDerived(function, index);
       if (failed(source))
         return failure();

@@ -1,6 +1,8 @@
 //===- Arguments.cpp - initializers, inputs and outputs of @step ----------===//
 
 #include "frontends/onnx/Importer.h"
+
+#include "compiler/dialect/train/Signature.h"
 #include "frontends/onnx/Proto.h"
 
 using namespace mlir;
@@ -31,10 +33,10 @@ LogicalResult Importer::collectUses(const Nodes &nodes, int depth) {
   return success();
 }
 
-Value Importer::addArgument(StringRef name, RankedTensorType type, StringRef role) {
+Value Importer::addArgument(StringRef name, RankedTensorType type, train::ArgRole role) {
   Location loc = NameLoc::get(builder.getStringAttr(name), fileLoc);
   argAttrs.push_back(builder.getDictionaryAttr({builder.getNamedAttr(train::kName, builder.getStringAttr(name)),
-                                                builder.getNamedAttr(train::kRole, builder.getStringAttr(role))}));
+                                                train::getRoleAttr(&context, role)}));
   return func.getBody().front().addArgument(type, loc);
 }
 
@@ -46,7 +48,7 @@ void Importer::setArgumentAttr(StringRef name, Attribute value) {
 
 Value Importer::seedArgument() {
   if (!seed)
-    seed = addArgument("seed", RankedTensorType::get({}, builder.getI64Type()), "hyper");
+    seed = addArgument("seed", RankedTensorType::get({}, builder.getI64Type()), train::ArgRole::Hyper);
   return seed;
 }
 
@@ -79,7 +81,7 @@ LogicalResult Importer::addInitializer(const onnx::TensorProto &tensor, RankedTe
     return success();
   }
   const bool trains = decision.role == Role::Parameter;
-  top.names[name].value = addArgument(name, type, trains ? "param" : "frozen");
+  top.names[name].value = addArgument(name, type, trains ? train::ArgRole::Param : train::ArgRole::Frozen);
   if (decision.role == Role::Buffer)
     setArgumentAttr(train::kInit, builder.getStringAttr("given"));
   note(name, type, trains ? train::TensorRole::Param : train::TensorRole::Frozen, decision.reason);
@@ -198,7 +200,7 @@ LogicalResult Importer::addInputs() {
     }
     if (!countElements(shape))
       return error() << "input '" << input.name() << "' of shape " << Node::shapeText(shape) << " is too large";
-    top.names[input.name()].value = addArgument(input.name(), RankedTensorType::get(shape, element), "input");
+    top.names[input.name()].value = addArgument(input.name(), RankedTensorType::get(shape, element), train::ArgRole::Input);
   }
   for (const auto &[name, size] : options.dims)
     if (!symbols.contains(name))
@@ -221,7 +223,7 @@ LogicalResult Importer::addResults() {
     results.push_back(entry->value);
     resultAttrs.push_back(
         builder.getDictionaryAttr({builder.getNamedAttr(train::kName, builder.getStringAttr(output.name())),
-                                   builder.getNamedAttr(train::kRole, builder.getStringAttr("output"))}));
+                                   train::getRoleAttr(&context, train::ResultRole::Output)}));
   }
   if (results.empty())
     return error() << "model has no outputs";

@@ -70,7 +70,7 @@ private:
   mlir::LogicalResult checkPlaced();
   mlir::LogicalResult addInputs();
   mlir::FailureOr<int64_t> sizeOf(const onnx::TensorShapeProto::Dimension &dim, llvm::StringRef input, int64_t axis);
-  mlir::Value addArgument(llvm::StringRef name, mlir::RankedTensorType type, llvm::StringRef role);
+  mlir::Value addArgument(llvm::StringRef name, mlir::RankedTensorType type, train::ArgRole role);
   mlir::LogicalResult addResults();
   void setArgumentAttr(llvm::StringRef name, mlir::Attribute value); ///< of the last argument
   mlir::Value seedArgument();

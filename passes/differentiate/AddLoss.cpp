@@ -1,6 +1,6 @@
 //===- AddLoss.cpp - turns a model's outputs into one loss ----------------===//
 
-#include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/CountValid.h"
 #include "compiler/dialect/train/Loss.h"
 #include "compiler/dialect/train/Signature.h"
 #include "passes/differentiate/LossTerms.h"
@@ -58,9 +58,8 @@ FailureOr<Value> AddLoss::findOutput(func::FuncOp func, StringRef name) {
 LogicalResult AddLoss::checkSamples(func::FuncOp func, RankedTensorType output) {
   bool hasInputs = false;
   for (BlockArgument arg : func.getArguments()) {
-    auto role = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), train::kRole);
     ArrayRef<int64_t> shape = train::shapeOf(arg);
-    if (!role || role != "input" || shape.empty())
+    if (train::getArgRole(func, arg.getArgNumber()) != train::ArgRole::Input || shape.empty())
       continue;
     if (output.getRank() > 0 && output.getDimSize(0) == shape[0])
       return success();
@@ -91,7 +90,7 @@ FailureOr<Value> AddLoss::crossEntropy(func::FuncOp func, Value logits) {
   Location loc = NameLoc::get(builder.getStringAttr("loss"));
   train::Build build(builder, loc);
   auto targetType = RankedTensorType::get(type.getShape().drop_back(), builder.getI32Type());
-  Value targets = train::appendArgument(func, targetType, "target", "targets", {}, loc);
+  Value targets = train::appendArgument(func, targetType, train::ArgRole::Target, "targets", {}, loc);
   int64_t classes = type.getShape().back(), rows = targetType.getNumElements();
   auto rowType = RankedTensorType::get({rows}, train::accumulationType(type.getElementType()));
   IntegerAttr ignored = builder.getI64IntegerAttr(ignoreIndex);
@@ -113,7 +112,7 @@ FailureOr<Value> AddLoss::meanSquaredError(func::FuncOp func, Value output) {
   OpBuilder builder(func.getBody().front().getTerminator());
   Location loc = NameLoc::get(builder.getStringAttr("loss"));
   train::Build build(builder, loc);
-  Value targets = train::appendArgument(func, type, "target", "targets", {}, loc);
+  Value targets = train::appendArgument(func, type, train::ArgRole::Target, "targets", {}, loc);
   Type wide = train::accumulationType(type.getElementType());
   Value error = build.sub(build.convert(output, wide), build.convert(targets, wide));
   Value total = build.sumAll(build.mul(error, error));
@@ -127,15 +126,7 @@ Operation *writeOut(train::CountValidOp count, llvm::SetVector<Operation *> &sli
   Operation *before = count->getPrevNode();
   Block *block = count->getBlock();
   train::Build b(builder, count.getLoc());
-  auto type = train::tensorType(count.getResult());
-  Value targets = count.getTargets(), counts;
-  if (auto ignored = count.getIgnoreIndex()) {
-    Value index = b.splatLike(targets, static_cast<double>(static_cast<int64_t>(*ignored)));
-    counts = b.convert(b.compare(train::CompareDirection::Ne, targets, index), type.getElementType());
-  } else { // each element once, and a function of the targets so that it is seen to grow with the batch
-    counts = b.convert(b.compare(train::CompareDirection::Eq, targets, targets), type.getElementType());
-  }
-  Value written = b.max(b.sumAll(counts), b.splat(type, 1.0));
+  Value written = train::writeOutCount(b, count, /*asFunction=*/true);
   count.getResult().replaceAllUsesWith(written);
   slice.remove(count);
   count.erase();
@@ -204,7 +195,7 @@ LogicalResult AddLoss::run(func::FuncOp func) {
   if (isOutput && spelled.empty())
     return func.emitError("the loss 'output:' needs the name of an output");
   for (unsigned index = 0; index < func.getNumResults(); ++index)
-    if (train::getResultRole(func, index) == "loss")
+    if (train::getResultRole(func, index) == train::ResultRole::Loss)
       return func.emitError("has a loss already");
 
   FailureOr<Value> output = findOutput(func, isOutput ? spelled : StringRef(of));
@@ -231,7 +222,7 @@ LogicalResult AddLoss::run(func::FuncOp func) {
   else
     func->setAttr(train::kLossOfBatch, builder.getStringAttr(spelled == "mse" ? "mean" : "sum"));
   train::setResults(
-      func, {{*loss, builder.getDictionaryAttr(builder.getNamedAttr(train::kRole, builder.getStringAttr("loss")))}});
+      func, {{*loss, builder.getDictionaryAttr(train::getRoleAttr(builder.getContext(), train::ResultRole::Loss))}});
   return success();
 }
 

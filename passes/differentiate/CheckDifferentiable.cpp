@@ -71,7 +71,7 @@ struct CheckDifferentiable : impl::CheckDifferentiableBase<CheckDifferentiable> 
     if (failed(lossIndex))
       return failure();
     SmallVector<Value> params;
-    for (unsigned index : train::getArgsWithRole(func, "param"))
+    for (unsigned index : train::getArgsWithRole(func, train::ArgRole::Param))
       params.push_back(func.getArgument(index));
     if (params.empty())
       return func.emitError("has no trainable parameter: no argument of role \"param\"");

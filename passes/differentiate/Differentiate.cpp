@@ -92,9 +92,9 @@ LogicalResult Differentiate::run(func::FuncOp func) {
     return failure();
   SmallVector<train::StepResult> results = train::getResults(func);
   for (unsigned index = 0; index < results.size(); ++index)
-    if (train::getResultRole(func, index) == "grad")
+    if (train::getResultRole(func, index) == train::ResultRole::Grad)
       return func.emitError("is differentiated already: it has a result of role \"grad\"");
-  SmallVector<unsigned> paramArgs = train::getArgsWithRole(func, "param");
+  SmallVector<unsigned> paramArgs = train::getArgsWithRole(func, train::ArgRole::Param);
   if (paramArgs.empty())
     return func.emitError("has no trainable parameter: no argument of role \"param\"");
   SmallVector<Value> params;
@@ -125,7 +125,7 @@ LogicalResult Differentiate::run(func::FuncOp func) {
       gradient = train::Build(builder, NameLoc::get(grad, param.getLoc())).splatLike(param, 0.0);
     }
     results.push_back({gradient, builder.getDictionaryAttr({
-                                     builder.getNamedAttr(train::kRole, builder.getStringAttr("grad")),
+                                     train::getRoleAttr(builder.getContext(), train::ResultRole::Grad),
                                      builder.getNamedAttr(train::kOf, builder.getStringAttr(name)),
                                  })});
   }

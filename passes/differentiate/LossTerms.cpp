@@ -46,8 +46,7 @@ constexpr llvm::StringLiteral kComputedTargets = "counts targets that are comput
 Dependence other(Operation &op, StringRef why) { return {Kind::Other, 0, &op, why}; }
 
 bool isBatchArgument(func::FuncOp func, BlockArgument arg) {
-  StringRef role = train::getArgRole(func, arg.getArgNumber());
-  return role == "input" || role == "target";
+  return train::isBatch(train::getArgRole(func, arg.getArgNumber()));
 }
 
 } // namespace
@@ -396,7 +395,7 @@ bool LossTerms::isData(Value value) const {
     auto arg = dyn_cast<BlockArgument>(source);
     if (!arg)
       return true;
-    return isBatchArgument(step, arg) || train::getArgRole(step, arg.getArgNumber()) == "frozen";
+    return isBatchArgument(step, arg) || train::getArgRole(step, arg.getArgNumber()) == train::ArgRole::Frozen;
   };
   Operation *op = value.getDefiningOp();
   return op && op->getBlock() == &step.getBody().front() && llvm::all_of(opsOf(value), [&](Operation *each) {

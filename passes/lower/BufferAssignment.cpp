@@ -12,6 +12,7 @@
 
 #include "compiler/dialect/dist/Dist.h"
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Signature.h"
 #include "passes/lower/InPlace.h"
 #include "passes/lower/LibraryLayouts.h"
 
@@ -84,13 +85,12 @@ void BufferAssignment::setView(Value value, unsigned storage, Layout layout) {
 
 void BufferAssignment::assignArguments() {
   for (BlockArgument argument : func.getArguments()) {
-    auto role = func.getArgAttrOfType<StringAttr>(argument.getArgNumber(), train::kRole);
+    const std::optional<train::ArgRole> role = train::getArgRole(func, argument.getArgNumber());
     auto name = func.getArgAttrOfType<StringAttr>(argument.getArgNumber(), train::kName);
-    StringRef kind = role ? role.getValue() : "";
-    exec::MemoryClass memoryClass = kind == "param" || kind == "frozen" || kind == "derived"
+    exec::MemoryClass memoryClass = train::isParameter(role) || role == train::ArgRole::Derived
                                         ? exec::MemoryClass::Parameters
-                                    : kind == "state" ? exec::MemoryClass::Optimizer
-                                                      : exec::MemoryClass::Inputs;
+                                    : role == train::ArgRole::State ? exec::MemoryClass::Optimizer
+                                                                    : exec::MemoryClass::Inputs;
     bool isOnHost = func.getArgAttr(argument.getArgNumber(), dist::kMemory) != nullptr;
     unsigned storage = addStorage(argument, isOnHost ? exec::ArenaKind::Host : exec::ArenaKind::State, memoryClass);
     if (name)

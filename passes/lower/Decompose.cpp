@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/CountValid.h"
 #include "passes/lower/DecomposeEmpty.h"
 #include "passes/lower/DecomposeProducts.h"
 #include "passes/lower/JoinSums.h"
@@ -138,15 +138,7 @@ struct DecomposeCrossEntropy : Decomposition<train::CrossEntropyOp> {
 struct DecomposeCountValid : Decomposition<train::CountValidOp> {
   using Decomposition::Decomposition;
   SmallVector<Value> decompose(train::CountValidOp op, Wide &b) const override {
-    auto result = tensorType(op.getResult());
-    Value targets = op.getTargets();
-    if (!op.getIgnoreIndex())
-      return {b.splat(result, static_cast<double>(std::max<int64_t>(1, tensorType(targets).getNumElements())))};
-    auto type = tensorType(targets);
-    auto ignored = DenseElementsAttr::get(type, b.builder.getIntegerAttr(type.getElementType(), *op.getIgnoreIndex()));
-    Value counts = b.compare(train::CompareDirection::Ne, targets, b.constant(ignored));
-    Value count = b.sumAll(b.convert(counts, b.builder.getI32Type()));
-    return {b.convert(b.max(count, b.splatLike(count, 1.0)), result.getElementType())};
+    return {train::writeOutCount(b, op)};
   }
 };
 

@@ -6,6 +6,7 @@
 
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/Constants.h"
+#include "compiler/dialect/train/Signature.h"
 #include "passes/lower/Emitter.h"
 
 using namespace mlir;
@@ -148,8 +149,7 @@ void Emitter::emitArguments() {
     if (DictionaryAttr attrs = func.getArgAttrDict(argument.getArgNumber()))
       op->setDiscardableAttrs(attrs);
     auto sharding = op->getAttrOfType<dist::ShardingAttr>(dist::kSharding);
-    auto role = op->getAttrOfType<StringAttr>(train::kRole);
-    if (role && (role.getValue() == "input" || role.getValue() == "target"))
+    if (train::isBatch(train::getArgRole(op)))
       op->setAttr(exec::kBatchDim, code.getI64IntegerAttr(batchDim(argument, sharding)));
   }
 }

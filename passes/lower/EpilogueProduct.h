@@ -9,6 +9,7 @@
 
 #include "compiler/dialect/exec/Exec.h"
 #include "compiler/dialect/train/Train.h"
+#include "passes/lower/FusionRole.h"
 
 namespace tessera::epilogue {
 
@@ -49,7 +50,7 @@ mlir::Value inType(mlir::Value value, mlir::Type elementType);
 
 /// Makes a bias that the product's only reader adds, and GELU of the sum, part of the product; false if there is neither.
 /// With `fusesGelu` false of biases alone. What nearly could be is told by a remark.
-bool fuseForward(const Product &product, bool fusesGelu);
+bool fuseForward(const Product &product, const FusionRoles &roles, bool fusesGelu);
 /// Makes `product * gelu'(z)`, where a product has written z, and its sum over rows part of the product.
 bool fuseGeluGrad(const Product &product);
 /// Makes the sum of one factor over the dimensions that the product contracts (a bias gradient) part of the product.

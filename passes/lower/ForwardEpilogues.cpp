@@ -6,7 +6,6 @@
 
 #include "compiler/dialect/train/Builders.h"
 #include "passes/lower/EpilogueProduct.h"
-#include "passes/lower/FusionGroups.h"
 
 using namespace mlir;
 using tessera::train::shapeOf;
@@ -16,11 +15,11 @@ namespace tessera::epilogue {
 using exec::Epilogue;
 
 /// Whether an op that is no kernel reads `value`, as it is or through views.
-static bool readByLibrary(Value value) {
-  return llvm::any_of(value.getUsers(), [](Operation *user) {
+static bool readByLibrary(Value value, const FusionRoles &roles) {
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
     if (isa<train::ReshapeOp, train::TransposeOp, train::SliceOp, train::BarrierOp>(user))
-      return readByLibrary(user->getResult(0));
-    return fusionRole(user) == FusionRole::Fixed;
+      return readByLibrary(user->getResult(0), roles);
+    return roles.of(user) == FusionRole::Fixed;
   });
 }
 
@@ -97,7 +96,7 @@ static void fuseGelu(const Product &product, Value bias, Value kept, Value activ
   kept.replaceAllUsesWith(made.getOutput());
 }
 
-bool fuseForward(const Product &product, bool fusesGelu) {
+bool fuseForward(const Product &product, const FusionRoles &roles, bool fusesGelu) {
   if (product.accumulator)
     return false;
   SmallVector<Operation *> readers = readersOf(product.result);
@@ -130,7 +129,7 @@ bool fuseForward(const Product &product, bool fusesGelu) {
     return true;
   }
   // Kernels add a bias for nothing; another kernel is saved only where a library call would wait for one.
-  if (!bias || !readByLibrary(kept))
+  if (!bias || !readByLibrary(kept, roles))
     return false;
   kept.replaceAllUsesWith(product.build(Epilogue::Bias, bias, Type()).getResult());
   return true;

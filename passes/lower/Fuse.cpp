@@ -57,7 +57,7 @@ bool isWidening(Operation *op) {
 }
 
 /// Gives each reader of a cheap value its own copy, so that the value neither is stored nor ties kernels together.
-void duplicateCheapSources(Block &block) {
+void duplicateCheapSources(Block &block, const FusionRoles &roles) {
   SmallVector<Operation *> ops;
   for (Operation &op : block)
     if (codegen::isElementwise(&op) &&
@@ -68,7 +68,7 @@ void duplicateCheapSources(Block &block) {
     for (OpOperand &use : op->getUses())
       uses.push_back(&use);
     for (OpOperand *use : uses)
-      if (Operation *user = use->getOwner(); user->getBlock() == &block && fusionRole(user) == FusionRole::Compute)
+      if (Operation *user = use->getOwner(); user->getBlock() == &block && roles.of(user) == FusionRole::Compute)
         use->set(OpBuilder(user).clone(*op)->getResult(0));
     if (op->use_empty())
       op->erase();
@@ -77,10 +77,10 @@ void duplicateCheapSources(Block &block) {
 
 class BlockFuser {
 public:
-  BlockFuser(Block &block, bool isGpu) : block(block), groups(isGpu) {}
+  BlockFuser(Block &block, bool isGpu) : block(block), roles(block), groups(roles, isGpu) {}
 
   LogicalResult run() {
-    duplicateCheapSources(block);
+    duplicateCheapSources(block, roles);
     if (failed(groups.initialize(block)))
       return failure();
     groups.merge();
@@ -108,6 +108,7 @@ public:
 
 private:
   Block &block;
+  const FusionRoles roles;
   FusionGroups groups;
   DenseMap<Operation *, Place> places;
   SmallVector<std::pair<Value, Value>> replacements;
@@ -119,7 +120,7 @@ private:
   /// Ops that stay keep their places.
   void placeFixed() {
     for (Operation &op : block)
-      if (unsigned number = groups.numberOf(&op); fusionRole(&op) == FusionRole::Fixed)
+      if (unsigned number = groups.numberOf(&op); roles.of(&op) == FusionRole::Fixed)
         places[&op] = {number, true, number};
   }
 
@@ -296,11 +297,11 @@ private:
   /// Whether `value`, and every view of it, has no reader after the group.
   bool diesAt(Value value, const FusionGroup &group) const {
     Operation *op = value.getDefiningOp();
-    while (op && isa<train::ReshapeOp>(op) && fusionRole(op) == FusionRole::View && op->getBlock() == &block) {
+    while (op && isa<train::ReshapeOp>(op) && roles.of(op) == FusionRole::View && op->getBlock() == &block) {
       value = op->getOperand(0);
       op = value.getDefiningOp();
     }
-    if (!op || op->getBlock() != &block || fusionRole(op) == FusionRole::View)
+    if (!op || op->getBlock() != &block || roles.of(op) == FusionRole::View)
       return false;
     return lastReader(value) <= group.position;
   }
@@ -313,7 +314,7 @@ private:
         return ~0u;
       if (groups.groupOf(inBlock))
         continue;
-      if (inBlock == user && fusionRole(user) == FusionRole::View)
+      if (inBlock == user && roles.of(user) == FusionRole::View)
         last = std::max(last, lastReader(user->getResult(0)));
       else
         last = std::max(last, groups.numberOf(inBlock));
@@ -327,7 +328,7 @@ private:
     for (Operation &op : block.without_terminator())
       ops.push_back(&op);
     for (Operation *op : llvm::reverse(ops))
-      if (fusionRole(op) != FusionRole::Fixed && op->use_empty())
+      if (roles.of(op) != FusionRole::Fixed && op->use_empty())
         op->erase();
   }
 

@@ -38,13 +38,14 @@ void dropPreActivation(exec::EpilogueProductOp product) {
 }
 
 void fuse(Block &block, bool fusesGelu) {
+  const FusionRoles roles(block);
   SmallVector<Operation *> products;
   for (Operation &op : block)
     if (isa<train::DotGeneralOp, exec::AddProductOp>(op))
       products.push_back(&op);
   for (Operation *op : products) {
     epilogue::Product product(op);
-    if (product.isPlain && !epilogue::fuseForward(product, fusesGelu) &&
+    if (product.isPlain && !epilogue::fuseForward(product, roles, fusesGelu) &&
         !(fusesGelu && epilogue::fuseGeluGrad(product)))
       epilogue::fuseBiasGrad(product);
   }

@@ -43,7 +43,7 @@ static bool isContiguousSlice(train::SliceOp op) {
 /// Whether something that is not a kernel reads this view.
 bool FusionGroups::isMaterialized(Operation *op) const {
   for (Operation *user : op->getUsers()) {
-    FusionRole role = fusionRole(user);
+    FusionRole role = roles.of(user);
     if (role == FusionRole::Fixed || (role == FusionRole::View && isLayoutView(user) && isMaterialized(user)))
       return true;
   }
@@ -54,7 +54,7 @@ LogicalResult FusionGroups::initialize(Block &block) {
   this->block = &block;
   for (Operation &op : block) {
     numbers[&op] = numbers.size();
-    FusionRole role = fusionRole(&op);
+    FusionRole role = roles.of(&op);
     bool materialized = role == FusionRole::View && !isLayoutView(&op) && isMaterialized(&op);
     if (role != FusionRole::Compute && !materialized)
       continue;
@@ -88,7 +88,7 @@ bool FusionGroups::isFreeView(Value value, const DenseSet<Operation *> &members)
     return true;
   if (members.contains(op))
     return false;
-  if (fusionRole(op) != FusionRole::View)
+  if (roles.of(op) != FusionRole::View)
     return true;
   auto slice = dyn_cast<train::SliceOp>(op);
   if (isa<train::ReshapeOp>(op) || (slice && isContiguousSlice(slice)))
@@ -102,7 +102,7 @@ void FusionGroups::collect(Value value, const DenseSet<Operation *> &members, ll
   Operation *op = value.getDefiningOp();
   if (op && ops.contains(op))
     return;
-  if (!op || (!members.contains(op) && (fusionRole(op) != FusionRole::View || isFreeView(value, members)))) {
+  if (!op || (!members.contains(op) && (roles.of(op) != FusionRole::View || isFreeView(value, members)))) {
     inputs.insert(value);
     return;
   }
@@ -135,7 +135,7 @@ bool FusionGroups::readOutside(Value value, ArrayRef<const FusionGroup *> member
     Operation *inBlock = block->findAncestorOpInBlock(*user);
     if (!inBlock || inBlock != user)
       return true;
-    switch (fusionRole(user)) {
+    switch (roles.of(user)) {
     case FusionRole::Fixed:
       return true;
     case FusionRole::Compute:
@@ -166,9 +166,9 @@ unsigned FusionGroups::firstReader(Value value, ArrayRef<const FusionGroup *> ex
       continue;
     if (group)
       first = std::min(first, group->position);
-    else if (inBlock != user || fusionRole(user) == FusionRole::Fixed)
+    else if (inBlock != user || roles.of(user) == FusionRole::Fixed)
       first = std::min(first, numbers.lookup(inBlock));
-    else if (fusionRole(user) == FusionRole::View) {
+    else if (roles.of(user) == FusionRole::View) {
       if (!isLayoutView(user) && isMaterialized(user))
         first = std::min(first, numbers.lookup(user));
       first = std::min(first, firstReader(user->getResult(0), except));
@@ -183,7 +183,7 @@ int64_t FusionGroups::available(Value value, ArrayRef<const FusionGroup *> excep
     return -1;
   if (FusionGroup *group = owner.lookup(op))
     return llvm::is_contained(except, group) ? -1 : static_cast<int64_t>(group->position);
-  if (fusionRole(op) == FusionRole::Fixed)
+  if (roles.of(op) == FusionRole::Fixed)
     return numbers.lookup(op);
   int64_t latest = !isLayoutView(op) && isMaterialized(op) ? static_cast<int64_t>(numbers.lookup(op)) : -1;
   for (Value operand : op->getOperands())
@@ -334,7 +334,7 @@ bool FusionGroups::collectReaders(Value value, const FusionGroup *except,
     if (FusionGroup *group = owner.lookup(user)) {
       if (group != except)
         readers.insert(group);
-    } else if (fusionRole(user) == FusionRole::Fixed || (!isLayoutView(user) && isMaterialized(user)) ||
+    } else if (roles.of(user) == FusionRole::Fixed || (!isLayoutView(user) && isMaterialized(user)) ||
                !collectReaders(user->getResult(0), except, readers)) {
       return false;
     }

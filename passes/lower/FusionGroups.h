@@ -7,6 +7,7 @@
 #ifndef TESSERA_PASSES_LOWER_FUSIONGROUPS_H
 #define TESSERA_PASSES_LOWER_FUSIONGROUPS_H
 
+#include "passes/lower/FusionRole.h"
 #include "passes/lower/codegen/KernelPlan.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -14,19 +15,6 @@
 #include <memory>
 
 namespace tessera {
-
-/// How an op takes part in fusion.
-enum class FusionRole {
-  /// Computes something new: member of exactly one group.
-  Compute,
-  /// An index map: copied into each kernel that reads it.
-  View,
-  /// Stays in the block.
-  Fixed
-};
-FusionRole fusionRole(mlir::Operation *op);
-/// Whether memory planning can make this view without a kernel.
-bool isLayoutView(mlir::Operation *op);
 
 struct FusionGroup {
   llvm::SmallVector<mlir::Operation *> members;
@@ -43,7 +31,8 @@ struct FusionGroup {
 
 class FusionGroups {
 public:
-  explicit FusionGroups(bool isGpu) : isGpu(isGpu) {}
+  /// `roles`: of the ops of the block.
+  FusionGroups(const FusionRoles &roles, bool isGpu) : roles(roles), isGpu(isGpu) {}
   /// Numbers the ops of `block` and gives each compute op a group of its own. Reports ops that no kernel can compute.
   mlir::LogicalResult initialize(mlir::Block &block);
   /// Merges groups along values, then groups that read the same values, until nothing changes.
@@ -89,6 +78,7 @@ private:
   bool isSecondStep(const FusionGroup *group, const FusionGroup *of = nullptr) const;
   FusionGroup *makerOf(mlir::Value value) const;
 
+  const FusionRoles &roles;
   /// Whether the kernels are those of a GPU.
   bool isGpu;
   mlir::Block *block = nullptr;

@@ -50,7 +50,7 @@ static bool isNarrower(Value value, Value other) {
 /// Whether `value` is stored, whatever its readers do.
 bool FusionGroups::isStored(Value value) const {
   Operation *source = value.getDefiningOp();
-  if (!source || source->getBlock() != block || fusionRole(source) == FusionRole::Fixed)
+  if (!source || source->getBlock() != block || roles.of(source) == FusionRole::Fixed)
     return true;
   FusionGroup *producer = owner.lookup(source);
   return producer && llvm::is_contained(producer->body.outputs, value);
@@ -90,7 +90,7 @@ bool FusionGroups::tryRecompute(FusionGroup *group, Value value, bool mayExpose)
       continue;
     }
     Operation *source = next.getDefiningOp();
-    if (source && source->getBlock() == block && fusionRole(source) == FusionRole::View) {
+    if (source && source->getBlock() == block && roles.of(source) == FusionRole::View) {
       llvm::append_range(pending, source->getOperands());
       continue;
     }
@@ -150,9 +150,9 @@ void FusionGroups::recompute() {
 /// Whether something that is not a kernel reads `value`, or a view of it.
 bool FusionGroups::readByFixed(Value value) const {
   return llvm::any_of(value.getUsers(), [&](Operation *user) {
-    if (user->getBlock() != block || fusionRole(user) == FusionRole::Fixed)
+    if (user->getBlock() != block || roles.of(user) == FusionRole::Fixed)
       return true;
-    if (fusionRole(user) != FusionRole::View)
+    if (roles.of(user) != FusionRole::View)
       return false;
     return (!isLayoutView(user) && isMaterialized(user)) || readByFixed(user->getResult(0));
   });
@@ -164,7 +164,7 @@ bool FusionGroups::dropUnread() {
     for (Value input : group->body.inputs)
       for (Value value = input; read.insert(value).second;) {
         Operation *op = value.getDefiningOp();
-        if (op && fusionRole(op) == FusionRole::View && op->getNumOperands() == 1)
+        if (op && roles.of(op) == FusionRole::View && op->getNumOperands() == 1)
           value = op->getOperand(0);
       }
   bool changed = false;

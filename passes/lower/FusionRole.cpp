@@ -1,13 +1,16 @@
 //===- FusionRole.cpp - what ops are to fusion ----------------------------===//
 //
-// Computed by a kernel, an index map inside kernels, or left to memory planning and libraries.
+// See FusionRole.h. Roles depend on each other in one direction: a concatenation's on those of its readers, a reshape's on
+// those of its readers and of what makes its operand, which is no reshape.
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/lower/FusionRole.h"
+
 #include "compiler/dialect/exec/Exec.h"
 #include "compiler/dialect/train/Builders.h"
-#include "passes/lower/FusionGroups.h"
 #include "passes/lower/LibraryLayouts.h"
+#include "passes/lower/codegen/Evaluator.h"
 
 using namespace mlir;
 using tessera::train::shapeOf;
@@ -17,15 +20,6 @@ namespace tessera {
 /// Rows of the first operand one after the other: a view of its parts.
 static bool isContiguousConcat(train::ConcatOp op) {
   return llvm::all_of(shapeOf(op.getResult()).take_front(op.getDim()), [](int64_t size) { return size == 1; });
-}
-
-/// Whether an op that is no kernel reads `value`, as it is or through views that memory planning can make.
-static bool readByLibrary(Value value) {
-  return llvm::any_of(value.getUsers(), [](Operation *user) {
-    if (isa<train::ReshapeOp, train::TransposeOp, train::SliceOp>(user))
-      return readByLibrary(user->getResult(0));
-    return fusionRole(user) == FusionRole::Fixed;
-  });
 }
 
 /// What computes the value of which `value` is a permutation.
@@ -52,21 +46,6 @@ static std::optional<lower::Layout> permutedLayout(Value value) {
   return operand ? lower::layoutOfResult(op, *operand) : std::nullopt;
 }
 
-/// A reshape of a transposed value that a library call reads, and that is no view of the row-major value. It is in
-/// memory in its own order then: a library call that computes the value writes it so, and else a kernel does.
-static FusionRole reshapeRole(train::ReshapeOp op) {
-  auto transpose = op.getOperand().getDefiningOp<train::TransposeOp>();
-  if (!transpose || !readByLibrary(op.getResult()) || permutedLayout(op.getResult()) ||
-      !permutedLayout(op.getOperand()))
-    return FusionRole::View;
-  Operation *source = permutedSource(op.getOperand());
-  if (writesStrided(source))
-    return FusionRole::Fixed;
-  return source && source->getBlock() == op->getBlock() && fusionRole(source) == FusionRole::Compute
-             ? FusionRole::Compute
-             : FusionRole::View;
-}
-
 /// A product and the tail that makes its rows longer.
 static bool isPaddedProduct(train::ConcatOp op) {
   auto tail = op.getOperands().size() == 2 ? op.getOperand(1).getDefiningOp<train::ConstantOp>() : nullptr;
@@ -74,26 +53,67 @@ static bool isPaddedProduct(train::ConcatOp op) {
          isa_and_nonnull<train::DotGeneralOp, exec::AddProductOp>(op.getOperand(0).getDefiningOp());
 }
 
+FusionRoles::FusionRoles(Block &block) {
+  SmallVector<Operation *> concats, reshapes;
+  block.walk([&](Operation *op) {
+    if (isa<train::ConcatOp>(op))
+      concats.push_back(op);
+    else if (isa<train::ReshapeOp>(op))
+      reshapes.push_back(op);
+  });
+  for (Operation *op : llvm::reverse(concats))
+    if (FusionRole role = concatRole(op); role != FusionRole::View)
+      decided[op] = role;
+  for (Operation *op : reshapes)
+    if (FusionRole role = reshapeRole(op); role != FusionRole::View)
+      decided[op] = role;
+}
+
+/// Whether an op that is no kernel reads `value`, as it is or through views that memory planning can make.
+bool FusionRoles::readByLibrary(Value value) const {
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
+    if (isa<train::ReshapeOp, train::TransposeOp, train::SliceOp>(user))
+      return readByLibrary(user->getResult(0));
+    return of(user) == FusionRole::Fixed;
+  });
+}
+
 /// A concatenation along an inner dimension is an index map for kernels. If a library call reads it, it is in memory
 /// anyway: made part by part by library calls, else by one kernel.
-static FusionRole concatRole(train::ConcatOp op) {
-  if (isContiguousConcat(op) || isPaddedProduct(op))
+FusionRole FusionRoles::concatRole(Operation *op) const {
+  auto concat = cast<train::ConcatOp>(op);
+  if (isContiguousConcat(concat) || isPaddedProduct(concat))
     return FusionRole::Fixed;
-  if (!readByLibrary(op.getResult()))
+  if (!readByLibrary(concat.getResult()))
     return FusionRole::View;
-  bool inPlace = llvm::all_of(op.getOperands(), [](Value part) { return writesStrided(permutedSource(part)); });
+  bool inPlace = llvm::all_of(concat.getOperands(), [](Value part) { return writesStrided(permutedSource(part)); });
   return inPlace ? FusionRole::Fixed : FusionRole::Compute;
 }
 
-FusionRole fusionRole(Operation *op) {
+/// A reshape of a transposed value that a library call reads, and that is no view of the row-major value. It is in
+/// memory in its own order then: a library call that computes the value writes it so, and else a kernel does.
+FusionRole FusionRoles::reshapeRole(Operation *op) const {
+  auto reshape = cast<train::ReshapeOp>(op);
+  auto transpose = reshape.getOperand().getDefiningOp<train::TransposeOp>();
+  if (!transpose || !readByLibrary(reshape.getResult()) || permutedLayout(reshape.getResult()) ||
+      !permutedLayout(reshape.getOperand()))
+    return FusionRole::View;
+  Operation *source = permutedSource(reshape.getOperand());
+  if (writesStrided(source))
+    return FusionRole::Fixed;
+  return source && source->getBlock() == op->getBlock() && of(source) == FusionRole::Compute ? FusionRole::Compute
+                                                                                             : FusionRole::View;
+}
+
+FusionRole FusionRoles::of(Operation *op) const {
   if (codegen::isElementwise(op) ||
       isa<train::ReduceOp, train::ArgmaxOp, train::ScatterAddRowsOp, train::RngUniformOp>(op))
     return FusionRole::Compute;
-  if (auto concat = dyn_cast<train::ConcatOp>(op))
-    return concatRole(concat);
-  if (auto reshape = dyn_cast<train::ReshapeOp>(op))
-    return reshapeRole(reshape);
-  if (isa<train::ReshapeOp, train::TransposeOp, train::BroadcastOp, train::SliceOp, train::PadOp, train::DynamicSliceOp,
+  if (isa<train::ConcatOp, train::ReshapeOp>(op)) {
+    auto it = decided.find(op);
+    return it == decided.end() ? FusionRole::View : it->second;
+  }
+  if (isa<train::TransposeOp, train::BroadcastOp, train::SliceOp, train::PadOp, train::DynamicSliceOp,
           train::DynamicUpdateSliceOp, train::GatherRowsOp, train::IotaOp, train::ConstantOp>(op))
     return FusionRole::View;
   return FusionRole::Fixed;

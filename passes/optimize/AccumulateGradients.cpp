@@ -40,20 +40,19 @@ LogicalResult AccumulateGradients::checkResults(func::FuncOp func) {
   if (failed(train::getLossResult(func)))
     return failure();
   for (unsigned index = 0; index < func.getNumResults(); ++index) {
-    StringRef role = train::getResultRole(func, index);
-    if (role != "loss" && role != "grad" && role != train::kIndexCheck)
-      return func.emitError() << "cannot accumulate result " << index << " of role \"" << role
+    const std::optional<train::ResultRole> role = train::getResultRole(func, index);
+    if (role != train::ResultRole::Loss && role != train::ResultRole::Grad && role != train::ResultRole::IndexCheck)
+      return func.emitError() << "cannot accumulate result " << index << " of role \""
+                              << (role ? train::stringifyResultRole(*role) : "")
                               << "\": expected the loss and gradients only";
   }
   return success();
 }
 
-bool isBatchRole(StringRef role) { return role == "input" || role == "target"; }
-
 /// Whether a micro-batch is one sample.
 bool hasOneSample(func::FuncOp func) {
   return llvm::any_of(func.getArguments(), [&](BlockArgument arg) {
-    return isBatchRole(train::getArgRole(func, arg.getArgNumber())) && train::tensorType(arg).getRank() > 0 &&
+    return train::isBatch(train::getArgRole(func, arg.getArgNumber())) && train::tensorType(arg).getRank() > 0 &&
            train::shapeOf(arg).front() == 1;
   });
 }
@@ -148,7 +147,7 @@ void sumOfBatch(func::FuncOp func, train::BarrierOp barrier, int64_t count, Smal
   llvm::SetVector<Value> batch;
   for (Operation *op : ops)
     for (Value operand : op->getOperands())
-      if (auto arg = dyn_cast<BlockArgument>(operand); arg && isBatchRole(train::getArgRole(func, arg.getArgNumber())))
+      if (auto arg = dyn_cast<BlockArgument>(operand); arg && train::isBatch(train::getArgRole(func, arg.getArgNumber())))
         batch.insert(arg);
   OpBuilder builder(func.getContext());
   if (hoisted.empty())
@@ -241,7 +240,7 @@ LogicalResult AccumulateGradients::run(func::FuncOp func) {
   constexpr int64_t kMostElements = std::numeric_limits<int64_t>::max() / 16; // bytes are counted in 64 bits, too
   for (BlockArgument arg : func.getArguments()) {
     int64_t elements = 0;
-    if (isBatchRole(train::getArgRole(func, arg.getArgNumber())) &&
+    if (train::isBatch(train::getArgRole(func, arg.getArgNumber())) &&
         (llvm::MulOverflow<int64_t>(count, train::tensorType(arg).getNumElements(), elements) ||
          elements > kMostElements))
       return func.emitError() << "count is " << count.getValue() << ": so many micro-batches of " << arg.getType()
@@ -259,7 +258,7 @@ LogicalResult AccumulateGradients::run(func::FuncOp func) {
   }
   SmallVector<BlockArgument> batch;
   for (BlockArgument arg : func.getArguments())
-    if (isBatchRole(train::getArgRole(func, arg.getArgNumber())))
+    if (train::isBatch(train::getArgRole(func, arg.getArgNumber())))
       batch.push_back(arg);
 
   OpBuilder builder(terminator);
@@ -280,7 +279,7 @@ LogicalResult AccumulateGradients::run(func::FuncOp func) {
   }
   builder.setInsertionPointToEnd(body);
   for (auto [index, value] : llvm::enumerate(yielded))
-    if (train::getResultRole(func, index) == train::kIndexCheck) {
+    if (train::getResultRole(func, index) == train::ResultRole::IndexCheck) {
       value = inRowOf(train::Build(builder, loc), value, iteration, count);
       accumulate.getResult(index).setType(cast<RankedTensorType>(value.getType()));
     }
@@ -294,7 +293,7 @@ LogicalResult AccumulateGradients::run(func::FuncOp func) {
     if (*scale == 1.0 || isa<IntegerType>(train::tensorType(sum).getElementType()))
       continue;
     result.value = build.scale(sum, *scale);
-    if (train::getResultRole(func, index) == "grad")
+    if (train::getResultRole(func, index) == train::ResultRole::Grad)
       result.value.getDefiningOp()->setAttr(train::kGradientScale, builder.getUnitAttr());
   }
   func.setFunctionType(FunctionType::get(func.getContext(), block.getArgumentTypes(), func.getResultTypes()));

@@ -50,7 +50,7 @@ LogicalResult ClipGradients::run(func::FuncOp func) {
   SmallVector<train::StepResult> results, gradients;
   SmallVector<Value> values;
   for (auto [index, result] : llvm::enumerate(train::getResults(func))) {
-    if (train::getResultRole(func, index) == "grad") {
+    if (train::getResultRole(func, index) == train::ResultRole::Grad) {
       gradients.push_back(result);
       values.push_back(result.value);
     } else {
@@ -65,7 +65,7 @@ LogicalResult ClipGradients::run(func::FuncOp func) {
   Value norm = globalNorm(build, values);
   if (metric)
     results.push_back({norm, builder.getDictionaryAttr({
-                                 builder.getNamedAttr(train::kRole, builder.getStringAttr("metric")),
+                                 train::getRoleAttr(builder.getContext(), train::ResultRole::Metric),
                                  builder.getNamedAttr(train::kName, builder.getStringAttr("grad_norm")),
                              })});
   if (maxNorm > 0) {

@@ -73,10 +73,10 @@ LogicalResult FlattenParameters::checkParameters(func::FuncOp func) {
   for (unsigned index = 0; index < func.getNumResults(); ++index) {
     if (func.getResultAttr(index, train::kAlias))
       return func.emitError() << "result " << index << " is the next value of an argument; run insert-optimizer later";
-    if (train::getResultRole(func, index) == "grad")
+    if (train::getResultRole(func, index) == train::ResultRole::Grad)
       differentiated.insert(func.getResultAttrOfType<StringAttr>(index, train::kOf).getValue());
   }
-  for (unsigned index : train::getArgsWithRole(func, "param")) {
+  for (unsigned index : train::getArgsWithRole(func, train::ArgRole::Param)) {
     StringRef name = train::getArgName(func, index);
     if (func.getArgAttr(index, train::kSegments))
       return func.emitError() << "parameter '" << name << "' is flat already";
@@ -127,7 +127,7 @@ BlockArgument FlattenParameters::insertUnit(func::FuncOp func, unsigned index, c
   }
   int64_t padded = llvm::alignTo(unit.elements, padMultiple);
   auto attrs = builder.getDictionaryAttr({
-      builder.getNamedAttr(train::kRole, builder.getStringAttr("param")),
+      train::getRoleAttr(builder.getContext(), train::ArgRole::Param),
       builder.getNamedAttr(train::kName, builder.getStringAttr(unit.name)),
       builder.getNamedAttr(train::kSegments, builder.getArrayAttr(segments)),
       builder.getNamedAttr(train::kDecayElements, builder.getI64IntegerAttr(unit.decayElements)),
@@ -286,7 +286,7 @@ LogicalResult FlattenParameters::run(func::FuncOp func) {
   llvm::StringMap<Value> gradients;
   SmallVector<train::StepResult> results;
   for (auto [index, result] : llvm::enumerate(train::getResults(func))) {
-    if (train::getResultRole(func, index) == "grad")
+    if (train::getResultRole(func, index) == train::ResultRole::Grad)
       gradients[cast<StringAttr>(result.attrs.get(train::kOf)).getValue()] = result.value;
     else
       results.push_back(result);
@@ -295,7 +295,7 @@ LogicalResult FlattenParameters::run(func::FuncOp func) {
     for (auto [index, unit] : llvm::enumerate(units))
       results.push_back({flattenGradients(unit, func.getArgument(index), gradients, block),
                          builder.getDictionaryAttr({
-                             builder.getNamedAttr(train::kRole, builder.getStringAttr("grad")),
+                             train::getRoleAttr(builder.getContext(), train::ResultRole::Grad),
                              builder.getNamedAttr(train::kOf, builder.getStringAttr(unit.name)),
                          })});
   train::setResults(func, results);

@@ -27,7 +27,7 @@ struct GuardUpdates : impl::GuardUpdatesBase<GuardUpdates> {
 /// The metric of the gradients' norm; null if there is none.
 Value findNorm(func::FuncOp func) {
   for (auto [index, result] : llvm::enumerate(train::getResults(func)))
-    if (train::getResultRole(func, index) == "metric")
+    if (train::getResultRole(func, index) == train::ResultRole::Metric)
       if (auto name = result.attrs.getAs<StringAttr>(train::kName); name && name == "grad_norm")
         return result.value;
   return {};
@@ -67,7 +67,7 @@ LogicalResult GuardUpdates::run(func::FuncOp func) {
   OpBuilder builder(first);
   train::Build build(builder, NameLoc::get(builder.getStringAttr("updated")));
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
-  Value always = train::appendArgument(func, scalar, "hyper", "update_always", {},
+  Value always = train::appendArgument(func, scalar, train::ArgRole::Hyper, "update_always", {},
                                        NameLoc::get(builder.getStringAttr("update_always")));
   Value finiteLoss = isFinite(build, lossValue), finiteNorm = isFinite(build, norm);
   Value finite = build.mul(finiteLoss, finiteNorm);
@@ -90,7 +90,7 @@ LogicalResult GuardUpdates::run(func::FuncOp func) {
       llvm::find_if(results, [](const train::StepResult &result) { return result.attrs.contains(train::kAlias); });
   results.insert(aliased, {build.convert(apply, builder.getF32Type()),
                            builder.getDictionaryAttr({
-                               builder.getNamedAttr(train::kRole, builder.getStringAttr("updated")),
+                               train::getRoleAttr(builder.getContext(), train::ResultRole::Updated),
                                builder.getNamedAttr(train::kName, builder.getStringAttr("updated")),
                            })});
   train::setResults(func, results);

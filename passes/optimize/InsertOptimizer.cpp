@@ -84,11 +84,11 @@ LogicalResult InsertOptimizer::checkNoDecay(func::FuncOp func, const Update &upd
 FailureOr<SmallVector<Update>> InsertOptimizer::collectUpdates(func::FuncOp func) {
   llvm::StringMap<Value> gradients;
   for (auto [index, result] : llvm::enumerate(train::getResults(func)))
-    if (train::getResultRole(func, index) == "grad")
+    if (train::getResultRole(func, index) == train::ResultRole::Grad)
       gradients[cast<StringAttr>(result.attrs.get(train::kOf)).getValue()] = result.value;
 
   SmallVector<Update> updates;
-  for (unsigned index : train::getArgsWithRole(func, "param")) {
+  for (unsigned index : train::getArgsWithRole(func, train::ArgRole::Param)) {
     Update update;
     update.paramArg = index;
     update.name = StringAttr::get(func.getContext(), train::getArgName(func, index));
@@ -127,7 +127,7 @@ void InsertOptimizer::addStates(func::FuncOp func, Update &update, ArrayRef<Stri
   for (StringRef state : states) {
     std::string name = (update.name.getValue() + "." + state).str();
     update.states.push_back(train::appendArgument(func, type.clone(train::accumulationType(type.getElementType())),
-                                                  "state", name,
+                                                  train::ArgRole::State, name,
                                                   {builder.getNamedAttr(train::kOf, update.name),
                                                    builder.getNamedAttr(train::kState, builder.getStringAttr(state))},
                                                   NameLoc::get(builder.getStringAttr(name))));
@@ -176,7 +176,7 @@ LogicalResult InsertOptimizer::run(func::FuncOp func) {
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
   SmallVector<Value> hyper;
   for (StringRef name : hyperNames)
-    hyper.push_back(train::appendArgument(func, scalar, "hyper", name, {}, NameLoc::get(builder.getStringAttr(name))));
+    hyper.push_back(train::appendArgument(func, scalar, train::ArgRole::Hyper, name, {}, NameLoc::get(builder.getStringAttr(name))));
   for (Update &update : *updates) {
     if (kind == "adamw")
       buildAdamw(builder, func, update, hyper);
@@ -186,7 +186,7 @@ LogicalResult InsertOptimizer::run(func::FuncOp func) {
 
   SmallVector<train::StepResult> results;
   for (auto [index, result] : llvm::enumerate(train::getResults(func)))
-    if (train::getResultRole(func, index) != "grad")
+    if (train::getResultRole(func, index) != train::ResultRole::Grad)
       results.push_back(result);
   auto addAliased = [&](Value value, unsigned arg) {
     results.push_back(

@@ -47,7 +47,7 @@ SmallVector<Parameter> tessera::collectParameters(func::FuncOp func, llvm::Regex
   int64_t end = position.size();
 
   SmallVector<Parameter> parameters;
-  for (unsigned index : train::getArgsWithRole(func, "param")) {
+  for (unsigned index : train::getArgsWithRole(func, train::ArgRole::Param)) {
     Parameter parameter;
     parameter.arg = func.getArgument(index);
     parameter.name = train::getArgName(func, index).str();

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Signature.h"
 #include "compiler/dialect/train/Update.h"
 #include "passes/precision/Kept.h"
 #include "passes/precision/Passes.h"
@@ -44,12 +45,11 @@ public:
   void run() {
     Block &body = func.getBody().front();
     for (BlockArgument arg : body.getArguments()) {
-      auto role = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kRole);
-      StringRef name = role ? role.getValue() : "";
-      kinds[arg] = name == "target"                                         ? Kind::Loss
-                   : name == "param" || name == "input" || name == "frozen" ? Kind::Data
-                                                                            : Kind::Statistic;
-      if (name == "param" && isWide(arg))
+      const std::optional<ArgRole> role = getArgRole(func, arg.getArgNumber());
+      kinds[arg] = role == ArgRole::Target                         ? Kind::Loss
+                   : role == ArgRole::Input || isParameter(role) ? Kind::Data
+                                                                   : Kind::Statistic;
+      if (role == ArgRole::Param && isWide(arg))
         parameters.push_back(arg);
     }
     if (parameters.empty()) {
@@ -87,7 +87,7 @@ private:
     });
     Operation *end = func.getBody().front().getTerminator();
     for (auto [index, value] : llvm::enumerate(end->getOperands()))
-      if (auto role = func.getResultAttrOfType<StringAttr>(index, kRole); role && role == "grad")
+      if (getResultRole(func, index) == ResultRole::Grad)
         pending.push_back(value);
     while (!pending.empty()) {
       Value value = pending.pop_back_val();

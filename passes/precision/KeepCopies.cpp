@@ -33,8 +33,7 @@ BlockArgument convertedParameter(func::FuncOp func, ConvertOp convert) {
   auto argument = dyn_cast<BlockArgument>(value);
   if (!argument || argument.getOwner() != &func.getBody().front() || !tensorType(argument).getElementType().isF32())
     return {};
-  StringRef role = getArgRole(func, argument.getArgNumber());
-  return role == "param" || role == "frozen" ? argument : BlockArgument();
+  return isParameter(getArgRole(func, argument.getArgNumber())) ? argument : BlockArgument();
 }
 
 class Keeper {
@@ -100,7 +99,7 @@ private:
     SmallVector<NamedAttribute> attrs(placement);
     attrs.push_back(builder.getNamedAttr(kOf, builder.getStringAttr(name)));
     const std::string copyName = (name + ".bf16").str();
-    copy = appendArgument(func, type, "derived", copyName, attrs, NameLoc::get(builder.getStringAttr(copyName)));
+    copy = appendArgument(func, type, ArgRole::Derived, copyName, attrs, NameLoc::get(builder.getStringAttr(copyName)));
     renew(parameter, cast<BlockArgument>(copy), placement);
     ++copies;
     return copy;

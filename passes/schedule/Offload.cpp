@@ -40,7 +40,7 @@ class ArgumentOffload {
 public:
   ArgumentOffload(func::FuncOp func) : func(func) {}
 
-  void run(ArrayRef<StringRef> roles) {
+  void run(ArrayRef<std::optional<train::ArgRole>> roles) {
     for (BlockArgument argument : func.getArguments())
       if (llvm::is_contained(roles, train::getArgRole(func, argument.getArgNumber())) &&
           train::tensorType(argument).getRank() > 0)
@@ -161,7 +161,7 @@ private:
 
   /// Next values of arguments go back to the host when they are computed. The copies of a unit have ended when the
   /// update of the unit after the next begins.
-  void takeOut(ArrayRef<StringRef> roles) {
+  void takeOut(ArrayRef<std::optional<train::ArgRole>> roles) {
     Operation *end = func.getBody().front().getTerminator();
     llvm::MapVector<Operation *, SmallVector<OpOperand *>> byUpdate;
     for (OpOperand &operand : end->getOpOperands()) {
@@ -203,18 +203,18 @@ struct OffloadPass : tessera::impl::OffloadPassBase<OffloadPass> {
         func.emitRemark() << "no activation moves to the host: the backward pass reads values of at least "
                           << minBytes.getValue() << " bytes from fewer than two blocks";
     }
-    SmallVector<StringRef> roles;
+    SmallVector<std::optional<train::ArgRole>> roles;
     if (optimizer)
-      roles.push_back("state");
+      roles.push_back(train::ArgRole::State);
     if (parameters)
-      llvm::append_range(roles, ArrayRef<StringRef>{"param", "frozen", "derived"});
-    if (optimizer && !hasArgument("state"))
+      roles.append({train::ArgRole::Param, train::ArgRole::Frozen, train::ArgRole::Derived});
+    if (optimizer && !hasArgument(train::ArgRole::State))
       func.emitRemark("no optimizer state moves to the host: the optimizer has none");
     if (!roles.empty())
       ArgumentOffload(func).run(roles);
   }
 
-  bool hasArgument(StringRef role) {
+  bool hasArgument(train::ArgRole role) {
     return llvm::any_of(getOperation().getArguments(), [&](BlockArgument argument) {
       return train::getArgRole(getOperation(), argument.getArgNumber()) == role &&
              train::tensorType(argument).getRank() > 0;

@@ -7,6 +7,7 @@
 
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/IndexParts.h"
+#include "compiler/dialect/train/Signature.h"
 #include "passes/shard/Passes.h"
 #include "passes/shard/Sharding.h"
 #include "passes/shard/Units.h"
@@ -102,12 +103,13 @@ private:
 
   LogicalResult annotate(BlockArgument arg) {
     unsigned index = arg.getArgNumber();
-    auto role = func.getArgAttrOfType<StringAttr>(index, train::kRole);
+    const std::optional<train::ArgRole> role = train::getArgRole(func, index);
     Layout layout = replicated(arg);
-    if (role && (role == "input" || role == "target")) {
+    if (train::isBatch(role)) {
       if (failed(splitBatch(arg, layout)))
         return failure();
-    } else if (role && strategy.shardState && (role == "param" || (role == "state" && rankOf(arg) > 0))) {
+    } else if (strategy.shardState &&
+               (role == train::ArgRole::Param || (role == train::ArgRole::State && rankOf(arg) > 0))) {
       layout = sharded(arg);
       if (failed(checkUnit(arg, layout)))
         return failure();
@@ -337,10 +339,10 @@ private:
         func.setResultAttr(index, kSharding, func.getArgAttr(alias.getInt(), kSharding));
         continue;
       }
-      auto role = func.getResultAttrOfType<StringAttr>(index, train::kRole);
-      if (role && (role == "output" || role == train::kIndexCheck))
+      const std::optional<train::ResultRole> role = train::getResultRole(func, index);
+      if (role == train::ResultRole::Output || role == train::ResultRole::IndexCheck)
         continue; // stays as it is computed
-      bool shard = role && role == "grad" && strategy.shardState;
+      bool shard = role == train::ResultRole::Grad && strategy.shardState;
       func.setResultAttr(index, kSharding, (shard ? sharded(value) : replicated(value)).toAttr(mesh));
     }
   }

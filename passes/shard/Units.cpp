@@ -1,6 +1,7 @@
 #include "passes/shard/Units.h"
 
-#include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/CountValid.h"
+#include "compiler/dialect/train/Signature.h"
 #include "compiler/dialect/train/Update.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -25,8 +26,7 @@ SmallVector<Unit> findUnits(func::FuncOp func) {
   SmallVector<Unit> units;
   Operation *end = func.getBody().front().getTerminator();
   for (BlockArgument arg : func.getArguments()) {
-    auto role = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kRole);
-    if (!role || role != "param")
+    if (getArgRole(func, arg.getArgNumber()) != ArgRole::Param)
       continue;
     auto name = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kName);
     Unit &unit = units.emplace_back(Unit{arg, name ? name.getValue() : StringRef(), {}});
@@ -186,16 +186,7 @@ void expandCountValid(func::FuncOp func) {
   func.walk([](CountValidOp op) {
     OpBuilder builder(op);
     Build build(builder, op.getLoc());
-    auto type = cast<RankedTensorType>(op.getType());
-    Value result;
-    if (auto ignored = op.getIgnoreIndex()) {
-      Value index = build.splatLike(op.getTargets(), static_cast<double>(static_cast<int64_t>(*ignored)));
-      Value valid = build.compare(CompareDirection::Ne, op.getTargets(), index);
-      result = build.max(build.sumAll(build.convert(valid, type.getElementType())), build.splat(type, 1.0));
-    } else {
-      result = build.splat(type, std::max<double>(1.0, tensorType(op.getTargets()).getNumElements()));
-    }
-    op.getResult().replaceAllUsesWith(result);
+    op.getResult().replaceAllUsesWith(writeOutCount(build, op));
     op.erase();
   });
 }

@@ -270,8 +270,7 @@ void ComputedIndices::check(const Use &use, Value indices, int64_t low) {
     return;
   int64_t samples = 1;
   for (BlockArgument argument : func.getArguments()) {
-    StringRef role = train::getArgRole(func, argument.getArgNumber());
-    if ((role == "input" || role == "target") && train::tensorType(argument).getRank() > 0)
+    if (train::isBatch(train::getArgRole(func, argument.getArgNumber())) && train::tensorType(argument).getRank() > 0)
       samples = std::max(samples, train::shapeOf(argument).front());
   }
   if (train::tensorType(indices).getRank() == 0 || train::shapeOf(indices).front() % samples != 0)
@@ -282,7 +281,7 @@ void ComputedIndices::check(const Use &use, Value indices, int64_t low) {
   Value isBelow = b.compare(train::CompareDirection::Lt, least, b.constant(bound));
   auto named = [&](StringRef name, Attribute value) { return builder.getNamedAttr(name, value); };
   checks.push_back({b.select(isBelow, least, most), builder.getDictionaryAttr({
-                                                        named(train::kRole, builder.getStringAttr(train::kIndexCheck)),
+                                                        train::getRoleAttr(builder.getContext(), train::ResultRole::IndexCheck),
                                                         named(train::kName, builder.getStringAttr(nameOfNode(op))),
                                                         named(train::kOf, builder.getStringAttr(use.table)),
                                                         named(train::kIndexLow, builder.getI64IntegerAttr(low)),
@@ -299,8 +298,7 @@ struct AnnotateIndexBounds : impl::AnnotateIndexBoundsBase<AnnotateIndexBounds> 
       return signalPassFailure();
     }
     for (BlockArgument argument : func.getArguments()) {
-      auto role = func.getArgAttrOfType<StringAttr>(argument.getArgNumber(), train::kRole);
-      if (!role || (role.getValue() != "input" && role.getValue() != "target"))
+      if (!train::isBatch(train::getArgRole(func, argument.getArgNumber())))
         continue;
       IndexUses(argument).annotate(func, argument.getArgNumber());
     }

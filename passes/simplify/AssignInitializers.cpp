@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/dialect/train/Initializer.h"
+#include "compiler/dialect/train/Signature.h"
 #include "compiler/dialect/train/Train.h"
 #include "passes/simplify/Passes.h"
 
@@ -72,9 +73,8 @@ struct AssignInitializers : impl::AssignInitializersBase<AssignInitializers> {
     func::FuncOp func = getOperation();
     SmallVector<bool> matches(parsed.size());
     for (unsigned i = 0; i < func.getNumArguments(); ++i) {
-      auto role = func.getArgAttrOfType<StringAttr>(i, train::kRole);
       auto name = func.getArgAttrOfType<StringAttr>(i, train::kName);
-      if (!role || !name || (role != "param" && role != "frozen"))
+      if (!name || !train::isParameter(train::getArgRole(func, i)))
         continue;
       auto type = cast<RankedTensorType>(func.getArgument(i).getType());
       auto before = func.getArgAttrOfType<StringAttr>(i, train::kInit);

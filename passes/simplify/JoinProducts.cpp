@@ -74,7 +74,7 @@ private:
   BlockArgument parameter(Value value) {
     auto arg = dyn_cast<BlockArgument>(value);
     return arg && arg.getOwner() == &getOperation().getBody().front() &&
-                   getArgRole(getOperation(), arg.getArgNumber()) == "param"
+                   getArgRole(getOperation(), arg.getArgNumber()) == ArgRole::Param
                ? arg
                : BlockArgument();
   }

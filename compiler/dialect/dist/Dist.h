@@ -31,7 +31,7 @@ inline constexpr llvm::StringLiteral kMemory = "dist.memory";
 inline constexpr llvm::StringLiteral kHostMemory = "host";
 inline constexpr llvm::StringLiteral kDeviceMemory = "device";
 
-// The axes that design.md names.
+// Axes of a mesh by their default names.
 inline constexpr llvm::StringLiteral kReplicateAxis = "replicate";
 inline constexpr llvm::StringLiteral kShardAxis = "shard";
 inline constexpr llvm::StringLiteral kSeqAxis = "seq";

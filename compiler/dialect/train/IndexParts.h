@@ -12,9 +12,9 @@ namespace tessera::train {
 /// sample.
 inline constexpr llvm::StringLiteral kIndexParts = "train.index_parts";
 
-/// Role of a result: of each sample an index that was computed from data, one outside of its table if there is any. It
-/// must be at least `train.index_low` and below `train.index_bound`; `train.of` names the table, `train.name` the node.
-inline constexpr llvm::StringLiteral kIndexCheck = "index_check";
+/// On a result of role `index_check`: of each sample an index that was computed from data, one outside of its table if
+/// there is any. It must be at least this and below `train.index_bound`; `train.of` names the table, `train.name` the
+/// node.
 inline constexpr llvm::StringLiteral kIndexLow = "train.index_low";
 
 } // namespace tessera::train

@@ -18,7 +18,7 @@ bool isStepFunction(func::FuncOp func) {
   if (func.isExternal())
     return false;
   return llvm::any_of(llvm::seq(func.getNumArguments()),
-                      [&](unsigned index) { return !getArgRole(func, index).empty(); });
+                      [&](unsigned index) { return getArgRole(func, index).has_value(); });
 }
 
 LogicalResult checkTensorFunction(func::FuncOp func) {
@@ -35,11 +35,28 @@ LogicalResult checkTensorFunction(func::FuncOp func) {
   return success();
 }
 
-StringRef getArgRole(func::FuncOp func, unsigned index) { return stringOf(func.getArgAttr(index, kRole)); }
-StringRef getArgName(func::FuncOp func, unsigned index) { return stringOf(func.getArgAttr(index, kName)); }
-StringRef getResultRole(func::FuncOp func, unsigned index) { return stringOf(func.getResultAttr(index, kRole)); }
+static std::optional<ArgRole> argRoleOf(Attribute attr) { return symbolizeArgRole(stringOf(attr)); }
+static std::optional<ResultRole> resultRoleOf(Attribute attr) { return symbolizeResultRole(stringOf(attr)); }
 
-SmallVector<unsigned> getArgsWithRole(func::FuncOp func, StringRef role) {
+std::optional<ArgRole> getArgRole(FunctionOpInterface func, unsigned index) {
+  return argRoleOf(func.getArgAttr(index, kRole));
+}
+std::optional<ResultRole> getResultRole(FunctionOpInterface func, unsigned index) {
+  return resultRoleOf(func.getResultAttr(index, kRole));
+}
+std::optional<ArgRole> getArgRole(Operation *op) { return argRoleOf(op->getAttr(kRole)); }
+std::optional<ResultRole> getResultRole(Operation *op) { return resultRoleOf(op->getAttr(kRole)); }
+
+NamedAttribute getRoleAttr(MLIRContext *context, ArgRole role) {
+  return {kRole, StringAttr::get(context, stringifyArgRole(role))};
+}
+NamedAttribute getRoleAttr(MLIRContext *context, ResultRole role) {
+  return {kRole, StringAttr::get(context, stringifyResultRole(role))};
+}
+
+StringRef getArgName(func::FuncOp func, unsigned index) { return stringOf(func.getArgAttr(index, kName)); }
+
+SmallVector<unsigned> getArgsWithRole(func::FuncOp func, ArgRole role) {
   SmallVector<unsigned> indices;
   for (unsigned index = 0; index < func.getNumArguments(); ++index)
     if (getArgRole(func, index) == role)
@@ -50,7 +67,7 @@ SmallVector<unsigned> getArgsWithRole(func::FuncOp func, StringRef role) {
 FailureOr<unsigned> getLossResult(func::FuncOp func) {
   SmallVector<unsigned> losses;
   for (unsigned index = 0; index < func.getNumResults(); ++index)
-    if (getResultRole(func, index) == "loss")
+    if (getResultRole(func, index) == ResultRole::Loss)
       losses.push_back(index);
   if (losses.size() != 1)
     return func.emitError() << "expected one result of role \"loss\", got " << losses.size();
@@ -85,11 +102,11 @@ void setResults(func::FuncOp func, ArrayRef<StepResult> results) {
   func.setAllResultAttrs(attrs);
 }
 
-BlockArgument appendArgument(func::FuncOp func, Type type, StringRef role, StringRef name,
+BlockArgument appendArgument(func::FuncOp func, Type type, ArgRole role, StringRef name,
                              ArrayRef<NamedAttribute> more, Location loc) {
   Builder builder(func.getContext());
   SmallVector<NamedAttribute> attrs(more);
-  attrs.push_back(builder.getNamedAttr(kRole, builder.getStringAttr(role)));
+  attrs.push_back(getRoleAttr(func.getContext(), role));
   attrs.push_back(builder.getNamedAttr(kName, builder.getStringAttr(name)));
   unsigned index = func.getNumArguments();
   LogicalResult inserted = func.insertArgument(index, type, builder.getDictionaryAttr(attrs), loc);

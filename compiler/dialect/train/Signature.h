@@ -27,13 +27,26 @@ bool isStepFunction(mlir::func::FuncOp func);
 /// its attributes are verified.
 llvm::LogicalResult checkTensorFunction(mlir::func::FuncOp func);
 
-/// The argument's or result's `train.role` (or `train.name`); empty if it has none.
-llvm::StringRef getArgRole(mlir::func::FuncOp func, unsigned index);
+/// The argument's or result's `train.role`; none if it has none.
+std::optional<ArgRole> getArgRole(mlir::FunctionOpInterface func, unsigned index);
+std::optional<ResultRole> getResultRole(mlir::FunctionOpInterface func, unsigned index);
+/// That of an op which stands for one (`exec.argument`, `exec.result`).
+std::optional<ArgRole> getArgRole(mlir::Operation *op);
+std::optional<ResultRole> getResultRole(mlir::Operation *op);
+/// The role as the attribute `train.role`.
+mlir::NamedAttribute getRoleAttr(mlir::MLIRContext *context, ArgRole role);
+mlir::NamedAttribute getRoleAttr(mlir::MLIRContext *context, ResultRole role);
+
+/// Whether the argument holds weights: trained or frozen.
+inline bool isParameter(std::optional<ArgRole> role) { return role == ArgRole::Param || role == ArgRole::Frozen; }
+/// Whether the argument is read anew for each batch.
+inline bool isBatch(std::optional<ArgRole> role) { return role == ArgRole::Input || role == ArgRole::Target; }
+
+/// The argument's `train.name`; empty if it has none.
 llvm::StringRef getArgName(mlir::func::FuncOp func, unsigned index);
-llvm::StringRef getResultRole(mlir::func::FuncOp func, unsigned index);
 
 /// Numbers of the arguments with this role, ascending.
-llvm::SmallVector<unsigned> getArgsWithRole(mlir::func::FuncOp func, llvm::StringRef role);
+llvm::SmallVector<unsigned> getArgsWithRole(mlir::func::FuncOp func, ArgRole role);
 
 /// Number of the loss: the only result of that role, a floating-point scalar. Emits an error if there is none.
 llvm::FailureOr<unsigned> getLossResult(mlir::func::FuncOp func);
@@ -43,7 +56,7 @@ llvm::SmallVector<StepResult> getResults(mlir::func::FuncOp func);
 void setResults(mlir::func::FuncOp func, llvm::ArrayRef<StepResult> results);
 
 /// Appends an argument with this role, name and further attributes.
-mlir::BlockArgument appendArgument(mlir::func::FuncOp func, mlir::Type type, llvm::StringRef role, llvm::StringRef name,
+mlir::BlockArgument appendArgument(mlir::func::FuncOp func, mlir::Type type, ArgRole role, llvm::StringRef name,
                                    llvm::ArrayRef<mlir::NamedAttribute> more, mlir::Location loc);
 
 /// The name of the innermost NameLoc of a location (the ONNX node's), or "".

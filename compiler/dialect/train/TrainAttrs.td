@@ -29,6 +29,16 @@ def Train_GeluForm : Train_Enum<"GeluForm", "which function is called GELU", [
   I32EnumAttrCase<"Exact", 0, "exact">, I32EnumAttrCase<"Tanh", 1, "tanh">]>;
 def Train_GeluFormAttr : Train_EnumAttr<Train_GeluForm, "gelu">;
 
+def Train_ArgRole : Train_Enum<"ArgRole", "what an argument of a step function is (`train.role`, a string in the IR)", [
+  I32EnumAttrCase<"Param", 0, "param">, I32EnumAttrCase<"Frozen", 1, "frozen">, I32EnumAttrCase<"State", 2, "state">,
+  I32EnumAttrCase<"Derived", 3, "derived">, I32EnumAttrCase<"Input", 4, "input">,
+  I32EnumAttrCase<"Target", 5, "target">, I32EnumAttrCase<"Hyper", 6, "hyper">]>;
+
+def Train_ResultRole : Train_Enum<"ResultRole", "what a result of a step function is (`train.role`, a string in the IR)", [
+  I32EnumAttrCase<"Loss", 0, "loss">, I32EnumAttrCase<"Metric", 1, "metric">, I32EnumAttrCase<"Updated", 2, "updated">,
+  I32EnumAttrCase<"Output", 3, "output">, I32EnumAttrCase<"Grad", 4, "grad">,
+  I32EnumAttrCase<"IndexCheck", 5, "index_check">]>;
+
 def Train_TensorRole : Train_Enum<"TensorRole", "what a tensor of the model file is in the step", [
   I32EnumAttrCase<"Param", 0, "param">, I32EnumAttrCase<"Frozen", 1, "frozen">,
   I32EnumAttrCase<"Constant", 2, "constant">, I32EnumAttrCase<"Unused", 3, "unused">]>;

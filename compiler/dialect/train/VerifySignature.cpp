@@ -8,6 +8,7 @@
 
 #include "compiler/dialect/train/IndexParts.h"
 #include "compiler/dialect/train/Initializer.h"
+#include "compiler/dialect/train/Signature.h"
 #include "compiler/dialect/train/Train.h"
 #include "compiler/dialect/train/Verify.h"
 
@@ -101,12 +102,18 @@ LogicalResult Checked::isSegments(ShapedType unit) const {
   return success();
 }
 
+SmallVector<StringRef> namesOf(uint32_t last, llvm::function_ref<StringRef(uint32_t)> name) {
+  return llvm::map_to_vector(llvm::seq(last + 1), name);
+}
+
 /// An attribute of an argument whose global type is `type`.
 LogicalResult verifyArgument(const Checked &checked, ShapedType type) {
   const StringRef name = checked.attr.getName().getValue();
   // train.arg_c1
   if (name == kRole)
-    return checked.isOneOf({"param", "frozen", "state", "derived", "input", "target", "hyper"});
+    return checked.isOneOf(namesOf(getMaxEnumValForArgRole(), [](uint32_t role) {
+      return stringifyArgRole(static_cast<ArgRole>(role));
+    }));
   // train.arg_c2
   if (name == kState)
     return checked.isOneOf({"m", "v", "momentum"});
@@ -131,7 +138,9 @@ LogicalResult verifyResult(const Checked &checked) {
   const StringRef name = checked.attr.getName().getValue();
   // train.result_c1
   if (name == kRole)
-    return checked.isOneOf({"loss", "metric", "updated", "output", "grad", kIndexCheck});
+    return checked.isOneOf(namesOf(getMaxEnumValForResultRole(), [](uint32_t role) {
+      return stringifyResultRole(static_cast<ResultRole>(role));
+    }));
   // train.result_c2
   return name == kName || name == kOf ? checked.isString() : success();
 }
@@ -161,17 +170,13 @@ bool hasNextValue(FunctionOpInterface func, unsigned argument) {
 
 /// A derived argument has a source, looks as this does, and changes where it does.
 LogicalResult verifyDerived(FunctionOpInterface func) {
-  auto roleOf = [&](unsigned index) {
-    auto role = func.getArgAttrOfType<StringAttr>(index, kRole);
-    return role ? role.getValue() : StringRef();
-  };
   for (auto [index, type] : llvm::enumerate(func.getArgumentTypes())) {
-    if (roleOf(index) != "derived")
+    if (getArgRole(func, index) != ArgRole::Derived)
       continue;
     auto of = func.getArgAttrOfType<StringAttr>(index, kOf);
     unsigned source = 0;
-    while (source < index && ((roleOf(source) != "param" && roleOf(source) != "frozen") ||
-                              func.getArgAttrOfType<StringAttr>(source, kName) != of))
+    while (source < index &&
+           (!isParameter(getArgRole(func, source)) || func.getArgAttrOfType<StringAttr>(source, kName) != of))
       ++source;
     // train.step_c11
     if (!of || source == index)
@@ -200,7 +205,7 @@ LogicalResult verifyStep(FunctionOpInterface func) {
     // train.step_c2
     if (!isStaticTensor(type))
       return func->emitError() << "argument " << index << " needs a tensor of static shape, got " << type;
-    if (func.getArgAttr(index, kRole) != StringAttr::get(func->getContext(), "param"))
+    if (getArgRole(func, index) != ArgRole::Param)
       continue;
     auto name = func.getArgAttrOfType<StringAttr>(index, kName);
     // train.step_c3
@@ -211,7 +216,7 @@ LogicalResult verifyStep(FunctionOpInterface func) {
       return func->emitError() << "two parameters are called " << name;
   }
   for (unsigned index = 0; index < func.getNumArguments(); ++index) {
-    if (func.getArgAttr(index, kRole) != StringAttr::get(func->getContext(), "state"))
+    if (getArgRole(func, index) != ArgRole::State)
       continue;
     Attribute of = func.getArgAttr(index, kOf);
     // train.step_c5
@@ -228,7 +233,7 @@ LogicalResult verifyStep(FunctionOpInterface func) {
     // train.step_c7
     if (!isStaticTensor(type))
       return func->emitError() << "result " << index << " needs a tensor of static shape, got " << type;
-    if (func.getResultAttr(index, kRole) != StringAttr::get(func->getContext(), "grad"))
+    if (getResultRole(func, index) != ResultRole::Grad)
       continue;
     Attribute of = func.getResultAttr(index, kOf);
     auto param = params.find(of);

@@ -20,10 +20,7 @@ namespace tessera::remat {
 static bool isParameterArgument(Value value) {
   auto argument = dyn_cast<BlockArgument>(value);
   auto func = argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : nullptr;
-  if (!func)
-    return false;
-  StringRef role = train::getArgRole(func, argument.getArgNumber());
-  return role == "param" || role == "frozen";
+  return func && train::isParameter(train::getArgRole(func, argument.getArgNumber()));
 }
 
 bool Boundary::isParameter(Value value) const { return isParameterArgument(value); }
