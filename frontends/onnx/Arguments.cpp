@@ -87,7 +87,7 @@ LogicalResult Importer::addInitializer(const onnx::TensorProto &tensor, RankedTe
   note(name, type, trains ? train::TensorRole::Param : train::TensorRole::Frozen, decision.reason);
   if (std::optional<int64_t> row = trains ? roles.paddingOf(name) : std::nullopt) {
     if (type.getRank() == 0 || *row >= type.getDimSize(0))
-      return error() << "the padding_idx of '" << name << "' is " << *row << ", which is no row of " << type;
+      return error() << "padding_idx of '" << name << "' is " << *row << ", outside of the rows of " << type;
     padding[top.names[name].value] = {*row, false};
   }
   return success();
@@ -119,7 +119,7 @@ LogicalResult Importer::checkPlaced() {
     if (!padded.placed)
       return error() << "row " << padded.row << " of '"
                      << cast<NameLoc>(cast<BlockArgument>(value).getLoc()).getName().getValue()
-                     << "' is to take no gradient from lookups (padding_idx), but no Gather node looks rows of it up";
+                     << "' is a padding row (padding_idx), but no Gather node reads this tensor";
   if (const auto &record = roles.getRecord(); record && record->activeDropouts > activeDropouts)
     return error() << "dropout was on in " << record->activeDropouts << " places of the module, the graph has "
                    << activeDropouts

@@ -108,7 +108,7 @@ LogicalResult opCompress(Node &n) {
     if (condition->number(i) != 0)
       kept.push_back(i);
   if (kept.empty())
-    return n.fail("the condition holds nowhere");
+    return n.fail("the condition is false everywhere");
   return n.set(takeAlong(n.b, x, *axis, kept));
 }
 

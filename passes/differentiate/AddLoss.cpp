@@ -196,7 +196,7 @@ LogicalResult AddLoss::run(func::FuncOp func) {
     return func.emitError("the loss 'output:' needs the name of an output");
   for (unsigned index = 0; index < func.getNumResults(); ++index)
     if (train::getResultRole(func, index) == train::ResultRole::Loss)
-      return func.emitError("has a loss already");
+      return func.emitError("already has a loss");
 
   FailureOr<Value> output = findOutput(func, isOutput ? spelled : StringRef(of));
   if (failed(output))

@@ -93,7 +93,7 @@ LogicalResult Differentiate::run(func::FuncOp func) {
   SmallVector<train::StepResult> results = train::getResults(func);
   for (unsigned index = 0; index < results.size(); ++index)
     if (train::getResultRole(func, index) == train::ResultRole::Grad)
-      return func.emitError("is differentiated already: it has a result of role \"grad\"");
+      return func.emitError("is already differentiated: it has a result of role \"grad\"");
   SmallVector<unsigned> paramArgs = train::getArgsWithRole(func, train::ArgRole::Param);
   if (paramArgs.empty())
     return func.emitError("has no trainable parameter: no argument of role \"param\"");

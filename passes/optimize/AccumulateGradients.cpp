@@ -108,8 +108,7 @@ LogicalResult checkWholeBatch(func::FuncOp func, int64_t count) {
   int64_t found = 0;
   func.walk([&](train::BarrierOp op) { found += op->hasAttr(train::kOfBatch); });
   if (count > 1 && made && found < made.getInt())
-    return func.emitError() << made.getInt() << " sums or means over the whole batch are meant, but only " << found
-                            << " are marked";
+    return func.emitError() << "expected " << made.getInt() << " sums or means over the whole batch, found " << found;
   return success();
 }
 
@@ -243,8 +242,7 @@ LogicalResult AccumulateGradients::run(func::FuncOp func) {
     if (train::isBatch(train::getArgRole(func, arg.getArgNumber())) &&
         (llvm::MulOverflow<int64_t>(count, train::tensorType(arg).getNumElements(), elements) ||
          elements > kMostElements))
-      return func.emitError() << "count is " << count.getValue() << ": so many micro-batches of " << arg.getType()
-                              << " are too large";
+      return func.emitError() << count.getValue() << " micro-batches of " << arg.getType() << " are too large";
   }
 
   Block &block = func.getBody().front();

@@ -79,9 +79,9 @@ LogicalResult FlattenParameters::checkParameters(func::FuncOp func) {
   for (unsigned index : train::getArgsWithRole(func, train::ArgRole::Param)) {
     StringRef name = train::getArgName(func, index);
     if (func.getArgAttr(index, train::kSegments))
-      return func.emitError() << "parameter '" << name << "' is flat already";
+      return func.emitError() << "parameter '" << name << "' is already flat";
     if (!differentiated.empty() && !differentiated.contains(name))
-      return func.emitError() << "parameter '" << name << "' has no gradient, others have";
+      return func.emitError() << "parameter '" << name << "' has no gradient, but others have one";
   }
   return success();
 }

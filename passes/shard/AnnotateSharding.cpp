@@ -60,10 +60,12 @@ std::optional<Strategy> parseStrategy(StringRef name) {
 
 class Annotator {
 public:
-  /// `kept`: units that are gathered once per step although the strategy gathers for each phase.
+  /// `keepGathered`: names units that are gathered once per step although the strategy gathers for each phase; `kept` is
+  /// the same, parsed, or null.
   /// `reduceType`: in which gradients are added up over ranks; null: their own.
-  Annotator(func::FuncOp func, MeshAttr mesh, Strategy strategy, llvm::Regex *kept, Type reduceType)
-      : func(func), mesh(mesh), strategy(strategy), kept(kept), reduceType(reduceType) {
+  Annotator(func::FuncOp func, MeshAttr mesh, Strategy strategy, StringRef keepGathered, llvm::Regex *kept,
+            Type reduceType)
+      : func(func), mesh(mesh), strategy(strategy), keepGathered(keepGathered), kept(kept), reduceType(reduceType) {
     for (StringRef name : {kReplicateAxis, kShardAxis})
       if (mesh.getAxisSize(name) > 1)
         dataAxes.push_back(mesh.getAxisIndex(name));
@@ -163,7 +165,7 @@ private:
   LogicalResult checkKept(ArrayRef<Unit> units) {
     if (!kept || llvm::any_of(units, [&](const Unit &unit) { return kept->match(unit.name); }))
       return success();
-    InFlightDiagnostic error = func.emitError() << "no unit is called as keep-gathered says; there are ";
+    InFlightDiagnostic error = func.emitError() << "no unit matches --keep-gathered='" << keepGathered << "'; units: ";
     llvm::interleaveComma(units, error, [&](const Unit &unit) { error << "'" << unit.name << "'"; });
     return error;
   }
@@ -350,6 +352,7 @@ private:
   func::FuncOp func;
   MeshAttr mesh;
   Strategy strategy;
+  StringRef keepGathered;
   llvm::Regex *kept;
   Type reduceType;
   llvm::DenseMap<Block *, BlockArgument> turningUnits;
@@ -376,7 +379,7 @@ struct AnnotateShardingPass : tessera::impl::AnnotateShardingPassBase<AnnotateSh
           if (reduceDtype != "fp32" && reduceDtype != "bf16")
             return func.emitError() << "unknown reduce-dtype '" << reduceDtype << "', expected fp32 or bf16";
           Type reduceType = reduceDtype == "bf16" ? BFloat16Type::get(func.getContext()) : Type();
-          return Annotator(func, mesh, *parsed, keepGathered.empty() ? nullptr : &kept, reduceType).run();
+          return Annotator(func, mesh, *parsed, keepGathered, keepGathered.empty() ? nullptr : &kept, reduceType).run();
         })))
       signalPassFailure();
   }

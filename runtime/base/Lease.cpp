@@ -302,7 +302,7 @@ Status Lease::begin() {
         return Status::ok();
       });
       if (!status.isOk())
-        log::warn("'{}' shows no more signs of life, so that others may take this run for ended: {}", path,
+        log::warn("cannot renew '{}', so that others may take this run for dead: {}", path,
                   status.message());
     });
     return Status::ok();
@@ -330,7 +330,7 @@ void Lease::beat() {
     std::string text = beatLine(count);
     if (::pwrite(descriptor, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
         ::fsync(descriptor) != 0)
-      log::warn("cannot write '{}': others may take this run for ended", path);
+      log::warn("cannot write '{}', so that others may take this run for dead", path);
     if (Status status = check(); lost) {
       log::warn("{}", status.message());
       return;

@@ -15,7 +15,7 @@ Result<std::unique_ptr<Loader>> Loader::create(std::unique_ptr<SampleSource> sou
     return TESSERA_ERROR(InvalidArgument, "the model has no inputs that data could fill");
   auto rows = static_cast<uint64_t>(specs.front().rows());
   if (source->samples() < rows)
-    return TESSERA_ERROR(InvalidArgument, "the data are too short: they have " + std::to_string(source->samples()) +
+    return TESSERA_ERROR(InvalidArgument, "the data is too short: it has " + std::to_string(source->samples()) +
                                               " samples, but one step needs " + std::to_string(rows));
   std::unique_ptr<Loader> loader(new Loader(std::move(source), std::move(specs), options));
   if (options.prefetch)

@@ -110,7 +110,7 @@ Status parseNpy(const std::string &name, ByteSpan bytes, ArrayEntry &entry,
   ByteSpan data = bytes.subspan(prefix + headerBytes);
   entry.bytes = ByteRange(data);
   if (!elements || *elements * width != data.size())
-    return invalid("has " + std::to_string(data.size()) + " bytes of data, which is not its shape " +
+    return invalid("has " + std::to_string(data.size()) + " bytes of data, which does not fit its shape " +
                    shapeToString(entry.shape));
   if (dtype)
     entry.dtype = *dtype;

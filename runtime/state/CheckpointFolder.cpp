@@ -116,7 +116,7 @@ Status recoverCheckpoints(const std::string &folder) {
       if (!fs::exists(target, error)) {
         if (::rename(path.c_str(), target.c_str()) != 0)
           return systemError("write", target.string(), errno);
-        log::warn("'{}' was about to be replaced when a run was killed: the old one is back", target.string());
+        log::warn("a run was killed while it replaced '{}': the old one is restored", target.string());
         continue;
       }
     } else if (!isTemporaryName(name)) {
@@ -183,7 +183,7 @@ Result<std::optional<std::string>> newestWholeCheckpoint(const std::string &fold
   if (paths.empty())
     return std::optional<std::string>();
   return TESSERA_ERROR(DataLoss, "none of the " + std::to_string(paths.size()) + " checkpoints in '" + folder +
-                                     "' is whole: " + first);
+                                     "' is complete: " + first);
 }
 
 /// The advice of an error: another checkpoint that can be resumed.

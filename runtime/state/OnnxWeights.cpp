@@ -107,7 +107,7 @@ Status OnnxReader::addTensor(const onnx::TensorProto &tensor) {
   WeightEntry entry{*dtype, {tensor.dims().begin(), tensor.dims().end()}, {}};
   std::optional<int64_t> elements = checkedElements(entry.shape, elementBytes(*dtype));
   if (!elements)
-    return invalid(tensor, "has the impossible shape " + shapeToString(entry.shape));
+    return invalid(tensor, "has an invalid shape, " + shapeToString(entry.shape));
   size_t expected = *elements * elementBytes(*dtype);
   if (tensor.data_location() == onnx::TensorProto::EXTERNAL) {
     TESSERA_ASSIGN_OR_RETURN(entry.bytes, externalBytes(tensor, expected));
@@ -151,9 +151,9 @@ Result<ByteRange> OnnxReader::externalBytes(const onnx::TensorProto &tensor, uin
     if (entry.key() == "location")
       location = entry.value();
     else if (entry.key() == "offset" && !parseNumber(entry.value(), offset))
-      return invalid(tensor, "has the external offset '" + entry.value() + "', which is no number");
+      return invalid(tensor, "has the external offset '" + entry.value() + "', expected a number");
     else if (entry.key() == "length" && !parseNumber(entry.value(), length))
-      return invalid(tensor, "has the external length '" + entry.value() + "', which is no number");
+      return invalid(tensor, "has the external length '" + entry.value() + "', expected a number");
   }
   fs::path relative = fs::path(location).lexically_normal();
   if (location.empty() || relative.is_absolute() || *relative.begin() == "..")

@@ -178,7 +178,7 @@ static Result<std::string> makeHeader(const std::string &path, const std::vector
     auto elements = checkedElements(tensor.shape, elementBytes(tensor.dtype));
     if (!elements || *elements * elementBytes(tensor.dtype) != bytes)
       return TESSERA_ERROR(Internal, "tensor '" + tensor.name + "' for '" + path + "' has " + std::to_string(bytes) +
-                                         " bytes, which is not its shape " + shapeToString(tensor.shape));
+                                         " bytes, which does not fit its shape " + shapeToString(tensor.shape));
     if (header.contains(tensor.name))
       return TESSERA_ERROR(Internal, "tensor '" + tensor.name + "' is written twice to '" + path + "'");
     header[tensor.name] = {

@@ -382,7 +382,7 @@ Status Run::finishEarly(int index, const EarlyEnd &end) {
 Status Run::endTogether(int index) {
   TESSERA_RETURN_IF_ERROR(world[index]->barrier("end of the run"));
   if (Status left = sessions[index]->leave(); !left.isOk())
-    log::warn("rank {}: the run is complete, the connection of the devices was broken off: {}", world[index]->rank(),
+    log::warn("rank {}: the run is complete, but its devices did not disconnect cleanly: {}", world[index]->rank(),
               left.message());
   return Status::ok();
 }

@@ -30,7 +30,7 @@ Status Run::open() {
     return TESSERA_ERROR(InvalidArgument, "--steps must be at least 1, got " + std::to_string(options.steps));
   if (!options.weights.empty() && !options.resume.empty() && !options.resumesAuto())
     return TESSERA_ERROR(InvalidArgument,
-                         "--weights are for the begin of a run, --resume goes on with one: give one of "
+                         "--weights starts a run and --resume continues one: give one of "
                          "them, or --resume auto");
   TESSERA_RETURN_IF_ERROR(checkExport());
   TESSERA_ASSIGN_OR_RETURN(artifact, Artifact::open(options.artifact));
@@ -319,10 +319,10 @@ void Run::warnOfOtherOrder(const CheckpointInfo &info) const {
     if (found == theirs.end() || found->second == value)
       continue;
     if (name != "content")
-      log::warn("the {} of the data is {}, that of '{}' was {}: the run goes on at sample {} of another order", name,
+      log::warn("the {} of the data is {}, that of '{}' was {}: the run continues at sample {} of a different order", name,
                 value, checkpoint, found->second, info.dataPosition);
     else if (theirs["samples"] == mine["samples"]) // else that is said
-      log::warn("the content of the data is not that of '{}': the run goes on at sample {} of other data", checkpoint,
+      log::warn("the data is not what '{}' was trained on: the run continues at sample {} of the new data", checkpoint,
                 info.dataPosition);
   }
 }
@@ -339,7 +339,7 @@ Status Run::setUpProcess() {
                                                 ", --steps ends at " + std::to_string(options.steps));
     if (dump->isWantedBefore(firstStep) && !options.resumesAuto())
       return TESSERA_ERROR(InvalidArgument, "--dump-step is " + std::to_string(options.dumpStep) +
-                                                ", but the run goes on at step " + std::to_string(firstStep));
+                                                ", but the run continues at step " + std::to_string(firstStep));
     if (firstRank() == 0)
       warnOfOtherOrder(info);
   }

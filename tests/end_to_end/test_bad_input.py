@@ -141,7 +141,7 @@ class BadModel(LimitedTest):
         for attributes, message in (
                 (('train.role = "weight"', good_input, loss), r"argument 0: train\.role expected one of"),
                 ((param + ", train.init = 1 : i64", good_input, loss), r"train\.init expected zeros, constant"),
-                ((f"{param}, train.segments = [{segment}]", good_input, loss), r"a shape that is no shape"),
+                ((f"{param}, train.segments = [{segment}]", good_input, loss), r"a shape that is negative or too large"),
                 ((param + ', dist.sharding = #dist.sharding<[{}, {}]>', good_input, loss), r"of the rank of .tensor<4xf32>"),
                 ((param + ", dist.sharding = #dist.sharding<[{}]>, dist.global = tensor<4xf32>", good_input, loss),
                  r"dist\.global cannot be given"),

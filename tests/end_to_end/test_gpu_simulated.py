@@ -173,7 +173,7 @@ class SimulatedGpu(ToolTest):
             with open(file, "w") as cache:
                 cache.write("{")
             output = self.told(*self.arguments(golden, "model", "fourth", "--autotune=" + file, steps=2))
-        self.assertIn("gemm.json' is no cache of products: not JSON with 'version' and 'gpus'; products are timed again", output)
+        self.assertIn("gemm.json' is not a cache of products: not JSON with 'version' and 'gpus'; products are timed again", output)
         self.assertIn("autotune: ", output)
         with open(file) as cache:
             self.assertEqual(json.load(cache)["gpus"].keys(), kept["gpus"].keys())

@@ -257,7 +257,7 @@ class Flags(StrategyTest):
         fails("--strategy: unknown value 'zero4'", "--strategy", "zero4")
         fails("--keep-gathered needs --strategy zero3 or hsdp: zero1 gathers no unit twice", "--strategy", "zero1",
               "--mesh", "shard=2", "--keep-gathered", "h")
-        fails(r"no unit is called as keep-gathered says; there are 'embed', 'h\.0', 'h\.1', 'head'", "--strategy",
+        fails(r"no unit matches --keep-gathered=.*; units: 'embed', 'h\.0', 'h\.1', 'head'", "--strategy",
               "zero3", "--mesh", "shard=2", "--keep-gathered", "block")
         fails("hsdp needs a mesh with the axes 'replicate' and 'shard'", "--strategy", "hsdp", "--mesh", "shard=2")
         for text in ("forward", "forward=-1", "backward=late", "forward=1,", "forward=99999", "automatic"):

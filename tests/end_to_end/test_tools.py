@@ -149,7 +149,7 @@ class Run(ToolTest):
     def test_going_on_in_another_order_is_said(self):
         self.succeed("tessera-run", *self.flags("run", 2), "--checkpoint-every", 2)
         for flags, warning in (((), "^$"), (("--order", "sequential"), r"the order of the data is sequential, that of .* was "
-                                          r"shuffled: the run goes on at sample \d+ of another order"),
+                                          r"shuffled: the run continues at sample \d+ of a different order"),
                                (("--seed", 5), "the seed of the data is 5, that of .* was 0")):
             with self.subTest(flags):
                 done = self.tool("tessera-run", *self.flags("run", 4), "--resume", "run", *flags)

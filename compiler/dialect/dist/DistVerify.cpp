@@ -113,14 +113,14 @@ LogicalResult DistDialect::verifyRegionArgAttribute(Operation *op, unsigned, uns
   if (auto func = dyn_cast<FunctionOpInterface>(op))
     return verifyBoundary(op, "argument " + Twine(index) + ": ", attr, func.getArgAttrDict(index),
                           func.getArgumentTypes()[index]);
-  return op->emitError() << attr.getName().getValue() << " describes an argument of a function";
+  return op->emitError() << attr.getName().getValue() << " is only for arguments of functions";
 }
 
 LogicalResult DistDialect::verifyRegionResultAttribute(Operation *op, unsigned, unsigned index, NamedAttribute attr) {
   if (auto func = dyn_cast<FunctionOpInterface>(op))
     return verifyBoundary(op, "result " + Twine(index) + ": ", attr, func.getResultAttrDict(index),
                           func.getResultTypes()[index]);
-  return op->emitError() << attr.getName().getValue() << " describes a result of a function";
+  return op->emitError() << attr.getName().getValue() << " is only for results of functions";
 }
 
 LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribute attr) {
@@ -143,7 +143,7 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return success();
   // dist.annotation_c3
   if (op->getNumOperands() != 1)
-    return op->emitOpError() << attr.getName().getValue() << " describes an argument or a result of the step";
+    return op->emitOpError() << attr.getName().getValue() << " is only for arguments and results of the step";
   return verifyBoundary(op, "", attr, op->getDiscardableAttrDictionary(), op->getOperand(0).getType());
 }
 
@@ -186,7 +186,7 @@ template <typename Op> static FailureOr<Collective> getCollective(Op op) {
 static LogicalResult scale(Operation *op, SmallVector<int64_t> &shape, int64_t dim, int64_t factor) {
   // dist.collective_c2
   if (llvm::MulOverflow(shape[dim], factor, shape[dim]))
-    return op->emitOpError() << "operand dimension " << dim << " times " << factor << " ranks is no size";
+    return op->emitOpError() << "operand dimension " << dim << " times " << factor << " ranks is too large";
   return success();
 }
 

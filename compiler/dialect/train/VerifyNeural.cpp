@@ -27,7 +27,7 @@ LogicalResult LayerNormOp::verify() {
     return failure();
   // train.layer_norm_c4
   if (getBias() && getMode() == NormMode::Rms)
-    return emitOpError("has a bias, which mode rms does not");
+    return emitOpError("has a bias, which mode rms does not take");
   // train.layer_norm_c5
   ArrayRef<int64_t> rows = operand.getShape().drop_back();
   if (failed(verifyShape(*this, "mean", getMean().getType(), rows)) ||

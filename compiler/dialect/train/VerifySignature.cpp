@@ -94,7 +94,7 @@ LogicalResult Checked::isSegments(ShapedType unit) const {
     int64_t elements = 1;
     for (int64_t size : shape.asArrayRef())
       if (size < 0 || llvm::MulOverflow(elements, size, elements))
-        return error() << "segment '" << name.getValue() << "' has a shape that is no shape";
+        return error() << "segment '" << name.getValue() << "' has a shape that is negative or too large";
     // train.arg_c12
     if (llvm::AddOverflow(offset.getInt(), elements, end) || end > unit.getNumElements())
       return error() << "segment '" << name.getValue() << "' ends beyond " << unit;
@@ -246,7 +246,7 @@ LogicalResult verifyStep(FunctionOpInterface func) {
                                << ", expected " << param->second;
     // train.step_c10
     if (!differentiated.insert(of).second)
-      return func->emitError() << "result " << index << ": " << of << " has a gradient already";
+      return func->emitError() << "result " << index << ": " << of << " already has a gradient";
   }
   return success();
 }
@@ -278,7 +278,7 @@ LogicalResult verifyAlias(FunctionOpInterface func, unsigned index, const Checke
 LogicalResult TrainDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned index, NamedAttribute attr) {
   auto func = dyn_cast<FunctionOpInterface>(op);
   if (!func)
-    return op->emitError() << attr.getName().getValue() << " describes an argument of a function";
+    return op->emitError() << attr.getName().getValue() << " is only for arguments of functions";
   auto emitError = [&] { return op->emitError() << "argument " << index << ": "; };
   Type type = func.getArgumentTypes()[index];
   // train.step_c2
@@ -299,7 +299,7 @@ LogicalResult TrainDialect::verifyRegionArgAttribute(Operation *op, unsigned, un
 LogicalResult TrainDialect::verifyRegionResultAttribute(Operation *op, unsigned, unsigned index, NamedAttribute attr) {
   auto func = dyn_cast<FunctionOpInterface>(op);
   if (!func)
-    return op->emitError() << attr.getName().getValue() << " describes a result of a function";
+    return op->emitError() << attr.getName().getValue() << " is only for results of functions";
   auto emitError = [&] { return op->emitError() << "result " << index << ": "; };
   const Checked checked{emitError, attr};
   return attr.getName() == kAlias ? verifyAlias(func, index, checked) : verifyResult(checked);

@@ -30,7 +30,7 @@ Result<std::optional<Note>> Meeting::hear(Peer &peer) {
   TESSERA_ASSIGN_OR_RETURN(size_t step, tryReceive(peer.socket, bytes + peer.heard, sizeof(Note) - peer.heard));
   peer.heard += step;
   if (std::memcmp(bytes, magicOfRuns.data(), std::min(peer.heard, sizeof(Magic))) != 0)
-    return TESSERA_ERROR(IoError, "what answers there is no tessera-run of this version");
+    return TESSERA_ERROR(IoError, "what answers there is not a tessera-run of this version");
   if (peer.heard < sizeof(Note))
     return std::optional<Note>();
   peer.heard = 0;

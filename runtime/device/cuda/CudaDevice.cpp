@@ -125,7 +125,7 @@ Status CudaDevice::checkMemory(const artifact::Program &program) const {
   if (left < usualLibraryBytes && options.rankOnHost == 0)
     log::warn(
         "the plan leaves {} MiB of the GPU's memory to cuBLASLt, cuDNN and NCCL, which may need {} MiB: the first "
-        "step may end for want of memory",
+        "step may run out of memory",
         left / mebibyte, usualLibraryBytes / mebibyte);
   auto onHost = static_cast<uint64_t>(options.ranksInProcess);
   uint64_t available = hostMemoryPerRank(onHost);

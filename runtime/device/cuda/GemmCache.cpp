@@ -25,7 +25,7 @@ Result<GemmCache> GemmCache::read(const std::string &path) {
 
 Result<GemmCache> GemmCache::parse(std::string_view text, const std::string &name) {
   auto bad = [&](const std::string &why) {
-    return TESSERA_ERROR(DataLoss, "'" + name + "' is no cache of products: " + why);
+    return TESSERA_ERROR(DataLoss, "'" + name + "' is not a cache of products: " + why);
   };
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("version") || !json.contains("gpus") || !json["gpus"].is_object())

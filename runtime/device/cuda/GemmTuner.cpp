@@ -94,7 +94,7 @@ Result<std::string> GemmTuner::find(const std::string &product, std::span<const 
             candidates.front().title, first);
   cache.put(gpu, product, candidates[best].choice);
   if (Status status = cache.write(path); !status.isOk() && !hasFailedToWrite) {
-    log::warn("the choice of algorithms is not kept: {}", status.message());
+    log::warn("cannot save the choice of algorithms: {}", status.message());
     hasFailedToWrite = true;
   }
   return candidates[best].choice;

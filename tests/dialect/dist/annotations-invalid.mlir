@@ -93,7 +93,7 @@ func.func @annotation_c2(%x: tensor<8xf32>) -> (tensor<8xf32> {dist.sharding = #
 // dist.annotation_c3
 module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
 func.func @annotation_c3(%x: tensor<8xf32>, %y: tensor<8xf32>) {
-  // expected-error@+1 {{dist.sharding describes an argument or a result of the step}}
+  // expected-error@+1 {{dist.sharding is only for arguments and results of the step}}
   %0 = train.add %x, %y {dist.sharding = #dist.sharding<[{}]>} : tensor<8xf32>
   return
 }
@@ -196,7 +196,7 @@ func.func private @sharding_attr_c2(tensor<8xf32> {dist.sharding = #dist.shardin
 // dist.collective_c2
 module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
 func.func @collective_c2(%x: tensor<4611686018427387904xi8>) {
-  // expected-error@+1 {{operand dimension 0 times 4 ranks is no size}}
+  // expected-error@+1 {{operand dimension 0 times 4 ranks is too large}}
   %0 = dist.all_gather %x {axes = ["shard"], dim = 0 : i64} : (tensor<4611686018427387904xi8>) -> tensor<8xi8>
   return
 }

@@ -38,7 +38,7 @@ func.func @layer_norm_c3(%x: tensor<2x3xf32>, %s: tensor<2xf32>) {
 
 // train.layer_norm_c4
 func.func @layer_norm_c4(%x: tensor<2x3xf32>, %s: tensor<3xf32>) {
-  // expected-error@+1 {{has a bias, which mode rms does not}}
+  // expected-error@+1 {{has a bias, which mode rms does not take}}
   %0:3 = train.layer_norm rms, %x bias(%s) {epsilon = 1.0e-5} : (tensor<2x3xf32>, tensor<3xf32>) -> (tensor<2x3xf32>, tensor<2xf32>, tensor<2xf32>)
   return
 }

@@ -153,7 +153,7 @@ func.func @arg_c10(%w: tensor<4xf32> {train.segments = [{name = "a", offset = 0 
 // -----
 
 // train.arg_c11
-// expected-error@+1 {{argument 0: train.segments segment 'a' has a shape that is no shape}}
+// expected-error@+1 {{argument 0: train.segments segment 'a' has a shape that is negative or too large}}
 func.func @arg_c11(%w: tensor<4xf32> {train.segments = [{name = "a", offset = 0 : i64, shape = array<i64: 4611686018427387904, 4>}]}) {
   return
 }
@@ -260,7 +260,7 @@ func.func @step_c9(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %
 // -----
 
 // train.step_c10
-// expected-error@+1 {{result 1: "w" has a gradient already}}
+// expected-error@+1 {{result 1: "w" already has a gradient}}
 func.func @step_c10(%w: tensor<4xf32> {train.role = "param", train.name = "w"}) -> (tensor<4xf32> {train.role = "grad", train.of = "w"}, tensor<4xf32> {train.role = "grad", train.of = "w"}) {
   return %w, %w : tensor<4xf32>, tensor<4xf32>
 }

@@ -25,7 +25,7 @@ func.func @vector(%x: tensor<3xf32> {train.role = "input", train.name = "x"}) ->
 
 // -----
 
-// expected-error@+1 {{has a loss already}}
+// expected-error@+1 {{already has a loss}}
 func.func @twice(%x: tensor<f32> {train.role = "input", train.name = "x"}) -> (tensor<f32> {train.role = "loss"}) {
   return %x : tensor<f32>
 }

@@ -60,7 +60,7 @@ func.func @no_param(%w: tensor<f32> {train.role = "input", train.name = "x"}) ->
 
 // -----
 
-// expected-error@+1 {{is differentiated already}}
+// expected-error@+1 {{is already differentiated}}
 func.func @twice(%w: tensor<f32> {train.role = "param", train.name = "w"}) -> (tensor<f32> {train.role = "loss"}, tensor<f32> {train.role = "grad", train.of = "w"}) {
   return %w, %w : tensor<f32>, tensor<f32>
 }

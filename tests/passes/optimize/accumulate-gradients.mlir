@@ -4,7 +4,7 @@
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(accumulate-gradients{count=4611686018427387904}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=HUGE
 
 // ONE-NOT: train.accumulate
-// HUGE: error: count is 4611686018427387904: so many micro-batches of 'tensor<{{.*}}>' are too large
+// HUGE: error: 4611686018427387904 micro-batches of 'tensor<{{.*}}>' are too large
 // ZERO: error: count must be at least 1, got 0
 
 // The number of targets is that of the whole batch; parameters are read from outside the loop.
@@ -202,7 +202,7 @@ func.func @lost(%w: tensor<f32> {train.role = "param", train.name = "w"}, %x: te
 
 // -----
 
-// expected-error@+1 {{2 sums or means over the whole batch are meant, but only 1 are marked}}
+// expected-error@+1 {{expected 2 sums or means over the whole batch, found 1}}
 func.func @lost_whole(%w: tensor<f32> {train.role = "param", train.name = "w"}, %x: tensor<2xf32> {train.role = "input", train.name = "x"})
     -> (tensor<f32> {train.role = "loss"}, tensor<f32> {train.role = "grad", train.of = "w"}) attributes {train.loss_of_batch = "sum", train.of_batch = 2 : i64} {
   %n = train.reduce sum, %x {dimensions = array<i64: 0>} : (tensor<2xf32>) -> tensor<f32>

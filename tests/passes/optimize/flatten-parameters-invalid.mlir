@@ -7,7 +7,7 @@
 // REGEX: error: no-decay is not a regular expression: parentheses not balanced
 // PAD: error: pad-multiple must be at least 1, got 0
 
-// expected-error@+1 {{parameter 'v' has no gradient, others have}}
+// expected-error@+1 {{parameter 'v' has no gradient, but others have one}}
 func.func @half(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %v: tensor<4xf32> {train.role = "param", train.name = "v"}) -> (tensor<4xf32> {train.role = "grad", train.of = "w"}) {
   return %w : tensor<4xf32>
 }
@@ -21,7 +21,7 @@ func.func @updated(%w: tensor<4xf32> {train.role = "param", train.name = "w"}) -
 
 // -----
 
-// expected-error@+1 {{parameter 'u' is flat already}}
+// expected-error@+1 {{parameter 'u' is already flat}}
 func.func @twice(%a: tensor<4xf32> {train.role = "param", train.name = "u", train.segments = []}) {
   return
 }

@@ -7,7 +7,7 @@
 // RUN: not tessera-opt %s --annotate-sharding="strategy=zero3 keep-gathered=(" -split-input-file 2>&1 | FileCheck %s --check-prefix=REGEX
 // REGEX: keep-gathered is not a regular expression: parentheses not balanced
 // RUN: not tessera-opt %s --annotate-sharding="strategy=zero3 keep-gathered=^w$" -split-input-file 2>&1 | FileCheck %s --check-prefix=NAME
-// NAME: no unit is called as keep-gathered says; there are 'u'
+// NAME: no unit matches --keep-gathered='{{.*}}'; units: 'u'
 // RUN: not tessera-opt %s --annotate-sharding=strategy=hsdp -split-input-file 2>&1 | FileCheck %s --check-prefix=HSDP
 // HSDP: strategy hsdp needs a mesh with the axes 'replicate' and 'shard', both larger than 1, got #dist.mesh<shard = 3>
 

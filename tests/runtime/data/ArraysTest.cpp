@@ -198,9 +198,9 @@ TEST(Npy, BadHeaders) {
   EXPECT_ERROR(parse(npy("<f4", "(2,)", "12345678", "True")), "Fortran order");
   EXPECT_ERROR(parse(npy("<c8", "(1,)", "12345678")), "type '<c8'");
   EXPECT_ERROR(parse(npy(">f4", "(2,)", "12345678")), "type '>f4'");
-  EXPECT_ERROR(parse(npy("<f4", "(3,)", "12345678")), "has 8 bytes of data, which is not its shape [3]");
+  EXPECT_ERROR(parse(npy("<f4", "(3,)", "12345678")), "has 8 bytes of data, which does not fit its shape [3]");
   EXPECT_ERROR(parse(npy("<f4", "(99999999999999999999,)", "12345678")), "header that cannot be read");
-  EXPECT_ERROR(parse(npy("<f4", "(4611686018427387904, 8)", "12345678")), "which is not its shape");
+  EXPECT_ERROR(parse(npy("<f4", "(4611686018427387904, 8)", "12345678")), "which does not fit its shape");
   EXPECT_ERROR(parse(npy("<f4", "(-2,)", "12345678")), "header that cannot be read");
   EXPECT_ERROR(parse(npy("<f4", "(2", "12345678")), "header that cannot be read");
 }

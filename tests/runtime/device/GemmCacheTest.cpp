@@ -53,7 +53,7 @@ TEST(GemmCache, RefusesDamagedFiles) {
     auto read = GemmCache::parse(text, "file");
     ASSERT_FALSE(read.isOk()) << text;
     EXPECT_EQ(read.status().code(), StatusCode::DataLoss);
-    EXPECT_EQ(read.status().message(), "'file' is no cache of products: " + why);
+    EXPECT_EQ(read.status().message(), "'file' is not a cache of products: " + why);
   }
 }
 

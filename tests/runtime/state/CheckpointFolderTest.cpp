@@ -104,7 +104,7 @@ TEST_F(Checkpoints, NewestWholeOne) {
   EXPECT_EQ(*newest(), scratch.path("ckpt-20"));
   damage("ckpt-20");
   damage("ckpt-10");
-  EXPECT_ERROR(newest(), "none of the 4 checkpoints in '" + scratch.root() + "' is whole: checkpoint '" +
+  EXPECT_ERROR(newest(), "none of the 4 checkpoints in '" + scratch.root() + "' is complete: checkpoint '" +
                              scratch.path("ckpt-15") + "' is corrupted: 'rank-0.safetensors' has 10 bytes");
 }
 

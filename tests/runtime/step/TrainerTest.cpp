@@ -309,7 +309,7 @@ TEST_F(Training, ADumpOutsideTheRunIsRefusedUpFront) {
   again.dumpStep = 2;
   outcome = train(again);
   ASSERT_FALSE(outcome.isOk());
-  EXPECT_NE(outcome.status().toString().find("--dump-step is 2, but the run goes on at step 3"), std::string::npos)
+  EXPECT_NE(outcome.status().toString().find("--dump-step is 2, but the run continues at step 3"), std::string::npos)
       << outcome.status();
 }
 
