@@ -106,8 +106,9 @@ static LogicalResult emitForGpu(const CompileOptions &options, ModuleOp module, 
     if (failed(generated))
       return failure();
     if (generated->cubin.empty())
-      emitRemark(module.getLoc()) << "ptxas was not found: the artifact holds PTX only, which the driver compiles at the "
-                                     "start of each run";
+      emitRemark(module.getLoc())
+          << "ptxas was not found: the artifact holds PTX only, which the driver compiles at the "
+             "start of each run";
     code.ptx = std::move(generated->ptx);
     code.cubin = std::move(generated->cubin);
     for (const GpuCode::Kernel &kernel : generated->kernels)

@@ -38,10 +38,10 @@ struct CompileOptions {
   int64_t sequence = 0;                ///< tokens of one sample; 0: as in the file
   // Regular expressions of tensors' names, see frontends/onnx/Import.h.
   std::string parameters, constants, frozen, tied;
-  std::vector<std::string> paddingIdx; ///< "<regex>=<row>"
-  std::string batchNorm;               ///< train | inference; empty: as the file's record says
+  std::vector<std::string> paddingIdx;  ///< "<regex>=<row>"
+  std::string batchNorm;                ///< train | inference; empty: as the file's record says
   std::string recognizeByValues = "on"; ///< on | off: whether GELU in no known form is recognised by its values
-  std::vector<std::string> init;       ///< "<regex>=<zeros|constant:a|normal:std|uniform:a:b>", first match wins
+  std::vector<std::string> init;        ///< "<regex>=<zeros|constant:a|normal:std|uniform:a:b>", first match wins
 
   // Differentiate.
   std::string loss = "cross-entropy"; ///< cross-entropy | mse | output:<name>

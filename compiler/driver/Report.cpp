@@ -4,8 +4,8 @@
 
 #include "compiler/dialect/exec/Exec.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "compiler/dialect/train/Signature.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"

@@ -35,8 +35,8 @@ LogicalResult Importer::collectUses(const Nodes &nodes, int depth) {
 
 Value Importer::addArgument(StringRef name, RankedTensorType type, train::ArgRole role) {
   Location loc = NameLoc::get(builder.getStringAttr(name), fileLoc);
-  argAttrs.push_back(builder.getDictionaryAttr({builder.getNamedAttr(train::kName, builder.getStringAttr(name)),
-                                                train::getRoleAttr(&context, role)}));
+  argAttrs.push_back(builder.getDictionaryAttr(
+      {builder.getNamedAttr(train::kName, builder.getStringAttr(name)), train::getRoleAttr(&context, role)}));
   return func.getBody().front().addArgument(type, loc);
 }
 
@@ -200,7 +200,8 @@ LogicalResult Importer::addInputs() {
     }
     if (!countElements(shape))
       return error() << "input '" << input.name() << "' of shape " << Node::shapeText(shape) << " is too large";
-    top.names[input.name()].value = addArgument(input.name(), RankedTensorType::get(shape, element), train::ArgRole::Input);
+    top.names[input.name()].value =
+        addArgument(input.name(), RankedTensorType::get(shape, element), train::ArgRole::Input);
   }
   for (const auto &[name, size] : options.dims)
     if (!symbols.contains(name))

@@ -293,10 +293,7 @@ Result evaluateOp(Operation *op, ArrayRef<const HostTensor *> in, int64_t &work)
       .Case([&](SoftplusOp) {
         return unary(*in[0], [](double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); });
       })
-      .Case([&](GeluOp op) {
-        return op.getForm() == GeluForm::Exact ? unary(*in[0], [](double x) { return gelu(GeluForm::Exact, x); })
-                                               : unary(*in[0], [](double x) { return gelu(GeluForm::Tanh, x); });
-      })
+      .Case([&](GeluOp op) { return unary(*in[0], op.getForm() == GeluForm::Exact ? geluExact : geluTanh); })
       .Case([&](AtanOp) { return unary(*in[0], std::atan); })
       .Case([&](AsinOp) { return unary(*in[0], std::asin); })
       .Case([&](AcosOp) { return unary(*in[0], std::acos); })

@@ -31,7 +31,6 @@ public:
   bool isNeeded(mlir::Operation *op, unsigned index) const {
     return varied.contains(op->getOperand(index)) && flowsToOperand(op, index);
   }
-  bool isUseful(mlir::Value value) const { return useful.contains(value); }
 
 private:
   void propagateForward(mlir::Block &block);

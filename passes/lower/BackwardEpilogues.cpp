@@ -122,10 +122,10 @@ bool fuseGeluGrad(const Product &product) {
   SmallVector<Operation *> readers = readersOf(product.result);
   for (Operation *reader : readers) {
     auto gelu = dyn_cast<train::GeluGradOp>(reader);
-    Value gradient = gelu && gelu.getForm() == train::GeluForm::Tanh &&
-                             withoutConversions(gelu.getGrad()) == product.result
-                         ? inType(gelu.getResult(), product.elementType())
-                         : nullptr;
+    Value gradient =
+        gelu && gelu.getForm() == train::GeluForm::Tanh && withoutConversions(gelu.getGrad()) == product.result
+            ? inType(gelu.getResult(), product.elementType())
+            : nullptr;
     if (!gradient)
       continue;
     Value z = withoutConversions(gelu.getOperand());

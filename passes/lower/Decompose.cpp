@@ -137,9 +137,7 @@ struct DecomposeCrossEntropy : Decomposition<train::CrossEntropyOp> {
 
 struct DecomposeCountValid : Decomposition<train::CountValidOp> {
   using Decomposition::Decomposition;
-  SmallVector<Value> decompose(train::CountValidOp op, Wide &b) const override {
-    return {train::writeOutCount(b, op)};
-  }
+  SmallVector<Value> decompose(train::CountValidOp op, Wide &b) const override { return {train::writeOutCount(b, op)}; }
 };
 
 /// Each element's place is the number of elements that come before it; the index at a place is the one whose element
@@ -337,10 +335,8 @@ struct Decompose : impl::DecomposeBase<Decompose> {
     if (gpu)
       joinSums(getOperation());
     RewritePatternSet patterns(&getContext());
-    patterns
-        .add<DecomposeSoftmax, DecomposeLayerNorm, DecomposeCrossEntropy, DecomposeCountValid, DecomposeSortIndices,
-             DecomposeAdamw, DecomposeSgd, DecomposeQuantize, DecomposeDequantize, DropStopGradient>(
-            &getContext());
+    patterns.add<DecomposeSoftmax, DecomposeLayerNorm, DecomposeCrossEntropy, DecomposeCountValid, DecomposeSortIndices,
+                 DecomposeAdamw, DecomposeSgd, DecomposeQuantize, DecomposeDequantize, DropStopGradient>(&getContext());
     train::AddOp::getCanonicalizationPatterns(patterns, &getContext()); // rows that are scattered into zeros, and added
     addEmptyDecomposition(patterns);
     addProductDecomposition(patterns);

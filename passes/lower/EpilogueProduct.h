@@ -1,6 +1,7 @@
 //===- EpilogueProduct.h - a product whose epilogue is free -----*- C++ -*-===//
 //
-// What a library does while it writes a product, as `fuse-epilogues` sees it: the product, and what can become part of it.
+// What a library does while it writes a product, as `fuse-epilogues` sees it: the product, and what can become part of
+// it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +22,8 @@ struct Product {
   llvm::ArrayRef<int64_t> columnShape() const;
   int64_t columns() const;
   mlir::Type elementType() const;
-  /// Whether a pre-activation of the product's shape can be read and written: cuBLASLt wants rows that start at a multiple
-  /// of 8 elements.
+  /// Whether a pre-activation of the product's shape can be read and written: cuBLASLt wants rows that start at a
+  /// multiple of 8 elements.
   bool hasAlignedColumns() const;
   /// Type of a bias gradient: the dimensions of the left's rows, or of the columns.
   mlir::Type vectorType(bool isRows) const;
@@ -48,8 +49,8 @@ llvm::SmallVector<mlir::Operation *> readersOf(mlir::Value value);
 /// `value` in this element type: itself, or a conversion of it that is there already; null if there is none.
 mlir::Value inType(mlir::Value value, mlir::Type elementType);
 
-/// Makes a bias that the product's only reader adds, and GELU of the sum, part of the product; false if there is neither.
-/// With `fusesGelu` false of biases alone. What nearly could be is told by a remark.
+/// Makes a bias that the product's only reader adds, and GELU of the sum, part of the product; false if there is
+/// neither. With `fusesGelu` false of biases alone. What nearly could be is told by a remark.
 bool fuseForward(const Product &product, const FusionRoles &roles, bool fusesGelu);
 /// Makes `product * gelu'(z)`, where a product has written z, and its sum over rows part of the product.
 bool fuseGeluGrad(const Product &product);

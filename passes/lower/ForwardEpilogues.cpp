@@ -30,8 +30,7 @@ static bool moveBefore(Value value, Operation *op, Operation *reader) {
     if (source->getBlock() != op->getBlock() || source->isBeforeInBlock(op))
       break;
     if (!isa<train::SliceOp, train::ReshapeOp, train::BarrierOp>(source)) {
-      reader->emitRemark() << "bias not fused into the product: it is computed later, by '" << source->getName()
-                           << "'";
+      reader->emitRemark() << "bias not fused into the product: it is computed later, by '" << source->getName() << "'";
       return false;
     }
     views.push_back(source);

@@ -1,7 +1,7 @@
 //===- FusionRole.cpp - what ops are to fusion ----------------------------===//
 //
-// See FusionRole.h. Roles depend on each other in one direction: a concatenation's on those of its readers, a reshape's on
-// those of its readers and of what makes its operand, which is no reshape.
+// See FusionRole.h. Roles depend on each other in one direction: a concatenation's on those of its readers, a reshape's
+// on those of its readers and of what makes its operand, which is no reshape.
 //
 //===----------------------------------------------------------------------===//
 

@@ -22,9 +22,9 @@ enum class FusionRole {
   Fixed
 };
 
-/// The roles of the ops of a block, decided once, before anything is rewritten. Most ops have theirs by what they are; those
-/// of concatenations and reshapes depend on what reads them and on what makes their operands. An op that is made later has
-/// the role that it would have where no library call reads it.
+/// The roles of the ops of a block, decided once, before anything is rewritten. Most ops have theirs by what they are;
+/// those of concatenations and reshapes depend on what reads them and on what makes their operands. An op that is made
+/// later has the role that it would have where no library call reads it.
 class FusionRoles {
 public:
   explicit FusionRoles(mlir::Block &block);

@@ -146,7 +146,8 @@ void sumOfBatch(func::FuncOp func, train::BarrierOp barrier, int64_t count, Smal
   llvm::SetVector<Value> batch;
   for (Operation *op : ops)
     for (Value operand : op->getOperands())
-      if (auto arg = dyn_cast<BlockArgument>(operand); arg && train::isBatch(train::getArgRole(func, arg.getArgNumber())))
+      if (auto arg = dyn_cast<BlockArgument>(operand);
+          arg && train::isBatch(train::getArgRole(func, arg.getArgNumber())))
         batch.insert(arg);
   OpBuilder builder(func.getContext());
   if (hoisted.empty())

@@ -176,7 +176,8 @@ LogicalResult InsertOptimizer::run(func::FuncOp func) {
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
   SmallVector<Value> hyper;
   for (StringRef name : hyperNames)
-    hyper.push_back(train::appendArgument(func, scalar, train::ArgRole::Hyper, name, {}, NameLoc::get(builder.getStringAttr(name))));
+    hyper.push_back(train::appendArgument(func, scalar, train::ArgRole::Hyper, name, {},
+                                          NameLoc::get(builder.getStringAttr(name))));
   for (Update &update : *updates) {
     if (kind == "adamw")
       buildAdamw(builder, func, update, hyper);

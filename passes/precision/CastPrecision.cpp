@@ -46,9 +46,9 @@ public:
     Block &body = func.getBody().front();
     for (BlockArgument arg : body.getArguments()) {
       const std::optional<ArgRole> role = getArgRole(func, arg.getArgNumber());
-      kinds[arg] = role == ArgRole::Target                         ? Kind::Loss
+      kinds[arg] = role == ArgRole::Target                       ? Kind::Loss
                    : role == ArgRole::Input || isParameter(role) ? Kind::Data
-                                                                   : Kind::Statistic;
+                                                                 : Kind::Statistic;
       if (role == ArgRole::Param && isWide(arg))
         parameters.push_back(arg);
     }

@@ -20,9 +20,7 @@ namespace {
 bool communicates(Operation *op) { return isStart(op) || isSynchronous(op) || isa<exec::CollectiveOp>(op); }
 
 /// An op whose body runs as often as is written in it.
-bool hasStaticCount(Operation *op) {
-  return isa<train::AccumulateOp, exec::RepeatOp, exec::LoopOp>(op);
-}
+bool hasStaticCount(Operation *op) { return isa<train::AccumulateOp, exec::RepeatOp, exec::LoopOp>(op); }
 
 /// Every op between a collective and its function or program runs its body equally often on all ranks, in one block.
 LogicalResult verifyControlFlow(Operation *collective) {

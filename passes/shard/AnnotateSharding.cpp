@@ -60,9 +60,8 @@ std::optional<Strategy> parseStrategy(StringRef name) {
 
 class Annotator {
 public:
-  /// `keepGathered`: names units that are gathered once per step although the strategy gathers for each phase; `kept` is
-  /// the same, parsed, or null.
-  /// `reduceType`: in which gradients are added up over ranks; null: their own.
+  /// `keepGathered`: names units that are gathered once per step although the strategy gathers for each phase; `kept`
+  /// is the same, parsed, or null. `reduceType`: in which gradients are added up over ranks; null: their own.
   Annotator(func::FuncOp func, MeshAttr mesh, Strategy strategy, StringRef keepGathered, llvm::Regex *kept,
             Type reduceType)
       : func(func), mesh(mesh), strategy(strategy), keepGathered(keepGathered), kept(kept), reduceType(reduceType) {

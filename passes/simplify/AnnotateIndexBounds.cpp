@@ -280,13 +280,14 @@ void ComputedIndices::check(const Use &use, Value indices, int64_t low) {
   auto bound = DenseElementsAttr::get(train::tensorType(least), builder.getI64IntegerAttr(low));
   Value isBelow = b.compare(train::CompareDirection::Lt, least, b.constant(bound));
   auto named = [&](StringRef name, Attribute value) { return builder.getNamedAttr(name, value); };
-  checks.push_back({b.select(isBelow, least, most), builder.getDictionaryAttr({
-                                                        train::getRoleAttr(builder.getContext(), train::ResultRole::IndexCheck),
-                                                        named(train::kName, builder.getStringAttr(nameOfNode(op))),
-                                                        named(train::kOf, builder.getStringAttr(use.table)),
-                                                        named(train::kIndexLow, builder.getI64IntegerAttr(low)),
-                                                        named(train::kIndexBound, builder.getI64IntegerAttr(use.size)),
-                                                    })});
+  checks.push_back(
+      {b.select(isBelow, least, most), builder.getDictionaryAttr({
+                                           train::getRoleAttr(builder.getContext(), train::ResultRole::IndexCheck),
+                                           named(train::kName, builder.getStringAttr(nameOfNode(op))),
+                                           named(train::kOf, builder.getStringAttr(use.table)),
+                                           named(train::kIndexLow, builder.getI64IntegerAttr(low)),
+                                           named(train::kIndexBound, builder.getI64IntegerAttr(use.size)),
+                                       })});
 }
 
 struct AnnotateIndexBounds : impl::AnnotateIndexBoundsBase<AnnotateIndexBounds> {

@@ -18,8 +18,8 @@ namespace tessera::simplify {
 /// A polynomial in `x` and `t`: the coefficient of x^i t^j at (i, j); none is 0.
 class Polynomial {
 public:
-  /// What `value` is of the variables `x` and `t` (null: of `x` alone); none if it is no polynomial of them, or one of a
-  /// degree above 3.
+  /// What `value` is of the variables `x` and `t` (null: of `x` alone); none if it is no polynomial of them, or one of
+  /// a degree above 3.
   static std::optional<Polynomial> of(mlir::Value value, mlir::Value x, mlir::Value t = {});
 
   /// Whether the coefficients are these, to what constants in f32 allow.

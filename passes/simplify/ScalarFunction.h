@@ -14,8 +14,8 @@
 
 namespace tessera::simplify {
 
-/// Whether an op is smooth: add, sub, mul, div, neg, pow, exp, sigmoid, tanh or erf. Two smooth functions that agree on a
-/// dense grid are one.
+/// Whether an op is smooth: add, sub, mul, div, neg, pow, exp, sigmoid, tanh or erf. Two smooth functions that agree on
+/// a dense grid are one.
 bool isSmooth(mlir::Operation *op);
 
 /// A tensor, each element of which is a smooth function of the element at the same place of another, its argument.

@@ -302,8 +302,7 @@ Status Lease::begin() {
         return Status::ok();
       });
       if (!status.isOk())
-        log::warn("cannot renew '{}', so that others may take this run for dead: {}", path,
-                  status.message());
+        log::warn("cannot renew '{}', so that others may take this run for dead: {}", path, status.message());
     });
     return Status::ok();
   });

@@ -29,9 +29,8 @@ Status Run::open() {
   if (options.steps < 1)
     return TESSERA_ERROR(InvalidArgument, "--steps must be at least 1, got " + std::to_string(options.steps));
   if (!options.weights.empty() && !options.resume.empty() && !options.resumesAuto())
-    return TESSERA_ERROR(InvalidArgument,
-                         "--weights starts a run and --resume continues one: give one of "
-                         "them, or --resume auto");
+    return TESSERA_ERROR(InvalidArgument, "--weights starts a run and --resume continues one: give one of "
+                                          "them, or --resume auto");
   TESSERA_RETURN_IF_ERROR(checkExport());
   TESSERA_ASSIGN_OR_RETURN(artifact, Artifact::open(options.artifact));
   if (options.ranks > 0 && options.ranks != numRanks())
@@ -319,8 +318,8 @@ void Run::warnOfOtherOrder(const CheckpointInfo &info) const {
     if (found == theirs.end() || found->second == value)
       continue;
     if (name != "content")
-      log::warn("the {} of the data is {}, that of '{}' was {}: the run continues at sample {} of a different order", name,
-                value, checkpoint, found->second, info.dataPosition);
+      log::warn("the {} of the data is {}, that of '{}' was {}: the run continues at sample {} of a different order",
+                name, value, checkpoint, found->second, info.dataPosition);
     else if (theirs["samples"] == mine["samples"]) // else that is said
       log::warn("the data is not what '{}' was trained on: the run continues at sample {} of the new data", checkpoint,
                 info.dataPosition);

@@ -167,7 +167,6 @@ const Artifact &Session::artifact() const { return *impl->artifact; }
 Communicator &Session::communicator() const { return impl->communicator; }
 int Session::rank() const { return impl->communicator.rank(); }
 int Session::threads() const { return impl->device->threads(); }
-std::string Session::deviceName() const { return impl->device->name(); }
 
 TensorView Session::stateBuffer(size_t state) const {
   return impl->context->buffers.hostView(impl->artifact->program().state()->Get(state)->buffer());

@@ -75,7 +75,6 @@ public:
   Communicator &communicator() const;
   int rank() const;
   int threads() const;
-  std::string deviceName() const;
 
   /// Buffers by their index in the program's tables, without an address where the device has memory of its own. A batch
   /// buffer under accumulation has all micro-batches: its view is this rank's part of BatchTensor.global_shape.

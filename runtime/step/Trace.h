@@ -29,12 +29,6 @@ struct TraceEvent {
   int64_t bytes = 0; ///< moved by a collective or copy (its output), else 0
 };
 
-/// Nanoseconds of the clock that TraceEvent uses.
-inline int64_t traceClock() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 /// CPU time of the calling thread.
 inline double threadSeconds() {
   timespec time{};

@@ -41,9 +41,10 @@ void addModelOptions(CLI::App &app, tessera::CompileOptions &o, std::vector<std:
   app.add_option("--batch-norm", o.batchNorm,
                  "what BatchNormalization normalises by, whatever the file says: train (the batch) or inference (the "
                  "running mean and variance)");
-  app.add_option("--recognize-by-values", o.recognizeByValues,
-                 "on: GELU that the file writes in no known form is recognised by its values, with a remark; off: it is "
-                 "computed as it is written")
+  app.add_option(
+         "--recognize-by-values", o.recognizeByValues,
+         "on: GELU that the file writes in no known form is recognised by its values, with a remark; off: it is "
+         "computed as it is written")
       ->capture_default_str();
   app.add_option("--init", o.init,
                  "initial value of parameters: <regex>=<zeros|constant:a|normal:std|uniform:a:b>; first match wins");

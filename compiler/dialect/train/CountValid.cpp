@@ -14,7 +14,8 @@ Value writeOutCount(Build &b, CountValidOp op, bool asFunction) {
   RankedTensorType type = tensorType(op.getResult());
   Value targets = op.getTargets(), counts;
   if (auto ignored = op.getIgnoreIndex())
-    counts = b.compare(CompareDirection::Ne, targets, b.splatLike(targets, static_cast<double>(static_cast<int64_t>(*ignored))));
+    counts = b.compare(CompareDirection::Ne, targets,
+                       b.splatLike(targets, static_cast<double>(static_cast<int64_t>(*ignored))));
   else if (asFunction)
     counts = b.compare(CompareDirection::Eq, targets, targets);
   else

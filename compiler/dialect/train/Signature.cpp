@@ -102,8 +102,8 @@ void setResults(func::FuncOp func, ArrayRef<StepResult> results) {
   func.setAllResultAttrs(attrs);
 }
 
-BlockArgument appendArgument(func::FuncOp func, Type type, ArgRole role, StringRef name,
-                             ArrayRef<NamedAttribute> more, Location loc) {
+BlockArgument appendArgument(func::FuncOp func, Type type, ArgRole role, StringRef name, ArrayRef<NamedAttribute> more,
+                             Location loc) {
   Builder builder(func.getContext());
   SmallVector<NamedAttribute> attrs(more);
   attrs.push_back(getRoleAttr(func.getContext(), role));

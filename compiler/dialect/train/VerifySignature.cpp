@@ -111,9 +111,8 @@ LogicalResult verifyArgument(const Checked &checked, ShapedType type) {
   const StringRef name = checked.attr.getName().getValue();
   // train.arg_c1
   if (name == kRole)
-    return checked.isOneOf(namesOf(getMaxEnumValForArgRole(), [](uint32_t role) {
-      return stringifyArgRole(static_cast<ArgRole>(role));
-    }));
+    return checked.isOneOf(
+        namesOf(getMaxEnumValForArgRole(), [](uint32_t role) { return stringifyArgRole(static_cast<ArgRole>(role)); }));
   // train.arg_c2
   if (name == kState)
     return checked.isOneOf({"m", "v", "momentum"});
@@ -138,9 +137,8 @@ LogicalResult verifyResult(const Checked &checked) {
   const StringRef name = checked.attr.getName().getValue();
   // train.result_c1
   if (name == kRole)
-    return checked.isOneOf(namesOf(getMaxEnumValForResultRole(), [](uint32_t role) {
-      return stringifyResultRole(static_cast<ResultRole>(role));
-    }));
+    return checked.isOneOf(namesOf(getMaxEnumValForResultRole(),
+                                   [](uint32_t role) { return stringifyResultRole(static_cast<ResultRole>(role)); }));
   // train.result_c2
   return name == kName || name == kOf ? checked.isString() : success();
 }

@@ -39,8 +39,8 @@ bool isElementwise(Operation *op) {
   return isa<train::ConvertOp, train::NegOp, train::AbsOp, train::ExpOp, train::LogOp, train::SqrtOp, train::RsqrtOp,
              train::Expm1Op, train::Log1pOp, train::SigmoidOp, train::SoftplusOp, train::TanhOp, train::ErfOp,
              train::GeluOp, train::GeluGradOp, train::SinOp, train::CosOp, train::AtanOp, train::AsinOp, train::AcosOp,
-             train::RoundOp, train::FloorOp, train::AddOp, train::SubOp, train::MulOp, train::DivOp, train::MaxOp, train::PowOp, train::CompareOp,
-             train::SelectOp>(op);
+             train::RoundOp, train::FloorOp, train::AddOp, train::SubOp, train::MulOp, train::DivOp, train::MaxOp,
+             train::PowOp, train::CompareOp, train::SelectOp>(op);
 }
 
 bool isExpensive(Operation *op) {

@@ -46,7 +46,6 @@ public:
 
   int rank() const { return transport->rank(); }
   int numRanks() const { return transport->numRanks(); }
-  std::string_view transportName() const { return transport->name(); }
 
   /// Opens the link of a group on a channel; all ranks call it in the same order.
   Status prepare(const std::vector<int> &members, int channel);
