@@ -1,6 +1,6 @@
 //===- Format.h - the bytes around the FlatBuffer --------------------------===//
 //
-// An artifact file is a 64-byte header and then the FlatBuffer `Program` of artifact.fbs (identifier "TSRA"). All
+// An artifact file is a 64-byte header and then the FlatBuffer `Package` of artifact.fbs (identifier "TSRA"). All
 // numbers are little endian. The payload starts at byte 64, so that a file read to an aligned address is
 // aligned for every type inside it.
 //
@@ -26,6 +26,9 @@ struct FileHeader {
   uint8_t padding[32];  ///< 0
 };
 static_assert(sizeof(FileHeader) == 64 && alignof(FileHeader) == 8);
+
+/// Repeats inside each other, and iteration strides of a buffer.
+inline constexpr size_t maxRepeatDepth = 4;
 
 /// Arena offsets of slots are multiples of this many bytes; arenas themselves are page aligned.
 inline constexpr size_t slotAlignment = 64;

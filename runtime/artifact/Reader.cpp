@@ -79,12 +79,12 @@ Status Artifact::parse(const uint8_t *bytes, size_t size) {
   size_t payloadBytes = size - sizeof(header);
   if (XXH64(payload, payloadBytes, 0) != header.payloadHash)
     return corrupt("checksum mismatch (the file is damaged)");
-  if (payloadBytes < 16 || !artifact::ProgramBufferHasIdentifier(payload))
+  if (payloadBytes < 16 || !artifact::PackageBufferHasIdentifier(payload))
     return corrupt("the program has no identifier");
   flatbuffers::Verifier verifier(payload, payloadBytes, /*max_depth=*/64, /*max_tables=*/100'000'000);
-  if (!artifact::VerifyProgramBuffer(verifier))
+  if (!artifact::VerifyPackageBuffer(verifier))
     return corrupt("malformed program");
-  root = artifact::GetProgram(payload);
+  root = artifact::GetPackage(payload);
   if (root->version() != artifact::formatVersion)
     return corrupt("program version " + std::to_string(root->version()) + ", expected " +
                    std::to_string(artifact::formatVersion));
@@ -97,7 +97,7 @@ Status Artifact::parse(const uint8_t *bytes, size_t size) {
         return corrupt("mesh axis '" + axis->name()->str() + "' has size " + std::to_string(axis->size()));
       ranks.axes.push_back({axis->name()->str(), axis->size()});
     }
-  return verifyProgram(*root, ranks).withContext(context);
+  return verifyPackage(*root, ranks).withContext(context);
 }
 
 std::vector<std::string> Artifact::groupAxes(int64_t group) const {
@@ -106,6 +106,13 @@ std::vector<std::string> Artifact::groupAxes(int64_t group) const {
     for (const flatbuffers::String *axis : *root->groups()->Get(group)->axes())
       axes.push_back(axis->str());
   return axes;
+}
+
+std::optional<size_t> Artifact::findProgram(artifact::ProgramKind kind) const {
+  for (size_t number = 0; number < numPrograms(); ++number)
+    if (program(number).kind() == kind)
+      return number;
+  return std::nullopt;
 }
 
 static std::string lookUp(const flatbuffers::Vector<flatbuffers::Offset<artifact::KeyValue>> *entries,

@@ -1,7 +1,7 @@
 //===- Reader.h - opens an artifact file -----------------------------------===//
 //
 // Reads the file into memory, checks header, hash, FlatBuffer structure and then every index, count and span
-// (Verify.h), so that the rest of the runtime may use the program without checking again. The file is untrusted input
+// (Verify.h), so that the rest of the runtime may use the programs without checking again. The file is untrusted input
 // up to here; it holds native code, so that running it is as dangerous as running any program.
 //
 //===----------------------------------------------------------------------===//
@@ -15,10 +15,14 @@
 #include "runtime/base/Status.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace tessera {
+
+/// The number of the program of a training step.
+inline constexpr size_t trainingProgram = 0;
 
 class Artifact {
 public:
@@ -29,17 +33,23 @@ public:
   Artifact(const Artifact &) = delete;
   Artifact &operator=(const Artifact &) = delete;
 
-  const artifact::Program &program() const { return *root; }
+  const artifact::Package &package() const { return *root; }
+  /// The program of a training step; every artifact has one.
+  const artifact::Program &training() const { return program(trainingProgram); }
+  const artifact::Program &program(size_t number) const { return *root->programs()->Get(static_cast<uint32_t>(number)); }
+  size_t numPrograms() const { return root->programs()->size(); }
+  /// The number of the program of a kind, if there is one.
+  std::optional<size_t> findProgram(artifact::ProgramKind kind) const;
   const std::string &path() const { return name; }
   const Mesh &mesh() const { return ranks; }
   int64_t numRanks() const { return ranks.numRanks(); }
-  /// Axes of a group of the program; none for -1 (a group of one).
+  /// Axes of a group of the package; none for -1 (a group of one).
   std::vector<std::string> groupAxes(int64_t group) const;
   int64_t groupSize(int64_t group) const { return ranks.groupSize(groupAxes(group)); }
   int64_t positionInGroup(int64_t group, int rank) const { return ranks.positionInGroup(groupAxes(group), rank); }
   std::vector<int> groupMembers(int64_t group, int rank) const { return ranks.groupMembers(groupAxes(group), rank); }
 
-  /// Value of a key of Program.optimizer or Program.model; empty if there is none.
+  /// Value of a key of Package.optimizer or Package.model; empty if there is none.
   std::string optimizerOption(const std::string &key) const;
   std::string modelOption(const std::string &key) const;
 
@@ -49,7 +59,7 @@ private:
 
   std::string name;
   std::vector<uint8_t> owned;
-  const artifact::Program *root = nullptr;
+  const artifact::Package *root = nullptr;
   Mesh ranks;
 };
 

@@ -1,6 +1,6 @@
-//===- Verify.cpp - checks a program's meaning -----------------------------===//
+//===- Verify.cpp - checks a package's meaning -----------------------------===//
 //
-// Memory, code and the interface of the step; instructions are checked in VerifyInstructions.cpp. Values are checked
+// Memory, code and the interface of the programs; instructions are checked in VerifyInstructions.cpp. Values are checked
 // before they enter any arithmetic, and arithmetic is 128 bits wide.
 //
 //===----------------------------------------------------------------------===//
@@ -30,9 +30,9 @@ static Status bad(const std::string &what, const std::string &why) {
 template <typename Enum> static bool isKnown(Enum value) { return value >= Enum::MIN && value <= Enum::MAX; }
 
 Status VerifyContext::verifyGroups() {
-  for (uint32_t group = 0; group < sizeOf(program.groups()); ++group) {
+  for (uint32_t group = 0; group < sizeOf(package.groups()); ++group) {
     std::vector<std::string> axes;
-    for (const flatbuffers::String *axis : *program.groups()->Get(group)->axes()) {
+    for (const flatbuffers::String *axis : *package.groups()->Get(group)->axes()) {
       std::string name = axis->str(), what = "group " + std::to_string(group);
       if (std::find(axes.begin(), axes.end(), name) != axes.end())
         return bad(what, "axis '" + name + "' occurs twice");
@@ -51,23 +51,29 @@ Status VerifyContext::checkGroup(int64_t group, const std::string &what) const {
   return Status::ok();
 }
 
-/// Bytes from the buffer's first element to the end of its last, with the farthest rank and iteration.
-static WideInt spanBytes(const artifact::Buffer &buffer, int64_t groupSize, int64_t iterations) {
+WideInt iterationBytes(const artifact::Buffer &buffer, LoopCounts loops) {
+  WideInt bytes = 0;
+  for (size_t depth = 0; depth < std::min<size_t>(loops.size(), sizeOf(buffer.iteration_strides())); ++depth)
+    bytes += WideInt(loops[depth] - 1) * buffer.iteration_strides()->Get(static_cast<uint32_t>(depth));
+  return bytes;
+}
+
+/// Bytes from the buffer's first element to the end of its last, with the farthest rank and the last iterations.
+static WideInt spanBytes(const artifact::Buffer &buffer, int64_t groupSize, LoopCounts loops) {
   WideInt last = 0, width = static_cast<WideInt>(byteWidth(buffer.dtype()));
   for (uint32_t dim = 0; dim < sizeOf(buffer.shape()); ++dim)
     last += WideInt(buffer.shape()->Get(dim) - 1) * buffer.strides()->Get(dim);
-  return (last + 1) * width + WideInt(groupSize - 1) * buffer.rank_stride() +
-         WideInt(iterations - 1) * buffer.iteration_stride();
+  return (last + 1) * width + WideInt(groupSize - 1) * buffer.rank_stride() + iterationBytes(buffer, loops);
 }
 
 Status VerifyContext::verifyBuffer(uint32_t index) const {
-  const artifact::Buffer &buffer = *program.buffers()->Get(index);
+  const artifact::Buffer &buffer = *package.buffers()->Get(index);
   std::string what = "buffer " + std::to_string(index);
-  if (buffer.arena() >= sizeOf(program.arenas()))
-    return bad(what, "arena " + std::to_string(buffer.arena()) + " of " + std::to_string(sizeOf(program.arenas())));
+  if (buffer.arena() >= sizeOf(package.arenas()))
+    return bad(what, "arena " + std::to_string(buffer.arena()) + " of " + std::to_string(sizeOf(package.arenas())));
   if (!isKnown(buffer.dtype()))
     return bad(what, "unknown type " + std::to_string(static_cast<int>(buffer.dtype())));
-  if (!isAligned(buffer.shape()) || !isAligned(buffer.strides()))
+  if (!isAligned(buffer.shape()) || !isAligned(buffer.strides()) || !isAligned(buffer.iteration_strides()))
     return bad(what, "misaligned shape or strides");
   uint32_t rank = sizeOf(buffer.shape());
   if (rank != sizeOf(buffer.strides()) || rank > maxDimensions)
@@ -82,63 +88,90 @@ Status VerifyContext::verifyBuffer(uint32_t index) const {
   }
   TESSERA_RETURN_IF_ERROR(checkGroup(buffer.rank_group(), what));
   int64_t width = static_cast<int64_t>(byteWidth(buffer.dtype()));
-  for (int64_t stride : {buffer.iteration_stride(), buffer.rank_stride()})
+  if (sizeOf(buffer.iteration_strides()) > artifact::maxRepeatDepth)
+    return bad(what, std::to_string(sizeOf(buffer.iteration_strides())) + " strides between iterations");
+  std::vector<int64_t> steps = {buffer.rank_stride()};
+  if (buffer.iteration_strides())
+    steps.insert(steps.end(), buffer.iteration_strides()->begin(), buffer.iteration_strides()->end());
+  for (int64_t stride : steps)
     if (stride < 0 || stride > maxElements || stride % width != 0)
       return bad(what, "stride of " + std::to_string(stride) + " bytes between iterations or ranks");
   if (buffer.offset() % width != 0)
     return bad(what, "offset " + std::to_string(buffer.offset()) + " is not a multiple of the element's " +
                          std::to_string(width) + " bytes");
-  uint64_t arenaBytes = program.arenas()->Get(buffer.arena())->bytes();
-  if (WideInt(buffer.offset()) + spanBytes(buffer, groupSize(buffer.rank_group()), 1) > WideInt(arenaBytes))
+  uint64_t arenaBytes = package.arenas()->Get(buffer.arena())->bytes();
+  if (WideInt(buffer.offset()) + spanBytes(buffer, groupSize(buffer.rank_group()), {}) > WideInt(arenaBytes))
     return bad(what, "reaches beyond its arena of " + std::to_string(arenaBytes) + " bytes");
   return Status::ok();
 }
 
-Status VerifyContext::useBuffer(uint32_t index, const std::string &what, int64_t iterations) const {
-  if (index >= sizeOf(program.buffers()))
-    return bad(what, "buffer " + std::to_string(index) + " of " + std::to_string(sizeOf(program.buffers())));
-  const artifact::Buffer &buffer = *program.buffers()->Get(index);
-  uint64_t arenaBytes = program.arenas()->Get(buffer.arena())->bytes();
-  if (WideInt(buffer.offset()) + spanBytes(buffer, groupSize(buffer.rank_group()), iterations) > WideInt(arenaBytes))
-    return bad(what, "buffer " + std::to_string(index) + " leaves its arena within " + std::to_string(iterations) +
-                         " iterations");
+Status VerifyContext::useBuffer(uint32_t index, const std::string &what, LoopCounts loops) const {
+  if (index >= sizeOf(package.buffers()))
+    return bad(what, "buffer " + std::to_string(index) + " of " + std::to_string(sizeOf(package.buffers())));
+  const artifact::Buffer &buffer = *package.buffers()->Get(index);
+  uint64_t arenaBytes = package.arenas()->Get(buffer.arena())->bytes();
+  if (WideInt(buffer.offset()) + spanBytes(buffer, groupSize(buffer.rank_group()), loops) > WideInt(arenaBytes))
+    return bad(what, "buffer " + std::to_string(index) + " leaves its arena within " +
+                         toString({loops.begin(), loops.end()}) + " iterations");
   return Status::ok();
 }
 
-TensorView VerifyContext::view(uint32_t index) const { return viewOf(*program.buffers()->Get(index)); }
+TensorView VerifyContext::view(uint32_t index) const { return viewOf(*package.buffers()->Get(index)); }
 
 static Status verifyMemory(const VerifyContext &context) {
-  const artifact::Program &program = context.program;
+  const artifact::Package &package = context.package;
   constexpr uint64_t maxArenaBytes = uint64_t{1} << 46;
-  for (uint32_t index = 0; index < sizeOf(program.arenas()); ++index) {
-    const artifact::Arena &arena = *program.arenas()->Get(index);
+  for (uint32_t index = 0; index < sizeOf(package.arenas()); ++index) {
+    const artifact::Arena &arena = *package.arenas()->Get(index);
     std::string what = "arena " + std::to_string(index);
     if (arena.bytes() > maxArenaBytes)
       return bad(what, "size " + std::to_string(arena.bytes()) + " bytes");
     if (!isKnown(arena.kind()))
       return bad(what, "unknown kind " + std::to_string(static_cast<int>(arena.kind())));
   }
+  for (uint32_t index = 0; index < sizeOf(package.buffers()); ++index)
+    TESSERA_RETURN_IF_ERROR(context.verifyBuffer(index));
+  return Status::ok();
+}
+
+static Status verifySlots(const artifact::Package &package, const artifact::Program &program) {
   for (uint32_t index = 0; index < sizeOf(program.slots()); ++index) {
     const artifact::Slot &slot = *program.slots()->Get(index);
     std::string what = "slot " + std::to_string(index);
-    if (slot.arena() >= sizeOf(program.arenas()))
-      return bad(what, "arena " + std::to_string(slot.arena()) + " of " + std::to_string(sizeOf(program.arenas())));
-    if (WideInt(slot.offset()) + slot.bytes() > WideInt(program.arenas()->Get(slot.arena())->bytes()))
+    if (slot.arena() >= sizeOf(package.arenas()))
+      return bad(what, "arena " + std::to_string(slot.arena()) + " of " + std::to_string(sizeOf(package.arenas())));
+    if (WideInt(slot.offset()) + slot.bytes() > WideInt(package.arenas()->Get(slot.arena())->bytes()))
       return bad(what, "reaches beyond its arena");
     if (!isKnown(slot.memory_class()))
       return bad(what, "unknown class " + std::to_string(static_cast<int>(slot.memory_class())));
     if (slot.first_instruction() > slot.last_instruction())
       return bad(what, "its life ends before it begins");
   }
-  for (uint32_t index = 0; index < sizeOf(program.buffers()); ++index)
-    TESSERA_RETURN_IF_ERROR(context.verifyBuffer(index));
+  return Status::ok();
+}
+
+static Status verifyStreams(const VerifyContext &context) {
+  const artifact::Package &package = context.package;
+  constexpr uint32_t maxStreams = 16;
+  if (sizeOf(package.streams()) > maxStreams)
+    return bad("streams", std::to_string(sizeOf(package.streams())) + " of at most " + std::to_string(maxStreams));
+  for (uint32_t index = 0; index < sizeOf(package.streams()); ++index) {
+    const artifact::Stream &stream = *package.streams()->Get(index);
+    std::string what = "stream " + std::to_string(index);
+    if (!isKnown(stream.kind()))
+      return bad(what, "unknown kind");
+    if ((stream.kind() == artifact::StreamKind::Compute) != (index == 0))
+      return bad(what, std::string("is of kind ") + artifact::EnumNameStreamKind(stream.kind()) +
+                           "; the first stream computes, and no other");
+    TESSERA_RETURN_IF_ERROR(context.checkGroup(stream.group(), what));
+  }
   return Status::ok();
 }
 
 /// A kernel for a GPU has a size of its launch, one for the CPU has none.
-static Status verifyKernel(const artifact::Program &program, const artifact::Kernel &kernel, bool isGpu) {
+static Status verifyKernel(const artifact::Package &package, const artifact::Kernel &kernel, bool isGpu) {
   std::string what = "kernel '" + kernel.symbol()->str() + "'";
-  if (kernel.code_object() >= sizeOf(program.code_objects()))
+  if (kernel.code_object() >= sizeOf(package.code_objects()))
     return bad(what, "its code object does not exist");
   if (!isGpu) {
     if (kernel.blocks() || kernel.threads_x() || kernel.threads_y() || kernel.ptx() != -1)
@@ -150,18 +183,18 @@ static Status verifyKernel(const artifact::Program &program, const artifact::Ker
   if (kernel.blocks() < 1 || kernel.blocks() > maxBlocks || threads < 1 || threads > maxThreads)
     return bad(what, "is launched as " + std::to_string(kernel.blocks()) + " blocks of " +
                          std::to_string(kernel.threads_x()) + " x " + std::to_string(kernel.threads_y()) + " threads");
-  if (kernel.ptx() < -1 || kernel.ptx() >= static_cast<int64_t>(sizeOf(program.code_objects())))
+  if (kernel.ptx() < -1 || kernel.ptx() >= static_cast<int64_t>(sizeOf(package.code_objects())))
     return bad(what, "its PTX does not exist");
-  if (kernel.ptx() >= 0 && program.code_objects()->Get(kernel.ptx())->format() != artifact::CodeFormat::Ptx)
+  if (kernel.ptx() >= 0 && package.code_objects()->Get(kernel.ptx())->format() != artifact::CodeFormat::Ptx)
     return bad(what, "its PTX is none");
   return Status::ok();
 }
 
-static Status verifyCode(const artifact::Program &program) {
-  std::string target = program.target()->str();
+static Status verifyCode(const artifact::Package &package) {
+  std::string target = package.target()->str();
   bool isGpu = target.compare(0, 3, "sm_") == 0;
-  for (uint32_t index = 0; index < sizeOf(program.code_objects()); ++index) {
-    const artifact::CodeObject &object = *program.code_objects()->Get(index);
+  for (uint32_t index = 0; index < sizeOf(package.code_objects()); ++index) {
+    const artifact::CodeObject &object = *package.code_objects()->Get(index);
     std::string what = "code object " + std::to_string(index);
     if (!isKnown(object.format()))
       return bad(what, "unknown format");
@@ -173,15 +206,15 @@ static Status verifyCode(const artifact::Program &program) {
     if (object.format() == artifact::CodeFormat::Ptx && object.data()->Get(object.data()->size() - 1) != 0)
       return bad(what, "is PTX without a zero at its end");
   }
-  for (uint32_t index = 0; index < sizeOf(program.kernels()); ++index)
-    TESSERA_RETURN_IF_ERROR(verifyKernel(program, *program.kernels()->Get(index), isGpu));
+  for (uint32_t index = 0; index < sizeOf(package.kernels()); ++index)
+    TESSERA_RETURN_IF_ERROR(verifyKernel(package, *package.kernels()->Get(index), isGpu));
   return Status::ok();
 }
 
 /// Checks that the buffer holds `elements` elements of a type, row-major.
 static Status expectDense(const VerifyContext &context, uint32_t buffer, DataType dtype, WideInt elements,
                           const std::string &what) {
-  TESSERA_RETURN_IF_ERROR(context.useBuffer(buffer, what, 1));
+  TESSERA_RETURN_IF_ERROR(context.useBuffer(buffer, what));
   TensorView view = context.view(buffer);
   if (view.dtype != dtype)
     return bad(what, std::string("its buffer is of type ") + artifact::EnumNameDataType(view.dtype) + ", expected " +
@@ -192,9 +225,9 @@ static Status expectDense(const VerifyContext &context, uint32_t buffer, DataTyp
 }
 
 static Status verifyState(const VerifyContext &context) {
-  const artifact::Program &program = context.program;
-  for (uint32_t index = 0; index < sizeOf(program.state()); ++index) {
-    const artifact::StateTensor &state = *program.state()->Get(index);
+  const artifact::Package &package = context.package;
+  for (uint32_t index = 0; index < sizeOf(package.state()); ++index) {
+    const artifact::StateTensor &state = *package.state()->Get(index);
     std::string what = "state '" + state.name()->str() + "'";
     if (!isKnown(state.dtype()) || !isKnown(state.role()))
       return bad(what, "unknown type or role");
@@ -226,13 +259,13 @@ static Status verifyState(const VerifyContext &context) {
 }
 
 static Status verifyDerived(const VerifyContext &context) {
-  const artifact::Program &program = context.program;
-  for (uint32_t index = 0; index < sizeOf(program.derived()); ++index) {
-    const artifact::DerivedTensor &derived = *program.derived()->Get(index);
+  const artifact::Package &package = context.package;
+  for (uint32_t index = 0; index < sizeOf(package.derived()); ++index) {
+    const artifact::DerivedTensor &derived = *package.derived()->Get(index);
     std::string what = "derived tensor " + std::to_string(index);
-    if (derived.state() >= sizeOf(program.state()))
+    if (derived.state() >= sizeOf(package.state()))
       return bad(what, "state " + std::to_string(derived.state()) + " does not exist");
-    const artifact::StateTensor &state = *program.state()->Get(derived.state());
+    const artifact::StateTensor &state = *package.state()->Get(derived.state());
     if (state.dtype() != DataType::F32)
       return bad(what, std::string("is made from ") + artifact::EnumNameDataType(state.dtype()) + ", expected F32");
     int64_t elements = state.elements() / context.groupSize(state.shard_group());
@@ -241,8 +274,7 @@ static Status verifyDerived(const VerifyContext &context) {
   return Status::ok();
 }
 
-static Status verifyBatch(const VerifyContext &context) {
-  const artifact::Program &program = context.program;
+static Status verifyBatch(const VerifyContext &context, const artifact::Program &program) {
   for (uint32_t index = 0; index < sizeOf(program.batch()); ++index) {
     const artifact::BatchTensor &entry = *program.batch()->Get(index);
     std::string what = "batch entry '" + entry.name()->str() + "'";
@@ -266,8 +298,8 @@ static Status verifyBatch(const VerifyContext &context) {
   return Status::ok();
 }
 
-static Status verifyScalars(const VerifyContext &context, uint32_t numInstructions) {
-  const artifact::Program &program = context.program;
+static Status verifyScalars(const VerifyContext &context, const artifact::Program &program, uint32_t numInstructions) {
+  const artifact::Package &package = context.package;
   for (uint32_t index = 0; index < sizeOf(program.hyper()); ++index) {
     const artifact::HyperScalar &hyper = *program.hyper()->Get(index);
     DataType type = hyper.name()->string_view() == "seed" ? DataType::I64 : DataType::F32;
@@ -278,7 +310,7 @@ static Status verifyScalars(const VerifyContext &context, uint32_t numInstructio
     std::string what = "result '" + result.name()->str() + "'";
     if (!isKnown(result.role()))
       return bad(what, "unknown role");
-    TESSERA_RETURN_IF_ERROR(context.useBuffer(result.buffer(), what, 1));
+    TESSERA_RETURN_IF_ERROR(context.useBuffer(result.buffer(), what));
     TensorView view = context.view(result.buffer());
     bool isNumber = view.dtype == DataType::F32 || view.dtype == DataType::F64 || view.dtype == DataType::I32 ||
                     view.dtype == DataType::I64;
@@ -293,18 +325,18 @@ static Status verifyScalars(const VerifyContext &context, uint32_t numInstructio
   for (uint32_t index = 0; index < sizeOf(program.probes()); ++index) {
     const artifact::GradientProbe &probe = *program.probes()->Get(index);
     std::string what = "gradient probe " + std::to_string(index);
-    if (probe.state() >= sizeOf(program.state()))
+    if (probe.state() >= sizeOf(package.state()))
       return bad(what, "state " + std::to_string(probe.state()) + " does not exist");
     if (probe.instruction() >= numInstructions)
       return bad(what, "instruction " + std::to_string(probe.instruction()) + " of " + std::to_string(numInstructions));
     if (!std::isfinite(probe.scale()))
       return bad(what, "its scale is no number");
     TESSERA_RETURN_IF_ERROR(context.checkGroup(probe.shard_group(), what));
-    const artifact::StateTensor &state = *program.state()->Get(probe.state());
+    const artifact::StateTensor &state = *package.state()->Get(probe.state());
     int64_t parts = context.groupSize(probe.shard_group());
     if (state.elements() % parts != 0)
       return bad(what, "the gradient does not divide by " + std::to_string(parts));
-    TESSERA_RETURN_IF_ERROR(context.useBuffer(probe.buffer(), what, 1));
+    TESSERA_RETURN_IF_ERROR(context.useBuffer(probe.buffer(), what));
     const DataType dtype = context.view(probe.buffer()).dtype;
     if (dtype != DataType::F32 && dtype != DataType::F64 && dtype != DataType::F16 && dtype != DataType::BF16)
       return bad(what, std::string("its buffer is of type ") + artifact::EnumNameDataType(dtype) +
@@ -314,16 +346,57 @@ static Status verifyScalars(const VerifyContext &context, uint32_t numInstructio
   return Status::ok();
 }
 
-Status verifyProgram(const artifact::Program &program, const Mesh &mesh) {
-  VerifyContext context(program, mesh);
+/// A program of evaluation must say what its loss is made of.
+static Status verifyRoles(const artifact::Program &program) {
+  int sums = 0, counts = 0;
+  for (uint32_t index = 0; index < sizeOf(program.results()); ++index) {
+    sums += program.results()->Get(index)->role() == artifact::ResultRole::LossSum;
+    counts += program.results()->Get(index)->role() == artifact::ResultRole::LossCount;
+  }
+  const int expected = program.kind() == artifact::ProgramKind::Evaluate ? 1 : 0;
+  if (sums != expected || counts != expected)
+    return bad("results", std::to_string(sums) + " sums and " + std::to_string(counts) + " counts of a loss, expected " +
+                              std::to_string(expected) + " of each");
+  return Status::ok();
+}
+
+static Status verifyProgram(const VerifyContext &context, const artifact::Program &program) {
+  TESSERA_RETURN_IF_ERROR(verifySlots(context.package, program));
+  TESSERA_ASSIGN_OR_RETURN(uint32_t numInstructions, verifyInstructions(context, program));
+  TESSERA_RETURN_IF_ERROR(verifyBatch(context, program));
+  TESSERA_RETURN_IF_ERROR(verifyScalars(context, program, numInstructions));
+  return verifyRoles(program);
+}
+
+/// Programs are few, and what they are for is known.
+static Status verifyPrograms(const VerifyContext &context) {
+  const auto *programs = context.package.programs();
+  constexpr uint32_t maxPrograms = 64;
+  if (sizeOf(programs) < 1 || sizeOf(programs) > maxPrograms)
+    return bad("programs", "there are " + std::to_string(sizeOf(programs)));
+  for (uint32_t index = 0; index < programs->size(); ++index) {
+    const artifact::Program &program = *programs->Get(index);
+    std::string what = "program '" + program.name()->str() + "'";
+    if (!isKnown(program.kind()) || (program.kind() == artifact::ProgramKind::Train) != (index == 0))
+      return bad(what, "the first program trains, and no other");
+    for (uint32_t other = 0; other < index; ++other)
+      if (programs->Get(other)->kind() == program.kind() || programs->Get(other)->name()->str() == program.name()->str())
+        return bad(what, "there is another one of its kind or name");
+    Status status = verifyProgram(context, program);
+    TESSERA_RETURN_IF_ERROR(index == 0 ? status : status.withContext(what));
+  }
+  return Status::ok();
+}
+
+Status verifyPackage(const artifact::Package &package, const Mesh &mesh) {
+  VerifyContext context(package, mesh);
   TESSERA_RETURN_IF_ERROR(context.verifyGroups());
+  TESSERA_RETURN_IF_ERROR(verifyStreams(context));
   TESSERA_RETURN_IF_ERROR(verifyMemory(context));
-  TESSERA_RETURN_IF_ERROR(verifyCode(program));
-  TESSERA_ASSIGN_OR_RETURN(uint32_t numInstructions, verifyInstructions(context));
+  TESSERA_RETURN_IF_ERROR(verifyCode(package));
   TESSERA_RETURN_IF_ERROR(verifyState(context));
   TESSERA_RETURN_IF_ERROR(verifyDerived(context));
-  TESSERA_RETURN_IF_ERROR(verifyBatch(context));
-  return verifyScalars(context, numInstructions);
+  return verifyPrograms(context);
 }
 
 } // namespace tessera

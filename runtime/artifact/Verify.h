@@ -1,4 +1,4 @@
-//===- Verify.h - checks a program's meaning -------------------------------===//
+//===- Verify.h - checks a package's meaning -------------------------------===//
 
 #ifndef TESSERA_RUNTIME_ARTIFACT_VERIFY_H
 #define TESSERA_RUNTIME_ARTIFACT_VERIFY_H
@@ -10,8 +10,8 @@
 namespace tessera {
 
 /// Checks all that the FlatBuffers verifier cannot know: indices, spans of buffers inside their arenas (with iteration
-/// and rank strides), shapes of library calls, counts.
-Status verifyProgram(const artifact::Program &program, const Mesh &mesh);
+/// and rank strides), shapes of library calls, counts; of every program.
+Status verifyPackage(const artifact::Package &package, const Mesh &mesh);
 
 } // namespace tessera
 

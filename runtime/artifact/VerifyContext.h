@@ -3,12 +3,14 @@
 #ifndef TESSERA_RUNTIME_ARTIFACT_VERIFYCONTEXT_H
 #define TESSERA_RUNTIME_ARTIFACT_VERIFYCONTEXT_H
 
+#include "runtime/artifact/Format.h"
 #include "runtime/artifact/Mesh.h"
 #include "runtime/artifact/TensorView.h"
 #include "runtime/artifact/artifact_generated.h"
 #include "runtime/base/Status.h"
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,16 +30,19 @@ inline bool isAligned(const flatbuffers::Vector<int64_t> *vector) {
   return !vector || reinterpret_cast<uintptr_t>(vector->Data()) % alignof(int64_t) == 0;
 }
 
+/// How often the loops around an instruction repeat, outermost first.
+using LoopCounts = std::span<const int64_t>;
+
 class VerifyContext {
 public:
-  VerifyContext(const artifact::Program &program, const Mesh &mesh) : program(program), mesh(mesh) {}
+  VerifyContext(const artifact::Package &package, const Mesh &mesh) : package(package), mesh(mesh) {}
 
   /// Checks that every group names axes of the mesh; call first.
   Status verifyGroups();
   /// Checks a buffer by itself, in iteration 0, on every rank.
   Status verifyBuffer(uint32_t index) const;
   /// Checks an operand: that the buffer exists and stays in its arena in all iterations. `what` names the operand.
-  Status useBuffer(uint32_t index, const std::string &what, int64_t iterations) const;
+  Status useBuffer(uint32_t index, const std::string &what, LoopCounts loops = {}) const;
 
   Status checkGroup(int64_t group, const std::string &what) const;
   /// 1 for group -1.
@@ -45,22 +50,25 @@ public:
   /// Shape and strides of a verified buffer; without data.
   TensorView view(uint32_t index) const;
 
-  const artifact::Program &program;
+  const artifact::Package &package;
   const Mesh &mesh;
 
 private:
   std::vector<int64_t> groupSizes;
 };
 
+/// Bytes that a buffer lies further on in the last iterations.
+WideInt iterationBytes(const artifact::Buffer &buffer, LoopCounts loops);
+
 /// "[2, 3]"
 std::string toString(const std::vector<int64_t> &values);
 
 /// Checks the epilogue of a product whose operands have been checked; `what` names the instruction.
 Status verifyEpilogue(const VerifyContext &context, const artifact::Gemm &gemm, const std::string &what,
-                      int64_t iterations);
+                      LoopCounts loops);
 
-/// Checks instructions and what belongs to them; returns how many there are in the flattened list.
-Result<uint32_t> verifyInstructions(const VerifyContext &context);
+/// Checks a program's instructions and what belongs to them; returns how many there are in the flattened list.
+Result<uint32_t> verifyInstructions(const VerifyContext &context, const artifact::Program &program);
 
 } // namespace tessera
 

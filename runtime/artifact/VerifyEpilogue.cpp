@@ -8,7 +8,7 @@ namespace tessera {
 using artifact::Epilogue;
 
 Status verifyEpilogue(const VerifyContext &context, const artifact::Gemm &gemm, const std::string &what,
-                      int64_t iterations) {
+                      LoopCounts loops) {
   auto bad = [&](const std::string &why) { return TESSERA_ERROR(DataLoss, what + ": " + why); };
   const Epilogue epilogue = gemm.epilogue();
   if (epilogue < Epilogue::MIN || epilogue > Epilogue::MAX)
@@ -27,7 +27,7 @@ Status verifyEpilogue(const VerifyContext &context, const artifact::Gemm &gemm, 
   if (!sumsOperand(epilogue) && (!c.isContiguous() || gemm.beta() != 0))
     return bad("epilogue " + name + " needs a contiguous result and a beta of 0");
   auto check = [&](int32_t index, bool isMatrix, const char *operand) -> Status {
-    TESSERA_RETURN_IF_ERROR(context.useBuffer(static_cast<uint32_t>(index), what + ", operand " + operand, iterations));
+    TESSERA_RETURN_IF_ERROR(context.useBuffer(static_cast<uint32_t>(index), what + ", operand " + operand, loops));
     const TensorView view = context.view(static_cast<uint32_t>(index));
     const std::vector<int64_t> vector = {c.shape[epilogue == Epilogue::BiasGradA ? 0 : 1]};
     const std::vector<int64_t> &shape = isMatrix ? c.shape : vector;

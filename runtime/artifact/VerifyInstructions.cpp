@@ -17,23 +17,22 @@ using Shape = std::vector<int64_t>;
 
 class InstructionVerifier {
 public:
-  explicit InstructionVerifier(const VerifyContext &context) : context(context) {}
+  InstructionVerifier(const VerifyContext &context, const artifact::Program &program)
+      : context(context), program(program) {}
 
-  Status verifyList(const flatbuffers::Vector<flatbuffers::Offset<artifact::Instruction>> &list, bool isBody) {
+  Status verifyList(const flatbuffers::Vector<flatbuffers::Offset<artifact::Instruction>> &list) {
     for (const artifact::Instruction *instruction : list) {
       what = "instruction " + std::to_string(number);
       if (number == std::numeric_limits<uint32_t>::max())
         return bad("too many instructions");
       ++number;
-      const auto *locations = context.program.locations();
+      const auto *locations = context.package.locations();
       if (sizeOf(locations) > 0 && instruction->location() >= locations->size())
         return bad("location " + std::to_string(instruction->location()) + " of " + std::to_string(locations->size()));
       if (sizeOf(locations) > 0 && locations->Get(instruction->location())->size() > 0)
         what += " (node " + locations->Get(instruction->location())->str() + ")";
       TESSERA_RETURN_IF_ERROR(verifyStream(*instruction));
       if (instruction->operation_type() == Operation::Repeat) {
-        if (isBody)
-          return bad("a repeat inside a repeat");
         TESSERA_RETURN_IF_ERROR(repeat(*instruction->operation_as_Repeat()));
       } else {
         TESSERA_RETURN_IF_ERROR(verifyOne(*instruction));
@@ -48,7 +47,7 @@ private:
   Status bad(const std::string &why) const { return TESSERA_ERROR(DataLoss, what + ": " + why); }
 
   Status verifyStream(const artifact::Instruction &instruction) const {
-    uint32_t streams = std::max(context.program.num_streams(), 1u);
+    uint32_t streams = std::max(sizeOf(context.package.streams()), 1u);
     if (instruction.stream() >= streams)
       return bad("stream " + std::to_string(instruction.stream()) + " of " + std::to_string(streams));
     switch (instruction.operation_type()) {
@@ -70,11 +69,17 @@ private:
   Status repeat(const artifact::Repeat &loop) {
     if (loop.count() < 1 || loop.count() > maxIterations)
       return bad("repeats " + std::to_string(loop.count()) + " times");
+    if (loops.size() == artifact::maxRepeatDepth)
+      return bad("more than " + std::to_string(artifact::maxRepeatDepth) + " repeats inside each other");
+    int64_t inAll = loop.count();
+    for (int64_t count : loops)
+      if ((inAll *= count) > maxIterations)
+        return bad("repeats too often with the loops around it");
     if (!loop.body())
       return Status::ok();
-    iterations = loop.count();
-    TESSERA_RETURN_IF_ERROR(verifyList(*loop.body(), /*isBody=*/true));
-    iterations = 1;
+    loops.push_back(loop.count());
+    TESSERA_RETURN_IF_ERROR(verifyList(*loop.body()));
+    loops.pop_back();
     return Status::ok();
   }
 
@@ -108,7 +113,7 @@ private:
   }
 
   Result<TensorView> operand(uint32_t buffer, const char *name) const {
-    TESSERA_RETURN_IF_ERROR(context.useBuffer(buffer, what + ", operand " + name, iterations));
+    TESSERA_RETURN_IF_ERROR(context.useBuffer(buffer, what + ", operand " + name, loops));
     return context.view(buffer);
   }
   /// An operand of a library call: f32, of this many dimensions.
@@ -121,7 +126,7 @@ private:
   }
   /// The same, or bf16.
   Result<TensorView> narrowOrWide(uint32_t buffer, const char *name, size_t rank = 0) const {
-    TESSERA_RETURN_IF_ERROR(context.useBuffer(buffer, what + ", operand " + name, iterations));
+    TESSERA_RETURN_IF_ERROR(context.useBuffer(buffer, what + ", operand " + name, loops));
     return context.view(buffer).dtype == DataType::BF16 ? ranked(context.view(buffer), name, rank)
                                                         : floats(buffer, name, rank);
   }
@@ -152,9 +157,9 @@ private:
   }
 
   Status launch(const artifact::Launch &launch) {
-    if (launch.kernel() >= sizeOf(context.program.kernels()))
+    if (launch.kernel() >= sizeOf(context.package.kernels()))
       return bad("kernel " + std::to_string(launch.kernel()) + " of " +
-                 std::to_string(sizeOf(context.program.kernels())));
+                 std::to_string(sizeOf(context.package.kernels())));
     if (launch.extent() < 0 || launch.extent() > maxElements || launch.grain() < 1 || launch.grain() > maxElements)
       return bad("extent " + std::to_string(launch.extent()) + ", grain " + std::to_string(launch.grain()));
     for (uint32_t index = 0; index < sizeOf(launch.buffers()); ++index)
@@ -181,7 +186,7 @@ private:
     if (!fits)
       return bad("product of " + toString(a.shape) + " and " + toString(b.shape) + " into " + toString(c.shape));
     TESSERA_RETURN_IF_ERROR(expectWritable(c, "c"));
-    return verifyEpilogue(context, gemm, what, iterations);
+    return verifyEpilogue(context, gemm, what, loops);
   }
 
   Status conv(const artifact::Conv &conv) {
@@ -272,8 +277,8 @@ private:
   Status collective(const artifact::Collective &table) {
     if (table.kind() < CollectiveKind::MIN || table.kind() > CollectiveKind::MAX)
       return bad("unknown kind of collective");
-    if (table.group() >= sizeOf(context.program.groups()))
-      return bad("group " + std::to_string(table.group()) + " of " + std::to_string(sizeOf(context.program.groups())));
+    if (table.group() >= sizeOf(context.package.groups()))
+      return bad("group " + std::to_string(table.group()) + " of " + std::to_string(sizeOf(context.package.groups())));
     TESSERA_ASSIGN_OR_RETURN(TensorView input, operand(table.input(), "input"));
     TESSERA_ASSIGN_OR_RETURN(TensorView output, operand(table.output(), "output"));
     if (input.dtype != output.dtype)
@@ -296,24 +301,34 @@ private:
 
   /// Ranks read each other's inputs while they write their outputs: the two may be one buffer only in an all_reduce.
   Status disjoint(const artifact::Collective &table, const TensorView &input, const TensorView &output) const {
-    const artifact::Buffer &from = *context.program.buffers()->Get(table.input()),
-                           &to = *context.program.buffers()->Get(table.output());
+    const artifact::Buffer &from = *context.package.buffers()->Get(table.input()),
+                           &to = *context.package.buffers()->Get(table.output());
     if (from.arena() != to.arena())
       return Status::ok();
+    bool movesAlike = stridesOf(from) == stridesOf(to);
     bool isSame = from.offset() == to.offset() && from.rank_stride() == to.rank_stride() &&
-                  from.rank_group() == to.rank_group() && from.iteration_stride() == to.iteration_stride();
+                  from.rank_group() == to.rank_group() && movesAlike;
     if (isSame && (table.kind() == CollectiveKind::AllReduce || context.groupSize(table.group()) == 1))
       return Status::ok();
     int64_t fromLast = context.groupSize(from.rank_group()) - 1, toLast = context.groupSize(to.rank_group()) - 1;
     // Both move with the iteration; if by the same amount, one iteration stands for all.
-    int64_t moves = from.iteration_stride() == to.iteration_stride() ? 0 : iterations - 1;
+    LoopCounts moving = movesAlike ? LoopCounts() : LoopCounts(loops);
     WideInt fromEnd = WideInt(from.offset()) + input.bytes() + WideInt(fromLast) * from.rank_stride() +
-                      WideInt(moves) * from.iteration_stride(),
+                      iterationBytes(from, moving),
             toEnd = WideInt(to.offset()) + output.bytes() + WideInt(toLast) * to.rank_stride() +
-                    WideInt(moves) * to.iteration_stride();
+                    iterationBytes(to, moving);
     if (WideInt(from.offset()) < toEnd && WideInt(to.offset()) < fromEnd)
       return bad("input and output of a collective overlap");
     return Status::ok();
+  }
+
+  /// Between iterations, of as many loops as can be.
+  static std::vector<int64_t> stridesOf(const artifact::Buffer &buffer) {
+    std::vector<int64_t> strides;
+    if (buffer.iteration_strides())
+      strides.assign(buffer.iteration_strides()->begin(), buffer.iteration_strides()->end());
+    strides.resize(artifact::maxRepeatDepth);
+    return strides;
   }
 
   Status copy(const artifact::Copy &copy) {
@@ -341,8 +356,8 @@ private:
   }
 
   Status axisIndex(const artifact::AxisIndex &index) {
-    if (index.group() >= sizeOf(context.program.groups()))
-      return bad("group " + std::to_string(index.group()) + " of " + std::to_string(sizeOf(context.program.groups())));
+    if (index.group() >= sizeOf(context.package.groups()))
+      return bad("group " + std::to_string(index.group()) + " of " + std::to_string(sizeOf(context.package.groups())));
     TESSERA_ASSIGN_OR_RETURN(TensorView target, operand(index.target(), "target"));
     if (target.dtype != DataType::I64 || target.numElements() != 1)
       return bad("the target of an axis index is one I64");
@@ -350,8 +365,8 @@ private:
   }
 
   Status event(uint32_t event) const {
-    if (event >= context.program.num_events())
-      return bad("event " + std::to_string(event) + " of " + std::to_string(context.program.num_events()));
+    if (event >= program.num_events())
+      return bad("event " + std::to_string(event) + " of " + std::to_string(program.num_events()));
     return Status::ok();
   }
 
@@ -364,22 +379,21 @@ private:
   }
 
   const VerifyContext &context;
+  const artifact::Program &program;
   std::string what;
-  int64_t iterations = 1;
+  std::vector<int64_t> loops; ///< counts of those around the instruction, outermost first
   std::map<uint32_t, uint32_t> recordStream;
 };
 
 } // namespace
 
-Result<uint32_t> verifyInstructions(const VerifyContext &context) {
-  const artifact::Program &program = context.program;
-  constexpr uint32_t maxEvents = 1u << 22, maxStreams = 16;
-  if (program.num_events() > maxEvents || program.num_streams() > maxStreams)
-    return TESSERA_ERROR(DataLoss, std::to_string(program.num_events()) + " events and " +
-                                       std::to_string(program.num_streams()) + " streams");
-  InstructionVerifier verifier(context);
+Result<uint32_t> verifyInstructions(const VerifyContext &context, const artifact::Program &program) {
+  constexpr uint32_t maxEvents = 1u << 22;
+  if (program.num_events() > maxEvents)
+    return TESSERA_ERROR(DataLoss, std::to_string(program.num_events()) + " events");
+  InstructionVerifier verifier(context, program);
   if (program.instructions())
-    TESSERA_RETURN_IF_ERROR(verifier.verifyList(*program.instructions(), /*isBody=*/false));
+    TESSERA_RETURN_IF_ERROR(verifier.verifyList(*program.instructions()));
   return verifier.number;
 }
 

@@ -36,7 +36,7 @@ static Result<IndexPart> readPart(const artifact::IndexPart &entry, const BatchS
 
 Result<std::vector<BatchSpec>> batchSpecs(const Artifact &artifact) {
   std::vector<BatchSpec> specs;
-  const auto *table = artifact.program().batch();
+  const auto *table = artifact.training().batch();
   if (!table)
     return specs;
   for (const artifact::BatchTensor *entry : *table) {

@@ -16,44 +16,45 @@ static void walk(const flatbuffers::Vector<flatbuffers::Offset<artifact::Instruc
     }
 }
 
-void forEachInstruction(const artifact::Program &program,
+void forEachInstruction(const artifact::Package &package,
                         const std::function<void(const artifact::Instruction &)> &body) {
-  walk(program.instructions(), body);
+  for (const artifact::Program *program : *package.programs())
+    walk(program->instructions(), body);
 }
 
-std::vector<std::pair<uint32_t, int>> collectiveChannels(const artifact::Program &program) {
+std::vector<std::pair<uint32_t, int>> collectiveChannels(const artifact::Package &package) {
   std::set<std::pair<uint32_t, int>> channels;
-  forEachInstruction(program, [&](const artifact::Instruction &instruction) {
+  forEachInstruction(package, [&](const artifact::Instruction &instruction) {
     if (const artifact::Collective *collective = instruction.operation_as_Collective())
       channels.emplace(collective->group(), instruction.stream());
   });
   return {channels.begin(), channels.end()};
 }
 
-size_t numInstructions(const artifact::Program &program) {
+size_t numInstructions(const artifact::Package &package) {
   size_t count = 0;
-  forEachInstruction(program, [&](const artifact::Instruction &) { ++count; });
+  forEachInstruction(package, [&](const artifact::Instruction &) { ++count; });
   return count;
 }
 
-std::string asymmetricCollective(const artifact::Program &program) {
+std::string asymmetricCollective(const artifact::Package &package) {
   std::string found;
-  forEachInstruction(program, [&](const artifact::Instruction &instruction) {
+  forEachInstruction(package, [&](const artifact::Instruction &instruction) {
     const artifact::Collective *collective = instruction.operation_as_Collective();
     if (!collective || !found.empty())
       return;
-    auto isSymmetric = [&](uint32_t buffer) { return program.buffers()->Get(buffer)->rank_group() < 0; };
+    auto isSymmetric = [&](uint32_t buffer) { return package.buffers()->Get(buffer)->rank_group() < 0; };
     bool isInput = isSymmetric(collective->input());
     if (!isInput || !isSymmetric(collective->output()))
       found = std::string(artifact::EnumNameCollectiveKind(collective->kind())) + " of node '" +
-              std::string(locationOf(program, instruction)) + "' has its " + (isInput ? "output" : "input") +
+              std::string(locationOf(package, instruction)) + "' has its " + (isInput ? "output" : "input") +
               " elsewhere on each rank";
   });
   return found;
 }
 
-std::string_view locationOf(const artifact::Program &program, const artifact::Instruction &instruction) {
-  const auto *locations = program.locations();
+std::string_view locationOf(const artifact::Package &package, const artifact::Instruction &instruction) {
+  const auto *locations = package.locations();
   if (!locations || instruction.location() >= locations->size())
     return {};
   return locations->Get(instruction.location())->string_view();

@@ -80,7 +80,7 @@ public:
 
   // --- Memory
   /// Whether the plan fits, before anything is allocated.
-  virtual Status checkMemory(const artifact::Program &program) const = 0;
+  virtual Status checkMemory(const artifact::Package &package) const = 0;
   /// Zeroed memory that lives as long as the device.
   virtual Result<ArenaMemory> allocate(const artifact::Arena &arena) = 0;
   /// Host memory from which transfers are fast; lives as long as the device.
@@ -114,8 +114,8 @@ public:
   // --- Execution
   virtual Result<std::unique_ptr<DeviceStream>> createStream(int number) = 0;
   virtual Result<std::unique_ptr<DeviceEvent>> createEvent() = 0;
-  /// A step begins; `isObserved`: somebody wants to know of each instruction or to read gradients in between.
-  virtual Result<StepMode> beginStep(bool isObserved) = 0;
+  /// A step of a program begins; `isObserved`: somebody wants to know of each instruction or to read gradients in between.
+  virtual Result<StepMode> beginStep(size_t program, bool isObserved) = 0;
   /// What is issued now is kept for replays: its marks get new times with each.
   virtual bool isRecording() const { return false; }
   /// All of the step has been issued. Blocks until it is complete; an error names what failed if that is known.
@@ -136,22 +136,22 @@ struct DeviceOptions {
   double stallTimeoutSeconds = 60;
 };
 
-/// Calls `body` for every instruction, loops and what is in them, in order.
-void forEachInstruction(const artifact::Program &program,
+/// Calls `body` for every instruction of all programs, loops and what is in them, in order.
+void forEachInstruction(const artifact::Package &package,
                         const std::function<void(const artifact::Instruction &)> &body);
 
 /// By the stream of an instruction and the group of its collective: what must be prepared before the first step.
-std::vector<std::pair<uint32_t, int>> collectiveChannels(const artifact::Program &program);
+std::vector<std::pair<uint32_t, int>> collectiveChannels(const artifact::Package &package);
 
-/// Of the flattened list: loops count as one, with their bodies once.
-size_t numInstructions(const artifact::Program &program);
+/// Of the flattened lists of all programs: loops count as one, with their bodies once.
+size_t numInstructions(const artifact::Package &package);
 
 /// Why a collective's buffers do not lie at the same offset on all ranks; empty if all do. A part at the place of the
 /// rank is a reason, also one of the other operand, as collectives in place have it.
-std::string asymmetricCollective(const artifact::Program &program);
+std::string asymmetricCollective(const artifact::Package &package);
 
 /// Name of the source node; empty if the artifact has none.
-std::string_view locationOf(const artifact::Program &program, const artifact::Instruction &instruction);
+std::string_view locationOf(const artifact::Package &package, const artifact::Instruction &instruction);
 
 } // namespace tessera
 

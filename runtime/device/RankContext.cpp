@@ -2,12 +2,13 @@
 
 #include "runtime/device/RankContext.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tessera {
 
 TensorView BufferMap::viewAt(uint32_t index, std::byte *ArenaMemory::*base) const {
-  const artifact::Buffer &buffer = *artifact.program().buffers()->Get(index);
+  const artifact::Buffer &buffer = *artifact.package().buffers()->Get(index);
   TensorView view = viewOf(buffer);
   int64_t offset = static_cast<int64_t>(buffer.offset());
   if (buffer.rank_group() >= 0)
@@ -20,13 +21,16 @@ TensorView BufferMap::viewAt(uint32_t index, std::byte *ArenaMemory::*base) cons
 TensorView BufferMap::view(uint32_t buffer) const { return viewAt(buffer, &ArenaMemory::data); }
 TensorView BufferMap::hostView(uint32_t buffer) const { return viewAt(buffer, &ArenaMemory::host); }
 
-int64_t BufferMap::iterationStride(uint32_t buffer) const {
-  return artifact.program().buffers()->Get(buffer)->iteration_stride();
+std::array<int64_t, artifact::maxRepeatDepth> BufferMap::iterationStrides(uint32_t buffer) const {
+  std::array<int64_t, artifact::maxRepeatDepth> strides{};
+  if (const auto *table = artifact.package().buffers()->Get(buffer)->iteration_strides())
+    std::copy(table->begin(), table->end(), strides.begin());
+  return strides;
 }
 
 RankContext::RankContext(const Artifact &artifact, BufferMap buffers, Communicator &communicator)
     : artifact(artifact), buffers(std::move(buffers)), communicator(communicator) {
-  if (const auto *table = artifact.program().groups())
+  if (const auto *table = artifact.package().groups())
     for (uint32_t group = 0; group < table->size(); ++group)
       groups.push_back(artifact.groupMembers(group, communicator.rank()));
 }

@@ -6,6 +6,7 @@
 #include "runtime/artifact/Reader.h"
 #include "runtime/artifact/TensorView.h"
 #include "runtime/comm/Communicator.h"
+#include "runtime/device/Command.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -25,12 +26,12 @@ class BufferMap {
 public:
   BufferMap(const Artifact &artifact, int rank, std::vector<ArenaMemory> arenas)
       : artifact(artifact), rank(rank), memory(std::move(arenas)) {}
-  /// The view in iteration 0, with an address for the device.
+  /// The view in the first iterations, with an address for the device.
   TensorView view(uint32_t buffer) const;
   /// The same with an address for this process; null if the buffer is reached by transfers only.
   TensorView hostView(uint32_t buffer) const;
-  /// Bytes to add per iteration.
-  int64_t iterationStride(uint32_t buffer) const;
+  /// Bytes to add per iteration of each loop, outermost first.
+  std::array<int64_t, artifact::maxRepeatDepth> iterationStrides(uint32_t buffer) const;
   const std::vector<ArenaMemory> &arenas() const { return memory; }
 
 private:
@@ -49,7 +50,7 @@ struct RankContext {
   const Artifact &artifact;
   BufferMap buffers;
   Communicator &communicator;
-  std::vector<std::vector<int>> groups; ///< members, by index in Program.groups
+  std::vector<std::vector<int>> groups; ///< members, by index in Package.groups
   int64_t step = 0;                     ///< changes only between steps, when all streams are idle
 };
 
@@ -57,16 +58,28 @@ struct RankContext {
 struct Operand {
   Operand() = default;
   Operand(const RankContext &context, uint32_t buffer)
-      : view(context.buffers.view(buffer)), stride(context.buffers.iterationStride(buffer)) {}
-  void *at(int64_t iteration) const { return view.as<std::byte>() + iteration * stride; }
-  TensorView viewAt(int64_t iteration) const {
+      : view(context.buffers.view(buffer)), strides(context.buffers.iterationStrides(buffer)) {}
+  void *at(const Iteration &iteration) const {
+    int64_t offset = 0;
+    for (size_t loop = 0; loop < strides.size(); ++loop)
+      offset += iteration.of[loop] * strides[loop];
+    return view.as<std::byte>() + offset;
+  }
+  /// A multiple of what all addresses differ by is a multiple of the lowest bit in it.
+  int64_t strideBits() const {
+    int64_t bits = 0;
+    for (int64_t stride : strides)
+      bits |= stride;
+    return bits;
+  }
+  TensorView viewAt(const Iteration &iteration) const {
     TensorView moved = view;
     moved.data = at(iteration);
     return moved;
   }
 
   TensorView view;
-  int64_t stride = 0;
+  std::array<int64_t, artifact::maxRepeatDepth> strides{}; ///< bytes per iteration of each loop, outermost first
 };
 
 } // namespace tessera

@@ -71,11 +71,11 @@ static Result<std::vector<ParameterSegment>> readSegments(const artifact::StateT
 
 Result<RankState> makeRankState(const Artifact &artifact, int rank,
                                 const std::function<void *(size_t state)> &address) {
-  const artifact::Program &program = artifact.program();
+  const artifact::Package &package = artifact.package();
   RankState views;
-  if (!program.state())
+  if (!package.state())
     return views;
-  for (const artifact::StateTensor *tensor : *program.state()) {
+  for (const artifact::StateTensor *tensor : *package.state()) {
     StateView view;
     view.unit = unitName(*tensor);
     view.role = tensor->role();
@@ -108,8 +108,8 @@ Result<RankState> makeRankState(const Artifact &artifact, int rank,
       if (other.unit == view.unit && other.role == StateRole::Parameter && other.elements == view.elements)
         view.segments = other.segments;
     if (view.segments.empty()) {
-      const artifact::StateTensor *tensor = program.state()->Get(&view - views.data());
-      std::vector<int64_t> shape = toVector(program.buffers()->Get(tensor->buffer())->shape());
+      const artifact::StateTensor *tensor = package.state()->Get(&view - views.data());
+      std::vector<int64_t> shape = toVector(package.buffers()->Get(tensor->buffer())->shape());
       if (checkedElements(shape) != view.elements)
         shape = {view.elements};
       view.segments.push_back({view.unit, shape, 0, view.elements, std::nullopt});

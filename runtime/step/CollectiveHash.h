@@ -9,11 +9,11 @@ namespace tessera {
 
 /// Of kind, axes, stream, type, size and shift of every collective in order, and of the loops around them: ranks with
 /// equal numbers issue matching collectives.
-uint64_t collectiveSequenceHash(const artifact::Program &program);
+uint64_t collectiveSequenceHash(const artifact::Package &package);
 
 /// Of the bytes of all arenas and of where the buffers of collectives lie in them: ranks with equal numbers have them
 /// at equal offsets, as NCCL demands of memory that is registered.
-uint64_t memoryPlanHash(const artifact::Program &program);
+uint64_t memoryPlanHash(const artifact::Package &package);
 
 } // namespace tessera
 

@@ -31,11 +31,11 @@ static Status deriveByTransfers(const TensorView &source, const TensorView &targ
 }
 
 Status deriveState(const RankContext &context, Device &device) {
-  const artifact::Program &program = context.artifact.program();
-  if (!program.derived())
+  const artifact::Package &package = context.artifact.package();
+  if (!package.derived())
     return Status::ok();
-  for (const artifact::DerivedTensor *derived : *program.derived()) {
-    const uint32_t state = program.state()->Get(derived->state())->buffer();
+  for (const artifact::DerivedTensor *derived : *package.derived()) {
+    const uint32_t state = package.state()->Get(derived->state())->buffer();
     TensorView source = context.buffers.hostView(state), target = context.buffers.hostView(derived->buffer());
     if (source.data && target.data)
       narrow(source.as<float>(), target.as<uint16_t>(), source.numElements());

@@ -29,7 +29,7 @@ void StepDump::prepare(int rank, const RankState &state, StepOptions &options) {
   if (!kinds.count("gradients"))
     return;
   options.onGradient = [this, rank, &state](size_t number, const TensorView &gradient) -> Status {
-    const artifact::GradientProbe &probe = *artifact.program().probes()->Get(static_cast<uint32_t>(number));
+    const artifact::GradientProbe &probe = *artifact.training().probes()->Get(static_cast<uint32_t>(number));
     RankGradients &mine = ranks[rank];
     StateView view = state[probe.state()];
     int64_t part = gradient.numElements();
@@ -54,11 +54,11 @@ void StepDump::prepare(int rank, const RankState &state, StepOptions &options) {
 
 std::string StepDump::withoutGradient() const {
   std::set<uint32_t> known;
-  if (const auto *probes = artifact.program().probes())
+  if (const auto *probes = artifact.training().probes())
     for (const artifact::GradientProbe *probe : *probes)
       known.insert(probe->state());
   std::string missing;
-  const auto &states = *artifact.program().state();
+  const auto &states = *artifact.package().state();
   for (uint32_t index = 0; index < states.size(); ++index)
     if (states[index]->role() == StateRole::Parameter && states[index]->segments() && !known.count(index))
       for (const artifact::Segment *segment : *states[index]->segments())

@@ -15,20 +15,20 @@ Executor::~Executor() = default;
 
 Result<std::unique_ptr<Executor>> Executor::create(Device &device, RankContext &context) {
   std::unique_ptr<Executor> made(new Executor(device, context));
-  const artifact::Program &program = context.artifact.program();
-  for (uint32_t event = 0; event < program.num_events(); ++event) {
+  const artifact::Package &package = context.artifact.package();
+  for (uint32_t event = 0; event < package.num_events(); ++event) {
     TESSERA_ASSIGN_OR_RETURN(std::unique_ptr<DeviceEvent> created, device.createEvent());
     made->events.push_back(std::move(created));
   }
   uint32_t number = 0;
-  if (program.instructions()) {
-    TESSERA_ASSIGN_OR_RETURN(made->items, made->build(*program.instructions(), number));
+  if (package.instructions()) {
+    TESSERA_ASSIGN_OR_RETURN(made->items, made->build(*package.instructions(), number));
   }
   made->probes.resize(number);
-  if (const auto *probes = program.probes())
+  if (const auto *probes = package.probes())
     for (uint32_t probe = 0; probe < probes->size(); ++probe)
       made->probes[probes->Get(probe)->instruction()].push_back(probe);
-  for (int stream = 0; stream < static_cast<int>(std::max(program.num_streams(), 1u)); ++stream) {
+  for (int stream = 0; stream < static_cast<int>(std::max(package.num_streams(), 1u)); ++stream) {
     TESSERA_ASSIGN_OR_RETURN(std::unique_ptr<DeviceStream> created, device.createStream(stream));
     made->streams.push_back(std::move(created));
   }
@@ -41,7 +41,7 @@ Result<std::vector<Executor::Item>> Executor::build(const Instructions &instruct
     Item item;
     item.stream = instruction->stream();
     item.number = number++;
-    item.location = locationOf(context.artifact.program(), *instruction);
+    item.location = locationOf(context.artifact.package(), *instruction);
     switch (instruction->operation_type()) {
     case Operation::Record:
       item.record = events[instruction->operation_as_Record()->event()].get();
@@ -131,7 +131,7 @@ Status Executor::giveGradients(const Item &item, const StepOptions &options) {
   TESSERA_RETURN_IF_ERROR(synchronise());
   TESSERA_RETURN_IF_ERROR(failure());
   for (size_t probe : probes[item.number]) {
-    uint32_t buffer = context.artifact.program().probes()->Get(static_cast<uint32_t>(probe))->buffer();
+    uint32_t buffer = context.artifact.training().probes()->Get(static_cast<uint32_t>(probe))->buffer();
     TensorView view = context.buffers.hostView(buffer);
     std::vector<std::byte> copy;
     if (!view.data) {

@@ -10,10 +10,10 @@
 namespace tessera {
 
 static std::string describe(const Artifact &artifact) {
-  return "artifact '" + artifact.path() + "' is for " + artifact.program().target()->str();
+  return "artifact '" + artifact.path() + "' is for " + artifact.package().target()->str();
 }
 
-static bool isForGpu(const Artifact &artifact) { return artifact.program().target()->str().compare(0, 3, "sm_") == 0; }
+static bool isForGpu(const Artifact &artifact) { return artifact.package().target()->str().compare(0, 3, "sm_") == 0; }
 
 /// What a message of the dynamic linker means.
 static std::string adviceFor(const std::string &message) {
@@ -57,7 +57,7 @@ Status checkDevice(const Artifact &artifact) {
 
 Result<std::unique_ptr<Device>> openDevice(const Artifact &artifact, const DeviceOptions &options) {
   if (!isForGpu(artifact))
-    return cpu::CpuDevice::create(artifact.program().target()->str(), options);
+    return cpu::CpuDevice::create(artifact.package().target()->str(), options);
   TESSERA_ASSIGN_OR_RETURN(const CudaPlugin *plugin, loadCudaPlugin(artifact));
   Result<std::unique_ptr<Device>> device = plugin->open(artifact, options);
   return device.isOk() ? std::move(device)

@@ -123,7 +123,7 @@ Status Run::trainStep(int index, int64_t step) {
   int rank = session.rank();
   double begin = threadSeconds();
   for (size_t tensor = 0; tensor < specs.size(); ++tensor) {
-    int group = artifact->program().batch()->Get(static_cast<uint32_t>(tensor))->shard_group();
+    int group = artifact->training().batch()->Get(static_cast<uint32_t>(tensor))->shard_group();
     copyRankPart(specs[tensor], batch->tensors[tensor].data(), artifact->groupSize(group),
                  artifact->positionInGroup(group, rank), session.batchToWrite(tensor));
   }
@@ -145,7 +145,7 @@ Status Run::endStep(int index, int64_t step, Clock::time_point begin, double sec
   Communicator &self = *world[index];
   RankReport mine{times->take(self.rank()), seconds, loader->waitSeconds(), launcherSeconds[index], {}};
   if (step == firstStep)
-    mine.memory = memoryOf(index, stateBytes(artifact->program()), memoryPlan(artifact->program()).peakBytes);
+    mine.memory = memoryOf(index, stateBytes(artifact->package()), memoryPlan(artifact->package()).peakBytes);
   TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> reports,
                            self.gatherBlobs(mine.toBlob(), "end of step " + std::to_string(step)));
   Status goesOn = nonFinite[index].after(outcomeOf(index, step), isRoot(index));
@@ -257,7 +257,7 @@ Status Run::afterStep(int index, int64_t step) {
     TESSERA_RETURN_IF_ERROR(trace.write(folder->tracePath(firstRank())));
   if (isSnapshot(step) && isRoot(index))
     TESSERA_RETURN_IF_ERROR(
-        snapshot->write(folder->memoryPath(), artifact->program(),
+        snapshot->write(folder->memoryPath(), artifact->package(),
                         sessions[index]->memory().allocatedBytes + sessions[index]->memory().workspaceBytes));
   // A step that changed nothing has the state of an earlier one: its checkpoint would only push out others.
   // It is written after the next one that changed something.

@@ -67,8 +67,8 @@ Status Run::open() {
   if (!options.weights.empty()) {
     TESSERA_ASSIGN_OR_RETURN(weights, WeightSource::open(options.weights));
   }
-  for (size_t result = 0; artifact->program().results() && result < artifact->program().results()->size(); ++result) {
-    const artifact::ResultTensor &entry = *artifact->program().results()->Get(static_cast<uint32_t>(result));
+  for (size_t result = 0; artifact->training().results() && result < artifact->training().results()->size(); ++result) {
+    const artifact::ResultTensor &entry = *artifact->training().results()->Get(static_cast<uint32_t>(result));
     if (entry.role() == artifact::ResultRole::Loss && lossResult < 0)
       lossResult = static_cast<int>(result);
     else if (entry.role() == artifact::ResultRole::Metric && entry.name()->string_view() == "grad_norm")
@@ -294,7 +294,7 @@ std::vector<bool> Run::neededRows() const {
   std::vector<bool> rows;
   if (isRemote())
     for (size_t index = 0; index < specs.size(); ++index) {
-      int group = artifact->program().batch()->Get(static_cast<uint32_t>(index))->shard_group();
+      int group = artifact->training().batch()->Get(static_cast<uint32_t>(index))->shard_group();
       for (const std::unique_ptr<Communicator> &member : world)
         markRankRows(specs[index], artifact->groupSize(group), artifact->positionInGroup(group, member->rank()), rows);
     }
@@ -370,7 +370,7 @@ Status Run::setUpProcess() {
 }
 
 Status Run::setUpReports() {
-  memory.plan = memoryPlan(artifact->program());
+  memory.plan = memoryPlan(artifact->package());
   memory.ranksInProcess = ranksHere();
   for (const std::unique_ptr<Session> &session : sessions)
     memory.allocatedBytes += session->memory().allocatedBytes + session->memory().workspaceBytes;
@@ -405,7 +405,7 @@ StageMemory Run::memoryOf(int index, uint64_t allocated, uint64_t peak) const {
 
 /// The first two memory lines; the third follows the first step.
 Status Run::reportSetUp(int index) {
-  uint64_t state = stateBytes(artifact->program());
+  uint64_t state = stateBytes(artifact->package());
   StageMemory stages[2] = {{0, 0, 0, afterData}, memoryOf(index, state, state)};
   std::string blob(reinterpret_cast<const char *>(stages), sizeof(stages));
   TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> all, world[index]->collectBlobs(blob, 0, "memory of the ranks"));

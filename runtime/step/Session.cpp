@@ -55,12 +55,12 @@ static std::string hex(uint64_t value) {
 
 /// All ranks compare with rank 0, so that all give the same message.
 Status Session::Impl::compareWithOtherRanks() const {
-  const artifact::Program &program = artifact->program();
+  const artifact::Package &package = artifact->package();
   const std::pair<const char *, std::string> mine[] = {
-      {"fingerprints", hex(program.fingerprint())},
-      {"sequences of collectives", hex(program.collective_hash()) + "/" + hex(collectiveSequenceHash(program))},
-      {"memory plans", hex(memoryPlanHash(program))},
-      {"versions of the compiler", program.producer() ? program.producer()->str() : ""},
+      {"fingerprints", hex(package.fingerprint())},
+      {"sequences of collectives", hex(package.collective_hash()) + "/" + hex(collectiveSequenceHash(package))},
+      {"memory plans", hex(memoryPlanHash(package))},
+      {"versions of the compiler", package.producer() ? package.producer()->str() : ""},
       {"versions of the runtime", TESSERA_VERSION},
   };
   for (const auto &[what, value] : mine) {
@@ -86,11 +86,11 @@ Status Session::Impl::openDevice(const SessionOptions &options) {
 }
 
 Status Session::Impl::allocate() {
-  const artifact::Program &program = artifact->program();
-  TESSERA_RETURN_IF_ERROR(device->checkMemory(program));
+  const artifact::Package &package = artifact->package();
+  TESSERA_RETURN_IF_ERROR(device->checkMemory(package));
   std::vector<ArenaMemory> arenas;
-  if (program.arenas())
-    for (const artifact::Arena *arena : *program.arenas()) {
+  if (package.arenas())
+    for (const artifact::Arena *arena : *package.arenas()) {
       Result<ArenaMemory> made = device->allocate(*arena);
       if (!made.isOk())
         return made.status().withContext("arena '" + arena->name()->str() + "' of " + std::to_string(arena->bytes()) +
@@ -99,8 +99,8 @@ Status Session::Impl::allocate() {
     }
   context = std::make_unique<RankContext>(*artifact, BufferMap(*artifact, communicator.rank(), std::move(arenas)),
                                           communicator);
-  TESSERA_RETURN_IF_ERROR(staging.open(*device, context->buffers, program));
-  results.resize(program.results() ? program.results()->size() : 0);
+  TESSERA_RETURN_IF_ERROR(staging.open(*device, context->buffers, package));
+  results.resize(package.results() ? package.results()->size() : 0);
   return Status::ok();
 }
 
@@ -121,7 +121,7 @@ Status Session::Impl::initialise(const SessionOptions &options) {
 Status Session::Impl::readResults() {
   TESSERA_RETURN_IF_ERROR(staging.receive());
   for (uint32_t index = 0; index < results.size(); ++index) {
-    uint32_t buffer = artifact->program().results()->Get(index)->buffer();
+    uint32_t buffer = artifact->training().results()->Get(index)->buffer();
     TensorView view = context->buffers.view(buffer);
     if (view.numElements() > 0)
       std::memcpy(results[index].data(), staging.result(buffer), byteWidth(view.dtype));
@@ -131,7 +131,7 @@ Status Session::Impl::readResults() {
 
 Status Session::Impl::checkIndices() const {
   for (uint32_t index = 0; index < results.size(); ++index) {
-    const artifact::ResultTensor &check = *artifact->program().results()->Get(index);
+    const artifact::ResultTensor &check = *artifact->training().results()->Get(index);
     if (check.role() != artifact::ResultRole::IndexCheck)
       continue;
     TensorView view = context->buffers.view(check.buffer());
@@ -169,27 +169,27 @@ int Session::rank() const { return impl->communicator.rank(); }
 int Session::threads() const { return impl->device->threads(); }
 
 TensorView Session::stateBuffer(size_t state) const {
-  return impl->context->buffers.hostView(impl->artifact->program().state()->Get(state)->buffer());
+  return impl->context->buffers.hostView(impl->artifact->package().state()->Get(state)->buffer());
 }
 TensorView Session::batchBuffer(size_t batch) const {
-  return impl->context->buffers.hostView(impl->artifact->program().batch()->Get(batch)->buffer());
+  return impl->context->buffers.hostView(impl->artifact->training().batch()->Get(batch)->buffer());
 }
 TensorView Session::resultBuffer(size_t result) const {
-  return impl->context->buffers.hostView(impl->artifact->program().results()->Get(result)->buffer());
+  return impl->context->buffers.hostView(impl->artifact->training().results()->Get(result)->buffer());
 }
 
 void *Session::batchToWrite(size_t batch) {
-  return impl->staging.input(impl->artifact->program().batch()->Get(batch)->buffer());
+  return impl->staging.input(impl->artifact->training().batch()->Get(batch)->buffer());
 }
 
 Status Session::readState(size_t state, void *target) const {
-  TensorView view = impl->context->buffers.view(impl->artifact->program().state()->Get(state)->buffer());
+  TensorView view = impl->context->buffers.view(impl->artifact->package().state()->Get(state)->buffer());
   return impl->device->copyToHost(target, view.data, view.bytes());
 }
 
 Status Session::writeState(size_t state, const void *source) {
   impl->isDerived = false;
-  TensorView view = impl->context->buffers.view(impl->artifact->program().state()->Get(state)->buffer());
+  TensorView view = impl->context->buffers.view(impl->artifact->package().state()->Get(state)->buffer());
   return impl->device->copyToDevice(view.data, source, view.bytes());
 }
 
@@ -199,41 +199,41 @@ Status Session::deriveState() {
   return Status::ok();
 }
 
-static int findHyper(const artifact::Program &program, std::string_view name) {
-  if (const auto *table = program.hyper())
+static int findHyper(const artifact::Package &package, std::string_view name) {
+  if (const auto *table = package.hyper())
     for (uint32_t index = 0; index < table->size(); ++index)
       if (table->Get(index)->name()->string_view() == name)
         return static_cast<int>(index);
   return -1;
 }
 
-bool Session::hasHyper(std::string_view name) const { return findHyper(impl->artifact->program(), name) >= 0; }
+bool Session::hasHyper(std::string_view name) const { return findHyper(impl->artifact->package(), name) >= 0; }
 
 Status Session::setHyper(std::string_view name, double value) {
-  int index = findHyper(impl->artifact->program(), name);
+  int index = findHyper(impl->artifact->package(), name);
   if (index < 0)
     return TESSERA_ERROR(InvalidArgument, "the step has no scalar '" + std::string(name) + "'");
   float number = static_cast<float>(value); // the verifier admits no other type
-  std::memcpy(impl->staging.input(impl->artifact->program().hyper()->Get(index)->buffer()), &number, sizeof(number));
+  std::memcpy(impl->staging.input(impl->artifact->training().hyper()->Get(index)->buffer()), &number, sizeof(number));
   return Status::ok();
 }
 
 Status Session::setSeed(uint64_t value) {
-  int index = findHyper(impl->artifact->program(), "seed");
+  int index = findHyper(impl->artifact->package(), "seed");
   if (index < 0)
     return TESSERA_ERROR(InvalidArgument, "the step has no scalar 'seed'");
-  std::memcpy(impl->staging.input(impl->artifact->program().hyper()->Get(index)->buffer()), &value, sizeof(value));
+  std::memcpy(impl->staging.input(impl->artifact->training().hyper()->Get(index)->buffer()), &value, sizeof(value));
   return Status::ok();
 }
 
 double Session::resultValue(size_t result) const {
   const std::byte *value = impl->results[result].data();
-  uint32_t buffer = impl->artifact->program().results()->Get(result)->buffer();
+  uint32_t buffer = impl->artifact->training().results()->Get(result)->buffer();
   auto as = [value]<typename T>(T number) {
     std::memcpy(&number, value, sizeof(number));
     return static_cast<double>(number);
   };
-  switch (impl->artifact->program().buffers()->Get(buffer)->dtype()) {
+  switch (impl->artifact->package().buffers()->Get(buffer)->dtype()) {
   case artifact::DataType::F64:
     return as(double{});
   case artifact::DataType::I32:
@@ -269,17 +269,17 @@ double Session::lastIssued() const { return impl->executor->lastIssued(); }
 bool Session::issuesAhead() const { return !impl->device->marksAreTimes(); }
 
 MemoryStats Session::memory() const {
-  const artifact::Program &program = impl->artifact->program();
+  const artifact::Package &package = impl->artifact->package();
   MemoryStats stats;
-  if (program.arenas())
-    for (uint32_t index = 0; index < program.arenas()->size(); ++index) {
-      const artifact::Arena &arena = *program.arenas()->Get(index);
+  if (package.arenas())
+    for (uint32_t index = 0; index < package.arenas()->size(); ++index) {
+      const artifact::Arena &arena = *package.arenas()->Get(index);
       stats.arenas.push_back({arena.name()->str(), arena.kind(), arena.bytes()});
       stats.plannedBytes += arena.bytes();
       stats.allocatedBytes += impl->context->buffers.arenas()[index].allocatedBytes;
     }
   stats.workspaceBytes = impl->device->workspaceBytes();
-  stats.slotBytesByClass = peakBytesByClass(program);
+  stats.slotBytesByClass = peakBytesByClass(package);
   return stats;
 }
 

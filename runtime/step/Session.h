@@ -53,7 +53,7 @@ struct MemoryStats {
 };
 
 /// Index = artifact::MemoryClass: the bytes that are live where the sum over all classes is largest.
-std::vector<uint64_t> peakBytesByClass(const artifact::Program &program);
+std::vector<uint64_t> peakBytesByClass(const artifact::Package &package);
 
 struct StepOptions {
   TraceSink *trace = nullptr;

@@ -6,7 +6,7 @@
 
 namespace tessera {
 
-Status Staging::open(Device &usedDevice, const BufferMap &usedBuffers, const artifact::Program &program) {
+Status Staging::open(Device &usedDevice, const BufferMap &usedBuffers, const artifact::Package &package) {
   device = &usedDevice;
   buffers = &usedBuffers;
   constexpr size_t alignment = 64;
@@ -18,15 +18,15 @@ Status Staging::open(Device &usedDevice, const BufferMap &usedBuffers, const art
     offsets.emplace_back(buffer, total);
     total += (buffers->view(buffer).bytes() + alignment - 1) / alignment * alignment;
   };
-  if (program.batch())
-    for (const artifact::BatchTensor *batch : *program.batch())
+  if (package.batch())
+    for (const artifact::BatchTensor *batch : *package.batch())
       add(batch->buffer());
-  if (program.hyper())
-    for (const auto *hyper : *program.hyper())
+  if (package.hyper())
+    for (const auto *hyper : *package.hyper())
       add(hyper->buffer());
   const size_t inputs = offsets.size();
-  if (program.results())
-    for (const artifact::ResultTensor *result : *program.results())
+  if (package.results())
+    for (const artifact::ResultTensor *result : *package.results())
       add(result->buffer());
   if (total == 0)
     return Status::ok();

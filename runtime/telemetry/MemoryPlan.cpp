@@ -17,16 +17,16 @@ std::string_view toString(artifact::ArenaKind kind) {
   return names[static_cast<size_t>(kind)];
 }
 
-static bool isOnHost(const artifact::Program &program, const artifact::Slot &slot) {
-  return program.arenas()->Get(slot.arena())->kind() == artifact::ArenaKind::Host;
+static bool isOnHost(const artifact::Package &package, const artifact::Slot &slot) {
+  return package.arenas()->Get(slot.arena())->kind() == artifact::ArenaKind::Host;
 }
 
-MemoryChanges memoryChanges(const artifact::Program &program) {
+MemoryChanges memoryChanges(const artifact::Package &package) {
   MemoryChanges changes;
-  if (!program.slots())
+  if (!package.slots())
     return changes;
-  for (const artifact::Slot *slot : *program.slots()) {
-    if (isOnHost(program, *slot))
+  for (const artifact::Slot *slot : *package.slots()) {
+    if (isOnHost(package, *slot))
       continue;
     auto index = static_cast<size_t>(slot->memory_class());
     changes[slot->first_instruction()][index] += static_cast<int64_t>(slot->bytes());
@@ -35,18 +35,18 @@ MemoryChanges memoryChanges(const artifact::Program &program) {
   return changes;
 }
 
-MemoryPlan memoryPlan(const artifact::Program &program) {
+MemoryPlan memoryPlan(const artifact::Package &package) {
   MemoryPlan plan;
-  if (program.arenas())
-    for (const artifact::Arena *arena : *program.arenas())
+  if (package.arenas())
+    for (const artifact::Arena *arena : *package.arenas())
       (arena->kind() == artifact::ArenaKind::Host ? plan.hostBytes : plan.arenaBytes) += arena->bytes();
-  if (!program.slots())
+  if (!package.slots())
     return plan;
-  for (const artifact::Slot *slot : *program.slots())
-    if (!isOnHost(program, *slot))
+  for (const artifact::Slot *slot : *package.slots())
+    if (!isOnHost(package, *slot))
       plan.bytesInAll[static_cast<size_t>(slot->memory_class())] += slot->bytes();
   std::array<uint64_t, numMemoryClasses> live{};
-  for (const auto &[instruction, change] : memoryChanges(program)) {
+  for (const auto &[instruction, change] : memoryChanges(package)) {
     uint64_t sum = 0;
     for (size_t i = 0; i < numMemoryClasses; ++i)
       sum += live[i] += static_cast<uint64_t>(change[i]);

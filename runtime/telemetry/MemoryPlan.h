@@ -33,11 +33,11 @@ struct MemoryPlan {
   uint64_t hostBytes = 0;  ///< What is reserved on the host for offloaded classes, which the other numbers leave out.
 };
 
-MemoryPlan memoryPlan(const artifact::Program &program);
+MemoryPlan memoryPlan(const artifact::Package &package);
 
 /// How the live bytes of the device's slots change, by class: at the first instruction of a slot, and after its last.
 using MemoryChanges = std::map<uint64_t, std::array<int64_t, numMemoryClasses>>;
-MemoryChanges memoryChanges(const artifact::Program &program);
+MemoryChanges memoryChanges(const artifact::Package &package);
 
 /// "12.3 MiB".
 std::string formatBytes(uint64_t bytes);

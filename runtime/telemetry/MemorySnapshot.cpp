@@ -18,11 +18,11 @@ void MemorySnapshot::record(const TraceEvent &event) {
   end = std::max(end, event.endNanoseconds);
 }
 
-Status MemorySnapshot::write(const std::string &path, const artifact::Program &program, uint64_t reservedBytes) const {
+Status MemorySnapshot::write(const std::string &path, const artifact::Package &package, uint64_t reservedBytes) const {
   std::lock_guard lock(mutex);
   using Json = nlohmann::ordered_json;
-  MemoryPlan plan = memoryPlan(program);
-  const MemoryChanges changes = memoryChanges(program);
+  MemoryPlan plan = memoryPlan(package);
+  const MemoryChanges changes = memoryChanges(package);
   int64_t origin = end;
   for (auto [instruction, begin] : begins)
     origin = std::min(origin, begin);

@@ -25,7 +25,7 @@ public:
 
   void record(const TraceEvent &event) override;
   /// Writes what was recorded, as JSON (docs/telemetry.md); tools/plot-memory.py draws it.
-  Status write(const std::string &path, const artifact::Program &program, uint64_t reservedBytes) const;
+  Status write(const std::string &path, const artifact::Package &package, uint64_t reservedBytes) const;
 
 private:
   int rank;

@@ -74,7 +74,7 @@ std::string RunFolder::lastFingerprint() const {
 }
 
 std::string RunFolder::fingerprintOf(const Artifact &artifact) {
-  return fmt::format("{:016x}", artifact.program().fingerprint());
+  return fmt::format("{:016x}", artifact.package().fingerprint());
 }
 
 static Json toJson(const flatbuffers::Vector<flatbuffers::Offset<artifact::KeyValue>> *entries) {
@@ -86,8 +86,8 @@ static Json toJson(const flatbuffers::Vector<flatbuffers::Offset<artifact::KeyVa
 }
 
 Status RunFolder::writeRunInfo(const Artifact &artifact, const RunInfo &info) const {
-  const artifact::Program &program = artifact.program();
-  MemoryPlan plan = memoryPlan(program);
+  const artifact::Package &package = artifact.package();
+  MemoryPlan plan = memoryPlan(package);
   Json json = {{"tessera", TESSERA_VERSION},
                {"started", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
                {"command", info.commandLine},
@@ -96,12 +96,12 @@ Status RunFolder::writeRunInfo(const Artifact &artifact, const RunInfo &info) co
   for (const Mesh::Axis &axis : artifact.mesh().axes)
     mesh[axis.name] = axis.size;
   json["artifact"] = {{"path", artifact.path()},
-                      {"producer", program.producer() ? program.producer()->str() : ""},
+                      {"producer", package.producer() ? package.producer()->str() : ""},
                       {"fingerprint", fingerprintOf(artifact)},
-                      {"target", program.target()->str()},
+                      {"target", package.target()->str()},
                       {"mesh", std::move(mesh)},
-                      {"model", toJson(program.model())},
-                      {"optimizer", toJson(program.optimizer())}};
+                      {"model", toJson(package.model())},
+                      {"optimizer", toJson(package.optimizer())}};
   json["ranks"] = artifact.numRanks();
   json["ranks_in_process"] = info.ranksInProcess;
   json["threads_per_rank"] = info.threadsPerRank;

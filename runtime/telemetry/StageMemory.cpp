@@ -19,11 +19,11 @@ std::string stageToJson(const std::string &stage, int64_t step, const std::vecto
   return json.dump();
 }
 
-uint64_t stateBytes(const artifact::Program &program) {
+uint64_t stateBytes(const artifact::Package &package) {
   uint64_t bytes = 0;
-  if (program.slots())
-    for (const artifact::Slot *slot : *program.slots())
-      if (program.arenas()->Get(slot->arena())->kind() == artifact::ArenaKind::State)
+  if (package.slots())
+    for (const artifact::Slot *slot : *package.slots())
+      if (package.arenas()->Get(slot->arena())->kind() == artifact::ArenaKind::State)
         bytes += slot->bytes();
   return bytes;
 }

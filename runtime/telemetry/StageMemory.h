@@ -27,7 +27,7 @@ struct StageMemory {
 std::string stageToJson(const std::string &stage, int64_t step, const std::vector<StageMemory> &ranks);
 
 /// Bytes that are live between steps.
-uint64_t stateBytes(const artifact::Program &program);
+uint64_t stateBytes(const artifact::Package &package);
 
 } // namespace tessera
 

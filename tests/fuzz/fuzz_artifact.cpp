@@ -18,15 +18,15 @@ using namespace tessera;
 
 /// Touches what executing an accepted program would touch without running it.
 static void walk(const Artifact &artifact) {
-  const artifact::Program &program = artifact.program();
+  const artifact::Package &package = artifact.package();
   int64_t last = artifact.numRanks() - 1;
-  if (program.groups() && last < 4096)
-    for (uint32_t group = 0; group < program.groups()->size(); ++group)
+  if (package.groups() && last < 4096)
+    for (uint32_t group = 0; group < package.groups()->size(); ++group)
       if (artifact.groupMembers(group, static_cast<int>(last)).size() != static_cast<size_t>(artifact.groupSize(group)))
         std::abort();
-  if (program.buffers())
-    for (const artifact::Buffer *buffer : *program.buffers())
-      if (buffer->offset() > program.arenas()->Get(buffer->arena())->bytes())
+  if (package.buffers())
+    for (const artifact::Buffer *buffer : *package.buffers())
+      if (buffer->offset() > package.arenas()->Get(buffer->arena())->bytes())
         std::abort();
 }
 

@@ -113,7 +113,7 @@ Status execute(const std::string &bytes, const std::map<std::string, const Tenso
   SessionOptions options;
   options.threads = 2;
   TESSERA_ASSIGN_OR_RETURN(auto session, Session::create(artifact, *world[0], options));
-  const artifact::Program &program = artifact->program();
+  const artifact::Package &package = artifact->package();
   auto give = [&](const std::string &name, const TensorView &view) -> Status {
     auto found = arguments.find(name);
     if (found == arguments.end() || found->second->size() != view.numElements())
@@ -121,14 +121,14 @@ Status execute(const std::string &bytes, const std::map<std::string, const Tenso
     store(*found->second, view);
     return Status::ok();
   };
-  if (program.batch())
-    for (uint32_t i = 0; i < program.batch()->size(); ++i)
-      TESSERA_RETURN_IF_ERROR(give(program.batch()->Get(i)->name()->str(), session->batchBuffer(i)));
-  if (program.state())
-    for (uint32_t i = 0; i < program.state()->size(); ++i)
-      TESSERA_RETURN_IF_ERROR(give(program.state()->Get(i)->name()->str(), session->stateBuffer(i)));
+  if (package.batch())
+    for (uint32_t i = 0; i < package.batch()->size(); ++i)
+      TESSERA_RETURN_IF_ERROR(give(package.batch()->Get(i)->name()->str(), session->batchBuffer(i)));
+  if (package.state())
+    for (uint32_t i = 0; i < package.state()->size(); ++i)
+      TESSERA_RETURN_IF_ERROR(give(package.state()->Get(i)->name()->str(), session->stateBuffer(i)));
   TESSERA_RETURN_IF_ERROR(session->step(1));
-  const uint32_t count = program.results() ? program.results()->size() : 0;
+  const uint32_t count = package.results() ? package.results()->size() : 0;
   if (count != resultTypes.size())
     return TESSERA_ERROR(Internal, "the artifact has " + std::to_string(count) + " results, the function " +
                                        std::to_string(resultTypes.size()));

@@ -29,7 +29,7 @@ inline std::vector<uint8_t> serialise(const flatbuffers::FlatBufferBuilder &buil
   return bytes;
 }
 
-inline std::vector<uint8_t> serialise(const artifact::ProgramT &program) {
+inline std::vector<uint8_t> serialise(const artifact::PackageT &program) {
   flatbuffers::FlatBufferBuilder builder;
   artifact::FinishProgramBuffer(builder, artifact::CreateProgram(builder, &program));
   return serialise(builder);
@@ -154,7 +154,7 @@ public:
 
   Result<std::shared_ptr<const Artifact>> build() const { return Artifact::fromBytes(serialise(program), "test"); }
 
-  artifact::ProgramT program;
+  artifact::PackageT program;
 
 private:
   artifact::RepeatT *openLoop = nullptr;

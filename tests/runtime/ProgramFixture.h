@@ -45,7 +45,7 @@ template <typename T> std::unique_ptr<artifact::InstructionT> makeInstruction(T 
   return instruction;
 }
 
-inline void addSlot(artifact::ProgramT &program, const std::string &name, uint32_t arena, uint64_t offset,
+inline void addSlot(artifact::PackageT &program, const std::string &name, uint32_t arena, uint64_t offset,
                     uint64_t bytes, artifact::MemoryClass memoryClass, uint32_t first, uint32_t last) {
   auto slot = std::make_unique<artifact::SlotT>();
   slot->name = name;
@@ -55,10 +55,10 @@ inline void addSlot(artifact::ProgramT &program, const std::string &name, uint32
   slot->memory_class = memoryClass;
   slot->first_instruction = first;
   slot->last_instruction = last;
-  program.slots.push_back(std::move(slot));
+  program.programs[0]->slots.push_back(std::move(slot));
 }
 
-inline void addState(artifact::ProgramT &program, const std::string &name, artifact::StateRole role, uint32_t buffer,
+inline void addState(artifact::PackageT &program, const std::string &name, artifact::StateRole role, uint32_t buffer,
                      bool withSegments) {
   auto state = std::make_unique<artifact::StateTensorT>();
   state->name = name;
@@ -83,13 +83,13 @@ inline void addState(artifact::ProgramT &program, const std::string &name, artif
 }
 
 /// The program as objects, so that tests can change it before it is packed.
-inline artifact::ProgramT makeProgram() {
-  artifact::ProgramT program;
+inline artifact::PackageT makePackage() {
+  artifact::PackageT program;
   program.version = artifact::formatVersion;
   program.producer = "test";
   program.target = "cpu:x86-64:";
   program.fingerprint = 0x1234;
-  program.collective_hash = 0x5678;
+  program.programs[0]->collective_hash = 0x5678;
   auto axis = std::make_unique<artifact::MeshAxisT>();
   axis->name = "shard";
   axis->size = 2;
@@ -130,9 +130,9 @@ inline artifact::ProgramT makeProgram() {
   gather.input = 0;
   gather.output = 4;
   gather.label = "forward h.0";
-  program.instructions.push_back(makeInstruction(std::move(gather), 1, 1));
-  program.instructions.push_back(makeInstruction(artifact::RecordT{}, 1, 1));
-  program.instructions.push_back(makeInstruction(artifact::WaitT{}, 0, 1));
+  program.programs[0]->instructions.push_back(makeInstruction(std::move(gather), 1, 1));
+  program.programs[0]->instructions.push_back(makeInstruction(artifact::RecordT{}, 1, 1));
+  program.programs[0]->instructions.push_back(makeInstruction(artifact::WaitT{}, 0, 1));
   artifact::RepeatT repeat;
   repeat.count = 3;
   artifact::GemmT gemm;
@@ -140,19 +140,19 @@ inline artifact::ProgramT makeProgram() {
   gemm.b = 5;
   gemm.c = 6;
   repeat.body.push_back(makeInstruction(std::move(gemm), 0, 2));
-  program.instructions.push_back(makeInstruction(std::move(repeat), 0, 0));
+  program.programs[0]->instructions.push_back(makeInstruction(std::move(repeat), 0, 0));
   artifact::FillT fill;
   fill.target = 3;
   fill.value = 1.5;
-  program.instructions.push_back(makeInstruction(std::move(fill), 0, 3));
+  program.programs[0]->instructions.push_back(makeInstruction(std::move(fill), 0, 3));
   artifact::CollectiveT reduce;
   reduce.kind = artifact::CollectiveKind::AllReduce;
   reduce.group = 0;
   reduce.input = 3;
   reduce.output = 3;
   reduce.label = "loss";
-  program.instructions.push_back(makeInstruction(std::move(reduce), 0, 3));
-  program.num_events = 1;
+  program.programs[0]->instructions.push_back(makeInstruction(std::move(reduce), 0, 3));
+  program.programs[0]->num_events = 1;
   program.num_streams = 4;
 
   addState(program, "h.0", artifact::StateRole::Parameter, 0, true);
@@ -164,11 +164,11 @@ inline artifact::ProgramT makeProgram() {
   batch->shard_group = 0;
   batch->buffer = 2;
   batch->index_bound = 256;
-  program.batch.push_back(std::move(batch));
+  program.programs[0]->batch.push_back(std::move(batch));
   auto result = std::make_unique<artifact::ResultTensorT>();
   result->name = "loss";
   result->buffer = 3;
-  program.results.push_back(std::move(result));
+  program.programs[0]->results.push_back(std::move(result));
   for (auto [key, value] : {std::pair<const char *, const char *>{"source", "gpt.onnx"}, {"strategy", "zero3"}}) {
     auto entry = std::make_unique<artifact::KeyValueT>();
     entry->key = key;
@@ -183,9 +183,9 @@ inline artifact::ProgramT makeProgram() {
 }
 
 /// The bytes of an artifact file.
-inline std::vector<uint8_t> packProgram(const artifact::ProgramT &program) {
+inline std::vector<uint8_t> packPackage(const artifact::PackageT &program) {
   flatbuffers::FlatBufferBuilder builder;
-  builder.Finish(artifact::Program::Pack(builder, &program), artifact::ProgramIdentifier());
+  builder.Finish(artifact::Package::Pack(builder, &program), artifact::ProgramIdentifier());
   artifact::FileHeader header = {};
   std::memcpy(header.magic, artifact::formatMagic, sizeof(header.magic));
   header.version = artifact::formatVersion;
@@ -197,8 +197,8 @@ inline std::vector<uint8_t> packProgram(const artifact::ProgramT &program) {
   return bytes;
 }
 
-inline Result<std::shared_ptr<const Artifact>> makeArtifact(const artifact::ProgramT &program = makeProgram()) {
-  return Artifact::fromBytes(packProgram(program), "test.tessera");
+inline Result<std::shared_ptr<const Artifact>> makeArtifact(const artifact::PackageT &program = makePackage()) {
+  return Artifact::fromBytes(packPackage(program), "test.tessera");
 }
 
 } // namespace tessera::test

@@ -32,9 +32,9 @@ struct Totals {
 } // namespace
 
 static std::vector<Row> collectRows(const Artifact &artifact) {
-  const artifact::Program &program = artifact.program();
+  const artifact::Package &package = artifact.package();
   std::vector<Row> rows;
-  for (const FlatInstruction &entry : flatten(program)) {
+  for (const FlatInstruction &entry : flatten(package)) {
     const artifact::Collective *collective = entry.instruction->operation_as_Collective();
     if (!collective)
       continue;
@@ -45,9 +45,9 @@ static std::vector<Row> collectRows(const Artifact &artifact) {
     row.groupSize = artifact.groupSize(collective->group());
     row.label = collective->label() ? collective->label()->str() : "";
     row.stream = streamName(entry.instruction->stream());
-    row.location = locationOf(program, *entry.instruction);
+    row.location = locationOf(package, *entry.instruction);
     row.iterations = entry.iterations;
-    row.wholeBytes = std::max(bufferBytes(program, collective->input()), bufferBytes(program, collective->output()));
+    row.wholeBytes = std::max(bufferBytes(package, collective->input()), bufferBytes(package, collective->output()));
     auto others = static_cast<uint64_t>(row.groupSize - 1), size = static_cast<uint64_t>(row.groupSize);
     uint64_t once = row.wholeBytes * others / size;
     if (collective->kind() == CollectiveKind::AllReduce)
@@ -70,8 +70,8 @@ static Totals sumUp(const Artifact &artifact, const std::vector<Row> &rows) {
     else if (row.kind == "reduce_scatter" || row.kind == "all_reduce")
       totals.reduced += whole;
   }
-  if (artifact.program().state())
-    for (const artifact::StateTensor *state : *artifact.program().state())
+  if (artifact.package().state())
+    for (const artifact::StateTensor *state : *artifact.package().state())
       if (state->role() == artifact::StateRole::Parameter) {
         uint64_t bytes = static_cast<uint64_t>(state->elements()) * byteWidth(state->dtype());
         totals.parameters += bytes;
@@ -102,7 +102,7 @@ std::string collectivesText(const Artifact &artifact) {
   if (artifact.numRanks() > 1)
     text += fmt::format("  reduced: {} = {:.2f} x the parameters ({})\n", formatBytes(totals.reduced),
                         ratio(totals.reduced, totals.parameters), formatBytes(totals.parameters));
-  text += fmt::format("  hash of the sequence {:016x}\n", artifact.program().collective_hash());
+  text += fmt::format("  hash of the sequence {:016x}\n", artifact.training().collective_hash());
   return text;
 }
 
@@ -127,7 +127,7 @@ Json collectivesJson(const Artifact &artifact) {
           {"reduced_bytes", totals.reduced},
           {"sharded_parameter_bytes", totals.shardedParameters},
           {"parameter_bytes", totals.parameters},
-          {"hash", fmt::format("{:016x}", artifact.program().collective_hash())}};
+          {"hash", fmt::format("{:016x}", artifact.training().collective_hash())}};
 }
 
 } // namespace tessera::dump

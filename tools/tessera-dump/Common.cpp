@@ -8,12 +8,12 @@ namespace tessera::dump {
 
 using artifact::Operation;
 
-std::vector<FlatInstruction> flatten(const artifact::Program &program) {
+std::vector<FlatInstruction> flatten(const artifact::Package &package) {
   std::vector<FlatInstruction> list;
-  if (!program.instructions())
+  if (!package.instructions())
     return list;
   uint32_t number = 0;
-  for (const artifact::Instruction *instruction : *program.instructions()) {
+  for (const artifact::Instruction *instruction : *package.instructions()) {
     list.push_back({number++, 1, false, instruction});
     const artifact::Repeat *repeat = instruction->operation_as_Repeat();
     if (!repeat || !repeat->body())
@@ -72,10 +72,10 @@ std::string streamName(int stream) {
   return stream < 4 ? names[stream] : "stream " + std::to_string(stream);
 }
 
-std::string locationOf(const artifact::Program &program, const artifact::Instruction &instruction) {
-  if (!program.locations() || instruction.location() >= program.locations()->size())
+std::string locationOf(const artifact::Package &package, const artifact::Instruction &instruction) {
+  if (!package.locations() || instruction.location() >= package.locations()->size())
     return "";
-  return program.locations()->Get(instruction.location())->str();
+  return package.locations()->Get(instruction.location())->str();
 }
 
 std::string dtypeName(artifact::DataType dtype) {
@@ -85,8 +85,8 @@ std::string dtypeName(artifact::DataType dtype) {
   return name;
 }
 
-std::string bufferText(const artifact::Program &program, uint32_t index) {
-  const artifact::Buffer *buffer = program.buffers()->Get(index);
+std::string bufferText(const artifact::Package &package, uint32_t index) {
+  const artifact::Buffer *buffer = package.buffers()->Get(index);
   std::string text = fmt::format("b{} {}[", index, dtypeName(buffer->dtype()));
   if (buffer->shape())
     for (uint32_t i = 0; i < buffer->shape()->size(); ++i) {
@@ -97,8 +97,8 @@ std::string bufferText(const artifact::Program &program, uint32_t index) {
   return text + "]";
 }
 
-uint64_t bufferBytes(const artifact::Program &program, uint32_t index) {
-  const artifact::Buffer *buffer = program.buffers()->Get(index);
+uint64_t bufferBytes(const artifact::Package &package, uint32_t index) {
+  const artifact::Buffer *buffer = package.buffers()->Get(index);
   uint64_t bytes = byteWidth(buffer->dtype());
   if (buffer->shape())
     for (int64_t size : *buffer->shape())

@@ -26,16 +26,16 @@ struct FlatInstruction {
   bool inRepeat;
   const artifact::Instruction *instruction;
 };
-std::vector<FlatInstruction> flatten(const artifact::Program &program);
+std::vector<FlatInstruction> flatten(const artifact::Package &package);
 
 /// "gemm", "all_gather", …: the names of traces.
 std::string kindOf(const artifact::Instruction &instruction);
 /// "gather" for stream 1, ….
 std::string streamName(int stream);
-std::string locationOf(const artifact::Program &program, const artifact::Instruction &instruction);
+std::string locationOf(const artifact::Package &package, const artifact::Instruction &instruction);
 /// "b12 f32[8,256]".
-std::string bufferText(const artifact::Program &program, uint32_t buffer);
-uint64_t bufferBytes(const artifact::Program &program, uint32_t buffer);
+std::string bufferText(const artifact::Package &package, uint32_t buffer);
+uint64_t bufferBytes(const artifact::Package &package, uint32_t buffer);
 std::string dtypeName(artifact::DataType dtype);
 /// "shard,seq(4)".
 std::string groupText(const Artifact &artifact, int64_t group);

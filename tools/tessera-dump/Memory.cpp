@@ -11,10 +11,10 @@ namespace tessera::dump {
 
 using artifact::MemoryClass;
 
-static std::vector<const artifact::Slot *> sortedSlots(const artifact::Program &program) {
+static std::vector<const artifact::Slot *> sortedSlots(const artifact::Package &package) {
   std::vector<const artifact::Slot *> slots;
-  if (program.slots())
-    slots.assign(program.slots()->begin(), program.slots()->end());
+  if (package.slots())
+    slots.assign(package.slots()->begin(), package.slots()->end());
   std::stable_sort(slots.begin(), slots.end(), [](const artifact::Slot *a, const artifact::Slot *b) {
     return std::tuple(a->arena(), a->offset(), a->first_instruction()) <
            std::tuple(b->arena(), b->offset(), b->first_instruction());
@@ -36,9 +36,9 @@ static std::string timeline(const artifact::Slot &slot, size_t numInstructions, 
 }
 
 std::string memoryText(const Artifact &artifact, int columns) {
-  const artifact::Program &program = artifact.program();
-  MemoryPlan plan = memoryPlan(program);
-  size_t numInstructions = flatten(program).size();
+  const artifact::Package &package = artifact.package();
+  MemoryPlan plan = memoryPlan(package);
+  size_t numInstructions = flatten(package).size();
   std::string text = fmt::format("memory per rank ({} ranks)\n  {:<14} {:>14} {:>14}\n", artifact.numRanks(), "class",
                                  "at the peak", "all slots");
   uint64_t all = 0;
@@ -56,16 +56,16 @@ std::string memoryText(const Artifact &artifact, int columns) {
   if (plan.hostBytes > 0)
     text += fmt::format("\n  on the host {} ({} bytes)", formatBytes(plan.hostBytes), plan.hostBytes);
   text += "\n\narenas\n";
-  if (program.arenas())
-    for (const artifact::Arena *arena : *program.arenas())
+  if (package.arenas())
+    for (const artifact::Arena *arena : *package.arenas())
       text +=
           fmt::format("  {:<20} {:<14} {:>14} bytes\n", arena->name()->str(), toString(arena->kind()), arena->bytes());
   text += fmt::format("\nslots (live from instruction to instruction, of {})\n", numInstructions);
   uint32_t arena = UINT32_MAX;
-  for (const artifact::Slot *slot : sortedSlots(program)) {
+  for (const artifact::Slot *slot : sortedSlots(package)) {
     if (slot->arena() != arena) {
       arena = slot->arena();
-      text += fmt::format("  {}:\n", program.arenas()->Get(arena)->name()->str());
+      text += fmt::format("  {}:\n", package.arenas()->Get(arena)->name()->str());
     }
     text += fmt::format("  {:>12} {:>12} {:<13} {:>6}-{:<6} {} {}\n", slot->offset(), slot->bytes(),
                         toString(slot->memory_class()), slot->first_instruction(), slot->last_instruction(),
@@ -75,16 +75,16 @@ std::string memoryText(const Artifact &artifact, int columns) {
 }
 
 Json memoryJson(const Artifact &artifact) {
-  const artifact::Program &program = artifact.program();
-  MemoryPlan plan = memoryPlan(program);
+  const artifact::Package &package = artifact.package();
+  MemoryPlan plan = memoryPlan(package);
   Json classes = Json::object(), arenas = Json::array(), slots = Json::array();
   for (size_t i = 0; i < numMemoryClasses; ++i)
     classes[std::string(toString(static_cast<MemoryClass>(i)))] = {{"at_peak", plan.bytesAtPeak[i]},
                                                                    {"all_slots", plan.bytesInAll[i]}};
-  if (program.arenas())
-    for (const artifact::Arena *arena : *program.arenas())
+  if (package.arenas())
+    for (const artifact::Arena *arena : *package.arenas())
       arenas.push_back({{"name", arena->name()->str()}, {"kind", toString(arena->kind())}, {"bytes", arena->bytes()}});
-  for (const artifact::Slot *slot : sortedSlots(program))
+  for (const artifact::Slot *slot : sortedSlots(package))
     slots.push_back({{"name", slotName(*slot)},
                      {"arena", slot->arena()},
                      {"offset", slot->offset()},

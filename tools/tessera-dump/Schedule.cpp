@@ -8,35 +8,35 @@ namespace tessera::dump {
 
 using artifact::Operation;
 
-static std::string joinBuffers(const artifact::Program &program, std::initializer_list<int64_t> buffers) {
+static std::string joinBuffers(const artifact::Package &package, std::initializer_list<int64_t> buffers) {
   std::string text;
   for (int64_t buffer : buffers) {
     if (buffer < 0)
       continue;
     if (!text.empty())
       text += ", ";
-    text += bufferText(program, static_cast<uint32_t>(buffer));
+    text += bufferText(package, static_cast<uint32_t>(buffer));
   }
   return text;
 }
 
 /// What an instruction does, without its kind.
 static std::string operands(const Artifact &artifact, const artifact::Instruction &instruction) {
-  const artifact::Program &program = artifact.program();
+  const artifact::Package &package = artifact.package();
   switch (instruction.operation_type()) {
   case Operation::Launch: {
     const auto *launch = instruction.operation_as_Launch();
-    std::string text = program.kernels()->Get(launch->kernel())->symbol()->str() +
+    std::string text = package.kernels()->Get(launch->kernel())->symbol()->str() +
                        fmt::format(" extent {} grain {} (", launch->extent(), launch->grain());
     if (launch->buffers())
       for (uint32_t i = 0; i < launch->buffers()->size(); ++i)
-        text += (i ? ", " : "") + bufferText(program, launch->buffers()->Get(i));
+        text += (i ? ", " : "") + bufferText(package, launch->buffers()->Get(i));
     return text + ")";
   }
   case Operation::Gemm: {
     const auto *gemm = instruction.operation_as_Gemm();
-    std::string text = joinBuffers(program, {gemm->a(), gemm->b(), gemm->epilogue_input()}) + " -> " +
-                       joinBuffers(program, {gemm->c(), gemm->epilogue_output()});
+    std::string text = joinBuffers(package, {gemm->a(), gemm->b(), gemm->epilogue_input()}) + " -> " +
+                       joinBuffers(package, {gemm->c(), gemm->epilogue_output()});
     if (gemm->epilogue() != artifact::Epilogue::None)
       text += fmt::format(" epilogue {}", artifact::EnumNameEpilogue(gemm->epilogue()));
     if (gemm->alpha() != 1)
@@ -45,37 +45,37 @@ static std::string operands(const Artifact &artifact, const artifact::Instructio
   }
   case Operation::Conv: {
     const auto *conv = instruction.operation_as_Conv();
-    return fmt::format("{} x {}, w {}, y {}", artifact::EnumNameConvKind(conv->kind()), bufferText(program, conv->x()),
-                       bufferText(program, conv->w()), bufferText(program, conv->y()));
+    return fmt::format("{} x {}, w {}, y {}", artifact::EnumNameConvKind(conv->kind()), bufferText(package, conv->x()),
+                       bufferText(package, conv->w()), bufferText(package, conv->y()));
   }
   case Operation::Attention: {
     const auto *attention = instruction.operation_as_Attention();
-    return joinBuffers(program, {attention->q(), attention->k(), attention->v(), attention->mask()}) + " -> " +
-           joinBuffers(program, {attention->out(), attention->lse()}) + (attention->causal() ? " causal" : "");
+    return joinBuffers(package, {attention->q(), attention->k(), attention->v(), attention->mask()}) + " -> " +
+           joinBuffers(package, {attention->out(), attention->lse()}) + (attention->causal() ? " causal" : "");
   }
   case Operation::AttentionGrad: {
     const auto *grad = instruction.operation_as_AttentionGrad();
-    return joinBuffers(program,
+    return joinBuffers(package,
                        {grad->q(), grad->k(), grad->v(), grad->mask(), grad->out(), grad->lse(), grad->dout()}) +
-           " -> " + joinBuffers(program, {grad->dq(), grad->dk(), grad->dv()}) + (grad->causal() ? " causal" : "");
+           " -> " + joinBuffers(package, {grad->dq(), grad->dk(), grad->dv()}) + (grad->causal() ? " causal" : "");
   }
   case Operation::Collective: {
     const auto *collective = instruction.operation_as_Collective();
     return fmt::format("over {} {} -> {}{}", groupText(artifact, collective->group()),
-                       bufferText(program, collective->input()), bufferText(program, collective->output()),
+                       bufferText(package, collective->input()), bufferText(package, collective->output()),
                        collective->label() ? " \"" + collective->label()->str() + "\"" : "");
   }
   case Operation::Copy: {
     const auto *copy = instruction.operation_as_Copy();
-    return bufferText(program, copy->source()) + " -> " + bufferText(program, copy->target());
+    return bufferText(package, copy->source()) + " -> " + bufferText(package, copy->target());
   }
   case Operation::Fill: {
     const auto *fill = instruction.operation_as_Fill();
-    return bufferText(program, fill->target()) + fmt::format(" = {}", fill->value());
+    return bufferText(package, fill->target()) + fmt::format(" = {}", fill->value());
   }
   case Operation::AxisIndex: {
     const auto *index = instruction.operation_as_AxisIndex();
-    return bufferText(program, index->target()) + " = position in " + groupText(artifact, index->group());
+    return bufferText(package, index->target()) + " = position in " + groupText(artifact, index->group());
   }
   case Operation::Record:
     return fmt::format("event {}", instruction.operation_as_Record()->event());
@@ -101,10 +101,10 @@ static std::vector<std::string> reasonsOf(const artifact::Instruction &instructi
 }
 
 std::string scheduleText(const Artifact &artifact) {
-  const artifact::Program &program = artifact.program();
+  const artifact::Package &package = artifact.package();
   std::string text = "schedule (number, stream, instruction, source)\n";
-  for (const FlatInstruction &entry : flatten(program)) {
-    std::string location = locationOf(program, *entry.instruction);
+  for (const FlatInstruction &entry : flatten(package)) {
+    std::string location = locationOf(package, *entry.instruction);
     text += fmt::format("{:>6} {:<8} {}{} {}{}\n", entry.number, streamName(entry.instruction->stream()),
                         entry.inRepeat ? "  " : "", kindOf(*entry.instruction), operands(artifact, *entry.instruction),
                         location.empty() ? "" : "  ; " + location);
@@ -116,13 +116,13 @@ std::string scheduleText(const Artifact &artifact) {
 
 Json scheduleJson(const Artifact &artifact) {
   Json list = Json::array();
-  for (const FlatInstruction &entry : flatten(artifact.program())) {
+  for (const FlatInstruction &entry : flatten(artifact.package())) {
     list.push_back({{"number", entry.number},
                     {"stream", streamName(entry.instruction->stream())},
                     {"kind", kindOf(*entry.instruction)},
                     {"iterations", entry.iterations},
                     {"operands", operands(artifact, *entry.instruction)},
-                    {"location", locationOf(artifact.program(), *entry.instruction)}});
+                    {"location", locationOf(artifact.package(), *entry.instruction)}});
     if (auto reasons = reasonsOf(*entry.instruction); !reasons.empty())
       list.back()["reasons"] = reasons;
   }

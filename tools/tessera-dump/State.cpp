@@ -31,9 +31,9 @@ static std::string initText(const artifact::Init *init) {
 
 Json stateJson(const Artifact &artifact) {
   Json list = Json::array();
-  if (!artifact.program().state())
+  if (!artifact.package().state())
     return list;
-  for (const artifact::StateTensor *state : *artifact.program().state()) {
+  for (const artifact::StateTensor *state : *artifact.package().state()) {
     Json segments = Json::array();
     if (state->segments())
       for (const artifact::Segment *segment : *state->segments()) {
@@ -75,15 +75,15 @@ std::string stateText(const Artifact &artifact) {
 }
 
 Json kernelsJson(const Artifact &artifact) {
-  const artifact::Program &program = artifact.program();
+  const artifact::Package &package = artifact.package();
   std::map<uint32_t, int64_t> launches;
-  for (const FlatInstruction &entry : flatten(program))
+  for (const FlatInstruction &entry : flatten(package))
     if (const artifact::Launch *launch = entry.instruction->operation_as_Launch())
       launches[launch->kernel()] += entry.iterations;
   Json kernels = Json::array(), objects = Json::array();
-  if (program.kernels())
-    for (uint32_t i = 0; i < program.kernels()->size(); ++i) {
-      const artifact::Kernel &kernel = *program.kernels()->Get(i);
+  if (package.kernels())
+    for (uint32_t i = 0; i < package.kernels()->size(); ++i) {
+      const artifact::Kernel &kernel = *package.kernels()->Get(i);
       Json entry = {{"symbol", kernel.symbol()->str()},
                     {"code_object", kernel.code_object()},
                     {"launches_per_step", launches[i]}};
@@ -93,8 +93,8 @@ Json kernelsJson(const Artifact &artifact) {
       }
       kernels.push_back(std::move(entry));
     }
-  if (program.code_objects())
-    for (const artifact::CodeObject *code : *program.code_objects())
+  if (package.code_objects())
+    for (const artifact::CodeObject *code : *package.code_objects())
       objects.push_back({{"format", artifact::EnumNameCodeFormat(code->format())},
                          {"target", code->target()->str()},
                          {"bytes", code->data()->size()}});
@@ -120,7 +120,7 @@ std::string kernelsText(const Artifact &artifact) {
 }
 
 Status writeCode(const Artifact &artifact, const std::string &path) {
-  const auto *objects = artifact.program().code_objects();
+  const auto *objects = artifact.package().code_objects();
   if (!objects || objects->size() == 0)
     return TESSERA_ERROR(NotFound, "'" + artifact.path() + "' has no code objects");
   for (uint32_t i = 0; i < objects->size(); ++i) {

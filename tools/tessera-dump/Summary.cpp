@@ -20,11 +20,11 @@ static Json keyValues(const flatbuffers::Vector<flatbuffers::Offset<artifact::Ke
 }
 
 /// Elements of the parameters themselves, without the padding of units.
-static int64_t countParameters(const artifact::Program &program, artifact::StateRole role, size_t &tensors) {
+static int64_t countParameters(const artifact::Package &package, artifact::StateRole role, size_t &tensors) {
   int64_t total = 0;
-  if (!program.state())
+  if (!package.state())
     return 0;
-  for (const artifact::StateTensor *state : *program.state()) {
+  for (const artifact::StateTensor *state : *package.state()) {
     if (state->role() != role)
       continue;
     if (!state->segments() || state->segments()->size() == 0) {
@@ -45,14 +45,14 @@ static int64_t countParameters(const artifact::Program &program, artifact::State
 }
 
 Json summaryJson(const Artifact &artifact) {
-  const artifact::Program &program = artifact.program();
-  MemoryPlan plan = memoryPlan(program);
+  const artifact::Package &package = artifact.package();
+  MemoryPlan plan = memoryPlan(package);
   Json mesh = Json::object();
   for (const Mesh::Axis &axis : artifact.mesh().axes)
     mesh[axis.name] = axis.size;
   size_t tensors = 0, frozenTensors = 0, units = 0;
-  int64_t parameters = countParameters(program, artifact::StateRole::Parameter, tensors);
-  int64_t frozen = countParameters(program, artifact::StateRole::Frozen, frozenTensors);
+  int64_t parameters = countParameters(package, artifact::StateRole::Parameter, tensors);
+  int64_t frozen = countParameters(package, artifact::StateRole::Frozen, frozenTensors);
   int64_t constants = 0, constantTensors = 0;
   for (const Json &tensor : tensorsJson(artifact))
     if (tensor["role"] == "constant") {
@@ -62,12 +62,12 @@ Json summaryJson(const Artifact &artifact) {
       constants += elements >= 0 && elements < 0x1p56 ? static_cast<int64_t>(elements) : 0;
       ++constantTensors;
     }
-  if (program.state())
-    for (const artifact::StateTensor *state : *program.state())
+  if (package.state())
+    for (const artifact::StateTensor *state : *package.state())
       units += state->role() == artifact::StateRole::Parameter;
   Json instructions = Json::object();
   std::map<std::string, int64_t> kinds;
-  for (const FlatInstruction &entry : flatten(program))
+  for (const FlatInstruction &entry : flatten(package))
     ++kinds[kindOf(*entry.instruction)];
   for (const auto &[kind, count] : kinds)
     instructions[kind] = count;
@@ -75,12 +75,12 @@ Json summaryJson(const Artifact &artifact) {
   for (size_t i = 0; i < numMemoryClasses; ++i)
     classes[std::string(toString(static_cast<MemoryClass>(i)))] = plan.bytesAtPeak[i];
   uint64_t codeBytes = 0;
-  if (program.code_objects())
-    for (const artifact::CodeObject *code : *program.code_objects())
+  if (package.code_objects())
+    for (const artifact::CodeObject *code : *package.code_objects())
       codeBytes += code->data()->size();
   Json batch = Json::array();
-  if (program.batch())
-    for (const artifact::BatchTensor *tensor : *program.batch()) {
+  if (package.batch())
+    for (const artifact::BatchTensor *tensor : *package.batch()) {
       Json entry = {{"name", tensor->name()->str()},
                     {"role", tensor->role() == artifact::BatchRole::Input ? "input" : "target"},
                     {"dtype", dtypeName(tensor->dtype())},
@@ -102,17 +102,17 @@ Json summaryJson(const Artifact &artifact) {
       batch.push_back(std::move(entry));
     }
   Json phases = Json::array();
-  if (program.ir())
-    for (const artifact::PhaseIr *ir : *program.ir())
+  if (package.ir())
+    for (const artifact::PhaseIr *ir : *package.ir())
       phases.push_back(ir->phase()->str());
-  return {{"producer", program.producer() ? program.producer()->str() : ""},
-          {"target", program.target()->str()},
-          {"fingerprint", fmt::format("{:016x}", program.fingerprint())},
-          {"collective_hash", fmt::format("{:016x}", program.collective_hash())},
+  return {{"producer", package.producer() ? package.producer()->str() : ""},
+          {"target", package.target()->str()},
+          {"fingerprint", fmt::format("{:016x}", package.fingerprint())},
+          {"collective_hash", fmt::format("{:016x}", package.collective_hash())},
           {"mesh", std::move(mesh)},
           {"ranks", artifact.numRanks()},
-          {"model", keyValues(program.model())},
-          {"optimizer", keyValues(program.optimizer())},
+          {"model", keyValues(package.model())},
+          {"optimizer", keyValues(package.optimizer())},
           {"parameters", parameters},
           {"parameter_tensors", tensors},
           {"units", units},
@@ -124,7 +124,7 @@ Json summaryJson(const Artifact &artifact) {
           {"memory_per_rank",
            {{"reserved", plan.arenaBytes}, {"peak", plan.peakBytes}, {"by_class_at_peak", std::move(classes)}}},
           {"instructions", std::move(instructions)},
-          {"kernels", program.kernels() ? program.kernels()->size() : 0},
+          {"kernels", package.kernels() ? package.kernels()->size() : 0},
           {"code_bytes", codeBytes},
           {"embedded_ir", std::move(phases)}};
 }
@@ -180,7 +180,7 @@ std::string summaryText(const Artifact &artifact) {
 
 Result<std::string> phaseIr(const Artifact &artifact, const std::string &phase) {
   std::string known;
-  if (const auto *phases = artifact.program().ir())
+  if (const auto *phases = artifact.package().ir())
     for (const artifact::PhaseIr *ir : *phases) {
       if (ir->phase()->str() == phase)
         return ir->text()->str();

@@ -24,9 +24,9 @@ std::string tensorRoleName(artifact::TensorRole role) {
 
 Json tensorsJson(const Artifact &artifact) {
   Json list = Json::array();
-  if (!artifact.program().tensors())
+  if (!artifact.package().tensors())
     return list;
-  for (const artifact::ModelTensor *tensor : *artifact.program().tensors()) {
+  for (const artifact::ModelTensor *tensor : *artifact.package().tensors()) {
     Json shape = Json::array();
     if (tensor->shape())
       for (int64_t size : *tensor->shape())

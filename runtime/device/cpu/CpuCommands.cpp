@@ -18,7 +18,7 @@ public:
   static Result<std::unique_ptr<Command>> make(const artifact::Launch &launch, CpuShared &shared) {
     auto made = std::make_unique<LaunchCommand>(shared);
     made->kind = "launch";
-    made->detail = shared.rank->artifact.program().kernels()->Get(launch.kernel())->symbol()->string_view();
+    made->detail = shared.rank->artifact.package().kernels()->Get(launch.kernel())->symbol()->string_view();
     made->function = shared.kernels[launch.kernel()];
     made->extent = launch.extent();
     made->grain = launch.grain();
@@ -30,7 +30,7 @@ public:
   }
   explicit LaunchCommand(CpuShared &shared) : team(shared.team) {}
 
-  Status run(int64_t iteration) override {
+  Status run(const Iteration &iteration) override {
     for (size_t index = 0; index < operands.size(); ++index)
       addresses[index] = operands[index].at(iteration);
     team.run(extent, grain, [this](int64_t begin, int64_t end) { function(addresses.data(), begin, end); });
@@ -52,7 +52,7 @@ public:
       : a(*shared.rank, a), b(*shared.rank, b), c(*shared.rank, c) {
     kind = name;
   }
-  Status run(int64_t iteration) override { return plan->run(a.at(iteration), b.at(iteration), c.at(iteration)); }
+  Status run(const Iteration &iteration) override { return plan->run(a.at(iteration), b.at(iteration), c.at(iteration)); }
 
   Operand a, b, c;
   std::shared_ptr<Plan> plan;
@@ -75,7 +75,7 @@ public:
                                                             gemm.alpha(), gemm.beta(), shared.gemms));
     return std::unique_ptr<Command>(std::move(made));
   }
-  Status run(int64_t iteration) override {
+  Status run(const Iteration &iteration) override {
     return plan->run({a.at(iteration), b.at(iteration), c.at(iteration), input.at(iteration), output.at(iteration)});
   }
 
@@ -118,7 +118,7 @@ public:
     scale = table.scale();
     causal = table.causal();
   }
-  Status run(int64_t iteration) override {
+  Status run(const Iteration &iteration) override {
     TensorView maskView;
     AttentionArguments arguments;
     fill(arguments, maskView, iteration);
@@ -135,7 +135,7 @@ public:
   }
 
 protected:
-  void fill(AttentionArguments &arguments, TensorView &maskView, int64_t iteration) const {
+  void fill(AttentionArguments &arguments, TensorView &maskView, const Iteration &iteration) const {
     arguments.q = q.viewAt(iteration);
     arguments.k = k.viewAt(iteration);
     arguments.v = v.viewAt(iteration);
@@ -159,7 +159,7 @@ public:
   AttentionGradCommand(const artifact::AttentionGrad &table, CpuShared &shared)
       : AttentionCommand(table, shared), dout(*shared.rank, table.dout()), dq(*shared.rank, table.dq()),
         dk(*shared.rank, table.dk()), dv(*shared.rank, table.dv()) {}
-  Status run(int64_t iteration) override {
+  Status run(const Iteration &iteration) override {
     TensorView maskView;
     AttentionGradArguments arguments;
     fill(arguments, maskView, iteration);
@@ -185,7 +185,7 @@ public:
       detail = collective.label()->string_view();
     bytes = static_cast<int64_t>(output.view.bytes());
   }
-  Status run(int64_t iteration) override {
+  Status run(const Iteration &iteration) override {
     call.input = input.at(iteration);
     call.output = output.at(iteration);
     call.info = {shared.rank->step, detail, location};
@@ -210,7 +210,7 @@ public:
     kind = "copy";
     bytes = static_cast<int64_t>(plan.bytes());
   }
-  Status run(int64_t iteration) override {
+  Status run(const Iteration &iteration) override {
     plan.run(source.at(iteration), target.at(iteration), team);
     return Status::ok();
   }
@@ -227,7 +227,7 @@ public:
       : team(team), target(*shared.rank, buffer), value(value) {
     kind = name;
   }
-  Status run(int64_t iteration) override {
+  Status run(const Iteration &iteration) override {
     fill(target.viewAt(iteration), value, team);
     return Status::ok();
   }

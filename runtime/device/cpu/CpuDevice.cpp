@@ -99,10 +99,10 @@ Result<std::unique_ptr<Device>> CpuDevice::create(const std::string &target, con
   return std::unique_ptr<Device>(std::move(made));
 }
 
-Status CpuDevice::checkMemory(const artifact::Program &program) const {
+Status CpuDevice::checkMemory(const artifact::Package &package) const {
   uint64_t planned = 0;
-  if (program.arenas())
-    for (const artifact::Arena *arena : *program.arenas())
+  if (package.arenas())
+    for (const artifact::Arena *arena : *package.arenas())
       planned += arena->bytes();
   uint64_t ranks = static_cast<uint64_t>(std::max(options.ranksInProcess, 1));
   uint64_t available = hostMemoryPerRank(ranks);
@@ -142,20 +142,20 @@ size_t CpuDevice::workspaceBytes() const {
 /// Each group gets a communicator per stream, so that gathers and reductions never wait for each other.
 Status CpuDevice::prepare(RankContext &context) {
   shared.rank = &context;
-  for (auto [group, stream] : collectiveChannels(context.artifact.program()))
+  for (auto [group, stream] : collectiveChannels(context.artifact.package()))
     if (context.groups[group].size() > 1)
       TESSERA_RETURN_IF_ERROR(context.communicator.prepare(context.groups[group], stream));
-  return loadKernels(context.artifact.program());
+  return loadKernels(context.artifact.package());
 }
 
-Status CpuDevice::loadKernels(const artifact::Program &program) {
-  if (const auto *objects = program.code_objects())
+Status CpuDevice::loadKernels(const artifact::Package &package) {
+  if (const auto *objects = package.code_objects())
     for (const artifact::CodeObject *object : *objects) {
       TESSERA_ASSIGN_OR_RETURN(CodeObject loaded,
                                CodeObject::load(object->data()->data(), object->data()->size(), "tessera-kernels"));
       shared.code.push_back(std::move(loaded));
     }
-  if (const auto *table = program.kernels())
+  if (const auto *table = package.kernels())
     for (const artifact::Kernel *kernel : *table) {
       TESSERA_ASSIGN_OR_RETURN(KernelFunction function,
                                shared.code[kernel->code_object()].find(kernel->symbol()->str()));

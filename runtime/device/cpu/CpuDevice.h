@@ -41,7 +41,7 @@ public:
 
   std::string name() const override { return "cpu"; }
   int threads() const override { return shared.team.threads(); }
-  Status checkMemory(const artifact::Program &program) const override;
+  Status checkMemory(const artifact::Package &package) const override;
   Result<ArenaMemory> allocate(const artifact::Arena &arena) override;
   Result<std::byte *> allocateStaging(size_t bytes) override;
   Status copyToDevice(void *target, const void *source, size_t bytes) override;
@@ -51,14 +51,14 @@ public:
   Result<std::unique_ptr<Command>> compile(const artifact::Instruction &instruction) override;
   Result<std::unique_ptr<DeviceStream>> createStream(int number) override;
   Result<std::unique_ptr<DeviceEvent>> createEvent() override;
-  Result<StepMode> beginStep(bool) override { return StepMode::Issue; }
+  Result<StepMode> beginStep(size_t, bool) override { return StepMode::Issue; }
   Status endStep() override { return Status::ok(); }
   bool marksAreTimes() const override { return true; }
   int64_t timeOf(TimeMark mark) const override { return mark; }
 
 private:
   explicit CpuDevice(const DeviceOptions &options) : options(options), shared(Team(options.threads)) {}
-  Status loadKernels(const artifact::Program &program);
+  Status loadKernels(const artifact::Package &package);
 
   const DeviceOptions options;
   CpuShared shared;

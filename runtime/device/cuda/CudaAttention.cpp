@@ -39,7 +39,7 @@ AttentionOperands::AttentionOperands(const artifact::AttentionGrad &table, const
     delta = Operand(context, static_cast<uint32_t>(table.workspace()));
 }
 
-AttentionViews AttentionOperands::viewsAt(int64_t iteration, TensorView &maskView) const {
+AttentionViews AttentionOperands::viewsAt(const Iteration &iteration, TensorView &maskView) const {
   AttentionViews views;
   views.q = q.viewAt(iteration);
   views.k = k.viewAt(iteration);
@@ -69,7 +69,7 @@ public:
       : operands(operands), workspace(workspace), functions(functions),
         type(artifact::EnumNameDataType(operands.q.view.dtype)) {}
 
-  Status start(int64_t iteration, CUstream stream) override {
+  Status start(const Iteration &iteration, CUstream stream) override {
     TensorView mask;
     TESSERA_ASSIGN_OR_RETURN(AttentionLayout layout,
                              attentionLayout(operands.viewsAt(iteration, mask), operands.scale, operands.causal));

@@ -30,13 +30,13 @@ struct AttentionOperands {
   float scale = 1;
   bool causal = false, isBackward = false;
 
-  AttentionViews viewsAt(int64_t iteration, TensorView &maskView) const;
+  AttentionViews viewsAt(const Iteration &iteration, TensorView &maskView) const;
 };
 
 class AttentionPlan {
 public:
   virtual ~AttentionPlan() = default;
-  virtual Status start(int64_t iteration, CUstream stream) = 0;
+  virtual Status start(const Iteration &iteration, CUstream stream) = 0;
 };
 
 /// Why cuDNN's fused attention is not asked for this; empty if it is.

@@ -16,20 +16,20 @@ class CudaCommand : public Command {
 public:
   explicit CudaCommand(CudaShared &shared) : shared(shared) {}
 
-  Status run(int64_t iteration) final {
+  Status run(const Iteration &iteration) final {
     return issue(iteration, [] {});
   }
-  Status runTimed(int64_t iteration, const std::function<void()> &mark) final { return issue(iteration, mark); }
+  Status runTimed(const Iteration &iteration, const std::function<void()> &mark) final { return issue(iteration, mark); }
 
 protected:
-  virtual Status start(int64_t iteration, CUstream handle) = 0;
+  virtual Status start(const Iteration &iteration, CUstream handle) = 0;
 
   CudaShared &shared;
   bool communicates = false;
 
 private:
   /// What is told of progress takes some time on the GPU, too, and is not counted.
-  template <typename Mark> Status issue(int64_t iteration, const Mark &mark) {
+  template <typename Mark> Status issue(const Iteration &iteration, const Mark &mark) {
     CUstream handle = shared.streams[stream]->handle;
     // A graph keeps the words of collectives alone: they are where ranks wait for each other.
     bool isTold = !shared.isCapturing || communicates;
@@ -54,7 +54,7 @@ private:
 class LaunchCommand : public CudaCommand {
 public:
   LaunchCommand(const artifact::Launch &launch, CudaShared &shared)
-      : CudaCommand(shared), kernel(*shared.rank->artifact.program().kernels()->Get(launch.kernel())),
+      : CudaCommand(shared), kernel(*shared.rank->artifact.package().kernels()->Get(launch.kernel())),
         function(shared.kernels[launch.kernel()]) {
     kind = "launch";
     detail = kernel.symbol()->string_view();
@@ -67,7 +67,7 @@ public:
   }
 
 private:
-  Status start(int64_t iteration, CUstream handle) override {
+  Status start(const Iteration &iteration, CUstream handle) override {
     for (size_t index = 0; index < operands.size(); ++index)
       addresses[index] = operands[index].at(iteration);
     TESSERA_CU(cuLaunchKernel(function, kernel.blocks(), 1, 1, kernel.threads_x(), kernel.threads_y(), 1, 0, handle,
@@ -107,7 +107,7 @@ public:
   }
 
 private:
-  Status start(int64_t iteration, CUstream handle) override { return plan->start(operands.at(iteration), handle); }
+  Status start(const Iteration &iteration, CUstream handle) override { return plan->start(operands.at(iteration), handle); }
 
   GemmOperands operands;
   std::unique_ptr<GemmPlan> plan;
@@ -122,7 +122,7 @@ public:
   }
 
 private:
-  Status start(int64_t iteration, CUstream handle) override { return plan->start(iteration, handle); }
+  Status start(const Iteration &iteration, CUstream handle) override { return plan->start(iteration, handle); }
 
   std::unique_ptr<AttentionPlan> plan;
 };
@@ -136,7 +136,7 @@ public:
   }
 
 private:
-  Status start(int64_t iteration, CUstream handle) override { return plan->start(iteration, handle); }
+  Status start(const Iteration &iteration, CUstream handle) override { return plan->start(iteration, handle); }
 
   std::unique_ptr<ConvPlan> plan;
 };
@@ -154,7 +154,7 @@ public:
   }
 
 private:
-  Status start(int64_t iteration, CUstream handle) override {
+  Status start(const Iteration &iteration, CUstream handle) override {
     call.input = input.at(iteration);
     call.output = output.at(iteration);
     call.info = {shared.rank->step, detail, location};
@@ -183,7 +183,7 @@ public:
   }
 
 private:
-  Status start(int64_t iteration, CUstream handle) override {
+  Status start(const Iteration &iteration, CUstream handle) override {
     return shared.mover.copy(target.at(iteration), source.at(iteration), layout, byteWidth(target.view.dtype), handle);
   }
 
@@ -204,7 +204,7 @@ public:
   }
 
 private:
-  Status start(int64_t iteration, CUstream handle) override {
+  Status start(const Iteration &iteration, CUstream handle) override {
     return shared.mover.fill(target.at(iteration), bits, layout, byteWidth(target.view.dtype), handle);
   }
 
@@ -222,7 +222,7 @@ Result<std::unique_ptr<Command>> makeFill(uint32_t buffer, double value, std::st
 } // namespace
 
 Result<std::unique_ptr<Command>> makeCommand(const artifact::Instruction &instruction, CudaShared &shared) {
-  std::string_view node = locationOf(shared.rank->artifact.program(), instruction);
+  std::string_view node = locationOf(shared.rank->artifact.package(), instruction);
   switch (instruction.operation_type()) {
   case Operation::Launch:
     return std::unique_ptr<Command>(std::make_unique<LaunchCommand>(*instruction.operation_as_Launch(), shared));

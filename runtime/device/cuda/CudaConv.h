@@ -16,7 +16,7 @@ public:
   static Result<CudnnGraph> graphOf(const artifact::Conv &conv, const RankContext &context);
   static Result<std::unique_ptr<ConvPlan>> make(const artifact::Conv &conv, const RankContext &context,
                                                 CudnnPlans &plans, Workspace &workspace);
-  Status start(int64_t iteration, CUstream stream) {
+  Status start(const Iteration &iteration, CUstream stream) {
     return plan->start({x.at(iteration), w.at(iteration), y.at(iteration)}, workspace.data(), stream);
   }
 

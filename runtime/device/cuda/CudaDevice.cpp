@@ -25,7 +25,7 @@ static constexpr uint64_t usualLibraryBytes = 768 * mebibyte;
 Result<std::unique_ptr<Device>> CudaDevice::open(const Artifact &artifact, const DeviceOptions &options) {
   std::unique_ptr<CudaDevice> made(new CudaDevice(options));
   made->numRanks = artifact.numRanks();
-  TESSERA_RETURN_IF_ERROR(made->findGpu(artifact.program().target()->str()));
+  TESSERA_RETURN_IF_ERROR(made->findGpu(artifact.package().target()->str()));
   return std::unique_ptr<Device>(std::move(made));
 }
 
@@ -57,7 +57,7 @@ CudaDevice::~CudaDevice() {
     return;
   }
   cuCtxSetCurrent(shared->context);
-  shared->dropGraph();
+  shared->dropGraphs();
   shared->collectives.reset();
   for (const std::vector<CUevent> *marks : {&shared->marks, &shared->graphMarks})
     for (CUevent mark : *marks)
@@ -83,7 +83,7 @@ Status CudaDevice::leaveRanks() {
   if (shared->watchdog.hasFailed())
     return shared->watchdog.failure();
   TESSERA_CU(cuCtxSetCurrent(shared->context));
-  shared->dropGraph(); // NCCL waits for graphs that hold its collectives
+  shared->dropGraphs(); // NCCL waits for graphs that hold its collectives
   return shared->collectives->leave();
 }
 
@@ -105,16 +105,18 @@ Status CudaDevice::meetRanks(Communicator &communicator) {
   return Status::ok();
 }
 
-void CudaShared::dropGraph() {
-  // A launch under way that does not return is one that the driver holds; the graph is then left to the end of the
+void CudaShared::dropGraphs() {
+  // A launch under way that does not return is one that the driver holds; graphs are then left to the end of the
   // process.
   std::unique_lock<std::timed_mutex> lock(graphMutex, std::chrono::seconds(1));
-  if (lock.owns_lock() && graph)
-    cuGraphExecDestroy(std::exchange(graph, nullptr));
+  if (lock.owns_lock())
+    for (Captured &each : programs)
+      if (each.graph)
+        cuGraphExecDestroy(std::exchange(each.graph, nullptr));
 }
 
-Status CudaDevice::checkMemory(const artifact::Program &program) const {
-  auto [device, host] = plannedBytes(program);
+Status CudaDevice::checkMemory(const artifact::Package &package) const {
+  auto [device, host] = plannedBytes(package);
   auto ranks = static_cast<uint64_t>(ranksOnGpu);
   if (device > freeBytes / ranks)
     return TESSERA_ERROR(Exhausted, "the plan needs " + std::to_string(device / mebibyte) +
@@ -199,16 +201,17 @@ Status CudaDevice::copyToHost(void *target, const void *source, size_t bytes) {
 
 Status CudaDevice::prepare(RankContext &context) {
   shared->rank = &context;
+  shared->programs.resize(context.artifact.numPrograms());
   shared->attentions.hasFastGradient = options.gpu.hasFastAttentionGradient;
   TESSERA_RETURN_IF_ERROR(shared->gemms.open());
   TESSERA_RETURN_IF_ERROR(shared->mover.load());
-  TESSERA_RETURN_IF_ERROR(shared->progress.open(gpu, numInstructions(context.artifact.program())));
-  TESSERA_RETURN_IF_ERROR(loadKernels(context.artifact.program()));
+  TESSERA_RETURN_IF_ERROR(shared->progress.open(gpu, numInstructions(context.artifact.package())));
+  TESSERA_RETURN_IF_ERROR(loadKernels(context.artifact.package()));
   TESSERA_ASSIGN_OR_RETURN(shared->collectives,
                            joinRanks({&context, gpu, &shared->mover, options.stallTimeoutSeconds, options.gpu}));
   if (shared->collectives->name() == "nccl") {
     shared->besideCollectives =
-        productsBesideCollectives(context.artifact.program(), shared->collectives->gathersTakeMultiprocessors());
+        productsBesideCollectives(context.artifact.package(), shared->collectives->gathersTakeMultiprocessors());
     int all = 0;
     TESSERA_CU(cuDeviceGetAttribute(&all, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, gpu));
     shared->multiprocessorsBeside = std::max(all - collectiveMultiprocessors, 1);
@@ -227,20 +230,20 @@ Status CudaDevice::prepare(RankContext &context) {
 }
 
 /// Machine code runs on GPUs of its own generation, PTX on all later ones.
-Status CudaDevice::loadKernels(const artifact::Program &program) {
-  int target = std::atoi(program.target()->c_str() + 3);
+Status CudaDevice::loadKernels(const artifact::Package &package) {
+  int target = std::atoi(package.target()->c_str() + 3);
   bool runsMachineCode = target / 10 == capability / 10;
-  std::vector<CUlibrary> loaded(program.code_objects() ? program.code_objects()->size() : 0, nullptr);
-  for (uint32_t index = 0; program.kernels() && index < program.kernels()->size(); ++index) {
-    const artifact::Kernel &kernel = *program.kernels()->Get(index);
-    bool isPtx = program.code_objects()->Get(kernel.code_object())->format() == artifact::CodeFormat::Ptx;
+  std::vector<CUlibrary> loaded(package.code_objects() ? package.code_objects()->size() : 0, nullptr);
+  for (uint32_t index = 0; package.kernels() && index < package.kernels()->size(); ++index) {
+    const artifact::Kernel &kernel = *package.kernels()->Get(index);
+    bool isPtx = package.code_objects()->Get(kernel.code_object())->format() == artifact::CodeFormat::Ptx;
     if (!isPtx && !runsMachineCode && kernel.ptx() < 0)
       return TESSERA_ERROR(Unsupported, "kernel '" + kernel.symbol()->str() + "' is machine code for sm_" +
                                             std::to_string(target) + ", the GPU '" + gpuName + "' is an sm_" +
                                             std::to_string(capability));
     uint32_t object = isPtx || runsMachineCode ? kernel.code_object() : static_cast<uint32_t>(kernel.ptx());
     if (!loaded[object]) {
-      TESSERA_CU(cuLibraryLoadData(&loaded[object], program.code_objects()->Get(object)->data()->data(), nullptr,
+      TESSERA_CU(cuLibraryLoadData(&loaded[object], package.code_objects()->Get(object)->data()->data(), nullptr,
                                    nullptr, 0, nullptr, nullptr, 0));
       libraries.push_back(loaded[object]);
     }
@@ -278,13 +281,16 @@ static int64_t now() {
       .count();
 }
 
-Result<StepMode> CudaDevice::beginStep(bool observed) {
+Result<StepMode> CudaDevice::beginStep(size_t number, bool observed) {
   if (shared->watchdog.hasFailed())
     return shared->watchdog.failure();
   TESSERA_CU(cuCtxSetCurrent(shared->context));
+  program = number;
   isObserved = observed;
   isReplay = false;
   ++shared->step;
+  CudaShared::Captured &captured = shared->programs[program];
+  ++captured.steps;
   shared->progress.reset();
   shared->watchdog.beginStep();
   // Nothing runs now: the first mark is at this time of the host. The second one is the end of the step.
@@ -298,13 +304,13 @@ Result<StepMode> CudaDevice::beginStep(bool observed) {
   shared->numMarks = 2;
   if (isObserved || !options.gpu.usesGraphs || !shared->collectives->canBeCaptured())
     return StepMode::Issue;
-  if (shared->graph) {
+  if (captured.graph) {
     isReplay = true;
     TESSERA_RETURN_IF_ERROR(launchGraph());
     return StepMode::Replay;
   }
   // The first step lets libraries load what they need, which must not happen in a capture.
-  if (shared->step > 1)
+  if (captured.steps > 1)
     TESSERA_RETURN_IF_ERROR(beginCapture());
   return StepMode::Issue;
 }
@@ -353,7 +359,7 @@ Status CudaDevice::endCapture() {
   // Without the flag the priorities of the streams that were captured would not count.
   CUresult made = [&] {
     std::lock_guard<std::timed_mutex> lock(shared->graphMutex);
-    return cuGraphInstantiate(&shared->graph, captured, CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
+    return cuGraphInstantiate(&shared->programs[program].graph, captured, CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
   }();
   cuGraphDestroy(captured);
   if (made != CUDA_SUCCESS)
@@ -365,7 +371,7 @@ Status CudaDevice::launchGraph() {
   std::lock_guard<std::timed_mutex> lock(shared->graphMutex);
   if (shared->watchdog.hasFailed())
     return shared->watchdog.failure();
-  CUresult launched = cuGraphLaunch(shared->graph, shared->streams[0]->handle);
+  CUresult launched = cuGraphLaunch(shared->programs[program].graph, shared->streams[0]->handle);
   if (launched == CUDA_SUCCESS)
     return Status::ok();
   Status failure = driverError("cuGraphLaunch", launched);

@@ -1,7 +1,7 @@
 //===- CudaDevice.h - one NVIDIA GPU as the device of a rank ----------------===//
 //
-// The first step is issued instruction by instruction; the second is captured as one CUDA graph, which all later ones
-// launch. Steps that somebody observes, and all steps with --no-graph, are issued.
+// The first step of a program is issued instruction by instruction; the second is captured as one CUDA graph, which all
+// later ones launch. Steps that somebody observes, and all steps with --no-graph, are issued.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ struct CudaShared {
   RankContext *rank = nullptr;
   CUcontext context = nullptr;
   std::vector<CudaStream *> streams; ///< by number
-  std::vector<CUfunction> kernels;   ///< by index in Program.kernels
+  std::vector<CUfunction> kernels;   ///< by index in Package.kernels
   GemmPlanner gemms;
   CudnnPlans cudnn;
   AttentionPlanner attentions;
@@ -47,14 +47,19 @@ struct CudaShared {
   // Events that mark times of a step, and how many of them are taken.
   std::vector<CUevent> marks;
   size_t numMarks = 0;
-  /// Those that are part of the graph; as TimeMark from `firstGraphMark` on.
+  /// Those that are part of graphs; as TimeMark from `firstGraphMark` on.
   std::vector<CUevent> graphMarks;
   static constexpr size_t firstGraphMark = size_t{1} << 32;
 
-  std::timed_mutex graphMutex; ///< held while the graph is launched or goes away
-  CUgraphExec graph = nullptr;
-  /// Lets go of the graph without waiting for its end.
-  void dropGraph();
+  /// What there is of a program.
+  struct Captured {
+    CUgraphExec graph = nullptr;
+    int64_t steps = 0; ///< that have begun
+  };
+  std::timed_mutex graphMutex; ///< held while a graph is launched or goes away
+  std::vector<Captured> programs;
+  /// Lets go of the graphs without waiting for their end.
+  void dropGraphs();
 
   Watchdog watchdog{*this}; ///< last: it looks at all of the above
 };
@@ -70,7 +75,7 @@ public:
   std::string name() const override { return gpuName; }
   int threads() const override { return 1; }
   Status meetRanks(Communicator &communicator) override;
-  Status checkMemory(const artifact::Program &program) const override;
+  Status checkMemory(const artifact::Package &package) const override;
   Result<ArenaMemory> allocate(const artifact::Arena &arena) override;
   Result<std::byte *> allocateStaging(size_t bytes) override;
   Status copyToDevice(void *target, const void *source, size_t bytes) override;
@@ -83,7 +88,7 @@ public:
   Status leaveRanks() override;
   Result<std::unique_ptr<DeviceStream>> createStream(int number) override;
   Result<std::unique_ptr<DeviceEvent>> createEvent() override;
-  Result<StepMode> beginStep(bool isObserved) override;
+  Result<StepMode> beginStep(size_t program, bool isObserved) override;
   Status endStep() override;
   bool isRecording() const override { return shared->isCapturing; }
   bool marksAreTimes() const override { return false; }
@@ -95,7 +100,7 @@ private:
   explicit CudaDevice(const DeviceOptions &options) : options(options) {}
   Status findGpu(const std::string &target);
   Result<ArenaMemory> allocateOnGpu(size_t bytes);
-  Status loadKernels(const artifact::Program &program);
+  Status loadKernels(const artifact::Package &package);
   Status transfer(std::span<const HostCopy> all);
   Status beginCapture();
   Status endCapture();
@@ -116,6 +121,7 @@ private:
   std::vector<void *> hostMemory;
   std::vector<CUlibrary> libraries;
   CUstream transfers = nullptr;
+  size_t program = 0; ///< of the step
   bool isObserved = false, isReplay = false;
   mutable bool hasWarned = false; ///< that times are not known
   int64_t beganAt = 0;            ///< nanoseconds of the host's clock at mark 0

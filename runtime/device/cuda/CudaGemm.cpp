@@ -43,7 +43,7 @@ Result<cudaDataType_t> typeOf(DataType dtype) {
 uint32_t alignmentOf(const Operand &operand, int64_t batchStride, const std::vector<GemmLoop> &loops,
                      int64_t GemmLoop::*stride) {
   auto width = static_cast<int64_t>(byteWidth(operand.view.dtype));
-  uint64_t bits = reinterpret_cast<uintptr_t>(operand.view.data) | static_cast<uint64_t>(operand.stride) |
+  uint64_t bits = reinterpret_cast<uintptr_t>(operand.view.data) | static_cast<uint64_t>(operand.strideBits()) |
                   static_cast<uint64_t>(batchStride * width) | 256;
   for (const GemmLoop &loop : loops)
     bits |= static_cast<uint64_t>(loop.*stride * width);

@@ -30,7 +30,7 @@ struct GemmOperands {
   artifact::Epilogue epilogue = artifact::Epilogue::None;
   int multiprocessors = 0; ///< that the product may count on; 0: all
 
-  GemmAddresses at(int64_t iteration) const {
+  GemmAddresses at(const Iteration &iteration) const {
     return {a.at(iteration), b.at(iteration), c.at(iteration), input.at(iteration), output.at(iteration)};
   }
 };

@@ -22,7 +22,7 @@ public:
   FusedPlan(std::shared_ptr<CudnnPlan> plan, std::vector<Operand> operands, const Workspace &workspace)
       : plan(std::move(plan)), operands(std::move(operands)), workspace(workspace) {}
 
-  Status start(int64_t iteration, CUstream stream) override {
+  Status start(const Iteration &iteration, CUstream stream) override {
     std::vector<void *> addresses;
     for (const Operand &operand : operands)
       addresses.push_back(operand.at(iteration));
@@ -116,7 +116,7 @@ private:
     graph.pointwise({CUDNN_POINTWISE_IDENTITY, parts}, dq);
   }
 
-  static CudnnTensor describe(const Operand &operand) { return cudnnTensor(operand.view, operand.stride); }
+  static CudnnTensor describe(const Operand &operand) { return cudnnTensor(operand.view, operand.strideBits()); }
   Tensor operand(const Operand &operand) { return graph.operand(describe(operand)); }
   Tensor matrix(DataType dtype = DataType::F32) { return graph.temporary(denseTensor(scoreDims, dtype)); }
   Tensor rows() { return graph.temporary(denseTensor(rowDims)); }
@@ -125,7 +125,7 @@ private:
   Tensor statistics() {
     operands.push_back(given.lse);
     CudnnTensor lse = denseTensor(rowDims);
-    lse.alignment = cudnnAlignment(given.lse.view, given.lse.stride) < 16 ? 4 : 16;
+    lse.alignment = cudnnAlignment(given.lse.view, given.lse.strideBits()) < 16 ? 4 : 16;
     return graph.operand(lse);
   }
 
@@ -179,7 +179,7 @@ std::string cudnnRefusal(const AttentionOperands &operands) {
     return reason;
   for (const Operand *operand :
        {&operands.q, &operands.k, &operands.v, &operands.out, &operands.dout, &operands.dq, &operands.dk, &operands.dv})
-    if (!operand->view.shape.empty() && cudnnAlignment(operand->view, operand->stride) < 16)
+    if (!operand->view.shape.empty() && cudnnAlignment(operand->view, operand->strideBits()) < 16)
       return "an operand is not aligned to 16 bytes in each micro-batch";
   // Earlier ones read keys beyond the end in some backward passes.
   return cudnnGetVersion() < 91600 ? "cuDNN is older than 9.16" : "";

@@ -7,17 +7,17 @@
 
 namespace tessera::cuda {
 
-int64_t cudnnAlignment(const TensorView &view, int64_t iterationStride) {
+int64_t cudnnAlignment(const TensorView &view, int64_t strideBits) {
   auto width = static_cast<int64_t>(byteWidth(view.dtype));
-  uint64_t bits = reinterpret_cast<uintptr_t>(view.data) | static_cast<uint64_t>(iterationStride) | 16;
+  uint64_t bits = reinterpret_cast<uintptr_t>(view.data) | static_cast<uint64_t>(strideBits) | 16;
   for (size_t dim = 0; dim + 1 < view.shape.size(); ++dim)
     if (view.shape[dim] != 1)
       bits |= static_cast<uint64_t>(view.strides[dim] * width);
   return static_cast<int64_t>(bits & (~bits + 1));
 }
 
-CudnnTensor cudnnTensor(const TensorView &view, int64_t iterationStride) {
-  return {view.shape, view.strides, view.dtype, cudnnAlignment(view, iterationStride)};
+CudnnTensor cudnnTensor(const TensorView &view, int64_t strideBits) {
+  return {view.shape, view.strides, view.dtype, cudnnAlignment(view, strideBits)};
 }
 
 CudnnTensor denseTensor(std::vector<int64_t> dims, artifact::DataType dtype) {

@@ -24,9 +24,9 @@ struct CudnnTensor {
 };
 
 /// Bytes to which the addresses of a view are multiples in every iteration, and its rows too; 16 at most.
-int64_t cudnnAlignment(const TensorView &view, int64_t iterationStride);
+int64_t cudnnAlignment(const TensorView &view, int64_t strideBits);
 /// A view as it is.
-CudnnTensor cudnnTensor(const TensorView &view, int64_t iterationStride = 0);
+CudnnTensor cudnnTensor(const TensorView &view, int64_t strideBits = 0);
 /// Row-major, without gaps.
 CudnnTensor denseTensor(std::vector<int64_t> dims, artifact::DataType dtype = artifact::DataType::F32);
 /// With its last two dimensions exchanged.

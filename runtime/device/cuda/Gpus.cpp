@@ -49,20 +49,20 @@ Status checkGeneration(const Gpu &gpu, const std::string &target) {
                                         std::to_string(gpu.capability / 10 * 10));
 }
 
-std::pair<uint64_t, uint64_t> plannedBytes(const artifact::Program &program) {
+std::pair<uint64_t, uint64_t> plannedBytes(const artifact::Package &package) {
   uint64_t device = GemmPlanner::workspaceBytes, host = 0;
-  if (program.arenas())
-    for (const artifact::Arena *arena : *program.arenas())
+  if (package.arenas())
+    for (const artifact::Arena *arena : *package.arenas())
       (arena->kind() == artifact::ArenaKind::Host ? host : device) += arena->bytes();
   return {device, host};
 }
 
 Status checkGpus(const Artifact &artifact) {
   TESSERA_ASSIGN_OR_RETURN(std::vector<Gpu> gpus, findGpus());
-  uint64_t needed = plannedBytes(artifact.program()).first;
+  uint64_t needed = plannedBytes(artifact.package()).first;
   Status first = Status::ok();
   for (const Gpu &gpu : gpus) {
-    Status status = checkGeneration(gpu, artifact.program().target()->str());
+    Status status = checkGeneration(gpu, artifact.package().target()->str());
     if (status.isOk() && gpu.bytes < needed)
       status = TESSERA_ERROR(Exhausted, "the plan needs " + std::to_string(needed >> 20) +
                                             " MiB on the GPU for each rank, '" + gpu.name + "' has " +

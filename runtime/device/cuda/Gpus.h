@@ -24,7 +24,7 @@ Result<std::vector<Gpu>> findGpus();
 /// Whether code for `target` ("sm_90") runs on the GPU.
 Status checkGeneration(const Gpu &gpu, const std::string &target);
 /// Device and host bytes of the plan.
-std::pair<uint64_t, uint64_t> plannedBytes(const artifact::Program &program);
+std::pair<uint64_t, uint64_t> plannedBytes(const artifact::Package &package);
 /// Whether one of the GPUs runs the artifact and is large enough; takes no memory.
 Status checkGpus(const Artifact &artifact);
 

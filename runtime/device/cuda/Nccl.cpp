@@ -159,7 +159,7 @@ private:
   /// NCCL takes them between GPUs of one host, for windows at the same offsets on all ranks.
   bool mayUseCopyEngines(const NcclMeans &means) const {
     return isOneHost && means.registration == Registration::Windows &&
-           asymmetricCollective(context.artifact.program()).empty();
+           asymmetricCollective(context.artifact.package()).empty();
   }
 
   /// Makes communicators and registers memory by `means`; false where something was refused, which `means` then does

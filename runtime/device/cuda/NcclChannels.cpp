@@ -21,7 +21,7 @@ struct NcclChannels::Use {
 
 NcclChannels::Use NcclChannels::useOf(const std::vector<int> &members, int stream) const {
   Use use;
-  forEachInstruction(context.artifact.program(), [&](const artifact::Instruction &instruction) {
+  forEachInstruction(context.artifact.package(), [&](const artifact::Instruction &instruction) {
     const artifact::Collective *collective = instruction.operation_as_Collective();
     if (!collective || instruction.stream() != stream || context.groups[collective->group()] != members)
       return;
@@ -45,7 +45,7 @@ Status NcclChannels::connect(const NcclMeans &means) {
   TESSERA_ASSIGN_OR_RETURN(world, calls.make("ncclCommInitRank", nullptr, [&](ncclComm_t *slot) {
     return ncclCommInitRankConfig(slot, control.numRanks(), id, control.rank(), &config);
   }));
-  for (auto [group, stream] : collectiveChannels(context.artifact.program()))
+  for (auto [group, stream] : collectiveChannels(context.artifact.package()))
     TESSERA_RETURN_IF_ERROR(open(context.groups[group], stream, means));
   return Status::ok();
 }

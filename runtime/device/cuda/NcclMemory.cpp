@@ -36,13 +36,13 @@ public:
   /// the call itself NCCL lets ranks wait for each other: one that fails lets go of its communicators, so that the
   /// others' calls fail, too.
   Result<bool> registerAll(Registration way, bool isSymmetric, std::string &refusal) {
-    const artifact::Program &program = context.artifact.program();
+    const artifact::Package &package = context.artifact.package();
     bool isComplete = false;
-    for (uint32_t index = 0; index < program.arenas()->size(); ++index) {
+    for (uint32_t index = 0; index < package.arenas()->size(); ++index) {
       const ArenaMemory &arena = context.buffers.arenas()[index];
       if (arena.host || !arena.data)
         continue;
-      const size_t bytes = roundedForNccl(program.arenas()->Get(index)->bytes());
+      const size_t bytes = roundedForNccl(package.arenas()->Get(index)->bytes());
       for (NcclChannel &channel : channels.all()) {
         Result<bool> done = way == Registration::Windows ? registerWindow(channel, arena.data, bytes, isSymmetric)
                                                          : registerBuffer(channel, arena.data, bytes);
@@ -98,7 +98,7 @@ Result<NcclRegistered> registerArenas(RankContext &context, const NcclCalls &cal
                                       Registration first) {
   NcclRegistered registered;
   const bool tells = context.communicator.rank() == 0;
-  const std::string asymmetric = asymmetricCollective(context.artifact.program());
+  const std::string asymmetric = asymmetricCollective(context.artifact.package());
   TESSERA_ASSIGN_OR_RETURN(std::string nccl, libraryName(calls));
   if (tells && !asymmetric.empty())
     log::info("{}: windows are not symmetric, {}", nccl, asymmetric);

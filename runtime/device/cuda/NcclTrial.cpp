@@ -17,7 +17,7 @@ struct Trial {
 /// The first collective of each channel, as the step issues it in iteration 0.
 std::vector<Trial> findTrials(RankContext &context, NcclChannels &channels) {
   std::vector<Trial> found;
-  forEachInstruction(context.artifact.program(), [&](const artifact::Instruction &instruction) {
+  forEachInstruction(context.artifact.package(), [&](const artifact::Instruction &instruction) {
     const artifact::Collective *collective = instruction.operation_as_Collective();
     NcclChannel *channel =
         collective ? channels.find(context.groups[collective->group()], instruction.stream()) : nullptr;

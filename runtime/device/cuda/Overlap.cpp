@@ -51,12 +51,16 @@ private:
 };
 } // namespace
 
-std::unordered_set<const artifact::Instruction *> productsBesideCollectives(const artifact::Program &program,
+std::unordered_set<const artifact::Instruction *> productsBesideCollectives(const artifact::Package &package,
                                                                             bool withGathers) {
-  Walk walk(withGathers);
-  if (program.instructions())
-    walk.run(*program.instructions());
-  return std::move(walk.beside);
+  std::unordered_set<const artifact::Instruction *> beside;
+  for (const artifact::Program *program : *package.programs()) {
+    Walk walk(withGathers);
+    if (program->instructions())
+      walk.run(*program->instructions());
+    beside.merge(walk.beside);
+  }
+  return beside;
 }
 
 } // namespace tessera::cuda

@@ -19,7 +19,7 @@ inline constexpr int collectiveMultiprocessors = 16;
 
 /// Products of the compute stream that are issued after a collective of another stream, and before the compute stream
 /// waits for it. `withGathers`: of gathers too, which else move by copy engines.
-std::unordered_set<const artifact::Instruction *> productsBesideCollectives(const artifact::Program &program,
+std::unordered_set<const artifact::Instruction *> productsBesideCollectives(const artifact::Package &package,
                                                                             bool withGathers);
 
 } // namespace tessera::cuda

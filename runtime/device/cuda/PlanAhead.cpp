@@ -28,7 +28,7 @@ Status planAhead(const RankContext &context, bool hasFastAttentionGradient, Cudn
     if (operands.isBackward)
       gradients.push_back(graphs.back());
   };
-  forEachInstruction(context.artifact.program(), [&](const artifact::Instruction &instruction) {
+  forEachInstruction(context.artifact.package(), [&](const artifact::Instruction &instruction) {
     if (const artifact::Attention *attention = instruction.operation_as_Attention())
       addAttention({*attention, context});
     else if (const artifact::AttentionGrad *gradient = instruction.operation_as_AttentionGrad())

@@ -22,24 +22,24 @@ TEST(Verify, BufferMustLieInItsArena) {
   ArtifactBuilder builder;
   uint32_t buffer = builder.buffer({4, 4});
   ASSERT_TRUE(builder.build().isOk());
-  builder.program.buffers[buffer]->strides = {5, 1};
+  builder.package.buffers[buffer]->strides = {5, 1};
   expectError(builder, "buffer 0: reaches beyond its arena of 64 bytes");
-  builder.program.buffers[buffer]->strides = {std::numeric_limits<int64_t>::max(), 1};
+  builder.package.buffers[buffer]->strides = {std::numeric_limits<int64_t>::max(), 1};
   expectError(builder, "buffer 0: dimension 0 has stride");
-  builder.program.buffers[buffer]->strides = {4, -1};
+  builder.package.buffers[buffer]->strides = {4, -1};
   expectError(builder, "buffer 0: dimension 1 has stride -1");
-  builder.program.buffers[buffer]->strides = {4};
+  builder.package.buffers[buffer]->strides = {4};
   expectError(builder, "buffer 0: 2 dimensions and 1 strides");
-  builder.program.buffers[buffer]->strides = {4, 1};
-  builder.program.buffers[buffer]->shape = {int64_t{1} << 40, int64_t{1} << 40};
+  builder.package.buffers[buffer]->strides = {4, 1};
+  builder.package.buffers[buffer]->shape = {int64_t{1} << 40, int64_t{1} << 40};
   expectError(builder, "buffer 0: dimension 1 has size");
-  builder.program.buffers[buffer]->shape = {4, 4};
-  builder.program.buffers[buffer]->offset = std::numeric_limits<uint64_t>::max() - 3;
+  builder.package.buffers[buffer]->shape = {4, 4};
+  builder.package.buffers[buffer]->offset = std::numeric_limits<uint64_t>::max() - 3;
   expectError(builder, "reaches beyond its arena");
-  builder.program.buffers[buffer]->offset = 2;
+  builder.package.buffers[buffer]->offset = 2;
   expectError(builder, "offset 2 is not a multiple");
-  builder.program.buffers[buffer]->offset = 0;
-  builder.program.buffers[buffer]->arena = 9;
+  builder.package.buffers[buffer]->offset = 0;
+  builder.package.buffers[buffer]->arena = 9;
   expectError(builder, "buffer 0: arena 9 of 1");
 }
 
@@ -76,20 +76,20 @@ TEST(Verify, RankAndIterationStridesStayInside) {
   ArtifactBuilder builder({{"shard", 4}});
   builder.group({"shard"});
   uint32_t whole = builder.buffer({16}), part = builder.view(whole, {4}, {1});
-  builder.program.buffers[part]->rank_group = 0;
-  builder.program.buffers[part]->rank_stride = 16;
+  builder.package.buffers[part]->rank_group = 0;
+  builder.package.buffers[part]->rank_stride = 16;
   ASSERT_TRUE(builder.build().isOk()) << builder.build().status();
-  builder.program.buffers[part]->rank_stride = 20;
+  builder.package.buffers[part]->rank_stride = 20;
   expectError(builder, "buffer 1: reaches beyond its arena");
-  builder.program.buffers[part]->rank_group = 1;
+  builder.package.buffers[part]->rank_group = 1;
   expectError(builder, "group 1 of 1");
-  builder.program.buffers[part]->rank_group = -1;
-  builder.program.buffers[part]->iteration_stride = 16;
+  builder.package.buffers[part]->rank_group = -1;
+  builder.package.buffers[part]->iteration_stride = 16;
   builder.beginLoop(4);
   builder.fill(part, 1);
   builder.endLoop();
   ASSERT_TRUE(builder.build().isOk()) << builder.build().status();
-  builder.program.instructions[0]->operation.AsRepeat()->count = 5;
+  builder.program().instructions[0]->operation.AsRepeat()->count = 5;
   expectError(builder, "instruction 1 (node node), operand target: buffer 1 leaves its arena within 5 iterations");
 }
 
@@ -100,7 +100,7 @@ TEST(Verify, GemmShapes) {
            flat = builder.view(c, {4, 6}, {0, 1});
   builder.gemm(a, b, c);
   ASSERT_TRUE(builder.build().isOk());
-  auto &gemm = *builder.program.instructions[0]->operation.AsGemm();
+  auto &gemm = *builder.program().instructions[0]->operation.AsGemm();
   gemm.c = d;
   expectError(builder, "instruction 0 (node node): product of [4, 8] and [8, 6] into [6, 4]");
   gemm.c = wide;
@@ -133,7 +133,7 @@ TEST(Verify, Epilogues) {
        narrow = static_cast<int32_t>(builder.buffer({6}, artifact::DataType::BF16)),
        gaps = static_cast<int32_t>(builder.view(c, {6}, {2}));
   builder.gemm(a, b, c);
-  auto &gemm = *builder.program.instructions[0]->operation.AsGemm();
+  auto &gemm = *builder.program().instructions[0]->operation.AsGemm();
   struct Case {
     Epilogue epilogue;
     int32_t input, output;
@@ -246,7 +246,7 @@ TEST(Verify, Collectives) {
   uint32_t group = builder.group({"shard"}), part = builder.buffer({24}), whole = builder.buffer({48});
   uint32_t inside = builder.view(whole, {24}, {1}, 12), spread = builder.view(whole, {24}, {2});
   builder.collective(artifact::CollectiveKind::AllGather, group, part, whole, 1);
-  auto &stored = *builder.program.instructions[0]->operation.AsCollective();
+  auto &stored = *builder.program().instructions[0]->operation.AsCollective();
   ASSERT_TRUE(builder.build().isOk()) << builder.build().status();
   stored.kind = artifact::CollectiveKind::ReduceScatter;
   expectError(builder, "ReduceScatter of [24] into [48] over 2 ranks");
@@ -269,16 +269,16 @@ TEST(Verify, StreamsEventsAndLoops) {
   ASSERT_TRUE(builder.build().isOk());
   builder.record(event, 2);
   expectError(builder, "event 0 is recorded on two streams");
-  builder.program.instructions.pop_back();
+  builder.program().instructions.pop_back();
   builder.wait(7, 0);
   expectError(builder, "event 7 of 1");
-  builder.program.instructions.pop_back();
+  builder.program().instructions.pop_back();
   builder.gemm(a, a, b);
-  builder.program.instructions.back()->stream = 2;
+  builder.program().instructions.back()->stream = 2;
   expectError(builder, "Gemm must be on the compute stream, is on stream 2");
-  builder.program.instructions.back()->stream = 9;
+  builder.program().instructions.back()->stream = 9;
   expectError(builder, "stream 9 of 4");
-  builder.program.instructions.pop_back();
+  builder.program().instructions.pop_back();
   builder.beginLoop(0);
   expectError(builder, "repeats 0 times");
 }
@@ -299,10 +299,10 @@ TEST(Verify, KernelsExist) {
   auto object = std::make_unique<artifact::CodeObjectT>();
   object->target = "cpu";
   object->data = {1};
-  builder.program.code_objects.push_back(std::move(object));
+  builder.package.code_objects.push_back(std::move(object));
   auto kernel = std::make_unique<artifact::KernelT>();
   kernel->symbol = "k";
-  builder.program.kernels.push_back(std::move(kernel));
+  builder.package.kernels.push_back(std::move(kernel));
   ASSERT_TRUE(builder.build().isOk()) << builder.build().status();
   stored.grain = 0;
   expectError(builder, "extent 4, grain 0");
@@ -310,22 +310,22 @@ TEST(Verify, KernelsExist) {
   stored.buffers = {5};
   expectError(builder, "operand 0: buffer 5 of 0");
   stored.buffers.clear();
-  builder.program.kernels[0]->code_object = 3;
+  builder.package.kernels[0]->code_object = 3;
   expectError(builder, "kernel 'k': its code object does not exist");
-  builder.program.kernels[0]->code_object = 0;
-  builder.program.code_objects[0]->format = artifact::CodeFormat::Ptx;
+  builder.package.kernels[0]->code_object = 0;
+  builder.package.code_objects[0]->format = artifact::CodeFormat::Ptx;
   expectError(builder, "code object 0: is Ptx, the target is 'cpu:test:'");
 }
 
 TEST(Verify, KernelsForAGpuSayHowTheyAreLaunched) {
   ArtifactBuilder builder;
-  builder.program.target = "sm_90";
+  builder.package.target = "sm_90";
   for (artifact::CodeFormat format : {artifact::CodeFormat::Cubin, artifact::CodeFormat::Ptx}) {
     auto object = std::make_unique<artifact::CodeObjectT>();
     object->target = "sm_90";
     object->format = format;
     object->data = {1, 0};
-    builder.program.code_objects.push_back(std::move(object));
+    builder.package.code_objects.push_back(std::move(object));
   }
   auto added = std::make_unique<artifact::KernelT>();
   artifact::KernelT &kernel = *added;
@@ -334,7 +334,7 @@ TEST(Verify, KernelsForAGpuSayHowTheyAreLaunched) {
   kernel.blocks = 7;
   kernel.threads_x = 32;
   kernel.threads_y = 32;
-  builder.program.kernels.push_back(std::move(added));
+  builder.package.kernels.push_back(std::move(added));
   ASSERT_TRUE(builder.build().isOk()) << builder.build().status();
   kernel.threads_y = 33;
   expectError(builder, "kernel 'k': is launched as 7 blocks of 32 x 33 threads");
@@ -349,13 +349,13 @@ TEST(Verify, KernelsForAGpuSayHowTheyAreLaunched) {
   kernel.ptx = 0;
   expectError(builder, "kernel 'k': its PTX is none");
   kernel.ptx = -1;
-  builder.program.code_objects[1]->data = {1};
+  builder.package.code_objects[1]->data = {1};
   expectError(builder, "code object 1: is PTX without a zero at its end");
-  builder.program.code_objects[1]->data = {1, 0};
-  builder.program.code_objects[0]->format = artifact::CodeFormat::SharedObject;
+  builder.package.code_objects[1]->data = {1, 0};
+  builder.package.code_objects[0]->format = artifact::CodeFormat::SharedObject;
   expectError(builder, "code object 0: is SharedObject, the target is 'sm_90'");
-  builder.program.target = "cpu:test:";
-  builder.program.code_objects.pop_back();
+  builder.package.target = "cpu:test:";
+  builder.package.code_objects.pop_back();
   expectError(builder, "kernel 'k': has a launch size or PTX, but the target is a CPU");
 }
 
@@ -372,26 +372,26 @@ TEST(Verify, StateBatchAndScalars) {
   segment->name = "w";
   segment->shape = {4, 5};
   state->segments.push_back(std::move(segment));
-  builder.program.state.push_back(std::move(state));
+  builder.package.state.push_back(std::move(state));
   auto batch = std::make_unique<artifact::BatchTensorT>();
   batch->name = "tokens";
   batch->dtype = artifact::DataType::I32;
   batch->global_shape = {6, 5};
   batch->shard_group = 0;
   batch->buffer = tokens;
-  builder.program.batch.push_back(std::move(batch));
+  builder.program().batch.push_back(std::move(batch));
   ASSERT_TRUE(builder.build().isOk()) << builder.build().status();
-  builder.program.state[0]->segments[0]->offset = 1;
+  builder.package.state[0]->segments[0]->offset = 1;
   expectError(builder, "state 'u', parameter 'w': reaches beyond the unit");
-  builder.program.state[0]->segments[0]->offset = 0;
-  builder.program.state[0]->elements = 21;
+  builder.package.state[0]->segments[0]->offset = 0;
+  builder.package.state[0]->elements = 21;
   expectError(builder, "21 elements do not divide by 2");
-  builder.program.state[0]->elements = 20;
-  builder.program.batch[0]->global_shape = {7, 5};
+  builder.package.state[0]->elements = 20;
+  builder.program().batch[0]->global_shape = {7, 5};
   expectError(builder, "batch entry 'tokens': its batch does not divide by 2");
-  builder.program.batch[0]->global_shape = {6, 6};
+  builder.program().batch[0]->global_shape = {6, 6};
   expectError(builder, "does not hold this rank's part");
-  builder.program.batch[0]->global_shape = {6, 5};
+  builder.program().batch[0]->global_shape = {6, 5};
   builder.result("loss", part, artifact::ResultRole::Loss);
   expectError(builder, "result 'loss': is not one number");
 }
@@ -404,22 +404,22 @@ TEST(Verify, DerivedTensorsAreOfAState) {
   state->elements = 20;
   state->shard_group = 0;
   state->buffer = builder.buffer({10});
-  builder.program.state.push_back(std::move(state));
+  builder.package.state.push_back(std::move(state));
   auto derived = std::make_unique<artifact::DerivedTensorT>();
   derived->buffer = builder.buffer({10}, artifact::DataType::BF16);
-  builder.program.derived.push_back(std::move(derived));
+  builder.package.derived.push_back(std::move(derived));
   ASSERT_TRUE(builder.build().isOk()) << builder.build().status();
-  builder.program.derived[0]->state = 1;
+  builder.package.derived[0]->state = 1;
   expectError(builder, "derived tensor 0: state 1 does not exist");
-  builder.program.derived[0]->state = 0;
-  builder.program.derived[0]->buffer = builder.buffer({20}, artifact::DataType::BF16);
+  builder.package.derived[0]->state = 0;
+  builder.package.derived[0]->buffer = builder.buffer({20}, artifact::DataType::BF16);
   expectError(builder, "derived tensor 0: its buffer of shape [20] does not hold this rank's part");
-  builder.program.derived[0]->buffer = builder.buffer({10}, artifact::DataType::F16);
+  builder.package.derived[0]->buffer = builder.buffer({10}, artifact::DataType::F16);
   expectError(builder, "derived tensor 0: its buffer is of type F16, expected BF16");
-  builder.program.derived[0]->buffer = 99;
+  builder.package.derived[0]->buffer = 99;
   expectError(builder, "derived tensor 0");
-  builder.program.state[0]->dtype = artifact::DataType::F64;
-  builder.program.state[0]->buffer = builder.buffer({10}, artifact::DataType::F64);
+  builder.package.state[0]->dtype = artifact::DataType::F64;
+  builder.package.state[0]->buffer = builder.buffer({10}, artifact::DataType::F64);
   expectError(builder, "derived tensor 0: is made from F64, expected F32");
 }
 
@@ -427,10 +427,10 @@ TEST(Verify, GroupsNameAxesOfTheMesh) {
   ArtifactBuilder builder({{"shard", 2}});
   builder.group({"seq"});
   expectError(builder, "group 0: the mesh has no axis 'seq'");
-  builder.program.groups[0]->axes = {"shard", "shard"};
+  builder.package.groups[0]->axes = {"shard", "shard"};
   expectError(builder, "group 0: axis 'shard' occurs twice");
-  builder.program.groups[0]->axes = {"shard"};
-  builder.program.mesh[0]->size = 0;
+  builder.package.groups[0]->axes = {"shard"};
+  builder.package.mesh[0]->size = 0;
   expectError(builder, "mesh axis 'shard' has size 0");
 }
 

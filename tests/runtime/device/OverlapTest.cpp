@@ -42,11 +42,11 @@ public:
 
   /// For each product in order whether it runs beside a collective.
   std::string answers(bool withGathers = false) {
-    artifact::ProgramT program;
+    artifact::PackageT program;
     program.instructions = std::move(list);
     flatbuffers::FlatBufferBuilder builder;
-    builder.Finish(artifact::Program::Pack(builder, &program));
-    const auto *read = flatbuffers::GetRoot<artifact::Program>(builder.GetBufferPointer());
+    builder.Finish(artifact::Package::Pack(builder, &program));
+    const auto *read = flatbuffers::GetRoot<artifact::Package>(builder.GetBufferPointer());
     auto beside = productsBesideCollectives(*read, withGathers);
     std::string text;
     append(*read->instructions(), beside, text);

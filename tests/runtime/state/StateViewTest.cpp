@@ -7,7 +7,7 @@
 namespace tessera {
 namespace {
 
-Result<RankState> viewsOf(const artifact::ProgramT &program, int rank, std::vector<float> &memory) {
+Result<RankState> viewsOf(const artifact::PackageT &program, int rank, std::vector<float> &memory) {
   TESSERA_ASSIGN_OR_RETURN(auto artifact, test::makeArtifact(program));
   memory.assign(64, 0.0f);
   return makeRankState(*artifact, rank, [&](size_t state) { return memory.data() + 16 * state; });
@@ -15,7 +15,7 @@ Result<RankState> viewsOf(const artifact::ProgramT &program, int rank, std::vect
 
 TEST(StateView, ReadsUnitsSegmentsAndRanges) {
   std::vector<float> memory;
-  auto views = viewsOf(test::makeProgram(), 1, memory);
+  auto views = viewsOf(test::makePackage(), 1, memory);
   ASSERT_STATUS_OK(views);
   ASSERT_EQ(views->size(), 2u);
   const StateView &parameter = (*views)[0], &moment = (*views)[1];
@@ -36,7 +36,7 @@ TEST(StateView, ReadsUnitsSegmentsAndRanges) {
 }
 
 TEST(StateView, OneOfTheRanksWithCopiesSaves) {
-  artifact::ProgramT program = test::makeProgram();
+  artifact::PackageT program = test::makePackage();
   auto replicate = std::make_unique<artifact::MeshAxisT>();
   replicate->name = "replicate";
   replicate->size = 2;
@@ -52,7 +52,7 @@ TEST(StateView, OneOfTheRanksWithCopiesSaves) {
 
 TEST(StateView, SegmentsThatLieAreErrors) {
   std::vector<float> memory;
-  artifact::ProgramT program = test::makeProgram();
+  artifact::PackageT program = test::makePackage();
   program.state[0]->segments[1]->offset = 23;
   EXPECT_FALSE(viewsOf(program, 0, memory).isOk());
   program.state[0]->segments[1]->offset = 30;

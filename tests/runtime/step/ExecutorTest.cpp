@@ -54,7 +54,7 @@ TEST(Executor, LoopsMoveBuffersByTheirIterationStride) {
   ArtifactBuilder builder;
   test::addKernels(builder, {"accumulate"});
   uint32_t batch = builder.buffer({4}), total = builder.buffer({}), micro = builder.view(batch, {1}, {1});
-  builder.program.buffers[micro]->iteration_stride = sizeof(float);
+  builder.package.buffers[micro]->iteration_stride = sizeof(float);
   builder.fill(total, 0);
   builder.beginLoop(4);
   test::launch(builder, 0, {micro, total}, 1);
@@ -113,8 +113,8 @@ TEST(Executor, CollectivesOnTheirOwnStream) {
 TEST(Executor, RankStridesSelectEachRanksSlice) {
   ArtifactBuilder builder({{"replicate", 2}, {"shard", 3}});
   uint32_t group = builder.group({"shard"}), whole = builder.buffer({6}), slice = builder.view(whole, {2}, {1});
-  builder.program.buffers[slice]->rank_group = static_cast<int32_t>(group);
-  builder.program.buffers[slice]->rank_stride = 2 * sizeof(float);
+  builder.package.buffers[slice]->rank_group = static_cast<int32_t>(group);
+  builder.package.buffers[slice]->rank_stride = 2 * sizeof(float);
   builder.fill(whole, 0);
   builder.fill(slice, 5);
   builder.result("whole", whole);
@@ -170,7 +170,7 @@ public:
 TEST(Executor, TracesEveryCommand) {
   uint32_t whole;
   ArtifactBuilder builder = gatherProgram(2, whole);
-  builder.program.locations[0] = "/h.0/attn";
+  builder.package.locations[0] = "/h.0/attn";
   TestRun run(builder);
   Recorder recorders[2];
   run.onRanks([&](Session &session) {
@@ -203,7 +203,7 @@ TEST(Executor, GradientProbesSeeTheLastIteration) {
   state->name = "u";
   state->elements = 3;
   state->buffer = parameter;
-  builder.program.state.push_back(std::move(state));
+  builder.package.state.push_back(std::move(state));
   builder.fill(gradient, 0);               // 0
   builder.beginLoop(4);                    // 1
   test::launch(builder, 0, {gradient}, 3); // 2
@@ -212,7 +212,7 @@ TEST(Executor, GradientProbesSeeTheLastIteration) {
   auto probe = std::make_unique<artifact::GradientProbeT>();
   probe->buffer = gradient;
   probe->instruction = 2;
-  builder.program.probes.push_back(std::move(probe));
+  builder.program().probes.push_back(std::move(probe));
   TestRun run(builder);
   run.onRanks([](Session &session) {
     int calls = 0;

@@ -25,7 +25,7 @@ public:
   static Result<std::unique_ptr<Device>> create(const Artifact &artifact, const DeviceOptions &options,
                                                 Transfers &transfers) {
     TESSERA_ASSIGN_OR_RETURN(std::unique_ptr<Device> near,
-                             cpu::CpuDevice::create(artifact.program().target()->str(), options));
+                             cpu::CpuDevice::create(artifact.package().target()->str(), options));
     return std::unique_ptr<Device>(new FarDevice(std::move(near), transfers));
   }
   ~FarDevice() override {
@@ -35,7 +35,7 @@ public:
 
   std::string name() const override { return "far"; }
   int threads() const override { return near->threads(); }
-  Status checkMemory(const artifact::Program &program) const override { return near->checkMemory(program); }
+  Status checkMemory(const artifact::Package &package) const override { return near->checkMemory(program); }
   Result<ArenaMemory> allocate(const artifact::Arena &arena) override {
     TESSERA_ASSIGN_OR_RETURN(ArenaMemory memory, near->allocate(arena));
     nearArenas.push_back(memory);
@@ -68,9 +68,9 @@ public:
   }
   Result<std::unique_ptr<DeviceStream>> createStream(int number) override { return near->createStream(number); }
   Result<std::unique_ptr<DeviceEvent>> createEvent() override { return near->createEvent(); }
-  Result<StepMode> beginStep(bool isObserved) override {
+  Result<StepMode> beginStep(size_t program, bool isObserved) override {
     nearContext->step = far->step;
-    return near->beginStep(isObserved);
+    return near->beginStep(program, isObserved);
   }
   Status endStep() override { return near->endStep(); }
   bool marksAreTimes() const override { return true; }

@@ -23,7 +23,7 @@ TEST(Session, RefusesAnotherNumberOfRanks) {
 
 TEST(Session, RefusesAnotherTarget) {
   ArtifactBuilder builder;
-  builder.program.target = "sm_90";
+  builder.package.target = "sm_90";
   auto artifact = builder.build();
   ASSERT_TRUE(artifact.isOk());
   auto world = createLocalWorld(1);
@@ -38,7 +38,7 @@ TEST(Session, SaysWhyThereIsNoGpu) {
   if (!std::filesystem::exists(TESSERA_BIN_FOLDER "/libtessera-cuda.so"))
     GTEST_SKIP() << "built without CUDA";
   ArtifactBuilder builder;
-  builder.program.target = "sm_90";
+  builder.package.target = "sm_90";
   auto artifact = builder.build();
   ASSERT_TRUE(artifact.isOk());
   auto world = createLocalWorld(1);
@@ -67,10 +67,10 @@ TEST(Session, AnErrorOfSetUpNamesItsRank) {
 TEST(Session, RanksMustRunTheSameArtifact) {
   ArtifactBuilder builder({{"shard", 2}});
   auto one = builder.build();
-  builder.program.fingerprint = 1;
+  builder.package.fingerprint = 1;
   auto two = builder.build();
-  builder.program.fingerprint = 0;
-  builder.program.collective_hash = 1;
+  builder.package.fingerprint = 0;
+  builder.program().collective_hash = 1;
   auto three = builder.build();
   for (auto &[other, message] :
        {std::pair{two, "run different artifacts (fingerprints differ: 0000000000000001 and 0000000000000000)"},
@@ -113,7 +113,7 @@ TEST(Session, RanksMustHaveTheSameMemoryPlan) {
     ArtifactBuilder builder({{"shard", 2}});
     uint32_t group = builder.group({"shard"}), a = builder.buffer({4}), b = builder.buffer({4});
     builder.buffer({more});
-    builder.program.buffers[b]->offset += shift;
+    builder.package.buffers[b]->offset += shift;
     builder.collective(artifact::CollectiveKind::AllReduce, group, a, b);
     auto built = builder.build();
     EXPECT_TRUE(built.isOk()) << built.status();
@@ -140,8 +140,8 @@ TEST(Session, CollectivesWithOperandsElsewhereOnEachRankAreKnown) {
     ArtifactBuilder builder({{"shard", 2}});
     uint32_t group = builder.group({"shard"}), whole = builder.buffer({8}), other = builder.buffer({8});
     uint32_t part = builder.view(other, {4}, {1});
-    builder.program.buffers[part]->rank_group = hasPart ? static_cast<int>(group) : -1;
-    builder.program.buffers[part]->rank_stride = hasPart ? 16 : 0;
+    builder.package.buffers[part]->rank_group = hasPart ? static_cast<int>(group) : -1;
+    builder.package.buffers[part]->rank_stride = hasPart ? 16 : 0;
     bool gathers = kind == CollectiveKind::AllGather;
     builder.collective(kind, group, gathers ? part : whole, gathers ? whole : part);
     auto built = builder.build();
@@ -158,7 +158,7 @@ TEST(Session, CollectivesWithOperandsElsewhereOnEachRankAreKnown) {
 
 TEST(Session, RefusesAPlanLargerThanTheMachine) {
   ArtifactBuilder builder;
-  builder.program.arenas[0]->bytes = uint64_t{1} << 45;
+  builder.package.arenas[0]->bytes = uint64_t{1} << 45;
   auto artifact = builder.build();
   ASSERT_TRUE(artifact.isOk());
   auto world = createLocalWorld(1);
@@ -173,7 +173,7 @@ TEST(Session, SymbolsThatAreMissingAndCodeThatIsNoneAreErrors) {
   auto artifact = builder.build();
   auto world = createLocalWorld(1);
   EXPECT_EQ(Session::create(*artifact, *world[0]).status().message(), "the kernels have no symbol 'no_such_kernel'");
-  builder.program.code_objects[0]->data.assign(100, 7);
+  builder.package.code_objects[0]->data.assign(100, 7);
   artifact = builder.build();
   Status status = Session::create(*artifact, *createLocalWorld(1)[0]).status();
   EXPECT_EQ(status.message().rfind("cannot load the kernels: ", 0), 0u) << status;
@@ -185,7 +185,7 @@ TEST(Session, HyperScalars) {
   auto hyper = std::make_unique<artifact::HyperScalarT>();
   hyper->name = "lr";
   hyper->buffer = lr;
-  builder.program.hyper.push_back(std::move(hyper));
+  builder.program().hyper.push_back(std::move(hyper));
   builder.copy(lr, copy);
   builder.result("copy", copy, artifact::ResultRole::Metric);
   TestRun run(builder);
@@ -214,7 +214,7 @@ TEST(Session, AnIndexOutsideOfItsTableFailsTheStep) {
     uint32_t indices = builder.buffer({2, 3}, artifact::DataType::I64);
     builder.fill(indices, each.index);
     builder.result("lookup", indices, artifact::ResultRole::IndexCheck);
-    artifact::ResultTensorT &check = *builder.program.results.back();
+    artifact::ResultTensorT &check = *builder.program().results.back();
     check.of = "table";
     check.index_low = each.low;
     check.index_bound = each.bound;
@@ -238,7 +238,7 @@ TEST(Session, MemoryIsWhatWasPlanned) {
     made->bytes = bytes;
     made->first_instruction = first;
     made->last_instruction = last;
-    builder.program.slots.push_back(std::move(made));
+    builder.program().slots.push_back(std::move(made));
   };
   slot(artifact::MemoryClass::Parameters, 100, 0, 9);
   slot(artifact::MemoryClass::Activations, 50, 0, 3);
@@ -259,7 +259,7 @@ TEST(Session, AStalledRankEndsAllRanksWithOneMessage) {
   ArtifactBuilder builder({{"shard", 2}});
   uint32_t group = builder.group({"shard"}), x = builder.buffer({4});
   builder.collective(artifact::CollectiveKind::AllReduce, group, x, x, 2);
-  builder.program.locations[0] = "/h.1/mlp";
+  builder.package.locations[0] = "/h.1/mlp";
   TestRun run(builder, {/*stallTimeoutSeconds=*/0.2});
   run.onRanks([](Session &session) {
     ASSERT_TRUE(session.step(1).isOk());

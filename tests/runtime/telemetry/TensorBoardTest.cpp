@@ -80,7 +80,7 @@ TEST(StageMemory, OneEntryPerRank) {
 }
 
 TEST(MemorySnapshot, FollowsThePlanOverTime) {
-  artifact::ProgramT program;
+  artifact::PackageT program;
   program.target = "cpu";
   for (auto kind : {artifact::ArenaKind::State, artifact::ArenaKind::Host}) {
     auto arena = std::make_unique<artifact::ArenaT>();
@@ -95,14 +95,14 @@ TEST(MemorySnapshot, FollowsThePlanOverTime) {
     slot->memory_class = memoryClass;
     slot->first_instruction = first;
     slot->last_instruction = last;
-    program.slots.push_back(std::move(slot));
+    program.programs[0]->slots.push_back(std::move(slot));
   };
   addSlot(artifact::MemoryClass::Parameters, 100, 0, UINT32_MAX); // no instruction ends it
   addSlot(artifact::MemoryClass::Activations, 30, 1, 1);
   addSlot(artifact::MemoryClass::Optimizer, 400, 0, 2);
-  program.slots.back()->arena = 1; // not the device's memory
+  program.programs[0]->slots.back()->arena = 1; // not the device's memory
   flatbuffers::FlatBufferBuilder builder;
-  builder.Finish(artifact::Program::Pack(builder, &program));
+  builder.Finish(artifact::Package::Pack(builder, &program));
 
   MemorySnapshot snapshot(0);
   auto event = [](int rank, uint32_t instruction, int64_t begin) {
@@ -118,7 +118,7 @@ TEST(MemorySnapshot, FollowsThePlanOverTime) {
   for (uint32_t instruction : {0, 1, 2})
     snapshot.record(event(0, instruction, 5000000 + instruction * 1000000));
   ScratchFolder scratch;
-  const auto *packed = flatbuffers::GetRoot<artifact::Program>(builder.GetBufferPointer());
+  const auto *packed = flatbuffers::GetRoot<artifact::Package>(builder.GetBufferPointer());
   ASSERT_STATUS_OK(snapshot.write(scratch.path("memory.json"), *packed, 600));
   auto json = nlohmann::json::parse(test::readFile(scratch.path("memory.json")));
   EXPECT_EQ(json["step"], 2);

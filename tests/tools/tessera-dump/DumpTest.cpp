@@ -14,8 +14,8 @@ protected:
     ASSERT_STATUS_OK(made);
     artifact = *made;
   }
-  static artifact::ProgramT program() {
-    artifact::ProgramT program = test::makeProgram();
+  static artifact::PackageT program() {
+    artifact::PackageT program = test::makePackage();
     auto code = std::make_unique<artifact::CodeObjectT>();
     code->format = artifact::CodeFormat::SharedObject;
     code->target = "x86-64";
@@ -28,7 +28,7 @@ protected:
     launch.kernel = 0;
     launch.buffers = {6, 6};
     launch.extent = 4;
-    program.instructions[3]->operation.AsRepeat()->body.push_back(test::makeInstruction(std::move(launch), 0, 2));
+    program.programs[0]->instructions[3]->operation.AsRepeat()->body.push_back(test::makeInstruction(std::move(launch), 0, 2));
     return program;
   }
   static void expectLine(const std::string &text, const std::string &line) {
@@ -38,7 +38,7 @@ protected:
 };
 
 TEST_F(DumpTest, FlattensRepeats) {
-  auto list = flatten(artifact->program());
+  auto list = flatten(artifact->package());
   ASSERT_EQ(list.size(), 8u);
   EXPECT_EQ(kindOf(*list[3].instruction), "repeat");
   EXPECT_EQ(kindOf(*list[4].instruction), "gemm");

@@ -31,7 +31,7 @@ struct Outcome {
 class RunTest : public ::testing::Test {
 protected:
   void SetUp() override {
-    std::vector<uint8_t> bytes = test::packProgram(test::makeProgram());
+    std::vector<uint8_t> bytes = test::packPackage(test::makePackage());
     test::writeFile(artifact, {bytes.begin(), bytes.end()});
     test::writeFile(scratch.path("text/a.txt"), "a text that is long enough for some samples of four bytes");
   }
@@ -194,7 +194,7 @@ TEST_F(RunTest, AnEarlierRunIsNotOverwritten) {
 
 TEST_F(RunTest, NoSpaceForACheckpointIsAnError) {
   // A parameter of 256 KiB, under a limit on file sizes that all other files keep.
-  artifact::ProgramT program = test::makeProgram();
+  artifact::PackageT program = test::makePackage();
   constexpr int64_t elements = 1 << 16;
   program.arenas[0]->bytes = 512 + 4 * elements;
   test::addSlot(program, "wte", 0, 512, 4 * elements, artifact::MemoryClass::Parameters, 0, 6);
@@ -209,7 +209,7 @@ TEST_F(RunTest, NoSpaceForACheckpointIsAnError) {
   state->segments.push_back(std::move(segment));
   program.state.push_back(std::move(state));
   program.buffers.push_back(test::makeBuffer(0, 512, {elements}));
-  std::vector<uint8_t> bytes = test::packProgram(program);
+  std::vector<uint8_t> bytes = test::packPackage(program);
   test::writeFile(scratch.path("large.tessera"), {bytes.begin(), bytes.end()});
   const std::string limit = "ulimit -f 100;";
   expectRefused("large.tessera --data text --steps 1 --checkpoint-every 1 --no-export",
