@@ -37,7 +37,7 @@ void completeMarks(Block &block) {
 
 /// Ops that only rearrange one operand: cheaper to repeat in the backward pass than to keep.
 bool isView(Operation *op) {
-  return isa<train::ReshapeOp, train::TransposeOp, train::SliceOp, train::BroadcastOp, train::ConvertOp>(op);
+  return isa<train::ConvertOp>(op) || asStaticView(op);
 }
 
 /// The first op of the block that is or contains one of `ops`.

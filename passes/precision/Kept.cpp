@@ -27,7 +27,7 @@ static Readers readersOf(Value value, bool fromBackward) {
       readers.library = true; // recomputation keeps it
       continue;
     }
-    if (isView(user)) {
+    if (isa<IndexMappingOpInterface>(user)) {
       Readers below = readersOf(user->getResult(0), fromBackward);
       readers.library |= below.library;
       readers.backward |= below.backward;
@@ -55,7 +55,7 @@ static bool isRecomputable(Value value) {
     Type element = tensorType(next).getElementType();
     if (op && readersOf(next, false).backward && (element.isBF16() || (element.isF32() && !isElementwise(op))))
       continue;
-    if (!op || (!isElementwise(op) && !isView(op) && !isa<ConvertOp, ConstantOp>(op)) || ++ops > kMost)
+    if (!op || (!isElementwise(op) && !isa<IndexMappingOpInterface>(op) && !isa<ConvertOp, ConstantOp>(op)) || ++ops > kMost)
       return false;
     llvm::append_range(pending, op->getOperands());
   }

@@ -22,7 +22,8 @@ namespace {
 
 /// Ops that show their operand in another way: the backward pass repeats them on what comes back.
 bool isView(Operation *op) {
-  return isa<train::ReshapeOp, train::TransposeOp, train::SliceOp, train::BroadcastOp, train::BarrierOp>(op);
+  auto view = dyn_cast<IndexMappingOpInterface>(op);
+  return view && view.isStatic();
 }
 
 Value rootOf(Value value) {
@@ -110,11 +111,13 @@ private:
     Operation *first = candidate.uses.front()->getOwner();
     OpBuilder after(value.getContext()), early(ahead), late(first);
     after.setInsertionPointAfterValue(value);
-    StringAttr label = early.getStringAttr(train::getNodeName(value.getLoc()));
-    DoneOp out = endCopy(early, startCopy(after, value, kHostMemory, label, false, "when it is computed"), "");
+    const std::string name = train::getNodeName(value.getLoc());
+    auto away = OriginAttr::get(value.getContext(), OriginPhase::Forward, name),
+         back = OriginAttr::get(value.getContext(), OriginPhase::Backward, name);
+    DoneOp out = endCopy(early, startCopy(after, value, kHostMemory, away, false, "when it is computed"), "");
     outs.push_back(out);
     units.push_back(candidate.unit);
-    DoneOp in = endCopy(late, startCopy(early, out, kDeviceMemory, label, true, "one unit ahead"), "at the first use");
+    DoneOp in = endCopy(late, startCopy(early, out, kDeviceMemory, back, true, "one unit ahead"), "at the first use");
     IRMapping views;
     views.map(value, in.getResult());
     for (OpOperand *use : candidate.uses)

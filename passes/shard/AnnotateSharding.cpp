@@ -215,12 +215,12 @@ private:
     }
   }
 
-  Value gather(Unit &unit, Operation *before, StringRef phase) {
+  Value gather(Unit &unit, Operation *before, OriginPhase phase) {
     OpBuilder builder(before);
     // What is read narrow is gathered narrow: each rank casts its part.
     Value part = unit.cast ? builder.clone(*unit.cast)->getResult(0) : Value(unit.argument);
     return ConstrainOp::create(builder, before->getLoc(), part.getType(), part, replicated(unit.argument).toAttr(mesh),
-                               builder.getStringAttr(phase + ":" + unit.name));
+                               OriginAttr::get(func.getContext(), phase, unit.name), TypeAttr());
   }
 
   /// One copy for all uses, made outside of the loop over micro-batches.
@@ -234,7 +234,7 @@ private:
       if (!first || user->isBeforeInBlock(first))
         first = user;
     }
-    Value compute = gather(unit, first, "step");
+    Value compute = gather(unit, first, OriginPhase::Step);
     for (OpOperand *use : uses)
       use->set(compute);
   }
@@ -243,7 +243,7 @@ private:
     SmallVector<ComputeUses> groups = splitComputeUses(unit);
     shareAtTurn(unit, groups);
     for (const ComputeUses &uses : groups) {
-      Value compute = gather(unit, uses.first, uses.isBackward ? "backward" : "forward");
+      Value compute = gather(unit, uses.first, uses.isBackward ? OriginPhase::Backward : OriginPhase::Forward);
       if (uses.isBackward) {
         auto marked = UnitAttr::get(func.getContext());
         compute.getDefiningOp()->setAttr(train::kBackward, marked);
@@ -274,14 +274,12 @@ private:
   }
 
   /// Replaces all uses of the gradient `value` by `value` constrained to `layout`, right after `value`.
-  Value constrainAfter(Value value, const Layout &layout, StringRef label) {
+  Value constrainAfter(Value value, const Layout &layout, OriginAttr origin) {
     OpBuilder builder(func.getContext());
     builder.setInsertionPointAfterValue(value);
     auto constrained = ConstrainOp::create(builder, value.getLoc(), value.getType(), value, layout.toAttr(mesh),
-                                           builder.getStringAttr(label));
+                                           origin, reduceType ? TypeAttr::get(reduceType) : TypeAttr());
     constrained->setAttr(train::kBackward, builder.getUnitAttr());
-    if (reduceType)
-      constrained->setAttr(kReduceType, TypeAttr::get(reduceType));
     value.replaceUsesWithIf(constrained, [&](OpOperand &use) {
       return use.getOwner() != constrained && !separated.contains(use.getOwner());
     });
@@ -290,7 +288,7 @@ private:
 
   void constrainGradient(Unit &unit) {
     Value gradient = unit.gradient;
-    std::string label = ("gradient:" + unit.name).str();
+    auto origin = OriginAttr::get(func.getContext(), OriginPhase::Gradient, unit.name);
     Layout whole = replicated(gradient);
     bool divides = rankOf(gradient) == 1 && train::shapeOf(gradient)[0] % groupSize(mesh, shardAxes) == 0;
     auto accumulate = gradient.getDefiningOp<train::AccumulateOp>();
@@ -301,13 +299,13 @@ private:
       for (unsigned axis : dataAxes)
         if (!llvm::is_contained(shardAxes, axis))
           scattered.unreduced.push_back(axis); // replicas are added up once per step
-      constrainAfter(micro, scattered, label);
+      constrainAfter(micro, scattered, origin);
     }
     if (strategy.reduce != Reduce::ToWhole) {
-      constrainAfter(gradient, sharded(gradient), label);
+      constrainAfter(gradient, sharded(gradient), origin);
       return;
     }
-    Value reduced = constrainAfter(gradient, whole, label);
+    Value reduced = constrainAfter(gradient, whole, origin);
     // What reads the gradient besides the update (the global norm) works on slices, as it does where gradients are
     // sharded, so that both add up in the same order.
     if (unit.update && divides && llvm::any_of(reduced.getUsers(), [&](Operation *user) {
@@ -324,7 +322,7 @@ private:
     OpBuilder builder(func.getContext());
     builder.setInsertionPointAfterValue(reduced);
     auto slice = ConstrainOp::create(builder, reduced.getLoc(), reduced.getType(), reduced,
-                                     sharded(reduced).toAttr(mesh), StringAttr());
+                                     sharded(reduced).toAttr(mesh), OriginAttr(), TypeAttr());
     reduced.replaceUsesWithIf(slice, [&](OpOperand &use) {
       return use.getOwner() != slice && use.getOwner() != unit.update && !isa<func::ReturnOp>(use.getOwner());
     });

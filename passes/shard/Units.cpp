@@ -45,7 +45,8 @@ SmallVector<Unit> findUnits(func::FuncOp func) {
 
 /// An op that only shows a part of a unit in another shape.
 static bool isView(Operation *op) {
-  return isa<SliceOp, ReshapeOp, TransposeOp, ConvertOp>(op) && op->getNumOperands() == 1;
+  IndexMappingOpInterface view = asStaticView(op);
+  return isa<ConvertOp>(op) || (view && view.isInjective());
 }
 
 namespace {

@@ -95,6 +95,39 @@ void MeshAttr::print(AsmPrinter &printer) const {
   printer << ">";
 }
 
+// --- Origin --------------------------------------------------------------------
+
+OriginAttr OriginAttr::get(MLIRContext *context, OriginPhase phase, StringRef unit) {
+  return get(context, phase, {StringAttr::get(context, unit)});
+}
+
+LogicalResult OriginAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, OriginPhase phase,
+                                 ArrayRef<StringAttr> units) {
+  // dist.origin_c1
+  if (units.empty())
+    return emitError() << "an origin names no unit";
+  return success();
+}
+
+std::string OriginAttr::getText() const {
+  std::string text = getPhase() == OriginPhase::Result ? "" : stringifyOriginPhase(getPhase()).str() + ":";
+  for (auto [index, unit] : llvm::enumerate(getUnits()))
+    text += (index == 0 ? "" : ",") + unit.getValue().str();
+  return text;
+}
+
+OriginAttr OriginAttr::join(ArrayRef<OriginAttr> origins) {
+  OriginAttr first;
+  SmallVector<StringAttr> units;
+  for (OriginAttr origin : origins) {
+    if (!origin)
+      continue;
+    first = first ? first : origin;
+    llvm::append_range(units, origin.getUnits());
+  }
+  return first ? get(first.getContext(), first.getPhase(), units) : OriginAttr();
+}
+
 // --- Sharding ------------------------------------------------------------------
 
 /// The list of a dimension without its number of blocks.

@@ -31,7 +31,7 @@ bool Boundary::isParameter(Value value) const { return isParameterArgument(value
 bool Boundary::isView(Operation *op) {
   if (isa<train::ConvertOp>(op))
     return isParameterArgument(rootOf(op->getOperand(0)));
-  return isa<train::ReshapeOp, train::TransposeOp, train::SliceOp, train::BroadcastOp>(op);
+  return asStaticView(op) != nullptr;
 }
 
 Value Boundary::rootOf(Value value) {
