@@ -98,15 +98,7 @@ void MeshAttr::print(AsmPrinter &printer) const {
 // --- Origin --------------------------------------------------------------------
 
 OriginAttr OriginAttr::get(MLIRContext *context, OriginPhase phase, StringRef unit) {
-  return get(context, phase, {StringAttr::get(context, unit)});
-}
-
-LogicalResult OriginAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, OriginPhase phase,
-                                 ArrayRef<StringAttr> units) {
-  // dist.origin_c1
-  if (units.empty())
-    return emitError() << "an origin names no unit";
-  return success();
+  return get(context, phase, ArrayRef(StringAttr::get(context, unit)));
 }
 
 std::string OriginAttr::getText() const {

@@ -90,7 +90,6 @@ def Dist_OriginAttr : Dist_Attr<"Origin", "origin"> {
   let parameters = (ins EnumParameter<Dist_OriginPhase>:$phase, ArrayRefParameter<"::mlir::StringAttr">:$units);
   let builders = [AttrBuilder<(ins "OriginPhase":$phase, "::llvm::StringRef":$unit)>];
   let assemblyFormat = "`<` $phase `,` `[` $units `]` `>`";
-  let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// For people: the phase, a colon and the units; of results the names alone.
     std::string getText() const;

@@ -23,6 +23,18 @@ func.func @scatter(%x: tensor<8x4xf32> {dist.sharding = #dist.sharding<[{"replic
   return %g : tensor<4xf32>
 }
 
+// Ranks add up in the type that the constraint names; what follows is in the value's own.
+// CHECK-LABEL: func @narrow
+// GLOBAL: dist.reshard {{.*}} {origin = #dist.origin<gradient, ["u"]>, reduce_type = bf16}
+// CHECK: %[[N:.*]] = train.convert %{{.*}} : (tensor<4xf32>) -> tensor<4xbf16>
+// CHECK: %[[R:.*]] = dist.all_reduce %[[N]] {{.*}} : (tensor<4xbf16>) -> tensor<4xbf16>
+// CHECK: train.convert %[[R]] : (tensor<4xbf16>) -> tensor<4xf32>
+func.func @narrow(%x: tensor<8x4xf32> {dist.sharding = #dist.sharding<[{"shard"}, {}]>}) -> (tensor<4xf32> {dist.sharding = #dist.sharding<[{}]>}) {
+  %s = train.reduce sum, %x {dimensions = array<i64: 0>} : (tensor<8x4xf32>) -> tensor<4xf32>
+  %g = dist.constrain %s <[{}]> {origin = #dist.origin<gradient, ["u"]>, reduce_type = bf16} : tensor<4xf32>
+  return %g : tensor<4xf32>
+}
+
 // Other dimensions are moved to the front and back.
 // CHECK-LABEL: func @inner
 // CHECK: %[[T:.*]] = train.transpose %arg0 {permutation = array<i64: 1, 0>} : (tensor<3x2xf32>) -> tensor<2x3xf32>
