@@ -12,6 +12,7 @@
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/Constants.h"
 #include "compiler/dialect/train/Loss.h"
+#include "compiler/dialect/train/PhaseAnalysis.h"
 #include "compiler/dialect/train/Signature.h"
 #include "compiler/interfaces/Interfaces.h"
 
@@ -88,7 +89,7 @@ void LossTerms::visit(Block &block, Mend mend) {
   for (Operation *next = &block.front(); next != block.getTerminator();) {
     Operation &op = *next;
     next = op.getNextNode();
-    if (op.hasAttr(train::kBackward))
+    if (train::isMarkedBackward(&op))
       continue;
     if (auto checkpoint = dyn_cast<train::CheckpointOp>(op)) {
       Block &body = checkpoint.getBody().front();

@@ -7,6 +7,7 @@
 #include "passes/precision/Kept.h"
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/PhaseAnalysis.h"
 
 using namespace mlir;
 using namespace tessera::train;
@@ -33,7 +34,7 @@ static Readers readersOf(Value value, bool fromBackward) {
       readers.backward |= below.backward;
       continue;
     }
-    readers.backward |= user->hasAttr(kBackward) && !fromBackward;
+    readers.backward |= isMarkedBackward(user) && !fromBackward;
     readers.library |= !isElementwise(user) && !isa<ReduceOp, ConvertOp, ArgmaxOp, SortIndicesOp>(user) &&
                        !user->hasTrait<OpTrait::IsTerminator>();
   }

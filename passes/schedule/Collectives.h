@@ -4,6 +4,7 @@
 #define TESSERA_PASSES_SCHEDULE_COLLECTIVES_H
 
 #include "compiler/dialect/dist/Collective.h"
+#include "compiler/dialect/train/PhaseAnalysis.h"
 
 namespace tessera::schedule {
 

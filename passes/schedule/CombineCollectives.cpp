@@ -172,7 +172,7 @@ private:
         sinkUsers(member, last);
     }
     train::MarkBackward listener;
-    if (llvm::all_of(members, [](CollectiveOpInterface member) { return member->hasAttr(train::kBackward); }))
+    if (llvm::all_of(members, [](CollectiveOpInterface member) { return train::isMarkedBackward(member); }))
       builder.setListener(&listener);
     train::Build build(builder, builder.getFusedLoc(locations));
     Value joined = join(build, members);
@@ -206,8 +206,9 @@ private:
 
   /// The operands in one flat tensor; where ranks hold or get parts, part by part.
   Value join(train::Build &build, ArrayRef<CollectiveOpInterface> members) {
-    const bool byPart = isScatter(members.front());
-    const int64_t ranks = mesh.getGroupSize(members.front().getAxes());
+    CollectiveOpInterface first = members.front();
+    const bool byPart = isScatter(first);
+    const int64_t ranks = mesh.getGroupSize(first.getAxes());
     SmallVector<Value> flat;
     int64_t total = 0;
     for (CollectiveOpInterface member : members) {

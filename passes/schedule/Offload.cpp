@@ -34,7 +34,7 @@ bool isView(Operation *op) {
 /// What brings arguments to the device together.
 OriginPhase phaseOf(Operation *user) {
   return user->hasAttr(train::kUnit)       ? OriginPhase::Update
-         : user->hasAttr(train::kBackward) ? OriginPhase::Backward
+         : train::isMarkedBackward(user) ? OriginPhase::Backward
                                            : OriginPhase::Forward;
 }
 
@@ -154,7 +154,7 @@ private:
   /// The last op of the backward pass before `op`.
   static Operation *lastBackward(Operation *op) {
     for (Operation *before = op->getPrevNode(); before; before = before->getPrevNode())
-      if (before->hasAttr(train::kBackward) || isa<train::AccumulateOp>(before))
+      if (train::isMarkedBackward(before) || isa<train::AccumulateOp>(before))
         return before;
     return nullptr;
   }
@@ -207,6 +207,7 @@ struct OffloadPass : tessera::impl::OffloadPassBase<OffloadPass> {
     if (!train::isStepFunction(func))
       return;
     if (activations) {
+      train::completeBackwardMarks(func);
       size_t moved = 0;
       func.walk([&](Block *block) { moved += offloadActivations(*block, minBytes); });
       if (moved == 0)
@@ -240,14 +241,14 @@ CopyStartOp tessera::schedule::startCopy(OpBuilder &builder, Value value, String
   auto start = CopyStartOp::create(builder, value.getLoc(), future, value, builder.getStringAttr(to), origin);
   setReason(start, why);
   if (isBackward)
-    start->setAttr(train::kBackward, builder.getUnitAttr());
+    train::markBackward(start);
   return start;
 }
 
 DoneOp tessera::schedule::endCopy(OpBuilder &builder, CopyStartOp start, StringRef why) {
   DoneOp done = buildDone(builder, start);
   setReason(done, why);
-  if (start->hasAttr(train::kBackward))
-    done->setAttr(train::kBackward, builder.getUnitAttr());
+  if (train::isMarkedBackward(start))
+    train::markBackward(done);
   return done;
 }

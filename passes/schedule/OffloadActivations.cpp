@@ -32,8 +32,6 @@ Value rootOf(Value value) {
   return value;
 }
 
-bool isBackward(Operation *op) { return op->hasAttr(train::kBackward); }
-
 /// A value that waits on the host, with its readers in the backward pass.
 struct Candidate {
   Value value;
@@ -68,7 +66,7 @@ private:
 
   bool isCandidate(Value value) const {
     Operation *op = value.getDefiningOp();
-    if (!op || op->getBlock() != &block || isBackward(op) || op->getNumRegions() != 0 ||
+    if (!op || op->getBlock() != &block || train::isMarkedBackward(op) || op->getNumRegions() != 0 ||
         isa<DoneOp, train::ConstantOp, train::IotaOp>(op))
       return false;
     RankedTensorType type = train::tensorType(value);
@@ -77,7 +75,7 @@ private:
 
   void collect() {
     for (Operation &op : block) {
-      if (!isBackward(&op) || isView(&op))
+      if (!train::isMarkedBackward(&op) || isView(&op))
         continue;
       for (OpOperand &operand : op.getOpOperands()) {
         if (!isa<RankedTensorType>(operand.get().getType()))
@@ -111,7 +109,7 @@ private:
     Operation *first = candidate.uses.front()->getOwner();
     OpBuilder after(value.getContext()), early(ahead), late(first);
     after.setInsertionPointAfterValue(value);
-    const std::string name = train::getNodeName(value.getLoc());
+    const StringRef name = train::getNodeName(value.getLoc());
     auto away = OriginAttr::get(value.getContext(), OriginPhase::Forward, name),
          back = OriginAttr::get(value.getContext(), OriginPhase::Backward, name);
     DoneOp out = endCopy(early, startCopy(after, value, kHostMemory, away, false, "when it is computed"), "");
@@ -131,7 +129,7 @@ private:
     Operation *op = value.getDefiningOp();
     repeat(op->getOperand(0), views, before);
     Operation *made = OpBuilder(before).clone(*op, views);
-    made->setAttr(train::kBackward, UnitAttr::get(op->getContext()));
+    train::markBackward(made);
     return made->getResult(0);
   }
 

@@ -45,7 +45,7 @@ private:
 struct Gather {
   dist::CollectiveOpInterface start;
   dist::DoneOp done; ///< at the unit's point: the first op that computes with it
-  bool isBackward() const { return start->hasAttr(train::kBackward); }
+  bool isBackward() const { return train::isMarkedBackward(start); }
   /// Its origin in words.
   std::string getText() const { return dist::CollectiveOpInterface(start).getText(); }
 };

@@ -18,8 +18,8 @@ void split(CollectiveOpInterface op) {
   OpBuilder builder(op);
   CollectiveOpInterface start = buildStart(builder, op);
   DoneOp done = buildDone(builder, start);
-  if (op->hasAttr(train::kBackward))
-    done->setAttr(train::kBackward, builder.getUnitAttr());
+  if (train::isMarkedBackward(op))
+    train::markBackward(done);
   schedule::setReason(start, "where the collective was");
   schedule::setReason(done, "right after its start");
   op->getResult(0).replaceAllUsesWith(done.getResult());

@@ -7,6 +7,7 @@
 
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/IndexParts.h"
+#include "compiler/dialect/train/PhaseAnalysis.h"
 #include "passes/shard/Passes.h"
 #include "passes/shard/Sharding.h"
 #include "passes/shard/Units.h"
@@ -78,6 +79,7 @@ public:
     if (strategy.shardState && shardAxes.empty() && mesh.getNumRanks() > 1)
       func.emitRemark() << "nothing is sharded: mesh " << mesh << " has no axis '" << kShardAxis << "' larger than 1";
     expandCountValid(func);
+    train::completeBackwardMarks(func);
     for (BlockArgument arg : func.getArguments())
       if (failed(annotate(arg)))
         return failure();
@@ -190,7 +192,7 @@ private:
       OpBuilder builder(use.getOwner());
       auto own = train::BarrierOp::create(builder, use.get().getLoc(), use.get().getType(), use.get(),
                                           builder.getStringAttr(name));
-      own->setAttr(train::kBackward, builder.getUnitAttr());
+      train::markBackward(own);
       use.set(own);
       separated.insert(own);
     };
@@ -245,10 +247,9 @@ private:
     for (const ComputeUses &uses : groups) {
       Value compute = gather(unit, uses.first, uses.isBackward ? OriginPhase::Backward : OriginPhase::Forward);
       if (uses.isBackward) {
-        auto marked = UnitAttr::get(func.getContext());
-        compute.getDefiningOp()->setAttr(train::kBackward, marked);
+        train::markBackward(compute.getDefiningOp());
         if (Operation *cast = compute.getDefiningOp()->getOperand(0).getDefiningOp())
-          cast->setAttr(train::kBackward, marked);
+          train::markBackward(cast);
       }
       for (OpOperand *use : uses.uses)
         use->set(compute);
@@ -279,7 +280,7 @@ private:
     builder.setInsertionPointAfterValue(value);
     auto constrained = ConstrainOp::create(builder, value.getLoc(), value.getType(), value, layout.toAttr(mesh),
                                            origin, reduceType ? TypeAttr::get(reduceType) : TypeAttr());
-    constrained->setAttr(train::kBackward, builder.getUnitAttr());
+    train::markBackward(constrained);
     value.replaceUsesWithIf(constrained, [&](OpOperand &use) {
       return use.getOwner() != constrained && !separated.contains(use.getOwner());
     });

@@ -1,5 +1,6 @@
 //===- InsertReshards.cpp - makes every change of layout an op ------------===//
 
+#include "compiler/dialect/train/PhaseAnalysis.h"
 #include "passes/shard/Passes.h"
 #include "passes/shard/Sharding.h"
 
@@ -116,8 +117,8 @@ private:
                 TypeAttr reduceType) {
     auto op = ReshardOp::create(builder, user->getLoc(), value.getType(), value, table.at(value).toAttr(table.mesh),
                                 need.toAttr(table.mesh), origin, reduceType);
-    if (user->hasAttr(train::kBackward))
-      op->setAttr(train::kBackward, builder.getUnitAttr());
+    if (train::isMarkedBackward(user))
+      train::markBackward(op);
     annotate(op, need);
     return op;
   }

@@ -1,6 +1,7 @@
 //===- Localize.cpp - from global values to one rank's parts --------------===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/PhaseAnalysis.h"
 #include "passes/shard/Passes.h"
 #include "passes/shard/Sharding.h"
 
@@ -237,8 +238,8 @@ private:
       return failure();
     for (Operation &created : llvm::make_range(last ? std::next(last->getIterator()) : block->begin(), block->end())) {
       created.removeAttr(kShardings);
-      if (op.hasAttr(train::kBackward))
-        created.setAttr(train::kBackward, builder.getUnitAttr());
+      if (train::isMarkedBackward(&op))
+        train::markBackward(&created);
     }
     mapping.map(op.getResults(), *results);
     return success();

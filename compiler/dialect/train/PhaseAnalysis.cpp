@@ -14,24 +14,26 @@ using namespace mlir;
 namespace tessera::train {
 
 PhaseAnalysis::PhaseAnalysis(func::FuncOp func) {
-  SmallVector<Value> results, gradients;
+  SmallVector<Value> results, reduced;
   for (auto [index, value] : llvm::enumerate(func.getBody().front().getTerminator()->getOperands())) {
     StringRef role = getResultRole(func, index);
     if (role == "grad")
-      gradients.push_back(value);
-    else if (role != "updated" && !func.getResultAttr(index, kAlias))
+      reduced.push_back(value);
+    else if (role == "loss" || role == "output" || role == kIndexCheck)
       results.push_back(value);
   }
   func.walk([&](Operation *op) {
     if (Value gradient = getUpdateGradient(op))
-      gradients.push_back(gradient);
+      reduced.push_back(gradient);
   });
+  if (results.empty())
+    return;
   addSlice(results, forward);
-  addSlice(gradients, backward);
+  addSlice(reduced, gradients);
 }
 
 StepPhase PhaseAnalysis::getPhase(Operation *op) const {
-  return forward.contains(op) ? StepPhase::Forward : backward.contains(op) ? StepPhase::Backward : StepPhase::Update;
+  return forward.contains(op) ? StepPhase::Forward : gradients.contains(op) ? StepPhase::Backward : StepPhase::Update;
 }
 
 void PhaseAnalysis::addSlice(ArrayRef<Value> roots, Ops &ops) {
@@ -55,6 +57,14 @@ void PhaseAnalysis::addSlice(ArrayRef<Value> roots, Ops &ops) {
     else
       llvm::append_range(pending, op->getOperands());
   }
+}
+
+void completeBackwardMarks(func::FuncOp func) {
+  const PhaseAnalysis phases(func);
+  func.walk([&](Operation *op) {
+    if (phases.isBackward(op) && !op->hasTrait<OpTrait::ConstantLike>())
+      markBackward(op);
+  });
 }
 
 } // namespace tessera::train
