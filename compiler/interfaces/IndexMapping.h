@@ -28,8 +28,8 @@ enum class IndexSource {
 
 namespace tessera {
 
-/// `op` as a view whose place its attributes say and that is no mere identity: what may be repeated where it is read, on
-/// other elements of the same shape; null if it is none.
+/// `op` as a view whose place its attributes say and that is no mere identity: what may be repeated where it is read,
+/// on other elements of the same shape; null if it is none.
 IndexMappingOpInterface asStaticView(mlir::Operation *op);
 
 } // namespace tessera

@@ -15,9 +15,7 @@ using namespace tessera::dist;
 
 namespace tessera::interp {
 
-bool isCollective(Operation *op) {
-  return isa<CollectiveOpInterface, SliceLocalOp, AxisIndexOp>(op);
-}
+bool isCollective(Operation *op) { return isa<CollectiveOpInterface, SliceLocalOp, AxisIndexOp>(op); }
 
 static RankedTensorType resultTensorType(Operation *op) {
   if (auto collective = dyn_cast<CollectiveOpInterface>(op))

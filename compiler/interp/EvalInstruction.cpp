@@ -106,7 +106,8 @@ private:
     case dist::CollectiveKind::AllReduce:
       return dist::AllReduceOp::create(builder, loc, type, in(0), axes, dist::OriginAttr());
     case dist::CollectiveKind::AllToAll:
-      return dist::AllToAllOp::create(builder, loc, type, in(0), axes, /*split_dim=*/0, /*concat_dim=*/0, dist::OriginAttr());
+      return dist::AllToAllOp::create(builder, loc, type, in(0), axes, /*split_dim=*/0, /*concat_dim=*/0,
+                                      dist::OriginAttr());
     case dist::CollectiveKind::Permute:
       return dist::PermuteOp::create(builder, loc, type, in(0), axes, collective.getShift(), dist::OriginAttr());
     }

@@ -28,9 +28,7 @@ namespace {
 using train::isMarkedBackward;
 
 /// Ops that only rearrange one operand: cheaper to repeat in the backward pass than to keep.
-bool isView(Operation *op) {
-  return isa<train::ConvertOp>(op) || asStaticView(op);
-}
+bool isView(Operation *op) { return isa<train::ConvertOp>(op) || asStaticView(op); }
 
 /// The first op of the block that is or contains one of `ops`.
 Operation *findFirst(ArrayRef<Operation *> ops, Block &block) {

@@ -56,7 +56,8 @@ static bool isRecomputable(Value value) {
     Type element = tensorType(next).getElementType();
     if (op && readersOf(next, false).backward && (element.isBF16() || (element.isF32() && !isElementwise(op))))
       continue;
-    if (!op || (!isElementwise(op) && !isa<IndexMappingOpInterface>(op) && !isa<ConvertOp, ConstantOp>(op)) || ++ops > kMost)
+    if (!op || (!isElementwise(op) && !isa<IndexMappingOpInterface>(op) && !isa<ConvertOp, ConstantOp>(op)) ||
+        ++ops > kMost)
       return false;
     llvm::append_range(pending, op->getOperands());
   }

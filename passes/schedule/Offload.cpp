@@ -33,9 +33,9 @@ bool isView(Operation *op) {
 
 /// What brings arguments to the device together.
 OriginPhase phaseOf(Operation *user) {
-  return user->hasAttr(train::kUnit)       ? OriginPhase::Update
+  return user->hasAttr(train::kUnit)     ? OriginPhase::Update
          : train::isMarkedBackward(user) ? OriginPhase::Backward
-                                           : OriginPhase::Forward;
+                                         : OriginPhase::Forward;
 }
 
 /// Arguments that are brought to the device together: those of one unit in one phase of one block.
@@ -188,8 +188,7 @@ private:
       for (OpOperand *operand : byUpdate[update]) {
         early.setInsertionPointAfterValue(operand->get());
         auto alias = func.getResultAttrOfType<IntegerAttr>(operand->getOperandNumber(), train::kAlias);
-        auto origin =
-            OriginAttr::get(func.getContext(), OriginPhase::Update, train::getArgName(func, alias.getInt()));
+        auto origin = OriginAttr::get(func.getContext(), OriginPhase::Update, train::getArgName(func, alias.getInt()));
         CopyStartOp start = startCopy(early, operand->get(), kHostMemory, origin, false, "when it is computed");
         operand->set(endCopy(late, start, index + 2 < updates.size() ? "two units later" : "at the end"));
       }

@@ -278,8 +278,8 @@ private:
   Value constrainAfter(Value value, const Layout &layout, OriginAttr origin) {
     OpBuilder builder(func.getContext());
     builder.setInsertionPointAfterValue(value);
-    auto constrained = ConstrainOp::create(builder, value.getLoc(), value.getType(), value, layout.toAttr(mesh),
-                                           origin, reduceType ? TypeAttr::get(reduceType) : TypeAttr());
+    auto constrained = ConstrainOp::create(builder, value.getLoc(), value.getType(), value, layout.toAttr(mesh), origin,
+                                           reduceType ? TypeAttr::get(reduceType) : TypeAttr());
     train::markBackward(constrained);
     value.replaceUsesWithIf(constrained, [&](OpOperand &use) {
       return use.getOwner() != constrained && !separated.contains(use.getOwner());

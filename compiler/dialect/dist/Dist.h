@@ -11,8 +11,8 @@
 #define GET_ATTRDEF_CLASSES
 #include "compiler/dialect/dist/DistAttrs.h.inc"
 #define GET_TYPEDEF_CLASSES
-#include "compiler/dialect/dist/DistTypes.h.inc"
 #include "compiler/dialect/dist/Collective.h.inc"
+#include "compiler/dialect/dist/DistTypes.h.inc"
 #define GET_OP_CLASSES
 #include "compiler/dialect/dist/DistOps.h.inc"
 
