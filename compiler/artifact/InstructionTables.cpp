@@ -252,7 +252,8 @@ LogicalResult Tables::fillOperation(mlir::Operation *op, OperationUnion &operati
         value.input = buffer(op.getInput());
         value.output = buffer(op.getOutput());
         value.shift = op.getShift();
-        value.label = op.getLabel().value_or("").str();
+        if (op.getOrigin())
+          value.label = op.getOrigin()->getText();
         value.reason = op.getReason().value_or("").str();
         value.done_reason = op.getDoneReason().value_or("").str();
         hashCollective(op);

@@ -58,18 +58,11 @@ double fusedBytes(Operation *op) {
 
 std::optional<Collective> collectiveKind(Operation *op) {
   if (auto instruction = dyn_cast<exec::CollectiveOp>(op))
-    return static_cast<Collective>(instruction.getKind());
-  return llvm::TypeSwitch<Operation *, std::optional<Collective>>(op)
-      .Case<dist::AllGatherOp, dist::AllGatherStartOp>([](auto) { return Collective::AllGather; })
-      .Case<dist::ReduceScatterOp, dist::ReduceScatterStartOp>([](auto) { return Collective::ReduceScatter; })
-      .Case<dist::AllReduceOp, dist::AllReduceStartOp>([](auto) { return Collective::AllReduce; })
-      .Case<dist::AllToAllOp, dist::AllToAllStartOp>([](auto) { return Collective::AllToAll; })
-      .Case<dist::PermuteOp, dist::PermuteStartOp>([](auto) { return Collective::Permute; })
-      .Default([](Operation *) { return std::nullopt; });
+    return exec::collectiveKind(instruction);
+  if (auto collective = dyn_cast<dist::CollectiveOpInterface>(op))
+    return collective.getCollectiveKind();
+  return std::nullopt;
 }
-static_assert(static_cast<int>(Collective::AllReduce) == static_cast<int>(exec::CollectiveKind::AllReduce) &&
-                  static_cast<int>(Collective::Permute) == static_cast<int>(exec::CollectiveKind::Permute),
-              "kinds in the order of the instruction");
 
 /// Of one product of the size of QKᵀ; `query` is [B, H, Tq, D], `key` is [B, G, Tk, D].
 double scoreFlops(Value query, Value key, bool causal) {

@@ -8,6 +8,8 @@
 #ifndef TESSERA_COMPILER_COST_TARGET_H
 #define TESSERA_COMPILER_COST_TARGET_H
 
+#include "compiler/dialect/dist/CollectiveKind.h"
+
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Support/LLVM.h"
 #include "llvm/ADT/StringRef.h"
@@ -41,7 +43,7 @@ struct GemmPoint {
   double m, n, k, efficiency;
 };
 
-enum class Collective { AllGather, ReduceScatter, AllReduce, AllToAll, Permute };
+using Collective = dist::CollectiveKind;
 inline constexpr size_t kNumCollectives = 5;
 inline constexpr const char *kCollectiveNames[kNumCollectives] = {"all_gather", "reduce_scatter", "all_reduce",
                                                                   "all_to_all", "permute"};

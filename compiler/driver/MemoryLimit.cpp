@@ -46,9 +46,11 @@ std::vector<Candidate> findCandidates(ModuleOp module, const cost::Target &targe
   const cost::LatencyModel model(target, module->getAttrOfType<dist::MeshAttr>(dist::kMesh));
   llvm::MapVector<StringRef, Candidate> units;
   module.walk([&](exec::CollectiveOp op) {
-    auto [phase, unit] = op.getLabel().value_or("").split(':');
-    if (op.getKind() != exec::CollectiveKind::AllGather || (phase != "forward" && phase != "backward"))
-      return;
+    dist::OriginAttr origin = op.getOriginAttr();
+    if (!origin || op.getKind() != exec::CollectiveKind::AllGather || origin.getUnits().size() != 1 ||
+        (origin.getPhase() != dist::OriginPhase::Forward && origin.getPhase() != dist::OriginPhase::Backward))
+      return; // collectives are not joined in this plan
+    StringRef unit = origin.getUnits().front().getValue();
     auto loop = op->getParentOfType<exec::LoopOp>();
     const int64_t runs = loop ? loop.getCount() : 1;
     auto type = cast<MemRefType>(op.getOutput().getType());

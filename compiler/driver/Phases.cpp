@@ -65,7 +65,8 @@ std::string differentiatePipeline(const CompileOptions &o) {
     loss += formatv(" ignore-index={0} label-smoothing={1}", o.ignoreIndex, formatNumber(o.labelSmoothing));
   const std::string join = o.noDecay.empty() ? "join-products" : "join-products{no-decay=" + quoted(o.noDecay) + "}";
   return onStep(loss + "},annotate-index-bounds{check=" + o.indexCheck + "}," + join +
-                ",join-heads,cse,check-differentiable,differentiate,canonicalize,cse" + rematerialise(o));
+                ",join-heads,cse,check-differentiable,differentiate,canonicalize,cse" + rematerialise(o) +
+                ",verify-phases");
 }
 
 std::string optimizePipeline(const CompileOptions &o) {
@@ -83,7 +84,7 @@ std::string optimizePipeline(const CompileOptions &o) {
                 formatv(",accumulate-gradients{{count={0}},clip-gradients{{max-norm={1}},", o.accumulate,
                         formatNumber(o.clipNorm))
                     .str() +
-                update + ",canonicalize,cse");
+                update + ",canonicalize,cse,verify-phases");
 }
 
 std::string schedulePipeline(const CompileOptions &o) {
@@ -111,11 +112,11 @@ std::string phasePipeline(Phase phase, const CompileOptions &o) {
   case Phase::Optimize:
     return optimizePipeline(o);
   case Phase::Precision:
-    return o.precision == "bf16" ? onStep("cast-precision,canonicalize,cse") : "builtin.module()";
+    return o.precision == "bf16" ? onStep("cast-precision,canonicalize,cse,verify-phases") : "builtin.module()";
   case Phase::Shard:
     return onStep(formatv(
         "annotate-sharding{{strategy={0}{1}{2}},propagate-sharding,insert-reshards,verify-sharding,localize,"
-        "canonicalize,cse{3},verify-sharding",
+        "canonicalize,cse{3},verify-sharding,verify-phases",
         o.strategy, o.keepGathered.empty() ? "" : " keep-gathered=" + quoted(o.keepGathered),
         o.reduceDtype == "fp32" ? "" : " reduce-dtype=" + o.reduceDtype, o.precision == "bf16" ? ",keep-copies" : ""));
   case Phase::Schedule:

@@ -126,10 +126,9 @@ void addCollectives(Block &block, int64_t times, const cost::LatencyModel &laten
     row.count += times;
     row.wireBytes += static_cast<double>(times) * cost::wireBytes(use.kind, use.wholeBytes, row.placement.ranks);
     row.seconds += static_cast<double>(times) * latency.seconds(collective);
-    StringRef label = collective.getLabel().value_or("");
-    if (label.consume_front("backward:"))
-      for (StringRef unit : llvm::split(label, ',')) // joined gathers have the names of all
-        traffic.backwardUnits.insert(unit);
+    if (auto origin = collective.getOriginAttr(); origin && origin.getPhase() == dist::OriginPhase::Backward)
+      for (StringAttr unit : origin.getUnits())
+        traffic.backwardUnits.insert(unit.getValue());
     const bool gathers = use.kind == cost::Collective::AllGather;
     double &widest = gathers ? traffic.widestGather : traffic.widestReduction;
     if (use.wholeBytes > widest) {

@@ -1,4 +1,5 @@
 #include "compiler/interfaces/Interfaces.h"
 
 #include "compiler/interfaces/Differentiable.cpp.inc"
+#include "compiler/interfaces/IndexMapping.cpp.inc"
 #include "compiler/interfaces/ShardingRule.cpp.inc"

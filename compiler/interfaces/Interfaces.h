@@ -3,6 +3,7 @@
 #ifndef TESSERA_COMPILER_INTERFACES_INTERFACES_H
 #define TESSERA_COMPILER_INTERFACES_INTERFACES_H
 
+#include "compiler/interfaces/IndexMapping.h"
 #include "compiler/interfaces/ShardingRule.h"
 
 #include "compiler/interfaces/Differentiable.h.inc"

@@ -15,16 +15,12 @@ using namespace tessera::dist;
 
 namespace tessera::interp {
 
-bool isCollective(Operation *op) {
-  return isa<AllGatherOp, AllGatherStartOp, ReduceScatterOp, ReduceScatterStartOp, AllReduceOp, AllReduceStartOp,
-             AllToAllOp, AllToAllStartOp, PermuteOp, PermuteStartOp, SliceLocalOp, AxisIndexOp>(op);
-}
+bool isCollective(Operation *op) { return isa<CollectiveOpInterface, SliceLocalOp, AxisIndexOp>(op); }
 
 static RankedTensorType resultTensorType(Operation *op) {
-  Type type = op->getResult(0).getType();
-  if (auto future = dyn_cast<FutureType>(type))
-    return future.getTensor();
-  return cast<RankedTensorType>(type);
+  if (auto collective = dyn_cast<CollectiveOpInterface>(op))
+    return collective.getResultTensorType();
+  return cast<RankedTensorType>(op->getResult(0).getType());
 }
 
 /// The operands of one group, in group order.
@@ -64,34 +60,46 @@ static Tensor concatOf(Group group, RankedTensorType type, int64_t dim) {
   return result;
 }
 
+/// Part `number` of as many equal parts along `dim` as the group has members.
+static Tensor partOf(const Tensor &whole, Group group, int64_t dim, int64_t number) {
+  int64_t size = whole.getShape()[dim] / static_cast<int64_t>(group.size());
+  return extractPart(whole, dim, number * size, size);
+}
+
 /// What member `position` of the group receives.
+static Tensor received(CollectiveOpInterface op, Group group, int64_t position) {
+  const SmallVector<int64_t, 2> dims = op.getDims();
+  switch (op.getCollectiveKind()) {
+  case CollectiveKind::AllGather:
+    return concatOf(group, op.getResultTensorType(), dims[0]);
+  case CollectiveKind::ReduceScatter:
+    return partOf(sumOf(group), group, dims[0], position);
+  case CollectiveKind::AllReduce:
+    return sumOf(group);
+  case CollectiveKind::AllToAll: {
+    SmallVector<Tensor> parts;
+    for (const Tensor *sender : group)
+      parts.push_back(partOf(*sender, group, dims[0], position));
+    SmallVector<const Tensor *> sent;
+    for (const Tensor &tensor : parts)
+      sent.push_back(&tensor);
+    return concatOf(sent, op.getResultTensorType(), dims[1]);
+  }
+  case CollectiveKind::Permute: {
+    const auto members = static_cast<int64_t>(group.size());
+    int64_t sender = (position - op.getShift()) % members;
+    return *group[sender < 0 ? sender + members : sender];
+  }
+  }
+  llvm_unreachable("unknown collective");
+}
+
+/// What `op` gives to member `position` of the group.
 static Tensor resultOf(Operation *op, Group group, int64_t position) {
-  RankedTensorType type = resultTensorType(op);
-  int64_t members = static_cast<int64_t>(group.size());
-  auto part = [&](const Tensor &whole, int64_t dim, int64_t number) {
-    int64_t size = whole.getShape()[dim] / members;
-    return extractPart(whole, dim, number * size, size);
-  };
   return llvm::TypeSwitch<Operation *, Tensor>(op)
-      .Case<AllGatherOp, AllGatherStartOp>([&](auto gather) { return concatOf(group, type, gather.getDim()); })
-      .Case<ReduceScatterOp, ReduceScatterStartOp>(
-          [&](auto scatter) { return part(sumOf(group), scatter.getDim(), position); })
-      .Case<AllReduceOp, AllReduceStartOp>([&](auto) { return sumOf(group); })
-      .Case<AllToAllOp, AllToAllStartOp>([&](auto exchange) {
-        SmallVector<Tensor> parts;
-        SmallVector<const Tensor *> received;
-        for (const Tensor *sender : group)
-          parts.push_back(part(*sender, exchange.getSplitDim(), position));
-        for (const Tensor &tensor : parts)
-          received.push_back(&tensor);
-        return concatOf(received, type, exchange.getConcatDim());
-      })
-      .Case<PermuteOp, PermuteStartOp>([&](auto permute) {
-        int64_t sender = (position - static_cast<int64_t>(permute.getShift())) % members;
-        return *group[sender < 0 ? sender + members : sender];
-      })
-      .Case<SliceLocalOp>([&](SliceLocalOp slice) { return part(*group[position], slice.getDim(), position); })
-      .Case<AxisIndexOp>([&](AxisIndexOp) { return Tensor::scalar(type, static_cast<double>(position)); });
+      .Case([&](CollectiveOpInterface collective) { return received(collective, group, position); })
+      .Case([&](SliceLocalOp slice) { return partOf(*group[position], group, slice.getDim(), position); })
+      .Case([&](AxisIndexOp) { return Tensor::scalar(resultTensorType(op), static_cast<double>(position)); });
 }
 
 FailureOr<std::vector<Tensor>> evalCollective(Operation *op, Operands operand, MeshAttr mesh) {

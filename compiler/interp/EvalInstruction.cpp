@@ -98,17 +98,18 @@ private:
     Location loc = collective.getLoc();
     RankedTensorType type = tensorTypeOf(collective.getOutput());
     ArrayAttr axes = collective.getAxes();
-    switch (collective.getKind()) {
-    case exec::CollectiveKind::AllGather:
-      return dist::AllGatherOp::create(builder, loc, type, in(0), axes, /*dim=*/0, StringAttr());
-    case exec::CollectiveKind::ReduceScatter:
-      return dist::ReduceScatterOp::create(builder, loc, type, in(0), axes, /*dim=*/0, StringAttr());
-    case exec::CollectiveKind::AllReduce:
-      return dist::AllReduceOp::create(builder, loc, type, in(0), axes, StringAttr());
-    case exec::CollectiveKind::AllToAll:
-      return dist::AllToAllOp::create(builder, loc, type, in(0), axes, /*split_dim=*/0, /*concat_dim=*/0, StringAttr());
-    case exec::CollectiveKind::Permute:
-      return dist::PermuteOp::create(builder, loc, type, in(0), axes, collective.getShift(), StringAttr());
+    switch (exec::collectiveKind(collective)) {
+    case dist::CollectiveKind::AllGather:
+      return dist::AllGatherOp::create(builder, loc, type, in(0), axes, /*dim=*/0, dist::OriginAttr());
+    case dist::CollectiveKind::ReduceScatter:
+      return dist::ReduceScatterOp::create(builder, loc, type, in(0), axes, /*dim=*/0, dist::OriginAttr());
+    case dist::CollectiveKind::AllReduce:
+      return dist::AllReduceOp::create(builder, loc, type, in(0), axes, dist::OriginAttr());
+    case dist::CollectiveKind::AllToAll:
+      return dist::AllToAllOp::create(builder, loc, type, in(0), axes, /*split_dim=*/0, /*concat_dim=*/0,
+                                      dist::OriginAttr());
+    case dist::CollectiveKind::Permute:
+      return dist::PermuteOp::create(builder, loc, type, in(0), axes, collective.getShift(), dist::OriginAttr());
     }
     llvm_unreachable("unknown collective");
   }

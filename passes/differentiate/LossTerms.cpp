@@ -12,6 +12,7 @@
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/Constants.h"
 #include "compiler/dialect/train/Loss.h"
+#include "compiler/dialect/train/PhaseAnalysis.h"
 #include "compiler/dialect/train/Signature.h"
 #include "compiler/interfaces/Interfaces.h"
 
@@ -87,7 +88,7 @@ void LossTerms::visit(Block &block, Mend mend) {
   for (Operation *next = &block.front(); next != block.getTerminator();) {
     Operation &op = *next;
     next = op.getNextNode();
-    if (op.hasAttr(train::kBackward))
+    if (train::isMarkedBackward(&op))
       continue;
     bool isOther = false;
     for (unsigned result = 0; result < op.getNumResults(); ++result) {

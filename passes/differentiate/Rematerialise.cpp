@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/dialect/train/PhaseAnalysis.h"
 #include "compiler/dialect/train/Signature.h"
 #include "passes/differentiate/Passes.h"
 #include "passes/differentiate/remat/Report.h"
@@ -76,9 +77,8 @@ private:
 
   static Location recomputed(Location loc) { return NameLoc::get(StringAttr::get(loc.getContext(), "recompute"), loc); }
   static void mark(Operation *op) {
-    auto unit = UnitAttr::get(op->getContext());
-    op->setAttr(train::kBackward, unit);
-    op->setAttr(train::kRecompute, unit);
+    train::markBackward(op);
+    op->setAttr(train::kRecompute, UnitAttr::get(op->getContext()));
   }
 
   const Boundary &boundary;

@@ -5,7 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/CountValid.h"
+#include "compiler/dialect/train/PhaseAnalysis.h"
 #include "passes/lower/DecomposeEmpty.h"
 #include "passes/lower/DecomposeProducts.h"
 #include "passes/lower/JoinSums.h"
@@ -48,10 +50,10 @@ template <typename Op> struct Decomposition : OpRewritePattern<Op> {
     SmallVector<Value> results = decompose(op, b);
     if (results.empty())
       return failure();
-    if (Attribute backward = op->getAttr(train::kBackward)) {
+    if (train::isMarkedBackward(op)) {
       Operation *first = before ? before->getNextNode() : &op->getBlock()->front();
       for (Operation *made = first; made != op.getOperation(); made = made->getNextNode())
-        rewriter.modifyOpInPlace(made, [&] { made->setAttr(train::kBackward, backward); });
+        rewriter.modifyOpInPlace(made, [&] { train::markBackward(made); });
     }
     rewriter.replaceOp(op, results);
     return success();

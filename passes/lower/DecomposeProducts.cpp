@@ -3,6 +3,7 @@
 #include "passes/lower/DecomposeProducts.h"
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/PhaseAnalysis.h"
 #include "passes/lower/LibraryLayouts.h"
 
 using namespace mlir;
@@ -16,10 +17,10 @@ namespace {
 
 /// Replaces `op`; what was made since `before` belongs to the pass that the op belonged to.
 LogicalResult replace(Operation *op, Operation *before, ValueRange results, PatternRewriter &rewriter) {
-  if (Attribute backward = op->getAttr(train::kBackward))
+  if (train::isMarkedBackward(op))
     for (Operation *made = before ? before->getNextNode() : &op->getBlock()->front(); made != op;
          made = made->getNextNode())
-      rewriter.modifyOpInPlace(made, [&] { made->setAttr(train::kBackward, backward); });
+      rewriter.modifyOpInPlace(made, [&] { train::markBackward(made); });
   rewriter.replaceOp(op, results);
   return success();
 }

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/dialect/dist/Collective.h"
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/Loss.h"
 #include "passes/lower/Emitter.h"
@@ -94,9 +95,7 @@ LogicalResult Emitter::emitOp(Operation *op) {
         instruction<exec::AxisIndexOp>(op.getLoc(), exec::kComputeStream, bufferOf(op.getResult()), op.getAxes());
         return success();
       })
-      .Case<dist::AllGatherOp, dist::ReduceScatterOp, dist::AllReduceOp, dist::AllToAllOp, dist::PermuteOp,
-            dist::AllGatherStartOp, dist::ReduceScatterStartOp, dist::AllReduceStartOp, dist::AllToAllStartOp,
-            dist::PermuteStartOp>([&](Operation *op) { return emitCollective(op); })
+      .Case([&](dist::CollectiveOpInterface op) { return emitCollective(op); })
       .Case([&](dist::CopyStartOp op) { return emitCopyStart(op); })
       .Case([&](dist::DoneOp op) { return emitDone(op); })
       .Case([&](exec::RepeatOp op) { return emitRepeat(op); })
@@ -239,38 +238,30 @@ LogicalResult Emitter::emitAttentionGrad(train::AttentionGradOp op) {
   return success();
 }
 
-LogicalResult Emitter::emitCollective(Operation *op) {
-  using Kind = exec::CollectiveKind;
-  Kind kind = isa<dist::AllGatherOp, dist::AllGatherStartOp>(op)           ? Kind::AllGather
-              : isa<dist::ReduceScatterOp, dist::ReduceScatterStartOp>(op) ? Kind::ReduceScatter
-              : isa<dist::AllReduceOp, dist::AllReduceStartOp>(op)         ? Kind::AllReduce
-              : isa<dist::AllToAllOp, dist::AllToAllStartOp>(op)           ? Kind::AllToAll
-                                                                           : Kind::Permute;
-  for (StringRef dim : {"dim", "split_dim", "concat_dim"})
-    if (auto attr = op->getAttrOfType<IntegerAttr>(dim); attr && attr.getInt() != 0)
-      return op->emitError() << dim << " is " << attr.getInt() << "; only dimension 0 is contiguous in memory";
+LogicalResult Emitter::emitCollective(dist::CollectiveOpInterface op) {
+  const dist::CollectiveKind kind = op.getCollectiveKind();
+  for (int64_t dim : op.getDims())
+    if (dim != 0)
+      return op->emitError() << "works along dimension " << dim << "; only dimension 0 is contiguous in memory";
   // Its result, or that of the op that waits for it.
   Value result = op->getResult(0);
-  bool isStart = isa<dist::FutureType>(result.getType());
   auto reason = op->getAttrOfType<StringAttr>(dist::kReason);
   StringAttr doneReason;
-  if (isStart) {
-    if (!llvm::hasSingleElement(result.getUsers()) || !isa<dist::DoneOp>(*result.user_begin()))
+  if (op.isStart()) {
+    dist::DoneOp done = dist::doneOf(op);
+    if (!done)
       return op->emitError("a collective that was started must be waited for exactly once");
-    Operation *done = *result.user_begin();
     doneReason = done->getAttrOfType<StringAttr>(dist::kReason);
-    result = done->getResult(0);
+    result = done.getResult();
   }
-  int64_t stream = kind == Kind::ReduceScatter || kind == Kind::AllReduce ? exec::kReduceStream : exec::kGatherStream;
+  int64_t stream = dist::isReduction(kind) ? exec::kReduceStream : exec::kGatherStream;
   Value input = sourceBuffer(op->getOpOperand(0)), output = bufferOf(result);
-  auto shift = op->getAttrOfType<IntegerAttr>("shift");
   // Everything before is over: what it reads has been written and what it overwrites has been read.
   streams.join(code, op->getLoc(), stream, exec::kComputeStream);
-  instruction<exec::CollectiveOp>(op->getLoc(), stream, kind, input, output, op->getAttrOfType<ArrayAttr>("axes"),
-                                  shift ? shift.getInt() : 0, op->getAttrOfType<StringAttr>("label"), reason,
-                                  doneReason);
+  instruction<exec::CollectiveOp>(op->getLoc(), stream, exec::instructionKind(kind), input, output, op.getAxes(),
+                                  op.getShift(), op.getOriginAttr(), reason, doneReason);
   Streams::Mark over = streams.mark(code, op->getLoc(), stream);
-  if (isStart)
+  if (op.isStart())
     futures[op->getResult(0)] = over;
   else
     streams.wait(code, op->getLoc(), exec::kComputeStream, over);
@@ -278,9 +269,10 @@ LogicalResult Emitter::emitCollective(Operation *op) {
 }
 
 LogicalResult Emitter::emitCopyStart(dist::CopyStartOp op) {
-  if (!op->hasOneUse() || !isa<dist::DoneOp>(*op->user_begin()))
+  dist::DoneOp done = dist::doneOf(op);
+  if (!done)
     return op.emitError("a copy that was started must be waited for exactly once");
-  Value input = sourceBuffer(op->getOpOperand(0)), output = bufferOf((*op->user_begin())->getResult(0));
+  Value input = sourceBuffer(op->getOpOperand(0)), output = bufferOf(done.getResult());
   streams.join(code, op.getLoc(), exec::kCopyStream, exec::kComputeStream);
   instruction<exec::CopyOp>(op.getLoc(), exec::kCopyStream, input, output);
   futures[op.getFuture()] = streams.mark(code, op.getLoc(), exec::kCopyStream);

@@ -50,7 +50,7 @@ private:
   mlir::LogicalResult emitConv(Op op, exec::ConvKind kind, mlir::Value x, mlir::Value w, mlir::Value y);
   mlir::LogicalResult emitAttention(train::AttentionOp op);
   mlir::LogicalResult emitAttentionGrad(train::AttentionGradOp op);
-  mlir::LogicalResult emitCollective(mlir::Operation *op);
+  mlir::LogicalResult emitCollective(dist::CollectiveOpInterface op);
   mlir::LogicalResult emitCopyStart(dist::CopyStartOp op);
   mlir::LogicalResult emitDone(dist::DoneOp op);
   mlir::LogicalResult emitRepeat(exec::RepeatOp op);

@@ -9,6 +9,7 @@
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/Constants.h"
 #include "compiler/dialect/train/Loss.h"
+#include "compiler/dialect/train/PhaseAnalysis.h"
 #include "passes/lower/CompressConstants.h"
 #include "passes/lower/FusionGroups.h"
 #include "passes/lower/Passes.h"
@@ -149,8 +150,8 @@ private:
                                          FlatSymbolRefAttr(), builder.getI64IntegerAttr(group.plan.extent),
                                          builder.getI64IntegerAttr(group.plan.grain),
                                          builder.getDenseI64ArrayAttr(inplaceOperands(group)));
-    if (llvm::all_of(group.members, [](Operation *op) { return op->hasAttr(train::kBackward); }))
-      fusion->setAttr(train::kBackward, builder.getUnitAttr());
+    if (llvm::all_of(group.members, train::isMarkedBackward))
+      train::markBackward(fusion);
     markGradients(fusion, body);
     places[fusion] = {group.position, true, group.position};
 

@@ -7,7 +7,7 @@
 
 #include "passes/lower/InPlace.h"
 
-#include "compiler/dialect/dist/Dist.h"
+#include "compiler/dialect/dist/Collective.h"
 #include "compiler/dialect/train/Builders.h"
 
 using namespace mlir;
@@ -24,11 +24,10 @@ void InPlace::run() {
     }
     if (auto repeat = dyn_cast<exec::RepeatOp>(op))
       shareInits(repeat);
-    else if (auto reduce = dyn_cast<dist::AllReduceOp>(op))
-      shareReduction(reduce, reduce.getResult());
-    else if (auto done = dyn_cast<dist::DoneOp>(op))
-      if (auto start = done.getFuture().getDefiningOp<dist::AllReduceStartOp>())
-        shareReduction(start, done.getResult());
+    else if (auto collective = dist::collectiveBehind(op);
+             collective && collective.getCollectiveKind() == dist::CollectiveKind::AllReduce &&
+             isa<RankedTensorType>(op->getResult(0).getType()))
+      shareReduction(collective, op->getResult(0));
     return WalkResult::advance();
   });
 }
@@ -154,7 +153,7 @@ void InPlace::shareArguments() {
       continue;
     Operation *definition = root.getDefiningOp();
     if (auto done = dyn_cast<dist::DoneOp>(definition))
-      definition = done.getFuture().getDefiningOp(); // writes from here on
+      definition = dist::startOf(done); // writes from here on
     const Storage &storage = assignment.getStorage(assignment.lookup(argument)->storage);
     unsigned position = assignment.liveness.position(definition);
     bool overwrites = overwritable(cast<OpResult>(root)) == argument && storage.lastUse <= position;
@@ -191,21 +190,21 @@ void classifyStorages(BufferAssignment &assignment) {
       mark(value, exec::ArenaKind::Activations, exec::MemoryClass::Gradients);
   };
   assignment.func.walk([&](Operation *op) {
-    Operation *begin = op;
-    if (auto done = dyn_cast<dist::DoneOp>(op))
-      begin = done.getFuture().getDefiningOp();
-    if (isa_and_nonnull<dist::AllGatherOp, dist::AllGatherStartOp>(begin) && op->getNumResults() == 1 &&
-        isa<RankedTensorType>(op->getResult(0).getType())) {
-      mark(op->getResult(0), exec::ArenaKind::Activations, exec::MemoryClass::Communication);
-    } else if (auto copy = dyn_cast_or_null<dist::CopyStartOp>(begin); copy && begin != op) {
+    auto done = dyn_cast<dist::DoneOp>(op);
+    auto copy = done ? dyn_cast_or_null<dist::CopyStartOp>(dist::startOf(done)) : dist::CopyStartOp();
+    if (copy) {
       const View *source = assignment.lookup(copy.getOperand());
-      mark(op->getResult(0), copy.getTo() == dist::kHostMemory ? exec::ArenaKind::Host : exec::ArenaKind::Activations,
+      mark(done, copy.getTo() == dist::kHostMemory ? exec::ArenaKind::Host : exec::ArenaKind::Activations,
            source ? assignment.storages[source->storage].memoryClass : exec::MemoryClass::Activations);
-    } else if (isa_and_nonnull<dist::ReduceScatterOp, dist::ReduceScatterStartOp, dist::AllReduceOp,
-                               dist::AllReduceStartOp>(begin)) {
-      gradient(begin->getOperand(0));
-      if (isa<RankedTensorType>(op->getResult(0).getType()))
-        gradient(op->getResult(0));
+    } else if (dist::CollectiveOpInterface collective = dist::collectiveBehind(op)) {
+      const bool givesTensor = isa<RankedTensorType>(op->getResult(0).getType());
+      if (dist::isReduction(collective.getCollectiveKind())) {
+        gradient(collective.getOperand());
+        if (givesTensor)
+          gradient(op->getResult(0));
+      } else if (collective.getCollectiveKind() == dist::CollectiveKind::AllGather && givesTensor) {
+        mark(op->getResult(0), exec::ArenaKind::Activations, exec::MemoryClass::Communication);
+      }
     } else if (auto fusion = dyn_cast<exec::FusionOp>(op)) {
       if (auto operands = fusion->getAttrOfType<DenseI64ArrayAttr>(train::kGradOperands))
         for (int64_t operand : operands.asArrayRef())

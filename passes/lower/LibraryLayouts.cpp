@@ -122,12 +122,13 @@ bool producesLayout(OpResult result, const Layout &layout) {
 }
 
 bool isLayoutOp(Operation *op) {
-  return isa<train::ReshapeOp, train::TransposeOp, train::SliceOp, train::BarrierOp, train::StopGradientOp,
-             dist::SliceLocalOp>(op);
+  auto view = dyn_cast<IndexMappingOpInterface>(op);
+  return view && view.isMemoryView();
 }
 
 bool isBijective(Operation *op) {
-  return isa<train::ReshapeOp, train::TransposeOp, train::BarrierOp, train::StopGradientOp>(op);
+  auto view = dyn_cast<IndexMappingOpInterface>(op);
+  return view && view.isBijective();
 }
 
 std::optional<Layout> layoutOfResult(Operation *op, const Layout &operand) {

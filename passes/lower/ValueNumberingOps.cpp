@@ -242,21 +242,13 @@ LogicalResult ValueProof::verifyAttentionGrad(train::AttentionGradOp op, exec::A
 }
 
 LogicalResult ValueProof::verifyCollective(Operation *op, exec::CollectiveOp collective) {
-  using Kind = exec::CollectiveKind;
-  const std::optional<Kind> kind =
-      llvm::TypeSwitch<Operation *, std::optional<Kind>>(op)
-          .Case<dist::AllGatherOp, dist::AllGatherStartOp>([](auto) { return Kind::AllGather; })
-          .Case<dist::ReduceScatterOp, dist::ReduceScatterStartOp>([](auto) { return Kind::ReduceScatter; })
-          .Case<dist::AllReduceOp, dist::AllReduceStartOp>([](auto) { return Kind::AllReduce; })
-          .Case<dist::AllToAllOp, dist::AllToAllStartOp>([](auto) { return Kind::AllToAll; })
-          .Case<dist::PermuteOp, dist::PermuteStartOp>([](auto) { return Kind::Permute; })
-          .Default([](Operation *) { return std::nullopt; });
-  auto shift = op->getAttrOfType<IntegerAttr>("shift");
-  if (kind != collective.getKind() || op->getAttr("axes") != collective.getAxes() ||
-      (shift ? shift.getInt() : 0) != int64_t(collective.getShift()))
+  auto own = dyn_cast<dist::CollectiveOpInterface>(op);
+  if (!own || own.getCollectiveKind() != exec::collectiveKind(collective) || own.getAxes() != collective.getAxes() ||
+      own.getShift() != int64_t(collective.getShift()))
     return bug(collective) << "is not the collective of " << describe(op->getResult(0));
-  if (failed(verifyRead(collective, collective.getInput(), values.lookup(op->getOperand(0)))) ||
-      failed(verifyApart(collective, collective.getInput(), collective.getOutput(), kind == Kind::AllReduce)))
+  const bool mayBeOne = own.getCollectiveKind() == dist::CollectiveKind::AllReduce;
+  if (failed(verifyRead(collective, collective.getInput(), values.lookup(own.getOperand()))) ||
+      failed(verifyApart(collective, collective.getInput(), collective.getOutput(), mayBeOne)))
     return failure();
   define(op->getResult(0), collective.getOutput());
   return success();

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/PhaseAnalysis.h"
 #include "compiler/dialect/train/Signature.h"
 #include "passes/optimize/Passes.h"
 #include "passes/optimize/Units.h"
@@ -24,21 +25,10 @@ namespace tessera {
 
 namespace {
 
-bool isBackward(Operation *op) { return op->hasAttr(train::kBackward); }
-
-/// Marks what depends on the backward pass as part of it: a simplification may have replaced a marked op by one that is
-/// not.
-void completeMarks(Block &block) {
-  for (Operation &op : block.without_terminator())
-    if (llvm::any_of(op.getOperands(),
-                     [](Value operand) { return operand.getDefiningOp() && isBackward(operand.getDefiningOp()); }))
-      op.setAttr(train::kBackward, UnitAttr::get(op.getContext()));
-}
+using train::isMarkedBackward;
 
 /// Ops that only rearrange one operand: cheaper to repeat in the backward pass than to keep.
-bool isView(Operation *op) {
-  return isa<train::ReshapeOp, train::TransposeOp, train::SliceOp, train::BroadcastOp, train::ConvertOp>(op);
-}
+bool isView(Operation *op) { return isa<train::ConvertOp>(op) || asStaticView(op); }
 
 /// The first op of the block that is or contains one of `ops`.
 Operation *findFirst(ArrayRef<Operation *> ops, Block &block) {
@@ -89,13 +79,13 @@ LogicalResult FlattenParameters::checkParameters(func::FuncOp func) {
 /// Gives the backward pass its own copies of values that are mere views of a parameter.
 void repeatViewsForBackward(Value value, SmallVectorImpl<Operation *> &chain, Block &block) {
   for (Operation *user : llvm::to_vector(value.getUsers())) {
-    if (isBackward(user) || user->getBlock() != &block || !isView(user))
+    if (isMarkedBackward(user) || user->getBlock() != &block || !isView(user))
       continue;
     chain.push_back(user);
     repeatViewsForBackward(user->getResult(0), chain, block);
     SmallVector<Operation *> readers;
     for (Operation *reader : user->getResult(0).getUsers())
-      if (isBackward(reader))
+      if (isMarkedBackward(reader))
         readers.push_back(reader);
     if (!readers.empty()) {
       train::MarkBackward listener;
@@ -106,7 +96,7 @@ void repeatViewsForBackward(Value value, SmallVectorImpl<Operation *> &chain, Bl
         copy->setLoc(NameLoc::get(builder.getStringAttr("grad"), link->getLoc()));
       }
       user->getResult(0).replaceUsesWithIf(mapping.lookup(user->getResult(0)),
-                                           [](OpOperand &use) { return isBackward(use.getOwner()); });
+                                           [](OpOperand &use) { return isMarkedBackward(use.getOwner()); });
     }
     chain.pop_back();
   }
@@ -146,7 +136,7 @@ void FlattenParameters::replaceUses(Value value, int64_t offset, Location loc, V
   repeatViewsForBackward(value, chain, block);
   SmallVector<Operation *> readers[2];
   for (Operation *user : value.getUsers())
-    readers[isBackward(user)].push_back(user);
+    readers[isMarkedBackward(user)].push_back(user);
   ArrayRef<int64_t> shape = train::shapeOf(value);
   for (bool backward : {false, true}) {
     if (readers[backward].empty())
@@ -156,7 +146,7 @@ void FlattenParameters::replaceUses(Value value, int64_t offset, Location loc, V
     train::Build build(builder, backward ? NameLoc::get(builder.getStringAttr("grad"), loc) : loc);
     Value flat = build.slice(unit, {offset}, {offset + train::tensorType(value).getNumElements()});
     Value shaped = build.reshape(flat, shape);
-    value.replaceUsesWithIf(shaped, [&](OpOperand &use) { return isBackward(use.getOwner()) == backward; });
+    value.replaceUsesWithIf(shaped, [&](OpOperand &use) { return isMarkedBackward(use.getOwner()) == backward; });
   }
 }
 
@@ -263,7 +253,7 @@ LogicalResult FlattenParameters::run(func::FuncOp func) {
     return failure();
 
   Block &block = func.getBody().front();
-  completeMarks(block);
+  train::completeBackwardMarks(func);
   SmallVector<Parameter> parameters = collectParameters(func, noDecay.empty() ? nullptr : &regex);
   constexpr int64_t kMostElements = int64_t{1} << 56; // bits are counted in 64 bits, too
   int64_t elements = 0;

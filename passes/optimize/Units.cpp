@@ -2,6 +2,7 @@
 
 #include "passes/optimize/Units.h"
 
+#include "compiler/dialect/train/PhaseAnalysis.h"
 #include "compiler/dialect/train/Signature.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -29,7 +30,7 @@ static std::string getScope(const Parameter &parameter) {
     return train::getBlockScope(parameter.name);
   std::string scope;
   for (Operation *user : parameter.arg.getUsers()) {
-    if (user->hasAttr(train::kBackward))
+    if (train::isMarkedBackward(user))
       continue;
     std::string found = train::getBlockScope(train::getNodeName(user->getLoc()));
     if (found.empty() || (!scope.empty() && scope != found))
@@ -56,7 +57,7 @@ SmallVector<Parameter> tessera::collectParameters(func::FuncOp func, llvm::Regex
     parameter.decays = noDecay ? !noDecay->match(parameter.name) : parameter.type.getRank() > 1;
     parameter.firstUse = end;
     for (OpOperand &use : parameter.arg.getUses()) {
-      if (use.getOwner()->hasAttr(train::kBackward))
+      if (train::isMarkedBackward(use.getOwner()))
         continue;
       const std::pair place(position.lookup(getAncestorInBlock(use.getOwner(), block)),
                             static_cast<int64_t>(use.getOperandNumber()));

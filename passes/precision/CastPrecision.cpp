@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/PhaseAnalysis.h"
 #include "compiler/dialect/train/Signature.h"
 #include "compiler/dialect/train/Update.h"
 #include "passes/precision/Kept.h"
@@ -32,8 +33,6 @@ enum class Kind {
   Data,      ///< activations and their gradients
   Loss,      ///< computed elementwise from targets
 };
-
-bool isBackward(Operation *op) { return op->hasAttr(kBackward); }
 
 class Caster {
 public:
@@ -132,8 +131,8 @@ private:
   Value convertBefore(Operation *before, Operation *user, Value value, Type type) {
     OpBuilder builder(before);
     Value converted = Build(builder, user->getLoc()).convert(value, type);
-    if (converted != value && isBackward(user))
-      converted.getDefiningOp()->setAttr(kBackward, builder.getUnitAttr());
+    if (converted != value && isMarkedBackward(user))
+      markBackward(converted.getDefiningOp());
     kinds[converted] = kindOf(value);
     return converted;
   }
@@ -313,13 +312,13 @@ private:
 
   void roundIfKept(Operation *op) {
     Value value = op->getResult(0);
-    if (!isWide(value) || tensorType(value).getRank() == 0 || !isKept(value, isBackward(op)))
+    if (!isWide(value) || tensorType(value).getRank() == 0 || !isKept(value, isMarkedBackward(op)))
       return;
     OpBuilder builder(op->getContext());
     builder.setInsertionPointAfter(op);
     Value converted = Build(builder, op->getLoc()).convert(value, narrowType);
-    if (isBackward(op))
-      converted.getDefiningOp()->setAttr(kBackward, builder.getUnitAttr());
+    if (isMarkedBackward(op))
+      markBackward(converted.getDefiningOp());
     kinds[converted] = Kind::Data;
     value.replaceAllUsesExcept(converted, converted.getDefiningOp());
     ++rounded;
@@ -338,6 +337,7 @@ struct CastPrecisionPass : tessera::impl::CastPrecisionBase<CastPrecisionPass> {
   void runOnOperation() override {
     if (getOperation().isExternal())
       return;
+    completeBackwardMarks(getOperation());
     Caster caster(getOperation());
     caster.run();
     numUnits += caster.units;

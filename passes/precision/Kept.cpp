@@ -7,6 +7,7 @@
 #include "passes/precision/Kept.h"
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/PhaseAnalysis.h"
 
 using namespace mlir;
 using namespace tessera::train;
@@ -27,13 +28,13 @@ static Readers readersOf(Value value, bool fromBackward) {
       readers.library = true; // recomputation keeps it
       continue;
     }
-    if (isView(user)) {
+    if (isa<IndexMappingOpInterface>(user)) {
       Readers below = readersOf(user->getResult(0), fromBackward);
       readers.library |= below.library;
       readers.backward |= below.backward;
       continue;
     }
-    readers.backward |= user->hasAttr(kBackward) && !fromBackward;
+    readers.backward |= isMarkedBackward(user) && !fromBackward;
     readers.library |= !isElementwise(user) && !isa<ReduceOp, ConvertOp, ArgmaxOp, SortIndicesOp>(user) &&
                        !user->hasTrait<OpTrait::IsTerminator>();
   }
@@ -55,7 +56,8 @@ static bool isRecomputable(Value value) {
     Type element = tensorType(next).getElementType();
     if (op && readersOf(next, false).backward && (element.isBF16() || (element.isF32() && !isElementwise(op))))
       continue;
-    if (!op || (!isElementwise(op) && !isView(op) && !isa<ConvertOp, ConstantOp>(op)) || ++ops > kMost)
+    if (!op || (!isElementwise(op) && !isa<IndexMappingOpInterface>(op) && !isa<ConvertOp, ConstantOp>(op)) ||
+        ++ops > kMost)
       return false;
     llvm::append_range(pending, op->getOperands());
   }

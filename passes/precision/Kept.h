@@ -17,12 +17,6 @@ inline bool isElementwise(mlir::Operation *op) {
   return op->hasTrait<mlir::OpTrait::Elementwise>() && !mlir::isa<train::ConvertOp>(op);
 }
 
-/// The same elements, or some of them, in another shape.
-inline bool isView(mlir::Operation *op) {
-  return mlir::isa<train::ReshapeOp, train::TransposeOp, train::SliceOp, train::BroadcastOp, train::DynamicSliceOp,
-                   train::BarrierOp, train::StopGradientOp>(op);
-}
-
 /// Whether `value`, which an elementwise op computes, is read from memory. `fromBackward`: the backward pass computes
 /// it, so what it reads of its own is no reason to keep it.
 bool isKept(mlir::Value value, bool fromBackward);

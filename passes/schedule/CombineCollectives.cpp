@@ -19,21 +19,14 @@ using namespace tessera::schedule;
 
 namespace {
 
-/// The label up to its colon: forward, backward, step, gradient; empty without one.
-StringRef phaseOf(Operation *op) {
-  StringRef label = labelOf(op);
-  return label.contains(':') ? label.split(':').first : StringRef();
+/// The phase whose units the collective serves; none for results of the step and what is of no unit, which join freely.
+std::optional<OriginPhase> phaseOf(CollectiveOpInterface op) {
+  OriginAttr origin = op.getOriginAttr();
+  return origin && origin.getPhase() != OriginPhase::Result ? std::optional(origin.getPhase()) : std::nullopt;
 }
 
-int64_t bytesOf(Value value) {
-  auto type = cast<RankedTensorType>(value.getType());
-  return type.getNumElements() * static_cast<int64_t>(type.getElementTypeBitWidth()) / 8;
-}
-
-/// Of the whole tensor.
-int64_t wholeBytes(Operation *op) {
-  return isa<AllGatherOp>(op) ? bytesOf(op->getResult(0)) : bytesOf(op->getOperand(0));
-}
+bool isGather(CollectiveOpInterface op) { return op.getCollectiveKind() == CollectiveKind::AllGather; }
+bool isScatter(CollectiveOpInterface op) { return op.getCollectiveKind() == CollectiveKind::ReduceScatter; }
 
 class BlockCombiner {
 public:
@@ -42,21 +35,22 @@ public:
 
   /// All-reduces last: those that add up replicas of joined reduce-scatters have then moved behind them.
   void run() {
-    combineAll<AllGatherOp>();
-    combineAll<ReduceScatterOp>();
-    combineAll<AllReduceOp>();
+    combineAll(CollectiveKind::AllGather);
+    combineAll(CollectiveKind::ReduceScatter);
+    combineAll(CollectiveKind::AllReduce);
   }
 
 private:
   struct Group {
-    SmallVector<Operation *> members;
+    SmallVector<CollectiveOpInterface> members;
     int64_t bytes = 0;
   };
 
-  template <typename Op> void combineAll() {
+  void combineAll(CollectiveKind kind) {
     byKey.clear();
-    for (Op op : block.getOps<Op>())
-      add(op);
+    for (Operation &op : block)
+      if (CollectiveOpInterface collective = asSynchronous(&op); collective && collective.getCollectiveKind() == kind)
+        add(collective);
     for (auto &[key, groups] : byKey)
       for (const Group &group : groups)
         if (group.members.size() > 1)
@@ -64,22 +58,24 @@ private:
   }
 
   /// What collectives must have in common.
-  static Attribute keyOf(Operation *op) {
+  static Attribute keyOf(CollectiveOpInterface op) {
     Builder builder(op->getContext());
-    Type element = cast<RankedTensorType>(op->getOperand(0).getType()).getElementType();
-    return builder.getArrayAttr({op->getName().getIdentifier(), op->getAttr("axes"), TypeAttr::get(element),
-                                 builder.getStringAttr(phaseOf(op))});
+    std::optional<OriginPhase> phase = phaseOf(op);
+    return builder.getArrayAttr({op->getName().getIdentifier(), op.getAxes(),
+                                 TypeAttr::get(op.getOperand().getType().getElementType()),
+                                 builder.getI64IntegerAttr(phase ? static_cast<int64_t>(*phase) : -1)});
   }
 
-  void add(Operation *op) {
-    const int64_t size = wholeBytes(op);
+  void add(CollectiveOpInterface op) {
+    const int64_t size = op.getWholeBytes();
     if (size > bytes)
       return;
-    if (auto dim = op->getAttrOfType<IntegerAttr>("dim"); dim && dim.getInt() != 0) {
-      op->emitRemark() << labelOf(op) << " is not combined: it works along dimension " << dim.getInt()
-                       << ", and only along dimension 0 do the parts of ranks lie one behind the other";
-      return;
-    }
+    for (int64_t dim : op.getDims())
+      if (dim != 0) {
+        op->emitRemark() << op.getText() << " is not combined: it works along dimension " << dim
+                         << ", and only along dimension 0 do the parts of ranks lie one behind the other";
+        return;
+      }
     SmallVector<Group> &groups = byKey[keyOf(op)];
     std::string why = groups.empty() ? "" : whyNot(op, size, groups.back());
     if (!groups.empty() && why.empty()) {
@@ -88,25 +84,25 @@ private:
       return;
     }
     if (!groups.empty())
-      op->emitRemark() << labelOf(op) << " is not combined with " << labelOf(groups.back().members.back()) << ": "
+      op->emitRemark() << op.getText() << " is not combined with " << groups.back().members.back().getText() << ": "
                        << why;
     groups.push_back({{op}, size});
   }
 
   /// Why `op` cannot join the group; empty if it can.
-  std::string whyNot(Operation *op, int64_t size, const Group &group) const {
+  std::string whyNot(CollectiveOpInterface op, int64_t size, const Group &group) const {
     if (group.bytes + size > bytes)
       return (Twine(group.bytes + size) + " bytes together, the threshold is " + Twine(bytes)).str();
-    if (!isa<AllGatherOp>(op)) {
-      for (Operation *member : group.members)
+    if (!isGather(op)) {
+      for (CollectiveOpInterface member : group.members)
         if (Operation *user = firstComputing(member); user && !op->isBeforeInBlock(user))
-          return (labelOf(member) + " is used before the other is complete").str();
+          return member.getText() + " is used before the other is complete";
       return "";
     }
-    if (!isAvailable(op->getOperand(0), group.members.front()))
+    if (!isAvailable(op.getOperand(), group.members.front()))
       return "its operand is computed after the first one begins";
     // Gathers of whole-step copies are kept anyway.
-    if (phaseOf(op) == "step" || phaseOf(op).empty())
+    if (std::optional<OriginPhase> phase = phaseOf(op); !phase || phase == OriginPhase::Step)
       return "";
     if (ahead == 0)
       return "units are not gathered ahead, and together both would be in memory";
@@ -120,14 +116,17 @@ private:
 
   bool isFirstGather(Operation *op) const {
     for (Operation &other : block)
-      if (isa<AllGatherOp>(other))
+      if (CollectiveOpInterface collective = asSynchronous(&other); collective && isGather(collective))
         return &other == op;
     return false;
   }
 
   /// What may wait for a joined collective: a view of its result, or the sum over replicas of a part.
   static bool canSink(Operation *op, Operation *user) {
-    return isView(user) || (isa<ReduceScatterOp>(op) && isa<AllReduceOp>(user));
+    if (isView(user))
+      return true;
+    CollectiveOpInterface scatter = asSynchronous(op), sum = asSynchronous(user);
+    return scatter && isScatter(scatter) && sum && sum.getCollectiveKind() == CollectiveKind::AllReduce;
   }
 
   /// The first op that reads the result and cannot wait for the joined collective.
@@ -159,41 +158,39 @@ private:
     hoistViews(producer->getOperand(0), producer);
   }
 
-  void combine(ArrayRef<Operation *> members) {
-    Operation *first = members.front(), *last = members.back();
-    const bool isGather = isa<AllGatherOp>(first);
-    OpBuilder builder(isGather ? first : last);
+  void combine(ArrayRef<CollectiveOpInterface> members) {
+    CollectiveOpInterface first = members.front(), last = members.back();
+    OpBuilder builder(isGather(first) ? first : last);
     SmallVector<Location> locations;
-    std::string label;
-    for (Operation *member : members) {
+    SmallVector<OriginAttr> origins;
+    for (CollectiveOpInterface member : members) {
       locations.push_back(member->getLoc());
-      StringRef name = labelOf(member);
-      label += label.empty() ? name.str() : "," + (name.contains(':') ? name.split(':').second : name).str();
-      if (isGather)
-        hoistViews(member->getOperand(0), first);
+      origins.push_back(member.getOriginAttr());
+      if (isGather(first))
+        hoistViews(member.getOperand(), first);
       else
         sinkUsers(member, last);
     }
     train::MarkBackward listener;
-    if (llvm::all_of(members, [](Operation *member) { return member->hasAttr(train::kBackward); }))
+    if (llvm::all_of(members, [](CollectiveOpInterface member) { return train::isMarkedBackward(member); }))
       builder.setListener(&listener);
     train::Build build(builder, builder.getFusedLoc(locations));
     Value joined = join(build, members);
-    auto axes = first->getAttrOfType<ArrayAttr>("axes");
+    ArrayAttr axes = first.getAxes();
     const int64_t ranks = mesh.getGroupSize(axes);
     auto type = cast<RankedTensorType>(joined.getType());
-    auto named = builder.getStringAttr(label);
+    OriginAttr origin = OriginAttr::join(origins);
     Value result;
-    if (isGather)
+    if (isGather(first))
       result =
-          AllGatherOp::create(builder, build.loc, type.clone({type.getDimSize(0) * ranks}), joined, axes, 0, named);
-    else if (isa<ReduceScatterOp>(first))
-      result =
-          ReduceScatterOp::create(builder, build.loc, type.clone({type.getDimSize(0) / ranks}), joined, axes, 0, named);
+          AllGatherOp::create(builder, build.loc, type.clone({type.getDimSize(0) * ranks}), joined, axes, 0, origin);
+    else if (isScatter(first))
+      result = ReduceScatterOp::create(builder, build.loc, type.clone({type.getDimSize(0) / ranks}), joined, axes, 0,
+                                       origin);
     else
-      result = AllReduceOp::create(builder, build.loc, type, joined, axes, named);
+      result = AllReduceOp::create(builder, build.loc, type, joined, axes, origin);
     part(build, members, result, ranks);
-    for (Operation *member : members)
+    for (CollectiveOpInterface member : members)
       member->erase();
   }
 
@@ -208,33 +205,33 @@ private:
   }
 
   /// The operands in one flat tensor; where ranks hold or get parts, part by part.
-  Value join(train::Build &build, ArrayRef<Operation *> members) {
-    const bool isScatter = isa<ReduceScatterOp>(members.front());
-    const int64_t ranks = mesh.getGroupSize(members.front()->getAttrOfType<ArrayAttr>("axes"));
+  Value join(train::Build &build, ArrayRef<CollectiveOpInterface> members) {
+    CollectiveOpInterface first = members.front();
+    const bool byPart = isScatter(first);
+    const int64_t ranks = mesh.getGroupSize(first.getAxes());
     SmallVector<Value> flat;
     int64_t total = 0;
-    for (Operation *member : members) {
-      Value operand = member->getOperand(0);
+    for (CollectiveOpInterface member : members) {
+      Value operand = member.getOperand();
       const int64_t elements = cast<RankedTensorType>(operand.getType()).getNumElements();
       total += elements;
-      flat.push_back(isScatter ? build.reshape(operand, {ranks, elements / ranks})
-                               : build.reshape(operand, {elements}));
+      flat.push_back(byPart ? build.reshape(operand, {ranks, elements / ranks}) : build.reshape(operand, {elements}));
     }
-    Value joined = build.concat(flat, isScatter ? 1 : 0);
-    return isScatter ? build.reshape(joined, {total}) : joined;
+    Value joined = build.concat(flat, byPart ? 1 : 0);
+    return byPart ? build.reshape(joined, {total}) : joined;
   }
 
   /// Gives each member's users its part of `result`.
-  void part(train::Build &build, ArrayRef<Operation *> members, Value result, int64_t ranks) {
-    const bool isGather = isa<AllGatherOp>(members.front());
+  void part(train::Build &build, ArrayRef<CollectiveOpInterface> members, Value result, int64_t ranks) {
+    const bool gathers = isGather(members.front());
     const int64_t total = cast<RankedTensorType>(result.getType()).getNumElements();
-    if (isGather)
+    if (gathers)
       result = build.reshape(result, {ranks, total / ranks});
     int64_t begin = 0;
-    for (Operation *member : members) {
-      auto type = cast<RankedTensorType>(member->getResult(0).getType());
-      const int64_t end = begin + type.getNumElements() / (isGather ? ranks : 1);
-      Value own = isGather ? build.slice(result, {0, begin}, {ranks, end}) : build.slice(result, {begin}, {end});
+    for (CollectiveOpInterface member : members) {
+      RankedTensorType type = member.getResultTensorType();
+      const int64_t end = begin + type.getNumElements() / (gathers ? ranks : 1);
+      Value own = gathers ? build.slice(result, {0, begin}, {ranks, end}) : build.slice(result, {begin}, {end});
       member->getResult(0).replaceAllUsesWith(build.reshape(own, type.getShape()));
       begin = end;
     }

@@ -25,13 +25,24 @@ using namespace tessera::schedule;
 
 namespace {
 
-bool isView(Operation *op) { return isa<train::SliceOp, train::ReshapeOp, train::TransposeOp, train::ConvertOp>(op); }
+/// What is not worth a copy of its own to the device: parts and other shapes of an argument, and casts.
+bool isView(Operation *op) {
+  IndexMappingOpInterface view = asStaticView(op);
+  return isa<train::ConvertOp>(op) || (view && view.isInjective());
+}
+
+/// What brings arguments to the device together.
+OriginPhase phaseOf(Operation *user) {
+  return user->hasAttr(train::kUnit)     ? OriginPhase::Update
+         : train::isMarkedBackward(user) ? OriginPhase::Backward
+                                         : OriginPhase::Forward;
+}
 
 /// Arguments that are brought to the device together: those of one unit in one phase of one block.
 struct Visit {
-  explicit Visit(bool isBackward) : isBackward(isBackward) {}
+  explicit Visit(OriginPhase phase) : phase(phase) {}
 
-  bool isBackward;
+  OriginPhase phase;
   SmallVector<std::pair<BlockArgument, SmallVector<OpOperand *>>> uses;
   Operation *first = nullptr; ///< that computes with them
 };
@@ -68,11 +79,8 @@ private:
       Operation *user = use.getOwner();
       if (isa<func::ReturnOp>(user))
         continue;
-      StringRef phase = user->hasAttr(train::kUnit)       ? "update"
-                        : user->hasAttr(train::kBackward) ? "backward"
-                                                          : "forward";
-      auto key = std::pair(unit, phase);
-      Visit &visit = visits[user->getBlock()].try_emplace(key, Visit(phase == "backward")).first->second;
+      const OriginPhase phase = phaseOf(user);
+      Visit &visit = visits[user->getBlock()].try_emplace({unit, phase}, Visit(phase)).first->second;
       if (visit.uses.empty() || visit.uses.back().first != argument)
         visit.uses.push_back({argument, {}});
       visit.uses.back().second.push_back(&use);
@@ -128,9 +136,10 @@ private:
       }
       SmallVector<CopyStartOp> starts;
       for (auto &[argument, uses] : visit->uses)
-        starts.push_back(startCopy(early, argument, kDeviceMemory,
-                                   early.getStringAttr(train::getArgName(func, argument.getArgNumber())),
-                                   visit->isBackward, reason));
+        starts.push_back(startCopy(
+            early, argument, kDeviceMemory,
+            OriginAttr::get(func.getContext(), visit->phase, train::getArgName(func, argument.getArgNumber())),
+            visit->phase == OriginPhase::Backward, reason));
       Operation *firstDone = nullptr;
       for (auto [start, use] : llvm::zip_equal(starts, visit->uses)) {
         DoneOp done = endCopy(late, start, "at the first use");
@@ -145,7 +154,7 @@ private:
   /// The last op of the backward pass before `op`.
   static Operation *lastBackward(Operation *op) {
     for (Operation *before = op->getPrevNode(); before; before = before->getPrevNode())
-      if (before->hasAttr(train::kBackward) || isa<train::AccumulateOp>(before))
+      if (train::isMarkedBackward(before) || isa<train::AccumulateOp>(before))
         return before;
     return nullptr;
   }
@@ -179,15 +188,15 @@ private:
       for (OpOperand *operand : byUpdate[update]) {
         early.setInsertionPointAfterValue(operand->get());
         auto alias = func.getResultAttrOfType<IntegerAttr>(operand->getOperandNumber(), train::kAlias);
-        StringAttr label = early.getStringAttr(train::getArgName(func, alias.getInt()));
-        CopyStartOp start = startCopy(early, operand->get(), kHostMemory, label, false, "when it is computed");
+        auto origin = OriginAttr::get(func.getContext(), OriginPhase::Update, train::getArgName(func, alias.getInt()));
+        CopyStartOp start = startCopy(early, operand->get(), kHostMemory, origin, false, "when it is computed");
         operand->set(endCopy(late, start, index + 2 < updates.size() ? "two units later" : "at the end"));
       }
     }
   }
 
   func::FuncOp func;
-  llvm::MapVector<Block *, llvm::MapVector<std::pair<StringRef, StringRef>, Visit>> visits;
+  llvm::MapVector<Block *, llvm::MapVector<std::pair<StringRef, OriginPhase>, Visit>> visits;
 };
 
 struct OffloadPass : tessera::impl::OffloadPassBase<OffloadPass> {
@@ -197,6 +206,7 @@ struct OffloadPass : tessera::impl::OffloadPassBase<OffloadPass> {
     if (!train::isStepFunction(func))
       return;
     if (activations) {
+      train::completeBackwardMarks(func);
       size_t moved = 0;
       func.walk([&](Block *block) { moved += offloadActivations(*block, minBytes); });
       if (moved == 0)
@@ -224,20 +234,20 @@ struct OffloadPass : tessera::impl::OffloadPassBase<OffloadPass> {
 
 } // namespace
 
-CopyStartOp tessera::schedule::startCopy(OpBuilder &builder, Value value, StringRef to, StringAttr label,
+CopyStartOp tessera::schedule::startCopy(OpBuilder &builder, Value value, StringRef to, OriginAttr origin,
                                          bool isBackward, StringRef why) {
   auto future = FutureType::get(value.getContext(), cast<RankedTensorType>(value.getType()));
-  auto start = CopyStartOp::create(builder, value.getLoc(), future, value, builder.getStringAttr(to), label);
+  auto start = CopyStartOp::create(builder, value.getLoc(), future, value, builder.getStringAttr(to), origin);
   setReason(start, why);
   if (isBackward)
-    start->setAttr(train::kBackward, builder.getUnitAttr());
+    train::markBackward(start);
   return start;
 }
 
 DoneOp tessera::schedule::endCopy(OpBuilder &builder, CopyStartOp start, StringRef why) {
-  auto done = DoneOp::create(builder, start.getLoc(), start.getOperand().getType(), start.getFuture());
+  DoneOp done = buildDone(builder, start);
   setReason(done, why);
-  if (start->hasAttr(train::kBackward))
-    done->setAttr(train::kBackward, builder.getUnitAttr());
+  if (train::isMarkedBackward(start))
+    train::markBackward(done);
   return done;
 }

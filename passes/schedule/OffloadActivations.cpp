@@ -22,7 +22,8 @@ namespace {
 
 /// Ops that show their operand in another way: the backward pass repeats them on what comes back.
 bool isView(Operation *op) {
-  return isa<train::ReshapeOp, train::TransposeOp, train::SliceOp, train::BroadcastOp, train::BarrierOp>(op);
+  auto view = dyn_cast<IndexMappingOpInterface>(op);
+  return view && view.isStatic();
 }
 
 Value rootOf(Value value) {
@@ -30,8 +31,6 @@ Value rootOf(Value value) {
     value = op->getOperand(0);
   return value;
 }
-
-bool isBackward(Operation *op) { return op->hasAttr(train::kBackward); }
 
 /// A value that waits on the host, with its readers in the backward pass.
 struct Candidate {
@@ -67,7 +66,7 @@ private:
 
   bool isCandidate(Value value) const {
     Operation *op = value.getDefiningOp();
-    if (!op || op->getBlock() != &block || isBackward(op) || op->getNumRegions() != 0 ||
+    if (!op || op->getBlock() != &block || train::isMarkedBackward(op) || op->getNumRegions() != 0 ||
         isa<DoneOp, train::ConstantOp, train::IotaOp>(op))
       return false;
     RankedTensorType type = train::tensorType(value);
@@ -76,7 +75,7 @@ private:
 
   void collect() {
     for (Operation &op : block) {
-      if (!isBackward(&op) || isView(&op))
+      if (!train::isMarkedBackward(&op) || isView(&op))
         continue;
       for (OpOperand &operand : op.getOpOperands()) {
         if (!isa<RankedTensorType>(operand.get().getType()))
@@ -110,11 +109,13 @@ private:
     Operation *first = candidate.uses.front()->getOwner();
     OpBuilder after(value.getContext()), early(ahead), late(first);
     after.setInsertionPointAfterValue(value);
-    StringAttr label = early.getStringAttr(train::getNodeName(value.getLoc()));
-    DoneOp out = endCopy(early, startCopy(after, value, kHostMemory, label, false, "when it is computed"), "");
+    const StringRef name = train::getNodeName(value.getLoc());
+    auto away = OriginAttr::get(value.getContext(), OriginPhase::Forward, name),
+         back = OriginAttr::get(value.getContext(), OriginPhase::Backward, name);
+    DoneOp out = endCopy(early, startCopy(after, value, kHostMemory, away, false, "when it is computed"), "");
     outs.push_back(out);
     units.push_back(candidate.unit);
-    DoneOp in = endCopy(late, startCopy(early, out, kDeviceMemory, label, true, "one unit ahead"), "at the first use");
+    DoneOp in = endCopy(late, startCopy(early, out, kDeviceMemory, back, true, "one unit ahead"), "at the first use");
     IRMapping views;
     views.map(value, in.getResult());
     for (OpOperand *use : candidate.uses)
@@ -128,7 +129,7 @@ private:
     Operation *op = value.getDefiningOp();
     repeat(op->getOperand(0), views, before);
     Operation *made = OpBuilder(before).clone(*op, views);
-    made->setAttr(train::kBackward, UnitAttr::get(op->getContext()));
+    train::markBackward(made);
     return made->getResult(0);
   }
 

@@ -10,7 +10,7 @@
 namespace tessera::schedule {
 
 /// Begins a copy of `value` to the memory `to`, where the builder stands.
-dist::CopyStartOp startCopy(mlir::OpBuilder &builder, mlir::Value value, llvm::StringRef to, mlir::StringAttr label,
+dist::CopyStartOp startCopy(mlir::OpBuilder &builder, mlir::Value value, llvm::StringRef to, dist::OriginAttr origin,
                             bool isBackward, llvm::StringRef why);
 /// Ends it.
 dist::DoneOp endCopy(mlir::OpBuilder &builder, dist::CopyStartOp start, llvm::StringRef why);

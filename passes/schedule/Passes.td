@@ -32,7 +32,7 @@ def CombineCollectivesPass : SchedulePass<"combine-collectives"> {
   let summary = "Joins small collectives of one kind, group, type and phase into one";
   let description = [{
     A collective costs a latency whatever its size, so small ones that follow each other are made one, up to `bytes` of
-    the whole tensors. Only collectives of one block, op, axes, element type and phase (the label up to its colon) join.
+    the whole tensors. Only collectives of one block, op, axes, element type and phase of origin join.
 
     - Gathers of units stand where the first of them was; no more than `ahead` units join, since so many are gathered
       ahead anyway, and the first unit of a block stays alone, because nothing hides its gather.
@@ -47,11 +47,11 @@ def CombineCollectivesPass : SchedulePass<"combine-collectives"> {
 
     Before and after:
     ```mlir
-    %x = dist.all_reduce %a {axes = ["shard"], label = "gradient:a"} : (tensor<4xf32>) -> tensor<4xf32>
-    %y = dist.all_reduce %b {axes = ["shard"], label = "gradient:b"} : (tensor<2xf32>) -> tensor<2xf32>
+    %x = dist.all_reduce %a {axes = ["shard"], origin = #dist.origin<gradient, ["a"]>} : (tensor<4xf32>) -> tensor<4xf32>
+    %y = dist.all_reduce %b {axes = ["shard"], origin = #dist.origin<gradient, ["b"]>} : (tensor<2xf32>) -> tensor<2xf32>
 
     %c = train.concat %a, %b {dim = 0 : i64} : (tensor<4xf32>, tensor<2xf32>) -> tensor<6xf32>
-    %s = dist.all_reduce %c {axes = ["shard"], label = "gradient:a,b"} : (tensor<6xf32>) -> tensor<6xf32>
+    %s = dist.all_reduce %c {axes = ["shard"], origin = #dist.origin<gradient, ["a", "b"]>} : (tensor<6xf32>) -> tensor<6xf32>
     %x = train.slice %s {starts = array<i64: 0>, limits = array<i64: 4>, …} : (tensor<6xf32>) -> tensor<4xf32>
     %y = train.slice %s {starts = array<i64: 4>, limits = array<i64: 6>, …} : (tensor<6xf32>) -> tensor<2xf32>
     ```

@@ -13,10 +13,13 @@ using namespace mlir;
 
 namespace tessera::schedule {
 
+using dist::CollectiveKind;
+using dist::CollectiveOpInterface;
 using dist::DoneOp;
 
 bool isView(Operation *op) {
-  return isa<train::SliceOp, train::ReshapeOp, train::TransposeOp, train::ConvertOp, dist::SliceLocalOp>(op);
+  auto view = dyn_cast<IndexMappingOpInterface>(op);
+  return isa<train::ConvertOp>(op) || (view && view.isMemoryView() && !view.isIdentity());
 }
 bool isAssembly(Operation *op) { return isView(op) || isa<train::ConcatOp, train::ConstantOp>(op); }
 
@@ -86,14 +89,14 @@ void BlockOrder::spread(Operation *op) {
 
 BlockPlacement::BlockPlacement(Block &block) : block(block), order(block) {
   for (Operation &op : block) {
-    if (!isStart(&op) || !doneOf(&op) || doneOf(&op)->getBlock() != &block)
+    CollectiveOpInterface start = dist::asStart(&op);
+    if (!start || !dist::doneOf(start) || dist::doneOf(start)->getBlock() != &block)
       continue;
-    if (isa<dist::AllGatherStartOp>(op) && isReadyAtStart(op.getOperand(0)))
-      gathers.push_back(&op);
-    else if (isa<dist::AllGatherStartOp>(op))
-      fixedGathers.push_back(&op);
-    else if (isa<dist::ReduceScatterStartOp, dist::AllReduceStartOp>(op))
-      reductions.push_back(&op);
+    const CollectiveKind kind = start.getCollectiveKind();
+    if (dist::isReduction(kind))
+      reductions.push_back(start);
+    else if (kind == CollectiveKind::AllGather)
+      (isReadyAtStart(start.getOperand()) ? gathers : fixedGathers).push_back(start);
   }
 }
 
@@ -162,20 +165,20 @@ void BlockPlacement::sinkUsers(Operation *op) {
 }
 
 void BlockPlacement::placeReductions() {
-  for (Operation *start : reductions) {
+  for (CollectiveOpInterface start : reductions) {
     hoist(start);
     setReason(start, "as soon as its operand is complete");
   }
-  llvm::sort(reductions, [&](Operation *a, Operation *b) { return order.isBefore(a, b); });
+  llvm::sort(reductions, [&](CollectiveOpInterface a, CollectiveOpInterface b) { return order.isBefore(a, b); });
   for (auto [index, start] : llvm::enumerate(reductions)) {
-    DoneOp done = doneOf(start);
+    DoneOp done = dist::doneOf(start);
     sinkUsers(done);
     Operation *limit = firstUser(done);
     if (!limit)
       limit = block.getTerminator();
     StringRef reason = "at its first use";
-    for (Operation *next : llvm::drop_begin(reductions, index + 1))
-      if (next->getName() == start->getName()) {
+    for (CollectiveOpInterface next : llvm::drop_begin(reductions, index + 1))
+      if (next.getCollectiveKind() == start.getCollectiveKind()) {
         if (order.isBefore(next, limit)) {
           limit = next;
           reason = "before the next collective of its kind starts";
@@ -189,8 +192,8 @@ void BlockPlacement::placeReductions() {
 
 SmallVector<Gather> BlockPlacement::placeDones() {
   SmallVector<Gather> placed;
-  for (Operation *start : gathers) {
-    DoneOp done = doneOf(start);
+  for (CollectiveOpInterface start : gathers) {
+    DoneOp done = dist::doneOf(start);
     sinkUsers(done);
     Operation *first = firstUser(done);
     if (!first)
@@ -234,16 +237,16 @@ void BlockPlacement::keepAtPoint(const Gather &gather, const Twine &reason) {
 
 /// A gather of an activation ends where it starts: a unit that is used after it may not start before it.
 void BlockPlacement::keepQueue(const Gather &gather) {
-  Operation *last = nullptr;
-  for (Operation *fixed : fixedGathers)
-    if (fixed->getAttr("axes") == gather.start->getAttr("axes") && order.isBefore(fixed, gather.done) &&
-        order.isBefore(gather.start, fixed) && (!last || order.isBefore(last, fixed)))
+  CollectiveOpInterface start = gather.start, last;
+  for (CollectiveOpInterface fixed : fixedGathers)
+    if (fixed.getAxes() == start.getAxes() && order.isBefore(fixed, gather.done) && order.isBefore(start, fixed) &&
+        (!last || order.isBefore(last, fixed)))
       last = fixed;
   if (!last)
     return;
-  order.moveAfter(gather.start, doneOf(last));
-  moveOperandsBefore(gather.start);
-  setReason(gather.start, "after the gather of " + labelOf(last) + ", which cannot be delayed");
+  order.moveAfter(start, dist::doneOf(last));
+  moveOperandsBefore(start);
+  setReason(start, "after the gather of " + last.getText() + ", which cannot be delayed");
 }
 
 } // namespace tessera::schedule

@@ -43,9 +43,11 @@ private:
 
 /// The gather of a unit: of a value that exists when the block begins.
 struct Gather {
-  mlir::Operation *start;
+  dist::CollectiveOpInterface start;
   dist::DoneOp done; ///< at the unit's point: the first op that computes with it
-  bool isBackward() const { return start->hasAttr(train::kBackward); }
+  bool isBackward() const { return train::isMarkedBackward(start); }
+  /// Its origin in words.
+  std::string getText() const { return dist::CollectiveOpInterface(start).getText(); }
 };
 
 /// The collectives of one block. Invariant: the block stays a valid SSA block after every move.
@@ -80,9 +82,9 @@ private:
 
   mlir::Block &block;
   BlockOrder order;
-  llvm::SmallVector<mlir::Operation *> gathers, reductions;
+  llvm::SmallVector<dist::CollectiveOpInterface> gathers, reductions;
   /// All-gathers of values that the block computes; they stay where they are.
-  llvm::SmallVector<mlir::Operation *> fixedGathers;
+  llvm::SmallVector<dist::CollectiveOpInterface> fixedGathers;
 };
 
 } // namespace tessera::schedule

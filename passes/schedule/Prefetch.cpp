@@ -46,7 +46,7 @@ private:
     if (gather.isBackward() && backward == Backward::Post && index > 0)
       return placeAfterUse(index);
     const size_t ahead = !gather.isBackward() ? forward : backward == Backward::None ? 0 : 1;
-    Operation *previous = index > 0 ? gathers[index - 1].start : nullptr;
+    Operation *previous = index > 0 ? gathers[index - 1].start.getOperation() : nullptr;
     if (ahead == 0)
       placement.keepAtPoint(gather, "at the first use of the unit: no prefetch");
     else if (ahead > index)
@@ -55,16 +55,16 @@ private:
     else
       placement.moveStart(gather, gathers[index - ahead].done, previous,
                           Twine(ahead) + (ahead == 1 ? " unit" : " units") + " ahead: at the first use of " +
-                              labelOf(gathers[index - ahead].start));
+                              gathers[index - ahead].getText());
   }
 
   void placeAfterUse(size_t index) {
     const Gather &gather = gathers[index], &before = gathers[index - 1];
     Operation *last = placement.lastUser(before.done);
     if (last && placement.isBefore(last, gather.done))
-      placement.moveStart(gather, last, before.start, "after the last use of " + labelOf(before.start));
+      placement.moveStart(gather, last, before.start, "after the last use of " + before.getText());
     else
-      placement.keepAtPoint(gather, "at the first use of the unit: " + labelOf(before.start) + " is still in use");
+      placement.keepAtPoint(gather, "at the first use of the unit: " + before.getText() + " is still in use");
   }
 
   BlockPlacement placement;

@@ -98,7 +98,7 @@ private:
   /// Going up in `index` keeps the order of the starts.
   void place(size_t index) {
     Entry &entry = entries[index];
-    Operation *previous = index > 0 ? entries[index - 1].gather.start : nullptr;
+    Operation *previous = index > 0 ? entries[index - 1].gather.start.getOperation() : nullptr;
     // The last op that begins early enough; nothing if even the beginning of the block is too late.
     Operation *before = nullptr;
     for (auto [begin, op] : begins) {
@@ -128,7 +128,7 @@ private:
           break;
         if (!after || after->isBeforeInBlock(other.gather.done)) {
           after = other.gather.done;
-          limit = llvm::formatv(", held back by the memory limit until {0} is in use", labelOf(other.gather.start));
+          limit = llvm::formatv(", held back by the memory limit until {0} is in use", other.gather.getText());
         }
       }
     }

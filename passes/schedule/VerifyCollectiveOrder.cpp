@@ -17,7 +17,7 @@ using namespace tessera::schedule;
 
 namespace {
 
-bool communicates(Operation *op) { return isStart(op) || isSynchronous(op) || isa<exec::CollectiveOp>(op); }
+bool communicates(Operation *op) { return isa<dist::CollectiveOpInterface, exec::CollectiveOp>(op); }
 
 /// An op whose body runs as often as is written in it.
 bool hasStaticCount(Operation *op) { return isa<train::AccumulateOp, exec::RepeatOp, exec::LoopOp>(op); }
@@ -44,7 +44,7 @@ LogicalResult verifyControlFlow(Operation *collective) {
 }
 
 LogicalResult verifyPair(Operation *start) {
-  dist::DoneOp done = doneOf(start);
+  dist::DoneOp done = dist::doneOf(start);
   if (!done)
     return start->emitOpError() << "is not waited for by exactly one dist.done";
   if (done->getBlock() != start->getBlock())
@@ -84,7 +84,7 @@ struct VerifyCollectiveOrderPass : tessera::impl::VerifyCollectiveOrderPassBase<
         return success();
       if (failed(verifyControlFlow(op)))
         return failure();
-      return isStart(op) ? verifyPair(op) : success();
+      return dist::asStart(op) ? verifyPair(op) : success();
     });
     if (result.wasInterrupted())
       return signalPassFailure();

@@ -35,12 +35,13 @@ LogicalResult verifyStart(Operation *start) {
 
 /// Collectives of one kind over one group form a queue: they end in the order in which they start.
 LogicalResult verifyOrder(Block &block) {
-  llvm::MapVector<std::pair<StringRef, Attribute>, DoneOp> lastDone;
+  llvm::MapVector<std::pair<CollectiveKind, Attribute>, DoneOp> lastDone;
   for (Operation &op : block) {
-    if (!isStart(&op))
+    CollectiveOpInterface start = asStart(&op);
+    if (!start)
       continue;
-    DoneOp done = doneOf(&op);
-    DoneOp &last = lastDone[{op.getName().getStringRef(), op.getAttr("axes")}];
+    DoneOp done = doneOf(start);
+    DoneOp &last = lastDone[{start.getCollectiveKind(), start.getAxes()}];
     if (last && done->isBeforeInBlock(last)) {
       InFlightDiagnostic diag = done.emitOpError() << "ends before a collective of its kind that started earlier";
       diag.attachNote(last.getLoc()) << "that one ends here";
@@ -54,9 +55,9 @@ LogicalResult verifyOrder(Block &block) {
 struct VerifySchedulePass : tessera::impl::VerifySchedulePassBase<VerifySchedulePass> {
   void runOnOperation() override {
     auto ops = getOperation().walk([](Operation *op) -> WalkResult {
-      if (isSynchronous(op))
+      if (asSynchronous(op))
         return op->emitOpError() << "is not split into start and done";
-      return isStart(op) || isa<CopyStartOp>(op) ? verifyStart(op) : success();
+      return asStart(op) || isa<CopyStartOp>(op) ? verifyStart(op) : success();
     });
     if (ops.wasInterrupted())
       return signalPassFailure();

@@ -7,6 +7,7 @@
 
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/IndexParts.h"
+#include "compiler/dialect/train/PhaseAnalysis.h"
 #include "compiler/dialect/train/Signature.h"
 #include "passes/shard/Passes.h"
 #include "passes/shard/Sharding.h"
@@ -80,6 +81,7 @@ public:
     if (strategy.shardState && shardAxes.empty() && mesh.getNumRanks() > 1)
       func.emitRemark() << "nothing is sharded: mesh " << mesh << " has no axis '" << kShardAxis << "' larger than 1";
     expandCountValid(func);
+    train::completeBackwardMarks(func);
     for (BlockArgument arg : func.getArguments())
       if (failed(annotate(arg)))
         return failure();
@@ -193,7 +195,7 @@ private:
       OpBuilder builder(use.getOwner());
       auto own = train::BarrierOp::create(builder, use.get().getLoc(), use.get().getType(), use.get(),
                                           builder.getStringAttr(name));
-      own->setAttr(train::kBackward, builder.getUnitAttr());
+      train::markBackward(own);
       use.set(own);
       separated.insert(own);
     };
@@ -218,12 +220,12 @@ private:
     }
   }
 
-  Value gather(Unit &unit, Operation *before, StringRef phase) {
+  Value gather(Unit &unit, Operation *before, OriginPhase phase) {
     OpBuilder builder(before);
     // What is read narrow is gathered narrow: each rank casts its part.
     Value part = unit.cast ? builder.clone(*unit.cast)->getResult(0) : Value(unit.argument);
     return ConstrainOp::create(builder, before->getLoc(), part.getType(), part, replicated(unit.argument).toAttr(mesh),
-                               builder.getStringAttr(phase + ":" + unit.name));
+                               OriginAttr::get(func.getContext(), phase, unit.name), TypeAttr());
   }
 
   /// One copy for all uses, made outside of the loop over micro-batches.
@@ -237,7 +239,7 @@ private:
       if (!first || user->isBeforeInBlock(first))
         first = user;
     }
-    Value compute = gather(unit, first, "step");
+    Value compute = gather(unit, first, OriginPhase::Step);
     for (OpOperand *use : uses)
       use->set(compute);
   }
@@ -246,12 +248,11 @@ private:
     SmallVector<ComputeUses> groups = splitComputeUses(unit);
     shareAtTurn(unit, groups);
     for (const ComputeUses &uses : groups) {
-      Value compute = gather(unit, uses.first, uses.isBackward ? "backward" : "forward");
+      Value compute = gather(unit, uses.first, uses.isBackward ? OriginPhase::Backward : OriginPhase::Forward);
       if (uses.isBackward) {
-        auto marked = UnitAttr::get(func.getContext());
-        compute.getDefiningOp()->setAttr(train::kBackward, marked);
+        train::markBackward(compute.getDefiningOp());
         if (Operation *cast = compute.getDefiningOp()->getOperand(0).getDefiningOp())
-          cast->setAttr(train::kBackward, marked);
+          train::markBackward(cast);
       }
       for (OpOperand *use : uses.uses)
         use->set(compute);
@@ -277,14 +278,12 @@ private:
   }
 
   /// Replaces all uses of the gradient `value` by `value` constrained to `layout`, right after `value`.
-  Value constrainAfter(Value value, const Layout &layout, StringRef label) {
+  Value constrainAfter(Value value, const Layout &layout, OriginAttr origin) {
     OpBuilder builder(func.getContext());
     builder.setInsertionPointAfterValue(value);
-    auto constrained = ConstrainOp::create(builder, value.getLoc(), value.getType(), value, layout.toAttr(mesh),
-                                           builder.getStringAttr(label));
-    constrained->setAttr(train::kBackward, builder.getUnitAttr());
-    if (reduceType)
-      constrained->setAttr(kReduceType, TypeAttr::get(reduceType));
+    auto constrained = ConstrainOp::create(builder, value.getLoc(), value.getType(), value, layout.toAttr(mesh), origin,
+                                           reduceType ? TypeAttr::get(reduceType) : TypeAttr());
+    train::markBackward(constrained);
     value.replaceUsesWithIf(constrained, [&](OpOperand &use) {
       return use.getOwner() != constrained && !separated.contains(use.getOwner());
     });
@@ -293,7 +292,7 @@ private:
 
   void constrainGradient(Unit &unit) {
     Value gradient = unit.gradient;
-    std::string label = ("gradient:" + unit.name).str();
+    auto origin = OriginAttr::get(func.getContext(), OriginPhase::Gradient, unit.name);
     Layout whole = replicated(gradient);
     bool divides = rankOf(gradient) == 1 && train::shapeOf(gradient)[0] % groupSize(mesh, shardAxes) == 0;
     auto accumulate = gradient.getDefiningOp<train::AccumulateOp>();
@@ -304,13 +303,13 @@ private:
       for (unsigned axis : dataAxes)
         if (!llvm::is_contained(shardAxes, axis))
           scattered.unreduced.push_back(axis); // replicas are added up once per step
-      constrainAfter(micro, scattered, label);
+      constrainAfter(micro, scattered, origin);
     }
     if (strategy.reduce != Reduce::ToWhole) {
-      constrainAfter(gradient, sharded(gradient), label);
+      constrainAfter(gradient, sharded(gradient), origin);
       return;
     }
-    Value reduced = constrainAfter(gradient, whole, label);
+    Value reduced = constrainAfter(gradient, whole, origin);
     // What reads the gradient besides the update (the global norm) works on slices, as it does where gradients are
     // sharded, so that both add up in the same order.
     if (unit.update && divides && llvm::any_of(reduced.getUsers(), [&](Operation *user) {
@@ -327,7 +326,7 @@ private:
     OpBuilder builder(func.getContext());
     builder.setInsertionPointAfterValue(reduced);
     auto slice = ConstrainOp::create(builder, reduced.getLoc(), reduced.getType(), reduced,
-                                     sharded(reduced).toAttr(mesh), StringAttr());
+                                     sharded(reduced).toAttr(mesh), OriginAttr(), TypeAttr());
     reduced.replaceUsesWithIf(slice, [&](OpOperand &use) {
       return use.getOwner() != slice && use.getOwner() != unit.update && !isa<func::ReturnOp>(use.getOwner());
     });

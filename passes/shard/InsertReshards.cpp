@@ -1,5 +1,6 @@
 //===- InsertReshards.cpp - makes every change of layout an op ------------===//
 
+#include "compiler/dialect/train/PhaseAnalysis.h"
 #include "passes/shard/Passes.h"
 #include "passes/shard/Sharding.h"
 
@@ -78,7 +79,7 @@ private:
       if (getOperandState(value, need).isSplat)
         value = rematerialise(builder, value, need);
       else
-        value = reshard(builder, constrain, value, need, constrain.getLabelAttr());
+        value = reshard(builder, constrain, value, need, constrain.getOriginAttr(), constrain.getReduceTypeAttr());
     }
     constrain.getResult().replaceAllUsesWith(value);
     constrain.erase();
@@ -97,26 +98,27 @@ private:
       if (getOperandState(value, need).isSplat)
         changed = rematerialise(builder, value, need);
       else
-        changed = reshard(builder, use.getOwner(), value, need, labelOf(use));
+        changed = reshard(builder, use.getOwner(), value, need, originOf(use), TypeAttr());
     }
     use.set(changed);
   }
 
-  /// A function result is labelled with its name or role.
-  StringAttr labelOf(OpOperand &use) {
+  /// A function result is known by its name or role.
+  OriginAttr originOf(OpOperand &use) {
     if (!isa<func::ReturnOp>(use.getOwner()))
       return {};
     auto name = func.getResultAttrOfType<StringAttr>(use.getOperandNumber(), train::kName);
-    return name ? name : func.getResultAttrOfType<StringAttr>(use.getOperandNumber(), train::kRole);
+    if (!name)
+      name = func.getResultAttrOfType<StringAttr>(use.getOperandNumber(), train::kRole);
+    return name ? OriginAttr::get(func.getContext(), OriginPhase::Result, name.getValue()) : OriginAttr();
   }
 
-  Value reshard(OpBuilder &builder, Operation *user, Value value, const Layout &need, StringAttr label) {
+  Value reshard(OpBuilder &builder, Operation *user, Value value, const Layout &need, OriginAttr origin,
+                TypeAttr reduceType) {
     auto op = ReshardOp::create(builder, user->getLoc(), value.getType(), value, table.at(value).toAttr(table.mesh),
-                                need.toAttr(table.mesh), label);
-    if (user->hasAttr(train::kBackward))
-      op->setAttr(train::kBackward, builder.getUnitAttr());
-    if (Attribute type = isa<ConstrainOp>(user) ? user->getAttr(kReduceType) : Attribute())
-      op->setAttr(kReduceType, type);
+                                need.toAttr(table.mesh), origin, reduceType);
+    if (train::isMarkedBackward(user))
+      train::markBackward(op);
     annotate(op, need);
     return op;
   }

@@ -1,6 +1,7 @@
 //===- Localize.cpp - from global values to one rank's parts --------------===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/PhaseAnalysis.h"
 #include "passes/shard/Passes.h"
 #include "passes/shard/Sharding.h"
 
@@ -22,13 +23,13 @@ namespace {
 /// are moved there and back.
 class CollectiveBuilder {
 public:
-  CollectiveBuilder(OpBuilder &builder, Location loc, MeshAttr mesh, StringAttr label)
-      : builder(builder), loc(loc), mesh(mesh), label(label) {}
+  CollectiveBuilder(OpBuilder &builder, Location loc, MeshAttr mesh, OriginAttr origin)
+      : builder(builder), loc(loc), mesh(mesh), origin(origin) {}
 
   Value apply(const ReshardStep &step, Value value) {
     switch (step.kind) {
     case ReshardStep::Kind::AllReduce: {
-      return AllReduceOp::create(builder, loc, value.getType(), value, axisNames(mesh, step.axes), label);
+      return AllReduceOp::create(builder, loc, value.getType(), value, axisNames(mesh, step.axes), origin);
     }
     case ReshardStep::Kind::AllToAll:
       return allToAll(step, value);
@@ -82,9 +83,9 @@ private:
     shape[0] = grows ? shape[0] * ranks : shape[0] / ranks;
     Type type = train::tensorType(value).clone(shape);
     if (grows)
-      value = AllGatherOp::create(builder, loc, type, value, axes, 0, label);
+      value = AllGatherOp::create(builder, loc, type, value, axes, 0, origin);
     else if (step.kind == ReshardStep::Kind::ReduceScatter)
-      value = ReduceScatterOp::create(builder, loc, type, value, axes, 0, label);
+      value = ReduceScatterOp::create(builder, loc, type, value, axes, 0, origin);
     else
       value = SliceLocalOp::create(builder, loc, type, value, axes, 0);
     value = move(build, value, 0, dim);
@@ -100,7 +101,7 @@ private:
     value = expand(build, value, step.dim, {step.blocks, ranks, size / (step.blocks * ranks)});
     value = move(build, value, step.dim + 1, 0);
     value = merge(build, value, step.dim + 1, 2);
-    value = AllToAllOp::create(builder, loc, value.getType(), value, axisNames(mesh, step.axes), 0, 0, label);
+    value = AllToAllOp::create(builder, loc, value.getType(), value, axisNames(mesh, step.axes), 0, 0, origin);
     const int64_t from = step.fromDim + 1;
     value = expand(build, value, from, {step.fromBlocks, train::shapeOf(value)[from] / step.fromBlocks});
     value = move(build, value, 0, from);
@@ -119,7 +120,7 @@ private:
   OpBuilder &builder;
   Location loc;
   MeshAttr mesh;
-  StringAttr label;
+  OriginAttr origin;
 };
 
 /// Global offsets of an op's results from their layouts.
@@ -237,8 +238,8 @@ private:
       return failure();
     for (Operation &created : llvm::make_range(last ? std::next(last->getIterator()) : block->begin(), block->end())) {
       created.removeAttr(kShardings);
-      if (op.hasAttr(train::kBackward))
-        created.setAttr(train::kBackward, builder.getUnitAttr());
+      if (train::isMarkedBackward(&op))
+        train::markBackward(&created);
     }
     mapping.map(op.getResults(), *results);
     return success();
@@ -246,17 +247,17 @@ private:
 
   FailureOr<SmallVector<Value>> build(Operation &op, ValueRange operands, TypeRange types) {
     if (auto reshard = dyn_cast<ReshardOp>(op)) {
-      CollectiveBuilder collectives(builder, op.getLoc(), table.mesh, reshard.getLabelAttr());
+      CollectiveBuilder collectives(builder, op.getLoc(), table.mesh, reshard.getOriginAttr());
       Value value = operands.front();
       auto steps = planReshard(table.at(reshard.getOperand()), table.at(reshard.getResult()));
-      auto reduceType = reshard->getAttrOfType<TypeAttr>(kReduceType);
+      const std::optional<Type> reduceType = reshard.getReduceType();
       const bool isNarrowed =
           reduceType && llvm::any_of(steps, [](const ReshardStep &step) {
             return step.kind == ReshardStep::Kind::AllReduce || step.kind == ReshardStep::Kind::ReduceScatter;
           });
       train::Build build(builder, op.getLoc());
       if (isNarrowed)
-        value = build.convert(value, reduceType.getValue());
+        value = build.convert(value, *reduceType);
       for (const ReshardStep &step : steps)
         value = collectives.apply(step, value);
       if (isNarrowed)

@@ -49,7 +49,7 @@ def AnnotateShardingPass : ShardPass<"annotate-sharding"> {
     After:
     ```mlir
     func.func @step(%u: tensor<8xf32> {dist.sharding = #dist.sharding<[{"shard"} ]>, …}, …)
-      %c = dist.constrain %u <[{} ]> {label = "forward:u"} : tensor<8xf32>
+      %c = dist.constrain %u <[{} ]> {origin = #dist.origin<forward, ["u"]>} : tensor<8xf32>
       %w = train.reshape %c : (tensor<8xf32>) -> tensor<2x4xf32>
     ```
   }];
@@ -133,11 +133,11 @@ def LocalizePass : ShardPass<"localize"> {
 
     Before:
     ```mlir
-    %g = dist.reshard %u <[{"shard"} ]> to <[{} ]> {label = "forward:u"} : tensor<8xf32>
+    %g = dist.reshard %u <[{"shard"} ]> to <[{} ]> {origin = #dist.origin<forward, ["u"]>} : tensor<8xf32>
     ```
     After, with `shard = 2`:
     ```mlir
-    %g = dist.all_gather %u {axes = ["shard"], dim = 0 : i64, label = "forward:u"} : (tensor<4xf32>) -> tensor<8xf32>
+    %g = dist.all_gather %u {axes = ["shard"], dim = 0 : i64, origin = #dist.origin<forward, ["u"]>} : (tensor<4xf32>) -> tensor<8xf32>
     ```
   }];
 }

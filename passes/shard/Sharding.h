@@ -15,9 +15,6 @@
 
 namespace tessera::shard {
 
-/// On a `dist.constrain` or `dist.reshard`: the element type in which ranks add up what is unreduced (a type).
-inline constexpr llvm::StringLiteral kReduceType = "dist.reduce_type";
-
 /// Runs `run(func, mesh)` on a function of tensors in a module with a mesh; reports where it is not one. A declaration
 /// has nothing to shard.
 llvm::LogicalResult runOnMesh(mlir::func::FuncOp func,

@@ -1,6 +1,8 @@
 #include "passes/shard/Units.h"
 
+#include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/CountValid.h"
+#include "compiler/dialect/train/PhaseAnalysis.h"
 #include "compiler/dialect/train/Signature.h"
 #include "compiler/dialect/train/Update.h"
 
@@ -45,7 +47,8 @@ SmallVector<Unit> findUnits(func::FuncOp func) {
 
 /// An op that only shows a part of a unit in another shape.
 static bool isView(Operation *op) {
-  return isa<SliceOp, ReshapeOp, TransposeOp, ConvertOp>(op) && op->getNumOperands() == 1;
+  IndexMappingOpInterface view = asStaticView(op);
+  return isa<ConvertOp>(op) || (view && view.isInjective());
 }
 
 namespace {
@@ -67,11 +70,9 @@ public:
   }
 
 private:
-  static bool isBackward(Operation *op) { return op->hasAttr(kBackward); }
-
   void visit(OpOperand &use) {
     Operation *user = use.getOwner();
-    if (isBackward(user))
+    if (isMarkedBackward(user))
       return add(use, true);
     if (!isView(user))
       return add(use, false);
@@ -88,7 +89,7 @@ private:
     SmallVector<OpOperand *> moved;
     for (OpOperand &use : llvm::make_early_inc_range(view->getResult(0).getUses())) {
       Operation *user = use.getOwner();
-      if (isBackward(user)) {
+      if (isMarkedBackward(user)) {
         moved.push_back(&use);
       } else if (isView(user)) {
         if (Operation *copy = copyForBackward(user))
@@ -107,7 +108,7 @@ private:
     }
     OpBuilder builder(first);
     Operation *copy = builder.clone(*view);
-    copy->setAttr(kBackward, builder.getUnitAttr());
+    markBackward(copy);
     for (OpOperand *use : moved)
       use->set(copy->getResult(0));
     return copy;
@@ -169,7 +170,7 @@ llvm::DenseMap<Block *, BlockArgument> findTurningUnits(ArrayRef<Unit> units) {
   llvm::DenseMap<Block *, BlockArgument> result;
   for (auto &[block, list] : uses) {
     llvm::stable_sort(list, [](const BlockUse &a, const BlockUse &b) { return a.op->isBeforeInBlock(b.op); });
-    auto *turn = llvm::find_if(list, [](const BlockUse &use) { return use.op->hasAttr(kBackward); });
+    auto *turn = llvm::find_if(list, [](const BlockUse &use) { return isMarkedBackward(use.op); });
     if (turn == list.begin() || turn == list.end())
       continue;
     BlockArgument unit = turn->unit;

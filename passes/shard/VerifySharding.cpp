@@ -137,20 +137,16 @@ private:
   LogicalResult verify(Operation *op) {
     if (isa<ConstrainOp, ReshardOp>(op) || op->hasAttr(kShardings))
       return op->emitOpError() << "is left over after localisation";
-    return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-        .Case<AllGatherOp, ReduceScatterOp, SliceLocalOp>([&](auto collective) -> LogicalResult {
-          if (collective.getDim() != 0)
-            return op->emitOpError() << "works on dimension " << collective.getDim() << ", expected 0";
-          return verifyAxes(op, collective.getAxes());
-        })
-        .Case([&](AllToAllOp exchange) -> LogicalResult {
-          if (exchange.getSplitDim() != 0 || exchange.getConcatDim() != 0)
-            return op->emitOpError() << "splits along dimension " << exchange.getSplitDim() << " and joins along "
-                                     << exchange.getConcatDim() << ", expected 0";
-          return verifyAxes(op, exchange.getAxes());
-        })
-        .Case<AllReduceOp, PermuteOp>([&](auto collective) { return verifyAxes(op, collective.getAxes()); })
-        .Default([](Operation *) { return success(); });
+    auto slice = dyn_cast<SliceLocalOp>(op);
+    auto collective = dyn_cast<CollectiveOpInterface>(op);
+    if (!slice && !collective)
+      return success();
+    const SmallVector<int64_t, 2> dims =
+        slice ? SmallVector<int64_t, 2>{static_cast<int64_t>(slice.getDim())} : collective.getDims();
+    for (int64_t dim : dims)
+      if (dim != 0)
+        return op->emitOpError() << "works on dimension " << dim << ", expected 0";
+    return verifyAxes(op, slice ? slice.getAxes() : collective.getAxes());
   }
 
   LogicalResult verifyAxes(Operation *op, ArrayAttr axes) {

@@ -237,4 +237,25 @@ def JoinHeads : Pass<"join-heads", "func::FuncOp"> {
   let dependentDialects = ["train::TrainDialect"];
 }
 
+def VerifyPhases : Pass<"verify-phases", "func::FuncOp"> {
+  let summary = "Verify that what is marked as backward is of the backward pass";
+  let description = [{
+    Which phase an op belongs to follows from what results need (`PhaseAnalysis`): forward is what the loss, outputs and
+    checks of indices need; backward is what else gradients need; the rest is the update. The mark `train.backward` keeps
+    what the backward pass repeats apart from what the forward pass has, and must agree: an op that the forward pass needs
+    has none. A constant may: folding shares constants between the phases.
+
+    Precondition: none; a function without a loss has no forward pass. Postcondition: the same IR.
+
+    Refused:
+
+    ```mlir
+    func.func @step(%w: tensor<4xf32> {train.role = "param", train.name = "w"}) -> (tensor<f32> {train.role = "loss"}) {
+      %loss = train.reduce sum, %w {dimensions = array<i64: 0>, train.backward} : (tensor<4xf32>) -> tensor<f32>
+      return %loss : tensor<f32>
+    }
+    ```
+  }];
+}
+
 #endif // TESSERA_PASSES_SIMPLIFY

@@ -37,22 +37,22 @@
 
 // Nothing but units is communicated, and three scalars: the count, the squared norm, the loss. The embedding is tied to the
 // head, so what was gathered for forward serves backward too.
-// CHECK: dist.all_gather {{.*}}label = "forward:embed"
-// CHECK: dist.all_gather {{.*}}label = "forward:h.0"
-// CHECK: dist.all_gather {{.*}}label = "forward:h.1"
-// CHECK: dist.all_gather {{.*}}label = "forward:head"
+// CHECK: dist.all_gather {{.*}}origin = #dist.origin<forward, ["embed"]>
+// CHECK: dist.all_gather {{.*}}origin = #dist.origin<forward, ["h.0"]>
+// CHECK: dist.all_gather {{.*}}origin = #dist.origin<forward, ["h.1"]>
+// CHECK: dist.all_gather {{.*}}origin = #dist.origin<forward, ["head"]>
 // CHECK: dist.all_reduce {{.*}} : (tensor<f32>)
-// CHECK-DAG: dist.all_gather {{.*}}label = "backward:head"
-// CHECK-DAG: dist.reduce_scatter {{.*}}label = "gradient:head"
-// CHECK: dist.all_gather {{.*}}label = "backward:h.1"
-// CHECK: dist.reduce_scatter {{.*}}label = "gradient:h.1"
-// CHECK: dist.all_gather {{.*}}label = "backward:h.0"
-// CHECK: dist.reduce_scatter {{.*}}label = "gradient:h.0"
-// CHECK: dist.reduce_scatter {{.*}}label = "gradient:embed"
+// CHECK-DAG: dist.all_gather {{.*}}origin = #dist.origin<backward, ["head"]>
+// CHECK-DAG: dist.reduce_scatter {{.*}}origin = #dist.origin<gradient, ["head"]>
+// CHECK: dist.all_gather {{.*}}origin = #dist.origin<backward, ["h.1"]>
+// CHECK: dist.reduce_scatter {{.*}}origin = #dist.origin<gradient, ["h.1"]>
+// CHECK: dist.all_gather {{.*}}origin = #dist.origin<backward, ["h.0"]>
+// CHECK: dist.reduce_scatter {{.*}}origin = #dist.origin<gradient, ["h.0"]>
+// CHECK: dist.reduce_scatter {{.*}}origin = #dist.origin<gradient, ["embed"]>
 // CHECK-NOT: dist.{{all|reduce}}
 // CHECK: dist.all_reduce {{.*}} : (tensor<f32>)
 // CHECK-NOT: dist.{{all|reduce}}
-// CHECK: dist.all_reduce {{.*}}label = "loss"} : (tensor<f32>)
+// CHECK: dist.all_reduce {{.*}}origin = #dist.origin<result, ["loss"]>} : (tensor<f32>)
 // CHECK-NOT: dist.{{all|reduce}}
 
 // The sum over replicas is owed until after the last micro-batch.

@@ -47,7 +47,7 @@
 // RUN: %{same}
 
 // The recomputation of a block waits for the backward pass's gather of its unit.
-// CHECK: dist.all_gather_start {{.*}}label = "backward:{{.*}}1"
+// CHECK: dist.all_gather_start {{.*}}origin = #dist.origin<backward, ["{{.*}}1"]>
 // CHECK: train.barrier {{.*}}train.recompute
 // CHECK: train.dot_general {{.*}}train.recompute
 // CHECK: train.attention {{.*}}train.recompute

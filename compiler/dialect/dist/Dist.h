@@ -3,12 +3,15 @@
 #ifndef TESSERA_COMPILER_DIALECT_DIST_DIST_H
 #define TESSERA_COMPILER_DIALECT_DIST_DIST_H
 
+#include "compiler/dialect/dist/CollectiveKind.h"
 #include "compiler/dialect/train/Train.h"
 
 #include "compiler/dialect/dist/DistDialect.h.inc"
+#include "compiler/dialect/dist/DistEnums.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "compiler/dialect/dist/DistAttrs.h.inc"
 #define GET_TYPEDEF_CLASSES
+#include "compiler/dialect/dist/Collective.h.inc"
 #include "compiler/dialect/dist/DistTypes.h.inc"
 #define GET_OP_CLASSES
 #include "compiler/dialect/dist/DistOps.h.inc"

@@ -95,6 +95,31 @@ void MeshAttr::print(AsmPrinter &printer) const {
   printer << ">";
 }
 
+// --- Origin --------------------------------------------------------------------
+
+OriginAttr OriginAttr::get(MLIRContext *context, OriginPhase phase, StringRef unit) {
+  return get(context, phase, ArrayRef(StringAttr::get(context, unit)));
+}
+
+std::string OriginAttr::getText() const {
+  std::string text = getPhase() == OriginPhase::Result ? "" : stringifyOriginPhase(getPhase()).str() + ":";
+  for (auto [index, unit] : llvm::enumerate(getUnits()))
+    text += (index == 0 ? "" : ",") + unit.getValue().str();
+  return text;
+}
+
+OriginAttr OriginAttr::join(ArrayRef<OriginAttr> origins) {
+  OriginAttr first;
+  SmallVector<StringAttr> units;
+  for (OriginAttr origin : origins) {
+    if (!origin)
+      continue;
+    first = first ? first : origin;
+    llvm::append_range(units, origin.getUnits());
+  }
+  return first ? get(first.getContext(), first.getPhase(), units) : OriginAttr();
+}
+
 // --- Sharding ------------------------------------------------------------------
 
 /// The list of a dimension without its number of blocks.

@@ -3,6 +3,7 @@
 #ifndef TESSERA_DIST_OPS
 #define TESSERA_DIST_OPS
 
+include "compiler/dialect/dist/Collective.td"
 include "compiler/dialect/train/TrainBase.td"
 
 def Dist_Dialect : Dialect {
@@ -71,6 +72,32 @@ def Dist_ShardingAttr : Dist_Attr<"Sharding", "sharding"> {
   }];
 }
 
+def Dist_OriginPhase : I32EnumAttr<"OriginPhase", "what a value is moved for", [
+    I32EnumAttrCase<"Forward", 0, "forward">, I32EnumAttrCase<"Backward", 1, "backward">,
+    I32EnumAttrCase<"Step", 2, "step">, I32EnumAttrCase<"Gradient", 3, "gradient">,
+    I32EnumAttrCase<"Update", 4, "update">, I32EnumAttrCase<"Result", 5, "result">]> {
+  let cppNamespace = "::tessera::dist";
+  let genSpecializedAttr = 0;
+}
+
+def Dist_OriginAttr : Dist_Attr<"Origin", "origin"> {
+  let summary = "What a value is moved for: a phase of the step, and the units it serves";
+  let description = [{
+    `forward` and `backward`: units (or activations) that this pass reads; `step`: units that both read; `gradient`: the
+    gradients of units; `update`: what the optimizer reads and writes; `result`: results of the step. There is more than
+    one unit where collectives were joined. Two constraints of one value with different origins stay apart.
+  }];
+  let parameters = (ins EnumParameter<Dist_OriginPhase>:$phase, ArrayRefParameter<"::mlir::StringAttr">:$units);
+  let builders = [AttrBuilder<(ins "OriginPhase":$phase, "::llvm::StringRef":$unit)>];
+  let assemblyFormat = "`<` $phase `,` `[` $units `]` `>`";
+  let extraClassDeclaration = [{
+    /// For people: the phase, a colon and the units; of results the names alone.
+    std::string getText() const;
+    /// The units of all of `origins` (nulls aside) with the phase of the first; null if there are none.
+    static OriginAttr join(::llvm::ArrayRef<OriginAttr> origins);
+  }];
+}
+
 def Dist_FutureType : TypeDef<Dist_Dialect, "Future"> {
   let mnemonic = "future";
   let summary = "The result of a collective that is under way";
@@ -85,9 +112,11 @@ class Dist_Op<string mnemonic, list<Trait> traits = []> : Op<Dist_Dialect, mnemo
 def Dist_ConstrainOp : Dist_Op<"constrain", [SameOperandsAndResultType]> {
   let summary = "Fixes the sharding of a value; the identity";
   let description = [{
-    `label` keeps two constraints apart that must not be merged, e.g. the gathers of one unit for forward and backward.
+    `origin` keeps two constraints apart that must not be merged, e.g. the gathers of one unit for forward and backward.
+    `reduce_type` is the element type in which ranks add up what is unreduced; without it, that of the value.
   }];
-  let arguments = (ins Train_Tensor:$operand, Dist_ShardingAttr:$sharding, OptionalAttr<StrAttr>:$label);
+  let arguments = (ins Train_Tensor:$operand, Dist_ShardingAttr:$sharding, OptionalAttr<Dist_OriginAttr>:$origin,
+                       OptionalAttr<TypeAttrOf<Train_Float>>:$reduce_type);
   let results = (outs Train_Tensor:$result);
   let assemblyFormat = "$operand $sharding attr-dict `:` type($result)";
   let hasVerifier = 1;
@@ -95,8 +124,9 @@ def Dist_ConstrainOp : Dist_Op<"constrain", [SameOperandsAndResultType]> {
 
 def Dist_ReshardOp : Dist_Op<"reshard", [SameOperandsAndResultType]> {
   let summary = "Changes the sharding of a value; the identity on the global value";
+  let description = [{ `origin` and `reduce_type` are those of the constraint that it comes from. }];
   let arguments = (ins Train_Tensor:$operand, Dist_ShardingAttr:$from, Dist_ShardingAttr:$to,
-                       OptionalAttr<StrAttr>:$label);
+                       OptionalAttr<Dist_OriginAttr>:$origin, OptionalAttr<TypeAttrOf<Train_Float>>:$reduce_type);
   let results = (outs Train_Tensor:$result);
   let assemblyFormat = "$operand $from `to` $to attr-dict `:` type($result)";
   let hasVerifier = 1;
@@ -104,45 +134,55 @@ def Dist_ReshardOp : Dist_Op<"reshard", [SameOperandsAndResultType]> {
 
 // --- On local values ---------------------------------------------------------
 
-class Dist_Collective<string mnemonic, dag extra = (ins)> : Dist_Op<mnemonic> {
-  let arguments = !con((ins Train_Tensor:$operand, StrArrayAttr:$axes), extra, (ins OptionalAttr<StrAttr>:$label));
+/// `kind` is a case of CollectiveKind; `dims` the dimensions it works along, as arguments.
+class Dist_CollectiveBase<string mnemonic, string kind, dag extra, string dims> : Dist_Op<mnemonic, [CollectiveOpInterface]> {
+  let arguments = !con((ins Train_Tensor:$operand, StrArrayAttr:$axes), extra, (ins OptionalAttr<Dist_OriginAttr>:$origin));
+  let extraClassDeclaration = "static CollectiveKind getCollectiveKind() { return CollectiveKind::" # kind # "; }\n" #
+                              "::llvm::SmallVector<int64_t, 2> getDims() { return {" # dims # "}; }\n" #
+                              !if(!eq(kind, "Permute"), "", "static int64_t getShift() { return 0; }\n");
+  let hasVerifier = 1;
+}
+class Dist_Collective<string mnemonic, string kind, dag extra = (ins), string dims = "">
+    : Dist_CollectiveBase<mnemonic, kind, extra, dims> {
   let results = (outs Train_Tensor:$result);
   let assemblyFormat = "$operand attr-dict `:` functional-type($operand, $result)";
-  let hasVerifier = 1;
 }
-class Dist_CollectiveStart<string mnemonic, dag extra = (ins)> : Dist_Op<mnemonic> {
+class Dist_CollectiveStart<string mnemonic, string kind, dag extra = (ins), string dims = "">
+    : Dist_CollectiveBase<mnemonic, kind, extra, dims> {
   let summary = "Begins the collective of this name and returns its future";
-  let arguments = !con((ins Train_Tensor:$operand, StrArrayAttr:$axes), extra, (ins OptionalAttr<StrAttr>:$label));
   let results = (outs Dist_FutureType:$future);
   let assemblyFormat = "$operand attr-dict `:` functional-type($operand, $future)";
-  let hasVerifier = 1;
 }
 
-def Dist_AllGatherOp : Dist_Collective<"all_gather", (ins I64Attr:$dim)> {
+defvar dim = "static_cast<int64_t>(getDim())";
+defvar exchange = "static_cast<int64_t>(getSplitDim()), static_cast<int64_t>(getConcatDim())";
+
+def Dist_AllGatherOp : Dist_Collective<"all_gather", "AllGather", (ins I64Attr:$dim), dim> {
   let summary = "Concatenates the operands of a group along `dim`, in group order";
 }
-def Dist_ReduceScatterOp : Dist_Collective<"reduce_scatter", (ins I64Attr:$dim)> {
+def Dist_ReduceScatterOp : Dist_Collective<"reduce_scatter", "ReduceScatter", (ins I64Attr:$dim), dim> {
   let summary = "Sums the operands of a group, in group order, and keeps this rank's part along `dim`";
 }
-def Dist_AllReduceOp : Dist_Collective<"all_reduce"> {
+def Dist_AllReduceOp : Dist_Collective<"all_reduce", "AllReduce"> {
   let summary = "Sums the operands of a group, in group order";
 }
-def Dist_AllToAllOp : Dist_Collective<"all_to_all", (ins I64Attr:$split_dim, I64Attr:$concat_dim)> {
+def Dist_AllToAllOp : Dist_Collective<"all_to_all", "AllToAll", (ins I64Attr:$split_dim, I64Attr:$concat_dim), exchange> {
   let summary = "Splits along `split_dim`, sends part i to member i, joins what arrives along `concat_dim`";
 }
-def Dist_PermuteOp : Dist_Collective<"permute", (ins I64Attr:$shift)> {
+def Dist_PermuteOp : Dist_Collective<"permute", "Permute", (ins I64Attr:$shift)> {
   let summary = "Sends the operand to the member `shift` further on in the group, cyclically";
 }
-def Dist_AllGatherStartOp : Dist_CollectiveStart<"all_gather_start", (ins I64Attr:$dim)>;
-def Dist_ReduceScatterStartOp : Dist_CollectiveStart<"reduce_scatter_start", (ins I64Attr:$dim)>;
-def Dist_AllReduceStartOp : Dist_CollectiveStart<"all_reduce_start">;
-def Dist_AllToAllStartOp : Dist_CollectiveStart<"all_to_all_start", (ins I64Attr:$split_dim, I64Attr:$concat_dim)>;
-def Dist_PermuteStartOp : Dist_CollectiveStart<"permute_start", (ins I64Attr:$shift)>;
+def Dist_AllGatherStartOp : Dist_CollectiveStart<"all_gather_start", "AllGather", (ins I64Attr:$dim), dim>;
+def Dist_ReduceScatterStartOp : Dist_CollectiveStart<"reduce_scatter_start", "ReduceScatter", (ins I64Attr:$dim), dim>;
+def Dist_AllReduceStartOp : Dist_CollectiveStart<"all_reduce_start", "AllReduce">;
+def Dist_AllToAllStartOp
+    : Dist_CollectiveStart<"all_to_all_start", "AllToAll", (ins I64Attr:$split_dim, I64Attr:$concat_dim), exchange>;
+def Dist_PermuteStartOp : Dist_CollectiveStart<"permute_start", "Permute", (ins I64Attr:$shift)>;
 
 def Dist_CopyStartOp : Dist_Op<"copy_start"> {
   let summary = "Begins a copy between the device's memory and the host's and returns its future";
   let description = [{ The future's value is the operand; it lies in the memory `to`, "host" or "device". }];
-  let arguments = (ins Train_Tensor:$operand, StrAttr:$to, OptionalAttr<StrAttr>:$label);
+  let arguments = (ins Train_Tensor:$operand, StrAttr:$to, OptionalAttr<Dist_OriginAttr>:$origin);
   let results = (outs Dist_FutureType:$future);
   let assemblyFormat = "$operand `to` $to attr-dict `:` functional-type($operand, $future)";
   let hasVerifier = 1;
@@ -155,12 +195,16 @@ def Dist_DoneOp : Dist_Op<"done"> {
   let hasVerifier = 1;
 }
 
-def Dist_SliceLocalOp : Dist_Op<"slice_local"> {
+def Dist_SliceLocalOp : Dist_Op<"slice_local", [IndexMappingOpInterface]> {
   let summary = "This rank's part of a replicated value along `dim`; no communication";
   let arguments = (ins Train_Tensor:$operand, StrArrayAttr:$axes, I64Attr:$dim);
   let results = (outs Train_Tensor:$result);
   let assemblyFormat = "$operand attr-dict `:` functional-type($operand, $result)";
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    static ElementMap getElementMap() { return ElementMap::Selection; }
+    static IndexSource getIndexSource() { return IndexSource::Rank; }
+  }];
 }
 
 def Dist_AxisIndexOp : Dist_Op<"axis_index"> {

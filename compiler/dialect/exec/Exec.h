@@ -3,7 +3,8 @@
 #ifndef TESSERA_COMPILER_DIALECT_EXEC_EXEC_H
 #define TESSERA_COMPILER_DIALECT_EXEC_EXEC_H
 
-#include "compiler/dialect/train/Train.h"
+#include "compiler/dialect/dist/Dist.h"
+
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/RegionKindInterface.h"
 #include "mlir/IR/SymbolTable.h"
@@ -30,6 +31,10 @@ llvm::SmallVector<mlir::Value> readBuffers(mlir::Operation *instruction);
 llvm::SmallVector<mlir::Value> writtenBuffers(mlir::Operation *instruction);
 /// The stream of an instruction (a loop is on the compute stream).
 int64_t streamOf(mlir::Operation *instruction);
+
+/// The kind of a collective as the instruction's, and back.
+CollectiveKind instructionKind(dist::CollectiveKind kind);
+dist::CollectiveKind collectiveKind(CollectiveOp op);
 
 /// Whether an epilogue reads a bias or a pre-activation.
 bool takesBias(Epilogue epilogue);

@@ -104,6 +104,29 @@ int64_t tessera::exec::streamOf(Operation *instruction) {
   return stream ? stream.getInt() : kComputeStream;
 }
 
+tessera::exec::CollectiveKind tessera::exec::instructionKind(dist::CollectiveKind kind) {
+  using Own = exec::CollectiveKind;
+  switch (kind) {
+  case dist::CollectiveKind::AllGather:
+    return Own::AllGather;
+  case dist::CollectiveKind::ReduceScatter:
+    return Own::ReduceScatter;
+  case dist::CollectiveKind::AllReduce:
+    return Own::AllReduce;
+  case dist::CollectiveKind::AllToAll:
+    return Own::AllToAll;
+  case dist::CollectiveKind::Permute:
+    return Own::Permute;
+  }
+  llvm_unreachable("unknown collective");
+}
+
+tessera::dist::CollectiveKind tessera::exec::collectiveKind(CollectiveOp op) {
+  const auto kind = static_cast<dist::CollectiveKind>(op.getKind());
+  assert(instructionKind(kind) == op.getKind() && "kinds are in one order");
+  return kind;
+}
+
 bool tessera::exec::takesBias(Epilogue epilogue) {
   return epilogue == Epilogue::Bias || epilogue == Epilogue::GeluBias || epilogue == Epilogue::GeluAuxBias;
 }

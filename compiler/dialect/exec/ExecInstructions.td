@@ -197,8 +197,15 @@ def Exec_AttentionGradOp : Exec_Instruction<"attention_grad", (ins Exec_Buffer:$
   let hasVerifier = 1;
 }
 
+/// Defined by `dist`, whose collective it is.
+def Exec_Origin : Attr<CPred<"::llvm::isa<::tessera::dist::OriginAttr>($_self)">, "origin of a collective"> {
+  let storageType = "::tessera::dist::OriginAttr";
+  let returnType = "::tessera::dist::OriginAttr";
+  let convertFromStorage = "$_self";
+}
+
 def Exec_CollectiveOp : Exec_Instruction<"collective", (ins Exec_CollectiveKindAttr:$kind, Exec_Buffer:$input,
-    Exec_Buffer:$output, StrArrayAttr:$axes, DefaultValuedAttr<I64Attr, "0">:$shift, OptionalAttr<StrAttr>:$label,
+    Exec_Buffer:$output, StrArrayAttr:$axes, DefaultValuedAttr<I64Attr, "0">:$shift, OptionalAttr<Exec_Origin>:$origin,
     OptionalAttr<StrAttr>:$reason, OptionalAttr<StrAttr>:$done_reason)> {
   let summary = "A collective over the groups that `axes` make";
   let description = [{

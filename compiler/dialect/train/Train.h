@@ -3,6 +3,8 @@
 #ifndef TESSERA_COMPILER_DIALECT_TRAIN_TRAIN_H
 #define TESSERA_COMPILER_DIALECT_TRAIN_TRAIN_H
 
+#include "compiler/interfaces/IndexMapping.h"
+
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"

@@ -8,6 +8,7 @@
 #ifndef TESSERA_TRAIN_BASE
 #define TESSERA_TRAIN_BASE
 
+include "compiler/interfaces/IndexMapping.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 include "mlir/IR/OpBase.td"

@@ -5,16 +5,19 @@
 
 include "compiler/dialect/train/TrainAttrs.td"
 
-def Train_ReshapeOp : Train_Op<"reshape"> {
+def Train_ReshapeOp : Train_Op<"reshape", [IndexMappingOpInterface]> {
   let summary = "Same elements in row-major order, another shape";
   let arguments = (ins Train_Tensor:$operand);
   let results = (outs Train_Tensor:$result);
   let assemblyFormat = "$operand attr-dict `:` functional-type($operand, $result)";
   let hasVerifier = 1;
   let hasFolder = 1;
+  let extraClassDeclaration = [{
+    static ElementMap getElementMap() { return ElementMap::Permutation; }
+  }];
 }
 
-def Train_TransposeOp : Train_Op<"transpose"> {
+def Train_TransposeOp : Train_Op<"transpose", [IndexMappingOpInterface]> {
   let summary = "Permutes the dimensions";
   let description = [{ Dimension `i` of the result is dimension `permutation[i]` of the operand. }];
   let arguments = (ins Train_Tensor:$operand, DenseI64ArrayAttr:$permutation);
@@ -22,9 +25,12 @@ def Train_TransposeOp : Train_Op<"transpose"> {
   let assemblyFormat = "$operand attr-dict `:` functional-type($operand, $result)";
   let hasVerifier = 1;
   let hasFolder = 1;
+  let extraClassDeclaration = [{
+    static ElementMap getElementMap() { return ElementMap::Permutation; }
+  }];
 }
 
-def Train_BroadcastOp : Train_Op<"broadcast"> {
+def Train_BroadcastOp : Train_Op<"broadcast", [IndexMappingOpInterface]> {
   let summary = "Repeats the operand along new or unit dimensions";
   let description = [{
     Dimension `i` of the operand becomes dimension `broadcast_dimensions[i]` of the result (strictly increasing). Its size
@@ -35,9 +41,12 @@ def Train_BroadcastOp : Train_Op<"broadcast"> {
   let assemblyFormat = "$operand attr-dict `:` functional-type($operand, $result)";
   let hasVerifier = 1;
   let hasFolder = 1;
+  let extraClassDeclaration = [{
+    static ElementMap getElementMap() { return ElementMap::Repetition; }
+  }];
 }
 
-def Train_SliceOp : Train_Op<"slice"> {
+def Train_SliceOp : Train_Op<"slice", [IndexMappingOpInterface]> {
   let summary = "A strided box of the operand";
   let description = [{ `result[i…] = operand[starts + i * strides …]`, for indices below `limits`. }];
   let arguments = (ins Train_Tensor:$operand, DenseI64ArrayAttr:$starts, DenseI64ArrayAttr:$limits,
@@ -46,6 +55,9 @@ def Train_SliceOp : Train_Op<"slice"> {
   let assemblyFormat = "$operand attr-dict `:` functional-type($operand, $result)";
   let hasVerifier = 1;
   let hasFolder = 1;
+  let extraClassDeclaration = [{
+    static ElementMap getElementMap() { return ElementMap::Selection; }
+  }];
 }
 
 def Train_PadOp : Train_Op<"pad"> {
@@ -71,7 +83,7 @@ def Train_ConcatOp : Train_Op<"concat"> {
   let hasCanonicalizer = 1;
 }
 
-def Train_DynamicSliceOp : Train_Op<"dynamic_slice"> {
+def Train_DynamicSliceOp : Train_Op<"dynamic_slice", [IndexMappingOpInterface]> {
   let summary = "A box of the operand whose corner is known at run time";
   let description = [{
     `starts` are clamped so that the box lies inside the operand. `sizes` is the shape of the result.
@@ -80,6 +92,10 @@ def Train_DynamicSliceOp : Train_Op<"dynamic_slice"> {
   let results = (outs Train_Tensor:$result);
   let assemblyFormat = "$operand `[` $starts `]` attr-dict `:` functional-type(operands, $result)";
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    static ElementMap getElementMap() { return ElementMap::Selection; }
+    static IndexSource getIndexSource() { return IndexSource::Data; }
+  }];
 }
 
 def Train_DynamicUpdateSliceOp : Train_Op<"dynamic_update_slice", [AllTypesMatch<["operand", "result"]>]> {

@@ -6,14 +6,17 @@
 include "compiler/dialect/train/TrainAttrs.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 
-def Train_StopGradientOp : Train_Op<"stop_gradient", [SameOperandsAndResultType]> {
+def Train_StopGradientOp : Train_Op<"stop_gradient", [SameOperandsAndResultType, IndexMappingOpInterface]> {
   let summary = "The identity, through which no gradient flows";
   let arguments = (ins Train_Tensor:$operand);
   let results = (outs Train_Tensor:$result);
   let assemblyFormat = "$operand attr-dict `:` type($result)";
+  let extraClassDeclaration = [{
+    static ElementMap getElementMap() { return ElementMap::Identity; }
+  }];
 }
 
-def Train_BarrierOp : Train_Op<"barrier", [SameOperandsAndResultType]> {
+def Train_BarrierOp : Train_Op<"barrier", [SameOperandsAndResultType, IndexMappingOpInterface]> {
   let summary = "The identity, which optimization does not look through";
   let description = [{
     What is computed from the result is computed here or later, even if the same has been computed from the operand
@@ -23,6 +26,9 @@ def Train_BarrierOp : Train_Op<"barrier", [SameOperandsAndResultType]> {
   let arguments = (ins Train_Tensor:$operand, OptionalAttr<StrAttr>:$segment);
   let results = (outs Train_Tensor:$result);
   let assemblyFormat = "$operand attr-dict `:` type($result)";
+  let extraClassDeclaration = [{
+    static ElementMap getElementMap() { return ElementMap::Identity; }
+  }];
 }
 
 def Train_YieldOp : Train_Op<"yield", [Terminator, ReturnLike, HasParent<"AccumulateOp">]> {

@@ -310,6 +310,9 @@ LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribu
   // train.op_c1
   if (name == kUnit)
     return checked.isString();
+  // train.op_c6
+  if ((name == kBackward || name == kRecompute) && !isa<UnitAttr>(attr.getValue()))
+    return checked.error() << "expected a unit attribute, got " << attr.getValue();
   // train.op_c2
   auto units = dyn_cast<ArrayAttr>(attr.getValue());
   if (name == kUnits && (!units || !llvm::all_of(units, llvm::IsaPred<StringAttr>)))

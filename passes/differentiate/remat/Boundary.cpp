@@ -28,7 +28,7 @@ bool Boundary::isParameter(Value value) const { return isParameterArgument(value
 bool Boundary::isView(Operation *op) {
   if (isa<train::ConvertOp>(op))
     return isParameterArgument(rootOf(op->getOperand(0)));
-  return isa<train::ReshapeOp, train::TransposeOp, train::SliceOp, train::BroadcastOp>(op);
+  return asStaticView(op) != nullptr;
 }
 
 Value Boundary::rootOf(Value value) {
@@ -83,12 +83,13 @@ static double recomputationFlops(Operation *op) {
   return elements;
 }
 
-Boundary::Boundary(func::FuncOp func, Type narrow) : func(func), narrow(narrow) {
+Boundary::Boundary(func::FuncOp func, Type narrow) : func(func), narrow(narrow), phases(func) {
   Block &block = func.getBody().front();
-  findBackward(block);
   for (Operation &op : block.without_terminator()) {
-    if (backward.contains(&op))
+    if (phases.isBackward(&op)) {
+      backward.push_back(&op);
       continue;
+    }
     if (isMemoryEffectFree(&op) && op.getNumRegions() == 0 &&
         llvm::all_of(op.getOperands(), [&](Value operand) { return isInert(operand); })) {
       inert.insert(&op);
@@ -115,15 +116,6 @@ Boundary::Boundary(func::FuncOp func, Type narrow) : func(func), narrow(narrow) 
   }
   assignSegments();
   finishNodes();
-}
-
-/// An op belongs to the backward pass if it is marked, or reads what does: a simplification may lose the mark.
-void Boundary::findBackward(Block &block) {
-  for (Operation &op : block.without_terminator())
-    if (op.hasAttr(train::kBackward) || llvm::any_of(op.getOperands(), [&](Value operand) {
-          return operand.getDefiningOp() && backward.contains(operand.getDefiningOp());
-        }))
-      backward.insert(&op);
 }
 
 /// The block scope in the node's name; if there is none that of the parameters it reads; else that of the last value

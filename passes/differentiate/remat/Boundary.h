@@ -9,6 +9,8 @@
 #ifndef TESSERA_PASSES_DIFFERENTIATE_REMAT_BOUNDARY_H
 #define TESSERA_PASSES_DIFFERENTIATE_REMAT_BOUNDARY_H
 
+#include "compiler/dialect/train/PhaseAnalysis.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/BitVector.h"
 
@@ -57,7 +59,7 @@ public:
   llvm::ArrayRef<std::string> getSegments() const { return segments; }
   bool hasBlocks() const { return blocks; }
 
-  bool isBackward(mlir::Operation *op) const { return backward.contains(op); }
+  bool isBackward(mlir::Operation *op) const { return phases.isBackward(op); }
   /// The number of the node that computes a value; -1 for arguments, views and what follows from constants.
   int nodeOf(mlir::Value value) const;
   /// What a value shows, through views.
@@ -77,7 +79,6 @@ public:
   Cost cost(const Outcome &outcome) const;
 
 private:
-  void findBackward(mlir::Block &block);
   void assignSegments();
   std::string scopeOf(const Node &node) const;
   int64_t bytesOf(mlir::Value value) const;
@@ -85,7 +86,9 @@ private:
 
   mlir::func::FuncOp func;
   mlir::Type narrow;
-  llvm::DenseSet<mlir::Operation *> backward, inert;
+  train::PhaseAnalysis phases;
+  std::vector<mlir::Operation *> backward; ///< in their order
+  llvm::DenseSet<mlir::Operation *> inert;
   std::vector<Node> nodes;
   std::vector<NodeValue> values;
   std::vector<std::string> segments;

@@ -235,3 +235,31 @@ func.func @copy_start_c2(%x: tensor<4xf32>) {
   %0 = dist.copy_start %x to "host" : (tensor<4xf32>) -> !dist.future<tensor<8xf32>>
   return
 }
+
+// -----
+
+// A phase that there is not.
+func.func @origin_phase(%x: tensor<8xf32>) {
+  // expected-error@+2 {{expected one of [forward, backward, step, gradient, update, result] for what a value is moved for, got: sideways}}
+  // expected-error@+1 {{failed to parse Dist_OriginAttr parameter 'phase'}}
+  %0 = dist.constrain %x <[{}]> {origin = #dist.origin<sideways, ["u"]>} : tensor<8xf32>
+  return
+}
+
+// -----
+
+// A label is no origin.
+func.func @origin_type(%x: tensor<8xf32>) {
+  // expected-error@+1 {{attribute 'origin' failed to satisfy constraint: What a value is moved for}}
+  %0 = dist.constrain %x <[{}]> {origin = "forward:u"} : tensor<8xf32>
+  return
+}
+
+// -----
+
+// Integers are not added up in another type.
+func.func @reduce_type(%x: tensor<8xf32>) {
+  // expected-error@+1 {{attribute 'reduce_type' failed to satisfy constraint: type attribute of floating point}}
+  %0 = dist.constrain %x <[{}]> {reduce_type = i32} : tensor<8xf32>
+  return
+}

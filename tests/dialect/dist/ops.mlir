@@ -9,4 +9,19 @@ module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
     %y = dist.done %f : (!dist.future<tensor<32xf32>>) -> tensor<32xf32>
     return %y : tensor<32xf32>
   }
+
+  // What a value is moved for is kept by what is made of it.
+  // CHECK-LABEL: func @origins
+  func.func @origins(%x: tensor<8xf32>) -> tensor<32xf32> {
+    // CHECK: dist.constrain %{{.*}} <[{}]> {origin = #dist.origin<gradient, ["h.0", "h.1"]>, reduce_type = bf16}
+    %c = dist.constrain %x <[{}]> {origin = #dist.origin<gradient, ["h.0", "h.1"]>, reduce_type = bf16} : tensor<8xf32>
+    // CHECK: dist.reshard %{{.*}} <[{}]> to <[{}]> {origin = #dist.origin<result, ["loss"]>, reduce_type = f32}
+    %r = dist.reshard %c <[{}]> to <[{}]> {origin = #dist.origin<result, ["loss"]>, reduce_type = f32} : tensor<8xf32>
+    // CHECK: dist.copy_start %{{.*}} to "host" {origin = #dist.origin<update, ["h.0"]>}
+    %h = dist.copy_start %r to "host" {origin = #dist.origin<update, ["h.0"]>} : (tensor<8xf32>) -> !dist.future<tensor<8xf32>>
+    %d = dist.done %h : (!dist.future<tensor<8xf32>>) -> tensor<8xf32>
+    // CHECK: dist.all_gather %{{.*}} {axes = ["shard"], dim = 0 : i64, origin = #dist.origin<step, ["a.b/c:d"]>}
+    %g = dist.all_gather %d {axes = ["shard"], dim = 0 : i64, origin = #dist.origin<step, ["a.b/c:d"]>} : (tensor<8xf32>) -> tensor<32xf32>
+    return %g : tensor<32xf32>
+  }
 }

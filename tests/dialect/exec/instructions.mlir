@@ -23,8 +23,8 @@ exec.program @step {
   exec.record 0
   // CHECK: exec.wait 0 {stream = 2 : i64}
   exec.wait 0 {stream = 2 : i64}
-  // CHECK: exec.collective all_reduce %{{.*}} -> %{{.*}} over ["shard"] {label = "loss", stream = 2 : i64}
-  exec.collective all_reduce %5 -> %5 over ["shard"] {label = "loss", stream = 2 : i64} : memref<4x4xf32> -> memref<4x4xf32>
+  // CHECK: exec.collective all_reduce %{{.*}} -> %{{.*}} over ["shard"] {origin = #dist.origin<result, ["loss"]>, stream = 2 : i64}
+  exec.collective all_reduce %5 -> %5 over ["shard"] {origin = #dist.origin<result, ["loss"]>, stream = 2 : i64} : memref<4x4xf32> -> memref<4x4xf32>
   // CHECK: exec.loop 4
   exec.loop 4 {
     // CHECK: exec.copy

@@ -402,3 +402,12 @@ module attributes {train.tensors = ["w"]} {
 // expected-error@+1 {{train.tensors expected tensors of static shape, got #train.tensor<"w", tensor<?xf32>, param, "--parameters">}}
 module attributes {train.tensors = [#train.tensor<"w", tensor<?xf32>, param, "--parameters">]} {
 }
+
+// -----
+
+// train.op_c6
+func.func @op_c6(%w: tensor<4xf32>) {
+  // expected-error@+1 {{train.backward expected a unit attribute, got false}}
+  %0 = train.neg %w {train.backward = false} : tensor<4xf32>
+  return
+}

@@ -58,13 +58,13 @@ func.func @convolutions(%x: tensor<1x1x3x3xf32> {train.role = "input", train.nam
 // Gathers run on stream 1, reductions on stream 2, with the words of the schedule; a copy to the host on stream 3.
 module attributes {dist.mesh = #dist.mesh<shard = 2>} {
 // CHECK-LABEL: exec.program @collectives
-// CHECK: exec.collective all_gather %u -> %{{.*}} over ["shard"] {done_reason = "late", label = "forward:u", reason = "early", stream = 1 : i64}
+// CHECK: exec.collective all_gather %u -> %{{.*}} over ["shard"] {done_reason = "late", origin = #dist.origin<forward, ["u"]>, reason = "early", stream = 1 : i64}
 // CHECK: exec.collective reduce_scatter %{{.*}} -> %{{.*}} over ["shard"] {{.*}}stream = 2
 // CHECK: exec.collective permute %{{.*}} -> %{{.*}} over ["shard"] {shift = 1 : i64, stream = 1 : i64}
 // CHECK: exec.axis_index %{{.*}} over ["shard"]
 // CHECK: exec.copy %{{.*}} -> %{{.*}} {stream = 3 : i64}
 func.func @collectives(%u: tensor<8xf32> {train.role = "param", train.name = "u"}) -> (tensor<8xf32> {train.role = "output", train.name = "p"}, tensor<i64> {train.role = "output", train.name = "i"}, tensor<16xf32> {train.role = "output", train.name = "g"}) {
-  %f = dist.all_gather_start %u {axes = ["shard"], dim = 0 : i64, label = "forward:u", schedule.reason = "early"} : (tensor<8xf32>) -> !dist.future<tensor<16xf32>>
+  %f = dist.all_gather_start %u {axes = ["shard"], dim = 0 : i64, origin = #dist.origin<forward, ["u"]>, schedule.reason = "early"} : (tensor<8xf32>) -> !dist.future<tensor<16xf32>>
   %g = dist.done %f {schedule.reason = "late"} : (!dist.future<tensor<16xf32>>) -> tensor<16xf32>
   %r = dist.reduce_scatter %g {axes = ["shard"], dim = 0 : i64} : (tensor<16xf32>) -> tensor<8xf32>
   %p = dist.permute %r {axes = ["shard"], shift = 1 : i64} : (tensor<8xf32>) -> tensor<8xf32>

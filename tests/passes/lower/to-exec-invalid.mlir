@@ -21,7 +21,7 @@ func.func @step(%x: tensor<4xf32> {train.role = "input", train.name = "x"}) -> (
 
 module attributes {dist.mesh = #dist.mesh<shard = 2>} {
   func.func @step(%x: tensor<4x2xf32> {train.role = "input", train.name = "x"}) -> (tensor<4x4xf32> {train.role = "output"}) {
-    // expected-error @+1 {{dim is 1; only dimension 0 is contiguous in memory}}
+    // expected-error @+1 {{works along dimension 1; only dimension 0 is contiguous in memory}}
     %0 = dist.all_gather %x {axes = ["shard"], dim = 1 : i64} : (tensor<4x2xf32>) -> tensor<4x4xf32>
     return %0 : tensor<4x4xf32>
   }

@@ -7,9 +7,9 @@ module attributes {dist.mesh = #dist.mesh<shard = 2>} {
                   %x: tensor<4x4xf32> {train.role = "input", train.name = "x"})
       -> (tensor<4x4xf32> {train.role = "output", train.name = "z"}, tensor<8xf32> {train.role = "output", train.name = "part"}) {
     // CHECK-NOT: exec.record
-    // CHECK: exec.collective all_gather %u -> %[[W:.+]] over ["shard"] {label = "forward:u", stream = 1 : i64}
+    // CHECK: exec.collective all_gather %u -> %[[W:.+]] over ["shard"] {origin = #dist.origin<forward, ["u"]>, stream = 1 : i64}
     // CHECK-NEXT: exec.record 0 {stream = 1 : i64}
-    %f = dist.all_gather_start %u {axes = ["shard"], dim = 0 : i64, label = "forward:u"} : (tensor<8xf32>) -> !dist.future<tensor<16xf32>>
+    %f = dist.all_gather_start %u {axes = ["shard"], dim = 0 : i64, origin = #dist.origin<forward, ["u"]>} : (tensor<8xf32>) -> !dist.future<tensor<16xf32>>
     // CHECK-NEXT: exec.gemm
     %a = train.dot_general %x, %x {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
     // CHECK-NEXT: exec.wait 0

@@ -34,35 +34,35 @@
 
 // State is on the host. The next unit's starts to come where the update of this one begins; what was updated goes back.
 // OPT: dist.memory = "host"{{.*}}train.name = "h.0.m"
-// OPT: dist.copy_start %{{.*}} to "device" {label = "h.0.m", schedule.reason = "when the backward pass is over: no unit comes before"}
-// OPT: dist.copy_start %{{.*}} to "device" {label = "h.0.v"
-// OPT: dist.copy_start %{{.*}} to "device" {label = "h.1.m", schedule.reason = "one unit ahead"}
+// OPT: dist.copy_start %{{.*}} to "device" {origin = #dist.origin<update, ["h.0.m"]>, schedule.reason = "when the backward pass is over: no unit comes before"}
+// OPT: dist.copy_start %{{.*}} to "device" {origin = #dist.origin<update, ["h.0.v"]>
+// OPT: dist.copy_start %{{.*}} to "device" {origin = #dist.origin<update, ["h.1.m"]>, schedule.reason = "one unit ahead"}
 // OPT: %[[M:.*]] = dist.done {{.*}}schedule.reason = "at the first use"
 // OPT: %[[V:.*]] = dist.done
 // OPT: %{{.*}}, %[[NEW:.*]], %{{.*}} = train.adamw_update %{{.*}}, %[[M]], %[[V]]
-// OPT: %[[F:.*]] = dist.copy_start %[[NEW]] to "host" {label = "h.0.m", schedule.reason = "when it is computed"}
-// OPT: dist.copy_start %{{.*}} to "device" {label = "h.2.m"
+// OPT: %[[F:.*]] = dist.copy_start %[[NEW]] to "host" {origin = #dist.origin<update, ["h.0.m"]>, schedule.reason = "when it is computed"}
+// OPT: dist.copy_start %{{.*}} to "device" {origin = #dist.origin<update, ["h.2.m"]>
 // OPT: train.adamw_update
 // OPT: %[[BACK:.*]] = dist.done %[[F]] {schedule.reason = "two units later"}
 // OPT: train.adamw_update
 // OPT: return {{.*}}%[[BACK]]
 
 // Gathers of forward and backward read copies; so do updates.
-// PARAM: %[[F0:.*]] = dist.copy_start %{{.*}} to "device" {label = "h.0", schedule.reason = "at the beginning: no unit comes before"}
-// PARAM: dist.copy_start %{{.*}} to "device" {label = "h.1", schedule.reason = "one unit ahead"}
+// PARAM: %[[F0:.*]] = dist.copy_start %{{.*}} to "device" {origin = #dist.origin<forward, ["h.0"]>, schedule.reason = "at the beginning: no unit comes before"}
+// PARAM: dist.copy_start %{{.*}} to "device" {origin = #dist.origin<forward, ["h.1"]>, schedule.reason = "one unit ahead"}
 // PARAM: %[[P0:.*]] = dist.done %[[F0]]
-// PARAM: dist.all_gather_start %[[P0]] {{.*}}label = "forward:h.0"
-// PARAM: dist.copy_start %{{.*}} to "device" {label = "h.1", schedule.reason = "one unit ahead", train.backward}
-// PARAM: dist.all_gather_start %{{.*}} {{.*}}label = "backward:h.1"
+// PARAM: dist.all_gather_start %[[P0]] {{.*}}origin = #dist.origin<forward, ["h.0"]>
+// PARAM: dist.copy_start %{{.*}} to "device" {origin = #dist.origin<backward, ["h.1"]>, schedule.reason = "one unit ahead", train.backward}
+// PARAM: dist.all_gather_start %{{.*}} {{.*}}origin = #dist.origin<backward, ["h.1"]>
 // PARAM: train.adamw_update
-// PARAM: dist.copy_start %{{.*}} to "host" {label = "h.0"
+// PARAM: dist.copy_start %{{.*}} to "host" {origin = #dist.origin<update, ["h.0"]>
 
 // The last block's values are read at once and stay. Those of the others come back one block ahead.
-// ACT: dist.copy_start %{{.*}} to "host" {label = "h.0/tanh", schedule.reason = "when it is computed"}
-// ACT: dist.copy_start %{{.*}} to "host" {label = "h.1/tanh", schedule.reason = "when it is computed"}
-// ACT-NOT: label = "h.2/tanh"
-// ACT: dist.copy_start %{{.*}} to "device" {label = "h.1/tanh", schedule.reason = "one unit ahead", train.backward}
-// ACT: dist.copy_start %{{.*}} to "device" {label = "h.0/tanh", schedule.reason = "one unit ahead", train.backward}
+// ACT: dist.copy_start %{{.*}} to "host" {origin = #dist.origin<forward, ["h.0/tanh"]>, schedule.reason = "when it is computed"}
+// ACT: dist.copy_start %{{.*}} to "host" {origin = #dist.origin<forward, ["h.1/tanh"]>, schedule.reason = "when it is computed"}
+// ACT-NOT: origin = #dist.origin<forward, ["h.2/tanh"]>
+// ACT: dist.copy_start %{{.*}} to "device" {origin = #dist.origin<backward, ["h.1/tanh"]>, schedule.reason = "one unit ahead", train.backward}
+// ACT: dist.copy_start %{{.*}} to "device" {origin = #dist.origin<backward, ["h.0/tanh"]>, schedule.reason = "one unit ahead", train.backward}
 // ACT: dist.done {{.*}}schedule.reason = "at the first use", train.backward}
 
 // NONE: remark: no activation moves to the host: the backward pass reads values of at least 4096 bytes from fewer than two blocks

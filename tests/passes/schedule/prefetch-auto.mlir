@@ -27,14 +27,14 @@ module attributes {dist.mesh = #dist.mesh<shard = 2>} {
 // NONE: dist.all_gather_start %arg2 {{.*}}schedule.reason = "at the first use of the unit: 4000000 bytes ahead of it do not fit in the memory limit of 100 bytes"
 // NONE-NEXT: dist.done
 func.func @products(%x: tensor<1000x1000xf32>, %a: tensor<500000xf32>, %b: tensor<500000xf32>, %c: tensor<500000xf32>) -> tensor<1000x1000xf32> {
-  %ga = dist.all_gather %a {axes = ["shard"], dim = 0 : i64, label = "forward:a"} : (tensor<500000xf32>) -> tensor<1000000xf32>
+  %ga = dist.all_gather %a {axes = ["shard"], dim = 0 : i64, origin = #dist.origin<forward, ["a"]>} : (tensor<500000xf32>) -> tensor<1000000xf32>
   %wa = train.reshape %ga : (tensor<1000000xf32>) -> tensor<1000x1000xf32>
   %0 = train.dot_general %x, %wa {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<1000x1000xf32>, tensor<1000x1000xf32>) -> tensor<1000x1000xf32>
   %1 = train.dot_general %0, %x {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<1000x1000xf32>, tensor<1000x1000xf32>) -> tensor<1000x1000xf32>
-  %gb = dist.all_gather %b {axes = ["shard"], dim = 0 : i64, label = "forward:b"} : (tensor<500000xf32>) -> tensor<1000000xf32>
+  %gb = dist.all_gather %b {axes = ["shard"], dim = 0 : i64, origin = #dist.origin<forward, ["b"]>} : (tensor<500000xf32>) -> tensor<1000000xf32>
   %wb = train.reshape %gb : (tensor<1000000xf32>) -> tensor<1000x1000xf32>
   %2 = train.dot_general %1, %wb {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<1000x1000xf32>, tensor<1000x1000xf32>) -> tensor<1000x1000xf32>
-  %gc = dist.all_gather %c {axes = ["shard"], dim = 0 : i64, label = "forward:c"} : (tensor<500000xf32>) -> tensor<1000000xf32>
+  %gc = dist.all_gather %c {axes = ["shard"], dim = 0 : i64, origin = #dist.origin<forward, ["c"]>} : (tensor<500000xf32>) -> tensor<1000000xf32>
   %wc = train.reshape %gc : (tensor<1000000xf32>) -> tensor<1000x1000xf32>
   %3 = train.dot_general %2, %wc {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<1000x1000xf32>, tensor<1000x1000xf32>) -> tensor<1000x1000xf32>
   return %3 : tensor<1000x1000xf32>

@@ -38,9 +38,9 @@ module attributes {dist.mesh = #dist.mesh<shard = 2>} {
 // NONE: train.tanh
 // NONE: dist.all_gather_start %arg2
 func.func @gathers(%a: tensor<4xf32>, %b: tensor<4xf32>, %c: tensor<4xf32>) -> tensor<4xf32> {
-  %ga = dist.all_gather %a {axes = ["shard"], dim = 0 : i64, label = "forward:a"} : (tensor<4xf32>) -> tensor<8xf32>
-  %gb = dist.all_gather %b {axes = ["shard"], dim = 0 : i64, label = "forward:b"} : (tensor<4xf32>) -> tensor<8xf32>
-  %gc = dist.all_gather %c {axes = ["shard"], dim = 0 : i64, label = "forward:c"} : (tensor<4xf32>) -> tensor<8xf32>
+  %ga = dist.all_gather %a {axes = ["shard"], dim = 0 : i64, origin = #dist.origin<forward, ["a"]>} : (tensor<4xf32>) -> tensor<8xf32>
+  %gb = dist.all_gather %b {axes = ["shard"], dim = 0 : i64, origin = #dist.origin<forward, ["b"]>} : (tensor<4xf32>) -> tensor<8xf32>
+  %gc = dist.all_gather %c {axes = ["shard"], dim = 0 : i64, origin = #dist.origin<forward, ["c"]>} : (tensor<4xf32>) -> tensor<8xf32>
   %wa = train.slice %ga {starts = array<i64: 1>, limits = array<i64: 5>, strides = array<i64: 1>} : (tensor<8xf32>) -> tensor<4xf32>
   %wb = train.slice %gb {starts = array<i64: 1>, limits = array<i64: 5>, strides = array<i64: 1>} : (tensor<8xf32>) -> tensor<4xf32>
   %wc = train.slice %gc {starts = array<i64: 1>, limits = array<i64: 5>, strides = array<i64: 1>} : (tensor<8xf32>) -> tensor<4xf32>
@@ -48,7 +48,7 @@ func.func @gathers(%a: tensor<4xf32>, %b: tensor<4xf32>, %c: tensor<4xf32>) -> t
   %1 = train.add %0, %wb : tensor<4xf32>
   %2 = train.tanh %1 : tensor<4xf32>
   %3 = train.mul %2, %wc : tensor<4xf32>
-  %hb = dist.all_gather %b {axes = ["shard"], dim = 0 : i64, label = "backward:b", train.backward} : (tensor<4xf32>) -> tensor<8xf32>
+  %hb = dist.all_gather %b {axes = ["shard"], dim = 0 : i64, origin = #dist.origin<backward, ["b"]>, train.backward} : (tensor<4xf32>) -> tensor<8xf32>
   %vb = train.slice %hb {starts = array<i64: 1>, limits = array<i64: 5>, strides = array<i64: 1>} : (tensor<8xf32>) -> tensor<4xf32>
   %4 = train.sub %3, %vb {train.backward} : tensor<4xf32>
   return %4 : tensor<4xf32>
@@ -71,9 +71,9 @@ func.func @reductions(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %1 = train.tanh %0 : tensor<4xf32>
   %2 = train.sqrt %1 : tensor<4xf32>
   %3 = train.concat %0, %0 {dim = 0 : i64} : (tensor<4xf32>, tensor<4xf32>) -> tensor<8xf32>
-  %a = dist.reduce_scatter %3 {axes = ["shard"], dim = 0 : i64, label = "gradient:a"} : (tensor<8xf32>) -> tensor<4xf32>
+  %a = dist.reduce_scatter %3 {axes = ["shard"], dim = 0 : i64, origin = #dist.origin<gradient, ["a"]>} : (tensor<8xf32>) -> tensor<4xf32>
   %4 = train.concat %1, %1 {dim = 0 : i64} : (tensor<4xf32>, tensor<4xf32>) -> tensor<8xf32>
-  %b = dist.reduce_scatter %4 {axes = ["shard"], dim = 0 : i64, label = "gradient:b"} : (tensor<8xf32>) -> tensor<4xf32>
+  %b = dist.reduce_scatter %4 {axes = ["shard"], dim = 0 : i64, origin = #dist.origin<gradient, ["b"]>} : (tensor<8xf32>) -> tensor<4xf32>
   %5 = train.add %a, %b : tensor<4xf32>
   return %5, %2 : tensor<4xf32>, tensor<4xf32>
 }
@@ -100,7 +100,7 @@ func.func @micro(%x: tensor<2x8xf32>, %u: tensor<4xf32>) -> tensor<8xf32> {
   %s = train.accumulate %x {count = 2 : i64} : (tensor<2x8xf32>) -> tensor<8xf32> {
   ^bb0(%i: tensor<i64>, %m: tensor<8xf32>):
     %e = train.exp %m : tensor<8xf32>
-    %g = dist.all_gather %u {axes = ["shard"], dim = 0 : i64, label = "forward:u"} : (tensor<4xf32>) -> tensor<8xf32>
+    %g = dist.all_gather %u {axes = ["shard"], dim = 0 : i64, origin = #dist.origin<forward, ["u"]>} : (tensor<4xf32>) -> tensor<8xf32>
     %p = train.mul %e, %g : tensor<8xf32>
     train.yield %p : tensor<8xf32>
   }

@@ -5,9 +5,9 @@
 module attributes {dist.mesh = #dist.mesh<shard = 2>} {
 // CHECK-LABEL: func @all
 func.func @all(%x: tensor<4x2xf32>) -> (tensor<8x2xf32>, tensor<2x2xf32>, tensor<4x2xf32>, tensor<2x4xf32>, tensor<4x2xf32>, tensor<2x2xf32>) {
-  // CHECK: %[[F:.*]] = dist.all_gather_start %arg0 {axes = ["shard"], dim = 0 : i64, label = "forward:u", schedule.reason = "where the collective was"} : (tensor<4x2xf32>) -> !dist.future<tensor<8x2xf32>>
+  // CHECK: %[[F:.*]] = dist.all_gather_start %arg0 {axes = ["shard"], dim = 0 : i64, origin = #dist.origin<forward, ["u"]>, schedule.reason = "where the collective was"} : (tensor<4x2xf32>) -> !dist.future<tensor<8x2xf32>>
   // CHECK-NEXT: %[[G:.*]] = dist.done %[[F]] {schedule.reason = "right after its start"}
-  %g = dist.all_gather %x {axes = ["shard"], dim = 0 : i64, label = "forward:u"} : (tensor<4x2xf32>) -> tensor<8x2xf32>
+  %g = dist.all_gather %x {axes = ["shard"], dim = 0 : i64, origin = #dist.origin<forward, ["u"]>} : (tensor<4x2xf32>) -> tensor<8x2xf32>
   // CHECK: %[[F:.*]] = dist.reduce_scatter_start {{.*}}train.backward} : (tensor<4x2xf32>) -> !dist.future<tensor<2x2xf32>>
   // CHECK-NEXT: dist.done %[[F]] {{.*}}train.backward}
   %s = dist.reduce_scatter %x {axes = ["shard"], dim = 0 : i64, train.backward} : (tensor<4x2xf32>) -> tensor<2x2xf32>

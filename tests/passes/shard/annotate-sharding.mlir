@@ -12,10 +12,10 @@ module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 2>} {
 func.func @gathers(%u: tensor<8xf32> {train.role = "param", train.name = "u"},
                    %x: tensor<4x2xf32> {train.role = "input", train.name = "x"})
     -> (tensor<f32> {train.role = "loss"}, tensor<8xf32> {train.role = "grad", train.of = "u"}) {
-  // ZERO3: %[[F:.*]] = dist.constrain %[[U]] <[{}]> {label = "forward:u"}
+  // ZERO3: %[[F:.*]] = dist.constrain %[[U]] <[{}]> {origin = #dist.origin<forward, ["u"]>}
   // ZERO3: %[[W:.*]] = train.reshape %[[F]] : (tensor<8xf32>) -> tensor<2x4xf32>
   // ZERO3: train.dot_general %{{.*}}, %[[W]]
-  // ZERO3: %[[B:.*]] = dist.constrain %[[U]] <[{}]> {label = "backward:u", train.backward}
+  // ZERO3: %[[B:.*]] = dist.constrain %[[U]] <[{}]> {origin = #dist.origin<backward, ["u"]>, train.backward}
   // ZERO3: %[[V:.*]] = train.reshape %[[B]] {train.backward}
   // ZERO3: train.mul %[[V]], %[[V]]
   // DDP: %[[W:.*]] = train.reshape %[[U]]
@@ -26,8 +26,8 @@ func.func @gathers(%u: tensor<8xf32> {train.role = "param", train.name = "u"},
   %loss = train.reduce sum, %y {dimensions = array<i64: 0, 1>} : (tensor<4x4xf32>) -> tensor<f32>
   %s = train.mul %w, %w {train.backward} : tensor<2x4xf32>
   %g = train.reshape %s {train.backward} : (tensor<2x4xf32>) -> tensor<8xf32>
-  // ZERO3: dist.constrain %{{.*}} <[{"shard"}]> {label = "gradient:u", train.backward}
-  // DDP: dist.constrain %{{.*}} <[{}]> {label = "gradient:u", train.backward}
+  // ZERO3: dist.constrain %{{.*}} <[{"shard"}]> {origin = #dist.origin<gradient, ["u"]>, train.backward}
+  // DDP: dist.constrain %{{.*}} <[{}]> {origin = #dist.origin<gradient, ["u"]>, train.backward}
   return %loss, %g : tensor<f32>, tensor<8xf32>
 }
 
@@ -42,7 +42,7 @@ func.func @accumulated(%u: tensor<4xf32> {train.role = "param", train.name = "u"
   // CHECK: train.accumulate
   %g = train.accumulate %x {count = 3 : i64} : (tensor<3x4xf32>) -> tensor<4xf32> {
   ^bb0(%i: tensor<i64>, %m: tensor<4xf32>):
-    // ZERO3: %[[W:.*]] = dist.constrain %arg0 <[{}]> {label = "backward:u", train.backward}
+    // ZERO3: %[[W:.*]] = dist.constrain %arg0 <[{}]> {origin = #dist.origin<backward, ["u"]>, train.backward}
     // CHECK: %[[M:.*]] = train.mul
     %p = train.mul %m, %u {train.backward} : tensor<4xf32>
     // ZERO3: %[[S:.*]] = dist.constrain %[[M]] <[{"shard"}], unreduced = {"replicate"}>
@@ -50,9 +50,9 @@ func.func @accumulated(%u: tensor<4xf32> {train.role = "param", train.name = "u"
     // DDP: train.yield %[[M]]
     train.yield %p : tensor<4xf32>
   }
-  // ZERO3: %[[G:.*]] = dist.constrain %{{.*}} <[{"shard"}]> {label = "gradient:u"
+  // ZERO3: %[[G:.*]] = dist.constrain %{{.*}} <[{"shard"}]> {origin = #dist.origin<gradient, ["u"]>
   // ZERO3: train.mul %[[G]], %[[G]]
-  // DDP: %[[G:.*]] = dist.constrain %{{.*}} <[{}]> {label = "gradient:u"
+  // DDP: %[[G:.*]] = dist.constrain %{{.*}} <[{}]> {origin = #dist.origin<gradient, ["u"]>
   // DDP: %[[P:.*]] = dist.constrain %[[G]] <[{"shard"}]> :
   // DDP: train.mul %[[P]], %[[P]]
   %s = train.mul %g, %g : tensor<4xf32>

@@ -9,18 +9,18 @@ module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 2>} {
 // CHECK-LABEL: func @step
 // CHECK-SAME: %[[U:arg0]]: tensor<4xf32> {dist.sharding = #dist.sharding<[{"shard"}]>
 // CHECK-SAME: %[[M:arg1]]: tensor<4xf32> {dist.sharding = #dist.sharding<[{"shard"}]>
-// ONCE: %[[G:.*]] = dist.constrain %[[U]] <[{}]> {label = "step:u"}
+// ONCE: %[[G:.*]] = dist.constrain %[[U]] <[{}]> {origin = #dist.origin<step, ["u"]>}
 // ONCE-NOT: dist.constrain %[[U]]
 // CHECK: train.accumulate
-// HSDP: dist.constrain %[[U]] <[{}]> {label = "forward:u"}
+// HSDP: dist.constrain %[[U]] <[{}]> {origin = #dist.origin<forward, ["u"]>}
 // ONCE: train.mul %{{.*}}, %[[G]] : tensor<4xf32>
-// HSDP: dist.constrain %[[U]] <[{}]> {label = "backward:u", train.backward}
+// HSDP: dist.constrain %[[U]] <[{}]> {origin = #dist.origin<backward, ["u"]>, train.backward}
 // CHECK: %[[P:.*]] = train.mul %{{.*}} {train.backward}
 // ZERO1: train.yield %{{.*}}, %[[P]]
-// ZERO2: %[[S:.*]] = dist.constrain %[[P]] <[{"shard"}], unreduced = {"replicate"}> {label = "gradient:u"
+// ZERO2: %[[S:.*]] = dist.constrain %[[P]] <[{"shard"}], unreduced = {"replicate"}> {origin = #dist.origin<gradient, ["u"]>
 // ZERO2: train.yield %{{.*}}, %[[S]]
-// HSDP: %[[S:.*]] = dist.constrain %[[P]] <[{"shard"}], unreduced = {"replicate"}> {label = "gradient:u"
-// CHECK: %[[R:.*]] = dist.constrain %{{.*}} <[{"shard"}]> {label = "gradient:u"
+// HSDP: %[[S:.*]] = dist.constrain %[[P]] <[{"shard"}], unreduced = {"replicate"}> {origin = #dist.origin<gradient, ["u"]>
+// CHECK: %[[R:.*]] = dist.constrain %{{.*}} <[{"shard"}]> {origin = #dist.origin<gradient, ["u"]>
 // CHECK: train.sgd_update %[[U]], %[[R]] buffer(%[[M]])
 func.func @step(%u: tensor<4xf32> {train.role = "param", train.name = "u"},
                 %m: tensor<4xf32> {train.role = "state", train.name = "u.m", train.of = "u", train.state = "momentum"},

@@ -7,21 +7,21 @@ module attributes {dist.mesh = #dist.mesh<shard = 2>} {
 // CHECK-LABEL: func @step
 // CHECK: train.accumulate
 // ZERO2: %[[P:.*]] = train.mul %{{.*}} {train.backward}
-// ZERO2: %[[PU:.*]] = dist.constrain %[[P]] <[{"shard"}]> {label = "gradient:u"
+// ZERO2: %[[PU:.*]] = dist.constrain %[[P]] <[{"shard"}]> {origin = #dist.origin<gradient, ["u"]>
 // ZERO2: %[[BARRIER:.*]] = train.barrier %[[P]] {segment = "v", train.backward}
-// ZERO2: %[[PV:.*]] = dist.constrain %[[BARRIER]] <[{"shard"}]> {label = "gradient:v"
+// ZERO2: %[[PV:.*]] = dist.constrain %[[BARRIER]] <[{"shard"}]> {origin = #dist.origin<gradient, ["v"]>
 // ZERO2: train.yield %{{.*}}, %[[PU]], %[[PV]]
-// CHECK: dist.constrain %{{.*}} {label = "gradient:u"
+// CHECK: dist.constrain %{{.*}} {origin = #dist.origin<gradient, ["u"]>
 // CHECK: return
 // CHECK-LABEL: func @whole
 // DDP: %[[G:.*]] = train.mul %{{.*}} {train.backward}
-// DDP: %[[GU:.*]] = dist.constrain %[[G]] <[{}]> {label = "gradient:u"
+// DDP: %[[GU:.*]] = dist.constrain %[[G]] <[{}]> {origin = #dist.origin<gradient, ["u"]>
 // The norm reads slices, updates do not.
 // DDP: %[[SLICE:.*]] = dist.constrain %[[GU]] <[{"shard"}]>
 // DDP: train.reduce sum, %[[SLICE]]
 // DDP: train.sgd_update %{{.*}}, %[[GU]]
 // DDP: %[[OWN:.*]] = train.barrier %[[G]] {segment = "v", train.backward}
-// DDP: %[[GV:.*]] = dist.constrain %[[OWN]] <[{}]> {label = "gradient:v"
+// DDP: %[[GV:.*]] = dist.constrain %[[OWN]] <[{}]> {origin = #dist.origin<gradient, ["v"]>
 // DDP: train.sgd_update %{{.*}}, %[[GV]]
 func.func @step(%u: tensor<4xf32> {train.role = "param", train.name = "u"}, %v: tensor<4xf32> {train.role = "param", train.name = "v"},
                 %x: tensor<3x4xf32> {train.role = "input", train.name = "x"}, %lr: tensor<f32> {train.role = "hyper", train.name = "lr"})

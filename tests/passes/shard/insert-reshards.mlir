@@ -17,22 +17,22 @@ func.func @reduce_once(%x: tensor<8xf32> {dist.sharding = #dist.sharding<[{"shar
 
 // A result is reduced as its function says, under its name.
 // CHECK-LABEL: func @result
-// CHECK: dist.reshard %{{.*}} <[], unreduced = {"shard"}> to <[]> {{.*}}label = "loss"
+// CHECK: dist.reshard %{{.*}} <[], unreduced = {"shard"}> to <[]> {{.*}}origin = #dist.origin<result, ["loss"]>
 func.func @result(%x: tensor<8xf32> {dist.sharding = #dist.sharding<[{"shard"}]>}) -> (tensor<f32> {train.role = "loss", dist.sharding = #dist.sharding<[]>}) {
   %s = train.reduce sum, %x {dimensions = array<i64: 0>} : (tensor<8xf32>) -> tensor<f32>
   return %s : tensor<f32>
 }
 
-// Constraints with different labels stay apart; one that changes nothing disappears.
+// Constraints with different origins stay apart; one that changes nothing disappears.
 // CHECK-LABEL: func @constrain
-// CHECK-DAG: dist.reshard %arg0 <[{"shard"}]> to <[{}]> {{.*}}label = "forward:u"
-// CHECK-DAG: dist.reshard %arg0 <[{"shard"}]> to <[{}]> {{.*}}label = "backward:u"
+// CHECK-DAG: dist.reshard %arg0 <[{"shard"}]> to <[{}]> {{.*}}origin = #dist.origin<forward, ["u"]>
+// CHECK-DAG: dist.reshard %arg0 <[{"shard"}]> to <[{}]> {{.*}}origin = #dist.origin<backward, ["u"]>
 // CHECK-NOT: dist.reshard
 // CHECK-NOT: dist.constrain
 func.func @constrain(%u: tensor<8xf32> {dist.sharding = #dist.sharding<[{"shard"}]>}) -> (tensor<8xf32>, tensor<8xf32>) {
-  %f = dist.constrain %u <[{}]> {label = "forward:u"} : tensor<8xf32>
-  %b = dist.constrain %u <[{}]> {label = "backward:u"} : tensor<8xf32>
-  %n = dist.constrain %b <[{}]> {label = "again"} : tensor<8xf32>
+  %f = dist.constrain %u <[{}]> {origin = #dist.origin<forward, ["u"]>} : tensor<8xf32>
+  %b = dist.constrain %u <[{}]> {origin = #dist.origin<backward, ["u"]>} : tensor<8xf32>
+  %n = dist.constrain %b <[{}]> {origin = #dist.origin<result, ["again"]>} : tensor<8xf32>
   return %f, %n : tensor<8xf32>, tensor<8xf32>
 }
 

@@ -6,20 +6,32 @@ module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
 // CHECK-LABEL: func @gather
 // CHECK-SAME: %arg0: tensor<2xf32> {dist.global = tensor<8xf32>, dist.sharding = #dist.sharding<[{"shard"}]>}
 // CHECK-SAME: -> (tensor<8xf32> {dist.global = tensor<8xf32>
-// CHECK: dist.all_gather %arg0 {axes = ["shard"], dim = 0 : i64, label = "forward:u"} : (tensor<2xf32>) -> tensor<8xf32>
+// CHECK: dist.all_gather %arg0 {axes = ["shard"], dim = 0 : i64, origin = #dist.origin<forward, ["u"]>} : (tensor<2xf32>) -> tensor<8xf32>
 func.func @gather(%u: tensor<8xf32> {dist.sharding = #dist.sharding<[{"shard"}]>}) -> (tensor<8xf32> {dist.sharding = #dist.sharding<[{}]>}) {
-  %f = dist.constrain %u <[{}]> {label = "forward:u"} : tensor<8xf32>
+  %f = dist.constrain %u <[{}]> {origin = #dist.origin<forward, ["u"]>} : tensor<8xf32>
   return %f : tensor<8xf32>
 }
 
 // A partial sum over both axes is scattered over one and added up over the other, the small part last.
 // CHECK-LABEL: func @scatter
 // CHECK: %[[S:.*]] = train.reduce sum, %{{.*}} : (tensor<1x4xf32>) -> tensor<4xf32>
-// CHECK: %[[R:.*]] = dist.reduce_scatter %[[S]] {axes = ["shard"], dim = 0 : i64, label = "gradient:u"} : (tensor<4xf32>) -> tensor<1xf32>
-// CHECK: dist.all_reduce %[[R]] {axes = ["replicate"], label = "gradient:u"} : (tensor<1xf32>)
+// CHECK: %[[R:.*]] = dist.reduce_scatter %[[S]] {axes = ["shard"], dim = 0 : i64, origin = #dist.origin<gradient, ["u"]>} : (tensor<4xf32>) -> tensor<1xf32>
+// CHECK: dist.all_reduce %[[R]] {axes = ["replicate"], origin = #dist.origin<gradient, ["u"]>} : (tensor<1xf32>)
 func.func @scatter(%x: tensor<8x4xf32> {dist.sharding = #dist.sharding<[{"replicate", "shard"}, {}]>}) -> (tensor<4xf32> {dist.sharding = #dist.sharding<[{"shard"}]>}) {
   %s = train.reduce sum, %x {dimensions = array<i64: 0>} : (tensor<8x4xf32>) -> tensor<4xf32>
-  %g = dist.constrain %s <[{"shard"}]> {label = "gradient:u"} : tensor<4xf32>
+  %g = dist.constrain %s <[{"shard"}]> {origin = #dist.origin<gradient, ["u"]>} : tensor<4xf32>
+  return %g : tensor<4xf32>
+}
+
+// Ranks add up in the type that the constraint names; what follows is in the value's own.
+// CHECK-LABEL: func @narrow
+// GLOBAL: dist.reshard {{.*}} {origin = #dist.origin<gradient, ["u"]>, reduce_type = bf16}
+// CHECK: %[[N:.*]] = train.convert %{{.*}} : (tensor<4xf32>) -> tensor<4xbf16>
+// CHECK: %[[R:.*]] = dist.all_reduce %[[N]] {{.*}} : (tensor<4xbf16>) -> tensor<4xbf16>
+// CHECK: train.convert %[[R]] : (tensor<4xbf16>) -> tensor<4xf32>
+func.func @narrow(%x: tensor<8x4xf32> {dist.sharding = #dist.sharding<[{"shard"}, {}]>}) -> (tensor<4xf32> {dist.sharding = #dist.sharding<[{}]>}) {
+  %s = train.reduce sum, %x {dimensions = array<i64: 0>} : (tensor<8x4xf32>) -> tensor<4xf32>
+  %g = dist.constrain %s <[{}]> {origin = #dist.origin<gradient, ["u"]>, reduce_type = bf16} : tensor<4xf32>
   return %g : tensor<4xf32>
 }
 

@@ -10,11 +10,11 @@ module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 2>} {
 // CHECK-LABEL: func @narrow
 // CHECK-SAME: %[[U:[a-z0-9]+]]: tensor<4xf32>
 // ZERO3: %[[F:.*]] = train.convert %[[U]] : (tensor<4xf32>) -> tensor<4xbf16>
-// ZERO3: dist.all_gather %[[F]] {axes = ["shard"], dim = 0 : i64, label = "forward:u"} : (tensor<4xbf16>) -> tensor<8xbf16>
+// ZERO3: dist.all_gather %[[F]] {axes = ["shard"], dim = 0 : i64, origin = #dist.origin<forward, ["u"]>} : (tensor<4xbf16>) -> tensor<8xbf16>
 // ZERO3: %[[B:.*]] = train.convert %[[U]] {train.backward} : (tensor<4xf32>) -> tensor<4xbf16>
-// ZERO3: dist.all_gather %[[B]] {axes = ["shard"], dim = 0 : i64, label = "backward:u", train.backward} : (tensor<4xbf16>) -> tensor<8xbf16>
+// ZERO3: dist.all_gather %[[B]] {axes = ["shard"], dim = 0 : i64, origin = #dist.origin<backward, ["u"]>, train.backward} : (tensor<4xbf16>) -> tensor<8xbf16>
 // ZERO2: %[[C:.*]] = train.convert %[[U]] : (tensor<4xf32>) -> tensor<4xbf16>
-// ZERO2: dist.all_gather %[[C]] {axes = ["shard"], dim = 0 : i64, label = "step:u"} : (tensor<4xbf16>) -> tensor<8xbf16>
+// ZERO2: dist.all_gather %[[C]] {axes = ["shard"], dim = 0 : i64, origin = #dist.origin<step, ["u"]>} : (tensor<4xbf16>) -> tensor<8xbf16>
 // ZERO2-NOT: dist.all_gather
 // CHECK: dist.reduce_scatter %{{.*}} : (tensor<8xf32>) -> tensor<4xf32>
 // CHECK: dist.all_reduce %{{.*}} : (tensor<4xf32>) -> tensor<4xf32>

@@ -3,12 +3,12 @@
 // %u computes at both ends of the forward pass and begins the backward pass: one gather serves all of it. %v, between, is
 // gathered for each phase.
 // CHECK-LABEL: func @tied
-// CHECK: %[[U:.*]] = dist.constrain %arg0 <[{}]> {label = "forward:u"}
+// CHECK: %[[U:.*]] = dist.constrain %arg0 <[{}]> {origin = #dist.origin<forward, ["u"]>}
 // CHECK: train.mul %{{.*}}, %[[U]] : tensor<4xf32>
-// CHECK: dist.constrain %arg1 <[{}]> {label = "forward:v"}
+// CHECK: dist.constrain %arg1 <[{}]> {origin = #dist.origin<forward, ["v"]>}
 // CHECK: train.mul %{{.*}}, %[[U]] : tensor<4xf32>
 // CHECK: train.mul %{{.*}}, %[[U]] {train.backward}
-// CHECK: dist.constrain %arg1 <[{}]> {label = "backward:v", train.backward}
+// CHECK: dist.constrain %arg1 <[{}]> {origin = #dist.origin<backward, ["v"]>, train.backward}
 // CHECK: train.mul %{{.*}}, %[[U]] {train.backward}
 // CHECK: return
 module attributes {dist.mesh = #dist.mesh<shard = 2>} {
@@ -29,8 +29,8 @@ func.func @tied(%u: tensor<4xf32> {train.role = "param", train.name = "u"}, %v: 
 
 // Computing %v's part again for the gradient of %u does not count: backward still begins with %u.
 // CHECK-LABEL: func @recomputed
-// CHECK: %[[U:.*]] = dist.constrain %arg0 <[{}]> {label = "forward:u"}
-// CHECK: dist.constrain %arg1 <[{}]> {label = "backward:v", train.backward}
+// CHECK: %[[U:.*]] = dist.constrain %arg0 <[{}]> {origin = #dist.origin<forward, ["u"]>}
+// CHECK: dist.constrain %arg1 <[{}]> {origin = #dist.origin<backward, ["v"]>, train.backward}
 // CHECK-NOT: "backward:u"
 // CHECK: return
 module attributes {dist.mesh = #dist.mesh<shard = 2>} {
@@ -53,8 +53,8 @@ func.func @recomputed(%u: tensor<4xf32> {train.role = "param", train.name = "u"}
 
 // Not applied to a unit that only the end of the forward pass computes with: it need not be whole before.
 // CHECK-LABEL: func @last
-// CHECK: dist.constrain %arg0 <[{}]> {label = "forward:u"}
-// CHECK: dist.constrain %arg0 <[{}]> {label = "backward:u", train.backward}
+// CHECK: dist.constrain %arg0 <[{}]> {origin = #dist.origin<forward, ["u"]>}
+// CHECK: dist.constrain %arg0 <[{}]> {origin = #dist.origin<backward, ["u"]>, train.backward}
 module attributes {dist.mesh = #dist.mesh<shard = 2>} {
 func.func @last(%u: tensor<4xf32> {train.role = "param", train.name = "u"}, %v: tensor<4xf32> {train.role = "param", train.name = "v"},
                 %x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
@@ -70,8 +70,8 @@ func.func @last(%u: tensor<4xf32> {train.role = "param", train.name = "u"}, %v: 
 
 // Not applied where another unit begins the backward pass: the copy would be held meanwhile.
 // CHECK-LABEL: func @not_first
-// CHECK: dist.constrain %arg0 <[{}]> {label = "forward:u"}
-// CHECK: dist.constrain %arg0 <[{}]> {label = "backward:u", train.backward}
+// CHECK: dist.constrain %arg0 <[{}]> {origin = #dist.origin<forward, ["u"]>}
+// CHECK: dist.constrain %arg0 <[{}]> {origin = #dist.origin<backward, ["u"]>, train.backward}
 module attributes {dist.mesh = #dist.mesh<shard = 2>} {
 func.func @not_first(%u: tensor<4xf32> {train.role = "param", train.name = "u"}, %v: tensor<4xf32> {train.role = "param", train.name = "v"},
                      %x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {

@@ -72,7 +72,7 @@ func.func @order(%x: tensor<2xf32> {dist.sharding = #dist.sharding<[{"replicate"
 
 module attributes {dist.mesh = #dist.mesh<shard = 4>} {
 func.func @exchange(%x: tensor<2x8xf32> {dist.sharding = #dist.sharding<[{"shard"}, {}]>, dist.global = tensor<8x8xf32>}) {
-  // expected-error @below {{splits along dimension 1 and joins along 0, expected 0}}
+  // expected-error @below {{works on dimension 1, expected 0}}
   %s = dist.all_to_all %x {axes = ["shard"], split_dim = 1 : i64, concat_dim = 0 : i64} : (tensor<2x8xf32>) -> tensor<8x2xf32>
   return
 }
