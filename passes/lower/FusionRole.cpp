@@ -87,7 +87,8 @@ static FusionRole concatRole(train::ConcatOp op) {
 
 FusionRole fusionRole(Operation *op) {
   if (codegen::isElementwise(op) ||
-      isa<train::ReduceOp, train::ArgmaxOp, train::ScatterAddRowsOp, train::RngUniformOp>(op))
+      isa<train::ReduceOp, train::ArgmaxOp, train::ScatterAddRowsOp, train::RngUniformOp,
+          train::StochasticRoundOp>(op))
     return FusionRole::Compute;
   if (auto concat = dyn_cast<train::ConcatOp>(op))
     return concatRole(concat);

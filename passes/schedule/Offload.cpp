@@ -68,8 +68,8 @@ private:
       Operation *user = use.getOwner();
       if (isa<func::ReturnOp>(user))
         continue;
-      StringRef phase = user->hasAttr(train::kUnit)       ? "update"
-                        : user->hasAttr(train::kBackward) ? "backward"
+      StringRef phase = user->hasAttr(train::kUnit) || isState(argument) ? "update"
+                        : user->hasAttr(train::kBackward)                ? "backward"
                                                           : "forward";
       auto key = std::pair(unit, phase);
       Visit &visit = visits[user->getBlock()].try_emplace(key, Visit(phase == "backward")).first->second;
@@ -77,6 +77,10 @@ private:
         visit.uses.push_back({argument, {}});
       visit.uses.back().second.push_back(&use);
     }
+  }
+
+  bool isState(BlockArgument argument) const {
+    return train::getArgRole(func, argument.getArgNumber()) == "state";
   }
 
   Operation *firstUser(Operation *op) const {

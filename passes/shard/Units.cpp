@@ -1,7 +1,6 @@
 #include "passes/shard/Units.h"
 
 #include "compiler/dialect/train/Builders.h"
-#include "compiler/dialect/train/Update.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
@@ -31,9 +30,9 @@ SmallVector<Unit> findUnits(func::FuncOp func) {
     auto name = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kName);
     Unit &unit = units.emplace_back(Unit{arg, name ? name.getValue() : StringRef(), {}});
     for (Operation *user : arg.getUsers())
-      if (getUpdateGradient(user) && user->getOperand(0) == arg) {
+      if (auto update = dyn_cast<OptimizerUpdateOpInterface>(user); update && update.getParam() == arg) {
         unit.update = user;
-        unit.gradient = getUpdateGradient(user);
+        unit.gradient = update.getGrad();
       }
     for (auto [index, value] : llvm::enumerate(end->getOperands()))
       if (auto of = func.getResultAttrOfType<StringAttr>(index, kOf); of && of == unit.name && !unit.gradient)
@@ -153,7 +152,7 @@ struct BlockUse {
 /// comes to need it.
 static void collectUses(Value value, BlockArgument unit, llvm::MapVector<Block *, SmallVector<BlockUse>> &uses) {
   for (Operation *user : value.getUsers()) {
-    if (getUpdateGradient(user) || isa<func::ReturnOp>(user) || user->hasAttr(kRecompute))
+    if (isa<OptimizerUpdateOpInterface, func::ReturnOp>(user) || user->hasAttr(kRecompute))
       continue;
     if (isView(user))
       collectUses(user->getResult(0), unit, uses);
