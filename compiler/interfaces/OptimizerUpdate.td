@@ -40,15 +40,15 @@ def OptimizerUpdateOpInterface : OpInterface<"OptimizerUpdateOpInterface"> {
       "::llvm::SmallVector<::mlir::Value>", "getStates">,
     InterfaceMethod<"The scalars that the host computes each step, in the order of the optimizer's row; `lr` comes first.",
       "::llvm::SmallVector<::mlir::Value>", "getHyper">,
-    InterfaceMethod<"How narrow states are rounded at random; none: to nearest.", "::std::optional<StateRounding>",
+    InterfaceMethod<"How narrow states are rounded at random; none: to nearest.", "::std::optional<::tessera::train::StateRounding>",
       "getRounding", (ins), [{}], [{ return ::std::nullopt; }]>,
     InterfaceMethod<[{
         The reference: one element's update in f64, by the formula of the op's description. Returns the new parameter and
         replaces `element.states` by the new ones.
-      }], "double", "updateElement", (ins "UpdateElement":$element)>,
+      }], "double", "updateElement", (ins "::tessera::train::UpdateElement":$element)>,
     InterfaceMethod<[{
         Builds the update of elementwise ops at `build`'s insertion point and returns the op's results.
-      }], "::llvm::SmallVector<::mlir::Value>", "decompose", (ins "UpdateBuilder &":$build)>,
+      }], "::llvm::SmallVector<::mlir::Value>", "decompose", (ins "::tessera::train::UpdateBuilder &":$build)>,
   ];
 }
 
