@@ -41,6 +41,18 @@ LogicalResult Tables::fillArgument(exec::ArgumentOp op) {
     return fillBatch(op, *role);
   auto hyper = std::make_unique<HyperScalarT>();
   hyper->name = name.str();
+  auto beta = op->getAttrOfType<FloatAttr>(train::kBeta);
+  std::optional<HyperKind> kind = beta ? HyperKind::BiasCorrection
+                                       : llvm::StringSwitch<std::optional<HyperKind>>(name)
+                                             .Case("lr", HyperKind::LearningRate)
+                                             .Case("update_always", HyperKind::UpdateAlways)
+                                             .Case("seed", HyperKind::Seed)
+                                             .Default(std::nullopt);
+  if (!kind)
+    return op.emitError() << "nothing says how the host computes the scalar '" << name
+                          << "': expected lr, update_always or seed, or " << train::kBeta;
+  hyper->kind = *kind;
+  hyper->beta = beta ? beta.getValueAsDouble() : 0;
   hyper->buffer = buffer(op.getBuffer());
   table.hyper.push_back(std::move(hyper));
   return success();
@@ -54,14 +66,12 @@ LogicalResult Tables::fillState(exec::ArgumentOp op, train::ArgRole role) {
     return failure();
   StringRef name = stringAttr(op, train::kName), of = stringAttr(op, train::kOf);
   if (role == train::ArgRole::State) {
-    std::optional<StateRole> stateRole = llvm::StringSwitch<std::optional<StateRole>>(stringAttr(op, train::kState))
-                                             .Case("m", StateRole::Moment1)
-                                             .Case("v", StateRole::Moment2)
-                                             .Case("momentum", StateRole::Momentum)
-                                             .Default(std::nullopt);
-    if (!stateRole || of.empty())
-      return op.emitError() << "state '" << name << "' needs train.of and train.state = \"m\", \"v\" or \"momentum\"";
-    state->role = *stateRole;
+    StringRef what = stringAttr(op, train::kState);
+    if (what.empty() || of.empty())
+      return op.emitError() << "state '" << name << "' needs " << train::kOf << " and " << train::kState;
+    state->role = what == train::kAverage ? StateRole::Average : StateRole::Optimizer;
+    if (state->role == StateRole::Optimizer)
+      state->state = what.str();
     state->name = of.str();
   } else {
     state->role = role == train::ArgRole::Param ? StateRole::Parameter : StateRole::Frozen;

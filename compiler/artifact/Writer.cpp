@@ -121,6 +121,8 @@ FailureOr<std::string> serializeArtifact(ModuleOp module, StringRef sharedObject
   }
   if (gpu && failed(addGpuCode(module, *gpu, metadata.target, table)))
     return failure();
+  if (llvm::any_of(table.hyper, [](const auto &hyper) { return hyper->kind == artifact::HyperKind::LearningRate; }))
+    table.learning_rate = std::make_unique<artifact::LearningRateT>(metadata.learningRate);
   append(table.optimizer, metadata.optimizer);
   append(table.model, metadata.model);
   for (const auto &[phase, text] : metadata.ir) {

@@ -7,6 +7,8 @@
 #ifndef TESSERA_COMPILER_ARTIFACT_WRITER_H
 #define TESSERA_COMPILER_ARTIFACT_WRITER_H
 
+#include "runtime/artifact/artifact_generated.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -21,7 +23,8 @@ struct ArtifactMetadata {
   using Entries = std::vector<std::pair<std::string, std::string>>;
   std::string producer;
   std::string target; ///< "cpu:<llvm cpu name>:<features>" or "sm_90"
-  Entries optimizer;  ///< kind, beta1, lr, …
+  Entries optimizer;  ///< for people: kind, beta1, lr, …
+  artifact::LearningRateT learningRate; ///< written if the step takes a learning rate
   Entries model;      ///< source, batch, sequence, …
   Entries ir;         ///< (phase, text), with --embed-ir
 };

@@ -41,7 +41,7 @@ double operationsPerElement(Operation *op) {
       .Case<train::TanhOp, train::ErfOp, train::SinOp, train::CosOp, train::Expm1Op, train::Log1pOp, train::SigmoidOp,
             train::AtanOp, train::AsinOp, train::AcosOp>([](auto) { return 25.0; })
       .Case<train::GeluOp, train::GeluGradOp>([](auto) { return 35.0; })
-      .Case<train::PowOp, train::SoftplusOp, train::RngUniformOp>([](auto) { return 40.0; })
+      .Case<train::PowOp, train::SoftplusOp, train::RngUniformOp, train::StochasticRoundOp>([](auto) { return 40.0; })
       .Default([](Operation *) { return 1.0; });
 }
 

@@ -36,7 +36,8 @@ bool isFree(Operation *op) {
 bool isFused(Operation *op) {
   return op->hasTrait<OpTrait::Elementwise>() ||
          isa<train::BroadcastOp, train::ReduceOp, train::SoftmaxOp, train::LayerNormOp, train::CrossEntropyOp,
-             train::CountValidOp, train::RngUniformOp, train::QuantizeOp, train::DequantizeOp>(op);
+             train::CountValidOp, train::RngUniformOp, train::StochasticRoundOp, train::QuantizeOp,
+             train::DequantizeOp>(op);
 }
 
 /// Bytes that an op moves when values with one use between two fused ops stay in registers.

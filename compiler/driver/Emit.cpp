@@ -7,6 +7,7 @@
 #include "compiler/artifact/Writer.h"
 #include "compiler/cost/Flops.h"
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Optimizer.h"
 #include "compiler/dialect/train/Signature.h"
 #include "passes/lower/codegen/CpuCodegen.h"
 #include "passes/lower/codegen/GpuCodegen.h"
@@ -26,14 +27,17 @@ ArtifactMetadata::Entries optimizerEntries(const CompileOptions &o) {
                                        {"warmup", std::to_string(o.warmup)},
                                        {"min_lr", formatNumber(o.minLearningRate)},
                                        {"weight_decay", formatNumber(o.weightDecay)},
-                                       {"clip_norm", formatNumber(o.clipNorm)}};
-  if (o.optimizer == "adamw") {
-    entries.emplace_back("beta1", formatNumber(o.beta1));
-    entries.emplace_back("beta2", formatNumber(o.beta2));
-    entries.emplace_back("epsilon", formatNumber(o.epsilon));
-  } else {
-    entries.emplace_back("momentum", formatNumber(o.momentum));
-    entries.emplace_back("nesterov", o.nesterov ? "true" : "false");
+                                       {"clip_norm", formatNumber(o.clipNorm)},
+                                       {"clip_value", formatNumber(o.clipValue)},
+                                       {"ema", formatNumber(o.ema)},
+                                       {"moments", o.moments}};
+  const train::Optimizer *optimizer = train::findOptimizer(o.optimizer);
+  const std::map<std::string, double> settings = completeOptimizerSettings(o);
+  for (const train::OptimizerSetting &setting : optimizer->settings) {
+    const double value = settings.at(setting.name);
+    entries.emplace_back(setting.name, setting.kind != train::SettingKind::Switch ? formatNumber(value)
+                                       : value != 0                              ? "true"
+                                                                                 : "false");
   }
   return entries;
 }
@@ -125,6 +129,7 @@ LogicalResult emitArtifact(const CompileOptions &options, ModuleOp module, const
   ArtifactMetadata metadata;
   metadata.producer = "tessera " TESSERA_VERSION;
   metadata.optimizer = optimizerEntries(options);
+  makeLearningRate(scheduleRequest(options), metadata.learningRate); // checked with the options
   metadata.model = modelEntries(options, size);
   metadata.ir = snapshots;
   return options.architecture.empty() ? emitForCpu(options, module, metadata) : emitForGpu(options, module, metadata);

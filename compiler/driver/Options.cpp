@@ -1,5 +1,7 @@
 #include "compiler/driver/Options.h"
 
+#include "compiler/dialect/train/Optimizer.h"
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -13,6 +15,17 @@ int64_t numRanks(const CompileOptions &options) {
   for (const auto &[name, size] : options.mesh)
     ranks *= size;
   return ranks;
+}
+
+std::map<std::string, double> completeOptimizerSettings(const CompileOptions &options) {
+  std::map<std::string, double> settings = options.optimizerSettings;
+  train::completeSettings(*train::findOptimizer(options.optimizer), settings);
+  return settings;
+}
+
+ScheduleRequest scheduleRequest(const CompileOptions &options) {
+  return {options.schedule, options.learningRate, options.minLearningRate,
+          options.warmup,   options.decaySteps,   options.decayCurve};
 }
 
 std::string epiloguesOf(const CompileOptions &options) {
@@ -112,6 +125,22 @@ std::string eachBalanced(const char *flag, const std::vector<std::string> &texts
 bool isAmount(double value) { return value >= 0 && std::isfinite(value); }
 
 std::string require(bool condition, std::string message) { return condition ? "" : std::move(message); }
+
+std::string checkOptimizer(const CompileOptions &o) {
+  const train::Optimizer *optimizer = train::findOptimizer(o.optimizer);
+  if (!optimizer)
+    return "--optimizer: unknown value '" + o.optimizer + "', expected " + train::optimizerNames();
+  std::map<std::string, double> settings = o.optimizerSettings;
+  if (std::string problem = train::completeSettings(*optimizer, settings); !problem.empty())
+    return "--optimizer " + o.optimizer + ": " + problem;
+  return require(o.moments != "bf16" || optimizer->hasNarrowStates,
+                 "--moments bf16 is not for " + o.optimizer + ": its states have no random rounding");
+}
+
+std::string checkSchedule(const CompileOptions &o) {
+  artifact::LearningRateT rate;
+  return makeLearningRate(scheduleRequest(o), rate);
+}
 } // namespace
 
 std::optional<Prefetch> parsePrefetch(const std::string &text) {
@@ -148,10 +177,10 @@ std::string checkOptions(const CompileOptions &o) {
       balanced("--remat-report", o.rematReport),
       eachBalanced("--init", o.init),
       o.loss.rfind("output:", 0) == 0 ? "" : oneOf("--loss", o.loss, {"cross-entropy", "mse", "output:<name>"}),
-      oneOf("--optimizer", o.optimizer, {"adamw", "sgd"}),
       oneOf("--recognize-by-values", o.recognizeByValues, {"on", "off"}),
+      oneOf("--moments", o.moments, {"fp32", "bf16"}),
+      checkOptimizer(o),
       oneOf("--guard-updates", o.guardUpdates, {"on", "off"}),
-      oneOf("--schedule", o.schedule, {"constant", "cosine"}),
       oneOf("--strategy", o.strategy, {"ddp", "zero1", "zero2", "zero3", "hsdp"}),
       require(o.keepGathered.empty() || o.strategy == "zero3" || o.strategy == "hsdp",
               "--keep-gathered needs --strategy zero3 or hsdp: " + o.strategy + " gathers no unit twice"),
@@ -169,15 +198,13 @@ std::string checkOptions(const CompileOptions &o) {
       require(o.batch >= 0 && o.sequence >= 0, "--batch and --seq must not be negative"),
       require(o.accumulate >= 1, "--accumulate must be at least 1, got " + std::to_string(o.accumulate)),
       require(o.labelSmoothing >= 0 && o.labelSmoothing < 1, "--label-smoothing must be in [0, 1)"),
-      require(o.beta1 >= 0 && o.beta1 < 1 && o.beta2 >= 0 && o.beta2 < 1, "--betas must be in [0, 1)"),
-      require(o.epsilon > 0 && isAmount(o.epsilon), "--epsilon must be positive and finite"),
       require(isAmount(o.learningRate) && isAmount(o.minLearningRate),
               "--lr and --min-lr must be finite and not negative"),
       require(isAmount(o.weightDecay), "--weight-decay must be finite and not negative"),
       require(isAmount(o.clipNorm), "--clip-norm must be finite and not negative"),
-      require(o.warmup >= 0, "--warmup must not be negative"),
-      require(o.momentum >= 0 && o.momentum < 1, "--momentum must be in [0, 1)"),
-      require(!o.nesterov || o.momentum > 0, "--nesterov needs --momentum"),
+      require(isAmount(o.clipValue), "--clip-value must be finite and not negative"),
+      require(o.ema >= 0 && o.ema < 1, "--ema must be in [0, 1)"),
+      checkSchedule(o),
       require(parsePrefetch(o.prefetch).has_value(),
               "--prefetch: expected none, auto, or forward=<units>,backward=<pre|post|none>, got '" + o.prefetch + "'"),
       require(o.memoryLimit.empty() || parseBytes(o.memoryLimit),

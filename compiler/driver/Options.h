@@ -8,6 +8,8 @@
 #ifndef TESSERA_COMPILER_DRIVER_OPTIONS_H
 #define TESSERA_COMPILER_DRIVER_OPTIONS_H
 
+#include "runtime/artifact/LearningRate.h"
+
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -53,18 +55,21 @@ struct CompileOptions {
   std::string rematReport;          ///< file for JSON, "-": a table on stderr; empty: a table for a budget
 
   // Optimize.
-  std::string optimizer = "adamw"; ///< adamw | sgd
+  std::string optimizer = "adamw";                 ///< a row of compiler/dialect/train/Optimizer.h
+  std::map<std::string, double> optimizerSettings; ///< by name; what is not given is the optimizer's own
+  std::string moments = "fp32";                    ///< fp32 | bf16: what optimizer states are stored in
   double learningRate = 1e-3;
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   double weightDecay = 0.01;
   std::string noDecay; ///< regular expression; empty: norms and biases
-  double momentum = 0.0;
-  bool nesterov = false;
   double clipNorm = 0.0;             ///< 0: no clipping
+  double clipValue = 0.0;            ///< 0: no clipping; after clipNorm
+  double ema = 0.0;                  ///< decay of the parameters' moving averages; 0: none
   std::string guardUpdates = "on";   ///< on | off: whether a step that is not finite changes nothing
-  std::string schedule = "constant"; ///< constant | cosine
+  std::string schedule = "constant"; ///< a row of runtime/artifact/LearningRate.cpp
   int64_t warmup = 0;                ///< steps of linear warm-up
-  double minLearningRate = 0.0;      ///< where cosine ends
+  double minLearningRate = 0.0;      ///< where the schedule ends
+  int64_t decaySteps = 0;            ///< of a schedule with a plateau: the last steps, in which it decays
+  std::string decayCurve = "linear"; ///< linear | cosine | 1-sqrt
   int64_t accumulate = 1;            ///< micro-batches per step
   std::string wrap = "module";       ///< module | size:<bytes> | none
 
@@ -101,6 +106,12 @@ struct CompileOptions {
 
 /// What `epilogues` means for the target: none, bias or all.
 std::string epiloguesOf(const CompileOptions &options);
+
+/// All numbers that the optimizer is told, by name. The options have been checked.
+std::map<std::string, double> completeOptimizerSettings(const CompileOptions &options);
+
+/// What the schedule of the learning rate is to be.
+ScheduleRequest scheduleRequest(const CompileOptions &options);
 
 /// Ranks of the mesh: the product of its axes.
 int64_t numRanks(const CompileOptions &options);

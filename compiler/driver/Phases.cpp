@@ -71,12 +71,14 @@ std::string differentiatePipeline(const CompileOptions &o) {
 
 std::string optimizePipeline(const CompileOptions &o) {
   std::string update = formatv("insert-optimizer{{kind={0} weight-decay={1}", o.optimizer, formatNumber(o.weightDecay));
-  if (o.optimizer == "adamw")
-    update += formatv(" beta1={0} beta2={1} epsilon={2}", formatNumber(o.beta1), formatNumber(o.beta2),
-                      formatNumber(o.epsilon));
-  else
-    update += formatv(" momentum={0} nesterov={1}", formatNumber(o.momentum), o.nesterov ? "true" : "false");
-  update += o.guardUpdates == "on" ? "},guard-updates" : "}";
+  for (const auto &[name, value] : completeOptimizerSettings(o))
+    update += " " + name + "=" + formatNumber(value);
+  if (o.clipValue > 0)
+    update += " clip-value=" + formatNumber(o.clipValue);
+  if (o.moments != "fp32")
+    update += " moments=" + o.moments;
+  update += o.ema > 0 ? "},average-parameters{decay=" + formatNumber(o.ema) + "}" : "}";
+  update += o.guardUpdates == "on" ? ",guard-updates" : "";
   const std::string noDecay = o.noDecay.empty() ? "" : " no-decay=" + quoted(o.noDecay);
   std::string flatten = formatv("flatten-parameters{{wrap={0} pad-multiple={1}{2}}", quoted(o.wrap),
                                 axisSize(o, "shard") * kShardAlignmentElements, noDecay);

@@ -1,6 +1,7 @@
 //===- EvalElementwise.cpp - leaf and elementwise ops ---------------------===//
 
 #include "compiler/interp/Eval.h"
+#include "compiler/interp/Random.h"
 
 #include "compiler/dialect/train/Gelu.h"
 
@@ -91,23 +92,6 @@ static FailureOr<Results> divide(DivOp, EvalContext context, Operands in) {
 
 // --- Random numbers ------------------------------------------------------------
 
-/// First output word of Philox 4x32-10 (Salmon et al., SC'11).
-static uint32_t philox(uint64_t key, uint64_t counterLow, uint64_t counterHigh) {
-  uint32_t c[4] = {static_cast<uint32_t>(counterLow), static_cast<uint32_t>(counterLow >> 32),
-                   static_cast<uint32_t>(counterHigh), static_cast<uint32_t>(counterHigh >> 32)};
-  uint32_t k[2] = {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)};
-  for (int round = 0; round < 10; ++round) {
-    uint64_t product0 = uint64_t{0xD2511F53} * c[0];
-    uint64_t product1 = uint64_t{0xCD9E8D57} * c[2];
-    uint32_t next[4] = {static_cast<uint32_t>(product1 >> 32) ^ c[1] ^ k[0], static_cast<uint32_t>(product1),
-                        static_cast<uint32_t>(product0 >> 32) ^ c[3] ^ k[1], static_cast<uint32_t>(product0)};
-    std::copy(next, next + 4, c);
-    k[0] += 0x9E3779B9;
-    k[1] += 0xBB67AE85;
-  }
-  return c[0];
-}
-
 static FailureOr<Results> rngUniform(RngUniformOp op, EvalContext context, Operands in) {
   Tensor result(context.resultType());
   SmallVector<int64_t> strides = stridesOf(op.getGlobalShape().value_or(result.getShape()));
@@ -116,7 +100,7 @@ static FailureOr<Results> rngUniform(RngUniformOp op, EvalContext context, Opera
     offset = operand->intAt(0);
   forEachIndex(result.getShape(), [&](ArrayRef<int64_t> index, int64_t linear) {
     int64_t global = linearIndex(index, strides) + linearIndex(offsets, strides);
-    uint32_t word = philox(in[0]->intAt(0), global, op.getStream());
+    uint32_t word = philox(in[0]->intAt(0), global, op.getStream())[0];
     result.set(linear, (word >> 8) * 0x1p-24);
   });
   return one(std::move(result));

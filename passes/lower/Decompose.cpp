@@ -7,7 +7,9 @@
 
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/CountValid.h"
+#include "compiler/dialect/train/Optimizer.h"
 #include "compiler/dialect/train/PhaseAnalysis.h"
+#include "compiler/dialect/train/UpdateBuilder.h"
 #include "passes/lower/DecomposeEmpty.h"
 #include "passes/lower/DecomposeProducts.h"
 #include "passes/lower/JoinSums.h"
@@ -183,114 +185,11 @@ private:
   }
 };
 
-/// `where the global index is below decay_elements ? decayed : plain`, without a select where all or none decay.
-Value chooseDecay(Wide &b, Value decayed, Value plain, Value offset, int64_t decayElements) {
-  auto type = tensorType(plain);
-  int64_t elements = type.getNumElements();
-  if (decayElements <= 0)
-    return plain;
-  if (!offset && decayElements >= elements)
-    return decayed;
-  // The limit for the local index fits i32, so that the comparison is as wide as the data.
-  Type i32 = b.builder.getI32Type(), i64 = b.builder.getI64Type();
-  auto scalar = RankedTensorType::get({}, i64);
-  Value limit = b.constant(DenseElementsAttr::get(scalar, b.builder.getI64IntegerAttr(decayElements)));
-  if (offset)
-    limit = b.sub(limit, b.convert(offset, i64));
-  Value most = b.constant(DenseElementsAttr::get(scalar, b.builder.getI64IntegerAttr(elements)));
-  Value clamped = b.max(b.min(limit, most), b.zeros(scalar));
-  Type indexType = elements < INT32_MAX ? i32 : i64;
-  Value local = b.iota(RankedTensorType::get(type.getShape(), indexType), 0);
-  Value below =
-      b.compare(train::CompareDirection::Lt, local, b.broadcast(b.convert(clamped, indexType), type.getShape(), {}));
-  return b.select(below, decayed, plain);
-}
-
-/// Marks the first op that computes with a unit's gradient, so that `fuse` can tell which kernel reads the gradient
-/// itself: what the update makes of it may be stored by one kernel and read by another.
-class FirstReader {
-public:
-  explicit FirstReader(Operation *update) : unit(update->getAttr(train::kUnit)) {}
-  /// Of several in their order the first one is marked.
-  Value operator()(Value ofGradient) {
-    if (Attribute mark = std::exchange(unit, nullptr))
-      ofGradient.getDefiningOp()->setAttr(train::kUnit, mark);
-    return ofGradient;
-  }
-
-private:
-  Attribute unit;
-};
-
-/// The new value of a parameter or state in its own type, or the one before where the update is not applied.
-Value guarded(Wide &b, Value apply, Value updated, Value before) {
-  Value stored = b.narrow(updated, before);
-  return apply ? b.select(b.broadcastScalar(apply, stored), stored, before) : stored;
-}
-
-/// The new value of a state as the parameter's update reads it. It is the stored one if that is as wide, so that no
-/// second value need be kept; where the update is not applied the parameter does not depend on it.
-Value forUpdate(Value updated, Value stored) { return updated.getType() == stored.getType() ? stored : updated; }
-
-struct DecomposeAdamw : Decomposition<train::AdamwUpdateOp> {
-  using Decomposition::Decomposition;
-  SmallVector<Value> decompose(train::AdamwUpdateOp op, Wide &b) const override {
-    double beta1 = op.getBeta1().convertToDouble(), beta2 = op.getBeta2().convertToDouble();
-    Value param = b.widen(op.getParam()), m = b.widen(op.getM()), v = b.widen(op.getV());
-    Type wide = tensorType(param).getElementType();
-    Value g = b.convert(op.getGrad(), wide);
-    FirstReader reads(op);
-    if (op.getGradScale())
-      g = reads(b.mul(g, b.broadcastScalar(b.convert(op.getGradScale(), wide), g)));
-    Value lr = b.convert(op.getLr(), wide);
-    Value keep = b.sub(b.splatLike(lr, 1.0), b.scale(lr, op.getWeightDecay().convertToDouble()));
-    Value p = param;
-    if (!op.getWeightDecay().isZero())
-      // The factor is chosen, not the product: contraction to fused multiply-adds then rounds the same way whether
-      // there is a choice or not, so that sharded and whole units stay equal to the bit.
-      p = b.mul(param, chooseDecay(b, b.broadcastScalar(keep, param), b.splatLike(param, 1.0), op.getOffset(),
-                                   op.getDecayElements()));
-    Value newM = b.add(m, b.scale(reads(b.sub(g, m)), 1.0 - beta1));
-    Value newV = b.add(b.scale(v, beta2), b.mul(b.scale(g, 1.0 - beta2), g));
-    Value storedM = guarded(b, op.getApply(), newM, op.getM()), storedV = guarded(b, op.getApply(), newV, op.getV());
-    newM = forUpdate(newM, storedM);
-    newV = forUpdate(newV, storedV);
-    Value step = b.div(lr, b.convert(op.getBiasCorrection1(), wide));
-    Value root = b.unary<train::SqrtOp>(b.convert(op.getBiasCorrection2(), wide));
-    Value denominator = b.div(b.unary<train::SqrtOp>(newV), b.broadcastScalar(root, newV));
-    denominator = b.add(denominator, b.splatLike(denominator, op.getEpsilon().convertToDouble()));
-    Value newParam = b.sub(p, b.div(b.mul(b.broadcastScalar(step, newM), newM), denominator));
-    return {guarded(b, op.getApply(), newParam, op.getParam()), storedM, storedV};
-  }
-};
-
-struct DecomposeSgd : Decomposition<train::SgdUpdateOp> {
-  using Decomposition::Decomposition;
-  SmallVector<Value> decompose(train::SgdUpdateOp op, Wide &b) const override {
-    Value param = b.widen(op.getParam());
-    Type wide = tensorType(param).getElementType();
-    Value g = b.convert(op.getGrad(), wide);
-    FirstReader reads(op);
-    if (op.getGradScale())
-      g = reads(b.mul(g, b.broadcastScalar(b.convert(op.getGradScale(), wide), g)));
-    if (!op.getWeightDecay().isZero()) {
-      Value factor = chooseDecay(b, b.splatLike(param, op.getWeightDecay().convertToDouble()),
-                                 b.zeros(tensorType(param)), op.getOffset(), op.getDecayElements());
-      g = reads(b.add(g, b.mul(param, factor)));
-    }
-    Value step = g, newBuffer, stored;
-    if (op.getBuffer()) {
-      double momentum = op.getMomentum().convertToDouble();
-      newBuffer = reads(b.add(b.scale(b.convert(op.getBuffer(), wide), momentum), g));
-      stored = guarded(b, op.getApply(), newBuffer, op.getBuffer());
-      newBuffer = forUpdate(newBuffer, stored);
-      step = op.getNesterov() ? b.add(g, b.scale(newBuffer, momentum)) : newBuffer;
-    }
-    Value lr = b.broadcastScalar(b.convert(op.getLr(), wide), step);
-    Value newParam = b.sub(param, reads(b.mul(lr, step)));
-    if (!stored)
-      return {guarded(b, op.getApply(), newParam, op.getParam())};
-    return {guarded(b, op.getApply(), newParam, op.getParam()), stored};
+template <typename Op> struct DecomposeUpdate : Decomposition<Op> {
+  using Decomposition<Op>::Decomposition;
+  SmallVector<Value> decompose(Op op, Wide &b) const override {
+    train::UpdateBuilder update(b.builder, op);
+    return op.decompose(update);
   }
 };
 
@@ -337,8 +236,10 @@ struct Decompose : impl::DecomposeBase<Decompose> {
     if (gpu)
       joinSums(getOperation());
     RewritePatternSet patterns(&getContext());
-    patterns.add<DecomposeSoftmax, DecomposeLayerNorm, DecomposeCrossEntropy, DecomposeCountValid, DecomposeSortIndices,
-                 DecomposeAdamw, DecomposeSgd, DecomposeQuantize, DecomposeDequantize, DropStopGradient>(&getContext());
+    patterns
+        .add<DecomposeSoftmax, DecomposeLayerNorm, DecomposeCrossEntropy, DecomposeCountValid, DecomposeSortIndices,
+             DecomposeQuantize, DecomposeDequantize, DropStopGradient>(&getContext());
+    train::forEachUpdateOp([&]<typename Op>() { patterns.add<DecomposeUpdate<Op>>(&getContext()); });
     train::AddOp::getCanonicalizationPatterns(patterns, &getContext()); // rows that are scattered into zeros, and added
     addEmptyDecomposition(patterns);
     addProductDecomposition(patterns);

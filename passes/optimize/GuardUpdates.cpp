@@ -2,7 +2,6 @@
 
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/Signature.h"
-#include "compiler/dialect/train/Update.h"
 #include "passes/optimize/Passes.h"
 
 using namespace mlir;
@@ -55,7 +54,7 @@ LogicalResult GuardUpdates::run(func::FuncOp func) {
   Block &body = func.getBody().front();
   Operation *end = body.getTerminator(), *first = end;
   for (Operation &op : body)
-    if (first == end && train::getUpdateApply(&op))
+    if (first == end && isa<train::OptimizerUpdateOpInterface>(op))
       first = &op;
   for (Value value : {lossValue, norm}) {
     if (!isFloat(value) || train::tensorType(value).getRank() != 0)
@@ -74,14 +73,14 @@ LogicalResult GuardUpdates::run(func::FuncOp func) {
   Value asked = build.compare(train::CompareDirection::Ne, always, build.zeros(scalar));
   Value apply = build.max(finite, asked);
   for (Operation &op : body)
-    if (std::optional<MutableOperandRange> taken = train::getUpdateApply(&op))
-      taken->assign(apply);
+    if (auto update = dyn_cast<train::OptimizerUpdateOpInterface>(op))
+      update.getApplyMutable().assign(apply);
 
   builder.setInsertionPoint(end);
   for (train::StepResult &result : results) {
     auto alias = result.attrs.getAs<IntegerAttr>(train::kAlias);
     Operation *made = result.value.getDefiningOp();
-    if (!alias || (made && train::getUpdateApply(made)))
+    if (!alias || isa_and_nonnull<train::OptimizerUpdateOpInterface>(made))
       continue;
     Value spread = build.broadcast(apply, train::shapeOf(result.value), {});
     result.value = build.select(spread, result.value, func.getArgument(alias.getInt()));

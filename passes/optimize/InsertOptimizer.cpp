@@ -1,11 +1,15 @@
 //===- InsertOptimizer.cpp - gradients become updates of the parameters ---===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Optimizer.h"
 #include "compiler/dialect/train/Signature.h"
 #include "passes/optimize/Passes.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/Support/Regex.h"
+#include "llvm/Support/xxhash.h"
+
+#include <cmath>
 
 using namespace mlir;
 
@@ -33,33 +37,38 @@ struct InsertOptimizer : impl::InsertOptimizerBase<InsertOptimizer> {
       signalPassFailure();
   }
 
-  LogicalResult checkOptions(func::FuncOp func);
+  LogicalResult readOptions(func::FuncOp func);
   FailureOr<SmallVector<Update>> collectUpdates(func::FuncOp func);
   LogicalResult checkNoDecay(func::FuncOp func, const Update &update);
-  void addStates(func::FuncOp func, Update &update, ArrayRef<StringRef> states);
-  void buildAdamw(OpBuilder &builder, func::FuncOp func, Update &update, ArrayRef<Value> hyper);
-  void buildSgd(OpBuilder &builder, func::FuncOp func, Update &update, ArrayRef<Value> hyper);
+  void addStates(func::FuncOp func, Update &update);
+  SmallVector<Value> addHyper(func::FuncOp func);
+  void build(OpBuilder &builder, func::FuncOp func, Update &update, ArrayRef<Value> hyper, Value seed);
   LogicalResult run(func::FuncOp func);
+
+  const train::Optimizer *optimizer = nullptr;
+  train::OptimizerSettings settings;
 };
 
-LogicalResult InsertOptimizer::checkOptions(func::FuncOp func) {
-  auto outside = [&](StringRef option, double value, StringRef range) {
-    return func.emitError() << option << " must lie in " << range << ", got " << value;
-  };
-  if (kind != "adamw" && kind != "sgd")
-    return func.emitError() << "unknown optimizer '" << kind << "', expected adamw or sgd";
-  if (!(beta1 >= 0 && beta1 < 1))
-    return outside("beta1", beta1, "[0, 1)");
-  if (!(beta2 >= 0 && beta2 < 1))
-    return outside("beta2", beta2, "[0, 1)");
-  if (!(momentum >= 0 && momentum < 1))
-    return outside("momentum", momentum, "[0, 1)");
-  if (!(epsilon > 0))
-    return func.emitError() << "epsilon must be positive, got " << epsilon.getValue();
+LogicalResult InsertOptimizer::readOptions(func::FuncOp func) {
+  optimizer = train::findOptimizer(kind);
+  if (!optimizer)
+    return func.emitError() << "unknown optimizer '" << kind << "', expected " << train::optimizerNames();
+  settings.clear();
+  for (const Option<double> *option : {&beta1, &beta2, &epsilon, &momentum})
+    if (*option != -1.0) // else the optimizer's own
+      settings[option->getArgStr().str()] = option->getValue();
+  if (nesterov)
+    settings["nesterov"] = 1;
+  if (std::string problem = train::completeSettings(*optimizer, settings); !problem.empty())
+    return func.emitError(problem);
   if (!(weightDecay >= 0))
     return func.emitError() << "weight-decay must not be negative, got " << weightDecay.getValue();
-  if (kind == "sgd" && nesterov && momentum == 0)
-    return func.emitError("nesterov needs a momentum");
+  if (!(clipValue >= 0) || !std::isfinite(clipValue))
+    return func.emitError() << "clip-value must not be negative, got " << clipValue.getValue();
+  if (moments != "fp32" && moments != "bf16")
+    return func.emitError() << "unknown moments '" << moments << "', expected fp32 or bf16";
+  if (moments == "bf16" && !optimizer->hasNarrowStates)
+    return func.emitError() << "moments cannot be bf16: " << optimizer->name << " has no random rounding of its states";
   return success();
 }
 
@@ -121,69 +130,72 @@ void foldScale(Update &update) {
   update.scale = repeated.getOperand();
 }
 
-void InsertOptimizer::addStates(func::FuncOp func, Update &update, ArrayRef<StringRef> states) {
+void InsertOptimizer::addStates(func::FuncOp func, Update &update) {
   Builder builder(func.getContext());
   auto type = cast<RankedTensorType>(func.getArgument(update.paramArg).getType());
-  for (StringRef state : states) {
+  Type element = moments == "bf16" ? builder.getBF16Type() : train::accumulationType(type.getElementType());
+  for (StringRef state : optimizer->states(settings)) {
     std::string name = (update.name.getValue() + "." + state).str();
-    update.states.push_back(train::appendArgument(func, type.clone(train::accumulationType(type.getElementType())),
-                                                  train::ArgRole::State, name,
+    update.states.push_back(train::appendArgument(func, type.clone(element), train::ArgRole::State, name,
                                                   {builder.getNamedAttr(train::kOf, update.name),
                                                    builder.getNamedAttr(train::kState, builder.getStringAttr(state))},
                                                   NameLoc::get(builder.getStringAttr(name))));
   }
 }
 
-void InsertOptimizer::buildAdamw(OpBuilder &builder, func::FuncOp func, Update &update, ArrayRef<Value> hyper) {
-  auto op = train::AdamwUpdateOp::create(
-      builder, NameLoc::get(update.name), func.getArgument(update.paramArg), update.states[0], update.states[1],
-      update.grad, hyper[0], hyper[1], hyper[2], update.scale, /*offset=*/Value(), /*apply=*/Value(),
-      llvm::APFloat(beta1.getValue()), llvm::APFloat(beta2.getValue()), llvm::APFloat(epsilon.getValue()),
-      llvm::APFloat(weightDecay.getValue()), update.decayElements);
-  op->setAttr(train::kUnit, update.name);
-  update.newValues.assign(op->result_begin(), op->result_end());
+SmallVector<Value> InsertOptimizer::addHyper(func::FuncOp func) {
+  Builder builder(func.getContext());
+  auto scalar = RankedTensorType::get({}, builder.getF32Type());
+  SmallVector<Value> hyper;
+  auto add = [&](StringRef name, ArrayRef<NamedAttribute> more) {
+    hyper.push_back(
+        train::appendArgument(func, scalar, train::ArgRole::Hyper, name, more, NameLoc::get(builder.getStringAttr(name))));
+  };
+  add("lr", {});
+  for (const train::BiasCorrection &correction : optimizer->biasCorrections)
+    add(correction.name,
+        builder.getNamedAttr(train::kBeta, builder.getF64FloatAttr(settings.at(correction.base))));
+  return hyper;
 }
 
-void InsertOptimizer::buildSgd(OpBuilder &builder, func::FuncOp func, Update &update, ArrayRef<Value> hyper) {
-  Value param = func.getArgument(update.paramArg), buffer = update.states.empty() ? Value() : update.states[0];
-  auto op = train::SgdUpdateOp::create(
-      builder, NameLoc::get(update.name), param.getType(), buffer ? buffer.getType() : Type(), param, buffer,
-      update.grad, hyper[0], update.scale, /*offset=*/Value(), /*apply=*/Value(), llvm::APFloat(momentum.getValue()),
-      llvm::APFloat(weightDecay.getValue()), update.decayElements, nesterov);
+/// The seed of the step's random numbers; an argument if there is none yet.
+Value seedOf(func::FuncOp func) {
+  for (unsigned index : train::getArgsWithRole(func, train::ArgRole::Hyper))
+    if (train::getArgName(func, index) == "seed")
+      return func.getArgument(index);
+  Builder builder(func.getContext());
+  return train::appendArgument(func, RankedTensorType::get({}, builder.getI64Type()), train::ArgRole::Hyper, "seed", {},
+                               NameLoc::get(builder.getStringAttr("seed")));
+}
+
+void InsertOptimizer::build(OpBuilder &builder, func::FuncOp func, Update &update, ArrayRef<Value> hyper, Value seed) {
+  SmallVector<Value> states(update.states.begin(), update.states.end());
+  // Units have streams of their own; those of dropout are small numbers.
+  auto stream = static_cast<int64_t>(llvm::xxHash64(update.name.getValue()));
+  Operation *op = optimizer->build(
+      builder, NameLoc::get(update.name),
+      {func.getArgument(update.paramArg), update.grad, update.scale, states, hyper, settings, weightDecay,
+       update.decayElements, clipValue > 0 ? builder.getF64FloatAttr(clipValue) : FloatAttr(), seed, stream});
   op->setAttr(train::kUnit, update.name);
   update.newValues.assign(op->result_begin(), op->result_end());
 }
 
 LogicalResult InsertOptimizer::run(func::FuncOp func) {
-  if (failed(checkOptions(func)))
+  if (failed(readOptions(func)))
     return failure();
   FailureOr<SmallVector<Update>> updates = collectUpdates(func);
   if (failed(updates))
     return failure();
 
-  SmallVector<StringRef> states, hyperNames = {"lr"};
-  if (kind == "adamw") {
-    states = {"m", "v"};
-    hyperNames.append({"bias_correction1", "bias_correction2"});
-  } else if (momentum > 0) {
-    states = {"momentum"};
-  }
   for (Update &update : *updates) {
     foldScale(update);
-    addStates(func, update, states);
+    addStates(func, update);
   }
   OpBuilder builder(func.getBody().front().getTerminator());
-  auto scalar = RankedTensorType::get({}, builder.getF32Type());
-  SmallVector<Value> hyper;
-  for (StringRef name : hyperNames)
-    hyper.push_back(train::appendArgument(func, scalar, train::ArgRole::Hyper, name, {},
-                                          NameLoc::get(builder.getStringAttr(name))));
-  for (Update &update : *updates) {
-    if (kind == "adamw")
-      buildAdamw(builder, func, update, hyper);
-    else
-      buildSgd(builder, func, update, hyper);
-  }
+  SmallVector<Value> hyper = addHyper(func);
+  Value seed = moments == "bf16" ? seedOf(func) : Value();
+  for (Update &update : *updates)
+    build(builder, func, update, hyper, seed);
 
   SmallVector<train::StepResult> results;
   for (auto [index, result] : llvm::enumerate(train::getResults(func)))

@@ -100,10 +100,14 @@ def ClipGradients : Pass<"clip-gradients", "::mlir::func::FuncOp"> {
 def InsertOptimizer : Pass<"insert-optimizer", "::mlir::func::FuncOp"> {
   let summary = "Replace gradient results by updates of parameters and optimizer state";
   let description = [{
-    One `adamw_update` or `sgd_update` per unit, with the attribute `train.unit` = the unit's name. Appends arguments for
-    the state (`<unit>.m` and `<unit>.v`, or `<unit>.momentum`; role `"state"`, `train.of`, `train.state`) and for what
-    the host computes each step (`lr`, and for adamw `bias_correction1`, `bias_correction2`; role `"hyper"`, f32). A
-    gradient that is scaled by one number (`clip-gradients`) enters unscaled with the number as `grad_scale`.
+    One update (`adamw_update`, `lion_update`, `sgd_update`) per unit, with the attribute `train.unit` = the unit's name. Appends
+    arguments for the states (`<unit>.m`, …; role `"state"`, `train.of`, `train.state`) and for what the host computes each
+    step (`lr`, and for adamw `bias_correction1`, `bias_correction2` with `train.beta`; role `"hyper"`, f32). A gradient that is
+    scaled by one number (`clip-gradients`) enters unscaled with the number as `grad_scale`. Clipping by value is part of
+    the update, after that scale.
+
+    With `moments=bf16` states are bf16 and rounded at random by the step's seed, an argument that is appended if there is none,
+    and a stream made from the unit's name.
 
     Precondition: every `"param"` argument is a flat unit with a gradient result.
     Postcondition: the results are the loss, metrics, then the new parameters and states, aliased to their arguments
@@ -118,16 +122,44 @@ def InsertOptimizer : Pass<"insert-optimizer", "::mlir::func::FuncOp"> {
     ```
   }];
   let options = [
-    Option<"kind", "kind", "std::string", "\"adamw\"", "adamw or sgd">,
-    Option<"beta1", "beta1", "double", "0.9", "Decay of the first moment (adamw)">,
-    Option<"beta2", "beta2", "double", "0.999", "Decay of the second moment (adamw)">,
-    Option<"epsilon", "epsilon", "double", "1e-8", "Added to the root of the second moment (adamw)">,
-    Option<"weightDecay", "weight-decay", "double", "0.01", "Decoupled (adamw) or L2 (sgd) weight decay">,
-    Option<"momentum", "momentum", "double", "0.0", "Momentum (sgd); 0: no momentum buffer">,
+    Option<"kind", "kind", "std::string", "\"adamw\"", "adamw, lion or sgd">,
+    Option<"beta1", "beta1", "double", "-1.0",
+           "Decay of the first moment (adamw), share of the momentum in the step (lion); -1: 0.9">,
+    Option<"beta2", "beta2", "double", "-1.0",
+           "Decay of the second moment (adamw; -1: 0.999), of the momentum (lion; -1: 0.99)">,
+    Option<"epsilon", "epsilon", "double", "-1.0", "Added to the root of the second moment (adamw); -1: 1e-8">,
+    Option<"weightDecay", "weight-decay", "double", "0.01", "Decoupled (adamw, lion) or L2 (sgd) weight decay">,
+    Option<"momentum", "momentum", "double", "-1.0", "Momentum (sgd); -1 or 0: no momentum buffer">,
     Option<"nesterov", "nesterov", "bool", "false", "Nesterov momentum (sgd)">,
+    Option<"clipValue", "clip-value", "double", "0.0", "Largest absolute value of a gradient's element; 0: any">,
+    Option<"moments", "moments", "std::string", "\"fp32\"", "What states are stored in: fp32, or bf16 (adamw)">,
     Option<"noDecay", "no-decay", "std::string", "\"\"",
            "Checks that flatten-parameters was given this regular expression; default: no check">,
   ];
+  let dependentDialects = ["::tessera::train::TrainDialect"];
+}
+
+def AverageParameters : Pass<"average-parameters", "::mlir::func::FuncOp"> {
+  let summary = "Keep an exponential moving average of each parameter";
+  let description = [{
+    Appends for each unit that the step updates a state `<unit>.average` (role `"state"`, `train.state` = `"average"`; of the
+    accumulation type), whose next value is `average + (1 - decay) * (p' - average)` with the unit's new value p':
+    `torch.optim.swa_utils.get_ema_multi_avg_fn`. The host lets it begin as the parameter. With `decay=0` nothing changes.
+
+    Precondition: updates (`insert-optimizer`), and no guard yet: `guard-updates` then keeps averages of steps that are left out.
+    Postcondition: every updated unit has an average, aliased to its argument.
+
+    ```mlir
+    // before
+    %new = train.sgd_update %u, %grad lr(%lr) …
+    return %loss, %new
+    // after
+    %new = train.sgd_update %u, %grad lr(%lr) …
+    %next = %average + (1 - decay) * (%new - %average)
+    return %loss, %new, %next
+    ```
+  }];
+  let options = [Option<"decay", "decay", "double", "0.0", "Share of the old average, in [0, 1); 0: no averages">];
   let dependentDialects = ["::tessera::train::TrainDialect"];
 }
 

@@ -7,7 +7,6 @@
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/PhaseAnalysis.h"
 #include "compiler/dialect/train/Signature.h"
-#include "compiler/dialect/train/Update.h"
 #include "passes/precision/Kept.h"
 #include "passes/precision/Passes.h"
 
@@ -81,8 +80,8 @@ private:
   void findParameterGradients() {
     SmallVector<Value> pending;
     func.walk([&](Operation *op) {
-      if (Value gradient = getUpdateGradient(op))
-        pending.push_back(gradient);
+      if (auto update = dyn_cast<OptimizerUpdateOpInterface>(op))
+        pending.push_back(update.getGrad());
     });
     Operation *end = func.getBody().front().getTerminator();
     for (auto [index, value] : llvm::enumerate(end->getOperands()))
@@ -110,7 +109,7 @@ private:
     Operation *first = nullptr;
     for (OpOperand &use : unit.getUses()) {
       Operation *owner = use.getOwner();
-      if (getUpdateGradient(owner) || isa<func::ReturnOp>(owner) ||
+      if (isa<OptimizerUpdateOpInterface, func::ReturnOp>(owner) ||
           (isa<ConvertOp>(owner) && isBf16(owner->getResult(0))))
         continue;
       uses.push_back(&use);

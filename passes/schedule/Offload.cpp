@@ -79,12 +79,16 @@ private:
       Operation *user = use.getOwner();
       if (isa<func::ReturnOp>(user))
         continue;
-      const OriginPhase phase = phaseOf(user);
+      const OriginPhase phase = isState(argument) ? OriginPhase::Update : phaseOf(user);
       Visit &visit = visits[user->getBlock()].try_emplace({unit, phase}, Visit(phase)).first->second;
       if (visit.uses.empty() || visit.uses.back().first != argument)
         visit.uses.push_back({argument, {}});
       visit.uses.back().second.push_back(&use);
     }
+  }
+
+  bool isState(BlockArgument argument) const {
+    return train::getArgRole(func, argument.getArgNumber()) == train::ArgRole::State;
   }
 
   Operation *firstUser(Operation *op) const {

@@ -4,7 +4,6 @@
 #include "compiler/dialect/train/CountValid.h"
 #include "compiler/dialect/train/PhaseAnalysis.h"
 #include "compiler/dialect/train/Signature.h"
-#include "compiler/dialect/train/Update.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
@@ -33,9 +32,9 @@ SmallVector<Unit> findUnits(func::FuncOp func) {
     auto name = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kName);
     Unit &unit = units.emplace_back(Unit{arg, name ? name.getValue() : StringRef(), {}});
     for (Operation *user : arg.getUsers())
-      if (getUpdateGradient(user) && user->getOperand(0) == arg) {
+      if (auto update = dyn_cast<OptimizerUpdateOpInterface>(user); update && update.getParam() == arg) {
         unit.update = user;
-        unit.gradient = getUpdateGradient(user);
+        unit.gradient = update.getGrad();
       }
     for (auto [index, value] : llvm::enumerate(end->getOperands()))
       if (auto of = func.getResultAttrOfType<StringAttr>(index, kOf); of && of == unit.name && !unit.gradient)
@@ -154,7 +153,7 @@ struct BlockUse {
 /// comes to need it.
 static void collectUses(Value value, BlockArgument unit, llvm::MapVector<Block *, SmallVector<BlockUse>> &uses) {
   for (Operation *user : value.getUsers()) {
-    if (getUpdateGradient(user) || isa<func::ReturnOp>(user) || user->hasAttr(kRecompute))
+    if (isa<OptimizerUpdateOpInterface, func::ReturnOp>(user) || user->hasAttr(kRecompute))
       continue;
     if (isView(user))
       collectUses(user->getResult(0), unit, uses);

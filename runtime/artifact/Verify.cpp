@@ -7,10 +7,13 @@
 
 #include "runtime/artifact/Verify.h"
 
+#include "runtime/artifact/LearningRate.h"
+
 #include "runtime/artifact/VerifyContext.h"
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 namespace tessera {
 
@@ -224,6 +227,17 @@ static Status expectDense(const VerifyContext &context, uint32_t buffer, DataTyp
   return Status::ok();
 }
 
+/// Of a-z, 0-9 and _, and none of the roles: names and roles are told apart by their text in checkpoints.
+static bool isStateName(const flatbuffers::String *name) {
+  const std::string_view text = name ? name->string_view() : std::string_view();
+  for (std::string_view role : {"parameter", "frozen", "average"})
+    if (text == role)
+      return false;
+  return !text.empty() && text.size() <= 64 && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
 static Status verifyState(const VerifyContext &context) {
   const artifact::Package &package = context.package;
   for (uint32_t index = 0; index < sizeOf(package.state()); ++index) {
@@ -231,6 +245,8 @@ static Status verifyState(const VerifyContext &context) {
     std::string what = "state '" + state.name()->str() + "'";
     if (!isKnown(state.dtype()) || !isKnown(state.role()))
       return bad(what, "unknown type or role");
+    if ((state.role() == artifact::StateRole::Optimizer) != isStateName(state.state()))
+      return bad(what, "is an optimizer's without a name there, or has a name and is none");
     if (state.elements() < 1 || state.elements() > maxElements)
       return bad(what, std::to_string(state.elements()) + " elements");
     TESSERA_RETURN_IF_ERROR(context.checkGroup(state.shard_group(), what));
@@ -302,9 +318,19 @@ static Status verifyScalars(const VerifyContext &context, const artifact::Progra
   const artifact::Package &package = context.package;
   for (uint32_t index = 0; index < sizeOf(program.hyper()); ++index) {
     const artifact::HyperScalar &hyper = *program.hyper()->Get(index);
-    DataType type = hyper.name()->string_view() == "seed" ? DataType::I64 : DataType::F32;
-    TESSERA_RETURN_IF_ERROR(expectDense(context, hyper.buffer(), type, 1, "scalar '" + hyper.name()->str() + "'"));
+    std::string what = "scalar '" + hyper.name()->str() + "'";
+    if (!isKnown(hyper.kind()))
+      return bad(what, "unknown kind " + std::to_string(static_cast<int>(hyper.kind())));
+    if (hyper.kind() == artifact::HyperKind::BiasCorrection && !(hyper.beta() >= 0 && hyper.beta() < 1))
+      return bad(what, "its beta is " + std::to_string(hyper.beta()));
+    if (hyper.kind() == artifact::HyperKind::LearningRate && !program.learning_rate())
+      return bad(what, "there is no schedule of the learning rate");
+    DataType type = hyper.kind() == artifact::HyperKind::Seed ? DataType::I64 : DataType::F32;
+    TESSERA_RETURN_IF_ERROR(expectDense(context, hyper.buffer(), type, 1, what));
   }
+  if (const artifact::LearningRate *rate = program.learning_rate())
+    if (std::string problem = checkLearningRate(*std::unique_ptr<artifact::LearningRateT>(rate->UnPack())); !problem.empty())
+      return bad("schedule of the learning rate", problem);
   for (uint32_t index = 0; index < sizeOf(program.results()); ++index) {
     const artifact::ResultTensor &result = *program.results()->Get(index);
     std::string what = "result '" + result.name()->str() + "'";

@@ -77,9 +77,14 @@ Result<CheckpointInfo> loadCheckpoint(const std::string &path, const std::vector
 Result<std::vector<SafetensorsTensor>> gatherParameters(const std::vector<RankState> &ranks,
                                                         StateRole role = StateRole::Parameter);
 
-/// Writes all parameters (frozen ones, too) of a model to one safetensors file.
+/// Writes all parameters (frozen ones, too) of a model to one safetensors file; with the role Average, the averages of
+/// those that are trained in place of them.
 Status exportParameters(const std::string &path, const std::vector<RankState> &ranks,
-                        const std::map<std::string, std::string> &metadata = {});
+                        const std::map<std::string, std::string> &metadata = {},
+                        StateRole role = StateRole::Parameter);
+
+/// Where the averages are written beside the weights: "model-average.safetensors" for "model.safetensors".
+std::string averagePath(const std::string &path);
 
 } // namespace tessera
 

@@ -19,7 +19,7 @@ namespace tessera {
 
 namespace {
 
-using UnitKey = std::pair<StateRole, std::string>;
+using UnitKey = std::pair<StateKind, std::string>;
 
 /// One open checkpoint.
 class CheckpointReader {
@@ -63,10 +63,10 @@ Result<CheckpointReader> CheckpointReader::open(const std::string &path) {
   TESSERA_ASSIGN_OR_RETURN(reader.folder, findCheckpoint(path));
   TESSERA_ASSIGN_OR_RETURN(reader.manifest, readManifest(reader.folder + "/" + manifestName));
   for (const ManifestUnit &unit : reader.manifest.units) {
-    if (!reader.units.emplace(UnitKey{unit.role, unit.unit}, &unit).second)
+    if (!reader.units.emplace(UnitKey{unit.kind, unit.unit}, &unit).second)
       return reader.corrupt("unit '" + unit.unit + "' appears twice");
     for (const ParameterSegment &segment : unit.segments)
-      if (!reader.parameters.emplace(UnitKey{unit.role, segment.name}, Location{&unit, &segment}).second)
+      if (!reader.parameters.emplace(UnitKey{unit.kind, segment.name}, Location{&unit, &segment}).second)
         return reader.corrupt("parameter '" + segment.name + "' appears twice");
   }
   TESSERA_RETURN_IF_ERROR(reader.openFiles());
@@ -107,12 +107,12 @@ Status CheckpointReader::openFiles() {
 }
 
 Status CheckpointReader::addPiece(const ManifestPiece &piece, const SafetensorsFile &file) {
-  auto unit = units.find({piece.role, piece.unit});
+  auto unit = units.find({piece.kind, piece.unit});
   const SafetensorsEntry *entry = file.find(piece.key);
   if (unit == units.end() || !entry || piece.end > unit->second->elements ||
       entry->elements != piece.end - piece.begin || entry->dtype != unit->second->dtype)
     return corrupt("tensor '" + piece.key + "' of '" + file.path() + "' is missing or not what the manifest says");
-  pieces[{piece.role, piece.unit}].push_back({piece.begin, piece.end, entry->bytes});
+  pieces[{piece.kind, piece.unit}].push_back({piece.begin, piece.end, entry->bytes});
   return Status::ok();
 }
 
@@ -128,7 +128,7 @@ Status CheckpointReader::checkComplete() {
     }
     if (covered != unit->elements)
       return corrupt("elements from " + std::to_string(covered) + " on of unit '" + unit->unit + "' (" +
-                     std::string(toString(unit->role)) + ") are missing or stored twice");
+                     toString(unit->kind) + ") are missing or stored twice");
   }
   return Status::ok();
 }
@@ -138,9 +138,9 @@ Status CheckpointReader::check(const RankState &views) const {
   std::map<UnitKey, bool> wanted;
   for (const StateView &view : views)
     for (const ParameterSegment &segment : view.segments) {
-      std::string name = "'" + segment.name + "' (" + std::string(toString(view.role)) + ")";
-      wanted[{view.role, segment.name}] = true;
-      auto found = parameters.find({view.role, segment.name});
+      std::string name = "'" + segment.name + "' (" + toString(view.kind) + ")";
+      wanted[{view.kind, segment.name}] = true;
+      auto found = parameters.find({view.kind, segment.name});
       if (found == parameters.end())
         problems.push_back(name + " is not in the checkpoint");
       else if (found->second.segment->shape != segment.shape)
@@ -152,7 +152,7 @@ Status CheckpointReader::check(const RankState &views) const {
     }
   for (const auto &[key, location] : parameters)
     if (!wanted.count(key))
-      problems.push_back("'" + key.second + "' (" + std::string(toString(key.first)) + ") is not in the program");
+      problems.push_back("'" + key.second + "' (" + toString(key.first) + ") is not in the program");
   if (problems.empty())
     return Status::ok();
   constexpr size_t shown = 20;
@@ -169,11 +169,11 @@ Status CheckpointReader::copyInto(const RankState &views) const {
   for (const StateView &view : views) {
     size_t width = elementBytes(view.dtype);
     for (const ParameterSegment &segment : view.segments) {
-      const Location &source = parameters.at({view.role, segment.name});
+      const Location &source = parameters.at({view.kind, segment.name});
       auto [begin, end] = overlap(view, segment);
       // Positions in the checkpoint's unit are those in ours plus `shift`.
       int64_t shift = source.segment->offset - segment.offset;
-      for (const Piece &piece : pieces.at({view.role, source.unit->unit})) {
+      for (const Piece &piece : pieces.at({view.kind, source.unit->unit})) {
         int64_t from = std::max(begin, piece.begin - shift), to = std::min(end, piece.end - shift);
         if (from < to)
           TESSERA_RETURN_IF_ERROR(piece.bytes.read((from + shift - piece.begin) * width,

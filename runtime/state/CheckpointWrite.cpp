@@ -26,8 +26,8 @@ static Result<std::vector<ManifestFile>> writeRanks(const std::string &folder, c
     for (const StateView &view : ranks[index]) {
       if (!view.saves || view.begin == view.end)
         continue;
-      std::string key = std::string(toString(view.role)) + "/" + view.unit;
-      file.pieces.push_back({key, view.unit, view.role, view.begin, view.end});
+      std::string key = toString(view.kind) + "/" + view.unit;
+      file.pieces.push_back({key, view.unit, view.kind, view.begin, view.end});
       tensors.push_back({key, view.dtype, {view.end - view.begin}, {view.bytes()}});
     }
     TESSERA_ASSIGN_OR_RETURN(WrittenFile written, writeSafetensors(folder + "/" + file.name, tensors,
@@ -45,7 +45,7 @@ static Status writeManifest(const std::string &folder, const CheckpointInfo &inf
   Manifest manifest;
   manifest.info = info;
   for (const StateView &view : units)
-    manifest.units.push_back({view.unit, view.role, view.dtype, view.elements, view.segments});
+    manifest.units.push_back({view.unit, view.kind, view.dtype, view.elements, view.segments});
   for (const ManifestFile &file : files) {
     std::error_code error;
     if (fs::file_size(folder + "/" + file.name, error) != file.bytes || error)
@@ -156,7 +156,7 @@ Status CheckpointWriter::save(const CheckpointInfo &info, const std::vector<Rank
         continue;
       }
       const uint64_t bad = copyAndCountNonFinite(memory.back().get(), view.bytes(), view.dtype);
-      isFinite &= bad == 0 || view.role == StateRole::Frozen;
+      isFinite &= bad == 0 || view.kind == StateRole::Frozen;
       view.data = memory.back().get();
     }
   TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> problems,
@@ -192,13 +192,13 @@ Result<std::vector<SafetensorsTensor>> gatherParameters(const std::vector<RankSt
   if (ranks.empty())
     return tensors;
   for (const StateView &unit : ranks.front()) {
-    if (unit.role != role)
+    if (unit.kind != role)
       continue;
     // The unit's ranges in order, one of each.
     std::vector<const StateView *> parts;
     for (const RankState &rank : ranks)
       for (const StateView &view : rank)
-        if (view.role == role && view.unit == unit.unit && view.saves)
+        if (view.kind == role && view.unit == unit.unit && view.saves)
           parts.push_back(&view);
     std::sort(parts.begin(), parts.end(), [](auto *a, auto *b) { return a->begin < b->begin; });
     for (const ParameterSegment &segment : unit.segments) {
@@ -221,11 +221,16 @@ Result<std::vector<SafetensorsTensor>> gatherParameters(const std::vector<RankSt
 }
 
 Status exportParameters(const std::string &path, const std::vector<RankState> &ranks,
-                        const std::map<std::string, std::string> &metadata) {
-  TESSERA_ASSIGN_OR_RETURN(auto tensors, gatherParameters(ranks, StateRole::Parameter));
+                        const std::map<std::string, std::string> &metadata, StateRole role) {
+  TESSERA_ASSIGN_OR_RETURN(auto tensors, gatherParameters(ranks, role));
   TESSERA_ASSIGN_OR_RETURN(auto frozen, gatherParameters(ranks, StateRole::Frozen));
   tensors.insert(tensors.end(), frozen.begin(), frozen.end());
   return writeSafetensors(path, tensors, metadata).status();
+}
+
+std::string averagePath(const std::string &path) {
+  const fs::path file(path);
+  return (file.parent_path() / (file.stem().string() + "-average" + file.extension().string())).string();
 }
 
 } // namespace tessera

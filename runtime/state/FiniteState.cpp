@@ -85,12 +85,12 @@ std::string describeNonFinite(const std::vector<RankState> &ranks, bool states) 
   Found found;
   for (const RankState &rank : ranks)
     for (const StateView &view : rank) {
-      if (view.role == StateRole::Frozen || !view.saves || (view.role != StateRole::Parameter && !states))
+      if (view.kind == StateRole::Frozen || !view.saves || (view.kind.role == StateRole::Optimizer && !states))
         continue;
       const uint64_t all = countNonFinite(view.bytes(), view.dtype);
       uint64_t inSegments = 0;
       const std::string prefix =
-          view.role == StateRole::Parameter ? "parameter '" : std::string(toString(view.role)) + " of '";
+          view.kind == StateRole::Parameter ? "parameter '" : toString(view.kind) + " of '";
       for (size_t index = 0; all > 0 && index < view.segments.size(); ++index) {
         const ParameterSegment &segment = view.segments[index];
         auto [begin, end] = overlap(view, segment);

@@ -131,9 +131,6 @@ Status initialiseSegment(const StateView &view, const ParameterSegment &segment,
   return roundElements(values.data(), view.dtype, target, end - begin).withContext("parameter '" + segment.name + "'");
 }
 
-static bool isParameter(const StateView &view) {
-  return view.role == StateRole::Parameter || view.role == StateRole::Frozen;
-}
 
 /// The rank's threads share the work: optimizer states are large, and a run waits for this before its first step.
 static void zero(uint8_t *data, size_t bytes) {
@@ -148,7 +145,7 @@ static void zero(uint8_t *data, size_t bytes) {
 
 void clearState(const RankState &views) {
   for (const StateView &view : views) {
-    if (!isParameter(view)) {
+    if (!view.kind.isParameter()) {
       zero(view.data, view.localBytes());
       continue;
     }
@@ -171,7 +168,7 @@ void clearState(const RankState &views) {
 Status initialiseState(const RankState &views, uint64_t seed, bool isZeroed) {
   std::string missing;
   for (const StateView &view : views)
-    if (isParameter(view))
+    if (view.kind.isParameter())
       for (const ParameterSegment &segment : view.segments)
         if (!segment.init)
           missing += (missing.empty() ? "'" : ", '") + segment.name + "'";
@@ -180,9 +177,25 @@ Status initialiseState(const RankState &views, uint64_t seed, bool isZeroed) {
   if (!isZeroed)
     clearState(views);
   for (const StateView &view : views)
-    if (isParameter(view))
+    if (view.kind.isParameter())
       for (const ParameterSegment &segment : view.segments)
         TESSERA_RETURN_IF_ERROR(initialiseSegment(view, segment, seed));
+  return startAverages(views);
+}
+
+Status startAverages(const RankState &views) {
+  for (const StateView &average : views) {
+    if (average.kind != StateRole::Average)
+      continue;
+    const auto parameter = std::find_if(views.begin(), views.end(), [&](const StateView &view) {
+      return view.kind == StateRole::Parameter && view.unit == average.unit && view.begin == average.begin &&
+             view.end == average.end && canConvert(view.dtype, average.dtype);
+    });
+    if (parameter == views.end())
+      return TESSERA_ERROR(DataLoss, "the average of '" + average.unit + "' has no parameter that is laid out as it is");
+    TESSERA_RETURN_IF_ERROR(
+        convertElements(parameter->dtype, parameter->data, average.dtype, average.data, average.end - average.begin));
+  }
   return Status::ok();
 }
 

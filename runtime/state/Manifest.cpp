@@ -45,7 +45,7 @@ std::string manifestToJson(const Manifest &manifest) {
     for (const ParameterSegment &segment : unit.segments)
       segments.push_back({{"name", segment.name}, {"shape", segment.shape}, {"offset", segment.offset}});
     json["units"].push_back({{"name", unit.unit},
-                             {"role", toString(unit.role)},
+                             {"role", toString(unit.kind)},
                              {"dtype", safetensorsName(unit.dtype)},
                              {"elements", unit.elements},
                              {"segments", std::move(segments)}});
@@ -56,7 +56,7 @@ std::string manifestToJson(const Manifest &manifest) {
     for (const ManifestPiece &piece : file.pieces)
       pieces.push_back({{"key", piece.key},
                         {"unit", piece.unit},
-                        {"role", toString(piece.role)},
+                        {"role", toString(piece.kind)},
                         {"begin", piece.begin},
                         {"end", piece.end}});
     json["files"].push_back({{"name", file.name},
@@ -102,11 +102,11 @@ public:
     fail(key);
     return none;
   }
-  StateRole role(const Json &object) {
-    if (auto role = stateRoleFromString(text(object, "role")))
-      return *role;
+  StateKind kind(const Json &object) {
+    if (auto kind = stateKindFromString(text(object, "role")))
+      return *kind;
     fail("role");
-    return StateRole::Parameter;
+    return {};
   }
   void fail(const std::string &key) {
     if (problem.empty())
@@ -129,7 +129,7 @@ private:
 static ManifestUnit readUnit(const Json &json, FieldReader &fields) {
   ManifestUnit unit;
   unit.unit = fields.text(json, "name");
-  unit.role = fields.role(json);
+  unit.kind = fields.kind(json);
   unit.elements = static_cast<int64_t>(fields.number(json, "elements"));
   if (auto dtype = dataTypeFromSafetensors(fields.text(json, "dtype")))
     unit.dtype = *dtype;
@@ -174,7 +174,7 @@ static ManifestFile readFile(const Json &json, FieldReader &fields) {
     ManifestPiece piece;
     piece.key = fields.text(item, "key");
     piece.unit = fields.text(item, "unit");
-    piece.role = fields.role(item);
+    piece.kind = fields.kind(item);
     piece.begin = static_cast<int64_t>(fields.number(item, "begin"));
     piece.end = static_cast<int64_t>(fields.number(item, "end"));
     if (piece.begin > piece.end)

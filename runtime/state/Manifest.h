@@ -28,7 +28,7 @@ struct CheckpointInfo {
 /// The tensor `key` of a file holds elements [begin, end) of a unit.
 struct ManifestPiece {
   std::string key, unit;
-  StateRole role = StateRole::Parameter;
+  StateKind kind;
   int64_t begin = 0, end = 0;
 };
 struct ManifestFile {
@@ -38,7 +38,7 @@ struct ManifestFile {
 };
 struct ManifestUnit {
   std::string unit;
-  StateRole role = StateRole::Parameter;
+  StateKind kind;
   DataType dtype = DataType::F32;
   int64_t elements = 0;
   std::vector<ParameterSegment> segments;

@@ -6,37 +6,26 @@
 
 namespace tessera {
 
-static constexpr std::pair<StateRole, std::string_view> roleNames[] = {{StateRole::Parameter, "parameter"},
-                                                                       {StateRole::Frozen, "frozen"},
-                                                                       {StateRole::Moment1, "m"},
-                                                                       {StateRole::Moment2, "v"},
-                                                                       {StateRole::Momentum, "momentum"}};
+static constexpr std::pair<StateRole, std::string_view> roleNames[] = {
+    {StateRole::Parameter, "parameter"}, {StateRole::Frozen, "frozen"}, {StateRole::Average, "average"}};
 
-std::string_view toString(StateRole role) {
-  for (auto [known, name] : roleNames)
-    if (known == role)
-      return name;
-  return "?";
+std::string toString(const StateKind &kind) {
+  for (auto [role, name] : roleNames)
+    if (role == kind.role)
+      return std::string(name);
+  return kind.state;
 }
 
-std::optional<StateRole> stateRoleFromString(std::string_view wanted) {
+std::optional<StateKind> stateKindFromString(std::string_view text) {
   for (auto [role, name] : roleNames)
-    if (name == wanted)
-      return role;
-  return std::nullopt;
+    if (name == text)
+      return StateKind(role);
+  const bool isName = !text.empty() && text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == text.npos;
+  return isName ? std::optional(StateKind(StateRole::Optimizer, std::string(text))) : std::nullopt;
 }
 
 Overlap overlap(const StateView &view, const ParameterSegment &segment) {
   return {std::max(view.begin, segment.offset), std::min(view.end, segment.end())};
-}
-
-/// The unit that a state tensor belongs to: optimizer states may be named "<unit>.<role>".
-static std::string unitName(const artifact::StateTensor &tensor) {
-  std::string name = tensor.name()->str(), suffix = "." + std::string(toString(tensor.role()));
-  bool isOptimizer = tensor.role() != StateRole::Parameter && tensor.role() != StateRole::Frozen;
-  if (isOptimizer && name.size() > suffix.size() && name.ends_with(suffix))
-    name.resize(name.size() - suffix.size());
-  return name;
 }
 
 static std::vector<int64_t> toVector(const flatbuffers::Vector<int64_t> *sizes) {
@@ -77,8 +66,8 @@ Result<RankState> makeRankState(const Artifact &artifact, int rank,
     return views;
   for (const artifact::StateTensor *tensor : *package.state()) {
     StateView view;
-    view.unit = unitName(*tensor);
-    view.role = tensor->role();
+    view.unit = tensor->name()->str();
+    view.kind = {tensor->role(), tensor->state() ? tensor->state()->str() : ""};
     view.dtype = tensor->dtype();
     view.elements = tensor->elements();
     int64_t parts = artifact.groupSize(tensor->shard_group());
@@ -105,7 +94,7 @@ Result<RankState> makeRankState(const Artifact &artifact, int rank,
     if (!view.segments.empty())
       continue;
     for (const StateView &other : views)
-      if (other.unit == view.unit && other.role == StateRole::Parameter && other.elements == view.elements)
+      if (other.unit == view.unit && other.kind == StateRole::Parameter && other.elements == view.elements)
         view.segments = other.segments;
     if (view.segments.empty()) {
       const artifact::StateTensor *tensor = package.state()->Get(&view - views.data());

@@ -12,18 +12,32 @@
 #include "runtime/base/File.h"
 #include "runtime/state/DataTypes.h"
 
+#include <compare>
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tessera {
 
 using artifact::StateRole;
 
-/// "parameter", "frozen", "m", "v", "momentum": the names in checkpoints.
-std::string_view toString(StateRole role);
-std::optional<StateRole> stateRoleFromString(std::string_view name);
+/// What a state tensor is: its role, and of an optimizer's state the name there.
+struct StateKind {
+  StateRole role = StateRole::Parameter;
+  std::string state; ///< "m", "momentum"; empty but for StateRole::Optimizer
+
+  StateKind() = default;
+  StateKind(StateRole role, std::string state = "") : role(role), state(std::move(state)) {}
+  bool isParameter() const { return role == StateRole::Parameter || role == StateRole::Frozen; }
+  friend auto operator<=>(const StateKind &, const StateKind &) = default;
+};
+
+/// "parameter", "frozen", "average", or the name of the optimizer's state: the names in checkpoints.
+std::string toString(const StateKind &kind);
+/// Nothing for a text that is no name of a state.
+std::optional<StateKind> stateKindFromString(std::string_view text);
 
 /// Constant: a. Normal: mean a, deviation b. Uniform: [a, b).
 struct InitSpec {
@@ -45,7 +59,7 @@ struct ParameterSegment {
 /// The range [begin, end) of a flat unit of `elements` elements. Elements outside of all segments are padding: zero.
 struct StateView {
   std::string unit;
-  StateRole role = StateRole::Parameter;
+  StateKind kind;
   DataType dtype = DataType::F32;
   int64_t elements = 0, begin = 0, end = 0;
   std::vector<ParameterSegment> segments; ///< In order of offset, not overlapping.

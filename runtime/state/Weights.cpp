@@ -87,7 +87,7 @@ static Status checkNames(const RankState &views, const WeightSource &source, con
   std::vector<std::string> missing, extra, mismatched;
   std::set<std::string> used;
   for (const StateView &view : views) {
-    if (view.role != StateRole::Parameter && view.role != StateRole::Frozen)
+    if (!view.kind.isParameter())
       continue;
     for (const ParameterSegment &segment : view.segments) {
       auto entry = source.entries().find(segment.name);
@@ -138,7 +138,7 @@ Status loadWeights(const RankState &views, const WeightSource &source, uint64_t 
   if (!options.isZeroed)
     clearState(views);
   for (const StateView &view : views) {
-    if (view.role != StateRole::Parameter && view.role != StateRole::Frozen)
+    if (!view.kind.isParameter())
       continue;
     for (const ParameterSegment &segment : view.segments) {
       auto entry = source.entries().find(segment.name);
@@ -154,7 +154,7 @@ Status loadWeights(const RankState &views, const WeightSource &source, uint64_t 
                                   .withContext("parameter '" + segment.name + "'"));
     }
   }
-  return Status::ok();
+  return startAverages(views);
 }
 
 } // namespace tessera

@@ -42,7 +42,7 @@ void StepDump::prepare(int rank, const RankState &state, StepOptions &options) {
         reinterpret_cast<double *>(bytes.data())[i] *= probe.scale();
       else
         reinterpret_cast<float *>(bytes.data())[i] *= probe.scale();
-    view.role = StateRole::Parameter;
+    view.kind = StateRole::Parameter;
     view.begin = probe.shard_group() < 0 ? 0 : artifact.positionInGroup(probe.shard_group(), rank) * part;
     view.end = view.begin + part;
     view.saves = true;

@@ -14,14 +14,14 @@ namespace tessera {
 Result<Replicas> Replicas::create(const Artifact &artifact) {
   Replicas made;
   int numRanks = static_cast<int>(artifact.numRanks());
-  using Key = std::tuple<StateRole, std::string, int64_t, int64_t>; // role, parameter, range of its unit
+  using Key = std::tuple<StateKind, std::string, int64_t, int64_t>; // role, parameter, range of its unit
   std::map<Key, std::vector<int>> holders;
   auto forRanges = [&](int rank, auto body) {
     const RankState &state = made.layouts[rank];
     for (size_t view = 0; view < state.size(); ++view)
       for (size_t segment = 0; segment < state[view].segments.size(); ++segment)
         if (auto [begin, end] = overlap(state[view], state[view].segments[segment]); begin < end)
-          body(Key(state[view].role, state[view].segments[segment].name, begin, end), view, segment);
+          body(Key(state[view].kind, state[view].segments[segment].name, begin, end), view, segment);
   };
   for (int rank = 0; rank < numRanks; ++rank) {
     TESSERA_ASSIGN_OR_RETURN(RankState layout, makeRankState(artifact, rank, [](size_t) { return nullptr; }));
@@ -80,7 +80,7 @@ Status Replicas::compare(int64_t step, const std::vector<RankState> &states, int
       return TESSERA_ERROR(DataLoss,
                            "rank " + std::to_string(rank) + " and rank " + std::to_string(copy.original) +
                                " hold different values of '" + view.segments[copy.segment].name + "' (" +
-                               std::string(toString(view.role)) + ") after step " + std::to_string(step) +
+                               toString(view.kind) + ") after step " + std::to_string(step) +
                                ", but must hold the same: one of them has damaged memory or computes wrongly; "
                                "resume from an earlier checkpoint");
     }

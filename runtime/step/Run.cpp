@@ -334,7 +334,11 @@ Status Run::finish(int index) {
   if (lease) // else this could replace the weights of the run that has the folder now
     TESSERA_RETURN_IF_ERROR(lease->check());
   std::string path = options.exportPath.empty() ? folder->modelPath() : options.exportPath;
-  return exportParameters(path, all, {{"step", std::to_string(options.steps)}});
+  const std::map<std::string, std::string> metadata = {{"step", std::to_string(options.steps)}};
+  TESSERA_RETURN_IF_ERROR(exportParameters(path, all, metadata));
+  const bool hasAverages = std::any_of(all.front().begin(), all.front().end(),
+                                       [](const StateView &view) { return view.kind == StateRole::Average; });
+  return hasAverages ? exportParameters(averagePath(path), all, metadata, StateRole::Average) : Status::ok();
 }
 
 /// Keeps the steps that were done: the run can be resumed even if it was to have no checkpoints.

@@ -211,7 +211,7 @@ Status Run::compareSettings(Communicator &self) const {
       {"--steps", std::to_string(options.steps)},
       {"--seed", options.seed ? std::to_string(*options.seed) : "default"},
       {"--order", options.shuffle ? "shuffled" : "sequential"},
-      {"--lr, --min-lr, --warmup or --schedule", schedule->describe()},
+      {"--lr, --min-lr, --warmup, --schedule or its decay", schedule->describe()},
       {"--on-nonfinite", options.onNonFinite.empty() ? "default" : options.onNonFinite},
       {"the content of --weights", weightsContent},
       {"--checkpoint-every", std::to_string(options.checkpointEvery)},

@@ -153,8 +153,8 @@ class Disagreement(LaunchTest):
 class OtherSettings(LaunchTest):
     def test_ranks_that_would_train_other_parameters_are_refused(self):
         self.compile("a", "--mesh", "shard=2", "--strategy", "zero3")
-        for flags, what in ((("--lr", 0.5), "--lr, --min-lr, --warmup or --schedule: constant lr=0.5 "),
-                            (("--schedule", "cosine"), "--lr, --min-lr, --warmup or --schedule: cosine "),
+        for flags, what in ((("--lr", 0.5), "--lr, --min-lr, --warmup, --schedule or its decay: constant lr=0.5 "),
+                            (("--schedule", "cosine"), "--lr, --min-lr, --warmup, --schedule or its decay: cosine "),
                             (("--order", "sequential"), "--order: sequential and shuffled"),
                             (("--weights", self.golden.weights), r"the content of --weights: .+ and none")):
             with self.subTest(flags):

@@ -59,10 +59,11 @@ inline void addSlot(artifact::PackageT &program, const std::string &name, uint32
 }
 
 inline void addState(artifact::PackageT &program, const std::string &name, artifact::StateRole role, uint32_t buffer,
-                     bool withSegments) {
+                     bool withSegments, const std::string &stateName = "") {
   auto state = std::make_unique<artifact::StateTensorT>();
   state->name = name;
   state->role = role;
+  state->state = stateName;
   state->dtype = artifact::DataType::F32;
   state->elements = 32;
   state->shard_group = 0;
@@ -156,7 +157,7 @@ inline artifact::PackageT makePackage() {
   program.num_streams = 4;
 
   addState(program, "h.0", artifact::StateRole::Parameter, 0, true);
-  addState(program, "h.0.m", artifact::StateRole::Moment1, 1, false);
+  addState(program, "h.0", artifact::StateRole::Optimizer, 1, false, "m");
   auto batch = std::make_unique<artifact::BatchTensorT>();
   batch->name = "tokens";
   batch->dtype = artifact::DataType::I64;

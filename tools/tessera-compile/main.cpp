@@ -1,5 +1,6 @@
 //===- main.cpp - tessera-compile: from a model to an artifact ------------===//
 
+#include "compiler/dialect/train/Optimizer.h"
 #include "compiler/driver/Compile.h"
 #include "passes/Register.h"
 
@@ -10,6 +11,8 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <CLI/CLI.hpp>
+
+#include <algorithm>
 
 namespace {
 
@@ -50,28 +53,85 @@ void addModelOptions(CLI::App &app, tessera::CompileOptions &o, std::vector<std:
                  "initial value of parameters: <regex>=<zeros|constant:a|normal:std|uniform:a:b>; first match wins");
 }
 
-void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o, std::pair<double, double> &betas) {
+/// The flags of the numbers that optimizers are told. Those that are given are kept by name.
+void addOptimizerSettings(CLI::App &app, tessera::CompileOptions &o) {
+  using tessera::train::OptimizerSetting;
+  struct Flag {
+    std::vector<std::string> names;
+    std::string defaults;
+    bool isSwitch = false;
+  };
+  std::vector<std::pair<std::string, Flag>> flags;
+  for (const tessera::train::Optimizer *optimizer : tessera::train::allOptimizers()) {
+    std::string last;
+    for (const OptimizerSetting &setting : optimizer->settings) {
+      auto found = std::find_if(flags.begin(), flags.end(), [&](const auto &flag) { return flag.first == setting.flag; });
+      if (found == flags.end())
+        found = flags.insert(flags.end(), {setting.flag, {}});
+      Flag &flag = found->second;
+      if (std::find(flag.names.begin(), flag.names.end(), setting.name) == flag.names.end())
+        flag.names.emplace_back(setting.name);
+      flag.isSwitch = setting.kind == tessera::train::SettingKind::Switch;
+      const std::string of = std::string(flag.defaults.empty() ? "" : ", ") + optimizer->name + ":";
+      flag.defaults += (last == setting.flag ? "" : of) + " " + tessera::formatNumber(setting.fallback);
+      last = setting.flag;
+    }
+  }
+  for (const auto &[flag, made] : flags) {
+    const std::vector<std::string> names = made.names;
+    if (made.isSwitch) {
+      app.add_flag_callback("--" + flag, [&o, names] { o.optimizerSettings[names.front()] = 1; },
+                            "of the optimizer (" + made.defaults.substr(0, made.defaults.find(':')) + ")");
+      continue;
+    }
+    std::string help;
+    for (const std::string &name : names)
+      help += (help.empty() ? "" : " and ") + name;
+    app.add_option_function<std::vector<double>>(
+           "--" + flag,
+           [&o, names](const std::vector<double> &values) {
+             for (size_t i = 0; i < values.size(); ++i)
+               o.optimizerSettings[names[i]] = values[i];
+           },
+           help + " of the optimizer (default: " + made.defaults + ")")
+        ->expected(static_cast<int>(names.size()));
+  }
+}
+
+void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o) {
   app.add_option("--loss", o.loss, "cross-entropy, mse, or output:<name> for a loss already in the model")
       ->capture_default_str();
   app.add_option("--ignore-index", o.ignoreIndex, "target that does not count (cross-entropy)")->capture_default_str();
   app.add_option("--label-smoothing", o.labelSmoothing, "in [0, 1) (cross-entropy)")->capture_default_str();
-  app.add_option("--optimizer", o.optimizer, "adamw or sgd")->capture_default_str();
+  app.add_option("--optimizer", o.optimizer, tessera::train::optimizerNames())->capture_default_str();
+  addOptimizerSettings(app, o);
+  app.add_option("--moments", o.moments,
+                 "what AdamW's moments are stored in: fp32, or bf16 (rounded at random, 4 bytes less per parameter)")
+      ->capture_default_str();
   app.add_option("--lr", o.learningRate, "peak learning rate; tessera-run can override it")->capture_default_str();
-  app.add_option("--betas", betas, "AdamW's beta1 and beta2")->capture_default_str();
-  app.add_option("--epsilon", o.epsilon, "AdamW's epsilon")->capture_default_str();
-  app.add_option("--weight-decay", o.weightDecay, "decoupled for AdamW, L2 for SGD")->capture_default_str();
+  app.add_option("--weight-decay", o.weightDecay, "decoupled for AdamW and Lion, L2 for SGD")->capture_default_str();
   app.add_option("--no-decay", o.noDecay, "regular expression of parameters without decay (default: norms and biases)");
-  app.add_option("--momentum", o.momentum, "SGD momentum")->capture_default_str();
-  app.add_flag("--nesterov", o.nesterov, "Nesterov momentum");
   app.add_option("--clip-norm", o.clipNorm, "clip gradients to this global norm; 0: do not clip")
+      ->capture_default_str();
+  app.add_option("--clip-value", o.clipValue,
+                 "clip each element of the gradients to [-value, value], after --clip-norm; 0: do not clip")
+      ->capture_default_str();
+  app.add_option("--ema", o.ema,
+                 "keep exponential moving averages of the parameters: average = ema * average + (1 - ema) * parameter; 0: "
+                 "none")
       ->capture_default_str();
   app.add_option("--guard-updates", o.guardUpdates,
                  "on: a step whose loss or gradient norm is not finite changes nothing; off: updates do not wait for "
                  "the norm")
       ->capture_default_str();
-  app.add_option("--schedule", o.schedule, "learning rate after warm-up: constant or cosine")->capture_default_str();
+  app.add_option("--schedule,--lr-schedule", o.schedule,
+                 "learning rate after warm-up: constant; linear or cosine (to --min-lr at the last step); inverse-sqrt; wsd "
+                 "(constant, and a decay in the last --decay-steps)")
+      ->capture_default_str();
   app.add_option("--warmup", o.warmup, "steps of linear warm-up")->capture_default_str();
-  app.add_option("--min-lr", o.minLearningRate, "where the cosine schedule ends")->capture_default_str();
+  app.add_option("--min-lr", o.minLearningRate, "where the schedule ends")->capture_default_str();
+  app.add_option("--decay-steps", o.decaySteps, "steps of the run's end in which wsd decays");
+  app.add_option("--decay-curve", o.decayCurve, "how wsd decays: linear, cosine or 1-sqrt")->capture_default_str();
   app.add_option("--accumulate", o.accumulate, "micro-batches per step")->capture_default_str();
   app.add_option(
       "--index-check", o.indexCheck,
@@ -151,10 +211,7 @@ void addDebugOptions(CLI::App &app, tessera::CompileOptions &o, bool &printPipel
 }
 
 /// Fills what CLI11 cannot parse by itself. Returns an error text, empty on success.
-std::string finishOptions(tessera::CompileOptions &o, const std::vector<std::string> &dims, const std::string &mesh,
-                          std::pair<double, double> betas) {
-  o.beta1 = betas.first;
-  o.beta2 = betas.second;
+std::string finishOptions(tessera::CompileOptions &o, const std::vector<std::string> &dims, const std::string &mesh) {
   for (const std::string &dim : dims) {
     size_t equals = dim.find('=');
     std::string value = equals == std::string::npos ? "" : dim.substr(equals + 1);
@@ -213,13 +270,12 @@ int main(int argc, char **argv) {
   tessera::CompileOptions options;
   std::vector<std::string> dims;
   std::string mesh, report, fit;
-  std::pair<double, double> betas{options.beta1, options.beta2};
   bool printPipelines = false;
 
   CLI::App app{kDescription, "tessera-compile"};
   app.set_version_flag("--version", TESSERA_VERSION);
   addModelOptions(app, options, dims);
-  addTrainingOptions(app, options, betas);
+  addTrainingOptions(app, options);
   addMachineOptions(app, options, mesh);
   addReportOptions(app, report, fit);
   addDebugOptions(app, options, printPipelines);
@@ -232,7 +288,7 @@ int main(int argc, char **argv) {
 
   if (printPipelines)
     options.output = "-";
-  if (std::string error = finishOptions(options, dims, mesh, betas); !error.empty()) {
+  if (std::string error = finishOptions(options, dims, mesh); !error.empty()) {
     llvm::errs() << "tessera-compile: error: " << error << "\n";
     return 1;
   }

@@ -1,6 +1,7 @@
 //===- State.cpp - units, parameters, kernels and code ------------------------------------===//
 
 #include "runtime/base/File.h"
+#include "runtime/state/StateView.h"
 #include "runtime/telemetry/MemoryPlan.h"
 #include "tools/tessera-dump/Dump.h"
 
@@ -9,11 +10,6 @@
 #include <map>
 
 namespace tessera::dump {
-
-static const char *roleName(artifact::StateRole role) {
-  static constexpr const char *names[] = {"parameter", "frozen", "m", "v", "momentum"};
-  return names[static_cast<size_t>(role)];
-}
 
 static std::string initText(const artifact::Init *init) {
   if (!init)
@@ -47,7 +43,7 @@ Json stateJson(const Artifact &artifact) {
                             {"init", initText(segment->init())}});
       }
     list.push_back({{"name", state->name()->str()},
-                    {"role", roleName(state->role())},
+                    {"role", toString(StateKind(state->role(), state->state() ? state->state()->str() : ""))},
                     {"dtype", dtypeName(state->dtype())},
                     {"elements", state->elements()},
                     {"shards", artifact.groupSize(state->shard_group())},

@@ -1,5 +1,6 @@
 //===- Summary.cpp - what an artifact is, in one screen --------------------------------===//
 
+#include "runtime/artifact/LearningRate.h"
 #include "runtime/telemetry/MemoryPlan.h"
 #include "tools/tessera-dump/Dump.h"
 
@@ -42,6 +43,15 @@ static int64_t countParameters(const artifact::Package &package, artifact::State
     }
   }
   return total;
+}
+
+/// Null if the step takes no learning rate.
+static Json learningRateJson(const artifact::LearningRate *stored) {
+  if (!stored)
+    return nullptr;
+  artifact::LearningRateT rate;
+  stored->UnPackTo(&rate);
+  return {{"kind", rate.kind}, {"peak", rate.peak}, {"lowest", rate.lowest}, {"course", describeParts(rate)}};
 }
 
 Json summaryJson(const Artifact &artifact) {
@@ -113,6 +123,7 @@ Json summaryJson(const Artifact &artifact) {
           {"ranks", artifact.numRanks()},
           {"model", keyValues(package.model())},
           {"optimizer", keyValues(package.optimizer())},
+          {"learning_rate", learningRateJson(package.learning_rate())},
           {"parameters", parameters},
           {"parameter_tensors", tensors},
           {"units", units},
@@ -154,6 +165,9 @@ std::string summaryText(const Artifact &artifact) {
   line("mesh", fmt::format("{} ({} ranks)", join(json["mesh"], ", ", "="), artifact.numRanks()));
   line("model", join(json["model"], ", ", "="));
   line("optimizer", join(json["optimizer"], ", ", "="));
+  if (const Json &rate = json["learning_rate"]; !rate.is_null())
+    line("learning rate", fmt::format("{}, peak {}, lowest {}: {}", rate["kind"].get<std::string>(), rate["peak"].dump(),
+                                      rate["lowest"].dump(), rate["course"].get<std::string>()));
   std::string parameters = fmt::format("{} in {} tensors, {} units", json["parameters"].get<int64_t>(),
                                        json["parameter_tensors"].get<int64_t>(), json["units"].get<int64_t>());
   for (const char *what : {"frozen", "constant"})

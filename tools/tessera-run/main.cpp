@@ -82,9 +82,12 @@ int main(int argc, char **argv) {
 
   app.add_option("--lr", options.schedule.learningRate, "Peak learning rate, instead of the artifact's")
       ->check(amount(maxRate));
-  app.add_option("--min-lr", options.schedule.minLearningRate, "Where a cosine ends")->check(amount(maxRate));
+  app.add_option("--min-lr", options.schedule.minLearningRate, "Where the schedule ends")->check(amount(maxRate));
   app.add_option("--warmup", options.schedule.warmup, "Steps of linear warm-up")->check(wholeNumber<int64_t>(0));
-  app.add_option("--schedule", options.schedule.schedule, "constant or cosine");
+  app.add_option("--schedule,--lr-schedule", options.schedule.schedule, tessera::scheduleKinds());
+  app.add_option("--decay-steps", options.schedule.decaySteps, "Last steps of the run, in which wsd decays")
+      ->check(wholeNumber<int64_t>(0));
+  app.add_option("--decay-curve", options.schedule.decayCurve, "How wsd decays: " + tessera::decayCurves());
 
   app.add_option(
          "--on-nonfinite", options.onNonFinite,

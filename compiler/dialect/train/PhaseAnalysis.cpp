@@ -7,7 +7,7 @@
 #include "compiler/dialect/train/PhaseAnalysis.h"
 
 #include "compiler/dialect/train/Signature.h"
-#include "compiler/dialect/train/Update.h"
+#include "compiler/interfaces/Interfaces.h"
 
 using namespace mlir;
 
@@ -16,15 +16,15 @@ namespace tessera::train {
 PhaseAnalysis::PhaseAnalysis(func::FuncOp func) {
   SmallVector<Value> results, reduced;
   for (auto [index, value] : llvm::enumerate(func.getBody().front().getTerminator()->getOperands())) {
-    StringRef role = getResultRole(func, index);
-    if (role == "grad")
+    const std::optional<ResultRole> role = getResultRole(func, index);
+    if (role == ResultRole::Grad)
       reduced.push_back(value);
-    else if (role == "loss" || role == "output" || role == kIndexCheck)
+    else if (role == ResultRole::Loss || role == ResultRole::Output || role == ResultRole::IndexCheck)
       results.push_back(value);
   }
   func.walk([&](Operation *op) {
-    if (Value gradient = getUpdateGradient(op))
-      reduced.push_back(gradient);
+    if (auto update = dyn_cast<OptimizerUpdateOpInterface>(op))
+      reduced.push_back(update.getGrad());
   });
   if (results.empty())
     return;
@@ -52,7 +52,7 @@ void PhaseAnalysis::addSlice(ArrayRef<Value> roots, Ops &ops) {
     }
     Operation *op = value.getDefiningOp();
     ops.insert(op);
-    if (isa<AccumulateOp, CheckpointOp>(op))
+    if (isa<AccumulateOp>(op))
       pending.push_back(op->getRegion(0).front().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber()));
     else
       llvm::append_range(pending, op->getOperands());

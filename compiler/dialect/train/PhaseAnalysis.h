@@ -22,7 +22,7 @@ enum class StepPhase {
   Update,   ///< neither: the norm of gradients, the optimizer and what is dead
 };
 
-/// The phases of the ops of one step function, those inside of loops and checkpoints too; without a loss all is update.
+/// The phases of the ops of one step function, those inside of loops too; without a loss all is update.
 /// An op that is made later has no phase until the analysis is made anew.
 class PhaseAnalysis {
 public:

@@ -14,6 +14,8 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+#include "compiler/interfaces/OptimizerUpdate.h"
+
 #include "compiler/dialect/train/TrainDialect.h.inc"
 #include "compiler/dialect/train/TrainEnums.h.inc"
 #define GET_ATTRDEF_CLASSES
@@ -32,8 +34,12 @@ inline constexpr llvm::StringLiteral kAlias = "train.alias";
 inline constexpr llvm::StringLiteral kSegments = "train.segments";
 /// On a flat unit argument: how many of its first elements take weight decay (i64).
 inline constexpr llvm::StringLiteral kDecayElements = "train.decay_elements";
-/// On an optimizer state argument: "m", "v" or "momentum".
+/// On a state argument: what it is to the optimizer ("m"), or kAverage.
 inline constexpr llvm::StringLiteral kState = "train.state";
+/// The state that is the moving average of its parameter.
+inline constexpr llvm::StringLiteral kAverage = "average";
+/// On a scalar `bias_correction…`: the number b of 1 - b^update (f64).
+inline constexpr llvm::StringLiteral kBeta = "train.beta";
 /// On an optimizer update: the name of the unit that it updates.
 inline constexpr llvm::StringLiteral kUnit = "train.unit";
 /// On a fusion with optimizer updates: the names of their units, and which operands hold the gradients.

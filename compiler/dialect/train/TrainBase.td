@@ -30,10 +30,10 @@ def Train_Dialect : Dialect {
     |---|---|
     | `"param"` | trainable parameter; `train.name` is its name |
     | `"frozen"` | a parameter that takes no gradient (also buffers); `train.name` |
-    | `"state"` | optimizer state; `train.name`, and `train.of` = name of its parameter |
+    | `"state"` | optimizer state; `train.name`, `train.of` = name of its parameter, and `train.state` = what it is to the optimizer, or `"average"` of the parameter |
     | `"derived"` | the parameter `train.of` (f32) in bf16, made by the host when it sets the parameter and renewed by the step; `train.name` |
     | `"input"`, `"target"` | one batch of data; `train.name` |
-    | `"hyper"` | a scalar that the host sets before each step; `train.name` is `lr`, `bias_correction1`, `bias_correction2`, `update_always` or `seed` |
+    | `"hyper"` | a scalar that the host sets before each step; `train.name` is `lr`, `bias_correction1` and `bias_correction2` (1 - b^update, with `train.beta` = b), `update_always` or `seed` |
 
     and a result carries `train.role` = `"loss"`, `"metric"`, `"updated"` (1 if the step changed parameters and states, 0 if
     it left them as they were), `"output"` or `"grad"` (with `train.of`), or `train.alias = <argument number>`: the result

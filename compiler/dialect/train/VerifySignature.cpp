@@ -59,6 +59,22 @@ struct Checked {
     return success();
   }
 
+  /// States are told apart by it in checkpoints, beside the roles there.
+  LogicalResult isStateName() const {
+    auto text = dyn_cast<StringAttr>(attr.getValue());
+    auto isPlain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+    if (!text || text.empty() || !llvm::all_of(text.getValue(), isPlain) || text == "parameter" || text == "frozen")
+      return error() << "expected the name of a state, of a-z, 0-9 and _, got " << attr.getValue();
+    return success();
+  }
+
+  LogicalResult isFraction() const {
+    auto number = dyn_cast<FloatAttr>(attr.getValue());
+    if (!number || !number.getType().isF64() || !(number.getValueAsDouble() >= 0 && number.getValueAsDouble() < 1))
+      return error() << "expected an f64 in [0, 1), got " << attr.getValue();
+    return success();
+  }
+
   LogicalResult isInitializer(Attribute value) const {
     auto text = dyn_cast<StringAttr>(value);
     if (!text || !parseInitializer(text.getValue()))
@@ -115,7 +131,7 @@ LogicalResult verifyArgument(const Checked &checked, ShapedType type) {
         namesOf(getMaxEnumValForArgRole(), [](uint32_t role) { return stringifyArgRole(static_cast<ArgRole>(role)); }));
   // train.arg_c2
   if (name == kState)
-    return checked.isOneOf({"m", "v", "momentum"});
+    return checked.isStateName();
   // train.arg_c3
   if (name == kName || name == kOf)
     return checked.isString();
@@ -130,6 +146,9 @@ LogicalResult verifyArgument(const Checked &checked, ShapedType type) {
   // train.arg_c6
   if (name == kIgnoreIndex)
     return checked.getI64();
+  // train.arg_c13
+  if (name == kBeta)
+    return checked.isFraction();
   return name == kSegments ? checked.isSegments(type) : success();
 }
 

@@ -1,4 +1,4 @@
-//===- VerifyState.cpp - verifiers of region and optimizer ops ------------===//
+//===- VerifyState.cpp - verifiers of region ops and rounding ------------===//
 
 #include "compiler/dialect/train/Train.h"
 #include "compiler/dialect/train/Verify.h"
@@ -48,57 +48,11 @@ LogicalResult AccumulateOp::verify() {
   return verifyYield(*this, body.getTerminator());
 }
 
-// --- Optimizer -----------------------------------------------------------------
+// --- Rounding ------------------------------------------------------------------
 
-static LogicalResult verifyFraction(Operation *op, StringRef name, const APFloat &value) {
-  double number = value.convertToDouble();
-  if (!(number >= 0.0 && number < 1.0))
-    return op->emitOpError() << name << " is " << number << ", expected at least 0 and less than 1";
+LogicalResult StochasticRoundOp::verify() {
+  // train.stochastic_round_c1
+  if (const auto lane = static_cast<int64_t>(getLane()); lane < 0 || lane > 7)
+    return emitOpError() << "lane is " << lane << ", expected 0 to 7";
   return success();
-}
-
-template <typename Op> static LogicalResult verifyDecay(Op op) {
-  if (static_cast<int64_t>(op.getDecayElements()) < 0)
-    return op.emitOpError() << "decay_elements is " << static_cast<int64_t>(op.getDecayElements())
-                            << ", expected at least 0";
-  return success();
-}
-
-LogicalResult AdamwUpdateOp::verify() {
-  ArrayRef<int64_t> shape = getParam().getType().getShape();
-  // train.adamw_update_c1
-  if (failed(verifyShape(*this, "m", getM().getType(), shape)) ||
-      failed(verifyShape(*this, "v", getV().getType(), shape)))
-    return failure();
-  // train.adamw_update_c2
-  if (failed(verifyShape(*this, "grad", getGrad().getType(), shape)))
-    return failure();
-  // train.adamw_update_c3
-  if (failed(verifyFraction(*this, "beta1", getBeta1())) || failed(verifyFraction(*this, "beta2", getBeta2())))
-    return failure();
-  // train.adamw_update_c4
-  return verifyDecay(*this);
-}
-
-LogicalResult SgdUpdateOp::verify() {
-  ArrayRef<int64_t> shape = getParam().getType().getShape();
-  // train.sgd_update_c1
-  if (failed(verifyShape(*this, "grad", getGrad().getType(), shape)))
-    return failure();
-  // train.sgd_update_c2
-  if ((getBuffer() != nullptr) != (getNewBuffer() != nullptr))
-    return emitOpError("needs both a buffer and its next value, or neither");
-  // train.sgd_update_c3
-  if (getBuffer() && failed(verifyType(*this, "new_buffer", getNewBuffer().getType(), getBuffer().getType())))
-    return failure();
-  if (getBuffer() && failed(verifyShape(*this, "buffer", getBuffer().getType(), shape)))
-    return failure();
-  // train.sgd_update_c4
-  if (getMomentum().isZero() == (getBuffer() != nullptr))
-    return emitOpError(getBuffer() ? "has a buffer but no momentum" : "has momentum but no buffer");
-  // train.sgd_update_c5
-  if (getNesterov() && !getBuffer())
-    return emitOpError("is nesterov but has no momentum");
-  // train.sgd_update_c6
-  return verifyDecay(*this);
 }

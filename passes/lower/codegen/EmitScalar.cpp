@@ -46,7 +46,7 @@ bool isElementwise(Operation *op) {
 bool isExpensive(Operation *op) {
   return isa<train::ExpOp, train::LogOp, train::Expm1Op, train::Log1pOp, train::SigmoidOp, train::SoftplusOp,
              train::TanhOp, train::ErfOp, train::GeluOp, train::GeluGradOp, train::SinOp, train::CosOp, train::AtanOp,
-             train::AsinOp, train::AcosOp, train::PowOp, train::RngUniformOp>(op);
+             train::AsinOp, train::AcosOp, train::PowOp, train::RngUniformOp, train::StochasticRoundOp>(op);
 }
 
 Value emitConstant(OpBuilder &builder, Location loc, Type elementType, Attribute value) {
@@ -348,7 +348,7 @@ Value emitNeutral(OpBuilder &builder, Location loc, train::ReduceKind kind, Type
   return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(type, limit));
 }
 
-Value emitPhilox(OpBuilder &builder, Location loc, Value seed, Value index, int64_t stream) {
+Value emitPhilox(OpBuilder &builder, Location loc, Value seed, Value index, int64_t stream, unsigned output) {
   Type i32 = builder.getI32Type(), i64 = builder.getI64Type();
   auto word = [&](uint32_t value) -> Value {
     return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(i32, APInt(32, value)));
@@ -375,10 +375,33 @@ Value emitPhilox(OpBuilder &builder, Location loc, Value seed, Value index, int6
     key[0] = arith::AddIOp::create(builder, loc, key[0], word(0x9E3779B9u));
     key[1] = arith::AddIOp::create(builder, loc, key[1], word(0xBB67AE85u));
   }
-  Value top = arith::ShRUIOp::create(builder, loc, counter[0], word(8));
+  return counter[output];
+}
+
+static Value wordConstant(OpBuilder &builder, Location loc, uint32_t value) {
+  return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(builder.getI32Type(), APInt(32, value)));
+}
+
+Value emitUniform(OpBuilder &builder, Location loc, Value word) {
+  Value top = arith::ShRUIOp::create(builder, loc, word, wordConstant(builder, loc, 8));
   Value number = arith::SIToFPOp::create(builder, loc, builder.getF32Type(), top);
   Value step = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(0x1p-24f));
   return arith::MulFOp::create(builder, loc, number, step);
+}
+
+Value emitStochasticRound(OpBuilder &builder, Location loc, Value x, Value word, bool upperHalf) {
+  Type i16 = builder.getIntegerType(16), i32 = builder.getI32Type(), bf16 = builder.getBF16Type();
+  auto constant = [&](uint32_t value) { return wordConstant(builder, loc, value); };
+  Value random = upperHalf ? arith::ShRUIOp::create(builder, loc, word, constant(16)).getResult()
+                           : arith::AndIOp::create(builder, loc, word, constant(0xffff)).getResult();
+  Value bits = arith::BitcastOp::create(builder, loc, i32, x);
+  Value sum = arith::AddIOp::create(builder, loc, bits, random);
+  Value half = arith::TruncIOp::create(builder, loc, i16, arith::ShRUIOp::create(builder, loc, sum, constant(16)));
+  Value rounded = arith::BitcastOp::create(builder, loc, bf16, half);
+  // Infinities, and what is no number, have no neighbours.
+  Value exponent = arith::AndIOp::create(builder, loc, bits, constant(0x7f800000u));
+  Value isFinite = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, exponent, constant(0x7f800000u));
+  return arith::SelectOp::create(builder, loc, isFinite, rounded, arith::TruncFOp::create(builder, loc, bf16, x));
 }
 
 } // namespace tessera::codegen

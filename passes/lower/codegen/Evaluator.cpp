@@ -222,6 +222,7 @@ Scalar Evaluator::compute(Operation *op, Position &position) {
       .Case([&](train::DynamicUpdateSliceOp op) { return updateSlice(op, position); })
       .Case([&](train::GatherRowsOp op) { return gather(op, position); })
       .Case([&](train::RngUniformOp op) { return random(op, position); })
+      .Case([&](train::StochasticRoundOp op) { return roundStochastically(op, position); })
       .Case([&](train::ConstantOp op) { return constant(op, position); })
       .Case([&](train::IotaOp op) { return iota(op, position); })
       .Default([&](Operation *op) {

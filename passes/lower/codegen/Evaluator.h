@@ -109,6 +109,7 @@ private:
   Scalar updateSlice(train::DynamicUpdateSliceOp op, Position &position);
   Scalar gather(train::GatherRowsOp op, Position &position);
   Scalar random(train::RngUniformOp op, Position &position);
+  Scalar roundStochastically(train::StochasticRoundOp op, Position &position);
   Scalar constant(train::ConstantOp op, Position &position);
   Scalar iota(train::IotaOp op, Position &position);
   /// `then` if all `conditions` hold, else `other`.
@@ -149,9 +150,14 @@ mlir::Value emitCombine(mlir::OpBuilder &builder, mlir::Location loc, train::Red
 mlir::Value emitNeutral(mlir::OpBuilder &builder, mlir::Location loc, train::ReduceKind kind, mlir::Type element);
 /// Whether `a` is greater than `b`, both of the type `element`; not if one is no number.
 mlir::Value emitGreater(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type element, mlir::Value a, mlir::Value b);
-/// Philox 4x32-10 of key `seed` and counter (`index`, `stream`), as a float of 24 bits in [0, 1).
+/// Output word number `output` of Philox 4x32-10 of key `seed` and counter (`index`, `stream`).
 mlir::Value emitPhilox(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value seed, mlir::Value index,
-                       int64_t stream);
+                       int64_t stream, unsigned output);
+/// The upper 24 bits of a word as a float in [0, 1).
+mlir::Value emitUniform(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value word);
+/// `x` (f32) in bf16, rounded by half of a random word.
+mlir::Value emitStochasticRound(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x, mlir::Value word,
+                                bool upperHalf);
 /// Whether there is scalar code for this op.
 bool isElementwise(mlir::Operation *op);
 /// Whether recomputing this op costs more than reading its value.

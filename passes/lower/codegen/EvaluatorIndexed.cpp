@@ -227,9 +227,31 @@ Scalar Evaluator::random(train::RngUniformOp op, Position &position) {
   if (emission && !seen.failed()) {
     OpBuilder &builder = emission->at(result.level);
     Value key = emitConvert(builder, loc, seed.value, tensorType(op.getSeed()).getElementType(), i64);
-    Value uniform = emitPhilox(builder, loc, key, index.value, op.getStream());
+    Value uniform = emitUniform(builder, loc, emitPhilox(builder, loc, key, index.value, op.getStream(), 0));
     result.value =
         emitConvert(builder, loc, uniform, builder.getF32Type(), tensorType(op.getResult()).getElementType());
+  }
+  return result;
+}
+
+Scalar Evaluator::roundStochastically(train::StochasticRoundOp op, Position &position) {
+  Type i64 = IntegerType::get(loc.getContext(), 64);
+  auto wide = [&](Value operand) {
+    Scalar scalar = evaluate(operand, Index::constant(0));
+    if (emission && scalar.value)
+      scalar.value =
+          emitConvert(emission->at(scalar.level), loc, scalar.value, tensorType(operand).getElementType(), i64);
+    return scalar;
+  };
+  Scalar x = evaluate(op.getOperand(), position), seed = wide(op.getSeed()), index = indexScalar(position.linear);
+  Scalar offset = op.getOffset() ? wide(op.getOffset()) : Scalar();
+  Scalar result{{}, std::max({x.level, seed.level, index.level, offset.level})};
+  if (emission && !seen.failed()) {
+    OpBuilder &builder = emission->at(result.level);
+    Value global = offset.value ? arith::AddIOp::create(builder, loc, index.value, offset.value).getResult() : index.value;
+    const auto lane = static_cast<unsigned>(op.getLane());
+    Value word = emitPhilox(builder, loc, seed.value, global, op.getStream(), lane / 2);
+    result.value = emitStochasticRound(builder, loc, x.value, word, lane % 2 == 1);
   }
   return result;
 }

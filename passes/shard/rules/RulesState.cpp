@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/dialect/train/Optimizer.h"
 #include "passes/shard/rules/Rules.h"
 
 using namespace mlir;
@@ -40,8 +41,7 @@ template <typename Op> struct UpdateRule : RuleModel<UpdateRule<Op>, Op> {
 } // namespace
 
 void registerStateRules(MLIRContext *context) {
-  AdamwUpdateOp::attachInterface<UpdateRule<AdamwUpdateOp>>(*context);
-  SgdUpdateOp::attachInterface<UpdateRule<SgdUpdateOp>>(*context);
+  forEachUpdateOp([&]<typename Op>() { Op::template attachInterface<UpdateRule<Op>>(*context); });
 }
 
 } // namespace tessera::shard

@@ -34,7 +34,7 @@ CheckpointInfo infoOfStep(uint64_t step) {
 
 void expectEqual(const FakeState &actual, const FakeState &expected) {
   for (const auto &parameter : {w, b, e, n})
-    for (StateRole role : {StateRole::Parameter, StateRole::Moment1, StateRole::Moment2})
+    for (const StateKind &role : {StateKind(StateRole::Parameter), moment1, moment2})
       EXPECT_EQ(actual.gather(parameter.name, role), expected.gather(parameter.name, role)) << parameter.name;
 }
 

@@ -92,7 +92,7 @@ TEST(Init, SameOnAnyMeshAndWrap) {
   FakeState reference({{w, b, e}}, 1);
   ASSERT_STATUS_OK(initialiseState(reference.ranks[0], 42));
   EXPECT_EQ(reference.gather("b"), std::vector<float>(7, 1.0f));
-  EXPECT_EQ(reference.gather("w", StateRole::Moment1), std::vector<float>(35, 0.0f));
+  EXPECT_EQ(reference.gather("w", moment1), std::vector<float>(35, 0.0f));
   for (int ranks : {1, 2, 3, 4})
     for (const FakeState::Wrap &wrap : {FakeState::Wrap{{w, b, e}}, {{e}, {w, b}}, {{b}, {w}, {e}}}) {
       FakeState state(wrap, ranks);

@@ -12,6 +12,14 @@
 
 namespace tessera::test {
 
+/// The states of AdamW.
+inline const StateKind moment1(StateRole::Optimizer, "m"), moment2(StateRole::Optimizer, "v");
+
+/// Kinds have numbers of their own, of which values are made.
+inline int number(const StateKind &kind) {
+  return kind == moment1 ? 2 : kind == moment2 ? 3 : static_cast<int>(kind.role);
+}
+
 /// Memory and views of all ranks. `wrap` says which parameters share a unit; units are padded to a multiple of the
 /// ranks.
 class FakeState {
@@ -24,20 +32,20 @@ public:
   using Wrap = std::vector<std::vector<Parameter>>;
 
   FakeState(const Wrap &wrap, int numRanks, bool sharded = true,
-            const std::vector<StateRole> &roles = {StateRole::Parameter, StateRole::Moment1, StateRole::Moment2}) {
+            const std::vector<StateKind> &roles = {StateRole::Parameter, moment1, moment2}) {
     ranks.resize(numRanks);
     for (size_t unit = 0; unit < wrap.size(); ++unit)
-      for (StateRole role : roles)
+      for (StateKind role : roles)
         addUnit("unit" + std::to_string(unit), wrap[unit], role, sharded ? numRanks : 1);
   }
 
   /// Values of a parameter, assembled from all ranks.
-  std::vector<float> gather(const std::string &name, StateRole role = StateRole::Parameter) const {
+  std::vector<float> gather(const std::string &name, StateKind role = StateRole::Parameter) const {
     std::vector<float> values;
     for (const RankState &rank : ranks)
       for (const StateView &view : rank)
         for (const ParameterSegment &segment : view.segments)
-          if (view.role == role && segment.name == name && view.saves) {
+          if (view.kind == role && segment.name == name && view.saves) {
             auto [begin, end] = overlap(view, segment);
             const float *data = reinterpret_cast<const float *>(view.data);
             for (int64_t i = begin; i < end; ++i)
@@ -54,7 +62,7 @@ public:
         for (const ParameterSegment &segment : view.segments) {
           auto [begin, end] = overlap(view, segment);
           for (int64_t i = begin; i < end; ++i)
-            reinterpret_cast<float *>(view.data)[i - view.begin] = start + 1000.0f * static_cast<float>(view.role) +
+            reinterpret_cast<float *>(view.data)[i - view.begin] = start + 1000.0f * static_cast<float>(number(view.kind)) +
                                                                    static_cast<float>(i - segment.offset) +
                                                                    10.0f * static_cast<float>(segment.name.back());
         }
@@ -70,10 +78,10 @@ public:
   std::vector<RankState> ranks;
 
 private:
-  void addUnit(const std::string &name, const std::vector<Parameter> &parameters, StateRole role, int parts) {
+  void addUnit(const std::string &name, const std::vector<Parameter> &parameters, StateKind role, int parts) {
     StateView view;
     view.unit = name;
-    view.role = role;
+    view.kind = role;
     for (const Parameter &parameter : parameters) {
       int64_t elements = *checkedElements(parameter.shape);
       view.segments.push_back({parameter.name, parameter.shape, view.elements, elements, parameter.init});
