@@ -334,7 +334,14 @@ Status Run::finish(int index) {
   if (lease) // else this could replace the weights of the run that has the folder now
     TESSERA_RETURN_IF_ERROR(lease->check());
   std::string path = options.exportPath.empty() ? folder->modelPath() : options.exportPath;
-  return exportParameters(path, all, {{"step", std::to_string(options.steps)}});
+  const std::map<std::string, std::string> metadata = {{"step", std::to_string(options.steps)}};
+  const std::vector<Adapter> adapters = adaptersOf(*artifact);
+  if (adapters.empty())
+    return exportParameters(path, all, metadata);
+  if (options.exportLora != "merged")
+    TESSERA_RETURN_IF_ERROR(exportAdapters(folder->adapterFolder(), all, adapters, metadata));
+  return options.exportLora == "merged" || options.exportLora == "both" ? exportMerged(path, all, adapters, metadata)
+                                                                        : Status::ok();
 }
 
 /// Keeps the steps that were done: the run can be resumed even if it was to have no checkpoints.

@@ -41,6 +41,9 @@ void addModelOptions(CLI::App &app, tessera::CompileOptions &o, std::vector<std:
   app.add_option("--batch-norm", o.batchNorm,
                  "what BatchNormalization normalises by, whatever the file says: train (the batch) or inference (the "
                  "running mean and variance)");
+  app.add_option("--lora", o.lora,
+                 "train low-rank adapters beside frozen matrices: rank=<r>,alpha=<a>,targets=<regex of parameters>"
+                 "[,train=<regex of parameters that are trained themselves>]");
   app.add_option("--init", o.init,
                  "initial value of parameters: <regex>=<zeros|constant:a|normal:std|uniform:a:b>; first match wins");
 }
