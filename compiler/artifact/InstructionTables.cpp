@@ -43,6 +43,7 @@ LogicalResult Tables::fill() {
     return failure();
   table.collective_hash = llvm::xxHash64(collectives);
   fillTensors();
+  fillAdapters();
   return success();
 }
 

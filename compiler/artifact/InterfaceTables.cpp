@@ -269,6 +269,22 @@ static TensorRole tensorRole(train::TensorRole role) {
   llvm_unreachable("all roles are listed");
 }
 
+void Tables::fillAdapters() {
+  auto adapters = module->getAttrOfType<ArrayAttr>(train::kAdapters);
+  if (!adapters)
+    return;
+  for (auto info : adapters.getAsRange<train::AdapterAttr>()) {
+    auto adapter = std::make_unique<AdapterT>();
+    adapter->parameter = info.getParameter().str();
+    adapter->a = info.getA().str();
+    adapter->b = info.getB().str();
+    adapter->rank = info.getRank();
+    adapter->input_dim = info.getInputDim();
+    adapter->scale = info.getScale().getValueAsDouble();
+    table.adapters.push_back(std::move(adapter));
+  }
+}
+
 void Tables::fillTensors() {
   auto tensors = module->getAttrOfType<ArrayAttr>(train::kTensors);
   if (!tensors)

@@ -42,6 +42,7 @@ private:
   llvm::LogicalResult fillResult(exec::ResultOp op);
   llvm::LogicalResult fillProbe(exec::ProbeOp op);
   void fillTensors();
+  void fillAdapters();
 
   llvm::FailureOr<DataType> dataType(mlir::Operation *op, mlir::Type type);
   uint32_t buffer(mlir::Value value) { return buffers.lookup(value); }

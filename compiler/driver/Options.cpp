@@ -165,6 +165,35 @@ std::optional<Prefetch> parsePrefetch(const std::string &text) {
   return parts > 0 && text.back() != ',' ? std::optional(prefetch) : std::nullopt;
 }
 
+std::optional<Lora> parseLora(const std::string &text) {
+  static const std::set<std::string> keys = {"rank", "alpha", "targets", "train"};
+  std::map<std::string, std::string> values;
+  std::stringstream stream(text);
+  std::string *last = nullptr;
+  for (std::string part; std::getline(stream, part, ',');) {
+    const std::string key = part.substr(0, part.find('='));
+    if (key.size() < part.size() && keys.count(key)) {
+      const auto [entry, isNew] = values.emplace(key, part.substr(key.size() + 1));
+      if (!isNew)
+        return std::nullopt;
+      last = &entry->second;
+    } else if (last) {
+      last->append(",").append(part); // of an expression
+    } else {
+      return std::nullopt;
+    }
+  }
+  auto read = [](const std::string &from, auto &number) {
+    const auto [end, error] = std::from_chars(from.data(), from.data() + from.size(), number);
+    return error == std::errc() && end == from.data() + from.size();
+  };
+  Lora lora{0, 0, values["targets"], values["train"]};
+  const bool isRead = read(values["rank"], lora.rank) && read(values["alpha"], lora.alpha);
+  return isRead && lora.rank >= 1 && lora.alpha > 0 && std::isfinite(lora.alpha) && !lora.targets.empty()
+             ? std::optional(lora)
+             : std::nullopt;
+}
+
 std::string checkOptions(const CompileOptions &o) {
   const bool budget = o.remat.rfind("budget=", 0) == 0;
   const bool sized = o.wrap.rfind("size:", 0) == 0;
@@ -177,6 +206,9 @@ std::string checkOptions(const CompileOptions &o) {
       balanced("--remat-report", o.rematReport),
       eachBalanced("--init", o.init),
       o.loss.rfind("output:", 0) == 0 ? "" : oneOf("--loss", o.loss, {"cross-entropy", "mse", "output:<name>"}),
+      balanced("--lora", o.lora),
+      require(o.lora.empty() || parseLora(o.lora),
+              "--lora: expected rank=<number>,alpha=<number>,targets=<regex>[,train=<regex>], got '" + o.lora + "'"),
       oneOf("--recognize-by-values", o.recognizeByValues, {"on", "off"}),
       oneOf("--moments", o.moments, {"fp32", "bf16"}),
       checkOptimizer(o),

@@ -45,6 +45,8 @@ struct CompileOptions {
   std::string recognizeByValues = "on"; ///< on | off: whether GELU in no known form is recognised by its values
   std::vector<std::string> init;        ///< "<regex>=<zeros|constant:a|normal:std|uniform:a:b>", first match wins
 
+  std::string lora; ///< "rank=<r>,alpha=<a>,targets=<regex>[,train=<regex>]"; empty: no adapters
+
   // Differentiate.
   std::string loss = "cross-entropy"; ///< cross-entropy | mse | output:<name>
   int64_t ignoreIndex = -100;
@@ -124,6 +126,16 @@ std::string parseMesh(const std::string &text, std::vector<std::pair<std::string
 
 /// Parses "80e9", "40GiB", "512 MB". Empty if it is no positive number of bytes that an int64_t holds.
 std::optional<double> parseBytes(const std::string &text);
+
+/// Low-rank adapters, see the pass add-adapters.
+struct Lora {
+  int64_t rank = 0;
+  double alpha = 0;
+  std::string targets, train;
+};
+/// Parses --lora: keys in any order; an expression may hold commas. Nothing if a key is missing, unknown or given twice, or
+/// a number is none.
+std::optional<Lora> parseLora(const std::string &text);
 
 /// When gathers of units start.
 struct Prefetch {

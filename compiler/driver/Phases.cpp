@@ -38,6 +38,16 @@ std::string initializers(const CompileOptions &o) {
   return "assign-initializers{rules=" + rules + "}";
 }
 
+std::string adapters(const CompileOptions &o) {
+  if (o.lora.empty())
+    return "";
+  const Lora lora = parseLora(o.lora).value_or(Lora{});
+  std::string options = formatv("rank={0} alpha={1} targets={2}", lora.rank, formatNumber(lora.alpha), quoted(lora.targets));
+  if (!lora.train.empty())
+    options += " train=" + quoted(lora.train);
+  return ",add-adapters{" + options + "}";
+}
+
 std::string rematerialise(const CompileOptions &o) {
   if (o.remat == "none" && o.rematReport.empty())
     return "";
@@ -103,12 +113,9 @@ std::string schedulePipeline(const CompileOptions &o) {
 std::string phasePipeline(Phase phase, const CompileOptions &o) {
   switch (phase) {
   case Phase::Import:
-    return onStep(
-        formatv("canonicalize,cse,recognize-functions,recognize-gelu{{by-values={0}},recognize-norm,recognize-softmax,"
-                "recognize-attention,canonicalize,cse,",
-                o.recognizeByValues == "on" ? "true" : "false")
-            .str() +
-        initializers(o));
+    return formatv("builtin.module(func.func(canonicalize,cse,recognize-functions,recognize-gelu{{by-values={0}},"
+                   "recognize-norm,recognize-softmax,recognize-attention,canonicalize,cse,{1}){2})",
+                   o.recognizeByValues == "on" ? "true" : "false", initializers(o), adapters(o));
   case Phase::Differentiate:
     return differentiatePipeline(o);
   case Phase::Optimize:

@@ -36,6 +36,45 @@ def AnnotateIndexBounds : Pass<"annotate-index-bounds", "func::FuncOp"> {
                         "What an index outside of its table is that was computed from data: error or clamp">];
 }
 
+def AddAdapters : Pass<"add-adapters", "ModuleOp"> {
+  let summary = "Train low-rank adapters beside frozen matrices (LoRA)";
+  let description = [{
+    Hu et al., 2021: a matrix W that multiplies activations counts as `W + (alpha / rank) B A`, where A is [rank, inputs] and B
+    [outputs, rank]; only A and B are trained. A product `y = x Wᵀ` becomes `y + (alpha / rank) (x Aᵀ) Bᵀ`, in this order, as in
+    Hugging Face's PEFT. A begins uniform in ±1/sqrt(inputs) (Kaiming's bound with a = sqrt(5)), B with zeros, so that the model
+    begins as it was. Which dimension of W is its input is read from the product: `Linear` and `Conv1D` both work. Beside weights of 16 bits A
+    and B are f32, and the sum is rounded once.
+
+    Parameters that `targets` matches get adapters; those that `train` matches are trained themselves; all others become
+    frozen. A match that is no matrix, or that something other than a product reads (an embedding that is tied to the head),
+    is an error, and so is a pattern that matches nothing.
+
+    Precondition: the forward function `@step`, not differentiated; parameters have initialisers. Postcondition: the module lists the
+    adapters as `train.adapters`; everything else is as if the model had come with them.
+
+    ```mlir
+    // before
+    func.func @step(%w: tensor<8x4xf32> {train.role = "param", train.name = "fc.weight"}, %x: tensor<2x4xf32> …)
+      %y = train.dot_general %x, %w {lhs_contract = [1], rhs_contract = [1], …}
+    // after, with rank=2 alpha=4 targets=fc
+    func.func @step(%w: tensor<8x4xf32> {train.role = "frozen", …}, %x: tensor<2x4xf32> …,
+                    %a: tensor<2x4xf32> {train.role = "param", train.name = "fc.lora_A.weight", train.init = "uniform:-0.5:0.5"},
+                    %b: tensor<8x2xf32> {train.role = "param", train.name = "fc.lora_B.weight", train.init = "zeros"})
+      %y = train.dot_general %x, %w …
+      %low = train.dot_general %x, %a {lhs_contract = [1], rhs_contract = [1], …}
+      %part = train.dot_general %low, %b {lhs_contract = [1], rhs_contract = [1], …}
+      %scaled = train.mul %part, %two
+      %sum = train.add %y, %scaled
+    ```
+  }];
+  let options = [
+    Option<"rank", "rank", "int64_t", "8", "Rank of the adapters, at least 1">,
+    Option<"alpha", "alpha", "double", "8.0", "The product of an adapter counts alpha / rank times">,
+    Option<"targets", "targets", "std::string", "", "Regular expression of the parameters that get adapters">,
+    Option<"train", "train", "std::string", "", "Regular expression of parameters that are trained themselves; empty: none">,
+  ];
+}
+
 def AssignInitializers : Pass<"assign-initializers", "func::FuncOp"> {
   let summary = "Give every parameter an initialiser";
   let description = [{

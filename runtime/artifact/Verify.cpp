@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 
 namespace tessera {
@@ -290,6 +291,43 @@ static Status verifyDerived(const VerifyContext &context) {
   return Status::ok();
 }
 
+/// Each adapter is of a frozen matrix and of two trained ones that fit it.
+static Status verifyAdapters(const VerifyContext &context) {
+  const artifact::Package &package = context.package;
+  std::map<std::string_view, std::pair<const artifact::StateTensor *, const artifact::Segment *>> segments;
+  for (uint32_t index = 0; index < sizeOf(package.state()); ++index)
+    for (uint32_t number = 0; number < sizeOf(package.state()->Get(index)->segments()); ++number) {
+      const artifact::StateTensor *state = package.state()->Get(index);
+      if (state->role() == artifact::StateRole::Parameter || state->role() == artifact::StateRole::Frozen)
+        segments.emplace(state->segments()->Get(number)->name()->string_view(),
+                         std::pair(state, state->segments()->Get(number)));
+    }
+  for (uint32_t index = 0; index < sizeOf(package.adapters()); ++index) {
+    const artifact::Adapter &adapter = *package.adapters()->Get(index);
+    const std::string what = "adapter of '" + adapter.parameter()->str() + "'";
+    if (adapter.rank() < 1 || adapter.input_dim() < 0 || adapter.input_dim() > 1 || !std::isfinite(adapter.scale()))
+      return bad(what, "its rank, input dimension or scale is impossible");
+    auto check = [&](const flatbuffers::String &name, artifact::StateRole role, int64_t rows, int64_t columns) {
+      const auto found = segments.find(name.string_view());
+      if (found == segments.end() || found->second.first->role() != role)
+        return bad(what, "there is no " + std::string(artifact::EnumNameStateRole(role)) + " '" + name.str() + "'");
+      const artifact::Segment &segment = *found->second.second;
+      if (sizeOf(segment.shape()) != 2 || (rows > 0 && segment.shape()->Get(0) != rows) ||
+          (columns > 0 && segment.shape()->Get(1) != columns))
+        return bad(what, "'" + name.str() + "' is of another shape");
+      return Status::ok();
+    };
+    TESSERA_RETURN_IF_ERROR(check(*adapter.parameter(), artifact::StateRole::Frozen, 0, 0));
+    const auto &shape = *segments.find(adapter.parameter()->string_view())->second.second->shape();
+    const auto inputDim = static_cast<uint32_t>(adapter.input_dim());
+    TESSERA_RETURN_IF_ERROR(
+        check(*adapter.a(), artifact::StateRole::Parameter, adapter.rank(), shape.Get(inputDim)));
+    TESSERA_RETURN_IF_ERROR(
+        check(*adapter.b(), artifact::StateRole::Parameter, shape.Get(1 - inputDim), adapter.rank()));
+  }
+  return Status::ok();
+}
+
 static Status verifyBatch(const VerifyContext &context, const artifact::Program &program) {
   for (uint32_t index = 0; index < sizeOf(program.batch()); ++index) {
     const artifact::BatchTensor &entry = *program.batch()->Get(index);
@@ -422,6 +460,7 @@ Status verifyPackage(const artifact::Package &package, const Mesh &mesh) {
   TESSERA_RETURN_IF_ERROR(verifyCode(package));
   TESSERA_RETURN_IF_ERROR(verifyState(context));
   TESSERA_RETURN_IF_ERROR(verifyDerived(context));
+  TESSERA_RETURN_IF_ERROR(verifyAdapters(context));
   return verifyPrograms(context);
 }
 

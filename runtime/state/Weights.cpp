@@ -92,7 +92,7 @@ static Status checkNames(const RankState &views, const WeightSource &source, con
     for (const ParameterSegment &segment : view.segments) {
       auto entry = source.entries().find(segment.name);
       if (entry == source.entries().end()) {
-        if (!options.allowMissing || !segment.init)
+        if (!(options.allowMissing || options.optional.count(segment.name)) || !segment.init)
           missing.push_back("'" + segment.name + "'");
         continue;
       }

@@ -13,6 +13,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 
 namespace tessera {
 
@@ -51,6 +52,7 @@ Status readOnnxInitializers(const std::string &path, std::map<std::string, Weigh
 
 struct WeightOptions {
   bool allowMissing = false; ///< Parameters that the file lacks keep their seeded initial value.
+  std::set<std::string> optional; ///< Parameters that the file may lack: they keep their seeded initial value then.
   bool allowExtra = false;   ///< Tensors of the file that the program lacks are ignored.
   bool isZeroed = false;     ///< The memory is new, and zero already.
 };

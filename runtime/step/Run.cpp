@@ -335,10 +335,21 @@ Status Run::finish(int index) {
     TESSERA_RETURN_IF_ERROR(lease->check());
   std::string path = options.exportPath.empty() ? folder->modelPath() : options.exportPath;
   const std::map<std::string, std::string> metadata = {{"step", std::to_string(options.steps)}};
-  TESSERA_RETURN_IF_ERROR(exportParameters(path, all, metadata));
+  const std::vector<Adapter> adapters = adaptersOf(*artifact);
   const bool hasAverages = std::any_of(all.front().begin(), all.front().end(),
                                        [](const StateView &view) { return view.kind == StateRole::Average; });
-  return hasAverages ? exportParameters(averagePath(path), all, metadata, StateRole::Average) : Status::ok();
+  for (StateRole role : {StateRole::Parameter, StateRole::Average}) {
+    if (role == StateRole::Average && !hasAverages)
+      break;
+    const std::string file = role == StateRole::Average ? averagePath(path) : path;
+    if (adapters.empty())
+      TESSERA_RETURN_IF_ERROR(exportParameters(file, all, metadata, role));
+    else if (options.exportLora == "merged" || options.exportLora == "both")
+      TESSERA_RETURN_IF_ERROR(exportMerged(file, all, adapters, metadata, role));
+    if (!adapters.empty() && options.exportLora != "merged")
+      TESSERA_RETURN_IF_ERROR(exportAdapters(folder->adapterFolder(role == StateRole::Average), all, adapters, metadata, role));
+  }
+  return Status::ok();
 }
 
 /// Keeps the steps that were done: the run can be resumed even if it was to have no checkpoints.

@@ -11,6 +11,7 @@
 #include "runtime/base/Lease.h"
 #include "runtime/comm/Communicator.h"
 #include "runtime/data/Loader.h"
+#include "runtime/state/Adapters.h"
 #include "runtime/state/Checkpoint.h"
 #include "runtime/state/Weights.h"
 #include "runtime/step/Dump.h"

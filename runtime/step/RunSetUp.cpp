@@ -43,6 +43,13 @@ Status Run::open() {
   // A missing GPU must not hide behind what is wrong with the data.
   if (!options.openDevice)
     TESSERA_RETURN_IF_ERROR(checkDevice(*artifact));
+  if (!options.exportLora.empty() && adaptersOf(*artifact).empty())
+    return TESSERA_ERROR(InvalidArgument, "--export-lora: artifact '" + options.artifact +
+                                              "' has no adapters (compile with --lora)");
+  if (!options.exportPath.empty() && !adaptersOf(*artifact).empty() && options.exportLora != "merged" &&
+      options.exportLora != "both")
+    return TESSERA_ERROR(InvalidArgument,
+                         "--export names the file of the merged model, which --export-lora merged or both write");
   TESSERA_ASSIGN_OR_RETURN(schedule, Schedule::create(*artifact, options.steps, options.schedule));
   TESSERA_ASSIGN_OR_RETURN(std::set<std::string> kinds, StepDump::parseKinds(options.dump));
   if (!kinds.empty() && options.dumpStep > options.steps)
@@ -279,8 +286,11 @@ Status Run::setUpRank(int index) {
     TESSERA_ASSIGN_OR_RETURN(resumed[index], loadCheckpoint(checkpoint, {state}));
     nonFinite[index].resume(resumed[index]);
   } else if (weights) {
-    TESSERA_RETURN_IF_ERROR(loadWeights(state, *weights, initialSeed, {.isZeroed = true}));
+    TESSERA_RETURN_IF_ERROR(loadWeights(
+        state, *weights, initialSeed, {.optional = namesOf(adaptersOf(*artifact)), .isZeroed = true}));
   } else {
+    if (isRoot(index) && !adaptersOf(*artifact).empty())
+      log::warn("adapters are trained beside a model of random values: --weights gives it its own");
     TESSERA_RETURN_IF_ERROR(initialiseState(state, initialSeed, /*isZeroed=*/true));
   }
   TESSERA_RETURN_IF_ERROR(staged.write());

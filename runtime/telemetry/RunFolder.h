@@ -50,6 +50,7 @@ public:
   std::string tensorBoardFolder() const { return root + "/tensorboard"; }
   std::string checkpointFolder() const { return root + "/checkpoints"; }
   std::string leasePath() const { return root + "/lease"; }
+  std::string adapterFolder(bool isAverage) const { return root + (isAverage ? "/adapter-average" : "/adapter"); }
   std::string modelPath() const { return root + "/model.safetensors"; }
 
   static std::string fingerprintOf(const Artifact &artifact);

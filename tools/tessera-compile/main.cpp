@@ -49,6 +49,9 @@ void addModelOptions(CLI::App &app, tessera::CompileOptions &o, std::vector<std:
          "on: GELU that the file writes in no known form is recognised by its values, with a remark; off: it is "
          "computed as it is written")
       ->capture_default_str();
+  app.add_option("--lora", o.lora,
+                 "train low-rank adapters beside frozen matrices: rank=<r>,alpha=<a>,targets=<regex of parameters>"
+                 "[,train=<regex of parameters that are trained themselves>]");
   app.add_option("--init", o.init,
                  "initial value of parameters: <regex>=<zeros|constant:a|normal:std|uniform:a:b>; first match wins");
 }

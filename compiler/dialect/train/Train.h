@@ -50,6 +50,8 @@ inline constexpr llvm::StringLiteral kIndexBound = "train.index_bound";
 inline constexpr llvm::StringLiteral kIgnoreIndex = "train.ignore_index";
 /// On the module: array of #train.tensor, what the tensors of the model file are in the step.
 inline constexpr llvm::StringLiteral kTensors = "train.tensors";
+/// On the module: array of #train.adapter.
+inline constexpr llvm::StringLiteral kAdapters = "train.adapters";
 /// On a parameter argument: its initialiser, see Initializer.h.
 inline constexpr llvm::StringLiteral kInit = "train.init";
 /// On an op made by autodiff: it belongs to the backward pass (unit attribute).

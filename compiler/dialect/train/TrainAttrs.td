@@ -47,7 +47,8 @@ def Train_TensorInfoAttr : AttrDef<Train_Dialect, "TensorInfo"> {
   let mnemonic = "tensor";
   let summary = "A tensor of the model file: what it is in the step, and who decided so";
   let description = [{
-    The module attribute `train.tensors` lists those of a model file in their order there:
+    The module attribute `train.tensors` lists those of a model file in their order there, and behind them those that
+    `add-adapters` has added:
 
     ```mlir
     module attributes {train.tensors = [#train.tensor<"fc.weight", tensor<4x8xf32>, param, "--parameters">]} {…}
@@ -56,6 +57,27 @@ def Train_TensorInfoAttr : AttrDef<Train_Dialect, "TensorInfo"> {
   let parameters = (ins "::mlir::StringAttr":$name, "::mlir::RankedTensorType":$type,
                         EnumParameter<Train_TensorRole>:$role, "::mlir::StringAttr":$reason);
   let assemblyFormat = "`<` $name `,` $type `,` $role `,` $reason `>`";
+}
+
+def Train_AdapterAttr : AttrDef<Train_Dialect, "Adapter"> {
+  let mnemonic = "adapter";
+  let summary = "Two parameters whose product is added to a frozen matrix";
+  let description = [{
+    The matrix `parameter` counts as `parameter + scale * (b a)`, with `a` of shape [rank, inputs] and `b` of [outputs, rank]
+    (Hu et al. 2021, LoRA). `inputs` is dimension `input_dim` of the matrix: 1 in PyTorch's `Linear`, 0 in Hugging Face's
+    `Conv1D`, whose matrix takes (b a) transposed. The module attribute `train.adapters` lists all of them, for those that
+    save or merge them:
+
+    ```mlir
+    module attributes {train.adapters =
+        [#train.adapter<"fc.weight", a = "fc.lora_A.weight", b = "fc.lora_B.weight", rank = 8, input_dim = 1, scale = 2.0>]} {…}
+    ```
+  }];
+  let parameters = (ins "::mlir::StringAttr":$parameter, "::mlir::StringAttr":$a, "::mlir::StringAttr":$b,
+                        "int64_t":$rank, "int64_t":$inputDim, "::mlir::FloatAttr":$scale);
+  let assemblyFormat = [{
+    `<` $parameter `,` `a` `=` $a `,` `b` `=` $b `,` `rank` `=` $rank `,` `input_dim` `=` $inputDim `,` `scale` `=` $scale `>`
+  }];
 }
 
 #endif // TESSERA_TRAIN_ATTRS
