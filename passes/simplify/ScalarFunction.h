@@ -1,4 +1,4 @@
-//===- ScalarFunction.h - elementwise ops as a function of a number *- C++ -*-===//
+//===- ScalarFunction.h - elementwise ops of one number ---------*- C++ -*-===//
 //
 // What a group of smooth elementwise ops computes of one value, number by number.
 //

@@ -196,6 +196,11 @@ def evaluate_op(op, x, resources):
         return UNARY[name](x[0])
     if name in BINARY:
         return BINARY[name](*x)
+    if name in ("gelu", "gelu_grad"):
+        form = {"exact": "none", "tanh": "tanh"}[op.word("gelu")]
+        if name == "gelu":
+            return torch.nn.functional.gelu(x[0], approximate=form)
+        return torch.ops.aten.gelu_backward(x[0], x[1], approximate=form)
     if name == "constant":
         return constant(op, resources)
     if name == "iota":

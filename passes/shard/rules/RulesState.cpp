@@ -1,6 +1,6 @@
 //===- RulesState.cpp - optimizer updates ---------------------------------===//
 //
-// The regions of accumulate and checkpoint are handled by the passes themselves.
+// The region of accumulate is handled by the passes themselves.
 //
 //===----------------------------------------------------------------------===//
 
