@@ -252,6 +252,7 @@ LogicalResult Tables::fillOperation(mlir::Operation *op, OperationUnion &operati
         value.input = buffer(op.getInput());
         value.output = buffer(op.getOutput());
         value.shift = op.getShift();
+        value.reduction = ReductionKind(op.getReduction());
         value.label = op.getLabel().value_or("").str();
         value.reason = op.getReason().value_or("").str();
         value.done_reason = op.getDoneReason().value_or("").str();
@@ -297,7 +298,8 @@ LogicalResult Tables::fillOperation(mlir::Operation *op, OperationUnion &operati
 void Tables::hashCollective(exec::CollectiveOp op) {
   llvm::raw_string_ostream out(collectives);
   out << exec::stringifyCollectiveKind(op.getKind()) << ' ' << op.getAxes() << ' ' << op.getInput().getType() << ' '
-      << op.getOutput().getType() << ' ' << op.getShift() << ' ' << op.getStream() << '\n';
+      << op.getOutput().getType() << ' ' << op.getShift() << ' ' << exec::stringifyReductionKind(op.getReduction()) << ' '
+      << op.getStream() << '\n';
 }
 
 } // namespace tessera::artifact

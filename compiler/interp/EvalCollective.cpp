@@ -10,6 +10,8 @@
 
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace tessera::dist;
 
@@ -42,19 +44,33 @@ static Tensor narrowSumOf(Group group) {
   return sum;
 }
 
-static Tensor sumOf(Group group) {
-  Tensor sum = *group.front();
-  if (sum.isFloat() && sum.getElementType().getIntOrFloatBitWidth() < 32)
-    return narrowSumOf(group);
-  for (const Tensor *next : group.drop_front()) {
-    for (int64_t i = 0, end = sum.size(); i < end; ++i) {
-      if (sum.isFloat())
-        sum.set(i, sum.at(i) + next->at(i));
-      else
-        sum.setInt(i, sum.intAt(i) + next->intAt(i));
-    }
+static double pick(ReductionKind kind, double a, double b) {
+  if (std::isnan(a) || std::isnan(b))
+    return std::isnan(a) ? a : b;
+  if (a == b) // 0 is above -0
+    return std::signbit(a) == (kind == ReductionKind::Max) ? b : a;
+  return (a > b) == (kind == ReductionKind::Max) ? a : b;
+}
+
+void combineInto(Tensor &total, const Tensor &next, ReductionKind kind) {
+  for (int64_t i = 0, end = total.size(); i < end; ++i) {
+    if (kind == ReductionKind::Sum)
+      total.isFloat() ? total.set(i, total.at(i) + next.at(i)) : total.setInt(i, total.intAt(i) + next.intAt(i));
+    else if (total.isFloat())
+      total.set(i, pick(kind, total.at(i), next.at(i)));
+    else
+      total.setInt(i, kind == ReductionKind::Max ? std::max(total.intAt(i), next.intAt(i))
+                                                 : std::min(total.intAt(i), next.intAt(i)));
   }
-  return sum;
+}
+
+static Tensor reductionOf(Group group, ReductionKind kind) {
+  Tensor total = *group.front();
+  if (kind == ReductionKind::Sum && total.isFloat() && total.getElementType().getIntOrFloatBitWidth() < 32)
+    return narrowSumOf(group);
+  for (const Tensor *next : group.drop_front())
+    combineInto(total, *next, kind);
+  return total;
 }
 
 static Tensor concatOf(Group group, RankedTensorType type, int64_t dim) {
@@ -75,8 +91,8 @@ static Tensor resultOf(Operation *op, Group group, int64_t position) {
   return llvm::TypeSwitch<Operation *, Tensor>(op)
       .Case<AllGatherOp, AllGatherStartOp>([&](auto gather) { return concatOf(group, type, gather.getDim()); })
       .Case<ReduceScatterOp, ReduceScatterStartOp>(
-          [&](auto scatter) { return part(sumOf(group), scatter.getDim(), position); })
-      .Case<AllReduceOp, AllReduceStartOp>([&](auto) { return sumOf(group); })
+          [&](auto scatter) { return part(reductionOf(group, scatter.getKind()), scatter.getDim(), position); })
+      .Case<AllReduceOp, AllReduceStartOp>([&](auto reduce) { return reductionOf(group, reduce.getKind()); })
       .Case<AllToAllOp, AllToAllStartOp>([&](auto exchange) {
         SmallVector<Tensor> parts;
         SmallVector<const Tensor *> received;

@@ -98,13 +98,14 @@ private:
     Location loc = collective.getLoc();
     RankedTensorType type = tensorTypeOf(collective.getOutput());
     ArrayAttr axes = collective.getAxes();
+    auto reduction = static_cast<dist::ReductionKind>(collective.getReduction());
     switch (collective.getKind()) {
     case exec::CollectiveKind::AllGather:
       return dist::AllGatherOp::create(builder, loc, type, in(0), axes, /*dim=*/0, StringAttr());
     case exec::CollectiveKind::ReduceScatter:
-      return dist::ReduceScatterOp::create(builder, loc, type, in(0), axes, /*dim=*/0, StringAttr());
+      return dist::ReduceScatterOp::create(builder, loc, type, in(0), axes, /*dim=*/0, reduction, StringAttr());
     case exec::CollectiveKind::AllReduce:
-      return dist::AllReduceOp::create(builder, loc, type, in(0), axes, StringAttr());
+      return dist::AllReduceOp::create(builder, loc, type, in(0), axes, reduction, StringAttr());
     case exec::CollectiveKind::AllToAll:
       return dist::AllToAllOp::create(builder, loc, type, in(0), axes, /*split_dim=*/0, /*concat_dim=*/0, StringAttr());
     case exec::CollectiveKind::Permute:

@@ -264,11 +264,14 @@ LogicalResult Emitter::emitCollective(Operation *op) {
   int64_t stream = kind == Kind::ReduceScatter || kind == Kind::AllReduce ? exec::kReduceStream : exec::kGatherStream;
   Value input = sourceBuffer(op->getOpOperand(0)), output = bufferOf(result);
   auto shift = op->getAttrOfType<IntegerAttr>("shift");
+  auto reduction = op->getAttrOfType<dist::ReductionKindAttr>("kind");
   // Everything before is over: what it reads has been written and what it overwrites has been read.
   streams.join(code, op->getLoc(), stream, exec::kComputeStream);
   instruction<exec::CollectiveOp>(op->getLoc(), stream, kind, input, output, op->getAttrOfType<ArrayAttr>("axes"),
-                                  shift ? shift.getInt() : 0, op->getAttrOfType<StringAttr>("label"), reason,
-                                  doneReason);
+                                  shift ? shift.getInt() : 0,
+                                  reduction ? static_cast<exec::ReductionKind>(reduction.getValue())
+                                            : exec::ReductionKind::Sum,
+                                  op->getAttrOfType<StringAttr>("label"), reason, doneReason);
   Streams::Mark over = streams.mark(code, op->getLoc(), stream);
   if (isStart)
     futures[op->getResult(0)] = over;

@@ -252,8 +252,11 @@ LogicalResult ValueProof::verifyCollective(Operation *op, exec::CollectiveOp col
           .Case<dist::PermuteOp, dist::PermuteStartOp>([](auto) { return Kind::Permute; })
           .Default([](Operation *) { return std::nullopt; });
   auto shift = op->getAttrOfType<IntegerAttr>("shift");
+  auto reduction = op->getAttrOfType<dist::ReductionKindAttr>("kind");
   if (kind != collective.getKind() || op->getAttr("axes") != collective.getAxes() ||
-      (shift ? shift.getInt() : 0) != int64_t(collective.getShift()))
+      (shift ? shift.getInt() : 0) != int64_t(collective.getShift()) ||
+      (reduction ? static_cast<exec::ReductionKind>(reduction.getValue()) : exec::ReductionKind::Sum) !=
+          collective.getReduction())
     return bug(collective) << "is not the collective of " << describe(op->getResult(0));
   if (failed(verifyRead(collective, collective.getInput(), values.lookup(op->getOperand(0)))) ||
       failed(verifyApart(collective, collective.getInput(), collective.getOutput(), kind == Kind::AllReduce)))

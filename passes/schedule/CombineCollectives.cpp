@@ -67,8 +67,11 @@ private:
   static Attribute keyOf(Operation *op) {
     Builder builder(op->getContext());
     Type element = cast<RankedTensorType>(op->getOperand(0).getType()).getElementType();
-    return builder.getArrayAttr({op->getName().getIdentifier(), op->getAttr("axes"), TypeAttr::get(element),
-                                 builder.getStringAttr(phaseOf(op))});
+    SmallVector<Attribute> key{op->getName().getIdentifier(), op->getAttr("axes"), TypeAttr::get(element),
+                               builder.getStringAttr(phaseOf(op))};
+    if (Attribute kind = op->getAttr("kind"))
+      key.push_back(kind);
+    return builder.getArrayAttr(key);
   }
 
   void add(Operation *op) {
@@ -187,11 +190,11 @@ private:
     if (isGather)
       result =
           AllGatherOp::create(builder, build.loc, type.clone({type.getDimSize(0) * ranks}), joined, axes, 0, named);
-    else if (isa<ReduceScatterOp>(first))
-      result =
-          ReduceScatterOp::create(builder, build.loc, type.clone({type.getDimSize(0) / ranks}), joined, axes, 0, named);
+    else if (auto scatter = dyn_cast<ReduceScatterOp>(first))
+      result = ReduceScatterOp::create(builder, build.loc, type.clone({type.getDimSize(0) / ranks}), joined, axes, 0,
+                                       scatter.getKind(), named);
     else
-      result = AllReduceOp::create(builder, build.loc, type, joined, axes, named);
+      result = AllReduceOp::create(builder, build.loc, type, joined, axes, cast<AllReduceOp>(first).getKind(), named);
     part(build, members, result, ranks);
     for (Operation *member : members)
       member->erase();

@@ -10,6 +10,7 @@ using namespace mlir;
 using namespace tessera::dist;
 
 #include "compiler/dialect/dist/DistDialect.cpp.inc"
+#include "compiler/dialect/dist/DistEnums.cpp.inc"
 #define GET_TYPEDEF_CLASSES
 #include "compiler/dialect/dist/DistTypes.cpp.inc"
 #define GET_OP_CLASSES
