@@ -253,6 +253,7 @@ LogicalResult Tables::fillOperation(mlir::Operation *op, OperationUnion &operati
         value.input = buffer(op.getInput());
         value.output = buffer(op.getOutput());
         value.shift = op.getShift();
+        value.reduction = ReductionKind(op.getReduction());
         if (op.getOrigin())
           value.label = op.getOrigin()->getText();
         value.reason = op.getReason().value_or("").str();
@@ -299,7 +300,8 @@ LogicalResult Tables::fillOperation(mlir::Operation *op, OperationUnion &operati
 void Tables::hashCollective(exec::CollectiveOp op) {
   llvm::raw_string_ostream out(collectives);
   out << exec::stringifyCollectiveKind(op.getKind()) << ' ' << op.getAxes() << ' ' << op.getInput().getType() << ' '
-      << op.getOutput().getType() << ' ' << op.getShift() << ' ' << op.getStream() << '\n';
+      << op.getOutput().getType() << ' ' << op.getShift() << ' ' << exec::stringifyReductionKind(op.getReduction()) << ' '
+      << op.getStream() << '\n';
 }
 
 } // namespace tessera::artifact

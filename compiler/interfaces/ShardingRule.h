@@ -9,16 +9,20 @@
 #ifndef TESSERA_COMPILER_INTERFACES_SHARDINGRULE_H
 #define TESSERA_COMPILER_INTERFACES_SHARDINGRULE_H
 
+#include "compiler/dialect/dist/ReductionKind.h"
+
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpDefinition.h"
 #include "llvm/ADT/SmallVector.h"
 
+#include <optional>
+
 namespace tessera {
 
 enum class FactorKind {
-  PassThrough,     ///< appears in operands and results
-  Reduction,       ///< is summed: results that do not have it become unreduced over its axes
-  NeedReplication, ///< must not be sharded (a softmax dimension, a sliced dimension)
+  PassThrough,     ///< a result has it, or reduces it
+  Internal,        ///< a partition's own collectives do away with it: results are whole without it
+  NeedReplication, ///< must not be sharded (a sorted dimension, a sliced dimension)
 };
 
 struct Factor {
@@ -33,10 +37,18 @@ struct Factor {
 /// An empty list is a dimension of size 1 or one that is never sharded.
 using TensorFactors = llvm::SmallVector<llvm::SmallVector<int64_t, 1>, 4>;
 
+/// A result lacks the factor since it is reduced: it becomes unreduced over the factor's axes.
+struct Reduction {
+  int64_t factor;
+  dist::ReductionKind kind;
+};
+
 struct ShardingRule {
   llvm::SmallVector<Factor> factors;
   llvm::SmallVector<TensorFactors> operands;
   llvm::SmallVector<TensorFactors> results;
+  /// What each result reduces; one list per result.
+  llvm::SmallVector<llvm::SmallVector<Reduction, 1>> reductions;
 
   /// Which operands a partial sum may pass through. `linear[i]`: the op is linear in operand i while the others are
   /// fixed (mul, dot_general, neg, reshape). Empty: none.
@@ -45,8 +57,20 @@ struct ShardingRule {
   /// unreduced only if every linear operand is unreduced over the same axes.
   bool jointlyLinear = false;
 
+  /// Which operands a partial maximum (minimum) may pass through: the op applied to the maximum is the maximum of the op
+  /// applied to the parts, and that in all of these operands together. Operands that owe none are whole: a value is its
+  /// own partial maximum. Empty: none.
+  llvm::SmallVector<bool> maxima, minima;
+
   /// Adds a factor and returns its number.
   int64_t addFactor(int64_t size, FactorKind kind = FactorKind::PassThrough);
+  /// `linear`, `maxima` or `minima`.
+  llvm::ArrayRef<bool> passes(dist::ReductionKind kind) const;
+  /// How result `result` reduces `factor`, if it does.
+  std::optional<dist::ReductionKind> reductionOf(unsigned result, int64_t factor) const;
+  /// Each factor of an operand is had or reduced by every result, or never split: no result differs between ranks
+  /// unnoticed.
+  bool isComplete() const;
 };
 
 /// What localisation tells an op that needs its place in the global tensor.

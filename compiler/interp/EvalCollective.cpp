@@ -10,6 +10,8 @@
 
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace tessera::dist;
 
@@ -38,19 +40,33 @@ static Tensor narrowSumOf(Group group) {
   return sum;
 }
 
-static Tensor sumOf(Group group) {
-  Tensor sum = *group.front();
-  if (sum.isFloat() && sum.getElementType().getIntOrFloatBitWidth() < 32)
-    return narrowSumOf(group);
-  for (const Tensor *next : group.drop_front()) {
-    for (int64_t i = 0, end = sum.size(); i < end; ++i) {
-      if (sum.isFloat())
-        sum.set(i, sum.at(i) + next->at(i));
-      else
-        sum.setInt(i, sum.intAt(i) + next->intAt(i));
-    }
+static double pick(ReductionKind kind, double a, double b) {
+  if (std::isnan(a) || std::isnan(b))
+    return std::isnan(a) ? a : b;
+  if (a == b) // 0 is above -0
+    return std::signbit(a) == (kind == ReductionKind::Max) ? b : a;
+  return (a > b) == (kind == ReductionKind::Max) ? a : b;
+}
+
+void combineInto(Tensor &total, const Tensor &next, ReductionKind kind) {
+  for (int64_t i = 0, end = total.size(); i < end; ++i) {
+    if (kind == ReductionKind::Sum)
+      total.isFloat() ? total.set(i, total.at(i) + next.at(i)) : total.setInt(i, total.intAt(i) + next.intAt(i));
+    else if (total.isFloat())
+      total.set(i, pick(kind, total.at(i), next.at(i)));
+    else
+      total.setInt(i, kind == ReductionKind::Max ? std::max(total.intAt(i), next.intAt(i))
+                                                 : std::min(total.intAt(i), next.intAt(i)));
   }
-  return sum;
+}
+
+static Tensor reductionOf(Group group, ReductionKind kind) {
+  Tensor total = *group.front();
+  if (kind == ReductionKind::Sum && total.isFloat() && total.getElementType().getIntOrFloatBitWidth() < 32)
+    return narrowSumOf(group);
+  for (const Tensor *next : group.drop_front())
+    combineInto(total, *next, kind);
+  return total;
 }
 
 static Tensor concatOf(Group group, RankedTensorType type, int64_t dim) {
@@ -73,9 +89,9 @@ static Tensor received(CollectiveOpInterface op, Group group, int64_t position) 
   case CollectiveKind::AllGather:
     return concatOf(group, op.getResultTensorType(), dims[0]);
   case CollectiveKind::ReduceScatter:
-    return partOf(sumOf(group), group, dims[0], position);
+    return partOf(reductionOf(group, op.getReduction()), group, dims[0], position);
   case CollectiveKind::AllReduce:
-    return sumOf(group);
+    return reductionOf(group, op.getReduction());
   case CollectiveKind::AllToAll: {
     SmallVector<Tensor> parts;
     for (const Tensor *sender : group)

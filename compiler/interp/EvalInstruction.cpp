@@ -98,13 +98,14 @@ private:
     Location loc = collective.getLoc();
     RankedTensorType type = tensorTypeOf(collective.getOutput());
     ArrayAttr axes = collective.getAxes();
+    auto reduction = static_cast<dist::ReductionKind>(collective.getReduction());
     switch (exec::collectiveKind(collective)) {
     case dist::CollectiveKind::AllGather:
       return dist::AllGatherOp::create(builder, loc, type, in(0), axes, /*dim=*/0, dist::OriginAttr());
     case dist::CollectiveKind::ReduceScatter:
-      return dist::ReduceScatterOp::create(builder, loc, type, in(0), axes, /*dim=*/0, dist::OriginAttr());
+      return dist::ReduceScatterOp::create(builder, loc, type, in(0), axes, /*dim=*/0, reduction, dist::OriginAttr());
     case dist::CollectiveKind::AllReduce:
-      return dist::AllReduceOp::create(builder, loc, type, in(0), axes, dist::OriginAttr());
+      return dist::AllReduceOp::create(builder, loc, type, in(0), axes, reduction, dist::OriginAttr());
     case dist::CollectiveKind::AllToAll:
       return dist::AllToAllOp::create(builder, loc, type, in(0), axes, /*split_dim=*/0, /*concat_dim=*/0,
                                       dist::OriginAttr());

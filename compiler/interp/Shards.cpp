@@ -69,7 +69,8 @@ FailureOr<std::vector<Tensor>> split(const Tensor &global, ShardingAttr sharding
       if (size != global.getShape()[dim])
         local = extractPart(local, dim, partOf(mesh, sharding.getAxes(dim), rank) * size, size);
     }
-    bool owns = partOf(mesh, sharding.getUnreduced(), rank) == 0;
+    bool owns =
+        dist::isIdempotent(sharding.getReduction()) || partOf(mesh, sharding.getUnreduced(), rank) == 0;
     locals.push_back(owns ? std::move(local) : Tensor(local.getType()));
   }
   return locals;
@@ -84,7 +85,7 @@ FailureOr<Tensor> join(ArrayRef<Tensor> locals, RankedTensorType globalType, Sha
   if (localType != locals.front().getType())
     return error() << "has local type " << locals.front().getType() << ", expected " << localType << " for "
                    << globalType << " split by " << sharding;
-  // Ranks of equal position on the splitting axes hold copies (or partial sums) of one part.
+  // Ranks of equal position on the splitting axes hold copies (or partial values) of one part.
   SmallVector<int64_t> globalStrides = stridesOf(globalType.getShape());
   Tensor global(globalType);
   llvm::DenseMap<int64_t, SmallVector<int64_t>> ranksAtCorner;
@@ -99,25 +100,24 @@ FailureOr<Tensor> join(ArrayRef<Tensor> locals, RankedTensorType globalType, Sha
     it->second.push_back(rank);
   }
   for (int64_t corner : corners) {
-    SmallVector<SmallVector<int64_t>> copies; // of each partial sum, in order of its position
+    SmallVector<SmallVector<int64_t>> copies; // of each partial value, in order of its position
     copies.resize(mesh.getGroupSize(sharding.getUnreduced()));
     for (int64_t rank : ranksAtCorner[corner])
       copies[partOf(mesh, sharding.getUnreduced(), rank)].push_back(rank);
-    Tensor sum;
+    Tensor total;
     for (ArrayRef<int64_t> ranks : copies) {
       const Tensor &first = locals[ranks.front()];
       for (int64_t rank : ranks.drop_front())
         if (!locals[rank].bitwiseEquals(first))
           return error() << "ranks " << ranks.front() << " and " << rank << " hold different copies of " << sharding;
-      if (!sum.getType()) {
-        sum = first;
+      if (!total.getType()) {
+        total = first;
         continue;
       }
-      for (int64_t i = 0, end = sum.size(); i < end; ++i)
-        sum.isFloat() ? sum.set(i, sum.at(i) + first.at(i)) : sum.setInt(i, sum.intAt(i) + first.intAt(i));
+      combineInto(total, first, sharding.getReduction());
     }
     forEachIndex(localType.getShape(), [&](ArrayRef<int64_t> index, int64_t linear) {
-      global.copyFrom(corner + linearIndex(index, globalStrides), sum, linear);
+      global.copyFrom(corner + linearIndex(index, globalStrides), total, linear);
     });
   }
   return global;

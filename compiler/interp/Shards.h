@@ -18,12 +18,16 @@ std::vector<llvm::SmallVector<int64_t>> groupsOf(dist::MeshAttr mesh, mlir::Arra
 /// Position of `rank` among the parts that `axes` (major first) make.
 int64_t partOf(dist::MeshAttr mesh, mlir::ArrayAttr axes, int64_t rank);
 
-/// Each rank's part of a global tensor. Over unreduced axes the first rank holds the value and the others zero.
+/// total = total + next, elementwise, or the larger or smaller of the two: NaN where either is, and 0 is above -0.
+void combineInto(Tensor &total, const Tensor &next, dist::ReductionKind kind);
+
+/// Each rank's part of a global tensor. Over unreduced axes the first rank holds the value and the others zero; of a
+/// maximum or minimum all hold the value.
 /// Fails (with `error()`) if a dimension does not divide.
 mlir::FailureOr<std::vector<Tensor>> split(const Tensor &global, dist::ShardingAttr sharding, dist::MeshAttr mesh,
                                            llvm::function_ref<mlir::InFlightDiagnostic()> error);
 
-/// The global tensor that the ranks hold: parts are joined, unreduced parts summed, and copies must be equal bit by
+/// The global tensor that the ranks hold: parts are joined, unreduced parts reduced, and copies must be equal bit by
 /// bit.
 mlir::FailureOr<Tensor> join(llvm::ArrayRef<Tensor> locals, mlir::RankedTensorType globalType,
                              dist::ShardingAttr sharding, dist::MeshAttr mesh,

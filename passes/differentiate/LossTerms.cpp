@@ -268,7 +268,8 @@ Dependence LossTerms::ofSamples(Operation &op, unsigned result) {
     samples = found.front();
     blocks = known.blocks;
   }
-  const bool isReduction = factors.factors[samples].kind == FactorKind::Reduction;
+  const std::optional<dist::ReductionKind> reduction = factors.reductionOf(result, samples);
+  const bool isReduction = reduction == dist::ReductionKind::Sum;
   for (auto [index, operand] : llvm::enumerate(op.getOperands())) {
     if (of(operand).kind == Kind::Samples)
       continue;

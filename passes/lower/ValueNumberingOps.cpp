@@ -244,7 +244,8 @@ LogicalResult ValueProof::verifyAttentionGrad(train::AttentionGradOp op, exec::A
 LogicalResult ValueProof::verifyCollective(Operation *op, exec::CollectiveOp collective) {
   auto own = dyn_cast<dist::CollectiveOpInterface>(op);
   if (!own || own.getCollectiveKind() != exec::collectiveKind(collective) || own.getAxes() != collective.getAxes() ||
-      own.getShift() != int64_t(collective.getShift()))
+      own.getShift() != int64_t(collective.getShift()) ||
+      static_cast<exec::ReductionKind>(own.getReduction()) != collective.getReduction())
     return bug(collective) << "is not the collective of " << describe(op->getResult(0));
   const bool mayBeOne = own.getCollectiveKind() == dist::CollectiveKind::AllReduce;
   if (failed(verifyRead(collective, collective.getInput(), values.lookup(own.getOperand()))) ||

@@ -63,7 +63,8 @@ private:
     std::optional<OriginPhase> phase = phaseOf(op);
     return builder.getArrayAttr({op->getName().getIdentifier(), op.getAxes(),
                                  TypeAttr::get(op.getOperand().getType().getElementType()),
-                                 builder.getI64IntegerAttr(phase ? static_cast<int64_t>(*phase) : -1)});
+                                 builder.getI64IntegerAttr(phase ? static_cast<int64_t>(*phase) : -1),
+                                 builder.getI64IntegerAttr(static_cast<int64_t>(op.getReduction()))});
   }
 
   void add(CollectiveOpInterface op) {
@@ -186,9 +187,9 @@ private:
           AllGatherOp::create(builder, build.loc, type.clone({type.getDimSize(0) * ranks}), joined, axes, 0, origin);
     else if (isScatter(first))
       result = ReduceScatterOp::create(builder, build.loc, type.clone({type.getDimSize(0) / ranks}), joined, axes, 0,
-                                       origin);
+                                       first.getReduction(), origin);
     else
-      result = AllReduceOp::create(builder, build.loc, type, joined, axes, origin);
+      result = AllReduceOp::create(builder, build.loc, type, joined, axes, first.getReduction(), origin);
     part(build, members, result, ranks);
     for (CollectiveOpInterface member : members)
       member->erase();

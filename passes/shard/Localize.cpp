@@ -1,5 +1,6 @@
 //===- Localize.cpp - from global values to one rank's parts --------------===//
 
+#include "compiler/dialect/dist/CollectiveBuilder.h"
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/PhaseAnalysis.h"
 #include "passes/shard/Passes.h"
@@ -19,110 +20,6 @@ using namespace tessera::shard;
 
 namespace {
 
-/// Emits the collectives of one reshard. All of them work on dimension 0; other dimensions, and those inside of blocks,
-/// are moved there and back.
-class CollectiveBuilder {
-public:
-  CollectiveBuilder(OpBuilder &builder, Location loc, MeshAttr mesh, OriginAttr origin)
-      : builder(builder), loc(loc), mesh(mesh), origin(origin) {}
-
-  Value apply(const ReshardStep &step, Value value) {
-    switch (step.kind) {
-    case ReshardStep::Kind::AllReduce: {
-      return AllReduceOp::create(builder, loc, value.getType(), value, axisNames(mesh, step.axes), origin);
-    }
-    case ReshardStep::Kind::AllToAll:
-      return allToAll(step, value);
-    case ReshardStep::Kind::Mask:
-      return mask(step, value);
-    default:
-      return onFirstDim(step, value);
-    }
-  }
-
-private:
-  /// The value with dimension `dim` as `sizes` instead.
-  Value expand(train::Build &build, Value value, int64_t dim, ArrayRef<int64_t> sizes) const {
-    SmallVector<int64_t> shape(train::shapeOf(value));
-    shape.erase(shape.begin() + dim);
-    shape.insert(shape.begin() + dim, sizes.begin(), sizes.end());
-    return build.reshape(value, shape);
-  }
-
-  /// Dimensions `dim` .. `dim + count - 1` as one.
-  Value merge(train::Build &build, Value value, int64_t dim, int64_t count) const {
-    SmallVector<int64_t> shape(train::shapeOf(value));
-    int64_t size = llvm::product_of(ArrayRef(shape).slice(dim, count));
-    shape.erase(shape.begin() + dim, shape.begin() + dim + count);
-    shape.insert(shape.begin() + dim, size);
-    return build.reshape(value, shape);
-  }
-
-  /// Dimension `from` becomes dimension `to`; the others keep their order.
-  Value move(train::Build &build, Value value, int64_t from, int64_t to) const {
-    if (from == to)
-      return value;
-    SmallVector<int64_t> permutation = llvm::to_vector(llvm::seq<int64_t>(0, rankOf(value)));
-    permutation.erase(permutation.begin() + from);
-    permutation.insert(permutation.begin() + to, from);
-    return build.transpose(value, permutation);
-  }
-
-  Value onFirstDim(const ReshardStep &step, Value value) {
-    train::Build build(builder, loc);
-    int64_t dim = step.dim;
-    if (step.blocks > 1) {
-      value = expand(build, value, dim, {step.blocks, train::shapeOf(value)[dim] / step.blocks});
-      ++dim;
-    }
-    value = move(build, value, dim, 0);
-    ArrayAttr axes = axisNames(mesh, step.axes);
-    const int64_t ranks = groupSize(mesh, step.axes);
-    bool grows = step.kind == ReshardStep::Kind::AllGather;
-    SmallVector<int64_t> shape(train::shapeOf(value));
-    shape[0] = grows ? shape[0] * ranks : shape[0] / ranks;
-    Type type = train::tensorType(value).clone(shape);
-    if (grows)
-      value = AllGatherOp::create(builder, loc, type, value, axes, 0, origin);
-    else if (step.kind == ReshardStep::Kind::ReduceScatter)
-      value = ReduceScatterOp::create(builder, loc, type, value, axes, 0, origin);
-    else
-      value = SliceLocalOp::create(builder, loc, type, value, axes, 0);
-    value = move(build, value, 0, dim);
-    return step.blocks > 1 ? merge(build, value, step.dim, 2) : value;
-  }
-
-  /// What belongs to each rank becomes dimension 0, is exchanged, and what came from each rank joins dimension
-  /// `fromDim`.
-  Value allToAll(const ReshardStep &step, Value value) {
-    train::Build build(builder, loc);
-    const int64_t ranks = groupSize(mesh, step.axes);
-    const int64_t size = train::shapeOf(value)[step.dim];
-    value = expand(build, value, step.dim, {step.blocks, ranks, size / (step.blocks * ranks)});
-    value = move(build, value, step.dim + 1, 0);
-    value = merge(build, value, step.dim + 1, 2);
-    value = AllToAllOp::create(builder, loc, value.getType(), value, axisNames(mesh, step.axes), 0, 0, origin);
-    const int64_t from = step.fromDim + 1;
-    value = expand(build, value, from, {step.fromBlocks, train::shapeOf(value)[from] / step.fromBlocks});
-    value = move(build, value, 0, from);
-    return merge(build, value, step.fromDim, 3);
-  }
-
-  /// The value where the rank is the first of its group, zero elsewhere.
-  Value mask(const ReshardStep &step, Value value) {
-    train::Build build(builder, loc);
-    auto scalar = RankedTensorType::get({}, builder.getI64Type());
-    Value index = AxisIndexOp::create(builder, loc, scalar, axisNames(mesh, step.axes));
-    Value first = build.compare(train::CompareDirection::Eq, index, build.zeros(scalar));
-    return build.select(build.broadcastTo(first, train::shapeOf(value)), value, build.splatLike(value, 0.0));
-  }
-
-  OpBuilder &builder;
-  Location loc;
-  MeshAttr mesh;
-  OriginAttr origin;
-};
-
 /// Global offsets of an op's results from their layouts.
 class OffsetContext : public LocalizeContext {
 public:
@@ -131,19 +28,8 @@ public:
   int64_t blocks(unsigned result, int64_t dim) override { return table.at(op->getResult(result)).dims[dim].blocks; }
 
   Value globalOffset(OpBuilder &builder, unsigned result, int64_t dim) override {
-    const Split &axes = table.at(op->getResult(result)).dims[dim];
-    if (axes.empty())
-      return {};
-    auto scalar = RankedTensorType::get({}, builder.getI64Type());
-    train::Build build(builder, op->getLoc());
-    auto constant = [&](int64_t value) { return build.constant(DenseElementsAttr::get(scalar, value)); };
-    Value position;
-    for (unsigned axis : axes) {
-      Value index = AxisIndexOp::create(builder, op->getLoc(), scalar, axisNames(table.mesh, {axis}));
-      position = position ? build.add(build.mul(position, constant(groupSize(table.mesh, {axis}))), index) : index;
-    }
-    int64_t part = train::shapeOf(op->getResult(result))[dim] / (axes.blocks * groupSize(table.mesh, axes));
-    return build.mul(position, constant(part));
+    CollectiveBuilder collectives(builder, op->getLoc(), table.mesh);
+    return collectives.firstElement(table.at(op->getResult(result)).dims[dim], train::shapeOf(op->getResult(result))[dim]);
   }
 
 private:

@@ -6,6 +6,8 @@ using namespace mlir;
 using tessera::dist::Axes;
 using tessera::dist::Layout;
 using tessera::dist::MeshAttr;
+using tessera::dist::Partial;
+using tessera::dist::ReductionKind;
 using tessera::dist::Split;
 
 namespace tessera::shard {
@@ -83,23 +85,22 @@ public:
     return llvm::any_of(axesOf, [&](const Split &split) { return llvm::is_contained(split, axis); });
   }
 
-  /// The axes of reduction factors; with `but` those that this tensor does not have.
-  Axes reductionAxes(const TensorFactors *but = nullptr) const {
-    Axes all;
-    for (auto [number, factor] : llvm::enumerate(rule.factors)) {
-      auto has = [&, number = number](const auto &dim) {
-        return llvm::is_contained(dim, static_cast<int64_t>(number));
-      };
-      if (factor.kind == FactorKind::Reduction && !(but && llvm::any_of(*but, has)))
-        all.append(axesOf[number]);
-    }
-    llvm::sort(all);
-    return all;
+  /// What a result owes since it reduces factors that are split.
+  dist::Partials reductionsOf(unsigned result) const {
+    dist::Partials owed;
+    for (const Reduction &reduction : rule.reductions[result])
+      for (unsigned axis : axesOf[reduction.factor])
+        owed.push_back({axis, reduction.kind});
+    llvm::sort(owed);
+    return owed;
   }
 
-  bool hasReductionFactor(const TensorFactors &tensor) const {
-    return llvm::any_of(tensor, [&](const auto &dim) {
-      return llvm::any_of(dim, [&](int64_t f) { return rule.factors[f].kind == FactorKind::Reduction; });
+  /// Whether `tensor` has a factor that some result reduces.
+  bool hasReducedFactor(const TensorFactors &tensor) const {
+    return llvm::any_of(rule.reductions, [&](const auto &reductions) {
+      return llvm::any_of(reductions, [&](const Reduction &reduction) {
+        return llvm::any_of(tensor, [&](const auto &dim) { return llvm::is_contained(dim, reduction.factor); });
+      });
     });
   }
 
@@ -152,19 +153,57 @@ private:
   SmallVector<Split> axesOf;
 };
 
-/// The op may leave a partial sum over `axis` unreduced.
-bool mayStayUnreduced(const ShardingRule &rule, ArrayRef<OperandState> operands, unsigned axis) {
+bool passesThrough(const ShardingRule &rule, size_t operand, ReductionKind kind) {
+  ArrayRef<bool> through = rule.passes(kind);
+  return operand < through.size() && through[operand];
+}
+
+/// What the op may leave unreduced over `axis`; nothing where its operands owe nothing, or what it needs whole.
+std::optional<ReductionKind> findInherited(const ShardingRule &rule, ArrayRef<OperandState> operands, unsigned axis) {
+  std::optional<ReductionKind> kind;
   unsigned owing = 0;
+  for (const OperandState &operand : operands)
+    if (std::optional<ReductionKind> owed = operand.layout->owedOver(axis)) {
+      if (kind && kind != owed)
+        return std::nullopt;
+      kind = owed;
+      ++owing;
+    }
+  if (!kind || (*kind == ReductionKind::Sum && !rule.jointlyLinear && owing > 1))
+    return std::nullopt;
   for (auto [index, operand] : llvm::enumerate(operands)) {
-    bool owes = operand.layout->isUnreduced(axis);
-    bool linear = index < rule.linear.size() && rule.linear[index];
-    if (owes && !linear)
-      return false;
-    if (rule.jointlyLinear && linear && !owes && !operand.isZero)
-      return false;
-    owing += owes;
+    const bool owes = operand.layout->isUnreduced(axis), passes = passesThrough(rule, index, *kind);
+    if (owes && !passes)
+      return std::nullopt;
+    // A whole term would be added once per rank. A whole value beside a partial maximum is a partial maximum itself.
+    if (*kind == ReductionKind::Sum && rule.jointlyLinear && passes && !owes && !operand.isZero)
+      return std::nullopt;
   }
-  return rule.jointlyLinear ? owing > 0 : owing == 1;
+  return kind;
+}
+
+/// What the results inherit from the operands: of the one kind that results owe anyway, or that comes first. What is of
+/// another kind must be reduced before, since a maximum of sums is no sum of maxima.
+dist::Partials findInherited(const ShardingRule &rule, ArrayRef<OperandState> operands, const Solver &solver,
+                             unsigned numAxes) {
+  std::optional<ReductionKind> common;
+  bool isMixed = false;
+  for (unsigned result = 0; result < rule.results.size(); ++result)
+    for (const Partial &owed : solver.reductionsOf(result)) {
+      isMixed |= common && *common != owed.kind;
+      common = owed.kind;
+    }
+  dist::Partials inherited;
+  for (unsigned axis = 0; axis < numAxes && !isMixed; ++axis) {
+    if (solver.isUsed(axis))
+      continue;
+    std::optional<ReductionKind> kind = findInherited(rule, operands, axis);
+    if (!kind || (common && common != kind))
+      continue;
+    common = kind;
+    inherited.push_back({axis, *kind});
+  }
+  return inherited;
 }
 
 } // namespace
@@ -180,31 +219,25 @@ Solution solve(const ShardingRule &rule, ArrayRef<OperandState> operands, ArrayR
       solver.addEvidence(tensor, *layout);
   solver.dropUnrepresentable();
 
-  Axes inherited;
-  for (unsigned axis = 0, end = mesh.getSizes().size(); axis < end; ++axis)
-    if (!solver.isUsed(axis) && mayStayUnreduced(rule, operands, axis))
-      inherited.push_back(axis);
-  Axes reduced = solver.reductionAxes();
-
+  const dist::Partials inherited = findInherited(rule, operands, solver, mesh.getSizes().size());
   Solution solution;
   for (auto [index, tensor] : llvm::enumerate(rule.operands)) {
     Layout &need = solution.operands.emplace_back(solver.layoutOf(tensor));
-    bool linear = index < rule.linear.size() && rule.linear[index];
-    if (!linear)
-      continue;
-    for (unsigned axis : inherited)
-      if (rule.jointlyLinear || operands[index].layout->isUnreduced(axis))
-        need.unreduced.push_back(axis);
+    const bool isTerm = rule.jointlyLinear && passesThrough(rule, index, ReductionKind::Sum);
+    for (const Partial &partial : inherited)
+      if (operands[index].layout->isUnreduced(partial.axis) || (isTerm && partial.kind == ReductionKind::Sum))
+        if (passesThrough(rule, index, partial.kind))
+          need.unreduced.push_back(partial);
     // A term of a sum that does not take part in the reduction would be counted once per rank: it must be a partial
     // sum.
-    if (rule.jointlyLinear && !solver.hasReductionFactor(tensor))
-      need.unreduced.append(reduced);
+    if (isTerm && !solver.hasReducedFactor(tensor))
+      need.unreduced.append(solver.reductionsOf(0));
     llvm::sort(need.unreduced);
   }
-  for (const TensorFactors &tensor : rule.results) {
+  for (auto [index, tensor] : llvm::enumerate(rule.results)) {
     Layout &gives = solution.results.emplace_back(solver.layoutOf(tensor));
     gives.unreduced = inherited;
-    gives.unreduced.append(solver.reductionAxes(&tensor));
+    gives.unreduced.append(solver.reductionsOf(static_cast<unsigned>(index)));
     llvm::sort(gives.unreduced);
   }
   return solution;

@@ -35,10 +35,11 @@ private:
     const Layout &have = table.at(use.get());
     if (have == need)
       return success();
-    for (unsigned axis : have.unreduced)
-      if (!need.isUnreduced(axis) && have.dims == need.dims)
-        return use.getOwner()->emitOpError() << "operand " << use.getOperandNumber() << " is a partial sum over axis "
-                                             << table.mesh.getNames()[axis] << " that is never reduced";
+    for (const Partial &owed : have.unreduced)
+      if (!need.isUnreduced(owed.axis) && have.dims == need.dims)
+        return use.getOwner()->emitOpError()
+               << "operand " << use.getOperandNumber() << " is a partial " << stringifyReductionKind(owed.kind)
+               << " over axis " << table.mesh.getNames()[owed.axis] << " that is never reduced";
     return use.getOwner()->emitOpError() << "operand " << use.getOperandNumber() << " has sharding "
                                          << have.toAttr(table.mesh) << ", expected " << need.toAttr(table.mesh);
   }

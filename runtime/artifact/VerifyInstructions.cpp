@@ -10,6 +10,7 @@ namespace tessera {
 namespace {
 
 using artifact::CollectiveKind;
+using artifact::ReductionKind;
 using artifact::ConvKind;
 using artifact::DataType;
 using artifact::Operation;
@@ -277,6 +278,11 @@ private:
   Status collective(const artifact::Collective &table) {
     if (table.kind() < CollectiveKind::MIN || table.kind() > CollectiveKind::MAX)
       return bad("unknown kind of collective");
+    if (table.reduction() < ReductionKind::MIN || table.reduction() > ReductionKind::MAX)
+      return bad("unknown kind of reduction");
+    if (table.reduction() != ReductionKind::Sum && table.kind() != CollectiveKind::AllReduce &&
+        table.kind() != CollectiveKind::ReduceScatter)
+      return bad(std::string(artifact::EnumNameCollectiveKind(table.kind())) + " with a reduction");
     if (table.group() >= sizeOf(context.package.groups()))
       return bad("group " + std::to_string(table.group()) + " of " + std::to_string(sizeOf(context.package.groups())));
     TESSERA_ASSIGN_OR_RETURN(TensorView input, operand(table.input(), "input"));

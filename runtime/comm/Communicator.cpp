@@ -23,6 +23,18 @@ std::string_view toString(artifact::CollectiveKind kind) {
   return "collective";
 }
 
+std::string_view toString(artifact::ReductionKind kind) {
+  switch (kind) {
+  case artifact::ReductionKind::Sum:
+    return "sum";
+  case artifact::ReductionKind::Max:
+    return "max";
+  case artifact::ReductionKind::Min:
+    return "min";
+  }
+  return "reduction";
+}
+
 double indirectPatience(double stallTimeoutSeconds) { return std::min(stallTimeoutSeconds / 2, 5.0); }
 
 std::string describe(std::string_view what, const CollectiveInfo &info) {

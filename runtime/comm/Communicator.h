@@ -8,7 +8,8 @@
 // it is busy with something that may take long (`setBusy`: reading data, writing a checkpoint).
 //
 // Sums are taken in group order, for every element, in every implementation of this interface that promises
-// `isDeterministic`; then all_reduce equals reduce_scatter followed by all_gather bit for bit.
+// `isDeterministic`; then all_reduce equals reduce_scatter followed by all_gather bit for bit. Maxima and minima are NaN
+// where any rank's value is, and 0 is above -0: they are the same bits in every implementation, but for those of a NaN.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,6 +35,7 @@ struct CollectiveInfo {
 
 struct CollectiveCall {
   artifact::CollectiveKind kind = artifact::CollectiveKind::AllGather;
+  artifact::ReductionKind reduction = artifact::ReductionKind::Sum; ///< of ReduceScatter and AllReduce
   artifact::DataType dtype = artifact::DataType::F32;
   const std::vector<int> *group = nullptr; ///< ranks in group order; this rank is one of them
   const void *input = nullptr;
@@ -107,6 +109,7 @@ private:
 double indirectPatience(double stallTimeoutSeconds);
 
 std::string_view toString(artifact::CollectiveKind kind);
+std::string_view toString(artifact::ReductionKind kind);
 /// "all_gather 'h.0' of step 3 (node /h.0/attn)", for messages.
 std::string describe(std::string_view what, const CollectiveInfo &info);
 /// The message of a stall: which ranks (of the list) did not come, to what, and who waits.

@@ -39,6 +39,7 @@ CollectiveCall RankContext::callOf(const artifact::Collective &collective, int c
   const TensorView input = buffers.view(collective.input());
   CollectiveCall call;
   call.kind = collective.kind();
+  call.reduction = collective.reduction();
   call.dtype = input.dtype;
   call.group = &groups[collective.group()];
   call.elements = input.numElements();

@@ -22,7 +22,8 @@ static void describe(const artifact::Package &package, const Instructions &instr
       if (input.shape())
         for (int64_t size : *input.shape())
           text += " " + std::to_string(size);
-      text += " " + std::to_string(collective->shift()) + "\n";
+      text += " " + std::to_string(collective->shift()) + " " +
+              artifact::EnumNameReductionKind(collective->reduction()) + "\n";
     } else if (const artifact::Repeat *repeat = instruction->operation_as_Repeat(); repeat && repeat->body()) {
       text += "repeat " + std::to_string(repeat->count()) + "\n";
       describe(package, *repeat->body(), text);

@@ -40,7 +40,8 @@ Layout Layout::get(ShardingAttr sharding, MeshAttr mesh) {
   Layout layout;
   for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
     layout.dims.push_back(Split(axisNumbers(sharding.getAxes(dim), mesh), blocksOf(sharding, dim)));
-  layout.unreduced = axisNumbers(sharding.getUnreduced(), mesh);
+  for (unsigned axis : axisNumbers(sharding.getUnreduced(), mesh))
+    layout.unreduced.push_back({axis, sharding.getReduction()});
   llvm::sort(layout.unreduced);
   return layout;
 }
@@ -53,7 +54,22 @@ ShardingAttr Layout::toAttr(MeshAttr mesh) const {
       list.insert(list.begin(), IntegerAttr::get(IntegerType::get(mesh.getContext(), 64), split.blocks));
     names.push_back(ArrayAttr::get(mesh.getContext(), list));
   }
-  return ShardingAttr::get(mesh.getContext(), ArrayAttr::get(mesh.getContext(), names), axisNames(mesh, unreduced));
+  Axes owed;
+  SmallVector<ReductionKind> kinds;
+  for (const Partial &partial : unreduced) {
+    owed.push_back(partial.axis);
+    if (partial.kind != ReductionKind::Sum)
+      kinds.push_back(partial.kind);
+  }
+  assert((kinds.empty() || kinds.size() == owed.size()) && "a value owes reductions of one kind");
+  return ShardingAttr::get(mesh.getContext(), ArrayAttr::get(mesh.getContext(), names), axisNames(mesh, owed), kinds);
+}
+
+std::optional<ReductionKind> Layout::owedOver(unsigned axis) const {
+  for (const Partial &partial : unreduced)
+    if (partial.axis == axis)
+      return partial.kind;
+  return std::nullopt;
 }
 
 bool Layout::splits(unsigned axis) const {
@@ -134,8 +150,10 @@ private:
     const Split &want = target.dims[dim];
     while (have.isPrefixOf(want) && have.size() < want.size()) {
       unsigned axis = want[have.size()];
-      if (current.isUnreduced(axis)) {
-        llvm::erase(current.unreduced, axis);
+      if (std::optional<ReductionKind> owed = current.owedOver(axis)) {
+        if (*owed != ReductionKind::Sum)
+          return;
+        llvm::erase(current.unreduced, Partial(axis, *owed));
         addSplit(Kind::ReduceScatter, axis, dim);
       } else if (!current.splits(axis)) {
         addSplit(Kind::Slice, axis, dim);
@@ -157,15 +175,17 @@ private:
   }
 
   void allReduce() {
-    Axes axes;
-    for (unsigned axis : current.unreduced)
-      if (!target.isUnreduced(axis))
-        axes.push_back(axis);
-    if (axes.empty())
+    ReshardStep step{Kind::AllReduce, {}};
+    for (const Partial &partial : current.unreduced)
+      if (target.owedOver(partial.axis) != partial.kind) {
+        step.axes.push_back(partial.axis);
+        step.reduction = partial.kind;
+      }
+    if (step.axes.empty())
       return;
-    for (unsigned axis : axes)
-      llvm::erase(current.unreduced, axis);
-    steps.push_back({Kind::AllReduce, axes});
+    llvm::erase_if(current.unreduced,
+                   [&](const Partial &partial) { return llvm::is_contained(step.axes, partial.axis); });
+    steps.push_back(std::move(step));
   }
 
   /// Joins the parts of `dim` over the axes that the target does not have there, minor axes first.
@@ -189,9 +209,9 @@ private:
 
   void mask() {
     Axes axes;
-    for (unsigned axis : target.unreduced)
-      if (!current.isUnreduced(axis))
-        axes.push_back(axis);
+    for (const Partial &partial : target.unreduced)
+      if (!current.isUnreduced(partial.axis) && !isIdempotent(partial.kind))
+        axes.push_back(partial.axis);
     if (!axes.empty())
       steps.push_back({Kind::Mask, axes});
   }

@@ -11,6 +11,8 @@
 
 #include "compiler/dialect/dist/Dist.h"
 
+#include <optional>
+
 namespace tessera::dist {
 
 /// Numbers of mesh axes, major first.
@@ -33,10 +35,22 @@ struct Split : Axes {
   bool isPrefixOf(const Split &other) const;
 };
 
+/// A reduction that is owed over an axis.
+struct Partial {
+  Partial(unsigned axis, ReductionKind kind = ReductionKind::Sum) : axis(axis), kind(kind) {}
+
+  unsigned axis;
+  ReductionKind kind;
+
+  bool operator==(const Partial &other) const { return axis == other.axis && kind == other.kind; }
+  bool operator<(const Partial &other) const { return axis < other.axis; }
+};
+using Partials = llvm::SmallVector<Partial, 2>;
+
 /// How one value is split over the mesh.
 struct Layout {
   llvm::SmallVector<Split, 4> dims; ///< axes that split each dimension
-  Axes unreduced;                   ///< axes over which ranks hold partial sums, ascending
+  Partials unreduced;               ///< axes over which ranks hold parts of a reduction, ascending; all of one kind
 
   static Layout replicated(int64_t rank);
   /// Leaves out axes of size 1. All axes of the sharding exist in the mesh.
@@ -45,7 +59,9 @@ struct Layout {
   ShardingAttr toAttr(MeshAttr mesh) const;
   /// Some dimension is split over `axis`.
   bool splits(unsigned axis) const;
-  bool isUnreduced(unsigned axis) const { return llvm::is_contained(unreduced, axis); }
+  /// What is owed over `axis`, if anything.
+  std::optional<ReductionKind> owedOver(unsigned axis) const;
+  bool isUnreduced(unsigned axis) const { return owedOver(axis).has_value(); }
   bool isReplicated() const;
   Layout reduced() const { return {dims, {}}; }
   /// Each rank's part of a dimension is one range of it: what is split inside of blocks becomes whole.
@@ -72,7 +88,7 @@ struct ReshardStep {
   enum class Kind {
     Slice,         ///< keep the own part along `dim`; no communication
     ReduceScatter, ///< partial sums become parts along `dim`
-    AllReduce,     ///< partial sums become the sum
+    AllReduce,     ///< partial values become the whole, by `reduction`
     AllToAll,      ///< parts along `fromDim` become parts along `dim`
     AllGather,     ///< parts along `dim` are joined
     Mask,          ///< the whole becomes a partial sum: the value on position 0, zero elsewhere
@@ -83,10 +99,13 @@ struct ReshardStep {
   int64_t fromDim = -1;
   int64_t blocks = 1;     ///< of `dim`
   int64_t fromBlocks = 1; ///< of `fromDim`
+  ReductionKind reduction = ReductionKind::Sum;
 };
 
 /// The steps from one layout to another. Steps that shrink the value come first: slices and reduce-scatters, then
-/// all-reduces, then gathers, then slices of what had to be gathered. An unreduced axis always ends in a reduction.
+/// all-reduces, then gathers, then slices of what had to be gathered. An unreduced axis always ends in a reduction. A
+/// maximum is reduced whole and then sliced: it is a statistic of few bytes, and GPUs' libraries lose its NaNs when they
+/// scatter it. A whole value is its own partial maximum, so that none is masked.
 llvm::SmallVector<ReshardStep> planReshard(const Layout &from, const Layout &to);
 
 } // namespace tessera::dist

@@ -21,6 +21,8 @@ def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
         The dimensions that it works along: of all_gather and reduce_scatter one, of all_to_all the one that is split and
         the one that is joined, of the others none.
       }], "::llvm::SmallVector<int64_t, 2>", "getDims">,
+    InterfaceMethod<"What a reduction makes of the values of its group; sum of the others.",
+      "::tessera::dist::ReductionKind", "getReduction">,
     InterfaceMethod<"How many members further on a permute sends; 0 of the others.", "int64_t", "getShift">,
   ];
   let extraClassDeclaration = [{

@@ -4,6 +4,7 @@
 #define TESSERA_COMPILER_DIALECT_DIST_DIST_H
 
 #include "compiler/dialect/dist/CollectiveKind.h"
+#include "compiler/dialect/dist/ReductionKind.h"
 #include "compiler/dialect/train/Train.h"
 
 #include "compiler/dialect/dist/DistDialect.h.inc"

@@ -129,7 +129,7 @@ static ArrayAttr axesIn(ArrayAttr list) {
 }
 
 LogicalResult ShardingAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, ArrayAttr dims,
-                                   ArrayAttr unreduced) {
+                                   ArrayAttr unreduced, ArrayRef<ReductionKind> kinds) {
   llvm::StringSet<> seen;
   auto checkAxes = [&](ArrayAttr axes) -> LogicalResult {
     for (auto axis : axes.getAsRange<StringAttr>())
@@ -147,6 +147,12 @@ LogicalResult ShardingAttr::verify(llvm::function_ref<InFlightDiagnostic()> emit
     if (failed(checkAxes(axesIn(list))))
       return failure();
   }
+  // dist.sharding_attr_c3
+  for (ReductionKind kind : kinds)
+    if (kind != kinds.front())
+      return emitError() << "a value owes a " << stringifyReductionKind(kinds.front()) << " and a "
+                         << stringifyReductionKind(kind) << ", expected reductions of one kind: which of two comes first "
+                         << "would matter";
   return checkAxes(unreduced);
 }
 
@@ -197,6 +203,34 @@ static ParseResult parseAxes(AsmParser &parser, Attribute &axes) {
   return success();
 }
 
+/// `{"shard", "seq": max}`; where all are sums, `kinds` is left empty.
+static ParseResult parseUnreduced(AsmParser &parser, SmallVectorImpl<Attribute> &axes,
+                                  SmallVectorImpl<ReductionKind> &kinds) {
+  auto parseOne = [&]() -> ParseResult {
+    std::string name;
+    if (parser.parseKeywordOrString(&name))
+      return failure();
+    axes.push_back(StringAttr::get(parser.getContext(), name));
+    kinds.push_back(ReductionKind::Sum);
+    if (failed(parser.parseOptionalColon()))
+      return success();
+    SMLoc loc = parser.getCurrentLocation();
+    StringRef keyword;
+    if (parser.parseKeyword(&keyword))
+      return failure();
+    std::optional<ReductionKind> kind = symbolizeReductionKind(keyword);
+    if (!kind)
+      return parser.emitError(loc) << "expected sum, max or min, got '" << keyword << "'";
+    kinds.back() = *kind;
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Braces, parseOne))
+    return failure();
+  if (llvm::all_of(kinds, [](ReductionKind kind) { return kind == ReductionKind::Sum; }))
+    kinds.clear();
+  return success();
+}
+
 static void printAxes(AsmPrinter &printer, ArrayAttr axes) {
   printer << "{";
   llvm::interleaveComma(axes, printer, [&](Attribute item) {
@@ -209,19 +243,19 @@ static void printAxes(AsmPrinter &printer, ArrayAttr axes) {
 }
 
 Attribute ShardingAttr::parse(AsmParser &parser, Type) {
-  SmallVector<Attribute> dims;
-  Attribute unreduced = ArrayAttr::get(parser.getContext(), {});
+  SmallVector<Attribute> dims, unreduced;
+  SmallVector<ReductionKind> kinds;
   SMLoc loc = parser.getCurrentLocation();
   auto parseDim = [&]() -> ParseResult { return parseAxes(parser, dims.emplace_back()); };
   if (parser.parseLess() || parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseDim))
     return {};
   if (succeeded(parser.parseOptionalComma()))
-    if (parser.parseKeyword("unreduced") || parser.parseEqual() || parseAxes(parser, unreduced))
+    if (parser.parseKeyword("unreduced") || parser.parseEqual() || parseUnreduced(parser, unreduced, kinds))
       return {};
   if (parser.parseGreater())
     return {};
   return parser.getChecked<ShardingAttr>(loc, parser.getContext(), ArrayAttr::get(parser.getContext(), dims),
-                                         cast<ArrayAttr>(unreduced));
+                                         ArrayAttr::get(parser.getContext(), unreduced), kinds);
 }
 
 void ShardingAttr::print(AsmPrinter &printer) const {
@@ -229,8 +263,13 @@ void ShardingAttr::print(AsmPrinter &printer) const {
   llvm::interleaveComma(getDims().getAsRange<ArrayAttr>(), printer, [&](ArrayAttr axes) { printAxes(printer, axes); });
   printer << "]";
   if (hasUnreduced()) {
-    printer << ", unreduced = ";
-    printAxes(printer, getUnreduced());
+    printer << ", unreduced = {";
+    llvm::interleaveComma(getUnreduced().getAsRange<StringAttr>(), printer, [&](StringAttr axis) {
+      printer << '"' << axis.getValue() << '"';
+      if (getReduction() != ReductionKind::Sum)
+        printer << ": " << stringifyReductionKind(getReduction());
+    });
+    printer << "}";
   }
   printer << ">";
 }

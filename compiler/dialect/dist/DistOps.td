@@ -14,7 +14,7 @@ def Dist_Dialect : Dialect {
     The mesh is a module attribute `dist.mesh = #dist.mesh<replicate = 2, shard = 4>`: named axes, major first; the rank
     of a process is its row-major position. A value of global shape is annotated with `#dist.sharding<[{"shard"}, {} ],
     unreduced = {"seq"}>`: for each dimension the axes (major first) that split it into equal parts, and the *unreduced* axes over which the
-    ranks hold partial sums of it. An axis occurs at most once in a sharding. Before localisation types are global and
+    ranks hold partial sums of it, or, with `{"seq": max}`, partial maxima. An axis occurs at most once in a sharding. Before localisation types are global and
     `dist.sharding` annotates function arguments and results, `dist.shardings` (one per result) ops; after it types are
     local, arguments keep `dist.sharding` and `dist.global` (their global type), and only collectives communicate.
 
@@ -32,6 +32,13 @@ def Dist_Dialect : Dialect {
     void registerAttributes();
   }];
 }
+
+def Dist_ReductionKind : I32EnumAttr<"ReductionKind", "what ranks make of the values that they hold", [
+  I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Max", 1, "max">, I32EnumAttrCase<"Min", 2, "min">]> {
+  let cppNamespace = "::tessera::dist";
+  let genSpecializedAttr = 0;
+}
+def Dist_ReductionKindAttr : EnumAttr<Dist_Dialect, Dist_ReductionKind, "reduction">;
 
 class Dist_Attr<string name, string attrMnemonic> : AttrDef<Dist_Dialect, name> { let mnemonic = attrMnemonic; }
 
@@ -53,9 +60,16 @@ def Dist_MeshAttr : Dist_Attr<"Mesh", "mesh"> {
 }
 
 def Dist_ShardingAttr : Dist_Attr<"Sharding", "sharding"> {
-  let summary = "How one value is split over the mesh, and which partial sums it still owes";
-  let description = [{ `dims` is an array with one array of axis names per dimension. }];
-  let parameters = (ins "::mlir::ArrayAttr":$dims, "::mlir::ArrayAttr":$unreduced);
+  let summary = "How one value is split over the mesh, and which reductions it still owes";
+  let description = [{
+    `dims` is an array with one array of axis names per dimension, `unreduced` one of axis names, `kinds` what is owed over
+    each of these; empty where all are sums.
+  }];
+  let parameters = (ins "::mlir::ArrayAttr":$dims, "::mlir::ArrayAttr":$unreduced,
+                        ArrayRefParameter<"::tessera::dist::ReductionKind">:$kinds);
+  let builders = [AttrBuilder<(ins "::mlir::ArrayAttr":$dims, "::mlir::ArrayAttr":$unreduced), [{
+    return $_get($_ctxt, dims, unreduced, ::llvm::ArrayRef<::tessera::dist::ReductionKind>());
+  }]>];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
@@ -65,6 +79,8 @@ def Dist_ShardingAttr : Dist_Attr<"Sharding", "sharding"> {
     ::mlir::ArrayAttr getAxes(int64_t dim) const;
     bool isReplicated() const;
     bool hasUnreduced() const { return !getUnreduced().empty(); }
+    /// What is owed over the unreduced axes; of a value that owes nothing a sum.
+    ReductionKind getReduction() const { return getKinds().empty() ? ReductionKind::Sum : getKinds().front(); }
     /// The type of one rank's part; null if a dimension does not divide.
     ::mlir::RankedTensorType getLocalType(::mlir::RankedTensorType global, MeshAttr mesh) const;
     /// The same sharding without unreduced axes.
@@ -139,7 +155,10 @@ class Dist_CollectiveBase<string mnemonic, string kind, dag extra, string dims> 
   let arguments = !con((ins Train_Tensor:$operand, StrArrayAttr:$axes), extra, (ins OptionalAttr<Dist_OriginAttr>:$origin));
   let extraClassDeclaration = "static CollectiveKind getCollectiveKind() { return CollectiveKind::" # kind # "; }\n" #
                               "::llvm::SmallVector<int64_t, 2> getDims() { return {" # dims # "}; }\n" #
-                              !if(!eq(kind, "Permute"), "", "static int64_t getShift() { return 0; }\n");
+                              !if(!eq(kind, "Permute"), "", "static int64_t getShift() { return 0; }\n") #
+                              !if(!or(!eq(kind, "AllReduce"), !eq(kind, "ReduceScatter")),
+                                  "ReductionKind getReduction() { return getKind(); }\n",
+                                  "static ReductionKind getReduction() { return ReductionKind::Sum; }\n");
   let hasVerifier = 1;
 }
 class Dist_Collective<string mnemonic, string kind, dag extra = (ins), string dims = "">
@@ -160,11 +179,20 @@ defvar exchange = "static_cast<int64_t>(getSplitDim()), static_cast<int64_t>(get
 def Dist_AllGatherOp : Dist_Collective<"all_gather", "AllGather", (ins I64Attr:$dim), dim> {
   let summary = "Concatenates the operands of a group along `dim`, in group order";
 }
-def Dist_ReduceScatterOp : Dist_Collective<"reduce_scatter", "ReduceScatter", (ins I64Attr:$dim), dim> {
-  let summary = "Sums the operands of a group, in group order, and keeps this rank's part along `dim`";
+defvar Dist_Reduction = (ins DefaultValuedAttr<Dist_ReductionKindAttr, "::tessera::dist::ReductionKind::Sum">:$kind);
+
+def Dist_ReduceScatterOp : Dist_Collective<"reduce_scatter", "ReduceScatter", !con((ins I64Attr:$dim), Dist_Reduction), dim> {
+  let summary = "Reduces the operands of a group as `all_reduce` does and keeps this rank's part along `dim`";
 }
-def Dist_AllReduceOp : Dist_Collective<"all_reduce", "AllReduce"> {
-  let summary = "Sums the operands of a group, in group order";
+def Dist_AllReduceOp : Dist_Collective<"all_reduce", "AllReduce", Dist_Reduction> {
+  let summary = "Sums the operands of a group, in group order, or takes their maximum or minimum";
+  let description = [{
+    A maximum or minimum is NaN where any operand is, and 0 is above -0: it is the same bits in any order.
+
+    ```mlir
+    %m = dist.all_reduce %x {axes = ["shard"], kind = #dist.reduction<max>} : (tensor<4xf32>) -> tensor<4xf32>
+    ```
+  }];
 }
 def Dist_AllToAllOp : Dist_Collective<"all_to_all", "AllToAll", (ins I64Attr:$split_dim, I64Attr:$concat_dim), exchange> {
   let summary = "Splits along `split_dim`, sends part i to member i, joins what arrives along `concat_dim`";
@@ -173,8 +201,9 @@ def Dist_PermuteOp : Dist_Collective<"permute", "Permute", (ins I64Attr:$shift)>
   let summary = "Sends the operand to the member `shift` further on in the group, cyclically";
 }
 def Dist_AllGatherStartOp : Dist_CollectiveStart<"all_gather_start", "AllGather", (ins I64Attr:$dim), dim>;
-def Dist_ReduceScatterStartOp : Dist_CollectiveStart<"reduce_scatter_start", "ReduceScatter", (ins I64Attr:$dim), dim>;
-def Dist_AllReduceStartOp : Dist_CollectiveStart<"all_reduce_start", "AllReduce">;
+def Dist_ReduceScatterStartOp
+    : Dist_CollectiveStart<"reduce_scatter_start", "ReduceScatter", !con((ins I64Attr:$dim), Dist_Reduction), dim>;
+def Dist_AllReduceStartOp : Dist_CollectiveStart<"all_reduce_start", "AllReduce", Dist_Reduction>;
 def Dist_AllToAllStartOp
     : Dist_CollectiveStart<"all_to_all_start", "AllToAll", (ins I64Attr:$split_dim, I64Attr:$concat_dim), exchange>;
 def Dist_PermuteStartOp : Dist_CollectiveStart<"permute_start", "Permute", (ins I64Attr:$shift)>;

@@ -51,6 +51,10 @@ def Exec_CollectiveKind : Exec_Enum<"CollectiveKind", "what a group of ranks doe
   I32EnumAttrCase<"Permute", 4, "permute">]>;
 def Exec_CollectiveKindAttr : Exec_EnumAttr<Exec_CollectiveKind, "collective_kind">;
 
+def Exec_ReductionKind : Exec_Enum<"ReductionKind", "what a collective makes of the values of its ranks", [
+  I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Max", 1, "max">, I32EnumAttrCase<"Min", 2, "min">]>;
+def Exec_ReductionKindAttr : Exec_EnumAttr<Exec_ReductionKind, "reduction_kind">;
+
 def Exec_Slot : MemRefRankOf<[I8], [1]>;
 def Exec_Buffer : StaticShapeMemRefOf<[AnyType]>;
 
@@ -205,11 +209,13 @@ def Exec_Origin : Attr<CPred<"::llvm::isa<::tessera::dist::OriginAttr>($_self)">
 }
 
 def Exec_CollectiveOp : Exec_Instruction<"collective", (ins Exec_CollectiveKindAttr:$kind, Exec_Buffer:$input,
-    Exec_Buffer:$output, StrArrayAttr:$axes, DefaultValuedAttr<I64Attr, "0">:$shift, OptionalAttr<Exec_Origin>:$origin,
+    Exec_Buffer:$output, StrArrayAttr:$axes, DefaultValuedAttr<I64Attr, "0">:$shift,
+    DefaultValuedAttr<Exec_ReductionKindAttr, "::tessera::exec::ReductionKind::Sum">:$reduction, OptionalAttr<Exec_Origin>:$origin,
     OptionalAttr<StrAttr>:$reason, OptionalAttr<StrAttr>:$done_reason)> {
   let summary = "A collective over the groups that `axes` make";
   let description = [{
-    Buffers are contiguous; those of `all_reduce` may be one, those of the others do not overlap. `reason` says in words
+    Buffers are contiguous; those of `all_reduce` may be one, those of the others do not overlap. `reduction` is a sum for
+    those that do not reduce. `reason` says in words
     why it starts here, `done_reason` why it is waited for where it is.
   }];
   let assemblyFormat = "$kind $input `->` $output `over` $axes attr-dict `:` type($input) `->` type($output)";

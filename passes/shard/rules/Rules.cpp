@@ -13,7 +13,27 @@ RuleBuilder::RuleBuilder(Operation *op) {
     rule.operands.emplace_back().resize(shapeOf(operand).size());
   for (Value result : op->getResults())
     rule.results.emplace_back().resize(shapeOf(result).size());
+  rule.reductions.resize(rule.results.size());
 }
+
+int64_t RuleBuilder::reduced(int64_t size, dist::ReductionKind kind) {
+  const int64_t number = factor(size);
+  for (unsigned result = 0; result < rule.results.size(); ++result)
+    reduce(result, number, kind);
+  return number;
+}
+
+RuleBuilder &RuleBuilder::passesMaxima(ArrayRef<bool> operands) {
+  rule.maxima.assign(operands.begin(), operands.end());
+  return *this;
+}
+
+RuleBuilder &RuleBuilder::passesMinima(ArrayRef<bool> operands) {
+  rule.minima.assign(operands.begin(), operands.end());
+  return *this;
+}
+
+RuleBuilder &RuleBuilder::monotone(ArrayRef<bool> operands) { return passesMaxima(operands).passesMinima(operands); }
 
 RuleBuilder &RuleBuilder::linear(ArrayRef<bool> operands) {
   rule.linear.assign(operands.begin(), operands.end());

@@ -14,6 +14,12 @@ public:
   explicit RuleBuilder(mlir::Operation *op);
 
   int64_t factor(int64_t size, FactorKind kind = FactorKind::PassThrough) { return rule.addFactor(size, kind); }
+  /// A factor that every result reduces.
+  int64_t reduced(int64_t size, dist::ReductionKind kind = dist::ReductionKind::Sum);
+  /// Result `index` reduces the factor, which it does not have.
+  void reduce(unsigned index, int64_t factor, dist::ReductionKind kind = dist::ReductionKind::Sum) {
+    rule.reductions[index].push_back({factor, kind});
+  }
   /// The op knows the place of an element along the factor.
   void ordered(int64_t factor) { rule.factors[factor].isOrdered = true; }
   /// The next minor factor of a dimension.
@@ -23,7 +29,14 @@ public:
   RuleBuilder &linear(llvm::ArrayRef<bool> operands);
   /// Partial sums pass through these operands if all of them are partial sums.
   RuleBuilder &jointlyLinear(llvm::ArrayRef<bool> operands);
-  ShardingRule take() { return std::move(rule); }
+  /// Partial maxima and minima pass through these operands.
+  RuleBuilder &monotone(llvm::ArrayRef<bool> operands);
+  RuleBuilder &passesMaxima(llvm::ArrayRef<bool> operands);
+  RuleBuilder &passesMinima(llvm::ArrayRef<bool> operands);
+  ShardingRule take() {
+    assert(rule.isComplete() && "a result would differ between ranks");
+    return std::move(rule);
+  }
 
 private:
   ShardingRule rule;

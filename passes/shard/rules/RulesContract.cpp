@@ -21,7 +21,7 @@ struct DotGeneralRule : RuleModel<DotGeneralRule, DotGeneralOp> {
       builder.result(0, out++, factor);
     }
     for (auto [left, right] : llvm::zip_equal(dot.getLhsContract(), dot.getRhsContract())) {
-      int64_t factor = builder.factor(lhs[left], FactorKind::Reduction);
+      int64_t factor = builder.reduced(lhs[left]);
       builder.operand(0, left, factor);
       builder.operand(1, right, factor);
     }
@@ -66,7 +66,7 @@ struct Conv2dRule : RuleModel<Conv2dRule, Conv2dOp> {
     auto conv = cast<Conv2dOp>(op);
     RuleBuilder builder(op);
     ConvFactors f(builder, builder.factor(shapeOf(conv.getInput())[0]), builder.factor(shapeOf(conv.getFilter())[0]),
-                  builder.factor(shapeOf(conv.getInput())[1], FactorKind::Reduction), conv.getGroups());
+                  builder.reduced(shapeOf(conv.getInput())[1]), conv.getGroups());
     f.operand(0, f.images, true, f.in);
     f.operand(1, f.out, false, f.in);
     f.result(f.images, true, f.out);
@@ -79,7 +79,7 @@ struct Conv2dInputGradRule : RuleModel<Conv2dInputGradRule, Conv2dInputGradOp> {
     auto conv = cast<Conv2dInputGradOp>(op);
     RuleBuilder builder(op);
     ConvFactors f(builder, builder.factor(shapeOf(conv.getOutputGrad())[0]),
-                  builder.factor(shapeOf(conv.getFilter())[0], FactorKind::Reduction),
+                  builder.reduced(shapeOf(conv.getFilter())[0]),
                   builder.factor(shapeOf(conv.getResult())[1]), conv.getGroups());
     f.operand(0, f.images, true, f.out);
     f.operand(1, f.out, false, f.in);
@@ -92,7 +92,7 @@ struct Conv2dFilterGradRule : RuleModel<Conv2dFilterGradRule, Conv2dFilterGradOp
   ShardingRule getShardingRule(Operation *op) const {
     auto conv = cast<Conv2dFilterGradOp>(op);
     RuleBuilder builder(op);
-    ConvFactors f(builder, builder.factor(shapeOf(conv.getInput())[0], FactorKind::Reduction),
+    ConvFactors f(builder, builder.reduced(shapeOf(conv.getInput())[0]),
                   builder.factor(shapeOf(conv.getResult())[0]), builder.factor(shapeOf(conv.getInput())[1]),
                   conv.getGroups());
     f.operand(0, f.images, true, f.in);

@@ -10,8 +10,8 @@ using namespace tessera::train;
 namespace tessera::shard {
 namespace {
 
-/// Which partial sums pass through an elementwise op.
-enum class Linearity { None, First, Each, Joint };
+/// Which partial sums pass through an elementwise op; through the identity also maxima.
+enum class Linearity { None, First, Identity, Each, Joint };
 
 template <typename Op, Linearity linearity> struct PointwiseRule : RuleModel<PointwiseRule<Op, linearity>, Op> {
   ShardingRule getShardingRule(Operation *op) const {
@@ -26,6 +26,9 @@ template <typename Op, Linearity linearity> struct PointwiseRule : RuleModel<Poi
       operands.assign(operands.size(), false);
       operands.front() = true;
       builder.linear(operands);
+      break;
+    case Linearity::Identity:
+      builder.linear({true}).monotone({true});
       break;
     case Linearity::Each:
       builder.linear(operands);
@@ -45,13 +48,20 @@ struct ConvertRule : RuleModel<ConvertRule, ConvertOp> {
     auto to = dyn_cast<FloatType>(getElementTypeOrSelf(op->getResult(0)));
     // Partial sums are widened before they are added up, never narrowed: what is added up must hold every value.
     if (from && to && APFloat::isRepresentableBy(from.getFloatSemantics(), to.getFloatSemantics()))
-      builder.linear({true});
+      builder.linear({true}).monotone({true});
     return builder.take();
   }
 };
 
 struct SelectRule : RuleModel<SelectRule, SelectOp> {
-  ShardingRule getShardingRule(Operation *op) const { return pointwise(op).jointlyLinear({false, true, true}).take(); }
+  ShardingRule getShardingRule(Operation *op) const {
+    return pointwise(op).jointlyLinear({false, true, true}).monotone({false, true, true}).take();
+  }
+};
+
+/// The maximum of partial maxima is one. It is no minimum of minima: max(min a, min b) is not min(max(a, b)).
+struct MaxRule : RuleModel<MaxRule, MaxOp> {
+  ShardingRule getShardingRule(Operation *op) const { return pointwise(op).passesMaxima({true, true}).take(); }
 };
 
 /// Only a splat is the same in every part; another constant is whole on every rank and sliced where needed.
@@ -141,8 +151,10 @@ template <Linearity linearity, typename... Ops> void attach(MLIRContext *context
 
 void registerElementwiseRules(MLIRContext *context) {
   attach<Linearity::None, AbsOp, ExpOp, LogOp, SqrtOp, RsqrtOp, TanhOp, ErfOp, Expm1Op, Log1pOp, SigmoidOp, SoftplusOp,
-         GeluOp, SinOp, CosOp, AtanOp, AsinOp, AcosOp, RoundOp, FloorOp, MaxOp, PowOp, CompareOp>(context);
-  attach<Linearity::First, NegOp, BarrierOp, StopGradientOp, DivOp, GeluGradOp>(context);
+         GeluOp, SinOp, CosOp, AtanOp, AsinOp, AcosOp, RoundOp, FloorOp, PowOp, CompareOp>(context);
+  attach<Linearity::First, NegOp, DivOp, GeluGradOp>(context);
+  attach<Linearity::Identity, BarrierOp, StopGradientOp>(context);
+  MaxOp::attachInterface<MaxRule>(*context);
   attach<Linearity::Each, MulOp>(context);
   attach<Linearity::Joint, AddOp, SubOp>(context);
   ConvertOp::attachInterface<ConvertRule>(*context);

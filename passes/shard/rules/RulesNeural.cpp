@@ -53,9 +53,9 @@ struct CrossEntropyRule : RuleModel<CrossEntropyRule, CrossEntropyOp> {
 /// of the sum that is the gradient of the group's key head.
 class AttentionFactors {
 public:
-  AttentionFactors(RuleBuilder &builder, Value query, Value key, FactorKind headInGroup = FactorKind::PassThrough)
+  AttentionFactors(RuleBuilder &builder, Value query, Value key)
       : builder(builder), batch(builder.factor(shapeOf(query)[0])), groups(builder.factor(shapeOf(key)[1])),
-        headsPerGroup(builder.factor(shapeOf(query)[1] / shapeOf(key)[1], headInGroup)), heads(shapeOf(query)[1]) {}
+        headsPerGroup(builder.factor(shapeOf(query)[1] / shapeOf(key)[1])), heads(shapeOf(query)[1]) {}
 
   void queryOperand(unsigned index) {
     builder.operand(index, 0, batch);
@@ -79,9 +79,11 @@ public:
     builder.result(index, 1, groups);
     builder.result(index, 1, headsPerGroup);
   }
+  /// Gradients of keys and values: sums over the heads of a group.
   void keyResult(unsigned index) {
     builder.result(index, 0, batch);
     builder.result(index, 1, groups);
+    builder.reduce(index, headsPerGroup);
   }
 
 private:
@@ -109,7 +111,7 @@ struct AttentionGradRule : RuleModel<AttentionGradRule, AttentionGradOp> {
   ShardingRule getShardingRule(Operation *op) const {
     auto attention = cast<AttentionGradOp>(op);
     RuleBuilder builder(op);
-    AttentionFactors factors(builder, attention.getQuery(), attention.getKey(), FactorKind::Reduction);
+    AttentionFactors factors(builder, attention.getQuery(), attention.getKey());
     factors.queryOperand(0);
     factors.keyOperand(1);
     factors.keyOperand(2);

@@ -11,20 +11,41 @@ namespace {
 struct ReduceRule : RuleModel<ReduceRule, ReduceOp> {
   ShardingRule getShardingRule(Operation *op) const {
     auto reduce = cast<ReduceOp>(op);
-    bool sum = reduce.getKind() == ReduceKind::Sum;
+    const std::optional<dist::ReductionKind> kind = kindOf(reduce.getKind());
     RuleBuilder builder(op);
     int64_t kept = 0;
     for (auto [dim, size] : llvm::enumerate(shapeOf(op->getOperand(0)))) {
       bool reduced = llvm::is_contained(reduce.getDimensions(), static_cast<int64_t>(dim));
-      FactorKind kind = !reduced ? FactorKind::PassThrough : sum ? FactorKind::Reduction : FactorKind::NeedReplication;
-      int64_t factor = builder.factor(size, kind);
+      int64_t factor = !reduced ? builder.factor(size)
+                       : kind   ? builder.reduced(size, *kind)
+                                : builder.factor(size, FactorKind::NeedReplication);
       builder.operand(0, dim, factor);
       if (!reduced)
         builder.result(0, kept++, factor);
     }
-    if (sum)
+    if (kind == dist::ReductionKind::Sum)
       builder.linear({true});
+    else if (kind == dist::ReductionKind::Max)
+      builder.passesMaxima({true});
+    else if (kind == dist::ReductionKind::Min)
+      builder.passesMinima({true});
     return builder.take();
+  }
+
+private:
+  /// Ranks make no products of what they hold.
+  static std::optional<dist::ReductionKind> kindOf(ReduceKind kind) {
+    switch (kind) {
+    case ReduceKind::Sum:
+      return dist::ReductionKind::Sum;
+    case ReduceKind::Max:
+      return dist::ReductionKind::Max;
+    case ReduceKind::Min:
+      return dist::ReductionKind::Min;
+    case ReduceKind::Mul:
+      return std::nullopt;
+    }
+    llvm_unreachable("unknown reduction");
   }
 };
 
@@ -87,7 +108,7 @@ struct ScatterAddRowsRule : RuleModel<ScatterAddRowsRule, ScatterAddRowsOp> {
     int64_t indexRank = shapeOf(op->getOperand(1)).size();
     for (auto [dim, size] : llvm::enumerate(shapeOf(op->getOperand(2)))) {
       bool row = static_cast<int64_t>(dim) < indexRank;
-      int64_t factor = builder.factor(size, row ? FactorKind::Reduction : FactorKind::PassThrough);
+      int64_t factor = row ? builder.reduced(size) : builder.factor(size);
       builder.operand(2, dim, factor);
       if (row) {
         builder.operand(1, dim, factor);

@@ -35,7 +35,7 @@ struct ReshapeRule : RuleModel<ReshapeRule, ReshapeOp> {
       }
       skipToBoundary(in, i, restIn, out, j, restOut, builder);
     }
-    return builder.linear({true}).take();
+    return builder.linear({true}).monotone({true}).take();
   }
 
 private:
@@ -68,7 +68,7 @@ struct TransposeRule : RuleModel<TransposeRule, TransposeOp> {
       builder.operand(0, source, factor);
       builder.result(0, dim, factor);
     }
-    return builder.linear({true}).take();
+    return builder.linear({true}).monotone({true}).take();
   }
 };
 
@@ -103,7 +103,7 @@ struct SliceRule : RuleModel<SliceRule, SliceOp> {
     ArrayRef<int64_t> in = shapeOf(op->getOperand(0)), out = shapeOf(op->getResult(0));
     for (int64_t dim = 0, rank = in.size(); dim < rank; ++dim)
       addKeptDim(builder, op, dim, in[dim] == out[dim]);
-    return builder.linear({true}).take();
+    return builder.linear({true}).monotone({true}).take();
   }
   FailureOr<SmallVector<Value>> buildLocal(Operation *op, OpBuilder &builder, ValueRange operands,
                                            TypeRange resultTypes, LocalizeContext &) const {
@@ -143,7 +143,8 @@ struct ConcatRule : RuleModel<ConcatRule, ConcatOp> {
       for (unsigned i = 0; i < op->getNumOperands(); ++i)
         builder.operand(i, dim, factor);
     }
-    return builder.jointlyLinear(SmallVector<bool>(op->getNumOperands(), true)).take();
+    SmallVector<bool> all(op->getNumOperands(), true);
+    return builder.jointlyLinear(all).monotone(all).take();
   }
 };
 
@@ -155,7 +156,7 @@ struct DynamicSliceRule : RuleModel<DynamicSliceRule, DynamicSliceOp> {
       addKeptDim(builder, op, dim, in[dim] == out[dim]);
     SmallVector<bool> linear(op->getNumOperands(), false);
     linear.front() = true;
-    return builder.linear(linear).take();
+    return builder.linear(linear).monotone(linear).take();
   }
   FailureOr<SmallVector<Value>> buildLocal(Operation *op, OpBuilder &builder, ValueRange operands,
                                            TypeRange resultTypes, LocalizeContext &) const {
@@ -180,7 +181,7 @@ struct DynamicUpdateSliceRule : RuleModel<DynamicUpdateSliceRule, DynamicUpdateS
     }
     SmallVector<bool> linear(op->getNumOperands(), false);
     linear[0] = linear[1] = true;
-    return builder.jointlyLinear(linear).take();
+    return builder.jointlyLinear(linear).monotone(linear).take();
   }
 };
 

@@ -38,7 +38,7 @@ public:
                                               describe(toString(call.kind), call.info)));
     int position = static_cast<int>(found - group.members.begin());
     if (call.kind == CollectiveKind::ReduceScatter || call.kind == CollectiveKind::AllReduce)
-      if (!local::canSum(call.dtype))
+      if (!local::canReduce(call.dtype))
         return fail(TESSERA_ERROR(Unsupported, describe(toString(call.kind), call.info) + " of type " +
                                                    artifact::EnumNameDataType(call.dtype)));
     LocalActivity activity{toString(call.kind), call.info, false};
@@ -48,7 +48,7 @@ public:
     move(group, position, call);
     if (call.kind == CollectiveKind::AllReduce) {
       TESSERA_RETURN_IF_ERROR(world->meet(group, position, activity));
-      collectSums(group, position, call);
+      collectParts(group, position, call);
     }
     return world->meet(group, position, activity);
   }
@@ -99,7 +99,7 @@ private:
     for (size_t position = 0; position < group.members.size(); ++position) {
       const CollectiveCall &other = group.calls[position];
       if (other.kind != call.kind || other.elements != call.elements || other.dtype != call.dtype ||
-          other.shift != call.shift)
+          other.shift != call.shift || other.reduction != call.reduction)
         return fail(TESSERA_ERROR(Internal, "rank " + std::to_string(self) + " is at " +
                                                 describe(toString(call.kind), call.info) + ", rank " +
                                                 std::to_string(group.members[position]) + " at " +
@@ -138,27 +138,27 @@ private:
     }
     case CollectiveKind::ReduceScatter: {
       int64_t part = call.elements / static_cast<int64_t>(count);
-      sumInto(group, call, output, part * static_cast<int64_t>(position), part);
+      reduceInto(group, call, output, part * static_cast<int64_t>(position), part);
       return;
     }
     case CollectiveKind::AllReduce: {
       auto [begin, end] = local::part(call.elements, position, count);
-      sumInto(group, call, output + begin * width, begin, end - begin);
+      reduceInto(group, call, output + begin * width, begin, end - begin);
       return;
     }
     }
   }
 
-  /// output[0, elements) = sum over the group, in its order, of input[first, first + elements).
-  void sumInto(const LocalGroup &group, const CollectiveCall &call, void *output, int64_t first, int64_t elements) {
+  /// output[0, elements) = reduction over the group, in its order, of input[first, first + elements).
+  void reduceInto(const LocalGroup &group, const CollectiveCall &call, void *output, int64_t first, int64_t elements) {
     std::vector<const void *> inputs;
     for (size_t position = 0; position < group.members.size(); ++position)
       inputs.push_back(inputOf(group, position) + first * static_cast<int64_t>(byteWidth(call.dtype)));
-    local::sum(call.dtype, output, inputs, elements);
+    local::reduce(call.reduction, call.dtype, output, inputs, elements);
   }
 
-  /// Second half of an all_reduce: the parts that the others have summed.
-  void collectSums(const LocalGroup &group, size_t position, const CollectiveCall &call) {
+  /// Second half of an all_reduce: the parts that the others have reduced.
+  void collectParts(const LocalGroup &group, size_t position, const CollectiveCall &call) {
     size_t count = group.members.size(), width = byteWidth(call.dtype);
     for (size_t step = 1; step < count; ++step) {
       size_t from = (position + step) % count;

@@ -1,4 +1,4 @@
-//===- LocalMove.cpp - copies and sums between ranks of one process --------===//
+//===- LocalMove.cpp - copies and reductions between ranks of one process --===//
 
 #include "runtime/comm/local/LocalMove.h"
 
@@ -6,7 +6,9 @@
 #include "runtime/base/Half.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <type_traits>
 
 namespace tessera::local {
 
@@ -15,7 +17,7 @@ void copy(void *target, const void *source, size_t bytes) {
     std::memcpy(target, source, bytes);
 }
 
-bool canSum(artifact::DataType dtype) {
+bool canReduce(artifact::DataType dtype) {
   switch (dtype) {
   case artifact::DataType::F32:
   case artifact::DataType::F64:
@@ -71,9 +73,72 @@ void sumNarrow(uint16_t *target, const std::vector<const void *> &inputs, int64_
   }
 }
 
+template <typename T> T larger(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (std::isnan(a) || std::isnan(b))
+      return std::isnan(a) ? a : b;
+    if (a == b)
+      return std::signbit(a) ? b : a;
+  }
+  return a > b ? a : b;
+}
+
+template <typename T> T smaller(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (std::isnan(a) || std::isnan(b))
+      return std::isnan(a) ? a : b;
+    if (a == b)
+      return std::signbit(a) ? a : b;
+  }
+  return a < b ? a : b;
+}
+
+template <typename T> T same(T value) { return value; }
+
+/// Picks in type `Wide`, which holds every `T`.
+template <typename T, typename Wide, Wide (*widen)(T), T (*narrow)(Wide)>
+void pick(bool isMax, void *target, const std::vector<const void *> &inputs, int64_t elements) {
+  for (int64_t index = 0; index < elements; ++index) {
+    Wide best = widen(static_cast<const T *>(inputs[0])[index]);
+    for (size_t member = 1; member < inputs.size(); ++member) {
+      Wide next = widen(static_cast<const T *>(inputs[member])[index]);
+      best = isMax ? larger(best, next) : smaller(best, next);
+    }
+    static_cast<T *>(target)[index] = narrow(best);
+  }
+}
+
+template <typename T>
+void pickAs(bool isMax, void *target, const std::vector<const void *> &inputs, int64_t elements) {
+  pick<T, T, same<T>, same<T>>(isMax, target, inputs, elements);
+}
+
+void pick(bool isMax, artifact::DataType dtype, void *target, const std::vector<const void *> &inputs,
+          int64_t elements) {
+  switch (dtype) {
+  case artifact::DataType::F32:
+    return pickAs<float>(isMax, target, inputs, elements);
+  case artifact::DataType::F64:
+    return pickAs<double>(isMax, target, inputs, elements);
+  case artifact::DataType::BF16:
+    return pick<uint16_t, float, widenBFloat16, toBFloat16>(isMax, target, inputs, elements);
+  case artifact::DataType::F16:
+    return pick<uint16_t, float, widenHalf, toHalf>(isMax, target, inputs, elements);
+  case artifact::DataType::I32:
+    return pickAs<int32_t>(isMax, target, inputs, elements);
+  case artifact::DataType::I64:
+    return pickAs<int64_t>(isMax, target, inputs, elements);
+  default:
+    return; // the communicator refuses these types
+  }
+}
+
 } // namespace
 
-void sum(artifact::DataType dtype, void *target, const std::vector<const void *> &inputs, int64_t elements) {
+void reduce(artifact::ReductionKind kind, artifact::DataType dtype, void *target,
+            const std::vector<const void *> &inputs, int64_t elements) {
+  if (kind != artifact::ReductionKind::Sum)
+    return pick(kind == artifact::ReductionKind::Max, dtype, target, inputs, elements);
   switch (dtype) {
   case artifact::DataType::F32:
     return sumAs(static_cast<float *>(target), inputs, elements);

@@ -14,9 +14,9 @@ namespace {
 
 using artifact::CollectiveKind;
 
-/// Memory for parts of peers on their way into a sum, per link.
+/// Memory for parts of peers on their way into a reduction, per link.
 constexpr size_t stagingBytes = size_t{16} << 20;
-/// Sums of so few bytes are taken by every rank for itself: one message round instead of two.
+/// Reductions of so few bytes are taken by every rank for itself: one message round instead of two.
 constexpr size_t smallBytes = 4096;
 /// Blobs up to this size travel with their length.
 constexpr size_t inlineBytes = 248;
@@ -75,8 +75,8 @@ private:
   Status runOn(const CollectiveCall &call) {
     TESSERA_ASSIGN_OR_RETURN(RemoteLink * link, world->link(*call.group, call.channel));
     RemoteActivity activity{toString(call.kind), call.info, false};
-    bool sums = call.kind == CollectiveKind::ReduceScatter || call.kind == CollectiveKind::AllReduce;
-    if (sums && !local::canSum(call.dtype))
+    bool reduces = call.kind == CollectiveKind::ReduceScatter || call.kind == CollectiveKind::AllReduce;
+    if (reduces && !local::canReduce(call.dtype))
       return TESSERA_ERROR(Unsupported, describe(toString(call.kind), call.info) + " of type " +
                                             artifact::EnumNameDataType(call.dtype));
     switch (call.kind) {
@@ -91,7 +91,7 @@ private:
       int64_t part = call.elements / static_cast<int64_t>(link->members.size());
       for (int64_t position = 0; position < static_cast<int64_t>(link->members.size()); ++position)
         parts.push_back({position * part, (position + 1) * part});
-      return sumParts(*link, call, activity, parts, static_cast<std::byte *>(call.output));
+      return reduceParts(*link, call, activity, parts, static_cast<std::byte *>(call.output));
     }
     case CollectiveKind::AllReduce:
       return allReduce(*link, call, activity);
@@ -149,9 +149,9 @@ private:
     return world->exchange(link, {receiveFrom(from, call.output, bytes), sendTo(to, call.input, bytes)}, activity);
   }
 
-  /// output = the sum, in group order, of this rank's part of all inputs. The others' parts come in rounds, so that
+  /// output = the reduction, in group order, of this rank's part of all inputs. The others' parts come in rounds, so that
   /// staging stays small.
-  Status sumParts(RemoteLink &link, const CollectiveCall &call, const RemoteActivity &activity,
+  Status reduceParts(RemoteLink &link, const CollectiveCall &call, const RemoteActivity &activity,
                   const std::vector<Range> &parts, std::byte *output) {
     int64_t width = static_cast<int64_t>(byteWidth(call.dtype)), longest = 0;
     size_t others = link.members.size() - 1;
@@ -181,7 +181,7 @@ private:
               sendTo(peer, input + theirs.begin * width, static_cast<size_t>((theirs.end - theirs.begin) * width)));
       });
       TESSERA_RETURN_IF_ERROR(world->exchange(link, std::move(transfers), activity));
-      local::sum(call.dtype, output + (own.begin - mine.begin) * width, inputs, own.end - own.begin);
+      local::reduce(call.reduction, call.dtype, output + (own.begin - mine.begin) * width, inputs, own.end - own.begin);
     }
     return Status::ok();
   }
@@ -202,7 +202,7 @@ private:
         transfers.push_back(sendTo(peer, call.input, bytes));
       });
       TESSERA_RETURN_IF_ERROR(world->exchange(link, std::move(transfers), activity));
-      local::sum(call.dtype, output, inputs, call.elements);
+      local::reduce(call.reduction, call.dtype, output, inputs, call.elements);
       return Status::ok();
     }
     std::vector<Range> parts;
@@ -212,7 +212,7 @@ private:
     }
     auto place = [&](int position) { return output + parts[position].begin * static_cast<int64_t>(width); };
     auto size = [&](int position) { return static_cast<size_t>(parts[position].end - parts[position].begin) * width; };
-    TESSERA_RETURN_IF_ERROR(sumParts(link, call, activity, parts, place(link.position)));
+    TESSERA_RETURN_IF_ERROR(reduceParts(link, call, activity, parts, place(link.position)));
     forPeers(link, [&](int peer) {
       if (size(peer) > 0)
         transfers.push_back(receiveFrom(peer, place(peer), size(peer)));

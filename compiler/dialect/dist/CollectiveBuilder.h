@@ -1,0 +1,55 @@
+//===- CollectiveBuilder.h - collectives of one rank's program --*- C++ -*-===//
+//
+// Writes the collectives that a change of layout takes, and those of ops that are computed by all ranks of a group
+// together. All of them work on dimension 0, as the lowering wants; other dimensions, and those inside of blocks, are
+// moved there and back.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_COMPILER_DIALECT_DIST_COLLECTIVEBUILDER_H
+#define TESSERA_COMPILER_DIALECT_DIST_COLLECTIVEBUILDER_H
+
+#include "compiler/dialect/dist/AxisAlgebra.h"
+#include "compiler/dialect/train/Builders.h"
+
+namespace tessera::dist {
+
+/// Builds at `builder`'s insertion point, on local values. Axes are numbers of the mesh's axes; a group's members are
+/// ordered as the mesh orders its axes, so that lists of several axes must be ascending. Every collective gets `origin`
+/// (may be null).
+class CollectiveBuilder {
+public:
+  CollectiveBuilder(mlir::OpBuilder &builder, mlir::Location loc, MeshAttr mesh, OriginAttr origin = {})
+      : builder(builder), loc(loc), mesh(mesh), origin(origin) {}
+
+  /// One step of a change of layout.
+  mlir::Value apply(const ReshardStep &step, mlir::Value value);
+  /// The whole change: `value` is laid out as `from`, the result as `to`.
+  mlir::Value reshard(mlir::Value value, const Layout &from, const Layout &to);
+
+  /// The sum, maximum or minimum of the group's values; `value` itself without axes. Maxima and minima of floats
+  /// narrower than f32 are taken in f32, which changes none.
+  mlir::Value allReduce(mlir::Value value, llvm::ArrayRef<unsigned> axes, ReductionKind kind = ReductionKind::Sum);
+  /// This rank's position in its group, as tensor<i64>.
+  mlir::Value position(llvm::ArrayRef<unsigned> axes);
+  /// Index of the first element of this rank's part of a dimension of `size` elements (inside of a block, if it has
+  /// several), as tensor<i64>; null if the dimension is whole.
+  mlir::Value firstElement(const Split &split, int64_t size);
+
+private:
+  mlir::Value expand(train::Build &build, mlir::Value value, int64_t dim, llvm::ArrayRef<int64_t> sizes) const;
+  mlir::Value merge(train::Build &build, mlir::Value value, int64_t dim, int64_t count) const;
+  mlir::Value move(train::Build &build, mlir::Value value, int64_t from, int64_t to) const;
+  mlir::Value onFirstDim(const ReshardStep &step, mlir::Value value);
+  mlir::Value allToAll(const ReshardStep &step, mlir::Value value);
+  mlir::Value mask(const ReshardStep &step, mlir::Value value);
+
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+  MeshAttr mesh;
+  OriginAttr origin;
+};
+
+} // namespace tessera::dist
+
+#endif // TESSERA_COMPILER_DIALECT_DIST_COLLECTIVEBUILDER_H
