@@ -361,12 +361,12 @@ static Status verifyScalars(const VerifyContext &context, const artifact::Progra
       return bad(what, "unknown kind " + std::to_string(static_cast<int>(hyper.kind())));
     if (hyper.kind() == artifact::HyperKind::BiasCorrection && !(hyper.beta() >= 0 && hyper.beta() < 1))
       return bad(what, "its beta is " + std::to_string(hyper.beta()));
-    if (hyper.kind() == artifact::HyperKind::LearningRate && !program.learning_rate())
+    if (hyper.kind() == artifact::HyperKind::LearningRate && !package.learning_rate())
       return bad(what, "there is no schedule of the learning rate");
     DataType type = hyper.kind() == artifact::HyperKind::Seed ? DataType::I64 : DataType::F32;
     TESSERA_RETURN_IF_ERROR(expectDense(context, hyper.buffer(), type, 1, what));
   }
-  if (const artifact::LearningRate *rate = program.learning_rate())
+  if (const artifact::LearningRate *rate = package.learning_rate())
     if (std::string problem = checkLearningRate(*std::unique_ptr<artifact::LearningRateT>(rate->UnPack())); !problem.empty())
       return bad("schedule of the learning rate", problem);
   for (uint32_t index = 0; index < sizeOf(program.results()); ++index) {

@@ -345,7 +345,7 @@ LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribu
     for (auto info : tensors.getAsRange<TensorInfoAttr>())
       if (!info.getType().hasStaticShape())
         return checked.error() << "expected tensors of static shape, got " << info;
-  // train.op_c6
+  // train.op_c7
   if (auto adapters = dyn_cast<ArrayAttr>(attr.getValue());
       name == kAdapters && (!adapters || !llvm::all_of(adapters, llvm::IsaPred<AdapterAttr>)))
     return checked.error() << "expected an array of #train.adapter, got " << attr.getValue();

@@ -411,3 +411,10 @@ func.func @op_c6(%w: tensor<4xf32>) {
   %0 = train.neg %w {train.backward = false} : tensor<4xf32>
   return
 }
+
+// -----
+
+// train.op_c7
+// expected-error@+1 {{train.adapters expected an array of #train.adapter, got "fc.weight"}}
+module attributes {train.adapters = "fc.weight"} {
+}

@@ -1,0 +1,116 @@
+"""Low-rank adapters train as in PyTorch beside a frozen model, on one rank and sharded, and are left alone or merged."""
+
+import json
+import os
+
+import numpy as np
+
+from harness import GOLDENS, Golden, ToolTest
+import safetensors
+from test_oracle import GRADIENT_TOLERANCE, LOSS_TOLERANCE, NOISE, PARAMETER_TOLERANCE, error
+
+FOLDER = os.path.join(GOLDENS, "lora")
+PREFIX = "base_model.model."
+
+
+class LoraTest(ToolTest):
+    def setUp(self):
+        super().setUp()
+        self.golden = Golden("llama")
+        with open(os.path.join(FOLDER, "golden.json")) as file:
+            self.lora = json.load(file)
+        self.adapters = self.load("adapters")
+        self.weights = self.golden.load("weights")
+        safetensors.save({**self.weights, **self.adapters}, self.path("all.safetensors"))
+
+    def load(self, what):
+        return safetensors.load(os.path.join(FOLDER, what + ".safetensors"))
+
+    def compile(self, name, *flags, train=None):
+        train = train if train is not None else ",train=^" + self.lora["trained"].replace(".", "[.]") + "$"
+        spec = f"rank={self.lora['rank']},alpha={self.lora['alpha']},targets={self.lora['targets']}{train}"
+        return self.succeed("tessera-compile", *self.golden.compile_flags(), *flags, "--lora", spec, "-o", name + ".tessera")
+
+    def run_steps(self, name, *flags, weights="all.safetensors", steps=None):
+        return self.succeed("tessera-run", name + ".tessera", "--data", self.golden.data, "--order", "sequential", "--steps",
+                            steps or self.golden.steps, "--weights", self.path(weights), "--out", name, "--threads", 1, *flags)
+
+    def compare(self, name, *flags):
+        self.compile(name, *flags)
+        self.run_steps(name, "--export-lora", "both", "--dump=gradients", "--dump-step", 1)
+        for step, (record, want) in enumerate(zip(self.metrics(name), self.lora["losses"], strict=True), 1):
+            self.assertLessEqual(abs(record["loss"] - want) / want, LOSS_TOLERANCE, f"loss of step {step}")
+        gradients, wanted = safetensors.load(self.path(name, "dump-1", "gradients.safetensors")), self.load("gradients")
+        self.assertEqual(sorted(gradients), sorted(wanted))
+        for parameter, want in wanted.items():
+            self.assertLessEqual(error(gradients[parameter], want), GRADIENT_TOLERANCE, f"gradient of {parameter}")
+        before, final = {**self.weights, **self.adapters}, self.load("final")
+        left = safetensors.load(self.path(name, "adapter", "adapter_model.safetensors"))
+        self.assertEqual(sorted(left), sorted(PREFIX + parameter for parameter in final))
+        for parameter, want in final.items():
+            moved = np.abs(want - before[parameter]).max()
+            gradient = np.abs(wanted[parameter])
+            noise = (gradient > 0) & (gradient < NOISE * gradient.max())
+            difference = np.where(noise, 0, np.abs(left[PREFIX + parameter] - want))
+            self.assertLessEqual(difference.max(), PARAMETER_TOLERANCE * moved, parameter)
+        model = safetensors.load(self.path(name, "model.safetensors"))
+        self.assertEqual(sorted(model), sorted(self.weights))
+        merged = self.load("merged")
+        for parameter, value in model.items():
+            if parameter in merged:
+                a, b = (left[PREFIX + parameter.replace(".weight", f".lora_{part}.weight")].astype(np.float64) for part in "AB")
+                sum_here = self.weights[parameter] + self.lora["alpha"] / self.lora["rank"] * (b @ a)
+                np.testing.assert_allclose(value, sum_here, rtol=1e-6, atol=1e-8, err_msg=parameter)
+                self.assertLessEqual(error(value, merged[parameter]), 1e-3, parameter)
+                self.assertGreater(error(value, self.weights[parameter]), 1e-2, parameter)
+            elif parameter != self.lora["trained"]:
+                np.testing.assert_array_equal(value, self.weights[parameter], err_msg=parameter)
+
+    def test_one_rank(self):
+        self.compare("one")
+
+    def test_zero3_on_2_ranks(self):
+        self.compare("zero3", "--mesh", "shard=2", "--strategy", "zero3")
+
+    def test_ddp_on_3_ranks(self):
+        self.compare("ddp", "--mesh", "shard=3", "--strategy", "ddp")
+
+    def test_what_peft_reads(self):
+        self.compile("run")
+        self.run_steps("run", steps=1)
+        with open(self.path("run", "adapter", "adapter_config.json")) as file:
+            config = json.load(file)
+        self.assertEqual((config["peft_type"], config["r"], config["lora_alpha"], config["fan_in_fan_out"]),
+                         ("LORA", self.lora["rank"], self.lora["alpha"], False))
+        self.assertEqual(config["target_modules"], sorted({name.split(".lora_")[0] for name in self.adapters}))
+        self.assertEqual(config["modules_to_save"], [self.lora["trained"].rpartition(".")[0]])
+        self.assertFalse(os.path.exists(self.path("run", "model.safetensors")))
+
+    def test_begins_as_the_model(self):
+        """Weights without adapters do: B begins with zeros, so that the first loss is the model's own."""
+        self.succeed("tessera-compile", *self.golden.compile_flags(), "-o", "plain.tessera")
+        self.run_steps("plain", weights=self.golden.weights, steps=1)
+        self.compile("run", train="")
+        self.run_steps("run", weights=self.golden.weights, steps=1)
+        self.assertEqual(self.metrics("run")[0]["loss"], self.metrics("plain")[0]["loss"])
+
+    def test_resume_is_bitwise(self):
+        self.compile("run", "--mesh", "shard=2", "--strategy", "zero3")
+        self.run_steps("run", "--checkpoint-every", 2, steps=4)
+        whole = self.load_adapter("run")
+        self.succeed("tessera-run", "run.tessera", "--data", self.golden.data, "--order", "sequential", "--steps", 4, "--resume",
+                     self.path("run", "checkpoints", "ckpt-2"), "--out", "again", "--threads", 1)
+        for name, value in self.load_adapter("again").items():
+            np.testing.assert_array_equal(value, whole[name], err_msg=name)
+
+    def load_adapter(self, run):
+        return safetensors.load(self.path(run, "adapter", "adapter_model.safetensors"))
+
+    def test_refusals(self):
+        flags = [*self.golden.compile_flags(), "-o", "x.tessera"]
+        self.fail_with("--lora: expected rank=<number>", "tessera-compile", *flags, "--lora", "rank=4,targets=q_proj")
+        self.fail_with("--lora: no parameter matches targets='nothing'; matrices that multiply activations: ",
+                       "tessera-compile", *flags, "--lora", "rank=4,alpha=8,targets=nothing")
+        self.succeed("tessera-compile", *flags)
+        self.fail_with("--export-lora: artifact 'x.tessera' has no adapters", "tessera-run", "x.tessera", "--data",
+                       self.golden.data, "--steps", 1, "--out", "x", "--export-lora", "merged")
