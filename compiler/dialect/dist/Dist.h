@@ -3,6 +3,7 @@
 #ifndef TESSERA_COMPILER_DIALECT_DIST_DIST_H
 #define TESSERA_COMPILER_DIALECT_DIST_DIST_H
 
+#include "compiler/dialect/dist/AxisRole.h"
 #include "compiler/dialect/train/Train.h"
 
 #include "compiler/dialect/dist/DistDialect.h.inc"
@@ -30,11 +31,6 @@ inline constexpr llvm::StringLiteral kGlobal = "dist.global";
 inline constexpr llvm::StringLiteral kMemory = "dist.memory";
 inline constexpr llvm::StringLiteral kHostMemory = "host";
 inline constexpr llvm::StringLiteral kDeviceMemory = "device";
-
-// The axes that design.md names.
-inline constexpr llvm::StringLiteral kReplicateAxis = "replicate";
-inline constexpr llvm::StringLiteral kShardAxis = "shard";
-inline constexpr llvm::StringLiteral kSeqAxis = "seq";
 
 } // namespace tessera::dist
 
