@@ -31,12 +31,31 @@ std::string locationName(Location loc) {
 
 static std::vector<int64_t> toVector(ArrayRef<int64_t> values) { return {values.begin(), values.end()}; }
 
+static AxisRole axisRole(dist::AxisRole role) {
+  switch (role) {
+  case dist::AxisRole::Replica:
+    return AxisRole::Replica;
+  case dist::AxisRole::Data:
+    return AxisRole::Data;
+  case dist::AxisRole::Sequence:
+    return AxisRole::Sequence;
+  case dist::AxisRole::Model:
+    return AxisRole::Model;
+  case dist::AxisRole::Expert:
+    return AxisRole::Expert;
+  case dist::AxisRole::Stage:
+    return AxisRole::Stage;
+  }
+  llvm_unreachable("unknown role");
+}
+
 LogicalResult Tables::fill() {
   if (auto mesh = module->getAttrOfType<dist::MeshAttr>(dist::kMesh))
-    for (auto [name, size] : llvm::zip_equal(mesh.getNames(), mesh.getSizes())) {
+    for (auto [index, size] : llvm::enumerate(mesh.getSizes())) {
       auto axis = std::make_unique<MeshAxisT>();
-      axis->name = cast<StringAttr>(name).str();
+      axis->name = mesh.getAxisName(index).str();
       axis->size = size;
+      axis->role = axisRole(mesh.getRoles()[index]);
       table.mesh.push_back(std::move(axis));
     }
   if (failed(fillMemory()) || failed(fillInstructions(program.getBody().front(), table.instructions)))

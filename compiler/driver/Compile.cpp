@@ -89,12 +89,15 @@ LogicalResult Compilation::import() {
   if (!llvm::sys::fs::exists(options.input))
     return error() << options.input << ": no such file";
   if (StringRef(options.input).ends_with(".mlir")) {
+    if (!options.dimRoles.empty())
+      return error() << "--dim-role: " << options.input << " says by train.dims what its dimensions count";
     module = parseSourceFile<ModuleOp>(options.input, &context);
   } else {
     OnnxImportOptions import;
     import.dims = options.dims;
     import.batch = options.batch;
     import.sequence = options.sequence;
+    import.dimRoles = options.dimRoles;
     import.parameters = options.parameters;
     import.constants = options.constants;
     import.frozen = options.frozen;
@@ -116,15 +119,17 @@ LogicalResult Compilation::import() {
 LogicalResult Compilation::setMesh() {
   SmallVector<Attribute> names;
   SmallVector<int64_t> sizes;
-  for (const auto &[name, size] : options.mesh) {
+  SmallVector<dist::AxisRole> roles;
+  auto addAxis = [&](StringRef name, int64_t size, dist::AxisRole role) {
     names.push_back(StringAttr::get(&context, name));
     sizes.push_back(size);
-  }
-  if (names.empty()) {
-    names.push_back(StringAttr::get(&context, dist::kShardAxis));
-    sizes.push_back(1);
-  }
-  (*module)->setAttr(dist::kMesh, dist::MeshAttr::get(&context, ArrayAttr::get(&context, names), sizes));
+    roles.push_back(role);
+  };
+  for (const MeshAxis &axis : options.mesh)
+    addAxis(axis.name, axis.size, axis.role);
+  if (names.empty())
+    addAxis(dist::getInfo(dist::AxisRole::Data).defaultNames.front(), 1, dist::AxisRole::Data);
+  (*module)->setAttr(dist::kMesh, dist::MeshAttr::get(&context, ArrayAttr::get(&context, names), sizes, roles));
   return success();
 }
 

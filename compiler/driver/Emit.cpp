@@ -7,6 +7,7 @@
 #include "compiler/artifact/Writer.h"
 #include "compiler/cost/Flops.h"
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Dims.h"
 #include "compiler/dialect/train/Optimizer.h"
 #include "compiler/dialect/train/Signature.h"
 #include "passes/lower/codegen/CpuCodegen.h"
@@ -60,17 +61,23 @@ StepSize measureStep(ModuleOp module) {
   size.flops = stepFlops(module);
   auto func = module.lookupSymbol<func::FuncOp>("step");
   for (unsigned i = 0; i < func.getNumArguments(); ++i) {
-    const std::optional<train::ArgRole> role = train::getArgRole(func, i);
-    if (!train::isBatch(role))
+    if (!train::isBatchArgument(func, i))
       continue;
     auto type = cast<RankedTensorType>(func.getArgument(i).getType());
-    const bool accumulated = llvm::any_of(func.getArgument(i).getUsers(), llvm::IsaPred<train::AccumulateOp>);
-    double samples = 1;
-    for (int64_t dim = 0; dim < std::min<int64_t>(type.getRank(), accumulated ? 2 : 1); ++dim)
-      samples *= static_cast<double>(type.getDimSize(dim));
-    size.samples = std::max(size.samples, samples);
-    if (role == train::ArgRole::Target)
-      size.tokens = static_cast<double>(type.getNumElements());
+    const train::DimsAttr dims = train::getDims(func, i);
+    double samples = 1, positions = 1;
+    for (auto [role, length] : llvm::zip_equal(dims.getRoles(), type.getShape())) {
+      if (role == train::DimRole::Sample || role == train::DimRole::MicroBatch)
+        samples *= static_cast<double>(length);
+      if (role == train::DimRole::Position)
+        positions *= static_cast<double>(length);
+    }
+    if (dims.getSampleDim() >= 0)
+      size.samples = std::max(size.samples, samples);
+    if (train::getArgRole(func, i) == train::ArgRole::Target) // where no dimension counts positions, each element is one
+      size.tokens = llvm::is_contained(dims.getRoles(), train::DimRole::Position)
+                        ? samples * positions
+                        : static_cast<double>(type.getNumElements());
   }
   if (size.tokens == 0) // the loss is in the model: there is nothing to count but samples
     size.tokens = size.samples;

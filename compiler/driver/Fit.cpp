@@ -3,6 +3,7 @@
 #include "compiler/driver/Fit.h"
 
 #include "compiler/driver/Compile.h"
+#include "passes/shard/Strategy.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/STLExtras.h"
@@ -65,19 +66,28 @@ private:
       list.push_back(std::move(options));
   }
 
-  /// More of the state is split with each strategy, at the price of more communication. With one micro-batch zero2 is
-  /// zero1: there is no accumulator to split.
+  /// More of the state is split with each strategy, at the price of more communication.
   void addStrategies() {
-    bool isAfter = false;
-    for (StringRef strategy : {"ddp", "zero1", "zero2", "zero3"}) {
-      const bool isNew = strategy != "zero2" || base.accumulate > 1;
-      if (isAfter && isNew && shardSize(base) > 1) {
-        CompileOptions options = base;
-        options.strategy = strategy.str();
-        add(std::move(options));
-      }
-      isAfter |= base.strategy == strategy;
+    if (numStateRanks(base) == 1)
+      return;
+    const shard::Strategy *previous = shard::findStrategy(base.strategy);
+    for (const shard::Strategy *next = previous + 1; next != shard::strategies().end(); ++next) {
+      if (next->needsReplicas || !next->differsFrom(*previous, base.accumulate))
+        continue;
+      CompileOptions options = base;
+      options.strategy = next->name.str();
+      add(std::move(options));
+      previous = next;
     }
+  }
+
+  /// The one that splits most on any mesh.
+  static StringRef mostSplit() {
+    StringRef name;
+    for (const shard::Strategy &strategy : shard::strategies())
+      if (!strategy.needsReplicas)
+        name = strategy.name;
+    return name;
   }
 
   /// The same samples per step in more and smaller micro-batches.
@@ -110,19 +120,22 @@ private:
     add(std::move(options));
   }
 
-  /// Two, four and eight times the ranks on the shard axis; the same samples per step where they divide by them.
+  /// Two, four and eight times the ranks on the first axis that splits state; the same samples per step where they
+  /// divide by them.
   void addRanks() {
     const CompileOptions from = last();
     for (int64_t factor = 2; factor <= 8; factor *= 2) {
       CompileOptions options = from;
       if (options.mesh.empty())
-        options.mesh.emplace_back("shard", 1);
-      auto axis = llvm::find_if(options.mesh, [](const auto &entry) { return entry.first == "shard"; });
+        options.mesh.push_back(
+            {dist::getInfo(dist::AxisRole::Data).defaultNames.front().str(), 1, dist::AxisRole::Data});
+      auto axis = llvm::find_if(options.mesh,
+                                [](const MeshAxis &entry) { return entry.role == dist::AxisRole::Data; });
       if (axis == options.mesh.end())
         return;
-      axis->second *= factor;
-      if (options.strategy == "ddp")
-        options.strategy = "zero3";
+      axis->size *= factor;
+      if (!shard::findStrategy(options.strategy)->splitsState)
+        options.strategy = mostSplit().str();
       const auto samples = static_cast<int64_t>(report.size.samples);
       if (!hasFixedShapes()) {
         const int64_t micro = from.batch > 0 ? from.batch : microBatch();
@@ -138,20 +151,6 @@ private:
 
   int64_t microBatch() const { return static_cast<int64_t>(report.size.samples) / base.accumulate; }
   bool hasFixedShapes() const { return StringRef(base.input).ends_with(".mlir"); }
-
-  static std::string meshText(const CompileOptions &options) {
-    std::string text;
-    for (const auto &[axis, size] : options.mesh)
-      text += (text.empty() ? "" : ",") + axis + "=" + std::to_string(size);
-    return text;
-  }
-
-  static int64_t shardSize(const CompileOptions &options) {
-    for (const auto &[axis, size] : options.mesh)
-      if (axis == "shard")
-        return size;
-    return 1;
-  }
 
   CompileOptions base;
   const StepReport &report;

@@ -1,19 +1,20 @@
 #include "compiler/driver/Options.h"
 
 #include "compiler/dialect/train/Optimizer.h"
+#include "passes/shard/Strategy.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <set>
 #include <sstream>
 
 namespace tessera {
 
-int64_t numRanks(const CompileOptions &options) {
+static int64_t countRanks(const CompileOptions &options, llvm::function_ref<bool(const dist::AxisRoleInfo &)> counts) {
   int64_t ranks = 1;
-  for (const auto &[name, size] : options.mesh)
-    ranks *= size;
+  for (const MeshAxis &axis : options.mesh)
+    if (counts(dist::getInfo(axis.role)))
+      ranks *= axis.size;
   return ranks;
 }
 
@@ -26,6 +27,16 @@ std::map<std::string, double> completeOptimizerSettings(const CompileOptions &op
 ScheduleRequest scheduleRequest(const CompileOptions &options) {
   return {options.schedule, options.learningRate, options.minLearningRate,
           options.warmup,   options.decaySteps,   options.decayCurve};
+}
+
+int64_t numRanks(const CompileOptions &options) {
+  return countRanks(options, [](const dist::AxisRoleInfo &) { return true; });
+}
+int64_t numSampleRanks(const CompileOptions &options) {
+  return countRanks(options, [](const dist::AxisRoleInfo &info) { return info.splitsSamples; });
+}
+int64_t numStateRanks(const CompileOptions &options) {
+  return countRanks(options, [](const dist::AxisRoleInfo &info) { return info.splitsState; });
 }
 
 std::string epiloguesOf(const CompileOptions &options) {
@@ -43,26 +54,60 @@ std::string formatNumber(double value) {
   return {text, end};
 }
 
-std::string parseMesh(const std::string &text, std::vector<std::pair<std::string, int64_t>> &mesh) {
+/// Parses "<axis>[:<role>]=<size>".
+static std::string parseAxis(const std::string &text, MeshAxis &axis) {
+  const size_t equals = text.find('=');
+  const std::string left = text.substr(0, equals);
+  const size_t colon = left.find(':');
+  axis.name = left.substr(0, colon);
+  if (equals == std::string::npos || axis.name.empty())
+    return "--mesh: expected <axis>=<size> or <axis>:<role>=<size>, got '" + text + "'";
+  auto isName = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.'; };
+  if (!std::all_of(axis.name.begin(), axis.name.end(), isName))
+    return "--mesh: '" + axis.name + "' is no name of an axis, expected letters, digits, '_', '-' and '.'";
+  std::optional<dist::AxisRole> role;
+  if (colon == std::string::npos) {
+    role = dist::findDefaultRole(axis.name);
+    if (!role)
+      return "--mesh: unknown axis '" + axis.name + "' needs a role, " + axis.name + ":<role>=<size> with " +
+             dist::axisRoleNames() + "; names that have one: " + dist::defaultAxisNames();
+  } else {
+    role = dist::findAxisRole(left.substr(colon + 1));
+    if (!role)
+      return "--mesh: unknown role '" + left.substr(colon + 1) + "' of axis '" + axis.name + "', expected " +
+             dist::axisRoleNames();
+  }
+  axis.role = *role;
+  const std::string number = text.substr(equals + 1);
+  if (number.empty() || number.size() > 6 || !std::all_of(number.begin(), number.end(), ::isdigit) ||
+      std::stoll(number) < 1)
+    return ("--mesh: axis '" + axis.name).append("' needs a size of at least 1, got '").append(number).append("'");
+  axis.size = std::stoll(number);
+  const llvm::StringRef missing = dist::getInfo(axis.role).missing;
+  if (axis.size > 1 && !missing.empty())
+    return "--mesh: axis '" + axis.name + "' has the role " + dist::getInfo(axis.role).name.str() +
+           " and cannot be larger than 1: " + missing.str();
+  return "";
+}
+
+std::string parseMesh(const std::string &text, std::vector<MeshAxis> &mesh) {
   std::stringstream stream(text);
-  std::string axis;
-  std::set<std::string> seen;
-  while (std::getline(stream, axis, ',')) {
-    size_t equals = axis.find('=');
-    std::string name = axis.substr(0, equals);
-    if (equals == std::string::npos || name.empty())
-      return "--mesh: expected <axis>=<size>, got '" + axis + "'";
-    if (name != "replicate" && name != "shard")
-      return "--mesh: unknown axis '" + name + "', expected replicate or shard";
-    if (!seen.insert(name).second)
-      return "--mesh: axis '" + name + "' is given twice";
-    const std::string number = axis.substr(equals + 1);
-    if (number.empty() || number.size() > 6 || !std::all_of(number.begin(), number.end(), ::isdigit) ||
-        std::stoll(number) < 1)
-      return ("--mesh: axis '" + name).append("' needs a size of at least 1, got '").append(number).append("'");
-    mesh.emplace_back(name, std::stoll(number));
+  for (std::string part; std::getline(stream, part, ',');) {
+    MeshAxis axis{};
+    if (std::string error = parseAxis(part, axis); !error.empty())
+      return error;
+    if (std::any_of(mesh.begin(), mesh.end(), [&](const MeshAxis &known) { return known.name == axis.name; }))
+      return "--mesh: axis '" + axis.name + "' is given twice";
+    mesh.push_back(std::move(axis));
   }
   return mesh.empty() ? "--mesh: expected <axis>=<size>[,…]" : "";
+}
+
+std::string meshText(const CompileOptions &options) {
+  std::string text;
+  for (const MeshAxis &axis : options.mesh)
+    text += (text.empty() ? "" : ",") + dist::axisText(axis.name, axis.role) + "=" + std::to_string(axis.size);
+  return text;
 }
 
 std::optional<double> parseBytes(const std::string &text) {
@@ -141,6 +186,16 @@ std::string checkSchedule(const CompileOptions &o) {
   artifact::LearningRateT rate;
   return makeLearningRate(scheduleRequest(o), rate);
 }
+
+std::string checkStrategy(const CompileOptions &o) {
+  const shard::Strategy *strategy = shard::findStrategy(o.strategy);
+  if (!strategy)
+    return "--strategy: unknown value '" + o.strategy + "', expected " + shard::strategyNames();
+  auto gathersTwice = [](const shard::Strategy &row) { return row.gather == shard::Gather::ForEachPhase; };
+  return require(o.keepGathered.empty() || gathersTwice(*strategy),
+                 "--keep-gathered needs --strategy " + shard::strategyNames(gathersTwice) + ": " + o.strategy +
+                     " gathers no unit twice");
+}
 } // namespace
 
 std::optional<Prefetch> parsePrefetch(const std::string &text) {
@@ -213,9 +268,7 @@ std::string checkOptions(const CompileOptions &o) {
       oneOf("--moments", o.moments, {"fp32", "bf16"}),
       checkOptimizer(o),
       oneOf("--guard-updates", o.guardUpdates, {"on", "off"}),
-      oneOf("--strategy", o.strategy, {"ddp", "zero1", "zero2", "zero3", "hsdp"}),
-      require(o.keepGathered.empty() || o.strategy == "zero3" || o.strategy == "hsdp",
-              "--keep-gathered needs --strategy zero3 or hsdp: " + o.strategy + " gathers no unit twice"),
+      checkStrategy(o),
       oneOf("--index-check", o.indexCheck, {"error", "clamp"}),
       budget ? "" : oneOf("--remat", o.remat, {"none", "full", "selective", "budget=<bytes>"}),
       require(!budget || parseBytes(o.remat.substr(7)),

@@ -8,6 +8,7 @@
 #ifndef TESSERA_COMPILER_DRIVER_OPTIONS_H
 #define TESSERA_COMPILER_DRIVER_OPTIONS_H
 
+#include "compiler/dialect/dist/AxisRole.h"
 #include "runtime/artifact/LearningRate.h"
 
 #include <cstdint>
@@ -24,6 +25,15 @@ enum class Phase { Import, Differentiate, Optimize, Precision, Shard, Schedule, 
 inline constexpr const char *kPhaseNames[] = {"import", "differentiate", "optimize", "precision",
                                               "shard",  "schedule",      "lower",    "artifact"};
 
+/// One axis of the mesh.
+struct MeshAxis {
+  std::string name;
+  int64_t size;
+  dist::AxisRole role;
+
+  bool operator==(const MeshAxis &) const = default;
+};
+
 struct CompileOptions {
   std::string input;  ///< .onnx, .onnxtxt, or .mlir (train dialect, a module with @step)
   std::string output; ///< artifact; empty if compileTo stops earlier
@@ -38,6 +48,7 @@ struct CompileOptions {
   std::map<std::string, int64_t> dims; ///< symbolic dimension = value
   int64_t batch = 0;                   ///< samples of one micro-batch over all ranks; 0: as in the file
   int64_t sequence = 0;                ///< tokens of one sample; 0: as in the file
+  std::vector<std::string> dimRoles;   ///< "<input>:<dimension>=<batch|sequence|none>[,…]"
   // Regular expressions of tensors' names, see frontends/onnx/Import.h.
   std::string parameters, constants, frozen, tied;
   std::vector<std::string> paddingIdx;  ///< "<regex>=<row>"
@@ -80,8 +91,8 @@ struct CompileOptions {
   std::string reduceDtype = "fp32"; ///< fp32 | bf16: in which gradients are added up over ranks
 
   // Shard and schedule.
-  std::vector<std::pair<std::string, int64_t>> mesh; ///< empty: one rank
-  std::string strategy = "ddp";                      ///< ddp | zero1 | zero2 | zero3 | hsdp
+  std::vector<MeshAxis> mesh;   ///< empty: one rank
+  std::string strategy = "ddp"; ///< a row of passes/shard/Strategy.h
   std::string keepGathered; ///< regular expression of units that zero3 gathers once per step; empty: none; auto
   std::string prefetch = "forward=1,backward=pre"; ///< none | forward=<k>,backward=pre|post|none | auto
   std::string memoryLimit;                         ///< of one rank ("40GiB", "80e9"); empty: none
@@ -117,12 +128,17 @@ ScheduleRequest scheduleRequest(const CompileOptions &options);
 
 /// Ranks of the mesh: the product of its axes.
 int64_t numRanks(const CompileOptions &options);
+/// Ranks that samples are split over, and ranks that state may be split over.
+int64_t numSampleRanks(const CompileOptions &options);
+int64_t numStateRanks(const CompileOptions &options);
 
 /// The shortest decimal text that reads back as `value`.
 std::string formatNumber(double value);
 
-/// Parses "shard=4,replicate=2". Returns an error text, empty on success.
-std::string parseMesh(const std::string &text, std::vector<std::pair<std::string, int64_t>> &mesh);
+/// Parses "dp=2,fsdp=4" or "nodes:replica=2,gpus:data=8". Returns an error text, empty on success.
+std::string parseMesh(const std::string &text, std::vector<MeshAxis> &mesh);
+/// The same text again; empty for one rank.
+std::string meshText(const CompileOptions &options);
 
 /// Parses "80e9", "40GiB", "512 MB". Empty if it is no positive number of bytes that an int64_t holds.
 std::optional<double> parseBytes(const std::string &text);

@@ -22,13 +22,6 @@ std::string onStep(const std::string &passes) { return "builtin.module(func.func
 
 bool isGpu(const CompileOptions &o) { return !o.architecture.empty(); }
 
-int64_t axisSize(const CompileOptions &options, const std::string &name) {
-  for (const auto &[axis, size] : options.mesh)
-    if (axis == name)
-      return size;
-  return 1;
-}
-
 std::string initializers(const CompileOptions &o) {
   if (o.init.empty())
     return "assign-initializers";
@@ -55,7 +48,7 @@ std::string rematerialise(const CompileOptions &o) {
   std::string options = "policy=" + (budget ? "budget" : o.remat);
   if (budget)
     options += formatv(" budget={0}", static_cast<int64_t>(*parseBytes(o.remat.substr(7))));
-  options += formatv(" parts={0} precision={1}", axisSize(o, "replicate") * axisSize(o, "shard"), o.precision);
+  options += formatv(" parts={0} precision={1}", numSampleRanks(o), o.precision);
   // What a budget buys is always shown.
   if (budget || !o.rematReport.empty())
     options += " report=" + quoted(o.rematReport.empty() ? "-" : o.rematReport);
@@ -91,7 +84,7 @@ std::string optimizePipeline(const CompileOptions &o) {
   update += o.guardUpdates == "on" ? ",guard-updates" : "";
   const std::string noDecay = o.noDecay.empty() ? "" : " no-decay=" + quoted(o.noDecay);
   std::string flatten = formatv("flatten-parameters{{wrap={0} pad-multiple={1}{2}}", quoted(o.wrap),
-                                axisSize(o, "shard") * kShardAlignmentElements, noDecay);
+                                numStateRanks(o) * kShardAlignmentElements, noDecay);
   return onStep(flatten +
                 formatv(",accumulate-gradients{{count={0}},clip-gradients{{max-norm={1}},", o.accumulate,
                         formatNumber(o.clipNorm))

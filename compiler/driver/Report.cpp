@@ -2,7 +2,9 @@
 
 #include "compiler/driver/Report.h"
 
+#include "compiler/dialect/dist/AxisAlgebra.h"
 #include "compiler/dialect/exec/Exec.h"
+#include "passes/shard/Strategy.h"
 
 #include "compiler/dialect/train/Signature.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -173,27 +175,29 @@ ParameterCount countParameters(exec::ProgramOp program, const llvm::StringSet<> 
 void addMinimum(const CompileOptions &options, dist::MeshAttr mesh, const ParameterCount &parameters,
                 const Traffic &traffic, Collectives &collectives) {
   using cost::Collective;
-  const int64_t shard = mesh.getAxisSize(dist::kShardAxis), replicate = mesh.getAxisSize(dist::kReplicateAxis);
-  auto minimum = [&](const std::string &axes, Collective kind, double bytes, double times, int64_t ranks) {
-    auto row = collectives.find({axes, kind});
+  const shard::Strategy &strategy = *shard::findStrategy(options.strategy);
+  const dist::Axes samples = dist::sampleAxes(mesh), state = dist::stateAxes(mesh);
+  dist::Axes replicas = samples;
+  llvm::erase_if(replicas, [&](unsigned axis) { return llvm::is_contained(state, axis); });
+  auto minimum = [&](const dist::Axes &axes, Collective kind, double bytes, double times) {
+    auto row = collectives.find({axesText(dist::axisNames(mesh, axes)), kind});
     if (row != collectives.end())
-      row->second.minimumBytes += times * cost::wireBytes(kind, bytes, ranks);
+      row->second.minimumBytes += times * cost::wireBytes(kind, bytes, dist::groupSize(mesh, axes));
   };
   const double gradients = parameters.trained * traffic.reduced;
   const auto microBatches = static_cast<double>(options.accumulate);
-  if (options.strategy == "ddp") {
-    for (const auto &[key, row] : collectives)
-      if (key.second == Collective::AllReduce && row.placement.ranks == shard * replicate)
-        minimum(key.first, Collective::AllReduce, gradients, 1, shard * replicate);
-    return;
+  if (strategy.reduce == shard::Reduce::ToWhole) {
+    minimum(samples, Collective::AllReduce, gradients, 1);
+  } else {
+    const bool reducesEach = strategy.reduce == shard::Reduce::ToPartsEachMicro;
+    minimum(state, Collective::ReduceScatter, gradients, reducesEach ? microBatches : 1);
+    minimum(replicas, Collective::AllReduce, gradients / static_cast<double>(dist::groupSize(mesh, state)), 1);
   }
-  const bool gathersPerUnit = options.strategy == "zero3" || options.strategy == "hsdp";
-  const bool reducesEach = gathersPerUnit || options.strategy == "zero2";
-  minimum("shard", Collective::ReduceScatter, gradients, reducesEach ? microBatches : 1, shard);
-  const double gathered = gathersPerUnit ? microBatches * (parameters.all + parameters.backward) : parameters.all;
-  minimum("shard", Collective::AllGather, gathered * traffic.gathered, 1, shard);
-  if (replicate > 1)
-    minimum("replicate", Collective::AllReduce, gradients / static_cast<double>(shard), 1, replicate);
+  if (strategy.gather != shard::Gather::Never) {
+    const bool gathersEach = strategy.gather == shard::Gather::ForEachPhase;
+    const double gathered = gathersEach ? microBatches * (parameters.all + parameters.backward) : parameters.all;
+    minimum(state, Collective::AllGather, gathered * traffic.gathered, 1);
+  }
 }
 
 /// The element type in which most of the step's products are.

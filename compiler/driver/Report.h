@@ -39,7 +39,7 @@ struct MemoryReport {
 
 /// The collectives of one kind over the same axes, in one step of one rank.
 struct CollectiveReport {
-  std::string axes; ///< "shard" or "replicate,shard"
+  std::string axes; ///< their names, as "replicate,shard"
   cost::Collective kind = cost::Collective::AllGather;
   cost::GroupPlacement placement;
   int64_t count = 0;

@@ -11,13 +11,6 @@ using llvm::format;
 namespace tessera {
 
 namespace {
-std::string meshText(const CompileOptions &options) {
-  std::string text;
-  for (const auto &[axis, size] : options.mesh)
-    text += (text.empty() ? "" : ",") + axis + "=" + std::to_string(size);
-  return text.empty() ? "1 rank" : text;
-}
-
 std::string className(size_t index) { return stringifyMemoryClass(static_cast<exec::MemoryClass>(index)).str(); }
 
 double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
@@ -130,7 +123,7 @@ std::string formatSeconds(double seconds) {
 void printReport(const StepReport &report, const CompileOptions &options, const cost::Target &target,
                  llvm::raw_ostream &out) {
   out << llvm::sys::path::filename(options.input) << ": " << countText(report.parameters) << " parameters, "
-      << options.strategy << " on " << meshText(options) << " (" << report.ranks
+      << options.strategy << " on " << (options.mesh.empty() ? "1 rank" : meshText(options)) << " (" << report.ranks
       << (report.ranks == 1 ? " rank" : " ranks") << "), " << options.precision << ", accumulate " << options.accumulate
       << ", " << countText(report.size.samples) << " samples per step\n";
   out << "target " << target.name << ": " << target.description << "\n";
@@ -143,9 +136,11 @@ void printReport(const StepReport &report, const CompileOptions &options, const 
 llvm::json::Object reportJson(const StepReport &report, const CompileOptions &options, const cost::Target &target) {
   using llvm::json::Array;
   using llvm::json::Object;
-  Object mesh;
-  for (const auto &[axis, size] : options.mesh)
-    mesh[axis] = size;
+  Object mesh, roles;
+  for (const MeshAxis &axis : options.mesh) {
+    mesh[axis.name] = axis.size;
+    roles[axis.name] = dist::getInfo(axis.role).name;
+  }
   auto byClass = [](const std::array<int64_t, MemoryReport::kNumClasses> &bytes) {
     Object classes;
     for (size_t index = 0; index < bytes.size(); ++index)
@@ -185,6 +180,7 @@ llvm::json::Object reportJson(const StepReport &report, const CompileOptions &op
                 {"precision", options.precision},
                 {"accumulate", options.accumulate},
                 {"mesh", std::move(mesh)},
+                {"mesh_roles", std::move(roles)},
                 {"ranks", report.ranks},
                 {"samples_per_step", report.size.samples},
                 {"tokens_per_step", report.size.tokens},

@@ -1,8 +1,8 @@
 //===- Arguments.cpp - initializers, inputs and outputs of @step ----------===//
 
 #include "frontends/onnx/Importer.h"
-
 #include "compiler/dialect/train/Signature.h"
+#include "frontends/onnx/InputDims.h"
 #include "frontends/onnx/Proto.h"
 
 using namespace mlir;
@@ -132,80 +132,40 @@ void Importer::note(StringRef name, RankedTensorType type, train::TensorRole rol
       train::TensorInfoAttr::get(&context, builder.getStringAttr(name), type, role, builder.getStringAttr(reason)));
 }
 
-/// The size that the file gives. The dynamo exporter writes one that tracing fixed as a symbol whose name is a number.
-static std::optional<int64_t> fixedSize(const onnx::TensorShapeProto::Dimension &dim) {
-  int64_t size = dim.dim_value();
-  if (dim.has_dim_value() || (dim.has_dim_param() && !StringRef(dim.dim_param()).getAsInteger(10, size)))
-    return size;
-  return std::nullopt;
-}
-
-FailureOr<int64_t> Importer::sizeOf(const onnx::TensorShapeProto::Dimension &dim, StringRef input, int64_t axis) {
-  const int64_t wanted = axis == 0 ? options.batch : axis == 1 ? options.sequence : 0;
-  const char *option = axis == 0 ? "--batch" : "--seq";
-  if (std::optional<int64_t> given = fixedSize(dim)) {
-    const int64_t fixed = *given;
-    if (fixed < 1) {
-      error() << "input '" << input << "' has size " << fixed << " in dimension " << axis << ", expected at least 1";
-      return failure();
-    }
-    if (wanted && wanted != fixed) {
-      error() << "input '" << input << "' has the fixed size " << fixed << " in dimension " << axis << ", got "
-              << option << " " << wanted << "; export the model with a symbolic dimension";
-      return failure();
-    }
-    return fixed;
-  }
-  if (auto found = options.dims.find(dim.dim_param()); dim.has_dim_param() && found != options.dims.end()) {
-    if (found->second >= 1)
-      return found->second;
-    error() << "dimension '" << dim.dim_param() << "' is bound to " << found->second << ", expected at least 1";
-    return failure();
-  }
-  if (wanted)
-    return wanted;
-  InFlightDiagnostic diagnostic = error();
-  diagnostic << "input '" << input << "' has an unknown size in dimension " << axis;
-  if (dim.has_dim_param() && !dim.dim_param().empty())
-    diagnostic << "; bind it with --dim " << dim.dim_param() << "=<size>";
-  if (axis < 2)
-    diagnostic << (dim.dim_param().empty() ? "; bind it with " : " or ") << option << " <size>";
-  return failure();
-}
-
 LogicalResult Importer::addInputs() {
-  llvm::StringSet<> symbols;
+  InputDims dims(options, fileLoc);
+  SmallVector<Type> elements;
+  llvm::StringSet<> symbols, names;
   for (const auto &input : model.graph().input()) {
     for (const auto &dim : input.type().tensor_type().shape().dim())
       if (!fixedSize(dim))
         symbols.insert(dim.dim_param());
-    if (top.names.count(input.name())) {
-      if (top.names[input.name()].value && !isa<BlockArgument>(top.names[input.name()].value))
-        return error() << "input '" << input.name() << "' is defined twice";
+    if (top.names.count(input.name()))
       continue; // an initializer that is also listed as input, as files of IR version 3 do
-    }
+    if (!names.insert(input.name()).second)
+      return error() << "input '" << input.name() << "' is defined twice";
     if (!input.type().has_tensor_type() || !input.type().tensor_type().has_shape())
       return error() << "input '" << input.name() << "' is not a tensor with a shape";
-    const auto &proto = input.type().tensor_type();
-    Type element = elementType(&context, proto.elem_type());
-    if (!element)
-      return error() << "input '" << input.name() << "' has element type " << dataTypeName(proto.elem_type())
+    const int type = input.type().tensor_type().elem_type();
+    elements.push_back(elementType(&context, type));
+    if (!elements.back())
+      return error() << "input '" << input.name() << "' has element type " << dataTypeName(type)
                      << ", which is not supported";
-    SmallVector<int64_t> shape;
-    for (const auto &dim : proto.shape().dim()) {
-      auto size = sizeOf(dim, input.name(), static_cast<int64_t>(shape.size()));
-      if (failed(size))
-        return failure();
-      shape.push_back(*size);
-    }
-    if (!countElements(shape))
-      return error() << "input '" << input.name() << "' of shape " << Node::shapeText(shape) << " is too large";
-    top.names[input.name()].value =
-        addArgument(input.name(), RankedTensorType::get(shape, element), train::ArgRole::Input);
+    dims.add(input);
   }
   for (const auto &[name, size] : options.dims)
     if (!symbols.contains(name))
       return error() << "no input has a symbolic dimension '" << name << "'";
+  if (failed(dims.resolve()))
+    return failure();
+  for (auto [input, element] : llvm::zip_equal(dims.getInputs(), elements)) {
+    const SmallVector<int64_t> shape = input.shape();
+    if (!countElements(shape))
+      return error() << "input '" << input.name << "' of shape " << Node::shapeText(shape) << " is too large";
+    top.names[input.name].value = addArgument(input.name, RankedTensorType::get(shape, element), train::ArgRole::Input);
+    if (train::DimsAttr attr = dims.getAttr(input))
+      setArgumentAttr(train::kDims, attr);
+  }
   return success();
 }
 

@@ -18,8 +18,10 @@ namespace tessera {
 
 struct OnnxImportOptions {
   std::map<std::string, int64_t> dims; ///< sizes of symbolic dimensions by name
-  int64_t batch = 0;                   ///< size of symbolic dimension 0 of the inputs; 0: as in the file or `dims`
-  int64_t sequence = 0;                ///< size of symbolic dimension 1 of the inputs; 0: as in the file or `dims`
+  int64_t batch = 0;                   ///< size of what counts samples, symbolic dimension 0 of the inputs; 0: as in
+                                       ///< the file or `dims`
+  int64_t sequence = 0;                ///< size of what counts positions, symbolic dimension 1; 0: likewise
+  std::vector<std::string> dimRoles;   ///< where it is not so: "<input>:<dimension>=<batch|sequence|none>[,…]"
 
   // What the file's tensors are, as regular expressions of their names. What none of them decides is up to the file:
   // the record of tools/export_torch.py, or the exporter's graph signature.

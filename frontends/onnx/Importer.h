@@ -69,7 +69,6 @@ private:
   void note(llvm::StringRef name, mlir::RankedTensorType type, train::TensorRole role, llvm::StringRef reason);
   mlir::LogicalResult checkPlaced();
   mlir::LogicalResult addInputs();
-  mlir::FailureOr<int64_t> sizeOf(const onnx::TensorShapeProto::Dimension &dim, llvm::StringRef input, int64_t axis);
   mlir::Value addArgument(llvm::StringRef name, mlir::RankedTensorType type, train::ArgRole role);
   mlir::LogicalResult addResults();
   void setArgumentAttr(llvm::StringRef name, mlir::Attribute value); ///< of the last argument

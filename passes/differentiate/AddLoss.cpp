@@ -3,6 +3,7 @@
 #include "compiler/dialect/train/CountValid.h"
 #include "compiler/dialect/train/Loss.h"
 #include "compiler/dialect/train/Signature.h"
+#include "passes/differentiate/DimRoles.h"
 #include "passes/differentiate/LossTerms.h"
 #include "passes/differentiate/Passes.h"
 
@@ -14,6 +15,9 @@ namespace tessera {
 
 namespace {
 
+using train::DimRole;
+using train::DimsAttr;
+
 struct AddLoss : impl::AddLossBase<AddLoss> {
   using AddLossBase::AddLossBase;
   void runOnOperation() override {
@@ -24,7 +28,8 @@ struct AddLoss : impl::AddLossBase<AddLoss> {
 
   LogicalResult run(func::FuncOp func);
   FailureOr<Value> findOutput(func::FuncOp func, StringRef name);
-  LogicalResult checkSamples(func::FuncOp func, RankedTensorType output);
+  FailureOr<SmallVector<DimRole>> findDims(func::FuncOp func, Value output);
+  Value addTargets(func::FuncOp func, RankedTensorType type, ArrayRef<DimRole> roles, Location loc);
   FailureOr<Value> crossEntropy(func::FuncOp func, Value logits);
   FailureOr<Value> meanSquaredError(func::FuncOp func, Value output);
 };
@@ -53,24 +58,45 @@ FailureOr<Value> AddLoss::findOutput(func::FuncOp func, StringRef name) {
   return error;
 }
 
-/// There is one target for each sample, so dimension 0 of the output is that of an input: of one, since another may
-/// have no batch.
-LogicalResult AddLoss::checkSamples(func::FuncOp func, RankedTensorType output) {
+/// There is one target for each sample, so that a dimension of the output counts the samples of the inputs: the one that
+/// does by the ops that made it, else dimension 0 if it is as large as that of an input. Returns what the output's
+/// dimensions count.
+FailureOr<SmallVector<DimRole>> AddLoss::findDims(func::FuncOp func, Value output) {
+  SmallVector<DimRole> roles = DimRoles(func).of(output);
+  if (llvm::count(roles, DimRole::Sample) == 1)
+    return roles;
+  llvm::replace(roles, DimRole::Sample, DimRole::None);
+  const RankedTensorType type = train::tensorType(output);
   bool hasInputs = false;
-  for (BlockArgument arg : func.getArguments()) {
-    ArrayRef<int64_t> shape = train::shapeOf(arg);
-    if (train::getArgRole(func, arg.getArgNumber()) != train::ArgRole::Input || shape.empty())
+  for (unsigned index : train::getArgsWithRole(func, train::ArgRole::Input)) {
+    ArrayRef<int64_t> shape = train::shapeOf(func.getArgument(index));
+    const int64_t dim = std::max<int64_t>(train::getDims(func, index).getSampleDim(), 0);
+    if (shape.empty())
       continue;
-    if (output.getRank() > 0 && output.getDimSize(0) == shape[0])
-      return success();
     hasInputs = true;
+    if (type.getRank() > 0 && type.getDimSize(0) == shape[dim]) {
+      roles.front() = DimRole::Sample;
+      return roles;
+    }
   }
-  if (!hasInputs && output.getRank() > 0)
-    return success();
+  if (!hasInputs && type.getRank() > 0) {
+    roles.front() = DimRole::Sample;
+    return roles;
+  }
   return func.emitError()
-         << kind << " needs an output with a value for each sample, got " << output
+         << kind << " needs an output with a value for each sample, got " << type
          << ", whose dimension 0 is not the batch of the inputs; if the output is the loss itself, use "
             "--loss output:<name>";
+}
+
+/// Appends the argument `targets`. Its dimensions say what they count where inputs do.
+Value AddLoss::addTargets(func::FuncOp func, RankedTensorType type, ArrayRef<DimRole> roles, Location loc) {
+  const bool isSaid = llvm::any_of(train::getArgsWithRole(func, train::ArgRole::Input),
+                                   [&](unsigned index) { return func.getArgAttr(index, train::kDims) != nullptr; });
+  SmallVector<NamedAttribute> more;
+  if (isSaid || roles.front() != DimRole::Sample) // else that is what is assumed
+    more.emplace_back(StringAttr::get(func.getContext(), train::kDims), DimsAttr::get(func.getContext(), roles));
+  return train::appendArgument(func, type, train::ArgRole::Target, "targets", more, loc);
 }
 
 /// Sum over the rows that count, divided by their number in the whole batch.
@@ -78,8 +104,12 @@ FailureOr<Value> AddLoss::crossEntropy(func::FuncOp func, Value logits) {
   RankedTensorType type = train::tensorType(logits);
   if (type.getRank() < 2 || !isa<FloatType>(type.getElementType()))
     return func.emitError() << "cross-entropy needs floating-point logits of shape [batch…, classes], got " << type;
-  if (failed(checkSamples(func, type)))
+  FailureOr<SmallVector<DimRole>> dims = findDims(func, logits);
+  if (failed(dims))
     return failure();
+  if (dims->back() == DimRole::Sample)
+    return func.emitError() << "cross-entropy needs logits of shape [batch…, classes], got " << type
+                            << ", whose last dimension counts samples";
   if (!(labelSmoothing >= 0.0 && labelSmoothing <= 1.0))
     return func.emitError() << "label-smoothing must lie in [0, 1], got " << labelSmoothing.getValue();
 
@@ -90,7 +120,7 @@ FailureOr<Value> AddLoss::crossEntropy(func::FuncOp func, Value logits) {
   Location loc = NameLoc::get(builder.getStringAttr("loss"));
   train::Build build(builder, loc);
   auto targetType = RankedTensorType::get(type.getShape().drop_back(), builder.getI32Type());
-  Value targets = train::appendArgument(func, targetType, train::ArgRole::Target, "targets", {}, loc);
+  Value targets = addTargets(func, targetType, ArrayRef(*dims).drop_back(), loc);
   int64_t classes = type.getShape().back(), rows = targetType.getNumElements();
   auto rowType = RankedTensorType::get({rows}, train::accumulationType(type.getElementType()));
   IntegerAttr ignored = builder.getI64IntegerAttr(ignoreIndex);
@@ -107,12 +137,13 @@ FailureOr<Value> AddLoss::meanSquaredError(func::FuncOp func, Value output) {
   RankedTensorType type = train::tensorType(output);
   if (!isa<FloatType>(type.getElementType()) || type.getNumElements() == 0)
     return func.emitError() << "mse needs a floating-point output with elements, got " << type;
-  if (failed(checkSamples(func, type)))
+  FailureOr<SmallVector<DimRole>> dims = findDims(func, output);
+  if (failed(dims))
     return failure();
   OpBuilder builder(func.getBody().front().getTerminator());
   Location loc = NameLoc::get(builder.getStringAttr("loss"));
   train::Build build(builder, loc);
-  Value targets = train::appendArgument(func, type, train::ArgRole::Target, "targets", {}, loc);
+  Value targets = addTargets(func, type, *dims, loc);
   Type wide = train::accumulationType(type.getElementType());
   Value error = build.sub(build.convert(output, wide), build.convert(targets, wide));
   Value total = build.sumAll(build.mul(error, error));

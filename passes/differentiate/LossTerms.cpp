@@ -11,6 +11,7 @@
 
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/Constants.h"
+#include "compiler/dialect/train/Dims.h"
 #include "compiler/dialect/train/Loss.h"
 #include "compiler/dialect/train/PhaseAnalysis.h"
 #include "compiler/dialect/train/Signature.h"
@@ -46,10 +47,6 @@ constexpr llvm::StringLiteral kComputedTargets = "counts targets that are comput
 
 Dependence other(Operation &op, StringRef why) { return {Kind::Other, 0, &op, why}; }
 
-bool isBatchArgument(func::FuncOp func, BlockArgument arg) {
-  return train::isBatch(train::getArgRole(func, arg.getArgNumber()));
-}
-
 } // namespace
 
 llvm::SetVector<Operation *> opsOf(Value value, llvm::function_ref<bool(Operation *)> stop) {
@@ -66,20 +63,15 @@ BlockArgument findBatchArgument(Value value, func::FuncOp func) {
   while (isa_and_nonnull<train::ReshapeOp, train::BarrierOp>(value.getDefiningOp()))
     value = value.getDefiningOp()->getOperand(0);
   auto arg = dyn_cast<BlockArgument>(value);
-  return arg && arg.getOwner() == &func.getBody().front() && isBatchArgument(func, arg) ? arg : BlockArgument();
+  return arg && arg.getOwner() == &func.getBody().front() && train::isBatchArgument(func, arg.getArgNumber()) ? arg : BlockArgument();
 }
 
-LossTerms::LossTerms(func::FuncOp func, Mend mend) : func(func) {
-  for (BlockArgument arg : func.getArguments())
-    if (isBatchArgument(func, arg) && train::tensorType(arg).getRank() > 0) {
-      batchSize = std::max<int64_t>(1, train::shapeOf(arg).front());
-      break;
-    }
+LossTerms::LossTerms(func::FuncOp func, Mend mend) : func(func), batchSize(train::getBatchSize(func)) {
   for (BlockArgument arg : func.getArguments()) {
-    // What lacks the dimension of the batch is data that its samples share.
-    const bool hasSamples =
-        isBatchArgument(func, arg) && train::tensorType(arg).getRank() > 0 && train::shapeOf(arg).front() == batchSize;
-    values[arg] = {hasSamples ? Kind::Samples : Kind::None, 0, nullptr, {}};
+    const unsigned index = arg.getArgNumber();
+    const int64_t dim = train::isBatchArgument(func, index) ? train::getDims(func, index).getSampleDim() : -1;
+    // What has no dimension for samples is data that they share.
+    values[arg] = dim < 0 ? Dependence{} : Dependence{Kind::Samples, dim, nullptr, {}};
   }
   visit(func.getBody().front(), mend);
 }
@@ -397,7 +389,7 @@ bool LossTerms::isData(Value value) const {
     auto arg = dyn_cast<BlockArgument>(source);
     if (!arg)
       return true;
-    return isBatchArgument(step, arg) || train::getArgRole(step, arg.getArgNumber()) == train::ArgRole::Frozen;
+    return train::isBatchArgument(step, arg.getArgNumber()) || train::getArgRole(step, arg.getArgNumber()) == train::ArgRole::Frozen;
   };
   Operation *op = value.getDefiningOp();
   return op && op->getBlock() == &step.getBody().front() && llvm::all_of(opsOf(value), [&](Operation *each) {

@@ -6,6 +6,7 @@
 
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/Constants.h"
+#include "compiler/dialect/train/Dims.h"
 #include "compiler/dialect/train/Signature.h"
 #include "passes/lower/Emitter.h"
 
@@ -131,26 +132,13 @@ FailureOr<exec::ProgramOp> Emitter::emit() {
   return program;
 }
 
-/// The dimension that is the batch: the one that is split over ranks, else the first behind the micro-batches'.
-static int64_t batchDim(BlockArgument argument, dist::ShardingAttr sharding) {
-  if (sharding)
-    for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
-      if (!sharding.getAxes(dim).empty())
-        return dim;
-  for (OpOperand &use : argument.getUses())
-    if (auto repeat = dyn_cast<exec::RepeatOp>(use.getOwner()))
-      return use.getOperandNumber() < repeat.getBatch().size() ? 1 : 0;
-  return 0;
-}
-
 void Emitter::emitArguments() {
   for (BlockArgument argument : func.getArguments()) {
     auto op = exec::ArgumentOp::create(code, argument.getLoc(), bufferOf(argument));
     if (DictionaryAttr attrs = func.getArgAttrDict(argument.getArgNumber()))
       op->setDiscardableAttrs(attrs);
-    auto sharding = op->getAttrOfType<dist::ShardingAttr>(dist::kSharding);
-    if (train::isBatch(train::getArgRole(op)))
-      op->setAttr(exec::kBatchDim, code.getI64IntegerAttr(batchDim(argument, sharding)));
+    if (train::isBatchArgument(func, argument.getArgNumber()))
+      op->setAttr(train::kDims, train::getDims(func, argument.getArgNumber()));
   }
 }
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Dims.h"
 #include "compiler/dialect/train/IndexParts.h"
 #include "compiler/dialect/train/Loss.h"
 #include "compiler/dialect/train/Signature.h"
@@ -49,12 +50,16 @@ LogicalResult AccumulateGradients::checkResults(func::FuncOp func) {
   return success();
 }
 
+/// An argument that has samples: each micro-batch has some of them. What has none is the same for all micro-batches.
+bool hasSamples(func::FuncOp func, BlockArgument arg) {
+  return train::isBatchArgument(func, arg.getArgNumber()) &&
+         train::getDims(func, arg.getArgNumber()).getSampleDim() >= 0;
+}
+
 /// Whether a micro-batch is one sample.
 bool hasOneSample(func::FuncOp func) {
-  return llvm::any_of(func.getArguments(), [&](BlockArgument arg) {
-    return train::isBatch(train::getArgRole(func, arg.getArgNumber())) && train::tensorType(arg).getRank() > 0 &&
-           train::shapeOf(arg).front() == 1;
-  });
+  return train::getBatchSize(func) == 1 &&
+         llvm::any_of(func.getArguments(), [&](BlockArgument arg) { return hasSamples(func, arg); });
 }
 
 /// What loss and gradients of a micro-batch are multiplied by before they are added up: 1 where they are terms of a sum
@@ -146,8 +151,7 @@ void sumOfBatch(func::FuncOp func, train::BarrierOp barrier, int64_t count, Smal
   llvm::SetVector<Value> batch;
   for (Operation *op : ops)
     for (Value operand : op->getOperands())
-      if (auto arg = dyn_cast<BlockArgument>(operand);
-          arg && train::isBatch(train::getArgRole(func, arg.getArgNumber())))
+      if (auto arg = dyn_cast<BlockArgument>(operand); arg && hasSamples(func, arg))
         batch.insert(arg);
   OpBuilder builder(func.getContext());
   if (hoisted.empty())
@@ -240,7 +244,7 @@ LogicalResult AccumulateGradients::run(func::FuncOp func) {
   constexpr int64_t kMostElements = std::numeric_limits<int64_t>::max() / 16; // bytes are counted in 64 bits, too
   for (BlockArgument arg : func.getArguments()) {
     int64_t elements = 0;
-    if (train::isBatch(train::getArgRole(func, arg.getArgNumber())) &&
+    if (hasSamples(func, arg) &&
         (llvm::MulOverflow<int64_t>(count, train::tensorType(arg).getNumElements(), elements) ||
          elements > kMostElements))
       return func.emitError() << count.getValue() << " micro-batches of " << arg.getType() << " are too large";
@@ -256,9 +260,12 @@ LogicalResult AccumulateGradients::run(func::FuncOp func) {
     yieldedTypes.push_back(result.value.getType());
   }
   SmallVector<BlockArgument> batch;
+  SmallVector<train::DimsAttr> dims; // of all before the first changes: what is assumed depends on the others
   for (BlockArgument arg : func.getArguments())
-    if (train::isBatch(train::getArgRole(func, arg.getArgNumber())))
+    if (hasSamples(func, arg)) {
       batch.push_back(arg);
+      dims.push_back(train::getDims(func, arg.getArgNumber()).withMicroBatches());
+    }
 
   OpBuilder builder(terminator);
   Location loc = NameLoc::get(builder.getStringAttr("accumulate"));
@@ -269,7 +276,8 @@ LogicalResult AccumulateGradients::run(func::FuncOp func) {
   Block::iterator first = block.begin();
   std::advance(first, hoisted->size());
   body->getOperations().splice(body->end(), block.getOperations(), first, Block::iterator(accumulate));
-  for (BlockArgument arg : batch) {
+  for (auto [arg, argDims] : llvm::zip_equal(batch, dims)) {
+    func.setArgAttr(arg.getArgNumber(), train::kDims, argDims);
     arg.replaceUsesWithIf(body->addArgument(arg.getType(), arg.getLoc()), isInside);
     auto type = cast<RankedTensorType>(arg.getType());
     SmallVector<int64_t> shape = {count};

@@ -32,7 +32,7 @@ train::StepResult AverageParameters::average(func::FuncOp func, train::Optimizer
   Location loc = NameLoc::get(builder.getStringAttr(name));
   Type wide = train::accumulationType(train::tensorType(next).getElementType());
   BlockArgument before = train::appendArgument(
-      func, train::tensorType(next).clone(wide), "state", name,
+      func, train::tensorType(next).clone(wide), train::ArgRole::State, name,
       {builder.getNamedAttr(train::kOf, builder.getStringAttr(unit)),
        builder.getNamedAttr(train::kState, builder.getStringAttr(train::kAverage))},
       loc);

@@ -1,19 +1,20 @@
 //===- AnnotateSharding.cpp - a strategy becomes shardings ----------------===//
 //
-// The only pass that knows what a strategy is. A strategy is a row of the table
-// below; everything after this pass follows from the annotations.
+// The only pass that knows what a strategy is; everything after it follows from
+// the annotations.
 //
 //===----------------------------------------------------------------------===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Dims.h"
 #include "compiler/dialect/train/IndexParts.h"
 #include "compiler/dialect/train/PhaseAnalysis.h"
 #include "compiler/dialect/train/Signature.h"
 #include "passes/shard/Passes.h"
 #include "passes/shard/Sharding.h"
+#include "passes/shard/Strategy.h"
 #include "passes/shard/Units.h"
 
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/Regex.h"
 
 namespace tessera {
@@ -28,63 +29,27 @@ using namespace tessera::shard;
 
 namespace {
 
-/// When the whole of a unit is put together for computation.
-enum class Gather {
-  Never,        ///< it is whole at rest
-  OncePerStep,  ///< before its first use, and kept until its last
-  ForEachPhase, ///< for forward, and again for backward, in every micro-batch
-};
-
-/// How gradients become whole, or parts.
-enum class Reduce {
-  ToWhole,          ///< all-reduced once per step
-  ToPartsOnce,      ///< accumulated whole, reduce-scattered once per step
-  ToPartsEachMicro, ///< reduce-scattered in every micro-batch into an accumulator that is split
-};
-
-struct Strategy {
-  bool shardState; ///< master parameters and optimizer state at rest are split over the shard axis
-  Gather gather;
-  Reduce reduce;
-  bool isHybrid = false; ///< needs an axis of replicas beside the shard axis
-};
-
-std::optional<Strategy> parseStrategy(StringRef name) {
-  return llvm::StringSwitch<std::optional<Strategy>>(name)
-      .Case("ddp", Strategy{false, Gather::Never, Reduce::ToWhole})
-      .Case("zero1", Strategy{true, Gather::OncePerStep, Reduce::ToPartsOnce})
-      .Case("zero2", Strategy{true, Gather::OncePerStep, Reduce::ToPartsEachMicro})
-      .Case("zero3", Strategy{true, Gather::ForEachPhase, Reduce::ToPartsEachMicro})
-      .Case("hsdp", Strategy{true, Gather::ForEachPhase, Reduce::ToPartsEachMicro, true})
-      .Default(std::nullopt);
-}
-
 class Annotator {
 public:
   /// `keepGathered`: names units that are gathered once per step although the strategy gathers for each phase; `kept`
   /// is the same, parsed, or null. `reduceType`: in which gradients are added up over ranks; null: their own.
-  Annotator(func::FuncOp func, MeshAttr mesh, Strategy strategy, StringRef keepGathered, llvm::Regex *kept,
+  Annotator(func::FuncOp func, MeshAttr mesh, const Strategy &strategy, StringRef keepGathered, llvm::Regex *kept,
             Type reduceType)
-      : func(func), mesh(mesh), strategy(strategy), keepGathered(keepGathered), kept(kept), reduceType(reduceType) {
-    for (StringRef name : {kReplicateAxis, kShardAxis})
-      if (mesh.getAxisSize(name) > 1)
-        dataAxes.push_back(mesh.getAxisIndex(name));
-    llvm::sort(dataAxes); // in the mesh's order, as positions in a group are counted
-    if (mesh.getAxisSize(kShardAxis) > 1)
-      shardAxes.push_back(mesh.getAxisIndex(kShardAxis));
-  }
+      : func(func), mesh(mesh), strategy(strategy), keepGathered(keepGathered), kept(kept), reduceType(reduceType),
+        dataAxes(sampleAxes(mesh)), shardAxes(stateAxes(mesh)) {}
 
   LogicalResult run() {
-    if (strategy.isHybrid && (shardAxes.empty() || dataAxes.size() < 2))
-      return func.emitError() << "strategy hsdp needs a mesh with the axes '" << kReplicateAxis << "' and '"
-                              << kShardAxis << "', both larger than 1, got " << mesh;
-    if (strategy.shardState && shardAxes.empty() && mesh.getNumRanks() > 1)
-      func.emitRemark() << "nothing is sharded: mesh " << mesh << " has no axis '" << kShardAxis << "' larger than 1";
+    if (failed(checkMesh()))
+      return failure();
+    if (strategy.splitsState && shardAxes.empty() && mesh.getNumRanks() > 1)
+      func.emitRemark() << "nothing is sharded: mesh " << mesh << " has no axis larger than 1 that state is split over";
     expandCountValid(func);
     train::completeBackwardMarks(func);
     for (BlockArgument arg : func.getArguments())
       if (failed(annotate(arg)))
         return failure();
+    for (auto [index, dims] : batchDims)
+      func.setArgAttr(index, train::kDims, dims);
     SmallVector<Unit> units = findUnits(func);
     if (failed(checkKept(units)))
       return failure();
@@ -97,6 +62,18 @@ public:
   }
 
 private:
+  LogicalResult checkMesh() {
+    for (auto [axis, size] : llvm::enumerate(mesh.getSizes()))
+      if (const AxisRoleInfo &info = mesh.getAxisInfo(axis); size > 1 && !info.missing.empty())
+        return func.emitError() << "axis '" << mesh.getAxisName(axis) << "' has the role " << info.name
+                                << " and size " << size << ": " << info.missing;
+    if (strategy.needsReplicas && (shardAxes.empty() || dataAxes.size() == shardAxes.size()))
+      return func.emitError() << "strategy " << strategy.name << " needs a mesh with an axis of role "
+                              << getInfo(AxisRole::Replica).name << " and one of role "
+                              << getInfo(AxisRole::Data).name << ", both larger than 1, got " << mesh;
+    return success();
+  }
+
   Layout replicated(Value value) const { return Layout::replicated(rankOf(value)); }
   Layout sharded(Value value) const {
     Layout layout = replicated(value);
@@ -111,7 +88,7 @@ private:
     if (train::isBatch(role)) {
       if (failed(splitBatch(arg, layout)))
         return failure();
-    } else if (strategy.shardState &&
+    } else if (strategy.splitsState &&
                (role == train::ArgRole::Param || (role == train::ArgRole::State && rankOf(arg) > 0))) {
       layout = sharded(arg);
       if (failed(checkUnit(arg, layout)))
@@ -126,26 +103,28 @@ private:
     return name ? name.getValue() : StringRef("?");
   }
 
-  /// Batches are split along dimension 0, or along dimension 1 if dimension 0 counts micro-batches.
+  /// Splits the dimension that counts samples, and writes down which it is where that was only assumed.
   LogicalResult splitBatch(BlockArgument arg, Layout &layout) {
-    bool accumulated = llvm::any_of(arg.getUsers(), [](Operation *user) { return isa<train::AccumulateOp>(user); });
-    int64_t dim = accumulated ? 1 : 0;
-    if (rankOf(arg) <= dim) {
+    const unsigned index = arg.getArgNumber();
+    const bool isAssumed = !func.getArgAttr(index, train::kDims);
+    const train::DimsAttr dims = train::getDims(func, index);
+    const int64_t dim = dims.getSampleDim();
+    batchDims.emplace_back(index, dims);
+    if (dim < 0) {
       if (!dataAxes.empty())
-        mlir::emitRemark(arg.getLoc()) << "argument '" << nameOf(arg) << "' has no batch dimension: not split";
+        mlir::emitRemark(arg.getLoc()) << "argument '" << nameOf(arg) << "' is not split: "
+                                       << (isAssumed ? "its first dimension is not the batch, and nothing says which is"
+                                                     : "none of its dimensions counts samples");
       return success();
     }
     int64_t size = train::shapeOf(arg)[dim], parts = groupSize(mesh, dataAxes);
-    if (batchSize == 0)
-      batchSize = size;
-    if (size != batchSize) {
-      mlir::emitRemark(arg.getLoc()) << "argument '" << nameOf(arg) << "' is not split: its dimension " << dim
-                                     << " has size " << size << ", the batch has " << batchSize;
-      return success();
-    }
+    if (isAssumed && !dataAxes.empty())
+      mlir::emitRemark(arg.getLoc()) << "dimension " << dim << " of argument '" << nameOf(arg)
+                                     << "' is assumed to count samples";
     if (size % parts != 0)
-      return emitError(arg.getLoc()) << "a " << (accumulated ? "micro-batch" : "batch") << " of '" << nameOf(arg)
-                                     << "' has " << size << " samples (dimension " << dim
+      return emitError(arg.getLoc()) << "a "
+                                     << (dims.getRoles().front() == train::DimRole::MicroBatch ? "micro-batch" : "batch")
+                                     << " of '" << nameOf(arg) << "' has " << size << " samples (dimension " << dim
                                      << "), expected a multiple of the number of data-parallel ranks, " << parts;
     layout.dims[dim] = dataAxes;
     return success();
@@ -300,7 +279,7 @@ private:
       Operation *yield = accumulate.getBody().front().getTerminator();
       Value micro = yield->getOperand(cast<OpResult>(gradient).getResultNumber());
       Layout scattered = sharded(micro);
-      for (unsigned axis : dataAxes)
+      for (unsigned axis : gradientAxes(mesh))
         if (!llvm::is_contained(shardAxes, axis))
           scattered.unreduced.push_back(axis); // replicas are added up once per step
       constrainAfter(micro, scattered, origin);
@@ -342,31 +321,30 @@ private:
       const std::optional<train::ResultRole> role = train::getResultRole(func, index);
       if (role == train::ResultRole::Output || role == train::ResultRole::IndexCheck)
         continue; // stays as it is computed
-      bool shard = role == train::ResultRole::Grad && strategy.shardState;
+      bool shard = role == train::ResultRole::Grad && strategy.splitsState;
       func.setResultAttr(index, kSharding, (shard ? sharded(value) : replicated(value)).toAttr(mesh));
     }
   }
 
   func::FuncOp func;
   MeshAttr mesh;
-  Strategy strategy;
+  const Strategy &strategy;
   StringRef keepGathered;
   llvm::Regex *kept;
   Type reduceType;
   llvm::DenseMap<Block *, BlockArgument> turningUnits;
   llvm::DenseSet<Operation *> separated; ///< barriers that make a gradient that of one unit
   Axes dataAxes, shardAxes;
-  int64_t batchSize = 0;
+  SmallVector<std::pair<unsigned, train::DimsAttr>> batchDims; ///< of batch arguments, by their number
 };
 
 struct AnnotateShardingPass : tessera::impl::AnnotateShardingPassBase<AnnotateShardingPass> {
   using AnnotateShardingPassBase::AnnotateShardingPassBase;
   void runOnOperation() override {
     if (failed(runOnMesh(getOperation(), [&](func::FuncOp func, MeshAttr mesh) -> LogicalResult {
-          std::optional<Strategy> parsed = parseStrategy(strategy);
+          const Strategy *parsed = findStrategy(strategy);
           if (!parsed)
-            return func.emitError() << "unknown strategy '" << strategy
-                                    << "', expected ddp, zero1, zero2, zero3 or hsdp";
+            return func.emitError() << "unknown strategy '" << strategy << "', expected " << strategyNames();
           llvm::Regex kept(keepGathered);
           std::string problem;
           if (!keepGathered.empty() && !kept.isValid(problem))

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Dims.h"
 #include "compiler/dialect/train/IndexParts.h"
 #include "compiler/dialect/train/Signature.h"
 #include "passes/simplify/IndexRange.h"
@@ -24,7 +25,8 @@ using simplify::rangeOfType;
 /// Follows the elements of an argument to where they are used as an index, through ops that keep their values.
 class IndexUses {
 public:
-  explicit IndexUses(BlockArgument argument) {
+  /// `sampleDim`: the argument's dimension that counts samples, or -1.
+  IndexUses(BlockArgument argument, int64_t sampleDim) : sampleDim(sampleDim) {
     ArrayRef<int64_t> shape = train::shapeOf(argument);
     Path path;
     path.starts.assign(shape.size(), 0);
@@ -61,7 +63,14 @@ private:
   /// Notes uses of a value, and which values hold the same elements.
   void follow(Value value, const Path &path);
   void add(const Path &path, int64_t bound, std::optional<int64_t> ignoreIndex);
+  /// Without the dimension that counts samples.
+  SmallVector<int64_t> ofSample(SmallVector<int64_t> box) const {
+    if (sampleDim >= 0)
+      box.erase(box.begin() + sampleDim);
+    return box;
+  }
 
+  int64_t sampleDim;
   Path whole;
   SmallVector<std::pair<Value, Path>> pending; ///< still to be followed
   SmallVector<Use> uses;                       ///< one for each box
@@ -100,7 +109,9 @@ void IndexUses::follow(Value value, const Path &path) {
       pending.emplace_back(loop.getBody().getArgument(number + 1), next);
     } else if (auto slice = dyn_cast<train::SliceOp>(user)) {
       // Samples differ in nothing: what holds of some holds of all.
-      for (size_t dim = 1; path.isBox && dim < path.starts.size(); ++dim) {
+      for (size_t dim = 0; path.isBox && dim < path.starts.size(); ++dim) {
+        if (static_cast<int64_t>(dim) == sampleDim)
+          continue;
         next.starts[dim] = path.starts[dim] + slice.getStarts()[dim] * path.strides[dim];
         next.strides[dim] = path.strides[dim] * slice.getStrides()[dim];
         const int64_t size = slice.getType().getDimSize(static_cast<unsigned>(dim));
@@ -142,9 +153,9 @@ void IndexUses::annotate(func::FuncOp func, unsigned argument) {
     part.set("bound", builder.getI64IntegerAttr(use.bound));
     if (use.ignoreIndex)
       part.set("ignore_index", builder.getI64IntegerAttr(*use.ignoreIndex));
-    part.set("starts", builder.getDenseI64ArrayAttr(ArrayRef(use.box.starts).drop_front()));
-    part.set("limits", builder.getDenseI64ArrayAttr(ArrayRef(use.box.limits).drop_front()));
-    part.set("strides", builder.getDenseI64ArrayAttr(ArrayRef(use.box.strides).drop_front()));
+    part.set("starts", builder.getDenseI64ArrayAttr(ofSample(use.box.starts)));
+    part.set("limits", builder.getDenseI64ArrayAttr(ofSample(use.box.limits)));
+    part.set("strides", builder.getDenseI64ArrayAttr(ofSample(use.box.strides)));
     parts.push_back(part.getDictionary(func.getContext()));
   }
   if (all)
@@ -268,11 +279,7 @@ void ComputedIndices::check(const Use &use, Value indices, int64_t low) {
   const int64_t elements = train::tensorType(indices).getNumElements();
   if (elements == 0)
     return;
-  int64_t samples = 1;
-  for (BlockArgument argument : func.getArguments()) {
-    if (train::isBatch(train::getArgRole(func, argument.getArgNumber())) && train::tensorType(argument).getRank() > 0)
-      samples = std::max(samples, train::shapeOf(argument).front());
-  }
+  int64_t samples = train::getBatchSize(func);
   if (train::tensorType(indices).getRank() == 0 || train::shapeOf(indices).front() % samples != 0)
     samples = 1;
   Value rows = b.convert(b.reshape(indices, {samples, elements / samples}), builder.getI64Type());
@@ -299,9 +306,9 @@ struct AnnotateIndexBounds : impl::AnnotateIndexBoundsBase<AnnotateIndexBounds> 
       return signalPassFailure();
     }
     for (BlockArgument argument : func.getArguments()) {
-      if (!train::isBatch(train::getArgRole(func, argument.getArgNumber())))
-        continue;
-      IndexUses(argument).annotate(func, argument.getArgNumber());
+      const unsigned index = argument.getArgNumber();
+      if (train::isBatchArgument(func, index))
+        IndexUses(argument, train::getDims(func, index).getSampleDim()).annotate(func, index);
     }
     SmallVector<Use> uses;
     func.walk([&](Operation *op) {

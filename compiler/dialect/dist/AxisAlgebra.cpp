@@ -80,6 +80,18 @@ bool Layout::isReplicated() const {
   return unreduced.empty() && llvm::all_of(dims, [](const Split &split) { return split.empty(); });
 }
 
+static Axes axesWhere(MeshAttr mesh, bool AxisRoleInfo::*property) {
+  Axes axes;
+  for (auto [axis, size] : llvm::enumerate(mesh.getSizes()))
+    if (size > 1 && mesh.getAxisInfo(axis).*property)
+      axes.push_back(axis);
+  return axes;
+}
+
+Axes sampleAxes(MeshAttr mesh) { return axesWhere(mesh, &AxisRoleInfo::splitsSamples); }
+Axes gradientAxes(MeshAttr mesh) { return axesWhere(mesh, &AxisRoleInfo::sumsGradients); }
+Axes stateAxes(MeshAttr mesh) { return axesWhere(mesh, &AxisRoleInfo::splitsState); }
+
 int64_t groupSize(MeshAttr mesh, ArrayRef<unsigned> axes) {
   int64_t size = 1;
   for (unsigned axis : axes)

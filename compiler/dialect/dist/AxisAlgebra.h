@@ -70,6 +70,12 @@ struct Layout {
   bool operator!=(const Layout &other) const { return !(*this == other); }
 };
 
+/// The axes larger than 1 over which samples are split, in the order of the mesh.
+Axes sampleAxes(MeshAttr mesh);
+/// The axes larger than 1 over which ranks have terms of one gradient, in the order of the mesh.
+Axes gradientAxes(MeshAttr mesh);
+/// The axes larger than 1 over which a strategy may split state, in the order of the mesh.
+Axes stateAxes(MeshAttr mesh);
 /// Product of the sizes of `axes`.
 int64_t groupSize(MeshAttr mesh, llvm::ArrayRef<unsigned> axes);
 bool isPrefix(llvm::ArrayRef<unsigned> prefix, llvm::ArrayRef<unsigned> list);

@@ -3,6 +3,7 @@
 #ifndef TESSERA_COMPILER_DIALECT_DIST_DIST_H
 #define TESSERA_COMPILER_DIALECT_DIST_DIST_H
 
+#include "compiler/dialect/dist/AxisRole.h"
 #include "compiler/dialect/dist/CollectiveKind.h"
 #include "compiler/dialect/dist/ReductionKind.h"
 #include "compiler/dialect/train/Train.h"
@@ -34,11 +35,6 @@ inline constexpr llvm::StringLiteral kGlobal = "dist.global";
 inline constexpr llvm::StringLiteral kMemory = "dist.memory";
 inline constexpr llvm::StringLiteral kHostMemory = "host";
 inline constexpr llvm::StringLiteral kDeviceMemory = "device";
-
-// Axes of a mesh by their default names.
-inline constexpr llvm::StringLiteral kReplicateAxis = "replicate";
-inline constexpr llvm::StringLiteral kShardAxis = "shard";
-inline constexpr llvm::StringLiteral kSeqAxis = "seq";
 
 } // namespace tessera::dist
 

@@ -23,9 +23,10 @@ void DistDialect::registerAttributes() {
 // --- Mesh ----------------------------------------------------------------------
 
 LogicalResult MeshAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, ArrayAttr names,
-                               ArrayRef<int64_t> sizes) {
-  if (names.size() != sizes.size())
-    return emitError() << "mesh has " << names.size() << " axis names and " << sizes.size() << " sizes";
+                               ArrayRef<int64_t> sizes, ArrayRef<AxisRole> roles) {
+  if (names.size() != sizes.size() || names.size() != roles.size())
+    return emitError() << "mesh has " << names.size() << " axis names, " << sizes.size() << " sizes and "
+                       << roles.size() << " roles";
   llvm::StringSet<> seen;
   int64_t ranks = 1;
   for (auto [name, size] : llvm::zip_equal(names.getAsRange<StringAttr>(), sizes)) {
@@ -40,6 +41,13 @@ LogicalResult MeshAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitErro
       return emitError() << "mesh has more ranks than a 32-bit number counts";
   }
   return success();
+}
+
+MeshAttr MeshAttr::get(MLIRContext *context, ArrayAttr names, ArrayRef<int64_t> sizes) {
+  SmallVector<AxisRole> roles;
+  for (auto name : names.getAsRange<StringAttr>())
+    roles.push_back(findDefaultRole(name.getValue()).value());
+  return get(context, names, sizes, roles);
 }
 
 int64_t MeshAttr::getNumRanks() const {
@@ -68,29 +76,54 @@ int64_t MeshAttr::getGroupSize(ArrayAttr axes) const {
   return size;
 }
 
+StringRef MeshAttr::getAxisName(unsigned index) const { return cast<StringAttr>(getNames()[index]).getValue(); }
+
+/// `: role`, or nothing after a name that says it.
+static ParseResult parseRole(AsmParser &parser, StringRef axis, AxisRole &role) {
+  const SMLoc loc = parser.getCurrentLocation();
+  std::optional<AxisRole> found = findDefaultRole(axis);
+  std::string name;
+  if (succeeded(parser.parseOptionalColon())) {
+    if (parser.parseKeywordOrString(&name))
+      return failure();
+    // dist.mesh_c5
+    if (!(found = findAxisRole(name)))
+      return parser.emitError(loc) << "mesh axis '" << axis << "' has the unknown role '" << name << "', expected "
+                                   << axisRoleNames();
+  }
+  // dist.mesh_c6
+  if (!found)
+    return parser.emitError(loc) << "mesh axis '" << axis << "' needs a role: " << axisRoleNames();
+  role = *found;
+  return success();
+}
+
 Attribute MeshAttr::parse(AsmParser &parser, Type) {
   SmallVector<Attribute> names;
   SmallVector<int64_t> sizes;
+  SmallVector<AxisRole> roles;
   SMLoc loc = parser.getCurrentLocation();
   auto parseAxis = [&]() -> ParseResult {
     std::string name;
-    int64_t size = 0;
-    if (parser.parseKeywordOrString(&name) || parser.parseEqual() || parser.parseInteger(size))
+    if (parser.parseKeywordOrString(&name) || parseRole(parser, name, roles.emplace_back()) || parser.parseEqual() ||
+        parser.parseInteger(sizes.emplace_back()))
       return failure();
     names.push_back(StringAttr::get(parser.getContext(), name));
-    sizes.push_back(size);
     return success();
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, parseAxis))
     return {};
-  return parser.getChecked<MeshAttr>(loc, parser.getContext(), ArrayAttr::get(parser.getContext(), names), sizes);
+  return parser.getChecked<MeshAttr>(loc, parser.getContext(), ArrayAttr::get(parser.getContext(), names), sizes,
+                                     roles);
 }
 
 void MeshAttr::print(AsmPrinter &printer) const {
   printer << "<";
-  llvm::interleaveComma(llvm::zip_equal(getNames().getAsRange<StringAttr>(), getSizes()), printer, [&](auto axis) {
-    printer.printKeywordOrString(std::get<0>(axis).getValue());
-    printer << " = " << std::get<1>(axis);
+  llvm::interleaveComma(llvm::seq<unsigned>(0, getNames().size()), printer, [&](unsigned axis) {
+    printer.printKeywordOrString(getAxisName(axis));
+    if (findDefaultRole(getAxisName(axis)) != getRoles()[axis])
+      printer << " : " << getAxisInfo(axis).name;
+    printer << " = " << getSizes()[axis];
   });
   printer << ">";
 }

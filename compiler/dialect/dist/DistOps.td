@@ -11,8 +11,9 @@ def Dist_Dialect : Dialect {
   let cppNamespace = "::tessera::dist";
   let summary = "Sharding of a training step over a mesh of ranks";
   let description = [{
-    The mesh is a module attribute `dist.mesh = #dist.mesh<replicate = 2, shard = 4>`: named axes, major first; the rank
-    of a process is its row-major position. A value of global shape is annotated with `#dist.sharding<[{"shard"}, {} ],
+    The mesh is a module attribute `dist.mesh = #dist.mesh<replicate = 2, shard = 4>`: named axes with a role each, major
+    first; the rank of a process is its row-major position. Names are free, roles are those of AxisRole.h: an axis whose
+    name does not say its role by default has it written out, `#dist.mesh<nodes : replica = 2, gpus : data = 8>`. A value of global shape is annotated with `#dist.sharding<[{"shard"}, {} ],
     unreduced = {"seq"}>`: for each dimension the axes (major first) that split it into equal parts, and the *unreduced* axes over which the
     ranks hold partial sums of it, or, with `{"seq": max}`, partial maxima. An axis occurs at most once in a sharding. Before localisation types are global and
     `dist.sharding` annotates function arguments and results, `dist.shardings` (one per result) ops; after it types are
@@ -43,8 +44,13 @@ def Dist_ReductionKindAttr : EnumAttr<Dist_Dialect, Dist_ReductionKind, "reducti
 class Dist_Attr<string name, string attrMnemonic> : AttrDef<Dist_Dialect, name> { let mnemonic = attrMnemonic; }
 
 def Dist_MeshAttr : Dist_Attr<"Mesh", "mesh"> {
-  let summary = "Named axes of the mesh and their sizes, major first";
-  let parameters = (ins "::mlir::ArrayAttr":$names, ArrayRefParameter<"int64_t">:$sizes);
+  let summary = "Named axes of the mesh, their sizes and what they are for, major first";
+  let parameters = (ins "::mlir::ArrayAttr":$names, ArrayRefParameter<"int64_t">:$sizes,
+                        ArrayRefParameter<"AxisRole">:$roles);
+  let builders = [
+    /// With the roles that the names have by default, which all must have.
+    AttrBuilder<(ins "::mlir::ArrayAttr":$names, "::llvm::ArrayRef<int64_t>":$sizes)>
+  ];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
@@ -56,6 +62,10 @@ def Dist_MeshAttr : Dist_Attr<"Mesh", "mesh"> {
     int64_t getGroupSize(::mlir::ArrayAttr axes) const;
     /// Position of an axis in the mesh, or -1.
     int64_t getAxisIndex(::llvm::StringRef name) const;
+    /// Name of the axis at a position of the mesh.
+    ::llvm::StringRef getAxisName(unsigned index) const;
+    /// What the table says of the axis at a position of the mesh.
+    const AxisRoleInfo &getAxisInfo(unsigned index) const { return getInfo(getRoles()[index]); }
   }];
 }
 

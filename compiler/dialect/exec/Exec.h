@@ -18,9 +18,6 @@
 
 namespace tessera::exec {
 
-/// Attribute of an argument op that is an input or target: the dimension that counts its samples (i64).
-inline constexpr llvm::StringLiteral kBatchDim = "exec.batch_dim";
-
 /// Streams that instructions run on; the numbers are those of the artifact.
 enum Stream : int64_t { kComputeStream = 0, kGatherStream = 1, kReduceStream = 2, kCopyStream = 3, kNumStreams = 4 };
 

@@ -13,7 +13,6 @@ def Exec_Dialect : Dialect {
   let cppNamespace = "::tessera::exec";
   let summary = "Fused kernels, planned buffers and the runtime's instructions";
   let useDefaultAttributePrinterParser = 1;
-  let hasOperationAttrVerify = 1;
 }
 
 class Exec_Op<string mnemonic, list<Trait> traits = []> : Op<Exec_Dialect, mnemonic, traits>;

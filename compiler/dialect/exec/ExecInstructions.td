@@ -108,8 +108,8 @@ def Exec_BufferOp : Exec_Op<"buffer", [Pure, DeclareOpInterfaceMethods<OpAsmOpIn
 def Exec_ArgumentOp : Exec_Op<"argument", [HasParent<"ProgramOp">]> {
   let summary = "An argument of the step; its attributes are those of the function's argument";
   let description = [{
-    `type` is the argument's local type, `dist.global` (if there) its global type, `exec.batch_dim` (of an input or
-    target) the dimension that counts its samples.
+    `type` is the argument's local type, `dist.global` (if there) its global type, `train.dims` (of an input or
+    target) what its dimensions count.
   }];
   let hasVerifier = 1;
   let arguments = (ins Exec_Buffer:$buffer);

@@ -28,22 +28,6 @@ static LogicalResult verifyArguments(Operation *op, Block &body, TypeRange expec
   return success();
 }
 
-LogicalResult ExecDialect::verifyOperationAttribute(Operation *op, NamedAttribute attr) {
-  if (attr.getName() != kBatchDim)
-    return success();
-  // exec.batch_dim_c1
-  auto argument = dyn_cast<ArgumentOp>(op);
-  auto dim = dyn_cast<IntegerAttr>(attr.getValue());
-  if (!argument || argument->getNumOperands() != 1 || !dim || !dim.getType().isSignlessInteger(64))
-    return op->emitOpError() << kBatchDim << " expected an i64 on an argument, got " << attr.getValue();
-  // exec.batch_dim_c2
-  auto type = dyn_cast<ShapedType>(op->getOperand(0).getType());
-  if (!type || dim.getInt() < 0 || dim.getInt() >= std::max<int64_t>(type.getRank(), 1))
-    return op->emitOpError() << kBatchDim << " is " << dim.getInt() << ", the argument has "
-                             << op->getOperand(0).getType();
-  return success();
-}
-
 LogicalResult ArgumentOp::verify() {
   return tessera::train::verifyArgumentAttrs(*this, cast<ShapedType>(getBuffer().getType()));
 }

@@ -32,7 +32,7 @@ def Train_Dialect : Dialect {
     | `"frozen"` | a parameter that takes no gradient (also buffers); `train.name` |
     | `"state"` | optimizer state; `train.name`, `train.of` = name of its parameter, and `train.state` = what it is to the optimizer, or `"average"` of the parameter |
     | `"derived"` | the parameter `train.of` (f32) in bf16, made by the host when it sets the parameter and renewed by the step; `train.name` |
-    | `"input"`, `"target"` | one batch of data; `train.name` |
+    | `"input"`, `"target"` | one batch of data; `train.name`, and `train.dims` = what each of its dimensions counts |
     | `"hyper"` | a scalar that the host sets before each step; `train.name` is `lr`, `bias_correction1` and `bias_correction2` (1 - b^update, with `train.beta` = b), `update_always` or `seed` |
 
     and a result carries `train.role` = `"loss"`, `"metric"`, `"updated"` (1 if the step changed parameters and states, 0 if

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/dialect/train/Dims.h"
 #include "compiler/dialect/train/IndexParts.h"
 #include "compiler/dialect/train/Initializer.h"
 #include "compiler/dialect/train/Signature.h"
@@ -149,6 +150,11 @@ LogicalResult verifyArgument(const Checked &checked, ShapedType type) {
   // train.arg_c13
   if (name == kBeta)
     return checked.isFraction();
+  // train.arg_c14
+  auto dims = dyn_cast<DimsAttr>(checked.attr.getValue());
+  if (name == kDims && (!dims || static_cast<int64_t>(dims.getRoles().size()) != type.getRank()))
+    return checked.error() << "expected a #train.dims with a role for each of " << type.getRank()
+                           << " dimensions, got " << checked.attr.getValue();
   return name == kSegments ? checked.isSegments(type) : success();
 }
 
@@ -212,6 +218,28 @@ LogicalResult verifyDerived(FunctionOpInterface func) {
   return success();
 }
 
+/// Only what is fed with data counts samples, and all of it the same number.
+LogicalResult verifyDims(FunctionOpInterface func) {
+  std::optional<std::pair<size_t, int64_t>> first;
+  for (auto [index, type] : llvm::enumerate(func.getArgumentTypes())) {
+    auto dims = func.getArgAttrOfType<DimsAttr>(index, kDims);
+    auto role = func.getArgAttrOfType<StringAttr>(index, kRole);
+    // train.step_c14
+    if (dims && (!role || (role != "input" && role != "target")))
+      return func->emitError() << "argument " << index << ": " << kDims << " describes an input or a target";
+    if (!dims || dims.getSampleDim() < 0)
+      continue;
+    const int64_t samples = cast<RankedTensorType>(type).getDimSize(dims.getSampleDim());
+    if (!first)
+      first = {index, samples};
+    // train.step_c15
+    if (samples != first->second)
+      return func->emitError() << "argument " << index << " has " << samples << " samples (dimension "
+                               << dims.getSampleDim() << "), argument " << first->first << " has " << first->second;
+  }
+  return success();
+}
+
 /// What the arguments and results of a function with roles must be together.
 LogicalResult verifyStep(FunctionOpInterface func) {
   // train.step_c1
@@ -243,7 +271,7 @@ LogicalResult verifyStep(FunctionOpInterface func) {
     if (!params.contains(of))
       return func->emitError() << "argument " << index << ": there is no parameter " << of;
   }
-  if (failed(verifyDerived(func)))
+  if (failed(verifyDerived(func)) || failed(verifyDims(func)))
     return failure();
   llvm::SmallDenseSet<Attribute> differentiated;
   for (auto [index, type] : llvm::enumerate(func.getResultTypes())) {
