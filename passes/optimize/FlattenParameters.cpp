@@ -66,10 +66,12 @@ LogicalResult FlattenParameters::checkParameters(func::FuncOp func) {
     if (train::getResultRole(func, index) == train::ResultRole::Grad)
       differentiated.insert(func.getResultAttrOfType<StringAttr>(index, train::kOf).getValue());
   }
+  for (train::ArgRole role : {train::ArgRole::Param, train::ArgRole::Frozen})
+    for (unsigned index : train::getArgsWithRole(func, role))
+      if (func.getArgAttr(index, train::kSegments))
+        return func.emitError() << "parameter '" << train::getArgName(func, index) << "' is already flat";
   for (unsigned index : train::getArgsWithRole(func, train::ArgRole::Param)) {
     StringRef name = train::getArgName(func, index);
-    if (func.getArgAttr(index, train::kSegments))
-      return func.emitError() << "parameter '" << name << "' is already flat";
     if (!differentiated.empty() && !differentiated.contains(name))
       return func.emitError() << "parameter '" << name << "' has no gradient, but others have one";
   }
@@ -116,13 +118,16 @@ BlockArgument FlattenParameters::insertUnit(func::FuncOp func, unsigned index, c
     segments.push_back(builder.getDictionaryAttr(segment));
   }
   int64_t padded = llvm::alignTo(unit.elements, padMultiple);
-  auto attrs = builder.getDictionaryAttr({
-      train::getRoleAttr(builder.getContext(), train::ArgRole::Param),
+  SmallVector<NamedAttribute> attrs = {
+      train::getRoleAttr(builder.getContext(), unit.role),
       builder.getNamedAttr(train::kName, builder.getStringAttr(unit.name)),
       builder.getNamedAttr(train::kSegments, builder.getArrayAttr(segments)),
-      builder.getNamedAttr(train::kDecayElements, builder.getI64IntegerAttr(unit.decayElements)),
-  });
-  LogicalResult inserted = func.insertArgument(index, RankedTensorType::get({padded}, unit.getElementType()), attrs,
+  };
+  if (unit.role == train::ArgRole::Param)
+    attrs.push_back(
+        builder.getNamedAttr(train::kDecayElements, builder.getI64IntegerAttr(unit.decayElements)));
+  LogicalResult inserted = func.insertArgument(index, RankedTensorType::get({padded}, unit.getElementType()),
+                                               builder.getDictionaryAttr(attrs),
                                                NameLoc::get(builder.getStringAttr(unit.name)));
   assert(succeeded(inserted) && "a function of static tensors takes any argument");
   (void)inserted;
@@ -254,16 +259,20 @@ LogicalResult FlattenParameters::run(func::FuncOp func) {
 
   Block &block = func.getBody().front();
   train::completeBackwardMarks(func);
-  SmallVector<Parameter> parameters = collectParameters(func, noDecay.empty() ? nullptr : &regex);
+  SmallVector<Parameter> parameters =
+      collectParameters(func, train::ArgRole::Param, noDecay.empty() ? nullptr : &regex);
+  SmallVector<Parameter> frozen = collectParameters(func, train::ArgRole::Frozen, nullptr);
   constexpr int64_t kMostElements = int64_t{1} << 56; // bits are counted in 64 bits, too
   int64_t elements = 0;
-  for (const Parameter &parameter : parameters) {
+  for (const Parameter &parameter : llvm::concat<Parameter>(parameters, frozen)) {
     if (parameter.type.getNumElements() > kMostElements - elements)
       return emitError(parameter.arg.getLoc())
              << "parameters up to '" << parameter.name << "' have more than 2^56 elements together";
     elements += parameter.type.getNumElements();
   }
-  SmallVector<ParameterUnit> units = makeUnits(parameters, *policy);
+  SmallVector<ParameterUnit> units = makeUnits(parameters, train::ArgRole::Param, *policy);
+  const size_t trained = units.size();
+  llvm::append_range(units, makeUnits(frozen, train::ArgRole::Frozen, *policy));
   Builder builder(func.getContext());
   BitVector erased(func.getNumArguments() + units.size());
   for (auto [index, unit] : llvm::enumerate(units)) {
@@ -282,7 +291,7 @@ LogicalResult FlattenParameters::run(func::FuncOp func) {
       results.push_back(result);
   }
   if (!gradients.empty())
-    for (auto [index, unit] : llvm::enumerate(units))
+    for (auto [index, unit] : llvm::enumerate(ArrayRef(units).take_front(trained)))
       results.push_back({flattenGradients(unit, func.getArgument(index), gradients, block),
                          builder.getDictionaryAttr({
                              train::getRoleAttr(builder.getContext(), train::ResultRole::Grad),

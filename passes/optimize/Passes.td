@@ -14,7 +14,8 @@ def FlattenParameters : Pass<"flatten-parameters", "::mlir::func::FuncOp"> {
     take weight decay. A parameter becomes `slice` + `reshape` of its unit, once for its forward and once for its
     backward uses; values that are mere views of a parameter are repeated for the backward pass. The gradient of a unit
     is the concat of its parameters' gradients, and where only some rows of a parameter are read, as of positions, the
-    concat of the gradient of these rows and zeros. `"frozen"` arguments stay as they are.
+    concat of the gradient of these rows and zeros. Frozen parameters make
+    units of their own, `<unit>.frozen`, without a gradient; buffers of the model (`train.init = "given"`) stay as they are.
 
     With `wrap=module` a unit is a block of the model: the parameters whose names agree up to the first integer component
     (`transformer.h.3.*`). The rest are `embed` (first read before any block) and `head` (after), or one `root` if there

@@ -40,7 +40,7 @@ static std::string getScope(const Parameter &parameter) {
   return scope;
 }
 
-SmallVector<Parameter> tessera::collectParameters(func::FuncOp func, llvm::Regex *noDecay) {
+SmallVector<Parameter> tessera::collectParameters(func::FuncOp func, train::ArgRole role, llvm::Regex *noDecay) {
   Block &block = func.getBody().front();
   llvm::DenseMap<Operation *, int64_t> position;
   for (auto [index, op] : llvm::enumerate(block))
@@ -48,13 +48,16 @@ SmallVector<Parameter> tessera::collectParameters(func::FuncOp func, llvm::Regex
   int64_t end = position.size();
 
   SmallVector<Parameter> parameters;
-  for (unsigned index : train::getArgsWithRole(func, train::ArgRole::Param)) {
+  for (unsigned index : train::getArgsWithRole(func, role)) {
     Parameter parameter;
     parameter.arg = func.getArgument(index);
     parameter.name = train::getArgName(func, index).str();
     parameter.type = cast<RankedTensorType>(parameter.arg.getType());
     parameter.init = func.getArgAttrOfType<StringAttr>(index, train::kInit);
-    parameter.decays = noDecay ? !noDecay->match(parameter.name) : parameter.type.getRank() > 1;
+    const bool isGiven = parameter.init && parameter.init.getValue() == "given";
+    if (role == train::ArgRole::Frozen && (isGiven || !isa<FloatType>(parameter.type.getElementType())))
+      continue;
+    parameter.decays = role == train::ArgRole::Frozen ? false : noDecay ? !noDecay->match(parameter.name) : parameter.type.getRank() > 1;
     parameter.firstUse = end;
     for (OpOperand &use : parameter.arg.getUses()) {
       if (train::isMarkedBackward(use.getOwner()))
@@ -124,7 +127,7 @@ static void assignOffsets(ParameterUnit &unit) {
   }
 }
 
-SmallVector<ParameterUnit> tessera::makeUnits(ArrayRef<Parameter> parameters, WrapPolicy policy) {
+SmallVector<ParameterUnit> tessera::makeUnits(ArrayRef<Parameter> parameters, train::ArgRole role, WrapPolicy policy) {
   SmallVector<Parameter> ordered(parameters);
   // What one op concatenates lies side by side.
   llvm::stable_sort(ordered, [](const Parameter &a, const Parameter &b) {
@@ -141,6 +144,8 @@ SmallVector<ParameterUnit> tessera::makeUnits(ArrayRef<Parameter> parameters, Wr
   SmallVector<ParameterUnit> units;
   llvm::StringMap<size_t> unitOf;
   for (auto [name, parameter] : llvm::zip_equal(names, ordered)) {
+    if (role == train::ArgRole::Frozen)
+      name += ".frozen";
     // A flat tensor has one element type: others of the module make a unit of their own.
     auto same = unitOf.find(name);
     if (same != unitOf.end() && units[same->second].getElementType() != parameter.type.getElementType()) {
@@ -149,7 +154,7 @@ SmallVector<ParameterUnit> tessera::makeUnits(ArrayRef<Parameter> parameters, Wr
     }
     if (same == unitOf.end()) {
       same = unitOf.try_emplace(name, units.size()).first;
-      units.push_back({name, {}, 0, 0});
+      units.push_back({name, role, {}, 0, 0});
     }
     units[same->second].parameters.push_back(parameter);
   }

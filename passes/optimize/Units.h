@@ -3,6 +3,8 @@
 #ifndef TESSERA_PASSES_OPTIMIZE_UNITS_H
 #define TESSERA_PASSES_OPTIMIZE_UNITS_H
 
+#include "compiler/dialect/train/Train.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/Regex.h"
 
@@ -11,7 +13,7 @@
 
 namespace tessera {
 
-/// A trainable parameter before flattening.
+/// A parameter before flattening.
 struct Parameter {
   mlir::BlockArgument arg;
   std::string name;
@@ -27,6 +29,7 @@ struct Parameter {
 /// Parameters that are one flat argument, in the order of their offsets: those that decay first.
 struct ParameterUnit {
   std::string name;
+  train::ArgRole role; ///< Param or Frozen
   llvm::SmallVector<Parameter> parameters;
   int64_t decayElements = 0; ///< elements of the parameters that decay
   int64_t elements = 0;      ///< without padding
@@ -45,12 +48,14 @@ struct WrapPolicy {
 /// The op of the function's own block that is or contains `op`.
 mlir::Operation *getAncestorInBlock(mlir::Operation *op, mlir::Block &block);
 
-/// The step function's parameters in argument order. `noDecay` names those without weight decay; without it these are
-/// the vectors and scalars (norms and biases).
-llvm::SmallVector<Parameter> collectParameters(mlir::func::FuncOp func, llvm::Regex *noDecay);
+/// The step function's trained or frozen parameters in argument order. Of the frozen ones only floats that may begin
+/// with any value: what must be given (a buffer of the model) stays whole. `noDecay` names those without weight decay;
+/// without it these are the vectors and scalars (norms and biases).
+llvm::SmallVector<Parameter> collectParameters(mlir::func::FuncOp func, train::ArgRole role, llvm::Regex *noDecay);
 
-/// Groups parameters into units, in the order of first use, and assigns offsets.
-llvm::SmallVector<ParameterUnit> makeUnits(llvm::ArrayRef<Parameter> parameters, WrapPolicy policy);
+/// Groups parameters of one role into units, in the order of first use, and assigns offsets. Names of frozen units end
+/// with ".frozen".
+llvm::SmallVector<ParameterUnit> makeUnits(llvm::ArrayRef<Parameter> parameters, train::ArgRole role, WrapPolicy policy);
 
 } // namespace tessera
 

@@ -47,7 +47,9 @@ public:
       kinds[arg] = role == ArgRole::Target                       ? Kind::Loss
                    : role == ArgRole::Input || isParameter(role) ? Kind::Data
                                                                  : Kind::Statistic;
-      if (role == ArgRole::Param && isWide(arg))
+      const bool isUnit = role == ArgRole::Param ||
+                          (role == ArgRole::Frozen && func.getArgAttr(arg.getArgNumber(), kSegments));
+      if (isUnit && isWide(arg))
         parameters.push_back(arg);
     }
     if (parameters.empty()) {

@@ -81,6 +81,15 @@ private:
     return layout;
   }
 
+  /// Whether the argument is what strategies split: parameters that are trained, frozen units, the optimizer's states.
+  bool isState(BlockArgument arg) {
+    const unsigned index = arg.getArgNumber();
+    const std::optional<train::ArgRole> role = train::getArgRole(func, index);
+    return role == train::ArgRole::Param ||
+           (role == train::ArgRole::Frozen && func.getArgAttr(index, train::kSegments)) ||
+           (role == train::ArgRole::State && rankOf(arg) > 0);
+  }
+
   LogicalResult annotate(BlockArgument arg) {
     unsigned index = arg.getArgNumber();
     const std::optional<train::ArgRole> role = train::getArgRole(func, index);
@@ -88,8 +97,7 @@ private:
     if (train::isBatch(role)) {
       if (failed(splitBatch(arg, layout)))
         return failure();
-    } else if (strategy.splitsState &&
-               (role == train::ArgRole::Param || (role == train::ArgRole::State && rankOf(arg) > 0))) {
+    } else if (strategy.splitsState && isState(arg)) {
       layout = sharded(arg);
       if (failed(checkUnit(arg, layout)))
         return failure();

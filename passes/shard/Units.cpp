@@ -27,7 +27,8 @@ SmallVector<Unit> findUnits(func::FuncOp func) {
   SmallVector<Unit> units;
   Operation *end = func.getBody().front().getTerminator();
   for (BlockArgument arg : func.getArguments()) {
-    if (getArgRole(func, arg.getArgNumber()) != ArgRole::Param)
+    const std::optional<ArgRole> role = getArgRole(func, arg.getArgNumber());
+    if (role != ArgRole::Param && !(role == ArgRole::Frozen && func.getArgAttr(arg.getArgNumber(), kSegments)))
       continue;
     auto name = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kName);
     Unit &unit = units.emplace_back(Unit{arg, name ? name.getValue() : StringRef(), {}});

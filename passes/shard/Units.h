@@ -23,7 +23,7 @@ struct Unit {
   mlir::Operation *cast = nullptr;   ///< through which all compute uses read the unit in a narrower type; or null
 };
 
-/// All `param` arguments in argument order.
+/// All trained parameters and frozen units, in argument order.
 llvm::SmallVector<Unit> findUnits(mlir::func::FuncOp func);
 
 /// Uses of a unit, or of its cast if it has one, other than its update and the function's return.

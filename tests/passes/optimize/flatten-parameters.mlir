@@ -3,12 +3,14 @@
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(differentiate,flatten-parameters{wrap=size:100}))' | FileCheck %s --check-prefix=SIZE
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(flatten-parameters))' | FileCheck %s --check-prefix=FORWARD
 
-// Units in the order of first use; decayed parameters first, then vectors, then padding. Frozen arguments stay.
+// Units in the order of first use; decayed parameters first, then vectors, then padding. A frozen parameter makes a unit of
+// its own, a buffer stays.
 // CHECK-LABEL: func @step
 // CHECK-SAME: %[[EMBED:arg0]]: tensor<24xf32> {train.decay_elements = 20 : i64, train.name = "embed", train.role = "param", train.segments = [{name = "wte", offset = 0 : i64, shape = array<i64: 5, 4>}]}
 // CHECK-SAME: %[[H0:arg1]]: tensor<24xf32> {train.decay_elements = 16 : i64, train.name = "h.0", train.role = "param", train.segments = [{init = "normal:0.02", name = "h.0.w", offset = 0 : i64, shape = array<i64: 4, 4>}, {name = "h.0.b", offset = 16 : i64, shape = array<i64: 4>}]}
 // CHECK-SAME: %[[HEAD:arg2]]: tensor<16xf32> {train.decay_elements = 12 : i64, train.name = "head", train.role = "param", train.segments = [{name = "lm.weight", offset = 0 : i64, shape = array<i64: 3, 4>}]}
-// CHECK-SAME: tensor<4xf32> {train.name = "f", train.role = "frozen"}
+// CHECK-SAME: tensor<8xf32> {train.name = "head.frozen", train.role = "frozen", train.segments = [{name = "f", offset = 0 : i64, shape = array<i64: 4>}]}
+// CHECK-SAME: tensor<4xf32> {train.init = "given", train.name = "buffer", train.role = "frozen"}
 // CHECK-SAME: tensor<2xi32> {train.name = "x", train.role = "input"}
 // CHECK-SAME: -> (tensor<f32> {train.role = "loss"}, tensor<24xf32> {train.of = "embed", train.role = "grad"}, tensor<24xf32> {train.of = "h.0", train.role = "grad"}, tensor<16xf32> {train.of = "head", train.role = "grad"})
 
@@ -41,6 +43,7 @@
 func.func @step(%w: tensor<4x4xf32> {train.role = "param", train.name = "h.0.w", train.init = "normal:0.02"},
                 %b: tensor<4xf32> {train.role = "param", train.name = "h.0.b"},
                 %f: tensor<4xf32> {train.role = "frozen", train.name = "f"},
+                %buffer: tensor<4xf32> {train.role = "frozen", train.name = "buffer", train.init = "given"},
                 %wte: tensor<5x4xf32> {train.role = "param", train.name = "wte"},
                 %lm: tensor<3x4xf32> {train.role = "param", train.name = "lm.weight"},
                 %x: tensor<2xi32> {train.role = "input", train.name = "x"}) -> (tensor<f32> {train.role = "loss"}) {
@@ -49,7 +52,9 @@ func.func @step(%w: tensor<4x4xf32> {train.role = "param", train.name = "h.0.w",
   %h = train.dot_general %e, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
   %hb = train.add %h, %bb : tensor<2x4xf32>
   %ff = train.broadcast %f {broadcast_dimensions = array<i64: 1>} : (tensor<4xf32>) -> tensor<2x4xf32>
-  %hf = train.mul %hb, %ff : tensor<2x4xf32>
+  %fg = train.broadcast %buffer {broadcast_dimensions = array<i64: 1>} : (tensor<4xf32>) -> tensor<2x4xf32>
+  %hg = train.add %hb, %fg : tensor<2x4xf32>
+  %hf = train.mul %hg, %ff : tensor<2x4xf32>
   %t = train.transpose %lm {permutation = array<i64: 1, 0>} : (tensor<3x4xf32>) -> tensor<4x3xf32>
   %y = train.dot_general %hf, %t {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x3xf32>) -> tensor<2x3xf32>
   %s = train.exp %y : tensor<2x3xf32>
