@@ -17,7 +17,7 @@ inline const StateKind moment1(StateRole::Optimizer, "m"), moment2(StateRole::Op
 
 /// Kinds have numbers of their own, of which values are made.
 inline int number(const StateKind &kind) {
-  return kind == moment1 ? 2 : kind == moment2 ? 3 : static_cast<int>(kind.role);
+  return kind == moment1 ? 2 : kind == moment2 ? 3 : kind == StateRole::Average ? 4 : static_cast<int>(kind.role);
 }
 
 /// Memory and views of all ranks. `wrap` says which parameters share a unit; units are padded to a multiple of the
