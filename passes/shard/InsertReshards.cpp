@@ -60,7 +60,10 @@ private:
     auto rule = dyn_cast<ShardingRuleOpInterface>(op);
     if (!rule)
       return op.emitOpError() << "has no sharding rule";
-    Solution solution = table.solveOp(rule);
+    const SmallVector<Candidate> candidates = table.listCandidates(rule);
+    const Candidate &chosen = chooseCandidate(candidates);
+    const Solution &solution = chosen.solution;
+    remark(op, chosen, candidates);
     for (auto [result, layout] : llvm::zip_equal(op.getResults(), solution.results))
       if (table.at(result) != layout)
         return op.emitOpError() << "result " << result.getResultNumber() << " is annotated with "
@@ -69,6 +72,16 @@ private:
     for (auto [operand, need] : llvm::zip_equal(op.getOpOperands(), solution.operands))
       require(operand, need);
     return success();
+  }
+
+  /// Tells where there was a choice.
+  static void remark(Operation &op, const Candidate &chosen, ArrayRef<Candidate> candidates) {
+    if (candidates.size() == 1)
+      return;
+    InFlightDiagnostic remark = op.emitRemark() << chosen.name << ": each rank sends " << chosen.sentBytes << " bytes";
+    for (const Candidate &other : candidates)
+      if (&other != &chosen)
+        remark << ", " << other.name << " it would send " << other.sentBytes;
   }
 
   void replaceConstrain(ConstrainOp constrain) {

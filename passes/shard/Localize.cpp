@@ -3,6 +3,7 @@
 #include "compiler/dialect/dist/CollectiveBuilder.h"
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/PhaseAnalysis.h"
+#include "compiler/interfaces/Partition.h"
 #include "passes/shard/Passes.h"
 #include "passes/shard/Sharding.h"
 
@@ -160,6 +161,11 @@ private:
       if (table.at(operand) != need)
         return op.emitOpError() << "has an operand with sharding " << table.at(operand).toAttr(table.mesh)
                                 << " where it needs " << need.toAttr(table.mesh) << "; run insert-reshards first";
+    if (solution.choice) {
+      CollectiveBuilder collectives(builder, op.getLoc(), table.mesh);
+      PartitionContext context{collectives, solution.operands, solution.results};
+      return cast<PartitionOpInterface>(op).buildPartition(*solution.choice, builder, operands, types, context);
+    }
     OffsetContext context(&op, table);
     return rule.buildLocal(builder, operands, types, context);
   }

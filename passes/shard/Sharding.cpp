@@ -114,14 +114,18 @@ void LayoutTable::setBlockArguments(Operation *op) {
     set(arg, accumulateArgument(at(operand)));
 }
 
-Solution LayoutTable::solveOp(ShardingRuleOpInterface op) const {
+SmallVector<Candidate> LayoutTable::listCandidates(ShardingRuleOpInterface op) const {
   SmallVector<OperandState> operands;
   for (Value operand : op->getOperands())
     operands.push_back(getOperandState(operand, at(operand)));
   SmallVector<const Layout *> results;
   for (Value result : op->getResults())
     results.push_back(lookup(result));
-  return solve(op.getShardingRule(), operands, results, mesh);
+  return shard::listCandidates(op, operands, results, mesh);
+}
+
+Solution LayoutTable::solveOp(ShardingRuleOpInterface op) const {
+  return chooseCandidate(listCandidates(op)).solution;
 }
 
 ShardingAttr resultSharding(func::FuncOp func, unsigned index) {

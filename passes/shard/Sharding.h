@@ -8,7 +8,7 @@
 #ifndef TESSERA_PASSES_SHARD_SHARDING_H
 #define TESSERA_PASSES_SHARD_SHARDING_H
 
-#include "passes/shard/Solve.h"
+#include "passes/shard/Candidates.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
@@ -43,7 +43,8 @@ public:
   bool set(mlir::Value value, dist::Layout layout);
   void setBlockArguments(mlir::Operation *accumulate);
 
-  /// How `op`, which has a rule, runs on the present layouts.
+  /// How `op`, which has a rule, can run on the present layouts, and how it does.
+  llvm::SmallVector<Candidate> listCandidates(ShardingRuleOpInterface op) const;
   Solution solveOp(ShardingRuleOpInterface op) const;
   /// The layout an attribute describes, or an error at `loc`.
   mlir::FailureOr<dist::Layout> parse(dist::ShardingAttr sharding, mlir::Location loc, int64_t rank) const;

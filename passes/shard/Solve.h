@@ -29,6 +29,7 @@ OperandState getOperandState(mlir::Value value, const dist::Layout &layout);
 struct Solution {
   llvm::SmallVector<dist::Layout> operands;
   llvm::SmallVector<dist::Layout> results;
+  std::optional<unsigned> choice; ///< the op's partition by which it runs; none: as it is
 };
 
 /// Operands decide in their order, then the results (`null`: nothing known). Where two disagree about a factor the

@@ -29,11 +29,13 @@ Value CollectiveBuilder::reshard(Value value, const Layout &from, const Layout &
 Value CollectiveBuilder::allReduce(Value value, ArrayRef<unsigned> axes, ReductionKind kind) {
   if (axes.empty())
     return value;
+  Axes ascending(axes);
+  llvm::sort(ascending);
   Type element = train::tensorType(value).getElementType();
   train::Build build(builder, loc);
   if (kind != ReductionKind::Sum)
     value = build.convert(value, train::accumulationType(element));
-  value = AllReduceOp::create(builder, loc, value.getType(), value, axisNames(mesh, axes), kind, origin);
+  value = AllReduceOp::create(builder, loc, value.getType(), value, axisNames(mesh, ascending), kind, origin);
   return build.convert(value, element);
 }
 

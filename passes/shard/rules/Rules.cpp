@@ -69,6 +69,8 @@ void registerShardingRules(DialectRegistry &registry) {
     shard::registerContractRules(context);
     shard::registerNeuralRules(context);
     shard::registerStateRules(context);
+    shard::registerLossPartitions(context);
+    shard::registerRowPartitions(context);
   });
 }
 

@@ -54,6 +54,8 @@ void registerReduceRules(mlir::MLIRContext *context);
 void registerContractRules(mlir::MLIRContext *context);
 void registerNeuralRules(mlir::MLIRContext *context);
 void registerStateRules(mlir::MLIRContext *context);
+void registerLossPartitions(mlir::MLIRContext *context);
+void registerRowPartitions(mlir::MLIRContext *context);
 
 } // namespace tessera::shard
 

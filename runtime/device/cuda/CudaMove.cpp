@@ -1,4 +1,4 @@
-//===- CudaMove.cpp - copies, fills and sums on a GPU -----------------------===//
+//===- CudaMove.cpp - copies, fills and reductions on a GPU -----------------===//
 
 #include "runtime/device/cuda/CudaMove.h"
 
@@ -10,15 +10,18 @@ namespace tessera::cuda {
 extern const char moveKernels[];
 
 using artifact::DataType;
+using artifact::ReductionKind;
 
-/// Those of which Kernels.cu has a sum.
-constexpr DataType summed[] = {DataType::F32, DataType::F64, DataType::BF16,
+/// Those that Kernels.cu reduces.
+constexpr DataType reduced[] = {DataType::F32, DataType::F64, DataType::BF16,
                                DataType::F16, DataType::I32, DataType::I64};
 
-static std::string sumKernel(DataType dtype) { return std::string("tesseraSum") + artifact::EnumNameDataType(dtype); }
+static std::string reductionKernel(ReductionKind kind, DataType dtype) {
+  return std::string("tessera") + artifact::EnumNameReductionKind(kind) + artifact::EnumNameDataType(dtype);
+}
 
-bool Mover::canSum(DataType dtype) {
-  return std::find(std::begin(summed), std::end(summed), dtype) != std::end(summed);
+bool Mover::canReduce(DataType dtype) {
+  return std::find(std::begin(reduced), std::end(reduced), dtype) != std::end(reduced);
 }
 
 Mover::~Mover() {
@@ -33,8 +36,10 @@ Status Mover::load() {
     names.push_back(std::string("tesseraCopy") + width);
     names.push_back(std::string("tesseraFill") + width);
   }
-  for (DataType dtype : summed)
-    names.push_back(sumKernel(dtype));
+  for (DataType dtype : reduced)
+    for (ReductionKind kind : artifact::EnumValuesReductionKind())
+      names.push_back(reductionKernel(kind, dtype));
+  names.insert(names.end(), {"tesseraOrderF32", "tesseraOrderF64"});
   for (const std::string &name : names) {
     CUkernel kernel = nullptr;
     TESSERA_CU(cuLibraryGetKernel(&kernel, library, name.c_str()));
@@ -71,18 +76,29 @@ Status Mover::fill(void *target, uint64_t bits, const MoveLayout &layout, size_t
   return launch("tesseraFill" + std::to_string(width), layout.elements, arguments, stream);
 }
 
-Status Mover::sum(void *target, const std::vector<const void *> &inputs, DataType dtype, int64_t elements,
-                  CUstream stream) const {
+Status Mover::reduce(ReductionKind kind, void *target, const std::vector<const void *> &inputs, DataType dtype,
+                     int64_t elements, CUstream stream) const {
   struct {
     const void *data[64];
   } list{};
-  if (!canSum(dtype) || inputs.size() > std::size(list.data))
-    return TESSERA_ERROR(Unsupported, "a sum of " + std::to_string(inputs.size()) + " inputs of type " +
+  if (!canReduce(dtype) || inputs.size() > std::size(list.data))
+    return TESSERA_ERROR(Unsupported, std::string("a ") + artifact::EnumNameReductionKind(kind) + " of " + std::to_string(inputs.size()) + " inputs of type " +
                                           artifact::EnumNameDataType(dtype));
   std::copy(inputs.begin(), inputs.end(), list.data);
   int count = static_cast<int>(inputs.size());
   void *arguments[] = {&target, &list, &count, &elements};
-  return elements == 0 ? Status::ok() : launch(sumKernel(dtype), elements, arguments, stream);
+  return elements == 0 ? Status::ok() : launch(reductionKernel(kind, dtype), elements, arguments, stream);
+}
+
+Status Mover::order(ReductionKind kind, void *target, const void *source, DataType dtype, int64_t elements, bool isBack,
+                    CUstream stream) const {
+  if (dtype != DataType::F32 && dtype != DataType::F64)
+    return TESSERA_ERROR(Unsupported, std::string("the order of numbers of type ") + artifact::EnumNameDataType(dtype));
+  int isMax = kind == ReductionKind::Max, back = isBack;
+  void *arguments[] = {&target, &source, &elements, &isMax, &back};
+  return elements == 0 ? Status::ok()
+                       : launch(std::string("tesseraOrder") + artifact::EnumNameDataType(dtype), elements, arguments,
+                                stream);
 }
 
 } // namespace tessera::cuda

@@ -21,6 +21,7 @@ namespace {
 
 using artifact::CollectiveKind;
 using artifact::DataType;
+using artifact::ReductionKind;
 using Registration = NcclMeans::Registration;
 
 Result<ncclDataType_t> typeOf(DataType dtype, bool adds) {
@@ -44,11 +45,19 @@ Result<ncclDataType_t> typeOf(DataType dtype, bool adds) {
   }
 }
 
+ncclRedOp_t operationOf(ReductionKind kind) {
+  return kind == ReductionKind::Sum ? ncclSum : kind == ReductionKind::Max ? ncclMax : ncclMin;
+}
+
+bool isFloat(DataType dtype) {
+  return dtype == DataType::F32 || dtype == DataType::F64 || dtype == DataType::F16 || dtype == DataType::BF16;
+}
+
 class NcclCollectives : public CudaCollectives {
 public:
   explicit NcclCollectives(const CollectiveSetUp &setUp)
       : context(*setUp.context), options(setUp.options), isOneHost(setUp.isOneHost),
-        calls(context.communicator, setUp.stallTimeoutSeconds), channels(context, calls) {}
+        mover(*setUp.mover), calls(context.communicator, setUp.stallTimeoutSeconds), channels(context, calls) {}
   ~NcclCollectives() override {
     if (!isAborted && !hasLeft)
       abort();
@@ -81,7 +90,10 @@ public:
       return TESSERA_ERROR(Aborted, "NCCL was aborted");
     ncclComm_t communicator = channels.find(*call.group, call.channel)->communicator;
     bool adds = call.kind == CollectiveKind::AllReduce || call.kind == CollectiveKind::ReduceScatter;
+    if (adds && call.reduction != ReductionKind::Sum && isFloat(call.dtype))
+      return reduceInOrder(call, communicator, stream);
     TESSERA_ASSIGN_OR_RETURN(ncclDataType_t type, typeOf(call.dtype, adds));
+    const ncclRedOp_t operation = operationOf(call.reduction);
     auto count = static_cast<size_t>(call.elements), ranks = call.group->size();
     auto *input = static_cast<const char *>(call.input);
     auto *output = static_cast<char *>(call.output);
@@ -91,10 +103,10 @@ public:
                          communicator);
     case CollectiveKind::ReduceScatter:
       return calls.check("ncclReduceScatter",
-                         ncclReduceScatter(input, output, count / ranks, type, ncclSum, communicator, stream),
+                         ncclReduceScatter(input, output, count / ranks, type, operation, communicator, stream),
                          communicator);
     case CollectiveKind::AllReduce:
-      return calls.check("ncclAllReduce", ncclAllReduce(input, output, count, type, ncclSum, communicator, stream),
+      return calls.check("ncclAllReduce", ncclAllReduce(input, output, count, type, operation, communicator, stream),
                          communicator);
     case CollectiveKind::AllToAll:
       return allToAll(input, output, count / ranks, call, type, communicator, stream);
@@ -206,6 +218,24 @@ private:
                          refusal + ": collectives cannot be part of CUDA graphs; --no-graph runs without them");
   }
 
+  /// NCCL's maximum of floats loses NaNs, that of integers has none: the output holds integers of the same order in
+  /// between. A reduce_scatter would have to overwrite its input, and the compiler makes none.
+  Status reduceInOrder(const CollectiveCall &call, ncclComm_t communicator, CUstream stream) {
+    const bool isWide = call.dtype == DataType::F64;
+    if (call.kind != CollectiveKind::AllReduce || (call.dtype != DataType::F32 && !isWide))
+      return TESSERA_ERROR(Unsupported, std::string(toString(call.kind)) + " with " +
+                                            std::string(toString(call.reduction)) + " of type " +
+                                            artifact::EnumNameDataType(call.dtype) + " by NCCL");
+    TESSERA_RETURN_IF_ERROR(
+        mover.order(call.reduction, call.output, call.input, call.dtype, call.elements, /*isBack=*/false, stream));
+    TESSERA_RETURN_IF_ERROR(
+        calls.check("ncclAllReduce",
+                    ncclAllReduce(call.output, call.output, static_cast<size_t>(call.elements),
+                                  isWide ? ncclInt64 : ncclInt32, operationOf(call.reduction), communicator, stream),
+                    communicator));
+    return mover.order(call.reduction, call.output, call.output, call.dtype, call.elements, /*isBack=*/true, stream);
+  }
+
   Status allToAll(const char *input, char *output, size_t count, const CollectiveCall &call, ncclDataType_t type,
                   ncclComm_t communicator, CUstream stream) {
     size_t bytes = count * byteWidth(call.dtype);
@@ -247,6 +277,7 @@ private:
   RankContext &context;
   const GpuOptions options;
   const bool isOneHost;
+  const Mover &mover;
   const NcclCalls calls;
   std::timed_mutex mutex; ///< of the communicators, between the rank's thread and the one that watches
   NcclChannels channels;

@@ -1,8 +1,8 @@
 //===- OneGpu.cpp - ranks that share a GPU as threads of one process --------===//
 //
 // For programs of several ranks where there is one GPU. The issuing threads meet at each collective and tell each other
-// their buffers and an event; the GPU then waits for the events, and copies and adds straight out of the others'
-// memory. Sums are taken in group order.
+// their buffers and an event; the GPU then waits for the events, and copies and reduces straight out of the
+// others' memory. Sums are taken in group order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,7 +55,7 @@ public:
     TESSERA_RETURN_IF_ERROR(move(call, position, stream));
     if (call.kind == CollectiveKind::AllReduce) {
       TESSERA_RETURN_IF_ERROR(finish(call, stream));
-      TESSERA_RETURN_IF_ERROR(collectSums(call, position, stream));
+      TESSERA_RETURN_IF_ERROR(collectParts(call, position, stream));
     }
     return finish(call, stream);
   }
@@ -90,19 +90,19 @@ private:
     return Status::ok();
   }
 
-  /// Elements that a position sums in an all_reduce.
+  /// Elements that a position reduces in an all_reduce.
   static std::pair<int64_t, int64_t> part(int64_t elements, size_t position, size_t count) {
     auto each = (elements + static_cast<int64_t>(count) - 1) / static_cast<int64_t>(count);
     int64_t begin = std::min(elements, each * static_cast<int64_t>(position));
     return {begin, std::min(elements, begin + each)};
   }
 
-  Status sum(const CollectiveCall &call, char *target, int64_t begin, int64_t end, CUstream stream) {
+  Status reduce(const CollectiveCall &call, char *target, int64_t begin, int64_t end, CUstream stream) {
     auto width = static_cast<int64_t>(byteWidth(call.dtype));
     std::vector<const void *> inputs;
     for (int rank : *call.group)
       inputs.push_back(offers[rank].input + begin * width);
-    return mover.sum(target, inputs, call.dtype, end - begin, stream);
+    return mover.reduce(call.reduction, target, inputs, call.dtype, end - begin, stream);
   }
 
   Status move(const CollectiveCall &call, size_t position, CUstream stream) {
@@ -117,12 +117,12 @@ private:
       return Status::ok();
     case CollectiveKind::ReduceScatter: {
       int64_t each = call.elements / count;
-      return sum(call, output, self * each, (self + 1) * each, stream);
+      return reduce(call, output, self * each, (self + 1) * each, stream);
     }
     case CollectiveKind::AllReduce: {
-      // The part of this rank, into its own output; the others' inputs stay as they are until all have summed.
+      // The part of this rank, into its own output; the others' inputs stay as they are until all have reduced.
       auto [begin, end] = part(call.elements, position, group.size());
-      return sum(call, output + begin * width, begin, end, stream);
+      return reduce(call, output + begin * width, begin, end, stream);
     }
     case CollectiveKind::AllToAll: {
       int64_t each = bytes / count;
@@ -138,7 +138,7 @@ private:
     return TESSERA_ERROR(Internal, "an unknown collective");
   }
 
-  Status collectSums(const CollectiveCall &call, size_t position, CUstream stream) {
+  Status collectParts(const CollectiveCall &call, size_t position, CUstream stream) {
     auto width = static_cast<int64_t>(byteWidth(call.dtype));
     for (size_t from = 0; from < call.group->size(); ++from) {
       auto [begin, end] = part(call.elements, from, call.group->size());

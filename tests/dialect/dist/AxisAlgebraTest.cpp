@@ -40,16 +40,16 @@ testing::AssertionResult apply(const ReshardStep &step, Layout &layout) {
     for (unsigned axis : step.axes) {
       if (layout.splits(axis) || layout.isUnreduced(axis) != (step.kind == Kind::ReduceScatter))
         return testing::AssertionFailure() << "axis " << axis << " is not free for a split";
-      llvm::erase(layout.unreduced, axis);
+      llvm::erase(layout.unreduced, Partial(axis));
       if (!addAxis(layout.dims[step.dim], axis, step.blocks))
         return testing::AssertionFailure() << "the dimension is split inside of other blocks";
     }
     return testing::AssertionSuccess();
   case Kind::AllReduce:
     for (unsigned axis : step.axes) {
-      if (!layout.isUnreduced(axis))
-        return testing::AssertionFailure() << "axis " << axis << " is not unreduced";
-      llvm::erase(layout.unreduced, axis);
+      if (layout.owedOver(axis) != step.reduction)
+        return testing::AssertionFailure() << "axis " << axis << " does not owe this";
+      llvm::erase(layout.unreduced, Partial(axis, step.reduction));
     }
     return testing::AssertionSuccess();
   case Kind::AllGather:
@@ -124,6 +124,20 @@ TEST(PlanReshard, ScattersBeforeItReduces) {
   EXPECT_EQ(steps[1].axes, Axes({0}));
 }
 
+TEST(PlanReshard, ReducesMaximaWholeAndMasksNone) {
+  Layout partial = {{{}}, {{1, ReductionKind::Max}}}, split = {{{1}}, {}}, whole = {{{}}, {}};
+  auto steps = planReshard(partial, split);
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[0].kind, Kind::AllReduce);
+  EXPECT_EQ(steps[0].reduction, ReductionKind::Max);
+  EXPECT_EQ(steps[1].kind, Kind::Slice);
+  EXPECT_TRUE(planReshard(whole, partial).empty());
+  // A sum that is owed is no maximum.
+  steps = planReshard({{{}}, {1}}, partial);
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].reduction, ReductionKind::Sum);
+}
+
 TEST(PlanReshard, JoinsAxesInMeshOrderOnly) {
   Layout whole = {{{}}, {}};
   EXPECT_EQ(planReshard({{{0, 1}}, {}}, whole).size(), 1u);
@@ -166,7 +180,7 @@ TEST(Layout, LeavesOutAxesOfSizeOne) {
   Layout layout = Layout::get(sharding, mesh);
   EXPECT_EQ(layout.dims[0], Axes({2}));
   EXPECT_TRUE(layout.dims[1].empty());
-  EXPECT_EQ(layout.unreduced, Axes({0}));
+  EXPECT_EQ(layout.unreduced, Partials({0}));
   EXPECT_EQ(groupSize(mesh, {0, 2}), 6);
   EXPECT_EQ(Layout::get(layout.toAttr(mesh), mesh), layout);
   Layout inBlocks = {{Split({0, 2}, 5), {}}, {}};

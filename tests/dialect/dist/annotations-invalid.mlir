@@ -181,6 +181,17 @@ func.func private @sharding_attr_c1(tensor<8xf32> {dist.sharding = #dist.shardin
 
 // -----
 
+// dist.sharding_attr_c3
+// expected-error@+1 {{a value owes a max and a sum, expected reductions of one kind}}
+func.func private @sharding_attr_c3(tensor<8xf32> {dist.sharding = #dist.sharding<[{}], unreduced = {"shard": max, "seq"}>})
+
+// -----
+
+// expected-error@+1 {{expected sum, max or min, got 'mean'}}
+func.func private @sharding_attr_kind(tensor<8xf32> {dist.sharding = #dist.sharding<[{}], unreduced = {"shard": mean}>})
+
+// -----
+
 // dist.sharding_attr_c2
 // expected-error@+1 {{a dimension has 1 blocks and is split by 1 axes, expected at least 2 and 1}}
 func.func private @sharding_attr_c2(tensor<8xf32> {dist.sharding = #dist.sharding<[{1, "shard"}]>})

@@ -178,7 +178,7 @@ ncclResult_t transfer(bool sends, const void *data, size_t count, ncclDataType_t
     return ncclInvalidArgument;
   Transfer one{sends, false, reinterpret_cast<uint64_t>(data), count * widthOf(type), peer};
   if (groupDepth == 0)
-    return start(handle, stream, {Exchange::PointToPoint, 0, 0, 0, type, {one}}, name);
+    return start(handle, stream, {Exchange::PointToPoint, 0, 0, 0, type, ncclSum, {one}}, name);
   auto key = std::make_pair(member, stream);
   auto found = std::find_if(grouped.begin(), grouped.end(), [&](auto &entry) { return entry.first == key; });
   if (found == grouped.end())
@@ -375,7 +375,7 @@ TESSERA_NCCL ncclResult_t ncclGroupEnd() {
   ncclResult_t result = ncclSuccess;
   for (auto &[key, transfers] : std::exchange(grouped, {}))
     if (ncclResult_t one = start(reinterpret_cast<ncclComm_t>(key.first), key.second,
-                                 {Exchange::PointToPoint, 0, 0, 0, ncclUint8, transfers}, "ncclGroup");
+                                 {Exchange::PointToPoint, 0, 0, 0, ncclUint8, ncclSum, transfers}, "ncclGroup");
         result == ncclSuccess)
       result = one;
   return result;
@@ -390,8 +390,9 @@ TESSERA_NCCL ncclResult_t ncclRecv(void *data, size_t count, ncclDataType_t type
   return transfer(false, data, count, type, peer, handle, stream);
 }
 
-static Call callOf(Exchange kind, const void *input, void *output, size_t count, ncclDataType_t type) {
-  return {kind, reinterpret_cast<uint64_t>(input), reinterpret_cast<uint64_t>(output), count, type, {}};
+static Call callOf(Exchange kind, const void *input, void *output, size_t count, ncclDataType_t type,
+                   ncclRedOp_t operation = ncclSum) {
+  return {kind, reinterpret_cast<uint64_t>(input), reinterpret_cast<uint64_t>(output), count, type, operation, {}};
 }
 TESSERA_NCCL ncclResult_t ncclAllGather(const void *input, void *output, size_t count, ncclDataType_t type,
                                         ncclComm_t handle, cudaStream_t stream) {
@@ -399,13 +400,13 @@ TESSERA_NCCL ncclResult_t ncclAllGather(const void *input, void *output, size_t 
 }
 TESSERA_NCCL ncclResult_t ncclAllReduce(const void *input, void *output, size_t count, ncclDataType_t type,
                                         ncclRedOp_t operation, ncclComm_t handle, cudaStream_t stream) {
-  if (operation != ncclSum)
+  if (operation != ncclSum && operation != ncclMax && operation != ncclMin)
     return ncclInvalidArgument;
-  return start(handle, stream, callOf(Exchange::AllReduce, input, output, count, type), "ncclAllReduce");
+  return start(handle, stream, callOf(Exchange::AllReduce, input, output, count, type, operation), "ncclAllReduce");
 }
 TESSERA_NCCL ncclResult_t ncclReduceScatter(const void *input, void *output, size_t count, ncclDataType_t type,
                                             ncclRedOp_t operation, ncclComm_t handle, cudaStream_t stream) {
-  if (operation != ncclSum)
+  if (operation != ncclSum && operation != ncclMax && operation != ncclMin)
     return ncclInvalidArgument;
-  return start(handle, stream, callOf(Exchange::ReduceScatter, input, output, count, type), "ncclReduceScatter");
+  return start(handle, stream, callOf(Exchange::ReduceScatter, input, output, count, type, operation), "ncclReduceScatter");
 }

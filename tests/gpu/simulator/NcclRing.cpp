@@ -36,6 +36,30 @@ void addTo(std::vector<std::byte> &sum, const std::vector<std::byte> &other, Add
     to[index] = add(to[index], from[index]);
 }
 
+/// Of a NaN and a number NCCL may give either: here the number, so that one who relies on the NaN finds out.
+template <typename T> void pickTo(std::vector<std::byte> &best, const std::vector<std::byte> &other, bool isMax) {
+  addTo<T>(best, other, [isMax](T a, T b) { return a != a ? b : b != b ? a : (a > b) == isMax ? a : b; });
+}
+
+bool pickTo(ncclDataType_t type, std::vector<std::byte> &best, const std::vector<std::byte> &other, bool isMax) {
+  switch (type) {
+  case ncclFloat32:
+    pickTo<float>(best, other, isMax);
+    return true;
+  case ncclFloat64:
+    pickTo<double>(best, other, isMax);
+    return true;
+  case ncclInt32:
+    pickTo<int32_t>(best, other, isMax);
+    return true;
+  case ncclInt64:
+    pickTo<int64_t>(best, other, isMax);
+    return true;
+  default:
+    return false;
+  }
+}
+
 bool addTo(ncclDataType_t type, std::vector<std::byte> &sum, const std::vector<std::byte> &other) {
   constexpr auto plus = [](auto a, auto b) { return static_cast<decltype(a)>(a + b); };
   switch (type) {
@@ -76,7 +100,8 @@ void finish(std::vector<std::shared_ptr<Arrival>> &all) {
   const Call &call = all[0]->call;
   size_t ranks = all.size(), bytes = call.count * widthOf(call.type);
   for (auto &one : all)
-    if (one->call.kind != call.kind || one->call.count != call.count || one->call.type != call.type)
+    if (one->call.kind != call.kind || one->call.count != call.count || one->call.type != call.type ||
+        one->call.operation != call.operation)
       throw KernelFault(CUDA_ERROR_LAUNCH_FAILED, "NCCL: the ranks' collectives are not the same, which would hang");
   size_t inputBytes = call.kind == Exchange::ReduceScatter ? bytes * ranks : bytes;
   std::vector<std::vector<std::byte>> inputs;
@@ -89,8 +114,9 @@ void finish(std::vector<std::shared_ptr<Arrival>> &all) {
   else {
     joined = inputs[0];
     for (size_t rank = 1; rank < ranks; ++rank)
-      if (!addTo(call.type, joined, inputs[rank]))
-        throw KernelFault(CUDA_ERROR_LAUNCH_FAILED, "NCCL: a sum of this type is not simulated");
+      if (call.operation == ncclSum ? !addTo(call.type, joined, inputs[rank])
+                                    : !pickTo(call.type, joined, inputs[rank], call.operation == ncclMax))
+        throw KernelFault(CUDA_ERROR_LAUNCH_FAILED, "NCCL: a reduction of this type is not simulated");
   }
   for (size_t rank = 0; rank < ranks; ++rank) {
     if (call.kind == Exchange::ReduceScatter)

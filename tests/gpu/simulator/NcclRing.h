@@ -23,6 +23,7 @@ struct Call {
   uint64_t input = 0, output = 0;
   size_t count = 0;
   ncclDataType_t type = ncclFloat32;
+  ncclRedOp_t operation = ncclSum;
   std::vector<Transfer> transfers;
 };
 

@@ -8,11 +8,15 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 namespace tessera {
 namespace {
 
 using artifact::CollectiveKind;
 using artifact::DataType;
+using artifact::ReductionKind;
 using test::allOf;
 using test::call;
 using test::Floats;
@@ -188,6 +192,54 @@ TEST_P(Worlds, OtherTypes) {
     request.output = &halfSum;
     EXPECT_TRUE(communicator.run(request).isOk());
     EXPECT_EQ(halfSum, 0x4040); // 3.0
+  });
+}
+
+TEST_P(Ranks, MaximaAndMinimaKeepNansAndOrderZeros) {
+  std::vector<int> group = allOf(numRanks());
+  onRanks([&](Communicator &communicator) {
+    const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+    const int rank = communicator.rank(), last = numRanks() - 1;
+    // Per element: a NaN on the last rank, infinities, zeros of both signs, ranks' numbers.
+    Floats input = {rank == last ? nan : 1.0f, rank == 0 ? infinity : -infinity, rank == 0 ? 0.0f : -0.0f,
+                    static_cast<float>(rank)};
+    auto reduce = [&](ReductionKind kind) {
+      Floats output(4);
+      CollectiveCall request;
+      request.kind = CollectiveKind::AllReduce;
+      request.reduction = kind;
+      request.group = &group;
+      request.input = input.data();
+      request.output = output.data();
+      request.elements = 4;
+      EXPECT_TRUE(communicator.run(request).isOk());
+      return output;
+    };
+    Floats most = reduce(ReductionKind::Max), least = reduce(ReductionKind::Min);
+    EXPECT_TRUE(std::isnan(most[0]) && std::isnan(least[0]));
+    EXPECT_EQ(most[1], infinity);
+    EXPECT_EQ(least[1], last == 0 ? infinity : -infinity);
+    EXPECT_FALSE(std::signbit(most[2]));
+    EXPECT_EQ(std::signbit(least[2]), last > 0);
+    EXPECT_EQ(most[3], static_cast<float>(last));
+    EXPECT_EQ(least[3], 0.0f);
+  });
+}
+
+TEST_P(Worlds, RanksThatReduceOtherwiseDoNotMeet) {
+  if (GetParam() != WorldKind::Local)
+    GTEST_SKIP() << "over sockets the hash of the sequence of collectives is compared before the first";
+  std::vector<int> group = {0, 1};
+  onRanks(GetParam(), 2, [&](Communicator &communicator) {
+    float value = 1, result = 0;
+    CollectiveCall request;
+    request.kind = CollectiveKind::AllReduce;
+    request.reduction = communicator.rank() == 0 ? ReductionKind::Sum : ReductionKind::Max;
+    request.group = &group;
+    request.input = &value;
+    request.output = &result;
+    request.elements = 1;
+    EXPECT_FALSE(communicator.run(request).isOk());
   });
 }
 

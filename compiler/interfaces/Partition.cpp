@@ -1,0 +1,3 @@
+#include "compiler/interfaces/Partition.h"
+
+#include "compiler/interfaces/Partition.cpp.inc"

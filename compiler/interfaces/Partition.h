@@ -1,0 +1,35 @@
+//===- Partition.h - ways to run an op on parts -----------------*- C++ -*-===//
+
+#ifndef TESSERA_COMPILER_INTERFACES_PARTITION_H
+#define TESSERA_COMPILER_INTERFACES_PARTITION_H
+
+#include "compiler/dialect/dist/CollectiveBuilder.h"
+#include "compiler/interfaces/ShardingRule.h"
+
+namespace tessera {
+
+/// One way to run an op. Which layouts it needs and gives follows from its rule, as for every op.
+struct PartitionChoice {
+  llvm::StringRef name; ///< for remarks, e.g. "classes stay split"; of static storage
+  ShardingRule rule;    ///< the op's factors when it runs this way
+  int64_t factor;       ///< of `rule`: the choice is one only where this factor is split
+};
+
+/// A collective of a choice; over the members of one group.
+struct PartitionCollective {
+  dist::ReshardStep::Kind kind;
+  dist::Axes axes;
+  int64_t bytes; ///< of one rank's operand
+};
+
+/// What a choice is expanded with.
+struct PartitionContext {
+  dist::CollectiveBuilder &collectives;
+  llvm::ArrayRef<dist::Layout> operands, results;
+};
+
+} // namespace tessera
+
+#include "compiler/interfaces/Partition.h.inc"
+
+#endif // TESSERA_COMPILER_INTERFACES_PARTITION_H
