@@ -8,6 +8,7 @@
 #include "compiler/dialect/train/IndexParts.h"
 #include "compiler/dialect/train/Initializer.h"
 #include "compiler/dialect/train/Loss.h"
+#include "compiler/dialect/train/Program.h"
 
 #include "llvm/ADT/StringSwitch.h"
 
@@ -42,7 +43,7 @@ LogicalResult Tables::fillArgument(exec::ArgumentOp op) {
   auto hyper = std::make_unique<HyperScalarT>();
   hyper->name = name.str();
   hyper->buffer = buffer(op.getBuffer());
-  table.hyper.push_back(std::move(hyper));
+  into->hyper.push_back(std::move(hyper));
   return success();
 }
 
@@ -79,6 +80,8 @@ LogicalResult Tables::fillState(exec::ArgumentOp op, StringRef role) {
       if (dim == 0)
         state->shard_group = group(sharding.getAxes(dim));
     }
+  if (!isTraining())
+    return findState(op, *state);
   if (auto segments = op->getAttrOfType<ArrayAttr>(train::kSegments)) {
     for (auto segment : segments.getAsRange<DictionaryAttr>()) {
       auto segmentName = segment.getAs<StringAttr>("name");
@@ -98,6 +101,19 @@ LogicalResult Tables::fillState(exec::ArgumentOp op, StringRef role) {
   return success();
 }
 
+LogicalResult Tables::findState(exec::ArgumentOp op, const StateTensorT &state) {
+  for (const auto &known : table.state) {
+    if (known->name != state.name || known->role != state.role)
+      continue;
+    const BufferT &mine = *table.buffers[state.buffer], &theirs = *table.buffers[known->buffer];
+    if (mine.arena == theirs.arena && mine.offset == theirs.offset && mine.shape == theirs.shape &&
+        known->elements == state.elements && known->shard_group == state.shard_group && known->dtype == state.dtype)
+      return success();
+    return op.emitError() << "'" << state.name << "' is not what and where it is in the training";
+  }
+  return op.emitError() << "the training has no state '" << state.name << "'";
+}
+
 LogicalResult Tables::fillDerived(exec::ArgumentOp op) {
   StringRef of = stringAttr(op, train::kOf);
   for (auto [index, state] : llvm::enumerate(table.state)) {
@@ -106,6 +122,8 @@ LogicalResult Tables::fillDerived(exec::ArgumentOp op) {
     auto derived = std::make_unique<DerivedTensorT>();
     derived->state = index;
     derived->buffer = buffer(op.getBuffer());
+    if (!isTraining())
+      return op.emitError("only the training renews what is derived from the state");
     table.derived.push_back(std::move(derived));
     return success();
   }
@@ -178,7 +196,7 @@ LogicalResult Tables::fillBatch(exec::ArgumentOp op, StringRef role) {
       part->strides.assign(strides.asArrayRef().begin(), strides.asArrayRef().end());
       batch->index_parts.push_back(std::move(part));
     }
-  table.batch.push_back(std::move(batch));
+  into->batch.push_back(std::move(batch));
   return success();
 }
 
@@ -189,16 +207,20 @@ LogicalResult Tables::fillResult(exec::ResultOp op) {
                                        .Case("loss", ResultRole::Loss)
                                        .Case("metric", ResultRole::Metric)
                                        .Case("updated", ResultRole::Updated)
+                                       .Case(train::kLossSum, ResultRole::LossSum)
+                                       .Case(train::kLossCount, ResultRole::LossCount)
                                        .Case("output", ResultRole::Output)
                                        .Case(train::kIndexCheck, ResultRole::IndexCheck)
                                        .Default(std::nullopt);
   if (!kind)
-    return op.emitError() << "result needs train.role = \"loss\", \"metric\", \"updated\", \"output\" or "
-                             "\"index_check\", got '"
+    return op.emitError() << "result needs train.role = \"loss\", \"metric\", \"updated\", \"output\", "
+                             "\"index_check\", \"loss_sum\" or \"loss_count\", got '"
                           << role << "'";
   result->role = *kind;
   result->name = (name.empty() ? role : name).str();
   result->buffer = buffer(op.getBuffer());
+  if (*kind == ResultRole::LossCount)
+    result->of = stringAttr(op, train::kOf).str();
   if (*kind == ResultRole::IndexCheck) {
     auto low = op->getAttrOfType<IntegerAttr>(train::kIndexLow),
          bound = op->getAttrOfType<IntegerAttr>(train::kIndexBound);
@@ -209,7 +231,7 @@ LogicalResult Tables::fillResult(exec::ResultOp op) {
     result->index_low = low.getInt();
     result->index_bound = bound.getInt();
   }
-  table.results.push_back(std::move(result));
+  into->results.push_back(std::move(result));
   return success();
 }
 
@@ -224,7 +246,7 @@ LogicalResult Tables::fillProbe(exec::ProbeOp op) {
     probe->instruction = lastCompute;
     if (auto scale = op->getAttrOfType<FloatAttr>(train::kGradientScale))
       probe->scale = static_cast<float>(scale.getValueAsDouble());
-    table.probes.push_back(std::move(probe));
+    into->probes.push_back(std::move(probe));
     return success();
   }
   return op.emitError() << "there is no parameter '" << op.getUnit() << "'";

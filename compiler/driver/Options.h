@@ -65,6 +65,7 @@ struct CompileOptions {
   int64_t warmup = 0;                ///< steps of linear warm-up
   double minLearningRate = 0.0;      ///< where cosine ends
   int64_t accumulate = 1;            ///< micro-batches per step
+  bool evaluate = false;             ///< the artifact has a program that evaluates, too
   std::string wrap = "module";       ///< module | size:<bytes> | none
 
   std::string precision = "fp32"; ///< fp32 | bf16: what is computed, kept and gathered; masters stay f32

@@ -1,6 +1,7 @@
 //===- InsertOptimizer.cpp - gradients become updates of the parameters ---===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Program.h"
 #include "compiler/dialect/train/Signature.h"
 #include "passes/optimize/Passes.h"
 
@@ -29,7 +30,7 @@ struct InsertOptimizer : impl::InsertOptimizerBase<InsertOptimizer> {
   using InsertOptimizerBase::InsertOptimizerBase;
   void runOnOperation() override {
     func::FuncOp func = getOperation();
-    if (train::isStepFunction(func) && failed(run(func)))
+    if (train::isTrainingStep(func) && failed(run(func)))
       signalPassFailure();
   }
 

@@ -64,6 +64,8 @@ void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o, std::pair<dou
                  "on: a step whose loss or gradient norm is not finite changes nothing; off: updates do not wait for "
                  "the norm")
       ->capture_default_str();
+  app.add_flag("--evaluate", o.evaluate,
+               "add a program that computes the loss of a batch without training, for tessera-run --eval-data");
   app.add_option("--schedule", o.schedule, "learning rate after warm-up: constant or cosine")->capture_default_str();
   app.add_option("--warmup", o.warmup, "steps of linear warm-up")->capture_default_str();
   app.add_option("--min-lr", o.minLearningRate, "where the cosine schedule ends")->capture_default_str();

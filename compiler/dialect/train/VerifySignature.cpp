@@ -8,6 +8,7 @@
 
 #include "compiler/dialect/train/IndexParts.h"
 #include "compiler/dialect/train/Initializer.h"
+#include "compiler/dialect/train/Program.h"
 #include "compiler/dialect/train/Train.h"
 #include "compiler/dialect/train/Verify.h"
 
@@ -131,7 +132,7 @@ LogicalResult verifyResult(const Checked &checked) {
   const StringRef name = checked.attr.getName().getValue();
   // train.result_c1
   if (name == kRole)
-    return checked.isOneOf({"loss", "metric", "updated", "output", "grad", kIndexCheck});
+    return checked.isOneOf({"loss", "metric", "updated", "output", "grad", kIndexCheck, kLossSum, kLossCount});
   // train.result_c2
   return name == kName || name == kOf ? checked.isString() : success();
 }
@@ -307,6 +308,9 @@ LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribu
   // train.op_c1
   if (name == kUnit)
     return checked.isString();
+  // train.op_c6
+  if (name == kProgram)
+    return programKind(op);
   // train.op_c2
   auto units = dyn_cast<ArrayAttr>(attr.getValue());
   if (name == kUnits && (!units || !llvm::all_of(units, llvm::IsaPred<StringAttr>)))
