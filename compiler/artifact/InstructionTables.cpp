@@ -1,10 +1,11 @@
-//===- InstructionTables.cpp - memory and instructions of an artifact -----===//
+//===- InstructionTables.cpp - programs, memory and instructions --------------===//
 //
 // See Tables.h.
 //
 //===----------------------------------------------------------------------===//
 
 #include "compiler/artifact/Tables.h"
+#include "compiler/dialect/train/Program.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/xxhash.h"
@@ -58,12 +59,46 @@ LogicalResult Tables::fill() {
       axis->role = axisRole(mesh.getRoles()[index]);
       table.mesh.push_back(std::move(axis));
     }
-  if (failed(fillMemory()) || failed(fillInstructions(program.getBody().front(), table.instructions)))
-    return failure();
-  table.collective_hash = llvm::xxHash64(collectives);
+  auto programs = module.getOps<exec::ProgramOp>();
+  if (programs.empty())
+    return module.emitError("expected an exec.program: the module has not been lowered");
+  for (exec::ProgramOp op : programs)
+    if (failed(fillProgram(op)))
+      return failure();
+  fillStreams();
   fillTensors();
   fillAdapters();
   return success();
+}
+
+LogicalResult Tables::fillProgram(exec::ProgramOp op) {
+  FailureOr<train::ProgramKind> kind = train::programKind(op);
+  if (failed(kind))
+    return failure();
+  if ((*kind == train::ProgramKind::Train) != table.programs.empty())
+    return op.emitError("expected one program that trains, before all others");
+  program = op;
+  into = table.programs.emplace_back(std::make_unique<ProgramT>()).get();
+  into->kind = *kind == train::ProgramKind::Train ? ProgramKind::Train : ProgramKind::Evaluate;
+  into->name = op.getSymName().str();
+  buffers.clear();
+  collectives.clear();
+  numInstructions = lastCompute = 0;
+  if (failed(fillMemory()) || failed(fillInstructions(op.getBody().front(), into->instructions)))
+    return failure();
+  into->collective_hash = llvm::xxHash64(collectives);
+  return success();
+}
+
+/// Streams are numbered as exec says, whichever axes they serve.
+void Tables::fillStreams() {
+  static constexpr StreamKind kKinds[] = {StreamKind::Compute, StreamKind::Gather, StreamKind::Reduce,
+                                          StreamKind::Copies};
+  for (uint32_t number = 0; number < numStreams; ++number) {
+    auto stream = std::make_unique<StreamT>();
+    stream->kind = kKinds[number];
+    table.streams.push_back(std::move(stream));
+  }
 }
 
 FailureOr<DataType> Tables::dataType(mlir::Operation *op, Type type) {
@@ -126,12 +161,15 @@ uint32_t Tables::kernel(StringRef symbol) {
 
 LogicalResult Tables::fillMemory() {
   for (auto op : program.getOps<exec::ArenaOp>()) {
-    auto arena = std::make_unique<ArenaT>();
-    arena->name = op.getSymName().str();
-    arena->kind = ArenaKind(op.getKind());
-    arena->bytes = op.getBytes();
-    arenas[op] = table.arenas.size();
-    table.arenas.push_back(std::move(arena));
+    auto [found, isNew] = arenas.try_emplace(op.getSymName(), table.arenas.size());
+    if (isNew) {
+      auto arena = std::make_unique<ArenaT>();
+      arena->name = op.getSymName().str();
+      arena->kind = ArenaKind(op.getKind());
+      table.arenas.push_back(std::move(arena));
+    }
+    uint64_t &bytes = table.arenas[found->second]->bytes;
+    bytes = std::max<uint64_t>(bytes, op.getBytes());
   }
   for (auto op : program.getOps<exec::SlotOp>()) {
     auto arena = SymbolTable::lookupNearestSymbolFrom<exec::ArenaOp>(op, op.getArenaAttr());
@@ -139,13 +177,13 @@ LogicalResult Tables::fillMemory() {
       return op.emitError("slot has no place yet: plan-memory has not run");
     auto slot = std::make_unique<SlotT>();
     slot->name = op.getName().str();
-    slot->arena = arenas.lookup(arena);
+    slot->arena = arenas.lookup(arena.getSymName());
     slot->offset = *op.getOffset();
     slot->bytes = op.getBytes();
     slot->memory_class = MemoryClass(op.getMemoryClass());
     slot->first_instruction = op.getLive()->front();
     slot->last_instruction = op.getLive()->back();
-    table.slots.push_back(std::move(slot));
+    into->slots.push_back(std::move(slot));
   }
   for (auto op : program.getOps<exec::BufferOp>()) {
     auto slot = op.getSlot().getDefiningOp<exec::SlotOp>();
@@ -154,12 +192,13 @@ LogicalResult Tables::fillMemory() {
     if (failed(dtype))
       return failure();
     auto buffer = std::make_unique<BufferT>();
-    buffer->arena = arenas.lookup(SymbolTable::lookupNearestSymbolFrom<exec::ArenaOp>(slot, slot.getArenaAttr()));
+    buffer->arena = arenas.lookup(slot.getArena());
     buffer->offset = *slot.getOffset() + op.getOffset();
     buffer->dtype = *dtype;
     buffer->shape = toVector(type.getShape());
     buffer->strides = toVector(exec::stridesOf(type));
-    buffer->iteration_stride = op.getIterationStride();
+    if (int64_t stride = op.getIterationStride())
+      buffer->iteration_strides.push_back(stride);
     buffer->rank_stride = op.getRankStride();
     buffer->rank_group = group(op.getRankAxesAttr());
     buffers[op.getResult()] = table.buffers.size();
@@ -183,7 +222,7 @@ LogicalResult Tables::fillInstructions(Block &block, Instructions &list) {
       auto instruction = std::make_unique<InstructionT>();
       instruction->stream = exec::streamOf(&op);
       instruction->location = location(op.getLoc());
-      table.num_streams = std::max<uint32_t>(table.num_streams, instruction->stream + 1);
+      numStreams = std::max<uint32_t>(numStreams, instruction->stream + 1);
       if (instruction->stream == exec::kComputeStream)
         lastCompute = numInstructions;
       ++numInstructions;
@@ -301,7 +340,7 @@ LogicalResult Tables::fillOperation(mlir::Operation *op, OperationUnion &operati
       .Case<exec::RecordOp, exec::WaitOp>([&](auto op) {
         std::conditional_t<std::is_same_v<decltype(op), exec::RecordOp>, RecordT, WaitT> value;
         value.event = op.getEvent();
-        table.num_events = std::max<uint32_t>(table.num_events, value.event + 1);
+        into->num_events = std::max<uint32_t>(into->num_events, value.event + 1);
         return set(std::move(value));
       })
       .Case([&](exec::LoopOp op) {

@@ -8,6 +8,7 @@
 #include "compiler/dialect/train/IndexParts.h"
 #include "compiler/dialect/train/Initializer.h"
 #include "compiler/dialect/train/Loss.h"
+#include "compiler/dialect/train/Program.h"
 #include "compiler/dialect/train/Signature.h"
 
 #include "llvm/ADT/StringSwitch.h"
@@ -54,7 +55,7 @@ LogicalResult Tables::fillArgument(exec::ArgumentOp op) {
   hyper->kind = *kind;
   hyper->beta = beta ? beta.getValueAsDouble() : 0;
   hyper->buffer = buffer(op.getBuffer());
-  table.hyper.push_back(std::move(hyper));
+  into->hyper.push_back(std::move(hyper));
   return success();
 }
 
@@ -89,6 +90,8 @@ LogicalResult Tables::fillState(exec::ArgumentOp op, train::ArgRole role) {
       if (dim == 0)
         state->shard_group = group(sharding.getAxes(dim));
     }
+  if (!isTraining())
+    return findState(op, *state);
   if (auto segments = op->getAttrOfType<ArrayAttr>(train::kSegments)) {
     for (auto segment : segments.getAsRange<DictionaryAttr>()) {
       auto segmentName = segment.getAs<StringAttr>("name");
@@ -108,6 +111,19 @@ LogicalResult Tables::fillState(exec::ArgumentOp op, train::ArgRole role) {
   return success();
 }
 
+LogicalResult Tables::findState(exec::ArgumentOp op, const StateTensorT &state) {
+  for (const auto &known : table.state) {
+    if (known->name != state.name || known->role != state.role)
+      continue;
+    const BufferT &mine = *table.buffers[state.buffer], &theirs = *table.buffers[known->buffer];
+    if (mine.arena == theirs.arena && mine.offset == theirs.offset && mine.shape == theirs.shape &&
+        known->elements == state.elements && known->shard_group == state.shard_group && known->dtype == state.dtype)
+      return success();
+    return op.emitError() << "'" << state.name << "' is not what and where it is in the training";
+  }
+  return op.emitError() << "the training has no state '" << state.name << "'";
+}
+
 LogicalResult Tables::fillDerived(exec::ArgumentOp op) {
   StringRef of = stringAttr(op, train::kOf);
   for (auto [index, state] : llvm::enumerate(table.state)) {
@@ -116,6 +132,8 @@ LogicalResult Tables::fillDerived(exec::ArgumentOp op) {
     auto derived = std::make_unique<DerivedTensorT>();
     derived->state = index;
     derived->buffer = buffer(op.getBuffer());
+    if (!isTraining())
+      return op.emitError("only the training renews what is derived from the state");
     table.derived.push_back(std::move(derived));
     return success();
   }
@@ -188,7 +206,7 @@ LogicalResult Tables::fillBatch(exec::ArgumentOp op, train::ArgRole role) {
       part->strides.assign(strides.asArrayRef().begin(), strides.asArrayRef().end());
       batch->index_parts.push_back(std::move(part));
     }
-  table.batch.push_back(std::move(batch));
+  into->batch.push_back(std::move(batch));
   return success();
 }
 
@@ -207,6 +225,10 @@ static std::optional<ResultRole> roleInTable(std::optional<train::ResultRole> ro
     return ResultRole::Output;
   case train::ResultRole::IndexCheck:
     return ResultRole::IndexCheck;
+  case train::ResultRole::LossSum:
+    return ResultRole::LossSum;
+  case train::ResultRole::LossCount:
+    return ResultRole::LossCount;
   case train::ResultRole::Grad:
     return std::nullopt;
   }
@@ -218,12 +240,14 @@ LogicalResult Tables::fillResult(exec::ResultOp op) {
   StringRef role = stringAttr(op, train::kRole), name = stringAttr(op, train::kName);
   std::optional<ResultRole> kind = roleInTable(train::getResultRole(op));
   if (!kind)
-    return op.emitError() << "result needs train.role = \"loss\", \"metric\", \"updated\", \"output\" or "
-                             "\"index_check\", got '"
+    return op.emitError() << "result needs train.role = \"loss\", \"metric\", \"updated\", \"output\", "
+                             "\"index_check\", \"loss_sum\" or \"loss_count\", got '"
                           << role << "'";
   result->role = *kind;
   result->name = (name.empty() ? role : name).str();
   result->buffer = buffer(op.getBuffer());
+  if (*kind == ResultRole::LossCount)
+    result->of = stringAttr(op, train::kOf).str();
   if (*kind == ResultRole::IndexCheck) {
     auto low = op->getAttrOfType<IntegerAttr>(train::kIndexLow),
          bound = op->getAttrOfType<IntegerAttr>(train::kIndexBound);
@@ -234,7 +258,7 @@ LogicalResult Tables::fillResult(exec::ResultOp op) {
     result->index_low = low.getInt();
     result->index_bound = bound.getInt();
   }
-  table.results.push_back(std::move(result));
+  into->results.push_back(std::move(result));
   return success();
 }
 
@@ -249,7 +273,7 @@ LogicalResult Tables::fillProbe(exec::ProbeOp op) {
     probe->instruction = lastCompute;
     if (auto scale = op->getAttrOfType<FloatAttr>(train::kGradientScale))
       probe->scale = static_cast<float>(scale.getValueAsDouble());
-    table.probes.push_back(std::move(probe));
+    into->probes.push_back(std::move(probe));
     return success();
   }
   return op.emitError() << "there is no parameter '" << op.getUnit() << "'";

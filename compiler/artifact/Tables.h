@@ -1,7 +1,7 @@
 //===- Tables.h - an exec program as the artifact's tables ------*- C++ -*-===//
 //
-// Fills the FlatBuffers object of an artifact from the IR, table by table. Instructions and memory are in
-// InstructionTables.cpp, what the step exchanges with its host is in InterfaceTables.cpp.
+// Fills the FlatBuffers object of an artifact from the IR, table by table. Programs, instructions and memory are in
+// InstructionTables.cpp, what programs exchange with their host is in InterfaceTables.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,15 +20,16 @@ namespace tessera::artifact {
 
 class Tables {
 public:
-  Tables(mlir::ModuleOp module, exec::ProgramOp program, ProgramT &table)
-      : module(module), program(program), table(table) {}
-  /// Failure means that a diagnostic was emitted.
+  Tables(mlir::ModuleOp module, PackageT &table) : module(module), table(table) {}
+  /// All programs of the module, the training first. Failure means that a diagnostic was emitted.
   llvm::LogicalResult fill();
 
 private:
   using Instructions = std::vector<std::unique_ptr<InstructionT>>;
 
+  llvm::LogicalResult fillProgram(exec::ProgramOp op);
   llvm::LogicalResult fillMemory();
+  void fillStreams();
   llvm::LogicalResult fillInstructions(mlir::Block &block, Instructions &list);
   llvm::LogicalResult fillOperation(mlir::Operation *op, OperationUnion &operation);
   void hashCollective(exec::CollectiveOp op);
@@ -51,13 +52,20 @@ private:
   uint32_t location(mlir::Location loc);
   uint32_t kernel(llvm::StringRef symbol);
 
+  /// Of a later program: the state of the training that an argument is, in the same place.
+  llvm::LogicalResult findState(exec::ArgumentOp op, const StateTensorT &state);
+  bool isTraining() const { return table.programs.size() == 1; }
+
   mlir::ModuleOp module;
-  exec::ProgramOp program;
-  ProgramT &table;
-  llvm::DenseMap<mlir::Operation *, uint32_t> arenas;
-  llvm::DenseMap<mlir::Value, uint32_t> buffers;
-  llvm::StringMap<uint32_t> locations, kernels;
+  PackageT &table;
+  llvm::StringMap<uint32_t> arenas, locations, kernels;
   llvm::DenseMap<mlir::ArrayAttr, int32_t> groups;
+  uint32_t numStreams = 0;
+
+  // Of the program that is being filled.
+  exec::ProgramOp program;
+  ProgramT *into = nullptr;
+  llvm::DenseMap<mlir::Value, uint32_t> buffers;
   std::string collectives; ///< the sequence that the collective hash is taken of
   uint32_t numInstructions = 0;
   uint32_t lastCompute = 0; ///< the latest instruction of the compute stream

@@ -19,8 +19,8 @@ using namespace mlir;
 
 namespace tessera {
 
-static StringRef pack(flatbuffers::FlatBufferBuilder &builder, const artifact::ProgramT &program) {
-  artifact::FinishProgramBuffer(builder, artifact::CreateProgram(builder, &program));
+static StringRef pack(flatbuffers::FlatBufferBuilder &builder, const artifact::PackageT &package) {
+  artifact::FinishPackageBuffer(builder, artifact::CreatePackage(builder, &package));
   return StringRef(reinterpret_cast<const char *>(builder.GetBufferPointer()), builder.GetSize());
 }
 
@@ -33,7 +33,7 @@ static void append(std::vector<std::unique_ptr<artifact::KeyValueT>> &list, cons
   }
 }
 
-static void collectAlignments(const artifact::ProgramT &table,
+static void collectAlignments(const artifact::PackageT &table,
                               const std::vector<std::unique_ptr<artifact::InstructionT>> &list,
                               llvm::StringMap<SmallVector<int64_t>> &found) {
   for (const auto &instruction : list) {
@@ -46,27 +46,27 @@ static void collectAlignments(const artifact::ProgramT &table,
     known.resize(launch->buffers.size(), 16);
     for (auto [index, buffer] : llvm::enumerate(launch->buffers)) {
       const artifact::BufferT &view = *table.buffers[buffer];
-      for (int64_t step : {static_cast<int64_t>(view.offset), view.iteration_stride, view.rank_stride})
+      for (int64_t step : {static_cast<int64_t>(view.offset), view.rank_stride})
+        known[index] = std::gcd(known[index], step);
+      for (int64_t step : view.iteration_strides)
         known[index] = std::gcd(known[index], step);
     }
   }
 }
 
 FailureOr<llvm::StringMap<SmallVector<int64_t>>> kernelAlignments(ModuleOp module) {
-  auto programs = module.getOps<exec::ProgramOp>();
-  if (!llvm::hasSingleElement(programs))
-    return module.emitError("expected one exec.program: the module has not been lowered");
-  artifact::ProgramT table;
-  if (failed(artifact::Tables(module, *programs.begin(), table).fill()))
+  artifact::PackageT table;
+  if (failed(artifact::Tables(module, table).fill()))
     return failure();
   llvm::StringMap<SmallVector<int64_t>> found;
-  collectAlignments(table, table.instructions, found);
+  for (const auto &program : table.programs)
+    collectAlignments(table, program->instructions, found);
   return found;
 }
 
 /// Machine code first, if there is any; PTX is what later GPUs run.
 static LogicalResult addGpuCode(ModuleOp module, const ArtifactGpuCode &gpu, StringRef target,
-                                artifact::ProgramT &table) {
+                                artifact::PackageT &table) {
   auto add = [&](artifact::CodeFormat format, StringRef bytes) {
     auto code = std::make_unique<artifact::CodeObjectT>();
     code->format = format;
@@ -96,14 +96,10 @@ static LogicalResult addGpuCode(ModuleOp module, const ArtifactGpuCode &gpu, Str
 
 FailureOr<std::string> serializeArtifact(ModuleOp module, StringRef sharedObject, const ArtifactMetadata &metadata,
                                          const ArtifactGpuCode *gpu) {
-  auto programs = module.getOps<exec::ProgramOp>();
-  if (!llvm::hasSingleElement(programs))
-    return module.emitError("expected one exec.program: the module has not been lowered");
-
-  artifact::ProgramT table;
+  artifact::PackageT table;
   table.version = artifact::formatVersion;
   table.target = metadata.target;
-  if (failed(artifact::Tables(module, *programs.begin(), table).fill()))
+  if (failed(artifact::Tables(module, table).fill()))
     return failure();
   // Up to here, everything that ranks must agree on; what follows may differ between machines.
   flatbuffers::FlatBufferBuilder agreed;

@@ -84,6 +84,7 @@ struct CompileOptions {
   int64_t decaySteps = 0;            ///< of a schedule with a plateau: the last steps, in which it decays
   std::string decayCurve = "linear"; ///< linear | cosine | 1-sqrt
   int64_t accumulate = 1;            ///< micro-batches per step
+  bool evaluate = false;             ///< the artifact has a program that evaluates, too
   std::string wrap = "module";       ///< module | size:<bytes> | none
 
   std::string precision = "fp32"; ///< fp32 | bf16: what is computed, kept and gathered; masters stay f32

@@ -18,7 +18,8 @@ constexpr int64_t kCombinedAhead = 2;
 /// Braces protect option values that hold commas or spaces (regular expressions).
 std::string quoted(const std::string &value) { return "{" + value + "}"; }
 
-std::string onStep(const std::string &passes) { return "builtin.module(func.func(" + passes + "))"; }
+std::string onSteps(const std::string &passes) { return "func.func(" + passes + ")"; }
+std::string onStep(const std::string &passes) { return "builtin.module(" + onSteps(passes) + ")"; }
 
 bool isGpu(const CompileOptions &o) { return !o.architecture.empty(); }
 
@@ -85,11 +86,13 @@ std::string optimizePipeline(const CompileOptions &o) {
   const std::string noDecay = o.noDecay.empty() ? "" : " no-decay=" + quoted(o.noDecay);
   std::string flatten = formatv("flatten-parameters{{wrap={0} pad-multiple={1}{2}}", quoted(o.wrap),
                                 numStateRanks(o) * kShardAlignmentElements, noDecay);
-  return onStep(flatten +
-                formatv(",accumulate-gradients{{count={0}},clip-gradients{{max-norm={1}},", o.accumulate,
-                        formatNumber(o.clipNorm))
-                    .str() +
-                update + ",canonicalize,cse,verify-phases");
+  const std::string train = formatv("accumulate-gradients{{count={0}},clip-gradients{{max-norm={1}},", o.accumulate,
+                                    formatNumber(o.clipNorm))
+                                .str() +
+                            update + ",canonicalize,cse,verify-phases";
+  if (!o.evaluate)
+    return onStep(flatten + "," + train);
+  return "builtin.module(" + onSteps(flatten) + ",add-evaluation," + onSteps(train) + ")";
 }
 
 std::string schedulePipeline(const CompileOptions &o) {
@@ -129,7 +132,8 @@ std::string phasePipeline(Phase phase, const CompileOptions &o) {
            (epiloguesOf(o) == "none" ? "" : "fuse-epilogues{kinds=" + epiloguesOf(o) + "},") +
            (isGpu(o) ? "fuse{gpu=true}" : "fuse") +
            "),outline-kernels,to-exec{keep-step=true},"
-           "exec.program(plan-memory,verify-exec{values=true},drop-step,verify-collective-order))";
+           "exec.program(plan-memory)," + (o.evaluate ? "share-state," : "") +
+           "exec.program(verify-exec{values=true},drop-step,verify-collective-order))";
   case Phase::Artifact:
     return "builtin.module()";
   }

@@ -10,6 +10,7 @@
 #include "compiler/dialect/train/Dims.h"
 #include "compiler/dialect/train/IndexParts.h"
 #include "compiler/dialect/train/Loss.h"
+#include "compiler/dialect/train/Program.h"
 #include "compiler/dialect/train/Signature.h"
 #include "passes/differentiate/LossTerms.h"
 #include "passes/optimize/Passes.h"
@@ -29,7 +30,7 @@ struct AccumulateGradients : impl::AccumulateGradientsBase<AccumulateGradients> 
   using AccumulateGradientsBase::AccumulateGradientsBase;
   void runOnOperation() override {
     func::FuncOp func = getOperation();
-    if (train::isStepFunction(func) && failed(run(func)))
+    if (train::isTrainingStep(func) && failed(run(func)))
       signalPassFailure();
   }
 

@@ -1,6 +1,7 @@
 //===- ClipGradients.cpp - global gradient norm and clipping --------------===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Program.h"
 #include "compiler/dialect/train/Signature.h"
 #include "passes/optimize/Passes.h"
 
@@ -16,7 +17,7 @@ struct ClipGradients : impl::ClipGradientsBase<ClipGradients> {
   using ClipGradientsBase::ClipGradientsBase;
   void runOnOperation() override {
     func::FuncOp func = getOperation();
-    if (train::isStepFunction(func) && failed(run(func)))
+    if (train::isTrainingStep(func) && failed(run(func)))
       signalPassFailure();
   }
 

@@ -2,6 +2,7 @@
 
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/Optimizer.h"
+#include "compiler/dialect/train/Program.h"
 #include "compiler/dialect/train/Signature.h"
 #include "passes/optimize/Passes.h"
 
@@ -33,7 +34,7 @@ struct InsertOptimizer : impl::InsertOptimizerBase<InsertOptimizer> {
   using InsertOptimizerBase::InsertOptimizerBase;
   void runOnOperation() override {
     func::FuncOp func = getOperation();
-    if (train::isStepFunction(func) && failed(run(func)))
+    if (train::isTrainingStep(func) && failed(run(func)))
       signalPassFailure();
   }
 

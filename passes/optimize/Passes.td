@@ -193,4 +193,37 @@ def GuardUpdates : Pass<"guard-updates", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tessera::train::TrainDialect"];
 }
 
+def AddEvaluation : Pass<"add-evaluation", "::mlir::ModuleOp"> {
+  let summary = "Add a function that computes the loss of a batch and trains nothing";
+  let description = [{
+    Clones the step function to `@evaluate` (`train.program = "evaluate"`) and leaves of it what the loss needs. Its
+    results are two f32 scalars: `"loss_sum"` and `"loss_count"`. The loss of a data set is the sum of the one over its
+    batches, divided by the sum of the other:
+
+    | loss of a batch | sum | count |
+    |---|---|---|
+    | a sum divided by a `count_valid` | that sum | the values that are not ignored; `train.of` names the target |
+    | a sum divided by another number that follows from the batch alone (weights) | that sum | that number |
+    | a mean over the batch | the loss | 1 |
+
+    Any other loss is an error. Dropout (`keep ? x / (1 - p) : 0`, where `keep` is `random >= p`) becomes `x`; other random
+    numbers and statistics of the batch (batch normalisation) are errors, since the model would be evaluated as it is
+    trained. Index checks stay. Arguments keep their names: parameters are those of the step. A scalar of the host that
+    is not read any more (`seed`) is dropped.
+
+    Precondition: `differentiate`, `flatten-parameters`; before `accumulate-gradients`, so that a batch of evaluation is a
+    micro-batch. Postcondition: the step function is as it was.
+
+    ```mlir
+    func.func @step(%w: … {train.role = "param", train.name = "embed"}, %tokens: …, %targets: …, %seed: …)
+        -> (tensor<f32> {train.role = "loss"}, … {train.role = "grad", train.of = "embed"})
+    // is followed by
+    func.func @evaluate(%w: … {train.role = "param", train.name = "embed"}, %tokens: …, %targets: …)
+        -> (tensor<f32> {train.role = "loss_sum"}, tensor<f32> {train.role = "loss_count", train.of = "targets"})
+        attributes {train.program = "evaluate"}
+    ```
+  }];
+  let dependentDialects = ["::tessera::train::TrainDialect"];
+}
+
 #endif // TESSERA_PASSES_OPTIMIZE

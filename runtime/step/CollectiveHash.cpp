@@ -38,8 +38,11 @@ static void describePlaces(const artifact::Package &package, const Instructions 
       for (uint32_t index : {collective->input(), collective->output()}) {
         const artifact::Buffer &buffer = *package.buffers()->Get(index);
         text += std::to_string(buffer.arena()) + " " + std::to_string(buffer.offset()) + " " +
-                std::to_string(buffer.iteration_stride()) + " " + std::to_string(buffer.rank_group()) + " " +
-                std::to_string(buffer.rank_stride()) + "\n";
+                std::to_string(buffer.rank_group()) + " " + std::to_string(buffer.rank_stride());
+        if (buffer.iteration_strides())
+          for (int64_t stride : *buffer.iteration_strides())
+            text += " " + std::to_string(stride);
+        text += "\n";
       }
     } else if (const artifact::Repeat *repeat = instruction->operation_as_Repeat(); repeat && repeat->body()) {
       describePlaces(package, *repeat->body(), text);
@@ -52,15 +55,19 @@ uint64_t memoryPlanHash(const artifact::Package &package) {
   if (package.arenas())
     for (const artifact::Arena *arena : *package.arenas())
       text += std::to_string(arena->bytes()) + "\n";
-  if (package.instructions())
-    describePlaces(package, *package.instructions(), text);
+  for (const artifact::Program *program : *package.programs())
+    if (program->instructions())
+      describePlaces(package, *program->instructions(), text);
   return XXH64(text.data(), text.size(), 0);
 }
 
 uint64_t collectiveSequenceHash(const artifact::Package &package) {
   std::string text;
-  if (package.instructions())
-    describe(package, *package.instructions(), text);
+  for (const artifact::Program *program : *package.programs()) {
+    text += "program " + program->name()->str() + "\n";
+    if (program->instructions())
+      describe(package, *program->instructions(), text);
+  }
   return XXH64(text.data(), text.size(), 0);
 }
 

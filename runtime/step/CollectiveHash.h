@@ -7,7 +7,8 @@
 
 namespace tessera {
 
-/// Of kind, axes, stream, type, size, shift and reduction of every collective in order, and of the loops around them: ranks with
+/// Of kind, axes, stream, type, size, shift and reduction of every collective of each program in order, and of the loops
+/// around them: ranks with
 /// equal numbers issue matching collectives.
 uint64_t collectiveSequenceHash(const artifact::Package &package);
 

@@ -15,27 +15,37 @@ Executor::~Executor() = default;
 
 Result<std::unique_ptr<Executor>> Executor::create(Device &device, RankContext &context) {
   std::unique_ptr<Executor> made(new Executor(device, context));
-  const artifact::Package &package = context.artifact.package();
-  for (uint32_t event = 0; event < package.num_events(); ++event) {
-    TESSERA_ASSIGN_OR_RETURN(std::unique_ptr<DeviceEvent> created, device.createEvent());
-    made->events.push_back(std::move(created));
-  }
+  const Artifact &artifact = context.artifact;
   uint32_t number = 0;
-  if (package.instructions()) {
-    TESSERA_ASSIGN_OR_RETURN(made->items, made->build(*package.instructions(), number));
-  }
+  for (size_t program = 0; program < artifact.numPrograms(); ++program)
+    TESSERA_RETURN_IF_ERROR(made->add(artifact.program(program), number));
   made->probes.resize(number);
-  if (const auto *probes = package.probes())
+  if (const auto *probes = artifact.training().probes())
     for (uint32_t probe = 0; probe < probes->size(); ++probe)
       made->probes[probes->Get(probe)->instruction()].push_back(probe);
-  for (int stream = 0; stream < static_cast<int>(std::max(package.num_streams(), 1u)); ++stream) {
+  const auto *table = artifact.package().streams();
+  for (int stream = 0; stream < static_cast<int>(table && table->size() > 0 ? table->size() : 1); ++stream) {
     TESSERA_ASSIGN_OR_RETURN(std::unique_ptr<DeviceStream> created, device.createStream(stream));
     made->streams.push_back(std::move(created));
   }
   return made;
 }
 
-Result<std::vector<Executor::Item>> Executor::build(const Instructions &instructions, uint32_t &number) {
+Status Executor::add(const artifact::Program &program, uint32_t &number) {
+  Script script;
+  for (uint32_t event = 0; event < program.num_events(); ++event) {
+    TESSERA_ASSIGN_OR_RETURN(std::unique_ptr<DeviceEvent> created, device.createEvent());
+    script.events.push_back(std::move(created));
+  }
+  if (program.instructions()) {
+    TESSERA_ASSIGN_OR_RETURN(script.items, build(*program.instructions(), script, number));
+  }
+  scripts.push_back(std::move(script));
+  return Status::ok();
+}
+
+Result<std::vector<Executor::Item>> Executor::build(const Instructions &instructions, const Script &script,
+                                                       uint32_t &number) {
   std::vector<Item> result;
   for (const artifact::Instruction *instruction : instructions) {
     Item item;
@@ -44,16 +54,16 @@ Result<std::vector<Executor::Item>> Executor::build(const Instructions &instruct
     item.location = locationOf(context.artifact.package(), *instruction);
     switch (instruction->operation_type()) {
     case Operation::Record:
-      item.record = events[instruction->operation_as_Record()->event()].get();
+      item.record = script.events[instruction->operation_as_Record()->event()].get();
       break;
     case Operation::Wait:
-      item.wait = events[instruction->operation_as_Wait()->event()].get();
+      item.wait = script.events[instruction->operation_as_Wait()->event()].get();
       break;
     case Operation::Repeat: {
       const artifact::Repeat &repeat = *instruction->operation_as_Repeat();
       item.count = repeat.count();
       if (repeat.body()) {
-        TESSERA_ASSIGN_OR_RETURN(item.body, build(*repeat.body(), number));
+        TESSERA_ASSIGN_OR_RETURN(item.body, build(*repeat.body(), script, number));
       }
       break;
     }
@@ -76,24 +86,25 @@ Result<std::unique_ptr<Command>> Executor::makeCommand(const artifact::Instructi
   return made;
 }
 
-Status Executor::step(int64_t number, const StepOptions &options) {
+Status Executor::step(size_t program, int64_t number, const StepOptions &options) {
+  Script &script = scripts[program];
   context.step = number;
   bool isObserved = options.onGradient || (options.trace && options.trace->wantsInstructions());
   summarises = options.trace && !isObserved && !device.marksAreTimes();
-  TESSERA_ASSIGN_OR_RETURN(StepMode mode, device.beginStep(isObserved));
+  TESSERA_ASSIGN_OR_RETURN(StepMode mode, device.beginStep(program, isObserved));
   bool isRecorded = mode == StepMode::Issue && device.isRecording();
   Status status = Status::ok();
   if (mode == StepMode::Issue)
-    status = runItems(items, 0, /*isLast=*/true, options);
+    status = runItems(script.items, {}, /*isLast=*/true, options);
   issuedAt = threadSeconds();
   Status ended = device.endStep(), synchronised = synchronise(); // the end's mark follows the last command at once
   for (const Status &each : {status, failure(), synchronised, ended})
     if (!each.isOk())
       return each;
   if (isRecorded)
-    recorded = untold;
+    script.recorded = untold;
   else if (mode == StepMode::Replay && options.trace)
-    untold = recorded;
+    untold = script.recorded;
   if (summarises) {
     TraceEvent whole;
     whole.rank = context.communicator.rank();
@@ -113,13 +124,13 @@ Status Executor::step(int64_t number, const StepOptions &options) {
   return Status::ok();
 }
 
-Status Executor::runItems(const std::vector<Item> &list, int64_t iteration, bool isLast, const StepOptions &options) {
+Status Executor::runItems(const std::vector<Item> &list, const Iteration &iteration, bool isLast, const StepOptions &options) {
   for (const Item &item : list) {
     if (item.command || item.record || item.wait) {
       TESSERA_RETURN_IF_ERROR(issue(item, iteration, options));
     } else {
       for (int64_t index = 0; index < item.count; ++index)
-        TESSERA_RETURN_IF_ERROR(runItems(item.body, index, index + 1 == item.count, options));
+        TESSERA_RETURN_IF_ERROR(runItems(item.body, iteration.inside(index), isLast && index + 1 == item.count, options));
     }
     if (options.onGradient && isLast && !probes[item.number].empty())
       TESSERA_RETURN_IF_ERROR(giveGradients(item, options));
@@ -144,20 +155,20 @@ Status Executor::giveGradients(const Item &item, const StepOptions &options) {
   return Status::ok();
 }
 
-Status Executor::issue(const Item &item, int64_t iteration, const StepOptions &options) {
+Status Executor::issue(const Item &item, const Iteration &iteration, const StepOptions &options) {
   TraceSink *trace = options.trace;
   DeviceStream &stream = *streams[item.stream];
   if (item.command) {
     if (stream.runsAtOnce())
       execute(*item.command, iteration, trace);
     else
-      stream.issue([this, &item, iteration, trace] { execute(*item.command, iteration, trace); });
+      stream.issue([this, &item, iteration = Iteration(iteration), trace] { execute(*item.command, iteration, trace); });
   } else if (item.record) {
     TESSERA_RETURN_IF_ERROR(stream.record(*item.record));
   } else {
     DeviceStream::WaitObserver observer;
     if (trace && (!summarises || item.stream == 0))
-      observer = [this, &item, iteration, trace](TimeMark begin, TimeMark end) {
+      observer = [this, &item, iteration = Iteration(iteration), trace](TimeMark begin, TimeMark end) {
         TraceEvent event = eventOf(item.stream, item.number, item.location, iteration);
         event.kind = "wait";
         event.beginNanoseconds = begin;
@@ -169,7 +180,7 @@ Status Executor::issue(const Item &item, int64_t iteration, const StepOptions &o
   return hasFailed.load(std::memory_order_acquire) ? failure() : Status::ok();
 }
 
-void Executor::execute(Command &command, int64_t iteration, TraceSink *trace) {
+void Executor::execute(Command &command, const Iteration &iteration, TraceSink *trace) {
   if (hasFailed.load(std::memory_order_acquire))
     return;
   DeviceStream &stream = *streams[command.stream];
@@ -201,13 +212,13 @@ void Executor::execute(Command &command, int64_t iteration, TraceSink *trace) {
   hasFailed.store(true, std::memory_order_release);
 }
 
-TraceEvent Executor::eventOf(int stream, uint32_t number, std::string_view location, int64_t iteration) const {
+TraceEvent Executor::eventOf(int stream, uint32_t number, std::string_view location, const Iteration &iteration) const {
   TraceEvent event;
   event.rank = context.communicator.rank();
   event.stream = stream;
   event.step = context.step;
   event.instruction = number;
-  event.iteration = iteration;
+  event.iteration = iteration.innermost();
   event.location = location;
   return event;
 }

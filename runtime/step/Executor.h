@@ -13,7 +13,7 @@
 
 namespace tessera {
 
-/// Issues the commands of a step in program order to the streams of a device. The order is fixed at compile time, so
+/// Issues the commands of a program's step in order to the streams of a device. The order is fixed at compile time, so
 /// that all ranks issue the same collectives in the same order on each stream.
 class Executor {
 public:
@@ -21,8 +21,8 @@ public:
   static Result<std::unique_ptr<Executor>> create(Device &device, RankContext &context);
   ~Executor();
 
-  /// After a failure all streams have stopped and the executor is unusable.
-  Status step(int64_t number, const StepOptions &options);
+  /// One step of a program. After a failure all streams have stopped and the executor is unusable.
+  Status step(size_t program, int64_t number, const StepOptions &options);
   /// When the last step was given to the device, on the clock of `threadSeconds`.
   double lastIssued() const { return issuedAt; }
 
@@ -34,20 +34,28 @@ private:
     int64_t count = 0; ///< of a loop
     std::vector<Item> body;
     int stream = 0;
-    uint32_t number = 0; ///< in the flattened list
+    uint32_t number = 0; ///< in the flattened lists of all programs
     std::string_view location;
   };
   using Instructions = flatbuffers::Vector<flatbuffers::Offset<artifact::Instruction>>;
 
+  /// A program, ready to run.
+  struct Script {
+    std::vector<std::unique_ptr<DeviceEvent>> events;
+    std::vector<Item> items;
+    std::vector<TraceEvent> recorded; ///< those of the step that the device replays
+  };
+
   Executor(Device &device, RankContext &context) : device(device), context(context) {}
-  Result<std::vector<Item>> build(const Instructions &instructions, uint32_t &number);
+  Status add(const artifact::Program &program, uint32_t &number);
+  Result<std::vector<Item>> build(const Instructions &instructions, const Script &script, uint32_t &number);
   Result<std::unique_ptr<Command>> makeCommand(const artifact::Instruction &instruction, const Item &item);
-  Status runItems(const std::vector<Item> &items, int64_t iteration, bool isLast, const StepOptions &options);
-  Status issue(const Item &item, int64_t iteration, const StepOptions &options);
+  Status runItems(const std::vector<Item> &items, const Iteration &iteration, bool isLast, const StepOptions &options);
+  Status issue(const Item &item, const Iteration &iteration, const StepOptions &options);
   /// Runs one command on the current thread and remembers its failure.
-  void execute(Command &command, int64_t iteration, TraceSink *trace);
+  void execute(Command &command, const Iteration &iteration, TraceSink *trace);
   Status giveGradients(const Item &item, const StepOptions &options);
-  TraceEvent eventOf(int stream, uint32_t number, std::string_view location, int64_t iteration) const;
+  TraceEvent eventOf(int stream, uint32_t number, std::string_view location, const Iteration &iteration) const;
   /// Tells the sink, now or when the marks are known.
   void tell(TraceSink &trace, TraceEvent event);
   Status synchronise();
@@ -55,13 +63,11 @@ private:
 
   Device &device;
   RankContext &context;
-  std::vector<Item> items;
-  std::vector<std::unique_ptr<DeviceEvent>> events;
-  std::vector<std::vector<size_t>> probes; ///< by instruction number
+  std::vector<Script> scripts;             ///< by program
+  std::vector<std::vector<size_t>> probes; ///< of the training, by instruction number
   std::vector<std::unique_ptr<DeviceStream>> streams;
   bool summarises = false;          ///< tells of collectives and waits of the compute stream only
   std::vector<TraceEvent> untold;   ///< with marks for times
-  std::vector<TraceEvent> recorded; ///< those of the step that the device replays
   double issuedAt = 0;              ///< see threadSeconds
   std::atomic<bool> hasFailed{false};
   std::mutex failureMutex;

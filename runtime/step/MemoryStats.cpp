@@ -6,9 +6,9 @@
 
 namespace tessera {
 
-std::vector<uint64_t> peakBytesByClass(const artifact::Package &package) {
+std::vector<uint64_t> peakBytesByClass(const artifact::Program &program) {
   std::vector<uint64_t> atPeak(static_cast<size_t>(artifact::MemoryClass::MAX) + 1, 0);
-  const auto *slots = package.slots();
+  const auto *slots = program.slots();
   if (!slots)
     return atPeak;
   // Sweep over the flattened list: what begins at an instruction is live with what ends there.

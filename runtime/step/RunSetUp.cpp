@@ -380,7 +380,7 @@ Status Run::setUpProcess() {
 }
 
 Status Run::setUpReports() {
-  memory.plan = memoryPlan(artifact->package());
+  memory.plan = memoryPlan(artifact->package(), artifact->training());
   memory.ranksInProcess = ranksHere();
   for (const std::unique_ptr<Session> &session : sessions)
     memory.allocatedBytes += session->memory().allocatedBytes + session->memory().workspaceBytes;

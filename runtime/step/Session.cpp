@@ -25,16 +25,20 @@ struct Session::Impl {
   Status compareWithOtherRanks() const;
   Status openDevice(const SessionOptions &options);
   Status allocate();
-  Status readResults();
+  Status readResults(size_t program);
   /// Fails if an index that was computed from data lay outside of its table.
-  Status checkIndices() const;
+  Status checkIndices(size_t program) const;
 
   std::shared_ptr<const Artifact> artifact;
   Communicator &communicator;
   std::unique_ptr<RankContext> context; ///< the device refers to it until its end
   std::unique_ptr<Device> device;
-  Staging staging;
-  std::vector<std::array<std::byte, 8>> results; ///< the first element of each, after the last step
+  /// What the host exchanges with a program.
+  struct Exchange {
+    Staging staging;
+    std::vector<std::array<std::byte, 8>> results; ///< the first element of each, after the last step
+  };
+  std::vector<Exchange> exchanges; ///< by program
   bool isDerived = false;                        ///< copies of state are those of the state
   std::unique_ptr<Executor> executor;            ///< last: its streams stop before the memory goes
 };
@@ -53,12 +57,20 @@ static std::string hex(uint64_t value) {
   return text;
 }
 
+/// Of each program.
+static std::string writtenHashes(const artifact::Package &package) {
+  std::string text;
+  for (const artifact::Program *program : *package.programs())
+    text += (text.empty() ? "" : ",") + hex(program->collective_hash());
+  return text;
+}
+
 /// All ranks compare with rank 0, so that all give the same message.
 Status Session::Impl::compareWithOtherRanks() const {
   const artifact::Package &package = artifact->package();
   const std::pair<const char *, std::string> mine[] = {
       {"fingerprints", hex(package.fingerprint())},
-      {"sequences of collectives", hex(package.collective_hash()) + "/" + hex(collectiveSequenceHash(package))},
+      {"sequences of collectives", writtenHashes(package) + "/" + hex(collectiveSequenceHash(package))},
       {"memory plans", hex(memoryPlanHash(package))},
       {"versions of the compiler", package.producer() ? package.producer()->str() : ""},
       {"versions of the runtime", TESSERA_VERSION},
@@ -99,8 +111,12 @@ Status Session::Impl::allocate() {
     }
   context = std::make_unique<RankContext>(*artifact, BufferMap(*artifact, communicator.rank(), std::move(arenas)),
                                           communicator);
-  TESSERA_RETURN_IF_ERROR(staging.open(*device, context->buffers, package));
-  results.resize(package.results() ? package.results()->size() : 0);
+  exchanges.resize(artifact->numPrograms());
+  for (size_t number = 0; number < exchanges.size(); ++number) {
+    const artifact::Program &program = artifact->program(number);
+    TESSERA_RETURN_IF_ERROR(exchanges[number].staging.open(*device, context->buffers, program));
+    exchanges[number].results.resize(program.results() ? program.results()->size() : 0);
+  }
   return Status::ok();
 }
 
@@ -118,10 +134,11 @@ Status Session::Impl::initialise(const SessionOptions &options) {
   return Status::ok();
 }
 
-Status Session::Impl::readResults() {
+Status Session::Impl::readResults(size_t program) {
+  auto &[staging, results] = exchanges[program];
   TESSERA_RETURN_IF_ERROR(staging.receive());
   for (uint32_t index = 0; index < results.size(); ++index) {
-    uint32_t buffer = artifact->training().results()->Get(index)->buffer();
+    uint32_t buffer = artifact->program(program).results()->Get(index)->buffer();
     TensorView view = context->buffers.view(buffer);
     if (view.numElements() > 0)
       std::memcpy(results[index].data(), staging.result(buffer), byteWidth(view.dtype));
@@ -129,9 +146,10 @@ Status Session::Impl::readResults() {
   return Status::ok();
 }
 
-Status Session::Impl::checkIndices() const {
+Status Session::Impl::checkIndices(size_t program) const {
+  const auto &[staging, results] = exchanges[program];
   for (uint32_t index = 0; index < results.size(); ++index) {
-    const artifact::ResultTensor &check = *artifact->training().results()->Get(index);
+    const artifact::ResultTensor &check = *artifact->program(program).results()->Get(index);
     if (check.role() != artifact::ResultRole::IndexCheck)
       continue;
     TensorView view = context->buffers.view(check.buffer());
@@ -171,15 +189,15 @@ int Session::threads() const { return impl->device->threads(); }
 TensorView Session::stateBuffer(size_t state) const {
   return impl->context->buffers.hostView(impl->artifact->package().state()->Get(state)->buffer());
 }
-TensorView Session::batchBuffer(size_t batch) const {
-  return impl->context->buffers.hostView(impl->artifact->training().batch()->Get(batch)->buffer());
+TensorView Session::batchBuffer(size_t batch, size_t program) const {
+  return impl->context->buffers.hostView(impl->artifact->program(program).batch()->Get(batch)->buffer());
 }
-TensorView Session::resultBuffer(size_t result) const {
-  return impl->context->buffers.hostView(impl->artifact->training().results()->Get(result)->buffer());
+TensorView Session::resultBuffer(size_t result, size_t program) const {
+  return impl->context->buffers.hostView(impl->artifact->program(program).results()->Get(result)->buffer());
 }
 
-void *Session::batchToWrite(size_t batch) {
-  return impl->staging.input(impl->artifact->training().batch()->Get(batch)->buffer());
+void *Session::batchToWrite(size_t batch, size_t program) {
+  return impl->exchanges[program].staging.input(impl->artifact->program(program).batch()->Get(batch)->buffer());
 }
 
 Status Session::readState(size_t state, void *target) const {
@@ -199,36 +217,36 @@ Status Session::deriveState() {
   return Status::ok();
 }
 
-static int findHyper(const artifact::Package &package, std::string_view name) {
-  if (const auto *table = package.hyper())
+static int findHyper(const artifact::Program &program, std::string_view name) {
+  if (const auto *table = program.hyper())
     for (uint32_t index = 0; index < table->size(); ++index)
       if (table->Get(index)->name()->string_view() == name)
         return static_cast<int>(index);
   return -1;
 }
 
-bool Session::hasHyper(std::string_view name) const { return findHyper(impl->artifact->package(), name) >= 0; }
+bool Session::hasHyper(std::string_view name) const { return findHyper(impl->artifact->training(), name) >= 0; }
 
 Status Session::setHyper(std::string_view name, double value) {
-  int index = findHyper(impl->artifact->package(), name);
+  int index = findHyper(impl->artifact->training(), name);
   if (index < 0)
     return TESSERA_ERROR(InvalidArgument, "the step has no scalar '" + std::string(name) + "'");
   float number = static_cast<float>(value); // the verifier admits no other type
-  std::memcpy(impl->staging.input(impl->artifact->training().hyper()->Get(index)->buffer()), &number, sizeof(number));
+  std::memcpy(impl->exchanges[trainingProgram].staging.input(impl->artifact->training().hyper()->Get(index)->buffer()), &number, sizeof(number));
   return Status::ok();
 }
 
 Status Session::setSeed(uint64_t value) {
-  int index = findHyper(impl->artifact->package(), "seed");
+  int index = findHyper(impl->artifact->training(), "seed");
   if (index < 0)
     return TESSERA_ERROR(InvalidArgument, "the step has no scalar 'seed'");
-  std::memcpy(impl->staging.input(impl->artifact->training().hyper()->Get(index)->buffer()), &value, sizeof(value));
+  std::memcpy(impl->exchanges[trainingProgram].staging.input(impl->artifact->training().hyper()->Get(index)->buffer()), &value, sizeof(value));
   return Status::ok();
 }
 
-double Session::resultValue(size_t result) const {
-  const std::byte *value = impl->results[result].data();
-  uint32_t buffer = impl->artifact->training().results()->Get(result)->buffer();
+double Session::resultValue(size_t result, size_t program) const {
+  const std::byte *value = impl->exchanges[program].results[result].data();
+  uint32_t buffer = impl->artifact->program(program).results()->Get(result)->buffer();
   auto as = [value]<typename T>(T number) {
     std::memcpy(&number, value, sizeof(number));
     return static_cast<double>(number);
@@ -245,16 +263,16 @@ double Session::resultValue(size_t result) const {
   }
 }
 
-Status Session::step(int64_t number, const StepOptions &options) {
+Status Session::step(size_t program, int64_t number, const StepOptions &options) {
   Status status = impl->isDerived ? Status::ok() : deriveState();
   if (status.isOk())
-    status = impl->staging.send();
+    status = impl->exchanges[program].staging.send();
   if (status.isOk())
-    status = impl->executor->step(number, options);
+    status = impl->executor->step(program, number, options);
   if (status.isOk())
-    status = impl->readResults();
+    status = impl->readResults(program);
   if (status.isOk())
-    status = impl->checkIndices().withContext("step " + std::to_string(number));
+    status = impl->checkIndices(program).withContext("step " + std::to_string(number));
   if (status.isOk())
     return status;
   if (status.code() != StatusCode::Aborted)
@@ -279,7 +297,7 @@ MemoryStats Session::memory() const {
       stats.allocatedBytes += impl->context->buffers.arenas()[index].allocatedBytes;
     }
   stats.workspaceBytes = impl->device->workspaceBytes();
-  stats.slotBytesByClass = peakBytesByClass(package);
+  stats.slotBytesByClass = peakBytesByClass(impl->artifact->training());
   return stats;
 }
 

@@ -1,6 +1,6 @@
 //===- Session.h - one rank of a training run ------------------------------===//
 //
-// A session holds one rank's memory and executes steps of an artifact on it. It knows nothing of files of data or
+// A session holds one rank's memory and executes steps of an artifact's programs on it. It knows nothing of files of data or
 // state: callers fill the state and batch buffers, set the hyper scalars, call step() and read the results.
 //
 //===----------------------------------------------------------------------===//
@@ -53,11 +53,11 @@ struct MemoryStats {
 };
 
 /// Index = artifact::MemoryClass: the bytes that are live where the sum over all classes is largest.
-std::vector<uint64_t> peakBytesByClass(const artifact::Package &package);
+std::vector<uint64_t> peakBytesByClass(const artifact::Program &program);
 
 struct StepOptions {
   TraceSink *trace = nullptr;
-  /// Called when the gradient of a state tensor can be read (index into Program.probes; the view is of this rank's
+  /// Called when the gradient of a state tensor can be read (index into the training's Program.probes; the view is of this rank's
   /// part).
   std::function<Status(size_t probe, const TensorView &gradient)> onGradient;
 };
@@ -76,14 +76,14 @@ public:
   int rank() const;
   int threads() const;
 
-  /// Buffers by their index in the program's tables, without an address where the device has memory of its own. A batch
+  /// Buffers by their index in the package's and the program's tables, without an address where the device has memory of its own. A batch
   /// buffer under accumulation has all micro-batches: its view is this rank's part of BatchTensor.global_shape.
   TensorView stateBuffer(size_t state) const;
-  TensorView batchBuffer(size_t batch) const;
-  TensorView resultBuffer(size_t result) const;
+  TensorView batchBuffer(size_t batch, size_t program = trainingProgram) const;
+  TensorView resultBuffer(size_t result, size_t program = trainingProgram) const;
 
   /// Where this rank's part of a batch tensor is to be written, densely, before the next step.
-  void *batchToWrite(size_t batch);
+  void *batchToWrite(size_t batch, size_t program = trainingProgram);
   /// Transfers of a whole state buffer, for those without an address.
   Status readState(size_t state, void *target) const;
   Status writeState(size_t state, const void *source);
@@ -92,15 +92,16 @@ public:
   Status deriveState();
 
   bool hasHyper(std::string_view name) const;
-  /// Sets a scalar of the step (`lr`, `bias_correction1`, …); an unknown name is an error.
+  /// Sets a scalar of the training (`lr`, `bias_correction1`, …); an unknown name is an error.
   Status setHyper(std::string_view name, double value);
-  /// Sets the scalar `seed` of a step with random numbers.
+  /// Sets the scalar `seed` of a training with random numbers.
   Status setSeed(uint64_t value);
-  /// First element of a result (loss, metrics) as a number, as the last step left it.
-  double resultValue(size_t result) const;
+  /// First element of a result (loss, metrics) as a number, as the program's last step left it.
+  double resultValue(size_t result, size_t program = trainingProgram) const;
 
-  /// Runs one step. After an error the session is unusable; all ranks get one.
-  Status step(int64_t number, const StepOptions &options = {});
+  /// Runs one step of the training, or of another program. After an error the session is unusable; all ranks get one.
+  Status step(int64_t number, const StepOptions &options = {}) { return step(trainingProgram, number, options); }
+  Status step(size_t program, int64_t number, const StepOptions &options = {});
 
   /// The orderly end of what connects the ranks' devices; all ranks call it together after their last step, each on its
   /// own thread. Errors: not all ranks came. A session that is only destroyed breaks the connection off.

@@ -6,7 +6,7 @@
 
 namespace tessera {
 
-Status Staging::open(Device &usedDevice, const BufferMap &usedBuffers, const artifact::Package &package) {
+Status Staging::open(Device &usedDevice, const BufferMap &usedBuffers, const artifact::Program &program) {
   device = &usedDevice;
   buffers = &usedBuffers;
   constexpr size_t alignment = 64;
@@ -18,15 +18,15 @@ Status Staging::open(Device &usedDevice, const BufferMap &usedBuffers, const art
     offsets.emplace_back(buffer, total);
     total += (buffers->view(buffer).bytes() + alignment - 1) / alignment * alignment;
   };
-  if (package.batch())
-    for (const artifact::BatchTensor *batch : *package.batch())
+  if (program.batch())
+    for (const artifact::BatchTensor *batch : *program.batch())
       add(batch->buffer());
-  if (package.hyper())
-    for (const auto *hyper : *package.hyper())
+  if (program.hyper())
+    for (const auto *hyper : *program.hyper())
       add(hyper->buffer());
   const size_t inputs = offsets.size();
-  if (package.results())
-    for (const artifact::ResultTensor *result : *package.results())
+  if (program.results())
+    for (const artifact::ResultTensor *result : *program.results())
       add(result->buffer());
   if (total == 0)
     return Status::ok();

@@ -19,7 +19,7 @@ class Staging {
 public:
   /// Takes host memory for all inputs and results of the program that the host does not see. The others must outlive
   /// this.
-  Status open(Device &device, const BufferMap &buffers, const artifact::Package &package);
+  Status open(Device &device, const BufferMap &buffers, const artifact::Program &program);
 
   /// Where the host writes an input of the next step: a buffer of the batch or a scalar.
   std::byte *input(uint32_t buffer);

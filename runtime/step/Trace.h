@@ -20,7 +20,7 @@ struct TraceEvent {
   int stream = 0;            ///< 0 compute, 1 gather, 2 reduce, 3 copies
   int64_t step = 0;          ///< number of the step, from 1
   uint32_t instruction = 0;  ///< position in the flattened list
-  int64_t iteration = 0;     ///< of the enclosing Repeat; 0 outside of one
+  int64_t iteration = 0;     ///< of the innermost Repeat around it; 0 outside of one
   std::string_view kind;     ///< "launch", "gemm", "conv", "attention", "attention_grad", "all_gather", …, "wait"
   std::string_view detail;   ///< kernel symbol or label of the collective; may be empty. Valid as long as the artifact.
   std::string_view location; ///< name of the source node; may be empty

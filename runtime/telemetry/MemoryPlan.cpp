@@ -21,11 +21,11 @@ static bool isOnHost(const artifact::Package &package, const artifact::Slot &slo
   return package.arenas()->Get(slot.arena())->kind() == artifact::ArenaKind::Host;
 }
 
-MemoryChanges memoryChanges(const artifact::Package &package) {
+MemoryChanges memoryChanges(const artifact::Package &package, const artifact::Program &program) {
   MemoryChanges changes;
-  if (!package.slots())
+  if (!program.slots())
     return changes;
-  for (const artifact::Slot *slot : *package.slots()) {
+  for (const artifact::Slot *slot : *program.slots()) {
     if (isOnHost(package, *slot))
       continue;
     auto index = static_cast<size_t>(slot->memory_class());
@@ -35,18 +35,18 @@ MemoryChanges memoryChanges(const artifact::Package &package) {
   return changes;
 }
 
-MemoryPlan memoryPlan(const artifact::Package &package) {
+MemoryPlan memoryPlan(const artifact::Package &package, const artifact::Program &program) {
   MemoryPlan plan;
   if (package.arenas())
     for (const artifact::Arena *arena : *package.arenas())
       (arena->kind() == artifact::ArenaKind::Host ? plan.hostBytes : plan.arenaBytes) += arena->bytes();
-  if (!package.slots())
+  if (!program.slots())
     return plan;
-  for (const artifact::Slot *slot : *package.slots())
+  for (const artifact::Slot *slot : *program.slots())
     if (!isOnHost(package, *slot))
       plan.bytesInAll[static_cast<size_t>(slot->memory_class())] += slot->bytes();
   std::array<uint64_t, numMemoryClasses> live{};
-  for (const auto &[instruction, change] : memoryChanges(package)) {
+  for (const auto &[instruction, change] : memoryChanges(package, program)) {
     uint64_t sum = 0;
     for (size_t i = 0; i < numMemoryClasses; ++i)
       sum += live[i] += static_cast<uint64_t>(change[i]);

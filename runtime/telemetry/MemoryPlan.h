@@ -33,11 +33,12 @@ struct MemoryPlan {
   uint64_t hostBytes = 0;  ///< What is reserved on the host for offloaded classes, which the other numbers leave out.
 };
 
-MemoryPlan memoryPlan(const artifact::Package &package);
+/// Of one program of the package; what is reserved is for all.
+MemoryPlan memoryPlan(const artifact::Package &package, const artifact::Program &program);
 
-/// How the live bytes of the device's slots change, by class: at the first instruction of a slot, and after its last.
+/// How the live bytes of the device's slots change in a program, by class: at the first instruction of a slot, and after its last.
 using MemoryChanges = std::map<uint64_t, std::array<int64_t, numMemoryClasses>>;
-MemoryChanges memoryChanges(const artifact::Package &package);
+MemoryChanges memoryChanges(const artifact::Package &package, const artifact::Program &program);
 
 /// "12.3 MiB".
 std::string formatBytes(uint64_t bytes);

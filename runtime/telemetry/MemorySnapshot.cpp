@@ -21,8 +21,9 @@ void MemorySnapshot::record(const TraceEvent &event) {
 Status MemorySnapshot::write(const std::string &path, const artifact::Package &package, uint64_t reservedBytes) const {
   std::lock_guard lock(mutex);
   using Json = nlohmann::ordered_json;
-  MemoryPlan plan = memoryPlan(package);
-  const MemoryChanges changes = memoryChanges(package);
+  const artifact::Program &program = *package.programs()->Get(0);
+  MemoryPlan plan = memoryPlan(package, program);
+  const MemoryChanges changes = memoryChanges(package, program);
   int64_t origin = end;
   for (auto [instruction, begin] : begins)
     origin = std::min(origin, begin);

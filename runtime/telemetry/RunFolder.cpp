@@ -87,7 +87,7 @@ static Json toJson(const flatbuffers::Vector<flatbuffers::Offset<artifact::KeyVa
 
 Status RunFolder::writeRunInfo(const Artifact &artifact, const RunInfo &info) const {
   const artifact::Package &package = artifact.package();
-  MemoryPlan plan = memoryPlan(package);
+  MemoryPlan plan = memoryPlan(package, artifact.training());
   Json json = {{"tessera", TESSERA_VERSION},
                {"started", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
                {"command", info.commandLine},

@@ -21,8 +21,8 @@ std::string stageToJson(const std::string &stage, int64_t step, const std::vecto
 
 uint64_t stateBytes(const artifact::Package &package) {
   uint64_t bytes = 0;
-  if (package.slots())
-    for (const artifact::Slot *slot : *package.slots())
+  if (const auto *slots = package.programs()->Get(0)->slots())
+    for (const artifact::Slot *slot : *slots)
       if (package.arenas()->Get(slot->arena())->kind() == artifact::ArenaKind::State)
         bytes += slot->bytes();
   return bytes;

@@ -132,6 +132,8 @@ void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o) {
                  "on: a step whose loss or gradient norm is not finite changes nothing; off: updates do not wait for "
                  "the norm")
       ->capture_default_str();
+  app.add_flag("--evaluate", o.evaluate,
+               "add a program that computes the loss of a batch without training, for tessera-run --eval-data");
   app.add_option("--schedule,--lr-schedule", o.schedule,
                  "learning rate after warm-up: constant; linear or cosine (to --min-lr at the last step); inverse-sqrt; wsd "
                  "(constant, and a decay in the last --decay-steps)")

@@ -31,10 +31,10 @@ struct Totals {
 };
 } // namespace
 
-static std::vector<Row> collectRows(const Artifact &artifact) {
+static std::vector<Row> collectRows(const Artifact &artifact, size_t program) {
   const artifact::Package &package = artifact.package();
   std::vector<Row> rows;
-  for (const FlatInstruction &entry : flatten(package)) {
+  for (const FlatInstruction &entry : flatten(artifact.program(program))) {
     const artifact::Collective *collective = entry.instruction->operation_as_Collective();
     if (!collective)
       continue;
@@ -44,7 +44,7 @@ static std::vector<Row> collectRows(const Artifact &artifact) {
     row.group = groupText(artifact, collective->group());
     row.groupSize = artifact.groupSize(collective->group());
     row.label = collective->label() ? collective->label()->str() : "";
-    row.stream = streamName(entry.instruction->stream());
+    row.stream = streamName(package, entry.instruction->stream());
     row.location = locationOf(package, *entry.instruction);
     row.iterations = entry.iterations;
     row.wholeBytes = std::max(bufferBytes(package, collective->input()), bufferBytes(package, collective->output()));
@@ -85,8 +85,8 @@ static double ratio(uint64_t value, uint64_t base) {
   return base ? static_cast<double>(value) / static_cast<double>(base) : 0;
 }
 
-std::string collectivesText(const Artifact &artifact) {
-  std::vector<Row> rows = collectRows(artifact);
+std::string collectivesText(const Artifact &artifact, size_t program) {
+  std::vector<Row> rows = collectRows(artifact, program);
   std::string text = fmt::format("collectives (in the order of every rank)\n{:>6} {:<15} {:<14} {:<8} {:>12} {:>5} "
                                  "{:>12}  label ; source\n",
                                  "number", "kind", "group", "stream", "whole", "times", "sent/rank");
@@ -102,12 +102,12 @@ std::string collectivesText(const Artifact &artifact) {
   if (artifact.numRanks() > 1)
     text += fmt::format("  reduced: {} = {:.2f} x the parameters ({})\n", formatBytes(totals.reduced),
                         ratio(totals.reduced, totals.parameters), formatBytes(totals.parameters));
-  text += fmt::format("  hash of the sequence {:016x}\n", artifact.training().collective_hash());
+  text += fmt::format("  hash of the sequence {:016x}\n", artifact.program(program).collective_hash());
   return text;
 }
 
-Json collectivesJson(const Artifact &artifact) {
-  std::vector<Row> rows = collectRows(artifact);
+Json collectivesJson(const Artifact &artifact, size_t program) {
+  std::vector<Row> rows = collectRows(artifact, program);
   Json list = Json::array();
   for (const Row &row : rows)
     list.push_back({{"number", row.number},
@@ -127,7 +127,7 @@ Json collectivesJson(const Artifact &artifact) {
           {"reduced_bytes", totals.reduced},
           {"sharded_parameter_bytes", totals.shardedParameters},
           {"parameter_bytes", totals.parameters},
-          {"hash", fmt::format("{:016x}", artifact.training().collective_hash())}};
+          {"hash", fmt::format("{:016x}", artifact.program(program).collective_hash())}};
 }
 
 } // namespace tessera::dump

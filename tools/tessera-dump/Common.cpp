@@ -8,19 +8,22 @@ namespace tessera::dump {
 
 using artifact::Operation;
 
-std::vector<FlatInstruction> flatten(const artifact::Package &package) {
-  std::vector<FlatInstruction> list;
-  if (!package.instructions())
-    return list;
-  uint32_t number = 0;
-  for (const artifact::Instruction *instruction : *package.instructions()) {
-    list.push_back({number++, 1, false, instruction});
+using Instructions = flatbuffers::Vector<flatbuffers::Offset<artifact::Instruction>>;
+
+static void flatten(const Instructions &instructions, int64_t iterations, int depth,
+                    std::vector<FlatInstruction> &list) {
+  for (const artifact::Instruction *instruction : instructions) {
+    list.push_back({static_cast<uint32_t>(list.size()), iterations, depth, instruction});
     const artifact::Repeat *repeat = instruction->operation_as_Repeat();
-    if (!repeat || !repeat->body())
-      continue;
-    for (const artifact::Instruction *inner : *repeat->body())
-      list.push_back({number++, repeat->count(), true, inner});
+    if (repeat && repeat->body())
+      flatten(*repeat->body(), iterations * repeat->count(), depth + 1, list);
   }
+}
+
+std::vector<FlatInstruction> flatten(const artifact::Program &program) {
+  std::vector<FlatInstruction> list;
+  if (program.instructions())
+    flatten(*program.instructions(), 1, 0, list);
   return list;
 }
 
@@ -67,9 +70,17 @@ std::string kindOf(const artifact::Instruction &instruction) {
   }
 }
 
-std::string streamName(int stream) {
+std::string streamName(const artifact::Package &package, int stream) {
   static constexpr const char *names[] = {"compute", "gather", "reduce", "copies"};
-  return stream < 4 ? names[stream] : "stream " + std::to_string(stream);
+  const auto *table = package.streams();
+  if (!table || table->size() == 0)
+    return names[0];
+  const artifact::StreamKind kind = table->Get(static_cast<uint32_t>(stream))->kind();
+  std::string name = names[static_cast<size_t>(kind)];
+  for (int other = 0; other < stream; ++other)
+    if (table->Get(static_cast<uint32_t>(other))->kind() == kind)
+      return name + " " + std::to_string(stream);
+  return name;
 }
 
 std::string locationOf(const artifact::Package &package, const artifact::Instruction &instruction) {

@@ -23,15 +23,16 @@ using Json = nlohmann::ordered_json;
 struct FlatInstruction {
   uint32_t number;
   int64_t iterations; ///< How often it runs in a step.
-  bool inRepeat;
+  int depth; ///< Of the loops around it.
   const artifact::Instruction *instruction;
 };
-std::vector<FlatInstruction> flatten(const artifact::Package &package);
+/// Of a program, with loops inside of loops.
+std::vector<FlatInstruction> flatten(const artifact::Program &program);
 
 /// "gemm", "all_gather", …: the names of traces.
 std::string kindOf(const artifact::Instruction &instruction);
-/// "gather" for stream 1, ….
-std::string streamName(int stream);
+/// "gather", …; of another stream of that kind with its number.
+std::string streamName(const artifact::Package &package, int stream);
 std::string locationOf(const artifact::Package &package, const artifact::Instruction &instruction);
 /// "b12 f32[8,256]".
 std::string bufferText(const artifact::Package &package, uint32_t buffer);
@@ -40,18 +41,19 @@ std::string dtypeName(artifact::DataType dtype);
 /// "shard,seq(4)".
 std::string groupText(const Artifact &artifact, int64_t group);
 
+/// What has a parameter `program` is of one program, by its number in the package.
 std::string summaryText(const Artifact &artifact);
 Json summaryJson(const Artifact &artifact);
 
 /// `columns`: width of the timeline.
-std::string memoryText(const Artifact &artifact, int columns = 48);
-Json memoryJson(const Artifact &artifact);
+std::string memoryText(const Artifact &artifact, size_t program = trainingProgram, int columns = 48);
+Json memoryJson(const Artifact &artifact, size_t program = trainingProgram);
 
-std::string scheduleText(const Artifact &artifact);
-Json scheduleJson(const Artifact &artifact);
+std::string scheduleText(const Artifact &artifact, size_t program = trainingProgram);
+Json scheduleJson(const Artifact &artifact, size_t program = trainingProgram);
 
-std::string collectivesText(const Artifact &artifact);
-Json collectivesJson(const Artifact &artifact);
+std::string collectivesText(const Artifact &artifact, size_t program = trainingProgram);
+Json collectivesJson(const Artifact &artifact, size_t program = trainingProgram);
 
 std::string stateText(const Artifact &artifact);
 Json stateJson(const Artifact &artifact);

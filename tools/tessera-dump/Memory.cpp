@@ -11,10 +11,10 @@ namespace tessera::dump {
 
 using artifact::MemoryClass;
 
-static std::vector<const artifact::Slot *> sortedSlots(const artifact::Package &package) {
+static std::vector<const artifact::Slot *> sortedSlots(const artifact::Program &program) {
   std::vector<const artifact::Slot *> slots;
-  if (package.slots())
-    slots.assign(package.slots()->begin(), package.slots()->end());
+  if (program.slots())
+    slots.assign(program.slots()->begin(), program.slots()->end());
   std::stable_sort(slots.begin(), slots.end(), [](const artifact::Slot *a, const artifact::Slot *b) {
     return std::tuple(a->arena(), a->offset(), a->first_instruction()) <
            std::tuple(b->arena(), b->offset(), b->first_instruction());
@@ -35,10 +35,11 @@ static std::string timeline(const artifact::Slot &slot, size_t numInstructions, 
   return text;
 }
 
-std::string memoryText(const Artifact &artifact, int columns) {
+std::string memoryText(const Artifact &artifact, size_t number, int columns) {
   const artifact::Package &package = artifact.package();
-  MemoryPlan plan = memoryPlan(package);
-  size_t numInstructions = flatten(package).size();
+  const artifact::Program &program = artifact.program(number);
+  MemoryPlan plan = memoryPlan(package, program);
+  size_t numInstructions = flatten(program).size();
   std::string text = fmt::format("memory per rank ({} ranks)\n  {:<14} {:>14} {:>14}\n", artifact.numRanks(), "class",
                                  "at the peak", "all slots");
   uint64_t all = 0;
@@ -62,7 +63,7 @@ std::string memoryText(const Artifact &artifact, int columns) {
           fmt::format("  {:<20} {:<14} {:>14} bytes\n", arena->name()->str(), toString(arena->kind()), arena->bytes());
   text += fmt::format("\nslots (live from instruction to instruction, of {})\n", numInstructions);
   uint32_t arena = UINT32_MAX;
-  for (const artifact::Slot *slot : sortedSlots(package)) {
+  for (const artifact::Slot *slot : sortedSlots(program)) {
     if (slot->arena() != arena) {
       arena = slot->arena();
       text += fmt::format("  {}:\n", package.arenas()->Get(arena)->name()->str());
@@ -74,9 +75,10 @@ std::string memoryText(const Artifact &artifact, int columns) {
   return text;
 }
 
-Json memoryJson(const Artifact &artifact) {
+Json memoryJson(const Artifact &artifact, size_t number) {
   const artifact::Package &package = artifact.package();
-  MemoryPlan plan = memoryPlan(package);
+  const artifact::Program &program = artifact.program(number);
+  MemoryPlan plan = memoryPlan(package, program);
   Json classes = Json::object(), arenas = Json::array(), slots = Json::array();
   for (size_t i = 0; i < numMemoryClasses; ++i)
     classes[std::string(toString(static_cast<MemoryClass>(i)))] = {{"at_peak", plan.bytesAtPeak[i]},
@@ -84,7 +86,7 @@ Json memoryJson(const Artifact &artifact) {
   if (package.arenas())
     for (const artifact::Arena *arena : *package.arenas())
       arenas.push_back({{"name", arena->name()->str()}, {"kind", toString(arena->kind())}, {"bytes", arena->bytes()}});
-  for (const artifact::Slot *slot : sortedSlots(package))
+  for (const artifact::Slot *slot : sortedSlots(program))
     slots.push_back({{"name", slotName(*slot)},
                      {"arena", slot->arena()},
                      {"offset", slot->offset()},

@@ -100,13 +100,13 @@ static std::vector<std::string> reasonsOf(const artifact::Instruction &instructi
   return reasons;
 }
 
-std::string scheduleText(const Artifact &artifact) {
+std::string scheduleText(const Artifact &artifact, size_t program) {
   const artifact::Package &package = artifact.package();
   std::string text = "schedule (number, stream, instruction, source)\n";
-  for (const FlatInstruction &entry : flatten(package)) {
+  for (const FlatInstruction &entry : flatten(artifact.program(program))) {
     std::string location = locationOf(package, *entry.instruction);
-    text += fmt::format("{:>6} {:<8} {}{} {}{}\n", entry.number, streamName(entry.instruction->stream()),
-                        entry.inRepeat ? "  " : "", kindOf(*entry.instruction), operands(artifact, *entry.instruction),
+    text += fmt::format("{:>6} {:<8} {}{} {}{}\n", entry.number, streamName(artifact.package(), entry.instruction->stream()),
+                        std::string(2 * entry.depth, ' '), kindOf(*entry.instruction), operands(artifact, *entry.instruction),
                         location.empty() ? "" : "  ; " + location);
     for (const std::string &reason : reasonsOf(*entry.instruction))
       text += fmt::format("{:>18}{}\n", "- ", reason);
@@ -114,11 +114,11 @@ std::string scheduleText(const Artifact &artifact) {
   return text;
 }
 
-Json scheduleJson(const Artifact &artifact) {
+Json scheduleJson(const Artifact &artifact, size_t program) {
   Json list = Json::array();
-  for (const FlatInstruction &entry : flatten(artifact.package())) {
+  for (const FlatInstruction &entry : flatten(artifact.program(program))) {
     list.push_back({{"number", entry.number},
-                    {"stream", streamName(entry.instruction->stream())},
+                    {"stream", streamName(artifact.package(), entry.instruction->stream())},
                     {"kind", kindOf(*entry.instruction)},
                     {"iterations", entry.iterations},
                     {"operands", operands(artifact, *entry.instruction)},

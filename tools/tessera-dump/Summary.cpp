@@ -56,7 +56,7 @@ static Json learningRateJson(const artifact::LearningRate *stored) {
 
 Json summaryJson(const Artifact &artifact) {
   const artifact::Package &package = artifact.package();
-  MemoryPlan plan = memoryPlan(package);
+  MemoryPlan plan = memoryPlan(package, artifact.training());
   Json mesh = Json::object();
   for (const Mesh::Axis &axis : artifact.mesh().axes)
     mesh[axis.name] = axis.size;
@@ -77,10 +77,17 @@ Json summaryJson(const Artifact &artifact) {
       units += state->role() == artifact::StateRole::Parameter;
   Json instructions = Json::object();
   std::map<std::string, int64_t> kinds;
-  for (const FlatInstruction &entry : flatten(package))
+  for (const FlatInstruction &entry : flatten(artifact.training()))
     ++kinds[kindOf(*entry.instruction)];
   for (const auto &[kind, count] : kinds)
     instructions[kind] = count;
+  Json programs = Json::object();
+  for (size_t number = 0; number < artifact.numPrograms(); ++number) {
+    const artifact::Program &program = artifact.program(number);
+    programs[program.name()->str()] = {{"kind", number == trainingProgram ? "train" : "evaluate"},
+                                       {"instructions", flatten(program).size()},
+                                       {"peak", memoryPlan(package, program).peakBytes}};
+  }
   Json classes = Json::object();
   for (size_t i = 0; i < numMemoryClasses; ++i)
     classes[std::string(toString(static_cast<MemoryClass>(i)))] = plan.bytesAtPeak[i];
@@ -89,8 +96,8 @@ Json summaryJson(const Artifact &artifact) {
     for (const artifact::CodeObject *code : *package.code_objects())
       codeBytes += code->data()->size();
   Json batch = Json::array();
-  if (package.batch())
-    for (const artifact::BatchTensor *tensor : *package.batch()) {
+  if (artifact.training().batch())
+    for (const artifact::BatchTensor *tensor : *artifact.training().batch()) {
       Json entry = {{"name", tensor->name()->str()},
                     {"role", tensor->role() == artifact::BatchRole::Input ? "input" : "target"},
                     {"dtype", dtypeName(tensor->dtype())},
@@ -118,7 +125,8 @@ Json summaryJson(const Artifact &artifact) {
   return {{"producer", package.producer() ? package.producer()->str() : ""},
           {"target", package.target()->str()},
           {"fingerprint", fmt::format("{:016x}", package.fingerprint())},
-          {"collective_hash", fmt::format("{:016x}", package.collective_hash())},
+          {"collective_hash", fmt::format("{:016x}", artifact.training().collective_hash())},
+          {"programs", std::move(programs)},
           {"mesh", std::move(mesh)},
           {"ranks", artifact.numRanks()},
           {"model", keyValues(package.model())},
@@ -180,6 +188,10 @@ std::string summaryText(const Artifact &artifact) {
          fmt::format("{} {}{}{}", entry["name"].get<std::string>(), entry["dtype"].get<std::string>(),
                      entry["shape"].dump(),
                      entry.contains("index_bound") ? " below " + entry["index_bound"].dump() : ""));
+  if (json["programs"].size() > 1)
+    for (const auto &[name, program] : json["programs"].items())
+      line("program", fmt::format("{} ({}): {} instructions, {} at the peak", name, program["kind"].get<std::string>(),
+                                  program["instructions"].get<size_t>(), formatBytes(program["peak"].get<uint64_t>())));
   line("instructions", join(json["instructions"], ", ", " "));
   line("kernels",
        fmt::format("{}, code {}", json["kernels"].get<int64_t>(), formatBytes(json["code_bytes"].get<uint64_t>())));

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <functional>
 #include <iostream>
 
 using namespace tessera;
@@ -13,8 +14,8 @@ namespace {
 /// One part of the output, chosen by a flag.
 struct Section {
   const char *flag, *name, *help;
-  std::string (*text)(const Artifact &);
-  dump::Json (*json)(const Artifact &);
+  std::function<std::string(const Artifact &, size_t program)> text;
+  std::function<dump::Json(const Artifact &, size_t program)> json;
   bool chosen = false;
 };
 
@@ -26,29 +27,33 @@ int fail(const Status &status) {
 } // namespace
 
 int main(int argc, char **argv) {
+  /// Of what does not depend on the program.
+  auto ofAll = [](auto *function) { return [function](const Artifact &artifact, size_t) { return function(artifact); }; };
   Section sections[] = {
-      {"--summary", "summary", "What the artifact is, in one screen (the default)", dump::summaryText,
-       dump::summaryJson},
+      {"--summary", "summary", "What the artifact is, in one screen (the default)", ofAll(dump::summaryText),
+       ofAll(dump::summaryJson)},
       {"--memory", "memory", "Planned memory by class, arena and slot, with lifetimes",
-       [](const Artifact &artifact) { return dump::memoryText(artifact); }, dump::memoryJson},
+       [](const Artifact &artifact, size_t program) { return dump::memoryText(artifact, program); }, dump::memoryJson},
       {"--schedule", "schedule", "The instructions with streams, events and sources", dump::scheduleText,
        dump::scheduleJson},
       {"--collectives", "collectives", "What is communicated: bytes, groups, labels", dump::collectivesText,
        dump::collectivesJson},
-      {"--state", "state", "Parameters and optimizer state: units, shapes, initialisers", dump::stateText,
-       dump::stateJson},
+      {"--state", "state", "Parameters and optimizer state: units, shapes, initialisers", ofAll(dump::stateText),
+       ofAll(dump::stateJson)},
       {"--tensors", "tensors", "The model file's tensors: what each is in the step, and who decided so",
-       dump::tensorsText, dump::tensorsJson},
-      {"--kernels", "kernels", "Generated kernels and code objects", dump::kernelsText, dump::kernelsJson}};
+       ofAll(dump::tensorsText), ofAll(dump::tensorsJson)},
+      {"--kernels", "kernels", "Generated kernels and code objects", ofAll(dump::kernelsText), ofAll(dump::kernelsJson)}};
 
   CLI::App app{"Shows what is in an artifact", "tessera-dump"};
   app.set_version_flag("--version", TESSERA_VERSION);
   app.footer("Example: tessera-dump gpt.tessera --memory --collectives");
-  std::string path, phase, codePath;
+  std::string path, phase, codePath, programName;
   bool asJson = false;
   app.add_option("artifact", path, "The .tessera file")->required();
   for (Section &section : sections)
     app.add_flag(section.flag, section.chosen, section.help);
+  app.add_option("--program", programName,
+                 "The program that memory, schedule and collectives are shown of (default: the training)");
   app.add_option("--ir", phase, "The IR of a phase, e.g. shard (needs an artifact made with --embed-ir)");
   app.add_option("--write-code", codePath, "Writes the generated code to this file");
   app.add_flag("--json", asJson, "The chosen sections as one JSON object");
@@ -57,6 +62,18 @@ int main(int argc, char **argv) {
   auto artifact = Artifact::open(path);
   if (!artifact.isOk())
     return fail(artifact.status());
+  size_t program = trainingProgram;
+  if (!programName.empty()) {
+    std::string known;
+    for (program = 0; program < (*artifact)->numPrograms(); ++program) {
+      std::string name = (*artifact)->program(program).name()->str();
+      if (name == programName)
+        break;
+      known += (known.empty() ? "'" : ", '") + name + "'";
+    }
+    if (program == (*artifact)->numPrograms())
+      return fail(TESSERA_ERROR(NotFound, "'" + path + "' has no program '" + programName + "'; it has " + known));
+  }
   bool anyChosen = !phase.empty() || !codePath.empty();
   for (const Section &section : sections)
     anyChosen |= section.chosen;
@@ -71,9 +88,9 @@ int main(int argc, char **argv) {
     if (!section.chosen)
       continue;
     if (asJson)
-      json[section.name] = section.json(**artifact);
+      json[section.name] = section.json(**artifact, program);
     else
-      std::cout << (first ? "" : "\n") << section.text(**artifact);
+      std::cout << (first ? "" : "\n") << section.text(**artifact, program);
     first = false;
   }
   if (!phase.empty()) {

@@ -2,6 +2,8 @@
 
 #include "compiler/dialect/train/Signature.h"
 
+#include "compiler/dialect/train/Program.h"
+
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -20,6 +22,17 @@ bool isStepFunction(func::FuncOp func) {
   return llvm::any_of(llvm::seq(func.getNumArguments()),
                       [&](unsigned index) { return getArgRole(func, index).has_value(); });
 }
+
+FailureOr<ProgramKind> programKind(Operation *op) {
+  Attribute attr = op->getAttr(kProgram);
+  if (!attr)
+    return ProgramKind::Train;
+  if (stringOf(attr) == kEvaluate)
+    return ProgramKind::Evaluate;
+  return op->emitError() << kProgram << " must be \"" << kEvaluate << "\" or absent, got " << attr;
+}
+
+bool isTrainingStep(func::FuncOp func) { return isStepFunction(func) && !func->hasAttr(kProgram); }
 
 LogicalResult checkTensorFunction(func::FuncOp func) {
   if (!llvm::hasSingleElement(func.getBody()))

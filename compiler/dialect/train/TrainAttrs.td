@@ -37,7 +37,8 @@ def Train_ArgRole : Train_Enum<"ArgRole", "what an argument of a step function i
 def Train_ResultRole : Train_Enum<"ResultRole", "what a result of a step function is (`train.role`, a string in the IR)", [
   I32EnumAttrCase<"Loss", 0, "loss">, I32EnumAttrCase<"Metric", 1, "metric">, I32EnumAttrCase<"Updated", 2, "updated">,
   I32EnumAttrCase<"Output", 3, "output">, I32EnumAttrCase<"Grad", 4, "grad">,
-  I32EnumAttrCase<"IndexCheck", 5, "index_check">]>;
+  I32EnumAttrCase<"IndexCheck", 5, "index_check">, I32EnumAttrCase<"LossSum", 6, "loss_sum">,
+  I32EnumAttrCase<"LossCount", 7, "loss_count">]>;
 
 def Train_TensorRole : Train_Enum<"TensorRole", "what a tensor of the model file is in the step", [
   I32EnumAttrCase<"Param", 0, "param">, I32EnumAttrCase<"Frozen", 1, "frozen">,

@@ -9,6 +9,7 @@
 #include "compiler/dialect/train/Dims.h"
 #include "compiler/dialect/train/IndexParts.h"
 #include "compiler/dialect/train/Initializer.h"
+#include "compiler/dialect/train/Program.h"
 #include "compiler/dialect/train/Signature.h"
 #include "compiler/dialect/train/Train.h"
 #include "compiler/dialect/train/Verify.h"
@@ -360,6 +361,8 @@ LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribu
   // train.op_c6
   if ((name == kBackward || name == kRecompute) && !isa<UnitAttr>(attr.getValue()))
     return checked.error() << "expected a unit attribute, got " << attr.getValue();
+  if (name == kProgram)
+    return programKind(op);
   // train.op_c2
   auto units = dyn_cast<ArrayAttr>(attr.getValue());
   if (name == kUnits && (!units || !llvm::all_of(units, llvm::IsaPred<StringAttr>)))

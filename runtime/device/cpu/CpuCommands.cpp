@@ -130,7 +130,7 @@ public:
   void reserve(bool backward) {
     TensorView maskView;
     AttentionArguments arguments;
-    fill(arguments, maskView, 0);
+    fill(arguments, maskView, {});
     shared.attentionScratch.require(attentionScratchBytes(arguments, backward, shared.team));
   }
 

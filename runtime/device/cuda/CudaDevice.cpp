@@ -287,7 +287,7 @@ Result<StepMode> CudaDevice::beginStep(size_t number, bool observed) {
   TESSERA_CU(cuCtxSetCurrent(shared->context));
   program = number;
   isObserved = observed;
-  isReplay = false;
+  shared->isReplay = false;
   ++shared->step;
   CudaShared::Captured &captured = shared->programs[program];
   ++captured.steps;
@@ -305,7 +305,7 @@ Result<StepMode> CudaDevice::beginStep(size_t number, bool observed) {
   if (isObserved || !options.gpu.usesGraphs || !shared->collectives->canBeCaptured())
     return StepMode::Issue;
   if (captured.graph) {
-    isReplay = true;
+    shared->isReplay = true;
     TESSERA_RETURN_IF_ERROR(launchGraph());
     return StepMode::Replay;
   }
@@ -382,8 +382,8 @@ Status CudaDevice::launchGraph() {
 Status CudaDevice::endIssue() {
   if (shared->isCapturing) {
     TESSERA_RETURN_IF_ERROR(endCapture());
-    isReplay = true;
-  } else if (!isReplay) {
+    shared->isReplay = true;
+  } else if (!shared->isReplay) {
     TESSERA_RETURN_IF_ERROR(joinStreams());
   }
   TESSERA_CU(cuEventRecord(shared->marks[1], shared->streams[0]->handle));

@@ -42,6 +42,7 @@ struct CudaShared {
   int multiprocessorsBeside = 0;
   int64_t step = 0;         ///< counts the calls of beginStep
   bool isCapturing = false; ///< what is issued becomes part of a graph
+  bool isReplay = false;    ///< the step is a graph
   double stallTimeoutSeconds = 60;
 
   // Events that mark times of a step, and how many of them are taken.
@@ -122,7 +123,7 @@ private:
   std::vector<CUlibrary> libraries;
   CUstream transfers = nullptr;
   size_t program = 0; ///< of the step
-  bool isObserved = false, isReplay = false;
+  bool isObserved = false;
   mutable bool hasWarned = false; ///< that times are not known
   int64_t beganAt = 0;            ///< nanoseconds of the host's clock at mark 0
 };

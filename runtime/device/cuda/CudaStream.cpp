@@ -65,7 +65,7 @@ TimeMark CudaStream::mark() {
 Status CudaStream::gpuFailure(CUresult result) const {
   std::string place = Progress::describe(shared.progress.underWay());
   // A graph tells of collectives only.
-  const char *call = shared.graph ? "the GPU failed (--no-graph says in which instruction)" : "the GPU failed";
+  const char *call = shared.isReplay ? "the GPU failed (--no-graph says in which instruction)" : "the GPU failed";
   return driverError(call, result)
       .withContext("step " + std::to_string(shared.rank->step) + (place.empty() ? "" : ", under way: " + place));
 }

@@ -67,7 +67,7 @@ void Watchdog::watch() {
       log::error("rank {} ends in step {}, under way: {}", communicator.rank(), step, place);
     communicator.abort(status);
     // NCCL waits for the graphs that hold its collectives; one that runs goes away when it has ended.
-    shared.dropGraph();
+    shared.dropGraphs();
     shared.collectives->abort();
     return;
   }

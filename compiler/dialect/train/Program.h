@@ -1,0 +1,32 @@
+//===- Program.h - what a function of a module is for -----------*- C++ -*-===//
+//
+// A module has a function for each program of the artifact. They share the state: arguments of role "param", "frozen"
+// and "state" with equal names are one buffer.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_COMPILER_DIALECT_TRAIN_PROGRAM_H
+#define TESSERA_COMPILER_DIALECT_TRAIN_PROGRAM_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Operation.h"
+
+namespace tessera::train {
+
+enum class ProgramKind { Train, Evaluate };
+
+/// On a function, or the program made of it: "evaluate"; without it, it trains. The results of an evaluation are two f32
+/// scalars: the loss of several batches is the sum of `loss_sum` over them, divided by that of `loss_count`. A count of the
+/// values of a target, but for the ignored ones, names it (`train.of`).
+inline constexpr llvm::StringLiteral kProgram = "train.program";
+inline constexpr llvm::StringLiteral kEvaluate = "evaluate";
+
+/// Emits an error if the attribute names no program.
+llvm::FailureOr<ProgramKind> programKind(mlir::Operation *op);
+
+/// A function with roles that trains: what makes gradients, updates and micro-batches looks at no other.
+bool isTrainingStep(mlir::func::FuncOp func);
+
+} // namespace tessera::train
+
+#endif // TESSERA_COMPILER_DIALECT_TRAIN_PROGRAM_H
