@@ -92,14 +92,17 @@ Status RunFolder::writeRunInfo(const Artifact &artifact, const RunInfo &info) co
                {"started", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
                {"command", info.commandLine},
                {"settings", info.settings}};
-  Json mesh = Json::object();
-  for (const Mesh::Axis &axis : artifact.mesh().axes)
+  Json mesh = Json::object(), roles = Json::object();
+  for (const Mesh::Axis &axis : artifact.mesh().axes) {
     mesh[axis.name] = axis.size;
+    roles[axis.name] = toString(axis.role);
+  }
   json["artifact"] = {{"path", artifact.path()},
                       {"producer", program.producer() ? program.producer()->str() : ""},
                       {"fingerprint", fingerprintOf(artifact)},
                       {"target", program.target()->str()},
                       {"mesh", std::move(mesh)},
+                      {"mesh_roles", std::move(roles)},
                       {"model", toJson(program.model())},
                       {"optimizer", toJson(program.optimizer())}};
   json["ranks"] = artifact.numRanks();

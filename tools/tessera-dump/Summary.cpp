@@ -44,12 +44,28 @@ static int64_t countParameters(const artifact::Program &program, artifact::State
   return total;
 }
 
+static const char *dimName(artifact::DimRole role) {
+  switch (role) {
+  case artifact::DimRole::Sample:
+    return "sample";
+  case artifact::DimRole::Position:
+    return "position";
+  case artifact::DimRole::MicroBatch:
+    return "micro_batch";
+  case artifact::DimRole::None:
+    return "none";
+  }
+  return "?";
+}
+
 Json summaryJson(const Artifact &artifact) {
   const artifact::Program &program = artifact.program();
   MemoryPlan plan = memoryPlan(program);
-  Json mesh = Json::object();
-  for (const Mesh::Axis &axis : artifact.mesh().axes)
+  Json mesh = Json::object(), roles = Json::object();
+  for (const Mesh::Axis &axis : artifact.mesh().axes) {
     mesh[axis.name] = axis.size;
+    roles[axis.name] = toString(axis.role);
+  }
   size_t tensors = 0, frozenTensors = 0, units = 0;
   int64_t parameters = countParameters(program, artifact::StateRole::Parameter, tensors);
   int64_t frozen = countParameters(program, artifact::StateRole::Frozen, frozenTensors);
@@ -88,6 +104,9 @@ Json summaryJson(const Artifact &artifact) {
       if (tensor->global_shape())
         for (int64_t size : *tensor->global_shape())
           entry["shape"].push_back(size);
+      entry["dims"] = Json::array();
+      for (uint32_t dim = 0; tensor->dims() && dim < tensor->dims()->size(); ++dim)
+        entry["dims"].push_back(dimName(tensor->dims()->GetEnum<artifact::DimRole>(dim)));
       if (tensor->index_bound() >= 0)
         entry["index_bound"] = tensor->index_bound();
       for (uint32_t part = 0; tensor->index_parts() && part < tensor->index_parts()->size(); ++part) {
@@ -110,6 +129,7 @@ Json summaryJson(const Artifact &artifact) {
           {"fingerprint", fmt::format("{:016x}", program.fingerprint())},
           {"collective_hash", fmt::format("{:016x}", program.collective_hash())},
           {"mesh", std::move(mesh)},
+          {"mesh_roles", std::move(roles)},
           {"ranks", artifact.numRanks()},
           {"model", keyValues(program.model())},
           {"optimizer", keyValues(program.optimizer())},
@@ -151,7 +171,7 @@ std::string summaryText(const Artifact &artifact) {
   // A CPU's list of features is long: the JSON has it.
   std::string target = json["target"].get<std::string>();
   line("target", target.substr(0, target.find(':', target.find(':') + 1)));
-  line("mesh", fmt::format("{} ({} ranks)", join(json["mesh"], ", ", "="), artifact.numRanks()));
+  line("mesh", fmt::format("{}: {} ranks", artifact.mesh().toString(), artifact.numRanks()));
   line("model", join(json["model"], ", ", "="));
   line("optimizer", join(json["optimizer"], ", ", "="));
   std::string parameters = fmt::format("{} in {} tensors, {} units", json["parameters"].get<int64_t>(),
