@@ -22,7 +22,7 @@ dialect() {
 }
 
 mkdir -p "$out/ops"
-dialect train compiler/dialect/train/TrainOps.td
+dialect train compiler/dialect/train/TrainAll.td
 dialect dist compiler/dialect/dist/DistOps.td
 dialect exec compiler/dialect/exec/ExecOps.td
 dialect check compiler/interp/CheckOps.td

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/artifact/Tables.h"
+#include "compiler/dialect/train/Dims.h"
 #include "compiler/dialect/train/IndexParts.h"
 #include "compiler/dialect/train/Initializer.h"
 #include "compiler/dialect/train/Loss.h"
@@ -169,6 +170,20 @@ LogicalResult Tables::fillSegment(exec::ArgumentOp op, StringRef name, ArrayRef<
   return success();
 }
 
+static DimRole dimRole(train::DimRole role) {
+  switch (role) {
+  case train::DimRole::None:
+    return DimRole::None;
+  case train::DimRole::Sample:
+    return DimRole::Sample;
+  case train::DimRole::Position:
+    return DimRole::Position;
+  case train::DimRole::MicroBatch:
+    return DimRole::MicroBatch;
+  }
+  llvm_unreachable("unknown role");
+}
+
 LogicalResult Tables::fillBatch(exec::ArgumentOp op, train::ArgRole role) {
   auto batch = std::make_unique<BatchTensorT>();
   FailureOr<DataType> dtype = dataType(op, cast<MemRefType>(op.getBuffer().getType()).getElementType());
@@ -179,11 +194,19 @@ LogicalResult Tables::fillBatch(exec::ArgumentOp op, train::ArgRole role) {
   batch->dtype = *dtype;
   SmallVector<int64_t> shape = globalShape(op);
   batch->global_shape.assign(shape.begin(), shape.end());
-  if (auto dim = op->getAttrOfType<IntegerAttr>(exec::kBatchDim))
-    batch->batch_dim = dim.getInt();
-  auto sharding = op->getAttrOfType<dist::ShardingAttr>(dist::kSharding);
-  if (sharding && batch->batch_dim < sharding.getRank())
-    batch->shard_group = group(sharding.getAxes(batch->batch_dim));
+  auto dims = op->getAttrOfType<train::DimsAttr>(train::kDims);
+  if (!dims)
+    return op.emitError() << "'" << batch->name << "' needs " << train::kDims;
+  for (train::DimRole dim : dims.getRoles())
+    batch->dims.push_back(dimRole(dim));
+  if (auto sharding = op->getAttrOfType<dist::ShardingAttr>(dist::kSharding))
+    for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
+      if (const int32_t ranks = group(sharding.getAxes(dim)); ranks >= 0) {
+        auto split = std::make_unique<DimSplitT>();
+        split->dim = dim;
+        split->group = ranks;
+        batch->splits.push_back(std::move(split));
+      }
   batch->buffer = buffer(op.getBuffer());
   if (auto bound = op->getAttrOfType<IntegerAttr>(train::kIndexBound))
     batch->index_bound = bound.getInt();

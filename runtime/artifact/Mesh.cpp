@@ -17,6 +17,21 @@ int64_t Mesh::numRanks() const {
   return count;
 }
 
+std::string_view toString(artifact::AxisRole role) {
+  static constexpr std::string_view names[] = {"replica", "data", "sequence", "model", "expert", "stage"};
+  return names[static_cast<size_t>(role)];
+}
+
+std::string Mesh::toString() const {
+  std::string text;
+  for (const Axis &axis : axes)
+    text.append(text.empty() ? "" : ", ")
+        .append(axis.name + "=" + std::to_string(axis.size) + " (")
+        .append(tessera::toString(axis.role))
+        .append(")");
+  return text;
+}
+
 int64_t Mesh::groupSize(const std::vector<std::string> &groupAxes) const {
   int64_t count = 1;
   for (const Axis &axis : axes)

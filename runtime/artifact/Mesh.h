@@ -8,20 +8,29 @@
 #ifndef TESSERA_RUNTIME_ARTIFACT_MESH_H
 #define TESSERA_RUNTIME_ARTIFACT_MESH_H
 
+#include "runtime/artifact/artifact_generated.h"
+
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tessera {
+
+/// "replica", "data", …
+std::string_view toString(artifact::AxisRole role);
 
 struct Mesh {
   struct Axis {
     std::string name;
     int64_t size;
+    artifact::AxisRole role = artifact::AxisRole::Data;
   };
   std::vector<Axis> axes;
 
   int64_t numRanks() const;
+  /// "nodes=2 (replica), gpus=8 (data)".
+  std::string toString() const;
   /// Product of the sizes of the axes named.
   int64_t groupSize(const std::vector<std::string> &groupAxes) const;
   /// The ranks of `rank`'s group, in group order.

@@ -95,7 +95,9 @@ Status Artifact::parse(const uint8_t *bytes, size_t size) {
     for (const artifact::MeshAxis *axis : *axes) {
       if (axis->size() < 1 || axis->size() > maxRanks || (numRanks *= axis->size()) > maxRanks)
         return corrupt("mesh axis '" + axis->name()->str() + "' has size " + std::to_string(axis->size()));
-      ranks.axes.push_back({axis->name()->str(), axis->size()});
+      if (axis->role() < artifact::AxisRole::MIN || axis->role() > artifact::AxisRole::MAX)
+        return corrupt("mesh axis '" + axis->name()->str() + "' has an unknown role");
+      ranks.axes.push_back({axis->name()->str(), axis->size(), axis->role()});
     }
   return verifyPackage(*root, ranks).withContext(context);
 }

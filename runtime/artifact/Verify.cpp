@@ -328,6 +328,45 @@ static Status verifyAdapters(const VerifyContext &context) {
   return Status::ok();
 }
 
+/// One role for each dimension; samples once at most, micro-batches of samples only and in front.
+static Status verifyDims(const artifact::BatchTensor &entry, const std::string &what) {
+  if (sizeOf(entry.dims()) != sizeOf(entry.global_shape()))
+    return bad(what, std::to_string(sizeOf(entry.dims())) + " roles for " +
+                         std::to_string(sizeOf(entry.global_shape())) + " dimensions");
+  int64_t samples = 0, microBatches = 0;
+  for (uint32_t dim = 0; dim < sizeOf(entry.dims()); ++dim) {
+    const auto role = entry.dims()->GetEnum<artifact::DimRole>(dim);
+    if (!isKnown(role) || (role == artifact::DimRole::MicroBatch && dim > 0))
+      return bad(what, "dimension " + std::to_string(dim) + " has no role that it can have");
+    samples += role == artifact::DimRole::Sample;
+    microBatches += role == artifact::DimRole::MicroBatch;
+  }
+  if (samples > 1 || microBatches > samples)
+    return bad(what, std::to_string(samples) + " dimensions count samples and " + std::to_string(microBatches) +
+                         " micro-batches");
+  return Status::ok();
+}
+
+/// Returns into how many parts the tensor is split.
+static Result<int64_t> verifySplits(const VerifyContext &context, const artifact::BatchTensor &entry,
+                                    const std::string &what) {
+  WideInt parts = 1;
+  std::vector<bool> isSplit(sizeOf(entry.dims()));
+  for (uint32_t index = 0; index < sizeOf(entry.splits()); ++index) {
+    const artifact::DimSplit &split = *entry.splits()->Get(index);
+    if (split.dim() >= isSplit.size() || isSplit[split.dim()] ||
+        entry.dims()->GetEnum<artifact::DimRole>(split.dim()) == artifact::DimRole::MicroBatch)
+      return bad(what, "dimension " + std::to_string(split.dim()) + " cannot be split, or is already");
+    isSplit[split.dim()] = true;
+    TESSERA_RETURN_IF_ERROR(context.checkGroup(split.group(), what));
+    const int64_t ranks = context.groupSize(split.group());
+    if (entry.global_shape()->Get(split.dim()) % ranks != 0)
+      return bad(what, "its dimension " + std::to_string(split.dim()) + " does not divide by " + std::to_string(ranks));
+    parts *= ranks;
+  }
+  return static_cast<int64_t>(parts);
+}
+
 static Status verifyBatch(const VerifyContext &context, const artifact::Program &program) {
   for (uint32_t index = 0; index < sizeOf(program.batch()); ++index) {
     const artifact::BatchTensor &entry = *program.batch()->Get(index);
@@ -337,16 +376,14 @@ static Status verifyBatch(const VerifyContext &context, const artifact::Program 
     if (!isAligned(entry.global_shape()))
       return bad(what, "misaligned shape");
     int64_t rank = sizeOf(entry.global_shape());
-    if (entry.batch_dim() < 0 || entry.batch_dim() >= rank || rank > maxDimensions)
-      return bad(what, "batch dimension " + std::to_string(entry.batch_dim()) + " of " + std::to_string(rank));
+    if (rank > maxDimensions)
+      return bad(what, std::to_string(rank) + " dimensions");
+    TESSERA_RETURN_IF_ERROR(verifyDims(entry, what));
     WideInt elements = 1;
     for (int64_t size : *entry.global_shape())
       if (size < 1 || size > maxElements || (elements *= size) > maxElements)
         return bad(what, "a dimension of size " + std::to_string(size));
-    TESSERA_RETURN_IF_ERROR(context.checkGroup(entry.shard_group(), what));
-    int64_t parts = context.groupSize(entry.shard_group());
-    if (entry.global_shape()->Get(static_cast<uint32_t>(entry.batch_dim())) % parts != 0)
-      return bad(what, "its batch does not divide by " + std::to_string(parts));
+    TESSERA_ASSIGN_OR_RETURN(int64_t parts, verifySplits(context, entry, what));
     TESSERA_RETURN_IF_ERROR(expectDense(context, entry.buffer(), entry.dtype(), elements / parts, what));
   }
   return Status::ok();

@@ -17,15 +17,22 @@ public:
                std::vector<std::shared_ptr<const void>> storage)
       : path(std::move(path)), specs(specs), arrays(std::move(arrays)), storage(std::move(storage)) {}
 
-  uint64_t samples() const override { return arrays.front().shape[0]; }
+  uint64_t samples() const override {
+    for (size_t tensor = 0; tensor < specs.size(); ++tensor)
+      if (!specs[tensor].isShared())
+        return arrays[tensor].shape[0];
+    return 1;
+  }
 
   Status read(uint64_t index, std::span<uint8_t *const> targets) override {
     for (size_t tensor = 0; tensor < specs.size(); ++tensor) {
+      if (!targets[tensor])
+        continue;
       const BatchSpec &spec = specs[tensor];
       const ArrayEntry &array = arrays[tensor];
       size_t elements = spec.sampleBytes() / elementBytes(spec.dtype);
       buffer.resize(elements * elementBytes(array.dtype));
-      TESSERA_RETURN_IF_ERROR(array.bytes.read(index * buffer.size(), buffer.data(), buffer.size()));
+      TESSERA_RETURN_IF_ERROR(array.bytes.read(spec.isShared() ? 0 : index * buffer.size(), buffer.data(), buffer.size()));
       Status status =
           convertElements(array.dtype, buffer.data(), spec.dtype, targets[tensor], static_cast<int64_t>(elements));
       if (!status.isOk())
@@ -36,8 +43,8 @@ public:
   }
 
   std::string describe(uint64_t index, size_t tensor, int64_t element) const override {
-    return "element " + std::to_string(element) + " of sample " + std::to_string(index) + " of array '" +
-           specs[tensor].name + "' in '" + path + "'";
+    const std::string sample = specs[tensor].isShared() ? "" : " of sample " + std::to_string(index);
+    return "element " + std::to_string(element) + sample + " of array '" + specs[tensor].name + "' in '" + path + "'";
   }
 
   std::string hint(uint64_t, size_t, int64_t, int64_t) const override { return ""; }
@@ -75,13 +82,17 @@ static Status readSafetensorsArrays(const std::string &path, ArrayMap &arrays) {
 
 /// Why `array` cannot fill `spec`; empty if it can. `numSamples` is -1 before the first array.
 static std::string mismatch(const BatchSpec &spec, const ArrayEntry &array, int64_t &numSamples) {
+  const size_t leading = spec.isShared() ? 0 : 1;
   std::vector<int64_t> wanted = spec.sampleShape();
-  if (array.shape.size() != wanted.size() + 1 || !std::equal(wanted.begin(), wanted.end(), array.shape.begin() + 1))
-    return "has shape " + shapeToString(array.shape) + ", expected a leading axis of samples and then " +
-           shapeToString(wanted);
+  if (array.shape.size() != wanted.size() + leading ||
+      !std::equal(wanted.begin(), wanted.end(), array.shape.begin() + static_cast<std::ptrdiff_t>(leading)))
+    return "has shape " + shapeToString(array.shape) + ", expected " +
+           (spec.isShared() ? "" : "a leading axis of samples and then ") + shapeToString(wanted);
   if (!canConvert(array.dtype, spec.dtype))
     return "has type " + std::string(safetensorsName(array.dtype)) + ", expected " +
            std::string(safetensorsName(spec.dtype));
+  if (spec.isShared())
+    return "";
   if (numSamples >= 0 && array.shape[0] != numSamples)
     return "has " + std::to_string(array.shape[0]) + " samples, but the others have " + std::to_string(numSamples);
   numSamples = array.shape[0];

@@ -2,14 +2,30 @@
 
 #include "runtime/data/Batch.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace tessera {
 
+int64_t BatchSpec::sampleDim() const {
+  for (size_t dim = 0; dim < dims.size(); ++dim)
+    if (dims[dim] == artifact::DimRole::Sample)
+      return static_cast<int64_t>(dim);
+  return -1;
+}
+
+std::vector<int64_t> BatchSpec::sampleShape() const {
+  std::vector<int64_t> shape;
+  for (size_t dim = 0; dim < dims.size(); ++dim)
+    if (dims[dim] != artifact::DimRole::Sample && dims[dim] != artifact::DimRole::MicroBatch)
+      shape.push_back(globalShape[dim]);
+  return shape;
+}
+
 size_t BatchSpec::sampleBytes() const {
   size_t bytes = elementBytes(dtype);
-  for (size_t dim = batchDim + 1; dim < globalShape.size(); ++dim)
-    bytes *= globalShape[dim];
+  for (int64_t size : sampleShape())
+    bytes *= size;
   return bytes;
 }
 
@@ -46,45 +62,106 @@ Result<std::vector<BatchSpec>> batchSpecs(const Artifact &artifact) {
     spec.dtype = entry->dtype();
     if (entry->global_shape())
       spec.globalShape.assign(entry->global_shape()->begin(), entry->global_shape()->end());
-    spec.batchDim = entry->batch_dim();
+    for (uint32_t dim = 0; dim < spec.globalShape.size(); ++dim)
+      spec.dims.push_back(entry->dims()->GetEnum<artifact::DimRole>(dim));
     spec.indexBound = entry->index_bound();
     spec.ignoreIndex = entry->ignore_index();
-    bool known = spec.batchDim >= 0 && spec.batchDim <= 1 &&
-                 spec.batchDim < static_cast<int64_t>(spec.globalShape.size()) &&
-                 checkedElements(spec.globalShape, elementBytes(spec.dtype)).has_value();
-    if (!known)
+    if (!checkedElements(spec.globalShape, elementBytes(spec.dtype)))
       return TESSERA_ERROR(Unsupported, "batch tensor '" + spec.name + "' of shape " + shapeToString(spec.globalShape) +
-                                            " has no batch dimension that data can fill");
-    if (!specs.empty() && specs.front().rows() != spec.rows())
-      return TESSERA_ERROR(Unsupported, "batch tensors '" + specs.front().name + "' and '" + spec.name +
+                                            " is too large");
+    auto other = std::find_if(specs.begin(), specs.end(), [](const BatchSpec &known) { return !known.isShared(); });
+    if (other != specs.end() && !spec.isShared() && other->rows() != spec.rows())
+      return TESSERA_ERROR(Unsupported, "batch tensors '" + other->name + "' and '" + spec.name +
                                             "' have different numbers of samples");
     if (entry->index_parts())
       for (const artifact::IndexPart *stored : *entry->index_parts()) {
         TESSERA_ASSIGN_OR_RETURN(IndexPart part, readPart(*stored, spec));
         spec.indexParts.push_back(std::move(part));
       }
-    int64_t parts = artifact.groupSize(entry->shard_group());
-    if (spec.rows() == 0 || spec.batch() % parts != 0)
-      return TESSERA_ERROR(DataLoss, "batch tensor '" + spec.name + "' has a batch of " + std::to_string(spec.batch()) +
-                                         ", which does not divide by " + std::to_string(parts) + " ranks");
     specs.push_back(std::move(spec));
   }
   return specs;
 }
 
-void copyRankPart(const BatchSpec &spec, const uint8_t *global, int64_t groupSize, int64_t position, void *target) {
-  size_t microBatch = spec.batch() * spec.sampleBytes(), part = microBatch / groupSize;
-  auto *local = static_cast<uint8_t *>(target);
-  for (int64_t i = 0; i < spec.accumulate(); ++i)
-    std::memcpy(local + i * part, global + i * microBatch + position * part, part);
+int64_t rowsPerStep(const std::vector<BatchSpec> &specs) {
+  for (const BatchSpec &spec : specs)
+    if (!spec.isShared())
+      return spec.rows();
+  return 1;
 }
 
-void markRankRows(const BatchSpec &spec, int64_t groupSize, int64_t position, std::vector<bool> &rows) {
-  int64_t part = spec.batch() / groupSize;
+std::vector<DimPart> rankParts(const Artifact &artifact, size_t tensor, int rank) {
+  std::vector<DimPart> parts;
+  if (const auto *splits = artifact.program().batch()->Get(static_cast<uint32_t>(tensor))->splits())
+    for (const artifact::DimSplit *split : *splits)
+      parts.push_back(
+          {split->dim(), artifact.groupSize(split->group()), artifact.positionInGroup(split->group(), rank)});
+  return parts;
+}
+
+/// Elements of `rows` between neighbours along each dimension of the tensor.
+static std::vector<int64_t> rowStrides(const BatchSpec &spec) {
+  const int64_t sampleDim = spec.sampleDim();
+  std::vector<int64_t> strides(spec.dims.size());
+  int64_t stride = 1;
+  for (size_t dim = spec.dims.size(); dim-- > 0;)
+    if (static_cast<int64_t>(dim) != sampleDim && spec.dims[dim] != artifact::DimRole::MicroBatch) {
+      strides[dim] = stride;
+      stride *= spec.globalShape[dim];
+    }
+  if (sampleDim >= 0)
+    strides[sampleDim] = stride;
+  if (spec.hasMicroBatches())
+    strides[0] = stride * spec.batch();
+  return strides;
+}
+
+void copyRankPart(const BatchSpec &spec, const uint8_t *rows, const std::vector<DimPart> &parts, void *target) {
+  const std::vector<int64_t> strides = rowStrides(spec);
+  std::vector<int64_t> shape = spec.globalShape;
+  int64_t begin = 0;
+  for (const DimPart &part : parts) {
+    shape[part.dim] /= part.parts;
+    begin += part.position * shape[part.dim] * strides[part.dim];
+  }
+  // The innermost dimensions that lie in `rows` as they do in the target are copied at once.
+  int64_t run = 1;
+  size_t outer = shape.size();
+  for (; outer > 0 && (strides[outer - 1] == run || shape[outer - 1] == 1); --outer)
+    run *= shape[outer - 1];
+  const size_t width = elementBytes(spec.dtype);
+  auto *to = static_cast<uint8_t *>(target);
+  std::vector<int64_t> index(outer);
+  int64_t from = begin;
+  while (true) {
+    std::memcpy(to, rows + from * width, run * width);
+    to += run * width;
+    size_t dim = outer;
+    for (; dim > 0; --dim) {
+      from += strides[dim - 1];
+      if (++index[dim - 1] < shape[dim - 1])
+        break;
+      from -= index[dim - 1] * strides[dim - 1];
+      index[dim - 1] = 0;
+    }
+    if (dim == 0)
+      return;
+  }
+}
+
+void markRankRows(const BatchSpec &spec, const std::vector<DimPart> &parts, std::vector<bool> &rows) {
+  if (spec.isShared())
+    return;
+  int64_t size = spec.batch(), begin = 0;
+  for (const DimPart &part : parts)
+    if (part.dim == spec.sampleDim()) {
+      size /= part.parts;
+      begin = part.position * size;
+    }
   rows.resize(spec.rows());
   for (int64_t i = 0; i < spec.accumulate(); ++i)
-    for (int64_t row = 0; row < part; ++row)
-      rows[i * spec.batch() + position * part + row] = true;
+    for (int64_t row = 0; row < size; ++row)
+      rows[i * spec.batch() + begin + row] = true;
 }
 
 /// Visits the elements of a box in row-major order until `visit` says true.

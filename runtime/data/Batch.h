@@ -1,7 +1,8 @@
 //===- Batch.h - what a step wants to be fed -----------------------------------===//
 //
-// The batch of a step over all ranks: its tensors, how samples lie in them, and which rows belong to a rank. Sample p
-// of a run is row p modulo the batch of some step, on however many ranks it runs.
+// The batch of a step over all ranks: its tensors, how samples lie in them, and which part belongs to a rank. Sample p
+// of a run is row p modulo the batch of some step, on however many ranks it runs. In the memory of the host a batch is
+// row after row, whichever dimension of the tensor counts samples; only a rank's part has the order of its dimensions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,30 +31,45 @@ struct BatchSpec {
   std::string name;
   artifact::BatchRole role = artifact::BatchRole::Input;
   DataType dtype = DataType::I32;
-  std::vector<int64_t> globalShape; ///< [accumulate,] batch, sample…
-  int64_t batchDim = 0;
+  std::vector<int64_t> globalShape;
+  std::vector<artifact::DimRole> dims; ///< what each dimension counts
   int64_t indexBound = -1; ///< Values are in [0, indexBound); -1: any.
   int64_t ignoreIndex = std::numeric_limits<int64_t>::min();
   std::vector<IndexPart> indexParts; ///< What must hold of some elements besides.
 
-  int64_t accumulate() const { return batchDim == 1 ? globalShape[0] : 1; }
-  int64_t batch() const { return globalShape[batchDim]; }
-  /// Samples of one step.
+  /// The dimension that counts samples, or -1.
+  int64_t sampleDim() const;
+  /// No dimension counts samples: the tensor is the same in all steps.
+  bool isShared() const { return sampleDim() < 0; }
+  bool hasMicroBatches() const { return !dims.empty() && dims[0] == artifact::DimRole::MicroBatch; }
+  int64_t accumulate() const { return hasMicroBatches() ? globalShape[0] : 1; }
+  int64_t batch() const { return isShared() ? 1 : globalShape[sampleDim()]; }
+  /// Samples of one step; 1 of a shared tensor.
   int64_t rows() const { return accumulate() * batch(); }
-  std::vector<int64_t> sampleShape() const { return {globalShape.begin() + batchDim + 1, globalShape.end()}; }
+  /// The other dimensions, in their order.
+  std::vector<int64_t> sampleShape() const;
   size_t sampleBytes() const;
   size_t globalBytes() const { return rows() * sampleBytes(); }
 };
 
-/// The batch table of a program, checked: equal numbers of samples, known dimensions.
+/// The batch table of a program, checked: equal numbers of samples.
 Result<std::vector<BatchSpec>> batchSpecs(const Artifact &artifact);
 
-/// Copies the rows of a rank out of a whole batch tensor: of each micro-batch the `position`-th of `groupSize` equal
-/// parts. `target` is contiguous.
-void copyRankPart(const BatchSpec &spec, const uint8_t *global, int64_t groupSize, int64_t position, void *target);
+/// Samples that one step reads.
+int64_t rowsPerStep(const std::vector<BatchSpec> &specs);
 
-/// Marks the rows that copyRankPart copies.
-void markRankRows(const BatchSpec &spec, int64_t groupSize, int64_t position, std::vector<bool> &rows);
+/// A rank has the `position`-th of `parts` equal ranges of a dimension.
+struct DimPart {
+  int64_t dim, parts, position;
+};
+/// What a rank has of tensor number `tensor` of the batch table.
+std::vector<DimPart> rankParts(const Artifact &artifact, size_t tensor, int rank);
+
+/// Copies a rank's part out of `rows`, all rows of a batch tensor. `target` is contiguous, dimensions in their order.
+void copyRankPart(const BatchSpec &spec, const uint8_t *rows, const std::vector<DimPart> &parts, void *target);
+
+/// Marks the rows that copyRankPart reads; none of a shared tensor.
+void markRankRows(const BatchSpec &spec, const std::vector<DimPart> &parts, std::vector<bool> &rows);
 
 /// An element of a sample that has a value it must not have.
 struct BadIndex {

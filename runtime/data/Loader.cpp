@@ -13,7 +13,7 @@ Result<std::unique_ptr<Loader>> Loader::create(std::unique_ptr<SampleSource> sou
                                                const LoaderOptions &options) {
   if (specs.empty())
     return TESSERA_ERROR(InvalidArgument, "the model has no inputs that data could fill");
-  auto rows = static_cast<uint64_t>(specs.front().rows());
+  auto rows = static_cast<uint64_t>(rowsPerStep(specs));
   if (source->samples() < rows)
     return TESSERA_ERROR(InvalidArgument, "the data is too short: it has " + std::to_string(source->samples()) +
                                               " samples, but one step needs " + std::to_string(rows));
@@ -44,14 +44,21 @@ Result<std::shared_ptr<const HostBatch>> Loader::readBatch(uint64_t position) {
   for (const BatchSpec &spec : batchSpecs)
     batch->tensors.emplace_back(spec.globalBytes());
   std::vector<uint8_t *> rows(batchSpecs.size());
-  for (int64_t row = 0; row < batchSpecs.front().rows(); ++row) {
+  bool isFirst = true;
+  for (int64_t row = 0; row < rowsPerBatch; ++row) {
     if (!options.rows.empty() && !options.rows[row])
       continue;
     uint64_t sample = sampleAt(position + row);
-    for (size_t tensor = 0; tensor < rows.size(); ++tensor)
-      rows[tensor] = batch->tensors[tensor].data() + row * batchSpecs[tensor].sampleBytes();
+    for (size_t tensor = 0; tensor < rows.size(); ++tensor) {
+      const BatchSpec &spec = batchSpecs[tensor];
+      uint8_t *data = batch->tensors[tensor].data();
+      rows[tensor] = !spec.isShared() ? data + row * spec.sampleBytes() : isFirst ? data : nullptr;
+    }
+    isFirst = false;
     TESSERA_RETURN_IF_ERROR(source->read(sample, rows));
     for (size_t tensor = 0; tensor < rows.size(); ++tensor) {
+      if (!rows[tensor])
+        continue;
       const BatchSpec &spec = batchSpecs[tensor];
       if (std::optional<BadIndex> bad = findBadIndex(spec, rows[tensor]))
         return TESSERA_ERROR(InvalidArgument,
@@ -68,7 +75,7 @@ Result<std::shared_ptr<const HostBatch>> Loader::readBatch(uint64_t position) {
 }
 
 void Loader::run() {
-  for (uint64_t position = options.position;; position += batchSpecs.front().rows()) {
+  for (uint64_t position = options.position;; position += rowsPerBatch) {
     auto batch =
         std::make_unique<Result<std::shared_ptr<const HostBatch>>>(guarded([&] { return readBatch(position); }));
     bool failed = !batch->isOk();
@@ -88,7 +95,7 @@ Result<std::shared_ptr<const HostBatch>> Loader::next() {
   auto finish = [&](Result<std::shared_ptr<const HostBatch>> batch) {
     lastWait = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (batch.isOk())
-      given += batchSpecs.front().rows();
+      given += rowsPerBatch;
     return batch;
   };
   if (!options.prefetch)

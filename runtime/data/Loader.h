@@ -27,7 +27,7 @@ struct LoaderOptions {
 
 struct HostBatch {
   uint64_t position = 0;                     ///< Global index of its first sample.
-  std::vector<std::vector<uint8_t>> tensors; ///< Whole batch tensors, one per spec.
+  std::vector<std::vector<uint8_t>> tensors; ///< The rows of all batch tensors, one per spec.
 };
 
 class Loader {
@@ -50,7 +50,7 @@ public:
 
 private:
   Loader(std::unique_ptr<SampleSource> source, std::vector<BatchSpec> specs, const LoaderOptions &options)
-      : source(std::move(source)), batchSpecs(std::move(specs)), options(options), numSamples(this->source->samples()),
+      : source(std::move(source)), batchSpecs(std::move(specs)), rowsPerBatch(rowsPerStep(batchSpecs)), options(options), numSamples(this->source->samples()),
         given(options.position) {}
 
   Result<std::shared_ptr<const HostBatch>> readBatch(uint64_t position);
@@ -58,6 +58,7 @@ private:
 
   std::unique_ptr<SampleSource> source;
   std::vector<BatchSpec> batchSpecs;
+  int64_t rowsPerBatch;
   LoaderOptions options;
   uint64_t numSamples;
   uint64_t given;

@@ -21,7 +21,8 @@ class SampleSource {
 public:
   virtual ~SampleSource() = default;
   virtual uint64_t samples() const = 0;
-  /// Writes the entries of sample `index`, one per batch tensor, each `sampleBytes()` long. One thread at a time.
+  /// Writes the entries of sample `index`, one per batch tensor, each `sampleBytes()` long. What is shared by all
+  /// samples has the same entry in each; a null target is left out. One thread at a time.
   virtual Status read(uint64_t index, std::span<uint8_t *const> targets) = 0;
   /// Where an element of a sample comes from.
   virtual std::string describe(uint64_t index, size_t tensor, int64_t element) const = 0;
@@ -40,7 +41,7 @@ Result<std::unique_ptr<SampleSource>> openSamples(const std::string &path, const
 
 /// Windows of a token source: sample i reads tokens [iT, iT + T], the inputs are the first T and the targets the last
 /// T. The program needs one integer input and one target of shape [T]; inputs called `position_ids` and
-/// `attention_mask` are filled with 0 … T-1 and ones.
+/// `attention_mask` are filled with 0 … T-1 and ones, also where samples share them.
 Result<std::unique_ptr<SampleSource>> makeTokenSamples(std::unique_ptr<TokenSource> source,
                                                        const std::vector<BatchSpec> &specs);
 
@@ -58,7 +59,7 @@ Status readNpz(const std::string &path, ArrayMap &arrays, std::vector<std::share
 Status parseNpy(const std::string &name, ByteSpan bytes, ArrayEntry &entry,
                 std::vector<std::shared_ptr<const void>> &storage);
 
-/// Samples from arrays: for each batch tensor one array of its name, with a leading axis of samples.
+/// Samples from arrays: for each batch tensor one array of its name, with a leading axis of samples unless all share it.
 Result<std::unique_ptr<SampleSource>> openArrays(const std::string &path, const std::vector<BatchSpec> &specs);
 
 } // namespace tessera

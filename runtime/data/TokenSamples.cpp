@@ -23,7 +23,7 @@ public:
   Status read(uint64_t index, std::span<uint8_t *const> targets) override {
     TESSERA_RETURN_IF_ERROR(source->read(index * length, window.size(), window.data()));
     for (size_t tensor = 0; tensor < specs.size(); ++tensor)
-      for (int64_t i = 0; i < length; ++i)
+      for (int64_t i = 0; targets[tensor] && i < length; ++i)
         store(specs[tensor].dtype, targets[tensor], i, valueOf(fills[tensor], i));
     return Status::ok();
   }
@@ -88,7 +88,10 @@ Result<std::unique_ptr<SampleSource>> makeTokenSamples(std::unique_ptr<TokenSour
     std::vector<int64_t> shape = spec.sampleShape();
     bool isInteger = spec.dtype == DataType::I32 || spec.dtype == DataType::I64;
     bool isMask = spec.name == "attention_mask";
-    if (shape.size() != 1 || shape[0] < 1 || (length != 0 && shape[0] != length) || (!isInteger && !isMask))
+    if (spec.isShared() && (isMask || spec.name == "position_ids"))
+      std::erase(shape, 1);
+    if (shape.size() != 1 || shape[0] < 1 || (length != 0 && shape[0] != length) || (!isInteger && !isMask) ||
+        (spec.isShared() && !isMask && spec.name != "position_ids"))
       return TESSERA_ERROR(InvalidArgument, "tokens of '" + source->path() + "' cannot fill '" + spec.name + "' (" +
                                                 std::string(safetensorsName(spec.dtype)) + shapeToString(shape) +
                                                 " per sample), expected integers [sequence]; give arrays (.npz or "

@@ -122,11 +122,9 @@ Status Run::trainStep(int index, int64_t step) {
   Session &session = *sessions[index];
   int rank = session.rank();
   double begin = threadSeconds();
-  for (size_t tensor = 0; tensor < specs.size(); ++tensor) {
-    int group = artifact->training().batch()->Get(static_cast<uint32_t>(tensor))->shard_group();
-    copyRankPart(specs[tensor], batch->tensors[tensor].data(), artifact->groupSize(group),
-                 artifact->positionInGroup(group, rank), session.batchToWrite(tensor));
-  }
+  for (size_t tensor = 0; tensor < specs.size(); ++tensor)
+    copyRankPart(specs[tensor], batch->tensors[tensor].data(), rankParts(*artifact, tensor, rank),
+                 session.batchToWrite(tensor));
   TESSERA_RETURN_IF_ERROR(
       schedule->apply(session, step, nonFinite[index].updateOf(step), nonFinite[index].ignores(), seed));
   StepOptions stepOptions;
@@ -290,7 +288,7 @@ Result<std::vector<StagedState>> Run::stageStates() const {
 }
 
 uint64_t Run::dataPositionAfter(int64_t step) const {
-  return firstSample + static_cast<uint64_t>((step - firstStep + 1) * specs.front().rows());
+  return firstSample + static_cast<uint64_t>((step - firstStep + 1) * rowsPerStep(specs));
 }
 
 Status Run::saveCheckpoint(int64_t step) {

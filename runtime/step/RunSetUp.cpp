@@ -91,7 +91,7 @@ Status Run::open() {
   // Of a GPU it is known from the target file that the artifact was compiled with.
   peakFlops = options.peakFlops > 0 ? options.peakFlops : modelNumber(*artifact, "peak_flops_per_second");
   if (tokensPerStep <= 0 && !specs.empty())
-    tokensPerStep = static_cast<double>(specs.front().rows());
+    tokensPerStep = static_cast<double>(rowsPerStep(specs));
   TESSERA_RETURN_IF_ERROR(openFolder());
   if (world.empty())
     world = createLocalWorld(numRanks(), {options.stallTimeoutSeconds});
@@ -303,11 +303,9 @@ Status Run::setUpRank(int index) {
 std::vector<bool> Run::neededRows() const {
   std::vector<bool> rows;
   if (isRemote())
-    for (size_t index = 0; index < specs.size(); ++index) {
-      int group = artifact->training().batch()->Get(static_cast<uint32_t>(index))->shard_group();
+    for (size_t index = 0; index < specs.size(); ++index)
       for (const std::unique_ptr<Communicator> &member : world)
-        markRankRows(specs[index], artifact->groupSize(group), artifact->positionInGroup(group, member->rank()), rows);
-    }
+        markRankRows(specs[index], rankParts(*artifact, index, member->rank()), rows);
   return rows;
 }
 
@@ -431,8 +429,9 @@ Status Run::reportSetUp(int index) {
 }
 
 void Run::printHead() const {
-  std::printf("%s: %d rank%s %sx %d threads, %s planned per rank, %llu samples", options.artifact.c_str(), numRanks(),
-              numRanks() == 1 ? "" : "s", isRemote() ? "in as many processes " : "", sessions[0]->threads(),
+  const std::string mesh = numRanks() == 1 ? "" : "on " + artifact->mesh().toString() + " ";
+  std::printf("%s: %d rank%s %s%sx %d threads, %s planned per rank, %llu samples", options.artifact.c_str(), numRanks(),
+              numRanks() == 1 ? "" : "s", isRemote() ? "in as many processes " : "", mesh.c_str(), sessions[0]->threads(),
               formatBytes(memory.plan.arenaBytes).c_str(), static_cast<unsigned long long>(numSamples));
   if (unigramEntropy)
     std::printf(", unigram entropy %.4f", *unigramEntropy);

@@ -92,14 +92,17 @@ Status RunFolder::writeRunInfo(const Artifact &artifact, const RunInfo &info) co
                {"started", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
                {"command", info.commandLine},
                {"settings", info.settings}};
-  Json mesh = Json::object();
-  for (const Mesh::Axis &axis : artifact.mesh().axes)
+  Json mesh = Json::object(), roles = Json::object();
+  for (const Mesh::Axis &axis : artifact.mesh().axes) {
     mesh[axis.name] = axis.size;
+    roles[axis.name] = toString(axis.role);
+  }
   json["artifact"] = {{"path", artifact.path()},
                       {"producer", package.producer() ? package.producer()->str() : ""},
                       {"fingerprint", fingerprintOf(artifact)},
                       {"target", package.target()->str()},
                       {"mesh", std::move(mesh)},
+                      {"mesh_roles", std::move(roles)},
                       {"model", toJson(package.model())},
                       {"optimizer", toJson(package.optimizer())}};
   json["ranks"] = artifact.numRanks();

@@ -54,12 +54,28 @@ static Json learningRateJson(const artifact::LearningRate *stored) {
   return {{"kind", rate.kind}, {"peak", rate.peak}, {"lowest", rate.lowest}, {"course", describeParts(rate)}};
 }
 
+static const char *dimName(artifact::DimRole role) {
+  switch (role) {
+  case artifact::DimRole::Sample:
+    return "sample";
+  case artifact::DimRole::Position:
+    return "position";
+  case artifact::DimRole::MicroBatch:
+    return "micro_batch";
+  case artifact::DimRole::None:
+    return "none";
+  }
+  return "?";
+}
+
 Json summaryJson(const Artifact &artifact) {
   const artifact::Package &package = artifact.package();
   MemoryPlan plan = memoryPlan(package, artifact.training());
-  Json mesh = Json::object();
-  for (const Mesh::Axis &axis : artifact.mesh().axes)
+  Json mesh = Json::object(), roles = Json::object();
+  for (const Mesh::Axis &axis : artifact.mesh().axes) {
     mesh[axis.name] = axis.size;
+    roles[axis.name] = toString(axis.role);
+  }
   size_t tensors = 0, frozenTensors = 0, units = 0;
   int64_t parameters = countParameters(package, artifact::StateRole::Parameter, tensors);
   int64_t frozen = countParameters(package, artifact::StateRole::Frozen, frozenTensors);
@@ -105,6 +121,9 @@ Json summaryJson(const Artifact &artifact) {
       if (tensor->global_shape())
         for (int64_t size : *tensor->global_shape())
           entry["shape"].push_back(size);
+      entry["dims"] = Json::array();
+      for (uint32_t dim = 0; tensor->dims() && dim < tensor->dims()->size(); ++dim)
+        entry["dims"].push_back(dimName(tensor->dims()->GetEnum<artifact::DimRole>(dim)));
       if (tensor->index_bound() >= 0)
         entry["index_bound"] = tensor->index_bound();
       for (uint32_t part = 0; tensor->index_parts() && part < tensor->index_parts()->size(); ++part) {
@@ -128,6 +147,7 @@ Json summaryJson(const Artifact &artifact) {
           {"collective_hash", fmt::format("{:016x}", artifact.training().collective_hash())},
           {"programs", std::move(programs)},
           {"mesh", std::move(mesh)},
+          {"mesh_roles", std::move(roles)},
           {"ranks", artifact.numRanks()},
           {"model", keyValues(package.model())},
           {"optimizer", keyValues(package.optimizer())},
@@ -170,7 +190,7 @@ std::string summaryText(const Artifact &artifact) {
   // A CPU's list of features is long: the JSON has it.
   std::string target = json["target"].get<std::string>();
   line("target", target.substr(0, target.find(':', target.find(':') + 1)));
-  line("mesh", fmt::format("{} ({} ranks)", join(json["mesh"], ", ", "="), artifact.numRanks()));
+  line("mesh", fmt::format("{}: {} ranks", artifact.mesh().toString(), artifact.numRanks()));
   line("model", join(json["model"], ", ", "="));
   line("optimizer", join(json["optimizer"], ", ", "="));
   if (const Json &rate = json["learning_rate"]; !rate.is_null())

@@ -12,6 +12,10 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
+#include "compiler/dialect/train/TrainDimsEnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "compiler/dialect/train/TrainDims.h.inc"
+
 namespace tessera::train {
 
 /// On an input or target argument: #train.dims, what each of its dimensions counts.

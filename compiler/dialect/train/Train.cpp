@@ -2,6 +2,8 @@
 
 #include "compiler/dialect/train/Train.h"
 
+#include "compiler/dialect/train/Dims.h"
+
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"

@@ -44,34 +44,6 @@ def Train_TensorRole : Train_Enum<"TensorRole", "what a tensor of the model file
   I32EnumAttrCase<"Param", 0, "param">, I32EnumAttrCase<"Frozen", 1, "frozen">,
   I32EnumAttrCase<"Constant", 2, "constant">, I32EnumAttrCase<"Unused", 3, "unused">]>;
 
-def Train_DimRole : Train_Enum<"DimRole", "what a dimension of a batch argument counts", [
-  I32EnumAttrCase<"None", 0, "none">, I32EnumAttrCase<"Sample", 1, "sample">,
-  I32EnumAttrCase<"Position", 2, "position">, I32EnumAttrCase<"MicroBatch", 3, "micro_batch">]>;
-
-def Train_DimsAttr : AttrDef<Train_Dialect, "Dims"> {
-  let mnemonic = "dims";
-  let summary = "What the dimensions of an input or target count";
-  let description = [{
-    One role for each dimension: samples of the batch, positions of a sequence, micro-batches, or nothing that data
-    are divided by. `train.dims` of an argument that has none is assumed (Dims.h).
-
-    ```mlir
-    func.func @step(%x: tensor<16x4x8xf32> {train.dims = #train.dims<[position, sample, none]>, train.role = "input"})
-    ```
-  }];
-  let parameters = (ins ArrayRefParameter<"DimRole">:$roles);
-  let hasCustomAssemblyFormat = 1;
-  let genVerifyDecl = 1;
-  let extraClassDeclaration = [{
-    /// The dimension that counts samples, or -1.
-    int64_t getSampleDim() const;
-    /// The roles without those of samples and micro-batches, which the dimensions of one sample have.
-    ::llvm::SmallVector<DimRole> getSampleRoles() const;
-    /// The same with a leading dimension that counts micro-batches.
-    DimsAttr withMicroBatches() const;
-  }];
-}
-
 def Train_TensorInfoAttr : AttrDef<Train_Dialect, "TensorInfo"> {
   let mnemonic = "tensor";
   let summary = "A tensor of the model file: what it is in the step, and who decided so";

@@ -1,0 +1,4 @@
+//===- TrainAll.td - everything of the train dialect, for definitions -----===//
+
+include "compiler/dialect/train/TrainDims.td"
+include "compiler/dialect/train/TrainOps.td"
