@@ -92,7 +92,7 @@ int64_t rowsPerStep(const std::vector<BatchSpec> &specs) {
 
 std::vector<DimPart> rankParts(const Artifact &artifact, size_t tensor, int rank) {
   std::vector<DimPart> parts;
-  if (const auto *splits = artifact.program().batch()->Get(static_cast<uint32_t>(tensor))->splits())
+  if (const auto *splits = artifact.training().batch()->Get(static_cast<uint32_t>(tensor))->splits())
     for (const artifact::DimSplit *split : *splits)
       parts.push_back(
           {split->dim(), artifact.groupSize(split->group()), artifact.positionInGroup(split->group(), rank)});

@@ -14,7 +14,7 @@ namespace tessera {
 Result<Schedule> Schedule::create(const Artifact &artifact, int64_t totalSteps, const ScheduleOverrides &overrides) {
   Schedule made;
   made.totalSteps = totalSteps;
-  if (const artifact::LearningRate *rate = artifact.program().learning_rate())
+  if (const artifact::LearningRate *rate = artifact.package().learning_rate())
     rate->UnPackTo(&made.rate);
   const bool isOverridden = overrides.learningRate || overrides.minLearningRate || overrides.warmup ||
                             overrides.decaySteps || overrides.schedule || overrides.decayCurve;
@@ -52,7 +52,7 @@ uint64_t Schedule::stepSeed(uint64_t runSeed, int64_t step) {
 }
 
 Status Schedule::apply(Session &session, int64_t step, int64_t update, bool updatesAlways, uint64_t runSeed) const {
-  const auto *table = session.artifact().program().hyper();
+  const auto *table = session.artifact().training().hyper();
   if (!table)
     return Status::ok();
   for (const artifact::HyperScalar *hyper : *table) {
