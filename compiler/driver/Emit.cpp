@@ -28,10 +28,13 @@ ArtifactMetadata::Entries optimizerEntries(const CompileOptions &o) {
                                        {"warmup", std::to_string(o.warmup)},
                                        {"min_lr", formatNumber(o.minLearningRate)},
                                        {"weight_decay", formatNumber(o.weightDecay)},
-                                       {"clip_norm", formatNumber(o.clipNorm)},
-                                       {"clip_value", formatNumber(o.clipValue)},
-                                       {"ema", formatNumber(o.ema)},
-                                       {"moments", o.moments}};
+                                       {"clip_norm", formatNumber(o.clipNorm)}};
+  if (o.clipValue > 0)
+    entries.emplace_back("clip_value", formatNumber(o.clipValue));
+  if (o.ema > 0)
+    entries.emplace_back("ema", formatNumber(o.ema));
+  if (o.moments != "fp32")
+    entries.emplace_back("moments", o.moments);
   const train::Optimizer *optimizer = train::findOptimizer(o.optimizer);
   const std::map<std::string, double> settings = completeOptimizerSettings(o);
   for (const train::OptimizerSetting &setting : optimizer->settings) {

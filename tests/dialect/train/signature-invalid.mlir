@@ -17,8 +17,16 @@ func.func @arg_c1(%w: tensor<4xf32> {train.role = 3 : i32}) {
 // -----
 
 // train.arg_c2
-// expected-error@+1 {{argument 0: train.state expected one of "m", "v", "momentum", got "n"}}
-func.func @arg_c2(%w: tensor<4xf32> {train.state = "n"}) {
+// expected-error@+1 {{argument 0: train.state expected the name of a state, of a-z, 0-9 and _, got "N"}}
+func.func @arg_c2(%w: tensor<4xf32> {train.state = "N"}) {
+  return
+}
+
+// -----
+
+// train.arg_c13
+// expected-error@+1 {{argument 0: train.beta expected an f64 in [0, 1), got 1.000000e+00 : f64}}
+func.func @arg_c13(%c: tensor<f32> {train.beta = 1.0 : f64}) {
   return
 }
 

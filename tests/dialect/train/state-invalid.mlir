@@ -159,3 +159,39 @@ func.func @sgd_update_c6(%p: tensor<8xf32>, %g: tensor<8xf32>, %s: tensor<f32>) 
   %0:1 = train.sgd_update %p, %g lr(%s) {momentum = 0.0, weight_decay = 0.0, decay_elements = -4 : i64} : (tensor<8xf32>, tensor<8xf32>, tensor<f32>) -> tensor<8xf32>
   return
 }
+
+// -----
+
+// train.adamw_update_c5
+func.func @adamw_update_c5(%p: tensor<8xf32>, %m: tensor<8xbf16>, %g: tensor<8xf32>, %s: tensor<f32>, %seed: tensor<i64>) {
+  // expected-error@+1 {{needs both a seed and a rounding_stream, or neither}}
+  %0:3 = train.adamw_update %p, %m, %m, %g lr(%s) correction(%s, %s) seed(%seed) {beta1 = 0.9, beta2 = 0.99, epsilon = 1.0e-8, weight_decay = 0.0, decay_elements = 0 : i64} : (tensor<8xf32>, tensor<8xbf16>, tensor<8xbf16>, tensor<8xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<i64>) -> (tensor<8xf32>, tensor<8xbf16>, tensor<8xbf16>)
+  return
+}
+
+// -----
+
+// train.lion_update_c1
+func.func @lion_update_c1(%p: tensor<8xf32>, %g: tensor<8xf32>, %s: tensor<f32>) {
+  // expected-error@+1 {{clip_value is 0.000000e+00, expected a positive number}}
+  %0:2 = train.lion_update %p, %p, %g lr(%s) {beta1 = 0.9, beta2 = 0.99, weight_decay = 0.0, decay_elements = 0 : i64, clip_value = 0.0} : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>)
+  return
+}
+
+// -----
+
+// train.lion_update_c2
+func.func @lion_update_c2(%p: tensor<8xf32>, %g: tensor<8xf32>, %s: tensor<f32>) {
+  // expected-error@+1 {{beta2 is -1.000000e+00, expected at least 0 and less than 1}}
+  %0:2 = train.lion_update %p, %p, %g lr(%s) {beta1 = 0.9, beta2 = -1.0, weight_decay = 0.0, decay_elements = 0 : i64} : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>)
+  return
+}
+
+// -----
+
+// train.stochastic_round_c1
+func.func @stochastic_round_c1(%x: tensor<8xf32>, %seed: tensor<i64>) {
+  // expected-error@+1 {{lane is 8, expected 0 to 7}}
+  %0 = train.stochastic_round %x, %seed {stream = 0 : i64, lane = 8 : i64} : (tensor<8xf32>, tensor<i64>) -> tensor<8xbf16>
+  return
+}

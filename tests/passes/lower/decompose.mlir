@@ -103,6 +103,33 @@ func.func @guarded_sgd(%p: tensor<40xf32>, %b: tensor<40xf32>, %g: tensor<40xf32
   return %0#0, %0#1, %1 : tensor<40xf32>, tensor<40xf32>, tensor<40xf32>
 }
 
+// The parameter is computed from the moments before they are rounded.
+// CHECK-LABEL: func.func @narrow_moments
+// CHECK:         %[[M:.*]] = train.stochastic_round %[[WIDE_M:.*]], %arg5 offset(%arg6) {lane = 0 : i64, stream = 7 : i64}
+// CHECK:         %[[V:.*]] = train.stochastic_round %[[WIDE_V:.*]], %arg5 offset(%arg6) {lane = 1 : i64, stream = 7 : i64}
+// CHECK:         train.sqrt %[[WIDE_V]]
+// CHECK:         train.mul %{{.*}}, %[[WIDE_M]]
+// CHECK:         return %{{.*}}, %[[M]], %[[V]]
+func.func @narrow_moments(%p: tensor<40xf32>, %m: tensor<40xbf16>, %v: tensor<40xbf16>, %g: tensor<40xf32>, %lr: tensor<f32>, %seed: tensor<i64>, %o: tensor<i64>)
+    -> (tensor<40xf32>, tensor<40xbf16>, tensor<40xbf16>) {
+  %c = train.constant dense<0.5> : tensor<f32>
+  %v2 = train.mul %v, %v : tensor<40xbf16>
+  %0:3 = train.adamw_update %p, %m, %v2, %g lr(%lr) correction(%c, %c) seed(%seed) offset(%o) {beta1 = 0.9 : f64, beta2 = 0.95 : f64, epsilon = 1.0e-3 : f64, weight_decay = 0.0 : f64, decay_elements = 0 : i64, rounding_stream = 7 : i64} : (tensor<40xf32>, tensor<40xbf16>, tensor<40xbf16>, tensor<40xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<i64>, tensor<i64>) -> (tensor<40xf32>, tensor<40xbf16>, tensor<40xbf16>)
+  return %0#0, %0#1, %0#2 : tensor<40xf32>, tensor<40xbf16>, tensor<40xbf16>
+}
+
+// What is no number is neither above nor below a limit.
+// CHECK-LABEL: func.func @lion
+// CHECK-NOT:     train.lion_update
+// CHECK:         %[[ABOVE:.*]] = train.compare gt, %arg2, %[[MOST:.*]] {train.unit = "u"}
+// CHECK:         %[[BELOW:.*]] = train.compare lt, %arg2, %[[LEAST:.*]] :
+// CHECK:         %[[LOW:.*]] = train.select %[[BELOW]], %[[LEAST]], %arg2
+// CHECK:         train.select %[[ABOVE]], %[[MOST]], %[[LOW]]
+func.func @lion(%p: tensor<40xf32>, %m: tensor<40xf32>, %g: tensor<40xf32>, %lr: tensor<f32>, %o: tensor<i64>) -> (tensor<40xf32>, tensor<40xf32>) {
+  %0:2 = train.lion_update %p, %m, %g lr(%lr) offset(%o) {beta1 = 0.9 : f64, beta2 = 0.99 : f64, weight_decay = 0.1 : f64, decay_elements = 30 : i64, clip_value = 0.5 : f64, train.unit = "u"} : (tensor<40xf32>, tensor<40xf32>, tensor<40xf32>, tensor<f32>, tensor<i64>) -> (tensor<40xf32>, tensor<40xf32>)
+  return %0#0, %0#1 : tensor<40xf32>, tensor<40xf32>
+}
+
 // CHECK-LABEL: func.func @scatter
 // CHECK-SAME:    %[[ACC:[a-z0-9]*]]: tensor<10x4xf32>
 // CHECK:         train.scatter_add_rows %[[ACC]],

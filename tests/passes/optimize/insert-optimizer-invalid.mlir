@@ -1,13 +1,21 @@
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{no-decay=norm}))' -split-input-file -verify-diagnostics
-// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{kind=lion}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=KIND
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{kind=lamb}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=KIND
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{beta1=1.0}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=BETA
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{kind=sgd nesterov=true}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=NESTEROV
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{epsilon=0}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=EPSILON
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{kind=lion momentum=0.5}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=OTHER
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{kind=lion moments=bf16}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=NARROW
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{moments=fp8}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=MOMENTS
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{clip-value=-1}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=VALUE
 
-// KIND: error: unknown optimizer 'lion', expected adamw or sgd
+// KIND: error: unknown optimizer 'lamb', expected adamw, lion or sgd
 // BETA: error: beta1 must lie in [0, 1), got 1
 // NESTEROV: error: nesterov needs a momentum
-// EPSILON: error: epsilon must be positive, got 0
+// EPSILON: error: epsilon must be positive and finite, got 0
+// OTHER: error: lion has no momentum
+// NARROW: error: moments cannot be bf16: lion has no random rounding of its states
+// MOMENTS: error: unknown moments 'fp8', expected fp32 or bf16
+// VALUE: error: clip-value must not be negative, got -1
 
 // expected-error@+1 {{parameter 'w' is not a flat unit; run flatten-parameters first}}
 func.func @tensors(%w: tensor<4x4xf32> {train.role = "param", train.name = "w"}) {

@@ -1,5 +1,6 @@
 //===- VerifyTest.cpp - each check of a program ----------------------------===//
 
+#include "runtime/artifact/LearningRate.h"
 #include "tests/runtime/ArtifactBuilder.h"
 
 #include <gtest/gtest.h>
@@ -16,6 +17,26 @@ void expectError(const ArtifactBuilder &builder, const std::string &part) {
   Status status = builder.build().status();
   ASSERT_FALSE(status.isOk()) << "expected: " << part;
   EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+}
+
+TEST(Verify, ScalarsSayHowTheyAreComputed) {
+  ArtifactBuilder builder;
+  auto hyper = std::make_unique<artifact::HyperScalarT>();
+  hyper->name = "lr";
+  hyper->buffer = builder.buffer({});
+  builder.program.hyper.push_back(std::move(hyper));
+  expectError(builder, "scalar 'lr': there is no schedule of the learning rate");
+  builder.program.learning_rate = std::make_unique<artifact::LearningRateT>();
+  expectError(builder, "schedule of the learning rate: 0 parts");
+  ASSERT_EQ(makeLearningRate({}, *builder.program.learning_rate), "");
+  ASSERT_TRUE(builder.build().isOk());
+  builder.program.hyper[0]->kind = artifact::HyperKind::BiasCorrection;
+  builder.program.hyper[0]->beta = 1;
+  expectError(builder, "scalar 'lr': its beta is 1.0");
+  builder.program.hyper[0]->kind = artifact::HyperKind::Seed;
+  expectError(builder, "its buffer is of type F32, expected I64");
+  builder.program.hyper[0]->kind = static_cast<artifact::HyperKind>(50);
+  expectError(builder, "scalar 'lr': unknown kind 50");
 }
 
 TEST(Verify, BufferMustLieInItsArena) {
@@ -384,6 +405,16 @@ TEST(Verify, StateBatchAndScalars) {
   builder.package.state[0]->segments[0]->offset = 1;
   expectError(builder, "state 'u', parameter 'w': reaches beyond the unit");
   builder.package.state[0]->segments[0]->offset = 0;
+  builder.package.state[0]->state = "m";
+  expectError(builder, "state 'u': is an optimizer's without a name there, or has a name and is none");
+  builder.package.state[0]->role = artifact::StateRole::Optimizer;
+  ASSERT_TRUE(builder.build().isOk());
+  for (const char *name : {"", "average", "M", "a/b"}) {
+    builder.package.state[0]->state = name;
+    expectError(builder, "is an optimizer's without a name there");
+  }
+  builder.package.state[0]->state = "";
+  builder.package.state[0]->role = artifact::StateRole::Parameter;
   builder.package.state[0]->elements = 21;
   expectError(builder, "21 elements do not divide by 2");
   builder.package.state[0]->elements = 20;

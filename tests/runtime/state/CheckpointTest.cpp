@@ -34,7 +34,7 @@ CheckpointInfo infoOfStep(uint64_t step) {
 
 void expectEqual(const FakeState &actual, const FakeState &expected) {
   for (const auto &parameter : {w, b, e, n})
-    for (const StateKind &role : {StateKind(StateRole::Parameter), moment1, moment2})
+    for (const StateKind &role : {StateKind(StateRole::Parameter), test::moment1, test::moment2})
       EXPECT_EQ(actual.gather(parameter.name, role), expected.gather(parameter.name, role)) << parameter.name;
 }
 

@@ -62,7 +62,7 @@ void set(FakeState &state, int rank, StateKind role, int64_t index, float value)
 }
 
 TEST(FiniteState, TheMessageNamesTheParameter) {
-  FakeState state({{w, b}, {e}}, 1, true, {StateRole::Parameter, moment2, StateRole::Frozen});
+  FakeState state({{w, b}, {e}}, 1, true, {StateRole::Parameter, test::moment2, StateRole::Frozen});
   state.fillDistinct(1.0f);
   EXPECT_EQ(describeNonFinite(state.ranks), "");
   set(state, 0, StateRole::Frozen, 3, -infinity); // a mask
@@ -71,7 +71,7 @@ TEST(FiniteState, TheMessageNamesTheParameter) {
   EXPECT_EQ(describeNonFinite(state.ranks), "parameter 'h.0.b' has 1 value that is not finite");
   set(state, 0, StateRole::Parameter, 35 + 6, infinity);
   EXPECT_EQ(describeNonFinite(state.ranks), "parameter 'h.0.b' has 2 values that are not finite");
-  set(state, 0, moment2, 0, infinity);
+  set(state, 0, test::moment2, 0, infinity);
   EXPECT_EQ(describeNonFinite(state.ranks), "parameter 'h.0.b' has 2 values that are not finite (and 1 other has 1)");
   EXPECT_EQ(describeNonFinite(state.ranks, /*states=*/false), "parameter 'h.0.b' has 2 values that are not finite");
 }
@@ -94,7 +94,7 @@ CheckpointInfo infoOfStep(uint64_t step) {
 }
 
 TEST(FiniteState, ACheckpointThatIsNotFiniteReplacesNoneThatIs) {
-  for (const StateKind &role : {StateKind(StateRole::Parameter), moment1, moment2}) {
+  for (const StateKind &role : {StateKind(StateRole::Parameter), test::moment1, test::moment2}) {
     ScratchFolder scratch;
     FakeState state({{w, b}}, 2), resumed({{w, b}}, 2);
     state.fillDistinct(1.0f);
@@ -147,7 +147,7 @@ TEST(FiniteState, AllProcessesRefuseWhatOneOfThemHolds) {
   std::barrier<> meeting(processes);
   std::vector<Status> statuses(processes);
   std::vector<std::thread> threads;
-  set(state, 1, moment1, 0, nan);
+  set(state, 1, test::moment1, 0, nan);
   for (int rank = 0; rank < processes; ++rank)
     threads.emplace_back([&, rank] {
       auto gather = [&, rank](const std::string &text) -> Result<std::vector<std::string>> {

@@ -86,13 +86,24 @@ TEST(Init, SeedsAndNamesGiveDifferentStreams) {
   EXPECT_NE(a, c);
 }
 
+TEST(Init, AveragesBeginAsTheParameters) {
+  FakeState::Parameter w{"w", {5, 7}, test::normal(0, 0.02)};
+  FakeState state({{w}}, 2, true, {StateRole::Parameter, StateRole::Average, test::moment1});
+  for (const RankState &rank : state.ranks)
+    ASSERT_STATUS_OK(initialiseState(rank, 42));
+  EXPECT_EQ(state.gather("w", StateRole::Average), state.gather("w"));
+  EXPECT_EQ(state.gather("w", test::moment1), std::vector<float>(35, 0.0f));
+  FakeState alone({{w}}, 1, true, {StateRole::Average});
+  EXPECT_NE(startAverages(alone.ranks[0]).message().find("has no parameter"), std::string::npos);
+}
+
 TEST(Init, SameOnAnyMeshAndWrap) {
   FakeState::Parameter w{"w", {5, 7}, test::normal(0, 0.02)}, b{"b", {7}, test::constant(1)},
       e{"e", {11}, test::uniform(-1, 1)};
   FakeState reference({{w, b, e}}, 1);
   ASSERT_STATUS_OK(initialiseState(reference.ranks[0], 42));
   EXPECT_EQ(reference.gather("b"), std::vector<float>(7, 1.0f));
-  EXPECT_EQ(reference.gather("w", moment1), std::vector<float>(35, 0.0f));
+  EXPECT_EQ(reference.gather("w", test::moment1), std::vector<float>(35, 0.0f));
   for (int ranks : {1, 2, 3, 4})
     for (const FakeState::Wrap &wrap : {FakeState::Wrap{{w, b, e}}, {{e}, {w, b}}, {{b}, {w}, {e}}}) {
       FakeState state(wrap, ranks);

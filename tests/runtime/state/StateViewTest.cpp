@@ -3,6 +3,7 @@
 #include "runtime/state/StateView.h"
 #include "tests/runtime/ProgramFixture.h"
 #include "tests/runtime/TestSupport.h"
+#include "tests/runtime/state/StateFixture.h"
 
 namespace tessera {
 namespace {
@@ -30,7 +31,7 @@ TEST(StateView, ReadsUnitsSegmentsAndRanges) {
   EXPECT_EQ(overlap(parameter, parameter.segments[0]).end, 24);
   // The moment belongs to the unit and takes its segments.
   EXPECT_EQ(moment.unit, "h.0");
-  EXPECT_EQ(moment.kind, moment1);
+  EXPECT_EQ(moment.kind, test::moment1);
   EXPECT_EQ(moment.segments.size(), 2u);
   EXPECT_EQ(moment.data, reinterpret_cast<uint8_t *>(memory.data() + 16));
 }

@@ -37,7 +37,7 @@ TEST(Weights, FillUnitsThroughTheirSegments) {
     ASSERT_STATUS_OK(load(state, scratch.path("w.safetensors")));
     EXPECT_EQ(state.gather("w"), wValues);
     EXPECT_EQ(state.gather("b"), bValues);
-    EXPECT_EQ(state.gather("w", moment1), std::vector<float>(6, 0.0f));
+    EXPECT_EQ(state.gather("w", test::moment1), std::vector<float>(6, 0.0f));
   }
 }
 

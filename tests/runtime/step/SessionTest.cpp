@@ -186,6 +186,8 @@ TEST(Session, HyperScalars) {
   hyper->name = "lr";
   hyper->buffer = lr;
   builder.program().hyper.push_back(std::move(hyper));
+  builder.package.learning_rate = std::make_unique<artifact::LearningRateT>();
+  ASSERT_EQ(makeLearningRate({}, *builder.package.learning_rate), "");
   builder.copy(lr, copy);
   builder.result("copy", copy, artifact::ResultRole::Metric);
   TestRun run(builder);

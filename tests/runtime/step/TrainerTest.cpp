@@ -84,10 +84,10 @@ ArtifactBuilder leastSquares(int64_t numRanks) {
   probe->buffer = gradient;
   probe->instruction = 5;
   builder.program.probes.push_back(std::move(probe));
-  auto option = std::make_unique<artifact::KeyValueT>();
-  option->key = "lr";
-  option->value = "0.05";
-  builder.program.optimizer.push_back(std::move(option));
+  builder.program.learning_rate = std::make_unique<artifact::LearningRateT>();
+  ScheduleRequest rate;
+  rate.peak = 0.05;
+  EXPECT_EQ(makeLearningRate(rate, *builder.program.learning_rate), "");
   return builder;
 }
 
@@ -384,25 +384,9 @@ TEST_F(Training, BadInputIsOneClearError) {
   run = options(2, "run", 0);
   EXPECT_NE(train(run).status().message().find("--steps must be at least 1"), std::string::npos);
   run = options(2, "run", 3);
-  run.schedule.schedule = "linear";
-  EXPECT_NE(train(run).status().message().find("unknown schedule 'linear'"), std::string::npos);
+  run.schedule.schedule = "exponential";
+  EXPECT_NE(train(run).status().message().find("unknown schedule 'exponential'"), std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(folder.path("run")));
-}
-
-TEST(Schedule, WarmsUpThenFallsAlongACosine) {
-  Schedule schedule;
-  schedule.peak = 1;
-  schedule.minLearningRate = 0.1;
-  schedule.warmup = 10;
-  schedule.totalSteps = 110;
-  EXPECT_DOUBLE_EQ(schedule.learningRate(1), 0.1);
-  EXPECT_DOUBLE_EQ(schedule.learningRate(10), 1);
-  EXPECT_DOUBLE_EQ(schedule.learningRate(60), 1); // constant
-  schedule.isCosine = true;
-  EXPECT_DOUBLE_EQ(schedule.learningRate(10), 1);
-  EXPECT_NEAR(schedule.learningRate(60), 0.55, 1e-12);
-  EXPECT_NEAR(schedule.learningRate(110), 0.1, 1e-12);
-  EXPECT_NEAR(schedule.learningRate(500), 0.1, 1e-12);
 }
 
 TEST(Schedule, SeedsOfStepsDifferAndDependOnNothingElse) {
@@ -419,13 +403,22 @@ TEST(Schedule, ReadsTheArtifactAndTheCommandLine) {
   ASSERT_TRUE(artifact.isOk());
   auto schedule = Schedule::create(**artifact, 10);
   ASSERT_TRUE(schedule.isOk());
-  EXPECT_EQ(schedule->peak, 0.05);
+  EXPECT_EQ(schedule->learningRate(1), 0.05);
   ScheduleOverrides overrides;
   overrides.learningRate = 0.5;
   overrides.warmup = 5;
   schedule = Schedule::create(**artifact, 10, overrides);
   ASSERT_TRUE(schedule.isOk());
   EXPECT_DOUBLE_EQ(schedule->learningRate(1), 0.1);
+  overrides.schedule = "wsd";
+  EXPECT_NE(Schedule::create(**artifact, 10, overrides).status().message().find("needs --decay-steps"), std::string::npos);
+  overrides.decaySteps = 4;
+  schedule = Schedule::create(**artifact, 10, overrides);
+  ASSERT_TRUE(schedule.isOk());
+  EXPECT_DOUBLE_EQ(schedule->learningRate(8), 0.25);
+  ScheduleOverrides lowest;
+  lowest.minLearningRate = 0.1;
+  EXPECT_NE(Schedule::create(**artifact, 10, lowest).status().message().find("the schedule is constant"), std::string::npos);
 }
 
 } // namespace
