@@ -3,6 +3,7 @@
 #include "compiler/driver/CheckStep.h"
 
 #include "compiler/dialect/dist/Dist.h"
+#include "compiler/dialect/train/Dims.h"
 #include "compiler/dialect/train/Signature.h"
 
 using namespace mlir;
@@ -29,6 +30,17 @@ LogicalResult checkStep(func::FuncOp func) {
   if (!train::isStepFunction(func))
     return func.emitError("step function has no argument with a train.role");
   return success();
+}
+
+void remarkAssumedDims(func::FuncOp step) {
+  for (unsigned index = 0; index < step.getNumArguments(); ++index) {
+    if (!train::isBatchArgument(step, index) || step.getArgAttr(index, train::kDims))
+      continue;
+    if (const int64_t dim = train::getDims(step, index).getSampleDim(); dim >= 0)
+      emitRemark(step.getArgument(index).getLoc())
+          << "dimension " << dim << " of '" << train::getArgName(step, index)
+          << "' is assumed to count samples, as nothing says which does (--dim-role, train.dims)";
+  }
 }
 
 } // namespace tessera

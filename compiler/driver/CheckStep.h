@@ -10,6 +10,9 @@ namespace tessera {
 /// Reports what the phases cannot take though it is valid IR.
 llvm::LogicalResult checkStep(mlir::func::FuncOp func);
 
+/// Remarks which dimension of an input or target is taken for the batch although nothing says so.
+void remarkAssumedDims(mlir::func::FuncOp step);
+
 } // namespace tessera
 
 #endif // TESSERA_COMPILER_DRIVER_CHECKSTEP_H

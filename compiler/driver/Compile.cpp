@@ -113,6 +113,7 @@ LogicalResult Compilation::import() {
     return error() << options.input << ": module has no function @step";
   if (failed(checkStep(step)))
     return failure();
+  remarkAssumedDims(step);
   return setMesh();
 }
 

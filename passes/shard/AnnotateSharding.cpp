@@ -114,21 +114,16 @@ private:
   /// Splits the dimension that counts samples, and writes down which it is where that was only assumed.
   LogicalResult splitBatch(BlockArgument arg, Layout &layout) {
     const unsigned index = arg.getArgNumber();
-    const bool isAssumed = !func.getArgAttr(index, train::kDims);
     const train::DimsAttr dims = train::getDims(func, index);
     const int64_t dim = dims.getSampleDim();
     batchDims.emplace_back(index, dims);
     if (dim < 0) {
       if (!dataAxes.empty())
-        mlir::emitRemark(arg.getLoc()) << "argument '" << nameOf(arg) << "' is not split: "
-                                       << (isAssumed ? "its first dimension is not the batch, and nothing says which is"
-                                                     : "none of its dimensions counts samples");
+        mlir::emitRemark(arg.getLoc()) << "argument '" << nameOf(arg)
+                                       << "' is not split: none of its dimensions counts samples";
       return success();
     }
     int64_t size = train::shapeOf(arg)[dim], parts = groupSize(mesh, dataAxes);
-    if (isAssumed && !dataAxes.empty())
-      mlir::emitRemark(arg.getLoc()) << "dimension " << dim << " of argument '" << nameOf(arg)
-                                     << "' is assumed to count samples";
     if (size % parts != 0)
       return emitError(arg.getLoc()) << "a "
                                      << (dims.getRoles().front() == train::DimRole::MicroBatch ? "micro-batch" : "batch")

@@ -12,34 +12,35 @@ class ShardPass<string mnemonic> : Pass<mnemonic, "::mlir::func::FuncOp"> {
 def AnnotateShardingPass : ShardPass<"annotate-sharding"> {
   let summary = "Says how a strategy shards parameters, gradients, optimizer state and batches";
   let description = [{
-    The only pass that knows strategies. It sets `dist.sharding` on arguments and results and inserts `dist.constrain`;
+    The only pass that knows strategies (rows of Strategy.h). It sets `dist.sharding` on arguments and results and inserts `dist.constrain`;
     everything else follows by propagation.
 
     | | parameters at rest, state | compute parameters | gradients |
     |---|---|---|---|
     | `ddp` | replicated | the same | all-reduced once per step |
-    | `zero1` | split over `shard` | gathered once per step, kept | accumulated whole, reduce-scattered once per step |
-    | `zero2` | split over `shard` | gathered once per step, kept | reduce-scattered in every micro-batch |
-    | `zero3` | split over `shard` | gathered per unit for forward, again for backward | reduce-scattered in every micro-batch |
+    | `zero1` | split | gathered once per step, kept | accumulated whole, reduce-scattered once per step |
+    | `zero2` | split | gathered once per step, kept | reduce-scattered in every micro-batch |
+    | `zero3` | split | gathered per unit for forward, again for backward | reduce-scattered in every micro-batch |
 
     A unit that computes at both ends of the forward pass, and then begins the backward pass (an embedding that is tied to
     the head), is whole all that time: it is gathered once for both, with a remark.
 
-    `hsdp` is `zero3` that insists on an axis `replicate` beside `shard`; with both axes every strategy adds gradients
-    up over `shard` first and, once per step, over `replicate`. Units whose name matches `keep-gathered` are gathered
+    State is split over the axes whose role allows it (`data`). `hsdp` is `zero3` that insists on an axis of replicas
+    beside them; with both every strategy adds gradients up over data axes first and, once per step, over replicas. An
+    axis larger than 1 of a role that nothing is split over yet is an error. Units whose name matches `keep-gathered` are gathered
     once per step under `zero3` too.
 
     A unit that the model reads through one narrowing `convert` is gathered narrow: each rank converts its part. With
     `reduce-dtype=bf16` ranks round their gradients to bf16, add them up so and widen the sums; accumulation over
     micro-batches, clipping and the update stay in the gradient's own type.
 
-    Batches are split over all data axes (`replicate`, `shard`, in the order of the mesh) along dimension 0, or 1 if dimension 0 counts
-    micro-batches. Uses of a gradient other than its update (the global norm) see a slice of it under `ddp`, so that
+    Batches are split over all axes that split samples, in the order of the mesh, along the dimension that counts samples
+    (`train.dims`; where that is assumed it is written down). What has none is not split, with a remark. Uses of a gradient other than its update (the global norm) see a slice of it under `ddp`, so that
     all strategies add up in the same order. `train.count_valid` is written out, because its clamp to 1 cannot be
     sharded while its sum can.
 
-    Precondition: module attribute `dist.mesh`; for all but `ddp`, parameters are flat units whose size the `shard` axis
-    divides. Postcondition: every argument has `dist.sharding`, every result but outputs too.
+    Precondition: module attribute `dist.mesh`; for all but `ddp`, parameters are flat units whose size the data axes
+    divide. Postcondition: every argument has `dist.sharding`, every result but outputs too.
 
     Before, `zero3` over `shard = 2`:
     ```mlir

@@ -123,7 +123,7 @@ class Compare(ToolTest):
     def test_bad_flags_end_before_anything_runs(self):
         grid = ("--batch-sizes", "4", "--out", "out")
         for message, flags in (
-                ("unknown strategy 'zero9'", (MODEL, "--strategies", "ddp,zero9", *grid, "--data", "text.txt")),
+                ("--strategy: unknown value 'zero9'", (MODEL, "--strategies", "ddp,zero9", *grid, "--data", "text.txt")),
                 ("has a strategy twice", (MODEL, "--strategies", "ddp,ddp", *grid, "--data", "text.txt")),
                 ("expected a number of at least 1, got '0'", (MODEL, "--batch-sizes", "4,0", "--out", "out", "--data", "text.txt")),
                 ("3 does not divide by 2 ranks", (MODEL, "--batch-sizes", "3", "--ranks", "2", "--out", "out", "--data", "text.txt")),
@@ -132,7 +132,7 @@ class Compare(ToolTest):
                 ("no file or folder 'nowhere'", (MODEL, *grid, "--data", "nowhere")),
                 ("--plan-only: runs nothing, --data has no meaning", (MODEL, *grid, "--plan-only", "--data", "text.txt")),
                 ("expected 0 to 1, got 2", (MODEL, *grid, "--data", "text.txt", "--steps", "2", "--warmup", "2")),
-                ("expected replicate=<n>,shard=<n>", (MODEL, *grid, "--data", "text.txt", "--mesh", "ring=2")),
+                ("unknown axis 'ring' needs a role", (MODEL, *grid, "--data", "text.txt", "--mesh", "ring=2")),
                 ("No closing quotation", (MODEL, *grid, "--data", "text.txt", "--run-flags", "'"))):
             with self.subTest(message):
                 done = self.tool("tessera-compare", *flags)

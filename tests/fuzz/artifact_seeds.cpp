@@ -110,7 +110,8 @@ int main(int argc, char **argv) {
   auto batch = std::make_unique<artifact::BatchTensorT>();
   batch->name = "tokens";
   batch->global_shape = {48};
-  batch->shard_group = 0;
+  batch->dims = {artifact::DimRole::Sample};
+  batch->splits.push_back(std::make_unique<artifact::DimSplitT>());
   batch->buffer = part;
   sharded.program.batch.push_back(std::move(batch));
   write(folder, "sharded", sharded);

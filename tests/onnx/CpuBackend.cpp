@@ -35,7 +35,7 @@ LogicalResult runPhase(ModuleOp module, Phase phase) {
 FailureOr<std::string> compileForward(ModuleOp module) {
   MLIRContext *context = module.getContext();
   module->setAttr(dist::kMesh,
-                  dist::MeshAttr::get(context, ArrayAttr::get(context, StringAttr::get(context, dist::kShardAxis)),
+                  dist::MeshAttr::get(context, ArrayAttr::get(context, StringAttr::get(context, "shard")),
                                       llvm::ArrayRef<int64_t>{1}));
   if (failed(runPhase(module, Phase::Import)) || failed(runPhase(module, Phase::Lower)))
     return failure();

@@ -162,7 +162,8 @@ inline artifact::PackageT makePackage() {
   batch->name = "tokens";
   batch->dtype = artifact::DataType::I64;
   batch->global_shape = {2, 4};
-  batch->shard_group = 0;
+  batch->dims = {artifact::DimRole::Sample, artifact::DimRole::Position};
+  batch->splits.push_back(std::make_unique<artifact::DimSplitT>());
   batch->buffer = 2;
   batch->index_bound = 256;
   program.programs[0]->batch.push_back(std::move(batch));

@@ -5,6 +5,8 @@ import os
 import statistics
 import subprocess
 
+from configurations import mesh_text
+
 COLLECTIVES = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute")
 
 # The columns of the CSV, in order. Seconds are of one step; bytes are of one rank.
@@ -37,7 +39,7 @@ def call(command, timeout, log):
 def compile_one(options, configuration, folder):
     """The report of the compiler; leaves an artifact unless only planning."""
     report = os.path.join(folder, "report.json")
-    mesh = ",".join(f"{axis}={size}" for axis, size in options.mesh.items())
+    mesh = mesh_text(options.mesh)
     command = [os.path.join(options.tools, "tessera-compile"), options.model, "--strategy", configuration.strategy,
                "--batch", str(configuration.batch), "--accumulate", str(configuration.accumulate), "--mesh", mesh,
                f"--report={report}", "--target", options.target, *options.compile_flags]

@@ -90,32 +90,12 @@ exec.program @step {
 
 // -----
 
-// exec.batch_dim_c1
+// train.arg_c13
 exec.program @step {
   %0 = exec.slot "x" in @state inputs : memref<64xi8>
   %1 = exec.buffer %0 + 0 : memref<64xi8> to memref<16xf32>
-  // expected-error @+1 {{exec.batch_dim expected an i64 on an argument, got "0"}}
-  exec.argument %1 {exec.batch_dim = "0", train.name = "x", train.role = "input"} : memref<16xf32>
-}
-
-// -----
-
-// exec.batch_dim_c1
-exec.program @step {
-  %0 = exec.slot "x" in @state inputs : memref<64xi8>
-  %1 = exec.buffer %0 + 0 : memref<64xi8> to memref<16xf32>
-  // expected-error @+1 {{exec.batch_dim expected an i64 on an argument, got 0}}
-  exec.result %1 {exec.batch_dim = 0 : i64, train.role = "loss"} : memref<16xf32>
-}
-
-// -----
-
-// exec.batch_dim_c2
-exec.program @step {
-  %0 = exec.slot "x" in @state inputs : memref<64xi8>
-  %1 = exec.buffer %0 + 0 : memref<64xi8> to memref<16xf32>
-  // expected-error @+1 {{exec.batch_dim is 1, the argument has 'memref<16xf32>'}}
-  exec.argument %1 {exec.batch_dim = 1 : i64, train.name = "x", train.role = "input"} : memref<16xf32>
+  // expected-error @+1 {{train.dims expected a #train.dims with a role for each of 1 dimensions, got #train.dims<[sample, none]>}}
+  exec.argument %1 {train.dims = #train.dims<[sample, none]>, train.name = "x", train.role = "input"} : memref<16xf32>
 }
 
 // -----

@@ -37,13 +37,13 @@ const Model kModels[] = {
     {"gpt.dynamo18",
      [](CompileOptions &options) {
        options.batch = 2;
-       options.mesh = {{"shard", 2}};
+       options.mesh = {{"shard", 2, dist::AxisRole::Data}};
        options.strategy = "zero3";
      }},
     {"gpt_manual.ts17",
      [](CompileOptions &options) {
        options.batch = 4;
-       options.mesh = {{"replicate", 2}, {"shard", 2}};
+       options.mesh = {{"replicate", 2, dist::AxisRole::Replica}, {"shard", 2, dist::AxisRole::Data}};
        options.strategy = "hsdp";
        options.accumulate = 3;
        options.precision = "bf16";
@@ -52,7 +52,7 @@ const Model kModels[] = {
      [](CompileOptions &options) {
        options.batch = 2;
        options.sequence = 16;
-       options.mesh = {{"shard", 2}};
+       options.mesh = {{"shard", 2, dist::AxisRole::Data}};
        options.strategy = "zero1";
        options.remat = "selective";
        options.offload = {"optimizer", "parameters", "activations"};
@@ -61,7 +61,7 @@ const Model kModels[] = {
      [](CompileOptions &options) {
        options.batch = 4;
        options.sequence = 8;
-       options.mesh = {{"shard", 4}};
+       options.mesh = {{"shard", 4, dist::AxisRole::Data}};
        options.strategy = "zero2";
        options.wrap = "none";
        options.accumulate = 4;
@@ -71,7 +71,7 @@ const Model kModels[] = {
      [](CompileOptions &options) {
        options.batch = 4;
        options.sequence = 8;
-       options.mesh = {{"replicate", 2}, {"shard", 2}};
+       options.mesh = {{"replicate", 2, dist::AxisRole::Replica}, {"shard", 2, dist::AxisRole::Data}};
        options.strategy = "zero3";
        options.accumulate = 2;
      }},

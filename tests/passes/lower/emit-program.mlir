@@ -3,20 +3,20 @@
 
 // Slots, buffers, loops and results around the instructions; emit-instructions.mlir has those.
 
-// Arguments and results keep their attributes; an input says which dimension counts its samples: the one that is split over
-// ranks, behind the micro-batches'. What is on the host has an arena of its own.
+// Arguments and results keep their attributes; an input says what its dimensions count, also where
+// that was assumed. What is on the host has an arena of its own.
 module attributes {dist.mesh = #dist.mesh<shard = 2>} {
 // CHECK-LABEL: exec.program @boundary
 // CHECK: exec.arena @state state
 // CHECK: exec.arena @activations activations
 // CHECK: exec.arena @host host
 // CHECK: exec.slot "m" in @host optimizer
-// CHECK: exec.argument %x {dist.sharding = {{.*}}exec.batch_dim = 1 : i64, train.name = "x", train.role = "input"}
-// CHECK: exec.argument %y {exec.batch_dim = 0 : i64, train.name = "y", train.role = "input"}
+// CHECK: exec.argument %x {dist.sharding = {{.*}}, train.dims = #train.dims<[micro_batch, sample]>, train.name = "x", train.role = "input"}
+// CHECK: exec.argument %y {train.dims = #train.dims<[sample, none]>, train.name = "y", train.role = "input"}
 // CHECK: exec.argument %m {dist.memory = "host", train.name = "m"
-// CHECK-NOT: exec.batch_dim
+// CHECK-NOT: train.dims
 // CHECK: exec.result %{{.*}} {train.name = "z", train.role = "output"}
-func.func @boundary(%x: tensor<2x4xf32> {train.role = "input", train.name = "x", dist.sharding = #dist.sharding<[{}, {"shard"}]>},
+func.func @boundary(%x: tensor<2x4xf32> {train.role = "input", train.name = "x", train.dims = #train.dims<[micro_batch, sample]>, dist.sharding = #dist.sharding<[{}, {"shard"}]>},
                     %y: tensor<4x4xf32> {train.role = "input", train.name = "y"},
                     %w: tensor<4xf32> {train.role = "param", train.name = "w"},
                     %m: tensor<4xf32> {train.role = "state", train.of = "w", train.state = "m", train.name = "m", dist.memory = "host"})

@@ -398,7 +398,8 @@ TEST(Verify, StateBatchAndScalars) {
   batch->name = "tokens";
   batch->dtype = artifact::DataType::I32;
   batch->global_shape = {6, 5};
-  batch->shard_group = 0;
+  batch->dims = {artifact::DimRole::Sample, artifact::DimRole::Position};
+  batch->splits.push_back(std::make_unique<artifact::DimSplitT>());
   batch->buffer = tokens;
   builder.program().batch.push_back(std::move(batch));
   ASSERT_TRUE(builder.build().isOk()) << builder.build().status();
@@ -419,10 +420,22 @@ TEST(Verify, StateBatchAndScalars) {
   expectError(builder, "21 elements do not divide by 2");
   builder.package.state[0]->elements = 20;
   builder.program().batch[0]->global_shape = {7, 5};
-  expectError(builder, "batch entry 'tokens': its batch does not divide by 2");
+  expectError(builder, "batch entry 'tokens': its dimension 0 does not divide by 2");
   builder.program().batch[0]->global_shape = {6, 6};
   expectError(builder, "does not hold this rank's part");
   builder.program().batch[0]->global_shape = {6, 5};
+  builder.program().batch[0]->splits[0]->dim = 2;
+  expectError(builder, "dimension 2 cannot be split, or is already");
+  builder.program().batch[0]->splits[0]->dim = 0;
+  builder.program().batch[0]->dims = {artifact::DimRole::Sample};
+  expectError(builder, "1 roles for 2 dimensions");
+  builder.program().batch[0]->dims = {artifact::DimRole::Sample, artifact::DimRole::Sample};
+  expectError(builder, "2 dimensions count samples");
+  builder.program().batch[0]->dims = {artifact::DimRole::Sample, artifact::DimRole::MicroBatch};
+  expectError(builder, "dimension 1 has no role that it can have");
+  builder.program().batch[0]->dims = {artifact::DimRole::MicroBatch, artifact::DimRole::Position};
+  expectError(builder, "0 dimensions count samples and 1 micro-batches");
+  builder.program().batch[0]->dims = {artifact::DimRole::Sample, artifact::DimRole::Position};
   builder.result("loss", part, artifact::ResultRole::Loss);
   expectError(builder, "result 'loss': is not one number");
 }

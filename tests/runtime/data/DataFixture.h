@@ -23,6 +23,7 @@ inline std::string countingTokens(uint16_t count) {
   return rawBytes(tokens);
 }
 
+/// `batchDim`: 0, or 1 behind a dimension of micro-batches.
 inline BatchSpec makeSpec(const std::string &name, artifact::BatchRole role, DataType dtype,
                           std::vector<int64_t> globalShape, int64_t batchDim = 0) {
   BatchSpec spec;
@@ -30,7 +31,10 @@ inline BatchSpec makeSpec(const std::string &name, artifact::BatchRole role, Dat
   spec.role = role;
   spec.dtype = dtype;
   spec.globalShape = std::move(globalShape);
-  spec.batchDim = batchDim;
+  spec.dims.assign(spec.globalShape.size(), artifact::DimRole::None);
+  spec.dims[batchDim] = artifact::DimRole::Sample;
+  if (batchDim == 1)
+    spec.dims[0] = artifact::DimRole::MicroBatch;
   return spec;
 }
 

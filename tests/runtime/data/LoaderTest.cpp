@@ -100,13 +100,82 @@ TEST_F(LoaderTest, RanksSeeTheRowsOfTheWholeBatch) {
       int64_t localBatch = 12 / ranks;
       for (int rank = 0; rank < ranks; ++rank) {
         std::vector<int64_t> local(specs[0].accumulate() * localBatch * 4);
-        copyRankPart(specs[0], (*batch)->tensors[0].data(), ranks, rank, local.data());
+        copyRankPart(specs[0], (*batch)->tensors[0].data(), {{specs[0].sampleDim(), ranks, rank}}, local.data());
         for (int64_t micro = 0; micro < specs[0].accumulate(); ++micro)
           for (int64_t i = 0; i < localBatch * 4; ++i)
             ASSERT_EQ(local[micro * localBatch * 4 + i], whole[(micro * 12 + rank * localBatch) * 4 + i]);
       }
     }
   }
+}
+
+TEST_F(LoaderTest, RanksReadPartsOfTwoDimensions) {
+  using artifact::DimRole;
+  for (int64_t accumulate : {1, 2}) {
+    auto specs = languageModel(accumulate == 1 ? std::vector<int64_t>{6, 4} : std::vector<int64_t>{2, 6, 4},
+                               accumulate == 1 ? 0 : 1);
+    auto loader = makeLoader(path, specs, {.seed = 2});
+    ASSERT_STATUS_OK(loader);
+    auto batch = (*loader)->next();
+    ASSERT_STATUS_OK(batch);
+    const int64_t sampleDim = specs[0].sampleDim();
+    std::vector<int64_t> whole = valuesOf<int64_t>((*batch)->tensors[0]);
+    for (int64_t i = 0; i < 3; ++i)
+      for (int64_t j = 0; j < 2; ++j) {
+        const std::vector<DimPart> parts = {{sampleDim, 3, i}, {sampleDim + 1, 2, j}};
+        std::vector<int64_t> local(accumulate * 2 * 2), expected;
+        copyRankPart(specs[0], (*batch)->tensors[0].data(), parts, local.data());
+        for (int64_t micro = 0; micro < accumulate; ++micro)
+          for (int64_t row = 0; row < 2; ++row)
+            for (int64_t column = 0; column < 2; ++column)
+              expected.push_back(whole[((micro * 6) + i * 2 + row) * 4 + j * 2 + column]);
+        EXPECT_EQ(local, expected);
+        std::vector<bool> rows;
+        markRankRows(specs[0], parts, rows);
+        EXPECT_EQ(std::count(rows.begin(), rows.end(), true), 2 * accumulate);
+        EXPECT_TRUE(rows[i * 2]);
+      }
+  }
+}
+
+TEST_F(LoaderTest, SamplesMayLieBehindPositions) {
+  using artifact::DimRole;
+  auto specs = languageModel({2, 4, 6}, 1);
+  for (BatchSpec &spec : specs)
+    spec.dims = {DimRole::MicroBatch, DimRole::Position, DimRole::Sample};
+  EXPECT_EQ(specs[0].rows(), 12);
+  auto loader = makeLoader(path, specs, {.seed = 2});
+  ASSERT_STATUS_OK(loader);
+  auto batch = (*loader)->next();
+  ASSERT_STATUS_OK(batch);
+  auto rowMajor = makeLoader(path, languageModel({2, 6, 4}, 1), {.seed = 2});
+  ASSERT_STATUS_OK(rowMajor);
+  auto same = (*rowMajor)->next();
+  ASSERT_STATUS_OK(same);
+  EXPECT_EQ((*batch)->tensors, (*same)->tensors); // in memory rows come first
+  std::vector<int64_t> whole = valuesOf<int64_t>((*batch)->tensors[0]), local(2 * 2 * 3), expected;
+  copyRankPart(specs[0], (*batch)->tensors[0].data(), {{2, 2, 1}, {1, 2, 0}}, local.data());
+  for (int64_t micro = 0; micro < 2; ++micro)
+    for (int64_t position = 0; position < 2; ++position)
+      for (int64_t sample = 3; sample < 6; ++sample)
+        expected.push_back(whole[(micro * 6 + sample) * 4 + position]);
+  EXPECT_EQ(local, expected);
+}
+
+TEST_F(LoaderTest, SamplesMayShareATensor) {
+  auto specs = languageModel({2, 4});
+  specs.insert(specs.begin(), test::makeSpec("position_ids", artifact::BatchRole::Input, DataType::I64, {1, 4}));
+  specs[0].dims[0] = artifact::DimRole::None;
+  auto loader = makeLoader(path, specs, {.shuffle = false});
+  ASSERT_STATUS_OK(loader);
+  for (int step = 0; step < 2; ++step) {
+    auto batch = (*loader)->next();
+    ASSERT_STATUS_OK(batch);
+    EXPECT_EQ(valuesOf<int64_t>((*batch)->tensors[0]), (std::vector<int64_t>{0, 1, 2, 3}));
+    EXPECT_EQ(valuesOf<int64_t>((*batch)->tensors[1]).front(), step * 8);
+  }
+  specs[0].name = "ids";
+  EXPECT_ERROR(makeLoader(path, specs), "cannot fill 'ids'");
 }
 
 TEST_F(LoaderTest, TokensBeyondTheVocabularyNameFileAndOffset) {

@@ -56,8 +56,11 @@ ArtifactBuilder leastSquares(int64_t numRanks) {
     auto made = std::make_unique<artifact::BatchTensorT>();
     made->name = name;
     made->role = role;
+    made->dims.assign(shape.size(), artifact::DimRole::None);
+    made->dims[0] = artifact::DimRole::Sample;
     made->global_shape = std::move(shape);
-    made->shard_group = static_cast<int32_t>(group);
+    made->splits.push_back(std::make_unique<artifact::DimSplitT>());
+    made->splits.back()->group = group;
     made->buffer = buffer;
     builder.program.batch.push_back(std::move(made));
   };
