@@ -45,8 +45,8 @@ struct BatchSpec {
   size_t globalBytes() const { return rows() * sampleBytes(); }
 };
 
-/// The batch table of a program, checked: equal numbers of samples, known dimensions.
-Result<std::vector<BatchSpec>> batchSpecs(const Artifact &artifact);
+/// The batch table of a program, by its number, checked: equal numbers of samples, known dimensions.
+Result<std::vector<BatchSpec>> batchSpecs(const Artifact &artifact, size_t program = trainingProgram);
 
 /// Copies the rows of a rank out of a whole batch tensor: of each micro-batch the `position`-th of `groupSize` equal
 /// parts. `target` is contiguous.

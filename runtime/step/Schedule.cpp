@@ -73,7 +73,7 @@ uint64_t Schedule::stepSeed(uint64_t runSeed, int64_t step) {
 }
 
 Status Schedule::apply(Session &session, int64_t step, int64_t update, bool updatesAlways, uint64_t runSeed) const {
-  const auto *table = session.artifact().program().hyper();
+  const auto *table = session.artifact().training().hyper();
   if (!table)
     return Status::ok();
   for (const artifact::HyperScalar *hyper : *table) {
