@@ -59,7 +59,7 @@ ArtifactBuilder leastSquares(int64_t numRanks) {
     made->global_shape = std::move(shape);
     made->shard_group = static_cast<int32_t>(group);
     made->buffer = buffer;
-    builder.program.batch.push_back(std::move(made));
+    builder.program().batch.push_back(std::move(made));
   };
   addBatch("x", artifact::BatchRole::Input, {batch, width}, x);
   addBatch("y", artifact::BatchRole::Target, {batch}, y);
@@ -74,20 +74,20 @@ ArtifactBuilder leastSquares(int64_t numRanks) {
   segment->init->kind = artifact::InitKind::Normal;
   segment->init->b = 1;
   state->segments.push_back(std::move(segment));
-  builder.program.state.push_back(std::move(state));
+  builder.package.state.push_back(std::move(state));
   auto hyper = std::make_unique<artifact::HyperScalarT>();
   hyper->name = "lr";
   hyper->buffer = lr;
-  builder.program.hyper.push_back(std::move(hyper));
+  builder.program().hyper.push_back(std::move(hyper));
   builder.result("loss", loss, artifact::ResultRole::Loss);
   auto probe = std::make_unique<artifact::GradientProbeT>();
   probe->buffer = gradient;
   probe->instruction = 5;
-  builder.program.probes.push_back(std::move(probe));
+  builder.program().probes.push_back(std::move(probe));
   auto option = std::make_unique<artifact::KeyValueT>();
   option->key = "lr";
   option->value = "0.05";
-  builder.program.optimizer.push_back(std::move(option));
+  builder.package.optimizer.push_back(std::move(option));
   return builder;
 }
 
@@ -108,7 +108,7 @@ protected:
                                                                    {"y", DataType::F32, {64}, {bytes(y)}}})
                     .isOk());
     for (int64_t ranks : {1, 2}) {
-      std::vector<uint8_t> file = test::serialise(leastSquares(ranks).program);
+      std::vector<uint8_t> file = test::serialise(leastSquares(ranks).package);
       std::ofstream(folder.path(std::to_string(ranks) + ".tessera"), std::ios::binary)
           .write(reinterpret_cast<const char *>(file.data()), static_cast<std::streamsize>(file.size()));
     }
