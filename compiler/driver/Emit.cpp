@@ -56,8 +56,8 @@ ArtifactMetadata::Entries modelEntries(const CompileOptions &o, const StepSize &
 
 StepSize measureStep(ModuleOp module) {
   StepSize size;
-  size.flops = stepFlops(module);
   auto func = module.lookupSymbol<func::FuncOp>("step");
+  size.flops = stepFlops(func);
   for (unsigned i = 0; i < func.getNumArguments(); ++i) {
     auto role = func.getArgAttrOfType<StringAttr>(i, train::kRole);
     if (!role || (role != "target" && role != "input"))

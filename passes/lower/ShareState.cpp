@@ -61,6 +61,15 @@ struct ShareState : impl::ShareStateBase<ShareState> {
         return signalPassFailure();
   }
 
+  /// Evaluation keeps less than training; if it does need more, that is worth to know.
+  void warnOfMore(exec::ArenaOp arena) {
+    auto first = *getOperation().getOps<exec::ProgramOp>().begin();
+    auto theirs = first.lookupSymbol<exec::ArenaOp>(arena.getSymName());
+    if (const int64_t bytes = theirs ? theirs.getBytes() : 0; arena.getBytes() > bytes)
+      emitWarning(arena->getParentOp()->getLoc())
+          << "needs " << arena.getBytes() << " bytes in arena '" << arena.getSymName() << "', the training " << bytes;
+  }
+
   LogicalResult share(exec::ProgramOp program, const Places &places) {
     llvm::DenseSet<Operation *> shared;
     for (auto argument : program.getOps<exec::ArgumentOp>()) {
@@ -80,8 +89,10 @@ struct ShareState : impl::ShareStateBase<ShareState> {
     constexpr int64_t kAlignment = 64;
     for (auto arena : program.getOps<exec::ArenaOp>()) {
       auto end = places.ends.find(arena.getSymName());
-      if (end == places.ends.end())
+      if (end == places.ends.end()) {
+        warnOfMore(arena);
         continue;
+      }
       SmallVector<exec::SlotOp> slots;
       SmallVector<lower::Lifetime> spans;
       for (auto slot : program.getOps<exec::SlotOp>()) {
