@@ -11,12 +11,14 @@ from plots import fail, pyplot, save
 
 
 def read_metrics(path):
-    steps, losses = [], []
+    steps, losses, evaluations = [], [], []
     try:
         with open(path, encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
                 try:
                     record = json.loads(line)
+                    if record.get("stage") == "evaluation" and record["eval_loss"] is not None:
+                        evaluations.append((int(record["step"]), float(record["eval_loss"])))
                     if "stage" in record:  # memory, before and after the first step
                         continue
                     if record["loss"] is not None:
@@ -28,7 +30,7 @@ def read_metrics(path):
         fail(f"cannot read '{path}': {error.strerror}")
     if not steps:
         fail(f"'{path}' has no losses")
-    return steps, losses
+    return steps, losses, evaluations
 
 
 def read_entropy(path):
@@ -44,10 +46,12 @@ def main():
     parser.add_argument("folder", help="folder of the run")
     parser.add_argument("--output", help="file to write (default: loss.png in the folder)")
     arguments = parser.parse_args()
-    steps, losses = read_metrics(os.path.join(arguments.folder, "metrics.jsonl"))
+    steps, losses, evaluations = read_metrics(os.path.join(arguments.folder, "metrics.jsonl"))
     entropy = read_entropy(os.path.join(arguments.folder, "run.json"))
     figure, axes = pyplot().subplots(figsize=(8, 4.5))
     axes.plot(steps, losses, color="tab:blue", linewidth=1.2, label="loss")
+    if evaluations:
+        axes.plot(*zip(*evaluations), color="tab:orange", marker="o", markersize=3, linewidth=1.2, label="evaluation")
     if entropy is not None:
         axes.axhline(entropy, color="tab:gray", linestyle="--", linewidth=1, label=f"unigram entropy {entropy:.3f}")
     axes.set_xlabel("step")

@@ -42,9 +42,9 @@ double opFlops(Operation *op) {
       .Default([](Operation *) { return 0.0; });
 }
 
-double stepFlops(ModuleOp module) {
+double stepFlops(func::FuncOp step) {
   double flops = 0;
-  module.walk([&](Operation *op) {
+  step.walk([&](Operation *op) {
     if (op->hasAttr(train::kRecompute))
       return;
     double times = 1;

@@ -3,7 +3,7 @@
 #ifndef TESSERA_COMPILER_COST_FLOPS_H
 #define TESSERA_COMPILER_COST_FLOPS_H
 
-#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace tessera {
 
@@ -11,10 +11,10 @@ namespace tessera {
 /// mask halves attention, and the scores that attention's backward pass computes again do not count; 0 for the rest.
 double opFlops(mlir::Operation *op);
 
-/// Floating-point operations of one execution of the module's functions on global shapes: products, convolutions and
+/// Floating-point operations of one execution of the function on global shapes: products, convolutions and
 /// attention, times the micro-batches around them. Elementwise work and what the backward pass repeats of the forward
 /// pass are left out: what MFU counts (PaLM, arXiv 2204.02311, appendix B; causal attention by half, as in llm.c).
-double stepFlops(mlir::ModuleOp module);
+double stepFlops(mlir::func::FuncOp step);
 
 } // namespace tessera
 

@@ -65,8 +65,8 @@ ArtifactMetadata::Entries modelEntries(const CompileOptions &o, const StepSize &
 
 StepSize measureStep(ModuleOp module) {
   StepSize size;
-  size.flops = stepFlops(module);
   auto func = module.lookupSymbol<func::FuncOp>("step");
+  size.flops = stepFlops(func);
   for (unsigned i = 0; i < func.getNumArguments(); ++i) {
     if (!train::isBatchArgument(func, i))
       continue;

@@ -14,6 +14,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Regex.h"
 
 using namespace mlir;
@@ -33,11 +34,15 @@ struct Candidate {
 
 /// What counts against the limit: a GPU has memory of its own, on a CPU the host's arena lies in the same.
 double reservedBytes(ModuleOp module, bool isGpu) {
-  double bytes = 0;
+  llvm::StringMap<int64_t> arenas; // as large as the largest program needs
   module.walk([&](exec::ArenaOp arena) {
+    int64_t &bytes = arenas[arena.getSymName()];
     if (!isGpu || arena.getKind() != exec::ArenaKind::Host)
-      bytes += static_cast<double>(arena.getBytes());
+      bytes = std::max<int64_t>(bytes, arena.getBytes());
   });
+  double bytes = 0;
+  for (const auto &arena : arenas)
+    bytes += static_cast<double>(arena.getValue());
   return bytes;
 }
 
@@ -45,7 +50,8 @@ double reservedBytes(ModuleOp module, bool isGpu) {
 std::vector<Candidate> findCandidates(ModuleOp module, const cost::Target &target) {
   const cost::LatencyModel model(target, module->getAttrOfType<dist::MeshAttr>(dist::kMesh));
   llvm::MapVector<StringRef, Candidate> units;
-  module.walk([&](exec::CollectiveOp op) {
+  exec::ProgramOp training = *module.getOps<exec::ProgramOp>().begin();
+  training.walk([&](exec::CollectiveOp op) {
     dist::OriginAttr origin = op.getOriginAttr();
     if (!origin || op.getKind() != exec::CollectiveKind::AllGather || origin.getUnits().size() != 1 ||
         (origin.getPhase() != dist::OriginPhase::Forward && origin.getPhase() != dist::OriginPhase::Backward))

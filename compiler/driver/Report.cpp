@@ -226,24 +226,23 @@ StepReport makeReport(const CompileOptions &options, ModuleOp module, const Step
   report.size = size;
   auto mesh = module->getAttrOfType<dist::MeshAttr>(dist::kMesh);
   cost::LatencyModel latency(target, mesh);
-  for (auto program : module.getOps<exec::ProgramOp>()) {
-    report.memory = measureMemory(program);
-    if (target.kind == "cuda")
-      report.memory.libraries = libraryWorkspaces(program);
-    Collectives collectives;
-    Traffic traffic;
-    addCollectives(program.getBody().front(), 1, latency, collectives, traffic);
-    const ParameterCount parameters = countParameters(program, traffic.backwardUnits);
-    report.parameters = parameters.all;
-    addMinimum(options, mesh, parameters, traffic, collectives);
-    for (const auto &[key, row] : collectives)
-      report.collectives.push_back(row);
-    report.time = cost::simulate(program, latency);
-    report.counts = cost::countStep(program, latency);
-    const Type type = mainType(program);
-    report.dtype = cost::dtypeName(type).str();
-    report.peakFlops = target.peak(type) * static_cast<double>(report.ranks);
-  }
+  exec::ProgramOp program = *module.getOps<exec::ProgramOp>().begin(); // the training
+  report.memory = measureMemory(program);
+  if (target.kind == "cuda")
+    report.memory.libraries = libraryWorkspaces(program);
+  Collectives collectives;
+  Traffic traffic;
+  addCollectives(program.getBody().front(), 1, latency, collectives, traffic);
+  const ParameterCount parameters = countParameters(program, traffic.backwardUnits);
+  report.parameters = parameters.all;
+  addMinimum(options, mesh, parameters, traffic, collectives);
+  for (const auto &[key, row] : collectives)
+    report.collectives.push_back(row);
+  report.time = cost::simulate(program, latency);
+  report.counts = cost::countStep(program, latency);
+  const Type type = mainType(program);
+  report.dtype = cost::dtypeName(type).str();
+  report.peakFlops = target.peak(type) * static_cast<double>(report.ranks);
   return report;
 }
 

@@ -270,6 +270,25 @@ def PlanMemory : Pass<"plan-memory", "::tessera::exec::ProgramOp"> {
   let options = [Option<"alignment", "alignment", "int64_t", "64", "Alignment of slots, in bytes (a multiple of 64)">];
 }
 
+def ShareState : Pass<"share-state", "::mlir::ModuleOp"> {
+  let summary = "Gives the state of all programs one place";
+  let description = [{
+    Parameters and states of a program after the first get the places that they have in the first one, which trains. What
+    else such a program has in an arena that holds arguments of the first (its batch, its results) lies behind those, since
+    they must outlive it; in other arenas programs lie over each other. With one program nothing changes.
+
+    Precondition: plan-memory. Postcondition: arguments of one name and role lie in one place, and no other slot of another
+    program touches them; an error names an argument that the first program lacks or has elsewhere. `verify-exec` comes after.
+
+    ```mlir
+    // before: two programs with a parameter "w", each at an offset of its own
+    exec.program @step { … exec.slot "w" in @state parameters at 64 … }
+    exec.program @evaluate attributes {train.program = "evaluate"} { … exec.slot "w" in @state parameters at 0 … }
+    // after: both at 64
+    ```
+  }];
+}
+
 def VerifyExec : Pass<"verify-exec", "::tessera::exec::ProgramOp"> {
   let summary = "Proves that planned memory is safe";
   let description = [{

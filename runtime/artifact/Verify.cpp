@@ -114,9 +114,12 @@ Status VerifyContext::useBuffer(uint32_t index, const std::string &what, LoopCou
     return bad(what, "buffer " + std::to_string(index) + " of " + std::to_string(sizeOf(package.buffers())));
   const artifact::Buffer &buffer = *package.buffers()->Get(index);
   uint64_t arenaBytes = package.arenas()->Get(buffer.arena())->bytes();
-  if (WideInt(buffer.offset()) + spanBytes(buffer, groupSize(buffer.rank_group()), loops) > WideInt(arenaBytes))
-    return bad(what, "buffer " + std::to_string(index) + " leaves its arena within " +
-                         toString({loops.begin(), loops.end()}) + " iterations");
+  if (WideInt(buffer.offset()) + spanBytes(buffer, groupSize(buffer.rank_group()), loops) > WideInt(arenaBytes)) {
+    std::string times;
+    for (int64_t count : loops)
+      times += (times.empty() ? "" : " x ") + std::to_string(count);
+    return bad(what, "buffer " + std::to_string(index) + " leaves its arena within " + times + " iterations");
+  }
   return Status::ok();
 }
 

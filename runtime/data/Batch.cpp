@@ -50,9 +50,9 @@ static Result<IndexPart> readPart(const artifact::IndexPart &entry, const BatchS
   return part;
 }
 
-Result<std::vector<BatchSpec>> batchSpecs(const Artifact &artifact) {
+Result<std::vector<BatchSpec>> batchSpecs(const Artifact &artifact, size_t program) {
   std::vector<BatchSpec> specs;
-  const auto *table = artifact.training().batch();
+  const auto *table = artifact.program(program).batch();
   if (!table)
     return specs;
   for (const artifact::BatchTensor *entry : *table) {

@@ -52,8 +52,8 @@ struct BatchSpec {
   size_t globalBytes() const { return rows() * sampleBytes(); }
 };
 
-/// The batch table of a program, checked: equal numbers of samples.
-Result<std::vector<BatchSpec>> batchSpecs(const Artifact &artifact);
+/// The batch table of a program, by its number, checked: equal numbers of samples, known dimensions.
+Result<std::vector<BatchSpec>> batchSpecs(const Artifact &artifact, size_t program = trainingProgram);
 
 /// Samples that one step reads.
 int64_t rowsPerStep(const std::vector<BatchSpec> &specs);

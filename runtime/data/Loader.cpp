@@ -38,7 +38,7 @@ uint64_t Loader::sampleAt(uint64_t position) const {
   return options.shuffle ? Permutation(numSamples, options.seed, epoch)(index) : index;
 }
 
-Result<std::shared_ptr<const HostBatch>> Loader::readBatch(uint64_t position) {
+Result<std::shared_ptr<const HostBatch>> Loader::readAt(uint64_t position) {
   auto batch = std::make_shared<HostBatch>();
   batch->position = position;
   for (const BatchSpec &spec : batchSpecs)
@@ -77,7 +77,7 @@ Result<std::shared_ptr<const HostBatch>> Loader::readBatch(uint64_t position) {
 void Loader::run() {
   for (uint64_t position = options.position;; position += rowsPerBatch) {
     auto batch =
-        std::make_unique<Result<std::shared_ptr<const HostBatch>>>(guarded([&] { return readBatch(position); }));
+        std::make_unique<Result<std::shared_ptr<const HostBatch>>>(guarded([&] { return readAt(position); }));
     bool failed = !batch->isOk();
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return stopping || !ready; });
@@ -99,7 +99,7 @@ Result<std::shared_ptr<const HostBatch>> Loader::next() {
     return batch;
   };
   if (!options.prefetch)
-    return finish(readBatch(given));
+    return finish(readAt(given));
   std::unique_lock lock(mutex);
   changed.wait(lock, [&] { return ready != nullptr; });
   if (!ready->isOk())

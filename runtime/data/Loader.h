@@ -41,6 +41,8 @@ public:
 
   /// The next batch. One caller at a time; after an error every call gives it again.
   Result<std::shared_ptr<const HostBatch>> next();
+  /// The batch that begins at a global position, of a loader that does not prefetch; `next` stays where it is.
+  Result<std::shared_ptr<const HostBatch>> readAt(uint64_t position);
   /// How long the last `next` waited.
   double waitSeconds() const { return lastWait; }
   uint64_t samples() const { return numSamples; }
@@ -53,7 +55,6 @@ private:
       : source(std::move(source)), batchSpecs(std::move(specs)), rowsPerBatch(rowsPerStep(batchSpecs)), options(options), numSamples(this->source->samples()),
         given(options.position) {}
 
-  Result<std::shared_ptr<const HostBatch>> readBatch(uint64_t position);
   void run();
 
   std::unique_ptr<SampleSource> source;

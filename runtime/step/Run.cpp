@@ -404,6 +404,8 @@ Status Run::runRank(int index) {
   Communicator &self = *world[index];
   TESSERA_RETURN_IF_ERROR(setUpRank(index));
   TESSERA_RETURN_IF_ERROR(self.barrier("set-up of the ranks"));
+  if (options.evalOnly)
+    return evaluateOnly(index);
   if (index == 0) {
     BusyScope busy(self);
     TESSERA_RETURN_IF_ERROR(setUpProcess());
@@ -421,6 +423,8 @@ Status Run::runRank(int index) {
     }
     TESSERA_RETURN_IF_ERROR(trainStep(index, step));
     TESSERA_RETURN_IF_ERROR(endStep(index, step, begin, secondsSince(begin)));
+    if (isEvaluated(step))
+      TESSERA_RETURN_IF_ERROR(evaluate(index, step));
   }
   TESSERA_RETURN_IF_ERROR(finish(index));
   // No rank has succeeded before rank 0 has written the final weights.

@@ -15,6 +15,7 @@
 #include "runtime/state/Checkpoint.h"
 #include "runtime/state/Weights.h"
 #include "runtime/step/Dump.h"
+#include "runtime/step/Evaluation.h"
 #include "runtime/step/FaultInjection.h"
 #include "runtime/step/NonFinite.h"
 #include "runtime/step/Replicas.h"
@@ -74,6 +75,7 @@ private:
 
   // RunSetUp.cpp
   Status checkExport() const;
+  Status openTrainingData();
   Status openFolder();
   Result<std::string> chooseCheckpoint() const;
   Status checkFolderIsFree() const;
@@ -87,6 +89,14 @@ private:
   Status reportSetUp(int index);
   void printHead() const;
   std::vector<bool> neededRows() const;
+
+  // RunEvaluation.cpp
+  Status openEvaluation();
+  bool isEvaluated(int64_t step) const;
+  /// False if it was ended before its last batch.
+  Result<bool> evaluateAll(int index, int64_t step, std::array<double, 2> &sums);
+  Status evaluate(int index, int64_t step);
+  Status evaluateOnly(int index);
 
   // Run.cpp
   /// Why a run ends before its last step: it was asked to by a signal, or there are no data for the next step.
@@ -141,6 +151,7 @@ private:
   bool isReleased = false;
   std::optional<StepDump> dump;
   std::optional<Replicas> replicas;
+  std::unique_ptr<Evaluation> evaluation;
   FaultInjection faults;
   uint64_t seed = 0;
   int lossResult = -1, normResult = -1, updatedResult = -1;

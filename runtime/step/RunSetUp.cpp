@@ -31,6 +31,8 @@ Status Run::open() {
   if (!options.weights.empty() && !options.resume.empty() && !options.resumesAuto())
     return TESSERA_ERROR(InvalidArgument, "--weights starts a run and --resume continues one: give one of "
                                           "them, or --resume auto");
+  if (options.evalOnly && options.resumesAuto())
+    return TESSERA_ERROR(InvalidArgument, "--eval-only needs a checkpoint, not --resume auto");
   TESSERA_RETURN_IF_ERROR(checkExport());
   TESSERA_ASSIGN_OR_RETURN(artifact, Artifact::open(options.artifact));
   if (options.ranks > 0 && options.ranks != numRanks())
@@ -58,18 +60,10 @@ Status Run::open() {
   dump.emplace(*artifact, std::move(kinds), options.dumpStep);
   TESSERA_ASSIGN_OR_RETURN(replicas, Replicas::create(*artifact));
   TESSERA_ASSIGN_OR_RETURN(specs, batchSpecs(*artifact));
+  TESSERA_RETURN_IF_ERROR(openEvaluation());
   Clock::time_point begin = Clock::now();
-  TESSERA_ASSIGN_OR_RETURN(samples, openSamples(options.data, specs, {options.textField, options.tokenBytes}));
-  faults.at("open", world.empty() ? 0 : firstRank(), 0);
-  numSamples = samples->samples();
-  TESSERA_ASSIGN_OR_RETURN(dataFingerprint, samples->fingerprint());
-  afterData = processMemory();
-  if (hasRoot()) {
-    if (Result<double> entropy = samples->unigramEntropy(); entropy.isOk())
-      unigramEntropy = *entropy;
-    else if (entropy.status().code() != StatusCode::Unsupported)
-      return entropy.status();
-  }
+  if (!options.evalOnly)
+    TESSERA_RETURN_IF_ERROR(openTrainingData());
   launchSeconds["data"] = secondsSince(begin);
   if (!options.weights.empty()) {
     TESSERA_ASSIGN_OR_RETURN(weights, WeightSource::open(options.weights));
@@ -92,7 +86,11 @@ Status Run::open() {
   peakFlops = options.peakFlops > 0 ? options.peakFlops : modelNumber(*artifact, "peak_flops_per_second");
   if (tokensPerStep <= 0 && !specs.empty())
     tokensPerStep = static_cast<double>(rowsPerStep(specs));
-  TESSERA_RETURN_IF_ERROR(openFolder());
+  if (options.evalOnly) {
+    TESSERA_ASSIGN_OR_RETURN(checkpoint, chooseCheckpoint());
+  } else {
+    TESSERA_RETURN_IF_ERROR(openFolder());
+  }
   if (world.empty())
     world = createLocalWorld(numRanks(), {options.stallTimeoutSeconds});
   sessions.resize(world.size());
@@ -100,6 +98,21 @@ Status Run::open() {
   resumed.resize(world.size());
   launcherSeconds.resize(world.size());
   nonFinite.assign(world.size(), policy);
+  return Status::ok();
+}
+
+Status Run::openTrainingData() {
+  TESSERA_ASSIGN_OR_RETURN(samples, openSamples(options.data, specs, {options.textField, options.tokenBytes}));
+  faults.at("open", world.empty() ? 0 : firstRank(), 0);
+  numSamples = samples->samples();
+  TESSERA_ASSIGN_OR_RETURN(dataFingerprint, samples->fingerprint());
+  afterData = processMemory();
+  if (hasRoot()) {
+    if (Result<double> entropy = samples->unigramEntropy(); entropy.isOk())
+      unigramEntropy = *entropy;
+    else if (entropy.status().code() != StatusCode::Unsupported)
+      return entropy.status();
+  }
   return Status::ok();
 }
 
@@ -215,6 +228,9 @@ Status Run::compareSettings(Communicator &self) const {
   std::vector<std::pair<std::string, std::string>> mine = {
       {"samples in --data", std::to_string(numSamples)},
       {"the content of --data", dataFingerprint},
+      {"--eval-every or --eval-batches", std::to_string(options.evalEvery) + ", " + std::to_string(options.evalBatches)},
+      {"--eval-only", options.evalOnly ? "on" : "off"},
+      {"the content of --eval-data", evaluation ? evaluation->dataFingerprint() : "none"},
       {"--steps", std::to_string(options.steps)},
       {"--seed", options.seed ? std::to_string(*options.seed) : "default"},
       {"--order", options.shuffle ? "shuffled" : "sequential"},

@@ -42,6 +42,11 @@ struct TrainOptions {
   std::string exportLora;      ///< adapters | merged | both; empty: adapters
   bool takesOver = false; ///< the run folder, from a holder that shows no sign of life
 
+  std::string evalData;    ///< what is evaluated; empty: nothing
+  int64_t evalEvery = 0;   ///< steps between evaluations; 0: only at the end
+  int64_t evalBatches = 0; ///< of each evaluation, at most; 0: all
+  bool evalOnly = false;   ///< evaluate `resume` or `weights`, train and write nothing; needs neither data nor out
+
   bool shuffle = true;
   std::string textField = "text";
   int tokenBytes = 0;

@@ -91,6 +91,31 @@ std::string progressLine(const StepMetrics &metrics, int64_t totalSteps, const M
   return line + " | mem " + formatBytes(memory.plan.arenaBytes) + "/rank, rss " + formatBytes(metrics.process.resident);
 }
 
+std::string evaluationToJson(const EvaluationMetrics &metrics) {
+  Json json = {{"stage", "evaluation"}, {"step", metrics.step}, {"eval_loss", number(metrics.loss)}};
+  if (metrics.perplexity)
+    json["eval_perplexity"] = number(*metrics.perplexity);
+  if (metrics.counted)
+    json["eval_targets"] = static_cast<uint64_t>(*metrics.counted);
+  json["eval_samples"] = metrics.samples;
+  json["eval_batches"] = metrics.batches;
+  json["eval_seconds"] = metrics.seconds;
+  return json.dump();
+}
+
+std::string evaluationLine(const EvaluationMetrics &metrics, int64_t totalSteps) {
+  std::string line = totalSteps > 0 ? fmt::format("step {:>{}}/{} | ", metrics.step, std::to_string(totalSteps).size(),
+                                                  totalSteps)
+                                    : "";
+  line += fmt::format("eval loss {:.6f}", withoutSignOfNan(metrics.loss));
+  if (metrics.perplexity)
+    line += fmt::format(" | perplexity {:.4g}", withoutSignOfNan(*metrics.perplexity));
+  if (metrics.counted)
+    line += fmt::format(" | {:.0f} targets", *metrics.counted);
+  return line + fmt::format(" | {} samples in {} batches | {:.0f} ms", metrics.samples, metrics.batches,
+                            metrics.seconds * 1e3);
+}
+
 /// The complete lines of an earlier run up to `lastStep`; what a crash cut off is dropped.
 static std::string linesUpTo(const std::string &path, int64_t lastStep) {
   std::ifstream stream(path);

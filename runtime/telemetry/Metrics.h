@@ -45,6 +45,19 @@ struct StepMetrics {
   std::optional<double> mfu() const;
 };
 
+/// What an evaluation found.
+struct EvaluationMetrics {
+  int64_t step = 0; ///< Of the training, after which it was.
+  double loss = 0;  ///< Of all that counts in the data, not a mean of batches' means.
+  std::optional<double> perplexity, counted; ///< Targets that are not ignored.
+  uint64_t batches = 0, samples = 0;
+  double seconds = 0;
+};
+/// A line of metrics.jsonl, with `"stage": "evaluation"`.
+std::string evaluationToJson(const EvaluationMetrics &metrics);
+/// "step 100/200 | eval loss 3.1234 | …"; with 0 steps in all, "eval loss …".
+std::string evaluationLine(const EvaluationMetrics &metrics, int64_t totalSteps);
+
 /// Planned and allocated bytes: the same for all steps.
 struct MemorySummary {
   MemoryPlan plan; ///< Of one rank.

@@ -123,4 +123,12 @@ Status TensorBoardWriter::write(const StepMetrics &metrics, const MemorySummary 
   return writeRecord(eventHead(metrics.step) + bytesField(5, summary));
 }
 
+Status TensorBoardWriter::write(const EvaluationMetrics &metrics) {
+  std::string summary = scalar("eval/loss", metrics.loss);
+  if (metrics.perplexity)
+    summary += scalar("eval/perplexity", *metrics.perplexity);
+  summary += scalar("eval/seconds", metrics.seconds);
+  return writeRecord(eventHead(metrics.step) + bytesField(5, summary));
+}
+
 } // namespace tessera

@@ -27,6 +27,7 @@ public:
   TensorBoardWriter &operator=(const TensorBoardWriter &) = delete;
 
   Status write(const StepMetrics &metrics, const MemorySummary &memory);
+  Status write(const EvaluationMetrics &metrics);
   const std::string &path() const { return name; }
 
 private:

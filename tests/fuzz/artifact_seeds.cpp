@@ -10,7 +10,7 @@ using namespace tessera;
 using test::ArtifactBuilder;
 
 static void write(const std::string &folder, const std::string &name, const ArtifactBuilder &builder) {
-  std::vector<uint8_t> bytes = test::serialise(builder.program);
+  std::vector<uint8_t> bytes = test::serialise(builder.package);
   constexpr size_t header = sizeof(artifact::FileHeader);
   std::ofstream(folder + "/" + name, std::ios::binary)
       .write(reinterpret_cast<const char *>(bytes.data() + header),
@@ -26,13 +26,13 @@ int main(int argc, char **argv) {
   std::filesystem::create_directories(folder);
 
   ArtifactBuilder gpu;
-  gpu.program.target = "sm_90";
+  gpu.package.target = "sm_90";
   for (artifact::CodeFormat format : {artifact::CodeFormat::Cubin, artifact::CodeFormat::Ptx}) {
     auto object = std::make_unique<artifact::CodeObjectT>();
     object->format = format;
     object->target = "sm_90";
     object->data = {'x', 0};
-    gpu.program.code_objects.push_back(std::move(object));
+    gpu.package.code_objects.push_back(std::move(object));
   }
   auto kernel = std::make_unique<artifact::KernelT>();
   kernel->symbol = "k";
@@ -40,7 +40,7 @@ int main(int argc, char **argv) {
   kernel->blocks = 4;
   kernel->threads_x = 32;
   kernel->threads_y = 4;
-  gpu.program.kernels.push_back(std::move(kernel));
+  gpu.package.kernels.push_back(std::move(kernel));
   write(folder, "gpu", gpu);
 
   ArtifactBuilder compute;
@@ -92,8 +92,8 @@ int main(int argc, char **argv) {
   ArtifactBuilder sharded({{"replicate", 2}, {"shard", 2}});
   uint32_t group = sharded.group({"shard"}), part = sharded.buffer({24}), whole = sharded.buffer({48});
   uint32_t slice = sharded.view(whole, {24}, {1}), event = sharded.newEvent();
-  sharded.program.buffers[slice]->rank_group = 0;
-  sharded.program.buffers[slice]->rank_stride = 96;
+  sharded.package.buffers[slice]->rank_group = 0;
+  sharded.package.buffers[slice]->rank_stride = 96;
   sharded.collective(artifact::CollectiveKind::AllGather, group, part, whole, 1);
   sharded.record(event, 1);
   sharded.wait(event, 0);
@@ -106,14 +106,14 @@ int main(int argc, char **argv) {
   segment->name = "w";
   segment->shape = {5, 9};
   state->segments.push_back(std::move(segment));
-  sharded.program.state.push_back(std::move(state));
+  sharded.package.state.push_back(std::move(state));
   auto batch = std::make_unique<artifact::BatchTensorT>();
   batch->name = "tokens";
   batch->global_shape = {48};
   batch->dims = {artifact::DimRole::Sample};
   batch->splits.push_back(std::make_unique<artifact::DimSplitT>());
   batch->buffer = part;
-  sharded.program.batch.push_back(std::move(batch));
+  sharded.program().batch.push_back(std::move(batch));
   write(folder, "sharded", sharded);
   return 0;
 }

@@ -121,14 +121,14 @@ Status execute(const std::string &bytes, const std::map<std::string, const Tenso
     store(*found->second, view);
     return Status::ok();
   };
-  if (package.batch())
-    for (uint32_t i = 0; i < package.batch()->size(); ++i)
-      TESSERA_RETURN_IF_ERROR(give(package.batch()->Get(i)->name()->str(), session->batchBuffer(i)));
+  if (artifact->training().batch())
+    for (uint32_t i = 0; i < artifact->training().batch()->size(); ++i)
+      TESSERA_RETURN_IF_ERROR(give(artifact->training().batch()->Get(i)->name()->str(), session->batchBuffer(i)));
   if (package.state())
     for (uint32_t i = 0; i < package.state()->size(); ++i)
       TESSERA_RETURN_IF_ERROR(give(package.state()->Get(i)->name()->str(), session->stateBuffer(i)));
   TESSERA_RETURN_IF_ERROR(session->step(1));
-  const uint32_t count = package.results() ? package.results()->size() : 0;
+  const uint32_t count = artifact->training().results() ? artifact->training().results()->size() : 0;
   if (count != resultTypes.size())
     return TESSERA_ERROR(Internal, "the artifact has " + std::to_string(count) + " results, the function " +
                                        std::to_string(resultTypes.size()));

@@ -16,7 +16,7 @@
 
 namespace tessera::test {
 
-/// The bytes of an artifact file, from a builder that holds a finished program.
+/// The bytes of an artifact file, from a builder that holds a finished package.
 inline std::vector<uint8_t> serialise(const flatbuffers::FlatBufferBuilder &builder) {
   artifact::FileHeader header{};
   std::memcpy(header.magic, artifact::formatMagic, sizeof(header.magic));
@@ -29,9 +29,9 @@ inline std::vector<uint8_t> serialise(const flatbuffers::FlatBufferBuilder &buil
   return bytes;
 }
 
-inline std::vector<uint8_t> serialise(const artifact::PackageT &program) {
+inline std::vector<uint8_t> serialise(const artifact::PackageT &package) {
   flatbuffers::FlatBufferBuilder builder;
-  artifact::FinishProgramBuffer(builder, artifact::CreateProgram(builder, &program));
+  artifact::FinishPackageBuffer(builder, artifact::CreatePackage(builder, &package));
   return serialise(builder);
 }
 
@@ -39,24 +39,30 @@ inline std::vector<uint8_t> serialise(const artifact::PackageT &program) {
 class ArtifactBuilder {
 public:
   explicit ArtifactBuilder(std::vector<std::pair<std::string, int64_t>> mesh = {}) {
-    program.version = artifact::formatVersion;
-    program.target = "cpu:test:";
-    program.num_streams = 4;
-    program.locations.push_back("node");
+    package.version = artifact::formatVersion;
+    package.target = "cpu:test:";
+    addProgram(artifact::ProgramKind::Train, "step");
+    for (artifact::StreamKind kind : {artifact::StreamKind::Compute, artifact::StreamKind::Gather,
+                                      artifact::StreamKind::Reduce, artifact::StreamKind::Copies}) {
+      auto stream = std::make_unique<artifact::StreamT>();
+      stream->kind = kind;
+      package.streams.push_back(std::move(stream));
+    }
+    package.locations.push_back("node");
     for (auto &[name, size] : mesh) {
       auto axis = std::make_unique<artifact::MeshAxisT>();
       axis->name = name;
       axis->size = size;
-      program.mesh.push_back(std::move(axis));
+      package.mesh.push_back(std::move(axis));
     }
     auto arena = std::make_unique<artifact::ArenaT>();
     arena->name = "all";
-    program.arenas.push_back(std::move(arena));
+    package.arenas.push_back(std::move(arena));
   }
 
   uint32_t buffer(std::vector<int64_t> shape, artifact::DataType dtype = artifact::DataType::F32) {
     auto made = std::make_unique<artifact::BufferT>();
-    made->offset = (program.arenas[0]->bytes + 63) / 64 * 64;
+    made->offset = (package.arenas[0]->bytes + 63) / 64 * 64;
     made->dtype = dtype;
     int64_t elements = 1;
     made->strides.resize(shape.size());
@@ -65,25 +71,35 @@ public:
       elements *= shape[dim];
     }
     made->shape = std::move(shape);
-    program.arenas[0]->bytes = made->offset + static_cast<uint64_t>(elements) * byteWidth(dtype);
-    program.buffers.push_back(std::move(made));
-    return static_cast<uint32_t>(program.buffers.size() - 1);
+    package.arenas[0]->bytes = made->offset + static_cast<uint64_t>(elements) * byteWidth(dtype);
+    package.buffers.push_back(std::move(made));
+    return static_cast<uint32_t>(package.buffers.size() - 1);
   }
+  /// Begins a program, which what is added next belongs to.
+  artifact::ProgramT &addProgram(artifact::ProgramKind kind, const std::string &name) {
+    auto made = std::make_unique<artifact::ProgramT>();
+    made->kind = kind;
+    made->name = name;
+    package.programs.push_back(std::move(made));
+    return current();
+  }
+  artifact::ProgramT &current() { return *package.programs.back(); }
+
   /// Another view of a buffer's memory.
   uint32_t view(uint32_t of, std::vector<int64_t> shape, std::vector<int64_t> strides, int64_t offsetElements = 0) {
-    auto made = std::make_unique<artifact::BufferT>(*program.buffers[of]);
+    auto made = std::make_unique<artifact::BufferT>(*package.buffers[of]);
     made->offset += static_cast<uint64_t>(offsetElements) * byteWidth(made->dtype);
     made->shape = std::move(shape);
     made->strides = std::move(strides);
-    program.buffers.push_back(std::move(made));
-    return static_cast<uint32_t>(program.buffers.size() - 1);
+    package.buffers.push_back(std::move(made));
+    return static_cast<uint32_t>(package.buffers.size() - 1);
   }
 
   uint32_t group(std::vector<std::string> axes) {
     auto made = std::make_unique<artifact::GroupT>();
     made->axes = std::move(axes);
-    program.groups.push_back(std::move(made));
-    return static_cast<uint32_t>(program.groups.size() - 1);
+    package.groups.push_back(std::move(made));
+    return static_cast<uint32_t>(package.groups.size() - 1);
   }
 
   /// Appends an instruction to the program, or to the loop that is open.
@@ -92,16 +108,16 @@ public:
     made->stream = stream;
     made->operation.Set(std::move(operation));
     auto *stored = static_cast<Operation *>(made->operation.value);
-    auto &list = openLoop ? openLoop->body : program.instructions;
+    auto &list = openLoops.empty() ? current().instructions : openLoops.back()->body;
     list.push_back(std::move(made));
     return *stored;
   }
   void beginLoop(int64_t count) {
     artifact::RepeatT repeat;
     repeat.count = count;
-    openLoop = &add(std::move(repeat));
+    openLoops.push_back(&add(std::move(repeat)));
   }
-  void endLoop() { openLoop = nullptr; }
+  void endLoop() { openLoops.pop_back(); }
 
   void fill(uint32_t target, double value, uint8_t stream = 0) {
     artifact::FillT fill;
@@ -132,7 +148,7 @@ public:
     collective.label = "unit";
     add(std::move(collective), stream);
   }
-  uint32_t newEvent() { return program.num_events++; }
+  uint32_t newEvent() { return current().num_events++; }
   void record(uint32_t event, uint8_t stream) {
     artifact::RecordT record;
     record.event = event;
@@ -148,16 +164,18 @@ public:
     made->name = name;
     made->role = role;
     made->buffer = buffer;
-    program.results.push_back(std::move(made));
-    return static_cast<uint32_t>(program.results.size() - 1);
+    current().results.push_back(std::move(made));
+    return static_cast<uint32_t>(current().results.size() - 1);
   }
 
-  Result<std::shared_ptr<const Artifact>> build() const { return Artifact::fromBytes(serialise(program), "test"); }
+  Result<std::shared_ptr<const Artifact>> build() const { return Artifact::fromBytes(serialise(package), "test"); }
 
-  artifact::PackageT program;
+  artifact::ProgramT &program() { return *package.programs.front(); }
+
+  artifact::PackageT package;
 
 private:
-  artifact::RepeatT *openLoop = nullptr;
+  std::vector<artifact::RepeatT *> openLoops; ///< outermost first
 };
 
 } // namespace tessera::test

@@ -45,7 +45,7 @@ template <typename T> std::unique_ptr<artifact::InstructionT> makeInstruction(T 
   return instruction;
 }
 
-inline void addSlot(artifact::PackageT &program, const std::string &name, uint32_t arena, uint64_t offset,
+inline void addSlot(artifact::PackageT &package, const std::string &name, uint32_t arena, uint64_t offset,
                     uint64_t bytes, artifact::MemoryClass memoryClass, uint32_t first, uint32_t last) {
   auto slot = std::make_unique<artifact::SlotT>();
   slot->name = name;
@@ -55,10 +55,10 @@ inline void addSlot(artifact::PackageT &program, const std::string &name, uint32
   slot->memory_class = memoryClass;
   slot->first_instruction = first;
   slot->last_instruction = last;
-  program.programs[0]->slots.push_back(std::move(slot));
+  package.programs[0]->slots.push_back(std::move(slot));
 }
 
-inline void addState(artifact::PackageT &program, const std::string &name, artifact::StateRole role, uint32_t buffer,
+inline void addState(artifact::PackageT &package, const std::string &name, artifact::StateRole role, uint32_t buffer,
                      bool withSegments, const std::string &stateName = "") {
   auto state = std::make_unique<artifact::StateTensorT>();
   state->name = name;
@@ -80,24 +80,27 @@ inline void addState(artifact::PackageT &program, const std::string &name, artif
       segment->init->b = 0.02;
       state->segments.push_back(std::move(segment));
     }
-  program.state.push_back(std::move(state));
+  package.state.push_back(std::move(state));
 }
 
 /// The program as objects, so that tests can change it before it is packed.
 inline artifact::PackageT makePackage() {
-  artifact::PackageT program;
-  program.version = artifact::formatVersion;
-  program.producer = "test";
-  program.target = "cpu:x86-64:";
-  program.fingerprint = 0x1234;
-  program.programs[0]->collective_hash = 0x5678;
+  artifact::PackageT package;
+  auto train = std::make_unique<artifact::ProgramT>();
+  train->name = "step";
+  package.programs.push_back(std::move(train));
+  package.version = artifact::formatVersion;
+  package.producer = "test";
+  package.target = "cpu:x86-64:";
+  package.fingerprint = 0x1234;
+  package.programs[0]->collective_hash = 0x5678;
   auto axis = std::make_unique<artifact::MeshAxisT>();
   axis->name = "shard";
   axis->size = 2;
-  program.mesh.push_back(std::move(axis));
+  package.mesh.push_back(std::move(axis));
   auto group = std::make_unique<artifact::GroupT>();
   group->axes = {"shard"};
-  program.groups.push_back(std::move(group));
+  package.groups.push_back(std::move(group));
 
   for (auto [name, kind, bytes] :
        {std::tuple<const char *, artifact::ArenaKind, uint64_t>{"state", artifact::ArenaKind::State, 512},
@@ -106,34 +109,34 @@ inline artifact::PackageT makePackage() {
     arena->name = name;
     arena->kind = kind;
     arena->bytes = bytes;
-    program.arenas.push_back(std::move(arena));
+    package.arenas.push_back(std::move(arena));
   }
   using artifact::MemoryClass;
-  addSlot(program, "h.0", 0, 0, 64, MemoryClass::Parameters, 0, 6);
-  addSlot(program, "h.0.m", 0, 64, 64, MemoryClass::Optimizer, 0, 6);
-  addSlot(program, "tokens", 0, 128, 32, MemoryClass::Inputs, 0, 6);
-  addSlot(program, "loss", 0, 192, 4, MemoryClass::Workspace, 0, 6);
-  addSlot(program, "gathered h.0", 1, 0, 128, MemoryClass::Communication, 0, 4);
-  addSlot(program, "product", 1, 128, 64, MemoryClass::Activations, 4, 6);
+  addSlot(package, "h.0", 0, 0, 64, MemoryClass::Parameters, 0, 6);
+  addSlot(package, "h.0.m", 0, 64, 64, MemoryClass::Optimizer, 0, 6);
+  addSlot(package, "tokens", 0, 128, 32, MemoryClass::Inputs, 0, 6);
+  addSlot(package, "loss", 0, 192, 4, MemoryClass::Workspace, 0, 6);
+  addSlot(package, "gathered h.0", 1, 0, 128, MemoryClass::Communication, 0, 4);
+  addSlot(package, "product", 1, 128, 64, MemoryClass::Activations, 4, 6);
 
-  program.buffers.push_back(makeBuffer(0, 0, {16}));                              // 0 h.0
-  program.buffers.push_back(makeBuffer(0, 64, {16}));                             // 1 h.0.m
-  program.buffers.push_back(makeBuffer(0, 128, {1, 4}, artifact::DataType::I64)); // 2 tokens
-  program.buffers.push_back(makeBuffer(0, 192, {}));                              // 3 loss
-  program.buffers.push_back(makeBuffer(1, 0, {32}));                              // 4 gathered
-  program.buffers.push_back(makeBuffer(1, 0, {4, 4}));                            // 5 a view of it
-  program.buffers.push_back(makeBuffer(1, 128, {4, 4}));                          // 6 product
+  package.buffers.push_back(makeBuffer(0, 0, {16}));                              // 0 h.0
+  package.buffers.push_back(makeBuffer(0, 64, {16}));                             // 1 h.0.m
+  package.buffers.push_back(makeBuffer(0, 128, {1, 4}, artifact::DataType::I64)); // 2 tokens
+  package.buffers.push_back(makeBuffer(0, 192, {}));                              // 3 loss
+  package.buffers.push_back(makeBuffer(1, 0, {32}));                              // 4 gathered
+  package.buffers.push_back(makeBuffer(1, 0, {4, 4}));                            // 5 a view of it
+  package.buffers.push_back(makeBuffer(1, 128, {4, 4}));                          // 6 product
 
-  program.locations = {"", "h.0/gather", "h.0/MatMul", "loss"};
+  package.locations = {"", "h.0/gather", "h.0/MatMul", "loss"};
   artifact::CollectiveT gather;
   gather.kind = artifact::CollectiveKind::AllGather;
   gather.group = 0;
   gather.input = 0;
   gather.output = 4;
   gather.label = "forward h.0";
-  program.programs[0]->instructions.push_back(makeInstruction(std::move(gather), 1, 1));
-  program.programs[0]->instructions.push_back(makeInstruction(artifact::RecordT{}, 1, 1));
-  program.programs[0]->instructions.push_back(makeInstruction(artifact::WaitT{}, 0, 1));
+  package.programs[0]->instructions.push_back(makeInstruction(std::move(gather), 1, 1));
+  package.programs[0]->instructions.push_back(makeInstruction(artifact::RecordT{}, 1, 1));
+  package.programs[0]->instructions.push_back(makeInstruction(artifact::WaitT{}, 0, 1));
   artifact::RepeatT repeat;
   repeat.count = 3;
   artifact::GemmT gemm;
@@ -141,23 +144,28 @@ inline artifact::PackageT makePackage() {
   gemm.b = 5;
   gemm.c = 6;
   repeat.body.push_back(makeInstruction(std::move(gemm), 0, 2));
-  program.programs[0]->instructions.push_back(makeInstruction(std::move(repeat), 0, 0));
+  package.programs[0]->instructions.push_back(makeInstruction(std::move(repeat), 0, 0));
   artifact::FillT fill;
   fill.target = 3;
   fill.value = 1.5;
-  program.programs[0]->instructions.push_back(makeInstruction(std::move(fill), 0, 3));
+  package.programs[0]->instructions.push_back(makeInstruction(std::move(fill), 0, 3));
   artifact::CollectiveT reduce;
   reduce.kind = artifact::CollectiveKind::AllReduce;
   reduce.group = 0;
   reduce.input = 3;
   reduce.output = 3;
   reduce.label = "loss";
-  program.programs[0]->instructions.push_back(makeInstruction(std::move(reduce), 0, 3));
-  program.programs[0]->num_events = 1;
-  program.num_streams = 4;
+  package.programs[0]->instructions.push_back(makeInstruction(std::move(reduce), 0, 3));
+  package.programs[0]->num_events = 1;
+  for (artifact::StreamKind kind : {artifact::StreamKind::Compute, artifact::StreamKind::Gather,
+                                    artifact::StreamKind::Reduce, artifact::StreamKind::Copies}) {
+    auto stream = std::make_unique<artifact::StreamT>();
+    stream->kind = kind;
+    package.streams.push_back(std::move(stream));
+  }
 
-  addState(program, "h.0", artifact::StateRole::Parameter, 0, true);
-  addState(program, "h.0", artifact::StateRole::Optimizer, 1, false, "m");
+  addState(package, "h.0", artifact::StateRole::Parameter, 0, true);
+  addState(package, "h.0", artifact::StateRole::Optimizer, 1, false, "m");
   auto batch = std::make_unique<artifact::BatchTensorT>();
   batch->name = "tokens";
   batch->dtype = artifact::DataType::I64;
@@ -166,28 +174,28 @@ inline artifact::PackageT makePackage() {
   batch->splits.push_back(std::make_unique<artifact::DimSplitT>());
   batch->buffer = 2;
   batch->index_bound = 256;
-  program.programs[0]->batch.push_back(std::move(batch));
+  package.programs[0]->batch.push_back(std::move(batch));
   auto result = std::make_unique<artifact::ResultTensorT>();
   result->name = "loss";
   result->buffer = 3;
-  program.programs[0]->results.push_back(std::move(result));
+  package.programs[0]->results.push_back(std::move(result));
   for (auto [key, value] : {std::pair<const char *, const char *>{"source", "gpt.onnx"}, {"strategy", "zero3"}}) {
     auto entry = std::make_unique<artifact::KeyValueT>();
     entry->key = key;
     entry->value = value;
-    program.model.push_back(std::move(entry));
+    package.model.push_back(std::move(entry));
   }
   auto ir = std::make_unique<artifact::PhaseIrT>();
   ir->phase = "shard";
   ir->text = "module {}\n";
-  program.ir.push_back(std::move(ir));
-  return program;
+  package.ir.push_back(std::move(ir));
+  return package;
 }
 
 /// The bytes of an artifact file.
-inline std::vector<uint8_t> packPackage(const artifact::PackageT &program) {
+inline std::vector<uint8_t> packPackage(const artifact::PackageT &package) {
   flatbuffers::FlatBufferBuilder builder;
-  builder.Finish(artifact::Package::Pack(builder, &program), artifact::ProgramIdentifier());
+  builder.Finish(artifact::Package::Pack(builder, &package), artifact::ProgramIdentifier());
   artifact::FileHeader header = {};
   std::memcpy(header.magic, artifact::formatMagic, sizeof(header.magic));
   header.version = artifact::formatVersion;
@@ -199,8 +207,8 @@ inline std::vector<uint8_t> packPackage(const artifact::PackageT &program) {
   return bytes;
 }
 
-inline Result<std::shared_ptr<const Artifact>> makeArtifact(const artifact::PackageT &program = makePackage()) {
-  return Artifact::fromBytes(packPackage(program), "test.tessera");
+inline Result<std::shared_ptr<const Artifact>> makeArtifact(const artifact::PackageT &package = makePackage()) {
+  return Artifact::fromBytes(packPackage(package), "test.tessera");
 }
 
 } // namespace tessera::test

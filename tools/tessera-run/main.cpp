@@ -60,13 +60,11 @@ int main(int argc, char **argv) {
   app.add_option("artifact", options.artifact, "File made by tessera-compile")->required()->check(someName());
   app.add_option("--data", options.data,
                  "Token file (.bin), text (.txt, .json, .jsonl, or a folder of them), or arrays (.npz, .safetensors)")
-      ->required()
       ->check(someName());
   app.add_option("--steps", options.steps, "Number of the last step; a resumed run counts on")
       ->check(wholeNumber<int64_t>(std::numeric_limits<int64_t>::min()))
       ->capture_default_str();
   app.add_option("--out", options.out, "Folder for metrics, checkpoints, trace and final weights")
-      ->required()
       ->check(someName());
   app.add_option("--comm", options.comm,
                  "How ranks talk: local (threads of this process), mpi, tcp (RANK, WORLD_SIZE, MASTER_ADDR, "
@@ -118,6 +116,19 @@ int main(int argc, char **argv) {
                  "default), merged (the model with the adapters added, in the file of --export), or both")
       ->check(CLI::IsMember({"adapters", "merged", "both"}));
   app.add_flag("--no-export", options.noExport, "Do not write the final weights")->excludes(exportPath);
+
+  app.add_option("--eval-data", options.evalData,
+                 "Data to evaluate, as --data; the artifact must have been compiled with --evaluate")
+      ->check(someName());
+  app.add_option("--eval-every", options.evalEvery, "Steps between evaluations; 0 (default): only after the last step")
+      ->check(wholeNumber<int64_t>(0))
+      ->needs("--eval-data");
+  app.add_option("--eval-batches", options.evalBatches, "Batches of each evaluation, at most; 0 (default): all")
+      ->check(wholeNumber<int64_t>(0))
+      ->needs("--eval-data");
+  app.add_flag("--eval-only", options.evalOnly,
+               "Evaluate the checkpoint of --resume or the --weights, print the loss, and train nothing")
+      ->needs("--eval-data");
 
   std::string order = "shuffled";
   app.add_option("--order", order, "Order of the samples: shuffled (anew in each epoch) or sequential")
@@ -179,6 +190,13 @@ int main(int argc, char **argv) {
   options.gpu.usesGraphs = !noGraph;
   options.gpu.hasFastAttentionGradient = attentionGradient == "fast";
   options.gpu.isReproducible = reproducible == "on";
+
+  // Neither is of use to an evaluation alone.
+  for (const char *name : {"--data", "--out"})
+    if (!options.evalOnly && app.count(name) == 0)
+      return app.exit(CLI::RequiredError(name));
+  if (options.evalOnly && options.resume.empty() && options.weights.empty())
+    return app.exit(CLI::RequiredError("--eval-only: --resume or --weights"));
 
   options.shuffle = order == "shuffled";
   options.peakFlops = peakGflops * 1e9;

@@ -40,11 +40,11 @@ ArtifactBuilder sample() {
   segment->name = "w";
   segment->shape = {5, 9};
   state->segments.push_back(std::move(segment));
-  builder.program.state.push_back(std::move(state));
+  builder.package.state.push_back(std::move(state));
   auto option = std::make_unique<artifact::KeyValueT>();
   option->key = "lr";
   option->value = "0.001";
-  builder.program.optimizer.push_back(std::move(option));
+  builder.package.optimizer.push_back(std::move(option));
   return builder;
 }
 
@@ -60,7 +60,7 @@ TEST(Reader, ReadsWhatWasWritten) {
 
 TEST(Reader, OpensFiles) {
   std::string path = testing::TempDir() + "reader-test.tessera";
-  std::vector<uint8_t> bytes = test::serialise(sample().program);
+  std::vector<uint8_t> bytes = test::serialise(sample().package);
   std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char *>(bytes.data()), bytes.size());
   auto artifact = Artifact::open(path);
   ASSERT_TRUE(artifact.isOk()) << artifact.status();
@@ -81,7 +81,7 @@ std::string messageOf(std::vector<uint8_t> bytes) {
 }
 
 TEST(Reader, NamesWhatIsWrongWithTheHeader) {
-  const std::vector<uint8_t> good = test::serialise(sample().program);
+  const std::vector<uint8_t> good = test::serialise(sample().package);
   std::vector<uint8_t> bytes = good;
   bytes[0] = 'X';
   EXPECT_EQ(messageOf(bytes), "artifact 'x': not a Tessera artifact (wrong magic bytes)");
@@ -104,7 +104,7 @@ TEST(Reader, NamesWhatIsWrongWithTheHeader) {
 }
 
 TEST(Reader, EveryTruncationIsAnError) {
-  const std::vector<uint8_t> good = test::serialise(sample().program);
+  const std::vector<uint8_t> good = test::serialise(sample().package);
   for (size_t size = 0; size < good.size(); ++size)
     EXPECT_FALSE(Artifact::fromBytes({good.begin(), good.begin() + size}, "x").isOk());
 }
@@ -119,7 +119,7 @@ void repair(std::vector<uint8_t> &bytes) {
 }
 
 TEST(Reader, DamageBehindAValidChecksumNeverCrashes) {
-  const std::vector<uint8_t> good = test::serialise(sample().program);
+  const std::vector<uint8_t> good = test::serialise(sample().package);
   int accepted = 0, refused = 0;
   auto attempt = [&](std::vector<uint8_t> bytes) {
     repair(bytes);

@@ -79,15 +79,20 @@ TEST(Verify, ScalarsMayHaveAnEmptyShape) {
     auto buffers = builder.CreateVector(&scalar, 1);
     auto instructions = builder.CreateVector(&fill, 1);
     auto locations = builder.CreateVectorOfStrings({"node"});
+    auto name = builder.CreateString("step");
     artifact::ProgramBuilder program(builder);
-    program.add_version(artifact::formatVersion);
-    program.add_target(target);
-    program.add_arenas(arenas);
-    program.add_buffers(buffers);
+    program.add_name(name);
     program.add_instructions(instructions);
-    program.add_locations(locations);
-    program.add_num_streams(1);
-    artifact::FinishProgramBuffer(builder, program.Finish());
+    auto finished = program.Finish();
+    auto programs = builder.CreateVector(&finished, 1);
+    artifact::PackageBuilder package(builder);
+    package.add_version(artifact::formatVersion);
+    package.add_target(target);
+    package.add_arenas(arenas);
+    package.add_buffers(buffers);
+    package.add_programs(programs);
+    package.add_locations(locations);
+    artifact::FinishPackageBuffer(builder, package.Finish());
     auto artifact = Artifact::fromBytes(test::serialise(builder), "scalar");
     EXPECT_TRUE(artifact.isOk()) << artifact.status();
   }
@@ -105,7 +110,7 @@ TEST(Verify, RankAndIterationStridesStayInside) {
   builder.package.buffers[part]->rank_group = 1;
   expectError(builder, "group 1 of 1");
   builder.package.buffers[part]->rank_group = -1;
-  builder.package.buffers[part]->iteration_stride = 16;
+  builder.package.buffers[part]->iteration_strides = {16};
   builder.beginLoop(4);
   builder.fill(part, 1);
   builder.endLoop();
@@ -304,11 +309,65 @@ TEST(Verify, StreamsEventsAndLoops) {
   expectError(builder, "repeats 0 times");
 }
 
-TEST(Verify, NestedLoopsAreRefused) {
+TEST(Verify, NestedLoopsAreBounded) {
   ArtifactBuilder builder;
+  uint32_t whole = builder.buffer({2, 3, 4}), part = builder.view(whole, {4}, {1});
+  builder.package.buffers[part]->iteration_strides = {48, 16};
+  builder.beginLoop(2);
+  builder.beginLoop(3);
+  builder.fill(part, 1);
+  ASSERT_STATUS_OK(builder.build());
+  // By the loop that it is in, not by how often it runs in all.
+  builder.package.buffers[part]->iteration_strides = {16, 48};
+  expectError(builder, "buffer 1 leaves its arena within 2 x 3 iterations");
+  builder.package.buffers[part]->iteration_strides = {0, 0, 0, 0, 16};
+  expectError(builder, "buffer 1: 5 strides between iterations");
+  builder.package.buffers[part]->iteration_strides = {48, 16};
   builder.beginLoop(2);
   builder.beginLoop(2);
-  expectError(builder, "a repeat inside a repeat");
+  ASSERT_STATUS_OK(builder.build());
+  builder.beginLoop(1);
+  expectError(builder, "more than 4 repeats inside each other");
+}
+
+TEST(Verify, NestedLoopsDoNotRunForEver) {
+  ArtifactBuilder builder;
+  builder.beginLoop(int64_t{1} << 20);
+  builder.beginLoop(int64_t{1} << 20);
+  expectError(builder, "repeats too often with the loops around it");
+}
+
+TEST(Verify, ProgramsAreWhatTheySay) {
+  ArtifactBuilder builder;
+  uint32_t number = builder.buffer({});
+  builder.addProgram(artifact::ProgramKind::Evaluate, "evaluate");
+  expectError(builder, "program 'evaluate': results: 0 sums and 0 counts of a loss, expected 1 of each");
+  builder.result("loss_sum", number, artifact::ResultRole::LossSum);
+  builder.result("loss_count", number, artifact::ResultRole::LossCount);
+  ASSERT_STATUS_OK(builder.build());
+  builder.wait(0, 0); // of the first program, which has no events
+  expectError(builder, "program 'evaluate': instruction 0 (node node): event 0 of 0");
+  builder.current().instructions.clear();
+  builder.fill(7, 0);
+  expectError(builder, "program 'evaluate': instruction 0 (node node), operand target: buffer 7 of 1");
+  builder.current().instructions.clear();
+  builder.current().name = "step";
+  expectError(builder, "program 'step': there is another one of its kind or name");
+  builder.current().name = "evaluate";
+  std::swap(builder.package.programs[0], builder.package.programs[1]);
+  expectError(builder, "program 'evaluate': the first program trains, and no other");
+  builder.package.programs.clear();
+  expectError(builder, "programs: there are 0");
+}
+
+TEST(Verify, StreamsAreKnown) {
+  ArtifactBuilder builder;
+  builder.package.streams[2]->kind = artifact::StreamKind::Compute;
+  expectError(builder, "stream 2: is of kind Compute; the first stream computes, and no other");
+  builder.package.streams[2]->kind = artifact::StreamKind::Gather;
+  ASSERT_STATUS_OK(builder.build());
+  builder.package.streams[2]->group = 0;
+  expectError(builder, "stream 2: group 0 of 0");
 }
 
 TEST(Verify, KernelsExist) {

@@ -42,10 +42,11 @@ public:
 
   /// For each product in order whether it runs beside a collective.
   std::string answers(bool withGathers = false) {
-    artifact::PackageT program;
-    program.instructions = std::move(list);
+    artifact::PackageT package;
+    package.programs.push_back(std::make_unique<artifact::ProgramT>());
+    package.programs[0]->instructions = std::move(list);
     flatbuffers::FlatBufferBuilder builder;
-    builder.Finish(artifact::Package::Pack(builder, &program));
+    builder.Finish(artifact::Package::Pack(builder, &package));
     const auto *read = flatbuffers::GetRoot<artifact::Package>(builder.GetBufferPointer());
     auto beside = productsBesideCollectives(*read, withGathers);
     std::string text;

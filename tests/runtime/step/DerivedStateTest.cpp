@@ -22,7 +22,7 @@ protected:
     auto made = std::make_unique<artifact::DerivedTensorT>();
     made->state = 0;
     made->buffer = derived;
-    builder.program.derived.push_back(std::move(made));
+    builder.package.derived.push_back(std::move(made));
     builder.copy(derived, found);
     auto artifact = builder.build();
     ASSERT_TRUE(artifact.isOk()) << artifact.status();
@@ -47,7 +47,7 @@ protected:
     state->dtype = dtype;
     state->elements = 4;
     state->buffer = buffer;
-    builder.program.state.push_back(std::move(state));
+    builder.package.state.push_back(std::move(state));
   }
 
   /// What a step reads of the copy.

@@ -50,11 +50,62 @@ TEST(Executor, KernelsCoverTheirExtentOnce) {
     }
 }
 
+TEST(Executor, LoopsInLoopsMoveBuffersByTheStrideOfEach) {
+  ArtifactBuilder builder;
+  test::addKernels(builder, {"accumulate"});
+  // [2, 3] of which the outer loop takes a row, the inner one an element; and what only the outer one moves.
+  uint32_t batch = builder.buffer({2, 3}), totals = builder.buffer({2});
+  uint32_t micro = builder.view(batch, {1}, {1}), total = builder.view(totals, {1}, {1});
+  builder.package.buffers[micro]->iteration_strides = {3 * sizeof(float), sizeof(float)};
+  builder.package.buffers[total]->iteration_strides = {sizeof(float)};
+  builder.fill(totals, 0);
+  builder.beginLoop(2);
+  builder.beginLoop(3);
+  test::launch(builder, 0, {micro, total}, 1);
+  builder.endLoop();
+  builder.endLoop();
+  builder.result("batch", batch);
+  builder.result("totals", totals);
+  TestRun run(builder);
+  run.onRanks([](Session &session) {
+    float *batch = session.resultBuffer(0).as<float>();
+    for (int index = 0; index < 6; ++index)
+      batch[index] = static_cast<float>(1 << (4 * index));
+    ASSERT_TRUE(session.step(1).isOk());
+    EXPECT_EQ(test::floats(session.resultBuffer(1)), (Floats{0x111, 0x111000}));
+  });
+}
+
+TEST(Executor, ProgramsHaveInstructionsAndResultsOfTheirOwn) {
+  ArtifactBuilder builder;
+  uint32_t x = builder.buffer({}), y = builder.buffer({}), sum = builder.buffer({}), count = builder.buffer({});
+  builder.fill(x, 1);
+  uint32_t event = builder.program().num_events++;
+  builder.record(event, 0);
+  builder.wait(event, 0);
+  builder.result("x", x, artifact::ResultRole::Metric);
+  builder.addProgram(artifact::ProgramKind::Evaluate, "evaluate");
+  builder.copy(x, y);
+  builder.copy(y, sum);
+  builder.fill(count, 4);
+  builder.result("loss_sum", sum, artifact::ResultRole::LossSum);
+  builder.result("loss_count", count, artifact::ResultRole::LossCount);
+  TestRun run(builder);
+  run.onRanks([](Session &session) {
+    ASSERT_TRUE(session.step(1).isOk());
+    EXPECT_EQ(session.resultValue(0), 1);
+    ASSERT_TRUE(session.step(1, 1).isOk());
+    EXPECT_EQ(session.resultValue(0, 1), 1);
+    EXPECT_EQ(session.resultValue(1, 1), 4);
+    EXPECT_EQ(session.resultValue(0), 1);
+  });
+}
+
 TEST(Executor, LoopsMoveBuffersByTheirIterationStride) {
   ArtifactBuilder builder;
   test::addKernels(builder, {"accumulate"});
   uint32_t batch = builder.buffer({4}), total = builder.buffer({}), micro = builder.view(batch, {1}, {1});
-  builder.package.buffers[micro]->iteration_stride = sizeof(float);
+  builder.package.buffers[micro]->iteration_strides = {sizeof(float)};
   builder.fill(total, 0);
   builder.beginLoop(4);
   test::launch(builder, 0, {micro, total}, 1);

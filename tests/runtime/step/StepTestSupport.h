@@ -62,11 +62,11 @@ inline void addKernels(ArtifactBuilder &builder, const std::vector<std::string> 
   auto object = std::make_unique<artifact::CodeObjectT>();
   object->target = "cpu";
   object->data.assign(std::istreambuf_iterator<char>(file), {});
-  builder.program.code_objects.push_back(std::move(object));
+  builder.package.code_objects.push_back(std::move(object));
   for (const std::string &symbol : symbols) {
     auto kernel = std::make_unique<artifact::KernelT>();
     kernel->symbol = symbol;
-    builder.program.kernels.push_back(std::move(kernel));
+    builder.package.kernels.push_back(std::move(kernel));
   }
 }
 

@@ -62,7 +62,7 @@ ArtifactBuilder leastSquares(int64_t numRanks) {
     made->splits.push_back(std::make_unique<artifact::DimSplitT>());
     made->splits.back()->group = group;
     made->buffer = buffer;
-    builder.program.batch.push_back(std::move(made));
+    builder.program().batch.push_back(std::move(made));
   };
   addBatch("x", artifact::BatchRole::Input, {batch, width}, x);
   addBatch("y", artifact::BatchRole::Target, {batch}, y);
@@ -77,20 +77,20 @@ ArtifactBuilder leastSquares(int64_t numRanks) {
   segment->init->kind = artifact::InitKind::Normal;
   segment->init->b = 1;
   state->segments.push_back(std::move(segment));
-  builder.program.state.push_back(std::move(state));
+  builder.package.state.push_back(std::move(state));
   auto hyper = std::make_unique<artifact::HyperScalarT>();
   hyper->name = "lr";
   hyper->buffer = lr;
-  builder.program.hyper.push_back(std::move(hyper));
+  builder.program().hyper.push_back(std::move(hyper));
   builder.result("loss", loss, artifact::ResultRole::Loss);
   auto probe = std::make_unique<artifact::GradientProbeT>();
   probe->buffer = gradient;
   probe->instruction = 5;
-  builder.program.probes.push_back(std::move(probe));
-  builder.program.learning_rate = std::make_unique<artifact::LearningRateT>();
+  builder.program().probes.push_back(std::move(probe));
+  builder.package.learning_rate = std::make_unique<artifact::LearningRateT>();
   ScheduleRequest rate;
   rate.peak = 0.05;
-  EXPECT_EQ(makeLearningRate(rate, *builder.program.learning_rate), "");
+  EXPECT_EQ(makeLearningRate(rate, *builder.package.learning_rate), "");
   return builder;
 }
 
@@ -111,7 +111,7 @@ protected:
                                                                    {"y", DataType::F32, {64}, {bytes(y)}}})
                     .isOk());
     for (int64_t ranks : {1, 2}) {
-      std::vector<uint8_t> file = test::serialise(leastSquares(ranks).program);
+      std::vector<uint8_t> file = test::serialise(leastSquares(ranks).package);
       std::ofstream(folder.path(std::to_string(ranks) + ".tessera"), std::ios::binary)
           .write(reinterpret_cast<const char *>(file.data()), static_cast<std::streamsize>(file.size()));
     }

@@ -12,7 +12,7 @@ using artifact::MemoryClass;
 TEST(MemoryPlan, FindsThePeakAndItsClasses) {
   auto artifact = test::makeArtifact();
   ASSERT_STATUS_OK(artifact);
-  MemoryPlan plan = memoryPlan((*artifact)->package());
+  MemoryPlan plan = memoryPlan((*artifact)->package(), (*artifact)->training());
   auto at = [&](MemoryClass memoryClass) { return plan.bytesAtPeak[static_cast<size_t>(memoryClass)]; };
   EXPECT_EQ(plan.arenaBytes, 1024u);
   EXPECT_EQ(plan.peakBytes, 64u + 64 + 32 + 4 + 128 + 64);
@@ -23,13 +23,13 @@ TEST(MemoryPlan, FindsThePeakAndItsClasses) {
 }
 
 TEST(MemoryPlan, SlotsThatTakeTurnsCountOnce) {
-  artifact::PackageT program = test::makePackage();
-  program.programs[0]->slots.clear();
-  test::addSlot(program, "a", 1, 0, 100, MemoryClass::Activations, 0, 2);
-  test::addSlot(program, "b", 1, 0, 100, MemoryClass::Activations, 3, 5);
-  auto artifact = test::makeArtifact(program);
+  artifact::PackageT package = test::makePackage();
+  package.programs[0]->slots.clear();
+  test::addSlot(package, "a", 1, 0, 100, MemoryClass::Activations, 0, 2);
+  test::addSlot(package, "b", 1, 0, 100, MemoryClass::Activations, 3, 5);
+  auto artifact = test::makeArtifact(package);
   ASSERT_STATUS_OK(artifact);
-  MemoryPlan plan = memoryPlan((*artifact)->package());
+  MemoryPlan plan = memoryPlan((*artifact)->package(), (*artifact)->training());
   EXPECT_EQ(plan.peakBytes, 100u);
   EXPECT_EQ(plan.bytesInAll[static_cast<size_t>(MemoryClass::Activations)], 200u);
 }

@@ -80,14 +80,15 @@ TEST(StageMemory, OneEntryPerRank) {
 }
 
 TEST(MemorySnapshot, FollowsThePlanOverTime) {
-  artifact::PackageT program;
-  program.target = "cpu";
+  artifact::PackageT package;
+  package.programs.push_back(std::make_unique<artifact::ProgramT>());
+  package.target = "cpu";
   for (auto kind : {artifact::ArenaKind::State, artifact::ArenaKind::Host}) {
     auto arena = std::make_unique<artifact::ArenaT>();
     arena->name = artifact::EnumNameArenaKind(kind);
     arena->kind = kind;
     arena->bytes = 500;
-    program.arenas.push_back(std::move(arena));
+    package.arenas.push_back(std::move(arena));
   }
   auto addSlot = [&](artifact::MemoryClass memoryClass, uint64_t bytes, uint32_t first, uint32_t last) {
     auto slot = std::make_unique<artifact::SlotT>();
@@ -95,14 +96,14 @@ TEST(MemorySnapshot, FollowsThePlanOverTime) {
     slot->memory_class = memoryClass;
     slot->first_instruction = first;
     slot->last_instruction = last;
-    program.programs[0]->slots.push_back(std::move(slot));
+    package.programs[0]->slots.push_back(std::move(slot));
   };
   addSlot(artifact::MemoryClass::Parameters, 100, 0, UINT32_MAX); // no instruction ends it
   addSlot(artifact::MemoryClass::Activations, 30, 1, 1);
   addSlot(artifact::MemoryClass::Optimizer, 400, 0, 2);
-  program.programs[0]->slots.back()->arena = 1; // not the device's memory
+  package.programs[0]->slots.back()->arena = 1; // not the device's memory
   flatbuffers::FlatBufferBuilder builder;
-  builder.Finish(artifact::Package::Pack(builder, &program));
+  builder.Finish(artifact::Package::Pack(builder, &package));
 
   MemorySnapshot snapshot(0);
   auto event = [](int rank, uint32_t instruction, int64_t begin) {

@@ -10,26 +10,27 @@ namespace {
 class DumpTest : public ::testing::Test {
 protected:
   void SetUp() override {
-    auto made = test::makeArtifact(program());
+    auto made = test::makeArtifact(package());
     ASSERT_STATUS_OK(made);
     artifact = *made;
   }
-  static artifact::PackageT program() {
-    artifact::PackageT program = test::makePackage();
+  static artifact::PackageT package() {
+    artifact::PackageT package = test::makePackage();
     auto code = std::make_unique<artifact::CodeObjectT>();
     code->format = artifact::CodeFormat::SharedObject;
     code->target = "x86-64";
     code->data = {1, 2, 3};
-    program.code_objects.push_back(std::move(code));
+    package.code_objects.push_back(std::move(code));
     auto kernel = std::make_unique<artifact::KernelT>();
     kernel->symbol = "fused_add";
-    program.kernels.push_back(std::move(kernel));
+    package.kernels.push_back(std::move(kernel));
     artifact::LaunchT launch;
     launch.kernel = 0;
     launch.buffers = {6, 6};
     launch.extent = 4;
-    program.programs[0]->instructions[3]->operation.AsRepeat()->body.push_back(test::makeInstruction(std::move(launch), 0, 2));
-    return program;
+    package.programs[0]->instructions[3]->operation.AsRepeat()->body.push_back(
+        test::makeInstruction(std::move(launch), 0, 2));
+    return package;
   }
   static void expectLine(const std::string &text, const std::string &line) {
     EXPECT_NE(text.find(line), std::string::npos) << "expected: " << line << "\nin:\n" << text;
@@ -38,7 +39,7 @@ protected:
 };
 
 TEST_F(DumpTest, FlattensRepeats) {
-  auto list = flatten(artifact->package());
+  auto list = flatten(artifact->training());
   ASSERT_EQ(list.size(), 8u);
   EXPECT_EQ(kindOf(*list[3].instruction), "repeat");
   EXPECT_EQ(kindOf(*list[4].instruction), "gemm");

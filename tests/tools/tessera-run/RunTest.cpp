@@ -194,22 +194,22 @@ TEST_F(RunTest, AnEarlierRunIsNotOverwritten) {
 
 TEST_F(RunTest, NoSpaceForACheckpointIsAnError) {
   // A parameter of 256 KiB, under a limit on file sizes that all other files keep.
-  artifact::PackageT program = test::makePackage();
+  artifact::PackageT package = test::makePackage();
   constexpr int64_t elements = 1 << 16;
-  program.arenas[0]->bytes = 512 + 4 * elements;
-  test::addSlot(program, "wte", 0, 512, 4 * elements, artifact::MemoryClass::Parameters, 0, 6);
+  package.arenas[0]->bytes = 512 + 4 * elements;
+  test::addSlot(package, "wte", 0, 512, 4 * elements, artifact::MemoryClass::Parameters, 0, 6);
   auto state = std::make_unique<artifact::StateTensorT>();
   state->name = "wte";
   state->elements = elements;
-  state->buffer = static_cast<uint32_t>(program.buffers.size());
+  state->buffer = static_cast<uint32_t>(package.buffers.size());
   auto segment = std::make_unique<artifact::SegmentT>();
   segment->name = "wte";
   segment->shape = {elements};
   segment->init = std::make_unique<artifact::InitT>();
   state->segments.push_back(std::move(segment));
-  program.state.push_back(std::move(state));
-  program.buffers.push_back(test::makeBuffer(0, 512, {elements}));
-  std::vector<uint8_t> bytes = test::packPackage(program);
+  package.state.push_back(std::move(state));
+  package.buffers.push_back(test::makeBuffer(0, 512, {elements}));
+  std::vector<uint8_t> bytes = test::packPackage(package);
   test::writeFile(scratch.path("large.tessera"), {bytes.begin(), bytes.end()});
   const std::string limit = "ulimit -f 100;";
   expectRefused("large.tessera --data text --steps 1 --checkpoint-every 1 --no-export",

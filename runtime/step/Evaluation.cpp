@@ -1,0 +1,129 @@
+//===- Evaluation.cpp - the loss over a data set ----------------------------===//
+
+#include "runtime/step/Evaluation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace tessera {
+
+Status Evaluation::findResults() {
+  const artifact::Program &table = artifact.program(program);
+  for (uint32_t index = 0; index < table.results()->size(); ++index) {
+    if (table.results()->Get(index)->role() == artifact::ResultRole::LossSum)
+      sumResult = index;
+    else if (table.results()->Get(index)->role() == artifact::ResultRole::LossCount)
+      countResult = index;
+  }
+  if (specs.empty())
+    return TESSERA_ERROR(Unsupported, "the program that evaluates reads no data");
+  return Status::ok();
+}
+
+/// A sample whose targets are all ignored adds nothing to the loss nor to the count.
+void Evaluation::findFill() {
+  const auto *of = artifact.program(program).results()->Get(countResult)->of();
+  for (size_t index = 0; of && index < specs.size(); ++index)
+    if (specs[index].name == of->string_view() && specs[index].role == artifact::BatchRole::Target &&
+        specs[index].ignoreIndex != std::numeric_limits<int64_t>::min() &&
+        (specs[index].dtype == DataType::I32 || specs[index].dtype == DataType::I64))
+      filled = static_cast<int>(index);
+}
+
+Result<std::unique_ptr<Evaluation>> Evaluation::create(const Artifact &artifact, const EvaluationOptions &options,
+                                                       const std::vector<int> &ranksHere) {
+  std::optional<size_t> program = artifact.findProgram(artifact::ProgramKind::Evaluate);
+  if (!program)
+    return TESSERA_ERROR(InvalidArgument, "artifact '" + artifact.path() +
+                                              "' has no program that evaluates; compile it with --evaluate");
+  std::unique_ptr<Evaluation> made(new Evaluation(artifact));
+  made->program = *program;
+  TESSERA_ASSIGN_OR_RETURN(made->specs, batchSpecs(artifact, *program));
+  TESSERA_RETURN_IF_ERROR(made->findResults());
+  made->findFill();
+  made->hasPerplexity = artifact.modelOption("perplexity") == "true";
+
+  Result<std::unique_ptr<SampleSource>> source = openSamples(options.data, made->specs, options.format);
+  if (!source.isOk())
+    return source.status().withContext("--eval-data");
+  TESSERA_ASSIGN_OR_RETURN(made->fingerprint, (*source)->fingerprint());
+  made->numSamples = (*source)->samples();
+  const auto rows = static_cast<uint64_t>(made->specs.front().rows());
+  const uint64_t all = made->filled >= 0 ? (made->numSamples + rows - 1) / rows : made->numSamples / rows;
+  made->numBatches = options.batches > 0 ? std::min(all, options.batches) : all;
+  if (made->numBatches == all)
+    made->leftOut = made->numSamples - std::min(made->numSamples, all * rows);
+
+  LoaderOptions loaderOptions;
+  loaderOptions.shuffle = false;
+  loaderOptions.prefetch = false;
+  if (ranksHere.size() != static_cast<size_t>(artifact.numRanks()))
+    for (size_t index = 0; index < made->specs.size(); ++index) {
+      int group = artifact.program(*program).batch()->Get(static_cast<uint32_t>(index))->shard_group();
+      for (int rank : ranksHere)
+        markRankRows(made->specs[index], artifact.groupSize(group), artifact.positionInGroup(group, rank),
+                     loaderOptions.rows);
+    }
+  Result<std::unique_ptr<Loader>> loader = Loader::create(*std::move(source), made->specs, loaderOptions);
+  if (!loader.isOk())
+    return loader.status().withContext("--eval-data");
+  made->loader = *std::move(loader);
+  return made;
+}
+
+void Evaluation::fillRows(HostBatch &batch, uint64_t from) const {
+  const BatchSpec &spec = specs[filled];
+  std::vector<uint8_t> &bytes = batch.tensors[filled];
+  auto fill = [&]<typename T>(T value) {
+    const size_t perRow = spec.sampleBytes() / sizeof(T);
+    for (size_t element = from * perRow; element < bytes.size() / sizeof(T); ++element)
+      std::memcpy(bytes.data() + element * sizeof(T), &value, sizeof(T));
+  };
+  if (spec.dtype == DataType::I32)
+    fill(static_cast<int32_t>(spec.ignoreIndex));
+  else
+    fill(spec.ignoreIndex);
+}
+
+Status Evaluation::read(uint64_t number) {
+  const auto rows = static_cast<uint64_t>(specs.front().rows());
+  // Rows behind the last sample are those of the first ones again.
+  TESSERA_ASSIGN_OR_RETURN(std::shared_ptr<const HostBatch> batch, loader->readAt(number * rows));
+  if ((number + 1) * rows > numSamples) {
+    auto whole = std::make_shared<HostBatch>(*batch);
+    fillRows(*whole, numSamples - number * rows);
+    batch = std::move(whole);
+  }
+  held[number % 2] = std::move(batch);
+  return Status::ok();
+}
+
+Status Evaluation::run(uint64_t number, Session &session, int64_t step, std::array<double, 2> &sums) {
+  const HostBatch &batch = *held[number % 2];
+  for (size_t tensor = 0; tensor < specs.size(); ++tensor) {
+    int group = artifact.program(program).batch()->Get(static_cast<uint32_t>(tensor))->shard_group();
+    copyRankPart(specs[tensor], batch.tensors[tensor].data(), artifact.groupSize(group),
+                 artifact.positionInGroup(group, session.rank()), session.batchToWrite(tensor, program));
+  }
+  TESSERA_RETURN_IF_ERROR(session.step(program, step, {}));
+  sums[0] += session.resultValue(sumResult, program);
+  sums[1] += session.resultValue(countResult, program);
+  return Status::ok();
+}
+
+EvaluationMetrics Evaluation::metrics(int64_t step, const std::array<double, 2> &sums, double seconds) const {
+  EvaluationMetrics metrics;
+  metrics.step = step;
+  metrics.loss = sums[0] / sums[1]; // of nothing that counts: not a number
+  metrics.batches = numBatches;
+  metrics.samples = std::min(numSamples, numBatches * static_cast<uint64_t>(specs.front().rows()));
+  if (artifact.program(program).results()->Get(countResult)->of())
+    metrics.counted = sums[1];
+  if (hasPerplexity)
+    metrics.perplexity = std::exp(metrics.loss);
+  metrics.seconds = seconds;
+  return metrics;
+}
+
+} // namespace tessera

@@ -1,0 +1,88 @@
+//===- RunEvaluation.cpp - evaluations of a training run -------------------===//
+
+#include "runtime/base/Log.h"
+#include "runtime/step/Run.h"
+
+#include <cmath>
+#include <cstdio>
+
+namespace tessera {
+
+Status Run::openEvaluation() {
+  if (options.evalData.empty()) {
+    if (options.evalEvery > 0 || options.evalBatches > 0 || options.evalOnly)
+      return TESSERA_ERROR(InvalidArgument, "--eval-every, --eval-batches and --eval-only need --eval-data");
+    return Status::ok();
+  }
+  EvaluationOptions asked;
+  asked.data = options.evalData;
+  asked.batches = static_cast<uint64_t>(options.evalBatches);
+  asked.format = {options.textField, options.tokenBytes};
+  std::vector<int> ranks;
+  if (world.empty())
+    for (int rank = 0; rank < numRanks(); ++rank)
+      ranks.push_back(rank);
+  for (const std::unique_ptr<Communicator> &member : world)
+    ranks.push_back(member->rank());
+  TESSERA_ASSIGN_OR_RETURN(evaluation, Evaluation::create(*artifact, asked, ranks));
+  if (hasRoot() && evaluation->samplesLeftOut() > 0)
+    log::warn("--eval-data: the last {} samples fill no batch and are left out", evaluation->samplesLeftOut());
+  return Status::ok();
+}
+
+bool Run::isEvaluated(int64_t step) const {
+  return evaluation && (step == options.steps || (options.evalEvery > 0 && step % options.evalEvery == 0));
+}
+
+/// All ranks run all batches; one that is asked to end, or has no data, ends the evaluation of all.
+Result<bool> Run::evaluateAll(int index, int64_t step, std::array<double, 2> &sums) {
+  Communicator &self = *world[index];
+  for (uint64_t batch = 0; batch < evaluation->batches(); ++batch) {
+    std::string mine;
+    if (index == 0) {
+      BusyScope busy(self);
+      if (options.stopSignal && options.stopSignal->load() != 0)
+        mine = "stop";
+      else
+        TESSERA_RETURN_IF_ERROR(evaluation->read(batch));
+    }
+    TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> all,
+                             self.gatherBlobs(mine, "batch " + std::to_string(batch) + " of the evaluation after step " +
+                                                        std::to_string(step)));
+    for (const std::string &each : all)
+      if (!each.empty())
+        return false;
+    TESSERA_RETURN_IF_ERROR(evaluation->run(batch, *sessions[index], step, sums));
+  }
+  return true;
+}
+
+Status Run::evaluate(int index, int64_t step) {
+  Clock::time_point begin = Clock::now();
+  std::array<double, 2> sums{};
+  TESSERA_ASSIGN_OR_RETURN(bool isComplete, evaluateAll(index, step, sums));
+  if (!isComplete || !isRoot(index))
+    return Status::ok();
+  BusyScope busy(*world[index]);
+  const EvaluationMetrics record = evaluation->metrics(step, sums, secondsSince(begin));
+  if (!std::isfinite(record.loss))
+    log::warn("the loss of the evaluation after step {} is not finite", step);
+  if (metrics)
+    TESSERA_RETURN_IF_ERROR(metrics->writeLine(evaluationToJson(record)));
+  if (tensorBoard)
+    TESSERA_RETURN_IF_ERROR(tensorBoard->write(record));
+  std::printf("%s\n", evaluationLine(record, options.evalOnly ? 0 : options.steps).c_str());
+  std::fflush(stdout);
+  return Status::ok();
+}
+
+/// The state is there; nothing is trained or written.
+Status Run::evaluateOnly(int index) {
+  begun = true;
+  TESSERA_RETURN_IF_ERROR(evaluate(index, static_cast<int64_t>(resumed[index].step)));
+  if (index == 0 && options.stopSignal)
+    stoppedBy = options.stopSignal->load();
+  return endTogether(index);
+}
+
+} // namespace tessera

@@ -1,0 +1,134 @@
+// RUN: tessera-opt %s --add-evaluation --split-input-file --verify-diagnostics | FileCheck %s
+
+// The step stays as it is. Its evaluation has the sum and the count, no gradient, no dropout, and no seed.
+// CHECK-LABEL: func.func @step
+// CHECK: train.rng_uniform
+// CHECK-LABEL: func.func @evaluate(
+// CHECK-SAME: train.name = "w", train.role = "param"
+// CHECK-SAME: train.name = "targets", train.role = "target"
+// CHECK-NOT: train.name = "seed"
+// CHECK-SAME: -> (tensor<f32> {train.name = "loss_sum", train.role = "loss_sum"}, tensor<f32> {train.name = "loss_count", train.of = "targets", train.role = "loss_count"})
+// CHECK-SAME: attributes {train.program = "evaluate"}
+// CHECK-NOT: train.rng_uniform
+// CHECK: %[[Z:.*]] = train.mul
+// CHECK: %[[LOSS:.*]], %{{.*}} = train.cross_entropy %[[Z]], %[[T:arg[0-9]+]]
+// CHECK: %[[SUM:.*]] = train.reduce sum, %[[LOSS]]
+// CHECK: %[[COUNTED:.*]] = train.compare ne, %[[T]]
+// CHECK: %[[ONES:.*]] = train.convert %[[COUNTED]]
+// CHECK: %[[COUNT:.*]] = train.reduce sum, %[[ONES]]
+// CHECK: return %[[SUM]], %[[COUNT]]
+func.func @step(%w: tensor<4x8xf32> {train.role = "param", train.name = "w"},
+                %x: tensor<4x8xf32> {train.role = "input", train.name = "x"},
+                %targets: tensor<4xi32> {train.role = "target", train.name = "targets"},
+                %seed: tensor<i64> {train.role = "hyper", train.name = "seed"})
+    -> (tensor<f32> {train.role = "loss"}, tensor<4x8xf32> {train.role = "grad", train.of = "w"})
+    attributes {train.loss_of_batch = "sum"} {
+  %zero = train.constant dense<0.0> : tensor<4x8xf32>
+  %scale = train.constant dense<2.0> : tensor<4x8xf32>
+  %half = train.constant dense<0.5> : tensor<4x8xf32>
+  %z = train.mul %x, %w : tensor<4x8xf32>
+  %random = train.rng_uniform %seed {stream = 0 : i64} : (tensor<i64>) -> tensor<4x8xf32>
+  %keep = train.compare ge, %random, %half : tensor<4x8xf32>
+  %more = train.mul %z, %scale : tensor<4x8xf32>
+  %y = train.select %keep, %more, %zero : tensor<4x8xi1>, tensor<4x8xf32>
+  %loss, %lse = train.cross_entropy %y, %targets {ignore_index = -100 : i64} : (tensor<4x8xf32>, tensor<4xi32>) -> (tensor<4xf32>, tensor<4xf32>)
+  %sum = train.reduce sum, %loss {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  %count = train.count_valid %targets {ignore_index = -100 : i64} : (tensor<4xi32>) -> tensor<f32>
+  %mean = train.div %sum, %count : tensor<f32>
+  %grad = train.mul %more, %x {train.backward} : tensor<4x8xf32>
+  return %mean, %grad : tensor<f32>, tensor<4x8xf32>
+}
+
+// -----
+
+// A mean counts once for each batch.
+// CHECK-LABEL: func.func @evaluate(
+// CHECK-SAME: tensor<f32> {train.name = "loss_count", train.role = "loss_count"}
+// CHECK-DAG: %[[ONE:.*]] = train.constant dense<1.000000e+00> : tensor<f32>
+// CHECK-DAG: %[[LOSS:.*]] = train.reduce sum
+// CHECK: return %[[LOSS]], %[[ONE]]
+func.func @step(%w: tensor<4xf32> {train.role = "param", train.name = "w"},
+                %x: tensor<4xf32> {train.role = "input", train.name = "x"})
+    -> (tensor<f32> {train.role = "loss"}) attributes {train.loss_of_batch = "mean"} {
+  %z = train.mul %x, %w : tensor<4xf32>
+  %loss = train.reduce sum, %z {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+func.func @step(%w: tensor<4xf32> {train.role = "param", train.name = "w"},
+                %x: tensor<4xf32> {train.role = "input", train.name = "x"})
+    -> (tensor<f32> {train.role = "loss"}) attributes {train.loss_of_batch = "sum"} {
+  %z = train.mul %x, %w : tensor<4xf32>
+  // expected-error@+1 {{the model cannot be evaluated: the loss of several batches does not follow from theirs; it must be a sum over the batch divided by what it counts there, or a mean over it}}
+  %loss = train.reduce sum, %z {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// Noise that is added is no dropout.
+func.func @step(%w: tensor<4xf32> {train.role = "param", train.name = "w"},
+                %x: tensor<4xf32> {train.role = "input", train.name = "x"},
+                %seed: tensor<i64> {train.role = "hyper", train.name = "seed"})
+    -> (tensor<f32> {train.role = "loss"}) attributes {train.loss_of_batch = "mean"} {
+  // expected-error@+1 {{the model cannot be evaluated: it uses random numbers that are no dropout}}
+  %random = train.rng_uniform %seed {stream = 0 : i64} : (tensor<i64>) -> tensor<4xf32>
+  %y = train.add %x, %random : tensor<4xf32>
+  %z = train.mul %y, %w : tensor<4xf32>
+  %loss = train.reduce sum, %z {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// Nor is a mask whose values are not scaled by what it drops.
+func.func @step(%w: tensor<4xf32> {train.role = "param", train.name = "w"},
+                %x: tensor<4xf32> {train.role = "input", train.name = "x"},
+                %seed: tensor<i64> {train.role = "hyper", train.name = "seed"})
+    -> (tensor<f32> {train.role = "loss"}) attributes {train.loss_of_batch = "mean"} {
+  %zero = train.constant dense<0.0> : tensor<4xf32>
+  %scale = train.constant dense<3.0> : tensor<4xf32>
+  %half = train.constant dense<0.5> : tensor<4xf32>
+  %z = train.mul %x, %w : tensor<4xf32>
+  // expected-error@+1 {{it uses random numbers that are no dropout}}
+  %random = train.rng_uniform %seed {stream = 0 : i64} : (tensor<i64>) -> tensor<4xf32>
+  %keep = train.compare ge, %random, %half : tensor<4xf32>
+  %more = train.mul %z, %scale : tensor<4xf32>
+  %y = train.select %keep, %more, %zero : tensor<4xi1>, tensor<4xf32>
+  %loss = train.reduce sum, %y {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+func.func @step(%w: tensor<4xf32> {train.role = "param", train.name = "w"},
+                %x: tensor<4xf32> {train.role = "input", train.name = "x"})
+    -> (tensor<f32> {train.role = "loss"}) attributes {train.loss_of_batch = "mean"} {
+  // expected-error@+1 {{it normalises by statistics of the batch, and has no running ones to evaluate with}}
+  %sum = train.reduce sum, %x {dimensions = array<i64: 0>, train.statistics} : (tensor<4xf32>) -> tensor<f32>
+  %mean = train.broadcast %sum {broadcast_dimensions = array<i64>} : (tensor<f32>) -> tensor<4xf32>
+  %y = train.sub %x, %mean : tensor<4xf32>
+  %z = train.mul %y, %w : tensor<4xf32>
+  %loss = train.reduce sum, %z {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// expected-error@+1 {{there is a function @evaluate already}}
+func.func @step(%w: tensor<f32> {train.role = "param", train.name = "w"})
+    -> (tensor<f32> {train.role = "loss"}) attributes {train.loss_of_batch = "mean"} {
+  return %w : tensor<f32>
+}
+func.func @evaluate(%w: tensor<f32> {train.role = "param", train.name = "w"}) attributes {train.program = "evaluate"} {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{train.program must be "evaluate" or absent, got "dream"}}
+func.func @step(%w: tensor<f32> {train.role = "param", train.name = "w"}) attributes {train.program = "dream"} {
+  return
+}
