@@ -117,7 +117,11 @@ FailureOr<std::string> serializeArtifact(ModuleOp module, StringRef sharedObject
   }
   if (gpu && failed(addGpuCode(module, *gpu, metadata.target, table)))
     return failure();
-  if (llvm::any_of(table.hyper, [](const auto &hyper) { return hyper->kind == artifact::HyperKind::LearningRate; }))
+  auto takesRate = [](const auto &program) {
+    return llvm::any_of(program->hyper,
+                        [](const auto &hyper) { return hyper->kind == artifact::HyperKind::LearningRate; });
+  };
+  if (llvm::any_of(table.programs, takesRate))
     table.learning_rate = std::make_unique<artifact::LearningRateT>(metadata.learningRate);
   append(table.optimizer, metadata.optimizer);
   append(table.model, metadata.model);

@@ -83,6 +83,20 @@ Value withoutBound(Value divisor) {
   }
 }
 
+/// Whether `sum` adds up the losses of the values of `target` that are not ignored, and nothing else: then a sample
+/// whose values are all ignored adds nothing.
+bool isSumOverTarget(Value sum, BlockArgument target, std::optional<uint64_t> ignored, func::FuncOp func) {
+  auto reduce = sum.getDefiningOp<train::ReduceOp>();
+  if (!reduce || reduce.getKind() != train::ReduceKind::Sum || !ignored)
+    return false;
+  Value losses = reduce.getOperand();
+  while (losses.getDefiningOp() && isa<train::ReshapeOp, train::ConvertOp>(losses.getDefiningOp()))
+    losses = losses.getDefiningOp()->getOperand(0);
+  auto loss = losses.getDefiningOp<train::CrossEntropyOp>();
+  return loss && losses == loss.getLoss() && loss.getIgnoreIndex() == ignored &&
+         findBatchArgument(loss.getTargets(), func) == target;
+}
+
 FailureOr<Average> averageOf(func::FuncOp func, Value loss, OpBuilder &builder) {
   // Sums of ones in f32 are exact up to here.
   constexpr int64_t kMostCounted = int64_t{1} << 24;
@@ -97,7 +111,7 @@ FailureOr<Average> averageOf(func::FuncOp func, Value loss, OpBuilder &builder) 
       if (int64_t most = train::tensorType(count.getTargets()).getNumElements(); most > kMostCounted)
         return refuse(count.getLoc()) << "a batch has " << most << " targets, which f32 cannot count";
       BlockArgument target = findBatchArgument(count.getTargets(), func);
-      const bool isTarget = target && train::getArgRole(func, target.getArgNumber()) == train::ArgRole::Target;
+      const bool isTarget = target && isSumOverTarget(div.getLhs(), target, count.getIgnoreIndex(), func) && train::getArgRole(func, target.getArgNumber()) == train::ArgRole::Target;
       return Average{div.getLhs(), exactCount(count, builder),
                      isTarget ? builder.getStringAttr(train::getArgName(func, target.getArgNumber())) : StringAttr()};
     }

@@ -90,9 +90,9 @@ int64_t rowsPerStep(const std::vector<BatchSpec> &specs) {
   return 1;
 }
 
-std::vector<DimPart> rankParts(const Artifact &artifact, size_t tensor, int rank) {
+std::vector<DimPart> rankParts(const Artifact &artifact, size_t tensor, int rank, size_t program) {
   std::vector<DimPart> parts;
-  if (const auto *splits = artifact.training().batch()->Get(static_cast<uint32_t>(tensor))->splits())
+  if (const auto *splits = artifact.program(program).batch()->Get(static_cast<uint32_t>(tensor))->splits())
     for (const artifact::DimSplit *split : *splits)
       parts.push_back(
           {split->dim(), artifact.groupSize(split->group()), artifact.positionInGroup(split->group(), rank)});

@@ -62,8 +62,8 @@ int64_t rowsPerStep(const std::vector<BatchSpec> &specs);
 struct DimPart {
   int64_t dim, parts, position;
 };
-/// What a rank has of tensor number `tensor` of the batch table.
-std::vector<DimPart> rankParts(const Artifact &artifact, size_t tensor, int rank);
+/// What a rank has of tensor number `tensor` of the batch table of a program.
+std::vector<DimPart> rankParts(const Artifact &artifact, size_t tensor, int rank, size_t program = trainingProgram);
 
 /// Copies a rank's part out of `rows`, all rows of a batch tensor. `target` is contiguous, dimensions in their order.
 void copyRankPart(const BatchSpec &spec, const uint8_t *rows, const std::vector<DimPart> &parts, void *target);

@@ -49,7 +49,7 @@ Result<std::unique_ptr<Evaluation>> Evaluation::create(const Artifact &artifact,
     return source.status().withContext("--eval-data");
   TESSERA_ASSIGN_OR_RETURN(made->fingerprint, (*source)->fingerprint());
   made->numSamples = (*source)->samples();
-  const auto rows = static_cast<uint64_t>(made->specs.front().rows());
+  const auto rows = static_cast<uint64_t>(rowsPerStep(made->specs));
   const uint64_t all = made->filled >= 0 ? (made->numSamples + rows - 1) / rows : made->numSamples / rows;
   made->numBatches = options.batches > 0 ? std::min(all, options.batches) : all;
   if (made->numBatches == all)
@@ -59,12 +59,9 @@ Result<std::unique_ptr<Evaluation>> Evaluation::create(const Artifact &artifact,
   loaderOptions.shuffle = false;
   loaderOptions.prefetch = false;
   if (ranksHere.size() != static_cast<size_t>(artifact.numRanks()))
-    for (size_t index = 0; index < made->specs.size(); ++index) {
-      int group = artifact.program(*program).batch()->Get(static_cast<uint32_t>(index))->shard_group();
+    for (size_t index = 0; index < made->specs.size(); ++index)
       for (int rank : ranksHere)
-        markRankRows(made->specs[index], artifact.groupSize(group), artifact.positionInGroup(group, rank),
-                     loaderOptions.rows);
-    }
+        markRankRows(made->specs[index], rankParts(artifact, index, rank, *program), loaderOptions.rows);
   Result<std::unique_ptr<Loader>> loader = Loader::create(*std::move(source), made->specs, loaderOptions);
   if (!loader.isOk())
     return loader.status().withContext("--eval-data");
@@ -87,7 +84,7 @@ void Evaluation::fillRows(HostBatch &batch, uint64_t from) const {
 }
 
 Status Evaluation::read(uint64_t number) {
-  const auto rows = static_cast<uint64_t>(specs.front().rows());
+  const auto rows = static_cast<uint64_t>(rowsPerStep(specs));
   // Rows behind the last sample are those of the first ones again.
   TESSERA_ASSIGN_OR_RETURN(std::shared_ptr<const HostBatch> batch, loader->readAt(number * rows));
   if ((number + 1) * rows > numSamples) {
@@ -101,11 +98,9 @@ Status Evaluation::read(uint64_t number) {
 
 Status Evaluation::run(uint64_t number, Session &session, int64_t step, std::array<double, 2> &sums) {
   const HostBatch &batch = *held[number % 2];
-  for (size_t tensor = 0; tensor < specs.size(); ++tensor) {
-    int group = artifact.program(program).batch()->Get(static_cast<uint32_t>(tensor))->shard_group();
-    copyRankPart(specs[tensor], batch.tensors[tensor].data(), artifact.groupSize(group),
-                 artifact.positionInGroup(group, session.rank()), session.batchToWrite(tensor, program));
-  }
+  for (size_t tensor = 0; tensor < specs.size(); ++tensor)
+    copyRankPart(specs[tensor], batch.tensors[tensor].data(), rankParts(artifact, tensor, session.rank(), program),
+                 session.batchToWrite(tensor, program));
   TESSERA_RETURN_IF_ERROR(session.step(program, step, {}));
   sums[0] += session.resultValue(sumResult, program);
   sums[1] += session.resultValue(countResult, program);
@@ -117,7 +112,7 @@ EvaluationMetrics Evaluation::metrics(int64_t step, const std::array<double, 2> 
   metrics.step = step;
   metrics.loss = sums[0] / sums[1]; // of nothing that counts: not a number
   metrics.batches = numBatches;
-  metrics.samples = std::min(numSamples, numBatches * static_cast<uint64_t>(specs.front().rows()));
+  metrics.samples = std::min(numSamples, numBatches * static_cast<uint64_t>(rowsPerStep(specs)));
   if (artifact.program(program).results()->Get(countResult)->of())
     metrics.counted = sums[1];
   if (hasPerplexity)

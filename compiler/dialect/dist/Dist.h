@@ -9,7 +9,6 @@
 #include "compiler/dialect/train/Train.h"
 
 #include "compiler/dialect/dist/DistDialect.h.inc"
-#include "compiler/dialect/dist/DistEnums.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "compiler/dialect/dist/DistAttrs.h.inc"
 #define GET_TYPEDEF_CLASSES
