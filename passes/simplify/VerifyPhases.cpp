@@ -4,13 +4,13 @@
 #include "compiler/dialect/train/Signature.h"
 #include "passes/simplify/Passes.h"
 
+using namespace mlir;
+
 namespace tessera {
 #define GEN_PASS_DEF_VERIFYPHASES
 #include "passes/simplify/Passes.h.inc"
 
 namespace {
-
-using namespace mlir;
 
 struct VerifyPhases : impl::VerifyPhasesBase<VerifyPhases> {
   void runOnOperation() override {

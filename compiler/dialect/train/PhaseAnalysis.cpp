@@ -6,6 +6,7 @@
 
 #include "compiler/dialect/train/PhaseAnalysis.h"
 
+#include "compiler/dialect/train/IndexParts.h"
 #include "compiler/dialect/train/Signature.h"
 #include "compiler/interfaces/Interfaces.h"
 
