@@ -7,8 +7,7 @@
 #ifndef TESSERA_COMPILER_DIALECT_DIST_REDUCTIONKIND_H
 #define TESSERA_COMPILER_DIALECT_DIST_REDUCTIONKIND_H
 
-#include "llvm/ADT/DenseMapInfo.h"
-#include "llvm/ADT/StringRef.h"
+#include "mlir/IR/OpImplementation.h"
 
 #include "compiler/dialect/dist/DistEnums.h.inc"
 
