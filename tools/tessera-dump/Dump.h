@@ -30,6 +30,8 @@ std::vector<FlatInstruction> flatten(const artifact::Program &program);
 
 /// "gemm", "all_gather", …: the names of traces.
 std::string kindOf(const artifact::Instruction &instruction);
+/// "sum", "max" or "min" of a collective that reduces; else empty.
+std::string reductionOf(const artifact::Collective &collective);
 /// "gather" for stream 1, ….
 std::string streamName(int stream);
 std::string locationOf(const artifact::Program &program, const artifact::Instruction &instruction);
