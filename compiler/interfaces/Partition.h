@@ -6,6 +6,8 @@
 #include "compiler/dialect/dist/CollectiveBuilder.h"
 #include "compiler/interfaces/ShardingRule.h"
 
+#include <vector>
+
 namespace tessera {
 
 /// One way to run an op. Which layouts it needs and gives follows from its rule, as for every op.

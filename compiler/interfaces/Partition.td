@@ -15,7 +15,7 @@ def PartitionOpInterface : OpInterface<"PartitionOpInterface"> {
   }];
   let methods = [
     InterfaceMethod<"Returns the ways to run the op, besides that of its sharding rule; see Partition.h.",
-      "::llvm::SmallVector<::tessera::PartitionChoice>", "getPartitionChoices", (ins)>,
+      "::std::vector<::tessera::PartitionChoice>", "getPartitionChoices", (ins)>,
     InterfaceMethod<[{
         Returns the collectives that choice `choice` runs inside of the op where its operands and results are laid out as
         given. What results still owe does not belong to them.

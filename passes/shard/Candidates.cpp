@@ -82,13 +82,13 @@ bool isSplit(const PartitionChoice &choice, const Solution &solution) {
 
 } // namespace
 
-SmallVector<Candidate> listCandidates(ShardingRuleOpInterface op, ArrayRef<OperandState> operands,
+std::vector<Candidate> listCandidates(ShardingRuleOpInterface op, ArrayRef<OperandState> operands,
                                       ArrayRef<const Layout *> results, MeshAttr mesh) {
   Solution whole = solve(op.getShardingRule(), operands, results, mesh);
   auto partition = dyn_cast<PartitionOpInterface>(op.getOperation());
   if (!partition)
     return {Candidate{kGathered, std::move(whole), 0, 0}};
-  SmallVector<Candidate> candidates{makeCandidate(kGathered, std::move(whole), op, operands, {}, mesh)};
+  std::vector<Candidate> candidates{makeCandidate(kGathered, std::move(whole), op, operands, {}, mesh)};
   for (auto [number, choice] : llvm::enumerate(partition.getPartitionChoices())) {
     Solution solution = solve(choice.rule, operands, results, mesh);
     if (!isSplit(choice, solution))

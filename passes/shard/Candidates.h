@@ -11,6 +11,8 @@
 
 #include "passes/shard/Solve.h"
 
+#include <vector>
+
 namespace tessera::shard {
 
 /// One way to run an op, and what it costs each rank.
@@ -23,7 +25,7 @@ struct Candidate {
 
 /// The rule's way first, then the partitions that the layouts make possible, in the op's order. `results` may be null:
 /// nothing known.
-llvm::SmallVector<Candidate> listCandidates(ShardingRuleOpInterface op, llvm::ArrayRef<OperandState> operands,
+std::vector<Candidate> listCandidates(ShardingRuleOpInterface op, llvm::ArrayRef<OperandState> operands,
                                             llvm::ArrayRef<const dist::Layout *> results, dist::MeshAttr mesh);
 
 /// The one that sends least; of equal ones that with the smallest parts, then the later one.

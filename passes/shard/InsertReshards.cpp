@@ -60,7 +60,7 @@ private:
     auto rule = dyn_cast<ShardingRuleOpInterface>(op);
     if (!rule)
       return op.emitOpError() << "has no sharding rule";
-    const SmallVector<Candidate> candidates = table.listCandidates(rule);
+    const std::vector<Candidate> candidates = table.listCandidates(rule);
     const Candidate &chosen = chooseCandidate(candidates);
     const Solution &solution = chosen.solution;
     remark(op, chosen, candidates);

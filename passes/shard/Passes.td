@@ -67,7 +67,8 @@ def PropagateShardingPass : ShardPass<"propagate-sharding"> {
   let description = [{
     Knows ops only by their sharding rules. Forward, the operands of an op decide its factors and those its results;
     backward, a dimension that nothing split is split as its users want, if its producer can and no other user minds.
-    A sum over a split dimension leaves its result *unreduced* over the axis; linear ops pass that on.
+    A sum or a maximum over a split dimension leaves its result *unreduced* over the axis; linear or monotone ops pass that
+    on. An op that can run on parts by collectives of its own does where that sends less than gathering.
 
     Precondition: `annotate-sharding`, or hand-written `dist.sharding` and `dist.constrain`. Postcondition: each op has
     `dist.shardings` with one sharding per result, each function argument and result `dist.sharding`. Does not insert or
@@ -90,7 +91,8 @@ def InsertReshardsPass : ShardPass<"insert-reshards"> {
   let description = [{
     Where an operand's sharding differs from what its op's rule needs, and where a constraint changes a sharding, a
     `dist.reshard` is inserted; a partial sum is reduced before an op that is not linear in it. One reshard serves all
-    uses of a value that need the same sharding. Splat constants are made again instead. Constraints disappear.
+    uses of a value that need the same sharding. Splat constants are made again instead. Constraints disappear. Where an op
+    could also run on parts, a remark says what was chosen and what each way sends.
 
     Precondition: `propagate-sharding`. Postcondition: that of `verify-sharding`.
 

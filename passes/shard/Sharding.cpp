@@ -114,7 +114,7 @@ void LayoutTable::setBlockArguments(Operation *op) {
     set(arg, accumulateArgument(at(operand)));
 }
 
-SmallVector<Candidate> LayoutTable::listCandidates(ShardingRuleOpInterface op) const {
+std::vector<Candidate> LayoutTable::listCandidates(ShardingRuleOpInterface op) const {
   SmallVector<OperandState> operands;
   for (Value operand : op->getOperands())
     operands.push_back(getOperandState(operand, at(operand)));

@@ -44,7 +44,7 @@ public:
   void setBlockArguments(mlir::Operation *accumulate);
 
   /// How `op`, which has a rule, can run on the present layouts, and how it does.
-  llvm::SmallVector<Candidate> listCandidates(ShardingRuleOpInterface op) const;
+  std::vector<Candidate> listCandidates(ShardingRuleOpInterface op) const;
   Solution solveOp(ShardingRuleOpInterface op) const;
   /// The layout an attribute describes, or an error at `loc`.
   mlir::FailureOr<dist::Layout> parse(dist::ShardingAttr sharding, mlir::Location loc, int64_t rank) const;

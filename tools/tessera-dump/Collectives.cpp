@@ -20,7 +20,7 @@ using artifact::CollectiveKind;
 namespace {
 struct Row {
   uint32_t number;
-  std::string kind, group, label, stream, location;
+  std::string kind, reduction, group, label, stream, location;
   int64_t groupSize, iterations;
   uint64_t wholeBytes; ///< Of the unsharded value.
   uint64_t sentBytes;  ///< By one rank in a step.
@@ -41,6 +41,7 @@ static std::vector<Row> collectRows(const Artifact &artifact, size_t program) {
     Row row;
     row.number = entry.number;
     row.kind = kindOf(*entry.instruction);
+    row.reduction = reductionOf(*collective);
     row.group = groupText(artifact, collective->group());
     row.groupSize = artifact.groupSize(collective->group());
     row.label = collective->label() ? collective->label()->str() : "";
@@ -91,8 +92,9 @@ std::string collectivesText(const Artifact &artifact, size_t program) {
                                  "{:>12}  label ; source\n",
                                  "number", "kind", "group", "stream", "whole", "times", "sent/rank");
   for (const Row &row : rows)
-    text += fmt::format("{:>6} {:<15} {:<14} {:<8} {:>12} {:>5} {:>12}  {}{}\n", row.number, row.kind, row.group,
-                        row.stream, formatBytes(row.wholeBytes), row.iterations, formatBytes(row.sentBytes), row.label,
+    text += fmt::format("{:>6} {:<15} {:<14} {:<8} {:>12} {:>5} {:>12}  {}{}\n", row.number,
+                        row.reduction.empty() || row.reduction == "sum" ? row.kind : row.kind + " " + row.reduction,
+                        row.group, row.stream, formatBytes(row.wholeBytes), row.iterations, formatBytes(row.sentBytes), row.label,
                         row.location.empty() ? "" : " ; " + row.location);
   Totals totals = sumUp(artifact, rows);
   text += fmt::format("  {} collectives, {} sent by each rank in a step\n", rows.size(), formatBytes(totals.sent));
@@ -112,6 +114,7 @@ Json collectivesJson(const Artifact &artifact, size_t program) {
   for (const Row &row : rows)
     list.push_back({{"number", row.number},
                     {"kind", row.kind},
+                    {"reduction", row.reduction},
                     {"group", row.group},
                     {"group_size", row.groupSize},
                     {"stream", row.stream},

@@ -27,6 +27,21 @@ std::vector<FlatInstruction> flatten(const artifact::Program &program) {
   return list;
 }
 
+std::string reductionOf(const artifact::Collective &collective) {
+  if (collective.kind() != artifact::CollectiveKind::AllReduce &&
+      collective.kind() != artifact::CollectiveKind::ReduceScatter)
+    return "";
+  switch (collective.reduction()) {
+  case artifact::ReductionKind::Sum:
+    return "sum";
+  case artifact::ReductionKind::Max:
+    return "max";
+  case artifact::ReductionKind::Min:
+    return "min";
+  }
+  return "reduction";
+}
+
 std::string kindOf(const artifact::Instruction &instruction) {
   switch (instruction.operation_type()) {
   case Operation::Launch:

@@ -31,6 +31,8 @@ std::vector<FlatInstruction> flatten(const artifact::Program &program);
 
 /// "gemm", "all_gather", …: the names of traces.
 std::string kindOf(const artifact::Instruction &instruction);
+/// "sum", "max" or "min" of a collective that reduces; else empty.
+std::string reductionOf(const artifact::Collective &collective);
 /// "gather", …; of another stream of that kind with its number.
 std::string streamName(const artifact::Package &package, int stream);
 std::string locationOf(const artifact::Package &package, const artifact::Instruction &instruction);

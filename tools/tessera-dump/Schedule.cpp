@@ -61,8 +61,10 @@ static std::string operands(const Artifact &artifact, const artifact::Instructio
   }
   case Operation::Collective: {
     const auto *collective = instruction.operation_as_Collective();
-    return fmt::format("over {} {} -> {}{}", groupText(artifact, collective->group()),
-                       bufferText(package, collective->input()), bufferText(package, collective->output()),
+    const std::string reduction = reductionOf(*collective);
+    return fmt::format("{}over {} {} -> {}{}", reduction.empty() || reduction == "sum" ? "" : reduction + " ",
+                       groupText(artifact, collective->group()), bufferText(package, collective->input()),
+                       bufferText(package, collective->output()),
                        collective->label() ? " \"" + collective->label()->str() + "\"" : "");
   }
   case Operation::Copy: {

@@ -35,7 +35,7 @@ SmallVector<PartitionCollective> reduceRows(unsigned count, Value rows, const La
 }
 
 struct SoftmaxPartition : PartitionModel<SoftmaxPartition, SoftmaxOp> {
-  SmallVector<PartitionChoice> getPartitionChoices(Operation *op) const {
+  std::vector<PartitionChoice> getPartitionChoices(Operation *op) const {
     return {{"normalised over ranks", pointwise(op).take(), static_cast<int64_t>(cast<SoftmaxOp>(op).getDim())}};
   }
 
@@ -61,7 +61,7 @@ struct SoftmaxPartition : PartitionModel<SoftmaxPartition, SoftmaxOp> {
 
 /// The logit of a row's target lies on one rank: it is a sum to which the others add nothing.
 struct CrossEntropyPartition : PartitionModel<CrossEntropyPartition, CrossEntropyOp> {
-  SmallVector<PartitionChoice> getPartitionChoices(Operation *op) const {
+  std::vector<PartitionChoice> getPartitionChoices(Operation *op) const {
     RuleBuilder builder(op);
     ArrayRef<int64_t> shape = shapeOf(op->getOperand(0));
     const int64_t rows = builder.factor(shape[0]), classes = builder.factor(shape[1], FactorKind::Internal);
@@ -83,7 +83,7 @@ struct CrossEntropyPartition : PartitionModel<CrossEntropyPartition, CrossEntrop
                                                TypeRange types, PartitionContext &context) const {
     auto loss = cast<CrossEntropyOp>(op);
     const Split &classes = context.operands[0].dims[1];
-    const int64_t numClasses = shapeOf(loss.getLogits())[1];
+    const int64_t numClasses = loss.getLogits().getType().getDimSize(1);
     dist::CollectiveBuilder &collectives = context.collectives;
     Build build(builder, op->getLoc());
     Value x = build.convert(operands[0], accumulationType(loss.getLogits().getType().getElementType()));
@@ -106,11 +106,6 @@ struct CrossEntropyPartition : PartitionModel<CrossEntropyPartition, CrossEntrop
     Value own = build.sub(target, build.broadcastTo(first, shapeOf(target)));
     Value isTarget = build.compare(CompareDirection::Eq, build.iota(tensorType(x).clone(index), 1), perRow(own));
     Value picked = collectives.allReduce(build.sum(build.select(isTarget, x, build.splatLike(x, 0.0)), {1}), classes);
-    // A target that is no class has no logit: its loss is none either.
-    Value isClass = build.mul(build.compare(CompareDirection::Ge, target, build.splatLike(target, 0.0)),
-                              build.compare(CompareDirection::Lt, target,
-                                            build.splatLike(target, static_cast<double>(numClasses))));
-    picked = build.select(isClass, picked, build.splatLike(picked, std::numeric_limits<double>::quiet_NaN()));
 
     const double smoothing = loss.getLabelSmoothing().convertToDouble();
     Value result = build.sub(lse, smoothing == 0.0 ? picked : build.scale(picked, 1.0 - smoothing));

@@ -1,13 +1,12 @@
 //===- PartitionRows.cpp - tables whose rows are split --------------------===//
 //
-// Each rank looks up the rows that it has, and keeps the gradients of these.
+// Each rank looks up the rows that it has, and keeps the gradients of these. Indices are in range: annotate-index-bounds
+// has seen to it.
 //
 //===----------------------------------------------------------------------===//
 
 #include "compiler/interfaces/Partition.h"
 #include "passes/shard/rules/Rules.h"
-
-#include <limits>
 
 using namespace mlir;
 using namespace tessera::train;
@@ -26,9 +25,8 @@ template <typename Model, typename Op> struct RowPartition : PartitionOpInterfac
 
 /// Indices into a rank's rows.
 struct OwnIndices {
-  Value isOwn;   ///< the rank has the row
-  Value isValid; ///< some rank has it
-  Value rows;    ///< where the rank has none, its row 0
+  Value isOwn; ///< the rank has the row
+  Value rows;  ///< where it has not, its row 0
 };
 
 /// `indices` into a table of `numRows` rows, of which a rank has those that `split` gives it.
@@ -39,14 +37,12 @@ OwnIndices findOwn(Build &build, dist::CollectiveBuilder &collectives, Value ind
   if (type.getIntOrFloatBitWidth() < 32)
     type = build.builder.getI32Type();
   indices = build.convert(indices, type);
-  auto isBelow = [&](Value x, int64_t end) {
-    return build.mul(build.compare(CompareDirection::Ge, x, build.splatLike(x, 0.0)),
-                     build.compare(CompareDirection::Lt, x, build.splatLike(x, static_cast<double>(end))));
-  };
   Value first = build.convert(collectives.firstElement(split, numRows), type);
   Value rows = build.sub(indices, build.broadcastTo(first, shapeOf(indices)));
-  Value isOwn = isBelow(rows, ownRows);
-  return {isOwn, isBelow(indices, numRows), build.select(isOwn, rows, build.splatLike(rows, 0.0))};
+  Value zero = build.splatLike(rows, 0.0), end = build.splatLike(rows, static_cast<double>(ownRows));
+  Value isOwn =
+      build.mul(build.compare(CompareDirection::Ge, rows, zero), build.compare(CompareDirection::Lt, rows, end));
+  return {isOwn, build.select(isOwn, rows, zero)};
 }
 
 /// A value per index for all elements of its row.
@@ -57,9 +53,7 @@ Value perElement(Build &build, Value perIndex, ArrayRef<int64_t> shape) {
 
 /// A row that a rank does not have is 0 there: what is looked up is a partial sum.
 struct GatherRowsPartition : RowPartition<GatherRowsPartition, GatherRowsOp> {
-  SmallVector<PartitionChoice> getPartitionChoices(Operation *op) const {
-    if (!isa<FloatType>(tensorType(op->getOperand(0)).getElementType()))
-      return {}; // an index that no rank has could not be told
+  std::vector<PartitionChoice> getPartitionChoices(Operation *op) const {
     ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
     const int64_t rows = rule.addFactor(shapeOf(op->getOperand(0))[0]);
     rule.factors[rows].isOrdered = true;
@@ -75,19 +69,14 @@ struct GatherRowsPartition : RowPartition<GatherRowsPartition, GatherRowsOp> {
     OwnIndices own = findOwn(build, context.collectives, operands[1], context.operands[0].dims[0],
                              shapeOf(op->getOperand(0))[0], shapeOf(table)[0]);
     Value rows = build.gatherRows(table, own.rows);
-    auto splat = [&](double value) {
-      return build.splat(tensorType(own.rows).clone(tensorType(table).getElementType()), value);
-    };
-    Value others = build.select(own.isValid, splat(0.0), splat(std::numeric_limits<double>::quiet_NaN()));
-    ArrayRef<int64_t> shape = cast<RankedTensorType>(types[0]).getShape();
     return SmallVector<Value>{
-        build.select(perElement(build, own.isOwn, shape), rows, perElement(build, others, shape))};
+        build.select(perElement(build, own.isOwn, shapeOf(rows)), rows, build.splatLike(rows, 0.0))};
   }
 };
 
 /// Each rank adds what belongs to its rows; all see all updates.
 struct ScatterAddRowsPartition : RowPartition<ScatterAddRowsPartition, ScatterAddRowsOp> {
-  SmallVector<PartitionChoice> getPartitionChoices(Operation *op) const {
+  std::vector<PartitionChoice> getPartitionChoices(Operation *op) const {
     ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
     const int64_t rows = rule.addFactor(shapeOf(op->getOperand(0))[0]);
     rule.factors[rows].isOrdered = true;

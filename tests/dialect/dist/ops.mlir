@@ -24,4 +24,17 @@ module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
     %g = dist.all_gather %d {axes = ["shard"], dim = 0 : i64, origin = #dist.origin<step, ["a.b/c:d"]>} : (tensor<8xf32>) -> tensor<32xf32>
     return %g : tensor<32xf32>
   }
+
+  // A sum is not printed, other kinds are; unreduced axes as well.
+  // CHECK-LABEL: func @kinds
+  // CHECK-SAME: #dist.sharding<[{}], unreduced = {"replicate": max, "shard": max}>
+  // CHECK: dist.all_reduce %{{.*}} {axes = ["shard"]} :
+  // CHECK: dist.all_reduce %{{.*}} {axes = ["shard"], kind = #dist.reduction<max>} :
+  // CHECK: dist.reduce_scatter %{{.*}} {axes = ["shard"], dim = 0 : i64, kind = #dist.reduction<min>} :
+  func.func @kinds(%x: tensor<8xf32> {dist.sharding = #dist.sharding<[{}], unreduced = {"replicate": max, "shard": max}>}) -> tensor<2xf32> {
+    %s = dist.all_reduce %x {axes = ["shard"], kind = #dist.reduction<sum>} : (tensor<8xf32>) -> tensor<8xf32>
+    %m = dist.all_reduce %s {axes = ["shard"], kind = #dist.reduction<max>} : (tensor<8xf32>) -> tensor<8xf32>
+    %l = dist.reduce_scatter %m {axes = ["shard"], dim = 0 : i64, kind = #dist.reduction<min>} : (tensor<8xf32>) -> tensor<2xf32>
+    return %l : tensor<2xf32>
+  }
 }

@@ -27,6 +27,22 @@ func.func @all_reduce(%a: tensor<2x2xf32>, %b: tensor<2xf32>) -> (tensor<2x2xf32
 
 // -----
 
+// A maximum does not join a sum, but another maximum.
+module attributes {dist.mesh = #dist.mesh<shard = 2>} {
+// CHECK-LABEL: func @kinds
+// CHECK: dist.all_reduce %arg0 {axes = ["shard"]} : (tensor<2xf32>)
+// CHECK: %[[C:.*]] = train.concat %arg1, %arg2
+// CHECK: dist.all_reduce %[[C]] {axes = ["shard"], kind = #dist.reduction<max>, label = "dist.all_reduce,dist.all_reduce"} : (tensor<4xf32>)
+func.func @kinds(%a: tensor<2xf32>, %b: tensor<2xf32>, %c: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) {
+  %x = dist.all_reduce %a {axes = ["shard"]} : (tensor<2xf32>) -> tensor<2xf32>
+  %y = dist.all_reduce %b {axes = ["shard"], kind = #dist.reduction<max>} : (tensor<2xf32>) -> tensor<2xf32>
+  %z = dist.all_reduce %c {axes = ["shard"], kind = #dist.reduction<max>} : (tensor<2xf32>) -> tensor<2xf32>
+  return %x, %y, %z : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>
+}
+}
+
+// -----
+
 // Gathers stand where the first was; the parts of a rank lie together, so the result is taken apart by columns. They are
 // still gathered ahead, with what joins them.
 module attributes {dist.mesh = #dist.mesh<shard = 2>} {

@@ -40,9 +40,9 @@ func.func @narrow(%x: tensor<8x4xf32> {dist.sharding = #dist.sharding<[{"shard"}
 // CHECK: %[[T:.*]] = train.transpose %arg0 {permutation = array<i64: 1, 0>} : (tensor<3x2xf32>) -> tensor<2x3xf32>
 // CHECK: %[[G:.*]] = dist.all_gather %[[T]] {axes = ["shard"], dim = 0 : i64} : (tensor<2x3xf32>) -> tensor<8x3xf32>
 // CHECK: train.transpose %[[G]] {permutation = array<i64: 1, 0>} : (tensor<8x3xf32>) -> tensor<3x8xf32>
-func.func @inner(%x: tensor<3x8xf32> {dist.sharding = #dist.sharding<[{}, {"shard"}]>}) -> tensor<3x8xf32> {
-  %y = train.softmax %x {dim = 1 : i64} : tensor<3x8xf32>
-  return %y : tensor<3x8xf32>
+func.func @inner(%x: tensor<3x8xf32> {dist.sharding = #dist.sharding<[{}, {"shard"}]>}) -> tensor<3x8xi32> {
+  %y = train.sort_indices %x {dim = 1 : i64} : (tensor<3x8xf32>) -> tensor<3x8xi32>
+  return %y : tensor<3x8xi32>
 }
 
 // What each rank gets lies together, and so does what each one sends.

@@ -284,6 +284,14 @@ TEST(Verify, Collectives) {
   stored.kind = artifact::CollectiveKind::AllReduce;
   stored.input = stored.output = whole;
   EXPECT_TRUE(builder.build().isOk()) << builder.build().status();
+  stored.reduction = artifact::ReductionKind::Max;
+  EXPECT_TRUE(builder.build().isOk()) << builder.build().status();
+  stored.kind = artifact::CollectiveKind::Permute;
+  expectError(builder, "Permute with a reduction");
+  stored.reduction = static_cast<artifact::ReductionKind>(7);
+  expectError(builder, "unknown kind of reduction");
+  stored.kind = artifact::CollectiveKind::AllReduce;
+  stored.reduction = artifact::ReductionKind::Sum;
   stored.group = 3;
   expectError(builder, "group 3 of 1");
 }

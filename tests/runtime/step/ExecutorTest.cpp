@@ -161,6 +161,24 @@ TEST(Executor, CollectivesOnTheirOwnStream) {
   }
 }
 
+TEST(Executor, MaximaOverRanks) {
+  ArtifactBuilder builder({{"shard", 3}});
+  uint32_t group = builder.group({"shard"}), whole = builder.buffer({3}), top = builder.buffer({3});
+  uint32_t own = builder.view(whole, {1}, {1});
+  builder.program.buffers[own]->rank_group = static_cast<int32_t>(group);
+  builder.program.buffers[own]->rank_stride = sizeof(float);
+  builder.fill(whole, -2);
+  builder.fill(own, 5);
+  builder.collective(CollectiveKind::AllReduce, group, whole, top, 0);
+  builder.program.instructions.back()->operation.AsCollective()->reduction = artifact::ReductionKind::Max;
+  builder.result("top", top);
+  TestRun run(builder);
+  run.onRanks([](Session &session) {
+    ASSERT_TRUE(session.step(1).isOk());
+    EXPECT_EQ(test::floats(session.resultBuffer(0)), Floats(3, 5));
+  });
+}
+
 TEST(Executor, RankStridesSelectEachRanksSlice) {
   ArtifactBuilder builder({{"replicate", 2}, {"shard", 3}});
   uint32_t group = builder.group({"shard"}), whole = builder.buffer({6}), slice = builder.view(whole, {2}, {1});
