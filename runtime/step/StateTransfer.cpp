@@ -15,7 +15,7 @@ static std::string pack(const RankState &state) {
   for (const StateView &view : state)
     if (view.saves)
       list.push_back(
-          {{"unit", view.unit}, {"role", static_cast<int>(view.role)}, {"begin", view.begin}, {"end", view.end}});
+          {{"unit", view.unit}, {"role", toString(view.kind)}, {"begin", view.begin}, {"end", view.end}});
   std::string head = list.dump(), text = std::to_string(head.size()) + "\n" + head;
   for (const StateView &view : state)
     if (view.saves)
@@ -33,7 +33,7 @@ static Result<RankState> unpack(std::string &text, const RankState &units) {
   for (const Json &item : list) {
     const StateView *unit = nullptr;
     for (const StateView &known : units)
-      if (known.unit == item["unit"] && static_cast<int>(known.role) == item["role"])
+      if (known.unit == item["unit"] && toString(known.kind) == item["role"])
         unit = &known;
     if (!unit)
       return TESSERA_ERROR(Internal, "a rank sent an unknown unit");
