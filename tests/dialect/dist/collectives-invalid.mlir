@@ -240,7 +240,7 @@ func.func @copy_start_c2(%x: tensor<4xf32>) {
 
 // A phase that there is not.
 func.func @origin_phase(%x: tensor<8xf32>) {
-  // expected-error@+2 {{expected one of [forward, backward, step, gradient, update, result] for what a value is moved for, got: sideways}}
+  // expected-error@+2 {{expected ::tessera::dist::OriginPhase to be one of: forward, backward, step, gradient, update, result}}
   // expected-error@+1 {{failed to parse Dist_OriginAttr parameter 'phase'}}
   %0 = dist.constrain %x <[{}]> {origin = #dist.origin<sideways, ["u"]>} : tensor<8xf32>
   return

@@ -25,7 +25,7 @@ func.func @scatter(%x: tensor<8x4xf32> {dist.sharding = #dist.sharding<[{"replic
 
 // Ranks add up in the type that the constraint names; what follows is in the value's own.
 // CHECK-LABEL: func @narrow
-// GLOBAL: dist.reshard {{.*}} {origin = #dist.origin<gradient, ["u"]>, reduce_type = bf16}
+// GLOBAL: dist.reshard {{.*}}origin = #dist.origin<gradient, ["u"]>, reduce_type = bf16}
 // CHECK: %[[N:.*]] = train.convert %{{.*}} : (tensor<4xf32>) -> tensor<4xbf16>
 // CHECK: %[[R:.*]] = dist.all_reduce %[[N]] {{.*}} : (tensor<4xbf16>) -> tensor<4xbf16>
 // CHECK: train.convert %[[R]] : (tensor<4xbf16>) -> tensor<4xf32>
