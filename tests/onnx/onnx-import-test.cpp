@@ -19,6 +19,7 @@ namespace cl = llvm::cl;
 int main(int argc, char **argv) {
   cl::opt<std::string> input(cl::Positional, cl::desc("<model>"), cl::init(""));
   cl::list<std::string> dims("dim", cl::desc("size of a symbolic dimension, NAME=SIZE"));
+  cl::list<std::string> dimRoles("dim-role", cl::desc("INPUT:DIMENSION=ROLE"));
   cl::opt<int64_t> batch("batch", cl::init(0));
   cl::opt<int64_t> sequence("seq", cl::init(0));
   cl::opt<std::string> parameters("parameters", cl::init("")), constants("constants", cl::init("")),
@@ -41,6 +42,7 @@ int main(int argc, char **argv) {
   options.frozen = frozen;
   options.tied = tied;
   options.batchNorm = batchNorm;
+  options.dimRoles.assign(dimRoles.begin(), dimRoles.end());
   options.paddingIdx.assign(paddingIdx.begin(), paddingIdx.end());
   for (const std::string &dim : dims) {
     auto [name, size] = llvm::StringRef(dim).split('=');

@@ -175,6 +175,18 @@ module attributes {dist.mesh = #dist.mesh<replicate = 4294967296, shard = 429496
 
 // -----
 
+// dist.mesh_c5
+// expected-error@+1 {{mesh axis 'nodes' has the unknown role 'tensor', expected replica, data, sequence, model, expert or stage}}
+module attributes {dist.mesh = #dist.mesh<nodes : tensor = 2>} {}
+
+// -----
+
+// dist.mesh_c6
+// expected-error@+1 {{mesh axis 'nodes' needs a role: replica, data, sequence, model, expert or stage}}
+module attributes {dist.mesh = #dist.mesh<nodes = 2>} {}
+
+// -----
+
 // dist.sharding_attr_c1
 // expected-error@+1 {{axis 'shard' occurs twice in a sharding}}
 func.func private @sharding_attr_c1(tensor<8xf32> {dist.sharding = #dist.sharding<[{"shard"}], unreduced = {"shard"}>})

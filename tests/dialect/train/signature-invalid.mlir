@@ -176,6 +176,30 @@ func.func @arg_c12(%w: tensor<4xf32> {train.segments = [{name = "a", offset = 1 
 
 // -----
 
+// train.arg_c13
+// expected-error@+1 {{argument 0: train.dims expected a #train.dims with a role for each of 2 dimensions, got #train.dims<[sample]>}}
+func.func @arg_c13(%x: tensor<4x2xf32> {train.role = "input", train.name = "x", train.dims = #train.dims<[sample]>}) {
+  return
+}
+
+// -----
+
+// train.dims_c1
+// expected-error@+1 {{two dimensions have the role sample, expected one at most}}
+func.func @dims_c1(%x: tensor<4x2xf32> {train.role = "input", train.name = "x", train.dims = #train.dims<[sample, sample]>}) {
+  return
+}
+
+// -----
+
+// train.dims_c2
+// expected-error@+1 {{dimension 1 counts micro-batches, expected dimension 0}}
+func.func @dims_c2(%x: tensor<4x2xf32> {train.role = "input", train.name = "x", train.dims = #train.dims<[sample, micro_batch]>}) {
+  return
+}
+
+// -----
+
 // train.step_c1
 // expected-error@+1 {{step function needs a body of one block}}
 func.func @step_c1(%w: tensor<4xf32> {train.role = "param", train.name = "w"}) {
@@ -311,6 +335,22 @@ func.func @step_c12_source(%w: tensor<4xf64> {train.role = "frozen", train.name 
 // expected-error@+1 {{argument 1 is derived from "w": both need a next value, or neither}}
 func.func @step_c13(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %c: tensor<4xbf16> {train.role = "derived", train.name = "w.bf16", train.of = "w"}) -> (tensor<4xf32> {train.alias = 0 : i64}) {
   return %w : tensor<4xf32>
+}
+
+// -----
+
+// train.step_c14
+// expected-error@+1 {{argument 0: train.dims describes an input or a target}}
+func.func @step_c14(%w: tensor<4xf32> {train.role = "param", train.name = "w", train.dims = #train.dims<[sample]>}) {
+  return
+}
+
+// -----
+
+// train.step_c15
+// expected-error@+1 {{argument 1 has 3 samples (dimension 1), argument 0 has 4}}
+func.func @step_c15(%x: tensor<4xf32> {train.role = "input", train.name = "x", train.dims = #train.dims<[sample]>}, %y: tensor<4x3xf32> {train.role = "input", train.name = "y", train.dims = #train.dims<[position, sample]>}) {
+  return
 }
 
 // -----

@@ -10,7 +10,7 @@
 // The number of targets is that of the whole batch; parameters are read from outside the loop.
 // CHECK-LABEL: func @counted
 // CHECK-SAME: %[[W:arg0]]: tensor<2x3xf32>
-// CHECK-SAME: %[[X:arg1]]: tensor<4x2x3xf32> {train.name = "x", train.role = "input"}
+// CHECK-SAME: %[[X:arg1]]: tensor<4x2x3xf32> {train.dims = #train.dims<[micro_batch, sample, none]>, train.name = "x", train.role = "input"}
 // CHECK-SAME: %[[T:arg2]]: tensor<4x2x1xi32> {train.name = "t", train.role = "target"}
 // CHECK: %[[N:.*]] = train.count_valid %[[T]] {ignore_index = -1 : i64} : (tensor<4x2x1xi32>) -> tensor<f32>
 // CHECK: %[[SUM:.*]]:2 = train.accumulate %[[X]], %[[T]] {count = 4 : i64} : (tensor<4x2x3xf32>, tensor<4x2x1xi32>) -> (tensor<f32>, tensor<2x3xf32>) {

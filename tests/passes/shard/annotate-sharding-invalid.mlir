@@ -9,7 +9,7 @@
 // RUN: not tessera-opt %s --annotate-sharding="strategy=zero3 keep-gathered=^w$" -split-input-file 2>&1 | FileCheck %s --check-prefix=NAME
 // NAME: no unit matches --keep-gathered='{{.*}}'; units: 'u'
 // RUN: not tessera-opt %s --annotate-sharding=strategy=hsdp -split-input-file 2>&1 | FileCheck %s --check-prefix=HSDP
-// HSDP: strategy hsdp needs a mesh with the axes 'replicate' and 'shard', both larger than 1, got #dist.mesh<shard = 3>
+// HSDP: strategy hsdp needs a mesh with an axis of role replica and one of role data, both larger than 1, got #dist.mesh<shard = 3>
 
 // expected-error @below {{expected a mesh in the module attribute 'dist.mesh'}}
 func.func @no_mesh() {
@@ -70,6 +70,27 @@ func.func @other_size(%x: tensor<4x2xf32> {train.role = "input", train.name = "x
 module attributes {dist.mesh = #dist.mesh<replicate = 2>} {
 // expected-remark @below {{nothing is sharded: mesh #dist.mesh<replicate = 2> has no axis larger than 1 that state is split over}}
 func.func @no_shard_axis(%u: tensor<8xf32> {train.role = "param", train.name = "u"}) {
+  return
+}
+}
+
+// -----
+
+// What has no samples is not split; those of the second input are in its second dimension.
+module attributes {dist.mesh = #dist.mesh<nodes : replica = 2, gpus : data = 2>} {
+// expected-remark @below {{argument 'x' is not split: none of its dimensions counts samples}}
+func.func @place(%x: tensor<2xf32> {train.role = "input", train.name = "x", train.dims = #train.dims<[none]>},
+                 // expected-error @below {{a batch of 'z' has 6 samples (dimension 1), expected a multiple of the number of data-parallel ranks, 4}}
+                 %z: tensor<3x6xf32> {train.role = "input", train.name = "z", train.dims = #train.dims<[position, sample]>}) {
+  return
+}
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<fsdp = 2, cp = 2>} {
+// expected-error @below {{axis 'cp' has the role sequence and size 2: no pass splits positions yet}}
+func.func @no_pass(%u: tensor<8xf32> {train.role = "param", train.name = "u"}) {
   return
 }
 }

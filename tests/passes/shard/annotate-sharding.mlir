@@ -76,3 +76,20 @@ func.func @count(%t: tensor<4x2xi32> {train.role = "target", train.name = "t"}) 
   return %a, %b : tensor<f32>, tensor<f32>
 }
 }
+
+// -----
+
+// Names of axes are free: samples are split over both roles, state over data axes alone, however many there are. A sample's place
+// is where the input says.
+module attributes {dist.mesh = #dist.mesh<nodes : replica = 2, a : data = 2, b : data = 2>} {
+// CHECK-LABEL: func @roles
+// ZERO3-SAME: tensor<8xf32> {dist.sharding = #dist.sharding<[{"a", "b"}]>
+// DDP-SAME: tensor<8xf32> {dist.sharding = #dist.sharding<[{}]>
+// CHECK-SAME: tensor<3x8xf32> {dist.sharding = #dist.sharding<[{}, {"nodes", "a", "b"}]>, train.dims = #train.dims<[position, sample]>
+// CHECK-SAME: tensor<8xf32> {dist.sharding = #dist.sharding<[{"nodes", "a", "b"}]>, train.dims = #train.dims<[sample]>
+func.func @roles(%u: tensor<8xf32> {train.role = "param", train.name = "u"},
+                 %x: tensor<3x8xf32> {train.role = "input", train.name = "x", train.dims = #train.dims<[position, sample]>},
+                 %y: tensor<8xf32> {train.role = "input", train.name = "y"}) {
+  return
+}
+}
