@@ -123,7 +123,7 @@ bool removeDropout(train::RngUniformOp random) {
       return false;
     for (Operation *reader : llvm::make_early_inc_range(keep->getUsers())) {
       auto select = dyn_cast<train::SelectOp>(reader);
-      if (!select || select.getPred() != keep.getResult() ||
+      if (!select || select.getPredicate() != keep.getResult() ||
           simplify::uniformConstant(select.getOnFalse()) != std::optional<double>(0.0))
         return false;
       auto scaled = simplify::scaledBy(select.getOnTrue());
