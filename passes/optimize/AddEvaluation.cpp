@@ -12,7 +12,10 @@
 #include "passes/optimize/Passes.h"
 #include "passes/simplify/Match.h"
 
+#include "mlir/IR/Iterators.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include <cmath>
 
 using namespace mlir;
 
@@ -133,7 +136,7 @@ bool removeDropout(train::RngUniformOp random) {
       return false;
     for (Operation *reader : llvm::make_early_inc_range(keep->getUsers())) {
       auto select = dyn_cast<train::SelectOp>(reader);
-      if (!select || select.getPred() != keep.getResult() ||
+      if (!select || select.getPredicate() != keep.getResult() ||
           simplify::uniformConstant(select.getOnFalse()) != std::optional<double>(0.0))
         return false;
       auto scaled = simplify::scaledBy(select.getOnTrue());

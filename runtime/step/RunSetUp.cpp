@@ -241,7 +241,9 @@ Status Run::compareSettings(Communicator &self) const {
       {"--keep", std::to_string(options.keepCheckpoints)},
       {"--check-replicas", std::to_string(options.checkReplicas)},
       {"the name of --out",
-       (std::filesystem::absolute(options.out) / ".").lexically_normal().parent_path().filename().string()},
+       options.out.empty()
+           ? "none"
+           : (std::filesystem::absolute(options.out) / ".").lexically_normal().parent_path().filename().string()},
       {"--attention-gradient", options.gpu.hasFastAttentionGradient ? "fast" : "deterministic"},
       {"--reproducible", options.gpu.isReproducible ? "on" : "off"},
       {"--autotune", options.gpu.autotune ? "on" : "off"},

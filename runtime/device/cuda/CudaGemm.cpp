@@ -86,6 +86,17 @@ uintptr_t alignmentOf(const void *address) {
 /// Of two addresses the one that is a multiple of less: the library plans for the alignment that it sees.
 void *lessAligned(void *first, void *second) { return alignmentOf(second) < alignmentOf(first) ? second : first; }
 
+/// Of all addresses of an operand the same: a step of one loop shows what that loop does to it.
+void *leastAligned(const Operand &operand) {
+  void *found = operand.at({});
+  for (size_t loop = 0; loop < operand.strides.size(); ++loop) {
+    Iteration second;
+    second.of[loop] = 1;
+    found = lessAligned(found, operand.at(second));
+  }
+  return found;
+}
+
 /// Memory like that of the operands, for timing: the run's own is not touched.
 class TuningMemory {
 public:
@@ -201,8 +212,7 @@ private:
     TESSERA_RETURN_IF_ERROR(set("epilogue", CUBLASLT_MATMUL_DESC_EPILOGUE, value));
     if (made.auxLeading)
       TESSERA_RETURN_IF_ERROR(set("epilogue", CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, made.auxLeading));
-    return setAddresses(lessAligned(operands.input.at(0), operands.input.at(1)),
-                        lessAligned(operands.output.at(0), operands.output.at(1)));
+    return setAddresses(leastAligned(operands.input), leastAligned(operands.output));
   }
 
   template <typename Value> Status set(const char *what, cublasLtMatmulDescAttributes_t attribute, Value value) {

@@ -35,7 +35,7 @@ public:
 
   std::string name() const override { return "far"; }
   int threads() const override { return near->threads(); }
-  Status checkMemory(const artifact::Package &package) const override { return near->checkMemory(program); }
+  Status checkMemory(const artifact::Package &package) const override { return near->checkMemory(package); }
   Result<ArenaMemory> allocate(const artifact::Arena &arena) override {
     TESSERA_ASSIGN_OR_RETURN(ArenaMemory memory, near->allocate(arena));
     nearArenas.push_back(memory);
