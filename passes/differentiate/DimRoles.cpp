@@ -26,19 +26,8 @@ DimRoles::DimRoles(func::FuncOp func) {
 }
 
 void DimRoles::visit(Block &block) {
-  for (Operation &op : block.without_terminator()) {
-    if (auto checkpoint = dyn_cast<train::CheckpointOp>(op)) {
-      Block &body = checkpoint.getBody().front();
-      visit(body);
-      for (auto [result, yielded] : llvm::zip_equal(op.getResults(), body.getTerminator()->getOperands()))
-        if (auto found = values.find(yielded); found != values.end()) {
-          SmallVector<Parts> dims = found->second;
-          values[result] = std::move(dims);
-        }
-      continue;
-    }
+  for (Operation &op : block.without_terminator())
     visit(op);
-  }
 }
 
 /// Of the factors that a dimension is made of, what each consists of: empty where parts and factors do not match.

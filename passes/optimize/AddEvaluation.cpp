@@ -13,6 +13,7 @@
 #include "passes/simplify/Match.h"
 
 #include "mlir/IR/Iterators.h"
+#include "mlir/IR/Iterators.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include <cmath>
