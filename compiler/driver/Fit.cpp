@@ -129,8 +129,7 @@ private:
       if (options.mesh.empty())
         options.mesh.push_back(
             {dist::getInfo(dist::AxisRole::Data).defaultNames.front().str(), 1, dist::AxisRole::Data});
-      auto axis = llvm::find_if(options.mesh,
-                                [](const MeshAxis &entry) { return entry.role == dist::AxisRole::Data; });
+      auto axis = llvm::find_if(options.mesh, [](const MeshAxis &entry) { return entry.role == dist::AxisRole::Data; });
       if (axis == options.mesh.end())
         return;
       axis->size *= factor;

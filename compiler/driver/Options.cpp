@@ -192,9 +192,9 @@ std::string checkStrategy(const CompileOptions &o) {
   if (!strategy)
     return "--strategy: unknown value '" + o.strategy + "', expected " + shard::strategyNames();
   auto gathersTwice = [](const shard::Strategy &row) { return row.gather == shard::Gather::ForEachPhase; };
-  return require(o.keepGathered.empty() || gathersTwice(*strategy),
-                 "--keep-gathered needs --strategy " + shard::strategyNames(gathersTwice) + ": " + o.strategy +
-                     " gathers no unit twice");
+  return require(o.keepGathered.empty() || gathersTwice(*strategy), "--keep-gathered needs --strategy " +
+                                                                        shard::strategyNames(gathersTwice) + ": " +
+                                                                        o.strategy + " gathers no unit twice");
 }
 } // namespace
 

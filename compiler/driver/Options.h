@@ -94,7 +94,7 @@ struct CompileOptions {
   // Shard and schedule.
   std::vector<MeshAxis> mesh;   ///< empty: one rank
   std::string strategy = "ddp"; ///< a row of passes/shard/Strategy.h
-  std::string keepGathered; ///< regular expression of units that zero3 gathers once per step; empty: none; auto
+  std::string keepGathered;     ///< regular expression of units that zero3 gathers once per step; empty: none; auto
   std::string prefetch = "forward=1,backward=pre"; ///< none | forward=<k>,backward=pre|post|none | auto
   std::string memoryLimit;                         ///< of one rank ("40GiB", "80e9"); empty: none
   int64_t aheadBytes = 0;                          ///< of units gathered ahead by `prefetch=auto`; 0: any

@@ -64,9 +64,7 @@ LogicalResult InputDims::readFlag(StringRef flag) {
     if (dim >= input->dims.size())
       return error() << "--dim-role " << flag << ": input '" << name << "' has " << input->dims.size()
                      << " dimensions, counted from 0";
-    input->dims[dim].role = word == "batch"      ? DimRole::Sample
-                            : word == "sequence" ? DimRole::Position
-                                                 : DimRole::None;
+    input->dims[dim].role = word == "batch" ? DimRole::Sample : word == "sequence" ? DimRole::Position : DimRole::None;
   }
   for (Dim &dim : input->dims)
     dim.isKnown = true;

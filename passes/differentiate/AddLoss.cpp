@@ -58,8 +58,8 @@ FailureOr<Value> AddLoss::findOutput(func::FuncOp func, StringRef name) {
   return error;
 }
 
-/// There is one target for each sample, so that a dimension of the output counts the samples of the inputs: the one that
-/// does by the ops that made it, else dimension 0 if it is as large as that of an input. Returns what the output's
+/// There is one target for each sample, so that a dimension of the output counts the samples of the inputs: the one
+/// that does by the ops that made it, else dimension 0 if it is as large as that of an input. Returns what the output's
 /// dimensions count.
 FailureOr<SmallVector<DimRole>> AddLoss::findDims(func::FuncOp func, Value output) {
   SmallVector<DimRole> roles = DimRoles(func).of(output);

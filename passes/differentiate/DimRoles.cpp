@@ -18,8 +18,7 @@ DimRoles::DimRoles(func::FuncOp func) {
     if (!train::isBatchArgument(func, arg.getArgNumber()))
       continue;
     SmallVector<Parts> &dims = values[arg];
-    for (auto [size, role] :
-         llvm::zip_equal(train::shapeOf(arg), train::getDims(func, arg.getArgNumber()).getRoles()))
+    for (auto [size, role] : llvm::zip_equal(train::shapeOf(arg), train::getDims(func, arg.getArgNumber()).getRoles()))
       dims.push_back({{size, role}});
   }
   visit(func.getBody().front());

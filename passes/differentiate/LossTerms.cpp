@@ -63,7 +63,9 @@ BlockArgument findBatchArgument(Value value, func::FuncOp func) {
   while (isa_and_nonnull<train::ReshapeOp, train::BarrierOp>(value.getDefiningOp()))
     value = value.getDefiningOp()->getOperand(0);
   auto arg = dyn_cast<BlockArgument>(value);
-  return arg && arg.getOwner() == &func.getBody().front() && train::isBatchArgument(func, arg.getArgNumber()) ? arg : BlockArgument();
+  return arg && arg.getOwner() == &func.getBody().front() && train::isBatchArgument(func, arg.getArgNumber())
+             ? arg
+             : BlockArgument();
 }
 
 LossTerms::LossTerms(func::FuncOp func, Mend mend) : func(func), batchSize(train::getBatchSize(func)) {

@@ -65,12 +65,12 @@ private:
   LogicalResult checkMesh() {
     for (auto [axis, size] : llvm::enumerate(mesh.getSizes()))
       if (const AxisRoleInfo &info = mesh.getAxisInfo(axis); size > 1 && !info.missing.empty())
-        return func.emitError() << "axis '" << mesh.getAxisName(axis) << "' has the role " << info.name
-                                << " and size " << size << ": " << info.missing;
+        return func.emitError() << "axis '" << mesh.getAxisName(axis) << "' has the role " << info.name << " and size "
+                                << size << ": " << info.missing;
     if (strategy.needsReplicas && (shardAxes.empty() || dataAxes.size() == shardAxes.size()))
       return func.emitError() << "strategy " << strategy.name << " needs a mesh with an axis of role "
-                              << getInfo(AxisRole::Replica).name << " and one of role "
-                              << getInfo(AxisRole::Data).name << ", both larger than 1, got " << mesh;
+                              << getInfo(AxisRole::Replica).name << " and one of role " << getInfo(AxisRole::Data).name
+                              << ", both larger than 1, got " << mesh;
     return success();
   }
 
@@ -126,7 +126,8 @@ private:
     int64_t size = train::shapeOf(arg)[dim], parts = groupSize(mesh, dataAxes);
     if (size % parts != 0)
       return emitError(arg.getLoc()) << "a "
-                                     << (dims.getRoles().front() == train::DimRole::MicroBatch ? "micro-batch" : "batch")
+                                     << (dims.getRoles().front() == train::DimRole::MicroBatch ? "micro-batch"
+                                                                                               : "batch")
                                      << " of '" << nameOf(arg) << "' has " << size << " samples (dimension " << dim
                                      << "), expected a multiple of the number of data-parallel ranks, " << parts;
     layout.dims[dim] = dataAxes;

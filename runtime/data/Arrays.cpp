@@ -32,7 +32,8 @@ public:
       const ArrayEntry &array = arrays[tensor];
       size_t elements = spec.sampleBytes() / elementBytes(spec.dtype);
       buffer.resize(elements * elementBytes(array.dtype));
-      TESSERA_RETURN_IF_ERROR(array.bytes.read(spec.isShared() ? 0 : index * buffer.size(), buffer.data(), buffer.size()));
+      TESSERA_RETURN_IF_ERROR(
+          array.bytes.read(spec.isShared() ? 0 : index * buffer.size(), buffer.data(), buffer.size()));
       Status status =
           convertElements(array.dtype, buffer.data(), spec.dtype, targets[tensor], static_cast<int64_t>(elements));
       if (!status.isOk())

@@ -33,7 +33,7 @@ struct BatchSpec {
   DataType dtype = DataType::I32;
   std::vector<int64_t> globalShape;
   std::vector<artifact::DimRole> dims; ///< what each dimension counts
-  int64_t indexBound = -1; ///< Values are in [0, indexBound); -1: any.
+  int64_t indexBound = -1;             ///< Values are in [0, indexBound); -1: any.
   int64_t ignoreIndex = std::numeric_limits<int64_t>::min();
   std::vector<IndexPart> indexParts; ///< What must hold of some elements besides.
 

@@ -52,8 +52,8 @@ public:
 
 private:
   Loader(std::unique_ptr<SampleSource> source, std::vector<BatchSpec> specs, const LoaderOptions &options)
-      : source(std::move(source)), batchSpecs(std::move(specs)), rowsPerBatch(rowsPerStep(batchSpecs)), options(options), numSamples(this->source->samples()),
-        given(options.position) {}
+      : source(std::move(source)), batchSpecs(std::move(specs)), rowsPerBatch(rowsPerStep(batchSpecs)),
+        options(options), numSamples(this->source->samples()), given(options.position) {}
 
   void run();
 

@@ -59,7 +59,8 @@ Status readNpz(const std::string &path, ArrayMap &arrays, std::vector<std::share
 Status parseNpy(const std::string &name, ByteSpan bytes, ArrayEntry &entry,
                 std::vector<std::shared_ptr<const void>> &storage);
 
-/// Samples from arrays: for each batch tensor one array of its name, with a leading axis of samples unless all share it.
+/// Samples from arrays: for each batch tensor one array of its name, with a leading axis of samples unless all share
+/// it.
 Result<std::unique_ptr<SampleSource>> openArrays(const std::string &path, const std::vector<BatchSpec> &specs);
 
 } // namespace tessera

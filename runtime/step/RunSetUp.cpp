@@ -449,8 +449,9 @@ Status Run::reportSetUp(int index) {
 void Run::printHead() const {
   const std::string mesh = numRanks() == 1 ? "" : "on " + artifact->mesh().toString() + " ";
   std::printf("%s: %d rank%s %s%sx %d threads, %s planned per rank, %llu samples", options.artifact.c_str(), numRanks(),
-              numRanks() == 1 ? "" : "s", isRemote() ? "in as many processes " : "", mesh.c_str(), sessions[0]->threads(),
-              formatBytes(memory.plan.arenaBytes).c_str(), static_cast<unsigned long long>(numSamples));
+              numRanks() == 1 ? "" : "s", isRemote() ? "in as many processes " : "", mesh.c_str(),
+              sessions[0]->threads(), formatBytes(memory.plan.arenaBytes).c_str(),
+              static_cast<unsigned long long>(numSamples));
   if (unigramEntropy)
     std::printf(", unigram entropy %.4f", *unigramEntropy);
   std::printf("\n");

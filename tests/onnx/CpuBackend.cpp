@@ -34,9 +34,8 @@ LogicalResult runPhase(ModuleOp module, Phase phase) {
 /// The phases of a forward function on one rank: nothing to differentiate, to optimize, to shard or to overlap.
 FailureOr<std::string> compileForward(ModuleOp module) {
   MLIRContext *context = module.getContext();
-  module->setAttr(dist::kMesh,
-                  dist::MeshAttr::get(context, ArrayAttr::get(context, StringAttr::get(context, "shard")),
-                                      llvm::ArrayRef<int64_t>{1}));
+  module->setAttr(dist::kMesh, dist::MeshAttr::get(context, ArrayAttr::get(context, StringAttr::get(context, "shard")),
+                                                   llvm::ArrayRef<int64_t>{1}));
   if (failed(runPhase(module, Phase::Import)) || failed(runPhase(module, Phase::Lower)))
     return failure();
   ArtifactMetadata metadata;

@@ -32,10 +32,11 @@ void addModelOptions(CLI::App &app, tessera::CompileOptions &o, std::vector<std:
   app.add_option("--batch", o.batch, "samples of one micro-batch, over all ranks (binds a symbolic first dimension)");
   app.add_option("--seq", o.sequence, "tokens of one sample (binds a symbolic second dimension)");
   app.add_option("--dim", dims, "bind a symbolic dimension: <name>=<value>; may be repeated");
-  app.add_option("--dim-role", o.dimRoles,
-                 "what the dimensions of an input count, where --batch binds another than dimension 0 or --seq another "
-                 "than dimension 1: <input>:<dimension>=<batch|sequence|none>[,…]; those not named count nothing; may be "
-                 "repeated");
+  app.add_option(
+      "--dim-role", o.dimRoles,
+      "what the dimensions of an input count, where --batch binds another than dimension 0 or --seq another "
+      "than dimension 1: <input>:<dimension>=<batch|sequence|none>[,…]; those not named count nothing; may be "
+      "repeated");
   app.add_option("--parameters", o.parameters,
                  "regular expression of tensors that are trained, whatever the file says of them (. is all)");
   app.add_option("--constants", o.constants,
@@ -168,9 +169,11 @@ std::string strategyHelp() {
 }
 
 void addMachineOptions(CLI::App &app, tessera::CompileOptions &o, std::string &mesh) {
-  app.add_option("--mesh", mesh, "ranks by axis, e.g. fsdp=4, dp=2,fsdp=4 or nodes:replica=2,gpus:data=4 (default: one rank). Names that have "
-                 "a role: " +
-                     tessera::dist::defaultAxisNames() + "; others are <name>:<role>");
+  app.add_option(
+      "--mesh", mesh,
+      "ranks by axis, e.g. fsdp=4, dp=2,fsdp=4 or nodes:replica=2,gpus:data=4 (default: one rank). Names that have "
+      "a role: " +
+          tessera::dist::defaultAxisNames() + "; others are <name>:<role>");
   app.add_option("--strategy", o.strategy, strategyHelp())->capture_default_str();
   app.add_option(
       "--keep-gathered", o.keepGathered,

@@ -154,8 +154,8 @@ LogicalResult verifyArgument(const Checked &checked, ShapedType type) {
   // train.arg_c14
   auto dims = dyn_cast<DimsAttr>(checked.attr.getValue());
   if (name == kDims && (!dims || static_cast<int64_t>(dims.getRoles().size()) != type.getRank()))
-    return checked.error() << "expected a #train.dims with a role for each of " << type.getRank()
-                           << " dimensions, got " << checked.attr.getValue();
+    return checked.error() << "expected a #train.dims with a role for each of " << type.getRank() << " dimensions, got "
+                           << checked.attr.getValue();
   return name == kSegments ? checked.isSegments(type) : success();
 }
 
