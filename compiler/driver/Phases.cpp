@@ -80,10 +80,10 @@ std::string optimizePipeline(const CompileOptions &o) {
   const std::string noDecay = o.noDecay.empty() ? "" : " no-decay=" + quoted(o.noDecay);
   std::string flatten = formatv("flatten-parameters{{wrap={0} pad-multiple={1}{2}}", quoted(o.wrap),
                                 axisSize(o, "shard") * kShardAlignmentElements, noDecay);
-  const std::string train = formatv("accumulate-gradients{{count={0}},clip-gradients{{max-norm={1}},", o.accumulate,
-                                    formatNumber(o.clipNorm))
-                                .str() +
-                            update + ",canonicalize,cse";
+  const std::string train =
+      formatv("accumulate-gradients{{count={0}},clip-gradients{{max-norm={1}},", o.accumulate, formatNumber(o.clipNorm))
+          .str() +
+      update + ",canonicalize,cse";
   if (!o.evaluate)
     return onStep(flatten + "," + train);
   return "builtin.module(" + onSteps(flatten) + ",add-evaluation," + onSteps(train) + ")";
@@ -126,7 +126,8 @@ std::string phasePipeline(Phase phase, const CompileOptions &o) {
            (epiloguesOf(o) == "none" ? "" : "fuse-epilogues{kinds=" + epiloguesOf(o) + "},") +
            (isGpu(o) ? "fuse{gpu=true}" : "fuse") +
            "),outline-kernels,to-exec{keep-step=true},"
-           "exec.program(plan-memory)," + (o.evaluate ? "share-state," : "") +
+           "exec.program(plan-memory)," +
+           (o.evaluate ? "share-state," : "") +
            "exec.program(verify-exec{values=true},drop-step,verify-collective-order))";
   case Phase::Artifact:
     return "builtin.module()";
