@@ -125,10 +125,9 @@ std::string phasePipeline(Phase phase, const CompileOptions &o) {
            ",canonicalize,cse,lower-accumulate,accumulate-products," +
            (epiloguesOf(o) == "none" ? "" : "fuse-epilogues{kinds=" + epiloguesOf(o) + "},") +
            (isGpu(o) ? "fuse{gpu=true}" : "fuse") +
-           "),outline-kernels,to-exec{keep-step=true},"
-           "exec.program(plan-memory)," +
-           (o.evaluate ? "share-state," : "") +
-           "exec.program(verify-exec{values=true},drop-step,verify-collective-order))";
+           "),outline-kernels,to-exec{keep-step=true},exec.program(plan-memory" +
+           (o.evaluate ? "),share-state,exec.program(" : ",") +
+           "verify-exec{values=true},drop-step,verify-collective-order))";
   case Phase::Artifact:
     return "builtin.module()";
   }
