@@ -48,14 +48,14 @@ ArtifactMetadata::Entries optimizerEntries(const CompileOptions &o) {
 
 ArtifactMetadata::Entries modelEntries(const CompileOptions &o, const StepSize &size) {
   ArtifactMetadata::Entries entries = {{"source", llvm::sys::path::filename(o.input).str()},
-          {"loss", o.loss},
-          {"precision", o.precision},
-          {"strategy", o.strategy},
-          {"wrap", o.wrap},
-          {"accumulate", std::to_string(o.accumulate)},
-          {"samples_per_step", formatNumber(size.samples)},
-          {"tokens_per_step", formatNumber(size.tokens)},
-          {"flops_per_step", formatNumber(size.flops)}};
+                                       {"loss", o.loss},
+                                       {"precision", o.precision},
+                                       {"strategy", o.strategy},
+                                       {"wrap", o.wrap},
+                                       {"accumulate", std::to_string(o.accumulate)},
+                                       {"samples_per_step", formatNumber(size.samples)},
+                                       {"tokens_per_step", formatNumber(size.tokens)},
+                                       {"flops_per_step", formatNumber(size.flops)}};
   // The exponential of the loss: where that is the entropy of what the model predicts.
   if (o.evaluate)
     entries.emplace_back("perplexity", o.loss == "cross-entropy" && o.labelSmoothing == 0.0 ? "true" : "false");

@@ -70,9 +70,8 @@ bool isOfData(Value value, func::FuncOp func) {
       return true;
     return train::isBatch(train::getArgRole(func, arg.getArgNumber()));
   };
-  return isData(value) && llvm::all_of(opsOf(value), [&](Operation *op) {
-    return llvm::all_of(op->getOperands(), isData);
-  });
+  return isData(value) &&
+         llvm::all_of(opsOf(value), [&](Operation *op) { return llvm::all_of(op->getOperands(), isData); });
 }
 
 /// A divisor that is at least 1, or stands for that of the whole batch, before it was made so.

@@ -36,7 +36,9 @@ public:
   const artifact::Package &package() const { return *root; }
   /// The program of a training step; every artifact has one.
   const artifact::Program &training() const { return program(trainingProgram); }
-  const artifact::Program &program(size_t number) const { return *root->programs()->Get(static_cast<uint32_t>(number)); }
+  const artifact::Program &program(size_t number) const {
+    return *root->programs()->Get(static_cast<uint32_t>(number));
+  }
   size_t numPrograms() const { return root->programs()->size(); }
   /// The number of the program of a kind, if there is one.
   std::optional<size_t> findProgram(artifact::ProgramKind kind) const;

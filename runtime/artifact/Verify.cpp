@@ -1,7 +1,7 @@
 //===- Verify.cpp - checks a package's meaning -----------------------------===//
 //
-// Memory, code and the interface of the programs; instructions are checked in VerifyInstructions.cpp. Values are checked
-// before they enter any arithmetic, and arithmetic is 128 bits wide.
+// Memory, code and the interface of the programs; instructions are checked in VerifyInstructions.cpp. Values are
+// checked before they enter any arithmetic, and arithmetic is 128 bits wide.
 //
 //===----------------------------------------------------------------------===//
 
@@ -459,8 +459,8 @@ static Status verifyRoles(const artifact::Program &program) {
   }
   const int expected = program.kind() == artifact::ProgramKind::Evaluate ? 1 : 0;
   if (sums != expected || counts != expected)
-    return bad("results", std::to_string(sums) + " sums and " + std::to_string(counts) + " counts of a loss, expected " +
-                              std::to_string(expected) + " of each");
+    return bad("results", std::to_string(sums) + " sums and " + std::to_string(counts) +
+                              " counts of a loss, expected " + std::to_string(expected) + " of each");
   return Status::ok();
 }
 
@@ -484,7 +484,8 @@ static Status verifyPrograms(const VerifyContext &context) {
     if (!isKnown(program.kind()) || (program.kind() == artifact::ProgramKind::Train) != (index == 0))
       return bad(what, "the first program trains, and no other");
     for (uint32_t other = 0; other < index; ++other)
-      if (programs->Get(other)->kind() == program.kind() || programs->Get(other)->name()->str() == program.name()->str())
+      if (programs->Get(other)->kind() == program.kind() ||
+          programs->Get(other)->name()->str() == program.name()->str())
         return bad(what, "there is another one of its kind or name");
     Status status = verifyProgram(context, program);
     TESSERA_RETURN_IF_ERROR(index == 0 ? status : status.withContext(what));

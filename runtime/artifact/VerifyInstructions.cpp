@@ -321,8 +321,8 @@ private:
     LoopCounts moving = movesAlike ? LoopCounts() : LoopCounts(loops);
     WideInt fromEnd = WideInt(from.offset()) + input.bytes() + WideInt(fromLast) * from.rank_stride() +
                       iterationBytes(from, moving),
-            toEnd = WideInt(to.offset()) + output.bytes() + WideInt(toLast) * to.rank_stride() +
-                    iterationBytes(to, moving);
+            toEnd =
+                WideInt(to.offset()) + output.bytes() + WideInt(toLast) * to.rank_stride() + iterationBytes(to, moving);
     if (WideInt(from.offset()) < toEnd && WideInt(to.offset()) < fromEnd)
       return bad("input and output of a collective overlap");
     return Status::ok();

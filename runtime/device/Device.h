@@ -114,7 +114,8 @@ public:
   // --- Execution
   virtual Result<std::unique_ptr<DeviceStream>> createStream(int number) = 0;
   virtual Result<std::unique_ptr<DeviceEvent>> createEvent() = 0;
-  /// A step of a program begins; `isObserved`: somebody wants to know of each instruction or to read gradients in between.
+  /// A step of a program begins; `isObserved`: somebody wants to know of each instruction or to read gradients in
+  /// between.
   virtual Result<StepMode> beginStep(size_t program, bool isObserved) = 0;
   /// What is issued now is kept for replays: its marks get new times with each.
   virtual bool isRecording() const { return false; }

@@ -45,7 +45,7 @@ Status Executor::add(const artifact::Program &program, uint32_t &number) {
 }
 
 Result<std::vector<Executor::Item>> Executor::build(const Instructions &instructions, const Script &script,
-                                                       uint32_t &number) {
+                                                    uint32_t &number) {
   std::vector<Item> result;
   for (const artifact::Instruction *instruction : instructions) {
     Item item;
@@ -124,13 +124,15 @@ Status Executor::step(size_t program, int64_t number, const StepOptions &options
   return Status::ok();
 }
 
-Status Executor::runItems(const std::vector<Item> &list, const Iteration &iteration, bool isLast, const StepOptions &options) {
+Status Executor::runItems(const std::vector<Item> &list, const Iteration &iteration, bool isLast,
+                          const StepOptions &options) {
   for (const Item &item : list) {
     if (item.command || item.record || item.wait) {
       TESSERA_RETURN_IF_ERROR(issue(item, iteration, options));
     } else {
       for (int64_t index = 0; index < item.count; ++index)
-        TESSERA_RETURN_IF_ERROR(runItems(item.body, iteration.inside(index), isLast && index + 1 == item.count, options));
+        TESSERA_RETURN_IF_ERROR(
+            runItems(item.body, iteration.inside(index), isLast && index + 1 == item.count, options));
     }
     if (options.onGradient && isLast && !probes[item.number].empty())
       TESSERA_RETURN_IF_ERROR(giveGradients(item, options));
@@ -162,7 +164,8 @@ Status Executor::issue(const Item &item, const Iteration &iteration, const StepO
     if (stream.runsAtOnce())
       execute(*item.command, iteration, trace);
     else
-      stream.issue([this, &item, iteration = Iteration(iteration), trace] { execute(*item.command, iteration, trace); });
+      stream.issue(
+          [this, &item, iteration = Iteration(iteration), trace] { execute(*item.command, iteration, trace); });
   } else if (item.record) {
     TESSERA_RETURN_IF_ERROR(stream.record(*item.record));
   } else {

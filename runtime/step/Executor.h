@@ -66,9 +66,9 @@ private:
   std::vector<Script> scripts;             ///< by program
   std::vector<std::vector<size_t>> probes; ///< of the training, by instruction number
   std::vector<std::unique_ptr<DeviceStream>> streams;
-  bool summarises = false;          ///< tells of collectives and waits of the compute stream only
-  std::vector<TraceEvent> untold;   ///< with marks for times
-  double issuedAt = 0;              ///< see threadSeconds
+  bool summarises = false;        ///< tells of collectives and waits of the compute stream only
+  std::vector<TraceEvent> untold; ///< with marks for times
+  double issuedAt = 0;            ///< see threadSeconds
   std::atomic<bool> hasFailed{false};
   std::mutex failureMutex;
   Status firstFailure;

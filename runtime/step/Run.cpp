@@ -143,7 +143,8 @@ Status Run::endStep(int index, int64_t step, Clock::time_point begin, double sec
   Communicator &self = *world[index];
   RankReport mine{times->take(self.rank()), seconds, loader->waitSeconds(), launcherSeconds[index], {}};
   if (step == firstStep)
-    mine.memory = memoryOf(index, stateBytes(artifact->package()), memoryPlan(artifact->package(), artifact->training()).peakBytes);
+    mine.memory = memoryOf(index, stateBytes(artifact->package()),
+                           memoryPlan(artifact->package(), artifact->training()).peakBytes);
   TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> reports,
                            self.gatherBlobs(mine.toBlob(), "end of step " + std::to_string(step)));
   Status goesOn = nonFinite[index].after(outcomeOf(index, step), isRoot(index));

@@ -47,8 +47,8 @@ Result<bool> Run::evaluateAll(int index, int64_t step, std::array<double, 2> &su
         TESSERA_RETURN_IF_ERROR(evaluation->read(batch));
     }
     TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> all,
-                             self.gatherBlobs(mine, "batch " + std::to_string(batch) + " of the evaluation after step " +
-                                                        std::to_string(step)));
+                             self.gatherBlobs(mine, "batch " + std::to_string(batch) +
+                                                        " of the evaluation after step " + std::to_string(step)));
     for (const std::string &each : all)
       if (!each.empty())
         return false;

@@ -228,7 +228,8 @@ Status Run::compareSettings(Communicator &self) const {
   std::vector<std::pair<std::string, std::string>> mine = {
       {"samples in --data", std::to_string(numSamples)},
       {"the content of --data", dataFingerprint},
-      {"--eval-every or --eval-batches", std::to_string(options.evalEvery) + ", " + std::to_string(options.evalBatches)},
+      {"--eval-every or --eval-batches",
+       std::to_string(options.evalEvery) + ", " + std::to_string(options.evalBatches)},
       {"--eval-only", options.evalOnly ? "on" : "off"},
       {"the content of --eval-data", evaluation ? evaluation->dataFingerprint() : "none"},
       {"--steps", std::to_string(options.steps)},

@@ -38,9 +38,9 @@ struct Session::Impl {
     Staging staging;
     std::vector<std::array<std::byte, 8>> results; ///< the first element of each, after the last step
   };
-  std::vector<Exchange> exchanges; ///< by program
-  bool isDerived = false;                        ///< copies of state are those of the state
-  std::unique_ptr<Executor> executor;            ///< last: its streams stop before the memory goes
+  std::vector<Exchange> exchanges;    ///< by program
+  bool isDerived = false;             ///< copies of state are those of the state
+  std::unique_ptr<Executor> executor; ///< last: its streams stop before the memory goes
 };
 
 /// Cores this process may use, which a container or taskset limits.
@@ -232,7 +232,8 @@ Status Session::setHyper(std::string_view name, double value) {
   if (index < 0)
     return TESSERA_ERROR(InvalidArgument, "the step has no scalar '" + std::string(name) + "'");
   float number = static_cast<float>(value); // the verifier admits no other type
-  std::memcpy(impl->exchanges[trainingProgram].staging.input(impl->artifact->training().hyper()->Get(index)->buffer()), &number, sizeof(number));
+  std::memcpy(impl->exchanges[trainingProgram].staging.input(impl->artifact->training().hyper()->Get(index)->buffer()),
+              &number, sizeof(number));
   return Status::ok();
 }
 
@@ -240,7 +241,8 @@ Status Session::setSeed(uint64_t value) {
   int index = findHyper(impl->artifact->training(), "seed");
   if (index < 0)
     return TESSERA_ERROR(InvalidArgument, "the step has no scalar 'seed'");
-  std::memcpy(impl->exchanges[trainingProgram].staging.input(impl->artifact->training().hyper()->Get(index)->buffer()), &value, sizeof(value));
+  std::memcpy(impl->exchanges[trainingProgram].staging.input(impl->artifact->training().hyper()->Get(index)->buffer()),
+              &value, sizeof(value));
   return Status::ok();
 }
 

@@ -1,7 +1,7 @@
 //===- Session.h - one rank of a training run ------------------------------===//
 //
-// A session holds one rank's memory and executes steps of an artifact's programs on it. It knows nothing of files of data or
-// state: callers fill the state and batch buffers, set the hyper scalars, call step() and read the results.
+// A session holds one rank's memory and executes steps of an artifact's programs on it. It knows nothing of files of
+// data or state: callers fill the state and batch buffers, set the hyper scalars, call step() and read the results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,8 +57,8 @@ std::vector<uint64_t> peakBytesByClass(const artifact::Program &program);
 
 struct StepOptions {
   TraceSink *trace = nullptr;
-  /// Called when the gradient of a state tensor can be read (index into the training's Program.probes; the view is of this rank's
-  /// part).
+  /// Called when the gradient of a state tensor can be read (index into the training's Program.probes; the view is of
+  /// this rank's part).
   std::function<Status(size_t probe, const TensorView &gradient)> onGradient;
 };
 
@@ -76,8 +76,9 @@ public:
   int rank() const;
   int threads() const;
 
-  /// Buffers by their index in the package's and the program's tables, without an address where the device has memory of its own. A batch
-  /// buffer under accumulation has all micro-batches: its view is this rank's part of BatchTensor.global_shape.
+  /// Buffers by their index in the package's and the program's tables, without an address where the device has memory
+  /// of its own. A batch buffer under accumulation has all micro-batches: its view is this rank's part of
+  /// BatchTensor.global_shape.
   TensorView stateBuffer(size_t state) const;
   TensorView batchBuffer(size_t batch, size_t program = trainingProgram) const;
   TensorView resultBuffer(size_t result, size_t program = trainingProgram) const;

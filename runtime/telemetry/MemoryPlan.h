@@ -36,7 +36,8 @@ struct MemoryPlan {
 /// Of one program of the package; what is reserved is for all.
 MemoryPlan memoryPlan(const artifact::Package &package, const artifact::Program &program);
 
-/// How the live bytes of the device's slots change in a program, by class: at the first instruction of a slot, and after its last.
+/// How the live bytes of the device's slots change in a program, by class: at the first instruction of a slot, and
+/// after its last.
 using MemoryChanges = std::map<uint64_t, std::array<int64_t, numMemoryClasses>>;
 MemoryChanges memoryChanges(const artifact::Package &package, const artifact::Program &program);
 

@@ -104,9 +104,9 @@ std::string evaluationToJson(const EvaluationMetrics &metrics) {
 }
 
 std::string evaluationLine(const EvaluationMetrics &metrics, int64_t totalSteps) {
-  std::string line = totalSteps > 0 ? fmt::format("step {:>{}}/{} | ", metrics.step, std::to_string(totalSteps).size(),
-                                                  totalSteps)
-                                    : "";
+  std::string line = totalSteps > 0
+                         ? fmt::format("step {:>{}}/{} | ", metrics.step, std::to_string(totalSteps).size(), totalSteps)
+                         : "";
   line += fmt::format("eval loss {:.6f}", withoutSignOfNan(metrics.loss));
   if (metrics.perplexity)
     line += fmt::format(" | perplexity {:.4g}", withoutSignOfNan(*metrics.perplexity));

@@ -23,7 +23,7 @@ using Json = nlohmann::ordered_json;
 struct FlatInstruction {
   uint32_t number;
   int64_t iterations; ///< How often it runs in a step.
-  int depth; ///< Of the loops around it.
+  int depth;          ///< Of the loops around it.
   const artifact::Instruction *instruction;
 };
 /// Of a program, with loops inside of loops.

@@ -28,7 +28,9 @@ int fail(const Status &status) {
 
 int main(int argc, char **argv) {
   /// Of what does not depend on the program.
-  auto ofAll = [](auto *function) { return [function](const Artifact &artifact, size_t) { return function(artifact); }; };
+  auto ofAll = [](auto *function) {
+    return [function](const Artifact &artifact, size_t) { return function(artifact); };
+  };
   Section sections[] = {
       {"--summary", "summary", "What the artifact is, in one screen (the default)", ofAll(dump::summaryText),
        ofAll(dump::summaryJson)},
@@ -42,7 +44,8 @@ int main(int argc, char **argv) {
        ofAll(dump::stateJson)},
       {"--tensors", "tensors", "The model file's tensors: what each is in the step, and who decided so",
        ofAll(dump::tensorsText), ofAll(dump::tensorsJson)},
-      {"--kernels", "kernels", "Generated kernels and code objects", ofAll(dump::kernelsText), ofAll(dump::kernelsJson)}};
+      {"--kernels", "kernels", "Generated kernels and code objects", ofAll(dump::kernelsText),
+       ofAll(dump::kernelsJson)}};
 
   CLI::App app{"Shows what is in an artifact", "tessera-dump"};
   app.set_version_flag("--version", TESSERA_VERSION);

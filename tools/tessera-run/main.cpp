@@ -64,8 +64,7 @@ int main(int argc, char **argv) {
   app.add_option("--steps", options.steps, "Number of the last step; a resumed run counts on")
       ->check(wholeNumber<int64_t>(std::numeric_limits<int64_t>::min()))
       ->capture_default_str();
-  app.add_option("--out", options.out, "Folder for metrics, checkpoints, trace and final weights")
-      ->check(someName());
+  app.add_option("--out", options.out, "Folder for metrics, checkpoints, trace and final weights")->check(someName());
   app.add_option("--comm", options.comm,
                  "How ranks talk: local (threads of this process), mpi, tcp (RANK, WORLD_SIZE, MASTER_ADDR, "
                  "MASTER_PORT), or auto, by the environment")

@@ -52,7 +52,9 @@ public:
       : a(*shared.rank, a), b(*shared.rank, b), c(*shared.rank, c) {
     kind = name;
   }
-  Status run(const Iteration &iteration) override { return plan->run(a.at(iteration), b.at(iteration), c.at(iteration)); }
+  Status run(const Iteration &iteration) override {
+    return plan->run(a.at(iteration), b.at(iteration), c.at(iteration));
+  }
 
   Operand a, b, c;
   std::shared_ptr<Plan> plan;

@@ -19,7 +19,9 @@ public:
   Status run(const Iteration &iteration) final {
     return issue(iteration, [] {});
   }
-  Status runTimed(const Iteration &iteration, const std::function<void()> &mark) final { return issue(iteration, mark); }
+  Status runTimed(const Iteration &iteration, const std::function<void()> &mark) final {
+    return issue(iteration, mark);
+  }
 
 protected:
   virtual Status start(const Iteration &iteration, CUstream handle) = 0;
@@ -107,7 +109,9 @@ public:
   }
 
 private:
-  Status start(const Iteration &iteration, CUstream handle) override { return plan->start(operands.at(iteration), handle); }
+  Status start(const Iteration &iteration, CUstream handle) override {
+    return plan->start(operands.at(iteration), handle);
+  }
 
   GemmOperands operands;
   std::unique_ptr<GemmPlan> plan;

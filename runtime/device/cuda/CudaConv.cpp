@@ -17,7 +17,9 @@ Result<CudnnGraph> ConvPlan::graphOf(const artifact::Conv &conv, const RankConte
                                             " and " + artifact::EnumNameDataType(operand->view.dtype));
   CudnnGraph graph;
   graph.isF32 = dtype == DataType::F32;
-  auto describe = [&](const Operand &operand) { return graph.operand(cudnnTensor(operand.view, operand.strideBits())); };
+  auto describe = [&](const Operand &operand) {
+    return graph.operand(cudnnTensor(operand.view, operand.strideBits()));
+  };
   CudnnGraph::Convolution operation;
   operation.kind = conv.kind();
   operation.strides = {conv.strides()->begin(), conv.strides()->end()};

@@ -359,7 +359,8 @@ Status CudaDevice::endCapture() {
   // Without the flag the priorities of the streams that were captured would not count.
   CUresult made = [&] {
     std::lock_guard<std::timed_mutex> lock(shared->graphMutex);
-    return cuGraphInstantiate(&shared->programs[program].graph, captured, CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
+    return cuGraphInstantiate(&shared->programs[program].graph, captured,
+                              CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
   }();
   cuGraphDestroy(captured);
   if (made != CUDA_SUCCESS)
