@@ -73,7 +73,7 @@ std::string stateText(const Artifact &artifact) {
 Json kernelsJson(const Artifact &artifact) {
   const artifact::Package &package = artifact.package();
   std::map<uint32_t, int64_t> launches;
-  for (const FlatInstruction &entry : flatten(package))
+  for (const FlatInstruction &entry : flatten(artifact.training()))
     if (const artifact::Launch *launch = entry.instruction->operation_as_Launch())
       launches[launch->kernel()] += entry.iterations;
   Json kernels = Json::array(), objects = Json::array();
