@@ -267,11 +267,10 @@ LogicalResult Emitter::emitCollective(Operation *op) {
   auto reduction = op->getAttrOfType<dist::ReductionKindAttr>("kind");
   // Everything before is over: what it reads has been written and what it overwrites has been read.
   streams.join(code, op->getLoc(), stream, exec::kComputeStream);
-  instruction<exec::CollectiveOp>(op->getLoc(), stream, kind, input, output, op->getAttrOfType<ArrayAttr>("axes"),
-                                  shift ? shift.getInt() : 0,
-                                  reduction ? static_cast<exec::ReductionKind>(reduction.getValue())
-                                            : exec::ReductionKind::Sum,
-                                  op->getAttrOfType<StringAttr>("label"), reason, doneReason);
+  instruction<exec::CollectiveOp>(
+      op->getLoc(), stream, kind, input, output, op->getAttrOfType<ArrayAttr>("axes"), shift ? shift.getInt() : 0,
+      reduction ? static_cast<exec::ReductionKind>(reduction.getValue()) : exec::ReductionKind::Sum,
+      op->getAttrOfType<StringAttr>("label"), reason, doneReason);
   Streams::Mark over = streams.mark(code, op->getLoc(), stream);
   if (isStart)
     futures[op->getResult(0)] = over;

@@ -7,8 +7,8 @@
 
 namespace tessera {
 
-/// Of kind, axes, stream, type, size, shift and reduction of every collective in order, and of the loops around them: ranks with
-/// equal numbers issue matching collectives.
+/// Of kind, axes, stream, type, size, shift and reduction of every collective in order, and of the loops around them:
+/// ranks with equal numbers issue matching collectives.
 uint64_t collectiveSequenceHash(const artifact::Program &program);
 
 /// Of the bytes of all arenas and of where the buffers of collectives lie in them: ranks with equal numbers have them
