@@ -358,8 +358,8 @@ LogicalResult Tables::fillOperation(mlir::Operation *op, OperationUnion &operati
 void Tables::hashCollective(exec::CollectiveOp op) {
   llvm::raw_string_ostream out(collectives);
   out << exec::stringifyCollectiveKind(op.getKind()) << ' ' << op.getAxes() << ' ' << op.getInput().getType() << ' '
-      << op.getOutput().getType() << ' ' << op.getShift() << ' ' << exec::stringifyReductionKind(op.getReduction()) << ' '
-      << op.getStream() << '\n';
+      << op.getOutput().getType() << ' ' << op.getShift() << ' ' << exec::stringifyReductionKind(op.getReduction())
+      << ' ' << op.getStream() << '\n';
 }
 
 } // namespace tessera::artifact

@@ -57,9 +57,9 @@ struct ShardingRule {
   /// unreduced only if every linear operand is unreduced over the same axes.
   bool jointlyLinear = false;
 
-  /// Which operands a partial maximum (minimum) may pass through: the op applied to the maximum is the maximum of the op
-  /// applied to the parts, and that in all of these operands together. Operands that owe none are whole: a value is its
-  /// own partial maximum. Empty: none.
+  /// Which operands a partial maximum (minimum) may pass through: the op applied to the maximum is the maximum of the
+  /// op applied to the parts, and that in all of these operands together. Operands that owe none are whole: a value is
+  /// its own partial maximum. Empty: none.
   llvm::SmallVector<bool> maxima, minima;
 
   /// Adds a factor and returns its number.

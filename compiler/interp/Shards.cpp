@@ -69,8 +69,7 @@ FailureOr<std::vector<Tensor>> split(const Tensor &global, ShardingAttr sharding
       if (size != global.getShape()[dim])
         local = extractPart(local, dim, partOf(mesh, sharding.getAxes(dim), rank) * size, size);
     }
-    bool owns =
-        dist::isIdempotent(sharding.getReduction()) || partOf(mesh, sharding.getUnreduced(), rank) == 0;
+    bool owns = dist::isIdempotent(sharding.getReduction()) || partOf(mesh, sharding.getUnreduced(), rank) == 0;
     locals.push_back(owns ? std::move(local) : Tensor(local.getType()));
   }
   return locals;

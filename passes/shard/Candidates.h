@@ -26,7 +26,7 @@ struct Candidate {
 /// The rule's way first, then the partitions that the layouts make possible, in the op's order. `results` may be null:
 /// nothing known.
 std::vector<Candidate> listCandidates(ShardingRuleOpInterface op, llvm::ArrayRef<OperandState> operands,
-                                            llvm::ArrayRef<const dist::Layout *> results, dist::MeshAttr mesh);
+                                      llvm::ArrayRef<const dist::Layout *> results, dist::MeshAttr mesh);
 
 /// The one that sends least; of equal ones that with the smallest parts, then the later one.
 const Candidate &chooseCandidate(llvm::ArrayRef<Candidate> candidates);

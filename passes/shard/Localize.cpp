@@ -30,7 +30,8 @@ public:
 
   Value globalOffset(OpBuilder &builder, unsigned result, int64_t dim) override {
     CollectiveBuilder collectives(builder, op->getLoc(), table.mesh);
-    return collectives.firstElement(table.at(op->getResult(result)).dims[dim], train::shapeOf(op->getResult(result))[dim]);
+    return collectives.firstElement(table.at(op->getResult(result)).dims[dim],
+                                    train::shapeOf(op->getResult(result))[dim]);
   }
 
 private:

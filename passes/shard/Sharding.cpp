@@ -124,9 +124,7 @@ std::vector<Candidate> LayoutTable::listCandidates(ShardingRuleOpInterface op) c
   return shard::listCandidates(op, operands, results, mesh);
 }
 
-Solution LayoutTable::solveOp(ShardingRuleOpInterface op) const {
-  return chooseCandidate(listCandidates(op)).solution;
-}
+Solution LayoutTable::solveOp(ShardingRuleOpInterface op) const { return chooseCandidate(listCandidates(op)).solution; }
 
 ShardingAttr resultSharding(func::FuncOp func, unsigned index) {
   return func.getResultAttrOfType<ShardingAttr>(index, kSharding);

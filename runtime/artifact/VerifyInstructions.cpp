@@ -10,10 +10,10 @@ namespace tessera {
 namespace {
 
 using artifact::CollectiveKind;
-using artifact::ReductionKind;
 using artifact::ConvKind;
 using artifact::DataType;
 using artifact::Operation;
+using artifact::ReductionKind;
 using Shape = std::vector<int64_t>;
 
 class InstructionVerifier {

@@ -8,8 +8,9 @@
 // it is busy with something that may take long (`setBusy`: reading data, writing a checkpoint).
 //
 // Sums are taken in group order, for every element, in every implementation of this interface that promises
-// `isDeterministic`; then all_reduce equals reduce_scatter followed by all_gather bit for bit. Maxima and minima are NaN
-// where any rank's value is, and 0 is above -0: they are the same bits in every implementation, but for those of a NaN.
+// `isDeterministic`; then all_reduce equals reduce_scatter followed by all_gather bit for bit. Maxima and minima are
+// NaN where any rank's value is, and 0 is above -0: they are the same bits in every implementation, but for those of a
+// NaN.
 //
 //===----------------------------------------------------------------------===//
 

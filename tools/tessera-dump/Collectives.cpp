@@ -94,8 +94,8 @@ std::string collectivesText(const Artifact &artifact, size_t program) {
   for (const Row &row : rows)
     text += fmt::format("{:>6} {:<15} {:<14} {:<8} {:>12} {:>5} {:>12}  {}{}\n", row.number,
                         row.reduction.empty() || row.reduction == "sum" ? row.kind : row.kind + " " + row.reduction,
-                        row.group, row.stream, formatBytes(row.wholeBytes), row.iterations, formatBytes(row.sentBytes), row.label,
-                        row.location.empty() ? "" : " ; " + row.location);
+                        row.group, row.stream, formatBytes(row.wholeBytes), row.iterations, formatBytes(row.sentBytes),
+                        row.label, row.location.empty() ? "" : " ; " + row.location);
   Totals totals = sumUp(artifact, rows);
   text += fmt::format("  {} collectives, {} sent by each rank in a step\n", rows.size(), formatBytes(totals.sent));
   if (totals.shardedParameters > 0)

@@ -110,8 +110,8 @@ struct ReshardStep {
 
 /// The steps from one layout to another. Steps that shrink the value come first: slices and reduce-scatters, then
 /// all-reduces, then gathers, then slices of what had to be gathered. An unreduced axis always ends in a reduction. A
-/// maximum is reduced whole and then sliced: it is a statistic of few bytes, and GPUs' libraries lose its NaNs when they
-/// scatter it. A whole value is its own partial maximum, so that none is masked.
+/// maximum is reduced whole and then sliced: it is a statistic of few bytes, and GPUs' libraries lose its NaNs when
+/// they scatter it. A whole value is its own partial maximum, so that none is masked.
 llvm::SmallVector<ReshardStep> planReshard(const Layout &from, const Layout &to);
 
 } // namespace tessera::dist

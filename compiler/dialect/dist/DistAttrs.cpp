@@ -184,7 +184,8 @@ LogicalResult ShardingAttr::verify(llvm::function_ref<InFlightDiagnostic()> emit
   for (ReductionKind kind : kinds)
     if (kind != kinds.front())
       return emitError() << "a value owes a " << stringifyReductionKind(kinds.front()) << " and a "
-                         << stringifyReductionKind(kind) << ", expected reductions of one kind: which of two comes first "
+                         << stringifyReductionKind(kind)
+                         << ", expected reductions of one kind: which of two comes first "
                          << "would matter";
   return checkAxes(unreduced);
 }

@@ -1,7 +1,7 @@
 //===- PartitionLoss.cpp - softmax and cross-entropy over split classes ---===//
 //
-// The statistics of a row are a maximum and sums: each rank takes them of its classes, and the group reduces them. Ranks
-// add up in another order than one rank does, so that results agree to rounding, not to the bit.
+// The statistics of a row are a maximum and sums: each rank takes them of its classes, and the group reduces them.
+// Ranks add up in another order than one rank does, so that results agree to rounding, not to the bit.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,7 +1,7 @@
 //===- PartitionRows.cpp - tables whose rows are split --------------------===//
 //
-// Each rank looks up the rows that it has, and keeps the gradients of these. Indices are in range: annotate-index-bounds
-// has seen to it.
+// Each rank looks up the rows that it has, and keeps the gradients of these. Indices are in range:
+// annotate-index-bounds has seen to it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,8 +47,7 @@ OwnIndices findOwn(Build &build, dist::CollectiveBuilder &collectives, Value ind
 
 /// A value per index for all elements of its row.
 Value perElement(Build &build, Value perIndex, ArrayRef<int64_t> shape) {
-  return build.broadcast(perIndex, shape,
-                         llvm::to_vector(llvm::seq<int64_t>(0, tensorType(perIndex).getRank())));
+  return build.broadcast(perIndex, shape, llvm::to_vector(llvm::seq<int64_t>(0, tensorType(perIndex).getRank())));
 }
 
 /// A row that a rank does not have is 0 there: what is looked up is a partial sum.

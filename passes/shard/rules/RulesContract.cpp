@@ -79,8 +79,8 @@ struct Conv2dInputGradRule : RuleModel<Conv2dInputGradRule, Conv2dInputGradOp> {
     auto conv = cast<Conv2dInputGradOp>(op);
     RuleBuilder builder(op);
     ConvFactors f(builder, builder.factor(shapeOf(conv.getOutputGrad())[0]),
-                  builder.reduced(shapeOf(conv.getFilter())[0]),
-                  builder.factor(shapeOf(conv.getResult())[1]), conv.getGroups());
+                  builder.reduced(shapeOf(conv.getFilter())[0]), builder.factor(shapeOf(conv.getResult())[1]),
+                  conv.getGroups());
     f.operand(0, f.images, true, f.out);
     f.operand(1, f.out, false, f.in);
     f.result(f.images, true, f.in);
@@ -92,9 +92,8 @@ struct Conv2dFilterGradRule : RuleModel<Conv2dFilterGradRule, Conv2dFilterGradOp
   ShardingRule getShardingRule(Operation *op) const {
     auto conv = cast<Conv2dFilterGradOp>(op);
     RuleBuilder builder(op);
-    ConvFactors f(builder, builder.reduced(shapeOf(conv.getInput())[0]),
-                  builder.factor(shapeOf(conv.getResult())[0]), builder.factor(shapeOf(conv.getInput())[1]),
-                  conv.getGroups());
+    ConvFactors f(builder, builder.reduced(shapeOf(conv.getInput())[0]), builder.factor(shapeOf(conv.getResult())[0]),
+                  builder.factor(shapeOf(conv.getInput())[1]), conv.getGroups());
     f.operand(0, f.images, true, f.in);
     f.operand(1, f.images, true, f.out);
     f.result(f.out, false, f.in);

@@ -108,8 +108,7 @@ void pick(bool isMax, void *target, const std::vector<const void *> &inputs, int
   }
 }
 
-template <typename T>
-void pickAs(bool isMax, void *target, const std::vector<const void *> &inputs, int64_t elements) {
+template <typename T> void pickAs(bool isMax, void *target, const std::vector<const void *> &inputs, int64_t elements) {
   pick<T, T, same<T>, same<T>>(isMax, target, inputs, elements);
 }
 

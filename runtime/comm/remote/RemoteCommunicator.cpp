@@ -149,10 +149,10 @@ private:
     return world->exchange(link, {receiveFrom(from, call.output, bytes), sendTo(to, call.input, bytes)}, activity);
   }
 
-  /// output = the reduction, in group order, of this rank's part of all inputs. The others' parts come in rounds, so that
-  /// staging stays small.
+  /// output = the reduction, in group order, of this rank's part of all inputs. The others' parts come in rounds, so
+  /// that staging stays small.
   Status reduceParts(RemoteLink &link, const CollectiveCall &call, const RemoteActivity &activity,
-                  const std::vector<Range> &parts, std::byte *output) {
+                     const std::vector<Range> &parts, std::byte *output) {
     int64_t width = static_cast<int64_t>(byteWidth(call.dtype)), longest = 0;
     size_t others = link.members.size() - 1;
     for (const Range &part : parts)

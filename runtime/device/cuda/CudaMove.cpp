@@ -14,7 +14,7 @@ using artifact::ReductionKind;
 
 /// Those that Kernels.cu reduces.
 constexpr DataType reduced[] = {DataType::F32, DataType::F64, DataType::BF16,
-                               DataType::F16, DataType::I32, DataType::I64};
+                                DataType::F16, DataType::I32, DataType::I64};
 
 static std::string reductionKernel(ReductionKind kind, DataType dtype) {
   return std::string("tessera") + artifact::EnumNameReductionKind(kind) + artifact::EnumNameDataType(dtype);
@@ -82,7 +82,8 @@ Status Mover::reduce(ReductionKind kind, void *target, const std::vector<const v
     const void *data[64];
   } list{};
   if (!canReduce(dtype) || inputs.size() > std::size(list.data))
-    return TESSERA_ERROR(Unsupported, std::string("a ") + artifact::EnumNameReductionKind(kind) + " of " + std::to_string(inputs.size()) + " inputs of type " +
+    return TESSERA_ERROR(Unsupported, std::string("a ") + artifact::EnumNameReductionKind(kind) + " of " +
+                                          std::to_string(inputs.size()) + " inputs of type " +
                                           artifact::EnumNameDataType(dtype));
   std::copy(inputs.begin(), inputs.end(), list.data);
   int count = static_cast<int>(inputs.size());
@@ -96,9 +97,9 @@ Status Mover::order(ReductionKind kind, void *target, const void *source, DataTy
     return TESSERA_ERROR(Unsupported, std::string("the order of numbers of type ") + artifact::EnumNameDataType(dtype));
   int isMax = kind == ReductionKind::Max, back = isBack;
   void *arguments[] = {&target, &source, &elements, &isMax, &back};
-  return elements == 0 ? Status::ok()
-                       : launch(std::string("tesseraOrder") + artifact::EnumNameDataType(dtype), elements, arguments,
-                                stream);
+  return elements == 0
+             ? Status::ok()
+             : launch(std::string("tesseraOrder") + artifact::EnumNameDataType(dtype), elements, arguments, stream);
 }
 
 } // namespace tessera::cuda

@@ -137,8 +137,7 @@ template <typename Int>
 static __device__ void order(Int *target, const Int *source, int64_t elements, Int infinity, int isMax, int isBack) {
   int64_t step = int64_t(gridDim.x) * blockDim.x;
   for (int64_t index = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; index < elements; index += step)
-    target[index] =
-        isBack ? flip<Int>(source[index]) : orderOf<Int>(source[index], infinity, nanOf<Int>(isMax != 0));
+    target[index] = isBack ? flip<Int>(source[index]) : orderOf<Int>(source[index], infinity, nanOf<Int>(isMax != 0));
 }
 extern "C" __global__ void tesseraOrderF32(int32_t *target, const int32_t *source, int64_t elements, int isMax,
                                            int isBack) {

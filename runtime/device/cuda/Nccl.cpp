@@ -56,8 +56,8 @@ bool isFloat(DataType dtype) {
 class NcclCollectives : public CudaCollectives {
 public:
   explicit NcclCollectives(const CollectiveSetUp &setUp)
-      : context(*setUp.context), options(setUp.options), isOneHost(setUp.isOneHost),
-        mover(*setUp.mover), calls(context.communicator, setUp.stallTimeoutSeconds), channels(context, calls) {}
+      : context(*setUp.context), options(setUp.options), isOneHost(setUp.isOneHost), mover(*setUp.mover),
+        calls(context.communicator, setUp.stallTimeoutSeconds), channels(context, calls) {}
   ~NcclCollectives() override {
     if (!isAborted && !hasLeft)
       abort();

@@ -180,7 +180,7 @@ TEST(Layout, LeavesOutAxesOfSizeOne) {
   Layout layout = Layout::get(sharding, mesh);
   EXPECT_EQ(layout.dims[0], Axes({2}));
   EXPECT_TRUE(layout.dims[1].empty());
-  EXPECT_EQ(layout.unreduced, Partials({0}));
+  EXPECT_EQ(layout.unreduced, Partials{Partial(0)});
   EXPECT_EQ(groupSize(mesh, {0, 2}), 6);
   EXPECT_EQ(Layout::get(layout.toAttr(mesh), mesh), layout);
   Layout inBlocks = {{Split({0, 2}, 5), {}}, {}};

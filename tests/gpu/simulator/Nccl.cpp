@@ -408,5 +408,6 @@ TESSERA_NCCL ncclResult_t ncclReduceScatter(const void *input, void *output, siz
                                             ncclRedOp_t operation, ncclComm_t handle, cudaStream_t stream) {
   if (operation != ncclSum && operation != ncclMax && operation != ncclMin)
     return ncclInvalidArgument;
-  return start(handle, stream, callOf(Exchange::ReduceScatter, input, output, count, type, operation), "ncclReduceScatter");
+  return start(handle, stream, callOf(Exchange::ReduceScatter, input, output, count, type, operation),
+               "ncclReduceScatter");
 }
