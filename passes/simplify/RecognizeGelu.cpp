@@ -40,7 +40,7 @@ SmallVector<Value> argumentsOf(Operation *op) {
   return found.takeVector();
 }
 
-/// Smooth ops that depend on `op`, near it, in the order of the block.
+/// Smooth ops that depend on `op`, near it, in the order of the block; those that something reads.
 SmallVector<Operation *> readersOf(Operation *op) {
   llvm::SetVector<Operation *> found;
   found.insert(op);
@@ -48,7 +48,8 @@ SmallVector<Operation *> readersOf(Operation *op) {
     for (Operation *user : found[i]->getUsers())
       if (user->getBlock() == op->getBlock() && simplify::isSmooth(user))
         found.insert(user);
-  SmallVector<Operation *> readers = llvm::to_vector(llvm::drop_begin(found));
+  SmallVector<Operation *> readers = llvm::to_vector(
+      llvm::make_filter_range(llvm::drop_begin(found), [](Operation *reader) { return !reader->use_empty(); }));
   llvm::sort(readers, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
   return readers;
 }
