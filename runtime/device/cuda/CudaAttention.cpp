@@ -131,7 +131,7 @@ Result<std::unique_ptr<AttentionPlan>> AttentionPlanner::planKernels(const Atten
   TESSERA_RETURN_IF_ERROR(load());
   TensorView mask;
   TESSERA_ASSIGN_OR_RETURN(AttentionLayout layout,
-                           attentionLayout(operands.viewsAt(0, mask), operands.scale, operands.causal));
+                           attentionLayout(operands.viewsAt({}, mask), operands.scale, operands.causal));
   constexpr int64_t mostBlocks = (int64_t{1} << 31) - 1;
   if (forwardGrid(layout).blocks > mostBlocks || keyGradGrid(layout).blocks > mostBlocks)
     return TESSERA_ERROR(Unsupported,

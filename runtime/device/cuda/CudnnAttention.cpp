@@ -174,7 +174,7 @@ private:
 
 std::string cudnnRefusal(const AttentionOperands &operands) {
   TensorView mask;
-  std::string reason = cudnnRefusal(operands.viewsAt(0, mask), operands.causal, operands.isBackward);
+  std::string reason = cudnnRefusal(operands.viewsAt({}, mask), operands.causal, operands.isBackward);
   if (!reason.empty())
     return reason;
   for (const Operand *operand :
