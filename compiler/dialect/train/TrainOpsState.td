@@ -144,7 +144,7 @@ def Train_SgdUpdateOp : Train_UpdateOp<"sgd_update",
   }];
 }
 
-def Train_StochasticRoundOp : Train_Op<"stochastic_round", [SameOperandsAndResultShape]> {
+def Train_StochasticRoundOp : Train_Op<"stochastic_round", [AllShapesMatch<["operand", "result"]>]> {
   let summary = "Rounds f32 to bf16, up or down at random, so that the mean over many roundings is the operand";
   let description = [{
     Of the two neighbours in bf16 each is taken with a probability that is the other's share of the distance: 16 random
