@@ -73,6 +73,8 @@ struct VerifyExec : impl::VerifyExecBase<VerifyExec> {
       return signalPassFailure();
     // Two iterations show every hazard between one and the next.
     steps = lower::orderInstructions(getOperation(), 2);
+    episodes.clear(); // of the program before
+    bySlotEpisodes.clear();
     collectEpisodes();
     if (failed(verifyEvents()) || failed(verifyReuse()) || failed(verifyRaces()))
       return signalPassFailure();

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/IndexParts.h"
 #include "compiler/dialect/train/Loss.h"
 #include "compiler/dialect/train/Program.h"
 #include "compiler/dialect/train/Signature.h"
