@@ -14,7 +14,6 @@
 #include "passes/simplify/Match.h"
 
 #include "mlir/IR/Iterators.h"
-#include "mlir/IR/Iterators.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include <cmath>
@@ -45,10 +44,11 @@ struct AddEvaluation : impl::AddEvaluationBase<AddEvaluation> {
 InFlightDiagnostic refuse(Location loc) { return emitError(loc) << "the model cannot be evaluated: "; }
 
 void eraseDead(func::FuncOp func) {
-  func.walk<WalkOrder::PostOrder, ReverseIterator>([](Operation *op) {
+  SmallVector<Operation *> ops; // users and what is inside of an op come after it
+  func.walk<WalkOrder::PreOrder>([&](Operation *op) { ops.push_back(op); });
+  for (Operation *op : llvm::reverse(ops))
     if (isOpTriviallyDead(op))
       op->erase();
-  });
 }
 
 /// How many values of `count`'s targets are not ignored: 0 of 0, where the op itself says 1 to be a divisor.
@@ -128,14 +128,14 @@ FailureOr<Average> averageOf(func::FuncOp func, Value loss, OpBuilder &builder) 
 
 /// Inverted dropout, `keep ? x / (1 - p) : 0` with `keep = random >= p`, is `x` in evaluation.
 bool removeDropout(train::RngUniformOp random) {
-  for (Operation *user : llvm::make_early_inc_range(random->getUsers())) {
+  for (Operation *user : llvm::to_vector(random->getUsers())) {
     auto keep = dyn_cast<train::CompareOp>(user);
     if (!keep || keep.getLhs() != random.getResult() || keep.getDirection() != train::CompareDirection::Ge)
       return false;
     std::optional<double> ratio = simplify::uniformConstant(keep.getRhs());
     if (!ratio || *ratio < 0 || *ratio >= 1)
       return false;
-    for (Operation *reader : llvm::make_early_inc_range(keep->getUsers())) {
+    for (Operation *reader : llvm::to_vector(keep->getUsers())) {
       auto select = dyn_cast<train::SelectOp>(reader);
       if (!select || select.getPredicate() != keep.getResult() ||
           simplify::uniformConstant(select.getOnFalse()) != std::optional<double>(0.0))
@@ -157,12 +157,14 @@ bool removeDropout(train::RngUniformOp random) {
 /// What evaluation does not do as training does: dropout is off, and all else must be the same.
 LogicalResult removeRandomness(func::FuncOp func) {
   LogicalResult result = success();
-  func.walk([&](train::RngUniformOp random) {
+  SmallVector<train::RngUniformOp> randoms;
+  func.walk([&](train::RngUniformOp random) { randoms.push_back(random); });
+  for (train::RngUniformOp random : randoms) {
     if (removeDropout(random))
       random.erase();
     else if (succeeded(result))
       result = refuse(random.getLoc()) << "it uses random numbers that are no dropout";
-  });
+  }
   func.walk([&](Operation *op) {
     if (succeeded(result) && op->hasAttr(train::kStatistics))
       result = refuse(op->getLoc()) << "it normalises by statistics of the batch, and has no running ones to evaluate "

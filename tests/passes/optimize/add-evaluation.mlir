@@ -28,7 +28,7 @@ func.func @step(%w: tensor<4x8xf32> {train.role = "param", train.name = "w"},
   %half = train.constant dense<0.5> : tensor<4x8xf32>
   %z = train.mul %x, %w : tensor<4x8xf32>
   %random = train.rng_uniform %seed {stream = 0 : i64} : (tensor<i64>) -> tensor<4x8xf32>
-  %keep = train.compare ge, %random, %half : tensor<4x8xf32>
+  %keep = train.compare ge, %random, %half : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xi1>
   %more = train.mul %z, %scale : tensor<4x8xf32>
   %y = train.select %keep, %more, %zero : tensor<4x8xi1>, tensor<4x8xf32>
   %loss, %lse = train.cross_entropy %y, %targets {ignore_index = -100 : i64} : (tensor<4x8xf32>, tensor<4xi32>) -> (tensor<4xf32>, tensor<4xf32>)
@@ -94,7 +94,7 @@ func.func @step(%w: tensor<4xf32> {train.role = "param", train.name = "w"},
   %z = train.mul %x, %w : tensor<4xf32>
   // expected-error@+1 {{it uses random numbers that are no dropout}}
   %random = train.rng_uniform %seed {stream = 0 : i64} : (tensor<i64>) -> tensor<4xf32>
-  %keep = train.compare ge, %random, %half : tensor<4xf32>
+  %keep = train.compare ge, %random, %half : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>
   %more = train.mul %z, %scale : tensor<4xf32>
   %y = train.select %keep, %more, %zero : tensor<4xi1>, tensor<4xf32>
   %loss = train.reduce sum, %y {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
