@@ -13,7 +13,6 @@
 #include "passes/optimize/Passes.h"
 #include "passes/simplify/Match.h"
 
-#include "mlir/IR/Iterators.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include <cmath>

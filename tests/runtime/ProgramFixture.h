@@ -195,7 +195,7 @@ inline artifact::PackageT makePackage() {
 /// The bytes of an artifact file.
 inline std::vector<uint8_t> packPackage(const artifact::PackageT &package) {
   flatbuffers::FlatBufferBuilder builder;
-  builder.Finish(artifact::Package::Pack(builder, &package), artifact::ProgramIdentifier());
+  builder.Finish(artifact::Package::Pack(builder, &package), artifact::PackageIdentifier());
   artifact::FileHeader header = {};
   std::memcpy(header.magic, artifact::formatMagic, sizeof(header.magic));
   header.version = artifact::formatVersion;

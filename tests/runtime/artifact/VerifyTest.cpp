@@ -2,6 +2,7 @@
 
 #include "runtime/artifact/LearningRate.h"
 #include "tests/runtime/ArtifactBuilder.h"
+#include "tests/runtime/TestSupport.h"
 
 #include <gtest/gtest.h>
 
@@ -24,18 +25,18 @@ TEST(Verify, ScalarsSayHowTheyAreComputed) {
   auto hyper = std::make_unique<artifact::HyperScalarT>();
   hyper->name = "lr";
   hyper->buffer = builder.buffer({});
-  builder.program.hyper.push_back(std::move(hyper));
+  builder.program().hyper.push_back(std::move(hyper));
   expectError(builder, "scalar 'lr': there is no schedule of the learning rate");
-  builder.program.learning_rate = std::make_unique<artifact::LearningRateT>();
+  builder.package.learning_rate = std::make_unique<artifact::LearningRateT>();
   expectError(builder, "schedule of the learning rate: 0 parts");
-  ASSERT_EQ(makeLearningRate({}, *builder.program.learning_rate), "");
+  ASSERT_EQ(makeLearningRate({}, *builder.package.learning_rate), "");
   ASSERT_TRUE(builder.build().isOk());
-  builder.program.hyper[0]->kind = artifact::HyperKind::BiasCorrection;
-  builder.program.hyper[0]->beta = 1;
+  builder.program().hyper[0]->kind = artifact::HyperKind::BiasCorrection;
+  builder.program().hyper[0]->beta = 1;
   expectError(builder, "scalar 'lr': its beta is 1.0");
-  builder.program.hyper[0]->kind = artifact::HyperKind::Seed;
+  builder.program().hyper[0]->kind = artifact::HyperKind::Seed;
   expectError(builder, "its buffer is of type F32, expected I64");
-  builder.program.hyper[0]->kind = static_cast<artifact::HyperKind>(50);
+  builder.program().hyper[0]->kind = static_cast<artifact::HyperKind>(50);
   expectError(builder, "scalar 'lr': unknown kind 50");
 }
 

@@ -50,7 +50,7 @@ public:
     const auto *read = flatbuffers::GetRoot<artifact::Package>(builder.GetBufferPointer());
     auto beside = productsBesideCollectives(*read, withGathers);
     std::string text;
-    append(*read->instructions(), beside, text);
+    append(*read->programs()->Get(0)->instructions(), beside, text);
     return text;
   }
 

@@ -165,12 +165,12 @@ TEST(Executor, MaximaOverRanks) {
   ArtifactBuilder builder({{"shard", 3}});
   uint32_t group = builder.group({"shard"}), whole = builder.buffer({3}), top = builder.buffer({3});
   uint32_t own = builder.view(whole, {1}, {1});
-  builder.program.buffers[own]->rank_group = static_cast<int32_t>(group);
-  builder.program.buffers[own]->rank_stride = sizeof(float);
+  builder.package.buffers[own]->rank_group = static_cast<int32_t>(group);
+  builder.package.buffers[own]->rank_stride = sizeof(float);
   builder.fill(whole, -2);
   builder.fill(own, 5);
   builder.collective(CollectiveKind::AllReduce, group, whole, top, 0);
-  builder.program.instructions.back()->operation.AsCollective()->reduction = artifact::ReductionKind::Max;
+  builder.program().instructions.back()->operation.AsCollective()->reduction = artifact::ReductionKind::Max;
   builder.result("top", top);
   TestRun run(builder);
   run.onRanks([](Session &session) {

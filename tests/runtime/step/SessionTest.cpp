@@ -1,5 +1,6 @@
 //===- SessionTest.cpp - what a session checks and reports -----------------===//
 
+#include "runtime/artifact/LearningRate.h"
 #include "runtime/step/CollectiveHash.h"
 #include "tests/runtime/step/StepTestSupport.h"
 
@@ -98,7 +99,7 @@ TEST(Session, TheSequenceOfCollectivesHasAHash) {
       builder.collective(artifact::CollectiveKind::AllReduce, group, a, b, 2);
     auto built = builder.build();
     EXPECT_TRUE(built.isOk()) << built.status();
-    return built.isOk() ? collectiveSequenceHash((*built)->program()) : 0;
+    return built.isOk() ? collectiveSequenceHash((*built)->package()) : 0;
   };
   using artifact::CollectiveKind;
   std::set<uint64_t> hashes = {hashOf(CollectiveKind::AllGather, 1, false), hashOf(CollectiveKind::AllGather, 1, true),
@@ -122,7 +123,7 @@ TEST(Session, RanksMustHaveTheSameMemoryPlan) {
   // The collectives themselves are the same.
   auto one = make(64, 0), larger = make(128, 0), elsewhere = make(64, 64);
   for (const auto &other : {larger, elsewhere}) {
-    EXPECT_EQ(collectiveSequenceHash(one->program()), collectiveSequenceHash(other->program()));
+    EXPECT_EQ(collectiveSequenceHash(one->package()), collectiveSequenceHash(other->package()));
     auto world = createLocalWorld(2);
     Status statuses[2];
     std::thread first([&] { statuses[0] = Session::create(one, *world[0]).status(); });
@@ -146,8 +147,8 @@ TEST(Session, CollectivesWithOperandsElsewhereOnEachRankAreKnown) {
     builder.collective(kind, group, gathers ? part : whole, gathers ? whole : part);
     auto built = builder.build();
     EXPECT_TRUE(built.isOk()) << built.status();
-    EXPECT_EQ(numInstructions((*built)->program()), 1u);
-    return asymmetricCollective((*built)->program());
+    EXPECT_EQ(numInstructions((*built)->package()), 1u);
+    return asymmetricCollective((*built)->package());
   };
   EXPECT_EQ(reasonOf(CollectiveKind::AllGather, false), "");
   EXPECT_EQ(reasonOf(CollectiveKind::ReduceScatter, false), "");
