@@ -22,11 +22,11 @@ namespace tessera {
 struct ArtifactMetadata {
   using Entries = std::vector<std::pair<std::string, std::string>>;
   std::string producer;
-  std::string target; ///< "cpu:<llvm cpu name>:<features>" or "sm_90"
-  Entries optimizer;  ///< for people: kind, beta1, lr, …
+  std::string target;                   ///< "cpu:<llvm cpu name>:<features>" or "sm_90"
+  Entries optimizer;                    ///< for people: kind, beta1, lr, …
   artifact::LearningRateT learningRate; ///< written if the step takes a learning rate
-  Entries model;      ///< source, batch, sequence, …
-  Entries ir;         ///< (phase, text), with --embed-ir
+  Entries model;                        ///< source, batch, sequence, …
+  Entries ir;                           ///< (phase, text), with --embed-ir
 };
 
 /// All kernels for a GPU: PTX, machine code if there was an assembler, and how each kernel is launched.

@@ -40,8 +40,8 @@ ArtifactMetadata::Entries optimizerEntries(const CompileOptions &o) {
   for (const train::OptimizerSetting &setting : optimizer->settings) {
     const double value = settings.at(setting.name);
     entries.emplace_back(setting.name, setting.kind != train::SettingKind::Switch ? formatNumber(value)
-                                       : value != 0                              ? "true"
-                                                                                 : "false");
+                                       : value != 0                               ? "true"
+                                                                                  : "false");
   }
   return entries;
 }
@@ -81,7 +81,8 @@ StepSize measureStep(ModuleOp module) {
     }
     if (dims.getSampleDim() >= 0)
       size.samples = std::max(size.samples, samples);
-    if (train::getArgRole(func, i) == train::ArgRole::Target) // where no dimension counts positions, each element is one
+    if (train::getArgRole(func, i) ==
+        train::ArgRole::Target) // where no dimension counts positions, each element is one
       size.tokens = llvm::is_contained(dims.getRoles(), train::DimRole::Position)
                         ? samples * positions
                         : static_cast<double>(type.getNumElements());

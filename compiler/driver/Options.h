@@ -73,7 +73,7 @@ struct CompileOptions {
   std::string moments = "fp32";                    ///< fp32 | bf16: what optimizer states are stored in
   double learningRate = 1e-3;
   double weightDecay = 0.01;
-  std::string noDecay; ///< regular expression; empty: norms and biases
+  std::string noDecay;               ///< regular expression; empty: norms and biases
   double clipNorm = 0.0;             ///< 0: no clipping
   double clipValue = 0.0;            ///< 0: no clipping; after clipNorm
   double ema = 0.0;                  ///< decay of the parameters' moving averages; 0: none
@@ -150,8 +150,8 @@ struct Lora {
   double alpha = 0;
   std::string targets, train;
 };
-/// Parses --lora: keys in any order; an expression may hold commas. Nothing if a key is missing, unknown or given twice, or
-/// a number is none.
+/// Parses --lora: keys in any order; an expression may hold commas. Nothing if a key is missing, unknown or given
+/// twice, or a number is none.
 std::optional<Lora> parseLora(const std::string &text);
 
 /// When gathers of units start.

@@ -36,7 +36,8 @@ std::string adapters(const CompileOptions &o) {
   if (o.lora.empty())
     return "";
   const Lora lora = parseLora(o.lora).value_or(Lora{});
-  std::string options = formatv("rank={0} alpha={1} targets={2}", lora.rank, formatNumber(lora.alpha), quoted(lora.targets));
+  std::string options =
+      formatv("rank={0} alpha={1} targets={2}", lora.rank, formatNumber(lora.alpha), quoted(lora.targets));
   if (!lora.train.empty())
     options += " train=" + quoted(lora.train);
   return ",add-adapters{" + options + "}";
@@ -86,10 +87,10 @@ std::string optimizePipeline(const CompileOptions &o) {
   const std::string noDecay = o.noDecay.empty() ? "" : " no-decay=" + quoted(o.noDecay);
   std::string flatten = formatv("flatten-parameters{{wrap={0} pad-multiple={1}{2}}", quoted(o.wrap),
                                 numStateRanks(o) * kShardAlignmentElements, noDecay);
-  const std::string train = formatv("accumulate-gradients{{count={0}},clip-gradients{{max-norm={1}},", o.accumulate,
-                                    formatNumber(o.clipNorm))
-                                .str() +
-                            update + ",canonicalize,cse,verify-phases";
+  const std::string train =
+      formatv("accumulate-gradients{{count={0}},clip-gradients{{max-norm={1}},", o.accumulate, formatNumber(o.clipNorm))
+          .str() +
+      update + ",canonicalize,cse,verify-phases";
   if (!o.evaluate)
     return onStep(flatten + "," + train);
   return "builtin.module(" + onSteps(flatten) + ",add-evaluation," + onSteps(train) + ")";
@@ -132,7 +133,8 @@ std::string phasePipeline(Phase phase, const CompileOptions &o) {
            (epiloguesOf(o) == "none" ? "" : "fuse-epilogues{kinds=" + epiloguesOf(o) + "},") +
            (isGpu(o) ? "fuse{gpu=true}" : "fuse") +
            "),outline-kernels,to-exec{keep-step=true},"
-           "exec.program(plan-memory)," + (o.evaluate ? "share-state," : "") +
+           "exec.program(plan-memory)," +
+           (o.evaluate ? "share-state," : "") +
            "exec.program(verify-exec{values=true},drop-step,verify-collective-order))";
   case Phase::Artifact:
     return "builtin.module()";

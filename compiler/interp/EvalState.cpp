@@ -30,7 +30,8 @@ static FailureOr<Results> stochasticRound(StochasticRoundOp op, EvalContext cont
   Tensor result(context.resultType());
   int64_t first = op.getOffset() ? in[2]->intAt(0) : 0;
   for (int64_t i = 0, end = result.size(); i < end; ++i)
-    result.set(i, roundStochastically(in[0]->at(i), randomBits(in[1]->intAt(0), first + i, op.getStream(), op.getLane())));
+    result.set(i,
+               roundStochastically(in[0]->at(i), randomBits(in[1]->intAt(0), first + i, op.getStream(), op.getLane())));
   return one(std::move(result));
 }
 
@@ -44,7 +45,8 @@ static FailureOr<Results> updateElements(OptimizerUpdateOpInterface op, EvalCont
     return nullptr;
   };
   const Tensor &param = *tensorOf(op.getParam()), &grad = *tensorOf(op.getGrad());
-  const Tensor *scale = tensorOf(op.getGradScale()), *offset = tensorOf(op.getOffset()), *apply = tensorOf(op.getApply());
+  const Tensor *scale = tensorOf(op.getGradScale()), *offset = tensorOf(op.getOffset()),
+               *apply = tensorOf(op.getApply());
   SmallVector<const Tensor *> states = llvm::map_to_vector(op.getStates(), tensorOf);
   if (apply && apply->intAt(0) == 0) {
     Results results = one(param);
@@ -67,12 +69,13 @@ static FailureOr<Results> updateElements(OptimizerUpdateOpInterface op, EvalCont
       g = g > *clip ? *clip : g < -*clip ? -*clip : g;
     for (auto [value, state] : llvm::zip_equal(values, states))
       value = state->at(i);
-    results[0].set(i, op.updateElement({param.at(i), g, global < op.getDecayElements() ? op.getDecay() : 0.0, hyper, values}));
+    results[0].set(
+        i, op.updateElement({param.at(i), g, global < op.getDecayElements() ? op.getDecay() : 0.0, hyper, values}));
     for (auto [index, value] : llvm::enumerate(values)) {
       Tensor &next = results[index + 1];
       if (rounding && next.getElementType().isBF16())
-        value = roundStochastically(
-            value, randomBits(tensorOf(rounding->seed)->intAt(0), global, rounding->stream, static_cast<int64_t>(index)));
+        value = roundStochastically(value, randomBits(tensorOf(rounding->seed)->intAt(0), global, rounding->stream,
+                                                      static_cast<int64_t>(index)));
       next.set(i, value);
     }
   }

@@ -1,7 +1,7 @@
 //===- Arguments.cpp - initializers, inputs and outputs of @step ----------===//
 
-#include "frontends/onnx/Importer.h"
 #include "compiler/dialect/train/Signature.h"
+#include "frontends/onnx/Importer.h"
 #include "frontends/onnx/InputDims.h"
 #include "frontends/onnx/Proto.h"
 

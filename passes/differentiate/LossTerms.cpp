@@ -391,7 +391,8 @@ bool LossTerms::isData(Value value) const {
     auto arg = dyn_cast<BlockArgument>(source);
     if (!arg)
       return true;
-    return train::isBatchArgument(step, arg.getArgNumber()) || train::getArgRole(step, arg.getArgNumber()) == train::ArgRole::Frozen;
+    return train::isBatchArgument(step, arg.getArgNumber()) ||
+           train::getArgRole(step, arg.getArgNumber()) == train::ArgRole::Frozen;
   };
   Operation *op = value.getDefiningOp();
   return op && op->getBlock() == &step.getBody().front() && llvm::all_of(opsOf(value), [&](Operation *each) {

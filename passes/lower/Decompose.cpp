@@ -236,9 +236,8 @@ struct Decompose : impl::DecomposeBase<Decompose> {
     if (gpu)
       joinSums(getOperation());
     RewritePatternSet patterns(&getContext());
-    patterns
-        .add<DecomposeSoftmax, DecomposeLayerNorm, DecomposeCrossEntropy, DecomposeCountValid, DecomposeSortIndices,
-             DecomposeQuantize, DecomposeDequantize, DropStopGradient>(&getContext());
+    patterns.add<DecomposeSoftmax, DecomposeLayerNorm, DecomposeCrossEntropy, DecomposeCountValid, DecomposeSortIndices,
+                 DecomposeQuantize, DecomposeDequantize, DropStopGradient>(&getContext());
     train::forEachUpdateOp([&]<typename Op>() { patterns.add<DecomposeUpdate<Op>>(&getContext()); });
     train::AddOp::getCanonicalizationPatterns(patterns, &getContext()); // rows that are scattered into zeros, and added
     addEmptyDecomposition(patterns);

@@ -259,7 +259,8 @@ LogicalResult Emitter::emitCollective(dist::CollectiveOpInterface op) {
   // Everything before is over: what it reads has been written and what it overwrites has been read.
   streams.join(code, op->getLoc(), stream, exec::kComputeStream);
   instruction<exec::CollectiveOp>(op->getLoc(), stream, exec::instructionKind(kind), input, output, op.getAxes(),
-                                  op.getShift(), static_cast<exec::ReductionKind>(op.getReduction()), op.getOriginAttr(), reason, doneReason);
+                                  op.getShift(), static_cast<exec::ReductionKind>(op.getReduction()),
+                                  op.getOriginAttr(), reason, doneReason);
   Streams::Mark over = streams.mark(code, op->getLoc(), stream);
   if (op.isStart())
     futures[op->getResult(0)] = over;

@@ -107,8 +107,7 @@ FusionRole FusionRoles::reshapeRole(Operation *op) const {
 
 FusionRole FusionRoles::of(Operation *op) const {
   if (codegen::isElementwise(op) ||
-      isa<train::ReduceOp, train::ArgmaxOp, train::ScatterAddRowsOp, train::RngUniformOp,
-          train::StochasticRoundOp>(op))
+      isa<train::ReduceOp, train::ArgmaxOp, train::ScatterAddRowsOp, train::RngUniformOp, train::StochasticRoundOp>(op))
     return FusionRole::Compute;
   if (isa<train::ConcatOp, train::ReshapeOp>(op)) {
     auto it = decided.find(op);

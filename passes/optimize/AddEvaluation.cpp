@@ -114,7 +114,8 @@ FailureOr<Average> averageOf(func::FuncOp func, Value loss, OpBuilder &builder) 
       if (int64_t most = train::tensorType(count.getTargets()).getNumElements(); most > kMostCounted)
         return refuse(count.getLoc()) << "a batch has " << most << " targets, which f32 cannot count";
       BlockArgument target = findBatchArgument(count.getTargets(), func);
-      const bool isTarget = target && isSumOverTarget(div.getLhs(), target, count.getIgnoreIndex(), func) && train::getArgRole(func, target.getArgNumber()) == train::ArgRole::Target;
+      const bool isTarget = target && isSumOverTarget(div.getLhs(), target, count.getIgnoreIndex(), func) &&
+                            train::getArgRole(func, target.getArgNumber()) == train::ArgRole::Target;
       return Average{div.getLhs(), exactCount(count, builder),
                      isTarget ? builder.getStringAttr(train::getArgName(func, target.getArgNumber())) : StringAttr()};
     }

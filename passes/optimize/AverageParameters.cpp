@@ -31,11 +31,11 @@ train::StepResult AverageParameters::average(func::FuncOp func, train::Optimizer
   std::string name = (unit + "." + train::kAverage).str();
   Location loc = NameLoc::get(builder.getStringAttr(name));
   Type wide = train::accumulationType(train::tensorType(next).getElementType());
-  BlockArgument before = train::appendArgument(
-      func, train::tensorType(next).clone(wide), train::ArgRole::State, name,
-      {builder.getNamedAttr(train::kOf, builder.getStringAttr(unit)),
-       builder.getNamedAttr(train::kState, builder.getStringAttr(train::kAverage))},
-      loc);
+  BlockArgument before =
+      train::appendArgument(func, train::tensorType(next).clone(wide), train::ArgRole::State, name,
+                            {builder.getNamedAttr(train::kOf, builder.getStringAttr(unit)),
+                             builder.getNamedAttr(train::kState, builder.getStringAttr(train::kAverage))},
+                            loc);
   train::Build build(builder, loc);
   Value step = build.scale(build.sub(build.convert(next, wide), before), 1.0 - decay);
   return {build.add(before, step), builder.getDictionaryAttr(builder.getNamedAttr(

@@ -124,11 +124,10 @@ BlockArgument FlattenParameters::insertUnit(func::FuncOp func, unsigned index, c
       builder.getNamedAttr(train::kSegments, builder.getArrayAttr(segments)),
   };
   if (unit.role == train::ArgRole::Param)
-    attrs.push_back(
-        builder.getNamedAttr(train::kDecayElements, builder.getI64IntegerAttr(unit.decayElements)));
-  LogicalResult inserted = func.insertArgument(index, RankedTensorType::get({padded}, unit.getElementType()),
-                                               builder.getDictionaryAttr(attrs),
-                                               NameLoc::get(builder.getStringAttr(unit.name)));
+    attrs.push_back(builder.getNamedAttr(train::kDecayElements, builder.getI64IntegerAttr(unit.decayElements)));
+  LogicalResult inserted =
+      func.insertArgument(index, RankedTensorType::get({padded}, unit.getElementType()),
+                          builder.getDictionaryAttr(attrs), NameLoc::get(builder.getStringAttr(unit.name)));
   assert(succeeded(inserted) && "a function of static tensors takes any argument");
   (void)inserted;
   return func.getArgument(index);

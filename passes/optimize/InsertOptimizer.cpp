@@ -149,13 +149,12 @@ SmallVector<Value> InsertOptimizer::addHyper(func::FuncOp func) {
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
   SmallVector<Value> hyper;
   auto add = [&](StringRef name, ArrayRef<NamedAttribute> more) {
-    hyper.push_back(
-        train::appendArgument(func, scalar, train::ArgRole::Hyper, name, more, NameLoc::get(builder.getStringAttr(name))));
+    hyper.push_back(train::appendArgument(func, scalar, train::ArgRole::Hyper, name, more,
+                                          NameLoc::get(builder.getStringAttr(name))));
   };
   add("lr", {});
   for (const train::BiasCorrection &correction : optimizer->biasCorrections)
-    add(correction.name,
-        builder.getNamedAttr(train::kBeta, builder.getF64FloatAttr(settings.at(correction.base))));
+    add(correction.name, builder.getNamedAttr(train::kBeta, builder.getF64FloatAttr(settings.at(correction.base))));
   return hyper;
 }
 
@@ -173,10 +172,10 @@ void InsertOptimizer::build(OpBuilder &builder, func::FuncOp func, Update &updat
   SmallVector<Value> states(update.states.begin(), update.states.end());
   // Units have streams of their own; those of dropout are small numbers.
   auto stream = static_cast<int64_t>(llvm::xxHash64(update.name.getValue()));
-  Operation *op = optimizer->build(
-      builder, NameLoc::get(update.name),
-      {func.getArgument(update.paramArg), update.grad, update.scale, states, hyper, settings, weightDecay,
-       update.decayElements, clipValue > 0 ? builder.getF64FloatAttr(clipValue) : FloatAttr(), seed, stream});
+  Operation *op = optimizer->build(builder, NameLoc::get(update.name),
+                                   {func.getArgument(update.paramArg), update.grad, update.scale, states, hyper,
+                                    settings, weightDecay, update.decayElements,
+                                    clipValue > 0 ? builder.getF64FloatAttr(clipValue) : FloatAttr(), seed, stream});
   op->setAttr(train::kUnit, update.name);
   update.newValues.assign(op->result_begin(), op->result_end());
 }

@@ -57,7 +57,9 @@ SmallVector<Parameter> tessera::collectParameters(func::FuncOp func, train::ArgR
     const bool isGiven = parameter.init && parameter.init.getValue() == "given";
     if (role == train::ArgRole::Frozen && (isGiven || !isa<FloatType>(parameter.type.getElementType())))
       continue;
-    parameter.decays = role == train::ArgRole::Frozen ? false : noDecay ? !noDecay->match(parameter.name) : parameter.type.getRank() > 1;
+    parameter.decays = role == train::ArgRole::Frozen ? false
+                       : noDecay                      ? !noDecay->match(parameter.name)
+                                                      : parameter.type.getRank() > 1;
     parameter.firstUse = end;
     for (OpOperand &use : parameter.arg.getUses()) {
       if (train::isMarkedBackward(use.getOwner()))

@@ -55,7 +55,8 @@ llvm::SmallVector<Parameter> collectParameters(mlir::func::FuncOp func, train::A
 
 /// Groups parameters of one role into units, in the order of first use, and assigns offsets. Names of frozen units end
 /// with ".frozen".
-llvm::SmallVector<ParameterUnit> makeUnits(llvm::ArrayRef<Parameter> parameters, train::ArgRole role, WrapPolicy policy);
+llvm::SmallVector<ParameterUnit> makeUnits(llvm::ArrayRef<Parameter> parameters, train::ArgRole role,
+                                           WrapPolicy policy);
 
 } // namespace tessera
 

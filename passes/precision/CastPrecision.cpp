@@ -47,8 +47,8 @@ public:
       kinds[arg] = role == ArgRole::Target                       ? Kind::Loss
                    : role == ArgRole::Input || isParameter(role) ? Kind::Data
                                                                  : Kind::Statistic;
-      const bool isUnit = role == ArgRole::Param ||
-                          (role == ArgRole::Frozen && func.getArgAttr(arg.getArgNumber(), kSegments));
+      const bool isUnit =
+          role == ArgRole::Param || (role == ArgRole::Frozen && func.getArgAttr(arg.getArgNumber(), kSegments));
       if (isUnit && isWide(arg))
         parameters.push_back(arg);
     }

@@ -89,8 +89,8 @@ public:
       addTo(product, a, b);
     StringRef name = getArgName(step, adapter.weight.getArgNumber());
     records.push_back(AdapterAttr::get(builder.getContext(), builder.getStringAttr(name),
-                                       builder.getStringAttr(adapter.a), builder.getStringAttr(adapter.b), rank, inputDim,
-                                       builder.getF64FloatAttr(scale)));
+                                       builder.getStringAttr(adapter.a), builder.getStringAttr(adapter.b), rank,
+                                       inputDim, builder.getF64FloatAttr(scale)));
   }
 
   ArrayAttr getRecords() { return builder.getArrayAttr(records); }
@@ -173,7 +173,8 @@ private:
       }
       if (failed(checkTarget(arg, name, uses)))
         return failure();
-      Adapter &adapter = found.emplace_back(Adapter{arg, uses.products, adapterName(name, 'A'), adapterName(name, 'B')});
+      Adapter &adapter =
+          found.emplace_back(Adapter{arg, uses.products, adapterName(name, 'A'), adapterName(name, 'B')});
       for (const std::string &added : {adapter.a, adapter.b})
         if (!names.insert(added).second)
           return emitError(arg.getLoc()) << "--lora: the model has a parameter '" << added << "' already";

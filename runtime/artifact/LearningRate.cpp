@@ -18,7 +18,7 @@ namespace {
 /// A kind of schedule: how it goes on after the warm-up.
 struct ScheduleKind {
   const char *name;
-  Curve curve;    ///< to the end of the run; from the peak to the lowest level, if it is not constant
+  Curve curve;     ///< to the end of the run; from the peak to the lowest level, if it is not constant
   bool hasPlateau; ///< the peak is kept until the last `decaySteps` steps, in which the curve is the one asked for
 };
 constexpr ScheduleKind kinds[] = {{"constant", Curve::Constant, false},
@@ -123,7 +123,8 @@ std::string checkLearningRate(const LearningRateT &rate) {
       return "a part with an unknown curve or level";
     if (part->end < 0 || part->end > maxSteps)
       return "a part that ends at " + std::to_string(part->end);
-    if ((fromEnd && !part->from_end) || part->end < (part->from_end ? 0 : absolute) || (part->from_end && part->end > toEnd))
+    if ((fromEnd && !part->from_end) || part->end < (part->from_end ? 0 : absolute) ||
+        (part->from_end && part->end > toEnd))
       return "parts that are not in order";
     fromEnd = part->from_end;
     (fromEnd ? toEnd : absolute) = part->end;
@@ -136,7 +137,8 @@ static double levelOf(const LearningRateT &rate, Level level) {
 }
 
 /// Within a part that goes from step `begin` to step `end`.
-static double valueAt(const LearningRateT &rate, const LearningRatePartT &part, int64_t begin, int64_t end, int64_t step) {
+static double valueAt(const LearningRateT &rate, const LearningRatePartT &part, int64_t begin, int64_t end,
+                      int64_t step) {
   const double a = levelOf(rate, part.from), b = levelOf(rate, part.to);
   if (part.curve == Curve::InverseSqrt) {
     const auto first = static_cast<double>(std::max<int64_t>(begin, 1));
@@ -176,7 +178,8 @@ std::string describeParts(const LearningRateT &rate) {
   std::string text;
   for (const auto &part : rate.parts) {
     text += text.empty() ? "" : "; ";
-    text += std::string(curveNames[static_cast<size_t>(part->curve)]) + " " + levelNames[static_cast<size_t>(part->from)];
+    text +=
+        std::string(curveNames[static_cast<size_t>(part->curve)]) + " " + levelNames[static_cast<size_t>(part->from)];
     if (part->curve != Curve::Constant)
       text += std::string(" to ") + levelNames[static_cast<size_t>(part->to)];
     if (!part->from_end)

@@ -19,9 +19,9 @@ namespace tessera {
 struct ScheduleRequest {
   std::string kind = "constant"; ///< scheduleKinds()
   double peak = 1e-3, lowest = 0;
-  int64_t warmup = 0;                 ///< steps of linear warm-up from 0, which every kind begins with
-  int64_t decaySteps = 0;             ///< the last steps of the run, in which wsd decays
-  std::string decayCurve = "linear";  ///< decayCurves(): of wsd
+  int64_t warmup = 0;                ///< steps of linear warm-up from 0, which every kind begins with
+  int64_t decaySteps = 0;            ///< the last steps of the run, in which wsd decays
+  std::string decayCurve = "linear"; ///< decayCurves(): of wsd
 };
 
 /// "constant, linear, cosine, inverse-sqrt, wsd".
@@ -34,8 +34,8 @@ std::string makeLearningRate(const ScheduleRequest &request, artifact::LearningR
 /// What a schedule was made from.
 ScheduleRequest requestOf(const artifact::LearningRateT &rate);
 
-/// What is wrong with a schedule from a file: numbers that are not finite or negative, parts that are too many, unknown or
-/// out of order; empty if it can be evaluated at any step.
+/// What is wrong with a schedule from a file: numbers that are not finite or negative, parts that are too many, unknown
+/// or out of order; empty if it can be evaluated at any step.
 std::string checkLearningRate(const artifact::LearningRateT &rate);
 
 /// The learning rate of a step, which counts from 1, in a run of `totalSteps`. The schedule has been checked.

@@ -323,8 +323,7 @@ static Status verifyAdapters(const VerifyContext &context) {
     TESSERA_RETURN_IF_ERROR(check(*adapter.parameter(), artifact::StateRole::Frozen, 0, 0));
     const auto &shape = *segments.find(adapter.parameter()->string_view())->second.second->shape();
     const auto inputDim = static_cast<uint32_t>(adapter.input_dim());
-    TESSERA_RETURN_IF_ERROR(
-        check(*adapter.a(), artifact::StateRole::Parameter, adapter.rank(), shape.Get(inputDim)));
+    TESSERA_RETURN_IF_ERROR(check(*adapter.a(), artifact::StateRole::Parameter, adapter.rank(), shape.Get(inputDim)));
     TESSERA_RETURN_IF_ERROR(
         check(*adapter.b(), artifact::StateRole::Parameter, shape.Get(1 - inputDim), adapter.rank()));
   }
@@ -407,7 +406,8 @@ static Status verifyScalars(const VerifyContext &context, const artifact::Progra
     TESSERA_RETURN_IF_ERROR(expectDense(context, hyper.buffer(), type, 1, what));
   }
   if (const artifact::LearningRate *rate = package.learning_rate())
-    if (std::string problem = checkLearningRate(*std::unique_ptr<artifact::LearningRateT>(rate->UnPack())); !problem.empty())
+    if (std::string problem = checkLearningRate(*std::unique_ptr<artifact::LearningRateT>(rate->UnPack()));
+        !problem.empty())
       return bad("schedule of the learning rate", problem);
   for (uint32_t index = 0; index < sizeOf(program.results()); ++index) {
     const artifact::ResultTensor &result = *program.results()->Get(index);

@@ -76,8 +76,7 @@ Result<std::shared_ptr<const HostBatch>> Loader::readAt(uint64_t position) {
 
 void Loader::run() {
   for (uint64_t position = options.position;; position += rowsPerBatch) {
-    auto batch =
-        std::make_unique<Result<std::shared_ptr<const HostBatch>>>(guarded([&] { return readAt(position); }));
+    auto batch = std::make_unique<Result<std::shared_ptr<const HostBatch>>>(guarded([&] { return readAt(position); }));
     bool failed = !batch->isOk();
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return stopping || !ready; });

@@ -54,7 +54,8 @@ static nlohmann::json adapterConfig(const std::vector<Adapter> &adapters, const 
 }
 
 Status exportAdapters(const std::string &folder, const std::vector<RankState> &ranks,
-                      const std::vector<Adapter> &adapters, const std::map<std::string, std::string> &metadata, StateRole role) {
+                      const std::vector<Adapter> &adapters, const std::map<std::string, std::string> &metadata,
+                      StateRole role) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error)

@@ -35,8 +35,8 @@ Status exportAdapters(const std::string &folder, const std::vector<RankState> &r
                       const std::vector<Adapter> &adapters, const std::map<std::string, std::string> &metadata = {},
                       StateRole role = StateRole::Parameter);
 
-/// Writes the model's parameters, trained and frozen, with each adapter added to its matrix: in f64, then rounded to the
-/// matrix's type. Errors: IoError.
+/// Writes the model's parameters, trained and frozen, with each adapter added to its matrix: in f64, then rounded to
+/// the matrix's type. Errors: IoError.
 Status exportMerged(const std::string &path, const std::vector<RankState> &ranks, const std::vector<Adapter> &adapters,
                     const std::map<std::string, std::string> &metadata = {}, StateRole role = StateRole::Parameter);
 

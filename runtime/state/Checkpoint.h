@@ -80,8 +80,7 @@ Result<std::vector<SafetensorsTensor>> gatherParameters(const std::vector<RankSt
 /// Writes all parameters (frozen ones, too) of a model to one safetensors file; with the role Average, the averages of
 /// those that are trained in place of them.
 Status exportParameters(const std::string &path, const std::vector<RankState> &ranks,
-                        const std::map<std::string, std::string> &metadata = {},
-                        StateRole role = StateRole::Parameter);
+                        const std::map<std::string, std::string> &metadata = {}, StateRole role = StateRole::Parameter);
 
 /// Where the averages are written beside the weights: "model-average.safetensors" for "model.safetensors".
 std::string averagePath(const std::string &path);

@@ -131,7 +131,6 @@ Status initialiseSegment(const StateView &view, const ParameterSegment &segment,
   return roundElements(values.data(), view.dtype, target, end - begin).withContext("parameter '" + segment.name + "'");
 }
 
-
 /// The rank's threads share the work: optimizer states are large, and a run waits for this before its first step.
 static void zero(uint8_t *data, size_t bytes) {
   constexpr size_t block = size_t{1} << 20;
@@ -192,7 +191,8 @@ Status startAverages(const RankState &views) {
              view.end == average.end && canConvert(view.dtype, average.dtype);
     });
     if (parameter == views.end())
-      return TESSERA_ERROR(DataLoss, "the average of '" + average.unit + "' has no parameter that is laid out as it is");
+      return TESSERA_ERROR(DataLoss,
+                           "the average of '" + average.unit + "' has no parameter that is laid out as it is");
     TESSERA_RETURN_IF_ERROR(
         convertElements(parameter->dtype, parameter->data, average.dtype, average.data, average.end - average.begin));
   }

@@ -22,9 +22,9 @@ void initialValues(const InitSpec &init, PhiloxKey key, int64_t begin, int64_t e
 /// Writes initial values into what `view` holds of `segment`.
 Status initialiseSegment(const StateView &view, const ParameterSegment &segment, uint64_t seed);
 
-/// Sets a rank's whole state: optimizer states and padding to zero, parameters and their averages to their initial values. Parameters
-/// without an initialiser are an error that lists all of them. `isZeroed`: the memory is new, and zero already;
-/// zeros are not written again then.
+/// Sets a rank's whole state: optimizer states and padding to zero, parameters and their averages to their initial
+/// values. Parameters without an initialiser are an error that lists all of them. `isZeroed`: the memory is new, and
+/// zero already; zeros are not written again then.
 Status initialiseState(const RankState &views, uint64_t seed, bool isZeroed = false);
 
 /// Lets the moving averages begin as the parameters are.

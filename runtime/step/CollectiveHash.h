@@ -7,9 +7,8 @@
 
 namespace tessera {
 
-/// Of kind, axes, stream, type, size, shift and reduction of every collective of each program in order, and of the loops
-/// around them: ranks with
-/// equal numbers issue matching collectives.
+/// Of kind, axes, stream, type, size, shift and reduction of every collective of each program in order, and of the
+/// loops around them: ranks with equal numbers issue matching collectives.
 uint64_t collectiveSequenceHash(const artifact::Package &package);
 
 /// Of the bytes of all arenas and of where the buffers of collectives lie in them: ranks with equal numbers have them

@@ -346,7 +346,8 @@ Status Run::finish(int index) {
     else if (options.exportLora == "merged" || options.exportLora == "both")
       TESSERA_RETURN_IF_ERROR(exportMerged(file, all, adapters, metadata, role));
     if (!adapters.empty() && options.exportLora != "merged")
-      TESSERA_RETURN_IF_ERROR(exportAdapters(folder->adapterFolder(role == StateRole::Average), all, adapters, metadata, role));
+      TESSERA_RETURN_IF_ERROR(
+          exportAdapters(folder->adapterFolder(role == StateRole::Average), all, adapters, metadata, role));
   }
   return Status::ok();
 }

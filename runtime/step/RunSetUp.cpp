@@ -46,8 +46,8 @@ Status Run::open() {
   if (!options.openDevice)
     TESSERA_RETURN_IF_ERROR(checkDevice(*artifact));
   if (!options.exportLora.empty() && adaptersOf(*artifact).empty())
-    return TESSERA_ERROR(InvalidArgument, "--export-lora: artifact '" + options.artifact +
-                                              "' has no adapters (compile with --lora)");
+    return TESSERA_ERROR(InvalidArgument,
+                         "--export-lora: artifact '" + options.artifact + "' has no adapters (compile with --lora)");
   if (!options.exportPath.empty() && !adaptersOf(*artifact).empty() && options.exportLora != "merged" &&
       options.exportLora != "both")
     return TESSERA_ERROR(InvalidArgument,
@@ -305,8 +305,8 @@ Status Run::setUpRank(int index) {
     TESSERA_ASSIGN_OR_RETURN(resumed[index], loadCheckpoint(checkpoint, {state}));
     nonFinite[index].resume(resumed[index]);
   } else if (weights) {
-    TESSERA_RETURN_IF_ERROR(loadWeights(
-        state, *weights, initialSeed, {.optional = namesOf(adaptersOf(*artifact)), .isZeroed = true}));
+    TESSERA_RETURN_IF_ERROR(
+        loadWeights(state, *weights, initialSeed, {.optional = namesOf(adaptersOf(*artifact)), .isZeroed = true}));
   } else {
     if (isRoot(index) && !adaptersOf(*artifact).empty())
       log::warn("adapters are trained beside a model of random values: --weights gives it its own");

@@ -36,7 +36,8 @@ struct Schedule {
   /// What the random numbers of a step (dropout) are made from: a pure function of the run's seed and the step, so that
   /// a run is the same on any mesh and after it was resumed.
   static uint64_t stepSeed(uint64_t runSeed, int64_t step);
-  /// Sets the scalars that the step has. `update` counts from 1 the updates made, this step's included: steps without one are left out.
+  /// Sets the scalars that the step has. `update` counts from 1 the updates made, this step's included: steps without
+  /// one are left out.
   Status apply(Session &session, int64_t step, int64_t update, bool updatesAlways, uint64_t runSeed) const;
 
   /// All that the scalars are made from: ranks with another schedule would train other parameters.

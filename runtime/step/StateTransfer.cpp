@@ -14,8 +14,7 @@ static std::string pack(const RankState &state) {
   Json list = Json::array();
   for (const StateView &view : state)
     if (view.saves)
-      list.push_back(
-          {{"unit", view.unit}, {"role", toString(view.kind)}, {"begin", view.begin}, {"end", view.end}});
+      list.push_back({{"unit", view.unit}, {"role", toString(view.kind)}, {"begin", view.begin}, {"end", view.end}});
   std::string head = list.dump(), text = std::to_string(head.size()) + "\n" + head;
   for (const StateView &view : state)
     if (view.saves)

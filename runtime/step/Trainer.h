@@ -39,7 +39,7 @@ struct TrainOptions {
   int64_t checkReplicas = 0;   ///< steps between comparisons of ranks' equal copies; 0: only at checkpoints
   std::string exportPath;      ///< of the final weights; empty: <out>/model.safetensors
   bool noExport = false;
-  std::string exportLora;      ///< adapters | merged | both; empty: adapters
+  std::string exportLora; ///< adapters | merged | both; empty: adapters
   bool takesOver = false; ///< the run folder, from a holder that shows no sign of life
 
   std::string evalData;    ///< what is evaluated; empty: nothing

@@ -29,8 +29,8 @@ Result<RunFolder> RunFolder::create(const std::string &path) {
 
 /// Whether a temporary name in a run folder can be that of a file which a run writes there.
 static bool isForFileOfRun(const std::string &name) {
-  for (const char *prefix :
-       {"run.json.", "metrics.jsonl.", "memory.json.", "model.safetensors.", "model-average.safetensors.", "lease.", "trace.json.", "trace-"})
+  for (const char *prefix : {"run.json.", "metrics.jsonl.", "memory.json.", "model.safetensors.",
+                             "model-average.safetensors.", "lease.", "trace.json.", "trace-"})
     if (name.starts_with(prefix))
       return true;
   return false;

@@ -74,7 +74,8 @@ void addOptimizerSettings(CLI::App &app, tessera::CompileOptions &o) {
   for (const tessera::train::Optimizer *optimizer : tessera::train::allOptimizers()) {
     std::string last;
     for (const OptimizerSetting &setting : optimizer->settings) {
-      auto found = std::find_if(flags.begin(), flags.end(), [&](const auto &flag) { return flag.first == setting.flag; });
+      auto found =
+          std::find_if(flags.begin(), flags.end(), [&](const auto &flag) { return flag.first == setting.flag; });
       if (found == flags.end())
         found = flags.insert(flags.end(), {setting.flag, {}});
       Flag &flag = found->second;
@@ -89,8 +90,9 @@ void addOptimizerSettings(CLI::App &app, tessera::CompileOptions &o) {
   for (const auto &[flag, made] : flags) {
     const std::vector<std::string> names = made.names;
     if (made.isSwitch) {
-      app.add_flag_callback("--" + flag, [&o, names] { o.optimizerSettings[names.front()] = 1; },
-                            "of the optimizer (" + made.defaults.substr(0, made.defaults.find(':')) + ")");
+      app.add_flag_callback(
+          "--" + flag, [&o, names] { o.optimizerSettings[names.front()] = 1; },
+          "of the optimizer (" + made.defaults.substr(0, made.defaults.find(':')) + ")");
       continue;
     }
     std::string help;
@@ -125,9 +127,10 @@ void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o) {
   app.add_option("--clip-value", o.clipValue,
                  "clip each element of the gradients to [-value, value], after --clip-norm; 0: do not clip")
       ->capture_default_str();
-  app.add_option("--ema", o.ema,
-                 "keep exponential moving averages of the parameters: average = ema * average + (1 - ema) * parameter; 0: "
-                 "none")
+  app.add_option(
+         "--ema", o.ema,
+         "keep exponential moving averages of the parameters: average = ema * average + (1 - ema) * parameter; 0: "
+         "none")
       ->capture_default_str();
   app.add_option("--guard-updates", o.guardUpdates,
                  "on: a step whose loss or gradient norm is not finite changes nothing; off: updates do not wait for "
@@ -135,9 +138,10 @@ void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o) {
       ->capture_default_str();
   app.add_flag("--evaluate", o.evaluate,
                "add a program that computes the loss of a batch without training, for tessera-run --eval-data");
-  app.add_option("--schedule,--lr-schedule", o.schedule,
-                 "learning rate after warm-up: constant; linear or cosine (to --min-lr at the last step); inverse-sqrt; wsd "
-                 "(constant, and a decay in the last --decay-steps)")
+  app.add_option(
+         "--schedule,--lr-schedule", o.schedule,
+         "learning rate after warm-up: constant; linear or cosine (to --min-lr at the last step); inverse-sqrt; wsd "
+         "(constant, and a decay in the last --decay-steps)")
       ->capture_default_str();
   app.add_option("--warmup", o.warmup, "steps of linear warm-up")->capture_default_str();
   app.add_option("--min-lr", o.minLearningRate, "where the schedule ends")->capture_default_str();

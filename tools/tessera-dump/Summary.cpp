@@ -194,8 +194,8 @@ std::string summaryText(const Artifact &artifact) {
   line("model", join(json["model"], ", ", "="));
   line("optimizer", join(json["optimizer"], ", ", "="));
   if (const Json &rate = json["learning_rate"]; !rate.is_null())
-    line("learning rate", fmt::format("{}, peak {}, lowest {}: {}", rate["kind"].get<std::string>(), rate["peak"].dump(),
-                                      rate["lowest"].dump(), rate["course"].get<std::string>()));
+    line("learning rate", fmt::format("{}, peak {}, lowest {}: {}", rate["kind"].get<std::string>(),
+                                      rate["peak"].dump(), rate["lowest"].dump(), rate["course"].get<std::string>()));
   std::string parameters = fmt::format("{} in {} tensors, {} units", json["parameters"].get<int64_t>(),
                                        json["parameter_tensors"].get<int64_t>(), json["units"].get<int64_t>());
   for (const char *what : {"frozen", "constant"})

@@ -110,9 +110,10 @@ int main(int argc, char **argv) {
   CLI::Option *exportPath =
       app.add_option("--export", options.exportPath, "File of the final weights (default: <out>/model.safetensors)")
           ->check(someName());
-  app.add_option("--export-lora", options.exportLora,
-                 "What is left of a model with adapters (tessera-compile --lora): adapters (<out>/adapter/, for PEFT; the "
-                 "default), merged (the model with the adapters added, in the file of --export), or both")
+  app.add_option(
+         "--export-lora", options.exportLora,
+         "What is left of a model with adapters (tessera-compile --lora): adapters (<out>/adapter/, for PEFT; the "
+         "default), merged (the model with the adapters added, in the file of --export), or both")
       ->check(CLI::IsMember({"adapters", "merged", "both"}));
   app.add_flag("--no-export", options.noExport, "Do not write the final weights")->excludes(exportPath);
 

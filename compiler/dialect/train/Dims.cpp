@@ -66,9 +66,7 @@ void DimsAttr::print(AsmPrinter &printer) const {
 
 // --- Of arguments ------------------------------------------------------------------
 
-bool isBatchArgument(func::FuncOp func, unsigned index) {
-  return isBatch(getArgRole(func, index));
-}
+bool isBatchArgument(func::FuncOp func, unsigned index) { return isBatch(getArgRole(func, index)); }
 
 /// The dimension that counts samples where nothing says which: the first, behind the one that `train.accumulate` goes
 /// through.

@@ -1,7 +1,7 @@
 //===- Optimizer.h - the optimizers, one row each ---------------*- C++ -*-===//
 //
-// What the driver, the pass and the artifact know of an optimizer besides its op (OptimizerUpdateOpInterface): its name, the
-// numbers that it is told, its states, and how its op is built.
+// What the driver, the pass and the artifact know of an optimizer besides its op (OptimizerUpdateOpInterface): its
+// name, the numbers that it is told, its states, and how its op is built.
 //
 //===----------------------------------------------------------------------===//
 
@@ -78,8 +78,8 @@ template <typename Fn> void forEachUpdateOp(Fn fn) {
   [&]<typename... Ops>(std::tuple<Ops...> *) { (fn.template operator()<Ops>(), ...); }((UpdateOps *)nullptr);
 }
 
-/// What every update's verifier checks: shapes of gradient and states, whose names are given, and the ranges of clip_value
-/// and decay_elements.
+/// What every update's verifier checks: shapes of gradient and states, whose names are given, and the ranges of
+/// clip_value and decay_elements.
 llvm::LogicalResult verifyUpdate(OptimizerUpdateOpInterface update, llvm::ArrayRef<llvm::StringRef> states);
 /// That an attribute lies in [0, 1).
 llvm::LogicalResult verifyFraction(mlir::Operation *op, llvm::StringRef name, const llvm::APFloat &value);

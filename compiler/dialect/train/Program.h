@@ -15,9 +15,9 @@ namespace tessera::train {
 
 enum class ProgramKind { Train, Evaluate };
 
-/// On a function, or the program made of it: "evaluate"; without it, it trains. The results of an evaluation are two f32
-/// scalars: the loss of several batches is the sum of `loss_sum` over them, divided by that of `loss_count`. A count of the
-/// values of a target, but for the ignored ones, names it (`train.of`).
+/// On a function, or the program made of it: "evaluate"; without it, it trains. The results of an evaluation are two
+/// f32 scalars: the loss of several batches is the sum of `loss_sum` over them, divided by that of `loss_count`. A
+/// count of the values of a target, but for the ignored ones, names it (`train.of`).
 inline constexpr llvm::StringLiteral kProgram = "train.program";
 inline constexpr llvm::StringLiteral kEvaluate = "evaluate";
 

@@ -248,7 +248,8 @@ Scalar Evaluator::roundStochastically(train::StochasticRoundOp op, Position &pos
   Scalar result{{}, std::max({x.level, seed.level, index.level, offset.level})};
   if (emission && !seen.failed()) {
     OpBuilder &builder = emission->at(result.level);
-    Value global = offset.value ? arith::AddIOp::create(builder, loc, index.value, offset.value).getResult() : index.value;
+    Value global =
+        offset.value ? arith::AddIOp::create(builder, loc, index.value, offset.value).getResult() : index.value;
     const auto lane = static_cast<unsigned>(op.getLane());
     Value word = emitPhilox(builder, loc, seed.value, global, op.getStream(), lane / 2);
     result.value = emitStochasticRound(builder, loc, x.value, word, lane % 2 == 1);

@@ -62,9 +62,9 @@ public:
         for (const ParameterSegment &segment : view.segments) {
           auto [begin, end] = overlap(view, segment);
           for (int64_t i = begin; i < end; ++i)
-            reinterpret_cast<float *>(view.data)[i - view.begin] = start + 1000.0f * static_cast<float>(number(view.kind)) +
-                                                                   static_cast<float>(i - segment.offset) +
-                                                                   10.0f * static_cast<float>(segment.name.back());
+            reinterpret_cast<float *>(view.data)[i - view.begin] =
+                start + 1000.0f * static_cast<float>(number(view.kind)) + static_cast<float>(i - segment.offset) +
+                10.0f * static_cast<float>(segment.name.back());
         }
       }
   }

@@ -414,14 +414,16 @@ TEST(Schedule, ReadsTheArtifactAndTheCommandLine) {
   ASSERT_TRUE(schedule.isOk());
   EXPECT_DOUBLE_EQ(schedule->learningRate(1), 0.1);
   overrides.schedule = "wsd";
-  EXPECT_NE(Schedule::create(**artifact, 10, overrides).status().message().find("needs --decay-steps"), std::string::npos);
+  EXPECT_NE(Schedule::create(**artifact, 10, overrides).status().message().find("needs --decay-steps"),
+            std::string::npos);
   overrides.decaySteps = 4;
   schedule = Schedule::create(**artifact, 10, overrides);
   ASSERT_TRUE(schedule.isOk());
   EXPECT_DOUBLE_EQ(schedule->learningRate(8), 0.25);
   ScheduleOverrides lowest;
   lowest.minLearningRate = 0.1;
-  EXPECT_NE(Schedule::create(**artifact, 10, lowest).status().message().find("the schedule is constant"), std::string::npos);
+  EXPECT_NE(Schedule::create(**artifact, 10, lowest).status().message().find("the schedule is constant"),
+            std::string::npos);
 }
 
 } // namespace

@@ -75,11 +75,14 @@ static constexpr OptimizerSetting kSettings[] = {{"beta1", "betas", SettingKind:
                                                  {"epsilon", "epsilon", SettingKind::Positive, 1e-8}};
 static constexpr BiasCorrection kBiasCorrections[] = {{"bias_correction1", "beta1"}, {"bias_correction2", "beta2"}};
 
-const Optimizer kAdamw = {
-    "adamw", kSettings,
-    kBiasCorrections,
-    /*hasNarrowStates=*/true,
-    [](const OptimizerSettings &) { return SmallVector<StringRef>{"m", "v"}; },
-    /*problem=*/nullptr, build};
+const Optimizer kAdamw = {"adamw",
+                          kSettings,
+                          kBiasCorrections,
+                          /*hasNarrowStates=*/true,
+                          [](const OptimizerSettings &) {
+                            return SmallVector<StringRef>{"m", "v"};
+                          },
+                          /*problem=*/nullptr,
+                          build};
 
 } // namespace tessera::train

@@ -58,11 +58,12 @@ static Operation *build(OpBuilder &builder, Location loc, const UpdateParts &par
 static constexpr OptimizerSetting kSettings[] = {{"beta1", "betas", SettingKind::Fraction, 0.9},
                                                  {"beta2", "betas", SettingKind::Fraction, 0.99}};
 
-const Optimizer kLion = {
-    "lion", kSettings,
-    /*biasCorrections=*/{},
-    /*hasNarrowStates=*/false,
-    [](const OptimizerSettings &) { return SmallVector<StringRef>{"m"}; },
-    /*problem=*/nullptr, build};
+const Optimizer kLion = {"lion",
+                         kSettings,
+                         /*biasCorrections=*/{},
+                         /*hasNarrowStates=*/false,
+                         [](const OptimizerSettings &) { return SmallVector<StringRef>{"m"}; },
+                         /*problem=*/nullptr,
+                         build};
 
 } // namespace tessera::train

@@ -68,12 +68,12 @@ SmallVector<Value> SgdUpdateOp::decompose(UpdateBuilder &b) {
 
 static Operation *build(OpBuilder &builder, Location loc, const UpdateParts &parts) {
   Value buffer = parts.states.empty() ? Value() : parts.states[0];
-  return SgdUpdateOp::create(
-      builder, loc, parts.param.getType(), buffer ? buffer.getType() : Type(), parts.param, buffer, parts.grad,
-      parts.hyper[0], parts.scale, /*offset=*/Value(), /*apply=*/Value(),
-      builder.getF64FloatAttr(parts.settings.at("momentum")),
-      parts.settings.at("nesterov") != 0 ? builder.getUnitAttr() : UnitAttr(),
-      builder.getF64FloatAttr(parts.weightDecay), builder.getI64IntegerAttr(parts.decayElements), parts.clipValue);
+  return SgdUpdateOp::create(builder, loc, parts.param.getType(), buffer ? buffer.getType() : Type(), parts.param,
+                             buffer, parts.grad, parts.hyper[0], parts.scale, /*offset=*/Value(), /*apply=*/Value(),
+                             builder.getF64FloatAttr(parts.settings.at("momentum")),
+                             parts.settings.at("nesterov") != 0 ? builder.getUnitAttr() : UnitAttr(),
+                             builder.getF64FloatAttr(parts.weightDecay), builder.getI64IntegerAttr(parts.decayElements),
+                             parts.clipValue);
 }
 
 static SmallVector<StringRef> states(const OptimizerSettings &settings) {
@@ -87,8 +87,12 @@ static std::string problem(const OptimizerSettings &settings) {
 static constexpr OptimizerSetting kSettings[] = {{"momentum", "momentum", SettingKind::Fraction, 0.0},
                                                  {"nesterov", "nesterov", SettingKind::Switch, 0.0}};
 
-const Optimizer kSgd = {"sgd",  kSettings, /*biasCorrections=*/{},
+const Optimizer kSgd = {"sgd",
+                        kSettings,
+                        /*biasCorrections=*/{},
                         /*hasNarrowStates=*/false,
-                        states, problem,   build};
+                        states,
+                        problem,
+                        build};
 
 } // namespace tessera::train
