@@ -3,10 +3,10 @@
 #include "compiler/artifact/Writer.h"
 #include "compiler/dialect/dist/Dist.h"
 #include "compiler/dialect/train/Train.h"
-#include "compiler/driver/Compile.h"
 #include "passes/lower/codegen/CpuCodegen.h"
 #include "runtime/comm/local/LocalCommunicator.h"
 #include "runtime/step/Session.h"
+#include "tools/tessera-compile/driver/Compile.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"

@@ -1,9 +1,9 @@
 //===- main.cpp - tessera-compile: from a model to an artifact ------------===//
 
 #include "compiler/dialect/train/Optimizer.h"
-#include "compiler/driver/Compile.h"
 #include "passes/Register.h"
 #include "passes/shard/Strategy.h"
+#include "tools/tessera-compile/driver/Compile.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Diagnostics.h"

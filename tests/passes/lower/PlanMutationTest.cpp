@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/driver/Compile.h"
 #include "passes/Register.h"
 #include "tests/passes/lower/PlanDefects.h"
+#include "tools/tessera-compile/driver/Compile.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"

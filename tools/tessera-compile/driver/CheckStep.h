@@ -1,7 +1,7 @@
 //===- CheckStep.h - what a step must not bring along -----*- C++ -*-===//
 
-#ifndef TESSERA_COMPILER_DRIVER_CHECKSTEP_H
-#define TESSERA_COMPILER_DRIVER_CHECKSTEP_H
+#ifndef TESSERA_TOOLS_TESSERA_COMPILE_DRIVER_CHECKSTEP_H
+#define TESSERA_TOOLS_TESSERA_COMPILE_DRIVER_CHECKSTEP_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -15,4 +15,4 @@ void remarkAssumedDims(mlir::func::FuncOp step);
 
 } // namespace tessera
 
-#endif // TESSERA_COMPILER_DRIVER_CHECKSTEP_H
+#endif // TESSERA_TOOLS_TESSERA_COMPILE_DRIVER_CHECKSTEP_H

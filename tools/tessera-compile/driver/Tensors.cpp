@@ -1,6 +1,6 @@
 //===- Tensors.cpp - what became of a model's tensors ---------------------===//
 
-#include "compiler/driver/Tensors.h"
+#include "tools/tessera-compile/driver/Tensors.h"
 
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/Signature.h"

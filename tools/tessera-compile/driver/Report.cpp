@@ -1,6 +1,6 @@
 //===- Report.cpp - memory, collectives and time of a lowered step --------===//
 
-#include "compiler/driver/Report.h"
+#include "tools/tessera-compile/driver/Report.h"
 
 #include "compiler/dialect/dist/AxisAlgebra.h"
 #include "compiler/dialect/exec/Exec.h"

@@ -1,4 +1,4 @@
-#include "compiler/driver/Options.h"
+#include "tools/tessera-compile/driver/Options.h"
 
 #include "compiler/dialect/train/Optimizer.h"
 #include "passes/shard/Strategy.h"

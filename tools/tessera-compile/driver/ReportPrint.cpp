@@ -1,6 +1,6 @@
 //===- ReportPrint.cpp - a report as text and as JSON ---------------------===//
 
-#include "compiler/driver/Report.h"
+#include "tools/tessera-compile/driver/Report.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Path.h"

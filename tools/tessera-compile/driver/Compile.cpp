@@ -1,15 +1,15 @@
 //===- Compile.cpp - runs the phases --------------------------------------===//
 
-#include "compiler/driver/Compile.h"
+#include "tools/tessera-compile/driver/Compile.h"
 
 #include "compiler/dialect/dist/Dist.h"
-#include "compiler/driver/CheckStep.h"
-#include "compiler/driver/Emit.h"
-#include "compiler/driver/Fit.h"
-#include "compiler/driver/MemoryLimit.h"
-#include "compiler/driver/Tensors.h"
 #include "frontends/onnx/Import.h"
 #include "passes/lower/codegen/GpuCodegen.h"
+#include "tools/tessera-compile/driver/CheckStep.h"
+#include "tools/tessera-compile/driver/Emit.h"
+#include "tools/tessera-compile/driver/Fit.h"
+#include "tools/tessera-compile/driver/MemoryLimit.h"
+#include "tools/tessera-compile/driver/Tensors.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"

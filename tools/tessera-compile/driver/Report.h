@@ -4,13 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_COMPILER_DRIVER_REPORT_H
-#define TESSERA_COMPILER_DRIVER_REPORT_H
+#ifndef TESSERA_TOOLS_TESSERA_COMPILE_DRIVER_REPORT_H
+#define TESSERA_TOOLS_TESSERA_COMPILE_DRIVER_REPORT_H
 
 #include "compiler/cost/Simulate.h"
 #include "compiler/cost/StepCounts.h"
-#include "compiler/driver/Emit.h"
-#include "compiler/driver/Options.h"
+#include "tools/tessera-compile/driver/Emit.h"
+#include "tools/tessera-compile/driver/Options.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/JSON.h"
@@ -78,4 +78,4 @@ std::string formatSeconds(double seconds);
 
 } // namespace tessera
 
-#endif // TESSERA_COMPILER_DRIVER_REPORT_H
+#endif // TESSERA_TOOLS_TESSERA_COMPILE_DRIVER_REPORT_H

@@ -1,6 +1,6 @@
 //===- Emit.cpp - from lowered IR to the artifact file --------------------===//
 
-#include "compiler/driver/Emit.h"
+#include "tools/tessera-compile/driver/Emit.h"
 
 #include "compiler/cost/Target.h"
 

@@ -1,6 +1,6 @@
 //===- Phases.cpp - the pass pipeline of each phase -----------------------===//
 
-#include "compiler/driver/Compile.h"
+#include "tools/tessera-compile/driver/Compile.h"
 
 #include "llvm/Support/FormatVariadic.h"
 

@@ -1,6 +1,6 @@
 //===- CheckStep.cpp - attributes that a step must not bring along --------===//
 
-#include "compiler/driver/CheckStep.h"
+#include "tools/tessera-compile/driver/CheckStep.h"
 
 #include "compiler/dialect/dist/Dist.h"
 #include "compiler/dialect/train/Dims.h"

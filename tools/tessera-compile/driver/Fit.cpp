@@ -1,9 +1,9 @@
 //===- Fit.cpp - variants of a step that need less memory -----------------===//
 
-#include "compiler/driver/Fit.h"
+#include "tools/tessera-compile/driver/Fit.h"
 
-#include "compiler/driver/Compile.h"
 #include "passes/shard/Strategy.h"
+#include "tools/tessera-compile/driver/Compile.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/STLExtras.h"

@@ -4,12 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/driver/MemoryLimit.h"
+#include "tools/tessera-compile/driver/MemoryLimit.h"
 
 #include "compiler/cost/Latency.h"
 #include "compiler/dialect/exec/Exec.h"
-#include "compiler/driver/Compile.h"
-#include "compiler/driver/Report.h"
+#include "tools/tessera-compile/driver/Compile.h"
+#include "tools/tessera-compile/driver/Report.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/MapVector.h"

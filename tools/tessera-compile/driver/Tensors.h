@@ -1,7 +1,7 @@
 //===- Tensors.h - what became of a model's tensors -------------*- C++ -*-===//
 
-#ifndef TESSERA_COMPILER_DRIVER_TENSORS_H
-#define TESSERA_COMPILER_DRIVER_TENSORS_H
+#ifndef TESSERA_TOOLS_TESSERA_COMPILE_DRIVER_TENSORS_H
+#define TESSERA_TOOLS_TESSERA_COMPILE_DRIVER_TENSORS_H
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -16,4 +16,4 @@ void printTensors(mlir::ModuleOp module, llvm::raw_ostream &os);
 
 } // namespace tessera
 
-#endif // TESSERA_COMPILER_DRIVER_TENSORS_H
+#endif // TESSERA_TOOLS_TESSERA_COMPILE_DRIVER_TENSORS_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_COMPILER_DRIVER_OPTIONS_H
-#define TESSERA_COMPILER_DRIVER_OPTIONS_H
+#ifndef TESSERA_TOOLS_TESSERA_COMPILE_DRIVER_OPTIONS_H
+#define TESSERA_TOOLS_TESSERA_COMPILE_DRIVER_OPTIONS_H
 
 #include "compiler/dialect/dist/AxisRole.h"
 #include "runtime/artifact/LearningRate.h"
@@ -168,4 +168,4 @@ std::string checkOptions(const CompileOptions &options);
 
 } // namespace tessera
 
-#endif // TESSERA_COMPILER_DRIVER_OPTIONS_H
+#endif // TESSERA_TOOLS_TESSERA_COMPILE_DRIVER_OPTIONS_H

@@ -1,9 +1,9 @@
 //===- Fit.h - does a step fit a device, and what would make it -*- C++ -*-===//
 
-#ifndef TESSERA_COMPILER_DRIVER_FIT_H
-#define TESSERA_COMPILER_DRIVER_FIT_H
+#ifndef TESSERA_TOOLS_TESSERA_COMPILE_DRIVER_FIT_H
+#define TESSERA_TOOLS_TESSERA_COMPILE_DRIVER_FIT_H
 
-#include "compiler/driver/Report.h"
+#include "tools/tessera-compile/driver/Report.h"
 
 #include "mlir/IR/MLIRContext.h"
 
@@ -47,4 +47,4 @@ llvm::json::Object fitJson(const FitReport &fit);
 
 } // namespace tessera
 
-#endif // TESSERA_COMPILER_DRIVER_FIT_H
+#endif // TESSERA_TOOLS_TESSERA_COMPILE_DRIVER_FIT_H

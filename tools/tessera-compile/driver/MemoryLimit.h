@@ -1,10 +1,10 @@
 //===- MemoryLimit.h - what a memory limit leaves room for ------*- C++ -*-===//
 
-#ifndef TESSERA_COMPILER_DRIVER_MEMORYLIMIT_H
-#define TESSERA_COMPILER_DRIVER_MEMORYLIMIT_H
+#ifndef TESSERA_TOOLS_TESSERA_COMPILE_DRIVER_MEMORYLIMIT_H
+#define TESSERA_TOOLS_TESSERA_COMPILE_DRIVER_MEMORYLIMIT_H
 
 #include "compiler/cost/Target.h"
-#include "compiler/driver/Options.h"
+#include "tools/tessera-compile/driver/Options.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -24,4 +24,4 @@ llvm::LogicalResult checkMemoryLimit(const CompileOptions &options, bool isGpu, 
 
 } // namespace tessera
 
-#endif // TESSERA_COMPILER_DRIVER_MEMORYLIMIT_H
+#endif // TESSERA_TOOLS_TESSERA_COMPILE_DRIVER_MEMORYLIMIT_H

@@ -1,9 +1,9 @@
 //===- Emit.h - from lowered IR to the artifact file ------------*- C++ -*-===//
 
-#ifndef TESSERA_COMPILER_DRIVER_EMIT_H
-#define TESSERA_COMPILER_DRIVER_EMIT_H
+#ifndef TESSERA_TOOLS_TESSERA_COMPILE_DRIVER_EMIT_H
+#define TESSERA_TOOLS_TESSERA_COMPILE_DRIVER_EMIT_H
 
-#include "compiler/driver/Options.h"
+#include "tools/tessera-compile/driver/Options.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -30,4 +30,4 @@ llvm::LogicalResult emitArtifact(const CompileOptions &options, mlir::ModuleOp m
 
 } // namespace tessera
 
-#endif // TESSERA_COMPILER_DRIVER_EMIT_H
+#endif // TESSERA_TOOLS_TESSERA_COMPILE_DRIVER_EMIT_H

@@ -1,11 +1,11 @@
 //===- Compile.h - a compilation from file to artifact ----------*- C++ -*-===//
 
-#ifndef TESSERA_COMPILER_DRIVER_COMPILE_H
-#define TESSERA_COMPILER_DRIVER_COMPILE_H
+#ifndef TESSERA_TOOLS_TESSERA_COMPILE_DRIVER_COMPILE_H
+#define TESSERA_TOOLS_TESSERA_COMPILE_DRIVER_COMPILE_H
 
 #include "compiler/cost/Target.h"
-#include "compiler/driver/Emit.h"
-#include "compiler/driver/Options.h"
+#include "tools/tessera-compile/driver/Emit.h"
+#include "tools/tessera-compile/driver/Options.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -39,4 +39,4 @@ llvm::FailureOr<CompileOutcome> compile(const CompileOptions &options, mlir::MLI
 
 } // namespace tessera
 
-#endif // TESSERA_COMPILER_DRIVER_COMPILE_H
+#endif // TESSERA_TOOLS_TESSERA_COMPILE_DRIVER_COMPILE_H
