@@ -6,6 +6,7 @@
 
 #include "compiler/dialect/dist/Dist.h"
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Program.h"
 #include "compiler/dialect/train/Signature.h"
 #include "passes/precision/Passes.h"
 
@@ -130,7 +131,7 @@ private:
 
 struct KeepCopiesPass : tessera::impl::KeepCopiesBase<KeepCopiesPass> {
   void runOnOperation() override {
-    if (!isStepFunction(getOperation()))
+    if (!isTrainingStep(getOperation())) // only the training renews them
       return;
     Keeper keeper(getOperation());
     keeper.run();
