@@ -235,6 +235,13 @@ LogicalResult AccumulateGradients::run(func::FuncOp func) {
     return failure();
   if (failed(replaceMicroBatches(func, count)))
     return failure();
+  // What is assumed is written down before loops over the batch change what it would be assumed from.
+  SmallVector<std::pair<unsigned, train::DimsAttr>> assumed;
+  for (BlockArgument arg : func.getArguments())
+    if (hasSamples(func, arg))
+      assumed.emplace_back(arg.getArgNumber(), train::getDims(func, arg.getArgNumber()));
+  for (auto [index, dims] : assumed)
+    func.setArgAttr(index, train::kDims, dims);
   FailureOr<SmallVector<Operation *>> hoisted = hoistCounts(func);
   if (failed(hoisted))
     return failure();

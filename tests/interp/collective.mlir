@@ -45,14 +45,14 @@ func.func @reduce() {
 // A NaN of one rank is everyone's, whichever rank has it; 0 is above -0.
 func.func @extremes() {
   %rank = dist.axis_index {axes = ["replicate", "shard"]} : tensor<i64>
-  %most = dist.all_reduce %rank {axes = ["replicate", "shard"], kind = #dist.reduction<max>} : (tensor<i64>) -> tensor<i64>
+  %most = dist.all_reduce %rank {axes = ["replicate", "shard"], kind = #dist<reduction max>} : (tensor<i64>) -> tensor<i64>
   %three = train.constant dense<3> : tensor<i64>
   check.expect_eq %most, %three : tensor<i64>
   %f = train.convert %rank : (tensor<i64>) -> tensor<f32>
   %one = train.constant dense<1.0> : tensor<f32>
   %below = train.sub %f, %one : tensor<f32>
   %root = train.sqrt %below : tensor<f32>
-  %nan = dist.all_reduce %root {axes = ["replicate", "shard"], kind = #dist.reduction<max>} : (tensor<f32>) -> tensor<f32>
+  %nan = dist.all_reduce %root {axes = ["replicate", "shard"], kind = #dist<reduction max>} : (tensor<f32>) -> tensor<f32>
   %isnan = train.compare ne, %nan, %nan : (tensor<f32>, tensor<f32>) -> tensor<i1>
   %true = train.constant dense<true> : tensor<i1>
   check.expect_eq %isnan, %true : tensor<i1>
@@ -61,8 +61,8 @@ func.func @extremes() {
   %isfirst = train.compare eq, %f, %minus : (tensor<f32>, tensor<f32>) -> tensor<i1>
   %plus = train.constant dense<0.0> : tensor<f32>
   %signs = train.select %isfirst, %plus, %zero : tensor<i1>, tensor<f32>
-  %top = dist.all_reduce %signs {axes = ["replicate", "shard"], kind = #dist.reduction<max>} : (tensor<f32>) -> tensor<f32>
-  %bottom = dist.all_reduce %signs {axes = ["replicate", "shard"], kind = #dist.reduction<min>} : (tensor<f32>) -> tensor<f32>
+  %top = dist.all_reduce %signs {axes = ["replicate", "shard"], kind = #dist<reduction max>} : (tensor<f32>) -> tensor<f32>
+  %bottom = dist.all_reduce %signs {axes = ["replicate", "shard"], kind = #dist<reduction min>} : (tensor<f32>) -> tensor<f32>
   %itop = train.div %one, %top : tensor<f32>
   %ibottom = train.div %one, %bottom : tensor<f32>
   %inf = train.constant dense<0x7F800000> : tensor<f32>
@@ -72,7 +72,7 @@ func.func @extremes() {
   %row = train.constant dense<[0.0, 1.0, 2.0, 3.0]> : tensor<4xf32>
   %fs = train.broadcast %f {broadcast_dimensions = array<i64>} : (tensor<f32>) -> tensor<4xf32>
   %x = train.add %row, %fs : tensor<4xf32>
-  %least = dist.reduce_scatter %x {axes = ["replicate", "shard"], dim = 0 : i64, kind = #dist.reduction<min>} : (tensor<4xf32>) -> tensor<1xf32>
+  %least = dist.reduce_scatter %x {axes = ["replicate", "shard"], dim = 0 : i64, kind = #dist<reduction min>} : (tensor<4xf32>) -> tensor<1xf32>
   %f1 = train.reshape %f : (tensor<f32>) -> tensor<1xf32>
   check.expect_eq %least, %f1 : tensor<1xf32>
   return

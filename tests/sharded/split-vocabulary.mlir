@@ -25,7 +25,7 @@ module attributes {dist.mesh = #dist.mesh<shard = 1>} {
 // CHECK-NOT: dist.all_gather
 // CHECK: train.gather_rows %{{.*}} : (tensor<24x8xf32>, tensor<6xi32>)
 // CHECK: dist.all_reduce %{{.*}} : (tensor<6x8xf32>)
-// CHECK: dist.all_reduce %{{.*}}kind = #dist.reduction<max>{{.*}} : (tensor<6xf32>)
+// CHECK: dist.all_reduce %{{.*}}kind = #dist<reduction max>{{.*}} : (tensor<6xf32>)
 // CHECK: dist.all_reduce %{{.*}} : (tensor<6xf32>)
 // CHECK: dist.all_reduce %{{.*}} : (tensor<6xf32>)
 // CHECK: dist.all_reduce %{{.*}} : (tensor<6xf32>)

@@ -9,9 +9,9 @@
 namespace tessera::dist {
 
 using Names = llvm::StringLiteral;
-static constexpr Names kReplica[] = {"replicate", "dp", "ddp"};
-static constexpr Names kData[] = {"shard", "fsdp"};
-static constexpr Names kSequence[] = {"seq", "cp", "sp"};
+static constexpr Names kReplica[] = {"replica", "replicate", "dp", "ddp"};
+static constexpr Names kData[] = {"data", "shard", "fsdp"};
+static constexpr Names kSequence[] = {"sequence", "seq", "cp", "sp"};
 static constexpr Names kModel[] = {"model", "tp"};
 static constexpr Names kExpert[] = {"expert", "ep"};
 static constexpr Names kStage[] = {"stage", "pp"};

@@ -258,7 +258,7 @@ LogicalResult verifyStep(FunctionOpInterface func) {
     if (!name)
       return func->emitError() << "argument " << index << ": a parameter needs " << kName;
     // train.step_c4
-    if (!params.try_emplace(name, type).second)
+    if (!params.try_emplace(name, globalType(func.getArgAttrDict(index), type)).second)
       return func->emitError() << "two parameters are called " << name;
   }
   for (unsigned index = 0; index < func.getNumArguments(); ++index) {
@@ -287,8 +287,8 @@ LogicalResult verifyStep(FunctionOpInterface func) {
     if (!of || param == params.end())
       return func->emitError() << "result " << index << ": a gradient needs " << kOf << " = the name of a parameter";
     // train.step_c9
-    if (param->second != type)
-      return func->emitError() << "result " << index << ": the gradient of " << of << " has type " << type
+    if (Type global = globalType(func.getResultAttrDict(index), type); param->second != global)
+      return func->emitError() << "result " << index << ": the gradient of " << of << " has type " << global
                                << ", expected " << param->second;
     // train.step_c10
     if (!differentiated.insert(of).second)

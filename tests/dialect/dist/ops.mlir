@@ -29,12 +29,12 @@ module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
   // CHECK-LABEL: func @kinds
   // CHECK-SAME: #dist.sharding<[{}], unreduced = {"replicate": max, "shard": max}>
   // CHECK: dist.all_reduce %{{.*}} {axes = ["shard"]} :
-  // CHECK: dist.all_reduce %{{.*}} {axes = ["shard"], kind = #dist.reduction<max>} :
-  // CHECK: dist.reduce_scatter %{{.*}} {axes = ["shard"], dim = 0 : i64, kind = #dist.reduction<min>} :
+  // CHECK: dist.all_reduce %{{.*}} {axes = ["shard"], kind = #dist<reduction max>} :
+  // CHECK: dist.reduce_scatter %{{.*}} {axes = ["shard"], dim = 0 : i64, kind = #dist<reduction min>} :
   func.func @kinds(%x: tensor<8xf32> {dist.sharding = #dist.sharding<[{}], unreduced = {"replicate": max, "shard": max}>}) -> tensor<2xf32> {
-    %s = dist.all_reduce %x {axes = ["shard"], kind = #dist.reduction<sum>} : (tensor<8xf32>) -> tensor<8xf32>
-    %m = dist.all_reduce %s {axes = ["shard"], kind = #dist.reduction<max>} : (tensor<8xf32>) -> tensor<8xf32>
-    %l = dist.reduce_scatter %m {axes = ["shard"], dim = 0 : i64, kind = #dist.reduction<min>} : (tensor<8xf32>) -> tensor<2xf32>
+    %s = dist.all_reduce %x {axes = ["shard"], kind = #dist<reduction sum>} : (tensor<8xf32>) -> tensor<8xf32>
+    %m = dist.all_reduce %s {axes = ["shard"], kind = #dist<reduction max>} : (tensor<8xf32>) -> tensor<8xf32>
+    %l = dist.reduce_scatter %m {axes = ["shard"], dim = 0 : i64, kind = #dist<reduction min>} : (tensor<8xf32>) -> tensor<2xf32>
     return %l : tensor<2xf32>
   }
 }

@@ -252,7 +252,8 @@ func.func @gelu_integers(%x: tensor<2xi32>) {
 // -----
 
 func.func @gelu_form(%x: tensor<2xf32>) {
-  // expected-error@+1 {{to be one of: exact, tanh}}
+  // expected-error@+2 {{to be one of: exact, tanh}}
+  // expected-error@+1 {{failed to parse Train_GeluFormAttr}}
   %0 = train.gelu erf, %x : tensor<2xf32>
   return
 }

@@ -356,7 +356,7 @@ func.func @step_c15(%x: tensor<4xf32> {train.role = "input", train.name = "x", t
 // -----
 
 // train.result_c1
-// expected-error@+1 {{result 0: train.role expected one of "loss", "metric", "updated", "output", "grad", "index_check", got "param"}}
+// expected-error@+1 {{result 0: train.role expected one of "loss", "metric", "updated", "output", "grad", "index_check", "loss_sum", "loss_count", got "param"}}
 func.func @result_c1(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %x: tensor<f32>) -> (tensor<4xf32> {train.role = "param"}) {
   return %w : tensor<4xf32>
 }

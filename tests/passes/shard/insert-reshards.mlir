@@ -51,13 +51,13 @@ func.func @splat(%x: tensor<8xf32> {dist.sharding = #dist.sharding<[{"shard"}]>}
 // CHECK: %[[G:.*]] = dist.reshard %arg1
 // CHECK: train.accumulate
 // CHECK-NOT: dist.reshard
-func.func @outside(%x: tensor<2x8xf32>, %u: tensor<8xf32> {dist.sharding = #dist.sharding<[{"shard"}]>}) -> tensor<8xf32> {
-  %s = train.accumulate %x {count = 2 : i64} : (tensor<2x8xf32>) -> tensor<8xf32> {
-  ^bb0(%i: tensor<i64>, %m: tensor<8xf32>):
-    %p = train.softmax %u {dim = 0 : i64} : tensor<8xf32>
-    %q = train.mul %m, %p : tensor<8xf32>
-    train.yield %q : tensor<8xf32>
+func.func @outside(%x: tensor<2x8xi32>, %u: tensor<8xf32> {dist.sharding = #dist.sharding<[{"shard"}]>}) -> tensor<8xi32> {
+  %s = train.accumulate %x {count = 2 : i64} : (tensor<2x8xi32>) -> tensor<8xi32> {
+  ^bb0(%i: tensor<i64>, %m: tensor<8xi32>):
+    %p = train.sort_indices %u {dim = 0 : i64} : (tensor<8xf32>) -> tensor<8xi32>
+    %q = train.mul %m, %p : tensor<8xi32>
+    train.yield %q : tensor<8xi32>
   }
-  return %s : tensor<8xf32>
+  return %s : tensor<8xi32>
 }
 }

@@ -14,7 +14,7 @@ module attributes {dist.mesh = #dist.mesh<shard = 4, seq = 2>} {
 // CHECK: dist.reshard %{{.*}} <[], unreduced = {"shard": max}> to <[]>
 // LOCAL-LABEL: func @maximum
 // LOCAL-NOT: dist.all_gather
-// LOCAL: dist.all_reduce %{{.*}} {axes = ["shard"], kind = #dist.reduction<max>} : (tensor<f64>) -> tensor<f64>
+// LOCAL: dist.all_reduce %{{.*}} {axes = ["shard"], kind = #dist<reduction max>} : (tensor<f64>) -> tensor<f64>
 // LOCAL-NOT: dist.all
 // LOCAL: return
 func.func @maximum(%x: tensor<8x6xf32> {dist.sharding = #dist.sharding<[{"shard"}, {}]>}) -> tensor<f64> {
@@ -30,7 +30,7 @@ func.func @maximum(%x: tensor<8x6xf32> {dist.sharding = #dist.sharding<[{"shard"
 // A minimum of narrow floats is taken in f32, which is exact.
 // LOCAL-LABEL: func @minimum
 // LOCAL: %[[W:.*]] = train.convert %{{.*}} : (tensor<6xbf16>) -> tensor<6xf32>
-// LOCAL: %[[M:.*]] = dist.all_reduce %[[W]] {axes = ["shard"], kind = #dist.reduction<min>}
+// LOCAL: %[[M:.*]] = dist.all_reduce %[[W]] {axes = ["shard"], kind = #dist<reduction min>}
 // LOCAL: train.convert %[[M]] : (tensor<6xf32>) -> tensor<6xbf16>
 func.func @minimum(%x: tensor<8x6xbf16> {dist.sharding = #dist.sharding<[{"shard"}, {}]>}) -> tensor<6xbf16> {
   %m = train.reduce min, %x {dimensions = array<i64: 0>} : (tensor<8x6xbf16>) -> tensor<6xbf16>
@@ -45,7 +45,7 @@ func.func @minimum(%x: tensor<8x6xbf16> {dist.sharding = #dist.sharding<[{"shard
 // LOCAL-NOT: dist.axis_index
 // LOCAL: train.max
 // LOCAL: train.concat
-// LOCAL: dist.all_reduce {{.*}}kind = #dist.reduction<max>
+// LOCAL: dist.all_reduce {{.*}}kind = #dist<reduction max>
 func.func @join(%x: tensor<8x6xf32> {dist.sharding = #dist.sharding<[{"shard"}, {}]>}, %y: tensor<6xf32>) -> tensor<12xf32> {
   %m = train.reduce max, %x {dimensions = array<i64: 0>} : (tensor<8x6xf32>) -> tensor<6xf32>
   %b = train.max %m, %y : tensor<6xf32>
@@ -86,7 +86,7 @@ func.func @mixed(%x: tensor<8x6xf32> {dist.sharding = #dist.sharding<[{"shard"},
 
 // The maximum that is wanted in parts is reduced whole and then sliced.
 // LOCAL-LABEL: func @parts
-// LOCAL: dist.all_reduce {{.*}}kind = #dist.reduction<max>
+// LOCAL: dist.all_reduce {{.*}}kind = #dist<reduction max>
 // LOCAL-NOT: dist.reduce_scatter
 // LOCAL: dist.slice_local
 func.func @parts(%x: tensor<8x8xf32> {dist.sharding = #dist.sharding<[{"shard"}, {}]>}) -> (tensor<8xf32> {dist.sharding = #dist.sharding<[{"shard"}]>}) {

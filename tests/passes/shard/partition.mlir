@@ -7,7 +7,7 @@ module attributes {dist.mesh = #dist.mesh<data = 2, model = 4>} {
 // CHECK-LABEL: func @loss
 // CHECK-NOT: dist.all_gather
 // CHECK: %[[L:.*]] = train.reduce max, %arg0 {dimensions = array<i64: 1>} : (tensor<3x8xf32>) -> tensor<3xf32>
-// CHECK: dist.all_reduce %[[L]] {axes = ["model"], kind = #dist.reduction<max>} : (tensor<3xf32>)
+// CHECK: dist.all_reduce %[[L]] {axes = ["model"], kind = #dist<reduction max>} : (tensor<3xf32>)
 // CHECK: dist.all_reduce %{{.*}} {axes = ["model"]} : (tensor<3xf32>)
 // CHECK: dist.axis_index {axes = ["model"]}
 // CHECK: dist.all_reduce %{{.*}} {axes = ["model"]} : (tensor<3xf32>)

@@ -34,12 +34,12 @@ func.func @backward(%x: tensor<8x4xf32> {dist.sharding = #dist.sharding<[{"repli
 
 // A user that needs the value whole keeps it whole.
 // CHECK-LABEL: func @objection
-func.func @objection(%x: tensor<8xf32> {dist.sharding = #dist.sharding<[{"shard"}]>}, %c: tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>) {
+func.func @objection(%x: tensor<8xf32> {dist.sharding = #dist.sharding<[{"shard"}]>}, %c: tensor<f32>) -> (tensor<8xi32>, tensor<8xf32>) {
   // CHECK: train.broadcast {{.*}}dist.shardings = [#dist.sharding<[{}]>]
   %b = train.broadcast %c {broadcast_dimensions = array<i64>} : (tensor<f32>) -> tensor<8xf32>
-  %s = train.softmax %b {dim = 0 : i64} : tensor<8xf32>
+  %s = train.sort_indices %b {dim = 0 : i64} : (tensor<8xf32>) -> tensor<8xi32>
   %y = train.mul %x, %b : tensor<8xf32>
-  return %s, %y : tensor<8xf32>, tensor<8xf32>
+  return %s, %y : tensor<8xi32>, tensor<8xf32>
 }
 
 // The major factor of merged dimensions carries the axis both ways.

@@ -1,5 +1,5 @@
 // RUN: tessera-opt %s --split-input-file --verify-diagnostics --pass-pipeline='builtin.module(add-adapters{rank=2 alpha=4 targets=fc|proj|wte|norm|mix|conv})' | FileCheck %s
-// RUN: tessera-opt %s --split-input-file --pass-pipeline='builtin.module(add-adapters{rank=2 alpha=4 targets=fc train=head})' 2>/dev/null | FileCheck %s --check-prefix=TRAIN
+// RUN: not tessera-opt %s --split-input-file --pass-pipeline='builtin.module(add-adapters{rank=2 alpha=4 targets=fc train=head})' 2>/dev/null | FileCheck %s --check-prefix=TRAIN
 // RUN: not tessera-opt %s --split-input-file --pass-pipeline='builtin.module(add-adapters{rank=2 alpha=4 targets=absent})' 2>&1 | FileCheck %s --check-prefix=ABSENT
 // RUN: not tessera-opt %s --split-input-file --pass-pipeline='builtin.module(add-adapters{rank=0 alpha=4 targets=fc})' 2>&1 | FileCheck %s --check-prefix=RANK
 // RUN: not tessera-opt %s --split-input-file --pass-pipeline='builtin.module(add-adapters{rank=2 alpha=4 targets=(})' 2>&1 | FileCheck %s --check-prefix=REGEX
