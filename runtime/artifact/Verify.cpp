@@ -382,8 +382,9 @@ static Status verifyBatch(const VerifyContext &context, const artifact::Program 
       return bad(what, std::to_string(rank) + " dimensions");
     TESSERA_RETURN_IF_ERROR(verifyDims(entry, what));
     WideInt elements = 1;
-    for (int64_t size : *entry.global_shape())
-      if (size < 1 || size > maxElements || (elements *= size) > maxElements)
+    for (uint32_t dim = 0; dim < rank; ++dim) // a scalar has no shape
+      if (const int64_t size = entry.global_shape()->Get(dim);
+          size < 1 || size > maxElements || (elements *= size) > maxElements)
         return bad(what, "a dimension of size " + std::to_string(size));
     TESSERA_ASSIGN_OR_RETURN(int64_t parts, verifySplits(context, entry, what));
     TESSERA_RETURN_IF_ERROR(expectDense(context, entry.buffer(), entry.dtype(), elements / parts, what));

@@ -153,6 +153,7 @@ TEST(Arrays, PartsOfASampleHaveBoundsOfTheirOwn) {
   spec.name = "ids";
   spec.dtype = DataType::I32;
   spec.globalShape = {1, 3, 4};
+  spec.dims = {artifact::DimRole::Sample, artifact::DimRole::None, artifact::DimRole::None};
   constexpr int64_t none = std::numeric_limits<int64_t>::min();
   spec.indexParts = {{5, none, {0, 0}, {3, 1}, {1, 1}}, {9, -100, {1, 1}, {3, 4}, {1, 2}}};
   std::vector<int32_t> sample(12, -7);

@@ -224,7 +224,7 @@ TEST_F(LoaderTest, NarrowTokensThatAreReadAsWideOnesGetAHint) {
 
 TEST_F(LoaderTest, DataThatDoNotFit) {
   EXPECT_ERROR(makeLoader(path, languageModel({2, 500})), "is too short: it has 401 tokens, but one sample needs 501");
-  EXPECT_ERROR(makeLoader(path, languageModel({101, 4})), "they have 100 samples, but one step needs 101");
+  EXPECT_ERROR(makeLoader(path, languageModel({101, 4})), "it has 100 samples, but one step needs 101");
   EXPECT_ERROR(makeLoader(path, {test::makeSpec("image", artifact::BatchRole::Input, DataType::F32, {2, 3, 8, 8})}),
                "cannot fill 'image' (F32[3,8,8] per sample)");
   auto two = languageModel({2, 4});

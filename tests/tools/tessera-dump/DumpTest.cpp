@@ -44,7 +44,7 @@ TEST_F(DumpTest, FlattensRepeats) {
   EXPECT_EQ(kindOf(*list[3].instruction), "repeat");
   EXPECT_EQ(kindOf(*list[4].instruction), "gemm");
   EXPECT_EQ(list[4].iterations, 3);
-  EXPECT_TRUE(list[5].inRepeat);
+  EXPECT_EQ(list[5].depth, 1);
   EXPECT_EQ(list[6].number, 6u);
   EXPECT_EQ(list[6].iterations, 1);
 }

@@ -146,7 +146,7 @@ TEST_F(RunTest, RefusesBadData) {
   test::writeFile(scratch.path("short.txt"), "abc");
   expectRefused("step.tessera --data short.txt", "is too short: it has 4 tokens, but one sample needs 5");
   test::writeFile(scratch.path("few.txt"), "abcdefg");
-  expectRefused("step.tessera --data few.txt", "they have 1 samples, but one step needs 2");
+  expectRefused("step.tessera --data few.txt", "it has 1 samples, but one step needs 2");
   test::writeFile(scratch.path("bad.jsonl"), "{\"text\": \"fine\"}\n{\"text\": 3}\n");
   expectRefused("step.tessera --data bad.jsonl", "line 2 has a field 'text' that is not a string");
   test::writeFile(scratch.path("odd.bin"), std::string(101, 'x'));
