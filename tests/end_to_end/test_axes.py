@@ -29,6 +29,13 @@ class AxisRoles(ToolTest):
     def collectives(self, name):
         return self.succeed("tessera-dump", name + ".tessera", "--collectives", "--json")
 
+    @staticmethod
+    def but_hash(text):
+        """The hash of the sequence has the axes' names in it."""
+        dumped = json.loads(text)
+        del dumped["collectives"]["hash"]
+        return dumped
+
     def test_names_of_axes_change_nothing(self):
         for strategy in ("zero3", "ddp"):
             _, losses = self.train("plain-" + strategy, "replicate=2,shard=2", "--strategy", strategy)
@@ -40,7 +47,7 @@ class AxisRoles(ToolTest):
                     first, second = (axis.split("=")[0].split(":")[0] for axis in mesh.split(","))
                     self.assertIn(f"{first}=2 (replica), {second}=2 (data)", head)
                     text = re.sub(rf"\b{first}\b", "replicate", re.sub(rf"\b{second}\b", "shard", self.collectives(name)))
-                    self.assertEqual(json.loads(text), json.loads(self.collectives("plain-" + strategy)))
+                    self.assertEqual(self.but_hash(text), self.but_hash(self.collectives("plain-" + strategy)))
 
     def test_several_axes_of_one_role_work_as_one(self):
         _, losses = self.train("one", "shard=4", "--strategy", "zero3")

@@ -135,7 +135,7 @@ class OtherData(DataTest):
         for data, warns in (("two/train.bin", True), ("same", False)):
             with self.subTest(data):
                 output = self.finish(self.start(self.command("on-" + data.split("/")[0], 3, "--resume", "half", data=data)))
-                self.assertEqual("the content of the data is not that of 'half/checkpoints/ckpt-2'" in output, warns, output)
+                self.assertEqual("the data is not what 'half/checkpoints/ckpt-2' was trained on" in output, warns, output)
 
 
 class OddFiles(DataTest):

@@ -108,7 +108,9 @@ class Evaluation(ToolTest):
         self.run_steps("gpt", *flags)
         want = self.evaluations("gpt")
         self.succeed("tessera-run", "gpt.tessera", "--data", "train.safetensors", "--steps", 4, "--resume",
-                     "gpt", "--out", "again", "--threads", 1, *flags)
+                     "gpt/checkpoints/ckpt-2", "--out", "again", "--threads", 1, *flags)
+        self.assertEqual([(each["step"], each["eval_loss"]) for each in self.evaluations("again")],
+                         [(each["step"], each["eval_loss"]) for each in want[2:]])
         printed = self.succeed("tessera-run", "gpt.tessera", "--eval-only", "--eval-data", "held.safetensors", "--resume",
                                "gpt", "--threads", 1)
         self.assertIn(f"eval loss {want[-1]['eval_loss']:.6f}", printed)

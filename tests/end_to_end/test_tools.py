@@ -121,7 +121,7 @@ class Run(ToolTest):
                                (["--dump", "losses", "--dump-step", 0], "dump-step"),
                                (["--dump", "losses", "--dump-step", 9], "--dump-step is 9, but --steps ends at 2"),
                                (["--dump-step", 1], "--dump-step requires --dump"),
-                               (["--min-lr", 0.1], "--min-lr is where a cosine ends, but the schedule is constant"),
+                               (["--min-lr", 0.1], "--min-lr is where a schedule ends, but the schedule is constant"),
                                (["--ranks", -1], "ranks"), (["--seed", -1], "seed"), (["--warmup", -1], "warmup"),
                                (["--threads", 100000], "threads.*from 0 to 1024"), (["--lr", "nan"], "lr"),
                                (["--lr", -1], "lr"), (["--peak-gflops", "inf"], "peak-gflops"),
