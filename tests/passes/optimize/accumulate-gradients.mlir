@@ -11,7 +11,7 @@
 // CHECK-LABEL: func @counted
 // CHECK-SAME: %[[W:arg0]]: tensor<2x3xf32>
 // CHECK-SAME: %[[X:arg1]]: tensor<4x2x3xf32> {train.dims = #train.dims<[micro_batch, sample, none]>, train.name = "x", train.role = "input"}
-// CHECK-SAME: %[[T:arg2]]: tensor<4x2x1xi32> {train.name = "t", train.role = "target"}
+// CHECK-SAME: %[[T:arg2]]: tensor<4x2x1xi32> {train.dims = #train.dims<[micro_batch, sample, none]>, train.name = "t", train.role = "target"}
 // CHECK: %[[N:.*]] = train.count_valid %[[T]] {ignore_index = -1 : i64} : (tensor<4x2x1xi32>) -> tensor<f32>
 // CHECK: %[[SUM:.*]]:2 = train.accumulate %[[X]], %[[T]] {count = 4 : i64} : (tensor<4x2x3xf32>, tensor<4x2x1xi32>) -> (tensor<f32>, tensor<2x3xf32>) {
 // CHECK: ^bb0(%{{.*}}: tensor<i64>, %[[MX:.*]]: tensor<2x3xf32>, %[[MT:.*]]: tensor<2x1xi32>):
@@ -38,7 +38,7 @@ func.func @counted(%w: tensor<2x3xf32> {train.role = "param", train.name = "w"},
 
 // A recomputed loss counts the targets once more, through a barrier.
 // CHECK-LABEL: func @recomputed
-// CHECK-SAME: %[[T:[a-z0-9]+]]: tensor<4x2x1xi32> {train.name = "t", train.role = "target"}
+// CHECK-SAME: %[[T:[a-z0-9]+]]: tensor<4x2x1xi32> {train.dims = #train.dims<[micro_batch, sample, none]>, train.name = "t", train.role = "target"}
 // CHECK: train.count_valid %[[T]] {ignore_index = -1 : i64, train.recompute}
 func.func @recomputed(%w: tensor<2x3xf32> {train.role = "param", train.name = "w"}, %t: tensor<2x1xi32> {train.role = "target", train.name = "t"})
     -> (tensor<f32> {train.role = "loss"}, tensor<2x3xf32> {train.role = "grad", train.of = "w"}) {

@@ -32,7 +32,7 @@ module attributes {dist.mesh = #dist.mesh<shard = 2>} {
 // CHECK-LABEL: func @kinds
 // CHECK: dist.all_reduce %arg0 {axes = ["shard"]} : (tensor<2xf32>)
 // CHECK: %[[C:.*]] = train.concat %arg1, %arg2
-// CHECK: dist.all_reduce %[[C]] {axes = ["shard"], kind = #dist<reduction max>, label = "dist.all_reduce,dist.all_reduce"} : (tensor<4xf32>)
+// CHECK: dist.all_reduce %[[C]] {axes = ["shard"], kind = #dist<reduction max>} : (tensor<4xf32>)
 func.func @kinds(%a: tensor<2xf32>, %b: tensor<2xf32>, %c: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) {
   %x = dist.all_reduce %a {axes = ["shard"]} : (tensor<2xf32>) -> tensor<2xf32>
   %y = dist.all_reduce %b {axes = ["shard"], kind = #dist<reduction max>} : (tensor<2xf32>) -> tensor<2xf32>
