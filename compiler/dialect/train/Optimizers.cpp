@@ -53,9 +53,9 @@ static std::string rangeProblem(const OptimizerSetting &setting, double value) {
 }
 
 std::string completeSettings(const Optimizer &optimizer, OptimizerSettings &given) {
-  for (const auto &[name, value] : given)
-    if (llvm::none_of(optimizer.settings, [&](const OptimizerSetting &setting) { return setting.name == name; }))
-      return std::string(optimizer.name) + " has no " + name;
+  for (const auto &entry : given)
+    if (llvm::none_of(optimizer.settings, [&](const OptimizerSetting &setting) { return setting.name == entry.first; }))
+      return std::string(optimizer.name) + " has no " + entry.first;
   for (const OptimizerSetting &setting : optimizer.settings)
     if (std::string problem = rangeProblem(setting, given.try_emplace(setting.name, setting.fallback).first->second);
         !problem.empty())
