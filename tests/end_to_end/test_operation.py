@@ -142,7 +142,7 @@ class Requeue(Operation):
         for name in os.listdir(self.path("run", "checkpoints")):
             if name.startswith("ckpt-"):
                 os.remove(self.path("run", "checkpoints", name, "manifest.json"))
-        self.assertIn("checkpoints in 'run/checkpoints' is whole",
+        self.assertIn("checkpoints in 'run/checkpoints' is complete",
                       self.end(self.launch("local", self.run_command("run", "--resume", "auto")), 1))
 
     def test_weights_are_for_the_begin(self):
@@ -151,7 +151,7 @@ class Requeue(Operation):
         self.end(self.launch("local", self.run_command("run", *flags, "--resume", "auto")), 0)
         self.end(self.launch("local", self.run_command("at-once", *flags)), 0)
         self.assert_same_files("run", "at-once", ["model.safetensors"])
-        self.fail_with("--weights are for the begin", "tessera-run", "a.tessera", "--data", self.golden.data, "--out", "x",
+        self.fail_with("--weights starts a run and --resume continues one", "tessera-run", "a.tessera", "--data", self.golden.data, "--out", "x",
                        "--resume", "run", *flags)
 
     def test_a_run_of_another_artifact_is_not_overwritten(self):

@@ -214,7 +214,7 @@ class Record(RolesTest):
                  (nameless, {}, "a tensor needs a name and a shape"),
                  (undecided, {}, "parameter 'table' needs 'trained'"),
                  (twice, {}, "'table' is listed twice"),
-                 (not_looked_up, {}, "row 1 of 'causal_mask' is to take no gradient .* but no Gather node"),
+                 (not_looked_up, {}, "row 1 of 'causal_mask' is a padding row .* but no Gather node"),
                  (None, {"version": 2}, "it has version 2, this compiler reads 1"),
                  (None, {"version": "1"}, "it has no version"),
                  (None, {"batch_norm": [{"running_mean": "m"}]}, "an entry of 'batch_norm' needs"),

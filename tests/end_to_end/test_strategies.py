@@ -259,7 +259,7 @@ class Flags(StrategyTest):
               "--mesh", "shard=2", "--keep-gathered", "h")
         fails(r"no unit matches --keep-gathered=.*; units: 'embed', 'h\.0', 'h\.1', 'head'", "--strategy",
               "zero3", "--mesh", "shard=2", "--keep-gathered", "block")
-        fails("hsdp needs a mesh with the axes 'replicate' and 'shard'", "--strategy", "hsdp", "--mesh", "shard=2")
+        fails("hsdp needs a mesh with an axis of role replica and one of role data", "--strategy", "hsdp", "--mesh", "shard=2")
         for text in ("forward", "forward=-1", "backward=late", "forward=1,", "forward=99999", "automatic"):
             fails("--prefetch: expected none, auto, or forward=<units>", f"--prefetch={text}")
         fails("--combine-bytes must not be negative", "--combine-bytes=-1")
