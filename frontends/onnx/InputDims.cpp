@@ -46,9 +46,8 @@ int64_t InputDims::wantedFor(DimRole role) const {
 
 /// "<input>:<dimension>=<batch|sequence|none>[,…]"; a name may have colons itself.
 LogicalResult InputDims::readFlag(StringRef flag) {
-  auto [name, list] = flag.substr(0, flag.find('=')).rsplit(':');
-  if (flag.contains('='))
-    list = flag.drop_front(name.size() + 1);
+  const auto parts = flag.substr(0, flag.find('=')).rsplit(':');
+  const StringRef name = parts.first, list = flag.contains('=') ? flag.drop_front(name.size() + 1) : parts.second;
   auto *input = llvm::find_if(inputs, [&](const Input &input) { return input.name == name; });
   if (input == inputs.end())
     return error() << "--dim-role " << flag << ": the model has no input '" << name << "'";

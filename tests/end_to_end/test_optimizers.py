@@ -133,7 +133,7 @@ class NarrowMoments(Training):
         for moments in ("fp32", "bf16"):
             self.compile(moments, "--moments", moments)
             report = json.loads(self.succeed("tessera-dump", moments + ".tessera", "--memory", "--json"))
-            sizes[moments] = report["classes"]["optimizer"]["all_slots"]
+            sizes[moments] = report["memory"]["classes"]["optimizer"]["all_slots"]
         self.assertLess(abs(sizes["bf16"] - sizes["fp32"] / 2), 256)
         model = os.path.join(MODELS, "mlp.ts17.onnx")
         for flags, message in ((("--optimizer", "sgd", "--moments", "bf16"), "--moments bf16 is not for sgd"),
