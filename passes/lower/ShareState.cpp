@@ -65,7 +65,7 @@ struct ShareState : impl::ShareStateBase<ShareState> {
   void warnOfMore(exec::ArenaOp arena) {
     auto first = *getOperation().getOps<exec::ProgramOp>().begin();
     auto theirs = first.lookupSymbol<exec::ArenaOp>(arena.getSymName());
-    if (const int64_t bytes = theirs ? theirs.getBytes() : 0; arena.getBytes() > bytes)
+    if (const int64_t bytes = theirs ? theirs.getBytes() : 0; static_cast<int64_t>(arena.getBytes()) > bytes)
       emitWarning(arena->getParentOp()->getLoc())
           << "needs " << arena.getBytes() << " bytes in arena '" << arena.getSymName() << "', the training " << bytes;
   }
