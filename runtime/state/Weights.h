@@ -51,11 +51,10 @@ Status readOnnxInitializers(const std::string &path, std::map<std::string, Weigh
                             std::vector<std::shared_ptr<const void>> &storage);
 
 struct WeightOptions {
-  bool allowMissing = false; ///< Parameters that the file lacks keep their seeded initial value.
-  std::set<std::string> optional =
-      {};                  ///< Parameters that the file may lack: they keep their seeded initial value then.
-  bool allowExtra = false; ///< Tensors of the file that the program lacks are ignored.
-  bool isZeroed = false;   ///< The memory is new, and zero already.
+  bool allowMissing = false;           ///< Parameters that the file lacks keep their seeded initial value.
+  std::set<std::string> optional = {}; ///< As allowMissing, of these parameters alone.
+  bool allowExtra = false;             ///< Tensors of the file that the program lacks are ignored.
+  bool isZeroed = false;               ///< The memory is new, and zero already.
 };
 
 /// Sets a rank's whole state from weights: parameters converted to the program's type, optimizer states zero. All names
