@@ -97,6 +97,7 @@ inline artifact::PackageT makePackage() {
   auto axis = std::make_unique<artifact::MeshAxisT>();
   axis->name = "shard";
   axis->size = 2;
+  axis->role = artifact::AxisRole::Data;
   package.mesh.push_back(std::move(axis));
   auto group = std::make_unique<artifact::GroupT>();
   group->axes = {"shard"};

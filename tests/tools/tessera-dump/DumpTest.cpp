@@ -51,7 +51,7 @@ TEST_F(DumpTest, FlattensRepeats) {
 
 TEST_F(DumpTest, Summary) {
   std::string text = summaryText(*artifact);
-  expectLine(text, "mesh           shard=2 (2 ranks)");
+  expectLine(text, "mesh           shard=2 (data): 2 ranks");
   expectLine(text, "model          source=gpt.onnx, strategy=zero3");
   expectLine(text, "parameters     30 in 2 tensors, 1 units");
   expectLine(text, "input          tokens i64[2,4] below 256");
@@ -63,7 +63,7 @@ TEST_F(DumpTest, Summary) {
 }
 
 TEST_F(DumpTest, MemoryHasClassesSlotsAndTimeline) {
-  std::string text = memoryText(*artifact, 8);
+  std::string text = memoryText(*artifact, trainingProgram, 8);
   expectLine(text, "communication           128 B          128 B");
   expectLine(text, "sum                     356 B          356 B");
   expectLine(text, "reserved 1.00 KiB (1024 bytes), peak at instruction 4; 34.8 % of the reserved bytes");
