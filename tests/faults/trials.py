@@ -148,7 +148,7 @@ def damage(world, random, setup, launcher, out):
     if set(statuses) == {0}:
         world.require_as_undisturbed(setup, out)
     else:
-        require("is whole" in run.text(), f"ended with {statuses}\n" + run.text())
+        require("is complete" in run.text(), f"ended with {statuses}\n" + run.text())
         shutil.rmtree(folder)
         world.finish(setup, launcher, out)
 
