@@ -30,6 +30,13 @@ inline bool isAligned(const flatbuffers::Vector<int64_t> *vector) {
   return !vector || reinterpret_cast<uintptr_t>(vector->Data()) % alignof(int64_t) == 0;
 }
 
+inline Status bad(const std::string &what, const std::string &why) {
+  return TESSERA_ERROR(DataLoss, what + ": " + why);
+}
+
+/// Whether a number from the file is one of the enumeration.
+template <typename Enum> bool isKnown(Enum value) { return value >= Enum::MIN && value <= Enum::MAX; }
+
 /// How often the loops around an instruction repeat, outermost first.
 using LoopCounts = std::span<const int64_t>;
 
@@ -62,6 +69,20 @@ WideInt iterationBytes(const artifact::Buffer &buffer, LoopCounts loops);
 
 /// "[2, 3]"
 std::string toString(const std::vector<int64_t> &values);
+
+/// Checks that a buffer has this type and so many elements, one behind the other.
+Status expectDense(const VerifyContext &context, uint32_t buffer, artifact::DataType dtype, WideInt elements,
+                   const std::string &what);
+
+/// Checks the state table, the copies that are derived from it, and the adapters.
+Status verifyState(const VerifyContext &context);
+Status verifyDerived(const VerifyContext &context);
+Status verifyAdapters(const VerifyContext &context);
+
+/// Checks a program's batch table, its scalars, results and probes, and that its results are those of its kind.
+Status verifyBatch(const VerifyContext &context, const artifact::Program &program);
+Status verifyScalars(const VerifyContext &context, const artifact::Program &program, uint32_t numInstructions);
+Status verifyRoles(const artifact::Program &program);
 
 /// Checks the epilogue of a product whose operands have been checked; `what` names the instruction.
 Status verifyEpilogue(const VerifyContext &context, const artifact::Gemm &gemm, const std::string &what,

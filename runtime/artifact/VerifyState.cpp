@@ -1,0 +1,111 @@
+//===- VerifyState.cpp - checks what lives across steps --------------------===//
+
+#include "runtime/artifact/VerifyContext.h"
+
+#include <cmath>
+#include <map>
+
+namespace tessera {
+
+using artifact::DataType;
+
+/// Of a-z, 0-9 and _, and none of the roles: names and roles are told apart by their text in checkpoints.
+static bool isStateName(const flatbuffers::String *name) {
+  const std::string_view text = name ? name->string_view() : std::string_view();
+  for (std::string_view role : {"parameter", "frozen", "average"})
+    if (text == role)
+      return false;
+  return !text.empty() && text.size() <= 64 && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
+Status verifyState(const VerifyContext &context) {
+  const artifact::Package &package = context.package;
+  for (uint32_t index = 0; index < sizeOf(package.state()); ++index) {
+    const artifact::StateTensor &state = *package.state()->Get(index);
+    std::string what = "state '" + state.name()->str() + "'";
+    if (!isKnown(state.dtype()) || !isKnown(state.role()))
+      return bad(what, "unknown type or role");
+    if ((state.role() == artifact::StateRole::Optimizer) != isStateName(state.state()))
+      return bad(what, "is an optimizer's without a name there, or has a name and is none");
+    if (state.elements() < 1 || state.elements() > maxElements)
+      return bad(what, std::to_string(state.elements()) + " elements");
+    TESSERA_RETURN_IF_ERROR(context.checkGroup(state.shard_group(), what));
+    int64_t parts = context.groupSize(state.shard_group());
+    if (state.elements() % parts != 0)
+      return bad(what, std::to_string(state.elements()) + " elements do not divide by " + std::to_string(parts));
+    TESSERA_RETURN_IF_ERROR(expectDense(context, state.buffer(), state.dtype(), state.elements() / parts, what));
+    for (uint32_t number = 0; number < sizeOf(state.segments()); ++number) {
+      const artifact::Segment &segment = *state.segments()->Get(number);
+      if (!isAligned(segment.shape()))
+        return bad(what + ", parameter '" + segment.name()->str() + "'", "misaligned shape");
+      WideInt elements = 1;
+      for (uint32_t dim = 0; dim < sizeOf(segment.shape()); ++dim) {
+        int64_t size = segment.shape()->Get(dim);
+        if (size < 1 || size > maxElements || (elements *= size) > maxElements)
+          return bad(what + ", parameter '" + segment.name()->str() + "'",
+                     "a dimension of size " + std::to_string(size));
+      }
+      if (segment.offset() < 0 || WideInt(segment.offset()) + elements > WideInt(state.elements()))
+        return bad(what + ", parameter '" + segment.name()->str() + "'", "reaches beyond the unit");
+      if (segment.init() && !isKnown(segment.init()->kind()))
+        return bad(what + ", parameter '" + segment.name()->str() + "'", "unknown initialiser");
+    }
+  }
+  return Status::ok();
+}
+
+Status verifyDerived(const VerifyContext &context) {
+  const artifact::Package &package = context.package;
+  for (uint32_t index = 0; index < sizeOf(package.derived()); ++index) {
+    const artifact::DerivedTensor &derived = *package.derived()->Get(index);
+    std::string what = "derived tensor " + std::to_string(index);
+    if (derived.state() >= sizeOf(package.state()))
+      return bad(what, "state " + std::to_string(derived.state()) + " does not exist");
+    const artifact::StateTensor &state = *package.state()->Get(derived.state());
+    if (state.dtype() != DataType::F32)
+      return bad(what, std::string("is made from ") + artifact::EnumNameDataType(state.dtype()) + ", expected F32");
+    int64_t elements = state.elements() / context.groupSize(state.shard_group());
+    TESSERA_RETURN_IF_ERROR(expectDense(context, derived.buffer(), DataType::BF16, elements, what));
+  }
+  return Status::ok();
+}
+
+/// Each adapter is of a frozen matrix and of two trained ones that fit it.
+Status verifyAdapters(const VerifyContext &context) {
+  const artifact::Package &package = context.package;
+  std::map<std::string_view, std::pair<const artifact::StateTensor *, const artifact::Segment *>> segments;
+  for (uint32_t index = 0; index < sizeOf(package.state()); ++index)
+    for (uint32_t number = 0; number < sizeOf(package.state()->Get(index)->segments()); ++number) {
+      const artifact::StateTensor *state = package.state()->Get(index);
+      if (state->role() == artifact::StateRole::Parameter || state->role() == artifact::StateRole::Frozen)
+        segments.emplace(state->segments()->Get(number)->name()->string_view(),
+                         std::pair(state, state->segments()->Get(number)));
+    }
+  for (uint32_t index = 0; index < sizeOf(package.adapters()); ++index) {
+    const artifact::Adapter &adapter = *package.adapters()->Get(index);
+    const std::string what = "adapter of '" + adapter.parameter()->str() + "'";
+    if (adapter.rank() < 1 || adapter.input_dim() < 0 || adapter.input_dim() > 1 || !std::isfinite(adapter.scale()))
+      return bad(what, "its rank, input dimension or scale is impossible");
+    auto check = [&](const flatbuffers::String &name, artifact::StateRole role, int64_t rows, int64_t columns) {
+      const auto found = segments.find(name.string_view());
+      if (found == segments.end() || found->second.first->role() != role)
+        return bad(what, "there is no " + std::string(artifact::EnumNameStateRole(role)) + " '" + name.str() + "'");
+      const artifact::Segment &segment = *found->second.second;
+      if (sizeOf(segment.shape()) != 2 || (rows > 0 && segment.shape()->Get(0) != rows) ||
+          (columns > 0 && segment.shape()->Get(1) != columns))
+        return bad(what, "'" + name.str() + "' is of another shape");
+      return Status::ok();
+    };
+    TESSERA_RETURN_IF_ERROR(check(*adapter.parameter(), artifact::StateRole::Frozen, 0, 0));
+    const auto &shape = *segments.find(adapter.parameter()->string_view())->second.second->shape();
+    const auto inputDim = static_cast<uint32_t>(adapter.input_dim());
+    TESSERA_RETURN_IF_ERROR(check(*adapter.a(), artifact::StateRole::Parameter, adapter.rank(), shape.Get(inputDim)));
+    TESSERA_RETURN_IF_ERROR(
+        check(*adapter.b(), artifact::StateRole::Parameter, shape.Get(1 - inputDim), adapter.rank()));
+  }
+  return Status::ok();
+}
+
+} // namespace tessera
