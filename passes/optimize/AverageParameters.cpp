@@ -1,6 +1,7 @@
 //===- AverageParameters.cpp - moving averages of parameters --------------===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Program.h"
 #include "compiler/dialect/train/Signature.h"
 #include "passes/optimize/Passes.h"
 
@@ -16,7 +17,7 @@ struct AverageParameters : impl::AverageParametersBase<AverageParameters> {
   using AverageParametersBase::AverageParametersBase;
   void runOnOperation() override {
     func::FuncOp func = getOperation();
-    if (train::isStepFunction(func) && failed(run(func)))
+    if (train::isTrainingStep(func) && failed(run(func)))
       signalPassFailure();
   }
 

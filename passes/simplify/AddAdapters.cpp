@@ -166,7 +166,8 @@ private:
         continue;
       Uses uses = findUses(arg);
       const bool isMatrix = tensorType(arg).getRank() == 2 && !uses.other && !uses.products.empty();
-      if (!regex.match(name)) {
+      const bool matches = regex.match(name);
+      if (!matches || tensorType(arg).getRank() < 2) { // the bias beside a matrix has no adapter
         if (isMatrix)
           others.push_back(name);
         continue;
@@ -182,7 +183,7 @@ private:
     if (!found.empty())
       return found;
     constexpr size_t kShown = 20;
-    InFlightDiagnostic error = step.emitError() << "--lora: no parameter matches targets='" << targets.getValue()
+    InFlightDiagnostic error = step.emitError() << "--lora: no matrix matches targets='" << targets.getValue()
                                                 << "'; matrices that multiply activations:";
     for (StringRef name : ArrayRef(others).take_front(kShown))
       error << " '" << name << "'";

@@ -45,9 +45,10 @@ def AddAdapters : Pass<"add-adapters", "ModuleOp"> {
     begins as it was. Which dimension of W is its input is read from the product: `Linear` and `Conv1D` both work. Beside weights of 16 bits A
     and B are f32, and the sum is rounded once.
 
-    Parameters that `targets` matches get adapters; those that `train` matches are trained themselves; all others become
-    frozen. A match that is no matrix, or that something other than a product reads (an embedding that is tied to the head),
-    is an error, and so is a pattern that matches nothing.
+    Matrices that `targets` matches get adapters; parameters that `train` matches are trained themselves; all others become
+    frozen, vectors that `targets` matches too: a module's name is that of its bias as well. A match of more than two
+    dimensions, or that something other than a product reads (an embedding that is tied to the head), is an error, and so is
+    a pattern that matches no matrix.
 
     Precondition: the forward function `@step`, not differentiated; parameters have initialisers. Postcondition: the module lists the
     adapters as `train.adapters`; everything else is as if the model had come with them.

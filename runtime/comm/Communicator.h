@@ -17,6 +17,7 @@
 #ifndef TESSERA_RUNTIME_COMM_COMMUNICATOR_H
 #define TESSERA_RUNTIME_COMM_COMMUNICATOR_H
 
+#include "runtime/artifact/CollectiveNames.h"
 #include "runtime/artifact/artifact_generated.h"
 #include "runtime/base/Status.h"
 
@@ -109,8 +110,6 @@ private:
 /// that wait for it directly.
 double indirectPatience(double stallTimeoutSeconds);
 
-std::string_view toString(artifact::CollectiveKind kind);
-std::string_view toString(artifact::ReductionKind kind);
 /// "all_gather 'h.0' of step 3 (node /h.0/attn)", for messages.
 std::string describe(std::string_view what, const CollectiveInfo &info);
 /// The message of a stall: which ranks (of the list) did not come, to what, and who waits.

@@ -9,6 +9,8 @@ import sys
 import tempfile
 import unittest
 
+import numpy as np
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 import safetensors  # noqa: E402
@@ -73,6 +75,10 @@ class Golden:
 
     def load(self, what):
         return safetensors.load(os.path.join(self.folder, what + ".safetensors"))
+
+    def cut(self, samples, sequence):
+        """The first samples of the data, shortened."""
+        return {name: np.ascontiguousarray(value[:samples, :sequence]) for name, value in self.load("data").items()}
 
     def compile_flags(self, accumulate=1):
         """Flags that compile exactly the recorded training; the global batch is the same under accumulation."""

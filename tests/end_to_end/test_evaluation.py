@@ -17,7 +17,7 @@ class Evaluation(ToolTest):
     def setUp(self):
         super().setUp()
         self.golden = Golden("gpt")
-        rows = {name: np.ascontiguousarray(value[:, :SEQUENCE]) for name, value in self.golden.load("data").items()}
+        rows = self.golden.cut(None, SEQUENCE)
         safetensors.save({name: value[:36] for name, value in rows.items()}, self.path("train.safetensors"))
         # 14 samples are two batches and a third of one; every target of one sample is ignored, and some of others.
         held = {name: value[-14:].copy() for name, value in rows.items()}
@@ -91,6 +91,17 @@ class Evaluation(ToolTest):
                                        "--weights", self.golden.weights, "--threads", 1)
                 got = float(printed.split("eval loss ")[1].split()[0])
                 self.assertAlmostEqual(got, np.average(losses, weights=counts), delta=2e-6 if name == "fp32" else 2e-4)
+
+    def test_averages_are_evaluated_as_weights(self):
+        self.compile("gpt", "--evaluate", "--ema", 0.9)
+        self.run_steps("gpt", "--eval-data", "held.safetensors")
+        losses = {}
+        for file in ("model", "model-average"):
+            printed = self.succeed("tessera-run", "gpt.tessera", "--eval-only", "--eval-data", "held.safetensors", "--weights",
+                                   self.path("gpt", file + ".safetensors"), "--threads", 1)
+            losses[file] = float(printed.split("eval loss ")[1].split()[0])
+        self.assertAlmostEqual(losses["model"], self.evaluations("gpt")[-1]["eval_loss"], delta=1e-6)
+        self.assertNotEqual(losses["model-average"], losses["model"])
 
     def test_micro_batches(self):
         self.compile("whole", "--evaluate")

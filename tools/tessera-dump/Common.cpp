@@ -1,5 +1,6 @@
 //===- Common.cpp - instructions and buffers as text ----------------------------------===//
 
+#include "runtime/artifact/CollectiveNames.h"
 #include "tools/tessera-dump/Dump.h"
 
 #include <fmt/format.h>
@@ -31,15 +32,7 @@ std::string reductionOf(const artifact::Collective &collective) {
   if (collective.kind() != artifact::CollectiveKind::AllReduce &&
       collective.kind() != artifact::CollectiveKind::ReduceScatter)
     return "";
-  switch (collective.reduction()) {
-  case artifact::ReductionKind::Sum:
-    return "sum";
-  case artifact::ReductionKind::Max:
-    return "max";
-  case artifact::ReductionKind::Min:
-    return "min";
-  }
-  return "reduction";
+  return std::string(toString(collective.reduction()));
 }
 
 std::string kindOf(const artifact::Instruction &instruction) {
@@ -55,19 +48,7 @@ std::string kindOf(const artifact::Instruction &instruction) {
   case Operation::AttentionGrad:
     return "attention_grad";
   case Operation::Collective:
-    switch (instruction.operation_as_Collective()->kind()) {
-    case artifact::CollectiveKind::AllGather:
-      return "all_gather";
-    case artifact::CollectiveKind::ReduceScatter:
-      return "reduce_scatter";
-    case artifact::CollectiveKind::AllReduce:
-      return "all_reduce";
-    case artifact::CollectiveKind::AllToAll:
-      return "all_to_all";
-    case artifact::CollectiveKind::Permute:
-      return "permute";
-    }
-    return "collective";
+    return std::string(toString(instruction.operation_as_Collective()->kind()));
   case Operation::Copy:
     return "copy";
   case Operation::Fill:

@@ -5,12 +5,12 @@
 // RUN: not tessera-opt %s --split-input-file --pass-pipeline='builtin.module(add-adapters{rank=2 alpha=4 targets=(})' 2>&1 | FileCheck %s --check-prefix=REGEX
 // RUN: not tessera-opt %s --split-input-file --pass-pipeline='builtin.module(add-adapters{rank=2 alpha=4 targets=fc train=absent})' 2>&1 | FileCheck %s --check-prefix=TRAINED
 
-// ABSENT: error: --lora: no parameter matches targets='absent'; matrices that multiply activations: 'fc.weight' 'proj.weight' 'head.weight'
+// ABSENT: error: --lora: no matrix matches targets='absent'; matrices that multiply activations: 'fc.weight' 'proj.weight' 'head.weight'
 // RANK: error: --lora: rank must be at least 1, got 0
 // REGEX: error: --lora: targets '(' is not a regular expression
 // TRAINED: error: --lora: no trainable parameter matches train='absent'
 
-// A Linear ([outputs, inputs]) and a Conv1D ([inputs, outputs]) get adapters; the rest is frozen.
+// A bias that is called like its matrix has none. A Linear ([outputs, inputs]) and a Conv1D ([inputs, outputs]) get adapters; the rest is frozen.
 // CHECK: #train.adapter<"fc.weight", a = "fc.lora_A.weight", b = "fc.lora_B.weight", rank = 2, input_dim = 1, scale = 2.000000e+00 : f64>
 // CHECK-SAME: #train.adapter<"proj.weight", a = "proj.lora_A.weight", b = "proj.lora_B.weight", rank = 2, input_dim = 0, scale = 2.000000e+00 : f64>
 // CHECK-SAME: #train.tensor<"fc.weight", tensor<8x4xf32>, frozen, "--lora trains adapters only">
@@ -19,6 +19,7 @@
 // CHECK-SAME: %[[FC:.*]]: tensor<8x4xf32> {train.name = "fc.weight", train.role = "frozen"}
 // CHECK-SAME: %[[PROJ:.*]]: tensor<8x3xf32> {train.name = "proj.weight", train.role = "frozen"}
 // CHECK-SAME: {train.name = "head.weight", train.role = "frozen"}
+// CHECK-SAME: {train.name = "fc.bias", train.role = "frozen"}
 // CHECK-SAME: %[[X:[a-z0-9]*]]: tensor<2x4xf32> {train.name = "x"
 // CHECK-SAME: %[[A:[a-z0-9]*]]: tensor<2x4xf32> {train.init = "uniform:-0.500000000:0.500000000", train.name = "fc.lora_A.weight", train.role = "param"}
 // CHECK-SAME: %[[B:[a-z0-9]*]]: tensor<8x2xf32> {train.init = "zeros", train.name = "fc.lora_B.weight", train.role = "param"}
@@ -38,6 +39,7 @@ module attributes {train.tensors = [#train.tensor<"fc.weight", tensor<8x4xf32>, 
   func.func @step(%fc: tensor<8x4xf32> {train.role = "param", train.name = "fc.weight"},
                   %proj: tensor<8x3xf32> {train.role = "param", train.name = "proj.weight"},
                   %head: tensor<5x3xf32> {train.role = "param", train.name = "head.weight"},
+                  %bias: tensor<8xf32> {train.role = "param", train.name = "fc.bias"},
                   %x: tensor<2x4xf32> {train.role = "input", train.name = "x"}) -> (tensor<2x5xf32> {train.role = "output", train.name = "y"}) {
     %y = train.dot_general %x, %fc {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<2x4xf32>, tensor<8x4xf32>) -> tensor<2x8xf32>
     %z = train.dot_general %y, %proj {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x8xf32>, tensor<8x3xf32>) -> tensor<2x3xf32>
@@ -80,11 +82,11 @@ func.func @step(
 // -----
 
 func.func @step(
-    // expected-error @below {{--lora: 'norm.weight' cannot have an adapter: it is 'tensor<4xf32>', not a matrix}}
-    %w: tensor<4xf32> {train.role = "param", train.name = "norm.weight"},
-    %x: tensor<4xf32> {train.role = "input", train.name = "x"}) -> (tensor<4xf32> {train.role = "output", train.name = "y"}) {
-  %y = train.mul %w, %x : tensor<4xf32>
-  return %y : tensor<4xf32>
+    // expected-error @below {{--lora: 'conv.weight' cannot have an adapter: it is 'tensor<2x2x2xf32>', not a matrix}}
+    %w: tensor<2x2x2xf32> {train.role = "param", train.name = "conv.weight"},
+    %x: tensor<2x2x2xf32> {train.role = "input", train.name = "x"}) -> (tensor<2x2x2xf32> {train.role = "output", train.name = "y"}) {
+  %y = train.mul %w, %x : tensor<2x2x2xf32>
+  return %y : tensor<2x2x2xf32>
 }
 
 // -----
