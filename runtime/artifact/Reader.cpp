@@ -117,16 +117,12 @@ std::optional<size_t> Artifact::findProgram(artifact::ProgramKind kind) const {
   return std::nullopt;
 }
 
-static std::string lookUp(const flatbuffers::Vector<flatbuffers::Offset<artifact::KeyValue>> *entries,
-                          const std::string &key) {
-  if (entries)
+std::string Artifact::modelOption(const std::string &key) const {
+  if (const auto *entries = root->model())
     for (const artifact::KeyValue *entry : *entries)
       if (entry->key()->string_view() == key)
         return entry->value()->str();
   return {};
 }
-
-std::string Artifact::optimizerOption(const std::string &key) const { return lookUp(root->optimizer(), key); }
-std::string Artifact::modelOption(const std::string &key) const { return lookUp(root->model(), key); }
 
 } // namespace tessera

@@ -51,8 +51,7 @@ public:
   int64_t positionInGroup(int64_t group, int rank) const { return ranks.positionInGroup(groupAxes(group), rank); }
   std::vector<int> groupMembers(int64_t group, int rank) const { return ranks.groupMembers(groupAxes(group), rank); }
 
-  /// Value of a key of Package.optimizer or Package.model; empty if there is none.
-  std::string optimizerOption(const std::string &key) const;
+  /// Value of a key of Package.model; empty if there is none.
   std::string modelOption(const std::string &key) const;
 
 private:

@@ -44,7 +44,7 @@ ArtifactBuilder sample() {
   auto option = std::make_unique<artifact::KeyValueT>();
   option->key = "lr";
   option->value = "0.001";
-  builder.package.optimizer.push_back(std::move(option));
+  builder.package.model.push_back(std::move(option));
   return builder;
 }
 
@@ -54,8 +54,8 @@ TEST(Reader, ReadsWhatWasWritten) {
   EXPECT_EQ((*artifact)->numRanks(), 2);
   EXPECT_EQ((*artifact)->groupMembers(0, 1), (std::vector<int>{0, 1}));
   EXPECT_EQ((*artifact)->groupSize(-1), 1);
-  EXPECT_EQ((*artifact)->optimizerOption("lr"), "0.001");
-  EXPECT_EQ((*artifact)->optimizerOption("none"), "");
+  EXPECT_EQ((*artifact)->modelOption("lr"), "0.001");
+  EXPECT_EQ((*artifact)->modelOption("none"), "");
 }
 
 TEST(Reader, OpensFiles) {
@@ -65,7 +65,7 @@ TEST(Reader, OpensFiles) {
   auto artifact = Artifact::open(path);
   ASSERT_TRUE(artifact.isOk()) << artifact.status();
   std::ofstream(path, std::ios::binary | std::ios::trunc);
-  EXPECT_EQ((*artifact)->optimizerOption("lr"), "0.001") << "nothing of the file is needed later";
+  EXPECT_EQ((*artifact)->modelOption("lr"), "0.001") << "nothing of the file is needed later";
   Status empty = Artifact::open(path).status();
   EXPECT_EQ(empty.message(), "artifact '" + path + "': too short for a header: 0 bytes");
   std::remove(path.c_str());
