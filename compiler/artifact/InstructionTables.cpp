@@ -79,7 +79,14 @@ LogicalResult Tables::fillProgram(exec::ProgramOp op) {
     return op.emitError("expected one program that trains, before all others");
   program = op;
   into = table.programs.emplace_back(std::make_unique<ProgramT>()).get();
-  into->kind = *kind == train::ProgramKind::Train ? ProgramKind::Train : ProgramKind::Evaluate;
+  switch (*kind) {
+  case train::ProgramKind::Train:
+    into->kind = ProgramKind::Train;
+    break;
+  case train::ProgramKind::Evaluate:
+    into->kind = ProgramKind::Evaluate;
+    break;
+  }
   into->name = op.getSymName().str();
   buffers.clear();
   collectives.clear();
@@ -90,13 +97,15 @@ LogicalResult Tables::fillProgram(exec::ProgramOp op) {
   return success();
 }
 
-/// Streams are numbered as exec says, whichever axes they serve.
+/// Streams are numbered as exec says: of gathers and of reductions in turn, behind the first four.
 void Tables::fillStreams() {
   static constexpr StreamKind kKinds[] = {StreamKind::Compute, StreamKind::Gather, StreamKind::Reduce,
                                           StreamKind::Copies};
+  auto mesh = module->getAttrOfType<dist::MeshAttr>(dist::kMesh);
   for (uint32_t number = 0; number < numStreams; ++number) {
     auto stream = std::make_unique<StreamT>();
-    stream->kind = kKinds[number];
+    stream->kind = number < std::size(kKinds) ? kKinds[number] : kKinds[1 + number % 2];
+    stream->axis = mesh ? exec::streamAxis(mesh, number).str() : "";
     table.streams.push_back(std::move(stream));
   }
 }

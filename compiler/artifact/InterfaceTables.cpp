@@ -10,6 +10,7 @@
 #include "compiler/dialect/train/Initializer.h"
 #include "compiler/dialect/train/Loss.h"
 #include "compiler/dialect/train/Program.h"
+#include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
 
 #include "llvm/ADT/StringSwitch.h"
@@ -93,20 +94,13 @@ LogicalResult Tables::fillState(exec::ArgumentOp op, train::ArgRole role) {
     }
   if (!isTraining())
     return findState(op, *state);
-  if (auto segments = op->getAttrOfType<ArrayAttr>(train::kSegments)) {
-    for (auto segment : segments.getAsRange<DictionaryAttr>()) {
-      auto segmentName = segment.getAs<StringAttr>("name");
-      auto segmentShape = segment.getAs<DenseI64ArrayAttr>("shape");
-      auto offset = segment.getAs<IntegerAttr>("offset");
-      auto init = segment.getAs<StringAttr>("init");
-      if (!segmentName || !segmentShape || !offset)
-        return op.emitError("a segment needs name, shape and offset");
-      if (failed(fillSegment(op, segmentName, segmentShape, offset.getInt(), init ? init.getValue() : "", *state)))
-        return failure();
-    }
+  if (op->hasAttr(train::kSegments)) {
+    for (train::SegmentAttr segment : train::getSegments(op))
+      fillSegment(segment, *state);
   } else if (role != train::ArgRole::State) {
-    if (failed(fillSegment(op, name, shape, 0, stringAttr(op, train::kInit), *state)))
-      return failure();
+    fillSegment(train::SegmentAttr::get(op.getContext(), StringAttr::get(op.getContext(), name), 0, shape,
+                                        op->getAttrOfType<StringAttr>(train::kInit), {}),
+                *state);
   }
   table.state.push_back(std::move(state));
   return success();
@@ -141,33 +135,39 @@ LogicalResult Tables::fillDerived(exec::ArgumentOp op) {
   return op.emitError() << "there is no parameter '" << of << "' before it";
 }
 
-LogicalResult Tables::fillSegment(exec::ArgumentOp op, StringRef name, ArrayRef<int64_t> shape, int64_t offset,
-                                  StringRef init, StateTensorT &state) {
-  auto segment = std::make_unique<SegmentT>();
-  segment->name = name.str();
-  segment->shape.assign(shape.begin(), shape.end());
-  segment->offset = offset;
-  if (!init.empty()) {
-    using Kind = train::Initializer::Kind;
-    std::optional<train::Initializer> parsed = train::parseInitializer(init);
-    if (!parsed)
-      return op.emitError() << "parameter '" << name << "': bad initialiser '" << init << "', expected "
-                            << train::kInitializerForms;
-    if (parsed->kind == Kind::Given) { // weights must bring it
-      state.segments.push_back(std::move(segment));
-      return success();
+/// Nothing for what weights must bring.
+static std::unique_ptr<InitT> initOf(train::SegmentAttr segment) {
+  using Kind = train::Initializer::Kind;
+  const std::optional<train::Initializer> parsed =
+      segment.getInit() ? train::parseInitializer(segment.getInit().getValue()) : std::nullopt;
+  if (!parsed || parsed->kind == Kind::Given)
+    return nullptr;
+  auto init = std::make_unique<InitT>();
+  init->kind = parsed->kind == Kind::Normal    ? InitKind::Normal
+               : parsed->kind == Kind::Uniform ? InitKind::Uniform
+                                               : InitKind::Constant;
+  init->a = parsed->a;
+  init->b = parsed->b;
+  if (parsed->kind == Kind::Normal) // in the artifact: mean and deviation
+    std::swap(init->a, init->b);
+  return init;
+}
+
+void Tables::fillSegment(train::SegmentAttr segment, StateTensorT &state) {
+  const int64_t row = state.elements / segment.getParts();
+  for (int64_t part = 0; part < segment.getParts(); ++part) {
+    auto entry = std::make_unique<SegmentT>();
+    entry->name = segment.getName().str();
+    entry->shape.assign(segment.getShape().begin(), segment.getShape().end());
+    entry->offset = part * row + segment.getOffset();
+    if (train::PlacementAttr placement = segment.getPlacement()) {
+      entry->split_dim = placement.getDim();
+      entry->parts = placement.getParts();
+      entry->part = part;
     }
-    segment->init = std::make_unique<InitT>();
-    segment->init->kind = parsed->kind == Kind::Normal    ? InitKind::Normal
-                          : parsed->kind == Kind::Uniform ? InitKind::Uniform
-                                                          : InitKind::Constant;
-    segment->init->a = parsed->a;
-    segment->init->b = parsed->b;
-    if (parsed->kind == Kind::Normal) // in the artifact: mean and deviation
-      std::swap(segment->init->a, segment->init->b);
+    entry->init = initOf(segment);
+    state.segments.push_back(std::move(entry));
   }
-  state.segments.push_back(std::move(segment));
-  return success();
 }
 
 static DimRole dimRole(train::DimRole role) {

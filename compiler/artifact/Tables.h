@@ -10,7 +10,7 @@
 
 #include "compiler/dialect/dist/Dist.h"
 #include "compiler/dialect/exec/Exec.h"
-#include "compiler/dialect/train/Train.h"
+#include "compiler/dialect/train/Segments.h"
 #include "runtime/artifact/artifact_generated.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -38,8 +38,7 @@ private:
   llvm::LogicalResult fillState(exec::ArgumentOp op, train::ArgRole role);
   llvm::LogicalResult fillDerived(exec::ArgumentOp op);
   llvm::LogicalResult fillBatch(exec::ArgumentOp op, train::ArgRole role);
-  llvm::LogicalResult fillSegment(exec::ArgumentOp op, llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
-                                  int64_t offset, llvm::StringRef init, StateTensorT &state);
+  void fillSegment(train::SegmentAttr segment, StateTensorT &state);
   llvm::LogicalResult fillResult(exec::ResultOp op);
   llvm::LogicalResult fillProbe(exec::ProbeOp op);
   void fillTensors();

@@ -24,6 +24,7 @@ struct ArtifactMetadata {
   std::string producer;
   std::string target;                   ///< "cpu:<llvm cpu name>:<features>" or "sm_90"
   Entries optimizer;                    ///< for people: kind, beta1, lr, …
+  bool hasPerplexity = false;           ///< the exponential of an evaluation's loss is one
   artifact::LearningRateT learningRate; ///< written if the step takes a learning rate
   Entries model;                        ///< source, batch, sequence, …
   Entries ir;                           ///< (phase, text), with --embed-ir

@@ -61,9 +61,8 @@ std::vector<NamedResult> nameResults(func::FuncOp function, ArrayRef<Tensor> res
     if (argument >= 0)
       segments = segmentsOf(function, argument);
     for (const Segment &segment : segments) {
-      Tensor part(value.getType().clone(segment.shape));
-      for (int64_t i = 0, end = part.size(); i < end; ++i)
-        part.copyFrom(i, value, segment.offset + i);
+      Tensor part(value.getType().clone(segment.shape()));
+      segment.forEachElement(value.size(), [&](int64_t from, int64_t to) { part.copyFrom(to, value, from); });
       named.push_back({prefix + segment.name, std::move(part)});
     }
     if (segments.empty())

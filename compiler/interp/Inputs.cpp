@@ -52,34 +52,29 @@ std::string nameOfArg(func::FuncOp function, unsigned index) {
   return "arg" + std::to_string(index);
 }
 
-static SmallVector<Segment> parseSegments(ArrayAttr segments) {
-  SmallVector<Segment> parsed;
-  for (auto segment : segments.getAsRange<DictionaryAttr>()) {
-    auto name = segment.getAs<StringAttr>("name");
-    auto shape = segment.getAs<DenseI64ArrayAttr>("shape");
-    auto offset = segment.getAs<IntegerAttr>("offset");
-    if (name && shape && offset)
-      parsed.push_back({name.str(), SmallVector<int64_t>(shape.asArrayRef()), offset.getInt()});
-  }
-  return parsed;
+void Segment::forEachElement(int64_t size, llvm::function_ref<void(int64_t, int64_t)> fn) const {
+  const int64_t row = size / attr.getParts(), elements = attr.getNumElements();
+  for (int64_t part = 0; part < attr.getParts(); ++part)
+    for (int64_t i = 0; i < elements; ++i)
+      fn(part * row + attr.getOffset() + i, attr.getParameterElement(part, i));
+}
+
+static SmallVector<Segment> nameSegments(ArrayRef<train::SegmentAttr> segments, StringRef suffix) {
+  return llvm::map_to_vector(segments, [&](train::SegmentAttr segment) {
+    return Segment{(segment.getName().getValue() + suffix).str(), segment};
+  });
 }
 
 SmallVector<Segment> segmentsOf(func::FuncOp function, unsigned index) {
-  if (auto own = function.getArgAttrOfType<ArrayAttr>(index, train::kSegments))
-    return parseSegments(own);
+  if (function.getArgAttr(index, train::kSegments))
+    return nameSegments(train::getSegments(function, index), "");
   auto of = function.getArgAttrOfType<StringAttr>(index, train::kOf);
   auto state = function.getArgAttrOfType<StringAttr>(index, train::kState);
   if (!of || !state)
     return {};
-  for (unsigned unit = 0; unit < function.getNumArguments(); ++unit) {
-    auto segments = function.getArgAttrOfType<ArrayAttr>(unit, train::kSegments);
-    if (!segments || nameOfArg(function, unit) != of.getValue())
-      continue;
-    SmallVector<Segment> ofState = parseSegments(segments);
-    for (Segment &segment : ofState)
-      segment.name += (Twine(".") + state.getValue()).str();
-    return ofState;
-  }
+  for (unsigned unit = 0; unit < function.getNumArguments(); ++unit)
+    if (function.getArgAttr(unit, train::kSegments) && nameOfArg(function, unit) == of.getValue())
+      return nameSegments(train::getSegments(function, unit), (Twine(".") + state.getValue()).str());
   return {};
 }
 
@@ -253,15 +248,10 @@ FailureOr<std::vector<Tensor>> makeArguments(func::FuncOp function, uint64_t see
     }
     Tensor unit(type);
     for (const Segment &segment : segments) {
-      int64_t size = ShapedType::getNumElements(segment.shape);
-      if (segment.offset < 0 || segment.offset + size > unit.size())
-        return function.emitError("argument ") << index << ": segment '" << segment.name << "' ends at element "
-                                               << segment.offset + size << " of " << unit.size();
-      FailureOr<Tensor> value = valueOf(segment.name, type.clone(segment.shape));
+      FailureOr<Tensor> value = valueOf(segment.name, type.clone(segment.shape()));
       if (failed(value))
         return failure();
-      for (int64_t i = 0; i < size; ++i)
-        unit.copyFrom(segment.offset + i, *value, i);
+      segment.forEachElement(unit.size(), [&](int64_t to, int64_t from) { unit.copyFrom(to, *value, from); });
     }
     arguments.push_back(std::move(unit));
   }

@@ -12,6 +12,8 @@
 #include "compiler/dialect/exec/Exec.h"
 #include "compiler/interp/Tensor.h"
 
+#include "compiler/dialect/train/Segments.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -20,11 +22,14 @@ namespace tessera::interp {
 /// Tensors by name. A flat unit is stored as one entry per segment.
 using NamedTensors = llvm::StringMap<Tensor>;
 
-/// A parameter's part of a flat unit.
+/// A parameter in a flat unit, or a state of one.
 struct Segment {
   std::string name;
-  llvm::SmallVector<int64_t> shape;
-  int64_t offset;
+  train::SegmentAttr attr;
+
+  llvm::ArrayRef<int64_t> shape() const { return attr.getShape(); }
+  /// Calls `fn(element of the unit, element of the parameter)` for all elements of the parameter, in a unit of `size`.
+  void forEachElement(int64_t size, llvm::function_ref<void(int64_t, int64_t)> fn) const;
 };
 
 /// The segments of the unit that argument `index` is, or is the optimizer state of; empty if it is neither. The

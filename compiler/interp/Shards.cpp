@@ -42,6 +42,8 @@ std::vector<SmallVector<int64_t>> groupsOf(MeshAttr mesh, ArrayAttr axes) {
       groups.emplace_back();
     groups[it->second].push_back(rank);
   }
+  for (SmallVector<int64_t> &group : groups)
+    llvm::sort(group, [&](int64_t a, int64_t b) { return partOf(mesh, axes, a) < partOf(mesh, axes, b); });
   return groups;
 }
 

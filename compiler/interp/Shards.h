@@ -13,7 +13,7 @@ Tensor extractPart(const Tensor &whole, int64_t dim, int64_t start, int64_t size
 /// Overwrites the slices of `whole` along `dim` from `start` on with `part`.
 void copyPartInto(Tensor &whole, const Tensor &part, int64_t dim, int64_t start);
 
-/// The ranks that differ only in their position on `axes`, ordered by it, row-major in the order of the mesh's axes.
+/// The ranks that differ only in their position on `axes`, ordered by it: the first axis is the major one.
 std::vector<llvm::SmallVector<int64_t>> groupsOf(dist::MeshAttr mesh, mlir::ArrayAttr axes);
 /// Position of `rank` among the parts that `axes` (major first) make.
 int64_t partOf(dist::MeshAttr mesh, mlir::ArrayAttr axes, int64_t rank);

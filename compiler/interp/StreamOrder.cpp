@@ -86,10 +86,12 @@ FailureOr<std::vector<InstructionRun>> orderOf(exec::ProgramOp program, StreamOr
   Streams streams;
   if (failed(streams.issue(program.getBody().front(), 0)))
     return failure();
-  static_assert(exec::kComputeStream == 0 && exec::kNumStreams == 4);
+  static_assert(exec::kComputeStream == 0);
+  SmallVector<int64_t> computeFirst = llvm::to_vector(llvm::seq<int64_t>(0, exec::kNumStreams)), computeLast(computeFirst);
+  std::rotate(computeLast.begin(), computeLast.begin() + 1, computeLast.end());
   std::vector<InstructionRun> runs = order == StreamOrder::Issued         ? std::move(streams.inProgramOrder)
-                                     : order == StreamOrder::ComputeFirst ? streams.runBy({0, 1, 2, 3})
-                                                                          : streams.runBy({1, 2, 3, 0});
+                                     : order == StreamOrder::ComputeFirst ? streams.runBy(computeFirst)
+                                                                          : streams.runBy(computeLast);
   llvm::erase_if(runs, [](const InstructionRun &run) { return isa<exec::RecordOp, exec::WaitOp>(run.op); });
   return runs;
 }

@@ -63,9 +63,12 @@ FailureOr<Value> AddLoss::findOutput(func::FuncOp func, StringRef name) {
 /// dimensions count.
 FailureOr<SmallVector<DimRole>> AddLoss::findDims(func::FuncOp func, Value output) {
   SmallVector<DimRole> roles = DimRoles(func).of(output);
-  if (llvm::count(roles, DimRole::Sample) == 1)
+  const auto samples = llvm::count(roles, DimRole::Sample);
+  if (samples == 1)
     return roles;
-  llvm::replace(roles, DimRole::Sample, DimRole::None);
+  if (samples > 1)
+    return func.emitError() << kind << " needs an output with a value for each sample, got "
+                            << train::tensorType(output) << ", of which " << samples << " dimensions count samples";
   const RankedTensorType type = train::tensorType(output);
   bool hasInputs = false;
   for (unsigned index : train::getArgsWithRole(func, train::ArgRole::Input)) {
@@ -75,6 +78,9 @@ FailureOr<SmallVector<DimRole>> AddLoss::findDims(func::FuncOp func, Value outpu
       continue;
     hasInputs = true;
     if (type.getRank() > 0 && type.getDimSize(0) == shape[dim]) {
+      func.emitRemark()
+          << "dimension 0 of the output is taken for samples: it is as large as the batch, but the ops that "
+             "make it do not say what it counts";
       roles.front() = DimRole::Sample;
       return roles;
     }

@@ -34,8 +34,8 @@ def AddLoss : Pass<"add-loss", "::mlir::func::FuncOp"> {
     ```
   }];
   let options = [
-    Option<"kind", "kind", "std::string", "\"cross-entropy\"", "cross-entropy, mse or output:<name>">,
-    Option<"of", "of", "std::string", "\"\"",
+    Option<"kind", "kind", "::tessera::OptionText", "\"cross-entropy\"", "cross-entropy, mse or output:<name>">,
+    Option<"of", "of", "::tessera::OptionText", "\"\"",
            "Name of the output that the loss is made of; default the only output, or the one called logits">,
     Option<"ignoreIndex", "ignore-index", "int64_t", "-100", "Target value of rows that do not count (a class index)">,
     Option<"labelSmoothing", "label-smoothing", "double", "0.0",
@@ -140,7 +140,7 @@ def Rematerialise : Pass<"rematerialise", "::mlir::func::FuncOp"> {
     Option<"parts", "parts", "int64_t", "1", "Ranks that share the batch: each keeps this part of the bytes">,
     Option<"precision", "precision", "std::string", "\"fp32\"",
            "fp32 or bf16: what the precision phase will keep f32 values in; bytes are counted so">,
-    Option<"report", "report", "std::string", "\"\"", "File for a report in JSON; - prints a table; default: none">,
+    Option<"report", "report", "::tessera::OptionText", "\"\"", "File for a report in JSON; - prints a table; default: none">,
   ];
   let dependentDialects = ["::tessera::train::TrainDialect"];
 }

@@ -254,7 +254,9 @@ LogicalResult Emitter::emitCollective(dist::CollectiveOpInterface op) {
     doneReason = done->getAttrOfType<StringAttr>(dist::kReason);
     result = done.getResult();
   }
-  int64_t stream = dist::isReduction(kind) ? exec::kReduceStream : exec::kGatherStream;
+  const int64_t stream =
+      exec::collectiveStream(func->getParentOfType<ModuleOp>()->getAttrOfType<dist::MeshAttr>(dist::kMesh),
+                             op.getAxes(), dist::isReduction(kind));
   Value input = sourceBuffer(op->getOpOperand(0)), output = bufferOf(result);
   // Everything before is over: what it reads has been written and what it overwrites has been read.
   streams.join(code, op->getLoc(), stream, exec::kComputeStream);

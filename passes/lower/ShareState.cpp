@@ -9,6 +9,7 @@
 #include "passes/lower/Allocator.h"
 #include "passes/lower/InstructionOrder.h"
 #include "passes/lower/Passes.h"
+#include "runtime/artifact/Format.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/MathExtras.h"
@@ -86,7 +87,7 @@ struct ShareState : impl::ShareStateBase<ShareState> {
       shared.insert(mine);
     }
     // What lies between runs in an arena is not the program's to write over: what it needs itself comes behind.
-    constexpr int64_t kAlignment = 64;
+    constexpr int64_t kAlignment = artifact::slotAlignment;
     for (auto arena : program.getOps<exec::ArenaOp>()) {
       auto end = places.ends.find(arena.getSymName());
       if (end == places.ends.end()) {

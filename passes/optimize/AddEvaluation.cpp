@@ -211,10 +211,15 @@ LogicalResult AddEvaluation::run(func::FuncOp step) {
   if (failed(removeRandomness(func)))
     return failure();
   eraseDead(func);
-  for (unsigned index = func.getNumArguments(); index-- > 0;)
-    if (train::getArgRole(func, index) == train::ArgRole::Hyper && func.getArgument(index).use_empty() &&
-        failed(func.eraseArgument(index)))
+  for (unsigned index = func.getNumArguments(); index-- > 0;) {
+    if (train::getArgRole(func, index) != train::ArgRole::Hyper)
+      continue;
+    if (!func.getArgument(index).use_empty())
+      return refuse(func.getLoc()) << "its loss depends on '" << train::getArgName(func, index)
+                                   << "', which only training sets";
+    if (failed(func.eraseArgument(index)))
       return failure();
+  }
   return success();
 }
 

@@ -9,6 +9,7 @@
 
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/PhaseAnalysis.h"
+#include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
 #include "passes/optimize/Passes.h"
 #include "passes/optimize/Units.h"
@@ -52,7 +53,7 @@ struct FlattenParameters : impl::FlattenParametersBase<FlattenParameters> {
   LogicalResult run(func::FuncOp func);
   LogicalResult checkParameters(func::FuncOp func);
   BlockArgument insertUnit(func::FuncOp func, unsigned index, const ParameterUnit &unit);
-  void replaceUses(Value value, int64_t offset, Location loc, Value unit, Block &block);
+  void replaceUses(Value value, Location loc, Block &block, llvm::function_ref<Value(train::Build &)> read);
   void replaceJoined(const ParameterUnit &unit, Value unitArg, Block &block);
   Value flattenGradients(const ParameterUnit &unit, Value unitArg, const llvm::StringMap<Value> &gradients,
                          Block &block);
@@ -107,24 +108,19 @@ void repeatViewsForBackward(Value value, SmallVectorImpl<Operation *> &chain, Bl
 BlockArgument FlattenParameters::insertUnit(func::FuncOp func, unsigned index, const ParameterUnit &unit) {
   Builder builder(func.getContext());
   SmallVector<Attribute> segments;
-  for (const Parameter &parameter : unit.parameters) {
-    SmallVector<NamedAttribute> segment = {
-        builder.getNamedAttr("name", builder.getStringAttr(parameter.name)),
-        builder.getNamedAttr("offset", builder.getI64IntegerAttr(parameter.offset)),
-        builder.getNamedAttr("shape", builder.getDenseI64ArrayAttr(parameter.type.getShape())),
-    };
-    if (parameter.init)
-      segment.push_back(builder.getNamedAttr("init", parameter.init));
-    segments.push_back(builder.getDictionaryAttr(segment));
-  }
-  int64_t padded = llvm::alignTo(unit.elements, padMultiple);
+  for (const Parameter &parameter : unit.parameters)
+    segments.push_back(train::SegmentAttr::get(builder.getContext(), builder.getStringAttr(parameter.name),
+                                               parameter.offset, parameter.type.getShape(), parameter.init,
+                                               parameter.placement));
+  const int64_t padded = unit.parts() * static_cast<int64_t>(llvm::alignTo(unit.elements, padMultiple));
   SmallVector<NamedAttribute> attrs = {
       train::getRoleAttr(builder.getContext(), unit.role),
       builder.getNamedAttr(train::kName, builder.getStringAttr(unit.name)),
       builder.getNamedAttr(train::kSegments, builder.getArrayAttr(segments)),
   };
   if (unit.role == train::ArgRole::Param)
-    attrs.push_back(builder.getNamedAttr(train::kDecayElements, builder.getI64IntegerAttr(unit.decayElements)));
+    attrs.push_back(builder.getNamedAttr(train::kDecayElements,
+                                         builder.getI64IntegerAttr(unit.decayElements > 0 && unit.parts() > 1 ? padded : unit.decayElements)));
   LogicalResult inserted =
       func.insertArgument(index, RankedTensorType::get({padded}, unit.getElementType()),
                           builder.getDictionaryAttr(attrs), NameLoc::get(builder.getStringAttr(unit.name)));
@@ -133,29 +129,72 @@ BlockArgument FlattenParameters::insertUnit(func::FuncOp func, unsigned index, c
   return func.getArgument(index);
 }
 
-/// Reads what begins at `offset` of the unit, a parameter or several that lie side by side, just before its first
-/// forward and its first backward use.
-void FlattenParameters::replaceUses(Value value, int64_t offset, Location loc, Value unit, Block &block) {
+/// Dimensions of a parameter with that of its parts before the one that they split: [a, parts, b / parts, c].
+static SmallVector<int64_t> shapeWithParts(const Parameter &parameter) {
+  SmallVector<int64_t> shape(parameter.type.getShape());
+  const int64_t dim = parameter.placement.getDim();
+  shape[dim] /= parameter.parts();
+  shape.insert(shape.begin() + dim, parameter.parts());
+  return shape;
+}
+
+/// The order of dimensions that moves dimension `from` to the place of `to`.
+static SmallVector<int64_t> movedDim(int64_t rank, int64_t from, int64_t to) {
+  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(rank));
+  order.erase(order.begin() + from);
+  order.insert(order.begin() + to, from);
+  return order;
+}
+
+/// A parameter of a unit: a slice, or, where model axes split it, a column of the unit's rows, with the parts moved to
+/// the dimension that they split.
+static Value readParameter(train::Build &build, Value unit, const Parameter &parameter) {
+  ArrayRef<int64_t> shape = parameter.type.getShape();
+  const int64_t begin = parameter.offset, end = begin + parameter.elements(), parts = parameter.parts();
+  if (parts == 1)
+    return build.reshape(build.slice(unit, {begin}, {end}), shape);
+  Value rows = build.reshape(unit, {parts, train::shapeOf(unit)[0] / parts});
+  SmallVector<int64_t> split = shapeWithParts(parameter);
+  const int64_t dim = parameter.placement.getDim(), rank = static_cast<int64_t>(split.size());
+  SmallVector<int64_t> inFront(split);
+  inFront.erase(inFront.begin() + dim);
+  inFront.insert(inFront.begin(), parts);
+  Value part = build.reshape(build.slice(rows, {0, begin}, {parts, end}), inFront);
+  return build.reshape(dim == 0 ? part : build.transpose(part, movedDim(rank, 0, dim)), shape);
+}
+
+/// The gradient of a parameter that model axes split, as what belongs into the unit's rows.
+static Value gradientRows(train::Build &build, Value gradient, const Parameter &parameter) {
+  SmallVector<int64_t> split = shapeWithParts(parameter);
+  const int64_t dim = parameter.placement.getDim(), rank = static_cast<int64_t>(split.size());
+  Value parted = build.reshape(gradient, split);
+  return build.reshape(dim == 0 ? parted : build.transpose(parted, movedDim(rank, dim, 0)),
+                       {parameter.parts(), parameter.elements()});
+}
+
+/// Reads a parameter, or several that lie side by side, just before its first forward and its first backward use.
+void FlattenParameters::replaceUses(Value value, Location loc, Block &block,
+                                    llvm::function_ref<Value(train::Build &)> read) {
   SmallVector<Operation *> chain;
   repeatViewsForBackward(value, chain, block);
   SmallVector<Operation *> readers[2];
   for (Operation *user : value.getUsers())
     readers[isMarkedBackward(user)].push_back(user);
-  ArrayRef<int64_t> shape = train::shapeOf(value);
   for (bool backward : {false, true}) {
     if (readers[backward].empty())
       continue;
     train::MarkBackward listener;
     OpBuilder builder(findFirst(readers[backward], block), backward ? &listener : nullptr);
     train::Build build(builder, backward ? NameLoc::get(builder.getStringAttr("grad"), loc) : loc);
-    Value flat = build.slice(unit, {offset}, {offset + train::tensorType(value).getNumElements()});
-    Value shaped = build.reshape(flat, shape);
+    Value shaped = read(build);
     value.replaceUsesWithIf(shaped, [&](OpOperand &use) { return isMarkedBackward(use.getOwner()) == backward; });
   }
 }
 
 /// Concatenations of parameters that lie side by side in the unit are a part of it.
 void FlattenParameters::replaceJoined(const ParameterUnit &unit, Value unitArg, Block &block) {
+  if (unit.parts() > 1)
+    return;
   llvm::DenseMap<Value, const Parameter *> parameterOf;
   for (const Parameter &parameter : unit.parameters)
     parameterOf[parameter.arg] = &parameter;
@@ -170,7 +209,9 @@ void FlattenParameters::replaceJoined(const ParameterUnit &unit, Value unitArg, 
                         });
     if (!isPart)
       continue;
-    replaceUses(concat, first->offset, concat.getLoc(), unitArg, block);
+    replaceUses(concat, concat.getLoc(), block, [&](train::Build &build) {
+      return build.reshape(build.slice(unitArg, {first->offset}, {end}), train::shapeOf(concat));
+    });
     concat->erase();
   }
 }
@@ -218,6 +259,18 @@ static void appendElements(SmallVectorImpl<Value> &parts, Value gradient, train:
   appendZeros(pad.getHigh().front());
 }
 
+/// The gradient of a unit that model axes split.
+static Value joinRows(const ParameterUnit &unit, Value unitArg, const llvm::StringMap<Value> &gradients,
+                      train::Build &build) {
+  const int64_t length = train::shapeOf(unitArg)[0], padding = length / unit.parts() - unit.elements;
+  SmallVector<Value> columns;
+  for (const Parameter &parameter : unit.parameters)
+    columns.push_back(gradientRows(build, gradients.lookup(parameter.name), parameter));
+  if (padding > 0)
+    columns.push_back(build.zeros(RankedTensorType::get({unit.parts(), padding}, unit.getElementType())));
+  return build.reshape(columns.size() == 1 ? columns.front() : build.concat(columns, 1), {length});
+}
+
 /// Joins the gradients of the unit's parameters right after the last of them is computed.
 Value FlattenParameters::flattenGradients(const ParameterUnit &unit, Value unitArg,
                                           const llvm::StringMap<Value> &gradients, Block &block) {
@@ -232,6 +285,8 @@ Value FlattenParameters::flattenGradients(const ParameterUnit &unit, Value unitA
   else
     builder.setInsertionPointToStart(&block);
   train::Build build(builder, NameLoc::get(builder.getStringAttr("grad"), unitArg.getLoc()));
+  if (unit.parts() > 1)
+    return joinRows(unit, unitArg, gradients, build);
   SmallVector<Value> rows, parts;
   for (const Parameter &parameter : unit.parameters)
     appendRows(rows, gradients.lookup(parameter.name));
@@ -278,7 +333,8 @@ LogicalResult FlattenParameters::run(func::FuncOp func) {
     BlockArgument arg = insertUnit(func, index, unit);
     replaceJoined(unit, arg, block);
     for (const Parameter &parameter : unit.parameters)
-      replaceUses(parameter.arg, parameter.offset, NameLoc::get(builder.getStringAttr(parameter.name)), arg, block);
+      replaceUses(parameter.arg, NameLoc::get(builder.getStringAttr(parameter.name)), block,
+                  [&](train::Build &build) { return readParameter(build, arg, parameter); });
   }
   // Read only now: a result may be a parameter itself.
   llvm::StringMap<Value> gradients;

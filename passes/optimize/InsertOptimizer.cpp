@@ -3,6 +3,7 @@
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/Optimizer.h"
 #include "compiler/dialect/train/Program.h"
+#include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
 #include "passes/optimize/Passes.h"
 
@@ -55,11 +56,12 @@ LogicalResult InsertOptimizer::readOptions(func::FuncOp func) {
   if (!optimizer)
     return func.emitError() << "unknown optimizer '" << kind << "', expected " << train::optimizerNames();
   settings.clear();
-  for (const Option<double> *option : {&beta1, &beta2, &epsilon, &momentum})
-    if (*option != -1.0) // else the optimizer's own
-      settings[option->getArgStr().str()] = option->getValue();
-  if (nesterov)
-    settings["nesterov"] = 1;
+  for (StringRef text : numbers) {
+    auto [name, number] = text.rsplit('=');
+    double value = 0;
+    if (number.getAsDouble(value) || !settings.try_emplace(name.str(), value).second)
+      return func.emitError() << "settings: expected <name>=<number>, each once, got '" << text << "'";
+  }
   if (std::string problem = train::completeSettings(*optimizer, settings); !problem.empty())
     return func.emitError(problem);
   if (!(weightDecay >= 0))
@@ -79,10 +81,9 @@ LogicalResult InsertOptimizer::checkNoDecay(func::FuncOp func, const Update &upd
   std::string problem;
   if (!regex.isValid(problem))
     return func.emitError() << "no-decay is not a regular expression: " << problem;
-  for (Attribute attr : func.getArgAttrOfType<ArrayAttr>(update.paramArg, train::kSegments)) {
-    auto segment = cast<DictionaryAttr>(attr);
-    StringRef name = segment.getAs<StringAttr>("name").getValue();
-    bool decays = segment.getAs<IntegerAttr>("offset").getInt() < update.decayElements;
+  for (train::SegmentAttr segment : train::getSegments(func, update.paramArg)) {
+    StringRef name = segment.getName().getValue();
+    bool decays = segment.getOffset() < update.decayElements;
     if (decays == regex.match(name))
       return func.emitError() << "no-decay " << (decays ? "matches" : "does not match") << " parameter '" << name
                               << "', but flatten-parameters laid it out " << (decays ? "with" : "without")

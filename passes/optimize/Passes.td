@@ -30,8 +30,8 @@ def FlattenParameters : Pass<"flatten-parameters", "::mlir::func::FuncOp"> {
                     %b: tensor<8xf32> {train.role = "param", train.name = "fc.bias"}, …)
     // becomes, with pad-multiple=16
     func.func @step(%root: tensor<48xf32> {train.role = "param", train.name = "root", train.decay_elements = 32 : i64,
-        train.segments = [{name = "fc.weight", offset = 0 : i64, shape = array<i64: 4, 8>},
-                          {name = "fc.bias", offset = 32 : i64, shape = array<i64: 8>} ]}, …)
+        train.segments = [#train.segment<"fc.weight", offset = 0, shape = [4, 8]>,
+                          #train.segment<"fc.bias", offset = 32, shape = [8]> ]}, …)
       %0 = train.slice %root {starts = array<i64: 0>, limits = array<i64: 32>, strides = array<i64: 1>} : …
       %w = train.reshape %0 : (tensor<32xf32>) -> tensor<4x8xf32>
     ```
@@ -40,7 +40,7 @@ def FlattenParameters : Pass<"flatten-parameters", "::mlir::func::FuncOp"> {
     Option<"wrap", "wrap", "std::string", "\"module\"",
            "module (by block scope), size:<bytes> (at most so many, in order of first use) or none (one unit)">,
     Option<"padMultiple", "pad-multiple", "int64_t", "1", "Units are padded to a multiple of this many elements">,
-    Option<"noDecay", "no-decay", "std::string", "\"\"",
+    Option<"noDecay", "no-decay", "::tessera::OptionText", "\"\"",
            "Regular expression of the names of parameters without weight decay; default: vectors and scalars, that is "
            "norms and biases">,
   ];
@@ -124,17 +124,12 @@ def InsertOptimizer : Pass<"insert-optimizer", "::mlir::func::FuncOp"> {
   }];
   let options = [
     Option<"kind", "kind", "std::string", "\"adamw\"", "adamw, lion or sgd">,
-    Option<"beta1", "beta1", "double", "-1.0",
-           "Decay of the first moment (adamw), share of the momentum in the step (lion); -1: 0.9">,
-    Option<"beta2", "beta2", "double", "-1.0",
-           "Decay of the second moment (adamw; -1: 0.999), of the momentum (lion; -1: 0.99)">,
-    Option<"epsilon", "epsilon", "double", "-1.0", "Added to the root of the second moment (adamw); -1: 1e-8">,
     Option<"weightDecay", "weight-decay", "double", "0.01", "Decoupled (adamw, lion) or L2 (sgd) weight decay">,
-    Option<"momentum", "momentum", "double", "-1.0", "Momentum (sgd); -1 or 0: no momentum buffer">,
-    Option<"nesterov", "nesterov", "bool", "false", "Nesterov momentum (sgd)">,
     Option<"clipValue", "clip-value", "double", "0.0", "Largest absolute value of a gradient's element; 0: any">,
+    ListOption<"numbers", "settings", "std::string",
+               "<name>=<number> for what the optimizer is told (docs/optimize.md); default: its own">,
     Option<"moments", "moments", "std::string", "\"fp32\"", "What states are stored in: fp32, or bf16 (adamw)">,
-    Option<"noDecay", "no-decay", "std::string", "\"\"",
+    Option<"noDecay", "no-decay", "::tessera::OptionText", "\"\"",
            "Checks that flatten-parameters was given this regular expression; default: no check">,
   ];
   let dependentDialects = ["::tessera::train::TrainDialect"];

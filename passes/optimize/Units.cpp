@@ -54,6 +54,7 @@ SmallVector<Parameter> tessera::collectParameters(func::FuncOp func, train::ArgR
     parameter.name = train::getArgName(func, index).str();
     parameter.type = cast<RankedTensorType>(parameter.arg.getType());
     parameter.init = func.getArgAttrOfType<StringAttr>(index, train::kInit);
+    parameter.placement = func.getArgAttrOfType<train::PlacementAttr>(index, train::kPlacement);
     const bool isGiven = parameter.init && parameter.init.getValue() == "given";
     if (role == train::ArgRole::Frozen && (isGiven || !isa<FloatType>(parameter.type.getElementType())))
       continue;
@@ -123,7 +124,7 @@ static void assignOffsets(ParameterUnit &unit) {
   llvm::stable_sort(unit.parameters, [](const Parameter &a, const Parameter &b) { return a.decays > b.decays; });
   for (Parameter &parameter : unit.parameters) {
     parameter.offset = unit.elements;
-    unit.elements += parameter.type.getNumElements();
+    unit.elements += parameter.elements();
     if (parameter.decays)
       unit.decayElements = unit.elements;
   }
@@ -148,6 +149,8 @@ SmallVector<ParameterUnit> tessera::makeUnits(ArrayRef<Parameter> parameters, tr
   for (auto [name, parameter] : llvm::zip_equal(names, ordered)) {
     if (role == train::ArgRole::Frozen)
       name += ".frozen";
+    if (parameter.placement)
+      name += role == train::ArgRole::Param && !parameter.decays ? ".model.no_decay" : ".model";
     // A flat tensor has one element type: others of the module make a unit of their own.
     auto same = unitOf.find(name);
     if (same != unitOf.end() && units[same->second].getElementType() != parameter.type.getElementType()) {

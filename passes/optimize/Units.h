@@ -3,7 +3,7 @@
 #ifndef TESSERA_PASSES_OPTIMIZE_UNITS_H
 #define TESSERA_PASSES_OPTIMIZE_UNITS_H
 
-#include "compiler/dialect/train/Train.h"
+#include "compiler/dialect/train/Segments.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/Regex.h"
@@ -23,18 +23,25 @@ struct Parameter {
   int64_t operand = 0;   ///< of that op
   bool isJoined = false; ///< that op concatenates it with others
   bool decays;           ///< takes weight decay
-  int64_t offset = 0;    ///< in its unit, in elements
+  train::PlacementAttr placement; ///< null: whole on each rank along model axes
+  int64_t offset = 0;    ///< in its unit, in elements; in a row of it where there are several
+
+  int64_t parts() const { return placement ? placement.getParts() : 1; }
+  /// Of one part.
+  int64_t elements() const { return type.getNumElements() / parts(); }
 };
 
-/// Parameters that are one flat argument, in the order of their offsets: those that decay first.
+/// Parameters that are one flat argument, in the order of their offsets: those that decay first. Those that model axes
+/// split in m parts are m rows, one after the other: row r holds part r of each.
 struct ParameterUnit {
   std::string name;
   train::ArgRole role; ///< Param or Frozen
   llvm::SmallVector<Parameter> parameters;
   int64_t decayElements = 0; ///< elements of the parameters that decay
-  int64_t elements = 0;      ///< without padding
+  int64_t elements = 0;      ///< of a row, without padding
 
   mlir::Type getElementType() const { return parameters.front().type.getElementType(); }
+  int64_t parts() const { return parameters.front().parts(); }
 };
 
 /// How parameters become units: "module", "size:<bytes>" or "none".
@@ -54,7 +61,8 @@ mlir::Operation *getAncestorInBlock(mlir::Operation *op, mlir::Block &block);
 llvm::SmallVector<Parameter> collectParameters(mlir::func::FuncOp func, train::ArgRole role, llvm::Regex *noDecay);
 
 /// Groups parameters of one role into units, in the order of first use, and assigns offsets. Names of frozen units end
-/// with ".frozen".
+/// with ".frozen". What model axes split is in units of its own, "<unit>.model", and apart from what decays there what
+/// does not, "<unit>.model.no_decay": an update's elements that decay are the first of all rows together.
 llvm::SmallVector<ParameterUnit> makeUnits(llvm::ArrayRef<Parameter> parameters, train::ArgRole role,
                                            WrapPolicy policy);
 

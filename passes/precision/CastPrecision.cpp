@@ -6,6 +6,7 @@
 
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/PhaseAnalysis.h"
+#include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
 #include "passes/precision/Kept.h"
 #include "passes/precision/Passes.h"

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Program.h"
 #include "compiler/dialect/train/Signature.h"
 #include "passes/schedule/Collectives.h"
 #include "passes/schedule/OffloadActivations.h"
@@ -209,7 +210,8 @@ struct OffloadPass : tessera::impl::OffloadPassBase<OffloadPass> {
     func::FuncOp func = getOperation();
     if (!train::isStepFunction(func))
       return;
-    if (activations) {
+    const bool trains = train::isTrainingStep(func);
+    if (activations && trains) {
       train::completeBackwardMarks(func);
       size_t moved = 0;
       func.walk([&](Block *block) { moved += offloadActivations(*block, minBytes); });
@@ -222,7 +224,7 @@ struct OffloadPass : tessera::impl::OffloadPassBase<OffloadPass> {
       roles.push_back(train::ArgRole::State);
     if (parameters)
       roles.append({train::ArgRole::Param, train::ArgRole::Frozen, train::ArgRole::Derived});
-    if (optimizer && !hasArgument(train::ArgRole::State))
+    if (optimizer && trains && !hasArgument(train::ArgRole::State))
       func.emitRemark("no optimizer state moves to the host: the optimizer has none");
     if (!roles.empty())
       ArgumentOffload(func).run(roles);

@@ -9,12 +9,14 @@
 #include "compiler/dialect/train/Dims.h"
 #include "compiler/dialect/train/IndexParts.h"
 #include "compiler/dialect/train/PhaseAnalysis.h"
+#include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
 #include "passes/shard/Passes.h"
 #include "passes/shard/Sharding.h"
 #include "passes/shard/Strategy.h"
 #include "passes/shard/Units.h"
 
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Regex.h"
 
 namespace tessera {
@@ -36,10 +38,10 @@ public:
   Annotator(func::FuncOp func, MeshAttr mesh, const Strategy &strategy, StringRef keepGathered, llvm::Regex *kept,
             Type reduceType)
       : func(func), mesh(mesh), strategy(strategy), keepGathered(keepGathered), kept(kept), reduceType(reduceType),
-        dataAxes(sampleAxes(mesh)), shardAxes(stateAxes(mesh)) {}
+        dataAxes(sampleAxes(mesh)), shardAxes(stateAxes(mesh)), modelAxes(dist::modelAxes(mesh)) {}
 
   LogicalResult run() {
-    if (failed(checkMesh()))
+    if (failed(checkMesh()) || failed(findPlacedUnits()))
       return failure();
     if (strategy.splitsState && shardAxes.empty() && mesh.getNumRanks() > 1)
       func.emitRemark() << "nothing is sharded: mesh " << mesh << " has no axis larger than 1 that state is split over";
@@ -67,18 +69,53 @@ private:
       if (const AxisRoleInfo &info = mesh.getAxisInfo(axis); size > 1 && !info.missing.empty())
         return func.emitError() << "axis '" << mesh.getAxisName(axis) << "' has the role " << info.name << " and size "
                                 << size << ": " << info.missing;
-    if (strategy.needsReplicas && (shardAxes.empty() || dataAxes.size() == shardAxes.size()))
+    auto hasAxis = [&](AxisRole role) {
+      return llvm::any_of(llvm::enumerate(mesh.getSizes()), [&](auto entry) {
+        return entry.value() > 1 && mesh.getAxisInfo(entry.index()).role == role;
+      });
+    };
+    if (strategy.needsReplicas && !(hasAxis(AxisRole::Replica) && hasAxis(AxisRole::Data)))
       return func.emitError() << "strategy " << strategy.name << " needs a mesh with an axis of role "
                               << getInfo(AxisRole::Replica).name << " and one of role " << getInfo(AxisRole::Data).name
                               << ", both larger than 1, got " << mesh;
     return success();
   }
 
+  /// The units that model axes split: each rank along them holds a row at all times.
+  LogicalResult findPlacedUnits() {
+    const int64_t ranks = groupSize(mesh, modelAxes);
+    for (BlockArgument arg : func.getArguments()) {
+      const int64_t parts = train::getParts(train::getSegments(func, arg.getArgNumber()));
+      if (parts > 1 && parts != ranks)
+        return emitError(arg.getLoc()) << "unit '" << nameOf(arg) << "' is placed on " << parts
+                                       << " ranks, but the model axes of mesh " << mesh << " have " << ranks;
+      if (parts > 1)
+        placedUnits.insert(nameOf(arg));
+    }
+    if (ranks > 1 && placedUnits.empty())
+      return func.emitError() << "mesh " << mesh << " has " << ranks
+                              << " ranks along model axes, but no parameter is placed on them; run place-parameters";
+    return success();
+  }
+
   Layout replicated(Value value) const { return Layout::replicated(rankOf(value)); }
-  Layout sharded(Value value) const {
+  /// Of a value that is laid out as the unit: what each rank along the axes that split state holds if they do not.
+  Layout whole(Value value, StringRef unit) const {
     Layout layout = replicated(value);
-    layout.dims.front() = shardAxes;
+    if (placedUnits.contains(unit))
+      layout.dims.front() = modelAxes;
     return layout;
+  }
+  Layout sharded(Value value, StringRef unit) const {
+    Layout layout = whole(value, unit);
+    layout.dims.front().append(shardAxes);
+    return layout;
+  }
+
+  /// The unit that an argument is, or is a state of.
+  StringRef unitOf(BlockArgument arg) {
+    auto of = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), train::kOf);
+    return of ? of.getValue() : nameOf(arg);
   }
 
   /// Whether the argument is what strategies split: parameters that are trained, frozen units, the optimizer's states.
@@ -97,9 +134,9 @@ private:
     if (train::isBatch(role)) {
       if (failed(splitBatch(arg, layout)))
         return failure();
-    } else if (strategy.splitsState && isState(arg)) {
-      layout = sharded(arg);
-      if (failed(checkUnit(arg, layout)))
+    } else if (isState(arg)) {
+      layout = strategy.splitsState ? sharded(arg, unitOf(arg)) : whole(arg, unitOf(arg));
+      if (strategy.splitsState && failed(checkUnit(arg, layout)))
         return failure();
     }
     func.setArgAttr(index, kSharding, layout.toAttr(mesh));
@@ -139,7 +176,7 @@ private:
       return emitError(arg.getLoc()) << "'" << nameOf(arg)
                                      << "' is not a flat unit, so its parameters cannot be sharded; "
                                         "run flatten-parameters first";
-    int64_t size = train::shapeOf(arg)[0], parts = groupSize(mesh, shardAxes);
+    int64_t size = train::shapeOf(arg)[0], parts = groupSize(mesh, layout.dims.front());
     if (size % parts != 0)
       return emitError(arg.getLoc()) << "unit '" << nameOf(arg) << "' has " << size << " elements, which " << parts
                                      << " ranks do not divide; flatten with a padding multiple of " << parts;
@@ -207,7 +244,8 @@ private:
     OpBuilder builder(before);
     // What is read narrow is gathered narrow: each rank casts its part.
     Value part = unit.cast ? builder.clone(*unit.cast)->getResult(0) : Value(unit.argument);
-    return ConstrainOp::create(builder, before->getLoc(), part.getType(), part, replicated(unit.argument).toAttr(mesh),
+    return ConstrainOp::create(builder, before->getLoc(), part.getType(), part,
+                               whole(unit.argument, unit.name).toAttr(mesh),
                                OriginAttr::get(func.getContext(), phase, unit.name), TypeAttr());
   }
 
@@ -276,23 +314,23 @@ private:
   void constrainGradient(Unit &unit) {
     Value gradient = unit.gradient;
     auto origin = OriginAttr::get(func.getContext(), OriginPhase::Gradient, unit.name);
-    Layout whole = replicated(gradient);
-    bool divides = rankOf(gradient) == 1 && train::shapeOf(gradient)[0] % groupSize(mesh, shardAxes) == 0;
+    const Layout parted = sharded(gradient, unit.name);
+    bool divides = rankOf(gradient) == 1 && train::shapeOf(gradient)[0] % groupSize(mesh, parted.dims.front()) == 0;
     auto accumulate = gradient.getDefiningOp<train::AccumulateOp>();
     if (strategy.reduce == Reduce::ToPartsEachMicro && accumulate) {
       Operation *yield = accumulate.getBody().front().getTerminator();
       Value micro = yield->getOperand(cast<OpResult>(gradient).getResultNumber());
-      Layout scattered = sharded(micro);
+      Layout scattered = sharded(micro, unit.name);
       for (unsigned axis : gradientAxes(mesh))
         if (!llvm::is_contained(shardAxes, axis))
           scattered.unreduced.push_back(axis); // replicas are added up once per step
       constrainAfter(micro, scattered, origin);
     }
     if (strategy.reduce != Reduce::ToWhole) {
-      constrainAfter(gradient, sharded(gradient), origin);
+      constrainAfter(gradient, parted, origin);
       return;
     }
-    Value reduced = constrainAfter(gradient, whole, origin);
+    Value reduced = constrainAfter(gradient, whole(gradient, unit.name), origin);
     // What reads the gradient besides the update (the global norm) works on slices, as it does where gradients are
     // sharded, so that both add up in the same order.
     if (unit.update && divides && llvm::any_of(reduced.getUsers(), [&](Operation *user) {
@@ -309,7 +347,7 @@ private:
     OpBuilder builder(func.getContext());
     builder.setInsertionPointAfterValue(reduced);
     auto slice = ConstrainOp::create(builder, reduced.getLoc(), reduced.getType(), reduced,
-                                     sharded(reduced).toAttr(mesh), OriginAttr(), TypeAttr());
+                                     sharded(reduced, unit.name).toAttr(mesh), OriginAttr(), TypeAttr());
     reduced.replaceUsesWithIf(slice, [&](OpOperand &use) {
       return use.getOwner() != slice && use.getOwner() != unit.update && !isa<func::ReturnOp>(use.getOwner());
     });
@@ -325,8 +363,12 @@ private:
       const std::optional<train::ResultRole> role = train::getResultRole(func, index);
       if (role == train::ResultRole::Output || role == train::ResultRole::IndexCheck)
         continue; // stays as it is computed
-      bool shard = role == train::ResultRole::Grad && strategy.splitsState;
-      func.setResultAttr(index, kSharding, (shard ? sharded(value) : replicated(value)).toAttr(mesh));
+      Layout layout = replicated(value);
+      if (role == train::ResultRole::Grad) {
+        StringRef unit = func.getResultAttrOfType<StringAttr>(index, train::kOf).getValue();
+        layout = strategy.splitsState ? sharded(value, unit) : whole(value, unit);
+      }
+      func.setResultAttr(index, kSharding, layout.toAttr(mesh));
     }
   }
 
@@ -338,7 +380,8 @@ private:
   Type reduceType;
   llvm::DenseMap<Block *, BlockArgument> turningUnits;
   llvm::DenseSet<Operation *> separated; ///< barriers that make a gradient that of one unit
-  Axes dataAxes, shardAxes;
+  Axes dataAxes, shardAxes, modelAxes;
+  llvm::StringSet<> placedUnits;
   SmallVector<std::pair<unsigned, train::DimsAttr>> batchDims; ///< of batch arguments, by their number
 };
 

@@ -58,7 +58,7 @@ def AnnotateShardingPass : ShardPass<"annotate-sharding"> {
     Option<"strategy", "strategy", "std::string", "\"ddp\"", "ddp, zero1, zero2, zero3 or hsdp">,
     Option<"reduceDtype", "reduce-dtype", "std::string", "\"fp32\"",
            "what gradients are added up in over ranks: fp32 (their own type) or bf16">,
-    Option<"keepGathered", "keep-gathered", "std::string", "", "regular expression of units that are gathered once">,
+    Option<"keepGathered", "keep-gathered", "::tessera::OptionText", "", "regular expression of units that are gathered once">,
   ];
 }
 

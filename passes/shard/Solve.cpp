@@ -231,7 +231,8 @@ Solution solve(const ShardingRule &rule, ArrayRef<OperandState> operands, ArrayR
     // A term of a sum that does not take part in the reduction would be counted once per rank: it must be a partial
     // sum.
     if (isTerm && !solver.hasReducedFactor(tensor))
-      need.unreduced.append(solver.reductionsOf(0));
+      llvm::copy_if(solver.reductionsOf(0), std::back_inserter(need.unreduced),
+                    [](const Partial &partial) { return partial.kind == ReductionKind::Sum; });
     llvm::sort(need.unreduced);
   }
   for (auto [index, tensor] : llvm::enumerate(rule.results)) {

@@ -3,6 +3,7 @@
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/CountValid.h"
 #include "compiler/dialect/train/PhaseAnalysis.h"
+#include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
 
 #include "llvm/ADT/MapVector.h"

@@ -108,7 +108,7 @@ public:
 
   LogicalResult run() {
     for (unsigned i = 0; i < func.getNumArguments(); ++i)
-      if (failed(verifyBoundary(func.getArgAttrDict(i), "argument", i)) || failed(verifyOrder(i)))
+      if (failed(verifyBoundary(func.getArgAttrDict(i), "argument", i)))
         return failure();
     for (unsigned i = 0; i < func.getNumResults(); ++i)
       if (failed(verifyBoundary(func.getResultAttrDict(i), "result", i)))
@@ -122,16 +122,6 @@ private:
   LogicalResult verifyBoundary(DictionaryAttr attrs, StringRef what, unsigned index) {
     if (!attrs || !attrs.contains(kSharding) || !attrs.contains(kGlobal))
       return func.emitOpError() << what << " " << index << " lacks '" << kSharding << "' or '" << kGlobal << "'";
-    return success();
-  }
-
-  /// The runtime fills an argument with the part of its position in the group.
-  LogicalResult verifyOrder(unsigned index) {
-    auto sharding = func.getArgAttrOfType<ShardingAttr>(index, kSharding);
-    for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
-      if (!isInMeshOrder(sharding.getAxes(dim), mesh))
-        return func.emitOpError() << "argument " << index << " is split over " << sharding.getAxes(dim)
-                                  << ", which is another order than that of the mesh " << mesh;
     return success();
   }
 

@@ -1,6 +1,7 @@
 //===- JoinProducts.cpp - products of one value by several weights as one -===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
 #include "passes/simplify/Passes.h"
 
@@ -96,6 +97,11 @@ private:
                            << nameOf(found.weight) << "' do not lie one behind the other";
       return std::nullopt;
     }
+    if (getOperation().getArgAttr(found.weight.getArgNumber(), kPlacement)) {
+      product.emitRemark() << "product not joined with others of the same value: model axes split '"
+                           << nameOf(found.weight) << "'";
+      return std::nullopt;
+    }
     if (!found.weight.hasOneUse()) {
       product.emitRemark() << "product not joined with others of the same value: '" << nameOf(found.weight)
                            << "' has other readers";
@@ -114,7 +120,7 @@ private:
     BlockArgument bias = repeated ? parameter(repeated.getOperand()) : BlockArgument();
     if (!bias || !bias.hasOneUse() || !repeated->hasOneUse() || shapeOf(bias).size() != 1 ||
         repeated.getBroadcastDimensions() != ArrayRef<int64_t>{sum.getType().getRank() - 1} ||
-        shapeOf(bias)[0] != found.columns())
+        shapeOf(bias)[0] != found.columns() || getOperation().getArgAttr(bias.getArgNumber(), kPlacement))
       return;
     found.sum = sum;
     found.bias = bias;

@@ -71,8 +71,36 @@ def AddAdapters : Pass<"add-adapters", "ModuleOp"> {
   let options = [
     Option<"rank", "rank", "int64_t", "8", "Rank of the adapters, at least 1">,
     Option<"alpha", "alpha", "double", "8.0", "The product of an adapter counts alpha / rank times">,
-    Option<"targets", "targets", "std::string", "", "Regular expression of the parameters that get adapters">,
-    Option<"train", "train", "std::string", "", "Regular expression of parameters that are trained themselves; empty: none">,
+    Option<"targets", "targets", "::tessera::OptionText", "", "Regular expression of the parameters that get adapters">,
+    Option<"train", "train", "::tessera::OptionText", "", "Regular expression of parameters that are trained themselves; empty: none">,
+  ];
+}
+
+def PlaceParameters : Pass<"place-parameters", "func::FuncOp"> {
+  let summary = "Say which parameters the model axes of the mesh split, and along which dimension";
+  let description = [{
+    Weight-stationary model parallelism (Shoeybi et al., 2019, Megatron-LM: of two products in a row, the outputs of the first
+    and the inputs of the second): each rank along the model axes holds one part of a placed parameter, of its gradient and of
+    its optimizer states, and computes with that part. Placing is all that is to be said: `flatten-parameters` makes units of
+    what is placed, and what has to be gathered or added up follows from the rules of the ops.
+
+    Each rule is `<regex>=<dimension>`; of those that match a parameter's name the first one counts. A rule that matches
+    nothing, a dimension that does not divide by `parts`, and a buffer of the model are errors.
+
+    Precondition: arguments have `train.role` and `train.name`. Postcondition: parameters that rules match have
+    `train.placement`.
+
+    ```mlir
+    // before
+    func.func @step(%w: tensor<32x8xf32> {train.role = "param", train.name = "mlp.up.weight"}, …)
+    // after, with parts=2 rules=up=0
+    func.func @step(%w: tensor<32x8xf32> {train.role = "param", train.name = "mlp.up.weight",
+                                          train.placement = #train.placement<dim = 0, parts = 2>}, …)
+    ```
+  }];
+  let options = [
+    Option<"parts", "parts", "int64_t", "1", "Ranks along the model axes of the mesh, at least 2">,
+    ListOption<"rules", "rules", "::tessera::OptionText", "<regex>=<dimension>; the first that matches a parameter counts">,
   ];
 }
 
@@ -96,7 +124,7 @@ def AssignInitializers : Pass<"assign-initializers", "func::FuncOp"> {
     %w: tensor<64x64xf32> {train.role = "param", train.name = "h.0.fc.weight", train.init = "normal:0.02"}
     ```
   }];
-  let options = [ListOption<"rules", "rules", "std::string",
+  let options = [ListOption<"rules", "rules", "::tessera::OptionText",
                             "<regex>=<initialiser>, in order; the first match wins">];
 }
 
@@ -249,7 +277,7 @@ def JoinProducts : Pass<"join-products", "func::FuncOp"> {
     %k = train.slice %qk [16:20]
     ```
   }];
-  let options = [Option<"noDecay", "no-decay", "std::string", "\"\"",
+  let options = [Option<"noDecay", "no-decay", "::tessera::OptionText", "\"\"",
                         "Regular expression of parameters without weight decay, as of flatten-parameters">];
   let dependentDialects = ["train::TrainDialect"];
 }

@@ -41,13 +41,12 @@ int64_t Mesh::groupSize(const std::vector<std::string> &groupAxes) const {
 }
 
 int64_t Mesh::positionInGroup(const std::vector<std::string> &groupAxes, int rank) const {
-  int64_t position = 0, scale = 1, rest = rank;
-  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
-    if (contains(groupAxes, axis->name)) {
-      position += rest % axis->size * scale;
-      scale *= axis->size;
-    }
-    rest /= axis->size;
+  int64_t position = 0;
+  for (const std::string &name : groupAxes) {
+    int64_t stride = 1;
+    for (auto axis = axes.rbegin(); axis != axes.rend(); stride *= axis->size, ++axis)
+      if (axis->name == name)
+        position = position * axis->size + rank / stride % axis->size;
   }
   return position;
 }
@@ -58,23 +57,24 @@ std::vector<int> Mesh::groupMembers(const std::vector<std::string> &groupAxes, i
     int64_t size, stride;
   };
   std::vector<Dim> dims; // minor first
-  int64_t stride = 1, base = rank, rest = rank;
-  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
-    if (contains(groupAxes, axis->name)) {
-      base -= rest % axis->size * stride;
-      dims.push_back({axis->size, stride});
-    }
-    rest /= axis->size;
-    stride *= axis->size;
+  int64_t base = rank;
+  for (auto name = groupAxes.rbegin(); name != groupAxes.rend(); ++name) {
+    int64_t stride = 1;
+    for (auto axis = axes.rbegin(); axis != axes.rend(); stride *= axis->size, ++axis)
+      if (axis->name == *name) {
+        base -= rank / stride % axis->size * stride;
+        dims.push_back({axis->size, stride});
+      }
   }
   std::vector<int> members(groupSize(groupAxes));
   for (size_t position = 0; position < members.size(); ++position) {
-    int64_t member = base, left = position;
+    auto left = static_cast<int64_t>(position);
+    int64_t member = base;
     for (const Dim &dim : dims) {
       member += left % dim.size * dim.stride;
       left /= dim.size;
     }
-    members[position] = member;
+    members[position] = static_cast<int>(member);
   }
   return members;
 }

@@ -33,7 +33,7 @@ struct Mesh {
   std::string toString() const;
   /// Product of the sizes of the axes named.
   int64_t groupSize(const std::vector<std::string> &groupAxes) const;
-  /// The ranks of `rank`'s group, in group order.
+  /// The ranks of `rank`'s group, by their positions on its axes: the first that it names is the major one.
   std::vector<int> groupMembers(const std::vector<std::string> &groupAxes, int rank) const;
   /// Where `rank` stands in its group.
   int64_t positionInGroup(const std::vector<std::string> &groupAxes, int rank) const;

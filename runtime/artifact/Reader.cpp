@@ -117,6 +117,19 @@ std::optional<size_t> Artifact::findProgram(artifact::ProgramKind kind) const {
   return std::nullopt;
 }
 
+std::string Artifact::streamName(int stream) const {
+  static constexpr const char *names[] = {"compute", "gather", "reduce", "copies"};
+  const auto *streams = root->streams();
+  if (!streams || stream < 0 || stream >= static_cast<int>(streams->size()))
+    return stream == 0 ? names[0] : "stream " + std::to_string(stream);
+  const artifact::Stream &described = *streams->Get(static_cast<uint32_t>(stream));
+  std::string name = names[static_cast<size_t>(described.kind())];
+  for (int other = 0; other < stream; ++other)
+    if (streams->Get(static_cast<uint32_t>(other))->kind() == described.kind())
+      return name + " " + (described.axis() ? described.axis()->str() : std::to_string(stream));
+  return name;
+}
+
 std::string Artifact::modelOption(const std::string &key) const {
   if (const auto *entries = root->model())
     for (const artifact::KeyValue *entry : *entries)

@@ -51,6 +51,8 @@ public:
   int64_t positionInGroup(int64_t group, int rank) const { return ranks.positionInGroup(groupAxes(group), rank); }
   std::vector<int> groupMembers(int64_t group, int rank) const { return ranks.groupMembers(groupAxes(group), rank); }
 
+  /// "compute", "reduce", or "reduce tp" for that of another axis than the one whose streams come first.
+  std::string streamName(int stream) const;
   /// Value of a key of Package.model; empty if there is none.
   std::string modelOption(const std::string &key) const;
 

@@ -57,7 +57,6 @@ static Status verifyStreams(const VerifyContext &context) {
     if ((stream.kind() == artifact::StreamKind::Compute) != (index == 0))
       return bad(what, std::string("is of kind ") + artifact::EnumNameStreamKind(stream.kind()) +
                            "; the first stream computes, and no other");
-    TESSERA_RETURN_IF_ERROR(context.checkGroup(stream.group(), what));
   }
   return Status::ok();
 }

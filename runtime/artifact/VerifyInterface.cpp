@@ -138,6 +138,8 @@ Status verifyRoles(const artifact::Program &program) {
     sums += program.results()->Get(index)->role() == artifact::ResultRole::LossSum;
     counts += program.results()->Get(index)->role() == artifact::ResultRole::LossCount;
   }
+  if (program.kind() != artifact::ProgramKind::Train && (sizeOf(program.hyper()) > 0 || sizeOf(program.probes()) > 0))
+    return bad("scalars and probes", "are of the training alone");
   const int expected = program.kind() == artifact::ProgramKind::Evaluate ? 1 : 0;
   if (sums != expected || counts != expected)
     return bad("results", std::to_string(sums) + " sums and " + std::to_string(counts) +

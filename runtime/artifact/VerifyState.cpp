@@ -2,8 +2,10 @@
 
 #include "runtime/artifact/VerifyContext.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 namespace tessera {
 
@@ -18,6 +20,59 @@ static bool isStateName(const flatbuffers::String *name) {
   return !text.empty() && text.size() <= 64 && std::all_of(text.begin(), text.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
   });
+}
+
+/// Each average is of one parameter and laid out as it is; all parameters have one, or none has.
+static Status verifyAverages(const artifact::Package &package) {
+  std::map<std::string_view, const artifact::StateTensor *> parameters;
+  std::set<std::string_view> averages;
+  for (uint32_t index = 0; index < sizeOf(package.state()); ++index)
+    if (const artifact::StateTensor *state = package.state()->Get(index);
+        state->role() == artifact::StateRole::Parameter)
+      if (!parameters.emplace(state->name()->string_view(), state).second)
+        return bad("parameter '" + state->name()->str() + "'", "occurs twice");
+  for (uint32_t index = 0; index < sizeOf(package.state()); ++index) {
+    const artifact::StateTensor *state = package.state()->Get(index);
+    if (state->role() != artifact::StateRole::Average)
+      continue;
+    const std::string what = "average of '" + state->name()->str() + "'";
+    const auto of = parameters.find(state->name()->string_view());
+    if (of == parameters.end() || of->second->elements() != state->elements() ||
+        of->second->shard_group() != state->shard_group())
+      return bad(what, "no parameter is called and laid out so");
+    if (!averages.insert(state->name()->string_view()).second)
+      return bad(what, "occurs twice");
+  }
+  if (!averages.empty() && averages.size() != parameters.size())
+    return bad("averages",
+               std::to_string(averages.size()) + " for " + std::to_string(parameters.size()) + " parameters");
+  return Status::ok();
+}
+
+/// A state has each parameter once: whole, or all of its parts.
+static Status verifyParts(const artifact::Package &package) {
+  for (uint32_t index = 0; index < sizeOf(package.state()); ++index) {
+    const artifact::StateTensor &state = *package.state()->Get(index);
+    std::map<std::string_view, std::vector<const artifact::Segment *>> segments;
+    for (uint32_t number = 0; number < sizeOf(state.segments()); ++number)
+      segments[state.segments()->Get(number)->name()->string_view()].push_back(state.segments()->Get(number));
+    for (const auto &[name, parts] : segments) {
+      const std::string what = "state '" + state.name()->str() + "', parameter '" + std::string(name) + "'";
+      const artifact::Segment &first = *parts.front();
+      std::set<uint32_t> seen;
+      for (const artifact::Segment *part : parts) {
+        const bool fits =
+            part->split_dim() == first.split_dim() && part->parts() == first.parts() &&
+            sizeOf(part->shape()) == sizeOf(first.shape()) &&
+            (!part->shape() || std::equal(part->shape()->begin(), part->shape()->end(), first.shape()->begin()));
+        if (!fits || !seen.insert(part->part()).second)
+          return bad(what, "occurs twice, or in parts that do not belong together");
+      }
+      if (seen.size() != (first.split_dim() < 0 ? 1 : first.parts()))
+        return bad(what, "has " + std::to_string(seen.size()) + " of " + std::to_string(first.parts()) + " parts");
+    }
+  }
+  return Status::ok();
 }
 
 Status verifyState(const VerifyContext &context) {
@@ -47,13 +102,21 @@ Status verifyState(const VerifyContext &context) {
           return bad(what + ", parameter '" + segment.name()->str() + "'",
                      "a dimension of size " + std::to_string(size));
       }
+      if (segment.split_dim() >= 0) {
+        const auto dim = static_cast<uint32_t>(segment.split_dim());
+        if (dim >= sizeOf(segment.shape()) || segment.parts() < 2 || segment.part() >= segment.parts() ||
+            segment.shape()->Get(dim) % segment.parts() != 0)
+          return bad(what + ", parameter '" + segment.name()->str() + "'", "is no part of its shape");
+        elements /= segment.parts();
+      }
       if (segment.offset() < 0 || WideInt(segment.offset()) + elements > WideInt(state.elements()))
         return bad(what + ", parameter '" + segment.name()->str() + "'", "reaches beyond the unit");
       if (segment.init() && !isKnown(segment.init()->kind()))
         return bad(what + ", parameter '" + segment.name()->str() + "'", "unknown initialiser");
     }
   }
-  return Status::ok();
+  TESSERA_RETURN_IF_ERROR(verifyParts(package));
+  return verifyAverages(package);
 }
 
 Status verifyDerived(const VerifyContext &context) {

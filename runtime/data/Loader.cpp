@@ -14,7 +14,7 @@ Result<std::unique_ptr<Loader>> Loader::create(std::unique_ptr<SampleSource> sou
   if (specs.empty())
     return TESSERA_ERROR(InvalidArgument, "the model has no inputs that data could fill");
   auto rows = static_cast<uint64_t>(rowsPerStep(specs));
-  if (source->samples() < rows)
+  if (source->samples() < (options.mayRepeat ? 1 : rows))
     return TESSERA_ERROR(InvalidArgument, "the data is too short: it has " + std::to_string(source->samples()) +
                                               " samples, but one step needs " + std::to_string(rows));
   std::unique_ptr<Loader> loader(new Loader(std::move(source), std::move(specs), options));

@@ -22,6 +22,7 @@ struct LoaderOptions {
   uint64_t position = 0; ///< Global index of the first sample.
   bool shuffle = true;   ///< A new order in each epoch; else the order of the files.
   bool prefetch = true;
+  bool mayRepeat = false; ///< A batch may hold a sample more than once, where there are fewer samples than it has rows.
   std::vector<bool> rows = {}; ///< Rows of a batch that this process needs; empty: all. Others stay zero.
 };
 
@@ -32,7 +33,7 @@ struct HostBatch {
 
 class Loader {
 public:
-  /// Data with fewer samples than a batch needs are an error.
+  /// Data with fewer samples than a batch needs are an error, unless it may repeat them; without any always.
   static Result<std::unique_ptr<Loader>> create(std::unique_ptr<SampleSource> source, std::vector<BatchSpec> specs,
                                                 const LoaderOptions &options = {});
   ~Loader();

@@ -27,16 +27,16 @@ std::set<std::string> namesOf(const std::vector<Adapter> &adapters) {
   return names;
 }
 
-/// "h.0.attn.c_attn" of "h.0.attn.c_attn.weight".
-static std::string moduleOf(const std::string &parameter) { return parameter.substr(0, parameter.rfind('.')); }
+/// "h.0.attn.c_attn" of "h.0.attn.c_attn.lora_A.weight".
+static std::string moduleOf(const Adapter &adapter) { return adapter.a.substr(0, adapter.a.rfind(".lora_A")); }
 
 /// What PEFT needs to put the adapters where they belong.
 static nlohmann::json adapterConfig(const std::vector<Adapter> &adapters, const std::set<std::string> &trained) {
   std::set<std::string> modules, saved;
   for (const Adapter &adapter : adapters)
-    modules.insert(moduleOf(adapter.parameter));
+    modules.insert(moduleOf(adapter));
   for (const std::string &name : trained)
-    saved.insert(moduleOf(name));
+    saved.insert(name.substr(0, name.rfind('.')));
   const Adapter &first = adapters.front();
   nlohmann::json config = {{"peft_type", "LORA"},
                            {"r", first.rank},

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
+#include <set>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -32,6 +33,9 @@ public:
   Status copyInto(const RankState &views) const;
 
 private:
+  /// Copies one run of a parameter from whatever parts of it and pieces of their units hold it.
+  Status copyRun(const StateView &view, const std::string &parameter, const ElementRun &run) const;
+
   struct Piece {
     int64_t begin, end;
     ByteRange bytes;
@@ -41,6 +45,7 @@ private:
     const ParameterSegment *segment;
   };
 
+  Status addParameters();
   Status openFiles();
   Status addPiece(const ManifestPiece &piece, const SafetensorsFile &file);
   Status checkComplete();
@@ -53,7 +58,7 @@ private:
   std::vector<InputFile> files;
   std::map<UnitKey, const ManifestUnit *> units;
   std::map<UnitKey, std::vector<Piece>> pieces;
-  std::map<UnitKey, Location> parameters; ///< By role and parameter name.
+  std::map<UnitKey, std::vector<Location>> parameters; ///< By role and parameter name: its parts.
 };
 
 } // namespace
@@ -65,13 +70,34 @@ Result<CheckpointReader> CheckpointReader::open(const std::string &path) {
   for (const ManifestUnit &unit : reader.manifest.units) {
     if (!reader.units.emplace(UnitKey{unit.kind, unit.unit}, &unit).second)
       return reader.corrupt("unit '" + unit.unit + "' appears twice");
-    for (const ParameterSegment &segment : unit.segments)
-      if (!reader.parameters.emplace(UnitKey{unit.kind, segment.name}, Location{&unit, &segment}).second)
-        return reader.corrupt("parameter '" + segment.name + "' appears twice");
   }
+  TESSERA_RETURN_IF_ERROR(reader.addParameters());
   TESSERA_RETURN_IF_ERROR(reader.openFiles());
   TESSERA_RETURN_IF_ERROR(reader.checkComplete());
   return reader;
+}
+
+/// Each parameter is there once: all of its parts, which are those of one way to split it.
+Status CheckpointReader::addParameters() {
+  for (const ManifestUnit &unit : manifest.units)
+    for (const ParameterSegment &segment : unit.segments)
+      parameters[{unit.kind, segment.name}].push_back({&unit, &segment});
+  for (auto &[key, parts] : parameters) {
+    const ParameterSegment &first = *parts.front().segment;
+    std::set<int64_t> seen;
+    for (const Location &location : parts) {
+      const ParameterSegment &segment = *location.segment;
+      if (!seen.insert(segment.part.index).second)
+        return corrupt("parameter '" + key.second + "' appears twice");
+      if (segment.shape != first.shape || segment.part.dim != first.part.dim ||
+          segment.part.count != first.part.count || location.unit->dtype != parts.front().unit->dtype)
+        return corrupt("parameter '" + key.second + "' has parts that do not belong together");
+    }
+    if (static_cast<int64_t>(seen.size()) != first.part.count)
+      return corrupt("parameter '" + key.second + "' has " + std::to_string(seen.size()) + " of " +
+                     std::to_string(first.part.count) + " parts");
+  }
+  return Status::ok();
 }
 
 /// XXH3 of the whole file, read block by block.
@@ -143,11 +169,11 @@ Status CheckpointReader::check(const RankState &views) const {
       auto found = parameters.find({view.kind, segment.name});
       if (found == parameters.end())
         problems.push_back(name + " is not in the checkpoint");
-      else if (found->second.segment->shape != segment.shape)
-        problems.push_back(name + " has shape " + shapeToString(found->second.segment->shape) + ", expected " +
+      else if (const Location &stored = found->second.front(); stored.segment->shape != segment.shape)
+        problems.push_back(name + " has shape " + shapeToString(stored.segment->shape) + ", expected " +
                            shapeToString(segment.shape));
-      else if (found->second.unit->dtype != view.dtype)
-        problems.push_back(name + " has type " + std::string(safetensorsName(found->second.unit->dtype)) +
+      else if (stored.unit->dtype != view.dtype)
+        problems.push_back(name + " has type " + std::string(safetensorsName(stored.unit->dtype)) +
                            ", expected " + std::string(safetensorsName(view.dtype)));
     }
   for (const auto &[key, location] : parameters)
@@ -164,21 +190,34 @@ Status CheckpointReader::check(const RankState &views) const {
   return TESSERA_ERROR(InvalidArgument, "checkpoint '" + folder + "' does not fit the program: " + text);
 }
 
+Status CheckpointReader::copyRun(const StateView &view, const std::string &parameter, const ElementRun &run) const {
+  const auto width = static_cast<int64_t>(elementBytes(view.dtype));
+  for (const Location &source : parameters.at({view.kind, parameter})) {
+    auto copy = [&](const ElementRun &stored) -> Status {
+      // Elements of the stored unit lie in ours `shift` further on.
+      const int64_t shift = run.inUnit + (stored.inParameter - run.inParameter) - stored.inUnit;
+      for (const Piece &piece : pieces.at({view.kind, source.unit->unit})) {
+        const int64_t from = std::max(stored.inUnit, piece.begin);
+        const int64_t to = std::min(stored.inUnit + stored.count, piece.end);
+        if (from < to)
+          TESSERA_RETURN_IF_ERROR(piece.bytes.read((from - piece.begin) * width,
+                                                   view.data + (from + shift - view.begin) * width,
+                                                   (to - from) * width));
+      }
+      return Status::ok();
+    };
+    TESSERA_RETURN_IF_ERROR(source.segment->forEachRunOf(run.inParameter, run.inParameter + run.count, copy));
+  }
+  return Status::ok();
+}
+
 Status CheckpointReader::copyInto(const RankState &views) const {
   clearState(views);
   for (const StateView &view : views) {
-    size_t width = elementBytes(view.dtype);
     for (const ParameterSegment &segment : view.segments) {
-      const Location &source = parameters.at({view.kind, segment.name});
       auto [begin, end] = overlap(view, segment);
-      // Positions in the checkpoint's unit are those in ours plus `shift`.
-      int64_t shift = source.segment->offset - segment.offset;
-      for (const Piece &piece : pieces.at({view.kind, source.unit->unit})) {
-        int64_t from = std::max(begin, piece.begin - shift), to = std::min(end, piece.end - shift);
-        if (from < to)
-          TESSERA_RETURN_IF_ERROR(piece.bytes.read((from + shift - piece.begin) * width,
-                                                   view.data + (from - view.begin) * width, (to - from) * width));
-      }
+      TESSERA_RETURN_IF_ERROR(
+          segment.forEachRun(begin, end, [&](const ElementRun &run) { return copyRun(view, segment.name, run); }));
     }
   }
   for (const InputFile &file : files)

@@ -187,32 +187,55 @@ Status CheckpointWriter::finish() {
   return std::exchange(lastStatus, Status::ok());
 }
 
+namespace {
+/// Bytes that hold the parameter's elements from `first` on.
+struct HeldRun {
+  int64_t first;
+  ByteSpan bytes;
+};
+} // namespace
+
+/// What the views hold of the parameters with this role, by name.
+static std::map<std::string, std::vector<HeldRun>> collectRuns(const std::vector<RankState> &ranks, StateRole role) {
+  std::map<std::string, std::vector<HeldRun>> runs;
+  for (const RankState &rank : ranks)
+    for (const StateView &view : rank) {
+      if (view.kind != role || !view.saves)
+        continue;
+      const size_t width = elementBytes(view.dtype);
+      for (const ParameterSegment &segment : view.segments) {
+        auto [begin, end] = overlap(view, segment);
+        (void)segment.forEachRun(begin, end, [&](const ElementRun &run) {
+          runs[segment.name].push_back(
+              {run.inParameter, ByteSpan(view.data + (run.inUnit - view.begin) * width, run.count * width)});
+          return Status::ok();
+        });
+      }
+    }
+  for (auto &[name, list] : runs)
+    std::stable_sort(list.begin(), list.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
+  return runs;
+}
+
 Result<std::vector<SafetensorsTensor>> gatherParameters(const std::vector<RankState> &ranks, StateRole role) {
   std::vector<SafetensorsTensor> tensors;
   if (ranks.empty())
     return tensors;
+  auto runs = collectRuns(ranks, role);
   for (const StateView &unit : ranks.front()) {
     if (unit.kind != role)
       continue;
-    // The unit's ranges in order, one of each.
-    std::vector<const StateView *> parts;
-    for (const RankState &rank : ranks)
-      for (const StateView &view : rank)
-        if (view.kind == role && view.unit == unit.unit && view.saves)
-          parts.push_back(&view);
-    std::sort(parts.begin(), parts.end(), [](auto *a, auto *b) { return a->begin < b->begin; });
     for (const ParameterSegment &segment : unit.segments) {
+      if (segment.part.index > 0)
+        continue; // with the first part
       SafetensorsTensor tensor{segment.name, unit.dtype, segment.shape, {}};
-      int64_t position = segment.offset;
-      for (const StateView *part : parts) {
-        auto [begin, end] = overlap(*part, segment);
-        if (begin != position || begin >= end)
-          continue;
-        size_t width = elementBytes(unit.dtype);
-        tensor.pieces.push_back({part->data + (begin - part->begin) * width, (end - begin) * width});
-        position = end;
-      }
-      if (position != segment.end())
+      int64_t position = 0;
+      for (const HeldRun &run : runs[segment.name])
+        if (run.first == position && !run.bytes.empty()) {
+          tensor.pieces.push_back(run.bytes);
+          position += static_cast<int64_t>(run.bytes.size() / elementBytes(unit.dtype));
+        }
+      if (position != segment.parameterElements())
         return TESSERA_ERROR(Internal, "the ranks given do not hold all of parameter '" + segment.name + "'");
       tensors.push_back(std::move(tensor));
     }

@@ -118,17 +118,20 @@ void initialValues(const InitSpec &init, PhiloxKey key, int64_t begin, int64_t e
 
 Status initialiseSegment(const StateView &view, const ParameterSegment &segment, uint64_t seed) {
   auto [begin, end] = overlap(view, segment);
-  if (begin >= end)
-    return Status::ok();
-  PhiloxKey key = parameterKey(seed, segment.name);
-  uint8_t *target = view.data + (begin - view.begin) * elementBytes(view.dtype);
-  if (view.dtype == DataType::F32) {
-    initialValues(*segment.init, key, begin - segment.offset, end - segment.offset, reinterpret_cast<float *>(target));
-    return Status::ok();
-  }
-  std::vector<float> values(end - begin);
-  initialValues(*segment.init, key, begin - segment.offset, end - segment.offset, values.data());
-  return roundElements(values.data(), view.dtype, target, end - begin).withContext("parameter '" + segment.name + "'");
+  const PhiloxKey key = parameterKey(seed, segment.name);
+  std::vector<float> values;
+  return segment.forEachRun(begin, end, [&](const ElementRun &run) -> Status {
+    const int64_t first = run.inParameter, last = run.inParameter + run.count;
+    uint8_t *target = view.data + (run.inUnit - view.begin) * elementBytes(view.dtype);
+    if (view.dtype == DataType::F32) {
+      initialValues(*segment.init, key, first, last, reinterpret_cast<float *>(target));
+      return Status::ok();
+    }
+    values.resize(run.count);
+    initialValues(*segment.init, key, first, last, values.data());
+    return roundElements(values.data(), view.dtype, target, run.count)
+        .withContext("parameter '" + segment.name + "'");
+  });
 }
 
 /// The rank's threads share the work: optimizer states are large, and a run waits for this before its first step.

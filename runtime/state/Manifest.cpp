@@ -17,7 +17,8 @@ namespace tessera {
 using Json = nlohmann::ordered_json;
 
 static constexpr const char *formatName = "tessera-checkpoint";
-static constexpr uint64_t formatVersion = 1;
+/// 2: a segment may be a part of its parameter. What has no parts is written as 1.
+static constexpr uint64_t formatVersion = 2;
 
 static std::string dump(const Json &json) { return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
@@ -27,9 +28,17 @@ static std::string hashOf(const Json &json) {
   return fmt::format("{:016x}", XXH3_64bits(text.data(), text.size()));
 }
 
+static bool hasParts(const Manifest &manifest) {
+  for (const ManifestUnit &unit : manifest.units)
+    for (const ParameterSegment &segment : unit.segments)
+      if (segment.part.count > 1)
+        return true;
+  return false;
+}
+
 std::string manifestToJson(const Manifest &manifest) {
   Json json = {{"format", formatName},
-               {"version", formatVersion},
+               {"version", hasParts(manifest) ? formatVersion : 1},
                {"step", manifest.info.step},
                {"data_position", manifest.info.dataPosition},
                {"seed", manifest.info.seed},
@@ -42,8 +51,12 @@ std::string manifestToJson(const Manifest &manifest) {
   json["units"] = Json::array();
   for (const ManifestUnit &unit : manifest.units) {
     Json segments = Json::array();
-    for (const ParameterSegment &segment : unit.segments)
+    for (const ParameterSegment &segment : unit.segments) {
       segments.push_back({{"name", segment.name}, {"shape", segment.shape}, {"offset", segment.offset}});
+      if (segment.part.count > 1)
+        segments.back()["part"] = {
+            {"dim", segment.part.dim}, {"count", segment.part.count}, {"index", segment.part.index}};
+    }
     json["units"].push_back({{"name", unit.unit},
                              {"role", toString(unit.kind)},
                              {"dtype", safetensorsName(unit.dtype)},
@@ -146,7 +159,11 @@ static ManifestUnit readUnit(const Json &json, FieldReader &fields) {
       else
         fields.fail("shape");
     }
-    auto elements = checkedElements(segment.shape, 8);
+    if (auto part = item.find("part"); part != item.end())
+      segment.part = {static_cast<int64_t>(fields.number(*part, "dim")),
+                      static_cast<int64_t>(fields.number(*part, "count")),
+                      static_cast<int64_t>(fields.number(*part, "index"))};
+    auto elements = elementsOfPart(segment.shape, segment.part, 8);
     if (!elements || segment.offset < previousEnd || segment.offset > unit.elements ||
         *elements > unit.elements - segment.offset) {
       fields.fail("segments");
@@ -208,9 +225,9 @@ Result<Manifest> manifestFromJson(ByteSpan bytes, const std::string &path) {
     return TESSERA_ERROR(DataLoss, "'" + path + "' is not a checkpoint manifest: it is not a JSON object");
   if (fields.text(json, "format") != formatName)
     return TESSERA_ERROR(DataLoss, "'" + path + "' is not a checkpoint manifest");
-  if (uint64_t version = fields.number(json, "version"); version != formatVersion)
+  if (uint64_t version = fields.number(json, "version"); version < 1 || version > formatVersion)
     return TESSERA_ERROR(Unsupported, "'" + path + "' has version " + std::to_string(version) +
-                                          ", this runtime reads " + std::to_string(formatVersion) +
+                                          ", this runtime reads 1 to " + std::to_string(formatVersion) +
                                           (version > formatVersion ? "; update tessera-run" : ""));
   Manifest manifest;
   manifest.info.step = fields.number(json, "step");

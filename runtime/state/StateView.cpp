@@ -40,7 +40,9 @@ static Result<std::vector<ParameterSegment>> readSegments(const artifact::StateT
       segment.name = stored->name()->str();
       segment.shape = toVector(stored->shape());
       segment.offset = stored->offset();
-      auto elements = checkedElements(segment.shape);
+      if (stored->split_dim() >= 0)
+        segment.part = {stored->split_dim(), stored->parts(), stored->part()};
+      auto elements = elementsOfPart(segment.shape, segment.part);
       if (!elements || segment.offset < 0 || segment.offset > tensor.elements() ||
           *elements > tensor.elements() - segment.offset)
         return TESSERA_ERROR(DataLoss,
@@ -101,7 +103,7 @@ Result<RankState> makeRankState(const Artifact &artifact, int rank,
       std::vector<int64_t> shape = toVector(package.buffers()->Get(tensor->buffer())->shape());
       if (checkedElements(shape) != view.elements)
         shape = {view.elements};
-      view.segments.push_back({view.unit, shape, 0, view.elements, std::nullopt});
+      view.segments.push_back({view.unit, shape, 0, view.elements, std::nullopt, {}});
     }
   }
   return views;

@@ -11,6 +11,7 @@
 #include "runtime/artifact/Reader.h"
 #include "runtime/base/File.h"
 #include "runtime/state/DataTypes.h"
+#include "runtime/state/ParameterSegment.h"
 
 #include <compare>
 #include <functional>
@@ -38,23 +39,6 @@ struct StateKind {
 std::string toString(const StateKind &kind);
 /// Nothing for a text that is no name of a state.
 std::optional<StateKind> stateKindFromString(std::string_view text);
-
-/// Constant: a. Normal: mean a, deviation b. Uniform: [a, b).
-struct InitSpec {
-  artifact::InitKind kind = artifact::InitKind::Constant;
-  double a = 0, b = 0;
-};
-
-/// A parameter inside a unit.
-struct ParameterSegment {
-  std::string name;
-  std::vector<int64_t> shape;
-  int64_t offset = 0; ///< Elements from the start of the unit.
-  int64_t elements = 0;
-  std::optional<InitSpec> init;
-
-  int64_t end() const { return offset + elements; }
-};
 
 /// The range [begin, end) of a flat unit of `elements` elements. Elements outside of all segments are padding: zero.
 struct StateView {

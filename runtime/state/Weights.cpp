@@ -147,11 +147,11 @@ Status loadWeights(const RankState &views, const WeightSource &source, uint64_t 
         continue;
       }
       auto [begin, end] = overlap(view, segment);
-      if (begin >= end)
-        continue;
-      TESSERA_RETURN_IF_ERROR(copyElements(entry->second, begin - segment.offset, view.dtype,
-                                           view.data + (begin - view.begin) * elementBytes(view.dtype), end - begin)
-                                  .withContext("parameter '" + segment.name + "'"));
+      Status copied = segment.forEachRun(begin, end, [&](const ElementRun &run) {
+        return copyElements(entry->second, run.inParameter, view.dtype,
+                            view.data + (run.inUnit - view.begin) * elementBytes(view.dtype), run.count);
+      });
+      TESSERA_RETURN_IF_ERROR(std::move(copied).withContext("parameter '" + segment.name + "'"));
     }
   }
   return startAverages(views);

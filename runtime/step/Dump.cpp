@@ -62,7 +62,8 @@ std::string StepDump::withoutGradient() const {
   for (uint32_t index = 0; index < states.size(); ++index)
     if (states[index]->role() == StateRole::Parameter && states[index]->segments() && !known.count(index))
       for (const artifact::Segment *segment : *states[index]->segments())
-        missing += (missing.empty() ? "'" : ", '") + segment->name()->str() + "'";
+        if (segment->part() == 0)
+          missing += (missing.empty() ? "'" : ", '") + segment->name()->str() + "'";
   return missing;
 }
 

@@ -43,7 +43,7 @@ Result<std::unique_ptr<Evaluation>> Evaluation::create(const Artifact &artifact,
   TESSERA_ASSIGN_OR_RETURN(made->specs, batchSpecs(artifact, *program));
   TESSERA_RETURN_IF_ERROR(made->findResults());
   made->findFill();
-  made->hasPerplexity = artifact.modelOption("perplexity") == "true";
+  made->hasPerplexity = artifact.program(*program).has_perplexity();
 
   Result<std::unique_ptr<SampleSource>> source = openSamples(options.data, made->specs, options.format);
   if (!source.isOk())
@@ -59,6 +59,7 @@ Result<std::unique_ptr<Evaluation>> Evaluation::create(const Artifact &artifact,
   LoaderOptions loaderOptions;
   loaderOptions.shuffle = false;
   loaderOptions.prefetch = false;
+  loaderOptions.mayRepeat = made->filled >= 0; // what repeats does not count
   if (ranksHere.size() != static_cast<size_t>(artifact.numRanks()))
     for (size_t index = 0; index < made->specs.size(); ++index)
       for (int rank : ranksHere)

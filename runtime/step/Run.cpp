@@ -58,6 +58,10 @@ std::vector<RankState> viewsOf(const std::vector<StagedState> &staged) {
 
 } // namespace
 
+Status Run::writeTrace() const {
+  return trace.write(folder->tracePath(firstRank()), [this](int stream) { return artifact->streamName(stream); });
+}
+
 /// The first step of a run is not like the others; it is traced only if there are too few.
 bool Run::isTraced(int64_t step) const {
   int64_t first = options.steps - firstStep >= options.traceSteps ? firstStep + 1 : firstStep;
@@ -125,8 +129,7 @@ Status Run::trainStep(int index, int64_t step) {
   for (size_t tensor = 0; tensor < specs.size(); ++tensor)
     copyRankPart(specs[tensor], batch->tensors[tensor].data(), rankParts(*artifact, tensor, rank),
                  session.batchToWrite(tensor));
-  TESSERA_RETURN_IF_ERROR(
-      schedule->apply(session, step, nonFinite[index].updateOf(step), nonFinite[index].ignores(), seed));
+  schedule->apply(session, step, nonFinite[index].updateOf(step), nonFinite[index].ignores(), seed);
   StepOptions stepOptions;
   stepOptions.trace = &*times;
   if (dump->isWanted(step))
@@ -253,7 +256,7 @@ Status Run::afterStep(int index, int64_t step) {
   if (index != 0)
     return Status::ok();
   if (options.traceSteps > 0 && isTraced(step) && !isTraced(step + 1))
-    TESSERA_RETURN_IF_ERROR(trace.write(folder->tracePath(firstRank())));
+    TESSERA_RETURN_IF_ERROR(writeTrace());
   if (isSnapshot(step) && isRoot(index))
     TESSERA_RETURN_IF_ERROR(
         snapshot->write(folder->memoryPath(), artifact->package(),
@@ -358,7 +361,7 @@ Status Run::leaveResumable() {
     TESSERA_RETURN_IF_ERROR(saveCheckpoint(lastStep));
   TESSERA_RETURN_IF_ERROR(checkpoints->finish());
   if (lastStep >= firstStep && isTraced(lastStep) && isTraced(lastStep + 1)) // the steps that were to be traced go on
-    TESSERA_RETURN_IF_ERROR(trace.write(folder->tracePath(firstRank())));
+    TESSERA_RETURN_IF_ERROR(writeTrace());
   if (firstRank() != 0)
     return Status::ok();
   std::string text = "stopped before the first step";

@@ -126,6 +126,7 @@ private:
   /// Global index of the first sample after a step: of the step, not of the loader, which may be ahead.
   uint64_t dataPositionAfter(int64_t step) const;
   bool isTraced(int64_t step) const;
+  Status writeTrace() const;
   bool isReported(int64_t step) const;
   /// The states of the ranks of this process, where the host can reach them.
   Result<std::vector<StagedState>> stageStates() const;

@@ -61,6 +61,12 @@ Status Run::evaluate(int index, int64_t step) {
   Clock::time_point begin = Clock::now();
   std::array<double, 2> sums{};
   TESSERA_ASSIGN_OR_RETURN(bool isComplete, evaluateAll(index, step, sums));
+  if (!isComplete && index == 0) {
+    if (step == options.steps && options.stopSignal) // else the next step sees it
+      stoppedBy = options.stopSignal->load();
+    if (hasRoot())
+      log::warn("the evaluation after step {} was stopped", step);
+  }
   if (!isComplete || !isRoot(index))
     return Status::ok();
   BusyScope busy(*world[index]);

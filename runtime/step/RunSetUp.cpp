@@ -255,6 +255,7 @@ Status Run::compareSettings(Communicator &self) const {
       {"--dump", options.dump + " at " + std::to_string(options.dumpStep)},
       {"the checkpoint to resume", checkpointIdentity},
       {"export of weights", options.noExport ? "no" : "yes"},
+      {"--export-lora", options.exportLora.empty() ? "default" : options.exportLora},
   };
   TESSERA_ASSIGN_OR_RETURN(
       std::vector<std::string> all,

@@ -51,30 +51,25 @@ uint64_t Schedule::stepSeed(uint64_t runSeed, int64_t step) {
   return words[0] | static_cast<uint64_t>(words[1]) << 32;
 }
 
-Status Schedule::apply(Session &session, int64_t step, int64_t update, bool updatesAlways, uint64_t runSeed) const {
+void Schedule::apply(Session &session, int64_t step, int64_t update, bool updatesAlways, uint64_t runSeed) const {
   const auto *table = session.artifact().training().hyper();
-  if (!table)
-    return Status::ok();
-  for (const artifact::HyperScalar *hyper : *table) {
-    std::string_view name = hyper->name()->string_view();
-    double value = 0;
-    switch (hyper->kind()) {
+  for (uint32_t index = 0; table && index < table->size(); ++index) {
+    const artifact::HyperScalar &hyper = *table->Get(index);
+    switch (hyper.kind()) {
     case artifact::HyperKind::Seed:
-      TESSERA_RETURN_IF_ERROR(session.setSeed(stepSeed(runSeed, step)));
-      continue;
+      session.setSeed(index, stepSeed(runSeed, step));
+      break;
     case artifact::HyperKind::LearningRate:
-      value = learningRate(step);
+      session.setHyper(index, learningRate(step));
       break;
     case artifact::HyperKind::BiasCorrection:
-      value = 1 - std::pow(hyper->beta(), static_cast<double>(update));
+      session.setHyper(index, 1 - std::pow(hyper.beta(), static_cast<double>(update)));
       break;
     case artifact::HyperKind::UpdateAlways:
-      value = updatesAlways ? 1 : 0;
+      session.setHyper(index, updatesAlways ? 1 : 0);
       break;
     }
-    TESSERA_RETURN_IF_ERROR(session.setHyper(name, value));
   }
-  return Status::ok();
 }
 
 } // namespace tessera

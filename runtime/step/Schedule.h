@@ -38,7 +38,7 @@ struct Schedule {
   static uint64_t stepSeed(uint64_t runSeed, int64_t step);
   /// Sets the scalars that the step has. `update` counts from 1 the updates made, this step's included: steps without
   /// one are left out.
-  Status apply(Session &session, int64_t step, int64_t update, bool updatesAlways, uint64_t runSeed) const;
+  void apply(Session &session, int64_t step, int64_t update, bool updatesAlways, uint64_t runSeed) const;
 
   /// All that the scalars are made from: ranks with another schedule would train other parameters.
   std::string describe() const;

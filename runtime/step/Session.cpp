@@ -217,34 +217,16 @@ Status Session::deriveState() {
   return Status::ok();
 }
 
-static int findHyper(const artifact::Program &program, std::string_view name) {
-  if (const auto *table = program.hyper())
-    for (uint32_t index = 0; index < table->size(); ++index)
-      if (table->Get(index)->name()->string_view() == name)
-        return static_cast<int>(index);
-  return -1;
+std::byte *Session::hyper(uint32_t index) {
+  return impl->exchanges[trainingProgram].staging.input(impl->artifact->training().hyper()->Get(index)->buffer());
 }
 
-bool Session::hasHyper(std::string_view name) const { return findHyper(impl->artifact->training(), name) >= 0; }
-
-Status Session::setHyper(std::string_view name, double value) {
-  int index = findHyper(impl->artifact->training(), name);
-  if (index < 0)
-    return TESSERA_ERROR(InvalidArgument, "the step has no scalar '" + std::string(name) + "'");
-  float number = static_cast<float>(value); // the verifier admits no other type
-  std::memcpy(impl->exchanges[trainingProgram].staging.input(impl->artifact->training().hyper()->Get(index)->buffer()),
-              &number, sizeof(number));
-  return Status::ok();
+void Session::setHyper(uint32_t index, double value) {
+  const auto number = static_cast<float>(value); // the verifier admits no other type but for seeds
+  std::memcpy(hyper(index), &number, sizeof(number));
 }
 
-Status Session::setSeed(uint64_t value) {
-  int index = findHyper(impl->artifact->training(), "seed");
-  if (index < 0)
-    return TESSERA_ERROR(InvalidArgument, "the step has no scalar 'seed'");
-  std::memcpy(impl->exchanges[trainingProgram].staging.input(impl->artifact->training().hyper()->Get(index)->buffer()),
-              &value, sizeof(value));
-  return Status::ok();
-}
+void Session::setSeed(uint32_t index, uint64_t value) { std::memcpy(hyper(index), &value, sizeof(value)); }
 
 double Session::resultValue(size_t result, size_t program) const {
   const std::byte *value = impl->exchanges[program].results[result].data();

@@ -92,11 +92,9 @@ public:
   /// `writeState`; to be called by who writes to a state buffer's address later. Errors: of the device's transfers.
   Status deriveState();
 
-  bool hasHyper(std::string_view name) const;
-  /// Sets a scalar of the training (`lr`, `bias_correction1`, …); an unknown name is an error.
-  Status setHyper(std::string_view name, double value);
-  /// Sets the scalar `seed` of a training with random numbers.
-  Status setSeed(uint64_t value);
+  /// Sets a scalar of the training, by its number in the table: one that is no seed, and one that is (HyperKind::Seed).
+  void setHyper(uint32_t index, double value);
+  void setSeed(uint32_t index, uint64_t value);
   /// First element of a result (loss, metrics) as a number, as the program's last step left it.
   double resultValue(size_t result, size_t program = trainingProgram) const;
 
@@ -116,6 +114,7 @@ public:
   MemoryStats memory() const;
 
 private:
+  std::byte *hyper(uint32_t index);
   struct Impl;
   explicit Session(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl;

@@ -12,11 +12,6 @@ namespace tessera {
 
 using Json = nlohmann::ordered_json;
 
-static std::string streamName(int stream) {
-  static constexpr const char *names[] = {"compute", "gather", "reduce", "copies"};
-  return stream >= 0 && stream < 4 ? names[stream] : "stream " + std::to_string(stream);
-}
-
 void ChromeTrace::record(const TraceEvent &event) {
   std::lock_guard lock(mutex);
   events.push_back(event);
@@ -51,7 +46,7 @@ static Json eventToJson(const TraceEvent &event, int64_t origin) {
           {"args", std::move(arguments)}};
 }
 
-Status ChromeTrace::write(const std::string &path) const {
+Status ChromeTrace::write(const std::string &path, const std::function<std::string(int)> &streamName) const {
   std::vector<TraceEvent> sorted;
   {
     std::lock_guard lock(mutex);

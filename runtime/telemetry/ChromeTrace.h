@@ -11,6 +11,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/step/Trace.h"
 
+#include <functional>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -21,8 +22,8 @@ namespace tessera {
 class ChromeTrace : public TraceSink {
 public:
   void record(const TraceEvent &event) override;
-  /// Writes all events recorded so far, atomically. Times begin at 0.
-  Status write(const std::string &path) const;
+  /// Writes all events recorded so far, atomically, with streams called as `streamName` says. Times begin at 0.
+  Status write(const std::string &path, const std::function<std::string(int)> &streamName) const;
   size_t numEvents() const;
 
 private:

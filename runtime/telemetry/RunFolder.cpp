@@ -42,10 +42,10 @@ Status RunFolder::removeLeftOvers() const {
   // Other files are not ours, and other folders may be those of runs that go on.
   for (fs::recursive_directory_iterator entry(root, error), end; !error && entry != end; entry.increment(error)) {
     std::string name = entry->path().filename().string();
-    bool isInDump = entry.depth() > 0;
-    if (entry->is_directory(error) && (isInDump || !name.starts_with("dump-")))
+    const bool isInside = entry.depth() > 0, isOurs = name.starts_with("dump-") || name.starts_with("adapter");
+    if (entry->is_directory(error) && (isInside || !isOurs))
       entry.disable_recursion_pending();
-    if (isTemporaryName(name) && (isInDump || isForFileOfRun(name)) && entry->is_regular_file(error))
+    if (isTemporaryName(name) && (isInside || isForFileOfRun(name)) && entry->is_regular_file(error))
       found.push_back(entry->path());
   }
   for (const fs::path &path : found)

@@ -137,7 +137,7 @@ class BadModel(LimitedTest):
     def test_attributes_of_a_step_function(self):
         param, loss = 'train.role = "param", train.name = "w"', 'train.role = "output", train.name = "l"'
         good_input = 'train.role = "input", train.name = "x"'
-        segment = '{name = "a", offset = 0 : i64, shape = array<i64: 4611686018427387904, 4>}'
+        segment = '#train.segment<"a", offset = 0, shape = [4611686018427387904, 4]>'
         for attributes, message in (
                 (('train.role = "weight"', good_input, loss), r"argument 0: train\.role expected one of"),
                 ((param + ", train.init = 1 : i64", good_input, loss), r"train\.init expected zeros, constant"),

@@ -29,8 +29,6 @@ class TrainingTest(ToolTest):
                      "--dump=gradients,parameters,losses", "--dump-step", 1)
         return self.metrics(name)
 
-
-class Oracle(TrainingTest):
     def compare(self, name, *flags, accumulate=1, model="gpt"):
         golden = Golden(model)
         records = self.train(golden, name, *flags, accumulate=accumulate)
@@ -55,6 +53,8 @@ class Oracle(TrainingTest):
             difference = np.where(noise, 0, np.abs(final[parameter] - want))
             self.assertLessEqual(difference.max(), PARAMETER_TOLERANCE * moved, parameter)
 
+
+class Oracle(TrainingTest):
     def test_gpt(self):
         self.compare("gpt")
 

@@ -14,7 +14,7 @@
 
 module attributes {dist.mesh = #dist.mesh<shard = 2>} {
 func.func @step(%u: tensor<6xf32> {train.role = "param", train.name = "unit", dist.sharding = #dist.sharding<[{"shard"}]>, dist.global = tensor<12xf32>,
-                    train.segments = [{name = "b", offset = 0 : i64, shape = array<i64: 2>}, {name = "w", offset = 2 : i64, shape = array<i64: 4, 2>}]},
+                    train.segments = [#train.segment<"b", offset = 0, shape = [2]>, #train.segment<"w", offset = 2, shape = [4, 2]>]},
                 %x: tensor<4x4xf32> {train.role = "input", train.name = "x", dist.sharding = #dist.sharding<[{"shard"}, {}]>, dist.global = tensor<8x4xf32>})
     -> (tensor<f32> {train.role = "loss"}, tensor<6xf32> {train.alias = 0 : i64}) {
   %whole = dist.all_gather %u {axes = ["shard"], dim = 0 : i64} : (tensor<6xf32>) -> tensor<12xf32>

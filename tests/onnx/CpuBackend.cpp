@@ -10,7 +10,6 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Pass/PassRegistry.h"
 #include "llvm/ADT/APFloat.h"
 
 #include <cstring>
@@ -24,10 +23,7 @@ namespace tessera::test {
 namespace {
 LogicalResult runPhase(ModuleOp module, Phase phase) {
   PassManager manager(module.getContext());
-  auto pipeline = parsePassPipeline(phasePipeline(phase, CompileOptions()));
-  if (failed(pipeline))
-    return failure();
-  static_cast<OpPassManager &>(manager) = std::move(*pipeline);
+  addPasses(manager, phase, CompileOptions());
   return manager.run(module);
 }
 

@@ -60,6 +60,8 @@ void addModelOptions(CLI::App &app, tessera::CompileOptions &o, std::vector<std:
                  "[,train=<regex of parameters that are trained themselves>]");
   app.add_option("--init", o.init,
                  "initial value of parameters: <regex>=<zeros|constant:a|normal:std|uniform:a:b>; first match wins");
+  app.add_option("--place", o.place,
+                 "the model axes of the mesh split dimension <d> of these parameters: <regex>=<d>; first match wins");
 }
 
 /// The flags of the numbers that optimizers are told. Those that are given are kept by name.
@@ -117,10 +119,12 @@ void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o) {
   app.add_option("--optimizer", o.optimizer, tessera::train::optimizerNames())->capture_default_str();
   addOptimizerSettings(app, o);
   app.add_option("--moments", o.moments,
-                 "what AdamW's moments are stored in: fp32, or bf16 (rounded at random, 4 bytes less per parameter)")
+                 "what the optimizer's moments are stored in: fp32, or bf16 (rounded at random; " +
+                     tessera::train::optimizerNames([](const auto &row) { return row.hasNarrowStates; }) + ")")
       ->capture_default_str();
   app.add_option("--lr", o.learningRate, "peak learning rate; tessera-run can override it")->capture_default_str();
-  app.add_option("--weight-decay", o.weightDecay, "decoupled for AdamW and Lion, L2 for SGD")->capture_default_str();
+  app.add_option("--weight-decay", o.weightDecay, "weight decay, as the optimizer defines it: docs/optimize.md")
+      ->capture_default_str();
   app.add_option("--no-decay", o.noDecay, "regular expression of parameters without decay (default: norms and biases)");
   app.add_option("--clip-norm", o.clipNorm, "clip gradients to this global norm; 0: do not clip")
       ->capture_default_str();

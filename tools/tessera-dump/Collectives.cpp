@@ -45,7 +45,7 @@ static std::vector<Row> collectRows(const Artifact &artifact, size_t program) {
     row.group = groupText(artifact, collective->group());
     row.groupSize = artifact.groupSize(collective->group());
     row.label = collective->label() ? collective->label()->str() : "";
-    row.stream = streamName(package, entry.instruction->stream());
+    row.stream = artifact.streamName(entry.instruction->stream());
     row.location = locationOf(package, *entry.instruction);
     row.iterations = entry.iterations;
     row.wholeBytes = std::max(bufferBytes(package, collective->input()), bufferBytes(package, collective->output()));

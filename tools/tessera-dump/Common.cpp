@@ -66,19 +66,6 @@ std::string kindOf(const artifact::Instruction &instruction) {
   }
 }
 
-std::string streamName(const artifact::Package &package, int stream) {
-  static constexpr const char *names[] = {"compute", "gather", "reduce", "copies"};
-  const auto *table = package.streams();
-  if (!table || table->size() == 0)
-    return names[0];
-  const artifact::StreamKind kind = table->Get(static_cast<uint32_t>(stream))->kind();
-  std::string name = names[static_cast<size_t>(kind)];
-  for (int other = 0; other < stream; ++other)
-    if (table->Get(static_cast<uint32_t>(other))->kind() == kind)
-      return name + " " + std::to_string(stream);
-  return name;
-}
-
 std::string locationOf(const artifact::Package &package, const artifact::Instruction &instruction) {
   if (!package.locations() || instruction.location() >= package.locations()->size())
     return "";

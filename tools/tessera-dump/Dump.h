@@ -34,7 +34,6 @@ std::string kindOf(const artifact::Instruction &instruction);
 /// "sum", "max" or "min" of a collective that reduces; else empty.
 std::string reductionOf(const artifact::Collective &collective);
 /// "gather", …; of another stream of that kind with its number.
-std::string streamName(const artifact::Package &package, int stream);
 std::string locationOf(const artifact::Package &package, const artifact::Instruction &instruction);
 /// "b12 f32[8,256]".
 std::string bufferText(const artifact::Package &package, uint32_t buffer);

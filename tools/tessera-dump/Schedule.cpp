@@ -108,7 +108,7 @@ std::string scheduleText(const Artifact &artifact, size_t program) {
   for (const FlatInstruction &entry : flatten(artifact.program(program))) {
     std::string location = locationOf(package, *entry.instruction);
     text += fmt::format("{:>6} {:<8} {}{} {}{}\n", entry.number,
-                        streamName(artifact.package(), entry.instruction->stream()), std::string(2 * entry.depth, ' '),
+                        artifact.streamName(entry.instruction->stream()), std::string(2 * entry.depth, ' '),
                         kindOf(*entry.instruction), operands(artifact, *entry.instruction),
                         location.empty() ? "" : "  ; " + location);
     for (const std::string &reason : reasonsOf(*entry.instruction))
@@ -121,7 +121,7 @@ Json scheduleJson(const Artifact &artifact, size_t program) {
   Json list = Json::array();
   for (const FlatInstruction &entry : flatten(artifact.program(program))) {
     list.push_back({{"number", entry.number},
-                    {"stream", streamName(artifact.package(), entry.instruction->stream())},
+                    {"stream", artifact.streamName(entry.instruction->stream())},
                     {"kind", kindOf(*entry.instruction)},
                     {"iterations", entry.iterations},
                     {"operands", operands(artifact, *entry.instruction)},

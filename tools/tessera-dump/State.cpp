@@ -41,6 +41,9 @@ Json stateJson(const Artifact &artifact) {
                             {"shape", std::move(shape)},
                             {"offset", segment->offset()},
                             {"init", initText(segment->init())}});
+        if (segment->split_dim() >= 0)
+          segments.back()["part"] = {
+              {"dim", segment->split_dim()}, {"count", segment->parts()}, {"index", segment->part()}};
       }
     list.push_back({{"name", state->name()->str()},
                     {"role", toString(StateKind(state->role(), state->state() ? state->state()->str() : ""))},
@@ -62,10 +65,14 @@ std::string stateText(const Artifact &artifact) {
         shards > 1 ? fmt::format(", {} on each of {} ranks", unit["elements"].get<int64_t>() / shards, shards) : "");
     if (unit["role"] != "parameter" && unit["role"] != "frozen")
       continue;
-    for (const Json &segment : unit["segments"])
-      text +=
-          fmt::format("    {:>12} {:<48} {:<16} {}\n", segment["offset"].get<int64_t>(),
-                      segment["name"].get<std::string>(), segment["shape"].dump(), segment["init"].get<std::string>());
+    for (const Json &segment : unit["segments"]) {
+      std::string name = segment["name"].get<std::string>();
+      if (segment.contains("part"))
+        name += fmt::format(", part {} of {} along {}", segment["part"]["index"].get<int>(),
+                            segment["part"]["count"].get<int>(), segment["part"]["dim"].get<int>());
+      text += fmt::format("    {:>12} {:<48} {:<16} {}\n", segment["offset"].get<int64_t>(), name,
+                          segment["shape"].dump(), segment["init"].get<std::string>());
+    }
   }
   return text;
 }

@@ -38,8 +38,9 @@ static int64_t countParameters(const artifact::Package &package, artifact::State
       if (segment->shape())
         for (int64_t size : *segment->shape())
           elements *= size;
-      total += elements;
-      ++tensors;
+      // A parameter in parts is listed once for each.
+      total += elements / std::max<int64_t>(segment->parts(), 1);
+      tensors += segment->part() == 0;
     }
   }
   return total;

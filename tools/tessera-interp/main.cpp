@@ -225,6 +225,10 @@ int main(int argc, char **argv) {
   FailureOr<std::vector<Step>> steps = stepsToRun(*module);
   if (failed(steps))
     return 1;
+  if (steps->size() > 1 && !dumpFile.empty()) {
+    module->emitError() << "there are " << steps->size() << " functions: --function says which to write the results of";
+    return 1;
+  }
   for (Step &step : *steps)
     if (failed(runOne(step, *module, other ? *other : ModuleOp())))
       return 1;

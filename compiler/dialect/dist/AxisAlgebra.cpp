@@ -28,7 +28,7 @@ int64_t blocksOf(ShardingAttr sharding, int64_t dim) {
   return blocks ? blocks.getInt() : 1;
 }
 
-static Axes axisNumbers(ArrayAttr names, MeshAttr mesh) {
+Axes axisNumbers(ArrayAttr names, MeshAttr mesh) {
   Axes axes;
   for (auto name : names.getAsRange<StringAttr>())
     if (mesh.getAxisSize(name.getValue()) > 1)
@@ -91,6 +91,7 @@ static Axes axesWhere(MeshAttr mesh, bool AxisRoleInfo::*property) {
 Axes sampleAxes(MeshAttr mesh) { return axesWhere(mesh, &AxisRoleInfo::splitsSamples); }
 Axes gradientAxes(MeshAttr mesh) { return axesWhere(mesh, &AxisRoleInfo::sumsGradients); }
 Axes stateAxes(MeshAttr mesh) { return axesWhere(mesh, &AxisRoleInfo::splitsState); }
+Axes modelAxes(MeshAttr mesh) { return axesWhere(mesh, &AxisRoleInfo::splitsParameters); }
 
 int64_t groupSize(MeshAttr mesh, ArrayRef<unsigned> axes) {
   int64_t size = 1;
@@ -109,8 +110,6 @@ ArrayAttr axisNames(MeshAttr mesh, ArrayRef<unsigned> axes) {
     names.push_back(mesh.getNames()[axis]);
   return ArrayAttr::get(mesh.getContext(), names);
 }
-
-bool isInMeshOrder(ArrayAttr axes, MeshAttr mesh) { return llvm::is_sorted(axisNumbers(axes, mesh)); }
 
 StringRef findUnknownAxis(ShardingAttr sharding, MeshAttr mesh) {
   auto firstUnknown = [&](ArrayAttr names) -> StringRef {

@@ -76,16 +76,17 @@ Axes sampleAxes(MeshAttr mesh);
 Axes gradientAxes(MeshAttr mesh);
 /// The axes larger than 1 over which a strategy may split state, in the order of the mesh.
 Axes stateAxes(MeshAttr mesh);
+/// Axes that split dimensions of the parameters that are placed on them.
+Axes modelAxes(MeshAttr mesh);
 /// Product of the sizes of `axes`.
 int64_t groupSize(MeshAttr mesh, llvm::ArrayRef<unsigned> axes);
 bool isPrefix(llvm::ArrayRef<unsigned> prefix, llvm::ArrayRef<unsigned> list);
 /// How many blocks of dimension `dim` are each split by the axes of the sharding.
 int64_t blocksOf(ShardingAttr sharding, int64_t dim);
+/// The axes that an array of strings names.
+Axes axisNumbers(mlir::ArrayAttr names, MeshAttr mesh);
 /// The names of `axes`, an array of strings.
 mlir::ArrayAttr axisNames(MeshAttr mesh, llvm::ArrayRef<unsigned> axes);
-/// Whether `axes` (names) are in the order of the mesh. Ranks have their place in a group in this order, whatever order
-/// the group names its axes in, so that only then part i of what is split over `axes` belongs to member i.
-bool isInMeshOrder(mlir::ArrayAttr axes, MeshAttr mesh);
 /// The first axis name of `sharding` that the mesh does not have; empty if it has all.
 llvm::StringRef findUnknownAxis(ShardingAttr sharding, MeshAttr mesh);
 

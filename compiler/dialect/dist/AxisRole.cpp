@@ -9,28 +9,35 @@
 namespace tessera::dist {
 
 using Names = llvm::StringLiteral;
-static constexpr Names kReplica[] = {"replica", "replicate", "dp", "ddp"};
-static constexpr Names kData[] = {"data", "shard", "fsdp"};
-static constexpr Names kSequence[] = {"sequence", "seq", "cp", "sp"};
+static constexpr Names kReplica[] = {"replicate", "replica", "dp", "ddp"};
+static constexpr Names kData[] = {"shard", "data", "fsdp"};
+static constexpr Names kSequence[] = {"seq", "sequence", "cp", "sp"};
 static constexpr Names kModel[] = {"model", "tp"};
 static constexpr Names kExpert[] = {"expert", "ep"};
 static constexpr Names kStage[] = {"stage", "pp"};
 
 // clang-format off
 static constexpr AxisRoleInfo kTable[] = {
-    //                                                           samples gradients state
-    {AxisRole::Replica,  "replica",  "samples; state is whole on each rank", true,  true,  false, "", kReplica},
-    {AxisRole::Data,     "data",     "samples, and state by the strategy",   true,  true,  true,  "", kData},
-    {AxisRole::Sequence, "sequence", "positions, state as over data",        false, true,  true,
+    //                                                           samples gradients state  parameters
+    {AxisRole::Replica,  "replica",  "samples; state is whole on each rank", true,  true,  false, false, "", kReplica},
+    {AxisRole::Data,     "data",     "samples, and state by the strategy",   true,  true,  true,  false, "", kData},
+    {AxisRole::Sequence, "sequence", "positions, state as over data",        false, true,  true,  false,
      "no pass splits positions yet", kSequence},
-    {AxisRole::Model,    "model",    "dimensions of parameters",             false, false, false,
-     "no pass splits dimensions of parameters yet", kModel},
-    {AxisRole::Expert,   "expert",   "experts",                              true,  true,  false,
+    {AxisRole::Model,    "model",    "dimensions of parameters",             false, false, false, true,  "", kModel},
+    {AxisRole::Expert,   "expert",   "experts",                              true,  true,  false, false,
      "no pass sends samples to experts yet", kExpert},
-    {AxisRole::Stage,    "stage",    "programs",                             false, false, false,
+    {AxisRole::Stage,    "stage",    "programs",                             false, false, false, false,
      "a step is one program on all ranks", kStage},
 };
 // clang-format on
+
+static constexpr bool isInOrder() {
+  for (size_t row = 0; row < std::size(kTable); ++row)
+    if (static_cast<size_t>(kTable[row].role) != row)
+      return false;
+  return true;
+}
+static_assert(isInOrder(), "a role is the number of its row");
 
 llvm::ArrayRef<AxisRoleInfo> axisRoles() { return kTable; }
 

@@ -18,8 +18,16 @@
 
 namespace tessera::exec {
 
-/// Streams that instructions run on; the numbers are those of the artifact.
-enum Stream : int64_t { kComputeStream = 0, kGatherStream = 1, kReduceStream = 2, kCopyStream = 3, kNumStreams = 4 };
+/// Streams that instructions run on; the numbers are those of the artifact. Behind these four there are a stream of
+/// gathers and one of reductions for each further axis of the mesh.
+enum Stream : int64_t { kComputeStream = 0, kGatherStream = 1, kReduceStream = 2, kCopyStream = 3, kNumStreams = 16 };
+
+/// The stream of collectives over `axes`. Those over the axis that state is split along share two, a gather and a
+/// reduction stream, with those that have it among others; each other axis has two of its own, so that sums over replicas
+/// or of activations do not stand behind those of gradients. Axes that are too many share the last two.
+int64_t collectiveStream(dist::MeshAttr mesh, mlir::ArrayAttr axes, bool reduces);
+/// The axis that a stream belongs to; empty for streams of computation and copies.
+llvm::StringRef streamAxis(dist::MeshAttr mesh, int64_t stream);
 
 /// True for the ops that become an instruction of the artifact, `loop` included.
 bool isInstruction(mlir::Operation *op);

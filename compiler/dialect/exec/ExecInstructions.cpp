@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/dialect/dist/AxisAlgebra.h"
 #include "compiler/dialect/exec/Exec.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -102,6 +103,39 @@ SmallVector<Value> tessera::exec::readBuffers(Operation *instruction) {
 int64_t tessera::exec::streamOf(Operation *instruction) {
   auto stream = instruction->getAttrOfType<IntegerAttr>("stream");
   return stream ? stream.getInt() : kComputeStream;
+}
+
+/// The axes of the mesh that are larger than 1: first that along which state is split, else the last one.
+static SmallVector<unsigned> orderedAxes(tessera::dist::MeshAttr mesh) {
+  SmallVector<unsigned> axes;
+  for (auto [axis, size] : llvm::enumerate(mesh.getSizes()))
+    if (size > 1)
+      axes.push_back(axis);
+  if (axes.empty())
+    return axes;
+  const tessera::dist::Axes state = tessera::dist::stateAxes(mesh);
+  auto *first = llvm::find(axes, state.empty() ? axes.back() : state.back());
+  std::rotate(axes.begin(), first, std::next(first));
+  return axes;
+}
+
+int64_t tessera::exec::collectiveStream(dist::MeshAttr mesh, ArrayAttr axes, bool reduces) {
+  const SmallVector<unsigned> ordered = orderedAxes(mesh);
+  const dist::Axes used = dist::axisNumbers(axes, mesh);
+  const auto *owner = llvm::find_if(ordered, [&](unsigned axis) { return llvm::is_contained(used, axis); });
+  const int64_t place = owner == ordered.end() ? 0 : owner - ordered.begin();
+  if (place == 0)
+    return reduces ? kReduceStream : kGatherStream;
+  const int64_t pair = std::min<int64_t>(place - 1, (kNumStreams - 1 - kCopyStream) / 2 - 1);
+  return kCopyStream + 1 + 2 * pair + (reduces ? 1 : 0);
+}
+
+StringRef tessera::exec::streamAxis(dist::MeshAttr mesh, int64_t stream) {
+  const SmallVector<unsigned> ordered = orderedAxes(mesh);
+  if (stream == kComputeStream || stream == kCopyStream || ordered.empty())
+    return {};
+  const size_t place = stream < kCopyStream ? 0 : (stream - kCopyStream - 1) / 2 + 1;
+  return place < ordered.size() ? mesh.getAxisName(ordered[place]) : StringRef();
 }
 
 tessera::exec::CollectiveKind tessera::exec::instructionKind(dist::CollectiveKind kind) {

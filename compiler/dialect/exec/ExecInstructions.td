@@ -129,7 +129,7 @@ def Exec_ProbeOp : Exec_Op<"probe", [HasParent<"ProgramOp">]> {
 
 // --- Instructions ------------------------------------------------------------
 
-def Exec_Stream : ConfinedAttr<I64Attr, [IntMinValue<0>, IntMaxValue<3>]>;
+def Exec_Stream : ConfinedAttr<I64Attr, [IntMinValue<0>, IntMaxValue<15>]>;
 
 /// Runs on a stream: 0 compute, 1 gather, 2 reduce, 3 copies.
 class Exec_Instruction<string mnemonic, dag args, list<Trait> traits = []>

@@ -63,7 +63,7 @@ llvm::ArrayRef<const Optimizer *> allOptimizers();
 /// Null if there is none of that name.
 const Optimizer *findOptimizer(llvm::StringRef name);
 /// "adamw, lion or sgd".
-std::string optimizerNames();
+std::string optimizerNames(llvm::function_ref<bool(const Optimizer &)> which = [](const Optimizer &) { return true; });
 
 /// Fills in what `given` leaves out. Returns an error text that names the setting; empty if all is well.
 std::string completeSettings(const Optimizer &optimizer, OptimizerSettings &given);

@@ -24,10 +24,12 @@ const Optimizer *findOptimizer(StringRef name) {
   return nullptr;
 }
 
-std::string optimizerNames() {
+std::string optimizerNames(llvm::function_ref<bool(const Optimizer &)> which) {
+  SmallVector<const Optimizer *> listed;
+  llvm::copy_if(kOptimizers, std::back_inserter(listed), [&](const Optimizer *row) { return which(*row); });
   std::string names;
-  for (auto [index, optimizer] : llvm::enumerate(kOptimizers))
-    names += (index == 0 ? "" : index + 1 == std::size(kOptimizers) ? " or " : ", ") + std::string(optimizer->name);
+  for (auto [index, optimizer] : llvm::enumerate(listed))
+    names += (index == 0 ? "" : index + 1 == listed.size() ? " or " : ", ") + std::string(optimizer->name);
   return names;
 }
 

@@ -20,7 +20,7 @@ PhaseAnalysis::PhaseAnalysis(func::FuncOp func) {
     const std::optional<ResultRole> role = getResultRole(func, index);
     if (role == ResultRole::Grad)
       reduced.push_back(value);
-    else if (role == ResultRole::Loss || role == ResultRole::Output || role == ResultRole::IndexCheck)
+    else if (role && role != ResultRole::Metric && role != ResultRole::Updated)
       results.push_back(value);
   }
   func.walk([&](Operation *op) {

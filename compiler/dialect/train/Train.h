@@ -30,8 +30,6 @@ inline constexpr llvm::StringLiteral kRole = "train.role";
 inline constexpr llvm::StringLiteral kName = "train.name";
 inline constexpr llvm::StringLiteral kOf = "train.of";
 inline constexpr llvm::StringLiteral kAlias = "train.alias";
-/// On a flat unit argument: array of dictionaries {name, shape, offset} in the order of their offsets (in elements).
-inline constexpr llvm::StringLiteral kSegments = "train.segments";
 /// On a flat unit argument: how many of its first elements take weight decay (i64).
 inline constexpr llvm::StringLiteral kDecayElements = "train.decay_elements";
 /// On a state argument: what it is to the optimizer ("m"), or kAverage.

@@ -2,3 +2,4 @@
 
 include "compiler/dialect/train/TrainDims.td"
 include "compiler/dialect/train/TrainOps.td"
+include "compiler/dialect/train/TrainSegments.td"

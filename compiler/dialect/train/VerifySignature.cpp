@@ -9,7 +9,9 @@
 #include "compiler/dialect/train/Dims.h"
 #include "compiler/dialect/train/IndexParts.h"
 #include "compiler/dialect/train/Initializer.h"
+#include "compiler/dialect/train/Loss.h"
 #include "compiler/dialect/train/Program.h"
+#include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
 #include "compiler/dialect/train/Train.h"
 #include "compiler/dialect/train/Verify.h"
@@ -85,6 +87,7 @@ struct Checked {
   }
 
   LogicalResult isSegments(ShapedType unit) const;
+  LogicalResult isPlacement(ShapedType type) const;
 };
 
 LogicalResult Checked::isSegments(ShapedType unit) const {
@@ -92,31 +95,36 @@ LogicalResult Checked::isSegments(ShapedType unit) const {
   // train.arg_c7
   if (!list || unit.getRank() != 1)
     return error() << "expected an array on a flat unit, got " << attr.getValue() << " on " << unit;
-  int64_t end = 0;
+  int64_t end = 0, parts = 0;
   for (Attribute element : list) {
-    auto segment = dyn_cast<DictionaryAttr>(element);
-    auto name = segment ? segment.getAs<StringAttr>("name") : nullptr;
-    auto offset = segment ? segment.getAs<IntegerAttr>("offset") : nullptr;
-    auto shape = segment ? segment.getAs<DenseI64ArrayAttr>("shape") : nullptr;
+    auto segment = dyn_cast<SegmentAttr>(element);
     // train.arg_c8
-    if (!name || name.empty() || !offset || !offset.getType().isSignlessInteger(64) || !shape)
-      return error() << "expected a segment {name = \"…\", offset = … : i64, shape = array<i64: …>}, got " << element;
+    if (!segment)
+      return error() << "expected a #train.segment, got " << element;
     // train.arg_c9
-    if (Attribute init = segment.get("init"); init && failed(isInitializer(init)))
-      return failure();
+    parts = parts == 0 ? segment.getParts() : parts;
+    if (segment.getParts() != parts || unit.getNumElements() % parts != 0)
+      return error() << "segment " << segment.getName() << " has " << segment.getParts()
+                     << " parts, expected as many as other segments, and that they divide " << unit;
     // train.arg_c10
-    if (offset.getInt() < end)
-      return error() << "segment '" << name.getValue() << "' is at " << offset.getInt() << ", expected at least "
+    if (segment.getOffset() < end)
+      return error() << "segment " << segment.getName() << " is at " << segment.getOffset() << ", expected at least "
                      << end;
     // train.arg_c11
-    int64_t elements = 1;
-    for (int64_t size : shape.asArrayRef())
-      if (size < 0 || llvm::MulOverflow(elements, size, elements))
-        return error() << "segment '" << name.getValue() << "' has a shape that is negative or too large";
-    // train.arg_c12
-    if (llvm::AddOverflow(offset.getInt(), elements, end) || end > unit.getNumElements())
-      return error() << "segment '" << name.getValue() << "' ends beyond " << unit;
+    if (llvm::AddOverflow(segment.getOffset(), segment.getNumElements(), end) || end > unit.getNumElements() / parts)
+      return error() << "segment " << segment.getName() << " ends beyond " << unit;
   }
+  return success();
+}
+
+/// A parameter that model axes split.
+LogicalResult Checked::isPlacement(ShapedType type) const {
+  auto placement = dyn_cast<PlacementAttr>(attr.getValue());
+  // train.arg_c12
+  if (!placement || placement.getDim() >= type.getRank() ||
+      type.getDimSize(placement.getDim()) % placement.getParts() != 0)
+    return error() << "expected a #train.placement whose parts divide the dimension, got " << attr.getValue() << " on "
+                   << type;
   return success();
 }
 
@@ -156,6 +164,8 @@ LogicalResult verifyArgument(const Checked &checked, ShapedType type) {
   if (name == kDims && (!dims || static_cast<int64_t>(dims.getRoles().size()) != type.getRank()))
     return checked.error() << "expected a #train.dims with a role for each of " << type.getRank() << " dimensions, got "
                            << checked.attr.getValue();
+  if (name == kPlacement)
+    return checked.isPlacement(type);
   return name == kSegments ? checked.isSegments(type) : success();
 }
 
@@ -376,6 +386,9 @@ LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribu
     for (auto info : tensors.getAsRange<TensorInfoAttr>())
       if (!info.getType().hasStaticShape())
         return checked.error() << "expected tensors of static shape, got " << info;
+  // train.op_c8
+  if (name == kLossOfBatch)
+    return checked.isOneOf({"sum", "mean", "terms"});
   // train.op_c7
   if (auto adapters = dyn_cast<ArrayAttr>(attr.getValue());
       name == kAdapters && (!adapters || !llvm::all_of(adapters, llvm::IsaPred<AdapterAttr>)))

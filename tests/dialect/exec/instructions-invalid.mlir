@@ -131,8 +131,8 @@ exec.program @step {
 // -----
 
 exec.program @step {
-  // expected-error @+1 {{attribute 'stream' failed to satisfy constraint: 64-bit signless integer attribute whose minimum value is 0 whose maximum value is 3}}
-  exec.record 0 {stream = 4 : i64}
+  // expected-error @+1 {{attribute 'stream' failed to satisfy constraint: 64-bit signless integer attribute whose minimum value is 0 whose maximum value is 15}}
+  exec.record 0 {stream = 16 : i64}
 }
 
 // -----

@@ -113,64 +113,112 @@ func.func @arg_c7(%w: tensor<2x2xf32> {train.segments = []}) {
 // -----
 
 // train.arg_c8
-// expected-error@+1 {{argument 0: train.segments expected a segment}}
+// expected-error@+1 {{argument 0: train.segments expected a #train.segment, got 3 : i64}}
 func.func @arg_c8(%w: tensor<4xf32> {train.segments = [3 : i64]}) {
   return
 }
 
 // -----
 
-// train.arg_c8
-// expected-error@+1 {{argument 0: train.segments expected a segment}}
-func.func @arg_c8(%w: tensor<4xf32> {train.segments = [{offset = 0 : i64, shape = array<i64: 4>}]}) {
-  return
-}
-
-// -----
-
-// train.arg_c8
-// expected-error@+1 {{argument 0: train.segments expected a segment}}
-func.func @arg_c8(%w: tensor<4xf32> {train.segments = [{name = "a", shape = array<i64: 4>}]}) {
-  return
-}
-
-// -----
-
-// train.arg_c8
-// expected-error@+1 {{argument 0: train.segments expected a segment}}
-func.func @arg_c8(%w: tensor<4xf32> {train.segments = [{name = "a", offset = 0 : i64}]}) {
+// train.arg_c9
+// expected-error@+1 {{argument 0: train.segments segment "b" has 1 parts, expected as many as other segments}}
+func.func @arg_c9(%w: tensor<8xf32> {train.segments = [#train.segment<"a", offset = 0, shape = [4], placement = <dim = 0, parts = 2>>, #train.segment<"b", offset = 2, shape = [2]>]}) {
   return
 }
 
 // -----
 
 // train.arg_c9
-// expected-error@+1 {{argument 0: train.segments expected zeros}}
-func.func @arg_c9(%w: tensor<4xf32> {train.segments = [{name = "a", offset = 0 : i64, shape = array<i64: 4>, init = "ones"}]}) {
+// expected-error@+1 {{argument 0: train.segments segment "a" has 3 parts, expected as many as other segments, and that they divide 'tensor<8xf32>'}}
+func.func @arg_c9(%w: tensor<8xf32> {train.segments = [#train.segment<"a", offset = 0, shape = [6], placement = <dim = 0, parts = 3>>]}) {
   return
 }
 
 // -----
 
 // train.arg_c10
-// expected-error@+1 {{argument 0: train.segments segment 'b' is at 1, expected at least 2}}
-func.func @arg_c10(%w: tensor<4xf32> {train.segments = [{name = "a", offset = 0 : i64, shape = array<i64: 2>}, {name = "b", offset = 1 : i64, shape = array<i64: 2>}]}) {
+// expected-error@+1 {{argument 0: train.segments segment "b" is at 1, expected at least 2}}
+func.func @arg_c10(%w: tensor<4xf32> {train.segments = [#train.segment<"a", offset = 0, shape = [2]>, #train.segment<"b", offset = 1, shape = [2]>]}) {
   return
 }
 
 // -----
 
 // train.arg_c11
-// expected-error@+1 {{argument 0: train.segments segment 'a' has a shape that is negative or too large}}
-func.func @arg_c11(%w: tensor<4xf32> {train.segments = [{name = "a", offset = 0 : i64, shape = array<i64: 4611686018427387904, 4>}]}) {
+// expected-error@+1 {{argument 0: train.segments segment "a" ends beyond 'tensor<4xf32>'}}
+func.func @arg_c11(%w: tensor<4xf32> {train.segments = [#train.segment<"a", offset = 1, shape = [4]>]}) {
+  return
+}
+
+// -----
+
+// A row of two ends where the second part begins.
+// train.arg_c11
+// expected-error@+1 {{argument 0: train.segments segment "a" ends beyond 'tensor<8xf32>'}}
+func.func @arg_c11(%w: tensor<8xf32> {train.segments = [#train.segment<"a", offset = 1, shape = [8], placement = <dim = 0, parts = 2>>]}) {
   return
 }
 
 // -----
 
 // train.arg_c12
-// expected-error@+1 {{argument 0: train.segments segment 'a' ends beyond 'tensor<4xf32>'}}
-func.func @arg_c12(%w: tensor<4xf32> {train.segments = [{name = "a", offset = 1 : i64, shape = array<i64: 4>}]}) {
+// expected-error@+1 {{argument 0: train.placement expected a #train.placement whose parts divide the dimension}}
+func.func @arg_c12(%w: tensor<4x6xf32> {train.placement = #train.placement<dim = 1, parts = 4>}) {
+  return
+}
+
+// -----
+
+// train.placement_c1
+// expected-error@+1 {{a placement splits dimension -1, expected at least 0}}
+func.func @placement_c1(%w: tensor<4xf32> {train.placement = #train.placement<dim = -1, parts = 2>}) {
+  return
+}
+
+// -----
+
+// train.placement_c2
+// expected-error@+1 {{a placement has 1 parts, expected at least 2}}
+func.func @placement_c2(%w: tensor<4xf32> {train.placement = #train.placement<dim = 0, parts = 1>}) {
+  return
+}
+
+// -----
+
+// train.segment_c1
+// expected-error@+1 {{segment '' at 0: expected a name, and an offset of at least 0}}
+func.func @segment_c1(%w: tensor<4xf32> {train.segments = [#train.segment<"", offset = 0, shape = [4]>]}) {
+  return
+}
+
+// -----
+
+// train.segment_c2
+// expected-error@+1 {{segment 'a' has a shape that is negative or too large}}
+func.func @segment_c2(%w: tensor<4xf32> {train.segments = [#train.segment<"a", offset = 0, shape = [4611686018427387904, 4]>]}) {
+  return
+}
+
+// -----
+
+// train.segment_c3
+// expected-error@+1 {{segment 'a': expected zeros}}
+func.func @segment_c3(%w: tensor<4xf32> {train.segments = [#train.segment<"a", offset = 0, shape = [4], init = "ones">]}) {
+  return
+}
+
+// -----
+
+// train.segment_c4
+// expected-error@+1 {{segment 'a' has 2 parts of dimension 1, which its shape [4] has not}}
+func.func @segment_c4(%w: tensor<4xf32> {train.segments = [#train.segment<"a", offset = 0, shape = [4], placement = <dim = 1, parts = 2>>]}) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected init or placement, once each}}
+func.func @segment_syntax(%w: tensor<4xf32> {train.segments = [#train.segment<"a", offset = 0, shape = [4], split = 3>]}) {
   return
 }
 
@@ -465,4 +513,12 @@ func.func @op_c6(%w: tensor<4xf32>) {
 // train.op_c7
 // expected-error@+1 {{train.adapters expected an array of #train.adapter, got "fc.weight"}}
 module attributes {train.adapters = "fc.weight"} {
+}
+
+// -----
+
+// train.op_c8
+// expected-error@+1 {{train.loss_of_batch expected one of "sum", "mean", "terms", got "median"}}
+func.func @op_c8() attributes {train.loss_of_batch = "median"} {
+  return
 }

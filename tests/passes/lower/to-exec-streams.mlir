@@ -111,3 +111,27 @@ func.func @step(%x: tensor<8x16xf32> {train.role = "input", train.name = "x"}, %
   %y = train.dot_general %of, %p {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
   return %y : tensor<8x16xf32>
 }
+
+// -----
+
+// Each axis beside the one that state is split over has two streams of its own: what is summed over replicas does not stand
+// behind what is scattered, and an activation behind neither. A collective over several axes is on the stream of the first.
+module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 2, tp : model = 2>} {
+  // CHECK-LABEL: exec.program @step
+  func.func @step(%u: tensor<8xf32> {train.role = "param", train.name = "u", dist.sharding = #dist.sharding<[{"shard"}]>, dist.global = tensor<16xf32>},
+                  %x: tensor<8xf32> {train.role = "input", train.name = "x"})
+      -> (tensor<8xf32> {train.role = "output", train.name = "a"}, tensor<8xf32> {train.role = "output", train.name = "b"}, tensor<16xf32> {train.role = "output", train.name = "c"},
+          tensor<8xf32> {train.role = "output", train.name = "d"}, tensor<16xf32> {train.role = "output", train.name = "e"}) {
+    // CHECK: exec.collective all_reduce {{.*}} over ["replicate"] {stream = 5 : i64}
+    %a = dist.all_reduce %u {axes = ["replicate"]} : (tensor<8xf32>) -> tensor<8xf32>
+    // CHECK: exec.collective all_reduce {{.*}} over ["tp"] {stream = 7 : i64}
+    %b = dist.all_reduce %x {axes = ["tp"]} : (tensor<8xf32>) -> tensor<8xf32>
+    // CHECK: exec.collective all_gather {{.*}} over ["tp"] {stream = 6 : i64}
+    %c = dist.all_gather %u {axes = ["tp"], dim = 0 : i64} : (tensor<8xf32>) -> tensor<16xf32>
+    // CHECK: exec.collective all_reduce {{.*}} over ["replicate", "shard"] {stream = 2 : i64}
+    %d = dist.all_reduce %x {axes = ["replicate", "shard"]} : (tensor<8xf32>) -> tensor<8xf32>
+    // CHECK: exec.collective all_gather {{.*}} over ["shard"] {stream = 1 : i64}
+    %e = dist.all_gather %x {axes = ["shard"], dim = 0 : i64} : (tensor<8xf32>) -> tensor<16xf32>
+    return %a, %b, %c, %d, %e : tensor<8xf32>, tensor<8xf32>, tensor<16xf32>, tensor<8xf32>, tensor<16xf32>
+  }
+}

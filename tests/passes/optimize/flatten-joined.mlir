@@ -4,7 +4,7 @@
 // Weights that are multiplied as one lie side by side, in the order of the product, not in that of the arguments: the product
 // reads a part of the unit, once forward and once backward, and its gradient is one part of the unit's.
 // CHECK-LABEL: func @step
-// CHECK-SAME: train.segments = [{name = "q", offset = 0 : i64, shape = array<i64: 4, 6>}, {name = "k", offset = 24 : i64, shape = array<i64: 2, 6>}]
+// CHECK-SAME: train.segments = [#train.segment<"q", offset = 0, shape = [4, 6]>, #train.segment<"k", offset = 24, shape = [2, 6]>]
 // CHECK: %[[W:.*]] = train.reshape %arg0 : (tensor<36xf32>) -> tensor<6x6xf32>
 // CHECK: train.dot_general %arg1, %[[W]]
 // CHECK-NOT: dim = 0

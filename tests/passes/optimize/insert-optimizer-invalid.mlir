@@ -1,9 +1,9 @@
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{no-decay=norm}))' -split-input-file -verify-diagnostics
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{kind=lamb}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=KIND
-// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{beta1=1.0}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=BETA
-// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{kind=sgd nesterov=true}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=NESTEROV
-// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{epsilon=0}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=EPSILON
-// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{kind=lion momentum=0.5}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=OTHER
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{settings=beta1=1.0}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=BETA
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{kind=sgd settings=nesterov=1}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=NESTEROV
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{settings=epsilon=0}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=EPSILON
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{kind=lion settings=momentum=0.5}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=OTHER
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{kind=lion moments=bf16}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=NARROW
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{moments=fp8}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=MOMENTS
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{clip-value=-1}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=VALUE
@@ -25,14 +25,14 @@ func.func @tensors(%w: tensor<4x4xf32> {train.role = "param", train.name = "w"})
 // -----
 
 // expected-error@+1 {{parameter 'u' has no gradient; run differentiate first}}
-func.func @forward(%u: tensor<8xf32> {train.role = "param", train.name = "u", train.decay_elements = 8 : i64, train.segments = [{name = "a", offset = 0 : i64, shape = array<i64: 8>}]}) {
+func.func @forward(%u: tensor<8xf32> {train.role = "param", train.name = "u", train.decay_elements = 8 : i64, train.segments = [#train.segment<"a", offset = 0, shape = [8]>]}) {
   return
 }
 
 // -----
 
 // expected-error@+1 {{no-decay matches parameter 'norm.a', but flatten-parameters laid it out with weight decay; give both the same no-decay}}
-func.func @layout(%u: tensor<8xf32> {train.role = "param", train.name = "u", train.decay_elements = 8 : i64, train.segments = [{name = "norm.a", offset = 0 : i64, shape = array<i64: 8>}]}) {
+func.func @layout(%u: tensor<8xf32> {train.role = "param", train.name = "u", train.decay_elements = 8 : i64, train.segments = [#train.segment<"norm.a", offset = 0, shape = [8]>]}) {
   return
 }
 

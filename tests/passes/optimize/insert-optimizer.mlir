@@ -1,5 +1,5 @@
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{kind=adamw beta1=0.8 weight-decay=0.1}))' | FileCheck %s --check-prefix=ADAMW
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{kind=sgd momentum=0.9 nesterov=true}))' | FileCheck %s --check-prefix=SGD
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{kind=adamw weight-decay=0.1 settings=beta1=0.8}))' | FileCheck %s --check-prefix=ADAMW
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{kind=sgd settings=momentum=0.9,nesterov=1}))' | FileCheck %s --check-prefix=SGD
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{kind=sgd}))' | FileCheck %s --check-prefix=PLAIN
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{kind=lion clip-value=0.5}))' | FileCheck %s --check-prefix=LION
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{moments=bf16}))' | FileCheck %s --check-prefix=NARROW
@@ -45,8 +45,8 @@
 // CLIP: %[[SCALE:.*]] = train.select
 // CLIP-NOT: train.broadcast
 // CLIP: train.adamw_update %arg0, %{{.*}}, %{{.*}}, %[[G]] lr(%{{.*}}) correction(%{{.*}}, %{{.*}}) scale(%[[SCALE]])
-func.func @step(%u: tensor<8xf32> {train.role = "param", train.name = "u", train.decay_elements = 6 : i64, train.segments = [{name = "a", offset = 0 : i64, shape = array<i64: 2, 3>}]},
-                %v: tensor<4xf32> {train.role = "param", train.name = "v", train.decay_elements = 0 : i64, train.segments = [{name = "b", offset = 0 : i64, shape = array<i64: 4>}]},
+func.func @step(%u: tensor<8xf32> {train.role = "param", train.name = "u", train.decay_elements = 6 : i64, train.segments = [#train.segment<"a", offset = 0, shape = [2, 3]>]},
+                %v: tensor<4xf32> {train.role = "param", train.name = "v", train.decay_elements = 0 : i64, train.segments = [#train.segment<"b", offset = 0, shape = [4]>]},
                 %x: tensor<f32> {train.role = "input", train.name = "x"})
     -> (tensor<f32> {train.role = "loss"}, tensor<8xf32> {train.role = "grad", train.of = "u"}, tensor<4xf32> {train.role = "grad", train.of = "v"}) {
   %g = train.mul %u, %u {train.backward} : tensor<8xf32>

@@ -5,7 +5,7 @@
 // CHECK-SAME: train.name = "transformer.h.3"{{.*}}transformer.h.3.attn.weight{{.*}}transformer.h.3.mlp.0.weight
 // CHECK-SAME: train.name = "model.layers.12"
 // CHECK-SAME: train.name = "0"
-// CHECK-SAME: train.name = "head"{{.*}}name = "norm.weight"{{.*}}name = "head2"
+// CHECK-SAME: train.name = "head"{{.*}}"norm.weight"{{.*}}"head2"
 func.func @names(%a: tensor<4xf32> {train.role = "param", train.name = "transformer.h.3.attn.weight"},
                  %b: tensor<4xf32> {train.role = "param", train.name = "model.layers.12.q.weight"},
                  %c: tensor<4xf32> {train.role = "param", train.name = "transformer.h.3.mlp.0.weight"},

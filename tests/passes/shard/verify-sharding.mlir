@@ -60,16 +60,6 @@ func.func @boundary(%x: tensor<2xf32> {dist.sharding = #dist.sharding<[{"shard"}
 
 // -----
 
-// What the runtime fills is split in the order of the mesh; inside the program any order will do.
-module attributes {dist.mesh = #dist.mesh<shard = 2, replicate = 2>} {
-// expected-error @below {{argument 0 is split over ["replicate", "shard"], which is another order than that of the mesh #dist.mesh<shard = 2, replicate = 2>}}
-func.func @order(%x: tensor<2xf32> {dist.sharding = #dist.sharding<[{"replicate", "shard"}]>, dist.global = tensor<8xf32>}) {
-  return
-}
-}
-
-// -----
-
 module attributes {dist.mesh = #dist.mesh<shard = 4>} {
 func.func @exchange(%x: tensor<2x8xf32> {dist.sharding = #dist.sharding<[{"shard"}, {}]>, dist.global = tensor<8x8xf32>}) {
   // expected-error @below {{works on dimension 1, expected 0}}

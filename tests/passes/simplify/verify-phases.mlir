@@ -25,6 +25,17 @@ func.func @loss(%w: tensor<4xf32> {train.role = "param", train.name = "w"}) -> (
 
 // -----
 
+// The sum that an evaluation gives is forward, too.
+func.func @evaluate(%w: tensor<4xf32> {train.role = "param", train.name = "w"})
+    -> (tensor<f32> {train.role = "loss_sum"}, tensor<f32> {train.role = "loss_count"}) attributes {train.program = "evaluate"} {
+  // expected-error @below {{is marked as backward, but the loss or an output needs it}}
+  %sum = train.reduce sum, %w {dimensions = array<i64: 0>, train.backward} : (tensor<4xf32>) -> tensor<f32>
+  %count = train.constant dense<4.0> : tensor<f32>
+  return %sum, %count : tensor<f32>, tensor<f32>
+}
+
+// -----
+
 // Of a loop, what is yielded for the loss is forward.
 func.func @loop(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %x: tensor<2x4xf32> {train.role = "input", train.name = "x"})
     -> (tensor<f32> {train.role = "loss"}, tensor<4xf32> {train.role = "grad", train.of = "w"}) {

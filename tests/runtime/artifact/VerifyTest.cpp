@@ -127,6 +127,12 @@ TEST(Verify, ProgramsAreWhatTheySay) {
   builder.fill(7, 0);
   expectError(builder, "program 'evaluate': instruction 0 (node node), operand target: buffer 7 of 1");
   builder.current().instructions.clear();
+  builder.current().hyper.push_back(std::make_unique<artifact::HyperScalarT>());
+  builder.current().hyper[0]->name = "seed";
+  builder.current().hyper[0]->kind = artifact::HyperKind::UpdateAlways;
+  builder.current().hyper[0]->buffer = number;
+  expectError(builder, "program 'evaluate': scalars and probes: are of the training alone");
+  builder.current().hyper.clear();
   builder.current().name = "step";
   expectError(builder, "program 'step': there is another one of its kind or name");
   builder.current().name = "evaluate";
@@ -142,8 +148,6 @@ TEST(Verify, StreamsAreKnown) {
   expectError(builder, "stream 2: is of kind Compute; the first stream computes, and no other");
   builder.package.streams[2]->kind = artifact::StreamKind::Gather;
   ASSERT_STATUS_OK(builder.build());
-  builder.package.streams[2]->group = 0;
-  expectError(builder, "stream 2: group 0 of 0");
 }
 
 TEST(Verify, KernelsExist) {
@@ -273,6 +277,77 @@ TEST(Verify, StateBatchAndScalars) {
   builder.program().batch[0]->dims = {artifact::DimRole::Sample, artifact::DimRole::Position};
   builder.result("loss", part, artifact::ResultRole::Loss);
   expectError(builder, "result 'loss': is not one number");
+}
+
+/// A state tensor of one parameter [rows, columns] that is called as the tensor.
+void addState(ArtifactBuilder &builder, const char *name, artifact::StateRole role, int64_t rows, int64_t columns) {
+  auto state = std::make_unique<artifact::StateTensorT>();
+  state->name = name;
+  state->role = role;
+  state->elements = rows * columns;
+  state->buffer = builder.buffer({static_cast<uint32_t>(state->elements)});
+  if (role != artifact::StateRole::Average) {
+    auto segment = std::make_unique<artifact::SegmentT>();
+    segment->name = name;
+    segment->shape = {rows, columns};
+    state->segments.push_back(std::move(segment));
+  }
+  builder.package.state.push_back(std::move(state));
+}
+
+TEST(Verify, AveragesAreOfAllParametersOrNone) {
+  ArtifactBuilder builder;
+  addState(builder, "u", artifact::StateRole::Parameter, 2, 3);
+  addState(builder, "v", artifact::StateRole::Parameter, 2, 3);
+  addState(builder, "u", artifact::StateRole::Average, 2, 3);
+  expectError(builder, "averages: 1 for 2 parameters");
+  addState(builder, "v", artifact::StateRole::Average, 2, 3);
+  ASSERT_STATUS_OK(builder.build());
+  builder.package.state[3]->name = "u";
+  expectError(builder, "average of 'u': occurs twice");
+  builder.package.state[3]->name = "w";
+  expectError(builder, "average of 'w': no parameter is called and laid out so");
+  builder.package.state[1]->name = "u";
+  expectError(builder, "parameter 'u': occurs twice");
+}
+
+TEST(Verify, AdaptersFitTheirMatrices) {
+  ArtifactBuilder builder;
+  addState(builder, "w", artifact::StateRole::Frozen, 4, 6);
+  addState(builder, "a", artifact::StateRole::Parameter, 2, 6);
+  addState(builder, "b", artifact::StateRole::Parameter, 4, 2);
+  auto made = std::make_unique<artifact::AdapterT>();
+  artifact::AdapterT &adapter = *made;
+  builder.package.adapters.push_back(std::move(made));
+  adapter.parameter = "w";
+  adapter.a = "a";
+  adapter.b = "b";
+  adapter.rank = 2;
+  adapter.input_dim = 1;
+  adapter.scale = 2;
+  ASSERT_STATUS_OK(builder.build());
+  adapter.input_dim = 0;
+  expectError(builder, "adapter of 'w': 'a' is of another shape");
+  adapter.input_dim = 2;
+  expectError(builder, "its rank, input dimension or scale is impossible");
+  adapter.input_dim = 1;
+  adapter.scale = std::numeric_limits<double>::infinity();
+  expectError(builder, "its rank, input dimension or scale is impossible");
+  adapter.scale = 2;
+  adapter.b = "none";
+  expectError(builder, "adapter of 'w': there is no Parameter 'none'");
+  adapter.b = "w";
+  expectError(builder, "adapter of 'w': there is no Parameter 'w'");
+}
+
+TEST(Verify, ScalarsOfABatchHaveNoShape) {
+  ArtifactBuilder builder;
+  auto batch = std::make_unique<artifact::BatchTensorT>();
+  batch->name = "temperature";
+  batch->dtype = artifact::DataType::F32;
+  batch->buffer = builder.buffer({});
+  builder.program().batch.push_back(std::move(batch));
+  ASSERT_STATUS_OK(builder.build());
 }
 
 TEST(Verify, DerivedTensorsAreOfAState) {

@@ -84,7 +84,7 @@ private:
     view.kind = role;
     for (const Parameter &parameter : parameters) {
       int64_t elements = *checkedElements(parameter.shape);
-      view.segments.push_back({parameter.name, parameter.shape, view.elements, elements, parameter.init});
+      view.segments.push_back({parameter.name, parameter.shape, view.elements, elements, parameter.init, {}});
       view.elements += elements;
     }
     view.elements = (view.elements + parts - 1) / parts * parts;

@@ -26,6 +26,8 @@ TraceEvent makeEvent(int rank, int stream, std::string_view kind, int64_t begin,
   return event;
 }
 
+std::string nameOf(int stream) { return "lane " + std::to_string(stream); }
+
 TEST(ChromeTrace, IsValidJsonWithLanesPerRankAndStream) {
   test::ScratchFolder scratch;
   ChromeTrace trace;
@@ -40,7 +42,7 @@ TEST(ChromeTrace, IsValidJsonWithLanesPerRankAndStream) {
   for (std::thread &thread : threads)
     thread.join();
   EXPECT_EQ(trace.numEvents(), 600u);
-  ASSERT_STATUS_OK(trace.write(scratch.path("trace.json")));
+  ASSERT_STATUS_OK(trace.write(scratch.path("trace.json"), nameOf));
 
   auto json = nlohmann::json::parse(test::readFile(scratch.path("trace.json")), nullptr, false);
   ASSERT_TRUE(json.is_object());
@@ -65,17 +67,17 @@ TEST(ChromeTrace, IsValidJsonWithLanesPerRankAndStream) {
   EXPECT_EQ(previous, 99.0); // microseconds from 0
   EXPECT_EQ(counts.size(), 6u);
   EXPECT_EQ((counts[{1, 2}]), 100);
-  EXPECT_EQ((lanes[{0, 0}]), "compute");
-  EXPECT_EQ((lanes[{1, 1}]), "gather");
-  EXPECT_EQ((lanes[{1, 2}]), "reduce");
+  EXPECT_EQ((lanes[{0, 0}]), "lane 0");
+  EXPECT_EQ((lanes[{1, 1}]), "lane 1");
+  EXPECT_EQ((lanes[{1, 2}]), "lane 2");
 }
 
 TEST(ChromeTrace, EmptyAndUnwritable) {
   test::ScratchFolder scratch;
   ChromeTrace trace;
-  ASSERT_STATUS_OK(trace.write(scratch.path("trace.json")));
+  ASSERT_STATUS_OK(trace.write(scratch.path("trace.json"), nameOf));
   EXPECT_TRUE(nlohmann::json::parse(test::readFile(scratch.path("trace.json")))["traceEvents"].empty());
-  EXPECT_ERROR(trace.write(scratch.path("no/trace.json")), "cannot write");
+  EXPECT_ERROR(trace.write(scratch.path("no/trace.json"), nameOf), "cannot write");
 }
 
 TEST(StepTimes, DividesTheTimeOfARank) {

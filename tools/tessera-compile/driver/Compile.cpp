@@ -17,7 +17,6 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Pass/PassRegistry.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -137,10 +136,7 @@ LogicalResult Compilation::setMesh() {
 LogicalResult Compilation::runPasses(Phase phase) {
   PassManager manager(&context);
   manager.enableVerifier(true);
-  auto pipeline = parsePassPipeline(phasePipeline(phase, options));
-  if (failed(pipeline))
-    return failure();
-  static_cast<OpPassManager &>(manager) = std::move(*pipeline);
+  addPasses(manager, phase, options);
   if (failed(manager.run(*module)))
     return failure();
   if (phase == Phase::Optimize)

@@ -9,6 +9,7 @@
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "mlir/Pass/PassManager.h"
 #include "mlir/Support/LLVM.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -18,7 +19,9 @@ namespace tessera {
 /// of the options.
 llvm::FailureOr<cost::Target> resolveTarget(CompileOptions &options, mlir::MLIRContext &context);
 
-/// The pass pipeline of a phase in textual form, as `tessera-opt --pass-pipeline` takes it.
+/// Adds the passes of a phase to those of a module.
+void addPasses(mlir::OpPassManager &module, Phase phase, const CompileOptions &options);
+/// The same as text, as `tessera-opt --pass-pipeline` takes it.
 std::string phasePipeline(Phase phase, const CompileOptions &options);
 
 /// A step after the phase lower, without code.

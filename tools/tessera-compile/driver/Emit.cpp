@@ -47,19 +47,15 @@ ArtifactMetadata::Entries optimizerEntries(const CompileOptions &o) {
 }
 
 ArtifactMetadata::Entries modelEntries(const CompileOptions &o, const StepSize &size) {
-  ArtifactMetadata::Entries entries = {{"source", llvm::sys::path::filename(o.input).str()},
-                                       {"loss", o.loss},
-                                       {"precision", o.precision},
-                                       {"strategy", o.strategy},
-                                       {"wrap", o.wrap},
-                                       {"accumulate", std::to_string(o.accumulate)},
-                                       {"samples_per_step", formatNumber(size.samples)},
-                                       {"tokens_per_step", formatNumber(size.tokens)},
-                                       {"flops_per_step", formatNumber(size.flops)}};
-  // The exponential of the loss: where that is the entropy of what the model predicts.
-  if (o.evaluate)
-    entries.emplace_back("perplexity", o.loss == "cross-entropy" && o.labelSmoothing == 0.0 ? "true" : "false");
-  return entries;
+  return {{"source", llvm::sys::path::filename(o.input).str()},
+          {"loss", o.loss},
+          {"precision", o.precision},
+          {"strategy", o.strategy},
+          {"wrap", o.wrap},
+          {"accumulate", std::to_string(o.accumulate)},
+          {"samples_per_step", formatNumber(size.samples)},
+          {"tokens_per_step", formatNumber(size.tokens)},
+          {"flops_per_step", formatNumber(size.flops)}};
 }
 } // namespace
 
@@ -144,6 +140,8 @@ LogicalResult emitArtifact(const CompileOptions &options, ModuleOp module, const
   ArtifactMetadata metadata;
   metadata.producer = "tessera " TESSERA_VERSION;
   metadata.optimizer = optimizerEntries(options);
+  // Where the loss is the entropy of what the model predicts.
+  metadata.hasPerplexity = options.loss == "cross-entropy" && options.labelSmoothing == 0.0;
   makeLearningRate(scheduleRequest(options), metadata.learningRate); // checked with the options
   metadata.model = modelEntries(options, size);
   metadata.ir = snapshots;

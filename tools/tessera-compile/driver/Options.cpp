@@ -39,6 +39,10 @@ int64_t numStateRanks(const CompileOptions &options) {
   return countRanks(options, [](const dist::AxisRoleInfo &info) { return info.splitsState; });
 }
 
+int64_t numModelRanks(const CompileOptions &options) {
+  return countRanks(options, [](const dist::AxisRoleInfo &info) { return info.splitsParameters; });
+}
+
 std::string epiloguesOf(const CompileOptions &options) {
   if (options.epilogues != "auto")
     return options.epilogues;
@@ -249,6 +253,17 @@ std::optional<Lora> parseLora(const std::string &text) {
              : std::nullopt;
 }
 
+/// Ranks along model axes without anything that they split would all do the same.
+static std::string checkPlace(const CompileOptions &o) {
+  const int64_t ranks = numModelRanks(o);
+  if (o.place.empty() && ranks > 1)
+    return "--mesh: " + std::to_string(ranks) +
+           " ranks along model axes need --place <regex>=<dimension>, the parameters that they split";
+  if (!o.place.empty() && ranks == 1)
+    return "--place: the mesh has no model axis larger than 1, such as tp=2";
+  return "";
+}
+
 std::string checkOptions(const CompileOptions &o) {
   const bool budget = o.remat.rfind("budget=", 0) == 0;
   const bool sized = o.wrap.rfind("size:", 0) == 0;
@@ -260,6 +275,8 @@ std::string checkOptions(const CompileOptions &o) {
       balanced("--target", o.target),
       balanced("--remat-report", o.rematReport),
       eachBalanced("--init", o.init),
+      eachBalanced("--place", o.place),
+      checkPlace(o),
       o.loss.rfind("output:", 0) == 0 ? "" : oneOf("--loss", o.loss, {"cross-entropy", "mse", "output:<name>"}),
       balanced("--lora", o.lora),
       require(o.lora.empty() || parseLora(o.lora),

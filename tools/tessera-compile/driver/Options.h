@@ -54,6 +54,7 @@ struct CompileOptions {
   std::vector<std::string> paddingIdx;  ///< "<regex>=<row>"
   std::string batchNorm;                ///< train | inference; empty: as the file's record says
   std::string recognizeByValues = "on"; ///< on | off: whether GELU in no known form is recognised by its values
+  std::vector<std::string> place;       ///< "<regex>=<dimension>" that model axes split, first match wins
   std::vector<std::string> init;        ///< "<regex>=<zeros|constant:a|normal:std|uniform:a:b>", first match wins
 
   std::string lora; ///< "rank=<r>,alpha=<a>,targets=<regex>[,train=<regex>]"; empty: no adapters
@@ -132,6 +133,8 @@ int64_t numRanks(const CompileOptions &options);
 /// Ranks that samples are split over, and ranks that state may be split over.
 int64_t numSampleRanks(const CompileOptions &options);
 int64_t numStateRanks(const CompileOptions &options);
+/// Ranks that the parameters named by --place are split over.
+int64_t numModelRanks(const CompileOptions &options);
 
 /// The shortest decimal text that reads back as `value`.
 std::string formatNumber(double value);

@@ -1,12 +1,21 @@
-//===- Phases.cpp - the pass pipeline of each phase -----------------------===//
+//===- Phases.cpp - the passes of each phase ------------------------------===//
 
+#include "compiler/dialect/exec/Exec.h"
+#include "passes/differentiate/Passes.h"
+#include "passes/lower/Passes.h"
+#include "passes/optimize/Passes.h"
+#include "passes/precision/Passes.h"
+#include "passes/schedule/Passes.h"
+#include "passes/shard/Passes.h"
+#include "passes/simplify/Passes.h"
 #include "tools/tessera-compile/driver/Compile.h"
 
-#include "llvm/Support/FormatVariadic.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
 
 namespace tessera {
-
-using llvm::formatv;
 
 namespace {
 /// Elements that a flat unit is padded to: every shard of it starts on a 64-byte boundary.
@@ -15,131 +24,187 @@ constexpr int64_t kShardAlignmentElements = 16;
 /// Units that may be gathered as one where the scheduler finds the distance itself.
 constexpr int64_t kCombinedAhead = 2;
 
-/// Braces protect option values that hold commas or spaces (regular expressions).
-std::string quoted(const std::string &value) { return "{" + value + "}"; }
-
-std::string onSteps(const std::string &passes) { return "func.func(" + passes + ")"; }
-std::string onStep(const std::string &passes) { return "builtin.module(" + onSteps(passes) + ")"; }
-
 bool isGpu(const CompileOptions &o) { return !o.architecture.empty(); }
 
-std::string initializers(const CompileOptions &o) {
-  if (o.init.empty())
-    return "assign-initializers";
-  std::string rules;
-  for (const std::string &rule : o.init)
-    rules += (rules.empty() ? "" : ",") + quoted(rule);
-  return "assign-initializers{rules=" + rules + "}";
+void addSimplification(OpPassManager &passes) {
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createCSEPass());
 }
 
-std::string adapters(const CompileOptions &o) {
-  if (o.lora.empty())
-    return "";
-  const Lora lora = parseLora(o.lora).value_or(Lora{});
-  std::string options =
-      formatv("rank={0} alpha={1} targets={2}", lora.rank, formatNumber(lora.alpha), quoted(lora.targets));
-  if (!lora.train.empty())
-    options += " train=" + quoted(lora.train);
-  return ",add-adapters{" + options + "}";
+SmallVector<OptionText> textsOf(const std::vector<std::string> &texts) {
+  return SmallVector<OptionText>(texts.begin(), texts.end());
 }
 
-std::string rematerialise(const CompileOptions &o) {
+void addImport(OpPassManager &module, const CompileOptions &o) {
+  OpPassManager &steps = module.nest<func::FuncOp>();
+  addSimplification(steps);
+  steps.addPass(createRecognizeFunctions());
+  steps.addPass(createRecognizeGelu({.byValues = o.recognizeByValues == "on"}));
+  steps.addPass(createRecognizeNorm());
+  steps.addPass(createRecognizeSoftmax());
+  steps.addPass(createRecognizeAttention());
+  addSimplification(steps);
+  steps.addPass(createAssignInitializers({.rules = textsOf(o.init)}));
+  if (!o.lora.empty()) {
+    const Lora lora = parseLora(o.lora).value_or(Lora{});
+    module.addPass(
+        createAddAdapters({.rank = lora.rank, .alpha = lora.alpha, .targets = lora.targets, .train = lora.train}));
+  }
+  if (!o.place.empty())
+    module.addNestedPass<func::FuncOp>(
+        createPlaceParameters({.parts = numModelRanks(o), .rules = textsOf(o.place)}));
+}
+
+/// What a budget buys is always shown.
+void addRematerialisation(OpPassManager &steps, const CompileOptions &o) {
   if (o.remat == "none" && o.rematReport.empty())
-    return "";
-  const bool budget = o.remat.rfind("budget=", 0) == 0;
-  std::string options = "policy=" + (budget ? "budget" : o.remat);
-  if (budget)
-    options += formatv(" budget={0}", static_cast<int64_t>(*parseBytes(o.remat.substr(7))));
-  options += formatv(" parts={0} precision={1}", numSampleRanks(o), o.precision);
-  // What a budget buys is always shown.
-  if (budget || !o.rematReport.empty())
-    options += " report=" + quoted(o.rematReport.empty() ? "-" : o.rematReport);
-  return ",rematerialise{" + options + "}";
+    return;
+  RematerialiseOptions options{
+      .policy = o.remat, .parts = numSampleRanks(o), .precision = o.precision, .report = o.rematReport};
+  if (o.remat.starts_with("budget=")) {
+    options.policy = "budget";
+    options.budget = static_cast<int64_t>(*parseBytes(o.remat.substr(7)));
+    if (o.rematReport.empty())
+      options.report = "-";
+  }
+  steps.addPass(createRematerialise(options));
 }
 
-std::string offload(const CompileOptions &o) {
-  std::string classes;
-  for (const std::string &name : o.offload)
-    classes += (classes.empty() ? "" : " ") + name + "=true";
-  return classes.empty() ? "" : ",offload{" + classes + "}";
+void addDifferentiation(OpPassManager &module, const CompileOptions &o) {
+  OpPassManager &steps = module.nest<func::FuncOp>();
+  steps.addPass(
+      createAddLoss({.kind = o.loss, .ignoreIndex = o.ignoreIndex, .labelSmoothing = o.labelSmoothing}));
+  steps.addPass(createAnnotateIndexBounds({.check = o.indexCheck}));
+  steps.addPass(createJoinProducts({.noDecay = o.noDecay}));
+  steps.addPass(createJoinHeads());
+  steps.addPass(createCSEPass());
+  steps.addPass(createCheckDifferentiable());
+  steps.addPass(createDifferentiate());
+  addSimplification(steps);
+  addRematerialisation(steps, o);
+  steps.addPass(createVerifyPhases());
 }
 
-std::string differentiatePipeline(const CompileOptions &o) {
-  std::string loss = formatv("add-loss{{kind={0}", quoted(o.loss));
-  if (o.loss == "cross-entropy")
-    loss += formatv(" ignore-index={0} label-smoothing={1}", o.ignoreIndex, formatNumber(o.labelSmoothing));
-  const std::string join = o.noDecay.empty() ? "join-products" : "join-products{no-decay=" + quoted(o.noDecay) + "}";
-  return onStep(loss + "},annotate-index-bounds{check=" + o.indexCheck + "}," + join +
-                ",join-heads,cse,check-differentiable,differentiate,canonicalize,cse" + rematerialise(o) +
-                ",verify-phases");
-}
-
-std::string optimizePipeline(const CompileOptions &o) {
-  std::string update = formatv("insert-optimizer{{kind={0} weight-decay={1}", o.optimizer, formatNumber(o.weightDecay));
+void addOptimizer(OpPassManager &steps, const CompileOptions &o) {
+  InsertOptimizerOptions options{
+      .kind = o.optimizer, .weightDecay = o.weightDecay, .clipValue = o.clipValue, .numbers = {}, .moments = o.moments};
   for (const auto &[name, value] : completeOptimizerSettings(o))
-    update += " " + name + "=" + formatNumber(value);
-  if (o.clipValue > 0)
-    update += " clip-value=" + formatNumber(o.clipValue);
-  if (o.moments != "fp32")
-    update += " moments=" + o.moments;
-  update += o.ema > 0 ? "},average-parameters{decay=" + formatNumber(o.ema) + "}" : "}";
-  update += o.guardUpdates == "on" ? ",guard-updates" : "";
-  const std::string noDecay = o.noDecay.empty() ? "" : " no-decay=" + quoted(o.noDecay);
-  std::string flatten = formatv("flatten-parameters{{wrap={0} pad-multiple={1}{2}}", quoted(o.wrap),
-                                numStateRanks(o) * kShardAlignmentElements, noDecay);
-  const std::string train =
-      formatv("accumulate-gradients{{count={0}},clip-gradients{{max-norm={1}},", o.accumulate, formatNumber(o.clipNorm))
-          .str() +
-      update + ",canonicalize,cse,verify-phases";
-  if (!o.evaluate)
-    return onStep(flatten + "," + train);
-  return "builtin.module(" + onSteps(flatten) + ",add-evaluation," + onSteps(train) + ")";
+    options.numbers.push_back(name + "=" + formatNumber(value));
+  steps.addPass(createInsertOptimizer(options));
+  if (o.ema > 0)
+    steps.addPass(createAverageParameters({.decay = o.ema}));
+  if (o.guardUpdates == "on")
+    steps.addPass(createGuardUpdates());
 }
 
-std::string schedulePipeline(const CompileOptions &o) {
+void addOptimization(OpPassManager &module, const CompileOptions &o) {
+  module.addNestedPass<func::FuncOp>(createFlattenParameters(
+      {.wrap = o.wrap, .padMultiple = numStateRanks(o) * kShardAlignmentElements, .noDecay = o.noDecay}));
+  if (o.evaluate)
+    module.addPass(createAddEvaluation());
+  OpPassManager &steps = module.nest<func::FuncOp>();
+  steps.addPass(createAccumulateGradients({.count = o.accumulate}));
+  steps.addPass(createClipGradients({.maxNorm = o.clipNorm}));
+  addOptimizer(steps, o);
+  addSimplification(steps);
+  steps.addPass(createVerifyPhases());
+}
+
+void addPrecision(OpPassManager &module, const CompileOptions &o) {
+  if (o.precision != "bf16")
+    return;
+  OpPassManager &steps = module.nest<func::FuncOp>();
+  steps.addPass(createCastPrecision());
+  addSimplification(steps);
+  steps.addPass(createVerifyPhases());
+}
+
+void addSharding(OpPassManager &module, const CompileOptions &o) {
+  OpPassManager &steps = module.nest<func::FuncOp>();
+  steps.addPass(createAnnotateShardingPass(
+      {.strategy = o.strategy, .reduceDtype = o.reduceDtype, .keepGathered = o.keepGathered}));
+  steps.addPass(createPropagateShardingPass());
+  steps.addPass(createInsertReshardsPass());
+  steps.addPass(createVerifyShardingPass());
+  steps.addPass(createLocalizePass());
+  addSimplification(steps);
+  if (o.precision == "bf16")
+    steps.addPass(createKeepCopies());
+  steps.addPass(createVerifyShardingPass());
+  steps.addPass(createVerifyPhases());
+}
+
+void addSchedule(OpPassManager &module, const CompileOptions &o) {
+  OpPassManager &steps = module.nest<func::FuncOp>();
   const Prefetch prefetch = parsePrefetch(o.prefetch).value_or(Prefetch{});
-  const int64_t ahead = prefetch.isAuto ? kCombinedAhead : prefetch.forward;
-  std::string place = prefetch.isAuto
-                          ? formatv("prefetch-auto{{target={0} memory={1}}", quoted(o.target), o.aheadBytes).str()
-                          : formatv("prefetch{{forward={0} backward={1}}", prefetch.forward, prefetch.backward).str();
-  return onStep(formatv("combine-collectives{{bytes={0} ahead={1}},split-async,", o.combineBytes, ahead).str() + place +
-                offload(o) + ",verify-schedule,verify-collective-order");
+  steps.addPass(createCombineCollectivesPass(
+      {.bytes = o.combineBytes, .ahead = prefetch.isAuto ? kCombinedAhead : prefetch.forward}));
+  steps.addPass(createSplitAsyncPass());
+  if (prefetch.isAuto)
+    steps.addPass(createPrefetchAutoPass({.target = o.target, .memory = o.aheadBytes}));
+  else
+    steps.addPass(createPrefetchPass({.forward = prefetch.forward, .backward = prefetch.backward}));
+  auto isOffloaded = [&](StringRef what) { return llvm::is_contained(o.offload, what); };
+  if (!o.offload.empty())
+    steps.addPass(createOffloadPass({.optimizer = isOffloaded("optimizer"),
+                                     .parameters = isOffloaded("parameters"),
+                                     .activations = isOffloaded("activations")}));
+  steps.addPass(createVerifySchedulePass());
+  steps.addPass(createVerifyCollectiveOrderPass());
+}
+
+void addLowering(OpPassManager &module, const CompileOptions &o) {
+  OpPassManager &steps = module.nest<func::FuncOp>();
+  if (isGpu(o))
+    steps.addPass(createPadRows());
+  steps.addPass(createDecompose({.gpu = isGpu(o)}));
+  addSimplification(steps);
+  steps.addPass(createLowerAccumulate());
+  steps.addPass(createAccumulateProducts());
+  if (epiloguesOf(o) != "none")
+    steps.addPass(createFuseEpilogues({.kinds = epiloguesOf(o)}));
+  steps.addPass(createFuse({.gpu = isGpu(o)}));
+  module.addPass(createOutlineKernels());
+  module.addPass(createToExec({.keepStep = true}));
+  module.addNestedPass<exec::ProgramOp>(createPlanMemory());
+  if (o.evaluate)
+    module.addPass(createShareState());
+  OpPassManager &programs = module.nest<exec::ProgramOp>();
+  programs.addPass(createVerifyExec({.values = true}));
+  programs.addPass(createDropStep());
+  programs.addPass(createVerifyCollectiveOrderPass());
 }
 } // namespace
 
-std::string phasePipeline(Phase phase, const CompileOptions &o) {
+void addPasses(OpPassManager &module, Phase phase, const CompileOptions &o) {
   switch (phase) {
   case Phase::Import:
-    return formatv("builtin.module(func.func(canonicalize,cse,recognize-functions,recognize-gelu{{by-values={0}},"
-                   "recognize-norm,recognize-softmax,recognize-attention,canonicalize,cse,{1}){2})",
-                   o.recognizeByValues == "on" ? "true" : "false", initializers(o), adapters(o));
+    return addImport(module, o);
   case Phase::Differentiate:
-    return differentiatePipeline(o);
+    return addDifferentiation(module, o);
   case Phase::Optimize:
-    return optimizePipeline(o);
+    return addOptimization(module, o);
   case Phase::Precision:
-    return o.precision == "bf16" ? onStep("cast-precision,canonicalize,cse,verify-phases") : "builtin.module()";
+    return addPrecision(module, o);
   case Phase::Shard:
-    return onStep(formatv(
-        "annotate-sharding{{strategy={0}{1}{2}},propagate-sharding,insert-reshards,verify-sharding,localize,"
-        "canonicalize,cse{3},verify-sharding,verify-phases",
-        o.strategy, o.keepGathered.empty() ? "" : " keep-gathered=" + quoted(o.keepGathered),
-        o.reduceDtype == "fp32" ? "" : " reduce-dtype=" + o.reduceDtype, o.precision == "bf16" ? ",keep-copies" : ""));
+    return addSharding(module, o);
   case Phase::Schedule:
-    return schedulePipeline(o);
+    return addSchedule(module, o);
   case Phase::Lower:
-    return "builtin.module(func.func(" + std::string(isGpu(o) ? "pad-rows,decompose{gpu=true}" : "decompose") +
-           ",canonicalize,cse,lower-accumulate,accumulate-products," +
-           (epiloguesOf(o) == "none" ? "" : "fuse-epilogues{kinds=" + epiloguesOf(o) + "},") +
-           (isGpu(o) ? "fuse{gpu=true}" : "fuse") +
-           "),outline-kernels,to-exec{keep-step=true},"
-           "exec.program(plan-memory)," +
-           (o.evaluate ? "share-state," : "") +
-           "exec.program(verify-exec{values=true},drop-step,verify-collective-order))";
+    return addLowering(module, o);
   case Phase::Artifact:
-    return "builtin.module()";
+    return;
   }
   llvm_unreachable("unknown phase");
+}
+
+std::string phasePipeline(Phase phase, const CompileOptions &options) {
+  OpPassManager module(ModuleOp::getOperationName());
+  addPasses(module, phase, options);
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.printAsTextualPipeline(stream);
+  return text;
 }
 
 } // namespace tessera

@@ -6,6 +6,7 @@
 #include "compiler/dialect/exec/Exec.h"
 #include "passes/shard/Strategy.h"
 
+#include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
@@ -155,9 +156,9 @@ ParameterCount countParameters(exec::ProgramOp program, const llvm::StringSet<> 
     if (!train::isParameter(role))
       continue;
     double elements = 0;
-    if (auto segments = argument->getAttrOfType<ArrayAttr>(train::kSegments)) {
-      for (auto segment : segments.getAsRange<DictionaryAttr>())
-        elements += static_cast<double>(llvm::product_of(segment.getAs<DenseI64ArrayAttr>("shape").asArrayRef()));
+    if (argument->hasAttr(train::kSegments)) {
+      for (train::SegmentAttr segment : train::getSegments(argument))
+        elements += static_cast<double>(llvm::product_of(segment.getShape()));
     } else {
       auto global = argument->getAttrOfType<TypeAttr>(dist::kGlobal);
       auto type = cast<ShapedType>(global ? global.getValue() : argument.getBuffer().getType());

@@ -3,6 +3,7 @@
 #include "tools/tessera-compile/driver/Tensors.h"
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -47,10 +48,8 @@ std::array<Count, 4> countTensors(ModuleOp module, func::FuncOp step) {
 int64_t countState(func::FuncOp step) {
   llvm::StringMap<int64_t> elements; // of a unit's parameters
   for (unsigned index : train::getArgsWithRole(step, train::ArgRole::Param))
-    if (auto segments = step.getArgAttrOfType<ArrayAttr>(index, train::kSegments))
-      for (auto segment : segments.getAsRange<DictionaryAttr>())
-        elements[train::getArgName(step, index)] +=
-            llvm::product_of(segment.getAs<DenseI64ArrayAttr>("shape").asArrayRef());
+    for (train::SegmentAttr segment : train::getSegments(step, index))
+      elements[train::getArgName(step, index)] += llvm::product_of(segment.getShape());
   int64_t state = 0;
   for (unsigned index : train::getArgsWithRole(step, train::ArgRole::State))
     state += elements.lookup(step.getArgAttrOfType<StringAttr>(index, train::kOf).getValue());

@@ -1,0 +1,59 @@
+//===- TrainSegments.td - what a flat unit is made of ---------------------===//
+//
+// Declared apart from the other attributes (Segments.h): few files need it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_TRAIN_SEGMENTS
+#define TESSERA_TRAIN_SEGMENTS
+
+include "compiler/dialect/train/TrainBase.td"
+
+def Train_PlacementAttr : AttrDef<Train_Dialect, "Placement"> {
+  let mnemonic = "placement";
+  let summary = "In how many parts the model axes of a mesh split a parameter, and along which dimension";
+  let description = [{
+    `train.placement` of a parameter's argument, until it is flattened, and then part of its `#train.segment`. Each rank
+    along the model axes holds one part at all times. What has no placement is whole on each of them.
+
+    ```mlir
+    func.func @step(%w: tensor<8x32xf32> {train.placement = #train.placement<dim = 1, parts = 2>, train.role = "param"})
+    ```
+  }];
+  let parameters = (ins "int64_t":$dim, "int64_t":$parts);
+  let assemblyFormat = "`<` `dim` `=` $dim `,` `parts` `=` $parts `>`";
+  let genVerifyDecl = 1;
+}
+
+def Train_SegmentAttr : AttrDef<Train_Dialect, "Segment"> {
+  let mnemonic = "segment";
+  let summary = "A parameter in a flat unit";
+  let description = [{
+    `train.segments` of a unit lists its parameters in the order of their offsets. `offset` is in elements, `shape` that of
+    the whole parameter, `init` how it begins (Initializer.h).
+
+    The parameters of one unit have the same number of parts. With more than one the unit is a matrix of as many rows,
+    flattened: row r holds part r of each parameter, and `offset` is that in a row.
+
+    ```mlir
+    #train.segment<"fc.weight", offset = 0, shape = [8, 32], init = "normal:0.02", placement = <dim = 1, parts = 2>>
+    ```
+  }];
+  let parameters = (ins "::mlir::StringAttr":$name, "int64_t":$offset, ArrayRefParameter<"int64_t">:$shape,
+                        OptionalParameter<"::mlir::StringAttr">:$init,
+                        OptionalParameter<"::tessera::train::PlacementAttr">:$placement);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Parts of the parameter; 1 without a placement.
+    int64_t getParts() const;
+    /// Elements of one part.
+    int64_t getNumElements() const;
+    /// The shape of one part.
+    ::llvm::SmallVector<int64_t> getPartShape() const;
+    /// Which element of the parameter is element `index` of part `part`, both in row-major order.
+    int64_t getParameterElement(int64_t part, int64_t index) const;
+  }];
+}
+
+#endif // TESSERA_TRAIN_SEGMENTS

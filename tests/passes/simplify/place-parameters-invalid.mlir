@@ -1,0 +1,35 @@
+// RUN: tessera-opt %s --place-parameters="parts=2 rules={weight=1}" -split-input-file -verify-diagnostics
+// RUN: not tessera-opt %S/place-parameters.mlir --place-parameters="parts=1 rules={up=0}" -split-input-file 2>&1 | FileCheck %s --check-prefix=PARTS
+// RUN: not tessera-opt %S/place-parameters.mlir --place-parameters="parts=2 rules=up" -split-input-file 2>&1 | FileCheck %s --check-prefix=FORM
+// RUN: not tessera-opt %S/place-parameters.mlir --place-parameters="parts=2 rules={up=-1}" -split-input-file 2>&1 | FileCheck %s --check-prefix=SIGN
+// RUN: not tessera-opt %S/place-parameters.mlir --place-parameters="parts=2 rules=*up=0" -split-input-file 2>&1 | FileCheck %s --check-prefix=REGEX
+// PARTS: error: --place needs a mesh whose model axes have at least 2 ranks, got 1
+// FORM: error: --place: expected <regex>=<dimension>, got 'up'
+// SIGN: error: --place: expected <regex>=<dimension>, got 'up=-1'
+// REGEX: error: --place: '*up' is not a regular expression
+
+// expected-error@below {{--place: 'weight' cannot be split: it has 1 dimensions, none is number 1}}
+func.func @rank(%w: tensor<8xf32> {train.role = "param", train.name = "weight"}) -> (tensor<8xf32> {train.role = "output"}) {
+  return %w : tensor<8xf32>
+}
+
+// -----
+
+// expected-error@below {{--place: 'weight' cannot be split: dimension 1 has size 3, which 2 ranks along the model axes do not divide}}
+func.func @size(%w: tensor<8x3xf32> {train.role = "param", train.name = "weight"}) -> (tensor<8x3xf32> {train.role = "output"}) {
+  return %w : tensor<8x3xf32>
+}
+
+// -----
+
+// expected-error@below {{--place: 'weight' cannot be split: it is a buffer of the model, which each rank has as a whole}}
+func.func @buffer(%w: tensor<8x4xf32> {train.role = "frozen", train.name = "weight", train.init = "given"}) -> (tensor<8x4xf32> {train.role = "output"}) {
+  return %w : tensor<8x4xf32>
+}
+
+// -----
+
+// expected-error@below {{--place: no parameter matches 'weight=1'}}
+func.func @none(%w: tensor<8x4xf32> {train.role = "param", train.name = "w"}) -> (tensor<8x4xf32> {train.role = "output"}) {
+  return %w : tensor<8x4xf32>
+}
