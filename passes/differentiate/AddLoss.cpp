@@ -117,7 +117,7 @@ FailureOr<Value> AddLoss::crossEntropy(func::FuncOp func, Value logits) {
     return func.emitError() << "cross-entropy needs logits of shape [batch…, classes], got " << type
                             << ", whose last dimension counts samples";
   if (!(labelSmoothing >= 0.0 && labelSmoothing <= 1.0))
-    return func.emitError() << "label-smoothing must lie in [0, 1], got " << labelSmoothing.getValue();
+    return func.emitError() << "label-smoothing must lie in [0, 1], got " << double(labelSmoothing);
 
   if (!llvm::isInt<32>(ignoreIndex))
     return func.emitError() << "ignore-index must be a 32-bit integer, as targets are, got " << ignoreIndex.getValue();

@@ -38,7 +38,7 @@ def AddLoss : Pass<"add-loss", "::mlir::func::FuncOp"> {
     Option<"of", "of", "::tessera::OptionText", "\"\"",
            "Name of the output that the loss is made of; default the only output, or the one called logits">,
     Option<"ignoreIndex", "ignore-index", "int64_t", "-100", "Target value of rows that do not count (a class index)">,
-    Option<"labelSmoothing", "label-smoothing", "double", "0.0",
+    Option<"labelSmoothing", "label-smoothing", "::tessera::OptionNumber", "0.0",
            "Share of the target distribution that is spread evenly over all classes, in [0, 1]">,
   ];
   let dependentDialects = ["::tessera::train::TrainDialect"];

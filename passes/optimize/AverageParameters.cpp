@@ -45,7 +45,7 @@ train::StepResult AverageParameters::average(func::FuncOp func, train::Optimizer
 
 LogicalResult AverageParameters::run(func::FuncOp func) {
   if (!(decay >= 0 && decay < 1))
-    return func.emitError() << "decay must lie in [0, 1), got " << decay.getValue();
+    return func.emitError() << "decay must lie in [0, 1), got " << double(decay);
   if (decay == 0)
     return success();
   SmallVector<train::StepResult> results = train::getResults(func), averages;

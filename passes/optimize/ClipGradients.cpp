@@ -45,7 +45,7 @@ Value clipScale(train::Build &build, Value norm, double maxNorm) {
 
 LogicalResult ClipGradients::run(func::FuncOp func) {
   if (!(maxNorm >= 0))
-    return func.emitError() << "max-norm must not be negative, got " << maxNorm.getValue();
+    return func.emitError() << "max-norm must not be negative, got " << double(maxNorm);
   if (maxNorm == 0 && !metric)
     return success();
   SmallVector<train::StepResult> results, gradients;

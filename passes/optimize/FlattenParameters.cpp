@@ -119,8 +119,9 @@ BlockArgument FlattenParameters::insertUnit(func::FuncOp func, unsigned index, c
       builder.getNamedAttr(train::kSegments, builder.getArrayAttr(segments)),
   };
   if (unit.role == train::ArgRole::Param)
-    attrs.push_back(builder.getNamedAttr(train::kDecayElements,
-                                         builder.getI64IntegerAttr(unit.decayElements > 0 && unit.parts() > 1 ? padded : unit.decayElements)));
+    attrs.push_back(builder.getNamedAttr(
+        train::kDecayElements,
+        builder.getI64IntegerAttr(unit.decayElements > 0 && unit.parts() > 1 ? padded : unit.decayElements)));
   LogicalResult inserted =
       func.insertArgument(index, RankedTensorType::get({padded}, unit.getElementType()),
                           builder.getDictionaryAttr(attrs), NameLoc::get(builder.getStringAttr(unit.name)));

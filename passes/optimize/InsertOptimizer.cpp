@@ -65,9 +65,9 @@ LogicalResult InsertOptimizer::readOptions(func::FuncOp func) {
   if (std::string problem = train::completeSettings(*optimizer, settings); !problem.empty())
     return func.emitError(problem);
   if (!(weightDecay >= 0))
-    return func.emitError() << "weight-decay must not be negative, got " << weightDecay.getValue();
+    return func.emitError() << "weight-decay must not be negative, got " << double(weightDecay);
   if (!(clipValue >= 0) || !std::isfinite(clipValue))
-    return func.emitError() << "clip-value must not be negative, got " << clipValue.getValue();
+    return func.emitError() << "clip-value must not be negative, got " << double(clipValue);
   if (moments != "fp32" && moments != "bf16")
     return func.emitError() << "unknown moments '" << moments << "', expected fp32 or bf16";
   if (moments == "bf16" && !optimizer->hasNarrowStates)

@@ -92,7 +92,7 @@ def ClipGradients : Pass<"clip-gradients", "::mlir::func::FuncOp"> {
     ```
   }];
   let options = [
-    Option<"maxNorm", "max-norm", "double", "0.0", "Largest norm; 0: no clipping">,
+    Option<"maxNorm", "max-norm", "::tessera::OptionNumber", "0.0", "Largest norm; 0: no clipping">,
     Option<"metric", "metric", "bool", "true", "Add the norm to the results">,
   ];
   let dependentDialects = ["::tessera::train::TrainDialect"];
@@ -124,8 +124,8 @@ def InsertOptimizer : Pass<"insert-optimizer", "::mlir::func::FuncOp"> {
   }];
   let options = [
     Option<"kind", "kind", "std::string", "\"adamw\"", "adamw, lion or sgd">,
-    Option<"weightDecay", "weight-decay", "double", "0.01", "Decoupled (adamw, lion) or L2 (sgd) weight decay">,
-    Option<"clipValue", "clip-value", "double", "0.0", "Largest absolute value of a gradient's element; 0: any">,
+    Option<"weightDecay", "weight-decay", "::tessera::OptionNumber", "0.01", "Decoupled (adamw, lion) or L2 (sgd) weight decay">,
+    Option<"clipValue", "clip-value", "::tessera::OptionNumber", "0.0", "Largest absolute value of a gradient's element; 0: any">,
     ListOption<"numbers", "settings", "std::string",
                "<name>=<number> for what the optimizer is told (docs/optimize.md); default: its own">,
     Option<"moments", "moments", "std::string", "\"fp32\"", "What states are stored in: fp32, or bf16 (adamw)">,
@@ -155,7 +155,7 @@ def AverageParameters : Pass<"average-parameters", "::mlir::func::FuncOp"> {
     return %loss, %new, %next
     ```
   }];
-  let options = [Option<"decay", "decay", "double", "0.0", "Share of the old average, in [0, 1); 0: no averages">];
+  let options = [Option<"decay", "decay", "::tessera::OptionNumber", "0.0", "Share of the old average, in [0, 1); 0: no averages">];
   let dependentDialects = ["::tessera::train::TrainDialect"];
 }
 

@@ -18,13 +18,13 @@ struct Parameter {
   mlir::BlockArgument arg;
   std::string name;
   mlir::RankedTensorType type;
-  mlir::StringAttr init; ///< null if it has none
-  int64_t firstUse;      ///< number of the first forward op that reads it; the number of ops if none does
-  int64_t operand = 0;   ///< of that op
-  bool isJoined = false; ///< that op concatenates it with others
-  bool decays;           ///< takes weight decay
+  mlir::StringAttr init;          ///< null if it has none
+  int64_t firstUse;               ///< number of the first forward op that reads it; the number of ops if none does
+  int64_t operand = 0;            ///< of that op
+  bool isJoined = false;          ///< that op concatenates it with others
+  bool decays;                    ///< takes weight decay
   train::PlacementAttr placement; ///< null: whole on each rank along model axes
-  int64_t offset = 0;    ///< in its unit, in elements; in a row of it where there are several
+  int64_t offset = 0;             ///< in its unit, in elements; in a row of it where there are several
 
   int64_t parts() const { return placement ? placement.getParts() : 1; }
   /// Of one part.

@@ -4,7 +4,7 @@
 #define TESSERA_PASSES_SHARD_PASSES_H
 
 #include "compiler/dialect/dist/Dist.h"
-#include "passes/OptionText.h"
+#include "passes/OptionTypes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/DialectRegistry.h"

@@ -143,7 +143,7 @@ private:
     if (rank < 1)
       return step.emitError() << "--lora: rank must be at least 1, got " << rank.getValue();
     if (!(alpha > 0) || !std::isfinite(alpha))
-      return step.emitError() << "--lora: alpha must be positive and finite, got " << alpha.getValue();
+      return step.emitError() << "--lora: alpha must be positive and finite, got " << double(alpha);
     for (auto [name, text] : {std::pair("targets", targets.getValue()), {"train", train.getValue()}}) {
       std::string problem;
       if (!text.empty() && !llvm::Regex(text).isValid(problem))

@@ -3,7 +3,7 @@
 #ifndef TESSERA_PASSES_SIMPLIFY_PASSES_H
 #define TESSERA_PASSES_SIMPLIFY_PASSES_H
 
-#include "passes/OptionText.h"
+#include "passes/OptionTypes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"

@@ -70,7 +70,7 @@ def AddAdapters : Pass<"add-adapters", "ModuleOp"> {
   }];
   let options = [
     Option<"rank", "rank", "int64_t", "8", "Rank of the adapters, at least 1">,
-    Option<"alpha", "alpha", "double", "8.0", "The product of an adapter counts alpha / rank times">,
+    Option<"alpha", "alpha", "::tessera::OptionNumber", "8.0", "The product of an adapter counts alpha / rank times">,
     Option<"targets", "targets", "::tessera::OptionText", "", "Regular expression of the parameters that get adapters">,
     Option<"train", "train", "::tessera::OptionText", "", "Regular expression of parameters that are trained themselves; empty: none">,
   ];

@@ -173,8 +173,8 @@ Status CheckpointReader::check(const RankState &views) const {
         problems.push_back(name + " has shape " + shapeToString(stored.segment->shape) + ", expected " +
                            shapeToString(segment.shape));
       else if (stored.unit->dtype != view.dtype)
-        problems.push_back(name + " has type " + std::string(safetensorsName(stored.unit->dtype)) +
-                           ", expected " + std::string(safetensorsName(view.dtype)));
+        problems.push_back(name + " has type " + std::string(safetensorsName(stored.unit->dtype)) + ", expected " +
+                           std::string(safetensorsName(view.dtype)));
     }
   for (const auto &[key, location] : parameters)
     if (!wanted.count(key))
@@ -200,9 +200,8 @@ Status CheckpointReader::copyRun(const StateView &view, const std::string &param
         const int64_t from = std::max(stored.inUnit, piece.begin);
         const int64_t to = std::min(stored.inUnit + stored.count, piece.end);
         if (from < to)
-          TESSERA_RETURN_IF_ERROR(piece.bytes.read((from - piece.begin) * width,
-                                                   view.data + (from + shift - view.begin) * width,
-                                                   (to - from) * width));
+          TESSERA_RETURN_IF_ERROR(piece.bytes.read(
+              (from - piece.begin) * width, view.data + (from + shift - view.begin) * width, (to - from) * width));
       }
       return Status::ok();
     };

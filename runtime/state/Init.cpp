@@ -129,8 +129,7 @@ Status initialiseSegment(const StateView &view, const ParameterSegment &segment,
     }
     values.resize(run.count);
     initialValues(*segment.init, key, first, last, values.data());
-    return roundElements(values.data(), view.dtype, target, run.count)
-        .withContext("parameter '" + segment.name + "'");
+    return roundElements(values.data(), view.dtype, target, run.count).withContext("parameter '" + segment.name + "'");
   });
 }
 

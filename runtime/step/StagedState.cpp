@@ -28,4 +28,12 @@ Status StagedState::write() const {
   return session->deriveState();
 }
 
+std::vector<RankState> viewsOf(const std::vector<StagedState> &staged) {
+  std::vector<RankState> views;
+  views.reserve(staged.size());
+  for (const StagedState &state : staged)
+    views.push_back(state.views());
+  return views;
+}
+
 } // namespace tessera

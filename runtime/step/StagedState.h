@@ -27,6 +27,9 @@ private:
   std::vector<std::unique_ptr<uint8_t[]>> copies; ///< by index of the view; null: no copy
 };
 
+/// The views of several ranks.
+std::vector<RankState> viewsOf(const std::vector<StagedState> &staged);
+
 } // namespace tessera
 
 #endif // TESSERA_RUNTIME_STEP_STAGEDSTATE_H

@@ -10,7 +10,8 @@ from test_dropout import MODEL as DROPOUT
 
 SEQUENCE, BATCH = 64, 6
 CASES = {"one": [], "ddp": ["--mesh", "shard=2"], "zero3": ["--mesh", "shard=3", "--strategy", "zero3"],
-         "hsdp": ["--mesh", "replicate=2,shard=3", "--strategy", "hsdp"]}
+         "hsdp": ["--mesh", "replicate=2,shard=3", "--strategy", "hsdp"],
+         "model": ["--mesh", "fsdp=3,tp=2", "--strategy", "zero3", "--place", r"mlp\.c_fc\.=0", "--place", r"mlp\.c_proj\.weight=1"]}
 
 
 class Evaluation(ToolTest):

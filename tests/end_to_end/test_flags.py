@@ -88,17 +88,21 @@ class CompileFlags(ToolTest):
         self.assertAlmostEqual(record["mfu"], int(flops[1]) / (record["step_seconds"] * 100e9), places=6)
 
     def test_printed_pipelines_do_what_the_phases_do(self):
-        flags = [*self.model, "--mesh", "shard=2", "--strategy", "zero3"]
+        flags = [*self.model, "--mesh", "fsdp=2,tp=2", "--strategy", "zero3", "--place", "mlp.c_fc.=0", "--place",
+                 "mlp.c_proj.weight=1", "--no-decay", "x{1,3}, y|bias", "--init", "c_fc.weigh[t]{1,2}=normal:0.01", "--remat",
+                 "budget=1e9", "--ema", 0.987654321, "--clip-norm", 0.1234567891, "--label-smoothing", 0.12345678901]
         pipelines = dict(line.split(": ", 1)
                          for line in self.succeed("tessera-compile", *flags, "--print-pipelines").splitlines())
-        with open(self.path("schedule.mlir"), "w") as file:
-            file.write(self.succeed("tessera-compile", *flags, "--compile-to", "schedule"))
-        with open(self.path("lower.mlir"), "w") as file:
-            file.write(self.succeed("tessera-compile", *flags, "--compile-to", "lower"))
-        # Read and written again, so that both are printed without locations.
-        ours = self.succeed("tessera-opt", "lower.mlir")
-        theirs = self.succeed("tessera-opt", "schedule.mlir", f"--pass-pipeline={pipelines['lower']}")
-        self.assertEqual(ours, theirs)
+        phases = ("import", "differentiate", "optimize", "precision", "shard", "schedule", "lower")
+        for phase in phases:
+            with open(self.path(phase + ".mlir"), "w") as file:
+                file.write(self.succeed("tessera-compile", *flags, "--compile-to", phase))
+        for before, phase in zip(phases, phases[1:]):
+            with self.subTest(phase):
+                # Read and written again, so that both are printed without locations.
+                ours = self.succeed("tessera-opt", phase + ".mlir")
+                theirs = self.succeed("tessera-opt", before + ".mlir", f"--pass-pipeline={pipelines[phase]}")
+                self.assertEqual(ours, theirs)
 
     def test_timing_lists_the_phases(self):
         done = self.tool("tessera-compile", *self.model, "-o", "a.tessera", "--timing")

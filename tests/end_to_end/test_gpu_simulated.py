@@ -353,6 +353,21 @@ class SimulatedGpu(ToolTest):
         self.assertGreater(counts["cuDNN graphs"], 0)
         self.assert_close("graph", "cpu", "bf16")
 
+    def test_parameters_on_model_axes(self):
+        """Heads, feed-forward and vocabulary split over two of four GPUs: sums and maxima over axes in turn, on streams of their own."""
+        golden = self.compile("model", "llama", "--mesh", "tp=2,fsdp=2", "--strategy", "zero3", "--place",
+                              "[qkv]_proj|gate_proj|up_proj|embed_tokens|lm_head=0", "--place", "o_proj|down_proj=1", batch=2)
+        rows = json.loads(self.succeed("tessera-dump", "model.tessera", "--collectives", "--json"))["collectives"]["list"]
+        self.assertEqual({row["stream"] for row in rows}, {"gather", "reduce", "reduce tp"})
+        self.assertIn("max", {row["reduction"] for row in rows})
+        self.cpu(golden, "model", "cpu", steps=2)
+        self.simulate(golden, "model", "issued", "--no-graph", steps=2, devices=4)
+        graph = self.simulate(golden, "model", "graph", steps=2, devices=4, seed=1)
+        self.assertEqual(graph["graph launches"], 4)
+        for run in ("issued", "graph"):
+            self.assert_close(run, "cpu", "fp32")
+        self.assert_same_bits("issued", "graph")
+
     def test_other_generations(self):
         """The PTX of other targets, on a later GPU."""
         golden = self.compile("model", "llama", "--precision", "bf16", batch=2)

@@ -63,6 +63,10 @@ class LaunchTest(ToolTest):
             time.sleep(0.02)
         self.fail(f"{run} did not reach step {steps}")
 
+    def records(self, run):
+        with open(self.path(run, "metrics.jsonl")) as file:
+            return [json.loads(line) for line in file]
+
     def metrics(self, run):
         try:
             return super().metrics(run)
@@ -87,20 +91,29 @@ def results_of(ranks):
 class SameBits(LaunchTest):
     MESHES = (("zero3", 2, ("--mesh", "shard=2", "--strategy", "zero3")),
               ("ddp", 2, ("--mesh", "shard=2", "--strategy", "ddp")),
-              ("hsdp", 4, ("--mesh", "replicate=2,shard=2", "--strategy", "zero3")))
+              ("hsdp", 4, ("--mesh", "replicate=2,shard=2", "--strategy", "zero3")),
+              ("model", 4, ("--mesh", "tp=2,fsdp=2", "--strategy", "zero3", "--place", "gate_proj|up_proj|embed_tokens|lm_head=0",
+                            "--place", "down_proj=1", "--evaluate", "--ema", 0.9)))
 
     def compare(self, launch):
         for name, ranks, flags in self.MESHES:
             with self.subTest(name):
                 self.compile(name, *flags)
-                self.finish(self.start(self.command(name, name + "-local", 6, *FULL)))
-                processes = launch(ranks, self.command(name, name + "-many", 6, *FULL))
+                full = [*FULL, "--check-replicas", 2]
+                if "--evaluate" in flags:
+                    full += ["--eval-data", self.golden.data, "--eval-every", 3]
+                self.finish(self.start(self.command(name, name + "-local", 6, *full)))
+                processes = launch(ranks, self.command(name, name + "-many", 6, *full))
                 outputs = [self.finish(process) for process in processes]
-                self.assertEqual(sum(output.count("step 6/6") for output in outputs), 1, "only rank 0 prints")
+                printed = 2 if "--evaluate" in flags else 1
+                self.assertEqual(sum(output.count("step 6/6") for output in outputs), printed, "only rank 0 prints")
                 self.assert_same_files(name + "-local", name + "-many", results_of(ranks))
                 local, many = self.metrics(name + "-local"), self.metrics(name + "-many")
                 self.assertEqual([(r["step"], r["loss"], r["grad_norm"]) for r in local],
                                  [(r["step"], r["loss"], r["grad_norm"]) for r in many])
+                evaluated = [[r["eval_loss"] for r in self.records(f"{name}-{how}") if "eval_loss" in r] for how in ("local", "many")]
+                self.assertEqual(*evaluated)
+                self.assertEqual(len(evaluated[0]), 2 if "--evaluate" in flags else 0)
 
     @needs_mpi
     def test_mpirun(self):

@@ -101,6 +101,18 @@ class Placement(test_oracle.TrainingTest):
         self.assertTrue(all(counts))
         self.assertEqual(counts[0][1], counts[1][1])
 
+    def test_reports_count_what_a_rank_holds(self):
+        golden = test_oracle.Golden("gpt")
+        self.succeed("tessera-compile", *golden.compile_flags(), "--mesh", "fsdp=2,tp=2", "--strategy", "zero3", *MLP, "--report=x.json")
+        with open(self.path("x.json")) as file:
+            report = json.load(file)
+        elements = {name: value.size for name, value in golden.load("weights").items()}
+        self.assertEqual(report["parameters"], sum(elements.values()))
+        ratios = [row["wire_bytes_per_rank"] / row["minimum_wire_bytes_per_rank"] for row in report["collectives"]
+                  if row["minimum_wire_bytes_per_rank"]]
+        self.assertEqual(len(ratios), 2)
+        self.assertTrue(all(1 <= ratio < 1.1 for ratio in ratios), ratios)
+
     def test_what_cannot_be_placed_is_refused(self):
         golden = test_oracle.Golden("gpt")
         for message, *flags in (("need --place", "--mesh", "tp=2"),

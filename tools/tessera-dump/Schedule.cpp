@@ -107,10 +107,9 @@ std::string scheduleText(const Artifact &artifact, size_t program) {
   std::string text = "schedule (number, stream, instruction, source)\n";
   for (const FlatInstruction &entry : flatten(artifact.program(program))) {
     std::string location = locationOf(package, *entry.instruction);
-    text += fmt::format("{:>6} {:<8} {}{} {}{}\n", entry.number,
-                        artifact.streamName(entry.instruction->stream()), std::string(2 * entry.depth, ' '),
-                        kindOf(*entry.instruction), operands(artifact, *entry.instruction),
-                        location.empty() ? "" : "  ; " + location);
+    text += fmt::format("{:>6} {:<8} {}{} {}{}\n", entry.number, artifact.streamName(entry.instruction->stream()),
+                        std::string(2 * entry.depth, ' '), kindOf(*entry.instruction),
+                        operands(artifact, *entry.instruction), location.empty() ? "" : "  ; " + location);
     for (const std::string &reason : reasonsOf(*entry.instruction))
       text += fmt::format("{:>18}{}\n", "- ", reason);
   }

@@ -32,8 +32,8 @@ struct AxisRoleInfo {
   llvm::StringLiteral name; ///< as in `nodes:replica=2`
   llvm::StringLiteral description;
   bool splitsSamples;
-  bool sumsGradients; ///< ranks on it have terms of one gradient
-  bool splitsState;   ///< a strategy may split parameters at rest, gradients and optimizer state over it
+  bool sumsGradients;    ///< ranks on it have terms of one gradient
+  bool splitsState;      ///< a strategy may split parameters at rest, gradients and optimizer state over it
   bool splitsParameters; ///< parameters that are placed on it have a part on each rank, at all times
   /// Why an axis of this role cannot be larger than 1 yet; empty if it can.
   llvm::StringLiteral missing;

@@ -23,8 +23,8 @@ namespace tessera::exec {
 enum Stream : int64_t { kComputeStream = 0, kGatherStream = 1, kReduceStream = 2, kCopyStream = 3, kNumStreams = 16 };
 
 /// The stream of collectives over `axes`. Those over the axis that state is split along share two, a gather and a
-/// reduction stream, with those that have it among others; each other axis has two of its own, so that sums over replicas
-/// or of activations do not stand behind those of gradients. Axes that are too many share the last two.
+/// reduction stream, with those that have it among others; each other axis has two of its own, so that sums over
+/// replicas or of activations do not stand behind those of gradients. Axes that are too many share the last two.
 int64_t collectiveStream(dist::MeshAttr mesh, mlir::ArrayAttr axes, bool reduces);
 /// The axis that a stream belongs to; empty for streams of computation and copies.
 llvm::StringRef streamAxis(dist::MeshAttr mesh, int64_t stream);

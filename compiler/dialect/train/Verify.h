@@ -5,6 +5,7 @@
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Operation.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 
 namespace tessera::train {
 
@@ -21,6 +22,12 @@ struct ContractionDims {
 };
 llvm::LogicalResult verifyContraction(mlir::Operation *op, mlir::RankedTensorType lhs, mlir::RankedTensorType rhs,
                                       mlir::RankedTensorType result, const ContractionDims &dims);
+
+bool isStaticTensor(mlir::Type type);
+/// The type before it was localised of what has these attributes: segments number the elements of a whole unit.
+mlir::ShapedType globalType(mlir::DictionaryAttr attrs, mlir::Type type);
+/// What the arguments and results of a function with roles must be together.
+llvm::LogicalResult verifyStep(mlir::FunctionOpInterface func);
 
 /// The attributes that `op` took over from an argument or result of the step; `type` is the argument's.
 llvm::LogicalResult verifyArgumentAttrs(mlir::Operation *op, mlir::ShapedType type);

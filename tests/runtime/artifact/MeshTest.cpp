@@ -28,8 +28,8 @@ TEST(Mesh, MembersAreOrderedByTheirPositionOnTheAxes) {
 
 TEST(Mesh, PositionIsTheIndexInTheGroup) {
   for (int rank = 0; rank < 12; ++rank)
-    for (const auto &axes :
-         std::vector<std::vector<std::string>>{{"shard"}, {"replicate", "seq"}, {"shard", "seq"}, {"seq", "shard"}, {"seq", "replicate", "shard"}, {}}) {
+    for (const auto &axes : std::vector<std::vector<std::string>>{
+             {"shard"}, {"replicate", "seq"}, {"shard", "seq"}, {"seq", "shard"}, {"seq", "replicate", "shard"}, {}}) {
       std::vector<int> members = mesh.groupMembers(axes, rank);
       EXPECT_EQ(members[mesh.positionInGroup(axes, rank)], rank);
     }

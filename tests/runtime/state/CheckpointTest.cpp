@@ -267,7 +267,7 @@ TEST_F(BrokenCheckpoint, ManifestThatLies) {
            {"\"rank-1.safetensors\"", "\"../rank-1.safetensors\"", "'files.name' is missing or invalid"},
            {"\"step\": 7", "\"step\": -7", "'step' is missing or invalid"},
            {"\"skipped_steps\": 0", "\"skipped_steps\": 8", "'skipped_steps' is missing or invalid"},
-           {"\"version\": 1", "\"version\": 2", "has version 2, this runtime reads 1; update tessera-run"},
+           {"\"version\": 1", "\"version\": 3", "has version 3, this runtime reads 1 to 2; update tessera-run"},
            {"\"role\": \"m\"", "\"role\": \"M\"", "'role' is missing or invalid"},
            {"\"dtype\": \"F32\"", "\"dtype\": \"Q8\"", "'dtype' is missing or invalid"},
            {"\"elements\": 34", "\"elements\": 12", "'segments' is missing or invalid"},

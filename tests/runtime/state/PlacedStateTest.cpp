@@ -155,7 +155,8 @@ TEST(PlacedState, RunsCoverAPartBothWays) {
 TEST(PlacedState, PartsThatAreNone) {
   EXPECT_EQ(elementsOfPart({12, 4}, {0, 3, 2}), 16);
   EXPECT_EQ(elementsOfPart({}, {}), 1);
-  for (ParameterPart part : {ParameterPart{2, 2, 0}, {0, 5, 0}, {0, 3, 3}, {0, 0, 0}, {-1, 2, 0}, {0, 2, -1}, {0, 1, 1}})
+  for (ParameterPart part :
+       {ParameterPart{2, 2, 0}, {0, 5, 0}, {0, 3, 3}, {0, 0, 0}, {-1, 2, 0}, {0, 2, -1}, {0, 1, 1}})
     EXPECT_EQ(elementsOfPart({12, 4}, part), std::nullopt);
 }
 

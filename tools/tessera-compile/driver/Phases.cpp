@@ -51,8 +51,7 @@ void addImport(OpPassManager &module, const CompileOptions &o) {
         createAddAdapters({.rank = lora.rank, .alpha = lora.alpha, .targets = lora.targets, .train = lora.train}));
   }
   if (!o.place.empty())
-    module.addNestedPass<func::FuncOp>(
-        createPlaceParameters({.parts = numModelRanks(o), .rules = textsOf(o.place)}));
+    module.addNestedPass<func::FuncOp>(createPlaceParameters({.parts = numModelRanks(o), .rules = textsOf(o.place)}));
 }
 
 /// What a budget buys is always shown.
@@ -72,8 +71,7 @@ void addRematerialisation(OpPassManager &steps, const CompileOptions &o) {
 
 void addDifferentiation(OpPassManager &module, const CompileOptions &o) {
   OpPassManager &steps = module.nest<func::FuncOp>();
-  steps.addPass(
-      createAddLoss({.kind = o.loss, .ignoreIndex = o.ignoreIndex, .labelSmoothing = o.labelSmoothing}));
+  steps.addPass(createAddLoss({.kind = o.loss, .ignoreIndex = o.ignoreIndex, .labelSmoothing = o.labelSmoothing}));
   steps.addPass(createAnnotateIndexBounds({.check = o.indexCheck}));
   steps.addPass(createJoinProducts({.noDecay = o.noDecay}));
   steps.addPass(createJoinHeads());

@@ -142,8 +142,9 @@ void addCollectives(Block &block, int64_t times, const cost::LatencyModel &laten
   }
 }
 
-/// Elements of the model, without padding.
+/// Elements of the model, without padding. The others are those of one rank along the model axes.
 struct ParameterCount {
+  double model = 0;
   double all = 0;
   double trained = 0;  ///< those that take a gradient
   double backward = 0; ///< those that the backward pass computes with
@@ -157,12 +158,15 @@ ParameterCount countParameters(exec::ProgramOp program, const llvm::StringSet<> 
       continue;
     double elements = 0;
     if (argument->hasAttr(train::kSegments)) {
-      for (train::SegmentAttr segment : train::getSegments(argument))
-        elements += static_cast<double>(llvm::product_of(segment.getShape()));
+      for (train::SegmentAttr segment : train::getSegments(argument)) {
+        elements += static_cast<double>(segment.getNumElements());
+        count.model += static_cast<double>(llvm::product_of(segment.getShape()));
+      }
     } else {
       auto global = argument->getAttrOfType<TypeAttr>(dist::kGlobal);
       auto type = cast<ShapedType>(global ? global.getValue() : argument.getBuffer().getType());
       elements = static_cast<double>(type.getNumElements());
+      count.model += elements;
     }
     count.all += elements;
     count.trained += role == train::ArgRole::Param ? elements : 0;
@@ -235,7 +239,7 @@ StepReport makeReport(const CompileOptions &options, ModuleOp module, const Step
   Traffic traffic;
   addCollectives(program.getBody().front(), 1, latency, collectives, traffic);
   const ParameterCount parameters = countParameters(program, traffic.backwardUnits);
-  report.parameters = parameters.all;
+  report.parameters = parameters.model;
   addMinimum(options, mesh, parameters, traffic, collectives);
   for (const auto &[key, row] : collectives)
     report.collectives.push_back(row);

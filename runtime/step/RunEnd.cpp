@@ -1,0 +1,141 @@
+//===- RunEnd.cpp - what a run leaves behind ------------------------------===//
+//
+// Checkpoints, the comparison of replicas before them, the weights at the end,
+// and the ways in which a run ends early.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/base/Log.h"
+#include "runtime/state/FiniteState.h"
+#include "runtime/step/Run.h"
+#include "runtime/step/StateTransfer.h"
+
+#include <cstdio>
+#include <filesystem>
+
+namespace tessera {
+
+Result<std::vector<StagedState>> Run::stageStates() const {
+  std::vector<StagedState> staged;
+  for (size_t index = 0; index < sessions.size(); ++index) {
+    TESSERA_ASSIGN_OR_RETURN(StagedState made, StagedState::create(*sessions[index], states[index], /*reads=*/true));
+    staged.push_back(std::move(made));
+  }
+  return staged;
+}
+
+uint64_t Run::dataPositionAfter(int64_t step) const {
+  return firstSample + static_cast<uint64_t>((step - firstStep + 1) * rowsPerStep(specs));
+}
+
+Status Run::saveCheckpoint(int64_t step) {
+  CheckpointInfo info;
+  info.step = static_cast<uint64_t>(step);
+  info.dataPosition = dataPositionAfter(step);
+  info.seed = seed;
+  info.mesh = artifact->mesh();
+  nonFinite[0].save(info);
+  info.extra = dataOrder();
+  info.extra["data"] = options.data;
+  info.extra["artifact"] = options.artifact;
+  lastCheckpoint = step;
+  TESSERA_ASSIGN_OR_RETURN(std::vector<StagedState> staged, stageStates());
+  std::vector<RankState> views = viewsOf(staged);
+  TESSERA_RETURN_IF_ERROR(checkReplicas(step, views)); // what is damaged must not replace what is not
+  return checkpoints->save(info, views);
+}
+
+Status Run::checkReplicas(int64_t step, const std::vector<RankState> &views) {
+  return replicas->exist() ? replicas->compare(step, views, firstRank(), *world.front()) : Status::ok();
+}
+
+Status Run::finish(int index) {
+  if (index != 0)
+    return Status::ok();
+  BusyScope busy(*world[index]);
+  if (options.checkpointEvery > 0 && lastCheckpoint != options.steps)
+    TESSERA_RETURN_IF_ERROR(saveCheckpoint(options.steps));
+  TESSERA_RETURN_IF_ERROR(checkpoints->finish());
+  if (options.noExport)
+    return Status::ok();
+  std::vector<std::string> storage;
+  TESSERA_ASSIGN_OR_RETURN(std::vector<StagedState> staged, stageStates());
+  TESSERA_ASSIGN_OR_RETURN(std::vector<RankState> all, collectStates(index, viewsOf(staged), storage));
+  if (!isRoot(index))
+    return Status::ok();
+  if (const auto skipped = static_cast<int64_t>(nonFinite[index].skippedInARow()); skipped > 0)
+    log::warn("the final weights are those of step {}: no later one changed them", options.steps - skipped);
+  TESSERA_RETURN_IF_ERROR(nonFinite[index].checkExport(describeNonFinite(all, /*states=*/false)));
+  if (lease) // else this could replace the weights of the run that has the folder now
+    TESSERA_RETURN_IF_ERROR(lease->check());
+  std::string path = options.exportPath.empty() ? folder->modelPath() : options.exportPath;
+  const std::map<std::string, std::string> metadata = {{"step", std::to_string(options.steps)}};
+  const std::vector<Adapter> adapters = adaptersOf(*artifact);
+  const bool hasAverages = std::any_of(all.front().begin(), all.front().end(),
+                                       [](const StateView &view) { return view.kind == StateRole::Average; });
+  for (StateRole role : {StateRole::Parameter, StateRole::Average}) {
+    if (role == StateRole::Average && !hasAverages)
+      break;
+    const std::string file = role == StateRole::Average ? averagePath(path) : path;
+    if (adapters.empty())
+      TESSERA_RETURN_IF_ERROR(exportParameters(file, all, metadata, role));
+    else if (options.exportLora == "merged" || options.exportLora == "both")
+      TESSERA_RETURN_IF_ERROR(exportMerged(file, all, adapters, metadata, role));
+    if (!adapters.empty() && options.exportLora != "merged")
+      TESSERA_RETURN_IF_ERROR(
+          exportAdapters(folder->adapterFolder(role == StateRole::Average), all, adapters, metadata, role));
+  }
+  return Status::ok();
+}
+
+/// Keeps the steps that were done: the run can be resumed even if it was to have no checkpoints.
+Status Run::leaveResumable() {
+  if (lastCheckpoint != lastStep)
+    TESSERA_RETURN_IF_ERROR(saveCheckpoint(lastStep));
+  TESSERA_RETURN_IF_ERROR(checkpoints->finish());
+  if (lastStep >= firstStep && isTraced(lastStep) && isTraced(lastStep + 1)) // the steps that were to be traced go on
+    TESSERA_RETURN_IF_ERROR(writeTrace());
+  if (firstRank() != 0)
+    return Status::ok();
+  std::string text = "stopped before the first step";
+  if (lastStep > 0 && lastStep < firstStep) {
+    text = "stopped after step " + std::to_string(lastStep) + "; go on with --resume " + checkpoint;
+  } else if (lastStep > 0) {
+    // A state that is not finite has no checkpoint.
+    Result<std::string> newest = findCheckpoint(folder->checkpointFolder());
+    bool isWhole = newest.isOk() && std::filesystem::path(*newest).filename() == checkpointName(lastStep);
+    text = "stopped after step " + std::to_string(lastStep) +
+           (isWhole         ? "; go on with --resume " + options.out
+            : newest.isOk() ? ", which has no checkpoint; the newest is '" + *newest + "'"
+                            : "; there is no checkpoint");
+  }
+  std::printf("%s\n", text.c_str());
+  std::fflush(stdout);
+  return Status::ok();
+}
+
+Status Run::finishEarly(int index, const EarlyEnd &end) {
+  Status left;
+  if (index == 0) {
+    BusyScope busy(*world[index]);
+    stoppedBy = end.signal;
+    left = leaveResumable();
+  }
+  if (!left.isOk() && !end.error.isOk())
+    return TESSERA_ERROR(IoError, end.error.message() + "; moreover, " + left.message());
+  TESSERA_RETURN_IF_ERROR(left);
+  // Nobody ends the run before all have saved their part.
+  TESSERA_RETURN_IF_ERROR(endTogether(index));
+  return end.error;
+}
+
+/// All has been written: what then fails on the way out is not the run's failure.
+Status Run::endTogether(int index) {
+  TESSERA_RETURN_IF_ERROR(world[index]->barrier("end of the run"));
+  if (Status left = sessions[index]->leave(); !left.isOk())
+    log::warn("rank {}: the run is complete, but its devices did not disconnect cleanly: {}", world[index]->rank(),
+              left.message());
+  return Status::ok();
+}
+
+} // namespace tessera

@@ -1,0 +1,208 @@
+//===- RunOpen.cpp - the files of a run, before its ranks are set up ------===//
+//
+// Everything that can be wrong with what the user named is found here: artifact,
+// data, folder, checkpoint, and the file that the weights will be written to.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/base/Log.h"
+#include "runtime/comm/local/LocalCommunicator.h"
+#include "runtime/step/Run.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace tessera {
+
+static double modelNumber(const Artifact &artifact, const std::string &key) {
+  return std::strtod(artifact.modelOption(key).c_str(), nullptr);
+}
+
+Run::Run(const TrainOptions &options, std::unique_ptr<Communicator> connection) : options(options) {
+  if (connection)
+    world.push_back(std::move(connection));
+}
+
+Status Run::open() {
+  if (options.steps < 1)
+    return TESSERA_ERROR(InvalidArgument, "--steps must be at least 1, got " + std::to_string(options.steps));
+  if (!options.weights.empty() && !options.resume.empty() && !options.resumesAuto())
+    return TESSERA_ERROR(InvalidArgument, "--weights starts a run and --resume continues one: give one of "
+                                          "them, or --resume auto");
+  if (options.evalOnly && options.resumesAuto())
+    return TESSERA_ERROR(InvalidArgument, "--eval-only needs a checkpoint, not --resume auto");
+  TESSERA_RETURN_IF_ERROR(checkExport());
+  TESSERA_ASSIGN_OR_RETURN(artifact, Artifact::open(options.artifact));
+  if (options.ranks > 0 && options.ranks != numRanks())
+    return TESSERA_ERROR(InvalidArgument, "artifact '" + options.artifact + "' is for " + std::to_string(numRanks()) +
+                                              " ranks, --ranks asks for " + std::to_string(options.ranks));
+  if (!world.empty() && world.front()->numRanks() != numRanks())
+    return TESSERA_ERROR(InvalidArgument, "artifact '" + options.artifact + "' is for " + std::to_string(numRanks()) +
+                                              " ranks, but " + std::to_string(world.front()->numRanks()) +
+                                              " processes were started: each is one rank");
+  // A missing GPU must not hide behind what is wrong with the data.
+  if (!options.openDevice)
+    TESSERA_RETURN_IF_ERROR(checkDevice(*artifact));
+  if (!options.exportLora.empty() && adaptersOf(*artifact).empty())
+    return TESSERA_ERROR(InvalidArgument,
+                         "--export-lora: artifact '" + options.artifact + "' has no adapters (compile with --lora)");
+  if (!options.exportPath.empty() && !adaptersOf(*artifact).empty() && options.exportLora != "merged" &&
+      options.exportLora != "both")
+    return TESSERA_ERROR(InvalidArgument,
+                         "--export names the file of the merged model, which --export-lora merged or both write");
+  TESSERA_ASSIGN_OR_RETURN(schedule, Schedule::create(*artifact, options.steps, options.schedule));
+  TESSERA_ASSIGN_OR_RETURN(std::set<std::string> kinds, StepDump::parseKinds(options.dump));
+  if (!kinds.empty() && options.dumpStep > options.steps)
+    return TESSERA_ERROR(InvalidArgument, "--dump-step is " + std::to_string(options.dumpStep) +
+                                              ", but --steps ends at " + std::to_string(options.steps));
+  dump.emplace(*artifact, std::move(kinds), options.dumpStep);
+  TESSERA_ASSIGN_OR_RETURN(replicas, Replicas::create(*artifact));
+  TESSERA_ASSIGN_OR_RETURN(specs, batchSpecs(*artifact));
+  TESSERA_RETURN_IF_ERROR(openEvaluation());
+  Clock::time_point begin = Clock::now();
+  if (!options.evalOnly)
+    TESSERA_RETURN_IF_ERROR(openTrainingData());
+  launchSeconds["data"] = secondsSince(begin);
+  if (!options.weights.empty()) {
+    TESSERA_ASSIGN_OR_RETURN(weights, WeightSource::open(options.weights));
+  }
+  for (size_t result = 0; artifact->training().results() && result < artifact->training().results()->size(); ++result) {
+    const artifact::ResultTensor &entry = *artifact->training().results()->Get(static_cast<uint32_t>(result));
+    if (entry.role() == artifact::ResultRole::Loss && lossResult < 0)
+      lossResult = static_cast<int>(result);
+    else if (entry.role() == artifact::ResultRole::Metric && entry.name()->string_view() == "grad_norm")
+      normResult = static_cast<int>(result);
+    else if (entry.role() == artifact::ResultRole::Updated)
+      updatedResult = static_cast<int>(result);
+  }
+  if (lossResult < 0)
+    return TESSERA_ERROR(DataLoss, "artifact '" + options.artifact + "' has no loss");
+  TESSERA_ASSIGN_OR_RETURN(NonFinite policy, NonFinite::create(options.onNonFinite, updatedResult >= 0));
+  flopsPerStep = modelNumber(*artifact, "flops_per_step");
+  tokensPerStep = modelNumber(*artifact, "tokens_per_step");
+  // Of a GPU it is known from the target file that the artifact was compiled with.
+  peakFlops = options.peakFlops > 0 ? options.peakFlops : modelNumber(*artifact, "peak_flops_per_second");
+  if (tokensPerStep <= 0 && !specs.empty())
+    tokensPerStep = static_cast<double>(rowsPerStep(specs));
+  if (options.evalOnly) {
+    TESSERA_ASSIGN_OR_RETURN(checkpoint, chooseCheckpoint());
+  } else {
+    TESSERA_RETURN_IF_ERROR(openFolder());
+  }
+  if (world.empty())
+    world = createLocalWorld(numRanks(), {options.stallTimeoutSeconds});
+  sessions.resize(world.size());
+  states.resize(world.size());
+  resumed.resize(world.size());
+  launcherSeconds.resize(world.size());
+  nonFinite.assign(world.size(), policy);
+  return Status::ok();
+}
+
+Status Run::openTrainingData() {
+  TESSERA_ASSIGN_OR_RETURN(samples, openSamples(options.data, specs, {options.textField, options.tokenBytes}));
+  faults.at("open", world.empty() ? 0 : firstRank(), 0);
+  numSamples = samples->samples();
+  TESSERA_ASSIGN_OR_RETURN(dataFingerprint, samples->fingerprint());
+  afterData = processMemory();
+  if (hasRoot()) {
+    if (Result<double> entropy = samples->unigramEntropy(); entropy.isOk())
+      unigramEntropy = *entropy;
+    else if (entropy.status().code() != StatusCode::Unsupported)
+      return entropy.status();
+  }
+  return Status::ok();
+}
+
+Status Run::openFolder() {
+  TESSERA_ASSIGN_OR_RETURN(folder, RunFolder::create(options.out));
+  if (hasRoot()) {
+    LeaseOptions leaseOptions;
+    leaseOptions.takesOver = options.takesOver;
+    leaseOptions.stopSignal = options.stopSignal;
+    TESSERA_ASSIGN_OR_RETURN(std::unique_ptr<Lease> acquired, Lease::acquire(folder->leasePath(), leaseOptions));
+    {
+      std::lock_guard<std::mutex> lock(leaseMutex);
+      if (isReleased) // the run has ended meanwhile, without waiting for this thread
+        return TESSERA_ERROR(Aborted, "the run has ended");
+      lease = std::move(acquired);
+    }
+    TESSERA_RETURN_IF_ERROR(folder->removeLeftOvers());
+    TESSERA_RETURN_IF_ERROR(recoverCheckpoints(folder->checkpointFolder()));
+  }
+  TESSERA_ASSIGN_OR_RETURN(checkpoint, chooseCheckpoint());
+  return hasRoot() ? checkFolderIsFree() : Status::ok();
+}
+
+/// The checkpoint to go on from; empty: a new run.
+Result<std::string> Run::chooseCheckpoint() const {
+  std::string chosen;
+  if (options.resumesAuto() && hasRoot()) {
+    TESSERA_ASSIGN_OR_RETURN(std::optional<std::string> newest, newestWholeCheckpoint(folder->checkpointFolder()));
+    chosen = newest ? std::filesystem::path(*newest).filename().string() : "";
+  }
+  // One looks for all, as another host may not see yet what was written last; and all take part, whatever their flags.
+  if (!world.empty())
+    TESSERA_RETURN_IF_ERROR(world.front()->broadcast(chosen, 0, "choice of the checkpoint"));
+  if (options.resumesAuto())
+    return chosen.empty() ? std::string() : folder->checkpointFolder() + "/" + chosen;
+  if (options.resume.empty())
+    return std::string();
+  std::string inRun = options.resume + "/checkpoints";
+  std::error_code error;
+  return findCheckpoint(std::filesystem::is_directory(inRun, error) ? inRun : options.resume);
+}
+
+/// Only the run that the checkpoint is of goes on in its folder; another one's records must not be mixed with it.
+Status Run::checkFolderIsFree() const {
+  std::error_code error;
+  if (!checkpoint.empty() && std::filesystem::equivalent(checkpoint + "/..", folder->checkpointFolder(), error))
+    return Status::ok();
+  bool hasCheckpoints = std::filesystem::exists(folder->checkpointFolder(), error) &&
+                        !std::filesystem::is_empty(folder->checkpointFolder(), error);
+  bool isEmpty = !folder->holdsSteps() && !hasCheckpoints;
+  std::string last = folder->lastFingerprint();
+  if (isEmpty || (options.resumesAuto() && last == RunFolder::fingerprintOf(*artifact)))
+    return Status::ok();
+  if (options.resumesAuto())
+    return TESSERA_ERROR(InvalidArgument,
+                         "run folder '" + options.out + "' holds a run " +
+                             (last.empty() ? "without a run.json" : "of another artifact (" + last + ")") +
+                             " and no checkpoint; remove it or choose another");
+  return TESSERA_ERROR(InvalidArgument,
+                       "run folder '" + options.out + "' already holds a run; resume it, remove it or choose another");
+}
+
+void Run::releaseFolder(bool isAnyRankRunning) {
+  if (!isAnyRankRunning)
+    checkpoints.reset(); // after the one that is being written
+  std::lock_guard<std::mutex> lock(leaseMutex);
+  isReleased = true;
+  if (lease)
+    lease->release();
+}
+
+/// The weights are written after the last step: a path that cannot work must not cost the whole run.
+Status Run::checkExport() const {
+  if (options.exportPath.empty())
+    return Status::ok();
+  std::filesystem::path path(options.exportPath);
+  std::string parent = path.has_parent_path() ? path.parent_path().string() : ".";
+  std::error_code error; // a name that the system cannot take is no folder
+  if (std::filesystem::is_directory(path, error))
+    return TESSERA_ERROR(InvalidArgument, "--export: '" + options.exportPath + "' is a folder, expected a file");
+  // The run folder is made below.
+  if (std::filesystem::path(options.out).lexically_normal() == std::filesystem::path(parent).lexically_normal())
+    return Status::ok();
+  if (!std::filesystem::is_directory(parent, error))
+    return TESSERA_ERROR(InvalidArgument, "--export: there is no folder '" + parent + "'");
+  if (access(parent.c_str(), W_OK) != 0)
+    return TESSERA_ERROR(InvalidArgument, "--export: the folder '" + parent + "' is not writable");
+  return Status::ok();
+}
+
+} // namespace tessera
