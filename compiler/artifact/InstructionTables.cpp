@@ -6,6 +6,7 @@
 
 #include "compiler/artifact/Tables.h"
 #include "compiler/dialect/train/Program.h"
+#include "runtime/artifact/Format.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/xxhash.h"
@@ -97,14 +98,15 @@ LogicalResult Tables::fillProgram(exec::ProgramOp op) {
   return success();
 }
 
-/// Streams are numbered as exec says: of gathers and of reductions in turn, behind the first four.
 void Tables::fillStreams() {
-  static constexpr StreamKind kKinds[] = {StreamKind::Compute, StreamKind::Gather, StreamKind::Reduce,
-                                          StreamKind::Copies};
+  static_assert(exec::kNumStreams == maxStreams);
   auto mesh = module->getAttrOfType<dist::MeshAttr>(dist::kMesh);
   for (uint32_t number = 0; number < numStreams; ++number) {
     auto stream = std::make_unique<StreamT>();
-    stream->kind = number < std::size(kKinds) ? kKinds[number] : kKinds[1 + number % 2];
+    const std::optional<bool> reduces = exec::streamReduces(number);
+    stream->kind = reduces                          ? (*reduces ? StreamKind::Reduce : StreamKind::Gather)
+                   : number == exec::kComputeStream ? StreamKind::Compute
+                                                    : StreamKind::Copies;
     stream->axis = mesh ? exec::streamAxis(mesh, number).str() : "";
     table.streams.push_back(std::move(stream));
   }

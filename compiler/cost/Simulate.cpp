@@ -17,6 +17,7 @@ struct Task {
   enum Kind { Work, Record, Wait } kind = Work;
   double seconds = 0;
   bool collective = false;
+  bool leavesNode = false; ///< a collective over the network between nodes, which shares nothing with those inside
   int64_t event = 0;
   int64_t count = 0; ///< the record that a wait is for, or the number of this record of its event, from 1
 };
@@ -41,10 +42,11 @@ public:
     while (settle()) {
       // Every stream with work left advances until the first of them is done.
       const bool computes = busy(exec::kComputeStream) && !front(exec::kComputeStream).collective;
-      int64_t collectives = 0;
+      std::array<int64_t, 2> collectives{}; // inside of nodes, between nodes
       for (int64_t stream = 0; stream < exec::kNumStreams; ++stream)
-        collectives += busy(stream) && front(stream).collective;
-      const bool communicates = collectives > 0 || busy(exec::kCopyStream);
+        if (busy(stream) && front(stream).collective)
+          ++collectives[front(stream).leavesNode];
+      const bool communicates = collectives[0] + collectives[1] > 0 || busy(exec::kCopyStream);
       std::array<double, exec::kNumStreams> rates{};
       double step = 0;
       bool first = true;
@@ -58,7 +60,7 @@ public:
         else if (computes)
           rate = target.overlapCommunication;
         if (front(stream).collective)
-          rate /= static_cast<double>(collectives);
+          rate /= static_cast<double>(collectives[front(stream).leavesNode]);
         const double needed = front(stream).seconds / rate;
         step = first ? needed : std::min(step, needed);
         first = false;
@@ -80,17 +82,23 @@ private:
     const int64_t stream = exec::streamOf(op);
     Task task;
     if (auto record = dyn_cast<exec::RecordOp>(op)) {
-      task = {Task::Record, 0, false, static_cast<int64_t>(record.getEvent()),
+      task = {Task::Record,
+              0,
+              false,
+              false,
+              static_cast<int64_t>(record.getEvent()),
               ++issuedRecords[static_cast<int64_t>(record.getEvent())]};
     } else if (auto wait = dyn_cast<exec::WaitOp>(op)) {
       const auto event = static_cast<int64_t>(wait.getEvent());
-      task = {Task::Wait, 0, false, event, issuedRecords[event]}; // the latest record before it in program order
+      task = {Task::Wait, 0, false, false, event, issuedRecords[event]}; // the latest record before it in program order
     } else {
       auto [known, inserted] = seconds.try_emplace(op, 0.0);
       if (inserted)
         known->second = latency.seconds(op);
       task.seconds = known->second;
       task.collective = LatencyModel::isCollective(op);
+      if (auto collective = dyn_cast<exec::CollectiveOp>(op))
+        task.leavesNode = latency.placement(collective.getAxes()).nodes > 1;
       if (!task.collective)
         classify(op, task.seconds);
     }

@@ -2,6 +2,8 @@
 
 #include "compiler/interp/Shards.h"
 
+#include "compiler/dialect/dist/AxisAlgebra.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -47,14 +49,7 @@ std::vector<SmallVector<int64_t>> groupsOf(MeshAttr mesh, ArrayAttr axes) {
   return groups;
 }
 
-int64_t partOf(MeshAttr mesh, ArrayAttr axes, int64_t rank) {
-  SmallVector<int64_t> position = delinearize(rank, mesh.getSizes());
-  int64_t part = 0;
-  for (auto axis : axes.getAsRange<StringAttr>())
-    if (int64_t index = mesh.getAxisIndex(axis.getValue()); index >= 0)
-      part = part * mesh.getSizes()[index] + position[index];
-  return part;
-}
+int64_t partOf(MeshAttr mesh, ArrayAttr axes, int64_t rank) { return dist::positionInGroup(mesh, axes, rank); }
 
 FailureOr<std::vector<Tensor>> split(const Tensor &global, ShardingAttr sharding, MeshAttr mesh,
                                      llvm::function_ref<InFlightDiagnostic()> error) {

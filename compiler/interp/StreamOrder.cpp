@@ -87,9 +87,11 @@ FailureOr<std::vector<InstructionRun>> orderOf(exec::ProgramOp program, StreamOr
   if (failed(streams.issue(program.getBody().front(), 0)))
     return failure();
   static_assert(exec::kComputeStream == 0);
-  SmallVector<int64_t> computeFirst = llvm::to_vector(llvm::seq<int64_t>(0, exec::kNumStreams)),
-                       computeLast(computeFirst);
-  std::rotate(computeLast.begin(), computeLast.begin() + 1, computeLast.end());
+  std::array<int64_t, exec::kNumStreams> computeFirst{}, computeLast{};
+  for (int64_t stream = 0; stream < exec::kNumStreams; ++stream) {
+    computeFirst[stream] = stream;
+    computeLast[stream] = (stream + 1) % exec::kNumStreams;
+  }
   std::vector<InstructionRun> runs = order == StreamOrder::Issued         ? std::move(streams.inProgramOrder)
                                      : order == StreamOrder::ComputeFirst ? streams.runBy(computeFirst)
                                                                           : streams.runBy(computeLast);

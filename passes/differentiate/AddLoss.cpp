@@ -63,7 +63,12 @@ FailureOr<Value> AddLoss::findOutput(func::FuncOp func, StringRef name) {
 /// dimensions count.
 FailureOr<SmallVector<DimRole>> AddLoss::findDims(func::FuncOp func, Value output) {
   SmallVector<DimRole> roles = DimRoles(func).of(output);
-  const auto samples = llvm::count(roles, DimRole::Sample);
+  auto samples = llvm::count(roles, DimRole::Sample);
+  // Of logits the last dimension counts classes, also where these are the samples of the batch (contrastive losses).
+  if (kind == "cross-entropy" && samples > 1 && roles.back() == DimRole::Sample) {
+    roles.back() = DimRole::None;
+    --samples;
+  }
   if (samples == 1)
     return roles;
   if (samples > 1)

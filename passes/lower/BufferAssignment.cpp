@@ -218,7 +218,13 @@ void BufferAssignment::commit(const Tree &tree, unsigned storage, const Layout &
     } else {
       copied.insert(node.value);
       unsigned own = addStorage(node.value, exec::ArenaKind::Activations, exec::MemoryClass::Workspace);
-      setView(node.value, own, Layout::contiguous(train::shapeOf(node.value)));
+      Layout copy = Layout::contiguous(train::shapeOf(node.value));
+      // A part that the rank chooses, of one that it chose already: what it is a part of is copied.
+      if (auto slice = node.value.getDefiningOp<dist::SliceLocalOp>()) {
+        storages[own].elements = train::tensorType(slice.getOperand()).getNumElements();
+        copy = *layoutOfResult(slice, Layout::contiguous(train::shapeOf(slice.getOperand())));
+      }
+      setView(node.value, own, std::move(copy));
     }
   }
 }

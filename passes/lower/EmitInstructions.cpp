@@ -62,12 +62,11 @@ LogicalResult Emitter::emitOp(Operation *op) {
     if (assignment.isCopied(op->getResult(0))) {
       // The copy has the operand's shape; the result is a view of it.
       const View *target = assignment.lookup(op->getResult(0));
-      Layout layout = target->layout;
-      std::optional<Layout> asOperand = layoutOfOperand(op, layout);
-      if (!asOperand)
-        return op->emitError("a part of a part of a value, each chosen by the rank, is not supported");
-      return move(op->getOperand(0), bufferOf(View{target->storage, *asOperand}), op->getLoc(),
-                  "reshape is no strided view");
+      const bool isPart = isa<dist::SliceLocalOp>(op);
+      const Layout asOperand =
+          isPart ? Layout::contiguous(train::shapeOf(op->getOperand(0))) : *layoutOfOperand(op, target->layout);
+      return move(op->getOperand(0), bufferOf(View{target->storage, asOperand}), op->getLoc(),
+                  isPart ? "the rank takes a part of a part" : "reshape is no strided view");
     }
     return success();
   }
@@ -254,9 +253,10 @@ LogicalResult Emitter::emitCollective(dist::CollectiveOpInterface op) {
     doneReason = done->getAttrOfType<StringAttr>(dist::kReason);
     result = done.getResult();
   }
-  const int64_t stream =
-      exec::collectiveStream(func->getParentOfType<ModuleOp>()->getAttrOfType<dist::MeshAttr>(dist::kMesh),
-                             op.getAxes(), dist::isReduction(kind));
+  auto mesh = func->getParentOfType<ModuleOp>()->getAttrOfType<dist::MeshAttr>(dist::kMesh);
+  if (!mesh)
+    return op->emitError() << "needs the module attribute '" << dist::kMesh << "'";
+  const int64_t stream = exec::collectiveStream(mesh, op.getAxes(), dist::isReduction(kind));
   Value input = sourceBuffer(op->getOpOperand(0)), output = bufferOf(result);
   // Everything before is over: what it reads has been written and what it overwrites has been read.
   streams.join(code, op->getLoc(), stream, exec::kComputeStream);

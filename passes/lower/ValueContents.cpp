@@ -6,6 +6,7 @@
 
 #include "passes/lower/ValueContents.h"
 
+#include "compiler/dialect/dist/AxisAlgebra.h"
 #include "compiler/dialect/train/Constants.h"
 #include "passes/lower/BufferAssignment.h"
 
@@ -95,16 +96,7 @@ Content ValueContents::part(const Content &content, int64_t number, int64_t elem
   return throughView(StridedMap::get(0, number * elements, {{elements, 1, 1}}), content);
 }
 
-int64_t ValueContents::positionOver(ArrayAttr axes) const {
-  // Row-major in the order of the mesh's axes.
-  int64_t position = 0, below = mesh.getNumRanks();
-  for (auto [name, size] : llvm::zip_equal(mesh.getNames(), mesh.getSizes())) {
-    below /= size;
-    if (llvm::is_contained(axes, name))
-      position = position * size + rank / below % size;
-  }
-  return position;
-}
+int64_t ValueContents::positionOver(ArrayAttr axes) const { return dist::positionInGroup(mesh, axes, rank); }
 
 bool ValueContents::derive(Operation *op) {
   auto derived = [&](const StridedMap &view) {

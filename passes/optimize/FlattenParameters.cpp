@@ -71,6 +71,9 @@ LogicalResult FlattenParameters::checkParameters(func::FuncOp func) {
     for (unsigned index : train::getArgsWithRole(func, role))
       if (func.getArgAttr(index, train::kSegments))
         return func.emitError() << "parameter '" << train::getArgName(func, index) << "' is already flat";
+  for (unsigned index = 0; index < func.getNumArguments(); ++index)
+    if (func.getArgAttr(index, train::kPlacement) && !train::isFlattened(func, index))
+      return func.emitError() << "argument " << index << " has a placement, but is no parameter of a unit";
   for (unsigned index : train::getArgsWithRole(func, train::ArgRole::Param)) {
     StringRef name = train::getArgName(func, index);
     if (!differentiated.empty() && !differentiated.contains(name))

@@ -55,8 +55,7 @@ SmallVector<Parameter> tessera::collectParameters(func::FuncOp func, train::ArgR
     parameter.type = cast<RankedTensorType>(parameter.arg.getType());
     parameter.init = func.getArgAttrOfType<StringAttr>(index, train::kInit);
     parameter.placement = func.getArgAttrOfType<train::PlacementAttr>(index, train::kPlacement);
-    const bool isGiven = parameter.init && parameter.init.getValue() == "given";
-    if (role == train::ArgRole::Frozen && (isGiven || !isa<FloatType>(parameter.type.getElementType())))
+    if (!train::isFlattened(func, index))
       continue;
     parameter.decays = role == train::ArgRole::Frozen ? false
                        : noDecay                      ? !noDecay->match(parameter.name)
@@ -106,8 +105,9 @@ static SmallVector<std::string> nameBySize(ArrayRef<Parameter> parameters, int64
     size_t end = index;
     int64_t size = 0;
     do {
-      RankedTensorType type = parameters[end].type;
-      size += static_cast<int64_t>(llvm::divideCeil(type.getElementTypeBitWidth(), 8u)) * type.getNumElements();
+      const Parameter &parameter = parameters[end];
+      size +=
+          static_cast<int64_t>(llvm::divideCeil(parameter.type.getElementTypeBitWidth(), 8u)) * parameter.elements();
     } while (isWithNext(end++));
     if (filled > 0 && filled + size > bytes) {
       ++unit;
@@ -149,8 +149,11 @@ SmallVector<ParameterUnit> tessera::makeUnits(ArrayRef<Parameter> parameters, tr
   for (auto [name, parameter] : llvm::zip_equal(names, ordered)) {
     if (role == train::ArgRole::Frozen)
       name += ".frozen";
-    if (parameter.placement)
-      name += role == train::ArgRole::Param && !parameter.decays ? ".model.no_decay" : ".model";
+    if (parameter.placement) {
+      for (auto axis : parameter.placement.getAxes().getAsRange<StringAttr>())
+        name += "." + axis.str();
+      name += role == train::ArgRole::Param && !parameter.decays ? ".no_decay" : "";
+    }
     // A flat tensor has one element type: others of the module make a unit of their own.
     auto same = unitOf.find(name);
     if (same != unitOf.end() && units[same->second].getElementType() != parameter.type.getElementType()) {

@@ -23,7 +23,7 @@ struct Parameter {
   int64_t operand = 0;            ///< of that op
   bool isJoined = false;          ///< that op concatenates it with others
   bool decays;                    ///< takes weight decay
-  train::PlacementAttr placement; ///< null: whole on each rank along model axes
+  train::PlacementAttr placement; ///< null: not placed
   int64_t offset = 0;             ///< in its unit, in elements; in a row of it where there are several
 
   int64_t parts() const { return placement ? placement.getParts() : 1; }
@@ -31,7 +31,7 @@ struct Parameter {
   int64_t elements() const { return type.getNumElements() / parts(); }
 };
 
-/// Parameters that are one flat argument, in the order of their offsets: those that decay first. Those that model axes
+/// Parameters that are one flat argument, in the order of their offsets: those that decay first. Those that axes
 /// split in m parts are m rows, one after the other: row r holds part r of each.
 struct ParameterUnit {
   std::string name;
@@ -61,8 +61,8 @@ mlir::Operation *getAncestorInBlock(mlir::Operation *op, mlir::Block &block);
 llvm::SmallVector<Parameter> collectParameters(mlir::func::FuncOp func, train::ArgRole role, llvm::Regex *noDecay);
 
 /// Groups parameters of one role into units, in the order of first use, and assigns offsets. Names of frozen units end
-/// with ".frozen". What model axes split is in units of its own, "<unit>.model", and apart from what decays there what
-/// does not, "<unit>.model.no_decay": an update's elements that decay are the first of all rows together.
+/// with ".frozen". What axes split is in units of its own, "<unit>.<axis>", and apart from what decays there what
+/// does not, "<unit>.<axis>.no_decay": an update's elements that decay are the first of all rows together.
 llvm::SmallVector<ParameterUnit> makeUnits(llvm::ArrayRef<Parameter> parameters, train::ArgRole role,
                                            WrapPolicy policy);
 

@@ -4,6 +4,7 @@
 #define TESSERA_PASSES_SCHEDULE_PASSES_H
 
 #include "compiler/dialect/dist/Dist.h"
+#include "passes/OptionTypes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"

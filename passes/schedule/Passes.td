@@ -73,7 +73,7 @@ def PrefetchPass : SchedulePass<"prefetch"> {
     at its own (`none`).
 
     A reduce-scatter or all-reduce starts as soon as its operand is complete (reshapes and concatenations in front of it
-    move up with it); its `done` sinks to its first use or to where the next collective of its kind starts, whichever is
+    move up with it); its `done` sinks to its first use or to where the next collective of its kind and axes starts, whichever is
     earlier, so that at most one of a kind is under way.
 
     The order is that of the program, hence the same on all ranks. Ops do not leave their block: under
@@ -117,7 +117,7 @@ def PrefetchAutoPass : SchedulePass<"prefetch-auto"> {
     ```
   }];
   let options = [
-    Option<"target", "target", "std::string", "\"cpu\"", "name or path of a target file">,
+    Option<"target", "target", "::tessera::OptionText", "\"cpu\"", "name or path of a target file">,
     Option<"memory", "memory", "int64_t", "0", "most bytes of units gathered ahead of their use; 0: any">,
   ];
 }

@@ -178,10 +178,10 @@ void BlockPlacement::placeReductions() {
       limit = block.getTerminator();
     StringRef reason = "at its first use";
     for (CollectiveOpInterface next : llvm::drop_begin(reductions, index + 1))
-      if (next.getCollectiveKind() == start.getCollectiveKind()) {
+      if (next.getCollectiveKind() == start.getCollectiveKind() && next.getAxes() == start.getAxes()) {
         if (order.isBefore(next, limit)) {
           limit = next;
-          reason = "before the next collective of its kind starts";
+          reason = "before the next collective of its kind and axes starts";
         }
         break;
       }

@@ -16,7 +16,7 @@
 #include "passes/shard/Strategy.h"
 #include "passes/shard/Units.h"
 
-#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Regex.h"
 
 namespace tessera {
@@ -38,7 +38,7 @@ public:
   Annotator(func::FuncOp func, MeshAttr mesh, const Strategy &strategy, StringRef keepGathered, llvm::Regex *kept,
             Type reduceType)
       : func(func), mesh(mesh), strategy(strategy), keepGathered(keepGathered), kept(kept), reduceType(reduceType),
-        dataAxes(sampleAxes(mesh)), shardAxes(stateAxes(mesh)), modelAxes(dist::modelAxes(mesh)) {}
+        dataAxes(sampleAxes(mesh)), shardAxes(stateAxes(mesh)) {}
 
   LogicalResult run() {
     if (failed(checkMesh()) || failed(findPlacedUnits()))
@@ -55,7 +55,7 @@ public:
     SmallVector<Unit> units = findUnits(func);
     if (failed(checkKept(units)))
       return failure();
-    separateGradients(units);
+    separated = separateGradients(func, units);
     turningUnits = findTurningUnits(units);
     for (Unit &unit : units)
       annotate(unit);
@@ -81,20 +81,25 @@ private:
     return success();
   }
 
-  /// The units that model axes split: each rank along them holds a row at all times.
+  /// The units that are placed: each rank along their axes holds a row at all times.
   LogicalResult findPlacedUnits() {
-    const int64_t ranks = groupSize(mesh, modelAxes);
+    Axes idle = parameterAxes(mesh);
     for (BlockArgument arg : func.getArguments()) {
-      const int64_t parts = train::getParts(train::getSegments(func, arg.getArgNumber()));
-      if (parts > 1 && parts != ranks)
-        return emitError(arg.getLoc()) << "unit '" << nameOf(arg) << "' is placed on " << parts
-                                       << " ranks, but the model axes of mesh " << mesh << " have " << ranks;
-      if (parts > 1)
-        placedUnits.insert(nameOf(arg));
+      const train::PlacementAttr placement = train::getPlacement(train::getSegments(func, arg.getArgNumber()));
+      if (!placement)
+        continue;
+      const Axes axes = axisNumbers(placement.getAxes(), mesh);
+      if (axes.size() != placement.getAxes().size() || groupSize(mesh, axes) != placement.getParts() ||
+          !llvm::all_of(axes, [&](unsigned axis) { return mesh.getAxisInfo(axis).splitsParameters; }))
+        return emitError(arg.getLoc()) << "unit '" << nameOf(arg) << "' is placed in " << placement.getParts()
+                                       << " parts on " << placement.getAxes() << ", which mesh " << mesh
+                                       << " has no such axes for";
+      placedUnits[nameOf(arg)] = axes;
+      llvm::erase_if(idle, [&](unsigned axis) { return llvm::is_contained(axes, axis); });
     }
-    if (ranks > 1 && placedUnits.empty())
-      return func.emitError() << "mesh " << mesh << " has " << ranks
-                              << " ranks along model axes, but no parameter is placed on them; run place-parameters";
+    if (!idle.empty())
+      return func.emitError() << "axis '" << mesh.getAxisName(idle.front()) << "' of mesh " << mesh
+                              << " has parameters to split, but none is placed on it; run place-parameters";
     return success();
   }
 
@@ -102,8 +107,7 @@ private:
   /// Of a value that is laid out as the unit: what each rank along the axes that split state holds if they do not.
   Layout whole(Value value, StringRef unit) const {
     Layout layout = replicated(value);
-    if (placedUnits.contains(unit))
-      layout.dims.front() = modelAxes;
+    layout.dims.front() = placedUnits.lookup(unit);
     return layout;
   }
   Layout sharded(Value value, StringRef unit) const {
@@ -179,7 +183,8 @@ private:
     int64_t size = train::shapeOf(arg)[0], parts = groupSize(mesh, layout.dims.front());
     if (size % parts != 0)
       return emitError(arg.getLoc()) << "unit '" << nameOf(arg) << "' has " << size << " elements, which " << parts
-                                     << " ranks do not divide; flatten with a padding multiple of " << parts;
+                                     << " ranks do not divide; flatten with a padding multiple of "
+                                     << groupSize(mesh, shardAxes);
     return success();
   }
 
@@ -203,41 +208,6 @@ private:
     }
     if (unit.gradient)
       constrainGradient(unit);
-  }
-
-  /// Gives each unit a gradient of its own, also where two have the same (biases that are added to one value), since
-  /// what is done to it is done for one unit.
-  void separateGradients(MutableArrayRef<Unit> units) {
-    llvm::DenseSet<Value> taken;
-    auto separate = [&](OpOperand &use, StringRef name) {
-      if (taken.insert(use.get()).second)
-        return;
-      OpBuilder builder(use.getOwner());
-      auto own = train::BarrierOp::create(builder, use.get().getLoc(), use.get().getType(), use.get(),
-                                          builder.getStringAttr(name));
-      train::markBackward(own);
-      use.set(own);
-      separated.insert(own);
-    };
-    Operation *end = func.getBody().front().getTerminator();
-    for (Unit &unit : units) {
-      if (!unit.gradient)
-        continue;
-      if (auto accumulate = unit.gradient.getDefiningOp<train::AccumulateOp>();
-          accumulate && !taken.contains(unit.gradient))
-        separate(
-            accumulate.getBody().front().getTerminator()->getOpOperand(cast<OpResult>(unit.gradient).getResultNumber()),
-            unit.name);
-      for (OpOperand &use : unit.gradient.getUses()) {
-        auto of = use.getOwner() == end ? func.getResultAttrOfType<StringAttr>(use.getOperandNumber(), train::kOf)
-                                        : StringAttr();
-        if (use.getOwner() != unit.update && !(of && of == unit.name))
-          continue;
-        separate(use, unit.name);
-        unit.gradient = use.get();
-        break;
-      }
-    }
   }
 
   Value gather(Unit &unit, Operation *before, OriginPhase phase) {
@@ -380,8 +350,8 @@ private:
   Type reduceType;
   llvm::DenseMap<Block *, BlockArgument> turningUnits;
   llvm::DenseSet<Operation *> separated; ///< barriers that make a gradient that of one unit
-  Axes dataAxes, shardAxes, modelAxes;
-  llvm::StringSet<> placedUnits;
+  Axes dataAxes, shardAxes;
+  llvm::StringMap<Axes> placedUnits; ///< the axes that split a unit whatever the strategy says
   SmallVector<std::pair<unsigned, train::DimsAttr>> batchDims; ///< of batch arguments, by their number
 };
 

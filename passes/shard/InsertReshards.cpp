@@ -126,8 +126,19 @@ private:
     return name ? OriginAttr::get(func.getContext(), OriginPhase::Result, name.getValue()) : OriginAttr();
   }
 
+  /// A placement whose parts are needed whole works, and costs what a better one would not.
+  void remarkGather(Operation *user, Value value, const Layout &need) {
+    for (const ReshardStep &step : planReshard(table.at(value), need))
+      for (unsigned axis : step.axes)
+        if (step.kind == ReshardStep::Kind::AllGather && table.mesh.getAxisInfo(axis).splitsParameters)
+          user->emitRemark() << "gathers " << value.getType() << " over '" << table.mesh.getAxisName(axis)
+                             << "': it is in parts where this op needs it whole";
+  }
+
   Value reshard(OpBuilder &builder, Operation *user, Value value, const Layout &need, OriginAttr origin,
                 TypeAttr reduceType) {
+    if (!origin)
+      remarkGather(user, value, need);
     auto op = ReshardOp::create(builder, user->getLoc(), value.getType(), value, table.at(value).toAttr(table.mesh),
                                 need.toAttr(table.mesh), origin, reduceType);
     if (train::isMarkedBackward(user))

@@ -184,6 +184,40 @@ llvm::DenseMap<Block *, BlockArgument> findTurningUnits(ArrayRef<Unit> units) {
   return result;
 }
 
+llvm::DenseSet<Operation *> separateGradients(func::FuncOp func, MutableArrayRef<Unit> units) {
+  llvm::DenseSet<Operation *> separated;
+  llvm::DenseSet<Value> taken;
+  auto separate = [&](OpOperand &use, StringRef name) {
+    if (taken.insert(use.get()).second)
+      return;
+    OpBuilder builder(use.getOwner());
+    auto own =
+        BarrierOp::create(builder, use.get().getLoc(), use.get().getType(), use.get(), builder.getStringAttr(name));
+    markBackward(own);
+    use.set(own);
+    separated.insert(own);
+  };
+  Operation *end = func.getBody().front().getTerminator();
+  for (Unit &unit : units) {
+    if (!unit.gradient)
+      continue;
+    if (auto accumulate = unit.gradient.getDefiningOp<AccumulateOp>(); accumulate && !taken.contains(unit.gradient))
+      separate(
+          accumulate.getBody().front().getTerminator()->getOpOperand(cast<OpResult>(unit.gradient).getResultNumber()),
+          unit.name);
+    for (OpOperand &use : unit.gradient.getUses()) {
+      auto of =
+          use.getOwner() == end ? func.getResultAttrOfType<StringAttr>(use.getOperandNumber(), kOf) : StringAttr();
+      if (use.getOwner() != unit.update && !(of && of == unit.name))
+        continue;
+      separate(use, unit.name);
+      unit.gradient = use.get();
+      break;
+    }
+  }
+  return separated;
+}
+
 void expandCountValid(func::FuncOp func) {
   func.walk([](CountValidOp op) {
     OpBuilder builder(op);

@@ -12,6 +12,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 
 namespace tessera::shard {
 
@@ -44,6 +45,10 @@ llvm::SmallVector<ComputeUses> splitComputeUses(Unit &unit);
 /// again where the backward part begins. It is whole all that time, and gathering it once more would make a second
 /// copy.
 llvm::DenseMap<mlir::Block *, mlir::BlockArgument> findTurningUnits(llvm::ArrayRef<Unit> units);
+
+/// Gives each unit a gradient of its own, also where two have the same (biases that are added to one value), since what
+/// is done to it is done for one unit. Returns the ops that make them.
+llvm::DenseSet<mlir::Operation *> separateGradients(mlir::func::FuncOp func, llvm::MutableArrayRef<Unit> units);
 
 /// Writes `count_valid` as comparison, sum and maximum: the sum can be sharded, the clamp to 1 cannot.
 void expandCountValid(mlir::func::FuncOp func);

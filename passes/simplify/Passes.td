@@ -84,8 +84,9 @@ def PlaceParameters : Pass<"place-parameters", "func::FuncOp"> {
     its optimizer states, and computes with that part. Placing is all that is to be said: `flatten-parameters` makes units of
     what is placed, and what has to be gathered or added up follows from the rules of the ops.
 
-    Each rule is `<regex>=<dimension>`; of those that match a parameter's name the first one counts. A rule that matches
-    nothing, a dimension that does not divide by `parts`, and a buffer of the model are errors.
+    Each rule is `<regex>=<dimension>`, on all of `axes`, or `<regex>=<dimension>:<axis>[+<axis>…]`; of those that match a
+    parameter's name the first one counts. A rule that matches nothing, a dimension that does not divide by the ranks along
+    the axes, and a buffer of the model are errors.
 
     Precondition: arguments have `train.role` and `train.name`. Postcondition: parameters that rules match have
     `train.placement`.
@@ -93,14 +94,15 @@ def PlaceParameters : Pass<"place-parameters", "func::FuncOp"> {
     ```mlir
     // before
     func.func @step(%w: tensor<32x8xf32> {train.role = "param", train.name = "mlp.up.weight"}, …)
-    // after, with parts=2 rules=up=0
+    // after, with axes=tp=2 rules=up=0
     func.func @step(%w: tensor<32x8xf32> {train.role = "param", train.name = "mlp.up.weight",
-                                          train.placement = #train.placement<dim = 0, parts = 2>}, …)
+                                          train.placement = #train.placement<dim = 0, axes = ["tp"], parts = 2>}, …)
     ```
   }];
   let options = [
-    Option<"parts", "parts", "int64_t", "1", "Ranks along the model axes of the mesh, at least 2">,
-    ListOption<"rules", "rules", "::tessera::OptionText", "<regex>=<dimension>; the first that matches a parameter counts">,
+    ListOption<"axes", "axes", "::tessera::OptionText", "<axis>=<size> for the axes of the mesh that parameters may be placed on">,
+    ListOption<"rules", "rules", "::tessera::OptionText",
+               "<regex>=<dimension>[:<axis>+…]; the first that matches a parameter counts">,
   ];
 }
 

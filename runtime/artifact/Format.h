@@ -30,6 +30,9 @@ static_assert(sizeof(FileHeader) == 64 && alignof(FileHeader) == 8);
 /// Repeats inside each other, and iteration strides of a buffer.
 inline constexpr size_t maxRepeatDepth = 4;
 
+/// Streams of a package at most.
+inline constexpr uint32_t maxStreams = 16;
+
 /// Arena offsets of slots are multiples of this many bytes; arenas themselves are page aligned.
 inline constexpr size_t slotAlignment = 64;
 

@@ -1,7 +1,7 @@
 //===- Mesh.h - ranks and their groups -------------------------------------===//
 //
 // A rank is a row-major position in the mesh. The ranks that differ only on the axes of a group talk to each other, in
-// the row-major order of their positions on those axes (taken in the order of the mesh).
+// the row-major order of their positions on those axes, of which the first that the group names is the major one.
 //
 //===----------------------------------------------------------------------===//
 

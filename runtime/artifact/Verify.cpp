@@ -46,9 +46,9 @@ static Status verifySlots(const artifact::Package &package, const artifact::Prog
 
 static Status verifyStreams(const VerifyContext &context) {
   const artifact::Package &package = context.package;
-  constexpr uint32_t maxStreams = 16;
-  if (sizeOf(package.streams()) > maxStreams)
-    return bad("streams", std::to_string(sizeOf(package.streams())) + " of at most " + std::to_string(maxStreams));
+  if (sizeOf(package.streams()) > artifact::maxStreams)
+    return bad("streams",
+               std::to_string(sizeOf(package.streams())) + " of at most " + std::to_string(artifact::maxStreams));
   for (uint32_t index = 0; index < sizeOf(package.streams()); ++index) {
     const artifact::Stream &stream = *package.streams()->Get(index);
     std::string what = "stream " + std::to_string(index);

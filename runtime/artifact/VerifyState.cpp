@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <tuple>
 
 namespace tessera {
 
@@ -49,28 +50,32 @@ static Status verifyAverages(const artifact::Package &package) {
   return Status::ok();
 }
 
-/// A state has each parameter once: whole, or all of its parts.
+/// Each parameter is there once in each kind of state: whole, or all of its parts, in one tensor.
 static Status verifyParts(const artifact::Package &package) {
+  using Key = std::tuple<artifact::StateRole, std::string_view, std::string_view>; // role, state, parameter
+  std::map<Key, std::vector<std::pair<uint32_t, const artifact::Segment *>>> segments;
   for (uint32_t index = 0; index < sizeOf(package.state()); ++index) {
     const artifact::StateTensor &state = *package.state()->Get(index);
-    std::map<std::string_view, std::vector<const artifact::Segment *>> segments;
-    for (uint32_t number = 0; number < sizeOf(state.segments()); ++number)
-      segments[state.segments()->Get(number)->name()->string_view()].push_back(state.segments()->Get(number));
-    for (const auto &[name, parts] : segments) {
-      const std::string what = "state '" + state.name()->str() + "', parameter '" + std::string(name) + "'";
-      const artifact::Segment &first = *parts.front();
-      std::set<uint32_t> seen;
-      for (const artifact::Segment *part : parts) {
-        const bool fits =
-            part->split_dim() == first.split_dim() && part->parts() == first.parts() &&
-            sizeOf(part->shape()) == sizeOf(first.shape()) &&
-            (!part->shape() || std::equal(part->shape()->begin(), part->shape()->end(), first.shape()->begin()));
-        if (!fits || !seen.insert(part->part()).second)
-          return bad(what, "occurs twice, or in parts that do not belong together");
-      }
-      if (seen.size() != (first.split_dim() < 0 ? 1 : first.parts()))
-        return bad(what, "has " + std::to_string(seen.size()) + " of " + std::to_string(first.parts()) + " parts");
+    for (uint32_t number = 0; number < sizeOf(state.segments()); ++number) {
+      const artifact::Segment &segment = *state.segments()->Get(number);
+      segments[{state.role(), state.state() ? state.state()->string_view() : "", segment.name()->string_view()}]
+          .emplace_back(index, &segment);
     }
+  }
+  for (const auto &[key, parts] : segments) {
+    const std::string what = "parameter '" + std::string(std::get<2>(key)) + "'";
+    const artifact::Segment &first = *parts.front().second;
+    std::set<uint32_t> seen;
+    for (auto [index, part] : parts) {
+      const bool fits =
+          index == parts.front().first && part->split_dim() == first.split_dim() && part->parts() == first.parts() &&
+          sizeOf(part->shape()) == sizeOf(first.shape()) &&
+          (!part->shape() || std::equal(part->shape()->begin(), part->shape()->end(), first.shape()->begin()));
+      if (!fits || !seen.insert(part->part()).second)
+        return bad(what, "occurs twice, or in parts that do not belong together");
+    }
+    if (seen.size() != (first.split_dim() < 0 ? 1 : first.parts()))
+      return bad(what, "has " + std::to_string(seen.size()) + " of " + std::to_string(first.parts()) + " parts");
   }
   return Status::ok();
 }

@@ -2,6 +2,7 @@
 
 #include "runtime/base/InputFile.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <deque>
@@ -145,6 +146,23 @@ Status ByteRange::read(uint64_t begin, void *target, size_t count) const {
     return file.read(offset + begin, target, count);
   if (count > 0)
     std::memcpy(target, memory.data() + begin, count);
+  return Status::ok();
+}
+
+Status PieceReader::read(uint64_t begin, void *target, size_t count) {
+  constexpr size_t windowBytes = size_t{1} << 20;
+  if (count >= windowBytes / 4)
+    return range.read(begin, target, count);
+  if (begin < windowBegin || begin + count > windowBegin + window.size()) {
+    window.resize(
+        std::max<uint64_t>(count, std::min<uint64_t>(windowBytes, range.size() - std::min(begin, range.size()))));
+    windowBegin = begin;
+    if (Status status = range.read(begin, window.data(), window.size()); !status.isOk()) {
+      window.clear();
+      return status;
+    }
+  }
+  std::memcpy(target, window.data() + (begin - windowBegin), count);
   return Status::ok();
 }
 

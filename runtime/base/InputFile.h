@@ -59,6 +59,20 @@ private:
   bool isInFile = false;
 };
 
+/// Reads many small pieces of a range, one behind the other, with few calls of the system: what a call brings is kept
+/// for the pieces that follow. Must not outlive the range.
+class PieceReader {
+public:
+  explicit PieceReader(const ByteRange &range) : range(range) {}
+  /// As ByteRange::read.
+  Status read(uint64_t begin, void *target, size_t count);
+
+private:
+  const ByteRange &range;
+  std::vector<uint8_t> window;
+  uint64_t windowBegin = 0;
+};
+
 /// The content of a small file.
 Result<std::vector<uint8_t>> readWholeFile(const std::string &path);
 

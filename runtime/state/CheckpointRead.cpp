@@ -33,9 +33,6 @@ public:
   Status copyInto(const RankState &views) const;
 
 private:
-  /// Copies one run of a parameter from whatever parts of it and pieces of their units hold it.
-  Status copyRun(const StateView &view, const std::string &parameter, const ElementRun &run) const;
-
   struct Piece {
     int64_t begin, end;
     ByteRange bytes;
@@ -46,6 +43,14 @@ private:
   };
 
   Status addParameters();
+  using Readers = std::map<const Piece *, PieceReader>;
+  /// Copies one run of a parameter from whatever parts of it and pieces of their units hold it.
+  Status copyRun(const StateView &view, const std::vector<Location> &sources, const ElementRun &run,
+                 Readers &readers) const;
+  /// Copies what a stored unit has from `stored` on to the view's element `to`.
+  Status copyFrom(const ManifestUnit &unit, int64_t stored, const StateView &view, int64_t to, int64_t count,
+                  Readers &readers) const;
+
   Status openFiles();
   Status addPiece(const ManifestPiece &piece, const SafetensorsFile &file);
   Status checkComplete();
@@ -190,20 +195,29 @@ Status CheckpointReader::check(const RankState &views) const {
   return TESSERA_ERROR(InvalidArgument, "checkpoint '" + folder + "' does not fit the program: " + text);
 }
 
-Status CheckpointReader::copyRun(const StateView &view, const std::string &parameter, const ElementRun &run) const {
+Status CheckpointReader::copyFrom(const ManifestUnit &unit, int64_t stored, const StateView &view, int64_t to,
+                                  int64_t count, Readers &readers) const {
   const auto width = static_cast<int64_t>(elementBytes(view.dtype));
-  for (const Location &source : parameters.at({view.kind, parameter})) {
-    auto copy = [&](const ElementRun &stored) -> Status {
-      // Elements of the stored unit lie in ours `shift` further on.
-      const int64_t shift = run.inUnit + (stored.inParameter - run.inParameter) - stored.inUnit;
-      for (const Piece &piece : pieces.at({view.kind, source.unit->unit})) {
-        const int64_t from = std::max(stored.inUnit, piece.begin);
-        const int64_t to = std::min(stored.inUnit + stored.count, piece.end);
-        if (from < to)
-          TESSERA_RETURN_IF_ERROR(piece.bytes.read(
-              (from - piece.begin) * width, view.data + (from + shift - view.begin) * width, (to - from) * width));
-      }
-      return Status::ok();
+  const std::vector<Piece> &parts = pieces.at({view.kind, unit.unit}); // one behind the other
+  auto piece = std::upper_bound(parts.begin(), parts.end(), stored,
+                                [](int64_t element, const Piece &part) { return element < part.end; });
+  for (; piece != parts.end() && piece->begin < stored + count; ++piece) {
+    const int64_t from = std::max(stored, piece->begin), end = std::min(stored + count, piece->end);
+    if (from < end)
+      TESSERA_RETURN_IF_ERROR(readers.try_emplace(&*piece, piece->bytes)
+                                  .first->second.read((from - piece->begin) * width,
+                                                      view.data + (to + (from - stored) - view.begin) * width,
+                                                      (end - from) * width));
+  }
+  return Status::ok();
+}
+
+Status CheckpointReader::copyRun(const StateView &view, const std::vector<Location> &sources, const ElementRun &run,
+                                 Readers &readers) const {
+  for (const Location &source : sources) {
+    auto copy = [&](const ElementRun &stored) {
+      return copyFrom(*source.unit, stored.inUnit, view, run.inUnit + (stored.inParameter - run.inParameter),
+                      stored.count, readers);
     };
     TESSERA_RETURN_IF_ERROR(source.segment->forEachRunOf(run.inParameter, run.inParameter + run.count, copy));
   }
@@ -214,9 +228,21 @@ Status CheckpointReader::copyInto(const RankState &views) const {
   clearState(views);
   for (const StateView &view : views) {
     for (const ParameterSegment &segment : view.segments) {
+      const std::vector<Location> &sources = parameters.at({view.kind, segment.name});
       auto [begin, end] = overlap(view, segment);
+      if (begin >= end)
+        continue;
+      Readers readers;
+      // The same part, as on the same mesh, lies in one piece there, too.
+      auto same = std::find_if(sources.begin(), sources.end(),
+                               [&](const Location &source) { return source.segment->part == segment.part; });
+      if (same != sources.end()) {
+        TESSERA_RETURN_IF_ERROR(
+            copyFrom(*same->unit, same->segment->offset + (begin - segment.offset), view, begin, end - begin, readers));
+        continue;
+      }
       TESSERA_RETURN_IF_ERROR(
-          segment.forEachRun(begin, end, [&](const ElementRun &run) { return copyRun(view, segment.name, run); }));
+          segment.forEachRun(begin, end, [&](const ElementRun &run) { return copyRun(view, sources, run, readers); }));
     }
   }
   for (const InputFile &file : files)

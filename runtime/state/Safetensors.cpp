@@ -205,9 +205,26 @@ Result<WrittenFile> writeSafetensors(const std::string &path, const std::vector<
   uint64_t headerBytes = header.size();
   TESSERA_RETURN_IF_ERROR(write({reinterpret_cast<const uint8_t *>(&headerBytes), 8}));
   TESSERA_RETURN_IF_ERROR(write({reinterpret_cast<const uint8_t *>(header.data()), header.size()}));
+  // Small pieces (rows of parts) are written many at once.
+  constexpr size_t manyBytes = size_t{1} << 20;
+  std::vector<uint8_t> waiting;
+  auto flush = [&]() -> Status {
+    TESSERA_RETURN_IF_ERROR(write(waiting));
+    waiting.clear();
+    return Status::ok();
+  };
   for (const SafetensorsTensor &tensor : tensors)
-    for (ByteSpan piece : tensor.pieces)
+    for (ByteSpan piece : tensor.pieces) {
+      if (piece.size() < manyBytes / 16) {
+        waiting.insert(waiting.end(), piece.begin(), piece.end());
+        if (waiting.size() >= manyBytes)
+          TESSERA_RETURN_IF_ERROR(flush());
+        continue;
+      }
+      TESSERA_RETURN_IF_ERROR(flush());
       TESSERA_RETURN_IF_ERROR(write(piece));
+    }
+  TESSERA_RETURN_IF_ERROR(flush());
   written.hash = XXH3_64bits_digest(&hash);
   TESSERA_RETURN_IF_ERROR(file.commit());
   return written;

@@ -118,15 +118,16 @@ static Status checkNames(const RankState &views, const WeightSource &source, con
 }
 
 /// Elements [first, first + count) of `weight`, converted; what needs no conversion is read into its place.
-static Status copyElements(const WeightEntry &weight, int64_t first, DataType dtype, uint8_t *target, int64_t count) {
+static Status copyElements(const WeightEntry &weight, PieceReader &reader, int64_t first, DataType dtype,
+                           uint8_t *target, int64_t count) {
   const auto width = static_cast<int64_t>(elementBytes(weight.dtype));
   if (weight.dtype == dtype)
-    return weight.bytes.read(first * width, target, count * width);
+    return reader.read(first * width, target, count * width);
   constexpr int64_t blockElements = 1 << 18;
   std::vector<uint8_t> block(std::min(count, blockElements) * width);
   for (int64_t done = 0; done < count; done += blockElements) {
     int64_t here = std::min(count - done, blockElements);
-    TESSERA_RETURN_IF_ERROR(weight.bytes.read((first + done) * width, block.data(), here * width));
+    TESSERA_RETURN_IF_ERROR(reader.read((first + done) * width, block.data(), here * width));
     TESSERA_RETURN_IF_ERROR(
         convertElements(weight.dtype, block.data(), dtype, target + done * elementBytes(dtype), here));
   }
@@ -147,8 +148,9 @@ Status loadWeights(const RankState &views, const WeightSource &source, uint64_t 
         continue;
       }
       auto [begin, end] = overlap(view, segment);
+      PieceReader reader(entry->second.bytes);
       Status copied = segment.forEachRun(begin, end, [&](const ElementRun &run) {
-        return copyElements(entry->second, run.inParameter, view.dtype,
+        return copyElements(entry->second, reader, run.inParameter, view.dtype,
                             view.data + (run.inUnit - view.begin) * elementBytes(view.dtype), run.count);
       });
       TESSERA_RETURN_IF_ERROR(std::move(copied).withContext("parameter '" + segment.name + "'"));

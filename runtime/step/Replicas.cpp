@@ -77,12 +77,12 @@ Status Replicas::compare(int64_t step, const std::vector<RankState> &states, int
       if (hashAt(first[rank] + index) == hashAt(first[copy.original] + copy.index))
         continue;
       const StateView &view = layouts[rank][copy.view];
-      return TESSERA_ERROR(DataLoss,
-                           "rank " + std::to_string(rank) + " and rank " + std::to_string(copy.original) +
-                               " hold different values of '" + view.segments[copy.segment].name + "' (" +
-                               toString(view.kind) + ") after step " + std::to_string(step) +
-                               ", but must hold the same: one of them has damaged memory or computes wrongly; "
-                               "resume from an earlier checkpoint");
+      return TESSERA_ERROR(DataLoss, "rank " + std::to_string(rank) + " and rank " + std::to_string(copy.original) +
+                                         " hold different values of '" + view.segments[copy.segment].name + "' (" +
+                                         toString(view.kind) + ") after step " + std::to_string(step) +
+                                         ", but must hold the same: one of them has damaged memory, computes wrongly, "
+                                         "or in another order than the other; "
+                                         "resume from an earlier checkpoint");
     }
   return Status::ok();
 }

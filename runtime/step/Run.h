@@ -80,6 +80,8 @@ private:
   Result<std::string> chooseCheckpoint() const;
   Status checkFolderIsFree() const;
   Status compareSettings(Communicator &self) const;
+  bool hasModelAxes() const;
+  Status compareArithmetic(Communicator &self, const Session &session) const;
   Status setUpRank(int index);
   Status setUpProcess();
   /// What gives a position in the data its meaning, by name.

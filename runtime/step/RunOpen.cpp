@@ -47,6 +47,12 @@ Status Run::open() {
   // A missing GPU must not hide behind what is wrong with the data.
   if (!options.openDevice)
     TESSERA_RETURN_IF_ERROR(checkDevice(*artifact));
+  if (hasModelAxes() && (options.gpu.hasFastAttentionGradient || !options.gpu.isReproducible))
+    return TESSERA_ERROR(
+        InvalidArgument,
+        std::string(options.gpu.isReproducible ? "--attention-gradient fast" : "--reproducible off") +
+            " cannot be used where parameters are split over model axes: the other ones are computed by "
+            "each rank for itself and have to come to the same bits");
   if (!options.exportLora.empty() && adaptersOf(*artifact).empty())
     return TESSERA_ERROR(InvalidArgument,
                          "--export-lora: artifact '" + options.artifact + "' has no adapters (compile with --lora)");

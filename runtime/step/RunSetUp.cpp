@@ -11,6 +11,7 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <unistd.h>
 
 namespace tessera {
@@ -22,6 +23,29 @@ static std::string hostIdentity() {
   char name[256] = "";
   ::gethostname(name, sizeof(name) - 1);
   return identity + "/" + name;
+}
+
+/// The vector instructions of this machine, on which the order of a product's sums depends.
+static std::string processorFeatures() {
+  std::string word, line;
+  std::ifstream file("/proc/cpuinfo");
+  while (std::getline(file, line)) {
+    if (!line.starts_with("flags"))
+      continue;
+    std::string found;
+    std::istringstream words(line);
+    while (words >> word)
+      if (word.starts_with("avx") || word.starts_with("amx") || word == "fma")
+        found += (found.empty() ? "" : " ") + word;
+    return found;
+  }
+  return "unknown";
+}
+
+bool Run::hasModelAxes() const {
+  const auto &axes = artifact->mesh().axes;
+  return std::any_of(axes.begin(), axes.end(),
+                     [](const Mesh::Axis &axis) { return axis.role == artifact::AxisRole::Model && axis.size > 1; });
 }
 
 /// What the processes of a run must agree on besides the artifact. Not compared is what may be another on each rank
@@ -86,6 +110,20 @@ Status Run::compareSettings(Communicator &self) const {
   return Status::ok();
 }
 
+/// Ranks along a model axis compute what is not split each for itself, products too, and have to come to the same bits:
+/// nothing brings their copies together again.
+Status Run::compareArithmetic(Communicator &self, const Session &session) const {
+  const std::string mine = std::to_string(session.threads()) + " threads with " + processorFeatures();
+  TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> all, self.gatherBlobs(mine, "comparison of processors"));
+  for (size_t rank = 1; rank < all.size(); ++rank)
+    if (all[rank] != all[0])
+      return TESSERA_ERROR(InvalidArgument,
+                           "rank " + std::to_string(rank) + " computes with " + all[rank] + ", rank 0 with " + all[0] +
+                               ": where parameters are split over model axes, the other ones would come to differ "
+                               "between ranks; give all the same --threads, on processors of one kind");
+  return Status::ok();
+}
+
 Status Run::setUpRank(int index) {
   Communicator &self = *world[index];
   if (isRemote()) {
@@ -105,6 +143,8 @@ Status Run::setUpRank(int index) {
   sessionOptions.openDevice = options.openDevice;
   TESSERA_ASSIGN_OR_RETURN(sessions[index], Session::create(artifact, self, sessionOptions));
   Session &session = *sessions[index];
+  if (isRemote() && hasModelAxes())
+    TESSERA_RETURN_IF_ERROR(compareArithmetic(self, session));
   TESSERA_ASSIGN_OR_RETURN(states[index], makeRankState(*artifact, self.rank(),
                                                         [&](size_t state) { return session.stateBuffer(state).data; }));
   BusyScope busy(self);

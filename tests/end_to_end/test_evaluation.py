@@ -93,6 +93,20 @@ class Evaluation(ToolTest):
                 got = float(printed.split("eval loss ")[1].split()[0])
                 self.assertAlmostEqual(got, np.average(losses, weights=counts), delta=2e-6 if name == "fp32" else 2e-4)
 
+    def test_fewer_samples_than_a_batch(self):
+        """The rest of the batch is padded; what is padded does not count."""
+        few = {name: value[:2].copy() for name, value in self.held.items()}
+        safetensors.save(few, self.path("few.safetensors"))
+        losses = []
+        for name, batch, flags in (("exact", 2, []), ("padded", BATCH, []), ("ranks", BATCH, ["--mesh", "shard=3", "--strategy", "zero3"])):
+            self.succeed("tessera-compile", self.golden.model, "--batch", batch, "--seq", SEQUENCE, "--evaluate", *flags, "-o",
+                         name + ".tessera")
+            printed = self.succeed("tessera-run", name + ".tessera", "--eval-only", "--eval-data", "few.safetensors", "--weights",
+                                   self.golden.weights, "--threads", 1)
+            self.assertIn("2 samples", printed)
+            losses.append(float(printed.split("eval loss ")[1].split()[0]))
+        np.testing.assert_allclose(losses, losses[0], rtol=1e-5)
+
     def test_averages_are_evaluated_as_weights(self):
         self.compile("gpt", "--evaluate", "--ema", 0.9)
         self.run_steps("gpt", "--eval-data", "held.safetensors")

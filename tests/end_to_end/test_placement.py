@@ -18,6 +18,8 @@ class Placement(test_oracle.TrainingTest):
         self.compare("gpt-tp2", "--mesh", "tp=2", *MLP)
         rows = json.loads(self.succeed("tessera-dump", "gpt-tp2.tessera", "--collectives", "--json"))["collectives"]
         self.assertEqual({row["kind"] for row in rows["list"]}, {"all_reduce"})
+        # Of each of the two MLPs one sum forward and one backward; what else is summed are scalars (the norm).
+        self.assertEqual(sum(row["bytes"] > 4 for row in rows["list"]), 4)
 
     def test_mlp_of_a_gpt_beside_data_axes(self):
         self.compare("gpt-zero3", "--mesh", "fsdp=2,tp=2", "--strategy", "zero3", *MLP)
@@ -31,6 +33,16 @@ class Placement(test_oracle.TrainingTest):
         self.compare("llama-zero3", "--mesh", "fsdp=2,tp=2", "--strategy", "zero3", "--remat", "selective", *LLAMA, accumulate=2,
                      model="llama")
         self.compare("llama-tp4", "--mesh", "tp=4", *LLAMA, model="llama")
+
+    def test_bf16_and_a_tied_vocabulary(self):
+        golden = test_oracle.Golden("gpt")
+        tied = ["--place", "wte=0", *MLP]
+        self.compare("tied", "--mesh", "fsdp=2,tp=2", "--strategy", "zero2", *tied, accumulate=2)
+        losses = []
+        for name, flags in (("one", []), ("split", ["--mesh", "fsdp=2,tp=2", "--strategy", "zero3", "--keep-gathered", "h.0", *tied])):
+            records = self.train(golden, name + "-bf16", "--precision", "bf16", *flags)
+            losses.append([record["loss"] for record in records])
+        np.testing.assert_allclose(losses[1], losses[0], rtol=2e-3)
 
     def test_recomputation(self):
         self.compare("full", "--mesh", "fsdp=2,tp=2", "--strategy", "zero3", "--remat", "full", *MLP)
@@ -88,6 +100,10 @@ class Placement(test_oracle.TrainingTest):
                          golden.weights, "--steps", 3, "--out", name, "--export-lora", "merged")
             losses.append([record["loss"] for record in self.metrics(name)])
         np.testing.assert_allclose(losses[1], losses[0], rtol=test_oracle.LOSS_TOLERANCE)
+        one, split = (safetensors.load(self.path(name, "model.safetensors")) for name in ("one", "split"))
+        self.assertEqual(sorted(one), sorted(split))
+        for parameter, value in one.items():
+            np.testing.assert_allclose(split[parameter], value, atol=1e-5, err_msg=parameter)
 
     def test_what_dump_says(self):
         golden = test_oracle.Golden("gpt")
@@ -118,8 +134,8 @@ class Placement(test_oracle.TrainingTest):
         for message, *flags in (("need --place", "--mesh", "tp=2"),
                                 ("no model axis larger than 1", "--mesh", "fsdp=2", *MLP),
                                 ("no parameter matches 'mpl=0'", "--mesh", "tp=2", "--place", "mpl=0"),
-                                ("expected <regex>=<dimension>, got 'mlp'", "--mesh", "tp=2", "--place", "mlp"),
-                                ("which 5 ranks along the model axes do not divide", "--mesh", "tp=5", *MLP),
-                                ("it has 1 dimensions, none is number 1", "--mesh", "tp=2", "--place", "c_fc.bias=1")):
+                                ("expected <regex>=<dimension> or <regex>=<dimension>:<axis>, got 'mlp'", "--mesh", "tp=2", "--place", "mlp"),
+                                ("which 5 ranks do not divide", "--mesh", "tp=5", *MLP),
+                                ("it has rank 1, so it has no dimension 1", "--mesh", "tp=2", "--place", "c_fc.bias=1")):
             with self.subTest(message):
                 self.fail_with(message, "tessera-compile", *golden.compile_flags(), *flags, "-o", "z.tessera")

@@ -5,12 +5,15 @@
         gradients against finite differences, in f64
     check_random_models.py --seeds=20 --expect=differentiate --actual='differentiate,flatten-parameters'
         both pipelines give the same results, compared by name; --micro-batches=N runs the second on models with a
-        batch that is N times smaller, --mesh='shard = 3' gives it a mesh
+        batch that is N times smaller, --mesh='shard = 3' gives it a mesh, --place=tp=2 splits parameters that chance
+        chooses, each along some dimension that divides, over that axis
 
 Pipelines are those of one function. The first failure ends the run with the command that shows it.
 """
 import argparse
 import pathlib
+import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -25,12 +28,31 @@ def run(command, seed):
     return done.stdout
 
 
-def compile_model(directory, seed, batch, pipeline, name, mesh=None, terms=False):
+def placement(text, axis, seed):
+    """The pass that splits some parameters of the model over `axis` ("tp=2"), at least one."""
+    chance, size, rules = random.Random(seed), int(axis.split("=")[1]), []
+    for shape, attributes in re.findall(r"%\w+: tensor<((?:\d+x)+)f\d+> {([^}]*)}", text):
+        name = re.search(r'train\.name = "([^"]+)"', attributes)
+        dims = [dim for dim, length in enumerate(shape.split("x")[:-1]) if int(length) % size == 0]
+        if dims and 'train.role = "param"' in attributes:
+            rules.append(f"{{^{re.escape(name[1])}$={chance.choice(dims)}}}")
+    if not rules:
+        return None
+    chosen = chance.sample(rules, chance.randint(1, len(rules)))
+    return f"place-parameters{{axes={axis} rules={','.join(chosen)}}},"
+
+
+def compile_model(directory, seed, batch, pipeline, name, mesh=None, terms=False, place=None):
     model, result = directory / f"{name}.in.mlir", directory / f"{name}.mlir"
     text = run([sys.executable, GENERATOR, f"--seed={seed}", f"--batch={batch}"] + ["--terms"] * terms, seed)
     pipeline = "add-loss{kind=output:loss}," * terms + pipeline
     if mesh:
         text = text.replace("module {", f"module attributes {{dist.mesh = #dist.mesh<{mesh}>}} {{", 1)
+    if place:
+        before = placement(text, place, seed)
+        if not before:
+            return None
+        pipeline = before + pipeline
     model.write_text(text)
     run(["tessera-opt", model, f"--pass-pipeline=builtin.module(func.func({pipeline}))", "-o", result], seed)
     return result
@@ -44,6 +66,7 @@ def main():
     parser.add_argument("--batch", type=int, default=2)
     parser.add_argument("--micro-batches", type=int, default=1)
     parser.add_argument("--mesh", help="mesh of the module that --actual gets")
+    parser.add_argument("--place", metavar="AXIS=SIZE", help="splits parameters of the module that --actual gets")
     parser.add_argument("--gradcheck", metavar="PIPELINE")
     parser.add_argument("--expect", metavar="PIPELINE")
     parser.add_argument("--actual", metavar="PIPELINE")
@@ -56,6 +79,7 @@ def main():
 
     with tempfile.TemporaryDirectory() as temporary:
         directory = pathlib.Path(temporary)
+        compared = 0
         for seed in range(options.first_seed, options.first_seed + options.seeds):
             if options.gradcheck is not None:
                 model = compile_model(directory, seed, options.batch, options.gradcheck, "model", terms=options.terms)
@@ -65,8 +89,14 @@ def main():
             mesh, tolerance = (options.mesh, ["--rtol=0", "--atol=0"]) if options.exact else (None, [])
             tolerance += [f"--{name}={value}" for name in ("rtol", "atol") if (value := getattr(options, name)) is not None]
             expected = compile_model(directory, seed, whole, options.expect, "expected", mesh, options.terms)
-            actual = compile_model(directory, seed, options.batch, options.actual, "actual", options.mesh, options.terms)
+            actual = compile_model(directory, seed, options.batch, options.actual, "actual", options.mesh, options.terms,
+                                   options.place)
+            if not actual:
+                continue
+            compared += 1
             run(["tessera-interp", actual, f"--compare={expected}", "--quiet", *tolerance], seed)
+    if options.expect is not None and 2 * compared < options.seeds:
+        sys.exit(f"only {compared} of {options.seeds} models have parameters that divide")
     print(f"{options.seeds} models")
 
 

@@ -60,8 +60,10 @@ void addModelOptions(CLI::App &app, tessera::CompileOptions &o, std::vector<std:
                  "[,train=<regex of parameters that are trained themselves>]");
   app.add_option("--init", o.init,
                  "initial value of parameters: <regex>=<zeros|constant:a|normal:std|uniform:a:b>; first match wins");
-  app.add_option("--place", o.place,
-                 "the model axes of the mesh split dimension <d> of these parameters: <regex>=<d>; first match wins");
+  app.add_option(
+      "--place", o.place,
+      "the model axes of the mesh, or those named, split dimension <d> of these parameters: <regex>=<d>[:<axis>+…]; "
+      "first match wins");
 }
 
 /// The flags of the numbers that optimizers are told. Those that are given are kept by name.

@@ -33,7 +33,7 @@ std::vector<FlatInstruction> flatten(const artifact::Program &program);
 std::string kindOf(const artifact::Instruction &instruction);
 /// "sum", "max" or "min" of a collective that reduces; else empty.
 std::string reductionOf(const artifact::Collective &collective);
-/// "gather", …; of another stream of that kind with its number.
+/// The source of an instruction: a node of the model.
 std::string locationOf(const artifact::Package &package, const artifact::Instruction &instruction);
 /// "b12 f32[8,256]".
 std::string bufferText(const artifact::Package &package, uint32_t buffer);

@@ -91,13 +91,26 @@ static Axes axesWhere(MeshAttr mesh, bool AxisRoleInfo::*property) {
 Axes sampleAxes(MeshAttr mesh) { return axesWhere(mesh, &AxisRoleInfo::splitsSamples); }
 Axes gradientAxes(MeshAttr mesh) { return axesWhere(mesh, &AxisRoleInfo::sumsGradients); }
 Axes stateAxes(MeshAttr mesh) { return axesWhere(mesh, &AxisRoleInfo::splitsState); }
-Axes modelAxes(MeshAttr mesh) { return axesWhere(mesh, &AxisRoleInfo::splitsParameters); }
+Axes parameterAxes(MeshAttr mesh) { return axesWhere(mesh, &AxisRoleInfo::splitsParameters); }
 
 int64_t groupSize(MeshAttr mesh, ArrayRef<unsigned> axes) {
   int64_t size = 1;
   for (unsigned axis : axes)
     size *= mesh.getSizes()[axis];
   return size;
+}
+
+int64_t positionInGroup(MeshAttr mesh, ArrayAttr axes, int64_t rank) {
+  int64_t position = 0;
+  for (auto name : axes.getAsRange<StringAttr>()) {
+    int64_t below = mesh.getNumRanks();
+    for (auto [axis, size] : llvm::zip_equal(mesh.getNames(), mesh.getSizes())) {
+      below /= size;
+      if (axis == name)
+        position = position * size + rank / below % size;
+    }
+  }
+  return position;
 }
 
 bool isPrefix(ArrayRef<unsigned> prefix, ArrayRef<unsigned> list) {

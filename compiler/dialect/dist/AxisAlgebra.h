@@ -76,13 +76,15 @@ Axes sampleAxes(MeshAttr mesh);
 Axes gradientAxes(MeshAttr mesh);
 /// The axes larger than 1 over which a strategy may split state, in the order of the mesh.
 Axes stateAxes(MeshAttr mesh);
-/// Axes that split dimensions of the parameters that are placed on them.
-Axes modelAxes(MeshAttr mesh);
+/// The axes larger than 1 that parameters may be placed on, in the order of the mesh.
+Axes parameterAxes(MeshAttr mesh);
 /// Product of the sizes of `axes`.
 int64_t groupSize(MeshAttr mesh, llvm::ArrayRef<unsigned> axes);
 bool isPrefix(llvm::ArrayRef<unsigned> prefix, llvm::ArrayRef<unsigned> list);
 /// How many blocks of dimension `dim` are each split by the axes of the sharding.
 int64_t blocksOf(ShardingAttr sharding, int64_t dim);
+/// Where a rank stands in its group: by its positions on `axes`, of which the first is the major one.
+int64_t positionInGroup(MeshAttr mesh, mlir::ArrayAttr axes, int64_t rank);
 /// The axes that an array of strings names.
 Axes axisNumbers(mlir::ArrayAttr names, MeshAttr mesh);
 /// The names of `axes`, an array of strings.

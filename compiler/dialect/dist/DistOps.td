@@ -21,7 +21,7 @@ def Dist_Dialect : Dialect {
 
     Collectives are pure: all ranks run the same sequence, so that one may be moved or removed like any other op.
     Each names its mesh axes; the ranks that differ only in their position on those axes form one group, ordered by that
-    position, row-major in the order of the mesh's axes. `*_start` begins a collective and returns a future; `done` waits for it.
+    position, row-major in the order in which the group names its axes. `*_start` begins a collective and returns a future; `done` waits for it.
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;

@@ -130,6 +130,12 @@ int64_t tessera::exec::collectiveStream(dist::MeshAttr mesh, ArrayAttr axes, boo
   return kCopyStream + 1 + 2 * pair + (reduces ? 1 : 0);
 }
 
+std::optional<bool> tessera::exec::streamReduces(int64_t stream) {
+  if (stream == kComputeStream || stream == kCopyStream)
+    return std::nullopt;
+  return stream < kCopyStream ? stream == kReduceStream : (stream - kCopyStream) % 2 == 0;
+}
+
 StringRef tessera::exec::streamAxis(dist::MeshAttr mesh, int64_t stream) {
   const SmallVector<unsigned> ordered = orderedAxes(mesh);
   if (stream == kComputeStream || stream == kCopyStream || ordered.empty())

@@ -131,7 +131,7 @@ def Exec_ProbeOp : Exec_Op<"probe", [HasParent<"ProgramOp">]> {
 
 def Exec_Stream : ConfinedAttr<I64Attr, [IntMinValue<0>, IntMaxValue<15>]>;
 
-/// Runs on a stream: 0 compute, 1 gather, 2 reduce, 3 copies.
+/// Runs on a stream: 0 compute, 1 gather, 2 reduce, 3 copies, and those of further axes (exec::collectiveStream).
 class Exec_Instruction<string mnemonic, dag args, list<Trait> traits = []>
     : Exec_Op<mnemonic, !listconcat(traits, [ParentOneOf<["ProgramOp", "LoopOp"]>])> {
   let arguments = !con(args, (ins DefaultValuedAttr<Exec_Stream, "0">:$stream));

@@ -2,9 +2,12 @@
 
 #include "compiler/dialect/train/Segments.h"
 
+#include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/Initializer.h"
+#include "compiler/dialect/train/Signature.h"
 
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -14,13 +17,21 @@ namespace tessera::train {
 
 // --- Placements --------------------------------------------------------------------
 
-LogicalResult PlacementAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, int64_t dim, int64_t parts) {
+LogicalResult PlacementAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, int64_t dim, ArrayAttr axes,
+                                    int64_t parts) {
   // train.placement_c1
   if (dim < 0)
     return emitError() << "a placement splits dimension " << dim << ", expected at least 0";
   // train.placement_c2
   if (parts < 2)
     return emitError() << "a placement has " << parts << " parts, expected at least 2";
+  // train.placement_c3
+  llvm::SmallDenseSet<Attribute> seen;
+  if (axes.empty() || !llvm::all_of(axes, [&](Attribute axis) {
+        auto name = dyn_cast<StringAttr>(axis);
+        return name && !name.empty() && seen.insert(axis).second;
+      }))
+    return emitError() << "a placement is on " << axes << ", expected names of axes, each once";
   return success();
 }
 
@@ -43,8 +54,8 @@ LogicalResult SegmentAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitE
   // train.segment_c4
   if (placement && (placement.getDim() >= static_cast<int64_t>(shape.size()) ||
                     shape[placement.getDim()] % placement.getParts() != 0))
-    return emitError() << "segment '" << name.getValue() << "' has " << placement.getParts() << " parts of dimension "
-                       << placement.getDim() << ", which its shape [" << shape << "] has not";
+    return emitError() << "segment '" << name.getValue() << "': its shape [" << shape << "] has no dimension "
+                       << placement.getDim() << " that divides into " << placement.getParts() << " parts";
   return success();
 }
 
@@ -121,6 +132,18 @@ SmallVector<SegmentAttr> getSegments(func::FuncOp func, unsigned index) {
 
 SmallVector<SegmentAttr> getSegments(Operation *op) { return listSegments(op->getAttrOfType<ArrayAttr>(kSegments)); }
 
-int64_t getParts(ArrayRef<SegmentAttr> segments) { return segments.empty() ? 1 : segments.front().getParts(); }
+bool isFlattened(func::FuncOp func, unsigned index) {
+  const std::optional<ArgRole> role = getArgRole(func, index);
+  if (role != ArgRole::Frozen)
+    return role == ArgRole::Param;
+  auto text = func.getArgAttrOfType<StringAttr>(index, kInit);
+  const std::optional<Initializer> init = text ? parseInitializer(text.getValue()) : std::nullopt;
+  return isa<FloatType>(tensorType(func.getArgument(index)).getElementType()) &&
+         !(init && init->kind == Initializer::Kind::Given);
+}
+
+PlacementAttr getPlacement(ArrayRef<SegmentAttr> segments) {
+  return segments.empty() ? PlacementAttr() : segments.front().getPlacement();
+}
 
 } // namespace tessera::train

@@ -1,7 +1,7 @@
 //===- Segments.h - what a flat unit is made of -----------------*- C++ -*-===//
 //
-// Before parameters are flattened, each may be placed: split over the model axes
-// of a mesh. A flat unit then lists its parameters, with what was said of them.
+// Before parameters are flattened, each may be placed: split over axes of the
+// mesh. A flat unit then lists its parameters, with what was said of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +27,12 @@ llvm::SmallVector<SegmentAttr> getSegments(mlir::func::FuncOp func, unsigned ind
 /// The same of an op that has the attributes of an argument.
 llvm::SmallVector<SegmentAttr> getSegments(mlir::Operation *op);
 
-/// Rows of the unit with these segments: in how many parts model axes split it.
-int64_t getParts(llvm::ArrayRef<SegmentAttr> segments);
+/// Whether the argument is a parameter that `flatten-parameters` makes part of a unit: one that is trained, or a frozen
+/// one of floats that may begin with any value. What must be given (a buffer of the model) stays as it is.
+bool isFlattened(mlir::func::FuncOp func, unsigned index);
+
+/// Where a unit with these segments is placed: null if it is whole on each rank along model axes.
+PlacementAttr getPlacement(llvm::ArrayRef<SegmentAttr> segments);
 
 } // namespace tessera::train
 

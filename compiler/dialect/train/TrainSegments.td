@@ -11,17 +11,19 @@ include "compiler/dialect/train/TrainBase.td"
 
 def Train_PlacementAttr : AttrDef<Train_Dialect, "Placement"> {
   let mnemonic = "placement";
-  let summary = "In how many parts the model axes of a mesh split a parameter, and along which dimension";
+  let summary = "Which axes of the mesh split a parameter at all times, in how many parts, and along which dimension";
   let description = [{
     `train.placement` of a parameter's argument, until it is flattened, and then part of its `#train.segment`. Each rank
-    along the model axes holds one part at all times. What has no placement is whole on each of them.
+    along the axes holds one part, from step to step and while it computes. On all other axes the parameter is whole, or
+    what the strategy makes of it. The axes are of a role that splits parameters, the first is the major one, and `parts`
+    the product of their sizes.
 
     ```mlir
-    func.func @step(%w: tensor<8x32xf32> {train.placement = #train.placement<dim = 1, parts = 2>, train.role = "param"})
+    func.func @step(%w: tensor<8x32xf32> {train.placement = #train.placement<dim = 1, axes = ["tp"], parts = 2>, train.role = "param"})
     ```
   }];
-  let parameters = (ins "int64_t":$dim, "int64_t":$parts);
-  let assemblyFormat = "`<` `dim` `=` $dim `,` `parts` `=` $parts `>`";
+  let parameters = (ins "int64_t":$dim, "::mlir::ArrayAttr":$axes, "int64_t":$parts);
+  let assemblyFormat = "`<` `dim` `=` $dim `,` `axes` `=` $axes `,` `parts` `=` $parts `>`";
   let genVerifyDecl = 1;
 }
 
@@ -32,11 +34,11 @@ def Train_SegmentAttr : AttrDef<Train_Dialect, "Segment"> {
     `train.segments` of a unit lists its parameters in the order of their offsets. `offset` is in elements, `shape` that of
     the whole parameter, `init` how it begins (Initializer.h).
 
-    The parameters of one unit have the same number of parts. With more than one the unit is a matrix of as many rows,
+    The parameters of one unit are placed on the same axes. With more than one part the unit is a matrix of as many rows,
     flattened: row r holds part r of each parameter, and `offset` is that in a row.
 
     ```mlir
-    #train.segment<"fc.weight", offset = 0, shape = [8, 32], init = "normal:0.02", placement = <dim = 1, parts = 2>>
+    #train.segment<"fc.weight", offset = 0, shape = [8, 32], init = "normal:0.02", placement = <dim = 1, axes = ["tp"], parts = 2>>
     ```
   }];
   let parameters = (ins "::mlir::StringAttr":$name, "int64_t":$offset, ArrayRefParameter<"int64_t">:$shape,

@@ -87,6 +87,7 @@ struct Checked {
 
   LogicalResult isSegments(ShapedType unit) const;
   LogicalResult isPlacement(ShapedType type) const;
+  LogicalResult isDecay(ShapedType unit, ArrayAttr segments) const;
 };
 
 LogicalResult Checked::isSegments(ShapedType unit) const {
@@ -94,17 +95,21 @@ LogicalResult Checked::isSegments(ShapedType unit) const {
   // train.arg_c7
   if (!list || unit.getRank() != 1)
     return error() << "expected an array on a flat unit, got " << attr.getValue() << " on " << unit;
-  int64_t end = 0, parts = 0;
+  int64_t end = 0;
+  std::optional<ArrayAttr> axes; // null: of a unit that is not placed
   for (Attribute element : list) {
     auto segment = dyn_cast<SegmentAttr>(element);
     // train.arg_c8
     if (!segment)
       return error() << "expected a #train.segment, got " << element;
     // train.arg_c9
-    parts = parts == 0 ? segment.getParts() : parts;
-    if (segment.getParts() != parts || unit.getNumElements() % parts != 0)
-      return error() << "segment " << segment.getName() << " has " << segment.getParts()
-                     << " parts, expected as many as other segments, and that they divide " << unit;
+    const ArrayAttr own = segment.getPlacement() ? segment.getPlacement().getAxes() : ArrayAttr();
+    axes = axes.value_or(own);
+    if (own != *axes)
+      return error() << "segment " << segment.getName() << " is placed on other axes than those before it";
+    const int64_t parts = segment.getParts();
+    if (unit.getNumElements() % parts != 0)
+      return error() << "segment " << segment.getName() << " has " << parts << " parts, which do not divide " << unit;
     // train.arg_c10
     if (segment.getOffset() < end)
       return error() << "segment " << segment.getName() << " is at " << segment.getOffset() << ", expected at least "
@@ -113,6 +118,19 @@ LogicalResult Checked::isSegments(ShapedType unit) const {
     if (llvm::AddOverflow(segment.getOffset(), segment.getNumElements(), end) || end > unit.getNumElements() / parts)
       return error() << "segment " << segment.getName() << " ends beyond " << unit;
   }
+  return success();
+}
+
+/// Of a unit of several rows all decays or nothing: the elements that do are the first ones of the whole.
+LogicalResult Checked::isDecay(ShapedType unit, ArrayAttr segments) const {
+  if (failed(isCount(unit.getNumElements())))
+    return failure();
+  auto first = segments && !segments.empty() ? dyn_cast<SegmentAttr>(segments[0]) : SegmentAttr();
+  const int64_t decays = cast<IntegerAttr>(attr.getValue()).getInt();
+  // train.arg_c15
+  if (first && first.getParts() > 1 && decays != 0 && decays != unit.getNumElements())
+    return error() << "is " << decays << ", expected 0 or all " << unit.getNumElements()
+                   << " elements of a unit in parts";
   return success();
 }
 
@@ -132,7 +150,7 @@ SmallVector<StringRef> namesOf(uint32_t last, llvm::function_ref<StringRef(uint3
 }
 
 /// An attribute of an argument whose global type is `type`.
-LogicalResult verifyArgument(const Checked &checked, ShapedType type) {
+LogicalResult verifyArgument(const Checked &checked, ShapedType type, ArrayAttr segments) {
   const StringRef name = checked.attr.getName().getValue();
   // train.arg_c1
   if (name == kRole)
@@ -149,7 +167,7 @@ LogicalResult verifyArgument(const Checked &checked, ShapedType type) {
     return checked.isInitializer(checked.attr.getValue());
   // train.arg_c5
   if (name == kDecayElements)
-    return checked.isCount(type.getNumElements());
+    return checked.isDecay(type, segments);
   if (name == kIndexBound)
     return checked.isCount();
   // train.arg_c6
@@ -212,7 +230,8 @@ LogicalResult TrainDialect::verifyRegionArgAttribute(Operation *op, unsigned, un
   if (!isStaticTensor(type))
     return emitError() << attr.getName().getValue() << " needs a tensor of static shape, got " << type;
   const Checked checked{emitError, attr};
-  if (failed(verifyArgument(checked, globalType(func.getArgAttrDict(index), type))))
+  if (failed(verifyArgument(checked, globalType(func.getArgAttrDict(index), type),
+                            func.getArgAttrOfType<ArrayAttr>(index, kSegments))))
     return failure();
   if (attr.getName() != kRole)
     return success();
@@ -281,7 +300,7 @@ LogicalResult verifyArgumentAttrs(Operation *op, ShapedType type) {
   auto emitError = [&] { return op->emitOpError(); };
   const ShapedType global = globalType(op->getDiscardableAttrDictionary(), type);
   for (NamedAttribute attr : op->getDiscardableAttrs())
-    if (failed(verifyArgument({emitError, attr}, global)))
+    if (failed(verifyArgument({emitError, attr}, global, op->getAttrOfType<ArrayAttr>(kSegments))))
       return failure();
   return success();
 }

@@ -121,16 +121,16 @@ func.func @arg_c8(%w: tensor<4xf32> {train.segments = [3 : i64]}) {
 // -----
 
 // train.arg_c9
-// expected-error@+1 {{argument 0: train.segments segment "b" has 1 parts, expected as many as other segments}}
-func.func @arg_c9(%w: tensor<8xf32> {train.segments = [#train.segment<"a", offset = 0, shape = [4], placement = <dim = 0, parts = 2>>, #train.segment<"b", offset = 2, shape = [2]>]}) {
+// expected-error@+1 {{argument 0: train.segments segment "b" is placed on other axes than those before it}}
+func.func @arg_c9(%w: tensor<8xf32> {train.segments = [#train.segment<"a", offset = 0, shape = [4], placement = <dim = 0, axes = ["tp"], parts = 2>>, #train.segment<"b", offset = 2, shape = [2]>]}) {
   return
 }
 
 // -----
 
 // train.arg_c9
-// expected-error@+1 {{argument 0: train.segments segment "a" has 3 parts, expected as many as other segments, and that they divide 'tensor<8xf32>'}}
-func.func @arg_c9(%w: tensor<8xf32> {train.segments = [#train.segment<"a", offset = 0, shape = [6], placement = <dim = 0, parts = 3>>]}) {
+// expected-error@+1 {{argument 0: train.segments segment "a" has 3 parts, which do not divide 'tensor<8xf32>'}}
+func.func @arg_c9(%w: tensor<8xf32> {train.segments = [#train.segment<"a", offset = 0, shape = [6], placement = <dim = 0, axes = ["tp"], parts = 3>>]}) {
   return
 }
 
@@ -155,7 +155,7 @@ func.func @arg_c11(%w: tensor<4xf32> {train.segments = [#train.segment<"a", offs
 // A row of two ends where the second part begins.
 // train.arg_c11
 // expected-error@+1 {{argument 0: train.segments segment "a" ends beyond 'tensor<8xf32>'}}
-func.func @arg_c11(%w: tensor<8xf32> {train.segments = [#train.segment<"a", offset = 1, shape = [8], placement = <dim = 0, parts = 2>>]}) {
+func.func @arg_c11(%w: tensor<8xf32> {train.segments = [#train.segment<"a", offset = 1, shape = [8], placement = <dim = 0, axes = ["tp"], parts = 2>>]}) {
   return
 }
 
@@ -163,7 +163,15 @@ func.func @arg_c11(%w: tensor<8xf32> {train.segments = [#train.segment<"a", offs
 
 // train.arg_c12
 // expected-error@+1 {{argument 0: train.placement expected a #train.placement whose parts divide the dimension}}
-func.func @arg_c12(%w: tensor<4x6xf32> {train.placement = #train.placement<dim = 1, parts = 4>}) {
+func.func @arg_c12(%w: tensor<4x6xf32> {train.placement = #train.placement<dim = 1, axes = ["tp"], parts = 4>}) {
+  return
+}
+
+// -----
+
+// train.arg_c15
+// expected-error@+1 {{argument 0: train.decay_elements is 4, expected 0 or all 8 elements of a unit in parts}}
+func.func @arg_c15(%w: tensor<8xf32> {train.decay_elements = 4 : i64, train.segments = [#train.segment<"a", offset = 0, shape = [8], placement = <dim = 0, axes = ["tp"], parts = 2>>]}) {
   return
 }
 
@@ -171,7 +179,7 @@ func.func @arg_c12(%w: tensor<4x6xf32> {train.placement = #train.placement<dim =
 
 // train.placement_c1
 // expected-error@+1 {{a placement splits dimension -1, expected at least 0}}
-func.func @placement_c1(%w: tensor<4xf32> {train.placement = #train.placement<dim = -1, parts = 2>}) {
+func.func @placement_c1(%w: tensor<4xf32> {train.placement = #train.placement<dim = -1, axes = ["tp"], parts = 2>}) {
   return
 }
 
@@ -179,7 +187,15 @@ func.func @placement_c1(%w: tensor<4xf32> {train.placement = #train.placement<di
 
 // train.placement_c2
 // expected-error@+1 {{a placement has 1 parts, expected at least 2}}
-func.func @placement_c2(%w: tensor<4xf32> {train.placement = #train.placement<dim = 0, parts = 1>}) {
+func.func @placement_c2(%w: tensor<4xf32> {train.placement = #train.placement<dim = 0, axes = ["tp"], parts = 1>}) {
+  return
+}
+
+// -----
+
+// train.placement_c3
+// expected-error@+1 {{a placement is on ["tp", "tp"], expected names of axes, each once}}
+func.func @placement_c3(%w: tensor<4xf32> {train.placement = #train.placement<dim = 0, axes = ["tp", "tp"], parts = 2>}) {
   return
 }
 
@@ -210,8 +226,8 @@ func.func @segment_c3(%w: tensor<4xf32> {train.segments = [#train.segment<"a", o
 // -----
 
 // train.segment_c4
-// expected-error@+1 {{segment 'a' has 2 parts of dimension 1, which its shape [4] has not}}
-func.func @segment_c4(%w: tensor<4xf32> {train.segments = [#train.segment<"a", offset = 0, shape = [4], placement = <dim = 1, parts = 2>>]}) {
+// expected-error@+1 {{segment 'a': its shape [4] has no dimension 1 that divides into 2 parts}}
+func.func @segment_c4(%w: tensor<4xf32> {train.segments = [#train.segment<"a", offset = 0, shape = [4], placement = <dim = 1, axes = ["tp"], parts = 2>>]}) {
   return
 }
 

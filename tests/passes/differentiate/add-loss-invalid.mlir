@@ -37,3 +37,14 @@ func.func @no_samples(%x: tensor<2x3xf32> {train.role = "input", train.name = "x
     -> (tensor<6x5xf32> {train.role = "output", train.name = "score"}) {
   return %w : tensor<6x5xf32>
 }
+
+// -----
+
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(add-loss{kind=mse of=pairs}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=PAIRS
+// PAIRS: error: mse needs an output with a value for each sample, got 'tensor<4x4xf32>', of which 2 dimensions count samples
+// expected-error@+1 {{the loss needs one output of the model}}
+func.func @pairs(%x: tensor<4x2xf32> {train.role = "input", train.name = "x", train.dims = #train.dims<[sample, none]>})
+    -> (tensor<4x4xf32> {train.role = "output", train.name = "pairs"}, tensor<4x2xf32> {train.role = "output", train.name = "x"}) {
+  %y = train.dot_general %x, %x {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<4x4xf32>
+  return %y, %x : tensor<4x4xf32>, tensor<4x2xf32>
+}

@@ -117,6 +117,19 @@ func.func @step(%w: tensor<4xf32> {train.role = "param", train.name = "w"},
 
 // -----
 
+// expected-error@+1 {{its loss depends on 'lr', which only training sets}}
+func.func @step(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %lr: tensor<f32> {train.role = "hyper", train.name = "lr"},
+                %x: tensor<4xf32> {train.role = "input", train.name = "x"})
+    -> (tensor<f32> {train.role = "loss"}) attributes {train.loss_of_batch = "mean"} {
+  %r = train.broadcast %lr {broadcast_dimensions = array<i64>} : (tensor<f32>) -> tensor<4xf32>
+  %y = train.mul %x, %r : tensor<4xf32>
+  %z = train.mul %y, %w : tensor<4xf32>
+  %loss = train.reduce sum, %z {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
 // expected-error@+1 {{there is a function @evaluate already}}
 func.func @step(%w: tensor<f32> {train.role = "param", train.name = "w"})
     -> (tensor<f32> {train.role = "loss"}) attributes {train.loss_of_batch = "mean"} {

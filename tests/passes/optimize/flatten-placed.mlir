@@ -3,10 +3,10 @@
 // RUN: tessera-opt %s --flatten-parameters="wrap=module pad-multiple=12" | FileCheck %s
 
 // CHECK-LABEL: func @step
-// CHECK-SAME: %[[U:arg0]]: tensor<48xf32> {train.decay_elements = 48 : i64, train.name = "root.model", train.role = "param", train.segments = [#train.segment<"up", offset = 0, shape = [3, 4], init = "zeros", placement = <dim = 1, parts = 2>>, #train.segment<"down", offset = 6, shape = [4, 5], placement = <dim = 0, parts = 2>>]}
-// CHECK-SAME: %[[B:arg1]]: tensor<24xf32> {train.decay_elements = 0 : i64, train.name = "root.model.no_decay", train.role = "param", train.segments = [#train.segment<"bias", offset = 0, shape = [4], placement = <dim = 0, parts = 2>>]}
+// CHECK-SAME: %[[U:arg0]]: tensor<48xf32> {train.decay_elements = 48 : i64, train.name = "root.tp", train.role = "param", train.segments = [#train.segment<"up", offset = 0, shape = [3, 4], init = "zeros", placement = <dim = 1, axes = ["tp"], parts = 2>>, #train.segment<"down", offset = 6, shape = [4, 5], placement = <dim = 0, axes = ["tp"], parts = 2>>]}
+// CHECK-SAME: %[[B:arg1]]: tensor<24xf32> {train.decay_elements = 0 : i64, train.name = "root.tp.no_decay", train.role = "param", train.segments = [#train.segment<"bias", offset = 0, shape = [4], placement = <dim = 0, axes = ["tp"], parts = 2>>]}
 // CHECK-SAME: %[[W:arg2]]: tensor<12xf32> {train.decay_elements = 0 : i64, train.name = "root", train.role = "param", train.segments = [#train.segment<"norm", offset = 0, shape = [5]>]}
-// CHECK-SAME: %[[F:arg3]]: tensor<24xf32> {train.name = "root.frozen.model", train.role = "frozen"
+// CHECK-SAME: %[[F:arg3]]: tensor<24xf32> {train.name = "root.frozen.tp", train.role = "frozen"
 
 // A part of dimension 1 is moved in front of it.
 // CHECK: %[[ROWS:.*]] = train.reshape %[[U]] : (tensor<48xf32>) -> tensor<2x24xf32>
@@ -21,11 +21,11 @@
 // Gradients are columns of the rows.
 // CHECK: %[[COLUMNS:.*]] = train.concat %{{.*}}, %{{.*}}, %{{.*}} {dim = 1 : i64{{.*}}} : (tensor<2x6xf32>, tensor<2x10xf32>, tensor<2x8xf32>) -> tensor<2x24xf32>
 // CHECK: train.reshape %[[COLUMNS]] {{.*}}: (tensor<2x24xf32>) -> tensor<48xf32>
-func.func @step(%up: tensor<3x4xf32> {train.role = "param", train.name = "up", train.init = "zeros", train.placement = #train.placement<dim = 1, parts = 2>},
-                %bias: tensor<4xf32> {train.role = "param", train.name = "bias", train.placement = #train.placement<dim = 0, parts = 2>},
-                %down: tensor<4x5xf32> {train.role = "param", train.name = "down", train.placement = #train.placement<dim = 0, parts = 2>},
+func.func @step(%up: tensor<3x4xf32> {train.role = "param", train.name = "up", train.init = "zeros", train.placement = #train.placement<dim = 1, axes = ["tp"], parts = 2>},
+                %bias: tensor<4xf32> {train.role = "param", train.name = "bias", train.placement = #train.placement<dim = 0, axes = ["tp"], parts = 2>},
+                %down: tensor<4x5xf32> {train.role = "param", train.name = "down", train.placement = #train.placement<dim = 0, axes = ["tp"], parts = 2>},
                 %norm: tensor<5xf32> {train.role = "param", train.name = "norm"},
-                %base: tensor<2x3xf32> {train.role = "frozen", train.name = "base", train.placement = #train.placement<dim = 0, parts = 2>},
+                %base: tensor<2x3xf32> {train.role = "frozen", train.name = "base", train.placement = #train.placement<dim = 0, axes = ["tp"], parts = 2>},
                 %x: tensor<2x3xf32> {train.role = "input", train.name = "x"})
     -> (tensor<2x5xf32> {train.role = "output"}, tensor<3x4xf32> {train.role = "grad", train.of = "up"}, tensor<4xf32> {train.role = "grad", train.of = "bias"},
         tensor<4x5xf32> {train.role = "grad", train.of = "down"}, tensor<5xf32> {train.role = "grad", train.of = "norm"}) {

@@ -61,7 +61,7 @@ func.func @gathers(%a: tensor<4xf32>, %b: tensor<4xf32>, %c: tensor<4xf32>) -> t
 // CHECK: dist.reduce_scatter_start {{.*}}schedule.reason = "as soon as its operand is complete"
 // CHECK: %[[Y:.*]] = train.tanh
 // CHECK: train.concat %[[Y]], %[[Y]]
-// CHECK: dist.done {{.*}}schedule.reason = "before the next collective of its kind starts"
+// CHECK: dist.done {{.*}}schedule.reason = "before the next collective of its kind and axes starts"
 // CHECK: dist.reduce_scatter_start
 // CHECK: train.sqrt
 // CHECK: dist.done {{.*}}schedule.reason = "at its first use"

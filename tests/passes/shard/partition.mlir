@@ -34,7 +34,8 @@ func.func @lookup(%table: tensor<64x8xf32> {dist.sharding = #dist.sharding<[{"mo
 // CHECK-LABEL: func @small_table
 // CHECK: dist.all_gather %arg0 {{.*}} -> tensor<8x8xf32>
 func.func @small_table(%table: tensor<8x8xf32> {dist.sharding = #dist.sharding<[{"model"}, {}]>}, %i: tensor<64xi32>) -> tensor<64x8xf32> {
-  // expected-remark@+1 {{gathered: each rank sends 192 bytes, rows stay split it would send 3072}}
+  // expected-remark@+2 {{gathered: each rank sends 192 bytes, rows stay split it would send 3072}}
+  // expected-remark@+1 {{gathers 'tensor<8x8xf32>' over 'model': it is in parts where this op needs it whole}}
   %y = train.gather_rows %table, %i : (tensor<8x8xf32>, tensor<64xi32>) -> tensor<64x8xf32>
   return %y : tensor<64x8xf32>
 }

@@ -1,21 +1,25 @@
-// RUN: tessera-opt %s --place-parameters="parts=2 rules={weight=1}" -split-input-file -verify-diagnostics
-// RUN: not tessera-opt %S/place-parameters.mlir --place-parameters="parts=1 rules={up=0}" -split-input-file 2>&1 | FileCheck %s --check-prefix=PARTS
-// RUN: not tessera-opt %S/place-parameters.mlir --place-parameters="parts=2 rules=up" -split-input-file 2>&1 | FileCheck %s --check-prefix=FORM
-// RUN: not tessera-opt %S/place-parameters.mlir --place-parameters="parts=2 rules={up=-1}" -split-input-file 2>&1 | FileCheck %s --check-prefix=SIGN
-// RUN: not tessera-opt %S/place-parameters.mlir --place-parameters="parts=2 rules=*up=0" -split-input-file 2>&1 | FileCheck %s --check-prefix=REGEX
-// PARTS: error: --place needs a mesh whose model axes have at least 2 ranks, got 1
-// FORM: error: --place: expected <regex>=<dimension>, got 'up'
-// SIGN: error: --place: expected <regex>=<dimension>, got 'up=-1'
+// RUN: tessera-opt %s --place-parameters="axes=tp=2 rules={weight=1}" -split-input-file -verify-diagnostics
+// RUN: not tessera-opt %S/place-parameters.mlir --place-parameters="rules={up=0}" -split-input-file 2>&1 | FileCheck %s --check-prefix=PARTS
+// RUN: not tessera-opt %S/place-parameters.mlir --place-parameters="axes=tp=2 rules=up" -split-input-file 2>&1 | FileCheck %s --check-prefix=FORM
+// RUN: not tessera-opt %S/place-parameters.mlir --place-parameters="axes=tp=2 rules={up=-1}" -split-input-file 2>&1 | FileCheck %s --check-prefix=SIGN
+// RUN: not tessera-opt %S/place-parameters.mlir --place-parameters="axes=tp=2 rules=*up=0" -split-input-file 2>&1 | FileCheck %s --check-prefix=REGEX
+// RUN: not tessera-opt %S/place-parameters.mlir --place-parameters="axes=tp=2 rules={up=0:ep}" -split-input-file 2>&1 | FileCheck %s --check-prefix=AXIS
+// RUN: not tessera-opt %S/place-parameters.mlir --place-parameters="axes=tp rules={up=0}" -split-input-file 2>&1 | FileCheck %s --check-prefix=SIZE
+// AXIS: error: --place: 'up=0:ep' names the axis 'ep', which is no model axis larger than 1 of the mesh, or is named twice
+// SIZE: error: axes: expected <axis>=<size> with a size of at least 2, got 'tp'
+// PARTS: error: --place needs a mesh with a model axis larger than 1, such as tp=2
+// FORM: error: --place: expected <regex>=<dimension> or <regex>=<dimension>:<axis>, got 'up'
+// SIGN: error: --place: expected <regex>=<dimension> or <regex>=<dimension>:<axis>, got 'up=-1'
 // REGEX: error: --place: '*up' is not a regular expression
 
-// expected-error@below {{--place: 'weight' cannot be split: it has 1 dimensions, none is number 1}}
+// expected-error@below {{--place: 'weight' cannot be split: it has rank 1, so it has no dimension 1}}
 func.func @rank(%w: tensor<8xf32> {train.role = "param", train.name = "weight"}) -> (tensor<8xf32> {train.role = "output"}) {
   return %w : tensor<8xf32>
 }
 
 // -----
 
-// expected-error@below {{--place: 'weight' cannot be split: dimension 1 has size 3, which 2 ranks along the model axes do not divide}}
+// expected-error@below {{--place: 'weight' cannot be split: dimension 1 has size 3, which 2 ranks do not divide}}
 func.func @size(%w: tensor<8x3xf32> {train.role = "param", train.name = "weight"}) -> (tensor<8x3xf32> {train.role = "output"}) {
   return %w : tensor<8x3xf32>
 }

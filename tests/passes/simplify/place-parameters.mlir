@@ -1,10 +1,10 @@
-// RUN: tessera-opt %s --place-parameters="parts=2 rules={up=0},{down.weight=1},{up.bias=1}" -split-input-file | FileCheck %s
+// RUN: tessera-opt %s --place-parameters="axes=tp=2 rules={up=0},{down.weight=1},{up.bias=1}" -split-input-file | FileCheck %s
 
 // The first rule that matches counts. Norms that no rule matches are whole on each rank.
 // CHECK-LABEL: func @step
-// CHECK-SAME: %arg0: tensor<8x4xf32> {train.name = "up.weight", train.placement = #train.placement<dim = 0, parts = 2>
-// CHECK-SAME: %arg1: tensor<8xf32> {train.name = "up.bias", train.placement = #train.placement<dim = 0, parts = 2>
-// CHECK-SAME: %arg2: tensor<4x8xf32> {train.name = "down.weight", train.placement = #train.placement<dim = 1, parts = 2>, train.role = "frozen"}
+// CHECK-SAME: %arg0: tensor<8x4xf32> {train.name = "up.weight", train.placement = #train.placement<dim = 0, axes = ["tp"], parts = 2>
+// CHECK-SAME: %arg1: tensor<8xf32> {train.name = "up.bias", train.placement = #train.placement<dim = 0, axes = ["tp"], parts = 2>
+// CHECK-SAME: %arg2: tensor<4x8xf32> {train.name = "down.weight", train.placement = #train.placement<dim = 1, axes = ["tp"], parts = 2>, train.role = "frozen"}
 // CHECK-SAME: %arg3: tensor<4xf32> {train.name = "down.bias", train.role = "param"}
 // CHECK-SAME: %arg4: tensor<2x4xf32> {train.name = "up", train.role = "input"}
 func.func @step(%a: tensor<8x4xf32> {train.role = "param", train.name = "up.weight"},

@@ -96,7 +96,7 @@ private:
       return;
     CompileOptions options = last();
     options.batch = microBatch();
-    while (options.batch % 2 == 0 && options.batch / 2 >= report.ranks) {
+    while (options.batch % 2 == 0 && options.batch / 2 >= numSampleRanks(options)) {
       options.batch /= 2;
       options.accumulate *= 2;
       add(options);
@@ -138,7 +138,7 @@ private:
       const auto samples = static_cast<int64_t>(report.size.samples);
       if (!hasFixedShapes()) {
         const int64_t micro = from.batch > 0 ? from.batch : microBatch();
-        options.batch = llvm::alignTo(std::max(micro, numRanks(options)), numRanks(options));
+        options.batch = llvm::alignTo(std::max(micro, numSampleRanks(options)), numSampleRanks(options));
         if (options.batch == micro && from.batch == base.batch)
           options.batch = base.batch;
         else

@@ -54,7 +54,7 @@ struct CompileOptions {
   std::vector<std::string> paddingIdx;  ///< "<regex>=<row>"
   std::string batchNorm;                ///< train | inference; empty: as the file's record says
   std::string recognizeByValues = "on"; ///< on | off: whether GELU in no known form is recognised by its values
-  std::vector<std::string> place;       ///< "<regex>=<dimension>" that model axes split, first match wins
+  std::vector<std::string> place;       ///< "<regex>=<dimension>[:<axis>+…]" that model axes split, first match wins
   std::vector<std::string> init;        ///< "<regex>=<zeros|constant:a|normal:std|uniform:a:b>", first match wins
 
   std::string lora; ///< "rank=<r>,alpha=<a>,targets=<regex>[,train=<regex>]"; empty: no adapters

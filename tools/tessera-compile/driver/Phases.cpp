@@ -35,6 +35,15 @@ SmallVector<OptionText> textsOf(const std::vector<std::string> &texts) {
   return SmallVector<OptionText>(texts.begin(), texts.end());
 }
 
+/// "tp=2": the axes larger than 1 that parameters may be placed on.
+SmallVector<OptionText> parameterAxes(const CompileOptions &o) {
+  SmallVector<OptionText> axes;
+  for (const MeshAxis &axis : o.mesh)
+    if (axis.size > 1 && dist::getInfo(axis.role).splitsParameters)
+      axes.emplace_back(axis.name + "=" + std::to_string(axis.size));
+  return axes;
+}
+
 void addImport(OpPassManager &module, const CompileOptions &o) {
   OpPassManager &steps = module.nest<func::FuncOp>();
   addSimplification(steps);
@@ -51,7 +60,7 @@ void addImport(OpPassManager &module, const CompileOptions &o) {
         createAddAdapters({.rank = lora.rank, .alpha = lora.alpha, .targets = lora.targets, .train = lora.train}));
   }
   if (!o.place.empty())
-    module.addNestedPass<func::FuncOp>(createPlaceParameters({.parts = numModelRanks(o), .rules = textsOf(o.place)}));
+    module.addNestedPass<func::FuncOp>(createPlaceParameters({.axes = parameterAxes(o), .rules = textsOf(o.place)}));
 }
 
 /// What a budget buys is always shown.

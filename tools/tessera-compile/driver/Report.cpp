@@ -105,7 +105,7 @@ std::string axesText(ArrayAttr axes) {
 using CollectiveKey = std::pair<std::string, cost::Collective>;
 using Collectives = std::map<CollectiveKey, CollectiveReport>;
 
-/// What is sent, in kind. Bytes of one element are those of the largest such collective, which holds parameters.
+/// What is sent, in kind. Bytes of one element are those of the largest collective that holds parameters or gradients.
 struct Traffic {
   double gathered = 4, reduced = 4;
   double widestGather = 0, widestReduction = 0;
@@ -129,7 +129,10 @@ void addCollectives(Block &block, int64_t times, const cost::LatencyModel &laten
     row.count += times;
     row.wireBytes += static_cast<double>(times) * cost::wireBytes(use.kind, use.wholeBytes, row.placement.ranks);
     row.seconds += static_cast<double>(times) * latency.seconds(collective);
-    if (auto origin = collective.getOriginAttr(); origin && origin.getPhase() == dist::OriginPhase::Backward)
+    const auto origin = collective.getOriginAttr();
+    if (!origin || origin.getPhase() == dist::OriginPhase::Result)
+      continue; // not of a unit
+    if (origin.getPhase() == dist::OriginPhase::Backward)
       for (StringAttr unit : origin.getUnits())
         traffic.backwardUnits.insert(unit.getValue());
     const bool gathers = use.kind == cost::Collective::AllGather;
