@@ -110,6 +110,10 @@ FailureOr<SmallVector<Update>> InsertOptimizer::collectUpdates(func::FuncOp func
     update.decayElements = decay.getInt();
     if (!noDecay.empty() && failed(checkNoDecay(func, update)))
       return failure();
+    if (Type element = cast<RankedTensorType>(func.getArgument(index).getType()).getElementType();
+        moments == "bf16" && element.getIntOrFloatBitWidth() > 32)
+      return func.emitError() << "moments cannot be bf16: parameters of '" << update.name.getValue() << "' are "
+                              << element << ", whose moments are too";
     update.grad = gradients.lookup(update.name.getValue());
     if (!update.grad)
       return func.emitError() << "parameter '" << update.name.getValue()

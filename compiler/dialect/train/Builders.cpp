@@ -1,5 +1,7 @@
 #include "compiler/dialect/train/Builders.h"
 
+#include "compiler/dialect/train/ResultShapes.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -54,10 +56,8 @@ Value Build::reshape(Value x, ArrayRef<int64_t> shape) {
 }
 
 Value Build::transpose(Value x, ArrayRef<int64_t> permutation) {
-  SmallVector<int64_t> shape;
-  for (int64_t dim : permutation)
-    shape.push_back(shapeOf(x)[dim]);
-  return TransposeOp::create(builder, loc, tensorType(x).clone(shape), x, permutation);
+  return TransposeOp::create(builder, loc, tensorType(x).clone(transposedShape(shapeOf(x), permutation)), x,
+                             permutation);
 }
 
 Value Build::broadcast(Value x, ArrayRef<int64_t> shape, ArrayRef<int64_t> dimensions) {
@@ -85,60 +85,37 @@ Value Build::slice(Value x, ArrayRef<int64_t> starts, ArrayRef<int64_t> limits, 
   SmallVector<int64_t> steps(strides);
   if (steps.empty())
     steps.assign(starts.size(), 1);
-  SmallVector<int64_t> shape;
-  for (auto [start, limit, step] : llvm::zip_equal(starts, limits, steps))
-    shape.push_back((limit - start + step - 1) / step);
-  return SliceOp::create(builder, loc, tensorType(x).clone(shape), x, starts, limits, steps);
+  return SliceOp::create(builder, loc, tensorType(x).clone(slicedShape(starts, limits, steps)), x, starts, limits,
+                         steps);
 }
 
 Value Build::pad(Value x, ArrayRef<int64_t> low, ArrayRef<int64_t> high, ArrayRef<int64_t> interior, double value) {
   SmallVector<int64_t> gaps(interior);
   if (gaps.empty())
     gaps.assign(low.size(), 0);
-  SmallVector<int64_t> shape;
-  for (auto [size, before, after, gap] : llvm::zip_equal(shapeOf(x), low, high, gaps))
-    shape.push_back(before + after + size + (size > 0 ? (size - 1) * gap : 0));
-  return PadOp::create(builder, loc, tensorType(x).clone(shape), x, low, high, gaps, llvm::APFloat(value));
+  return PadOp::create(builder, loc, tensorType(x).clone(paddedShape(shapeOf(x), low, high, gaps)), x, low, high, gaps,
+                       llvm::APFloat(value));
 }
 
 Value Build::concat(ValueRange xs, int64_t dim) {
   assert(!xs.empty() && "concat of nothing");
-  SmallVector<int64_t> shape(shapeOf(xs.front()));
-  shape[dim] = 0;
-  for (Value x : xs)
-    shape[dim] += shapeOf(x)[dim];
-  return ConcatOp::create(builder, loc, tensorType(xs.front()).clone(shape), xs, dim);
+  return ConcatOp::create(builder, loc, tensorType(xs.front()).clone(joinedShape(xs.getTypes(), dim)), xs, dim);
 }
 
 Value Build::gatherRows(Value table, Value indices, std::optional<int64_t> paddingIndex) {
-  SmallVector<int64_t> shape(shapeOf(indices));
-  llvm::append_range(shape, shapeOf(table).drop_front());
-  return GatherRowsOp::create(builder, loc, tensorType(table).clone(shape), table, indices,
-                              paddingIndex ? builder.getI64IntegerAttr(*paddingIndex) : IntegerAttr());
+  return GatherRowsOp::create(builder, loc, tensorType(table).clone(rowsShape(shapeOf(table), shapeOf(indices))), table,
+                              indices, paddingIndex ? builder.getI64IntegerAttr(*paddingIndex) : IntegerAttr());
 }
 
 Value Build::reduce(ReduceKind kind, Value x, ArrayRef<int64_t> dimensions) {
-  SmallVector<int64_t> shape;
-  for (auto [dim, size] : llvm::enumerate(shapeOf(x)))
-    if (!llvm::is_contained(dimensions, static_cast<int64_t>(dim)))
-      shape.push_back(size);
-  return ReduceOp::create(builder, loc, tensorType(x).clone(shape), kind, x, dimensions);
+  return ReduceOp::create(builder, loc, tensorType(x).clone(reducedShape(shapeOf(x), dimensions)), kind, x, dimensions);
 }
 
 Value Build::sumAll(Value x) { return sum(x, llvm::to_vector(llvm::seq<int64_t>(0, tensorType(x).getRank()))); }
 
 Value Build::dot(Value lhs, Value rhs, ArrayRef<int64_t> lhsBatch, ArrayRef<int64_t> rhsBatch,
                  ArrayRef<int64_t> lhsContract, ArrayRef<int64_t> rhsContract) {
-  SmallVector<int64_t> shape;
-  for (int64_t dim : lhsBatch)
-    shape.push_back(shapeOf(lhs)[dim]);
-  auto appendFree = [&](Value side, ArrayRef<int64_t> batch, ArrayRef<int64_t> contract) {
-    for (int64_t dim = 0, rank = tensorType(side).getRank(); dim < rank; ++dim)
-      if (!llvm::is_contained(batch, dim) && !llvm::is_contained(contract, dim))
-        shape.push_back(shapeOf(side)[dim]);
-  };
-  appendFree(lhs, lhsBatch, lhsContract);
-  appendFree(rhs, rhsBatch, rhsContract);
+  const Shape shape = productShape(shapeOf(lhs), shapeOf(rhs), {lhsBatch, rhsBatch, lhsContract, rhsContract});
   return DotGeneralOp::create(builder, loc, tensorType(lhs).clone(shape), lhs, rhs, lhsBatch, rhsBatch, lhsContract,
                               rhsContract);
 }

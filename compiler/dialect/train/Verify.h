@@ -3,6 +3,8 @@
 #ifndef TESSERA_COMPILER_DIALECT_TRAIN_VERIFY_H
 #define TESSERA_COMPILER_DIALECT_TRAIN_VERIFY_H
 
+#include "compiler/dialect/train/ResultShapes.h"
+
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Operation.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -16,10 +18,6 @@ llvm::LogicalResult verifyShape(mlir::Operation *op, llvm::StringRef name, mlir:
 llvm::LogicalResult verifyType(mlir::Operation *op, llvm::StringRef name, mlir::Type type, mlir::Type expected);
 llvm::LogicalResult verifyCount(mlir::Operation *op, llvm::StringRef name, int64_t count, int64_t expected);
 
-/// The dimensions of a product; see train.dot_general.
-struct ContractionDims {
-  llvm::ArrayRef<int64_t> lhsBatch, rhsBatch, lhsContract, rhsContract;
-};
 llvm::LogicalResult verifyContraction(mlir::Operation *op, mlir::RankedTensorType lhs, mlir::RankedTensorType rhs,
                                       mlir::RankedTensorType result, const ContractionDims &dims);
 

@@ -10,15 +10,6 @@ using namespace tessera::train;
 
 // --- Reduce ----------------------------------------------------------------------
 
-/// The shape that is left when some dimensions disappear.
-static SmallVector<int64_t> without(ArrayRef<int64_t> shape, ArrayRef<int64_t> dims) {
-  SmallVector<int64_t> kept;
-  for (auto [dim, size] : llvm::enumerate(shape))
-    if (!llvm::is_contained(dims, static_cast<int64_t>(dim)))
-      kept.push_back(size);
-  return kept;
-}
-
 LogicalResult ReduceOp::verify() {
   RankedTensorType operand = getOperand().getType();
   // train.reduce_c1
@@ -30,7 +21,7 @@ LogicalResult ReduceOp::verify() {
   if (!llvm::is_sorted(dims) || std::adjacent_find(dims.begin(), dims.end()) != dims.end())
     return emitOpError() << "dimensions [" << dims << "] are not strictly increasing";
   // train.reduce_c3
-  return verifyType(*this, "result", getType(), operand.clone(without(operand.getShape(), dims)));
+  return verifyType(*this, "result", getType(), operand.clone(reducedShape(operand.getShape(), dims)));
 }
 
 LogicalResult ArgmaxOp::verify() {
@@ -43,7 +34,7 @@ LogicalResult ArgmaxOp::verify() {
   if (operand.getShape()[dim] == 0)
     return emitOpError() << "dimension " << dim << " has size 0, expected at least 1";
   // train.argmax_c3
-  return verifyShape(*this, "result", getType(), without(operand.getShape(), {dim}));
+  return verifyShape(*this, "result", getType(), reducedShape(operand.getShape(), {dim}));
 }
 
 LogicalResult SortIndicesOp::verify() {
@@ -108,14 +99,7 @@ LogicalResult tessera::train::verifyContraction(Operation *op, RankedTensorType 
   if (floating != isa<FloatType>(rhs.getElementType()) || floating != isa<FloatType>(result.getElementType()))
     return op->emitOpError("mixes integers and floating point numbers");
   // train.dot_general_c8
-  SmallVector<int64_t> shape, lhsNamed(lhsBatch), rhsNamed(rhsBatch);
-  for (int64_t dim : lhsBatch)
-    shape.push_back(lhs.getShape()[dim]);
-  llvm::append_range(lhsNamed, lhsContract);
-  llvm::append_range(rhsNamed, rhsContract);
-  llvm::append_range(shape, without(lhs.getShape(), lhsNamed));
-  llvm::append_range(shape, without(rhs.getShape(), rhsNamed));
-  return verifyShape(op, "result", result, shape);
+  return verifyShape(op, "result", result, productShape(lhs.getShape(), rhs.getShape(), dims));
 }
 
 LogicalResult DotGeneralOp::verify() {

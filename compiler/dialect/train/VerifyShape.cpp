@@ -90,10 +90,7 @@ LogicalResult TransposeOp::verify() {
     return emitOpError() << "permutation [" << getPermutation() << "] does not name each of " << operand.getRank()
                          << " dimensions once";
   // train.transpose_c2
-  SmallVector<int64_t> shape;
-  for (int64_t dim : getPermutation())
-    shape.push_back(operand.getShape()[dim]);
-  return verifyType(*this, "result", getType(), operand.clone(shape));
+  return verifyType(*this, "result", getType(), operand.clone(transposedShape(operand.getShape(), getPermutation())));
 }
 
 LogicalResult BroadcastOp::verify() {
@@ -128,7 +125,6 @@ LogicalResult SliceOp::verify() {
        {std::pair("starts", getStarts()), std::pair("limits", getLimits()), std::pair("strides", getStrides())})
     if (failed(verifyCount(*this, name, values.size(), operand.getRank())))
       return failure();
-  SmallVector<int64_t> shape;
   for (auto [dim, start, limit, stride, size] :
        llvm::enumerate(getStarts(), getLimits(), getStrides(), operand.getShape())) {
     // train.slice_c2
@@ -138,10 +134,9 @@ LogicalResult SliceOp::verify() {
     if (start < 0 || limit < start || limit > size)
       return emitOpError() << "box [" << start << ", " << limit << ") of dimension " << dim << " is not inside [0, "
                            << size << ")";
-    shape.push_back((limit - start + stride - 1) / stride);
   }
   // train.slice_c4
-  return verifyType(*this, "result", getType(), operand.clone(shape));
+  return verifyType(*this, "result", getType(), operand.clone(slicedShape(getStarts(), getLimits(), getStrides())));
 }
 
 LogicalResult PadOp::verify() {
@@ -151,16 +146,14 @@ LogicalResult PadOp::verify() {
        {std::pair("low", getLow()), std::pair("high", getHigh()), std::pair("interior", getInterior())})
     if (failed(verifyCount(*this, name, values.size(), operand.getRank())))
       return failure();
-  SmallVector<int64_t> shape;
-  for (auto [dim, low, high, gap, size] : llvm::enumerate(getLow(), getHigh(), getInterior(), operand.getShape())) {
+  for (auto [dim, low, high, gap] : llvm::enumerate(getLow(), getHigh(), getInterior()))
     // train.pad_c2
     if (low < 0 || high < 0 || gap < 0)
       return emitOpError() << "padding of dimension " << dim << " is negative (low " << low << ", high " << high
                            << ", interior " << gap << ")";
-    shape.push_back(low + high + size + (size > 0 ? (size - 1) * gap : 0));
-  }
   // train.pad_c3
-  return verifyType(*this, "result", getType(), operand.clone(shape));
+  return verifyType(*this, "result", getType(),
+                    operand.clone(paddedShape(operand.getShape(), getLow(), getHigh(), getInterior())));
 }
 
 LogicalResult ConcatOp::verify() {
@@ -172,8 +165,6 @@ LogicalResult ConcatOp::verify() {
   // train.concat_c2
   if (failed(verifyDim(*this, "dim", dim, first.getRank())))
     return failure();
-  SmallVector<int64_t> shape(first.getShape());
-  shape[dim] = 0;
   for (auto [index, operand] : llvm::enumerate(getOperands())) {
     auto type = cast<RankedTensorType>(operand.getType());
     // train.concat_c3
@@ -183,10 +174,9 @@ LogicalResult ConcatOp::verify() {
     if (type != first.clone(expected))
       return emitOpError() << "operand " << index << " has type " << type << ", expected " << first
                            << " but for dimension " << dim;
-    shape[dim] += type.getShape()[dim];
   }
   // train.concat_c4
-  return verifyType(*this, "result", getType(), first.clone(shape));
+  return verifyType(*this, "result", getType(), first.clone(joinedShape(getOperands().getTypes(), dim)));
 }
 
 LogicalResult DynamicSliceOp::verify() {
@@ -223,13 +213,6 @@ LogicalResult DynamicUpdateSliceOp::verify() {
 
 // --- Index -----------------------------------------------------------------------
 
-/// The shape of rows of `table` picked by `indices`.
-static SmallVector<int64_t> rowsShape(RankedTensorType table, RankedTensorType indices) {
-  SmallVector<int64_t> shape(indices.getShape());
-  llvm::append_range(shape, table.getShape().drop_front());
-  return shape;
-}
-
 LogicalResult GatherRowsOp::verify() {
   RankedTensorType table = getTable().getType();
   // train.gather_rows_c1
@@ -241,7 +224,8 @@ LogicalResult GatherRowsOp::verify() {
     return emitOpError() << "padding_index is " << static_cast<int64_t>(*row) << ", the table has "
                          << table.getDimSize(0) << " rows";
   // train.gather_rows_c2
-  return verifyType(*this, "result", getType(), table.clone(rowsShape(table, getIndices().getType())));
+  return verifyType(*this, "result", getType(),
+                    table.clone(rowsShape(table.getShape(), getIndices().getType().getShape())));
 }
 
 LogicalResult ScatterAddRowsOp::verify() {
@@ -250,5 +234,6 @@ LogicalResult ScatterAddRowsOp::verify() {
   if (init.getRank() == 0)
     return emitOpError("init has rank 0, expected at least 1");
   // train.scatter_add_rows_c2
-  return verifyType(*this, "updates", getUpdates().getType(), init.clone(rowsShape(init, getIndices().getType())));
+  return verifyType(*this, "updates", getUpdates().getType(),
+                    init.clone(rowsShape(init.getShape(), getIndices().getType().getShape())));
 }

@@ -5,6 +5,8 @@
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{settings=epsilon=0}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=EPSILON
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{kind=lion settings=momentum=0.5}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=OTHER
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{kind=lion moments=bf16}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=NARROW
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{moments=bf16}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=WIDE
+// WIDE: error: moments cannot be bf16: parameters of 'wide' are 'f64', whose moments are too
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{moments=fp8}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=MOMENTS
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(insert-optimizer{clip-value=-1}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=VALUE
 
@@ -41,4 +43,12 @@ func.func @layout(%u: tensor<8xf32> {train.role = "param", train.name = "u", tra
 // expected-error@+1 {{has no trainable parameter}}
 func.func @nothing(%x: tensor<8xf32> {train.role = "input", train.name = "x"}) {
   return
+}
+
+// -----
+
+// expected-error@+1 {{parameter 'wide' has no gradient}}
+func.func @wide(%u: tensor<8xf64> {train.role = "param", train.name = "wide", train.decay_elements = 8 : i64, train.segments = [#train.segment<"a", offset = 0, shape = [8]>]}) -> (tensor<f64> {train.role = "loss"}) {
+  %loss = train.constant dense<0.0> : tensor<f64>
+  return %loss : tensor<f64>
 }
