@@ -71,8 +71,9 @@ def PropagateShardingPass : ShardPass<"propagate-sharding"> {
     on. An op that can run on parts by collectives of its own does where that sends less than gathering.
 
     Precondition: `annotate-sharding`, or hand-written `dist.sharding` and `dist.constrain`. Postcondition: each op has
-    `dist.shardings` with one sharding per result, each function argument and result `dist.sharding`. Does not insert or
-    move an op.
+    `dist.shardings` with one sharding per result, each function argument and result `dist.sharding`. Of ops it inserts
+    `dist.constrain` alone: where a sum that is owed over an axis of parameters is read by several ops, it is added up before
+    them, once.
 
     Before:
     ```mlir

@@ -1,5 +1,6 @@
 //===- PropagateSharding.cpp - gives every value a layout -----------------===//
 
+#include "compiler/dialect/train/PhaseAnalysis.h"
 #include "passes/shard/Passes.h"
 #include "passes/shard/Sharding.h"
 
@@ -27,10 +28,10 @@ public:
     for (int sweep = 0; sweep < maxSweeps; ++sweep) {
       if (failed(forward(func.getBody().front())))
         return failure();
-      if (!backward(func.getBody().front())) {
-        write();
-        return success();
-      }
+      if (backward(func.getBody().front()) || reduceWhereItForks())
+        continue;
+      write();
+      return success();
     }
     return func.emitOpError() << "sharding propagation did not settle within " << maxSweeps << " sweeps";
   }
@@ -85,6 +86,36 @@ private:
         changed |= refine(operand, need);
     }
     return changed;
+  }
+
+  /// A sum that is owed over an axis of parameters (an activation, or its gradient) and that several ops read is added
+  /// up before them: each would else owe it, and what they make of it would be added up by itself. True if there was
+  /// one.
+  bool reduceWhereItForks() {
+    bool found = false;
+    func.walk([&](Operation *op) {
+      if (op == func || op->hasTrait<OpTrait::IsTerminator>() || isa<ConstrainOp, train::AccumulateOp>(op))
+        return;
+      for (OpResult result : op->getResults()) {
+        Layout whole = table.at(result);
+        const Partials owed = whole.unreduced;
+        llvm::erase_if(whole.unreduced, [&](const Partial &partial) {
+          return partial.kind == ReductionKind::Sum && table.mesh.getAxisInfo(partial.axis).splitsParameters;
+        });
+        if (whole.unreduced.size() == owed.size() || result.use_empty() ||
+            llvm::all_equal(llvm::map_range(result.getUsers(), [](Operation *user) { return user; })))
+          continue;
+        OpBuilder builder(op->getContext());
+        builder.setInsertionPointAfter(op);
+        auto sum = ConstrainOp::create(builder, op->getLoc(), result.getType(), result, whole.toAttr(table.mesh),
+                                       OriginAttr(), TypeAttr());
+        if (train::isMarkedBackward(op))
+          train::markBackward(sum);
+        result.replaceAllUsesExcept(sum, sum);
+        found = true;
+      }
+    });
+    return found;
   }
 
   /// Splits `value` as `need` says where it is not split yet, if its producer can and no other user minds.
