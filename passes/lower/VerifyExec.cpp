@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/dialect/dist/AxisAlgebra.h"
 #include "compiler/dialect/dist/Dist.h"
 #include "passes/lower/InstructionOrder.h"
 #include "passes/lower/MemoryContents.h"
@@ -35,15 +36,20 @@ struct Access {
 /// False if the accesses, of one slot, have no byte in common on any rank.
 bool mayTouch(const Access &a, const Access &b, dist::MeshAttr mesh) {
   exec::BufferOp first = a.buffer, second = b.buffer;
-  if (first.getRankAxesAttr() != second.getRankAxesAttr())
-    return true;
-  const int64_t ranks = mesh && first.getRankAxes() ? mesh.getGroupSize(*first.getRankAxes()) : 1;
-  auto bytes = [](exec::BufferOp buffer) { return exec::elementBytes(buffer.getType().getElementType()); };
-  for (int64_t rank = 0; rank < ranks; ++rank)
-    if (lower::mayOverlap(lower::placeOf(first, a.step->iteration, rank), bytes(first),
-                          lower::placeOf(second, b.step->iteration, rank), bytes(second)))
-      return true;
-  return false;
+  const ArrayAttr firstAxes = first.getRankAxesAttr(), secondAxes = second.getRankAxesAttr();
+  auto touchAt = [&](int64_t firstPosition, int64_t secondPosition) {
+    auto bytes = [](exec::BufferOp buffer) { return exec::elementBytes(buffer.getType().getElementType()); };
+    return lower::mayOverlap(lower::placeOf(first, a.step->iteration, firstPosition), bytes(first),
+                             lower::placeOf(second, b.step->iteration, secondPosition), bytes(second));
+  };
+  if (!mesh || (!firstAxes && !secondAxes))
+    return firstAxes || secondAxes || touchAt(0, 0);
+  if (firstAxes && secondAxes && firstAxes != secondAxes) // ranks have places in both groups
+    return llvm::any_of(llvm::seq(mesh.getNumRanks()), [&](int64_t rank) {
+      return touchAt(dist::positionInGroup(mesh, firstAxes, rank), dist::positionInGroup(mesh, secondAxes, rank));
+    });
+  return llvm::any_of(llvm::seq(mesh.getGroupSize(firstAxes ? firstAxes : secondAxes)),
+                      [&](int64_t position) { return touchAt(firstAxes ? position : 0, secondAxes ? position : 0); });
 }
 
 struct Episode {

@@ -27,7 +27,7 @@ struct Rule {
   llvm::Regex regex;
   int64_t dim = 0;
   Axes axes;
-  bool isUsed = false;
+  bool matches = false, isUsed = false;
 };
 
 struct PlaceParameters : impl::PlaceParametersBase<PlaceParameters> {
@@ -81,7 +81,7 @@ private:
     for (StringRef text : rules) {
       auto [pattern, place] = text.rsplit('=');
       auto [dim, names] = place.split(':');
-      Rule &rule = parsed.emplace_back(Rule{text, llvm::Regex(pattern), 0, {}, false});
+      Rule &rule = parsed.emplace_back(Rule{text, llvm::Regex(pattern), 0, {}, false, false});
       std::string problem;
       if (dim.getAsInteger(10, rule.dim) || rule.dim < 0 || place.ends_with(":"))
         return func.emitError() << "--place: expected <regex>=<dimension> or <regex>=<dimension>:<axis>, got '" << text
@@ -123,18 +123,24 @@ private:
       const unsigned index = arg.getArgNumber();
       if (!isParameter(getArgRole(func, index)))
         continue;
-      const Rule *first = nullptr;
+      Rule *first = nullptr;
       for (Rule &rule : *parsed)
         if (rule.regex.match(getArgName(func, index))) {
-          rule.isUsed = true;
+          rule.matches = true;
           first = first ? first : &rule;
         }
-      if (first && failed(place(func, index, *first)))
+      if (!first)
+        continue;
+      first->isUsed = true;
+      if (failed(place(func, index, *first)))
         return failure();
     }
     for (const Rule &rule : *parsed)
       if (!rule.isUsed)
-        return func.emitError() << "--place: no parameter matches '" << rule.text << "'";
+        return func.emitError() << "--place: "
+                                << (rule.matches ? "rules before it match all that is matched by '"
+                                                 : "no parameter matches '")
+                                << rule.text << "'";
     return success();
   }
 };

@@ -38,10 +38,10 @@
 // RUN: %{shard}
 // RUN: tessera-interp %t.z12 --compare=%t.whole --rtol=1e-5 --quiet
 
-// One layer on one of two axes, the other on the other.
+// Some on one of two axes, some on the other, some on both.
 // REDEFINE: %{mesh} = a:model = 2, shard = 2, b:model = 4
 // REDEFINE: %{axes} = a=2,b=4
-// REDEFINE: %{rules} = {h.0.mlp.c_fc.weight=1:b},{h.0.mlp.c_proj.weight=0:b},{h.1.mlp.c_fc.weight=1:a},{h.1.attn.c_proj.weight=0:a+b},
+// REDEFINE: %{rules} = {h.0.mlp.c_fc.weight=1:b},{h.0.mlp.c_proj.weight=0:b},{h.1.mlp.c_fc.bias=0:a},{h.1.attn.c_proj.weight=0:a+b},
 // REDEFINE: %{out} = %t.two
 // RUN: %{shard}
 // RUN: tessera-interp %t.two --compare=%t.whole --rtol=1e-5 --quiet

@@ -117,11 +117,12 @@ std::optional<std::pair<Index, Index>> Space::divide(const Index &index, int64_t
     return std::make_pair(quotient, remainder);
   for (const Index::Term &term : remainder.terms) {
     const Digit &digit = digits[term.digit];
-    if ((digit.opaque && !digit.insideOf) || term.coefficient >= divisor || divisor % term.coefficient != 0)
+    const unsigned own = digit.insideOf.value_or(term.digit); // of the space, or an opaque one, which cannot be cut
+    if (digits[own].opaque || term.coefficient >= divisor || divisor % term.coefficient != 0)
       continue;
     int64_t factor = divisor / term.coefficient;
     if (digit.size > factor && digit.size % factor == 0) {
-      wanted = Cut{digit.insideOf.value_or(term.digit), factor};
+      wanted = Cut{own, factor};
       break;
     }
   }

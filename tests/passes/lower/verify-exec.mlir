@@ -170,3 +170,35 @@ exec.program @never_recorded {
   // expected-error @+1 {{event 3 has not been recorded before}}
   exec.wait 3
 }
+
+// -----
+
+// The parts of all ranks of a group begin behind what the other stream writes, whether that is a part itself or not.
+module attributes {dist.mesh = #dist.mesh<dp = 2, tp = 3>} {
+exec.program @ranks {
+  exec.arena @activations activations bytes 256
+  %a = exec.slot "a" in @activations activations at 0 : memref<256xi8>
+  %0 = exec.buffer %a + 64 {rank_axes = ["tp"], rank_stride = 32 : i64} : memref<256xi8> to memref<8xf32>
+  %1 = exec.buffer %a + 0 : memref<256xi8> to memref<16xf32>
+  %2 = exec.buffer %a + 160 {rank_axes = ["dp"], rank_stride = 32 : i64} : memref<256xi8> to memref<8xf32>
+  exec.copy %0 -> %0 {stream = 2 : i64} : memref<8xf32> -> memref<8xf32>
+  exec.fill %1 with 0.0 : memref<16xf32>
+  exec.fill %2 with 0.0 : memref<8xf32>
+}
+}
+
+// -----
+
+// On ranks with tp = 2 and dp = 0 both are at 128.
+module attributes {dist.mesh = #dist.mesh<dp = 2, tp = 3>} {
+exec.program @ranks_overlap {
+  exec.arena @activations activations bytes 256
+  %a = exec.slot "a" in @activations activations at 0 : memref<256xi8>
+  %0 = exec.buffer %a + 64 {rank_axes = ["tp"], rank_stride = 32 : i64} : memref<256xi8> to memref<8xf32>
+  %2 = exec.buffer %a + 128 {rank_axes = ["dp"], rank_stride = 64 : i64} : memref<256xi8> to memref<8xf32>
+  // expected-note @+1 {{the other use}}
+  exec.copy %0 -> %0 {stream = 2 : i64} : memref<8xf32> -> memref<8xf32>
+  // expected-error @+1 {{uses 'a' while another stream may still read it}}
+  exec.fill %2 with 0.0 : memref<8xf32>
+}
+}

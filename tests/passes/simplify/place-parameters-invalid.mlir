@@ -5,6 +5,8 @@
 // RUN: not tessera-opt %S/place-parameters.mlir --place-parameters="axes=tp=2 rules=*up=0" -split-input-file 2>&1 | FileCheck %s --check-prefix=REGEX
 // RUN: not tessera-opt %S/place-parameters.mlir --place-parameters="axes=tp=2 rules={up=0:ep}" -split-input-file 2>&1 | FileCheck %s --check-prefix=AXIS
 // RUN: not tessera-opt %S/place-parameters.mlir --place-parameters="axes=tp rules={up=0}" -split-input-file 2>&1 | FileCheck %s --check-prefix=SIZE
+// RUN: not tessera-opt %S/place-parameters.mlir --place-parameters="axes=tp=2 rules={up=0},{up.bias=0}" -split-input-file 2>&1 | FileCheck %s --check-prefix=SHADOWED
+// SHADOWED: error: --place: rules before it match all that is matched by 'up.bias=0'
 // AXIS: error: --place: 'up=0:ep' names the axis 'ep', which is no model axis larger than 1 of the mesh, or is named twice
 // SIZE: error: axes: expected <axis>=<size> with a size of at least 2, got 'tp'
 // PARTS: error: --place needs a mesh with a model axis larger than 1, such as tp=2

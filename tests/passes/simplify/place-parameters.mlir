@@ -1,4 +1,4 @@
-// RUN: tessera-opt %s --place-parameters="axes=tp=2 rules={up=0},{down.weight=1},{up.bias=1}" -split-input-file | FileCheck %s
+// RUN: tessera-opt %s --place-parameters="axes=tp=2 rules={up=0},{down.weight=1}" -split-input-file | FileCheck %s
 
 // The first rule that matches counts. Norms that no rule matches are whole on each rank.
 // CHECK-LABEL: func @step
