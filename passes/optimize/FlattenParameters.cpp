@@ -142,14 +142,6 @@ static SmallVector<int64_t> shapeWithParts(const Parameter &parameter) {
   return shape;
 }
 
-/// The order of dimensions that moves dimension `from` to the place of `to`.
-static SmallVector<int64_t> movedDim(int64_t rank, int64_t from, int64_t to) {
-  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(rank));
-  order.erase(order.begin() + from);
-  order.insert(order.begin() + to, from);
-  return order;
-}
-
 /// A parameter of a unit: a slice, or, where model axes split it, a column of the unit's rows, with the parts moved to
 /// the dimension that they split.
 static Value readParameter(train::Build &build, Value unit, const Parameter &parameter) {
@@ -159,20 +151,18 @@ static Value readParameter(train::Build &build, Value unit, const Parameter &par
     return build.reshape(build.slice(unit, {begin}, {end}), shape);
   Value rows = build.reshape(unit, {parts, train::shapeOf(unit)[0] / parts});
   SmallVector<int64_t> split = shapeWithParts(parameter);
-  const int64_t dim = parameter.placement.getDim(), rank = static_cast<int64_t>(split.size());
+  const int64_t dim = parameter.placement.getDim();
   SmallVector<int64_t> inFront(split);
   inFront.erase(inFront.begin() + dim);
   inFront.insert(inFront.begin(), parts);
   Value part = build.reshape(build.slice(rows, {0, begin}, {parts, end}), inFront);
-  return build.reshape(dim == 0 ? part : build.transpose(part, movedDim(rank, 0, dim)), shape);
+  return build.reshape(build.moveDim(part, 0, dim), shape);
 }
 
 /// The gradient of a parameter that model axes split, as what belongs into the unit's rows.
 static Value gradientRows(train::Build &build, Value gradient, const Parameter &parameter) {
-  SmallVector<int64_t> split = shapeWithParts(parameter);
-  const int64_t dim = parameter.placement.getDim(), rank = static_cast<int64_t>(split.size());
-  Value parted = build.reshape(gradient, split);
-  return build.reshape(dim == 0 ? parted : build.transpose(parted, movedDim(rank, dim, 0)),
+  Value parted = build.reshape(gradient, shapeWithParts(parameter));
+  return build.reshape(build.moveDim(parted, parameter.placement.getDim(), 0),
                        {parameter.parts(), parameter.elements()});
 }
 

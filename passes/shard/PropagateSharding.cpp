@@ -102,8 +102,7 @@ private:
         llvm::erase_if(whole.unreduced, [&](const Partial &partial) {
           return partial.kind == ReductionKind::Sum && table.mesh.getAxisInfo(partial.axis).splitsParameters;
         });
-        if (whole.unreduced.size() == owed.size() || result.use_empty() ||
-            llvm::all_equal(llvm::map_range(result.getUsers(), [](Operation *user) { return user; })))
+        if (whole.unreduced.size() == owed.size() || result.use_empty() || llvm::all_equal(result.getUsers()))
           continue;
         OpBuilder builder(op->getContext());
         builder.setInsertionPointAfter(op);

@@ -40,7 +40,7 @@ static Status verifyAverages(const artifact::Package &package) {
     const auto of = parameters.find(state->name()->string_view());
     if (of == parameters.end() || of->second->elements() != state->elements() ||
         of->second->shard_group() != state->shard_group())
-      return bad(what, "no parameter is called and laid out so");
+      return bad(what, "there is no parameter of that name and layout");
     if (!averages.insert(state->name()->string_view()).second)
       return bad(what, "occurs twice");
   }

@@ -151,7 +151,7 @@ Status ByteRange::read(uint64_t begin, void *target, size_t count) const {
 
 Status PieceReader::read(uint64_t begin, void *target, size_t count) {
   constexpr size_t windowBytes = size_t{1} << 20;
-  if (count >= windowBytes / 4)
+  if (isOne || count >= windowBytes / 4)
     return range.read(begin, target, count);
   if (begin < windowBegin || begin + count > windowBegin + window.size()) {
     window.resize(

@@ -63,12 +63,14 @@ private:
 /// for the pieces that follow. Must not outlive the range.
 class PieceReader {
 public:
-  explicit PieceReader(const ByteRange &range) : range(range) {}
+  /// Of a single piece nothing is worth keeping: `isOne` reads it alone.
+  explicit PieceReader(const ByteRange &range, bool isOne = false) : range(range), isOne(isOne) {}
   /// As ByteRange::read.
   Status read(uint64_t begin, void *target, size_t count);
 
 private:
   const ByteRange &range;
+  bool isOne;
   std::vector<uint8_t> window;
   uint64_t windowBegin = 0;
 };

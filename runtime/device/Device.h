@@ -69,6 +69,8 @@ public:
 
   /// For reports: "cpu", "NVIDIA H200".
   virtual std::string name() const = 0;
+  /// What decides the bits of its results besides programs and inputs: devices of the same text compute the same.
+  virtual std::string arithmetic() const = 0;
   /// Threads of the host that compute.
   virtual int threads() const = 0;
 

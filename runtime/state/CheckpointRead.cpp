@@ -47,9 +47,9 @@ private:
   /// Copies one run of a parameter from whatever parts of it and pieces of their units hold it.
   Status copyRun(const StateView &view, const std::vector<Location> &sources, const ElementRun &run,
                  Readers &readers) const;
-  /// Copies what a stored unit has from `stored` on to the view's element `to`.
+  /// Copies what a stored unit has from `stored` on to the view's element `to`. `isOne`: as of PieceReader.
   Status copyFrom(const ManifestUnit &unit, int64_t stored, const StateView &view, int64_t to, int64_t count,
-                  Readers &readers) const;
+                  Readers &readers, bool isOne) const;
 
   Status openFiles();
   Status addPiece(const ManifestPiece &piece, const SafetensorsFile &file);
@@ -196,7 +196,7 @@ Status CheckpointReader::check(const RankState &views) const {
 }
 
 Status CheckpointReader::copyFrom(const ManifestUnit &unit, int64_t stored, const StateView &view, int64_t to,
-                                  int64_t count, Readers &readers) const {
+                                  int64_t count, Readers &readers, bool isOne) const {
   const auto width = static_cast<int64_t>(elementBytes(view.dtype));
   const std::vector<Piece> &parts = pieces.at({view.kind, unit.unit}); // one behind the other
   auto piece = std::upper_bound(parts.begin(), parts.end(), stored,
@@ -204,7 +204,7 @@ Status CheckpointReader::copyFrom(const ManifestUnit &unit, int64_t stored, cons
   for (; piece != parts.end() && piece->begin < stored + count; ++piece) {
     const int64_t from = std::max(stored, piece->begin), end = std::min(stored + count, piece->end);
     if (from < end)
-      TESSERA_RETURN_IF_ERROR(readers.try_emplace(&*piece, piece->bytes)
+      TESSERA_RETURN_IF_ERROR(readers.try_emplace(&*piece, piece->bytes, isOne)
                                   .first->second.read((from - piece->begin) * width,
                                                       view.data + (to + (from - stored) - view.begin) * width,
                                                       (end - from) * width));
@@ -217,7 +217,7 @@ Status CheckpointReader::copyRun(const StateView &view, const std::vector<Locati
   for (const Location &source : sources) {
     auto copy = [&](const ElementRun &stored) {
       return copyFrom(*source.unit, stored.inUnit, view, run.inUnit + (stored.inParameter - run.inParameter),
-                      stored.count, readers);
+                      stored.count, readers, /*isOne=*/false);
     };
     TESSERA_RETURN_IF_ERROR(source.segment->forEachRunOf(run.inParameter, run.inParameter + run.count, copy));
   }
@@ -237,8 +237,9 @@ Status CheckpointReader::copyInto(const RankState &views) const {
       auto same = std::find_if(sources.begin(), sources.end(),
                                [&](const Location &source) { return source.segment->part == segment.part; });
       if (same != sources.end()) {
-        TESSERA_RETURN_IF_ERROR(
-            copyFrom(*same->unit, same->segment->offset + (begin - segment.offset), view, begin, end - begin, readers));
+        TESSERA_RETURN_IF_ERROR(copyFrom(*same->unit, same->segment->offset + (begin - segment.offset), view, begin,
+                                         end - begin, readers,
+                                         /*isOne=*/true));
         continue;
       }
       TESSERA_RETURN_IF_ERROR(

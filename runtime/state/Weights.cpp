@@ -148,7 +148,7 @@ Status loadWeights(const RankState &views, const WeightSource &source, uint64_t 
         continue;
       }
       auto [begin, end] = overlap(view, segment);
-      PieceReader reader(entry->second.bytes);
+      PieceReader reader(entry->second.bytes, /*isOne=*/segment.part.count == 1);
       Status copied = segment.forEachRun(begin, end, [&](const ElementRun &run) {
         return copyElements(entry->second, reader, run.inParameter, view.dtype,
                             view.data + (run.inUnit - view.begin) * elementBytes(view.dtype), run.count);

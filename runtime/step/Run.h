@@ -80,7 +80,8 @@ private:
   Result<std::string> chooseCheckpoint() const;
   Status checkFolderIsFree() const;
   Status compareSettings(Communicator &self) const;
-  bool hasModelAxes() const;
+  /// Whether ranks have parts of parameters at all times, and compute what is not split each for itself.
+  bool hasPlacedParameters() const;
   Status compareArithmetic(Communicator &self, const Session &session) const;
   Status setUpRank(int index);
   Status setUpProcess();

@@ -47,7 +47,7 @@ Status Run::open() {
   // A missing GPU must not hide behind what is wrong with the data.
   if (!options.openDevice)
     TESSERA_RETURN_IF_ERROR(checkDevice(*artifact));
-  if (hasModelAxes() && (options.gpu.hasFastAttentionGradient || !options.gpu.isReproducible))
+  if (hasPlacedParameters() && (options.gpu.hasFastAttentionGradient || !options.gpu.isReproducible))
     return TESSERA_ERROR(
         InvalidArgument,
         std::string(options.gpu.isReproducible ? "--attention-gradient fast" : "--reproducible off") +

@@ -11,7 +11,6 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <unistd.h>
 
 namespace tessera {
@@ -25,27 +24,14 @@ static std::string hostIdentity() {
   return identity + "/" + name;
 }
 
-/// The vector instructions of this machine, on which the order of a product's sums depends.
-static std::string processorFeatures() {
-  std::string word, line;
-  std::ifstream file("/proc/cpuinfo");
-  while (std::getline(file, line)) {
-    if (!line.starts_with("flags"))
-      continue;
-    std::string found;
-    std::istringstream words(line);
-    while (words >> word)
-      if (word.starts_with("avx") || word.starts_with("amx") || word == "fma")
-        found += (found.empty() ? "" : " ") + word;
-    return found;
-  }
-  return "unknown";
-}
-
-bool Run::hasModelAxes() const {
-  const auto &axes = artifact->mesh().axes;
-  return std::any_of(axes.begin(), axes.end(),
-                     [](const Mesh::Axis &axis) { return axis.role == artifact::AxisRole::Model && axis.size > 1; });
+bool Run::hasPlacedParameters() const {
+  const auto *state = artifact->package().state();
+  for (uint32_t index = 0; state && index < state->size(); ++index)
+    if (const auto *segments = state->Get(index)->segments())
+      for (const artifact::Segment *segment : *segments)
+        if (segment->split_dim() >= 0)
+          return true;
+  return false;
 }
 
 /// What the processes of a run must agree on besides the artifact. Not compared is what may be another on each rank
@@ -113,14 +99,14 @@ Status Run::compareSettings(Communicator &self) const {
 /// Ranks along a model axis compute what is not split each for itself, products too, and have to come to the same bits:
 /// nothing brings their copies together again.
 Status Run::compareArithmetic(Communicator &self, const Session &session) const {
-  const std::string mine = std::to_string(session.threads()) + " threads with " + processorFeatures();
-  TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> all, self.gatherBlobs(mine, "comparison of processors"));
+  TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> all,
+                           self.gatherBlobs(session.arithmetic(), "comparison of devices"));
   for (size_t rank = 1; rank < all.size(); ++rank)
     if (all[rank] != all[0])
       return TESSERA_ERROR(InvalidArgument,
                            "rank " + std::to_string(rank) + " computes with " + all[rank] + ", rank 0 with " + all[0] +
                                ": where parameters are split over model axes, the other ones would come to differ "
-                               "between ranks; give all the same --threads, on processors of one kind");
+                               "between ranks");
   return Status::ok();
 }
 
@@ -143,7 +129,7 @@ Status Run::setUpRank(int index) {
   sessionOptions.openDevice = options.openDevice;
   TESSERA_ASSIGN_OR_RETURN(sessions[index], Session::create(artifact, self, sessionOptions));
   Session &session = *sessions[index];
-  if (isRemote() && hasModelAxes())
+  if (hasPlacedParameters())
     TESSERA_RETURN_IF_ERROR(compareArithmetic(self, session));
   TESSERA_ASSIGN_OR_RETURN(states[index], makeRankState(*artifact, self.rank(),
                                                         [&](size_t state) { return session.stateBuffer(state).data; }));

@@ -186,6 +186,8 @@ Communicator &Session::communicator() const { return impl->communicator; }
 int Session::rank() const { return impl->communicator.rank(); }
 int Session::threads() const { return impl->device->threads(); }
 
+std::string Session::arithmetic() const { return impl->device->arithmetic(); }
+
 TensorView Session::stateBuffer(size_t state) const {
   return impl->context->buffers.hostView(impl->artifact->package().state()->Get(state)->buffer());
 }

@@ -75,6 +75,8 @@ public:
   Communicator &communicator() const;
   int rank() const;
   int threads() const;
+  /// As of Device::arithmetic.
+  std::string arithmetic() const;
 
   /// Buffers by their index in the package's and the program's tables, without an address where the device has memory
   /// of its own. A batch buffer under accumulation has all micro-batches: its view is this rank's part of

@@ -178,6 +178,23 @@ class OtherSettings(LaunchTest):
                 for run in runs:
                     self.assertRegex(self.finish(run, status=1), what)
 
+    def test_ranks_that_would_round_whole_parameters_otherwise_are_refused(self):
+        self.compile("split", "--mesh", "tp=2", "--place", "gate_proj|up_proj=0", "--place", "down_proj=1")
+        self.compile("whole", "--mesh", "fsdp=2", "--strategy", "zero3")
+        for name in ("split", "whole"):
+            port = str(free_port())
+            runs = []
+            for rank in range(2):
+                command = self.command(name, name, 3)
+                command[command.index("--threads") + 1] = str(rank + 1)
+                runs.append(self.start(command, {"RANK": str(rank), "WORLD_SIZE": "2",
+                                                 "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}))
+            for run in runs:
+                if name == "whole":
+                    self.finish(run)
+                else:
+                    self.assertRegex(self.finish(run, status=1), "rank 1 computes with --threads 2 on .+, rank 0 with --threads 1 on")
+
 
 class Failures(LaunchTest):
     """A rank that is killed, stopped or slow ends the others, which say where; then the run goes on from its checkpoint."""

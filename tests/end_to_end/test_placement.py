@@ -1,6 +1,7 @@
 """Parameters that model axes split (`--place`): ten steps equal PyTorch's, checkpoints change the mesh, what cannot be is refused."""
 
 import json
+import os
 import re
 
 import numpy as np
@@ -139,3 +140,12 @@ class Placement(test_oracle.TrainingTest):
                                 ("it has rank 1, so it has no dimension 1", "--mesh", "tp=2", "--place", "c_fc.bias=1")):
             with self.subTest(message):
                 self.fail_with(message, "tessera-compile", *golden.compile_flags(), *flags, "-o", "z.tessera")
+
+    def test_what_makes_whole_parameters_differ_between_ranks_is_refused(self):
+        golden = test_oracle.Golden("gpt")
+        self.succeed("tessera-compile", *golden.compile_flags(), "--mesh", "tp=2", *MLP, "-o", "x.tessera")
+        for flags in (("--reproducible", "off"), ("--attention-gradient", "fast")):
+            with self.subTest(flags):
+                self.fail_with(f"{' '.join(flags)} cannot be used where parameters are split over model axes", "tessera-run",
+                               "x.tessera", "--data", golden.data, "--steps", 1, "--out", "run", *flags)
+                self.assertFalse(os.path.exists(self.path("run")))

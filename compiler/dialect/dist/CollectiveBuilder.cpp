@@ -74,16 +74,6 @@ Value CollectiveBuilder::merge(train::Build &build, Value value, int64_t dim, in
   return build.reshape(value, shape);
 }
 
-/// Dimension `from` becomes dimension `to`; the others keep their order.
-Value CollectiveBuilder::move(train::Build &build, Value value, int64_t from, int64_t to) const {
-  if (from == to)
-    return value;
-  SmallVector<int64_t> permutation = llvm::to_vector(llvm::seq<int64_t>(0, train::tensorType(value).getRank()));
-  permutation.erase(permutation.begin() + from);
-  permutation.insert(permutation.begin() + to, from);
-  return build.transpose(value, permutation);
-}
-
 Value CollectiveBuilder::onFirstDim(const ReshardStep &step, Value value) {
   train::Build build(builder, loc);
   int64_t dim = step.dim;
@@ -91,7 +81,7 @@ Value CollectiveBuilder::onFirstDim(const ReshardStep &step, Value value) {
     value = expand(build, value, dim, {step.blocks, train::shapeOf(value)[dim] / step.blocks});
     ++dim;
   }
-  value = move(build, value, dim, 0);
+  value = build.moveDim(value, dim, 0);
   ArrayAttr axes = axisNames(mesh, step.axes);
   const int64_t ranks = groupSize(mesh, step.axes);
   bool grows = step.kind == ReshardStep::Kind::AllGather;
@@ -104,7 +94,7 @@ Value CollectiveBuilder::onFirstDim(const ReshardStep &step, Value value) {
     value = ReduceScatterOp::create(builder, loc, type, value, axes, 0, step.reduction, origin);
   else
     value = SliceLocalOp::create(builder, loc, type, value, axes, 0);
-  value = move(build, value, 0, dim);
+  value = build.moveDim(value, 0, dim);
   return step.blocks > 1 ? merge(build, value, step.dim, 2) : value;
 }
 
@@ -115,12 +105,12 @@ Value CollectiveBuilder::allToAll(const ReshardStep &step, Value value) {
   const int64_t ranks = groupSize(mesh, step.axes);
   const int64_t size = train::shapeOf(value)[step.dim];
   value = expand(build, value, step.dim, {step.blocks, ranks, size / (step.blocks * ranks)});
-  value = move(build, value, step.dim + 1, 0);
+  value = build.moveDim(value, step.dim + 1, 0);
   value = merge(build, value, step.dim + 1, 2);
   value = AllToAllOp::create(builder, loc, value.getType(), value, axisNames(mesh, step.axes), 0, 0, origin);
   const int64_t from = step.fromDim + 1;
   value = expand(build, value, from, {step.fromBlocks, train::shapeOf(value)[from] / step.fromBlocks});
-  value = move(build, value, 0, from);
+  value = build.moveDim(value, 0, from);
   return merge(build, value, step.fromDim, 3);
 }
 

@@ -39,7 +39,6 @@ public:
 private:
   mlir::Value expand(train::Build &build, mlir::Value value, int64_t dim, llvm::ArrayRef<int64_t> sizes) const;
   mlir::Value merge(train::Build &build, mlir::Value value, int64_t dim, int64_t count) const;
-  mlir::Value move(train::Build &build, mlir::Value value, int64_t from, int64_t to) const;
   mlir::Value onFirstDim(const ReshardStep &step, mlir::Value value);
   mlir::Value allToAll(const ReshardStep &step, mlir::Value value);
   mlir::Value mask(const ReshardStep &step, mlir::Value value);

@@ -60,6 +60,15 @@ Value Build::transpose(Value x, ArrayRef<int64_t> permutation) {
                              permutation);
 }
 
+Value Build::moveDim(Value x, int64_t from, int64_t to) {
+  if (from == to)
+    return x;
+  SmallVector<int64_t> permutation = llvm::to_vector(llvm::seq<int64_t>(0, tensorType(x).getRank()));
+  permutation.erase(permutation.begin() + from);
+  permutation.insert(permutation.begin() + to, from);
+  return transpose(x, permutation);
+}
+
 Value Build::broadcast(Value x, ArrayRef<int64_t> shape, ArrayRef<int64_t> dimensions) {
   return BroadcastOp::create(builder, loc, tensorType(x).clone(shape), x, dimensions);
 }

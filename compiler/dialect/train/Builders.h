@@ -45,6 +45,8 @@ public:
   /// `x` itself if it has the shape already.
   mlir::Value reshape(mlir::Value x, llvm::ArrayRef<int64_t> shape);
   mlir::Value transpose(mlir::Value x, llvm::ArrayRef<int64_t> permutation);
+  /// Dimension `from` becomes dimension `to`; the others keep their order.
+  mlir::Value moveDim(mlir::Value x, int64_t from, int64_t to);
   mlir::Value broadcast(mlir::Value x, llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> dimensions);
   /// Broadcasts as NumPy does: shapes aligned at the end. `x` itself if it has the shape already.
   mlir::Value broadcastTo(mlir::Value x, llvm::ArrayRef<int64_t> shape);

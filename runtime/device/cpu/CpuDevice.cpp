@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <fstream>
+#include <sstream>
 
 namespace tessera::cpu {
 namespace {
@@ -83,7 +85,28 @@ private:
   Stream stream;
 };
 
+/// The vector instructions of this machine, on which the order of a product's sums depends.
+std::string processorFeatures() {
+  std::string word, line;
+  std::ifstream file("/proc/cpuinfo");
+  while (std::getline(file, line)) {
+    if (!line.starts_with("flags"))
+      continue;
+    std::string found;
+    std::istringstream words(line);
+    while (words >> word)
+      if (word.starts_with("avx") || word.starts_with("amx") || word == "fma")
+        found += (found.empty() ? "" : " ") + word;
+    return found;
+  }
+  return "unknown";
+}
+
 } // namespace
+
+std::string CpuDevice::arithmetic() const {
+  return "--threads " + std::to_string(threads()) + " on a processor with " + processorFeatures();
+}
 
 Result<std::unique_ptr<Device>> CpuDevice::create(const std::string &target, const DeviceOptions &options) {
   if (options.rankOnHost == 0) {

@@ -40,6 +40,7 @@ public:
   static Result<std::unique_ptr<Device>> create(const std::string &target, const DeviceOptions &options);
 
   std::string name() const override { return "cpu"; }
+  std::string arithmetic() const override;
   int threads() const override { return shared.team.threads(); }
   Status checkMemory(const artifact::Package &package) const override;
   Result<ArenaMemory> allocate(const artifact::Arena &arena) override;

@@ -29,6 +29,13 @@ Result<std::unique_ptr<Device>> CudaDevice::open(const Artifact &artifact, const
   return std::unique_ptr<Device>(std::move(made));
 }
 
+std::string CudaDevice::arithmetic() const {
+  int driver = 0;
+  cuDriverGetVersion(&driver); // answers wherever the device could be opened
+  return gpuName + " with driver " + std::to_string(driver) + ", cuBLASLt " + std::to_string(cublasLtGetVersion()) +
+         ", cuDNN " + std::to_string(cudnnGetVersion());
+}
+
 /// The GPUs of a host are given to its ranks in turn.
 Status CudaDevice::findGpu(const std::string &target) {
   TESSERA_ASSIGN_OR_RETURN(std::vector<Gpu> gpus, findGpus());

@@ -74,6 +74,7 @@ public:
   ~CudaDevice() override;
 
   std::string name() const override { return gpuName; }
+  std::string arithmetic() const override;
   int threads() const override { return 1; }
   Status meetRanks(Communicator &communicator) override;
   Status checkMemory(const artifact::Package &package) const override;

@@ -9,6 +9,7 @@
 #ifndef TESSERA_RUNTIME_DEVICE_CUDA_PROGRESS_H
 #define TESSERA_RUNTIME_DEVICE_CUDA_PROGRESS_H
 
+#include "runtime/artifact/Format.h"
 #include "runtime/device/Command.h"
 #include "runtime/device/cuda/Cuda.h"
 
@@ -38,7 +39,7 @@ public:
   uint64_t fingerprint() const;
 
 private:
-  static constexpr int maxStreams = 16;
+  static constexpr int maxStreams = artifact::maxStreams;
   Status write(const Command &command, uint32_t value, CUstream stream);
 
   volatile uint32_t *words = nullptr; ///< by stream; pinned

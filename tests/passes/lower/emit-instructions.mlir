@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s -to-exec -split-input-file | FileCheck %s
 
-// One instruction per op: operands, attributes and streams. to-exec.mlir has products and kernels, to-exec-streams.mlir the
+// One instruction per op: operands, attributes and streams. to-exec.mlir has products and kernels, streams.mlir the
 // events between streams, to-exec-invalid.mlir what has no instruction.
 
 // A product whose result is wanted transposed is computed transposed: bT aT.

@@ -306,7 +306,7 @@ TEST(Verify, AveragesAreOfAllParametersOrNone) {
   builder.package.state[3]->name = "u";
   expectError(builder, "average of 'u': occurs twice");
   builder.package.state[3]->name = "w";
-  expectError(builder, "average of 'w': no parameter is called and laid out so");
+  expectError(builder, "average of 'w': there is no parameter of that name and layout");
   builder.package.state[1]->name = "u";
   expectError(builder, "parameter 'u': occurs twice");
 }

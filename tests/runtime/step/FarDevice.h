@@ -34,6 +34,7 @@ public:
   }
 
   std::string name() const override { return "far"; }
+  std::string arithmetic() const override { return near->arithmetic(); }
   int threads() const override { return near->threads(); }
   Status checkMemory(const artifact::Package &package) const override { return near->checkMemory(package); }
   Result<ArenaMemory> allocate(const artifact::Arena &arena) override {
