@@ -125,6 +125,8 @@ BlockArgument FlattenParameters::insertUnit(func::FuncOp func, unsigned index, c
     attrs.push_back(builder.getNamedAttr(
         train::kDecayElements,
         builder.getI64IntegerAttr(unit.decayElements > 0 && unit.parts() > 1 ? padded : unit.decayElements)));
+  if (unit.getComputeType())
+    attrs.push_back(builder.getNamedAttr(train::kComputeType, unit.getComputeType()));
   LogicalResult inserted =
       func.insertArgument(index, RankedTensorType::get({padded}, unit.getElementType()),
                           builder.getDictionaryAttr(attrs), NameLoc::get(builder.getStringAttr(unit.name)));
@@ -318,9 +320,10 @@ LogicalResult FlattenParameters::run(func::FuncOp func) {
              << "parameters up to '" << parameter.name << "' have more than 2^56 elements together";
     elements += parameter.type.getNumElements();
   }
-  SmallVector<ParameterUnit> units = makeUnits(parameters, train::ArgRole::Param, *policy);
+  llvm::StringSet<> names;
+  SmallVector<ParameterUnit> units = makeUnits(parameters, train::ArgRole::Param, *policy, names);
   const size_t trained = units.size();
-  llvm::append_range(units, makeUnits(frozen, train::ArgRole::Frozen, *policy));
+  llvm::append_range(units, makeUnits(frozen, train::ArgRole::Frozen, *policy, names));
   Builder builder(func.getContext());
   BitVector erased(func.getNumArguments() + units.size());
   for (auto [index, unit] : llvm::enumerate(units)) {

@@ -22,6 +22,13 @@ def FlattenParameters : Pass<"flatten-parameters", "::mlir::func::FuncOp"> {
     are no blocks; a tied parameter exists once and belongs to the unit of its first use. Units are in the order of first
     use.
 
+    Parameters of one module that differ in element type, in the axes that they are placed on (`train.placement`) or in
+    `train.compute_type` are units apart, named `<unit>.<axis>` and `<unit>.<type>`. A placed unit is a matrix of as many
+    rows as there are parts, flattened: row r holds part r of each parameter, and `pad-multiple` is that of a row. Reading
+    a placed parameter is a slice of the rows, a transposition that brings the parts to the dimension that they split, and
+    a reshape. As an update's elements that decay are the first of the whole unit, what does not decay there is in
+    `<unit>.<axis>.no_decay`.
+
     Precondition: parameters have distinct names. Usually after `differentiate`; without gradients only arguments change.
     Postcondition: every `"param"` argument is one-dimensional with `train.segments`.
 
@@ -38,7 +45,7 @@ def FlattenParameters : Pass<"flatten-parameters", "::mlir::func::FuncOp"> {
   }];
   let options = [
     Option<"wrap", "wrap", "std::string", "\"module\"",
-           "module (by block scope), size:<bytes> (at most so many, in order of first use) or none (one unit)">,
+           "module (by block scope), size:<bytes> (at most so many, of one part where model axes split, in order of first use) or none (one unit)">,
     Option<"padMultiple", "pad-multiple", "int64_t", "1", "Units are padded to a multiple of this many elements">,
     Option<"noDecay", "no-decay", "::tessera::OptionText", "\"\"",
            "Regular expression of the names of parameters without weight decay; default: vectors and scalars, that is "

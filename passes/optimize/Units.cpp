@@ -5,8 +5,6 @@
 #include "compiler/dialect/train/PhaseAnalysis.h"
 #include "compiler/dialect/train/Signature.h"
 
-#include "llvm/ADT/StringMap.h"
-
 using namespace mlir;
 using namespace tessera;
 
@@ -55,6 +53,7 @@ SmallVector<Parameter> tessera::collectParameters(func::FuncOp func, train::ArgR
     parameter.type = cast<RankedTensorType>(parameter.arg.getType());
     parameter.init = func.getArgAttrOfType<StringAttr>(index, train::kInit);
     parameter.placement = func.getArgAttrOfType<train::PlacementAttr>(index, train::kPlacement);
+    parameter.computeType = func.getArgAttrOfType<TypeAttr>(index, train::kComputeType);
     if (!train::isFlattened(func, index))
       continue;
     parameter.decays = role == train::ArgRole::Frozen ? false
@@ -130,41 +129,65 @@ static void assignOffsets(ParameterUnit &unit) {
   }
 }
 
-SmallVector<ParameterUnit> tessera::makeUnits(ArrayRef<Parameter> parameters, train::ArgRole role, WrapPolicy policy) {
+namespace {
+/// What the parameters of one unit have in common.
+struct UnitKey {
+  StringRef module;
+  Type elementType;
+  Attribute axes, computeType;
+  bool isApart; ///< placed, and does not decay
+
+  bool operator==(const UnitKey &) const = default;
+};
+} // namespace
+
+/// A name for the unit that no other has.
+static std::string nameUnit(const UnitKey &key, train::ArgRole role, llvm::StringSet<> &names) {
+  std::string name = key.module.str();
+  llvm::raw_string_ostream out(name);
+  if (role == train::ArgRole::Frozen)
+    out << ".frozen";
+  if (key.computeType)
+    out << '.' << cast<TypeAttr>(key.computeType).getValue();
+  if (key.axes)
+    for (auto axis : cast<ArrayAttr>(key.axes).getAsRange<StringAttr>())
+      out << '.' << axis.getValue();
+  if (key.isApart)
+    out << ".no_decay";
+  if (names.contains(name))
+    out << '.' << key.elementType;
+  for (const std::string base = name; !names.insert(name).second;)
+    name = base + "." + std::to_string(names.size());
+  return name;
+}
+
+SmallVector<ParameterUnit> tessera::makeUnits(ArrayRef<Parameter> parameters, train::ArgRole role, WrapPolicy policy,
+                                              llvm::StringSet<> &names) {
   SmallVector<Parameter> ordered(parameters);
   // What one op concatenates lies side by side.
   llvm::stable_sort(ordered, [](const Parameter &a, const Parameter &b) {
     return std::tie(a.firstUse, a.operand) < std::tie(b.firstUse, b.operand);
   });
-  SmallVector<std::string> names;
+  SmallVector<std::string> modules;
   if (policy.kind == WrapPolicy::Module)
-    names = nameByModule(ordered);
+    modules = nameByModule(ordered);
   else if (policy.kind == WrapPolicy::Size)
-    names = nameBySize(ordered, policy.bytes);
+    modules = nameBySize(ordered, policy.bytes);
   else
-    names.assign(ordered.size(), "all");
+    modules.assign(ordered.size(), "all");
 
   SmallVector<ParameterUnit> units;
-  llvm::StringMap<size_t> unitOf;
-  for (auto [name, parameter] : llvm::zip_equal(names, ordered)) {
-    if (role == train::ArgRole::Frozen)
-      name += ".frozen";
-    if (parameter.placement) {
-      for (auto axis : parameter.placement.getAxes().getAsRange<StringAttr>())
-        name += "." + axis.str();
-      name += role == train::ArgRole::Param && !parameter.decays ? ".no_decay" : "";
+  SmallVector<UnitKey> keys;
+  for (auto [module, parameter] : llvm::zip_equal(modules, ordered)) {
+    const Attribute axes = parameter.placement ? parameter.placement.getAxes() : Attribute();
+    const UnitKey key = {module, parameter.type.getElementType(), axes, parameter.computeType,
+                         axes && role == train::ArgRole::Param && !parameter.decays};
+    const size_t same = llvm::find(keys, key) - keys.begin();
+    if (same == keys.size()) {
+      keys.push_back(key);
+      units.push_back({nameUnit(key, role, names), role, {}, 0, 0});
     }
-    // A flat tensor has one element type: others of the module make a unit of their own.
-    auto same = unitOf.find(name);
-    if (same != unitOf.end() && units[same->second].getElementType() != parameter.type.getElementType()) {
-      llvm::raw_string_ostream(name) << '.' << parameter.type.getElementType();
-      same = unitOf.find(name);
-    }
-    if (same == unitOf.end()) {
-      same = unitOf.try_emplace(name, units.size()).first;
-      units.push_back({name, role, {}, 0, 0});
-    }
-    units[same->second].parameters.push_back(parameter);
+    units[same].parameters.push_back(parameter);
   }
   for (ParameterUnit &unit : units)
     assignOffsets(unit);

@@ -6,6 +6,7 @@
 #include "compiler/dialect/train/Segments.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Regex.h"
 
 #include <optional>
@@ -24,6 +25,7 @@ struct Parameter {
   bool isJoined = false;          ///< that op concatenates it with others
   bool decays;                    ///< takes weight decay
   train::PlacementAttr placement; ///< null: not placed
+  mlir::TypeAttr computeType;     ///< null: as the precision phase decides
   int64_t offset = 0;             ///< in its unit, in elements; in a row of it where there are several
 
   int64_t parts() const { return placement ? placement.getParts() : 1; }
@@ -41,6 +43,7 @@ struct ParameterUnit {
   int64_t elements = 0;      ///< of a row, without padding
 
   mlir::Type getElementType() const { return parameters.front().type.getElementType(); }
+  mlir::TypeAttr getComputeType() const { return parameters.front().computeType; }
   int64_t parts() const { return parameters.front().parts(); }
 };
 
@@ -60,11 +63,13 @@ mlir::Operation *getAncestorInBlock(mlir::Operation *op, mlir::Block &block);
 /// without it these are the vectors and scalars (norms and biases).
 llvm::SmallVector<Parameter> collectParameters(mlir::func::FuncOp func, train::ArgRole role, llvm::Regex *noDecay);
 
-/// Groups parameters of one role into units, in the order of first use, and assigns offsets. Names of frozen units end
-/// with ".frozen". What axes split is in units of its own, "<unit>.<axis>", and apart from what decays there what
-/// does not, "<unit>.<axis>.no_decay": an update's elements that decay are the first of all rows together.
-llvm::SmallVector<ParameterUnit> makeUnits(llvm::ArrayRef<Parameter> parameters, train::ArgRole role,
-                                           WrapPolicy policy);
+/// Groups parameters of one role into units, in the order of first use, and assigns offsets. Of one module, those are
+/// together that agree in element type, the axes that split them, and what they are computed in. Names tell them apart:
+/// frozen units end with ".frozen", what is computed in a type of its own with ".<type>", and what axes split with
+/// ".<axis>"; there what does not decay is a unit, too, "<unit>.<axis>.no_decay", since an update's elements that decay
+/// are the first of all rows together. `names` are those that are taken, and grows.
+llvm::SmallVector<ParameterUnit> makeUnits(llvm::ArrayRef<Parameter> parameters, train::ArgRole role, WrapPolicy policy,
+                                           llvm::StringSet<> &names);
 
 } // namespace tessera
 

@@ -12,6 +12,7 @@
 #include "passes/precision/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace tessera {
@@ -45,16 +46,20 @@ public:
     Block &body = func.getBody().front();
     for (BlockArgument arg : body.getArguments()) {
       const std::optional<ArgRole> role = getArgRole(func, arg.getArgNumber());
-      kinds[arg] = role == ArgRole::Target                       ? Kind::Loss
-                   : role == ArgRole::Input || isParameter(role) ? Kind::Data
-                                                                 : Kind::Statistic;
+      const bool isExact = func.getArgAttr(arg.getArgNumber(), kComputeType) != Attribute();
+      kinds[arg] = role == ArgRole::Target                                     ? Kind::Loss
+                   : !isExact && (role == ArgRole::Input || isParameter(role)) ? Kind::Data
+                                                                               : Kind::Statistic;
       const bool isUnit =
           role == ArgRole::Param || (role == ArgRole::Frozen && func.getArgAttr(arg.getArgNumber(), kSegments));
-      if (isUnit && isWide(arg))
+      if (isExact) {
+        exactUnits.insert(getArgName(func, arg.getArgNumber()));
+        findExactProducts(arg);
+      } else if (isUnit && isWide(arg))
         parameters.push_back(arg);
     }
     if (parameters.empty()) {
-      func.emitRemark("not computed in bf16: the step has no f32 parameters");
+      func.emitRemark("not computed in bf16: the step has no f32 parameters that may be");
       return;
     }
     func.walk([&](Operation *op) {
@@ -77,30 +82,72 @@ private:
   bool isOurs(Value value) const { return isWide(value) || isNarrow(value); }
   Kind kindOf(Value value) const { return kinds.lookup(value); }
 
+  // --- Parameters that are computed in f32 ----------------------------------------
+
+  /// Marks what only shows `parameter`, and the products that read it.
+  void findExactProducts(BlockArgument parameter) {
+    SmallVector<Value> pending = {parameter};
+    while (!pending.empty()) {
+      Value value = pending.pop_back_val();
+      if (!exact.insert(value).second)
+        continue;
+      for (Operation *user : value.getUsers()) {
+        if (isa<IndexMappingOpInterface>(user) ||
+            (isa<ConcatOp>(user) &&
+             llvm::all_of(user->getOperands(), [&](Value operand) { return exact.contains(operand); })))
+          pending.push_back(user->getResult(0));
+        else if (isa<DotGeneralOp>(user))
+          exactProducts.insert(user);
+      }
+    }
+  }
+
+  bool readsExact(Operation *op) const {
+    return llvm::any_of(op->getOperands(), [&](Value operand) { return exact.contains(operand); });
+  }
+
+  /// What reads a parameter that is computed in f32, or computes its gradient, is f32. Products go on in f32 until they
+  /// meet data; the gradient of what they read is rounded as other data is.
+  void visitExact(Operation *op) {
+    widenAll(op);
+    if (isa<DotGeneralOp>(op)) {
+      const bool isOfData = isMarkedBackward(op) && !parameterGradients.contains(op->getResult(0));
+      return visitWide(op, isOfData ? Kind::Data : Kind::Statistic);
+    }
+    visitWide(op, largestKind(op));
+    if (auto norm = dyn_cast<LayerNormOp>(op))
+      kinds[norm.getMean()] = kinds[norm.getRstd()] = Kind::Statistic;
+    if (auto attention = dyn_cast<AttentionOp>(op))
+      kinds[attention.getLse()] = Kind::Statistic;
+  }
+
   // --- Gradients of parameters ----------------------------------------------------
 
   /// Marks what only moves or adds up gradients of parameters, back to the ops that compute them.
   void findParameterGradients() {
-    SmallVector<Value> pending;
+    SmallVector<std::pair<Value, bool>> pending; // of a parameter that is computed in f32?
     func.walk([&](Operation *op) {
       if (auto update = dyn_cast<OptimizerUpdateOpInterface>(op))
-        pending.push_back(update.getGrad());
+        pending.emplace_back(update.getGrad(), exact.contains(update.getParam()));
     });
     Operation *end = func.getBody().front().getTerminator();
     for (auto [index, value] : llvm::enumerate(end->getOperands()))
       if (getResultRole(func, index) == ResultRole::Grad)
-        pending.push_back(value);
+        pending.emplace_back(value, exactUnits.contains(func.getResultAttrOfType<StringAttr>(index, kOf).getValue()));
     while (!pending.empty()) {
-      Value value = pending.pop_back_val();
+      auto [value, isExact] = pending.pop_back_val();
       Operation *op = value.getDefiningOp();
       if (!op || !parameterGradients.insert(value).second)
         continue;
+      if (isExact && isa<DotGeneralOp>(op))
+        exactProducts.insert(op);
       if (auto accumulate = dyn_cast<AccumulateOp>(op))
-        pending.push_back(
-            accumulate.getBody().front().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber()));
+        pending.emplace_back(
+            accumulate.getBody().front().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber()), isExact);
       else if (isa<ReshapeOp, TransposeOp, ConcatOp>(op) || isElementwise(op))
-        llvm::copy_if(op->getOperands(), std::back_inserter(pending),
-                      [&](Value operand) { return isWide(operand) && operand.hasOneUse(); });
+        for (Value operand : op->getOperands())
+          if (isWide(operand) && operand.hasOneUse())
+            pending.emplace_back(operand, isExact);
     }
   }
 
@@ -179,6 +226,8 @@ private:
   }
 
   void visit(Operation *op) {
+    if (exactProducts.contains(op) || (readsExact(op) && !isElementwise(op) && !isa<ConvertOp>(op)))
+      return visitExact(op);
     llvm::TypeSwitch<Operation *>(op)
         .Case<DotGeneralOp>([&](auto dot) { visitProduct(dot); })
         .Case<AttentionOp>([&](auto attention) { visitAttention(attention, attention.getMask()); })
@@ -314,7 +363,7 @@ private:
 
   void roundIfKept(Operation *op) {
     Value value = op->getResult(0);
-    if (!isWide(value) || tensorType(value).getRank() == 0 || !isKept(value, isMarkedBackward(op)))
+    if (!isWide(value) || tensorType(value).getRank() == 0 || !isKept(value, isMarkedBackward(op), exactProducts))
       return;
     OpBuilder builder(op->getContext());
     builder.setInsertionPointAfter(op);
@@ -332,7 +381,10 @@ private:
   llvm::DenseMap<Value, Kind> kinds;
   llvm::DenseMap<Value, Value> narrowed;
   llvm::DenseSet<Value> parameterGradients;
-  llvm::DenseSet<Value> given; ///< results that were bf16 before
+  llvm::DenseSet<Value> given;               ///< results that were bf16 before
+  llvm::DenseSet<Value> exact;               ///< parameters that are computed in f32, and what only shows them
+  llvm::DenseSet<Operation *> exactProducts; ///< that read one, or compute its gradient
+  llvm::StringSet<> exactUnits;              ///< their names
 };
 
 struct CastPrecisionPass : tessera::impl::CastPrecisionBase<CastPrecisionPass> {

@@ -21,7 +21,7 @@ struct Readers {
 };
 } // namespace
 
-static Readers readersOf(Value value, bool fromBackward) {
+static Readers readersOf(Value value, bool fromBackward, const llvm::DenseSet<Operation *> &wide = {}) {
   Readers readers;
   for (Operation *user : value.getUsers()) {
     if (isa<BarrierOp>(user)) {
@@ -29,11 +29,13 @@ static Readers readersOf(Value value, bool fromBackward) {
       continue;
     }
     if (isa<IndexMappingOpInterface>(user)) {
-      Readers below = readersOf(user->getResult(0), fromBackward);
+      Readers below = readersOf(user->getResult(0), fromBackward, wide);
       readers.library |= below.library;
       readers.backward |= below.backward;
       continue;
     }
+    if (fromBackward && wide.contains(user))
+      continue;
     readers.backward |= isMarkedBackward(user) && !fromBackward;
     readers.library |= !isElementwise(user) && !isa<ReduceOp, ConvertOp, ArgmaxOp, SortIndicesOp>(user) &&
                        !user->hasTrait<OpTrait::IsTerminator>();
@@ -64,8 +66,8 @@ static bool isRecomputable(Value value) {
   return true;
 }
 
-bool isKept(Value value, bool fromBackward) {
-  Readers readers = readersOf(value, fromBackward);
+bool isKept(Value value, bool fromBackward, const llvm::DenseSet<Operation *> &wide) {
+  Readers readers = readersOf(value, fromBackward, wide);
   return readers.library || (readers.backward && !isRecomputable(value));
 }
 

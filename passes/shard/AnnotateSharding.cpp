@@ -69,12 +69,9 @@ private:
       if (const AxisRoleInfo &info = mesh.getAxisInfo(axis); size > 1 && !info.missing.empty())
         return func.emitError() << "axis '" << mesh.getAxisName(axis) << "' has the role " << info.name << " and size "
                                 << size << ": " << info.missing;
-    auto hasAxis = [&](AxisRole role) {
-      return llvm::any_of(llvm::enumerate(mesh.getSizes()), [&](auto entry) {
-        return entry.value() > 1 && mesh.getAxisInfo(entry.index()).role == role;
-      });
-    };
-    if (strategy.needsReplicas && !(hasAxis(AxisRole::Replica) && hasAxis(AxisRole::Data)))
+    const bool hasReplicas =
+        llvm::any_of(gradientAxes(mesh), [&](unsigned axis) { return !llvm::is_contained(shardAxes, axis); });
+    if (strategy.needsReplicas && (!hasReplicas || shardAxes.empty()))
       return func.emitError() << "strategy " << strategy.name << " needs a mesh with an axis of role "
                               << getInfo(AxisRole::Replica).name << " and one of role " << getInfo(AxisRole::Data).name
                               << ", both larger than 1, got " << mesh;
@@ -83,7 +80,8 @@ private:
 
   /// The units that are placed: each rank along their axes holds a row at all times.
   LogicalResult findPlacedUnits() {
-    Axes idle = parameterAxes(mesh);
+    Axes idle = parameterAxes(mesh); // those that split samples, too, have something to do
+    llvm::erase_if(idle, [&](unsigned axis) { return mesh.getAxisInfo(axis).splitsSamples; });
     for (BlockArgument arg : func.getArguments()) {
       const train::PlacementAttr placement = train::getPlacement(train::getSegments(func, arg.getArgNumber()));
       if (!placement)
@@ -107,12 +105,14 @@ private:
   /// Of a value that is laid out as the unit: what each rank along the axes that split state holds if they do not.
   Layout whole(Value value, StringRef unit) const {
     Layout layout = replicated(value);
-    layout.dims.front() = placedUnits.lookup(unit);
+    if (!layout.dims.empty()) // a number is no unit
+      layout.dims.front() = placedUnits.lookup(unit);
     return layout;
   }
   Layout sharded(Value value, StringRef unit) const {
     Layout layout = whole(value, unit);
-    layout.dims.front().append(shardAxes);
+    if (!layout.dims.empty())
+      layout.dims.front().append(shardAxes);
     return layout;
   }
 

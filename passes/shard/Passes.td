@@ -34,6 +34,10 @@ def AnnotateShardingPass : ShardPass<"annotate-sharding"> {
     `reduce-dtype=bf16` ranks round their gradients to bf16, add them up so and widen the sums; accumulation over
     micro-batches, clipping and the update stay in the gradient's own type.
 
+    A placed unit (`train.placement` of its segments) is split over its axes by every strategy, states and gradient too: a
+    rank has its row, and the strategy's axes split that further (`{"tp", "shard"}`). An axis of parameters that no unit is
+    placed on is an error.
+
     Batches are split over all axes that split samples, in the order of the mesh, along the dimension that counts samples
     (`train.dims`; where that is assumed it is written down). What has none is not split, with a remark. Uses of a gradient other than its update (the global norm) see a slice of it under `ddp`, so that
     all strategies add up in the same order. `train.count_valid` is written out, because its clamp to 1 cannot be
@@ -109,9 +113,8 @@ def VerifyShardingPass : ShardPass<"verify-sharding"> {
   let description = [{
     Before localisation: every operand has exactly the sharding that its op's rule needs, a reshard is between the
     shardings it names, no partial sum is returned or used as if it were whole. After: types of arguments and results
-    agree with `dist.sharding` and `dist.global`, collectives work along dimension 0 over axes of the mesh in its order,
-    arguments are split over axes in that order too (the runtime fills them by positions in groups), and no op of the
-    global form is left. Changes nothing.
+    agree with `dist.sharding` and `dist.global`, collectives work along dimension 0 over axes of the mesh, each once, and
+    no op of the global form is left. Changes nothing.
 
     Precondition: `insert-reshards` (before) or `localize` (after). Postcondition: an error at the op, or the above holds.
 

@@ -17,7 +17,8 @@ using namespace tessera::shard;
 namespace {
 
 /// Alternates two sweeps until nothing changes. Forward: an op's operands decide its results. Backward: a dimension
-/// that nothing has split yet is split as a user wants it. Splits are only ever added, so this ends.
+/// that nothing has split yet is split as a user wants it. Then sums that fork are added up, which may undo splits that
+/// followed from them: each is constrained once, so this ends.
 class Propagation {
 public:
   Propagation(func::FuncOp func, MeshAttr mesh) : func(func), table(mesh) {}

@@ -141,14 +141,12 @@ private:
   }
 
   LogicalResult verifyAxes(Operation *op, ArrayAttr axes) {
-    int64_t last = -1;
+    llvm::SmallDenseSet<StringAttr> seen;
     for (auto axis : axes.getAsRange<StringAttr>()) {
-      int64_t index = mesh.getAxisIndex(axis.getValue());
-      if (index < 0)
+      if (mesh.getAxisIndex(axis.getValue()) < 0)
         return op->emitOpError() << "names axis " << axis << ", which is not in the mesh " << mesh;
-      if (index <= last)
-        return op->emitOpError() << "names its axes in another order than the mesh";
-      last = index;
+      if (!seen.insert(axis).second)
+        return op->emitOpError() << "names axis " << axis << " twice";
     }
     return success();
   }

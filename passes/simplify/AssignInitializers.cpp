@@ -8,14 +8,13 @@
 #include "compiler/dialect/train/Initializer.h"
 #include "compiler/dialect/train/Signature.h"
 #include "compiler/dialect/train/Train.h"
+#include "passes/simplify/NameRules.h"
 #include "passes/simplify/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/Regex.h"
 
 #include <cmath>
-#include <utility>
 
 using namespace mlir;
 
@@ -46,32 +45,22 @@ std::string defaultInitializer(StringRef name, ArrayRef<int64_t> shape) {
 struct AssignInitializers : impl::AssignInitializersBase<AssignInitializers> {
   using AssignInitializersBase::AssignInitializersBase;
 
-  using Rules = SmallVector<std::pair<llvm::Regex, std::string>>;
-
-  LogicalResult parseRules(Rules &parsed) {
-    for (StringRef rule : rules) {
-      auto [pattern, initializer] = rule.rsplit('=');
-      std::string why;
-      llvm::Regex regex(pattern);
-      if (!rule.contains('='))
-        return getOperation().emitError() << "--init: expected <regex>=<initialiser>, got '" << rule << "'";
-      if (!regex.isValid(why))
-        return getOperation().emitError()
-               << "--init: '" << pattern << "' in '" << rule << "' is not a regular expression: " << why;
-      if (!train::parseInitializer(initializer))
-        return getOperation().emitError() << "--init: expected <regex>=<initialiser>, an initialiser being "
-                                          << train::kInitializerForms << ", got '" << rule << "'";
-      parsed.emplace_back(std::move(regex), initializer.str());
-    }
-    return success();
+  void runOnOperation() override {
+    if (failed(run(getOperation())))
+      signalPassFailure();
   }
 
-  void runOnOperation() override {
-    Rules parsed;
-    if (failed(parseRules(parsed)))
-      return signalPassFailure();
-    func::FuncOp func = getOperation();
-    SmallVector<bool> matches(parsed.size());
+private:
+  LogicalResult run(func::FuncOp func) {
+    NameRules<StringRef> initializers(func.getLoc(), "--init", "<regex>=<initialiser>");
+    auto readInitializer = [&](StringRef rule, StringRef initializer) -> FailureOr<StringRef> {
+      if (!train::parseInitializer(initializer))
+        return func.emitError() << "--init: expected <regex>=<initialiser>, an initialiser being "
+                                << train::kInitializerForms << ", got '" << rule << "'";
+      return initializer;
+    };
+    if (failed(initializers.read(*rules, readInitializer)))
+      return failure();
     for (unsigned i = 0; i < func.getNumArguments(); ++i) {
       auto name = func.getArgAttrOfType<StringAttr>(i, train::kName);
       if (!name || !train::isParameter(train::getArgRole(func, i)))
@@ -79,20 +68,14 @@ struct AssignInitializers : impl::AssignInitializersBase<AssignInitializers> {
       auto type = cast<RankedTensorType>(func.getArgument(i).getType());
       auto before = func.getArgAttrOfType<StringAttr>(i, train::kInit);
       std::string init = before && before.getValue() == "given" ? "given" : defaultInitializer(name, type.getShape());
-      bool isAssigned = false;
-      for (auto [rule, matched] : llvm::zip_equal(parsed, matches))
-        if (rule.first.match(name)) {
-          matched = true;
-          if (!std::exchange(isAssigned, true))
-            init = rule.second;
-        }
+      if (const StringRef *initializer = initializers.find(name))
+        init = initializer->str();
       func.setArgAttr(i, train::kInit, StringAttr::get(&getContext(), init));
     }
-    for (auto [rule, matched] : llvm::zip_equal(rules, matches))
-      if (!matched) {
-        func.emitError() << "--init: no parameter matches '" << rule << "'";
-        return signalPassFailure();
-      }
+    for (const auto &rule : initializers.getRules())
+      if (!rule.isMatched)
+        return func.emitError() << "--init: no parameter matches '" << rule.text << "'";
+    return success();
   }
 };
 

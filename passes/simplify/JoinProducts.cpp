@@ -27,9 +27,10 @@ struct Projection {
   int64_t columns() const { return shapeOf(weight)[0]; }
 };
 
-/// What products must have in common: the value, how it is contracted, the block of the model, and whether the weight
-/// decays (a unit holds those that do apart from those that do not).
-using Key = std::tuple<Value, ArrayRef<int64_t>, ArrayRef<int64_t>, Type, std::string, bool>;
+/// What products must have in common: the value, how it is contracted, the type of the result and that which the weight
+/// is computed in, the block of the model, and whether the weight decays (a unit holds those that do apart from those
+/// that do not).
+using Key = std::tuple<Value, ArrayRef<int64_t>, ArrayRef<int64_t>, Type, Attribute, std::string, bool>;
 
 struct JoinProducts : impl::JoinProductsBase<JoinProducts> {
   using JoinProductsBase::JoinProductsBase;
@@ -82,6 +83,8 @@ private:
 
   StringRef nameOf(BlockArgument arg) { return getArgName(getOperation(), arg.getArgNumber()); }
 
+  Attribute computeType(BlockArgument arg) { return getOperation().getArgAttr(arg.getArgNumber(), kComputeType); }
+
   bool isByWeight(DotGeneralOp product) {
     BlockArgument weight = parameter(product.getRhs());
     return weight && product.getLhsBatch().empty() && product->getBlock() == weight.getOwner() &&
@@ -120,7 +123,8 @@ private:
     BlockArgument bias = repeated ? parameter(repeated.getOperand()) : BlockArgument();
     if (!bias || !bias.hasOneUse() || !repeated->hasOneUse() || shapeOf(bias).size() != 1 ||
         repeated.getBroadcastDimensions() != ArrayRef<int64_t>{sum.getType().getRank() - 1} ||
-        shapeOf(bias)[0] != found.columns() || getOperation().getArgAttr(bias.getArgNumber(), kPlacement))
+        shapeOf(bias)[0] != found.columns() || getOperation().getArgAttr(bias.getArgNumber(), kPlacement) ||
+        computeType(bias) != computeType(found.weight))
       return;
     found.sum = sum;
     found.bias = bias;
@@ -135,6 +139,7 @@ private:
             product.getLhsContract(),
             product.getRhsContract(),
             product.getType().getElementType(),
+            computeType(found.weight),
             scope,
             regex && regex->match(nameOf(found.weight))};
   }

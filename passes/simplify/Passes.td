@@ -84,25 +84,48 @@ def PlaceParameters : Pass<"place-parameters", "func::FuncOp"> {
     its optimizer states, and computes with that part. Placing is all that is to be said: `flatten-parameters` makes units of
     what is placed, and what has to be gathered or added up follows from the rules of the ops.
 
-    Each rule is `<regex>=<dimension>`, on all of `axes`, or `<regex>=<dimension>:<axis>[+<axis>…]`; of those that match a
-    parameter's name the first one counts. A rule that matches nothing, a dimension that does not divide by the ranks along
-    the axes, and a buffer of the model are errors.
+    Each rule is `<regex>=<dimension>`, on all model axes larger than 1 of the mesh, or
+    `<regex>=<dimension>:<axis>[+<axis>…]`; of those that match a parameter's name the first one counts. A rule that never
+    counts, a dimension that does not divide by the ranks along the axes, and a buffer of the model are errors.
 
-    Precondition: arguments have `train.role` and `train.name`. Postcondition: parameters that rules match have
-    `train.placement`.
+    Precondition: arguments have `train.role` and `train.name`; where there are rules, the module attribute `dist.mesh` has
+    a model axis larger than 1. Postcondition: parameters that rules match have `train.placement`.
 
     ```mlir
     // before
     func.func @step(%w: tensor<32x8xf32> {train.role = "param", train.name = "mlp.up.weight"}, …)
-    // after, with axes=tp=2 rules=up=0
+    // after, with rules=up=0 on #dist.mesh<tp = 2>
     func.func @step(%w: tensor<32x8xf32> {train.role = "param", train.name = "mlp.up.weight",
                                           train.placement = #train.placement<dim = 0, axes = ["tp"], parts = 2>}, …)
     ```
   }];
   let options = [
-    ListOption<"axes", "axes", "::tessera::OptionText", "<axis>=<size> for the axes of the mesh that parameters may be placed on">,
     ListOption<"rules", "rules", "::tessera::OptionText",
                "<regex>=<dimension>[:<axis>+…]; the first that matches a parameter counts">,
+  ];
+}
+
+def SetComputeTypes : Pass<"set-compute-types", "func::FuncOp"> {
+  let summary = "Say which parameters are computed in f32 where others are computed in bf16";
+  let description = [{
+    For what must not be rounded where the rest of the model is: a router, a head. Parameters of f32, trained, frozen or
+    buffers, whose name matches `f32` get `train.compute_type`. `flatten-parameters` makes units of them, which are
+    gathered in f32, and `cast-precision` leaves what reads them in f32.
+
+    Without `f32` nothing is done; that no parameter of f32 matches it is an error.
+
+    Precondition: arguments have `train.role` and `train.name`. Postcondition: parameters that match have
+    `train.compute_type`.
+
+    ```mlir
+    // before
+    func.func @step(%w: tensor<32x8xf32> {train.role = "param", train.name = "router.weight"}, …)
+    // after, with f32=router
+    func.func @step(%w: tensor<32x8xf32> {train.role = "param", train.name = "router.weight", train.compute_type = f32}, …)
+    ```
+  }];
+  let options = [
+    Option<"f32", "f32", "::tessera::OptionText", "", "Regular expression of parameters that are computed in f32">,
   ];
 }
 

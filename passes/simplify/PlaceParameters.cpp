@@ -1,13 +1,13 @@
 //===- PlaceParameters.cpp - which parameters axes of the mesh split ----------===//
 
+#include "compiler/dialect/dist/AxisAlgebra.h"
 #include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
+#include "passes/simplify/NameRules.h"
 #include "passes/simplify/Passes.h"
 
-#include "mlir/IR/BuiltinAttributes.h"
-#include "llvm/Support/Regex.h"
-
 using namespace mlir;
+using namespace tessera::dist;
 using namespace tessera::train;
 
 namespace tessera {
@@ -16,19 +16,7 @@ namespace tessera {
 
 namespace {
 
-/// Axes of the mesh, the major one first, with the product of their sizes.
-struct Axes {
-  SmallVector<StringRef> names;
-  int64_t ranks = 1;
-};
-
-struct Rule {
-  StringRef text;
-  llvm::Regex regex;
-  int64_t dim = 0;
-  Axes axes;
-  bool matches = false, isUsed = false;
-};
+constexpr llvm::StringLiteral kForm = "<regex>=<dimension> or <regex>=<dimension>:<axis>";
 
 struct PlaceParameters : impl::PlaceParametersBase<PlaceParameters> {
   using PlaceParametersBase::PlaceParametersBase;
@@ -39,107 +27,64 @@ struct PlaceParameters : impl::PlaceParametersBase<PlaceParameters> {
   }
 
 private:
-  /// The axes that a rule may name, with their sizes.
-  FailureOr<SmallVector<std::pair<StringRef, int64_t>>> parseAxes(func::FuncOp func) {
-    SmallVector<std::pair<StringRef, int64_t>> parsed;
-    for (StringRef text : axes) {
-      auto [name, size] = text.rsplit('=');
-      parsed.emplace_back(name, 0);
-      if (name.empty() || size.getAsInteger(10, parsed.back().second) || parsed.back().second < 2)
-        return func.emitError() << "axes: expected <axis>=<size> with a size of at least 2, got '" << text << "'";
-    }
-    return parsed;
-  }
-
-  /// Those that `text` names, as "a+b"; all if it is empty. In the order of the mesh.
-  FailureOr<Axes> chooseAxes(func::FuncOp func, const Rule &rule, StringRef text,
-                             ArrayRef<std::pair<StringRef, int64_t>> known) {
+  /// Reads what follows the '=' of a rule: a dimension and the names of axes, as "1:a+b", or all axes if it names none.
+  FailureOr<PlacementAttr> parsePlace(func::FuncOp func, MeshAttr mesh, StringRef rule, StringRef place) {
+    auto [number, names] = place.split(':');
+    int64_t dim = 0;
+    if (number.getAsInteger(10, dim) || dim < 0 || place.ends_with(":"))
+      return func.emitError() << "--place: expected " << kForm << ", got '" << rule << "'";
+    Axes axes = parameterAxes(mesh);
     SmallVector<StringRef> wanted;
-    if (!text.empty())
-      text.split(wanted, '+');
+    if (!names.empty())
+      names.split(wanted, '+');
     for (auto [index, name] : llvm::enumerate(wanted))
-      if (llvm::none_of(known, [&](const auto &axis) { return axis.first == name; }) ||
+      if (llvm::none_of(axes, [&](unsigned axis) { return mesh.getAxisName(axis) == name; }) ||
           llvm::is_contained(ArrayRef(wanted).take_front(index), name))
-        return func.emitError() << "--place: '" << rule.text << "' names the axis '" << name
+        return func.emitError() << "--place: '" << rule << "' names the axis '" << name
                                 << "', which is no model axis larger than 1 of the mesh, or is named twice";
-    Axes chosen;
-    for (auto [name, size] : known)
-      if (wanted.empty() || llvm::is_contained(wanted, name)) {
-        chosen.names.push_back(name);
-        chosen.ranks *= size;
-      }
-    if (chosen.names.empty())
-      return func.emitError("--place needs a mesh with a model axis larger than 1, such as tp=2");
-    return chosen;
+    if (!wanted.empty())
+      llvm::erase_if(axes, [&](unsigned axis) { return !llvm::is_contained(wanted, mesh.getAxisName(axis)); });
+    return PlacementAttr::get(func.getContext(), dim, axisNames(mesh, axes), groupSize(mesh, axes));
   }
 
-  FailureOr<SmallVector<Rule>> parseRules(func::FuncOp func) {
-    auto known = parseAxes(func);
-    if (failed(known))
-      return failure();
-    SmallVector<Rule> parsed;
-    for (StringRef text : rules) {
-      auto [pattern, place] = text.rsplit('=');
-      auto [dim, names] = place.split(':');
-      Rule &rule = parsed.emplace_back(Rule{text, llvm::Regex(pattern), 0, {}, false, false});
-      std::string problem;
-      if (dim.getAsInteger(10, rule.dim) || rule.dim < 0 || place.ends_with(":"))
-        return func.emitError() << "--place: expected <regex>=<dimension> or <regex>=<dimension>:<axis>, got '" << text
-                                << "'";
-      if (!rule.regex.isValid(problem))
-        return func.emitError() << "--place: '" << pattern << "' is not a regular expression: " << problem;
-      FailureOr<Axes> chosen = chooseAxes(func, rule, names, *known);
-      if (failed(chosen))
-        return failure();
-      rule.axes = *chosen;
-    }
-    return parsed;
-  }
-
-  LogicalResult place(func::FuncOp func, unsigned index, const Rule &rule) {
+  LogicalResult place(func::FuncOp func, unsigned index, PlacementAttr placement) {
     BlockArgument arg = func.getArgument(index);
-    StringRef name = getArgName(func, index);
     auto type = cast<RankedTensorType>(arg.getType());
-    auto refuse = [&] { return emitError(arg.getLoc()) << "--place: '" << name << "' cannot be split: "; };
+    const int64_t dim = placement.getDim();
+    auto refuse = [&] {
+      return emitError(arg.getLoc()) << "--place: '" << getArgName(func, index) << "' cannot be split: ";
+    };
     if (!isFlattened(func, index))
       return refuse() << "it is a buffer of the model, which each rank has as a whole";
-    if (rule.dim >= type.getRank())
-      return refuse() << "it has rank " << type.getRank() << ", so it has no dimension " << rule.dim;
-    if (type.getDimSize(rule.dim) % rule.axes.ranks != 0)
-      return refuse() << "dimension " << rule.dim << " has size " << type.getDimSize(rule.dim) << ", which "
-                      << rule.axes.ranks << " ranks do not divide";
-    Builder builder(func.getContext());
-    func.setArgAttr(
-        index, kPlacement,
-        PlacementAttr::get(func.getContext(), rule.dim, builder.getStrArrayAttr(rule.axes.names), rule.axes.ranks));
+    if (dim >= type.getRank())
+      return refuse() << "it has rank " << type.getRank() << ", so it has no dimension " << dim;
+    if (!placement.fits(type.getShape()))
+      return refuse() << "dimension " << dim << " has size " << type.getDimSize(dim) << ", which "
+                      << placement.getParts() << " ranks do not divide";
+    func.setArgAttr(index, kPlacement, placement);
     return success();
   }
 
   LogicalResult run(func::FuncOp func) {
-    FailureOr<SmallVector<Rule>> parsed = parseRules(func);
-    if (failed(parsed))
+    auto mesh = func->getParentOfType<ModuleOp>()->getAttrOfType<MeshAttr>(kMesh);
+    if (!rules.empty() && (!mesh || parameterAxes(mesh).empty()))
+      return func.emitError("--place needs a mesh with a model axis larger than 1, such as tp=2");
+    NameRules<PlacementAttr> placements(func.getLoc(), "--place", kForm);
+    auto readPlace = [&](StringRef rule, StringRef place) { return parsePlace(func, mesh, rule, place); };
+    if (failed(placements.read(*rules, readPlace)))
       return failure();
-    for (BlockArgument arg : func.getArguments()) {
-      const unsigned index = arg.getArgNumber();
+    for (unsigned index = 0; index < func.getNumArguments(); ++index) {
       if (!isParameter(getArgRole(func, index)))
         continue;
-      Rule *first = nullptr;
-      for (Rule &rule : *parsed)
-        if (rule.regex.match(getArgName(func, index))) {
-          rule.matches = true;
-          first = first ? first : &rule;
-        }
-      if (!first)
-        continue;
-      first->isUsed = true;
-      if (failed(place(func, index, *first)))
+      const PlacementAttr *placement = placements.find(getArgName(func, index));
+      if (placement && failed(place(func, index, *placement)))
         return failure();
     }
-    for (const Rule &rule : *parsed)
+    for (const auto &rule : placements.getRules())
       if (!rule.isUsed)
         return func.emitError() << "--place: "
-                                << (rule.matches ? "rules before it match all that is matched by '"
-                                                 : "no parameter matches '")
+                                << (rule.isMatched ? "rules before it match all that is matched by '"
+                                                   : "no parameter matches '")
                                 << rule.text << "'";
     return success();
   }

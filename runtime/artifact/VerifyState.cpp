@@ -1,5 +1,6 @@
 //===- VerifyState.cpp - checks what lives across steps --------------------===//
 
+#include "runtime/artifact/ParameterPart.h"
 #include "runtime/artifact/VerifyContext.h"
 
 #include <algorithm>
@@ -53,29 +54,27 @@ static Status verifyAverages(const artifact::Package &package) {
 /// Each parameter is there once in each kind of state: whole, or all of its parts, in one tensor.
 static Status verifyParts(const artifact::Package &package) {
   using Key = std::tuple<artifact::StateRole, std::string_view, std::string_view>; // role, state, parameter
-  std::map<Key, std::vector<std::pair<uint32_t, const artifact::Segment *>>> segments;
+  struct Listed {
+    std::vector<ShapedPart> parts;
+    std::set<uint32_t> tensors;
+  };
+  std::map<Key, Listed> parameters;
   for (uint32_t index = 0; index < sizeOf(package.state()); ++index) {
     const artifact::StateTensor &state = *package.state()->Get(index);
     for (uint32_t number = 0; number < sizeOf(state.segments()); ++number) {
       const artifact::Segment &segment = *state.segments()->Get(number);
-      segments[{state.role(), state.state() ? state.state()->string_view() : "", segment.name()->string_view()}]
-          .emplace_back(index, &segment);
+      Listed &listed =
+          parameters[{state.role(), state.state() ? state.state()->string_view() : "", segment.name()->string_view()}];
+      listed.parts.push_back(partOf(segment));
+      listed.tensors.insert(index);
     }
   }
-  for (const auto &[key, parts] : segments) {
-    const std::string what = "parameter '" + std::string(std::get<2>(key)) + "'";
-    const artifact::Segment &first = *parts.front().second;
-    std::set<uint32_t> seen;
-    for (auto [index, part] : parts) {
-      const bool fits =
-          index == parts.front().first && part->split_dim() == first.split_dim() && part->parts() == first.parts() &&
-          sizeOf(part->shape()) == sizeOf(first.shape()) &&
-          (!part->shape() || std::equal(part->shape()->begin(), part->shape()->end(), first.shape()->begin()));
-      if (!fits || !seen.insert(part->part()).second)
-        return bad(what, "occurs twice, or in parts that do not belong together");
-    }
-    if (seen.size() != (first.split_dim() < 0 ? 1 : first.parts()))
-      return bad(what, "has " + std::to_string(seen.size()) + " of " + std::to_string(first.parts()) + " parts");
+  for (const auto &[key, listed] : parameters) {
+    std::string problem = checkParts(listed.parts);
+    if (problem.empty() && listed.tensors.size() > 1)
+      problem = "has parts in several units";
+    if (!problem.empty())
+      return bad("parameter '" + std::string(std::get<2>(key)) + "'", problem);
   }
   return Status::ok();
 }
@@ -107,13 +106,10 @@ Status verifyState(const VerifyContext &context) {
           return bad(what + ", parameter '" + segment.name()->str() + "'",
                      "a dimension of size " + std::to_string(size));
       }
-      if (segment.split_dim() >= 0) {
-        const auto dim = static_cast<uint32_t>(segment.split_dim());
-        if (dim >= sizeOf(segment.shape()) || segment.parts() < 2 || segment.part() >= segment.parts() ||
-            segment.shape()->Get(dim) % segment.parts() != 0)
-          return bad(what + ", parameter '" + segment.name()->str() + "'", "is no part of its shape");
-        elements /= segment.parts();
-      }
+      const auto [shape, part] = partOf(segment);
+      if (!part.fits(shape))
+        return bad(what + ", parameter '" + segment.name()->str() + "'", "is no part of its shape");
+      elements /= part.count;
       if (segment.offset() < 0 || WideInt(segment.offset()) + elements > WideInt(state.elements()))
         return bad(what + ", parameter '" + segment.name()->str() + "'", "reaches beyond the unit");
       if (segment.init() && !isKnown(segment.init()->kind()))

@@ -88,19 +88,17 @@ Status CheckpointReader::addParameters() {
     for (const ParameterSegment &segment : unit.segments)
       parameters[{unit.kind, segment.name}].push_back({&unit, &segment});
   for (auto &[key, parts] : parameters) {
-    const ParameterSegment &first = *parts.front().segment;
-    std::set<int64_t> seen;
+    std::vector<ShapedPart> listed;
+    std::set<DataType> types;
     for (const Location &location : parts) {
-      const ParameterSegment &segment = *location.segment;
-      if (!seen.insert(segment.part.index).second)
-        return corrupt("parameter '" + key.second + "' appears twice");
-      if (segment.shape != first.shape || segment.part.dim != first.part.dim ||
-          segment.part.count != first.part.count || location.unit->dtype != parts.front().unit->dtype)
-        return corrupt("parameter '" + key.second + "' has parts that do not belong together");
+      listed.push_back({location.segment->shape, location.segment->part});
+      types.insert(location.unit->dtype);
     }
-    if (static_cast<int64_t>(seen.size()) != first.part.count)
-      return corrupt("parameter '" + key.second + "' has " + std::to_string(seen.size()) + " of " +
-                     std::to_string(first.part.count) + " parts");
+    std::string problem = checkParts(listed);
+    if (problem.empty() && types.size() > 1)
+      problem = "has parts of several types";
+    if (!problem.empty())
+      return corrupt("parameter '" + key.second + "' " + problem);
   }
   return Status::ok();
 }
@@ -168,15 +166,15 @@ Status CheckpointReader::check(const RankState &views) const {
   std::vector<std::string> problems;
   std::map<UnitKey, bool> wanted;
   for (const StateView &view : views)
-    for (const ParameterSegment &segment : view.segments) {
-      std::string name = "'" + segment.name + "' (" + toString(view.kind) + ")";
-      wanted[{view.kind, segment.name}] = true;
-      auto found = parameters.find({view.kind, segment.name});
+    for (const ParameterSegment *parameter : parametersOf(view)) {
+      std::string name = "'" + parameter->name + "' (" + toString(view.kind) + ")";
+      wanted[{view.kind, parameter->name}] = true;
+      auto found = parameters.find({view.kind, parameter->name});
       if (found == parameters.end())
         problems.push_back(name + " is not in the checkpoint");
-      else if (const Location &stored = found->second.front(); stored.segment->shape != segment.shape)
+      else if (const Location &stored = found->second.front(); stored.segment->shape != parameter->shape)
         problems.push_back(name + " has shape " + shapeToString(stored.segment->shape) + ", expected " +
-                           shapeToString(segment.shape));
+                           shapeToString(parameter->shape));
       else if (stored.unit->dtype != view.dtype)
         problems.push_back(name + " has type " + std::string(safetensorsName(stored.unit->dtype)) + ", expected " +
                            std::string(safetensorsName(view.dtype)));

@@ -225,18 +225,16 @@ Result<std::vector<SafetensorsTensor>> gatherParameters(const std::vector<RankSt
   for (const StateView &unit : ranks.front()) {
     if (unit.kind != role)
       continue;
-    for (const ParameterSegment &segment : unit.segments) {
-      if (segment.part.index > 0)
-        continue; // with the first part
-      SafetensorsTensor tensor{segment.name, unit.dtype, segment.shape, {}};
+    for (const ParameterSegment *parameter : parametersOf(unit)) {
+      SafetensorsTensor tensor{parameter->name, unit.dtype, parameter->shape, {}};
       int64_t position = 0;
-      for (const HeldRun &run : runs[segment.name])
+      for (const HeldRun &run : runs[parameter->name])
         if (run.first == position && !run.bytes.empty()) {
           tensor.pieces.push_back(run.bytes);
           position += static_cast<int64_t>(run.bytes.size() / elementBytes(unit.dtype));
         }
-      if (position != segment.parameterElements())
-        return TESSERA_ERROR(Internal, "the ranks given do not hold all of parameter '" + segment.name + "'");
+      if (position != parameter->parameterElements())
+        return TESSERA_ERROR(Internal, "the ranks given do not hold all of parameter '" + parameter->name + "'");
       tensors.push_back(std::move(tensor));
     }
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 namespace tessera {
 
@@ -65,7 +66,8 @@ namespace {
 /// What has been found so far.
 struct Found {
   std::string first;
-  uint64_t firstValues = 0, others = 0, otherValues = 0;
+  std::set<std::string> others; ///< each once, in how many parts and on how many ranks it may be
+  uint64_t firstValues = 0, otherValues = 0;
 
   void add(const std::string &name, uint64_t values) {
     if (values == 0)
@@ -74,7 +76,7 @@ struct Found {
       first = name;
       firstValues += values;
     } else {
-      ++others;
+      others.insert(name);
       otherValues += values;
     }
   }
@@ -108,9 +110,9 @@ std::string describeNonFinite(const std::vector<RankState> &ranks, bool states) 
   auto values = [](uint64_t count) { return std::to_string(count) + (count == 1 ? " value" : " values"); };
   std::string text = found.first + " has " + values(found.firstValues) + " that " +
                      (found.firstValues == 1 ? "is" : "are") + " not finite";
-  if (found.others > 0)
-    text += " (and " + std::to_string(found.others) + (found.others == 1 ? " other has " : " others have ") +
-            std::to_string(found.otherValues) + ")";
+  if (!found.others.empty())
+    text += " (and " + std::to_string(found.others.size()) +
+            (found.others.size() == 1 ? " other has " : " others have ") + std::to_string(found.otherValues) + ")";
   return text;
 }
 

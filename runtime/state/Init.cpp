@@ -170,9 +170,9 @@ Status initialiseState(const RankState &views, uint64_t seed, bool isZeroed) {
   std::string missing;
   for (const StateView &view : views)
     if (view.kind.isParameter())
-      for (const ParameterSegment &segment : view.segments)
-        if (!segment.init)
-          missing += (missing.empty() ? "'" : ", '") + segment.name + "'";
+      for (const ParameterSegment *parameter : parametersOf(view))
+        if (!parameter->init)
+          missing += (missing.empty() ? "'" : ", '") + parameter->name + "'";
   if (!missing.empty())
     return TESSERA_ERROR(InvalidArgument, "these parameters have no initialiser and need weights: " + missing);
   if (!isZeroed)

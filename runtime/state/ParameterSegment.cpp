@@ -41,10 +41,7 @@ Status ParameterSegment::forEachRunOf(int64_t first, int64_t last, const RunFunc
 
 std::optional<int64_t> elementsOfPart(const std::vector<int64_t> &shape, const ParameterPart &part, int64_t width) {
   const std::optional<int64_t> elements = checkedElements(shape, width);
-  if (part.count == 1)
-    return part.index == 0 ? elements : std::nullopt;
-  if (!elements || part.count < 1 || part.index < 0 || part.index >= part.count || part.dim < 0 ||
-      part.dim >= static_cast<int64_t>(shape.size()) || shape[part.dim] % part.count != 0)
+  if (!elements || !part.fits(shape))
     return std::nullopt;
   return *elements / part.count;
 }

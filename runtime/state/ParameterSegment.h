@@ -9,6 +9,7 @@
 #ifndef TESSERA_RUNTIME_STATE_PARAMETERSEGMENT_H
 #define TESSERA_RUNTIME_STATE_PARAMETERSEGMENT_H
 
+#include "runtime/artifact/ParameterPart.h"
 #include "runtime/artifact/Reader.h"
 #include "runtime/base/Status.h"
 
@@ -23,13 +24,6 @@ namespace tessera {
 struct InitSpec {
   artifact::InitKind kind = artifact::InitKind::Constant;
   double a = 0, b = 0;
-};
-
-/// Part `index` of `count` equal ones of dimension `dim`; of one part, the whole.
-struct ParameterPart {
-  int64_t dim = 0, count = 1, index = 0;
-
-  friend bool operator==(const ParameterPart &, const ParameterPart &) = default;
 };
 
 /// `count` elements from `inUnit` of a unit on, which are those from `inParameter` of a parameter on, both in row-major

@@ -28,6 +28,14 @@ Overlap overlap(const StateView &view, const ParameterSegment &segment) {
   return {std::max(view.begin, segment.offset), std::min(view.end, segment.end())};
 }
 
+std::vector<const ParameterSegment *> parametersOf(const StateView &view) {
+  std::vector<const ParameterSegment *> parameters;
+  for (const ParameterSegment &segment : view.segments)
+    if (segment.part.index == 0)
+      parameters.push_back(&segment);
+  return parameters;
+}
+
 static std::vector<int64_t> toVector(const flatbuffers::Vector<int64_t> *sizes) {
   return sizes ? std::vector<int64_t>(sizes->begin(), sizes->end()) : std::vector<int64_t>();
 }
@@ -36,12 +44,12 @@ static Result<std::vector<ParameterSegment>> readSegments(const artifact::StateT
   std::vector<ParameterSegment> segments;
   if (tensor.segments())
     for (const artifact::Segment *stored : *tensor.segments()) {
+      ShapedPart listed = partOf(*stored);
       ParameterSegment segment;
       segment.name = stored->name()->str();
-      segment.shape = toVector(stored->shape());
+      segment.shape = std::move(listed.shape);
+      segment.part = listed.part;
       segment.offset = stored->offset();
-      if (stored->split_dim() >= 0)
-        segment.part = {stored->split_dim(), stored->parts(), stored->part()};
       auto elements = elementsOfPart(segment.shape, segment.part);
       if (!elements || segment.offset < 0 || segment.offset > tensor.elements() ||
           *elements > tensor.elements() - segment.offset)

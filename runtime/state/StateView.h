@@ -65,6 +65,9 @@ struct Overlap {
 };
 Overlap overlap(const StateView &view, const ParameterSegment &segment);
 
+/// The parameters of a unit, each once: the first part of one that is there in parts.
+std::vector<const ParameterSegment *> parametersOf(const StateView &view);
+
 } // namespace tessera
 
 #endif // TESSERA_RUNTIME_STATE_STATEVIEW_H

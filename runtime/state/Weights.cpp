@@ -89,20 +89,20 @@ static Status checkNames(const RankState &views, const WeightSource &source, con
   for (const StateView &view : views) {
     if (!view.kind.isParameter())
       continue;
-    for (const ParameterSegment &segment : view.segments) {
-      auto entry = source.entries().find(segment.name);
+    for (const ParameterSegment *parameter : parametersOf(view)) {
+      auto entry = source.entries().find(parameter->name);
       if (entry == source.entries().end()) {
-        if (!(options.allowMissing || options.optional.count(segment.name)) || !segment.init)
-          missing.push_back("'" + segment.name + "'");
+        if (!(options.allowMissing || options.optional.count(parameter->name)) || !parameter->init)
+          missing.push_back("'" + parameter->name + "'");
         continue;
       }
-      used.insert(segment.name);
+      used.insert(parameter->name);
       const WeightEntry &weight = entry->second;
-      if (weight.shape != segment.shape)
-        mismatched.push_back("'" + segment.name + "' has shape " + shapeToString(weight.shape) + ", expected " +
-                             shapeToString(segment.shape));
+      if (weight.shape != parameter->shape)
+        mismatched.push_back("'" + parameter->name + "' has shape " + shapeToString(weight.shape) + ", expected " +
+                             shapeToString(parameter->shape));
       else if (!canConvert(weight.dtype, view.dtype))
-        mismatched.push_back("'" + segment.name + "' has type " + std::string(safetensorsName(weight.dtype)) +
+        mismatched.push_back("'" + parameter->name + "' has type " + std::string(safetensorsName(weight.dtype)) +
                              ", expected " + std::string(safetensorsName(view.dtype)));
     }
   }

@@ -52,18 +52,16 @@ void StepDump::prepare(int rank, const RankState &state, StepOptions &options) {
   };
 }
 
-std::string StepDump::withoutGradient() const {
+std::string StepDump::withoutGradient(const RankState &state) const {
   std::set<uint32_t> known;
   if (const auto *probes = artifact.training().probes())
     for (const artifact::GradientProbe *probe : *probes)
       known.insert(probe->state());
   std::string missing;
-  const auto &states = *artifact.package().state();
-  for (uint32_t index = 0; index < states.size(); ++index)
-    if (states[index]->role() == StateRole::Parameter && states[index]->segments() && !known.count(index))
-      for (const artifact::Segment *segment : *states[index]->segments())
-        if (segment->part() == 0)
-          missing += (missing.empty() ? "'" : ", '") + segment->name()->str() + "'";
+  for (uint32_t index = 0; index < state.size(); ++index)
+    if (state[index].kind == StateRole::Parameter && !known.count(index))
+      for (const ParameterSegment *parameter : parametersOf(state[index]))
+        missing += (missing.empty() ? "'" : ", '") + parameter->name + "'";
   return missing;
 }
 
@@ -81,7 +79,7 @@ Status StepDump::write(const std::string &folder, const std::vector<RankState> &
   if (error)
     return TESSERA_ERROR(IoError, "cannot create folder '" + folder + "': " + error.message());
   if (kinds.count("gradients")) {
-    std::string missing = withoutGradient();
+    std::string missing = withoutGradient(states.front());
     if (!missing.empty())
       log::warn(
           "--dump: the kernel of their update computes the gradients of {}; they are never in memory and not written",

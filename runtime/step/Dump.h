@@ -37,7 +37,7 @@ public:
 
 private:
   /// Names of parameters whose update is one kernel with what computes their gradient.
-  std::string withoutGradient() const;
+  std::string withoutGradient(const RankState &state) const;
 
   /// Copies of one rank's gradients, as views like those of its parameters.
   struct RankGradients {

@@ -180,8 +180,9 @@ private:
   std::optional<MemorySnapshot> snapshot;
   bool isCheckpointDue = false; ///< the step of one was skipped
   int64_t firstStep = 1, lastStep = 0, lastCheckpoint = 0;
-  uint64_t firstSample = 0; ///< of `firstStep`
-  int stoppedBy = 0;        ///< signal
+  int64_t lastCompared = -1; ///< the step after which replicas were compared
+  uint64_t firstSample = 0;  ///< of `firstStep`
+  int stoppedBy = 0;         ///< signal
   std::atomic<bool> begun{false};
 
   // Rank 0's.

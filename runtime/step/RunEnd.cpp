@@ -1,6 +1,6 @@
 //===- RunEnd.cpp - what a run leaves behind ------------------------------===//
 //
-// Checkpoints, the comparison of replicas before them, the weights at the end,
+// Checkpoints, the weights at the end, the comparison of replicas before both,
 // and the ways in which a run ends early.
 //
 //===----------------------------------------------------------------------===//
@@ -12,6 +12,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <utility>
 
 namespace tessera {
 
@@ -45,8 +46,11 @@ Status Run::saveCheckpoint(int64_t step) {
   return checkpoints->save(info, views);
 }
 
+/// Once for a step: nothing changes the state before the next one.
 Status Run::checkReplicas(int64_t step, const std::vector<RankState> &views) {
-  return replicas->exist() ? replicas->compare(step, views, firstRank(), *world.front()) : Status::ok();
+  if (!replicas->exist() || std::exchange(lastCompared, step) == step)
+    return Status::ok();
+  return replicas->compare(step, views, firstRank(), *world.front());
 }
 
 Status Run::finish(int index) {
@@ -60,7 +64,9 @@ Status Run::finish(int index) {
     return Status::ok();
   std::vector<std::string> storage;
   TESSERA_ASSIGN_OR_RETURN(std::vector<StagedState> staged, stageStates());
-  TESSERA_ASSIGN_OR_RETURN(std::vector<RankState> all, collectStates(index, viewsOf(staged), storage));
+  std::vector<RankState> views = viewsOf(staged);
+  TESSERA_RETURN_IF_ERROR(checkReplicas(options.steps, views)); // as before a checkpoint, which there may not be
+  TESSERA_ASSIGN_OR_RETURN(std::vector<RankState> all, collectStates(index, views, storage));
   if (!isRoot(index))
     return Status::ok();
   if (const auto skipped = static_cast<int64_t>(nonFinite[index].skippedInARow()); skipped > 0)

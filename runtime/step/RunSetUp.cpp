@@ -106,7 +106,8 @@ Status Run::compareArithmetic(Communicator &self, const Session &session) const 
       return TESSERA_ERROR(InvalidArgument,
                            "rank " + std::to_string(rank) + " computes with " + all[rank] + ", rank 0 with " + all[0] +
                                ": where parameters are split over model axes, the other ones would come to differ "
-                               "between ranks");
+                               "between ranks; give all ranks the same --threads, and processors (or GPUs and "
+                               "libraries) of one kind");
   return Status::ok();
 }
 

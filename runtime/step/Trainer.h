@@ -36,7 +36,7 @@ struct TrainOptions {
   std::string weights;         ///< .safetensors or .onnx; empty: seeded
   int64_t checkpointEvery = 0; ///< steps; 0: none
   int keepCheckpoints = 0;     ///< 0: all
-  int64_t checkReplicas = 0;   ///< steps between comparisons of ranks' equal copies; 0: only at checkpoints
+  int64_t checkReplicas = 0;   ///< steps between comparisons of ranks' equal copies; 0: only before saving
   std::string exportPath;      ///< of the final weights; empty: <out>/model.safetensors
   bool noExport = false;
   std::string exportLora; ///< adapters | merged | both; empty: adapters

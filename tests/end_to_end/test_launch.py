@@ -193,7 +193,8 @@ class OtherSettings(LaunchTest):
                 if name == "whole":
                     self.finish(run)
                 else:
-                    self.assertRegex(self.finish(run, status=1), "rank 1 computes with --threads 2 on .+, rank 0 with --threads 1 on")
+                    self.assertRegex(self.finish(run, status=1), "rank 1 computes with --threads 2 on .+, rank 0 with --threads 1 on .+; "
+                                                                 "give all ranks the same --threads")
 
 
 class Failures(LaunchTest):

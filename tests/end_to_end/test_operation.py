@@ -227,6 +227,14 @@ class Copies(Operation):
                     self.assertRegex(output, rf"error: .*rank 1 and rank 0 hold different values of '.*' \(parameter\) after step {step}")
                     self.assertEqual(self.manifest(run)["step"], 7)
 
+    def test_a_damaged_replica_is_not_exported(self):
+        for kind in ("local", "tcp"):
+            with self.subTest(kind):
+                runs = self.launch(kind, self.run_command(kind, "--checkpoint-every", 0, steps=9, artifact="ddp"),
+                                   {"TESSERA_TEST_DELAY": "1:9:0:flip"})
+                self.assertIn("(parameter) after step 9, but must hold the same", self.end(runs, 1))
+                self.assertFalse(os.path.exists(self.path(kind, "model.safetensors")))
+
     def test_shards_have_no_copies(self):
         runs = self.launch("local", self.run_command("run", "--check-replicas", 1), {"TESSERA_TEST_DELAY": "1:9:0:flip"})
         self.end(runs, 0)

@@ -2,7 +2,6 @@
 // product, the inputs of the second), alone and together with every way to split the rest over data axes. A whole step,
 // with clipping by the norm and AdamW, equals the step on one rank, parameter by parameter and moment by moment.
 // DEFINE: %{mesh} = tp:model = 2
-// DEFINE: %{axes} = tp=2
 // DEFINE: %{rules} =
 // DEFINE: %{strategy} = zero3
 // DEFINE: %{count} = 1
@@ -11,7 +10,7 @@
 // DEFINE: %{schedule} =
 // DEFINE: %{optimize} = --accumulate-gradients=count=%{count} --clip-gradients=max-norm=0.5 --insert-optimizer --cse --canonicalize
 // DEFINE: %{joint} = tessera-opt %S/Inputs/gpt.mlir --add-loss=kind=cross-entropy --join-products --differentiate --flatten-parameters="wrap=module pad-multiple=12" %{optimize} -o %{whole}
-// DEFINE: %{shard} = sed "s/shard = 1/%{mesh}/" %S/Inputs/gpt.mlir | tessera-opt --place-parameters="axes=%{axes} rules=%{rules}{mlp.c_fc.weight=1},{mlp.c_fc.bias=0},{mlp.c_proj.weight=0}" --add-loss=kind=cross-entropy --join-products --differentiate --flatten-parameters="wrap=module pad-multiple=12" %{optimize} --annotate-sharding=strategy=%{strategy} --propagate-sharding --insert-reshards --verify-sharding --localize --verify-sharding --cse --canonicalize %{schedule} -o %{out}
+// DEFINE: %{shard} = sed "s/shard = 1/%{mesh}/" %S/Inputs/gpt.mlir | tessera-opt --place-parameters="rules=%{rules}{mlp.c_fc.weight=1},{mlp.c_fc.bias=0},{mlp.c_proj.weight=0}" --add-loss=kind=cross-entropy --join-products --differentiate --flatten-parameters="wrap=module pad-multiple=12" %{optimize} --annotate-sharding=strategy=%{strategy} --propagate-sharding --insert-reshards --verify-sharding --localize --verify-sharding --cse --canonicalize %{schedule} -o %{out}
 
 // RUN: %{joint}
 // REDEFINE: %{out} = %t.m2
@@ -20,7 +19,6 @@
 // RUN: FileCheck %s --input-file=%t.m2
 
 // REDEFINE: %{mesh} = tp:model = 4
-// REDEFINE: %{axes} = tp=4
 // REDEFINE: %{strategy} = ddp
 // REDEFINE: %{out} = %t.m4
 // RUN: %{shard}
@@ -28,7 +26,6 @@
 
 // Two model axes; the data axis is between them.
 // REDEFINE: %{mesh} = a:model = 2, shard = 3, b:model = 2
-// REDEFINE: %{axes} = a=2,b=2
 // REDEFINE: %{out} = %t.d12
 // RUN: %{shard}
 // RUN: tessera-interp %t.d12 --compare=%t.whole --rtol=1e-5 --quiet
@@ -40,7 +37,6 @@
 
 // Some on one of two axes, some on the other, some on both.
 // REDEFINE: %{mesh} = a:model = 2, shard = 2, b:model = 4
-// REDEFINE: %{axes} = a=2,b=4
 // REDEFINE: %{rules} = {h.0.mlp.c_fc.weight=1:b},{h.0.mlp.c_proj.weight=0:b},{h.1.mlp.c_fc.bias=0:a},{h.1.attn.c_proj.weight=0:a+b},
 // REDEFINE: %{out} = %t.two
 // RUN: %{shard}
@@ -51,7 +47,6 @@
 // REDEFINE: %{whole} = %t.whole4
 // RUN: %{joint}
 // REDEFINE: %{mesh} = replicate = 2, shard = 2, tp:model = 2
-// REDEFINE: %{axes} = tp=2
 // REDEFINE: %{strategy} = hsdp
 // REDEFINE: %{out} = %t.h8
 // RUN: %{shard}

@@ -5,8 +5,8 @@
         gradients against finite differences, in f64
     check_random_models.py --seeds=20 --expect=differentiate --actual='differentiate,flatten-parameters'
         both pipelines give the same results, compared by name; --micro-batches=N runs the second on models with a
-        batch that is N times smaller, --mesh='shard = 3' gives it a mesh, --place=tp=2 splits parameters that chance
-        chooses, each along some dimension that divides, over that axis
+        batch that is N times smaller, --mesh='shard = 3' gives it a mesh, --place=2 splits parameters that chance
+        chooses, each along some dimension that divides, over the model axes, which have so many ranks
 
 Pipelines are those of one function. The first failure ends the run with the command that shows it.
 """
@@ -28,18 +28,18 @@ def run(command, seed):
     return done.stdout
 
 
-def placement(text, axis, seed):
-    """The pass that splits some parameters of the model over `axis` ("tp=2"), at least one."""
-    chance, size, rules = random.Random(seed), int(axis.split("=")[1]), []
+def placement(text, ranks, seed):
+    """The pass that splits some parameters of the model over `ranks`, at least one."""
+    chance, rules = random.Random(seed), []
     for shape, attributes in re.findall(r"%\w+: tensor<((?:\d+x)+)f\d+> {([^}]*)}", text):
         name = re.search(r'train\.name = "([^"]+)"', attributes)
-        dims = [dim for dim, length in enumerate(shape.split("x")[:-1]) if int(length) % size == 0]
+        dims = [dim for dim, length in enumerate(shape.split("x")[:-1]) if int(length) % ranks == 0]
         if dims and 'train.role = "param"' in attributes:
             rules.append(f"{{^{re.escape(name[1])}$={chance.choice(dims)}}}")
     if not rules:
         return None
     chosen = chance.sample(rules, chance.randint(1, len(rules)))
-    return f"place-parameters{{axes={axis} rules={','.join(chosen)}}},"
+    return f"place-parameters{{rules={','.join(chosen)}}},"
 
 
 def compile_model(directory, seed, batch, pipeline, name, mesh=None, terms=False, place=None):
@@ -66,7 +66,7 @@ def main():
     parser.add_argument("--batch", type=int, default=2)
     parser.add_argument("--micro-batches", type=int, default=1)
     parser.add_argument("--mesh", help="mesh of the module that --actual gets")
-    parser.add_argument("--place", metavar="AXIS=SIZE", help="splits parameters of the module that --actual gets")
+    parser.add_argument("--place", metavar="RANKS", type=int, help="splits parameters of the module that --actual gets")
     parser.add_argument("--gradcheck", metavar="PIPELINE")
     parser.add_argument("--expect", metavar="PIPELINE")
     parser.add_argument("--actual", metavar="PIPELINE")

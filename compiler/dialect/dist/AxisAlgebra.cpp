@@ -161,8 +161,7 @@ private:
 
   /// Appends a step, or widens the last one if both are one collective over several axes.
   void addSplit(Kind kind, unsigned axis, size_t dim) {
-    if (!steps.empty() && steps.back().kind == kind && steps.back().dim == static_cast<int64_t>(dim) &&
-        steps.back().axes.back() < axis)
+    if (!steps.empty() && steps.back().kind == kind && steps.back().dim == static_cast<int64_t>(dim))
       steps.back().axes.push_back(axis);
     else
       steps.push_back({kind, {axis}, static_cast<int64_t>(dim), -1, target.dims[dim].blocks});
@@ -218,7 +217,7 @@ private:
     while (!have.isPrefixOf(target.dims[dim])) {
       const int64_t blocks = have.blocks;
       Axes axes = {removeLast(have)};
-      while (!have.isPrefixOf(target.dims[dim]) && have.back() < axes.front())
+      while (!have.isPrefixOf(target.dims[dim]))
         axes.insert(axes.begin(), removeLast(have));
       steps.push_back({Kind::AllGather, axes, static_cast<int64_t>(dim), -1, blocks});
     }

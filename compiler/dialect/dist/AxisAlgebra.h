@@ -103,7 +103,7 @@ struct ReshardStep {
     Mask,          ///< the whole becomes a partial sum: the value on position 0, zero elsewhere
   };
   Kind kind;
-  Axes axes; ///< ascending: the order of a group's members is the order of the parts
+  Axes axes; ///< the major one first: the order of a group's members is the order of the parts
   int64_t dim = -1;
   int64_t fromDim = -1;
   int64_t blocks = 1;     ///< of `dim`

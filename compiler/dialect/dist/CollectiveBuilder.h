@@ -14,8 +14,8 @@
 
 namespace tessera::dist {
 
-/// Builds at `builder`'s insertion point, on local values. Axes are numbers of the mesh's axes; lists of
-/// several are ascending, and a group's members are ordered as they name its axes. Every collective gets `origin`
+/// Builds at `builder`'s insertion point, on local values. Axes are numbers of the mesh's axes; a group's
+/// members are ordered as the list names them, the major one first. Every collective gets `origin`
 /// (may be null).
 class CollectiveBuilder {
 public:

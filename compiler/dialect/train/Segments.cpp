@@ -35,6 +35,10 @@ LogicalResult PlacementAttr::verify(llvm::function_ref<InFlightDiagnostic()> emi
   return success();
 }
 
+bool PlacementAttr::fits(ArrayRef<int64_t> shape) const {
+  return getDim() < static_cast<int64_t>(shape.size()) && shape[getDim()] % getParts() == 0;
+}
+
 // --- Segments ----------------------------------------------------------------------
 
 LogicalResult SegmentAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, StringAttr name, int64_t offset,
@@ -52,8 +56,7 @@ LogicalResult SegmentAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitE
   if (init && !parseInitializer(init.getValue()))
     return emitError() << "segment '" << name.getValue() << "': expected " << kInitializerForms << ", got " << init;
   // train.segment_c4
-  if (placement && (placement.getDim() >= static_cast<int64_t>(shape.size()) ||
-                    shape[placement.getDim()] % placement.getParts() != 0))
+  if (placement && !placement.fits(shape))
     return emitError() << "segment '" << name.getValue() << "': its shape [" << shape << "] has no dimension "
                        << placement.getDim() << " that divides into " << placement.getParts() << " parts";
   return success();

@@ -19,6 +19,9 @@ namespace tessera::train {
 
 /// On a parameter's argument: #train.placement; without it, each rank along model axes has the whole.
 inline constexpr llvm::StringLiteral kPlacement = "train.placement";
+/// On an f32 parameter's argument, then on its unit's: the type that it is computed in; without it, the precision
+/// phase decides.
+inline constexpr llvm::StringLiteral kComputeType = "train.compute_type";
 /// On a flat unit argument: array of #train.segment in the order of their offsets.
 inline constexpr llvm::StringLiteral kSegments = "train.segments";
 

@@ -25,6 +25,10 @@ def Train_PlacementAttr : AttrDef<Train_Dialect, "Placement"> {
   let parameters = (ins "int64_t":$dim, "::mlir::ArrayAttr":$axes, "int64_t":$parts);
   let assemblyFormat = "`<` `dim` `=` $dim `,` `axes` `=` $axes `,` `parts` `=` $parts `>`";
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Whether a parameter of this shape has the dimension, and the parts divide it.
+    bool fits(::llvm::ArrayRef<int64_t> shape) const;
+  }];
 }
 
 def Train_SegmentAttr : AttrDef<Train_Dialect, "Segment"> {

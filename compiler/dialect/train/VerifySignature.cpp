@@ -138,8 +138,7 @@ LogicalResult Checked::isDecay(ShapedType unit, ArrayAttr segments) const {
 LogicalResult Checked::isPlacement(ShapedType type) const {
   auto placement = dyn_cast<PlacementAttr>(attr.getValue());
   // train.arg_c12
-  if (!placement || placement.getDim() >= type.getRank() ||
-      type.getDimSize(placement.getDim()) % placement.getParts() != 0)
+  if (!placement || !placement.fits(type.getShape()))
     return error() << "expected a #train.placement whose parts divide the dimension, got " << attr.getValue() << " on "
                    << type;
   return success();
@@ -183,6 +182,10 @@ LogicalResult verifyArgument(const Checked &checked, ShapedType type, ArrayAttr 
                            << checked.attr.getValue();
   if (name == kPlacement)
     return checked.isPlacement(type);
+  // train.arg_c16
+  auto compute = dyn_cast<TypeAttr>(checked.attr.getValue());
+  if (name == kComputeType && !(compute && compute.getValue().isF32() && type.getElementType().isF32()))
+    return checked.error() << "expected f32 on a parameter of f32, got " << checked.attr.getValue() << " on " << type;
   return name == kSegments ? checked.isSegments(type) : success();
 }
 

@@ -85,28 +85,29 @@ private:
   Stream stream;
 };
 
-/// The vector instructions of this machine, on which the order of a product's sums depends.
-std::string processorFeatures() {
-  std::string word, line;
+/// The model of this machine's processor and its vector instructions: by both, libraries choose the order of a
+/// product's sums.
+std::string processor() {
+  std::string word, line, model = "a processor";
   std::ifstream file("/proc/cpuinfo");
   while (std::getline(file, line)) {
+    if (const size_t colon = line.find(": "); line.starts_with("model name") && colon != line.npos)
+      model = line.substr(colon + 2);
     if (!line.starts_with("flags"))
       continue;
     std::string found;
     std::istringstream words(line);
     while (words >> word)
       if (word.starts_with("avx") || word.starts_with("amx") || word == "fma")
-        found += (found.empty() ? "" : " ") + word;
-    return found;
+        found += " " + word;
+    return model + " with" + found;
   }
-  return "unknown";
+  return model + " with unknown instructions";
 }
 
 } // namespace
 
-std::string CpuDevice::arithmetic() const {
-  return "--threads " + std::to_string(threads()) + " on a processor with " + processorFeatures();
-}
+std::string CpuDevice::arithmetic() const { return "--threads " + std::to_string(threads()) + " on " + processor(); }
 
 Result<std::unique_ptr<Device>> CpuDevice::create(const std::string &target, const DeviceOptions &options) {
   if (options.rankOnHost == 0) {

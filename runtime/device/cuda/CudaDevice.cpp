@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <nccl.h>
 #include <thread>
 
 namespace tessera::cuda {
@@ -30,10 +31,11 @@ Result<std::unique_ptr<Device>> CudaDevice::open(const Artifact &artifact, const
 }
 
 std::string CudaDevice::arithmetic() const {
-  int driver = 0;
+  int driver = 0, nccl = 0;
   cuDriverGetVersion(&driver); // answers wherever the device could be opened
+  ncclGetVersion(&nccl);
   return gpuName + " with driver " + std::to_string(driver) + ", cuBLASLt " + std::to_string(cublasLtGetVersion()) +
-         ", cuDNN " + std::to_string(cudnnGetVersion());
+         ", cuDNN " + std::to_string(cudnnGetVersion()) + ", NCCL " + std::to_string(nccl);
 }
 
 /// The GPUs of a host are given to its ranks in turn.

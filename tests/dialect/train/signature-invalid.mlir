@@ -177,6 +177,22 @@ func.func @arg_c15(%w: tensor<8xf32> {train.decay_elements = 4 : i64, train.segm
 
 // -----
 
+// train.arg_c16
+// expected-error@+1 {{argument 0: train.compute_type expected f32 on a parameter of f32, got bf16 on 'tensor<8xf32>'}}
+func.func @arg_c16(%w: tensor<8xf32> {train.compute_type = bf16}) {
+  return
+}
+
+// -----
+
+// train.arg_c16
+// expected-error@+1 {{argument 0: train.compute_type expected f32 on a parameter of f32, got f32 on 'tensor<8xbf16>'}}
+func.func @arg_c16_element(%w: tensor<8xbf16> {train.compute_type = f32}) {
+  return
+}
+
+// -----
+
 // train.placement_c1
 // expected-error@+1 {{a placement splits dimension -1, expected at least 0}}
 func.func @placement_c1(%w: tensor<4xf32> {train.placement = #train.placement<dim = -1, axes = ["tp"], parts = 2>}) {

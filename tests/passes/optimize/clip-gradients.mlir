@@ -34,3 +34,23 @@ func.func @step(%u: tensor<8xf32> {train.role = "param", train.name = "u"}, %v: 
     -> (tensor<f32> {train.role = "loss"}, tensor<8xf32> {train.role = "grad", train.of = "u"}, tensor<2x2xf32> {train.role = "grad", train.of = "v"}) {
   return %x, %u, %v : tensor<f32>, tensor<8xf32>, tensor<2x2xf32>
 }
+
+// Units that the same axes split are added up before others, so that each group has one sum over its axes.
+// CHECK-LABEL: func @placed
+// CHECK: %[[SA:.*]] = train.reduce sum, %{{.*}} : (tensor<8xf32>) -> tensor<f32>
+// CHECK: %[[SP:.*]] = train.reduce sum, %{{.*}} : (tensor<6xf32>) -> tensor<f32>
+// CHECK: %[[SB:.*]] = train.reduce sum, %{{.*}} : (tensor<4xf32>) -> tensor<f32>
+// CHECK: %[[WHOLE:.*]] = train.add %[[SA]], %[[SB]]
+// CHECK: %[[SQ:.*]] = train.reduce sum, %{{.*}} : (tensor<2xf32>) -> tensor<f32>
+// CHECK: %[[PARTS:.*]] = train.add %[[SP]], %[[SQ]]
+// CHECK: %[[S:.*]] = train.add %[[WHOLE]], %[[PARTS]]
+// CHECK: train.sqrt %[[S]]
+func.func @placed(%a: tensor<8xf32> {train.role = "param", train.name = "a"},
+                  %p: tensor<6xf32> {train.role = "param", train.name = "p", train.segments = [#train.segment<"w", offset = 0, shape = [6], placement = <dim = 0, axes = ["tp"], parts = 2>>]},
+                  %b: tensor<4xf32> {train.role = "param", train.name = "b"},
+                  %q: tensor<2xf32> {train.role = "param", train.name = "q", train.segments = [#train.segment<"v", offset = 0, shape = [2], placement = <dim = 0, axes = ["tp"], parts = 2>>]},
+                  %x: tensor<f32> {train.role = "input", train.name = "x"})
+    -> (tensor<f32> {train.role = "loss"}, tensor<8xf32> {train.role = "grad", train.of = "a"}, tensor<6xf32> {train.role = "grad", train.of = "p"},
+        tensor<4xf32> {train.role = "grad", train.of = "b"}, tensor<2xf32> {train.role = "grad", train.of = "q"}) {
+  return %x, %a, %p, %b, %q : tensor<f32>, tensor<8xf32>, tensor<6xf32>, tensor<4xf32>, tensor<2xf32>
+}

@@ -47,3 +47,36 @@ func.func @root(%a: tensor<4xf32> {train.role = "param", train.name = "a"}, %b: 
   %2 = train.add %0, %1 : tensor<4xf32>
   return %2 : tensor<4xf32>
 }
+
+// -----
+
+// What is computed in f32 where others are not is a unit of its own, frozen or not.
+// CHECK-LABEL: func @compute_types
+// CHECK-SAME: {train.compute_type = f32, {{[^}]*}}train.name = "h.0.f32", {{[^}]*}}"h.0.router.weight"
+// CHECK-SAME: tensor<4xf32> {train.decay_elements = 0 : i64, train.name = "h.0", {{[^}]*}}"h.0.fc.weight"
+// CHECK-SAME: {train.compute_type = f32, train.name = "h.0.frozen.f32", {{[^}]*}}"h.0.gate.weight"
+func.func @compute_types(
+    %a: tensor<4xf32> {train.role = "param", train.name = "h.0.router.weight", train.compute_type = f32},
+    %b: tensor<4xf32> {train.role = "param", train.name = "h.0.fc.weight"},
+    %c: tensor<4xf32> {train.role = "frozen", train.name = "h.0.gate.weight", train.compute_type = f32}) -> tensor<4xf32> {
+  %0 = train.add %a, %b : tensor<4xf32>
+  %1 = train.add %0, %c : tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
+
+// -----
+
+// Axes are told apart by themselves, not by what they are called: "a.b" is not "a" and "b", and one may be called as
+// units are.
+// CHECK-LABEL: func @axes
+// CHECK-SAME: train.name = "h.0.a.b.no_decay", {{[^>]*}}"h.0.one"
+// CHECK-SAME: train.name = "h.0.a.b.no_decay.f32", {{[^>]*}}"h.0.two"
+// CHECK-SAME: train.name = "h.0.frozen.no_decay", {{[^>]*}}"h.0.three"
+func.func @axes(
+    %a: tensor<4xf32> {train.role = "param", train.name = "h.0.one", train.placement = #train.placement<dim = 0, axes = ["a.b"], parts = 2>},
+    %b: tensor<4xf32> {train.role = "param", train.name = "h.0.two", train.placement = #train.placement<dim = 0, axes = ["a", "b"], parts = 2>},
+    %c: tensor<4xf32> {train.role = "param", train.name = "h.0.three", train.placement = #train.placement<dim = 0, axes = ["frozen"], parts = 2>}) -> tensor<4xf32> {
+  %0 = train.add %a, %b : tensor<4xf32>
+  %1 = train.add %0, %c : tensor<4xf32>
+  return %1 : tensor<4xf32>
+}

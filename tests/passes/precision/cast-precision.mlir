@@ -161,3 +161,57 @@ func.func @nothing(%x: tensor<2x4xf32> {train.role = "input", train.name = "x"})
   %y = train.dot_general %x, %x {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x2xf32>
   return %y : tensor<2x2xf32>
 }
+
+// -----
+
+// What reads a parameter that is computed in f32 is f32: a router's product widens what was stored in bf16, its softmax
+// is not rounded, and its gradient's product reads f32. What it sends back is rounded where other data is.
+
+// CHECK-LABEL: func.func @router
+// CHECK-SAME: (%[[R:.*]]: tensor<16xf32> {{.*}}, %[[U:.*]]: tensor<16xf32> {{.*}}, %[[X:.*]]: tensor<2x4xf32>
+func.func @router(%r: tensor<16xf32> {train.role = "param", train.name = "r", train.compute_type = f32},
+                  %u: tensor<16xf32> {train.role = "param", train.name = "u"},
+                  %x: tensor<2x4xf32> {train.role = "input", train.name = "x"})
+    -> (tensor<2x4xf32> {train.role = "output", train.name = "y"}, tensor<16xf32> {train.role = "grad", train.of = "r"},
+        tensor<16xf32> {train.role = "grad", train.of = "u"}) {
+  // CHECK-NOT: train.convert %[[R]]
+  // CHECK: %[[RW:.*]] = train.reshape %[[R]] : (tensor<16xf32>) -> tensor<4x4xf32>
+  %rw = train.reshape %r : (tensor<16xf32>) -> tensor<4x4xf32>
+  // CHECK: %[[W:.*]] = train.reshape %{{.*}} : (tensor<16xbf16>) -> tensor<4x4xbf16>
+  %w = train.reshape %u : (tensor<16xf32>) -> tensor<4x4xf32>
+  // CHECK: %[[H:.*]] = train.dot_general {{.*}} -> tensor<2x4xbf16>
+  %h = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  // CHECK: %[[HW:.*]] = train.convert %[[H]] : (tensor<2x4xbf16>) -> tensor<2x4xf32>
+  // CHECK: %[[L:.*]] = train.dot_general %[[HW]], %[[RW]] {{.*}} (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %l = train.dot_general %h, %rw {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  // CHECK: %[[S:.*]] = train.softmax %[[L]] {{.*}} : tensor<2x4xf32>
+  %s = train.softmax %l {dim = 1 : i64} : tensor<2x4xf32>
+  // CHECK: %[[D:.*]] = train.mul %[[S]], %{{.*}} {train.backward} : tensor<2x4xf32>
+  // CHECK-NOT: train.convert %[[D]]
+  %d = train.mul %s, %h {train.backward} : tensor<2x4xf32>
+  // CHECK: %[[HG:.*]] = train.convert %[[H]] {train.backward} : (tensor<2x4xbf16>) -> tensor<2x4xf32>
+  // CHECK: train.dot_general %[[HG]], %[[D]] {{.*}} (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
+  %dr = train.dot_general %h, %d {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0>, rhs_contract = array<i64: 0>, train.backward} : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
+  // CHECK: %[[DH:.*]] = train.dot_general %[[D]], %{{.*}} {{.*}} (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  // CHECK: %[[DHN:.*]] = train.convert %[[DH]] {train.backward} : (tensor<2x4xf32>) -> tensor<2x4xbf16>
+  %dh = train.dot_general %d, %rw {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>, train.backward} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  // CHECK: train.dot_general %{{.*}}, %[[DHN]] {{.*}} (tensor<2x4xbf16>, tensor<2x4xbf16>) -> tensor<4x4xf32>
+  %du = train.dot_general %x, %dh {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0>, rhs_contract = array<i64: 0>, train.backward} : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
+  %gr = train.reshape %dr {train.backward} : (tensor<4x4xf32>) -> tensor<16xf32>
+  %gu = train.reshape %du {train.backward} : (tensor<4x4xf32>) -> tensor<16xf32>
+  return %s, %gr, %gu : tensor<2x4xf32>, tensor<16xf32>, tensor<16xf32>
+}
+
+// -----
+
+// Where all parameters are computed in f32, so is the step.
+
+// CHECK-LABEL: func.func @all
+// CHECK-NOT: bf16
+// expected-remark @below {{not computed in bf16: the step has no f32 parameters that may be}}
+func.func @all(%u: tensor<16xf32> {train.role = "param", train.name = "u", train.compute_type = f32},
+               %x: tensor<2x4xf32> {train.role = "input", train.name = "x"}) -> tensor<2x4xf32> {
+  %w = train.reshape %u : (tensor<16xf32>) -> tensor<4x4xf32>
+  %y = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}

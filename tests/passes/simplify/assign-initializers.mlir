@@ -4,9 +4,13 @@
 
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(assign-initializers{rules={.*=uniform:1:0}}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=EMPTY
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(assign-initializers{rules={.*=zeros},{nothing=zeros}}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=UNUSED
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(assign-initializers{rules={wte}}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=FORM
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(assign-initializers{rules={*wte=zeros}}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=REGEX
 
 // EMPTY: error: --init: expected <regex>=<initialiser>, an initialiser being zeros, constant:<a>, normal:<deviation>, uniform:<a>:<b> or given, got '.*=uniform:1:0'
 // UNUSED: --init: no parameter matches 'nothing=zeros'
+// FORM: error: --init: expected <regex>=<initialiser>, got 'wte'
+// REGEX: error: --init: '*wte' is not a regular expression
 // BAD: error: --init: expected <regex>=<initialiser>, an initialiser being zeros, constant:<a>, normal:<deviation>, uniform:<a>:<b> or given, got 'wte=gauss:1'
 
 // Parameters get the default of their kind; an input gets none.

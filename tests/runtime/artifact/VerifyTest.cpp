@@ -1,4 +1,4 @@
-//===- VerifyTest.cpp - each check of a package but for instructions --------===//
+//===- VerifyTest.cpp - checks of a package but for instructions and state -===//
 
 #include "runtime/artifact/LearningRate.h"
 #include "tests/runtime/artifact/VerifyTestSupport.h"
@@ -279,67 +279,6 @@ TEST(Verify, StateBatchAndScalars) {
   expectError(builder, "result 'loss': is not one number");
 }
 
-/// A state tensor of one parameter [rows, columns] that is called as the tensor.
-void addState(ArtifactBuilder &builder, const char *name, artifact::StateRole role, int64_t rows, int64_t columns) {
-  auto state = std::make_unique<artifact::StateTensorT>();
-  state->name = name;
-  state->role = role;
-  state->elements = rows * columns;
-  state->buffer = builder.buffer({static_cast<uint32_t>(state->elements)});
-  if (role != artifact::StateRole::Average) {
-    auto segment = std::make_unique<artifact::SegmentT>();
-    segment->name = name;
-    segment->shape = {rows, columns};
-    state->segments.push_back(std::move(segment));
-  }
-  builder.package.state.push_back(std::move(state));
-}
-
-TEST(Verify, AveragesAreOfAllParametersOrNone) {
-  ArtifactBuilder builder;
-  addState(builder, "u", artifact::StateRole::Parameter, 2, 3);
-  addState(builder, "v", artifact::StateRole::Parameter, 2, 3);
-  addState(builder, "u", artifact::StateRole::Average, 2, 3);
-  expectError(builder, "averages: 1 for 2 parameters");
-  addState(builder, "v", artifact::StateRole::Average, 2, 3);
-  ASSERT_STATUS_OK(builder.build());
-  builder.package.state[3]->name = "u";
-  expectError(builder, "average of 'u': occurs twice");
-  builder.package.state[3]->name = "w";
-  expectError(builder, "average of 'w': there is no parameter of that name and layout");
-  builder.package.state[1]->name = "u";
-  expectError(builder, "parameter 'u': occurs twice");
-}
-
-TEST(Verify, AdaptersFitTheirMatrices) {
-  ArtifactBuilder builder;
-  addState(builder, "w", artifact::StateRole::Frozen, 4, 6);
-  addState(builder, "a", artifact::StateRole::Parameter, 2, 6);
-  addState(builder, "b", artifact::StateRole::Parameter, 4, 2);
-  auto made = std::make_unique<artifact::AdapterT>();
-  artifact::AdapterT &adapter = *made;
-  builder.package.adapters.push_back(std::move(made));
-  adapter.parameter = "w";
-  adapter.a = "a";
-  adapter.b = "b";
-  adapter.rank = 2;
-  adapter.input_dim = 1;
-  adapter.scale = 2;
-  ASSERT_STATUS_OK(builder.build());
-  adapter.input_dim = 0;
-  expectError(builder, "adapter of 'w': 'a' is of another shape");
-  adapter.input_dim = 2;
-  expectError(builder, "its rank, input dimension or scale is impossible");
-  adapter.input_dim = 1;
-  adapter.scale = std::numeric_limits<double>::infinity();
-  expectError(builder, "its rank, input dimension or scale is impossible");
-  adapter.scale = 2;
-  adapter.b = "none";
-  expectError(builder, "adapter of 'w': there is no Parameter 'none'");
-  adapter.b = "w";
-  expectError(builder, "adapter of 'w': there is no Parameter 'w'");
-}
-
 TEST(Verify, ScalarsOfABatchHaveNoShape) {
   ArtifactBuilder builder;
   auto batch = std::make_unique<artifact::BatchTensorT>();
@@ -348,33 +287,6 @@ TEST(Verify, ScalarsOfABatchHaveNoShape) {
   batch->buffer = builder.buffer({});
   builder.program().batch.push_back(std::move(batch));
   ASSERT_STATUS_OK(builder.build());
-}
-
-TEST(Verify, DerivedTensorsAreOfAState) {
-  ArtifactBuilder builder({{"shard", 2}});
-  builder.group({"shard"});
-  auto state = std::make_unique<artifact::StateTensorT>();
-  state->name = "u";
-  state->elements = 20;
-  state->shard_group = 0;
-  state->buffer = builder.buffer({10});
-  builder.package.state.push_back(std::move(state));
-  auto derived = std::make_unique<artifact::DerivedTensorT>();
-  derived->buffer = builder.buffer({10}, artifact::DataType::BF16);
-  builder.package.derived.push_back(std::move(derived));
-  ASSERT_TRUE(builder.build().isOk()) << builder.build().status();
-  builder.package.derived[0]->state = 1;
-  expectError(builder, "derived tensor 0: state 1 does not exist");
-  builder.package.derived[0]->state = 0;
-  builder.package.derived[0]->buffer = builder.buffer({20}, artifact::DataType::BF16);
-  expectError(builder, "derived tensor 0: its buffer of shape [20] does not hold this rank's part");
-  builder.package.derived[0]->buffer = builder.buffer({10}, artifact::DataType::F16);
-  expectError(builder, "derived tensor 0: its buffer is of type F16, expected BF16");
-  builder.package.derived[0]->buffer = 99;
-  expectError(builder, "derived tensor 0");
-  builder.package.state[0]->dtype = artifact::DataType::F64;
-  builder.package.state[0]->buffer = builder.buffer({10}, artifact::DataType::F64);
-  expectError(builder, "derived tensor 0: is made from F64, expected F32");
 }
 
 TEST(Verify, GroupsNameAxesOfTheMesh) {

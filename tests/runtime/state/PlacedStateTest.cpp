@@ -1,11 +1,13 @@
 //===- PlacedStateTest.cpp - state of parameters that model axes split ------------===//
 
 #include "runtime/state/Checkpoint.h"
+#include "runtime/state/FiniteState.h"
 #include "runtime/state/Init.h"
 #include "runtime/state/Weights.h"
 #include "tests/runtime/TestSupport.h"
 #include "tests/runtime/state/StateFixture.h"
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #define XXH_INLINE_ALL
@@ -155,8 +157,9 @@ TEST(PlacedState, RunsCoverAPartBothWays) {
 TEST(PlacedState, PartsThatAreNone) {
   EXPECT_EQ(elementsOfPart({12, 4}, {0, 3, 2}), 16);
   EXPECT_EQ(elementsOfPart({}, {}), 1);
+  EXPECT_EQ(elementsOfPart({}, {-1, 1, 1}), std::nullopt);
   for (ParameterPart part :
-       {ParameterPart{2, 2, 0}, {0, 5, 0}, {0, 3, 3}, {0, 0, 0}, {-1, 2, 0}, {0, 2, -1}, {0, 1, 1}})
+       {ParameterPart{2, 2, 0}, {0, 5, 0}, {0, 3, 3}, {0, 0, 0}, {-1, 2, 0}, {0, 2, -1}, {0, 1, 0}})
     EXPECT_EQ(elementsOfPart({12, 4}, part), std::nullopt);
 }
 
@@ -246,6 +249,34 @@ TEST(PlacedState, ManifestsWithPartsThatDoNotBelongTogether) {
   expectError([](auto &segments) { segments[0]["part"]["dim"] = 1; }, "do not belong together");
   expectError([](auto &segments) { segments[0]["part"]["index"] = 2; }, "field 'segments' is missing or invalid");
   expectError([](auto &segments) { segments[0]["part"]["count"] = -1; }, "field 'count' is missing or invalid");
+}
+
+TEST(PlacedState, MessagesNameAParameterOnce) {
+  ScratchFolder scratch;
+  PlacedState saved(2, 2), other(2, 2);
+  fill(saved);
+  ASSERT_STATUS_OK(saveCheckpoint({scratch.root()}, {}, saved.ranks));
+  ASSERT_STATUS_OK(exportParameters(scratch.path("model.safetensors"), saved.ranks));
+  for (RankState &rank : other.ranks)
+    for (StateView &view : rank)
+      for (ParameterSegment &segment : view.segments)
+        if (segment.name == "up")
+          segment.name = "new";
+        else if (segment.name == "conv")
+          segment.shape = {2, 10, 6};
+  EXPECT_ERROR(loadCheckpoint(scratch.root(), other.ranks),
+               "program: 'new' (parameter) is not in the checkpoint; 'conv' (parameter) has shape [2,12,5], expected "
+               "[2,10,6]; 'up' (parameter) is not in the program");
+  auto source = WeightSource::open(scratch.path("model.safetensors"));
+  ASSERT_STATUS_OK(source);
+  EXPECT_ERROR(loadWeights(other.ranks[0], **source, 1),
+               "missing: 'new'; not in the program: 'up'; mismatched: 'conv' has shape [2,12,5], expected [2,10,6]");
+  EXPECT_ERROR(initialiseState(other.ranks[0], 7), "need weights: 'new', 'down', 'conv', 'vector', 'norm'");
+  saved.forEach([](float &value, const Parameter &parameter, int64_t) {
+    if (parameter.name == "up" || parameter.name == "conv")
+      value = std::numeric_limits<float>::infinity();
+  });
+  EXPECT_EQ(describeNonFinite(saved.ranks), "parameter 'up' has 48 values that are not finite (and 1 other has 120)");
 }
 
 } // namespace

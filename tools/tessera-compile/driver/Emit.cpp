@@ -47,15 +47,18 @@ ArtifactMetadata::Entries optimizerEntries(const CompileOptions &o) {
 }
 
 ArtifactMetadata::Entries modelEntries(const CompileOptions &o, const StepSize &size) {
-  return {{"source", llvm::sys::path::filename(o.input).str()},
-          {"loss", o.loss},
-          {"precision", o.precision},
-          {"strategy", o.strategy},
-          {"wrap", o.wrap},
-          {"accumulate", std::to_string(o.accumulate)},
-          {"samples_per_step", formatNumber(size.samples)},
-          {"tokens_per_step", formatNumber(size.tokens)},
-          {"flops_per_step", formatNumber(size.flops)}};
+  ArtifactMetadata::Entries entries = {{"source", llvm::sys::path::filename(o.input).str()},
+                                       {"loss", o.loss},
+                                       {"precision", o.precision},
+                                       {"strategy", o.strategy},
+                                       {"wrap", o.wrap},
+                                       {"accumulate", std::to_string(o.accumulate)},
+                                       {"samples_per_step", formatNumber(size.samples)},
+                                       {"tokens_per_step", formatNumber(size.tokens)},
+                                       {"flops_per_step", formatNumber(size.flops)}};
+  if (!o.keepF32.empty())
+    entries.emplace_back("keep_f32", o.keepF32);
+  return entries;
 }
 } // namespace
 

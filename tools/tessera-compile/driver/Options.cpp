@@ -272,6 +272,8 @@ std::string checkOptions(const CompileOptions &o) {
       balanced("--wrap", o.wrap),
       balanced("--no-decay", o.noDecay),
       balanced("--keep-gathered", o.keepGathered),
+      balanced("--keep-f32", o.keepF32),
+      require(o.keepF32.empty() || o.precision != "fp32", "--keep-f32 needs --precision bf16"),
       balanced("--target", o.target),
       balanced("--remat-report", o.rematReport),
       eachBalanced("--init", o.init),

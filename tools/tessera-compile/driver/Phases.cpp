@@ -35,15 +35,6 @@ SmallVector<OptionText> textsOf(const std::vector<std::string> &texts) {
   return SmallVector<OptionText>(texts.begin(), texts.end());
 }
 
-/// "tp=2": the axes larger than 1 that parameters may be placed on.
-SmallVector<OptionText> parameterAxes(const CompileOptions &o) {
-  SmallVector<OptionText> axes;
-  for (const MeshAxis &axis : o.mesh)
-    if (axis.size > 1 && dist::getInfo(axis.role).splitsParameters)
-      axes.emplace_back(axis.name + "=" + std::to_string(axis.size));
-  return axes;
-}
-
 void addImport(OpPassManager &module, const CompileOptions &o) {
   OpPassManager &steps = module.nest<func::FuncOp>();
   addSimplification(steps);
@@ -59,8 +50,10 @@ void addImport(OpPassManager &module, const CompileOptions &o) {
     module.addPass(
         createAddAdapters({.rank = lora.rank, .alpha = lora.alpha, .targets = lora.targets, .train = lora.train}));
   }
+  if (!o.keepF32.empty())
+    module.addNestedPass<func::FuncOp>(createSetComputeTypes({.f32 = o.keepF32}));
   if (!o.place.empty())
-    module.addNestedPass<func::FuncOp>(createPlaceParameters({.axes = parameterAxes(o), .rules = textsOf(o.place)}));
+    module.addNestedPass<func::FuncOp>(createPlaceParameters({.rules = textsOf(o.place)}));
 }
 
 /// What a budget buys is always shown.

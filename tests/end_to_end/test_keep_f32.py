@@ -1,0 +1,97 @@
+"""--keep-f32: what reads the parameters it names is computed in f32, and all else in bf16 as ever."""
+
+import os
+import sys
+
+import numpy as np
+
+from harness import ROOT, Golden, ToolTest
+import safetensors
+
+sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+from onnx_file import FLOAT, Graph, value_info  # noqa: E402
+
+# f32 sums in another order; a bf16 value where an f32 one belongs is off by up to 2^-9 = 2e-3 of itself.
+TOLERANCE = 2e-6
+
+
+def bf16(values):
+    """Rounded to nearest, ties to even."""
+    bits = np.ascontiguousarray(values, np.float32).view(np.uint32).astype(np.uint64)
+    return (((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) << 16).astype(np.uint32).view(np.float32)
+
+
+class KeepF32(ToolTest):
+    def setUp(self):
+        super().setUp()
+        graph, random = Graph(), np.random.default_rng(7)
+        graph.scope = "/h.0"
+        h = graph.op("Tanh", graph.op("MatMul", "x", graph.weight("h.0.fc.weight", 16, 8)))
+        y = graph.op("MatMul", h, graph.weight("head.weight", 8, 4))
+        graph.store(self.path("model.onnx"), [value_info("x", FLOAT, ["B", 16])], [value_info(y, FLOAT, ["B", 4])])
+        self.x, self.targets, self.fc, self.head = (random.standard_normal(shape).astype(np.float32)
+                                                    for shape in ((8, 16), (8, 4), (16, 8), (8, 4)))
+        safetensors.save({"x": self.x, "targets": self.targets}, self.path("data.safetensors"))
+        safetensors.save({"h.0.fc.weight": self.fc, "head.weight": self.head}, self.path("weights.safetensors"))
+
+    def train(self, name, *flags):
+        """The loss and the gradients of one step."""
+        self.succeed("tessera-compile", "model.onnx", "--batch", 8, "--loss", "mse", "--optimizer", "sgd", "--precision",
+                     "bf16", *flags, "-o", name + ".tessera")
+        self.succeed("tessera-run", name + ".tessera", "--data", "data.safetensors", "--order", "sequential", "--steps", 1,
+                     "--weights", "weights.safetensors", "--out", name, "--dump=gradients", "--dump-step", 1, "--threads", 1)
+        return self.metrics(name)[0]["loss"], safetensors.load(self.path(name, "dump-1", "gradients.safetensors"))
+
+    def expected(self):
+        """The head in f32 of what is stored in bf16; its gradient too, and what it sends back meets bf16 at a product."""
+        x = bf16(self.x)
+        h = bf16(np.tanh(bf16(x @ bf16(self.fc))))
+        difference = h @ self.head - self.targets
+        d = 2 * difference / difference.size
+        dh = bf16(d @ self.head.T * (1 - h ** 2))
+        return (difference ** 2).mean(), {"h.0.fc.weight": x.T @ dh, "head.weight": h.T @ d}
+
+    def check(self, loss, gradients, tolerance=TOLERANCE):
+        wanted, want = self.expected()
+        self.assertLessEqual(abs(loss - wanted), tolerance * wanted)
+        self.assertEqual(sorted(gradients), sorted(want))
+        for name, gradient in want.items():
+            self.assertLessEqual(np.abs(gradients[name] - gradient).max(), tolerance * np.abs(gradient).max(), name)
+
+    def test_a_head_between_f32_and_bf16(self):
+        self.check(*self.train("kept", "--keep-f32", "^head"))
+        loss, gradients = self.train("narrow")
+        with self.assertRaises(AssertionError):  # the tolerance tells them apart
+            self.check(loss, gradients)
+
+    def test_on_ranks(self):
+        """Gathered in f32, in a unit of its own, while the rest is gathered in bf16."""
+        for strategy, mesh in (("ddp", "dp=2"), ("zero3", "fsdp=2"), ("hsdp", "dp=2,fsdp=2")):
+            with self.subTest(strategy):
+                self.check(*self.train(strategy, "--keep-f32", "head", "--mesh", mesh, "--strategy", strategy))
+        collectives = self.succeed("tessera-dump", "zero3.tessera", "--collectives")
+        self.assertRegex(collectives, r"head\.f32")
+        self.assertIn("keep_f32", self.succeed("tessera-dump", "zero3.tessera", "--json"))
+
+    def test_split_over_a_model_axis(self):
+        self.check(*self.train("placed", "--keep-f32", "head", "--mesh", "tp=2,fsdp=2", "--strategy", "zero3", "--place",
+                               "fc=1", "--place", "head=0"))
+
+    def test_all_parameters_are_fp32(self):
+        """With nothing left to round the step is that of --precision fp32, bit for bit."""
+        golden = Golden("llama")
+        losses = []
+        for name, flags in (("wide", ()), ("kept", ("--precision", "bf16", "--keep-f32", "."))):
+            self.succeed("tessera-compile", *golden.compile_flags(1), *flags, "-o", name + ".tessera")
+            self.succeed("tessera-run", name + ".tessera", "--data", golden.data, "--order", "sequential", "--steps", 3,
+                         "--weights", golden.weights, "--out", name, "--threads", 1)
+            losses.append([record["loss"] for record in self.metrics(name)])
+        self.assertEqual(*losses)
+        wide, kept = (safetensors.load(self.path(name, "model.safetensors")) for name in ("wide", "kept"))
+        for parameter, value in wide.items():
+            self.assertTrue(np.array_equal(value, kept[parameter]), parameter)
+
+    def test_refusals(self):
+        self.fail_with("--keep-f32 needs --precision bf16", "tessera-compile", "model.onnx", "-o", "a.tessera", "--keep-f32", "head")
+        self.fail_with("no f32 parameter matches --keep-f32='router'", "tessera-compile", "model.onnx", "-o", "a.tessera",
+                       "--precision", "bf16", "--keep-f32", "router", "--batch", 8, "--loss", "mse")
