@@ -81,6 +81,7 @@ LogicalResult Tables::fillState(exec::ArgumentOp op, train::ArgRole role) {
     state->name = name.str();
   }
   state->dtype = *dtype;
+  state->narrowed = op->hasAttr(train::kNarrowed);
   SmallVector<int64_t> shape = globalShape(op);
   state->elements = llvm::product_of(shape);
   state->buffer = buffer(op.getBuffer());

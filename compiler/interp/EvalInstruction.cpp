@@ -55,7 +55,8 @@ private:
                                              gemm.getEpilogue(), in(0), in(1), sum, input, rows, columns);
     if (adds)
       return exec::AddProductOp::create(builder, gemm.getLoc(), type, sum, in(0), in(1), batch, batch, rows, columns);
-    return train::DotGeneralOp::create(builder, gemm.getLoc(), type, in(0), in(1), batch, batch, rows, columns);
+    return train::DotGeneralOp::create(builder, gemm.getLoc(), type, in(0), in(1), batch, batch, rows, columns,
+                                       TypeAttr());
   }
 
   Operation *make(exec::ConvOp conv) {

@@ -140,19 +140,21 @@ LogicalResult ValueProof::verifyGemm(Operation *op, exec::GemmOp gemm) {
   const Comparison directA = compare(gemm.getA(), direct.a, iteration),
                    directB = compare(gemm.getB(), direct.b, iteration);
   const bool mayBeDirect = fits(m, n) && !directA.difference && !directB.difference;
-  bool isProved = mayBeDirect && directA.isProved && directB.isProved, mayBeFlipped = false;
+  const bool isProvedDirect = mayBeDirect && directA.isProved && directB.isProved;
+  bool mayBeFlipped = false, isProvedFlipped = false;
   Comparison flippedA, flippedB;
-  if (!isProved && fits(n, m)) {
+  if (fits(n, m)) {
     flippedA = compare(gemm.getA(), flipped.a, iteration);
     flippedB = compare(gemm.getB(), flipped.b, iteration);
     mayBeFlipped = !flippedA.difference && !flippedB.difference;
-    isProved = mayBeFlipped && flippedA.isProved && flippedB.isProved;
+    isProvedFlipped = mayBeFlipped && flippedA.isProved && flippedB.isProved;
   }
-  // Where it may be either, what it writes is not followed.
-  const bool isEither = !isProved && mayBeDirect && mayBeFlipped;
+  // Where it may be either, what it writes is not followed. It is both where the transpose is the same (wᵀ w).
+  const bool isEither = mayBeDirect && mayBeFlipped && isProvedDirect == isProvedFlipped;
   if (isEither)
     direct.c = flipped.c = {{kNotFollowed, StridedMap::identity(numElements(result))}};
-  const bool isFlipped = mayBeFlipped && (isEither ? gemm.getEpilogue() == flipped.epilogue : isProved || !mayBeDirect),
+  const bool isFlipped = mayBeFlipped && (isEither ? gemm.getEpilogue() == flipped.epilogue
+                                                   : !isProvedDirect && (isProvedFlipped || !mayBeDirect)),
              isDirect = mayBeDirect && !isFlipped;
   if (!isDirect && !isFlipped && directA.difference)
     return report(gemm, gemm.getA(), *directA.difference);

@@ -125,6 +125,8 @@ BlockArgument FlattenParameters::insertUnit(func::FuncOp func, unsigned index, c
     attrs.push_back(builder.getNamedAttr(
         train::kDecayElements,
         builder.getI64IntegerAttr(unit.decayElements > 0 && unit.parts() > 1 ? padded : unit.decayElements)));
+  if (unit.isNarrowed())
+    attrs.push_back(builder.getNamedAttr(train::kNarrowed, builder.getUnitAttr()));
   if (unit.getComputeType())
     attrs.push_back(builder.getNamedAttr(train::kComputeType, unit.getComputeType()));
   LogicalResult inserted =

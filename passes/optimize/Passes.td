@@ -23,7 +23,7 @@ def FlattenParameters : Pass<"flatten-parameters", "::mlir::func::FuncOp"> {
     use.
 
     Parameters of one module that differ in element type, in the axes that they are placed on (`train.placement`) or in
-    `train.compute_type` are units apart, named `<unit>.<axis>` and `<unit>.<type>`. A placed unit is a matrix of as many
+    `train.compute_type` are units apart, named `<unit>.<axis>` and `<unit>.read_f32`. A placed unit is a matrix of as many
     rows as there are parts, flattened: row r holds part r of each parameter, and `pad-multiple` is that of a row. Reading
     a placed parameter is a slice of the rows, a transposition that brings the parts to the dimension that they split, and
     a reshape. As an update's elements that decay are the first of the whole unit, what does not decay there is in
@@ -163,6 +163,31 @@ def AverageParameters : Pass<"average-parameters", "::mlir::func::FuncOp"> {
     ```
   }];
   let options = [Option<"decay", "decay", "::tessera::OptionNumber", "0.0", "Share of the old average, in [0, 1); 0: no averages">];
+  let dependentDialects = ["::tessera::train::TrainDialect"];
+}
+
+def NarrowFrozen : Pass<"narrow-frozen", "::mlir::func::FuncOp"> {
+  let summary = "Hold frozen parameters in bf16";
+  let description = [{
+    Frozen parameters of f32 become arguments of bf16, which are widened before the first op of each phase that reads them.
+    They take half the memory, and half the bytes where a strategy gathers them; `train.narrowed` says that weights are
+    rounded when they are loaded. Under `--precision bf16`, which reads
+    bf16 of them anyway, no bit of the step changes.
+
+    Not applied to buffers (`train.init = "given"`), parameters of other types, and those that are computed in f32
+    (`train.compute_type`). That nothing is left is an error.
+
+    Precondition: before `flatten-parameters`. Postcondition: types of results are as before.
+
+    ```mlir
+    func.func @step(%w: tensor<4xf32> {train.role = "frozen", train.name = "w"}, …)
+      %y = train.mul %x, %w : tensor<4xf32>
+    // becomes
+    func.func @step(%w: tensor<4xbf16> {train.role = "frozen", train.name = "w", train.narrowed}, …)
+      %0 = train.convert %w : (tensor<4xbf16>) -> tensor<4xf32>
+      %y = train.mul %x, %0 : tensor<4xf32>
+    ```
+  }];
   let dependentDialects = ["::tessera::train::TrainDialect"];
 }
 

@@ -54,6 +54,7 @@ SmallVector<Parameter> tessera::collectParameters(func::FuncOp func, train::ArgR
     parameter.init = func.getArgAttrOfType<StringAttr>(index, train::kInit);
     parameter.placement = func.getArgAttrOfType<train::PlacementAttr>(index, train::kPlacement);
     parameter.computeType = func.getArgAttrOfType<TypeAttr>(index, train::kComputeType);
+    parameter.isNarrowed = func.getArgAttr(index, train::kNarrowed) != Attribute();
     if (!train::isFlattened(func, index))
       continue;
     parameter.decays = role == train::ArgRole::Frozen ? false
@@ -135,7 +136,8 @@ struct UnitKey {
   StringRef module;
   Type elementType;
   Attribute axes, computeType;
-  bool isApart; ///< placed, and does not decay
+  bool isApart;    ///< placed, and does not decay
+  bool isNarrowed; ///< its weights are rounded
 
   bool operator==(const UnitKey &) const = default;
 };
@@ -148,7 +150,7 @@ static std::string nameUnit(const UnitKey &key, train::ArgRole role, llvm::Strin
   if (role == train::ArgRole::Frozen)
     out << ".frozen";
   if (key.computeType)
-    out << '.' << cast<TypeAttr>(key.computeType).getValue();
+    out << ".read_" << cast<TypeAttr>(key.computeType).getValue();
   if (key.axes)
     for (auto axis : cast<ArrayAttr>(key.axes).getAsRange<StringAttr>())
       out << '.' << axis.getValue();
@@ -156,8 +158,9 @@ static std::string nameUnit(const UnitKey &key, train::ArgRole role, llvm::Strin
     out << ".no_decay";
   if (names.contains(name))
     out << '.' << key.elementType;
-  for (const std::string base = name; !names.insert(name).second;)
-    name = base + "." + std::to_string(names.size());
+  const std::string base = name;
+  for (int number = 2; !names.insert(name).second; ++number)
+    name = base + "." + std::to_string(number);
   return name;
 }
 
@@ -180,8 +183,12 @@ SmallVector<ParameterUnit> tessera::makeUnits(ArrayRef<Parameter> parameters, tr
   SmallVector<UnitKey> keys;
   for (auto [module, parameter] : llvm::zip_equal(modules, ordered)) {
     const Attribute axes = parameter.placement ? parameter.placement.getAxes() : Attribute();
-    const UnitKey key = {module, parameter.type.getElementType(), axes, parameter.computeType,
-                         axes && role == train::ArgRole::Param && !parameter.decays};
+    const UnitKey key = {module,
+                         parameter.type.getElementType(),
+                         axes,
+                         parameter.computeType,
+                         axes && role == train::ArgRole::Param && !parameter.decays,
+                         parameter.isNarrowed};
     const size_t same = llvm::find(keys, key) - keys.begin();
     if (same == keys.size()) {
       keys.push_back(key);

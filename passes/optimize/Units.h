@@ -26,6 +26,7 @@ struct Parameter {
   bool decays;                    ///< takes weight decay
   train::PlacementAttr placement; ///< null: not placed
   mlir::TypeAttr computeType;     ///< null: as the precision phase decides
+  bool isNarrowed = false;        ///< the model has it in a wider type
   int64_t offset = 0;             ///< in its unit, in elements; in a row of it where there are several
 
   int64_t parts() const { return placement ? placement.getParts() : 1; }
@@ -44,6 +45,7 @@ struct ParameterUnit {
 
   mlir::Type getElementType() const { return parameters.front().type.getElementType(); }
   mlir::TypeAttr getComputeType() const { return parameters.front().computeType; }
+  bool isNarrowed() const { return parameters.front().isNarrowed; }
   int64_t parts() const { return parameters.front().parts(); }
 };
 
@@ -64,10 +66,10 @@ mlir::Operation *getAncestorInBlock(mlir::Operation *op, mlir::Block &block);
 llvm::SmallVector<Parameter> collectParameters(mlir::func::FuncOp func, train::ArgRole role, llvm::Regex *noDecay);
 
 /// Groups parameters of one role into units, in the order of first use, and assigns offsets. Of one module, those are
-/// together that agree in element type, the axes that split them, and what they are computed in. Names tell them apart:
-/// frozen units end with ".frozen", what is computed in a type of its own with ".<type>", and what axes split with
-/// ".<axis>"; there what does not decay is a unit, too, "<unit>.<axis>.no_decay", since an update's elements that decay
-/// are the first of all rows together. `names` are those that are taken, and grows.
+/// together that agree in element type, the axes that split them, and what they are read in. Names tell them apart, in
+/// this order: ".frozen"; ".read_<type>" if they are read in a type of their own; ".<axis>" for each axis that splits
+/// them, and there ".no_decay", since an update's elements that decay are the first of all rows together; the element
+/// type, or a number, where the name is taken. `names` are those that are taken, and grows.
 llvm::SmallVector<ParameterUnit> makeUnits(llvm::ArrayRef<Parameter> parameters, train::ArgRole role, WrapPolicy policy,
                                            llvm::StringSet<> &names);
 

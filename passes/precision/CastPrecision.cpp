@@ -12,7 +12,6 @@
 #include "passes/precision/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace tessera {
@@ -46,20 +45,21 @@ public:
     Block &body = func.getBody().front();
     for (BlockArgument arg : body.getArguments()) {
       const std::optional<ArgRole> role = getArgRole(func, arg.getArgNumber());
-      const bool isExact = func.getArgAttr(arg.getArgNumber(), kComputeType) != Attribute();
-      kinds[arg] = role == ArgRole::Target                                     ? Kind::Loss
-                   : !isExact && (role == ArgRole::Input || isParameter(role)) ? Kind::Data
-                                                                               : Kind::Statistic;
+      const bool isKept = isComputedInF32(func, arg.getArgNumber());
+      kinds[arg] = role == ArgRole::Target                                    ? Kind::Loss
+                   : !isKept && (role == ArgRole::Input || isParameter(role)) ? Kind::Data
+                                                                              : Kind::Statistic;
       const bool isUnit =
           role == ArgRole::Param || (role == ArgRole::Frozen && func.getArgAttr(arg.getArgNumber(), kSegments));
-      if (isExact) {
-        exactUnits.insert(getArgName(func, arg.getArgNumber()));
-        findExactProducts(arg);
-      } else if (isUnit && isWide(arg))
+      if (isKept)
+        exact.insert(arg);
+      else if (isUnit && isWide(arg))
         parameters.push_back(arg);
     }
     if (parameters.empty()) {
-      func.emitRemark("not computed in bf16: the step has no f32 parameters that may be");
+      func.emitRemark() << "not computed in bf16: "
+                        << (exact.empty() ? "the step has no f32 parameters"
+                                          : "all f32 parameters are computed in f32");
       return;
     }
     func.walk([&](Operation *op) {
@@ -82,72 +82,30 @@ private:
   bool isOurs(Value value) const { return isWide(value) || isNarrow(value); }
   Kind kindOf(Value value) const { return kinds.lookup(value); }
 
-  // --- Parameters that are computed in f32 ----------------------------------------
-
-  /// Marks what only shows `parameter`, and the products that read it.
-  void findExactProducts(BlockArgument parameter) {
-    SmallVector<Value> pending = {parameter};
-    while (!pending.empty()) {
-      Value value = pending.pop_back_val();
-      if (!exact.insert(value).second)
-        continue;
-      for (Operation *user : value.getUsers()) {
-        if (isa<IndexMappingOpInterface>(user) ||
-            (isa<ConcatOp>(user) &&
-             llvm::all_of(user->getOperands(), [&](Value operand) { return exact.contains(operand); })))
-          pending.push_back(user->getResult(0));
-        else if (isa<DotGeneralOp>(user))
-          exactProducts.insert(user);
-      }
-    }
-  }
-
-  bool readsExact(Operation *op) const {
-    return llvm::any_of(op->getOperands(), [&](Value operand) { return exact.contains(operand); });
-  }
-
-  /// What reads a parameter that is computed in f32, or computes its gradient, is f32. Products go on in f32 until they
-  /// meet data; the gradient of what they read is rounded as other data is.
-  void visitExact(Operation *op) {
-    widenAll(op);
-    if (isa<DotGeneralOp>(op)) {
-      const bool isOfData = isMarkedBackward(op) && !parameterGradients.contains(op->getResult(0));
-      return visitWide(op, isOfData ? Kind::Data : Kind::Statistic);
-    }
-    visitWide(op, largestKind(op));
-    if (auto norm = dyn_cast<LayerNormOp>(op))
-      kinds[norm.getMean()] = kinds[norm.getRstd()] = Kind::Statistic;
-    if (auto attention = dyn_cast<AttentionOp>(op))
-      kinds[attention.getLse()] = Kind::Statistic;
-  }
-
   // --- Gradients of parameters ----------------------------------------------------
 
   /// Marks what only moves or adds up gradients of parameters, back to the ops that compute them.
   void findParameterGradients() {
-    SmallVector<std::pair<Value, bool>> pending; // of a parameter that is computed in f32?
+    SmallVector<Value> pending;
     func.walk([&](Operation *op) {
       if (auto update = dyn_cast<OptimizerUpdateOpInterface>(op))
-        pending.emplace_back(update.getGrad(), exact.contains(update.getParam()));
+        pending.push_back(update.getGrad());
     });
     Operation *end = func.getBody().front().getTerminator();
     for (auto [index, value] : llvm::enumerate(end->getOperands()))
       if (getResultRole(func, index) == ResultRole::Grad)
-        pending.emplace_back(value, exactUnits.contains(func.getResultAttrOfType<StringAttr>(index, kOf).getValue()));
+        pending.push_back(value);
     while (!pending.empty()) {
-      auto [value, isExact] = pending.pop_back_val();
+      Value value = pending.pop_back_val();
       Operation *op = value.getDefiningOp();
       if (!op || !parameterGradients.insert(value).second)
         continue;
-      if (isExact && isa<DotGeneralOp>(op))
-        exactProducts.insert(op);
       if (auto accumulate = dyn_cast<AccumulateOp>(op))
-        pending.emplace_back(
-            accumulate.getBody().front().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber()), isExact);
+        pending.push_back(
+            accumulate.getBody().front().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber()));
       else if (isa<ReshapeOp, TransposeOp, ConcatOp>(op) || isElementwise(op))
-        for (Value operand : op->getOperands())
-          if (isWide(operand) && operand.hasOneUse())
-            pending.emplace_back(operand, isExact);
+        llvm::copy_if(op->getOperands(), std::back_inserter(pending),
+                      [&](Value operand) { return isWide(operand) && operand.hasOneUse(); });
     }
   }
 
@@ -221,22 +179,32 @@ private:
   // --- Ops ------------------------------------------------------------------------
 
   void visit(Block &block) {
-    for (Operation &op : llvm::make_early_inc_range(block))
+    for (Operation &op : llvm::make_early_inc_range(block)) {
       visit(&op);
+      if (isOfExactValues(&op)) {
+        exact.insert(op.getResult(0));
+        kinds[op.getResult(0)] = Kind::Statistic;
+      }
+    }
+  }
+
+  /// Only shows parameters that are computed in f32, or computes something of them alone.
+  bool isOfExactValues(Operation *op) const {
+    if (!isElementwise(op) && !isa<IndexMappingOpInterface, ConcatOp, PadOp>(op))
+      return false;
+    auto isExact = [&](Value operand) { return exact.contains(operand); };
+    return llvm::any_of(op->getOperands(), isExact) && llvm::all_of(op->getOperands(), [&](Value operand) {
+             return isExact(operand) || kindOf(operand) == Kind::Neutral ||
+                    !isa<FloatType>(tensorType(operand).getElementType());
+           });
   }
 
   void visit(Operation *op) {
-    if (exactProducts.contains(op) || (readsExact(op) && !isElementwise(op) && !isa<ConvertOp>(op)))
-      return visitExact(op);
     llvm::TypeSwitch<Operation *>(op)
         .Case<DotGeneralOp>([&](auto dot) { visitProduct(dot); })
         .Case<AttentionOp>([&](auto attention) { visitAttention(attention, attention.getMask()); })
         .Case<AttentionGradOp>([&](auto attention) { visitAttention(attention, attention.getMask()); })
-        .Case<LayerNormOp>([&](LayerNormOp norm) {
-          narrowAll(norm);
-          setResult(norm.getResult(), narrowType, Kind::Data);
-          kinds[norm.getMean()] = kinds[norm.getRstd()] = Kind::Statistic;
-        })
+        .Case<LayerNormOp>([&](LayerNormOp norm) { visitNorm(norm); })
         .Case<SoftmaxOp>([&](SoftmaxOp softmax) {
           if (kindOf(softmax.getOperand()) == Kind::Data)
             narrowAll(softmax);
@@ -281,6 +249,9 @@ private:
       kinds[dot.getResult()] = Kind::Data;
       return;
     }
+    if (dot.getComputeType()) // f32: what it makes goes on so; the gradient of what it reads is data again
+      return visitWide(dot, isMarkedBackward(dot) && !parameterGradients.contains(dot.getResult()) ? Kind::Data
+                                                                                                   : Kind::Statistic);
     if (kindOf(dot.getLhs()) == Kind::Neutral && kindOf(dot.getRhs()) == Kind::Neutral) {
       dot.emitRemark("stays f32: it depends on no parameter and no floating point input");
       kinds[dot.getResult()] = Kind::Neutral;
@@ -291,6 +262,17 @@ private:
     setResult(dot.getResult(), isGradient ? Type(wideType) : Type(narrowType),
               isGradient ? Kind::Statistic : Kind::Data);
     ++products;
+  }
+
+  void visitNorm(LayerNormOp norm) {
+    const bool staysWide = llvm::any_of(norm->getOperands().drop_front(), [&](Value v) { return exact.contains(v); });
+    if (staysWide) {
+      visitWide(norm, kindOf(norm.getOperand()));
+    } else {
+      narrowAll(norm);
+      setResult(norm.getResult(), narrowType, Kind::Data);
+    }
+    kinds[norm.getMean()] = kinds[norm.getRstd()] = Kind::Statistic;
   }
 
   template <typename Op> void visitAttention(Op op, Value mask) {
@@ -363,7 +345,7 @@ private:
 
   void roundIfKept(Operation *op) {
     Value value = op->getResult(0);
-    if (!isWide(value) || tensorType(value).getRank() == 0 || !isKept(value, isMarkedBackward(op), exactProducts))
+    if (!isWide(value) || tensorType(value).getRank() == 0 || !isKept(value, isMarkedBackward(op)))
       return;
     OpBuilder builder(op->getContext());
     builder.setInsertionPointAfter(op);
@@ -381,10 +363,8 @@ private:
   llvm::DenseMap<Value, Kind> kinds;
   llvm::DenseMap<Value, Value> narrowed;
   llvm::DenseSet<Value> parameterGradients;
-  llvm::DenseSet<Value> given;               ///< results that were bf16 before
-  llvm::DenseSet<Value> exact;               ///< parameters that are computed in f32, and what only shows them
-  llvm::DenseSet<Operation *> exactProducts; ///< that read one, or compute its gradient
-  llvm::StringSet<> exactUnits;              ///< their names
+  llvm::DenseSet<Value> given; ///< results that were bf16 before
+  llvm::DenseSet<Value> exact; ///< parameters that are computed in f32, and what follows from them alone
 };
 
 struct CastPrecisionPass : tessera::impl::CastPrecisionBase<CastPrecisionPass> {

@@ -21,7 +21,7 @@ struct Readers {
 };
 } // namespace
 
-static Readers readersOf(Value value, bool fromBackward, const llvm::DenseSet<Operation *> &wide = {}) {
+static Readers readersOf(Value value, bool fromBackward) {
   Readers readers;
   for (Operation *user : value.getUsers()) {
     if (isa<BarrierOp>(user)) {
@@ -29,13 +29,13 @@ static Readers readersOf(Value value, bool fromBackward, const llvm::DenseSet<Op
       continue;
     }
     if (isa<IndexMappingOpInterface>(user)) {
-      Readers below = readersOf(user->getResult(0), fromBackward, wide);
+      Readers below = readersOf(user->getResult(0), fromBackward);
       readers.library |= below.library;
       readers.backward |= below.backward;
       continue;
     }
-    if (fromBackward && wide.contains(user))
-      continue;
+    if (auto dot = dyn_cast<DotGeneralOp>(user); dot && dot.getComputeType() && fromBackward)
+      continue; // reads f32
     readers.backward |= isMarkedBackward(user) && !fromBackward;
     readers.library |= !isElementwise(user) && !isa<ReduceOp, ConvertOp, ArgmaxOp, SortIndicesOp>(user) &&
                        !user->hasTrait<OpTrait::IsTerminator>();
@@ -66,8 +66,8 @@ static bool isRecomputable(Value value) {
   return true;
 }
 
-bool isKept(Value value, bool fromBackward, const llvm::DenseSet<Operation *> &wide) {
-  Readers readers = readersOf(value, fromBackward, wide);
+bool isKept(Value value, bool fromBackward) {
+  Readers readers = readersOf(value, fromBackward);
   return readers.library || (readers.backward && !isRecomputable(value));
 }
 

@@ -10,8 +10,6 @@
 
 #include "compiler/dialect/train/Train.h"
 
-#include "llvm/ADT/DenseSet.h"
-
 namespace tessera::precision {
 
 /// Computes each element of its result from those at the same place, in one type.
@@ -20,8 +18,8 @@ inline bool isElementwise(mlir::Operation *op) {
 }
 
 /// Whether `value`, which an elementwise op computes, is read from memory. `fromBackward`: the backward pass computes
-/// it, so what it reads of its own is no reason to keep it, nor is one of the products `wide`, which read f32.
-bool isKept(mlir::Value value, bool fromBackward, const llvm::DenseSet<mlir::Operation *> &wide);
+/// it, so what it reads of its own is no reason to keep it, nor is a product that is computed in f32.
+bool isKept(mlir::Value value, bool fromBackward);
 
 } // namespace tessera::precision
 

@@ -22,9 +22,9 @@ def CastPrecision : Pass<"cast-precision", "::mlir::func::FuncOp"> {
     and no input; results of the function. A remark says for which convolutions and products this holds and why. Values of
     other element types are not touched.
 
-    A parameter with `train.compute_type = f32` is not converted. What reads it is f32, and so is its gradient's product: a
-    product's result goes on in f32 until it meets data elementwise or is read in bf16; the gradient that it sends back is
-    rounded where other data would be.
+    A parameter with `train.compute_type = f32` is not converted. Products with `compute_type = f32` (those that read it, and
+    those of its gradient) and norms that it scales read f32: their results go on in f32 until they meet data elementwise or
+    are read in bf16; the gradient that they send back is rounded where other data would be.
 
     Precondition: `flatten-parameters` has made units. Runs before sharding is decided.
     Postcondition: arguments and results of the function have the types they had.

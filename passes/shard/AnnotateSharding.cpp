@@ -80,8 +80,7 @@ private:
 
   /// The units that are placed: each rank along their axes holds a row at all times.
   LogicalResult findPlacedUnits() {
-    Axes idle = parameterAxes(mesh); // those that split samples, too, have something to do
-    llvm::erase_if(idle, [&](unsigned axis) { return mesh.getAxisInfo(axis).splitsSamples; });
+    Axes idle = parameterAxes(mesh);
     for (BlockArgument arg : func.getArguments()) {
       const train::PlacementAttr placement = train::getPlacement(train::getSegments(func, arg.getArgNumber()));
       if (!placement)
@@ -269,7 +268,7 @@ private:
   }
 
   /// Replaces all uses of the gradient `value` by `value` constrained to `layout`, right after `value`.
-  Value constrainAfter(Value value, const Layout &layout, OriginAttr origin) {
+  Value constrainAfter(Value value, const Layout &layout, OriginAttr origin, Type reduceType) {
     OpBuilder builder(func.getContext());
     builder.setInsertionPointAfterValue(value);
     auto constrained = ConstrainOp::create(builder, value.getLoc(), value.getType(), value, layout.toAttr(mesh), origin,
@@ -284,6 +283,8 @@ private:
   void constrainGradient(Unit &unit) {
     Value gradient = unit.gradient;
     auto origin = OriginAttr::get(func.getContext(), OriginPhase::Gradient, unit.name);
+    // What is computed in f32 is added up so.
+    const Type sumType = train::isComputedInF32(func, unit.argument.getArgNumber()) ? Type() : reduceType;
     const Layout parted = sharded(gradient, unit.name);
     bool divides = rankOf(gradient) == 1 && train::shapeOf(gradient)[0] % groupSize(mesh, parted.dims.front()) == 0;
     auto accumulate = gradient.getDefiningOp<train::AccumulateOp>();
@@ -294,13 +295,13 @@ private:
       for (unsigned axis : gradientAxes(mesh))
         if (!llvm::is_contained(shardAxes, axis))
           scattered.unreduced.push_back(axis); // replicas are added up once per step
-      constrainAfter(micro, scattered, origin);
+      constrainAfter(micro, scattered, origin, sumType);
     }
     if (strategy.reduce != Reduce::ToWhole) {
-      constrainAfter(gradient, parted, origin);
+      constrainAfter(gradient, parted, origin, sumType);
       return;
     }
-    Value reduced = constrainAfter(gradient, whole(gradient, unit.name), origin);
+    Value reduced = constrainAfter(gradient, whole(gradient, unit.name), origin, sumType);
     // What reads the gradient besides the update (the global norm) works on slices, as it does where gradients are
     // sharded, so that both add up in the same order.
     if (unit.update && divides && llvm::any_of(reduced.getUsers(), [&](Operation *user) {

@@ -153,7 +153,7 @@ private:
       return build.concat(parts, 0);
     };
     Value whole = build.dot(first.getLhs(), join([](const Projection &one) -> Value { return one.weight; }), {}, {},
-                            first.getLhsContract(), first.getRhsContract());
+                            first.getLhsContract(), first.getRhsContract(), first.getComputeTypeAttr());
     const bool hasBias = llvm::all_of(all, [](const Projection &one) { return one.sum; });
     const int64_t last = tensorType(whole).getRank() - 1;
     if (hasBias) {

@@ -109,19 +109,24 @@ def SetComputeTypes : Pass<"set-compute-types", "func::FuncOp"> {
   let summary = "Say which parameters are computed in f32 where others are computed in bf16";
   let description = [{
     For what must not be rounded where the rest of the model is: a router, a head. Parameters of f32, trained, frozen or
-    buffers, whose name matches `f32` get `train.compute_type`. `flatten-parameters` makes units of them, which are
-    gathered in f32, and `cast-precision` leaves what reads them in f32.
+    buffers, whose name matches `f32` get `train.compute_type`, and products that read them, or what follows from them
+    alone (a transposed or scaled weight), `compute_type`, which the products of their gradients inherit.
+    `flatten-parameters` makes units of such parameters, which are gathered in f32, and `cast-precision` leaves what reads
+    them in f32.
 
-    Without `f32` nothing is done; that no parameter of f32 matches it is an error.
+    Without `f32` nothing is done; that no parameter of f32 matches it is an error. Remarks say what matches and has
+    another type, and where one is concatenated with other values or is an operand of an attention, which `cast-precision`
+    rounds.
 
-    Precondition: arguments have `train.role` and `train.name`. Postcondition: parameters that match have
-    `train.compute_type`.
+    Precondition: arguments have `train.role` and `train.name`; before `differentiate`. Postcondition: parameters that
+    match, and products that read them, have their compute type.
 
     ```mlir
     // before
     func.func @step(%w: tensor<32x8xf32> {train.role = "param", train.name = "router.weight"}, …)
     // after, with f32=router
     func.func @step(%w: tensor<32x8xf32> {train.role = "param", train.name = "router.weight", train.compute_type = f32}, …)
+      %0 = train.dot_general %x, %w {compute_type = f32, …}
     ```
   }];
   let options = [

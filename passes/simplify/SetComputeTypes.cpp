@@ -30,24 +30,58 @@ struct SetComputeTypes : impl::SetComputeTypesBase<SetComputeTypes> {
       signalPassFailure();
   }
 
+private:
+  /// Whether the op computes something of parameters that are read in f32 and of constants alone.
+  bool isOfExact(Operation *op) const {
+    if (!op->hasTrait<OpTrait::Elementwise>() && !isa<IndexMappingOpInterface, ConcatOp, PadOp, ReduceOp>(op))
+      return false;
+    return llvm::all_of(op->getOperands(), [&](Value operand) {
+      Operation *made = operand.getDefiningOp();
+      return exact.contains(operand) || (made && made->getNumOperands() == 0) ||
+             !isa<FloatType>(tensorType(operand).getElementType());
+    });
+  }
+
+  /// The products that read such a parameter, or what follows from it alone, are computed in f32.
+  void markProducts(func::FuncOp func) {
+    func.walk([&](Operation *op) {
+      if (llvm::none_of(op->getOperands(), [&](Value operand) { return exact.contains(operand); }))
+        return;
+      if (auto dot = dyn_cast<DotGeneralOp>(op))
+        dot.setComputeType(tensorType(dot.getLhs()).getElementType());
+      else if (isOfExact(op))
+        exact.insert(op->getResult(0));
+      else if (isa<ConcatOp, AttentionOp>(op))
+        op->emitRemark(
+            "not computed in f32, although a parameter that --keep-f32 names is read here: other values are, too");
+    });
+  }
+
   LogicalResult run(func::FuncOp func) {
     llvm::Regex regex(f32);
     std::string problem;
     if (!regex.isValid(problem))
       return func.emitError() << "--keep-f32 is not a regular expression: " << problem;
-    bool isUsed = false;
     for (BlockArgument arg : func.getArguments()) {
       const unsigned index = arg.getArgNumber();
-      if (!isParameter(getArgRole(func, index)) || !tensorType(arg).getElementType().isF32() ||
-          !regex.match(getArgName(func, index)))
+      if (!isParameter(getArgRole(func, index)) || !regex.match(getArgName(func, index)))
         continue;
-      func.setArgAttr(index, kComputeType, TypeAttr::get(tensorType(arg).getElementType()));
-      isUsed = true;
+      const Type element = tensorType(arg).getElementType();
+      if (!element.isF32()) {
+        mlir::emitRemark(arg.getLoc()) << "--keep-f32: '" << getArgName(func, index) << "' is " << element
+                                       << " in the model, and is read so";
+        continue;
+      }
+      func.setArgAttr(index, kComputeType, TypeAttr::get(element));
+      exact.insert(arg);
     }
-    if (!isUsed)
+    if (exact.empty())
       return func.emitError() << "no f32 parameter matches --keep-f32='" << f32 << "'";
+    markProducts(func);
     return success();
   }
+
+  llvm::DenseSet<Value> exact; ///< parameters that are read in f32, and what follows from them alone
 };
 
 } // namespace

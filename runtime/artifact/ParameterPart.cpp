@@ -7,8 +7,10 @@
 namespace tessera {
 
 bool ParameterPart::fits(std::span<const int64_t> shape) const {
-  if (dim < 0)
+  if (dim == -1)
     return count == 1 && index == 0;
+  if (dim < 0)
+    return false;
   return count > 1 && index >= 0 && index < count && dim < static_cast<int64_t>(shape.size()) &&
          shape[dim] % count == 0;
 }

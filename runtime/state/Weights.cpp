@@ -101,7 +101,7 @@ static Status checkNames(const RankState &views, const WeightSource &source, con
       if (weight.shape != parameter->shape)
         mismatched.push_back("'" + parameter->name + "' has shape " + shapeToString(weight.shape) + ", expected " +
                              shapeToString(parameter->shape));
-      else if (!canConvert(weight.dtype, view.dtype))
+      else if (!canConvert(weight.dtype, view.isNarrowed ? DataType::F32 : view.dtype))
         mismatched.push_back("'" + parameter->name + "' has type " + std::string(safetensorsName(weight.dtype)) +
                              ", expected " + std::string(safetensorsName(view.dtype)));
     }
@@ -117,9 +117,11 @@ static Status checkNames(const RankState &views, const WeightSource &source, con
                                             listNames("mismatched", mismatched));
 }
 
-/// Elements [first, first + count) of `weight`, converted; what needs no conversion is read into its place.
-static Status copyElements(const WeightEntry &weight, PieceReader &reader, int64_t first, DataType dtype,
+/// Elements [first, first + count) of `weight`, converted to the view's type; what needs no conversion is read into its
+/// place.
+static Status copyElements(const WeightEntry &weight, PieceReader &reader, int64_t first, const StateView &view,
                            uint8_t *target, int64_t count) {
+  const DataType dtype = view.dtype;
   const auto width = static_cast<int64_t>(elementBytes(weight.dtype));
   if (weight.dtype == dtype)
     return reader.read(first * width, target, count * width);
@@ -128,8 +130,14 @@ static Status copyElements(const WeightEntry &weight, PieceReader &reader, int64
   for (int64_t done = 0; done < count; done += blockElements) {
     int64_t here = std::min(count - done, blockElements);
     TESSERA_RETURN_IF_ERROR(reader.read((first + done) * width, block.data(), here * width));
-    TESSERA_RETURN_IF_ERROR(
-        convertElements(weight.dtype, block.data(), dtype, target + done * elementBytes(dtype), here));
+    uint8_t *place = target + done * elementBytes(dtype);
+    if (!view.isNarrowed) {
+      TESSERA_RETURN_IF_ERROR(convertElements(weight.dtype, block.data(), dtype, place, here));
+      continue;
+    }
+    std::vector<float> wide(here);
+    TESSERA_RETURN_IF_ERROR(convertElements(weight.dtype, block.data(), DataType::F32, wide.data(), here));
+    TESSERA_RETURN_IF_ERROR(roundElements(wide.data(), dtype, place, here));
   }
   return Status::ok();
 }
@@ -150,7 +158,7 @@ Status loadWeights(const RankState &views, const WeightSource &source, uint64_t 
       auto [begin, end] = overlap(view, segment);
       PieceReader reader(entry->second.bytes, /*isOne=*/segment.part.count == 1);
       Status copied = segment.forEachRun(begin, end, [&](const ElementRun &run) {
-        return copyElements(entry->second, reader, run.inParameter, view.dtype,
+        return copyElements(entry->second, reader, run.inParameter, view,
                             view.data + (run.inUnit - view.begin) * elementBytes(view.dtype), run.count);
       });
       TESSERA_RETURN_IF_ERROR(std::move(copied).withContext("parameter '" + segment.name + "'"));

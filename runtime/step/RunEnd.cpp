@@ -12,7 +12,6 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <utility>
 
 namespace tessera {
 
@@ -48,9 +47,11 @@ Status Run::saveCheckpoint(int64_t step) {
 
 /// Once for a step: nothing changes the state before the next one.
 Status Run::checkReplicas(int64_t step, const std::vector<RankState> &views) {
-  if (!replicas->exist() || std::exchange(lastCompared, step) == step)
+  if (!replicas->exist() || lastCompared == step)
     return Status::ok();
-  return replicas->compare(step, views, firstRank(), *world.front());
+  TESSERA_RETURN_IF_ERROR(replicas->compare(step, views, firstRank(), *world.front()));
+  lastCompared = step;
+  return Status::ok();
 }
 
 Status Run::finish(int index) {

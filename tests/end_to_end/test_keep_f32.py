@@ -70,7 +70,7 @@ class KeepF32(ToolTest):
             with self.subTest(strategy):
                 self.check(*self.train(strategy, "--keep-f32", "head", "--mesh", mesh, "--strategy", strategy))
         collectives = self.succeed("tessera-dump", "zero3.tessera", "--collectives")
-        self.assertRegex(collectives, r"head\.f32")
+        self.assertRegex(collectives, r"head\.read_f32")
         self.assertIn("keep_f32", self.succeed("tessera-dump", "zero3.tessera", "--json"))
 
     def test_split_over_a_model_axis(self):

@@ -114,3 +114,46 @@ class LoraTest(ToolTest):
         self.succeed("tessera-compile", *flags)
         self.fail_with("--export-lora: artifact 'x.tessera' has no adapters", "tessera-run", "x.tessera", "--data",
                        self.golden.data, "--steps", 1, "--out", "x", "--export-lora", "merged")
+
+
+class FrozenInBf16(LoraTest):
+    """--frozen-dtype bf16 holds the frozen model in bf16 alone."""
+
+    def adapters_after(self, name, *flags, weights="all.safetensors"):
+        self.compile(name, *flags)
+        self.run_steps(name, weights=weights, steps=3)
+        return [record["loss"] for record in self.metrics(name)], \
+            safetensors.load(self.path(name, "adapter", "adapter_model.safetensors"))
+
+    def assert_same(self, one, other):
+        self.assertEqual(one[0], other[0])
+        for parameter, value in one[1].items():
+            self.assertTrue(np.array_equal(value, other[1][parameter]), parameter)
+
+    def held(self, name):
+        memory = json.loads(self.succeed("tessera-dump", name + ".tessera", "--memory", "--json"))["memory"]
+        return next(arena["bytes"] for arena in memory["arenas"] if arena["kind"] == "state")
+
+    def test_no_bit_of_training_in_bf16_changes(self):
+        for name, flags in (("one", ()), ("zero3", ("--mesh", "shard=2", "--strategy", "zero3"))):
+            with self.subTest(name):
+                wide = self.adapters_after(name, "--precision", "bf16", *flags)
+                narrow = self.adapters_after(name + "-narrow", "--precision", "bf16", "--frozen-dtype", "bf16", *flags)
+                self.assert_same(wide, narrow)
+                self.assertLess(self.held(name + "-narrow"), 0.6 * self.held(name))
+
+    def test_fp32_computes_with_rounded_weights(self):
+        """As without the flag, where the weights were rounded before; and merged weights are bf16."""
+        rounded = {}
+        for name, value in safetensors.load(self.path("all.safetensors")).items():
+            if name in self.weights and name != self.lora["trained"]:
+                bits = np.ascontiguousarray(value).view(np.uint32).astype(np.uint64)
+                value = (((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) << 16).astype(np.uint32).view(np.float32)
+            rounded[name] = value
+        safetensors.save(rounded, self.path("rounded.safetensors"))
+        want = self.adapters_after("want", weights="rounded.safetensors")
+        self.assert_same(want, self.adapters_after("got", "--frozen-dtype", "bf16"))
+
+    def test_nothing_to_hold(self):
+        self.fail_with("--frozen-dtype bf16: no frozen parameter is f32", "tessera-compile", *self.golden.compile_flags(),
+                       "--frozen-dtype", "bf16", "-o", "a.tessera")

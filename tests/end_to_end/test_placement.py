@@ -4,10 +4,16 @@ import json
 import os
 import re
 
+import sys
+
 import numpy as np
 
 import test_oracle
 import safetensors
+from harness import ROOT
+
+sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+from onnx_file import FLOAT, Graph, value_info  # noqa: E402
 
 MLP = ["--place", r"mlp\.c_fc\.=0", "--place", r"mlp\.c_proj\.weight=1"]
 # Heads, feed-forward and vocabulary of a Llama, as Megatron-LM splits them.
@@ -44,6 +50,24 @@ class Placement(test_oracle.TrainingTest):
             records = self.train(golden, name + "-bf16", "--precision", "bf16", *flags)
             losses.append([record["loss"] for record in records])
         np.testing.assert_allclose(losses[1], losses[0], rtol=2e-3)
+
+    def test_a_product_that_is_its_own_transpose(self):
+        """w^T w lies in memory in both orders; the compiler's proof of the evaluation took one for the other."""
+        graph, random = Graph(), np.random.default_rng(3)
+        w = graph.weight("fc.weight", 8, 8)
+        turned = graph.op("Transpose", w, perm=[1, 0])
+        h = graph.op("MatMul", "x", turned)
+        y = graph.op("MatMul", h, graph.op("Transpose", graph.op("MatMul", turned, w), perm=[1, 0]))
+        graph.store(self.path("gram.onnx"), [value_info("x", FLOAT, ["B", 8])], [value_info(y, FLOAT, ["B", 8])])
+        x, targets, weight = (random.standard_normal((8, 8), np.float32) for _ in range(3))
+        safetensors.save({"x": x, "targets": targets}, self.path("gram-data.safetensors"))
+        safetensors.save({"fc.weight": weight}, self.path("gram-weights.safetensors"))
+        self.succeed("tessera-compile", "gram.onnx", "--batch", 8, "--loss", "mse", "--mesh", "tp=2", "--place", "fc=0",
+                     "--evaluate", "-o", "gram.tessera")
+        printed = self.succeed("tessera-run", "gram.tessera", "--eval-only", "--eval-data", "gram-data.safetensors", "--weights",
+                               "gram-weights.safetensors", "--threads", 1)
+        want = np.square(x @ weight.T @ (weight.T @ weight) - targets).mean()
+        self.assertLessEqual(abs(float(printed.split("eval loss ")[1].split()[0]) - want), 1e-4 * want)
 
     def test_recomputation(self):
         self.compare("full", "--mesh", "fsdp=2,tp=2", "--strategy", "zero3", "--remat", "full", *MLP)

@@ -166,6 +166,9 @@ void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o) {
                  "what --remat keeps and recomputes: a JSON file, or - for a table (the default of budget)");
   app.add_option("--precision", o.precision, "fp32 or bf16 (parameters, gradients and state stay fp32)")
       ->capture_default_str();
+  app.add_option("--frozen-dtype", o.frozenDtype,
+                 "what frozen parameters are held in and gathered in: fp32 or bf16 (half the bytes)")
+      ->capture_default_str();
   app.add_option(
       "--keep-f32", o.keepF32,
       "with --precision bf16, compute in f32 with the parameters whose name matches this regular expression");

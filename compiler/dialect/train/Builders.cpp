@@ -123,10 +123,10 @@ Value Build::reduce(ReduceKind kind, Value x, ArrayRef<int64_t> dimensions) {
 Value Build::sumAll(Value x) { return sum(x, llvm::to_vector(llvm::seq<int64_t>(0, tensorType(x).getRank()))); }
 
 Value Build::dot(Value lhs, Value rhs, ArrayRef<int64_t> lhsBatch, ArrayRef<int64_t> rhsBatch,
-                 ArrayRef<int64_t> lhsContract, ArrayRef<int64_t> rhsContract) {
+                 ArrayRef<int64_t> lhsContract, ArrayRef<int64_t> rhsContract, TypeAttr computeType) {
   const Shape shape = productShape(shapeOf(lhs), shapeOf(rhs), {lhsBatch, rhsBatch, lhsContract, rhsContract});
   return DotGeneralOp::create(builder, loc, tensorType(lhs).clone(shape), lhs, rhs, lhsBatch, rhsBatch, lhsContract,
-                              rhsContract);
+                              rhsContract, computeType);
 }
 
 } // namespace tessera::train

@@ -64,7 +64,8 @@ public:
   mlir::Value sum(mlir::Value x, llvm::ArrayRef<int64_t> dimensions) { return reduce(ReduceKind::Sum, x, dimensions); }
   mlir::Value sumAll(mlir::Value x);
   mlir::Value dot(mlir::Value lhs, mlir::Value rhs, llvm::ArrayRef<int64_t> lhsBatch, llvm::ArrayRef<int64_t> rhsBatch,
-                  llvm::ArrayRef<int64_t> lhsContract, llvm::ArrayRef<int64_t> rhsContract);
+                  llvm::ArrayRef<int64_t> lhsContract, llvm::ArrayRef<int64_t> rhsContract,
+                  mlir::TypeAttr computeType = {});
 
   mlir::OpBuilder &builder;
   mlir::Location loc;

@@ -23,8 +23,19 @@ static bool isIota(ArrayRef<int64_t> values) {
 
 OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
 
+/// Nothing, or to a wider type and back.
 OpFoldResult ConvertOp::fold(FoldAdaptor) {
-  return getOperand().getType() == getType() ? OpFoldResult(getOperand()) : OpFoldResult();
+  if (getOperand().getType() == getType())
+    return getOperand();
+  auto inner = getOperand().getDefiningOp<ConvertOp>();
+  if (!inner || inner.getOperand().getType() != getType())
+    return {};
+  auto narrow = dyn_cast<FloatType>(inner.getOperand().getType().getElementType());
+  auto wide = dyn_cast<FloatType>(getOperand().getType().getElementType());
+  const bool isExact = narrow && wide && wide.getFPMantissaWidth() > narrow.getFPMantissaWidth() &&
+                       APFloat::semanticsMaxExponent(wide.getFloatSemantics()) >=
+                           APFloat::semanticsMaxExponent(narrow.getFloatSemantics());
+  return isExact ? OpFoldResult(inner.getOperand()) : OpFoldResult();
 }
 
 OpFoldResult NegOp::fold(FoldAdaptor) {

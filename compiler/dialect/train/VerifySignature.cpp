@@ -233,6 +233,14 @@ LogicalResult TrainDialect::verifyRegionArgAttribute(Operation *op, unsigned, un
   if (!isStaticTensor(type))
     return emitError() << attr.getName().getValue() << " needs a tensor of static shape, got " << type;
   const Checked checked{emitError, attr};
+  const auto text = func.getArgAttrOfType<StringAttr>(index, kRole);
+  const std::optional<ArgRole> role = text ? symbolizeArgRole(text.getValue()) : std::nullopt;
+  // train.arg_c17
+  if (attr.getName() == kComputeType && !isParameter(role))
+    return checked.error() << "is only for parameters";
+  // train.arg_c18
+  if (attr.getName() == kNarrowed && !(isa<UnitAttr>(attr.getValue()) && role == ArgRole::Frozen))
+    return checked.error() << "is a unit attribute of frozen parameters";
   if (failed(verifyArgument(checked, globalType(func.getArgAttrDict(index), type),
                             func.getArgAttrOfType<ArrayAttr>(index, kSegments))))
     return failure();

@@ -8,6 +8,7 @@
 
 #include "compiler/cost/Flops.h"
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -54,12 +55,24 @@ static bool staysWide(Value value) {
          isa<train::ReduceOp, train::CrossEntropyOp, train::RngUniformOp>(op);
 }
 
+/// A product that is computed in f32, or what follows from such products and from constants alone.
+bool Boundary::isComputedInF32(Operation *op) const {
+  if (auto dot = dyn_cast<train::DotGeneralOp>(op))
+    return dot.getComputeType().has_value();
+  if (!op->hasTrait<OpTrait::Elementwise>() && !isa<train::SoftmaxOp>(op) && !asStaticView(op))
+    return false;
+  auto isExact = [&](Value operand) { return exact.contains(operand); };
+  return llvm::any_of(op->getOperands(), isExact) && llvm::all_of(op->getOperands(), [&](Value operand) {
+           return isExact(operand) || isInert(operand) || !isa<FloatType>(train::tensorType(operand).getElementType());
+         });
+}
+
 int64_t Boundary::bytesOf(Value value) const {
   if (!isTensor(value))
     return 0;
   RankedTensorType type = train::tensorType(value);
   Type element = type.getElementType();
-  if (narrow && element.isF32() && !staysWide(value))
+  if (narrow && element.isF32() && !staysWide(value) && !exact.contains(value))
     element = narrow;
   // Beyond any memory, so that sums of many stay numbers.
   constexpr int64_t kMost = int64_t{1} << 46;
@@ -85,11 +98,16 @@ static double recomputationFlops(Operation *op) {
 
 Boundary::Boundary(func::FuncOp func, Type narrow) : func(func), narrow(narrow), phases(func) {
   Block &block = func.getBody().front();
+  for (BlockArgument arg : block.getArguments())
+    if (train::isComputedInF32(func, arg.getArgNumber()))
+      exact.insert(arg);
   for (Operation &op : block.without_terminator()) {
     if (phases.isBackward(&op)) {
       backward.push_back(&op);
       continue;
     }
+    if (isComputedInF32(&op))
+      exact.insert(op.getResult(0));
     if (isMemoryEffectFree(&op) && op.getNumRegions() == 0 &&
         llvm::all_of(op.getOperands(), [&](Value operand) { return isInert(operand); })) {
       inert.insert(&op);

@@ -82,6 +82,7 @@ private:
   void assignSegments();
   std::string scopeOf(const Node &node) const;
   int64_t bytesOf(mlir::Value value) const;
+  bool isComputedInF32(mlir::Operation *op) const;
   void finishNodes();
 
   mlir::func::FuncOp func;
@@ -89,6 +90,7 @@ private:
   train::PhaseAnalysis phases;
   std::vector<mlir::Operation *> backward; ///< in their order
   llvm::DenseSet<mlir::Operation *> inert;
+  llvm::DenseSet<mlir::Value> exact; ///< by parameters that are computed in f32
   std::vector<Node> nodes;
   std::vector<NodeValue> values;
   std::vector<std::string> segments;

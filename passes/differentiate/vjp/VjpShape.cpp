@@ -24,7 +24,8 @@ Value exchangeOperands(Vjp &vjp, Value product, ArrayRef<int64_t> permutation) {
   for (auto [to, from] : llvm::enumerate(permutation))
     if (from != (static_cast<int64_t>(to) + lhsFree) % rank)
       return Value();
-  return vjp.dot(dot.getRhs(), dot.getLhs(), {}, {}, dot.getRhsContract(), dot.getLhsContract());
+  return vjp.dot(dot.getRhs(), dot.getLhs(), {}, {}, dot.getRhsContract(), dot.getLhsContract(),
+                 dot.getComputeTypeAttr());
 }
 
 /// The gradient of a transposed weight is a product; it is built in the weight's own layout.

@@ -179,7 +179,7 @@ func.func @arg_c15(%w: tensor<8xf32> {train.decay_elements = 4 : i64, train.segm
 
 // train.arg_c16
 // expected-error@+1 {{argument 0: train.compute_type expected f32 on a parameter of f32, got bf16 on 'tensor<8xf32>'}}
-func.func @arg_c16(%w: tensor<8xf32> {train.compute_type = bf16}) {
+func.func @arg_c16(%w: tensor<8xf32> {train.compute_type = bf16, train.role = "param"}) {
   return
 }
 
@@ -187,7 +187,23 @@ func.func @arg_c16(%w: tensor<8xf32> {train.compute_type = bf16}) {
 
 // train.arg_c16
 // expected-error@+1 {{argument 0: train.compute_type expected f32 on a parameter of f32, got f32 on 'tensor<8xbf16>'}}
-func.func @arg_c16_element(%w: tensor<8xbf16> {train.compute_type = f32}) {
+func.func @arg_c16_element(%w: tensor<8xbf16> {train.compute_type = f32, train.role = "frozen"}) {
+  return
+}
+
+// -----
+
+// train.arg_c17
+// expected-error@+1 {{argument 0: train.compute_type is only for parameters}}
+func.func @arg_c17(%x: tensor<8xf32> {train.compute_type = f32, train.role = "input"}) {
+  return
+}
+
+// -----
+
+// train.arg_c18
+// expected-error@+1 {{argument 0: train.narrowed is a unit attribute of frozen parameters}}
+func.func @arg_c18(%w: tensor<8xbf16> {train.narrowed, train.role = "param"}) {
   return
 }
 

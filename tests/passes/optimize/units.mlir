@@ -52,9 +52,9 @@ func.func @root(%a: tensor<4xf32> {train.role = "param", train.name = "a"}, %b: 
 
 // What is computed in f32 where others are not is a unit of its own, frozen or not.
 // CHECK-LABEL: func @compute_types
-// CHECK-SAME: {train.compute_type = f32, {{[^}]*}}train.name = "h.0.f32", {{[^}]*}}"h.0.router.weight"
+// CHECK-SAME: {train.compute_type = f32, {{[^}]*}}train.name = "h.0.read_f32", {{[^}]*}}"h.0.router.weight"
 // CHECK-SAME: tensor<4xf32> {train.decay_elements = 0 : i64, train.name = "h.0", {{[^}]*}}"h.0.fc.weight"
-// CHECK-SAME: {train.compute_type = f32, train.name = "h.0.frozen.f32", {{[^}]*}}"h.0.gate.weight"
+// CHECK-SAME: {train.compute_type = f32, train.name = "h.0.frozen.read_f32", {{[^}]*}}"h.0.gate.weight"
 func.func @compute_types(
     %a: tensor<4xf32> {train.role = "param", train.name = "h.0.router.weight", train.compute_type = f32},
     %b: tensor<4xf32> {train.role = "param", train.name = "h.0.fc.weight"},
@@ -79,4 +79,21 @@ func.func @axes(
   %0 = train.add %a, %b : tensor<4xf32>
   %1 = train.add %0, %c : tensor<4xf32>
   return %1 : tensor<4xf32>
+}
+
+// -----
+
+// Names that numbers tell apart, however many are taken.
+// CHECK-LABEL: func @taken
+// CHECK-SAME: train.name = "h.0.a.b.f32.2"
+func.func @taken(
+    %a: tensor<4xf32> {train.role = "param", train.name = "h.0.one", train.placement = #train.placement<dim = 0, axes = ["a.b"], parts = 2>, train.compute_type = f32},
+    %b: tensor<4x4xf32> {train.role = "param", train.name = "h.0.two", train.placement = #train.placement<dim = 0, axes = ["x"], parts = 2>},
+    %c: tensor<4x4xf32> {train.role = "param", train.name = "h.0.three", train.placement = #train.placement<dim = 0, axes = ["a.b"], parts = 2>},
+    %d: tensor<4x4xf32> {train.role = "param", train.name = "h.0.four", train.placement = #train.placement<dim = 0, axes = ["a.b.f32"], parts = 2>},
+    %e: tensor<4x4xf32> {train.role = "param", train.name = "h.0.five", train.placement = #train.placement<dim = 0, axes = ["a", "b"], parts = 2>}) -> tensor<4x4xf32> {
+  %0 = train.add %b, %c : tensor<4x4xf32>
+  %1 = train.add %0, %d : tensor<4x4xf32>
+  %2 = train.add %1, %e : tensor<4x4xf32>
+  return %2 : tensor<4x4xf32>
 }

@@ -183,7 +183,7 @@ func.func @router(%r: tensor<16xf32> {train.role = "param", train.name = "r", tr
   %h = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
   // CHECK: %[[HW:.*]] = train.convert %[[H]] : (tensor<2x4xbf16>) -> tensor<2x4xf32>
   // CHECK: %[[L:.*]] = train.dot_general %[[HW]], %[[RW]] {{.*}} (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
-  %l = train.dot_general %h, %rw {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %l = train.dot_general %h, %rw {compute_type = f32, lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
   // CHECK: %[[S:.*]] = train.softmax %[[L]] {{.*}} : tensor<2x4xf32>
   %s = train.softmax %l {dim = 1 : i64} : tensor<2x4xf32>
   // CHECK: %[[D:.*]] = train.mul %[[S]], %{{.*}} {train.backward} : tensor<2x4xf32>
@@ -191,10 +191,10 @@ func.func @router(%r: tensor<16xf32> {train.role = "param", train.name = "r", tr
   %d = train.mul %s, %h {train.backward} : tensor<2x4xf32>
   // CHECK: %[[HG:.*]] = train.convert %[[H]] {train.backward} : (tensor<2x4xbf16>) -> tensor<2x4xf32>
   // CHECK: train.dot_general %[[HG]], %[[D]] {{.*}} (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
-  %dr = train.dot_general %h, %d {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0>, rhs_contract = array<i64: 0>, train.backward} : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
+  %dr = train.dot_general %h, %d {compute_type = f32, lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0>, rhs_contract = array<i64: 0>, train.backward} : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
   // CHECK: %[[DH:.*]] = train.dot_general %[[D]], %{{.*}} {{.*}} (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
   // CHECK: %[[DHN:.*]] = train.convert %[[DH]] {train.backward} : (tensor<2x4xf32>) -> tensor<2x4xbf16>
-  %dh = train.dot_general %d, %rw {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>, train.backward} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %dh = train.dot_general %d, %rw {compute_type = f32, lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>, train.backward} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
   // CHECK: train.dot_general %{{.*}}, %[[DHN]] {{.*}} (tensor<2x4xbf16>, tensor<2x4xbf16>) -> tensor<4x4xf32>
   %du = train.dot_general %x, %dh {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0>, rhs_contract = array<i64: 0>, train.backward} : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
   %gr = train.reshape %dr {train.backward} : (tensor<4x4xf32>) -> tensor<16xf32>
@@ -208,10 +208,48 @@ func.func @router(%r: tensor<16xf32> {train.role = "param", train.name = "r", tr
 
 // CHECK-LABEL: func.func @all
 // CHECK-NOT: bf16
-// expected-remark @below {{not computed in bf16: the step has no f32 parameters that may be}}
+// expected-remark @below {{not computed in bf16: all f32 parameters are computed in f32}}
 func.func @all(%u: tensor<16xf32> {train.role = "param", train.name = "u", train.compute_type = f32},
                %x: tensor<2x4xf32> {train.role = "input", train.name = "x"}) -> tensor<2x4xf32> {
   %w = train.reshape %u : (tensor<16xf32>) -> tensor<4x4xf32>
   %y = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
   return %y : tensor<2x4xf32>
+}
+
+// -----
+
+// A norm whose scale is read in f32 is computed in f32, and goes on as what it reads; a bias that is, broadcast, is no
+// data either, nor is a scaled or concatenated weight. A concatenation with other values is data.
+
+// CHECK-LABEL: func.func @kept_others
+// CHECK-SAME: (%[[S:.*]]: tensor<4xf32> {{.*}}, %[[R:.*]]: tensor<16xf32> {{.*}}, %[[U:.*]]: tensor<16xf32>
+func.func @kept_others(%s: tensor<4xf32> {train.role = "param", train.name = "s", train.compute_type = f32},
+                       %r: tensor<16xf32> {train.role = "param", train.name = "r", train.compute_type = f32},
+                       %u: tensor<16xf32> {train.role = "param", train.name = "u"},
+                       %x: tensor<4x4xf32> {train.role = "input", train.name = "x"})
+    -> (tensor<4x4xf32> {train.role = "output", train.name = "y"}, tensor<8x4xf32> {train.role = "output", train.name = "z"}) {
+  %third = train.constant dense<0.3> : tensor<16xf32>
+  %uw = train.reshape %u : (tensor<16xf32>) -> tensor<4x4xf32>
+  // CHECK: %[[H:.*]] = train.dot_general {{.*}} -> tensor<4x4xbf16>
+  %h = train.dot_general %x, %uw {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  // CHECK: %[[HW:.*]] = train.convert %[[H]] : (tensor<4x4xbf16>) -> tensor<4x4xf32>
+  // CHECK: %[[N:.*]], %{{.*}}, %{{.*}} = train.layer_norm rms, %[[HW]] scale(%[[S]]) {{.*}} : (tensor<4x4xf32>, tensor<4xf32>) -> (tensor<4x4xf32>, tensor<4xf32>, tensor<4xf32>)
+  // What a norm of data makes is stored in bf16.
+  // CHECK: %[[NN:.*]] = train.convert %[[N]] : (tensor<4x4xf32>) -> tensor<4x4xbf16>
+  %n, %mean, %rstd = train.layer_norm rms, %h scale(%s) {epsilon = 1.0e-5 : f64} : (tensor<4x4xf32>, tensor<4xf32>) -> (tensor<4x4xf32>, tensor<4xf32>, tensor<4xf32>)
+  %scaled = train.mul %r, %third : tensor<16xf32>
+  // CHECK: %[[W:.*]] = train.reshape %{{.*}} : (tensor<16xf32>) -> tensor<4x4xf32>
+  %w = train.reshape %scaled : (tensor<16xf32>) -> tensor<4x4xf32>
+  // CHECK: %[[NW:.*]] = train.convert %[[NN]] : (tensor<4x4xbf16>) -> tensor<4x4xf32>
+  // CHECK: %[[L:.*]] = train.dot_general %[[NW]], %[[W]] {compute_type = f32{{.*}} (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %l = train.dot_general %n, %w {compute_type = f32, lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  // CHECK: %[[B:.*]] = train.broadcast %[[S]] {{.*}} : (tensor<4xf32>) -> tensor<4x4xf32>
+  %b = train.broadcast %s {broadcast_dimensions = array<i64: 1>} : (tensor<4xf32>) -> tensor<4x4xf32>
+  // CHECK: %[[SUM:.*]] = train.add %[[L]], %[[B]] : tensor<4x4xf32>
+  // CHECK: train.softmax %[[SUM]] {{.*}} : tensor<4x4xf32>
+  %sum = train.add %l, %b : tensor<4x4xf32>
+  %y = train.softmax %sum {dim = 1 : i64} : tensor<4x4xf32>
+  // CHECK: train.concat {{.*}} : (tensor<4x4xbf16>, tensor<4x4xbf16>) -> tensor<8x4xbf16>
+  %z = train.concat %w, %h {dim = 0 : i64} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+  return %y, %z : tensor<4x4xf32>, tensor<8x4xf32>
 }

@@ -1,4 +1,4 @@
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(set-compute-types{f32={router|head}}))' -split-input-file | FileCheck %s
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(set-compute-types{f32={router|head}}))' -split-input-file -verify-diagnostics | FileCheck %s
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(set-compute-types))' -split-input-file | FileCheck %s --check-prefix=NONE
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(set-compute-types{f32=no_such}))' 2>&1 | FileCheck %s --check-prefix=UNUSED
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(set-compute-types{f32={router[}}))' 2>&1 | FileCheck %s --check-prefix=BAD
@@ -15,9 +15,32 @@
 // CHECK-SAME: %arg4: tensor<4xf32> {train.name = "router_input", train.role = "input"}
 func.func @names(%a: tensor<4xf32> {train.role = "param", train.name = "h.0.router.weight"},
                  %b: tensor<4xf32> {train.role = "frozen", train.name = "h.0.router.bias", train.init = "given"},
+                 // expected-remark @below {{--keep-f32: 'head.bias' is 'bf16' in the model, and is read so}}
                  %c: tensor<4xbf16> {train.role = "param", train.name = "head.bias"},
                  %d: tensor<4xf32> {train.role = "param", train.name = "fc"},
                  %x: tensor<4xf32> {train.role = "input", train.name = "router_input"}) -> tensor<4xf32> {
   %0 = train.add %a, %x : tensor<4xf32>
   return %0 : tensor<4xf32>
+}
+
+// -----
+
+// Products that read what matches, or what follows from it alone; not what reads their results, and not where it is
+// joined with other values.
+// CHECK-LABEL: func.func @products
+func.func @products(%r: tensor<4x4xf32> {train.role = "param", train.name = "router"},
+                    %w: tensor<4x4xf32> {train.role = "param", train.name = "fc"},
+                    %x: tensor<4x4xf32> {train.role = "input", train.name = "x"}) -> (tensor<4x4xf32>, tensor<4x8xf32>) {
+  %half = train.constant dense<0.5> : tensor<4x4xf32>
+  %0 = train.mul %r, %half : tensor<4x4xf32>
+  %1 = train.transpose %0 {permutation = array<i64: 1, 0>} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  // CHECK: train.dot_general %{{.*}}, %{{.*}} {compute_type = f32, lhs_batch
+  %2 = train.dot_general %x, %1 {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  // CHECK: train.dot_general %{{.*}}, %{{.*}} {lhs_batch
+  %3 = train.dot_general %2, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  // expected-remark @below {{not computed in f32, although a parameter that --keep-f32 names is read here: other values are, too}}
+  %4 = train.concat %r, %w {dim = 0 : i64} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+  // CHECK: train.dot_general %{{.*}}, %{{.*}} {lhs_batch
+  %5 = train.dot_general %x, %4 {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<4x4xf32>, tensor<8x4xf32>) -> tensor<4x8xf32>
+  return %3, %5 : tensor<4x4xf32>, tensor<4x8xf32>
 }

@@ -58,6 +58,8 @@ ArtifactMetadata::Entries modelEntries(const CompileOptions &o, const StepSize &
                                        {"flops_per_step", formatNumber(size.flops)}};
   if (!o.keepF32.empty())
     entries.emplace_back("keep_f32", o.keepF32);
+  if (o.frozenDtype != "fp32")
+    entries.emplace_back("frozen_dtype", o.frozenDtype);
   return entries;
 }
 } // namespace

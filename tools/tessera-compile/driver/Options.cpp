@@ -273,6 +273,7 @@ std::string checkOptions(const CompileOptions &o) {
       balanced("--no-decay", o.noDecay),
       balanced("--keep-gathered", o.keepGathered),
       balanced("--keep-f32", o.keepF32),
+      oneOf("--frozen-dtype", o.frozenDtype, {"fp32", "bf16"}),
       require(o.keepF32.empty() || o.precision != "fp32", "--keep-f32 needs --precision bf16"),
       balanced("--target", o.target),
       balanced("--remat-report", o.rematReport),

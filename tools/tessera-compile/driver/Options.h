@@ -88,8 +88,9 @@ struct CompileOptions {
   bool evaluate = false;             ///< the artifact has a program that evaluates, too
   std::string wrap = "module";       ///< module | size:<bytes> | none
 
-  std::string precision = "fp32"; ///< fp32 | bf16: what is computed, kept and gathered; masters stay f32
-  std::string keepF32;            ///< regular expression of parameters that bf16 computes in f32; empty: none
+  std::string precision = "fp32";   ///< fp32 | bf16: what is computed, kept and gathered; masters stay f32
+  std::string frozenDtype = "fp32"; ///< fp32 | bf16: what f32 parameters that are not trained are held in
+  std::string keepF32;              ///< regular expression of parameters that bf16 computes in f32; empty: none
 
   std::string reduceDtype = "fp32"; ///< fp32 | bf16: in which gradients are added up over ranks
 

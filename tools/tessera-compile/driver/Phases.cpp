@@ -98,6 +98,8 @@ void addOptimizer(OpPassManager &steps, const CompileOptions &o) {
 }
 
 void addOptimization(OpPassManager &module, const CompileOptions &o) {
+  if (o.frozenDtype == "bf16")
+    module.addNestedPass<func::FuncOp>(createNarrowFrozen());
   module.addNestedPass<func::FuncOp>(createFlattenParameters(
       {.wrap = o.wrap, .padMultiple = numStateRanks(o) * kShardAlignmentElements, .noDecay = o.noDecay}));
   if (o.evaluate)
