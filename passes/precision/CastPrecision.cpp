@@ -190,7 +190,7 @@ private:
 
   /// Only shows parameters that are computed in f32, or computes something of them alone.
   bool isOfExactValues(Operation *op) const {
-    if (!isElementwise(op) && !isa<IndexMappingOpInterface, ConcatOp, PadOp>(op))
+    if (!isElementwise(op) && !isa<IndexMappingOpInterface, ConcatOp, PadOp, ReduceOp>(op))
       return false;
     auto isExact = [&](Value operand) { return exact.contains(operand); };
     return llvm::any_of(op->getOperands(), isExact) && llvm::all_of(op->getOperands(), [&](Value operand) {

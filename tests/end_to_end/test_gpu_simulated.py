@@ -368,6 +368,17 @@ class SimulatedGpu(ToolTest):
             self.assert_close(run, "cpu", "fp32")
         self.assert_same_bits("issued", "graph")
 
+    def test_f32_beside_bf16(self):
+        """A head that is computed with in f32, and beside adapters a model that is held in bf16 alone."""
+        for name, flags in (("kept", ["--keep-f32", "lm_head|norm"]),
+                            ("frozen", ["--lora", "rank=4,alpha=8,targets=proj,train=lm_head", "--frozen-dtype", "bf16"])):
+            with self.subTest(name):
+                golden = self.compile(name, "llama", "--precision", "bf16", "--mesh", "shard=2", "--strategy", "zero3", *flags, batch=2)
+                self.cpu(golden, name, name + "-on-cpu", steps=2)
+                self.simulate(golden, name, name + "-on-gpu", "--export-lora" if name == "frozen" else "--no-graph",
+                              *(["merged"] if name == "frozen" else []), steps=2, devices=2)
+                self.assert_close(name + "-on-gpu", name + "-on-cpu", "bf16")
+
     def test_other_generations(self):
         """The PTX of other targets, on a later GPU."""
         golden = self.compile("model", "llama", "--precision", "bf16", batch=2)

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <dnnl.h>
 #include <fstream>
 #include <sstream>
 
@@ -107,7 +108,11 @@ std::string processor() {
 
 } // namespace
 
-std::string CpuDevice::arithmetic() const { return "--threads " + std::to_string(threads()) + " on " + processor(); }
+std::string CpuDevice::arithmetic() const {
+  const dnnl_version_t &library = *dnnl_version();
+  return "--threads " + std::to_string(threads()) + " on " + processor() + ", oneDNN " + std::to_string(library.major) +
+         "." + std::to_string(library.minor) + "." + std::to_string(library.patch);
+}
 
 Result<std::unique_ptr<Device>> CpuDevice::create(const std::string &target, const DeviceOptions &options) {
   if (options.rankOnHost == 0) {

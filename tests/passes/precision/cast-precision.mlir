@@ -219,7 +219,7 @@ func.func @all(%u: tensor<16xf32> {train.role = "param", train.name = "u", train
 // -----
 
 // A norm whose scale is read in f32 is computed in f32, and goes on as what it reads; a bias that is, broadcast, is no
-// data either, nor is a scaled or concatenated weight. A concatenation with other values is data.
+// data either, nor is a scaled and normed weight. A concatenation with other values is data.
 
 // CHECK-LABEL: func.func @kept_others
 // CHECK-SAME: (%[[S:.*]]: tensor<4xf32> {{.*}}, %[[R:.*]]: tensor<16xf32> {{.*}}, %[[U:.*]]: tensor<16xf32>
@@ -238,8 +238,14 @@ func.func @kept_others(%s: tensor<4xf32> {train.role = "param", train.name = "s"
   // CHECK: %[[NN:.*]] = train.convert %[[N]] : (tensor<4x4xf32>) -> tensor<4x4xbf16>
   %n, %mean, %rstd = train.layer_norm rms, %h scale(%s) {epsilon = 1.0e-5 : f64} : (tensor<4x4xf32>, tensor<4xf32>) -> (tensor<4x4xf32>, tensor<4xf32>, tensor<4xf32>)
   %scaled = train.mul %r, %third : tensor<16xf32>
-  // CHECK: %[[W:.*]] = train.reshape %{{.*}} : (tensor<16xf32>) -> tensor<4x4xf32>
-  %w = train.reshape %scaled : (tensor<16xf32>) -> tensor<4x4xf32>
+  // CHECK: %[[V:.*]] = train.reshape %{{.*}} : (tensor<16xf32>) -> tensor<4x4xf32>
+  %v = train.reshape %scaled : (tensor<16xf32>) -> tensor<4x4xf32>
+  // CHECK: %[[ROWS:.*]] = train.reduce sum, %[[V]] {{.*}} : (tensor<4x4xf32>) -> tensor<4xf32>
+  // CHECK: %[[WIDE:.*]] = train.broadcast %[[ROWS]] {{.*}} : (tensor<4xf32>) -> tensor<4x4xf32>
+  // CHECK: %[[W:.*]] = train.div %[[V]], %[[WIDE]] : tensor<4x4xf32>
+  %rows = train.reduce sum, %v {dimensions = array<i64: 1>} : (tensor<4x4xf32>) -> tensor<4xf32>
+  %wide = train.broadcast %rows {broadcast_dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<4x4xf32>
+  %w = train.div %v, %wide : tensor<4x4xf32>
   // CHECK: %[[NW:.*]] = train.convert %[[NN]] : (tensor<4x4xbf16>) -> tensor<4x4xf32>
   // CHECK: %[[L:.*]] = train.dot_general %[[NW]], %[[W]] {compute_type = f32{{.*}} (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %l = train.dot_general %n, %w {compute_type = f32, lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
