@@ -189,7 +189,7 @@ Operation *takeOfWholeBatch(Operation &op, const LossTerms &terms, llvm::SetVect
   for (Value value : terms.dataOf(op)) {
     auto whole = train::BarrierOp::create(builder, value.getLoc(), value.getType(), value, StringAttr());
     const bool isSum = terms.of(value).kind == Dependence::Kind::Sum;
-    whole->setAttr(train::kOfBatch, builder.getStringAttr(isSum ? "sum" : "mean"));
+    train::setOfBatch(whole, train::kOfBatch, isSum ? train::OfBatch::Sum : train::OfBatch::Mean);
     value.replaceUsesWithIf(whole, [&](OpOperand &use) {
       Operation *user = op.getBlock()->findAncestorOpInBlock(*use.getOwner());
       return user && !user->isBeforeInBlock(&op);
@@ -221,8 +221,8 @@ void splitTerms(func::FuncOp func, Value loss) {
     term->set(build.div(value, build.broadcastTo(count, train::shapeOf(value))));
   }
   const bool isSum = terms.of(loss).kind == Dependence::Kind::Sum;
-  StringRef made = !means.empty() ? "terms" : isSum ? "sum" : "mean";
-  func->setAttr(train::kLossOfBatch, StringAttr::get(func.getContext(), made));
+  using train::OfBatch;
+  train::setOfBatch(func, train::kLossOfBatch, !means.empty() ? OfBatch::Terms : isSum ? OfBatch::Sum : OfBatch::Mean);
   const auto wholes =
       llvm::count_if(slice, [](Operation *op) { return isa<train::BarrierOp>(op) && op->hasAttr(train::kOfBatch); });
   if (wholes > 0)
@@ -262,7 +262,7 @@ LogicalResult AddLoss::run(func::FuncOp func) {
   if (isOutput)
     splitTerms(func, *loss);
   else
-    func->setAttr(train::kLossOfBatch, builder.getStringAttr(spelled == "mse" ? "mean" : "sum"));
+    train::setOfBatch(func, train::kLossOfBatch, spelled == "mse" ? train::OfBatch::Mean : train::OfBatch::Sum);
   train::setResults(
       func, {{*loss, builder.getDictionaryAttr(train::getRoleAttr(builder.getContext(), train::ResultRole::Loss))}});
   return success();

@@ -106,8 +106,8 @@ Dependence LossTerms::visit(Operation &op, unsigned result) {
     isReduced |= known.isReduced();
   }
   if (auto barrier = dyn_cast<train::BarrierOp>(op))
-    if (auto whole = op.getAttrOfType<StringAttr>(train::kOfBatch)) {
-      (whole.getValue() == "sum" ? wholeSums : wholeMeans)[barrier.getResult()] = of(barrier.getOperand()).op;
+    if (auto whole = train::getOfBatch(&op, train::kOfBatch)) {
+      (whole == train::OfBatch::Sum ? wholeSums : wholeMeans)[barrier.getResult()] = of(barrier.getOperand()).op;
       return {};
     }
   if (!hasSamples && !isReduced)

@@ -68,16 +68,15 @@ bool hasOneSample(func::FuncOp func) {
 /// here.
 FailureOr<double> findScale(func::FuncOp func, int64_t count) {
   const double mean = 1.0 / static_cast<double>(count);
-  auto known = func->getAttrOfType<StringAttr>(train::kLossOfBatch);
-  if (known) {
+  if (const auto known = train::getOfBatch(func, train::kLossOfBatch)) {
     const bool isAverage =
         !func.getOps<train::CountValidOp>().empty() ||
         llvm::any_of(func.getOps<train::BarrierOp>(), [](train::BarrierOp op) { return op->hasAttr(train::kOfBatch); });
-    if (known.getValue() != "mean" && hasOneSample(func) && !isAverage)
+    if (known != train::OfBatch::Mean && hasOneSample(func) && !isAverage)
       func.emitWarning()
           << "the loss adds up over its batch, and micro-batches have one sample: a sum that the model "
              "divides by the size of the batch looks the same; if it does, compile with --batch 2 or more";
-    return known.getValue() == "mean" ? mean : 1.0;
+    return known == train::OfBatch::Mean ? mean : 1.0;
   }
   Value loss = func.getBody().front().getTerminator()->getOperand(*train::getLossResult(func));
   LossTerms terms(func);
@@ -101,8 +100,9 @@ LogicalResult replaceMicroBatches(func::FuncOp func, int64_t count) {
     op.erase();
     isMeant = true;
   });
-  auto made = dyn_cast_or_null<StringAttr>(func->removeAttr(train::kLossOfBatch));
-  if (count > 1 && made && made.getValue() == "terms" && !isMeant)
+  const auto made = train::getOfBatch(func, train::kLossOfBatch);
+  func->removeAttr(train::kLossOfBatch);
+  if (count > 1 && made == train::OfBatch::Terms && !isMeant)
     return func.emitError("terms of the loss are to be divided by the number of micro-batches, but nothing says which");
   return success();
 }
@@ -145,7 +145,7 @@ void removeWholeBatch(func::FuncOp func) {
 
 /// Computes a sum or mean over the whole batch of what follows from data alone, by a loop of its own behind `hoisted`.
 void sumOfBatch(func::FuncOp func, train::BarrierOp barrier, int64_t count, SmallVectorImpl<Operation *> &hoisted) {
-  const bool isSum = barrier->getAttrOfType<StringAttr>(train::kOfBatch).getValue() == "sum";
+  const bool isSum = train::getOfBatch(barrier, train::kOfBatch) == train::OfBatch::Sum;
   Block &block = func.getBody().front();
   const llvm::SetVector<Operation *> ops =
       opsOf(barrier.getOperand(), [&](Operation *op) { return llvm::is_contained(hoisted, op); });

@@ -104,11 +104,11 @@ FailureOr<Average> averageOf(func::FuncOp func, Value loss, OpBuilder &builder) 
   // Sums of ones in f32 are exact up to here.
   constexpr int64_t kMostCounted = int64_t{1} << 24;
   train::Build b(builder, loss.getLoc());
-  auto made = func->getAttrOfType<StringAttr>(train::kLossOfBatch);
-  if (made && made.getValue() == "mean")
+  const auto made = train::getOfBatch(func, train::kLossOfBatch);
+  if (made == train::OfBatch::Mean)
     return Average{loss, b.splatLike(loss, 1.0), {}};
   auto div = loss.getDefiningOp<train::DivOp>();
-  if (made && made.getValue() == "sum" && div) {
+  if (made == train::OfBatch::Sum && div) {
     Value divisor = withoutBound(div.getRhs());
     if (auto count = divisor.getDefiningOp<train::CountValidOp>()) {
       if (int64_t most = train::tensorType(count.getTargets()).getNumElements(); most > kMostCounted)

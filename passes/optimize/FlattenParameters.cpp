@@ -11,6 +11,7 @@
 #include "compiler/dialect/train/PhaseAnalysis.h"
 #include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
+#include "passes/NameRegex.h"
 #include "passes/optimize/Passes.h"
 #include "passes/optimize/Units.h"
 
@@ -302,17 +303,13 @@ LogicalResult FlattenParameters::run(func::FuncOp func) {
     return func.emitError() << "unknown wrap policy '" << wrap << "', expected module, size:<bytes> or none";
   if (padMultiple < 1)
     return func.emitError() << "pad-multiple must be at least 1, got " << padMultiple.getValue();
-  llvm::Regex regex(noDecay);
-  std::string problem;
-  if (!noDecay.empty() && !regex.isValid(problem))
-    return func.emitError() << "no-decay is not a regular expression: " << problem;
-  if (failed(checkParameters(func)))
+  std::optional<llvm::Regex> regex;
+  if (failed(readNameRegex(func.getLoc(), "--no-decay", noDecay, regex)) || failed(checkParameters(func)))
     return failure();
 
   Block &block = func.getBody().front();
   train::completeBackwardMarks(func);
-  SmallVector<Parameter> parameters =
-      collectParameters(func, train::ArgRole::Param, noDecay.empty() ? nullptr : &regex);
+  SmallVector<Parameter> parameters = collectParameters(func, train::ArgRole::Param, regex ? &*regex : nullptr);
   SmallVector<Parameter> frozen = collectParameters(func, train::ArgRole::Frozen, nullptr);
   constexpr int64_t kMostElements = int64_t{1} << 56; // bits are counted in 64 bits, too
   int64_t elements = 0;

@@ -5,6 +5,7 @@
 #include "compiler/dialect/train/Program.h"
 #include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
+#include "passes/NameRegex.h"
 #include "passes/optimize/Passes.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -77,14 +78,13 @@ LogicalResult InsertOptimizer::readOptions(func::FuncOp func) {
 
 /// Parameters were ordered by whether they decay when they were flattened; a regular expression given here must agree.
 LogicalResult InsertOptimizer::checkNoDecay(func::FuncOp func, const Update &update) {
-  llvm::Regex regex(noDecay);
-  std::string problem;
-  if (!regex.isValid(problem))
-    return func.emitError() << "no-decay is not a regular expression: " << problem;
+  FailureOr<llvm::Regex> regex = parseNameRegex(func.getLoc(), "--no-decay", noDecay);
+  if (failed(regex))
+    return failure();
   for (train::SegmentAttr segment : train::getSegments(func, update.paramArg)) {
     StringRef name = segment.getName().getValue();
     bool decays = segment.getOffset() < update.decayElements;
-    if (decays == regex.match(name))
+    if (decays == regex->match(name))
       return func.emitError() << "no-decay " << (decays ? "matches" : "does not match") << " parameter '" << name
                               << "', but flatten-parameters laid it out " << (decays ? "with" : "without")
                               << " weight decay; give both the same no-decay";

@@ -174,7 +174,7 @@ def NarrowFrozen : Pass<"narrow-frozen", "::mlir::func::FuncOp"> {
     rounded when they are loaded. Under `--precision bf16`, which reads
     bf16 of them anyway, no bit of the step changes.
 
-    Not applied to buffers (`train.init = "given"`), parameters of other types, and those that are computed in f32
+    Not applied to buffers and single numbers (`train.init = "given"`), parameters of other types, and those that are computed in f32
     (`train.compute_type`). That nothing is left is an error.
 
     Precondition: before `flatten-parameters`. Postcondition: types of results are as before.

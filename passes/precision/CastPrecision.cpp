@@ -190,7 +190,9 @@ private:
 
   /// Only shows parameters that are computed in f32, or computes something of them alone.
   bool isOfExactValues(Operation *op) const {
-    if (!isElementwise(op) && !isa<IndexMappingOpInterface, ConcatOp, PadOp, ReduceOp>(op))
+    auto rows = dyn_cast<GatherRowsOp>(op);
+    if (!isElementwise(op) && !isa<IndexMappingOpInterface, ConcatOp, PadOp, ReduceOp, DotGeneralOp>(op) &&
+        !(rows && rows.getIndices().getDefiningOp<ConstantOp>()))
       return false;
     auto isExact = [&](Value operand) { return exact.contains(operand); };
     return llvm::any_of(op->getOperands(), isExact) && llvm::all_of(op->getOperands(), [&](Value operand) {
@@ -225,7 +227,7 @@ private:
         .Case<ConstantOp, IotaOp, RngUniformOp>([&](Operation *leaf) { kinds[leaf->getResult(0)] = Kind::Neutral; })
         .Case<Conv2dOp, Conv2dInputGradOp, Conv2dFilterGradOp>([&](Operation *conv) {
           conv->emitRemark("stays f32: convolutions are not computed in bf16");
-          visitWide(conv, Kind::Data);
+          visitWide(conv, isa<Conv2dFilterGradOp>(conv) ? Kind::Statistic : Kind::Data);
         })
         .Case<ArgmaxOp, SortIndicesOp>([](auto) {})
         .Default([&](Operation *other) {
@@ -249,9 +251,11 @@ private:
       kinds[dot.getResult()] = Kind::Data;
       return;
     }
-    if (dot.getComputeType()) // f32: what it makes goes on so; the gradient of what it reads is data again
-      return visitWide(dot, isMarkedBackward(dot) && !parameterGradients.contains(dot.getResult()) ? Kind::Data
-                                                                                                   : Kind::Statistic);
+    if (dot.getComputeType()) {
+      // f32, and what it makes goes on so. Backward, what reads the parameter makes the gradient of data.
+      const bool readsParameter = exact.contains(dot.getLhs()) || exact.contains(dot.getRhs());
+      return visitWide(dot, isMarkedBackward(dot) && readsParameter ? Kind::Data : Kind::Statistic);
+    }
     if (kindOf(dot.getLhs()) == Kind::Neutral && kindOf(dot.getRhs()) == Kind::Neutral) {
       dot.emitRemark("stays f32: it depends on no parameter and no floating point input");
       kinds[dot.getResult()] = Kind::Neutral;

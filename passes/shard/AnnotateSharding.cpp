@@ -11,6 +11,7 @@
 #include "compiler/dialect/train/PhaseAnalysis.h"
 #include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
+#include "passes/NameRegex.h"
 #include "passes/shard/Passes.h"
 #include "passes/shard/Sharding.h"
 #include "passes/shard/Strategy.h"
@@ -363,17 +364,16 @@ struct AnnotateShardingPass : tessera::impl::AnnotateShardingPassBase<AnnotateSh
           const Strategy *parsed = findStrategy(strategy);
           if (!parsed)
             return func.emitError() << "unknown strategy '" << strategy << "', expected " << strategyNames();
-          llvm::Regex kept(keepGathered);
-          std::string problem;
-          if (!keepGathered.empty() && !kept.isValid(problem))
-            return func.emitError() << "keep-gathered is not a regular expression: " << problem;
+          std::optional<llvm::Regex> kept;
+          if (failed(readNameRegex(func.getLoc(), "--keep-gathered", keepGathered, kept)))
+            return failure();
           if (!keepGathered.empty() && parsed->gather != Gather::ForEachPhase)
             return func.emitError() << "keep-gathered needs a strategy that gathers units more than once per step, got "
                                     << strategy;
           if (reduceDtype != "fp32" && reduceDtype != "bf16")
             return func.emitError() << "unknown reduce-dtype '" << reduceDtype << "', expected fp32 or bf16";
           Type reduceType = reduceDtype == "bf16" ? BFloat16Type::get(func.getContext()) : Type();
-          return Annotator(func, mesh, *parsed, keepGathered, keepGathered.empty() ? nullptr : &kept, reduceType).run();
+          return Annotator(func, mesh, *parsed, keepGathered, kept ? &*kept : nullptr, reduceType).run();
         })))
       signalPassFailure();
   }

@@ -2,6 +2,7 @@
 
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/Signature.h"
+#include "passes/NameRegex.h"
 #include "passes/simplify/Passes.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -144,12 +145,9 @@ private:
       return step.emitError() << "--lora: rank must be at least 1, got " << rank.getValue();
     if (!(alpha > 0) || !std::isfinite(alpha))
       return step.emitError() << "--lora: alpha must be positive and finite, got " << double(alpha);
-    for (auto [name, text] : {std::pair("targets", targets.getValue()), {"train", train.getValue()}}) {
-      std::string problem;
-      if (!text.empty() && !llvm::Regex(text).isValid(problem))
-        return step.emitError() << "--lora: " << name << " '" << text << "' is not a regular expression: " << problem;
-    }
-    return success();
+    std::optional<llvm::Regex> regex;
+    return failure(failed(readNameRegex(step.getLoc(), "--lora: targets", targets, regex)) ||
+                   failed(readNameRegex(step.getLoc(), "--lora: train", train, regex)));
   }
 
   /// The matrices that `targets` matches.

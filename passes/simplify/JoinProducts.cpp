@@ -3,6 +3,7 @@
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
+#include "passes/NameRegex.h"
 #include "passes/simplify/Passes.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -39,12 +40,9 @@ struct JoinProducts : impl::JoinProductsBase<JoinProducts> {
     func::FuncOp func = getOperation();
     if (!isStepFunction(func))
       return;
-    llvm::Regex regex(noDecay);
-    std::string problem;
-    if (!noDecay.empty() && !regex.isValid(problem)) {
-      func.emitError() << "no-decay is not a regular expression: " << problem;
+    std::optional<llvm::Regex> regex;
+    if (failed(readNameRegex(func.getLoc(), "--no-decay", noDecay, regex)))
       return signalPassFailure();
-    }
     llvm::MapVector<Value, SmallVector<DotGeneralOp>> byValue;
     func.walk([&](DotGeneralOp product) {
       if (isByWeight(product))
@@ -56,7 +54,7 @@ struct JoinProducts : impl::JoinProductsBase<JoinProducts> {
       SmallVector<std::pair<Key, Projection>> all;
       for (DotGeneralOp product : products)
         if (std::optional<Projection> found = read(product))
-          all.emplace_back(keyOf(*found, noDecay.empty() ? nullptr : &regex), *found);
+          all.emplace_back(keyOf(*found, regex ? &*regex : nullptr), *found);
       while (!all.empty()) {
         SmallVector<Projection> alike;
         const Key key = all.front().first;

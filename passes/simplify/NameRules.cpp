@@ -2,7 +2,7 @@
 
 #include "passes/simplify/NameRules.h"
 
-#include "mlir/IR/Diagnostics.h"
+#include "passes/NameRegex.h"
 
 using namespace mlir;
 
@@ -13,11 +13,10 @@ FailureOr<std::pair<llvm::Regex, StringRef>> splitNameRule(Location loc, StringR
   if (!text.contains('='))
     return emitError(loc) << flag << ": expected " << form << ", got '" << text << "'";
   auto [pattern, value] = text.rsplit('=');
-  llvm::Regex regex(pattern);
-  std::string why;
-  if (!regex.isValid(why))
-    return emitError(loc) << flag << ": '" << pattern << "' is not a regular expression: " << why;
-  return std::pair(std::move(regex), value);
+  FailureOr<llvm::Regex> regex = parseNameRegex(loc, flag, pattern);
+  if (failed(regex))
+    return failure();
+  return std::pair(std::move(*regex), value);
 }
 
 } // namespace tessera

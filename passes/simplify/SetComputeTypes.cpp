@@ -7,10 +7,10 @@
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
+#include "passes/NameRegex.h"
 #include "passes/simplify/Passes.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
-#include "llvm/Support/Regex.h"
 
 using namespace mlir;
 using namespace tessera::train;
@@ -33,7 +33,10 @@ struct SetComputeTypes : impl::SetComputeTypesBase<SetComputeTypes> {
 private:
   /// Whether the op computes something of parameters that are read in f32 and of constants alone.
   bool isOfExact(Operation *op) const {
-    if (!op->hasTrait<OpTrait::Elementwise>() && !isa<IndexMappingOpInterface, ConcatOp, PadOp, ReduceOp>(op))
+    auto rows = dyn_cast<GatherRowsOp>(op);
+    if (!op->hasTrait<OpTrait::Elementwise>() &&
+        !isa<IndexMappingOpInterface, ConcatOp, PadOp, ReduceOp, DotGeneralOp>(op) &&
+        !(rows && rows.getIndices().getDefiningOp<ConstantOp>()))
       return false;
     return llvm::all_of(op->getOperands(), [&](Value operand) {
       Operation *made = operand.getDefiningOp();
@@ -49,7 +52,7 @@ private:
         return;
       if (auto dot = dyn_cast<DotGeneralOp>(op))
         dot.setComputeType(tensorType(dot.getLhs()).getElementType());
-      else if (isOfExact(op))
+      if (isOfExact(op))
         exact.insert(op->getResult(0));
       else if (isa<ConcatOp, AttentionOp>(op))
         op->emitRemark(
@@ -58,13 +61,12 @@ private:
   }
 
   LogicalResult run(func::FuncOp func) {
-    llvm::Regex regex(f32);
-    std::string problem;
-    if (!regex.isValid(problem))
-      return func.emitError() << "--keep-f32 is not a regular expression: " << problem;
+    FailureOr<llvm::Regex> regex = parseNameRegex(func.getLoc(), "--keep-f32", f32);
+    if (failed(regex))
+      return failure();
     for (BlockArgument arg : func.getArguments()) {
       const unsigned index = arg.getArgNumber();
-      if (!isParameter(getArgRole(func, index)) || !regex.match(getArgName(func, index)))
+      if (!isParameter(getArgRole(func, index)) || !regex->match(getArgName(func, index)))
         continue;
       const Type element = tensorType(arg).getElementType();
       if (!element.isF32()) {

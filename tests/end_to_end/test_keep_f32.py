@@ -9,7 +9,7 @@ from harness import ROOT, Golden, ToolTest
 import safetensors
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
-from onnx_file import FLOAT, Graph, value_info  # noqa: E402
+from onnx_file import FLOAT, INT64, Graph, value_info  # noqa: E402
 
 # f32 sums in another order; a bf16 value where an f32 one belongs is off by up to 2^-9 = 2e-3 of itself.
 TOLERANCE = 2e-6
@@ -90,6 +90,32 @@ class KeepF32(ToolTest):
         wide, kept = (safetensors.load(self.path(name, "model.safetensors")) for name in ("wide", "kept"))
         for parameter, value in wide.items():
             self.assertTrue(np.array_equal(value, kept[parameter]), parameter)
+
+    def test_a_table_that_is_also_the_head(self):
+        """The terms of its gradient are added up in f32: the head's, and that of the rows that were looked up."""
+        graph, random = Graph(), np.random.default_rng(5)
+        table = graph.weight("wte.weight", 12, 8)
+        h = graph.op("MatMul", graph.op("Gather", table, "tokens", axis=0), graph.weight("h.0.fc.weight", 8, 8))
+        logits = graph.op("MatMul", h, graph.op("Transpose", table, perm=[1, 0]))
+        graph.store(self.path("tied.onnx"), [value_info("tokens", INT64, ["B"])], [value_info(logits, FLOAT, ["B", 12])])
+        wte, fc = (random.standard_normal(shape).astype(np.float32) for shape in ((12, 8), (8, 8)))
+        tokens, targets = (random.integers(0, 12, 6) for _ in range(2))
+        safetensors.save({"tokens": tokens, "targets": targets}, self.path("tied-data.safetensors"))
+        safetensors.save({"wte.weight": wte, "h.0.fc.weight": fc}, self.path("tied-weights.safetensors"))
+        self.succeed("tessera-compile", "tied.onnx", "--batch", 6, "--loss", "cross-entropy", "--optimizer", "sgd",
+                     "--precision", "bf16", "--keep-f32", "wte", "-o", "tied.tessera")
+        self.succeed("tessera-run", "tied.tessera", "--data", "tied-data.safetensors", "--order", "sequential", "--steps", 1,
+                     "--weights", "tied-weights.safetensors", "--out", "tied", "--dump=gradients", "--dump-step", 1, "--threads", 1)
+        x, narrow = bf16(wte[tokens]), bf16(fc)
+        h = bf16(x @ narrow)
+        exp = np.exp(h @ wte.T - (h @ wte.T).max(axis=1, keepdims=True))
+        d = (exp / exp.sum(axis=1, keepdims=True) - np.eye(12)[targets]).astype(np.float32) / 6
+        dh = bf16(d @ wte)
+        head, rows = d.T @ h, bf16(dh @ narrow.T)
+        np.add.at(head, tokens, rows)
+        got = safetensors.load(self.path("tied", "dump-1", "gradients.safetensors"))
+        for name, want in (("wte.weight", head), ("h.0.fc.weight", x.T @ dh)):
+            self.assertLessEqual(np.abs(got[name] - want).max(), TOLERANCE * np.abs(want).max(), name)
 
     def test_refusals(self):
         self.fail_with("--keep-f32 needs --precision bf16", "tessera-compile", "model.onnx", "-o", "a.tessera", "--keep-f32", "head")

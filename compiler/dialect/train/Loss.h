@@ -9,7 +9,11 @@
 #ifndef TESSERA_COMPILER_DIALECT_TRAIN_LOSS_H
 #define TESSERA_COMPILER_DIALECT_TRAIN_LOSS_H
 
+#include "compiler/dialect/train/Train.h"
+
 #include "llvm/ADT/StringRef.h"
+
+#include <optional>
 
 namespace tessera::train {
 
@@ -21,12 +25,16 @@ inline constexpr llvm::StringLiteral kStatistics = "train.statistics";
 /// On a `barrier` of 1: it stands for the number of micro-batches (unit attribute).
 inline constexpr llvm::StringLiteral kMicroBatches = "train.micro_batches";
 /// On a `barrier` of a number or tensor that follows from the batch's data alone: it stands for the same of the whole
-/// batch, which is the "sum" or the "mean" of those of the micro-batches. On the step function: how many there are, so
-/// that a pass that loses one is noticed (i64).
+/// batch, which is the sum or the mean of those of the micro-batches (OfBatch). On the step function: how many there
+/// are, so that a pass that loses one is noticed (i64).
 inline constexpr llvm::StringLiteral kOfBatch = "train.of_batch";
-/// On a step function: "sum" if the loss of a batch is the sum of its micro-batches' losses, "mean" if it is their
-/// mean, "terms" if it is the sum because some of its terms are divided by the number of micro-batches (kMicroBatches).
+/// On a step function (OfBatch): the loss of a batch is the sum of its micro-batches' losses, or their mean, or (terms)
+/// the sum because some of its terms are divided by the number of micro-batches (kMicroBatches).
 inline constexpr llvm::StringLiteral kLossOfBatch = "train.loss_of_batch";
+
+/// What kLossOfBatch of a step function or kOfBatch of a barrier says; nothing without it.
+std::optional<OfBatch> getOfBatch(mlir::Operation *op, llvm::StringRef name);
+void setOfBatch(mlir::Operation *op, llvm::StringRef name, OfBatch value);
 
 /// On a `mul` by one number: it makes the gradient of the whole batch of what was added up over micro-batches (unit
 /// attribute). On a probe: that number (f64).

@@ -40,6 +40,10 @@ def Train_ResultRole : Train_Enum<"ResultRole", "what a result of a step functio
   I32EnumAttrCase<"IndexCheck", 5, "index_check">, I32EnumAttrCase<"LossSum", 6, "loss_sum">,
   I32EnumAttrCase<"LossCount", 7, "loss_count">]>;
 
+def Train_OfBatch : Train_Enum<"OfBatch", "what a value of a batch is of those of its micro-batches (`train.loss_of_batch` and "
+                              "`train.of_batch`, strings in the IR)", [
+  I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Mean", 1, "mean">, I32EnumAttrCase<"Terms", 2, "terms">]>;
+
 def Train_TensorRole : Train_Enum<"TensorRole", "what a tensor of the model file is in the step", [
   I32EnumAttrCase<"Param", 0, "param">, I32EnumAttrCase<"Frozen", 1, "frozen">,
   I32EnumAttrCase<"Constant", 2, "constant">, I32EnumAttrCase<"Unused", 3, "unused">]>;

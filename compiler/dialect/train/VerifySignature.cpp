@@ -289,7 +289,11 @@ LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribu
         return checked.error() << "expected tensors of static shape, got " << info;
   // train.op_c8
   if (name == kLossOfBatch)
-    return checked.isOneOf({"sum", "mean", "terms"});
+    return checked.isOneOf(
+        namesOf(getMaxEnumValForOfBatch(), [](uint32_t kind) { return stringifyOfBatch(static_cast<OfBatch>(kind)); }));
+  // train.op_c9
+  if (name == kOfBatch)
+    return isa<FunctionOpInterface>(op) ? checked.isCount() : checked.isOneOf({"sum", "mean"});
   // train.op_c7
   if (auto adapters = dyn_cast<ArrayAttr>(attr.getValue());
       name == kAdapters && (!adapters || !llvm::all_of(adapters, llvm::IsaPred<AdapterAttr>)))

@@ -570,3 +570,20 @@ module attributes {train.adapters = "fc.weight"} {
 func.func @op_c8() attributes {train.loss_of_batch = "median"} {
   return
 }
+
+// -----
+
+// train.op_c9
+func.func @op_c9(%x: tensor<f32>) -> tensor<f32> {
+  // expected-error@+1 {{train.of_batch expected one of "sum", "mean", got "terms"}}
+  %0 = train.barrier %x {train.of_batch = "terms"} : tensor<f32>
+  return %0 : tensor<f32>
+}
+
+// -----
+
+// train.op_c9
+// expected-error@+1 {{train.of_batch must not be negative, got -1}}
+func.func @op_c9_count() attributes {train.of_batch = -1 : i64} {
+  return
+}

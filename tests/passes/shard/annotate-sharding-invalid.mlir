@@ -5,7 +5,7 @@
 // RUN: not tessera-opt %s --annotate-sharding="strategy=zero2 keep-gathered=u" -split-input-file 2>&1 | FileCheck %s --check-prefix=KEEP
 // KEEP: keep-gathered needs a strategy that gathers units more than once per step, got zero2
 // RUN: not tessera-opt %s --annotate-sharding="strategy=zero3 keep-gathered=(" -split-input-file 2>&1 | FileCheck %s --check-prefix=REGEX
-// REGEX: keep-gathered is not a regular expression: parentheses not balanced
+// REGEX: --keep-gathered: '(' is not a regular expression: parentheses not balanced
 // RUN: not tessera-opt %s --annotate-sharding="strategy=zero3 keep-gathered=^w$" -split-input-file 2>&1 | FileCheck %s --check-prefix=NAME
 // NAME: no unit matches --keep-gathered='{{.*}}'; units: 'u'
 // RUN: not tessera-opt %s --annotate-sharding=strategy=hsdp -split-input-file 2>&1 | FileCheck %s --check-prefix=HSDP

@@ -7,7 +7,7 @@
 
 // ABSENT: error: --lora: no matrix matches targets='absent'; matrices that multiply activations: 'fc.weight' 'proj.weight' 'head.weight'
 // RANK: error: --lora: rank must be at least 1, got 0
-// REGEX: error: --lora: targets '(' is not a regular expression
+// REGEX: error: --lora: targets: '(' is not a regular expression
 // TRAINED: error: --lora: no trainable parameter matches train='absent'
 
 // A bias that is called like its matrix has none. A Linear ([outputs, inputs]) and a Conv1D ([inputs, outputs]) get adapters; the rest is frozen.

@@ -1,11 +1,11 @@
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(set-compute-types{f32={router|head}}))' -split-input-file -verify-diagnostics | FileCheck %s
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(set-compute-types))' -split-input-file | FileCheck %s --check-prefix=NONE
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(set-compute-types{f32=no_such}))' 2>&1 | FileCheck %s --check-prefix=UNUSED
-// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(set-compute-types{f32={router[}}))' 2>&1 | FileCheck %s --check-prefix=BAD
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(set-compute-types{f32={*router}}))' 2>&1 | FileCheck %s --check-prefix=BAD
 
 // Trained parameters, frozen ones and buffers; not what has another type, and nothing that is no parameter.
 // UNUSED: error: no f32 parameter matches --keep-f32='no_such'
-// BAD: error: --keep-f32 is not a regular expression: {{.+}}
+// BAD: error: --keep-f32: '*router' is not a regular expression: {{.+}}
 // NONE-NOT: train.compute_type
 // CHECK-LABEL: func.func @names
 // CHECK-SAME: %arg0: tensor<4xf32> {train.compute_type = f32, train.name = "h.0.router.weight", train.role = "param"}
