@@ -96,12 +96,12 @@ std::string processor() {
       model = line.substr(colon + 2);
     if (!line.starts_with("flags"))
       continue;
-    std::string found;
+    model += " with";
     std::istringstream words(line);
     while (words >> word)
       if (word.starts_with("avx") || word.starts_with("amx") || word == "fma")
-        found += " " + word;
-    return model + " with" + found;
+        model.append(" ").append(word);
+    return model;
   }
   return model + " with unknown instructions";
 }
