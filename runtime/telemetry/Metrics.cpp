@@ -112,8 +112,8 @@ std::string evaluationLine(const EvaluationMetrics &metrics, int64_t totalSteps)
     line += fmt::format(" | perplexity {:.4g}", withoutSignOfNan(*metrics.perplexity));
   if (metrics.counted)
     line += fmt::format(" | {:.0f} targets", *metrics.counted);
-  return line + fmt::format(" | {} samples in {} batches | {:.0f} ms", metrics.samples, metrics.batches,
-                            metrics.seconds * 1e3);
+  return line + fmt::format(" | {} samples in {} {} | {:.0f} ms", metrics.samples, metrics.batches,
+                            metrics.batches == 1 ? "batch" : "batches", metrics.seconds * 1e3);
 }
 
 /// The complete lines of an earlier run up to `lastStep`; what a crash cut off is dropped.

@@ -107,6 +107,22 @@ class Evaluation(ToolTest):
             losses.append(float(printed.split("eval loss ")[1].split()[0]))
         np.testing.assert_allclose(losses, losses[0], rtol=1e-5)
 
+    def test_some_batches(self):
+        """The first ones of the data, as many as are asked for; more than there are is all."""
+        self.compile("gpt", "--evaluate")
+        first = {name: value[:BATCH].copy() for name, value in self.held.items()}
+        safetensors.save(first, self.path("first.safetensors"))
+        printed = {}
+        for name, file, flags in (("one", "held", ["--eval-batches", 1]), ("first", "first", []),
+                                  ("many", "held", ["--eval-batches", 99]), ("all", "held", [])):
+            text = self.succeed("tessera-run", "gpt.tessera", "--eval-only", "--eval-data", file + ".safetensors", "--weights",
+                                self.golden.weights, "--threads", 1, *flags)
+            printed[name] = text.split("eval loss ")[1].rsplit(" | ", 1)[0]
+        self.assertEqual(printed["one"], printed["first"])
+        self.assertRegex(printed["one"], rf"{BATCH} samples in 1 batch$")
+        self.assertEqual(printed["many"], printed["all"])
+        self.assertIn("14 samples in 3 batches", printed["all"])
+
     def test_averages_are_evaluated_as_weights(self):
         self.compile("gpt", "--evaluate", "--ema", 0.9)
         self.run_steps("gpt", "--eval-data", "held.safetensors")
