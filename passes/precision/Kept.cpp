@@ -34,8 +34,10 @@ static Readers readersOf(Value value, bool fromBackward) {
       readers.backward |= below.backward;
       continue;
     }
-    if (auto dot = dyn_cast<DotGeneralOp>(user); dot && dot.getComputeType() && fromBackward)
-      continue; // reads f32
+    // Of a gradient, it reads f32; what is computed again is rounded as the forward pass rounded it.
+    if (auto dot = dyn_cast<DotGeneralOp>(user);
+        dot && dot.getComputeType() && fromBackward && !value.getDefiningOp()->hasAttr(kRecompute))
+      continue;
     readers.backward |= isMarkedBackward(user) && !fromBackward;
     readers.library |= !isElementwise(user) && !isa<ReduceOp, ConvertOp, ArgmaxOp, SortIndicesOp>(user) &&
                        !user->hasTrait<OpTrait::IsTerminator>();
