@@ -81,7 +81,13 @@ LogicalResult Tables::fillState(exec::ArgumentOp op, train::ArgRole role) {
     state->name = name.str();
   }
   state->dtype = *dtype;
-  state->narrowed = op->hasAttr(train::kNarrowed);
+  state->model_dtype = *dtype;
+  if (auto model = op->getAttrOfType<TypeAttr>(train::kModelType)) {
+    FailureOr<DataType> wide = dataType(op, model.getValue());
+    if (failed(wide))
+      return failure();
+    state->model_dtype = *wide;
+  }
   SmallVector<int64_t> shape = globalShape(op);
   state->elements = llvm::product_of(shape);
   state->buffer = buffer(op.getBuffer());
@@ -270,8 +276,13 @@ LogicalResult Tables::fillResult(exec::ResultOp op) {
   result->role = *kind;
   result->name = (name.empty() ? role : name).str();
   result->buffer = buffer(op.getBuffer());
-  if (*kind == ResultRole::LossCount)
+  if (*kind == ResultRole::LossCount) {
     result->of = stringAttr(op, train::kOf).str();
+    if (auto atLeast = op->getAttrOfType<FloatAttr>(train::kAtLeast))
+      result->at_least = atLeast.getValueAsDouble();
+    if (auto plus = op->getAttrOfType<FloatAttr>(train::kPlus))
+      result->plus = plus.getValueAsDouble();
+  }
   if (*kind == ResultRole::IndexCheck) {
     auto low = op->getAttrOfType<IntegerAttr>(train::kIndexLow),
          bound = op->getAttrOfType<IntegerAttr>(train::kIndexBound);

@@ -226,7 +226,7 @@ void splitTerms(func::FuncOp func, Value loss) {
   const auto wholes =
       llvm::count_if(slice, [](Operation *op) { return isa<train::BarrierOp>(op) && op->hasAttr(train::kOfBatch); });
   if (wholes > 0)
-    func->setAttr(train::kOfBatch, Builder(func.getContext()).getI64IntegerAttr(wholes));
+    func->setAttr(train::kNumOfBatch, Builder(func.getContext()).getI64IntegerAttr(wholes));
 }
 
 LogicalResult AddLoss::run(func::FuncOp func) {

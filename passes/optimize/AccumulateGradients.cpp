@@ -110,7 +110,7 @@ LogicalResult replaceMicroBatches(func::FuncOp func, int64_t count) {
 /// Whether nothing that stands for a sum or mean of the whole batch was lost since add-loss. Recomputation may have
 /// repeated some.
 LogicalResult checkWholeBatch(func::FuncOp func, int64_t count) {
-  auto made = dyn_cast_or_null<IntegerAttr>(func->removeAttr(train::kOfBatch));
+  auto made = dyn_cast_or_null<IntegerAttr>(func->removeAttr(train::kNumOfBatch));
   int64_t found = 0;
   func.walk([&](train::BarrierOp op) { found += op->hasAttr(train::kOfBatch); });
   if (count > 1 && made && found < made.getInt())

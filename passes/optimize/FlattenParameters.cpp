@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/ComputeType.h"
 #include "compiler/dialect/train/PhaseAnalysis.h"
 #include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
@@ -126,8 +127,8 @@ BlockArgument FlattenParameters::insertUnit(func::FuncOp func, unsigned index, c
     attrs.push_back(builder.getNamedAttr(
         train::kDecayElements,
         builder.getI64IntegerAttr(unit.decayElements > 0 && unit.parts() > 1 ? padded : unit.decayElements)));
-  if (unit.isNarrowed())
-    attrs.push_back(builder.getNamedAttr(train::kNarrowed, builder.getUnitAttr()));
+  if (unit.getModelType())
+    attrs.push_back(builder.getNamedAttr(train::kModelType, unit.getModelType()));
   if (unit.getComputeType())
     attrs.push_back(builder.getNamedAttr(train::kComputeType, unit.getComputeType()));
   LogicalResult inserted =

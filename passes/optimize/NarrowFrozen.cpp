@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/ComputeType.h"
 #include "compiler/dialect/train/PhaseAnalysis.h"
 #include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
@@ -55,13 +56,15 @@ struct NarrowFrozen : impl::NarrowFrozenBase<NarrowFrozen> {
           func.getArgAttr(index, train::kComputeType))
         continue;
       arg.setType(wide.clone(BFloat16Type::get(func.getContext())));
-      func.setArgAttr(index, train::kNarrowed, UnitAttr::get(func.getContext()));
+      func.setArgAttr(index, train::kModelType, TypeAttr::get(wide.getElementType()));
       for (bool backward : {false, true})
         widen(arg, wide, backward);
       isUsed = true;
     }
     if (!isUsed)
-      return func.emitError("--frozen-dtype bf16: no frozen parameter is f32");
+      return func.emitError(
+          "--frozen-dtype bf16: there is no frozen parameter that is f32, may begin with any value (no "
+          "buffer), and is not kept in f32 (--keep-f32)");
     func.setFunctionType(
         FunctionType::get(func.getContext(), func.getBody().front().getArgumentTypes(), func.getResultTypes()));
     return success();

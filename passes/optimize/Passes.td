@@ -170,9 +170,8 @@ def NarrowFrozen : Pass<"narrow-frozen", "::mlir::func::FuncOp"> {
   let summary = "Hold frozen parameters in bf16";
   let description = [{
     Frozen parameters of f32 become arguments of bf16, which are widened before the first op of each phase that reads them.
-    They take half the memory, and half the bytes where a strategy gathers them; `train.narrowed` says that weights are
-    rounded when they are loaded. Under `--precision bf16`, which reads
-    bf16 of them anyway, no bit of the step changes.
+    They take half the memory, and half the bytes where a strategy gathers them; `train.model_type` says that weights are
+    rounded when they are loaded. Under `--precision bf16`, which reads bf16 of them anyway, no bit of the step changes.
 
     Not applied to buffers and single numbers (`train.init = "given"`), parameters of other types, and those that are computed in f32
     (`train.compute_type`). That nothing is left is an error.
@@ -183,7 +182,7 @@ def NarrowFrozen : Pass<"narrow-frozen", "::mlir::func::FuncOp"> {
     func.func @step(%w: tensor<4xf32> {train.role = "frozen", train.name = "w"}, …)
       %y = train.mul %x, %w : tensor<4xf32>
     // becomes
-    func.func @step(%w: tensor<4xbf16> {train.role = "frozen", train.name = "w", train.narrowed}, …)
+    func.func @step(%w: tensor<4xbf16> {train.role = "frozen", train.name = "w", train.model_type = f32}, …)
       %0 = train.convert %w : (tensor<4xbf16>) -> tensor<4xf32>
       %y = train.mul %x, %0 : tensor<4xf32>
     ```
@@ -224,19 +223,22 @@ def AddEvaluation : Pass<"add-evaluation", "::mlir::ModuleOp"> {
   let summary = "Add a function that computes the loss of a batch and trains nothing";
   let description = [{
     Clones the step function to `@evaluate` (`train.program = "evaluate"`) and leaves of it what the loss needs. Its
-    results are two f32 scalars: `"loss_sum"` and `"loss_count"`. The loss of a data set is the sum of the one over its
-    batches, divided by the sum of the other:
+    results are two f32 scalars: `"loss_sum"` and `"loss_count"`. The loss of a data set is that of one batch that holds all of
+    its samples: S / (max(C, `train.at_least`) + `train.plus`), where S and C are the sums of the two over the batches.
 
     | loss of a batch | sum | count |
     |---|---|---|
     | a sum divided by a `count_valid` | that sum | the values that are not ignored; `train.of` names the target |
-    | a sum divided by another number that follows from the batch alone (weights) | that sum | that number |
+    | a sum divided by a sum over the batch of what follows from data alone (weights, a mask) | that sum | that sum |
+    | the same, with the divisor's maximum with a number or plus a number | that sum | the divisor before it; the numbers are `train.at_least` and `train.plus` |
     | a mean over the batch | the loss | 1 |
 
-    Any other loss is an error. Dropout (`keep ? x / (1 - p) : 0`, where `keep` is `random >= p`) becomes `x`; other random
-    numbers and statistics of the batch (batch normalisation) are errors, since the model would be evaluated as it is
-    trained. Index checks stay. Arguments keep their names: parameters are those of the step. A scalar of the host that
-    is not read any more (`seed`) is dropped.
+    The loss may be a number times one of these. Any other loss is an error: a mean that depends on another number of the
+    whole batch (`(x * w).mean() / w.mean()`), a divisor that is a mean, a power or a product, several quotients. Dropout
+    (`keep ? x / (1 - p) : 0`, where `keep` is `random >= p`) becomes `x`; other random numbers and statistics of the batch
+    (batch normalisation) are errors, since the model would be evaluated as it is trained. Index checks stay. Arguments
+    keep their names: parameters are those of the step. A scalar of the host that is not read any more (`seed`) is
+    dropped.
 
     Precondition: `differentiate`, `flatten-parameters`; before `accumulate-gradients`, so that a batch of evaluation is a
     micro-batch. Postcondition: the step function is as it was.

@@ -2,6 +2,7 @@
 
 #include "passes/optimize/Units.h"
 
+#include "compiler/dialect/train/ComputeType.h"
 #include "compiler/dialect/train/PhaseAnalysis.h"
 #include "compiler/dialect/train/Signature.h"
 
@@ -38,6 +39,18 @@ static std::string getScope(const Parameter &parameter) {
   return scope;
 }
 
+/// What reads the parameter; of one that is held in a narrower type, what reads it widened.
+static auto readers(const Parameter &parameter) {
+  Value value = parameter.arg;
+  if (parameter.modelType)
+    for (Operation *user : value.getUsers())
+      if (isa<train::ConvertOp>(user) && !train::isMarkedBackward(user)) {
+        value = user->getResult(0);
+        break;
+      }
+  return value.getUses();
+}
+
 SmallVector<Parameter> tessera::collectParameters(func::FuncOp func, train::ArgRole role, llvm::Regex *noDecay) {
   Block &block = func.getBody().front();
   llvm::DenseMap<Operation *, int64_t> position;
@@ -54,14 +67,14 @@ SmallVector<Parameter> tessera::collectParameters(func::FuncOp func, train::ArgR
     parameter.init = func.getArgAttrOfType<StringAttr>(index, train::kInit);
     parameter.placement = func.getArgAttrOfType<train::PlacementAttr>(index, train::kPlacement);
     parameter.computeType = func.getArgAttrOfType<TypeAttr>(index, train::kComputeType);
-    parameter.isNarrowed = func.getArgAttr(index, train::kNarrowed) != Attribute();
+    parameter.modelType = func.getArgAttrOfType<TypeAttr>(index, train::kModelType);
     if (!train::isFlattened(func, index))
       continue;
     parameter.decays = role == train::ArgRole::Frozen ? false
                        : noDecay                      ? !noDecay->match(parameter.name)
                                                       : parameter.type.getRank() > 1;
     parameter.firstUse = end;
-    for (OpOperand &use : parameter.arg.getUses()) {
+    for (OpOperand &use : readers(parameter)) {
       if (train::isMarkedBackward(use.getOwner()))
         continue;
       const std::pair place(position.lookup(getAncestorInBlock(use.getOwner(), block)),
@@ -135,9 +148,8 @@ namespace {
 struct UnitKey {
   StringRef module;
   Type elementType;
-  Attribute axes, computeType;
-  bool isApart;    ///< placed, and does not decay
-  bool isNarrowed; ///< its weights are rounded
+  Attribute axes, computeType, modelType;
+  bool isApart; ///< placed, and does not decay
 
   bool operator==(const UnitKey &) const = default;
 };
@@ -187,8 +199,8 @@ SmallVector<ParameterUnit> tessera::makeUnits(ArrayRef<Parameter> parameters, tr
                          parameter.type.getElementType(),
                          axes,
                          parameter.computeType,
-                         axes && role == train::ArgRole::Param && !parameter.decays,
-                         parameter.isNarrowed};
+                         parameter.modelType,
+                         axes && role == train::ArgRole::Param && !parameter.decays};
     const size_t same = llvm::find(keys, key) - keys.begin();
     if (same == keys.size()) {
       keys.push_back(key);

@@ -26,7 +26,7 @@ struct Parameter {
   bool decays;                    ///< takes weight decay
   train::PlacementAttr placement; ///< null: not placed
   mlir::TypeAttr computeType;     ///< null: as the precision phase decides
-  bool isNarrowed = false;        ///< the model has it in a wider type
+  mlir::TypeAttr modelType;       ///< null: the model has it in its own type
   int64_t offset = 0;             ///< in its unit, in elements; in a row of it where there are several
 
   int64_t parts() const { return placement ? placement.getParts() : 1; }
@@ -45,7 +45,7 @@ struct ParameterUnit {
 
   mlir::Type getElementType() const { return parameters.front().type.getElementType(); }
   mlir::TypeAttr getComputeType() const { return parameters.front().computeType; }
-  bool isNarrowed() const { return parameters.front().isNarrowed; }
+  mlir::TypeAttr getModelType() const { return parameters.front().modelType; }
   int64_t parts() const { return parameters.front().parts(); }
 };
 

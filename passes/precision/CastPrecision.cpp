@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/ComputeType.h"
 #include "compiler/dialect/train/PhaseAnalysis.h"
 #include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
@@ -37,7 +38,8 @@ enum class Kind {
 class Caster {
 public:
   explicit Caster(func::FuncOp func)
-      : func(func), wideType(Float32Type::get(func.getContext())), narrowType(BFloat16Type::get(func.getContext())) {}
+      : func(func), exact(func), wideType(Float32Type::get(func.getContext())),
+        narrowType(BFloat16Type::get(func.getContext())) {}
 
   int64_t units = 0, products = 0, rounded = 0;
 
@@ -51,9 +53,7 @@ public:
                                                                               : Kind::Statistic;
       const bool isUnit =
           role == ArgRole::Param || (role == ArgRole::Frozen && func.getArgAttr(arg.getArgNumber(), kSegments));
-      if (isKept)
-        exact.insert(arg);
-      else if (isUnit && isWide(arg))
+      if (!isKept && isUnit && isWide(arg))
         parameters.push_back(arg);
     }
     if (parameters.empty()) {
@@ -179,26 +179,11 @@ private:
   // --- Ops ------------------------------------------------------------------------
 
   void visit(Block &block) {
-    for (Operation &op : llvm::make_early_inc_range(block)) {
-      visit(&op);
-      if (isOfExactValues(&op)) {
-        exact.insert(op.getResult(0));
-        kinds[op.getResult(0)] = Kind::Statistic;
-      }
-    }
-  }
-
-  /// Only shows parameters that are computed in f32, or computes something of them alone.
-  bool isOfExactValues(Operation *op) const {
-    auto rows = dyn_cast<GatherRowsOp>(op);
-    if (!isElementwise(op) && !isa<IndexMappingOpInterface, ConcatOp, PadOp, ReduceOp, DotGeneralOp>(op) &&
-        !(rows && rows.getIndices().getDefiningOp<ConstantOp>()))
-      return false;
-    auto isExact = [&](Value operand) { return exact.contains(operand); };
-    return llvm::any_of(op->getOperands(), isExact) && llvm::all_of(op->getOperands(), [&](Value operand) {
-             return isExact(operand) || kindOf(operand) == Kind::Neutral ||
-                    !isa<FloatType>(tensorType(operand).getElementType());
-           });
+    for (Operation &op : llvm::make_early_inc_range(block))
+      if (op.getNumResults() > 0 && exact.contains(op.getResult(0)))
+        visitWide(&op, Kind::Statistic);
+      else
+        visit(&op);
   }
 
   void visit(Operation *op) {
@@ -251,7 +236,7 @@ private:
       kinds[dot.getResult()] = Kind::Data;
       return;
     }
-    if (dot.getComputeType()) {
+    if (isComputedInF32(dot)) {
       // f32, and what it makes goes on so. Backward, what reads the parameter makes the gradient of data.
       const bool readsParameter = exact.contains(dot.getLhs()) || exact.contains(dot.getRhs());
       return visitWide(dot, isMarkedBackward(dot) && readsParameter ? Kind::Data : Kind::Statistic);
@@ -362,13 +347,13 @@ private:
   }
 
   func::FuncOp func;
+  F32Values exact;
   Type wideType, narrowType;
   SmallVector<BlockArgument> parameters;
   llvm::DenseMap<Value, Kind> kinds;
   llvm::DenseMap<Value, Value> narrowed;
   llvm::DenseSet<Value> parameterGradients;
   llvm::DenseSet<Value> given; ///< results that were bf16 before
-  llvm::DenseSet<Value> exact; ///< parameters that are computed in f32, and what follows from them alone
 };
 
 struct CastPrecisionPass : tessera::impl::CastPrecisionBase<CastPrecisionPass> {

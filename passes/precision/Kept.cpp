@@ -7,6 +7,7 @@
 #include "passes/precision/Kept.h"
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/ComputeType.h"
 #include "compiler/dialect/train/PhaseAnalysis.h"
 
 using namespace mlir;
@@ -36,7 +37,7 @@ static Readers readersOf(Value value, bool fromBackward) {
     }
     // Of a gradient, it reads f32; what is computed again is rounded as the forward pass rounded it.
     if (auto dot = dyn_cast<DotGeneralOp>(user);
-        dot && dot.getComputeType() && fromBackward && !value.getDefiningOp()->hasAttr(kRecompute))
+        dot && isComputedInF32(dot) && fromBackward && !value.getDefiningOp()->hasAttr(kRecompute))
       continue;
     readers.backward |= isMarkedBackward(user) && !fromBackward;
     readers.library |= !isElementwise(user) && !isa<ReduceOp, ConvertOp, ArgmaxOp, SortIndicesOp>(user) &&

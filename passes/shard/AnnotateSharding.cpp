@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/ComputeType.h"
 #include "compiler/dialect/train/Dims.h"
 #include "compiler/dialect/train/IndexParts.h"
 #include "compiler/dialect/train/PhaseAnalysis.h"

@@ -1,6 +1,7 @@
 //===- JoinProducts.cpp - products of one value by several weights as one -===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/ComputeType.h"
 #include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
 #include "passes/NameRegex.h"

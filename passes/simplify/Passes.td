@@ -110,13 +110,13 @@ def SetComputeTypes : Pass<"set-compute-types", "func::FuncOp"> {
   let description = [{
     For what must not be rounded where the rest of the model is: a router, a head. Parameters of f32, trained, frozen or
     buffers, whose name matches `f32` get `train.compute_type`, and products that read them, or what follows from them
-    alone (a transposed or scaled weight), `compute_type`, which the products of their gradients inherit.
+    alone (a transposed, scaled or masked weight, its norm or softmax), `compute_type`, which the products of their gradients inherit.
     `flatten-parameters` makes units of such parameters, which are gathered in f32, and `cast-precision` leaves what reads
     them in f32.
 
     Without `f32` nothing is done; that no parameter of f32 matches it is an error. Remarks say what matches and has
-    another type, and where one is concatenated with other values or is an operand of an attention, which `cast-precision`
-    rounds.
+    another type, and where one meets other values in an op that `cast-precision` rounds: a concatenation, an update of a
+    part, an attention, a norm of it whose scale does not match.
 
     Precondition: arguments have `train.role` and `train.name`; before `differentiate`. Postcondition: parameters that
     match, and products that read them, have their compute type.

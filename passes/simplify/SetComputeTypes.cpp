@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/ComputeType.h"
 #include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
 #include "passes/NameRegex.h"
@@ -31,32 +32,24 @@ struct SetComputeTypes : impl::SetComputeTypesBase<SetComputeTypes> {
   }
 
 private:
-  /// Whether the op computes something of parameters that are read in f32 and of constants alone.
-  bool isOfExact(Operation *op) const {
-    auto rows = dyn_cast<GatherRowsOp>(op);
-    if (!op->hasTrait<OpTrait::Elementwise>() &&
-        !isa<IndexMappingOpInterface, ConcatOp, PadOp, ReduceOp, DotGeneralOp>(op) &&
-        !(rows && rows.getIndices().getDefiningOp<ConstantOp>()))
-      return false;
-    return llvm::all_of(op->getOperands(), [&](Value operand) {
-      Operation *made = operand.getDefiningOp();
-      return exact.contains(operand) || (made && made->getNumOperands() == 0) ||
-             !isa<FloatType>(tensorType(operand).getElementType());
-    });
-  }
-
-  /// The products that read such a parameter, or what follows from it alone, are computed in f32.
+  /// The products that read such a parameter, or what follows from it alone, are computed in f32. Where it meets other
+  /// values in an op whose operands are rounded, nobody would see that it is.
   void markProducts(func::FuncOp func) {
+    const F32Values kept(func);
     func.walk([&](Operation *op) {
-      if (llvm::none_of(op->getOperands(), [&](Value operand) { return exact.contains(operand); }))
+      if (op->getNumResults() == 0 || kept.contains(op->getResult(0)) ||
+          llvm::none_of(op->getOperands(), [&](Value operand) { return kept.contains(operand); }))
         return;
-      if (auto dot = dyn_cast<DotGeneralOp>(op))
-        dot.setComputeType(tensorType(dot.getLhs()).getElementType());
-      if (isOfExact(op))
-        exact.insert(op->getResult(0));
-      else if (isa<ConcatOp, AttentionOp>(op))
+      if (isa<ConcatOp, AttentionOp, DynamicUpdateSliceOp>(op) ||
+          (isa<LayerNormOp>(op) && kept.contains(op->getOperand(0))))
         op->emitRemark(
             "not computed in f32, although a parameter that --keep-f32 names is read here: other values are, too");
+    });
+    const Type wide = Float32Type::get(&getContext());
+    func.walk([&](DotGeneralOp dot) {
+      if ((kept.contains(dot.getLhs()) || kept.contains(dot.getRhs())) &&
+          tensorType(dot.getLhs()).getElementType() == tensorType(dot.getRhs()).getElementType())
+        dot.setComputeType(wide);
     });
   }
 
@@ -64,6 +57,7 @@ private:
     FailureOr<llvm::Regex> regex = parseNameRegex(func.getLoc(), "--keep-f32", f32);
     if (failed(regex))
       return failure();
+    bool isAny = false;
     for (BlockArgument arg : func.getArguments()) {
       const unsigned index = arg.getArgNumber();
       if (!isParameter(getArgRole(func, index)) || !regex->match(getArgName(func, index)))
@@ -75,15 +69,13 @@ private:
         continue;
       }
       func.setArgAttr(index, kComputeType, TypeAttr::get(element));
-      exact.insert(arg);
+      isAny = true;
     }
-    if (exact.empty())
+    if (!isAny)
       return func.emitError() << "no f32 parameter matches --keep-f32='" << f32 << "'";
     markProducts(func);
     return success();
   }
-
-  llvm::DenseSet<Value> exact; ///< parameters that are read in f32, and what follows from them alone
 };
 
 } // namespace

@@ -136,7 +136,10 @@ Status verifyRoles(const artifact::Program &program) {
   int sums = 0, counts = 0;
   for (uint32_t index = 0; index < sizeOf(program.results()); ++index) {
     sums += program.results()->Get(index)->role() == artifact::ResultRole::LossSum;
-    counts += program.results()->Get(index)->role() == artifact::ResultRole::LossCount;
+    const artifact::ResultTensor &result = *program.results()->Get(index);
+    counts += result.role() == artifact::ResultRole::LossCount;
+    if (std::isnan(result.at_least()) || !std::isfinite(result.plus()))
+      return bad("results", "'" + result.name()->str() + "' has a bound that is no number");
   }
   if (program.kind() != artifact::ProgramKind::Train && (sizeOf(program.hyper()) > 0 || sizeOf(program.probes()) > 0))
     return bad("scalars and probes", "are of the training alone");

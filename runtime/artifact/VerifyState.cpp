@@ -88,8 +88,10 @@ Status verifyState(const VerifyContext &context) {
       return bad(what, "unknown type or role");
     if ((state.role() == artifact::StateRole::Optimizer) != isStateName(state.state()))
       return bad(what, "is an optimizer's without a name there, or has a name and is none");
-    if (state.narrowed() && (state.role() != artifact::StateRole::Frozen || state.dtype() != artifact::DataType::BF16))
-      return bad(what, "is narrowed, and no frozen parameter in bf16");
+    const bool isRounded = state.role() == artifact::StateRole::Frozen && state.model_dtype() == DataType::F32 &&
+                           (state.dtype() == DataType::BF16 || state.dtype() == DataType::F16);
+    if (state.model_dtype() != state.dtype() && !isRounded)
+      return bad(what, "is not of the model's type, and no frozen parameter that is rounded to bf16 or f16");
     if (state.elements() < 1 || state.elements() > maxElements)
       return bad(what, std::to_string(state.elements()) + " elements");
     TESSERA_RETURN_IF_ERROR(context.checkGroup(state.shard_group(), what));

@@ -79,7 +79,7 @@ Result<RankState> makeRankState(const Artifact &artifact, int rank,
     view.unit = tensor->name()->str();
     view.kind = {tensor->role(), tensor->state() ? tensor->state()->str() : ""};
     view.dtype = tensor->dtype();
-    view.isNarrowed = tensor->narrowed();
+    view.modelDtype = tensor->model_dtype();
     view.elements = tensor->elements();
     int64_t parts = artifact.groupSize(tensor->shard_group());
     if (view.elements < 0 || view.elements % parts != 0)

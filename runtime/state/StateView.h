@@ -47,7 +47,7 @@ struct StateView {
   DataType dtype = DataType::F32;
   int64_t elements = 0, begin = 0, end = 0;
   std::vector<ParameterSegment> segments; ///< In order of offset, not overlapping.
-  bool isNarrowed = false;                ///< The model has it in a wider type: weights are rounded.
+  DataType modelDtype = DataType::F32;    ///< What weights are given in; they are rounded where it is wider.
   bool saves = true; ///< This rank writes the range to checkpoints; other ranks may hold equal copies.
   uint8_t *data = nullptr;
 

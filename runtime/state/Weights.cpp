@@ -101,9 +101,9 @@ static Status checkNames(const RankState &views, const WeightSource &source, con
       if (weight.shape != parameter->shape)
         mismatched.push_back("'" + parameter->name + "' has shape " + shapeToString(weight.shape) + ", expected " +
                              shapeToString(parameter->shape));
-      else if (!canConvert(weight.dtype, view.isNarrowed ? DataType::F32 : view.dtype))
+      else if (!canConvert(weight.dtype, view.modelDtype))
         mismatched.push_back("'" + parameter->name + "' has type " + std::string(safetensorsName(weight.dtype)) +
-                             ", expected " + std::string(safetensorsName(view.dtype)));
+                             ", expected " + std::string(safetensorsName(view.modelDtype)));
     }
   }
   if (!options.allowExtra && !source.mayHaveOthers())
@@ -131,12 +131,12 @@ static Status copyElements(const WeightEntry &weight, PieceReader &reader, int64
     int64_t here = std::min(count - done, blockElements);
     TESSERA_RETURN_IF_ERROR(reader.read((first + done) * width, block.data(), here * width));
     uint8_t *place = target + done * elementBytes(dtype);
-    if (!view.isNarrowed) {
+    if (view.modelDtype == dtype) {
       TESSERA_RETURN_IF_ERROR(convertElements(weight.dtype, block.data(), dtype, place, here));
       continue;
     }
-    std::vector<float> wide(here);
-    TESSERA_RETURN_IF_ERROR(convertElements(weight.dtype, block.data(), DataType::F32, wide.data(), here));
+    std::vector<float> wide(here); // which is what a model's type is that is not the view's
+    TESSERA_RETURN_IF_ERROR(convertElements(weight.dtype, block.data(), view.modelDtype, wide.data(), here));
     TESSERA_RETURN_IF_ERROR(roundElements(wide.data(), dtype, place, here));
   }
   return Status::ok();

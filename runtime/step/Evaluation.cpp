@@ -112,10 +112,11 @@ Status Evaluation::run(uint64_t number, Session &session, int64_t step, std::arr
 EvaluationMetrics Evaluation::metrics(int64_t step, const std::array<double, 2> &sums, double seconds) const {
   EvaluationMetrics metrics;
   metrics.step = step;
-  metrics.loss = sums[0] / sums[1]; // of nothing that counts: not a number
+  const artifact::ResultTensor &count = *artifact.program(program).results()->Get(countResult);
+  metrics.loss = sums[0] / (std::max(sums[1], count.at_least()) + count.plus()); // of nothing: not a number
   metrics.batches = numBatches;
   metrics.samples = std::min(numSamples, numBatches * static_cast<uint64_t>(rowsPerStep(specs)));
-  if (artifact.program(program).results()->Get(countResult)->of())
+  if (count.of())
     metrics.counted = sums[1];
   if (hasPerplexity)
     metrics.perplexity = std::exp(metrics.loss);

@@ -13,7 +13,15 @@ FOLDER = os.path.join(GOLDENS, "lora")
 PREFIX = "base_model.model."
 
 
-class LoraTest(ToolTest):
+def bf16(values):
+    """Rounded to nearest, ties to even."""
+    bits = np.ascontiguousarray(values, np.float32).view(np.uint32).astype(np.uint64)
+    return (((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) << 16).astype(np.uint32).view(np.float32)
+
+
+class AdaptersTest(ToolTest):
+    """A Llama with adapters, its compilation and its run."""
+
     def setUp(self):
         super().setUp()
         self.golden = Golden("llama")
@@ -35,6 +43,11 @@ class LoraTest(ToolTest):
         return self.succeed("tessera-run", name + ".tessera", "--data", self.golden.data, "--order", "sequential", "--steps",
                             steps or self.golden.steps, "--weights", self.path(weights), "--out", name, "--threads", 1, *flags)
 
+    def load_adapter(self, run):
+        return safetensors.load(self.path(run, "adapter", "adapter_model.safetensors"))
+
+
+class Lora(AdaptersTest):
     def compare(self, name, *flags):
         self.compile(name, *flags)
         self.run_steps(name, "--export-lora", "both", "--dump=gradients", "--dump-step", 1)
@@ -103,9 +116,6 @@ class LoraTest(ToolTest):
         for name, value in self.load_adapter("again").items():
             np.testing.assert_array_equal(value, whole[name], err_msg=name)
 
-    def load_adapter(self, run):
-        return safetensors.load(self.path(run, "adapter", "adapter_model.safetensors"))
-
     def test_refusals(self):
         flags = [*self.golden.compile_flags(), "-o", "x.tessera"]
         self.fail_with("--lora: expected rank=<number>", "tessera-compile", *flags, "--lora", "rank=4,targets=q_proj")
@@ -116,14 +126,13 @@ class LoraTest(ToolTest):
                        self.golden.data, "--steps", 1, "--out", "x", "--export-lora", "merged")
 
 
-class FrozenInBf16(LoraTest):
+class FrozenInBf16(AdaptersTest):
     """--frozen-dtype bf16 holds the frozen model in bf16 alone."""
 
     def adapters_after(self, name, *flags, weights="all.safetensors"):
         self.compile(name, *flags)
         self.run_steps(name, weights=weights, steps=3)
-        return [record["loss"] for record in self.metrics(name)], \
-            safetensors.load(self.path(name, "adapter", "adapter_model.safetensors"))
+        return [record["loss"] for record in self.metrics(name)], self.load_adapter(name)
 
     def assert_same(self, one, other):
         self.assertEqual(one[0], other[0])
@@ -143,17 +152,35 @@ class FrozenInBf16(LoraTest):
                 self.assertLess(self.held(name + "-narrow"), 0.6 * self.held(name))
 
     def test_fp32_computes_with_rounded_weights(self):
-        """As without the flag, where the weights were rounded before; and merged weights are bf16."""
+        """As without the flag, where the weights were rounded before."""
         rounded = {}
         for name, value in safetensors.load(self.path("all.safetensors")).items():
             if name in self.weights and name != self.lora["trained"]:
-                bits = np.ascontiguousarray(value).view(np.uint32).astype(np.uint64)
-                value = (((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) << 16).astype(np.uint32).view(np.float32)
+                value = bf16(value)
             rounded[name] = value
         safetensors.save(rounded, self.path("rounded.safetensors"))
         want = self.adapters_after("want", weights="rounded.safetensors")
         self.assert_same(want, self.adapters_after("got", "--frozen-dtype", "bf16"))
 
+    def test_merged_weights_are_bf16(self):
+        """The model in bf16 and its adapters in f32, added in f64 and rounded once to what the model is held in."""
+        self.compile("run", "--frozen-dtype", "bf16")
+        self.run_steps("run", "--export-lora", "both", steps=2)
+        left = self.load_adapter("run")
+        model, types = (each(self.path("run", "model.safetensors")) for each in (safetensors.load, safetensors.types))
+        matrices = {name.removeprefix(PREFIX).split(".lora_")[0] + ".weight" for name in left if ".lora_" in name}
+        self.assertTrue(matrices)
+        for parameter, value in model.items():
+            if parameter == self.lora["trained"]:
+                self.assertEqual(types[parameter], "F32")
+                continue
+            want = bf16(self.weights[parameter])
+            if parameter in matrices:
+                a, b = (left[PREFIX + parameter.replace(".weight", f".lora_{part}.weight")].astype(np.float64) for part in "AB")
+                want = bf16((want + self.lora["alpha"] / self.lora["rank"] * (b @ a)).astype(np.float32))
+            self.assertEqual(types[parameter], "BF16")
+            np.testing.assert_array_equal(value, want, err_msg=parameter)
+
     def test_nothing_to_hold(self):
-        self.fail_with("--frozen-dtype bf16: no frozen parameter is f32", "tessera-compile", *self.golden.compile_flags(),
+        self.fail_with("--frozen-dtype bf16: there is no frozen parameter that is f32", "tessera-compile", *self.golden.compile_flags(),
                        "--frozen-dtype", "bf16", "-o", "a.tessera")

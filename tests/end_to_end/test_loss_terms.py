@@ -1,5 +1,6 @@
 """A loss of several terms is that of the whole batch, in as few or as many micro-batches; or it is refused."""
 
+import json
 import math
 
 from harness import ToolTest, safetensors
@@ -97,6 +98,35 @@ NOT_SPLIT = {
                               "  loss = ReduceMean <keepdims = 0> (s)", "train.dot_general", "lets the samples of a batch influence each other"),
 }
 
+COUNT = "e = Equal (labels, ignored)\n  k = Not (e)\n  c = Cast <to = 1> (k)\n  n = ReduceSum <keepdims = 0> (c)\n"
+TOTAL = COUNT + "  total = ReduceSum <keepdims = 0> (each)\n"
+
+# What can be evaluated, in batches of any size, beside what SPLIT has of it.
+EVALUATED = {
+    "count of at least 1": TOTAL + "  m = Max (one, n)\n  loss = Div (total, m)",
+    "clipped count": TOTAL + "  m = Clip (n, one)\n  loss = Div (total, m)",
+    "count of at least 8": TOTAL + "  m = Max (n, eight)\n  loss = Div (total, m)",
+    "count of at least 8 and more": TOTAL + "  m = Add (half, n)\n  o = Max (m, eight)\n  p = Sub (o, half)\n  loss = Div (total, p)",
+    "count and a number": TOTAL + "  m = Add (n, half)\n  loss = Div (total, m)",
+    "half of a quotient, negated": TOTAL + "  m = Div (total, n)\n  o = Mul (half, m)\n  loss = Neg (o)",
+}
+# What cannot, beside what SPLIT has of it and all of NOT_SPLIT.
+NOT_EVALUATED = {
+    "mean times a sum": COUNT + "  m = ReduceMean <keepdims = 0> (each)\n  loss = Mul (m, n)",
+    "weights less their mean": COUNT + "  m = ReduceMean <keepdims = 0> (c)\n  w = Sub (c, m)\n  f = Mul (w, each)\n"
+                                       "  loss = ReduceMean <keepdims = 0> (f)",
+    "sum over a mean": TOTAL + "  m = ReduceMean <keepdims = 0> (c)\n  loss = Div (total, m)",
+    "sum over a square": TOTAL + "  m = Mul (n, n)\n  loss = Div (total, m)",
+    "sum over a root": TOTAL + "  m = Sqrt (n)\n  loss = Div (total, m)",
+    "sum over at most 8": TOTAL + "  m = Min (n, eight)\n  loss = Div (total, m)",
+    "sum over two sums": TOTAL + "  m = Div (total, n)\n  loss = Div (m, n)",
+}
+SPLIT_NOT_EVALUATED = {
+    "cross-entropy and mean", "difference", "sum over the batch", "summed cross-entropy", "sum and mean",
+    "of parameters", "all kinds", "sum of means", "sum over the batch, mean over the rest", "half of a cross-entropy",
+    "weights that add up to 1", "mean weighted by a mean", "temperature that is learned",
+}
+
 
 def zeros(count):
     return ", ".join(["0"] * count)
@@ -124,9 +154,9 @@ class LossTerms(ToolTest):
             file.write(MODEL % (shape, VOCABULARY, WIDTH, zeros(size), WIDTH, VOCABULARY, zeros(size), WIDTH, VOCABULARY,
                                 ", ".join(["1", "2", "0.5"] * 3 + ["1", "3"]), VOCABULARY, zeros(VOCABULARY), body))
 
-    def compile(self, micro, *flags):
+    def compile(self, micro, *flags, batch=BATCH):
         return ("tessera-compile", "model.onnxtxt", "--parameters", ".", "--constants", "^(half|small|eight|one|fixed)$", "--tied", "head",
-                "--batch", micro, "--accumulate", BATCH // micro, "--seq", TIME, "--loss",
+                "--batch", micro, "--accumulate", batch // micro, "--seq", TIME, "--loss",
                 "output:loss", "--optimizer", "sgd", "--lr", 0.1, "--weight-decay", 0, *flags, "-o", "model.tessera")
 
     def train(self, micro, *flags):
@@ -192,6 +222,35 @@ class LossTerms(ToolTest):
                 self.train(4)  # in one piece it can be trained
                 for micro in (2, 1):
                     self.fail_with(f"the loss cannot be split into micro-batches: '{op}' {why}", *self.compile(micro))
+
+    def test_evaluation_is_the_loss_of_one_batch(self):
+        """In any batches, also where all targets of one are ignored; what is not is refused."""
+        labels = self.data["labels"].copy()
+        labels[4:6] = -100
+        labels[6:, 1:] = -100
+        safetensors.save({**self.data, "labels": labels}, self.path("data.safetensors"))
+        rows = len(labels)
+        refused = set()
+        for name, body in {**SPLIT, **EVALUATED, **NOT_EVALUATED, **{name: body for name, (body, *_) in NOT_SPLIT.items()}}.items():
+            self.write(body)
+            with self.subTest(name):
+                if name in NOT_SPLIT or name in NOT_EVALUATED or name in SPLIT_NOT_EVALUATED:
+                    self.fail_with("the model cannot be evaluated", *self.compile(4), "--evaluate")
+                    refused.add(name)
+                    continue
+                losses = []
+                for batch in (rows, 4, 2, 1):
+                    self.succeed(*self.compile(batch, "--evaluate", batch=batch))
+                    self.succeed("tessera-run", "model.tessera", "--data", "data.safetensors", "--order", "sequential", "--steps", 1,
+                                 "--lr", 0, "--threads", 1, "--weights", "weights.safetensors", "--no-export", "--out", f"{name}-{batch}",
+                                 "--eval-data", "data.safetensors")
+                    with open(self.path(f"{name}-{batch}", "metrics.jsonl")) as file:
+                        losses += [each["eval_loss"] for each in map(json.loads, file) if each.get("stage") == "evaluation"]
+                    if batch == rows:
+                        losses.append(self.metrics(f"{name}-{batch}")[0]["loss"])
+                self.assertEqual(len(losses), 5)
+                np.testing.assert_allclose(losses, losses[0], rtol=2e-6)
+        self.assertEqual(refused, {*NOT_SPLIT, *NOT_EVALUATED, *SPLIT_NOT_EVALUATED})
 
     def test_a_loss_of_one_sample_is_no_loss_of_the_batch(self):
         self.write("loss = ReduceMean <axes = [1, 2], keepdims = 0> (squares)", "[B]")

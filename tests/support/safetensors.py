@@ -10,20 +10,33 @@ DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int
 NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
 
 
-def load(path):
-    """Name -> array."""
+def read(path):
+    """The entries of the header by name, and the bytes behind it."""
     with open(path, "rb") as file:
         data = file.read()
     (size,) = struct.unpack("<Q", data[:8])
     header = json.loads(data[8:8 + size])
-    body = data[8 + size:]
+    header.pop("__metadata__", None)
+    return header, data[8 + size:]
+
+
+def load(path):
+    """Name -> array; bf16, which NumPy does not have, as f32."""
+    header, body = read(path)
     tensors = {}
     for name, entry in header.items():
-        if name == "__metadata__":
-            continue
         begin, end = entry["data_offsets"]
-        tensors[name] = np.frombuffer(body[begin:end], DTYPES[entry["dtype"]]).reshape(entry["shape"])
+        if entry["dtype"] == "BF16":
+            array = (np.frombuffer(body[begin:end], np.uint16).astype(np.uint32) << 16).view(np.float32)
+        else:
+            array = np.frombuffer(body[begin:end], DTYPES[entry["dtype"]])
+        tensors[name] = array.reshape(entry["shape"])
     return tensors
+
+
+def types(path):
+    """Name -> "F32", "BF16", …."""
+    return {name: entry["dtype"] for name, entry in read(path)[0].items()}
 
 
 def save(tensors, path):

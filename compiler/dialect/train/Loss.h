@@ -25,9 +25,10 @@ inline constexpr llvm::StringLiteral kStatistics = "train.statistics";
 /// On a `barrier` of 1: it stands for the number of micro-batches (unit attribute).
 inline constexpr llvm::StringLiteral kMicroBatches = "train.micro_batches";
 /// On a `barrier` of a number or tensor that follows from the batch's data alone: it stands for the same of the whole
-/// batch, which is the sum or the mean of those of the micro-batches (OfBatch). On the step function: how many there
-/// are, so that a pass that loses one is noticed (i64).
+/// batch, which is the sum or the mean of those of the micro-batches (OfBatch).
 inline constexpr llvm::StringLiteral kOfBatch = "train.of_batch";
+/// On a step function: how many of these there are, so that a pass that loses one is noticed (i64).
+inline constexpr llvm::StringLiteral kNumOfBatch = "train.num_of_batch";
 /// On a step function (OfBatch): the loss of a batch is the sum of its micro-batches' losses, or their mean, or (terms)
 /// the sum because some of its terms are divided by the number of micro-batches (kMicroBatches).
 inline constexpr llvm::StringLiteral kLossOfBatch = "train.loss_of_batch";

@@ -16,10 +16,13 @@ namespace tessera::train {
 enum class ProgramKind { Train, Evaluate };
 
 /// On a function, or the program made of it: "evaluate"; without it, it trains. The results of an evaluation are two
-/// f32 scalars: the loss of several batches is the sum of `loss_sum` over them, divided by that of `loss_count`. A
-/// count of the values of a target, but for the ignored ones, names it (`train.of`).
+/// f32 scalars: the loss of several batches is S / (max(C, at_least) + plus), where S is the sum of `loss_sum` over
+/// them and C that of `loss_count`. A count of the values of a target, but for the ignored ones, names it (`train.of`).
 inline constexpr llvm::StringLiteral kProgram = "train.program";
 inline constexpr llvm::StringLiteral kEvaluate = "evaluate";
+/// On a result "loss_count" (f64): what its sum over the batches is at least, and what is added to it then.
+inline constexpr llvm::StringLiteral kAtLeast = "train.at_least";
+inline constexpr llvm::StringLiteral kPlus = "train.plus";
 
 /// Emits an error if the attribute names no program.
 llvm::FailureOr<ProgramKind> programKind(mlir::Operation *op);

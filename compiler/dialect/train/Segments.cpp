@@ -145,11 +145,6 @@ bool isFlattened(func::FuncOp func, unsigned index) {
          !(init && init->kind == Initializer::Kind::Given);
 }
 
-bool isComputedInF32(func::FuncOp func, unsigned index) {
-  auto type = func.getArgAttrOfType<TypeAttr>(index, kComputeType);
-  return type && type.getValue().isF32();
-}
-
 PlacementAttr getPlacement(ArrayRef<SegmentAttr> segments) {
   return segments.empty() ? PlacementAttr() : segments.front().getPlacement();
 }

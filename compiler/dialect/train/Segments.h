@@ -19,11 +19,9 @@ namespace tessera::train {
 
 /// On a parameter's argument: #train.placement; without it, each rank along model axes has the whole.
 inline constexpr llvm::StringLiteral kPlacement = "train.placement";
-/// On an f32 parameter's argument, then on its unit's: the type that the model reads it in; without it, the precision
-/// phase decides. The products that read it say so themselves.
-inline constexpr llvm::StringLiteral kComputeType = "train.compute_type";
-/// On a frozen parameter's argument, then on its unit's: the model has it in a wider type, so that weights are rounded.
-inline constexpr llvm::StringLiteral kNarrowed = "train.narrowed";
+/// On a frozen parameter's argument, then on its unit's: the wider type that the model has it in, so that weights are
+/// rounded.
+inline constexpr llvm::StringLiteral kModelType = "train.model_type";
 /// On a flat unit argument: array of #train.segment in the order of their offsets.
 inline constexpr llvm::StringLiteral kSegments = "train.segments";
 
@@ -35,9 +33,6 @@ llvm::SmallVector<SegmentAttr> getSegments(mlir::Operation *op);
 /// Whether the argument is a parameter that `flatten-parameters` makes part of a unit: one that is trained, or a frozen
 /// one of floats that may begin with any value. What must be given (a buffer of the model) stays as it is.
 bool isFlattened(mlir::func::FuncOp func, unsigned index);
-
-/// Whether the argument is read in f32 whatever the precision phase does with others.
-bool isComputedInF32(mlir::func::FuncOp func, unsigned index);
 
 /// Where a unit with these segments is placed: null if it is whole on each rank along model axes.
 PlacementAttr getPlacement(llvm::ArrayRef<SegmentAttr> segments);

@@ -54,7 +54,7 @@ def Train_DotGeneralOp : Train_Op<"dot_general"> {
     Contracts `lhs_contract` with `rhs_contract`, maps over the pairs `lhs_batch`/`rhs_batch`. The result's dimensions are
     the batch dimensions, then the remaining ones of `lhs`, then those of `rhs`. Accumulates at least in f32.
 
-    `compute_type` is the type of the operands that the precision phase must leave it; without it that phase decides.
+    `compute_type` is f32, the type of the operands that the precision phase must leave it; without it that phase decides.
     The products of its gradients have it, too.
   }];
   let arguments = (ins Train_NumericTensor:$lhs, Train_NumericTensor:$rhs, DenseI64ArrayAttr:$lhs_batch,

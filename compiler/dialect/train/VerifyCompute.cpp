@@ -106,7 +106,7 @@ LogicalResult DotGeneralOp::verify() {
   // train.dot_general_c9
   if (std::optional<Type> compute = getComputeType())
     for (Value operand : getOperands())
-      if (!isa<FloatType>(*compute) || cast<RankedTensorType>(operand.getType()).getElementType() != *compute)
+      if (!compute->isF32() || cast<RankedTensorType>(operand.getType()).getElementType() != *compute)
         return emitOpError() << "is to be computed in " << *compute << ", got an operand of " << operand.getType();
   return verifyContraction(*this, getLhs().getType(), getRhs().getType(), getType(),
                            {getLhsBatch(), getRhsBatch(), getLhsContract(), getRhsContract()});

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/dialect/train/ComputeType.h"
 #include "compiler/dialect/train/Dims.h"
 #include "compiler/dialect/train/IndexParts.h"
 #include "compiler/dialect/train/Initializer.h"
@@ -195,6 +196,11 @@ LogicalResult verifyResult(const Checked &checked) {
   if (name == kRole)
     return checked.isOneOf(namesOf(getMaxEnumValForResultRole(),
                                    [](uint32_t role) { return stringifyResultRole(static_cast<ResultRole>(role)); }));
+  // train.result_c3
+  auto number = dyn_cast<FloatAttr>(checked.attr.getValue());
+  if ((name == kAtLeast || name == kPlus) &&
+      !(number && number.getType().isF64() && std::isfinite(number.getValueAsDouble())))
+    return checked.error() << "expected a finite f64, got " << checked.attr.getValue();
   // train.result_c2
   return name == kName || name == kOf ? checked.isString() : success();
 }
@@ -239,8 +245,14 @@ LogicalResult TrainDialect::verifyRegionArgAttribute(Operation *op, unsigned, un
   if (attr.getName() == kComputeType && !isParameter(role))
     return checked.error() << "is only for parameters";
   // train.arg_c18
-  if (attr.getName() == kNarrowed && !(isa<UnitAttr>(attr.getValue()) && role == ArgRole::Frozen))
-    return checked.error() << "is a unit attribute of frozen parameters";
+  if (attr.getName() == kModelType) {
+    auto wide = dyn_cast<TypeAttr>(attr.getValue());
+    auto model = dyn_cast_or_null<FloatType>(wide ? wide.getValue() : Type());
+    auto held = dyn_cast<FloatType>(cast<RankedTensorType>(type).getElementType());
+    if (role != ArgRole::Frozen || !model || !held || model.getWidth() <= held.getWidth())
+      return checked.error() << "expected a wider floating-point type on a frozen parameter, got " << attr.getValue()
+                             << " on " << type;
+  }
   if (failed(verifyArgument(checked, globalType(func.getArgAttrDict(index), type),
                             func.getArgAttrOfType<ArrayAttr>(index, kSegments))))
     return failure();
@@ -293,7 +305,10 @@ LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribu
         namesOf(getMaxEnumValForOfBatch(), [](uint32_t kind) { return stringifyOfBatch(static_cast<OfBatch>(kind)); }));
   // train.op_c9
   if (name == kOfBatch)
-    return isa<FunctionOpInterface>(op) ? checked.isCount() : checked.isOneOf({"sum", "mean"});
+    return checked.isOneOf({stringifyOfBatch(OfBatch::Sum), stringifyOfBatch(OfBatch::Mean)});
+  // train.op_c10
+  if (name == kNumOfBatch)
+    return checked.isCount();
   // train.op_c7
   if (auto adapters = dyn_cast<ArrayAttr>(attr.getValue());
       name == kAdapters && (!adapters || !llvm::all_of(adapters, llvm::IsaPred<AdapterAttr>)))

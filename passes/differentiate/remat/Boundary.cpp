@@ -8,6 +8,7 @@
 
 #include "compiler/cost/Flops.h"
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/ComputeType.h"
 #include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
 
@@ -55,18 +56,6 @@ static bool staysWide(Value value) {
          isa<train::ReduceOp, train::CrossEntropyOp, train::RngUniformOp>(op);
 }
 
-/// A product that is computed in f32, or what follows from such products and from constants alone.
-bool Boundary::isComputedInF32(Operation *op) const {
-  if (auto dot = dyn_cast<train::DotGeneralOp>(op))
-    return dot.getComputeType().has_value();
-  if (!op->hasTrait<OpTrait::Elementwise>() && !isa<train::SoftmaxOp>(op) && !asStaticView(op))
-    return false;
-  auto isExact = [&](Value operand) { return exact.contains(operand); };
-  return llvm::any_of(op->getOperands(), isExact) && llvm::all_of(op->getOperands(), [&](Value operand) {
-           return isExact(operand) || isInert(operand) || !isa<FloatType>(train::tensorType(operand).getElementType());
-         });
-}
-
 int64_t Boundary::bytesOf(Value value) const {
   if (!isTensor(value))
     return 0;
@@ -96,18 +85,14 @@ static double recomputationFlops(Operation *op) {
   return elements;
 }
 
-Boundary::Boundary(func::FuncOp func, Type narrow) : func(func), narrow(narrow), phases(func) {
+Boundary::Boundary(func::FuncOp func, Type narrow)
+    : func(func), narrow(narrow), exact(func, train::F32Values::Products::OfData), phases(func) {
   Block &block = func.getBody().front();
-  for (BlockArgument arg : block.getArguments())
-    if (train::isComputedInF32(func, arg.getArgNumber()))
-      exact.insert(arg);
   for (Operation &op : block.without_terminator()) {
     if (phases.isBackward(&op)) {
       backward.push_back(&op);
       continue;
     }
-    if (isComputedInF32(&op))
-      exact.insert(op.getResult(0));
     if (isMemoryEffectFree(&op) && op.getNumRegions() == 0 &&
         llvm::all_of(op.getOperands(), [&](Value operand) { return isInert(operand); })) {
       inert.insert(&op);

@@ -9,6 +9,7 @@
 #ifndef TESSERA_PASSES_DIFFERENTIATE_REMAT_BOUNDARY_H
 #define TESSERA_PASSES_DIFFERENTIATE_REMAT_BOUNDARY_H
 
+#include "compiler/dialect/train/ComputeType.h"
 #include "compiler/dialect/train/PhaseAnalysis.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -82,15 +83,14 @@ private:
   void assignSegments();
   std::string scopeOf(const Node &node) const;
   int64_t bytesOf(mlir::Value value) const;
-  bool isComputedInF32(mlir::Operation *op) const;
   void finishNodes();
 
   mlir::func::FuncOp func;
   mlir::Type narrow;
+  train::F32Values exact; ///< not narrowed
   train::PhaseAnalysis phases;
   std::vector<mlir::Operation *> backward; ///< in their order
   llvm::DenseSet<mlir::Operation *> inert;
-  llvm::DenseSet<mlir::Value> exact; ///< by parameters that are computed in f32
   std::vector<Node> nodes;
   std::vector<NodeValue> values;
   std::vector<std::string> segments;

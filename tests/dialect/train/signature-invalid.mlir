@@ -202,8 +202,16 @@ func.func @arg_c17(%x: tensor<8xf32> {train.compute_type = f32, train.role = "in
 // -----
 
 // train.arg_c18
-// expected-error@+1 {{argument 0: train.narrowed is a unit attribute of frozen parameters}}
-func.func @arg_c18(%w: tensor<8xbf16> {train.narrowed, train.role = "param"}) {
+// expected-error@+1 {{argument 0: train.model_type expected a wider floating-point type on a frozen parameter, got f32 on 'tensor<8xbf16>'}}
+func.func @arg_c18(%w: tensor<8xbf16> {train.model_type = f32, train.role = "param"}) {
+  return
+}
+
+// -----
+
+// train.arg_c18
+// expected-error@+1 {{argument 0: train.model_type expected a wider floating-point type on a frozen parameter, got bf16 on 'tensor<8xf32>'}}
+func.func @arg_c18_narrower(%w: tensor<8xf32> {train.model_type = bf16, train.role = "frozen"}) {
   return
 }
 
@@ -459,6 +467,14 @@ func.func @result_c1(%w: tensor<4xf32> {train.role = "param", train.name = "w"},
 
 // -----
 
+// train.result_c3
+// expected-error@+1 {{result 0: train.at_least expected a finite f64, got 0x7FF0000000000000 : f64}}
+func.func @result_c3(%w: tensor<f32> {train.role = "param", train.name = "w"}) -> (tensor<f32> {train.at_least = 0x7FF0000000000000 : f64, train.role = "loss_count"}) {
+  return %w : tensor<f32>
+}
+
+// -----
+
 // train.result_c2
 // expected-error@+1 {{result 0: train.name expected a string that is not empty, got 1}}
 func.func @result_c2(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %x: tensor<f32>) -> (tensor<4xf32> {train.name = 1 : i64}) {
@@ -582,8 +598,8 @@ func.func @op_c9(%x: tensor<f32>) -> tensor<f32> {
 
 // -----
 
-// train.op_c9
-// expected-error@+1 {{train.of_batch must not be negative, got -1}}
-func.func @op_c9_count() attributes {train.of_batch = -1 : i64} {
+// train.op_c10
+// expected-error@+1 {{train.num_of_batch must not be negative, got -1}}
+func.func @op_c10() attributes {train.num_of_batch = -1 : i64} {
   return
 }

@@ -117,7 +117,7 @@ func.func @statistics(%w: tensor<6xf32> {train.role = "param", train.name = "w"}
 // The divisor of a weighted mean follows from data alone: it is that of the whole batch. A clamp of it is, too, and what is
 // multiplied with the quotient is no matter of the batch's size.
 // CHECK-LABEL: func @weighted
-// CHECK: attributes {train.loss_of_batch = "sum", train.of_batch = 1 : i64}
+// CHECK: attributes {train.loss_of_batch = "sum", train.num_of_batch = 1 : i64}
 // CHECK: %[[COUNT:.*]] = train.reduce sum, %arg2
 // CHECK: %[[WHOLE:.*]] = train.barrier %[[COUNT]] {train.of_batch = "sum"}
 // CHECK: %[[MOST:.*]] = train.max %[[WHOLE]]
@@ -142,7 +142,7 @@ func.func @weighted(%w: tensor<6xf32> {train.role = "param", train.name = "w"}, 
 
 // Labels that were shifted in the model: their count is written out as a sum of the whole batch.
 // CHECK-LABEL: func @shifted
-// CHECK: attributes {train.loss_of_batch = "sum", train.of_batch = 1 : i64}
+// CHECK: attributes {train.loss_of_batch = "sum", train.num_of_batch = 1 : i64}
 // CHECK-NOT: train.count_valid
 // CHECK: train.compare ne
 // CHECK: %[[SUM:.*]] = train.reduce sum, %{{.*}} {dimensions = array<i64: 0>} : (tensor<8xf32>) -> tensor<f32>

@@ -204,7 +204,7 @@ func.func @lost(%w: tensor<f32> {train.role = "param", train.name = "w"}, %x: te
 
 // expected-error@+1 {{expected 2 sums or means over the whole batch, found 1}}
 func.func @lost_whole(%w: tensor<f32> {train.role = "param", train.name = "w"}, %x: tensor<2xf32> {train.role = "input", train.name = "x"})
-    -> (tensor<f32> {train.role = "loss"}, tensor<f32> {train.role = "grad", train.of = "w"}) attributes {train.loss_of_batch = "sum", train.of_batch = 2 : i64} {
+    -> (tensor<f32> {train.role = "loss"}, tensor<f32> {train.role = "grad", train.of = "w"}) attributes {train.loss_of_batch = "sum", train.num_of_batch = 2 : i64} {
   %n = train.reduce sum, %x {dimensions = array<i64: 0>} : (tensor<2xf32>) -> tensor<f32>
   %whole = train.barrier %n {train.of_batch = "sum"} : tensor<f32>
   %loss = train.div %w, %whole : tensor<f32>

@@ -61,8 +61,105 @@ func.func @step(%w: tensor<4xf32> {train.role = "param", train.name = "w"},
                 %x: tensor<4xf32> {train.role = "input", train.name = "x"})
     -> (tensor<f32> {train.role = "loss"}) attributes {train.loss_of_batch = "sum"} {
   %z = train.mul %x, %w : tensor<4xf32>
-  // expected-error@+1 {{the model cannot be evaluated: the loss of several batches does not follow from theirs; it must be a sum over the batch divided by what it counts there, or a mean over it}}
+  // expected-error@+1 {{the model cannot be evaluated: the loss of several batches does not follow from theirs; it must be a sum over the batch divided by another one, or a mean over it}}
   %loss = train.reduce sum, %z {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// A divisor that has a bound and a number added: both hold for the sum over all batches.
+// CHECK-LABEL: func.func @evaluate(
+// CHECK-SAME: tensor<f32> {train.at_least = 5.000000e-01 : f64, train.name = "loss_count", train.plus = 5.000000e-01 : f64, train.role = "loss_count"}
+// CHECK-DAG: %[[COUNT:.*]] = train.reduce sum, %arg2
+// CHECK-DAG: %[[LOSSES:.*]] = train.reduce sum, %{{[0-9]+}}
+// CHECK-DAG: %[[TWO:.*]] = train.constant dense<2.000000e+00>
+// CHECK-DAG: %[[SUM:.*]] = train.mul %[[LOSSES]], %[[TWO]]
+// CHECK-NOT: train.barrier
+// CHECK: return %[[SUM]], %[[COUNT]]
+func.func @step(%w: tensor<4xf32> {train.role = "param", train.name = "w"},
+                %x: tensor<4xf32> {train.role = "input", train.name = "x"},
+                %mask: tensor<4xf32> {train.role = "input", train.name = "mask"})
+    -> (tensor<f32> {train.role = "loss"}) attributes {train.loss_of_batch = "terms", train.num_of_batch = 1 : i64} {
+  %one = train.constant dense<1.0> : tensor<f32>
+  %half = train.constant dense<0.5> : tensor<f32>
+  %two = train.constant dense<2.0> : tensor<f32>
+  %z = train.mul %x, %w : tensor<4xf32>
+  %total = train.reduce sum, %z {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  %n = train.reduce sum, %mask {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  %parts = train.barrier %one {train.micro_batches} : tensor<f32>
+  %share = train.div %half, %parts : tensor<f32>
+  %more = train.add %n, %share : tensor<f32>
+  %whole = train.barrier %more {train.of_batch = "sum"} : tensor<f32>
+  %most = train.max %one, %whole : tensor<f32>
+  %quotient = train.div %total, %most : tensor<f32>
+  %loss = train.mul %two, %quotient : tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// A mean that depends on another number of the batch is no mean of all batches.
+func.func @step(%w: tensor<4xf32> {train.role = "param", train.name = "w"},
+                %x: tensor<4xf32> {train.role = "input", train.name = "x"},
+                %mask: tensor<4xf32> {train.role = "input", train.name = "mask"})
+    -> (tensor<f32> {train.role = "loss"}) attributes {train.loss_of_batch = "mean", train.num_of_batch = 1 : i64} {
+  %z = train.mul %x, %w : tensor<4xf32>
+  %mean = train.reduce sum, %z {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  %n = train.reduce sum, %mask {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  // expected-error@+1 {{the model cannot be evaluated: its loss is a mean over the batch that also depends on this number of the whole batch, so that the loss of several batches does not follow from theirs}}
+  %whole = train.barrier %n {train.of_batch = "mean"} : tensor<f32>
+  %loss = train.div %mean, %whole : tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// A divisor that is a mean does not add up.
+func.func @step(%w: tensor<4xf32> {train.role = "param", train.name = "w"},
+                %x: tensor<4xf32> {train.role = "input", train.name = "x"},
+                %mask: tensor<4xf32> {train.role = "input", train.name = "mask"})
+    -> (tensor<f32> {train.role = "loss"}) attributes {train.loss_of_batch = "sum", train.num_of_batch = 1 : i64} {
+  %z = train.mul %x, %w : tensor<4xf32>
+  %total = train.reduce sum, %z {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  %n = train.reduce sum, %mask {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  %whole = train.barrier %n {train.of_batch = "mean"} : tensor<f32>
+  // expected-error@+1 {{the loss of several batches does not follow from theirs}}
+  %loss = train.div %total, %whole : tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// Nor does a square of a sum.
+func.func @step(%w: tensor<4xf32> {train.role = "param", train.name = "w"},
+                %x: tensor<4xf32> {train.role = "input", train.name = "x"},
+                %mask: tensor<4xf32> {train.role = "input", train.name = "mask"})
+    -> (tensor<f32> {train.role = "loss"}) attributes {train.loss_of_batch = "sum", train.num_of_batch = 1 : i64} {
+  %z = train.mul %x, %w : tensor<4xf32>
+  %total = train.reduce sum, %z {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  %n = train.reduce sum, %mask {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  %whole = train.barrier %n {train.of_batch = "sum"} : tensor<f32>
+  %square = train.mul %whole, %whole : tensor<f32>
+  // expected-error@+1 {{the loss of several batches does not follow from theirs}}
+  %loss = train.div %total, %square : tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// A quotient that is divided again.
+func.func @step(%w: tensor<4xf32> {train.role = "param", train.name = "w"},
+                %x: tensor<4xf32> {train.role = "input", train.name = "x"},
+                %mask: tensor<4xf32> {train.role = "input", train.name = "mask"})
+    -> (tensor<f32> {train.role = "loss"}) attributes {train.loss_of_batch = "sum", train.num_of_batch = 1 : i64} {
+  %z = train.mul %x, %w : tensor<4xf32>
+  %total = train.reduce sum, %z {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  %n = train.reduce sum, %mask {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  %whole = train.barrier %n {train.of_batch = "sum"} : tensor<f32>
+  %once = train.div %total, %whole : tensor<f32>
+  // expected-error@+1 {{the loss of several batches does not follow from theirs}}
+  %loss = train.div %once, %whole : tensor<f32>
   return %loss : tensor<f32>
 }
 

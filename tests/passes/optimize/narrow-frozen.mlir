@@ -5,7 +5,7 @@
 // and what has another type stay as they are.
 
 // CHECK-LABEL: func.func @frozen
-// CHECK-SAME: %[[W:arg0]]: tensor<4xbf16> {train.name = "w", train.narrowed
+// CHECK-SAME: %[[W:arg0]]: tensor<4xbf16> {train.model_type = f32, train.name = "w"
 // CHECK-SAME: %{{.*}}: tensor<4xf32> {train.init = "given"
 // CHECK-SAME: %{{.*}}: tensor<4xf32> {train.compute_type = f32
 // CHECK-SAME: %{{.*}}: tensor<4xf64> {train.name = "d"
@@ -30,7 +30,7 @@ func.func @frozen(%w: tensor<4xf32> {train.role = "frozen", train.name = "w"},
 
 // -----
 
-// expected-error @below {{--frozen-dtype bf16: no frozen parameter is f32}}
+// expected-error @below {{--frozen-dtype bf16: there is no frozen parameter that is f32}}
 func.func @none(%p: tensor<4xf32> {train.role = "param", train.name = "p"}) {
   return
 }

@@ -259,3 +259,62 @@ func.func @kept_others(%s: tensor<4xf32> {train.role = "param", train.name = "s"
   %z = train.concat %w, %h {dim = 0 : i64} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
   return %y, %z : tensor<4x4xf32>, tensor<8x4xf32>
 }
+
+// -----
+
+// What follows from such a parameter by a mask that is computed, a softmax or a norm of it is f32, as is what reads it.
+
+// CHECK-LABEL: func.func @kept_alone
+// CHECK-SAME: (%[[R:.*]]: tensor<4x4xf32> {{.*}}, %[[U:.*]]: tensor<16xf32>
+func.func @kept_alone(%r: tensor<4x4xf32> {train.role = "param", train.name = "r", train.compute_type = f32},
+                      %u: tensor<16xf32> {train.role = "param", train.name = "u"},
+                      %x: tensor<4x4xf32> {train.role = "input", train.name = "x"})
+    -> (tensor<4x4xf32> {train.role = "output", train.name = "y"}) {
+  %uw = train.reshape %u : (tensor<16xf32>) -> tensor<4x4xf32>
+  %two = train.constant dense<2> : tensor<4xi64>
+  %h = train.dot_general %x, %uw {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %count = train.iota {dim = 0 : i64} : tensor<4xi64>
+  %counts = train.compare lt, %count, %two : (tensor<4xi64>, tensor<4xi64>) -> tensor<4xi1>
+  %ones = train.convert %counts : (tensor<4xi1>) -> tensor<4xf32>
+  // Sums of what is no data are none, wherever they are repeated.
+  %rows = train.reduce sum, %ones {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  %share = train.broadcast %rows {broadcast_dimensions = array<i64>} : (tensor<f32>) -> tensor<4xf32>
+  %weights = train.div %ones, %share : tensor<4xf32>
+  %mask = train.broadcast %weights {broadcast_dimensions = array<i64: 1>} : (tensor<4xf32>) -> tensor<4x4xf32>
+  // CHECK: %[[M:.*]] = train.mul %[[R]], %{{.*}} : tensor<4x4xf32>
+  %m = train.mul %r, %mask : tensor<4x4xf32>
+  // CHECK: %[[S:.*]] = train.softmax %[[M]] {{.*}} : tensor<4x4xf32>
+  %s = train.softmax %m {dim = 1 : i64} : tensor<4x4xf32>
+  // CHECK: %[[N:.*]], %{{.*}}, %{{.*}} = train.layer_norm rms, %[[S]] {{.*}} -> (tensor<4x4xf32>
+  %n, %mean, %rstd = train.layer_norm rms, %s {epsilon = 1.0e-5 : f64} : (tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4xf32>, tensor<4xf32>)
+  // CHECK-NOT: train.convert %[[N]]
+  // CHECK: train.dot_general %{{.*}}, %[[N]] {{.*}} (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %y = train.dot_general %h, %n {compute_type = f32, lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %y : tensor<4x4xf32>
+}
+
+// -----
+
+// What the backward pass computes again for a product in f32 is rounded as the forward pass rounded it; a gradient that
+// such a product alone reads is not.
+
+// CHECK-LABEL: func.func @recomputed
+func.func @recomputed(%r: tensor<4x4xf32> {train.role = "param", train.name = "r", train.compute_type = f32},
+                      %u: tensor<16xf32> {train.role = "param", train.name = "u"},
+                      %x: tensor<4x4xf32> {train.role = "input", train.name = "x"})
+    -> (tensor<4x4xf32> {train.role = "output", train.name = "y"}, tensor<4x4xf32> {train.role = "grad", train.of = "r"}) {
+  %uw = train.reshape %u : (tensor<16xf32>) -> tensor<4x4xf32>
+  %h = train.dot_general %x, %uw {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  // CHECK: %[[T:.*]] = train.tanh
+  // CHECK: train.convert %[[T]] : (tensor<4x4xf32>) -> tensor<4x4xbf16>
+  %t = train.tanh %h : tensor<4x4xf32>
+  %y = train.dot_general %t, %r {compute_type = f32, lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  // CHECK: %[[D:.*]] = train.mul {{.*}} {train.backward}
+  // CHECK-NOT: train.convert %[[D]]
+  %d = train.mul %y, %h {train.backward} : tensor<4x4xf32>
+  // CHECK: %[[A:.*]] = train.tanh {{.*}} {train.backward, train.recompute}
+  // CHECK: train.convert %[[A]] {train.backward} : (tensor<4x4xf32>) -> tensor<4x4xbf16>
+  %a = train.tanh %h {train.backward, train.recompute} : tensor<4x4xf32>
+  %dr = train.dot_general %a, %d {compute_type = f32, lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0>, rhs_contract = array<i64: 0>, train.backward} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %y, %dr : tensor<4x4xf32>, tensor<4x4xf32>
+}

@@ -110,6 +110,26 @@ TEST(Verify, AdaptersFitTheirMatrices) {
   expectError(builder, "adapter of 'w': there is no Parameter 'w'");
 }
 
+TEST(Verify, OnlyFrozenParametersAreRounded) {
+  ArtifactBuilder builder;
+  auto made = std::make_unique<artifact::StateTensorT>();
+  artifact::StateTensorT &state = *made;
+  state.name = "u";
+  state.role = artifact::StateRole::Frozen;
+  state.dtype = artifact::DataType::BF16; // of a model in F32
+  state.elements = 10;
+  state.buffer = builder.buffer({10}, artifact::DataType::BF16);
+  builder.package.state.push_back(std::move(made));
+  ASSERT_STATUS_OK(builder.build());
+  state.model_dtype = artifact::DataType::F64;
+  expectError(builder, "state 'u': is not of the model's type, and no frozen parameter that is rounded to bf16 or f16");
+  state.model_dtype = artifact::DataType::BF16;
+  ASSERT_STATUS_OK(builder.build());
+  state.model_dtype = artifact::DataType::F32;
+  state.role = artifact::StateRole::Parameter;
+  expectError(builder, "state 'u': is not of the model's type");
+}
+
 TEST(Verify, DerivedTensorsAreOfAState) {
   ArtifactBuilder builder({{"shard", 2}});
   builder.group({"shard"});
@@ -132,7 +152,7 @@ TEST(Verify, DerivedTensorsAreOfAState) {
   expectError(builder, "derived tensor 0: its buffer is of type F16, expected BF16");
   builder.package.derived[0]->buffer = 99;
   expectError(builder, "derived tensor 0");
-  builder.package.state[0]->dtype = artifact::DataType::F64;
+  builder.package.state[0]->dtype = builder.package.state[0]->model_dtype = artifact::DataType::F64;
   builder.package.state[0]->buffer = builder.buffer({10}, artifact::DataType::F64);
   expectError(builder, "derived tensor 0: is made from F64, expected F32");
 }

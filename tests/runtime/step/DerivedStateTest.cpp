@@ -44,7 +44,7 @@ protected:
     auto state = std::make_unique<artifact::StateTensorT>();
     state->name = name;
     state->role = role;
-    state->dtype = dtype;
+    state->dtype = state->model_dtype = dtype;
     state->elements = 4;
     state->buffer = buffer;
     builder.package.state.push_back(std::move(state));

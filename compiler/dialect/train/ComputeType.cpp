@@ -1,0 +1,74 @@
+//===- ComputeType.cpp - what is computed in f32 --------------------------===//
+//
+// See ComputeType.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/dialect/train/ComputeType.h"
+
+#include "compiler/dialect/train/Builders.h"
+#include "compiler/interfaces/Interfaces.h"
+
+using namespace mlir;
+
+namespace tessera::train {
+
+bool isComputedInF32(func::FuncOp func, unsigned index) {
+  auto type = func.getArgAttrOfType<TypeAttr>(index, kComputeType);
+  return type && type.getValue().isF32();
+}
+
+bool isComputedInF32(DotGeneralOp product) {
+  std::optional<Type> type = product.getComputeType();
+  return type && type->isF32();
+}
+
+namespace {
+
+bool isFloat(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && isa<FloatType>(type.getElementType());
+}
+
+/// Whether the op's first result is made of its float operands by ops that round nothing unless their operands are
+/// rounded. Rows that data choose are activations.
+bool keepsPrecision(Operation *op) {
+  if (auto rows = dyn_cast<GatherRowsOp>(op))
+    return rows.getIndices().getDefiningOp<ConstantOp>() != nullptr;
+  return op->hasTrait<OpTrait::Elementwise>() || isa<IndexMappingOpInterface>(op) ||
+         isa<ConcatOp, PadOp, ReduceOp, DotGeneralOp, SoftmaxOp, LayerNormOp, DynamicSliceOp, DynamicUpdateSliceOp,
+             BarrierOp, ConvertOp>(op);
+}
+
+} // namespace
+
+F32Values::F32Values(func::FuncOp func, Products products) : products(products) {
+  for (BlockArgument arg : func.getArguments())
+    if (isComputedInF32(func, arg.getArgNumber()))
+      exact.insert(arg);
+  if (!exact.empty())
+    func.walk([&](Operation *op) { visit(op); });
+}
+
+bool F32Values::isNeutral(Value value) const { return !isFloat(value) || neutral.contains(value); }
+
+void F32Values::visit(Operation *op) {
+  if (op->getNumResults() == 0 || op->getNumRegions() > 0)
+    return;
+  if (llvm::all_of(op->getOperands(), [&](Value operand) { return isNeutral(operand); })) {
+    neutral.insert(op->result_begin(), op->result_end());
+    return;
+  }
+  Value result = op->getResult(0);
+  if (!isFloat(result) || !tensorType(result).getElementType().isF32())
+    return;
+  if (auto dot = dyn_cast<DotGeneralOp>(op); dot && products == Products::OfData && isComputedInF32(dot)) {
+    exact.insert(result);
+    return;
+  }
+  if (keepsPrecision(op) &&
+      llvm::all_of(op->getOperands(), [&](Value operand) { return exact.contains(operand) || isNeutral(operand); }))
+    exact.insert(result);
+}
+
+} // namespace tessera::train

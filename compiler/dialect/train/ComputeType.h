@@ -1,0 +1,51 @@
+//===- ComputeType.h - what is computed in f32 ------------------*- C++ -*-===//
+//
+// Where a model is computed in a narrower type, parameters may be named that are
+// not: what they are read in is said on them, and on the products that read them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_COMPILER_DIALECT_TRAIN_COMPUTETYPE_H
+#define TESSERA_COMPILER_DIALECT_TRAIN_COMPUTETYPE_H
+
+#include "compiler/dialect/train/Train.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace tessera::train {
+
+/// On an f32 parameter's argument, then on its unit's: the type that the model reads it in; without it, the precision
+/// phase decides. The products that read it say so themselves (`compute_type`).
+inline constexpr llvm::StringLiteral kComputeType = "train.compute_type";
+
+/// Whether the argument is read in f32 whatever the precision phase does with others.
+bool isComputedInF32(mlir::func::FuncOp func, unsigned index);
+/// Whether the product's operands stay f32.
+bool isComputedInF32(DotGeneralOp product);
+
+/// The f32 values of a function that a narrower type must not touch, since they follow from parameters that are
+/// computed in f32 and from what neither a parameter nor a float input has a say in (constants, counters, random
+/// numbers) alone.
+class F32Values {
+public:
+  enum class Products {
+    OfParameters, ///< a product counts if all that it reads does: a weight that is made of two
+    OfData,       ///< those that are computed in f32 count whatever they read, as activations do then
+  };
+  explicit F32Values(mlir::func::FuncOp func, Products products = Products::OfParameters);
+
+  bool contains(mlir::Value value) const { return exact.contains(value); }
+  bool empty() const { return exact.empty(); }
+
+private:
+  void visit(mlir::Operation *op);
+  bool isNeutral(mlir::Value value) const;
+
+  Products products;
+  llvm::DenseSet<mlir::Value> exact, neutral;
+};
+
+} // namespace tessera::train
+
+#endif // TESSERA_COMPILER_DIALECT_TRAIN_COMPUTETYPE_H
