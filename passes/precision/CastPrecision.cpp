@@ -55,6 +55,8 @@ public:
           role == ArgRole::Param || (role == ArgRole::Frozen && func.getArgAttr(arg.getArgNumber(), kSegments));
       if (!isKept && isUnit && isWide(arg))
         parameters.push_back(arg);
+      if (func.getArgAttr(arg.getArgNumber(), kModelType) && isBf16(arg))
+        findWidened(arg);
     }
     if (parameters.empty()) {
       func.emitRemark() << "not computed in bf16: "
@@ -68,7 +70,7 @@ public:
           given.insert(result);
     });
     findParameterGradients();
-    for (BlockArgument parameter : parameters)
+    for (Value parameter : llvm::concat<Value>(parameters, widened))
       castUnit(parameter);
     visit(body);
   }
@@ -111,8 +113,17 @@ private:
 
   // --- Conversions ---------------------------------------------------------------
 
-  /// The unit in bf16, for all that reads it but its update.
-  void castUnit(BlockArgument unit) {
+  /// Where a parameter that is held in bf16, or a part of it, is widened.
+  void findWidened(Value held) {
+    for (Operation *user : held.getUsers())
+      if (isa<IndexMappingOpInterface>(user))
+        findWidened(user->getResult(0));
+      else if (isa<ConvertOp>(user) && isWide(user->getResult(0)))
+        widened.push_back(user->getResult(0));
+  }
+
+  /// The unit in bf16, for all that reads it but its update. What is held in bf16 was widened, and folds.
+  void castUnit(Value unit) {
     SmallVector<OpOperand *> uses;
     Operation *first = nullptr;
     for (OpOperand &use : unit.getUses()) {
@@ -121,7 +132,7 @@ private:
           (isa<ConvertOp>(owner) && isBf16(owner->getResult(0))))
         continue;
       uses.push_back(&use);
-      Operation *user = unit.getOwner()->findAncestorOpInBlock(*use.getOwner());
+      Operation *user = unit.getParentBlock()->findAncestorOpInBlock(*use.getOwner());
       if (!first || user->isBeforeInBlock(first))
         first = user;
     }
@@ -129,6 +140,8 @@ private:
       return;
     OpBuilder builder(first);
     Value cast = Build(builder, unit.getLoc()).convert(unit, narrowType);
+    if (unit.getDefiningOp() && isMarkedBackward(unit.getDefiningOp()))
+      markBackward(cast.getDefiningOp());
     kinds[cast] = Kind::Data;
     for (OpOperand *use : uses)
       use->set(cast);
@@ -349,7 +362,8 @@ private:
   func::FuncOp func;
   F32Values exact;
   Type wideType, narrowType;
-  SmallVector<BlockArgument> parameters;
+  SmallVector<Value> parameters;
+  SmallVector<Value> widened; ///< of parameters that are held in bf16
   llvm::DenseMap<Value, Kind> kinds;
   llvm::DenseMap<Value, Value> narrowed;
   llvm::DenseSet<Value> parameterGradients;

@@ -318,3 +318,24 @@ func.func @recomputed(%r: tensor<4x4xf32> {train.role = "param", train.name = "r
   %dr = train.dot_general %a, %d {compute_type = f32, lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0>, rhs_contract = array<i64: 0>, train.backward} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   return %y, %dr : tensor<4x4xf32>, tensor<4x4xf32>
 }
+
+// -----
+
+// A frozen parameter that is held in bf16 and was widened for the model is read as it is held: rows of a table, too.
+
+// CHECK-LABEL: func.func @held
+// CHECK-SAME: (%[[T:.*]]: tensor<32xbf16>
+func.func @held(%t: tensor<32xbf16> {train.role = "frozen", train.name = "t", train.model_type = f32},
+                %u: tensor<16xf32> {train.role = "param", train.name = "u"},
+                %ids: tensor<2xi64> {train.role = "input", train.name = "ids"})
+    -> (tensor<2x4xf32> {train.role = "output", train.name = "y"}) {
+  %w = train.reshape %u : (tensor<16xf32>) -> tensor<4x4xf32>
+  %table = train.reshape %t : (tensor<32xbf16>) -> tensor<8x4xbf16>
+  // CHECK: %[[WIDE:.*]] = train.convert %{{.*}} : (tensor<8x4xbf16>) -> tensor<8x4xf32>
+  // CHECK: %[[HELD:.*]] = train.convert %[[WIDE]] : (tensor<8x4xf32>) -> tensor<8x4xbf16>
+  %wide = train.convert %table : (tensor<8x4xbf16>) -> tensor<8x4xf32>
+  // CHECK: train.gather_rows %[[HELD]], %{{.*}} -> tensor<2x4xbf16>
+  %x = train.gather_rows %wide, %ids : (tensor<8x4xf32>, tensor<2xi64>) -> tensor<2x4xf32>
+  %y = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}
