@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/dialect/train/Builders.h"
-#include "compiler/dialect/train/IndexParts.h"
 #include "compiler/dialect/train/Loss.h"
 #include "compiler/dialect/train/Program.h"
 #include "compiler/dialect/train/Signature.h"
@@ -33,8 +32,6 @@ struct AddEvaluation : impl::AddEvaluationBase<AddEvaluation> {
   }
   LogicalResult run(func::FuncOp step);
 };
-
-InFlightDiagnostic refuse(Location loc) { return emitError(loc) << "the model cannot be evaluated: "; }
 
 void eraseDead(func::FuncOp func) {
   SmallVector<Operation *> ops; // users and what is inside of an op come after it
@@ -81,12 +78,13 @@ LogicalResult removeRandomness(func::FuncOp func) {
     if (removeDropout(random))
       random.erase();
     else if (succeeded(result))
-      result = refuse(random.getLoc()) << "it uses random numbers that are no dropout";
+      result = refuseEvaluation(random.getLoc()) << "it uses random numbers that are no dropout";
   }
   func.walk([&](Operation *op) {
     if (succeeded(result) && op->hasAttr(train::kStatistics))
-      result = refuse(op->getLoc()) << "it normalises by statistics of the batch, and has no running ones to evaluate "
-                                       "with; compile with --batch-norm inference, or without --evaluate";
+      result = refuseEvaluation(op->getLoc())
+               << "it normalises by statistics of the batch, and has no running ones to evaluate "
+                  "with; compile with --batch-norm inference, or without --evaluate";
   });
   return result;
 }
@@ -139,8 +137,8 @@ LogicalResult AddEvaluation::run(func::FuncOp step) {
     if (train::getArgRole(func, index) != train::ArgRole::Hyper)
       continue;
     if (!func.getArgument(index).use_empty())
-      return refuse(func.getLoc()) << "its loss depends on '" << train::getArgName(func, index)
-                                   << "', which only training sets";
+      return refuseEvaluation(func.getLoc())
+             << "its loss depends on '" << train::getArgName(func, index) << "', which only training sets";
     if (failed(func.eraseArgument(index)))
       return failure();
   }

@@ -6,20 +6,20 @@
 
 #include "passes/optimize/LossAverage.h"
 
+#include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/Loss.h"
 #include "compiler/dialect/train/Signature.h"
 #include "passes/differentiate/LossTerms.h"
 #include "passes/simplify/Match.h"
 
 #include <algorithm>
+#include <cmath>
 
 using namespace mlir;
 
 namespace tessera {
 
 namespace {
-
-InFlightDiagnostic refuse(Location loc) { return emitError(loc) << "the model cannot be evaluated: "; }
 
 /// A divisor max(C, atLeast) + plus, where `counted` is what a batch adds to C.
 struct Divisor {
@@ -29,8 +29,7 @@ struct Divisor {
 
 /// What stands for a number of the whole batch.
 bool isOfWholeBatch(Operation *op) {
-  return isa<train::CountValidOp>(op) ||
-         (isa<train::BarrierOp>(op) && (op->hasAttr(train::kOfBatch) || op->hasAttr(train::kMicroBatches)));
+  return isa<train::CountValidOp>(op) || op->hasAttr(train::kOfBatch) || op->hasAttr(train::kMicroBatches);
 }
 
 Operation *findOfWholeBatch(Value value) {
@@ -45,16 +44,29 @@ bool isOnlyReshaped(Operation *op) {
   return isa<train::ReshapeOp>(op);
 }
 
+/// The finite number that all elements of a constant have, which was not made an integer.
+std::optional<double> readConstant(Value value) {
+  Value at = value;
+  for (Operation *op = at.getDefiningOp(); isa_and_nonnull<train::BroadcastOp, train::ReshapeOp, train::ConvertOp>(op);
+       op = at.getDefiningOp()) {
+    if (isa<train::ConvertOp>(op) && !isa<FloatType>(train::tensorType(at).getElementType()))
+      return std::nullopt;
+    at = op->getOperand(0);
+  }
+  std::optional<double> number = simplify::uniformConstant(at);
+  return number && std::isfinite(*number) ? number : std::nullopt;
+}
+
 /// A number, or (perBatch) one that add-loss divided by the number of micro-batches, so that their sum is that number.
 std::optional<double> readNumber(Value value, bool perBatch) {
   auto share = perBatch ? value.getDefiningOp<train::DivOp>() : train::DivOp();
   if (!share)
-    return perBatch ? std::nullopt : simplify::uniformConstant(value);
+    return perBatch ? std::nullopt : readConstant(value);
   Value parts = share.getRhs();
   while (isa_and_nonnull<train::BroadcastOp, train::ReshapeOp>(parts.getDefiningOp()))
     parts = parts.getDefiningOp()->getOperand(0);
   Operation *op = parts.getDefiningOp();
-  return op && op->hasAttr(train::kMicroBatches) ? simplify::uniformConstant(share.getLhs()) : std::nullopt;
+  return op && op->hasAttr(train::kMicroBatches) ? readConstant(share.getLhs()) : std::nullopt;
 }
 
 /// Of `x <= number ? number : x`, as a clamp is imported: x and the number.
@@ -63,8 +75,8 @@ std::optional<std::pair<Value, double>> readClamp(Operation *op) {
   auto compare = select ? select.getPredicate().getDefiningOp<train::CompareOp>() : train::CompareOp();
   if (!compare || compare.getDirection() != train::CompareDirection::Le || compare.getLhs() != select.getOnFalse())
     return std::nullopt;
-  std::optional<double> bound = simplify::uniformConstant(compare.getRhs());
-  if (!bound || simplify::uniformConstant(select.getOnTrue()) != bound)
+  std::optional<double> bound = readConstant(compare.getRhs());
+  if (!bound || readConstant(select.getOnTrue()) != bound)
     return std::nullopt;
   return std::pair(compare.getLhs(), *bound);
 }
@@ -129,10 +141,10 @@ FailureOr<Value> exactCount(train::CountValidOp count, OpBuilder &builder) {
   // Sums of ones in f32 are exact up to here.
   constexpr int64_t kMostCounted = int64_t{1} << 24;
   train::Build b(builder, count.getLoc());
-  auto type = train::tensorType(count.getResult());
+  const auto type = RankedTensorType::get({}, builder.getF32Type());
   const int64_t most = train::tensorType(count.getTargets()).getNumElements();
   if (most > kMostCounted)
-    return refuse(count.getLoc()) << "a batch has " << most << " targets, which f32 cannot count";
+    return refuseEvaluation(count.getLoc()) << "a batch has " << most << " targets, which f32 cannot count";
   auto ignored = count.getIgnoreIndex();
   if (!ignored)
     return b.splat(type, static_cast<double>(most));
@@ -183,6 +195,8 @@ double takeFactors(Value &loss) {
 
 } // namespace
 
+InFlightDiagnostic refuseEvaluation(Location loc) { return emitError(loc) << "the model cannot be evaluated: "; }
+
 FailureOr<LossAverage> averageLoss(func::FuncOp func, Value loss, OpBuilder &builder) {
   train::Build b(builder, loss.getLoc());
   const Location loc = loss.getLoc();
@@ -190,7 +204,7 @@ FailureOr<LossAverage> averageLoss(func::FuncOp func, Value loss, OpBuilder &bui
   const auto made = train::getOfBatch(func, train::kLossOfBatch);
   if (made == train::OfBatch::Mean) {
     if (Operation *whole = findOfWholeBatch(loss))
-      return refuse(whole->getLoc())
+      return refuseEvaluation(whole->getLoc())
              << "its loss is a mean over the batch that also depends on this number of the whole "
                 "batch, so that the loss of several batches does not follow from theirs";
     Value mean = scalar(loss);
@@ -200,8 +214,9 @@ FailureOr<LossAverage> averageLoss(func::FuncOp func, Value loss, OpBuilder &bui
   auto div = loss.getDefiningOp<train::DivOp>();
   std::optional<Divisor> divisor = div ? readDivisor(div.getRhs()) : std::nullopt;
   if (!made || !divisor || findOfWholeBatch(div.getLhs()))
-    return refuse(loc) << "the loss of several batches does not follow from theirs; it must be a sum over the batch "
-                          "divided by another one, or a mean over it";
+    return refuseEvaluation(loc)
+           << "the loss of several batches does not follow from theirs; it must be a sum over the batch "
+              "divided by another one, or a mean over it";
   LossAverage average{scalar(div.getLhs()), {}, {}, divisor->atLeast, divisor->plus};
   if (factor != 1.0)
     average.sum = b.mul(average.sum, b.splatLike(average.sum, factor));
@@ -213,7 +228,7 @@ FailureOr<LossAverage> averageLoss(func::FuncOp func, Value loss, OpBuilder &bui
   FailureOr<Value> exact = exactCount(count, builder);
   if (failed(exact))
     return failure();
-  average.count = scalar(*exact);
+  average.count = *exact;
   average.of = countedTarget(count, div.getLhs(), func);
   return average;
 }

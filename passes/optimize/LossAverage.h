@@ -8,9 +8,8 @@
 #ifndef TESSERA_PASSES_OPTIMIZE_LOSSAVERAGE_H
 #define TESSERA_PASSES_OPTIMIZE_LOSSAVERAGE_H
 
-#include "compiler/dialect/train/Builders.h"
-
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
 
 #include <limits>
 
@@ -27,6 +26,9 @@ struct LossAverage {
 /// Builds the average of `loss`, the loss of a step function after add-loss. Error, at the op in question: the loss of
 /// several batches does not follow from theirs.
 llvm::FailureOr<LossAverage> averageLoss(mlir::func::FuncOp func, mlir::Value loss, mlir::OpBuilder &builder);
+
+/// The error that an evaluation of the model is refused by, to be completed.
+mlir::InFlightDiagnostic refuseEvaluation(mlir::Location loc);
 
 } // namespace tessera
 

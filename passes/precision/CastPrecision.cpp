@@ -38,8 +38,8 @@ enum class Kind {
 class Caster {
 public:
   explicit Caster(func::FuncOp func)
-      : func(func), exact(func), wideType(Float32Type::get(func.getContext())),
-        narrowType(BFloat16Type::get(func.getContext())) {}
+      : func(func), exact(func), activations(func, F32Values::Products::OfData),
+        wideType(Float32Type::get(func.getContext())), narrowType(BFloat16Type::get(func.getContext())) {}
 
   int64_t units = 0, products = 0, rounded = 0;
 
@@ -192,11 +192,17 @@ private:
   // --- Ops ------------------------------------------------------------------------
 
   void visit(Block &block) {
-    for (Operation &op : llvm::make_early_inc_range(block))
-      if (op.getNumResults() > 0 && exact.contains(op.getResult(0)))
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      Value result = op.getNumResults() > 0 ? op.getResult(0) : Value();
+      if (!result || isa<DotGeneralOp>(op))
+        visit(&op);
+      else if (exact.isNeutral(result))
+        visitWide(&op, Kind::Neutral);
+      else if (exact.contains(result) || activations.contains(result))
         visitWide(&op, Kind::Statistic);
       else
         visit(&op);
+    }
   }
 
   void visit(Operation *op) {
@@ -250,9 +256,10 @@ private:
       return;
     }
     if (isComputedInF32(dot)) {
-      // f32, and what it makes goes on so. Backward, what reads the parameter makes the gradient of data.
+      // f32, and what it makes goes on so. A gradient's product that reads the parameter makes the gradient of data.
+      const bool isGradient = isMarkedBackward(dot) && !dot->hasAttr(kRecompute);
       const bool readsParameter = exact.contains(dot.getLhs()) || exact.contains(dot.getRhs());
-      return visitWide(dot, isMarkedBackward(dot) && readsParameter ? Kind::Data : Kind::Statistic);
+      return visitWide(dot, isGradient && readsParameter ? Kind::Data : Kind::Statistic);
     }
     if (kindOf(dot.getLhs()) == Kind::Neutral && kindOf(dot.getRhs()) == Kind::Neutral) {
       dot.emitRemark("stays f32: it depends on no parameter and no floating point input");
@@ -260,9 +267,9 @@ private:
       return;
     }
     narrowAll(dot);
-    const bool isGradient = parameterGradients.contains(dot.getResult());
-    setResult(dot.getResult(), isGradient ? Type(wideType) : Type(narrowType),
-              isGradient ? Kind::Statistic : Kind::Data);
+    const bool isOfParameter = parameterGradients.contains(dot.getResult());
+    setResult(dot.getResult(), isOfParameter ? Type(wideType) : Type(narrowType),
+              isOfParameter ? Kind::Statistic : Kind::Data);
     ++products;
   }
 
@@ -360,7 +367,8 @@ private:
   }
 
   func::FuncOp func;
-  F32Values exact;
+  F32Values exact;       ///< parameters that are computed in f32, and what follows from them alone
+  F32Values activations; ///< what follows from products that read them
   Type wideType, narrowType;
   SmallVector<Value> parameters;
   SmallVector<Value> widened; ///< of parameters that are held in bf16

@@ -110,7 +110,8 @@ def SetComputeTypes : Pass<"set-compute-types", "func::FuncOp"> {
   let description = [{
     For what must not be rounded where the rest of the model is: a router, a head. Parameters of f32, trained, frozen or
     buffers, whose name matches `f32` get `train.compute_type`, and products that read them, or what follows from them
-    alone (a transposed, scaled or masked weight, its norm or softmax), `compute_type`, which the products of their gradients inherit.
+    alone (a transposed, scaled or masked weight, its norm or softmax), `compute_type`, which the products of their
+    gradients inherit.
     `flatten-parameters` makes units of such parameters, which are gathered in f32, and `cast-precision` leaves what reads
     them in f32.
 

@@ -6,7 +6,6 @@
 
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/ComputeType.h"
-#include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
 #include "passes/NameRegex.h"
 #include "passes/simplify/Passes.h"
@@ -32,23 +31,28 @@ struct SetComputeTypes : impl::SetComputeTypesBase<SetComputeTypes> {
   }
 
 private:
+  /// A product of f32 and of what the model has in another type.
+  static bool isMixed(Operation *op) {
+    auto dot = dyn_cast<DotGeneralOp>(op);
+    return dot && tensorType(dot.getLhs()).getElementType() != tensorType(dot.getRhs()).getElementType();
+  }
+
   /// The products that read such a parameter, or what follows from it alone, are computed in f32. Where it meets other
-  /// values in an op whose operands are rounded, nobody would see that it is.
+  /// values in an op whose operands are rounded, that would go unnoticed.
   void markProducts(func::FuncOp func) {
     const F32Values kept(func);
     func.walk([&](Operation *op) {
       if (op->getNumResults() == 0 || kept.contains(op->getResult(0)) ||
           llvm::none_of(op->getOperands(), [&](Value operand) { return kept.contains(operand); }))
         return;
-      if (isa<ConcatOp, AttentionOp, DynamicUpdateSliceOp>(op) ||
+      if (isa<ConcatOp, AttentionOp, DynamicUpdateSliceOp, ScatterAddRowsOp>(op) || isMixed(op) ||
           (isa<LayerNormOp>(op) && kept.contains(op->getOperand(0))))
         op->emitRemark(
             "not computed in f32, although a parameter that --keep-f32 names is read here: other values are, too");
     });
     const Type wide = Float32Type::get(&getContext());
     func.walk([&](DotGeneralOp dot) {
-      if ((kept.contains(dot.getLhs()) || kept.contains(dot.getRhs())) &&
-          tensorType(dot.getLhs()).getElementType() == tensorType(dot.getRhs()).getElementType())
+      if ((kept.contains(dot.getLhs()) || kept.contains(dot.getRhs())) && !isMixed(dot))
         dot.setComputeType(wide);
     });
   }

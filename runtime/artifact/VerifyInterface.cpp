@@ -4,6 +4,7 @@
 #include "runtime/artifact/VerifyContext.h"
 
 #include <cmath>
+#include <limits>
 #include <memory>
 
 namespace tessera {
@@ -135,11 +136,11 @@ Status verifyScalars(const VerifyContext &context, const artifact::Program &prog
 Status verifyRoles(const artifact::Program &program) {
   int sums = 0, counts = 0;
   for (uint32_t index = 0; index < sizeOf(program.results()); ++index) {
-    sums += program.results()->Get(index)->role() == artifact::ResultRole::LossSum;
     const artifact::ResultTensor &result = *program.results()->Get(index);
+    sums += result.role() == artifact::ResultRole::LossSum;
     counts += result.role() == artifact::ResultRole::LossCount;
-    if (std::isnan(result.at_least()) || !std::isfinite(result.plus()))
-      return bad("results", "'" + result.name()->str() + "' has a bound that is no number");
+    if (!(result.at_least() < std::numeric_limits<double>::infinity()) || !std::isfinite(result.plus()))
+      return bad("results", "the bound of '" + result.name()->str() + "' is not finite");
   }
   if (program.kind() != artifact::ProgramKind::Train && (sizeOf(program.hyper()) > 0 || sizeOf(program.probes()) > 0))
     return bad("scalars and probes", "are of the training alone");

@@ -135,7 +135,7 @@ static Status copyElements(const WeightEntry &weight, PieceReader &reader, int64
       TESSERA_RETURN_IF_ERROR(convertElements(weight.dtype, block.data(), dtype, place, here));
       continue;
     }
-    std::vector<float> wide(here); // which is what a model's type is that is not the view's
+    std::vector<float> wide(here); // a model's type that is not the view's is f32
     TESSERA_RETURN_IF_ERROR(convertElements(weight.dtype, block.data(), view.modelDtype, wide.data(), here));
     TESSERA_RETURN_IF_ERROR(roundElements(wide.data(), dtype, place, here));
   }

@@ -64,6 +64,37 @@ class KeepF32(ToolTest):
         with self.assertRaises(AssertionError):  # the tolerance tells them apart
             self.check(loss, gradients)
 
+    def test_a_router_that_is_normed_by_hand(self):
+        """A softmax written out and the squares' shares of their rows: sums of rows that are repeated stay f32."""
+        graph = Graph()
+        graph.scope = "/h.0"
+        h = graph.op("Tanh", graph.op("MatMul", "x", graph.weight("h.0.fc.weight", 16, 8)))
+        logits = graph.op("MatMul", h, graph.weight("head.weight", 8, 4))
+        exp = graph.op("Exp", graph.op("Sub", logits, graph.op("ReduceMax", logits, axes=[1], keepdims=1)))
+        axes = graph.ints(1)
+        shares = graph.op("Div", exp, graph.op("ReduceSum", exp, axes, keepdims=1))
+        squares = graph.op("Mul", shares, shares)
+        y = graph.op("Div", squares, graph.op("ReduceSum", squares, axes, keepdims=1))
+        graph.store(self.path("model.onnx"), [value_info("x", FLOAT, ["B", 16])], [value_info(y, FLOAT, ["B", 4])])
+        x = bf16(self.x)
+        h = bf16(np.tanh(bf16(x @ bf16(self.fc))))
+        logits = h @ self.head
+        exp = np.exp(logits - logits.max(axis=1, keepdims=True))
+        p = exp / exp.sum(axis=1, keepdims=True)
+        total = (p * p).sum(axis=1, keepdims=True)
+        y = p * p / total
+        difference = y - self.targets
+        dy = 2 * difference / difference.size
+        dp = 2 * p * (dy - (dy * y).sum(axis=1, keepdims=True)) / total
+        d = p * (dp - (dp * p).sum(axis=1, keepdims=True))
+        want = {"h.0.fc.weight": x.T @ bf16(d @ self.head.T * (1 - h ** 2)), "head.weight": h.T @ d}
+        for name, flags in (("one", ()), ("remat", ("--remat", "full")), ("zero3", ("--mesh", "fsdp=2", "--strategy", "zero3"))):
+            with self.subTest(name):
+                loss, gradients = self.train(name, "--keep-f32", "^head", *flags)
+                self.assertLessEqual(abs(loss - (difference ** 2).mean()), TOLERANCE * loss)
+                for parameter, gradient in want.items():
+                    self.assertLessEqual(np.abs(gradients[parameter] - gradient).max(), TOLERANCE * np.abs(gradient).max(), parameter)
+
     def test_on_ranks(self):
         """Gathered in f32, in a unit of its own, while the rest is gathered in bf16."""
         for strategy, mesh in (("ddp", "dp=2"), ("zero3", "fsdp=2"), ("hsdp", "dp=2,fsdp=2")):

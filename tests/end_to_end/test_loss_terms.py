@@ -106,6 +106,7 @@ EVALUATED = {
     "count of at least 1": TOTAL + "  m = Max (one, n)\n  loss = Div (total, m)",
     "clipped count": TOTAL + "  m = Clip (n, one)\n  loss = Div (total, m)",
     "count of at least 8": TOTAL + "  m = Max (n, eight)\n  loss = Div (total, m)",
+    "count of at least 64, which all samples do not reach": TOTAL + "  b = Mul (eight, eight)\n  m = Max (n, b)\n  loss = Div (total, m)",
     "count of at least 8 and more": TOTAL + "  m = Add (half, n)\n  o = Max (m, eight)\n  p = Sub (o, half)\n  loss = Div (total, p)",
     "count and a number": TOTAL + "  m = Add (n, half)\n  loss = Div (total, m)",
     "half of a quotient, negated": TOTAL + "  m = Div (total, n)\n  o = Mul (half, m)\n  loss = Neg (o)",
@@ -223,6 +224,15 @@ class LossTerms(ToolTest):
                 for micro in (2, 1):
                     self.fail_with(f"the loss cannot be split into micro-batches: '{op}' {why}", *self.compile(micro))
 
+    def evaluate(self, out, batch, *flags):
+        """The loss of all data in batches of this size, and of the first one in training."""
+        self.succeed(*self.compile(batch, "--evaluate", *flags, batch=batch))
+        self.succeed("tessera-run", "model.tessera", "--data", "data.safetensors", "--order", "sequential", "--steps", 1, "--lr", 0,
+                     "--threads", 1, "--weights", "weights.safetensors", "--no-export", "--out", out, "--eval-data", "data.safetensors")
+        with open(self.path(out, "metrics.jsonl")) as file:
+            (loss,) = [each["eval_loss"] for each in map(json.loads, file) if each.get("stage") == "evaluation"]
+        return loss, self.metrics(out)[0]["loss"]
+
     def test_evaluation_is_the_loss_of_one_batch(self):
         """In any batches, also where all targets of one are ignored; what is not is refused."""
         labels = self.data["labels"].copy()
@@ -238,18 +248,13 @@ class LossTerms(ToolTest):
                     self.fail_with("the model cannot be evaluated", *self.compile(4), "--evaluate")
                     refused.add(name)
                     continue
-                losses = []
-                for batch in (rows, 4, 2, 1):
-                    self.succeed(*self.compile(batch, "--evaluate", batch=batch))
-                    self.succeed("tessera-run", "model.tessera", "--data", "data.safetensors", "--order", "sequential", "--steps", 1,
-                                 "--lr", 0, "--threads", 1, "--weights", "weights.safetensors", "--no-export", "--out", f"{name}-{batch}",
-                                 "--eval-data", "data.safetensors")
-                    with open(self.path(f"{name}-{batch}", "metrics.jsonl")) as file:
-                        losses += [each["eval_loss"] for each in map(json.loads, file) if each.get("stage") == "evaluation"]
-                    if batch == rows:
-                        losses.append(self.metrics(f"{name}-{batch}")[0]["loss"])
-                self.assertEqual(len(losses), 5)
-                np.testing.assert_allclose(losses, losses[0], rtol=2e-6)
+                whole, trained = self.evaluate(f"{name}-whole", rows)
+                # Sums in f32, in another order.
+                np.testing.assert_allclose([trained, *(self.evaluate(f"{name}-{batch}", batch)[0] for batch in (4, 2, 1))], whole,
+                                           rtol=2e-6)
+                if name.startswith("count of"):
+                    ranks = self.evaluate(f"{name}-ranks", 4, "--mesh", "shard=2", "--strategy", "zero3")[0]
+                    np.testing.assert_allclose(ranks, whole, rtol=2e-6)
         self.assertEqual(refused, {*NOT_SPLIT, *NOT_EVALUATED, *SPLIT_NOT_EVALUATED})
 
     def test_a_loss_of_one_sample_is_no_loss_of_the_batch(self):

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-
 import sys
 
 import numpy as np
@@ -67,7 +66,8 @@ class Placement(test_oracle.TrainingTest):
         printed = self.succeed("tessera-run", "gram.tessera", "--eval-only", "--eval-data", "gram-data.safetensors", "--weights",
                                "gram-weights.safetensors", "--threads", 1)
         want = np.square(x @ weight.T @ (weight.T @ weight) - targets).mean()
-        self.assertLessEqual(abs(float(printed.split("eval loss ")[1].split()[0]) - want), 1e-4 * want)
+        got = float(printed.split("eval loss ")[1].split()[0])
+        self.assertLessEqual(abs(got - want), 2e-6 * want + 1e-6)  # sums in f32; six digits are printed
 
     def test_recomputation(self):
         self.compare("full", "--mesh", "fsdp=2,tp=2", "--strategy", "zero3", "--remat", "full", *MLP)

@@ -7,6 +7,7 @@
 #include "compiler/dialect/train/ComputeType.h"
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/PhaseAnalysis.h"
 #include "compiler/interfaces/Interfaces.h"
 
 using namespace mlir;
@@ -31,13 +32,20 @@ bool isFloat(Value value) {
 }
 
 /// Whether the op's first result is made of its float operands by ops that round nothing unless their operands are
-/// rounded. Rows that data choose are activations.
+/// rounded.
 bool keepsPrecision(Operation *op) {
-  if (auto rows = dyn_cast<GatherRowsOp>(op))
-    return rows.getIndices().getDefiningOp<ConstantOp>() != nullptr;
   return op->hasTrait<OpTrait::Elementwise>() || isa<IndexMappingOpInterface>(op) ||
          isa<ConcatOp, PadOp, ReduceOp, DotGeneralOp, SoftmaxOp, LayerNormOp, DynamicSliceOp, DynamicUpdateSliceOp,
-             BarrierOp, ConvertOp>(op);
+             GatherRowsOp, ScatterAddRowsOp, BarrierOp, ConvertOp>(op);
+}
+
+/// Rows that data choose are activations, whatever they are taken from.
+bool choosesByData(Operation *op) {
+  auto isConstant = [](Value indices) { return indices.getDefiningOp<ConstantOp>() != nullptr; };
+  if (auto rows = dyn_cast<GatherRowsOp>(op))
+    return !isConstant(rows.getIndices());
+  auto rows = dyn_cast<ScatterAddRowsOp>(op);
+  return rows && !isConstant(rows.getIndices());
 }
 
 } // namespace
@@ -46,11 +54,12 @@ F32Values::F32Values(func::FuncOp func, Products products) : products(products) 
   for (BlockArgument arg : func.getArguments())
     if (isComputedInF32(func, arg.getArgNumber()))
       exact.insert(arg);
-  if (!exact.empty())
-    func.walk([&](Operation *op) { visit(op); });
+  func.walk([&](Operation *op) { visit(op); });
 }
 
-bool F32Values::isNeutral(Value value) const { return !isFloat(value) || neutral.contains(value); }
+bool F32Values::isNeutral(Value value) const {
+  return neutral.contains(value) || (!isFloat(value) && (products == Products::OfData || isa<BlockArgument>(value)));
+}
 
 void F32Values::visit(Operation *op) {
   if (op->getNumResults() == 0 || op->getNumRegions() > 0)
@@ -60,14 +69,18 @@ void F32Values::visit(Operation *op) {
     return;
   }
   Value result = op->getResult(0);
-  if (!isFloat(result) || !tensorType(result).getElementType().isF32())
+  if (exact.empty() || (isFloat(result) && !tensorType(result).getElementType().isF32()))
     return;
-  if (auto dot = dyn_cast<DotGeneralOp>(op); dot && products == Products::OfData && isComputedInF32(dot)) {
-    exact.insert(result);
+  const bool ofData = products == Products::OfData;
+  if (ofData && isMarkedBackward(op) && !op->hasAttr(kRecompute))
     return;
-  }
-  if (keepsPrecision(op) &&
-      llvm::all_of(op->getOperands(), [&](Value operand) { return exact.contains(operand) || isNeutral(operand); }))
+  auto dot = dyn_cast<DotGeneralOp>(op);
+  auto follows = [&] {
+    return (!isFloat(result) || keepsPrecision(op)) && (ofData || !choosesByData(op)) &&
+           llvm::all_of(op->getOperands(),
+                        [&](Value operand) { return exact.contains(operand) || isNeutral(operand); });
+  };
+  if (dot && ofData ? isComputedInF32(dot) : follows())
     exact.insert(result);
 }
 

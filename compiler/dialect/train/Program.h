@@ -20,7 +20,7 @@ enum class ProgramKind { Train, Evaluate };
 /// them and C that of `loss_count`. A count of the values of a target, but for the ignored ones, names it (`train.of`).
 inline constexpr llvm::StringLiteral kProgram = "train.program";
 inline constexpr llvm::StringLiteral kEvaluate = "evaluate";
-/// On a result "loss_count" (f64): what its sum over the batches is at least, and what is added to it then.
+/// On a result "loss_count" (f64): a lower bound of its sum over the batches, and what is added to that.
 inline constexpr llvm::StringLiteral kAtLeast = "train.at_least";
 inline constexpr llvm::StringLiteral kPlus = "train.plus";
 

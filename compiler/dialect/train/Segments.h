@@ -19,9 +19,6 @@ namespace tessera::train {
 
 /// On a parameter's argument: #train.placement; without it, each rank along model axes has the whole.
 inline constexpr llvm::StringLiteral kPlacement = "train.placement";
-/// On a frozen parameter's argument, then on its unit's: the wider type that the model has it in, so that weights are
-/// rounded.
-inline constexpr llvm::StringLiteral kModelType = "train.model_type";
 /// On a flat unit argument: array of #train.segment in the order of their offsets.
 inline constexpr llvm::StringLiteral kSegments = "train.segments";
 

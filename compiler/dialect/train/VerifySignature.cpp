@@ -248,10 +248,10 @@ LogicalResult TrainDialect::verifyRegionArgAttribute(Operation *op, unsigned, un
   if (attr.getName() == kModelType) {
     auto wide = dyn_cast<TypeAttr>(attr.getValue());
     auto model = dyn_cast_or_null<FloatType>(wide ? wide.getValue() : Type());
-    auto held = dyn_cast<FloatType>(cast<RankedTensorType>(type).getElementType());
-    if (role != ArgRole::Frozen || !model || !held || model.getWidth() <= held.getWidth())
-      return checked.error() << "expected a wider floating-point type on a frozen parameter, got " << attr.getValue()
-                             << " on " << type;
+    Type held = cast<RankedTensorType>(type).getElementType();
+    if (role != ArgRole::Frozen || !model || !model.isF32() || !(held.isBF16() || held.isF16()))
+      return checked.error() << "expected f32 on a frozen parameter of bf16 or f16, got " << attr.getValue() << " on "
+                             << type;
   }
   if (failed(verifyArgument(checked, globalType(func.getArgAttrDict(index), type),
                             func.getArgAttrOfType<ArrayAttr>(index, kSegments))))
@@ -271,6 +271,11 @@ LogicalResult TrainDialect::verifyRegionResultAttribute(Operation *op, unsigned,
     return op->emitError() << attr.getName().getValue() << " is only for results of functions";
   auto emitError = [&] { return op->emitError() << "result " << index << ": "; };
   const Checked checked{emitError, attr};
+  // train.result_c4
+  auto role = func.getResultAttrOfType<StringAttr>(index, kRole);
+  if ((attr.getName() == kAtLeast || attr.getName() == kPlus) &&
+      !(role && symbolizeResultRole(role.getValue()) == ResultRole::LossCount))
+    return checked.error() << "is only for a loss_count";
   return attr.getName() == kAlias ? verifyAlias(func, index, checked) : verifyResult(checked);
 }
 
@@ -304,6 +309,8 @@ LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribu
     return checked.isOneOf(
         namesOf(getMaxEnumValForOfBatch(), [](uint32_t kind) { return stringifyOfBatch(static_cast<OfBatch>(kind)); }));
   // train.op_c9
+  if ((name == kOfBatch || name == kMicroBatches) && !isa<BarrierOp>(op))
+    return checked.error() << "is only for barriers";
   if (name == kOfBatch)
     return checked.isOneOf({stringifyOfBatch(OfBatch::Sum), stringifyOfBatch(OfBatch::Mean)});
   // train.op_c10

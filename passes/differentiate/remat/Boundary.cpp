@@ -8,8 +8,6 @@
 
 #include "compiler/cost/Flops.h"
 #include "compiler/dialect/train/Builders.h"
-#include "compiler/dialect/train/ComputeType.h"
-#include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"

@@ -87,7 +87,7 @@ private:
 
   mlir::func::FuncOp func;
   mlir::Type narrow;
-  train::F32Values exact; ///< not narrowed
+  train::F32Values exact; ///< is not narrowed
   train::PhaseAnalysis phases;
   std::vector<mlir::Operation *> backward; ///< in their order
   llvm::DenseSet<mlir::Operation *> inert;

@@ -202,7 +202,7 @@ func.func @arg_c17(%x: tensor<8xf32> {train.compute_type = f32, train.role = "in
 // -----
 
 // train.arg_c18
-// expected-error@+1 {{argument 0: train.model_type expected a wider floating-point type on a frozen parameter, got f32 on 'tensor<8xbf16>'}}
+// expected-error@+1 {{argument 0: train.model_type expected f32 on a frozen parameter of bf16 or f16, got f32 on 'tensor<8xbf16>'}}
 func.func @arg_c18(%w: tensor<8xbf16> {train.model_type = f32, train.role = "param"}) {
   return
 }
@@ -210,7 +210,7 @@ func.func @arg_c18(%w: tensor<8xbf16> {train.model_type = f32, train.role = "par
 // -----
 
 // train.arg_c18
-// expected-error@+1 {{argument 0: train.model_type expected a wider floating-point type on a frozen parameter, got bf16 on 'tensor<8xf32>'}}
+// expected-error@+1 {{argument 0: train.model_type expected f32 on a frozen parameter of bf16 or f16, got bf16 on 'tensor<8xf32>'}}
 func.func @arg_c18_narrower(%w: tensor<8xf32> {train.model_type = bf16, train.role = "frozen"}) {
   return
 }
@@ -475,6 +475,22 @@ func.func @result_c3(%w: tensor<f32> {train.role = "param", train.name = "w"}) -
 
 // -----
 
+// train.result_c3
+// expected-error@+1 {{result 0: train.plus expected a finite f64, got 1 : i64}}
+func.func @result_c3_plus(%w: tensor<f32> {train.role = "param", train.name = "w"}) -> (tensor<f32> {train.plus = 1 : i64, train.role = "loss_count"}) {
+  return %w : tensor<f32>
+}
+
+// -----
+
+// train.result_c4
+// expected-error@+1 {{result 0: train.at_least is only for a loss_count}}
+func.func @result_c4(%w: tensor<f32> {train.role = "param", train.name = "w"}) -> (tensor<f32> {train.at_least = 1.0 : f64, train.role = "loss"}) {
+  return %w : tensor<f32>
+}
+
+// -----
+
 // train.result_c2
 // expected-error@+1 {{result 0: train.name expected a string that is not empty, got 1}}
 func.func @result_c2(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %x: tensor<f32>) -> (tensor<4xf32> {train.name = 1 : i64}) {
@@ -593,6 +609,24 @@ func.func @op_c8() attributes {train.loss_of_batch = "median"} {
 func.func @op_c9(%x: tensor<f32>) -> tensor<f32> {
   // expected-error@+1 {{train.of_batch expected one of "sum", "mean", got "terms"}}
   %0 = train.barrier %x {train.of_batch = "terms"} : tensor<f32>
+  return %0 : tensor<f32>
+}
+
+// -----
+
+// train.op_c9
+func.func @op_c9_barrier(%x: tensor<f32>) -> tensor<f32> {
+  // expected-error@+1 {{train.of_batch is only for barriers}}
+  %0 = train.neg %x {train.of_batch = "sum"} : tensor<f32>
+  return %0 : tensor<f32>
+}
+
+// -----
+
+// train.op_c9
+func.func @op_c9_micro_batches(%x: tensor<f32>) -> tensor<f32> {
+  // expected-error@+1 {{train.micro_batches is only for barriers}}
+  %0 = train.neg %x {train.micro_batches} : tensor<f32>
   return %0 : tensor<f32>
 }
 

@@ -148,6 +148,60 @@ func.func @step(%w: tensor<4xf32> {train.role = "param", train.name = "w"},
 
 // -----
 
+// Nor where it has an upper bound, in whatever way, or a number that is not finite.
+func.func @step(%w: tensor<4xf32> {train.role = "param", train.name = "w"},
+                %x: tensor<4xf32> {train.role = "input", train.name = "x"},
+                %mask: tensor<4xf32> {train.role = "input", train.name = "mask"})
+    -> (tensor<f32> {train.role = "loss"}) attributes {train.loss_of_batch = "sum", train.num_of_batch = 1 : i64} {
+  %one = train.constant dense<1.0> : tensor<f32>
+  %z = train.mul %x, %w : tensor<4xf32>
+  %total = train.reduce sum, %z {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  %n = train.reduce sum, %mask {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  %whole = train.barrier %n {train.of_batch = "sum"} : tensor<f32>
+  %more = train.compare ge, %whole, %one : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  %most = train.select %more, %one, %whole : tensor<i1>, tensor<f32>
+  // expected-error@+1 {{the loss of several batches does not follow from theirs}}
+  %loss = train.div %total, %most : tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+func.func @step(%w: tensor<4xf32> {train.role = "param", train.name = "w"},
+                %x: tensor<4xf32> {train.role = "input", train.name = "x"},
+                %mask: tensor<4xf32> {train.role = "input", train.name = "mask"})
+    -> (tensor<f32> {train.role = "loss"}) attributes {train.loss_of_batch = "sum", train.num_of_batch = 1 : i64} {
+  %endless = train.constant dense<0x7F800000> : tensor<f32>
+  %z = train.mul %x, %w : tensor<4xf32>
+  %total = train.reduce sum, %z {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  %n = train.reduce sum, %mask {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  %whole = train.barrier %n {train.of_batch = "sum"} : tensor<f32>
+  %most = train.max %whole, %endless : tensor<f32>
+  // expected-error@+1 {{the loss of several batches does not follow from theirs}}
+  %loss = train.div %total, %most : tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// Targets are counted in f32, whatever the loss is computed in.
+// CHECK-LABEL: func.func @evaluate(
+// CHECK: %[[ONES:.*]] = train.convert %{{.*}} : (tensor<301xi1>) -> tensor<301xf32>
+// CHECK: train.reduce sum, %[[ONES]] {{.*}} -> tensor<f32>
+func.func @step(%w: tensor<301x8xbf16> {train.role = "param", train.name = "w"},
+                %targets: tensor<301xi32> {train.role = "target", train.name = "targets"})
+    -> (tensor<bf16> {train.role = "loss"}) attributes {train.loss_of_batch = "sum"} {
+  %wide = train.convert %w : (tensor<301x8xbf16>) -> tensor<301x8xf32>
+  %losses, %lse = train.cross_entropy %wide, %targets {ignore_index = -100 : i64} : (tensor<301x8xf32>, tensor<301xi32>) -> (tensor<301xf32>, tensor<301xf32>)
+  %narrow = train.convert %losses : (tensor<301xf32>) -> tensor<301xbf16>
+  %sum = train.reduce sum, %narrow {dimensions = array<i64: 0>} : (tensor<301xbf16>) -> tensor<bf16>
+  %count = train.count_valid %targets {ignore_index = -100 : i64} : (tensor<301xi32>) -> tensor<bf16>
+  %loss = train.div %sum, %count : tensor<bf16>
+  return %loss : tensor<bf16>
+}
+
+// -----
+
 // A quotient that is divided again.
 func.func @step(%w: tensor<4xf32> {train.role = "param", train.name = "w"},
                 %x: tensor<4xf32> {train.role = "input", train.name = "x"},

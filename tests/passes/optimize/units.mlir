@@ -85,9 +85,10 @@ func.func @axes(
 
 // Names that numbers tell apart, however many are taken.
 // CHECK-LABEL: func @taken
-// CHECK-SAME: train.name = "h.0.a.b.f32.2"
+// CHECK-SAME: train.name = "h.0.a.b", {{[^>]*}}"h.0.three"
+// CHECK-SAME: train.name = "h.0.a.b.f32", {{[^>]*}}"h.0.four"
+// CHECK-SAME: train.name = "h.0.a.b.f32.2", {{[^>]*}}"h.0.five"
 func.func @taken(
-    %a: tensor<4xf32> {train.role = "param", train.name = "h.0.one", train.placement = #train.placement<dim = 0, axes = ["a.b"], parts = 2>, train.compute_type = f32},
     %b: tensor<4x4xf32> {train.role = "param", train.name = "h.0.two", train.placement = #train.placement<dim = 0, axes = ["x"], parts = 2>},
     %c: tensor<4x4xf32> {train.role = "param", train.name = "h.0.three", train.placement = #train.placement<dim = 0, axes = ["a.b"], parts = 2>},
     %d: tensor<4x4xf32> {train.role = "param", train.name = "h.0.four", train.placement = #train.placement<dim = 0, axes = ["a.b.f32"], parts = 2>},

@@ -339,3 +339,62 @@ func.func @held(%t: tensor<32xbf16> {train.role = "frozen", train.name = "t", tr
   %y = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
   return %y : tensor<2x4xf32>
 }
+
+// -----
+
+// What such a product makes stays f32, also where its rows are added up and repeated, and where data choose among it: the
+// weights of the experts that are chosen.
+
+// CHECK-LABEL: func.func @renorm
+// CHECK-SAME: (%[[R:.*]]: tensor<4x4xf32>
+func.func @renorm(%r: tensor<4x4xf32> {train.role = "param", train.name = "r", train.compute_type = f32},
+                  %u: tensor<16xf32> {train.role = "param", train.name = "u"},
+                  %x: tensor<2x4xf32> {train.role = "input", train.name = "x"})
+    -> (tensor<4x2xf32> {train.role = "output", train.name = "y"}, tensor<2x2xf32> {train.role = "output", train.name = "z"}) {
+  %uw = train.reshape %u : (tensor<16xf32>) -> tensor<4x4xf32>
+  %h = train.dot_general %x, %uw {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %l = train.dot_general %r, %h {compute_type = f32, lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<4x4xf32>, tensor<2x4xf32>) -> tensor<4x2xf32>
+  %p = train.softmax %l {dim = 0 : i64} : tensor<4x2xf32>
+  %order = train.sort_indices %p {descending, dim = 0 : i64} : (tensor<4x2xf32>) -> tensor<4x2xi64>
+  %first = train.slice %order {starts = array<i64: 0, 0>, limits = array<i64: 4, 1>, strides = array<i64: 1, 1>} : (tensor<4x2xi64>) -> tensor<4x1xi64>
+  %rows = train.reshape %first : (tensor<4x1xi64>) -> tensor<4xi64>
+  // CHECK: %[[G:.*]] = train.gather_rows %{{.*}}, %{{.*}} -> tensor<4x2xf32>
+  %g = train.gather_rows %p, %rows : (tensor<4x2xf32>, tensor<4xi64>) -> tensor<4x2xf32>
+  // CHECK: %[[SUM:.*]] = train.reduce sum, %[[G]]
+  %sum = train.reduce sum, %g {dimensions = array<i64: 1>} : (tensor<4x2xf32>) -> tensor<4xf32>
+  // CHECK: %[[REPEATED:.*]] = train.broadcast %[[SUM]]
+  %repeated = train.broadcast %sum {broadcast_dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<4x2xf32>
+  // CHECK: %[[Q:.*]] = train.div %[[G]], %[[REPEATED]] : tensor<4x2xf32>
+  // CHECK-NEXT: %[[Y:.*]] = train.softmax %[[Q]] {{.*}} : tensor<4x2xf32>
+  %q = train.div %g, %repeated : tensor<4x2xf32>
+  %y = train.softmax %q {dim = 1 : i64} : tensor<4x2xf32>
+  // A product that reads no such parameter is one in bf16.
+  // CHECK: train.dot_general {{.*}} -> tensor<2x2xbf16>
+  %z = train.dot_general %y, %y {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0>, rhs_contract = array<i64: 0>} : (tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<2x2xf32>
+  return %y, %z : tensor<4x2xf32>, tensor<2x2xf32>
+}
+
+// -----
+
+// What is no data is not rounded before it meets what is: a norm and a softmax of numbers, rows of them repeated.
+
+// CHECK-LABEL: func.func @neutral
+func.func @neutral(%u: tensor<16xf32> {train.role = "param", train.name = "u"},
+                   %x: tensor<4x4xf32> {train.role = "input", train.name = "x"}) -> (tensor<4x4xf32> {train.role = "output", train.name = "y"}) {
+  %uw = train.reshape %u : (tensor<16xf32>) -> tensor<4x4xf32>
+  %count = train.iota {dim = 0 : i64} : tensor<4x4xi64>
+  %float = train.convert %count : (tensor<4x4xi64>) -> tensor<4x4xf32>
+  // CHECK: train.iota
+  // CHECK-NOT: bf16
+  // CHECK: train.layer_norm rms, %{{.*}} -> (tensor<4x4xf32>
+  %n, %mean, %rstd = train.layer_norm rms, %float {epsilon = 1.0e-5 : f64} : (tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4xf32>, tensor<4xf32>)
+  %sum = train.reduce sum, %n {dimensions = array<i64: 1>} : (tensor<4x4xf32>) -> tensor<4xf32>
+  %repeated = train.broadcast %sum {broadcast_dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<4x4xf32>
+  // CHECK: %[[S:.*]] = train.softmax {{.*}} : tensor<4x4xf32>
+  %s = train.softmax %repeated {dim = 0 : i64} : tensor<4x4xf32>
+  // CHECK: %[[N:.*]] = train.convert %[[S]] : (tensor<4x4xf32>) -> tensor<4x4xbf16>
+  // CHECK: train.dot_general %{{.*}}, %[[N]] {{.*}} -> tensor<4x4xbf16>
+  %h = train.dot_general %uw, %s {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %y = train.mul %h, %x : tensor<4x4xf32>
+  return %y : tensor<4x4xf32>
+}

@@ -122,10 +122,10 @@ TEST(Verify, ProgramsAreWhatTheySay) {
   builder.result("loss_count", number, artifact::ResultRole::LossCount);
   ASSERT_STATUS_OK(builder.build());
   builder.current().results[1]->at_least = std::numeric_limits<double>::quiet_NaN();
-  expectError(builder, "program 'evaluate': results: 'loss_count' has a bound that is no number");
+  expectError(builder, "program 'evaluate': results: the bound of 'loss_count' is not finite");
   builder.current().results[1]->at_least = 1;
   builder.current().results[1]->plus = std::numeric_limits<double>::infinity();
-  expectError(builder, "program 'evaluate': results: 'loss_count' has a bound that is no number");
+  expectError(builder, "program 'evaluate': results: the bound of 'loss_count' is not finite");
   builder.current().results[1]->plus = 0;
   builder.wait(0, 0); // of the first program, which has no events
   expectError(builder, "program 'evaluate': instruction 0 (node node): event 0 of 0");
