@@ -47,11 +47,11 @@ static Result<const CudaPlugin *> loadCudaPlugin(const Artifact &artifact) {
   return plugin;
 }
 
-Status checkDevice(const Artifact &artifact) {
+Status checkDevice(const Artifact &artifact, const GpuOptions &options) {
   if (!isForGpu(artifact))
     return Status::ok();
   TESSERA_ASSIGN_OR_RETURN(const CudaPlugin *plugin, loadCudaPlugin(artifact));
-  Status status = plugin->check(artifact);
+  Status status = plugin->check(artifact, options);
   return status.isOk() ? status : status.withContext(describe(artifact));
 }
 

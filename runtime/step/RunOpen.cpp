@@ -46,7 +46,7 @@ Status Run::open() {
                                               " processes were started: each is one rank");
   // A missing GPU must not hide behind what is wrong with the data.
   if (!options.openDevice)
-    TESSERA_RETURN_IF_ERROR(checkDevice(*artifact));
+    TESSERA_RETURN_IF_ERROR(checkDevice(*artifact, options.gpu));
   if (hasPlacedParameters() && (options.gpu.hasFastAttentionGradient || !options.gpu.isReproducible))
     return TESSERA_ERROR(
         InvalidArgument,

@@ -14,7 +14,7 @@ namespace tessera {
 
 struct CudaPlugin {
   const char *version;
-  Status (*check)(const Artifact &artifact);
+  Status (*check)(const Artifact &artifact, const GpuOptions &options);
   Result<std::unique_ptr<Device>> (*open)(const Artifact &artifact, const DeviceOptions &options);
 };
 

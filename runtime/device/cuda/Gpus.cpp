@@ -3,6 +3,7 @@
 #include "runtime/device/cuda/Gpus.h"
 
 #include "runtime/device/cuda/CudaGemm.h"
+#include "runtime/device/cuda/NcclEnvironment.h"
 
 #include <cstdlib>
 
@@ -57,7 +58,9 @@ std::pair<uint64_t, uint64_t> plannedBytes(const artifact::Package &package) {
   return {device, host};
 }
 
-Status checkGpus(const Artifact &artifact) {
+Status checkGpus(const Artifact &artifact, const GpuOptions &options) {
+  if (artifact.numRanks() > 1)
+    setNcclEnvironment(options);
   TESSERA_ASSIGN_OR_RETURN(std::vector<Gpu> gpus, findGpus());
   uint64_t needed = plannedBytes(artifact.package()).first;
   Status first = Status::ok();

@@ -5,6 +5,7 @@
 
 #include "runtime/artifact/Reader.h"
 #include "runtime/device/Device.h"
+#include "runtime/device/GpuOptions.h"
 #include "runtime/device/cuda/Cuda.h"
 
 #include <string>
@@ -25,8 +26,9 @@ Result<std::vector<Gpu>> findGpus();
 Status checkGeneration(const Gpu &gpu, const std::string &target);
 /// Device and host bytes of the plan.
 std::pair<uint64_t, uint64_t> plannedBytes(const artifact::Package &package);
-/// Whether one of the GPUs runs the artifact and is large enough; takes no memory.
-Status checkGpus(const Artifact &artifact);
+/// Whether one of the GPUs runs the artifact and is large enough; takes no memory. Sets the
+/// environment of NCCL for several ranks.
+Status checkGpus(const Artifact &artifact, const GpuOptions &options);
 
 } // namespace tessera::cuda
 
