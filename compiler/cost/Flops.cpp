@@ -11,7 +11,7 @@ namespace tessera {
 namespace {
 double elements(Value value) { return static_cast<double>(train::tensorType(value).getNumElements()); }
 
-double dotFlops(train::DotGeneralOp op) {
+template <typename Op> double dotFlops(Op op) {
   double contracted = 1;
   for (int64_t dim : op.getLhsContract())
     contracted *= static_cast<double>(train::shapeOf(op.getLhs())[dim]);
@@ -33,7 +33,7 @@ double convFlops(Value filter, Value output) {
 
 double opFlops(Operation *op) {
   return llvm::TypeSwitch<Operation *, double>(op)
-      .Case([](train::DotGeneralOp dot) { return dotFlops(dot); })
+      .Case<train::DotGeneralOp, train::ScaledDotOp>([](auto dot) { return dotFlops(dot); })
       .Case([](train::AttentionOp a) { return 2 * scoreFlops(a.getQuery(), a.getKey(), a.getCausal()); })
       .Case([](train::AttentionGradOp a) { return 4 * scoreFlops(a.getQuery(), a.getKey(), a.getCausal()); })
       .Case([](train::Conv2dOp conv) { return convFlops(conv.getFilter(), conv.getResult()); })

@@ -119,6 +119,10 @@ double LatencyModel::trainSeconds(Operation *op) const {
         return gemmSeconds(elementOf(dot.getLhs()), batch, elements(dot.getLhs()) / (batch * k),
                            elements(dot.getRhs()) / (batch * k), k);
       })
+      .Case([&](train::ScaledDotOp dot) {
+        const double k = product(train::shapeOf(dot.getLhs()), dot.getLhsContract());
+        return gemmSeconds(elementOf(dot.getLhs()), 1, elements(dot.getLhs()) / k, elements(dot.getRhs()) / k, k);
+      })
       .Case([&](train::AttentionOp a) {
         return flopSeconds(2 * scoreFlops(a.getQuery(), a.getKey(), a.getCausal()), bytes, elementOf(a.getQuery()),
                            target.attentionForward.at(keysOf(a.getKey())));

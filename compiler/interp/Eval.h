@@ -77,6 +77,10 @@ inline Results one(Tensor tensor) {
   return results;
 }
 
+/// The product of float tensors over pairs of dimensions, without a batch.
+Tensor evalContraction(mlir::RankedTensorType type, const Tensor &lhs, const Tensor &rhs,
+                       llvm::ArrayRef<int64_t> lhsContract, llvm::ArrayRef<int64_t> rhsContract);
+
 void addElementwise(EvalTable &table);
 void addShape(EvalTable &table);
 void addReduce(EvalTable &table);

@@ -2,6 +2,7 @@
 
 #include "compiler/dialect/exec/Exec.h"
 #include "compiler/dialect/train/Gelu.h"
+#include "compiler/dialect/train/ResultShapes.h"
 #include "compiler/interp/Eval.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -35,14 +36,13 @@ static std::vector<int64_t> offsetsOver(const Tensor &tensor, ArrayRef<int64_t> 
 }
 
 /// `accumulator`: null for a product that is not added to anything.
-template <typename Op>
-static FailureOr<Results> product(Op op, EvalContext context, const Tensor &lhs, const Tensor &rhs,
-                                  const Tensor *accumulator) {
-  Tensor result(context.resultType());
-  auto lhsBatch = offsetsOver(lhs, op.getLhsBatch()), rhsBatch = offsetsOver(rhs, op.getRhsBatch());
-  auto lhsSum = offsetsOver(lhs, op.getLhsContract()), rhsSum = offsetsOver(rhs, op.getRhsContract());
-  auto rows = offsetsOver(lhs, freeDims(lhs.getRank(), op.getLhsBatch(), op.getLhsContract()));
-  auto columns = offsetsOver(rhs, freeDims(rhs.getRank(), op.getRhsBatch(), op.getRhsContract()));
+static Tensor product(RankedTensorType type, const Tensor &lhs, const Tensor &rhs, const train::ContractionDims &dims,
+                      const Tensor *accumulator) {
+  Tensor result(type);
+  auto lhsBatch = offsetsOver(lhs, dims.lhsBatch), rhsBatch = offsetsOver(rhs, dims.rhsBatch);
+  auto lhsSum = offsetsOver(lhs, dims.lhsContract), rhsSum = offsetsOver(rhs, dims.rhsContract);
+  auto rows = offsetsOver(lhs, freeDims(lhs.getRank(), dims.lhsBatch, dims.lhsContract));
+  auto columns = offsetsOver(rhs, freeDims(rhs.getRank(), dims.rhsBatch, dims.rhsContract));
   int64_t next = 0;
   for (auto [lhsCorner, rhsCorner] : llvm::zip_equal(lhsBatch, rhsBatch)) {
     for (int64_t row : rows) {
@@ -62,7 +62,19 @@ static FailureOr<Results> product(Op op, EvalContext context, const Tensor &lhs,
       }
     }
   }
-  return one(std::move(result));
+  return result;
+}
+
+template <typename Op>
+static FailureOr<Results> product(Op op, EvalContext context, const Tensor &lhs, const Tensor &rhs,
+                                  const Tensor *accumulator) {
+  return one(product(context.resultType(), lhs, rhs,
+                     {op.getLhsBatch(), op.getRhsBatch(), op.getLhsContract(), op.getRhsContract()}, accumulator));
+}
+
+Tensor evalContraction(RankedTensorType type, const Tensor &lhs, const Tensor &rhs, ArrayRef<int64_t> lhsContract,
+                       ArrayRef<int64_t> rhsContract) {
+  return product(type, lhs, rhs, {{}, {}, lhsContract, rhsContract}, nullptr);
 }
 
 // --- products with epilogues ----------------------------------------------------

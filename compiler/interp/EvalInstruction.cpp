@@ -56,7 +56,7 @@ private:
     if (adds)
       return exec::AddProductOp::create(builder, gemm.getLoc(), type, sum, in(0), in(1), batch, batch, rows, columns);
     return train::DotGeneralOp::create(builder, gemm.getLoc(), type, in(0), in(1), batch, batch, rows, columns,
-                                       TypeAttr());
+                                       TypeAttr(), train::ScalingAttr());
   }
 
   Operation *make(exec::ConvOp conv) {

@@ -250,15 +250,56 @@ static FailureOr<Results> attentionGrad(AttentionGradOp op, EvalContext context,
 
 // --- Quantisation --------------------------------------------------------------
 
-/// Position in `scale` (a scalar, or size 1 where it is shared) for each position of a tensor of `shape`.
+/// For each position of a tensor of `shape` the one in `scale` of the block that holds it.
 static std::vector<int64_t> scalePositions(ArrayRef<int64_t> shape, const Tensor &scale) {
-  SmallVector<int64_t> strides(shape.size(), 0);
-  if (scale.getRank() != 0)
-    for (auto [stride, size, own] : llvm::zip_equal(strides, scale.getShape(), stridesOf(scale.getShape())))
-      stride = size == 1 ? 0 : own;
   std::vector<int64_t> positions;
-  forEachIndex(shape, [&](ArrayRef<int64_t> index, int64_t) { positions.push_back(linearIndex(index, strides)); });
+  SmallVector<int64_t> strides = stridesOf(scale.getShape()), block(scale.getRank());
+  forEachIndex(shape, [&](ArrayRef<int64_t> index, int64_t) {
+    for (int64_t dim = 0; dim < scale.getRank(); ++dim)
+      block[dim] = index[dim] / (shape[dim] / scale.getShape()[dim]);
+    positions.push_back(linearIndex(block, strides));
+  });
   return positions;
+}
+
+static double largestOf(Type format) {
+  return APFloat::getLargest(cast<FloatType>(format).getFloatSemantics()).convertToDouble();
+}
+
+/// See train.quantize_scale.
+static double quantizeScale(QuantizeScaleOp op, double amax) {
+  if (!std::isfinite(amax) && op.getOneIfNotFinite())
+    return 1;
+  const double largest = largestOf(op.getFormat());
+  if (op.getRounding() == ScaleRounding::E8M0) {
+    const float quotient = static_cast<float>(amax) / static_cast<float>(largest);
+    if (!std::isfinite(quotient))
+      return std::nan("");
+    int exponent = -127;
+    if (quotient > 0 && std::frexp(quotient, &exponent) == 0.5f)
+      --exponent;
+    return std::ldexp(1.0, -std::max(exponent, -127));
+  }
+  const auto scale = static_cast<float>(largest / (std::isnan(amax) ? amax : std::max(amax, 1e-12)));
+  if (op.getRounding() == ScaleRounding::None || !std::isfinite(scale) || scale == 0)
+    return scale;
+  int exponent = 0;
+  std::frexp(scale, &exponent);
+  return std::ldexp(1.0, exponent - 1);
+}
+
+/// The operand times its inverse scale, without rounding: both have few enough digits for a double.
+static Tensor dequantized(const Tensor &operand, const Tensor &inverseScale) {
+  Tensor result(operand.getType().clone(Float64Type::get(operand.getType().getContext())));
+  for (auto [i, position] : llvm::enumerate(scalePositions(result.getShape(), inverseScale)))
+    result.set(i, operand.at(i) * inverseScale.at(position));
+  return result;
+}
+
+/// As dot_general of the operands times their inverse scales.
+static FailureOr<Results> scaledDot(ScaledDotOp op, EvalContext context, Operands in) {
+  const Tensor lhs = dequantized(*in[0], *in[2]), rhs = dequantized(*in[1], *in[3]);
+  return one(evalContraction(context.resultType(), lhs, rhs, op.getLhsContract(), op.getRhsContract()));
 }
 
 void addNeural(EvalTable &table) {
@@ -268,11 +309,20 @@ void addNeural(EvalTable &table) {
   table.add<CountValidOp>(countValid);
   table.add<AttentionOp>(attention);
   table.add<AttentionGradOp>(attentionGrad);
+  table.add<QuantizeScaleOp>([](QuantizeScaleOp op, EvalContext context, Operands in) {
+    Tensor result(context.resultType());
+    for (int64_t i = 0, end = result.size(); i < end; ++i)
+      result.set(i, quantizeScale(op, in[0]->at(i)));
+    return one(std::move(result));
+  });
   table.add<QuantizeOp>([](QuantizeOp, EvalContext context, Operands in) {
     Tensor result(context.resultType());
-    auto limit = APFloat::getLargest(cast<FloatType>(result.getElementType()).getFloatSemantics()).convertToDouble();
+    const double limit = largestOf(result.getElementType());
+    const bool isF64 = in[0]->getElementType().isF64();
     for (auto [i, position] : llvm::enumerate(scalePositions(result.getShape(), *in[1]))) {
       double scaled = in[0]->at(i) * in[1]->at(position);
+      if (!isF64)
+        scaled = static_cast<float>(scaled);
       result.set(i, std::isnan(scaled) ? scaled : std::clamp(scaled, -limit, limit));
     }
     return one(std::move(result));
@@ -280,9 +330,10 @@ void addNeural(EvalTable &table) {
   table.add<DequantizeOp>([](DequantizeOp, EvalContext context, Operands in) {
     Tensor result(context.resultType());
     for (auto [i, position] : llvm::enumerate(scalePositions(result.getShape(), *in[1])))
-      result.set(i, in[0]->at(i) / in[1]->at(position));
+      result.set(i, in[0]->at(i) * in[1]->at(position));
     return one(std::move(result));
   });
+  table.add<ScaledDotOp>(scaledDot);
 }
 
 } // namespace tessera::interp

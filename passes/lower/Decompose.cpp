@@ -195,17 +195,14 @@ template <typename Op> struct DecomposeUpdate : Decomposition<Op> {
 
 /// The scale of a quantised tensor, at every element.
 Value broadcastScale(Wide &b, Value scale, Value like) {
-  Value wide = b.widen(scale);
-  if (tensorType(wide).getRank() == 0)
-    return b.broadcastScalar(wide, like);
-  return b.broadcastTo(wide, shapeOf(like));
+  return b.convert(b.repeatBlocks(b.widen(scale), shapeOf(like)), tensorType(like).getElementType());
 }
 
 struct DecomposeQuantize : Decomposition<train::QuantizeOp> {
   using Decomposition::Decomposition;
   SmallVector<Value> decompose(train::QuantizeOp op, Wide &b) const override {
     Value x = b.widen(op.getOperand());
-    Value scaled = b.mul(x, b.convert(broadcastScale(b, op.getScale(), x), tensorType(x).getElementType()));
+    Value scaled = b.mul(x, broadcastScale(b, op.getScale(), x));
     auto type = cast<FloatType>(tensorType(op.getResult()).getElementType());
     double limit = llvm::APFloat::getLargest(type.getFloatSemantics()).convertToDouble();
     Value clamped = b.max(b.min(scaled, b.splatLike(scaled, limit)), b.splatLike(scaled, -limit));
@@ -217,8 +214,54 @@ struct DecomposeDequantize : Decomposition<train::DequantizeOp> {
   using Decomposition::Decomposition;
   SmallVector<Value> decompose(train::DequantizeOp op, Wide &b) const override {
     Value x = b.widen(op.getOperand());
-    Value scale = b.convert(broadcastScale(b, op.getScale(), x), tensorType(x).getElementType());
-    return {b.narrow(b.div(x, scale), op.getResult())};
+    return {b.narrow(b.mul(x, broadcastScale(b, op.getInverseScale(), x)), op.getResult())};
+  }
+};
+
+/// What no library multiplies in 8 bits is multiplied in a type that holds the same values: bf16 where scales are powers
+/// of two, and also where they are the same along what is contracted, so that they are applied to the result; else f32.
+struct DecomposeScaledDot : Decomposition<train::ScaledDotOp> {
+  using Decomposition::Decomposition;
+  SmallVector<Value> decompose(train::ScaledDotOp op, Wide &b) const override {
+    Type bf16 = b.builder.getBF16Type(), f32 = b.builder.getF32Type();
+    const bool scalesResult = !op.getPowerOfTwo() && isShared(op.getLhsInverseScale(), op.getLhsContract()) &&
+                              isShared(op.getRhsInverseScale(), op.getRhsContract());
+    Type type = op.getPowerOfTwo() || scalesResult ? bf16 : f32;
+    auto read = [&](Value operand, Value inverseScale) {
+      if (scalesResult)
+        return b.convert(operand, type);
+      Value wide = b.widen(operand);
+      return b.convert(b.mul(wide, broadcastScale(b, inverseScale, wide)), type);
+    };
+    Type product = scalesResult ? f32 : tensorType(op.getResult()).getElementType();
+    auto dot = train::DotGeneralOp::create(b.builder, op.getLoc(), tensorType(op.getResult()).clone(product),
+                                           read(op.getLhs(), op.getLhsInverseScale()),
+                                           read(op.getRhs(), op.getRhsInverseScale()), {}, {}, op.getLhsContract(),
+                                           op.getRhsContract(), TypeAttr(), train::ScalingAttr());
+    if (!scalesResult)
+      return {dot};
+    Value lhsScale = ofResult(b, op, op.getLhsInverseScale(), op.getLhsContract(), 0);
+    Value rhsScale = ofResult(b, op, op.getRhsInverseScale(), op.getRhsContract(),
+                              tensorType(op.getLhs()).getRank() - static_cast<int64_t>(op.getLhsContract().size()));
+    return {b.narrow(b.mul(dot, b.mul(lhsScale, rhsScale)), op.getResult())};
+  }
+
+private:
+  static bool isShared(Value scale, ArrayRef<int64_t> contract) {
+    return tensorType(scale).getRank() == 0 ||
+           llvm::all_of(contract, [&](int64_t dim) { return shapeOf(scale)[dim] == 1; });
+  }
+
+  /// The scale of each element of the result, whose dimensions from `first` on are those that are not contracted.
+  static Value ofResult(Wide &b, train::ScaledDotOp op, Value scale, ArrayRef<int64_t> contract, int64_t first) {
+    ArrayRef<int64_t> shape = shapeOf(op.getResult());
+    if (tensorType(scale).getRank() == 0)
+      return b.broadcast(scale, shape, {});
+    SmallVector<int64_t> sizes(shape.size(), 1);
+    for (int64_t dim = 0; dim < tensorType(scale).getRank(); ++dim)
+      if (!llvm::is_contained(contract, dim))
+        sizes[first++] = shapeOf(scale)[dim];
+    return b.repeatBlocks(b.reshape(scale, sizes), shape);
   }
 };
 
@@ -237,7 +280,7 @@ struct Decompose : impl::DecomposeBase<Decompose> {
       joinSums(getOperation());
     RewritePatternSet patterns(&getContext());
     patterns.add<DecomposeSoftmax, DecomposeLayerNorm, DecomposeCrossEntropy, DecomposeCountValid, DecomposeSortIndices,
-                 DecomposeQuantize, DecomposeDequantize, DropStopGradient>(&getContext());
+                 DecomposeQuantize, DecomposeDequantize, DecomposeScaledDot, DropStopGradient>(&getContext());
     train::forEachUpdateOp([&]<typename Op>() { patterns.add<DecomposeUpdate<Op>>(&getContext()); });
     train::AddOp::getCanonicalizationPatterns(patterns, &getContext()); // rows that are scattered into zeros, and added
     addEmptyDecomposition(patterns);

@@ -151,7 +151,7 @@ struct MergeProductDims : OpRewritePattern<train::DotGeneralOp> {
     if (!rhsMerges)
       reorder(rhs, rhsBatch, rhsContract);
     auto merged = train::DotGeneralOp::create(rewriter, op.getLoc(), op.getType(), lhs, rhs, lhsBatch, rhsBatch,
-                                              lhsContract, rhsContract, op.getComputeTypeAttr());
+                                              lhsContract, rhsContract, op.getComputeTypeAttr(), op.getScalingAttr());
     merged->setDiscardableAttrs(op->getDiscardableAttrDictionary());
     return replace(op, before, merged.getResult(), rewriter);
   }

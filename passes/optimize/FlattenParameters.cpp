@@ -20,6 +20,8 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
+#include <numeric>
+
 using namespace mlir;
 
 namespace tessera {
@@ -117,7 +119,11 @@ BlockArgument FlattenParameters::insertUnit(func::FuncOp func, unsigned index, c
     segments.push_back(train::SegmentAttr::get(builder.getContext(), builder.getStringAttr(parameter.name),
                                                parameter.offset, parameter.type.getShape(), parameter.init,
                                                parameter.placement));
-  const int64_t padded = unit.parts() * static_cast<int64_t>(llvm::alignTo(unit.elements, padMultiple));
+  // Shards of what becomes 8 bits are whole chunks, which have scales.
+  constexpr int64_t kChunk = 128;
+  const bool isFloat8 = unit.getComputeType() && isa<Float8E4M3FNType>(unit.getComputeType().getValue());
+  const int64_t multiple = isFloat8 ? padMultiple * kChunk / std::gcd<int64_t>(padMultiple, 16) : padMultiple;
+  const int64_t padded = unit.parts() * static_cast<int64_t>(llvm::alignTo(unit.elements, multiple));
   SmallVector<NamedAttribute> attrs = {
       train::getRoleAttr(builder.getContext(), unit.role),
       builder.getNamedAttr(train::kName, builder.getStringAttr(unit.name)),

@@ -52,9 +52,9 @@ struct NarrowFrozen : impl::NarrowFrozenBase<NarrowFrozen> {
     for (unsigned index : train::getArgsWithRole(func, train::ArgRole::Frozen)) {
       BlockArgument arg = func.getArgument(index);
       RankedTensorType wide = train::tensorType(arg);
-      if (!train::isFlattened(func, index) || !wide.getElementType().isF32() ||
-          func.getArgAttr(index, train::kComputeType))
+      if (!train::isFlattened(func, index) || !wide.getElementType().isF32() || train::isComputedInF32(func, index))
         continue;
+      func.removeArgAttr(index, train::kComputeType); // what becomes 8 bits does so from bf16
       arg.setType(wide.clone(BFloat16Type::get(func.getContext())));
       func.setArgAttr(index, train::kModelType, TypeAttr::get(wide.getElementType()));
       for (bool backward : {false, true})

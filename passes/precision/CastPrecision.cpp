@@ -48,17 +48,19 @@ public:
     for (BlockArgument arg : body.getArguments()) {
       const std::optional<ArgRole> role = getArgRole(func, arg.getArgNumber());
       const bool isKept = isComputedInF32(func, arg.getArgNumber());
+      const bool isCastLater = isComputedInFloat8(func, arg.getArgNumber());
       kinds[arg] = role == ArgRole::Target                                    ? Kind::Loss
                    : !isKept && (role == ArgRole::Input || isParameter(role)) ? Kind::Data
                                                                               : Kind::Statistic;
       const bool isUnit =
           role == ArgRole::Param || (role == ArgRole::Frozen && func.getArgAttr(arg.getArgNumber(), kSegments));
-      if (!isKept && isUnit && isWide(arg))
+      castLater |= isCastLater;
+      if (!isKept && !isCastLater && isUnit && isWide(arg))
         parameters.push_back(arg);
       if (func.getArgAttr(arg.getArgNumber(), kModelType) && isBf16(arg))
         findWidened(arg);
     }
-    if (parameters.empty()) {
+    if (parameters.empty() && !castLater) {
       func.emitRemark() << "not computed in bf16: "
                         << (exact.empty() ? "the step has no f32 parameters"
                                           : "all f32 parameters are computed in f32");
@@ -251,6 +253,12 @@ private:
   }
 
   void visitProduct(DotGeneralOp dot) {
+    // A weight that becomes 8 bits does so from f32.
+    auto isWeight = [&](OpOperand &operand) {
+      ScalingAttr scaling = dot.getScalingAttr();
+      return scaling &&
+             (operand.getOperandNumber() == 0 ? scaling.getLhs() : scaling.getRhs()) == ProductOperand::Weight;
+    };
     if (!isOurs(dot.getLhs()) || !isOurs(dot.getRhs()) || !isOurs(dot.getResult())) {
       kinds[dot.getResult()] = Kind::Data;
       return;
@@ -266,7 +274,9 @@ private:
       kinds[dot.getResult()] = Kind::Neutral;
       return;
     }
-    narrowAll(dot);
+    for (OpOperand &operand : dot->getOpOperands())
+      if (!isWeight(operand))
+        narrow(operand);
     const bool isOfParameter = parameterGradients.contains(dot.getResult());
     setResult(dot.getResult(), isOfParameter ? Type(wideType) : Type(narrowType),
               isOfParameter ? Kind::Statistic : Kind::Data);
@@ -371,6 +381,7 @@ private:
   F32Values activations; ///< what follows from products that read them
   Type wideType, narrowType;
   SmallVector<Value> parameters;
+  bool castLater = false; ///< there are parameters that become 8 bits
   SmallVector<Value> widened; ///< of parameters that are held in bf16
   llvm::DenseMap<Value, Kind> kinds;
   llvm::DenseMap<Value, Value> narrowed;

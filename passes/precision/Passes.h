@@ -3,6 +3,8 @@
 #ifndef TESSERA_PASSES_PRECISION_PASSES_H
 #define TESSERA_PASSES_PRECISION_PASSES_H
 
+#include "passes/OptionTypes.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 

@@ -51,6 +51,83 @@ def CastPrecision : Pass<"cast-precision", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tessera::train::TrainDialect"];
 }
 
+def ChooseFp8 : Pass<"choose-fp8", "::mlir::func::FuncOp"> {
+  let summary = "Say which products are computed in 8-bit floats";
+  let description = [{
+    A product of a parameter and an activation gets `scaling`, the recipe and what its operands are, and its parameter the
+    compute type f8E4M3FN; `differentiate` gives the products of its gradients their own. Left in bf16, each with a
+    remark, are:
+
+    - products of no parameter or of two, with a batch, or in another type than f32; attentions; convolutions;
+    - what `--keep-f32` names, what `filter` does not, and the blocks of `keepBf16`;
+    - a head, from which nothing but the loss and outputs follows, and a router, which goes into a softmax or chooses;
+    - inputs or outputs that the recipe's multiple does not divide;
+    - parameters with other readers, such as an embedding that is also the head.
+
+    What a product is for follows from the graph, never from a name. If nothing is left, the error lists all products.
+    The module attribute `train.products` says of each what it is computed in and why.
+
+    Precondition: the loss is there, `differentiate` has not run. Postcondition: a parameter with the compute type
+    f8E4M3FN is read by products with `scaling` alone.
+
+    ```mlir
+    %y = train.dot_general %x, %w {lhs_contract = array<i64: 1>, …}
+    ```
+    becomes
+    ```mlir
+    %y = train.dot_general %x, %w {lhs_contract = array<i64: 1>, scaling = #train.scaling<rowwise, activation, weight>, …}
+    ```
+  }];
+  let options = [
+    Option<"recipe", "recipe", "std::string", "\"rowwise\"", "tensorwise, rowwise, rowwise_hp, block128 or mxfp8">,
+    Option<"filter", "filter", "::tessera::OptionText", "", "Regular expression of parameters; empty: all">,
+    Option<"keepBf16", "keep-bf16", "::tessera::OptionText", "",
+           "first:<n>,last:<n>: so many blocks of the model, from its beginning and its end, stay in bf16">,
+  ];
+  let dependentDialects = ["::tessera::train::TrainDialect"];
+}
+
+def CastFp8 : Pass<"cast-fp8", "::mlir::func::FuncOp"> {
+  let summary = "Turn products with a scaling into products of 8-bit floats";
+  let description = [{
+    Each operand becomes a matrix of tokens, inputs or outputs, and is quantised as the recipe's table says: the largest
+    absolute value of what shares a scale, the scale (`quantize_scale`), the values (`quantize`) and the inverse of the
+    scale. Activations and gradients are quantised from their bf16 values, weights from the f32 ones. What the
+    recipe leaves in bf16 is so, and loses its `scaling`.
+
+    Where a scale is shared by all tokens, it is by those of the micro-batch over all ranks: their maximum is one of
+    partial maxima once tokens are split. With `groups` it is by as many equal parts of consecutive tokens, so that ranks
+    need not ask each other.
+
+    Precondition: `cast-precision`. Postcondition: no product has a `scaling`. A number of tokens that the recipe's blocks
+    do not divide is an error.
+
+    ```mlir
+    %y = train.dot_general %x, %w {lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>,
+        scaling = #train.scaling<rowwise, activation, weight>, …} : (tensor<64x32xbf16>, tensor<16x32xf32>) -> tensor<64x16xbf16>
+    ```
+    becomes
+    ```mlir
+    %0 = train.convert %x : (tensor<64x32xbf16>) -> tensor<64x32xf32>
+    %1 = train.abs %0 : tensor<64x32xf32>
+    %2 = train.reduce max, %1 {dimensions = array<i64: 1>} : (tensor<64x32xf32>) -> tensor<64xf32>
+    %3 = train.reshape %2 : (tensor<64xf32>) -> tensor<64x1xf32>
+    %sx = train.quantize_scale down, %3 {format = f8E4M3FN} : tensor<64x1xf32>
+    %qx = train.quantize %x, %sx : (tensor<64x32xbf16>, tensor<64x1xf32>) -> tensor<64x32xf8E4M3FN>
+    %ix = train.div %one, %sx : tensor<64x1xf32>
+    …
+    %y = train.scaled_dot %qx, %qw scaled %ix, %iw {lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>, power_of_two} : …
+    ```
+  }];
+  let options = [
+    Option<"groups", "groups", "int64_t", "1", "Parts of the tokens that have scales of their own">,
+    Option<"nonfinite", "nonfinite", "std::string", "\"propagate\"",
+           "propagate: a NaN or an infinity makes all that shares its scale NaN or 0; scale1: the scale is then 1">,
+  ];
+  let statistics = [Statistic<"numScaled", "scaled", "Products of 8-bit floats">];
+  let dependentDialects = ["::tessera::train::TrainDialect"];
+}
+
 def KeepCopies : Pass<"keep-copies", "::mlir::func::FuncOp"> {
   let summary = "Keep bf16 copies of parameters from step to step";
   let description = [{

@@ -200,10 +200,11 @@ private:
   void annotate(Unit &unit) {
     const bool isKept = strategy.gather == Gather::OncePerStep || (kept && kept->match(unit.name));
     if (strategy.gather != Gather::Never) {
-      if (isKept)
-        gatherOnce(unit);
-      else
-        gatherForEachPhase(unit);
+      for (Value read : unit.reads)
+        if (isKept)
+          gatherOnce(unit, read);
+        else
+          gatherForEachPhase(unit, read);
       if (unit.cast && unit.cast->use_empty())
         unit.cast->erase();
     }
@@ -211,18 +212,18 @@ private:
       constrainGradient(unit);
   }
 
-  Value gather(Unit &unit, Operation *before, OriginPhase phase) {
+  Value gather(Unit &unit, Value read, Operation *before, OriginPhase phase) {
     OpBuilder builder(before);
     // What is read narrow is gathered narrow: each rank casts its part.
-    Value part = unit.cast ? builder.clone(*unit.cast)->getResult(0) : Value(unit.argument);
+    Value part = unit.cast ? builder.clone(*unit.cast)->getResult(0) : read;
     return ConstrainOp::create(builder, before->getLoc(), part.getType(), part,
-                               whole(unit.argument, unit.name).toAttr(mesh),
+                               whole(part, unit.name).toAttr(mesh),
                                OriginAttr::get(func.getContext(), phase, unit.name), TypeAttr());
   }
 
   /// One copy for all uses, made outside of the loop over micro-batches.
-  void gatherOnce(Unit &unit) {
-    SmallVector<OpOperand *> uses = computeUses(unit);
+  void gatherOnce(Unit &unit, Value read) {
+    SmallVector<OpOperand *> uses = computeUses(unit, read);
     if (uses.empty())
       return;
     Operation *first = nullptr;
@@ -231,20 +232,20 @@ private:
       if (!first || user->isBeforeInBlock(first))
         first = user;
     }
-    Value compute = gather(unit, first, OriginPhase::Step);
+    Value compute = gather(unit, read, first, OriginPhase::Step);
     for (OpOperand *use : uses)
       use->set(compute);
   }
 
-  void gatherForEachPhase(Unit &unit) {
-    SmallVector<ComputeUses> groups = splitComputeUses(unit);
+  void gatherForEachPhase(Unit &unit, Value read) {
+    SmallVector<ComputeUses> groups = splitComputeUses(unit, read);
     shareAtTurn(unit, groups);
     for (const ComputeUses &uses : groups) {
-      Value compute = gather(unit, uses.first, uses.isBackward ? OriginPhase::Backward : OriginPhase::Forward);
+      Value compute = gather(unit, read, uses.first, uses.isBackward ? OriginPhase::Backward : OriginPhase::Forward);
       if (uses.isBackward) {
         train::markBackward(compute.getDefiningOp());
-        if (Operation *cast = compute.getDefiningOp()->getOperand(0).getDefiningOp())
-          train::markBackward(cast);
+        if (unit.cast)
+          train::markBackward(compute.getDefiningOp()->getOperand(0).getDefiningOp());
       }
       for (OpOperand *use : uses.uses)
         use->set(compute);

@@ -16,9 +16,32 @@ using namespace tessera::train;
 
 namespace tessera::shard {
 
+/// Whether `op` quantises rows with a scale each, as any part of the rows can be.
+static bool quantizesRows(Operation *op) {
+  auto quantize = dyn_cast<QuantizeOp>(op);
+  if (!quantize || tensorType(quantize.getScale()).getRank() != 2)
+    return false;
+  ArrayRef<int64_t> scale = shapeOf(quantize.getScale());
+  return scale[0] == shapeOf(quantize.getResult())[0] && scale[1] == 1;
+}
+
+/// Whether `op` cuts a unit into chunks that are quantised.
+static bool isQuantized(Operation *op) { return isa<ReshapeOp>(op) && llvm::any_of(op->getUsers(), quantizesRows); }
+
+/// What a unit is quantised to.
+static SmallVector<Value> quantizedFrom(Value unit) {
+  SmallVector<Value> values;
+  for (Operation *chunks : unit.getUsers())
+    if (isQuantized(chunks))
+      for (Operation *user : chunks->getUsers())
+        if (quantizesRows(user))
+          values.push_back(user->getResult(0));
+  return values;
+}
+
 /// The only compute use of a unit, if that makes it narrower.
 static Operation *castOf(const Unit &unit) {
-  SmallVector<OpOperand *> uses = computeUses(unit);
+  SmallVector<OpOperand *> uses = computeUses(unit, unit.argument);
   auto cast = uses.size() == 1 ? dyn_cast<ConvertOp>(uses.front()->getOwner()) : ConvertOp();
   auto bits = [](Value value) { return tensorType(value).getElementTypeBitWidth(); };
   return cast && bits(cast.getResult()) < bits(cast.getOperand()) ? cast.getOperation() : nullptr;
@@ -32,7 +55,9 @@ SmallVector<Unit> findUnits(func::FuncOp func) {
     if (role != ArgRole::Param && !(role == ArgRole::Frozen && func.getArgAttr(arg.getArgNumber(), kSegments)))
       continue;
     auto name = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kName);
-    Unit &unit = units.emplace_back(Unit{arg, name ? name.getValue() : StringRef(), {}});
+    Unit &unit = units.emplace_back();
+    unit.argument = arg;
+    unit.name = name ? name.getValue() : StringRef();
     for (Operation *user : arg.getUsers())
       if (auto update = dyn_cast<OptimizerUpdateOpInterface>(user); update && update.getParam() == arg) {
         unit.update = user;
@@ -42,6 +67,11 @@ SmallVector<Unit> findUnits(func::FuncOp func) {
       if (auto of = func.getResultAttrOfType<StringAttr>(index, kOf); of && of == unit.name && !unit.gradient)
         unit.gradient = value;
     unit.cast = castOf(unit);
+    unit.reads.append(quantizedFrom(arg));
+    if (unit.cast)
+      unit.reads.push_back(unit.cast->getResult(0));
+    else if (unit.reads.empty() || !computeUses(unit, arg).empty())
+      unit.reads.push_back(arg);
   }
   return units;
 }
@@ -57,10 +87,10 @@ namespace {
 /// Separates the uses of a unit by phase. Backward uses below a shared view get their own copy of the view.
 class PhaseSplitter {
 public:
-  explicit PhaseSplitter(Unit &unit) : unit(unit) {}
+  PhaseSplitter(Unit &unit, Value read) : unit(unit), read(read) {}
 
   SmallVector<ComputeUses> run() {
-    for (OpOperand *use : computeUses(unit))
+    for (OpOperand *use : computeUses(unit, read))
       visit(*use);
     for (ComputeUses &entry : groups)
       for (OpOperand *use : entry.uses)
@@ -127,21 +157,21 @@ private:
   }
 
   Unit &unit;
+  Value read;
   SmallVector<ComputeUses> groups;
 };
 
 } // namespace
 
-SmallVector<OpOperand *> computeUses(const Unit &unit) {
+SmallVector<OpOperand *> computeUses(const Unit &unit, Value read) {
   SmallVector<OpOperand *> uses;
-  Value compute = unit.cast ? unit.cast->getResult(0) : Value(unit.argument);
-  for (OpOperand &use : compute.getUses())
-    if (use.getOwner() != unit.update && !isa<func::ReturnOp>(use.getOwner()))
+  for (OpOperand &use : read.getUses())
+    if (use.getOwner() != unit.update && !isa<func::ReturnOp>(use.getOwner()) && !isQuantized(use.getOwner()))
       uses.push_back(&use);
   return uses;
 }
 
-SmallVector<ComputeUses> splitComputeUses(Unit &unit) { return PhaseSplitter(unit).run(); }
+SmallVector<ComputeUses> splitComputeUses(Unit &unit, Value read) { return PhaseSplitter(unit, read).run(); }
 
 namespace {
 /// What of a block computes with units, in the order of the block.
@@ -167,7 +197,8 @@ static void collectUses(Value value, BlockArgument unit, llvm::MapVector<Block *
 llvm::DenseMap<Block *, BlockArgument> findTurningUnits(ArrayRef<Unit> units) {
   llvm::MapVector<Block *, SmallVector<BlockUse>> uses;
   for (const Unit &unit : units)
-    collectUses(unit.argument, unit.argument, uses);
+    for (Value read : unit.reads)
+      collectUses(read, unit.argument, uses);
   llvm::DenseMap<Block *, BlockArgument> result;
   for (auto &[block, list] : uses) {
     llvm::stable_sort(list, [](const BlockUse &a, const BlockUse &b) { return a.op->isBeforeInBlock(b.op); });

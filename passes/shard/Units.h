@@ -22,13 +22,16 @@ struct Unit {
   mlir::Value gradient;              ///< null if the step has none
   mlir::Operation *update = nullptr; ///< null before the optimizer is inserted
   mlir::Operation *cast = nullptr;   ///< through which all compute uses read the unit in a narrower type; or null
+  /// What the model reads the unit as, each of which is gathered for itself: the result of its cast; what it is
+  /// quantised to, and the unit where something reads that, too; else the unit.
+  llvm::SmallVector<mlir::Value, 1> reads;
 };
 
 /// All trained parameters and frozen units, in argument order.
 llvm::SmallVector<Unit> findUnits(mlir::func::FuncOp func);
 
-/// Uses of a unit, or of its cast if it has one, other than its update and the function's return.
-llvm::SmallVector<mlir::OpOperand *> computeUses(const Unit &unit);
+/// Uses of a read of a unit other than its update, the function's return and what quantises it.
+llvm::SmallVector<mlir::OpOperand *> computeUses(const Unit &unit, mlir::Value read);
 
 /// Uses of a unit in one block that share one compute value.
 struct ComputeUses {
@@ -37,9 +40,9 @@ struct ComputeUses {
   llvm::SmallVector<mlir::OpOperand *> uses;
 };
 
-/// Splits the compute uses of a unit by block and phase. Slices and reshapes of the unit that both phases read are made
+/// Splits the compute uses of a read of a unit by block and phase. Slices and reshapes of the unit that both phases read are made
 /// again for backward, so that the phases share nothing.
-llvm::SmallVector<ComputeUses> splitComputeUses(Unit &unit);
+llvm::SmallVector<ComputeUses> splitComputeUses(Unit &unit, mlir::Value read);
 
 /// Of each block, the unit that computes at both ends of its forward part (an embedding that is tied to the head) and
 /// again where the backward part begins. It is whole all that time, and gathering it once more would make a second

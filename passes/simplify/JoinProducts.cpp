@@ -46,7 +46,7 @@ struct JoinProducts : impl::JoinProductsBase<JoinProducts> {
       return signalPassFailure();
     llvm::MapVector<Value, SmallVector<DotGeneralOp>> byValue;
     func.walk([&](DotGeneralOp product) {
-      if (isByWeight(product))
+      if (isByWeight(product) && !product.getScalingAttr()) // recipes scale each weight for itself
         byValue[product.getLhs()].push_back(product);
     });
     for (auto &[value, products] : byValue) {

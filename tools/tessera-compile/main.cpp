@@ -1,5 +1,6 @@
 //===- main.cpp - tessera-compile: from a model to an artifact ------------===//
 
+#include "compiler/dialect/train/Fp8Policy.h"
 #include "compiler/dialect/train/Optimizer.h"
 #include "passes/Register.h"
 #include "passes/shard/Strategy.h"
@@ -164,14 +165,28 @@ void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o) {
       ->capture_default_str();
   app.add_option("--remat-report", o.rematReport,
                  "what --remat keeps and recomputes: a JSON file, or - for a table (the default of budget)");
-  app.add_option("--precision", o.precision, "fp32 or bf16 (parameters, gradients and state stay fp32)")
+  app.add_option("--precision", o.precision,
+                 "fp32, bf16, or fp8 (bf16 with products in 8 bits); parameters, gradients and state stay fp32")
+      ->capture_default_str();
+  app.add_option("--fp8-recipe", o.fp8Recipe, "how values are scaled to 8 bits: " + tessera::train::recipeNames())
+      ->capture_default_str();
+  app.add_option("--fp8-filter", o.fp8Filter,
+                 "with --precision fp8, cast only products of parameters that match this regular expression");
+  app.add_option("--fp8-keep-bf16", o.fp8KeepBf16,
+                 "first:<n>,last:<n>: so many blocks of the model, from its beginning and its end, stay in bf16");
+  app.add_option("--fp8-amax", o.fp8Amax,
+                 "which tokens share a scale: global (those of all ranks), local (each rank's, without communication), or "
+                 "local:<groups> (as so many ranks would)")
+      ->capture_default_str();
+  app.add_option("--fp8-nonfinite", o.fp8Nonfinite,
+                 "what is not finite: propagate (all that shares its scale becomes NaN or 0), or scale1 (its scale is 1)")
       ->capture_default_str();
   app.add_option("--frozen-dtype", o.frozenDtype,
                  "what frozen parameters are held in and gathered in: fp32 or bf16 (half the bytes)")
       ->capture_default_str();
   app.add_option(
       "--keep-f32", o.keepF32,
-      "with --precision bf16, compute in f32 with the parameters whose name matches this regular expression");
+      "with --precision bf16 or fp8, compute in f32 with the parameters whose name matches this regular expression");
   app.add_option("--reduce-dtype", o.reduceDtype,
                  "what gradients are added up in over ranks: fp32, or bf16 (half the bytes)")
       ->capture_default_str();

@@ -90,6 +90,21 @@ Value Build::broadcastReduced(Value x, ArrayRef<int64_t> shape, ArrayRef<int64_t
   return broadcast(x, shape, dims);
 }
 
+Value Build::repeatBlocks(Value x, ArrayRef<int64_t> shape) {
+  if (shapeOf(x).empty())
+    return broadcast(x, shape, {});
+  // Each dimension as its blocks, and the elements of a block where there are several of both.
+  SmallVector<int64_t> parted, blocks;
+  for (auto [count, size] : llvm::zip_equal(shapeOf(x), shape)) {
+    blocks.push_back(parted.size());
+    if (count == 1 || count == size)
+      parted.push_back(size);
+    else
+      parted.append({count, size / count});
+  }
+  return reshape(broadcast(x, parted, blocks), shape);
+}
+
 Value Build::slice(Value x, ArrayRef<int64_t> starts, ArrayRef<int64_t> limits, ArrayRef<int64_t> strides) {
   SmallVector<int64_t> steps(strides);
   if (steps.empty())
@@ -123,10 +138,11 @@ Value Build::reduce(ReduceKind kind, Value x, ArrayRef<int64_t> dimensions) {
 Value Build::sumAll(Value x) { return sum(x, llvm::to_vector(llvm::seq<int64_t>(0, tensorType(x).getRank()))); }
 
 Value Build::dot(Value lhs, Value rhs, ArrayRef<int64_t> lhsBatch, ArrayRef<int64_t> rhsBatch,
-                 ArrayRef<int64_t> lhsContract, ArrayRef<int64_t> rhsContract, TypeAttr computeType) {
+                 ArrayRef<int64_t> lhsContract, ArrayRef<int64_t> rhsContract, TypeAttr computeType,
+                 ScalingAttr scaling) {
   const Shape shape = productShape(shapeOf(lhs), shapeOf(rhs), {lhsBatch, rhsBatch, lhsContract, rhsContract});
   return DotGeneralOp::create(builder, loc, tensorType(lhs).clone(shape), lhs, rhs, lhsBatch, rhsBatch, lhsContract,
-                              rhsContract, computeType);
+                              rhsContract, computeType, scaling);
 }
 
 } // namespace tessera::train

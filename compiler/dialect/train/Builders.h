@@ -52,6 +52,8 @@ public:
   mlir::Value broadcastTo(mlir::Value x, llvm::ArrayRef<int64_t> shape);
   /// Broadcasts a reduced value back along the dimensions that the reduction removed.
   mlir::Value broadcastReduced(mlir::Value x, llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> reducedDims);
+  /// Repeats each element of `x`, a scalar or of sizes that divide those of `shape`, for its block of neighbours.
+  mlir::Value repeatBlocks(mlir::Value x, llvm::ArrayRef<int64_t> shape);
   mlir::Value slice(mlir::Value x, llvm::ArrayRef<int64_t> starts, llvm::ArrayRef<int64_t> limits,
                     llvm::ArrayRef<int64_t> strides = {});
   mlir::Value pad(mlir::Value x, llvm::ArrayRef<int64_t> low, llvm::ArrayRef<int64_t> high,
@@ -65,7 +67,7 @@ public:
   mlir::Value sumAll(mlir::Value x);
   mlir::Value dot(mlir::Value lhs, mlir::Value rhs, llvm::ArrayRef<int64_t> lhsBatch, llvm::ArrayRef<int64_t> rhsBatch,
                   llvm::ArrayRef<int64_t> lhsContract, llvm::ArrayRef<int64_t> rhsContract,
-                  mlir::TypeAttr computeType = {});
+                  mlir::TypeAttr computeType = {}, ScalingAttr scaling = {});
 
   mlir::OpBuilder &builder;
   mlir::Location loc;

@@ -19,6 +19,11 @@ bool isComputedInF32(func::FuncOp func, unsigned index) {
   return type && type.getValue().isF32();
 }
 
+bool isComputedInFloat8(func::FuncOp func, unsigned index) {
+  auto type = func.getArgAttrOfType<TypeAttr>(index, kComputeType);
+  return type && isa<Float8E4M3FNType>(type.getValue());
+}
+
 bool isComputedInF32(DotGeneralOp product) {
   std::optional<Type> type = product.getComputeType();
   return type && type->isF32();

@@ -16,7 +16,7 @@
 namespace tessera::train {
 
 /// On an f32 parameter's argument, then on its unit's: the type that the model reads it in; without it, the precision
-/// phase decides. The products that read it say so themselves (`compute_type`).
+/// phase decides. The products that read it say so themselves (`compute_type`, `scaling`).
 inline constexpr llvm::StringLiteral kComputeType = "train.compute_type";
 
 /// On a frozen parameter's argument, then on its unit's: the wider type it has in the model, so that weights are
@@ -25,6 +25,8 @@ inline constexpr llvm::StringLiteral kModelType = "train.model_type";
 
 /// Whether the argument is read in f32 whatever the precision phase does with others.
 bool isComputedInF32(mlir::func::FuncOp func, unsigned index);
+/// Whether products read it in 8 bits; each casts it for itself.
+bool isComputedInFloat8(mlir::func::FuncOp func, unsigned index);
 /// Whether the product's operands stay f32.
 bool isComputedInF32(DotGeneralOp product);
 

@@ -3,6 +3,7 @@
 #include "compiler/dialect/train/Train.h"
 
 #include "compiler/dialect/train/Dims.h"
+#include "compiler/dialect/train/Products.h"
 #include "compiler/dialect/train/Segments.h"
 
 #include "mlir/IR/Builders.h"

@@ -48,6 +48,36 @@ def Train_TensorRole : Train_Enum<"TensorRole", "what a tensor of the model file
   I32EnumAttrCase<"Param", 0, "param">, I32EnumAttrCase<"Frozen", 1, "frozen">,
   I32EnumAttrCase<"Constant", 2, "constant">, I32EnumAttrCase<"Unused", 3, "unused">]>;
 
+def Train_ScaleRounding : Train_Enum<"ScaleRounding", "how the scale of a quantised value is rounded", [
+  I32EnumAttrCase<"None", 0, "none">, I32EnumAttrCase<"Down", 1, "down">, I32EnumAttrCase<"E8M0", 2, "e8m0">]>;
+def Train_ScaleRoundingAttr : Train_EnumAttr<Train_ScaleRounding, "scale_rounding">;
+
+def Train_Fp8Recipe : Train_Enum<"Fp8Recipe", "how products are computed in 8-bit floats; the table is in Fp8Policy.cpp", [
+  I32EnumAttrCase<"Tensorwise", 0, "tensorwise">, I32EnumAttrCase<"Rowwise", 1, "rowwise">,
+  I32EnumAttrCase<"RowwiseHp", 2, "rowwise_hp">, I32EnumAttrCase<"Block128", 3, "block128">,
+  I32EnumAttrCase<"Mxfp8", 4, "mxfp8">]>;
+
+def Train_ProductOperand : Train_Enum<"ProductOperand", "what a product reads", [
+  I32EnumAttrCase<"Activation", 0, "activation">, I32EnumAttrCase<"Weight", 1, "weight">,
+  I32EnumAttrCase<"Gradient", 2, "gradient">]>;
+
+def Train_ScalingAttr : AttrDef<Train_Dialect, "Scaling"> {
+  let mnemonic = "scaling";
+  let summary = "A product that is to be computed in 8-bit floats, and what its operands are";
+  let description = [{
+    What the operands are says which product it is: `activation` and `weight` give the output, `gradient` (of the output)
+    and `weight` the gradient of the input, `gradient` and `activation` that of the weight. The products of a product's
+    gradients have the attribute of their own kind. `cast-fp8` reads it:
+
+    ```mlir
+    train.dot_general %x, %w {scaling = #train.scaling<rowwise, activation, weight>, …}
+    ```
+  }];
+  let parameters = (ins EnumParameter<Train_Fp8Recipe>:$recipe, EnumParameter<Train_ProductOperand>:$lhs,
+                        EnumParameter<Train_ProductOperand>:$rhs);
+  let assemblyFormat = "`<` $recipe `,` $lhs `,` $rhs `>`";
+}
+
 def Train_TensorInfoAttr : AttrDef<Train_Dialect, "TensorInfo"> {
   let mnemonic = "tensor";
   let summary = "A tensor of the model file: what it is in the step, and who decided so";

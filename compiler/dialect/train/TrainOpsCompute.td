@@ -55,11 +55,11 @@ def Train_DotGeneralOp : Train_Op<"dot_general"> {
     the batch dimensions, then the remaining ones of `lhs`, then those of `rhs`. Accumulates at least in f32.
 
     `compute_type` is f32, the type of the operands that the precision phase must leave it; without it that phase decides.
-    The products of its gradients have it, too.
+    The products of its gradients have it, too. `scaling` says that the precision phase makes it a `scaled_dot`.
   }];
   let arguments = (ins Train_NumericTensor:$lhs, Train_NumericTensor:$rhs, DenseI64ArrayAttr:$lhs_batch,
                        DenseI64ArrayAttr:$rhs_batch, DenseI64ArrayAttr:$lhs_contract, DenseI64ArrayAttr:$rhs_contract,
-                       OptionalAttr<TypeAttr>:$compute_type);
+                       OptionalAttr<TypeAttr>:$compute_type, OptionalAttr<Train_ScalingAttr>:$scaling);
   let results = (outs Train_NumericTensor:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
@@ -171,10 +171,35 @@ def Train_AttentionGradOp : Train_Op<"attention_grad"> {
 
 // --- Quant -------------------------------------------------------------------
 
+def Train_QuantizeScaleOp : Train_Op<"quantize_scale", [Elementwise, SameOperandsAndResultType]> {
+  let summary = "The scale that brings a largest absolute value to the largest number of an 8-bit float";
+  let description = [{
+    With `max` the largest number of `format`, 448 or 57344 (Micikevicius et al. 2022, FP8 Formats for Deep Learning):
+
+    | `rounding` | result |
+    |---|---|
+    | `none` | `f32(max / max(amax, 1e-12))`, divided in f64, as in torchao |
+    | `down` | the largest power of two that is not above that |
+    | `e8m0` | `2^-e`, with `2^e` the smallest power of two, of an 8-bit exponent, that is not below `f32(amax / max)` (OCP Microscaling 1.0, rounded up) |
+
+    Of an `amax` that is NaN the scale is NaN, of an infinite one 0 (`e8m0`: NaN). With `one_if_not_finite` it is 1 in both cases.
+
+    ```mlir
+    %s = train.quantize_scale down, %amax {format = f8E4M3FN} : tensor<4x1xf32>
+    ```
+  }];
+  let arguments = (ins Train_ScaleRoundingAttr:$rounding, Train_FloatTensor:$amax, TypeAttr:$format,
+                       UnitAttr:$one_if_not_finite);
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = "$rounding `,` $amax attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
 def Train_QuantizeOp : Train_Op<"quantize"> {
   let summary = "Casts to an 8-bit float after multiplying by a scale, saturating";
   let description = [{
-    `result = saturate(operand * scale)`; `scale` is a scalar or has the operand's rank with size 1 where it is shared.
+    `result = saturate(f32(operand) * scale)`, rounded to the nearest, ties to even; NaN stays NaN. `scale` is a scalar or has
+    the operand's rank; along each dimension its size divides the operand's, and as many neighbours as the quotient share
+    an element: a scale [4, 2] of an operand [4, 256] has one for each half of a row.
   }];
   let arguments = (ins Train_FloatTensor:$operand, Train_FloatTensor:$scale);
   let results = (outs Train_FloatTensor:$result);
@@ -182,10 +207,32 @@ def Train_QuantizeOp : Train_Op<"quantize"> {
   let hasVerifier = 1;
 }
 def Train_DequantizeOp : Train_Op<"dequantize"> {
-  let summary = "Casts an 8-bit float up and divides by its scale";
-  let arguments = (ins Train_FloatTensor:$operand, Train_FloatTensor:$scale);
+  let summary = "Casts an 8-bit float up and multiplies it by the inverse of its scale";
+  let description = [{ `result = operand * inverse_scale`, rounded to the result's type; shapes as of `quantize`. }];
+  let arguments = (ins Train_FloatTensor:$operand, Train_FloatTensor:$inverse_scale);
   let results = (outs Train_FloatTensor:$result);
-  let assemblyFormat = "$operand `,` $scale attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$operand `,` $inverse_scale attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+def Train_ScaledDotOp : Train_Op<"scaled_dot"> {
+  let summary = "Matrix product of 8-bit floats that carry the inverses of their scales";
+  let description = [{
+    `dot_general` of the operands times their inverse scales, whose shapes are as of `quantize`, without a batch. Adds in
+    f32. A scale that changes along a contracted dimension has as many values there as that of the other side, or that
+    has one. With `power_of_two` all scales are powers of two, so that each operand times its inverse scale is a bf16.
+
+    ```mlir
+    %y = train.scaled_dot %x, %w scaled %sx, %sw {lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>, power_of_two}
+        : (tensor<64x256xf8E4M3FN>, tensor<128x256xf8E4M3FN>, tensor<64x1xf32>, tensor<128x1xf32>) -> tensor<64x128xbf16>
+    ```
+  }];
+  let arguments = (ins Train_FloatTensor:$lhs, Train_FloatTensor:$rhs, Train_FloatTensor:$lhs_inverse_scale,
+                       Train_FloatTensor:$rhs_inverse_scale, DenseI64ArrayAttr:$lhs_contract,
+                       DenseI64ArrayAttr:$rhs_contract, UnitAttr:$power_of_two);
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = [{
+    $lhs `,` $rhs `scaled` $lhs_inverse_scale `,` $rhs_inverse_scale attr-dict `:` functional-type(operands, results)
+  }];
   let hasVerifier = 1;
 }
 

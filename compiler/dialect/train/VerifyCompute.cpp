@@ -1,5 +1,6 @@
 //===- VerifyCompute.cpp - verifiers of reductions and contractions -------===//
 
+#include "compiler/dialect/train/Fp8Policy.h"
 #include "compiler/dialect/train/Train.h"
 #include "compiler/dialect/train/Verify.h"
 
@@ -108,6 +109,15 @@ LogicalResult DotGeneralOp::verify() {
     for (Value operand : getOperands())
       if (!compute->isF32() || cast<RankedTensorType>(operand.getType()).getElementType() != *compute)
         return emitOpError() << "is to be computed in " << *compute << ", got an operand of " << operand.getType();
+  // train.dot_general_c10
+  if (ScalingAttr scaling = getScalingAttr()) {
+    if (getComputeType())
+      return emitOpError("has both a compute_type and a scaling");
+    if (!productOf(scaling.getLhs(), scaling.getRhs()))
+      return emitOpError() << "has " << scaling << ", but no product of a linear layer reads these two";
+    if (!getLhsBatch().empty())
+      return emitOpError() << "has " << scaling << ", which is for products without a batch";
+  }
   return verifyContraction(*this, getLhs().getType(), getRhs().getType(), getType(),
                            {getLhsBatch(), getRhsBatch(), getLhsContract(), getRhsContract()});
 }

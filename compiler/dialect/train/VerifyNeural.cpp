@@ -119,39 +119,76 @@ LogicalResult AttentionGradOp::verify() {
 
 // --- Quantisation ------------------------------------------------------------------
 
-/// A scale is a scalar, or has the rank of the tensor and size 1 where it is shared.
-static LogicalResult verifyScale(Operation *op, RankedTensorType tensor, RankedTensorType scale) {
+/// A scale is a scalar, or has the rank of the tensor and sizes that divide its sizes.
+static LogicalResult verifyScale(Operation *op, StringRef name, RankedTensorType tensor, RankedTensorType scale) {
   bool fits = scale.getRank() == 0 || scale.getRank() == tensor.getRank();
   if (fits && scale.getRank() != 0)
     for (auto [size, own] : llvm::zip_equal(tensor.getShape(), scale.getShape()))
-      fits &= own == 1 || own == size;
+      fits &= own > 0 && size % own == 0;
   if (!fits)
-    return op->emitOpError() << "scale has type " << scale << ", expected a scalar or the rank of " << tensor
-                             << " with its sizes or 1";
+    return op->emitOpError() << name << " has type " << scale << ", expected a scalar or the rank of " << tensor
+                             << " with divisors of its sizes";
   return success();
 }
 
-static bool isFloat8(RankedTensorType type) { return isa<Float8E4M3FNType, Float8E5M2Type>(type.getElementType()); }
+static bool isFloat8(Type element) { return isa<Float8E4M3FNType, Float8E5M2Type>(element); }
+
+static LogicalResult verifyFloat8(Operation *op, StringRef name, Type element) {
+  if (!isFloat8(element))
+    return op->emitOpError() << name << " has element type " << element << ", expected f8E4M3FN or f8E5M2";
+  return success();
+}
+
+LogicalResult QuantizeScaleOp::verify() {
+  // train.quantize_scale_c1
+  if (failed(verifyFloat8(*this, "format", getFormat())))
+    return failure();
+  // train.quantize_scale_c2
+  if (!getType().getElementType().isF32())
+    return emitOpError() << "result has element type " << getType().getElementType() << ", expected f32";
+  return success();
+}
 
 LogicalResult QuantizeOp::verify() {
   // train.quantize_c1
-  if (!isFloat8(getType()))
-    return emitOpError() << "result has element type " << getType().getElementType() << ", expected f8E4M3FN or f8E5M2";
+  if (failed(verifyFloat8(*this, "result", getType().getElementType())))
+    return failure();
   // train.quantize_c2
   if (failed(verifyShape(*this, "result", getType(), getOperand().getType().getShape())))
     return failure();
   // train.quantize_c3
-  return verifyScale(*this, getOperand().getType(), getScale().getType());
+  return verifyScale(*this, "scale", getOperand().getType(), getScale().getType());
 }
 
 LogicalResult DequantizeOp::verify() {
   // train.dequantize_c1
-  if (!isFloat8(getOperand().getType()))
-    return emitOpError() << "operand has element type " << getOperand().getType().getElementType()
-                         << ", expected f8E4M3FN or f8E5M2";
+  if (failed(verifyFloat8(*this, "operand", getOperand().getType().getElementType())))
+    return failure();
   // train.dequantize_c2
   if (failed(verifyShape(*this, "result", getType(), getOperand().getType().getShape())))
     return failure();
   // train.dequantize_c3
-  return verifyScale(*this, getOperand().getType(), getScale().getType());
+  return verifyScale(*this, "inverse_scale", getOperand().getType(), getInverseScale().getType());
+}
+
+LogicalResult ScaledDotOp::verify() {
+  const RankedTensorType lhs = getLhs().getType(), rhs = getRhs().getType();
+  const RankedTensorType lhsScale = getLhsInverseScale().getType(), rhsScale = getRhsInverseScale().getType();
+  // train.scaled_dot_c1
+  if (failed(verifyFloat8(*this, "lhs", lhs.getElementType())) || failed(verifyFloat8(*this, "rhs", rhs.getElementType())))
+    return failure();
+  // train.scaled_dot_c2
+  if (failed(verifyContraction(*this, lhs, rhs, getType(), {{}, {}, getLhsContract(), getRhsContract()})))
+    return failure();
+  // train.scaled_dot_c3
+  if (failed(verifyScale(*this, "lhs_inverse_scale", lhs, lhsScale)) ||
+      failed(verifyScale(*this, "rhs_inverse_scale", rhs, rhsScale)))
+    return failure();
+  // train.scaled_dot_c4
+  auto count = [](RankedTensorType scale, int64_t dim) { return scale.getRank() == 0 ? 1 : scale.getDimSize(dim); };
+  for (auto [l, r] : llvm::zip_equal(getLhsContract(), getRhsContract()))
+    if (const int64_t left = count(lhsScale, l), right = count(rhsScale, r); left != right && left != 1 && right != 1)
+      return emitOpError() << "has " << left << " scales along dimension " << l << " of lhs, and " << right
+                           << " along dimension " << r << " of rhs, which is contracted with it";
+  return success();
 }

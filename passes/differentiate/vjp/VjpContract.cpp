@@ -32,8 +32,8 @@ SmallVector<int64_t> permutationTo(int64_t rank, ArrayRef<int64_t> order) {
 
 /// Gradient with respect to `mine`: the cotangent contracted with `other` over `other`'s free dimensions. Of the two
 /// orders of the operands the one is taken whose result needs no transpose, if there is one; weights' gradients are
-/// then plain products whatever the layout of the weight.
-Value productGradient(Vjp &vjp, const Side &mine, const Side &other, bool mineIsLhs, TypeAttr computeType) {
+/// then plain products whatever the layout of the weight. What the forward product is computed in, this one is, too.
+Value productGradient(Vjp &vjp, const Side &mine, const Side &other, bool mineIsLhs, DotGeneralOp forward) {
   Value g = vjp.convert(vjp.cotangent(), tensorType(other.value).getElementType());
   int64_t numBatch = mine.batch.size(), rank = tensorType(mine.value).getRank();
   SmallVector<int64_t> cotangentBatch = llvm::to_vector(llvm::seq<int64_t>(0, numBatch));
@@ -59,11 +59,19 @@ Value productGradient(Vjp &vjp, const Side &mine, const Side &other, bool mineIs
   SmallVector<int64_t> toCotangentFirst = permutationTo(rank, cotangentFirst);
   SmallVector<int64_t> toOtherFirst = permutationTo(rank, otherFirst);
 
+  const TypeAttr computeType = forward.getComputeTypeAttr();
+  const ScalingAttr scaling = forward.getScalingAttr();
+  const ProductOperand otherKind = !scaling ? ProductOperand::Gradient : mineIsLhs ? scaling.getRhs() : scaling.getLhs();
+  auto scalingOf = [&](ProductOperand lhs, ProductOperand rhs) {
+    return scaling ? ScalingAttr::get(scaling.getContext(), scaling.getRecipe(), lhs, rhs) : scaling;
+  };
   if (!llvm::is_sorted(toCotangentFirst) && (llvm::is_sorted(toOtherFirst) || !mineIsLhs)) {
-    Value product = vjp.dot(other.value, g, other.batch, cotangentBatch, other.free, cotangentContract, computeType);
+    Value product = vjp.dot(other.value, g, other.batch, cotangentBatch, other.free, cotangentContract, computeType,
+                            scalingOf(otherKind, ProductOperand::Gradient));
     return llvm::is_sorted(toOtherFirst) ? product : vjp.transpose(product, toOtherFirst);
   }
-  Value product = vjp.dot(g, other.value, cotangentBatch, other.batch, cotangentContract, other.free, computeType);
+  Value product = vjp.dot(g, other.value, cotangentBatch, other.batch, cotangentContract, other.free, computeType,
+                          scalingOf(ProductOperand::Gradient, otherKind));
   return llvm::is_sorted(toCotangentFirst) ? product : vjp.transpose(product, toCotangentFirst);
 }
 
@@ -71,7 +79,7 @@ LogicalResult dotGeneralRule(DotGeneralOp op, Vjp &vjp) {
   Side lhs(op.getLhs(), op.getLhsBatch(), op.getLhsContract());
   Side rhs(op.getRhs(), op.getRhsBatch(), op.getRhsContract());
   auto gradient = [&](const Side &mine, const Side &other, bool mineIsLhs) {
-    Value product = productGradient(vjp, mine, other, mineIsLhs, op.getComputeTypeAttr());
+    Value product = productGradient(vjp, mine, other, mineIsLhs, op);
     return vjp.convert(product, tensorType(mine.value).getElementType());
   };
   if (vjp.wants(0))

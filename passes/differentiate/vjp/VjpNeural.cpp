@@ -162,9 +162,9 @@ LogicalResult attentionRule(AttentionOp op, Vjp &vjp) {
   return success();
 }
 
-/// Repeats a scale along the dimensions where it has size 1.
+/// A scale at every element.
 Value likeOperand(Vjp &vjp, Value scale, Value g) {
-  return vjp.broadcastTo(vjp.convert(scale, tensorType(g).getElementType()), shapeOf(g));
+  return vjp.repeatBlocks(vjp.convert(scale, tensorType(g).getElementType()), shapeOf(g));
 }
 
 /// Straight-through: rounding and saturation count as the identity, and scales as constants. The cotangent of the 8-bit
@@ -177,7 +177,7 @@ LogicalResult quantizeRule(QuantizeOp op, Vjp &vjp) {
 
 LogicalResult dequantizeRule(DequantizeOp op, Vjp &vjp) {
   Value g = vjp.cotangent();
-  vjp.set(0, vjp.div(g, likeOperand(vjp, op.getScale(), g)));
+  vjp.set(0, vjp.mul(g, likeOperand(vjp, op.getInverseScale(), g)));
   return success();
 }
 

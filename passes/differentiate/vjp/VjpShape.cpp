@@ -24,8 +24,11 @@ Value exchangeOperands(Vjp &vjp, Value product, ArrayRef<int64_t> permutation) {
   for (auto [to, from] : llvm::enumerate(permutation))
     if (from != (static_cast<int64_t>(to) + lhsFree) % rank)
       return Value();
+  ScalingAttr scaling = dot.getScalingAttr();
+  if (scaling)
+    scaling = ScalingAttr::get(scaling.getContext(), scaling.getRecipe(), scaling.getRhs(), scaling.getLhs());
   return vjp.dot(dot.getRhs(), dot.getLhs(), {}, {}, dot.getRhsContract(), dot.getLhsContract(),
-                 dot.getComputeTypeAttr());
+                 dot.getComputeTypeAttr(), scaling);
 }
 
 /// The gradient of a transposed weight is a product; it is built in the weight's own layout.

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/lower/codegen/Evaluator.h"
+#include "passes/lower/codegen/Float8.h"
 #include "passes/lower/codegen/GpuMathFunctions.h"
 
 #include "compiler/dialect/train/Builders.h"
@@ -24,7 +25,7 @@ using FastMath = arith::FastMathFlags;
 static constexpr FastMath kFlags = FastMath::contract | FastMath::nsz;
 
 Type scalarType(Type type) {
-  if (type.isUnsignedInteger())
+  if (type.isUnsignedInteger() || isFloat8(type))
     return IntegerType::get(type.getContext(), type.getIntOrFloatBitWidth());
   return type;
 }
@@ -33,14 +34,12 @@ static bool isUnsigned(Type type) { return type.isUnsignedInteger() || type.isIn
 
 static bool isNarrow(Type type) { return isa<FloatType>(type) && type.getIntOrFloatBitWidth() < 32; }
 
-static bool isOneByteFloat(Type type) { return isa<FloatType>(type) && type.getIntOrFloatBitWidth() == 8; }
-
 bool isElementwise(Operation *op) {
   return isa<train::ConvertOp, train::NegOp, train::AbsOp, train::ExpOp, train::LogOp, train::SqrtOp, train::RsqrtOp,
              train::Expm1Op, train::Log1pOp, train::SigmoidOp, train::SoftplusOp, train::TanhOp, train::ErfOp,
              train::GeluOp, train::GeluGradOp, train::SinOp, train::CosOp, train::AtanOp, train::AsinOp, train::AcosOp,
              train::RoundOp, train::FloorOp, train::AddOp, train::SubOp, train::MulOp, train::DivOp, train::MaxOp,
-             train::PowOp, train::CompareOp, train::SelectOp>(op);
+             train::PowOp, train::CompareOp, train::SelectOp, train::QuantizeScaleOp>(op);
 }
 
 bool isExpensive(Operation *op) {
@@ -52,6 +51,10 @@ bool isExpensive(Operation *op) {
 Value emitConstant(OpBuilder &builder, Location loc, Type elementType, Attribute value) {
   if (auto integer = dyn_cast<IntegerAttr>(value))
     return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(scalarType(elementType), integer.getValue()));
+  if (isFloat8(elementType))
+    return arith::ConstantOp::create(
+        builder, loc,
+        builder.getIntegerAttr(scalarType(elementType), cast<FloatAttr>(value).getValue().bitcastToAPInt()));
   return arith::ConstantOp::create(builder, loc, cast<FloatAttr>(value));
 }
 
@@ -65,6 +68,11 @@ Value emitConstant(OpBuilder &builder, Location loc, Type elementType, double va
 Value emitConvert(OpBuilder &builder, Location loc, Value value, Type from, Type to) {
   if (from == to)
     return value;
+  Type f32 = builder.getF32Type();
+  if (isFloat8(from))
+    return emitConvert(builder, loc, emitFromFloat8(builder, loc, value, from), f32, to);
+  if (isFloat8(to))
+    return emitToFloat8(builder, loc, emitConvert(builder, loc, value, from, f32), to);
   Type target = scalarType(to);
   if (to.isInteger(1)) {
     if (isa<FloatType>(from))
@@ -281,23 +289,22 @@ struct ScalarEmitter {
 Value emitScalar(OpBuilder &builder, Operation *op, ArrayRef<Value> operands) {
   Location loc = op->getLoc();
   Type from = tensorType(op->getOperand(0)).getElementType(), to = tensorType(op->getResult(0)).getElementType();
-  if (isOneByteFloat(from) || isOneByteFloat(to))
-    return {};
   if (isa<train::ConvertOp>(op))
     return emitConvert(builder, loc, operands[0], from, to);
   if (isa<train::SelectOp>(op))
     return arith::SelectOp::create(builder, loc, operands[0], operands[1], operands[2]);
+  if (auto scale = dyn_cast<train::QuantizeScaleOp>(op))
+    return emitQuantizeScale(builder, scale, operands[0]);
   SmallVector<Value> wide(operands);
   Type type = from;
   if (isNarrow(from)) {
     type = builder.getF32Type();
     for (Value &value : wide)
-      value = arith::ExtFOp::create(builder, loc, type, value);
+      value = emitConvert(builder, loc, value, from, type);
   }
   Value result = ScalarEmitter{builder, loc, type, wide}.emit(op);
-  if (result && isNarrow(to) && result.getType() != to)
-    result = arith::TruncFOp::create(builder, loc, to, result);
-  return result;
+  return result && isNarrow(to) && result.getType() != to ? emitConvert(builder, loc, result, type, to)
+                                                          : result;
 }
 
 Type accumulatedType(Operation *reduction) {

@@ -127,18 +127,73 @@ struct AttentionGradRule : RuleModel<AttentionGradRule, AttentionGradOp> {
   }
 };
 
-/// `scale` is a scalar or has size 1 where it is shared.
+/// How many scales a dimension has; a scalar is shared by all.
+int64_t countScales(ArrayRef<int64_t> scale, int64_t dim) { return scale.empty() ? 1 : scale[dim]; }
+
+/// Along each dimension blocks of elements share a scale: a factor of the blocks, and one of the elements of a block.
 template <typename Op> struct QuantRule : RuleModel<QuantRule<Op>, Op> {
   ShardingRule getShardingRule(Operation *op) const {
     RuleBuilder builder(op);
     ArrayRef<int64_t> scale = shapeOf(op->getOperand(1));
     for (auto [dim, size] : llvm::enumerate(shapeOf(op->getOperand(0)))) {
-      int64_t factor = builder.factor(size);
-      builder.operand(0, dim, factor);
-      builder.result(0, dim, factor);
-      if (dim < scale.size() && scale[dim] == size)
-        builder.operand(1, dim, factor);
+      const int64_t count = countScales(scale, static_cast<int64_t>(dim));
+      auto add = [&](int64_t part, bool isScaled) {
+        const int64_t factor = builder.factor(part);
+        builder.operand(0, dim, factor);
+        builder.result(0, dim, factor);
+        if (isScaled)
+          builder.operand(1, dim, factor);
+      };
+      if (count > 1)
+        add(count, true);
+      if (size != count || count == 1)
+        add(size / count, false);
     }
+    return builder.take();
+  }
+};
+
+/// As dot_general; where a scale changes along a dimension, a factor of the blocks and one of the elements of a block.
+struct ScaledDotRule : RuleModel<ScaledDotRule, ScaledDotOp> {
+  ShardingRule getShardingRule(Operation *op) const {
+    auto dot = cast<ScaledDotOp>(op);
+    RuleBuilder builder(op);
+    const ArrayRef<int64_t> shapes[] = {shapeOf(dot.getLhs()), shapeOf(dot.getRhs())};
+    const ArrayRef<int64_t> scales[] = {shapeOf(dot.getLhsInverseScale()), shapeOf(dot.getRhsInverseScale())};
+    const ArrayRef<int64_t> contract[] = {dot.getLhsContract(), dot.getRhsContract()};
+    // Factors of `size`: `count` blocks, and the elements of each.
+    auto parts = [&](int64_t size, int64_t count, bool isReduced) {
+      auto factor = [&](int64_t part) { return isReduced ? builder.reduced(part) : builder.factor(part); };
+      SmallVector<int64_t> factors;
+      if (count > 1)
+        factors.push_back(factor(count));
+      if (size != count || count == 1)
+        factors.push_back(factor(size / count));
+      return factors;
+    };
+    auto add = [&](unsigned side, int64_t dim, ArrayRef<int64_t> factors) {
+      for (int64_t factor : factors)
+        builder.operand(side, dim, factor);
+      if (countScales(scales[side], dim) > 1)
+        builder.operand(2 + side, dim, factors.front());
+    };
+    for (auto [left, right] : llvm::zip_equal(contract[0], contract[1])) {
+      const int64_t count = std::max(countScales(scales[0], left), countScales(scales[1], right));
+      const SmallVector<int64_t> factors = parts(shapes[0][left], count, true);
+      add(0, left, factors);
+      add(1, right, factors);
+    }
+    int64_t out = 0;
+    for (unsigned side : {0, 1})
+      for (int64_t dim = 0, rank = shapes[side].size(); dim < rank; ++dim) {
+        if (llvm::is_contained(contract[side], dim))
+          continue;
+        const SmallVector<int64_t> factors = parts(shapes[side][dim], countScales(scales[side], dim), false);
+        add(side, dim, factors);
+        for (int64_t factor : factors)
+          builder.result(0, out, factor);
+        ++out;
+      }
     return builder.take();
   }
 };
@@ -153,6 +208,7 @@ void registerNeuralRules(MLIRContext *context) {
   AttentionGradOp::attachInterface<AttentionGradRule>(*context);
   QuantizeOp::attachInterface<QuantRule<QuantizeOp>>(*context);
   DequantizeOp::attachInterface<QuantRule<DequantizeOp>>(*context);
+  ScaledDotOp::attachInterface<ScaledDotRule>(*context);
 }
 
 } // namespace tessera::shard

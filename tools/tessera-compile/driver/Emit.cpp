@@ -56,6 +56,10 @@ ArtifactMetadata::Entries modelEntries(const CompileOptions &o, const StepSize &
                                        {"samples_per_step", formatNumber(size.samples)},
                                        {"tokens_per_step", formatNumber(size.tokens)},
                                        {"flops_per_step", formatNumber(size.flops)}};
+  if (o.precision == "fp8") {
+    entries.emplace_back("fp8_recipe", o.fp8Recipe);
+    entries.emplace_back("fp8_amax", o.fp8Amax);
+  }
   if (!o.keepF32.empty())
     entries.emplace_back("keep_f32", o.keepF32);
   if (o.frozenDtype != "fp32")

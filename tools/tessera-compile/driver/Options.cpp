@@ -1,5 +1,6 @@
 #include "tools/tessera-compile/driver/Options.h"
 
+#include "compiler/dialect/train/Fp8Policy.h"
 #include "compiler/dialect/train/Optimizer.h"
 #include "passes/shard/Strategy.h"
 
@@ -41,6 +42,18 @@ int64_t numStateRanks(const CompileOptions &options) {
 
 int64_t numModelRanks(const CompileOptions &options) {
   return countRanks(options, [](const dist::AxisRoleInfo &info) { return info.splitsParameters; });
+}
+
+std::optional<int64_t> fp8Groups(const CompileOptions &options) {
+  const std::string &text = options.fp8Amax;
+  if (text == "global")
+    return 1;
+  if (text == "local")
+    return numSampleRanks(options);
+  int64_t groups = 0;
+  const auto [end, error] = std::from_chars(text.data() + std::min<size_t>(6, text.size()), text.data() + text.size(), groups);
+  const bool isCount = text.rfind("local:", 0) == 0 && error == std::errc() && end == text.data() + text.size();
+  return isCount && groups >= 1 ? std::optional(groups) : std::nullopt;
 }
 
 std::string epiloguesOf(const CompileOptions &options) {
@@ -253,6 +266,23 @@ std::optional<Lora> parseLora(const std::string &text) {
              : std::nullopt;
 }
 
+static std::string checkFp8(const CompileOptions &o) {
+  if (o.precision != "fp8") {
+    const CompileOptions plain;
+    const bool isAsked = o.fp8Recipe != plain.fp8Recipe || !o.fp8Filter.empty() || !o.fp8KeepBf16.empty() ||
+                         o.fp8Amax != plain.fp8Amax || o.fp8Nonfinite != plain.fp8Nonfinite;
+    return isAsked ? "--fp8-recipe, --fp8-filter, --fp8-keep-bf16, --fp8-amax and --fp8-nonfinite need --precision fp8"
+                   : "";
+  }
+  if (!train::findRecipe(o.fp8Recipe))
+    return "--fp8-recipe: unknown value '" + o.fp8Recipe + "', expected one of " + train::recipeNames();
+  if (!fp8Groups(o))
+    return "--fp8-amax: expected global, local or local:<groups>, got '" + o.fp8Amax + "'";
+  return o.architecture.empty() ? ""
+                                : "--precision fp8 is there for CPUs so far, where it shows what 8 bits do to a training; "
+                                  "target " + o.target + " is a GPU";
+}
+
 /// Ranks along model axes without anything that they split would all do the same.
 static std::string checkPlace(const CompileOptions &o) {
   const int64_t ranks = numModelRanks(o);
@@ -274,7 +304,11 @@ std::string checkOptions(const CompileOptions &o) {
       balanced("--keep-gathered", o.keepGathered),
       balanced("--keep-f32", o.keepF32),
       oneOf("--frozen-dtype", o.frozenDtype, {"fp32", "bf16"}),
-      require(o.keepF32.empty() || o.precision != "fp32", "--keep-f32 needs --precision bf16"),
+      require(o.keepF32.empty() || o.precision != "fp32", "--keep-f32 needs --precision bf16 or fp8"),
+      balanced("--fp8-filter", o.fp8Filter),
+      balanced("--fp8-keep-bf16", o.fp8KeepBf16),
+      oneOf("--fp8-nonfinite", o.fp8Nonfinite, {"propagate", "scale1"}),
+      checkFp8(o),
       balanced("--target", o.target),
       balanced("--remat-report", o.rematReport),
       eachBalanced("--init", o.init),
@@ -296,8 +330,8 @@ std::string checkOptions(const CompileOptions &o) {
       eachOneOf("--offload", o.offload, {"optimizer", "parameters", "activations"}),
       oneOf("--epilogues", o.epilogues, {"auto", "none", "bias", "all"}),
       oneOf("--reduce-dtype", o.reduceDtype, {"fp32", "bf16"}),
-      require(o.reduceDtype == "fp32" || o.precision != "fp32", "--reduce-dtype bf16 needs --precision bf16"),
-      oneOf("--precision", o.precision, {"fp32", "bf16"}),
+      require(o.reduceDtype == "fp32" || o.precision != "fp32", "--reduce-dtype bf16 needs --precision bf16 or fp8"),
+      oneOf("--precision", o.precision, {"fp32", "bf16", "fp8"}),
       sized ? "" : oneOf("--wrap", o.wrap, {"module", "none", "size:<bytes>"}),
       o.batchNorm.empty() ? "" : oneOf("--batch-norm", o.batchNorm, {"train", "inference"}),
       require(o.batch >= 0 && o.sequence >= 0, "--batch and --seq must not be negative"),

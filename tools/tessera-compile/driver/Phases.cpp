@@ -61,7 +61,7 @@ void addRematerialisation(OpPassManager &steps, const CompileOptions &o) {
   if (o.remat == "none" && o.rematReport.empty())
     return;
   RematerialiseOptions options{
-      .policy = o.remat, .parts = numSampleRanks(o), .precision = o.precision, .report = o.rematReport};
+      .policy = o.remat, .parts = numSampleRanks(o), .precision = o.precision == "fp32" ? "fp32" : "bf16", .report = o.rematReport};
   if (o.remat.starts_with("budget=")) {
     options.policy = "budget";
     options.budget = static_cast<int64_t>(*parseBytes(o.remat.substr(7)));
@@ -75,6 +75,8 @@ void addDifferentiation(OpPassManager &module, const CompileOptions &o) {
   OpPassManager &steps = module.nest<func::FuncOp>();
   steps.addPass(createAddLoss({.kind = o.loss, .ignoreIndex = o.ignoreIndex, .labelSmoothing = o.labelSmoothing}));
   steps.addPass(createAnnotateIndexBounds({.check = o.indexCheck}));
+  if (o.precision == "fp8")
+    steps.addPass(createChooseFp8({.recipe = o.fp8Recipe, .filter = o.fp8Filter, .keepBf16 = o.fp8KeepBf16}));
   steps.addPass(createJoinProducts({.noDecay = o.noDecay}));
   steps.addPass(createJoinHeads());
   steps.addPass(createCSEPass());
@@ -113,10 +115,12 @@ void addOptimization(OpPassManager &module, const CompileOptions &o) {
 }
 
 void addPrecision(OpPassManager &module, const CompileOptions &o) {
-  if (o.precision != "bf16")
+  if (o.precision == "fp32")
     return;
   OpPassManager &steps = module.nest<func::FuncOp>();
   steps.addPass(createCastPrecision());
+  if (o.precision == "fp8")
+    steps.addPass(createCastFp8({.groups = fp8Groups(o).value_or(1), .nonfinite = o.fp8Nonfinite}));
   addSimplification(steps);
   steps.addPass(createVerifyPhases());
 }
@@ -130,7 +134,7 @@ void addSharding(OpPassManager &module, const CompileOptions &o) {
   steps.addPass(createVerifyShardingPass());
   steps.addPass(createLocalizePass());
   addSimplification(steps);
-  if (o.precision == "bf16")
+  if (o.precision != "fp32")
     steps.addPass(createKeepCopies());
   steps.addPass(createVerifyShardingPass());
   steps.addPass(createVerifyPhases());

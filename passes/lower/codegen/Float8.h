@@ -1,0 +1,30 @@
+//===- Float8.h - scalar code of 8-bit floats -------------------*- C++ -*-===//
+//
+// In registers and memory an 8-bit float is its bits, an i8. Casts are integer
+// arithmetic without tables or branches, which vectorises.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PASSES_LOWER_CODEGEN_FLOAT8_H
+#define TESSERA_PASSES_LOWER_CODEGEN_FLOAT8_H
+
+#include "compiler/dialect/train/Train.h"
+
+#include "mlir/IR/Builders.h"
+
+namespace tessera::codegen {
+
+bool isFloat8(mlir::Type type);
+
+/// The bits of an f32 in the 8-bit float `type`, rounded to the nearest, ties to even. What is beyond the largest number
+/// is NaN in f8E4M3FN and infinite in f8E5M2, as in the interpreter.
+mlir::Value emitToFloat8(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Type type);
+/// The f32 of the bits of a `type`.
+mlir::Value emitFromFloat8(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value bits, mlir::Type type);
+
+/// train.quantize_scale of an f32.
+mlir::Value emitQuantizeScale(mlir::OpBuilder &builder, train::QuantizeScaleOp op, mlir::Value amax);
+
+} // namespace tessera::codegen
+
+#endif // TESSERA_PASSES_LOWER_CODEGEN_FLOAT8_H

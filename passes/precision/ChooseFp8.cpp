@@ -1,0 +1,303 @@
+//===- ChooseFp8.cpp - which products are computed in 8-bit floats --------===//
+//
+// See Passes.td. What a product is for follows from the graph, never from a name.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/ComputeType.h"
+#include "compiler/dialect/train/Fp8Policy.h"
+#include "compiler/dialect/train/Products.h"
+#include "compiler/dialect/train/Signature.h"
+#include "compiler/interfaces/Interfaces.h"
+#include "passes/NameRegex.h"
+#include "passes/precision/Passes.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
+
+namespace tessera {
+#define GEN_PASS_DEF_CHOOSEFP8
+#include "passes/precision/Passes.h.inc"
+} // namespace tessera
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::train;
+
+namespace {
+
+/// A product of the forward pass, and why it is not cast; empty: it is.
+struct Product {
+  Operation *op;
+  BlockArgument weight; ///< null: no parameter alone is one of its operands
+  bool weightIsLhs = false;
+  int64_t inputs = 0, outputs = 0;
+  std::string reason;
+};
+
+/// How many blocks of the model, from its beginning and from its end, stay in bf16.
+struct KeptBlocks {
+  int64_t first = 0, last = 0;
+
+  static std::optional<KeptBlocks> parse(StringRef text) {
+    KeptBlocks kept;
+    SmallVector<StringRef> parts;
+    text.split(parts, ',', -1, /*KeepEmpty=*/!text.empty());
+    for (StringRef part : parts) {
+      int64_t *count = part.consume_front("first:") ? &kept.first : part.consume_front("last:") ? &kept.last : nullptr;
+      if (!count || part.getAsInteger(10, *count) || *count < 0)
+        return std::nullopt;
+    }
+    return kept;
+  }
+};
+
+class Chooser {
+public:
+  Chooser(func::FuncOp func, Fp8Recipe recipe, llvm::Regex *filter, StringRef filterText, KeptBlocks kept)
+      : func(func), recipe(recipe), info(getInfo(recipe)), filter(filter), filterText(filterText), kept(kept) {}
+
+  LogicalResult run() {
+    func.walk([&](Operation *op) {
+      if (isa<DotGeneralOp, AttentionOp, Conv2dOp, Conv2dInputGradOp, Conv2dFilterGradOp>(op))
+        products.push_back(describe(op));
+    });
+    rejectSharedWeights();
+    keepBlocks();
+    if (filter && llvm::none_of(products, [&](const Product &product) { return matches(product); }))
+      return func.emitError() << "--fp8-filter='" << filterText << "' matches no parameter of a product";
+    if (llvm::none_of(products, [](const Product &product) { return product.reason.empty(); }))
+      return refuse();
+    SmallVector<Attribute> rows;
+    for (const Product &product : products) {
+      if (product.reason.empty())
+        mark(product);
+      else
+        product.op->emitRemark() << nameOf(product) << " stays in bf16: " << product.reason;
+      rows.push_back(rowOf(product));
+    }
+    func->getParentOfType<ModuleOp>()->setAttr(kProducts, ArrayAttr::get(func.getContext(), rows));
+    return success();
+  }
+
+private:
+  // --- What products are -----------------------------------------------------------
+
+  /// The parameter of which `value` shows each element at most once; null if it is something else.
+  BlockArgument weightOf(Value value) {
+    while (Operation *op = value.getDefiningOp()) {
+      IndexMappingOpInterface view = asStaticView(op);
+      if (!view || !view.isInjective())
+        return {};
+      value = op->getOperand(0);
+    }
+    auto arg = cast<BlockArgument>(value);
+    return arg.getOwner() == &func.getBody().front() && isParameter(getArgRole(func, arg.getArgNumber()))
+               ? arg
+               : BlockArgument();
+  }
+
+  Product describe(Operation *op) {
+    Product product{op, {}, false, 0, 0, ""};
+    auto dot = dyn_cast<DotGeneralOp>(op);
+    if (!dot) {
+      product.reason = isa<AttentionOp>(op) ? "an attention" : "a convolution, which is computed in f32";
+      return product;
+    }
+    BlockArgument lhs = weightOf(dot.getLhs()), rhs = weightOf(dot.getRhs());
+    if (static_cast<bool>(lhs) == static_cast<bool>(rhs)) {
+      product.reason = lhs ? "it multiplies two parameters" : "it multiplies no parameter";
+      return product;
+    }
+    product.weight = lhs ? lhs : rhs;
+    product.weightIsLhs = static_cast<bool>(lhs);
+    Value weight = lhs ? dot.getLhs() : dot.getRhs();
+    product.inputs = 1;
+    for (int64_t dim : lhs ? dot.getLhsContract() : dot.getRhsContract())
+      product.inputs *= shapeOf(weight)[dim];
+    const int64_t elements = tensorType(weight).getNumElements();
+    product.outputs = product.inputs == 0 ? 0 : elements / product.inputs;
+    product.reason = reasonOf(product, dot);
+    return product;
+  }
+
+  std::string reasonOf(const Product &product, DotGeneralOp dot) {
+    const unsigned index = product.weight.getArgNumber();
+    if (isComputedInF32(func, index))
+      return "--keep-f32 names its parameter";
+    for (Value operand : dot.getOperands())
+      if (!tensorType(operand).getElementType().isF32())
+        return llvm::formatv("the model computes it in {0}", tensorType(operand).getElementType());
+    if (!dot.getLhsBatch().empty())
+      return "it has a batch of matrices";
+    if (filter && !filter->match(getArgName(func, index)))
+      return "--fp8-filter does not name its parameter";
+    if (std::string use = useOf(dot.getResult()); !use.empty())
+      return use;
+    if (product.inputs % info.multiple != 0 || product.outputs % info.multiple != 0 || product.inputs == 0)
+      return llvm::formatv("{0} inputs and {1} outputs, expected multiples of {2}", product.inputs, product.outputs,
+                           info.multiple);
+    return "";
+  }
+
+  /// Why the product is none of those in the middle of a model: what it computes chooses among others (a router), or
+  /// nothing but the loss and outputs follows from it (a head).
+  static std::string useOf(Value result) {
+    SmallVector<Value> pending = {result};
+    llvm::DenseSet<Value> seen;
+    bool isInner = false;
+    while (!pending.empty()) {
+      Value value = pending.pop_back_val();
+      if (!seen.insert(value).second)
+        continue;
+      for (OpOperand &use : value.getUses()) {
+        Operation *user = use.getOwner();
+        if (isa<SoftmaxOp, ArgmaxOp, SortIndicesOp>(user))
+          return "a router: what it computes goes into a softmax or chooses among others";
+        auto reduce = dyn_cast<ReduceOp>(user);
+        if (isa<DotGeneralOp, AttentionOp, LayerNormOp, Conv2dOp, Conv2dInputGradOp>(user))
+          isInner = true;
+        else if (reduce && reduce.getKind() == ReduceKind::Max)
+          return "a router or a head: what it computes goes into a maximum";
+        else
+          llvm::append_range(pending, user->getResults());
+      }
+    }
+    return isInner ? "" : "a head: only the loss and outputs follow from it";
+  }
+
+  // --- What is left out ------------------------------------------------------------
+
+  /// A weight is cast for all that reads it, or for nothing.
+  void rejectSharedWeights() {
+    llvm::MapVector<BlockArgument, SmallVector<Product *>> byWeight;
+    for (Product &product : products)
+      if (product.weight)
+        byWeight[product.weight].push_back(&product);
+    for (auto &[weight, readers] : byWeight) {
+      const int64_t reads = countReads(weight);
+      const auto *other = llvm::find_if(readers, [](Product *product) { return !product->reason.empty(); });
+      const bool isShared = reads > static_cast<int64_t>(readers.size());
+      if (!isShared && other == readers.end())
+        continue;
+      for (Product *product : readers)
+        if (product->reason.empty())
+          product->reason = isShared ? "its parameter has other readers"
+                                     : "another product of its parameter stays in bf16: " + (*other)->reason;
+    }
+  }
+
+  /// Reads of a parameter through views.
+  static int64_t countReads(Value value) {
+    int64_t reads = 0;
+    for (Operation *user : value.getUsers()) {
+      IndexMappingOpInterface view = asStaticView(user);
+      reads += view && view.isInjective() ? countReads(user->getResult(0)) : 1;
+    }
+    return reads;
+  }
+
+  void keepBlocks() {
+    SmallVector<std::string> blocks;
+    auto blockOf = [&](const Product &product) {
+      std::string scope = product.weight ? getBlockScope(getArgName(func, product.weight.getArgNumber())) : "";
+      return scope.empty() ? getBlockScope(getNodeName(product.op->getLoc())) : scope;
+    };
+    for (const Product &product : products)
+      if (std::string block = blockOf(product); !block.empty() && !llvm::is_contained(blocks, block))
+        blocks.push_back(block);
+    const int64_t count = blocks.size();
+    for (Product &product : products) {
+      const int64_t position = llvm::find(blocks, blockOf(product)) - blocks.begin();
+      if (product.reason.empty() && position < count && (position < kept.first || position >= count - kept.last))
+        product.reason = "--fp8-keep-bf16 names its block, '" + blocks[position] + "'";
+    }
+  }
+
+  bool matches(const Product &product) {
+    return product.weight && filter->match(getArgName(func, product.weight.getArgNumber()));
+  }
+
+  // --- Result ----------------------------------------------------------------------
+
+  std::string nameOf(const Product &product) {
+    if (!product.weight)
+      return ("'" + getNodeName(product.op->getLoc()) + "'").str();
+    return ("the product of '" + getArgName(func, product.weight.getArgNumber()) + "'").str();
+  }
+
+  /// All at once: which of them are worth a change of the model is for the user to see.
+  LogicalResult refuse() {
+    InFlightDiagnostic error = func.emitError()
+                               << "no product can be computed in 8 bits by recipe " << info.name << ":";
+    llvm::StringSet<> told;
+    for (const Product &product : products)
+      if (const std::string line = nameOf(product) + ": " + product.reason; told.insert(line).second)
+        error << "\n  " << line;
+    return error;
+  }
+
+  void mark(const Product &product) {
+    auto dot = cast<DotGeneralOp>(product.op);
+    const ProductOperand lhs = product.weightIsLhs ? ProductOperand::Weight : ProductOperand::Activation;
+    const ProductOperand rhs = product.weightIsLhs ? ProductOperand::Activation : ProductOperand::Weight;
+    dot.setScalingAttr(ScalingAttr::get(func.getContext(), recipe, lhs, rhs));
+    func.setArgAttr(product.weight.getArgNumber(), kComputeType,
+                    TypeAttr::get(Float8E4M3FNType::get(func.getContext())));
+  }
+
+  ProductAttr rowOf(const Product &product) {
+    Builder builder(func.getContext());
+    auto computedIn = [&](Fp8Product kind) {
+      return builder.getStringAttr(product.reason.empty()           ? describePolicy(recipe, kind)
+                                   : isa<Conv2dOp>(product.op)      ? "f32"
+                                   : isKeptWide(product)            ? "f32"
+                                                                    : "bf16");
+    };
+    return ProductAttr::get(
+        func.getContext(), builder.getStringAttr(getNodeName(product.op->getLoc())),
+        builder.getStringAttr(product.weight ? getArgName(func, product.weight.getArgNumber()) : StringRef()),
+        product.inputs, product.outputs, computedIn(Fp8Product::Output), computedIn(Fp8Product::InputGrad),
+        computedIn(Fp8Product::WeightGrad), builder.getStringAttr(product.reason));
+  }
+
+  static bool isKeptWide(const Product &product) {
+    auto dot = dyn_cast<DotGeneralOp>(product.op);
+    return dot && isComputedInF32(dot);
+  }
+
+  func::FuncOp func;
+  Fp8Recipe recipe;
+  const RecipeInfo &info;
+  llvm::Regex *filter;
+  StringRef filterText;
+  KeptBlocks kept;
+  std::vector<Product> products;
+};
+
+struct ChooseFp8Pass : tessera::impl::ChooseFp8Base<ChooseFp8Pass> {
+  using ChooseFp8Base::ChooseFp8Base;
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    if (isStepFunction(func) && failed(run(func)))
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult run(func::FuncOp func) {
+    const std::optional<Fp8Recipe> found = findRecipe(recipe);
+    if (!found)
+      return func.emitError() << "unknown recipe '" << recipe << "', expected one of " << recipeNames();
+    const std::optional<KeptBlocks> kept = KeptBlocks::parse(keepBf16);
+    if (!kept)
+      return func.emitError() << "--fp8-keep-bf16: expected first:<blocks>,last:<blocks>, got '" << keepBf16 << "'";
+    std::optional<llvm::Regex> regex;
+    if (failed(readNameRegex(func.getLoc(), "--fp8-filter", filter, regex)))
+      return failure();
+    return Chooser(func, *found, regex ? &*regex : nullptr, filter, *kept).run();
+  }
+};
+
+} // namespace

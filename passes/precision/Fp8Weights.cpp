@@ -1,0 +1,192 @@
+//===- Fp8Weights.cpp - weights are quantised where they are held ---------===//
+//
+// See Fp8Weights.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/precision/Fp8Weights.h"
+
+#include "compiler/dialect/train/Segments.h"
+#include "compiler/dialect/train/Signature.h"
+#include "compiler/interfaces/Interfaces.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace tessera::train;
+
+namespace tessera::precision {
+
+/// Elements of a unit whose maximum is one number: as many as can be, for what is gathered of them, and few enough to
+/// lie in one row of any weight.
+static constexpr int64_t kMostInChunk = 128, kLeastInChunk = 16;
+
+// --- Quantising ------------------------------------------------------------------
+
+Value largestOfBlocks(Build &b, Value value, ArrayRef<int64_t> blocks) {
+  SmallVector<int64_t> parted, reduced, counts;
+  for (auto [size, block] : llvm::zip_equal(shapeOf(value), blocks)) {
+    counts.push_back(size / block);
+    if (block != size && block != 1)
+      parted.push_back(size / block);
+    if (block != 1)
+      reduced.push_back(parted.size());
+    parted.push_back(block == 1 ? size : block);
+  }
+  Value magnitude = b.unary<AbsOp>(b.convert(value, b.builder.getF32Type()));
+  return b.reshape(b.reduce(ReduceKind::Max, b.reshape(magnitude, parted), reduced), counts);
+}
+
+Value Quantizer::scale(Build &b, Value amax, const OperandPolicy &policy) const {
+  return QuantizeScaleOp::create(b.builder, b.loc, amax.getType(), policy.rounding, amax,
+                                 train::getType(b.builder.getContext(), policy.format), oneIfNotFinite);
+}
+
+static Value invert(Build &b, Value scale) { return b.div(b.splatLike(scale, 1.0), scale); }
+
+static Value cast(Build &b, Value value, Value scale, const OperandPolicy &policy) {
+  FloatType format = train::getType(b.builder.getContext(), policy.format);
+  return QuantizeOp::create(b.builder, b.loc, tensorType(value).clone(format), value, scale);
+}
+
+Quantized Quantizer::quantize(Build &b, Value matrix, ArrayRef<int64_t> blocks, const OperandPolicy &policy) const {
+  Value scales = scale(b, largestOfBlocks(b, matrix, blocks), policy);
+  return {cast(b, matrix, scales, policy), invert(b, scales)};
+}
+
+// --- Where weights are -----------------------------------------------------------
+
+/// The views between a unit and `value`, the last one first; the unit.
+static std::pair<SmallVector<Operation *>, BlockArgument> viewsOf(Value value) {
+  SmallVector<Operation *> views;
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<SliceOp, ReshapeOp, TransposeOp>(op))
+      return {};
+    views.push_back(op);
+    value = op->getOperand(0);
+  }
+  return {std::move(views), cast<BlockArgument>(value)};
+}
+
+std::optional<Fp8Weights::Stored> Fp8Weights::locate(Value matrix, ArrayRef<int64_t> blocks,
+                                                     const OperandPolicy &policy) const {
+  auto [views, unit] = viewsOf(matrix);
+  if (!unit || unit.getOwner()->getParentOp() != func || getSegments(func, unit.getArgNumber()).empty() ||
+      getPlacement(getSegments(func, unit.getArgNumber())))
+    return std::nullopt;
+  // The offset of the first element, and how far the next one along each dimension is.
+  int64_t offset = 0;
+  SmallVector<int64_t> strides = {1};
+  for (Operation *view : llvm::reverse(views)) {
+    if (auto slice = dyn_cast<SliceOp>(view)) {
+      for (auto [start, step, stride] : llvm::zip_equal(slice.getStarts(), slice.getStrides(), strides)) {
+        offset += start * stride;
+        if (step != 1)
+          return std::nullopt;
+      }
+    } else if (auto transpose = dyn_cast<TransposeOp>(view)) {
+      SmallVector<int64_t> moved;
+      for (int64_t from : transpose.getPermutation())
+        moved.push_back(strides[from]);
+      strides = moved;
+    } else {
+      // Only of what lies in order and without gaps.
+      ArrayRef<int64_t> from = shapeOf(view->getOperand(0)), to = shapeOf(view->getResult(0));
+      int64_t next = 1;
+      for (size_t dim = from.size(); dim-- > 0; next *= from[dim])
+        if (from[dim] != 1 && strides[dim] != next)
+          return std::nullopt;
+      strides.assign(to.size(), 1);
+      for (size_t dim = to.size(); dim-- > 1;)
+        strides[dim - 1] = strides[dim] * to[dim];
+    }
+  }
+  ArrayRef<int64_t> shape = shapeOf(matrix);
+  const bool isTransposed = strides[0] == 1 && strides[1] == shape[0];
+  if (!isTransposed && !(strides[1] == 1 && strides[0] == shape[1]))
+    return std::nullopt;
+  const int64_t major = isTransposed ? 1 : 0;
+  return Stored{unit, offset, shape[major], shape[1 - major], isTransposed, {blocks[major], blocks[1 - major]}, policy};
+}
+
+bool Fp8Weights::request(Value matrix, ArrayRef<int64_t> blocks, const OperandPolicy &policy) {
+  std::optional<Stored> stored = locate(matrix, blocks, policy);
+  // Whole chunks share a scale, also where all of a row does.
+  if (!stored || stored->block[1] % kLeastInChunk != 0 || stored->offset % kLeastInChunk != 0)
+    return false;
+  SmallVector<Copy> &copies = units[stored->unit];
+  auto holds = [&](const Copy &copy) { return llvm::any_of(copy.weights, [&](auto &one) { return one.first == *stored; }); };
+  auto isFree = [&](const Copy &copy) {
+    return llvm::none_of(copy.weights, [&](auto &one) { return one.first.isSamePlace(*stored); });
+  };
+  if (llvm::any_of(copies, holds))
+    return true;
+  auto *copy = llvm::find_if(copies, isFree);
+  if (copy == copies.end())
+    copy = &copies.emplace_back();
+  copy->weights.emplace_back(*stored, Value());
+  return true;
+}
+
+// --- Units in 8 bits -------------------------------------------------------------
+
+void Fp8Weights::build() {
+  Block &body = func.getBody().front();
+  OpBuilder builder(&body, body.begin());
+  for (auto &[unit, copies] : units)
+    build(builder, unit, copies);
+}
+
+void Fp8Weights::build(OpBuilder &builder, BlockArgument unit, MutableArrayRef<Copy> copies) {
+  Build b(builder, unit.getLoc());
+  const int64_t elements = shapeOf(unit)[0];
+  int64_t chunk = std::gcd(kMostInChunk, elements);
+  for (const Copy &copy : copies)
+    for (const auto &[weight, inverse] : copy.weights)
+      chunk = std::gcd(chunk, std::gcd(weight.block[1], weight.offset));
+  Value chunks = b.reshape(unit, {elements / chunk, chunk});
+  Value largest = b.reshape(largestOfBlocks(b, chunks, {1, chunk}), {elements / chunk});
+  for (Copy &copy : copies) {
+    llvm::sort(copy.weights, [](auto &x, auto &y) { return x.first.offset < y.first.offset; });
+    SmallVector<Value> scales;
+    int64_t end = 0;
+    auto fill = [&](int64_t until) { // what no product reads
+      if (until > end)
+        scales.push_back(b.splat(RankedTensorType::get({(until - end) / chunk}, builder.getF32Type()), 1.0));
+    };
+    for (auto &[weight, inverse] : copy.weights) {
+      fill(weight.offset);
+      end = weight.offset + weight.rows * weight.columns;
+      const int64_t perRow = weight.columns / chunk;
+      Value own = b.reshape(b.slice(largest, {weight.offset / chunk}, {end / chunk}), {weight.rows, perRow});
+      Value scale = quantizer.scale(b, largestOfBlocks(b, own, {weight.block[0], weight.block[1] / chunk}), weight.policy);
+      inverse = invert(b, scale);
+      scales.push_back(b.reshape(b.repeatBlocks(scale, {weight.rows, perRow}), {weight.rows * perRow}));
+    }
+    fill(elements);
+    Value all = scales.size() == 1 ? scales.front() : b.concat(scales, 0);
+    copy.chunks =
+        tessera::precision::cast(b, chunks, b.reshape(all, {elements / chunk, 1}), copy.weights.front().first.policy);
+  }
+}
+
+Quantized Fp8Weights::read(Build &b, Value matrix, ArrayRef<int64_t> blocks, const OperandPolicy &policy) {
+  const Stored stored = *locate(matrix, blocks, policy);
+  for (const Copy &copy : units[stored.unit])
+    for (const auto &[weight, inverse] : copy.weights) {
+      if (!(weight == stored))
+        continue;
+      Value value = b.reshape(copy.chunks, {tensorType(copy.chunks).getNumElements()});
+      const SmallVector<Operation *> views = viewsOf(matrix).first;
+      for (Operation *view : llvm::reverse(views)) {
+        Operation *same = b.builder.clone(*view);
+        same->setOperand(0, value);
+        value = same->getResult(0);
+        value.setType(tensorType(value).clone(tensorType(copy.chunks).getElementType()));
+      }
+      return {value, stored.isTransposed ? b.transpose(inverse, {1, 0}) : inverse};
+    }
+  llvm_unreachable("read without a request");
+}
+
+} // namespace tessera::precision
