@@ -10,6 +10,7 @@
 #include "compiler/dialect/train/IndexParts.h"
 #include "compiler/dialect/train/Initializer.h"
 #include "compiler/dialect/train/Loss.h"
+#include "compiler/dialect/train/Products.h"
 #include "compiler/dialect/train/Program.h"
 #include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
@@ -342,6 +343,24 @@ void Tables::fillAdapters() {
     adapter->input_dim = info.getInputDim();
     adapter->scale = info.getScale().getValueAsDouble();
     table.adapters.push_back(std::move(adapter));
+  }
+}
+
+void Tables::fillProducts() {
+  auto products = module->getAttrOfType<ArrayAttr>(train::kProducts);
+  if (!products)
+    return;
+  for (auto info : products.getAsRange<train::ProductAttr>()) {
+    auto product = std::make_unique<ProductT>();
+    product->name = info.getName().str();
+    product->weight = info.getWeight().str();
+    product->inputs = info.getInputs();
+    product->outputs = info.getOutputs();
+    product->output = info.getOutput().str();
+    product->input_grad = info.getInputGrad().str();
+    product->weight_grad = info.getWeightGrad().str();
+    product->reason = info.getReason().str();
+    table.products.push_back(std::move(product));
   }
 }
 

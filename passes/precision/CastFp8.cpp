@@ -65,7 +65,7 @@ public:
       if (std::string problem = problemOf(dot); !problem.empty()) {
         isValid = false;
         if (told.insert(problem).second)
-          dot.emitError(problem);
+          func.emitError(problem);
       }
     if (!isValid)
       return failure();

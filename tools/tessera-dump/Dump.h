@@ -62,6 +62,10 @@ Json stateJson(const Artifact &artifact);
 std::string tensorsText(const Artifact &artifact);
 Json tensorsJson(const Artifact &artifact);
 
+/// What each product is computed in, and why.
+std::string precisionText(const Artifact &artifact);
+Json precisionJson(const Artifact &artifact);
+
 std::string kernelsText(const Artifact &artifact);
 Json kernelsJson(const Artifact &artifact);
 

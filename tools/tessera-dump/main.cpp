@@ -44,6 +44,8 @@ int main(int argc, char **argv) {
        ofAll(dump::stateJson)},
       {"--tensors", "tensors", "The model file's tensors: what each is in the step, and who decided so",
        ofAll(dump::tensorsText), ofAll(dump::tensorsJson)},
+      {"--precision", "precision", "What each product of the model is computed in, and why (--precision fp8)",
+       ofAll(dump::precisionText), ofAll(dump::precisionJson)},
       {"--kernels", "kernels", "Generated kernels and code objects", ofAll(dump::kernelsText),
        ofAll(dump::kernelsJson)}};
 

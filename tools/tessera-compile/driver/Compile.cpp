@@ -236,6 +236,11 @@ FailureOr<CompileOutcome> compile(const CompileOptions &asked, MLIRContext &cont
     if (failed(GpuTarget::parse(options.architecture, unknown)))
       return failure();
   }
+  if (isGpu && options.precision == "fp8" && options.compileTo >= Phase::Lower) {
+    emitError(unknown) << "--precision fp8 is there for CPUs so far, to try what 8 bits do to a training; target "
+                       << options.target << " is a GPU";
+    return failure();
+  }
   if (needsMemoryPlan(options)) {
     auto planned = planUnderLimit(options, *target, context);
     if (failed(planned))

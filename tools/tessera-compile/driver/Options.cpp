@@ -276,11 +276,8 @@ static std::string checkFp8(const CompileOptions &o) {
   }
   if (!train::findRecipe(o.fp8Recipe))
     return "--fp8-recipe: unknown value '" + o.fp8Recipe + "', expected one of " + train::recipeNames();
-  if (!fp8Groups(o))
-    return "--fp8-amax: expected global, local or local:<groups>, got '" + o.fp8Amax + "'";
-  return o.architecture.empty() ? ""
-                                : "--precision fp8 is there for CPUs so far, where it shows what 8 bits do to a training; "
-                                  "target " + o.target + " is a GPU";
+  return require(fp8Groups(o).has_value(),
+                 "--fp8-amax: expected global, local or local:<groups>, got '" + o.fp8Amax + "'");
 }
 
 /// Ranks along model axes without anything that they split would all do the same.
