@@ -218,8 +218,9 @@ struct DecomposeDequantize : Decomposition<train::DequantizeOp> {
   }
 };
 
-/// What no library multiplies in 8 bits is multiplied in a type that holds the same values: bf16 where scales are powers
-/// of two, and also where they are the same along what is contracted, so that they are applied to the result; else f32.
+/// What no library multiplies in 8 bits is multiplied in a type that holds the same values: bf16 where scales are
+/// powers of two, and also where they are the same along what is contracted, so that they are applied to the result;
+/// else f32.
 struct DecomposeScaledDot : Decomposition<train::ScaledDotOp> {
   using Decomposition::Decomposition;
   SmallVector<Value> decompose(train::ScaledDotOp op, Wide &b) const override {

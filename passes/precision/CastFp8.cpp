@@ -179,8 +179,11 @@ private:
   Operand describe(Build &b, DotGeneralOp dot, bool isLhs) {
     const ScalingAttr scaling = dot.getScalingAttr();
     const ProductOperand kind = isLhs ? scaling.getLhs() : scaling.getRhs();
-    Operand operand{toMatrix(b, isLhs ? dot.getLhs() : dot.getRhs(), isLhs ? dot.getLhsContract() : dot.getRhsContract()),
-                    {}, *policyOf(dot, kind), false};
+    Operand operand{
+        toMatrix(b, isLhs ? dot.getLhs() : dot.getRhs(), isLhs ? dot.getLhsContract() : dot.getRhsContract()),
+        {},
+        *policyOf(dot, kind),
+        false};
     const bool isWeight = kind == ProductOperand::Weight;
     const int64_t tokenDim = isWeight                                ? -1
                              : kindOf(dot) == Fp8Product::WeightGrad ? operand.matrix.contracted

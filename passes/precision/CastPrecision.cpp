@@ -381,7 +381,7 @@ private:
   F32Values activations; ///< what follows from products that read them
   Type wideType, narrowType;
   SmallVector<Value> parameters;
-  bool castLater = false; ///< there are parameters that become 8 bits
+  bool castLater = false;     ///< there are parameters that become 8 bits
   SmallVector<Value> widened; ///< of parameters that are held in bf16
   llvm::DenseMap<Value, Kind> kinds;
   llvm::DenseMap<Value, Value> narrowed;

@@ -251,10 +251,10 @@ private:
   ProductAttr rowOf(const Product &product) {
     Builder builder(func.getContext());
     auto computedIn = [&](Fp8Product kind) {
-      return builder.getStringAttr(product.reason.empty()           ? describePolicy(recipe, kind)
-                                   : isa<Conv2dOp>(product.op)      ? "f32"
-                                   : isKeptWide(product)            ? "f32"
-                                                                    : "bf16");
+      return builder.getStringAttr(product.reason.empty()      ? describePolicy(recipe, kind)
+                                   : isa<Conv2dOp>(product.op) ? "f32"
+                                   : isKeptWide(product)       ? "f32"
+                                                               : "bf16");
     };
     return ProductAttr::get(
         func.getContext(), builder.getStringAttr(getNodeName(product.op->getLoc())),

@@ -115,7 +115,9 @@ bool Fp8Weights::request(Value matrix, ArrayRef<int64_t> blocks, const OperandPo
   if (!stored || stored->block[1] % kLeastInChunk != 0 || stored->offset % kLeastInChunk != 0)
     return false;
   SmallVector<Copy> &copies = units[stored->unit];
-  auto holds = [&](const Copy &copy) { return llvm::any_of(copy.weights, [&](auto &one) { return one.first == *stored; }); };
+  auto holds = [&](const Copy &copy) {
+    return llvm::any_of(copy.weights, [&](auto &one) { return one.first == *stored; });
+  };
   auto isFree = [&](const Copy &copy) {
     return llvm::none_of(copy.weights, [&](auto &one) { return one.first.isSamePlace(*stored); });
   };
@@ -159,7 +161,8 @@ void Fp8Weights::build(OpBuilder &builder, BlockArgument unit, MutableArrayRef<C
       end = weight.offset + weight.rows * weight.columns;
       const int64_t perRow = weight.columns / chunk;
       Value own = b.reshape(b.slice(largest, {weight.offset / chunk}, {end / chunk}), {weight.rows, perRow});
-      Value scale = quantizer.scale(b, largestOfBlocks(b, own, {weight.block[0], weight.block[1] / chunk}), weight.policy);
+      Value scale =
+          quantizer.scale(b, largestOfBlocks(b, own, {weight.block[0], weight.block[1] / chunk}), weight.policy);
       inverse = invert(b, scale);
       scales.push_back(b.reshape(b.repeatBlocks(scale, {weight.rows, perRow}), {weight.rows * perRow}));
     }

@@ -72,7 +72,7 @@ private:
   /// A unit in 8 bits, each of its weights in one way.
   struct Copy {
     llvm::SmallVector<std::pair<Stored, mlir::Value>> weights; ///< and the inverses of their scales
-    mlir::Value chunks; ///< a row each
+    mlir::Value chunks;                                        ///< a row each
   };
   std::optional<Stored> locate(mlir::Value matrix, llvm::ArrayRef<int64_t> blocks,
                                const train::OperandPolicy &policy) const;

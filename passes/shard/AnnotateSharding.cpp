@@ -216,8 +216,7 @@ private:
     OpBuilder builder(before);
     // What is read narrow is gathered narrow: each rank casts its part.
     Value part = unit.cast ? builder.clone(*unit.cast)->getResult(0) : read;
-    return ConstrainOp::create(builder, before->getLoc(), part.getType(), part,
-                               whole(part, unit.name).toAttr(mesh),
+    return ConstrainOp::create(builder, before->getLoc(), part.getType(), part, whole(part, unit.name).toAttr(mesh),
                                OriginAttr::get(func.getContext(), phase, unit.name), TypeAttr());
   }
 

@@ -40,8 +40,8 @@ struct ComputeUses {
   llvm::SmallVector<mlir::OpOperand *> uses;
 };
 
-/// Splits the compute uses of a read of a unit by block and phase. Slices and reshapes of the unit that both phases read are made
-/// again for backward, so that the phases share nothing.
+/// Splits the compute uses of a read of a unit by block and phase. Slices and reshapes of the unit that both phases
+/// read are made again for backward, so that the phases share nothing.
 llvm::SmallVector<ComputeUses> splitComputeUses(Unit &unit, mlir::Value read);
 
 /// Of each block, the unit that computes at both ends of its forward part (an embedding that is tied to the head) and

@@ -174,12 +174,14 @@ void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o) {
                  "with --precision fp8, cast only products of parameters that match this regular expression");
   app.add_option("--fp8-keep-bf16", o.fp8KeepBf16,
                  "first:<n>,last:<n>: so many blocks of the model, from its beginning and its end, stay in bf16");
-  app.add_option("--fp8-amax", o.fp8Amax,
-                 "which tokens share a scale: global (those of all ranks), local (each rank's, without communication), or "
-                 "local:<groups> (as so many ranks would)")
+  app.add_option(
+         "--fp8-amax", o.fp8Amax,
+         "which tokens share a scale: global (those of all ranks), local (each rank's, without communication), or "
+         "local:<groups> (as so many ranks would)")
       ->capture_default_str();
-  app.add_option("--fp8-nonfinite", o.fp8Nonfinite,
-                 "what is not finite: propagate (all that shares its scale becomes NaN or 0), or scale1 (its scale is 1)")
+  app.add_option(
+         "--fp8-nonfinite", o.fp8Nonfinite,
+         "what is not finite: propagate (all that shares its scale becomes NaN or 0), or scale1 (its scale is 1)")
       ->capture_default_str();
   app.add_option("--frozen-dtype", o.frozenDtype,
                  "what frozen parameters are held in and gathered in: fp32 or bf16 (half the bytes)")

@@ -48,9 +48,9 @@ std::string precisionText(const Artifact &artifact) {
     width = std::max(width, nameOf(product).size());
   for (const Json &product : list) {
     const std::string output = product["output"], reason = product["reason"];
-    const std::string size = product["inputs"] == 0
-                                 ? ""
-                                 : fmt::format("{} -> {}", product["inputs"].get<int64_t>(), product["outputs"].get<int64_t>());
+    const std::string size = product["inputs"] == 0 ? ""
+                                                    : fmt::format("{} -> {}", product["inputs"].get<int64_t>(),
+                                                                  product["outputs"].get<int64_t>());
     text += fmt::format("  {:<{}}  {:<15}  ", nameOf(product), width, size);
     if (reason.empty())
       text += fmt::format("{}; input gradient {}; weight gradient {}\n", output,

@@ -25,7 +25,8 @@ static constexpr ScaleRounding None = ScaleRounding::None, Down = ScaleRounding:
 static constexpr RecipeInfo kRecipes[] = {
     {Fp8Recipe::Tensorwise, "tensorwise", 16, 1, "one scale per tensor; gradients in e5m2"},
     {Fp8Recipe::Rowwise, "rowwise", 16, 1, "one scale, a power of two, per row and per column"},
-    {Fp8Recipe::RowwiseHp, "rowwise_hp", 16, 1, "as rowwise; gradients of weights in bf16, weights by tensor for those of inputs"},
+    {Fp8Recipe::RowwiseHp, "rowwise_hp", 16, 1,
+     "as rowwise; gradients of weights in bf16, weights by tensor for those of inputs"},
     {Fp8Recipe::Block128, "block128", 128, 128, "scales, powers of two, of 128 elements, of weights of 128 x 128"},
     {Fp8Recipe::Mxfp8, "mxfp8", 32, 32, "scales, powers of two in 8 bits, of 32 elements"},
 };
@@ -128,19 +129,20 @@ static std::string describeSharing(const OperandPolicy &policy) {
 
 std::string describePolicy(Fp8Recipe recipe, Fp8Product product) {
   const ProductOperand data = product == Fp8Product::Output ? ProductOperand::Activation : ProductOperand::Gradient;
-  const ProductOperand other =
-      product == Fp8Product::WeightGrad ? ProductOperand::Activation : ProductOperand::Weight;
+  const ProductOperand other = product == Fp8Product::WeightGrad ? ProductOperand::Activation : ProductOperand::Weight;
   const std::optional<OperandPolicy> left = operandPolicy(recipe, product, data);
   const std::optional<OperandPolicy> right = operandPolicy(recipe, product, other);
   if (!left || !right)
     return "bf16";
   auto format = [](const OperandPolicy &policy) { return policy.format == Fp8Format::E4M3 ? "e4m3" : "e5m2"; };
   const std::string sharing = describeSharing(*left), same = describeSharing(*right);
-  return std::string(format(*left)) + " x " + format(*right) + ", " + (sharing == same ? sharing : sharing + " and " + same);
+  return std::string(format(*left)) + " x " + format(*right) + ", " +
+         (sharing == same ? sharing : sharing + " and " + same);
 }
 
 FloatType getType(MLIRContext *context, Fp8Format format) {
-  return format == Fp8Format::E4M3 ? FloatType(Float8E4M3FNType::get(context)) : FloatType(Float8E5M2Type::get(context));
+  return format == Fp8Format::E4M3 ? FloatType(Float8E4M3FNType::get(context))
+                                   : FloatType(Float8E5M2Type::get(context));
 }
 
 } // namespace tessera::train

@@ -175,7 +175,8 @@ LogicalResult ScaledDotOp::verify() {
   const RankedTensorType lhs = getLhs().getType(), rhs = getRhs().getType();
   const RankedTensorType lhsScale = getLhsInverseScale().getType(), rhsScale = getRhsInverseScale().getType();
   // train.scaled_dot_c1
-  if (failed(verifyFloat8(*this, "lhs", lhs.getElementType())) || failed(verifyFloat8(*this, "rhs", rhs.getElementType())))
+  if (failed(verifyFloat8(*this, "lhs", lhs.getElementType())) ||
+      failed(verifyFloat8(*this, "rhs", rhs.getElementType())))
     return failure();
   // train.scaled_dot_c2
   if (failed(verifyContraction(*this, lhs, rhs, getType(), {{}, {}, getLhsContract(), getRhsContract()})))

@@ -187,7 +187,8 @@ LogicalResult verifyArgument(const Checked &checked, ShapedType type, ArrayAttr 
   auto compute = dyn_cast<TypeAttr>(checked.attr.getValue());
   const bool isComputeType = compute && isa<Float32Type, Float8E4M3FNType>(compute.getValue());
   if (name == kComputeType && !(isComputeType && type.getElementType().isF32()))
-    return checked.error() << "expected f32 or f8E4M3FN on a parameter of f32, got " << checked.attr.getValue() << " on " << type;
+    return checked.error() << "expected f32 or f8E4M3FN on a parameter of f32, got " << checked.attr.getValue()
+                           << " on " << type;
   return name == kSegments ? checked.isSegments(type) : success();
 }
 

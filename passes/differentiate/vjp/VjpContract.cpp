@@ -61,7 +61,9 @@ Value productGradient(Vjp &vjp, const Side &mine, const Side &other, bool mineIs
 
   const TypeAttr computeType = forward.getComputeTypeAttr();
   const ScalingAttr scaling = forward.getScalingAttr();
-  const ProductOperand otherKind = !scaling ? ProductOperand::Gradient : mineIsLhs ? scaling.getRhs() : scaling.getLhs();
+  const ProductOperand otherKind = !scaling    ? ProductOperand::Gradient
+                                   : mineIsLhs ? scaling.getRhs()
+                                               : scaling.getLhs();
   auto scalingOf = [&](ProductOperand lhs, ProductOperand rhs) {
     return scaling ? ScalingAttr::get(scaling.getContext(), scaling.getRecipe(), lhs, rhs) : scaling;
   };

@@ -303,8 +303,7 @@ Value emitScalar(OpBuilder &builder, Operation *op, ArrayRef<Value> operands) {
       value = emitConvert(builder, loc, value, from, type);
   }
   Value result = ScalarEmitter{builder, loc, type, wide}.emit(op);
-  return result && isNarrow(to) && result.getType() != to ? emitConvert(builder, loc, result, type, to)
-                                                          : result;
+  return result && isNarrow(to) && result.getType() != to ? emitConvert(builder, loc, result, type, to) : result;
 }
 
 Type accumulatedType(Operation *reduction) {

@@ -74,8 +74,7 @@ Value emitToFloat8(OpBuilder &builder, Location loc, Value value, Type type) {
   // The addition rounds to multiples of the smallest denormal number, whose count is what is left in the last digits.
   Value sum = arith::AddFOp::create(builder, loc, w.toFloat(magnitude), w.toFloat(w.word(format.denormalUnit())));
   Value denormal = w.sub(w.toBits(sum), w.word(format.denormalUnit()));
-  Value result =
-      w.select(w.compare(Predicate::ult, magnitude, format.smallestNormal()), denormal, normal);
+  Value result = w.select(w.compare(Predicate::ult, magnitude, format.smallestNormal()), denormal, normal);
   result = w.select(w.compare(Predicate::ugt, magnitude, kInfinity), w.word(format.nan), result);
   result = w.join(result, w.mask(w.right(bits, 24), 0x80));
   return arith::TruncIOp::create(builder, loc, builder.getI8Type(), result);

@@ -151,8 +151,7 @@ template <Linearity linearity, typename... Ops> void attach(MLIRContext *context
 
 void registerElementwiseRules(MLIRContext *context) {
   attach<Linearity::None, AbsOp, ExpOp, LogOp, SqrtOp, RsqrtOp, TanhOp, ErfOp, Expm1Op, Log1pOp, SigmoidOp, SoftplusOp,
-         GeluOp, SinOp, CosOp, AtanOp, AsinOp, AcosOp, RoundOp, FloorOp, PowOp, CompareOp,
-         QuantizeScaleOp>(context);
+         GeluOp, SinOp, CosOp, AtanOp, AsinOp, AcosOp, RoundOp, FloorOp, PowOp, CompareOp, QuantizeScaleOp>(context);
   attach<Linearity::First, NegOp, DivOp, GeluGradOp>(context);
   attach<Linearity::Identity, BarrierOp, StopGradientOp>(context);
   MaxOp::attachInterface<MaxRule>(*context);

@@ -51,7 +51,8 @@ std::optional<int64_t> fp8Groups(const CompileOptions &options) {
   if (text == "local")
     return numSampleRanks(options);
   int64_t groups = 0;
-  const auto [end, error] = std::from_chars(text.data() + std::min<size_t>(6, text.size()), text.data() + text.size(), groups);
+  const auto [end, error] =
+      std::from_chars(text.data() + std::min<size_t>(6, text.size()), text.data() + text.size(), groups);
   const bool isCount = text.rfind("local:", 0) == 0 && error == std::errc() && end == text.data() + text.size();
   return isCount && groups >= 1 ? std::optional(groups) : std::nullopt;
 }

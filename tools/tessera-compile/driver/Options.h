@@ -88,14 +88,14 @@ struct CompileOptions {
   bool evaluate = false;             ///< the artifact has a program that evaluates, too
   std::string wrap = "module";       ///< module | size:<bytes> | none
 
-  std::string precision = "fp32";   ///< fp32 | bf16 | fp8 (bf16 with products in 8 bits); masters stay f32
-  std::string fp8Recipe = "rowwise"; ///< a row of compiler/dialect/train/Fp8Policy.cpp
-  std::string fp8Filter;             ///< regular expression of parameters whose products are cast; empty: all
-  std::string fp8KeepBf16;           ///< first:<n>,last:<n>: blocks of the model that stay in bf16; empty: none
-  std::string fp8Amax = "global";    ///< global | local | local:<groups>: whose tokens share a scale
+  std::string precision = "fp32";         ///< fp32 | bf16 | fp8 (bf16 with products in 8 bits); masters stay f32
+  std::string fp8Recipe = "rowwise";      ///< a row of compiler/dialect/train/Fp8Policy.cpp
+  std::string fp8Filter;                  ///< regular expression of parameters whose products are cast; empty: all
+  std::string fp8KeepBf16;                ///< first:<n>,last:<n>: blocks of the model that stay in bf16; empty: none
+  std::string fp8Amax = "global";         ///< global | local | local:<groups>: whose tokens share a scale
   std::string fp8Nonfinite = "propagate"; ///< propagate | scale1: the scale of what is not finite
-  std::string frozenDtype = "fp32"; ///< fp32 | bf16: what f32 parameters that are not trained are held in
-  std::string keepF32;              ///< regular expression of parameters that bf16 computes in f32; empty: none
+  std::string frozenDtype = "fp32";       ///< fp32 | bf16: what f32 parameters that are not trained are held in
+  std::string keepF32;                    ///< regular expression of parameters that bf16 computes in f32; empty: none
 
   std::string reduceDtype = "fp32"; ///< fp32 | bf16: in which gradients are added up over ranks
 

@@ -60,8 +60,10 @@ void addImport(OpPassManager &module, const CompileOptions &o) {
 void addRematerialisation(OpPassManager &steps, const CompileOptions &o) {
   if (o.remat == "none" && o.rematReport.empty())
     return;
-  RematerialiseOptions options{
-      .policy = o.remat, .parts = numSampleRanks(o), .precision = o.precision == "fp32" ? "fp32" : "bf16", .report = o.rematReport};
+  RematerialiseOptions options{.policy = o.remat,
+                               .parts = numSampleRanks(o),
+                               .precision = o.precision == "fp32" ? "fp32" : "bf16",
+                               .report = o.rematReport};
   if (o.remat.starts_with("budget=")) {
     options.policy = "budget";
     options.budget = static_cast<int64_t>(*parseBytes(o.remat.substr(7)));
