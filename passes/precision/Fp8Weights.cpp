@@ -23,7 +23,8 @@ static constexpr int64_t kMostInChunk = 128, kLeastInChunk = 16;
 
 // --- Quantising ------------------------------------------------------------------
 
-Value largestOfBlocks(Build &b, Value value, ArrayRef<int64_t> blocks) {
+/// The maxima of blocks of a tensor, as a tensor of them.
+static Value maxima(Build &b, Value value, ArrayRef<int64_t> blocks) {
   SmallVector<int64_t> parted, reduced, counts;
   for (auto [size, block] : llvm::zip_equal(shapeOf(value), blocks)) {
     counts.push_back(size / block);
@@ -33,8 +34,12 @@ Value largestOfBlocks(Build &b, Value value, ArrayRef<int64_t> blocks) {
       reduced.push_back(parted.size());
     parted.push_back(block == 1 ? size : block);
   }
-  Value magnitude = b.unary<AbsOp>(b.convert(value, b.builder.getF32Type()));
-  return b.reshape(b.reduce(ReduceKind::Max, b.reshape(magnitude, parted), reduced), counts);
+  return b.reshape(b.reduce(ReduceKind::Max, b.reshape(value, parted), reduced), counts);
+}
+
+/// The same of absolute values.
+static Value largest(Build &b, Value value, ArrayRef<int64_t> blocks) {
+  return maxima(b, b.unary<AbsOp>(b.convert(value, b.builder.getF32Type())), blocks);
 }
 
 Value Quantizer::scale(Build &b, Value amax, const OperandPolicy &policy) const {
@@ -50,7 +55,7 @@ static Value cast(Build &b, Value value, Value scale, const OperandPolicy &polic
 }
 
 Quantized Quantizer::quantize(Build &b, Value matrix, ArrayRef<int64_t> blocks, const OperandPolicy &policy) const {
-  Value scales = scale(b, largestOfBlocks(b, matrix, blocks), policy);
+  Value scales = scale(b, largest(b, matrix, blocks), policy);
   return {cast(b, matrix, scales, policy), invert(b, scales)};
 }
 
@@ -147,7 +152,7 @@ void Fp8Weights::build(OpBuilder &builder, BlockArgument unit, MutableArrayRef<C
     for (const auto &[weight, inverse] : copy.weights)
       chunk = std::gcd(chunk, std::gcd(weight.block[1], weight.offset));
   Value chunks = b.reshape(unit, {elements / chunk, chunk});
-  Value largest = b.reshape(largestOfBlocks(b, chunks, {1, chunk}), {elements / chunk});
+  Value amax = b.reshape(largest(b, chunks, {1, chunk}), {elements / chunk});
   for (Copy &copy : copies) {
     llvm::sort(copy.weights, [](auto &x, auto &y) { return x.first.offset < y.first.offset; });
     SmallVector<Value> scales;
@@ -160,9 +165,8 @@ void Fp8Weights::build(OpBuilder &builder, BlockArgument unit, MutableArrayRef<C
       fill(weight.offset);
       end = weight.offset + weight.rows * weight.columns;
       const int64_t perRow = weight.columns / chunk;
-      Value own = b.reshape(b.slice(largest, {weight.offset / chunk}, {end / chunk}), {weight.rows, perRow});
-      Value scale =
-          quantizer.scale(b, largestOfBlocks(b, own, {weight.block[0], weight.block[1] / chunk}), weight.policy);
+      Value own = b.reshape(b.slice(amax, {weight.offset / chunk}, {end / chunk}), {weight.rows, perRow});
+      Value scale = quantizer.scale(b, maxima(b, own, {weight.block[0], weight.block[1] / chunk}), weight.policy);
       inverse = invert(b, scale);
       scales.push_back(b.reshape(b.repeatBlocks(scale, {weight.rows, perRow}), {weight.rows * perRow}));
     }

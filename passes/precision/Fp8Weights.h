@@ -37,9 +37,6 @@ struct Quantizer {
                      const train::OperandPolicy &policy) const;
 };
 
-/// The largest absolute values of blocks of a tensor, as a tensor of them.
-mlir::Value largestOfBlocks(train::Build &b, mlir::Value value, llvm::ArrayRef<int64_t> blocks);
-
 /// The weights of a step's flat units.
 class Fp8Weights {
 public:

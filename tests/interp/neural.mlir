@@ -100,7 +100,8 @@ func.func @quantize() {
   %q = train.quantize %x, %scale : (tensor<2x2xf32>, tensor<2x1xf32>) -> tensor<2x2xf8E4M3FN>
   %q_e = train.constant dense<[[1.0, 448.0], [-6.5, 0.203125]]> : tensor<2x2xf8E4M3FN>
   check.expect_eq %q, %q_e : tensor<2x2xf8E4M3FN>
-  %d = train.dequantize %q, %scale : (tensor<2x2xf8E4M3FN>, tensor<2x1xf32>) -> tensor<2x2xf32>
+  %inverse = train.constant dense<[[1.0], [0.5]]> : tensor<2x1xf32>
+  %d = train.dequantize %q, %inverse : (tensor<2x2xf8E4M3FN>, tensor<2x1xf32>) -> tensor<2x2xf32>
   %d_e = train.constant dense<[[1.0, 448.0], [-3.25, 0.1015625]]> : tensor<2x2xf32>
   check.expect_eq %d, %d_e : tensor<2x2xf32>
   %one = train.constant dense<1.0> : tensor<f32>

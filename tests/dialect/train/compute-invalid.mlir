@@ -231,3 +231,30 @@ func.func @conv2d_c7_filter_grad(%a: tensor<1x2x5x5xf32>, %b: tensor<1x4x2x3xf32
   %0 = train.conv2d_filter_grad %a, %b {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, groups = 1 : i64} : (tensor<1x2x5x5xf32>, tensor<1x4x2x3xf32>) -> tensor<4x2x3x3xf32>
   return
 }
+
+// -----
+
+// train.dot_general_c10
+func.func @dot_general_c10_both(%a: tensor<2x8xf32>, %b: tensor<4x8xf32>) {
+  // expected-error@+1 {{has both a compute_type and a scaling}}
+  %0 = train.dot_general %a, %b {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>, compute_type = f32, scaling = #train.scaling<rowwise, activation, weight>} : (tensor<2x8xf32>, tensor<4x8xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+// train.dot_general_c10
+func.func @dot_general_c10_kinds(%a: tensor<2x8xf32>, %b: tensor<4x8xf32>) {
+  // expected-error@+1 {{has #train.scaling<rowwise, weight, weight>, but no product of a linear layer reads these two}}
+  %0 = train.dot_general %a, %b {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>, scaling = #train.scaling<rowwise, weight, weight>} : (tensor<2x8xf32>, tensor<4x8xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+// train.dot_general_c10
+func.func @dot_general_c10_batch(%a: tensor<3x2x8xf32>, %b: tensor<3x4x8xf32>) {
+  // expected-error@+1 {{has #train.scaling<mxfp8, gradient, weight>, which is for products without a batch}}
+  %0 = train.dot_general %a, %b {lhs_batch = array<i64: 0>, rhs_batch = array<i64: 0>, lhs_contract = array<i64: 2>, rhs_contract = array<i64: 2>, scaling = #train.scaling<mxfp8, gradient, weight>} : (tensor<3x2x8xf32>, tensor<3x4x8xf32>) -> tensor<3x2x4xf32>
+  return
+}

@@ -209,8 +209,71 @@ func.func @quantize_c2(%x: tensor<2x3xf32>, %s: tensor<2x1xf32>) {
 
 // train.quantize_c3
 func.func @quantize_c3(%x: tensor<2x3xf32>, %s: tensor<2xf32>) {
-  // expected-error@+1 {{scale has type 'tensor<2xf32>', expected a scalar or the rank of 'tensor<2x3xf32>' with its sizes or 1}}
+  // expected-error@+1 {{scale has type 'tensor<2xf32>', expected a scalar or the rank of 'tensor<2x3xf32>' with divisors of its sizes}}
   %0 = train.quantize %x, %s : (tensor<2x3xf32>, tensor<2xf32>) -> tensor<2x3xf8E4M3FN>
+  return
+}
+
+// -----
+
+// train.quantize_c3_blocks
+func.func @quantize_c3_blocks(%x: tensor<2x6xf32>, %s: tensor<2x4xf32>) {
+  // expected-error@+1 {{scale has type 'tensor<2x4xf32>', expected a scalar or the rank of 'tensor<2x6xf32>' with divisors of its sizes}}
+  %0 = train.quantize %x, %s : (tensor<2x6xf32>, tensor<2x4xf32>) -> tensor<2x6xf8E4M3FN>
+  return
+}
+
+// -----
+
+// train.quantize_scale_c1
+func.func @quantize_scale_c1(%a: tensor<2xf32>) {
+  // expected-error@+1 {{format has element type 'bf16', expected f8E4M3FN or f8E5M2}}
+  %0 = train.quantize_scale none, %a {format = bf16} : tensor<2xf32>
+  return
+}
+
+// -----
+
+// train.quantize_scale_c2
+func.func @quantize_scale_c2(%a: tensor<2xf64>) {
+  // expected-error@+1 {{result has element type 'f64', expected f32}}
+  %0 = train.quantize_scale none, %a {format = f8E5M2} : tensor<2xf64>
+  return
+}
+
+// -----
+
+// train.scaled_dot_c1
+func.func @scaled_dot_c1(%a: tensor<2x8xf8E4M3FN>, %b: tensor<4x8xbf16>, %s: tensor<f32>) {
+  // expected-error@+1 {{rhs has element type 'bf16', expected f8E4M3FN or f8E5M2}}
+  %0 = train.scaled_dot %a, %b scaled %s, %s {lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<2x8xf8E4M3FN>, tensor<4x8xbf16>, tensor<f32>, tensor<f32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+// train.scaled_dot_c2
+func.func @scaled_dot_c2(%a: tensor<2x8xf8E4M3FN>, %b: tensor<4x8xf8E5M2>, %s: tensor<f32>) {
+  // expected-error@+1 {{result has type 'tensor<4x2xf32>', expected 'tensor<2x4xf32>'}}
+  %0 = train.scaled_dot %a, %b scaled %s, %s {lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<2x8xf8E4M3FN>, tensor<4x8xf8E5M2>, tensor<f32>, tensor<f32>) -> tensor<4x2xf32>
+  return
+}
+
+// -----
+
+// train.scaled_dot_c3
+func.func @scaled_dot_c3(%a: tensor<2x8xf8E4M3FN>, %b: tensor<4x8xf8E4M3FN>, %s: tensor<f32>, %t: tensor<3x1xf32>) {
+  // expected-error@+1 {{rhs_inverse_scale has type 'tensor<3x1xf32>', expected a scalar or the rank of 'tensor<4x8xf8E4M3FN>' with divisors of its sizes}}
+  %0 = train.scaled_dot %a, %b scaled %s, %t {lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<2x8xf8E4M3FN>, tensor<4x8xf8E4M3FN>, tensor<f32>, tensor<3x1xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+// train.scaled_dot_c4
+func.func @scaled_dot_c4(%a: tensor<2x8xf8E4M3FN>, %b: tensor<4x8xf8E4M3FN>, %s: tensor<2x2xf32>, %t: tensor<4x4xf32>) {
+  // expected-error@+1 {{has 2 scales along dimension 1 of lhs, and 4 along dimension 1 of rhs, which is contracted with it}}
+  %0 = train.scaled_dot %a, %b scaled %s, %t {lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<2x8xf8E4M3FN>, tensor<4x8xf8E4M3FN>, tensor<2x2xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
   return
 }
 
@@ -236,7 +299,7 @@ func.func @dequantize_c2(%x: tensor<2x3xf8E4M3FN>, %s: tensor<2x1xf32>) {
 
 // train.dequantize_c3
 func.func @dequantize_c3(%x: tensor<2x3xf8E4M3FN>, %s: tensor<1x2xf32>) {
-  // expected-error@+1 {{scale has type 'tensor<1x2xf32>', expected a scalar}}
+  // expected-error@+1 {{inverse_scale has type 'tensor<1x2xf32>', expected a scalar}}
   %0 = train.dequantize %x, %s : (tensor<2x3xf8E4M3FN>, tensor<1x2xf32>) -> tensor<2x3xf32>
   return
 }

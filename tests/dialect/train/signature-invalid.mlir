@@ -178,7 +178,7 @@ func.func @arg_c15(%w: tensor<8xf32> {train.decay_elements = 4 : i64, train.segm
 // -----
 
 // train.arg_c16
-// expected-error@+1 {{argument 0: train.compute_type expected f32 on a parameter of f32, got bf16 on 'tensor<8xf32>'}}
+// expected-error@+1 {{argument 0: train.compute_type expected f32 or f8E4M3FN on a parameter of f32, got bf16 on 'tensor<8xf32>'}}
 func.func @arg_c16(%w: tensor<8xf32> {train.compute_type = bf16, train.role = "param"}) {
   return
 }
@@ -186,7 +186,7 @@ func.func @arg_c16(%w: tensor<8xf32> {train.compute_type = bf16, train.role = "p
 // -----
 
 // train.arg_c16
-// expected-error@+1 {{argument 0: train.compute_type expected f32 on a parameter of f32, got f32 on 'tensor<8xbf16>'}}
+// expected-error@+1 {{argument 0: train.compute_type expected f32 or f8E4M3FN on a parameter of f32, got f32 on 'tensor<8xbf16>'}}
 func.func @arg_c16_element(%w: tensor<8xbf16> {train.compute_type = f32, train.role = "frozen"}) {
   return
 }

@@ -161,3 +161,25 @@ func.func @marks(%p: tensor<40xf32>, %m: tensor<40xf32>, %v: tensor<40xf32>, %g:
   %3 = train.sgd_update %p, %g lr(%lr) {momentum = 0.0 : f64, weight_decay = 0.0 : f64, decay_elements = 0 : i64, train.unit = "sgd"} : (tensor<40xf32>, tensor<40xf32>, tensor<f32>) -> tensor<40xf32>
   return %0#0, %1#0, %2, %3 : tensor<40xf32>, tensor<40xf32>, tensor<40xf32>, tensor<40xf32>
 }
+
+// Products of 8-bit floats: of powers of two in bf16, which holds each value times its inverse scale; of other scales that do
+// not change along what is contracted, on the result; else in f32.
+// CHECK-LABEL: func.func @scaled_dot
+// CHECK-NOT:     train.scaled_dot
+// CHECK:         train.dot_general {{.*}} : (tensor<4x8xbf16>, tensor<6x8xbf16>) -> tensor<4x6xbf16>
+// CHECK:         %[[P:.*]] = train.dot_general {{.*}} : (tensor<4x8xbf16>, tensor<6x8xbf16>) -> tensor<4x6xf32>
+// CHECK:         train.mul %[[P]]
+// CHECK:         train.dot_general {{.*}} : (tensor<4x8xf32>, tensor<6x8xf32>) -> tensor<4x6xf32>
+func.func @scaled_dot(%x: tensor<4x8xf32>, %w: tensor<6x8xf32>) -> (tensor<4x6xbf16>, tensor<4x6xf32>, tensor<4x6xf32>) {
+  %s = train.constant dense<[[2.0, 4.0], [0.5, 1.0], [1.0, 2.0], [8.0, 1.0]]> : tensor<4x2xf32>
+  %i = train.constant dense<[[0.5, 0.25], [2.0, 1.0], [1.0, 0.5], [0.125, 1.0]]> : tensor<4x2xf32>
+  %r = train.constant dense<[[3.0], [1.5], [0.7], [9.0]]> : tensor<4x1xf32>
+  %t = train.constant dense<1.3> : tensor<f32>
+  %q = train.quantize %x, %s : (tensor<4x8xf32>, tensor<4x2xf32>) -> tensor<4x8xf8E4M3FN>
+  %p = train.quantize %w, %t : (tensor<6x8xf32>, tensor<f32>) -> tensor<6x8xf8E5M2>
+  %one = train.constant dense<1.0> : tensor<f32>
+  %0 = train.scaled_dot %q, %p scaled %i, %one {lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>, power_of_two} : (tensor<4x8xf8E4M3FN>, tensor<6x8xf8E5M2>, tensor<4x2xf32>, tensor<f32>) -> tensor<4x6xbf16>
+  %1 = train.scaled_dot %q, %p scaled %r, %t {lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<4x8xf8E4M3FN>, tensor<6x8xf8E5M2>, tensor<4x1xf32>, tensor<f32>) -> tensor<4x6xf32>
+  %2 = train.scaled_dot %q, %p scaled %i, %t {lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<4x8xf8E4M3FN>, tensor<6x8xf8E5M2>, tensor<4x2xf32>, tensor<f32>) -> tensor<4x6xf32>
+  return %0, %1, %2 : tensor<4x6xbf16>, tensor<4x6xf32>, tensor<4x6xf32>
+}

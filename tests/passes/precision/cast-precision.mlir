@@ -398,3 +398,19 @@ func.func @neutral(%u: tensor<16xf32> {train.role = "param", train.name = "u"},
   %y = train.mul %h, %x : tensor<4x4xf32>
   return %y : tensor<4x4xf32>
 }
+
+// -----
+
+// A weight that becomes 8 bits stays f32 until then; what it meets is rounded as ever.
+
+// CHECK-LABEL: func.func @scaling
+// CHECK-SAME: %[[X:.*]]: tensor<2x16xf32> {{.*}}, %[[W:.*]]: tensor<32x16xf32>
+func.func @scaling(%x: tensor<2x16xf32> {train.role = "input", train.name = "x"},
+                   %w: tensor<32x16xf32> {train.role = "param", train.name = "w", train.compute_type = f8E4M3FN})
+    -> (tensor<2x32xf32> {train.role = "output", train.name = "y"}) {
+  // CHECK: %[[XN:.*]] = train.convert %[[X]] : (tensor<2x16xf32>) -> tensor<2x16xbf16>
+  // CHECK: train.dot_general %[[XN]], %[[W]] {{.*}} scaling = #train.scaling<rowwise, activation, weight>} : (tensor<2x16xbf16>, tensor<32x16xf32>) -> tensor<2x32xbf16>
+  %0 = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>, scaling = #train.scaling<rowwise, activation, weight>} : (tensor<2x16xf32>, tensor<32x16xf32>) -> tensor<2x32xf32>
+  %y = train.tanh %0 : tensor<2x32xf32>
+  return %y : tensor<2x32xf32>
+}

@@ -1,0 +1,97 @@
+// RUN: tessera-opt %s --split-input-file --choose-fp8=recipe=rowwise --verify-diagnostics | FileCheck %s
+
+// The first product is cast, and its weight says so; the last one is a head.
+
+// CHECK: module attributes {train.products = [
+// CHECK-SAME: #train.product<"", weight = "h.0.fc.weight", inputs = 32, outputs = 16, output = "e4m3 x e4m3, by row", input_grad = "e4m3 x e4m3, by row", weight_grad = "e4m3 x e4m3, by row", reason = "">
+// CHECK-SAME: #train.product<"", weight = "head.weight", inputs = 16, outputs = 16, output = "bf16", input_grad = "bf16", weight_grad = "bf16", reason = "a head: only the loss and outputs follow from it">
+// CHECK-LABEL: func.func @layers
+// CHECK-SAME: train.compute_type = f8E4M3FN, train.name = "h.0.fc.weight"
+// CHECK-SAME: %{{.*}}: tensor<16x16xf32> {train.name = "head.weight", train.role = "param"}
+module {
+func.func @layers(%x: tensor<8x32xf32> {train.role = "input", train.name = "x"},
+                  %w: tensor<16x32xf32> {train.role = "param", train.name = "h.0.fc.weight"},
+                  %head: tensor<16x16xf32> {train.role = "param", train.name = "head.weight"})
+    -> (tensor<f32> {train.role = "loss"}) {
+  // CHECK: train.dot_general {{.*}} scaling = #train.scaling<rowwise, activation, weight>
+  %h = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<8x32xf32>, tensor<16x32xf32>) -> tensor<8x16xf32>
+  %t = train.tanh %h : tensor<8x16xf32>
+  // CHECK: train.dot_general
+  // CHECK-NOT: scaling
+  // expected-remark@+1 {{the product of 'head.weight' stays in bf16: a head: only the loss and outputs follow from it}}
+  %y = train.dot_general %t, %head {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+  %loss = train.reduce sum, %y {dimensions = array<i64: 0, 1>} : (tensor<8x16xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+}
+
+// -----
+
+// A weight behind a transpose, as the left operand. What is not cast, and why.
+
+// CHECK-LABEL: func.func @reasons
+func.func @reasons(%x: tensor<8x32xf32> {train.role = "input", train.name = "x"},
+                   %w: tensor<32x16xf32> {train.role = "param", train.name = "w"},
+                   %odd: tensor<20x16xf32> {train.role = "param", train.name = "odd"},
+                   %router: tensor<16x16xf32> {train.role = "param", train.name = "router"},
+                   %topk: tensor<16x16xf32> {train.role = "param", train.name = "topk"},
+                   %gate: tensor<16x16xf32> {train.role = "param", train.name = "gate"},
+                   %exact: tensor<16x16xf32> {train.role = "param", train.name = "exact", train.compute_type = f32},
+                   %shared: tensor<16x16xf32> {train.role = "param", train.name = "shared"},
+                   %twice: tensor<16x16xf32> {train.role = "param", train.name = "twice"},
+                   %a: tensor<16x16xf32> {train.role = "param", train.name = "a"},
+                   %last: tensor<16x16xf32> {train.role = "param", train.name = "last"})
+    -> (tensor<f32> {train.role = "loss"}) {
+  %wt = train.transpose %w {permutation = array<i64: 1, 0>} : (tensor<32x16xf32>) -> tensor<16x32xf32>
+  // CHECK: train.dot_general {{.*}} scaling = #train.scaling<rowwise, weight, activation>
+  %0 = train.dot_general %wt, %x {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<16x32xf32>, tensor<8x32xf32>) -> tensor<16x8xf32>
+  %h = train.transpose %0 {permutation = array<i64: 1, 0>} : (tensor<16x8xf32>) -> tensor<8x16xf32>
+  // CHECK-NOT: #train.scaling
+  // expected-remark@+1 {{the product of 'odd' stays in bf16: 16 inputs and 20 outputs, expected multiples of 16}}
+  %1 = train.dot_general %h, %odd {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<8x16xf32>, tensor<20x16xf32>) -> tensor<8x20xf32>
+  %s_1 = train.slice %1 {starts = array<i64: 0, 0>, limits = array<i64: 8, 16>, strides = array<i64: 1, 1>} : (tensor<8x20xf32>) -> tensor<8x16xf32>
+  // expected-remark@+1 {{the product of 'router' stays in bf16: a router: what it computes goes into a softmax or chooses among others}}
+  %2 = train.dot_general %h, %router {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+  %s_2 = train.softmax %2 {dim = 1 : i64} : tensor<8x16xf32>
+  // expected-remark@+1 {{the product of 'topk' stays in bf16: a router}}
+  %3 = train.dot_general %h, %topk {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+  %order = train.sort_indices %3 {descending, dim = 1 : i64} : (tensor<8x16xf32>) -> tensor<8x16xi32>
+  %s_3 = train.convert %order : (tensor<8x16xi32>) -> tensor<8x16xf32>
+  // expected-remark@+1 {{the product of 'gate' stays in bf16: a router or a head: what it computes goes into a maximum}}
+  %4 = train.dot_general %h, %gate {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+  %top = train.reduce max, %4 {dimensions = array<i64: 1>} : (tensor<8x16xf32>) -> tensor<8xf32>
+  %s_4 = train.broadcast %top {broadcast_dimensions = array<i64: 0>} : (tensor<8xf32>) -> tensor<8x16xf32>
+  // expected-remark@+1 {{the product of 'exact' stays in bf16: --keep-f32 names its parameter}}
+  %5 = train.dot_general %h, %exact {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>, compute_type = f32} : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+  // expected-remark@+1 {{the product of 'shared' stays in bf16: its parameter has other readers}}
+  %6 = train.dot_general %h, %shared {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+  %rows = train.constant dense<[0, 1, 2, 3, 4, 5, 6, 7]> : tensor<8xi32>
+  %r_6 = train.gather_rows %shared, %rows : (tensor<16x16xf32>, tensor<8xi32>) -> tensor<8x16xf32>
+  // expected-remark@+1 {{the product of 'twice' stays in bf16: another product of its parameter stays in bf16: a router}}
+  %7 = train.dot_general %h, %twice {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+  // expected-remark@+1 {{the product of 'twice' stays in bf16: a router}}
+  %8 = train.dot_general %7, %twice {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+  %s_8 = train.softmax %8 {dim = 1 : i64} : tensor<8x16xf32>
+  // expected-remark@+1 {{'' stays in bf16: it multiplies two parameters}}
+  %9 = train.dot_general %a, %a {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+  // expected-remark@+1 {{'' stays in bf16: it multiplies no parameter}}
+  %10 = train.dot_general %h, %9 {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+  %q = train.reshape %h : (tensor<8x16xf32>) -> tensor<1x1x8x16xf32>
+  // expected-remark@+1 {{'' stays in bf16: an attention}}
+  %at, %lse = train.attention %q, %q, %q {scale = 1.0 : f64} : (tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>) -> (tensor<1x1x8x16xf32>, tensor<1x1x8xf32>)
+  %11 = train.reshape %at : (tensor<1x1x8x16xf32>) -> tensor<8x16xf32>
+  %s0 = train.add %h, %s_1 : tensor<8x16xf32>
+  %s1 = train.add %s0, %s_2 : tensor<8x16xf32>
+  %s2 = train.add %s1, %s_3 : tensor<8x16xf32>
+  %s3 = train.add %s2, %s_4 : tensor<8x16xf32>
+  %s4 = train.add %s3, %5 : tensor<8x16xf32>
+  %s5 = train.add %s4, %6 : tensor<8x16xf32>
+  %s6 = train.add %s5, %r_6 : tensor<8x16xf32>
+  %s7 = train.add %s6, %s_8 : tensor<8x16xf32>
+  %s8 = train.add %s7, %10 : tensor<8x16xf32>
+  %s9 = train.add %s8, %11 : tensor<8x16xf32>
+  // expected-remark@+1 {{the product of 'last' stays in bf16: a head}}
+  %y = train.dot_general %s9, %last {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+  %loss = train.reduce sum, %y {dimensions = array<i64: 0, 1>} : (tensor<8x16xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
