@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/dialect/dist/AxisAlgebra.h"
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/Fp8Policy.h"
 #include "compiler/dialect/train/PhaseAnalysis.h"
@@ -49,7 +50,7 @@ struct MarkAs : OpBuilder::Listener {
 class Fp8Caster {
 public:
   Fp8Caster(func::FuncOp func, int64_t groups, Quantizer quantizer)
-      : func(func), groups(groups), quantizer(quantizer), weights(func, quantizer) {}
+      : func(func), groups(groups), ranks(countRanks(func)), quantizer(quantizer), weights(func, quantizer) {}
 
   int64_t scaled = 0;
 
@@ -89,6 +90,13 @@ public:
   }
 
 private:
+  /// How many ranks tokens are split over.
+  static int64_t countRanks(func::FuncOp func) {
+    auto module = func->getParentOfType<ModuleOp>();
+    auto mesh = module ? module->getAttrOfType<dist::MeshAttr>(dist::kMesh) : dist::MeshAttr();
+    return mesh ? dist::groupSize(mesh, dist::sampleAxes(mesh)) : 1;
+  }
+
   static Fp8Product kindOf(DotGeneralOp dot) {
     return *productOf(dot.getScalingAttr().getLhs(), dot.getScalingAttr().getRhs());
   }
@@ -111,9 +119,10 @@ private:
     Value holder = lhsHasTokens ? dot.getLhs() : dot.getRhs();
     const int64_t contracted = count(holder, lhsHasTokens ? dot.getLhsContract() : dot.getRhsContract());
     const int64_t tokens = isWeightGrad ? contracted : tensorType(holder).getNumElements() / contracted;
-    if (isWeightGrad && tokens % info.tokenMultiple != 0)
+    if (isWeightGrad && tokens % (info.tokenMultiple * ranks) != 0)
       return "recipe " + info.name.str() + " needs a multiple of " + std::to_string(info.tokenMultiple) +
-             " tokens in a micro-batch, got " + std::to_string(tokens);
+             " tokens in a micro-batch on each rank, got " + std::to_string(tokens) + " on " + std::to_string(ranks) +
+             (ranks == 1 ? " rank" : " ranks");
     if (tokens % groups != 0 || (isWeightGrad && tokens / groups % info.tokenMultiple != 0))
       return "--fp8-amax local: " + std::to_string(tokens) + " tokens of a micro-batch cannot be " +
              std::to_string(groups) + " groups of a multiple of " + std::to_string(info.tokenMultiple);
@@ -216,7 +225,7 @@ private:
   }
 
   func::FuncOp func;
-  int64_t groups;
+  int64_t groups, ranks;
   Quantizer quantizer;
   Fp8Weights weights;
 };

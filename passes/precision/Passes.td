@@ -99,8 +99,8 @@ def CastFp8 : Pass<"cast-fp8", "::mlir::func::FuncOp"> {
     partial maxima once tokens are split. With `groups` it is by as many equal parts of consecutive tokens, so that ranks
     need not ask each other.
 
-    Precondition: `cast-precision`. Postcondition: no product has a `scaling`. A number of tokens that the recipe's blocks
-    do not divide is an error.
+    Precondition: `cast-precision`. Postcondition: no product has a `scaling`. Tokens of which a rank would have a
+    part of a block are an error.
 
     ```mlir
     %y = train.dot_general %x, %w {lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>,

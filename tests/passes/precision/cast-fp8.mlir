@@ -5,10 +5,12 @@
 // RUN: sed s/RECIPE/mxfp8/ %s | tessera-opt --cast-fp8 --canonicalize --cse | FileCheck %s --check-prefixes=CHECK,MX
 // RUN: sed s/RECIPE/tensorwise/ %s | tessera-opt --cast-fp8="groups=2 nonfinite=scale1" --canonicalize --cse | FileCheck %s --check-prefixes=CHECK,GROUPS
 // RUN: sed -e s/RECIPE/block128/ -e s/2x128x/2x32x/g %s | not tessera-opt --cast-fp8 2>&1 | FileCheck %s --check-prefix=TOKENS
+// RUN: (echo "module attributes {dist.mesh = #dist.mesh<shard = 4>} {"; sed s/RECIPE/block128/ %s; echo "}") | not tessera-opt --cast-fp8 2>&1 | FileCheck %s --check-prefix=RANKS
 // RUN: sed s/RECIPE/mxfp8/ %s | not tessera-opt --cast-fp8=groups=16 2>&1 | FileCheck %s --check-prefix=PARTS
 
 // The products of a linear layer with 128 inputs and 384 outputs, on 2 x 128 tokens. The weight is a part of a unit.
-// TOKENS: error: recipe block128 needs a multiple of 128 tokens in a micro-batch, got 64
+// TOKENS: error: recipe block128 needs a multiple of 128 tokens in a micro-batch on each rank, got 64 on 1 rank
+// RANKS: error: recipe block128 needs a multiple of 128 tokens in a micro-batch on each rank, got 256 on 4 ranks
 // PARTS: error: --fp8-amax local: 256 tokens of a micro-batch cannot be 16 groups of a multiple of 32
 
 // The unit is quantised at the beginning of the step, by the maxima of chunks; what no product reads has the scale 1.
