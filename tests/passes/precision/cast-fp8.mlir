@@ -5,7 +5,7 @@
 // RUN: sed s/RECIPE/mxfp8/ %s | tessera-opt --cast-fp8 --canonicalize --cse | FileCheck %s --check-prefixes=CHECK,MX
 // RUN: sed s/RECIPE/tensorwise/ %s | tessera-opt --cast-fp8="groups=2 nonfinite=scale1" --canonicalize --cse | FileCheck %s --check-prefixes=CHECK,GROUPS
 // RUN: sed -e s/RECIPE/block128/ -e s/2x128x/2x32x/g %s | not tessera-opt --cast-fp8 2>&1 | FileCheck %s --check-prefix=TOKENS
-// RUN: (echo "module attributes {dist.mesh = #dist.mesh<shard = 4>} {"; sed s/RECIPE/block128/ %s; echo "}") | not tessera-opt --cast-fp8 2>&1 | FileCheck %s --check-prefix=RANKS
+// RUN: sed -e s/RECIPE/block128/ -e "1i module attributes {dist.mesh = #dist.mesh<shard = 4>} {" -e "$ a }" %s | not tessera-opt --cast-fp8 2>&1 | FileCheck %s --check-prefix=RANKS
 // RUN: sed s/RECIPE/mxfp8/ %s | not tessera-opt --cast-fp8=groups=16 2>&1 | FileCheck %s --check-prefix=PARTS
 
 // The products of a linear layer with 128 inputs and 384 outputs, on 2 x 128 tokens. The weight is a part of a unit.
