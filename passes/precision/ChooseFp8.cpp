@@ -59,7 +59,8 @@ public:
   Chooser(func::FuncOp func, Fp8Recipe recipe, llvm::Regex *filter, StringRef filterText, KeptBlocks kept)
       : func(func), recipe(recipe), info(getInfo(recipe)), filter(filter), filterText(filterText), kept(kept) {}
 
-  LogicalResult run() {
+  /// Appends what was found to `rows`.
+  LogicalResult run(SmallVectorImpl<Attribute> &rows) {
     func.walk([&](Operation *op) {
       if (isa<DotGeneralOp, AttentionOp, Conv2dOp, Conv2dInputGradOp, Conv2dFilterGradOp>(op))
         products.push_back(describe(op));
@@ -70,7 +71,6 @@ public:
       return func.emitError() << "--fp8-filter='" << filterText << "' matches no parameter of a product";
     if (llvm::none_of(products, [](const Product &product) { return product.reason.empty(); }))
       return refuse();
-    SmallVector<Attribute> rows;
     for (const Product &product : products) {
       if (product.reason.empty())
         mark(product);
@@ -78,7 +78,6 @@ public:
         product.op->emitRemark() << nameOf(product) << " stays in bf16: " << product.reason;
       rows.push_back(rowOf(product));
     }
-    func->getParentOfType<ModuleOp>()->setAttr(kProducts, ArrayAttr::get(func.getContext(), rows));
     return success();
   }
 
@@ -280,13 +279,16 @@ private:
 struct ChooseFp8Pass : tessera::impl::ChooseFp8Base<ChooseFp8Pass> {
   using ChooseFp8Base::ChooseFp8Base;
   void runOnOperation() override {
-    func::FuncOp func = getOperation();
-    if (isStepFunction(func) && failed(run(func)))
-      signalPassFailure();
+    SmallVector<Attribute> rows;
+    for (func::FuncOp func : getOperation().getOps<func::FuncOp>())
+      if (isStepFunction(func) && failed(run(func, rows)))
+        return signalPassFailure();
+    if (!rows.empty())
+      getOperation()->setAttr(kProducts, ArrayAttr::get(&getContext(), rows));
   }
 
 private:
-  LogicalResult run(func::FuncOp func) {
+  LogicalResult run(func::FuncOp func, SmallVectorImpl<Attribute> &rows) {
     const std::optional<Fp8Recipe> found = findRecipe(recipe);
     if (!found)
       return func.emitError() << "unknown recipe '" << recipe << "', expected one of " << recipeNames();
@@ -296,7 +298,7 @@ private:
     std::optional<llvm::Regex> regex;
     if (failed(readNameRegex(func.getLoc(), "--fp8-filter", filter, regex)))
       return failure();
-    return Chooser(func, *found, regex ? &*regex : nullptr, filter, *kept).run();
+    return Chooser(func, *found, regex ? &*regex : nullptr, filter, *kept).run(rows);
   }
 };
 

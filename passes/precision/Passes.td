@@ -51,7 +51,7 @@ def CastPrecision : Pass<"cast-precision", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tessera::train::TrainDialect"];
 }
 
-def ChooseFp8 : Pass<"choose-fp8", "::mlir::func::FuncOp"> {
+def ChooseFp8 : Pass<"choose-fp8", "::mlir::ModuleOp"> {
   let summary = "Say which products are computed in 8-bit floats";
   let description = [{
     A product of a parameter and an activation gets `scaling`, the recipe and what its operands are, and its parameter the

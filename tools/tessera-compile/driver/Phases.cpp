@@ -74,11 +74,12 @@ void addRematerialisation(OpPassManager &steps, const CompileOptions &o) {
 }
 
 void addDifferentiation(OpPassManager &module, const CompileOptions &o) {
-  OpPassManager &steps = module.nest<func::FuncOp>();
-  steps.addPass(createAddLoss({.kind = o.loss, .ignoreIndex = o.ignoreIndex, .labelSmoothing = o.labelSmoothing}));
-  steps.addPass(createAnnotateIndexBounds({.check = o.indexCheck}));
+  module.addNestedPass<func::FuncOp>(
+      createAddLoss({.kind = o.loss, .ignoreIndex = o.ignoreIndex, .labelSmoothing = o.labelSmoothing}));
+  module.addNestedPass<func::FuncOp>(createAnnotateIndexBounds({.check = o.indexCheck}));
   if (o.precision == "fp8")
-    steps.addPass(createChooseFp8({.recipe = o.fp8Recipe, .filter = o.fp8Filter, .keepBf16 = o.fp8KeepBf16}));
+    module.addPass(createChooseFp8({.recipe = o.fp8Recipe, .filter = o.fp8Filter, .keepBf16 = o.fp8KeepBf16}));
+  OpPassManager &steps = module.nest<func::FuncOp>();
   steps.addPass(createJoinProducts({.noDecay = o.noDecay}));
   steps.addPass(createJoinHeads());
   steps.addPass(createCSEPass());
