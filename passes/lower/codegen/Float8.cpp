@@ -105,8 +105,8 @@ Value emitQuantizeScale(OpBuilder &builder, train::QuantizeScaleOp op, Value ama
   if (op.getRounding() == train::ScaleRounding::E8M0) {
     Value limit = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(largest.convertToFloat()));
     Value bits = w.toBits(arith::DivFOp::create(builder, loc, amax, limit));
-    // The exponent of the quotient, one more where digits follow; of a denormal number 2^-127, where it is not above that.
-    // That of the inverse counts down from 254.
+    // The exponent of the quotient, one more where digits follow; of a denormal number 2^-127, where it is not above
+    // that. That of the inverse counts down from 254.
     Value field = w.right(w.mask(bits, kInfinity), 23), digits = w.mask(bits, 0x007fffff);
     Value isAbove = w.select(w.compare(Predicate::eq, field, 0), w.compare(Predicate::ugt, digits, 0x00400000),
                              w.compare(Predicate::ne, digits, 0));
