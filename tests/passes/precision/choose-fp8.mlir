@@ -95,3 +95,63 @@ func.func @reasons(%x: tensor<8x32xf32> {train.role = "input", train.name = "x"}
   %loss = train.reduce sum, %y {dimensions = array<i64: 0, 1>} : (tensor<8x16xf32>) -> tensor<f32>
   return %loss : tensor<f32>
 }
+
+// -----
+
+// Convolutions, products with a batch, and what the model computes in another type.
+
+// CHECK: module attributes {train.products = [
+// CHECK-SAME: outputs = 0, output = "f32", input_grad = "f32", weight_grad = "f32", reason = "a convolution, which is computed in f32">
+// CHECK-LABEL: func.func @others
+module {
+func.func @others(%image: tensor<1x2x4x4xf32> {train.role = "input", train.name = "image"},
+                  %filter: tensor<16x2x1x1xf32> {train.role = "param", train.name = "filter"},
+                  %w: tensor<16x16xf32> {train.role = "param", train.name = "w"},
+                  %experts: tensor<4x16x16xf32> {train.role = "param", train.name = "experts"},
+                  %narrow: tensor<16x16xbf16> {train.role = "param", train.name = "narrow"})
+    -> (tensor<f32> {train.role = "loss"}) {
+  // expected-remark@+1 {{'' stays in bf16: a convolution, which is computed in f32}}
+  %c = train.conv2d %image, %filter {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, groups = 1 : i64} : (tensor<1x2x4x4xf32>, tensor<16x2x1x1xf32>) -> tensor<1x16x4x4xf32>
+  %x = train.reshape %c : (tensor<1x16x4x4xf32>) -> tensor<16x16xf32>
+  // CHECK: train.dot_general {{.*}} scaling = #train.scaling<rowwise, activation, weight>
+  %h = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+  // CHECK-NOT: #train.scaling
+  %parts = train.reshape %h : (tensor<16x16xf32>) -> tensor<4x4x16xf32>
+  // expected-remark@+1 {{the product of 'experts' stays in bf16: it has a batch of matrices}}
+  %e = train.dot_general %parts, %experts {lhs_batch = array<i64: 0>, rhs_batch = array<i64: 0>, lhs_contract = array<i64: 2>, rhs_contract = array<i64: 1>} : (tensor<4x4x16xf32>, tensor<4x16x16xf32>) -> tensor<4x4x16xf32>
+  %rows = train.reshape %e : (tensor<4x4x16xf32>) -> tensor<16x16xf32>
+  %b = train.convert %rows : (tensor<16x16xf32>) -> tensor<16x16xbf16>
+  // expected-remark@+1 {{the product of 'narrow' stays in bf16: the model computes it in bf16}}
+  %n = train.dot_general %b, %narrow {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<16x16xbf16>, tensor<16x16xbf16>) -> tensor<16x16xbf16>
+  %y = train.convert %n : (tensor<16x16xbf16>) -> tensor<16x16xf32>
+  %loss = train.reduce sum, %y {dimensions = array<i64: 0, 1>} : (tensor<16x16xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+}
+
+// -----
+
+// Parts of a parameter are read by products of their own: a weight is cast for all of them or for none. Batch and time are
+// tokens, two dimensions may be contracted, and what does not train is cast as well.
+
+// CHECK-LABEL: func.func @parts
+// CHECK-SAME: train.compute_type = f8E4M3FN, train.name = "qkv"
+// CHECK-SAME: train.compute_type = f8E4M3FN, train.name = "out", train.role = "frozen"
+// CHECK-COUNT-3: scaling = #train.scaling<rowwise, activation, weight>
+// CHECK-NOT: #train.scaling
+func.func @parts(%x: tensor<2x4x16xf32> {train.role = "input", train.name = "x"},
+                 %qkv: tensor<48x16xf32> {train.role = "param", train.name = "qkv"},
+                 %out: tensor<16x2x16xf32> {train.role = "frozen", train.name = "out"},
+                 %scale: tensor<16xf32> {train.role = "param", train.name = "scale"})
+    -> (tensor<f32> {train.role = "loss"}) {
+  %wq = train.slice %qkv {starts = array<i64: 0, 0>, limits = array<i64: 16, 16>, strides = array<i64: 1, 1>} : (tensor<48x16xf32>) -> tensor<16x16xf32>
+  %wkv = train.slice %qkv {starts = array<i64: 16, 0>, limits = array<i64: 48, 16>, strides = array<i64: 1, 1>} : (tensor<48x16xf32>) -> tensor<32x16xf32>
+  %q = train.dot_general %x, %wq {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 2>, rhs_contract = array<i64: 1>} : (tensor<2x4x16xf32>, tensor<16x16xf32>) -> tensor<2x4x16xf32>
+  %kv = train.dot_general %x, %wkv {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 2>, rhs_contract = array<i64: 1>} : (tensor<2x4x16xf32>, tensor<32x16xf32>) -> tensor<2x4x32xf32>
+  %parts = train.reshape %kv : (tensor<2x4x32xf32>) -> tensor<2x4x2x16xf32>
+  %o = train.dot_general %parts, %out {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 2, 3>, rhs_contract = array<i64: 1, 2>} : (tensor<2x4x2x16xf32>, tensor<16x2x16xf32>) -> tensor<2x4x16xf32>
+  %s = train.add %q, %o : tensor<2x4x16xf32>
+  %n:3 = train.layer_norm rms, %s scale(%scale) {epsilon = 1.0e-05} : (tensor<2x4x16xf32>, tensor<16xf32>) -> (tensor<2x4x16xf32>, tensor<2x4xf32>, tensor<2x4xf32>)
+  %loss = train.reduce sum, %n#0 {dimensions = array<i64: 0, 1, 2>} : (tensor<2x4x16xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
