@@ -120,7 +120,7 @@ private:
     const int64_t contracted = count(holder, lhsHasTokens ? dot.getLhsContract() : dot.getRhsContract());
     const int64_t tokens = isWeightGrad ? contracted : tensorType(holder).getNumElements() / contracted;
     if (isWeightGrad && tokens % (info.tokenMultiple * ranks) != 0)
-      return "recipe " + info.name.str() + " needs a multiple of " + std::to_string(info.tokenMultiple) +
+      return "recipe " + info.name().str() + " needs a multiple of " + std::to_string(info.tokenMultiple) +
              " tokens in a micro-batch on each rank, got " + std::to_string(tokens) + " on " + std::to_string(ranks) +
              (ranks == 1 ? " rank" : " ranks");
     if (tokens % groups != 0 || (isWeightGrad && tokens / groups % info.tokenMultiple != 0))

@@ -230,7 +230,7 @@ private:
   /// All at once: which of them are worth a change of the model is for the user to see.
   LogicalResult refuse() {
     InFlightDiagnostic error = func.emitError()
-                               << "no product can be computed in 8 bits by recipe " << info.name << ":";
+                               << "no product can be computed in 8 bits by recipe " << info.name() << ":";
     llvm::StringSet<> told;
     for (const Product &product : products)
       if (const std::string line = nameOf(product) + ": " + product.reason; told.insert(line).second)
@@ -289,7 +289,7 @@ struct ChooseFp8Pass : tessera::impl::ChooseFp8Base<ChooseFp8Pass> {
 
 private:
   LogicalResult run(func::FuncOp func, SmallVectorImpl<Attribute> &rows) {
-    const std::optional<Fp8Recipe> found = findRecipe(recipe);
+    const std::optional<Fp8Recipe> found = symbolizeFp8Recipe(recipe);
     if (!found)
       return func.emitError() << "unknown recipe '" << recipe << "', expected one of " << recipeNames();
     const std::optional<KeptBlocks> kept = KeptBlocks::parse(keepBf16);

@@ -10,8 +10,6 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
-#include <iterator>
-
 using namespace mlir;
 
 namespace tessera::train {
@@ -23,12 +21,8 @@ static constexpr ScaleRounding None = ScaleRounding::None, Down = ScaleRounding:
 /// tensorwise and the row-wise recipes as torchao's, blocks as DeepSeek-V3's, mxfp8 as OCP Microscaling with the scale
 /// rounded up.
 static constexpr RecipeInfo kRecipes[] = {
-    {Fp8Recipe::Tensorwise, "tensorwise", 16, 1, "one scale per tensor; gradients in e5m2"},
-    {Fp8Recipe::Rowwise, "rowwise", 16, 1, "one scale, a power of two, per row and per column"},
-    {Fp8Recipe::RowwiseHp, "rowwise_hp", 16, 1,
-     "as rowwise; gradients of weights in bf16, weights by tensor for those of inputs"},
-    {Fp8Recipe::Block128, "block128", 128, 128, "scales, powers of two, of 128 elements, of weights of 128 x 128"},
-    {Fp8Recipe::Mxfp8, "mxfp8", 32, 32, "scales, powers of two in 8 bits, of 32 elements"},
+    {Fp8Recipe::Tensorwise, 16, 1},  {Fp8Recipe::Rowwise, 16, 1}, {Fp8Recipe::RowwiseHp, 16, 1},
+    {Fp8Recipe::Block128, 128, 128}, {Fp8Recipe::Mxfp8, 32, 32},
 };
 
 namespace {
@@ -81,13 +75,8 @@ const RecipeInfo &getInfo(Fp8Recipe recipe) {
   return *llvm::find_if(kRecipes, [&](const RecipeInfo &row) { return row.recipe == recipe; });
 }
 
-std::optional<Fp8Recipe> findRecipe(StringRef name) {
-  const auto *row = llvm::find_if(kRecipes, [&](const RecipeInfo &info) { return info.name == name; });
-  return row == std::end(kRecipes) ? std::nullopt : std::optional(row->recipe);
-}
-
 std::string recipeNames() {
-  return llvm::join(llvm::map_range(kRecipes, [](const RecipeInfo &row) { return row.name; }), ", ");
+  return llvm::join(llvm::map_range(kRecipes, [](const RecipeInfo &row) { return row.name(); }), ", ");
 }
 
 std::optional<Fp8Product> productOf(ProductOperand lhs, ProductOperand rhs) {
@@ -99,18 +88,6 @@ std::optional<Fp8Product> productOf(ProductOperand lhs, ProductOperand rhs) {
   if (reads(ProductOperand::Gradient, ProductOperand::Activation))
     return Fp8Product::WeightGrad;
   return std::nullopt;
-}
-
-StringRef nameOf(Fp8Product product) {
-  switch (product) {
-  case Fp8Product::Output:
-    return "output";
-  case Fp8Product::InputGrad:
-    return "input gradient";
-  case Fp8Product::WeightGrad:
-    return "weight gradient";
-  }
-  llvm_unreachable("unknown product");
 }
 
 std::optional<OperandPolicy> operandPolicy(Fp8Recipe recipe, Fp8Product product, ProductOperand operand) {

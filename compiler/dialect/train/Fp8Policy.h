@@ -38,25 +38,23 @@ struct OperandPolicy {
 
 struct RecipeInfo {
   Fp8Recipe recipe;
-  llvm::StringRef name;
   int64_t multiple;      ///< inputs and outputs must be multiples of it
-  int64_t tokenMultiple; ///< and the tokens of a micro-batch of this
-  llvm::StringRef summary;
+  int64_t tokenMultiple; ///< and the tokens of a micro-batch on each rank of this
+
+  llvm::StringRef name() const { return stringifyFp8Recipe(recipe); }
 };
 
 const RecipeInfo &getInfo(Fp8Recipe recipe);
-std::optional<Fp8Recipe> findRecipe(llvm::StringRef name);
 /// `tensorwise, rowwise, …`.
 std::string recipeNames();
 
 /// Which product operands of these kinds make; none for kinds that no product has.
 std::optional<Fp8Product> productOf(ProductOperand lhs, ProductOperand rhs);
-llvm::StringRef nameOf(Fp8Product product);
 
 /// How the recipe quantises `operand` of `product`; none: it computes the product in bf16.
 std::optional<OperandPolicy> operandPolicy(Fp8Recipe recipe, Fp8Product product, ProductOperand operand);
 
-/// For people: `e4m3 x e4m3, blocks of 1 x 128 and 128 x 128`.
+/// For people: `e4m3 x e4m3, 1 x 128 and 128 x 128`.
 std::string describePolicy(Fp8Recipe recipe, Fp8Product product);
 
 mlir::FloatType getType(mlir::MLIRContext *context, Fp8Format format);

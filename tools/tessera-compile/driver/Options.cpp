@@ -275,7 +275,7 @@ static std::string checkFp8(const CompileOptions &o) {
     return isAsked ? "--fp8-recipe, --fp8-filter, --fp8-keep-bf16, --fp8-amax and --fp8-nonfinite need --precision fp8"
                    : "";
   }
-  if (!train::findRecipe(o.fp8Recipe))
+  if (!train::symbolizeFp8Recipe(o.fp8Recipe))
     return "--fp8-recipe: unknown value '" + o.fp8Recipe + "', expected one of " + train::recipeNames();
   return require(fp8Groups(o).has_value(),
                  "--fp8-amax: expected global, local or local:<groups>, got '" + o.fp8Amax + "'");
