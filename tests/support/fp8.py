@@ -82,6 +82,11 @@ def quantize(x, blocks, format, rounding, nonfinite="propagate"):
         return encode(x * spread(scales, blocks), format), np.float32(1) / scales
 
 
+def dequantize(codes, inverse, blocks, format):
+    """What codes (uint8) times the inverses of their scales (f32, one for each block) stand for: f64, exact."""
+    return decode(codes, format).astype(np.float64) * spread(inverse, blocks)
+
+
 def spread(scales, blocks):
     """A value for each element of its block."""
     for dim, block in enumerate(blocks):
@@ -125,28 +130,56 @@ def blocks_of(shape, policy, contracted, tokens, groups):
     return blocks
 
 
-def _read(x, recipe, product, operand, contracted, tokens, groups):
-    """The operand as it is multiplied: f64."""
+# product -> operand -> (dimension of its matrix that is contracted, that of tokens or None)
+OPERANDS = {
+    "output": {"activation": (1, 0), "weight": (1, None)},
+    "input_grad": {"gradient": (1, 0), "weight": (0, None)},
+    "weight_grad": {"gradient": (0, 0), "activation": (0, 0)},
+}
+
+
+def read(x, recipe, product, operand, groups=1):
+    """The operand, x, g or w as linear_backward has them, as it is multiplied: f64."""
     policy = RECIPES[recipe].get(product, {}).get(operand)
     if policy is None:
         return bf16(x).astype(np.float64)
+    contracted, tokens = OPERANDS[product][operand]
     blocks = blocks_of(x.shape, policy, contracted, tokens, groups)
     codes, inverse = quantize(x, blocks, policy[0], policy[3])
-    return decode(codes, policy[0]).astype(np.float64) * spread(inverse, blocks)
+    return dequantize(codes, inverse, blocks, policy[0])
 
 
 def linear_forward(x, w, recipe, groups=1):
     """x Wᵀ of x [T, K], bf16 values, and w [N, K], f32. With `groups` the tokens have scales in so many equal parts."""
-    return (_read(x, recipe, "output", "activation", 1, 0, groups) @
-            _read(w, recipe, "output", "weight", 1, None, 1).T).astype(np.float32)
+    return (read(x, recipe, "output", "activation", groups) @ read(w, recipe, "output", "weight").T).astype(np.float32)
 
 
 def linear_backward(x, w, g, recipe, groups=1):
     """The gradients of x and w for that of the output, g [T, N], bf16 values."""
-    dx = _read(g, recipe, "input_grad", "gradient", 1, 0, groups) @ _read(w, recipe, "input_grad", "weight", 0, None, 1)
-    dw = (_read(g, recipe, "weight_grad", "gradient", 0, 0, groups).T @
-          _read(x, recipe, "weight_grad", "activation", 0, 0, groups))
+    dx = read(g, recipe, "input_grad", "gradient", groups) @ read(w, recipe, "input_grad", "weight")
+    dw = read(g, recipe, "weight_grad", "gradient", groups).T @ read(x, recipe, "weight_grad", "activation", groups)
     return dx.astype(np.float32), dw.astype(np.float32)
+
+
+def case_values():
+    """x [256, 256], w [128, 256] (f32), g [256, 128] of the recorded products, x and g bf16 values: with rows of zeros,
+    outliers and values near and below the least that scales tell apart. From integers, as training_values."""
+    random = np.random.default_rng(11)
+    shapes = ((256, 256), (128, 256), (256, 128))
+    x, w, g = ((random.integers(-1000, 1001, shape) / 1000).astype(np.float32) for shape in shapes)
+    x[:, 3] *= 100
+    x[5], x[70:74] = 0, x[70:74] * np.float32(1e-14)
+    x[128:160, 40] = 0
+    w[5] *= 30
+    w[9], w[40:42, 32:64] = 0, 0
+    w[60] *= np.float32(1e-30)
+    w[64, 0] = 448 / 256 * (1 + 2**-23)  # its scale is just below a power of two
+    w[64, 1:] *= np.float32(0.5)
+    g *= np.float32(2**-20)
+    g[7, 2] = 3
+    g[9], g[96:128, 5] = 0, 0
+    g[200] *= np.float32(1e-20)
+    return bf16(x), w, bf16(g)
 
 
 def training_values(shapes, samples, length):

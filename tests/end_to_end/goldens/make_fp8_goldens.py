@@ -5,7 +5,8 @@ usage: make_fp8_goldens.py      (torch 2.12 or newer: older ones give NaN for wh
 
 Writes into fp8/
   casts.npz     per format: f32 values, PyTorch's bytes for them after a clamp, and what all 256 bytes mean; per rounding:
-                largest absolute values and scales, by torchao's formula
+                largest absolute values and scales, by torchao's formula with logarithms in f64; per recipe the codes,
+                scales and results of the products of one linear layer
   <model>.onnx  a small GPT and a small Llama whose layers are multiples of 128, without weights
   <model>.json  ten AdamW steps of each in fp32 and with each recipe: losses and gradient norms. Weights and data are those of
                 fp8.training_values, so that no file holds them
@@ -14,6 +15,7 @@ The recipes are torch autograd functions in the linear layers but the head: x, g
 cast from f32, their gradients are f32. The head multiplies bf16; all else is f32.
 """
 
+import hashlib
 import json
 import os
 import sys
@@ -50,13 +52,14 @@ def cast(x, dtype):
 
 
 def scale(amax, dtype, rounding):
-    """torchao's float8_utils: in f64, to f32, and down to a power of two; of mxfp8, from the quotient rounded up."""
+    """torchao's float8_utils: in f64, to f32, and down to a power of two; of mxfp8, from the quotient rounded up. The
+    logarithm is in f64: in f32, as torchao's, it takes a scale just below a power of two for that power."""
     largest = torch.finfo(dtype).max
     if rounding == "e8m0":
         exponent = torch.ceil(torch.log2((amax / torch.tensor(largest, dtype=torch.float32)).double())).clamp(min=-127)
         return torch.where(torch.isfinite(amax), torch.exp2(-exponent), torch.nan).float()
     result = (largest / torch.clamp(amax.double(), min=1e-12)).float()
-    return torch.exp2(torch.floor(torch.log2(result))) if rounding == "down" else result
+    return torch.exp2(torch.floor(torch.log2(result.double()))).float() if rounding == "down" else result
 
 
 def record_casts():
@@ -76,29 +79,60 @@ def record_casts():
         arrays[name + "_inputs"] = inputs
         arrays[name + "_codes"] = cast(torch.from_numpy(inputs), dtype).view(torch.uint8).numpy()
         powers = np.exp2(np.arange(-126, 128)).astype(np.float32)
+        just = np.exp2(np.arange(-45, 100)).astype(np.float32) * np.float32(torch.finfo(dtype).max)
         amax = np.concatenate([
+            just, np.nextafter(just, np.float32(np.inf)), np.nextafter(just, np.float32(0)),
             np.float32([0, 1e-45, 1e-40, 1e-13, 1e-12, 2e-12, 3.4e38, np.inf, np.nan, 448, 57344]), powers,
             np.nextafter(powers, np.float32(np.inf)), np.nextafter(powers, np.float32(0)),
             np.exp2(random.uniform(-126, 127, 4096)).astype(np.float32)])
         arrays[name + "_amax"] = amax
         for rounding in ("none", "down", "e8m0"):
             arrays[f"{name}_scale_{rounding}"] = scale(torch.from_numpy(amax), dtype, rounding).numpy()
-    np.savez_compressed(os.path.join(OUT, "casts.npz"), torch=torch.__version__, **arrays)
+    np.savez_compressed(os.path.join(OUT, "casts.npz"), torch=torch.__version__, **arrays, **record_products())
 
 
 # --- Recipes ----------------------------------------------------------------------------------------------------------
 
 
-def through_fp8(x, dim, block, rounding, name="e4m3fn", rows=1):
-    """`x` [m, n] as FP8 represents it: `block` neighbours along `dim` (None: all of them) share a scale, and `rows` (None: all)
-    along the other dimension."""
+def quantized(x, dim, block, rounding, name="e4m3fn", rows=1):
+    """Codes of `x` [m, n] as tiles [m/a, a, n/b, b] and their scales: `block` neighbours along `dim` (None: all)
+    share a scale, and `rows` (None: all) along the other dimension."""
     dtype = FORMATS[name]
     other = 1 - dim
     sizes = [0, 0]
     sizes[dim], sizes[other] = block or x.shape[dim], rows or x.shape[other]
-    tiles = x.float().unflatten(1, (-1, sizes[1])).unflatten(0, (-1, sizes[0]))  # [m/a, a, n/b, b]
+    tiles = x.float().unflatten(1, (-1, sizes[1])).unflatten(0, (-1, sizes[0]))
     s = scale(tiles.abs().amax((1, 3), keepdim=True), dtype, rounding)
-    return (cast(tiles * s, dtype).float() * (1 / s)).flatten(2, 3).flatten(0, 1)
+    return cast(tiles * s, dtype), s
+
+
+# recipe -> product -> what quantized() is told of its operands; a product that is not there multiplies bf16.
+ALL = {"block": None, "rounding": "down"}
+TENSOR = {"block": None, "rounding": "none", "rows": None}
+BLOCK = {"block": 128, "rounding": "down"}
+MX = {"block": 32, "rounding": "e8m0"}
+CASTS = {
+    "tensorwise": {"y": (TENSOR, TENSOR), "dx": ({**TENSOR, "name": "e5m2"}, TENSOR),
+                   "dw": ({**TENSOR, "name": "e5m2"}, TENSOR)},
+    "rowwise": {"y": (ALL, ALL), "dx": (ALL, ALL), "dw": (ALL, ALL)},
+    "rowwise_hp": {"y": (ALL, ALL), "dx": (ALL, {**ALL, "rows": None})},
+    "block128": {"y": (BLOCK, {**BLOCK, "rows": 128}), "dx": (BLOCK, {**BLOCK, "rows": 128}), "dw": (BLOCK, BLOCK)},
+    "mxfp8": {"y": (MX, MX), "dx": (MX, MX), "dw": (MX, MX)},
+}
+# product -> the dimension of each operand that is contracted
+CONTRACTED = {"y": (1, 1), "dx": (1, 0), "dw": (0, 0)}
+
+
+def product(recipe, kind, first, second, seen=None):
+    """y of x and w, dx of g and w, dw of g and x, in f32. `seen` collects the codes and scales of operands."""
+    factors = [first, second]
+    for i, how in enumerate(CASTS[recipe].get(kind, ())):
+        codes, s = quantized(factors[i], CONTRACTED[kind][i], **how)
+        factors[i] = (codes.float() * (1 / s)).flatten(2, 3).flatten(0, 1)
+        if seen is not None:
+            seen.append((codes.view(torch.uint8).flatten(2, 3).flatten(0, 1), (1 / s)[:, 0, :, 0]))
+    first, second = factors
+    return first @ second.T if kind == "y" else first @ second if kind == "dx" else first.T @ second
 
 
 class Fp8Linear(torch.autograd.Function):
@@ -107,36 +141,29 @@ class Fp8Linear(torch.autograd.Function):
         x = x.bfloat16().float()
         ctx.save_for_backward(x, w)
         ctx.recipe = recipe
-        q = {
-            "tensorwise": lambda: (through_fp8(x, 1, None, "none", rows=None), through_fp8(w, 1, None, "none", rows=None)),
-            "rowwise": lambda: (through_fp8(x, 1, None, "down"), through_fp8(w, 1, None, "down")),
-            "rowwise_hp": lambda: (through_fp8(x, 1, None, "down"), through_fp8(w, 1, None, "down")),
-            "block128": lambda: (through_fp8(x, 1, 128, "down"), through_fp8(w, 1, 128, "down", rows=128)),
-            "mxfp8": lambda: (through_fp8(x, 1, 32, "e8m0"), through_fp8(w, 1, 32, "e8m0")),
-        }[recipe]()
-        return (q[0] @ q[1].T).bfloat16().float()
+        return product(recipe, "y", x, w).bfloat16().float()
 
     @staticmethod
     def backward(ctx, g):
         x, w = ctx.saved_tensors
         g = g.bfloat16().float()
-        if ctx.recipe == "tensorwise":
-            gq = through_fp8(g, 1, None, "none", "e5m2", rows=None)
-            dx = gq @ through_fp8(w, 0, None, "none", rows=None)
-            dw = gq.T @ through_fp8(x, 0, None, "none", rows=None)
-        elif ctx.recipe == "rowwise":
-            dx = through_fp8(g, 1, None, "down") @ through_fp8(w, 0, None, "down")
-            dw = through_fp8(g, 0, None, "down").T @ through_fp8(x, 0, None, "down")
-        elif ctx.recipe == "rowwise_hp":
-            dx = through_fp8(g, 1, None, "down") @ through_fp8(w, 0, None, "down", rows=None)
-            dw = g.T @ x
-        elif ctx.recipe == "block128":
-            dx = through_fp8(g, 1, 128, "down") @ through_fp8(w, 0, 128, "down", rows=128)
-            dw = through_fp8(g, 0, 128, "down").T @ through_fp8(x, 0, 128, "down")
-        else:
-            dx = through_fp8(g, 1, 32, "e8m0") @ through_fp8(w, 0, 32, "e8m0")
-            dw = through_fp8(g, 0, 32, "e8m0").T @ through_fp8(x, 0, 32, "e8m0")
-        return dx.bfloat16().float(), dw, None
+        return product(ctx.recipe, "dx", g, w).bfloat16().float(), product(ctx.recipe, "dw", g, x), None
+
+
+def record_products():
+    """Per recipe the products of fp8.case_values: of codes the SHA-256, all scales, of y, dx and dw every 32nd row."""
+    x, w, g = (torch.from_numpy(value) for value in fp8.case_values())
+    arrays = {}
+    for recipe in CASTS:
+        for kind, first, second in (("y", x, w), ("dx", g, w), ("dw", g, x)):
+            seen = []
+            result = product(recipe, kind, first, second, seen)
+            arrays[f"{recipe}_{kind}"] = result[::32].numpy()
+            for i, (codes, inverse) in enumerate(seen):
+                digest = hashlib.sha256(codes.contiguous().numpy().tobytes()).digest()
+                arrays[f"{recipe}_{kind}_codes_{i}"] = np.frombuffer(digest, np.uint8)
+                arrays[f"{recipe}_{kind}_inverse_{i}"] = inverse.numpy()
+    return arrays
 
 
 def use_recipe(model, recipe):
