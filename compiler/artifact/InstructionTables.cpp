@@ -121,6 +121,7 @@ FailureOr<DataType> Tables::dataType(mlir::Operation *op, Type type) {
                                        .Case([](BFloat16Type) { return DataType::BF16; })
                                        .Case([](Float8E4M3FNType) { return DataType::F8E4M3FN; })
                                        .Case([](Float8E5M2Type) { return DataType::F8E5M2; })
+                                       .Case([](Float8E8M0FNUType) { return DataType::F8E8M0FNU; })
                                        .Case([](IntegerType integer) -> std::optional<DataType> {
                                          switch (integer.getWidth()) {
                                          case 1:
@@ -273,6 +274,13 @@ LogicalResult Tables::fillOperation(mlir::Operation *op, OperationUnion &operati
           value.epilogue_input = static_cast<int32_t>(buffer(op.getEpilogueInput()));
         if (op.getEpilogueOutput())
           value.epilogue_output = static_cast<int32_t>(buffer(op.getEpilogueOutput()));
+        if (op.getAScales()) {
+          value.a_scales = static_cast<int32_t>(buffer(op.getAScales()));
+          value.b_scales = static_cast<int32_t>(buffer(op.getBScales()));
+          value.a_scale_mode = ScaleMode(op.getAScaleMode());
+          value.b_scale_mode = ScaleMode(op.getBScaleMode());
+          value.fast_accumulation = op.getFastAccumulation();
+        }
         return set(std::move(value));
       })
       .Case([&](exec::ConvOp op) {

@@ -123,6 +123,10 @@ double LatencyModel::trainSeconds(Operation *op) const {
         const double k = product(train::shapeOf(dot.getLhs()), dot.getLhsContract());
         return gemmSeconds(elementOf(dot.getLhs()), 1, elements(dot.getLhs()) / k, elements(dot.getRhs()) / k, k);
       })
+      .Case([&](exec::ScaledProductOp dot) {
+        const double k = static_cast<double>(train::shapeOf(dot.getLhs())[1]);
+        return gemmSeconds(elementOf(dot.getLhs()), 1, elements(dot.getLhs()) / k, elements(dot.getRhs()) / k, k);
+      })
       .Case([&](train::AttentionOp a) {
         return flopSeconds(2 * scoreFlops(a.getQuery(), a.getKey(), a.getCausal()), bytes, elementOf(a.getQuery()),
                            target.attentionForward.at(keysOf(a.getKey())));

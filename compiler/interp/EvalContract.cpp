@@ -1,6 +1,6 @@
 //===- EvalContract.cpp - matrix products and convolutions ----------------===//
 
-#include "compiler/dialect/exec/Exec.h"
+#include "compiler/dialect/exec/ScaleLayout.h"
 #include "compiler/dialect/train/Gelu.h"
 #include "compiler/dialect/train/ResultShapes.h"
 #include "compiler/interp/Eval.h"
@@ -169,6 +169,25 @@ static ConvShape convShape(Op op, ArrayRef<int64_t> input, ArrayRef<int64_t> fil
       input, filter, output, op.getStrides(), op.getPadding(), op.getDilations(), static_cast<int64_t>(op.getGroups())};
 }
 
+// --- products with scales --------------------------------------------------------
+
+/// An operand times its scales, without rounding: both have few enough digits for a double.
+static Tensor scaled(const Tensor &operand, const Tensor &scales, exec::ScaleMode mode) {
+  Tensor result(operand.getType().clone(Float64Type::get(operand.getType().getContext())));
+  const int64_t rows = operand.getShape()[0], columns = operand.getShape()[1];
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < columns; ++column) {
+      const int64_t i = row * columns + column;
+      result.set(i, operand.at(i) * scales.at(exec::scalePosition(mode, rows, columns, row, column)));
+    }
+  return result;
+}
+
+static FailureOr<Results> scaledProduct(exec::ScaledProductOp op, EvalContext context, Operands in) {
+  const Tensor lhs = scaled(*in[0], *in[1], op.getLhsMode()), rhs = scaled(*in[2], *in[3], op.getRhsMode());
+  return one(product(context.resultType(), lhs, rhs, {{}, {}, {1}, {1}}, op.getAccumulator() ? in[4] : nullptr));
+}
+
 void addContract(EvalTable &table) {
   table.add<DotGeneralOp>(
       [](DotGeneralOp op, EvalContext context, Operands in) { return product(op, context, *in[0], *in[1], nullptr); });
@@ -176,6 +195,7 @@ void addContract(EvalTable &table) {
     return product(op, context, *in[1], *in[2], in[0]);
   });
   table.add<exec::EpilogueProductOp>(epilogueProduct);
+  table.add<exec::ScaledProductOp>(scaledProduct);
   table.add<Conv2dOp>([](Conv2dOp op, EvalContext context, Operands in) {
     std::vector<double> sums(context.resultType().getNumElements(), 0.0);
     auto conv = convShape(op, in[0]->getShape(), in[1]->getShape(), context.resultType().getShape());

@@ -21,12 +21,31 @@ RankedTensorType tensorTypeOf(Value buffer) {
   return RankedTensorType::get(type.getShape(), type.getElementType());
 }
 
+/// A product of 8-bit floats: its op takes the transpose of the instruction's `b`.
+bool isScaledProduct(Operation *instruction) {
+  auto gemm = dyn_cast<exec::GemmOp>(instruction);
+  return gemm && gemm.getAScales();
+}
+
+Tensor transposed(const Tensor &matrix) {
+  const int64_t rows = matrix.getShape()[0], columns = matrix.getShape()[1];
+  Tensor result(matrix.getType().clone({columns, rows}));
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < columns; ++column)
+      result.set(column * rows + row, matrix.at(row * columns + column));
+  return result;
+}
+
 /// Makes the op that an instruction stands for, in a block of its own, whose arguments are the instruction's inputs.
 class OpBehind {
 public:
   explicit OpBehind(Operation *instruction) : instruction(instruction), builder(instruction->getContext()) {
     for (Value buffer : exec::readBuffers(instruction))
       block.addArgument(tensorTypeOf(buffer), instruction->getLoc());
+    if (isScaledProduct(instruction)) {
+      RankedTensorType b = tensorTypeOf(instruction->getOperand(1));
+      block.getArgument(1).setType(b.clone({b.getDimSize(1), b.getDimSize(0)}));
+    }
     builder.setInsertionPointToEnd(&block);
     op = llvm::TypeSwitch<Operation *, Operation *>(instruction)
              .Case<exec::GemmOp, exec::ConvOp, exec::AttentionOp, exec::AttentionGradOp, exec::CollectiveOp,
@@ -49,6 +68,9 @@ private:
     if (!gemm.getAlpha().isExactlyValue(1.0) || (adds && !gemm.getBeta().isExactlyValue(1.0)))
       return nullptr;
     RankedTensorType type = tensorTypeOf(gemm.getC());
+    if (gemm.getAScales())
+      return exec::ScaledProductOp::create(builder, gemm.getLoc(), type, in(0), in(2), gemm.getAScaleMode(), in(1),
+                                           in(3), gemm.getBScaleMode(), sum, gemm.getFastAccumulation());
     if (gemm.getEpilogue() != exec::Epilogue::None)
       return exec::EpilogueProductOp::create(builder, gemm.getLoc(), type,
                                              gemm.getEpilogueOutput() ? tensorTypeOf(gemm.getEpilogueOutput()) : Type(),
@@ -141,6 +163,9 @@ FailureOr<std::vector<RankTensors>> evaluateInstruction(Operation *instruction, 
                                                         dist::MeshAttr mesh, int64_t numRanks) {
   if (auto launch = dyn_cast<exec::LaunchOp>(instruction))
     return evaluateLaunch(launch, std::move(inputs), numRanks);
+  if (isScaledProduct(instruction))
+    for (Tensor &b : inputs[1])
+      b = transposed(b);
   OpBehind behind(instruction);
   Operation *op = behind.get();
   if (!op)

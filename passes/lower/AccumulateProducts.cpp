@@ -31,12 +31,18 @@ bool isZero(Value value) {
   return cast<IntegerAttr>(splat.getSplatValue<Attribute>()).getValue().isZero();
 }
 
+/// Whether the op is a product that is not added to anything yet.
+bool isProduct(Operation *op) {
+  auto scaled = dyn_cast_or_null<exec::ScaledProductOp>(op);
+  return scaled ? !scaled.getAccumulator() : isa_and_nonnull<train::DotGeneralOp>(op);
+}
+
 /// Whether a product could add something to `value` by itself.
 bool takesAddition(Value value, Block *block) {
   Operation *op = onlyUse(value, block);
   if (!op)
     return false;
-  if (isa<train::DotGeneralOp>(op))
+  if (isProduct(op))
     return true;
   if (isa<train::ReshapeOp, train::TransposeOp>(op))
     return takesAddition(op->getOperand(0), block);
@@ -48,8 +54,14 @@ bool takesAddition(Value value, Block *block) {
 }
 
 /// `sum + product(…)`, in the product's place.
-Value addProduct(Value sum, train::DotGeneralOp dot) {
-  OpBuilder builder(dot);
+Value addProduct(Value sum, Operation *product) {
+  OpBuilder builder(product);
+  if (auto scaled = dyn_cast<exec::ScaledProductOp>(product)) {
+    auto result = cast<exec::ScaledProductOp>(builder.clone(*product));
+    result.getAccumulatorMutable().assign(sum);
+    return result;
+  }
+  auto dot = cast<train::DotGeneralOp>(product);
   auto result =
       exec::AddProductOp::create(builder, dot.getLoc(), dot.getType(), sum, dot.getLhs(), dot.getRhs(),
                                  dot.getLhsBatch(), dot.getRhsBatch(), dot.getLhsContract(), dot.getRhsContract());
@@ -66,9 +78,9 @@ Value addTo(MakeSum sum, Value value, Operation *reader) {
   OpBuilder builder(reader);
   if (isZero(value))
     return sum(builder, value.getLoc());
-  if (auto dot = dyn_cast_or_null<train::DotGeneralOp>(op)) {
-    builder.setInsertionPoint(dot);
-    return addProduct(sum(builder, dot.getLoc()), dot);
+  if (isProduct(op)) {
+    builder.setInsertionPoint(op);
+    return addProduct(sum(builder, op->getLoc()), op);
   }
   if (takesAddition(value, block)) {
     Value inner = op->getOperand(0);
@@ -135,16 +147,17 @@ void accumulateCarried(exec::RepeatOp repeat) {
 
 /// A sum of two products.
 void accumulatePair(train::AddOp add) {
-  auto isProduct = [&](Value value) {
-    return isa_and_nonnull<train::DotGeneralOp, exec::AddProductOp>(onlyUse(value, add->getBlock()));
+  auto isAnyProduct = [&](Value value) {
+    return isa_and_nonnull<train::DotGeneralOp, exec::AddProductOp, exec::ScaledProductOp>(
+        onlyUse(value, add->getBlock()));
   };
-  if (!isProduct(add.getLhs()) || !isProduct(add.getRhs()))
+  if (!isAnyProduct(add.getLhs()) || !isAnyProduct(add.getRhs()))
     return;
   Operation *first = add.getLhs().getDefiningOp(), *last = add.getRhs().getDefiningOp();
   if (!first->isBeforeInBlock(last))
     std::swap(first, last);
-  if (auto dot = dyn_cast<train::DotGeneralOp>(last))
-    add.replaceAllUsesWith(addProduct(first->getResult(0), dot));
+  if (isProduct(last))
+    add.replaceAllUsesWith(addProduct(first->getResult(0), last));
 }
 
 struct AccumulateProducts : impl::AccumulateProductsBase<AccumulateProducts> {
@@ -153,7 +166,7 @@ struct AccumulateProducts : impl::AccumulateProductsBase<AccumulateProducts> {
     getOperation().walk([](train::AddOp add) { accumulatePair(add); });
     SmallVector<Operation *> replaced;
     getOperation().walk([&](Operation *op) {
-      if (isa<train::DotGeneralOp, train::AddOp>(op))
+      if (isProduct(op) || isa<train::AddOp>(op))
         replaced.push_back(op);
     });
     for (Operation *op : llvm::reverse(replaced))

@@ -74,7 +74,7 @@ LogicalResult Emitter::emitOp(Operation *op) {
       .Case([&](exec::FusionOp op) { return emitFusion(op); })
       .Case([&](train::ConstantOp op) { return emitConstant(op); })
       .Case([&](train::ConcatOp op) { return emitConcat(op); })
-      .Case<train::DotGeneralOp, exec::AddProductOp, exec::EpilogueProductOp>(
+      .Case<train::DotGeneralOp, exec::AddProductOp, exec::EpilogueProductOp, exec::ScaledProductOp>(
           [&](Operation *op) { return emitGemm(op); })
       .Case([&](train::Conv2dOp op) {
         return emitConv(op, exec::ConvKind::Forward, sourceBuffer(op->getOpOperand(0)),
@@ -149,8 +149,9 @@ LogicalResult Emitter::emitConcat(train::ConcatOp op) {
 
 LogicalResult Emitter::emitGemm(Operation *op) {
   Contraction product = *Contraction::of(op);
-  Type elementType = cast<RankedTensorType>(op->getResult(0).getType()).getElementType(),
-       operandType = cast<RankedTensorType>(product.lhs->get().getType()).getElementType();
+  auto elementOf = [](Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); };
+  Type elementType = elementOf(op->getResult(0)), lhsType = elementOf(product.lhs->get()),
+       rhsType = elementOf(product.rhs->get());
   Source lhs = source(*product.lhs), rhs = source(*product.rhs);
   const View *result = assignment.lookup(op->getResult(0));
   std::optional<Layout> a = gemmLayout(product, GemmSide::Lhs, lhs.layout),
@@ -179,22 +180,34 @@ LogicalResult Emitter::emitGemm(Operation *op) {
     const View *view = assignment.lookup(withEpilogue.getOutput());
     output = flat(slot(view->storage), view->layout, exec::givesPreActivation(epilogue));
   }
+  auto scaled = dyn_cast<exec::ScaledProductOp>(op);
+  Value aScales, bScales;
+  exec::ScaleMode aMode = exec::ScaleMode::None, bMode = exec::ScaleMode::None;
+  if (scaled) {
+    aScales = sourceBuffer(scaled.getLhsScalesMutable());
+    bScales = sourceBuffer(scaled.getRhsScalesMutable());
+    aMode = scaled.getLhsMode();
+    bMode = scaled.getRhsMode();
+  }
   if (c->isUnit(rank - 1)) {
-    aBuffer = buffer(lhs.slot, *a, operandType);
-    bBuffer = buffer(rhs.slot, *b, operandType);
+    aBuffer = buffer(lhs.slot, *a, lhsType);
+    bBuffer = buffer(rhs.slot, *b, rhsType);
     cBuffer = buffer(slot(result->storage), *c, elementType);
   } else {
     // The result lies transposed: compute its transpose, bᵀ aᵀ.
     SmallVector<int64_t> swap = llvm::to_vector(llvm::seq<int64_t>(0, rank));
     std::swap(swap[rank - 1], swap[rank - 2]);
-    aBuffer = buffer(rhs.slot, b->transpose(swap), operandType);
-    bBuffer = buffer(lhs.slot, a->transpose(swap), operandType);
+    aBuffer = buffer(rhs.slot, b->transpose(swap), rhsType);
+    bBuffer = buffer(lhs.slot, a->transpose(swap), lhsType);
     cBuffer = buffer(slot(result->storage), c->transpose(swap), elementType);
+    std::swap(aScales, bScales);
+    std::swap(aMode, bMode);
     if (exec::sumsOperand(epilogue))
       epilogue = epilogue == exec::Epilogue::BiasGradA ? exec::Epilogue::BiasGradB : exec::Epilogue::BiasGradA;
   }
-  instruction<exec::GemmOp>(op->getLoc(), exec::kComputeStream, aBuffer, bBuffer, cBuffer, input, output, APFloat(1.0f),
-                            APFloat(product.accumulator ? 1.0f : 0.0f), epilogue);
+  instruction<exec::GemmOp>(op->getLoc(), exec::kComputeStream, aBuffer, bBuffer, cBuffer, input, output, aScales,
+                            bScales, APFloat(1.0f), APFloat(product.accumulator ? 1.0f : 0.0f), epilogue, aMode, bMode,
+                            scaled && scaled.getFastAccumulation());
   return success();
 }
 

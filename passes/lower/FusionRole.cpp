@@ -34,7 +34,8 @@ static Operation *permutedSource(Value value) {
 static bool writesStrided(Operation *op) {
   if (auto product = dyn_cast_or_null<exec::EpilogueProductOp>(op))
     return exec::sumsOperand(product.getEpilogue());
-  return isa_and_nonnull<train::DotGeneralOp, exec::AddProductOp, train::AttentionOp, train::AttentionGradOp>(op);
+  return isa_and_nonnull<train::DotGeneralOp, exec::AddProductOp, exec::ScaledProductOp, train::AttentionOp,
+                         train::AttentionGradOp>(op);
 }
 
 /// Whether the result is a strided view of its source's row-major order, given that the operand is.
@@ -53,10 +54,21 @@ static bool isPaddedProduct(train::ConcatOp op) {
          isa_and_nonnull<train::DotGeneralOp, exec::AddProductOp>(op.getOperand(0).getDefiningOp());
 }
 
+/// Whether a product of 8-bit floats reads the value, which is in memory in its own order then. A reshape of what a
+/// kernel or a call makes is that already.
+static bool isScaledOperand(Operation *op) {
+  if (auto reshape = dyn_cast<train::ReshapeOp>(op))
+    if (!isa_and_nonnull<train::TransposeOp, train::BroadcastOp, train::PadOp>(reshape.getOperand().getDefiningOp()))
+      return false;
+  return llvm::any_of(op->getUsers(), [](Operation *user) { return isa<exec::ScaledProductOp>(user); });
+}
+
 FusionRoles::FusionRoles(Block &block) {
   SmallVector<Operation *> concats, reshapes;
   block.walk([&](Operation *op) {
-    if (isa<train::ConcatOp>(op))
+    if (isa<train::TransposeOp, train::PadOp, train::BroadcastOp, train::ReshapeOp>(op) && isScaledOperand(op))
+      decided[op] = FusionRole::Compute;
+    else if (isa<train::ConcatOp>(op))
       concats.push_back(op);
     else if (isa<train::ReshapeOp>(op))
       reshapes.push_back(op);
@@ -109,12 +121,11 @@ FusionRole FusionRoles::of(Operation *op) const {
   if (codegen::isElementwise(op) ||
       isa<train::ReduceOp, train::ArgmaxOp, train::ScatterAddRowsOp, train::RngUniformOp, train::StochasticRoundOp>(op))
     return FusionRole::Compute;
-  if (isa<train::ConcatOp, train::ReshapeOp>(op)) {
-    auto it = decided.find(op);
-    return it == decided.end() ? FusionRole::View : it->second;
-  }
-  if (isa<train::TransposeOp, train::BroadcastOp, train::SliceOp, train::PadOp, train::DynamicSliceOp,
-          train::DynamicUpdateSliceOp, train::GatherRowsOp, train::IotaOp, train::ConstantOp>(op))
+  if (auto it = decided.find(op); it != decided.end())
+    return it->second;
+  if (isa<train::ConcatOp, train::ReshapeOp, train::TransposeOp, train::BroadcastOp, train::SliceOp, train::PadOp,
+          train::DynamicSliceOp, train::DynamicUpdateSliceOp, train::GatherRowsOp, train::IotaOp, train::ConstantOp>(
+          op))
     return FusionRole::View;
   return FusionRole::Fixed;
 }

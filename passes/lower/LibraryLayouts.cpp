@@ -7,7 +7,7 @@
 #include "passes/lower/LibraryLayouts.h"
 
 #include "compiler/dialect/dist/Dist.h"
-#include "compiler/dialect/exec/Exec.h"
+#include "compiler/dialect/exec/ScaleLayout.h"
 #include "compiler/dialect/train/Builders.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -35,6 +35,17 @@ std::optional<Contraction> Contraction::of(Operation *op) {
                        product.getRhsContract(),
                        input.empty() ? nullptr : &input[0]};
   }
+  if (auto product = dyn_cast<exec::ScaledProductOp>(op)) {
+    static constexpr int64_t contracted[] = {1};
+    MutableOperandRange accumulator = product.getAccumulatorMutable();
+    return Contraction{&product.getLhsMutable(),
+                       &product.getRhsMutable(),
+                       accumulator.empty() ? nullptr : &accumulator[0],
+                       {},
+                       {},
+                       contracted,
+                       contracted};
+  }
   return std::nullopt;
 }
 
@@ -46,6 +57,9 @@ static bool hasPlainResult(Operation *op) {
 
 OpResult overwrittenBy(OpOperand &use) {
   if (auto product = dyn_cast<exec::EpilogueProductOp>(use.getOwner()))
+    return product.getAccumulator() && &use == &product.getAccumulatorMutable()[0] ? cast<OpResult>(product.getResult())
+                                                                                   : OpResult();
+  if (auto product = dyn_cast<exec::ScaledProductOp>(use.getOwner()))
     return product.getAccumulator() && &use == &product.getAccumulatorMutable()[0] ? cast<OpResult>(product.getResult())
                                                                                    : OpResult();
   if (auto add = dyn_cast<exec::AddProductOp>(use.getOwner()))
@@ -98,6 +112,13 @@ bool acceptsLayout(OpOperand &use, const Layout &layout) {
   std::optional<Contraction> product = Contraction::of(use.getOwner());
   if (product && &use == product->input)
     return layout.isContiguous();
+  if (auto scaled = dyn_cast<exec::ScaledProductOp>(use.getOwner()); scaled && number < 4) {
+    // lhs, its scales, rhs, its scales.
+    if (number % 2 == 1)
+      return layout.isContiguous();
+    return layout.isUnit(1) && layout.strides[0] % exec::kScaledMultiple == 0 &&
+           layout.offset % exec::kScaledMultiple == 0;
+  }
   if (product)
     return gemmLayout(*product, product->sideOf(use), layout).has_value();
   return TypeSwitch<Operation *, bool>(use.getOwner())

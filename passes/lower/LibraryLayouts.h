@@ -15,7 +15,7 @@ namespace tessera::lower {
 /// Which of a contraction's three tensors.
 enum class GemmSide { Lhs, Rhs, Result };
 
-/// A matrix product: train.dot_general, exec.add_product or exec.epilogue_product.
+/// A matrix product: train.dot_general, exec.add_product, exec.epilogue_product or exec.scaled_product.
 struct Contraction {
   mlir::OpOperand *lhs, *rhs;
   mlir::OpOperand *accumulator; ///< null if the product is not added to anything

@@ -67,6 +67,35 @@ def PadRows : Pass<"pad-rows", "::mlir::func::FuncOp"> {
   ];
 }
 
+def ScaledProducts : Pass<"scaled-products", "::mlir::func::FuncOp"> {
+  let summary = "Products of 8-bit floats in the form in which a GPU's library has them";
+  let description = [{
+    `train.scaled_dot` becomes `exec.scaled_product`: what is contracted becomes innermost in both operands (the only order
+    that Hopper has), by a transpose of the bytes where it is not, and scales are laid out as cuBLASLt reads them, with
+    padding. Where both operands have one scale along what is contracted each row gets its own, or, where the GPU has no
+    scales of rows, they are multiplied with the f32 result.
+
+    Precondition: not yet decompose. Postcondition: the same values, but for the digits of fast accumulation. The remark
+    says why a product is left to `decompose`, which computes it in bf16 or f32: the GPU lacks 8-bit floats or such
+    scales, or a size is no multiple of 16.
+
+    ```mlir
+    %y = train.scaled_dot %x, %w scaled %sx, %sw {lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>, power_of_two}
+        : (tensor<64x256xf8E4M3FN>, tensor<256x128xf8E4M3FN>, tensor<64x2xf32>, tensor<2x1xf32>) -> tensor<64x128xbf16>
+    ```
+    becomes for sm_90
+    ```mlir
+    %wt = train.transpose %w {permutation = array<i64: 1, 0>} : … -> tensor<128x256xf8E4M3FN>
+    %0 = train.transpose %sw {permutation = array<i64: 1, 0>} : … -> tensor<1x2xf32>
+    %1 = train.transpose %sx {permutation = array<i64: 1, 0>} : … -> tensor<2x64xf32>
+    %2 = train.pad %0, … -> tensor<1x4xf32>
+    %y = exec.scaled_product %x by %1 block128, %wt by %2 block128x128 : … -> tensor<64x128xbf16>
+    ```
+  }];
+  let options = [Option<"architecture", "architecture", "std::string", "\"sm_90\"", "sm_80, sm_90 or sm_100">];
+  let statistics = [Statistic<"numScaled", "scaled", "Products that the library computes in 8 bits">];
+}
+
 def Fuse : Pass<"fuse", "::mlir::func::FuncOp"> {
   let summary = "Groups elementwise ops and reductions into exec.fusion, one generated kernel each";
   let description = [{

@@ -85,6 +85,7 @@ namespace {
 struct Matrices {
   Content a, b, c;
   exec::Epilogue epilogue = exec::Epilogue::None;
+  Value aScales, bScales; ///< of products of 8-bit floats
 };
 
 /// Dimensions of an operand: batch, then free ones and contracted ones, or the other way round.
@@ -115,6 +116,11 @@ LogicalResult ValueProof::verifyGemm(Operation *op, exec::GemmOp gemm) {
                               orderOf(shapeOf(rhs), product.rhsBatch, product.rhsContract, /*contractLast=*/false));
   direct.c = values.lookup(result);
   direct.epilogue = withEpilogue ? withEpilogue.getEpilogue() : exec::Epilogue::None;
+  auto scaled = dyn_cast<exec::ScaledProductOp>(op);
+  if (scaled) {
+    direct.aScales = scaled.getLhsScales();
+    direct.bScales = scaled.getRhsScales();
+  }
 
   // Or the transposes: bᵀ aᵀ is cᵀ.
   const int64_t numBatch = int64_t(product.lhsBatch.size());
@@ -128,6 +134,8 @@ LogicalResult ValueProof::verifyGemm(Operation *op, exec::GemmOp gemm) {
     return values.transpose(content, {batch, rows, columns}, {0, 2, 1});
   };
   Matrices flipped{flip(direct.b, contracted, n), flip(direct.a, m, contracted), flip(direct.c, m, n), direct.epilogue};
+  flipped.aScales = direct.bScales;
+  flipped.bScales = direct.aScales;
   if (exec::sumsOperand(direct.epilogue))
     flipped.epilogue =
         direct.epilogue == exec::Epilogue::BiasGradA ? exec::Epilogue::BiasGradB : exec::Epilogue::BiasGradA;
@@ -177,11 +185,24 @@ LogicalResult ValueProof::verifyGemm(Operation *op, exec::GemmOp gemm) {
     if (failed(verifyRead(gemm, gemm.getC(), isEither ? direct.c : isDirect ? sum : flip(sum, m, n))))
       return failure();
   }
+  if (scaled) {
+    exec::ScaleMode a = scaled.getLhsMode(), b = scaled.getRhsMode();
+    if (isFlipped)
+      std::swap(a, b);
+    if (gemm.getAScaleMode() != a || gemm.getBScaleMode() != b ||
+        gemm.getFastAccumulation() != scaled.getFastAccumulation())
+      return bug(gemm) << "has other modes of scales or accumulation than " << describe(result) << " needs";
+    if (failed(verifyRead(gemm, gemm.getAScales(), values.lookup(matrices.aScales))) ||
+        failed(verifyRead(gemm, gemm.getBScales(), values.lookup(matrices.bScales))))
+      return failure();
+  }
   if (product.input && failed(verifyRead(gemm, gemm.getEpilogueInput(), values.lookup(product.input->get()))))
     return failure();
   SmallVector<Value> inputs{gemm.getA(), gemm.getB()}, outputs{gemm.getC()};
   if (gemm.getEpilogueInput())
     inputs.push_back(gemm.getEpilogueInput());
+  if (scaled)
+    llvm::append_range(inputs, ValueRange{gemm.getAScales(), gemm.getBScales()});
   if (gemm.getEpilogueOutput())
     outputs.push_back(gemm.getEpilogueOutput());
   for (Value output : outputs)

@@ -7,6 +7,7 @@
 #include "compiler/dialect/dist/AxisAlgebra.h"
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/Fp8Policy.h"
+#include "compiler/dialect/train/MarkAs.h"
 #include "compiler/dialect/train/PhaseAnalysis.h"
 #include "passes/precision/Fp8Weights.h"
 #include "passes/precision/Passes.h"
@@ -34,17 +35,6 @@ struct Matrix {
 
   int64_t kept() const { return 1 - contracted; }
   int64_t size(int64_t dim) const { return shapeOf(value)[dim]; }
-};
-
-/// Marks what it makes as the product it is made for.
-struct MarkAs : OpBuilder::Listener {
-  explicit MarkAs(Operation *like) : like(like) {}
-  void notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) override {
-    for (StringRef name : {StringRef(kBackward), StringRef(kRecompute)})
-      if (Attribute mark = like->getAttr(name))
-        op->setDiscardableAttr(name, mark);
-  }
-  Operation *like;
 };
 
 class Fp8Caster {

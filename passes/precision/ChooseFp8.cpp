@@ -11,6 +11,7 @@
 #include "compiler/dialect/train/Signature.h"
 #include "compiler/interfaces/Interfaces.h"
 #include "passes/NameRegex.h"
+#include "passes/precision/Fp8Gain.h"
 #include "passes/precision/Passes.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -56,8 +57,10 @@ struct KeptBlocks {
 
 class Chooser {
 public:
-  Chooser(func::FuncOp func, Fp8Recipe recipe, llvm::Regex *filter, StringRef filterText, KeptBlocks kept)
-      : func(func), recipe(recipe), info(getInfo(recipe)), filter(filter), filterText(filterText), kept(kept) {}
+  Chooser(func::FuncOp func, Fp8Recipe recipe, llvm::Regex *filter, StringRef filterText, KeptBlocks kept,
+          const precision::Fp8Gain &gain, int64_t parts)
+      : func(func), recipe(recipe), info(getInfo(recipe)), filter(filter), filterText(filterText), kept(kept),
+        gain(gain), parts(parts) {}
 
   /// Appends what was found to `rows`.
   LogicalResult run(SmallVectorImpl<Attribute> &rows) {
@@ -138,7 +141,8 @@ private:
     if (product.inputs % info.multiple != 0 || product.outputs % info.multiple != 0 || product.inputs == 0)
       return llvm::formatv("{0} inputs and {1} outputs, expected multiples of {2}", product.inputs, product.outputs,
                            info.multiple);
-    return "";
+    const int64_t tokens = tensorType(dot.getResult()).getNumElements() / product.outputs / parts;
+    return gain.against(recipe, {tokens, product.inputs, product.outputs});
   }
 
   /// Why the product is none of those in the middle of a model: what it computes chooses among others (a router), or
@@ -273,6 +277,8 @@ private:
   llvm::Regex *filter;
   StringRef filterText;
   KeptBlocks kept;
+  const precision::Fp8Gain &gain;
+  int64_t parts;
   std::vector<Product> products;
 };
 
@@ -298,7 +304,12 @@ private:
     std::optional<llvm::Regex> regex;
     if (failed(readNameRegex(func.getLoc(), "--fp8-filter", filter, regex)))
       return failure();
-    return Chooser(func, *found, regex ? &*regex : nullptr, filter, *kept).run(rows);
+    if (parts < 1)
+      return func.emitError() << "choose-fp8: parts must be at least 1, got " << parts;
+    FailureOr<precision::Fp8Gain> gain = precision::Fp8Gain::create(select, target, func.getLoc());
+    if (failed(gain))
+      return failure();
+    return Chooser(func, *found, regex ? &*regex : nullptr, filter, *kept, *gain, parts).run(rows);
   }
 };
 

@@ -62,6 +62,7 @@ def ChooseFp8 : Pass<"choose-fp8", "::mlir::ModuleOp"> {
     - what `--keep-f32` names, what `filter` does not, and the blocks of `keepBf16`;
     - a head, from which nothing but the loss and outputs follows, and a router, which goes into a softmax or chooses;
     - inputs or outputs that the recipe's multiple does not divide;
+    - layers that would not be faster (`select`);
     - parameters with other readers, such as an embedding that is also the head.
 
     What a product is for follows from the graph, never from a name. If nothing is left, the error lists all products.
@@ -83,6 +84,10 @@ def ChooseFp8 : Pass<"choose-fp8", "::mlir::ModuleOp"> {
     Option<"filter", "filter", "::tessera::OptionText", "", "Regular expression of parameters; empty: all">,
     Option<"keepBf16", "keep-bf16", "::tessera::OptionText", "",
            "first:<n>,last:<n>: so many blocks of the model, from its beginning and its end, stay in bf16">,
+    Option<"select", "select", "std::string", "\"all\"",
+           "all; rules: without the small layers that the recipe's authors leave out; auto: those that `target` is faster with">,
+    Option<"target", "target", "std::string", "\"cpu-host\"", "Name or file of the target of `auto`">,
+    Option<"parts", "parts", "int64_t", "1", "Ranks times micro-batches that tokens are split over, for `auto`">,
   ];
   let dependentDialects = ["::tessera::train::TrainDialect"];
 }

@@ -88,6 +88,10 @@ Status verifyRoles(const artifact::Program &program);
 Status verifyEpilogue(const VerifyContext &context, const artifact::Gemm &gemm, const std::string &what,
                       LoopCounts loops);
 
+/// Checks the scales of such a product: there are some if and only if it is one of 8-bit floats.
+Status verifyScales(const VerifyContext &context, const artifact::Gemm &gemm, const std::string &what,
+                    LoopCounts loops);
+
 /// Checks a program's instructions and what belongs to them; returns how many there are in the flattened list.
 Result<uint32_t> verifyInstructions(const VerifyContext &context, const artifact::Program &program);
 

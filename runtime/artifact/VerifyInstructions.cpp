@@ -1,5 +1,6 @@
 //===- VerifyInstructions.cpp - checks instructions and their operands -----===//
 
+#include "runtime/artifact/Scales.h"
 #include "runtime/artifact/VerifyContext.h"
 
 #include <algorithm>
@@ -131,6 +132,11 @@ private:
     return context.view(buffer).dtype == DataType::BF16 ? ranked(context.view(buffer), name, rank)
                                                         : floats(buffer, name, rank);
   }
+  /// Of a product, whose operands may have 8 bits.
+  Result<TensorView> factor(uint32_t buffer, const char *name) const {
+    TESSERA_RETURN_IF_ERROR(context.useBuffer(buffer, what + ", operand " + name, loops));
+    return isFloat8(context.view(buffer).dtype) ? context.view(buffer) : narrowOrWide(buffer, name);
+  }
   Result<TensorView> ranked(TensorView view, const char *name, size_t rank) const {
     if (rank != 0 && view.shape.size() != rank)
       return bad(std::string("operand ") + name + " has " + std::to_string(view.shape.size()) +
@@ -169,12 +175,14 @@ private:
   }
 
   Status gemm(const artifact::Gemm &gemm) {
-    TESSERA_ASSIGN_OR_RETURN(TensorView a, narrowOrWide(gemm.a(), "a"));
-    TESSERA_ASSIGN_OR_RETURN(TensorView b, narrowOrWide(gemm.b(), "b"));
+    TESSERA_ASSIGN_OR_RETURN(TensorView a, factor(gemm.a(), "a"));
+    TESSERA_ASSIGN_OR_RETURN(TensorView b, factor(gemm.b(), "b"));
     TESSERA_ASSIGN_OR_RETURN(TensorView c, narrowOrWide(gemm.c(), "c"));
-    TESSERA_RETURN_IF_ERROR(expectType(b, a.dtype, "b"));
-    if (c.dtype != DataType::F32)
-      TESSERA_RETURN_IF_ERROR(expectType(c, a.dtype, "c"));
+    if (!isFloat8(a.dtype)) {
+      TESSERA_RETURN_IF_ERROR(expectType(b, a.dtype, "b"));
+      if (c.dtype != DataType::F32)
+        TESSERA_RETURN_IF_ERROR(expectType(c, a.dtype, "c"));
+    }
     size_t rank = c.shape.size();
     if (rank < 2 || a.shape.size() != rank || b.shape.size() != rank)
       return bad("operands of " + std::to_string(a.shape.size()) + ", " + std::to_string(b.shape.size()) + " and " +
@@ -187,6 +195,7 @@ private:
     if (!fits)
       return bad("product of " + toString(a.shape) + " and " + toString(b.shape) + " into " + toString(c.shape));
     TESSERA_RETURN_IF_ERROR(expectWritable(c, "c"));
+    TESSERA_RETURN_IF_ERROR(verifyScales(context, gemm, what, loops));
     return verifyEpilogue(context, gemm, what, loops);
   }
 
@@ -347,8 +356,7 @@ private:
 
   Status fill(const artifact::Fill &fill) {
     TESSERA_ASSIGN_OR_RETURN(TensorView target, operand(fill.target(), "target"));
-    bool isNarrow =
-        target.dtype == DataType::F16 || target.dtype == DataType::F8E4M3FN || target.dtype == DataType::F8E5M2;
+    bool isNarrow = target.dtype == DataType::F16 || isFloat8(target.dtype) || target.dtype == DataType::F8E8M0FNU;
     if (isNarrow && fill.value() != 0)
       return TESSERA_ERROR(Unsupported, what + ": fill of type " + artifact::EnumNameDataType(target.dtype) +
                                             " with another value than 0");

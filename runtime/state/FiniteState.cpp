@@ -41,6 +41,8 @@ uint64_t countNonFinite(ByteSpan bytes, DataType dtype) {
     return countMasked<uint8_t>(bytes, 0x7c);
   case DataType::F8E4M3FN: // has no infinities and one NaN
     return countMasked<uint8_t>(bytes, 0x7f);
+  case DataType::F8E8M0FNU: // nor a sign
+    return countMasked<uint8_t>(bytes, 0xff);
   case DataType::Bool:
   case DataType::I8:
   case DataType::I32:

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/dialect/dist/AxisAlgebra.h"
-#include "compiler/dialect/exec/Exec.h"
+#include "compiler/dialect/exec/ScaleLayout.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -277,6 +277,33 @@ static LogicalResult verifyEpilogue(GemmOp op) {
   return success(!gives || succeeded(check(op.getEpilogueOutput(), givesPreActivation(epilogue), "output")));
 }
 
+/// Scales of a gemm whose operands fit each other.
+static LogicalResult verifyScales(GemmOp op) {
+  MemRefType a = typeOf(op.getA()), b = typeOf(op.getB()), c = typeOf(op.getC());
+  const bool isScaled = a.getElementType().isFloat(8) || b.getElementType().isFloat(8);
+  if (bool(op.getAScales()) != isScaled || bool(op.getBScales()) != isScaled)
+    return op.emitOpError() << "needs " << (isScaled ? "scales of both operands" : "no scales") << " with operands of "
+                            << a.getElementType() << " and " << b.getElementType();
+  if (!isScaled) {
+    if (op.getAScaleMode() != ScaleMode::None || op.getBScaleMode() != ScaleMode::None || op.getFastAccumulation())
+      return op.emitOpError("has a mode of scales or fast accumulation, which only 8-bit floats have");
+    return success();
+  }
+  if (c.getRank() != 2 || op.getEpilogue() != Epilogue::None)
+    return op.emitOpError("of 8-bit floats has no batch and no epilogue");
+  if (!isUnit(a, 1) || !isUnit(b, 0))
+    return op.emitOpError() << "of 8-bit floats needs stride 1 along what is contracted, got " << a << " and " << b;
+  if (stridesOf(a)[0] % kScaledMultiple != 0 || stridesOf(b)[1] % kScaledMultiple != 0)
+    return op.emitOpError() << "of 8-bit floats needs rows that begin at multiples of " << kScaledMultiple
+                            << " bytes, got " << a << " and " << b;
+  for (Value scales : {op.getAScales(), op.getBScales()})
+    if (!isContiguous(typeOf(scales)))
+      return op.emitOpError() << "scales must be contiguous, got " << scales.getType();
+  auto columns = MemRefType::get({b.getDimSize(1), b.getDimSize(0)}, b.getElementType());
+  return verifyScaledOperands(op, {a, op.getAScaleMode(), typeOf(op.getAScales())},
+                              {columns, op.getBScaleMode(), typeOf(op.getBScales())}, c);
+}
+
 LogicalResult GemmOp::verify() {
   MemRefType a = typeOf(getA()), b = typeOf(getB()), c = typeOf(getC());
   int64_t rank = c.getRank();
@@ -293,7 +320,7 @@ LogicalResult GemmOp::verify() {
       return emitOpError() << "operand needs stride 1 in one of its two innermost dimensions, got " << type;
   if (!isUnit(c, rank - 1))
     return emitOpError() << "result needs stride 1 in its innermost dimension, got " << c;
-  return verifyEpilogue(*this);
+  return failed(verifyScales(*this)) ? failure() : verifyEpilogue(*this);
 }
 
 LogicalResult ConvOp::verify() {

@@ -45,6 +45,12 @@ def Exec_Epilogue : Exec_Enum<"Epilogue", "what a product does to its result bes
   I32EnumAttrCase<"BiasGradB", 9, "bias_grad_b">]>;
 def Exec_EpilogueAttr : Exec_EnumAttr<Exec_Epilogue, "epilogue">;
 
+def Exec_ScaleMode : Exec_Enum<"ScaleMode", "which elements of an operand in 8 bits share a scale, and how scales lie", [
+  I32EnumAttrCase<"None", 0, "none">, I32EnumAttrCase<"Tensor", 1, "tensor">, I32EnumAttrCase<"Row", 2, "row">,
+  I32EnumAttrCase<"Block128", 3, "block128">, I32EnumAttrCase<"Block128x128", 4, "block128x128">,
+  I32EnumAttrCase<"Block32", 5, "block32">]>;
+def Exec_ScaleModeAttr : Exec_EnumAttr<Exec_ScaleMode, "scale_mode">;
+
 def Exec_CollectiveKind : Exec_Enum<"CollectiveKind", "what a group of ranks does together", [
   I32EnumAttrCase<"AllGather", 0, "all_gather">, I32EnumAttrCase<"ReduceScatter", 1, "reduce_scatter">,
   I32EnumAttrCase<"AllReduce", 2, "all_reduce">, I32EnumAttrCase<"AllToAll", 3, "all_to_all">,
@@ -150,8 +156,12 @@ def Exec_LaunchOp : Exec_Instruction<"launch", (ins FlatSymbolRefAttr:$kernel, V
 
 def Exec_GemmOp : Exec_Instruction<"gemm", (ins Exec_Buffer:$a, Exec_Buffer:$b, Exec_Buffer:$c,
     Optional<Exec_Buffer>:$epilogue_input, Optional<Exec_Buffer>:$epilogue_output,
+    Optional<Exec_Buffer>:$a_scales, Optional<Exec_Buffer>:$b_scales,
     DefaultValuedAttr<F32Attr, "1.0f">:$alpha, DefaultValuedAttr<F32Attr, "0.0f">:$beta,
-    DefaultValuedAttr<Exec_EpilogueAttr, "::tessera::exec::Epilogue::None">:$epilogue), [AttrSizedOperandSegments]> {
+    DefaultValuedAttr<Exec_EpilogueAttr, "::tessera::exec::Epilogue::None">:$epilogue,
+    DefaultValuedAttr<Exec_ScaleModeAttr, "::tessera::exec::ScaleMode::None">:$a_scale_mode,
+    DefaultValuedAttr<Exec_ScaleModeAttr, "::tessera::exec::ScaleMode::None">:$b_scale_mode,
+    UnitAttr:$fast_accumulation), [AttrSizedOperandSegments]> {
   let summary = "`c = alpha * a @ b + beta * c` over `[batch…, m, k]` and `[batch…, k, n]`";
   let description = [{
     One of the two innermost strides of `a` and of `b` is 1, and the innermost of `c`; dimensions of size 1 do not count.
@@ -159,10 +169,14 @@ def Exec_GemmOp : Exec_Instruction<"gemm", (ins Exec_Buffer:$a, Exec_Buffer:$b, 
     An epilogue is that of `exec.epilogue_product`. Then there is no batch, the epilogue's input and output are contiguous
     and of the type of `c`: a pre-activation `[m, n]`, a bias or its gradient `[n]` (`bias_grad_a`: `[m]`). `c` is contiguous
     and `beta` 0, but for `bias_grad_a` and `bias_grad_b`.
+
+    Operands of 8-bit floats have scales, as those of `exec.scaled_product`: no batch and no epilogue, `a` and `b` with
+    stride 1 along `k`, and scales for the rows of `a` and the columns of `b`.
   }];
   let assemblyFormat = [{
     $a `,` $b `->` $c (`with` `(` $epilogue_input^ `:` type($epilogue_input) `)`)?
-    (`giving` `(` $epilogue_output^ `:` type($epilogue_output) `)`)? attr-dict
+    (`giving` `(` $epilogue_output^ `:` type($epilogue_output) `)`)?
+    (`scaled` `(` $a_scales^ `:` type($a_scales) `,` $b_scales `:` type($b_scales) `)`)? attr-dict
     `:` type($a) `,` type($b) `->` type($c)
   }];
   let hasVerifier = 1;

@@ -117,4 +117,39 @@ def Exec_EpilogueProductOp : Exec_Op<"epilogue_product", [Pure, AttrSizedOperand
   let hasVerifier = 1;
 }
 
+def Exec_ScaledProductOp : Exec_Op<"scaled_product", [Pure]> {
+  let summary = "A product of 8-bit floats with scales as a library takes them";
+  let description = [{
+    `plus + (lhs * lhs_scales) (rhs * rhs_scales)ᵀ` of `lhs [m, k]` and `rhs [n, k]`, added in f32: what is contracted is
+    innermost in both. A mode says which elements of an operand share a scale, and how its scales, the factors that its
+    elements are multiplied by, lie in memory. With `r` rows (`m` or `n`):
+
+    | mode | share a scale | scales |
+    |---|---|---|
+    | `tensor` | all | `f32 []` |
+    | `row` | a row | `f32 [r]` |
+    | `block128` | 128 of a row | `f32 [k / 128, r]`, `r` a multiple of 4 |
+    | `block128x128` | 128 x 128 | `f32 [r / 128, k / 128 up to a multiple of 4]`, the rest is padding |
+    | `block32` | 32 of a row | `f8E8M0FNU [r / 128, k / 128, 32, 4, 4]`, both rounded up: that of row `i` of a tile of 128 rows and block `j` of 4 is at `[…, i % 32, i / 32, j]`, the rest is padding |
+
+    These are the layouts of cuBLASLt (NVIDIA cuBLAS documentation, 3.1.4, "Narrow precision data types usage"), which reads
+    a scale that lies elsewhere without a word. `m`, `n` and `k` are multiples of 16. With `fast_accumulation` sums may
+    keep fewer digits, where the hardware has that. Made by `scaled-products`.
+
+    ```mlir
+    %y = exec.scaled_product %x by %sx block128, %w by %sw block128x128
+        : (tensor<64x256xf8E4M3FN>, tensor<2x64xf32>, tensor<128x256xf8E4M3FN>, tensor<1x4xf32>) -> tensor<64x128xbf16>
+    ```
+  }];
+  let arguments = (ins Train_FloatTensor:$lhs, Train_FloatTensor:$lhs_scales, Exec_ScaleModeAttr:$lhs_mode,
+                       Train_FloatTensor:$rhs, Train_FloatTensor:$rhs_scales, Exec_ScaleModeAttr:$rhs_mode,
+                       Optional<Train_FloatTensor>:$accumulator, UnitAttr:$fast_accumulation);
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = [{
+    $lhs `by` $lhs_scales $lhs_mode `,` $rhs `by` $rhs_scales $rhs_mode (`plus` $accumulator^)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
 #endif // TESSERA_EXEC_OPS

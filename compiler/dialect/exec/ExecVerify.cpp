@@ -1,6 +1,6 @@
 //===- ExecVerify.cpp - verifiers of the exec dialect ---------------------===//
 
-#include "compiler/dialect/exec/Exec.h"
+#include "compiler/dialect/exec/ScaleLayout.h"
 #include "compiler/dialect/train/Verify.h"
 
 using namespace mlir;
@@ -75,6 +75,18 @@ LogicalResult RepeatOp::verify() {
 LogicalResult AddProductOp::verify() {
   return train::verifyContraction(*this, getLhs().getType(), getRhs().getType(), getType(),
                                   {getLhsBatch(), getRhsBatch(), getLhsContract(), getRhsContract()});
+}
+
+LogicalResult ScaledProductOp::verify() {
+  auto typeOf = [](Value value) { return cast<RankedTensorType>(value.getType()); };
+  const RankedTensorType lhs = typeOf(getLhs()), rhs = typeOf(getRhs()), result = typeOf(getResult());
+  if (lhs.getRank() != 2 || rhs.getRank() != 2 || lhs.getDimSize(1) != rhs.getDimSize(1) ||
+      result.getShape() != ArrayRef<int64_t>{lhs.getDimSize(0), rhs.getDimSize(0)})
+    return emitOpError() << "multiplies [m, k] and [n, k] to [m, n], got " << lhs << ", " << rhs << " and " << result;
+  if (getAccumulator() && getAccumulator().getType() != result)
+    return emitOpError() << "adds to a sum of type " << result << ", got " << getAccumulator().getType();
+  return verifyScaledOperands(*this, {lhs, getLhsMode(), typeOf(getLhsScales())},
+                              {rhs, getRhsMode(), typeOf(getRhsScales())}, result);
 }
 
 LogicalResult EpilogueProductOp::verify() {

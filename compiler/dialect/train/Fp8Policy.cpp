@@ -10,6 +10,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <limits>
+
 using namespace mlir;
 
 namespace tessera::train {
@@ -96,6 +98,26 @@ std::optional<OperandPolicy> operandPolicy(Fp8Recipe recipe, Fp8Product product,
       return row.policy;
   return std::nullopt;
 }
+
+/// Layers of at most so many inputs and outputs, on an H100 (torchao float8/float8_linear_utils.py,
+/// `auto_filter_small_kn`).
+static constexpr struct {
+  Fp8Recipe recipe;
+  int64_t inputs, outputs;
+} kSmall[] = {
+    {Fp8Recipe::Tensorwise, 4096, 1024},
+    {Fp8Recipe::Rowwise, std::numeric_limits<int64_t>::max(), 2048},
+    {Fp8Recipe::Rowwise, 1024, std::numeric_limits<int64_t>::max()},
+    {Fp8Recipe::Rowwise, 2048, 4096},
+};
+
+bool isSmall(Fp8Recipe recipe, int64_t inputs, int64_t outputs) {
+  return llvm::any_of(kSmall, [&](const auto &row) {
+    return row.recipe == recipe && inputs <= row.inputs && outputs <= row.outputs;
+  });
+}
+
+bool accumulatesFast(Fp8Product product) { return product == Fp8Product::Output; }
 
 /// The elements that share a scale, kept times contracted.
 static std::string describeSharing(const OperandPolicy &policy) {

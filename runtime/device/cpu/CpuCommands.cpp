@@ -87,6 +87,8 @@ private:
 };
 
 Result<std::unique_ptr<Command>> makeGemm(const artifact::Gemm &gemm, CpuShared &shared) {
+  if (gemm.a_scale_mode() != artifact::ScaleMode::None)
+    return TESSERA_ERROR(Unsupported, "a product of 8-bit floats, which only GPUs have");
   auto made = std::make_unique<PlanCommand<GemmPlan>>("gemm", shared, gemm.a(), gemm.b(), gemm.c());
   TESSERA_ASSIGN_OR_RETURN(made->plan,
                            shared.gemms.plan(made->a.view, made->b.view, made->c.view, gemm.alpha(), gemm.beta()));

@@ -100,6 +100,12 @@ public:
       operands.input = Operand(*shared.rank, static_cast<uint32_t>(gemm.epilogue_input()));
     if (gemm.epilogue_output() >= 0)
       operands.output = Operand(*shared.rank, static_cast<uint32_t>(gemm.epilogue_output()));
+    if (gemm.a_scales() >= 0 && gemm.b_scales() >= 0) {
+      operands.aScales = Operand(*shared.rank, static_cast<uint32_t>(gemm.a_scales()));
+      operands.bScales = Operand(*shared.rank, static_cast<uint32_t>(gemm.b_scales()));
+      operands.scaling = {gemm.a_scale_mode(), gemm.b_scale_mode(), gemm.fast_accumulation()};
+      detail = artifact::EnumNameScaleMode(gemm.a_scale_mode());
+    }
   }
   Status prepare(const artifact::Instruction &instruction, std::string_view node) {
     if (shared.besideCollectives.contains(&instruction))

@@ -34,6 +34,10 @@ Result<cudaDataType_t> typeOf(DataType dtype) {
     return CUDA_R_16BF;
   case DataType::F16:
     return CUDA_R_16F;
+  case DataType::F8E4M3FN:
+    return CUDA_R_8F_E4M3;
+  case DataType::F8E5M2:
+    return CUDA_R_8F_E5M2;
   default:
     return TESSERA_ERROR(Unsupported, std::string("a product of type ") + artifact::EnumNameDataType(dtype));
   }
@@ -77,6 +81,27 @@ cublasLtEpilogue_t epilogueOf(artifact::Epilogue epilogue) {
   return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
+/// Scales by row and by block are newer than those by tensor.
+constexpr size_t scaleModesVersion = 120900;
+
+cublasLtMatmulMatrixScale_t scaleModeOf(artifact::ScaleMode mode) {
+  using artifact::ScaleMode;
+  switch (mode) {
+  case ScaleMode::Row:
+    return CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
+  case ScaleMode::Block128:
+    return CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
+  case ScaleMode::Block128x128:
+    return CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
+  case ScaleMode::Block32:
+    return CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0;
+  case ScaleMode::Tensor:
+  case ScaleMode::None:
+    break;
+  }
+  return CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
+}
+
 /// Bytes to which an address is a multiple; what the library asks for at most.
 uintptr_t alignmentOf(const void *address) {
   auto bits = reinterpret_cast<uintptr_t>(address) | 256;
@@ -109,9 +134,11 @@ public:
   }
 
   Status take(const GemmOperands &operands, CUstream stream) {
-    void *made[5] = {};
-    const Operand *all[5] = {&operands.a, &operands.b, &operands.c, &operands.input, &operands.output};
-    for (size_t index = 0; index < 5; ++index)
+    constexpr size_t count = 7;
+    void *made[count] = {};
+    const Operand *all[count] = {&operands.a,      &operands.b,       &operands.c,      &operands.input,
+                                 &operands.output, &operands.aScales, &operands.bScales};
+    for (size_t index = 0; index < count; ++index)
       if (const TensorView &view = all[index]->view; view.data) {
         int64_t last = 0;
         for (size_t dim = 0; dim < view.shape.size(); ++dim)
@@ -122,10 +149,10 @@ public:
         CUdeviceptr address = 0;
         TESSERA_CU(cuMemAlloc(&address, bytes));
         taken.push_back(address);
-        TESSERA_CU(cuMemsetD8Async(address, 0x3c, bytes, stream)); // small numbers in f32, bf16 and f16
+        TESSERA_CU(cuMemsetD8Async(address, 0x3c, bytes, stream)); // small numbers in floats of all types
         made[index] = std::bit_cast<void *>(address + offset);
       }
-    at = {made[0], made[1], made[2], made[3], made[4]};
+    at = {made[0], made[1], made[2], made[3], made[4], made[5], made[6]};
     return Status::ok();
   }
 
@@ -150,6 +177,7 @@ public:
     alpha = operands.alpha;
     beta = operands.beta;
     epilogue = operands.epilogue;
+    scaling = operands.scaling;
     TESSERA_ASSIGN_OR_RETURN(layout, gemmLayout(a.view, b.view, c.view));
     widths[0] = static_cast<int64_t>(byteWidth(a.view.dtype));
     widths[1] = static_cast<int64_t>(byteWidth(b.view.dtype));
@@ -162,6 +190,7 @@ public:
     TESSERA_RETURN_IF_ERROR(setTransposed(CUBLASLT_MATMUL_DESC_TRANSA, layout.first));
     TESSERA_RETURN_IF_ERROR(setTransposed(CUBLASLT_MATMUL_DESC_TRANSB, layout.second));
     TESSERA_RETURN_IF_ERROR(describeEpilogue(operands));
+    TESSERA_RETURN_IF_ERROR(describeScaling(operands));
     TESSERA_RETURN_IF_ERROR(describe(first, layout.first, b.view.dtype));
     TESSERA_RETURN_IF_ERROR(describe(second, layout.second, a.view.dtype));
     TESSERA_RETURN_IF_ERROR(describe(target, layout.target, c.view.dtype));
@@ -170,8 +199,10 @@ public:
                                    alignmentOf(c, layout.target.batchStride, layout.loops, &GemmLoop::c)};
     key = keyOf({layout,
                  a.view.dtype,
+                 b.view.dtype,
                  c.view.dtype,
                  epilogue,
+                 scaling,
                  beta != 0,
                  {alignments[0], alignments[1], alignments[2]},
                  GemmPlanner::workspaceBytes,
@@ -188,6 +219,7 @@ public:
 
   Status start(const GemmAddresses &at, CUstream stream) override {
     TESSERA_RETURN_IF_ERROR(setAddresses(at.input, at.output));
+    TESSERA_RETURN_IF_ERROR(setScales(at.aScales, at.bScales));
     return loop(0, static_cast<const char *>(at.a), static_cast<const char *>(at.b), static_cast<char *>(at.c), stream);
   }
 
@@ -213,6 +245,36 @@ private:
     if (made.auxLeading)
       TESSERA_RETURN_IF_ERROR(set("epilogue", CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, made.auxLeading));
     return setAddresses(leastAligned(operands.input), leastAligned(operands.output));
+  }
+
+  /// The library's first operand is b.
+  Status describeScaling(const GemmOperands &operands) {
+    if (scaling.isNone())
+      return Status::ok();
+    const bool isNew = scaling.a != artifact::ScaleMode::Tensor || scaling.b != artifact::ScaleMode::Tensor;
+    if (isNew && cublasLtGetVersion() < scaleModesVersion)
+      return TESSERA_ERROR(Unsupported, std::string("scales of mode ") + artifact::EnumNameScaleMode(scaling.a) +
+                                            " need cuBLASLt 12.9, this is version " +
+                                            std::to_string(cublasLtGetVersion()));
+    if (isNew) {
+      TESSERA_RETURN_IF_ERROR(
+          set("scales", CUBLASLT_MATMUL_DESC_A_SCALE_MODE, static_cast<int32_t>(scaleModeOf(scaling.b))));
+      TESSERA_RETURN_IF_ERROR(
+          set("scales", CUBLASLT_MATMUL_DESC_B_SCALE_MODE, static_cast<int32_t>(scaleModeOf(scaling.a))));
+    }
+    TESSERA_RETURN_IF_ERROR(
+        set("accumulation", CUBLASLT_MATMUL_DESC_FAST_ACCUM, static_cast<int8_t>(scaling.accumulatesFast ? 1 : 0)));
+    return setScales(leastAligned(operands.aScales), leastAligned(operands.bScales));
+  }
+
+  Status setScales(const void *a, const void *b) {
+    if (b != scaleAddresses[0])
+      TESSERA_RETURN_IF_ERROR(set("scales", CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, b));
+    if (a != scaleAddresses[1])
+      TESSERA_RETURN_IF_ERROR(set("scales", CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, a));
+    scaleAddresses[0] = b;
+    scaleAddresses[1] = a;
+    return Status::ok();
   }
 
   template <typename Value> Status set(const char *what, cublasLtMatmulDescAttributes_t attribute, Value value) {
@@ -275,13 +337,19 @@ private:
     candidates.resize(status == CUBLAS_STATUS_SUCCESS ? static_cast<size_t>(found) : 0);
     std::erase_if(candidates, [](const auto &candidate) { return candidate.state != CUBLAS_STATUS_SUCCESS; });
     if (candidates.empty())
-      return TESSERA_ERROR(Unsupported,
-                           std::string("cuBLASLt has no algorithm for the product") +
-                               (epilogue == artifact::Epilogue::None
-                                    ? std::string()
-                                    : std::string(" with epilogue ") + artifact::EnumNameEpilogue(epilogue)) +
-                               " (" + cublasLtGetStatusString(status) + ")");
+      return TESSERA_ERROR(Unsupported, "cuBLASLt has no algorithm for the product" + particulars() + " (" +
+                                            cublasLtGetStatusString(status) + ")");
     return candidates;
+  }
+
+  /// What of a product a library may not have, for errors.
+  std::string particulars() const {
+    if (!scaling.isNone())
+      return std::string(" of 8-bit floats with scales of modes ") + artifact::EnumNameScaleMode(scaling.a) + " and " +
+             artifact::EnumNameScaleMode(scaling.b);
+    if (epilogue != artifact::Epilogue::None)
+      return std::string(" with epilogue ") + artifact::EnumNameEpilogue(epilogue);
+    return "";
   }
 
   /// The library's first choice, or the fastest.
@@ -320,7 +388,9 @@ private:
   int64_t widths[3] = {};
   float alpha = 1, beta = 0;
   artifact::Epilogue epilogue = artifact::Epilogue::None;
+  GemmScaling scaling;
   const void *biasAddress = nullptr, *auxAddress = nullptr;
+  const void *scaleAddresses[2] = {}; ///< of the library's operands
   cublasLtMatmulDesc_t product = nullptr;
   cublasLtMatrixLayout_t first = nullptr, second = nullptr, target = nullptr;
   cublasLtMatmulAlgo_t algorithm{};

@@ -15,23 +15,26 @@
 
 namespace tessera::cuda {
 
-/// Where a product is read and written; input and output are those of its epilogue.
+/// Where a product is read and written; input and output are those of its epilogue, scales those of 8-bit floats.
 struct GemmAddresses {
   const void *a = nullptr, *b = nullptr;
   void *c = nullptr;
   const void *input = nullptr;
   void *output = nullptr;
+  const void *aScales = nullptr, *bScales = nullptr;
 };
 
 /// The operands of a product, and what else it does.
 struct GemmOperands {
-  Operand a, b, c, input, output;
+  Operand a, b, c, input, output, aScales, bScales;
   float alpha = 1, beta = 0;
   artifact::Epilogue epilogue = artifact::Epilogue::None;
+  GemmScaling scaling;
   int multiprocessors = 0; ///< that the product may count on; 0: all
 
   GemmAddresses at(const Iteration &iteration) const {
-    return {a.at(iteration), b.at(iteration), c.at(iteration), input.at(iteration), output.at(iteration)};
+    return {a.at(iteration),      b.at(iteration),       c.at(iteration),      input.at(iteration),
+            output.at(iteration), aScales.at(iteration), bScales.at(iteration)};
   }
 };
 

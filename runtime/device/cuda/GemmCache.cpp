@@ -100,11 +100,16 @@ std::string keyOf(const GemmProblem &problem) {
     return std::string(" ") + name + " " + std::to_string(layout.rows) + "x" + std::to_string(layout.columns) + "/" +
            std::to_string(layout.leading) + (layout.isTransposed ? "t" : "") + "+" + std::to_string(layout.batchStride);
   };
-  std::string key = std::string(artifact::EnumNameDataType(problem.inputs)) + "-" +
-                    artifact::EnumNameDataType(problem.output) + " " + artifact::EnumNameEpilogue(problem.epilogue) +
-                    (problem.adds ? " adds" : "") + matrix("a", problem.layout.first) +
-                    matrix("b", problem.layout.second) + matrix("c", problem.layout.target) + " batch " +
-                    std::to_string(problem.layout.batch) + " aligned";
+  std::string key = artifact::EnumNameDataType(problem.a);
+  if (problem.b != problem.a)
+    key += std::string(" x ") + artifact::EnumNameDataType(problem.b);
+  if (!problem.scaling.isNone())
+    key += std::string(" ") + artifact::EnumNameScaleMode(problem.scaling.a) + " x " +
+           artifact::EnumNameScaleMode(problem.scaling.b) + (problem.scaling.accumulatesFast ? " fast" : "");
+  key += std::string("-") + artifact::EnumNameDataType(problem.output) + " " +
+         artifact::EnumNameEpilogue(problem.epilogue) + (problem.adds ? " adds" : "") +
+         matrix("a", problem.layout.first) + matrix("b", problem.layout.second) + matrix("c", problem.layout.target) +
+         " batch " + std::to_string(problem.layout.batch) + " aligned";
   for (uint32_t alignment : problem.alignments)
     key += " " + std::to_string(alignment);
   key += " workspace " + std::to_string(problem.workspace);

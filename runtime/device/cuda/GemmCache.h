@@ -41,11 +41,20 @@ private:
 
 std::string toDigits(const void *bytes, size_t count);
 
+/// How the operands of a product of 8-bit floats are scaled; None for other types.
+struct GemmScaling {
+  artifact::ScaleMode a = artifact::ScaleMode::None, b = artifact::ScaleMode::None;
+  bool accumulatesFast = false;
+
+  bool isNone() const { return a == artifact::ScaleMode::None; }
+};
+
 /// What decides about a product's algorithm besides GPU and library.
 struct GemmProblem {
   const GemmLayout &layout;
-  artifact::DataType inputs, output;
+  artifact::DataType a, b, output;
   artifact::Epilogue epilogue;
+  GemmScaling scaling;
   bool adds;              ///< beta is not 0
   uint32_t alignments[3]; ///< bytes, of the library's operands and of its result
   size_t workspace;       ///< bytes

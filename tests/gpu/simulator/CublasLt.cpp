@@ -79,7 +79,11 @@ size_t sizeOf(const char *kind, int attribute) {
     case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
     case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
     case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE:
+    case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER:
+    case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER:
       return 8;
+    case CUBLASLT_MATMUL_DESC_FAST_ACCUM:
+      return 1;
     case CUBLASLT_MATMUL_DESC_COMPUTE_TYPE:
     case CUBLASLT_MATMUL_DESC_SCALE_TYPE:
     case CUBLASLT_MATMUL_DESC_POINTER_MODE:
@@ -89,6 +93,8 @@ size_t sizeOf(const char *kind, int attribute) {
     case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE:
     case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
     case CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET:
+    case CUBLASLT_MATMUL_DESC_A_SCALE_MODE:
+    case CUBLASLT_MATMUL_DESC_B_SCALE_MODE:
       return 4;
     default:
       return 0;
@@ -171,9 +177,21 @@ std::string readProduct(const void *description, const void *a, const void *b, c
   }
   if (made.d.batch > 1 && made.d.batchStride == 0)
     return "the products of a batch are written to one place";
-  if (made.a.type != made.b.type || made.c.type != made.d.type ||
-      (made.d.type != made.a.type && made.d.type != CUDA_R_32F))
+  made.aScales = {found->get<int32_t>(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, 0),
+                  found->get<uint64_t>(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, 0)};
+  made.bScales = {found->get<int32_t>(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, 0),
+                  found->get<uint64_t>(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, 0)};
+  made.accumulatesFast = found->get<int8_t>(CUBLASLT_MATMUL_DESC_FAST_ACCUM, 0) != 0;
+  if (isFloat8(made.a.type) || isFloat8(made.b.type)) {
+    if (std::string why = problemOfFloat8(made, sim().libraryCapability); !why.empty())
+      return why;
+  } else if (made.aScales.address || made.bScales.address || made.aScales.mode || made.bScales.mode ||
+             made.accumulatesFast) {
+    return "scales or fast accumulation of a product that is not of 8-bit floats";
+  } else if (made.a.type != made.b.type || made.c.type != made.d.type ||
+             (made.d.type != made.a.type && made.d.type != CUDA_R_32F)) {
     return "this combination of types";
+  }
   made.epilogue = found->get<uint32_t>(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT);
   made.multiprocessors = found->get<int32_t>(CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, 0);
   if (made.multiprocessors < 0 || made.multiprocessors > 132)
@@ -208,6 +226,15 @@ struct Choice {
   uint32_t alignments[4];
   uint32_t m, n, k, batch, epilogue;
   uint64_t workspace;
+  uint8_t types[2], scales[2];
+  bool accumulatesFast;
+
+  /// Whether it was made for such a product, alignments aside.
+  bool isFor(const Product &p) const {
+    return m == p.m && n == p.n && k == p.k && batch == static_cast<uint32_t>(p.d.batch) && epilogue == p.epilogue &&
+           types[0] == p.a.type && types[1] == p.b.type && scales[0] == p.aScales.mode && scales[1] == p.bScales.mode &&
+           accumulatesFast == p.accumulatesFast;
+  }
 };
 static_assert(sizeof(Choice) <= sizeof(cublasLtMatmulAlgo_t));
 constexpr uint32_t magic = 0x7e55e7a0;
@@ -288,7 +315,19 @@ TESSERA_LT cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmu
   }
   if (p.epilogue != CUBLASLT_EPILOGUE_DEFAULT && sim().failureAt("epilogue"))
     return CUBLAS_STATUS_NOT_SUPPORTED;
-  Choice choice{magic, {}, uint32_t(p.m), uint32_t(p.n), uint32_t(p.k), uint32_t(p.d.batch), p.epilogue, 0};
+  if (isFloat8(p.a.type) && sim().failureAt("fp8"))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  Choice choice{magic,
+                {},
+                uint32_t(p.m),
+                uint32_t(p.n),
+                uint32_t(p.k),
+                uint32_t(p.d.batch),
+                p.epilogue,
+                0,
+                {uint8_t(p.a.type), uint8_t(p.b.type)},
+                {uint8_t(p.aScales.mode), uint8_t(p.bScales.mode)},
+                p.accumulatesFast};
   for (int operand = 0; operand < 4; ++operand)
     choice.alignments[operand] = wishes->get<uint32_t>(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES + operand, 256);
   for (*found = 0; *found < std::min(wanted, 2); ++*found) {
@@ -324,12 +363,11 @@ TESSERA_LT cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t descript
   Choice choice{};
   if (algorithm) {
     std::memcpy(&choice, algorithm, sizeof(choice));
-    if (choice.magic != magic || choice.m != p.m || choice.n != p.n || choice.k != p.k ||
-        choice.batch != static_cast<uint32_t>(p.d.batch) || choice.epilogue != p.epilogue)
+    if (choice.magic != magic || !choice.isFor(p))
       return refuse("the algorithm was chosen for another product");
     if (choice.workspace > workspaceBytes)
       return refuse("the workspace is smaller than what the algorithm needs");
-    const uint64_t addresses[] = {at.a, at.b, at.c, at.d};
+    const std::array<uint64_t, 4> addresses = addressesOf(at);
     for (int operand = 0; operand < 4; ++operand)
       if (addresses[operand] % choice.alignments[operand] != 0)
         return refuse("operand " + std::string(1, "abcd"[operand]) + " is not aligned to " +
@@ -346,6 +384,15 @@ TESSERA_LT cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t descript
     return refuse("c and d are one matrix with two layouts");
   float alphaValue = *static_cast<const float *>(alpha), betaValue = *static_cast<const float *>(beta);
   auto space = reinterpret_cast<uint64_t>(workspace);
+  if (isFloat8(p.a.type)) {
+    for (uint64_t address : addressesOf(at))
+      if (address % 16 != 0)
+        return refuse("an operand of a product of 8-bit floats is not aligned to 16 bytes");
+    if (!p.aScales.address || !p.bScales.address || p.aScales.address % 16 != 0 || p.bScales.address % 16 != 0)
+      return refuse("scales of 8-bit floats are missing, or not aligned to 16 bytes");
+    sim().count("products with scales " + std::to_string(p.aScales.mode) + " x " + std::to_string(p.bScales.mode) +
+                (p.accumulatesFast ? " fast" : ""));
+  }
   sim().count("products");
   if (p.multiprocessors != 0)
     sim().count("products that leave multiprocessors");

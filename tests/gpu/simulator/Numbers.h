@@ -69,6 +69,20 @@ struct F16 {
   }
 };
 
+struct F8E4M3 {
+  static float widen(uint8_t bits) {
+    int exponent = (bits >> 3) & 15, mantissa = bits & 7;
+    double size = exponent == 15 && mantissa == 7 ? NAN
+                  : exponent == 0                 ? std::ldexp(mantissa, -9)
+                                                  : std::ldexp(8 + mantissa, exponent - 10);
+    return static_cast<float>(bits & 0x80 ? -size : size);
+  }
+};
+
+struct F8E5M2 {
+  static float widen(uint8_t bits) { return F16::widen(static_cast<uint16_t>(bits << 8)); }
+};
+
 } // namespace tessera::sim
 
 #endif // TESSERA_TESTS_GPU_SIMULATOR_NUMBERS_H

@@ -26,6 +26,7 @@ Simulator::Simulator() {
   random.seed(setting("TESSERA_SIM_SEED", 0));
   devices = static_cast<int>(setting("TESSERA_SIM_DEVICES", 1));
   capability = static_cast<int>(setting("TESSERA_SIM_CAPABILITY", 100));
+  libraryCapability = static_cast<int>(setting("TESSERA_SIM_LIBRARY", 90));
   driver = static_cast<int>(setting("TESSERA_SIM_DRIVER", 13000));
   longestQueue = setting("TESSERA_SIM_QUEUE", 0);
   findsRaces = setting("TESSERA_SIM_RACES", 0) != 0;

@@ -11,6 +11,7 @@
 //
 //     TESSERA_SIM_SEED=n          of chance (0)
 //     TESSERA_SIM_DEVICES=n       GPUs (1). 0: cuInit finds none
+//     TESSERA_SIM_LIBRARY=90      the GPU for which cuBLASLt has kernels of 8-bit floats
 //     TESSERA_SIM_CAPABILITY=100  what they are; machine code is for other GPUs than this one, so that PTX is loaded
 //     TESSERA_SIM_DRIVER=13000    the version of the driver
 //     TESSERA_SIM_MEMORY=bytes    of each GPU (4 GiB)
@@ -214,7 +215,8 @@ struct TESSERA_SIM_API Simulator {
   std::map<std::string, uint64_t> counts;
   std::map<std::string, std::string> failures;
   int capability = 100, driver = 13000, devices = 1;
-  size_t longestQueue = 0; ///< 0: any
+  int libraryCapability = 90; ///< of the GPU that cuBLASLt sees: machine code aside, what it is is not seen elsewhere
+  size_t longestQueue = 0;    ///< 0: any
   bool isInitialised = false, findsRaces = false;
 
   void writeReport();

@@ -90,6 +90,75 @@ TEST(Verify, Epilogues) {
   EXPECT_TRUE(builder.build().isOk()) << builder.build().status();
 }
 
+TEST(Verify, Scales) {
+  using artifact::DataType;
+  using artifact::ScaleMode;
+  ArtifactBuilder builder;
+  constexpr int64_t m = 64, n = 256, k = 384;
+  const uint32_t a = builder.buffer({m, k}, DataType::F8E4M3FN), rows = builder.buffer({n, k}, DataType::F8E4M3FN),
+                 b = builder.view(rows, {k, n}, {1, k}), c = builder.buffer({m, n}, DataType::BF16),
+                 across = builder.buffer({k, n}, DataType::F8E4M3FN);
+  auto scales = [&](std::vector<int64_t> shape, DataType dtype = DataType::F32) {
+    return static_cast<int32_t>(builder.buffer(std::move(shape), dtype));
+  };
+  builder.gemm(a, b, c);
+  auto &gemm = *builder.program().instructions[0]->operation.AsGemm();
+  auto set = [&](ScaleMode aMode, int32_t aScales, ScaleMode bMode, int32_t bScales) {
+    gemm.a_scale_mode = aMode;
+    gemm.a_scales = aScales;
+    gemm.b_scale_mode = bMode;
+    gemm.b_scales = bScales;
+  };
+  const int32_t one = scales({}), ofRows = scales({m}), ofColumns = scales({n}), vectors = scales({3, m}),
+                others = scales({3, n}), blocks = scales({2, 4}), unpadded = scales({2, 3}),
+                micro = scales({1, 3, 32, 4, 4}, DataType::F8E8M0FNU),
+                microColumns = scales({2, 3, 32, 4, 4}, DataType::F8E8M0FNU);
+  struct Case {
+    ScaleMode aMode;
+    int32_t aScales;
+    ScaleMode bMode;
+    int32_t bScales;
+  };
+  for (const Case &good :
+       {Case{ScaleMode::Tensor, one, ScaleMode::Tensor, one}, Case{ScaleMode::Row, ofRows, ScaleMode::Row, ofColumns},
+        Case{ScaleMode::Block128, vectors, ScaleMode::Block128, others},
+        Case{ScaleMode::Block128, vectors, ScaleMode::Block128x128, blocks},
+        Case{ScaleMode::Block32, micro, ScaleMode::Block32, microColumns}}) {
+    set(good.aMode, good.aScales, good.bMode, good.bScales);
+    EXPECT_TRUE(builder.build().isOk()) << builder.build().status();
+  }
+  // What a library would read without a word.
+  set(ScaleMode::Block128, vectors, ScaleMode::Block128x128, unpadded);
+  expectError(builder, "operand b_scales of type F32 and shape [2, 3], expected F32 and [2, 4]");
+  set(ScaleMode::Block128, static_cast<int32_t>(builder.buffer({m, 3})), ScaleMode::Block128x128, blocks);
+  expectError(builder, "operand a_scales of type F32 and shape [64, 3], expected F32 and [3, 64]");
+  set(ScaleMode::Row, ofRows, ScaleMode::Tensor, one);
+  expectError(builder, "no product of scales of modes Row and Tensor");
+  set(ScaleMode::Tensor, -1, ScaleMode::Tensor, one);
+  expectError(builder, "operand a_scales is missing");
+  set(ScaleMode::Tensor, 99, ScaleMode::Tensor, one);
+  expectError(builder, "operand a_scales: buffer 99 of");
+  set(static_cast<ScaleMode>(77), one, ScaleMode::Tensor, one);
+  expectError(builder, "unknown mode of scales");
+  set(ScaleMode::Tensor, one, ScaleMode::Tensor, one);
+  gemm.b = across;
+  expectError(builder, "need stride 1 along what is contracted");
+  gemm.b = b;
+  gemm.epilogue = artifact::Epilogue::Gelu;
+  expectError(builder, "product of 8-bit floats with a batch or an epilogue");
+  gemm.epilogue = artifact::Epilogue::None;
+  gemm.a = builder.buffer({m, k}, DataType::BF16);
+  expectError(builder, "product of BF16 and F8E4M3FN");
+  gemm.b = builder.view(builder.buffer({n, k}, DataType::BF16), {k, n}, {1, k});
+  expectError(builder, "of a product that is not of 8-bit floats");
+  gemm.a = builder.buffer({m, k}, DataType::F8E5M2);
+  gemm.b = builder.view(builder.buffer({n, k}, DataType::F8E5M2), {k, n}, {1, k});
+  expectError(builder, "product of F8E5M2 and F8E5M2");
+  gemm.a = builder.buffer({m, 24}, DataType::F8E4M3FN);
+  gemm.b = builder.view(rows, {24, n}, {1, k});
+  expectError(builder, "sizes must be multiples of 16");
+}
+
 TEST(Verify, ConvShapes) {
   ArtifactBuilder builder;
   artifact::ConvT conv;

@@ -84,8 +84,10 @@ TEST(GemmCache, KeysTellProductsApart) {
   layout.target = {6, 3, 6, false, 0};
   GemmProblem problem{layout,
                       artifact::DataType::BF16,
+                      artifact::DataType::BF16,
                       artifact::DataType::F32,
                       artifact::Epilogue::BiasGradA,
+                      {},
                       true,
                       {16, 256, 64},
                       1024,
@@ -98,6 +100,12 @@ TEST(GemmCache, KeysTellProductsApart) {
   GemmProblem beside = problem;
   beside.multiprocessors = 116;
   EXPECT_EQ(keyOf(beside), keyOf(problem) + " multiprocessors 116");
+  GemmProblem scaled = problem;
+  scaled.a = artifact::DataType::F8E5M2;
+  scaled.b = artifact::DataType::F8E4M3FN;
+  scaled.epilogue = artifact::Epilogue::None;
+  scaled.scaling = {artifact::ScaleMode::Block128, artifact::ScaleMode::Block128x128, true};
+  EXPECT_EQ(keyOf(scaled).substr(0, 60), "F8E5M2 x F8E4M3FN Block128 x Block128x128 fast-F32 None adds");
 }
 
 TEST(GemmCache, LiesInTheUsersCache) {

@@ -3,7 +3,9 @@
 #include "tools/tessera-compile/driver/Compile.h"
 
 #include "compiler/dialect/dist/Dist.h"
+#include "compiler/dialect/train/Fp8Policy.h"
 #include "frontends/onnx/Import.h"
+#include "passes/lower/ScaledProducts.h"
 #include "passes/lower/codegen/GpuCodegen.h"
 #include "tools/tessera-compile/driver/CheckStep.h"
 #include "tools/tessera-compile/driver/Emit.h"
@@ -17,6 +19,7 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -219,6 +222,17 @@ FailureOr<cost::Target> resolveTarget(CompileOptions &options, MLIRContext &cont
   return target;
 }
 
+/// Fails if the target's GPU does not multiply what the recipe makes.
+static LogicalResult checkRecipe(const CompileOptions &options, Location loc) {
+  const train::Fp8Recipe recipe = *train::symbolizeFp8Recipe(options.fp8Recipe);
+  SmallVector<StringRef> having = lower::architecturesOf(recipe);
+  if (llvm::is_contained(having, options.architecture))
+    return success();
+  return emitError(loc) << "--fp8-recipe " << options.fp8Recipe << ": the GPUs that multiply what it makes are "
+                        << llvm::join(having, ", ") << "; target " << options.target << " is "
+                        << (options.architecture.empty() ? "of no known architecture" : options.architecture);
+}
+
 FailureOr<CompileOutcome> compile(const CompileOptions &asked, MLIRContext &context, llvm::raw_ostream &out) {
   CompileOptions options = asked;
   const Location unknown = UnknownLoc::get(&context);
@@ -236,11 +250,8 @@ FailureOr<CompileOutcome> compile(const CompileOptions &asked, MLIRContext &cont
     if (failed(GpuTarget::parse(options.architecture, unknown)))
       return failure();
   }
-  if (isGpu && options.precision == "fp8" && options.compileTo >= Phase::Lower) {
-    emitError(unknown) << "--precision fp8 is there for CPUs so far, to try what 8 bits do to a training; target "
-                       << options.target << " is a GPU";
+  if (isGpu && options.precision == "fp8" && options.compileTo >= Phase::Lower && failed(checkRecipe(options, unknown)))
     return failure();
-  }
   if (needsMemoryPlan(options)) {
     auto planned = planUnderLimit(options, *target, context);
     if (failed(planned))

@@ -271,8 +271,9 @@ static std::string checkFp8(const CompileOptions &o) {
   if (o.precision != "fp8") {
     const CompileOptions plain;
     const bool isAsked = o.fp8Recipe != plain.fp8Recipe || !o.fp8Filter.empty() || !o.fp8KeepBf16.empty() ||
-                         o.fp8Amax != plain.fp8Amax || o.fp8Nonfinite != plain.fp8Nonfinite;
-    return isAsked ? "--fp8-recipe, --fp8-filter, --fp8-keep-bf16, --fp8-amax and --fp8-nonfinite need --precision fp8"
+                         o.fp8Amax != plain.fp8Amax || !o.fp8Select.empty() || o.fp8Nonfinite != plain.fp8Nonfinite;
+    return isAsked ? "--fp8-recipe, --fp8-filter, --fp8-keep-bf16, --fp8-amax, --fp8-select and --fp8-nonfinite need "
+                     "--precision fp8"
                    : "";
   }
   if (!train::symbolizeFp8Recipe(o.fp8Recipe))
@@ -305,6 +306,7 @@ std::string checkOptions(const CompileOptions &o) {
       require(o.keepF32.empty() || o.precision != "fp32", "--keep-f32 needs --precision bf16 or fp8"),
       balanced("--fp8-filter", o.fp8Filter),
       balanced("--fp8-keep-bf16", o.fp8KeepBf16),
+      oneOf("--fp8-select", o.fp8Select, {"", "all", "rules", "auto"}),
       oneOf("--fp8-nonfinite", o.fp8Nonfinite, {"propagate", "scale1"}),
       checkFp8(o),
       balanced("--target", o.target),

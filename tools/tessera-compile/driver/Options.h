@@ -93,6 +93,7 @@ struct CompileOptions {
   std::string fp8Filter;                  ///< regular expression of parameters whose products are cast; empty: all
   std::string fp8KeepBf16;                ///< first:<n>,last:<n>: blocks of the model that stay in bf16; empty: none
   std::string fp8Amax = "global";         ///< global | local | local:<groups>: whose tokens share a scale
+  std::string fp8Select;                  ///< all | rules | auto: which layers gain; empty: rules on GPUs, all on CPUs
   std::string fp8Nonfinite = "propagate"; ///< propagate | scale1: the scale of what is not finite
   std::string frozenDtype = "fp32";       ///< fp32 | bf16: what f32 parameters that are not trained are held in
   std::string keepF32;                    ///< regular expression of parameters that bf16 computes in f32; empty: none

@@ -78,7 +78,14 @@ void addDifferentiation(OpPassManager &module, const CompileOptions &o) {
       createAddLoss({.kind = o.loss, .ignoreIndex = o.ignoreIndex, .labelSmoothing = o.labelSmoothing}));
   module.addNestedPass<func::FuncOp>(createAnnotateIndexBounds({.check = o.indexCheck}));
   if (o.precision == "fp8")
-    module.addPass(createChooseFp8({.recipe = o.fp8Recipe, .filter = o.fp8Filter, .keepBf16 = o.fp8KeepBf16}));
+    module.addPass(createChooseFp8({.recipe = o.fp8Recipe,
+                                    .filter = o.fp8Filter,
+                                    .keepBf16 = o.fp8KeepBf16,
+                                    .select = !o.fp8Select.empty() ? o.fp8Select
+                                              : isGpu(o)           ? "rules"
+                                                                   : "all",
+                                    .target = o.target,
+                                    .parts = numSampleRanks(o) * o.accumulate}));
   OpPassManager &steps = module.nest<func::FuncOp>();
   steps.addPass(createJoinProducts({.noDecay = o.noDecay}));
   steps.addPass(createJoinHeads());
@@ -166,6 +173,8 @@ void addLowering(OpPassManager &module, const CompileOptions &o) {
   OpPassManager &steps = module.nest<func::FuncOp>();
   if (isGpu(o))
     steps.addPass(createPadRows());
+  if (isGpu(o) && o.precision == "fp8")
+    steps.addPass(createScaledProducts({.architecture = o.architecture}));
   steps.addPass(createDecompose({.gpu = isGpu(o)}));
   addSimplification(steps);
   steps.addPass(createLowerAccumulate());
