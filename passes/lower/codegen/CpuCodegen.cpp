@@ -7,6 +7,7 @@
 
 #include "passes/lower/codegen/CpuCodegen.h"
 
+#include "passes/lower/codegen/Float8.h"
 #include "passes/lower/codegen/KernelEmitter.h"
 #include "passes/lower/codegen/Link.h"
 #include "passes/lower/codegen/LlvmLowering.h"
@@ -59,6 +60,7 @@ FailureOr<OwningOpRef<ModuleOp>> tessera::emitKernelLoops(ModuleOp kernels) {
     if (failed(emitter.emit(*module, kernel.getSymName(), why)))
       return kernel.emitError("cannot generate a kernel: ") << why;
   }
+  codegen::expandFloat8(*module);
   return module;
 }
 

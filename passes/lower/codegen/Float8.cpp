@@ -62,6 +62,19 @@ constexpr uint32_t kMagnitude = 0x7fffffff, kInfinity = 0x7f800000;
 bool isFloat8(Type type) { return isa<Float8E4M3FNType, Float8E5M2Type>(type); }
 
 Value emitToFloat8(OpBuilder &builder, Location loc, Value value, Type type) {
+  Value cast = arith::TruncFOp::create(builder, loc, type, value);
+  return arith::BitcastOp::create(builder, loc, builder.getI8Type(), cast);
+}
+
+Value emitFromFloat8(OpBuilder &builder, Location loc, Value bits, Type type) {
+  Value number = arith::BitcastOp::create(builder, loc, type, bits);
+  return arith::ExtFOp::create(builder, loc, builder.getF32Type(), number);
+}
+
+namespace {
+
+/// The bits of an f32 rounded to `type`.
+Value roundedBits(OpBuilder &builder, Location loc, Value value, Type type) {
   using Predicate = arith::CmpIPredicate;
   const Format format = Format::of(type);
   Words w{builder, loc};
@@ -80,7 +93,8 @@ Value emitToFloat8(OpBuilder &builder, Location loc, Value value, Type type) {
   return arith::TruncIOp::create(builder, loc, builder.getI8Type(), result);
 }
 
-Value emitFromFloat8(OpBuilder &builder, Location loc, Value value, Type type) {
+/// The f32 of the bits of a `type`.
+Value widened(OpBuilder &builder, Location loc, Value value, Type type) {
   using Predicate = arith::CmpIPredicate;
   const Format format = Format::of(type);
   Words w{builder, loc};
@@ -93,6 +107,39 @@ Value emitFromFloat8(OpBuilder &builder, Location loc, Value value, Type type) {
   const uint32_t special = isa<Float8E4M3FNType>(type) ? 0x7fc00000 : kInfinity;
   Value result = w.select(w.compare(Predicate::uge, magnitude, first), w.join(moved, w.word(special)), number);
   return w.toFloat(w.join(result, w.left(w.mask(bits, 0x80), 24)));
+}
+
+} // namespace
+
+Float8Casts findFloat8Casts(Block &block) {
+  Float8Casts casts;
+  for (Operation &op : block) {
+    if (auto cast = dyn_cast<arith::TruncFOp>(op); cast && isFloat8(cast.getType()))
+      casts.narrowing.push_back({cast, *cast->user_begin()});
+    else if (auto cast = dyn_cast<arith::ExtFOp>(op); cast && isFloat8(cast.getIn().getType()))
+      casts.widening.push_back({cast.getIn().getDefiningOp(), cast});
+  }
+  return casts;
+}
+
+void replaceFloat8Cast(const Float8Cast &cast, Value made) {
+  cast.last->getResult(0).replaceAllUsesWith(made);
+  cast.last->erase();
+  cast.first->erase();
+}
+
+void expandFloat8(ModuleOp module) {
+  module.walk([](Block *block) {
+    const Float8Casts casts = findFloat8Casts(*block);
+    for (const Float8Cast &cast : casts.narrowing) {
+      OpBuilder builder(cast.last);
+      replaceFloat8Cast(cast, roundedBits(builder, cast.last->getLoc(), cast.operand(), cast.type()));
+    }
+    for (const Float8Cast &cast : casts.widening) {
+      OpBuilder builder(cast.last);
+      replaceFloat8Cast(cast, widened(builder, cast.last->getLoc(), cast.operand(), cast.type()));
+    }
+  });
 }
 
 Value emitQuantizeScale(OpBuilder &builder, train::QuantizeScaleOp op, Value amax) {

@@ -9,6 +9,8 @@
 #include "passes/lower/codegen/GpuCodegen.h"
 
 #include "passes/lower/codegen/CpuCodegen.h"
+#include "passes/lower/codegen/Float8.h"
+#include "passes/lower/codegen/GpuFloat8.h"
 #include "passes/lower/codegen/GpuMathFunctions.h"
 #include "passes/lower/codegen/LlvmLowering.h"
 
@@ -39,9 +41,8 @@ FailureOr<GpuTarget> GpuTarget::parse(StringRef name, Location loc) {
   return emitError(loc, "unknown GPU target '") << name << "', expected sm_80, sm_90 or sm_100";
 }
 
-FailureOr<OwningOpRef<ModuleOp>> tessera::emitGpuKernels(ModuleOp kernels, unsigned sharedAddressSpace,
-                                                         const KernelAlignments &alignments,
-                                                         std::vector<GpuCode::Kernel> &launches) {
+FailureOr<GpuThreads> tessera::emitGpuKernels(ModuleOp kernels, const GpuTarget &target, unsigned sharedAddressSpace,
+                                              const KernelAlignments &alignments) {
   DialectRegistry registry;
   registerCodegenDialects(registry);
   registry.insert<NVVM::NVVMDialect>();
@@ -49,8 +50,10 @@ FailureOr<OwningOpRef<ModuleOp>> tessera::emitGpuKernels(ModuleOp kernels, unsig
   kernels.getContext()->appendDialectRegistry(registry);
   kernels.getContext()->loadAllAvailableDialects();
 
-  OwningOpRef<ModuleOp> module = ModuleOp::create(kernels.getLoc());
-  codegen::ConstantTables tables(*module);
+  GpuThreads threads;
+  threads.module = ModuleOp::create(kernels.getLoc());
+  ModuleOp module = *threads.module;
+  codegen::ConstantTables tables(module);
   for (auto kernel : kernels.getOps<func::FuncOp>()) {
     auto body = codegen::KernelBody::ofRegion(kernel.getBody());
     std::string why;
@@ -62,14 +65,18 @@ FailureOr<OwningOpRef<ModuleOp>> tessera::emitGpuKernels(ModuleOp kernels, unsig
     if (alignments)
       options.alignments = alignments(kernel.getSymName());
     codegen::GpuKernelEmitter emitter(body, *plan, tables, kernel.getLoc(), std::move(options));
-    auto launch = emitter.emit(*module, kernel.getSymName(), why);
+    auto launch = emitter.emit(module, kernel.getSymName(), why);
     if (failed(launch))
       return kernel.emitError("cannot generate a kernel: ") << why;
-    launches.push_back({kernel.getSymName().str(), *launch});
+    threads.kernels.push_back({kernel.getSymName().str(), *launch});
   }
-  if (failed(codegen::useGpuMath(*module)))
+  if (target.hasFloat8())
+    threads.usesFloat8 = codegen::useGpuFloat8(module);
+  else
+    codegen::expandFloat8(module);
+  if (failed(codegen::useGpuMath(module)))
     return kernels.emitError("cannot expand the functions of the kernels");
-  return module;
+  return threads;
 }
 
 namespace {
@@ -103,7 +110,7 @@ std::string findPtxas() {
   return found ? *found : std::string();
 }
 
-std::unique_ptr<llvm::TargetMachine> makeTargetMachine(const GpuTarget &target, Location loc) {
+std::unique_ptr<llvm::TargetMachine> makeTargetMachine(const GpuTarget &target, bool usesFloat8, Location loc) {
   static std::once_flag once;
   std::call_once(once, [] {
     LLVMInitializeNVPTXTargetInfo();
@@ -112,7 +119,7 @@ std::unique_ptr<llvm::TargetMachine> makeTargetMachine(const GpuTarget &target, 
     LLVMInitializeNVPTXAsmPrinter();
   });
   // Blackwell needs a PTX version of CUDA 12.8; for the others an old one runs with old drivers too.
-  StringRef features = target.chip == "sm_100" ? "+ptx86" : "+ptx80";
+  StringRef features = target.chip == "sm_100" ? "+ptx86" : usesFloat8 ? "+ptx81" : "+ptx80";
   return codegen::createTargetMachine("nvptx64-nvidia-cuda", target.chip, features, std::nullopt, loc);
 }
 
@@ -196,14 +203,16 @@ FailureOr<std::string> assemble(StringRef ptx, const GpuTarget &target, Location
 FailureOr<GpuCode> tessera::generateGpuCode(ModuleOp kernels, const GpuTarget &target,
                                             const KernelAlignments &alignments) {
   Location loc = kernels.getLoc();
-  GpuCode code;
-  auto threads = emitGpuKernels(kernels, /*sharedAddressSpace=*/3, alignments, code.kernels);
+  auto threads = emitGpuKernels(kernels, target, /*sharedAddressSpace=*/3, alignments);
   if (failed(threads))
     return failure();
-  if (failed(codegen::lowerToLlvmDialect(**threads, codegen::Processor::Gpu)))
+  GpuCode code;
+  code.kernels = threads->kernels;
+  ModuleOp functions = *threads->module;
+  if (failed(codegen::lowerToLlvmDialect(functions, codegen::Processor::Gpu)))
     return emitError(loc, "cannot lower the kernels to LLVM");
   for (auto [function, kernel] :
-       llvm::zip_equal(llvm::make_filter_range((*threads)->getOps<LLVM::LLVMFuncOp>(),
+       llvm::zip_equal(llvm::make_filter_range(functions.getOps<LLVM::LLVMFuncOp>(),
                                                [](LLVM::LLVMFuncOp function) { return !function.isExternal(); }),
                        code.kernels)) {
     Builder builder(function.getContext());
@@ -216,8 +225,8 @@ FailureOr<GpuCode> tessera::generateGpuCode(ModuleOp kernels, const GpuTarget &t
   }
 
   llvm::LLVMContext context;
-  auto module = translateModuleToLLVMIR(**threads, context, "kernels");
-  auto machine = makeTargetMachine(target, loc);
+  auto module = translateModuleToLLVMIR(functions, context, "kernels");
+  auto machine = makeTargetMachine(target, threads->usesFloat8, loc);
   if (!module || !machine)
     return emitError(loc, "cannot translate the kernels to LLVM");
   module->setTargetTriple(machine->getTargetTriple());

@@ -17,6 +17,8 @@ namespace tessera {
 struct GpuTarget {
   std::string chip;
   static mlir::FailureOr<GpuTarget> parse(llvm::StringRef name, mlir::Location loc);
+  /// Whether it has instructions that cast 8-bit floats.
+  bool hasFloat8() const { return chip != "sm_80"; }
 };
 
 struct GpuCode {
@@ -33,10 +35,17 @@ struct GpuCode {
 /// Alignment, in bytes, that a kernel's buffers have in every launch: inputs, then outputs.
 using KernelAlignments = std::function<llvm::SmallVector<int64_t>(llvm::StringRef symbol)>;
 
+/// Kernels as functions of GPU threads.
+struct GpuThreads {
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::vector<GpuCode::Kernel> kernels;
+  /// Whether they have instructions that cast 8-bit floats.
+  bool usesFloat8 = false;
+};
+
 /// The kernels of `kernels` (functions of train ops, as for a CPU) as functions of GPU threads: scf, arith and nvvm.
-mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> emitGpuKernels(mlir::ModuleOp kernels, unsigned sharedAddressSpace,
-                                                                  const KernelAlignments &alignments,
-                                                                  std::vector<GpuCode::Kernel> &launches);
+mlir::FailureOr<GpuThreads> emitGpuKernels(mlir::ModuleOp kernels, const GpuTarget &target, unsigned sharedAddressSpace,
+                                           const KernelAlignments &alignments);
 
 /// Generates the code of all kernels. Functions that only libdevice has (sine, cosine, powers, math in f64) need a CUDA
 /// toolkit beside the compiler; an error says so if there is none. Nothing external is left in the PTX.

@@ -13,9 +13,10 @@ namespace {
 float read(cudaDataType type, const std::byte *base, int64_t at) {
   if (type == CUDA_R_32F)
     return reinterpret_cast<const float *>(base)[at];
-  if (isFloat8(type))
-    return type == CUDA_R_8F_E4M3 ? F8E4M3::widen(static_cast<uint8_t>(base[at]))
-                                  : F8E5M2::widen(static_cast<uint8_t>(base[at]));
+  if (isFloat8(type)) {
+    const auto byte = static_cast<uint8_t>(base[at]);
+    return F16::widen(type == CUDA_R_8F_E4M3 ? E4M3::widen(byte) : E5M2::widen(byte));
+  }
   uint16_t bits = reinterpret_cast<const uint16_t *>(base)[at];
   return type == CUDA_R_16BF ? Bf16::widen(bits) : F16::widen(bits);
 }

@@ -3,6 +3,7 @@
 #ifndef TESSERA_TESTS_GPU_SIMULATOR_NUMBERS_H
 #define TESSERA_TESTS_GPU_SIMULATOR_NUMBERS_H
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -69,19 +70,50 @@ struct F16 {
   }
 };
 
-struct F8E4M3 {
-  static float widen(uint8_t bits) {
-    int exponent = (bits >> 3) & 15, mantissa = bits & 7;
-    double size = exponent == 15 && mantissa == 7 ? NAN
-                  : exponent == 0                 ? std::ldexp(mantissa, -9)
-                                                  : std::ldexp(8 + mantissa, exponent - 10);
-    return static_cast<float>(bits & 0x80 ? -size : size);
+/// 8-bit floats as the conversions of a GPU make and read them. What is beyond the largest number becomes that number,
+/// infinities too (`.satfinite`); NaN is 0x7f.
+template <int Mantissa, int LeastExponent, int GreatestExponent, uint8_t Largest> struct Float8 {
+  static double value(uint8_t magnitude) {
+    int exponent = magnitude >> Mantissa, digits = magnitude & ((1 << Mantissa) - 1);
+    if (exponent == 0)
+      return std::ldexp(digits, LeastExponent - Mantissa);
+    return std::ldexp(digits + (1 << Mantissa), exponent - 1 + LeastExponent - Mantissa);
+  }
+  static uint8_t narrow(float number) {
+    if (std::isnan(number))
+      return 0x7f;
+    uint8_t sign = std::signbit(number) ? 0x80 : 0;
+    double rounded = std::fabs(roundTo<Mantissa, LeastExponent, GreatestExponent>(number));
+    if (rounded >= value(Largest))
+      return sign | Largest;
+    if (rounded < std::ldexp(1.0, LeastExponent))
+      return sign | static_cast<uint8_t>(std::ldexp(rounded, Mantissa - LeastExponent));
+    int exponent = 0;
+    double fraction = std::frexp(rounded, &exponent);
+    return sign | static_cast<uint8_t>((exponent - LeastExponent) << Mantissa) |
+           static_cast<uint8_t>(std::ldexp(fraction, Mantissa + 1) - (1 << Mantissa));
+  }
+  /// As an f16, which holds all of them.
+  static uint16_t widen(uint8_t bits) {
+    uint8_t magnitude = bits & 0x7f;
+    constexpr bool hasInfinity = Mantissa == 2;
+    if (hasInfinity && magnitude == Largest + 1)
+      return static_cast<uint16_t>((bits & 0x80) << 8 | 0x7c00);
+    if (magnitude > Largest)
+      return 0x7fff;
+    return F16::narrow(bits & 0x80 ? -value(magnitude) : value(magnitude));
   }
 };
+using E4M3 = Float8<3, -6, 8, 0x7e>;
+using E5M2 = Float8<2, -14, 15, 0x7b>;
 
-struct F8E5M2 {
-  static float widen(uint8_t bits) { return F16::widen(static_cast<uint16_t>(bits << 8)); }
-};
+/// Two of them in one register, the first operand above.
+template <typename Format> inline uint16_t narrowPair(float high, float low) {
+  return static_cast<uint16_t>(Format::narrow(high) << 8 | Format::narrow(low));
+}
+template <typename Format> inline uint32_t widenPair(uint16_t bits) {
+  return static_cast<uint32_t>(Format::widen(bits >> 8)) << 16 | Format::widen(bits & 255);
+}
 
 } // namespace tessera::sim
 

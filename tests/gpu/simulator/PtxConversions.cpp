@@ -93,6 +93,12 @@ template <typename Format> void toPair(Warp &warp, const Instruction &i, uint32_
            [&](int lane) { d[lane] = static_cast<uint32_t>(Format::narrow(a[lane])) << 16 | Format::narrow(b[lane]); });
 }
 
+template <typename Format> void toFloat8(Warp &warp, const Instruction &i, uint32_t lanes) {
+  uint16_t *d = warp.at<uint16_t>(i.d);
+  const float *a = warp.at<float>(i.a), *b = warp.at<float>(i.b);
+  forLanes(lanes, [&](int lane) { d[lane] = narrowPair<Format>(a[lane], b[lane]); });
+}
+
 template <char Mode> Execute roundedConversion(const std::string &to, const std::string &from) {
   if (from == "f32" && to == "f32")
     return unary<float, float, toWholeFloat<Mode>>;
@@ -144,6 +150,15 @@ Execute conversion(Mnemonic &mnemonic) {
     return toPair<Bf16>;
   if (isRounded && to == "f16x2" && from == "f32")
     return toPair<F16>;
+  if (isRounded && to == "f16x2" && from == "e4m3x2")
+    return unary<uint32_t, uint16_t, [](uint16_t a) { return widenPair<E4M3>(a); }>;
+  if (isRounded && to == "f16x2" && from == "e5m2x2")
+    return unary<uint32_t, uint16_t, [](uint16_t a) { return widenPair<E5M2>(a); }>;
+  if (to == "e4m3x2" || to == "e5m2x2") {
+    // These exist in no other form.
+    const bool saturates = mnemonic.take("satfinite");
+    return !isRounded || !saturates || from != "f32" ? nullptr : to == "e4m3x2" ? toFloat8<E4M3> : toFloat8<E5M2>;
+  }
   if (isRounded && from == "f32" && to == "bf16")
     return unary<uint16_t, float, [](float a) { return Bf16::narrow(a); }>;
   if (isRounded && from == "f32" && to == "f16")

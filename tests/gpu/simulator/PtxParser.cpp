@@ -14,9 +14,9 @@ bool Mnemonic::take(std::string_view modifier) {
 
 int typeBytes(std::string_view type) {
   static const std::map<std::string_view, int> widths = {
-      {"pred", 0},  {"b8", 1},   {"u8", 1},  {"s8", 1},  {"b16", 2}, {"u16", 2}, {"s16", 2},
-      {"f16", 2},   {"bf16", 2}, {"b32", 4}, {"u32", 4}, {"s32", 4}, {"f32", 4}, {"bf16x2", 4},
-      {"f16x2", 4}, {"b64", 8},  {"u64", 8}, {"s64", 8}, {"f64", 8}};
+      {"pred", 0},  {"b8", 1},   {"u8", 1},  {"s8", 1},  {"b16", 2}, {"u16", 2},    {"s16", 2},
+      {"f16", 2},   {"bf16", 2}, {"b32", 4}, {"u32", 4}, {"s32", 4}, {"f32", 4},    {"bf16x2", 4},
+      {"f16x2", 4}, {"b64", 8},  {"u64", 8}, {"s64", 8}, {"f64", 8}, {"e4m3x2", 2}, {"e5m2x2", 2}};
   auto found = widths.find(type);
   return found == widths.end() ? -1 : found->second;
 }

@@ -112,6 +112,30 @@ TEST(Simulator, RoundsAsThePtxSays) {
   EXPECT_EQ(resultOf("mov.b32 %r3, -1; mad.lo.cc.u32 %r4, %r3, 2, 3; madc.hi.u32 %r5, %r3, 2, 0;"), 2U);
 }
 
+TEST(Simulator, ConvertsTwo8BitFloats) {
+  auto narrowed = [](const std::string &format, const std::string &a, const std::string &b) {
+    return resultOf("mov.b32 %r3, " + a + "; mov.b32 %r4, " + b + "; cvt.rn.satfinite." + format +
+                    ".f32 %rs1, %r3, %r4; cvt.u32.u16 %r5, %rs1;");
+  };
+  // The first operand is above. 464 is half way between 448, the largest number, and 480; infinities saturate.
+  EXPECT_EQ(narrowed("e4m3x2", "0f3F800000", "0fBF800000"), 0x38b8U);
+  EXPECT_EQ(narrowed("e4m3x2", "0f43E80001", "0fFF800000"), 0x7efeU);
+  EXPECT_EQ(narrowed("e4m3x2", "0f7FC00000", "0fFFC00000"), 0x7f7fU);
+  // Half of the smallest number is a tie, one and a half of it goes to two.
+  EXPECT_EQ(narrowed("e4m3x2", "0f3A800000", "0f3B400000"), 0x0002U);
+  EXPECT_EQ(narrowed("e4m3x2", "0f3A800001", "0f3C7FFFFF"), 0x0108U);
+  EXPECT_EQ(narrowed("e5m2x2", "0f47700000", "0f7F800000"), 0x7b7bU);
+  EXPECT_EQ(narrowed("e5m2x2", "0f37000000", "0fB7C00000"), 0x0082U);
+  auto widened = [](const std::string &format, int bits) {
+    return resultOf("mov.b16 %rs1, " + std::to_string(bits) + "; cvt.rn.f16x2." + format + " %r5, %rs1;");
+  };
+  EXPECT_EQ(widened("e4m3x2", 0x38b8), 0x3c00bc00U);
+  EXPECT_EQ(widened("e4m3x2", 0x017e), 0x18005f00U);
+  EXPECT_EQ(widened("e5m2x2", 0x7cfc), 0x7c00fc00U);
+  EXPECT_EQ(widened("e5m2x2", 0x017b), 0x01007b00U);
+  EXPECT_EQ(widened("e4m3x2", 0x7fff), 0x7fff7fffU);
+}
+
 TEST(Simulator, StoresVectorsOfNumbersAndRegisters) {
   for (const auto &[parts, bytes] : {std::pair("{%rs1, 7}", 0x0705U), {"{7, %rs1}", 0x0507U}, {"{3, 7}", 0x0703U}}) {
     OneBuffer buffer(1);

@@ -41,6 +41,8 @@ static cl::opt<std::string> sharedObject("shared-object",
                                          cl::desc("Write the code to this file instead of running it"));
 static cl::opt<bool> loopsOnly("loops", cl::desc("Print the loops instead of running the kernels"));
 static cl::opt<bool> gpu("gpu", cl::desc("Run the code of GPU threads in an emulator"));
+static cl::opt<std::string> gpuTarget("gpu-target", cl::init("sm_90"),
+                                      cl::desc("With --gpu: the architecture whose code is run"));
 static cl::opt<unsigned> unitsSeed("units-seed", cl::init(1),
                                    cl::desc("With --gpu: which results of inexact units are too large or too small"));
 static cl::opt<std::string> ptx("ptx", cl::desc("Print PTX for this architecture instead of running the kernels"));
@@ -268,11 +270,15 @@ static int printPtx(ModuleOp kernels) {
 /// Generates the code of GPU threads for the emulator; `launches` by symbol.
 static FailureOr<std::string> emulatedCode(ModuleOp kernels, const CpuTarget &target,
                                            std::vector<GpuCode::Kernel> &launches) {
-  auto threads = emitGpuKernels(kernels, /*sharedAddressSpace=*/0, nullptr, launches);
+  auto architecture = GpuTarget::parse(gpuTarget, kernels.getLoc());
+  if (failed(architecture))
+    return failure();
+  auto threads = emitGpuKernels(kernels, *architecture, /*sharedAddressSpace=*/0, nullptr);
   if (failed(threads))
     return failure();
-  test::useEmulator(**threads);
-  return compileForCpu(**threads, target);
+  launches = threads->kernels;
+  test::useEmulator(*threads->module);
+  return compileForCpu(*threads->module, target);
 }
 
 int main(int argc, char **argv) {

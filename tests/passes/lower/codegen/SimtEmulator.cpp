@@ -4,6 +4,7 @@
 
 #include "passes/lower/codegen/GpuMathFunctions.h"
 #include "tests/gpu/simulator/Approximations.h"
+#include "tests/gpu/simulator/Numbers.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -20,7 +21,21 @@ namespace tessera::test {
 // --- The intrinsics as calls ----------------------------------------------------------
 
 namespace {
-enum Entry { BlockX, ThreadX, ThreadY, Barrier, Shuffle, Ballot, Exp2, Reciprocal, NumEntries };
+enum Entry {
+  BlockX,
+  ThreadX,
+  ThreadY,
+  Barrier,
+  Shuffle,
+  Ballot,
+  Exp2,
+  Reciprocal,
+  ToE4M3,
+  ToE5M2,
+  FromE4M3,
+  FromE5M2,
+  NumEntries
+};
 } // namespace
 
 static Value call(OpBuilder &builder, Location loc, Entry entry, Type result, ValueRange operands) {
@@ -60,6 +75,15 @@ void useEmulator(ModuleOp module) {
     } else if (auto vote = dyn_cast<NVVM::VoteSyncOp>(op)) {
       Value hit = LLVM::ZExtOp::create(builder, loc, word, vote.getPred());
       op->replaceAllUsesWith(ValueRange{call(builder, loc, Ballot, word, hit)});
+    } else if (auto narrow = dyn_cast<NVVM::ConvertF32x2ToF8x2Op>(op)) {
+      Entry entry = isa<Float8E4M3FNType>(narrow.getDstTy()) ? ToE4M3 : ToE5M2;
+      op->replaceAllUsesWith(
+          ValueRange{call(builder, loc, entry, builder.getI16Type(), {narrow.getA(), narrow.getB()})});
+    } else if (auto widen = dyn_cast<NVVM::ConvertF8x2ToF16x2Op>(op)) {
+      Entry entry = isa<Float8E4M3FNType>(widen.getSrcType()) ? FromE4M3 : FromE5M2;
+      Value bits = LLVM::BitcastOp::create(builder, loc, builder.getI16Type(), widen.getSrc());
+      Value halves = call(builder, loc, entry, word, bits);
+      op->replaceAllUsesWith(ValueRange{LLVM::BitcastOp::create(builder, loc, op->getResult(0).getType(), halves)});
     } else if (auto unit = dyn_cast<LLVM::CallIntrinsicOp>(op)) {
       Entry entry = unit.getIntrin() == codegen::kExp2Intrinsic ? Exp2 : Reciprocal;
       op->replaceAllUsesWith(ValueRange{call(builder, loc, entry, unit.getType(0), unit.getArgs())});
@@ -238,6 +262,8 @@ uint32_t ballot(uint32_t hit) {
 uint32_t unitsSeed;
 float exp2Unit(float x) { return sim::approximation(sim::Unit::Exp2, x, /*flushes=*/true, unitsSeed); }
 float reciprocalUnit(float x) { return sim::approximation(sim::Unit::Reciprocal, x, /*flushes=*/true, unitsSeed); }
+template <typename Format> uint16_t toFloat8(float high, float low) { return sim::narrowPair<Format>(high, low); }
+template <typename Format> uint32_t fromFloat8(uint16_t bits) { return sim::widenPair<Format>(bits); }
 
 } // namespace
 
@@ -253,6 +279,10 @@ bool connectEmulator(void *library, uint32_t seed) {
   table[Shuffle] = reinterpret_cast<void *>(shuffle);
   table[Exp2] = reinterpret_cast<void *>(exp2Unit);
   table[Reciprocal] = reinterpret_cast<void *>(reciprocalUnit);
+  table[ToE4M3] = reinterpret_cast<void *>(toFloat8<sim::E4M3>);
+  table[ToE5M2] = reinterpret_cast<void *>(toFloat8<sim::E5M2>);
+  table[FromE4M3] = reinterpret_cast<void *>(fromFloat8<sim::E4M3>);
+  table[FromE5M2] = reinterpret_cast<void *>(fromFloat8<sim::E5M2>);
   table[Ballot] = reinterpret_cast<void *>(ballot);
   return true;
 }
