@@ -45,9 +45,7 @@ Tensor Arenas::read(exec::BufferOp buffer, int64_t iteration, int64_t position) 
     if (!floating)
       return result.setInt(element, static_cast<int64_t>(bits));
     llvm::APFloat value(floating.getFloatSemantics(), llvm::APInt(floating.getWidth(), bits));
-    bool losesInfo = false;
-    value.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
-    result.set(element, value.convertToDouble());
+    result.set(element, toDouble(value));
   });
   return result;
 }

@@ -14,6 +14,14 @@ using namespace mlir;
 
 namespace tessera::interp {
 
+double toDouble(llvm::APFloat value) {
+  if (value.isNaN()) // of a format without digits it would be converted to an infinity
+    return std::numeric_limits<double>::quiet_NaN();
+  bool losesInfo = false;
+  value.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+  return value.convertToDouble();
+}
+
 double roundTo(Type floatType, double value) {
   if (floatType.isF64())
     return value;
@@ -22,8 +30,7 @@ double roundTo(Type floatType, double value) {
   llvm::APFloat rounded(value);
   bool losesInfo = false;
   rounded.convert(cast<FloatType>(floatType).getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
-  rounded.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
-  return rounded.convertToDouble();
+  return toDouble(rounded);
 }
 
 int64_t wrapTo(Type integerType, int64_t value) {
@@ -125,12 +132,8 @@ Tensor Tensor::fromAttr(ElementsAttr attr) {
                  result.floats.begin());
     } else {
       auto values = dense.value_begin<APFloat>();
-      for (int64_t i = 0; i < stored; ++i) {
-        APFloat value = *(values + i);
-        bool losesInfo = false;
-        value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &losesInfo);
-        result.floats[i] = value.convertToDouble();
-      }
+      for (int64_t i = 0; i < stored; ++i)
+        result.floats[i] = toDouble(*(values + i));
     }
     if (splat && stored)
       std::fill(result.floats.begin(), result.floats.end(), result.floats.front());

@@ -18,6 +18,8 @@
 
 namespace tessera::interp {
 
+/// The value of a number of any narrower format.
+double toDouble(llvm::APFloat value);
 /// `value` rounded to the nearest value of a floating point type, ties to even.
 double roundTo(mlir::Type floatType, double value);
 /// `value` wrapped around to the width of an integer type.

@@ -116,8 +116,9 @@ bool acceptsLayout(OpOperand &use, const Layout &layout) {
     // lhs, its scales, rhs, its scales.
     if (number % 2 == 1)
       return layout.isContiguous();
-    return layout.isUnit(1) && layout.strides[0] % exec::kScaledMultiple == 0 &&
-           layout.offset % exec::kScaledMultiple == 0;
+    return layout.isUnit(1) &&
+           llvm::all_of(ArrayRef({layout.strides[0], layout.offset, layout.iterationStride, layout.rankStride}),
+                        [](int64_t bytes) { return bytes % exec::kScaledMultiple == 0; });
   }
   if (product)
     return gemmLayout(*product, product->sideOf(use), layout).has_value();

@@ -73,7 +73,8 @@ def ScaledProducts : Pass<"scaled-products", "::mlir::func::FuncOp"> {
     `train.scaled_dot` becomes `exec.scaled_product`: what is contracted becomes innermost in both operands (the only order
     that Hopper has), by a transpose of the bytes where it is not, and scales are laid out as cuBLASLt reads them, with
     padding. Where both operands have one scale along what is contracted each row gets its own, or, where the GPU has no
-    scales of rows, they are multiplied with the f32 result.
+    scales of rows, they are multiplied with the f32 result. Sums of the forward pass accumulate fast where the library
+    can.
 
     Precondition: not yet decompose. Postcondition: the same values, but for the digits of fast accumulation. The remark
     says why a product is left to `decompose`, which computes it in bf16 or f32: the GPU lacks 8-bit floats or such
@@ -94,6 +95,7 @@ def ScaledProducts : Pass<"scaled-products", "::mlir::func::FuncOp"> {
   }];
   let options = [Option<"architecture", "architecture", "std::string", "\"sm_90\"", "sm_80, sm_90 or sm_100">];
   let statistics = [Statistic<"numScaled", "scaled", "Products that the library computes in 8 bits">];
+  let dependentDialects = ["::tessera::exec::ExecDialect"];
 }
 
 def Fuse : Pass<"fuse", "::mlir::func::FuncOp"> {

@@ -10,6 +10,7 @@
 #include "compiler/dialect/exec/ScaleLayout.h"
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/MarkAs.h"
+#include "compiler/dialect/train/PhaseAnalysis.h"
 #include "passes/lower/Passes.h"
 
 #include <cmath>
@@ -43,7 +44,7 @@ bool isSupported(StringRef architecture, ScaleMode mode) {
                       [&](const Support &row) { return row.architecture == architecture && row.mode == mode; });
 }
 
-/// Blocks of 128 have no fast accumulation in cuBLASLt (pytorch/pytorch aten/src/ATen/cuda/CUDABlas.cpp).
+/// Blocks of 128 have no fast accumulation in cuBLASLt (pytorch/pytorch, scaled_gemm of aten/src/ATen/cuda).
 bool hasFastAccumulation(ScaleMode mode) { return mode == ScaleMode::Tensor || mode == ScaleMode::Row; }
 
 /// An operand as [kept, contracted], and its scales as blocks of it.
@@ -132,6 +133,11 @@ public:
   }
 
 private:
+  /// Sums of the forward pass alone may keep fewer digits, as in torchao's and TransformerEngine's defaults.
+  static bool isForward(train::ScaledDotOp dot) {
+    return !train::isMarkedBackward(dot) || dot->hasAttr(train::kRecompute);
+  }
+
   static bool leave(train::ScaledDotOp dot, const std::string &why) {
     dot.emitRemark() << "product of 8-bit floats is computed in bf16 or f32: " << why;
     return false;
@@ -153,13 +159,13 @@ private:
 
   static Value create(train::Build &b, train::ScaledDotOp dot, Type type, const Operand &lhs, Value lhsScales,
                       ScaleMode lhsMode, const Operand &rhs, Value rhsScales, ScaleMode rhsMode) {
-    const bool isFast = false && hasFastAccumulation(lhsMode) && hasFastAccumulation(rhsMode);
+    const bool isFast = isForward(dot) && hasFastAccumulation(lhsMode) && hasFastAccumulation(rhsMode);
     return exec::ScaledProductOp::create(b.builder, b.loc, type, lhs.value, lhsScales, lhsMode, rhs.value, rhsScales,
                                          rhsMode, Value(), isFast);
   }
 
   std::optional<Value> multiply(train::Build &b, train::ScaledDotOp dot, const Operand &lhs, const Operand &rhs) const {
-    const RankedTensorType type = dot.getType();
+    RankedTensorType type = dot.getType();
     std::optional<ScaleMode> lhsMode = lhs.mode(architecture, dot.getPowerOfTwo()),
                              rhsMode = rhs.mode(architecture, dot.getPowerOfTwo());
     if (lhsMode && rhsMode && exec::isModePair(*lhsMode, *rhsMode))
@@ -169,7 +175,7 @@ private:
     if (isSupported(architecture, ScaleMode::Row))
       return create(b, dot, type, lhs, rowScales(b, lhs), ScaleMode::Row, rhs, rowScales(b, rhs), ScaleMode::Row);
     // Scales that are one along what is contracted can be applied to the result.
-    const RankedTensorType wide = type.clone(b.builder.getF32Type());
+    RankedTensorType wide = type.clone(b.builder.getF32Type());
     Value one = b.splat(RankedTensorType::get({}, b.builder.getF32Type()), 1.0);
     Value product = create(b, dot, wide, lhs, one, ScaleMode::Tensor, rhs, one, ScaleMode::Tensor);
     Value scales = b.mul(b.broadcast(rowScales(b, lhs), wide.getShape(), {0}),

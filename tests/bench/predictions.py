@@ -32,6 +32,13 @@ ROWS = [
     ("llama-3.1-8b", 2, 8192, 128, ["--strategy", "zero3", "--remat", "selective"], [
         ("torchtitan 2024-12, FSDP2 eager, selective recomputation", 5605, 67.0),
         ("the same, torch.compile", 6514, 62.0)]),
+    ("llama-3.1-8b", 1, 8192, 8, ["--strategy", "zero3", "--accumulate", "16"], []),
+    *(("llama-3.1-8b", 1, 8192, 8, ["--strategy", "zero3", "--accumulate", "16", "--precision", "fp8", "--fp8-recipe", recipe],
+       [("Megatron-Bridge 25.11, FP8 current scaling, FSDP=8, 128 samples", 14451, None)])
+      for recipe in ("tensorwise", "rowwise", "rowwise_hp", "block128")),
+    ("llama-3.1-70b", 1, 8192, 64, ["--strategy", "zero3", "--remat", "full"], []),
+    *(("llama-3.1-70b", 1, 8192, 64, ["--strategy", "zero3", "--remat", "full", "--precision", "fp8", "--fp8-recipe", recipe],
+       [("Megatron-Bridge 26.04.01, FP8, TP 4 x PP 8", 1664, None)]) for recipe in ("tensorwise", "rowwise", "block128")),
     ("gpt2-xl", 16, 1024, 8, ["--strategy", "zero1", "--accumulate", "8", "--remat", "selective"], [
         ("llm.c, ZeRO-1 (scripts/run_gpt2_1558M.sh)", 46811, None)]),
 ]
@@ -48,7 +55,7 @@ def predict(tools, folder, model, samples, sequence, ranks, flags):
     path, report = os.path.join(folder, "model.onnx"), os.path.join(folder, "report.json")
     run([sys.executable, os.path.join(HERE, "shape_model.py"), model, f"--batch={batch}", f"--seq={sequence}", "-o", path])
     run([os.path.join(tools, "tessera-compile"), path, "--batch", batch, "--seq", sequence, "--mesh", f"shard={ranks}",
-         "--precision", "bf16", *flags, "--target", "h100x8", f"--report={report}"])
+         *([] if "--precision" in flags else ["--precision", "bf16"]), *flags, "--target", "h100x8", f"--report={report}"])
     with open(report) as file:
         return json.load(file)
 

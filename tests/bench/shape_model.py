@@ -21,6 +21,7 @@ MODELS = {
     # layers, width, heads, key/value heads, hidden, vocabulary, tied embedding, biases of q, k and v
     "qwen2-1.5b": (28, 1536, 12, 2, 8960, 151936, True, True),
     "llama-3.1-8b": (32, 4096, 32, 8, 14336, 128256, False, False),
+    "llama-3.1-70b": (80, 8192, 64, 8, 28672, 128256, False, False),
     "llama-1b": (16, 2048, 32, 8, 8192, 128256, True, False),
     "gpt2-124m": (12, 768, 12, 12, 2048, 50257, True, True),  # GPT-2's sizes; three matrices of 2048 weigh two of 3072
     "tiny": (2, 64, 4, 2, 128, 256, True, True),

@@ -36,7 +36,7 @@ class Fp8(ToolTest):
         return self.metrics(name)
 
 
-class Layers(Fp8):
+class LayerSteps(Fp8):
     """Two linear layers in 8 bits and a head in bf16, one step, every gradient."""
 
     TOKENS, WIDTH, OUTPUTS = 512, 128, 16
@@ -121,6 +121,8 @@ class Layers(Fp8):
         self.compare(loss, gradients, *self.expected(recipe, groups), transposed)
         return loss, gradients
 
+
+class Layers(LayerSteps):
     def test_recipes(self):
         for recipe in RECIPES:
             for transposed in (False, True):
@@ -281,7 +283,14 @@ class Plans(Fp8):
         fails("'\\(' is not a regular expression", "--precision", "fp8", "--fp8-filter", "(")
         fails("--fp8-keep-bf16: expected first:<blocks>,last:<blocks>", "--precision", "fp8", "--fp8-keep-bf16", "middle:1")
         fails("(?s)no product can be computed in 8 bits.*wte.weight.*a head", "--precision", "fp8", "--fp8-filter", "wte")
-        fails("target sm_90 is a GPU", "--precision", "fp8", "--target", "sm_90")
+        fails("the GPUs that multiply what it makes are sm_90, sm_100; target sm_80 is sm_80", "--precision", "fp8", "--target", "sm_80")
+        fails("--fp8-recipe mxfp8: the GPUs that multiply what it makes are sm_100; target sm_90", "--precision", "fp8",
+              "--fp8-recipe", "mxfp8", "--target", "sm_90")
+        fails("--fp8-recipe block128: the GPUs that multiply what it makes are sm_90; target sm_100", "--precision", "fp8",
+              "--fp8-recipe", "block128", "--target", "sm_100")
+        fails("--fp8-select: unknown value 'some'", "--precision", "fp8", "--fp8-select", "some")
+        fails("(?s)no product can be computed in 8 bits.*384 inputs and 1152 outputs are too few to gain from recipe rowwise",
+              "--precision", "fp8", "--target", "sm_90")
         fails("needs a multiple of 128 tokens in a micro-batch on each rank, got 64", "--precision", "fp8", "--fp8-recipe", "block128",
               size=("--batch", 2, "--seq", 32))
         fails("64 tokens of a micro-batch cannot be 3 groups", "--precision", "fp8", "--fp8-amax", "local:3",

@@ -35,10 +35,15 @@ static std::string operands(const Artifact &artifact, const artifact::Instructio
   }
   case Operation::Gemm: {
     const auto *gemm = instruction.operation_as_Gemm();
-    std::string text = joinBuffers(package, {gemm->a(), gemm->b(), gemm->epilogue_input()}) + " -> " +
-                       joinBuffers(package, {gemm->c(), gemm->epilogue_output()});
+    std::string text =
+        joinBuffers(package, {gemm->a(), gemm->b(), gemm->epilogue_input(), gemm->a_scales(), gemm->b_scales()}) +
+        " -> " + joinBuffers(package, {gemm->c(), gemm->epilogue_output()});
     if (gemm->epilogue() != artifact::Epilogue::None)
       text += fmt::format(" epilogue {}", artifact::EnumNameEpilogue(gemm->epilogue()));
+    if (gemm->a_scale_mode() != artifact::ScaleMode::None)
+      text += fmt::format(" scales {} x {}{}", artifact::EnumNameScaleMode(gemm->a_scale_mode()),
+                          artifact::EnumNameScaleMode(gemm->b_scale_mode()),
+                          gemm->fast_accumulation() ? ", fast accumulation" : "");
     if (gemm->alpha() != 1)
       text += fmt::format(" alpha {}", gemm->alpha());
     return gemm->beta() != 0 ? text + fmt::format(" beta {}", gemm->beta()) : text;

@@ -117,8 +117,6 @@ bool isSmall(Fp8Recipe recipe, int64_t inputs, int64_t outputs) {
   });
 }
 
-bool accumulatesFast(Fp8Product product) { return product == Fp8Product::Output; }
-
 /// The elements that share a scale, kept times contracted.
 static std::string describeSharing(const OperandPolicy &policy) {
   if (policy.contracted == kAll)

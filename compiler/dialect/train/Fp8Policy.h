@@ -57,10 +57,6 @@ std::optional<OperandPolicy> operandPolicy(Fp8Recipe recipe, Fp8Product product,
 /// Whether a layer is one of those that the recipe's authors leave in bf16 on a GPU, as they are not faster in 8 bits.
 bool isSmall(Fp8Recipe recipe, int64_t inputs, int64_t outputs);
 
-/// Whether sums of the product may keep fewer digits where hardware is faster so: as torchao and TransformerEngine,
-/// those of the forward pass alone.
-bool accumulatesFast(Fp8Product product);
-
 /// For people: `e4m3 x e4m3, 1 x 128 and 128 x 128`.
 std::string describePolicy(Fp8Recipe recipe, Fp8Product product);
 

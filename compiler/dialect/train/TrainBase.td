@@ -48,7 +48,7 @@ def Train_Dialect : Dialect {
 
 // --- Types -------------------------------------------------------------------
 
-def Train_Float : AnyTypeOf<[F8E4M3FN, F8E5M2, BF16, F16, F32, F64], "floating point">;
+def Train_Float : AnyTypeOf<[F8E4M3FN, F8E5M2, F8E8M0FNU, BF16, F16, F32, F64], "floating point">;
 def Train_Int : AnyTypeOf<[I8, I16, I32, I64, UI8], "integer">;
 def Train_Bool : TypeAlias<I1, "boolean">;
 def Train_Element : AnyTypeOf<[Train_Float, Train_Int, I1], "tensor element">;

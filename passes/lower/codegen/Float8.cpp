@@ -59,14 +59,36 @@ constexpr uint32_t kMagnitude = 0x7fffffff, kInfinity = 0x7f800000;
 
 } // namespace
 
-bool isFloat8(Type type) { return isa<Float8E4M3FNType, Float8E5M2Type>(type); }
+bool isFloat8(Type type) { return isa<Float8E4M3FNType, Float8E5M2Type, Float8E8M0FNUType>(type); }
+
+/// The exponent of a number that is not negative, rounded to the nearest power of two, between two to the larger.
+static Value toExponent(OpBuilder &builder, Location loc, Value value) {
+  Words w{builder, loc};
+  Value bits = w.mask(w.toBits(value), kMagnitude);
+  Value half = w.select(w.compare(arith::CmpIPredicate::ult, bits, 0x00800000), w.word(0x00200000), w.word(0x00400000));
+  Value exponent = w.least(w.right(w.add(bits, half), 23), 0xff);
+  return arith::TruncIOp::create(builder, loc, builder.getI8Type(), exponent);
+}
+
+/// 2 to the exponent less 127, or NaN.
+static Value fromExponent(OpBuilder &builder, Location loc, Value bits) {
+  using Predicate = arith::CmpIPredicate;
+  Words w{builder, loc};
+  Value exponent = arith::ExtUIOp::create(builder, loc, builder.getI32Type(), bits);
+  Value number = w.select(w.compare(Predicate::eq, exponent, 0), w.word(0x00400000), w.left(exponent, 23));
+  return w.toFloat(w.select(w.compare(Predicate::eq, exponent, 0xff), w.word(0x7fc00000), number));
+}
 
 Value emitToFloat8(OpBuilder &builder, Location loc, Value value, Type type) {
+  if (isa<Float8E8M0FNUType>(type))
+    return toExponent(builder, loc, value);
   Value cast = arith::TruncFOp::create(builder, loc, type, value);
   return arith::BitcastOp::create(builder, loc, builder.getI8Type(), cast);
 }
 
 Value emitFromFloat8(OpBuilder &builder, Location loc, Value bits, Type type) {
+  if (isa<Float8E8M0FNUType>(type))
+    return fromExponent(builder, loc, bits);
   Value number = arith::BitcastOp::create(builder, loc, type, bits);
   return arith::ExtFOp::create(builder, loc, builder.getF32Type(), number);
 }

@@ -20,7 +20,8 @@ namespace tessera::codegen {
 bool isFloat8(mlir::Type type);
 
 /// The bits of an f32 in the 8-bit float `type`, rounded to the nearest, ties to even. What is beyond the largest
-/// number is NaN in f8E4M3FN and infinite in f8E5M2, as in the interpreter.
+/// number is NaN in f8E4M3FN and infinite in f8E5M2, as in the interpreter; of f8E8M0FNU, which has neither sign nor
+/// zero, only numbers above 0 are.
 mlir::Value emitToFloat8(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Type type);
 /// The f32 of the bits of a `type`.
 mlir::Value emitFromFloat8(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value bits, mlir::Type type);

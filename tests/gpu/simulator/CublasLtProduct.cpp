@@ -64,6 +64,10 @@ public:
     }
   }
 
+  bool isByBlock() const {
+    return mode != CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F && mode != CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
+  }
+
 private:
   int64_t grouped() const { return (k + 511) / 512 * 4; }
   int64_t size() const {
@@ -149,7 +153,8 @@ void evaluate(const Product &p, const Addresses &at, float alpha, float beta, co
                             "the matrix of an epilogue of cublasLtMatmul")
               : nullptr;
   const ReadScales aScales(p.aScales, p.m, p.k, gpu), bScales(p.bScales, p.n, p.k, gpu);
-  const bool isScaled = isFloat8(p.a.type);
+  // What all of a row shares is applied to its sums, as the hardware does.
+  const bool isScaled = isFloat8(p.a.type), scalesBlocks = aScales.isByBlock();
   std::vector<float> left(static_cast<size_t>(p.m * p.k)), right(static_cast<size_t>(p.k * p.n)),
       sums(static_cast<size_t>(p.m)), biasSums;
   for (int64_t batch = 0; batch < p.d.batch; ++batch) {
@@ -162,7 +167,7 @@ void evaluate(const Product &p, const Addresses &at, float alpha, float beta, co
         right[column * p.k + inner] =
             read(p.b.type, b,
                  batch * p.b.batchStride + (p.isBTransposed ? p.b.place(column, inner) : p.b.place(inner, column)));
-    if (isScaled) {
+    if (isScaled && scalesBlocks) {
       for (int64_t inner = 0; inner < p.k; ++inner)
         for (int64_t row = 0; row < p.m; ++row)
           left[inner * p.m + row] *= aScales.at(row, inner);
@@ -187,6 +192,8 @@ void evaluate(const Product &p, const Addresses &at, float alpha, float beta, co
       }
       for (int64_t row = 0; row < p.m; ++row) {
         float value = alpha * sums[row];
+        if (isScaled && !scalesBlocks)
+          value *= aScales.at(row, 0) * bScales.at(column, 0);
         if (c)
           value += beta * read(p.c.type, c, batch * p.c.batchStride + p.c.place(row, column));
         if (!isSum) {
