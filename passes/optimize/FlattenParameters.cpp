@@ -129,6 +129,8 @@ BlockArgument FlattenParameters::insertUnit(func::FuncOp func, unsigned index, c
       builder.getNamedAttr(train::kName, builder.getStringAttr(unit.name)),
       builder.getNamedAttr(train::kSegments, builder.getArrayAttr(segments)),
   };
+  if (unit.module != unit.name)
+    attrs.push_back(builder.getNamedAttr(train::kModule, builder.getStringAttr(unit.module)));
   if (unit.role == train::ArgRole::Param)
     attrs.push_back(builder.getNamedAttr(
         train::kDecayElements,

@@ -204,7 +204,7 @@ SmallVector<ParameterUnit> tessera::makeUnits(ArrayRef<Parameter> parameters, tr
     const size_t same = llvm::find(keys, key) - keys.begin();
     if (same == keys.size()) {
       keys.push_back(key);
-      units.push_back({nameUnit(key, role, names), role, {}, 0, 0});
+      units.push_back({nameUnit(key, role, names), module, role, {}, 0, 0});
     }
     units[same].parameters.push_back(parameter);
   }

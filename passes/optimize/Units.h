@@ -37,7 +37,7 @@ struct Parameter {
 /// Parameters that are one flat argument, in the order of their offsets: those that decay first. Those that axes
 /// split in m parts are m rows, one after the other: row r holds part r of each.
 struct ParameterUnit {
-  std::string name;
+  std::string name, module; ///< what `policy` puts together is one module, and may be several units
   train::ArgRole role; ///< Param or Frozen
   llvm::SmallVector<Parameter> parameters;
   int64_t decayElements = 0; ///< elements of the parameters that decay

@@ -23,8 +23,9 @@ static constexpr int64_t kMostInChunk = 128, kLeastInChunk = 16;
 
 // --- Quantising ------------------------------------------------------------------
 
-/// The maxima of blocks of a tensor, as a tensor of them.
-static Value maxima(Build &b, Value value, ArrayRef<int64_t> blocks) {
+/// The maxima of blocks of a tensor, as a tensor of them; of absolute values in f32 with `ofMagnitudes`. A kernel makes
+/// these of the narrow value again for each way to cut it, so that they are not stored.
+static Value maxima(Build &b, Value value, ArrayRef<int64_t> blocks, bool ofMagnitudes = false) {
   SmallVector<int64_t> parted, reduced, counts;
   for (auto [size, block] : llvm::zip_equal(shapeOf(value), blocks)) {
     counts.push_back(size / block);
@@ -34,12 +35,10 @@ static Value maxima(Build &b, Value value, ArrayRef<int64_t> blocks) {
       reduced.push_back(parted.size());
     parted.push_back(block == 1 ? size : block);
   }
-  return b.reshape(b.reduce(ReduceKind::Max, b.reshape(value, parted), reduced), counts);
-}
-
-/// The same of absolute values.
-static Value largest(Build &b, Value value, ArrayRef<int64_t> blocks) {
-  return maxima(b, b.unary<AbsOp>(b.convert(value, b.builder.getF32Type())), blocks);
+  Value parts = b.reshape(value, parted);
+  if (ofMagnitudes)
+    parts = b.unary<AbsOp>(b.convert(parts, b.builder.getF32Type()));
+  return b.reshape(b.reduce(ReduceKind::Max, parts, reduced), counts);
 }
 
 Value Quantizer::scale(Build &b, Value amax, const OperandPolicy &policy) const {
@@ -55,7 +54,7 @@ static Value cast(Build &b, Value value, Value scale, const OperandPolicy &polic
 }
 
 Quantized Quantizer::quantize(Build &b, Value matrix, ArrayRef<int64_t> blocks, const OperandPolicy &policy) const {
-  Value scales = scale(b, largest(b, matrix, blocks), policy);
+  Value scales = scale(b, maxima(b, matrix, blocks, /*ofMagnitudes=*/true), policy);
   return {cast(b, matrix, scales, policy), invert(b, scales)};
 }
 
@@ -152,7 +151,7 @@ void Fp8Weights::build(OpBuilder &builder, BlockArgument unit, MutableArrayRef<C
     for (const auto &[weight, inverse] : copy.weights)
       chunk = std::gcd(chunk, std::gcd(weight.block[1], weight.offset));
   Value chunks = b.reshape(unit, {elements / chunk, chunk});
-  Value amax = b.reshape(largest(b, chunks, {1, chunk}), {elements / chunk});
+  Value amax = b.reshape(maxima(b, chunks, {1, chunk}, /*ofMagnitudes=*/true), {elements / chunk});
   for (Copy &copy : copies) {
     llvm::sort(copy.weights, [](auto &x, auto &y) { return x.first.offset < y.first.offset; });
     SmallVector<Value> scales;

@@ -68,7 +68,7 @@ def PrefetchPass : SchedulePass<"prefetch"> {
     A gather of a value that exists at the block's start is the gather of a unit; the unit's point is the first op that
     computes with it (slices and reshapes of it move down to their uses). `done` goes to the point. A forward gather
     starts at the point of the unit `forward` gathers earlier in the block, so that at most `forward` + 1 gathered units
-    are alive besides those that are still used. A backward gather (`train.backward`) starts at the point of the unit
+    are alive besides those that are still used. Units of one module (`train.module`) that follow each other count as one. A backward gather (`train.backward`) starts at the point of the unit
     before it (`pre`), after the last use of the unit before it (`post`: one unit less alive, and less to hide behind), or
     at its own (`none`).
 

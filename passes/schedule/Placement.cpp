@@ -6,6 +6,9 @@
 
 #include "passes/schedule/Placement.h"
 
+#include "compiler/dialect/train/Segments.h"
+#include "compiler/dialect/train/Signature.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -87,7 +90,18 @@ void BlockOrder::spread(Operation *op) {
 
 // --- Placement -------------------------------------------------------------------
 
-BlockPlacement::BlockPlacement(Block &block) : block(block), order(block) {
+/// The modules of units that share one with others, by the units' names.
+static llvm::StringMap<StringRef> modulesOf(Block &block) {
+  llvm::StringMap<StringRef> modules;
+  Operation *op = block.getParentOp();
+  auto func = isa<func::FuncOp>(op) ? cast<func::FuncOp>(op) : op->getParentOfType<func::FuncOp>();
+  for (unsigned index = 0; func && index < func.getNumArguments(); ++index)
+    if (auto module = func.getArgAttrOfType<StringAttr>(index, train::kModule))
+      modules[train::getArgName(func, index)] = module.getValue();
+  return modules;
+}
+
+BlockPlacement::BlockPlacement(Block &block) : block(block), order(block), modules(modulesOf(block)) {
   for (Operation &op : block) {
     CollectiveOpInterface start = dist::asStart(&op);
     if (!start || !dist::doneOf(start) || dist::doneOf(start)->getBlock() != &block)
@@ -164,6 +178,21 @@ void BlockPlacement::sinkUsers(Operation *op) {
   }
 }
 
+StringRef BlockPlacement::moduleOf(CollectiveOpInterface collective) const {
+  dist::OriginAttr origin = collective.getOriginAttr();
+  if (!origin || origin.getUnits().size() != 1)
+    return "";
+  StringRef unit = origin.getUnits().front().getValue();
+  auto module = modules.find(unit);
+  return module == modules.end() ? unit : module->second;
+}
+
+/// Whether two collectives are of different units of one module.
+bool BlockPlacement::isOtherOfModule(CollectiveOpInterface a, CollectiveOpInterface b) const {
+  StringRef module = moduleOf(a);
+  return !module.empty() && module == moduleOf(b) && a.getOriginAttr() != b.getOriginAttr();
+}
+
 void BlockPlacement::placeReductions() {
   for (CollectiveOpInterface start : reductions) {
     hoist(start);
@@ -178,7 +207,8 @@ void BlockPlacement::placeReductions() {
       limit = block.getTerminator();
     StringRef reason = "at its first use";
     for (CollectiveOpInterface next : llvm::drop_begin(reductions, index + 1))
-      if (next.getCollectiveKind() == start.getCollectiveKind() && next.getAxes() == start.getAxes()) {
+      if (next.getCollectiveKind() == start.getCollectiveKind() && next.getAxes() == start.getAxes() &&
+          !isOtherOfModule(start, next)) {
         if (order.isBefore(next, limit)) {
           limit = next;
           reason = "before the next collective of its kind and axes starts";

@@ -12,6 +12,7 @@
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace tessera::schedule {
 
@@ -56,8 +57,14 @@ public:
   /// Finds the collectives that are whole in this block.
   explicit BlockPlacement(mlir::Block &block);
 
+  /// What a collective of a unit is counted as: the module whose units differ only in type or axes, else the unit.
+  /// Empty for what is of several units, or of none.
+  llvm::StringRef moduleOf(dist::CollectiveOpInterface collective) const;
+  /// Whether two collectives are of different units of one module.
+  bool isOtherOfModule(dist::CollectiveOpInterface a, dist::CollectiveOpInterface b) const;
+
   /// Reductions start when their operand is complete and end at their first use, or where the next of their kind
-  /// starts.
+  /// starts, other units of their module aside.
   void placeReductions();
   /// Moves every gather's done to its unit's point. Returns the gathers in the order of their points.
   llvm::SmallVector<Gather> placeDones();
@@ -82,6 +89,7 @@ private:
 
   mlir::Block &block;
   BlockOrder order;
+  llvm::StringMap<llvm::StringRef> modules; ///< by the names of their units
   llvm::SmallVector<dist::CollectiveOpInterface> gathers, reductions;
   /// All-gathers of values that the block computes; they stay where they are.
   llvm::SmallVector<dist::CollectiveOpInterface> fixedGathers;

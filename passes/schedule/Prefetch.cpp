@@ -36,39 +36,50 @@ public:
     placement.placeReductions();
     gathers = placement.placeDones();
     for (size_t index = 0; index < gathers.size(); ++index)
+      if (index == 0 || !isWithPrevious(index))
+        modulesAt.push_back(index);
+    for (size_t index = 0; index < gathers.size(); ++index)
       place(index);
   }
 
 private:
-  /// Going up in `index` keeps the order of the starts.
+  /// Whether the gather is of another unit of the same module as the one before it.
+  bool isWithPrevious(size_t index) const {
+    return placement.isOtherOfModule(gathers[index].start, gathers[index - 1].start) &&
+           gathers[index].isBackward() == gathers[index - 1].isBackward();
+  }
+
+  /// Going up in `index` keeps the order of the starts. Units of one module count as one.
   void place(size_t index) {
     const Gather &gather = gathers[index];
-    if (gather.isBackward() && backward == Backward::Post && index > 0)
-      return placeAfterUse(index);
+    const size_t module = llvm::upper_bound(modulesAt, index) - modulesAt.begin() - 1;
+    if (gather.isBackward() && backward == Backward::Post && module > 0)
+      return placeAfterUse(index, modulesAt[module] - 1);
     const size_t ahead = !gather.isBackward() ? forward : backward == Backward::None ? 0 : 1;
     Operation *previous = index > 0 ? gathers[index - 1].start.getOperation() : nullptr;
     if (ahead == 0)
-      placement.keepAtPoint(gather, "at the first use of the unit: no prefetch");
-    else if (ahead > index)
-      placement.moveStart(gather, nullptr, previous,
-                          "at the beginning: fewer than " + Twine(ahead) + " units come before");
-    else
-      placement.moveStart(gather, gathers[index - ahead].done, previous,
-                          Twine(ahead) + (ahead == 1 ? " unit" : " units") + " ahead: at the first use of " +
-                              gathers[index - ahead].getText());
+      return placement.keepAtPoint(gather, "at the first use of the unit: no prefetch");
+    if (ahead > module)
+      return placement.moveStart(gather, nullptr, previous,
+                                 "at the beginning: fewer than " + Twine(ahead) + " units come before");
+    const Gather &earlier = gathers[modulesAt[module - ahead]];
+    placement.moveStart(gather, earlier.done, previous,
+                        Twine(ahead) + (ahead == 1 ? " unit" : " units") + " ahead: at the first use of " +
+                            earlier.getText());
   }
 
-  void placeAfterUse(size_t index) {
-    const Gather &gather = gathers[index], &before = gathers[index - 1];
+  void placeAfterUse(size_t index, size_t earlier) {
+    const Gather &gather = gathers[index], &before = gathers[earlier];
     Operation *last = placement.lastUser(before.done);
     if (last && placement.isBefore(last, gather.done))
-      placement.moveStart(gather, last, before.start, "after the last use of " + before.getText());
+      placement.moveStart(gather, last, gathers[index - 1].start, "after the last use of " + before.getText());
     else
       placement.keepAtPoint(gather, "at the first use of the unit: " + before.getText() + " is still in use");
   }
 
   BlockPlacement placement;
   SmallVector<Gather> gathers;
+  SmallVector<size_t> modulesAt; ///< the first gather of each module, in order
   size_t forward;
   Backward backward;
 };

@@ -22,6 +22,9 @@ inline constexpr llvm::StringLiteral kPlacement = "train.placement";
 /// On a flat unit argument: array of #train.segment in the order of their offsets.
 inline constexpr llvm::StringLiteral kSegments = "train.segments";
 
+/// On a flat unit argument: the name of the module whose parameters are several units, as they differ in type or axes.
+inline constexpr llvm::StringLiteral kModule = "train.module";
+
 /// The parameters of a flat unit; empty for an argument that is none.
 llvm::SmallVector<SegmentAttr> getSegments(mlir::func::FuncOp func, unsigned index);
 /// The same of an op that has the attributes of an argument.

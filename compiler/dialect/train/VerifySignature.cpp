@@ -246,6 +246,9 @@ LogicalResult TrainDialect::verifyRegionArgAttribute(Operation *op, unsigned, un
   // train.arg_c17
   if (attr.getName() == kComputeType && !isParameter(role))
     return checked.error() << "is only for parameters";
+  // train.arg_c19
+  if (attr.getName() == kModule && !(isParameter(role) && isa<StringAttr>(attr.getValue())))
+    return checked.error() << "expected a string on a parameter, got " << attr.getValue();
   // train.arg_c18
   if (attr.getName() == kModelType) {
     auto wide = dyn_cast<TypeAttr>(attr.getValue());
