@@ -199,22 +199,28 @@ void BlockPlacement::placeReductions() {
     setReason(start, "as soon as its operand is complete");
   }
   llvm::sort(reductions, [&](CollectiveOpInterface a, CollectiveOpInterface b) { return order.isBefore(a, b); });
+  for (CollectiveOpInterface start : reductions)
+    sinkUsers(dist::doneOf(start));
   for (auto [index, start] : llvm::enumerate(reductions)) {
     DoneOp done = dist::doneOf(start);
-    sinkUsers(done);
     Operation *limit = firstUser(done);
     if (!limit)
       limit = block.getTerminator();
     StringRef reason = "at its first use";
-    for (CollectiveOpInterface next : llvm::drop_begin(reductions, index + 1))
-      if (next.getCollectiveKind() == start.getCollectiveKind() && next.getAxes() == start.getAxes() &&
-          !isOtherOfModule(start, next)) {
-        if (order.isBefore(next, limit)) {
-          limit = next;
-          reason = "before the next collective of its kind and axes starts";
-        }
-        break;
+    for (CollectiveOpInterface next : llvm::drop_begin(reductions, index + 1)) {
+      if (next.getCollectiveKind() != start.getCollectiveKind() || next.getAxes() != start.getAxes())
+        continue;
+      // Units of one module are under way together, and end in their order.
+      const bool isTogether = isOtherOfModule(start, next);
+      Operation *bound = isTogether ? firstUser(dist::doneOf(next)) : next.getOperation();
+      if (bound && order.isBefore(bound, limit)) {
+        limit = bound;
+        reason = isTogether ? "at the first use of the next unit of its module"
+                            : "before the next collective of its kind and axes starts";
       }
+      if (!isTogether)
+        break;
+    }
     order.moveBefore(done, limit);
     setReason(done, reason);
   }

@@ -9,7 +9,7 @@
 // CHECK-SAME: %[[EMBED:arg0]]: tensor<24xf32> {train.decay_elements = 20 : i64, train.name = "embed", train.role = "param", train.segments = [#train.segment<"wte", offset = 0, shape = [5, 4]>]}
 // CHECK-SAME: %[[H0:arg1]]: tensor<24xf32> {train.decay_elements = 16 : i64, train.name = "h.0", train.role = "param", train.segments = [#train.segment<"h.0.w", offset = 0, shape = [4, 4], init = "normal:0.02">, #train.segment<"h.0.b", offset = 16, shape = [4]>]}
 // CHECK-SAME: %[[HEAD:arg2]]: tensor<16xf32> {train.decay_elements = 12 : i64, train.name = "head", train.role = "param", train.segments = [#train.segment<"lm.weight", offset = 0, shape = [3, 4]>]}
-// CHECK-SAME: tensor<8xf32> {train.name = "root.frozen", train.role = "frozen", train.segments = [#train.segment<"f", offset = 0, shape = [4]>]}
+// CHECK-SAME: tensor<8xf32> {train.module = "root", train.name = "root.frozen", train.role = "frozen", train.segments = [#train.segment<"f", offset = 0, shape = [4]>]}
 // CHECK-SAME: tensor<4xf32> {train.init = "given", train.name = "buffer", train.role = "frozen"}
 // CHECK-SAME: tensor<2xi32> {train.name = "x", train.role = "input"}
 // CHECK-SAME: -> (tensor<f32> {train.role = "loss"}, tensor<24xf32> {train.of = "embed", train.role = "grad"}, tensor<24xf32> {train.of = "h.0", train.role = "grad"}, tensor<16xf32> {train.of = "head", train.role = "grad"})

@@ -3,10 +3,10 @@
 // RUN: tessera-opt %s --flatten-parameters="wrap=module pad-multiple=12" | FileCheck %s
 
 // CHECK-LABEL: func @step
-// CHECK-SAME: %[[U:arg0]]: tensor<48xf32> {train.decay_elements = 48 : i64, train.name = "root.tp", train.role = "param", train.segments = [#train.segment<"up", offset = 0, shape = [3, 4], init = "zeros", placement = <dim = 1, axes = ["tp"], parts = 2>>, #train.segment<"down", offset = 6, shape = [4, 5], placement = <dim = 0, axes = ["tp"], parts = 2>>]}
-// CHECK-SAME: %[[B:arg1]]: tensor<24xf32> {train.decay_elements = 0 : i64, train.name = "root.tp.no_decay", train.role = "param", train.segments = [#train.segment<"bias", offset = 0, shape = [4], placement = <dim = 0, axes = ["tp"], parts = 2>>]}
+// CHECK-SAME: %[[U:arg0]]: tensor<48xf32> {train.decay_elements = 48 : i64, train.module = "root", train.name = "root.tp", train.role = "param", train.segments = [#train.segment<"up", offset = 0, shape = [3, 4], init = "zeros", placement = <dim = 1, axes = ["tp"], parts = 2>>, #train.segment<"down", offset = 6, shape = [4, 5], placement = <dim = 0, axes = ["tp"], parts = 2>>]}
+// CHECK-SAME: %[[B:arg1]]: tensor<24xf32> {train.decay_elements = 0 : i64, train.module = "root", train.name = "root.tp.no_decay", train.role = "param", train.segments = [#train.segment<"bias", offset = 0, shape = [4], placement = <dim = 0, axes = ["tp"], parts = 2>>]}
 // CHECK-SAME: %[[W:arg2]]: tensor<12xf32> {train.decay_elements = 0 : i64, train.name = "root", train.role = "param", train.segments = [#train.segment<"norm", offset = 0, shape = [5]>]}
-// CHECK-SAME: %[[F:arg3]]: tensor<24xf32> {train.name = "root.frozen.tp", train.role = "frozen"
+// CHECK-SAME: %[[F:arg3]]: tensor<24xf32> {train.module = "root", train.name = "root.frozen.tp", train.role = "frozen"
 
 // A part of dimension 1 is moved in front of it.
 // CHECK: %[[ROWS:.*]] = train.reshape %[[U]] : (tensor<48xf32>) -> tensor<2x24xf32>

@@ -54,7 +54,7 @@ func.func @root(%a: tensor<4xf32> {train.role = "param", train.name = "a"}, %b: 
 // CHECK-LABEL: func @compute_types
 // CHECK-SAME: {train.compute_type = f32, {{[^}]*}}train.name = "h.0.read_f32", {{[^}]*}}"h.0.router.weight"
 // CHECK-SAME: tensor<4xf32> {train.decay_elements = 0 : i64, train.name = "h.0", {{[^}]*}}"h.0.fc.weight"
-// CHECK-SAME: {train.compute_type = f32, train.name = "h.0.frozen.read_f32", {{[^}]*}}"h.0.gate.weight"
+// CHECK-SAME: {train.compute_type = f32, train.module = "h.0", train.name = "h.0.frozen.read_f32", {{[^}]*}}"h.0.gate.weight"
 func.func @compute_types(
     %a: tensor<4xf32> {train.role = "param", train.name = "h.0.router.weight", train.compute_type = f32},
     %b: tensor<4xf32> {train.role = "param", train.name = "h.0.fc.weight"},
