@@ -351,6 +351,19 @@ SmallVector<FusionGroup *> FusionGroups::onlyConsumer(const FusionGroup *group) 
   return readers.takeVector();
 }
 
+/// Adds the groups that read `value`; on a GPU also those that read a transpose of it: a kernel stores both
+/// orientations.
+void FusionGroups::collectSiblings(Value value, const FusionGroup *group,
+                                   SmallVectorImpl<FusionGroup *> &result) const {
+  for (Operation *user : value.getUsers()) {
+    FusionGroup *other = owner.lookup(user);
+    if (other && other != group && !llvm::is_contained(result, other))
+      result.push_back(other);
+    if (!other && isGpu && isa<train::TransposeOp>(user) && roles.of(user) == FusionRole::View)
+      collectSiblings(user->getResult(0), group, result);
+  }
+}
+
 /// Groups that read one of the group's larger inputs too.
 SmallVector<FusionGroup *> FusionGroups::siblings(const FusionGroup *group) const {
   SmallVector<FusionGroup *> result;
@@ -360,11 +373,7 @@ SmallVector<FusionGroup *> FusionGroups::siblings(const FusionGroup *group) cons
   for (Value input : group->body.inputs) {
     if (tensorType(input).getNumElements() < most)
       continue;
-    for (Operation *user : input.getUsers()) {
-      FusionGroup *other = owner.lookup(user);
-      if (other && other != group && !llvm::is_contained(result, other))
-        result.push_back(other);
-    }
+    collectSiblings(input, group, result);
   }
   llvm::sort(result, [](FusionGroup *a, FusionGroup *b) { return a->position < b->position; });
   return result;

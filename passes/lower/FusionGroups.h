@@ -73,6 +73,7 @@ private:
   llvm::SmallVector<FusionGroup *> producers(const FusionGroup *group) const;
   llvm::SmallVector<FusionGroup *> onlyConsumer(const FusionGroup *group) const;
   bool collectReaders(mlir::Value value, const FusionGroup *except, llvm::SetVector<FusionGroup *> &readers) const;
+  void collectSiblings(mlir::Value value, const FusionGroup *group, llvm::SmallVectorImpl<FusionGroup *> &result) const;
   llvm::SmallVector<FusionGroup *> siblings(const FusionGroup *group) const;
   llvm::SmallVector<FusionGroup *> secondSteps(const FusionGroup *group) const;
   bool isSecondStep(const FusionGroup *group, const FusionGroup *of = nullptr) const;

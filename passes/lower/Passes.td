@@ -126,7 +126,7 @@ def Fuse : Pass<"fuse", "::mlir::func::FuncOp"> {
     ```
   }];
   let options = [Option<"gpu", "gpu", "bool", "false",
-                        "Plan kernels of a GPU: sums of rows and of columns may be one kernel">];
+                        "Plan kernels of a GPU: sums of rows and of columns may be one kernel, and a value and its transpose">];
   let dependentDialects = ["::tessera::exec::ExecDialect"];
 }
 

@@ -149,10 +149,14 @@ Scalar Evaluator::evaluate(Value value, Position position) {
   if (inputs.contains(value)) {
     if (seen.onRead)
       seen.onRead(value, position.linear);
-    Scalar index = indexScalar(position.linear);
-    result.level = index.level;
-    if (emission)
-      result.value = emission->load(value, index.value, index.level);
+    if (std::optional<Scalar> held = emission ? emission->held(value, position.linear) : std::nullopt) {
+      result = *held;
+    } else {
+      Scalar index = indexScalar(position.linear);
+      result.level = index.level;
+      if (emission)
+        result.value = emission->load(value, index.value, index.level);
+    }
   } else if (!op || !members.contains(op)) {
     seen.problem = "value is not part of the kernel";
   } else if (isa<train::ReduceOp, train::ArgmaxOp>(op)) {

@@ -51,6 +51,8 @@ public:
   /// An integer constant at the kernel's start; the builder stays where it is.
   virtual mlir::Value constant(int64_t value, mlir::Type type) = 0;
   virtual mlir::Value load(mlir::Value input, mlir::Value linear, unsigned level) = 0;
+  /// An element of an input that was read before.
+  virtual std::optional<Scalar> held(mlir::Value input, const Index &linear) = 0;
   /// Element `linear` of a table known at compile time.
   virtual mlir::Value loadConstant(train::ConstantOp op, mlir::Value linear, unsigned level) = 0;
   /// The finished reduction at the kept digits' position.

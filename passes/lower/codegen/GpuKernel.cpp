@@ -69,6 +69,12 @@ static void cutVector(KernelPlan &plan, int64_t width) {
     order.insert(std::next(llvm::find(order, last)), last + 1);
   }
   plan.setIdentities();
+  const Cut cut{last, width};
+  for (Output &output : plan.outputs)
+    output.position = cutLast(output.position, cut);
+  if (plan.tiles)
+    for (TileRead &read : plan.tiles->reads)
+      read.index = cutLast(read.index, cut);
 }
 
 static KernelPlan &arrange(const KernelBody &body, KernelPlan &plan) {
@@ -140,6 +146,8 @@ FailureOr<GpuLaunch> GpuKernelEmitter::emit(ModuleOp module, StringRef symbol, s
     emitRowColumns();
   else if (plan.lane)
     emitColumn();
+  else if (plan.tiles)
+    emitTiles();
   else if (plan.reductions.empty() && plan.passes <= 1)
     emitElementwise();
   else
@@ -274,8 +282,7 @@ void GpuKernelEmitter::emitVector(unsigned pass, size_t position, Values &carrie
   }
   for (auto [number, output] : llvm::enumerate(plan.outputs))
     if (!output.perRow && !output.perColumn && output.pass == pass && !evaluator.seen.failed())
-      pending.push_back(
-          {number, evaluator.evaluate(output.value, plan.fullIdentity), space.substitute(plan.fullIdentity)});
+      pending.push_back({number, evaluator.evaluate(output.value, output.position), space.substitute(output.position)});
 }
 
 void GpuKernelEmitter::storeVector(ArrayRef<Pending> pending) {

@@ -42,6 +42,7 @@ public:
   mlir::FailureOr<GpuLaunch> emit(mlir::ModuleOp module, llvm::StringRef symbol, std::string &why);
 
   Scalar reduced(mlir::Operation *op) override;
+  std::optional<Scalar> held(mlir::Value input, const Index &linear) override;
 
 private:
   /// One of the positions of a row that a thread takes: where it is, and whether it is inside the row.
@@ -58,7 +59,32 @@ private:
     /// x at the positions of one vector.
     Values values;
   };
+  /// A tile in shared memory: kTile lines.
+  struct Tile {
+    mlir::Type element;
+    mlir::Value array;
+    int64_t pitch;
+  };
+  /// One of the vectors of a tile that a thread takes: its line and its place in the line (i32), and whether it is
+  /// inside of the tensor; null if it always is.
+  struct TileVector {
+    mlir::Value line, place, isInside;
+  };
+  /// The first row and column (i32) of a block's tile, and how many there are of both.
+  struct TileOrigin {
+    mlir::Value row, column;
+    int64_t rows, columns;
+  };
   void emitElementwise();
+  void emitTiles();
+  Tile makeTile(mlir::Type element);
+  int64_t crossWidth(mlir::Type element) const;
+  void forTileVectors(int64_t width, bool alongRow, llvm::function_ref<void(const TileVector &, unsigned)> body);
+  mlir::Value tilePlace(const Tile &tile, mlir::Value line, mlir::Value place, int64_t lines);
+  mlir::Value rowPlace(const Index &index, const TileVector &vector);
+  void loadTile(const TileRead &read, const Tile &tile);
+  void computeTile(llvm::ArrayRef<Tile> results);
+  void storeTile(size_t result, const Tile &tile);
   void emitRow();
   void emitColumn();
   void storeRowResults();
@@ -129,6 +155,10 @@ private:
   /// Inner digits whose loops are flattened, and those that are unrolled.
   llvm::SmallVector<unsigned> strided, unrolled;
   unsigned sharedArrays = 0;
+  /// Tile kernels: the block's tile, those of `plan.tiles->reads`, and the thread's vector in them.
+  TileOrigin origin;
+  llvm::SmallVector<Tile> readTiles;
+  TileVector ownVector;
 };
 
 } // namespace tessera::codegen

@@ -129,6 +129,16 @@ std::optional<std::pair<Index, Index>> Space::divide(const Index &index, int64_t
   return std::nullopt;
 }
 
+Index cutLast(const Index &index, const Cut &cut) {
+  Index result = index;
+  if (!result.terms.empty() && result.terms.back().digit == cut.digit) {
+    const int64_t coefficient = result.terms.back().coefficient;
+    result.terms.back().coefficient *= cut.factor;
+    result.terms.push_back({cut.digit + 1, coefficient});
+  }
+  return result;
+}
+
 Index linearize(llvm::ArrayRef<Index> indices, llvm::ArrayRef<int64_t> shape) {
   Index linear = Index::constant(0);
   for (auto [index, size] : llvm::zip_equal(indices, shape))

@@ -86,6 +86,8 @@ public:
   std::optional<std::pair<Index, Index>> divide(const Index &index, int64_t divisor, std::optional<Cut> &wanted) const;
 };
 
+/// `index` once the last digit is cut: the digit is that of the high part, the next one that of the low part.
+Index cutLast(const Index &index, const Cut &cut);
 Index linearize(llvm::ArrayRef<Index> indices, llvm::ArrayRef<int64_t> shape);
 int64_t elementsOf(llvm::ArrayRef<int64_t> shape);
 

@@ -36,6 +36,7 @@ public:
   mlir::OpBuilder &at(unsigned level) override;
   mlir::Value constant(int64_t value, mlir::Type type) override;
   mlir::Value load(mlir::Value input, mlir::Value linear, unsigned level) override;
+  std::optional<Scalar> held(mlir::Value, const Index &) override { return std::nullopt; }
   mlir::Value loadConstant(train::ConstantOp op, mlir::Value linear, unsigned level) override;
   Scalar reduced(mlir::Operation *op) override;
   std::optional<Scalar> kept(mlir::Value value, const Index &linear) override;

@@ -3,6 +3,7 @@
 #include "passes/lower/codegen/KernelPlan.h"
 
 #include "compiler/dialect/train/Builders.h"
+#include "passes/lower/codegen/TilePlan.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -64,6 +65,8 @@ public:
         return std::nullopt;
       if (!cut) {
         arrangeLoops();
+        if (isGpu)
+          plan.tiles = planTiles(body, plan);
         return std::move(plan);
       }
       apply(*cut);
@@ -83,6 +86,8 @@ private:
   Pattern columnPattern;
   DenseSet<Value> ofColumns;
   int64_t total = 1, kept = 1;
+  /// Of each result, the transpose that it is of what the kernel iterates over.
+  SmallVector<train::TransposeOp> transposes;
 
   void findLive() {
     DenseSet<Value> needed(body.outputs.begin(), body.outputs.end());
@@ -202,7 +207,7 @@ private:
     for (Value value : body.outputs) {
       int64_t elements = elementsOf(shapeOf(value));
       if (ofColumns.contains(value)) {
-        plan.outputs.push_back({value, /*perRow=*/false, /*perColumn=*/true, depth.lookup(value), {}});
+        plan.outputs.push_back({value, /*perRow=*/false, /*perColumn=*/true, depth.lookup(value), {}, {}});
         continue;
       }
       if (elements != total && elements != kept)
@@ -211,10 +216,29 @@ private:
       unsigned pass = depth.lookup(value);
       if (!perRow)
         passes = std::max(passes, pass + 1);
-      plan.outputs.push_back({value, perRow, /*perColumn=*/false, pass, {}});
+      plan.outputs.push_back({value, perRow, /*perColumn=*/false, pass, {}, {}});
     }
     plan.passes = passes;
+    transposes.assign(plan.outputs.size(), {});
+    if (isGpu && plan.reductions.empty())
+      transposes = findTransposes(body);
     return plan.kind != KernelKind::RowColumn || checkColumnSums();
+  }
+
+  /// The positions in all results. `cut` is set if a transpose needs one.
+  void placeResults(const Space &space, std::optional<Cut> &cut) {
+    for (auto [output, transpose] : llvm::zip_equal(plan.outputs, transposes)) {
+      output.position = output.perColumn ? plan.columnIdentity : output.perRow ? plan.keptIdentity : plan.fullIdentity;
+      if (!transpose)
+        continue;
+      std::optional<Index> position = transposedIndex(space, transpose, plan.fullIdentity, cut);
+      if (cut)
+        return;
+      if (position)
+        output.position = *position;
+      else
+        transpose = {};
+    }
   }
 
   void apply(const Cut &cut) {
@@ -234,6 +258,9 @@ private:
     space.digits = plan.digits;
     for (Digit &digit : space.digits)
       digit.unroll = false;
+    placeResults(space, cut);
+    if (cut)
+      return true;
 
     struct Reads {
       unsigned lastPass = 0;
@@ -259,7 +286,7 @@ private:
           evaluator.evaluate(reduction.op->getOperand(0), plan.fullIdentity);
       for (const Output &output : plan.outputs)
         if (!output.perColumn && pass == (output.perRow ? plan.passes : output.pass))
-          evaluator.evaluate(output.value, output.perRow ? plan.keptIdentity : plan.fullIdentity);
+          evaluator.evaluate(output.value, output.position);
       if (evaluator.seen.cut) {
         cut = evaluator.seen.cut;
         return true;
@@ -276,9 +303,9 @@ private:
     for (auto &[value, passes] : expensive)
       if (passes.size() > 1 && !llvm::is_contained(body.outputs, value))
         plan.scratch.push_back(value);
-    for (Output &output : plan.outputs) {
+    for (auto [output, transpose] : llvm::zip_equal(plan.outputs, transposes)) {
       output.mayOverwrite.clear();
-      if (output.perColumn)
+      if (output.perColumn || transpose)
         continue;
       for (auto [number, input] : llvm::enumerate(body.inputs)) {
         auto it = reads.find(input);
@@ -322,7 +349,7 @@ private:
         reads[value].push_back(space.outside(space.substitute(index)));
       };
       for (const Output &output : plan.outputs)
-        evaluator.evaluate(output.value, plan.fullIdentity);
+        evaluator.evaluate(output.value, output.position);
       if (evaluator.seen.failed())
         return {};
       visits += evaluator.seen.visits;
@@ -428,7 +455,7 @@ private:
       return std::nullopt;
     }
     plan.visits = evaluator.seen.visits;
-    plan.outputs.push_back({op.getResult(), false, false, 0, {}});
+    plan.outputs.push_back({op.getResult(), false, false, 0, {}, plan.keptIdentity});
     for (auto [number, input] : llvm::enumerate(body.inputs))
       if (input == op.getInit() && initIdentity && llvm::hasSingleElement(input.getUses()))
         plan.outputs.front().mayOverwrite.push_back(number);

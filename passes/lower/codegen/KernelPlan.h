@@ -44,7 +44,29 @@ struct Output {
   unsigned pass;
   /// Inputs whose buffer it may overwrite.
   llvm::SmallVector<unsigned> mayOverwrite;
+  /// Where in the result an element of the space is: on GPUs a result may be a transpose of the others.
+  Index position;
 };
+
+/// An input that an elementwise kernel reads along another digit than its innermost one.
+struct TileRead {
+  mlir::Value input;
+  Index index;
+};
+
+/// What blocks of a GPU take together: tiles of the innermost digit and of the one that is innermost in what is listed.
+/// That goes through shared memory, so that all memory is accessed along its own innermost dimension.
+struct Tiles {
+  unsigned row;
+  llvm::SmallVector<TileRead> reads;
+  /// Results, by number.
+  llvm::SmallVector<size_t> results;
+};
+
+/// Elements along both sides of a tile.
+inline constexpr int64_t kTile = 64;
+/// Elements between two of a line of a tile's column: lanes of a warp that read a column find it in different banks.
+int64_t tilePitch(mlir::Type element);
 
 struct KernelPlan {
   KernelKind kind = KernelKind::Elementwise;
@@ -64,6 +86,8 @@ struct KernelPlan {
   llvm::SmallVector<Output> outputs;
   /// Expensive values that a later pass over the row needs again.
   llvm::SmallVector<mlir::Value> scratch;
+  /// GPUs only, of elementwise kernels.
+  std::optional<Tiles> tiles;
   /// Ops evaluated per element, a measure of recomputation.
   unsigned visits = 0;
 
@@ -75,8 +99,11 @@ struct KernelPlan {
 /// most that all of them together have.
 inline constexpr int64_t kMostHeldColumns = 8192, kMostColumnSums = 16384;
 
-/// Plans the kernel of `body`; if that cannot be one kernel returns nothing and says why. Row-column kernels are for
-/// GPUs only.
+/// The tiles of a planned kernel for a GPU, if there is something to gain.
+std::optional<Tiles> planTiles(const KernelBody &body, const KernelPlan &plan);
+
+/// Plans the kernel of `body`; if that cannot be one kernel returns nothing and says why. Row-column kernels and
+/// transposed results are for GPUs only.
 std::optional<KernelPlan> planKernel(const KernelBody &body, bool isGpu, std::string &why);
 
 } // namespace tessera::codegen
