@@ -147,7 +147,7 @@ struct Block {
     uint16_t writer = 0, reader = 0;
     bool hasManyReaders = false;
   };
-  std::vector<Shadow> shadows; ///< of each 4 bytes of shared memory, if races are to be found
+  std::vector<Shadow> shadows; ///< of each byte of shared memory, if races are to be found
 };
 
 struct Group {

@@ -214,14 +214,14 @@ std::byte *Warp::shared(uint64_t address, uint32_t bytes, const Instruction &ins
   if (!block->shadows.empty()) {
     auto thread = static_cast<uint16_t>(threadOf(lane));
     uint32_t epoch = block->epoch;
-    for (uint64_t word = address / 4; word <= (address + bytes - 1) / 4; ++word) {
-      Block::Shadow &shadow = block->shadows[word];
+    for (uint64_t place = address; place < address + bytes; ++place) {
+      Block::Shadow &shadow = block->shadows[place];
       bool wasWritten = shadow.writeEpoch == epoch && shadow.writer != thread;
       bool wasRead = shadow.readEpoch == epoch && (shadow.hasManyReaders || shadow.reader != thread);
       if (wasWritten || (writes && wasRead))
         fail(719,
-             "race: thread " + std::to_string(thread) + (writes ? " writes" : " reads") + " shared word " +
-                 std::to_string(word) + " that another thread has " + (wasWritten ? "written" : "read") +
+             "race: thread " + std::to_string(thread) + (writes ? " writes" : " reads") + " shared byte " +
+                 std::to_string(place) + " that another thread has " + (wasWritten ? "written" : "read") +
                  " since the last barrier",
              instruction);
       if (writes) {

@@ -24,7 +24,7 @@ public:
     block.shared.resize(kernel.sharedBytes + launch.dynamicShared);
     block.windows.resize(kernel.caches);
     if (launch.findsRaces)
-      block.shadows.resize((block.shared.size() + 3) / 4);
+      block.shadows.resize(block.shared.size());
     warps.resize((threads + warpSize - 1) / warpSize);
     // Registers begin at cache lines, of which a value of all lanes needs one or two.
     size_t pitch = (kernel.registerBytes + 127) / 64 * 64;

@@ -68,6 +68,11 @@ TEST(Simulator, FindsRacesInSharedMemory) {
   EXPECT_EQ(faultOf(write + "bar.sync 0;" + read).first, 0);
   EXPECT_NE(faultOf(write + read).second.find("race: thread"), std::string::npos);
   EXPECT_NE(faultOf(write + "bar.sync 0;" + read + write).second.find("race: thread"), std::string::npos);
+  // Threads may have neighbouring bytes.
+  EXPECT_EQ(faultOf("sub.s32 %r3, %r2, %r1; sub.s32 %r3, %r3, %r1; sub.s32 %r3, %r3, %r1; st.shared.b8 [%r3], %rs1; "
+                    "ld.shared.b8 %rs2, [%r3];")
+                .first,
+            0);
 }
 
 TEST(Simulator, ChecksAddresses) {

@@ -55,4 +55,10 @@ TEST(Space, WhatIsLookedUpIsNotCut) {
   EXPECT_FALSE(wanted);
 }
 
+TEST(Index, OfACutDigitHasBothParts) {
+  const Index index = Index::ofDigit(0, 12) + Index::ofDigit(1, 3) + 5;
+  EXPECT_EQ(cutLast(index, {1, 4}), Index::ofDigit(0, 12) + Index::ofDigit(1, 12) + Index::ofDigit(2, 3) + 5);
+  EXPECT_EQ(cutLast(Index::ofDigit(0, 12), {1, 4}), Index::ofDigit(0, 12));
+}
+
 } // namespace

@@ -7,6 +7,8 @@
 // RUN: kernel-check --ptx=sm_80 %s 2>&1 | FileCheck %s --check-prefix=SPILL
 // RUN: kernel-check --ptx=sm_90 %s 2>&1 | FileCheck %s --check-prefix=SPILL
 // RUN: kernel-check --ptx=sm_100 %s 2>&1 | FileCheck %s --check-prefix=SPILL
+// Bytes of an element, and the instructions that an H100 has time for.
+// RUN: kernel-check --ptx=sm_90 %s | python3 %S/Inputs/count_ptx.py --elements=24576 --gpu=h100 quantized=3 rows_and_columns=4
 
 // No register is spilled, on any architecture (where ptxas is there to tell).
 // SPILL-NOT: spill
