@@ -125,7 +125,7 @@ def CastFp8 : Pass<"cast-fp8", "::mlir::func::FuncOp"> {
            "propagate: a NaN or an infinity makes all that shares its scale NaN or 0; scale1: the scale is then 1">,
   ];
   let statistics = [Statistic<"numScaled", "scaled", "Products of 8-bit floats">];
-  let dependentDialects = ["::tessera::train::TrainDialect"];
+  let dependentDialects = ["::tessera::train::TrainDialect", "::tessera::dist::DistDialect"];
 }
 
 def KeepCopies : Pass<"keep-copies", "::mlir::func::FuncOp"> {

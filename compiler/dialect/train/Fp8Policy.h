@@ -38,8 +38,7 @@ struct OperandPolicy {
 
 struct RecipeInfo {
   Fp8Recipe recipe;
-  int64_t multiple;      ///< inputs and outputs must be multiples of it
-  int64_t tokenMultiple; ///< and the tokens of a micro-batch on each rank of this
+  int64_t multiple; ///< inputs and outputs must be multiples of it
 
   llvm::StringRef name() const { return stringifyFp8Recipe(recipe); }
 };
@@ -53,6 +52,11 @@ std::optional<Fp8Product> productOf(ProductOperand lhs, ProductOperand rhs);
 
 /// How the recipe quantises `operand` of `product`; none: it computes the product in bf16.
 std::optional<OperandPolicy> operandPolicy(Fp8Recipe recipe, Fp8Product product, ProductOperand operand);
+
+/// How many tokens of an activation or a gradient share a scale; 0: all.
+constexpr int64_t tokensPerScale(Fp8Product product, const OperandPolicy &policy) {
+  return product == Fp8Product::WeightGrad ? policy.contracted : policy.kept;
+}
 
 /// For people: `e4m3 x e4m3, 1 x 128 and 128 x 128`.
 std::string describePolicy(Fp8Recipe recipe, Fp8Product product);
