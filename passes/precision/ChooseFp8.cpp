@@ -30,11 +30,14 @@ namespace {
 
 /// A product of the forward pass, and why it is not cast; empty: it is.
 struct Product {
-  Operation *op;
+  Operation *op = nullptr;
   BlockArgument weight; ///< null: no parameter alone is one of its operands
   bool weightIsLhs = false;
   int64_t inputs = 0, outputs = 0;
   std::string reason;
+  std::string otherwise = "bf16"; ///< what it is computed in where it is not cast
+
+  std::string remain() const { return (otherwise == "bf16" ? "stays in " : "is computed in ") + otherwise; }
 };
 
 /// How many blocks of the model, from its beginning and from its end, stay in bf16.
@@ -45,9 +48,11 @@ struct KeptBlocks {
     KeptBlocks kept;
     SmallVector<StringRef> parts;
     text.split(parts, ',', -1, /*KeepEmpty=*/!text.empty());
+    llvm::StringSet<> given;
     for (StringRef part : parts) {
+      const bool isNew = given.insert(part.split(':').first).second;
       int64_t *count = part.consume_front("first:") ? &kept.first : part.consume_front("last:") ? &kept.last : nullptr;
-      if (!count || part.getAsInteger(10, *count) || *count < 0)
+      if (!count || !isNew || part.getAsInteger(10, *count) || *count < 0)
         return std::nullopt;
     }
     return kept;
@@ -65,8 +70,10 @@ public:
       if (isa<DotGeneralOp, AttentionOp, Conv2dOp, Conv2dInputGradOp, Conv2dFilterGradOp>(op))
         products.push_back(describe(op));
     });
+    findGradients();
     rejectSharedWeights();
-    keepBlocks();
+    if (failed(keepBlocks()))
+      return failure();
     if (filter && llvm::none_of(products, [&](const Product &product) { return matches(product); }))
       return func.emitError() << "--fp8-filter='" << filterText << "' matches no parameter of a product";
     if (llvm::none_of(products, [](const Product &product) { return product.reason.empty(); }))
@@ -75,7 +82,7 @@ public:
       if (product.reason.empty())
         mark(product);
       else
-        product.op->emitRemark() << nameOf(product) << " stays in bf16: " << product.reason;
+        product.op->emitRemark() << nameOf(product) << " " << product.remain() << ": " << product.reason;
       rows.push_back(rowOf(product));
     }
     return success();
@@ -99,12 +106,20 @@ private:
   }
 
   Product describe(Operation *op) {
-    Product product{op, {}, false, 0, 0, ""};
+    Product product;
+    product.op = op;
     auto dot = dyn_cast<DotGeneralOp>(op);
     if (!dot) {
-      product.reason = isa<AttentionOp>(op) ? "an attention" : "a convolution, which is computed in f32";
+      product.reason = isa<AttentionOp>(op) ? "an attention" : "a convolution";
+      if (!isa<AttentionOp>(op))
+        product.otherwise = "f32";
       return product;
     }
+    if (isComputedInF32(dot))
+      product.otherwise = "f32";
+    for (Value operand : dot.getOperands())
+      if (Type element = tensorType(operand).getElementType(); !element.isF32())
+        product.otherwise = llvm::formatv("{0}", element);
     BlockArgument lhs = weightOf(dot.getLhs()), rhs = weightOf(dot.getRhs());
     if (static_cast<bool>(lhs) == static_cast<bool>(rhs)) {
       product.reason = lhs ? "it multiplies two parameters" : "it multiplies no parameter";
@@ -126,16 +141,20 @@ private:
     const unsigned index = product.weight.getArgNumber();
     if (isComputedInF32(func, index))
       return "--keep-f32 names its parameter";
+    if (isComputedInF32(dot))
+      return "--keep-f32 names what its activation is made of";
     for (Value operand : dot.getOperands())
       if (!tensorType(operand).getElementType().isF32())
-        return llvm::formatv("the model computes it in {0}", tensorType(operand).getElementType());
+        return "the model has it in " + product.otherwise;
+    if (tensorType(dot.getLhs()).getNumElements() == 0 || tensorType(dot.getRhs()).getNumElements() == 0)
+      return "it has no elements";
     if (!dot.getLhsBatch().empty())
       return "it has a batch of matrices";
     if (filter && !filter->match(getArgName(func, index)))
       return "--fp8-filter does not name its parameter";
     if (std::string use = useOf(dot.getResult()); !use.empty())
       return use;
-    if (product.inputs % info.multiple != 0 || product.outputs % info.multiple != 0 || product.inputs == 0)
+    if (product.inputs % info.multiple != 0 || product.outputs % info.multiple != 0)
       return llvm::formatv("{0} inputs and {1} outputs, expected multiples of {2}", product.inputs, product.outputs,
                            info.multiple);
     return "";
@@ -167,6 +186,17 @@ private:
     return isInner ? "" : "a head: only the loss and outputs follow from it";
   }
 
+  void findGradients() {
+    for (BlockArgument arg : func.getArguments())
+      if (getArgRole(func, arg.getArgNumber()) == ArgRole::Param)
+        trained.insert(arg);
+    func.walk([&](Operation *op) {
+      if (!isa<StopGradientOp>(op) &&
+          llvm::any_of(op->getOperands(), [&](Value value) { return trained.contains(value); }))
+        trained.insert(op->result_begin(), op->result_end());
+    });
+  }
+
   // --- What is left out ------------------------------------------------------------
 
   /// A weight is cast for all that reads it, or for nothing.
@@ -183,8 +213,9 @@ private:
         continue;
       for (Product *product : readers)
         if (product->reason.empty())
-          product->reason = isShared ? "its parameter has other readers"
-                                     : "another product of its parameter stays in bf16: " + (*other)->reason;
+          product->reason = isShared
+                                ? "its parameter has other readers"
+                                : "another product of its parameter " + (*other)->remain() + ": " + (*other)->reason;
     }
   }
 
@@ -198,7 +229,7 @@ private:
     return reads;
   }
 
-  void keepBlocks() {
+  LogicalResult keepBlocks() {
     SmallVector<std::string> blocks;
     auto blockOf = [&](const Product &product) {
       std::string scope = product.weight ? getBlockScope(getArgName(func, product.weight.getArgNumber())) : "";
@@ -208,11 +239,16 @@ private:
       if (std::string block = blockOf(product); !block.empty() && !llvm::is_contained(blocks, block))
         blocks.push_back(block);
     const int64_t count = blocks.size();
+    if (kept.first + kept.last > count)
+      return func.emitError() << "--fp8-keep-bf16 names " << kept.first + kept.last
+                              << (kept.first + kept.last == 1 ? " block" : " blocks") << ", but products are in "
+                              << count << " (as parameters are named)";
     for (Product &product : products) {
       const int64_t position = llvm::find(blocks, blockOf(product)) - blocks.begin();
       if (product.reason.empty() && position < count && (position < kept.first || position >= count - kept.last))
         product.reason = "--fp8-keep-bf16 names its block, '" + blocks[position] + "'";
     }
+    return success();
   }
 
   bool matches(const Product &product) {
@@ -250,10 +286,9 @@ private:
   ProductAttr rowOf(const Product &product) {
     Builder builder(func.getContext());
     auto computedIn = [&](Fp8Product kind) {
-      return builder.getStringAttr(product.reason.empty()      ? describePolicy(recipe, kind)
-                                   : isa<Conv2dOp>(product.op) ? "f32"
-                                   : isKeptWide(product)       ? "f32"
-                                                               : "bf16");
+      return builder.getStringAttr(!hasGradient(product, kind) ? "none"
+                                   : product.reason.empty()    ? describePolicy(recipe, kind)
+                                                               : product.otherwise);
     };
     return ProductAttr::get(
         func.getContext(), builder.getStringAttr(getNodeName(product.op->getLoc())),
@@ -262,9 +297,14 @@ private:
         computedIn(Fp8Product::WeightGrad), builder.getStringAttr(product.reason));
   }
 
-  static bool isKeptWide(const Product &product) {
-    auto dot = dyn_cast<DotGeneralOp>(product.op);
-    return dot && isComputedInF32(dot);
+  /// Whether the step computes the gradient; of the forward pass: true.
+  bool hasGradient(const Product &product, Fp8Product kind) const {
+    if (kind == Fp8Product::Output || !product.weight)
+      return true;
+    if (kind == Fp8Product::WeightGrad)
+      return trained.contains(product.weight);
+    auto dot = cast<DotGeneralOp>(product.op);
+    return trained.contains(product.weightIsLhs ? dot.getRhs() : dot.getLhs());
   }
 
   func::FuncOp func;
@@ -274,6 +314,7 @@ private:
   StringRef filterText;
   KeptBlocks kept;
   std::vector<Product> products;
+  llvm::DenseSet<Value> trained; ///< what trained parameters have a part in
 };
 
 struct ChooseFp8Pass : tessera::impl::ChooseFp8Base<ChooseFp8Pass> {
