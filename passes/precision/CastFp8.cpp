@@ -171,8 +171,8 @@ private:
       for (DotGeneralOp dot : having)
         if (StringRef name = getNodeName(dot.getLoc()); !name.empty() && !llvm::is_contained(names, name))
           names.push_back(name);
-      if (names.size() > 1)
-        error << "; so do '" << llvm::join(ArrayRef(names).drop_front(), "', '") << "'";
+      if (!names.empty())
+        error << ": '" << llvm::join(names, "', '") << "'";
     }
     return success(problems.empty());
   }
@@ -259,7 +259,8 @@ private:
       const StringRef reason = weights.request(operand.matrix.value, operand.blocks, operand.policy);
       operand.isHeld = reason.empty();
       if (!operand.isHeld)
-        dot.emitRemark() << "the weight of this product is quantised where it is read: " << reason;
+        dot.emitRemark() << "the weight of '" << getNodeName(dot.getLoc())
+                         << "' is quantised where it is read: " << reason;
     }
     return operand;
   }

@@ -8,6 +8,7 @@
 #include "compiler/dialect/train/ComputeType.h"
 #include "compiler/dialect/train/Fp8Policy.h"
 #include "compiler/dialect/train/Products.h"
+#include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
 #include "compiler/interfaces/Interfaces.h"
 #include "passes/NameRegex.h"
@@ -154,10 +155,39 @@ private:
       return "--fp8-filter does not name its parameter";
     if (std::string use = useOf(dot.getResult()); !use.empty())
       return use;
-    if (product.inputs % info.multiple != 0 || product.outputs % info.multiple != 0)
-      return llvm::formatv("{0} inputs and {1} outputs, expected multiples of {2}", product.inputs, product.outputs,
-                           info.multiple);
+    const Sizes part = sizesOnRank(product, dot);
+    if (part.inputs % info.multiple != 0 || part.outputs % info.multiple != 0)
+      return llvm::formatv("{0} inputs and {1} outputs{2}, expected multiples of {3}", part.inputs, part.outputs,
+                           part.isWhole ? "" : " on each rank along model axes", info.multiple);
     return "";
+  }
+
+  struct Sizes {
+    int64_t inputs, outputs;
+    bool isWhole = true;
+  };
+
+  /// What a rank has of the inputs and outputs: a part of one where model axes split the weight.
+  Sizes sizesOnRank(const Product &product, DotGeneralOp dot) {
+    const Sizes whole{product.inputs, product.outputs};
+    auto placement = func.getArgAttrOfType<PlacementAttr>(product.weight.getArgNumber(), kPlacement);
+    if (!placement)
+      return whole;
+    int64_t dim = placement.getDim();
+    SmallVector<TransposeOp> views;
+    for (Value value = product.weightIsLhs ? dot.getLhs() : dot.getRhs(); value != product.weight;
+         value = views.back().getOperand()) {
+      auto transpose = value.getDefiningOp<TransposeOp>();
+      if (!transpose)
+        return whole; // which of the two is split cannot be seen
+      views.push_back(transpose);
+    }
+    for (TransposeOp transpose : llvm::reverse(views))
+      dim = llvm::find(transpose.getPermutation(), dim) - transpose.getPermutation().begin();
+    const int64_t parts = placement.getParts();
+    return llvm::is_contained(product.weightIsLhs ? dot.getLhsContract() : dot.getRhsContract(), dim)
+               ? Sizes{product.inputs / parts, product.outputs, false}
+               : Sizes{product.inputs, product.outputs / parts, false};
   }
 
   /// Why the product is none of those in the middle of a model: what it computes chooses among others (a router), or

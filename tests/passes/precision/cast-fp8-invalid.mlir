@@ -19,7 +19,7 @@ func.func @columns(%x: tensor<8x100xbf16>, %w: tensor<32x100xf32>) -> tensor<8x3
 module attributes {dist.mesh = #dist.mesh<shard = 4>} {
   func.func @ranks(%x: tensor<4x16x64xbf16> {train.role = "input", train.name = "x"}, %g: tensor<4x16x64xbf16> {train.role = "input", train.name = "g"},
                    %l: tensor<32x64xbf16>, %m: tensor<32x64xbf16>) -> (tensor<64x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>) {
-    // expected-error@unknown {{recipe mxfp8 needs a multiple of 32 tokens in a micro-batch on each rank, got 64 on 4 ranks; so do 'second'}}
+    // expected-error@unknown {{recipe mxfp8 needs a multiple of 32 tokens in a micro-batch on each rank, got 64 on 4 ranks: 'first', 'second'}}
     %0 = train.dot_general %g, %x {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0, 1>, rhs_contract = array<i64: 0, 1>, scaling = #train.scaling<mxfp8, gradient, activation>} : (tensor<4x16x64xbf16>, tensor<4x16x64xbf16>) -> tensor<64x64xf32> loc("first")
     %1 = train.dot_general %x, %g {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0, 1>, rhs_contract = array<i64: 0, 1>, scaling = #train.scaling<mxfp8, gradient, activation>} : (tensor<4x16x64xbf16>, tensor<4x16x64xbf16>) -> tensor<64x64xf32> loc("second")
     %2 = train.dot_general %l, %m {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0>, rhs_contract = array<i64: 0>, scaling = #train.scaling<mxfp8, gradient, activation>} : (tensor<32x64xbf16>, tensor<32x64xbf16>) -> tensor<64x64xf32>
@@ -42,9 +42,9 @@ func.func @held(%u: tensor<2048xf32> {train.role = "param", train.name = "u", tr
                 %x: tensor<8x64xbf16>, %g: tensor<8x32xbf16>, %p: tensor<32x64xf32>) -> (tensor<8x32xbf16>, tensor<8x64xbf16>, tensor<8x32xbf16>) {
   %w = train.reshape %u : (tensor<2048xf32>) -> tensor<32x64xf32>
   %0 = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>, scaling = #train.scaling<rowwise, activation, weight>} : (tensor<8x64xbf16>, tensor<32x64xf32>) -> tensor<8x32xbf16>
-  // expected-remark@+1 {{the weight of this product is quantised where it is read: what shares a scale is spread over its unit}}
+  // expected-remark@+1 {{the weight of '' is quantised where it is read: what shares a scale is spread over its unit}}
   %1 = train.dot_general %g, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>, scaling = #train.scaling<rowwise, gradient, weight>} : (tensor<8x32xbf16>, tensor<32x64xf32>) -> tensor<8x64xbf16>
-  // expected-remark@+1 {{the weight of this product is quantised where it is read: it does not lie in a unit as a matrix}}
+  // expected-remark@+1 {{the weight of '' is quantised where it is read: it does not lie in a unit as a matrix}}
   %2 = train.dot_general %x, %p {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>, scaling = #train.scaling<rowwise, activation, weight>} : (tensor<8x64xbf16>, tensor<32x64xf32>) -> tensor<8x32xbf16>
   return %0, %1, %2 : tensor<8x32xbf16>, tensor<8x64xbf16>, tensor<8x32xbf16>
 }

@@ -191,3 +191,26 @@ func.func @kept(%x: tensor<8x16xf32> {train.role = "input", train.name = "x"}, %
   return %loss : tensor<f32>
 }
 }
+
+// -----
+
+// Where model axes split a weight, it is the part of a rank that counts.
+
+// CHECK-LABEL: func.func @placed
+func.func @placed(%x: tensor<8x32xf32> {train.role = "input", train.name = "x"},
+                  %a: tensor<32x32xf32> {train.role = "param", train.name = "a", train.placement = #train.placement<dim = 0, axes = ["tp"], parts = 2>},
+                  %b: tensor<32x48xf32> {train.role = "param", train.name = "b", train.placement = #train.placement<dim = 1, axes = ["tp"], parts = 2>},
+                  %c: tensor<48x48xf32> {train.role = "param", train.name = "c", train.placement = #train.placement<dim = 0, axes = ["tp"], parts = 2>},
+                  %d: tensor<48x48xf32> {train.role = "param", train.name = "d"}) -> (tensor<f32> {train.role = "loss"}) {
+  // CHECK: train.dot_general {{.*}} scaling
+  %0 = train.dot_general %x, %a {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<8x32xf32>, tensor<32x32xf32>) -> tensor<8x32xf32>
+  // expected-remark@+1 {{the product of 'b' stays in bf16: 32 inputs and 24 outputs on each rank along model axes, expected multiples of 16}}
+  %1 = train.dot_general %0, %b {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<8x32xf32>, tensor<32x48xf32>) -> tensor<8x48xf32>
+  %t = train.transpose %c {permutation = array<i64: 1, 0>} : (tensor<48x48xf32>) -> tensor<48x48xf32>
+  // expected-remark@+1 {{the product of 'c' stays in bf16: 24 inputs and 48 outputs on each rank}}
+  %2 = train.dot_general %1, %t {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<8x48xf32>, tensor<48x48xf32>) -> tensor<8x48xf32>
+  // expected-remark@+1 {{the product of 'd' stays in bf16: a head}}
+  %y = train.dot_general %2, %d {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<8x48xf32>, tensor<48x48xf32>) -> tensor<8x48xf32>
+  %loss = train.reduce sum, %y {dimensions = array<i64: 0, 1>} : (tensor<8x48xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
