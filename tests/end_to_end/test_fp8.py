@@ -141,6 +141,43 @@ class Layers(Fp8):
                 with self.subTest(recipe=recipe, mesh=mesh):
                     self.check(recipe, False, "--mesh", mesh, "--strategy", "zero3")
 
+    def test_on_model_axes(self):
+        """A rank has whole blocks of inputs and outputs, or the product is not cast; rows may lie on several ranks."""
+        self.store(False)
+        mesh = "--mesh", "shard=2,tp=2", "--strategy", "zero3", "--place", "h.0.fc.weight=0", "--place", "h.1.fc.weight=1"
+        for recipe in ("tensorwise", "rowwise_hp", "mxfp8"):
+            with self.subTest(recipe=recipe):
+                loss, gradients = self.step(recipe, recipe, *mesh)
+                wanted, want = self.expected(recipe)
+                # Each rank rounds its term of an output to bf16 (docs/precision.md).
+                self.assertLessEqual(abs(loss - wanted), RANKS_TOLERANCE * wanted)
+                for name, gradient in want.items():
+                    self.assertLessEqual(np.linalg.norm(gradients[name] - gradient), 1e-2 * np.linalg.norm(gradient), name)
+                rows = self.dump(recipe, "collectives")["list"]
+                self.assertEqual({row["reduction"] for row in rows if row["group"] == "tp(2)"},
+                                 {"sum"} if recipe == "mxfp8" else {"sum", "max"})
+                self.assertEqual({row["kind"] for row in rows}, {"all_gather", "all_reduce", "reduce_scatter"})
+        self.fail_with("64 outputs on each rank along model axes, expected multiples of 128", "tessera-compile", "model.onnx", "--batch",
+                       self.TOKENS, "--loss", "mse", "--precision", "fp8", "--fp8-recipe", "block128", *mesh, "-o", "no.tessera")
+
+    def test_what_was_asked_for_is_in_the_artifact(self):
+        self.store(False)
+        flags = {"filter": "fc", "keep-bf16": "last:1", "amax": "local:2", "nonfinite": "scale1", "recipe": "tensorwise"}
+        self.compile("all", "model.onnx", "--batch", self.TOKENS, "--loss", "mse", "--precision", "fp8",
+                     *(word for name, value in flags.items() for word in ("--fp8-" + name, value)))
+        model = json.loads(self.succeed("tessera-dump", "all.tessera", "--json"))["summary"]["model"]
+        for name, value in flags.items():
+            self.assertEqual(model["fp8_" + name.replace("-", "_")], value)
+
+    def test_report_has_no_minimum_of_gathers(self):
+        self.store(False)
+        self.succeed("tessera-compile", "model.onnx", "--batch", self.TOKENS, "--loss", "mse", "--precision", "fp8", "--mesh", "shard=2",
+                     "--strategy", "zero3", "--report=report.json", "-o", "all.tessera")
+        with open(self.path("report.json")) as file:
+            rows = {row["kind"]: row for row in json.load(file)["collectives"]}
+        self.assertEqual(rows["all_gather"]["minimum_wire_bytes_per_rank"], 0)
+        self.assertGreater(rows["reduce_scatter"]["minimum_wire_bytes_per_rank"], 0)
+
     def test_local_scales_are_those_of_groups(self):
         self.values["x"][:self.TOKENS // 2] *= np.float32(2 ** -12)  # else powers of two differ without an effect
         safetensors.save({name: self.values[name] for name in ("x", "targets")}, self.path("data.safetensors"))
@@ -345,6 +382,7 @@ class Plans(Fp8):
         fails("target sm_90 is a GPU", "--precision", "fp8", "--target", "sm_90")
         fails("needs a multiple of 128 tokens in a micro-batch on each rank, got 64", "--precision", "fp8", "--fp8-recipe", "block128",
               size=("--batch", 2, "--seq", 32))
+        fails("--fp8-keep-bf16 names 7 blocks, but products are in 6", "--precision", "fp8", "--fp8-keep-bf16", "first:3,last:4")
         fails("a micro-batch of 2 samples cannot be 3 equal groups", "--precision", "fp8", "--fp8-amax", "local:3",
               size=("--batch", 2, "--seq", 32))
 
