@@ -2,6 +2,8 @@
 
 #include "compiler/cost/Target.h"
 
+#include "compiler/dialect/train/Float8.h"
+
 #include "mlir/IR/BuiltinTypes.h"
 
 #include <algorithm>
@@ -28,7 +30,7 @@ StringRef dtypeName(Type elementType) {
     return "bf16";
   if (elementType.isF16())
     return "fp16";
-  if (isa<Float8E4M3FNType, Float8E5M2Type>(elementType))
+  if (train::isFloat8(elementType))
     return "fp8";
   return "fp32";
 }

@@ -9,6 +9,7 @@
 
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/ComputeType.h"
+#include "compiler/dialect/train/Float8.h"
 #include "compiler/dialect/train/PhaseAnalysis.h"
 #include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
@@ -120,9 +121,10 @@ BlockArgument FlattenParameters::insertUnit(func::FuncOp func, unsigned index, c
                                                parameter.offset, parameter.type.getShape(), parameter.init,
                                                parameter.placement));
   // Shards of what becomes 8 bits are whole chunks, which have scales.
-  constexpr int64_t kChunk = 128;
-  const bool isFloat8 = unit.getComputeType() && isa<Float8E4M3FNType>(unit.getComputeType().getValue());
-  const int64_t multiple = isFloat8 ? padMultiple * kChunk / std::gcd<int64_t>(padMultiple, 16) : padMultiple;
+  const bool isFloat8 = unit.getComputeType() && train::isFloat8(unit.getComputeType().getValue());
+  const int64_t multiple =
+      isFloat8 ? padMultiple * train::kFloat8Chunk / std::gcd<int64_t>(padMultiple, train::kLeastFloat8Chunk)
+               : padMultiple;
   const int64_t padded = unit.parts() * static_cast<int64_t>(llvm::alignTo(unit.elements, multiple));
   SmallVector<NamedAttribute> attrs = {
       train::getRoleAttr(builder.getContext(), unit.role),

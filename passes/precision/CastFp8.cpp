@@ -1,6 +1,7 @@
 //===- CastFp8.cpp - products become products of 8-bit floats -------------===//
 //
-// See Passes.td. Operands become matrices, so that tokens are one dimension whatever the model calls them.
+// See Passes.td. Operands become matrices, so that tokens are one dimension whatever the model calls them. Where it
+// matters which of them are neighbours, they are in the order of samples.
 //
 //===----------------------------------------------------------------------===//
 
@@ -9,12 +10,14 @@
 #include "compiler/dialect/train/Fp8Policy.h"
 #include "compiler/dialect/train/MarkAs.h"
 #include "compiler/dialect/train/PhaseAnalysis.h"
+#include "compiler/dialect/train/Signature.h"
+#include "passes/precision/Fp8Matrix.h"
 #include "passes/precision/Fp8Weights.h"
 #include "passes/precision/Passes.h"
+#include "passes/shard/SampleLayouts.h"
 
-#include "llvm/ADT/StringSet.h"
-
-#include <numeric>
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_CASTFP8
@@ -25,22 +28,23 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::precision;
 using namespace tessera::train;
+using dist::Layout;
 
 namespace {
 
-/// An operand of a product as a matrix.
-struct Matrix {
-  Value value;
-  int64_t contracted; ///< its dimension that is contracted; the other one is kept
-
-  int64_t kept() const { return 1 - contracted; }
-  int64_t size(int64_t dim) const { return shapeOf(value)[dim]; }
+/// The tokens of a product: what activations and gradients have and weights do not.
+struct Tokens {
+  int64_t count = 0;
+  Layout lhs, rhs;         ///< where samples are
+  bool hasSamples = false; ///< tokens belong to samples, which ranks split
+  bool isGrouped = false;  ///< some share a scale and others do not, so that it matters which are neighbours
 };
 
 class Fp8Caster {
 public:
   Fp8Caster(func::FuncOp func, int64_t groups, Quantizer quantizer)
-      : func(func), groups(groups), ranks(countRanks(func)), quantizer(quantizer), weights(func, quantizer) {}
+      : func(func), groups(groups), ranks(countRanks(func)), quantizer(quantizer), weights(func, quantizer),
+        samples(func) {}
 
   int64_t scaled = 0;
 
@@ -50,96 +54,151 @@ public:
       if (dot.getScalingAttr())
         products.push_back(dot);
     });
-    bool isValid = true;
-    llvm::StringSet<> told;
-    for (DotGeneralOp dot : products)
-      if (std::string problem = problemOf(dot); !problem.empty()) {
-        isValid = false;
-        if (told.insert(problem).second)
-          func.emitError(problem);
-      }
-    if (!isValid)
-      return failure();
-    std::vector<Product> toCast;
+    if (!products.empty() && samples.getNumSamples() % groups != 0)
+      return func.emitError() << "--fp8-amax local: a micro-batch of " << samples.getNumSamples()
+                              << (samples.getNumSamples() == 1 ? " sample" : " samples") << " cannot be " << groups
+                              << " equal groups";
+    SmallVector<DotGeneralOp> toCast;
     for (DotGeneralOp dot : products) {
-      const ScalingAttr scaling = dot.getScalingAttr();
-      if (!policyOf(dot, scaling.getLhs()) || !policyOf(dot, scaling.getRhs())) {
+      if (isEmpty(dot) || !policyOf(dot, true) || !policyOf(dot, false))
         leaveInBf16(dot);
-        continue;
-      }
+      else
+        toCast.push_back(dot);
+    }
+    if (failed(check(toCast)))
+      return failure();
+    std::vector<Product> described;
+    for (DotGeneralOp dot : toCast) {
       MarkAs listener(dot);
       OpBuilder builder(dot, &listener);
       Build b(builder, dot.getLoc());
-      toCast.push_back({dot, describe(b, dot, true), describe(b, dot, false)});
+      const Tokens tokens = tokensOf(dot);
+      described.push_back({dot, describe(b, dot, tokens, true), describe(b, dot, tokens, false)});
     }
     weights.build();
-    for (const Product &product : toCast)
+    for (const Product &product : described)
       cast(product);
+    for (DotGeneralOp dot : toCast)
+      dot.erase();
     completeBackwardMarks(func);
     return success();
   }
 
 private:
-  /// How many ranks tokens are split over.
+  /// How many ranks samples are split over.
   static int64_t countRanks(func::FuncOp func) {
     auto module = func->getParentOfType<ModuleOp>();
     auto mesh = module ? module->getAttrOfType<dist::MeshAttr>(dist::kMesh) : dist::MeshAttr();
     return mesh ? dist::groupSize(mesh, dist::sampleAxes(mesh)) : 1;
   }
 
+  // --- What products are -----------------------------------------------------------
+
   static Fp8Product kindOf(DotGeneralOp dot) {
     return *productOf(dot.getScalingAttr().getLhs(), dot.getScalingAttr().getRhs());
   }
 
-  static std::optional<OperandPolicy> policyOf(DotGeneralOp dot, ProductOperand operand) {
-    return operandPolicy(dot.getScalingAttr().getRecipe(), kindOf(dot), operand);
+  static ProductOperand operandOf(DotGeneralOp dot, bool isLhs) {
+    return isLhs ? dot.getScalingAttr().getLhs() : dot.getScalingAttr().getRhs();
   }
 
-  static int64_t count(Value value, ArrayRef<int64_t> dims) {
-    return std::accumulate(dims.begin(), dims.end(), int64_t{1},
-                           [&](int64_t product, int64_t dim) { return product * shapeOf(value)[dim]; });
+  static bool isWeight(DotGeneralOp dot, bool isLhs) { return operandOf(dot, isLhs) == ProductOperand::Weight; }
+
+  static std::optional<OperandPolicy> policyOf(DotGeneralOp dot, bool isLhs) {
+    return operandPolicy(dot.getScalingAttr().getRecipe(), kindOf(dot), operandOf(dot, isLhs));
   }
 
-  /// Tokens are what activations and gradients have and weights do not.
+  static bool isEmpty(DotGeneralOp dot) {
+    return llvm::any_of(dot->getOperands(), [](Value value) { return tensorType(value).getNumElements() == 0; });
+  }
+
+  static Order orderOf(DotGeneralOp dot, bool isLhs) {
+    Order order;
+    order.contracted.append(llvm::to_vector(isLhs ? dot.getLhsContract() : dot.getRhsContract()));
+    for (int64_t dim = 0; dim < tensorType(isLhs ? dot.getLhs() : dot.getRhs()).getRank(); ++dim)
+      if (!llvm::is_contained(order.contracted, dim))
+        order.kept.push_back(dim);
+    return order;
+  }
+
+  Tokens tokensOf(DotGeneralOp dot) const {
+    Tokens tokens;
+    const Fp8Product kind = kindOf(dot);
+    SmallVector<Layout> layouts = samples.ofOperands(dot);
+    for (bool isLhs : {true, false}) {
+      if (isWeight(dot, isLhs))
+        continue;
+      Order order = orderOf(dot, isLhs);
+      ArrayRef<int64_t> dims = order.tokens(kind);
+      const Layout &layout = layouts[isLhs ? 0 : 1];
+      tokens.count = countElements(isLhs ? dot.getLhs() : dot.getRhs(), dims);
+      tokens.hasSamples |= llvm::any_of(dims, [&](int64_t dim) { return !layout.dims[dim].empty(); });
+      const int64_t sharing = tokensPerScale(kind, *policyOf(dot, isLhs));
+      tokens.isGrouped |= sharing > 1 || (sharing == 0 && groups > 1);
+    }
+    tokens.lhs = std::move(layouts[0]);
+    tokens.rhs = std::move(layouts[1]);
+    return tokens;
+  }
+
+  // --- What cannot be cast ---------------------------------------------------------
+
+  /// One error for each reason, at the first product that has it.
+  LogicalResult check(ArrayRef<DotGeneralOp> products) const {
+    std::vector<std::pair<std::string, SmallVector<DotGeneralOp>>> problems;
+    for (DotGeneralOp dot : products) {
+      const std::string problem = problemOf(dot);
+      if (problem.empty())
+        continue;
+      auto known = llvm::find_if(problems, [&](const auto &one) { return one.first == problem; });
+      if (known == problems.end())
+        known = problems.insert(known, {problem, {}});
+      known->second.push_back(dot);
+    }
+    for (auto &[problem, having] : problems) {
+      InFlightDiagnostic error = having.front().emitError() << problem;
+      SmallVector<StringRef> names;
+      for (DotGeneralOp dot : having)
+        if (StringRef name = getNodeName(dot.getLoc()); !name.empty() && !llvm::is_contained(names, name))
+          names.push_back(name);
+      if (!names.empty())
+        error << ": '" << llvm::join(names, "', '") << "'";
+    }
+    return success(problems.empty());
+  }
+
   std::string problemOf(DotGeneralOp dot) const {
-    const ScalingAttr scaling = dot.getScalingAttr();
-    const RecipeInfo &info = getInfo(scaling.getRecipe());
-    const bool isWeightGrad = kindOf(dot) == Fp8Product::WeightGrad;
-    const bool lhsHasTokens = scaling.getLhs() != ProductOperand::Weight;
-    Value holder = lhsHasTokens ? dot.getLhs() : dot.getRhs();
-    const int64_t contracted = count(holder, lhsHasTokens ? dot.getLhsContract() : dot.getRhsContract());
-    const int64_t tokens = isWeightGrad ? contracted : tensorType(holder).getNumElements() / contracted;
-    if (isWeightGrad && tokens % (info.tokenMultiple * ranks) != 0)
-      return "recipe " + info.name().str() + " needs a multiple of " + std::to_string(info.tokenMultiple) +
-             " tokens in a micro-batch on each rank, got " + std::to_string(tokens) + " on " + std::to_string(ranks) +
-             (ranks == 1 ? " rank" : " ranks");
-    if (tokens % groups != 0 || (isWeightGrad && tokens / groups % info.tokenMultiple != 0))
-      return "--fp8-amax local: " + std::to_string(tokens) + " tokens of a micro-batch cannot be " +
-             std::to_string(groups) + " groups of a multiple of " + std::to_string(info.tokenMultiple);
+    const std::string recipe = "recipe " + stringifyFp8Recipe(dot.getScalingAttr().getRecipe()).str();
+    const Tokens tokens = tokensOf(dot);
+    for (bool isLhs : {true, false}) {
+      const OperandPolicy policy = *policyOf(dot, isLhs);
+      const Order order = orderOf(dot, isLhs);
+      for (bool contracted : {true, false}) {
+        const int64_t block = contracted ? policy.contracted : policy.kept;
+        const bool ofTokens = !isWeight(dot, isLhs) && contracted == (kindOf(dot) == Fp8Product::WeightGrad);
+        const int64_t size =
+            countElements(isLhs ? dot.getLhs() : dot.getRhs(), contracted ? order.contracted : order.kept);
+        if (block == 0 || (!ofTokens && size % block == 0))
+          continue;
+        if (!ofTokens)
+          return llvm::formatv("{0} needs inputs and outputs that are multiples of {1}, got {2}", recipe, block, size);
+        const int64_t onRanks = tokens.hasSamples ? ranks : 1, inGroups = tokens.hasSamples ? groups : 1;
+        if (size % (block * onRanks) != 0)
+          return llvm::formatv("{0} needs a multiple of {1} tokens in a micro-batch on each rank, got {2} on {3} {4}",
+                               recipe, block, size, onRanks, onRanks == 1 ? "rank" : "ranks");
+        if (size % (block * inGroups) != 0)
+          return llvm::formatv("{0} needs a multiple of {1} tokens in each group, got {2} in {3} groups", recipe, block,
+                               size, inGroups);
+      }
+    }
     return "";
   }
 
   // --- Operands --------------------------------------------------------------------
 
-  /// Kept and contracted dimensions as one each, in the order in which the operand holds them where that can be.
-  static Matrix toMatrix(Build &b, Value operand, ArrayRef<int64_t> contract) {
-    SmallVector<int64_t> keptFirst, contract_(contract);
-    for (int64_t dim = 0; dim < tensorType(operand).getRank(); ++dim)
-      if (!llvm::is_contained(contract, dim))
-        keptFirst.push_back(dim);
-    const int64_t kept = count(operand, keptFirst), contracted = count(operand, contract);
-    SmallVector<int64_t> contractedFirst(contract_);
-    llvm::append_range(contractedFirst, keptFirst);
-    if (llvm::is_sorted(contractedFirst))
-      return {b.reshape(operand, {contracted, kept}), 0};
-    llvm::append_range(keptFirst, contract_);
-    if (!llvm::is_sorted(keptFirst))
-      operand = b.transpose(operand, keptFirst);
-    return {b.reshape(operand, {kept, contracted}), 1};
-  }
-
   /// How many elements along each dimension of an operand share a scale.
-  SmallVector<int64_t> blocksOf(const Matrix &matrix, const OperandPolicy &policy, int64_t tokenDim) const {
+  static SmallVector<int64_t> blocksOf(const Matrix &matrix, const OperandPolicy &policy, int64_t tokenDim,
+                                       int64_t groups) {
     SmallVector<int64_t> blocks(2);
     for (int64_t dim : {0, 1}) {
       const int64_t block = dim == matrix.contracted ? policy.contracted : policy.kept;
@@ -175,26 +234,32 @@ private:
     Operand lhs, rhs;
   };
 
-  Operand describe(Build &b, DotGeneralOp dot, bool isLhs) {
-    const ScalingAttr scaling = dot.getScalingAttr();
-    const ProductOperand kind = isLhs ? scaling.getLhs() : scaling.getRhs();
-    Operand operand{
-        toMatrix(b, isLhs ? dot.getLhs() : dot.getRhs(), isLhs ? dot.getLhsContract() : dot.getRhsContract()),
-        {},
-        *policyOf(dot, kind),
-        false};
-    const bool isWeight = kind == ProductOperand::Weight;
-    const int64_t tokenDim = isWeight                                ? -1
-                             : kindOf(dot) == Fp8Product::WeightGrad ? operand.matrix.contracted
-                                                                     : operand.matrix.kept();
-    operand.blocks = blocksOf(operand.matrix, operand.policy, tokenDim);
-    operand.isHeld = isWeight && weights.request(operand.matrix.value, operand.blocks, operand.policy);
+  Operand describe(Build &b, DotGeneralOp dot, const Tokens &tokens, bool isLhs) {
+    const Fp8Product kind = kindOf(dot);
+    Value value = isLhs ? dot.getLhs() : dot.getRhs();
+    Order order = orderOf(dot, isLhs);
+    if (!isWeight(dot, isLhs) && tokens.hasSamples && tokens.isGrouped)
+      value = putSamplesFirst(b, value, isLhs ? tokens.lhs : tokens.rhs, samples.getNumSamples(), kind, order);
+    Operand operand{toMatrix(b, value, order), {}, *policyOf(dot, isLhs)};
+    const int64_t tokenDim = isWeight(dot, isLhs)             ? -1
+                             : kind == Fp8Product::WeightGrad ? operand.matrix.contracted
+                                                              : operand.matrix.kept();
+    operand.blocks = blocksOf(operand.matrix, operand.policy, tokenDim, tokens.hasSamples ? groups : 1);
+    if (isWeight(dot, isLhs)) {
+      const StringRef reason = weights.request(operand.matrix.value, operand.blocks, operand.policy);
+      operand.isHeld = reason.empty();
+      if (!operand.isHeld)
+        dot.emitRemark() << "the weight of '" << getNodeName(dot.getLoc())
+                         << "' is quantised where it is read: " << reason;
+    }
     return operand;
   }
 
   Quantized quantize(Build &b, const Operand &operand) {
-    return operand.isHeld ? weights.read(b, operand.matrix.value, operand.blocks, operand.policy)
-                          : quantizer.quantize(b, operand.matrix.value, operand.blocks, operand.policy);
+    if (operand.isHeld)
+      return weights.read(b, operand.matrix.value, operand.blocks, operand.policy);
+    const Value product = casts.lookup(operand.matrix.value);
+    return quantizer.quantize(b, product ? product : operand.matrix.value, operand.blocks, operand.policy);
   }
 
   void cast(const Product &product) {
@@ -209,8 +274,9 @@ private:
     auto scaledDot = ScaledDotOp::create(builder, dot.getLoc(), tensorType(dot).clone({rows, columns}), lhs.value,
                                          rhs.value, lhs.inverseScale, rhs.inverseScale, {product.lhs.matrix.contracted},
                                          {product.rhs.matrix.contracted}, isPowerOfTwo);
-    dot.replaceAllUsesWith(b.reshape(scaledDot, shapeOf(dot.getResult())));
-    dot.erase();
+    Value result = joinKept(b, scaledDot, product.lhs.matrix, product.rhs.matrix);
+    casts[dot.getResult()] = b.reshape(result, shapeOf(dot.getResult()));
+    dot.replaceAllUsesWith(casts[dot.getResult()]);
     ++scaled;
   }
 
@@ -218,6 +284,8 @@ private:
   int64_t groups, ranks;
   Quantizer quantizer;
   Fp8Weights weights;
+  shard::SampleLayouts samples;
+  llvm::DenseMap<Value, Value> casts; ///< of products, which others may read as they are
 };
 
 struct CastFp8Pass : tessera::impl::CastFp8Base<CastFp8Pass> {
@@ -225,6 +293,14 @@ struct CastFp8Pass : tessera::impl::CastFp8Base<CastFp8Pass> {
   void runOnOperation() override {
     if (getOperation().isExternal())
       return;
+    if (groups < 1) {
+      getOperation().emitError() << "cast-fp8: groups must be at least 1, got " << groups.getValue();
+      return signalPassFailure();
+    }
+    if (nonfinite != "propagate" && nonfinite != "scale1") {
+      getOperation().emitError() << "cast-fp8: nonfinite must be propagate or scale1, got '" << nonfinite << "'";
+      return signalPassFailure();
+    }
     Fp8Caster caster(getOperation(), groups, {nonfinite == "scale1"});
     if (failed(caster.run()))
       return signalPassFailure();

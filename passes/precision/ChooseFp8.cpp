@@ -8,6 +8,7 @@
 #include "compiler/dialect/train/ComputeType.h"
 #include "compiler/dialect/train/Fp8Policy.h"
 #include "compiler/dialect/train/Products.h"
+#include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
 #include "compiler/interfaces/Interfaces.h"
 #include "passes/NameRegex.h"
@@ -31,11 +32,14 @@ namespace {
 
 /// A product of the forward pass, and why it is not cast; empty: it is.
 struct Product {
-  Operation *op;
+  Operation *op = nullptr;
   BlockArgument weight; ///< null: no parameter alone is one of its operands
   bool weightIsLhs = false;
   int64_t inputs = 0, outputs = 0;
   std::string reason;
+  std::string otherwise = "bf16"; ///< what it is computed in where it is not cast
+
+  std::string remain() const { return (otherwise == "bf16" ? "stays in " : "is computed in ") + otherwise; }
 };
 
 /// How many blocks of the model, from its beginning and from its end, stay in bf16.
@@ -46,9 +50,11 @@ struct KeptBlocks {
     KeptBlocks kept;
     SmallVector<StringRef> parts;
     text.split(parts, ',', -1, /*KeepEmpty=*/!text.empty());
+    llvm::StringSet<> given;
     for (StringRef part : parts) {
+      const bool isNew = given.insert(part.split(':').first).second;
       int64_t *count = part.consume_front("first:") ? &kept.first : part.consume_front("last:") ? &kept.last : nullptr;
-      if (!count || part.getAsInteger(10, *count) || *count < 0)
+      if (!count || !isNew || part.getAsInteger(10, *count) || *count < 0)
         return std::nullopt;
     }
     return kept;
@@ -68,8 +74,10 @@ public:
       if (isa<DotGeneralOp, AttentionOp, Conv2dOp, Conv2dInputGradOp, Conv2dFilterGradOp>(op))
         products.push_back(describe(op));
     });
+    findGradients();
     rejectSharedWeights();
-    keepBlocks();
+    if (failed(keepBlocks()))
+      return failure();
     if (filter && llvm::none_of(products, [&](const Product &product) { return matches(product); }))
       return func.emitError() << "--fp8-filter='" << filterText << "' matches no parameter of a product";
     if (llvm::none_of(products, [](const Product &product) { return product.reason.empty(); }))
@@ -78,7 +86,7 @@ public:
       if (product.reason.empty())
         mark(product);
       else
-        product.op->emitRemark() << nameOf(product) << " stays in bf16: " << product.reason;
+        product.op->emitRemark() << nameOf(product) << " " << product.remain() << ": " << product.reason;
       rows.push_back(rowOf(product));
     }
     return success();
@@ -102,12 +110,20 @@ private:
   }
 
   Product describe(Operation *op) {
-    Product product{op, {}, false, 0, 0, ""};
+    Product product;
+    product.op = op;
     auto dot = dyn_cast<DotGeneralOp>(op);
     if (!dot) {
-      product.reason = isa<AttentionOp>(op) ? "an attention" : "a convolution, which is computed in f32";
+      product.reason = isa<AttentionOp>(op) ? "an attention" : "a convolution";
+      if (!isa<AttentionOp>(op))
+        product.otherwise = "f32";
       return product;
     }
+    if (isComputedInF32(dot))
+      product.otherwise = "f32";
+    for (Value operand : dot.getOperands())
+      if (Type element = tensorType(operand).getElementType(); !element.isF32())
+        product.otherwise = llvm::formatv("{0}", element);
     BlockArgument lhs = weightOf(dot.getLhs()), rhs = weightOf(dot.getRhs());
     if (static_cast<bool>(lhs) == static_cast<bool>(rhs)) {
       product.reason = lhs ? "it multiplies two parameters" : "it multiplies no parameter";
@@ -129,20 +145,53 @@ private:
     const unsigned index = product.weight.getArgNumber();
     if (isComputedInF32(func, index))
       return "--keep-f32 names its parameter";
+    if (isComputedInF32(dot))
+      return "--keep-f32 names what its activation is made of";
     for (Value operand : dot.getOperands())
       if (!tensorType(operand).getElementType().isF32())
-        return llvm::formatv("the model computes it in {0}", tensorType(operand).getElementType());
+        return "the model has it in " + product.otherwise;
+    if (tensorType(dot.getLhs()).getNumElements() == 0 || tensorType(dot.getRhs()).getNumElements() == 0)
+      return "it has no elements";
     if (!dot.getLhsBatch().empty())
       return "it has a batch of matrices";
     if (filter && !filter->match(getArgName(func, index)))
       return "--fp8-filter does not name its parameter";
     if (std::string use = useOf(dot.getResult()); !use.empty())
       return use;
-    if (product.inputs % info.multiple != 0 || product.outputs % info.multiple != 0 || product.inputs == 0)
-      return llvm::formatv("{0} inputs and {1} outputs, expected multiples of {2}", product.inputs, product.outputs,
-                           info.multiple);
+    const Sizes part = sizesOnRank(product, dot);
+    if (part.inputs % info.multiple != 0 || part.outputs % info.multiple != 0)
+      return llvm::formatv("{0} inputs and {1} outputs{2}, expected multiples of {3}", part.inputs, part.outputs,
+                           part.isWhole ? "" : " on each rank along model axes", info.multiple);
     const int64_t tokens = tensorType(dot.getResult()).getNumElements() / product.outputs / parts;
-    return gain.against(recipe, {tokens, product.inputs, product.outputs});
+    return gain.against(recipe, {tokens, part.inputs, part.outputs});
+  }
+
+  struct Sizes {
+    int64_t inputs, outputs;
+    bool isWhole = true;
+  };
+
+  /// What a rank has of the inputs and outputs: a part of one where model axes split the weight.
+  Sizes sizesOnRank(const Product &product, DotGeneralOp dot) {
+    const Sizes whole{product.inputs, product.outputs};
+    auto placement = func.getArgAttrOfType<PlacementAttr>(product.weight.getArgNumber(), kPlacement);
+    if (!placement)
+      return whole;
+    int64_t dim = placement.getDim();
+    SmallVector<TransposeOp> views;
+    for (Value value = product.weightIsLhs ? dot.getLhs() : dot.getRhs(); value != product.weight;
+         value = views.back().getOperand()) {
+      auto transpose = value.getDefiningOp<TransposeOp>();
+      if (!transpose)
+        return whole; // which of the two is split cannot be seen
+      views.push_back(transpose);
+    }
+    for (TransposeOp transpose : llvm::reverse(views))
+      dim = llvm::find(transpose.getPermutation(), dim) - transpose.getPermutation().begin();
+    const int64_t parts = placement.getParts();
+    return llvm::is_contained(product.weightIsLhs ? dot.getLhsContract() : dot.getRhsContract(), dim)
+               ? Sizes{product.inputs / parts, product.outputs, false}
+               : Sizes{product.inputs, product.outputs / parts, false};
   }
 
   /// Why the product is none of those in the middle of a model: what it computes chooses among others (a router), or
@@ -171,6 +220,17 @@ private:
     return isInner ? "" : "a head: only the loss and outputs follow from it";
   }
 
+  void findGradients() {
+    for (BlockArgument arg : func.getArguments())
+      if (getArgRole(func, arg.getArgNumber()) == ArgRole::Param)
+        trained.insert(arg);
+    func.walk([&](Operation *op) {
+      if (!isa<StopGradientOp>(op) &&
+          llvm::any_of(op->getOperands(), [&](Value value) { return trained.contains(value); }))
+        trained.insert(op->result_begin(), op->result_end());
+    });
+  }
+
   // --- What is left out ------------------------------------------------------------
 
   /// A weight is cast for all that reads it, or for nothing.
@@ -187,8 +247,9 @@ private:
         continue;
       for (Product *product : readers)
         if (product->reason.empty())
-          product->reason = isShared ? "its parameter has other readers"
-                                     : "another product of its parameter stays in bf16: " + (*other)->reason;
+          product->reason = isShared
+                                ? "its parameter has other readers"
+                                : "another product of its parameter " + (*other)->remain() + ": " + (*other)->reason;
     }
   }
 
@@ -202,7 +263,7 @@ private:
     return reads;
   }
 
-  void keepBlocks() {
+  LogicalResult keepBlocks() {
     SmallVector<std::string> blocks;
     auto blockOf = [&](const Product &product) {
       std::string scope = product.weight ? getBlockScope(getArgName(func, product.weight.getArgNumber())) : "";
@@ -212,11 +273,16 @@ private:
       if (std::string block = blockOf(product); !block.empty() && !llvm::is_contained(blocks, block))
         blocks.push_back(block);
     const int64_t count = blocks.size();
+    if (kept.first + kept.last > count)
+      return func.emitError() << "--fp8-keep-bf16 names " << kept.first + kept.last
+                              << (kept.first + kept.last == 1 ? " block" : " blocks") << ", but products are in "
+                              << count << " (as parameters are named)";
     for (Product &product : products) {
       const int64_t position = llvm::find(blocks, blockOf(product)) - blocks.begin();
       if (product.reason.empty() && position < count && (position < kept.first || position >= count - kept.last))
         product.reason = "--fp8-keep-bf16 names its block, '" + blocks[position] + "'";
     }
+    return success();
   }
 
   bool matches(const Product &product) {
@@ -254,10 +320,9 @@ private:
   ProductAttr rowOf(const Product &product) {
     Builder builder(func.getContext());
     auto computedIn = [&](Fp8Product kind) {
-      return builder.getStringAttr(product.reason.empty()      ? describePolicy(recipe, kind)
-                                   : isa<Conv2dOp>(product.op) ? "f32"
-                                   : isKeptWide(product)       ? "f32"
-                                                               : "bf16");
+      return builder.getStringAttr(!hasGradient(product, kind) ? "none"
+                                   : product.reason.empty()    ? describePolicy(recipe, kind)
+                                                               : product.otherwise);
     };
     return ProductAttr::get(
         func.getContext(), builder.getStringAttr(getNodeName(product.op->getLoc())),
@@ -266,9 +331,14 @@ private:
         computedIn(Fp8Product::WeightGrad), builder.getStringAttr(product.reason));
   }
 
-  static bool isKeptWide(const Product &product) {
-    auto dot = dyn_cast<DotGeneralOp>(product.op);
-    return dot && isComputedInF32(dot);
+  /// Whether the step computes the gradient; of the forward pass: true.
+  bool hasGradient(const Product &product, Fp8Product kind) const {
+    if (kind == Fp8Product::Output || !product.weight)
+      return true;
+    if (kind == Fp8Product::WeightGrad)
+      return trained.contains(product.weight);
+    auto dot = cast<DotGeneralOp>(product.op);
+    return trained.contains(product.weightIsLhs ? dot.getRhs() : dot.getLhs());
   }
 
   func::FuncOp func;
@@ -280,6 +350,7 @@ private:
   const precision::Fp8Gain &gain;
   int64_t parts;
   std::vector<Product> products;
+  llvm::DenseSet<Value> trained; ///< what trained parameters have a part in
 };
 
 struct ChooseFp8Pass : tessera::impl::ChooseFp8Base<ChooseFp8Pass> {

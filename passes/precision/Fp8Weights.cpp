@@ -6,6 +6,7 @@
 
 #include "passes/precision/Fp8Weights.h"
 
+#include "compiler/dialect/train/Float8.h"
 #include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
 #include "compiler/interfaces/Interfaces.h"
@@ -16,10 +17,6 @@ using namespace mlir;
 using namespace tessera::train;
 
 namespace tessera::precision {
-
-/// Elements of a unit whose maximum is one number: as many as can be, for what is gathered of them, and few enough to
-/// lie in one row of any weight.
-static constexpr int64_t kMostInChunk = 128, kLeastInChunk = 16;
 
 // --- Quantising ------------------------------------------------------------------
 
@@ -75,8 +72,7 @@ static std::pair<SmallVector<Operation *>, BlockArgument> viewsOf(Value value) {
 std::optional<Fp8Weights::Stored> Fp8Weights::locate(Value matrix, ArrayRef<int64_t> blocks,
                                                      const OperandPolicy &policy) const {
   auto [views, unit] = viewsOf(matrix);
-  if (!unit || unit.getOwner()->getParentOp() != func || getSegments(func, unit.getArgNumber()).empty() ||
-      getPlacement(getSegments(func, unit.getArgNumber())))
+  if (!unit || unit.getOwner()->getParentOp() != func || getSegments(func, unit.getArgNumber()).empty())
     return std::nullopt;
   // The offset of the first element, and how far the next one along each dimension is.
   int64_t offset = 0;
@@ -113,25 +109,35 @@ std::optional<Fp8Weights::Stored> Fp8Weights::locate(Value matrix, ArrayRef<int6
   return Stored{unit, offset, shape[major], shape[1 - major], isTransposed, {blocks[major], blocks[1 - major]}, policy};
 }
 
-bool Fp8Weights::request(Value matrix, ArrayRef<int64_t> blocks, const OperandPolicy &policy) {
+bool Fp8Weights::Copy::hasRoomFor(const Stored &weight) const {
+  return llvm::none_of(weights, [&](const auto &one) {
+    return one.first.overlaps(weight) || one.first.policy.format != weight.policy.format;
+  });
+}
+
+StringRef Fp8Weights::request(Value matrix, ArrayRef<int64_t> blocks, const OperandPolicy &policy) {
+  const BlockArgument unit = viewsOf(matrix).second;
+  if (unit && unit.getOwner()->getParentOp() == func && getPlacement(getSegments(func, unit.getArgNumber())))
+    return "model axes split its unit";
   std::optional<Stored> stored = locate(matrix, blocks, policy);
+  if (!stored)
+    return "it does not lie in a unit as a matrix";
   // Whole chunks share a scale, also where all of a row does.
-  if (!stored || stored->block[1] % kLeastInChunk != 0 || stored->offset % kLeastInChunk != 0)
-    return false;
+  if (stored->block[1] % kLeastFloat8Chunk != 0)
+    return "what shares a scale is spread over its unit";
+  if (stored->offset % kLeastFloat8Chunk != 0)
+    return "it does not begin at a multiple of 16 elements of its unit";
   SmallVector<Copy> &copies = units[stored->unit];
   auto holds = [&](const Copy &copy) {
     return llvm::any_of(copy.weights, [&](auto &one) { return one.first == *stored; });
   };
-  auto isFree = [&](const Copy &copy) {
-    return llvm::none_of(copy.weights, [&](auto &one) { return one.first.isSamePlace(*stored); });
-  };
   if (llvm::any_of(copies, holds))
-    return true;
-  auto *copy = llvm::find_if(copies, isFree);
+    return "";
+  auto *copy = llvm::find_if(copies, [&](const Copy &copy) { return copy.hasRoomFor(*stored); });
   if (copy == copies.end())
     copy = &copies.emplace_back();
   copy->weights.emplace_back(*stored, Value());
-  return true;
+  return "";
 }
 
 // --- Units in 8 bits -------------------------------------------------------------
@@ -146,7 +152,7 @@ void Fp8Weights::build() {
 void Fp8Weights::build(OpBuilder &builder, BlockArgument unit, MutableArrayRef<Copy> copies) {
   Build b(builder, unit.getLoc());
   const int64_t elements = shapeOf(unit)[0];
-  int64_t chunk = std::gcd(kMostInChunk, elements);
+  int64_t chunk = std::gcd(kFloat8Chunk, elements);
   for (const Copy &copy : copies)
     for (const auto &[weight, inverse] : copy.weights)
       chunk = std::gcd(chunk, std::gcd(weight.block[1], weight.offset));
@@ -162,7 +168,7 @@ void Fp8Weights::build(OpBuilder &builder, BlockArgument unit, MutableArrayRef<C
     };
     for (auto &[weight, inverse] : copy.weights) {
       fill(weight.offset);
-      end = weight.offset + weight.rows * weight.columns;
+      end = weight.end();
       const int64_t perRow = weight.columns / chunk;
       Value own = b.reshape(b.slice(amax, {weight.offset / chunk}, {end / chunk}), {weight.rows, perRow});
       Value scale = quantizer.scale(b, maxima(b, own, {weight.block[0], weight.block[1] / chunk}), weight.policy);

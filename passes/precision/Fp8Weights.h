@@ -42,9 +42,9 @@ class Fp8Weights {
 public:
   Fp8Weights(mlir::func::FuncOp func, Quantizer quantizer) : func(func), quantizer(quantizer) {}
 
-  /// Notes that `matrix`, a view of a parameter of a unit, will be read in `blocks`. False if its scales are not those
-  /// of whole chunks of the unit: what shares one lies scattered (a column), or it is no plain view.
-  bool request(mlir::Value matrix, llvm::ArrayRef<int64_t> blocks, const train::OperandPolicy &policy);
+  /// Notes that `matrix`, a view of a parameter of a unit, will be read in `blocks`. Returns why it cannot be: its
+  /// scales are not those of whole chunks of the unit, or it is no plain view; empty: it can.
+  llvm::StringRef request(mlir::Value matrix, llvm::ArrayRef<int64_t> blocks, const train::OperandPolicy &policy);
   /// Quantises what was requested, at the beginning of the step.
   void build();
   /// What was requested, at `b`'s insertion point.
@@ -60,17 +60,22 @@ private:
     std::array<int64_t, 2> block;
     train::OperandPolicy policy;
 
-    bool isSamePlace(const Stored &other) const { return unit == other.unit && offset == other.offset; }
+    int64_t end() const { return offset + rows * columns; }
+    bool overlaps(const Stored &other) const { return offset < other.end() && other.offset < end(); }
     bool operator==(const Stored &other) const {
-      return isSamePlace(other) && rows == other.rows && columns == other.columns && block == other.block &&
-             policy == other.policy;
+      return unit == other.unit && offset == other.offset && rows == other.rows && columns == other.columns &&
+             block == other.block && policy == other.policy;
     }
   };
-  /// A unit in 8 bits, each of its weights in one way.
+  /// A unit in 8 bits of one format, each of its elements in one way.
   struct Copy {
+    /// Whether it can hold `weight`, too.
+    bool hasRoomFor(const Stored &weight) const;
+
     llvm::SmallVector<std::pair<Stored, mlir::Value>> weights; ///< and the inverses of their scales
     mlir::Value chunks;                                        ///< a row each
   };
+  /// Where `matrix` lies in a unit; nothing if it is no plain view of one.
   std::optional<Stored> locate(mlir::Value matrix, llvm::ArrayRef<int64_t> blocks,
                                const train::OperandPolicy &policy) const;
   void build(mlir::OpBuilder &builder, mlir::BlockArgument unit, llvm::MutableArrayRef<Copy> copies);

@@ -3,6 +3,7 @@
 #ifndef TESSERA_PASSES_PRECISION_PASSES_H
 #define TESSERA_PASSES_PRECISION_PASSES_H
 
+#include "compiler/dialect/dist/Dist.h"
 #include "passes/OptionTypes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

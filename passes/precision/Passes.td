@@ -58,15 +58,16 @@ def ChooseFp8 : Pass<"choose-fp8", "::mlir::ModuleOp"> {
     compute type f8E4M3FN; `differentiate` gives the products of its gradients their own. Left in bf16, each with a
     remark, are:
 
-    - products of no parameter or of two, with a batch, or in another type than f32; attentions; convolutions;
-    - what `--keep-f32` names, what `filter` does not, and the blocks of `keepBf16`;
+    - products of no parameter or of two, with a batch, without elements, or in another type than f32; attentions;
+      convolutions;
+    - what `--keep-f32` names or is made of what it names, what `filter` does not, and the blocks of `keepBf16`;
     - a head, from which nothing but the loss and outputs follows, and a router, which goes into a softmax or chooses;
-    - inputs or outputs that the recipe's multiple does not divide;
+    - inputs or outputs that the recipe's multiple does not divide, of a rank's part where model axes split the weight;
     - layers that would not be faster (`select`);
     - parameters with other readers, such as an embedding that is also the head.
 
     What a product is for follows from the graph, never from a name. If nothing is left, the error lists all products.
-    The module attribute `train.products` says of each what it is computed in and why.
+    The module attribute `train.products` says of each what it and the products of its gradients are computed in, and why.
 
     Precondition: the loss is there, `differentiate` has not run. Postcondition: a parameter with the compute type
     f8E4M3FN is read by products with `scaling` alone.
@@ -101,11 +102,13 @@ def CastFp8 : Pass<"cast-fp8", "::mlir::func::FuncOp"> {
     recipe leaves in bf16 is so, and loses its `scaling`.
 
     Where a scale is shared by all tokens, it is by those of the micro-batch over all ranks: their maximum is one of
-    partial maxima once tokens are split. With `groups` it is by as many equal parts of consecutive tokens, so that ranks
-    need not ask each other.
+    partial maxima once tokens are split. With `groups` it is by those of as many equal groups of samples, so that ranks
+    need not ask each other. Where some tokens share a scale and others do not, tokens are in the order of samples,
+    whatever the order of dimensions: which one counts samples follows from the batch (`train.dims`). A remark says which
+    weights are not quantised in their unit, and why.
 
     Precondition: `cast-precision`. Postcondition: no product has a `scaling`. Tokens of which a rank would have a
-    part of a block are an error.
+    part of a block are an error, which names the products. Products without elements are bf16.
 
     ```mlir
     %y = train.dot_general %x, %w {lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>,
@@ -125,12 +128,12 @@ def CastFp8 : Pass<"cast-fp8", "::mlir::func::FuncOp"> {
     ```
   }];
   let options = [
-    Option<"groups", "groups", "int64_t", "1", "Parts of the tokens that have scales of their own">,
+    Option<"groups", "groups", "int64_t", "1", "Equal groups of samples whose tokens have scales of their own, at least 1">,
     Option<"nonfinite", "nonfinite", "std::string", "\"propagate\"",
            "propagate: a NaN or an infinity makes all that shares its scale NaN or 0; scale1: the scale is then 1">,
   ];
   let statistics = [Statistic<"numScaled", "scaled", "Products of 8-bit floats">];
-  let dependentDialects = ["::tessera::train::TrainDialect"];
+  let dependentDialects = ["::tessera::train::TrainDialect", "::tessera::dist::DistDialect"];
 }
 
 def KeepCopies : Pass<"keep-copies", "::mlir::func::FuncOp"> {

@@ -28,6 +28,31 @@ static bool quantizesRows(Operation *op) {
 /// Whether `op` cuts a unit into chunks that are quantised.
 static bool isQuantized(Operation *op) { return isa<ReshapeOp>(op) && llvm::any_of(op->getUsers(), quantizesRows); }
 
+/// Whether `op` reads rows of chunks one by one: their casts, and their largest values.
+static bool readsRows(Operation *op) {
+  auto reduce = dyn_cast<ReduceOp>(op);
+  return quantizesRows(op) ||
+         (reduce && reduce.getKind() == ReduceKind::Max && reduce.getDimensions() == ArrayRef<int64_t>{1});
+}
+
+/// A weight may have the shape of its unit's chunks, so that what reads it otherwise (scales of its columns) shares ops
+/// with what quantises the chunks: that gets ops of its own. Of `op`, the chunks or their absolute values.
+static void separateReads(Operation *op) {
+  const SmallVector<Operation *> users(op->getUsers());
+  for (Operation *user : users)
+    if (isa<AbsOp>(user) && llvm::any_of(user->getUsers(), readsRows))
+      separateReads(user);
+  auto isOther = [](OpOperand &use) {
+    Operation *user = use.getOwner();
+    return !readsRows(user) && !(isa<AbsOp>(user) && llvm::any_of(user->getUsers(), readsRows));
+  };
+  if (llvm::none_of(op->getUses(), isOther))
+    return;
+  OpBuilder builder(op);
+  builder.setInsertionPointAfter(op);
+  op->getResult(0).replaceUsesWithIf(builder.clone(*op)->getResult(0), isOther);
+}
+
 /// What a unit is quantised to.
 static SmallVector<Value> quantizedFrom(Value unit) {
   SmallVector<Value> values;
@@ -66,6 +91,10 @@ SmallVector<Unit> findUnits(func::FuncOp func) {
     for (auto [index, value] : llvm::enumerate(end->getOperands()))
       if (auto of = func.getResultAttrOfType<StringAttr>(index, kOf); of && of == unit.name && !unit.gradient)
         unit.gradient = value;
+    const SmallVector<Operation *> users(arg.getUsers());
+    for (Operation *user : users)
+      if (isQuantized(user))
+        separateReads(user);
     unit.cast = castOf(unit);
     unit.reads.append(quantizedFrom(arg));
     if (unit.cast)

@@ -11,6 +11,7 @@
 #include "llvm/ADT/StringExtras.h"
 
 #include <limits>
+#include <numeric>
 
 using namespace mlir;
 
@@ -19,13 +20,6 @@ namespace tessera::train {
 static constexpr int64_t kAll = 0;
 static constexpr Fp8Format E4M3 = Fp8Format::E4M3, E5M2 = Fp8Format::E5M2;
 static constexpr ScaleRounding None = ScaleRounding::None, Down = ScaleRounding::Down, E8M0 = ScaleRounding::E8M0;
-
-/// tensorwise and the row-wise recipes as torchao's, blocks as DeepSeek-V3's, mxfp8 as OCP Microscaling with the scale
-/// rounded up.
-static constexpr RecipeInfo kRecipes[] = {
-    {Fp8Recipe::Tensorwise, 16, 1},  {Fp8Recipe::Rowwise, 16, 1}, {Fp8Recipe::RowwiseHp, 16, 1},
-    {Fp8Recipe::Block128, 128, 128}, {Fp8Recipe::Mxfp8, 32, 32},
-};
 
 namespace {
 struct Row {
@@ -36,8 +30,9 @@ struct Row {
 };
 } // namespace
 
-/// {format, elements that share a scale along what is contracted, and along the rest, rounding of the scale}. What has
-/// no row is computed in bf16.
+/// tensorwise and the row-wise recipes as torchao's, blocks as DeepSeek-V3's, mxfp8 as OCP Microscaling with the scale
+/// rounded up: {format, elements that share a scale along what is contracted, and along the rest, rounding of the
+/// scale}. What has no row is computed in bf16.
 static constexpr Row kPolicy[] = {
     {Fp8Recipe::Tensorwise, Fp8Product::Output, ProductOperand::Activation, {E4M3, kAll, kAll, None}},
     {Fp8Recipe::Tensorwise, Fp8Product::Output, ProductOperand::Weight, {E4M3, kAll, kAll, None}},
@@ -71,6 +66,28 @@ static constexpr Row kPolicy[] = {
     {Fp8Recipe::Mxfp8, Fp8Product::InputGrad, ProductOperand::Weight, {E4M3, 32, 1, E8M0}},
     {Fp8Recipe::Mxfp8, Fp8Product::WeightGrad, ProductOperand::Gradient, {E4M3, 32, 1, E8M0}},
     {Fp8Recipe::Mxfp8, Fp8Product::WeightGrad, ProductOperand::Activation, {E4M3, 32, 1, E8M0}},
+};
+
+/// Whole blocks of inputs and outputs, and what hardware multiplies: rows of 16 bytes.
+static constexpr int64_t multipleOf(Fp8Recipe recipe) {
+  int64_t multiple = 16;
+  for (const Row &row : kPolicy) {
+    if (row.recipe != recipe)
+      continue;
+    const bool hasTokens = row.operand != ProductOperand::Weight;
+    const bool contractsTokens = row.product == Fp8Product::WeightGrad;
+    if (row.policy.contracted != kAll && !(hasTokens && contractsTokens))
+      multiple = std::lcm(multiple, row.policy.contracted);
+    if (row.policy.kept != kAll && (!hasTokens || contractsTokens))
+      multiple = std::lcm(multiple, row.policy.kept);
+  }
+  return multiple;
+}
+
+static constexpr RecipeInfo kRecipes[] = {
+    {Fp8Recipe::Tensorwise, multipleOf(Fp8Recipe::Tensorwise)}, {Fp8Recipe::Rowwise, multipleOf(Fp8Recipe::Rowwise)},
+    {Fp8Recipe::RowwiseHp, multipleOf(Fp8Recipe::RowwiseHp)},   {Fp8Recipe::Block128, multipleOf(Fp8Recipe::Block128)},
+    {Fp8Recipe::Mxfp8, multipleOf(Fp8Recipe::Mxfp8)},
 };
 
 const RecipeInfo &getInfo(Fp8Recipe recipe) {

@@ -38,8 +38,7 @@ struct OperandPolicy {
 
 struct RecipeInfo {
   Fp8Recipe recipe;
-  int64_t multiple;      ///< inputs and outputs must be multiples of it
-  int64_t tokenMultiple; ///< and the tokens of a micro-batch on each rank of this
+  int64_t multiple; ///< inputs and outputs must be multiples of it
 
   llvm::StringRef name() const { return stringifyFp8Recipe(recipe); }
 };
@@ -56,6 +55,11 @@ std::optional<OperandPolicy> operandPolicy(Fp8Recipe recipe, Fp8Product product,
 
 /// Whether a layer is one of those that the recipe's authors leave in bf16 on a GPU, as they are not faster in 8 bits.
 bool isSmall(Fp8Recipe recipe, int64_t inputs, int64_t outputs);
+
+/// How many tokens of an activation or a gradient share a scale; 0: all.
+constexpr int64_t tokensPerScale(Fp8Product product, const OperandPolicy &policy) {
+  return product == Fp8Product::WeightGrad ? policy.contracted : policy.kept;
+}
 
 /// For people: `e4m3 x e4m3, 1 x 128 and 128 x 128`.
 std::string describePolicy(Fp8Recipe recipe, Fp8Product product);

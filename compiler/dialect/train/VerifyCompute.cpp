@@ -117,6 +117,10 @@ LogicalResult DotGeneralOp::verify() {
       return emitOpError() << "has " << scaling << ", but no product of a linear layer reads these two";
     if (!getLhsBatch().empty())
       return emitOpError() << "has " << scaling << ", which is for products without a batch";
+    for (Value operand : getOperands())
+      if (auto type = cast<RankedTensorType>(operand.getType());
+          !isa<Float32Type, BFloat16Type, Float16Type>(type.getElementType()))
+        return emitOpError() << "has " << scaling << ", which is for operands of f32, bf16 or f16, got " << type;
   }
   return verifyContraction(*this, getLhs().getType(), getRhs().getType(), getType(),
                            {getLhsBatch(), getRhsBatch(), getLhsContract(), getRhsContract()});

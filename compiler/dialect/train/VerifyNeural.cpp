@@ -1,5 +1,6 @@
 //===- VerifyNeural.cpp - verifiers of neural and quantisation ops --------===//
 
+#include "compiler/dialect/train/Float8.h"
 #include "compiler/dialect/train/Train.h"
 #include "compiler/dialect/train/Verify.h"
 
@@ -121,6 +122,8 @@ LogicalResult AttentionGradOp::verify() {
 
 /// A scale is a scalar, or has the rank of the tensor and sizes that divide its sizes.
 static LogicalResult verifyScale(Operation *op, StringRef name, RankedTensorType tensor, RankedTensorType scale) {
+  if (!scale.getElementType().isF32())
+    return op->emitOpError() << name << " has element type " << scale.getElementType() << ", expected f32";
   bool fits = scale.getRank() == 0 || scale.getRank() == tensor.getRank();
   if (fits && scale.getRank() != 0)
     for (auto [size, own] : llvm::zip_equal(tensor.getShape(), scale.getShape()))
@@ -131,11 +134,16 @@ static LogicalResult verifyScale(Operation *op, StringRef name, RankedTensorType
   return success();
 }
 
-static bool isFloat8(Type element) { return isa<Float8E4M3FNType, Float8E5M2Type>(element); }
-
 static LogicalResult verifyFloat8(Operation *op, StringRef name, Type element) {
   if (!isFloat8(element))
     return op->emitOpError() << name << " has element type " << element << ", expected f8E4M3FN or f8E5M2";
+  return success();
+}
+
+/// What is rounded to 8 bits, and what is made of them: f32 holds it all.
+static LogicalResult verifyWide(Operation *op, StringRef name, Type element) {
+  if (!isa<Float32Type, BFloat16Type, Float16Type>(element))
+    return op->emitOpError() << name << " has element type " << element << ", expected f32, bf16 or f16";
   return success();
 }
 
@@ -156,6 +164,9 @@ LogicalResult QuantizeOp::verify() {
   // train.quantize_c2
   if (failed(verifyShape(*this, "result", getType(), getOperand().getType().getShape())))
     return failure();
+  // train.quantize_c4
+  if (failed(verifyWide(*this, "operand", getOperand().getType().getElementType())))
+    return failure();
   // train.quantize_c3
   return verifyScale(*this, "scale", getOperand().getType(), getScale().getType());
 }
@@ -166,6 +177,9 @@ LogicalResult DequantizeOp::verify() {
     return failure();
   // train.dequantize_c2
   if (failed(verifyShape(*this, "result", getType(), getOperand().getType().getShape())))
+    return failure();
+  // train.dequantize_c4
+  if (failed(verifyWide(*this, "result", getType().getElementType())))
     return failure();
   // train.dequantize_c3
   return verifyScale(*this, "inverse_scale", getOperand().getType(), getInverseScale().getType());
@@ -184,6 +198,9 @@ LogicalResult ScaledDotOp::verify() {
   // train.scaled_dot_c3
   if (failed(verifyScale(*this, "lhs_inverse_scale", lhs, lhsScale)) ||
       failed(verifyScale(*this, "rhs_inverse_scale", rhs, rhsScale)))
+    return failure();
+  // train.scaled_dot_c5
+  if (failed(verifyWide(*this, "result", getType().getElementType())))
     return failure();
   // train.scaled_dot_c4
   auto count = [](RankedTensorType scale, int64_t dim) { return scale.getRank() == 0 ? 1 : scale.getDimSize(dim); };

@@ -253,6 +253,15 @@ func.func @dot_general_c10_kinds(%a: tensor<2x8xf32>, %b: tensor<4x8xf32>) {
 // -----
 
 // train.dot_general_c10
+func.func @dot_general_c10_integers(%a: tensor<2x8xi32>, %b: tensor<4x8xi32>) {
+  // expected-error@+1 {{has #train.scaling<rowwise, activation, weight>, which is for operands of f32, bf16 or f16, got 'tensor<2x8xi32>'}}
+  %0 = train.dot_general %a, %b {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>, scaling = #train.scaling<rowwise, activation, weight>} : (tensor<2x8xi32>, tensor<4x8xi32>) -> tensor<2x4xi32>
+  return
+}
+
+// -----
+
+// train.dot_general_c10
 func.func @dot_general_c10_batch(%a: tensor<3x2x8xf32>, %b: tensor<3x4x8xf32>) {
   // expected-error@+1 {{has #train.scaling<mxfp8, gradient, weight>, which is for products without a batch}}
   %0 = train.dot_general %a, %b {lhs_batch = array<i64: 0>, rhs_batch = array<i64: 0>, lhs_contract = array<i64: 2>, rhs_contract = array<i64: 2>, scaling = #train.scaling<mxfp8, gradient, weight>} : (tensor<3x2x8xf32>, tensor<3x4x8xf32>) -> tensor<3x2x4xf32>

@@ -225,6 +225,24 @@ func.func @quantize_c3_blocks(%x: tensor<2x6xf32>, %s: tensor<2x4xf32>) {
 
 // -----
 
+// train.quantize_c3_f64
+func.func @quantize_c3_f64(%x: tensor<2x3xf32>, %s: tensor<f64>) {
+  // expected-error@+1 {{scale has element type 'f64', expected f32}}
+  %0 = train.quantize %x, %s : (tensor<2x3xf32>, tensor<f64>) -> tensor<2x3xf8E4M3FN>
+  return
+}
+
+// -----
+
+// train.quantize_c4
+func.func @quantize_c4(%x: tensor<2x3xf64>, %s: tensor<f32>) {
+  // expected-error@+1 {{operand has element type 'f64', expected f32, bf16 or f16}}
+  %0 = train.quantize %x, %s : (tensor<2x3xf64>, tensor<f32>) -> tensor<2x3xf8E4M3FN>
+  return
+}
+
+// -----
+
 // train.quantize_scale_c1
 func.func @quantize_scale_c1(%a: tensor<2xf32>) {
   // expected-error@+1 {{format has element type 'bf16', expected f8E4M3FN or f8E5M2}}
@@ -279,6 +297,15 @@ func.func @scaled_dot_c4(%a: tensor<2x8xf8E4M3FN>, %b: tensor<4x8xf8E4M3FN>, %s:
 
 // -----
 
+// train.scaled_dot_c5
+func.func @scaled_dot_c5(%a: tensor<2x8xf8E4M3FN>, %b: tensor<4x8xf8E4M3FN>, %s: tensor<f32>) {
+  // expected-error@+1 {{result has element type 'f8E4M3FN', expected f32, bf16 or f16}}
+  %0 = train.scaled_dot %a, %b scaled %s, %s {lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<2x8xf8E4M3FN>, tensor<4x8xf8E4M3FN>, tensor<f32>, tensor<f32>) -> tensor<2x4xf8E4M3FN>
+  return
+}
+
+// -----
+
 // train.dequantize_c1
 func.func @dequantize_c1(%x: tensor<2x3xf32>, %s: tensor<2x1xf32>) {
   // expected-error@+1 {{operand has element type 'f32', expected f8E4M3FN or f8E5M2}}
@@ -301,6 +328,15 @@ func.func @dequantize_c2(%x: tensor<2x3xf8E4M3FN>, %s: tensor<2x1xf32>) {
 func.func @dequantize_c3(%x: tensor<2x3xf8E4M3FN>, %s: tensor<1x2xf32>) {
   // expected-error@+1 {{inverse_scale has type 'tensor<1x2xf32>', expected a scalar}}
   %0 = train.dequantize %x, %s : (tensor<2x3xf8E4M3FN>, tensor<1x2xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+// train.dequantize_c4
+func.func @dequantize_c4(%x: tensor<2x3xf8E4M3FN>, %s: tensor<f32>) {
+  // expected-error@+1 {{result has element type 'f64', expected f32, bf16 or f16}}
+  %0 = train.dequantize %x, %s : (tensor<2x3xf8E4M3FN>, tensor<f32>) -> tensor<2x3xf64>
   return
 }
 

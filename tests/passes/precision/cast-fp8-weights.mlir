@@ -89,6 +89,26 @@ func.func @elsewhere(%u: tensor<2056xf32> {train.role = "param", train.name = "u
   return %0, %1, %2 : tensor<8x16xbf16>, tensor<8x16xbf16>, tensor<8x16xbf16>
 }
 
+// Weights that overlap are not in one copy of the unit: an element has one scale in each.
+// CHECK-LABEL: func.func @overlap
+// ROW: %[[CHUNKS:.*]] = train.reshape %{{.*}} -> tensor<64x128xf32>
+// ROW: %[[A:.*]] = train.quantize %[[CHUNKS]], %{{.*}} -> tensor<64x128xf8E4M3FN>
+// ROW: %[[SCALES:.*]] = train.concat %{{.*}} {dim = 0 : i64} : (tensor<32xf32>, tensor<32xf32>) -> tensor<64xf32>
+// ROW: train.reshape %[[SCALES]]
+// ROW: %[[B:.*]] = train.quantize %[[CHUNKS]], %{{.*}} -> tensor<64x128xf8E4M3FN>
+// ROW: train.scaled_dot %{{.*}}, %[[A]] scaled
+// ROW: train.slice
+// CHECK: train.scaled_dot {{.*}} (tensor<8x128xf8E4M3FN>, tensor<32x128xf8E4M3FN>
+func.func @overlap(%u: tensor<8192xf32> {train.role = "param", train.name = "u", train.compute_type = f8E4M3FN,
+                                         train.segments = [#train.segment<"w", offset = 0, shape = [64, 128]>]},
+                   %x: tensor<8x128xbf16>) -> (tensor<8x64xbf16>, tensor<8x32xbf16>) {
+  %w = train.reshape %u : (tensor<8192xf32>) -> tensor<64x128xf32>
+  %h = train.slice %w {starts = array<i64: 32, 0>, limits = array<i64: 64, 128>, strides = array<i64: 1, 1>} : (tensor<64x128xf32>) -> tensor<32x128xf32>
+  %0 = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>, scaling = #train.scaling<rowwise, activation, weight>} : (tensor<8x128xbf16>, tensor<64x128xf32>) -> tensor<8x64xbf16>
+  %1 = train.dot_general %x, %h {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>, scaling = #train.scaling<rowwise, activation, weight>} : (tensor<8x128xbf16>, tensor<32x128xf32>) -> tensor<8x32xbf16>
+  return %0, %1 : tensor<8x64xbf16>, tensor<8x32xbf16>
+}
+
 // Once per step, outside of the loop over micro-batches, which have activations of their own. What is computed again is marked.
 // CHECK-LABEL: func.func @accumulated
 // CHECK: train.quantize %{{.*}} : (tensor<16x128xf32>, tensor<16x1xf32>) -> tensor<16x128xf8E4M3FN>

@@ -11,7 +11,7 @@
 // The products of a linear layer with 128 inputs and 384 outputs, on 2 x 128 tokens. The weight is a part of a unit.
 // TOKENS: error: recipe block128 needs a multiple of 128 tokens in a micro-batch on each rank, got 64 on 1 rank
 // RANKS: error: recipe block128 needs a multiple of 128 tokens in a micro-batch on each rank, got 256 on 4 ranks
-// PARTS: error: --fp8-amax local: 256 tokens of a micro-batch cannot be 16 groups of a multiple of 32
+// PARTS: error: --fp8-amax local: a micro-batch of 2 samples cannot be 16 equal groups
 
 // The unit is quantised at the beginning of the step, by the maxima of chunks; what no product reads has the scale 1.
 // CHECK-LABEL: func.func @layer
@@ -57,12 +57,12 @@
 // BLOCK: train.scaled_dot {{.*}} (tensor<256x384xf8E4M3FN>, tensor<256x128xf8E4M3FN>, tensor<2x384xf32>, tensor<2x128xf32>) -> tensor<384x128xf32>
 // MX: train.scaled_dot {{.*}} (tensor<256x384xf8E4M3FN>, tensor<256x128xf8E4M3FN>, tensor<8x384xf32>, tensor<8x128xf32>) -> tensor<384x128xf32>
 // CHECK-NOT: scaling
-func.func @layer(%x: tensor<2x128x128xbf16> {train.role = "param", train.name = "x"},
+func.func @layer(%x: tensor<2x128x128xbf16> {train.role = "input", train.name = "x"}, %p: tensor<2x128x128xbf16> {train.role = "param", train.name = "p"},
                  %u: tensor<49280xf32> {train.role = "param", train.name = "u", train.compute_type = f8E4M3FN,
                                         train.segments = [#train.segment<"w", offset = 128, shape = [384, 128]>]},
                  %g: tensor<2x128x384xbf16> {train.role = "input", train.name = "g"})
     -> (tensor<f32> {train.role = "loss"}, tensor<2x128x384xbf16> {train.role = "output", train.name = "y"},
-        tensor<2x128x128xbf16> {train.role = "grad", train.of = "x"}, tensor<49280xf32> {train.role = "grad", train.of = "u"}) {
+        tensor<2x128x128xbf16> {train.role = "grad", train.of = "p"}, tensor<49280xf32> {train.role = "grad", train.of = "u"}) {
   %s = train.slice %u {starts = array<i64: 128>, limits = array<i64: 49280>, strides = array<i64: 1>} : (tensor<49280xf32>) -> tensor<49152xf32>
   %w = train.reshape %s : (tensor<49152xf32>) -> tensor<384x128xf32>
   %y = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 2>, rhs_contract = array<i64: 1>, scaling = #train.scaling<RECIPE, activation, weight>} : (tensor<2x128x128xbf16>, tensor<384x128xf32>) -> tensor<2x128x384xbf16>

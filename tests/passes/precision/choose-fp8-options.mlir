@@ -2,6 +2,9 @@
 // RUN: tessera-opt %s --choose-fp8="recipe=tensorwise keep-bf16=first:1,last:2" 2>&1 | FileCheck %s --check-prefix=BLOCKS
 // RUN: not tessera-opt %s --choose-fp8=filter=nothing 2>&1 | FileCheck %s --check-prefix=NOTHING
 // RUN: not tessera-opt %s --choose-fp8=keep-bf16=middle:1 2>&1 | FileCheck %s --check-prefix=KEEP
+// RUN: not tessera-opt %s --choose-fp8=keep-bf16=first:1,first:0 2>&1 | FileCheck %s --check-prefix=GIVEN
+// RUN: not tessera-opt %s --choose-fp8=keep-bf16=first:2,last:3 2>&1 | FileCheck %s --check-prefix=MANY
+// RUN: sed 's/h[.]\([0-9]\)[.]/layer\1/' %s | not tessera-opt --choose-fp8=keep-bf16=first:1 2>&1 | FileCheck %s --check-prefix=NAMES
 // RUN: not tessera-opt %s --choose-fp8=recipe=nvfp4 2>&1 | FileCheck %s --check-prefix=RECIPE
 // RUN: not tessera-opt %s --choose-fp8=filter=head 2>&1 | FileCheck %s --check-prefix=ALL
 // The options of choose-fp8, and the list of all products where none is left.
@@ -15,6 +18,9 @@
 // BLOCKS-NOT: scaling
 // NOTHING: error: --fp8-filter='nothing' matches no parameter of a product
 // KEEP: error: --fp8-keep-bf16: expected first:<blocks>,last:<blocks>, got 'middle:1'
+// GIVEN: error: --fp8-keep-bf16: expected first:<blocks>,last:<blocks>, got 'first:1,first:0'
+// MANY: error: --fp8-keep-bf16 names 5 blocks, but products are in 4 (as parameters are named)
+// NAMES: error: --fp8-keep-bf16 names 1 block, but products are in 0 (as parameters are named)
 // ALL: error: no product can be computed in 8 bits by recipe rowwise:
 // ALL-NEXT: the product of 'h.0.proj.weight': --fp8-filter does not name its parameter
 // ALL: the product of 'head.weight': a head: only the loss and outputs follow from it

@@ -3,7 +3,7 @@
 // The first product is cast, and its weight says so; the last one is a head.
 
 // CHECK: module attributes {train.products = [
-// CHECK-SAME: #train.product<"", weight = "h.0.fc.weight", inputs = 32, outputs = 16, output = "e4m3 x e4m3, by row", input_grad = "e4m3 x e4m3, by row", weight_grad = "e4m3 x e4m3, by row", reason = "">
+// CHECK-SAME: #train.product<"", weight = "h.0.fc.weight", inputs = 32, outputs = 16, output = "e4m3 x e4m3, by row", input_grad = "none", weight_grad = "e4m3 x e4m3, by row", reason = "">
 // CHECK-SAME: #train.product<"", weight = "head.weight", inputs = 16, outputs = 16, output = "bf16", input_grad = "bf16", weight_grad = "bf16", reason = "a head: only the loss and outputs follow from it">
 // CHECK-LABEL: func.func @layers
 // CHECK-SAME: train.compute_type = f8E4M3FN, train.name = "h.0.fc.weight"
@@ -61,7 +61,7 @@ func.func @reasons(%x: tensor<8x32xf32> {train.role = "input", train.name = "x"}
   %4 = train.dot_general %h, %gate {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
   %top = train.reduce max, %4 {dimensions = array<i64: 1>} : (tensor<8x16xf32>) -> tensor<8xf32>
   %s_4 = train.broadcast %top {broadcast_dimensions = array<i64: 0>} : (tensor<8xf32>) -> tensor<8x16xf32>
-  // expected-remark@+1 {{the product of 'exact' stays in bf16: --keep-f32 names its parameter}}
+  // expected-remark@+1 {{the product of 'exact' is computed in f32: --keep-f32 names its parameter}}
   %5 = train.dot_general %h, %exact {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>, compute_type = f32} : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
   // expected-remark@+1 {{the product of 'shared' stays in bf16: its parameter has other readers}}
   %6 = train.dot_general %h, %shared {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
@@ -101,7 +101,7 @@ func.func @reasons(%x: tensor<8x32xf32> {train.role = "input", train.name = "x"}
 // Convolutions, products with a batch, and what the model computes in another type.
 
 // CHECK: module attributes {train.products = [
-// CHECK-SAME: outputs = 0, output = "f32", input_grad = "f32", weight_grad = "f32", reason = "a convolution, which is computed in f32">
+// CHECK-SAME: outputs = 0, output = "f32", input_grad = "f32", weight_grad = "f32", reason = "a convolution">
 // CHECK-LABEL: func.func @others
 module {
 func.func @others(%image: tensor<1x2x4x4xf32> {train.role = "input", train.name = "image"},
@@ -110,7 +110,7 @@ func.func @others(%image: tensor<1x2x4x4xf32> {train.role = "input", train.name 
                   %experts: tensor<4x16x16xf32> {train.role = "param", train.name = "experts"},
                   %narrow: tensor<16x16xbf16> {train.role = "param", train.name = "narrow"})
     -> (tensor<f32> {train.role = "loss"}) {
-  // expected-remark@+1 {{'' stays in bf16: a convolution, which is computed in f32}}
+  // expected-remark@+1 {{'' is computed in f32: a convolution}}
   %c = train.conv2d %image, %filter {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, groups = 1 : i64} : (tensor<1x2x4x4xf32>, tensor<16x2x1x1xf32>) -> tensor<1x16x4x4xf32>
   %x = train.reshape %c : (tensor<1x16x4x4xf32>) -> tensor<16x16xf32>
   // CHECK: train.dot_general {{.*}} scaling = #train.scaling<rowwise, activation, weight>
@@ -121,7 +121,7 @@ func.func @others(%image: tensor<1x2x4x4xf32> {train.role = "input", train.name 
   %e = train.dot_general %parts, %experts {lhs_batch = array<i64: 0>, rhs_batch = array<i64: 0>, lhs_contract = array<i64: 2>, rhs_contract = array<i64: 1>} : (tensor<4x4x16xf32>, tensor<4x16x16xf32>) -> tensor<4x4x16xf32>
   %rows = train.reshape %e : (tensor<4x4x16xf32>) -> tensor<16x16xf32>
   %b = train.convert %rows : (tensor<16x16xf32>) -> tensor<16x16xbf16>
-  // expected-remark@+1 {{the product of 'narrow' stays in bf16: the model computes it in bf16}}
+  // expected-remark@+1 {{the product of 'narrow' stays in bf16: the model has it in bf16}}
   %n = train.dot_general %b, %narrow {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<16x16xbf16>, tensor<16x16xbf16>) -> tensor<16x16xbf16>
   %y = train.convert %n : (tensor<16x16xbf16>) -> tensor<16x16xf32>
   %loss = train.reduce sum, %y {dimensions = array<i64: 0, 1>} : (tensor<16x16xf32>) -> tensor<f32>
@@ -153,5 +153,64 @@ func.func @parts(%x: tensor<2x4x16xf32> {train.role = "input", train.name = "x"}
   %s = train.add %q, %o : tensor<2x4x16xf32>
   %n:3 = train.layer_norm rms, %s scale(%scale) {epsilon = 1.0e-05} : (tensor<2x4x16xf32>, tensor<16xf32>) -> (tensor<2x4x16xf32>, tensor<2x4xf32>, tensor<2x4xf32>)
   %loss = train.reduce sum, %n#0 {dimensions = array<i64: 0, 1, 2>} : (tensor<2x4x16xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// What a parameter that is kept in f32 goes into is computed in f32, whatever its weight; so is what the model has in f64. A frozen
+// weight has no gradient, and neither has an activation that no trained parameter has a part in.
+
+// CHECK: module attributes {train.products = [
+// CHECK-SAME: weight = "k", inputs = 16, outputs = 16, output = "f32", input_grad = "f32", weight_grad = "f32", reason = "--keep-f32 names what its activation is made of">
+// CHECK-SAME: weight = "frozen", inputs = 16, outputs = 16, output = "e4m3 x e4m3, by row", input_grad = "none", weight_grad = "none", reason = "">
+// CHECK-SAME: weight = "w", inputs = 16, outputs = 16, output = "e4m3 x e4m3, by row", input_grad = "none", weight_grad = "e4m3 x e4m3, by row", reason = "">
+// CHECK-SAME: weight = "wide", inputs = 16, outputs = 16, output = "f64", input_grad = "f64", weight_grad = "f64", reason = "the model has it in f64">
+// CHECK-SAME: weight = "none", inputs = 0, outputs = 0, output = "bf16", {{.*}} reason = "it has no elements">
+// CHECK-LABEL: func.func @kept
+module {
+func.func @kept(%x: tensor<8x16xf32> {train.role = "input", train.name = "x"}, %e: tensor<8x0xf32> {train.role = "input", train.name = "e"},
+                %latents: tensor<8x16xf32> {train.role = "param", train.name = "latents", train.compute_type = f32},
+                %k: tensor<16x16xf32> {train.role = "param", train.name = "k"}, %frozen: tensor<16x16xf32> {train.role = "frozen", train.name = "frozen"},
+                %w: tensor<16x16xf32> {train.role = "param", train.name = "w"}, %wide: tensor<16x16xf64> {train.role = "param", train.name = "wide"},
+                %none: tensor<16x0xf32> {train.role = "param", train.name = "none"}) -> (tensor<f32> {train.role = "loss"}) {
+  %made = train.tanh %latents : tensor<8x16xf32>
+  // expected-remark@+1 {{the product of 'k' is computed in f32: --keep-f32 names what its activation is made of}}
+  %0 = train.dot_general %made, %k {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>, compute_type = f32} : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+  %1 = train.dot_general %x, %frozen {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+  %2 = train.dot_general %1, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+  %3 = train.add %0, %2 : tensor<8x16xf32>
+  %4 = train.convert %3 : (tensor<8x16xf32>) -> tensor<8x16xf64>
+  // expected-remark@+1 {{the product of 'wide' is computed in f64: the model has it in f64}}
+  %5 = train.dot_general %4, %wide {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<8x16xf64>, tensor<16x16xf64>) -> tensor<8x16xf64>
+  %6 = train.convert %5 : (tensor<8x16xf64>) -> tensor<8x16xf32>
+  // expected-remark@+1 {{the product of 'none' stays in bf16: it has no elements}}
+  %7 = train.dot_general %e, %none {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<8x0xf32>, tensor<16x0xf32>) -> tensor<8x16xf32>
+  %8 = train.add %6, %7 : tensor<8x16xf32>
+  %loss = train.reduce sum, %8 {dimensions = array<i64: 0, 1>} : (tensor<8x16xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+}
+
+// -----
+
+// Where model axes split a weight, it is the part of a rank that counts.
+
+// CHECK-LABEL: func.func @placed
+func.func @placed(%x: tensor<8x32xf32> {train.role = "input", train.name = "x"},
+                  %a: tensor<32x32xf32> {train.role = "param", train.name = "a", train.placement = #train.placement<dim = 0, axes = ["tp"], parts = 2>},
+                  %b: tensor<32x48xf32> {train.role = "param", train.name = "b", train.placement = #train.placement<dim = 1, axes = ["tp"], parts = 2>},
+                  %c: tensor<48x48xf32> {train.role = "param", train.name = "c", train.placement = #train.placement<dim = 0, axes = ["tp"], parts = 2>},
+                  %d: tensor<48x48xf32> {train.role = "param", train.name = "d"}) -> (tensor<f32> {train.role = "loss"}) {
+  // CHECK: train.dot_general {{.*}} scaling
+  %0 = train.dot_general %x, %a {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<8x32xf32>, tensor<32x32xf32>) -> tensor<8x32xf32>
+  // expected-remark@+1 {{the product of 'b' stays in bf16: 32 inputs and 24 outputs on each rank along model axes, expected multiples of 16}}
+  %1 = train.dot_general %0, %b {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<8x32xf32>, tensor<32x48xf32>) -> tensor<8x48xf32>
+  %t = train.transpose %c {permutation = array<i64: 1, 0>} : (tensor<48x48xf32>) -> tensor<48x48xf32>
+  // expected-remark@+1 {{the product of 'c' stays in bf16: 24 inputs and 48 outputs on each rank}}
+  %2 = train.dot_general %1, %t {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<8x48xf32>, tensor<48x48xf32>) -> tensor<8x48xf32>
+  // expected-remark@+1 {{the product of 'd' stays in bf16: a head}}
+  %y = train.dot_general %2, %d {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<8x48xf32>, tensor<48x48xf32>) -> tensor<8x48xf32>
+  %loss = train.reduce sum, %y {dimensions = array<i64: 0, 1>} : (tensor<8x48xf32>) -> tensor<f32>
   return %loss : tensor<f32>
 }

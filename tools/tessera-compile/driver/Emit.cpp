@@ -59,6 +59,11 @@ ArtifactMetadata::Entries modelEntries(const CompileOptions &o, const StepSize &
   if (o.precision == "fp8") {
     entries.emplace_back("fp8_recipe", o.fp8Recipe);
     entries.emplace_back("fp8_amax", o.fp8Amax);
+    entries.emplace_back("fp8_nonfinite", o.fp8Nonfinite);
+    if (!o.fp8Filter.empty())
+      entries.emplace_back("fp8_filter", o.fp8Filter);
+    if (!o.fp8KeepBf16.empty())
+      entries.emplace_back("fp8_keep_bf16", o.fp8KeepBf16);
   }
   if (!o.keepF32.empty())
     entries.emplace_back("keep_f32", o.keepF32);

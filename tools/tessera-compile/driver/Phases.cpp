@@ -1,6 +1,7 @@
 //===- Phases.cpp - the passes of each phase ------------------------------===//
 
 #include "compiler/dialect/exec/Exec.h"
+#include "compiler/dialect/train/Float8.h"
 #include "passes/differentiate/Passes.h"
 #include "passes/lower/Passes.h"
 #include "passes/optimize/Passes.h"
@@ -20,6 +21,7 @@ namespace tessera {
 namespace {
 /// Elements that a flat unit is padded to: every shard of it starts on a 64-byte boundary.
 constexpr int64_t kShardAlignmentElements = 16;
+static_assert(kShardAlignmentElements % train::kLeastFloat8Chunk == 0, "shards of 8 bits are whole chunks");
 
 /// Units that may be gathered as one where the scheduler finds the distance itself.
 constexpr int64_t kCombinedAhead = 2;

@@ -201,7 +201,8 @@ void addMinimum(const CompileOptions &options, dist::MeshAttr mesh, const Parame
     minimum(state, Collective::ReduceScatter, gradients, reducesEach ? microBatches : 1);
     minimum(replicas, Collective::AllReduce, gradients / static_cast<double>(dist::groupSize(mesh, state)), 1);
   }
-  if (strategy.gather != shard::Gather::Never) {
+  // In 8 bits, units are gathered in several widths, and what of them is follows from more than the strategy.
+  if (strategy.gather != shard::Gather::Never && options.precision != "fp8") {
     const bool gathersEach = strategy.gather == shard::Gather::ForEachPhase;
     const double gathered = gathersEach ? microBatches * (parameters.all + parameters.backward) : parameters.all;
     minimum(state, Collective::AllGather, gathered * traffic.gathered, 1);
