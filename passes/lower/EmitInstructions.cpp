@@ -269,7 +269,8 @@ LogicalResult Emitter::emitCollective(dist::CollectiveOpInterface op) {
   auto mesh = func->getParentOfType<ModuleOp>()->getAttrOfType<dist::MeshAttr>(dist::kMesh);
   if (!mesh)
     return op->emitError() << "needs the module attribute '" << dist::kMesh << "'";
-  const int64_t stream = exec::collectiveStream(mesh, op.getAxes(), dist::isReduction(kind));
+  const int64_t stream = exec::collectiveStream(mesh, op.getAxes(), dist::isReduction(kind),
+                                                op.getReduction() == dist::ReductionKind::Max);
   Value input = sourceBuffer(op->getOpOperand(0)), output = bufferOf(result);
   // Everything before is over: what it reads has been written and what it overwrites has been read.
   streams.join(code, op->getLoc(), stream, exec::kComputeStream);

@@ -208,7 +208,8 @@ void BlockPlacement::placeReductions() {
       limit = block.getTerminator();
     StringRef reason = "at its first use";
     for (CollectiveOpInterface next : llvm::drop_begin(reductions, index + 1)) {
-      if (next.getCollectiveKind() != start.getCollectiveKind() || next.getAxes() != start.getAxes())
+      if (next.getCollectiveKind() != start.getCollectiveKind() || next.getAxes() != start.getAxes() ||
+          next.getReduction() != start.getReduction())
         continue;
       // Units of one module are under way together, and end in their order.
       const bool isTogether = isOtherOfModule(start, next);

@@ -3,7 +3,8 @@
 #include "passes/schedule/Collectives.h"
 #include "passes/schedule/Passes.h"
 
-#include "llvm/ADT/MapVector.h"
+#include <map>
+#include <tuple>
 
 namespace tessera {
 #define GEN_PASS_DEF_VERIFYSCHEDULEPASS
@@ -33,15 +34,15 @@ LogicalResult verifyStart(Operation *start) {
   return success();
 }
 
-/// Collectives of one kind over one group form a queue: they end in the order in which they start.
+/// Collectives of one kind and reduction over one group form a queue: they end in the order in which they start.
 LogicalResult verifyOrder(Block &block) {
-  llvm::MapVector<std::pair<CollectiveKind, Attribute>, DoneOp> lastDone;
+  std::map<std::tuple<CollectiveKind, ReductionKind, const void *>, DoneOp> lastDone;
   for (Operation &op : block) {
     CollectiveOpInterface start = asStart(&op);
     if (!start)
       continue;
     DoneOp done = doneOf(start);
-    DoneOp &last = lastDone[{start.getCollectiveKind(), start.getAxes()}];
+    DoneOp &last = lastDone[{start.getCollectiveKind(), start.getReduction(), start.getAxes().getAsOpaquePointer()}];
     if (last && done->isBeforeInBlock(last)) {
       InFlightDiagnostic diag = done.emitOpError() << "ends before a collective of its kind that started earlier";
       diag.attachNote(last.getLoc()) << "that one ends here";

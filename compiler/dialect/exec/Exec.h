@@ -24,8 +24,9 @@ enum Stream : int64_t { kComputeStream = 0, kGatherStream = 1, kReduceStream = 2
 
 /// The stream of collectives over `axes`. Those over the axis that state is split along share two, a gather and a
 /// reduction stream, with those that have it among others; each other axis has two of its own, so that sums over
-/// replicas or of activations do not stand behind those of gradients. Axes that are too many share the last two.
-int64_t collectiveStream(dist::MeshAttr mesh, mlir::ArrayAttr axes, bool reduces);
+/// replicas or of activations do not stand behind those of gradients. Axes that are too many share the last two. Maxima
+/// over the axes of gradients, which computing waits for (of 8-bit floats), have one stream more.
+int64_t collectiveStream(dist::MeshAttr mesh, mlir::ArrayAttr axes, bool reduces, bool isMaximum = false);
 /// Whether a stream takes reductions, or gathers; nothing for those of computation and copies.
 std::optional<bool> streamReduces(int64_t stream);
 /// The axis that a stream belongs to; empty for streams of computation and copies.

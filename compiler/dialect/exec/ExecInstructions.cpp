@@ -119,15 +119,20 @@ static SmallVector<unsigned> orderedAxes(tessera::dist::MeshAttr mesh) {
   return axes;
 }
 
-int64_t tessera::exec::collectiveStream(dist::MeshAttr mesh, ArrayAttr axes, bool reduces) {
+int64_t tessera::exec::collectiveStream(dist::MeshAttr mesh, ArrayAttr axes, bool reduces, bool isMaximum) {
   const SmallVector<unsigned> ordered = orderedAxes(mesh);
   const dist::Axes used = dist::axisNumbers(axes, mesh);
   const auto *owner = llvm::find_if(ordered, [&](unsigned axis) { return llvm::is_contained(used, axis); });
   const int64_t place = owner == ordered.end() ? 0 : owner - ordered.begin();
+  // Pairs of streams: one for each further axis, and the second of the next one for maxima.
+  auto ofPair = [](int64_t pair, bool second) {
+    return kCopyStream + 1 + 2 * std::min<int64_t>(pair, (kNumStreams - 1 - kCopyStream) / 2 - 1) + (second ? 1 : 0);
+  };
+  if (place == 0 && isMaximum)
+    return ofPair(std::max<int64_t>(1, static_cast<int64_t>(ordered.size())) - 1, true);
   if (place == 0)
     return reduces ? kReduceStream : kGatherStream;
-  const int64_t pair = std::min<int64_t>(place - 1, (kNumStreams - 1 - kCopyStream) / 2 - 1);
-  return kCopyStream + 1 + 2 * pair + (reduces ? 1 : 0);
+  return ofPair(place - 1, reduces);
 }
 
 std::optional<bool> tessera::exec::streamReduces(int64_t stream) {
