@@ -38,7 +38,7 @@ struct Parameter {
 /// split in m parts are m rows, one after the other: row r holds part r of each.
 struct ParameterUnit {
   std::string name, module; ///< what `policy` puts together is one module, and may be several units
-  train::ArgRole role; ///< Param or Frozen
+  train::ArgRole role;      ///< Param or Frozen
   llvm::SmallVector<Parameter> parameters;
   int64_t decayElements = 0; ///< elements of the parameters that decay
   int64_t elements = 0;      ///< of a row, without padding

@@ -29,11 +29,18 @@ size_t elementBytes(DataType dtype) {
   }
 }
 
-static constexpr std::pair<DataType, std::string_view> typeNames[] = {
-    {DataType::F32, "F32"},          {DataType::F64, "F64"},        {DataType::F16, "F16"},   {DataType::BF16, "BF16"},
-    {DataType::F8E4M3FN, "F8_E4M3"}, {DataType::F8E5M2, "F8_E5M2"}, {DataType::Bool, "BOOL"}, {DataType::I8, "I8"},
-    {DataType::I32, "I32"},          {DataType::I64, "I64"},        {DataType::U8, "U8"},
-    {DataType::F8E8M0FNU, "F8_E8M0"}};
+static constexpr std::pair<DataType, std::string_view> typeNames[] = {{DataType::F32, "F32"},
+                                                                      {DataType::F64, "F64"},
+                                                                      {DataType::F16, "F16"},
+                                                                      {DataType::BF16, "BF16"},
+                                                                      {DataType::F8E4M3FN, "F8_E4M3"},
+                                                                      {DataType::F8E5M2, "F8_E5M2"},
+                                                                      {DataType::Bool, "BOOL"},
+                                                                      {DataType::I8, "I8"},
+                                                                      {DataType::I32, "I32"},
+                                                                      {DataType::I64, "I64"},
+                                                                      {DataType::U8, "U8"},
+                                                                      {DataType::F8E8M0FNU, "F8_E8M0"}};
 
 std::string_view safetensorsName(DataType dtype) {
   for (auto [type, name] : typeNames)

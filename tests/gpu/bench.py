@@ -25,9 +25,11 @@ WARMUP, TRACED = 4, 2
 PEAKS = (("H200 NVL", 835e12), ("H200", 989e12), ("H100 NVL", 835e12), ("H100 PCIe", 756e12), ("H100", 989e12),
          ("A100", 312e12), ("B200", 2250e12))
 TITLES = {"tessera": "Tessera", "eager": "PyTorch eager", "compile": "torch.compile", "fsdp2": "FSDP2, 1 rank"}
-# What may follow a system. Of tessera: the gradient of attention, timed algorithms of products, and what products do
-# besides. Of PyTorch: a padded vocabulary, compiled blocks, and CUDA graphs of what is compiled.
-OPTIONS = {"tessera": ("fast", "autotune", "epilogues=none", "epilogues=bias", "epilogues=all"), "eager": ("padded",),
+FP8_RECIPES = sorted({recipe for recipes in cases.FP8.values() for recipe in recipes})
+# What may follow a system. Of tessera: the gradient of attention, timed algorithms of products, what products do
+# besides, and a recipe of products in 8 bits. Of PyTorch: a padded vocabulary, compiled blocks, and CUDA graphs of what is compiled.
+OPTIONS = {"tessera": ("fast", "autotune", "epilogues=none", "epilogues=bias", "epilogues=all",
+                       *(f"fp8={recipe}" for recipe in FP8_RECIPES)), "eager": ("padded",),
            "compile": ("padded", "graphs"), "fsdp2": ("compile", "padded", "graphs")}
 # Seconds a process may take; compiling is by far the longest.
 LIMITS = {"tessera": 60, "eager": 60, "compile": 180, "fsdp2": 60}
@@ -38,6 +40,8 @@ def rows_of(model):
     """What is run unless --rows says otherwise, what matters most first. Tessera again at the end shows drift."""
     fastest = [row + "+padded" if model in cases.PADDED else row for row in ("fsdp2+compile", "compile")]
     fast = ["tessera+fast"] if model in cases.BENCH else []  # no choice on a CPU
+    if model in cases.FP8_BENCH:
+        fast.append("tessera+fp8=" + cases.FP8["sm_90"][0])
     return ["tessera", *fastest, *fast, "eager", "fsdp2", "tessera"]
 
 
@@ -81,9 +85,9 @@ def parse(row):
         raise ValueError(f"unknown system '{system}', expected {', '.join(OPTIONS)}")
     if unknown := [option for option in options if option not in OPTIONS[system]]:
         raise ValueError(f"'{row}': unknown option '{unknown[0]}'; {system} takes {', '.join(OPTIONS[system])}")
-    epilogues = [option for option in options if option.startswith("epilogues=")]
-    if len(epilogues) > 1 or len(set(options)) < len(options):
-        raise ValueError(f"'{row}': an option is there twice")
+    chosen = [option for option in options if "=" in option]  # each is an artifact of its own
+    if len(chosen) > 1 or len(set(options)) < len(options):
+        raise ValueError(f"'{row}': an option is there twice, or epilogues beside a recipe")
     if "graphs" in options and "compile" not in [system, *options]:
         raise ValueError(f"'{row}': only what is compiled has graphs")
     return system, options
@@ -114,13 +118,16 @@ def tessera(suite, name, shape, steps, options):
     data = os.path.join(suite.work, "tokens.bin")
     count = (steps + 1) * shape["batch"] * (shape["sequence"] + 1)
     np.random.default_rng(0).integers(0, shape["vocabulary"], count).astype(np.uint32).tofile(data)
-    epilogues = next((option.removeprefix("epilogues=") for option in options if "=" in option), shape["epilogues"])
+    epilogues = next((option.removeprefix("epilogues=") for option in options if option.startswith("epilogues=")),
+                     shape["epilogues"])
+    recipe = next((option.removeprefix("fp8=") for option in options if option.startswith("fp8=")), None)
     gradient = "fast" if "fast" in options else "deterministic"
     flags = ["--attention-gradient", gradient]
     if "autotune" in options:
         flags.append("--autotune=" + os.path.join(suite.work, "gemm.json"))
     launched = time.time()
-    artifact = suite.artifact(cases.bench_name(name, epilogues, shape["epilogues"]))
+    artifact = suite.artifact(cases.fp8_bench_name(name, recipe) if recipe else
+                              cases.bench_name(name, epilogues, shape["epilogues"]))
     records, output = suite.train(artifact, "bench", "--data", data, "--token-bytes", 4, "--steps", steps, "--trace-steps", TRACED,
                                   "--no-export", "--lr", 1e-4, *flags, timeout=LIMITS["tessera"])
     folder = os.path.join(suite.work, "bench")

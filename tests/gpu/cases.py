@@ -1,5 +1,6 @@
 """What is compiled by prepare.py and run by run.py: one list, so that both agree on names."""
 
+import json
 import os
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -12,6 +13,10 @@ LIMIT = 64 << 20  # bytes of what prepare.py leaves, so that it can be carried
 RANKS = [(strategy, ranks) for ranks in (2, 1, 4) for strategy in ("zero3", "ddp")]
 # In this order, so that a run that is cut off has met both models and both precisions.
 TRAININGS = [("gpt", "fp32"), ("llama", "bf16"), ("gpt", "bf16"), ("llama", "fp32")]
+# What of FP8 a GPU has, those first whose scales are easiest to misplace; sm_80 has nothing.
+FP8 = {"sm_90": ("block128", "rowwise", "tensorwise"), "sm_100": ("mxfp8", "tensorwise", "rowwise")}
+FP8_MODELS = ("llama", "gpt")  # of goldens/fp8
+FP8_STEPS = 5
 # Files of the kernel tests whose kernels are run one by one, beside those of the models above.
 KERNEL_FILES = ("basic", "elementwise", "gpu", "index", "reduce")
 
@@ -31,12 +36,35 @@ CPU_BENCH = {
 PADDED = {"gpt2": 50304, "gpt2-xl": 50304, "gpt2-tiny": 320}
 
 
+# Of them, those whose layers are also timed in 8 bits: `tessera+fp8=block128`.
+FP8_BENCH = ("llama-1b", "qwen2-1.5b")
+
+
 EPILOGUES = ("none", "bias", "all")
 
 
 def bench_name(model, epilogues, usual):
     """The artifact of a benchmark: the model's own has the epilogues that are `usual` for the GPU."""
     return model if epilogues == usual else f"{model}-epilogues-{epilogues}"
+
+
+def fp8_bench_name(model, recipe):
+    return f"{model}-fp8-{recipe}"
+
+
+def fp8_name(model, recipe):
+    return f"fp8-{model}-{recipe}"
+
+
+def fp8_cases(gpu):
+    return [(model, recipe) for recipe in FP8.get(gpu, ()) for model in FP8_MODELS]
+
+
+def fp8_record(model):
+    """Of a training of goldens/fp8: the model's file and what was recorded."""
+    folder = os.path.join(GOLDENS, "fp8")
+    with open(os.path.join(folder, model + ".json")) as file:
+        return os.path.join(folder, model + ".onnx"), json.load(file)
 
 
 def oracle_name(model, precision):

@@ -23,6 +23,7 @@ import tempfile
 import breakdown
 import cases
 import libraries
+import training
 
 sys.path.insert(0, os.path.join(cases.ROOT, "tests", "end_to_end"))
 import harness  # noqa: E402
@@ -165,6 +166,25 @@ class Prepare:
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             self.manifest["ranks"] = dict(pool.map(one, cases.ranks_cases()))
 
+    def fp8(self):
+        """Trainings in 8 bits, and what the CPU makes of them, whose products are exact."""
+        self.manifest["fp8"] = {}
+        for model, recipe in cases.fp8_cases(self.gpu):
+            onnx, record = cases.fp8_record(model)
+            name = cases.fp8_name(model, recipe)
+            self.compile(name, [onnx, "--batch", record["batch"], "--seq", record["sequence"], "--loss", "cross-entropy",
+                                "--optimizer", "adamw", "--precision", "fp8", "--fp8-recipe", recipe, "--fp8-select", "all"])
+            files = training.write_fp8(record, self.work)
+            out = self.path("run-" + name)
+            self.tools("tessera-run", self.path("cpu", name + ".tessera"), *training.fp8_flags(files), "--threads", 1, "--out", out)
+            with open(os.path.join(out, "metrics.jsonl")) as file:
+                steps = [record for record in map(json.loads, file) if "loss" in record]
+            shutil.rmtree(out)
+            for file in files:
+                os.remove(file)
+            self.manifest["fp8"][name] = {"losses": [step["loss"] for step in steps], "norms": [step["grad_norm"] for step in steps]}
+            print(f"prepare: {name}", flush=True)
+
     def bench(self):
         for target, table in (("gpu", cases.BENCH), ("cpu", cases.CPU_BENCH)):
             for name, (shape, batch, sequence, *_) in table.items():
@@ -179,6 +199,9 @@ class Prepare:
                 for epilogues in cases.EPILOGUES if target == "gpu" else ():
                     if epilogues != usual:
                         self.compile(cases.bench_name(name, epilogues, usual), [*flags, "--epilogues", epilogues], [target])
+                for recipe in cases.FP8.get(self.gpu, ()) if target == "gpu" and name in cases.FP8_BENCH else ():
+                    self.compile(cases.fp8_bench_name(name, recipe), [*flags, "--precision", "fp8", "--fp8-recipe", recipe,
+                                                                      "--fp8-select", "all"], [target])
                 # The same code runs on every machine of the architecture; run.sh takes the prediction of the one it is on.
                 targets = [self.target, *(machine for machine, gpu in machines().items() if gpu == self.gpu)]
                 predictions = dict(self.predicted([*flags, "--epilogues", usual, *device]) for device in
@@ -278,6 +301,7 @@ def main():
             prepare.kernels_of_file(name)
         prepare.oracle()
         prepare.ranks()
+        prepare.fp8()
         prepare.bench()
         if not options.no_runtime:
             prepare.runtime()

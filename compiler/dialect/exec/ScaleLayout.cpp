@@ -21,11 +21,8 @@ struct Row {
 } // namespace
 
 static constexpr Row kModes[] = {
-    {ScaleMode::Tensor, {0, 0}},
-    {ScaleMode::Row, {0, 1}},
-    {ScaleMode::Block128, {128, 1}},
-    {ScaleMode::Block128x128, {128, 128}},
-    {ScaleMode::Block32, {32, 1}},
+    {ScaleMode::Tensor, {0, 0}},           {ScaleMode::Row, {0, 1}},      {ScaleMode::Block128, {128, 1}},
+    {ScaleMode::Block128x128, {128, 128}}, {ScaleMode::Block32, {32, 1}},
 };
 
 /// Rows and blocks of a tile of block32.

@@ -129,9 +129,8 @@ static constexpr struct {
 };
 
 bool isSmall(Fp8Recipe recipe, int64_t inputs, int64_t outputs) {
-  return llvm::any_of(kSmall, [&](const auto &row) {
-    return row.recipe == recipe && inputs <= row.inputs && outputs <= row.outputs;
-  });
+  return llvm::any_of(
+      kSmall, [&](const auto &row) { return row.recipe == recipe && inputs <= row.inputs && outputs <= row.outputs; });
 }
 
 /// The elements that share a scale, kept times contracted.
