@@ -192,15 +192,15 @@ class Prepare:
                 subprocess.run([sys.executable, os.path.join(cases.ROOT, "tests", "bench", "shape_model.py"), shape,
                                 f"--batch={batch}", f"--seq={sequence}", "-o", model], check=True)
                 precision = "bf16" if target == "gpu" else "fp32"
-                flags = [model, "--batch", batch, "--seq", sequence, "--precision", precision, "--clip-norm", 1,
-                         "--weight-decay", 0.1]
+                sizes = [model, "--batch", batch, "--seq", sequence, "--clip-norm", 1, "--weight-decay", 0.1]
+                flags = [*sizes, "--precision", precision]
                 usual = "none" if target == "cpu" else "bias" if self.gpu == "sm_80" else "all"
                 self.compile(name, [*flags, "--epilogues", usual], [target])
                 for epilogues in cases.EPILOGUES if target == "gpu" else ():
                     if epilogues != usual:
                         self.compile(cases.bench_name(name, epilogues, usual), [*flags, "--epilogues", epilogues], [target])
                 for recipe in cases.FP8.get(self.gpu, ()) if target == "gpu" and name in cases.FP8_BENCH else ():
-                    self.compile(cases.fp8_bench_name(name, recipe), [*flags, "--precision", "fp8", "--fp8-recipe", recipe,
+                    self.compile(cases.fp8_bench_name(name, recipe), [*sizes, "--precision", "fp8", "--fp8-recipe", recipe,
                                                                       "--fp8-select", "all"], [target])
                 # The same code runs on every machine of the architecture; run.sh takes the prediction of the one it is on.
                 targets = [self.target, *(machine for machine, gpu in machines().items() if gpu == self.gpu)]
