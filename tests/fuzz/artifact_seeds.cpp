@@ -55,6 +55,14 @@ int main(int argc, char **argv) {
   product.epilogue_input = static_cast<int32_t>(compute.buffer({6}));
   product.epilogue_output = static_cast<int32_t>(compute.buffer({4, 6}));
   compute.add(product);
+  artifact::GemmT scaled;
+  const uint32_t narrow = compute.buffer({16, 128}, artifact::DataType::F8E4M3FN);
+  scaled.a = narrow;
+  scaled.b = compute.view(narrow, {128, 16}, {1, 128});
+  scaled.c = compute.buffer({16, 16});
+  scaled.a_scale_mode = scaled.b_scale_mode = artifact::ScaleMode::Block128;
+  scaled.a_scales = scaled.b_scales = static_cast<int32_t>(compute.buffer({1, 16}));
+  compute.add(scaled);
   compute.fill(c, 2);
   compute.copy(c, compute.buffer({4, 6}));
   compute.endLoop();
