@@ -369,6 +369,19 @@ class Plans(Fp8):
         self.assertEqual({row["weight_grad"] for row in rows}, {"bf16"})
         self.assertEqual(rows[-1]["reason"], "a head: only the loss and outputs follow from it")
 
+    def test_layers_that_do_not_gain(self):
+        """By the cost model on a GPU: small layers are faster in bf16, with their times; on a CPU there is no size rule."""
+        flags = ("--batch", 8, "--seq", 256, "--precision", "fp8", "--fp8-recipe", "tensorwise")
+        self.fail_with("(?s)no product can be computed.*'h.0.attn.c_proj.weight': in bf16 its products take [0-9.]+ us on a rank "
+                       "of h100x8, in 8 bits [0-9.]+ us with casts", "tessera-compile", DEMO, *flags, "--target", "h100x8",
+                       "--fp8-select", "auto", "-o", "no.tessera")
+        # torchao's rule for tensorwise: at most 4096 inputs and 1024 outputs.
+        self.compile("gpu", DEMO, *flags, "--target", "h100x8")
+        cast = {row["weight"].split(".", 2)[2] for row in self.dump("gpu", "precision")["products"] if not row["reason"]}
+        self.assertEqual(cast, {"attn.c_attn.weight", "mlp.c_fc.weight"})
+        self.compile("cpu", DEMO, *flags)
+        self.assertEqual(sum(not row["reason"] for row in self.dump("cpu", "precision")["products"]), 24)
+
     def test_bad_input(self):
         def fails(message, *flags, size=("--batch", 8, "--seq", 256)):
             self.fail_with(message, "tessera-compile", DEMO, *size, *flags, "-o", "no.tessera")
