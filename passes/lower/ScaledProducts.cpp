@@ -55,14 +55,16 @@ struct Operand {
   int64_t contracted() const { return shapeOf(value)[1]; }
   bool isByRow() const { return shapeOf(scales)[1] == 1; }
 
-  /// The mode that has as many scales along each dimension.
+  /// The mode that has as many scales along each dimension. One block along what is contracted is a whole row.
   std::optional<ScaleMode> mode(StringRef architecture, bool isPowerOfTwo) const {
-    auto count = [](int64_t size, int64_t block) -> int64_t { return block == 0 ? 1 : llvm::divideCeil(size, block); };
+    auto isCut = [](int64_t size, int64_t block, int64_t count) {
+      return block == 0 ? count == 1 : block * count == size;
+    };
     for (const Support &row : kSupport) {
       const ScaleBlocks blocks = exec::blocksOf(row.mode);
       if (row.architecture == architecture && (row.mode != ScaleMode::Block32 || isPowerOfTwo) &&
-          count(kept(), blocks.kept) == shapeOf(scales)[0] &&
-          count(contracted(), blocks.contracted) == shapeOf(scales)[1])
+          (blocks.contracted == 0) == isByRow() && isCut(kept(), blocks.kept, shapeOf(scales)[0]) &&
+          isCut(contracted(), blocks.contracted, shapeOf(scales)[1]))
         return row.mode;
     }
     return std::nullopt;

@@ -33,7 +33,7 @@ FailureOr<Fp8Gain> Fp8Gain::create(StringRef select, StringRef target, Location 
 
 namespace {
 
-/// m, n and k of a product, and the elements of its operands.
+/// [m, k] times [k, n].
 struct Sizes {
   double m, n, k;
 };

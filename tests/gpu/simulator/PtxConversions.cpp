@@ -173,6 +173,8 @@ Execute conversion(Mnemonic &mnemonic) {
     return unary<float, uint16_t, [](uint16_t a) { return Bf16::widen(a); }>;
   if (from == "f16" && to == "f32")
     return unary<float, uint16_t, [](uint16_t a) { return F16::widen(a); }>;
+  if (from == "bf16" && to == "f64")
+    return unary<double, uint16_t, [](uint16_t a) { return static_cast<double>(Bf16::widen(a)); }>;
   if (from == "f32" && to == "f64")
     return unary<double, float, same>;
   if (to[0] == 'f' || to[0] == 'b' || isRounded)

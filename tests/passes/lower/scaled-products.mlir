@@ -111,3 +111,15 @@ func.func @wide(%a: tensor<32x64xf8E5M2>, %b: tensor<48x64xf8E5M2>) -> tensor<32
   %y = train.scaled_dot %a, %b scaled %s, %s {lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>, power_of_two} : (tensor<32x64xf8E5M2>, tensor<48x64xf8E5M2>, tensor<f32>, tensor<f32>) -> tensor<32x48xbf16>
   return %y : tensor<32x48xbf16>
 }
+
+// One block along what is contracted is a row, also where it is shorter than any block that the GPU has.
+// SM100-LABEL: func.func @short
+// SM100:         exec.scaled_product %{{[^ ]+}} by %{{[^ ]+}} tensor, %{{[^ ]+}} by %{{[^ ]+}} tensor
+// CHECK-LABEL: func.func @short
+// CHECK:         exec.scaled_product %{{[^ ]+}} by %{{[^ ]+}} row, %{{[^ ]+}} by %{{[^ ]+}} row
+func.func @short(%a: tensor<32x16xf8E4M3FN>, %b: tensor<48x16xf8E4M3FN>) -> tensor<32x48xf32> {
+  %sa = train.constant dense<0.25> : tensor<32x1xf32>
+  %sb = train.constant dense<0.5> : tensor<48x1xf32>
+  %y = train.scaled_dot %a, %b scaled %sa, %sb {lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>, power_of_two} : (tensor<32x16xf8E4M3FN>, tensor<48x16xf8E4M3FN>, tensor<32x1xf32>, tensor<48x1xf32>) -> tensor<32x48xf32>
+  return %y : tensor<32x48xf32>
+}

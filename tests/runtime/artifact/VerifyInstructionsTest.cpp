@@ -148,7 +148,7 @@ TEST(Verify, Scales) {
   expectError(builder, "product of 8-bit floats with a batch or an epilogue");
   gemm.epilogue = artifact::Epilogue::None;
   gemm.a = builder.buffer({m, k}, DataType::BF16);
-  expectError(builder, "product of BF16 and F8E4M3FN");
+  expectError(builder, "operand b is of type F8E4M3FN, expected BF16");
   gemm.b = builder.view(builder.buffer({n, k}, DataType::BF16), {k, n}, {1, k});
   expectError(builder, "of a product that is not of 8-bit floats");
   gemm.a = builder.buffer({m, k}, DataType::F8E5M2);

@@ -59,6 +59,7 @@ ArtifactMetadata::Entries modelEntries(const CompileOptions &o, const StepSize &
   if (o.precision == "fp8") {
     entries.emplace_back("fp8_recipe", o.fp8Recipe);
     entries.emplace_back("fp8_amax", o.fp8Amax);
+    entries.emplace_back("fp8_select", fp8SelectOf(o));
     entries.emplace_back("fp8_nonfinite", o.fp8Nonfinite);
     if (!o.fp8Filter.empty())
       entries.emplace_back("fp8_filter", o.fp8Filter);

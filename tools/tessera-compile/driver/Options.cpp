@@ -44,6 +44,12 @@ int64_t numModelRanks(const CompileOptions &options) {
   return countRanks(options, [](const dist::AxisRoleInfo &info) { return info.splitsParameters; });
 }
 
+std::string fp8SelectOf(const CompileOptions &options) {
+  if (!options.fp8Select.empty())
+    return options.fp8Select;
+  return options.architecture.empty() ? "all" : "rules"; // of a CPU
+}
+
 std::optional<int64_t> fp8Groups(const CompileOptions &options) {
   const std::string &text = options.fp8Amax;
   if (text == "global")

@@ -127,6 +127,8 @@ struct CompileOptions {
   bool isReportOnly() const { return (report || fit) && output.empty(); }
 };
 
+/// What `fp8Select` says, or its default for the target.
+std::string fp8SelectOf(const CompileOptions &options);
 /// Groups of tokens that have scales of their own, of what `fp8Amax` says; none if it says something else.
 std::optional<int64_t> fp8Groups(const CompileOptions &options);
 

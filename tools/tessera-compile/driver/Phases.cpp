@@ -83,9 +83,7 @@ void addDifferentiation(OpPassManager &module, const CompileOptions &o) {
     module.addPass(createChooseFp8({.recipe = o.fp8Recipe,
                                     .filter = o.fp8Filter,
                                     .keepBf16 = o.fp8KeepBf16,
-                                    .select = !o.fp8Select.empty() ? o.fp8Select
-                                              : isGpu(o)           ? "rules"
-                                                                   : "all",
+                                    .select = fp8SelectOf(o),
                                     .target = o.target,
                                     .parts = numSampleRanks(o) * o.accumulate}));
   OpPassManager &steps = module.nest<func::FuncOp>();
