@@ -112,13 +112,13 @@ bool acceptsLayout(OpOperand &use, const Layout &layout) {
   std::optional<Contraction> product = Contraction::of(use.getOwner());
   if (product && &use == product->input)
     return layout.isContiguous();
-  if (auto scaled = dyn_cast<exec::ScaledProductOp>(use.getOwner()); scaled && number < 4) {
-    // lhs, its scales, rhs, its scales.
-    if (number % 2 == 1)
-      return layout.isContiguous();
-    return layout.isUnit(1) &&
-           llvm::all_of(ArrayRef({layout.strides[0], layout.offset, layout.iterationStride, layout.rankStride}),
-                        [](int64_t bytes) { return bytes % exec::kScaledMultiple == 0; });
+  if (isa<exec::ScaledProductOp>(use.getOwner()) && number < 4) {
+    // lhs, its scales, rhs, its scales. All begin at multiples of 16 bytes, or of more, and so do the rows of matrices.
+    const bool isMatrix = number % 2 == 0;
+    const int64_t steps[] = {layout.offset, layout.iterationStride, layout.rankStride,
+                             isMatrix ? layout.strides[0] : 0};
+    return (isMatrix ? layout.isUnit(1) : layout.isContiguous()) &&
+           llvm::all_of(steps, [](int64_t elements) { return elements % exec::kScaledMultiple == 0; });
   }
   if (product)
     return gemmLayout(*product, product->sideOf(use), layout).has_value();

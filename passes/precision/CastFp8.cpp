@@ -43,8 +43,8 @@ struct Tokens {
 class Fp8Caster {
 public:
   Fp8Caster(func::FuncOp func, int64_t groups, Quantizer quantizer)
-      : func(func), groups(groups), ranks(countRanks(func)), quantizer(quantizer), weights(func, quantizer),
-        samples(func) {}
+      : func(func), groups(groups), ranks(countRanks(func, &dist::sampleAxes)), quantizer(quantizer),
+        weights(func, quantizer, countRanks(func, &dist::stateAxes)), samples(func) {}
 
   int64_t scaled = 0;
 
@@ -85,11 +85,11 @@ public:
   }
 
 private:
-  /// How many ranks samples are split over.
-  static int64_t countRanks(func::FuncOp func) {
+  /// How many ranks there are along some axes.
+  static int64_t countRanks(func::FuncOp func, dist::Axes (*axes)(dist::MeshAttr)) {
     auto module = func->getParentOfType<ModuleOp>();
     auto mesh = module ? module->getAttrOfType<dist::MeshAttr>(dist::kMesh) : dist::MeshAttr();
-    return mesh ? dist::groupSize(mesh, dist::sampleAxes(mesh)) : 1;
+    return mesh ? dist::groupSize(mesh, axes(mesh)) : 1;
   }
 
   // --- What products are -----------------------------------------------------------

@@ -376,7 +376,7 @@ private:
     if (failed(readNameRegex(func.getLoc(), "--fp8-filter", filter, regex)))
       return failure();
     if (parts < 1)
-      return func.emitError() << "choose-fp8: parts must be at least 1, got " << parts;
+      return func.emitError() << "choose-fp8: parts must be at least 1, got " << parts.getValue();
     FailureOr<precision::Fp8Gain> gain = precision::Fp8Gain::create(select, target, func.getLoc());
     if (failed(gain))
       return failure();

@@ -6,6 +6,8 @@
 
 #include "passes/precision/Fp8Weights.h"
 
+#include "passes/precision/Fp8Columns.h"
+
 #include "compiler/dialect/train/Float8.h"
 #include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
@@ -111,7 +113,8 @@ std::optional<Fp8Weights::Stored> Fp8Weights::locate(Value matrix, ArrayRef<int6
 
 bool Fp8Weights::Copy::hasRoomFor(const Stored &weight) const {
   return llvm::none_of(weights, [&](const auto &one) {
-    return one.first.overlaps(weight) || one.first.policy.format != weight.policy.format;
+    return one.first.overlaps(weight) || one.first.policy.format != weight.policy.format ||
+           one.first.isByColumn() != weight.isByColumn();
   });
 }
 
@@ -122,8 +125,10 @@ StringRef Fp8Weights::request(Value matrix, ArrayRef<int64_t> blocks, const Oper
   std::optional<Stored> stored = locate(matrix, blocks, policy);
   if (!stored)
     return "it does not lie in a unit as a matrix";
-  // Whole chunks share a scale, also where all of a row does.
-  if (stored->block[1] % kLeastFloat8Chunk != 0)
+  // Whole chunks share a scale, also where all of a row does; or columns do, which are gathered where ranks have
+  // shards.
+  const bool isByColumn = stored->isByColumn() && shards > 1 && shapeOf(stored->unit)[0] % shards == 0;
+  if (stored->block[1] % kLeastFloat8Chunk != 0 && !isByColumn)
     return "what shares a scale is spread over its unit";
   if (stored->offset % kLeastFloat8Chunk != 0)
     return "it does not begin at a multiple of 16 elements of its unit";
@@ -154,11 +159,15 @@ void Fp8Weights::build(OpBuilder &builder, BlockArgument unit, MutableArrayRef<C
   const int64_t elements = shapeOf(unit)[0];
   int64_t chunk = std::gcd(kFloat8Chunk, elements);
   for (const Copy &copy : copies)
-    for (const auto &[weight, inverse] : copy.weights)
+    for (const auto &[weight, inverse] : copy.isByColumn() ? ArrayRef<std::pair<Stored, Value>>() : copy.weights)
       chunk = std::gcd(chunk, std::gcd(weight.block[1], weight.offset));
   Value chunks = b.reshape(unit, {elements / chunk, chunk});
   Value amax = b.reshape(maxima(b, chunks, {1, chunk}, /*ofMagnitudes=*/true), {elements / chunk});
   for (Copy &copy : copies) {
+    if (copy.isByColumn()) {
+      buildByColumn(b, unit, copy);
+      continue;
+    }
     llvm::sort(copy.weights, [](auto &x, auto &y) { return x.first.offset < y.first.offset; });
     SmallVector<Value> scales;
     int64_t end = 0;
@@ -180,6 +189,22 @@ void Fp8Weights::build(OpBuilder &builder, BlockArgument unit, MutableArrayRef<C
     copy.chunks =
         tessera::precision::cast(b, chunks, b.reshape(all, {elements / chunk, 1}), copy.weights.front().first.policy);
   }
+}
+
+void Fp8Weights::buildByColumn(Build &b, BlockArgument unit, Copy &copy) {
+  UnitShards rows(b, unit, shards);
+  SmallVector<ColumnWeight> weights;
+  SmallVector<Value> scales;
+  for (const auto &[weight, inverse] : copy.weights)
+    weights.push_back({weight.offset, weight.rows, weight.columns});
+  const SmallVector<Value> maxima = rows.columnMaxima(b, weights);
+  for (auto [one, amax] : llvm::zip_equal(copy.weights, maxima)) {
+    auto &[weight, inverse] = one;
+    scales.push_back(quantizer.scale(b, amax, weight.policy));
+    inverse = b.reshape(invert(b, scales.back()), {1, weight.columns});
+  }
+  copy.chunks = tessera::precision::cast(b, rows.getRows(), rows.scalesOfElements(b, weights, scales),
+                                         copy.weights.front().first.policy);
 }
 
 Quantized Fp8Weights::read(Build &b, Value matrix, ArrayRef<int64_t> blocks, const OperandPolicy &policy) {

@@ -40,7 +40,9 @@ struct Quantizer {
 /// The weights of a step's flat units.
 class Fp8Weights {
 public:
-  Fp8Weights(mlir::func::FuncOp func, Quantizer quantizer) : func(func), quantizer(quantizer) {}
+  /// `shards`: ranks that a strategy may split units over.
+  Fp8Weights(mlir::func::FuncOp func, Quantizer quantizer, int64_t shards)
+      : func(func), quantizer(quantizer), shards(shards) {}
 
   /// Notes that `matrix`, a view of a parameter of a unit, will be read in `blocks`. Returns why it cannot be: its
   /// scales are not those of whole chunks of the unit, or it is no plain view; empty: it can.
@@ -61,16 +63,18 @@ private:
     train::OperandPolicy policy;
 
     int64_t end() const { return offset + rows * columns; }
+    bool isByColumn() const { return block[0] == rows && block[1] == 1; }
     bool overlaps(const Stored &other) const { return offset < other.end() && other.offset < end(); }
     bool operator==(const Stored &other) const {
       return unit == other.unit && offset == other.offset && rows == other.rows && columns == other.columns &&
              block == other.block && policy == other.policy;
     }
   };
-  /// A unit in 8 bits of one format, each of its elements in one way.
+  /// A unit in 8 bits of one format, each of its elements in one way: all by blocks of rows, or all by columns.
   struct Copy {
     /// Whether it can hold `weight`, too.
     bool hasRoomFor(const Stored &weight) const;
+    bool isByColumn() const { return weights.front().first.isByColumn(); }
 
     llvm::SmallVector<std::pair<Stored, mlir::Value>> weights; ///< and the inverses of their scales
     mlir::Value chunks;                                        ///< a row each
@@ -79,9 +83,11 @@ private:
   std::optional<Stored> locate(mlir::Value matrix, llvm::ArrayRef<int64_t> blocks,
                                const train::OperandPolicy &policy) const;
   void build(mlir::OpBuilder &builder, mlir::BlockArgument unit, llvm::MutableArrayRef<Copy> copies);
+  void buildByColumn(train::Build &b, mlir::BlockArgument unit, Copy &copy);
 
   mlir::func::FuncOp func;
   Quantizer quantizer;
+  int64_t shards;
   llvm::MapVector<mlir::BlockArgument, llvm::SmallVector<Copy>> units;
 };
 

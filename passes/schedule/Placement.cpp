@@ -101,6 +101,13 @@ static llvm::StringMap<StringRef> modulesOf(Block &block) {
   return modules;
 }
 
+/// Whether a unit is gathered, of which the block may first make another form (8 bits).
+static bool isOfUnit(CollectiveOpInterface gather) {
+  dist::OriginAttr origin = gather.getOriginAttr();
+  return origin &&
+         (origin.getPhase() == dist::OriginPhase::Forward || origin.getPhase() == dist::OriginPhase::Backward);
+}
+
 BlockPlacement::BlockPlacement(Block &block) : block(block), order(block), modules(modulesOf(block)) {
   for (Operation &op : block) {
     CollectiveOpInterface start = dist::asStart(&op);
@@ -110,8 +117,22 @@ BlockPlacement::BlockPlacement(Block &block) : block(block), order(block), modul
     if (dist::isReduction(kind))
       reductions.push_back(start);
     else if (kind == CollectiveKind::AllGather)
-      (isReadyAtStart(start.getOperand()) ? gathers : fixedGathers).push_back(start);
+      (isReadyAtStart(start.getOperand()) || isOfUnit(start) ? gathers : fixedGathers).push_back(start);
   }
+}
+
+/// The last op of the block that computes what `value` is assembled of; null: it comes from outside.
+Operation *BlockPlacement::readyAfter(Value value) const {
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getBlock() != &block)
+    return nullptr;
+  if (!isAssembly(op))
+    return op;
+  Operation *last = nullptr;
+  for (Value operand : op->getOperands())
+    if (Operation *ready = readyAfter(operand); ready && (!last || order.isBefore(last, ready)))
+      last = ready;
+  return last;
 }
 
 /// The value comes from outside of the block, or only assembles such values: parameters.
@@ -257,12 +278,20 @@ void BlockPlacement::moveOperandsBefore(Operation *op) {
 void BlockPlacement::moveStart(const Gather &gather, Operation *after, Operation *previous, const Twine &reason) {
   if (!after || (previous && order.isBefore(after, previous)))
     after = previous;
+  // A start moves with what assembles its operand, and not with what computes it.
+  Operation *ready = readyAfter(CollectiveOpInterface(gather.start).getOperand());
+  const bool isBound = ready && (!after || order.isBefore(after, ready));
+  if (isBound)
+    after = ready;
   if (after)
     order.moveAfter(gather.start, after);
   else
     order.moveToFront(gather.start);
   moveOperandsBefore(gather.start);
-  setReason(gather.start, reason);
+  if (isBound)
+    setReason(gather.start, "as soon as its operand is complete");
+  else
+    setReason(gather.start, reason);
   keepQueue(gather);
 }
 

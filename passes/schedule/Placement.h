@@ -42,7 +42,7 @@ private:
   llvm::DenseMap<mlir::Operation *, uint64_t> labels; ///< they grow along the block
 };
 
-/// The gather of a unit: of a value that exists when the block begins.
+/// The gather of a unit: of a value that exists when the block begins, or that the block makes of one.
 struct Gather {
   dist::CollectiveOpInterface start;
   dist::DoneOp done; ///< at the unit's point: the first op that computes with it
@@ -81,6 +81,7 @@ public:
 
 private:
   bool isReadyAtStart(mlir::Value value) const;
+  mlir::Operation *readyAfter(mlir::Value value) const;
   mlir::Operation *firstUser(mlir::Operation *op) const;
   void hoist(mlir::Operation *op);
   void sinkUsers(mlir::Operation *op);

@@ -43,9 +43,10 @@ public:
   }
 
 private:
-  /// Whether the gather is of another unit of the same module as the one before it.
+  /// Whether the gather is of the same module as the one before it: of another unit, or of the unit in another form.
   bool isWithPrevious(size_t index) const {
-    return placement.isOtherOfModule(gathers[index].start, gathers[index - 1].start) &&
+    StringRef module = placement.moduleOf(gathers[index].start);
+    return !module.empty() && module == placement.moduleOf(gathers[index - 1].start) &&
            gathers[index].isBackward() == gathers[index - 1].isBackward();
   }
 

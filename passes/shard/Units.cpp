@@ -16,22 +16,23 @@ using namespace tessera::train;
 
 namespace tessera::shard {
 
-/// Whether `op` quantises rows with a scale each, as any part of the rows can be.
+/// Whether `op` quantises rows with a scale for each of them, or for each element, as any part of the rows can be.
 static bool quantizesRows(Operation *op) {
   auto quantize = dyn_cast<QuantizeOp>(op);
   if (!quantize || tensorType(quantize.getScale()).getRank() != 2)
     return false;
   ArrayRef<int64_t> scale = shapeOf(quantize.getScale());
-  return scale[0] == shapeOf(quantize.getResult())[0] && scale[1] == 1;
+  ArrayRef<int64_t> shape = shapeOf(quantize.getResult());
+  return scale[0] == shape[0] && (scale[1] == 1 || scale[1] == shape[1]);
 }
 
 /// Whether `op` cuts a unit into chunks that are quantised.
 static bool isQuantized(Operation *op) { return isa<ReshapeOp>(op) && llvm::any_of(op->getUsers(), quantizesRows); }
 
-/// Whether `op` reads rows of chunks one by one: their casts, and their largest values.
+/// Whether `op` reads rows of chunks one by one: their casts, and their largest values, of all of a row or of a part.
 static bool readsRows(Operation *op) {
   auto reduce = dyn_cast<ReduceOp>(op);
-  return quantizesRows(op) ||
+  return quantizesRows(op) || isa<SelectOp>(op) ||
          (reduce && reduce.getKind() == ReduceKind::Max && reduce.getDimensions() == ArrayRef<int64_t>{1});
 }
 

@@ -150,6 +150,9 @@ void forPairs(SmallVector<Float8Cast> casts, llvm::function_ref<void(const Float
     return isa<Float8E4M3FNType>(a.type()) && isa<Float8E5M2Type>(b.type());
   });
   for (size_t i = 0; i < casts.size();) {
+    // What was hoisted for an earlier pair may have changed the order.
+    if (i + 1 < casts.size() && casts[i + 1].first->isBeforeInBlock(casts[i].first))
+      std::swap(casts[i], casts[i + 1]);
     const bool isPair =
         i + 1 < casts.size() && casts[i].type() == casts[i + 1].type() && hoist(casts[i + 1].operand(), casts[i].first);
     replace(casts[i], isPair ? &casts[i + 1] : nullptr);
