@@ -174,9 +174,11 @@ void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o) {
                  "with --precision fp8, cast only products of parameters that match this regular expression");
   app.add_option("--fp8-keep-bf16", o.fp8KeepBf16,
                  "first:<n>,last:<n>: so many blocks of the model, from its beginning and its end, stay in bf16");
-  app.add_option("--fp8-select", o.fp8Select,
-                 "which layers are cast: all, those that the recipe's authors found to gain (rules), or those whose products, "
-                 "with the casts of activations and gradients, are faster by the target's cost model (auto); on GPUs rules, on CPUs all, where 8 bits are for trying")
+  app.add_option(
+         "--fp8-select", o.fp8Select,
+         "which layers are cast: all, those that the recipe's authors found to gain (rules), or those whose products, "
+         "with the casts of activations and gradients, are faster by the target's cost model (auto); on GPUs rules, on "
+         "CPUs all, where 8 bits are for trying")
       ->default_str("rules or all");
   app.add_option(
          "--fp8-amax", o.fp8Amax,
