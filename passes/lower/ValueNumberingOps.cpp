@@ -133,9 +133,12 @@ LogicalResult ValueProof::verifyGemm(Operation *op, exec::GemmOp gemm) {
   auto flip = [&](const Content &content, int64_t rows, int64_t columns) {
     return values.transpose(content, {batch, rows, columns}, {0, 2, 1});
   };
-  Matrices flipped{flip(direct.b, contracted, n), flip(direct.a, m, contracted), flip(direct.c, m, n), direct.epilogue};
-  flipped.aScales = direct.bScales;
-  flipped.bScales = direct.aScales;
+  Matrices flipped{flip(direct.b, contracted, n),
+                   flip(direct.a, m, contracted),
+                   flip(direct.c, m, n),
+                   direct.epilogue,
+                   direct.bScales,
+                   direct.aScales};
   if (exec::sumsOperand(direct.epilogue))
     flipped.epilogue =
         direct.epilogue == exec::Epilogue::BiasGradA ? exec::Epilogue::BiasGradB : exec::Epilogue::BiasGradA;
