@@ -15,7 +15,7 @@ namespace {
 StringRef kindOf(StringRef kernel) {
   if (kernel.consume_front("k")) {
     kernel = kernel.drop_while([](char letter) { return llvm::isDigit(letter); });
-    for (StringRef kind : {"elementwise", "row", "column", "reduce_all", "scatter", "rows_columns"})
+    for (StringRef kind : {"elementwise", "row", "column", "reduce_all", "scatter", "rows_columns", "blocks"})
       if (StringRef rest = kernel; rest.consume_front("_") && rest.consume_front(kind) && rest.starts_with("_"))
         return kind;
   }

@@ -3,6 +3,7 @@
 #include "passes/lower/FusionGroups.h"
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/PhaseAnalysis.h"
 
 using namespace mlir;
 using tessera::codegen::KernelBody;
@@ -38,6 +39,14 @@ static bool isContiguousSlice(train::SliceOp op) {
     inner &= from[dim] == to[dim];
   }
   return true;
+}
+
+/// What `value` is in another shape.
+Value FusionGroups::shapeless(Value value) const {
+  for (auto reshape = value.getDefiningOp<train::ReshapeOp>(); reshape && roles.of(reshape) == FusionRole::View;
+       reshape = value.getDefiningOp<train::ReshapeOp>())
+    value = reshape.getOperand();
+  return value;
 }
 
 /// Whether something that is not a kernel reads this view.
@@ -111,6 +120,29 @@ void FusionGroups::collect(Value value, const DenseSet<Operation *> &members, ll
   ops.insert(op);
 }
 
+/// An input in several shapes becomes one input, so that a thread holds each element once.
+void FusionGroups::joinShapes(KernelBody &body) const {
+  auto isJoined = [&](Value input) {
+    return llvm::any_of(body.inputs,
+                        [&](Value other) { return other != input && shapeless(other) == shapeless(input); });
+  };
+  llvm::SetVector<Value> inputs;
+  llvm::SetVector<Operation *> views;
+  for (Value input : body.inputs) {
+    if (!isJoined(input)) {
+      inputs.insert(input);
+      continue;
+    }
+    SmallVector<Operation *> own;
+    for (Value value = input; value != shapeless(input); value = own.back()->getOperand(0))
+      own.push_back(value.getDefiningOp());
+    views.insert(own.rbegin(), own.rend());
+    inputs.insert(shapeless(input));
+  }
+  body.inputs.assign(inputs.begin(), inputs.end());
+  body.ops.insert(body.ops.begin(), views.begin(), views.end());
+}
+
 KernelBody FusionGroups::bodyOf(ArrayRef<Operation *> members) const {
   DenseSet<Operation *> set(members.begin(), members.end());
   llvm::SetVector<Operation *> ops;
@@ -127,6 +159,8 @@ KernelBody FusionGroups::bodyOf(ArrayRef<Operation *> members) const {
       body.outputs.push_back(op->getResult(0));
   body.inputs.assign(inputs.begin(), inputs.end());
   body.ops.assign(ops.begin(), ops.end());
+  if (isGpu)
+    joinShapes(body);
   return body;
 }
 
@@ -218,6 +252,8 @@ bool FusionGroups::worthwhile(const FusionGroup *a, const FusionGroup *b, const 
     return false;
   if (plan.visits > a->plan.visits + b->plan.visits + kMaxRecomputed)
     return false;
+  if (plan.readsAcross && !a->plan.readsAcross && !b->plan.readsAcross)
+    return false;
   // Work that is parallel over rows must not move into a kernel that is parallel over few columns.
   bool wholeOutput = llvm::any_of(plan.outputs, [](const codegen::Output &output) { return !output.perRow; });
   if (plan.kind == codegen::KernelKind::ReduceAll && wholeOutput)
@@ -285,6 +321,12 @@ bool FusionGroups::connected(const FusionGroup *a, const FusionGroup *b) const {
   return reads(a, b) || reads(b, a);
 }
 
+/// Whether all of a kernel is of the forward pass or all of the backward pass. What both orientations of a value share
+/// would else be kept between them, where the value itself is kept, or recomputed from less.
+static bool isOfOnePass(ArrayRef<Operation *> members) {
+  return llvm::all_of(members, train::isMarkedBackward) || llvm::none_of(members, train::isMarkedBackward);
+}
+
 bool FusionGroups::tryMerge(FusionGroup *first, FusionGroup *second) {
   if (first == second || first->materialized || second->materialized || !connected(first, second))
     return false;
@@ -300,6 +342,8 @@ bool FusionGroups::tryMerge(FusionGroup *first, FusionGroup *second) {
   std::string why;
   auto plan = codegen::planKernel(body, isGpu, why);
   if (!plan || !worthwhile(first, second, body, *plan))
+    return false;
+  if (plan->kind == codegen::KernelKind::Blocks && !isOfOnePass(members))
     return false;
   first->position = sink ? second->position : first->position;
   first->members = std::move(members);
@@ -351,15 +395,15 @@ SmallVector<FusionGroup *> FusionGroups::onlyConsumer(const FusionGroup *group) 
   return readers.takeVector();
 }
 
-/// Adds the groups that read `value`; on a GPU also those that read a transpose of it: a kernel stores both
-/// orientations.
+/// Adds the groups that read `value`; on a GPU also those that read a transpose of it, a kernel stores both
+/// orientations, or another shape.
 void FusionGroups::collectSiblings(Value value, const FusionGroup *group,
                                    SmallVectorImpl<FusionGroup *> &result) const {
   for (Operation *user : value.getUsers()) {
     FusionGroup *other = owner.lookup(user);
     if (other && other != group && !llvm::is_contained(result, other))
       result.push_back(other);
-    if (!other && isGpu && isa<train::TransposeOp>(user) && roles.of(user) == FusionRole::View)
+    if (!other && isGpu && isa<train::TransposeOp, train::ReshapeOp>(user) && roles.of(user) == FusionRole::View)
       collectSiblings(user->getResult(0), group, result);
   }
 }
@@ -373,7 +417,7 @@ SmallVector<FusionGroup *> FusionGroups::siblings(const FusionGroup *group) cons
   for (Value input : group->body.inputs) {
     if (tensorType(input).getNumElements() < most)
       continue;
-    collectSiblings(input, group, result);
+    collectSiblings(isGpu ? shapeless(input) : input, group, result);
   }
   llvm::sort(result, [](FusionGroup *a, FusionGroup *b) { return a->position < b->position; });
   return result;

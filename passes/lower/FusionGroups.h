@@ -59,6 +59,8 @@ private:
   bool expose(llvm::ArrayRef<mlir::Value> values);
   bool dropUnread();
   bool readByFixed(mlir::Value value) const;
+  mlir::Value shapeless(mlir::Value value) const;
+  void joinShapes(codegen::KernelBody &body) const;
   codegen::KernelBody bodyOf(llvm::ArrayRef<mlir::Operation *> members) const;
   void collect(mlir::Value value, const llvm::DenseSet<mlir::Operation *> &members,
                llvm::SetVector<mlir::Operation *> &ops, llvm::SetVector<mlir::Value> &inputs) const;

@@ -116,8 +116,12 @@ bool FusionGroups::tryRecompute(FusionGroup *group, Value value, bool mayExpose)
   KernelBody body = bodyOf(ops);
   body.outputs = group->body.outputs;
   // Nothing may be read instead that is not in memory anyway.
+  auto isRead = [&](Value input) {
+    return llvm::any_of(group->body.inputs, [&](Value own) { return shapeless(own) == shapeless(input); });
+  };
   for (Value input : body.inputs)
-    if (input != narrow && !llvm::is_contained(group->body.inputs, input) && tensorType(input).getNumElements() > small)
+    if ((!narrow || shapeless(input) != shapeless(narrow)) && !isRead(input) &&
+        tensorType(input).getNumElements() > small)
       return false;
   std::string why;
   auto plan = codegen::planKernel(body, isGpu, why);

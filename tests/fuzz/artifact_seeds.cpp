@@ -56,9 +56,9 @@ int main(int argc, char **argv) {
   product.epilogue_output = static_cast<int32_t>(compute.buffer({4, 6}));
   compute.add(product);
   artifact::GemmT scaled;
-  const uint32_t narrow = compute.buffer({16, 128}, artifact::DataType::F8E4M3FN);
-  scaled.a = narrow;
-  scaled.b = compute.view(narrow, {128, 16}, {1, 128});
+  const uint32_t float8 = compute.buffer({16, 128}, artifact::DataType::F8E4M3FN);
+  scaled.a = float8;
+  scaled.b = compute.view(float8, {128, 16}, {1, 128});
   scaled.c = compute.buffer({16, 16});
   scaled.a_scale_mode = scaled.b_scale_mode = artifact::ScaleMode::Block128;
   scaled.a_scales = scaled.b_scales = static_cast<int32_t>(compute.buffer({1, 16}));

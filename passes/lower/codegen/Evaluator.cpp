@@ -160,7 +160,8 @@ Scalar Evaluator::evaluate(Value value, Position position) {
   } else if (!op || !members.contains(op)) {
     seen.problem = "value is not part of the kernel";
   } else if (isa<train::ReduceOp, train::ArgmaxOp>(op)) {
-    if (!(position.linear == space.substitute(keptIdentity)))
+    auto own = ownIdentity.find(op);
+    if (!(position.linear == space.substitute(own == ownIdentity.end() ? keptIdentity : own->second)))
       fail(op, "a reduction is read at another position than its own");
     else if (emission)
       result = emission->reduced(op);

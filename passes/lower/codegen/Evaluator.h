@@ -85,8 +85,9 @@ public:
   Observations seen;
   /// Null during analysis.
   Emission *emission = nullptr;
-  /// The position, among the kept digits, at which reductions are known.
+  /// The position, among the kept digits, at which reductions are known; other ones for some.
   Index keptIdentity;
+  llvm::DenseMap<mlir::Operation *, Index> ownIdentity;
   /// Whether to ask for cuts before dividing at run time.
   bool exactOnly = true;
   /// Whether an index is the sum of its terms and then its constant, so that neighbours share all but that.

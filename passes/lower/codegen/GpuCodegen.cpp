@@ -220,8 +220,8 @@ FailureOr<GpuCode> tessera::generateGpuCode(ModuleOp kernels, const GpuTarget &t
     function->setAttr(NVVM::NVVMDialect::getMaxntidAttrName(),
                       builder.getDenseI32ArrayAttr({static_cast<int32_t>(kernel.launch.threadsX),
                                                     static_cast<int32_t>(kernel.launch.threadsY), 1}));
-    if (kernel.launch.needsRegisters)
-      function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), builder.getI32IntegerAttr(1));
+    if (const int64_t blocks = kernel.launch.blocksAtOnce)
+      function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), builder.getI32IntegerAttr(blocks));
   }
 
   llvm::LLVMContext context;

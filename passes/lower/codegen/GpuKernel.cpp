@@ -43,6 +43,8 @@ static int64_t vectorWidth(const KernelBody &body, const KernelPlan &plan) {
     width /= 2;
   for (unsigned digit : plan.outer)
     blocks *= plan.digits[digit].size;
+  if (plan.kind == KernelKind::Blocks)
+    return width;
   if (plan.lane)
     while (width > 1 && (last / width < kWarp || blocks * (last / width / kWarp) < kFewBlocks))
       width /= 2;
@@ -144,6 +146,8 @@ FailureOr<GpuLaunch> GpuKernelEmitter::emit(ModuleOp module, StringRef symbol, s
     emitTable();
   else if (plan.kind == KernelKind::RowColumn)
     emitRowColumns();
+  else if (plan.kind == KernelKind::Blocks)
+    emitBlocks();
   else if (plan.lane)
     emitColumn();
   else if (plan.tiles)
@@ -210,15 +214,20 @@ void GpuKernelEmitter::makeAccumulators() {
 }
 
 size_t GpuKernelEmitter::slots(const Accumulator &accumulator) const {
+  if (plan.kind == KernelKind::Blocks)
+    return accumulator.reduction->ofColumns ? product(unrolled) : heldRounds;
   if (accumulator.reduction->ofColumns)
     return heldRounds * product(unrolled);
   return columnDigit ? plan.digits[*columnDigit].size : 1;
 }
 
 size_t GpuKernelEmitter::slotOf(const Accumulator &accumulator) const {
+  const bool isOfBlocks = plan.kind == KernelKind::Blocks;
+  if (isOfBlocks && !accumulator.reduction->ofColumns)
+    return evaluator.instance - 1;
   if (!accumulator.reduction->ofColumns)
     return columnDigit ? space.digits[*columnDigit].known.value_or(0) : 0;
-  size_t slot = evaluator.instance - 1;
+  size_t slot = isOfBlocks ? 0 : evaluator.instance - 1;
   for (unsigned digit : unrolled)
     slot = slot * plan.digits[digit].size + *space.digits[digit].known;
   return slot;
@@ -230,7 +239,7 @@ GpuKernelEmitter::Values GpuKernelEmitter::carriedOf(unsigned pass) {
   for (const Accumulator &accumulator : accumulators) {
     if (accumulator.reduction->pass != pass)
       continue;
-    if (accumulator.reduction->ofColumns)
+    if (accumulator.reduction->ofColumns && plan.kind != KernelKind::Blocks)
       carried.append(accumulator.values);
     else
       for (size_t slot = 0; slot < slots(accumulator); ++slot)

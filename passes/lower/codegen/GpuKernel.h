@@ -21,8 +21,9 @@ inline constexpr int64_t kWarp = 32;
 struct GpuLaunch {
   int64_t blocks = 1;
   int64_t threadsX = 1, threadsY = 1;
-  /// A thread holds much: rather fewer blocks on a multiprocessor than registers in memory.
-  bool needsRegisters = false;
+  /// Where threads hold much: so many blocks are to fit a multiprocessor, and rather no more than registers in memory.
+  /// 0: no such wish.
+  int64_t blocksAtOnce = 0;
 };
 
 struct GpuKernelOptions {
@@ -59,7 +60,7 @@ private:
     /// x at the positions of one vector.
     Values values;
   };
-  /// A tile in shared memory: kTile lines.
+  /// A tile in shared memory, of lines.
   struct Tile {
     mlir::Type element;
     mlir::Value array;
@@ -88,6 +89,10 @@ private:
   void emitRow();
   void emitColumn();
   void storeRowResults();
+  void emitBlocks();
+  void exchangeColumns(Accumulator &accumulator, mlir::Value line, int64_t lines, mlir::Value firstColumn,
+                       mlir::Value stores);
+  void storeAcross(size_t result, const Tile &tile, llvm::function_ref<void(mlir::Value)> setColumns);
   void emitRowColumns();
   void storeColumnSums(llvm::MutableArrayRef<Round> rounds);
   void emitTable();
@@ -150,7 +155,8 @@ private:
   unsigned rowLevel = 0;
   /// Column kernels: the digit of the columns that one thread takes together, if there are several.
   std::optional<unsigned> columnDigit;
-  /// Row-column kernels: rounds of a row, of each of which a thread has sums of columns.
+  /// Row-column kernels: rounds of a row, of each of which a thread has sums of columns. Kernels of blocks: rows that a
+  /// thread has a part of.
   size_t heldRounds = 1;
   /// Inner digits whose loops are flattened, and those that are unrolled.
   llvm::SmallVector<unsigned> strided, unrolled;

@@ -29,7 +29,7 @@ void GpuKernelEmitter::emitRowColumns() {
   heldRounds = ceilDiv(count, kMostThreads);
   launch.threadsX = ceilDiv(ceilDiv(count, heldRounds), kWarp) * kWarp;
   launch.blocks = product(plan.outer);
-  launch.needsRegisters = true;
+  launch.blocksAtOnce = 1;
   const int64_t warps = launch.threadsX / kWarp;
   makeAccumulators();
   setDigits(plan.outer, block);

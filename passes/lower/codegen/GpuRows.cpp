@@ -109,7 +109,7 @@ void GpuKernelEmitter::emitRow() {
   rowLevel = depth();
   setDigits(plan.outer, row);
   SmallVector<Round> rounds;
-  launch.needsRegisters = isHeld;
+  launch.blocksAtOnce = isHeld ? 1 : 0;
   if (isHeld) {
     rounds = makeRounds(threadX, launch.threadsX, count);
     for (unsigned digit : strided)

@@ -133,7 +133,7 @@ void GpuKernelEmitter::emitTable() {
   // As equal parts as there can be.
   int64_t most = std::max<int64_t>(1, kLaneColumns / width), parts = (vectors + most - 1) / most;
   int64_t perLane = (vectors + parts - 1) / parts;
-  launch.needsRegisters = true;
+  launch.blocksAtOnce = 1;
   launch.threadsX = kWarp;
   launch.threadsY = std::min(kTableRows, tableRows);
   launch.blocks = (tableRows + launch.threadsY - 1) / launch.threadsY * parts;

@@ -43,7 +43,7 @@ struct Index {
 struct Digit {
   int64_t size = 1;
   bool reduced = false;
-  /// Row-column kernels: the rows of a chunk, over which columns are summed.
+  /// Row-column kernels and kernels of blocks: the rows of a chunk or block, over which columns are reduced.
   bool walked = false;
   /// Its loop is unrolled, so that parts of a concatenation are told apart at compile time.
   bool unroll = false;

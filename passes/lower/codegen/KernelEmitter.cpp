@@ -59,6 +59,7 @@ KernelEmitter::KernelEmitter(const KernelBody &body, const KernelPlan &plan, Con
   space.digits = plan.digits;
   evaluator.emission = this;
   evaluator.keptIdentity = plan.keptIdentity;
+  evaluator.ownIdentity = plan.ownIdentities();
 }
 
 /// The type of an element in memory.

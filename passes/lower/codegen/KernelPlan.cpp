@@ -22,7 +22,8 @@ static constexpr int64_t kMaxScratch = 256 << 10;
 static constexpr unsigned kMaxCuts = 16;
 
 StringRef kindName(KernelKind kind) {
-  static constexpr StringLiteral names[] = {"elementwise", "row", "column", "reduce_all", "scatter", "rows_columns"};
+  static constexpr StringLiteral names[] = {"elementwise", "row",          "column", "reduce_all",
+                                            "scatter",     "rows_columns", "blocks"};
   return names[static_cast<unsigned>(kind)];
 }
 
@@ -82,9 +83,11 @@ private:
   KernelPlan plan;
   SmallVector<Operation *> live;
   DenseMap<Value, unsigned> depth;
-  /// Row-column kernels: how columns are reduced, and the values of these reductions.
+  /// How columns are reduced where rows are too, and the values of these reductions.
   Pattern columnPattern;
   DenseSet<Value> ofColumns;
+  /// Kernels of blocks: values that a reduction of rows has a part in.
+  DenseSet<Value> ofRows;
   int64_t total = 1, kept = 1;
   /// Of each result, the transpose that it is of what the kernel iterates over.
   SmallVector<train::TransposeOp> transposes;
@@ -120,6 +123,8 @@ private:
         return fail("reductions over different dimensions");
       }
     }
+    if (isGpu && chooseBlockSpace(pattern))
+      return true;
     if (!columnPattern.empty())
       return chooseRowColumnSpace(*pattern);
     if (!pattern) {
@@ -164,9 +169,50 @@ private:
     return true;
   }
 
-  /// Whether `op` is a reduction over the rows of a chunk.
+  /// Digits: block down, row of the block, block across, column of the block. Where a matrix is cut into small blocks,
+  /// and what is reduced are rows and columns of each; or columns alone, of what is stored transposed.
+  bool chooseBlockSpace(std::optional<Pattern> first) {
+    if (!first || first->empty())
+      return false;
+    Pattern rows, columns = *first;
+    if (!columnPattern.empty()) {
+      rows = *first, columns = columnPattern;
+      if (columns.back().reduced)
+        std::swap(rows, columns);
+      if (!rows.back().reduced || rows.size() != 2)
+        return false;
+    }
+    // [blocks down,] [rows of a block, reduced], [columns]
+    const size_t walked = columns.size() - 2;
+    if (columns.size() < 2 || columns.size() > 3 || columns.back().reduced || !columns[walked].reduced)
+      return false;
+    const int64_t height = columns[walked].size, across = columns.back().size;
+    const int64_t width = rows.empty() ? kBlockColumns : rows.back().size;
+    if (height % 16 != 0 || height > kMostBlockRows || across % kBlockColumns != 0 || kBlockColumns % width != 0 ||
+        width < 8 || (!rows.empty() && width == across))
+      return false;
+    if (!rows.empty() && rows.front().size * width != (walked == 0 ? 1 : columns.front().size) * height * across)
+      return false;
+    const DenseSet<Operation *> members(body.ops.begin(), body.ops.end());
+    const int64_t elements = (walked == 0 ? 1 : columns.front().size) * height * across;
+    if (rows.empty() && llvm::none_of(body.outputs, [&](Value output) {
+          return elementsOf(shapeOf(output)) == elements && transposeOf(output, members);
+        }))
+      return false;
+    plan.kind = KernelKind::Blocks;
+    columnPattern = columns;
+    if (walked != 0)
+      addDigit(columns.front().size, /*reduced=*/false, /*walked=*/false);
+    addDigit(height, /*reduced=*/false, /*walked=*/true);
+    if (across != width)
+      addDigit(across / width, /*reduced=*/false, /*walked=*/false);
+    addDigit(width, /*reduced=*/true, /*walked=*/false);
+    return true;
+  }
+
+  /// Whether `op` is a reduction over the rows of a chunk or block.
   bool reducesColumns(Operation *op) const {
-    return plan.kind == KernelKind::RowColumn &&
+    return (plan.kind == KernelKind::RowColumn || plan.kind == KernelKind::Blocks) &&
            patternOf(shapeOf(op->getOperand(0)), reducedDims(op)) == columnPattern;
   }
 
@@ -190,10 +236,14 @@ private:
       for (Value operand : op->getOperands())
         most = std::max(most, depth.lookup(operand));
       bool isOfColumns = llvm::any_of(op->getOperands(), [&](Value operand) { return ofColumns.contains(operand); });
-      if (isOfColumns && !isa<train::ReshapeOp>(op))
+      if (plan.kind == KernelKind::RowColumn && isOfColumns && !isa<train::ReshapeOp>(op))
         return fail("a reduction of columns is used in the kernel that reduces rows");
+      bool isOfRows = llvm::any_of(op->getOperands(), [&](Value operand) { return ofRows.contains(operand); });
       if (isa<train::ReduceOp, train::ArgmaxOp>(op)) {
+        if (plan.kind == KernelKind::Blocks && (most > 0 || isa<train::ArgmaxOp>(op)))
+          return fail("a reduction of blocks of what is reduced");
         isOfColumns = reducesColumns(op);
+        isOfRows = !isOfColumns;
         if (isOfColumns && isa<train::ArgmaxOp>(op))
           return fail("reductions over different dimensions");
         plan.reductions.push_back({op, most, isOfColumns});
@@ -201,12 +251,24 @@ private:
       }
       if (isOfColumns)
         ofColumns.insert(op->getResult(0));
+      if (isOfRows)
+        ofRows.insert(op->getResult(0));
       for (Value result : op->getResults())
         depth[result] = most;
     }
     for (Value value : body.outputs) {
       int64_t elements = elementsOf(shapeOf(value));
-      if (ofColumns.contains(value)) {
+      if (plan.kind == KernelKind::Blocks && elements != total) {
+        // Of square blocks there are as many rows as columns: what a value is of tells.
+        const bool isOfColumns = ofColumns.contains(value);
+        if (isOfColumns == ofRows.contains(value))
+          return fail("a result is neither of rows of blocks nor of their columns");
+        if (elements != (isOfColumns ? total / columnPattern[columnPattern.size() - 2].size : kept))
+          return fail("a result has " + Twine(elements) + " elements");
+        plan.outputs.push_back({value, !isOfColumns, isOfColumns, depth.lookup(value), {}, {}});
+        continue;
+      }
+      if (plan.kind != KernelKind::Blocks && ofColumns.contains(value)) {
         plan.outputs.push_back({value, /*perRow=*/false, /*perColumn=*/true, depth.lookup(value), {}, {}});
         continue;
       }
@@ -222,7 +284,69 @@ private:
     transposes.assign(plan.outputs.size(), {});
     if (isGpu && plan.reductions.empty())
       transposes = findTransposes(body);
+    if (plan.kind == KernelKind::Blocks)
+      return placeBlockResults();
     return plan.kind != KernelKind::RowColumn || checkColumnSums();
+  }
+
+  /// A thread holds a part of what is reduced: of one value only.
+  bool placeBlockResults() {
+    DenseSet<Value> held;
+    const DenseSet<Operation *> members(body.ops.begin(), body.ops.end());
+    for (const Reduction &reduction : plan.reductions) {
+      Value value = reduction.op->getOperand(0);
+      while (Operation *op = value.getDefiningOp()) {
+        if (!members.contains(op) || !isa<train::ReshapeOp, train::ConvertOp, train::AbsOp>(op))
+          break;
+        value = op->getOperand(0);
+      }
+      held.insert(value);
+    }
+    if (held.size() != 1)
+      return fail("blocks of several values do not fit the registers");
+    int64_t bytes = 0;
+    for (auto [output, transpose] : llvm::zip_equal(plan.outputs, transposes)) {
+      if (output.perRow || output.perColumn)
+        continue;
+      transpose = transposeOf(output.value, members);
+      if (!transpose)
+        continue;
+      bytes += blockTileBytes(tensorType(output.value).getElementType());
+      output.pass = 1;
+      plan.passes = 2;
+    }
+    return bytes <= kMostBlockTileBytes || fail("transposed blocks do not fit shared memory");
+  }
+
+  /// Notes what is read across. False if blocks' whole tensors are not read along their rows, and transposed results
+  /// not written along their columns.
+  bool checkAccess(ArrayRef<std::pair<Value, Index>> read) {
+    auto coefficient = [](const Index &index, unsigned digit) {
+      auto *term = llvm::find_if(index.terms, [&](const Index::Term &term) { return term.digit == digit; });
+      return term == index.terms.end() ? 0 : term->coefficient;
+    };
+    const unsigned last = plan.digits.size() - 1;
+    plan.readsAcross = isGpu && !plan.reductions.empty() && llvm::any_of(read, [&](const auto &one) {
+                         return elementsOf(shapeOf(one.first)) * 16 > total && coefficient(one.second, last) > 1;
+                       });
+    if (plan.kind != KernelKind::Blocks)
+      return true;
+    if (plan.readsAcross)
+      return fail("an input lies across the blocks");
+    if (llvm::any_of(plan.digits, [](const Digit &digit) { return digit.unroll; }))
+      return fail("a block would be of parts");
+    for (auto [output, transpose] : llvm::zip_equal(plan.outputs, transposes)) {
+      int64_t dense = 1;
+      for (unsigned digit = last + 1; transpose && digit-- > 0;) {
+        if (!plan.digits[digit].walked)
+          continue;
+        if (coefficient(output.position, digit) != dense)
+          return fail("a result lies neither along the blocks nor across them");
+        dense *= plan.digits[digit].size;
+      }
+      output.isAcross = static_cast<bool>(transpose);
+    }
+    return true;
   }
 
   /// The positions in all results. `cut` is set if a transpose needs one.
@@ -267,15 +391,24 @@ private:
       bool full = true, perRow = true;
     };
     DenseMap<Value, Reads> reads;
+    SmallVector<std::pair<Value, Index>> read;
+    const bool isOfBlocks = plan.kind == KernelKind::Blocks;
     llvm::MapVector<Value, SmallVector<unsigned, 2>> expensive;
+    std::optional<Evaluator> held;
     for (unsigned pass = 0; pass <= plan.passes; ++pass) {
-      Evaluator evaluator(body, space, UnknownLoc::get(body.outputs.front().getContext()));
+      // A thread holds what it has of a block from pass to pass.
+      if (!isOfBlocks || !held)
+        held.emplace(body, space, UnknownLoc::get(body.outputs.front().getContext()));
+      Evaluator &evaluator = *held;
+      const unsigned before = evaluator.seen.visits;
       evaluator.keptIdentity = plan.keptIdentity;
+      evaluator.ownIdentity = plan.ownIdentities();
       evaluator.seen.onRead = [&](Value value, const Index &index) {
-        Reads &read = reads[value];
-        read.lastPass = pass;
-        read.full &= index == plan.fullIdentity;
-        read.perRow &= index == plan.keptIdentity;
+        Reads &own = reads[value];
+        own.lastPass = pass;
+        own.full &= index == plan.fullIdentity;
+        own.perRow &= index == plan.keptIdentity;
+        read.emplace_back(value, index);
       };
       evaluator.seen.onVisit = [&](Value value, const Index &index) {
         if (Operation *op = value.getDefiningOp(); op && index == plan.fullIdentity && isExpensive(op))
@@ -285,7 +418,8 @@ private:
         if (reduction.pass == pass)
           evaluator.evaluate(reduction.op->getOperand(0), plan.fullIdentity);
       for (const Output &output : plan.outputs)
-        if (!output.perColumn && pass == (output.perRow ? plan.passes : output.pass))
+        if ((isOfBlocks || !output.perColumn) &&
+            pass == (output.perRow || output.perColumn ? plan.passes : output.pass))
           evaluator.evaluate(output.value, output.position);
       if (evaluator.seen.cut) {
         cut = evaluator.seen.cut;
@@ -293,10 +427,12 @@ private:
       }
       if (!evaluator.seen.problem.empty())
         return fail(evaluator.seen.problem);
-      plan.visits += evaluator.seen.visits;
+      plan.visits += evaluator.seen.visits - before;
     }
     for (size_t i = 0; i < plan.digits.size(); ++i)
       plan.digits[i].unroll = space.digits[i].unroll;
+    if (!checkAccess(read))
+      return false;
 
     const DenseSet<Value> own = readAtOwnPosition(space);
     plan.scratch.clear();
@@ -305,7 +441,7 @@ private:
         plan.scratch.push_back(value);
     for (auto [output, transpose] : llvm::zip_equal(plan.outputs, transposes)) {
       output.mayOverwrite.clear();
-      if (output.perColumn || transpose)
+      if (output.perColumn || transpose || (plan.kind == KernelKind::Blocks && output.perRow))
         continue;
       for (auto [number, input] : llvm::enumerate(body.inputs)) {
         auto it = reads.find(input);
@@ -366,7 +502,7 @@ private:
     auto all = llvm::to_vector(llvm::seq<unsigned>(0, plan.digits.size()));
     auto isReduced = [&](unsigned digit) { return plan.digits[digit].reduced; };
     bool anyReduced = llvm::any_of(all, isReduced);
-    if (plan.kind == KernelKind::RowColumn) {
+    if (plan.kind == KernelKind::RowColumn || plan.kind == KernelKind::Blocks) {
       for (unsigned digit : all)
         (isReduced(digit) ? plan.inner : plan.digits[digit].walked ? plan.walked : plan.outer).push_back(digit);
     } else if (anyReduced || !plan.reductions.empty()) {
@@ -478,6 +614,14 @@ void KernelPlan::setIdentities() {
     if (!digit.walked)
       columnIdentity = columnIdentity * digit.size + own;
   }
+}
+
+llvm::DenseMap<Operation *, Index> KernelPlan::ownIdentities() const {
+  llvm::DenseMap<Operation *, Index> own;
+  for (const Reduction &reduction : reductions)
+    if (kind == KernelKind::Blocks && reduction.ofColumns)
+      own[reduction.op] = columnIdentity;
+  return own;
 }
 
 std::optional<KernelPlan> planKernel(const KernelBody &body, bool isGpu, std::string &why) {

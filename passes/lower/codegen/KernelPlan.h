@@ -12,7 +12,7 @@
 
 namespace tessera::codegen {
 
-enum class KernelKind { Elementwise, Row, Column, ReduceAll, Scatter, RowColumn };
+enum class KernelKind { Elementwise, Row, Column, ReduceAll, Scatter, RowColumn, Blocks };
 llvm::StringRef kindName(KernelKind kind);
 
 /// A maximal run of dimensions that a reduction treats alike.
@@ -30,7 +30,7 @@ llvm::SmallVector<int64_t> reducedDims(mlir::Operation *op);
 struct Reduction {
   mlir::Operation *op;
   unsigned pass;
-  /// Row-column kernels: it reduces the rows of a chunk, to one element a column.
+  /// Row-column kernels and kernels of blocks: it reduces the rows of a chunk or block, to one element a column.
   bool ofColumns = false;
 };
 
@@ -38,7 +38,8 @@ struct Output {
   mlir::Value value;
   /// One element per outer position instead of one per element of the space.
   bool perRow;
-  /// Row-column kernels: a reduction of the rows of each chunk, one element a column; stored after all rows.
+  /// Row-column kernels: a reduction of the rows of each chunk, one element a column; stored after all rows. Kernels of
+  /// blocks: anything of one element a column of each block.
   bool perColumn;
   /// The pass in which it is stored; for perRow, after all passes.
   unsigned pass;
@@ -46,6 +47,8 @@ struct Output {
   llvm::SmallVector<unsigned> mayOverwrite;
   /// Where in the result an element of the space is: on GPUs a result may be a transpose of the others.
   Index position;
+  /// Kernels of blocks: it is one, stored through shared memory.
+  bool isAcross = false;
 };
 
 /// An input that an elementwise kernel reads along another digit than its innermost one.
@@ -76,7 +79,7 @@ struct KernelPlan {
   /// Digits of the outer loop and of the loops inside, outermost first; `lane` is the innermost loop of a column
   /// kernel.
   llvm::SmallVector<unsigned> outer, inner;
-  /// Row-column kernels: the digits of the loop over the rows of a chunk, between `outer` and `inner`.
+  /// Row-column kernels and kernels of blocks: the digits of the rows of a chunk or block, between others.
   llvm::SmallVector<unsigned> walked;
   std::optional<unsigned> lane;
   int64_t innerElements = 1;
@@ -88,12 +91,22 @@ struct KernelPlan {
   llvm::SmallVector<mlir::Value> scratch;
   /// GPUs only, of elementwise kernels.
   std::optional<Tiles> tiles;
+  /// GPUs only: whether a whole tensor is read across the innermost digit, an element a cache line, for want of tiles.
+  bool readsAcross = false;
   /// Ops evaluated per element, a measure of recomputation.
   unsigned visits = 0;
 
   /// Makes the identities those of `digits`.
   void setIdentities();
+  /// Where reductions are known that are not at `keptIdentity`.
+  llvm::DenseMap<mlir::Operation *, Index> ownIdentities() const;
 };
+
+/// Columns that a GPU's block takes in a kernel of blocks, and the most rows of a block.
+inline constexpr int64_t kBlockColumns = 128, kMostBlockRows = 128;
+/// Shared memory of a kernel of blocks for one result that is transposed, and for all.
+int64_t blockTileBytes(mlir::Type element);
+inline constexpr int64_t kMostBlockTileBytes = 36 << 10;
 
 /// The longest row that a row-column kernel holds in registers beside one sum of its columns, and beside several the
 /// most that all of them together have.

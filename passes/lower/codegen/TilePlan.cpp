@@ -22,8 +22,7 @@ static bool movesInnermost(train::TransposeOp op) {
   return innermost != order.rend() && llvm::any_of(llvm::seq<int64_t>(*innermost + 1, shape.size()), isWide);
 }
 
-/// The first such transpose of whole values on the way to `value`.
-static train::TransposeOp transposeOf(Value value, const DenseSet<Operation *> &members) {
+train::TransposeOp transposeOf(Value value, const DenseSet<Operation *> &members) {
   const int64_t elements = elementsOf(shapeOf(value));
   SmallVector<Value> open = {value};
   DenseSet<Operation *> seen;

@@ -11,6 +11,9 @@ namespace tessera::codegen {
 /// computed through none: the kernel iterates in the order of those.
 llvm::SmallVector<train::TransposeOp> findTransposes(const KernelBody &body);
 
+/// The transpose of another innermost dimension on the way to a result, of values as large; null if there is none.
+train::TransposeOp transposeOf(mlir::Value result, const llvm::DenseSet<mlir::Operation *> &members);
+
 /// Where the result of `transpose` has what is at `index` of its operand. Nothing if digits do not align; `cut` is set
 /// if one helps.
 std::optional<Index> transposedIndex(const Space &space, train::TransposeOp transpose, const Index &index,
