@@ -67,6 +67,9 @@ class GpuLayers(Simulated):
                 with self.subTest(target=self.target, recipe=recipe, transposed=transposed):
                     self.check(recipe, transposed)
                     self.assertEqual(self.counts("report.json"), products)
+                    # What recipes with blocks make of a gradient, for both of its products, is one kernel.
+                    kernels = [kernel["symbol"] for kernel in self.dump(recipe, "kernels")["kernels"]]
+                    self.assertEqual(any("_blocks_" in name for name in kernels), recipe in ("block128", "mxfp8"))
 
     def test_ranks(self):
         """Two ranks on two GPUs compute what one does."""
