@@ -131,6 +131,16 @@ class BadModel(LimitedTest):
             with self.subTest(flags):
                 self.refuse(message, *COMPILE, *flags)
 
+    def test_flags_of_fp8_without_fp8(self):
+        """Also where a flag says what is the default."""
+        for flags in (["--fp8-recipe", "rowwise"], ["--fp8-recipe", "block128"], ["--fp8-filter", "mlp"], ["--fp8-filter", ""],
+                      ["--fp8-keep-bf16", "first:1"], ["--fp8-select", "all"], ["--fp8-amax", "global"],
+                      ["--fp8-nonfinite", "propagate"]):
+            for precision in ([], ["--precision", "bf16"]):
+                with self.subTest(flags + precision):
+                    self.refuse(f"^tessera-compile: error: {flags[0]} needs --precision fp8$", *COMPILE, *precision, *flags)
+        self.refuse("error: --fp8-recipe, --fp8-amax need --precision fp8$", *COMPILE, "--fp8-amax", "local", "--fp8-recipe", "rowwise")
+
     def test_batch_that_does_not_divide(self):
         self.refuse(r"divide|multiple", *COMPILE, "--mesh", "shard=3")
 

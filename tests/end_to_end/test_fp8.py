@@ -389,7 +389,7 @@ class Plans(Fp8):
             self.assertFalse(os.path.exists(self.path("no.tessera")))
 
         fails("--fp8-recipe: unknown value 'row', expected one of tensorwise, rowwise", "--precision", "fp8", "--fp8-recipe", "row")
-        fails("need --precision fp8", "--precision", "bf16", "--fp8-recipe", "block128")
+        fails("--fp8-recipe needs --precision fp8", "--precision", "bf16", "--fp8-recipe", "block128")
         fails("--fp8-amax: expected global, local or local:<groups>, got 'local:0'", "--precision", "fp8", "--fp8-amax", "local:0")
         fails("--fp8-filter='nothing' matches no parameter", "--precision", "fp8", "--fp8-filter", "nothing")
         fails("'\\(' is not a regular expression", "--precision", "fp8", "--fp8-filter", "(")

@@ -342,6 +342,9 @@ int main(int argc, char **argv) {
   addDebugOptions(app, options, printPipelines);
   CLI11_PARSE(app, argc, argv);
 
+  for (const CLI::Option *option : app.get_options())
+    if (option->count() > 0 && option->get_name().rfind("--fp8-", 0) == 0)
+      options.fp8Flags.push_back(option->get_name());
   if (!report.empty())
     options.report = report == "-" ? "" : report;
   if (!fit.empty())

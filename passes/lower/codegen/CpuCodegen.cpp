@@ -142,6 +142,14 @@ FailureOr<std::string> tessera::compileForCpu(ModuleOp functions, const CpuTarge
   return sharedObject;
 }
 
+/// Adds the number of buffers that a kernel takes, under its symbol and "_buffers".
+static void addNumBuffers(ModuleOp module, func::FuncOp kernel) {
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  const unsigned number = kernel.getNumArguments() + kernel.getNumResults();
+  LLVM::GlobalOp::create(builder, kernel.getLoc(), builder.getI32Type(), /*isConstant=*/true, LLVM::Linkage::External,
+                         kernel.getSymName().str() + "_buffers", builder.getI32IntegerAttr(number));
+}
+
 FailureOr<CodegenResult> tessera::generateCpuCode(ModuleOp kernels, const CpuTarget &target) {
   auto loops = emitKernelLoops(kernels);
   if (failed(loops))
@@ -149,6 +157,8 @@ FailureOr<CodegenResult> tessera::generateCpuCode(ModuleOp kernels, const CpuTar
   CodegenResult result;
   for (auto function : (*loops)->getOps<func::FuncOp>())
     result.symbols.push_back(function.getSymName().str());
+  for (auto kernel : kernels.getOps<func::FuncOp>())
+    addNumBuffers(**loops, kernel);
   auto sharedObject = compileForCpu(**loops, target);
   if (failed(sharedObject))
     return failure();

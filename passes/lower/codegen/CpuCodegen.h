@@ -24,7 +24,8 @@ struct CpuTarget {
 };
 
 struct CodegenResult {
-  /// An ELF shared object. Each symbol is `void(void *const *buffers, int64_t begin, int64_t end)`.
+  /// An ELF shared object. Each symbol is `void(void *const *buffers, int64_t begin, int64_t end)`; beside it is
+  /// `const uint32_t <symbol>_buffers`, how many buffers it takes.
   std::string sharedObject;
   std::vector<std::string> symbols;
 };

@@ -44,11 +44,17 @@ CodeObject::~CodeObject() {
   ::close(file);
 }
 
-Result<KernelFunction> CodeObject::find(const std::string &symbol) const {
+Result<Kernel> CodeObject::find(const std::string &symbol) const {
   void *address = ::dlsym(handle, symbol.c_str());
   if (!address)
     return TESSERA_ERROR(DataLoss, "the kernels have no symbol '" + symbol + "'");
-  return reinterpret_cast<KernelFunction>(address);
+  const void *number = ::dlsym(handle, (symbol + "_buffers").c_str());
+  if (!number)
+    return TESSERA_ERROR(DataLoss,
+                         "the kernels do not say how many buffers '" + symbol + "' takes; compile the model again");
+  Kernel kernel{reinterpret_cast<KernelFunction>(address)};
+  std::memcpy(&kernel.numBuffers, number, sizeof(kernel.numBuffers));
+  return kernel;
 }
 
 static bool hasFeature(std::string_view name) {

@@ -14,6 +14,12 @@ namespace tessera::cpu {
 /// A generated kernel: computes [begin, end) of its outer extent.
 using KernelFunction = void (*)(void *const *buffers, int64_t begin, int64_t end);
 
+/// A kernel, and how many buffers it takes: it reads so many addresses.
+struct Kernel {
+  KernelFunction function = nullptr;
+  uint32_t numBuffers = 0;
+};
+
 /// A shared object that is loaded from memory (memfd and dlopen: the file system is not touched).
 class CodeObject {
 public:
@@ -22,7 +28,8 @@ public:
   CodeObject &operator=(CodeObject &&) = delete;
   ~CodeObject();
 
-  Result<KernelFunction> find(const std::string &symbol) const;
+  /// Of the kernel `symbol` and the number `symbol`_buffers.
+  Result<Kernel> find(const std::string &symbol) const;
 
 private:
   CodeObject(void *handle, int file) : handle(handle), file(file) {}

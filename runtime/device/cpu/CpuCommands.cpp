@@ -1,5 +1,6 @@
 //===- CpuCommands.cpp - instructions as calls on the CPU -------------------===//
 
+#include "runtime/device/LaunchBuffers.h"
 #include "runtime/device/cpu/Attention.h"
 #include "runtime/device/cpu/Copy.h"
 #include "runtime/device/cpu/CpuDevice.h"
@@ -16,10 +17,12 @@ namespace {
 class LaunchCommand : public Command {
 public:
   static Result<std::unique_ptr<Command>> make(const artifact::Launch &launch, CpuShared &shared) {
+    const artifact::Kernel &kernel = *shared.rank->artifact.package().kernels()->Get(launch.kernel());
+    TESSERA_RETURN_IF_ERROR(checkNumBuffers(launch, kernel, shared.kernels[launch.kernel()].numBuffers));
     auto made = std::make_unique<LaunchCommand>(shared);
     made->kind = "launch";
-    made->detail = shared.rank->artifact.package().kernels()->Get(launch.kernel())->symbol()->string_view();
-    made->function = shared.kernels[launch.kernel()];
+    made->detail = kernel.symbol()->string_view();
+    made->function = shared.kernels[launch.kernel()].function;
     made->extent = launch.extent();
     made->grain = launch.grain();
     if (launch.buffers())

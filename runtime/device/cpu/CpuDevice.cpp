@@ -186,9 +186,8 @@ Status CpuDevice::loadKernels(const artifact::Package &package) {
     }
   if (const auto *table = package.kernels())
     for (const artifact::Kernel *kernel : *table) {
-      TESSERA_ASSIGN_OR_RETURN(KernelFunction function,
-                               shared.code[kernel->code_object()].find(kernel->symbol()->str()));
-      shared.kernels.push_back(function);
+      TESSERA_ASSIGN_OR_RETURN(Kernel found, shared.code[kernel->code_object()].find(kernel->symbol()->c_str()));
+      shared.kernels.push_back(found);
     }
   return Status::ok();
 }

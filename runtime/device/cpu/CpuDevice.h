@@ -28,7 +28,7 @@ struct CpuShared {
   ConvPlanner convolutions;
   Scratch attentionScratch;
   std::vector<CodeObject> code;
-  std::vector<KernelFunction> kernels; ///< by index in Program.kernels
+  std::vector<Kernel> kernels; ///< by index in Package.kernels
 };
 
 /// Makes the command of an instruction; its stream and location are set by the caller.

@@ -1,5 +1,6 @@
 //===- CudaCommands.cpp - instructions as work for a GPU --------------------===//
 
+#include "runtime/device/LaunchBuffers.h"
 #include "runtime/device/cuda/CudaConv.h"
 #include "runtime/device/cuda/CudaStream.h"
 
@@ -57,7 +58,7 @@ class LaunchCommand : public CudaCommand {
 public:
   LaunchCommand(const artifact::Launch &launch, CudaShared &shared)
       : CudaCommand(shared), kernel(*shared.rank->artifact.package().kernels()->Get(launch.kernel())),
-        function(shared.kernels[launch.kernel()]) {
+        function(shared.kernels[launch.kernel()].function) {
     kind = "launch";
     detail = kernel.symbol()->string_view();
     if (launch.buffers())
@@ -234,8 +235,12 @@ Result<std::unique_ptr<Command>> makeFill(uint32_t buffer, double value, std::st
 Result<std::unique_ptr<Command>> makeCommand(const artifact::Instruction &instruction, CudaShared &shared) {
   std::string_view node = locationOf(shared.rank->artifact.package(), instruction);
   switch (instruction.operation_type()) {
-  case Operation::Launch:
-    return std::unique_ptr<Command>(std::make_unique<LaunchCommand>(*instruction.operation_as_Launch(), shared));
+  case Operation::Launch: {
+    const artifact::Launch &launch = *instruction.operation_as_Launch();
+    TESSERA_RETURN_IF_ERROR(checkNumBuffers(launch, *shared.rank->artifact.package().kernels()->Get(launch.kernel()),
+                                            shared.kernels[launch.kernel()].numBuffers));
+    return std::unique_ptr<Command>(std::make_unique<LaunchCommand>(launch, shared));
+  }
   case Operation::Gemm: {
     auto made = std::make_unique<GemmCommand>(*instruction.operation_as_Gemm(), shared);
     TESSERA_RETURN_IF_ERROR(made->prepare(instruction, node));

@@ -238,6 +238,21 @@ Status CudaDevice::prepare(RankContext &context) {
   return Status::ok();
 }
 
+/// The driver copies as many arguments as the code has parameters, of the sizes that these have.
+static Result<size_t> countBuffers(CUfunction function, const std::string &symbol) {
+  for (size_t number = 0;; ++number) {
+    size_t offset = 0, bytes = 0;
+    CUresult asked = cuFuncGetParamInfo(function, number, &offset, &bytes);
+    if (asked == CUDA_ERROR_INVALID_VALUE)
+      return number;
+    if (asked != CUDA_SUCCESS)
+      return driverError("cuFuncGetParamInfo", asked).withContext("kernel '" + symbol + "'");
+    if (bytes != sizeof(void *))
+      return TESSERA_ERROR(DataLoss, "kernel '" + symbol + "': parameter " + std::to_string(number) + " has " +
+                                         std::to_string(bytes) + " bytes, so it is no buffer");
+  }
+}
+
 /// Machine code runs on GPUs of its own generation, PTX on all later ones.
 Status CudaDevice::loadKernels(const artifact::Package &package) {
   int target = std::atoi(package.target()->c_str() + 3);
@@ -264,7 +279,8 @@ Status CudaDevice::loadKernels(const artifact::Package &package) {
     if (looked != CUDA_SUCCESS)
       return driverError("cuLibraryGetKernel", looked).withContext("kernel '" + kernel.symbol()->str() + "'");
     TESSERA_CU(cuKernelGetFunction(&function, found));
-    shared->kernels.push_back(function);
+    TESSERA_ASSIGN_OR_RETURN(size_t numBuffers, countBuffers(function, kernel.symbol()->str()));
+    shared->kernels.push_back({function, numBuffers});
   }
   return Status::ok();
 }

@@ -24,12 +24,18 @@ namespace tessera::cuda {
 
 class CudaStream;
 
+/// A kernel, and how many pointers it takes.
+struct CudaKernel {
+  CUfunction function = nullptr;
+  size_t numBuffers = 0;
+};
+
 /// What streams, events and commands of one rank share.
 struct CudaShared {
   RankContext *rank = nullptr;
   CUcontext context = nullptr;
   std::vector<CudaStream *> streams; ///< by number
-  std::vector<CUfunction> kernels;   ///< by index in Package.kernels
+  std::vector<CudaKernel> kernels;   ///< by index in Package.kernels
   GemmPlanner gemms;
   CudnnPlans cudnn;
   AttentionPlanner attentions;

@@ -57,6 +57,19 @@ TESSERA_DRIVER cuEventRecordWithFlags(CUevent handle, CUstream streamHandle, uns
   });
 }
 
+TESSERA_DRIVER cuFuncGetParamInfo(CUfunction handle, size_t index, size_t *offset, size_t *bytes) {
+  Lock lock(sim().mutex);
+  if (!sim().functions.count(handle))
+    return CUDA_ERROR_INVALID_HANDLE;
+  const std::vector<Parameter> &parameters = reinterpret_cast<Function *>(handle)->kernel->parameters;
+  if (index >= parameters.size() || !offset)
+    return CUDA_ERROR_INVALID_VALUE;
+  *offset = parameters[index].offset;
+  if (bytes)
+    *bytes = parameters[index].bytes;
+  return CUDA_SUCCESS;
+}
+
 // --- What the tests of single kernels call ----------------------------------------
 
 /// A module is a library whose kernels are functions of the current context.

@@ -249,6 +249,22 @@ TEST_F(Driver, NoticesUseAfterFree) {
   EXPECT_EQ(cuMemcpyAsync(memory, memory + 1000, 64, first), CUDA_ERROR_INVALID_VALUE);
 }
 
+TEST_F(Driver, KnowsTheParametersOfKernels) {
+  const char *code = ".version 8.0\n.target sm_90\n.address_size 64\n"
+                     ".visible .entry k(.param .u32 a, .param .u64 b)\n{\nret;\n}\n";
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  ASSERT_EQ(cuModuleLoadData(&module, code), CUDA_SUCCESS);
+  ASSERT_EQ(cuModuleGetFunction(&function, module, "k"), CUDA_SUCCESS);
+  size_t offset = 1, bytes = 0;
+  EXPECT_EQ(cuFuncGetParamInfo(function, 0, &offset, &bytes), CUDA_SUCCESS);
+  EXPECT_EQ(std::pair(offset, bytes), std::pair(size_t{0}, size_t{4}));
+  EXPECT_EQ(cuFuncGetParamInfo(function, 1, &offset, &bytes), CUDA_SUCCESS);
+  EXPECT_EQ(std::pair(offset, bytes), std::pair(size_t{8}, size_t{8}));
+  EXPECT_EQ(cuFuncGetParamInfo(function, 2, &offset, &bytes), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuModuleUnload(module), CUDA_SUCCESS);
+}
+
 TEST_F(Driver, EndsCapturesByTheRules) {
   auto begin = [&] { ASSERT_EQ(cuStreamBeginCapture(first, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), CUDA_SUCCESS); };
   auto fork = [&] {

@@ -180,6 +180,24 @@ TEST(Session, SymbolsThatAreMissingAndCodeThatIsNoneAreErrors) {
   EXPECT_EQ(status.message().rfind("cannot load the kernels: ", 0), 0u) << status;
 }
 
+TEST(Session, ALaunchGivesAsManyBuffersAsItsKernelTakes) {
+  auto told = [](const std::string &kernel, size_t numBuffers) {
+    ArtifactBuilder builder;
+    test::addKernels(builder, {kernel});
+    test::launch(builder, 0, std::vector<uint32_t>(numBuffers, builder.buffer({4})), 4);
+    auto artifact = builder.build();
+    auto world = createLocalWorld(1);
+    Status status = Session::create(*artifact, *world[0]).status();
+    EXPECT_TRUE(status.isOk() || status.code() == StatusCode::DataLoss) << status;
+    return status.message();
+  };
+  EXPECT_EQ(told("add_index", 2), "");
+  EXPECT_EQ(told("add_index", 1), "node node: kernel 'add_index' takes 2 buffers, its launch gives 1");
+  EXPECT_EQ(told("add_index", 0), "node node: kernel 'add_index' takes 2 buffers, its launch gives 0");
+  EXPECT_EQ(told("increment", 2), "node node: kernel 'increment' takes 1 buffer, its launch gives 2");
+  EXPECT_EQ(told("silent", 1), "the kernels do not say how many buffers 'silent' takes; compile the model again");
+}
+
 TEST(Session, HyperScalars) {
   ArtifactBuilder builder;
   uint32_t lr = builder.buffer({}), copy = builder.buffer({});

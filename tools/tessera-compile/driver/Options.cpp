@@ -275,12 +275,10 @@ std::optional<Lora> parseLora(const std::string &text) {
 
 static std::string checkFp8(const CompileOptions &o) {
   if (o.precision != "fp8") {
-    const CompileOptions plain;
-    const bool isAsked = o.fp8Recipe != plain.fp8Recipe || !o.fp8Filter.empty() || !o.fp8KeepBf16.empty() ||
-                         o.fp8Amax != plain.fp8Amax || !o.fp8Select.empty() || o.fp8Nonfinite != plain.fp8Nonfinite;
-    return isAsked ? "--fp8-recipe, --fp8-filter, --fp8-keep-bf16, --fp8-amax, --fp8-select and --fp8-nonfinite need "
-                     "--precision fp8"
-                   : "";
+    std::string given;
+    for (const std::string &flag : o.fp8Flags)
+      given += (given.empty() ? "" : ", ") + flag;
+    return require(given.empty(), given + (o.fp8Flags.size() == 1 ? " needs" : " need") + " --precision fp8");
   }
   if (!train::symbolizeFp8Recipe(o.fp8Recipe))
     return "--fp8-recipe: unknown value '" + o.fp8Recipe + "', expected one of " + train::recipeNames();

@@ -95,6 +95,7 @@ struct CompileOptions {
   std::string fp8Amax = "global";         ///< global | local | local:<groups>: whose tokens share a scale
   std::string fp8Select;                  ///< all | rules | auto: which layers gain; empty: rules on GPUs, all on CPUs
   std::string fp8Nonfinite = "propagate"; ///< propagate | scale1: the scale of what is not finite
+  std::vector<std::string> fp8Flags;      ///< those of the --fp8-… that were given, which only --precision fp8 heeds
   std::string frozenDtype = "fp32";       ///< fp32 | bf16: what f32 parameters that are not trained are held in
   std::string keepF32;                    ///< regular expression of parameters that bf16 computes in f32; empty: none
 
