@@ -114,7 +114,8 @@ std::optional<Fp8Weights::Stored> Fp8Weights::locate(Value matrix, ArrayRef<int6
 bool Fp8Weights::Copy::hasRoomFor(const Stored &weight) const {
   return llvm::none_of(weights, [&](const auto &one) {
     return one.first.overlaps(weight) || one.first.policy.format != weight.policy.format ||
-           one.first.isByColumn() != weight.isByColumn();
+           one.first.isByColumn() != weight.isByColumn() ||
+           (weight.isByColumn() && !(one.first.policy == weight.policy));
   });
 }
 
@@ -125,8 +126,8 @@ StringRef Fp8Weights::request(Value matrix, ArrayRef<int64_t> blocks, const Oper
   std::optional<Stored> stored = locate(matrix, blocks, policy);
   if (!stored)
     return "it does not lie in a unit as a matrix";
-  // Whole chunks share a scale, also where all of a row does; or columns do, which are gathered where ranks have
-  // shards.
+  // Whole chunks share a scale, also where all of a row does; or columns do, or blocks of their rows, whose largest
+  // values are gathered where ranks have shards.
   const bool isByColumn = stored->isByColumn() && shards > 1 && shapeOf(stored->unit)[0] % shards == 0;
   if (stored->block[1] % kLeastFloat8Chunk != 0 && !isByColumn)
     return "what shares a scale is spread over its unit";
@@ -194,14 +195,22 @@ void Fp8Weights::build(OpBuilder &builder, BlockArgument unit, MutableArrayRef<C
 void Fp8Weights::buildByColumn(Build &b, BlockArgument unit, Copy &copy) {
   UnitShards rows(b, unit, shards);
   SmallVector<ColumnWeight> weights;
-  SmallVector<Value> scales;
   for (const auto &[weight, inverse] : copy.weights)
-    weights.push_back({weight.offset, weight.rows, weight.columns});
-  const SmallVector<Value> maxima = rows.columnMaxima(b, weights);
-  for (auto [one, amax] : llvm::zip_equal(copy.weights, maxima)) {
-    auto &[weight, inverse] = one;
-    scales.push_back(quantizer.scale(b, amax, weight.policy));
-    inverse = b.reshape(invert(b, scales.back()), {1, weight.columns});
+    weights.push_back({weight.offset, weight.rows, weight.columns, weight.block[0]});
+  weights = joinBlocks(std::move(weights));
+  SmallVector<Value> scales, inverses;
+  for (Value amax : rows.maxima(b, weights)) {
+    scales.push_back(quantizer.scale(b, amax, copy.weights.front().first.policy));
+    inverses.push_back(invert(b, scales.back()));
+  }
+  for (auto &[weight, inverse] : copy.weights) {
+    const auto *joined = llvm::find_if(weights, [&, offset = weight.offset](const ColumnWeight &one) {
+      return one.offset <= offset && offset < one.end();
+    });
+    const int64_t begin = (weight.offset - joined->offset) / weight.block[0];
+    const int64_t blocks = weight.rows / weight.block[0];
+    Value own = b.slice(inverses[joined - weights.begin()], {begin}, {begin + blocks * weight.columns});
+    inverse = b.reshape(own, {blocks, weight.columns});
   }
   copy.chunks = tessera::precision::cast(b, rows.getRows(), rows.scalesOfElements(b, weights, scales),
                                          copy.weights.front().first.policy);

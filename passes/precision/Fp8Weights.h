@@ -63,14 +63,15 @@ private:
     train::OperandPolicy policy;
 
     int64_t end() const { return offset + rows * columns; }
-    bool isByColumn() const { return block[0] == rows && block[1] == 1; }
+    bool isByColumn() const { return block[0] > 1 && block[1] == 1; }
     bool overlaps(const Stored &other) const { return offset < other.end() && other.offset < end(); }
     bool operator==(const Stored &other) const {
       return unit == other.unit && offset == other.offset && rows == other.rows && columns == other.columns &&
              block == other.block && policy == other.policy;
     }
   };
-  /// A unit in 8 bits of one format, each of its elements in one way: all by blocks of rows, or all by columns.
+  /// A unit in 8 bits of one format, each of its elements in one way: all with scales of whole chunks, or all with
+  /// those of columns, whole ones or in blocks of as many rows.
   struct Copy {
     /// Whether it can hold `weight`, too.
     bool hasRoomFor(const Stored &weight) const;

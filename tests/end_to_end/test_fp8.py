@@ -347,14 +347,15 @@ class Plans(Fp8):
         return units, sum(row["bytes"] for row in rows)
 
     def test_weights_are_gathered_as_bytes(self):
-        """Half of bf16 but for norms and biases, and 4 bytes for the maximum of 128 weights, once per step."""
+        """Half of bf16 but for norms and biases, and 4 bytes for the maximum of 128 weights, once per step. In mxfp8 for that of
+        32, by rows and by columns."""
         narrow, _ = self.gathered("bf16", "--precision", "bf16")
         weights, rest = 6 * 12 * 384 * 384, 6 * 13 * 384
         self.assertEqual(narrow, 2 * 2 * (weights + rest))
-        for recipe in ("tensorwise", "rowwise", "rowwise_hp", "block128"):
+        for recipe in RECIPES:
             units, every = self.gathered(recipe, "--precision", "fp8", "--fp8-recipe", recipe)
             self.assertEqual(units, 2 * (weights + 2 * rest), recipe)
-            maxima = 4 * weights // 128
+            maxima = 2 * 4 * weights // 32 if recipe == "mxfp8" else 4 * weights // 128
             embedding = 2 * 2 * 256 * 384  # both tables, in bf16
             columns = 2 * 6 * 4 * (3 * 384 + 384 + 4 * 384 + 384)  # those of each rank
             self.assertLessEqual(every - units - maxima, embedding + 4 * 2 * 768 + columns, recipe)
