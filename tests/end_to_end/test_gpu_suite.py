@@ -476,7 +476,7 @@ print("========= ERROR SUMMARY: 0 errors")
         for path, pattern in (("passes/lower/codegen/KernelPlan.cpp", r"names\[\] = \{(.*?)\};"),
                               ("compiler/cost/StepCounts.cpp", r"StringRef kind : \{(.*?)\}")):
             with open(os.path.join(ROOT, path)) as file:
-                found = re.findall(r'"(\w+)"', re.search(pattern, file.read())[1])
+                found = re.findall(r'"(\w+)"', re.search(pattern, file.read(), re.DOTALL)[1])
             self.assertEqual(tuple(found), breakdown.KINDS, path)
 
     def test_every_op_of_the_kernel_tests_has_a_reference(self):

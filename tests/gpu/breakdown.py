@@ -7,7 +7,7 @@ import re
 CLASSES = {"gemm": "products", "conv": "products", "attention": "attention", "attention_grad": "attention",
            "copy": "copies and fills", "fill": "copies and fills"}
 # Kinds of generated kernels, which their names say: k<number>_<kind>_<what about>.
-KINDS = ("elementwise", "row", "column", "reduce_all", "scatter", "rows_columns")
+KINDS = ("elementwise", "row", "column", "reduce_all", "scatter", "rows_columns", "blocks")
 
 
 def kind_of(symbol):

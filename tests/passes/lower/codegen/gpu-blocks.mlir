@@ -204,24 +204,6 @@ func.func @heads(%x: tensor<1x4x128x64xbf16>) -> (tensor<128x2xf32>, tensor<256x
   return %r, %q, %c : tensor<128x2xf32>, tensor<256x128xf8E4M3FN>, tensor<1x256xf32>
 }
 
-// What is quantised is computed, and stored in the place of an operand; sums and products are of blocks, too.
-// CHECK: computed: ok, blocks{{.*}} in place 1
-func.func @computed(%x: tensor<128x256xbf16>, %y: tensor<128x256xbf16>)
-    -> (tensor<128x256xbf16>, tensor<128x8xf32>, tensor<4x256xf32>, tensor<256x128xbf16>) {
-  %xw = train.convert %x : (tensor<128x256xbf16>) -> tensor<128x256xf32>
-  %yw = train.convert %y : (tensor<128x256xbf16>) -> tensor<128x256xf32>
-  %s = train.abs %xw : tensor<128x256xf32>
-  %p = train.mul %s, %yw : tensor<128x256xf32>
-  %n = train.convert %p : (tensor<128x256xf32>) -> tensor<128x256xbf16>
-  %w = train.convert %n : (tensor<128x256xbf16>) -> tensor<128x256xf32>
-  %r0 = train.reshape %w : (tensor<128x256xf32>) -> tensor<128x8x32xf32>
-  %r = train.reduce sum, %r0 {dimensions = array<i64: 2>} : (tensor<128x8x32xf32>) -> tensor<128x8xf32>
-  %c0 = train.reshape %w : (tensor<128x256xf32>) -> tensor<4x32x256xf32>
-  %c = train.reduce min, %c0 {dimensions = array<i64: 1>} : (tensor<4x32x256xf32>) -> tensor<4x256xf32>
-  %t = train.transpose %n {permutation = array<i64: 1, 0>} : (tensor<128x256xbf16>) -> tensor<256x128xbf16>
-  return %n, %r, %c, %t : tensor<128x256xbf16>, tensor<128x8xf32>, tensor<4x256xf32>, tensor<256x128xbf16>
-}
-
 // Without the divisions of scales.
 // CHECK: counted: ok, blocks
 func.func @counted(%x: tensor<256x384xbf16>) -> (tensor<256x384xf8E4M3FN>, tensor<384x256xf8E4M3FN>) {
