@@ -54,6 +54,7 @@ public:
         return failure();
     for (auto [index, dims] : batchDims)
       func.setArgAttr(index, train::kDims, dims);
+    separateQuantizedReads(func);
     SmallVector<Unit> units = findUnits(func);
     if (failed(checkKept(units)))
       return failure();

@@ -54,6 +54,15 @@ static void separateReads(Operation *op) {
   op->getResult(0).replaceUsesWithIf(builder.clone(*op)->getResult(0), isOther);
 }
 
+void separateQuantizedReads(func::FuncOp func) {
+  for (BlockArgument unit : func.getArguments()) {
+    const SmallVector<Operation *> users(unit.getUsers());
+    for (Operation *user : users)
+      if (isQuantized(user))
+        separateReads(user);
+  }
+}
+
 /// What a unit is quantised to.
 static SmallVector<Value> quantizedFrom(Value unit) {
   SmallVector<Value> values;
@@ -92,10 +101,6 @@ SmallVector<Unit> findUnits(func::FuncOp func) {
     for (auto [index, value] : llvm::enumerate(end->getOperands()))
       if (auto of = func.getResultAttrOfType<StringAttr>(index, kOf); of && of == unit.name && !unit.gradient)
         unit.gradient = value;
-    const SmallVector<Operation *> users(arg.getUsers());
-    for (Operation *user : users)
-      if (isQuantized(user))
-        separateReads(user);
     unit.cast = castOf(unit);
     unit.reads.append(quantizedFrom(arg));
     if (unit.cast)

@@ -27,7 +27,11 @@ struct Unit {
   llvm::SmallVector<mlir::Value, 1> reads;
 };
 
-/// All trained parameters and frozen units, in argument order.
+/// Gives what reads chunks of a unit otherwise than to quantise them (precision::Fp8Weights, precision::Fp8Columns)
+/// chunks of its own.
+void separateQuantizedReads(mlir::func::FuncOp func);
+
+/// All trained parameters and frozen units, in argument order; quantised reads are separate.
 llvm::SmallVector<Unit> findUnits(mlir::func::FuncOp func);
 
 /// Uses of a read of a unit other than its update, the function's return and what quantises it.

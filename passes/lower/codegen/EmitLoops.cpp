@@ -48,7 +48,7 @@ KernelEmitter::Values KernelEmitter::combine(const Accumulator &accumulator, Val
 void KernelEmitter::storeOutputs(unsigned pass) {
   SmallVector<std::pair<size_t, Scalar>> values;
   for (auto [number, output] : llvm::enumerate(plan.outputs))
-    if (!output.perRow && output.pass == pass)
+    if (output.extent != OutputExtent::Row && output.pass == pass)
       values.emplace_back(number, evaluator.evaluate(output.value, plan.fullIdentity));
   if (evaluator.seen.failed())
     return;
@@ -67,7 +67,7 @@ void KernelEmitter::storePending() {
 void KernelEmitter::storePerRow() {
   SmallVector<std::pair<size_t, Scalar>> values;
   for (auto [number, output] : llvm::enumerate(plan.outputs))
-    if (output.perRow)
+    if (output.extent == OutputExtent::Row)
       values.emplace_back(number, evaluator.evaluate(output.value, plan.keptIdentity));
   if (evaluator.seen.failed())
     return;

@@ -65,6 +65,8 @@ Value emitConstant(OpBuilder &builder, Location loc, Type elementType, double va
   return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(type, static_cast<int64_t>(value)));
 }
 
+int64_t bytesOf(Type elementType) { return std::max<int64_t>(1, elementType.getIntOrFloatBitWidth() / 8); }
+
 Value emitConvert(OpBuilder &builder, Location loc, Value value, Type from, Type to) {
   if (from == to)
     return value;

@@ -137,6 +137,8 @@ private:
   unsigned nesting = 0;
 };
 
+/// Bytes of an element in memory.
+int64_t bytesOf(mlir::Type elementType);
 /// The type in which an element is held while it is computed.
 mlir::Type scalarType(mlir::Type elementType);
 /// One elementwise op on scalars; null if there is no code for it.

@@ -9,6 +9,7 @@
 #include "passes/lower/codegen/GpuKernel.h"
 
 #include "compiler/dialect/train/Builders.h"
+#include "passes/lower/codegen/BlockPlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -17,15 +18,8 @@ using tessera::train::tensorType;
 
 namespace tessera::codegen {
 
-static constexpr int64_t kBlockThreads = 256;
-/// Elements between two of a line of a tile's column: lanes that read every eighth line find them in different banks.
-static constexpr int64_t kBlockPitch = kBlockColumns + 1;
 /// Bytes and elements of one access across the rows.
 static constexpr int64_t kAcrossBytes = 16, kAcrossWidth = 8;
-
-static int64_t bytesOf(Type element) { return std::max<int64_t>(1, element.getIntOrFloatBitWidth() / 8); }
-
-int64_t blockTileBytes(Type element) { return kMostBlockRows * kBlockPitch * bytesOf(element); }
 
 /// Joins what threads have of the columns of their rows, `lines` for each column; `stores`: who stores a line, null for
 /// all threads.
@@ -159,17 +153,17 @@ void GpuKernelEmitter::emitBlocks() {
   // Results of one element a row of a block, or a column.
   SmallVector<SmallVector<Pending>> ofRows(heldRounds);
   SmallVector<Pending> ofColumns;
-  auto evaluateAll = [&](bool Output::*sort, SmallVectorImpl<Pending> &pending) {
+  auto evaluateAll = [&](OutputExtent extent, SmallVectorImpl<Pending> &pending) {
     for (auto [number, output] : llvm::enumerate(plan.outputs))
-      if (output.*sort && !evaluator.seen.failed())
+      if (output.extent == extent && !evaluator.seen.failed())
         pending.push_back(
             {number, evaluator.evaluate(output.value, output.position), space.substitute(output.position)});
   };
-  forRounds([&](size_t round) { evaluateAll(&Output::perRow, ofRows[round]); });
+  forRounds([&](size_t round) { evaluateAll(OutputExtent::Row, ofRows[round]); });
   for (int64_t position = 0; position < width; ++position) {
     if (!unrolled.empty())
       space.digits[unrolled.front()].known = position;
-    evaluateAll(&Output::perColumn, ofColumns);
+    evaluateAll(OutputExtent::Column, ofColumns);
   }
   if (!unrolled.empty())
     space.digits[unrolled.front()].known.reset();

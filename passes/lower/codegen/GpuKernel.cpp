@@ -33,7 +33,7 @@ static int64_t vectorWidth(const KernelBody &body, const KernelPlan &plan) {
   for (Value value : llvm::concat<const Value>(body.inputs, body.outputs)) {
     if (elementsOf(shapeOf(value)) < elements)
       continue;
-    int64_t bytes = std::max<int64_t>(1, tensorType(value).getElementTypeBitWidth() / 8);
+    const int64_t bytes = bytesOf(tensorType(value).getElementType());
     narrowest = std::min(narrowest, bytes);
     widest = std::max(widest, bytes);
   }
@@ -157,7 +157,9 @@ FailureOr<GpuLaunch> GpuKernelEmitter::emit(ModuleOp module, StringRef symbol, s
   else
     emitRow();
   why = evaluator.seen.problem;
-  if (evaluator.seen.failed())
+  if (sharedBytes > kSharedBytes && why.empty())
+    why = "needs " + std::to_string(sharedBytes) + " bytes of shared memory, of " + std::to_string(kSharedBytes);
+  if (!why.empty() || evaluator.seen.failed())
     return failure();
   return launch;
 }
@@ -290,7 +292,7 @@ void GpuKernelEmitter::emitVector(unsigned pass, size_t position, Values &carrie
     next += slots(accumulator) * accumulator.types.size();
   }
   for (auto [number, output] : llvm::enumerate(plan.outputs))
-    if (!output.perRow && !output.perColumn && output.pass == pass && !evaluator.seen.failed())
+    if (output.extent == OutputExtent::Full && output.pass == pass && !evaluator.seen.failed())
       pending.push_back({number, evaluator.evaluate(output.value, output.position), space.substitute(output.position)});
 }
 

@@ -161,6 +161,7 @@ private:
   /// Inner digits whose loops are flattened, and those that are unrolled.
   llvm::SmallVector<unsigned> strided, unrolled;
   unsigned sharedArrays = 0;
+  int64_t sharedBytes = 0;
   /// Tile kernels: the block's tile, those of `plan.tiles->reads`, and the thread's vector in them.
   TileOrigin origin;
   llvm::SmallVector<Tile> readTiles;

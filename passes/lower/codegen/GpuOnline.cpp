@@ -55,8 +55,9 @@ void GpuKernelEmitter::joinPasses() {
     // What else needs the maximum needs a pass of its own.
     unsigned pass = reduction.pass;
     auto isOther = [&](const auto &other) { return other.pass == pass; };
-    if (llvm::count_if(arranged.reductions, isOther) != 1 ||
-        llvm::any_of(arranged.outputs, [&](const Output &output) { return !output.perRow && isOther(output); }))
+    if (llvm::count_if(arranged.reductions, isOther) != 1 || llvm::any_of(arranged.outputs, [&](const Output &output) {
+          return output.extent != OutputExtent::Row && isOther(output);
+        }))
       continue;
     for (Reduction &later : arranged.reductions)
       later.pass -= later.pass >= pass;

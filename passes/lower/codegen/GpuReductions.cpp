@@ -14,6 +14,7 @@ void GpuKernelEmitter::barrier() { NVVM::Barrier0Op::create(at(depth()), loc); }
 /// A new array: each is written in one place and read behind one barrier.
 Value GpuKernelEmitter::shared(Type type, int64_t elements) {
   std::string name = symbol + "_shared" + std::to_string(sharedArrays++);
+  sharedBytes += elements * bytesOf(type);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(module.getBody());
   // Emulated on a CPU, shared memory is an ordinary variable, which needs a value.

@@ -120,7 +120,7 @@ void GpuKernelEmitter::storeColumnSums(MutableArrayRef<Round> rounds) {
         rest /= plan.digits[digit].size;
       }
       for (auto [output, result] : llvm::enumerate(plan.outputs)) {
-        if (!result.perColumn)
+        if (result.extent != OutputExtent::Column)
           continue;
         const Accumulator &sum = sumOf(result.value);
         Type type = scalarType(tensorType(result.value).getElementType());

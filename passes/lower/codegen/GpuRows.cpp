@@ -142,11 +142,13 @@ void GpuKernelEmitter::emitRow() {
 
 /// Results of one element a row, by the first thread of those that share the row.
 void GpuKernelEmitter::storeRowResults() {
-  auto isOfRows = [](const Output &output) { return output.perRow; };
+  auto isOfRows = [](const Output &output) { return output.extent == OutputExtent::Row; };
   if (llvm::none_of(plan.outputs, isOfRows))
     return;
   // One that lies in an operand's buffer waits until every warp has read that.
-  if (llvm::any_of(plan.outputs, [&](const Output &output) { return output.perRow && !output.mayOverwrite.empty(); }) &&
+  if (llvm::any_of(
+          plan.outputs,
+          [&](const Output &output) { return output.extent == OutputExtent::Row && !output.mayOverwrite.empty(); }) &&
       launch.threadsX > kWarp)
     barrier();
   openGuard(arith::CmpIOp::create(at(depth()), loc, arith::CmpIPredicate::eq, threadX, i32(0)));
@@ -218,7 +220,7 @@ void GpuKernelEmitter::storeColumns() {
     if (columnDigit)
       space.digits[*columnDigit].known = slot;
     for (auto [number, output] : llvm::enumerate(plan.outputs))
-      if (output.perRow && !evaluator.seen.failed())
+      if (output.extent == OutputExtent::Row && !evaluator.seen.failed())
         pending.push_back(
             {number, evaluator.evaluate(output.value, plan.keptIdentity), space.substitute(plan.keptIdentity)});
   }

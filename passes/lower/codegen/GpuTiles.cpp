@@ -9,6 +9,7 @@
 #include "passes/lower/codegen/GpuKernel.h"
 
 #include "compiler/dialect/train/Builders.h"
+#include "passes/lower/codegen/TilePlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -30,8 +31,7 @@ GpuKernelEmitter::Tile GpuKernelEmitter::makeTile(Type element) {
 
 /// Elements that a thread takes together along the rows' digit.
 int64_t GpuKernelEmitter::crossWidth(Type element) const {
-  const int64_t bytes = std::max<int64_t>(1, element.getIntOrFloatBitWidth() / 8);
-  int64_t width = std::min(kRowWidth, kRowBytes / bytes);
+  int64_t width = std::min(kRowWidth, kRowBytes / bytesOf(element));
   while (origin.rows % width != 0)
     width /= 2;
   return width;

@@ -6,6 +6,11 @@
 
 namespace tessera::codegen {
 
+int64_t Index::coefficient(unsigned digit) const {
+  auto *term = llvm::find_if(terms, [&](const Term &term) { return term.digit == digit; });
+  return term == terms.end() ? 0 : term->coefficient;
+}
+
 Index Index::operator+(const Index &other) const {
   Index sum;
   sum.offset = offset + other.offset;

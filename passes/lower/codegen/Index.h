@@ -34,6 +34,8 @@ struct Index {
   Index operator+(const Index &other) const;
   Index operator+(int64_t value) const;
   Index operator*(int64_t factor) const;
+  /// By what `digit` is multiplied; 0 if it has no part.
+  int64_t coefficient(unsigned digit) const;
   bool isConstant() const { return terms.empty(); }
   bool operator==(const Index &other) const { return offset == other.offset && terms == other.terms; }
   bool operator<(const Index &other) const;

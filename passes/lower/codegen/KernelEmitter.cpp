@@ -271,7 +271,7 @@ std::optional<Scalar> KernelEmitter::kept(Value value, const Index &linear) {
     return Scalar{loadFrom(it->second.array, tensorType(value).getElementType(), index, level), level};
   }
   for (auto [number, output] : llvm::enumerate(plan.outputs)) {
-    if (output.value != value || output.perRow || output.pass >= pass)
+    if (output.value != value || output.extent == OutputExtent::Row || output.pass >= pass)
       continue;
     unsigned level = 0;
     Value index = evaluator.materialize(linear, level);

@@ -3,6 +3,7 @@
 #include "passes/lower/codegen/KernelPlan.h"
 
 #include "compiler/dialect/train/Builders.h"
+#include "passes/lower/codegen/BlockPlan.h"
 #include "passes/lower/codegen/TilePlan.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -123,7 +124,7 @@ private:
         return fail("reductions over different dimensions");
       }
     }
-    if (isGpu && chooseBlockSpace(pattern))
+    if (isGpu && pattern && chooseBlockSpace(*pattern))
       return true;
     if (!columnPattern.empty())
       return chooseRowColumnSpace(*pattern);
@@ -169,44 +170,20 @@ private:
     return true;
   }
 
-  /// Digits: block down, row of the block, block across, column of the block. Where a matrix is cut into small blocks,
-  /// and what is reduced are rows and columns of each; or columns alone, of what is stored transposed.
-  bool chooseBlockSpace(std::optional<Pattern> first) {
-    if (!first || first->empty())
-      return false;
-    Pattern rows, columns = *first;
-    if (!columnPattern.empty()) {
-      rows = *first, columns = columnPattern;
-      if (columns.back().reduced)
-        std::swap(rows, columns);
-      if (!rows.back().reduced || rows.size() != 2)
-        return false;
-    }
-    // [blocks down,] [rows of a block, reduced], [columns]
-    const size_t walked = columns.size() - 2;
-    if (columns.size() < 2 || columns.size() > 3 || columns.back().reduced || !columns[walked].reduced)
-      return false;
-    const int64_t height = columns[walked].size, across = columns.back().size;
-    const int64_t width = rows.empty() ? kBlockColumns : rows.back().size;
-    if (height % 16 != 0 || height > kMostBlockRows || across % kBlockColumns != 0 || kBlockColumns % width != 0 ||
-        width < 8 || (!rows.empty() && width == across))
-      return false;
-    if (!rows.empty() && rows.front().size * width != (walked == 0 ? 1 : columns.front().size) * height * across)
-      return false;
-    const DenseSet<Operation *> members(body.ops.begin(), body.ops.end());
-    const int64_t elements = (walked == 0 ? 1 : columns.front().size) * height * across;
-    if (rows.empty() && llvm::none_of(body.outputs, [&](Value output) {
-          return elementsOf(shapeOf(output)) == elements && transposeOf(output, members);
-        }))
+  /// Digits: block down, row of the block, block across, column of the block.
+  bool chooseBlockSpace(const Pattern &first) {
+    const std::optional<BlockGrid> grid = findBlocks(body, first, columnPattern);
+    if (!grid)
       return false;
     plan.kind = KernelKind::Blocks;
-    columnPattern = columns;
-    if (walked != 0)
-      addDigit(columns.front().size, /*reduced=*/false, /*walked=*/false);
-    addDigit(height, /*reduced=*/false, /*walked=*/true);
-    if (across != width)
-      addDigit(across / width, /*reduced=*/false, /*walked=*/false);
-    addDigit(width, /*reduced=*/true, /*walked=*/false);
+    if (columnPattern.empty() || columnPattern.back().reduced)
+      columnPattern = first;
+    if (grid->down != 1)
+      addDigit(grid->down, /*reduced=*/false, /*walked=*/false);
+    addDigit(grid->height, /*reduced=*/false, /*walked=*/true);
+    if (grid->across != 1)
+      addDigit(grid->across, /*reduced=*/false, /*walked=*/false);
+    addDigit(grid->width, /*reduced=*/true, /*walked=*/false);
     return true;
   }
 
@@ -265,94 +242,44 @@ private:
           return fail("a result is neither of rows of blocks nor of their columns");
         if (elements != (isOfColumns ? total / columnPattern[columnPattern.size() - 2].size : kept))
           return fail("a result has " + Twine(elements) + " elements");
-        plan.outputs.push_back({value, !isOfColumns, isOfColumns, depth.lookup(value), {}, {}});
+        plan.outputs.push_back(
+            {value, isOfColumns ? OutputExtent::Column : OutputExtent::Row, depth.lookup(value), {}, {}});
         continue;
       }
       if (plan.kind != KernelKind::Blocks && ofColumns.contains(value)) {
-        plan.outputs.push_back({value, /*perRow=*/false, /*perColumn=*/true, depth.lookup(value), {}, {}});
+        plan.outputs.push_back({value, OutputExtent::Column, depth.lookup(value), {}, {}});
         continue;
       }
       if (elements != total && elements != kept)
         return fail("a result has " + Twine(elements) + " elements, the kernel " + Twine(total));
-      bool perRow = elements != total;
+      const OutputExtent extent = elements == total ? OutputExtent::Full : OutputExtent::Row;
       unsigned pass = depth.lookup(value);
-      if (!perRow)
+      if (extent == OutputExtent::Full)
         passes = std::max(passes, pass + 1);
-      plan.outputs.push_back({value, perRow, /*perColumn=*/false, pass, {}, {}});
+      plan.outputs.push_back({value, extent, pass, {}, {}});
     }
     plan.passes = passes;
     transposes.assign(plan.outputs.size(), {});
     if (isGpu && plan.reductions.empty())
       transposes = findTransposes(body);
     if (plan.kind == KernelKind::Blocks)
-      return placeBlockResults();
+      if (std::string problem = placeBlockResults(body, plan, transposes); !problem.empty())
+        return fail(problem);
     return plan.kind != KernelKind::RowColumn || checkColumnSums();
   }
 
-  /// A thread holds a part of what is reduced: of one value only.
-  bool placeBlockResults() {
-    DenseSet<Value> held;
-    const DenseSet<Operation *> members(body.ops.begin(), body.ops.end());
-    for (const Reduction &reduction : plan.reductions) {
-      Value value = reduction.op->getOperand(0);
-      while (Operation *op = value.getDefiningOp()) {
-        if (!members.contains(op) || !isa<train::ReshapeOp, train::ConvertOp, train::AbsOp>(op))
-          break;
-        value = op->getOperand(0);
-      }
-      held.insert(value);
-    }
-    if (held.size() != 1)
-      return fail("blocks of several values do not fit the registers");
-    int64_t bytes = 0;
-    for (auto [output, transpose] : llvm::zip_equal(plan.outputs, transposes)) {
-      if (output.perRow || output.perColumn)
-        continue;
-      transpose = transposeOf(output.value, members);
-      if (!transpose)
-        continue;
-      bytes += blockTileBytes(tensorType(output.value).getElementType());
-      output.pass = 1;
-      plan.passes = 2;
-    }
-    return bytes <= kMostBlockTileBytes || fail("transposed blocks do not fit shared memory");
-  }
-
-  /// Notes what is read across. False if blocks' whole tensors are not read along their rows, and transposed results
-  /// not written along their columns.
-  bool checkAccess(ArrayRef<std::pair<Value, Index>> read) {
-    auto coefficient = [](const Index &index, unsigned digit) {
-      auto *term = llvm::find_if(index.terms, [&](const Index::Term &term) { return term.digit == digit; });
-      return term == index.terms.end() ? 0 : term->coefficient;
-    };
+  /// Notes whether whole tensors are read across.
+  void checkReads(ArrayRef<std::pair<Value, Index>> read) {
     const unsigned last = plan.digits.size() - 1;
     plan.readsAcross = isGpu && !plan.reductions.empty() && llvm::any_of(read, [&](const auto &one) {
-                         return elementsOf(shapeOf(one.first)) * 16 > total && coefficient(one.second, last) > 1;
+                         return elementsOf(shapeOf(one.first)) * 16 > total && one.second.coefficient(last) > 1;
                        });
-    if (plan.kind != KernelKind::Blocks)
-      return true;
-    if (plan.readsAcross)
-      return fail("an input lies across the blocks");
-    if (llvm::any_of(plan.digits, [](const Digit &digit) { return digit.unroll; }))
-      return fail("a block would be of parts");
-    for (auto [output, transpose] : llvm::zip_equal(plan.outputs, transposes)) {
-      int64_t dense = 1;
-      for (unsigned digit = last + 1; transpose && digit-- > 0;) {
-        if (!plan.digits[digit].walked)
-          continue;
-        if (coefficient(output.position, digit) != dense)
-          return fail("a result lies neither along the blocks nor across them");
-        dense *= plan.digits[digit].size;
-      }
-      output.isAcross = static_cast<bool>(transpose);
-    }
-    return true;
   }
 
   /// The positions in all results. `cut` is set if a transpose needs one.
   void placeResults(const Space &space, std::optional<Cut> &cut) {
     for (auto [output, transpose] : llvm::zip_equal(plan.outputs, transposes)) {
-      output.position = output.perColumn ? plan.columnIdentity : output.perRow ? plan.keptIdentity : plan.fullIdentity;
+      output.position = plan.identityOf(output.extent);
       if (!transpose)
         continue;
       std::optional<Index> position = transposedIndex(space, transpose, plan.fullIdentity, cut);
@@ -418,8 +345,8 @@ private:
         if (reduction.pass == pass)
           evaluator.evaluate(reduction.op->getOperand(0), plan.fullIdentity);
       for (const Output &output : plan.outputs)
-        if ((isOfBlocks || !output.perColumn) &&
-            pass == (output.perRow || output.perColumn ? plan.passes : output.pass))
+        if ((isOfBlocks || output.extent != OutputExtent::Column) &&
+            pass == (output.extent == OutputExtent::Full ? output.pass : plan.passes))
           evaluator.evaluate(output.value, output.position);
       if (evaluator.seen.cut) {
         cut = evaluator.seen.cut;
@@ -431,8 +358,9 @@ private:
     }
     for (size_t i = 0; i < plan.digits.size(); ++i)
       plan.digits[i].unroll = space.digits[i].unroll;
-    if (!checkAccess(read))
-      return false;
+    checkReads(read);
+    if (std::string problem = isOfBlocks ? checkBlockAccess(plan) : ""; !problem.empty())
+      return fail(problem);
 
     const DenseSet<Value> own = readAtOwnPosition(space);
     plan.scratch.clear();
@@ -441,14 +369,15 @@ private:
         plan.scratch.push_back(value);
     for (auto [output, transpose] : llvm::zip_equal(plan.outputs, transposes)) {
       output.mayOverwrite.clear();
-      if (output.perColumn || transpose || (plan.kind == KernelKind::Blocks && output.perRow))
+      if (output.extent == OutputExtent::Column || transpose || (isOfBlocks && output.extent == OutputExtent::Row))
         continue;
       for (auto [number, input] : llvm::enumerate(body.inputs)) {
         auto it = reads.find(input);
         if (input.getType() != output.value.getType() || it == reads.end())
           continue;
-        if (output.perRow ? it->second.perRow
-                          : (it->second.full && it->second.lastPass <= output.pass) || own.contains(input))
+        if (output.extent == OutputExtent::Row
+                ? it->second.perRow
+                : (it->second.full && it->second.lastPass <= output.pass) || own.contains(input))
           output.mayOverwrite.push_back(number);
       }
     }
@@ -591,7 +520,7 @@ private:
       return std::nullopt;
     }
     plan.visits = evaluator.seen.visits;
-    plan.outputs.push_back({op.getResult(), false, false, 0, {}, plan.keptIdentity});
+    plan.outputs.push_back({op.getResult(), OutputExtent::Full, 0, {}, plan.keptIdentity});
     for (auto [number, input] : llvm::enumerate(body.inputs))
       if (input == op.getInit() && initIdentity && llvm::hasSingleElement(input.getUses()))
         plan.outputs.front().mayOverwrite.push_back(number);
@@ -614,6 +543,10 @@ void KernelPlan::setIdentities() {
     if (!digit.walked)
       columnIdentity = columnIdentity * digit.size + own;
   }
+}
+
+const Index &KernelPlan::identityOf(OutputExtent extent) const {
+  return extent == OutputExtent::Column ? columnIdentity : extent == OutputExtent::Row ? keptIdentity : fullIdentity;
 }
 
 llvm::DenseMap<Operation *, Index> KernelPlan::ownIdentities() const {

@@ -34,14 +34,21 @@ struct Reduction {
   bool ofColumns = false;
 };
 
+/// How many elements a result has.
+enum class OutputExtent {
+  /// One per element of the space.
+  Full,
+  /// One per outer position; in kernels of blocks one per row of each block.
+  Row,
+  /// Row-column kernels: a reduction of the rows of each chunk, one a column, stored after all rows. Kernels of blocks:
+  /// anything of one element a column of each block.
+  Column
+};
+
 struct Output {
   mlir::Value value;
-  /// One element per outer position instead of one per element of the space.
-  bool perRow;
-  /// Row-column kernels: a reduction of the rows of each chunk, one element a column; stored after all rows. Kernels of
-  /// blocks: anything of one element a column of each block.
-  bool perColumn;
-  /// The pass in which it is stored; for perRow, after all passes.
+  OutputExtent extent;
+  /// The pass in which it is stored; of rows and columns after all passes.
   unsigned pass;
   /// Inputs whose buffer it may overwrite.
   llvm::SmallVector<unsigned> mayOverwrite;
@@ -57,6 +64,9 @@ struct TileRead {
   Index index;
 };
 
+/// Shared memory that a GPU's block may declare.
+inline constexpr int64_t kSharedBytes = 48 << 10;
+
 /// What blocks of a GPU take together: tiles of the innermost digit and of the one that is innermost in what is listed.
 /// That goes through shared memory, so that all memory is accessed along its own innermost dimension.
 struct Tiles {
@@ -65,11 +75,6 @@ struct Tiles {
   /// Results, by number.
   llvm::SmallVector<size_t> results;
 };
-
-/// Elements along both sides of a tile.
-inline constexpr int64_t kTile = 64;
-/// Elements between two of a line of a tile's column: lanes of a warp that read a column find it in different banks.
-int64_t tilePitch(mlir::Type element);
 
 struct KernelPlan {
   KernelKind kind = KernelKind::Elementwise;
@@ -98,22 +103,15 @@ struct KernelPlan {
 
   /// Makes the identities those of `digits`.
   void setIdentities();
+  /// The position among the elements of a result, unless it is a transpose.
+  const Index &identityOf(OutputExtent extent) const;
   /// Where reductions are known that are not at `keptIdentity`.
   llvm::DenseMap<mlir::Operation *, Index> ownIdentities() const;
 };
 
-/// Columns that a GPU's block takes in a kernel of blocks, and the most rows of a block.
-inline constexpr int64_t kBlockColumns = 128, kMostBlockRows = 128;
-/// Shared memory of a kernel of blocks for one result that is transposed, and for all.
-int64_t blockTileBytes(mlir::Type element);
-inline constexpr int64_t kMostBlockTileBytes = 36 << 10;
-
 /// The longest row that a row-column kernel holds in registers beside one sum of its columns, and beside several the
 /// most that all of them together have.
 inline constexpr int64_t kMostHeldColumns = 8192, kMostColumnSums = 16384;
-
-/// The tiles of a planned kernel for a GPU, if there is something to gain.
-std::optional<Tiles> planTiles(const KernelBody &body, const KernelPlan &plan);
 
 /// Plans the kernel of `body`; if that cannot be one kernel returns nothing and says why. Row-column kernels and
 /// transposed results are for GPUs only.

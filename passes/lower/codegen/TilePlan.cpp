@@ -1,7 +1,6 @@
 //===- TilePlan.cpp - elementwise kernels that transpose ------------------===//
 //
-// Finds results that are transposes of others, and what an elementwise kernel would read or write along another digit
-// than its innermost one, an element a cache line. See Tiles in KernelPlan.h.
+// See TilePlan.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,11 +66,6 @@ std::optional<Index> transposedIndex(const Space &space, train::TransposeOp tran
 
 /// Sides of a matrix below which a tile would be mostly empty.
 static constexpr int64_t kMinSide = 32;
-/// Shared memory that a block may declare.
-static constexpr int64_t kSharedBytes = 48 << 10;
-
-static int64_t bytesOf(Type element) { return std::max<int64_t>(1, element.getIntOrFloatBitWidth() / 8); }
-
 /// 8 lanes read every eighth line of a column, 4 neighbours each: 4 words apart in the banks of 4 bytes.
 int64_t tilePitch(Type element) { return kTile + (bytesOf(element) == 1 ? 2 : 1); }
 

@@ -1,4 +1,9 @@
-//===- TilePlan.h - results in two orientations -----------------*- C++ -*-===//
+//===- TilePlan.h - what lies across a kernel -------------------*- C++ -*-===//
+//
+// Finds results that are transposes of others, and what an elementwise kernel would read or write along another digit
+// than its innermost one, an element a cache line. See Tiles in KernelPlan.h.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef TESSERA_PASSES_LOWER_CODEGEN_TILEPLAN_H
 #define TESSERA_PASSES_LOWER_CODEGEN_TILEPLAN_H
@@ -18,6 +23,13 @@ train::TransposeOp transposeOf(mlir::Value result, const llvm::DenseSet<mlir::Op
 /// if one helps.
 std::optional<Index> transposedIndex(const Space &space, train::TransposeOp transpose, const Index &index,
                                      std::optional<Cut> &cut);
+
+/// Elements along both sides of a tile.
+inline constexpr int64_t kTile = 64;
+/// Elements between two of a line of a tile's column: lanes of a warp that read a column find it in different banks.
+int64_t tilePitch(mlir::Type element);
+/// The tiles of a planned kernel for a GPU, if there is something to gain.
+std::optional<Tiles> planTiles(const KernelBody &body, const KernelPlan &plan);
 
 } // namespace tessera::codegen
 
