@@ -71,8 +71,17 @@ Value emitConvert(OpBuilder &builder, Location loc, Value value, Type from, Type
   if (from == to)
     return value;
   Type f32 = builder.getF32Type();
-  if (isFloat8(from))
-    return emitConvert(builder, loc, emitFromFloat8(builder, loc, value, from), f32, to);
+  if (isFloat8(from)) {
+    Value wide = emitFromFloat8(builder, loc, value, from);
+    if (!to.isBF16())
+      return emitConvert(builder, loc, wide, f32, to);
+    // All digits are in the upper half, so that nothing is to be rounded.
+    Value bits = arith::BitcastOp::create(builder, loc, builder.getI32Type(), wide);
+    Value shift = arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(16));
+    Value upper = arith::ShRUIOp::create(builder, loc, bits, shift);
+    return arith::BitcastOp::create(builder, loc, to,
+                                    arith::TruncIOp::create(builder, loc, builder.getI16Type(), upper));
+  }
   if (isFloat8(to))
     return emitToFloat8(builder, loc, emitConvert(builder, loc, value, from, f32), to);
   Type target = scalarType(to);
