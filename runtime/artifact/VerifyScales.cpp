@@ -20,6 +20,16 @@ static bool isModePair(ScaleMode a, ScaleMode b) {
          (a == ScaleMode::Block128x128 && b == ScaleMode::Block128);
 }
 
+/// Whether a buffer begins at a multiple of 16 bytes of its arena, on every rank and in every iteration.
+static bool isAligned16(const artifact::Buffer &buffer) {
+  if (buffer.offset() % scaledMultiple != 0 || buffer.rank_stride() % scaledMultiple != 0)
+    return false;
+  for (uint32_t depth = 0; depth < sizeOf(buffer.iteration_strides()); ++depth)
+    if (buffer.iteration_strides()->Get(depth) % scaledMultiple != 0)
+      return false;
+  return true;
+}
+
 Status verifyScales(const VerifyContext &context, const artifact::Gemm &gemm, const std::string &what,
                     LoopCounts loops) {
   const TensorView a = context.view(gemm.a()), b = context.view(gemm.b()), c = context.view(gemm.c());
@@ -46,6 +56,10 @@ Status verifyScales(const VerifyContext &context, const artifact::Gemm &gemm, co
       b.strides[1] % scaledMultiple != 0)
     return bad(what, "operands of 8-bit floats need stride 1 along what is contracted, and rows at multiples of " +
                          std::to_string(scaledMultiple) + " bytes");
+  for (uint32_t index : {gemm.a(), gemm.b()})
+    if (!isAligned16(*context.package.buffers()->Get(index)))
+      return bad(what, "operands of 8-bit floats must begin at multiples of " + std::to_string(scaledMultiple) +
+                           " bytes");
   auto check = [&](int32_t index, ScaleMode mode, int64_t rows, const char *name) -> Status {
     const std::string operand = std::string("operand ") + name;
     if (index < 0 || mode == ScaleMode::None)
@@ -63,6 +77,9 @@ Status verifyScales(const VerifyContext &context, const artifact::Gemm &gemm, co
       return bad(what, operand + " of type " + artifact::EnumNameDataType(view.dtype) + " and shape " +
                            toString(view.shape) + (view.isContiguous() ? "" : ", with gaps") + ", expected " +
                            artifact::EnumNameDataType(expected.dtype) + " and " + toString(expected.shape));
+    // A scale by itself is read as an f32; the library reads several by 16 bytes.
+    if (mode != ScaleMode::Tensor && !isAligned16(*context.package.buffers()->Get(static_cast<uint32_t>(index))))
+      return bad(what, operand + " must begin at a multiple of " + std::to_string(scaledMultiple) + " bytes");
     return Status::ok();
   };
   TESSERA_RETURN_IF_ERROR(check(gemm.a_scales(), aMode, m, "a_scales"));

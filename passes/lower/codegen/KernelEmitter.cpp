@@ -121,6 +121,10 @@ Value KernelEmitter::constant(int64_t value, Type type) {
   return arith::ConstantOp::create(at(0), loc, builder.getIntegerAttr(type, value));
 }
 
+/// Sums of at least so many terms are left to the vectoriser. Unrolled before it sees them, as LLVM does where a body is
+/// small, they would be one chain of additions, and the order of a sum would depend on what its terms are computed from.
+static constexpr uint64_t kVectorLanes = 16;
+
 scf::ForOp KernelEmitter::openLoop(Value low, Value high, int64_t step, ValueRange carried, bool innermost) {
   Value by = i64(step);
   auto loop = scf::ForOp::create(at(depth()), loc, low, high, by, carried);
@@ -128,8 +132,13 @@ scf::ForOp KernelEmitter::openLoop(Value low, Value high, int64_t step, ValueRan
   if (innermost) {
     // What the loop reads and writes is independent between iterations, also when a result shares an operand's buffer.
     group = LLVM::AccessGroupAttr::get(builder.getContext(), DistinctAttr::create(builder.getUnitAttr()));
-    auto annotation = LLVM::LoopAnnotationAttr::get(builder.getContext(), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {},
-                                                    {}, {}, {}, group);
+    LLVM::LoopUnrollAttr unroll;
+    APInt end;
+    if (!carried.empty() && matchPattern(high, m_ConstantInt(&end)) && end.uge(kVectorLanes))
+      unroll = LLVM::LoopUnrollAttr::get(builder.getContext(), /*disable=*/builder.getBoolAttr(true), {}, {}, {}, {},
+                                         {}, {});
+    auto annotation = LLVM::LoopAnnotationAttr::get(builder.getContext(), {}, {}, {}, unroll, {}, {}, {}, {}, {}, {},
+                                                    {}, {}, {}, {}, group);
     loop->setAttr("loop_annotation", annotation);
   }
   levels.back().nested = loop;

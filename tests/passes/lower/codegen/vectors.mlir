@@ -48,6 +48,17 @@ func.func @row(%x: tensor<64x768xf32>) -> tensor<64x768xf32> {
   return %3 : tensor<64x768xf32>
 }
 
+// Short rows too, whose loop LLVM would unroll before it looks for vectors: the sum of a f32 and of a bf16 is in one order.
+// CHECK-LABEL: <short>:
+// V4:          vfmadd{{.*}}ps {{.*}}%zmm
+// V3:          vfmadd{{.*}}ps {{.*}}%ymm
+func.func @short(%table: tensor<256x64xf32>, %tokens: tensor<48xi64>) -> tensor<48xf32> {
+  %0 = train.gather_rows %table, %tokens : (tensor<256x64xf32>, tensor<48xi64>) -> tensor<48x64xf32>
+  %1 = train.mul %0, %0 : tensor<48x64xf32>
+  %2 = train.reduce sum, %1 {dimensions = array<i64: 1>} : (tensor<48x64xf32>) -> tensor<48xf32>
+  return %2 : tensor<48xf32>
+}
+
 // Sums of columns.
 // CHECK-LABEL: <column>:
 // V4:          {{vaddps|vfmadd.*ps}} {{.*}}%zmm
