@@ -58,8 +58,8 @@ Status verifyScales(const VerifyContext &context, const artifact::Gemm &gemm, co
                          std::to_string(scaledMultiple) + " bytes");
   for (uint32_t index : {gemm.a(), gemm.b()})
     if (!isAligned16(*context.package.buffers()->Get(index)))
-      return bad(what, "operands of 8-bit floats must begin at multiples of " + std::to_string(scaledMultiple) +
-                           " bytes");
+      return bad(what,
+                 "operands of 8-bit floats must begin at multiples of " + std::to_string(scaledMultiple) + " bytes");
   auto check = [&](int32_t index, ScaleMode mode, int64_t rows, const char *name) -> Status {
     const std::string operand = std::string("operand ") + name;
     if (index < 0 || mode == ScaleMode::None)

@@ -311,7 +311,8 @@ sys.exit(run.main())
                                                  "fsdp2", "tessera"])
         self.assertEqual(bench.rows_of("tiny"), ["tessera", "fsdp2+compile", "compile", "eager", "fsdp2", "tessera"])
         self.assertEqual(bench.parse("tessera+fp8=block128"), ("tessera", ["fp8=block128"]))
-        self.assertIn("tessera+fp8=block128", bench.rows_of("qwen2-1.5b"))
+        for gpu, rows in (("sm_80", []), ("sm_90", ["tessera+fp8=block128"]), ("sm_100", ["tessera+fp8=mxfp8"])):
+            self.assertEqual([row for row in bench.rows_of("qwen2-1.5b", gpu) if "fp8" in row], rows)
         for model in (*cases.BENCH, *cases.CPU_BENCH):
             for row in bench.rows_of(model):
                 bench.parse(row)

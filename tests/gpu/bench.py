@@ -36,12 +36,13 @@ LIMITS = {"tessera": 60, "eager": 60, "compile": 180, "fsdp2": 60}
 TRACE = 12 << 20  # bytes of a trace that is kept with the results
 
 
-def rows_of(model):
-    """What is run unless --rows says otherwise, what matters most first. Tessera again at the end shows drift."""
+def rows_of(model, gpu=""):
+    """What is run on an architecture (`sm_90`) unless --rows says otherwise, what matters most first. Tessera again at the
+    end shows drift."""
     fastest = [row + "+padded" if model in cases.PADDED else row for row in ("fsdp2+compile", "compile")]
     fast = ["tessera+fast"] if model in cases.BENCH else []  # no choice on a CPU
     if model in cases.FP8_BENCH:
-        fast.append("tessera+fp8=" + cases.FP8["sm_90"][0])
+        fast.extend("tessera+fp8=" + recipe for recipe in cases.FP8.get(gpu, ())[:1])
     return ["tessera", *fastest, *fast, "eager", "fsdp2", "tessera"]
 
 
@@ -214,7 +215,7 @@ def measure(suite, name, system, options):
 def run(suite, name, rows):
     """Each row is a case of its own, whose figures are in the results as soon as they are known. One that is cut off has
     failed, and keeps them."""
-    for row in rows or rows_of(name):
+    for row in rows or rows_of(name, suite.manifest["gpu"]):
         system, options = parse(row)
         with suite.part(f"benchmark {name} {row}") as part:
             if system == "tessera" and suite.device == "cpu" and options:

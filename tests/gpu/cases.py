@@ -13,7 +13,8 @@ LIMIT = 64 << 20  # bytes of what prepare.py leaves, so that it can be carried
 RANKS = [(strategy, ranks) for ranks in (2, 1, 4) for strategy in ("zero3", "ddp")]
 # In this order, so that a run that is cut off has met both models and both precisions.
 TRAININGS = [("gpt", "fp32"), ("llama", "bf16"), ("gpt", "bf16"), ("llama", "fp32")]
-# What of FP8 a GPU has, those first whose scales are easiest to misplace; sm_80 has nothing.
+# What of FP8 a GPU has, those first whose scales are easiest to misplace; sm_80 has nothing. Scales and kernels of rowwise_hp
+# are those of rowwise and tensorwise.
 FP8 = {"sm_90": ("block128", "rowwise", "tensorwise"), "sm_100": ("mxfp8", "tensorwise", "rowwise")}
 FP8_MODELS = ("llama", "gpt")  # of goldens/fp8
 FP8_STEPS = 5
@@ -36,7 +37,7 @@ CPU_BENCH = {
 PADDED = {"gpt2": 50304, "gpt2-xl": 50304, "gpt2-tiny": 320}
 
 
-# Of them, those whose layers are also timed in 8 bits: `tessera+fp8=block128`.
+# Of them, those whose layers are also timed in 8 bits, by the first recipe of FP8.
 FP8_BENCH = ("llama-1b", "qwen2-1.5b")
 
 

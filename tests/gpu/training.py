@@ -134,8 +134,8 @@ def fp8_flags(files):
 
 
 def fp8(suite):
-    """Products of 8-bit floats by cuBLASLt, against the CPU's, which are exact: a scale that is read from another place
-    shows in the first loss."""
+    """Products of 8-bit floats by cuBLASLt, against the CPU's, which are exact. Losses and norms tell of scales
+    that are read from other places as far as those differ; the layout itself is checked when an artifact is read."""
     for model, recipe in cases.fp8_cases(suite.manifest["gpu"]):
         name = cases.fp8_name(model, recipe)
         with suite.part(name) as part:

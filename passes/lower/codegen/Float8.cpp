@@ -122,9 +122,12 @@ Value widened(OpBuilder &builder, Location loc, Value value, Type type) {
   Words w{builder, loc};
   Value bits = arith::ExtUIOp::create(builder, loc, builder.getI32Type(), value);
   Value magnitude = w.mask(bits, 0x7f), moved = w.left(magnitude, format.dropped());
-  // With the exponent of an f32 it is too small by a power of two, denormal numbers as well.
-  Value factor = w.toFloat(w.word(static_cast<uint32_t>(127 + 127 - format.bias) << 23));
-  Value number = w.toBits(arith::MulFOp::create(builder, loc, w.toFloat(moved), factor));
+  Value normal = w.add(moved, w.word(static_cast<uint32_t>(127 - format.bias) << 23));
+  // The digits of a denormal number behind a one, less that one. No operand is a denormal f32: those take some processors
+  // a hundred times as long.
+  Value least = w.word(format.smallestNormal());
+  Value digits = arith::SubFOp::create(builder, loc, w.toFloat(w.join(moved, least)), w.toFloat(least));
+  Value number = w.select(w.compare(Predicate::ult, magnitude, 1u << format.mantissa), w.toBits(digits), normal);
   const uint32_t first = isa<Float8E4M3FNType>(type) ? format.nan : format.overflow;
   const uint32_t special = isa<Float8E4M3FNType>(type) ? 0x7fc00000 : kInfinity;
   Value result = w.select(w.compare(Predicate::uge, magnitude, first), w.join(moved, w.word(special)), number);

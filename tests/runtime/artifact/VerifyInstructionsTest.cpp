@@ -134,6 +134,15 @@ TEST(Verify, Scales) {
   expectError(builder, "operand a_scales of type F32 and shape [64, 3], expected F32 and [3, 64]");
   set(ScaleMode::Row, ofRows, ScaleMode::Tensor, one);
   expectError(builder, "no product of scales of modes Row and Tensor");
+  auto &moved = *builder.package.buffers[static_cast<size_t>(ofRows)];
+  moved.offset += 4;
+  set(ScaleMode::Row, ofRows, ScaleMode::Row, ofColumns);
+  expectError(builder, "operand a_scales must begin at a multiple of 16 bytes");
+  moved.offset -= 4;
+  auto &operand = *builder.package.buffers[b];
+  operand.offset += 8;
+  expectError(builder, "operands of 8-bit floats must begin at multiples of 16 bytes");
+  operand.offset -= 8;
   set(ScaleMode::Tensor, -1, ScaleMode::Tensor, one);
   expectError(builder, "operand a_scales is missing");
   set(ScaleMode::Tensor, 99, ScaleMode::Tensor, one);
