@@ -123,8 +123,8 @@ Value widened(OpBuilder &builder, Location loc, Value value, Type type) {
   Value bits = arith::ExtUIOp::create(builder, loc, builder.getI32Type(), value);
   Value magnitude = w.mask(bits, 0x7f), moved = w.left(magnitude, format.dropped());
   Value normal = w.add(moved, w.word(static_cast<uint32_t>(127 - format.bias) << 23));
-  // The digits of a denormal number behind a one, less that one. No operand is a denormal f32: those take some processors
-  // a hundred times as long.
+  // The digits of a denormal number behind a one, less that one. No operand is a denormal f32: those take some
+  // processors a hundred times as long.
   Value least = w.word(format.smallestNormal());
   Value digits = arith::SubFOp::create(builder, loc, w.toFloat(w.join(moved, least)), w.toFloat(least));
   Value number = w.select(w.compare(Predicate::ult, magnitude, 1u << format.mantissa), w.toBits(digits), normal);

@@ -121,8 +121,9 @@ Value KernelEmitter::constant(int64_t value, Type type) {
   return arith::ConstantOp::create(at(0), loc, builder.getIntegerAttr(type, value));
 }
 
-/// Sums of at least so many terms are left to the vectoriser. Unrolled before it sees them, as LLVM does where a body is
-/// small, they would be one chain of additions, and the order of a sum would depend on what its terms are computed from.
+/// Sums of at least so many terms are left to the vectoriser. Unrolled before it sees them, as LLVM does where a body
+/// is small, they would be one chain of additions, and the order of a sum would depend on what its terms are computed
+/// from.
 static constexpr uint64_t kVectorLanes = 16;
 
 scf::ForOp KernelEmitter::openLoop(Value low, Value high, int64_t step, ValueRange carried, bool innermost) {
