@@ -1,6 +1,7 @@
 """The scripts of tests/gpu, as far as they need no GPU: which libraries are used, what a cut leaves, how results are shown. Those
 of PyTorch's rows need a Python with torch: python3, or the one that TESSERA_TORCH_PYTHON names; without one they are skipped."""
 
+import argparse
 import json
 import math
 import os
@@ -479,6 +480,16 @@ print("========= ERROR SUMMARY: 0 errors")
             with open(os.path.join(ROOT, path)) as file:
                 found = re.findall(r'"(\w+)"', re.search(pattern, file.read(), re.DOTALL)[1])
             self.assertEqual(tuple(found), breakdown.KINDS, path)
+
+    def test_the_kernel_tests_can_be_prepared(self):
+        options = argparse.Namespace(build=os.path.dirname(BIN), target="sm_90")
+        found = prepare.Prepare(options, self.folder)
+        for name in cases.KERNEL_FILES:
+            found.kernels_of_file(name)
+        for group in found.manifest["kernels"]:
+            self.assertTrue(group["launches"], group["name"])
+            if group["name"] not in cases.GPU_KERNEL_FILES:
+                self.assertEqual(set(group["extents"]), set(group["launches"]), group["name"])
 
     def test_every_op_of_the_kernel_tests_has_a_reference(self):
         with open(os.path.join(GPU, "reference.py")) as file:

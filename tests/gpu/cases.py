@@ -19,7 +19,8 @@ FP8 = {"sm_90": ("block128", "rowwise", "tensorwise"), "sm_100": ("mxfp8", "tens
 FP8_MODELS = ("llama", "gpt")  # of goldens/fp8
 FP8_STEPS = 5
 # Files of the kernel tests whose kernels are run one by one, beside those of the models above.
-KERNEL_FILES = ("basic", "elementwise", "gpu", "index", "reduce")
+KERNEL_FILES = ("basic", "elementwise", "gpu", "gpu-block-sums", "index", "reduce")
+GPU_KERNEL_FILES = ("gpu-block-sums",)  # those of kernels that no CPU has
 
 # name -> model of shape_model.py, batch, sequence, timed steps, title. The first are the figures to report, with steps for
 # 5 s at the predicted speed, in whole blocks of torch_step.py; the last two prove the scripts on a CPU.

@@ -179,7 +179,7 @@ def run(suite, after=0):
     that met it is the last one that was recorded."""
     backend = {"cuda": Gpu, "simulated": SimulatedGpu, "cpu": Cpu}[suite.device]()
     end = 0
-    for group in suite.manifest["kernels"]:
+    for group in suite.kernel_groups():
         name, launched = group["name"], group["extents" if suite.device == "cpu" else "launches"]
         begin, end = end, end + 1 + len(launched)
         if begin >= after:

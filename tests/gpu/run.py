@@ -34,7 +34,7 @@ def kernels(suite):
     """In processes of their own: an error of a kernel ends the GPU context, and the next process goes on behind it; a kernel
     that hangs ends the part."""
     launched = "extents" if suite.device == "cpu" else "launches"
-    wanted = sum(len(group[launched]) + 1 for group in suite.manifest["kernels"])
+    wanted = sum(len(group[launched]) + 1 for group in suite.kernel_groups())
     before, done, status, said = len(suite.parts), 0, LOST, ""
     while status == LOST and done < wanted:
         limit = max(1, suite.left())

@@ -138,6 +138,10 @@ class Suite:
             self.manifest = json.load(file)
         self.note("target", self.manifest["gpu"])
 
+    def kernel_groups(self):
+        """Those that the device has code for: some kernels are for GPUs alone."""
+        return [group for group in self.manifest["kernels"] if self.device != "cpu" or group["extents"]]
+
     def artifact(self, name):
         return self.prepared("cpu" if self.device == "cpu" else "gpu", name + ".tessera")
 

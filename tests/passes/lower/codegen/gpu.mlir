@@ -128,22 +128,3 @@ func.func @rotary(%x: tensor<64x32xf32>) -> (tensor<64x32xf32>, tensor<64x32xf32
   %c = train.cos %x : tensor<64x32xf32>
   return %s, %c : tensor<64x32xf32>, tensor<64x32xf32>
 }
-
-// Rows and columns of blocks are reduced by one kernel (gpu-blocks.mlir has more), which stores a value in both orientations, one in
-// the place of an operand.
-// CHECK: blocks: ok, blocks{{.*}} in place 1
-func.func @blocks(%x: tensor<128x256xbf16>, %y: tensor<128x256xbf16>)
-    -> (tensor<128x256xbf16>, tensor<128x8xf32>, tensor<4x256xf32>, tensor<256x128xbf16>) {
-  %xw = train.convert %x : (tensor<128x256xbf16>) -> tensor<128x256xf32>
-  %yw = train.convert %y : (tensor<128x256xbf16>) -> tensor<128x256xf32>
-  %s = train.abs %xw : tensor<128x256xf32>
-  %p = train.mul %s, %yw : tensor<128x256xf32>
-  %n = train.convert %p : (tensor<128x256xf32>) -> tensor<128x256xbf16>
-  %w = train.convert %n : (tensor<128x256xbf16>) -> tensor<128x256xf32>
-  %r0 = train.reshape %w : (tensor<128x256xf32>) -> tensor<128x8x32xf32>
-  %r = train.reduce sum, %r0 {dimensions = array<i64: 2>} : (tensor<128x8x32xf32>) -> tensor<128x8xf32>
-  %c0 = train.reshape %w : (tensor<128x256xf32>) -> tensor<4x32x256xf32>
-  %c = train.reduce min, %c0 {dimensions = array<i64: 1>} : (tensor<4x32x256xf32>) -> tensor<4x256xf32>
-  %t = train.transpose %n {permutation = array<i64: 1, 0>} : (tensor<128x256xbf16>) -> tensor<256x128xbf16>
-  return %n, %r, %c, %t : tensor<128x256xbf16>, tensor<128x8xf32>, tensor<4x256xf32>, tensor<256x128xbf16>
-}
