@@ -10,6 +10,13 @@ function(tessera_common_options target)
   endif()
 endfunction()
 
+# tessera_no_undefined(target): what a shared library needs is in it or in what it links; clang's sanitizers are in the executable.
+function(tessera_no_undefined target)
+  if(NOT (TESSERA_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang"))
+    target_link_options(${target} PRIVATE -Wl,--no-undefined)
+  endif()
+endfunction()
+
 # tessera_runtime_library(name SOURCES ... LINK ...): never sees an MLIR or LLVM header.
 function(tessera_runtime_library target)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})

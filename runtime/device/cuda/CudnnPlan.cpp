@@ -132,7 +132,7 @@ ConvolutionNames namesOf(ConvKind kind) {
 /// The library's descriptors of a graph. An error sticks and is that of `status`.
 class Descriptors {
 public:
-  explicit Descriptors(const CudnnGraph &graph) : graph(graph) {
+  explicit Descriptors(const CudnnGraph &graph) {
     for (const CudnnGraph::Tensor &tensor : graph.tensors)
       add(tensor);
     for (const CudnnGraph::Operation &operation : graph.operations)
@@ -235,7 +235,6 @@ private:
     end(made);
   }
 
-  const CudnnGraph &graph;
   Status state;
 };
 

@@ -135,9 +135,10 @@ void match(Ring &ring) {
       for (auto &[receiver, to] : ring.pointToPoint) {
         if (receiver != send.peer)
           continue;
-        auto wanted = std::find_if(to->call.transfers.begin(), to->call.transfers.end(), [&](const Transfer &one) {
-          return !one.sends && !one.isMatched && one.peer == sender;
-        });
+        auto wanted =
+            std::find_if(to->call.transfers.begin(), to->call.transfers.end(), [rank = sender](const Transfer &one) {
+              return !one.sends && !one.isMatched && one.peer == rank;
+            });
         if (wanted == to->call.transfers.end())
           continue;
         if (wanted->bytes != send.bytes)
