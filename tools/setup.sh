@@ -20,7 +20,7 @@ compiler_packages=(
   libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools liblld-22-dev zlib1g-dev libzstd-dev
 )
 test_packages=(
-  libonnx-testdata libgmock-dev clang-14 libclang-rt-14-dev clang-format clang-tidy iproute2
+  libonnx-testdata libgmock-dev clang clang-14 libclang-rt-14-dev libomp-14-dev clang-format clang-tidy iproute2
   python3-numpy python3-matplotlib fortunes
 )
 

@@ -14,7 +14,8 @@ inline bool isFloat8(artifact::DataType dtype) {
   return dtype == artifact::DataType::F8E4M3FN || dtype == artifact::DataType::F8E5M2;
 }
 
-/// Sizes of a product of 8-bit floats, and bytes between its rows, are multiples of it.
+/// Sizes of a product of 8-bit floats, bytes between its rows and where its operands and several scales begin are
+/// multiples of it.
 inline constexpr int64_t scaledMultiple = 16;
 
 struct ScalesShape {

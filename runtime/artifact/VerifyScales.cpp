@@ -20,8 +20,8 @@ static bool isModePair(ScaleMode a, ScaleMode b) {
          (a == ScaleMode::Block128x128 && b == ScaleMode::Block128);
 }
 
-/// Whether a buffer begins at a multiple of 16 bytes of its arena, on every rank and in every iteration.
-static bool isAligned16(const artifact::Buffer &buffer) {
+/// Whether a buffer begins at a multiple of `scaledMultiple` bytes of its arena, on every rank and in every iteration.
+static bool beginsAtMultiple(const artifact::Buffer &buffer) {
   if (buffer.offset() % scaledMultiple != 0 || buffer.rank_stride() % scaledMultiple != 0)
     return false;
   for (uint32_t depth = 0; depth < sizeOf(buffer.iteration_strides()); ++depth)
@@ -57,7 +57,7 @@ Status verifyScales(const VerifyContext &context, const artifact::Gemm &gemm, co
     return bad(what, "operands of 8-bit floats need stride 1 along what is contracted, and rows at multiples of " +
                          std::to_string(scaledMultiple) + " bytes");
   for (uint32_t index : {gemm.a(), gemm.b()})
-    if (!isAligned16(*context.package.buffers()->Get(index)))
+    if (!beginsAtMultiple(*context.package.buffers()->Get(index)))
       return bad(what,
                  "operands of 8-bit floats must begin at multiples of " + std::to_string(scaledMultiple) + " bytes");
   auto check = [&](int32_t index, ScaleMode mode, int64_t rows, const char *name) -> Status {
@@ -78,7 +78,7 @@ Status verifyScales(const VerifyContext &context, const artifact::Gemm &gemm, co
                            toString(view.shape) + (view.isContiguous() ? "" : ", with gaps") + ", expected " +
                            artifact::EnumNameDataType(expected.dtype) + " and " + toString(expected.shape));
     // A scale by itself is read as an f32; the library reads several by 16 bytes.
-    if (mode != ScaleMode::Tensor && !isAligned16(*context.package.buffers()->Get(static_cast<uint32_t>(index))))
+    if (mode != ScaleMode::Tensor && !beginsAtMultiple(*context.package.buffers()->Get(static_cast<uint32_t>(index))))
       return bad(what, operand + " must begin at a multiple of " + std::to_string(scaledMultiple) + " bytes");
     return Status::ok();
   };

@@ -315,7 +315,7 @@ sys.exit(run.main())
         for gpu, rows in (("sm_80", []), ("sm_90", ["tessera+fp8=block128"]), ("sm_100", ["tessera+fp8=mxfp8"])):
             self.assertEqual([row for row in bench.rows_of("qwen2-1.5b", gpu) if "fp8" in row], rows)
         for model in (*cases.BENCH, *cases.CPU_BENCH):
-            for row in bench.rows_of(model):
+            for row in [row for gpu in cases.FP8 for row in bench.rows_of(model, gpu)]:
                 bench.parse(row)
         self.assertEqual(bench.title(*bench.parse("fsdp2+compile+graphs")), "FSDP2, 1 rank, compile, graphs")
         for row in ("jax", "eager+graphs", "fsdp2+graphs", "tessera+slow", "tessera+padded", "eager+fast", "eager+compile", "tessera+fast+fast", "tessera+epilogues=none+epilogues=all",

@@ -121,16 +121,13 @@ class Prepare:
             code["cubin"] = name + ".cubin"
             subprocess.run([ptxas, f"-arch={self.gpu}", "-o", self.path("kernels", code["cubin"]),
                             self.path("kernels", code["ptx"])], check=True)
-        if name in cases.GPU_KERNEL_FILES:
-            self.manifest["kernels"].append({"name": name, "gpu": code, "launches": launches, "cpu": {}, "extents": {},
-                                             "has_cpu_bodies": False})
-            return
-        self.tools("kernel-check", source, f"--shared-object={self.path('kernels', name + '.so')}")
-        extents = {symbol: int(extent) for symbol, extent in
-                   re.findall(r"^(\w+): ok, \w+, extent (\d+)", self.tools("kernel-check", source, "--atol=1e-5"), re.M)}
-        self.manifest["kernels"].append({"name": name, "gpu": code, "launches": launches,
-                                         "cpu": {"sharedobject": name + ".so"}, "extents": extents,
-                                         "has_cpu_bodies": False})
+        group = {"name": name, "gpu": code, "launches": launches, "cpu": {}, "extents": {}, "has_cpu_bodies": False}
+        self.manifest["kernels"].append(group)
+        if name not in cases.GPU_KERNEL_FILES:
+            group["cpu"] = {"sharedobject": name + ".so"}
+            self.tools("kernel-check", source, f"--shared-object={self.path('kernels', name + '.so')}")
+            found = re.findall(r"^(\w+): ok, \w+, extent (\d+)", self.tools("kernel-check", source, "--atol=1e-5"), re.M)
+            group["extents"] = {symbol: int(extent) for symbol, extent in found}
 
     def generic(self, name, ir):
         """The kernels' bodies in MLIR's generic form, which reference.py reads."""

@@ -121,10 +121,10 @@ Value KernelEmitter::constant(int64_t value, Type type) {
   return arith::ConstantOp::create(at(0), loc, builder.getIntegerAttr(type, value));
 }
 
-/// Sums of at least so many terms are left to the vectoriser. Unrolled before it sees them, as LLVM does where a body
-/// is small, they would be one chain of additions, and the order of a sum would depend on what its terms are computed
-/// from.
-static constexpr uint64_t kVectorLanes = 16;
+/// Reductions of at least so many terms are left to the vectoriser. Unrolled before it sees them, as LLVM does where a
+/// body is small, they would be one chain of additions, and the order of a sum would depend on what its terms are
+/// computed from.
+static constexpr uint64_t kVectorTerms = 16;
 
 scf::ForOp KernelEmitter::openLoop(Value low, Value high, int64_t step, ValueRange carried, bool innermost) {
   Value by = i64(step);
@@ -135,7 +135,7 @@ scf::ForOp KernelEmitter::openLoop(Value low, Value high, int64_t step, ValueRan
     group = LLVM::AccessGroupAttr::get(builder.getContext(), DistinctAttr::create(builder.getUnitAttr()));
     LLVM::LoopUnrollAttr unroll;
     APInt end;
-    if (!carried.empty() && matchPattern(high, m_ConstantInt(&end)) && end.uge(kVectorLanes))
+    if (!carried.empty() && matchPattern(high, m_ConstantInt(&end)) && end.uge(kVectorTerms))
       unroll = LLVM::LoopUnrollAttr::get(builder.getContext(), /*disable=*/builder.getBoolAttr(true), {}, {}, {}, {},
                                          {}, {});
     auto annotation = LLVM::LoopAnnotationAttr::get(builder.getContext(), {}, {}, {}, unroll, {}, {}, {}, {}, {}, {},

@@ -143,6 +143,15 @@ TEST(Verify, Scales) {
   operand.offset += 8;
   expectError(builder, "operands of 8-bit floats must begin at multiples of 16 bytes");
   operand.offset -= 8;
+  operand.iteration_strides = {8};
+  expectError(builder, "operands of 8-bit floats must begin at multiples of 16 bytes");
+  operand.iteration_strides.clear();
+  // A scale by itself may lie anywhere.
+  auto &alone = *builder.package.buffers[static_cast<size_t>(one)];
+  alone.offset += 4;
+  set(ScaleMode::Tensor, one, ScaleMode::Tensor, one);
+  EXPECT_TRUE(builder.build().isOk()) << builder.build().status();
+  alone.offset -= 4;
   set(ScaleMode::Tensor, -1, ScaleMode::Tensor, one);
   expectError(builder, "operand a_scales is missing");
   set(ScaleMode::Tensor, 99, ScaleMode::Tensor, one);

@@ -48,7 +48,7 @@ func.func @row(%x: tensor<64x768xf32>) -> tensor<64x768xf32> {
   return %3 : tensor<64x768xf32>
 }
 
-// Short rows too, whose loop LLVM would unroll before it looks for vectors: the sum of a f32 and of a bf16 is in one order.
+// Short rows too, whose loop LLVM would unroll before it looks for vectors.
 // CHECK-LABEL: <short>:
 // V4:          vfmadd{{.*}}ps {{.*}}%zmm
 // V3:          vfmadd{{.*}}ps {{.*}}%ymm
