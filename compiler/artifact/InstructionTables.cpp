@@ -297,6 +297,9 @@ LogicalResult Tables::fillOperation(mlir::Operation *op, OperationUnion &operati
       })
       .Case([&](exec::AttentionOp op) {
         AttentionT value;
+        value.begin = op.getBegin() ? int32_t(buffer(op.getBegin())) : -1;
+        value.end = op.getEnd() ? int32_t(buffer(op.getEnd())) : -1;
+        value.window = op.getWindow().value_or(0);
         value.q = buffer(op.getQ());
         value.k = buffer(op.getK());
         value.v = buffer(op.getV());
@@ -309,6 +312,10 @@ LogicalResult Tables::fillOperation(mlir::Operation *op, OperationUnion &operati
       })
       .Case([&](exec::AttentionGradOp op) {
         AttentionGradT value;
+        value.partial = op.getPartial();
+        value.begin = op.getBegin() ? int32_t(buffer(op.getBegin())) : -1;
+        value.end = op.getEnd() ? int32_t(buffer(op.getEnd())) : -1;
+        value.window = op.getWindow().value_or(0);
         value.q = buffer(op.getQ());
         value.k = buffer(op.getK());
         value.v = buffer(op.getV());

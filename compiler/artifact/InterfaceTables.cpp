@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/artifact/Tables.h"
+#include "compiler/dialect/dist/AxisAlgebra.h"
 #include "compiler/dialect/train/ComputeType.h"
 #include "compiler/dialect/train/Dims.h"
 #include "compiler/dialect/train/IndexParts.h"
@@ -212,8 +213,16 @@ LogicalResult Tables::fillBatch(exec::ArgumentOp op, train::ArgRole role) {
     for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
       if (const int32_t ranks = group(sharding.getAxes(dim)); ranks >= 0) {
         auto split = std::make_unique<DimSplitT>();
+        auto mesh = op->getParentOfType<ModuleOp>()->getAttrOfType<dist::MeshAttr>(dist::kMesh);
+        const dist::Split levels = dist::getSplit(sharding, dim, mesh);
+        if (levels.hasBlocks() || !llvm::all_of(levels, [&](const dist::SplitLevel &level) {
+              return level.isZigzag == levels.front().isZigzag;
+            }))
+          return op.emitError() << "'" << batch->name << "' is split by " << sharding
+                                << "; data are split in one way along a dimension";
         split->dim = dim;
         split->group = ranks;
+        split->order = levels.front().isZigzag ? SplitOrder::Zigzag : SplitOrder::Contiguous;
         batch->splits.push_back(std::move(split));
       }
   batch->buffer = buffer(op.getBuffer());

@@ -5,10 +5,17 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
+#include <optional>
+
 namespace tessera {
 
-/// Floating-point operations of an op: a multiply-add of a product, a convolution or attention counts as two, a causal
-/// mask halves attention, and the scores that attention's backward pass computes again do not count; 0 for the rest.
+/// The part of all pairs of a query and one of `keys` keys that attention computes: half of them if it is causal, those
+/// in its window, or what `density` says.
+double seenPart(bool causal, std::optional<int64_t> window, std::optional<llvm::APFloat> density, double keys);
+
+/// Floating-point operations of an op: a multiply-add of a product, a convolution or attention counts as two, pairs
+/// that positions hide do not count, and the scores that attention's backward pass computes again do not count; 0 for
+/// the rest.
 double opFlops(mlir::Operation *op);
 
 /// Floating-point operations of one execution of the function on global shapes: products, convolutions and

@@ -1,5 +1,6 @@
 //===- OpLatency.cpp - seconds of train, dist and exec ops ----------------===//
 
+#include "compiler/cost/Flops.h"
 #include "compiler/cost/KernelWork.h"
 #include "compiler/cost/Latency.h"
 
@@ -65,13 +66,14 @@ std::optional<Collective> collectiveKind(Operation *op) {
   return std::nullopt;
 }
 
-/// Of one product of the size of QKᵀ; `query` is [B, H, Tq, D], `key` is [B, G, Tk, D].
-double scoreFlops(Value query, Value key, bool causal) {
-  return 2 * elements(query) * static_cast<double>(cast<ShapedType>(key.getType()).getShape()[2]) *
-         (causal ? 0.5 : 1.0);
-}
-
 double keysOf(Value key) { return static_cast<double>(cast<ShapedType>(key.getType()).getShape()[2]); }
+
+/// Of one product of the size of QKᵀ; `query` is [B, H, Tq, D], `key` is [B, G, Tk, D].
+template <typename Op> double scoreFlops(Op attention, Value query, Value key) {
+  const double keys = keysOf(key);
+  return 2 * elements(query) * keys *
+         seenPart(attention.getCausal(), attention.getWindow(), attention.getDensity(), keys);
+}
 
 double convFlops(Value filter, Value output) {
   auto shape = cast<ShapedType>(filter.getType()).getShape();
@@ -127,12 +129,21 @@ double LatencyModel::trainSeconds(Operation *op) const {
         const double k = static_cast<double>(train::shapeOf(dot.getLhs())[1]);
         return gemmSeconds(elementOf(dot.getLhs()), 1, elements(dot.getLhs()) / k, elements(dot.getRhs()) / k, k);
       })
+      .Case<train::LinearCrossEntropyOp, train::LinearCrossEntropyGradOp>([&](auto loss) {
+        // Products, and logits of f32 that are written, read and, with a gradient, written and read again.
+        const double rows = static_cast<double>(train::shapeOf(loss.getHidden())[0]),
+                     depth = static_cast<double>(train::shapeOf(loss.getHidden())[1]);
+        const double classes = elements(loss.getWeight()) / depth;
+        const int products = isa<train::LinearCrossEntropyGradOp>(op) ? 3 : 1;
+        return products * gemmSeconds(elementOf(loss.getHidden()), 1, rows, classes, depth) +
+               kernelSeconds((products == 3 ? 4 : 2) * 4 * rows * classes);
+      })
       .Case([&](train::AttentionOp a) {
-        return flopSeconds(2 * scoreFlops(a.getQuery(), a.getKey(), a.getCausal()), bytes, elementOf(a.getQuery()),
+        return flopSeconds(2 * scoreFlops(a, a.getQuery(), a.getKey()), bytes, elementOf(a.getQuery()),
                            target.attentionForward.at(keysOf(a.getKey())));
       })
       .Case([&](train::AttentionGradOp a) {
-        return flopSeconds(5 * scoreFlops(a.getQuery(), a.getKey(), a.getCausal()), bytes, elementOf(a.getQuery()),
+        return flopSeconds(5 * scoreFlops(a, a.getQuery(), a.getKey()), bytes, elementOf(a.getQuery()),
                            target.attentionBackward.at(keysOf(a.getKey())));
       })
       .Case([&](train::Conv2dOp conv) {
@@ -165,12 +176,12 @@ double LatencyModel::execSeconds(Operation *op) const {
                            k);
       })
       .Case([&](exec::AttentionOp a) {
-        return flopSeconds(2 * scoreFlops(a.getQ(), a.getK(), a.getCausal()), bytesOf(op->getOperands()),
-                           elementOf(a.getQ()), target.attentionForward.at(keysOf(a.getK())));
+        return flopSeconds(2 * scoreFlops(a, a.getQ(), a.getK()), bytesOf(op->getOperands()), elementOf(a.getQ()),
+                           target.attentionForward.at(keysOf(a.getK())));
       })
       .Case([&](exec::AttentionGradOp a) {
-        return flopSeconds(5 * scoreFlops(a.getQ(), a.getK(), a.getCausal()), bytesOf(op->getOperands()),
-                           elementOf(a.getQ()), target.attentionBackward.at(keysOf(a.getK())));
+        return flopSeconds(5 * scoreFlops(a, a.getQ(), a.getK()), bytesOf(op->getOperands()), elementOf(a.getQ()),
+                           target.attentionBackward.at(keysOf(a.getK())));
       })
       .Case([&](exec::ConvOp conv) {
         return flopSeconds(convFlops(conv.getW(), conv.getY()), bytesOf(op->getOperands()), elementOf(conv.getW()),

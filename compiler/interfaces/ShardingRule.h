@@ -9,6 +9,7 @@
 #ifndef TESSERA_COMPILER_INTERFACES_SHARDINGRULE_H
 #define TESSERA_COMPILER_INTERFACES_SHARDINGRULE_H
 
+#include "compiler/dialect/dist/DimPiece.h"
 #include "compiler/dialect/dist/ReductionKind.h"
 
 #include "mlir/IR/Builders.h"
@@ -31,6 +32,8 @@ struct Factor {
   /// The op knows the place of an element along it (iota): a part is one range, never a range of each of several
   /// blocks.
   bool isOrdered = false;
+  /// The op knows which elements a part has as long as it is one range, or one of each half in a zigzag.
+  bool isRun = false;
 };
 
 /// Factors of one tensor: for each dimension the factors it is the product of, major first.
@@ -77,10 +80,16 @@ struct ShardingRule {
 class LocalizeContext {
 public:
   virtual ~LocalizeContext() = default;
-  /// Global index of the first local element of result `result` along `dim`, as tensor<i64>; null if it is always 0.
+  /// Global index of the first local element of result `result` along `dim`, of which each rank has one range, as
+  /// tensor<i64>; null if it is always 0.
   virtual mlir::Value globalOffset(mlir::OpBuilder &builder, unsigned result, int64_t dim) = 0;
-  /// How many blocks of the dimension have a part each on the rank; the offset is then one inside of a block.
-  virtual int64_t blocks(unsigned result, int64_t dim) = 0;
+  /// Global indices of the local elements along `dim`, as tensor<n x i64>; null if the dimension is whole.
+  virtual mlir::Value globalIndices(mlir::OpBuilder &builder, unsigned result, int64_t dim) = 0;
+  /// Whether each rank has an early and a late part of the dimension.
+  virtual bool isZigzag(unsigned result, int64_t dim) = 0;
+  /// The same in pieces; nothing where they do not come in such (CollectiveBuilder::pieces).
+  virtual std::optional<llvm::SmallVector<dist::DimPiece>> pieces(mlir::OpBuilder &builder, unsigned result,
+                                                                  int64_t dim) = 0;
 };
 
 /// Clones `op` with local operands and result types; attributes stay as they are.

@@ -102,19 +102,26 @@ private:
   }
 
   Operation *make(exec::AttentionOp attention) {
-    Value mask = attention.getMask() ? in(3) : Value();
+    unsigned next = 3;
+    Value mask = attention.getMask() ? in(next++) : Value();
+    Value begin = attention.getBegin() ? in(next++) : Value();
+    Value end = attention.getEnd() ? in(next++) : Value();
     return train::AttentionOp::create(builder, attention.getLoc(), tensorTypeOf(attention.getOut()),
-                                      tensorTypeOf(attention.getLse()), in(0), in(1), in(2), mask, attention.getScale(),
-                                      attention.getCausal());
+                                      tensorTypeOf(attention.getLse()), in(0), in(1), in(2), mask, begin, end,
+                                      attention.getScaleAttr(), attention.getCausalAttr(), attention.getWindowAttr(),
+                                      attention.getDensityAttr(), train::AttentionSplitAttr());
   }
 
   Operation *make(exec::AttentionGradOp attention) {
-    const unsigned next = attention.getMask() ? 4 : 3;
-    Value mask = attention.getMask() ? in(3) : Value();
-    return train::AttentionGradOp::create(builder, attention.getLoc(), tensorTypeOf(attention.getDq()),
-                                          tensorTypeOf(attention.getDk()), tensorTypeOf(attention.getDv()), in(0),
-                                          in(1), in(2), mask, in(next), in(next + 1), in(next + 2),
-                                          attention.getScale(), attention.getCausal());
+    unsigned next = 3;
+    Value mask = attention.getMask() ? in(next++) : Value();
+    Value begin = attention.getBegin() ? in(next++) : Value();
+    Value end = attention.getEnd() ? in(next++) : Value();
+    return train::AttentionGradOp::create(
+        builder, attention.getLoc(), tensorTypeOf(attention.getDq()), tensorTypeOf(attention.getDk()),
+        tensorTypeOf(attention.getDv()), in(0), in(1), in(2), mask, begin, end, in(next), in(next + 1), in(next + 2),
+        attention.getScaleAttr(), attention.getCausalAttr(), attention.getWindowAttr(), attention.getDensityAttr(),
+        train::AttentionSplitAttr(), attention.getPartialAttr());
   }
 
   Operation *make(exec::CollectiveOp collective) {

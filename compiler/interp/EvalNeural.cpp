@@ -124,6 +124,92 @@ static FailureOr<Results> crossEntropy(CrossEntropyOp op, EvalContext context, O
   return results;
 }
 
+/// Scores of each row, and what a cross-entropy makes of them.
+template <typename Op> class LinearLoss {
+public:
+  LinearLoss(Op op, Operands in)
+      : weightDim(op.getWeightDim()), hidden(*in[0]), weight(*in[1]), targets(*in[2]), depth(hidden.getShape()[1]),
+        classes(weight.getShape()[1 - op.getWeightDim()]), smoothing(op.getLabelSmoothing().convertToDouble()) {
+    if (op.getIgnoreIndex())
+      ignored = static_cast<int64_t>(*op.getIgnoreIndex());
+  }
+
+  int64_t rows() const { return hidden.getShape()[0]; }
+  int64_t weightAt(int64_t k, int64_t v) const { return weightDim == 1 ? v * depth + k : k * classes + v; }
+  bool isIgnored(int64_t row) const { return ignored && targets.intAt(row) == *ignored; }
+  std::vector<double> scores(int64_t row) const {
+    std::vector<double> found(classes, 0.0);
+    for (int64_t v = 0; v < classes; ++v)
+      for (int64_t k = 0; k < depth; ++k)
+        found[v] += hidden.at(row * depth + k) * weight.at(weightAt(k, v));
+    return found;
+  }
+  /// Loss and log-sum-exp of all rows; an error where a target is no class.
+  FailureOr<Results> losses(EvalContext context) const {
+    Tensor loss(context.resultType(0)), lse(context.resultType(1));
+    for (int64_t row = 0; row < rows(); ++row) {
+      const std::vector<double> found = scores(row);
+      const double rowLse = logSumExp(found);
+      lse.set(row, rowLse);
+      if (isIgnored(row))
+        continue;
+      const int64_t target = targets.intAt(row);
+      if (target < 0 || target >= classes)
+        return context.error() << "target at [" << row << "] is " << target << ", expected at least 0 and less than "
+                               << classes;
+      double sum = 0.0;
+      for (double score : found)
+        sum += score;
+      const double smoothed = smoothing == 0.0 ? 0.0 : smoothing / static_cast<double>(classes) * sum;
+      loss.set(row, rowLse - (1.0 - smoothing) * found[target] - smoothed);
+    }
+    Results results = one(std::move(loss));
+    results.push_back(std::move(lse));
+    return results;
+  }
+
+  uint64_t weightDim;
+  std::optional<int64_t> ignored;
+  const Tensor &hidden, &weight, &targets;
+  int64_t depth, classes;
+  double smoothing;
+};
+
+static FailureOr<Results> linearCrossEntropy(LinearCrossEntropyOp op, EvalContext context, Operands in) {
+  return LinearLoss<LinearCrossEntropyOp>(op, in).losses(context);
+}
+
+static FailureOr<Results> linearCrossEntropyGrad(LinearCrossEntropyGradOp op, EvalContext context, Operands in) {
+  const LinearLoss<LinearCrossEntropyGradOp> of(op, in);
+  FailureOr<Results> results = of.losses(context);
+  if (failed(results))
+    return failure();
+  const Tensor &lossGrad = *in[3];
+  std::vector<double> hiddenGrad(of.hidden.size(), 0.0), weightGrad(of.weight.size(), 0.0);
+  Tensor rounded(RankedTensorType::get({}, of.hidden.getElementType()));
+  for (int64_t row = 0; row < of.rows(); ++row) {
+    if (of.isIgnored(row))
+      continue;
+    const std::vector<double> probabilities = probabilitiesOf(of.scores(row));
+    for (int64_t v = 0; v < of.classes; ++v) {
+      const double wanted =
+          (v == of.targets.intAt(row) ? 1.0 - of.smoothing : 0.0) + of.smoothing / static_cast<double>(of.classes);
+      rounded.set(0, (probabilities[v] - wanted) * lossGrad.at(row));
+      const double score = rounded.at(0);
+      for (int64_t k = 0; k < of.depth; ++k) {
+        hiddenGrad[row * of.depth + k] += score * of.weight.at(of.weightAt(k, v));
+        weightGrad[of.weightAt(k, v)] += score * of.hidden.at(row * of.depth + k);
+      }
+    }
+  }
+  for (const std::vector<double> *sums : {&hiddenGrad, &weightGrad}) {
+    results->emplace_back(context.resultType(static_cast<unsigned>(results->size())));
+    for (auto [position, sum] : llvm::enumerate(*sums))
+      results->back().set(static_cast<int64_t>(position), sum);
+  }
+  return results;
+}
+
 static FailureOr<Results> countValid(CountValidOp op, EvalContext context, Operands in) {
   int64_t count = 0;
   for (int64_t i = 0, end = in[0]->size(); i < end; ++i)
@@ -134,12 +220,27 @@ static FailureOr<Results> countValid(CountValidOp op, EvalContext context, Opera
 // --- Attention -----------------------------------------------------------------
 
 namespace {
-/// The scores of one attention: shapes, mask and scale.
+/// The scores of one attention: shapes, masks and scale.
 struct Scores {
+  template <typename Op>
+  Scores(Op op, Operands in)
+      : query(*in[0]), key(*in[1]), scale(op.getScale().convertToDouble()), causal(op.getCausal()) {
+    const Tensor *const *next = in.begin() + 3;
+    if (op.getMask())
+      mask = *next++;
+    if (op.getBegin()) {
+      begin = *next++;
+      end = *next;
+    }
+    if (op.getWindow())
+      window = *op.getWindow();
+  }
+
   const Tensor &query, &key;
-  const Tensor *mask;
+  const Tensor *mask = nullptr, *begin = nullptr, *end = nullptr;
   double scale;
   bool causal;
+  int64_t window = std::numeric_limits<int64_t>::max();
 
   int64_t batch() const { return query.getShape()[0]; }
   int64_t heads() const { return query.getShape()[1]; }
@@ -152,9 +253,19 @@ struct Scores {
   int64_t queryRow(int64_t b, int64_t h, int64_t i) const { return (b * heads() + h) * queries() + i; }
   int64_t keyRow(int64_t b, int64_t h, int64_t j) const { return (b * groups() + groupOf(h)) * keys() + j; }
 
+  bool sees(int64_t b, int64_t i, int64_t j) const {
+    const int64_t last = i + keys() - queries();
+    if (causal && (j > last || last - j >= window))
+      return false;
+    if (!begin)
+      return true;
+    auto at = [&](const Tensor &bound) { return bound.intAt((bound.getShape()[0] == 1 ? 0 : b) * queries() + i); };
+    return at(*begin) <= j && j < at(*end);
+  }
+
   /// scale·q·k + mask; -inf where query i may not attend to key j.
   double at(int64_t b, int64_t h, int64_t i, int64_t j) const {
-    if (causal && j > i + keys() - queries())
+    if (!sees(b, i, j))
       return -infinity;
     double added = 0.0;
     if (mask) {
@@ -190,7 +301,7 @@ struct Scores {
 } // namespace
 
 static FailureOr<Results> attention(AttentionOp op, EvalContext context, Operands in) {
-  Scores scores{*in[0], *in[1], op.getMask() ? in[3] : nullptr, op.getScale().convertToDouble(), op.getCausal()};
+  Scores scores(op, in);
   const Tensor &value = *in[2];
   Tensor result(context.resultType(0)), lse(context.resultType(1));
   int64_t width = value.getShape()[3];
@@ -212,9 +323,19 @@ static FailureOr<Results> attention(AttentionOp op, EvalContext context, Operand
 
 /// Dao et al., FlashAttention, 2022, algorithm 4, without the blocks.
 static FailureOr<Results> attentionGrad(AttentionGradOp op, EvalContext context, Operands in) {
-  Scores scores{*in[0], *in[1], op.getMask() ? in[3] : nullptr, op.getScale().convertToDouble(), op.getCausal()};
+  Scores scores(op, in);
   Operands rest = in.take_back(3);
-  const Tensor &value = *in[2], &output = *rest[0], &outputGrad = *rest[2];
+  const Tensor &value = *in[2], &output = *rest[0], &lse = *rest[1], &outputGrad = *rest[2];
+  // Of an attention to more keys only the log-sum-exp is known.
+  auto probabilities = [&](int64_t b, int64_t h, int64_t i) {
+    std::vector<double> row = scores.row(b, h, i);
+    if (!op.getPartial())
+      return probabilitiesOf(row);
+    const double total = lse.at(scores.queryRow(b, h, i));
+    for (double &score : row)
+      score = total == -infinity ? 0.0 : std::exp(score - total);
+    return row;
+  };
   int64_t width = value.getShape()[3], depth = scores.depth();
   std::vector<double> sums[3];
   for (unsigned i = 0; i < 3; ++i)
@@ -225,7 +346,7 @@ static FailureOr<Results> attentionGrad(AttentionGradOp op, EvalContext context,
     double delta = 0.0;
     for (int64_t d = 0; d < width; ++d)
       delta += outputGrad.at(queryRow * width + d) * output.at(queryRow * width + d);
-    for (auto [j, probability] : llvm::enumerate(probabilitiesOf(scores.row(b, h, i)))) {
+    for (auto [j, probability] : llvm::enumerate(probabilities(b, h, i))) {
       int64_t keyRow = scores.keyRow(b, h, static_cast<int64_t>(j));
       double probabilityGrad = 0.0;
       for (int64_t d = 0; d < width; ++d) {
@@ -307,6 +428,8 @@ void addNeural(EvalTable &table) {
   table.add<LayerNormOp>(layerNorm);
   table.add<CrossEntropyOp>(crossEntropy);
   table.add<CountValidOp>(countValid);
+  table.add<LinearCrossEntropyOp>(linearCrossEntropy);
+  table.add<LinearCrossEntropyGradOp>(linearCrossEntropyGrad);
   table.add<AttentionOp>(attention);
   table.add<AttentionGradOp>(attentionGrad);
   table.add<QuantizeScaleOp>([](QuantizeScaleOp op, EvalContext context, Operands in) {

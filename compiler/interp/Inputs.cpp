@@ -102,8 +102,18 @@ static void findRange(Value value, IntegerRange &range, llvm::SmallPtrSetImpl<Va
       atMost(loss.getLogits().getType().getShape().back());
       if (loss.getIgnoreIndex())
         range.ignoredIndex = static_cast<int64_t>(*loss.getIgnoreIndex());
+    } else if (isa<train::LinearCrossEntropyOp, train::LinearCrossEntropyGradOp>(user) && use.getOperandNumber() == 2) {
+      auto readClasses = [&](auto loss) {
+        atMost(loss.getWeight().getType().getShape()[1 - loss.getWeightDim()]);
+        if (loss.getIgnoreIndex())
+          range.ignoredIndex = static_cast<int64_t>(*loss.getIgnoreIndex());
+      };
+      if (auto loss = dyn_cast<train::LinearCrossEntropyOp>(user))
+        readClasses(loss);
+      else
+        readClasses(cast<train::LinearCrossEntropyGradOp>(user));
     } else if (isa<train::ReshapeOp, train::TransposeOp, train::SliceOp, train::ConvertOp, train::BroadcastOp,
-                   train::ConcatOp>(user) ||
+                   train::ConcatOp, train::PadOp>(user) ||
                isa_and_present<dist::DistDialect>(user->getDialect())) {
       for (Value result : user->getResults())
         findRange(result, range, seen);

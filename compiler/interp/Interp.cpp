@@ -61,10 +61,11 @@ private:
           return bindResults(op, run(body));
         })
         .Case<exec::RepeatOp>([&](auto repeat) { return evaluateRepeat(repeat); })
-        .Case<dist::ConstrainOp, dist::ReshardOp, dist::CopyStartOp, dist::DoneOp>([&](auto identity) {
-          bind(identity->getResult(0), values[identity->getOperand(0)]);
-          return success();
-        })
+        .Case<dist::ConstrainOp, dist::MoveAxesOp, dist::ReshardOp, dist::CopyStartOp, dist::DoneOp>(
+            [&](auto identity) {
+              bind(identity->getResult(0), values[identity->getOperand(0)]);
+              return success();
+            })
         .Default([&](Operation *) {
           if (isCollective(&op))
             return evaluateCollective(op);

@@ -51,6 +51,20 @@ std::vector<SmallVector<int64_t>> groupsOf(MeshAttr mesh, ArrayAttr axes) {
 
 int64_t partOf(MeshAttr mesh, ArrayAttr axes, int64_t rank) { return dist::positionInGroup(mesh, axes, rank); }
 
+/// The elements of dimension `dim` at `places`.
+static Tensor extractElements(const Tensor &whole, int64_t dim, ArrayRef<int64_t> places) {
+  SmallVector<int64_t> shape(whole.getShape());
+  shape[dim] = static_cast<int64_t>(places.size());
+  Tensor part(whole.getType().clone(shape));
+  SmallVector<int64_t> strides = stridesOf(whole.getShape());
+  forEachIndex(shape, [&](ArrayRef<int64_t> index, int64_t linear) {
+    SmallVector<int64_t> from(index);
+    from[dim] = places[index[dim]];
+    part.copyFrom(linear, whole, linearIndex(from, strides));
+  });
+  return part;
+}
+
 FailureOr<std::vector<Tensor>> split(const Tensor &global, ShardingAttr sharding, MeshAttr mesh,
                                      llvm::function_ref<InFlightDiagnostic()> error) {
   if (sharding.getRank() != global.getRank())
@@ -62,9 +76,9 @@ FailureOr<std::vector<Tensor>> split(const Tensor &global, ShardingAttr sharding
   for (int64_t rank = 0, end = mesh.getNumRanks(); rank < end; ++rank) {
     Tensor local = global;
     for (int64_t dim = 0; dim < global.getRank(); ++dim) {
-      int64_t size = global.getShape()[dim] / mesh.getGroupSize(sharding.getAxes(dim));
-      if (size != global.getShape()[dim])
-        local = extractPart(local, dim, partOf(mesh, sharding.getAxes(dim), rank) * size, size);
+      const dist::Split split = dist::getSplit(sharding, dim, mesh);
+      if (!split.empty())
+        local = extractElements(local, dim, dist::elementsOf(split, global.getShape()[dim], mesh, rank));
     }
     bool owns = dist::isIdempotent(sharding.getReduction()) || partOf(mesh, sharding.getUnreduced(), rank) == 0;
     locals.push_back(owns ? std::move(local) : Tensor(local.getType()));
@@ -86,10 +100,13 @@ FailureOr<Tensor> join(ArrayRef<Tensor> locals, RankedTensorType globalType, Sha
   Tensor global(globalType);
   llvm::DenseMap<int64_t, SmallVector<int64_t>> ranksAtCorner;
   SmallVector<int64_t> corners;
+  auto placesOf = [&](int64_t dim, int64_t rank) {
+    return dist::elementsOf(dist::getSplit(sharding, dim, mesh), globalType.getDimSize(dim), mesh, rank);
+  };
   for (int64_t rank = 0, end = mesh.getNumRanks(); rank < end; ++rank) {
     int64_t corner = 0;
-    for (int64_t dim = 0; dim < globalType.getRank(); ++dim)
-      corner += partOf(mesh, sharding.getAxes(dim), rank) * localType.getShape()[dim] * globalStrides[dim];
+    for (int64_t dim = 0; dim < globalType.getRank() && global.size() != 0; ++dim)
+      corner += placesOf(dim, rank).front() * globalStrides[dim];
     auto [it, isNew] = ranksAtCorner.try_emplace(corner);
     if (isNew)
       corners.push_back(corner);
@@ -112,8 +129,14 @@ FailureOr<Tensor> join(ArrayRef<Tensor> locals, RankedTensorType globalType, Sha
       }
       combineInto(total, first, sharding.getReduction());
     }
+    SmallVector<SmallVector<int64_t>> places;
+    for (int64_t dim = 0; dim < globalType.getRank(); ++dim)
+      places.push_back(placesOf(dim, ranksAtCorner[corner].front()));
     forEachIndex(localType.getShape(), [&](ArrayRef<int64_t> index, int64_t linear) {
-      global.copyFrom(corner + linearIndex(index, globalStrides), total, linear);
+      int64_t place = 0;
+      for (auto [own, at, stride] : llvm::zip_equal(places, index, globalStrides))
+        place += own[at] * stride;
+      global.copyFrom(place, total, linear);
     });
   }
   return global;

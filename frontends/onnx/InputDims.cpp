@@ -88,9 +88,15 @@ LogicalResult InputDims::addSymbol(const Input &input, size_t dim) {
 /// Without a word about it, --batch binds dimension 0 and --seq dimension 1.
 LogicalResult InputDims::assignByPlace(Input &input) {
   for (auto [place, dim] : llvm::enumerate(input.dims)) {
-    if (input.isGiven || fixedSize(*dim.proto) || isSymbolBound(dim) || place > 1)
+    if (input.isGiven || isSymbolBound(dim) || place > 1)
       continue;
     const DimRole role = place == 0 ? DimRole::Sample : DimRole::Position;
+    if (std::optional<int64_t> fixed = fixedSize(*dim.proto)) {
+      // A size that the file has, and --seq says as well.
+      if (role == DimRole::Position && *fixed == wantedFor(role))
+        dim.role = role;
+      continue;
+    }
     auto known = symbols.find(dim.proto->dim_param());
     if (wantedFor(role) == 0 || (known != symbols.end() && known->second.isGiven))
       continue;

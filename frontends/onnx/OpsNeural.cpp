@@ -223,9 +223,11 @@ LogicalResult opAttention(Node &n) {
   }
   const double scale = n.attrFloat("scale", 1.0 / std::sqrt(static_cast<double>(q[3])));
   auto type = tensorType(query);
-  auto attention = AttentionOp::create(b.builder, b.loc, type.clone({q[0], q[1], q[2], v[3]}),
-                                       RankedTensorType::get({q[0], q[1], q[2]}, accumulationType(n.element(0))), query,
-                                       key, value, mask, llvm::APFloat(scale), causal);
+  auto attention =
+      AttentionOp::create(b.builder, b.loc, type.clone({q[0], q[1], q[2], v[3]}),
+                          RankedTensorType::get({q[0], q[1], q[2]}, accumulationType(n.element(0))), query, key, value,
+                          mask, /*begin=*/Value(), /*end=*/Value(), llvm::APFloat(scale), causal,
+                          /*window=*/IntegerAttr(), /*density=*/FloatAttr(), AttentionSplitAttr());
   Value result = attention.getResult();
   if (n.rank(0) == 3)
     result = b.reshape(b.transpose(result, {0, 2, 1, 3}), {q[0], q[2], q[1] * v[3]});

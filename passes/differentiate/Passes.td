@@ -44,6 +44,57 @@ def AddLoss : Pass<"add-loss", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tessera::train::TrainDialect"];
 }
 
+def FuseLoss : Pass<"fuse-loss", "::mlir::func::FuncOp"> {
+  let summary = "Joins a cross-entropy with the product that computes its logits"
+                " where the logits would be large";
+  let description = [{
+    A `cross_entropy` whose logits are a product of activations and a matrix, and that nothing else reads, becomes a
+    `linear_cross_entropy`, of which `tile-loss` computes some rows at a time. Where rows were cut off the logits before the
+    loss (a model that shifts its labels itself), all rows get a loss and the same rows are cut off the losses, so that logits need not be
+    moved: a row whose loss nothing reads has no gradient.
+
+    Not where the logits of one of `parts` equal parts of the rows take at most `bytes`, where they are computed in a type of their own
+    (`compute_type`, 8 bits), or where the matrix is placed on model axes: a remark says why.
+
+    Precondition: a loss (`add-loss`). Postcondition: none.
+
+    ```mlir
+    %y = train.dot_general %x, %w … : (tensor<8x4xf32>, tensor<10x4xf32>) -> tensor<8x10xf32>
+    %loss, %lse = train.cross_entropy %y, %t : …
+    ```
+    becomes
+    ```mlir
+    %loss, %lse = train.linear_cross_entropy %x, %w, %t {weight_dim = 1 : i64} : …
+    ```
+  }];
+  let options = [
+    Option<"bytes", "bytes", "int64_t", "0", "Bytes of f32 logits that may be whole; -1: any">,
+    Option<"parts", "parts", "int64_t", "1", "Ranks and micro-batches that share the rows">,
+  ];
+  let dependentDialects = ["::tessera::train::TrainDialect"];
+}
+
+def JoinLoss : Pass<"join-loss", "::mlir::func::FuncOp"> {
+  let summary = "Computes the loss of a linear layer and its gradient from the same logits";
+  let description = [{
+    A `linear_cross_entropy_grad` takes the place of the `linear_cross_entropy` that it is the gradient of, if the gradient of
+    each row's loss does not depend on the loss: of a sum, or of a mean over targets. What it depends on moves in front, and is
+    part of the forward pass then.
+
+    Precondition: `differentiate`. Postcondition: none. Where the gradient depends on the loss, a remark says so, and logits are computed
+    twice.
+
+    ```mlir
+    %loss, %lse = train.linear_cross_entropy %x, %w, %t …
+    %l, %s, %dx, %dw = train.linear_cross_entropy_grad %x, %w, %t, %g {train.backward, …}
+    ```
+    becomes
+    ```mlir
+    %loss, %lse, %dx, %dw = train.linear_cross_entropy_grad %x, %w, %t, %g …
+    ```
+  }];
+}
+
 def CheckDifferentiable : Pass<"check-differentiable", "::mlir::func::FuncOp"> {
   let summary = "Report every op between a parameter and the loss that has no gradient rule";
   let description = [{

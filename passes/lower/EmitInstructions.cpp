@@ -40,15 +40,19 @@ static LogicalResult checkLibraryTypes(Operation *op) {
     return failure(failed(check(second, elementType(second) == type, "an operand")) ||
                    failed(check(result, elementType(result).isF32() || elementType(result) == type, "a result")));
   }
-  Value mask, lse;
+  Value mask, lse, output;
   if (auto attention = dyn_cast<train::AttentionOp>(op))
     mask = attention.getMask(), lse = attention.getLse();
   else if (auto grad = dyn_cast<train::AttentionGradOp>(op))
-    mask = grad.getMask(), lse = grad.getLse();
+    mask = grad.getMask(), lse = grad.getLse(), output = grad.getOutput();
   for (ValueRange values : {ValueRange(op->getOperands()), ValueRange(op->getResults())})
     for (Value value : values) {
       Type own = elementType(value);
-      const bool fits = value == mask ? own.isF32() || own.isInteger(1) : value == lse ? own.isF32() : own == type;
+      const bool maySum = isAttention && (value.getDefiningOp() == op || value == output);
+      const bool fits = value == mask       ? own.isF32() || own.isInteger(1)
+                        : value == lse      ? own.isF32()
+                        : own.isInteger(64) ? isAttention // which keys are seen
+                                            : own == type || (maySum && own.isF32());
       if (failed(check(value, fits, "a value")))
         return failure();
     }
@@ -221,9 +225,12 @@ LogicalResult Emitter::emitAttention(train::AttentionOp op) {
   SmallVector<Value> in;
   for (OpOperand &operand : op->getOpOperands())
     in.push_back(sourceBuffer(operand));
-  Value mask = op.getMask() ? in[3] : Value();
-  instruction<exec::AttentionOp>(op.getLoc(), exec::kComputeStream, in[0], in[1], in[2], mask, bufferOf(op.getResult()),
-                                 bufferOf(op.getLse()), op.getScale(), op.getCausal());
+  unsigned next = 3;
+  Value mask = op.getMask() ? in[next++] : Value();
+  Value begin = op.getBegin() ? in[next++] : Value(), end = op.getEnd() ? in[next++] : Value();
+  instruction<exec::AttentionOp>(op.getLoc(), exec::kComputeStream, in[0], in[1], in[2], mask, begin, end,
+                                 bufferOf(op.getResult()), bufferOf(op.getLse()), op.getScale(), op.getCausal(),
+                                 op.getWindowAttr(), op.getDensityAttr());
   return success();
 }
 
@@ -231,11 +238,9 @@ LogicalResult Emitter::emitAttentionGrad(train::AttentionGradOp op) {
   SmallVector<Value> in;
   for (OpOperand &operand : op->getOpOperands())
     in.push_back(sourceBuffer(operand));
-  Value mask;
-  if (op.getMask()) {
-    mask = in[3];
-    in.erase(in.begin() + 3);
-  }
+  unsigned next = 3;
+  Value mask = op.getMask() ? in[next++] : Value();
+  Value begin = op.getBegin() ? in[next++] : Value(), end = op.getEnd() ? in[next++] : Value();
   auto lse = cast<RankedTensorType>(op.getLse().getType());
   // Two numbers for each row of scores.
   SmallVector<int64_t> shape = {2};
@@ -244,9 +249,10 @@ LogicalResult Emitter::emitAttentionGrad(train::AttentionGradOp op) {
   Value workspace = buffer(temporary(rows, nameOf(op.getLoc()) + ".workspace", exec::MemoryClass::Workspace,
                                      exec::ArenaKind::Activations, op.getLoc()),
                            Layout::contiguous(rows.getShape()), rows.getElementType());
-  instruction<exec::AttentionGradOp>(op.getLoc(), exec::kComputeStream, in[0], in[1], in[2], mask, in[3], in[4], in[5],
-                                     bufferOf(op.getQueryGrad()), bufferOf(op.getKeyGrad()),
-                                     bufferOf(op.getValueGrad()), workspace, op.getScale(), op.getCausal());
+  instruction<exec::AttentionGradOp>(op.getLoc(), exec::kComputeStream, in[0], in[1], in[2], mask, begin, end, in[next],
+                                     in[next + 1], in[next + 2], bufferOf(op.getQueryGrad()), bufferOf(op.getKeyGrad()),
+                                     bufferOf(op.getValueGrad()), workspace, op.getScale(), op.getCausal(),
+                                     op.getWindowAttr(), op.getDensityAttr(), op.getPartial());
   return success();
 }
 

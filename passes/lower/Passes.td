@@ -5,6 +5,32 @@
 
 include "mlir/Pass/PassBase.td"
 
+def TileLoss : Pass<"tile-loss", "::mlir::func::FuncOp"> {
+  let summary = "Computes the loss of a linear layer for some rows at a time";
+  let description = [{
+    `linear_cross_entropy` and its gradient become, for one range of rows after the other, the product that the logits are, their
+    cross-entropy, the gradient of the logits and the products with it. Only the logits of one range exist at a time, and they
+    take at most `bytes`, unless there would be more than 256 ranges. Gradients of the weight are added up in f32, range by range, in the order of the rows. All ranks have the
+    same ranges.
+
+    Precondition: local types. Postcondition: none of these ops is left.
+
+    ```mlir
+    %loss, %lse = train.linear_cross_entropy %x, %w, %t … : (tensor<8x4xf32>, tensor<10x4xf32>, tensor<8xi32>) -> …
+    ```
+    becomes, with `bytes=160`,
+    ```mlir
+    %x0 = train.slice %x …                                  // rows 0 to 3
+    %y0 = train.dot_general %x0, %w … -> tensor<4x10xf32>
+    %loss0, %lse0 = train.cross_entropy %y0, %t0 …
+    …                                                       // rows 4 to 7
+    %loss = train.concat %loss0, %loss1 …
+    ```
+  }];
+  let options = [Option<"bytes", "bytes", "int64_t", "268435456", "Bytes of f32 logits at a time, at least one row">];
+  let dependentDialects = ["::tessera::train::TrainDialect"];
+}
+
 def Decompose : Pass<"decompose", "::mlir::func::FuncOp"> {
   let summary = "Turns composite ops into elementwise ops and reductions";
   let description = [{

@@ -242,21 +242,32 @@ LogicalResult ValueProof::verifyConv(Operation *op, exec::ConvOp conv) {
   return verifyCall(op, conv, {x, y}, w);
 }
 
-LogicalResult ValueProof::verifyAttention(train::AttentionOp op, exec::AttentionOp attention) {
-  if (op.getScale() != attention.getScale() || op.getCausal() != attention.getCausal())
-    return bug(attention) << "is not the attention of " << describe(op.getResult());
+/// What both have before the outputs.
+template <typename Op> static SmallVector<Value> attentionInputs(Op attention) {
   SmallVector<Value> inputs{attention.getQ(), attention.getK(), attention.getV()};
-  if (attention.getMask())
-    inputs.push_back(attention.getMask());
+  for (Value optional : {Value(attention.getMask()), Value(attention.getBegin()), Value(attention.getEnd())})
+    if (optional)
+      inputs.push_back(optional);
+  return inputs;
+}
+
+template <typename Op, typename Instruction> static bool isSameAttention(Op op, Instruction attention) {
+  return op.getScale() == attention.getScale() && op.getCausal() == attention.getCausal() &&
+         op.getWindow() == attention.getWindow() && !op.getMask() == !attention.getMask() &&
+         !op.getBegin() == !attention.getBegin();
+}
+
+LogicalResult ValueProof::verifyAttention(train::AttentionOp op, exec::AttentionOp attention) {
+  if (!isSameAttention(op, attention))
+    return bug(attention) << "is not the attention of " << describe(op.getResult());
+  SmallVector<Value> inputs = attentionInputs(attention);
   return verifyCall(op, attention, inputs, {attention.getOut(), attention.getLse()});
 }
 
 LogicalResult ValueProof::verifyAttentionGrad(train::AttentionGradOp op, exec::AttentionGradOp attention) {
-  if (op.getScale() != attention.getScale() || op.getCausal() != attention.getCausal())
+  if (!isSameAttention(op, attention) || op.getPartial() != attention.getPartial())
     return bug(attention) << "is not the attention of " << describe(op.getQueryGrad());
-  SmallVector<Value> inputs{attention.getQ(), attention.getK(), attention.getV()};
-  if (attention.getMask())
-    inputs.push_back(attention.getMask());
+  SmallVector<Value> inputs = attentionInputs(attention);
   inputs.append({attention.getOut(), attention.getLse(), attention.getDout()});
   if (Value workspace = attention.getWorkspace()) {
     for (Value input : inputs)

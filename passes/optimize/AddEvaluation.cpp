@@ -89,6 +89,18 @@ LogicalResult removeRandomness(func::FuncOp func) {
   return result;
 }
 
+/// A loss that was joined with its gradient is computed alone; what reads the gradient is not evaluated.
+static void dropLossGradients(func::FuncOp func) {
+  func.walk([](train::LinearCrossEntropyGradOp grad) {
+    OpBuilder builder(grad);
+    auto loss = train::LinearCrossEntropyOp::create(
+        builder, grad.getLoc(), grad.getLoss().getType(), grad.getLse().getType(), grad.getHidden(), grad.getWeight(),
+        grad.getTargets(), grad.getWeightDimAttr(), grad.getIgnoreIndexAttr(), grad.getLabelSmoothingAttr());
+    grad.getLoss().replaceAllUsesWith(loss.getLoss());
+    grad.getLse().replaceAllUsesWith(loss.getLse());
+  });
+}
+
 LogicalResult AddEvaluation::run(func::FuncOp step) {
   if (getOperation().lookupSymbol(train::kEvaluate))
     return step.emitError() << "there is a function @" << train::kEvaluate << " already";
@@ -102,6 +114,7 @@ LogicalResult AddEvaluation::run(func::FuncOp step) {
   if (failed(loss))
     return failure();
 
+  dropLossGradients(func);
   Operation *end = func.getBody().front().getTerminator();
   builder.setInsertionPoint(end);
   FailureOr<LossAverage> average = averageLoss(func, end->getOperand(*loss), builder);

@@ -12,6 +12,8 @@
 #include "passes/differentiate/LossTerms.h"
 #include "passes/simplify/Match.h"
 
+#include "llvm/ADT/TypeSwitch.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -162,9 +164,15 @@ bool isSumOverTarget(Value sum, BlockArgument target, std::optional<uint64_t> ig
   Value losses = reduce.getOperand();
   while (losses.getDefiningOp() && isa<train::ReshapeOp, train::ConvertOp>(losses.getDefiningOp()))
     losses = losses.getDefiningOp()->getOperand(0);
-  auto loss = losses.getDefiningOp<train::CrossEntropyOp>();
-  return loss && losses == loss.getLoss() && loss.getIgnoreIndex() == ignored &&
-         findBatchArgument(loss.getTargets(), func) == target;
+  auto isLossOf = [&](auto loss) {
+    return losses == loss.getLoss() && loss.getIgnoreIndex() == ignored &&
+           findBatchArgument(loss.getTargets(), func) == target;
+  };
+  if (!losses.getDefiningOp())
+    return false;
+  return llvm::TypeSwitch<Operation *, bool>(losses.getDefiningOp())
+      .Case<train::CrossEntropyOp, train::LinearCrossEntropyOp, train::LinearCrossEntropyGradOp>(isLossOf)
+      .Default([](Operation *) { return false; });
 }
 
 /// The target that `count` counts, if what is added up are its losses; else null.

@@ -43,8 +43,8 @@ struct Tokens {
 class Fp8Caster {
 public:
   Fp8Caster(func::FuncOp func, int64_t groups, Quantizer quantizer)
-      : func(func), groups(groups), ranks(countRanks(func, &dist::sampleAxes)), quantizer(quantizer),
-        weights(func, quantizer, countRanks(func, &dist::stateAxes)), samples(func) {}
+      : func(func), groups(groups), ranks(countRanks(func, &dist::sampleAxes) * countRanks(func, &dist::positionAxes)),
+        quantizer(quantizer), weights(func, quantizer, countRanks(func, &dist::stateAxes)), samples(func) {}
 
   int64_t scaled = 0;
 

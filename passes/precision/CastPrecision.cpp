@@ -221,6 +221,7 @@ private:
         .Case<CrossEntropyOp>([&](CrossEntropyOp loss) {
           kinds[loss.getLoss()] = kinds[loss.getLse()] = Kind::Statistic; // its logits may be either
         })
+        .Case<LinearCrossEntropyOp, LinearCrossEntropyGradOp>([&](auto loss) { visitLinearLoss(loss); })
         .Case<ConvertOp>([&](ConvertOp convert) {
           kinds[convert.getResult()] = isa<FloatType>(tensorType(convert.getOperand()).getElementType())
                                            ? kindOf(convert.getOperand())
@@ -280,6 +281,19 @@ private:
     const bool isOfParameter = parameterGradients.contains(dot.getResult());
     setResult(dot.getResult(), isOfParameter ? Type(wideType) : Type(narrowType),
               isOfParameter ? Kind::Statistic : Kind::Data);
+    ++products;
+  }
+
+  /// A product whose results, the logits, stay wide.
+  template <typename Op> void visitLinearLoss(Op loss) {
+    kinds[loss.getLoss()] = kinds[loss.getLse()] = Kind::Statistic;
+    for (OpOperand *operand : {&loss.getHiddenMutable(), &loss.getWeightMutable()})
+      narrow(*operand);
+    if constexpr (std::is_same_v<Op, LinearCrossEntropyGradOp>) {
+      widen(loss.getLossGradMutable());
+      setResult(loss.getHiddenGrad(), narrowType, Kind::Data);
+      setResult(loss.getWeightGrad(), wideType, Kind::Statistic);
+    }
     ++products;
   }
 

@@ -53,11 +53,12 @@ Value putSamplesFirst(Build &b, Value operand, const dist::Layout &layout, int64
       shape.push_back(size);
       continue;
     }
-    if (split.blocks > 1)
-      shape.push_back(split.blocks);
+    const int64_t blocks = split.front().blocks; // samples are one level
+    if (blocks > 1)
+      shape.push_back(blocks);
     ofSamples = shape.size();
     shape.push_back(numSamples);
-    if (const int64_t inner = size / split.blocks / numSamples; inner > 1)
+    if (const int64_t inner = size / blocks / numSamples; inner > 1)
       shape.push_back(inner);
   }
   first.push_back(shape.size());

@@ -116,6 +116,8 @@ BlockPlacement::BlockPlacement(Block &block) : block(block), order(block), modul
     const CollectiveKind kind = start.getCollectiveKind();
     if (dist::isReduction(kind))
       reductions.push_back(start);
+    else if (kind == CollectiveKind::Permute)
+      permutes.push_back(start);
     else if (kind == CollectiveKind::AllGather)
       (isReadyAtStart(start.getOperand()) || isOfUnit(start) ? gathers : fixedGathers).push_back(start);
   }
@@ -212,6 +214,27 @@ StringRef BlockPlacement::moduleOf(CollectiveOpInterface collective) const {
 bool BlockPlacement::isOtherOfModule(CollectiveOpInterface a, CollectiveOpInterface b) const {
   StringRef module = moduleOf(a);
   return !module.empty() && module == moduleOf(b) && a.getOriginAttr() != b.getOriginAttr();
+}
+
+void BlockPlacement::placePermutes() {
+  for (CollectiveOpInterface start : permutes)
+    sinkUsers(dist::doneOf(start));
+  llvm::DenseMap<ArrayAttr, Operation *> next; // the done of the one that starts next over these axes
+  for (CollectiveOpInterface start : llvm::reverse(permutes)) {
+    DoneOp done = dist::doneOf(start);
+    Operation *limit = firstUser(done);
+    StringRef reason = "at the first use of what arrives";
+    Operation *&later = next[start.getAxes()];
+    if (later && (!limit || order.isBefore(later, limit))) {
+      limit = later;
+      reason = "before the one that starts next ends";
+    }
+    if (limit) {
+      order.moveBefore(done, limit);
+      setReason(done, reason);
+    }
+    later = done;
+  }
 }
 
 void BlockPlacement::placeReductions() {

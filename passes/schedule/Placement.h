@@ -63,6 +63,9 @@ public:
   /// Whether two collectives are of different units of one module.
   bool isOtherOfModule(dist::CollectiveOpInterface a, dist::CollectiveOpInterface b) const;
 
+  /// What goes from rank to rank starts where it stands, in front of what is computed meanwhile, and ends at its first
+  /// use.
+  void placePermutes();
   /// Reductions start when their operand is complete and end at their first use, or where the next of their kind
   /// starts, other units of their module aside.
   void placeReductions();
@@ -91,7 +94,7 @@ private:
   mlir::Block &block;
   BlockOrder order;
   llvm::StringMap<llvm::StringRef> modules; ///< by the names of their units
-  llvm::SmallVector<dist::CollectiveOpInterface> gathers, reductions;
+  llvm::SmallVector<dist::CollectiveOpInterface> gathers, reductions, permutes;
   /// All-gathers of values that the block computes; they stay where they are.
   llvm::SmallVector<dist::CollectiveOpInterface> fixedGathers;
 };

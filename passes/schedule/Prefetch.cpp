@@ -33,6 +33,7 @@ public:
       : placement(block), forward(static_cast<size_t>(forward)), backward(backward) {}
 
   void run() {
+    placement.placePermutes();
     placement.placeReductions();
     gathers = placement.placeDones();
     for (size_t index = 0; index < gathers.size(); ++index)

@@ -35,6 +35,7 @@ public:
       : block(block), placement(block), model(model), memory(memory) {}
 
   void run() {
+    placement.placePermutes();
     placement.placeReductions();
     for (const Gather &gather : placement.placeDones())
       entries.push_back({gather});

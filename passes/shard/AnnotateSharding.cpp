@@ -14,6 +14,7 @@
 #include "compiler/dialect/train/Signature.h"
 #include "passes/NameRegex.h"
 #include "passes/shard/Passes.h"
+#include "passes/shard/SequenceStrategy.h"
 #include "passes/shard/Sharding.h"
 #include "passes/shard/Strategy.h"
 #include "passes/shard/Units.h"
@@ -37,10 +38,11 @@ class Annotator {
 public:
   /// `keepGathered`: names units that are gathered once per step although the strategy gathers for each phase; `kept`
   /// is the same, parsed, or null. `reduceType`: in which gradients are added up over ranks; null: their own.
+  /// `isZigzag`: how positions are dealt.
   Annotator(func::FuncOp func, MeshAttr mesh, const Strategy &strategy, StringRef keepGathered, llvm::Regex *kept,
-            Type reduceType)
+            Type reduceType, bool isZigzag)
       : func(func), mesh(mesh), strategy(strategy), keepGathered(keepGathered), kept(kept), reduceType(reduceType),
-        dataAxes(sampleAxes(mesh)), shardAxes(stateAxes(mesh)) {}
+        isZigzag(isZigzag), dataAxes(sampleAxes(mesh)), sequenceAxes(positionAxes(mesh)), shardAxes(stateAxes(mesh)) {}
 
   LogicalResult run() {
     if (failed(checkMesh()) || failed(findPlacedUnits()))
@@ -52,6 +54,10 @@ public:
     for (BlockArgument arg : func.getArguments())
       if (failed(annotate(arg)))
         return failure();
+    if (!sequenceAxes.empty() && !hasPositions)
+      return func.emitError()
+             << "axis '" << mesh.getAxisName(sequenceAxes.front())
+             << "' splits positions, but no dimension of an input counts them; --dim-role says which does";
     for (auto [index, dims] : batchDims)
       func.setArgAttr(index, train::kDims, dims);
     separateQuantizedReads(func);
@@ -108,13 +114,13 @@ private:
   Layout whole(Value value, StringRef unit) const {
     Layout layout = replicated(value);
     if (!layout.dims.empty()) // a number is no unit
-      layout.dims.front() = placedUnits.lookup(unit);
+      layout.dims.front() = Split(placedUnits.lookup(unit));
     return layout;
   }
   Layout sharded(Value value, StringRef unit) const {
     Layout layout = whole(value, unit);
     if (!layout.dims.empty())
-      layout.dims.front().append(shardAxes);
+      layout.dims.front().append(Split(shardAxes));
     return layout;
   }
 
@@ -138,7 +144,7 @@ private:
     const std::optional<train::ArgRole> role = train::getArgRole(func, index);
     Layout layout = replicated(arg);
     if (train::isBatch(role)) {
-      if (failed(splitBatch(arg, layout)))
+      if (failed(splitBatch(arg, layout)) || failed(splitPositions(arg, layout)))
         return failure();
     } else if (isState(arg)) {
       layout = strategy.splitsState ? sharded(arg, unitOf(arg)) : whole(arg, unitOf(arg));
@@ -173,7 +179,29 @@ private:
                                                                                                : "batch")
                                      << " of '" << nameOf(arg) << "' has " << size << " samples (dimension " << dim
                                      << "), expected a multiple of the number of data-parallel ranks, " << parts;
-    layout.dims[dim] = dataAxes;
+    layout.dims[dim] = Split(dataAxes);
+    return success();
+  }
+
+  /// Splits the dimension that counts positions.
+  LogicalResult splitPositions(BlockArgument arg, Layout &layout) {
+    const int64_t dim = train::getDims(func, arg.getArgNumber()).getPositionDim();
+    if (sequenceAxes.empty())
+      return success();
+    if (dim < 0) {
+      mlir::emitRemark(arg.getLoc()) << "argument '" << nameOf(arg)
+                                     << "' is not split: none of its dimensions counts positions";
+      return success();
+    }
+    const int64_t size = train::shapeOf(arg)[dim], ranges = groupSize(mesh, sequenceAxes) * (isZigzag ? 2 : 1);
+    if (size % ranges != 0)
+      return emitError(arg.getLoc()) << "'" << nameOf(arg) << "' has " << size << " positions (dimension " << dim
+                                     << "), expected a multiple of " << ranges << ": "
+                                     << (isZigzag ? "two ranges" : "a range")
+                                     << " for each rank that they are split over";
+    for (unsigned axis : sequenceAxes)
+      layout.dims[dim].push_back({axis, 1, isZigzag});
+    hasPositions = true;
     return success();
   }
 
@@ -354,7 +382,9 @@ private:
   Type reduceType;
   llvm::DenseMap<Block *, BlockArgument> turningUnits;
   llvm::DenseSet<Operation *> separated; ///< barriers that make a gradient that of one unit
-  Axes dataAxes, shardAxes;
+  bool isZigzag;
+  bool hasPositions = false; ///< some argument has positions that are split
+  Axes dataAxes, sequenceAxes, shardAxes;
   llvm::StringMap<Axes> placedUnits; ///< the axes that split a unit whatever the strategy says
   SmallVector<std::pair<unsigned, train::DimsAttr>> batchDims; ///< of batch arguments, by their number
 };
@@ -375,7 +405,11 @@ struct AnnotateShardingPass : tessera::impl::AnnotateShardingPassBase<AnnotateSh
           if (reduceDtype != "fp32" && reduceDtype != "bf16")
             return func.emitError() << "unknown reduce-dtype '" << reduceDtype << "', expected fp32 or bf16";
           Type reduceType = reduceDtype == "bf16" ? BFloat16Type::get(func.getContext()) : Type();
-          return Annotator(func, mesh, *parsed, keepGathered, kept ? &*kept : nullptr, reduceType).run();
+          FailureOr<SequencePlan> sequence = planSequence(func, mesh, attention, sequenceOrder);
+          if (failed(sequence))
+            return failure();
+          return Annotator(func, mesh, *parsed, keepGathered, kept ? &*kept : nullptr, reduceType, sequence->isZigzag)
+              .run();
         })))
       signalPassFailure();
   }

@@ -53,14 +53,16 @@ int64_t reshardBytes(Value value, const Layout &from, const Layout &to, MeshAttr
 
 Candidate makeCandidate(StringRef name, Solution solution, Operation *op, ArrayRef<OperandState> operands,
                         ArrayRef<PartitionCollective> collectives, MeshAttr mesh) {
-  Candidate made{name, std::move(solution), 0, 0};
+  Candidate made{name, std::move(solution), 0, 0, false};
   for (auto [operand, state, need] : llvm::zip_equal(op->getOperands(), operands, made.solution.operands)) {
     if (!state.isSplat)
       made.sentBytes += reshardBytes(operand, *state.layout, need, mesh);
     made.localBytes += localBytes(operand, need, mesh);
   }
   for (PartitionCollective collective : collectives)
-    made.sentBytes += send(collective.kind, collective.axes, collective.bytes, mesh);
+    made.sentBytes +=
+        collective.times *
+        (collective.kind ? send(*collective.kind, collective.axes, collective.bytes, mesh) : collective.bytes);
   for (auto [result, gives] : llvm::zip_equal(op->getResults(), made.solution.results)) {
     made.sentBytes += reshardBytes(result, gives, gives.reduced(), mesh);
     made.localBytes += localBytes(result, gives, mesh);
@@ -87,7 +89,7 @@ std::vector<Candidate> listCandidates(ShardingRuleOpInterface op, ArrayRef<Opera
   Solution whole = solve(op.getShardingRule(), operands, results, mesh);
   auto partition = dyn_cast<PartitionOpInterface>(op.getOperation());
   if (!partition)
-    return {Candidate{kGathered, std::move(whole), 0, 0}};
+    return {Candidate{kGathered, std::move(whole), 0, 0, false}};
   std::vector<Candidate> candidates{makeCandidate(kGathered, std::move(whole), op, operands, {}, mesh)};
   for (auto [number, choice] : llvm::enumerate(partition.getPartitionChoices())) {
     Solution solution = solve(choice.rule, operands, results, mesh);
@@ -97,6 +99,7 @@ std::vector<Candidate> listCandidates(ShardingRuleOpInterface op, ArrayRef<Opera
     SmallVector<PartitionCollective> collectives =
         partition.getPartitionCollectives(*solution.choice, solution.operands, solution.results, mesh);
     candidates.push_back(makeCandidate(choice.name, std::move(solution), op, operands, collectives, mesh));
+    candidates.back().isAsked = choice.isAsked;
   }
   return candidates;
 }
@@ -104,7 +107,8 @@ std::vector<Candidate> listCandidates(ShardingRuleOpInterface op, ArrayRef<Opera
 const Candidate &chooseCandidate(ArrayRef<Candidate> candidates) {
   const Candidate *best = &candidates.front();
   for (const Candidate &next : candidates.drop_front())
-    if (std::pair(next.sentBytes, next.localBytes) <= std::pair(best->sentBytes, best->localBytes))
+    if (std::tuple(!next.isAsked, next.sentBytes, next.localBytes) <=
+        std::tuple(!best->isAsked, best->sentBytes, best->localBytes))
       best = &next;
   return *best;
 }

@@ -21,6 +21,7 @@ struct Candidate {
   Solution solution;
   int64_t sentBytes;  ///< to change operands, by the op's own collectives, and to reduce what its results owe
   int64_t localBytes; ///< of operands and results as the op has them
+  bool isAsked;       ///< the op says that it is to run so
 };
 
 /// The rule's way first, then the partitions that the layouts make possible, in the op's order. `results` may be null:
@@ -28,7 +29,8 @@ struct Candidate {
 std::vector<Candidate> listCandidates(ShardingRuleOpInterface op, llvm::ArrayRef<OperandState> operands,
                                       llvm::ArrayRef<const dist::Layout *> results, dist::MeshAttr mesh);
 
-/// The one that sends least; of equal ones that with the smallest parts, then the later one.
+/// The one that the op asks for, else that which sends least; of equal ones that with the smallest parts, then the
+/// later one.
 const Candidate &chooseCandidate(llvm::ArrayRef<Candidate> candidates);
 
 } // namespace tessera::shard

@@ -49,7 +49,14 @@ private:
 
   LogicalResult visit(Operation &op) {
     if (auto constrain = dyn_cast<ConstrainOp>(op)) {
-      replaceConstrain(constrain);
+      replace(constrain, constrain.getOriginAttr(), constrain.getReduceTypeAttr());
+      return success();
+    }
+    if (auto move = dyn_cast<MoveAxesOp>(op)) {
+      if (table.at(move.getOperand()) == table.at(move.getResult()))
+        move.emitRemark() << "nothing is exchanged: dimension " << move.getFrom() << " is not split by "
+                          << move.getAxes();
+      replace(move, OriginAttr(), TypeAttr());
       return success();
     }
     if (isa<train::AccumulateOp>(op)) {
@@ -84,18 +91,19 @@ private:
         remark << ", " << other.name << " it would send " << other.sentBytes;
   }
 
-  void replaceConstrain(ConstrainOp constrain) {
-    Value value = constrain.getOperand();
-    const Layout &need = table.at(constrain.getResult());
+  /// An identity that changes the layout.
+  template <typename Op> void replace(Op op, OriginAttr origin, TypeAttr reduceType) {
+    Value value = op.getOperand();
+    const Layout &need = table.at(op.getResult());
     if (table.at(value) != need) {
-      OpBuilder builder(constrain);
+      OpBuilder builder(op);
       if (getOperandState(value, need).isSplat)
         value = rematerialise(builder, value, need);
       else
-        value = reshard(builder, constrain, value, need, constrain.getOriginAttr(), constrain.getReduceTypeAttr());
+        value = reshard(builder, op, value, need, origin, reduceType);
     }
-    constrain.getResult().replaceAllUsesWith(value);
-    constrain.erase();
+    op.getResult().replaceAllUsesWith(value);
+    op.erase();
   }
 
   /// Gives `use` the layout it needs. The change is made once per value and layout, before its first use, in the block
@@ -104,7 +112,9 @@ private:
     Value value = use.get();
     if (table.at(value) == need)
       return;
-    Value &changed = cache[{value, need.toAttr(table.mesh)}];
+    // What is gathered along the sequence is as large as the sequence: it does not stay for the backward pass.
+    const bool again = gathersPositions(value, need) && train::isMarkedBackward(use.getOwner());
+    Value &changed = cache[{{value, need.toAttr(table.mesh)}, again ? 1 : 0}];
     if (!changed) {
       Operation *before = value.getParentBlock()->findAncestorOpInBlock(*use.getOwner());
       OpBuilder builder(before);
@@ -126,11 +136,19 @@ private:
     return name ? OriginAttr::get(func.getContext(), OriginPhase::Result, name.getValue()) : OriginAttr();
   }
 
-  /// A placement whose parts are needed whole works, and costs what a better one would not.
+  bool gathersPositions(Value value, const Layout &need) {
+    return llvm::any_of(planReshard(table.at(value), need), [&](const ReshardStep &step) {
+      return step.kind == ReshardStep::Kind::AllGather &&
+             llvm::any_of(step.axes, [&](unsigned axis) { return table.mesh.getAxisInfo(axis).splitsPositions; });
+    });
+  }
+
+  /// A placement whose parts are needed whole works, and costs what a better one would not; so do positions.
   void remarkGather(Operation *user, Value value, const Layout &need) {
     for (const ReshardStep &step : planReshard(table.at(value), need))
       for (unsigned axis : step.axes)
-        if (step.kind == ReshardStep::Kind::AllGather && table.mesh.getAxisInfo(axis).splitsParameters)
+        if (const AxisRoleInfo &info = table.mesh.getAxisInfo(axis);
+            step.kind == ReshardStep::Kind::AllGather && (info.splitsParameters || info.splitsPositions))
           user->emitRemark() << "gathers " << value.getType() << " over '" << table.mesh.getAxisName(axis)
                              << "': it is in parts where this op needs it whole";
   }
@@ -161,7 +179,8 @@ private:
 
   func::FuncOp func;
   LayoutTable table;
-  llvm::DenseMap<std::pair<Value, Attribute>, Value> cache;
+  llvm::DenseMap<std::pair<std::pair<Value, Attribute>, int>, Value>
+      cache; ///< by value, layout, and whether for backward
 };
 
 struct InsertReshardsPass : tessera::impl::InsertReshardsPassBase<InsertReshardsPass> {

@@ -26,15 +26,29 @@ class OffsetContext : public LocalizeContext {
 public:
   OffsetContext(Operation *op, const LayoutTable &table) : op(op), table(table) {}
 
-  int64_t blocks(unsigned result, int64_t dim) override { return table.at(op->getResult(result)).dims[dim].blocks; }
-
   Value globalOffset(OpBuilder &builder, unsigned result, int64_t dim) override {
+    return CollectiveBuilder(builder, op->getLoc(), table.mesh).firstElement(splitOf(result, dim), sizeOf(result, dim));
+  }
+
+  Value globalIndices(OpBuilder &builder, unsigned result, int64_t dim) override {
+    const Split &split = splitOf(result, dim);
     CollectiveBuilder collectives(builder, op->getLoc(), table.mesh);
-    return collectives.firstElement(table.at(op->getResult(result)).dims[dim],
-                                    train::shapeOf(op->getResult(result))[dim]);
+    return split.empty() ? Value() : collectives.indices(split, sizeOf(result, dim));
+  }
+
+  std::optional<SmallVector<DimPiece>> pieces(OpBuilder &builder, unsigned result, int64_t dim) override {
+    return CollectiveBuilder(builder, op->getLoc(), table.mesh).pieces(splitOf(result, dim), sizeOf(result, dim));
+  }
+
+  bool isZigzag(unsigned result, int64_t dim) override {
+    const Split &split = splitOf(result, dim);
+    return !split.empty() && split.back().isZigzag;
   }
 
 private:
+  const Split &splitOf(unsigned result, int64_t dim) const { return table.at(op->getResult(result)).dims[dim]; }
+  int64_t sizeOf(unsigned result, int64_t dim) const { return train::shapeOf(op->getResult(result))[dim]; }
+
   Operation *op;
   const LayoutTable &table;
 };
@@ -72,15 +86,20 @@ private:
     auto global = cast<RankedTensorType>(value.getType());
     SmallVector<int64_t> shape(global.getShape());
     for (auto [dim, split] : llvm::enumerate(table.at(value).dims)) {
-      int64_t parts = groupSize(table.mesh, split);
+      const int64_t parts = groupSize(table.mesh, split);
       if (shape[dim] % parts != 0)
         return emitError(value.getLoc()) << "dimension " << dim << " has size " << shape[dim]
-                                         << ", which the mesh axes " << axisNames(table.mesh, split) << " of size "
-                                         << parts << " do not divide";
-      if (shape[dim] % (split.blocks * parts) != 0)
-        return emitError(value.getLoc()) << "dimension " << dim << " has size " << shape[dim] << ", which "
-                                         << split.blocks << " blocks of " << parts << " parts do not divide";
-      shape[dim] /= parts;
+                                         << ", which the mesh axes " << axisNames(table.mesh, split.axes())
+                                         << " of size " << parts << " do not divide";
+      for (auto [number, level] : llvm::enumerate(split)) {
+        const int64_t ranks = table.mesh.getSizes()[level.axis], ranges = level.isZigzag ? 2 * ranks : ranks;
+        const int64_t blocks = split.blocksAt(number);
+        if (shape[dim] % (blocks * ranges) != 0)
+          return emitError(value.getLoc())
+                 << "dimension " << dim << " has size " << shape[dim] << ", which " << blocks
+                 << (blocks == 1 ? " block" : " blocks") << " of " << ranges << " parts do not divide";
+        shape[dim] /= ranks;
+      }
     }
     return global.clone(shape);
   }
@@ -164,7 +183,7 @@ private:
                                 << " where it needs " << need.toAttr(table.mesh) << "; run insert-reshards first";
     if (solution.choice) {
       CollectiveBuilder collectives(builder, op.getLoc(), table.mesh);
-      PartitionContext context{collectives, solution.operands, solution.results};
+      PartitionContext context{collectives, solution.operands, solution.results, table.mesh};
       return cast<PartitionOpInterface>(op).buildPartition(*solution.choice, builder, operands, types, context);
     }
     OffsetContext context(&op, table);

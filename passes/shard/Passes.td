@@ -25,7 +25,7 @@ def AnnotateShardingPass : ShardPass<"annotate-sharding"> {
     A unit that computes at both ends of the forward pass, and then begins the backward pass (an embedding that is tied to
     the head), is whole all that time: it is gathered once for both, with a remark.
 
-    State is split over the axes whose role allows it (`data`). `hsdp` is `zero3` that insists on an axis of replicas
+    State is split over the axes whose role allows it (`data`, `sequence`). `hsdp` is `zero3` that insists on an axis of replicas
     beside them; with both every strategy adds gradients up over data axes first and, once per step, over replicas. An
     axis larger than 1 of a role that nothing is split over yet is an error. Units whose name matches `keep-gathered` are gathered
     once per step under `zero3` too.
@@ -38,6 +38,7 @@ def AnnotateShardingPass : ShardPass<"annotate-sharding"> {
     rank has its row, and the strategy's axes split that further (`{"tp", "shard"}`). An axis of parameters that no unit is
     placed on is an error.
 
+    Positions are split over the sequence axes, along the dimension that counts them, in ranges or in a zigzag (`sequence-order`).
     Batches are split over all axes that split samples, in the order of the mesh, along the dimension that counts samples
     (`train.dims`; where that is assumed it is written down). What has none is not split, with a remark. Uses of a gradient other than its update (the global norm) see a slice of it under `ddp`, so that
     all strategies add up in the same order. `train.count_valid` is written out, because its clamp to 1 cannot be
@@ -63,6 +64,46 @@ def AnnotateShardingPass : ShardPass<"annotate-sharding"> {
     Option<"reduceDtype", "reduce-dtype", "std::string", "\"fp32\"",
            "what gradients are added up in over ranks: fp32 (their own type) or bf16">,
     Option<"keepGathered", "keep-gathered", "::tessera::OptionText", "", "regular expression of units that are gathered once">,
+    Option<"attention", "attention", "std::string", "\"auto\"", "as of split-attention, which it must agree with">,
+    Option<"sequenceOrder", "sequence-order", "std::string", "\"auto\"",
+           "how positions are dealt to ranks: contiguous, zigzag, or auto (zigzag where it balances causal attention)">,
+  ];
+}
+
+def SplitAttentionPass : ShardPass<"split-attention"> {
+  let summary = "Says how attention is computed where positions are split over ranks";
+  let description = [{
+    The only pass that knows ways to compute attention over a split sequence (rows of SequenceStrategy.h); what is sent follows
+    from sharding rules and partitions.
+
+    | | what a rank has for attention | what is sent |
+    |---|---|---|
+    | `allgather` | its queries, all keys | keys and values gathered, their gradients reduce-scattered |
+    | `ring` | its queries, a block of keys at a time | keys and values from rank to rank, in the backward pass their gradients with them |
+    | `ulysses` | its heads, all positions | queries, keys, values and results exchanged, heads for positions |
+    | `ring+ulysses` | heads by the last sequence axis, a ring over the others | both |
+
+    `auto` takes the exchange of heads where they divide, over the last axis, and a ring over others. Heads of queries or keys that do
+    not divide by the ranks that exchange them are an error.
+
+    Precondition: `annotate-sharding` with the same options. Postcondition: `attention` and `attention_grad` have
+    `split = ring`, or stand between `dist.move_axes`. A mesh without sequence axes larger than 1 changes nothing.
+
+    Before, with `seq = 2`:
+    ```mlir
+    %o, %lse = train.attention %q, %k, %v {scale = 1.0 : f64, causal} : …
+    ```
+    After, `ulysses`:
+    ```mlir
+    %qh = dist.move_axes %q {axes = ["seq"], from = 2, to = 1} : tensor<1x2x8x4xf32>
+    …
+    %o, %lse = train.attention %qh, %kh, %vh {scale = 1.0 : f64, causal} : …
+    %op = dist.move_axes %o {axes = ["seq"], from = 1, to = 2} : tensor<1x2x8x4xf32>
+    ```
+  }];
+  let options = [
+    Option<"attention", "attention", "std::string", "\"auto\"", "allgather, ring, ulysses, ring+ulysses or auto">,
+    Option<"sequenceOrder", "sequence-order", "std::string", "\"auto\"", "as of annotate-sharding">,
   ];
 }
 

@@ -55,6 +55,10 @@ private:
       table.set(constrain.getResult(), *layout);
       return success();
     }
+    if (auto move = dyn_cast<MoveAxesOp>(op)) {
+      table.set(move.getResult(), movedLayout(move, table.at(move.getOperand()), table.mesh));
+      return success();
+    }
     if (isa<train::AccumulateOp>(op)) {
       table.setBlockArguments(&op);
       Block &body = op.getRegion(0).front();
@@ -95,7 +99,7 @@ private:
   bool reduceWhereItForks() {
     bool found = false;
     func.walk([&](Operation *op) {
-      if (op == func || op->hasTrait<OpTrait::IsTerminator>() || isa<ConstrainOp, train::AccumulateOp>(op))
+      if (op == func || op->hasTrait<OpTrait::IsTerminator>() || isa<ConstrainOp, MoveAxesOp, train::AccumulateOp>(op))
         return;
       for (OpResult result : op->getResults()) {
         Layout whole = table.at(result);
@@ -126,8 +130,9 @@ private:
     const Layout &have = table.at(value);
     Layout wanted = have;
     for (auto [dim, axes] : llvm::enumerate(need.dims))
-      if (have.dims[dim].empty() &&
-          llvm::none_of(axes, [&](unsigned axis) { return have.splits(axis) || have.isUnreduced(axis); }))
+      if (have.dims[dim].empty() && llvm::none_of(axes, [&](const SplitLevel &level) {
+            return have.splits(level.axis) || have.isUnreduced(level.axis);
+          }))
         wanted.dims[dim] = axes;
     if (wanted == have || !producerAllows(value, wanted))
       return false;
@@ -160,7 +165,7 @@ private:
     }
     if (isa<train::AccumulateOp>(user))
       return wanted.dims.front().empty();
-    return isa<train::YieldOp>(user);
+    return isa<train::YieldOp, MoveAxesOp>(user);
   }
 
   void write() {
@@ -174,7 +179,7 @@ private:
     });
     for (auto [index, value] : llvm::enumerate(func.getBody().front().getTerminator()->getOperands()))
       if (!resultSharding(func, index))
-        func.setResultAttr(index, kSharding, table.at(value).reduced().withoutBlocks().toAttr(table.mesh));
+        func.setResultAttr(index, kSharding, table.at(value).reduced().inRanges().toAttr(table.mesh));
     for (BlockArgument arg : func.getArguments())
       func.setArgAttr(arg.getArgNumber(), kSharding, table.at(arg).toAttr(table.mesh));
   }

@@ -28,7 +28,7 @@ SampleLayouts::SampleLayouts(func::FuncOp func, int64_t samples)
     Layout layout = Layout::replicated(rankOf(arg));
     if (train::isBatchArgument(func, arg.getArgNumber()))
       if (const int64_t dim = train::getDims(func, arg.getArgNumber()).getSampleDim(); dim >= 0)
-        layout.dims[dim] = {0};
+        layout.dims[dim].push_back({0});
     table.set(arg, layout);
   }
   visit(func.getBody().front());

@@ -57,7 +57,7 @@ LogicalResult LayoutTable::readArguments(func::FuncOp func) {
       return failure();
     if (!layout->unreduced.empty())
       return emitError(arg.getLoc()) << "argument " << arg.getArgNumber() << " has unreduced axes";
-    if (*layout != layout->withoutBlocks())
+    if (llvm::any_of(layout->dims, [](const Split &split) { return split.hasBlocks(); }))
       return emitError(arg.getLoc()) << "argument " << arg.getArgNumber()
                                      << " is split inside of blocks, expected one range per rank";
     set(arg, *layout);
@@ -125,6 +125,22 @@ std::vector<Candidate> LayoutTable::listCandidates(ShardingRuleOpInterface op) c
 }
 
 Solution LayoutTable::solveOp(ShardingRuleOpInterface op) const { return chooseCandidate(listCandidates(op)).solution; }
+
+Layout movedLayout(MoveAxesOp op, const Layout &operand, MeshAttr mesh) {
+  const Axes axes = axisNumbers(op.getAxes(), mesh);
+  Layout moved = operand;
+  Split &from = moved.dims[op.getFrom()], &to = moved.dims[op.getTo()];
+  if (axes.empty() || from.size() < axes.size())
+    return operand;
+  const SmallVector<SplitLevel> minor(ArrayRef<SplitLevel>(from).take_back(axes.size()));
+  if (!llvm::all_of(minor, [&](const SplitLevel &level) { return llvm::is_contained(axes, level.axis); }))
+    return operand;
+  from.truncate(from.size() - axes.size());
+  // The minor one first, as they are exchanged one by one; so they come back in their own order.
+  for (const SplitLevel &level : llvm::reverse(minor))
+    to.push_back({level.axis, 1, op.getZigzag()});
+  return moved;
+}
 
 ShardingAttr resultSharding(func::FuncOp func, unsigned index) {
   return func.getResultAttrOfType<ShardingAttr>(index, kSharding);

@@ -55,6 +55,9 @@ private:
   llvm::DenseMap<mlir::Value, dist::Layout> layouts;
 };
 
+/// The layout of the result of `op`, whose operand is laid out as `operand`.
+dist::Layout movedLayout(dist::MoveAxesOp op, const dist::Layout &operand, dist::MeshAttr mesh);
+
 /// The layout that result `index` of a function must have; null if it is free (role `output` without an annotation).
 dist::ShardingAttr resultSharding(mlir::func::FuncOp func, unsigned index);
 

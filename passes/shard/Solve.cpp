@@ -3,12 +3,12 @@
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
-using tessera::dist::Axes;
 using tessera::dist::Layout;
 using tessera::dist::MeshAttr;
 using tessera::dist::Partial;
 using tessera::dist::ReductionKind;
 using tessera::dist::Split;
+using tessera::dist::SplitLevel;
 
 namespace tessera::shard {
 
@@ -32,65 +32,38 @@ public:
   Solver(const ShardingRule &rule, MeshAttr mesh) : rule(rule), mesh(mesh), axesOf(rule.factors.size()) {}
 
   void addEvidence(const TensorFactors &tensor, const Layout &layout) {
-    for (auto [dim, split] : llvm::zip_equal(tensor, layout.dims)) {
-      ArrayRef<unsigned> rest = split;
-      int64_t blocks = split.blocks;
-      for (int64_t factor : dim) {
-        const int64_t size = rule.factors[factor].size;
-        if (blocks > 1 && blocks % size == 0) {
-          blocks /= size; // a major factor that is whole
-          continue;
-        }
-        if (size % blocks != 0)
-          break;
-        Axes taken = takeDividing(rest, size / blocks);
-        rest = rest.drop_front(taken.size());
-        offer(factor, Split(taken, blocks));
-        if (blocks * dist::groupSize(mesh, taken) != size)
-          break; // behind a factor that is split in part none is split
-        blocks = 1;
-      }
-    }
-  }
-
-  /// Takes back axes of factors that cannot be split as they are in the dimensions that they share with others.
-  void dropUnrepresentable() {
-    bool changed = true;
-    while (changed) {
-      changed = false;
-      for (const auto *tensors : {&rule.operands, &rule.results})
-        for (const TensorFactors &tensor : *tensors)
-          for (const auto &dim : tensor)
-            changed |= dropInDim(dim);
-    }
+    for (auto [dim, split] : llvm::zip_equal(tensor, layout.dims))
+      addEvidence(dim, split);
   }
 
   Layout layoutOf(const TensorFactors &tensor) const {
     Layout layout;
     for (const auto &dim : tensor) {
       Split &split = layout.dims.emplace_back();
-      int64_t whole = 1;
+      int64_t blocks = 1; // since the last level
       for (int64_t factor : dim) {
-        const Split &part = axesOf[factor];
-        if (split.empty() && !part.empty())
-          split.blocks = whole * part.blocks;
-        split.append(part);
-        whole *= rule.factors[factor].size;
+        int64_t left = rule.factors[factor].size;
+        for (const SplitLevel &level : axesOf[factor]) {
+          split.push_back({level.axis, blocks * level.blocks, level.isZigzag});
+          left /= level.blocks * mesh.getSizes()[level.axis];
+          blocks = 1;
+        }
+        blocks *= left;
       }
     }
     return layout;
   }
 
   bool isUsed(unsigned axis) const {
-    return llvm::any_of(axesOf, [&](const Split &split) { return llvm::is_contained(split, axis); });
+    return llvm::any_of(axesOf, [&](const Split &split) { return split.hasAxis(axis); });
   }
 
   /// What a result owes since it reduces factors that are split.
   dist::Partials reductionsOf(unsigned result) const {
     dist::Partials owed;
     for (const Reduction &reduction : rule.reductions[result])
-      for (unsigned axis : axesOf[reduction.factor])
-        owed.push_back({axis, reduction.kind});
+      for (const SplitLevel &level : axesOf[reduction.factor])
+        owed.push_back({level.axis, reduction.kind});
     llvm::sort(owed);
     return owed;
   }
@@ -105,47 +78,41 @@ public:
   }
 
 private:
-  Axes takeDividing(ArrayRef<unsigned> axes, int64_t size) const {
-    Axes taken;
-    for (unsigned axis : axes) {
-      taken.push_back(axis);
-      if (size % dist::groupSize(mesh, taken) != 0) {
-        taken.pop_back();
-        break;
+  /// Gives the levels of a dimension to the factors that it is made of, as far as they divide these.
+  void addEvidence(ArrayRef<int64_t> dim, const Split &split) {
+    const auto *level = split.begin();
+    int64_t blocks = split.empty() ? 1 : level->blocks; // of `level`, that no factor so far consists of
+    for (int64_t factor : dim) {
+      Split own;
+      int64_t left = rule.factors[factor].size; // of the factor, behind its levels
+      while (level != split.end() && blocks % left != 0) {
+        const int64_t ranks = mesh.getSizes()[level->axis];
+        if (left % (blocks * ranks * (level->isZigzag ? 2 : 1)) != 0)
+          return offer(factor, own);
+        own.push_back({level->axis, blocks, level->isZigzag});
+        left /= blocks * ranks;
+        if (++level != split.end())
+          blocks = level->blocks;
       }
+      offer(factor, own);
+      if (level == split.end())
+        return;
+      blocks /= left;
     }
-    return taken;
   }
 
   void offer(int64_t factor, const Split &wanted) {
     if (rule.factors[factor].kind == FactorKind::NeedReplication ||
-        (rule.factors[factor].isOrdered && wanted.blocks != 1))
+        (rule.factors[factor].isOrdered && !wanted.isRange()) || (rule.factors[factor].isRun && !wanted.isRun()))
       return;
-    Axes free;
-    for (unsigned axis : wanted) {
-      if (isUsed(axis) && !llvm::is_contained(axesOf[factor], axis))
+    Split free;
+    for (const SplitLevel &level : wanted) {
+      if (isUsed(level.axis) && !axesOf[factor].hasAxis(level.axis))
         break;
-      free.push_back(axis);
+      free.push_back(level);
     }
-    if (Split split(free, wanted.blocks); axesOf[factor].isPrefixOf(split))
-      axesOf[factor] = split;
-  }
-
-  /// Factors that are whole come first: they count blocks. Then those that are split, completely but for the last.
-  bool dropInDim(ArrayRef<int64_t> dim) {
-    bool isSplit = false, isLast = false, changed = false;
-    for (int64_t factor : dim) {
-      Split &split = axesOf[factor];
-      const int64_t size = rule.factors[factor].size;
-      const bool fits = !isLast && (!isSplit || split.blocks == 1);
-      if (!split.empty() && !fits) {
-        split = Split();
-        changed = true;
-      }
-      isSplit |= !split.empty();
-      isLast |= isSplit && split.blocks * dist::groupSize(mesh, split) != size;
-    }
-    return changed;
+    if (axesOf[factor].isPrefixOf(free))
+      axesOf[factor] = free;
   }
 
   const ShardingRule &rule;
@@ -217,7 +184,6 @@ Solution solve(const ShardingRule &rule, ArrayRef<OperandState> operands, ArrayR
   for (auto [tensor, layout] : llvm::zip_equal(rule.results, results))
     if (layout)
       solver.addEvidence(tensor, *layout);
-  solver.dropUnrepresentable();
 
   const dist::Partials inherited = findInherited(rule, operands, solver, mesh.getSizes().size());
   Solution solution;

@@ -126,7 +126,7 @@ private:
   }
 
   LogicalResult verify(Operation *op) {
-    if (isa<ConstrainOp, ReshardOp>(op) || op->hasAttr(kShardings))
+    if (isa<ConstrainOp, MoveAxesOp, ReshardOp>(op) || op->hasAttr(kShardings))
       return op->emitOpError() << "is left over after localisation";
     auto slice = dyn_cast<SliceLocalOp>(op);
     auto collective = dyn_cast<CollectiveOpInterface>(op);

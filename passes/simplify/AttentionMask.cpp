@@ -25,50 +25,104 @@ Cell cellOf(double value, const Mask &mask) {
   return (value != 0) == mask.attendIsTrue ? Cell::Open : Cell::Hidden;
 }
 
-/// Whether a row of a mask hides nothing, and whether it shows exactly its first `shown` cells.
-std::pair<bool, bool> classifyRow(const Row &row, const Mask &mask, int64_t shown) {
-  bool open = true, causal = true;
+/// The keys [begin, end) that a row of a mask shows; nothing if it shows others, or does anything else to scores.
+struct Shown {
+  int64_t begin, end;
+  bool operator==(const Shown &other) const { return begin == other.begin && end == other.end; }
+};
+
+/// `hidesFinitely` becomes true where a key is hidden by a number that is not infinite.
+std::optional<Shown> shownIn(const Row &row, const Mask &mask, bool &hidesFinitely) {
+  Shown shown{0, 0};
   int64_t begin = 0;
   for (const Piece &piece : row) {
     // Numbers that ascend are not a mask.
     const Cell cell = piece.slope == 0 ? cellOf(piece.first, mask) : Cell::Neither;
-    open &= cell == Cell::Open;
-    causal &= cell == Cell::Open ? piece.end <= shown : cell == Cell::Hidden && begin >= shown;
+    if (cell == Cell::Neither)
+      return std::nullopt;
+    if (cell == Cell::Hidden && piece.end > begin)
+      hidesFinitely |= !std::isinf(mask.isAdded ? piece.first : mask.hidden);
+    if (cell == Cell::Open && piece.end > begin) {
+      if (shown.begin == shown.end)
+        shown = {begin, piece.end};
+      else if (shown.end == begin)
+        shown.end = piece.end;
+      else
+        return std::nullopt;
+    }
     begin = piece.end;
   }
-  return {open, causal};
+  return shown;
+}
+
+/// What ranges, one for each query, are.
+MaskClass classifyRanges(ArrayRef<Shown> ranges, int64_t columns) {
+  const auto rows = static_cast<int64_t>(ranges.size());
+  auto causalEnd = [&](int64_t row) { return std::clamp<int64_t>(row + columns - rows + 1, 0, columns); };
+  auto are = [&](auto expected) {
+    return llvm::all_of(llvm::enumerate(ranges), [&](auto range) { return range.value() == expected(range.index()); });
+  };
+  MaskClass found;
+  if (are([&](int64_t) { return Shown{0, columns}; })) {
+    found.kind = MaskKind::Nothing;
+  } else if (are([&](int64_t row) { return Shown{0, causalEnd(row)}; })) {
+    found.kind = MaskKind::Causal;
+  } else {
+    const int64_t window = ranges.back().end - ranges.back().begin;
+    if (rows <= columns && window > 0 && are([&](int64_t row) {
+          return Shown{std::max<int64_t>(causalEnd(row) - window, 0), causalEnd(row)};
+        })) {
+      found.kind = MaskKind::Window;
+      found.window = window;
+      return found;
+    }
+    found.kind = MaskKind::Ranges;
+    for (const Shown &range : ranges) {
+      found.begin.push_back(range.begin);
+      found.end.push_back(range.end);
+    }
+  }
+  return found;
 }
 } // namespace
 
-MaskKind classifyMask(const Mask &mask) {
+MaskClass classifyMask(const Mask &mask) {
   const ArrayRef<int64_t> shape = shapeOf(mask.value);
   if (shape.size() < 2 || tensorType(mask.value).getNumElements() == 0)
-    return MaskKind::Other;
+    return {};
   const int64_t columns = shape.back(), rows = shape[shape.size() - 2];
   KnownRows known;
   const llvm::BitVector varies = known.variesAlong(mask.value);
+  SmallVector<Shown, 0> ranges(rows);
   SmallVector<int64_t> index(shape.size() - 1, 0);
-  bool open = true, causal = true;
-  while (open || causal) {
+  bool isFirst = true; // of the samples and heads that may differ
+  bool hidesFinitely = false;
+  while (true) {
     const std::optional<Row> row = known.row(mask.value, index);
-    if (!row)
-      return MaskKind::Other;
-    const int64_t shown = std::clamp<int64_t>(index.back() + columns - rows + 1, 0, columns);
-    const auto [isOpen, isCausal] = classifyRow(*row, mask, shown);
-    open &= isOpen;
-    causal &= isCausal;
-    // The next row that may differ; `causal` asks something else of every query.
+    const std::optional<Shown> shown = row ? shownIn(*row, mask, hidesFinitely) : std::nullopt;
+    if (!shown)
+      return {};
+    const int64_t query = index.back();
+    if (!isFirst && !(ranges[query] == *shown))
+      return {};
+    if (isFirst && !varies[index.size() - 1])
+      llvm::fill(ranges, *shown);
+    ranges[query] = *shown;
+    // The next row that may differ.
     size_t dim = index.size();
     while (dim-- > 0) {
-      const bool counts = varies[dim] || (dim + 1 == index.size() && causal);
-      if (counts && ++index[dim] < shape[dim])
+      if (varies[dim] && ++index[dim] < shape[dim])
         break;
       index[dim] = 0;
-      if (dim == 0)
-        return open ? MaskKind::Nothing : causal ? MaskKind::Causal : MaskKind::Other;
+      if (dim + 1 == index.size())
+        isFirst = false;
+      if (dim == 0) {
+        MaskClass found = classifyRanges(ranges, columns);
+        found.hidesFinitely = hidesFinitely;
+        return found;
+      }
     }
   }
-  return MaskKind::Other;
 }
 
 bool hasUniformRows(const Mask &mask) { return !mask.isAdded && !std::isinf(mask.hidden); }

@@ -1,7 +1,8 @@
 //===- AttentionMask.h - masks of recognised attention ----------*- C++ -*-===//
 //
 // Masks found on the way from the scores to the softmax, and what becomes of
-// them: the flag `causal`, nothing, or one mask operand.
+// them: nothing, causal, a window, a range of keys for each query, or one mask
+// operand.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,9 +21,24 @@ struct Mask {
   double hidden;     ///< of a boolean mask: the score of what is hidden
 };
 
-/// What a mask does that is known at compile time; the others are `Other`. Takes time in proportion to the queries.
-enum class MaskKind { Nothing, Causal, Other };
-MaskKind classifyMask(const Mask &mask);
+enum class MaskKind {
+  Nothing, ///< all keys are seen
+  Causal,  ///< as `causal` of an attention
+  Window,  ///< and only the last `window` of these
+  Ranges,  ///< a range of keys for each query, the same in all samples and heads
+  Other,
+};
+
+/// What a mask does, as far as it is known at compile time.
+struct MaskClass {
+  MaskKind kind = MaskKind::Other;
+  int64_t window = 0;
+  /// Some key is hidden by a number that is not infinite: where a query sees no key it still counts.
+  bool hidesFinitely = false;
+  llvm::SmallVector<int64_t, 0> begin, end; ///< of Ranges, by query
+};
+/// Takes time in proportion to the queries.
+MaskClass classifyMask(const Mask &mask);
 
 /// Whether a query that sees no key attends to all of them equally, as softmax does where all scores are one number.
 bool hasUniformRows(const Mask &mask);

@@ -142,7 +142,19 @@ Value probabilitiesOf(SoftmaxOp softmax) {
 }
 
 /// Masks by value and by how they are used: layers share them.
-using MaskKinds = llvm::DenseMap<std::pair<Value, int>, simplify::MaskKind>;
+using MaskKinds = llvm::DenseMap<std::pair<Value, int>, simplify::MaskClass>;
+
+/// What both show.
+void addRanges(simplify::MaskClass &all, const simplify::MaskClass &more) {
+  if (all.begin.empty()) {
+    all = more;
+    return;
+  }
+  for (auto [begin, end, otherBegin, otherEnd] : llvm::zip_equal(all.begin, all.end, more.begin, more.end)) {
+    begin = std::max(begin, otherBegin);
+    end = std::min(end, otherEnd);
+  }
+}
 
 /// Rewrites one attention whose softmax gives `probabilities`; false with a reason if it is not one.
 bool convert(SoftmaxOp softmax, Value probabilities, DotGeneralOp product, MaskKinds &kinds, std::string &why) {
@@ -200,15 +212,29 @@ bool convert(SoftmaxOp softmax, Value probabilities, DotGeneralOp product, MaskK
 
   SmallVector<int64_t> shape = {shapeOf(query)[0], shapeOf(query)[1], shapeOf(query)[2], shapeOf(key)[2]};
   bool causal = false;
+  std::optional<int64_t> window;
+  simplify::MaskClass ranges;
   Value mask;
   for (Mask &part : scores->masks) {
     auto [entry, isNew] = kinds.try_emplace({part.value, part.isAdded * 2 + part.attendIsTrue});
     if (isNew)
       entry->second = simplify::classifyMask(part);
-    simplify::MaskKind kind = entry->second;
-    if (kind == simplify::MaskKind::Causal && uniformRows && (scores->masks.size() > 1 || shape[2] > shape[3]))
-      kind = simplify::MaskKind::Other; // a query may see nothing
-    causal |= kind == simplify::MaskKind::Causal;
+    const simplify::MaskClass &known = entry->second;
+    simplify::MaskKind kind = known.kind;
+    const bool isByPosition = kind != simplify::MaskKind::Nothing && kind != simplify::MaskKind::Other;
+    const bool showsNone = kind == simplify::MaskKind::Ranges &&
+                           llvm::any_of(llvm::zip_equal(known.begin, known.end),
+                                        [](auto range) { return std::get<0>(range) == std::get<1>(range); });
+    // Where a query sees nothing, by this mask or by it and others, what is hidden by a number that is not infinite
+    // still counts.
+    const bool isAlone = scores->masks.size() == 1;
+    if (isByPosition && known.hidesFinitely && (!isAlone || shape[2] > shape[3] || showsNone))
+      kind = simplify::MaskKind::Other;
+    causal |= kind == simplify::MaskKind::Causal || kind == simplify::MaskKind::Window;
+    if (kind == simplify::MaskKind::Window)
+      window = std::min(window.value_or(known.window), known.window);
+    if (kind == simplify::MaskKind::Ranges)
+      addRanges(ranges, known);
     if (kind != simplify::MaskKind::Other)
       continue;
     if (rank == 3) {
@@ -219,10 +245,22 @@ bool convert(SoftmaxOp softmax, Value probabilities, DotGeneralOp product, MaskK
     mask = mask ? simplify::combineMasks(b, mask, operand, tensorType(query).getElementType()) : operand;
   }
   RankedTensorType type = tensorType(query);
+  Value begin, end;
+  FloatAttr density;
+  if (!ranges.begin.empty()) {
+    double seen = 0;
+    for (auto [first, last] : llvm::zip_equal(ranges.begin, ranges.end))
+      seen += static_cast<double>(std::max<int64_t>(last - first, 0));
+    density = builder.getF64FloatAttr(seen / (static_cast<double>(shape[2]) * static_cast<double>(shape[3])));
+    auto boundType = RankedTensorType::get({1, shape[2]}, builder.getI64Type());
+    begin = b.constant(DenseElementsAttr::get(boundType, ArrayRef<int64_t>(ranges.begin)));
+    end = b.constant(DenseElementsAttr::get(boundType, ArrayRef<int64_t>(ranges.end)));
+  }
   auto attention = AttentionOp::create(
       builder, product.getLoc(), type.clone({shape[0], shape[1], shape[2], shapeOf(value)[3]}),
       RankedTensorType::get(ArrayRef<int64_t>(shape).take_front(3), accumulationType(type.getElementType())), query,
-      key, value, mask, APFloat(scale), causal);
+      key, value, mask, begin, end, APFloat(scale), causal, window ? builder.getI64IntegerAttr(*window) : IntegerAttr(),
+      density, AttentionSplitAttr());
   Value result = attention.getResult();
   if (uniformRows && mask)
     result = simplify::withUniformRows(b, result, mask, value);

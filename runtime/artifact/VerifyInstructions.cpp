@@ -149,6 +149,10 @@ private:
                  ", expected " + artifact::EnumNameDataType(dtype));
     return Status::ok();
   }
+  /// A result of the type of what it is computed of, or of the one in which it is added up.
+  Status expectOwnOrWide(const TensorView &view, DataType own, const char *name) const {
+    return view.dtype == DataType::F32 ? Status::ok() : expectType(view, own, name);
+  }
   Status expectShape(const TensorView &view, const Shape &shape, const char *name) const {
     if (view.shape != shape)
       return bad(std::string("operand ") + name + " has shape " + toString(view.shape) + ", expected " +
@@ -238,7 +242,7 @@ private:
     TESSERA_ASSIGN_OR_RETURN(TensorView lse, floats(table.lse(), "lse", 3));
     TESSERA_RETURN_IF_ERROR(expectType(k, q.dtype, "k"));
     TESSERA_RETURN_IF_ERROR(expectType(v, q.dtype, "v"));
-    TESSERA_RETURN_IF_ERROR(expectType(out, q.dtype, "out"));
+    TESSERA_RETURN_IF_ERROR(expectOwnOrWide(out, q.dtype, "out"));
     if (q.shape[1] % k.shape[1] != 0)
       return bad(std::to_string(q.shape[1]) + " heads in " + std::to_string(k.shape[1]) + " groups");
     if (std::max({q.shape[3], v.shape[3]}) > 4096)
@@ -249,6 +253,18 @@ private:
     TESSERA_RETURN_IF_ERROR(expectShape(lse, {q.shape[0], q.shape[1], q.shape[2]}, "lse"));
     TESSERA_RETURN_IF_ERROR(expectWritable(out, "out"));
     TESSERA_RETURN_IF_ERROR(expectWritable(lse, "lse"));
+    if (table.window() < 0 || (table.window() > 0 && !table.causal()))
+      return bad("a window of " + std::to_string(table.window()) + " keys, expected 0, or more beside causal");
+    if ((table.begin() < 0) != (table.end() < 0))
+      return bad("one end of the keys that are seen, expected both or none");
+    if (table.begin() >= 0)
+      for (int32_t bound : {table.begin(), table.end()}) {
+        TESSERA_ASSIGN_OR_RETURN(TensorView view, operand(static_cast<uint32_t>(bound), "begin or end"));
+        TESSERA_RETURN_IF_ERROR(expectType(view, DataType::I64, "begin or end"));
+        if (view.shape.size() != 2 || (view.shape[0] != 1 && view.shape[0] != q.shape[0]) ||
+            view.shape[1] != q.shape[2] || !view.isContiguous())
+          return bad("begin or end of shape " + toString(view.shape) + " for a query " + toString(q.shape));
+      }
     if (table.mask() < 0)
       return Status::ok();
     TESSERA_ASSIGN_OR_RETURN(TensorView mask, operand(static_cast<uint32_t>(table.mask()), "mask"));
@@ -272,7 +288,9 @@ private:
     for (const Pair &pair : {Pair{table.dout(), table.out(), "dout"}, Pair{table.dq(), table.q(), "dq"},
                              Pair{table.dk(), table.k(), "dk"}, Pair{table.dv(), table.v(), "dv"}}) {
       TESSERA_ASSIGN_OR_RETURN(TensorView view, narrowOrWide(pair.buffer, pair.name, 4));
-      TESSERA_RETURN_IF_ERROR(expectType(view, context.view(table.q()).dtype, pair.name));
+      const DataType own = context.view(table.q()).dtype;
+      TESSERA_RETURN_IF_ERROR(pair.buffer == table.dout() ? expectType(view, own, pair.name)
+                                                          : expectOwnOrWide(view, own, pair.name));
       TESSERA_RETURN_IF_ERROR(expectShape(view, context.view(pair.like).shape, pair.name));
       TESSERA_RETURN_IF_ERROR(expectWritable(view, pair.name));
     }

@@ -43,8 +43,14 @@ static Result<int64_t> verifySplits(const VerifyContext &context, const artifact
     isSplit[split.dim()] = true;
     TESSERA_RETURN_IF_ERROR(context.checkGroup(split.group(), what));
     const int64_t ranks = context.groupSize(split.group());
-    if (entry.global_shape()->Get(split.dim()) % ranks != 0)
-      return bad(what, "its dimension " + std::to_string(split.dim()) + " does not divide by " + std::to_string(ranks));
+    if (!isKnown(split.order()))
+      return bad(what, "unknown order of a split");
+    const int64_t ranges = split.order() == artifact::SplitOrder::Zigzag ? 2 * ranks : ranks;
+    if (entry.global_shape()->Get(split.dim()) % ranges != 0)
+      return bad(what,
+                 "its dimension " + std::to_string(split.dim()) + " does not divide by " + std::to_string(ranges));
+    if (ranges != ranks && entry.dims()->GetEnum<artifact::DimRole>(split.dim()) == artifact::DimRole::Sample)
+      return bad(what, "its samples are dealt in a zigzag, expected ranges");
     parts *= ranks;
   }
   return static_cast<int64_t>(parts);

@@ -94,8 +94,8 @@ std::vector<DimPart> rankParts(const Artifact &artifact, size_t tensor, int rank
   std::vector<DimPart> parts;
   if (const auto *splits = artifact.program(program).batch()->Get(static_cast<uint32_t>(tensor))->splits())
     for (const artifact::DimSplit *split : *splits)
-      parts.push_back(
-          {split->dim(), artifact.groupSize(split->group()), artifact.positionInGroup(split->group(), rank)});
+      parts.push_back({split->dim(), artifact.groupSize(split->group()), artifact.positionInGroup(split->group(), rank),
+                       split->order() == artifact::SplitOrder::Zigzag});
   return parts;
 }
 
@@ -117,13 +117,23 @@ static std::vector<int64_t> rowStrides(const BatchSpec &spec) {
 }
 
 void copyRankPart(const BatchSpec &spec, const uint8_t *rows, const std::vector<DimPart> &parts, void *target) {
-  const std::vector<int64_t> strides = rowStrides(spec);
+  std::vector<int64_t> strides = rowStrides(spec);
   std::vector<int64_t> shape = spec.globalShape;
   int64_t begin = 0;
+  // Of a zigzag two ranges, a dimension in front of that of one range.
   for (const DimPart &part : parts) {
-    shape[part.dim] /= part.parts;
+    shape[part.dim] /= part.isZigzag ? 2 * part.parts : part.parts;
     begin += part.position * shape[part.dim] * strides[part.dim];
   }
+  std::vector<int64_t> dealt = shape;
+  for (size_t dim = shape.size(); dim-- > 0;)
+    for (const DimPart &part : parts)
+      if (part.isZigzag && part.dim == static_cast<int64_t>(dim)) {
+        const int64_t apart = (2 * part.parts - 1 - 2 * part.position) * shape[dim] * strides[dim];
+        dealt.insert(dealt.begin() + static_cast<std::ptrdiff_t>(dim), 2);
+        strides.insert(strides.begin() + static_cast<std::ptrdiff_t>(dim), apart);
+      }
+  shape = dealt;
   // The innermost dimensions that lie in `rows` as they do in the target are copied at once.
   int64_t run = 1;
   size_t outer = shape.size();

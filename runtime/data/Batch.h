@@ -58,9 +58,11 @@ Result<std::vector<BatchSpec>> batchSpecs(const Artifact &artifact, size_t progr
 /// Samples that one step reads.
 int64_t rowsPerStep(const std::vector<BatchSpec> &specs);
 
-/// A rank has the `position`-th of `parts` equal ranges of a dimension.
+/// A rank has the `position`-th of `parts` equal ranges of a dimension; in a zigzag, of twice as many ranges, that one
+/// and the one as far from the end.
 struct DimPart {
   int64_t dim, parts, position;
+  bool isZigzag = false;
 };
 /// What a rank has of tensor number `tensor` of the batch table of a program.
 std::vector<DimPart> rankParts(const Artifact &artifact, size_t tensor, int rank, size_t program = trainingProgram);

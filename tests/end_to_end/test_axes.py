@@ -75,7 +75,6 @@ class AxisRoles(ToolTest):
     def test_bad_meshes_are_refused(self):
         for mesh, message in (("ring=2", "unknown axis 'ring' needs a role"), ("a:tensor=2", "unknown role 'tensor'"),
                               ("a:data=2,a:replica=2", "axis 'a' is given twice"), ("a b:data=2", "no name of an axis"),
-                              ("cp=2", "no pass splits positions yet"),
                               ("ep=2", "to experts yet"), ("x:stage=2", "one program on all ranks")):
             with self.subTest(mesh):
                 self.fail_with(message, "tessera-compile", self.golden.model, "--batch", 4, "--seq", SEQUENCE, "--mesh", mesh,

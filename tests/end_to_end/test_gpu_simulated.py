@@ -368,6 +368,18 @@ class SimulatedGpu(ToolTest):
             self.assert_close(run, "cpu", "fp32")
         self.assert_same_bits("issued", "graph")
 
+    def test_sequence_axes(self):
+        """Blocks of keys that go from GPU to GPU, and heads that are exchanged; ranges of keys on own kernels, plain attention on cuDNN."""
+        for attention, precision in (("ring", "fp32"), ("ring", "bf16"), ("ulysses", "bf16"), ("allgather", "bf16")):
+            with self.subTest(attention=attention, precision=precision):
+                name = f"{attention}-{precision}"
+                golden = self.compile(name, "llama", "--precision", precision, "--mesh", "seq=2", "--strategy", "zero3", "--attention",
+                                      attention, "--loss-tile", "2KiB", batch=1)
+                self.cpu(golden, name, name + "-on-cpu", steps=2)
+                counts = self.simulate(golden, name, name + "-run", steps=2, devices=2)
+                self.assertEqual("cuDNN graphs" in counts, attention == "ulysses")
+                self.assert_close(name + "-run", name + "-on-cpu", precision)
+
     def test_f32_beside_bf16(self):
         """A head that is computed with in f32, and beside adapters a model that is held in bf16 alone."""
         for name, flags in (("kept", ["--keep-f32", "lm_head|norm"]),

@@ -1,6 +1,8 @@
 // RUN: not tessera-interp %s --function=gather 2>&1 | FileCheck %s --check-prefix=GATHER
 // RUN: not tessera-interp %s --function=division 2>&1 | FileCheck %s --check-prefix=DIVISION
 // RUN: not tessera-interp %s --function=target 2>&1 | FileCheck %s --check-prefix=TARGET
+// RUN: not tessera-interp %s --function=linear_target 2>&1 | FileCheck %s --check-prefix=LINEAR
+// RUN: not tessera-interp %s --function=linear_target_grad 2>&1 | FileCheck %s --check-prefix=LINEAR
 // RUN: not tessera-interp %s --function=expect 2>&1 | FileCheck %s --check-prefix=EXPECT
 // RUN: not tessera-interp %s --function=mesh 2>&1 | FileCheck %s --check-prefix=MESH
 // RUN: not tessera-interp %s --function=future 2>&1 | FileCheck %s --check-prefix=FUTURE
@@ -31,6 +33,18 @@ func.func @target(%x: tensor<1x3xf32>) -> tensor<1xf32> {
   %t = train.constant dense<5> : tensor<1xi32>
   %loss, %lse = train.cross_entropy %x, %t : (tensor<1x3xf32>, tensor<1xi32>) -> (tensor<1xf32>, tensor<1xf32>)
   return %loss : tensor<1xf32>
+}
+
+// LINEAR: error: target at [1] is 5, expected at least 0 and less than 5
+func.func @linear_target(%x: tensor<2x4xf32>, %w: tensor<5x4xf32>) -> tensor<2xf32> {
+  %t = train.constant dense<[4, 5]> : tensor<2xi32>
+  %loss, %lse = train.linear_cross_entropy %x, %w, %t {weight_dim = 1 : i64} : (tensor<2x4xf32>, tensor<5x4xf32>, tensor<2xi32>) -> (tensor<2xf32>, tensor<2xf32>)
+  return %loss : tensor<2xf32>
+}
+func.func @linear_target_grad(%x: tensor<2x4xf32>, %w: tensor<5x4xf32>, %g: tensor<2xf32>) -> tensor<2x4xf32> {
+  %t = train.constant dense<[4, 5]> : tensor<2xi32>
+  %loss, %lse, %dx, %dw = train.linear_cross_entropy_grad %x, %w, %t, %g {weight_dim = 1 : i64} : (tensor<2x4xf32>, tensor<5x4xf32>, tensor<2xi32>, tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2x4xf32>, tensor<5x4xf32>)
+  return %dx : tensor<2x4xf32>
 }
 
 // EXPECT: error: 'check.expect_eq' op failed on rank 0 at [0, 1]: got 2, expected 3 (1 of 2 elements differ)

@@ -24,7 +24,9 @@ GENERATOR = pathlib.Path(__file__).with_name("random_model.py")
 def run(command, seed):
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
-        sys.exit(f"seed {seed}: {' '.join(map(str, command))}\n{done.stderr[:2000]}")
+        errors = [line for line in done.stderr.splitlines() if "error:" in line]  # remarks come in front of them
+        text = "\n".join(errors or [done.stderr])
+        sys.exit(f"seed {seed}: {' '.join(map(str, command))}\n{text[:2000]}")
     return done.stdout
 
 

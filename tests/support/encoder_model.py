@@ -63,9 +63,7 @@ class Encoder(Model):
         error = self.binary("sub", y, targets)
         total = self.reduce("sum", self.binary("mul", error, error), [0, 1, 2], ", train.mean")
         loss = self.binary("div", total, self.constant(f"{self.rows * WIDTH}.0", []))
-        arguments, body = ",\n    ".join(self.arguments), "\n".join(self.lines)
-        return (f"module {{\n  func.func @step(\n    {arguments}) -> (tensor<f32> {{train.role = \"loss\"}}) {{\n"
-                f"{body}\n    return {loss.name} : tensor<f32>\n  }}\n}}\n")
+        return self.finish(loss)
 
 
 def main():

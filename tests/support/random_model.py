@@ -60,6 +60,12 @@ class Model:
         self.lines.append(f"    {name} = train.constant dense<{number}> : {tensor(shape, element)}")
         return Value(name, shape, element)
 
+    def finish(self, loss, role='train.role = "loss"'):
+        """The module, whose function returns the loss."""
+        arguments, body = ",\n    ".join(self.arguments), "\n".join(self.lines)
+        return (f"module {{\n  func.func @step(\n    {arguments}) -> (tensor<f32> {{{role}}}) {{\n"
+                f"{body}\n    return {loss.name} : tensor<f32>\n  }}\n}}\n")
+
     def unary(self, op, x):
         return self.op(f"{op} {x.name}", x.type, x.shape)
 
@@ -382,10 +388,7 @@ def build(seed, batch, loss, terms=False):
     if terms:
         result = add_terms(model, result, middle)
     role = 'train.role = "output", train.name = "loss"' if terms else 'train.role = "loss"'
-    arguments = ",\n    ".join(model.arguments)
-    body = "\n".join(model.lines)
-    return (f"module {{\n  func.func @step(\n    {arguments}) -> (tensor<f32> {{{role}}}) {{\n"
-            f"{body}\n    return {result.name} : tensor<f32>\n  }}\n}}\n")
+    return model.finish(result, role)
 
 
 def main():

@@ -3,6 +3,7 @@
 #include "compiler/dialect/train/Fp8Policy.h"
 #include "compiler/dialect/train/Optimizer.h"
 #include "passes/Register.h"
+#include "passes/shard/SequenceStrategy.h"
 #include "passes/shard/Strategy.h"
 #include "tools/tessera-compile/driver/Compile.h"
 
@@ -117,6 +118,12 @@ void addOptimizerSettings(CLI::App &app, tessera::CompileOptions &o) {
 void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o) {
   app.add_option("--loss", o.loss, "cross-entropy, mse, or output:<name> for a loss already in the model")
       ->capture_default_str();
+  app.add_option(
+         "--loss-tile", o.lossTile,
+         "bytes of f32 logits that a rank computes at a time, with their loss and gradient, where all would be more "
+         "(a cross-entropy of a linear layer): such as 256MiB; none: all at once; auto: 256MiB where sequence axes "
+         "split positions, else all")
+      ->capture_default_str();
   app.add_option("--ignore-index", o.ignoreIndex, "target that does not count (cross-entropy)")->capture_default_str();
   app.add_option("--label-smoothing", o.labelSmoothing, "in [0, 1) (cross-entropy)")->capture_default_str();
   app.add_option("--optimizer", o.optimizer, tessera::train::optimizerNames())->capture_default_str();
@@ -207,6 +214,13 @@ std::string strategyHelp() {
   return text;
 }
 
+std::string attentionHelp() {
+  std::string text = "how attention is computed over sequence axes (seq=4), or auto";
+  for (const tessera::shard::SequenceStrategyInfo &row : tessera::shard::sequenceStrategies())
+    text += "; " + row.name.str() + ": " + row.description.str();
+  return text;
+}
+
 void addMachineOptions(CLI::App &app, tessera::CompileOptions &o, std::string &mesh) {
   app.add_option(
       "--mesh", mesh,
@@ -214,6 +228,12 @@ void addMachineOptions(CLI::App &app, tessera::CompileOptions &o, std::string &m
       "a role: " +
           tessera::dist::defaultAxisNames() + "; others are <name>:<role>");
   app.add_option("--strategy", o.strategy, strategyHelp())->capture_default_str();
+  app.add_option("--attention", o.attention, attentionHelp())->capture_default_str();
+  app.add_option(
+         "--sequence-order", o.sequenceOrder,
+         "how positions are dealt to the ranks of sequence axes: contiguous, zigzag (each rank has an early and a "
+         "late range, the same work of causal attention), or auto")
+      ->capture_default_str();
   app.add_option(
       "--keep-gathered", o.keepGathered,
       "units that zero3 gathers once per step and keeps: a regular expression of their names, or auto (those with "

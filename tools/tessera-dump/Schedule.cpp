@@ -20,6 +20,11 @@ static std::string joinBuffers(const artifact::Package &package, std::initialize
   return text;
 }
 
+/// What attention hides by position.
+static std::string maskText(bool causal, int64_t window) {
+  return std::string(causal ? " causal" : "") + (window > 0 ? fmt::format(" window {}", window) : "");
+}
+
 /// What an instruction does, without its kind.
 static std::string operands(const Artifact &artifact, const artifact::Instruction &instruction) {
   const artifact::Package &package = artifact.package();
@@ -55,14 +60,17 @@ static std::string operands(const Artifact &artifact, const artifact::Instructio
   }
   case Operation::Attention: {
     const auto *attention = instruction.operation_as_Attention();
-    return joinBuffers(package, {attention->q(), attention->k(), attention->v(), attention->mask()}) + " -> " +
-           joinBuffers(package, {attention->out(), attention->lse()}) + (attention->causal() ? " causal" : "");
+    return joinBuffers(package, {attention->q(), attention->k(), attention->v(), attention->mask(), attention->begin(),
+                                 attention->end()}) +
+           " -> " + joinBuffers(package, {attention->out(), attention->lse()}) +
+           maskText(attention->causal(), attention->window());
   }
   case Operation::AttentionGrad: {
     const auto *grad = instruction.operation_as_AttentionGrad();
-    return joinBuffers(package,
-                       {grad->q(), grad->k(), grad->v(), grad->mask(), grad->out(), grad->lse(), grad->dout()}) +
-           " -> " + joinBuffers(package, {grad->dq(), grad->dk(), grad->dv()}) + (grad->causal() ? " causal" : "");
+    return joinBuffers(package, {grad->q(), grad->k(), grad->v(), grad->mask(), grad->begin(), grad->end(), grad->out(),
+                                 grad->lse(), grad->dout()}) +
+           " -> " + joinBuffers(package, {grad->dq(), grad->dk(), grad->dv()}) +
+           maskText(grad->causal(), grad->window()) + (grad->partial() ? " partial" : "");
   }
   case Operation::Collective: {
     const auto *collective = instruction.operation_as_Collective();

@@ -10,22 +10,47 @@ Layout Layout::replicated(int64_t rank) {
   return layout;
 }
 
-bool Split::isPrefixOf(const Split &other) const {
-  return empty() || (blocks == other.blocks && isPrefix(*this, other));
+Axes Split::axes() const {
+  Axes axes;
+  for (const SplitLevel &level : *this)
+    axes.push_back(level.axis);
+  return axes;
 }
 
-Layout Layout::withoutBlocks() const {
+bool Split::hasAxis(unsigned axis) const {
+  return llvm::any_of(*this, [&](const SplitLevel &level) { return level.axis == axis; });
+}
+
+bool Split::isPrefixOf(const Split &other) const {
+  return size() <= other.size() && ArrayRef<SplitLevel>(other).take_front(size()) == ArrayRef<SplitLevel>(*this);
+}
+
+bool Split::hasBlocks() const {
+  return llvm::any_of(*this, [](const SplitLevel &level) { return level.blocks != 1; });
+}
+
+bool Split::isRange() const {
+  return llvm::all_of(*this, [](const SplitLevel &level) { return level.blocks == 1 && !level.isZigzag; });
+}
+
+bool Split::isRun() const {
+  return !hasBlocks() &&
+         llvm::all_of(*this, [&](const SplitLevel &level) { return level.isZigzag == front().isZigzag; });
+}
+
+int64_t Split::blocksAt(size_t level) const {
+  int64_t blocks = 1;
+  for (size_t i = 0; i <= level; ++i)
+    blocks *= (*this)[i].blocks;
+  return blocks;
+}
+
+Layout Layout::inRanges() const {
   Layout layout = *this;
   for (Split &split : layout.dims)
-    if (split.blocks != 1)
+    if (!split.isRange())
       split = Split();
   return layout;
-}
-
-int64_t blocksOf(ShardingAttr sharding, int64_t dim) {
-  auto list = cast<ArrayAttr>(sharding.getDims()[dim]);
-  auto blocks = list.empty() ? IntegerAttr() : dyn_cast<IntegerAttr>(list[0]);
-  return blocks ? blocks.getInt() : 1;
 }
 
 Axes axisNumbers(ArrayAttr names, MeshAttr mesh) {
@@ -36,10 +61,30 @@ Axes axisNumbers(ArrayAttr names, MeshAttr mesh) {
   return axes;
 }
 
+Split getSplit(ShardingAttr sharding, int64_t dim, MeshAttr mesh) {
+  Split split;
+  int64_t blocks = 1;
+  bool isLevel = false; // whether the last name is of an axis larger than 1
+  for (Attribute item : cast<ArrayAttr>(sharding.getDims()[dim])) {
+    if (auto count = dyn_cast<IntegerAttr>(item)) {
+      blocks *= count.getInt(); // those in front of an axis of size 1 remain
+    } else if (auto name = dyn_cast<StringAttr>(item)) {
+      isLevel = mesh.getAxisSize(name.getValue()) > 1;
+      if (isLevel) {
+        split.push_back({static_cast<unsigned>(mesh.getAxisIndex(name.getValue())), blocks});
+        blocks = 1;
+      }
+    } else if (isLevel) {
+      split.back().isZigzag = true;
+    }
+  }
+  return split;
+}
+
 Layout Layout::get(ShardingAttr sharding, MeshAttr mesh) {
   Layout layout;
   for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
-    layout.dims.push_back(Split(axisNumbers(sharding.getAxes(dim), mesh), blocksOf(sharding, dim)));
+    layout.dims.push_back(getSplit(sharding, dim, mesh));
   for (unsigned axis : axisNumbers(sharding.getUnreduced(), mesh))
     layout.unreduced.push_back({axis, sharding.getReduction()});
   llvm::sort(layout.unreduced);
@@ -47,12 +92,18 @@ Layout Layout::get(ShardingAttr sharding, MeshAttr mesh) {
 }
 
 ShardingAttr Layout::toAttr(MeshAttr mesh) const {
+  MLIRContext *context = mesh.getContext();
   SmallVector<Attribute> names;
   for (const Split &split : dims) {
-    SmallVector<Attribute> list(axisNames(mesh, split).getValue());
-    if (split.blocks != 1)
-      list.insert(list.begin(), IntegerAttr::get(IntegerType::get(mesh.getContext(), 64), split.blocks));
-    names.push_back(ArrayAttr::get(mesh.getContext(), list));
+    SmallVector<Attribute> list;
+    for (const SplitLevel &level : split) {
+      if (level.blocks != 1)
+        list.push_back(IntegerAttr::get(IntegerType::get(context, 64), level.blocks));
+      list.push_back(mesh.getNames()[level.axis]);
+      if (level.isZigzag)
+        list.push_back(UnitAttr::get(context));
+    }
+    names.push_back(ArrayAttr::get(context, list));
   }
   Axes owed;
   SmallVector<ReductionKind> kinds;
@@ -73,7 +124,7 @@ std::optional<ReductionKind> Layout::owedOver(unsigned axis) const {
 }
 
 bool Layout::splits(unsigned axis) const {
-  return llvm::any_of(dims, [&](const Split &split) { return llvm::is_contained(split, axis); });
+  return llvm::any_of(dims, [&](const Split &split) { return split.hasAxis(axis); });
 }
 
 bool Layout::isReplicated() const {
@@ -89,6 +140,7 @@ static Axes axesWhere(MeshAttr mesh, bool AxisRoleInfo::*property) {
 }
 
 Axes sampleAxes(MeshAttr mesh) { return axesWhere(mesh, &AxisRoleInfo::splitsSamples); }
+Axes positionAxes(MeshAttr mesh) { return axesWhere(mesh, &AxisRoleInfo::splitsPositions); }
 Axes gradientAxes(MeshAttr mesh) { return axesWhere(mesh, &AxisRoleInfo::sumsGradients); }
 Axes stateAxes(MeshAttr mesh) { return axesWhere(mesh, &AxisRoleInfo::splitsState); }
 Axes parameterAxes(MeshAttr mesh) { return axesWhere(mesh, &AxisRoleInfo::splitsParameters); }
@@ -98,6 +150,29 @@ int64_t groupSize(MeshAttr mesh, ArrayRef<unsigned> axes) {
   for (unsigned axis : axes)
     size *= mesh.getSizes()[axis];
   return size;
+}
+
+int64_t groupSize(MeshAttr mesh, const Split &split) { return groupSize(mesh, split.axes()); }
+
+SmallVector<int64_t> elementsOf(const Split &split, int64_t size, MeshAttr mesh, int64_t rank) {
+  int64_t left = size / groupSize(mesh, split);
+  SmallVector<int64_t> elements = llvm::to_vector(llvm::seq<int64_t>(0, left));
+  // From what the last level leaves to what the first one splits.
+  for (size_t number = split.size(); number-- > 0;) {
+    const SplitLevel &level = split[number];
+    const int64_t ranks = mesh.getSizes()[level.axis], block = left / split.blocksAt(number);
+    const int64_t position = positionInGroup(mesh, axisNames(mesh, {level.axis}), rank);
+    for (int64_t &element : elements) {
+      int64_t inside = element % block;
+      if (!level.isZigzag)
+        inside += position * block;
+      else
+        inside += inside < block / 2 ? position * (block / 2) : (2 * ranks - 2 - position) * (block / 2);
+      element = element / block * block * ranks + inside;
+    }
+    left *= ranks;
+  }
+  return elements;
 }
 
 int64_t positionInGroup(MeshAttr mesh, ArrayAttr axes, int64_t rank) {
@@ -160,11 +235,15 @@ private:
   using Kind = ReshardStep::Kind;
 
   /// Appends a step, or widens the last one if both are one collective over several axes.
-  void addSplit(Kind kind, unsigned axis, size_t dim) {
-    if (!steps.empty() && steps.back().kind == kind && steps.back().dim == static_cast<int64_t>(dim))
-      steps.back().axes.push_back(axis);
-    else
-      steps.push_back({kind, {axis}, static_cast<int64_t>(dim), -1, target.dims[dim].blocks});
+  void addSplit(Kind kind, const Split &want, size_t level, size_t dim) {
+    const SplitLevel &added = want[level];
+    if (!steps.empty() && steps.back().kind == kind && steps.back().dim == static_cast<int64_t>(dim) &&
+        added.blocks == 1 && steps.back().isZigzag == added.isZigzag)
+      return steps.back().axes.push_back(added.axis);
+    ReshardStep step{kind, {added.axis}, static_cast<int64_t>(dim)};
+    step.blocks = want.blocksAt(level);
+    step.isZigzag = added.isZigzag;
+    steps.push_back(std::move(step));
   }
 
   /// Adds the axes that dimension `dim` lacks, as long as none has to be gathered first.
@@ -172,28 +251,27 @@ private:
     Split &have = current.dims[dim];
     const Split &want = target.dims[dim];
     while (have.isPrefixOf(want) && have.size() < want.size()) {
-      unsigned axis = want[have.size()];
-      if (std::optional<ReductionKind> owed = current.owedOver(axis)) {
+      const SplitLevel level = want[have.size()];
+      if (std::optional<ReductionKind> owed = current.owedOver(level.axis)) {
         if (*owed != ReductionKind::Sum)
           return;
-        llvm::erase(current.unreduced, Partial(axis, *owed));
-        addSplit(Kind::ReduceScatter, axis, dim);
-      } else if (!current.splits(axis)) {
-        addSplit(Kind::Slice, axis, dim);
+        llvm::erase(current.unreduced, Partial(level.axis, *owed));
+        addSplit(Kind::ReduceScatter, want, have.size(), dim);
+      } else if (!current.splits(level.axis)) {
+        addSplit(Kind::Slice, want, have.size(), dim);
       } else {
-        auto *source = llvm::find_if(current.dims, [&](const Split &split) { return llvm::is_contained(split, axis); });
-        if (source->back() != axis)
+        auto *source = llvm::find_if(current.dims, [&](const Split &split) { return split.hasAxis(level.axis); });
+        if (source->back().axis != level.axis)
           return;
-        steps.push_back({Kind::AllToAll,
-                         {axis},
-                         static_cast<int64_t>(dim),
-                         source - current.dims.begin(),
-                         want.blocks,
-                         source->blocks});
-        removeLast(*source);
+        ReshardStep step{Kind::AllToAll, {level.axis}, static_cast<int64_t>(dim), source - current.dims.begin()};
+        step.blocks = want.blocksAt(have.size());
+        step.isZigzag = level.isZigzag;
+        step.fromBlocks = source->blocksAt(source->size() - 1);
+        step.fromZigzag = source->back().isZigzag;
+        steps.push_back(std::move(step));
+        source->pop_back();
       }
-      have.push_back(axis);
-      have.blocks = want.blocks;
+      have.push_back(level);
     }
   }
 
@@ -215,19 +293,25 @@ private:
   void gather(size_t dim) {
     Split &have = current.dims[dim];
     while (!have.isPrefixOf(target.dims[dim])) {
-      const int64_t blocks = have.blocks;
-      Axes axes = {removeLast(have)};
-      while (!have.isPrefixOf(target.dims[dim]))
-        axes.insert(axes.begin(), removeLast(have));
-      steps.push_back({Kind::AllGather, axes, static_cast<int64_t>(dim), -1, blocks});
+      ReshardStep step{Kind::AllGather, {have.back().axis}, static_cast<int64_t>(dim)};
+      step.isZigzag = have.back().isZigzag;
+      // Levels without blocks between them are one.
+      while (have.back().blocks == 1 && have.size() > 1 && have[have.size() - 2].isZigzag == step.isZigzag &&
+             !isPrefixWithout(have, target.dims[dim])) {
+        have.pop_back();
+        step.axes.insert(step.axes.begin(), have.back().axis);
+      }
+      step.blocks = have.blocksAt(have.size() - 1);
+      have.pop_back();
+      steps.push_back(std::move(step));
     }
   }
 
-  static unsigned removeLast(Split &split) {
-    const unsigned axis = split.pop_back_val();
-    if (split.empty())
-      split.blocks = 1;
-    return axis;
+  /// Whether `split` without its last level is a prefix of `target`.
+  static bool isPrefixWithout(const Split &split, const Split &target) {
+    Split rest = split;
+    rest.pop_back();
+    return rest.isPrefixOf(target);
   }
 
   void mask() {

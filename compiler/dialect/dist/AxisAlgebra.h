@@ -18,21 +18,43 @@ namespace tessera::dist {
 /// Numbers of mesh axes, major first.
 using Axes = llvm::SmallVector<unsigned, 2>;
 
-/// The axes that split one dimension, major first. A dimension of several blocks is split inside of each: what was
-/// [time, batch] before a reshape made it one dimension consists of `time` blocks, and a rank has its samples of each.
-struct Split : Axes {
-  Split() = default;
-  Split(std::initializer_list<unsigned> axes) : Axes(axes) {}
-  Split(const Axes &axes, int64_t blocks = 1) : Axes(axes), blocks(axes.empty() ? 1 : blocks) {}
+/// One axis of a split: each part that the axes before leave is `blocks` blocks, and each of these is split over the
+/// axis. A zigzag deals 2n ranges to n positions: position p has ranges p and 2n - 1 - p, in this order. Of causal
+/// attention each position then has the same work.
+struct SplitLevel {
+  SplitLevel(unsigned axis, int64_t blocks = 1, bool isZigzag = false)
+      : axis(axis), isZigzag(isZigzag), blocks(blocks) {}
 
-  int64_t blocks = 1; ///< 1 where there are no axes
+  unsigned axis;
+  bool isZigzag;
+  int64_t blocks;
 
-  bool operator==(const Split &other) const {
-    return blocks == other.blocks && llvm::ArrayRef<unsigned>(*this) == llvm::ArrayRef<unsigned>(other);
+  bool operator==(const SplitLevel &other) const {
+    return axis == other.axis && blocks == other.blocks && isZigzag == other.isZigzag;
   }
-  bool operator!=(const Split &other) const { return !(*this == other); }
-  /// This is `other`, or becomes it by further axes.
+};
+
+/// How one dimension is split, the major axis first: each level splits what the one before leaves of it. What was
+/// [time, batch] before a reshape made it one dimension consists of `time` blocks, and a rank has its samples of each.
+struct Split : llvm::SmallVector<SplitLevel, 2> {
+  Split() = default;
+  explicit Split(const Axes &axes) {
+    for (unsigned axis : axes)
+      push_back({axis});
+  }
+
+  Axes axes() const;
+  bool hasAxis(unsigned axis) const;
+  /// This is `other`, or becomes it by further levels.
   bool isPrefixOf(const Split &other) const;
+  /// Each rank's part is a part of each of several blocks.
+  bool hasBlocks() const;
+  /// Each rank's part is one range.
+  bool isRange() const;
+  /// Each rank's part is one range, or the two of one zigzag over all axes.
+  bool isRun() const;
+  /// Blocks of what a rank has that the levels up to `level` split.
+  int64_t blocksAt(size_t level) const;
 };
 
 /// A reduction that is owed over an axis.
@@ -64,14 +86,16 @@ struct Layout {
   bool isUnreduced(unsigned axis) const { return owedOver(axis).has_value(); }
   bool isReplicated() const;
   Layout reduced() const { return {dims, {}}; }
-  /// Each rank's part of a dimension is one range of it: what is split inside of blocks becomes whole.
-  Layout withoutBlocks() const;
+  /// Each rank's part of a dimension is one range of it: what is split otherwise becomes whole.
+  Layout inRanges() const;
   bool operator==(const Layout &other) const { return dims == other.dims && unreduced == other.unreduced; }
   bool operator!=(const Layout &other) const { return !(*this == other); }
 };
 
 /// The axes larger than 1 over which samples are split, in the order of the mesh.
 Axes sampleAxes(MeshAttr mesh);
+/// The axes larger than 1 over which positions are split, in the order of the mesh.
+Axes positionAxes(MeshAttr mesh);
 /// The axes larger than 1 over which ranks have terms of one gradient, in the order of the mesh.
 Axes gradientAxes(MeshAttr mesh);
 /// The axes larger than 1 over which a strategy may split state, in the order of the mesh.
@@ -80,9 +104,12 @@ Axes stateAxes(MeshAttr mesh);
 Axes parameterAxes(MeshAttr mesh);
 /// Product of the sizes of `axes`.
 int64_t groupSize(MeshAttr mesh, llvm::ArrayRef<unsigned> axes);
+int64_t groupSize(MeshAttr mesh, const Split &split);
 bool isPrefix(llvm::ArrayRef<unsigned> prefix, llvm::ArrayRef<unsigned> list);
-/// How many blocks of dimension `dim` are each split by the axes of the sharding.
-int64_t blocksOf(ShardingAttr sharding, int64_t dim);
+/// How `sharding` splits dimension `dim`.
+Split getSplit(ShardingAttr sharding, int64_t dim, MeshAttr mesh);
+/// Where the elements of a rank's part are in a dimension of `size` elements, in their order.
+llvm::SmallVector<int64_t> elementsOf(const Split &split, int64_t size, MeshAttr mesh, int64_t rank);
 /// Where a rank stands in its group: by its positions on `axes`, of which the first is the major one.
 int64_t positionInGroup(MeshAttr mesh, mlir::ArrayAttr axes, int64_t rank);
 /// The axes that an array of strings names.
@@ -108,6 +135,7 @@ struct ReshardStep {
   int64_t fromDim = -1;
   int64_t blocks = 1;     ///< of `dim`
   int64_t fromBlocks = 1; ///< of `fromDim`
+  bool isZigzag = false, fromZigzag = false;
   ReductionKind reduction = ReductionKind::Sum;
 };
 

@@ -18,15 +18,14 @@ static constexpr Names kStage[] = {"stage", "pp"};
 
 // clang-format off
 static constexpr AxisRoleInfo kTable[] = {
-    //                                                           samples gradients state  parameters
-    {AxisRole::Replica,  "replica",  "samples; state is whole on each rank", true,  true,  false, false, "", kReplica},
-    {AxisRole::Data,     "data",     "samples, and state by the strategy",   true,  true,  true,  false, "", kData},
-    {AxisRole::Sequence, "sequence", "positions, state as over data",        false, true,  true,  false,
-     "no pass splits positions yet", kSequence},
-    {AxisRole::Model,    "model",    "dimensions of parameters",             false, false, false, true,  "", kModel},
-    {AxisRole::Expert,   "expert",   "experts",                              true,  true,  false, false,
+    //                                                           samples positions gradients state parameters
+    {AxisRole::Replica,  "replica",  "samples; state is whole on each rank", true,  false, true,  false, false, "", kReplica},
+    {AxisRole::Data,     "data",     "samples, and state by the strategy",   true,  false, true,  true,  false, "", kData},
+    {AxisRole::Sequence, "sequence", "positions, state as over data",        false, true,  true,  true,  false, "", kSequence},
+    {AxisRole::Model,    "model",    "dimensions of parameters",             false, false, false, false, true,  "", kModel},
+    {AxisRole::Expert,   "expert",   "experts",                              true,  false, true,  false, false,
      "no pass sends samples to experts yet", kExpert},
-    {AxisRole::Stage,    "stage",    "programs",                             false, false, false, false,
+    {AxisRole::Stage,    "stage",    "programs",                             false, false, false, false, false,
      "a step is one program on all ranks", kStage},
 };
 // clang-format on

@@ -32,6 +32,7 @@ struct AxisRoleInfo {
   llvm::StringLiteral name; ///< as in `nodes:replica=2`
   llvm::StringLiteral description;
   bool splitsSamples;
+  bool splitsPositions;
   bool sumsGradients;    ///< ranks on it have terms of one gradient
   bool splitsState;      ///< a strategy may split parameters at rest, gradients and optimizer state over it
   bool splitsParameters; ///< parameters that are placed on it have a part on each rank, at all times

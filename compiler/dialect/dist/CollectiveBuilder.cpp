@@ -39,22 +39,101 @@ Value CollectiveBuilder::allReduce(Value value, ArrayRef<unsigned> axes, Reducti
   return build.convert(value, element);
 }
 
+Value CollectiveBuilder::permute(Value value, ArrayRef<unsigned> axes, int64_t shift) {
+  return PermuteOp::create(builder, loc, value.getType(), value, axisNames(mesh, axes), shift, origin);
+}
+
 Value CollectiveBuilder::position(ArrayRef<unsigned> axes) {
   return AxisIndexOp::create(builder, loc, RankedTensorType::get({}, builder.getI64Type()), axisNames(mesh, axes));
 }
 
+static Value constant(train::Build &build, int64_t value) {
+  auto scalar = RankedTensorType::get({}, build.builder.getI64Type());
+  return build.constant(DenseElementsAttr::get(scalar, value));
+}
+
 Value CollectiveBuilder::firstElement(const Split &split, int64_t size) {
-  if (split.empty())
-    return {};
+  assert(split.isRange() && "a part is one range");
+  return split.empty() ? Value() : pieces(split, size)->front().starts.front();
+}
+
+std::optional<SmallVector<DimPiece>> CollectiveBuilder::pieces(const Split &split, int64_t size) {
   train::Build build(builder, loc);
-  auto scalar = RankedTensorType::get({}, builder.getI64Type());
-  auto constant = [&](int64_t value) { return build.constant(DenseElementsAttr::get(scalar, value)); };
-  Value part;
-  for (unsigned axis : split) {
-    Value index = position({axis});
-    part = part ? build.add(build.mul(part, constant(groupSize(mesh, {axis}))), index) : index;
+  SmallVector<DimPiece> found;
+  int64_t rest = size / groupSize(mesh, split); // elements of the part behind the pieces so far
+  for (size_t first = 0, end = 0; first < split.size(); first = end) {
+    // Levels without blocks between them are one, which is split over a group.
+    Axes axes;
+    do
+      axes.push_back(split[end++].axis);
+    while (end < split.size() && split[end].blocks == 1 && split[end].isZigzag == split[first].isZigzag);
+    int64_t blocks = split[first].blocks;
+    if (first != 0 && split[first - 1].isZigzag) {
+      if (blocks % 2 != 0)
+        return std::nullopt;
+      blocks /= 2; // in each of the two ranges
+    }
+    if (blocks != 1)
+      found.push_back({blocks, blocks, {Value()}});
+    const int64_t ranks = groupSize(mesh, axes);
+    Value own;
+    for (unsigned axis : axes) {
+      Value index = position({axis});
+      own = own ? build.add(build.mul(own, constant(build, groupSize(mesh, {axis}))), index) : index;
+    }
+    if (split[first].isZigzag)
+      found.push_back({2 * ranks, 2, {own, build.sub(constant(build, 2 * ranks - 1), own)}});
+    else
+      found.push_back({ranks, 1, {own}});
+    rest /= split[first].isZigzag ? 2 * blocks : blocks;
   }
-  return build.mul(part, constant(size / (split.blocks * groupSize(mesh, split))));
+  if (found.empty())
+    return SmallVector<DimPiece>{{size, size, {Value()}}};
+  // The last piece and what is behind it are one.
+  found.back().global *= rest;
+  found.back().local *= rest;
+  for (Value &start : found.back().starts)
+    start = build.mul(start, constant(build, rest));
+  return found;
+}
+
+Value CollectiveBuilder::indices(const Split &split, int64_t size, Value position) {
+  train::Build build(builder, loc);
+  int64_t left = size / groupSize(mesh, split);
+  auto type = RankedTensorType::get({left}, builder.getI64Type());
+  if (split.isRange() && !position)
+    return train::IotaOp::create(builder, loc, type, firstElement(split, size), 0);
+  auto repeated = [&](Value number) { return build.broadcast(number, {type.getDimSize(0)}, {}); };
+  auto number = [&](int64_t value) {
+    return build.constant(SplatElementsAttr::get(type, builder.getI64IntegerAttr(value)));
+  };
+  Value index = build.iota(type, 0);
+  // As elementsOf: from what the last level leaves to what the first one splits.
+  int64_t behind = 1; // members of the group that differ on minor axes only
+  for (size_t at = split.size(); at-- > 0;) {
+    const SplitLevel &level = split[at];
+    const int64_t blocks = split.blocksAt(at), ranks = mesh.getSizes()[level.axis], block = left / blocks;
+    Value own = this->position({level.axis});
+    if (position) {
+      Value turned = build.div(position, constant(build, behind));
+      own = build.sub(turned, build.mul(build.div(turned, constant(build, ranks)), constant(build, ranks)));
+    }
+    Value turn = blocks == 1 ? Value() : build.div(index, number(block));
+    Value inside = turn ? build.sub(index, build.mul(turn, number(block))) : index;
+    if (level.isZigzag) {
+      const int64_t half = block / 2;
+      Value low = build.mul(own, constant(build, half));
+      Value high = build.mul(build.sub(constant(build, 2 * ranks - 2), own), constant(build, half));
+      Value isLow = build.compare(train::CompareDirection::Lt, inside, number(half));
+      inside = build.add(inside, build.select(isLow, repeated(low), repeated(high)));
+    } else {
+      inside = build.add(inside, repeated(build.mul(own, constant(build, block))));
+    }
+    index = turn ? build.add(build.mul(turn, number(block * ranks)), inside) : inside;
+    left *= ranks;
+    behind *= ranks;
+  }
+  return index;
 }
 
 /// The value with dimension `dim` as `sizes` instead.
@@ -74,6 +153,20 @@ Value CollectiveBuilder::merge(train::Build &build, Value value, int64_t dim, in
   return build.reshape(value, shape);
 }
 
+/// Of `dim`, 2n ranges, in the order of a zigzag: those of the first rank, of the second, … Or back to their own order.
+Value CollectiveBuilder::deal(train::Build &build, Value value, int64_t dim, int64_t ranks, bool toRanks) const {
+  SmallVector<int64_t> from(2 * ranks);
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    for (const auto &[place, range] : {std::pair(2 * rank, rank), std::pair(2 * rank + 1, 2 * ranks - 1 - rank)})
+      (toRanks ? from[place] : from[range]) = toRanks ? range : place;
+  auto type = RankedTensorType::get({2 * ranks}, build.builder.getI64Type());
+  value = build.moveDim(value, dim, 0);
+  const SmallVector<int64_t> shape(train::shapeOf(value));
+  value = expand(build, value, 0, {2 * ranks, shape[0] / (2 * ranks)});
+  value = build.gatherRows(value, build.constant(DenseElementsAttr::get(type, ArrayRef(from))));
+  return build.moveDim(build.reshape(value, shape), 0, dim);
+}
+
 Value CollectiveBuilder::onFirstDim(const ReshardStep &step, Value value) {
   train::Build build(builder, loc);
   int64_t dim = step.dim;
@@ -85,6 +178,8 @@ Value CollectiveBuilder::onFirstDim(const ReshardStep &step, Value value) {
   ArrayAttr axes = axisNames(mesh, step.axes);
   const int64_t ranks = groupSize(mesh, step.axes);
   bool grows = step.kind == ReshardStep::Kind::AllGather;
+  if (step.isZigzag && !grows)
+    value = deal(build, value, 0, ranks, /*toRanks=*/true);
   SmallVector<int64_t> shape(train::shapeOf(value));
   shape[0] = grows ? shape[0] * ranks : shape[0] / ranks;
   Type type = train::tensorType(value).clone(shape);
@@ -94,6 +189,8 @@ Value CollectiveBuilder::onFirstDim(const ReshardStep &step, Value value) {
     value = ReduceScatterOp::create(builder, loc, type, value, axes, 0, step.reduction, origin);
   else
     value = SliceLocalOp::create(builder, loc, type, value, axes, 0);
+  if (step.isZigzag && grows)
+    value = deal(build, value, 0, ranks, /*toRanks=*/false);
   value = build.moveDim(value, 0, dim);
   return step.blocks > 1 ? merge(build, value, step.dim, 2) : value;
 }
@@ -104,6 +201,11 @@ Value CollectiveBuilder::allToAll(const ReshardStep &step, Value value) {
   train::Build build(builder, loc);
   const int64_t ranks = groupSize(mesh, step.axes);
   const int64_t size = train::shapeOf(value)[step.dim];
+  if (step.isZigzag) {
+    value = expand(build, value, step.dim, {step.blocks, size / step.blocks});
+    value = deal(build, value, step.dim + 1, ranks, /*toRanks=*/true);
+    value = merge(build, value, step.dim, 2);
+  }
   value = expand(build, value, step.dim, {step.blocks, ranks, size / (step.blocks * ranks)});
   value = build.moveDim(value, step.dim + 1, 0);
   value = merge(build, value, step.dim + 1, 2);
@@ -111,7 +213,10 @@ Value CollectiveBuilder::allToAll(const ReshardStep &step, Value value) {
   const int64_t from = step.fromDim + 1;
   value = expand(build, value, from, {step.fromBlocks, train::shapeOf(value)[from] / step.fromBlocks});
   value = build.moveDim(value, 0, from);
-  return merge(build, value, step.fromDim, 3);
+  if (!step.fromZigzag)
+    return merge(build, value, step.fromDim, 3);
+  value = deal(build, merge(build, value, from, 2), from, ranks, /*toRanks=*/false);
+  return merge(build, value, step.fromDim, 2);
 }
 
 /// The value where the rank is the first of its group, zero elsewhere.

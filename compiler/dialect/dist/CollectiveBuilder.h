@@ -10,6 +10,7 @@
 #define TESSERA_COMPILER_DIALECT_DIST_COLLECTIVEBUILDER_H
 
 #include "compiler/dialect/dist/AxisAlgebra.h"
+#include "compiler/dialect/dist/DimPiece.h"
 #include "compiler/dialect/train/Builders.h"
 
 namespace tessera::dist {
@@ -30,16 +31,25 @@ public:
   /// The sum, maximum or minimum of the group's values; `value` itself without axes. Maxima and minima of floats
   /// narrower than f32 are taken in f32, which changes none.
   mlir::Value allReduce(mlir::Value value, llvm::ArrayRef<unsigned> axes, ReductionKind kind = ReductionKind::Sum);
+  /// What the member `shift` further back in the group has of `value`.
+  mlir::Value permute(mlir::Value value, llvm::ArrayRef<unsigned> axes, int64_t shift);
   /// This rank's position in its group, as tensor<i64>.
   mlir::Value position(llvm::ArrayRef<unsigned> axes);
-  /// Index of the first element of this rank's part of a dimension of `size` elements (inside of a block, if it has
-  /// several), as tensor<i64>; null if the dimension is whole.
+  /// Index of the first element of this rank's part, one range, of a dimension of `size` elements, as tensor<i64>; null
+  /// if the dimension is whole.
   mlir::Value firstElement(const Split &split, int64_t size);
+  /// Where the elements are that this rank has of a dimension of `size` elements; nothing where a zigzag is split
+  /// again, inside of its two ranges but not of each.
+  std::optional<llvm::SmallVector<DimPiece>> pieces(const Split &split, int64_t size);
+  /// The same as one index for each element of the part, tensor<n x i64>: of this rank's, or of that at `position`
+  /// (tensor<i64>) of the group of the split's axes.
+  mlir::Value indices(const Split &split, int64_t size, mlir::Value position = {});
 
 private:
   mlir::Value expand(train::Build &build, mlir::Value value, int64_t dim, llvm::ArrayRef<int64_t> sizes) const;
   mlir::Value merge(train::Build &build, mlir::Value value, int64_t dim, int64_t count) const;
   mlir::Value onFirstDim(const ReshardStep &step, mlir::Value value);
+  mlir::Value deal(train::Build &build, mlir::Value value, int64_t dim, int64_t ranks, bool toRanks) const;
   mlir::Value allToAll(const ReshardStep &step, mlir::Value value);
   mlir::Value mask(const ReshardStep &step, mlir::Value value);
 

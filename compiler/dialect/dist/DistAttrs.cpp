@@ -1,5 +1,6 @@
 //===- DistAttrs.cpp - mesh and sharding attributes -----------------------===//
 
+#include "compiler/dialect/dist/AxisAlgebra.h"
 #include "compiler/dialect/dist/Dist.h"
 
 #include "mlir/IR/DialectImplementation.h"
@@ -155,10 +156,11 @@ OriginAttr OriginAttr::join(ArrayRef<OriginAttr> origins) {
 
 // --- Sharding ------------------------------------------------------------------
 
-/// The list of a dimension without its number of blocks.
+/// The names in the list of a dimension.
 static ArrayAttr axesIn(ArrayAttr list) {
-  return list.empty() || isa<StringAttr>(list[0]) ? list
-                                                  : ArrayAttr::get(list.getContext(), list.getValue().drop_front());
+  SmallVector<Attribute> names;
+  llvm::copy_if(list, std::back_inserter(names), llvm::IsaPred<StringAttr>);
+  return names.size() == list.size() ? list : ArrayAttr::get(list.getContext(), names);
 }
 
 LogicalResult ShardingAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, ArrayAttr dims,
@@ -172,11 +174,17 @@ LogicalResult ShardingAttr::verify(llvm::function_ref<InFlightDiagnostic()> emit
     return success();
   };
   for (auto list : dims.getAsRange<ArrayAttr>()) {
-    auto blocks = list.empty() ? IntegerAttr() : dyn_cast<IntegerAttr>(list[0]);
-    // dist.sharding_attr_c2
-    if (blocks && (blocks.getInt() < 2 || list.size() < 2))
-      return emitError() << "a dimension has " << blocks.getInt() << " blocks and is split by " << list.size() - 1
-                         << " axes, expected at least 2 and 1";
+    for (auto [index, item] : llvm::enumerate(list)) {
+      auto blocks = dyn_cast<IntegerAttr>(item);
+      const bool hasAxis = index + 1 < list.size() && isa<StringAttr>(list[index + 1]);
+      // dist.sharding_attr_c2
+      if (blocks && (blocks.getInt() < 2 || !hasAxis))
+        return emitError() << "a dimension has " << blocks.getInt() << " blocks"
+                           << (hasAxis ? "" : ", and no axis splits them") << ", expected at least 2, and an axis";
+      // dist.sharding_attr_c4
+      if (isa<UnitAttr>(item) ? index == 0 || !isa<StringAttr>(list[index - 1]) : !isa<StringAttr, IntegerAttr>(item))
+        return emitError() << "a dimension has " << item << ", expected an axis";
+    }
     if (failed(checkAxes(axesIn(list))))
       return failure();
   }
@@ -207,29 +215,34 @@ ShardingAttr ShardingAttr::reduced() const { return get(getContext(), getDims(),
 RankedTensorType ShardingAttr::getLocalType(RankedTensorType global, MeshAttr mesh) const {
   SmallVector<int64_t> shape(global.getShape());
   for (auto [dim, size] : llvm::enumerate(shape)) {
-    int64_t parts = mesh.getGroupSize(getAxes(dim));
-    if (size % parts != 0)
-      return {};
-    size /= parts;
+    const Split split = getSplit(*this, static_cast<int64_t>(dim), mesh);
+    for (auto [number, level] : llvm::enumerate(split)) {
+      const int64_t ranks = mesh.getSizes()[level.axis], ranges = level.isZigzag ? 2 * ranks : ranks;
+      if (size % (split.blocksAt(number) * ranges) != 0)
+        return {};
+      size /= ranks;
+    }
   }
   return global.clone(shape);
 }
 
-/// The first may be a number of blocks.
+/// `{"data", 4, "seq": zigzag}`: names of axes and numbers of blocks.
 static ParseResult parseAxes(AsmParser &parser, Attribute &axes) {
   SmallVector<Attribute> names;
   auto parseAxis = [&]() -> ParseResult {
     std::string name;
     int64_t blocks = 0;
-    if (OptionalParseResult parsed = names.empty() ? parser.parseOptionalInteger(blocks) : OptionalParseResult();
-        parsed.has_value()) {
+    if (OptionalParseResult parsed = parser.parseOptionalInteger(blocks); parsed.has_value()) {
       names.push_back(parser.getBuilder().getI64IntegerAttr(blocks));
       return *parsed;
     }
     if (parser.parseKeywordOrString(&name))
       return failure();
     names.push_back(StringAttr::get(parser.getContext(), name));
-    return success();
+    if (failed(parser.parseOptionalColon()))
+      return success();
+    names.push_back(UnitAttr::get(parser.getContext()));
+    return parser.parseKeyword("zigzag");
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Braces, parseAxis))
     return failure();
@@ -267,12 +280,17 @@ static ParseResult parseUnreduced(AsmParser &parser, SmallVectorImpl<Attribute> 
 
 static void printAxes(AsmPrinter &printer, ArrayAttr axes) {
   printer << "{";
-  llvm::interleaveComma(axes, printer, [&](Attribute item) {
+  for (auto [index, item] : llvm::enumerate(axes)) {
+    if (isa<UnitAttr>(item)) {
+      printer << ": zigzag";
+      continue;
+    }
+    printer << (index == 0 ? "" : ", ");
     if (auto blocks = dyn_cast<IntegerAttr>(item))
       printer << blocks.getInt();
     else
       printer << '"' << cast<StringAttr>(item).getValue() << '"';
-  });
+  }
   printer << "}";
 }
 

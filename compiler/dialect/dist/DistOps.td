@@ -72,8 +72,15 @@ def Dist_MeshAttr : Dist_Attr<"Mesh", "mesh"> {
 def Dist_ShardingAttr : Dist_Attr<"Sharding", "sharding"> {
   let summary = "How one value is split over the mesh, and which reductions it still owes";
   let description = [{
-    `dims` is an array with one array of axis names per dimension, `unreduced` one of axis names, `kinds` what is owed over
-    each of these; empty where all are sums.
+    `dims` is an array with one array per dimension: names of axes, the major one first, and in front of a name, where it is
+    more than one, the number of whole blocks that the axis splits inside of (a number), and behind it `zigzag` where
+    its parts are dealt (a unit). `unreduced` is an array of axis names, `kinds` what is owed over each of these; empty
+    where all are sums.
+
+    ```
+    {"data", 4, "seq"}    each of data's parts is 4 blocks, and seq splits each of these
+    {"seq": zigzag}       of 2n ranges position p has p and 2n - 1 - p
+    ```
   }];
   let parameters = (ins "::mlir::ArrayAttr":$dims, "::mlir::ArrayAttr":$unreduced,
                         ArrayRefParameter<"::tessera::dist::ReductionKind">:$kinds);
@@ -145,6 +152,23 @@ def Dist_ConstrainOp : Dist_Op<"constrain", [SameOperandsAndResultType]> {
                        OptionalAttr<TypeAttrOf<Train_Float>>:$reduce_type);
   let results = (outs Train_Tensor:$result);
   let assemblyFormat = "$operand $sharding attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Dist_MoveAxesOp : Dist_Op<"move_axes", [SameOperandsAndResultType]> {
+  let summary = "Splits dimension `to` by axes that split dimension `from`; the identity";
+  let description = [{
+    The result is split as the operand is, but for those of `axes` that are the minor ones of dimension `from`: they are
+    the minor ones of dimension `to`, dealt in a `zigzag` if it says so. Unlike `constrain` it says nothing of other
+    dimensions. Where axes are not the minor ones of `from`, the result is split as the operand.
+
+    ```mlir
+    %h = dist.move_axes %q {axes = ["seq"], from = 2, to = 1} : tensor<2x8x1024x64xf32>
+    ```
+  }];
+  let arguments = (ins Train_Tensor:$operand, StrArrayAttr:$axes, I64Attr:$from, I64Attr:$to, UnitAttr:$zigzag);
+  let results = (outs Train_Tensor:$result);
+  let assemblyFormat = "$operand attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 

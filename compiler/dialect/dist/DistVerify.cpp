@@ -149,6 +149,17 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
 
 LogicalResult ConstrainOp::verify() { return verifySharding(*this, getSharding(), getType()); }
 
+LogicalResult MoveAxesOp::verify() {
+  // dist.move_axes_c1
+  for (auto [name, dim] : {std::pair("from", getFrom()), std::pair("to", getTo())})
+    if (failed(verifyDim(*this, name, dim, getType().getRank())))
+      return failure();
+  // dist.move_axes_c2
+  if (getFrom() == getTo())
+    return emitOpError() << "moves axes from dimension " << getFrom() << " to itself";
+  return verifyAxes(*this, getAxes());
+}
+
 LogicalResult ReshardOp::verify() {
   return failure(failed(verifySharding(*this, getFrom(), getType())) ||
                  failed(verifySharding(*this, getTo(), getType())));

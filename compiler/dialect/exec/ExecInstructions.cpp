@@ -344,21 +344,32 @@ static LogicalResult verifyRows(Operation *op, ValueRange buffers) {
   return success();
 }
 
+/// What attention and its gradient share.
+template <typename Op> static LogicalResult verifyKeys(Op op) {
+  if (!op.getBegin() != !op.getEnd())
+    return op.emitOpError("has one end of the keys that are seen, expected both or none");
+  if (op.getWindow() && (!op.getCausal() || *op.getWindow() < 1))
+    return op.emitOpError() << "has a window of " << *op.getWindow() << " keys, expected at least 1, and causal";
+  return success();
+}
+
 LogicalResult AttentionOp::verify() {
-  if (failed(verifyRows(*this, {getQ(), getK(), getV(), getOut()})))
+  if (failed(verifyRows(*this, {getQ(), getK(), getV(), getOut()})) || failed(verifyKeys(*this)))
     return failure();
   if (typeOf(getLse()).getShape() != typeOf(getQ()).getShape().drop_back())
     return emitOpError() << "lse has type " << getLse().getType() << " for a query of type " << getQ().getType();
-  return verifyContiguous(*this, {getMask(), getLse()}, "mask and lse");
+  return verifyContiguous(*this, {getMask(), getBegin(), getEnd(), getLse()}, "mask, begin, end and lse");
 }
 
 LogicalResult AttentionGradOp::verify() {
-  if (failed(verifyRows(*this, {getQ(), getK(), getV(), getOut(), getDout(), getDq(), getDk(), getDv()})))
+  if (failed(verifyRows(*this, {getQ(), getK(), getV(), getOut(), getDout(), getDq(), getDk(), getDv()})) ||
+      failed(verifyKeys(*this)))
     return failure();
   for (auto [value, grad] : {std::pair(getQ(), getDq()), std::pair(getK(), getDk()), std::pair(getV(), getDv())})
     if (typeOf(value).getShape() != typeOf(grad).getShape())
       return emitOpError() << "gradient of type " << grad.getType() << " for a buffer of type " << value.getType();
-  return verifyContiguous(*this, {getMask(), getLse(), getWorkspace()}, "mask, lse and workspace");
+  return verifyContiguous(*this, {getMask(), getBegin(), getEnd(), getLse(), getWorkspace()},
+                          "mask, begin, end, lse and workspace");
 }
 
 LogicalResult CollectiveOp::verify() {

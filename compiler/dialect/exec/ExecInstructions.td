@@ -192,23 +192,26 @@ def Exec_ConvOp : Exec_Instruction<"conv", (ins Exec_ConvKindAttr:$kind, Exec_Bu
 }
 
 def Exec_AttentionOp : Exec_Instruction<"attention", (ins Exec_Buffer:$q, Exec_Buffer:$k, Exec_Buffer:$v,
-    Optional<Exec_Buffer>:$mask, Exec_Buffer:$out, Exec_Buffer:$lse, F64Attr:$scale, UnitAttr:$causal)> {
+    Optional<Exec_Buffer>:$mask, Optional<Exec_Buffer>:$begin, Optional<Exec_Buffer>:$end, Exec_Buffer:$out, Exec_Buffer:$lse,
+    F64Attr:$scale, UnitAttr:$causal, OptionalAttr<I64Attr>:$window, OptionalAttr<F64Attr>:$density), [AttrSizedOperandSegments]> {
   let summary = "Attention, as `train.attention`";
-  let description = [{ Innermost strides are 1; `lse` and `mask` are contiguous. }];
+  let description = [{ Innermost strides are 1; `lse`, `mask`, `begin` and `end` are contiguous. }];
   let assemblyFormat = [{
-    $q `,` $k `,` $v (`mask` `(` $mask^ `:` type($mask) `)`)? `->` $out `,` $lse attr-dict
+    $q `,` $k `,` $v (`mask` `(` $mask^ `:` type($mask) `)`)? (`keys` `(` $begin^ `to` $end `:` type($begin) `,` type($end) `)`)? `->` $out `,` $lse attr-dict
     `:` type($q) `,` type($k) `,` type($v) `->` type($out) `,` type($lse)
   }];
   let hasVerifier = 1;
 }
 
 def Exec_AttentionGradOp : Exec_Instruction<"attention_grad", (ins Exec_Buffer:$q, Exec_Buffer:$k, Exec_Buffer:$v,
-    Optional<Exec_Buffer>:$mask, Exec_Buffer:$out, Exec_Buffer:$lse, Exec_Buffer:$dout, Exec_Buffer:$dq, Exec_Buffer:$dk,
-    Exec_Buffer:$dv, Optional<Exec_Buffer>:$workspace, F64Attr:$scale, UnitAttr:$causal), [AttrSizedOperandSegments]> {
+    Optional<Exec_Buffer>:$mask, Optional<Exec_Buffer>:$begin, Optional<Exec_Buffer>:$end, Exec_Buffer:$out, Exec_Buffer:$lse,
+    Exec_Buffer:$dout, Exec_Buffer:$dq, Exec_Buffer:$dk, Exec_Buffer:$dv, Optional<Exec_Buffer>:$workspace, F64Attr:$scale,
+    UnitAttr:$causal, OptionalAttr<I64Attr>:$window, OptionalAttr<F64Attr>:$density, UnitAttr:$partial), [AttrSizedOperandSegments]> {
   let summary = "Gradient of attention, as `train.attention_grad`";
   let description = [{ Layouts as `attention`; `workspace` is f32 [B, H, Tq]. }];
   let assemblyFormat = [{
-    $q `,` $k `,` $v (`mask` `(` $mask^ `:` type($mask) `)`)? `,` $out `,` $lse `,` $dout `->` $dq `,` $dk `,` $dv
+    $q `,` $k `,` $v (`mask` `(` $mask^ `:` type($mask) `)`)? (`keys` `(` $begin^ `to` $end `:` type($begin) `,` type($end) `)`)?
+    `,` $out `,` $lse `,` $dout `->` $dq `,` $dk `,` $dv
     (`workspace` `(` $workspace^ `:` type($workspace) `)`)? attr-dict `:` type($q) `,` type($k) `,` type($v) `,` type($out)
     `,` type($lse) `,` type($dout) `->` type($dq) `,` type($dk) `,` type($dv)
   }];

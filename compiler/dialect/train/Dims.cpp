@@ -25,10 +25,13 @@ LogicalResult DimsAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitErro
   return success();
 }
 
-int64_t DimsAttr::getSampleDim() const {
-  const auto *found = llvm::find(getRoles(), DimRole::Sample);
-  return found == getRoles().end() ? -1 : found - getRoles().begin();
+static int64_t findRole(ArrayRef<DimRole> roles, DimRole role) {
+  const auto *found = llvm::find(roles, role);
+  return found == roles.end() ? -1 : found - roles.begin();
 }
+
+int64_t DimsAttr::getSampleDim() const { return findRole(getRoles(), DimRole::Sample); }
+int64_t DimsAttr::getPositionDim() const { return findRole(getRoles(), DimRole::Position); }
 
 SmallVector<DimRole> DimsAttr::getSampleRoles() const {
   SmallVector<DimRole> roles(getRoles());

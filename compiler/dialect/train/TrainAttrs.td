@@ -29,6 +29,10 @@ def Train_GeluForm : Train_Enum<"GeluForm", "which function is called GELU", [
   I32EnumAttrCase<"Exact", 0, "exact">, I32EnumAttrCase<"Tanh", 1, "tanh">]>;
 def Train_GeluFormAttr : Train_EnumAttr<Train_GeluForm, "gelu">;
 
+def Train_AttentionSplit : Train_Enum<"AttentionSplit", "what travels where queries and keys are split along the sequence", [
+  I32EnumAttrCase<"Gather", 0, "gather">, I32EnumAttrCase<"Ring", 1, "ring">]>;
+def Train_AttentionSplitAttr : Train_EnumAttr<Train_AttentionSplit, "attention_split">;
+
 def Train_ArgRole : Train_Enum<"ArgRole", "what an argument of a step function is (`train.role`, a string in the IR)", [
   I32EnumAttrCase<"Param", 0, "param">, I32EnumAttrCase<"Frozen", 1, "frozen">, I32EnumAttrCase<"State", 2, "state">,
   I32EnumAttrCase<"Derived", 3, "derived">, I32EnumAttrCase<"Input", 4, "input">,

@@ -33,6 +33,8 @@ def Train_DimsAttr : AttrDef<Train_Dialect, "Dims"> {
   let extraClassDeclaration = [{
     /// The dimension that counts samples, or -1.
     int64_t getSampleDim() const;
+    /// The dimension that counts positions, or -1.
+    int64_t getPositionDim() const;
     /// The roles without those of samples and micro-batches, which the dimensions of one sample have.
     ::llvm::SmallVector<DimRole> getSampleRoles() const;
     /// The same with a leading dimension that counts micro-batches.

@@ -127,6 +127,44 @@ def Train_CrossEntropyOp : Train_Op<"cross_entropy"> {
   let hasVerifier = 1;
 }
 
+def Train_LinearCrossEntropyOp : Train_Op<"linear_cross_entropy"> {
+  let summary = "Cross-entropy of a linear layer's results, which are never whole in memory";
+  let description = [{
+    `cross_entropy` of the logits [N, V] that are the product of `hidden` [N, K] and `weight` [V, K], or [K, V] with
+    `weight_dim` 0: the dimension of the weight that is contracted. Logits are of the type in which products are added
+    up. `tile-loss` computes them for some rows at a time.
+
+    ```mlir
+    %loss, %lse = train.linear_cross_entropy %x, %w, %t {weight_dim = 1 : i64, ignore_index = -100 : i64}
+                  : (tensor<8x4xbf16>, tensor<10x4xbf16>, tensor<8xi32>) -> (tensor<8xf32>, tensor<8xf32>)
+    ```
+  }];
+  let arguments = (ins Train_FloatTensor:$hidden, Train_FloatTensor:$weight, Train_IntTensor:$targets, I64Attr:$weight_dim,
+                       OptionalAttr<I64Attr>:$ignore_index, DefaultValuedAttr<F64Attr, "0.0">:$label_smoothing);
+  let results = (outs Train_FloatTensor:$loss, Train_FloatTensor:$lse);
+  let assemblyFormat = "$hidden `,` $weight `,` $targets attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def Train_LinearCrossEntropyGradOp : Train_Op<"linear_cross_entropy_grad"> {
+  let summary = "`linear_cross_entropy` and its gradient, of logits that are computed once";
+  let description = [{
+    `loss_grad` [N] is the gradient of each row's loss; where it is known before the loss is (a mean over targets), this op
+    gives both (`join-loss`), else it computes the logits again. The gradient of the logits, `(softmax - targets) * loss_grad`,
+    is rounded to the type of `hidden` before it is multiplied. Gradients are of the type of what they are of, or of that in
+    which they are added up.
+  }];
+  let arguments = (ins Train_FloatTensor:$hidden, Train_FloatTensor:$weight, Train_IntTensor:$targets,
+                       Train_FloatTensor:$loss_grad, I64Attr:$weight_dim, OptionalAttr<I64Attr>:$ignore_index,
+                       DefaultValuedAttr<F64Attr, "0.0">:$label_smoothing);
+  let results = (outs Train_FloatTensor:$loss, Train_FloatTensor:$lse, Train_FloatTensor:$hidden_grad,
+                      Train_FloatTensor:$weight_grad);
+  let assemblyFormat = [{
+    $hidden `,` $weight `,` $targets `,` $loss_grad attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
 def Train_CountValidOp : Train_Op<"count_valid"> {
   let summary = "How many targets are not `ignore_index`, at least 1";
   let description = [{
@@ -138,33 +176,54 @@ def Train_CountValidOp : Train_Op<"count_valid"> {
   let assemblyFormat = "$targets attr-dict `:` functional-type($targets, $result)";
 }
 
-def Train_AttentionOp : Train_Op<"attention"> {
+def Train_AttentionOp : Train_Op<"attention", [AttrSizedOperandSegments]> {
   let summary = "Scaled dot-product attention";
   let description = [{
     `query` [B, H, Tq, D], `key` [B, G, Tk, D], `value` [B, G, Tk, Dv], H a multiple of G (grouped-query attention: query
     head h reads group h / (H/G)). `result` [B, H, Tq, Dv] `= softmax(scale·QKᵀ + mask) V`; `lse` [B, H, Tq] is the
-    log-sum-exp of each row. `mask` [B or 1, H or 1, Tq or 1, Tk] is boolean (true = attend) or added. `causal`: query i attends to key j iff
-    `j <= i + Tk - Tq`. A row that attends to nothing gives 0, and lse = -inf.
+    log-sum-exp of each row. What a query attends to has to pass
+    all of what is given:
+
+    | | query i attends to key j only if |
+    |---|---|
+    | `mask` [B or 1, H or 1, Tq or 1, Tk] | true, if boolean; else it is added to the score |
+    | `causal` | `j <= i + Tk - Tq` |
+    | `window` w, beside `causal` | `j > i + Tk - Tq - w` |
+    | `begin`, `end` [B or 1, Tq] i64 | `begin[i] <= j < end[i]` |
+
+    A row that attends to nothing gives 0, and lse = -inf. `result` is of the query's type, or of the type in which it is
+    added up. `split` says what is sent where queries and keys are split along the sequence: all keys to all ranks
+    (`gather`, the default), or blocks of keys from rank to rank (`ring`). `density`, for estimates of time, is the part of all
+    pairs of a query and a key that `begin` and `end` leave, on the rank that has most. Neither changes a value.
   }];
   let arguments = (ins Train_FloatTensor:$query, Train_FloatTensor:$key, Train_FloatTensor:$value,
-                       Optional<Train_Tensor>:$mask, F64Attr:$scale, UnitAttr:$causal);
+                       Optional<Train_Tensor>:$mask, Optional<Train_IntTensor>:$begin, Optional<Train_IntTensor>:$end,
+                       F64Attr:$scale, UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
+                       OptionalAttr<F64Attr>:$density, OptionalAttr<Train_AttentionSplitAttr>:$split);
   let results = (outs Train_FloatTensor:$result, Train_FloatTensor:$lse);
   let assemblyFormat = [{
-    $query `,` $key `,` $value (`mask` `(` $mask^ `)`)? attr-dict `:` functional-type(operands, results)
+    $query `,` $key `,` $value (`mask` `(` $mask^ `)`)? (`keys` `(` $begin^ `to` $end `)`)? attr-dict `:`
+    functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }
 
-def Train_AttentionGradOp : Train_Op<"attention_grad"> {
+def Train_AttentionGradOp : Train_Op<"attention_grad", [AttrSizedOperandSegments]> {
   let summary = "Gradient of `attention`, recomputing the probabilities from `lse`";
-  let description = [{ Dao et al., FlashAttention, 2022, algorithm 4. `mask` takes no gradient. }];
+  let description = [{
+    Dao et al., FlashAttention, 2022, algorithm 4. `mask` takes no gradient. With `partial`, `output` and `lse` are those of
+    an attention to more keys than these, and the results are the part of these in its gradients. Gradients are of the type of what they are of, or of the type
+    in which they are added up.
+  }];
   let arguments = (ins Train_FloatTensor:$query, Train_FloatTensor:$key, Train_FloatTensor:$value,
-                       Optional<Train_Tensor>:$mask, Train_FloatTensor:$output, Train_FloatTensor:$lse,
-                       Train_FloatTensor:$output_grad, F64Attr:$scale, UnitAttr:$causal);
+                       Optional<Train_Tensor>:$mask, Optional<Train_IntTensor>:$begin, Optional<Train_IntTensor>:$end,
+                       Train_FloatTensor:$output, Train_FloatTensor:$lse,
+                       Train_FloatTensor:$output_grad, F64Attr:$scale, UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
+                       OptionalAttr<F64Attr>:$density, OptionalAttr<Train_AttentionSplitAttr>:$split, UnitAttr:$partial);
   let results = (outs Train_FloatTensor:$query_grad, Train_FloatTensor:$key_grad, Train_FloatTensor:$value_grad);
   let assemblyFormat = [{
-    $query `,` $key `,` $value (`mask` `(` $mask^ `)`)? `,` $output `,` $lse `,` $output_grad attr-dict `:`
-    functional-type(operands, results)
+    $query `,` $key `,` $value (`mask` `(` $mask^ `)`)? (`keys` `(` $begin^ `to` $end `)`)? `,` $output `,` $lse `,`
+    $output_grad attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }

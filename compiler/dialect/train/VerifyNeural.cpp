@@ -1,5 +1,6 @@
 //===- VerifyNeural.cpp - verifiers of neural and quantisation ops --------===//
 
+#include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/Float8.h"
 #include "compiler/dialect/train/Train.h"
 #include "compiler/dialect/train/Verify.h"
@@ -8,6 +9,16 @@
 
 using namespace mlir;
 using namespace tessera::train;
+
+/// The type of what is read, or the one in which it is added up.
+static LogicalResult verifySumType(Operation *op, StringRef name, RankedTensorType type, RankedTensorType own) {
+  const Type element = own.getElementType();
+  if (type.getShape() == own.getShape() &&
+      (type.getElementType() == element || type.getElementType() == accumulationType(element)))
+    return success();
+  return op->emitOpError() << name << " has type " << type << ", expected " << own << " or "
+                           << own.clone(accumulationType(element));
+}
 
 LogicalResult SoftmaxOp::verify() {
   // train.softmax_c1
@@ -60,6 +71,46 @@ LogicalResult CrossEntropyOp::verify() {
   return success();
 }
 
+/// What the loss of a linear layer and its gradient share.
+template <typename Op> static LogicalResult verifyLinearLoss(Op op) {
+  RankedTensorType hidden = op.getHidden().getType(), weight = op.getWeight().getType();
+  // train.linear_cross_entropy_c1
+  if (hidden.getRank() != 2 || weight.getRank() != 2)
+    return op.emitOpError() << "hidden has rank " << hidden.getRank() << " and weight " << weight.getRank()
+                            << ", expected 2";
+  // train.linear_cross_entropy_c2
+  if (failed(verifyDim(op, "weight_dim", op.getWeightDim(), 2)))
+    return failure();
+  // train.linear_cross_entropy_c3
+  if (weight.getDimSize(op.getWeightDim()) != hidden.getDimSize(1))
+    return op.emitOpError() << "contracts " << hidden.getDimSize(1) << " with " << weight.getDimSize(op.getWeightDim())
+                            << " elements";
+  ArrayRef<int64_t> rows = hidden.getShape().take_front();
+  // train.linear_cross_entropy_c4
+  if (failed(verifyShape(op, "targets", op.getTargets().getType(), rows)) ||
+      failed(verifyShape(op, "loss", op.getLoss().getType(), rows)) ||
+      failed(verifyShape(op, "lse", op.getLse().getType(), rows)))
+    return failure();
+  const double smoothing = op.getLabelSmoothing().convertToDouble();
+  // train.linear_cross_entropy_c5
+  if (!(smoothing >= 0.0 && smoothing <= 1.0))
+    return op.emitOpError() << "label_smoothing is " << smoothing << ", expected at least 0 and at most 1";
+  return success();
+}
+
+LogicalResult LinearCrossEntropyOp::verify() { return verifyLinearLoss(*this); }
+
+LogicalResult LinearCrossEntropyGradOp::verify() {
+  if (failed(verifyLinearLoss(*this)))
+    return failure();
+  // train.linear_cross_entropy_grad_c1
+  if (failed(verifyShape(*this, "loss_grad", getLossGrad().getType(), getLse().getType().getShape())))
+    return failure();
+  // train.linear_cross_entropy_grad_c2
+  return failure(failed(verifySumType(*this, "hidden_grad", getHiddenGrad().getType(), getHidden().getType())) ||
+                 failed(verifySumType(*this, "weight_grad", getWeightGrad().getType(), getWeight().getType())));
+}
+
 // --- Attention ---------------------------------------------------------------------
 
 /// What attention and its gradient share.
@@ -85,6 +136,19 @@ template <typename Op> static LogicalResult verifyAttention(Op op, RankedTensorT
   // train.attention_c6
   if (failed(verifyShape(op, "lse", lse, {q[0], q[1], q[2]})))
     return failure();
+  // train.attention_c9
+  if (!op.getBegin() != !op.getEnd())
+    return op.emitOpError("has one end of the keys that are seen, expected both or none");
+  if (op.getBegin())
+    for (RankedTensorType type : {op.getBegin().getType(), op.getEnd().getType()})
+      // train.attention_c10
+      if (!type.getElementType().isInteger(64) || type.getRank() != 2 ||
+          (type.getDimSize(0) != 1 && type.getDimSize(0) != q[0]) || type.getDimSize(1) != q[2])
+        return op.emitOpError() << "keys that are seen have type " << type << ", expected tensor<" << q[0] << "x"
+                                << q[2] << "xi64>, or size 1 in the first dimension";
+  // train.attention_c11
+  if (op.getWindow() && (!op.getCausal() || *op.getWindow() < 1))
+    return op.emitOpError() << "has a window of " << *op.getWindow() << " keys, expected at least 1, and causal";
   if (!op.getMask())
     return success();
   RankedTensorType mask = op.getMask().getType();
@@ -102,7 +166,13 @@ template <typename Op> static LogicalResult verifyAttention(Op op, RankedTensorT
   return success();
 }
 
-LogicalResult AttentionOp::verify() { return verifyAttention(*this, getResult().getType(), getLse().getType()); }
+LogicalResult AttentionOp::verify() {
+  if (failed(verifyAttention(*this, getResult().getType(), getLse().getType())))
+    return failure();
+  // train.attention_c12
+  return verifySumType(*this, "result", getResult().getType(),
+                       getResult().getType().clone(getQuery().getType().getElementType()));
+}
 
 LogicalResult AttentionGradOp::verify() {
   if (failed(verifyAttention(*this, getOutput().getType(), getLse().getType())))
@@ -111,9 +181,9 @@ LogicalResult AttentionGradOp::verify() {
   if (failed(verifyShape(*this, "output_grad", getOutputGrad().getType(), getOutput().getType().getShape())))
     return failure();
   // train.attention_grad_c2
-  if (failed(verifyType(*this, "query_grad", getQueryGrad().getType(), getQuery().getType())) ||
-      failed(verifyType(*this, "key_grad", getKeyGrad().getType(), getKey().getType())) ||
-      failed(verifyType(*this, "value_grad", getValueGrad().getType(), getValue().getType())))
+  if (failed(verifySumType(*this, "query_grad", getQueryGrad().getType(), getQuery().getType())) ||
+      failed(verifySumType(*this, "key_grad", getKeyGrad().getType(), getKey().getType())) ||
+      failed(verifySumType(*this, "value_grad", getValueGrad().getType(), getValue().getType())))
     return failure();
   return success();
 }

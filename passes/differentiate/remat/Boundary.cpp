@@ -51,7 +51,7 @@ static bool staysWide(Value value) {
   if (isa<train::LayerNormOp, train::AttentionOp>(op))
     return !isFirst;
   return train::tensorType(value).getRank() == 0 ||
-         isa<train::ReduceOp, train::CrossEntropyOp, train::RngUniformOp>(op);
+         isa<train::ReduceOp, train::CrossEntropyOp, train::LinearCrossEntropyOp, train::RngUniformOp>(op);
 }
 
 int64_t Boundary::bytesOf(Value value) const {
@@ -101,7 +101,9 @@ Boundary::Boundary(func::FuncOp func, Type narrow)
     nodeNumbers[&op] = nodes.size();
     Node &node = nodes.emplace_back(&op);
     // What is not a tensor (the future of a collective) is none of this pass's business.
-    node.fixed = op.getNumRegions() != 0 || !isMemoryEffectFree(&op) || !llvm::all_of(op.getOperands(), isTensor) ||
+    // The logits of a loss are computed once.
+    node.fixed = isa<train::LinearCrossEntropyOp, train::LinearCrossEntropyGradOp>(op) || op.getNumRegions() != 0 ||
+                 !isMemoryEffectFree(&op) || !llvm::all_of(op.getOperands(), isTensor) ||
                  !llvm::all_of(op.getResults(), isTensor);
     node.flops = recomputationFlops(&op);
     llvm::SetVector<unsigned> reads;

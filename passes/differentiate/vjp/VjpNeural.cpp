@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/dialect/train/CrossEntropyGrad.h"
 #include "passes/differentiate/vjp/Vjp.h"
 
 #include <limits>
@@ -73,38 +74,33 @@ LogicalResult layerNormRule(LayerNormOp op, Vjp &vjp) {
   return success();
 }
 
-/// dlogits = (exp(logits - lse) - q)·g with q the smoothed target distribution, and 0 in rows that are ignored: one
-/// elementwise expression of the logits, which can be computed in their place.
 LogicalResult crossEntropyRule(CrossEntropyOp op, Vjp &vjp) {
-  Value logits = op.getLogits(), targets = op.getTargets();
-  ArrayRef<int64_t> shape = shapeOf(logits);
-  Type wide = tensorType(op.getLse()).getElementType();
-  auto perRow = [&](Value row) { return vjp.broadcastReduced(row, shape, {1}); };
-  Value probability = vjp.exp(vjp.sub(vjp.convert(logits, wide), perRow(op.getLse())));
+  const CrossEntropyRows rows{op.getLogits(), op.getLse(), op.getTargets(), op.getIgnoreIndex(),
+                              op.getLabelSmoothing().convertToDouble()};
+  Value probability = crossEntropyProbability(vjp, rows);
   Value dx;
-  if (Value g = vjp.cotangent(0)) {
-    if (std::optional<uint64_t> ignored = op.getIgnoreIndex()) {
-      Value isIgnored = vjp.compare(CompareDirection::Eq, targets,
-                                    vjp.splatLike(targets, static_cast<double>(static_cast<int64_t>(*ignored))));
-      g = vjp.select(isIgnored, vjp.splatLike(g, 0.0), g);
-    }
-    double smoothing = op.getLabelSmoothing().convertToDouble();
-    double everywhere = smoothing / static_cast<double>(shape[1]);
-    // Narrow targets may not hold every class, but what they hold are numbers of classes.
-    Type index = vjp.builder.getI32Type();
-    if (tensorType(targets).getElementType().getIntOrFloatBitWidth() >= 32)
-      index = tensorType(targets).getElementType();
-    Value classes = vjp.iota(tensorType(logits).clone(index), 1);
-    Value isTarget = vjp.compare(CompareDirection::Eq, classes, perRow(vjp.convert(targets, index)));
-    Value wanted = vjp.select(isTarget, vjp.splatLike(probability, 1.0 - smoothing + everywhere),
-                              vjp.splatLike(probability, everywhere));
-    dx = vjp.mul(vjp.sub(probability, wanted), perRow(g));
-  }
+  if (Value g = vjp.cotangent(0))
+    dx = crossEntropyGrad(vjp, rows, probability, g);
   if (Value g = vjp.cotangent(1)) {
-    Value term = vjp.mul(probability, perRow(g));
+    Value term = vjp.mul(probability, vjp.broadcastReduced(g, shapeOf(op.getLogits()), {1}));
     dx = dx ? vjp.add(dx, term) : term;
   }
-  vjp.set(0, vjp.convert(dx, tensorType(logits).getElementType()));
+  vjp.set(0, vjp.convert(dx, tensorType(op.getLogits()).getElementType()));
+  return success();
+}
+
+/// The logits are computed again with the gradient, or, where join-loss can, once for both.
+LogicalResult linearCrossEntropyRule(LinearCrossEntropyOp op, Vjp &vjp) {
+  if (vjp.cotangent(1))
+    return op.emitError("the log-sum-exp of a linear cross-entropy cannot be differentiated");
+  auto grad = LinearCrossEntropyGradOp::create(vjp.builder, vjp.loc, op.getLoss().getType(), op.getLse().getType(),
+                                               op.getHidden().getType(), op.getWeight().getType(), op.getHidden(),
+                                               op.getWeight(), op.getTargets(), vjp.cotangent(0), op.getWeightDimAttr(),
+                                               op.getIgnoreIndexAttr(), op.getLabelSmoothingAttr());
+  if (vjp.wants(0))
+    vjp.set(0, grad.getHiddenGrad());
+  if (vjp.wants(1))
+    vjp.set(1, grad.getWeightGrad());
   return success();
 }
 
@@ -130,6 +126,21 @@ Value maskGradient(AttentionOp op, Vjp &vjp) {
     Value lastKey = vjp.add(vjp.iota(index, 2), vjp.splat(index, static_cast<double>(keys - queries)));
     scores = vjp.select(vjp.compare(CompareDirection::Le, vjp.iota(index, 3), lastKey), scores,
                         vjp.splatLike(scores, hidden));
+    if (op.getWindow() && *op.getWindow() < static_cast<uint64_t>(keys)) {
+      Value before = vjp.sub(lastKey, vjp.splat(index, static_cast<double>(*op.getWindow())));
+      scores = vjp.select(vjp.compare(CompareDirection::Gt, vjp.iota(index, 3), before), scores,
+                          vjp.splatLike(scores, hidden));
+    }
+  }
+  if (op.getBegin()) {
+    RankedTensorType index = tensorType(scores).clone(vjp.builder.getI64Type());
+    Value key = vjp.iota(index, 3);
+    for (auto [bound, direction] :
+         {std::pair(op.getBegin(), CompareDirection::Ge), std::pair(op.getEnd(), CompareDirection::Lt)}) {
+      const ArrayRef<int64_t> of = shapeOf(bound);
+      Value perPair = vjp.broadcastTo(vjp.reshape(bound, {of[0], 1, of[1], 1}), full);
+      scores = vjp.select(vjp.compare(direction, key, perPair), scores, vjp.splatLike(scores, hidden));
+    }
   }
   Value probability = SoftmaxOp::create(vjp.builder, vjp.loc, scores.getType(), scores, /*dim=*/3);
   Value seesNothing = vjp.compare(CompareDirection::Eq, op.getLse(), vjp.splatLike(op.getLse(), hidden));
@@ -149,10 +160,11 @@ LogicalResult attentionRule(AttentionOp op, Vjp &vjp) {
   if (vjp.cotangent(1))
     return op.emitError("the log-sum-exp of an attention cannot be differentiated");
   if (vjp.wants(0) || vjp.wants(1) || vjp.wants(2)) {
-    auto grad =
-        AttentionGradOp::create(vjp.builder, vjp.loc, op.getQuery().getType(), op.getKey().getType(),
-                                op.getValue().getType(), op.getQuery(), op.getKey(), op.getValue(), op.getMask(),
-                                op.getResult(), op.getLse(), vjp.cotangent(0), op.getScale(), op.getCausal());
+    auto grad = AttentionGradOp::create(vjp.builder, vjp.loc, op.getQuery().getType(), op.getKey().getType(),
+                                        op.getValue().getType(), op.getQuery(), op.getKey(), op.getValue(),
+                                        op.getMask(), op.getBegin(), op.getEnd(), op.getResult(), op.getLse(),
+                                        vjp.cotangent(0), op.getScaleAttr(), op.getCausalAttr(), op.getWindowAttr(),
+                                        op.getDensityAttr(), op.getSplitAttr(), /*partial=*/UnitAttr());
     for (unsigned operand : {0, 1, 2})
       if (vjp.wants(operand))
         vjp.set(operand, grad->getResult(operand));
@@ -187,6 +199,7 @@ void attachNeural(MLIRContext *context) {
   attachVjp<SoftmaxOp, softmaxRule>(context);
   attachVjp<LayerNormOp, layerNormRule>(context);
   attachVjp<CrossEntropyOp, crossEntropyRule>(context);
+  attachVjp<LinearCrossEntropyOp, linearCrossEntropyRule>(context);
   attachVjp<AttentionOp, attentionRule>(context);
   attachVjp<QuantizeOp, quantizeRule, operandIs<1>>(context);
   attachVjp<DequantizeOp, dequantizeRule, operandIs<1>>(context);

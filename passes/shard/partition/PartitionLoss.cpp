@@ -31,7 +31,7 @@ SmallVector<PartitionCollective> reduceRows(unsigned count, Value rows, const La
   for (auto [index, split] : llvm::enumerate(layout.dims))
     if (static_cast<int64_t>(index) != dim)
       bytes *= type.getDimSize(index) / dist::groupSize(mesh, split);
-  return SmallVector<PartitionCollective>(count, {ReshardStep::Kind::AllReduce, layout.dims[dim], bytes});
+  return SmallVector<PartitionCollective>(count, {ReshardStep::Kind::AllReduce, layout.dims[dim].axes(), bytes});
 }
 
 struct SoftmaxPartition : PartitionModel<SoftmaxPartition, SoftmaxOp> {
@@ -47,7 +47,7 @@ struct SoftmaxPartition : PartitionModel<SoftmaxPartition, SoftmaxOp> {
   FailureOr<SmallVector<Value>> buildPartition(Operation *op, unsigned, OpBuilder &builder, ValueRange operands,
                                                TypeRange types, PartitionContext &context) const {
     const int64_t dim = cast<SoftmaxOp>(op).getDim();
-    const Split &axes = context.operands[0].dims[dim];
+    const dist::Axes axes = context.operands[0].dims[dim].axes();
     Type element = tensorType(operands[0]).getElementType();
     Build build(builder, op->getLoc());
     Value x = build.convert(operands[0], accumulationType(element));
@@ -82,7 +82,8 @@ struct CrossEntropyPartition : PartitionModel<CrossEntropyPartition, CrossEntrop
   FailureOr<SmallVector<Value>> buildPartition(Operation *op, unsigned, OpBuilder &builder, ValueRange operands,
                                                TypeRange types, PartitionContext &context) const {
     auto loss = cast<CrossEntropyOp>(op);
-    const Split &classes = context.operands[0].dims[1];
+    const Split &split = context.operands[0].dims[1];
+    const dist::Axes classes = split.axes();
     const int64_t numClasses = loss.getLogits().getType().getDimSize(1);
     dist::CollectiveBuilder &collectives = context.collectives;
     Build build(builder, op->getLoc());
@@ -102,7 +103,7 @@ struct CrossEntropyPartition : PartitionModel<CrossEntropyPartition, CrossEntrop
     if (index.getIntOrFloatBitWidth() < 32)
       index = builder.getI32Type();
     Value target = build.convert(operands[1], index);
-    Value first = build.convert(collectives.firstElement(classes, numClasses), index);
+    Value first = build.convert(collectives.firstElement(split, numClasses), index);
     Value own = build.sub(target, build.broadcastTo(first, shapeOf(target)));
     Value isTarget = build.compare(CompareDirection::Eq, build.iota(tensorType(x).clone(index), 1), perRow(own));
     Value picked = collectives.allReduce(build.sum(build.select(isTarget, x, build.splatLike(x, 0.0)), {1}), classes);

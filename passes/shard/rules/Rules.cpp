@@ -70,6 +70,7 @@ void registerShardingRules(DialectRegistry &registry) {
     shard::registerNeuralRules(context);
     shard::registerStateRules(context);
     shard::registerLossPartitions(context);
+    shard::registerAttentionPartitions(context);
     shard::registerRowPartitions(context);
   });
 }

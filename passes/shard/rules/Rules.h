@@ -22,6 +22,8 @@ public:
   }
   /// The op knows the place of an element along the factor.
   void ordered(int64_t factor) { rule.factors[factor].isOrdered = true; }
+  /// The op knows which elements a part has, if it is one range or one of each half.
+  void run(int64_t factor) { rule.factors[factor].isRun = true; }
   /// The next minor factor of a dimension.
   void operand(unsigned index, int64_t dim, int64_t factor) { rule.operands[index][dim].push_back(factor); }
   void result(unsigned index, int64_t dim, int64_t factor) { rule.results[index][dim].push_back(factor); }
@@ -55,6 +57,7 @@ void registerContractRules(mlir::MLIRContext *context);
 void registerNeuralRules(mlir::MLIRContext *context);
 void registerStateRules(mlir::MLIRContext *context);
 void registerLossPartitions(mlir::MLIRContext *context);
+void registerAttentionPartitions(mlir::MLIRContext *context);
 void registerRowPartitions(mlir::MLIRContext *context);
 
 } // namespace tessera::shard

@@ -1,5 +1,6 @@
 //===- RulesElementwise.cpp - leaf and elementwise ops --------------------===//
 
+#include "compiler/dialect/train/Builders.h"
 #include "passes/shard/rules/Rules.h"
 
 #include "mlir/IR/TypeUtilities.h"
@@ -89,18 +90,24 @@ Value addOffsets(OpBuilder &builder, Location loc, Value base, Value offset) {
 }
 
 struct IotaRule : RuleModel<IotaRule, IotaOp> {
-  ShardingRule getShardingRule(Operation *op) const {
-    RuleBuilder builder = pointwise(op);
-    builder.ordered(static_cast<int64_t>(cast<IotaOp>(op).getDim())); // factors are numbered as dimensions are
-    return builder.take();
-  }
+  ShardingRule getShardingRule(Operation *op) const { return pointwise(op).take(); }
   FailureOr<SmallVector<Value>> buildLocal(Operation *op, OpBuilder &builder, ValueRange operands,
                                            TypeRange resultTypes, LocalizeContext &context) const {
     auto iota = cast<IotaOp>(op);
     Value offset = operands.empty() ? Value() : operands.front();
-    if (Value first = context.globalOffset(builder, 0, iota.getDim()))
-      offset = addOffsets(builder, op->getLoc(), offset, first);
-    return SmallVector<Value>{IotaOp::create(builder, op->getLoc(), resultTypes.front(), offset, iota.getDim())};
+    const auto dim = static_cast<int64_t>(iota.getDim());
+    const auto pieces = context.pieces(builder, 0, dim);
+    if (pieces && pieces->size() == 1 && pieces->front().starts.size() == 1) {
+      if (Value first = pieces->front().starts.front())
+        offset = addOffsets(builder, op->getLoc(), offset, first);
+      return SmallVector<Value>{IotaOp::create(builder, op->getLoc(), resultTypes.front(), offset, iota.getDim())};
+    }
+    Build build(builder, op->getLoc());
+    auto type = cast<RankedTensorType>(resultTypes.front());
+    Value index = context.globalIndices(builder, 0, dim);
+    if (offset)
+      index = build.add(index, build.broadcastTo(build.convert(offset, builder.getI64Type()), shapeOf(index)));
+    return SmallVector<Value>{build.convert(build.broadcast(index, type.getShape(), {dim}), type.getElementType())};
   }
 };
 
@@ -116,30 +123,43 @@ struct RngUniformRule : RuleModel<RngUniformRule, RngUniformOp> {
     auto rng = cast<RngUniformOp>(op);
     if (resultTypes.front() == rng.getType())
       return cloneWithLocalTypes(op, builder, operands, resultTypes);
-    // A number depends on its row-major place, which is the same where blocks are a dimension of their own.
-    SmallVector<Value> offsets;
-    SmallVector<int64_t> global, local;
-    auto scalar = RankedTensorType::get({}, builder.getI64Type());
-    auto addDim = [&](Value offset, int64_t globalSize, int64_t localSize) {
-      if (!offset)
-        offset = ConstantOp::create(builder, op->getLoc(), scalar, DenseElementsAttr::get(scalar, int64_t(0)));
-      offsets.push_back(offset);
-      global.push_back(globalSize);
-      local.push_back(localSize);
-    };
+    // A number depends on its row-major place, which is the same where each piece is a dimension of its own.
     auto type = cast<RankedTensorType>(resultTypes.front());
+    SmallVector<dist::DimPiece> pieces;
     for (int64_t dim = 0, rank = type.getRank(); dim < rank; ++dim) {
-      const int64_t blocks = context.blocks(0, dim);
-      if (blocks > 1)
-        addDim({}, blocks, blocks);
-      addDim(context.globalOffset(builder, 0, dim), rng.getType().getDimSize(dim) / blocks,
-             type.getDimSize(dim) / blocks);
+      const auto own = context.pieces(builder, 0, dim);
+      if (!own)
+        return op->emitError() << "random numbers along dimension " << dim << " are split inside of a zigzag";
+      llvm::append_range(pieces, *own);
     }
-    Value numbers = RngUniformOp::create(builder, op->getLoc(), type.clone(local), operands.front(), offsets,
-                                         rng.getStreamAttr(), builder.getDenseI64ArrayAttr(global));
-    if (numbers.getType() != type)
-      numbers = ReshapeOp::create(builder, op->getLoc(), type, numbers);
-    return SmallVector<Value>{numbers};
+    Build build(builder, op->getLoc());
+    return SmallVector<Value>{build.reshape(numbersAt(build, rng, operands.front(), pieces, 0), type.getShape())};
+  }
+
+private:
+  /// A dimension for each piece; one behind the other where a piece consists of several runs.
+  static Value numbersAt(Build &build, RngUniformOp rng, Value seed, SmallVector<dist::DimPiece> &pieces,
+                         size_t piece) {
+    if (piece == pieces.size()) {
+      SmallVector<Value> offsets;
+      SmallVector<int64_t> global, local;
+      auto scalar = RankedTensorType::get({}, build.builder.getI64Type());
+      for (const dist::DimPiece &part : pieces) {
+        offsets.push_back(part.starts.front() ? part.starts.front() : build.zeros(scalar));
+        global.push_back(part.global);
+        local.push_back(part.local);
+      }
+      return RngUniformOp::create(build.builder, build.loc, rng.getType().clone(local), seed, offsets,
+                                  rng.getStreamAttr(), build.builder.getDenseI64ArrayAttr(global));
+    }
+    const dist::DimPiece whole = pieces[piece];
+    SmallVector<Value> runs;
+    for (Value start : whole.starts) {
+      pieces[piece] = {whole.global, whole.local / static_cast<int64_t>(whole.starts.size()), {start}};
+      runs.push_back(numbersAt(build, rng, seed, pieces, piece + 1));
+    }
+    pieces[piece] = whole;
+    return runs.size() == 1 ? runs.front() : build.concat(runs, static_cast<int64_t>(piece));
   }
 };
 

@@ -1,6 +1,9 @@
 //===- RulesNeural.cpp - normalisation, losses, attention, quantisation ---===//
 
-#include "passes/shard/rules/Rules.h"
+#include "compiler/cost/Flops.h"
+#include "compiler/dialect/train/Builders.h"
+#include "passes/shard/partition/AttentionKeys.h"
+#include "passes/shard/rules/AttentionFactors.h"
 
 using namespace mlir;
 using namespace tessera::train;
@@ -48,82 +51,57 @@ struct CrossEntropyRule : RuleModel<CrossEntropyRule, CrossEntropyOp> {
   }
 };
 
-/// Batch and heads pass; positions and channels stay whole. Query head h reads key head h / (H/G), so the query's
-/// heads are the product of the key's heads and the group size. A rank that has some of the heads of a group has a part
-/// of the sum that is the gradient of the group's key head.
-class AttentionFactors {
-public:
-  AttentionFactors(RuleBuilder &builder, Value query, Value key)
-      : builder(builder), batch(builder.factor(shapeOf(query)[0])), groups(builder.factor(shapeOf(key)[1])),
-        headsPerGroup(builder.factor(shapeOf(query)[1] / shapeOf(key)[1])), heads(shapeOf(query)[1]) {}
-
-  void queryOperand(unsigned index) {
-    builder.operand(index, 0, batch);
-    builder.operand(index, 1, groups);
-    builder.operand(index, 1, headsPerGroup);
-  }
-  void keyOperand(unsigned index) {
-    builder.operand(index, 0, batch);
-    builder.operand(index, 1, groups);
-  }
-  void maskOperand(unsigned index, Value mask, Value query) {
-    if (shapeOf(mask)[0] == shapeOf(query)[0])
-      builder.operand(index, 0, batch);
-    if (shapeOf(mask)[1] == heads) {
-      builder.operand(index, 1, groups);
-      builder.operand(index, 1, headsPerGroup);
-    }
-  }
-  void queryResult(unsigned index) {
-    builder.result(index, 0, batch);
-    builder.result(index, 1, groups);
-    builder.result(index, 1, headsPerGroup);
-  }
-  /// Gradients of keys and values: sums over the heads of a group.
-  void keyResult(unsigned index) {
-    builder.result(index, 0, batch);
-    builder.result(index, 1, groups);
-    builder.reduce(index, headsPerGroup);
-  }
-
-private:
-  RuleBuilder &builder;
-  int64_t batch, groups, headsPerGroup, heads;
-};
-
-struct AttentionRule : RuleModel<AttentionRule, AttentionOp> {
+/// Rows pass; the weight is whole, and its gradient a sum over rows.
+template <typename Op> struct LinearCrossEntropyRule : RuleModel<LinearCrossEntropyRule<Op>, Op> {
   ShardingRule getShardingRule(Operation *op) const {
-    auto attention = cast<AttentionOp>(op);
     RuleBuilder builder(op);
-    AttentionFactors factors(builder, attention.getQuery(), attention.getKey());
-    factors.queryOperand(0);
-    factors.keyOperand(1);
-    factors.keyOperand(2);
-    if (attention.getMask())
-      factors.maskOperand(3, attention.getMask(), attention.getQuery());
-    factors.queryResult(0);
-    factors.queryResult(1);
+    const int64_t rows = builder.factor(shapeOf(op->getOperand(0))[0]);
+    for (unsigned operand = 0; operand < op->getNumOperands(); ++operand)
+      if (operand != 1)
+        builder.operand(operand, 0, rows);
+    for (unsigned result = 0; result < op->getNumResults(); ++result)
+      if (result != 3)
+        builder.result(result, 0, rows);
+      else
+        builder.reduce(result, rows);
     return builder.take();
   }
 };
 
-struct AttentionGradRule : RuleModel<AttentionGradRule, AttentionGradOp> {
+/// Keys and values are whole: a rank has all of them for its queries. What is seen by position becomes ranges of keys.
+template <typename Op> struct AttentionRule : RuleModel<AttentionRule<Op>, Op> {
   ShardingRule getShardingRule(Operation *op) const {
-    auto attention = cast<AttentionGradOp>(op);
     RuleBuilder builder(op);
-    AttentionFactors factors(builder, attention.getQuery(), attention.getKey());
-    factors.queryOperand(0);
-    factors.keyOperand(1);
-    factors.keyOperand(2);
-    unsigned next = 3;
-    if (attention.getMask())
-      factors.maskOperand(next++, attention.getMask(), attention.getQuery());
-    for (unsigned end = next + 3; next < end; ++next)
-      factors.queryOperand(next); // output, lse, output_grad
-    factors.queryResult(0);
-    factors.keyResult(1);
-    factors.keyResult(2);
+    AttentionFactors factors(builder, cast<Op>(op), AttentionFactors::Keys::Whole);
     return builder.take();
+  }
+  FailureOr<SmallVector<Value>> buildLocal(Operation *op, OpBuilder &builder, ValueRange operands,
+                                           TypeRange resultTypes, LocalizeContext &context) const {
+    auto attention = cast<Op>(op);
+    FailureOr<SmallVector<Value>> results = cloneWithLocalTypes(op, builder, operands, resultTypes);
+    auto local = succeeded(results) ? results->front().getDefiningOp<Op>() : Op();
+    if (!local)
+      return failure();
+    local.removeSplitAttr();
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(local);
+    Value indices = attention.getCausal() ? context.globalIndices(builder, 0, 2) : Value();
+    if (!indices)
+      return results;
+    Build build(builder, op->getLoc());
+    const SeenKeys seen = seenKeys(build, AttentionMasks(attention), indices, {local.getBegin(), local.getEnd()});
+    local.getBeginMutable().assign(seen.begin);
+    local.getEndMutable().assign(seen.end);
+    local.setCausal(false);
+    local.removeWindowAttr();
+    // The last range of queries sees all keys, an early and a late one together half of them.
+    const auto keys = static_cast<double>(attention.getKey().getType().getDimSize(2));
+    const std::optional<uint64_t> window = attention.getWindow();
+    if (context.isZigzag(0, 2))
+      local.setDensity(APFloat(seenPart(true, window, std::nullopt, keys)));
+    else if (window)
+      local.setDensity(APFloat(std::min(1.0, static_cast<double>(*window) / keys)));
+    return results;
   }
 };
 
@@ -204,8 +182,10 @@ void registerNeuralRules(MLIRContext *context) {
   SoftmaxOp::attachInterface<SoftmaxRule>(*context);
   LayerNormOp::attachInterface<LayerNormRule>(*context);
   CrossEntropyOp::attachInterface<CrossEntropyRule>(*context);
-  AttentionOp::attachInterface<AttentionRule>(*context);
-  AttentionGradOp::attachInterface<AttentionGradRule>(*context);
+  LinearCrossEntropyOp::attachInterface<LinearCrossEntropyRule<LinearCrossEntropyOp>>(*context);
+  LinearCrossEntropyGradOp::attachInterface<LinearCrossEntropyRule<LinearCrossEntropyGradOp>>(*context);
+  AttentionOp::attachInterface<AttentionRule<AttentionOp>>(*context);
+  AttentionGradOp::attachInterface<AttentionRule<AttentionGradOp>>(*context);
   QuantizeOp::attachInterface<QuantRule<QuantizeOp>>(*context);
   DequantizeOp::attachInterface<QuantRule<DequantizeOp>>(*context);
   ScaledDotOp::attachInterface<ScaledDotRule>(*context);

@@ -2,6 +2,8 @@
 
 #include "runtime/device/cpu/Attention.h"
 
+#include <algorithm>
+
 namespace tessera::cpu {
 
 std::vector<const AttentionKernel *> attentionKernels() {
@@ -26,7 +28,7 @@ const AttentionKernel &attentionKernel() {
 namespace {
 
 Strided strided(const TensorView &view) {
-  Strided tensor{view.data, {0, 0, 0, 0}};
+  Strided tensor{view.data, {0, 0, 0, 0}, view.dtype == artifact::DataType::BF16};
   for (size_t dim = 0; dim < view.strides.size(); ++dim)
     tensor.strides[dim] = view.strides[dim];
   return tensor;
@@ -44,7 +46,13 @@ AttentionProblem describe(const AttentionArguments &arguments) {
   problem.valueDepth = v[3];
   problem.scale = arguments.scale;
   problem.causal = arguments.causal;
-  problem.isHalf = arguments.q.dtype == artifact::DataType::BF16;
+  problem.window = std::min(arguments.window, problem.keys);
+  if (arguments.begin) {
+    problem.begin = static_cast<const int64_t *>(arguments.begin->data);
+    problem.end = static_cast<const int64_t *>(arguments.end->data);
+    problem.beginStride = arguments.begin->shape[0] == 1 ? 0 : problem.queries;
+    problem.endStride = arguments.end->shape[0] == 1 ? 0 : problem.queries;
+  }
   problem.q = strided(arguments.q);
   problem.k = strided(arguments.k);
   problem.v = strided(arguments.v);
@@ -76,7 +84,9 @@ template <typename Task> void runTasks(int64_t count, Scratch &scratch, size_t f
 } // namespace
 
 size_t attentionScratchBytes(const AttentionArguments &arguments, bool backward, const Team &team) {
-  return scratchFloats(describe(arguments), backward, attentionKernel()) * sizeof(float) * team.threads();
+  AttentionProblem problem = describe(arguments);
+  problem.dq.isHalf = problem.q.isHalf; // the larger one
+  return scratchFloats(problem, backward, attentionKernel()) * sizeof(float) * team.threads();
 }
 
 void attention(const AttentionArguments &arguments, Scratch &scratch, const Team &team, const AttentionKernel &kernel) {
@@ -96,6 +106,7 @@ void attentionGrad(const AttentionGradArguments &arguments, Scratch &scratch, co
   problem.dq = strided(arguments.dq);
   problem.dk = strided(arguments.dk);
   problem.dv = strided(arguments.dv);
+  problem.isPartial = arguments.isPartial;
   size_t floats = scratchFloats(problem, true, kernel);
   int64_t groups = problem.batch * problem.groups;
   if (groups >= team.threads()) {

@@ -1,7 +1,8 @@
 //===- Attention.h - attention forward and backward ------------------------===//
 //
-// f32, or bf16 computed in f32, any strides, grouped heads, boolean or additive masks, causal. Never stores scores of
-// the whole sequence. The instruction set is chosen at run time; results do not depend on the number of threads.
+// f32, or bf16 computed in f32, any strides, grouped heads, boolean or additive masks, ranges of keys, causal. Never
+// stores scores of the whole sequence. The instruction set is chosen at run time; results do not depend on the number
+// of threads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,11 +22,14 @@ namespace tessera::cpu {
 struct AttentionArguments {
   TensorView q, k, v, out, lse;
   const TensorView *mask = nullptr;
+  const TensorView *begin = nullptr, *end = nullptr; ///< I64 [B or 1, Tq]: the keys that a query sees
   float scale = 1;
   bool causal = false;
+  int64_t window = 0; ///< keys that a causal query sees at most; 0: all
 };
 struct AttentionGradArguments : AttentionArguments {
   TensorView dout, dq, dk, dv;
+  bool isPartial = false; ///< out and lse are of an attention to more keys than these
 };
 
 /// The best table for this processor.

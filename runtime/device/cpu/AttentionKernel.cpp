@@ -16,20 +16,56 @@ struct Block {
   int64_t batch, head, firstQuery, rows, firstKey, columns;
 };
 
-bool isSkipped(const AttentionProblem &p, int64_t firstQuery, int64_t rows, int64_t firstKey) {
-  return p.causal && firstKey > firstQuery + rows - 1 + p.keys - p.queries;
+/// The keys [first, end); none where end <= first. Neither is below 0 or above the number of keys.
+struct Range {
+  int64_t first, end;
+};
+
+/// What a query may see, but for the mask.
+Range seenBy(const AttentionProblem &p, int64_t batch, int64_t query) {
+  Range seen{0, p.keys};
+  if (p.causal) {
+    const int64_t last = query + p.keys - p.queries;
+    seen.end = least(seen.end, last + 1);
+    if (p.window > 0)
+      seen.first = most(seen.first, last - p.window + 1);
+  }
+  if (p.begin) {
+    seen.first = most(seen.first, p.begin[batch * p.beginStride + query]);
+    seen.end = least(seen.end, p.end[batch * p.endStride + query]);
+  }
+  return {least(seen.first, p.keys), most(seen.end, 0)};
+}
+
+/// All that is seen by some of the queries [firstQuery, +rows).
+Range seenByAny(const AttentionProblem &p, int64_t batch, int64_t firstQuery, int64_t rows) {
+  if (rows == 0)
+    return {0, 0};
+  if (!p.begin) // both ends grow with the query
+    return {seenBy(p, batch, firstQuery).first, seenBy(p, batch, firstQuery + rows - 1).end};
+  Range all{p.keys, 0};
+  for (int64_t query = firstQuery; query < firstQuery + rows; ++query)
+    if (const Range seen = seenBy(p, batch, query); seen.first < seen.end)
+      all = {least(all.first, seen.first), most(all.end, seen.end)};
+  return all;
+}
+
+/// The blocks of keys that have a part of `seen`: [first, end), a multiple of `block` first.
+Range blocksOf(const Range &seen) {
+  return seen.first < seen.end ? Range{seen.first / block * block, seen.end} : Range{0, 0};
+}
+bool hasPartOf(int64_t firstKey, int64_t columns, const Range &seen) {
+  return seen.first < seen.end && firstKey < seen.end && firstKey + columns > seen.first;
 }
 
 /// Scales a row of products and applies the masks; columns beyond the keys become -inf.
 void finishScores(const AttentionProblem &p, const Block &at, int64_t row, float *scores) {
   for (int64_t column = 0; column < block; column += lanes)
     store(scores + column, load(scores + column) * p.scale);
-  int64_t query = at.firstQuery + row, columns = at.columns;
-  if (p.causal) {
-    int64_t last = query + p.keys - p.queries; // inclusive
-    columns = least(columns, last - at.firstKey + 1);
-    columns = columns < 0 ? 0 : columns;
-  }
+  const int64_t query = at.firstQuery + row;
+  const Range seen = seenBy(p, at.batch, query);
+  const int64_t first = least(most(seen.first - at.firstKey, 0), at.columns);
+  const int64_t columns = most(least(at.columns, seen.end - at.firstKey), 0);
   if (p.maskKind != MaskKind::None) {
     int64_t offset = at.batch * p.maskStrides[0] + at.head * p.maskStrides[1] + query * p.maskStrides[2] +
                      at.firstKey * p.maskStrides[3];
@@ -43,6 +79,8 @@ void finishScores(const AttentionProblem &p, const Block &at, int64_t row, float
         scores[column] += mask[column * p.maskStrides[3]];
     }
   }
+  for (int64_t column = 0; column < first; ++column)
+    scores[column] = -infinity;
   for (int64_t column = columns; column < block; ++column)
     scores[column] = -infinity;
 }
@@ -59,22 +97,24 @@ void forward(const AttentionProblem &problem, float *scratch, int64_t batch, int
   float *queries = scratch, *sums = queries + attentionRows * depth, *largest = sums + attentionRows * valueDepth,
         *total = largest + attentionRows, *keys = total + attentionRows, *values = keys + block * depth,
         *scores = values + block * valueDepth;
-  pack(p, p.q, batch, head, firstRow, rows, attentionRows, p.depth, queries);
+  pack(p.q, batch, head, firstRow, rows, attentionRows, p.depth, queries);
   for (int64_t index = 0; index < attentionRows * valueDepth; ++index)
     sums[index] = 0;
   for (int64_t row = 0; row < attentionRows; ++row) {
     largest[row] = -infinity;
     total[row] = 0;
   }
-  for (int64_t firstKey = 0; firstKey < p.keys; firstKey += block) {
-    if (isSkipped(p, firstRow, rows, firstKey))
-      break;
+  Range seen[attentionRows / block];
+  for (int64_t first = 0; first < attentionRows; first += block)
+    seen[first / block] = seenByAny(p, batch, firstRow + first, most(least(block, rows - first), 0));
+  const Range blocks = blocksOf(seenByAny(p, batch, firstRow, rows));
+  for (int64_t firstKey = blocks.first; firstKey < blocks.end; firstKey += block) {
     int64_t columns = least(block, p.keys - firstKey);
-    packTransposed(p, p.k, batch, group, firstKey, columns, p.depth, keys);
-    pack(p, p.v, batch, group, firstKey, columns, block, p.valueDepth, values);
+    packTransposed(p.k, batch, group, firstKey, columns, p.depth, keys);
+    pack(p.v, batch, group, firstKey, columns, block, p.valueDepth, values);
     for (int64_t first = 0; first < rows; first += block) {
       Block at{batch, head, firstRow + first, least(block, rows - first), firstKey, columns};
-      if (isSkipped(p, at.firstQuery, at.rows, firstKey))
+      if (!hasPartOf(firstKey, columns, seen[first / block]))
         continue;
       int64_t tileRows = (at.rows + rowTile - 1) / rowTile * rowTile;
       multiply<false>(tileRows, block, p.depth, queries + first * depth, depth, 1, keys, block, scores, block);
@@ -117,7 +157,7 @@ void forward(const AttentionProblem &problem, float *scratch, int64_t batch, int
   }
   for (int64_t row = 0; row < rows; ++row) {
     float inverse = total[row] > 0 ? 1 / total[row] : 0;
-    unpack(p, p.out, batch, head, firstRow + row, p.valueDepth, sums + row * valueDepth, inverse);
+    unpack(p.out, batch, head, firstRow + row, p.valueDepth, sums + row * valueDepth, inverse);
     *rowOf<float>(p.lse, batch, head, firstRow + row) =
         total[row] > 0 ? largest[row] + __builtin_logf(total[row]) : -infinity;
   }
@@ -138,7 +178,7 @@ struct Backward {
 
 /// Floats that sum the gradients of all queries of a group, which are rounded at the end.
 int64_t querySums(const AttentionProblem &p) {
-  return p.isHalf ? p.heads / p.groups * ((p.queries + block - 1) / block * block) * padded(p.depth) : 0;
+  return p.dq.isHalf ? p.heads / p.groups * ((p.queries + block - 1) / block * block) * padded(p.depth) : 0;
 }
 
 size_t backwardScratch(const AttentionProblem &p) {
@@ -171,13 +211,14 @@ Backward divide(const AttentionProblem &p, float *scratch) {
 
 void packKeys(const AttentionProblem &p, const Backward &s, int64_t batch, int64_t group, int64_t firstKey) {
   int64_t columns = least(block, p.keys - firstKey);
-  packTransposed(p, p.k, batch, group, firstKey, columns, p.depth, s.keysT);
-  packTransposed(p, p.v, batch, group, firstKey, columns, p.valueDepth, s.valuesT);
-  pack(p, p.k, batch, group, firstKey, columns, block, p.depth, s.keys);
+  packTransposed(p.k, batch, group, firstKey, columns, p.depth, s.keysT);
+  packTransposed(p.v, batch, group, firstKey, columns, p.valueDepth, s.valuesT);
+  pack(p.k, batch, group, firstKey, columns, block, p.depth, s.keys);
 }
 
 /// Log of the sum of exp(score - lse) over a row: 0, but where scores are so large that lse, their maximum plus the log
-/// of a sum, has lost that log. Rows whose keys are all hidden by adding a large number are such.
+/// of a sum, has lost that log. Rows whose keys are all hidden by adding a large number are such. Some of the keys
+/// alone do not say it.
 void sumLargeRows(const AttentionProblem &p, const Backward &s, int64_t batch, int64_t head, int64_t first,
                   int64_t rows) {
   auto isLarge = [&](int64_t row) { return __builtin_fabsf(s.lse[row]) > largestExactLse && s.lse[row] != infinity; };
@@ -186,13 +227,14 @@ void sumLargeRows(const AttentionProblem &p, const Backward &s, int64_t batch, i
     s.logTotal[row] = 0;
     any |= row < rows && isLarge(row);
   }
-  if (!any)
+  if (!any || p.isPartial)
     return;
   int64_t depth = padded(p.depth), tileRows = (rows + rowTile - 1) / rowTile * rowTile,
           group = head / (p.heads / p.groups);
-  for (int64_t firstKey = 0; firstKey < p.keys && !isSkipped(p, first, rows, firstKey); firstKey += block) {
+  const Range blocks = blocksOf(seenByAny(p, batch, first, rows));
+  for (int64_t firstKey = blocks.first; firstKey < blocks.end; firstKey += block) {
     Block at{batch, head, first, rows, firstKey, least(block, p.keys - firstKey)};
-    packTransposed(p, p.k, batch, group, firstKey, at.columns, p.depth, s.otherKeys);
+    packTransposed(p.k, batch, group, firstKey, at.columns, p.depth, s.otherKeys);
     multiply<false>(tileRows, block, p.depth, s.queries, depth, 1, s.otherKeys, block, s.probabilities, block);
     for (int64_t row = 0; row < rows; ++row) {
       if (!isLarge(row))
@@ -212,15 +254,15 @@ void sumLargeRows(const AttentionProblem &p, const Backward &s, int64_t batch, i
 
 void packQueries(const AttentionProblem &p, const Backward &s, int64_t batch, int64_t head, int64_t first) {
   int64_t rows = least(block, p.queries - first), width = padded(p.valueDepth);
-  pack(p, p.q, batch, head, first, rows, block, p.depth, s.queries);
-  pack(p, p.dout, batch, head, first, rows, block, p.valueDepth, s.dout);
+  pack(p.q, batch, head, first, rows, block, p.depth, s.queries);
+  pack(p.dout, batch, head, first, rows, block, p.valueDepth, s.dout);
   for (int64_t row = 0; row < block; ++row) {
     s.delta[row] = 0;
     s.lse[row] = infinity; // probability 0
     if (row >= rows)
       continue;
-    float delta =
-        (p.isHalf ? dotAs<Half> : dotAs<float>)(p.out, batch, head, first + row, p.valueDepth, s.dout + row * width);
+    float delta = (p.out.isHalf ? dotAs<Half> : dotAs<float>)(p.out, batch, head, first + row, p.valueDepth,
+                                                              s.dout + row * width);
     float lse = *rowOf<float>(p.lse, batch, head, first + row);
     s.delta[row] = delta;
     s.lse[row] = lse == -infinity ? infinity : lse;
@@ -257,7 +299,7 @@ void backwardBlock(const AttentionProblem &p, const Backward &s, const Block &at
   if (wantQueries) {
     multiply<false>(rows, depth, at.columns, s.dscores, block, 1, s.keys, depth, s.dqueries, depth);
     for (int64_t row = 0; row < at.rows; ++row) {
-      bool isSummed = p.isHalf;
+      bool isSummed = p.dq.isHalf;
       float *to = isSummed ? sumOf(p, s, at.head, at.firstQuery + row)
                            : rowOf<float>(p.dq, at.batch, at.head, at.firstQuery + row);
       int64_t stride = isSummed ? 1 : p.dq.strides[3];
@@ -270,8 +312,8 @@ void backwardBlock(const AttentionProblem &p, const Backward &s, const Block &at
 void clearQueries(const AttentionProblem &p, const Backward &s, int64_t batch, int64_t head, int64_t first,
                   int64_t rows) {
   for (int64_t row = first; row < first + rows; ++row) {
-    float *to = p.isHalf ? sumOf(p, s, head, row) : rowOf<float>(p.dq, batch, head, row);
-    int64_t stride = p.isHalf ? 1 : p.dq.strides[3];
+    float *to = p.dq.isHalf ? sumOf(p, s, head, row) : rowOf<float>(p.dq, batch, head, row);
+    int64_t stride = p.dq.isHalf ? 1 : p.dq.strides[3];
     for (int64_t column = 0; column < p.depth; ++column)
       to[column * stride] = 0;
   }
@@ -280,8 +322,8 @@ void clearQueries(const AttentionProblem &p, const Backward &s, int64_t batch, i
 /// Rounds the sums of gradients of queries, where they were not added up in place.
 void finishQueries(const AttentionProblem &p, const Backward &s, int64_t batch, int64_t head, int64_t first,
                    int64_t rows) {
-  for (int64_t row = first; p.isHalf && row < first + rows; ++row)
-    unpack(p, p.dq, batch, head, row, p.depth, sumOf(p, s, head, row));
+  for (int64_t row = first; p.dq.isHalf && row < first + rows; ++row)
+    unpack(p.dq, batch, head, row, p.depth, sumOf(p, s, head, row));
 }
 
 /// dk and dv of one block of keys, and if wanted its share of dq.
@@ -297,14 +339,14 @@ void backwardKeyBlock(const AttentionProblem &p, const Backward &s, int64_t batc
   for (int64_t head = group * heads; head < (group + 1) * heads; ++head)
     for (int64_t first = 0; first < p.queries; first += block) {
       Block at{batch, head, first, least(block, p.queries - first), firstKey, columns};
-      if (isSkipped(p, first, at.rows, firstKey))
+      if (!hasPartOf(firstKey, columns, seenByAny(p, batch, first, at.rows)))
         continue;
       packQueries(p, s, batch, head, first);
       backwardBlock(p, s, at, true, wantQueries);
     }
   for (int64_t row = 0; row < columns; ++row) {
-    unpack(p, p.dk, batch, group, firstKey + row, p.depth, s.dkeys + row * depth);
-    unpack(p, p.dv, batch, group, firstKey + row, p.valueDepth, s.dvalues + row * valueDepth);
+    unpack(p.dk, batch, group, firstKey + row, p.depth, s.dkeys + row * depth);
+    unpack(p.dv, batch, group, firstKey + row, p.valueDepth, s.dvalues + row * valueDepth);
   }
 }
 
@@ -331,10 +373,9 @@ void backwardQueries(const AttentionProblem &p, float *scratch, int64_t batch, i
   s.firstQuery = first;
   clearQueries(p, s, batch, head, first, rows);
   packQueries(p, s, batch, head, first);
-  for (int64_t firstKey = 0; firstKey < p.keys; firstKey += block) {
+  const Range blocks = blocksOf(seenByAny(p, batch, first, rows));
+  for (int64_t firstKey = blocks.first; firstKey < blocks.end; firstKey += block) {
     Block at{batch, head, first, rows, firstKey, least(block, p.keys - firstKey)};
-    if (isSkipped(p, first, rows, firstKey))
-      break;
     packKeys(p, s, batch, group, firstKey);
     backwardBlock(p, s, at, false, true);
   }

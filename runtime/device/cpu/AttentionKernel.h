@@ -15,21 +15,25 @@
 
 namespace tessera::cpu {
 
-/// A tensor of up to four dimensions; strides in elements, 0 for broadcast ones.
+/// A tensor of up to four dimensions, f32 or bf16; strides in elements, 0 for broadcast ones.
 struct Strided {
   void *data;
   int64_t strides[4];
+  bool isHalf;
 };
 
 enum class MaskKind { None, Boolean, Additive };
 
 /// Shapes as train.attention: q [B,H,Tq,D], k [B,G,Tk,D], v [B,G,Tk,Dv], lse [B,H,Tq]. lse and an additive mask are
-/// f32, all others f32 or bf16.
+/// f32, all others f32 or bf16; computed in f32, results are rounded once.
 struct AttentionProblem {
   int64_t batch, heads, groups, queries, keys, depth, valueDepth;
   float scale;
   bool causal;
-  bool isHalf; ///< bf16; computed in f32, results are rounded once
+  int64_t window;                 ///< keys that a causal query sees at most, no more than there are; 0: all
+  const int64_t *begin, *end;     ///< of the keys that a query sees: [batch or 1, queries], or null
+  int64_t beginStride, endStride; ///< between batches of these, or 0
+  bool isPartial;                 ///< backward: lse is of more keys than these
   MaskKind maskKind;
   const void *mask;
   int64_t maskStrides[4];

@@ -24,6 +24,7 @@ constexpr float infinity = __builtin_inff();
 
 static int64_t padded(int64_t size) { return (size + 15) / 16 * 16; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 static Floats load(const float *p) { return *reinterpret_cast<const Floats *>(p); }
 static void store(float *p, Floats value) { *reinterpret_cast<Floats *>(p) = value; }
 static Floats splat(float value) { return Floats{} + value; }
@@ -143,9 +144,9 @@ static void packAs(const Strided &tensor, int64_t batch, int64_t head, int64_t f
       to[column] = 0;
   }
 }
-static void pack(const AttentionProblem &p, const Strided &tensor, int64_t batch, int64_t head, int64_t first,
-                 int64_t rows, int64_t capacity, int64_t depth, float *target) {
-  (p.isHalf ? packAs<Half> : packAs<float>)(tensor, batch, head, first, rows, capacity, depth, target);
+static void pack(const Strided &tensor, int64_t batch, int64_t head, int64_t first, int64_t rows, int64_t capacity,
+                 int64_t depth, float *target) {
+  (tensor.isHalf ? packAs<Half> : packAs<float>)(tensor, batch, head, first, rows, capacity, depth, target);
 }
 
 /// The same, transposed to [depth, block].
@@ -164,9 +165,9 @@ static void packTransposedAs(const Strided &tensor, int64_t batch, int64_t head,
       to[row] = 0;
   }
 }
-static void packTransposed(const AttentionProblem &p, const Strided &tensor, int64_t batch, int64_t head, int64_t first,
-                           int64_t rows, int64_t depth, float *target) {
-  (p.isHalf ? packTransposedAs<Half> : packTransposedAs<float>)(tensor, batch, head, first, rows, depth, target);
+static void packTransposed(const Strided &tensor, int64_t batch, int64_t head, int64_t first, int64_t rows,
+                           int64_t depth, float *target) {
+  (tensor.isHalf ? packTransposedAs<Half> : packTransposedAs<float>)(tensor, batch, head, first, rows, depth, target);
 }
 
 /// Writes row `row` of a result.
@@ -177,9 +178,9 @@ static void unpackAs(const Strided &tensor, int64_t batch, int64_t head, int64_t
   for (int64_t column = 0; column < depth; ++column)
     put(to + column * tensor.strides[3], from[column] * factor);
 }
-static void unpack(const AttentionProblem &p, const Strided &tensor, int64_t batch, int64_t head, int64_t row,
-                   int64_t depth, const float *from, float factor = 1) {
-  (p.isHalf ? unpackAs<Half> : unpackAs<float>)(tensor, batch, head, row, depth, from, factor);
+static void unpack(const Strided &tensor, int64_t batch, int64_t head, int64_t row, int64_t depth, const float *from,
+                   float factor = 1) {
+  (tensor.isHalf ? unpackAs<Half> : unpackAs<float>)(tensor, batch, head, row, depth, from, factor);
 }
 
 template <typename T>

@@ -122,54 +122,75 @@ public:
     if (table.mask() >= 0)
       mask = {*shared.rank, static_cast<uint32_t>(table.mask())};
     hasMask = table.mask() >= 0;
+    hasBounds = table.begin() >= 0;
+    if (hasBounds) {
+      begin = {*shared.rank, static_cast<uint32_t>(table.begin())};
+      end = {*shared.rank, static_cast<uint32_t>(table.end())};
+    }
     scale = table.scale();
     causal = table.causal();
+    window = table.window();
   }
   Status run(const Iteration &iteration) override {
-    TensorView maskView;
+    Optionals views;
     AttentionArguments arguments;
-    fill(arguments, maskView, iteration);
+    fill(arguments, views, iteration);
     attention(arguments, shared.attentionScratch, shared.team);
     return Status::ok();
   }
 
   /// Takes the scratch before the first step.
   void reserve(bool backward) {
-    TensorView maskView;
+    Optionals views;
     AttentionArguments arguments;
-    fill(arguments, maskView, {});
+    fill(arguments, views, {});
     shared.attentionScratch.require(attentionScratchBytes(arguments, backward, shared.team));
   }
 
 protected:
-  void fill(AttentionArguments &arguments, TensorView &maskView, const Iteration &iteration) const {
+  /// What the arguments point to.
+  struct Optionals {
+    TensorView mask, begin, end;
+  };
+
+  void fill(AttentionArguments &arguments, Optionals &views, const Iteration &iteration) const {
     arguments.q = q.viewAt(iteration);
     arguments.k = k.viewAt(iteration);
     arguments.v = v.viewAt(iteration);
     arguments.out = out.viewAt(iteration);
     arguments.lse = lse.viewAt(iteration);
-    if (hasMask)
-      maskView = mask.viewAt(iteration);
-    arguments.mask = hasMask ? &maskView : nullptr;
+    if (hasMask) {
+      views.mask = mask.viewAt(iteration);
+      arguments.mask = &views.mask;
+    }
+    if (hasBounds) {
+      views.begin = begin.viewAt(iteration);
+      views.end = end.viewAt(iteration);
+      arguments.begin = &views.begin;
+      arguments.end = &views.end;
+    }
     arguments.scale = scale;
     arguments.causal = causal;
+    arguments.window = window;
   }
 
   CpuShared &shared;
-  Operand q, k, v, out, lse, mask;
-  bool hasMask, causal;
+  Operand q, k, v, out, lse, mask, begin, end;
+  bool hasMask, hasBounds, causal;
   float scale;
+  int64_t window;
 };
 
 class AttentionGradCommand : public AttentionCommand {
 public:
   AttentionGradCommand(const artifact::AttentionGrad &table, CpuShared &shared)
       : AttentionCommand(table, shared), dout(*shared.rank, table.dout()), dq(*shared.rank, table.dq()),
-        dk(*shared.rank, table.dk()), dv(*shared.rank, table.dv()) {}
+        dk(*shared.rank, table.dk()), dv(*shared.rank, table.dv()), isPartial(table.partial()) {}
   Status run(const Iteration &iteration) override {
-    TensorView maskView;
+    Optionals views;
     AttentionGradArguments arguments;
-    fill(arguments, maskView, iteration);
+    fill(arguments, views, iteration);
+    arguments.isPartial = isPartial;
     arguments.dout = dout.viewAt(iteration);
     arguments.dq = dq.viewAt(iteration);
     arguments.dk = dk.viewAt(iteration);
@@ -180,6 +201,7 @@ public:
 
 private:
   Operand dout, dq, dk, dv;
+  bool isPartial;
 };
 
 class CollectiveCommand : public Command {

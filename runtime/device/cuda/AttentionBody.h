@@ -38,7 +38,8 @@ public:
       s.total[row] = 0;
     });
     team.each(tile * columns, [&](int index) { s.sums[0][index] = 0; });
-    for (int64_t firstKey = 0; firstKey < p.keys && !isHidden(at.first + at.count - 1, firstKey); firstKey += tile) {
+    const Range seen = seenByAny(at.batch, at.first, at.count);
+    for (int64_t firstKey = seen.first / tile * tile; firstKey < seen.end; firstKey += tile) {
       int keys = least(tile, p.keys - firstKey);
       Rows v = rowsOf(p.v, at.batch, group, firstKey, keys);
       multiply(q, rowsOf(p.k, at.batch, group, firstKey, keys), p.depth, s.scores);
@@ -57,7 +58,7 @@ public:
         s.sums[0][index] = sum;
       });
     }
-    Rows out = rowsOf(p.out, at.batch, at.head, at.first, at.count);
+    Results out = resultsOf(p.out, at.batch, at.head, at.first);
     team.each(at.count * columns, [&](int index) {
       int row = index / columns, column = index % columns;
       out.put(row, firstColumn + column, s.total[row] > 0 ? s.sums[0][index] / s.total[row] : 0);
@@ -72,12 +73,13 @@ public:
   /// delta and logTotal of one row; `index` counts rows of all heads.
   TESSERA_DEVICE void rowSum(int64_t index) {
     int64_t query = index % p.queries, head = index / p.queries % p.heads, batch = index / p.queries / p.heads;
-    Rows out = rowsOf(p.out, batch, head, query, 1), dout = rowsOf(p.dout, batch, head, query, 1);
+    Results out = resultsOf(p.out, batch, head, query);
+    Rows dout = rowsOf(p.dout, batch, head, query, 1);
     float sum = 0;
     for (int64_t column = 0; column < p.valueDepth; ++column)
       sum += out.get(0, column) * dout.get(0, column);
     p.delta[index] = sum;
-    p.delta[p.batch * p.heads * p.queries + index] = logTotal(batch, head, query);
+    p.delta[p.batch * p.heads * p.queries + index] = p.isPartial ? 0 : logTotal(batch, head, query);
   }
 
   /// dq of a tile of queries.
@@ -86,7 +88,8 @@ public:
     int64_t group = at.head / (p.heads / p.groups), firstColumn = section * attentionWidth;
     int columns = least(attentionWidth, p.depth - firstColumn);
     team.each(tile * columns, [&](int index) { s.sums[0][index] = 0; });
-    for (int64_t firstKey = 0; firstKey < p.keys && !isHidden(at.first + at.count - 1, firstKey); firstKey += tile) {
+    const Range seen = seenByAny(at.batch, at.first, at.count);
+    for (int64_t firstKey = seen.first / tile * tile; firstKey < seen.end; firstKey += tile) {
       int keys = least(tile, p.keys - firstKey);
       Rows k = rowsOf(p.k, at.batch, group, firstKey, keys);
       differentiate(at, at.head, group, at.first, at.count, firstKey, keys);
@@ -98,7 +101,7 @@ public:
         s.sums[0][index] = sum;
       });
     }
-    Rows dq = rowsOf(p.dq, at.batch, at.head, at.first, at.count);
+    Results dq = resultsOf(p.dq, at.batch, at.head, at.first);
     team.each(at.count * columns,
               [&](int index) { dq.put(index / columns, firstColumn + index % columns, s.sums[0][index]); });
   }
@@ -114,7 +117,8 @@ public:
     for (int64_t head = at.head * perGroup; head < (at.head + 1) * perGroup; ++head)
       for (int64_t first = 0; first < p.queries; first += tile) {
         int count = least(tile, p.queries - first);
-        if (isHidden(first + count - 1, at.first))
+        const Range seen = seenByAny(at.batch, first, count);
+        if (at.first >= seen.end || at.first + at.count <= seen.first)
           continue;
         Rows q = rowsOf(p.q, at.batch, head, first, count), dout = rowsOf(p.dout, at.batch, head, first, count);
         differentiate(at, head, at.head, first, count, at.first, at.count);
@@ -133,8 +137,7 @@ public:
           s.sums[1][index] = sum;
         });
       }
-    Rows dk = rowsOf(p.dk, at.batch, at.head, at.first, at.count),
-         dv = rowsOf(p.dv, at.batch, at.head, at.first, at.count);
+    Results dk = resultsOf(p.dk, at.batch, at.head, at.first), dv = resultsOf(p.dv, at.batch, at.head, at.first);
     team.each(at.count * columns,
               [&](int index) { dk.put(index / columns, firstColumn + index % columns, s.sums[0][index]); });
     team.each(at.count * valueColumns,
@@ -150,15 +153,33 @@ private:
     int count;
   };
   struct Rows {
-    T *data;
+    const T *data;
     int64_t stride, inner;
     int count;
     TESSERA_DEVICE float get(int row, int64_t column) const {
       return static_cast<float>(data[row * stride + column * inner]);
     }
-    TESSERA_DEVICE void put(int row, int64_t column, float value) const {
-      data[row * stride + column * inner] = static_cast<T>(value);
+  };
+  /// Rows of what may be f32 beside operands that are not.
+  struct Results {
+    void *data;
+    int64_t first, stride, inner;
+    bool isWide;
+    TESSERA_DEVICE float get(int row, int64_t column) const {
+      const int64_t at = first + row * stride + column * inner;
+      return isWide ? static_cast<const float *>(data)[at] : static_cast<float>(static_cast<const T *>(data)[at]);
     }
+    TESSERA_DEVICE void put(int row, int64_t column, float value) const {
+      const int64_t at = first + row * stride + column * inner;
+      if (isWide)
+        static_cast<float *>(data)[at] = value;
+      else
+        static_cast<T *>(data)[at] = static_cast<T>(value);
+    }
+  };
+  /// The keys [first, end), of those that there are; none where end <= first.
+  struct Range {
+    int64_t first, end;
   };
 
   /// Not below 0: a section may lie beyond the smaller of the two depths.
@@ -172,21 +193,50 @@ private:
   TESSERA_DEVICE static Rows rowsOf(const StridedTensor &tensor, int64_t batch, int64_t head, int64_t first,
                                     int count) {
     const int64_t *strides = tensor.strides;
-    return {static_cast<T *>(tensor.data) + batch * strides[0] + head * strides[1] + first * strides[2], strides[2],
-            strides[3], count};
+    return {static_cast<const T *>(tensor.data) + batch * strides[0] + head * strides[1] + first * strides[2],
+            strides[2], strides[3], count};
+  }
+  TESSERA_DEVICE static Results resultsOf(const StridedTensor &tensor, int64_t batch, int64_t head, int64_t first) {
+    const int64_t *strides = tensor.strides;
+    return {tensor.data, batch * strides[0] + head * strides[1] + first * strides[2], strides[2], strides[3],
+            tensor.isWide};
   }
   TESSERA_DEVICE float *statistic(int64_t batch, int64_t head, int64_t query) const {
     const int64_t *strides = p.lse.strides;
     return static_cast<float *>(p.lse.data) + batch * strides[0] + head * strides[1] + query * strides[2];
   }
-  /// Whether the causal mask hides a key, and so all later ones, from a query, and so from all earlier ones.
-  TESSERA_DEVICE bool isHidden(int64_t query, int64_t key) const {
-    return p.causal && key > query + p.keys - p.queries;
+
+  /// What a query may see, but for the mask.
+  TESSERA_DEVICE Range seenBy(int64_t batch, int64_t query) const {
+    Range seen{0, p.keys};
+    if (p.causal) {
+      const int64_t end = query + p.keys - p.queries + 1;
+      seen = common(seen, {p.window > 0 ? end - p.window : 0, end});
+    }
+    if (p.begin)
+      seen = common(seen, {p.begin[batch * p.beginStride + query], p.end[batch * p.endStride + query]});
+    return seen;
+  }
+  TESSERA_DEVICE static Range common(const Range &a, const Range &b) {
+    return {a.first > b.first ? a.first : b.first, a.end < b.end ? a.end : b.end};
+  }
+  /// All that is seen by some of the queries [first, +count); {0, 0} if that is nothing.
+  TESSERA_DEVICE Range seenByAny(int64_t batch, int64_t first, int count) const {
+    Range all{p.keys, 0};
+    if (!p.begin) // both ends grow with the query
+      all = {seenBy(batch, first).first, seenBy(batch, first + count - 1).end};
+    for (int row = 0; p.begin && row < count; ++row) {
+      const Range seen = seenBy(batch, first + row);
+      if (seen.first < seen.end)
+        all = {all.first < seen.first ? all.first : seen.first, all.end > seen.end ? all.end : seen.end};
+    }
+    return all.first < all.end ? all : Range{0, 0};
   }
 
   TESSERA_DEVICE float masked(int64_t batch, int64_t head, int64_t query, int64_t key, float product) const {
     float score = product * p.scale;
-    if (isHidden(query, key))
+    const Range seen = seenBy(batch, query);
+    if (key < seen.first || key >= seen.end)
       return -infinity;
     if (p.maskKind == AttentionMask::None)
       return score;
@@ -206,7 +256,8 @@ private:
     int64_t group = head / (p.heads / p.groups);
     Rows q = rowsOf(p.q, batch, head, query, 1);
     float total = 0;
-    for (int64_t key = 0; key < p.keys && !isHidden(query, key); ++key) {
+    const Range seen = seenBy(batch, query);
+    for (int64_t key = seen.first; key < seen.end; ++key) {
       Rows k = rowsOf(p.k, batch, group, key, 1);
       float product = 0;
       for (int64_t at = 0; at < p.depth; ++at)

@@ -15,16 +15,21 @@ namespace tessera::cuda {
 struct StridedTensor {
   void *data = nullptr;
   int64_t strides[4] = {0, 0, 0, 0};
+  bool isWide = false; ///< f32, whatever the operands are
 };
 
 enum class AttentionMask : int32_t { None, Boolean, Additive };
 
 /// Shapes as train.attention: q [B,H,Tq,D], k [B,G,Tk,D], v [B,G,Tk,Dv], lse and delta [B,H,Tq]. lse, delta and an
-/// additive mask are f32.
+/// additive mask are f32; out, dq, dk and dv may be, too.
 struct AttentionLayout {
   int64_t batch = 0, heads = 0, groups = 0, queries = 0, keys = 0, depth = 0, valueDepth = 0;
   float scale = 1;
   bool causal = false;
+  bool isPartial = false; ///< backward: out and lse are of an attention to more keys than these
+  int64_t window = 0;     ///< keys that a causal query sees at most, no more than there are; 0: all
+  const int64_t *begin = nullptr, *end = nullptr; ///< of the keys that a query sees: [B or 1, Tq], or null
+  int64_t beginStride = 0, endStride = 0;         ///< between batches of these
   AttentionMask maskKind = AttentionMask::None;
   StridedTensor mask;
   StridedTensor q, k, v, out, lse;

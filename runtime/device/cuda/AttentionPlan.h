@@ -7,22 +7,26 @@
 #include "runtime/base/Status.h"
 #include "runtime/device/cuda/AttentionLayout.h"
 
+#include <optional>
 #include <string>
 
 namespace tessera::cuda {
 
-/// The gradients are empty in a forward pass.
+/// What an instruction says, as artifact.fbs. The gradients are empty in a forward pass.
 struct AttentionViews {
   TensorView q, k, v, out, lse;
-  const TensorView *mask = nullptr;
+  std::optional<TensorView> mask, begin, end;
   TensorView dout, dq, dk, dv;
+  float scale = 1;
+  bool causal = false, isPartial = false;
+  int64_t window = 0;
 };
 
 /// All but delta. Fails for types that the kernels do not have.
-Result<AttentionLayout> attentionLayout(const AttentionViews &views, float scale, bool causal);
+Result<AttentionLayout> attentionLayout(const AttentionViews &views);
 
 /// Why cuDNN's fused attention is not asked for this; empty if it is.
-std::string cudnnRefusal(const AttentionViews &views, bool causal, bool isBackward);
+std::string cudnnRefusal(const AttentionViews &views, bool isBackward);
 
 } // namespace tessera::cuda
 

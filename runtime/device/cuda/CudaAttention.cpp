@@ -20,8 +20,13 @@ static void readForward(AttentionOperands &operands, const Table &table, const R
   operands.lse = Operand(context, table.lse());
   if (table.mask() >= 0)
     operands.mask = Operand(context, static_cast<uint32_t>(table.mask()));
+  if (table.begin() >= 0) {
+    operands.begin = Operand(context, static_cast<uint32_t>(table.begin()));
+    operands.end = Operand(context, static_cast<uint32_t>(table.end()));
+  }
   operands.scale = table.scale();
   operands.causal = table.causal();
+  operands.window = table.window();
 }
 
 AttentionOperands::AttentionOperands(const artifact::Attention &table, const RankContext &context) {
@@ -29,7 +34,7 @@ AttentionOperands::AttentionOperands(const artifact::Attention &table, const Ran
 }
 
 AttentionOperands::AttentionOperands(const artifact::AttentionGrad &table, const RankContext &context)
-    : isBackward(true) {
+    : isBackward(true), isPartial(table.partial()) {
   readForward(*this, table, context);
   dout = Operand(context, table.dout());
   dq = Operand(context, table.dq());
@@ -39,17 +44,23 @@ AttentionOperands::AttentionOperands(const artifact::AttentionGrad &table, const
     delta = Operand(context, static_cast<uint32_t>(table.workspace()));
 }
 
-AttentionViews AttentionOperands::viewsAt(const Iteration &iteration, TensorView &maskView) const {
+AttentionViews AttentionOperands::viewsAt(const Iteration &iteration) const {
   AttentionViews views;
   views.q = q.viewAt(iteration);
   views.k = k.viewAt(iteration);
   views.v = v.viewAt(iteration);
   views.out = out.viewAt(iteration);
   views.lse = lse.viewAt(iteration);
-  if (mask) {
-    maskView = mask->viewAt(iteration);
-    views.mask = &maskView;
+  if (mask)
+    views.mask = mask->viewAt(iteration);
+  if (begin) {
+    views.begin = begin->viewAt(iteration);
+    views.end = end->viewAt(iteration);
   }
+  views.scale = scale;
+  views.causal = causal;
+  views.isPartial = isPartial;
+  views.window = window;
   if (isBackward) {
     views.dout = dout.viewAt(iteration);
     views.dq = dq.viewAt(iteration);
@@ -70,9 +81,7 @@ public:
         type(artifact::EnumNameDataType(operands.q.view.dtype)) {}
 
   Status start(const Iteration &iteration, CUstream stream) override {
-    TensorView mask;
-    TESSERA_ASSIGN_OR_RETURN(AttentionLayout layout,
-                             attentionLayout(operands.viewsAt(iteration, mask), operands.scale, operands.causal));
+    TESSERA_ASSIGN_OR_RETURN(AttentionLayout layout, attentionLayout(operands.viewsAt(iteration)));
     if (!operands.isBackward)
       return launch("", forwardGrid(layout), layout, stream, sizeof(AttentionScratch));
     layout.delta = static_cast<float *>(operands.delta ? operands.delta->at(iteration) : workspace.data());
@@ -129,9 +138,7 @@ Status AttentionPlanner::load() {
 Result<std::unique_ptr<AttentionPlan>> AttentionPlanner::planKernels(const AttentionOperands &operands,
                                                                      Workspace &workspace) {
   TESSERA_RETURN_IF_ERROR(load());
-  TensorView mask;
-  TESSERA_ASSIGN_OR_RETURN(AttentionLayout layout,
-                           attentionLayout(operands.viewsAt({}, mask), operands.scale, operands.causal));
+  TESSERA_ASSIGN_OR_RETURN(AttentionLayout layout, attentionLayout(operands.viewsAt({})));
   constexpr int64_t mostBlocks = (int64_t{1} << 31) - 1;
   if (forwardGrid(layout).blocks > mostBlocks || keyGradGrid(layout).blocks > mostBlocks)
     return TESSERA_ERROR(Unsupported,

@@ -24,13 +24,14 @@ struct AttentionOperands {
   AttentionOperands(const artifact::AttentionGrad &table, const RankContext &context);
 
   Operand q, k, v, out, lse;
-  std::optional<Operand> mask;
+  std::optional<Operand> mask, begin, end;
   Operand dout, dq, dk, dv;
   std::optional<Operand> delta; ///< the artifact's place for the row sums of dout * out
   float scale = 1;
-  bool causal = false, isBackward = false;
+  bool causal = false, isBackward = false, isPartial = false;
+  int64_t window = 0;
 
-  AttentionViews viewsAt(const Iteration &iteration, TensorView &maskView) const;
+  AttentionViews viewsAt(const Iteration &iteration) const;
 };
 
 class AttentionPlan {

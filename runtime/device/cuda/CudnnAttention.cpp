@@ -173,8 +173,7 @@ private:
 } // namespace
 
 std::string cudnnRefusal(const AttentionOperands &operands) {
-  TensorView mask;
-  std::string reason = cudnnRefusal(operands.viewsAt({}, mask), operands.causal, operands.isBackward);
+  std::string reason = cudnnRefusal(operands.viewsAt({}), operands.isBackward);
   if (!reason.empty())
     return reason;
   for (const Operand *operand :

@@ -12,21 +12,31 @@ using Kind = ReshardStep::Kind;
 
 namespace {
 
-/// Appends an axis to the split of a dimension; false if it is split inside of other blocks.
-bool addAxis(Split &split, unsigned axis, int64_t blocks) {
-  if (!split.empty() && split.blocks != blocks)
+Split levels(std::initializer_list<SplitLevel> list) {
+  Split split;
+  split.append(list);
+  return split;
+}
+
+/// Appends the levels of a step over `axes`; false if what is there is not made of as many blocks.
+bool addAxes(Split &split, ArrayRef<unsigned> axes, int64_t blocks, bool isZigzag) {
+  const int64_t have = split.empty() ? 1 : split.blocksAt(split.size() - 1);
+  if (blocks % have != 0)
     return false;
-  split.push_back(axis);
-  split.blocks = blocks;
+  for (unsigned axis : axes)
+    split.push_back({axis, axis == axes.front() ? blocks / have : 1, isZigzag});
   return true;
 }
 
-/// Takes the minor axis off; false if it is another one, or if the blocks are others.
-bool removeAxis(Split &split, unsigned axis, int64_t blocks) {
-  if (split.empty() || split.blocks != blocks || split.pop_back_val() != axis)
-    return false;
-  if (split.empty())
-    split.blocks = 1;
+/// Takes the minor axes off; false if they are others, or split inside of other blocks, or dealt otherwise.
+bool removeAxes(Split &split, ArrayRef<unsigned> axes, int64_t blocks, bool isZigzag) {
+  for (unsigned axis : llvm::reverse(axes)) {
+    if (split.empty() || split.blocksAt(split.size() - 1) != blocks)
+      return false;
+    const SplitLevel last = split.pop_back_val();
+    if (last.axis != axis || last.isZigzag != isZigzag || (axis != axes.front() && last.blocks != 1))
+      return false;
+  }
   return true;
 }
 
@@ -39,9 +49,9 @@ testing::AssertionResult apply(const ReshardStep &step, Layout &layout) {
       if (layout.splits(axis) || layout.isUnreduced(axis) != (step.kind == Kind::ReduceScatter))
         return testing::AssertionFailure() << "axis " << axis << " is not free for a split";
       llvm::erase(layout.unreduced, Partial(axis));
-      if (!addAxis(layout.dims[step.dim], axis, step.blocks))
-        return testing::AssertionFailure() << "the dimension is split inside of other blocks";
     }
+    if (!addAxes(layout.dims[step.dim], step.axes, step.blocks, step.isZigzag))
+      return testing::AssertionFailure() << "the dimension is split inside of other blocks";
     return testing::AssertionSuccess();
   case Kind::AllReduce:
     if (!llvm::is_sorted(step.axes))
@@ -53,14 +63,13 @@ testing::AssertionResult apply(const ReshardStep &step, Layout &layout) {
     }
     return testing::AssertionSuccess();
   case Kind::AllGather:
-    for (unsigned axis : llvm::reverse(step.axes))
-      if (!removeAxis(layout.dims[step.dim], axis, step.blocks))
-        return testing::AssertionFailure() << "axis " << axis << " is not the minor axis of the dimension";
+    if (!removeAxes(layout.dims[step.dim], step.axes, step.blocks, step.isZigzag))
+      return testing::AssertionFailure() << "axes are not the minor ones of the dimension";
     return testing::AssertionSuccess();
   case Kind::AllToAll:
-    if (!removeAxis(layout.dims[step.fromDim], step.axes.front(), step.fromBlocks))
+    if (step.axes.size() != 1 || !removeAxes(layout.dims[step.fromDim], step.axes, step.fromBlocks, step.fromZigzag))
       return testing::AssertionFailure() << "axis is not the minor axis of the source dimension";
-    if (!addAxis(layout.dims[step.dim], step.axes.front(), step.blocks))
+    if (!addAxes(layout.dims[step.dim], step.axes, step.blocks, step.isZigzag))
       return testing::AssertionFailure() << "the dimension is split inside of other blocks";
     return testing::AssertionSuccess();
   case Kind::Mask:
@@ -75,14 +84,27 @@ testing::AssertionResult apply(const ReshardStep &step, Layout &layout) {
   return testing::AssertionFailure() << "unknown step";
 }
 
+/// `split` with each level plain or a zigzag; behind whole blocks, 2 of them in front of one level, or none.
+SmallVector<Split> variantsOf(const Split &split) {
+  SmallVector<Split> variants;
+  for (unsigned zigzags = 0; zigzags < 1u << split.size(); ++zigzags)
+    for (size_t inBlocks = 0; inBlocks <= split.size(); ++inBlocks) {
+      Split &variant = variants.emplace_back(split);
+      for (auto [number, level] : llvm::enumerate(variant)) {
+        level.isZigzag = zigzags >> number & 1;
+        level.blocks = number == inBlocks ? 2 : 1;
+      }
+    }
+  return variants;
+}
+
 /// All ways to put axes `next`.. of `numAxes` into one of two dimensions (at any place), unreduced, or nowhere; the
-/// first dimension, where it is split, is whole or has 5 blocks.
+/// first dimension, where it is split, in all of its variants.
 void listLayouts(unsigned next, unsigned numAxes, const Layout &layout, SmallVectorImpl<Layout> &all) {
   if (next == numAxes) {
-    all.push_back(layout);
-    if (!layout.dims.front().empty()) {
+    for (const Split &split : variantsOf(layout.dims.front())) {
       all.push_back(layout);
-      all.back().dims.front().blocks = 5;
+      all.back().dims.front() = split;
     }
     return;
   }
@@ -90,7 +112,7 @@ void listLayouts(unsigned next, unsigned numAxes, const Layout &layout, SmallVec
   for (unsigned dim = 0; dim < layout.dims.size(); ++dim)
     for (unsigned place = 0; place <= layout.dims[dim].size(); ++place) {
       Layout with = layout;
-      with.dims[dim].insert(with.dims[dim].begin() + place, next);
+      with.dims[dim].insert(with.dims[dim].begin() + place, SplitLevel(next));
       listLayouts(next + 1, numAxes, with, all);
     }
   Layout with = layout;
@@ -101,7 +123,7 @@ void listLayouts(unsigned next, unsigned numAxes, const Layout &layout, SmallVec
 TEST(PlanReshard, ReachesEveryLayoutFromEveryLayout) {
   SmallVector<Layout> all;
   listLayouts(0, 3, Layout::replicated(2), all);
-  ASSERT_GT(all.size(), 50u);
+  ASSERT_GT(all.size(), 200u);
   for (const Layout &from : all)
     for (const Layout &to : all) {
       Layout layout = from;
@@ -115,7 +137,7 @@ TEST(PlanReshard, ReachesEveryLayoutFromEveryLayout) {
 }
 
 TEST(PlanReshard, ScattersBeforeItReduces) {
-  Layout from = {{{}}, {0, 1}}, to = {{{1}}, {}};
+  Layout from = {{Split()}, {0, 1}}, to = {{Split({1})}, {}};
   auto steps = planReshard(from, to);
   ASSERT_EQ(steps.size(), 2u);
   EXPECT_EQ(steps[0].kind, Kind::ReduceScatter);
@@ -125,7 +147,7 @@ TEST(PlanReshard, ScattersBeforeItReduces) {
 }
 
 TEST(PlanReshard, ReducesMaximaWholeAndMasksNone) {
-  Layout partial = {{{}}, {{1, ReductionKind::Max}}}, split = {{{1}}, {}}, whole = {{{}}, {}};
+  Layout partial = {{Split()}, {{1, ReductionKind::Max}}}, split = {{Split({1})}, {}}, whole = {{Split()}, {}};
   auto steps = planReshard(partial, split);
   ASSERT_EQ(steps.size(), 2u);
   EXPECT_EQ(steps[0].kind, Kind::AllReduce);
@@ -133,25 +155,25 @@ TEST(PlanReshard, ReducesMaximaWholeAndMasksNone) {
   EXPECT_EQ(steps[1].kind, Kind::Slice);
   EXPECT_TRUE(planReshard(whole, partial).empty());
   // A sum that is owed is no maximum.
-  steps = planReshard({{{}}, {1}}, partial);
+  steps = planReshard({{Split()}, {1}}, partial);
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(steps[0].reduction, ReductionKind::Sum);
 }
 
 TEST(PlanReshard, JoinsAxesInTheOrderOfTheSplit) {
-  Layout whole = {{{}}, {}};
+  Layout whole = {{Split()}, {}};
   for (const Axes &axes : {Axes({0, 1}), Axes({1, 0})}) {
-    auto steps = planReshard({{axes}, {}}, whole);
+    auto steps = planReshard({{Split(axes)}, {}}, whole);
     ASSERT_EQ(steps.size(), 1u);
     EXPECT_EQ(steps[0].axes, axes);
-    steps = planReshard(whole, {{axes}, {}});
+    steps = planReshard(whole, {{Split(axes)}, {}});
     ASSERT_EQ(steps.size(), 1u);
     EXPECT_EQ(steps[0].axes, axes);
   }
 }
 
 TEST(PlanReshard, ExchangesDimensionsWithoutGathering) {
-  auto steps = planReshard({{{0}, {}}, {}}, {{{}, {0}}, {}});
+  auto steps = planReshard({{Split({0}), Split()}, {}}, {{Split(), Split({0})}, {}});
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(steps[0].kind, Kind::AllToAll);
   EXPECT_EQ(steps[0].fromDim, 0);
@@ -159,12 +181,55 @@ TEST(PlanReshard, ExchangesDimensionsWithoutGathering) {
 }
 
 TEST(PlanReshard, GathersWhatIsSplitInsideOfOtherBlocks) {
-  auto steps = planReshard({{Split({0}, 5)}, {}}, {{Split({0})}, {}});
+  auto steps = planReshard({{levels({{0, 5}})}, {}}, {{Split({0})}, {}});
   ASSERT_EQ(steps.size(), 2u);
   EXPECT_EQ(steps[0].kind, Kind::AllGather);
   EXPECT_EQ(steps[0].blocks, 5);
   EXPECT_EQ(steps[1].kind, Kind::Slice);
   EXPECT_EQ(steps[1].blocks, 1);
+}
+
+TEST(PlanReshard, GathersWhatIsDealtOtherwise) {
+  auto steps = planReshard({{levels({{0, 1, true}})}, {}}, {{Split({0})}, {}});
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[0].kind, Kind::AllGather);
+  EXPECT_TRUE(steps[0].isZigzag);
+  EXPECT_EQ(steps[1].kind, Kind::Slice);
+  EXPECT_FALSE(steps[1].isZigzag);
+}
+
+TEST(PlanReshard, DealsOverAGroupAtOnce) {
+  Layout whole = {{Split()}, {}}, dealt = {{levels({{1, 1, true}, {0, 1, true}})}, {}};
+  for (const auto &steps : {planReshard(whole, dealt), planReshard(dealt, whole)}) {
+    ASSERT_EQ(steps.size(), 1u);
+    EXPECT_EQ(steps[0].axes, Axes({1, 0}));
+    EXPECT_TRUE(steps[0].isZigzag);
+  }
+  // Another way of dealing, or blocks, begin another step.
+  for (const Split &split : {levels({{1, 1, true}, {0}}), levels({{1}, {0, 2}}), levels({{1}, {0, 1, true}})}) {
+    EXPECT_EQ(planReshard(whole, {{split}, {}}).size(), 2u);
+    EXPECT_EQ(planReshard({{split}, {}}, whole).size(), 2u);
+  }
+}
+
+TEST(PlanReshard, CountsTheBlocksOfAllLevels) {
+  auto steps = planReshard({{Split()}, {}}, {{levels({{0, 5}, {1, 2}})}, {}});
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[0].blocks, 5);
+  EXPECT_EQ(steps[1].blocks, 10);
+}
+
+TEST(PlanReshard, ExchangesHeadsForPositionsInAZigzag) {
+  Layout positions = {{Split(), levels({{0, 1, true}})}, {}}, heads = {{Split({0}), Split()}, {}};
+  auto steps = planReshard(positions, heads);
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].kind, Kind::AllToAll);
+  EXPECT_TRUE(steps[0].fromZigzag);
+  EXPECT_FALSE(steps[0].isZigzag);
+  steps = planReshard(heads, positions);
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_TRUE(steps[0].isZigzag);
+  EXPECT_FALSE(steps[0].fromZigzag);
 }
 
 TEST(Layout, LeavesOutAxesOfSizeOne) {
@@ -180,15 +245,14 @@ TEST(Layout, LeavesOutAxesOfSizeOne) {
   auto sharding =
       ShardingAttr::get(&context, ArrayAttr::get(&context, {names({"seq", "shard"}), names({})}), names({"replicate"}));
   Layout layout = Layout::get(sharding, mesh);
-  EXPECT_EQ(layout.dims[0], Axes({2}));
+  EXPECT_EQ(layout.dims[0].axes(), Axes({2}));
   EXPECT_TRUE(layout.dims[1].empty());
   EXPECT_EQ(layout.unreduced, Partials{Partial(0)});
-  EXPECT_EQ(groupSize(mesh, {0, 2}), 6);
+  EXPECT_EQ(groupSize(mesh, Axes({0, 2})), 6);
   EXPECT_EQ(Layout::get(layout.toAttr(mesh), mesh), layout);
-  Layout inBlocks = {{Split({0, 2}, 5), {}}, {}};
+  Layout inBlocks = {{levels({{0, 5}, {2}}), Split()}, {}};
   EXPECT_EQ(Layout::get(inBlocks.toAttr(mesh), mesh), inBlocks);
-  EXPECT_EQ(blocksOf(inBlocks.toAttr(mesh), 0), 5);
-  EXPECT_TRUE(inBlocks.withoutBlocks().isReplicated());
+  EXPECT_TRUE(inBlocks.inRanges().isReplicated());
   EXPECT_TRUE(Layout::get(inBlocks.toAttr(mesh), MeshAttr::get(&context, mesh.getNames(), {1, 1, 1})).isReplicated());
   EXPECT_TRUE(findUnknownAxis(sharding, mesh).empty());
   EXPECT_EQ(findUnknownAxis(sharding, MeshAttr::get(&context, names({"shard", "seq"}), {2, 2})), "replicate");

@@ -205,14 +205,43 @@ func.func private @sharding_attr_kind(tensor<8xf32> {dist.sharding = #dist.shard
 // -----
 
 // dist.sharding_attr_c2
-// expected-error@+1 {{a dimension has 1 blocks and is split by 1 axes, expected at least 2 and 1}}
+// expected-error@+1 {{a dimension has 1 blocks, expected at least 2, and an axis}}
 func.func private @sharding_attr_c2(tensor<8xf32> {dist.sharding = #dist.sharding<[{1, "shard"}]>})
 
 // -----
 
 // dist.sharding_attr_c2
-// expected-error@+1 {{a dimension has 2 blocks and is split by 0 axes, expected at least 2 and 1}}
-func.func private @sharding_attr_c2(tensor<8xf32> {dist.sharding = #dist.sharding<[{2}]>})
+// expected-error@+1 {{a dimension has 2 blocks, and no axis splits them, expected at least 2, and an axis}}
+func.func private @sharding_attr_c2_no_axis(tensor<8xf32> {dist.sharding = #dist.sharding<[{2}]>})
+
+// -----
+
+// dist.sharding_attr_c2
+// expected-error@+1 {{a dimension has 4 blocks, and no axis splits them, expected at least 2, and an axis}}
+func.func private @sharding_attr_c2_behind(tensor<8xf32> {dist.sharding = #dist.sharding<[{"shard", 4}]>})
+
+// -----
+
+// dist.sharding_attr_c2
+// expected-error@+1 {{a dimension has 0 blocks, expected at least 2, and an axis}}
+func.func private @sharding_attr_c2_inner(tensor<8xf32> {dist.sharding = #dist.sharding<[{"shard", 0, "seq"}]>})
+
+// -----
+
+// dist.sharding_attr_c2
+// expected-error@+1 {{a dimension has 2 blocks, and no axis splits them, expected at least 2, and an axis}}
+func.func private @sharding_attr_c2_twice(tensor<8xf32> {dist.sharding = #dist.sharding<[{2, 3, "seq"}]>})
+
+// -----
+
+// expected-error@+1 {{expected 'zigzag'}}
+func.func private @sharding_attr_order(tensor<8xf32> {dist.sharding = #dist.sharding<[{"shard": zig}]>})
+
+// -----
+
+// Blocks are not dealt.
+// expected-error@+1 {{expected '}'}}
+func.func private @sharding_attr_dealt(tensor<8xf32> {dist.sharding = #dist.sharding<[{4: zigzag, "shard"}]>})
 
 // -----
 

@@ -88,6 +88,61 @@ func.func @all_gather_c2_start(%x: tensor<8x4xf32>) {
 
 // -----
 
+// dist.move_axes_c1
+module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
+func.func @move_axes_c1(%x: tensor<8x4xf32>) {
+  // expected-error@+1 {{from is 2, expected at least 0 and less than 2}}
+  %0 = dist.move_axes %x {axes = ["shard"], from = 2 : i64, to = 0 : i64} : tensor<8x4xf32>
+  return
+}
+}
+
+// -----
+
+// dist.move_axes_c1
+module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
+func.func @move_axes_c1(%x: tensor<8x4xf32>) {
+  // expected-error@+1 {{to is -1, expected at least 0 and less than 2}}
+  %0 = dist.move_axes %x {axes = ["shard"], from = 0 : i64, to = -1 : i64} : tensor<8x4xf32>
+  return
+}
+}
+
+// -----
+
+// dist.move_axes_c2
+module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
+func.func @move_axes_c2(%x: tensor<8x4xf32>) {
+  // expected-error@+1 {{moves axes from dimension 1 to itself}}
+  %0 = dist.move_axes %x {axes = ["shard"], from = 1 : i64, to = 1 : i64} : tensor<8x4xf32>
+  return
+}
+}
+
+// -----
+
+// dist.axes_c1
+module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
+func.func @move_axes_c1(%x: tensor<8x4xf32>) {
+  // expected-error@+1 {{names axis 'seq', which is not in the mesh}}
+  %0 = dist.move_axes %x {axes = ["seq"], from = 0 : i64, to = 1 : i64} : tensor<8x4xf32>
+  return
+}
+}
+
+// -----
+
+// dist.axes_c2
+module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
+func.func @move_axes_c2(%x: tensor<8x4xf32>) {
+  // expected-error@+1 {{names axis 'shard' twice}}
+  %0 = dist.move_axes %x {axes = ["shard", "shard"], from = 0 : i64, to = 1 : i64} : tensor<8x4xf32>
+  return
+}
+}
+
+// -----
+
 // dist.reduce_scatter_c1
 module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
 func.func @reduce_scatter_c1(%x: tensor<8x4xf32>) {

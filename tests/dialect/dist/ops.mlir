@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s | tessera-opt | FileCheck %s
 
-// CHECK: module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>}
-module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
+// CHECK: module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4, seq = 2, tp = 2>}
+module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4, seq = 2, tp = 2>} {
   // CHECK-LABEL: func @roundtrip
   func.func @roundtrip(%x: tensor<8xf32> {dist.sharding = #dist.sharding<[{"shard"}], unreduced = {"replicate"}>}) -> tensor<32xf32> {
     // CHECK: dist.all_gather_start
@@ -36,5 +36,23 @@ module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
     %m = dist.all_reduce %s {axes = ["shard"], kind = #dist<reduction max>} : (tensor<8xf32>) -> tensor<8xf32>
     %l = dist.reduce_scatter %m {axes = ["shard"], dim = 0 : i64, kind = #dist<reduction min>} : (tensor<8xf32>) -> tensor<2xf32>
     return %l : tensor<2xf32>
+  }
+
+  // Numbers of blocks stand in front of an axis that splits inside of them, and an order behind one.
+  // CHECK-LABEL: func @levels
+  // CHECK-SAME: #dist.sharding<[{"replicate", 4, "shard"}, {"seq": zigzag}]>
+  // CHECK-SAME: #dist.sharding<[{2, "seq": zigzag, 3, "replicate": zigzag, "shard"}], unreduced = {"tp"}>
+  func.func @levels(%x: tensor<64x8xf32> {dist.sharding = #dist.sharding<[{"replicate", 4, "shard"}, {"seq": zigzag}]>},
+                    %y: tensor<96xf32> {dist.sharding = #dist.sharding<[{2, seq: zigzag, 3, "replicate": zigzag, shard}], unreduced = {tp}>}) {
+    return
+  }
+
+  // CHECK-LABEL: func @move_axes
+  // CHECK: dist.move_axes %{{.*}} {axes = ["seq"], from = 2 : i64, to = 1 : i64} : tensor<2x8x16x4xf32>
+  // CHECK: dist.move_axes %{{.*}} {axes = ["shard", "seq"], from = 1 : i64, to = 2 : i64, zigzag} : tensor<2x8x16x4xf32>
+  func.func @move_axes(%x: tensor<2x8x16x4xf32>) -> tensor<2x8x16x4xf32> {
+    %h = dist.move_axes %x {axes = ["seq"], from = 2 : i64, to = 1 : i64} : tensor<2x8x16x4xf32>
+    %p = dist.move_axes %h {axes = ["shard", "seq"], from = 1 : i64, to = 2 : i64, zigzag} : tensor<2x8x16x4xf32>
+    return %p : tensor<2x8x16x4xf32>
   }
 }

@@ -99,6 +99,114 @@ func.func @cross_entropy_c4(%l: tensor<4x8xf32>, %t: tensor<4xi32>) {
 
 // -----
 
+// train.linear_cross_entropy_c1
+func.func @linear_cross_entropy_c1(%x: tensor<2x4x4xf32>, %w: tensor<10x4xf32>, %t: tensor<8xi32>) {
+  // expected-error@+1 {{hidden has rank 3 and weight 2, expected 2}}
+  %0:2 = train.linear_cross_entropy %x, %w, %t {weight_dim = 1 : i64} : (tensor<2x4x4xf32>, tensor<10x4xf32>, tensor<8xi32>) -> (tensor<8xf32>, tensor<8xf32>)
+  return
+}
+
+// -----
+
+// train.linear_cross_entropy_c1
+func.func @linear_cross_entropy_c1_weight(%x: tensor<8x4xf32>, %w: tensor<40xf32>, %t: tensor<8xi32>) {
+  // expected-error@+1 {{hidden has rank 2 and weight 1, expected 2}}
+  %0:2 = train.linear_cross_entropy %x, %w, %t {weight_dim = 1 : i64} : (tensor<8x4xf32>, tensor<40xf32>, tensor<8xi32>) -> (tensor<8xf32>, tensor<8xf32>)
+  return
+}
+
+// -----
+
+// train.linear_cross_entropy_c2
+func.func @linear_cross_entropy_c2(%x: tensor<8x4xf32>, %w: tensor<10x4xf32>, %t: tensor<8xi32>) {
+  // expected-error@+1 {{weight_dim is 2, expected at least 0 and less than 2}}
+  %0:2 = train.linear_cross_entropy %x, %w, %t {weight_dim = 2 : i64} : (tensor<8x4xf32>, tensor<10x4xf32>, tensor<8xi32>) -> (tensor<8xf32>, tensor<8xf32>)
+  return
+}
+
+// -----
+
+// train.linear_cross_entropy_c3
+func.func @linear_cross_entropy_c3(%x: tensor<8x4xf32>, %w: tensor<10x4xf32>, %t: tensor<8xi32>) {
+  // expected-error@+1 {{contracts 4 with 10 elements}}
+  %0:2 = train.linear_cross_entropy %x, %w, %t {weight_dim = 0 : i64} : (tensor<8x4xf32>, tensor<10x4xf32>, tensor<8xi32>) -> (tensor<8xf32>, tensor<8xf32>)
+  return
+}
+
+// -----
+
+// train.linear_cross_entropy_c4
+func.func @linear_cross_entropy_c4(%x: tensor<8x4xf32>, %w: tensor<10x4xf32>, %t: tensor<10xi32>) {
+  // expected-error@+1 {{targets has type 'tensor<10xi32>', expected 'tensor<8xi32>'}}
+  %0:2 = train.linear_cross_entropy %x, %w, %t {weight_dim = 1 : i64} : (tensor<8x4xf32>, tensor<10x4xf32>, tensor<10xi32>) -> (tensor<8xf32>, tensor<8xf32>)
+  return
+}
+
+// -----
+
+// train.linear_cross_entropy_c4
+func.func @linear_cross_entropy_c4_loss(%x: tensor<8x4xf32>, %w: tensor<10x4xf32>, %t: tensor<8xi32>) {
+  // expected-error@+1 {{loss has type 'tensor<f32>', expected 'tensor<8xf32>'}}
+  %0:2 = train.linear_cross_entropy %x, %w, %t {weight_dim = 1 : i64} : (tensor<8x4xf32>, tensor<10x4xf32>, tensor<8xi32>) -> (tensor<f32>, tensor<8xf32>)
+  return
+}
+
+// -----
+
+// train.linear_cross_entropy_c4
+func.func @linear_cross_entropy_c4_lse(%x: tensor<8x4xf32>, %w: tensor<4x10xf32>, %t: tensor<8xi32>) {
+  // expected-error@+1 {{lse has type 'tensor<8x1xf32>', expected 'tensor<8xf32>'}}
+  %0:2 = train.linear_cross_entropy %x, %w, %t {weight_dim = 0 : i64} : (tensor<8x4xf32>, tensor<4x10xf32>, tensor<8xi32>) -> (tensor<8xf32>, tensor<8x1xf32>)
+  return
+}
+
+// -----
+
+// train.linear_cross_entropy_c5
+func.func @linear_cross_entropy_c5(%x: tensor<8x4xf32>, %w: tensor<10x4xf32>, %t: tensor<8xi32>) {
+  // expected-error@+1 {{label_smoothing is -5.000000e-01, expected at least 0 and at most 1}}
+  %0:2 = train.linear_cross_entropy %x, %w, %t {weight_dim = 1 : i64, label_smoothing = -0.5} : (tensor<8x4xf32>, tensor<10x4xf32>, tensor<8xi32>) -> (tensor<8xf32>, tensor<8xf32>)
+  return
+}
+
+// -----
+
+// train.linear_cross_entropy_c3
+func.func @linear_cross_entropy_grad_c3(%x: tensor<8x4xf32>, %w: tensor<10x4xf32>, %t: tensor<8xi32>, %g: tensor<8xf32>) {
+  // expected-error@+1 {{contracts 4 with 10 elements}}
+  %0:4 = train.linear_cross_entropy_grad %x, %w, %t, %g {weight_dim = 0 : i64} : (tensor<8x4xf32>, tensor<10x4xf32>, tensor<8xi32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8x4xf32>, tensor<10x4xf32>)
+  return
+}
+
+// -----
+
+// train.linear_cross_entropy_grad_c1
+func.func @linear_cross_entropy_grad_c1(%x: tensor<8x4xf32>, %w: tensor<10x4xf32>, %t: tensor<8xi32>, %g: tensor<f32>) {
+  // expected-error@+1 {{loss_grad has type 'tensor<f32>', expected 'tensor<8xf32>'}}
+  %0:4 = train.linear_cross_entropy_grad %x, %w, %t, %g {weight_dim = 1 : i64} : (tensor<8x4xf32>, tensor<10x4xf32>, tensor<8xi32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8x4xf32>, tensor<10x4xf32>)
+  return
+}
+
+// -----
+
+// train.linear_cross_entropy_grad_c2
+func.func @linear_cross_entropy_grad_c2(%x: tensor<8x4xbf16>, %w: tensor<10x4xbf16>, %t: tensor<8xi32>, %g: tensor<8xf32>) {
+  // expected-error@+1 {{hidden_grad has type 'tensor<8x4xf16>', expected 'tensor<8x4xbf16>' or 'tensor<8x4xf32>'}}
+  %0:4 = train.linear_cross_entropy_grad %x, %w, %t, %g {weight_dim = 1 : i64} : (tensor<8x4xbf16>, tensor<10x4xbf16>, tensor<8xi32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8x4xf16>, tensor<10x4xbf16>)
+  return
+}
+
+// -----
+
+// train.linear_cross_entropy_grad_c2
+func.func @linear_cross_entropy_grad_c2_weight(%x: tensor<8x4xbf16>, %w: tensor<10x4xbf16>, %t: tensor<8xi32>, %g: tensor<8xf32>) {
+  // expected-error@+1 {{weight_grad has type 'tensor<4x10xf32>', expected 'tensor<10x4xbf16>' or 'tensor<10x4xf32>'}}
+  %0:4 = train.linear_cross_entropy_grad %x, %w, %t, %g {weight_dim = 1 : i64} : (tensor<8x4xbf16>, tensor<10x4xbf16>, tensor<8xi32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8x4xf32>, tensor<4x10xf32>)
+  return
+}
+
+// -----
+
 // train.attention_c1
 func.func @attention_c1(%q: tensor<2x4x3xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2x5x6xf32>) {
   // expected-error@+1 {{query has rank 3, expected 4}}
@@ -171,6 +279,96 @@ func.func @attention_c8(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>, %v: te
 
 // -----
 
+// train.attention_c9
+func.func @attention_c9(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2x5x6xf32>, %b: tensor<1x3xi64>) {
+  // expected-error@+1 {{has one end of the keys that are seen, expected both or none}}
+  %0:2 = "train.attention"(%q, %k, %v, %b) <{scale = 1.0, operandSegmentSizes = array<i32: 1, 1, 1, 0, 1, 0>}> : (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x6xf32>, tensor<1x3xi64>) -> (tensor<2x4x3x6xf32>, tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
+// train.attention_c10
+func.func @attention_c10_i32(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2x5x6xf32>, %b: tensor<1x3xi32>, %e: tensor<1x3xi32>) {
+  // expected-error@+1 {{keys that are seen have type 'tensor<1x3xi32>', expected tensor<2x3xi64>, or size 1 in the first dimension}}
+  %0:2 = train.attention %q, %k, %v keys(%b to %e) {scale = 1.0} : (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x6xf32>, tensor<1x3xi32>, tensor<1x3xi32>) -> (tensor<2x4x3x6xf32>, tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
+// train.attention_c10
+func.func @attention_c10_rank(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2x5x6xf32>, %b: tensor<3xi64>, %e: tensor<3xi64>) {
+  // expected-error@+1 {{keys that are seen have type 'tensor<3xi64>', expected tensor<2x3xi64>, or size 1 in the first dimension}}
+  %0:2 = train.attention %q, %k, %v keys(%b to %e) {scale = 1.0} : (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x6xf32>, tensor<3xi64>, tensor<3xi64>) -> (tensor<2x4x3x6xf32>, tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
+// train.attention_c10
+func.func @attention_c10_samples(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2x5x6xf32>, %b: tensor<2x3xi64>, %e: tensor<4x3xi64>) {
+  // expected-error@+1 {{keys that are seen have type 'tensor<4x3xi64>', expected tensor<2x3xi64>, or size 1 in the first dimension}}
+  %0:2 = train.attention %q, %k, %v keys(%b to %e) {scale = 1.0} : (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x6xf32>, tensor<2x3xi64>, tensor<4x3xi64>) -> (tensor<2x4x3x6xf32>, tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
+// train.attention_c10
+func.func @attention_c10_queries(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2x5x6xf32>, %b: tensor<1x5xi64>, %e: tensor<1x3xi64>) {
+  // expected-error@+1 {{keys that are seen have type 'tensor<1x5xi64>', expected tensor<2x3xi64>, or size 1 in the first dimension}}
+  %0:2 = train.attention %q, %k, %v keys(%b to %e) {scale = 1.0} : (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x6xf32>, tensor<1x5xi64>, tensor<1x3xi64>) -> (tensor<2x4x3x6xf32>, tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
+// train.attention_c11
+func.func @attention_c11_causal(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2x5x6xf32>) {
+  // expected-error@+1 {{has a window of 2 keys, expected at least 1, and causal}}
+  %0:2 = train.attention %q, %k, %v {scale = 1.0, window = 2 : i64} : (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x6xf32>) -> (tensor<2x4x3x6xf32>, tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
+// train.attention_c11
+func.func @attention_c11_none(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2x5x6xf32>) {
+  // expected-error@+1 {{has a window of 0 keys, expected at least 1, and causal}}
+  %0:2 = train.attention %q, %k, %v {scale = 1.0, causal, window = 0 : i64} : (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x6xf32>) -> (tensor<2x4x3x6xf32>, tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
+// train.attention_c12
+func.func @attention_c12(%q: tensor<2x4x3x8xbf16>, %k: tensor<2x2x5x8xbf16>, %v: tensor<2x2x5x6xbf16>) {
+  // expected-error@+1 {{result has type 'tensor<2x4x3x6xf16>', expected 'tensor<2x4x3x6xbf16>' or 'tensor<2x4x3x6xf32>'}}
+  %0:2 = train.attention %q, %k, %v {scale = 1.0} : (tensor<2x4x3x8xbf16>, tensor<2x2x5x8xbf16>, tensor<2x2x5x6xbf16>) -> (tensor<2x4x3x6xf16>, tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
+// train.attention_c12
+func.func @attention_c12_narrower(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2x5x6xf32>) {
+  // expected-error@+1 {{result has type 'tensor<2x4x3x6xbf16>', expected 'tensor<2x4x3x6xf32>' or 'tensor<2x4x3x6xf32>'}}
+  %0:2 = train.attention %q, %k, %v {scale = 1.0} : (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x6xf32>) -> (tensor<2x4x3x6xbf16>, tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_split(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2x5x6xf32>) {
+  // expected-error@+2 {{to be one of: gather, ring}}
+  // expected-error@+1 {{failed to parse Train_AttentionSplitAttr}}
+  %0:2 = train.attention %q, %k, %v {scale = 1.0, split = #train<attention_split heads>} : (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x6xf32>) -> (tensor<2x4x3x6xf32>, tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
 // train.attention_grad_c1
 func.func @attention_grad_c1(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2x5x6xf32>, %o: tensor<2x4x3x6xf32>, %l: tensor<2x4x3xf32>, %d: tensor<2x4x3x8xf32>) {
   // expected-error@+1 {{output_grad has type 'tensor<2x4x3x8xf32>', expected 'tensor<2x4x3x6xf32>'}}
@@ -182,8 +380,44 @@ func.func @attention_grad_c1(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>, %
 
 // train.attention_grad_c2
 func.func @attention_grad_c2(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2x5x6xf32>, %o: tensor<2x4x3x6xf32>, %l: tensor<2x4x3xf32>, %d: tensor<2x4x3x6xf32>) {
-  // expected-error@+1 {{query_grad has type 'tensor<2x4x3x6xf32>', expected 'tensor<2x4x3x8xf32>'}}
+  // expected-error@+1 {{query_grad has type 'tensor<2x4x3x6xf32>', expected 'tensor<2x4x3x8xf32>' or 'tensor<2x4x3x8xf32>'}}
   %0:3 = train.attention_grad %q, %k, %v, %o, %l, %d {scale = 1.0} : (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x6xf32>, tensor<2x4x3x6xf32>, tensor<2x4x3xf32>, tensor<2x4x3x6xf32>) -> (tensor<2x4x3x6xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x6xf32>)
+  return
+}
+
+// -----
+
+// train.attention_grad_c2
+func.func @attention_grad_c2_key(%q: tensor<2x4x3x8xbf16>, %k: tensor<2x2x5x8xbf16>, %v: tensor<2x2x5x6xbf16>, %o: tensor<2x4x3x6xbf16>, %l: tensor<2x4x3xf32>, %d: tensor<2x4x3x6xbf16>) {
+  // expected-error@+1 {{key_grad has type 'tensor<2x2x5x8xf16>', expected 'tensor<2x2x5x8xbf16>' or 'tensor<2x2x5x8xf32>'}}
+  %0:3 = train.attention_grad %q, %k, %v, %o, %l, %d {scale = 1.0, partial} : (tensor<2x4x3x8xbf16>, tensor<2x2x5x8xbf16>, tensor<2x2x5x6xbf16>, tensor<2x4x3x6xbf16>, tensor<2x4x3xf32>, tensor<2x4x3x6xbf16>) -> (tensor<2x4x3x8xbf16>, tensor<2x2x5x8xf16>, tensor<2x2x5x6xbf16>)
+  return
+}
+
+// -----
+
+// train.attention_grad_c2
+func.func @attention_grad_c2_value(%q: tensor<2x4x3x8xbf16>, %k: tensor<2x2x5x8xbf16>, %v: tensor<2x2x5x6xbf16>, %o: tensor<2x4x3x6xbf16>, %l: tensor<2x4x3xf32>, %d: tensor<2x4x3x6xbf16>) {
+  // expected-error@+1 {{value_grad has type 'tensor<2x2x5x6xf64>', expected 'tensor<2x2x5x6xbf16>' or 'tensor<2x2x5x6xf32>'}}
+  %0:3 = train.attention_grad %q, %k, %v, %o, %l, %d {scale = 1.0, partial} : (tensor<2x4x3x8xbf16>, tensor<2x2x5x8xbf16>, tensor<2x2x5x6xbf16>, tensor<2x4x3x6xbf16>, tensor<2x4x3xf32>, tensor<2x4x3x6xbf16>) -> (tensor<2x4x3x8xf32>, tensor<2x2x5x8xbf16>, tensor<2x2x5x6xf64>)
+  return
+}
+
+// -----
+
+// train.attention_c9
+func.func @attention_grad_c9(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2x5x6xf32>, %o: tensor<2x4x3x6xf32>, %l: tensor<2x4x3xf32>, %d: tensor<2x4x3x6xf32>, %b: tensor<1x3xi64>) {
+  // expected-error@+1 {{has one end of the keys that are seen, expected both or none}}
+  %0:3 = "train.attention_grad"(%q, %k, %v, %b, %o, %l, %d) <{scale = 1.0, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 1, 1, 1, 1>}> : (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x6xf32>, tensor<1x3xi64>, tensor<2x4x3x6xf32>, tensor<2x4x3xf32>, tensor<2x4x3x6xf32>) -> (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x6xf32>)
+  return
+}
+
+// -----
+
+// train.attention_c11
+func.func @attention_grad_c11(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2x5x6xf32>, %o: tensor<2x4x3x6xf32>, %l: tensor<2x4x3xf32>, %d: tensor<2x4x3x6xf32>) {
+  // expected-error@+1 {{has a window of 3 keys, expected at least 1, and causal}}
+  %0:3 = train.attention_grad %q, %k, %v, %o, %l, %d {scale = 1.0, window = 3 : i64} : (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x6xf32>, tensor<2x4x3x6xf32>, tensor<2x4x3xf32>, tensor<2x4x3x6xf32>) -> (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x6xf32>)
   return
 }
 

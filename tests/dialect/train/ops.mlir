@@ -36,6 +36,30 @@ func.func @fp8(%x: tensor<64x256xbf16>, %w: tensor<128x256xf32>, %a: tensor<64x2
   return %y : tensor<64x128xbf16>
 }
 
+// What a query attends to, how blocks of keys travel, and results in the type in which they are added up.
+// CHECK-LABEL: func @attention
+func.func @attention(%q: tensor<2x4x3x8xbf16>, %k: tensor<2x2x5x8xbf16>, %v: tensor<2x2x5x6xbf16>, %m: tensor<1x1x3x5xi1>, %b: tensor<1x3xi64>, %e: tensor<2x3xi64>, %d: tensor<2x4x3x6xbf16>) -> tensor<2x4x3x8xf32> {
+  // CHECK: train.attention %{{.*}}, %{{.*}}, %{{.*}} {causal, scale = 1.000000e+00 : f64, split = #train<attention_split ring>, window = 2 : i64} : (tensor<2x4x3x8xbf16>, tensor<2x2x5x8xbf16>, tensor<2x2x5x6xbf16>) -> (tensor<2x4x3x6xbf16>, tensor<2x4x3xf32>)
+  %o, %lse = train.attention %q, %k, %v {scale = 1.0, causal, window = 2 : i64, split = #train<attention_split ring>} : (tensor<2x4x3x8xbf16>, tensor<2x2x5x8xbf16>, tensor<2x2x5x6xbf16>) -> (tensor<2x4x3x6xbf16>, tensor<2x4x3xf32>)
+  // CHECK: train.attention %{{.*}}, %{{.*}}, %{{.*}} mask(%[[M:.*]]) keys(%[[B:.*]] to %[[E:.*]]) {density = 5.000000e-01 : f64, scale = 1.000000e+00 : f64, split = #train<attention_split gather>} : (tensor<2x4x3x8xbf16>, tensor<2x2x5x8xbf16>, tensor<2x2x5x6xbf16>, tensor<1x1x3x5xi1>, tensor<1x3xi64>, tensor<2x3xi64>) -> (tensor<2x4x3x6xf32>, tensor<2x4x3xf32>)
+  %p, %plse = train.attention %q, %k, %v mask(%m) keys(%b to %e) {scale = 1.0, density = 0.5, split = #train<attention_split gather>} : (tensor<2x4x3x8xbf16>, tensor<2x2x5x8xbf16>, tensor<2x2x5x6xbf16>, tensor<1x1x3x5xi1>, tensor<1x3xi64>, tensor<2x3xi64>) -> (tensor<2x4x3x6xf32>, tensor<2x4x3xf32>)
+  // CHECK: train.attention_grad %{{.*}}, %{{.*}}, %{{.*}} mask(%[[M]]) keys(%[[B]] to %[[E]]), %{{.*}}, %{{.*}}, %{{.*}} {density = 2.500000e-01 : f64, partial, scale = 1.000000e+00 : f64} : {{.*}} -> (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x6xbf16>)
+  %dq, %dk, %dv = train.attention_grad %q, %k, %v mask(%m) keys(%b to %e), %o, %lse, %d {scale = 1.0, density = 0.25, partial} : (tensor<2x4x3x8xbf16>, tensor<2x2x5x8xbf16>, tensor<2x2x5x6xbf16>, tensor<1x1x3x5xi1>, tensor<1x3xi64>, tensor<2x3xi64>, tensor<2x4x3x6xbf16>, tensor<2x4x3xf32>, tensor<2x4x3x6xbf16>) -> (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x6xbf16>)
+  // CHECK: train.attention_grad %{{.*}}, %{{.*}}, %{{.*}} keys(%[[B]] to %[[E]]), %{{.*}}, %{{.*}}, %{{.*}} {causal, scale = 1.000000e+00 : f64, split = #train<attention_split ring>, window = 1 : i64}
+  %eq, %ek, %ev = train.attention_grad %q, %k, %v keys(%b to %e), %o, %lse, %d {scale = 1.0, causal, window = 1 : i64, split = #train<attention_split ring>} : (tensor<2x4x3x8xbf16>, tensor<2x2x5x8xbf16>, tensor<2x2x5x6xbf16>, tensor<1x3xi64>, tensor<2x3xi64>, tensor<2x4x3x6xbf16>, tensor<2x4x3xf32>, tensor<2x4x3x6xbf16>) -> (tensor<2x4x3x8xbf16>, tensor<2x2x5x8xbf16>, tensor<2x2x5x6xbf16>)
+  return %dq : tensor<2x4x3x8xf32>
+}
+
+// CHECK-LABEL: func @linear_cross_entropy
+func.func @linear_cross_entropy(%x: tensor<8x4xbf16>, %w: tensor<10x4xbf16>, %v: tensor<4x10xbf16>, %t: tensor<8xi32>, %g: tensor<8xf32>) -> tensor<4x10xf32> {
+  // A label smoothing of 0 is not printed.
+  // CHECK: train.linear_cross_entropy %{{.*}}, %{{.*}}, %{{.*}} {weight_dim = 1 : i64} : (tensor<8x4xbf16>, tensor<10x4xbf16>, tensor<8xi32>) -> (tensor<8xf32>, tensor<8xf32>)
+  %l, %lse = train.linear_cross_entropy %x, %w, %t {weight_dim = 1 : i64, label_smoothing = 0.0} : (tensor<8x4xbf16>, tensor<10x4xbf16>, tensor<8xi32>) -> (tensor<8xf32>, tensor<8xf32>)
+  // CHECK: train.linear_cross_entropy_grad %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} {ignore_index = -100 : i64, label_smoothing = 1.000000e-01 : f64, weight_dim = 0 : i64} : (tensor<8x4xbf16>, tensor<4x10xbf16>, tensor<8xi32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8x4xbf16>, tensor<4x10xf32>)
+  %m, %mse, %dx, %dv = train.linear_cross_entropy_grad %x, %v, %t, %g {weight_dim = 0 : i64, ignore_index = -100 : i64, label_smoothing = 1.0e-01} : (tensor<8x4xbf16>, tensor<4x10xbf16>, tensor<8xi32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8x4xbf16>, tensor<4x10xf32>)
+  return %dv : tensor<4x10xf32>
+}
+
 // CHECK-LABEL: module @products attributes {train.products = [#train.product<"/fc/MatMul", weight = "fc.weight", inputs = 8, outputs = 4, output = "e4m3 x e4m3, by row", input_grad = "bf16", weight_grad = "bf16", reason = "">]}
 module @products attributes {train.products = [#train.product<"/fc/MatMul", weight = "fc.weight", inputs = 8, outputs = 4,
     output = "e4m3 x e4m3, by row", input_grad = "bf16", weight_grad = "bf16", reason = "">]} {

@@ -104,3 +104,64 @@ func.func @learned_causal_mask(
   %loss = train.reduce sum, %weighted {dimensions = array<i64: 0, 1, 2, 3>} : (tensor<2x4x3x3xf32>) -> tensor<f32>
   return %loss : tensor<f32>
 }
+
+// CHECK-LABEL: func @window
+// CHECK: train.attention_grad {{.*}} {causal, scale = {{.*}}, train.backward, window = 2 : i64}
+func.func @window(
+    %q: tensor<2x4x3x2xf32> {train.role = "param", train.name = "q"},
+    %k: tensor<2x2x5x2xf32> {train.role = "param", train.name = "k"},
+    %v: tensor<2x2x5x3xf32> {train.role = "param", train.name = "v"},
+    %c: tensor<2x4x3x3xf32> {train.role = "input", train.name = "c"}) -> (tensor<f32> {train.role = "loss"}) {
+  %y, %lse = train.attention %q, %k, %v {causal, window = 2 : i64, scale = 7.0e-01} : (tensor<2x4x3x2xf32>, tensor<2x2x5x2xf32>, tensor<2x2x5x3xf32>) -> (tensor<2x4x3x3xf32>, tensor<2x4x3xf32>)
+  %weighted = train.mul %y, %c : tensor<2x4x3x3xf32>
+  %loss = train.reduce sum, %weighted {dimensions = array<i64: 0, 1, 2, 3>} : (tensor<2x4x3x3xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// CHECK-LABEL: func @keys
+// The last query of the second sample sees nothing.
+// CHECK: train.attention_grad {{.*}} keys(%{{.*}} to %{{.*}}), %{{.*}} {density = 5.000000e-01 : f64, scale = {{.*}}, split = #train<attention_split ring>, train.backward}
+func.func @keys(
+    %q: tensor<2x4x3x2xf32> {train.role = "param", train.name = "q"},
+    %k: tensor<2x2x5x2xf32> {train.role = "param", train.name = "k"},
+    %v: tensor<2x2x5x3xf32> {train.role = "param", train.name = "v"},
+    %c: tensor<2x4x3x3xf32> {train.role = "input", train.name = "c"}) -> (tensor<f32> {train.role = "loss"}) {
+  %b = train.constant dense<[[0, 1, 3]]> : tensor<1x3xi64>
+  %e = train.constant dense<[[2, 5, 4], [5, 4, 3]]> : tensor<2x3xi64>
+  %y, %lse = train.attention %q, %k, %v keys(%b to %e) {scale = 7.0e-01, density = 0.5, split = #train<attention_split ring>} : (tensor<2x4x3x2xf32>, tensor<2x2x5x2xf32>, tensor<2x2x5x3xf32>, tensor<1x3xi64>, tensor<2x3xi64>) -> (tensor<2x4x3x3xf32>, tensor<2x4x3xf32>)
+  %weighted = train.mul %y, %c : tensor<2x4x3x3xf32>
+  %loss = train.reduce sum, %weighted {dimensions = array<i64: 0, 1, 2, 3>} : (tensor<2x4x3x3xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// CHECK-LABEL: func @learned_mask_of_a_window
+// CHECK: train.compare le
+// CHECK: train.compare gt
+func.func @learned_mask_of_a_window(
+    %q: tensor<2x4x3x2xf32> {train.role = "input", train.name = "q"},
+    %k: tensor<2x2x5x2xf32> {train.role = "input", train.name = "k"},
+    %v: tensor<2x2x5x3xf32> {train.role = "input", train.name = "v"},
+    %m: tensor<1x4x3x5xf32> {train.role = "param", train.name = "m"},
+    %c: tensor<2x4x3x3xf32> {train.role = "input", train.name = "c"}) -> (tensor<f32> {train.role = "loss"}) {
+  %y, %lse = train.attention %q, %k, %v mask(%m) {causal, window = 2 : i64, scale = 7.0e-01} : (tensor<2x4x3x2xf32>, tensor<2x2x5x2xf32>, tensor<2x2x5x3xf32>, tensor<1x4x3x5xf32>) -> (tensor<2x4x3x3xf32>, tensor<2x4x3xf32>)
+  %weighted = train.mul %y, %c : tensor<2x4x3x3xf32>
+  %loss = train.reduce sum, %weighted {dimensions = array<i64: 0, 1, 2, 3>} : (tensor<2x4x3x3xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// CHECK-LABEL: func @learned_mask_of_keys
+// CHECK: train.compare ge
+// CHECK: train.compare lt
+func.func @learned_mask_of_keys(
+    %q: tensor<2x4x3x2xf32> {train.role = "input", train.name = "q"},
+    %k: tensor<2x2x5x2xf32> {train.role = "input", train.name = "k"},
+    %v: tensor<2x2x5x3xf32> {train.role = "input", train.name = "v"},
+    %m: tensor<1x4x3x5xf32> {train.role = "param", train.name = "m"},
+    %c: tensor<2x4x3x3xf32> {train.role = "input", train.name = "c"}) -> (tensor<f32> {train.role = "loss"}) {
+  %b = train.constant dense<[[0, 1, 3]]> : tensor<1x3xi64>
+  %e = train.constant dense<[[2, 5, 4], [5, 4, 3]]> : tensor<2x3xi64>
+  %y, %lse = train.attention %q, %k, %v mask(%m) keys(%b to %e) {scale = 7.0e-01} : (tensor<2x4x3x2xf32>, tensor<2x2x5x2xf32>, tensor<2x2x5x3xf32>, tensor<1x4x3x5xf32>, tensor<1x3xi64>, tensor<2x3xi64>) -> (tensor<2x4x3x3xf32>, tensor<2x4x3xf32>)
+  %weighted = train.mul %y, %c : tensor<2x4x3x3xf32>
+  %loss = train.reduce sum, %weighted {dimensions = array<i64: 0, 1, 2, 3>} : (tensor<2x4x3x3xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}

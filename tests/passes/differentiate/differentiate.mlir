@@ -64,3 +64,23 @@ func.func @no_param(%w: tensor<f32> {train.role = "input", train.name = "x"}) ->
 func.func @twice(%w: tensor<f32> {train.role = "param", train.name = "w"}) -> (tensor<f32> {train.role = "loss"}, tensor<f32> {train.role = "grad", train.of = "w"}) {
   return %w, %w : tensor<f32>, tensor<f32>
 }
+
+// -----
+
+// The log-sum-exp of a loss whose logits are not kept has no gradient.
+func.func @linear_log_sum_exp(%x: tensor<6x4xf32> {train.role = "param", train.name = "x"}, %w: tensor<10x4xf32> {train.role = "param", train.name = "w"}, %t: tensor<6xi32> {train.role = "target", train.name = "t"}) -> (tensor<f32> {train.role = "loss"}) {
+  // expected-error@+1 {{the log-sum-exp of a linear cross-entropy cannot be differentiated}}
+  %l, %s = train.linear_cross_entropy %x, %w, %t {weight_dim = 1 : i64} : (tensor<6x4xf32>, tensor<10x4xf32>, tensor<6xi32>) -> (tensor<6xf32>, tensor<6xf32>)
+  %both = train.add %l, %s : tensor<6xf32>
+  %loss = train.reduce sum, %both {dimensions = array<i64: 0>} : (tensor<6xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+func.func @attention_log_sum_exp(%q: tensor<1x1x3x4xf32> {train.role = "param", train.name = "q"}) -> (tensor<f32> {train.role = "loss"}) {
+  // expected-error@+1 {{the log-sum-exp of an attention cannot be differentiated}}
+  %y, %s = train.attention %q, %q, %q {scale = 1.0} : (tensor<1x1x3x4xf32>, tensor<1x1x3x4xf32>, tensor<1x1x3x4xf32>) -> (tensor<1x1x3x4xf32>, tensor<1x1x3xf32>)
+  %loss = train.reduce sum, %s {dimensions = array<i64: 0, 1, 2>} : (tensor<1x1x3xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}

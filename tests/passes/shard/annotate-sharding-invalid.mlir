@@ -89,7 +89,7 @@ func.func @place(%x: tensor<2xf32> {train.role = "input", train.name = "x", trai
 // -----
 
 module attributes {dist.mesh = #dist.mesh<fsdp = 2, cp = 2>} {
-// expected-error @below {{axis 'cp' has the role sequence and size 2: no pass splits positions yet}}
+// expected-error @below {{axis 'cp' splits positions, but no dimension of an input counts them; --dim-role says which does}}
 func.func @no_pass(%u: tensor<8xf32> {train.role = "param", train.name = "u"}) {
   return
 }

@@ -55,14 +55,13 @@ func.func @reshape(%x: tensor<8x6x4xf32> {dist.sharding = #dist.sharding<[{"shar
   return %c : tensor<2x2x48xf32>
 }
 
-// A minor factor carries the axis inside of blocks: of 5, then of 2 where the dimension is cut there. An op that knows
-// places (iota) is whole. A result has one range per rank, or is whole.
+// A minor factor carries the axis inside of blocks: of 5, then of 2 where the dimension is cut there. A result has one range per rank, or is whole.
 // CHECK-LABEL: func @blocks
 // CHECK-SAME: -> (tensor<40xf32> {dist.sharding = #dist.sharding<[{}]>}, tensor<5x8xf32> {dist.sharding = #dist.sharding<[{}, {"shard"}]>})
 func.func @blocks(%x: tensor<5x8xf32> {dist.sharding = #dist.sharding<[{}, {"shard"}]>}, %z: tensor<10x8xf32> {dist.sharding = #dist.sharding<[{}, {"shard"}]>}) -> (tensor<40xf32>, tensor<5x8xf32>) {
   // CHECK: train.reshape %arg0 {dist.shardings = [#dist.sharding<[{5, "shard"}]>]}
   %a = train.reshape %x : (tensor<5x8xf32>) -> tensor<40xf32>
-  // CHECK: train.iota {{.*}}dist.shardings = [#dist.sharding<[{}]>]
+  // CHECK: train.iota {{.*}}dist.shardings = [#dist.sharding<[{5, "shard"}]>]
   %i = train.iota {dim = 0 : i64} : tensor<40xf32>
   // CHECK: train.add {{.*}}dist.shardings = [#dist.sharding<[{5, "shard"}]>]
   %b = train.add %a, %i : tensor<40xf32>

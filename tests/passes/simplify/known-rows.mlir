@@ -133,9 +133,11 @@ func.func @positions_differ(%q: tensor<2x2x3x8xf32>, %k: tensor<2x2x3x8xf32>, %v
   return %y : tensor<2x2x3x8xf32>
 }
 
-// Not causal: a query does not see its own key.
+// A query does not see its own key: the keys before it are a range.
 // CHECK-LABEL: func @strict
-// CHECK: train.attention %arg0, %arg1, %arg2 mask(
+// CHECK: train.constant dense<"0x00000000000000000100000000000000
+// CHECK: %[[BEGIN:.*]] = train.constant dense<0> : tensor<1x4096xi64>
+// CHECK: train.attention %arg0, %arg1, %arg2 keys(%[[BEGIN]] to %{{.*}}) {density
 func.func @strict(%q: tensor<2x2x4096x8xf32>, %k: tensor<2x2x4096x8xf32>, %v: tensor<2x2x4096x8xf32>) -> tensor<2x2x4096x8xf32> {
   %r = train.iota {dim = 0 : i64} : tensor<4096x4096xi64>
   %c = train.iota {dim = 1 : i64} : tensor<4096x4096xi64>
@@ -149,9 +151,9 @@ func.func @strict(%q: tensor<2x2x4096x8xf32>, %k: tensor<2x2x4096x8xf32>, %v: te
   return %y : tensor<2x2x4096x8xf32>
 }
 
-// Not causal: keys fall out of a window.
+// Keys fall out of a window.
 // CHECK-LABEL: func @window
-// CHECK: train.attention %arg0, %arg1, %arg2 mask(
+// CHECK: train.attention %arg0, %arg1, %arg2 {causal, scale = {{.*}}, window = 128 : i64}
 func.func @window(%q: tensor<2x2x4096x8xf32>, %k: tensor<2x2x4096x8xf32>, %v: tensor<2x2x4096x8xf32>) -> tensor<2x2x4096x8xf32> {
   %r = train.iota {dim = 0 : i64} : tensor<4096x4096xi64>
   %c = train.iota {dim = 1 : i64} : tensor<4096x4096xi64>

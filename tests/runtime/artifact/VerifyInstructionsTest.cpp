@@ -200,52 +200,6 @@ TEST(Verify, ConvShapes) {
   expectError(builder, "expected 2 strides");
 }
 
-TEST(Verify, AttentionShapes) {
-  ArtifactBuilder builder;
-  artifact::AttentionT attention;
-  attention.q = builder.buffer({2, 4, 10, 8});
-  attention.k = builder.buffer({2, 2, 12, 8});
-  attention.v = builder.buffer({2, 2, 12, 6});
-  attention.out = builder.buffer({2, 4, 10, 6});
-  attention.lse = builder.buffer({2, 4, 10});
-  attention.mask = static_cast<int32_t>(builder.buffer({2, 1, 1, 12}, artifact::DataType::Bool));
-  uint32_t threeHeads = builder.buffer({2, 3, 10, 8}),
-           longMask = builder.buffer({2, 1, 1, 13}, artifact::DataType::Bool);
-  auto &stored = builder.add(attention);
-  ASSERT_TRUE(builder.build().isOk()) << builder.build().status();
-  stored.q = threeHeads;
-  expectError(builder, "3 heads in 2 groups");
-  stored.q = attention.q;
-  stored.mask = static_cast<int32_t>(longMask);
-  expectError(builder, "mask of shape [2, 1, 1, 13] for scores [2, 4, 10, 12]");
-  stored.mask = attention.mask;
-  stored.lse = attention.q;
-  expectError(builder, "operand lse has 4 dimensions, expected 3");
-}
-
-TEST(Verify, AttentionGradNeedsTwoNumbersPerRow) {
-  ArtifactBuilder builder;
-  artifact::AttentionGradT attention;
-  attention.q = builder.buffer({2, 4, 10, 8});
-  attention.k = builder.buffer({2, 2, 12, 8});
-  attention.v = builder.buffer({2, 2, 12, 6});
-  attention.out = builder.buffer({2, 4, 10, 6});
-  attention.lse = builder.buffer({2, 4, 10});
-  attention.dout = builder.buffer({2, 4, 10, 6});
-  attention.dq = builder.buffer({2, 4, 10, 8});
-  attention.dk = builder.buffer({2, 2, 12, 8});
-  attention.dv = builder.buffer({2, 2, 12, 6});
-  attention.workspace = static_cast<int32_t>(builder.buffer({2, 2, 4, 10}));
-  uint32_t one = builder.buffer({1, 2, 4, 10}),
-           spread = builder.view(builder.buffer({320}), {2, 2, 4, 10}, {160, 80, 20, 2});
-  auto &stored = builder.add(attention);
-  ASSERT_TRUE(builder.build().isOk()) << builder.build().status();
-  stored.workspace = static_cast<int32_t>(one);
-  expectError(builder, "workspace");
-  stored.workspace = static_cast<int32_t>(spread);
-  expectError(builder, "workspace is not contiguous");
-}
-
 TEST(Verify, Collectives) {
   ArtifactBuilder builder({{"shard", 2}});
   uint32_t group = builder.group({"shard"}), part = builder.buffer({24}), whole = builder.buffer({48});

@@ -2,7 +2,9 @@
 
 #include "runtime/device/cpu/Attention.h"
 
+#include "tests/runtime/device/AttentionParts.h"
 #include "tests/runtime/device/HostTensor.h"
+#include "tests/runtime/device/KeyRanges.h"
 
 #include <gtest/gtest.h>
 
@@ -12,6 +14,8 @@ namespace tessera {
 namespace {
 
 using test::HostTensor;
+using test::Ranges;
+using test::RangesOf;
 
 struct Case {
   int64_t batch, heads, groups, queries, keys, depth, valueDepth;
@@ -21,6 +25,10 @@ struct Case {
   bool interleaved = false; ///< [B, H, T, D] stored as [B, T, H, D]
   int threads = 2;
   bool isHalf = false;
+  int64_t window = 0;
+  Ranges ranges = Ranges::None;
+  RangesOf rangesOf = RangesOf::All;
+  bool hasWideResults = false; ///< f32, whatever the operands are
 };
 
 /// Everything of one case: inputs, the results of the kernels and of the reference.
@@ -35,6 +43,11 @@ struct Fixture {
     k.random(2);
     v.random(3);
     dout.random(4);
+    if (c.ranges != Ranges::None) {
+      ranges.emplace(c.ranges, c.rangesOf, c.batch, c.queries, c.keys);
+      beginView = ranges->beginView();
+      endView = ranges->endView();
+    }
     if (c.mask == Case::NoMask)
       return;
     additive.emplace(c.maskShape);
@@ -54,7 +67,10 @@ struct Fixture {
   }
 
   double score(int64_t b, int64_t h, int64_t i, int64_t j) {
-    if (c.causal && j > i + c.keys - c.queries)
+    const int64_t last = i + c.keys - c.queries;
+    if (c.causal && (j > last || (c.window > 0 && last - j >= c.window)))
+      return -INFINITY;
+    if (ranges && !ranges->sees(b, i, j))
       return -INFINITY;
     double sum = 0;
     for (int64_t d = 0; d < c.depth; ++d)
@@ -92,6 +108,8 @@ struct Fixture {
           int64_t g = h / perGroup;
           for (int64_t j = 0; j < c.keys; ++j) {
             p[j] = total > 0 ? p[j] / total : 0;
+            if (p[j] == 0)
+              continue;
             for (int64_t d = 0; d < c.valueDepth; ++d)
               o[d] += p[j] * v.at({b, g, j, d});
           }
@@ -100,6 +118,8 @@ struct Fixture {
           for (int64_t d = 0; d < c.valueDepth; ++d)
             delta += o[d] * dout.at({b, h, i, d});
           for (int64_t j = 0; j < c.keys; ++j) {
+            if (p[j] == 0)
+              continue;
             double dp = 0;
             int64_t key = (b * c.groups + g) * c.keys + j, query = (b * c.heads + h) * c.queries + i;
             for (int64_t d = 0; d < c.valueDepth; ++d) {
@@ -125,6 +145,9 @@ struct Fixture {
     arguments.mask = c.mask == Case::NoMask ? nullptr : &maskView;
     arguments.scale = scale;
     arguments.causal = c.causal;
+    arguments.window = c.window;
+    arguments.begin = ranges ? &beginView : nullptr;
+    arguments.end = ranges ? &endView : nullptr;
     arguments.dout = dout.view();
     arguments.dq = dq.view();
     arguments.dk = dk.view();
@@ -137,15 +160,16 @@ struct Fixture {
     cpu::attentionGrad(arguments, scratch, team, kernel);
   }
 
-  /// All but lse and masks in bf16.
+  /// All but lse, masks and wide results in bf16.
   void runHalf(cpu::AttentionGradArguments &arguments, const cpu::AttentionKernel &kernel, int threads) {
     std::vector<test::HalfTensor> halves;
     halves.reserve(8);
     for (auto [tensor, view] :
          {std::pair(&q, &arguments.q), std::pair(&k, &arguments.k), std::pair(&v, &arguments.v),
-          std::pair(&out, &arguments.out), std::pair(&dout, &arguments.dout), std::pair(&dq, &arguments.dq),
+          std::pair(&dout, &arguments.dout), std::pair(&out, &arguments.out), std::pair(&dq, &arguments.dq),
           std::pair(&dk, &arguments.dk), std::pair(&dv, &arguments.dv)})
-      *view = halves.emplace_back(*tensor).view();
+      if (!c.hasWideResults || halves.size() < 4)
+        *view = halves.emplace_back(*tensor).view();
     cpu::Team team(threads);
     cpu::Scratch scratch;
     cpu::attention(arguments, scratch, team, kernel);
@@ -160,7 +184,8 @@ struct Fixture {
   HostTensor q, k, v, out, lse, dout, dq, dk, dv;
   std::optional<HostTensor> additive;
   std::vector<uint8_t> boolean;
-  TensorView maskView;
+  std::optional<test::KeyRanges> ranges;
+  TensorView maskView, beginView, endView;
   std::vector<double> wantedOut, wantedLse, wantedDq, wantedDk, wantedDv;
 };
 
@@ -171,7 +196,8 @@ void check(const Case &c) {
       test::HalfTensor rounded(*input);
   reference.runReference();
   // In bf16 results are rounded, and gradients are computed from the rounded result.
-  const double forward = c.isHalf ? 0x1p-8 : 2e-6, backward = c.isHalf ? 0x1p-7 : 5e-6;
+  const bool isRounded = c.isHalf && !c.hasWideResults;
+  const double forward = isRounded ? 0x1p-8 : 2e-6, backward = isRounded ? 0x1p-7 : 5e-6;
   for (const cpu::AttentionKernel *kernel : cpu::attentionKernels()) {
     Fixture fixture(c);
     fixture.run(*kernel, c.threads);
@@ -211,6 +237,90 @@ TEST(Attention, BFloat16) {
   check(half({2, 4, 2, 65, 65, 16, 16, true, Case::Additive, {1, 4, 65, 65}}));
 }
 
+Case windowed(Case c, int64_t window, int threads = 2) {
+  c.causal = true;
+  c.window = window;
+  c.threads = threads;
+  return c;
+}
+TEST(Attention, Windows) {
+  for (int64_t window : {int64_t{2}, int64_t{3}, int64_t{64}, int64_t{100}, INT64_MAX})
+    check(windowed({1, 1, 1, 300, 300, 8, 8}, window));
+  check(windowed({2, 4, 2, 70, 200, 16, 24}, 65));
+  check(windowed({1, 2, 2, 200, 70, 8, 8}, 20)); // the first rows attend to nothing
+  check(windowed({1, 4, 1, 130, 130, 16, 16}, 40, 3));
+  check(windowed({2, 2, 1, 90, 90, 8, 8, true, Case::Boolean, {2, 2, 90, 90}}, 30));
+}
+
+Case ranged(Case c, Ranges ranges, RangesOf of, int threads = 2) {
+  c.ranges = ranges;
+  c.rangesOf = of;
+  c.threads = threads;
+  return c;
+}
+TEST(Attention, RangesOfKeys) {
+  for (Ranges ranges : {Ranges::Ragged, Ranges::Documents}) {
+    for (RangesOf of : {RangesOf::All, RangesOf::EachSample, RangesOf::EndsOfEachSample}) {
+      check(ranged({2, 2, 2, 70, 70, 8, 8}, ranges, of));
+      check(ranged({2, 2, 1, 70, 130, 8, 16, true}, ranges, of, 3)); // more threads than groups
+    }
+    const RangesOf of = RangesOf::EachSample;
+    check(ranged({2, 1, 1, 300, 90, 8, 8}, ranges, of));
+    check(ranged({1, 2, 1, 280, 280, 8, 8, true}, ranges, of, 3));
+    check(ranged({2, 2, 1, 40, 70, 8, 8, false, Case::Additive, {2, 1, 40, 70}}, ranges, of));
+    check(windowed(ranged({2, 2, 1, 150, 150, 8, 8}, ranges, of), 33));
+    check(half(ranged({2, 2, 1, 100, 100, 8, 8, true}, ranges, of, 3)));
+  }
+}
+
+TEST(Attention, RowsOutsideOfAllRangesGiveZero) {
+  for (int threads : {1, 3}) {
+    Fixture fixture(ranged({1, 1, 1, 130, 200, 8, 8}, Ranges::Documents, RangesOf::All));
+    for (int64_t query = 0; query < 130; ++query) {
+      fixture.ranges->begin(0, query) = 70;
+      fixture.ranges->end(0, query) = query < 66 ? 70 : 75;
+    }
+    fixture.run(cpu::attentionKernel(), threads);
+    fixture.out.forEach([&](const std::vector<int64_t> &at) {
+      const bool seesNone = at[2] < 66;
+      EXPECT_EQ(fixture.lse.at({0, 0, at[2]}) == -INFINITY, seesNone);
+      EXPECT_EQ(fixture.out.at(at) == 0, seesNone);
+      EXPECT_EQ(fixture.dq.at(at) == 0, seesNone);
+    });
+    fixture.dk.forEach([&](const std::vector<int64_t> &at) {
+      const bool isSeen = at[2] >= 70 && at[2] < 75;
+      EXPECT_EQ(fixture.dk.at(at) != 0, isSeen);
+      EXPECT_EQ(fixture.dv.at(at) != 0, isSeen);
+    });
+  }
+}
+
+TEST(Attention, WideResultsOfBFloat16) {
+  for (int threads : {1, 3}) {
+    Case c = half({2, 4, 2, 70, 130, 16, 24, true, Case::NoMask, {}, true, threads});
+    c.hasWideResults = true;
+    check(c);
+    check(windowed(c, 40, threads));
+  }
+}
+
+TEST(Attention, PartsOfTheKeysAddUp) {
+  for (int threads : {1, 3})
+    for (const cpu::AttentionKernel *kernel : cpu::attentionKernels()) {
+      auto run = [&](const cpu::AttentionGradArguments &arguments, bool isBackward) {
+        cpu::Team team(threads);
+        cpu::Scratch scratch;
+        isBackward ? cpu::attentionGrad(arguments, scratch, team, *kernel)
+                   : cpu::attention(arguments, scratch, team, *kernel);
+      };
+      for (bool isHalf : {false, true}) {
+        test::AttentionParts(isHalf, 0.37f).check(run, 5e-6);
+        // Log-sum-exps that are rounded visibly.
+        test::AttentionParts(isHalf, 60).check(run, 1e-3);
+      }
+    }
+}
+
 /// Keys that are hidden by adding a large number: to a query that sees none, f32's scores are all that number.
 void checkHidden(float hidden, int threads) {
   Case c{1, 2, 1, 70, 130, 8, 8, false, Case::Additive, {1, 1, 70, 130}};
@@ -246,17 +356,18 @@ TEST(Attention, RowsThatAttendToNothingGiveZero) {
 }
 
 TEST(Attention, SameBitsForAnyNumberOfThreads) {
-  for (bool isHalf : {false, true}) {
-    Case c{1, 4, 2, 200, 200, 16, 16, true};
-    c.isHalf = isHalf;
-    Fixture one(c), three(c);
-    one.run(cpu::attentionKernel(), 1);
-    three.run(cpu::attentionKernel(), 3); // more threads than groups: the other split of the backward pass
-    EXPECT_EQ(one.out.raw(), three.out.raw());
-    EXPECT_EQ(one.dq.raw(), three.dq.raw());
-    EXPECT_EQ(one.dk.raw(), three.dk.raw());
-    EXPECT_EQ(one.dv.raw(), three.dv.raw());
-  }
+  for (bool isHalf : {false, true})
+    for (Ranges ranges : {Ranges::None, Ranges::Ragged, Ranges::Documents}) {
+      Case c = ranged({1, 4, 2, 200, 200, 16, 16, true}, ranges, RangesOf::All);
+      c.isHalf = isHalf;
+      Fixture one(c), three(c);
+      one.run(cpu::attentionKernel(), 1);
+      three.run(cpu::attentionKernel(), 3); // more threads than groups: the other split of the backward pass
+      EXPECT_EQ(one.out.raw(), three.out.raw());
+      EXPECT_EQ(one.dq.raw(), three.dq.raw());
+      EXPECT_EQ(one.dk.raw(), three.dk.raw());
+      EXPECT_EQ(one.dv.raw(), three.dv.raw());
+    }
 }
 
 TEST(Attention, LargeScoresDoNotOverflow) {

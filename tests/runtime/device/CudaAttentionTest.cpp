@@ -10,7 +10,9 @@
 #include "runtime/device/cuda/AttentionBody.h"
 #include "runtime/device/cuda/AttentionPlan.h"
 
+#include "tests/runtime/device/AttentionParts.h"
 #include "tests/runtime/device/HostTensor.h"
+#include "tests/runtime/device/KeyRanges.h"
 
 #include <gtest/gtest.h>
 
@@ -20,6 +22,8 @@ namespace {
 using artifact::DataType;
 using test::HalfTensor;
 using test::HostTensor;
+using test::Ranges;
+using test::RangesOf;
 
 struct HostHalf {
   uint16_t bits;
@@ -65,6 +69,13 @@ struct Case {
   Mask mask = Mask::None;
   std::vector<int64_t> maskShape = {};
   bool interleaved = false; ///< [B, H, T, D] stored as [B, T, H, D]
+  int64_t window = 0;
+  Ranges ranges = Ranges::None;
+  RangesOf rangesOf = RangesOf::All;
+  bool hasWideResults = false; ///< f32, whatever the operands are
+
+  /// Of q, k, v, out, dout, dq, dk, dv.
+  bool isWide(size_t tensor) const { return hasWideResults && (tensor == 3 || tensor >= 5); }
 };
 
 class CudaAttention : public ::testing::TestWithParam<std::tuple<Case, bool>> {};
@@ -83,6 +94,29 @@ struct Tensors {
   std::vector<HostTensor> all; ///< q, k, v, out, dout, dq, dk, dv
 };
 
+/// The GPU's body instead of the CPU's kernels.
+void runBody(const cpu::AttentionGradArguments &a, bool isReversed, bool backward) {
+  cuda::AttentionViews given;
+  given.q = a.q, given.k = a.k, given.v = a.v, given.out = a.out, given.lse = a.lse;
+  given.dout = a.dout, given.dq = a.dq, given.dk = a.dk, given.dv = a.dv;
+  for (auto [from, to] :
+       {std::pair(a.mask, &given.mask), std::pair(a.begin, &given.begin), std::pair(a.end, &given.end)})
+    if (from)
+      *to = *from;
+  given.scale = a.scale;
+  given.causal = a.causal;
+  given.isPartial = a.isPartial;
+  given.window = a.window;
+  auto made = cuda::attentionLayout(given);
+  ASSERT_TRUE(made.isOk()) << made.status();
+  std::vector<float> delta(static_cast<size_t>(2 * made->batch * made->heads * made->queries));
+  made->delta = delta.data();
+  if (a.q.dtype == DataType::BF16)
+    runOnHost<HostHalf>(*made, isReversed, backward);
+  else
+    runOnHost<float>(*made, isReversed, backward);
+}
+
 /// The CPU's kernels or the GPU's body; the results replace those in `tensors`.
 void run(const Case &c, bool isHalf, Tensors &tensors, HostTensor &lse, const TensorView *mask, int variant) {
   std::vector<HalfTensor> halves;
@@ -90,33 +124,33 @@ void run(const Case &c, bool isHalf, Tensors &tensors, HostTensor &lse, const Te
   for (HostTensor &tensor : tensors.all)
     halves.emplace_back(tensor);
   for (size_t index = 0; index < tensors.all.size(); ++index)
-    views.push_back(isHalf ? halves[index].view() : tensors.all[index].view());
+    views.push_back(isHalf && !c.isWide(index) ? halves[index].view() : tensors.all[index].view());
   cpu::AttentionGradArguments a;
   a.q = views[0], a.k = views[1], a.v = views[2], a.out = views[3], a.dout = views[4];
   a.dq = views[5], a.dk = views[6], a.dv = views[7], a.lse = lse.view();
   a.mask = mask;
   a.scale = 0.37F;
   a.causal = c.causal;
+  a.window = c.window;
+  TensorView begin, end;
+  std::optional<test::KeyRanges> ranges;
+  if (c.ranges != Ranges::None) {
+    ranges.emplace(c.ranges, c.rangesOf, c.batch, c.queries, c.keys);
+    begin = ranges->beginView(), end = ranges->endView();
+    a.begin = &begin, a.end = &end;
+  }
   if (variant == 0) {
     cpu::Scratch scratch;
     cpu::Team team(1);
     cpu::attention(a, scratch, team);
     cpu::attentionGrad(a, scratch, team);
   } else {
-    std::vector<float> delta(static_cast<size_t>(2 * c.batch * c.heads * c.queries));
-    cuda::AttentionViews given{a.q, a.k, a.v, a.out, a.lse, mask, a.dout, a.dq, a.dk, a.dv};
-    auto made = cuda::attentionLayout(given, a.scale, a.causal);
-    ASSERT_TRUE(made.isOk()) << made.status();
-    made->delta = delta.data();
     for (bool backward : {false, true})
-      if (isHalf)
-        runOnHost<HostHalf>(*made, variant == 2, backward);
-      else
-        runOnHost<float>(*made, variant == 2, backward);
+      runBody(a, variant == 2, backward);
   }
-  if (isHalf)
-    for (HalfTensor &half : halves)
-      half.copyBack();
+  for (size_t index = 0; isHalf && index < halves.size(); ++index)
+    if (!c.isWide(index))
+      halves[index].copyBack();
 }
 
 TEST_P(CudaAttention, EqualsTheCpu) {
@@ -156,7 +190,8 @@ TEST_P(CudaAttention, EqualsTheCpu) {
   };
   const char *names[] = {"q", "k", "v", "out", "dout", "dq", "dk", "dv"};
   for (size_t index : {3, 5, 6, 7}) {
-    compare(tensors[0].all[index], tensors[1].all[index], tensors[2].all[index], isHalf ? 1e-2 : 3e-6, names[index]);
+    compare(tensors[0].all[index], tensors[1].all[index], tensors[2].all[index],
+            isHalf && !c.hasWideResults ? 1e-2 : 3e-6, names[index]);
     EXPECT_TRUE(isHalf || tensors[1].all[index].gapsAreUntouched()) << names[index];
   }
   compare(lse[0], lse[1], lse[2], 2e-6, "lse");
@@ -174,6 +209,88 @@ INSTANTIATE_TEST_SUITE_P(
                                          Case{2, 4, 4, 37, 50, 12, 12, false, Mask::Additive, {2, 4, 37, 50}, true},
                                          Case{2, 2, 1, 65, 65, 64, 64, true, Mask::Additive, {1, 1, 65, 65}}),
                        ::testing::Bool()));
+
+Case windowed(Case c, int64_t window) {
+  c.causal = true;
+  c.window = window;
+  return c;
+}
+Case ranged(Case c, Ranges ranges, RangesOf of) {
+  c.ranges = ranges;
+  c.rangesOf = of;
+  return c;
+}
+Case wide(Case c) {
+  c.hasWideResults = true;
+  return c;
+}
+INSTANTIATE_TEST_SUITE_P(
+    Ranges, CudaAttention,
+    ::testing::Combine(
+        ::testing::Values(windowed({1, 2, 1, 100, 100, 8, 8}, 2), windowed({1, 2, 1, 100, 100, 8, 8}, 32),
+                          windowed({2, 2, 2, 40, 100, 12, 8}, 45), windowed({1, 2, 2, 100, 40, 8, 8}, 20),
+                          windowed({1, 2, 2, 50, 50, 8, 8}, INT64_MAX),
+                          ranged({2, 2, 2, 70, 70, 8, 8}, Ranges::Ragged, RangesOf::All),
+                          ranged({2, 4, 2, 70, 120, 8, 20, true}, Ranges::Ragged, RangesOf::EachSample),
+                          ranged({2, 2, 2, 120, 70, 8, 8}, Ranges::Documents, RangesOf::EachSample),
+                          ranged({3, 2, 1, 80, 100, 8, 8}, Ranges::Documents, RangesOf::EndsOfEachSample),
+                          ranged({2, 4, 1, 150, 150, 8, 8, true}, Ranges::Documents, RangesOf::All),
+                          ranged({2, 2, 2, 50, 37, 8, 8, false, Mask::Boolean, {2, 1, 1, 37}}, Ranges::Ragged,
+                                 RangesOf::EachSample),
+                          windowed(ranged({2, 2, 2, 90, 90, 8, 8}, Ranges::Documents, RangesOf::All), 20),
+                          wide({1, 6, 2, 70, 70, 20, 12, true, Mask::None, {}, true}),
+                          wide(windowed(ranged({2, 4, 2, 70, 90, 8, 8}, Ranges::Ragged, RangesOf::EachSample), 30))),
+        ::testing::Bool()));
+
+TEST(CudaAttentionLayout, PartsOfTheKeysAddUp) {
+  auto run = [](const cpu::AttentionGradArguments &arguments, bool isBackward) {
+    runBody(arguments, false, isBackward);
+  };
+  for (bool isHalf : {false, true}) {
+    test::AttentionParts(isHalf, 0.37F).check(run, 5e-6);
+    // Log-sum-exps that are rounded visibly.
+    test::AttentionParts(isHalf, 60).check(run, 1e-3);
+  }
+}
+
+/// Tiles of keys outside of all ranges hold NaN, which a sum would show.
+TEST(CudaAttentionLayout, RowsOutsideOfAllRangesAreZero) {
+  constexpr int64_t rows = 80, keys = 130, depth = 8;
+  std::vector<HostTensor> all(8, HostTensor({1, 1, keys, depth}));
+  HostTensor lse({1, 1, rows});
+  for (size_t index : {0, 1, 2, 4})
+    all[index].random(static_cast<uint32_t>(index) + 1);
+  for (size_t index : {1, 2})
+    all[index].forEach([&](const std::vector<int64_t> &at) {
+      if (at[2] < 64 || at[2] >= 96)
+        all[index].at(at) = NAN;
+    });
+  cpu::AttentionGradArguments a;
+  TensorView *of[] = {&a.q, &a.k, &a.v, &a.out, &a.dout, &a.dq, &a.dk, &a.dv};
+  for (size_t index = 0; index < 8; ++index) {
+    *of[index] = all[index].view();
+    if (index == 0 || (index >= 3 && index <= 5))
+      of[index]->shape[2] = rows;
+  }
+  a.lse = lse.view();
+  std::vector<int64_t> begins(rows, 70), ends(rows, 75);
+  std::fill_n(ends.begin(), 40, 70);
+  TensorView begin, end;
+  begin.dtype = DataType::I64, begin.shape = {1, rows}, begin.strides = {rows, 1};
+  end = begin;
+  begin.data = begins.data(), end.data = ends.data();
+  a.begin = &begin, a.end = &end;
+  for (bool backward : {false, true})
+    runBody(a, false, backward);
+  for (int64_t row = 0; row < rows; ++row) {
+    EXPECT_EQ(lse.at({0, 0, row}) == -INFINITY, row < 40);
+    EXPECT_EQ(all[3].at({0, 0, row, 0}) == 0, row < 40);
+    EXPECT_EQ(all[5].at({0, 0, row, 0}) == 0, row < 40);
+  }
+  for (int64_t key = 0; key < keys; ++key)
+    for (size_t index : {6, 7})
+      EXPECT_EQ(all[index].at({0, 0, key, 0}) == 0, key < 70 || key >= 75);
+}
 
 TEST(CudaAttentionLayout, RowsThatAttendToNothingAreZero) {
   Case c{1, 1, 1, 40, 40, 8, 8, false, Mask::Boolean, {1, 1, 40, 40}};
@@ -197,15 +314,23 @@ TEST(CudaAttentionLayout, RefusesWhatTheKernelsCannotRead) {
   TensorView wide = tensor.view(), rows = statistics.view(), narrow = wide, odd = wide;
   narrow.dtype = DataType::BF16;
   odd.dtype = DataType::I32;
-  auto status = [&](const TensorView &q, const TensorView &k, const TensorView *mask) {
-    return cuda::attentionLayout({q, k, wide, wide, rows, mask, wide, wide, wide, wide}, 1, false).status();
+  auto status = [&](const TensorView &q, const TensorView &k, const TensorView *mask, const TensorView &result) {
+    cuda::AttentionViews views;
+    views.q = q, views.k = k, views.v = views.dout = k, views.lse = rows;
+    views.out = views.dq = views.dk = views.dv = result;
+    if (mask)
+      views.mask = *mask;
+    return cuda::attentionLayout(views).status();
   };
-  EXPECT_TRUE(status(wide, wide, nullptr).isOk());
-  EXPECT_FALSE(status(narrow, wide, nullptr).isOk());
-  EXPECT_FALSE(status(odd, wide, nullptr).isOk());
+  EXPECT_TRUE(status(wide, wide, nullptr, wide).isOk());
+  EXPECT_TRUE(status(narrow, narrow, nullptr, narrow).isOk());
+  EXPECT_TRUE(status(narrow, narrow, nullptr, wide).isOk());
+  EXPECT_FALSE(status(wide, wide, nullptr, narrow).isOk());
+  EXPECT_FALSE(status(narrow, wide, nullptr, wide).isOk());
+  EXPECT_FALSE(status(odd, wide, nullptr, wide).isOk());
   TensorView half = HostTensor({1, 1, 3, 3}).view();
   half.dtype = DataType::BF16;
-  EXPECT_FALSE(status(wide, wide, &half).isOk());
+  EXPECT_FALSE(status(wide, wide, &half, wide).isOk());
 }
 
 } // namespace

@@ -26,8 +26,10 @@ TensorView heads(int64_t heads, int64_t rows, int64_t depth, DataType dtype = Da
   return view({2, heads, rows, depth}, {heads * rows * depth, depth, heads * depth, 1}, dtype);
 }
 
-AttentionViews attention(int64_t groups, int64_t queries, int64_t keys, int64_t depth, DataType dtype) {
+AttentionViews attention(int64_t groups, int64_t queries, int64_t keys, int64_t depth, DataType dtype,
+                         bool causal = true) {
   AttentionViews made;
+  made.causal = causal;
   made.q = made.dq = heads(6, queries, depth, dtype);
   made.k = made.dk = made.v = made.dv = heads(groups, keys, depth, dtype);
   made.out = made.dout = heads(6, queries, depth, dtype);
@@ -67,25 +69,38 @@ TEST(CudnnLayout, AlignmentIsThatOfEveryRowInEveryIteration) {
 TEST(CudnnRefusal, TakesHalvesOfUsualShapes) {
   for (bool isBackward : {false, true})
     for (int64_t groups : {6, 2, 1}) {
-      EXPECT_EQ(cudnnRefusal(attention(groups, 100, 100, 64, DataType::BF16), true, isBackward), "");
-      EXPECT_EQ(cudnnRefusal(attention(groups, 100, 60, 128, DataType::F16), false, isBackward), "");
+      EXPECT_EQ(cudnnRefusal(attention(groups, 100, 100, 64, DataType::BF16), isBackward), "");
+      EXPECT_EQ(cudnnRefusal(attention(groups, 100, 60, 128, DataType::F16, false), isBackward), "");
     }
 }
 
 TEST(CudnnRefusal, SaysWhy) {
-  auto refusal = [](const AttentionViews &views, bool causal = true, bool isBackward = true) {
-    return cudnnRefusal(views, causal, isBackward);
-  };
+  auto refusal = [](const AttentionViews &views, bool isBackward = true) { return cudnnRefusal(views, isBackward); };
   EXPECT_EQ(refusal(attention(6, 64, 64, 64, DataType::F32)), "its fused kernels do not compute in F32");
   EXPECT_EQ(refusal(attention(6, 64, 32, 64, DataType::BF16)), "it is causal over 64 queries and 32 keys");
   EXPECT_NE(refusal(attention(6, 64, 64, 60, DataType::BF16)), "");
   EXPECT_NE(refusal(attention(6, 64, 64, 256, DataType::BF16)), "");
-  EXPECT_EQ(refusal(attention(6, 64, 64, 256, DataType::BF16), true, false), "");
+  EXPECT_EQ(refusal(attention(6, 64, 64, 256, DataType::BF16), false), "");
   AttentionViews views = attention(6, 64, 64, 64, DataType::BF16);
-  TensorView mask = view({2, 1, 64, 64}, {4096, 4096, 64, 1}, DataType::F32);
-  views.mask = &mask;
+  views.isPartial = true; // it reads the lse that it is given
+  views.window = 64;      // as many as there are
+  EXPECT_EQ(refusal(views), "");
+  views.window = 63;
+  EXPECT_EQ(refusal(views), "each query sees a window of 63 keys");
+  views.window = 0;
+  views.begin = view({1, 64}, {64, 1}, DataType::I64);
+  views.end = view({1, 64}, {64, 1}, DataType::I64);
+  EXPECT_EQ(refusal(views), "each query sees a range of keys of its own");
+  views.begin.reset();
+  views.end.reset();
+  views.mask = view({2, 1, 64, 64}, {4096, 4096, 64, 1}, DataType::F32);
   EXPECT_NE(refusal(views), "");
-  views.mask = nullptr;
+  views.mask.reset();
+  for (TensorView *result : {&views.out, &views.dq, &views.dk, &views.dv}) {
+    result->dtype = DataType::F32;
+    EXPECT_EQ(refusal(views), "a result is F32 where its operands are BF16");
+    result->dtype = DataType::BF16;
+  }
   views.v.strides[3] = 2;
   EXPECT_EQ(refusal(views), "an operand's innermost stride is 2");
   views.v.strides[3] = 1;

@@ -2,6 +2,7 @@
 
 #include "compiler/dialect/train/Fp8Policy.h"
 #include "compiler/dialect/train/Optimizer.h"
+#include "passes/shard/SequenceStrategy.h"
 #include "passes/shard/Strategy.h"
 
 #include <algorithm>
@@ -38,6 +39,19 @@ int64_t numSampleRanks(const CompileOptions &options) {
 }
 int64_t numStateRanks(const CompileOptions &options) {
   return countRanks(options, [](const dist::AxisRoleInfo &info) { return info.splitsState; });
+}
+
+int64_t numTokenRanks(const CompileOptions &options) {
+  return countRanks(options, [](const dist::AxisRoleInfo &info) { return info.splitsSamples || info.splitsPositions; });
+}
+
+int64_t lossTileBytes(const CompileOptions &options) {
+  if (options.lossTile == "auto") {
+    const bool isSplit = countRanks(options, [](const dist::AxisRoleInfo &info) { return info.splitsPositions; }) > 1;
+    return isSplit ? int64_t{256} << 20 : 0;
+  }
+  const std::optional<double> bytes = parseBytes(options.lossTile);
+  return bytes ? static_cast<int64_t>(std::min(std::max(*bytes, 1.0), 0x1p62)) : 0;
 }
 
 int64_t numModelRanks(const CompileOptions &options) {
@@ -211,6 +225,18 @@ std::string checkSchedule(const CompileOptions &o) {
   return makeLearningRate(scheduleRequest(o), rate);
 }
 
+std::string checkSequence(const CompileOptions &o) {
+  if (o.attention != "auto" && !shard::findSequenceStrategy(o.attention))
+    return "--attention: unknown value '" + o.attention + "', expected " + shard::sequenceStrategyNames() + ", or auto";
+  const bool hasAxis =
+      llvm::any_of(o.mesh, [](const MeshAxis &axis) { return dist::getInfo(axis.role).splitsPositions; });
+  return firstError({
+      oneOf("--sequence-order", o.sequenceOrder, {"auto", "contiguous", "zigzag"}),
+      require(hasAxis || o.attention == "auto", "--attention: the mesh has no sequence axis, such as seq=2"),
+      require(hasAxis || o.sequenceOrder == "auto", "--sequence-order: the mesh has no sequence axis, such as seq=2"),
+  });
+}
+
 std::string checkStrategy(const CompileOptions &o) {
   const shard::Strategy *strategy = shard::findStrategy(o.strategy);
   if (!strategy)
@@ -352,6 +378,9 @@ std::string checkOptions(const CompileOptions &o) {
               "--prefetch: expected none, auto, or forward=<units>,backward=<pre|post|none>, got '" + o.prefetch + "'"),
       require(o.memoryLimit.empty() || parseBytes(o.memoryLimit),
               "--memory-limit: expected bytes (80e9, 40GiB), got '" + o.memoryLimit + "'"),
+      checkSequence(o),
+      require(o.lossTile == "none" || o.lossTile == "auto" || parseBytes(o.lossTile),
+              "--loss-tile: expected bytes (256MiB), none or auto, got '" + o.lossTile + "'"),
       require(o.keepGathered != "auto" || !o.memoryLimit.empty(), "--keep-gathered=auto needs --memory-limit"),
       require(o.combineBytes >= 0, "--combine-bytes must not be negative"),
       require(numRanks(o) <= 65536, "--mesh has more than 65536 ranks"),

@@ -102,9 +102,12 @@ struct CompileOptions {
   std::string reduceDtype = "fp32"; ///< fp32 | bf16: in which gradients are added up over ranks
 
   // Shard and schedule.
-  std::vector<MeshAxis> mesh;   ///< empty: one rank
-  std::string strategy = "ddp"; ///< a row of passes/shard/Strategy.h
-  std::string keepGathered;     ///< regular expression of units that zero3 gathers once per step; empty: none; auto
+  std::vector<MeshAxis> mesh;         ///< empty: one rank
+  std::string strategy = "ddp";       ///< a row of passes/shard/Strategy.h
+  std::string attention = "auto";     ///< over a split sequence: a row of passes/shard/SequenceStrategy.h, or auto
+  std::string sequenceOrder = "auto"; ///< how positions are dealt to ranks: contiguous | zigzag | auto
+  std::string lossTile = "auto";      ///< bytes of f32 logits that a rank computes at a time | none: all | auto
+  std::string keepGathered; ///< regular expression of units that zero3 gathers once per step; empty: none; auto
   std::string prefetch = "forward=1,backward=pre"; ///< none | forward=<k>,backward=pre|post|none | auto
   std::string memoryLimit;                         ///< of one rank ("40GiB", "80e9"); empty: none
   int64_t aheadBytes = 0;                          ///< of units gathered ahead by `prefetch=auto`; 0: any
@@ -147,6 +150,10 @@ int64_t numRanks(const CompileOptions &options);
 /// Ranks that samples are split over, and ranks that state may be split over.
 int64_t numSampleRanks(const CompileOptions &options);
 int64_t numStateRanks(const CompileOptions &options);
+/// `lossTile` in bytes; 0: all logits at once.
+int64_t lossTileBytes(const CompileOptions &options);
+/// Ranks over which samples or positions are split: each has so many parts of the tokens.
+int64_t numTokenRanks(const CompileOptions &options);
 /// Ranks that the parameters named by --place are split over.
 int64_t numModelRanks(const CompileOptions &options);
 

@@ -63,7 +63,7 @@ void addRematerialisation(OpPassManager &steps, const CompileOptions &o) {
   if (o.remat == "none" && o.rematReport.empty())
     return;
   RematerialiseOptions options{.policy = o.remat,
-                               .parts = numSampleRanks(o),
+                               .parts = numTokenRanks(o),
                                .precision = o.precision == "fp32" ? "fp32" : "bf16",
                                .report = o.rematReport};
   if (o.remat.starts_with("budget=")) {
@@ -85,13 +85,17 @@ void addDifferentiation(OpPassManager &module, const CompileOptions &o) {
                                     .keepBf16 = o.fp8KeepBf16,
                                     .select = fp8SelectOf(o),
                                     .target = o.target,
-                                    .parts = numSampleRanks(o) * o.accumulate}));
+                                    .parts = numTokenRanks(o) * o.accumulate}));
   OpPassManager &steps = module.nest<func::FuncOp>();
   steps.addPass(createJoinProducts({.noDecay = o.noDecay}));
   steps.addPass(createJoinHeads());
   steps.addPass(createCSEPass());
+  if (lossTileBytes(o) != 0)
+    steps.addPass(createFuseLoss({.bytes = lossTileBytes(o), .parts = numTokenRanks(o) * o.accumulate}));
   steps.addPass(createCheckDifferentiable());
   steps.addPass(createDifferentiate());
+  if (lossTileBytes(o) != 0)
+    steps.addPass(createJoinLoss());
   addSimplification(steps);
   addRematerialisation(steps, o);
   steps.addPass(createVerifyPhases());
@@ -137,8 +141,12 @@ void addPrecision(OpPassManager &module, const CompileOptions &o) {
 
 void addSharding(OpPassManager &module, const CompileOptions &o) {
   OpPassManager &steps = module.nest<func::FuncOp>();
-  steps.addPass(createAnnotateShardingPass(
-      {.strategy = o.strategy, .reduceDtype = o.reduceDtype, .keepGathered = o.keepGathered}));
+  steps.addPass(createAnnotateShardingPass({.strategy = o.strategy,
+                                            .reduceDtype = o.reduceDtype,
+                                            .keepGathered = o.keepGathered,
+                                            .attention = o.attention,
+                                            .sequenceOrder = o.sequenceOrder}));
+  steps.addPass(createSplitAttentionPass({.attention = o.attention, .sequenceOrder = o.sequenceOrder}));
   steps.addPass(createPropagateShardingPass());
   steps.addPass(createInsertReshardsPass());
   steps.addPass(createVerifyShardingPass());
@@ -171,6 +179,8 @@ void addSchedule(OpPassManager &module, const CompileOptions &o) {
 
 void addLowering(OpPassManager &module, const CompileOptions &o) {
   OpPassManager &steps = module.nest<func::FuncOp>();
+  if (lossTileBytes(o) != 0)
+    steps.addPass(createTileLoss({.bytes = lossTileBytes(o)}));
   if (isGpu(o))
     steps.addPass(createPadRows());
   if (isGpu(o) && o.precision == "fp8")

@@ -40,7 +40,8 @@ int64_t libraryWorkspaces(exec::ProgramOp program) {
   program.walk([&](exec::AttentionGradOp op) {
     auto q = cast<MemRefType>(op.getQ().getType()), k = cast<MemRefType>(op.getK().getType()),
          v = cast<MemRefType>(op.getV().getType());
-    if (q.getElementTypeBitWidth() != 16 || op.getMask())
+    if (q.getElementTypeBitWidth() != 16 || op.getMask() || op.getBegin() || op.getWindow() ||
+        cast<MemRefType>(op.getDq().getType()).getElementType() != q.getElementType())
       return;
     const int64_t rows = q.getDimSize(0) * q.getDimSize(1), keys = k.getDimSize(2);
     int64_t elements = rows * q.getDimSize(2) * keys;
@@ -184,8 +185,8 @@ void addMinimum(const CompileOptions &options, dist::MeshAttr mesh, const Parame
                 const Traffic &traffic, Collectives &collectives) {
   using cost::Collective;
   const shard::Strategy &strategy = *shard::findStrategy(options.strategy);
-  const dist::Axes samples = dist::sampleAxes(mesh), state = dist::stateAxes(mesh);
-  dist::Axes replicas = samples;
+  const dist::Axes summed = dist::gradientAxes(mesh), state = dist::stateAxes(mesh);
+  dist::Axes replicas = summed;
   llvm::erase_if(replicas, [&](unsigned axis) { return llvm::is_contained(state, axis); });
   auto minimum = [&](const dist::Axes &axes, Collective kind, double bytes, double times) {
     auto row = collectives.find({axesText(dist::axisNames(mesh, axes)), kind});
@@ -195,7 +196,7 @@ void addMinimum(const CompileOptions &options, dist::MeshAttr mesh, const Parame
   const double gradients = parameters.trained * traffic.reduced;
   const auto microBatches = static_cast<double>(options.accumulate);
   if (strategy.reduce == shard::Reduce::ToWhole) {
-    minimum(samples, Collective::AllReduce, gradients, 1);
+    minimum(summed, Collective::AllReduce, gradients, 1);
   } else {
     const bool reducesEach = strategy.reduce == shard::Reduce::ToPartsEachMicro;
     minimum(state, Collective::ReduceScatter, gradients, reducesEach ? microBatches : 1);

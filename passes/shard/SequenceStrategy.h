@@ -1,0 +1,54 @@
+//===- SequenceStrategy.h - attention over a split sequence -----*- C++ -*-===//
+//
+// What ranks that have parts of one sequence send for attention, and how positions are dealt to them. A row of a table
+// each; which one runs is decided here, for all attentions of a step.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PASSES_SHARD_SEQUENCESTRATEGY_H
+#define TESSERA_PASSES_SHARD_SEQUENCESTRATEGY_H
+
+#include "compiler/dialect/dist/AxisAlgebra.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace tessera::shard {
+
+/// One row of the table.
+struct SequenceStrategyInfo {
+  llvm::StringLiteral name; ///< as in `--attention ring`
+  llvm::StringLiteral description;
+  bool movesHeads;    ///< axes split heads instead of positions while attention is computed
+  bool movesKeys;     ///< keys go from rank to rank, over the axes that still split positions; else they are gathered
+  unsigned leastAxes; ///< sequence axes larger than 1 that it needs
+
+  /// Of the sequence axes those that split heads meanwhile: the last one beside a ring, else all.
+  llvm::ArrayRef<unsigned> exchangedAxes(llvm::ArrayRef<unsigned> axes) const {
+    return !movesHeads ? axes.take_back(0) : movesKeys ? axes.take_back(1) : axes;
+  }
+};
+
+llvm::ArrayRef<SequenceStrategyInfo> sequenceStrategies();
+/// The row of this name, or null.
+const SequenceStrategyInfo *findSequenceStrategy(llvm::StringRef name);
+/// "allgather, ring, ulysses or ring+ulysses".
+std::string sequenceStrategyNames();
+
+/// How the attentions of a step are computed.
+struct SequencePlan {
+  const SequenceStrategyInfo *strategy = nullptr; ///< null: no sequence axis is larger than 1
+  bool isZigzag = false;
+  std::string reason; ///< of what was left open
+};
+
+/// Why keys cannot travel for `op`, an attention or its gradient; empty if they can.
+std::string ringRefusal(mlir::Operation *op);
+
+/// `attention` is a name of the table, or "auto"; `order` is "contiguous", "zigzag" or "auto". Fails, with an error at
+/// the attention that does not allow it, where what is asked for cannot be done.
+mlir::FailureOr<SequencePlan> planSequence(mlir::func::FuncOp func, dist::MeshAttr mesh, llvm::StringRef attention,
+                                           llvm::StringRef order);
+
+} // namespace tessera::shard
+
+#endif // TESSERA_PASSES_SHARD_SEQUENCESTRATEGY_H

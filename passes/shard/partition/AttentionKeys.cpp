@@ -1,0 +1,79 @@
+#include "passes/shard/partition/AttentionKeys.h"
+
+using namespace mlir;
+using namespace tessera::train;
+
+namespace tessera::shard {
+namespace {
+
+RankedTensorType indexType(Build &build, ArrayRef<int64_t> shape) {
+  return RankedTensorType::get(shape, build.builder.getI64Type());
+}
+
+Value number(Build &build, ArrayRef<int64_t> shape, int64_t value) {
+  return build.constant(SplatElementsAttr::get(indexType(build, shape), build.builder.getI64IntegerAttr(value)));
+}
+
+/// The larger or the smaller of each two, of one or of all samples.
+Value pick(Build &build, Value a, Value b, CompareDirection direction) {
+  if (!a || !b)
+    return a ? a : b;
+  const int64_t samples = std::max(shapeOf(a)[0], shapeOf(b)[0]);
+  a = build.broadcastTo(a, {samples, shapeOf(a)[1]});
+  b = build.broadcastTo(b, {samples, shapeOf(b)[1]});
+  return build.select(build.compare(direction, a, b), a, b);
+}
+
+/// `value` (tensor<i64>) for each element of `like`.
+Value repeated(Build &build, Value value, Value like) { return build.broadcast(value, shapeOf(like), {}); }
+
+/// `x - first`, not below 0 nor above `most`.
+Value clampedFrom(Build &build, Value x, Value first, int64_t most) {
+  Value rest = build.sub(x, repeated(build, first, x));
+  rest = build.max(rest, number(build, shapeOf(x), 0));
+  Value limit = number(build, shapeOf(x), most);
+  return build.select(build.compare(CompareDirection::Lt, rest, limit), rest, limit);
+}
+
+} // namespace
+
+SeenKeys seenKeys(Build &build, const AttentionMasks &masks, Value indices, SeenKeys given) {
+  if (!masks.causal)
+    return given;
+  const int64_t count = shapeOf(indices)[0];
+  Value last = build.reshape(indices, {1, count});
+  last = build.add(last, number(build, {1, count}, masks.keys - masks.queries));
+  SeenKeys seen;
+  seen.end = pick(build, build.add(last, number(build, {1, count}, 1)), given.end, CompareDirection::Lt);
+  seen.begin = given.begin;
+  if (masks.window)
+    seen.begin =
+        pick(build, build.sub(last, number(build, {1, count}, *masks.window - 1)), given.begin, CompareDirection::Gt);
+  if (!seen.begin)
+    seen.begin = number(build, shapeOf(seen.end), 0);
+  const int64_t samples = std::max(shapeOf(seen.begin)[0], shapeOf(seen.end)[0]);
+  seen.begin = build.broadcastTo(seen.begin, {samples, count});
+  seen.end = build.broadcastTo(seen.end, {samples, count});
+  return seen;
+}
+
+SeenKeys seenKeysOf(Build &build, const SeenKeys &seen, const dist::Split &split, int64_t keys, dist::MeshAttr mesh,
+                    Value position) {
+  if (!seen.begin)
+    return seen;
+  const int64_t ranks = dist::groupSize(mesh, split);
+  auto scalar = [&](int64_t value) { return build.constant(DenseElementsAttr::get(indexType(build, {}), value)); };
+  // How many of the member's keys are in front of x.
+  auto countBelow = [&](Value x) {
+    x = clampedFrom(build, build.max(x, number(build, shapeOf(x), 0)), scalar(0), keys); // any number is a bound
+    if (!split.front().isZigzag)
+      return clampedFrom(build, x, build.mul(position, scalar(keys / ranks)), keys / ranks);
+    const int64_t half = keys / (2 * ranks);
+    Value low = build.mul(position, scalar(half));
+    Value high = build.mul(build.sub(scalar(2 * ranks - 1), position), scalar(half));
+    return build.add(clampedFrom(build, x, low, half), clampedFrom(build, x, high, half));
+  };
+  return {countBelow(seen.begin), countBelow(seen.end)};
+}
+
+} // namespace tessera::shard

@@ -1,0 +1,113 @@
+"""Sequence axes: ten steps equal PyTorch's for every way to compute attention, in both orders; what cannot be is refused."""
+
+import json
+
+import numpy as np
+
+import test_oracle
+from test_placement import LLAMA
+
+
+class Sequence(test_oracle.TrainingTest):
+    def test_every_attention_in_both_orders(self):
+        """Two key heads of a Llama, rotary positions, a causal mask."""
+        for attention in ("allgather", "ring", "ulysses"):
+            for order in ("contiguous", "zigzag"):
+                with self.subTest(attention=attention, order=order):
+                    self.compare(f"{attention}-{order}", "--mesh", "seq=2", "--attention", attention, "--sequence-order", order,
+                                 model="llama")
+
+    def test_more_ranks_than_key_heads(self):
+        self.compare("ring-4", "--mesh", "seq=4", "--attention", "ring", "--strategy", "zero3", model="llama")
+        self.compare("gather-8", "--mesh", "seq=8", "--attention", "allgather", model="llama")
+        self.compare("both-4", "--mesh", "ring:sequence=2,exchange:sequence=2", "--attention", "ring+ulysses", "--strategy", "zero3",
+                     model="llama")
+
+    def test_beside_data_axes_replicas_and_micro_batches(self):
+        self.compare("zero3", "--mesh", "fsdp=2,seq=2", "--strategy", "zero3", "--attention", "ring")
+        self.compare("zero1", "--mesh", "seq=2,fsdp=2", "--strategy", "zero1", accumulate=2)
+        self.compare("ddp", "--mesh", "dp=2,seq=2", "--strategy", "ddp", "--attention", "ulysses", accumulate=2)
+        self.compare("hsdp", "--mesh", "dp=2,fsdp=2,seq=2", "--strategy", "hsdp", "--attention", "ring")
+
+    def test_beside_model_axes(self):
+        self.compare("placed", "--mesh", "seq=2,tp=2", "--attention", "ring", "--place", r"mlp\.c_fc\.=0", "--place",
+                     r"mlp\.c_proj\.weight=1")
+        # Two ranks have a key head each, so that there is none to exchange; and samples, positions and heads at once.
+        self.compare("heads", "--mesh", "seq=2,tp=2", "--attention", "auto", *LLAMA, model="llama")
+        self.compare("all", "--mesh", "fsdp=2,seq=2,tp=2", "--strategy", "zero3", "--attention", "ring", *LLAMA, model="llama")
+
+    def test_recomputation_and_prefetch_by_time(self):
+        self.compare("full", "--mesh", "seq=2", "--strategy", "zero3", "--attention", "ring", "--remat", "full")
+        self.compare("selective", "--mesh", "seq=2", "--strategy", "zero3", "--attention", "ulysses", "--remat", "selective",
+                     "--prefetch", "auto", model="llama")
+
+    def test_bf16(self):
+        """A ring rounds its result once, as one rank does."""
+        golden = test_oracle.Golden("llama")
+        one = [record["loss"] for record in self.train(golden, "one", "--precision", "bf16")]
+        for attention in ("allgather", "ring", "ulysses"):
+            losses = [record["loss"] for record in self.train(golden, attention, "--precision", "bf16", "--mesh", "seq=2", "--attention",
+                                                              attention)]
+            np.testing.assert_allclose(losses, one, rtol=2e-3, err_msg=attention)
+
+    def test_a_run_goes_on_with_another_split(self):
+        golden = test_oracle.Golden("gpt")
+        data = ["--data", golden.data, "--order", "sequential", "--threads", 1]
+        meshes = {"one": [], "ring": ["--mesh", "seq=2", "--attention", "ring", "--strategy", "zero3"],
+                  "both": ["--mesh", "fsdp=2,seq=2", "--strategy", "zero3"]}
+        for name, flags in meshes.items():
+            self.succeed("tessera-compile", *golden.compile_flags(), *flags, "-o", name + ".tessera")
+            self.succeed("tessera-run", name + ".tessera", *data, "--weights", golden.weights, "--steps", 4, "--checkpoint-every", 4,
+                         "--out", name)
+        for first, then in (("one", "ring"), ("ring", "both"), ("both", "one")):
+            out = f"{first}-{then}"
+            self.succeed("tessera-run", then + ".tessera", *data, "--resume", self.path(first, "checkpoints", "ckpt-4"), "--steps",
+                         golden.steps, "--out", out)
+            for record, want in zip(self.metrics(out), golden.losses[4:], strict=True):
+                self.assertLessEqual(abs(record["loss"] - want) / want, test_oracle.LOSS_TOLERANCE, out)
+
+    def collectives(self, name):
+        return json.loads(self.succeed("tessera-dump", name, "--collectives", "--json"))["collectives"]["list"]
+
+    def test_what_is_sent(self):
+        """Of each of two blocks: a ring of n passes keys and values n - 1 times, and their gradients n times."""
+        golden = test_oracle.Golden("llama")
+        for ranks in (2, 4):
+            name = f"ring-{ranks}.tessera"
+            self.succeed("tessera-compile", *golden.compile_flags(), "--mesh", f"seq={ranks}", "--attention", "ring", "-o", name)
+            kinds = [row["kind"] for row in self.collectives(name)]
+            layers = kinds.count("permute") / (2 * (ranks - 1) + 2 * (ranks - 1) + 2 * ranks)
+            self.assertEqual(layers, 2)
+            self.assertEqual(set(kinds), {"permute", "all_reduce"})
+        self.succeed("tessera-compile", *golden.compile_flags(), "--mesh", "seq=2", "--attention", "ulysses", "-o", "ulysses.tessera")
+        kinds = [row["kind"] for row in self.collectives("ulysses.tessera")]
+        # Query, key, value and result forward; the result's gradient and three gradients backward.
+        self.assertEqual(kinds.count("all_to_all"), 2 * (4 + 4))
+        self.assertEqual(set(kinds), {"all_to_all", "all_reduce"})
+
+    def test_memory_of_a_rank_stays_as_length_and_ranks_double(self):
+        golden, reserved = test_oracle.Golden("llama"), {}
+        for ranks in (2, 8, 16):
+            self.succeed("tessera-compile", golden.model, "--batch", 1, "--seq", 2048 * ranks, "--mesh", f"seq={ranks}", "--attention",
+                         "ring", "--strategy", "zero3", "--loss-tile", "256KiB", "-o", "long.tessera")
+            reserved[ranks] = json.loads(self.succeed("tessera-dump", "long.tessera", "--memory", "--json"))["memory"]["reserved"]
+        # The model's table of angles has 128 bytes for each token of the whole sequence; which keys of each block a query sees
+        # takes 16.
+        for ranks in (8, 16):
+            self.assertLess(reserved[ranks], 1.02 * reserved[2] + (128 + 16) * 2048 * (ranks - 2))
+
+    def refuse(self, message, *flags, model="llama"):
+        done = self.tool("tessera-compile", *test_oracle.Golden(model).compile_flags(), *flags, "-o", "x.tessera")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(message, done.stderr)
+
+    def test_what_is_refused(self):
+        self.refuse("attention has 4 query heads and 2 key heads, which do not divide evenly among 4 ranks", "--mesh", "seq=4", "--attention", "ulysses")
+        self.refuse("needs 2 axes of role sequence", "--mesh", "seq=4", "--attention", "ring+ulysses")
+        self.refuse("no sequence axis", "--attention", "ring")
+        self.refuse("no sequence axis", "--sequence-order", "zigzag")
+        self.refuse("unknown value 'rings'", "--mesh", "seq=2", "--attention", "rings")
+        self.refuse("positions (dimension 1), expected a multiple of", "--mesh", "seq=7")
+        self.refuse("splits positions, but no dimension of an input counts them", "--mesh", "seq=2", "--dim-role",
+                    "tokens:0=batch", "--dim", "T=64")
+
