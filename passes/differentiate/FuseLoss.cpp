@@ -114,7 +114,6 @@ private:
     OpBuilder builder(loss);
     Build build(builder, loss.getLoc());
     const int64_t rows = llvm::product_of(ArrayRef(logits.shape).drop_back());
-    SmallVector<int64_t> outer(ArrayRef(logits.shape).drop_back());
     Value targets = loss.getTargets();
     SmallVector<int64_t> starts, limits, between; // of the cut, in the dimensions that it has
     if (SliceOp cut = logits.cut) {

@@ -188,10 +188,6 @@ int64_t positionInGroup(MeshAttr mesh, ArrayAttr axes, int64_t rank) {
   return position;
 }
 
-bool isPrefix(ArrayRef<unsigned> prefix, ArrayRef<unsigned> list) {
-  return prefix.size() <= list.size() && list.take_front(prefix.size()) == prefix;
-}
-
 ArrayAttr axisNames(MeshAttr mesh, ArrayRef<unsigned> axes) {
   SmallVector<Attribute> names;
   for (unsigned axis : axes)

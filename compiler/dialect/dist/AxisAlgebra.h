@@ -105,7 +105,6 @@ Axes parameterAxes(MeshAttr mesh);
 /// Product of the sizes of `axes`.
 int64_t groupSize(MeshAttr mesh, llvm::ArrayRef<unsigned> axes);
 int64_t groupSize(MeshAttr mesh, const Split &split);
-bool isPrefix(llvm::ArrayRef<unsigned> prefix, llvm::ArrayRef<unsigned> list);
 /// How `sharding` splits dimension `dim`.
 Split getSplit(ShardingAttr sharding, int64_t dim, MeshAttr mesh);
 /// Where the elements of a rank's part are in a dimension of `size` elements, in their order.

@@ -113,8 +113,10 @@ Value CollectiveBuilder::indices(const Split &split, int64_t size, Value positio
   for (size_t at = split.size(); at-- > 0;) {
     const SplitLevel &level = split[at];
     const int64_t blocks = split.blocksAt(at), ranks = mesh.getSizes()[level.axis], block = left / blocks;
-    Value own = this->position({level.axis});
-    if (position) {
+    Value own;
+    if (!position) {
+      own = this->position({level.axis});
+    } else {
       Value turned = build.div(position, constant(build, behind));
       own = build.sub(turned, build.mul(build.div(turned, constant(build, ranks)), constant(build, ranks)));
     }

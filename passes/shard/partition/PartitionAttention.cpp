@@ -65,8 +65,9 @@ public:
   struct Block {
     Value mask;
     SeenKeys seen;
-    bool causal = false;
-    std::optional<int64_t> window;
+    UnitAttr causal;
+    IntegerAttr window;
+    FloatAttr density;
   };
   Block blockAt(int64_t step) {
     Block block;
@@ -76,22 +77,26 @@ public:
       block.mask = build.moveDim(build.gatherRows(rows, collectives.indices(split, masks.keys, position)), 0, 3);
     }
     if (step == 0 && ownCausal) {
-      block.causal = true;
-      block.window = masks.window;
+      block.causal = build.builder.getUnitAttr();
+      if (masks.window)
+        block.window = build.builder.getI64IntegerAttr(*masks.window);
     } else {
       block.seen = seenKeysOf(build, seen, split, masks.keys, mesh, position);
+      block.density = densityOf(block.seen);
     }
     return block;
-  }
-  /// Of what ranges leave, in a zigzag each rank has its share; else some rank may see all of the block.
-  FloatAttr densityOf(const Block &block) const {
-    return block.seen.begin && masks.causal && split.front().isZigzag ? build.builder.getF64FloatAttr(0.5)
-                                                                      : FloatAttr();
   }
   Value pass(Value value) { return collectives.permute(value, axes, /*shift=*/1); }
   int64_t size() const { return ranks; }
 
 private:
+  /// Of what ranges leave, in a zigzag each rank has its share; else some rank may see all of the block.
+  FloatAttr densityOf(const SeenKeys &keys) const {
+    if (!keys.begin || !masks.causal || !split.front().isZigzag)
+      return {};
+    const double part = seenPart(true, masks.window, std::nullopt, static_cast<double>(masks.keys));
+    return build.builder.getF64FloatAttr(part);
+  }
   Value positionAt(int64_t step) {
     if (step == 0)
       return own;
@@ -172,9 +177,7 @@ struct AttentionRing : PartitionOpInterface::ExternalModel<AttentionRing, Attent
       const Ring::Block block = ring.blockAt(step);
       auto part = AttentionOp::create(builder, op.getLoc(), resultType.clone(sumType), types[1], local.getQuery(), key,
                                       value, block.mask, block.seen.begin, block.seen.end, op.getScaleAttr(),
-                                      block.causal ? builder.getUnitAttr() : UnitAttr(),
-                                      block.window ? builder.getI64IntegerAttr(*block.window) : IntegerAttr(),
-                                      ring.densityOf(block), AttentionSplitAttr());
+                                      block.causal, block.window, block.density, AttentionSplitAttr());
       const Partial next{part.getResult(), part.getLse()};
       all = step == 0 ? next : merge(build, all, next);
       if (step != 0 && !isLast)
@@ -227,10 +230,8 @@ struct AttentionGradRing : PartitionOpInterface::ExternalModel<AttentionGradRing
       const Ring::Block block = ring.blockAt(step);
       auto part = AttentionGradOp::create(builder, op.getLoc(), sumTypes[0], sumTypes[1], sumTypes[2], local.getQuery(),
                                           key, value, block.mask, block.seen.begin, block.seen.end, local.getOutput(),
-                                          local.getLse(), local.getOutputGrad(), op.getScaleAttr(),
-                                          block.causal ? builder.getUnitAttr() : UnitAttr(),
-                                          block.window ? builder.getI64IntegerAttr(*block.window) : IntegerAttr(),
-                                          ring.densityOf(block), AttentionSplitAttr(), builder.getUnitAttr());
+                                          local.getLse(), local.getOutputGrad(), op.getScaleAttr(), block.causal,
+                                          block.window, block.density, AttentionSplitAttr(), builder.getUnitAttr());
       auto add = [&](Value sum, Value next) { return sum ? build.add(sum, next) : next; };
       queryGrad = add(queryGrad, part.getQueryGrad());
       if (step != 0 && !isLast)
