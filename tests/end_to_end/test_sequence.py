@@ -85,6 +85,17 @@ class Sequence(test_oracle.TrainingTest):
         self.assertEqual(kinds.count("all_to_all"), 2 * (4 + 4))
         self.assertEqual(set(kinds), {"all_to_all", "all_reduce"})
 
+    def test_summary_says_how_inputs_are_split(self):
+        golden = test_oracle.Golden("llama")
+        for mesh, attention, text, splits in (
+                ("data=2,seq=2", "ring", "sample over data, position over seq (zigzag)",
+                 [{"dim": 0, "axes": ["data"], "order": "contiguous"}, {"dim": 1, "axes": ["seq"], "order": "zigzag"}]),
+                ("seq=2", "ulysses", "position over seq\n", [{"dim": 1, "axes": ["seq"], "order": "contiguous"}])):
+            self.succeed("tessera-compile", *golden.compile_flags(), "--mesh", mesh, "--attention", attention, "-o", "x.tessera")
+            self.assertEqual(self.succeed("tessera-dump", "x.tessera").count(text), 2)
+            for entry in json.loads(self.succeed("tessera-dump", "x.tessera", "--json"))["summary"]["batch"]:
+                self.assertEqual(entry["splits"], splits)
+
     def test_memory_of_a_rank_stays_as_length_and_ranks_double(self):
         golden, reserved = test_oracle.Golden("llama"), {}
         for ranks in (2, 8, 16):

@@ -125,6 +125,15 @@ Json summaryJson(const Artifact &artifact) {
       entry["dims"] = Json::array();
       for (uint32_t dim = 0; tensor->dims() && dim < tensor->dims()->size(); ++dim)
         entry["dims"].push_back(dimName(tensor->dims()->GetEnum<artifact::DimRole>(dim)));
+      for (uint32_t number = 0; tensor->splits() && number < tensor->splits()->size(); ++number) {
+        const artifact::DimSplit &split = *tensor->splits()->Get(number);
+        Json axes = Json::array();
+        for (const flatbuffers::String *axis : *package.groups()->Get(split.group())->axes())
+          axes.push_back(axis->str());
+        entry["splits"].push_back({{"dim", split.dim()},
+                                   {"axes", std::move(axes)},
+                                   {"order", split.order() == artifact::SplitOrder::Zigzag ? "zigzag" : "contiguous"}});
+      }
       if (tensor->index_bound() >= 0)
         entry["index_bound"] = tensor->index_bound();
       for (uint32_t part = 0; tensor->index_parts() && part < tensor->index_parts()->size(); ++part) {
@@ -179,6 +188,25 @@ static std::string join(const Json &object, const char *separator, const char *a
   return text;
 }
 
+/// "tokens i64[8,256] below 256, position over seq (zigzag)".
+static std::string batchText(const Json &entry) {
+  std::string text = fmt::format("{} {}{}", entry["name"].get<std::string>(), entry["dtype"].get<std::string>(),
+                                 entry["shape"].dump());
+  if (entry.contains("index_bound"))
+    text += " below " + entry["index_bound"].dump();
+  if (!entry.contains("splits"))
+    return text;
+  for (const Json &split : entry["splits"]) {
+    std::string axes;
+    for (const Json &axis : split["axes"])
+      axes += (axes.empty() ? "" : "+") + axis.get<std::string>();
+    const bool isZigzag = split["order"] == "zigzag";
+    text += fmt::format(", {} over {}{}", entry["dims"][split["dim"].get<size_t>()].get<std::string>(), axes,
+                        isZigzag ? " (zigzag)" : "");
+  }
+  return text;
+}
+
 std::string summaryText(const Artifact &artifact) {
   Json json = summaryJson(artifact);
   const Json &memory = json["memory_per_rank"];
@@ -205,10 +233,7 @@ std::string summaryText(const Artifact &artifact) {
           "; {} {} in {}", json[what == std::string("frozen") ? "frozen" : "constants"].get<int64_t>(), what, count);
   line("parameters", parameters);
   for (const Json &entry : json["batch"])
-    line(entry["role"].get_ref<const std::string &>().c_str(),
-         fmt::format("{} {}{}{}", entry["name"].get<std::string>(), entry["dtype"].get<std::string>(),
-                     entry["shape"].dump(),
-                     entry.contains("index_bound") ? " below " + entry["index_bound"].dump() : ""));
+    line(entry["role"].get_ref<const std::string &>().c_str(), batchText(entry));
   if (json["programs"].size() > 1)
     for (const auto &[name, program] : json["programs"].items())
       line("program", fmt::format("{} ({}): {} instructions, {} at the peak", name, program["kind"].get<std::string>(),
