@@ -54,6 +54,8 @@ private:
   double trainSeconds(mlir::Operation *op) const;
   double execSeconds(mlir::Operation *op) const;
   double flopSeconds(double flops, double bytes, mlir::Type elementType, double efficiency) const;
+  /// `scoreFlops`: of one product of the size of QKᵀ.
+  double attentionSeconds(mlir::Operation *op, double scoreFlops, double bytes, mlir::Type elementType) const;
 
   Target target;
   dist::MeshAttr mesh;

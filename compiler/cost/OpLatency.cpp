@@ -1,6 +1,7 @@
 //===- OpLatency.cpp - seconds of train, dist and exec ops ----------------===//
 
 #include "compiler/cost/Flops.h"
+#include "compiler/cost/GpuAttentions.h"
 #include "compiler/cost/KernelWork.h"
 #include "compiler/cost/Latency.h"
 
@@ -138,13 +139,8 @@ double LatencyModel::trainSeconds(Operation *op) const {
         return products * gemmSeconds(elementOf(loss.getHidden()), 1, rows, classes, depth) +
                kernelSeconds((products == 3 ? 4 : 2) * 4 * rows * classes);
       })
-      .Case([&](train::AttentionOp a) {
-        return flopSeconds(2 * scoreFlops(a, a.getQuery(), a.getKey()), bytes, elementOf(a.getQuery()),
-                           target.attentionForward.at(keysOf(a.getKey())));
-      })
-      .Case([&](train::AttentionGradOp a) {
-        return flopSeconds(5 * scoreFlops(a, a.getQuery(), a.getKey()), bytes, elementOf(a.getQuery()),
-                           target.attentionBackward.at(keysOf(a.getKey())));
+      .Case<train::AttentionOp, train::AttentionGradOp>([&](auto a) {
+        return attentionSeconds(op, scoreFlops(a, a.getQuery(), a.getKey()), bytes, elementOf(a.getQuery()));
       })
       .Case([&](train::Conv2dOp conv) {
         return flopSeconds(convFlops(conv.getFilter(), conv.getResult()), bytes, elementOf(conv.getFilter()),
@@ -167,6 +163,22 @@ double LatencyModel::trainSeconds(Operation *op) const {
       });
 }
 
+double LatencyModel::attentionSeconds(Operation *op, double scoreFlops, double bytes, Type elementType) const {
+  const GpuAttention attention = *gpuAttention(op);
+  const AttentionUnits units =
+      target.kind == "cuda" ? attentionUnits(attention, target.deterministicAttention) : AttentionUnits::Cudnn;
+  // Our own two kernels of a gradient both compute scores and gradients of probabilities.
+  const int products = !attention.isBackward ? 2 : units == AttentionUnits::Cudnn ? 5 : 7;
+  const Curve &efficiency = units == AttentionUnits::Scalar ? target.scalarAttention
+                            : units == AttentionUnits::Tensor
+                                ? attention.isBackward ? target.tensorBackward : target.tensorForward
+                            : attention.isBackward ? target.attentionBackward
+                                                   : target.attentionForward;
+  return flopSeconds(products * scoreFlops, bytes,
+                     units == AttentionUnits::Scalar ? Float32Type::get(op->getContext()) : elementType,
+                     efficiency.at(static_cast<double>(attention.keys)));
+}
+
 double LatencyModel::execSeconds(Operation *op) const {
   return llvm::TypeSwitch<Operation *, double>(op)
       .Case([&](exec::GemmOp gemm) {
@@ -175,13 +187,8 @@ double LatencyModel::execSeconds(Operation *op) const {
         return gemmSeconds(elementOf(gemm.getA()), elements(gemm.getA()) / (m * k), m, static_cast<double>(b.back()),
                            k);
       })
-      .Case([&](exec::AttentionOp a) {
-        return flopSeconds(2 * scoreFlops(a, a.getQ(), a.getK()), bytesOf(op->getOperands()), elementOf(a.getQ()),
-                           target.attentionForward.at(keysOf(a.getK())));
-      })
-      .Case([&](exec::AttentionGradOp a) {
-        return flopSeconds(5 * scoreFlops(a, a.getQ(), a.getK()), bytesOf(op->getOperands()), elementOf(a.getQ()),
-                           target.attentionBackward.at(keysOf(a.getK())));
+      .Case<exec::AttentionOp, exec::AttentionGradOp>([&](auto a) {
+        return attentionSeconds(op, scoreFlops(a, a.getQ(), a.getK()), bytesOf(op->getOperands()), elementOf(a.getQ()));
       })
       .Case([&](exec::ConvOp conv) {
         return flopSeconds(convFlops(conv.getW(), conv.getY()), bytesOf(op->getOperands()), elementOf(conv.getW()),

@@ -67,8 +67,12 @@ struct Target {
   double kernelOperations = 1e300; ///< that generated kernels do per second, if memory does not bound them
   std::map<std::string, double, std::less<>> peakFlops; ///< per second and device, by dtype: fp32, bf16, fp8, …
   std::map<std::string, std::vector<GemmPoint>, std::less<>> gemm; ///< by dtype
-  Curve attentionForward{1.0}, attentionBackward{1.0};             ///< fraction of the peak, by the number of keys
-  double convolution = 1;                                          ///< fraction of the peak
+  /// Fractions of the peak, by the number of keys; on GPUs those of cuDNN.
+  Curve attentionForward{1.0}, attentionBackward{1.0};
+  /// Of GPUs, those of our own kernels: on tensor cores, and of the others, which compute in fp32, both ways.
+  Curve tensorForward{1.0}, tensorBackward{1.0}, scalarAttention{1.0};
+  bool deterministicAttention = true; ///< as gradients are to be computed; not of the machine and not in its file
+  double convolution = 1;             ///< fraction of the peak
   Links intraNode, interNode;
   /// Progress per second of computation, and of communication, while both are under way (1: they do not disturb each
   /// other; 0.5 and 0.5: they share the same cores).

@@ -233,9 +233,18 @@ void readTarget(Reader &reader, const llvm::json::Object &root, Target &target) 
   }
   reader.gemm(&root, target);
   if (const llvm::json::Object *attention = reader.object(&root, "attention_efficiency", where)) {
-    reader.only(*attention, "attention_efficiency", {"forward", "backward"});
-    target.attentionForward = reader.curve(attention, "forward", "attention_efficiency", /*isFraction=*/true);
-    target.attentionBackward = reader.curve(attention, "backward", "attention_efficiency", /*isFraction=*/true);
+    std::vector<std::pair<const char *, Curve *>> curves = {{"forward", &target.attentionForward},
+                                                            {"backward", &target.attentionBackward}};
+    if (target.kind == "cuda")
+      curves.insert(curves.end(), {{"tensor_forward", &target.tensorForward},
+                                   {"tensor_backward", &target.tensorBackward},
+                                   {"scalar", &target.scalarAttention}});
+    std::vector<StringRef> names;
+    for (auto [name, curve] : curves)
+      names.push_back(name);
+    reader.only(*attention, "attention_efficiency", names);
+    for (auto [name, curve] : curves)
+      *curve = reader.curve(attention, name, "attention_efficiency", /*isFraction=*/true);
   }
   target.convolution = reader.fraction(&root, "convolution_efficiency", where);
   if (const llvm::json::Object *communication = reader.object(&root, "communication", where)) {

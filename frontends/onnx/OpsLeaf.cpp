@@ -52,6 +52,9 @@ LogicalResult opConstantOfShape(Node &n) {
   return n.set(n.b.splat(RankedTensorType::get(*shape, element), value));
 }
 
+/// Longer ranges are counted when the step runs, each rank its part.
+constexpr int64_t kMostStored = int64_t{1} << 20;
+
 LogicalResult opRange(Node &n) {
   const HostTensor *start = n.constant(0), *limit = n.constant(1), *delta = n.constant(2);
   if (!start || !limit || !delta || start->size() != 1 || limit->size() != 1 || delta->size() != 1)
@@ -61,10 +64,22 @@ LogicalResult opRange(Node &n) {
     return n.fail("start, limit and delta have different element types");
   const double step = delta->number(0);
   const double count = std::ceil((limit->number(0) - start->number(0)) / step);
-  if (step == 0 || !(count <= static_cast<double>(kMaxConstantElements)))
-    return n.fail("range is infinite or has more than " + Twine(kMaxConstantElements) + " elements");
+  const bool isReal = start->isFloat();
+  const int64_t most = isReal ? kMaxConstantElements : kMaxElements;
+  if (step == 0 || !(count <= static_cast<double>(most)))
+    return n.fail("range is infinite or has more than " + Twine(most) + " elements");
   const int64_t size = count > 0 ? static_cast<int64_t>(count) : 0;
-  HostTensor result{start->type.clone(ArrayRef<int64_t>{size}), {}, {}};
+  auto type = cast<RankedTensorType>(start->type.clone(ArrayRef<int64_t>{size}));
+  if (!isReal && size > kMostStored) {
+    auto repeated = [&](int64_t number) {
+      return n.b.constant(SplatElementsAttr::get(type, IntegerAttr::get(type.getElementType(), number)));
+    };
+    Value counted = n.b.iota(type, 0);
+    if (delta->ints[0] != 1)
+      counted = n.b.mul(counted, repeated(delta->ints[0]));
+    return n.set(start->ints[0] == 0 ? counted : n.b.add(counted, repeated(start->ints[0])));
+  }
+  HostTensor result{type, {}, {}};
   for (int64_t i = 0; i < size; ++i) {
     if (result.isFloat())
       result.floats.push_back(roundTo(result.type.getElementType(), start->floats[0] + static_cast<double>(i) * step));

@@ -1,11 +1,10 @@
 //===- OpsReduce.cpp - reductions and cumulative sums ---------------------===//
 
 #include "compiler/dialect/train/Loss.h"
+#include "compiler/dialect/train/Running.h"
 #include "compiler/dialect/train/Ties.h"
 #include "frontends/onnx/OpTable.h"
 #include "frontends/onnx/Record.h"
-
-#include "llvm/Support/MathExtras.h"
 
 #include <limits>
 
@@ -135,60 +134,6 @@ HostTensor cumulate(const HostTensor &x, int64_t axis, bool exclusive, bool reve
   return result;
 }
 
-struct Direction {
-  bool exclusive, reverse;
-};
-
-/// Running sums along one dimension as a product with a triangular matrix, whose gradient is another such product.
-/// Integers, which have no library products, are selected and added up.
-Value triangularSums(Build &b, Value x, int64_t axis, Direction direction) {
-  const auto rank = static_cast<int64_t>(shapeOf(x).size());
-  const int64_t size = shapeOf(x)[axis];
-  auto index = RankedTensorType::get({size, size}, b.builder.getI64Type());
-  Value from = b.iota(index, direction.reverse ? 1 : 0), to = b.iota(index, direction.reverse ? 0 : 1);
-  Value adds = b.compare(direction.exclusive ? CompareDirection::Lt : CompareDirection::Le, from, to);
-  Type element = tensorType(x).getElementType();
-  Value product;
-  if (isa<FloatType>(element)) {
-    product = b.dot(x, b.convert(adds, element), {}, {}, {axis}, {0});
-  } else {
-    SmallVector<int64_t> wide(shapeOf(x));
-    wide.push_back(size);
-    Value terms = b.broadcast(x, wide, llvm::to_vector(llvm::seq<int64_t>(0, rank)));
-    terms = b.select(b.broadcast(adds, wide, {axis, rank}), terms, b.splatLike(terms, 0));
-    product = b.sum(terms, {axis});
-  }
-  SmallVector<int64_t> back;
-  for (int64_t dim = 0; dim < rank; ++dim)
-    back.push_back(dim == axis ? rank - 1 : dim < axis ? dim : dim - 1);
-  return b.transpose(product, back);
-}
-
-/// The largest dimension whose running sums are one product.
-constexpr int64_t kMostSums = 8192;
-
-/// Running sums of any length: within blocks, and of the blocks' totals.
-Value runningSums(Build &b, Value x, int64_t axis, Direction direction) {
-  const SmallVector<int64_t> shape(shapeOf(x));
-  const auto rank = static_cast<int64_t>(shape.size());
-  if (shape[axis] <= kMostSums)
-    return triangularSums(b, x, axis, direction);
-  constexpr int64_t kBlock = 1024;
-  const int64_t blocks = llvm::divideCeil(shape[axis], kBlock);
-  SmallVector<int64_t> none(rank, 0), missing(rank, 0), padded(shape), split(shape);
-  missing[axis] = blocks * kBlock - shape[axis];
-  padded[axis] = blocks * kBlock;
-  split[axis] = blocks;
-  split.insert(split.begin() + axis + 1, kBlock);
-  if (missing[axis] != 0)
-    x = b.pad(x, none, missing);
-  x = b.reshape(x, split);
-  Value before = runningSums(b, b.sum(x, {axis + 1}), axis, {true, direction.reverse});
-  Value sums = triangularSums(b, x, axis + 1, direction);
-  sums = b.reshape(b.add(sums, b.broadcastReduced(before, split, {axis + 1})), padded);
-  return missing[axis] != 0 ? b.slice(sums, none, shape) : sums;
-}
-
 LogicalResult opCumSum(Node &n) {
   auto axisValue = n.ints(1);
   auto axis = axisValue && axisValue->size() == 1 ? Node::axisOf(axisValue->front(), n.rank(0)) : std::nullopt;
@@ -198,7 +143,7 @@ LogicalResult opCumSum(Node &n) {
   if (const HostTensor *constant = n.constant(0))
     return n.set(cumulate(*constant, *axis, exclusive, reverse));
   SmallVector<int64_t> wide(n.shape(0));
-  wide.push_back(kMostSums);
+  wide.push_back(kLongestTriangle);
   if (!countElements(wide))
     return n.fail("the sums are too large");
   return n.set(runningSums(n.b, n.input(0), *axis, {exclusive, reverse}));

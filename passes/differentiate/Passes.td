@@ -74,6 +74,28 @@ def FuseLoss : Pass<"fuse-loss", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tessera::train::TrainDialect"];
 }
 
+def JoinChunks : Pass<"join-chunks", "func::FuncOp"> {
+  let summary = "Gradients by slices of one weight, added up, as one product";
+  let description = [{
+    What several products by slices of one weight read (`chunk-heads`) has a gradient that is a sum of products by the same slices.
+    It becomes one product, of concatenations along the dimension that is contracted: the gradients of the chunks are smaller than
+    the products, which all lived until they were added up, and a product rounds once.
+
+    Precondition: `differentiate`. Postcondition: equal values but for rounding. Not applied to products with other readers,
+    with batch dimensions, several contracted dimensions or a recipe of 8 bits.
+
+    ```mlir
+    // before
+    %w0 = train.slice %w [0:8]
+    %w1 = train.slice %w [8:16]
+    %dx = train.add (train.dot_general %dq0, %w0 …), (train.dot_general %dq1, %w1 …)
+    // after
+    %dx = train.dot_general (train.concat %dq0, %dq1), (train.concat %w0, %w1) …
+    ```
+  }];
+  let dependentDialects = ["train::TrainDialect"];
+}
+
 def JoinLoss : Pass<"join-loss", "::mlir::func::FuncOp"> {
   let summary = "Computes the loss of a linear layer and its gradient from the same logits";
   let description = [{
@@ -159,6 +181,7 @@ def Rematerialise : Pass<"rematerialise", "::mlir::func::FuncOp"> {
     |---|---|
     | `none` | everything; the pass changes nothing |
     | `full` | nothing but what it reads of other segments |
+    | `attention` | the same, and attention outputs |
     | `selective` | products, or their sums with a bias, convolutions and attention outputs as far as they are needed |
     | `budget` | what makes recomputation cheapest (in flops) while the kept bytes are at most `budget` |
 
@@ -186,12 +209,15 @@ def Rematerialise : Pass<"rematerialise", "::mlir::func::FuncOp"> {
     ```
   }];
   let options = [
-    Option<"policy", "policy", "std::string", "\"none\"", "none, full, selective or budget">,
+    Option<"policy", "policy", "std::string", "\"none\"", "none, full, attention, selective or budget">,
     Option<"budget", "budget", "int64_t", "0", "Bytes of one rank and micro-batch that may be kept (policy budget)">,
     Option<"parts", "parts", "int64_t", "1", "Ranks that share the batch: each keeps this part of the bytes">,
     Option<"precision", "precision", "std::string", "\"fp32\"",
            "fp32 or bf16: what the precision phase will keep f32 values in; bytes are counted so">,
     Option<"report", "report", "::tessera::OptionText", "\"\"", "File for a report in JSON; - prints a table; default: none">,
+    Option<"twice", "twice", "bool", "false",
+           "What gradients of attention read of a block, and what follows reads, is computed again for them, however much of it was "
+           "computed before, except attention itself: no recomputed queries and keys live while the rest of the block is differentiated">,
   ];
   let dependentDialects = ["::tessera::train::TrainDialect"];
 }

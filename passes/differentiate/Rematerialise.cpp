@@ -27,7 +27,8 @@ namespace {
 
 class Recomputation {
 public:
-  Recomputation(const Boundary &boundary, const Plan &plan) : boundary(boundary), plan(plan) {}
+  Recomputation(const Boundary &boundary, const Plan &plan, bool twice)
+      : boundary(boundary), plan(plan), twice(twice) {}
 
   void run(Block &block) {
     SmallVector<Operation *> readers;
@@ -36,8 +37,12 @@ public:
         readers.push_back(&op);
     for (Operation *reader : readers)
       for (OpOperand &operand : reader->getOpOperands())
-        if (int node = boundary.nodeOf(Boundary::rootOf(operand.get())); node >= 0 && isRecomputed(node))
-          operand.set(get(operand.get(), boundary.getNodes()[node].segment, reader));
+        if (int node = boundary.nodeOf(Boundary::rootOf(operand.get())); node >= 0 && isRecomputed(node)) {
+          const int segment = boundary.getNodes()[node].segment;
+          if (twice && isa<train::AttentionGradOp>(reader))
+            begun.insert(segment);
+          operand.set(get(operand.get(), segment, reader));
+        }
   }
 
 private:
@@ -52,10 +57,11 @@ private:
       return clone(op, segment, before)->getResult(0);
     if (int node = boundary.nodeOf(value); node >= 0 && isRecomputed(node))
       return clone(op, segment, before)->getResult(cast<OpResult>(value).getResultNumber());
-    Value &barrier = barriers[{value, segment}];
+    Value &barrier = barriers[{value, turn(segment)}];
     if (!barrier) {
       OpBuilder builder(before);
-      StringAttr name = builder.getStringAttr(boundary.getSegments()[segment]);
+      StringAttr name =
+          builder.getStringAttr(boundary.getSegments()[segment] + (begun.contains(segment) ? ", attention" : ""));
       barrier = train::BarrierOp::create(builder, recomputed(value.getLoc()), value.getType(), value, name);
       mark(barrier.getDefiningOp());
     }
@@ -63,7 +69,8 @@ private:
   }
 
   Operation *clone(Operation *op, int segment, Operation *before) {
-    if (Operation *made = clones.lookup({op, segment}))
+    const auto key = std::make_pair(op, isa<train::AttentionOp>(op) ? 2 * segment : turn(segment));
+    if (Operation *made = clones.lookup(key))
       return made;
     IRMapping mapping;
     for (Value operand : op->getOperands())
@@ -71,9 +78,12 @@ private:
     Operation *made = OpBuilder(before).clone(*op, mapping);
     made->setLoc(recomputed(op->getLoc()));
     mark(made);
-    clones[{op, segment}] = made;
+    clones[key] = made;
     return made;
   }
+
+  /// The first or the second recomputation of a segment, as a number among those of all.
+  int turn(int segment) const { return 2 * segment + (begun.contains(segment) ? 1 : 0); }
 
   static Location recomputed(Location loc) { return NameLoc::get(StringAttr::get(loc.getContext(), "recompute"), loc); }
   static void mark(Operation *op) {
@@ -83,6 +93,8 @@ private:
 
   const Boundary &boundary;
   const Plan &plan;
+  bool twice;
+  llvm::DenseSet<int> begun; ///< segments whose gradients of attention have begun
   llvm::DenseMap<std::pair<Operation *, int>, Operation *> clones;
   llvm::DenseMap<std::pair<Value, int>, Value> barriers;
 };
@@ -101,18 +113,15 @@ struct Rematerialise : impl::RematerialiseBase<Rematerialise> {
 };
 
 FailureOr<Plan> Rematerialise::choose(func::FuncOp func, const Boundary &boundary, const BudgetSolver *solver) {
-  if (policy == "none")
-    return Plan(boundary.getNodes().size());
-  if (policy == "selective")
-    return planSelective(boundary);
-  if (policy == "full") {
-    if (!boundary.hasBlocks())
+  const auto *info = llvm::find_if(policies(), [&](const PolicyInfo &row) { return row.name == policy; });
+  if (info != policies().end()) {
+    if (info->needsBlocks && !boundary.hasBlocks())
       func.emitRemark("nothing is recomputed: no name has an integer component (h.3, layers.0), so the model has no "
                       "blocks; selective and budget need none");
-    return planFull(boundary);
+    return info->plan(boundary);
   }
   if (policy != "budget")
-    return func.emitError() << "unknown policy '" << policy << "', expected none, full, selective or budget";
+    return func.emitError() << "unknown policy '" << policy << "', expected " << policyNames();
   int64_t total = 0; // of all ranks; beyond 2^63 anything fits
   if (llvm::MulOverflow<int64_t>(budget, parts, total))
     total = budget > 0 ? std::numeric_limits<int64_t>::max() : -1;
@@ -163,7 +172,7 @@ LogicalResult Rematerialise::run(func::FuncOp func) {
   func.emitRemark() << policy << ": the backward pass reads " << boundary.cost(after).bytes / parts << " of "
                     << boundary.cost(before).bytes / parts << " bytes of the forward pass and recomputes "
                     << after.recomputed.size() << " ops";
-  Recomputation(boundary, *plan).run(func.getBody().front());
+  Recomputation(boundary, *plan, twice).run(func.getBody().front());
   return success();
 }
 

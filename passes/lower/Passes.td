@@ -31,6 +31,38 @@ def TileLoss : Pass<"tile-loss", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tessera::train::TrainDialect"];
 }
 
+def TileProducts : Pass<"tile-products", "::mlir::func::FuncOp"> {
+  let summary = "Computes what lies between a widening and a narrowing product for some rows at a time";
+  let description = [{
+    The hidden values of a feed-forward network, or the scores of an attention that is no op of its own, are wider than what goes in and comes out. From a product whose result is
+    larger than its operand and than `bytes`, the pass takes all ops that make or read such a value, up to products that make it narrow again or sum over its rows (gradients of
+    weights). They are written out for one range of rows after the other: a value of at most `bytes` for each range, unless there would be more than 256. Rows are the first
+    dimension that is not 1. Sums over rows are added up in f32, range by range, in the order of the rows. All ranks have the same ranges.
+
+    Not taken, with a remark: values that the backward pass keeps (`--remat full` keeps none of them), that an op needs with all rows (attention, collectives, maxima over
+    rows such as one scale for a tensor of 8-bit floats), or that positions or random numbers are counted along.
+
+    Precondition: local types. Postcondition: values are equal up to the order of sums over rows.
+
+    ```mlir
+    %h = train.dot_general %x, %w … : (tensor<8x4xf32>, tensor<4x64xf32>) -> tensor<8x64xf32>
+    %a = train.tanh %h …
+    %y = train.dot_general %a, %v … : (tensor<8x64xf32>, tensor<64x4xf32>) -> tensor<8x4xf32>
+    ```
+    becomes, with `bytes=1024`,
+    ```mlir
+    %x0 = train.slice %x …                                  // rows 0 to 3
+    %h0 = train.dot_general %x0, %w … -> tensor<4x64xf32>
+    %a0 = train.tanh %h0 …
+    %y0 = train.dot_general %a0, %v … -> tensor<4x4xf32>
+    …                                                       // rows 4 to 7
+    %y = train.concat %y0, %y1 …
+    ```
+  }];
+  let options = [Option<"bytes", "bytes", "int64_t", "1073741824", "Bytes of a value at a time, at least one row">];
+  let dependentDialects = ["::tessera::train::TrainDialect"];
+}
+
 def Decompose : Pass<"decompose", "::mlir::func::FuncOp"> {
   let summary = "Turns composite ops into elementwise ops and reductions";
   let description = [{

@@ -20,16 +20,27 @@ static constexpr SequenceStrategyInfo kTable[] = {
 
 ArrayRef<SequenceStrategyInfo> sequenceStrategies() { return kTable; }
 
-const SequenceStrategyInfo *findSequenceStrategy(StringRef name) {
+static const SequenceStrategyInfo *findStrategy(StringRef name) {
   const auto *found = llvm::find_if(kTable, [&](const SequenceStrategyInfo &info) { return info.name == name; });
   return found == std::end(kTable) ? nullptr : found;
 }
 
-std::string sequenceStrategyNames() {
-  std::string text;
-  for (const SequenceStrategyInfo &info : kTable)
-    text += (&info == std::begin(kTable) ? "" : &info == std::end(kTable) - 1 ? " or " : ", ") + info.name.str();
-  return text;
+AttentionChoice parseAttention(StringRef text) {
+  constexpr StringLiteral kChunk = "chunk=";
+  const auto [name, rest] = text.split(':');
+  AttentionChoice choice{findStrategy(name), 0, ""};
+  if (!choice.strategy && text != "auto") {
+    choice.error = "unknown value '" + text.str() + "', expected ";
+    for (const SequenceStrategyInfo &info : kTable)
+      choice.error += info.name.str() + (&info == std::end(kTable) - 1 ? " or auto" : ", ");
+  } else if (text.contains(':') && !choice.strategy->movesHeads) {
+    choice.error = "'" + name.str() + "' exchanges no heads that ':" + rest.str() + "' could take some of at a time";
+  } else if (text.contains(':') &&
+             (!rest.starts_with(kChunk) || rest.drop_front(kChunk.size()).getAsInteger(10, choice.headsAtATime) ||
+              choice.headsAtATime <= 0)) {
+    choice.error = "expected '" + name.str() + ":chunk=<query heads>', got '" + text.str() + "'";
+  }
+  return choice;
 }
 
 /// Whether all numbers of positions of the step's inputs are multiples of `ranges`.
@@ -60,10 +71,10 @@ std::string ringRefusal(Operation *op) {
 }
 
 FailureOr<SequencePlan> planSequence(func::FuncOp func, MeshAttr mesh, StringRef attention, StringRef order) {
-  const SequenceStrategyInfo *asked = findSequenceStrategy(attention);
-  if (!asked && attention != "auto")
-    return func.emitError() << "unknown attention '" << attention << "', expected " << sequenceStrategyNames()
-                            << ", or auto";
+  const AttentionChoice choice = parseAttention(attention);
+  const SequenceStrategyInfo *asked = choice.strategy;
+  if (!choice.error.empty())
+    return func.emitError() << "attention: " << choice.error;
   if (order != "auto" && order != "contiguous" && order != "zigzag")
     return func.emitError() << "unknown sequence-order '" << order << "', expected contiguous, zigzag or auto";
   const Axes axes = positionAxes(mesh);
@@ -91,13 +102,14 @@ FailureOr<SequencePlan> planSequence(func::FuncOp func, MeshAttr mesh, StringRef
     if (train::AttentionOp op = findUndivided(exchanged, 1))
       return op.emitError() << "attention has " << op.getQuery().getType().getDimSize(1) << " query heads and "
                             << op.getKey().getType().getDimSize(1) << " key heads, which do not divide evenly among "
-                            << groupSize(mesh, exchanged)
-                            << " ranks; use ring or allgather, or ring+ulysses with a smaller last sequence axis";
+                            << groupSize(mesh, exchanged) << " ranks; use "
+                            << (choice.headsAtATime ? "more heads at a time, or all; " : "")
+                            << "ring or allgather, or ring+ulysses with a smaller last sequence axis";
     plan.strategy = asked;
   } else {
-    const SequenceStrategyInfo &exchange = *findSequenceStrategy(axes.size() > 1 ? "ring+ulysses" : "ulysses");
+    const SequenceStrategyInfo &exchange = *findStrategy(axes.size() > 1 ? "ring+ulysses" : "ulysses");
     const bool divides = !findUndivided(exchange.exchangedAxes(axes), groupSize(mesh, parameterAxes(mesh)));
-    plan.strategy = divides ? &exchange : findSequenceStrategy("ring");
+    plan.strategy = divides ? &exchange : findStrategy("ring");
     plan.reason =
         divides ? "the heads divide evenly among the ranks" : "the heads do not divide evenly among the ranks";
   }

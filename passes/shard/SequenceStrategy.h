@@ -29,10 +29,15 @@ struct SequenceStrategyInfo {
 };
 
 llvm::ArrayRef<SequenceStrategyInfo> sequenceStrategies();
-/// The row of this name, or null.
-const SequenceStrategyInfo *findSequenceStrategy(llvm::StringRef name);
-/// "allgather, ring, ulysses or ring+ulysses".
-std::string sequenceStrategyNames();
+
+/// What `--attention` asks for.
+struct AttentionChoice {
+  const SequenceStrategyInfo *strategy = nullptr; ///< null: auto
+  int64_t headsAtATime = 0;                       ///< query heads that chunk-heads takes at a time; 0: all
+  std::string error;                              ///< why the text is not understood
+};
+/// Reads the name of a row or "auto"; a row that moves heads may be followed by ":chunk=<heads>".
+AttentionChoice parseAttention(llvm::StringRef text);
 
 /// How the attentions of a step are computed.
 struct SequencePlan {
@@ -44,7 +49,7 @@ struct SequencePlan {
 /// Why keys cannot travel for `op`, an attention or its gradient; empty if they can.
 std::string ringRefusal(mlir::Operation *op);
 
-/// `attention` is a name of the table, or "auto"; `order` is "contiguous", "zigzag" or "auto". Fails, with an error at
+/// `attention` is as of parseAttention; `order` is "contiguous", "zigzag" or "auto". Fails, with an error at
 /// the attention that does not allow it, where what is asked for cannot be done.
 mlir::FailureOr<SequencePlan> planSequence(mlir::func::FuncOp func, dist::MeshAttr mesh, llvm::StringRef attention,
                                            llvm::StringRef order);

@@ -1,7 +1,9 @@
 //===- SplitAttention.cpp - how attention runs on a split sequence --------===//
 
+#include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/PhaseAnalysis.h"
 #include "compiler/dialect/train/Train.h"
+#include "passes/shard/LaterUses.h"
 #include "passes/shard/Passes.h"
 #include "passes/shard/SequenceStrategy.h"
 #include "passes/shard/Sharding.h"
@@ -31,7 +33,12 @@ public:
   }
 
   void run() {
+    SmallVector<Operation *> ops;
     func.walk([&](Operation *op) {
+      if (isa<train::AttentionOp, train::AttentionGradOp>(op))
+        ops.push_back(op);
+    });
+    for (Operation *op : ops) {
       if (auto attention = dyn_cast<train::AttentionOp>(op))
         split(attention, {attention.getQueryMutable(), attention.getKeyMutable(), attention.getValueMutable()},
               attention->getResults().take_front(1));
@@ -40,7 +47,8 @@ public:
               {grad.getQueryMutable(), grad.getKeyMutable(), grad.getValueMutable(), grad.getOutputMutable(),
                grad.getOutputGradMutable()},
               grad->getResults());
-    });
+    }
+    eraseDead();
   }
 
 private:
@@ -56,11 +64,9 @@ private:
     for (OpOperand &operand : operands)
       if (maySplitPositions(operand.get()))
         operand.set(headsApart(operand.get(), op));
-    OpBuilder builder(op->getContext());
-    builder.setInsertionPointAfter(op);
     for (OpResult result : results)
       if (maySplitPositions(result))
-        positionsApart(builder, result);
+        positionsApart(result);
   }
 
   /// Keys of another sequence, or of more than one, may have a number of positions that is never split.
@@ -78,14 +84,94 @@ private:
     return moved;
   }
 
-  /// What reads `result` gets it with positions split; its gradient wants it as it is.
-  void positionsApart(OpBuilder &builder, OpResult result) {
-    if (result.use_empty())
+  /// What reads `result` gets it with positions split; its own gradient wants it as it is. What the backward pass reads
+  /// is exchanged once more, so that between the passes it waits in one form alone. Gradients of keys that several
+  /// attentions read are added up before.
+  void positionsApart(OpResult result) {
+    Operation *of = result.getOwner();
+    if (summed.contains(result))
       return;
-    Value moved = move(builder, result.getOwner(), result, kHeads, kPositions, plan.isZigzag);
-    result.replaceUsesWithIf(moved, [&](OpOperand &use) {
-      return use.getOwner() != moved.getDefiningOp() && !isa<train::AttentionGradOp>(use.getOwner());
-    });
+    if (Value sum = sumOfGradients(result); sum != result) {
+      addUp(sum);
+      return;
+    }
+    auto moved = [&](OpBuilder &builder) { return move(builder, of, result, kHeads, kPositions, plan.isZigzag); };
+    if (!train::isMarkedBackward(of))
+      replaceLaterUses(result, findLaterUses(result), moved);
+    auto isOwn = [](Operation *user) { return !isa<train::AttentionGradOp, MoveAxesOp>(user); };
+    if (llvm::none_of(result.getUsers(), isOwn))
+      return;
+    OpBuilder builder(result.getContext());
+    builder.setInsertionPointAfter(of);
+    result.replaceUsesWithIf(moved(builder), [&](OpOperand &use) { return isOwn(use.getOwner()); });
+  }
+
+  /// Finds the gradients that `value` is the sum of, converted or not; false if it is a sum of anything else.
+  bool findGradients(Value value, SmallVectorImpl<OpResult> &found) const {
+    Operation *op = value.getDefiningOp();
+    if (isa_and_nonnull<train::AttentionGradOp>(op)) {
+      found.push_back(cast<OpResult>(value));
+      return value.hasOneUse() && maySplitPositions(value);
+    }
+    return isa_and_nonnull<train::AddOp, train::ConvertOp>(op) && value.hasOneUse() &&
+           llvm::all_of(op->getOperands(), [&](Value operand) { return findGradients(operand, found); });
+  }
+
+  /// The sum of gradients alone that `gradient` is added up in; `gradient` itself if there is none.
+  Value sumOfGradients(OpResult gradient) const {
+    Value sum = gradient;
+    for (Value value = gradient; value.hasOneUse() && isa<train::AddOp, train::ConvertOp>(*value.user_begin());) {
+      Operation *user = *value.user_begin();
+      value = user->getResult(0);
+      SmallVector<OpResult> parts;
+      if (!isa<train::AddOp>(user))
+        continue;
+      if (!llvm::all_of(user->getOperands(), [&](Value operand) { return findGradients(operand, parts); }))
+        break;
+      sum = value;
+    }
+    return sum;
+  }
+
+  /// Adds gradients up when they are there, with heads split and in the type of `sum`, and exchanges the sum in theirs.
+  void addUp(Value sum) {
+    SmallVector<OpResult> parts;
+    for (Value operand : sum.getDefiningOp()->getOperands())
+      findGradients(operand, parts);
+    summed.insert_range(parts);
+    llvm::sort(parts, [](OpResult a, OpResult b) { return a.getOwner()->isBeforeInBlock(b.getOwner()); });
+    train::MarkBackward mark;
+    OpBuilder builder(sum.getContext());
+    builder.setListener(&mark);
+    Value total;
+    for (OpResult part : parts) {
+      // Two of them may be results of one op.
+      Operation *last = part.getOwner();
+      if (total && last->isBeforeInBlock(total.getDefiningOp()))
+        last = total.getDefiningOp();
+      builder.setInsertionPointAfter(last);
+      train::Build build(builder, part.getLoc());
+      Value one = build.convert(part, train::tensorType(sum).getElementType());
+      // One kernel for all of them would keep each until the last one is there.
+      total =
+          !total ? one
+                 : train::BarrierOp::create(builder, part.getLoc(), sum.getType(), build.add(total, one), StringAttr());
+    }
+    train::Build build(builder, parts.back().getLoc());
+    Value rounded = build.convert(total, train::tensorType(parts.front()).getElementType());
+    Value moved = move(builder, parts.back().getOwner(), rounded, kHeads, kPositions, plan.isZigzag);
+    sum.replaceAllUsesWith(build.convert(moved, train::tensorType(sum).getElementType()));
+    dead.push_back(sum.getDefiningOp());
+  }
+
+  void eraseDead() {
+    while (!dead.empty())
+      if (Operation *op = dead.pop_back_val(); op->use_empty() && isa<train::AddOp, train::ConvertOp>(op)) {
+        for (Value operand : op->getOperands())
+          if (Operation *source = operand.getDefiningOp(); !llvm::is_contained(dead, source))
+            dead.push_back(source);
+        op->erase();
+      }
   }
 
   Value move(OpBuilder &builder, Operation *of, Value value, int64_t from, int64_t to, bool zigzag) {
@@ -100,6 +186,8 @@ private:
   int64_t ranges;      ///< that positions are cut into
   ArrayAttr exchanged; ///< axes that split heads meanwhile; null: none
   llvm::DenseMap<Value, Value> headsOf;
+  llvm::DenseSet<Value> summed; ///< gradients whose sum is exchanged
+  SmallVector<Operation *> dead;
 };
 
 struct SplitAttentionPass : tessera::impl::SplitAttentionPassBase<SplitAttentionPass> {

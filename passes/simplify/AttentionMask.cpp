@@ -2,6 +2,7 @@
 
 #include "passes/simplify/AttentionMask.h"
 
+#include "passes/simplify/Documents.h"
 #include "passes/simplify/KnownRows.h"
 
 #include <algorithm>
@@ -14,24 +15,15 @@ using namespace tessera::train;
 namespace tessera::simplify {
 
 namespace {
-/// Scores at or below this get no probability beside ordinary ones in f32: exp underflows.
-constexpr double kHidden = -1e4;
-
 enum class Cell { Open, Hidden, Neither };
 
 Cell cellOf(double value, const Mask &mask) {
   if (mask.isAdded)
-    return value == 0 ? Cell::Open : value <= kHidden ? Cell::Hidden : Cell::Neither;
+    return value == 0 ? Cell::Open : value <= kHiddenScore ? Cell::Hidden : Cell::Neither;
   return (value != 0) == mask.attendIsTrue ? Cell::Open : Cell::Hidden;
 }
 
-/// The keys [begin, end) that a row of a mask shows; nothing if it shows others, or does anything else to scores.
-struct Shown {
-  int64_t begin, end;
-  bool operator==(const Shown &other) const { return begin == other.begin && end == other.end; }
-};
-
-/// `hidesFinitely` becomes true where a key is hidden by a number that is not infinite.
+/// Nothing if a row shows other keys than a range, or does anything else to scores.
 std::optional<Shown> shownIn(const Row &row, const Mask &mask, bool &hidesFinitely) {
   Shown shown{0, 0};
   int64_t begin = 0;
@@ -54,8 +46,8 @@ std::optional<Shown> shownIn(const Row &row, const Mask &mask, bool &hidesFinite
   }
   return shown;
 }
+} // namespace
 
-/// What ranges, one for each query, are.
 MaskClass classifyRanges(ArrayRef<Shown> ranges, int64_t columns) {
   const auto rows = static_cast<int64_t>(ranges.size());
   auto causalEnd = [&](int64_t row) { return std::clamp<int64_t>(row + columns - rows + 1, 0, columns); };
@@ -63,6 +55,10 @@ MaskClass classifyRanges(ArrayRef<Shown> ranges, int64_t columns) {
     return llvm::all_of(llvm::enumerate(ranges), [&](auto range) { return range.value() == expected(range.index()); });
   };
   MaskClass found;
+  found.showsOwn = rows <= columns && llvm::all_of(llvm::enumerate(ranges), [&](auto range) {
+                     const int64_t own = static_cast<int64_t>(range.index()) + columns - rows;
+                     return range.value().begin <= own && own < range.value().end;
+                   });
   if (are([&](int64_t) { return Shown{0, columns}; })) {
     found.kind = MaskKind::Nothing;
   } else if (are([&](int64_t row) { return Shown{0, causalEnd(row)}; })) {
@@ -84,27 +80,25 @@ MaskClass classifyRanges(ArrayRef<Shown> ranges, int64_t columns) {
   }
   return found;
 }
-} // namespace
 
-MaskClass classifyMask(const Mask &mask) {
+std::optional<SmallVector<Shown, 0>> shownKeys(const Mask &mask, bool &hidesFinitely) {
   const ArrayRef<int64_t> shape = shapeOf(mask.value);
   if (shape.size() < 2 || tensorType(mask.value).getNumElements() == 0)
-    return {};
-  const int64_t columns = shape.back(), rows = shape[shape.size() - 2];
+    return std::nullopt;
+  const int64_t rows = shape[shape.size() - 2];
   KnownRows known;
   const llvm::BitVector varies = known.variesAlong(mask.value);
   SmallVector<Shown, 0> ranges(rows);
   SmallVector<int64_t> index(shape.size() - 1, 0);
   bool isFirst = true; // of the samples and heads that may differ
-  bool hidesFinitely = false;
   while (true) {
     const std::optional<Row> row = known.row(mask.value, index);
     const std::optional<Shown> shown = row ? shownIn(*row, mask, hidesFinitely) : std::nullopt;
     if (!shown)
-      return {};
+      return std::nullopt;
     const int64_t query = index.back();
     if (!isFirst && !(ranges[query] == *shown))
-      return {};
+      return std::nullopt;
     if (isFirst && !varies[index.size() - 1])
       llvm::fill(ranges, *shown);
     ranges[query] = *shown;
@@ -116,13 +110,20 @@ MaskClass classifyMask(const Mask &mask) {
       index[dim] = 0;
       if (dim + 1 == index.size())
         isFirst = false;
-      if (dim == 0) {
-        MaskClass found = classifyRanges(ranges, columns);
-        found.hidesFinitely = hidesFinitely;
-        return found;
-      }
+      if (dim == 0)
+        return ranges;
     }
   }
+}
+
+MaskClass classifyMask(const Mask &mask) {
+  bool hidesFinitely = false;
+  const auto ranges = shownKeys(mask, hidesFinitely);
+  if (!ranges)
+    return classifyDocuments(mask).value_or(MaskClass());
+  MaskClass found = classifyRanges(*ranges, shapeOf(mask.value).back());
+  found.hidesFinitely = hidesFinitely;
+  return found;
 }
 
 bool hasUniformRows(const Mask &mask) { return !mask.isAdded && !std::isinf(mask.hidden); }

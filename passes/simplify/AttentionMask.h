@@ -11,7 +11,13 @@
 
 #include "compiler/dialect/train/Builders.h"
 
+#include <optional>
+#include <string>
+
 namespace tessera::simplify {
+
+/// Scores at or below this get no probability beside ordinary ones in f32: exp underflows.
+constexpr double kHiddenScore = -1e4;
 
 /// One mask of the shape of the scores.
 struct Mask {
@@ -29,16 +35,42 @@ enum class MaskKind {
   Other,
 };
 
+/// Where a document begins: where `steps`, [samples or 1, positions], is not 0, or after it; then the last one may be
+/// missing.
+struct DocumentStarts {
+  mlir::Value steps;
+  bool isAfter;
+};
+using Documents = llvm::SmallVector<DocumentStarts, 1>;
+
 /// What a mask does, as far as it is known at compile time.
 struct MaskClass {
   MaskKind kind = MaskKind::Other;
+  /// Queries see keys of their own document only, and of these what the kind says: a document begins where any of these
+  /// says so.
+  Documents documents;
   int64_t window = 0;
   /// Some key is hidden by a number that is not infinite: where a query sees no key it still counts.
   bool hidesFinitely = false;
+  /// Each query sees its own key, the last ones of the keys being those of the queries.
+  bool showsOwn = false;
   llvm::SmallVector<int64_t, 0> begin, end; ///< of Ranges, by query
+  bool takesPositionsAsSmall = false;       ///< it is this only if no position it compares is beyond 2^30
+  std::string remark;                       ///< why a mask that compares ids of documents is Other
 };
 /// Takes time in proportion to the queries.
 MaskClass classifyMask(const Mask &mask);
+
+/// The keys [begin, end) that a query sees.
+struct Shown {
+  int64_t begin, end;
+  bool operator==(const Shown &other) const { return begin == other.begin && end == other.end; }
+};
+/// For each row of a mask, the same in all samples and heads. Nothing where it is not known at compile time, or is no
+/// range. `hidesFinitely` becomes true where a key is hidden by a number that is not infinite.
+std::optional<llvm::SmallVector<Shown, 0>> shownKeys(const Mask &mask, bool &hidesFinitely);
+/// What ranges, one for each query, are.
+MaskClass classifyRanges(llvm::ArrayRef<Shown> ranges, int64_t keys);
 
 /// Whether a query that sees no key attends to all of them equally, as softmax does where all scores are one number.
 bool hasUniformRows(const Mask &mask);

@@ -12,6 +12,8 @@
 #include "llvm/ADT/APSInt.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace tessera::simplify {
@@ -94,6 +96,11 @@ std::optional<int64_t> excludedBy(train::SelectOp select, unsigned branch) {
   return wholeSplat(compare.getRhs());
 }
 
+Range unionOf(const Range &a, const Range &b) {
+  return {a.low && b.low ? std::min(a.low, b.low) : std::nullopt,
+          a.high && b.high ? std::max(a.high, b.high) : std::nullopt};
+}
+
 /// What is negative counts from the end.
 Range rangeOfWrapped(const Range &bare, int64_t size) {
   if (bare.low && *bare.low >= 0)
@@ -140,6 +147,18 @@ Range IndexRanges::computeExact(const Query &query) {
                                                                                 : Range{};
   if (auto gather = dyn_cast<train::GatherRowsOp>(op))
     return need(gather.getTable());
+  if (auto pad = dyn_cast<train::PadOp>(op)) {
+    const double fill = pad.getValue().convertToDouble();
+    if (fill != std::trunc(fill) || std::abs(fill) > static_cast<double>(INT32_MAX))
+      return {};
+    return unionOf(operand(0), {static_cast<int64_t>(fill), static_cast<int64_t>(fill)});
+  }
+  if (isa<train::ConcatOp>(op)) {
+    Range all = operand(0);
+    for (unsigned i = 1; i < op->getNumOperands(); ++i)
+      all = unionOf(all, operand(i));
+    return all;
+  }
   if (auto iota = dyn_cast<train::IotaOp>(op))
     return {0, std::max<int64_t>(iota.getType().getDimSize(static_cast<unsigned>(iota.getDim())) - 1, 0)};
   if (auto argmax = dyn_cast<train::ArgmaxOp>(op))
@@ -175,8 +194,7 @@ Range IndexRanges::computeExact(const Query &query) {
       return rangeOfWrapped(need(wrapped->bare), wrapped->size);
     Range a = need(op->getOperand(1), excludedBy(select, 1));
     Range b = need(op->getOperand(2), excludedBy(select, 2));
-    return {a.low && b.low ? std::min(a.low, b.low) : std::nullopt,
-            a.high && b.high ? std::max(a.high, b.high) : std::nullopt};
+    return unionOf(a, b);
   }
   if (auto reduce = dyn_cast<train::ReduceOp>(op)) {
     Range range = operand(0);

@@ -269,7 +269,10 @@ def RecognizeAttention : Pass<"recognize-attention", "func::FuncOp"> {
     Recognised: a scale on the scores, on the query, on the key, or by a factor on each of query and key; masks that are
     added or selected before the softmax. A mask that lets query i see keys up to i + Tk - Tq becomes the flag `causal`, one
     that hides nothing disappears, all others stay as the mask operand. Masks are known if they follow from constants and
-    positions, of any size: their rows are computed as few constant or ascending pieces (`KnownRows`). Keys and values that are repeated for
+    positions, of any size: their rows are computed as few constant or ascending pieces (`KnownRows`).
+    A mask that compares ids of documents along queries and keys, alone or beside known ones, becomes the operands `keys`, where equal ids are known to lie
+    side by side (`runsOf`): two numbers a query, from running maxima of the places at which documents begin. Otherwise it stays a mask, and a remark
+    says how to write it. Keys and values that are repeated for
     grouped-query attention (broadcast, then reshape) are used unrepeated. Batch dimensions are [B, H], or one, which
     becomes B with H = 1.
 
@@ -282,6 +285,37 @@ def RecognizeAttention : Pass<"recognize-attention", "func::FuncOp"> {
     %y, %lse = train.attention %q, %k, %v {scale = 1.25e-1, causal} : …
     ```
   }];
+  let dependentDialects = ["train::TrainDialect"];
+}
+
+def ChunkHeads : Pass<"chunk-heads", "func::FuncOp"> {
+  let summary = "Write attention out for some heads at a time";
+  let description = [{
+    Each attention of H query heads and G key heads becomes H / U of U query heads (UPipe, "untied Ulysses", arXiv 2602.21196), so that
+    what is exchanged and computed for one chunk can lie where that of the chunk before lay. If U is a multiple of G, a chunk has
+    U / G query heads of every key head, and all chunks read the same keys and values; else, if U is a multiple of H / G, all query
+    heads of U / (H / G) key heads. What is computed for heads of this attention alone (rotary positions, norms of
+    heads, biases, the product that projects) is computed for the chunk's heads, down to slices of weights, by the sharding rules
+    of the ops; so differentiation and rematerialisation treat each chunk on its own. Results are concatenated in the order of all heads.
+
+    Precondition: before differentiation and `join-products`, which would compute the projections as one. Postcondition: equal values
+    but for rounding of gradients, whose sums over chunks are added up in another order. Refused: U heads that are neither. Not
+    applied, with a remark, to what other ops read too, does not keep heads apart (a norm over all heads), or is scaled to 8 bits as
+    a whole: it is computed for all heads, and sliced. A second run changes nothing.
+
+    ```mlir
+    // before: 4 query heads, 2 key heads
+    %q = train.dot_general %x, %wq …   : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+    %y, %lse = train.attention (heads of %q), %k, %v …
+    // after heads=2: the first and the second query head of each key head
+    %w0 = train.slice (train.reshape %wq) [0:2, 0:1]
+    %q0 = train.dot_general %x, %w0 …  : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x8xf32>
+    %y0, %lse0 = train.attention (heads of %q0), %k, %v …
+    …
+    %y = train.concat %y0, %y1 {dim = 2}
+    ```
+  }];
+  let options = [Option<"heads", "heads", "int64_t", "0", "Query heads of a chunk, U; 0: all, nothing is changed">];
   let dependentDialects = ["train::TrainDialect"];
 }
 

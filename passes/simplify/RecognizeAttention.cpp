@@ -1,6 +1,7 @@
 //===- RecognizeAttention.cpp - softmax(QKᵀ)V to train.attention ----------===//
 
 #include "passes/simplify/AttentionMask.h"
+#include "passes/simplify/Documents.h"
 #include "passes/simplify/Match.h"
 #include "passes/simplify/Passes.h"
 
@@ -147,7 +148,8 @@ using MaskKinds = llvm::DenseMap<std::pair<Value, int>, simplify::MaskClass>;
 /// What both show.
 void addRanges(simplify::MaskClass &all, const simplify::MaskClass &more) {
   if (all.begin.empty()) {
-    all = more;
+    all.begin = more.begin;
+    all.end = more.end;
     return;
   }
   for (auto [begin, end, otherBegin, otherEnd] : llvm::zip_equal(all.begin, all.end, more.begin, more.end)) {
@@ -179,8 +181,20 @@ bool convert(SoftmaxOp softmax, Value probabilities, DotGeneralOp product, MaskK
   if (!scores)
     return false;
 
+  auto kindKey = [](const Mask &part) {
+    return std::pair(part.value, part.isAdded * 4 + part.attendIsTrue * 2 + std::isinf(part.hidden));
+  };
+  for (const Mask &part : scores->masks)
+    if (auto [entry, isNew] = kinds.try_emplace(kindKey(part)); isNew) {
+      entry->second = simplify::classifyMask(part);
+      if (!entry->second.remark.empty())
+        softmax.emitRemark("documents are masked for all pairs of queries and keys: ") << entry->second.remark;
+    }
+  // Then no query sees nothing.
+  const bool showOwn = llvm::all_of(scores->masks, [&](const Mask &part) { return kinds.at(kindKey(part)).showsOwn; });
+
   // Scores that are hidden by one finite number are equal where a query sees nothing. Beside another mask they are not.
-  const bool uniformRows = llvm::any_of(scores->masks, simplify::hasUniformRows);
+  const bool uniformRows = !showOwn && llvm::any_of(scores->masks, simplify::hasUniformRows);
   if (uniformRows && llvm::any_of(scores->masks, [&](const Mask &part) {
         return !simplify::hasUniformRows(part) || part.hidden != scores->masks.front().hidden;
       })) {
@@ -214,22 +228,27 @@ bool convert(SoftmaxOp softmax, Value probabilities, DotGeneralOp product, MaskK
   bool causal = false;
   std::optional<int64_t> window;
   simplify::MaskClass ranges;
+  simplify::Documents documents;
+  bool takesPositionsAsSmall = false;
   Value mask;
   for (Mask &part : scores->masks) {
-    auto [entry, isNew] = kinds.try_emplace({part.value, part.isAdded * 2 + part.attendIsTrue});
-    if (isNew)
-      entry->second = simplify::classifyMask(part);
-    const simplify::MaskClass &known = entry->second;
+    const simplify::MaskClass &known = kinds.at(kindKey(part));
     simplify::MaskKind kind = known.kind;
-    const bool isByPosition = kind != simplify::MaskKind::Nothing && kind != simplify::MaskKind::Other;
+    const bool isByPosition =
+        (kind != simplify::MaskKind::Nothing || !known.documents.empty()) && kind != simplify::MaskKind::Other;
     const bool showsNone = kind == simplify::MaskKind::Ranges &&
                            llvm::any_of(llvm::zip_equal(known.begin, known.end),
                                         [](auto range) { return std::get<0>(range) == std::get<1>(range); });
     // Where a query sees nothing, by this mask or by it and others, what is hidden by a number that is not infinite
     // still counts.
     const bool isAlone = scores->masks.size() == 1;
-    if (isByPosition && known.hidesFinitely && (!isAlone || shape[2] > shape[3] || showsNone))
+    const bool mayShowNone = !isAlone || shape[2] > shape[3] || showsNone || !known.documents.empty();
+    if (isByPosition && known.hidesFinitely && mayShowNone && !showOwn)
       kind = simplify::MaskKind::Other;
+    if (kind != simplify::MaskKind::Other) {
+      documents.append(known.documents);
+      takesPositionsAsSmall |= known.takesPositionsAsSmall;
+    }
     causal |= kind == simplify::MaskKind::Causal || kind == simplify::MaskKind::Window;
     if (kind == simplify::MaskKind::Window)
       window = std::min(window.value_or(known.window), known.window);
@@ -245,7 +264,7 @@ bool convert(SoftmaxOp softmax, Value probabilities, DotGeneralOp product, MaskK
     mask = mask ? simplify::combineMasks(b, mask, operand, tensorType(query).getElementType()) : operand;
   }
   RankedTensorType type = tensorType(query);
-  Value begin, end;
+  simplify::DocumentRanges keys;
   FloatAttr density;
   if (!ranges.begin.empty()) {
     double seen = 0;
@@ -253,14 +272,18 @@ bool convert(SoftmaxOp softmax, Value probabilities, DotGeneralOp product, MaskK
       seen += static_cast<double>(std::max<int64_t>(last - first, 0));
     density = builder.getF64FloatAttr(seen / (static_cast<double>(shape[2]) * static_cast<double>(shape[3])));
     auto boundType = RankedTensorType::get({1, shape[2]}, builder.getI64Type());
-    begin = b.constant(DenseElementsAttr::get(boundType, ArrayRef<int64_t>(ranges.begin)));
-    end = b.constant(DenseElementsAttr::get(boundType, ArrayRef<int64_t>(ranges.end)));
+    keys.begin = b.constant(DenseElementsAttr::get(boundType, ArrayRef<int64_t>(ranges.begin)));
+    keys.end = b.constant(DenseElementsAttr::get(boundType, ArrayRef<int64_t>(ranges.end)));
   }
+  if (takesPositionsAsSmall)
+    softmax.emitRemark("positions that the mask of documents compares are taken not to be beyond 2^30");
+  if (!documents.empty())
+    keys = simplify::rangesOfDocuments(b, documents, shape[2], keys, causal);
   auto attention = AttentionOp::create(
       builder, product.getLoc(), type.clone({shape[0], shape[1], shape[2], shapeOf(value)[3]}),
       RankedTensorType::get(ArrayRef<int64_t>(shape).take_front(3), accumulationType(type.getElementType())), query,
-      key, value, mask, begin, end, APFloat(scale), causal, window ? builder.getI64IntegerAttr(*window) : IntegerAttr(),
-      density, AttentionSplitAttr());
+      key, value, mask, keys.begin, keys.end, APFloat(scale), causal,
+      window ? builder.getI64IntegerAttr(*window) : IntegerAttr(), density, AttentionSplitAttr());
   Value result = attention.getResult();
   if (uniformRows && mask)
     result = simplify::withUniformRows(b, result, mask, value);

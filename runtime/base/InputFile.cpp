@@ -3,6 +3,7 @@
 #include "runtime/base/InputFile.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <deque>
@@ -14,6 +15,8 @@
 namespace tessera {
 
 static constexpr size_t maxDescriptors = 128;
+
+static std::atomic<uint64_t> readCalls{0}, readBytes{0};
 
 namespace {
 struct Descriptor {
@@ -103,11 +106,15 @@ Result<InputFile> InputFile::open(const std::string &path) {
 const std::string &InputFile::path() const { return state->path; }
 uint64_t InputFile::size() const { return state->size; }
 
+ReadCount InputFile::readsOfProcess() { return {readCalls, readBytes}; }
+
 Status InputFile::read(uint64_t offset, void *target, size_t count) const {
   if (offset > size() || count > size() - offset)
     return TESSERA_ERROR(Internal, "bytes beyond the end of '" + path() + "' were asked for");
   if (count == 0)
     return Status::ok();
+  readCalls.fetch_add(1, std::memory_order_relaxed);
+  readBytes.fetch_add(count, std::memory_order_relaxed);
   TESSERA_ASSIGN_OR_RETURN(std::shared_ptr<Descriptor> descriptor, State::acquire(state));
   auto *bytes = static_cast<uint8_t *>(target);
   while (count > 0) {

@@ -15,6 +15,11 @@
 
 namespace tessera {
 
+/// What a process has read of its input files.
+struct ReadCount {
+  uint64_t calls = 0, bytes = 0;
+};
+
 /// A regular file, open for reading. Copies are the same open file, and several threads may read it. At most 128 files
 /// of a process have a descriptor at a time; others get one when they are read, if they are still as they were.
 class InputFile {
@@ -31,6 +36,8 @@ public:
   Status read(uint64_t offset, void *target, size_t count) const;
   /// An error if the size, or the time of the last change, is no longer what it was.
   Status checkUnchanged() const;
+  /// All calls of `read` of the process that asked for bytes, and these.
+  static ReadCount readsOfProcess();
 
 private:
   struct State;

@@ -24,21 +24,16 @@ public:
     return 1;
   }
 
-  Status read(uint64_t index, std::span<uint8_t *const> targets) override {
+  Status read(uint64_t index, std::span<uint8_t *const> targets, std::span<const ElementRanges> wanted) override {
     for (size_t tensor = 0; tensor < specs.size(); ++tensor) {
-      if (!targets[tensor])
-        continue;
-      const BatchSpec &spec = specs[tensor];
-      const ArrayEntry &array = arrays[tensor];
-      size_t elements = spec.sampleBytes() / elementBytes(spec.dtype);
-      buffer.resize(elements * elementBytes(array.dtype));
-      TESSERA_RETURN_IF_ERROR(
-          array.bytes.read(spec.isShared() ? 0 : index * buffer.size(), buffer.data(), buffer.size()));
-      Status status =
-          convertElements(array.dtype, buffer.data(), spec.dtype, targets[tensor], static_cast<int64_t>(elements));
-      if (!status.isOk())
-        return status.withContext("sample " + std::to_string(index) + " of array '" + spec.name + "' in '" + path +
-                                  "'");
+      const ElementRanges &ranges = wanted[tensor];
+      for (size_t next = 0; targets[tensor] && next < ranges.size();) {
+        const size_t first = next++;
+        while (next < ranges.size() && (ranges[next].begin - ranges[next - 1].end) * width(tensor) <= readAlongBytes)
+          ++next;
+        TESSERA_RETURN_IF_ERROR(
+            readRanges(index, tensor, std::span(ranges).subspan(first, next - first), targets[tensor]));
+      }
     }
     return Status::ok();
   }
@@ -64,11 +59,36 @@ public:
   }
 
 private:
+  /// What lies between two ranges and is no longer is read with them: the page is read in any case, and one call is
+  /// cheaper than two.
+  static constexpr int64_t readAlongBytes = 4096;
+
+  int64_t width(size_t tensor) const { return static_cast<int64_t>(elementBytes(arrays[tensor].dtype)); }
+
+  /// All of `ranges` with one read.
+  Status readRanges(uint64_t index, size_t tensor, std::span<const ElementRange> ranges, uint8_t *target) {
+    const BatchSpec &spec = specs[tensor];
+    const int64_t begin = ranges.front().begin, elements = ranges.back().end - begin;
+    const uint64_t stored = spec.sampleBytes() / elementBytes(spec.dtype) * width(tensor);
+    buffer.resize(elements * width(tensor));
+    TESSERA_RETURN_IF_ERROR(arrays[tensor].bytes.read((spec.isShared() ? 0 : index * stored) + begin * width(tensor),
+                                                      buffer.data(), buffer.size()));
+    for (ElementRange range : ranges) {
+      Status status =
+          convertElements(arrays[tensor].dtype, buffer.data() + (range.begin - begin) * width(tensor), spec.dtype,
+                          target + range.begin * elementBytes(spec.dtype), range.size(), range.begin);
+      if (!status.isOk())
+        return status.withContext("sample " + std::to_string(index) + " of array '" + spec.name + "' in '" + path +
+                                  "'");
+    }
+    return Status::ok();
+  }
+
   std::string path;
   std::vector<BatchSpec> specs;
   std::vector<ArrayEntry> arrays; ///< One per batch tensor.
   std::vector<std::shared_ptr<const void>> storage;
-  std::vector<uint8_t> buffer; ///< A sample as the file has it.
+  std::vector<uint8_t> buffer; ///< What was read last, as the file has it.
 };
 
 } // namespace

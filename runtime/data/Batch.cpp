@@ -159,21 +159,6 @@ void copyRankPart(const BatchSpec &spec, const uint8_t *rows, const std::vector<
   }
 }
 
-void markRankRows(const BatchSpec &spec, const std::vector<DimPart> &parts, std::vector<bool> &rows) {
-  if (spec.isShared())
-    return;
-  int64_t size = spec.batch(), begin = 0;
-  for (const DimPart &part : parts)
-    if (part.dim == spec.sampleDim()) {
-      size /= part.parts;
-      begin = part.position * size;
-    }
-  rows.resize(spec.rows());
-  for (int64_t i = 0; i < spec.accumulate(); ++i)
-    for (int64_t row = 0; row < size; ++row)
-      rows[i * spec.batch() + begin + row] = true;
-}
-
 /// Visits the elements of a box in row-major order until `visit` says true.
 template <typename Visit> static bool anyInBox(const IndexPart &part, const std::vector<int64_t> &shape, Visit visit) {
   std::vector<int64_t> index = part.starts;
@@ -200,7 +185,8 @@ template <typename Visit> static bool anyInBox(const IndexPart &part, const std:
   }
 }
 
-template <typename T> static std::optional<BadIndex> findBad(const BatchSpec &spec, const uint8_t *sample) {
+template <typename T>
+static std::optional<BadIndex> findBad(const BatchSpec &spec, const uint8_t *sample, const ElementRanges &read) {
   std::optional<BadIndex> bad;
   auto isBad = [&](int64_t i, int64_t bound, int64_t ignoreIndex) {
     T element;
@@ -211,29 +197,36 @@ template <typename T> static std::optional<BadIndex> findBad(const BatchSpec &sp
     bad = {i, value, bound};
     return true;
   };
-  const auto count = static_cast<int64_t>(spec.sampleBytes() / sizeof(T));
-  for (int64_t i = 0; spec.indexBound >= 0 && i < count; ++i)
-    if (isBad(i, spec.indexBound, spec.ignoreIndex))
-      return bad;
+  if (spec.indexBound >= 0)
+    for (ElementRange range : read)
+      for (int64_t i = range.begin; i < range.end; ++i)
+        if (isBad(i, spec.indexBound, spec.ignoreIndex))
+          return bad;
   const std::vector<int64_t> shape = spec.sampleShape();
-  for (const IndexPart &part : spec.indexParts)
-    if (anyInBox(part, shape, [&](int64_t i) { return isBad(i, part.bound, part.ignoreIndex); }))
+  for (const IndexPart &part : spec.indexParts) {
+    size_t range = 0; // a box is visited in the order of elements
+    if (anyInBox(part, shape, [&](int64_t i) {
+          while (range < read.size() && read[range].end <= i)
+            ++range;
+          return range < read.size() && read[range].begin <= i && isBad(i, part.bound, part.ignoreIndex);
+        }))
       return bad;
+  }
   return bad;
 }
 
-std::optional<BadIndex> findBadIndex(const BatchSpec &spec, const uint8_t *sample) {
+std::optional<BadIndex> findBadIndex(const BatchSpec &spec, const uint8_t *sample, const ElementRanges &read) {
   if (spec.indexBound < 0 && spec.indexParts.empty())
     return std::nullopt;
   switch (spec.dtype) {
   case DataType::I64:
-    return findBad<int64_t>(spec, sample);
+    return findBad<int64_t>(spec, sample, read);
   case DataType::I32:
-    return findBad<int32_t>(spec, sample);
+    return findBad<int32_t>(spec, sample, read);
   case DataType::U8:
-    return findBad<uint8_t>(spec, sample);
+    return findBad<uint8_t>(spec, sample, read);
   case DataType::I8:
-    return findBad<int8_t>(spec, sample);
+    return findBad<int8_t>(spec, sample, read);
   default:
     return std::nullopt;
   }

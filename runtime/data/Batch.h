@@ -19,6 +19,15 @@
 
 namespace tessera {
 
+/// Some elements of a sample, by their number in row-major order.
+struct ElementRange {
+  int64_t begin, end;
+  int64_t size() const { return end - begin; }
+  bool operator==(const ElementRange &) const = default;
+};
+/// In order, none empty, and none touches the next.
+using ElementRanges = std::vector<ElementRange>;
+
 /// What must hold of elements of a sample that are read as indices.
 struct IndexPart {
   int64_t bound = 0;                                         ///< values are in [0, bound)
@@ -70,15 +79,12 @@ std::vector<DimPart> rankParts(const Artifact &artifact, size_t tensor, int rank
 /// Copies a rank's part out of `rows`, all rows of a batch tensor. `target` is contiguous, dimensions in their order.
 void copyRankPart(const BatchSpec &spec, const uint8_t *rows, const std::vector<DimPart> &parts, void *target);
 
-/// Marks the rows that copyRankPart reads; none of a shared tensor.
-void markRankRows(const BatchSpec &spec, const std::vector<DimPart> &parts, std::vector<bool> &rows);
-
 /// An element of a sample that has a value it must not have.
 struct BadIndex {
   int64_t element, value, bound;
 };
-/// The first one that `spec` forbids.
-std::optional<BadIndex> findBadIndex(const BatchSpec &spec, const uint8_t *sample);
+/// The first one that `spec` forbids, of the elements in `read`; others are not looked at.
+std::optional<BadIndex> findBadIndex(const BatchSpec &spec, const uint8_t *sample, const ElementRanges &read);
 
 } // namespace tessera
 

@@ -9,6 +9,14 @@
 
 namespace tessera {
 
+Loader::Loader(std::unique_ptr<SampleSource> source, std::vector<BatchSpec> specs, const LoaderOptions &options)
+    : source(std::move(source)), batchSpecs(std::move(specs)), rowsPerBatch(rowsPerStep(batchSpecs)), options(options),
+      wanted(options.part.elements), numSamples(this->source->samples()), given(options.position) {
+  if (wanted.empty())
+    for (const BatchSpec &spec : batchSpecs)
+      wanted.push_back(rankElements(spec, {}));
+}
+
 Result<std::unique_ptr<Loader>> Loader::create(std::unique_ptr<SampleSource> source, std::vector<BatchSpec> specs,
                                                const LoaderOptions &options) {
   if (specs.empty())
@@ -46,7 +54,7 @@ Result<std::shared_ptr<const HostBatch>> Loader::readAt(uint64_t position) {
   std::vector<uint8_t *> rows(batchSpecs.size());
   bool isFirst = true;
   for (int64_t row = 0; row < rowsPerBatch; ++row) {
-    if (!options.rows.empty() && !options.rows[row])
+    if (!options.part.rows.empty() && !options.part.rows[row])
       continue;
     uint64_t sample = sampleAt(position + row);
     for (size_t tensor = 0; tensor < rows.size(); ++tensor) {
@@ -55,12 +63,12 @@ Result<std::shared_ptr<const HostBatch>> Loader::readAt(uint64_t position) {
       rows[tensor] = !spec.isShared() ? data + row * spec.sampleBytes() : isFirst ? data : nullptr;
     }
     isFirst = false;
-    TESSERA_RETURN_IF_ERROR(source->read(sample, rows));
+    TESSERA_RETURN_IF_ERROR(source->read(sample, rows, wanted));
     for (size_t tensor = 0; tensor < rows.size(); ++tensor) {
       if (!rows[tensor])
         continue;
       const BatchSpec &spec = batchSpecs[tensor];
-      if (std::optional<BadIndex> bad = findBadIndex(spec, rows[tensor]))
+      if (std::optional<BadIndex> bad = findBadIndex(spec, rows[tensor], wanted[tensor]))
         return TESSERA_ERROR(InvalidArgument,
                              source->describe(sample, tensor, bad->element) + " is " + std::to_string(bad->value) +
                                  ", but '" + spec.name + "' must be in [0, " + std::to_string(bad->bound) +

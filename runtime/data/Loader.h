@@ -1,8 +1,8 @@
 //===- Loader.h - batches in order, one ahead -------------------------------------===//
 //
-// Reads whole batches (for all ranks of the process) in a deterministic order that depends only on the seed, the epoch
-// and the number of samples. The next batch is read on a thread while the step computes; `waitSeconds` says how long
-// the step had to wait for it.
+// Reads the part of each batch that the ranks of the process need, in a deterministic order that depends only on the
+// seed, the epoch and the number of samples. The next batch is read on a thread while the step computes; `waitSeconds`
+// says how long the step had to wait for it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,8 +12,11 @@
 #include "runtime/data/Samples.h"
 
 #include <condition_variable>
+#include <cstdlib>
 #include <mutex>
+#include <new>
 #include <thread>
+#include <utility>
 
 namespace tessera {
 
@@ -23,12 +26,30 @@ struct LoaderOptions {
   bool shuffle = true;   ///< A new order in each epoch; else the order of the files.
   bool prefetch = true;
   bool mayRepeat = false; ///< A batch may hold a sample more than once, where there are fewer samples than it has rows.
-  std::vector<bool> rows = {}; ///< Rows of a batch that this process needs; empty: all. Others stay zero.
+  BatchPart part = {};    ///< What this process needs.
 };
 
+/// Zeros until they are written. Of large memory the pages that nobody writes are never touched, so that a process
+/// holds as much of a batch as it reads.
+template <typename T> struct ZeroedAllocator {
+  using value_type = T;
+  T *allocate(size_t count) {
+    if (void *memory = std::calloc(count, sizeof(T)))
+      return static_cast<T *>(memory);
+    throw std::bad_alloc();
+  }
+  void deallocate(T *memory, size_t) { std::free(memory); }
+  void construct(T *) {} // as calloc left it: for vectors that do not grow
+  template <typename... Values> void construct(T *place, Values &&...values) {
+    ::new (static_cast<void *>(place)) T(std::forward<Values>(values)...);
+  }
+  bool operator==(const ZeroedAllocator &) const = default;
+};
+using HostBytes = std::vector<uint8_t, ZeroedAllocator<uint8_t>>;
+
 struct HostBatch {
-  uint64_t position = 0;                     ///< Global index of its first sample.
-  std::vector<std::vector<uint8_t>> tensors; ///< The rows of all batch tensors, one per spec.
+  uint64_t position = 0;          ///< Global index of its first sample.
+  std::vector<HostBytes> tensors; ///< The rows of all batch tensors, one per spec.
 };
 
 class Loader {
@@ -52,9 +73,7 @@ public:
   uint64_t sampleAt(uint64_t position) const;
 
 private:
-  Loader(std::unique_ptr<SampleSource> source, std::vector<BatchSpec> specs, const LoaderOptions &options)
-      : source(std::move(source)), batchSpecs(std::move(specs)), rowsPerBatch(rowsPerStep(batchSpecs)),
-        options(options), numSamples(this->source->samples()), given(options.position) {}
+  Loader(std::unique_ptr<SampleSource> source, std::vector<BatchSpec> specs, const LoaderOptions &options);
 
   void run();
 
@@ -62,6 +81,7 @@ private:
   std::vector<BatchSpec> batchSpecs;
   int64_t rowsPerBatch;
   LoaderOptions options;
+  std::vector<ElementRanges> wanted; ///< Of each batch tensor.
   uint64_t numSamples;
   uint64_t given;
   double lastWait = 0;

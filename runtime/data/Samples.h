@@ -8,7 +8,7 @@
 #ifndef TESSERA_RUNTIME_DATA_SAMPLES_H
 #define TESSERA_RUNTIME_DATA_SAMPLES_H
 
-#include "runtime/data/Batch.h"
+#include "runtime/data/BatchPart.h"
 #include "runtime/data/TokenSource.h"
 
 #include <map>
@@ -21,9 +21,10 @@ class SampleSource {
 public:
   virtual ~SampleSource() = default;
   virtual uint64_t samples() const = 0;
-  /// Writes the entries of sample `index`, one per batch tensor, each `sampleBytes()` long. What is shared by all
+  /// Writes elements of the entries of sample `index`: for each batch tensor those in `wanted`, at their place in a
+  /// target of `sampleBytes()`; nothing else of it. Reads no more of the data than they need. What is shared by all
   /// samples has the same entry in each; a null target is left out. One thread at a time.
-  virtual Status read(uint64_t index, std::span<uint8_t *const> targets) = 0;
+  virtual Status read(uint64_t index, std::span<uint8_t *const> targets, std::span<const ElementRanges> wanted) = 0;
   /// Where an element of a sample comes from.
   virtual std::string describe(uint64_t index, size_t tensor, int64_t element) const = 0;
   /// What the user may have got wrong, if `value` is such an element and must not be: "; …", or nothing.
@@ -41,9 +42,11 @@ Result<std::unique_ptr<SampleSource>> openSamples(const std::string &path, const
 
 /// Windows of a token source: sample i reads tokens [iT, iT + T], the inputs are the first T and the targets the last
 /// T. The program needs one integer input and one target of shape [T]; inputs called `position_ids` and
-/// `attention_mask` are filled with 0 … T-1 and ones, also where samples share them.
+/// `attention_mask` are filled with 0 … T-1 and ones, also where samples share them. Where a token ends documents,
+/// positions begin at 0 in each, and inputs called `document_ids`, `segment_ids` or `seq_idx` are filled with the
+/// number of the document in the window; that there is neither is an error.
 Result<std::unique_ptr<SampleSource>> makeTokenSamples(std::unique_ptr<TokenSource> source,
-                                                       const std::vector<BatchSpec> &specs);
+                                                       const std::vector<BatchSpec> &specs, int64_t endOfDocument = -1);
 
 /// An array in a file or in memory.
 struct ArrayEntry {

@@ -2,8 +2,10 @@
 
 #include "runtime/data/Samples.h"
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <numeric>
 
 namespace tessera {
 
@@ -12,19 +14,30 @@ namespace {
 class TokenSamples : public SampleSource {
 public:
   /// How a batch tensor is filled.
-  enum class Fill { Tokens, Shifted, Positions, Ones };
+  enum class Fill { Tokens, Shifted, Positions, Documents, Ones };
 
   TokenSamples(std::unique_ptr<TokenSource> source, const std::vector<BatchSpec> &specs, std::vector<Fill> fills,
-               int64_t length)
-      : source(std::move(source)), specs(specs), fills(std::move(fills)), length(length), window(length + 1) {}
+               int64_t length, int64_t endOfDocument)
+      : source(std::move(source)), specs(specs), fills(std::move(fills)), length(length), endOfDocument(endOfDocument),
+        window(length + 1), positions(length), documents(length) {
+    std::iota(positions.begin(), positions.end(), 0);
+  }
 
   uint64_t samples() const override { return source->tokens() < 2 ? 0 : (source->tokens() - 1) / length; }
 
-  Status read(uint64_t index, std::span<uint8_t *const> targets) override {
-    TESSERA_RETURN_IF_ERROR(source->read(index * length, window.size(), window.data()));
+  Status read(uint64_t index, std::span<uint8_t *const> targets, std::span<const ElementRanges> wanted) override {
+    ElementRanges tokens;
     for (size_t tensor = 0; tensor < specs.size(); ++tensor)
-      for (int64_t i = 0; targets[tensor] && i < length; ++i)
-        store(specs[tensor].dtype, targets[tensor], i, valueOf(fills[tensor], i));
+      for (ElementRange range : targets[tensor] ? wanted[tensor] : ElementRanges())
+        tokens.push_back(tokensFor(fills[tensor], range));
+    for (ElementRange range : unionOf(std::move(tokens)))
+      TESSERA_RETURN_IF_ERROR(source->read(index * length + range.begin, range.size(), window.data() + range.begin));
+    if (endOfDocument >= 0)
+      countDocuments();
+    for (size_t tensor = 0; tensor < specs.size(); ++tensor)
+      for (ElementRange range : targets[tensor] ? wanted[tensor] : ElementRanges())
+        for (int64_t i = range.begin; i < range.end; ++i)
+          store(specs[tensor].dtype, targets[tensor], i, valueOf(fills[tensor], i));
     return Status::ok();
   }
 
@@ -41,6 +54,38 @@ public:
   Result<double> unigramEntropy() override { return source->unigramEntropy(); }
 
 private:
+  /// The tokens of the window that elements of an entry are made of. Those of an entry that depends on all tokens
+  /// before them are [0, end): they are read on every rank that has any of its later elements.
+  ElementRange tokensFor(Fill fill, ElementRange elements) const {
+    switch (fill) {
+    case Fill::Tokens:
+      return elements;
+    case Fill::Shifted:
+      return {elements.begin + 1, elements.end + 1};
+    case Fill::Positions:
+      return {0, endOfDocument >= 0 ? elements.end : 0};
+    case Fill::Documents:
+      return {0, elements.end};
+    case Fill::Ones:
+      break;
+    }
+    return {0, 0};
+  }
+
+  /// Numbers the documents of the window, and the tokens of each, as far as it has been read from its first token on.
+  void countDocuments() {
+    int64_t position = 0, document = 0;
+    for (int64_t i = 0; i < length; ++i) {
+      positions[i] = position++;
+      documents[i] = document;
+      if (window[i] == endOfDocument) {
+        position = 0;
+        ++document;
+      }
+    }
+  }
+
+  /// The value of an element whose tokens are in `window`.
   int64_t valueOf(Fill fill, int64_t i) const {
     switch (fill) {
     case Fill::Tokens:
@@ -48,7 +93,9 @@ private:
     case Fill::Shifted:
       return window[i + 1];
     case Fill::Positions:
-      return i;
+      return positions[i];
+    case Fill::Documents:
+      return documents[i];
     case Fill::Ones:
       return 1;
     }
@@ -73,25 +120,35 @@ private:
   std::vector<BatchSpec> specs;
   std::vector<Fill> fills;
   int64_t length;
-  std::vector<uint32_t> window;
+  int64_t endOfDocument;                     ///< -1: none
+  std::vector<uint32_t> window;              ///< of the sample that is read; tokens that it does not need are of others
+  std::vector<int64_t> positions, documents; ///< of the window's tokens, in their document and of it
 };
+
+/// Tokens that a window can hold.
+constexpr int64_t kMostTokens = int64_t{1} << 32;
+
+/// Names of inputs that take the number of each token's document.
+bool countsDocuments(const std::string &name) {
+  return name == "document_ids" || name == "segment_ids" || name == "seq_idx";
+}
 
 } // namespace
 
 Result<std::unique_ptr<SampleSource>> makeTokenSamples(std::unique_ptr<TokenSource> source,
-                                                       const std::vector<BatchSpec> &specs) {
+                                                       const std::vector<BatchSpec> &specs, int64_t endOfDocument) {
   using Fill = TokenSamples::Fill;
   std::vector<Fill> fills;
   int64_t length = 0;
-  int inputs = 0, targets = 0;
+  int inputs = 0, targets = 0, followDocuments = 0;
   for (const BatchSpec &spec : specs) {
     std::vector<int64_t> shape = spec.sampleShape();
     bool isInteger = spec.dtype == DataType::I32 || spec.dtype == DataType::I64;
-    bool isMask = spec.name == "attention_mask";
-    if (spec.isShared() && (isMask || spec.name == "position_ids"))
+    bool isMask = spec.name == "attention_mask", isPosition = spec.name == "position_ids";
+    if (spec.isShared() && (isMask || isPosition))
       std::erase(shape, 1);
     if (shape.size() != 1 || shape[0] < 1 || (length != 0 && shape[0] != length) || (!isInteger && !isMask) ||
-        (spec.isShared() && !isMask && spec.name != "position_ids"))
+        (spec.isShared() && !isMask && !isPosition))
       return TESSERA_ERROR(InvalidArgument, "tokens of '" + source->path() + "' cannot fill '" + spec.name + "' (" +
                                                 std::string(safetensorsName(spec.dtype)) + shapeToString(shape) +
                                                 " per sample), expected integers [sequence]; give arrays (.npz or "
@@ -100,9 +157,31 @@ Result<std::unique_ptr<SampleSource>> makeTokenSamples(std::unique_ptr<TokenSour
     if (spec.role == artifact::BatchRole::Target) {
       fills.push_back(Fill::Shifted);
       ++targets;
-    } else if (isMask || spec.name == "position_ids") {
-      fills.push_back(isMask ? Fill::Ones : Fill::Positions);
+    } else if (isMask) {
+      fills.push_back(Fill::Ones);
+    } else if (isPosition) {
+      if (spec.isShared() && endOfDocument >= 0)
+        return TESSERA_ERROR(InvalidArgument,
+                             "all samples share 'position_ids', but with --end-of-document each has its "
+                             "own; export the model with position_ids [batch, sequence]");
+      fills.push_back(Fill::Positions);
+      ++followDocuments;
+    } else if (countsDocuments(spec.name)) {
+      if (endOfDocument < 0)
+        return TESSERA_ERROR(InvalidArgument, "'" + spec.name +
+                                                  "' numbers documents: --end-of-document says which token "
+                                                  "is the last one of a document; an input of another name takes "
+                                                  "tokens");
+      fills.push_back(Fill::Documents);
+      ++followDocuments;
     } else {
+      // The model has no token from the bound of its vocabulary on, and a window holds none of more bits.
+      const int64_t bound = spec.indexBound >= 0 ? std::min(spec.indexBound, kMostTokens) : kMostTokens;
+      if (endOfDocument >= bound)
+        return TESSERA_ERROR(InvalidArgument, "--end-of-document is " + std::to_string(endOfDocument) +
+                                                  ", but tokens of '" + spec.name + "' are in [0, " +
+                                                  std::to_string(bound) + ")" +
+                                                  (bound == spec.indexBound ? " (the model's vocabulary)" : ""));
       fills.push_back(Fill::Tokens);
       ++inputs;
     }
@@ -113,20 +192,27 @@ Result<std::unique_ptr<SampleSource>> makeTokenSamples(std::unique_ptr<TokenSour
                                               "model has " +
                                               std::to_string(inputs) + " and " + std::to_string(targets) +
                                               "; give arrays (.npz or .safetensors)");
+  if (endOfDocument >= 0 && followDocuments == 0)
+    return TESSERA_ERROR(InvalidArgument, "--end-of-document fills position_ids, document_ids, segment_ids or seq_idx, "
+                                          "but the model has no such input");
   if (source->tokens() < static_cast<uint64_t>(length) + 1)
     return TESSERA_ERROR(InvalidArgument, "data '" + source->path() + "' is too short: it has " +
                                               std::to_string(source->tokens()) + " tokens, but one sample needs " +
                                               std::to_string(length + 1));
-  return std::unique_ptr<SampleSource>(new TokenSamples(std::move(source), specs, std::move(fills), length));
+  return std::unique_ptr<SampleSource>(
+      new TokenSamples(std::move(source), specs, std::move(fills), length, endOfDocument));
 }
 
 Result<std::unique_ptr<SampleSource>> openSamples(const std::string &path, const std::vector<BatchSpec> &specs,
                                                   const DataOptions &options) {
   std::string ending = std::filesystem::path(path).extension().string();
-  if (ending == ".npz" || ending == ".safetensors")
+  if (ending == ".npz" || ending == ".safetensors") {
+    if (options.endOfDocument >= 0)
+      return TESSERA_ERROR(InvalidArgument, "--end-of-document is for tokens, and '" + path + "' holds arrays");
     return openArrays(path, specs);
+  }
   TESSERA_ASSIGN_OR_RETURN(std::unique_ptr<TokenSource> source, TokenSource::open(path, options));
-  return makeTokenSamples(std::move(source), specs);
+  return makeTokenSamples(std::move(source), specs, options.endOfDocument);
 }
 
 } // namespace tessera

@@ -20,6 +20,7 @@ namespace tessera {
 struct DataOptions {
   std::string textField = "text"; ///< The field of a JSON document that holds its text.
   int tokenBytes = 0;             ///< Of a .bin file without header: 2 or 4; 0: 2.
+  int64_t endOfDocument = -1;     ///< The token that is the last one of a document; -1: a window counts as one.
 };
 
 class TokenSource {

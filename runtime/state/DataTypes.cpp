@@ -123,14 +123,15 @@ template <typename Action> static Status withReader(DataType from, const void *s
   }
 }
 
-template <typename To> static Status convertTo(DataType from, const void *source, void *target, int64_t count) {
+template <typename To>
+static Status convertTo(DataType from, const void *source, void *target, int64_t count, int64_t first) {
   return withReader(from, source, [&](auto read) -> Status {
     for (int64_t i = 0; i < count; ++i) {
       auto value = read(i);
       if constexpr (std::is_integral_v<To> && std::is_integral_v<decltype(value)>) {
         if (!std::in_range<To>(value))
           return TESSERA_ERROR(InvalidArgument, "the value " + std::to_string(value) + " at element " +
-                                                    std::to_string(i) + " does not fit the model's type");
+                                                    std::to_string(first + i) + " does not fit the model's type");
       }
       To converted = static_cast<To>(value); // NOLINT(bugprone-signed-char-misuse): a number, not a character
       std::memcpy(static_cast<uint8_t *>(target) + i * sizeof(To), &converted, sizeof(To));
@@ -139,7 +140,7 @@ template <typename To> static Status convertTo(DataType from, const void *source
   });
 }
 
-Status convertElements(DataType from, const void *source, DataType to, void *target, int64_t count) {
+Status convertElements(DataType from, const void *source, DataType to, void *target, int64_t count, int64_t first) {
   if (from == to) {
     if (count > 0)
       std::memcpy(target, source, count * elementBytes(to));
@@ -150,17 +151,17 @@ Status convertElements(DataType from, const void *source, DataType to, void *tar
                                           std::string(safetensorsName(to)));
   switch (to) {
   case DataType::F32:
-    return convertTo<float>(from, source, target, count);
+    return convertTo<float>(from, source, target, count, first);
   case DataType::F64:
-    return convertTo<double>(from, source, target, count);
+    return convertTo<double>(from, source, target, count, first);
   case DataType::U8:
-    return convertTo<uint8_t>(from, source, target, count);
+    return convertTo<uint8_t>(from, source, target, count, first);
   case DataType::I8:
-    return convertTo<int8_t>(from, source, target, count);
+    return convertTo<int8_t>(from, source, target, count, first);
   case DataType::I32:
-    return convertTo<int32_t>(from, source, target, count);
+    return convertTo<int32_t>(from, source, target, count, first);
   default:
-    return convertTo<int64_t>(from, source, target, count);
+    return convertTo<int64_t>(from, source, target, count, first);
   }
 }
 

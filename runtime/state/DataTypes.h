@@ -36,8 +36,9 @@ std::optional<int64_t> checkedElements(std::span<const int64_t> shape, size_t el
 
 /// Whether `convertElements` knows the pair: equal types, among f64/f32/f16/bf16 to f32 or f64, and among integers.
 bool canConvert(DataType from, DataType to);
-/// Converts `count` elements (neither side need be aligned). Integers that do not fit the narrower type are an error.
-Status convertElements(DataType from, const void *source, DataType to, void *target, int64_t count);
+/// Converts `count` elements (neither side need be aligned). Integers that do not fit the narrower type are an error,
+/// which counts elements from `first`.
+Status convertElements(DataType from, const void *source, DataType to, void *target, int64_t count, int64_t first = 0);
 /// Rounds f32 numbers to a narrower floating-point type (to nearest, ties to even), or converts them.
 Status roundElements(const float *source, DataType to, void *target, int64_t count);
 

@@ -60,10 +60,7 @@ Result<std::unique_ptr<Evaluation>> Evaluation::create(const Artifact &artifact,
   loaderOptions.shuffle = false;
   loaderOptions.prefetch = false;
   loaderOptions.mayRepeat = made->filled >= 0; // what repeats does not count
-  if (ranksHere.size() != static_cast<size_t>(artifact.numRanks()))
-    for (size_t index = 0; index < made->specs.size(); ++index)
-      for (int rank : ranksHere)
-        markRankRows(made->specs[index], rankParts(artifact, index, rank, *program), loaderOptions.rows);
+  loaderOptions.part = partOfRanks(artifact, made->specs, ranksHere, *program);
   Result<std::unique_ptr<Loader>> loader = Loader::create(*std::move(source), made->specs, loaderOptions);
   if (!loader.isOk())
     return loader.status().withContext("--eval-data");
@@ -73,7 +70,7 @@ Result<std::unique_ptr<Evaluation>> Evaluation::create(const Artifact &artifact,
 
 void Evaluation::fillRows(HostBatch &batch, uint64_t from) const {
   const BatchSpec &spec = specs[filled];
-  std::vector<uint8_t> &bytes = batch.tensors[filled];
+  HostBytes &bytes = batch.tensors[filled];
   auto fill = [&]<typename T>(T value) {
     const size_t perRow = spec.sampleBytes() / sizeof(T);
     for (size_t element = from * perRow; element < bytes.size() / sizeof(T); ++element)

@@ -85,13 +85,13 @@ private:
   Status compareArithmetic(Communicator &self, const Session &session) const;
   Status setUpRank(int index);
   Status setUpProcess();
+  std::string endOfDocument() const;
   /// What gives a position in the data its meaning, by name.
   std::map<std::string, std::string> dataOrder() const;
   void warnOfOtherOrder(const CheckpointInfo &info) const;
   Status setUpReports();
   Status reportSetUp(int index);
   void printHead() const;
-  std::vector<bool> neededRows() const;
 
   // RunEvaluation.cpp
   Status openEvaluation();

@@ -110,7 +110,8 @@ Status Run::open() {
 }
 
 Status Run::openTrainingData() {
-  TESSERA_ASSIGN_OR_RETURN(samples, openSamples(options.data, specs, {options.textField, options.tokenBytes}));
+  TESSERA_ASSIGN_OR_RETURN(
+      samples, openSamples(options.data, specs, {options.textField, options.tokenBytes, options.endOfDocument}));
   faults.at("open", world.empty() ? 0 : firstRank(), 0);
   numSamples = samples->samples();
   TESSERA_ASSIGN_OR_RETURN(dataFingerprint, samples->fingerprint());

@@ -56,6 +56,7 @@ Status Run::compareSettings(Communicator &self) const {
       {"the content of --eval-data", evaluation ? evaluation->dataFingerprint() : "none"},
       {"--steps", std::to_string(options.steps)},
       {"--seed", options.seed ? std::to_string(*options.seed) : "default"},
+      {"--end-of-document", endOfDocument()},
       {"--order", options.shuffle ? "shuffled" : "sequential"},
       {"--lr, --min-lr, --warmup, --schedule or its decay", schedule->describe()},
       {"--on-nonfinite", options.onNonFinite.empty() ? "default" : options.onNonFinite},
@@ -158,20 +159,15 @@ Status Run::setUpRank(int index) {
   return Status::ok();
 }
 
-/// The rows of a batch that ranks of this process read; empty: all.
-std::vector<bool> Run::neededRows() const {
-  std::vector<bool> rows;
-  if (isRemote())
-    for (size_t index = 0; index < specs.size(); ++index)
-      for (const std::unique_ptr<Communicator> &member : world)
-        markRankRows(specs[index], rankParts(*artifact, index, member->rank()), rows);
-  return rows;
+std::string Run::endOfDocument() const {
+  return options.endOfDocument < 0 ? "none" : "token " + std::to_string(options.endOfDocument);
 }
 
 std::map<std::string, std::string> Run::dataOrder() const {
   return {{"order", options.shuffle ? "shuffled" : "sequential"},
           {"samples", std::to_string(numSamples)},
-          {"content", dataFingerprint}};
+          {"content", dataFingerprint},
+          {"end of a document", endOfDocument()}};
 }
 
 /// A run may go on with other data; that some samples then come twice and others never is nothing to hide.
@@ -184,7 +180,11 @@ void Run::warnOfOtherOrder(const CheckpointInfo &info) const {
     auto found = theirs.find(name);
     if (found == theirs.end() || found->second == value)
       continue;
-    if (name != "content")
+    if (name == "end of a document")
+      log::warn("the {} (--end-of-document) is {}, that of '{}' was {}: the run continues at sample {} with other "
+                "positions or documents",
+                name, value, checkpoint, found->second, info.dataPosition);
+    else if (name != "content")
       log::warn("the {} of the data is {}, that of '{}' was {}: the run continues at sample {} of a different order",
                 name, value, checkpoint, found->second, info.dataPosition);
     else if (theirs["samples"] == mine["samples"]) // else that is said
@@ -215,7 +215,10 @@ Status Run::setUpProcess() {
   loaderOptions.seed = seed;
   loaderOptions.position = info.dataPosition;
   loaderOptions.shuffle = options.shuffle;
-  loaderOptions.rows = neededRows();
+  std::vector<int> ranks;
+  for (const std::unique_ptr<Communicator> &member : world)
+    ranks.push_back(member->rank());
+  loaderOptions.part = partOfRanks(*artifact, specs, ranks);
   TESSERA_ASSIGN_OR_RETURN(loader, Loader::create(std::move(samples), specs, loaderOptions));
   CheckpointOptions checkpointOptions;
   checkpointOptions.folder = folder->checkpointFolder();

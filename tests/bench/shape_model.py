@@ -4,6 +4,8 @@
     shape_model.py qwen2-1.5b --batch=1 --seq=1024 -o qwen2.onnx
     tessera-compile qwen2.onnx -o qwen2.tessera --mesh shard=8 --strategy zero3 --batch 8
 
+`--seq 0` leaves the number of positions open; it is then bound by the compiler's --seq.
+
 Initializers point at external data that does not exist: the compiler never reads weights, so that a model of any size
 can be compiled, reported on and timed from a file of some hundred kilobytes. Ops and names are those of exported Hugging
 Face models (RMS norm from elementwise ops, rotary positions, grouped queries, SwiGLU; GPT-2: layer norms, learned positions,
@@ -39,19 +41,23 @@ class Model(Graph):
 
     def __init__(self, batch, seq):
         super().__init__()
-        self.batch, self.seq = batch, seq
+        self.batch, self.seq = batch, seq or "sequence"
 
     def positions_along(self, dim):
         """0 … seq-1 along one of four dimensions; as constants they would weigh more than the rest of the file."""
-        numbers = (self.constant([value], [], INT64) for value in (0, self.seq, 1))
-        return self.op("Reshape", self.op("Range", *numbers), self.ints(*(self.seq if i == dim else 1 for i in range(4))))
+        if isinstance(self.seq, int):
+            end = self.constant([self.seq], [], INT64)
+        else:
+            end = self.op("Gather", self.op("Shape", "tokens"), self.constant([1], [], INT64), axis=0)
+        positions = self.op("Range", self.constant([0], [], INT64), end, self.constant([1], [], INT64))
+        return self.op("Reshape", positions, self.ints(*(-1 if i == dim else 1 for i in range(4))))
 
     def causal_mask(self):
         """Which keys a query sees, from positions: as a constant it would weigh seq² bytes."""
         return self.op("LessOrEqual", self.positions_along(3), self.positions_along(2))
 
     def split_heads(self, x, heads):
-        shape = self.ints(self.batch, self.seq, heads, self.size)
+        shape = self.ints(0, 0, heads, self.size)
         return self.op("Transpose", self.op("Reshape", x, shape), perm=[0, 2, 1, 3])
 
     def attend(self, q, k, v):
@@ -60,7 +66,7 @@ class Model(Graph):
         scores = self.op("Where", self.mask, scores, self.scalar(float("-inf")))
         out = self.op("MatMul", self.op("Softmax", scores, axis=-1), v)
         return self.op("Reshape", self.op("Transpose", out, perm=[0, 2, 1, 3]),
-                       self.ints(self.batch, self.seq, self.width))
+                       self.ints(0, 0, self.width))
 
     def save(self, path, embedding, x):
         """Multiplies `x` by the output projection `embedding` and writes the file."""
@@ -104,8 +110,9 @@ class Gpt2(Model):
         self.scope = "/transformer"
         self.mask = self.causal_mask()
         embedding = self.weight("transformer.wte.weight", self.vocabulary, self.width)
+        end = self.ints(self.seq) if isinstance(self.seq, int) else self.op("Slice", self.op("Shape", "tokens"), self.ints(1), self.ints(2))
         positions = self.op("Slice", self.weight("transformer.wpe.weight", self.positions, self.width), self.ints(0),
-                            self.ints(self.seq), self.ints(0))
+                            end, self.ints(0))
         x = self.op("Add", self.op("Gather", embedding, "tokens", axis=0), positions)
         for layer in range(self.layers):
             name, self.scope = f"transformer.h.{layer}", f"/transformer/h.{layer}"
@@ -145,8 +152,8 @@ class Transformer(Model):
             return x
         times = self.heads // self.groups
         x = self.op("Unsqueeze", x, self.ints(2))
-        x = self.op("Expand", x, self.ints(self.batch, self.groups, times, self.seq, self.size))
-        return self.op("Reshape", x, self.ints(self.batch, self.heads, self.seq, self.size))
+        x = self.op("Expand", x, self.ints(1, 1, times, 1, 1))
+        return self.op("Reshape", x, self.ints(0, self.heads, -1, self.size))
 
     def attention(self, name, x):
         key_width = self.groups * self.size
@@ -187,7 +194,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", choices=[*MODELS, *GPT2])
     parser.add_argument("--batch", type=int, default=1, help="samples, over all ranks")
-    parser.add_argument("--seq", type=int, default=1024)
+    parser.add_argument("--seq", type=int, default=1024, help="positions; 0: as the compiler says")
     parser.add_argument("--layers", type=int, help="other than the model's")
     parser.add_argument("-o", "--output", type=pathlib.Path, required=True)
     options = parser.parse_args()

@@ -174,4 +174,46 @@ TEST_F(LatencyTest, Instructions) {
   EXPECT_EQ(seconds[2], 0);
 }
 
+/// Which kernels a GPU computes attention by, and how many products that takes, as runtime/artifact/GpuAttention.h
+/// says.
+TEST_F(LatencyTest, AttentionOnAGpu) {
+  Target target = roundTarget();
+  target.peakFlops["bf16"] = 1e13;
+  target.tensorForward = Curve(0.1);
+  target.tensorBackward = Curve(0.08);
+  target.scalarAttention = Curve(0.05);
+  auto seconds = [&](const std::string &kind, int64_t tokens, const std::string &element, const std::string &flags,
+                     bool isBackward) {
+    target.kind = kind;
+    const LatencyModel latency(target, dist::MeshAttr::get(&context, builder.getStrArrayAttr({"shard"}), {1}));
+    const std::string rows = "tensor<1x2x" + std::to_string(tokens) + "x", q = rows + "64x" + element + ">",
+                      lse = "tensor<1x2x" + std::to_string(tokens) + "xf32>",
+                      attributes = " {scale = 0.125, causal" + flags + "}";
+    const double found =
+        total(latency, "func.func @step(%q: " + q + ", %k: " + q + ", %v: " + q + ", %o: " + q + ", %d: " + q +
+                           ", %l: " + lse + ") {\n" +
+                           (isBackward ? "%0:3 = train.attention_grad %q, %k, %v, %o, %l, %d" + attributes + " : (" +
+                                             q + ", " + q + ", " + q + ", " + q + ", " + lse + ", " + q + ") -> (" + q +
+                                             ", " + q + ", " + q + ")"
+                                       : "%0:2 = train.attention %q, %k, %v" + attributes + " : (" + q + ", " + q +
+                                             ", " + q + ") -> (" + q + ", " + lse + ")") +
+                           "\nreturn\n}");
+    return found - target.launchSeconds;
+  };
+  // Of one product of the size of QK^T, over all pairs.
+  auto product = [](int64_t tokens) { return 2.0 * 2 * 64 * static_cast<double>(tokens * tokens); };
+  constexpr int64_t few = 4096, many = 65536; // 64 MiB, and 16 GiB, of scores' gradients
+  EXPECT_NEAR(seconds("cuda", few, "bf16", "", false) / (2 * product(few) / 2 / 1e13 / 0.25), 1, 1e-9);
+  EXPECT_NEAR(seconds("cuda", few, "bf16", "", true) / (5 * product(few) / 2 / 1e13 / 0.2), 1, 1e-9);
+  EXPECT_NEAR(seconds("cuda", many, "bf16", "", false) / (2 * product(many) / 2 / 1e13 / 0.25), 1, 1e-9);
+  EXPECT_NEAR(seconds("cuda", many, "bf16", "", true) / (7 * product(many) / 2 / 1e13 / 0.08), 1, 1e-9);
+  const double seen = 0.375; // part of all pairs, in a window of half of the keys
+  EXPECT_NEAR(seconds("cuda", few, "bf16", ", window = 2048", false) / (2 * product(few) * seen / 1e13 / 0.1), 1, 1e-9);
+  EXPECT_NEAR(seconds("cuda", few, "bf16", ", window = 2048", true) / (7 * product(few) * seen / 1e13 / 0.08), 1, 1e-9);
+  EXPECT_NEAR(seconds("cuda", few, "f32", "", false) / (2 * product(few) / 2 / 1e12 / 0.05), 1, 1e-9);
+  EXPECT_NEAR(seconds("cuda", few, "f32", "", true) / (7 * product(few) / 2 / 1e12 / 0.05), 1, 1e-9);
+  // A CPU has one kind of kernels.
+  EXPECT_NEAR(seconds("cpu", few, "f32", ", window = 2048", true) / (5 * product(few) * seen / 1e12 / 0.2), 1, 1e-9);
+}
+
 } // namespace

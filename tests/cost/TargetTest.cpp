@@ -118,6 +118,12 @@ TEST_F(TargetTest, BadFiles) {
   object = shippedJson("h100x8");
   object.getObject("communication")->getObject("inter_node")->erase("permute");
   EXPECT_EQ(refusal(object), "communication.inter_node needs an object 'permute'");
+  object = shippedJson("h100x8");
+  object.getObject("attention_efficiency")->erase("scalar");
+  EXPECT_EQ(refusal(object), "attention_efficiency needs an object 'scalar'");
+  object = shippedJson("cpu-host"); // it has no tensor cores
+  (*object.getObject("attention_efficiency"))["tensor_forward"] = 1;
+  EXPECT_EQ(refusal(object), "attention_efficiency has an unknown field 'tensor_forward'");
 }
 
 TEST(Curve, InterpolatesBetweenPointsOnLogarithmicAxes) {

@@ -1,13 +1,15 @@
 """Artifacts for GPUs: what the compiler writes, and what a machine without a GPU says to them."""
 
+import glob
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import unittest
 
-from harness import ROOT, Golden, ToolTest
+from harness import BIN, ROOT, Golden, ToolTest
 
 
 class Gpu(ToolTest):
@@ -44,6 +46,22 @@ class Gpu(ToolTest):
                                      "--clip-norm", "1", "-o", "x.tessera", timeout=300)
                     self.assertEqual(done.returncode, 0, done.stderr)
                     self.assertNotIn("spill", done.stderr)
+
+    def test_attention_kernels_spill_no_registers(self):
+        """Those of the plugin, on tensor cores; two blocks of 128 threads fit on a multiprocessor."""
+        files = sorted(glob.glob(os.path.join(os.path.dirname(BIN), "runtime", "device", "cuda", "tensorAttention*x*.cpp.ptx")))
+        ptxas = shutil.which("ptxas") or os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "bin", "ptxas")
+        if not files or not os.path.exists(ptxas):
+            self.skipTest("the plugin is not built, or there is no ptxas")
+        self.assertEqual(len(files), 4)
+        for file in files:
+            with open(file) as text:
+                self.assertIn("mma.sync.aligned.m16n8k16", text.read())
+            for target in ("sm_80", "sm_90", "sm_100"):
+                with self.subTest(file=os.path.basename(file), target=target):
+                    said = subprocess.run([ptxas, "-v", f"-arch={target}", "-o", os.devnull, file], stderr=subprocess.PIPE,
+                                          text=True, check=True).stderr
+                    self.assertEqual(said.count("0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads"), 3, said)
 
     def test_logits_of_an_odd_vocabulary_are_not_copied(self):
         """GPT-2's 50257 classes: rows of 50304, which one kernel reads once, and another overwrites with the gradient."""

@@ -101,6 +101,9 @@ class SimulatedGpu(ToolTest):
             self.assertNotIn("cuDNN graphs", own)
             self.assertGreater(own["kernels"], graph["kernels"])
             self.assert_close("own", "cpu", precision)
+            with self.settings(fail="cudnn"):
+                self.assertIn("attention by our own kernels on tensor cores, not by cuDNN: ",
+                              self.told(*self.arguments(golden, "model", "told", steps=1)))
 
     def test_the_race_planted_for_racecheck_is_one(self):
         command = [sys.executable, os.path.join(ROOT, "tests", "gpu", "race.py")]
@@ -369,7 +372,8 @@ class SimulatedGpu(ToolTest):
         self.assert_same_bits("issued", "graph")
 
     def test_sequence_axes(self):
-        """Blocks of keys that go from GPU to GPU, and heads that are exchanged; ranges of keys on own kernels, plain attention on cuDNN."""
+        """Blocks of keys that go from GPU to GPU, and heads that are exchanged; ranges of keys on own kernels, those of bf16 on tensor
+        cores, and plain attention on cuDNN."""
         for attention, precision in (("ring", "fp32"), ("ring", "bf16"), ("ulysses", "bf16"), ("allgather", "bf16")):
             with self.subTest(attention=attention, precision=precision):
                 name = f"{attention}-{precision}"
@@ -378,6 +382,22 @@ class SimulatedGpu(ToolTest):
                 self.cpu(golden, name, name + "-on-cpu", steps=2)
                 counts = self.simulate(golden, name, name + "-run", steps=2, devices=2)
                 self.assertEqual("cuDNN graphs" in counts, attention == "ulysses")
+                self.assert_close(name + "-run", name + "-on-cpu", precision)
+                with self.settings(devices=2):
+                    told = self.told(*self.arguments(golden, name, name + "-told", steps=1))
+                self.assertEqual("attention by our own kernels on tensor cores, not by cuDNN: " in told,
+                                 precision == "bf16" and attention != "ulysses")
+                self.assertNotIn("attention by our own f32 kernels", told)
+
+    def test_documents(self):
+        """Kernels that find where documents begin, and ranges of keys that follow from it."""
+        for model, precision, flags in (("packed_positions", "fp32", ["--mesh", "seq=2", "--attention", "ring", "--strategy", "zero3"]),
+                                        ("packed_ends", "fp32", []), ("packed_ends", "bf16", ["--mesh", "seq=2", "--attention", "ulysses"])):
+            with self.subTest(model=model, precision=precision):
+                name = f"{model}-{precision}"
+                golden = self.compile(name, model, "--precision", precision, *flags)
+                self.cpu(golden, name, name + "-on-cpu", steps=2)
+                self.simulate(golden, name, name + "-run", steps=2, devices=2 if flags else 1)
                 self.assert_close(name + "-run", name + "-on-cpu", precision)
 
     def test_f32_beside_bf16(self):

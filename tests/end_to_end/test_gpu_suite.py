@@ -19,6 +19,7 @@ from harness import BIN, ROOT, Golden, ToolTest
 
 GPU = os.path.join(ROOT, "tests", "gpu")
 sys.path[:0] = [GPU, os.path.join(ROOT, "tests", "bench")]
+import attention  # noqa: E402
 import bench  # noqa: E402
 import breakdown  # noqa: E402
 import cases  # noqa: E402
@@ -209,6 +210,7 @@ class Parts(ToolTest):
         self.assertEqual(sum(limits[name] for name in gpu_run.DEFAULT.split(",")), 510)
         self.assertLessEqual(limits["probe"] + 2 * limits["bench"], 590)
         self.assertLessEqual(limits["probe"] + limits["sanitizer"], 540)
+        self.assertLessEqual(limits["probe"] + limits["attention"], 300)
         self.assertLessEqual(limits["probe"] + limits["bench:gpt2-xl"], 540)
         self.assertTrue(all(seconds <= limits["bench"] for seconds in bench.LIMITS.values()))
 
@@ -287,6 +289,47 @@ sys.exit(run.main())
             ("kernels of two can be loaded", True), ("two.e", True), ("two.wrong", False), ("two.f", True), ("two.faults", False),
             ("kernels of three can be loaded", True), ("three.g", True)])
         self.assertIn("an illegal memory access", suite.parts[2].why)
+
+    def test_attention_on_a_device(self):
+        """Each test of the binary is a case; on the simulated device, there are no times."""
+        if not os.path.exists(os.path.join(BIN, attention.BINARY)):
+            self.skipTest(f"{attention.BINARY} is not built")
+        suite = common.Suite("simulated", None, self.folder, 100)
+        suite.runner = os.path.join(BIN, "tessera-run")
+        suite.simulate(os.path.join(os.path.dirname(BIN), "gpu-simulator"))
+        suite.environment["GTEST_FILTER"] = "*EqualsTheCpu/OneBF16:*EqualsTheCpu/WindowF16"
+        attention.run(suite)
+        self.assertEqual([(part.name, part.passed) for part in suite.parts], [
+            (f"{attention.BINARY} is there", True), ("attention Shapes/TensorAttention.EqualsTheCpu/OneBF16", True),
+            ("attention Shapes/TensorAttention.EqualsTheCpu/WindowF16", True)])
+        suite.parts.clear()
+        suite.device = "cuda"  # a driver of the build folder must not pass for that of the GPU
+        attention.run(suite)
+        self.assertEqual([part.passed for part in suite.parts], [True, False])
+        self.assertRegex(suite.parts[-1].why, "it ran on another device than cuda")
+        suite.parts.clear()
+        suite.device = "simulated"
+        suite.environment["TESSERA_SIM_FAIL"] = "launch:1"
+        attention.run(suite)
+        self.assertEqual([part.passed for part in suite.parts], [True, False, False])
+        suite.parts.clear()
+        suite.runner = self.path("tessera-run")
+        attention.run(suite)
+        self.assertRegex(suite.parts[-1].why, "gpu-attention-tests is missing")
+
+    def test_times_of_attention(self):
+        """Their rates count the products that are needed, of half of all pairs."""
+        own = "[ RUN      ] Times\ntime heads 8 tokens 8192 depth 128 forward 1.0000 backward 4.5000\n"
+        self.assertEqual(attention.times(own), {(8, 8192, 128): (1.0, 4.5)})
+        self.assertEqual(attention.rate((1.0, 4.5), 8, 8192, 128), "137 and 76")
+        suite = common.Suite("cuda", None, self.folder, 100)
+        for theirs, note in (([[8, 8192, 128, 0.5, 1.5]], "1.00 and 4.50 ms, 137 and 76 TFLOP/s; PyTorch 0.50 and 1.50 ms, 275 and 229 TFLOP/s"),
+                             (None, "1.00 and 4.50 ms, 137 and 76 TFLOP/s")):
+            suite.parts.clear()
+            with mock.patch.object(suite, "run", side_effect=[own, json.dumps(theirs) if theirs else RuntimeError("no torch")]):
+                attention.measure(suite, "binary")
+            self.assertEqual([part.passed for part in suite.parts], [True, theirs is not None, True])
+            self.assertEqual((suite.parts[-1].name, suite.parts[-1].note), ("attention of 8192 tokens, 8 heads of 128", note))
 
     def test_a_part_has_its_own_limit(self):
         suite = common.Suite("cpu", None, self.folder, 100)

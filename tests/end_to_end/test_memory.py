@@ -127,6 +127,20 @@ class Plans(ToolTest):
                 self.assertLessEqual(abs(before["state"] - moved - after["state"]), 64 * 64)
                 self.assertLessEqual(abs(after["host"] - moved), 64 * 64)
 
+    def test_some_heads_at_a_time_need_less(self):
+        """One of two query heads of each key head; a third of the model's width is keys and values, which stay whole."""
+        model = "long.onnx"
+        subprocess.run([sys.executable, os.path.join(ROOT, "tests/bench/shape_model.py"), "tiny", "--layers", "2", "--batch", "1",
+                        "--seq", "32768", "-o", self.path(model)], check=True)
+        for policy, most in (("attention", 0.95), ("full", 0.87)):
+            reserved = {}
+            for attention in ("ulysses", "ulysses:chunk=2"):
+                self.succeed("tessera-compile", model, "-o", "long.tessera", "--mesh", "seq=2", "--strategy", "zero3", "--precision",
+                             "bf16", "--remat", policy, "--batch", "1", "--dim-role", "tokens:1=sequence", "--attention", attention,
+                             "--offload", "activations")
+                reserved[attention] = json.loads(self.succeed("tessera-dump", "long.tessera", "--memory", "--json"))["memory"]["reserved"]
+            self.assertLess(reserved["ulysses:chunk=2"], most * reserved["ulysses"], policy)
+
     def test_offloaded_activations_do_not_add_up(self):
         kept = self.kept_by_a_block("selective")
         layer = self.per_layer("--remat", "selective", "--offload", "activations")

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 
 from harness import Golden, MODELS, ROOT, ToolTest
 
@@ -202,6 +204,57 @@ class Report(ToolTest):
         variants = self.report(*flags[:-2], "--target", "machine.json", "--fit=target")["fit"]
         self.assertTrue(variants["fits"])
 
+    def test_the_longest_sequence_that_fits(self):
+        """Each length is doubled until one does not fit; the report is that of the longest, and one more step would not fit."""
+        flags = ("--batch", 2, "--mesh", "seq=2", "--attention", "ulysses", "--strategy", "zero3")
+        model = "llama.dynamo18.onnx"
+        limit = self.report(*flags, "--seq", 4096, model=model)["memory"]["reserved_per_rank"]
+        for bytes_of_rank, least in ((limit, 1024), (2 * limit, 1024), (limit, 16384)):
+            found = self.report(*flags, "--seq", least, f"--fit=sequence:{bytes_of_rank}", model=model)
+            longest, tried = found["longest_sequence"]["longest"], found["longest_sequence"]["tried"]
+            self.assertEqual(found["tokens_per_step"], 2 * longest)
+            self.assertLessEqual(found["memory"]["reserved_per_rank"], bytes_of_rank)
+            for row in tried:
+                self.assertEqual(row["fits"], row["reserved_per_rank"] <= bytes_of_rank)
+                self.assertEqual(row["fits"], row["positions"] <= longest)
+                self.assertEqual(row["positions"] % 1024, 0)
+            beyond = min(row["positions"] for row in tried if not row["fits"])
+            self.assertLessEqual(beyond - longest, max(1024, longest // 32))
+            self.assertGreaterEqual(longest, 4096)
+            self.assertIn(f"the longest that fits has {longest} positions", self.text)
+        nothing = self.tool("tessera-compile", os.path.join(MODELS, model), *flags, "--seq", 1024, "--fit=sequence:1MiB")
+        self.assertEqual(nothing.returncode, 2)
+        self.assertIn("not even 1024 positions fit", nothing.stdout)
+
+    def test_a_fixed_sequence_has_no_longest(self):
+        subprocess.run([sys.executable, os.path.join(ROOT, "tests", "bench", "shape_model.py"), "tiny", "--seq", "64", "-o",
+                        self.path("tiny.onnx")], check=True)
+        fixed = self.tool("tessera-compile", "tiny.onnx", "--fit=sequence", "--seq", 1024)
+        self.assertEqual(fixed.returncode, 1)
+        self.assertIn("has the fixed size 64 in dimension 1, got --seq 1024; export the model with a symbolic dimension", fixed.stderr)
+
+    def test_attention_is_chosen_by_its_predicted_time(self):
+        flags = ("--batch", 2, "--seq", 4096, "--mesh", "seq=2", "--strategy", "zero3", "--target", "h100x8", "--precision", "bf16")
+        seconds = {way: self.report(*flags, "--attention", way, model="llama.dynamo18.onnx")["step"]["seconds"]
+                   for way in ("allgather", "ring", "ulysses")}
+        chosen = self.report(*flags, model="llama.dynamo18.onnx")
+        self.assertEqual(chosen["step"]["seconds"], min(seconds.values()))
+        done = self.tool("tessera-compile", os.path.join(MODELS, "llama.dynamo18.onnx"), *flags, "--report")
+        best = min(seconds, key=seconds.get)
+        self.assertRegex(done.stderr, rf"attention: {best} \([0-9.]+ .s a step, .* a rank\); not ")
+        small = self.tool("tessera-compile", os.path.join(MODELS, "llama.dynamo18.onnx"), *flags, "--memory-limit", "1MiB", "--report")
+        self.assertEqual(small.returncode, 1)
+        self.assertIn("too large", small.stderr)
+
+    def test_fast_gradients_of_attention_take_less_time_and_more_memory(self):
+        flags = ("--batch", 2, "--seq", 65536, "--mesh", "seq=2", "--attention", "ulysses", "--strategy", "zero3", "--target", "h100x8",
+                 "--precision", "bf16")
+        slow, fast = (self.report(*flags, "--attention-gradient", gradient, model="llama.dynamo18.onnx")
+                      for gradient in ("deterministic", "fast"))
+        self.assertLess(fast["step"]["seconds"], slow["step"]["seconds"])
+        # 4 bytes for each element of the queries' gradient: 2 samples, 2 of 4 heads of 16.
+        self.assertEqual(fast["memory"]["libraries_per_rank"] - slow["memory"]["libraries_per_rank"], 4 * 2 * 2 * 65536 * 16)
+
     def test_libraries_of_a_gpu_count(self):
         """cuBLASLt's workspace, and for attention in bf16 the gradient of its scores: 2 bytes each, causal or not."""
         flags = ("--batch", 8, "--precision")
@@ -211,6 +264,16 @@ class Report(ToolTest):
         self.assertEqual(sizes["bf16"], (32 << 20) + 2 * 8 * 4 * 64 * 64)  # 4 heads, 64 tokens
         self.assertEqual(self.report(*flags, "bf16")["memory"]["libraries_per_rank"], 0)
         self.assertNotIn("libraries", self.text)
+
+    def test_long_gradients_need_no_workspace(self):
+        """Above 10 GiB, own kernels that store no scores compute the gradient, with seven products instead of five."""
+        found = [self.report("--batch", 1, "--seq", tokens, "--precision", "bf16", "--target", "h100x8", model="llama.dynamo18.onnx")
+                 for tokens in (8192, 65536)]
+        sizes = [report["memory"]["libraries_per_rank"] for report in found]
+        self.assertGreater(sizes[0], 512 << 20)
+        self.assertEqual(sizes[1], 32 << 20)
+        attention = [report["step"]["attention_seconds"] for report in found]
+        self.assertGreater(attention[1], 64 * 1.5 * attention[0])
 
     def test_memory_limit_is_that_of_the_gpu(self):
         model = os.path.join(MODELS, "gpt.ts17.onnx")

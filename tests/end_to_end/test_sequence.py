@@ -23,6 +23,13 @@ class Sequence(test_oracle.TrainingTest):
         self.compare("both-4", "--mesh", "ring:sequence=2,exchange:sequence=2", "--attention", "ring+ulysses", "--strategy", "zero3",
                      model="llama")
 
+    def test_some_heads_at_a_time(self):
+        """One query head of each of two key heads, and two of four heads."""
+        self.compare("shared", "--mesh", "seq=2", "--attention", "ulysses:chunk=2", "--strategy", "zero3", "--remat", "attention",
+                     model="llama")
+        self.compare("own", "--mesh", "seq=2", "--attention", "ulysses:chunk=2", "--remat", "full")
+        self.compare("both", "--mesh", "ring:sequence=2,exchange:sequence=2", "--attention", "ring+ulysses:chunk=2", model="llama")
+
     def test_beside_data_axes_replicas_and_micro_batches(self):
         self.compare("zero3", "--mesh", "fsdp=2,seq=2", "--strategy", "zero3", "--attention", "ring")
         self.compare("zero1", "--mesh", "seq=2,fsdp=2", "--strategy", "zero1", accumulate=2)
@@ -45,9 +52,9 @@ class Sequence(test_oracle.TrainingTest):
         """A ring rounds its result once, as one rank does."""
         golden = test_oracle.Golden("llama")
         one = [record["loss"] for record in self.train(golden, "one", "--precision", "bf16")]
-        for attention in ("allgather", "ring", "ulysses"):
-            losses = [record["loss"] for record in self.train(golden, attention, "--precision", "bf16", "--mesh", "seq=2", "--attention",
-                                                              attention)]
+        for attention in ("allgather", "ring", "ulysses", "ulysses:chunk=2"):
+            records = self.train(golden, attention.replace(":", "-"), "--precision", "bf16", "--mesh", "seq=2", "--attention", attention)
+            losses = [record["loss"] for record in records]
             np.testing.assert_allclose(losses, one, rtol=2e-3, err_msg=attention)
 
     def test_a_run_goes_on_with_another_split(self):
@@ -81,9 +88,16 @@ class Sequence(test_oracle.TrainingTest):
             self.assertEqual(set(kinds), {"permute", "all_reduce"})
         self.succeed("tessera-compile", *golden.compile_flags(), "--mesh", "seq=2", "--attention", "ulysses", "-o", "ulysses.tessera")
         kinds = [row["kind"] for row in self.collectives("ulysses.tessera")]
-        # Query, key, value and result forward; the result's gradient and three gradients backward.
-        self.assertEqual(kinds.count("all_to_all"), 2 * (4 + 4))
+        # Query, key, value and result forward; the result again, its gradient and three gradients backward.
+        self.assertEqual(kinds.count("all_to_all"), 2 * (4 + 5))
         self.assertEqual(set(kinds), {"all_to_all", "all_reduce"})
+        # Two chunks: what has query heads in two parts, keys, values and their gradients once, of as many bytes in all.
+        self.succeed("tessera-compile", *golden.compile_flags(), "--mesh", "seq=2", "--attention", "ulysses:chunk=2", "-o",
+                     "chunks.tessera")
+        whole, chunks = ([row for row in self.collectives(name) if row["kind"] == "all_to_all"]
+                         for name in ("ulysses.tessera", "chunks.tessera"))
+        self.assertEqual(len(chunks), 2 * (2 * 2 + 2 + 3 * 2 + 2))
+        self.assertEqual(*(sum(row["bytes"] for row in rows) for rows in (whole, chunks)))
 
     def test_summary_says_how_inputs_are_split(self):
         golden = test_oracle.Golden("llama")
@@ -115,6 +129,10 @@ class Sequence(test_oracle.TrainingTest):
     def test_what_is_refused(self):
         self.refuse("attention has 4 query heads and 2 key heads, which do not divide evenly among 4 ranks", "--mesh", "seq=4", "--attention", "ulysses")
         self.refuse("needs 2 axes of role sequence", "--mesh", "seq=4", "--attention", "ring+ulysses")
+        self.refuse("of which 3 query heads cannot be taken at a time", "--mesh", "seq=2", "--attention", "ulysses:chunk=3")
+        self.refuse("'ring' exchanges no heads", "--mesh", "seq=2", "--attention", "ring:chunk=2")
+        self.refuse("expected 'ulysses:chunk=<query heads>'", "--mesh", "seq=2", "--attention", "ulysses:chunk=0")
+        self.refuse("use more heads at a time, or all", "--mesh", "seq=2", "--attention", "ulysses:chunk=1", model="gpt")
         self.refuse("no sequence axis", "--attention", "ring")
         self.refuse("no sequence axis", "--sequence-order", "zigzag")
         self.refuse("unknown value 'rings'", "--mesh", "seq=2", "--attention", "rings")

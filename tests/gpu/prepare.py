@@ -20,6 +20,7 @@ import sys
 import tarfile
 import tempfile
 
+import attention
 import breakdown
 import cases
 import libraries
@@ -236,6 +237,8 @@ class Prepare:
             print(f"prepare: no built runtime is packed, {self.tools.bin} has no {', '.join(missing)}; "
                   "run.sh will have to build it")
             return
+        if os.path.exists(tests := os.path.join(self.tools.bin, attention.BINARY)):
+            binaries.append(tests)
         packed = {}
         for binary in binaries:
             packed.update(packed_libraries(subprocess.run(["ldd", binary], stdout=subprocess.PIPE, text=True,

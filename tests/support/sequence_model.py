@@ -9,13 +9,19 @@ loss is a cross-entropy that ignores some targets, or a squared error. Masks:
 
     none, causal, window (causal, 5 keys), prefix (3 positions that all see), documents (causal in ranges that tokens end),
     hidden (boolean, of chance), padding (causal, tokens of each sample hidden as keys), added (a number for each pair)
+
+and masks of all pairs that are written out, as scores that are masked before a softmax, for `recognize-attention`: ids of
+documents, counted at each token 0 or after it, are equal, and
+
+    packed (causal), packed-window (causal, 5 keys), packed-both (no more)
 """
 import argparse
 
 from random_model import CLASSES, Model, tensor
 
 WIDTH = 8
-MASKS = ["none", "causal", "window", "prefix", "documents", "hidden", "padding", "added"]
+MASKS = ["none", "causal", "window", "prefix", "documents", "hidden", "padding", "added", "packed", "packed-window",
+         "packed-both"]
 
 
 class Decoder(Model):
@@ -92,6 +98,43 @@ class Decoder(Model):
             mask = self.constant(str(numbers).replace("'", ""), shape, "f32")
         return f" mask({mask.name})", self.random.choice(["", "causal, "]), [mask.type]
 
+    def pairs(self, tokens):
+        """[batch, time, time], of queries and keys."""
+        kind, batch, time = self.options.mask, self.batch, self.time
+        full = [batch, time, time]
+        ends = self.compare("eq", tokens, self.constant("0", [batch, time], "i32"))
+        ends = self.op(f"convert {ends.name}", f"({ends.type}) -> {tensor([batch, time], 'i64')}", [batch, time], "i64")
+        there, here = self.iota([time, time], 0), self.iota([time, time], 1)
+        sums = self.select(self.spread(self.compare("le", there, here), full, [1, 2], "i1"), self.spread(ends, full, [0, 1], "i64"),
+                           self.constant("0", full, "i64"))
+        ids = self.op(f"reduce sum, {sums.name} {{dimensions = array<i64: 1>}}", f"({sums.type}) -> {ends.type}", [batch, time], "i64")
+        if self.random.random() < 0.5:
+            ids = self.typed("sub", ids, ends)
+        mask = self.compare("eq", self.spread(ids, full, [0, 1], "i64"), self.spread(ids, full, [0, 2], "i64"))
+        if kind != "packed-both":
+            mask = self.typed("mul", mask, self.spread(self.compare("le", here, there), full, [1, 2], "i1"))
+        if kind == "packed-window":
+            first = self.typed("sub", there, self.constant("5", [time, time], "i64"))
+            mask = self.typed("mul", mask, self.spread(self.compare("gt", here, first), full, [1, 2], "i1"))
+        return mask
+
+    def written_out(self, q, k, v, mask):
+        heads, groups, pairs = self.options.heads, self.options.groups, [self.batch, self.options.heads, self.time, self.time]
+        if heads != groups:
+            wide = [self.batch, groups, heads // groups, *k.shape[2:]]
+            k, v = (self.reshape(self.broadcast(x, wide, [0, 1, 3, 4]), q.shape) for x in (k, v))
+
+        def product(a, b, dim, shape):
+            return self.op(f"dot_general {a.name}, {b.name} {{lhs_batch = array<i64: 0, 1>, rhs_batch = array<i64: 0, 1>, "
+                           f"lhs_contract = array<i64: 3>, rhs_contract = array<i64: {dim}>}}",
+                           f"({a.type}, {b.type}) -> {tensor(shape)}", shape)
+
+        scores = self.scale(product(q, k, 3, pairs), q.shape[-1] ** -0.5)
+        hidden = self.constant(self.random.choice(["0xFF800000", "-3.4e38"]), pairs)
+        scores = self.select(self.spread(mask, pairs, [0, 2, 3], "i1"), scores, hidden)
+        p = self.op(f"softmax {scores.name} {{dim = 3 : i64}}", scores.type, pairs)
+        return product(p, v, 2, q.shape)
+
     def rotated(self, x):
         """[batch, heads, time, size], whose halves turn with the position."""
         half = x.shape[-1] // 2
@@ -116,6 +159,10 @@ class Decoder(Model):
         q, k, v = part("q", heads), part("k", groups), part("v", groups)
         if self.random.random() < 0.5:
             q, k = self.rotated(q), self.rotated(k)
+        if self.options.mask.startswith("packed"):
+            y = self.written_out(q, k, v, masks)
+            y = self.reshape(self.transpose(y, [0, 2, 1, 3]), [self.batch, self.time, heads * size])
+            return self.binary("add", x, self.linear("out", y, WIDTH))
         operands, attributes, types = masks
         types = ", ".join([q.type, k.type, v.type] + types)
         y = self.op(f"attention {q.name}, {k.name}, {v.name}{operands} {{{attributes}scale = {size ** -0.5:.6e}}}",
@@ -136,7 +183,7 @@ class Decoder(Model):
         position = self.parameter("wpe", self.time, WIDTH)
         row = self.op(f"gather_rows {position.name}, {place.name}", f"({position.type}, {place.type}) -> {position.type}", position.shape)
         x = self.binary("add", x, self.broadcast(row, shape, [1, 2]))
-        masks = self.masks(tokens)
+        masks = self.pairs(tokens) if self.options.mask.startswith("packed") else self.masks(tokens)
         for index in range(self.options.layers):
             self.scope = f"h.{index}."
             x = self.attention(x, masks)

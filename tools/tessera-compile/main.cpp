@@ -124,6 +124,12 @@ void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o) {
          "(a cross-entropy of a linear layer): such as 256MiB; none: all at once; auto: 256MiB where sequence axes "
          "split positions, else all")
       ->capture_default_str();
+  app.add_option(
+         "--mlp-tile", o.mlpTile,
+         "bytes of a value between a widening and a narrowing product (hidden values of a feed-forward network) that a "
+         "rank computes at a time, where all would be more: such as 1GiB; none: all at once; auto: 1GiB where sequence "
+         "axes split positions, else all")
+      ->capture_default_str();
   app.add_option("--ignore-index", o.ignoreIndex, "target that does not count (cross-entropy)")->capture_default_str();
   app.add_option("--label-smoothing", o.labelSmoothing, "in [0, 1) (cross-entropy)")->capture_default_str();
   app.add_option("--optimizer", o.optimizer, tessera::train::optimizerNames())->capture_default_str();
@@ -167,8 +173,9 @@ void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o) {
       "an index outside of its table that the model computes from data: error (the step fails), or clamp (the "
       "nearest one inside counts)");
   app.add_option("--remat", o.remat,
-                 "what the backward pass computes again instead of keeping it: none, full (all of a block), selective "
-                 "(all but products and attention), budget=<bytes> (kept per rank and micro-batch; e.g. 512MiB)")
+                 "what the backward pass computes again instead of keeping it: none, full (all of a block), "
+                 "attention (all of it but attention), selective (all but products and attention), budget=<bytes> "
+                 "(kept per rank and micro-batch; e.g. 512MiB)")
       ->capture_default_str();
   app.add_option("--remat-report", o.rematReport,
                  "what --remat keeps and recomputes: a JSON file, or - for a table (the default of budget)");
@@ -218,7 +225,7 @@ std::string attentionHelp() {
   std::string text = "how attention is computed over sequence axes (seq=4), or auto";
   for (const tessera::shard::SequenceStrategyInfo &row : tessera::shard::sequenceStrategies())
     text += "; " + row.name.str() + ": " + row.description.str();
-  return text;
+  return text + "; ulysses:chunk=<heads> exchanges and computes so many query heads at a time, in less memory";
 }
 
 void addMachineOptions(CLI::App &app, tessera::CompileOptions &o, std::string &mesh) {
@@ -273,7 +280,16 @@ void addReportOptions(CLI::App &app, std::string &report, std::string &fit) {
   app.add_flag(
       "--fit{target}", fit,
       "say whether a rank's memory fits the target's device, or --fit=BYTES (80e9, 40GiB), and what would make "
-      "it fit; exit status 2 if it does not");
+      "it fit; exit status 2 if it does not. --fit=sequence, or sequence:BYTES, finds the longest sequence that fits, "
+      "from "
+      "--seq on, and goes on with it");
+}
+
+void addAssumptions(CLI::App &app, tessera::CompileOptions &o) {
+  app.add_option("--attention-gradient", o.attentionGradient,
+                 "what predictions for a GPU assume of tessera-run's flag of this name: deterministic, or fast; the "
+                 "artifact is the same")
+      ->capture_default_str();
 }
 
 void addDebugOptions(CLI::App &app, tessera::CompileOptions &o, bool &printPipeline) {
@@ -359,6 +375,7 @@ int main(int argc, char **argv) {
   addTrainingOptions(app, options);
   addMachineOptions(app, options, mesh);
   addReportOptions(app, report, fit);
+  addAssumptions(app, options);
   addDebugOptions(app, options, printPipelines);
   CLI11_PARSE(app, argc, argv);
 

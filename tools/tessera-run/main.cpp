@@ -138,6 +138,9 @@ int main(int argc, char **argv) {
       ->capture_default_str();
   app.add_option("--token-bytes", options.tokenBytes, "Bytes per token of a .bin file without header: 2 (default) or 4")
       ->check(CLI::IsMember({2, 4}));
+  app.add_option("--end-of-document", options.endOfDocument,
+                 "Token that ends a document: position_ids begin at 0 in each document, document_ids number them")
+      ->check(wholeNumber<int64_t>(0, std::numeric_limits<uint32_t>::max()));
 
   app.add_option("--log-every", options.logEvery, "Steps between progress lines; 0: only the first and the last")
       ->check(wholeNumber<int64_t>(0))

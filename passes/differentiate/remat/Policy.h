@@ -6,15 +6,20 @@
 #include "passes/differentiate/remat/Boundary.h"
 
 #include <optional>
+#include <string>
 
 namespace tessera::remat {
 
-/// Recomputes all of a segment from what it reads of others. Does nothing for a model without blocks.
-Plan planFull(const Boundary &boundary);
+/// What a policy that needs no search keeps; a row of a table.
+struct PolicyInfo {
+  llvm::StringLiteral name; ///< as in `--remat full`
+  bool needsBlocks;         ///< does nothing for a model without blocks
+  Plan (*plan)(const Boundary &boundary);
+};
 
-/// Keeps products, convolutions and attention outputs and recomputes the rest of a segment. A product whose only reader
-/// adds a bias is kept with it: as many bytes, and the product's epilogue can add it.
-Plan planSelective(const Boundary &boundary);
+llvm::ArrayRef<PolicyInfo> policies();
+/// "none, full, attention, selective or budget".
+std::string policyNames();
 
 /// Plans between the one that recomputes least and the one that saves least, each cheaper in flops than any other plan
 /// that saves as few bytes in its segments (the convex front); in the order of falling bytes.

@@ -91,14 +91,12 @@ void Report::printJson(const Boundary &boundary, const BudgetSolver &solver, llv
   for (const BudgetSolver::Point &point : solver.getFront())
     front.push_back(pointJson(point.cost, parts));
   auto costOf = [&](const Plan &plan) { return pointJson(boundary.cost(boundary.follow(plan)), parts); };
-  llvm::json::Object document{{"policy", policy},
-                              {"ranks", parts},
-                              {"chosen", costOf(plan)},
-                              {"policies", llvm::json::Object{{"none", costOf(Plan(boundary.getNodes().size()))},
-                                                              {"selective", costOf(planSelective(boundary))},
-                                                              {"full", costOf(planFull(boundary))}}},
-                              {"front", std::move(front)},
-                              {"segments", std::move(segments)}};
+  llvm::json::Object costs;
+  for (const PolicyInfo &info : policies())
+    costs[info.name] = costOf(info.plan(boundary));
+  llvm::json::Object document{{"policy", policy},          {"ranks", parts},
+                              {"chosen", costOf(plan)},    {"policies", std::move(costs)},
+                              {"front", std::move(front)}, {"segments", std::move(segments)}};
   if (budget)
     document["budget_bytes"] = *budget;
   os << llvm::formatv("{0:2}\n", llvm::json::Value(std::move(document)));

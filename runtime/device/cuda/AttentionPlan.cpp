@@ -2,6 +2,7 @@
 
 #include "runtime/device/cuda/AttentionPlan.h"
 
+#include "runtime/artifact/GpuAttention.h"
 #include "runtime/device/cuda/CudnnLayout.h"
 
 #include <algorithm>
@@ -82,29 +83,27 @@ Result<AttentionLayout> attentionLayout(const AttentionViews &views) {
   return made;
 }
 
-std::string cudnnRefusal(const AttentionViews &views, bool isBackward) {
+static GpuAttention describe(const AttentionViews &views, bool isBackward) {
   const TensorView &q = views.q, &v = views.v;
-  if (q.dtype != DataType::BF16 && q.dtype != DataType::F16)
-    return std::string("its fused kernels do not compute in ") + artifact::EnumNameDataType(q.dtype);
+  GpuAttention made;
+  made.batch = q.shape[0], made.heads = q.shape[1], made.queries = q.shape[2], made.depth = q.shape[3];
+  made.groups = v.shape[1], made.keys = v.shape[2], made.valueDepth = v.shape[3];
+  made.window = views.window;
+  made.scale = views.scale;
+  made.isBackward = isBackward;
+  made.isCausal = views.causal;
+  made.hasMask = views.mask.has_value();
+  made.hasRanges = views.begin.has_value();
+  made.isHalf = q.dtype == DataType::BF16 || q.dtype == DataType::F16;
   for (const TensorView *view : resultsOf(views))
-    if (view->dtype != q.dtype)
-      return std::string("a result is ") + artifact::EnumNameDataType(view->dtype) + " where its operands are " +
-             artifact::EnumNameDataType(q.dtype);
-  if (views.begin)
-    return "each query sees a range of keys of its own";
-  if (views.window > 0 && views.window < v.shape[2])
-    return "each query sees a window of " + std::to_string(views.window) + " keys";
-  if (views.mask)
-    return "a mask may hide all keys of a query, which its softmax does not allow for";
-  // Where there are fewer keys than queries, the first queries have none.
-  if (views.causal && q.shape[2] != v.shape[2])
-    return "it is causal over " + std::to_string(q.shape[2]) + " queries and " + std::to_string(v.shape[2]) + " keys";
-  const int64_t most = isBackward ? 128 : 256;
-  for (int64_t depth : {q.shape[3], v.shape[3]})
-    if (depth % 8 != 0 || depth > most)
-      return "heads of size " + std::to_string(depth) + " (cuDNN takes multiples of 8 up to " + std::to_string(most) +
-             ")";
-  for (const TensorView *view : {&q, &views.k, &v, &views.out, &views.dout, &views.dq, &views.dk, &views.dv})
+    made.hasWideResults |= view->dtype != q.dtype;
+  return made;
+}
+
+/// Why rows cannot be read 16 bytes at a time; empty if they can.
+static std::string unalignedRows(const AttentionViews &views) {
+  for (const TensorView *view :
+       {&views.q, &views.k, &views.v, &views.out, &views.dout, &views.dq, &views.dk, &views.dv})
     if (!view->shape.empty()) {
       if (view->numElements() == 0)
         return "an operand is empty";
@@ -113,9 +112,21 @@ std::string cudnnRefusal(const AttentionViews &views, bool isBackward) {
       if (cudnnAlignment(*view, 0) < 16)
         return "an operand is not aligned to 16 bytes";
     }
-  if (!views.lse.isContiguous())
-    return "lse is not contiguous";
   return "";
+}
+
+std::string cudnnRefusal(const AttentionViews &views, bool isBackward, bool isDeterministic) {
+  std::string reason = cudnnAttentionRefusal(describe(views, isBackward), isDeterministic);
+  if (reason.empty())
+    reason = unalignedRows(views);
+  if (reason.empty() && !views.lse.isContiguous())
+    reason = "lse is not contiguous";
+  return reason;
+}
+
+std::string tensorRefusal(const AttentionViews &views, bool isBackward) {
+  std::string reason = tensorAttentionRefusal(describe(views, isBackward));
+  return reason.empty() ? unalignedRows(views) : reason;
 }
 
 } // namespace tessera::cuda

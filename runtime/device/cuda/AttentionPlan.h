@@ -25,8 +25,10 @@ struct AttentionViews {
 /// All but delta. Fails for types that the kernels do not have.
 Result<AttentionLayout> attentionLayout(const AttentionViews &views);
 
-/// Why cuDNN's fused attention is not asked for this; empty if it is.
-std::string cudnnRefusal(const AttentionViews &views, bool isBackward);
+/// Why cuDNN's fused attention is not asked for this; empty if it is. `isDeterministic`: a gradient is to be.
+std::string cudnnRefusal(const AttentionViews &views, bool isBackward, bool isDeterministic = true);
+/// Why our own kernels by tensor cores cannot compute this; empty if they can.
+std::string tensorRefusal(const AttentionViews &views, bool isBackward);
 
 } // namespace tessera::cuda
 

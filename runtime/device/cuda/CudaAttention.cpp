@@ -6,9 +6,6 @@
 
 namespace tessera::cuda {
 
-/// PTX of Attention.cu, with a zero at its end; made by the build.
-extern const char attentionKernels[];
-
 using artifact::DataType;
 
 template <typename Table>
@@ -70,75 +67,48 @@ AttentionViews AttentionOperands::viewsAt(const Iteration &iteration) const {
   return views;
 }
 
+bool AttentionOperands::isAligned() const {
+  for (const Operand *operand : {&q, &k, &v, &out, &dout, &dq, &dk, &dv})
+    if (!operand->view.shape.empty() && cudnnAlignment(operand->view, operand->strideBits()) < 16)
+      return false;
+  return true;
+}
+
+static std::string tensorRefusal(const AttentionOperands &operands) {
+  std::string reason = tensorRefusal(operands.viewsAt({}), operands.isBackward);
+  return !reason.empty()         ? reason
+         : !operands.isAligned() ? "an operand is not aligned to 16 bytes in each micro-batch"
+                                 : "";
+}
+
 namespace {
 
-/// Our own kernels.
 class KernelPlan : public AttentionPlan {
 public:
-  KernelPlan(const AttentionOperands &operands, const Workspace &workspace,
-             const std::map<std::string, CUfunction> &functions)
-      : operands(operands), workspace(workspace), functions(functions),
-        type(artifact::EnumNameDataType(operands.q.view.dtype)) {}
+  KernelPlan(const AttentionOperands &operands, AttentionUnits units, const Workspace &workspace,
+             const AttentionKernels &kernels)
+      : operands(operands), units(units), workspace(workspace), kernels(kernels) {}
 
   Status start(const Iteration &iteration, CUstream stream) override {
     TESSERA_ASSIGN_OR_RETURN(AttentionLayout layout, attentionLayout(operands.viewsAt(iteration)));
-    if (!operands.isBackward)
-      return launch("", forwardGrid(layout), layout, stream, sizeof(AttentionScratch));
-    layout.delta = static_cast<float *>(operands.delta ? operands.delta->at(iteration) : workspace.data());
-    int64_t rows = layout.batch * layout.heads * layout.queries;
-    TESSERA_RETURN_IF_ERROR(
-        launch("RowSum", {attentionParts(rows, attentionThreads), rows > 0 ? 1 : 0}, layout, stream, 0));
-    TESSERA_RETURN_IF_ERROR(launch("QueryGrad", queryGradGrid(layout), layout, stream, sizeof(AttentionScratch)));
-    return launch("KeyGrad", keyGradGrid(layout), layout, stream, sizeof(AttentionScratch));
+    if (operands.isBackward)
+      layout.delta = static_cast<float *>(operands.delta ? operands.delta->at(iteration) : workspace.data());
+    return kernels.start(layout, operands.q.view.dtype, units, operands.isBackward, stream);
   }
 
 private:
-  Status launch(const char *name, const AttentionGrid &grid, AttentionLayout &layout, CUstream stream,
-                size_t sharedBytes) const {
-    if (grid.blocks == 0 || grid.sections == 0)
-      return Status::ok();
-    void *arguments[] = {&layout};
-    TESSERA_CU(cuLaunchKernel(functions.at(std::string("tesseraAttention") + name + type),
-                              static_cast<unsigned>(grid.blocks), static_cast<unsigned>(grid.sections), 1,
-                              attentionThreads, 1, 1, static_cast<unsigned>(sharedBytes), stream, arguments, nullptr));
-    return Status::ok();
-  }
-
   const AttentionOperands operands;
+  const AttentionUnits units;
   const Workspace &workspace;
-  const std::map<std::string, CUfunction> &functions;
-  const std::string type;
+  const AttentionKernels &kernels;
 };
 
 } // namespace
 
-AttentionPlanner::~AttentionPlanner() {
-  if (library)
-    cuLibraryUnload(library);
-}
-
-Status AttentionPlanner::load() {
-  if (library)
-    return Status::ok();
-  TESSERA_CU(cuLibraryLoadData(&library, attentionKernels, nullptr, nullptr, 0, nullptr, nullptr, 0));
-  for (const char *name : {"", "RowSum", "QueryGrad", "KeyGrad"})
-    for (DataType dtype : {DataType::F32, DataType::BF16, DataType::F16}) {
-      std::string symbol = std::string("tesseraAttention") + name + artifact::EnumNameDataType(dtype);
-      CUkernel kernel = nullptr;
-      TESSERA_CU(cuLibraryGetKernel(&kernel, library, symbol.c_str()));
-      CUfunction &function = functions[symbol];
-      TESSERA_CU(cuKernelGetFunction(&function, kernel));
-      // More than what kernels may have unasked.
-      TESSERA_CU(cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                    static_cast<int>(sizeof(AttentionScratch))));
-    }
-  return Status::ok();
-}
-
 Result<std::unique_ptr<AttentionPlan>> AttentionPlanner::planKernels(const AttentionOperands &operands,
-                                                                     Workspace &workspace) {
-  TESSERA_RETURN_IF_ERROR(load());
+                                                                     AttentionUnits units, Workspace &workspace) {
   TESSERA_ASSIGN_OR_RETURN(AttentionLayout layout, attentionLayout(operands.viewsAt({})));
+  TESSERA_RETURN_IF_ERROR(kernels.load(layout, operands.q.view.dtype, units));
   constexpr int64_t mostBlocks = (int64_t{1} << 31) - 1;
   if (forwardGrid(layout).blocks > mostBlocks || keyGradGrid(layout).blocks > mostBlocks)
     return TESSERA_ERROR(Unsupported,
@@ -146,21 +116,27 @@ Result<std::unique_ptr<AttentionPlan>> AttentionPlanner::planKernels(const Atten
   if (operands.isBackward && !operands.delta)
     TESSERA_RETURN_IF_ERROR(
         workspace.require(static_cast<size_t>(2 * layout.batch * layout.heads * layout.queries) * sizeof(float)));
-  return std::unique_ptr<AttentionPlan>(std::make_unique<KernelPlan>(operands, workspace, functions));
+  return std::unique_ptr<AttentionPlan>(std::make_unique<KernelPlan>(operands, units, workspace, kernels));
 }
 
 Result<std::unique_ptr<AttentionPlan>> AttentionPlanner::plan(const AttentionOperands &operands, CudnnPlans &plans,
                                                               Workspace &workspace, std::string_view location) {
-  std::string reason = cudnnRefusal(operands);
+  std::string reason = cudnnRefusal(operands, hasFastGradient);
   if (reason.empty()) {
     Result<std::unique_ptr<AttentionPlan>> made = planByCudnn(operands, hasFastGradient, plans, workspace);
     if (made.isOk() || made.status().code() != StatusCode::Unsupported)
       return made;
     reason = made.status().message();
   }
+  const std::string scalarReason = tensorRefusal(operands);
+  if (scalarReason.empty()) {
+    log::info("node '{}': attention by our own kernels on tensor cores, not by cuDNN: {}", location, reason);
+    return planKernels(operands, AttentionUnits::Tensor, workspace);
+  }
   if (operands.q.view.dtype != DataType::F32)
-    log::info("node '{}': attention by our own f32 kernels, not by cuDNN: {}", location, reason);
-  return planKernels(operands, workspace);
+    log::info("node '{}': attention by our own f32 kernels, not by cuDNN: {}; nor by those on tensor cores: {}",
+              location, reason, scalarReason);
+  return planKernels(operands, AttentionUnits::Scalar, workspace);
 }
 
 } // namespace tessera::cuda

@@ -1,7 +1,7 @@
 //===- CudaAttention.h - attention on a GPU ------------------------------===//
 //
-// By cuDNN where it computes the same thing in the same order every time (AttentionPlan.h says where), else by our own
-// kernels, which take all that the artifact can say.
+// By cuDNN where it computes the same thing in the same order every time (GpuAttention.h says where), else by our own
+// kernels on tensor cores, else by those that take all that the artifact can say.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,10 +10,10 @@
 
 #include "runtime/device/RankContext.h"
 #include "runtime/device/cuda/AttentionPlan.h"
+#include "runtime/device/cuda/CudaAttentionKernels.h"
 #include "runtime/device/cuda/CudnnPlans.h"
 #include "runtime/device/cuda/Workspace.h"
 
-#include <map>
 #include <optional>
 
 namespace tessera::cuda {
@@ -32,6 +32,8 @@ struct AttentionOperands {
   int64_t window = 0;
 
   AttentionViews viewsAt(const Iteration &iteration) const;
+  /// Whether their rows begin at multiples of 16 bytes in every iteration.
+  bool isAligned() const;
 };
 
 class AttentionPlan {
@@ -41,7 +43,7 @@ public:
 };
 
 /// Why cuDNN's fused attention is not asked for this; empty if it is.
-std::string cudnnRefusal(const AttentionOperands &operands);
+std::string cudnnRefusal(const AttentionOperands &operands, bool hasFastGradient);
 /// What it is asked for then.
 CudnnGraph attentionGraph(const AttentionOperands &operands, bool hasFastGradient);
 /// Unsupported where it has no such kernel.
@@ -53,16 +55,14 @@ class AttentionPlanner {
 public:
   bool hasFastGradient = false; ///< GpuOptions::hasFastAttentionGradient
 
-  ~AttentionPlanner();
   Result<std::unique_ptr<AttentionPlan>> plan(const AttentionOperands &operands, CudnnPlans &plans,
                                               Workspace &workspace, std::string_view location);
 
 private:
-  Status load();
-  Result<std::unique_ptr<AttentionPlan>> planKernels(const AttentionOperands &operands, Workspace &workspace);
+  Result<std::unique_ptr<AttentionPlan>> planKernels(const AttentionOperands &operands, AttentionUnits units,
+                                                     Workspace &workspace);
 
-  CUlibrary library = nullptr;
-  std::map<std::string, CUfunction> functions;
+  AttentionKernels kernels;
 };
 
 } // namespace tessera::cuda

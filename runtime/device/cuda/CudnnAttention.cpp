@@ -172,14 +172,12 @@ private:
 
 } // namespace
 
-std::string cudnnRefusal(const AttentionOperands &operands) {
-  std::string reason = cudnnRefusal(operands.viewsAt({}), operands.isBackward);
+std::string cudnnRefusal(const AttentionOperands &operands, bool hasFastGradient) {
+  std::string reason = cudnnRefusal(operands.viewsAt({}), operands.isBackward, !hasFastGradient);
   if (!reason.empty())
     return reason;
-  for (const Operand *operand :
-       {&operands.q, &operands.k, &operands.v, &operands.out, &operands.dout, &operands.dq, &operands.dk, &operands.dv})
-    if (!operand->view.shape.empty() && cudnnAlignment(operand->view, operand->strideBits()) < 16)
-      return "an operand is not aligned to 16 bytes in each micro-batch";
+  if (!operands.isAligned())
+    return "an operand is not aligned to 16 bytes in each micro-batch";
   // Earlier ones read keys beyond the end in some backward passes.
   return cudnnGetVersion() < 91600 ? "cuDNN is older than 9.16" : "";
 }
@@ -192,8 +190,11 @@ Result<std::unique_ptr<AttentionPlan>> planByCudnn(const AttentionOperands &oper
                                                    CudnnPlans &plans, Workspace &workspace) {
   AttentionGraph built(operands, hasFastGradient);
   CudnnPlans::Plan found = plans.find(built.graph);
-  if (!built.graph.isDeterministic && found.status().code() == StatusCode::Unsupported)
+  if (!built.graph.isDeterministic && found.status().code() == StatusCode::Unsupported) {
+    if (std::string reason = cudnnRefusal(operands, false); !reason.empty())
+      return TESSERA_ERROR(Unsupported, reason);
     return planByCudnn(operands, false, plans, workspace);
+  }
   TESSERA_ASSIGN_OR_RETURN(std::shared_ptr<CudnnPlan> plan, std::move(found));
   TESSERA_RETURN_IF_ERROR(workspace.require(plan->workspaceBytes()));
   return std::unique_ptr<AttentionPlan>(

@@ -22,7 +22,7 @@ static std::string describe(const std::vector<CudnnGraph> &gradients, bool isFas
 Status planAhead(const RankContext &context, bool hasFastAttentionGradient, CudnnPlans &plans, int threads) {
   std::vector<CudnnGraph> graphs, gradients;
   auto addAttention = [&](const AttentionOperands &operands) {
-    if (!cudnnRefusal(operands).empty())
+    if (!cudnnRefusal(operands, hasFastAttentionGradient).empty())
       return;
     graphs.push_back(attentionGraph(operands, hasFastAttentionGradient));
     if (operands.isBackward)

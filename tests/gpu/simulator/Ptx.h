@@ -39,6 +39,7 @@ struct Instruction {
   uint32_t guard = 0;
   uint32_t d = 0, a = 0, b = 0, c = 0, e = 0; ///< offsets in the warp's registers
   uint32_t vector[4] = {};
+  std::vector<uint32_t> registers; ///< of an operation on matrices, in the order of its operands
   int64_t offset = 0;
   uint32_t target = 0; ///< of a branch
   uint32_t cache = 0;  ///< slot of the allocation that was met last
@@ -131,6 +132,8 @@ Execute selectConversion(Mnemonic &mnemonic);
 Execute selectPredicate(Mnemonic &mnemonic, Instruction &instruction, const std::string &type);
 /// ld and st: `registerBytes` is the width of the registers.
 Execute selectMemory(Mnemonic &mnemonic, Instruction &instruction, uint32_t registerBytes);
+/// mma and ldmatrix, of instruction.registers, and cp.async.
+Execute selectMatrix(Mnemonic &mnemonic, Instruction &instruction);
 /// Bytes of a type's name without the dot; 0 for pred, -1 if it is none.
 int typeBytes(std::string_view type);
 
@@ -155,6 +158,15 @@ struct Group {
   bool waits = false; ///< for all others of its warp
 };
 
+/// A copy to shared memory that has been started.
+struct AsyncCopy {
+  int lane = 0;
+  uint32_t group = 0; ///< of those that its thread commits
+  uint64_t to = 0;
+  uint32_t bytes = 0, read = 0;
+  const std::byte *from = nullptr;
+};
+
 struct Warp {
   template <typename T> T *at(uint32_t offset) { return reinterpret_cast<T *>(registers + offset); }
   uint32_t &predicate(uint32_t offset) { return *at<uint32_t>(offset); }
@@ -176,6 +188,8 @@ struct Warp {
   uint32_t alive = 0; ///< lanes that have not ended
   bool atBarrier = false;
   std::vector<Group> groups;
+  std::vector<AsyncCopy> copies;
+  uint32_t committed[warpSize] = {}; ///< groups of copies, by thread
 };
 
 } // namespace tessera::sim

@@ -228,6 +228,10 @@ void Parser::instruction() {
     emit(built);
   } else if (name == "ld" || name == "st") {
     memory(mnemonic, built, name == "ld", whole);
+  } else if (name == "mma" || name == "ldmatrix") {
+    matrix(mnemonic, built, whole);
+  } else if (name == "cp") {
+    copy(mnemonic, built, whole);
   } else {
     if (name == "shfl" || name == "vote")
       built.kind = Kind::Together;

@@ -327,6 +327,8 @@ private:
   Operand ofWidth(Operand operand, uint32_t bytes);
   void instruction();
   void memory(Mnemonic &mnemonic, Instruction &built, bool isLoad, const std::string &whole);
+  void matrix(Mnemonic &mnemonic, Instruction &built, const std::string &whole);
+  void copy(Mnemonic &mnemonic, Instruction &built, const std::string &whole);
   void arithmetic(Mnemonic &mnemonic, Instruction &built, const std::string &whole);
 
   std::string_view text;

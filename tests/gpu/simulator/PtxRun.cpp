@@ -60,8 +60,11 @@ private:
   }
   void fillConstants(Warp &warp) {
     for (const Constant &constant : kernel.constants)
-      fill(warp, constant.offset, constant.bytes,
-           constant.value + (constant.variable >= 0 ? launch.variableAddresses[constant.variable] : 0));
+      if (constant.bytes == 0) // a predicate, of all lanes
+        warp.predicate(constant.offset) = constant.value != 0 ? everyLane : 0;
+      else
+        fill(warp, constant.offset, constant.bytes,
+             constant.value + (constant.variable >= 0 ? launch.variableAddresses[constant.variable] : 0));
     for (auto [special, offset] : kernel.specials)
       for (uint32_t lane = 0; lane < warpSize; ++lane) {
         uint32_t thread = warp.first + lane, x = thread % launch.block[0],
@@ -81,6 +84,7 @@ private:
       warp.alive = count == warpSize ? everyLane : (1U << count) - 1;
       warp.groups.assign(1, {0, warp.alive, false});
       warp.atBarrier = false;
+      warp.copies.clear();
       for (auto [special, offset] : kernel.specials)
         if (special >= Special::CtaX && special <= Special::CtaZ)
           fill(warp, offset, 4, block.index[static_cast<int>(special) - static_cast<int>(Special::CtaX)]);

@@ -23,7 +23,7 @@
 // TIGHT-NARROW: error: a budget of 15 bytes per rank {{.*}} cannot be met: at least 16 bytes are needed
 // LARGE: remark: budget: the backward pass reads 32 of 32 bytes of the forward pass and recomputes 0 ops
 // PRECISION: error: unknown precision 'fp8', expected fp32 or bf16
-// UNKNOWN: error: unknown policy 'most', expected none, full, selective or budget
+// UNKNOWN: error: unknown policy 'most', expected none, full, attention, selective or budget
 // TABLE: rematerialisation: budget; per rank and micro-batch
 // TABLE: segment kept of bytes recomputed values
 // TABLE: h.0 32 64 80 1

@@ -7,7 +7,7 @@
 // RUN: tessera-opt %s --split-attention=attention=allgather -split-input-file | FileCheck %s --check-prefixes=SAME,NONE
 // RUN: tessera-opt %s --split-attention=attention=ring -split-input-file | FileCheck %s --check-prefix=NONE
 
-// NAME: error: unknown attention 'rings', expected allgather, ring, ulysses or ring+ulysses, or auto
+// NAME: error: attention: unknown value 'rings', expected allgather, ring, ulysses, ring+ulysses or auto
 // ORDER: error: unknown sequence-order 'zig', expected contiguous, zigzag or auto
 // BOTH: error: attention ring+ulysses needs 2 axes of role sequence larger than 1, the major one for the ring, got #dist.mesh<shard = 2, seq = 4>
 

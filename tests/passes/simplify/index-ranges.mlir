@@ -182,3 +182,34 @@ func.func @long_chain(%t: tensor<16x4xf32>) -> tensor<2x4xf32> {
   %e = train.gather_rows %t, %i : (tensor<16x4xf32>, tensor<2xi64>) -> tensor<2x4xf32>
   return %e : tensor<2x4xf32>
 }
+
+// -----
+
+// What is put in front or around counts as well.
+// CHECK-LABEL: func.func @joined
+// CHECK-NOT: train.max
+func.func @joined(%t: tensor<10x4xf32>) -> (tensor<9x4xf32>, tensor<9x4xf32>) {
+  %i = train.iota {dim = 0 : i64} : tensor<8xi64>
+  %nine = train.constant dense<9> : tensor<1xi64>
+  %j = train.concat %nine, %i {dim = 0 : i64} : (tensor<1xi64>, tensor<8xi64>) -> tensor<9xi64>
+  %p = train.pad %i {low = array<i64: 1>, high = array<i64: 0>, interior = array<i64: 0>, value = 9.0 : f64} : (tensor<8xi64>) -> tensor<9xi64>
+  %0 = train.gather_rows %t, %j : (tensor<10x4xf32>, tensor<9xi64>) -> tensor<9x4xf32>
+  %1 = train.gather_rows %t, %p : (tensor<10x4xf32>, tensor<9xi64>) -> tensor<9x4xf32>
+  return %0, %1 : tensor<9x4xf32>, tensor<9x4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @joined_beyond
+// CHECK: train.max
+func.func @joined_beyond(%t: tensor<10x4xf32>) -> (tensor<9x4xf32>, tensor<9x4xf32>) {
+  %i = train.iota {dim = 0 : i64} : tensor<8xi64>
+  %ten = train.constant dense<10> : tensor<1xi64>
+  %j = train.concat %i, %ten {dim = 0 : i64} : (tensor<8xi64>, tensor<1xi64>) -> tensor<9xi64>
+  %p = train.pad %i {low = array<i64: 1>, high = array<i64: 0>, interior = array<i64: 0>, value = -1.0 : f64} : (tensor<8xi64>) -> tensor<9xi64>
+  // expected-remark @+1 {{not known to be in [0, 10)}}
+  %0 = train.gather_rows %t, %j : (tensor<10x4xf32>, tensor<9xi64>) -> tensor<9x4xf32>
+  // expected-remark @+1 {{not known to be in [0, 10)}}
+  %1 = train.gather_rows %t, %p : (tensor<10x4xf32>, tensor<9xi64>) -> tensor<9x4xf32>
+  return %0, %1 : tensor<9x4xf32>, tensor<9x4xf32>
+}

@@ -161,7 +161,9 @@ TEST(Arrays, PartsOfASampleHaveBoundsOfTheirOwn) {
     sample[good] = 4;
   for (int good : {5, 7, 9, 11})
     sample[good] = good == 7 ? -100 : 8;
-  auto find = [&] { return findBadIndex(spec, reinterpret_cast<const uint8_t *>(sample.data())); };
+  auto find = [&] {
+    return findBadIndex(spec, reinterpret_cast<const uint8_t *>(sample.data()), rankElements(spec, {}));
+  };
   EXPECT_FALSE(find());
   for (int element : {0, 4, 8, 5, 7, 9, 11}) {
     int32_t before = std::exchange(sample[element], 9);

@@ -49,7 +49,7 @@ inline std::vector<BatchSpec> languageModel(std::vector<int64_t> globalShape, in
   return specs;
 }
 
-template <typename T> std::vector<T> valuesOf(const std::vector<uint8_t> &bytes) {
+template <typename T, typename Bytes> std::vector<T> valuesOf(const Bytes &bytes) {
   std::vector<T> values(bytes.size() / sizeof(T));
   std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;

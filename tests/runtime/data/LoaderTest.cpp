@@ -201,6 +201,74 @@ TEST_F(LoaderTest, PositionsAndMasksAreFilled) {
   EXPECT_EQ(valuesOf<float>((*batch)->tensors[3]), std::vector<float>(8, 1.0f));
 }
 
+class DocumentsTest : public LoaderTest {
+protected:
+  void SetUp() override {
+    // Windows of 4: [1 9 2 9], [9 3 4 5], [9 6 9 7]; each document ends with 9.
+    writeFile(path, test::rawBytes(std::vector<uint16_t>{1, 9, 2, 9, 9, 3, 4, 5, 9, 6, 9, 7, 8}));
+  }
+  Result<std::unique_ptr<SampleSource>> open(const std::vector<BatchSpec> &specs, int64_t endOfDocument) {
+    return openSamples(path, specs, {.endOfDocument = endOfDocument});
+  }
+  static std::vector<BatchSpec> withInput(const std::string &name, DataType dtype) {
+    auto specs = languageModel({3, 4});
+    specs.push_back(test::makeSpec(name, artifact::BatchRole::Input, dtype, {3, 4}));
+    return specs;
+  }
+};
+
+TEST_F(DocumentsTest, PositionsAndNumbersFollowDocuments) {
+  for (const char *name : {"document_ids", "segment_ids", "seq_idx"}) {
+    auto specs = withInput("position_ids", DataType::I64);
+    specs.push_back(test::makeSpec(name, artifact::BatchRole::Input, DataType::I32, {3, 4}));
+    auto source = open(specs, 9);
+    ASSERT_STATUS_OK(source);
+    auto loader = Loader::create(std::move(*source), specs, {.shuffle = false});
+    ASSERT_STATUS_OK(loader);
+    auto batch = (*loader)->next();
+    ASSERT_STATUS_OK(batch);
+    // The token that ends a document belongs to it; a window begins a document. Neither window follows from another.
+    EXPECT_EQ(valuesOf<int64_t>((*batch)->tensors[2]), (std::vector<int64_t>{0, 1, 0, 1, 0, 0, 1, 2, 0, 0, 1, 0}));
+    EXPECT_EQ(valuesOf<int32_t>((*batch)->tensors[3]), (std::vector<int32_t>{0, 0, 1, 1, 0, 1, 1, 1, 0, 1, 1, 2}));
+    EXPECT_EQ(valuesOf<int64_t>((*batch)->tensors[0]), (std::vector<int64_t>{1, 9, 2, 9, 9, 3, 4, 5, 9, 6, 9, 7}));
+  }
+}
+
+TEST_F(DocumentsTest, AWindowWithoutAnEndIsOneDocument) {
+  auto specs = withInput("position_ids", DataType::I64);
+  for (int64_t end : {int64_t{-1}, int64_t{1000}, (int64_t{1} << 32) - 1}) {
+    auto source = open(specs, end);
+    ASSERT_STATUS_OK(source);
+    auto loader = Loader::create(std::move(*source), specs, {.shuffle = false});
+    ASSERT_STATUS_OK(loader);
+    auto batch = (*loader)->next();
+    ASSERT_STATUS_OK(batch);
+    EXPECT_EQ(valuesOf<int64_t>((*batch)->tensors[2]), (std::vector<int64_t>{0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3}));
+  }
+}
+
+TEST_F(DocumentsTest, NoEndThatIsNoToken) {
+  auto specs = withInput("position_ids", DataType::I64);
+  EXPECT_ERROR(open(specs, int64_t{1} << 32), "--end-of-document is 4294967296, but tokens of 'input_ids' are in [0, "
+                                              "4294967296)");
+  specs[0].indexBound = 10;
+  EXPECT_ERROR(open(specs, 10),
+               "--end-of-document is 10, but tokens of 'input_ids' are in [0, 10) (the model's vocabulary)");
+  EXPECT_TRUE(open(specs, 9).isOk());
+}
+
+TEST_F(DocumentsTest, NothingToFillAndNothingToTellDocumentsApartBy) {
+  EXPECT_ERROR(open(languageModel({3, 4}), 9), "but the model has no such input");
+  EXPECT_ERROR(open(withInput("document_ids", DataType::I64), -1),
+               "'document_ids' numbers documents: --end-of-document says which token is the last one of a document; an "
+               "input of another name takes tokens");
+  auto specs = languageModel({3, 4});
+  specs.insert(specs.begin(), test::makeSpec("position_ids", artifact::BatchRole::Input, DataType::I64, {1, 4}));
+  specs[0].dims[0] = artifact::DimRole::None;
+  EXPECT_ERROR(open(specs, 9), "all samples share 'position_ids'");
+  EXPECT_ERROR(openSamples("x.npz", specs, {.endOfDocument = 9}), "--end-of-document is for tokens");
+}
+
 TEST_F(LoaderTest, NarrowTokensThatAreReadAsWideOnesGetAHint) {
   auto next = [&](const std::string &file, int tokenBytes) {
     auto specs = languageModel({2, 4}, 0, 10);

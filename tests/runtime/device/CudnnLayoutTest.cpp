@@ -1,6 +1,7 @@
 //===- CudnnLayoutTest.cpp - tensors as cuDNN's graphs see them ----------===//
 
 #include "runtime/device/cuda/CudnnLayout.h"
+#include "runtime/artifact/GpuAttention.h"
 #include "runtime/device/cuda/AttentionPlan.h"
 
 #include <gtest/gtest.h>
@@ -76,7 +77,7 @@ TEST(CudnnRefusal, TakesHalvesOfUsualShapes) {
 
 TEST(CudnnRefusal, SaysWhy) {
   auto refusal = [](const AttentionViews &views, bool isBackward = true) { return cudnnRefusal(views, isBackward); };
-  EXPECT_EQ(refusal(attention(6, 64, 64, 64, DataType::F32)), "its fused kernels do not compute in F32");
+  EXPECT_EQ(refusal(attention(6, 64, 64, 64, DataType::F32)), "operands are neither bf16 nor f16");
   EXPECT_EQ(refusal(attention(6, 64, 32, 64, DataType::BF16)), "it is causal over 64 queries and 32 keys");
   EXPECT_NE(refusal(attention(6, 64, 64, 60, DataType::BF16)), "");
   EXPECT_NE(refusal(attention(6, 64, 64, 256, DataType::BF16)), "");
@@ -98,7 +99,7 @@ TEST(CudnnRefusal, SaysWhy) {
   views.mask.reset();
   for (TensorView *result : {&views.out, &views.dq, &views.dk, &views.dv}) {
     result->dtype = DataType::F32;
-    EXPECT_EQ(refusal(views), "a result is F32 where its operands are BF16");
+    EXPECT_EQ(refusal(views), "a result is f32 where its operands are not");
     result->dtype = DataType::BF16;
   }
   views.v.strides[3] = 2;
@@ -109,6 +110,60 @@ TEST(CudnnRefusal, SaysWhy) {
   views.dk.data = views.k.data;
   views.lse.strides[1] = 65;
   EXPECT_EQ(refusal(views), "lse is not contiguous");
+}
+
+TEST(CudnnRefusal, GradientsThatWouldNeedALargeWorkspace) {
+  // 2 bytes of each score: 2 x 6 heads of 21144 tokens are just below 10 GiB.
+  EXPECT_EQ(cudnnRefusal(attention(6, 21144, 21144, 64, DataType::BF16), true), "");
+  const AttentionViews large = attention(6, 21160, 21160, 64, DataType::BF16);
+  EXPECT_EQ(cudnnRefusal(large, true),
+            "its deterministic gradient would need a workspace of 10248 MiB (more than 10240)");
+  EXPECT_EQ(cudnnRefusal(large, false), "");
+  EXPECT_EQ(cudnnRefusal(large, true, /*isDeterministic=*/false), "");
+  // Of grouped heads, gradients of the keys and values of all heads are kept, too.
+  EXPECT_NE(cudnnRefusal(attention(2, 21144, 21144, 64, DataType::BF16), true), "");
+  AttentionViews other = large; // that nothing else but the slow kernels would take
+  other.scale = -1;
+  EXPECT_EQ(cudnnRefusal(other, true), "");
+}
+
+TEST(TensorRefusal, SaysWhy) {
+  auto refusal = [](const AttentionViews &views) { return tensorRefusal(views, true); };
+  AttentionViews views = attention(2, 64, 32, 128, DataType::F16);
+  views.window = 16;
+  views.begin = view({1, 64}, {64, 1}, DataType::I64);
+  views.end = view({1, 64}, {64, 1}, DataType::I64);
+  views.dq.dtype = DataType::F32;
+  views.lse.strides[1] = 65;
+  EXPECT_EQ(refusal(views), "");
+  EXPECT_EQ(refusal(attention(6, 64, 64, 64, DataType::F32)), "operands are neither bf16 nor f16");
+  EXPECT_EQ(refusal(attention(6, 64, 64, 136, DataType::BF16)),
+            "heads of size 136 (they take multiples of 8 up to 128)");
+  EXPECT_NE(refusal(attention(6, 64, 64, 60, DataType::BF16)), "");
+  views.scale = 0;
+  EXPECT_EQ(refusal(views), "its scale is not positive");
+  views.scale = 1;
+  views.mask = view({2, 1, 64, 32}, {2048, 2048, 32, 1}, DataType::Bool);
+  EXPECT_EQ(refusal(views), "it has a mask");
+  views.mask.reset();
+  views.dv.data = reinterpret_cast<void *>(uintptr_t{0x1008});
+  EXPECT_EQ(refusal(views), "an operand is not aligned to 16 bytes");
+}
+
+TEST(GpuAttention, Units) {
+  GpuAttention a;
+  a.queries = a.keys = 4096, a.depth = a.valueDepth = 128, a.heads = a.groups = 8, a.isCausal = a.isBackward = true;
+  EXPECT_EQ(attentionUnits(a), AttentionUnits::Cudnn); // 256 MiB
+  a.hasWideResults = true;
+  EXPECT_EQ(attentionUnits(a), AttentionUnits::Tensor);
+  a.hasMask = true;
+  EXPECT_EQ(attentionUnits(a), AttentionUnits::Scalar);
+  a.hasMask = a.hasWideResults = false;
+  a.queries = a.keys = 1 << 20;
+  EXPECT_EQ(attentionUnits(a), AttentionUnits::Tensor);
+  EXPECT_EQ(cudnnGradientBytes(a), int64_t{16} << 40);
+  a.isBackward = false;
+  EXPECT_EQ(attentionUnits(a), AttentionUnits::Cudnn);
 }
 
 } // namespace

@@ -8,8 +8,10 @@
 #include "passes/lower/ScaledProducts.h"
 #include "passes/lower/codegen/GpuCodegen.h"
 #include "tools/tessera-compile/driver/CheckStep.h"
+#include "tools/tessera-compile/driver/ChooseAttention.h"
 #include "tools/tessera-compile/driver/Emit.h"
 #include "tools/tessera-compile/driver/Fit.h"
+#include "tools/tessera-compile/driver/LongestSequence.h"
 #include "tools/tessera-compile/driver/MemoryLimit.h"
 #include "tools/tessera-compile/driver/Tensors.h"
 
@@ -193,11 +195,14 @@ FailureOr<LoweredStep> compileToLower(const CompileOptions &options, MLIRContext
 namespace {
 /// Prints and writes what `--report` and `--fit` ask for.
 FailureOr<CompileOutcome> report(const CompileOptions &options, ModuleOp module, const StepSize &size,
-                                 const cost::Target &target, raw_ostream &out) {
+                                 const cost::Target &target, const std::optional<LongestSequence> &longest,
+                                 raw_ostream &out) {
   StepReport step = makeReport(options, module, size, target);
   if (options.report)
     printReport(step, options, target, out);
   llvm::json::Object json = reportJson(step, options, target);
+  if (longest)
+    json["longest_sequence"] = longestSequenceJson(*longest);
   CompileOutcome outcome = CompileOutcome::Done;
   if (options.fit) {
     FitReport fit = checkFit(options, step, target, *module.getContext());
@@ -217,8 +222,10 @@ FailureOr<CompileOutcome> report(const CompileOptions &options, ModuleOp module,
 
 FailureOr<cost::Target> resolveTarget(CompileOptions &options, MLIRContext &context) {
   auto target = cost::Target::load(options.target, UnknownLoc::get(&context));
-  if (succeeded(target))
+  if (succeeded(target)) {
     options.architecture = target->architecture;
+    target->deterministicAttention = options.attentionGradient == "deterministic";
+  }
   return target;
 }
 
@@ -240,6 +247,20 @@ FailureOr<CompileOutcome> compile(const CompileOptions &asked, MLIRContext &cont
   auto target = resolveTarget(options, context);
   if (failed(target))
     return failure();
+  std::optional<LongestSequence> longest;
+  if (sequenceFit(options)) {
+    auto found = findLongestSequence(options, *target, context, out);
+    if (failed(found))
+      return failure();
+    longest = std::move(*found);
+    if (!longest->longest)
+      return CompileOutcome::DoesNotFit;
+    options.sequence = longest->tried[*longest->longest].length;
+    options.attention = longest->tried[*longest->longest].attention;
+    options.fit.reset();
+    if (!options.report && options.output.empty())
+      return CompileOutcome::Done;
+  }
   const bool isGpu = target->kind == "cuda";
   if (isGpu && options.compileTo == Phase::Artifact && !options.isReportOnly()) {
     if (options.architecture.empty()) {
@@ -252,6 +273,8 @@ FailureOr<CompileOutcome> compile(const CompileOptions &asked, MLIRContext &cont
   }
   if (isGpu && options.precision == "fp8" && options.compileTo >= Phase::Lower && failed(checkRecipe(options, unknown)))
     return failure();
+  if (choosesAttention(options) && options.compileTo >= Phase::Shard)
+    chooseAttention(options, *target, context, llvm::errs());
   if (needsMemoryPlan(options)) {
     auto planned = planUnderLimit(options, *target, context);
     if (failed(planned))
@@ -275,7 +298,7 @@ FailureOr<CompileOutcome> compile(const CompileOptions &asked, MLIRContext &cont
     if (phase == Phase::Lower && failed(checkMemoryLimit(options, isGpu, compilation.get())))
       return failure();
     if (phase == Phase::Lower && reports) {
-      auto reported = report(options, compilation.get(), compilation.getSize(), *target, out);
+      auto reported = report(options, compilation.get(), compilation.getSize(), *target, longest, out);
       if (failed(reported))
         return failure();
       outcome = *reported;

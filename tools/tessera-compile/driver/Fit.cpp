@@ -4,6 +4,7 @@
 
 #include "passes/shard/Strategy.h"
 #include "tools/tessera-compile/driver/Compile.h"
+#include "tools/tessera-compile/driver/MemoryLimit.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/STLExtras.h"
@@ -20,14 +21,7 @@ namespace {
 class Search {
 public:
   Search(const CompileOptions &options, const StepReport &report, bool offloads)
-      : base(options), report(report), offloads(offloads) {
-    base.output.clear();
-    base.rematReport.clear();
-    base.report.reset();
-    base.fit.reset();
-    base.timing = base.embedIr = base.remarks = false;
-    base.dumpPhases.clear();
-  }
+      : base(options), report(report), offloads(offloads) {}
 
   /// In the order in which they are tried: what costs least first. Each keeps what came before it.
   std::vector<CompileOptions> variants() {
@@ -158,28 +152,51 @@ private:
 };
 } // namespace
 
-FitReport checkFit(const CompileOptions &options, const StepReport &report, const cost::Target &target,
-                   MLIRContext &context) {
+TriedStep tryStep(CompileOptions options, const cost::Target &target, MLIRContext &context) {
+  options.output.clear();
+  options.rematReport.clear();
+  options.report.reset();
+  options.fit.reset();
+  options.timing = options.embedIr = options.remarks = false;
+  options.dumpPhases.clear();
+  TriedStep tried;
+  ScopedDiagnosticHandler capture(&context, [&](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error && tried.error.empty()) {
+      tried.error = diagnostic.str();
+      for (Diagnostic &note : diagnostic.getNotes())
+        tried.error += "; " + note.str();
+    }
+    return success();
+  });
+  if (needsMemoryPlan(options)) {
+    auto planned = planUnderLimit(options, target, context);
+    if (failed(planned))
+      return tried;
+    options = std::move(*planned);
+  }
+  if (auto lowered = compileToLower(options, context); succeeded(lowered))
+    tried.report = makeReport(options, *lowered->module, lowered->size, target);
+  return tried;
+}
+
+FitReport limitsOf(StringRef limit, const cost::Target &target) {
   FitReport fit;
-  fit.limit = *options.fit == "target" ? target.deviceMemory : *parseBytes(*options.fit);
+  fit.limit = parseBytes(limit.str()).value_or(target.deviceMemory);
   fit.hostLimit = target.hostMemory;
   fit.ranksPerNode = target.devicesPerNode;
   fit.sharesMemory = target.kind == "cpu";
+  return fit;
+}
+
+FitReport checkFit(const CompileOptions &options, const StepReport &report, const cost::Target &target,
+                   MLIRContext &context) {
+  FitReport fit = limitsOf(*options.fit, target);
   fit.fits = fit.fitsDevice(report) && fit.fitsHost(report);
   if (fit.fits)
     return fit;
   Search search(options, report, /*offloads=*/!fit.sharesMemory);
   for (const CompileOptions &changed : search.variants()) {
-    FitVariant variant;
-    variant.flags = search.flagsOf(changed);
-    ScopedDiagnosticHandler capture(&context, [&](Diagnostic &diagnostic) {
-      if (diagnostic.getSeverity() == DiagnosticSeverity::Error && variant.error.empty())
-        variant.error = diagnostic.str();
-      return success();
-    });
-    if (auto lowered = compileToLower(changed, context); succeeded(lowered))
-      variant.report = makeReport(changed, *lowered->module, lowered->size, target);
-    fit.variants.push_back(std::move(variant));
+    fit.variants.push_back({tryStep(changed, target, context), search.flagsOf(changed)});
     const std::optional<StepReport> &tried = fit.variants.back().report;
     if (tried && fit.fitsDevice(*tried) && fit.fitsHost(*tried))
       break;
@@ -195,8 +212,7 @@ static std::string usedText(const StepReport &report) {
   return text;
 }
 
-/// Why a step is too large; empty if it fits.
-static std::string misfit(const FitReport &fit, const StepReport &report) {
+std::string misfit(const FitReport &fit, const StepReport &report) {
   if (!fit.fitsDevice(report))
     return "too large";
   if (fit.fitsHost(report))

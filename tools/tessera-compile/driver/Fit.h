@@ -12,11 +12,17 @@
 
 namespace tessera {
 
-/// The same step compiled with other flags.
-struct FitVariant {
-  std::string flags;                ///< what changes on the command line
+/// A step that is compiled to see what it would take.
+struct TriedStep {
   std::optional<StepReport> report; ///< none if it does not compile
   std::string error;                ///< why
+};
+/// Compiles as `options` say, but for what they print and write.
+TriedStep tryStep(CompileOptions options, const cost::Target &target, mlir::MLIRContext &context);
+
+/// The same step compiled with other flags.
+struct FitVariant : TriedStep {
+  std::string flags; ///< what changes on the command line
 };
 
 struct FitReport {
@@ -36,6 +42,11 @@ struct FitReport {
   }
   bool fitsHost(const StepReport &report) const { return sharesMemory || hostBytes(report) <= hostLimit; }
 };
+
+/// What `--fit=<fit>` compares with: the target's memory, or so many bytes of a rank.
+FitReport limitsOf(llvm::StringRef fit, const cost::Target &target);
+/// Why a step is too large; empty if it fits.
+std::string misfit(const FitReport &fit, const StepReport &report);
 
 /// Compares `report` with the limit of `options.fit`. If the step does not fit, compiles variants of it, from the least
 /// change to the largest, until one does.

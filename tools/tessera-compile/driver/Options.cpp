@@ -45,14 +45,24 @@ int64_t numTokenRanks(const CompileOptions &options) {
   return countRanks(options, [](const dist::AxisRoleInfo &info) { return info.splitsSamples || info.splitsPositions; });
 }
 
-int64_t lossTileBytes(const CompileOptions &options) {
-  if (options.lossTile == "auto") {
-    const bool isSplit = countRanks(options, [](const dist::AxisRoleInfo &info) { return info.splitsPositions; }) > 1;
-    return isSplit ? int64_t{256} << 20 : 0;
-  }
-  const std::optional<double> bytes = parseBytes(options.lossTile);
-  return bytes ? static_cast<int64_t>(std::min(std::max(*bytes, 1.0), 0x1p62)) : 0;
+std::optional<std::string> sequenceFit(const CompileOptions &options) {
+  llvm::StringRef fit = options.fit ? llvm::StringRef(*options.fit) : llvm::StringRef();
+  if (!fit.consume_front("sequence") || (!fit.empty() && !fit.consume_front(":")))
+    return std::nullopt;
+  return fit.empty() && options.fit->back() != ':' ? "target" : fit.str();
 }
+
+/// Bytes of a tile; where it is auto `bytes` if sequence axes split positions. 0: no tiles.
+static int64_t tileBytes(const CompileOptions &options, const std::string &tile, int64_t bytes) {
+  if (tile == "auto") {
+    const bool isSplit = countRanks(options, [](const dist::AxisRoleInfo &info) { return info.splitsPositions; }) > 1;
+    return isSplit ? bytes : 0;
+  }
+  const std::optional<double> given = parseBytes(tile);
+  return given ? static_cast<int64_t>(std::min(std::max(*given, 1.0), 0x1p62)) : 0;
+}
+int64_t lossTileBytes(const CompileOptions &options) { return tileBytes(options, options.lossTile, int64_t{1} << 28); }
+int64_t mlpTileBytes(const CompileOptions &options) { return tileBytes(options, options.mlpTile, int64_t{1} << 30); }
 
 int64_t numModelRanks(const CompileOptions &options) {
   return countRanks(options, [](const dist::AxisRoleInfo &info) { return info.splitsParameters; });
@@ -226,8 +236,8 @@ std::string checkSchedule(const CompileOptions &o) {
 }
 
 std::string checkSequence(const CompileOptions &o) {
-  if (o.attention != "auto" && !shard::findSequenceStrategy(o.attention))
-    return "--attention: unknown value '" + o.attention + "', expected " + shard::sequenceStrategyNames() + ", or auto";
+  if (const std::string error = shard::parseAttention(o.attention).error; !error.empty())
+    return "--attention: " + error;
   const bool hasAxis =
       llvm::any_of(o.mesh, [](const MeshAxis &axis) { return dist::getInfo(axis.role).splitsPositions; });
   return firstError({
@@ -354,7 +364,7 @@ std::string checkOptions(const CompileOptions &o) {
       oneOf("--guard-updates", o.guardUpdates, {"on", "off"}),
       checkStrategy(o),
       oneOf("--index-check", o.indexCheck, {"error", "clamp"}),
-      budget ? "" : oneOf("--remat", o.remat, {"none", "full", "selective", "budget=<bytes>"}),
+      budget ? "" : oneOf("--remat", o.remat, {"none", "full", "attention", "selective", "budget=<bytes>"}),
       require(!budget || parseBytes(o.remat.substr(7)),
               "--remat: expected budget=<bytes>, e.g. 2e9 or 512MiB, got '" + o.remat + "'"),
       eachOneOf("--offload", o.offload, {"optimizer", "parameters", "activations"}),
@@ -381,11 +391,15 @@ std::string checkOptions(const CompileOptions &o) {
       checkSequence(o),
       require(o.lossTile == "none" || o.lossTile == "auto" || parseBytes(o.lossTile),
               "--loss-tile: expected bytes (256MiB), none or auto, got '" + o.lossTile + "'"),
+      require(o.mlpTile == "none" || o.mlpTile == "auto" || parseBytes(o.mlpTile),
+              "--mlp-tile: expected bytes (1GiB), none or auto, got '" + o.mlpTile + "'"),
       require(o.keepGathered != "auto" || !o.memoryLimit.empty(), "--keep-gathered=auto needs --memory-limit"),
       require(o.combineBytes >= 0, "--combine-bytes must not be negative"),
       require(numRanks(o) <= 65536, "--mesh has more than 65536 ranks"),
-      require(!o.fit || *o.fit == "target" || parseBytes(*o.fit),
-              "--fit: expected bytes (80e9, 40GiB) or 'target', got '" + o.fit.value_or("") + "'"),
+      require(!o.fit || *o.fit == "target" || parseBytes(sequenceFit(o).value_or(*o.fit)) || sequenceFit(o) == "target",
+              "--fit: expected bytes (80e9, 40GiB), 'target', 'sequence' or 'sequence:<bytes>', got '" +
+                  o.fit.value_or("") + "'"),
+      oneOf("--attention-gradient", o.attentionGradient, {"deterministic", "fast"}),
       require(!(o.report || o.fit) || o.compileTo == Phase::Artifact, "--compile-to: a report needs all phases"),
       require(o.compileTo != Phase::Artifact || !o.output.empty() || o.isReportOnly(),
               "-o: the artifact needs a file name"),

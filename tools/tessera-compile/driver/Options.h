@@ -65,7 +65,7 @@ struct CompileOptions {
   double labelSmoothing = 0.0;
 
   std::string indexCheck = "error"; ///< error | clamp
-  std::string remat = "none";       ///< none | full | selective | budget=<bytes>
+  std::string remat = "none";       ///< none | full | attention | selective | budget=<bytes>
   std::string rematReport;          ///< file for JSON, "-": a table on stderr; empty: a table for a budget
 
   // Optimize.
@@ -107,6 +107,7 @@ struct CompileOptions {
   std::string attention = "auto";     ///< over a split sequence: a row of passes/shard/SequenceStrategy.h, or auto
   std::string sequenceOrder = "auto"; ///< how positions are dealt to ranks: contiguous | zigzag | auto
   std::string lossTile = "auto";      ///< bytes of f32 logits that a rank computes at a time | none: all | auto
+  std::string mlpTile = "auto";       ///< bytes of a wide value that a rank computes at a time | none: all | auto
   std::string keepGathered; ///< regular expression of units that zero3 gathers once per step; empty: none; auto
   std::string prefetch = "forward=1,backward=pre"; ///< none | forward=<k>,backward=pre|post|none | auto
   std::string memoryLimit;                         ///< of one rank ("40GiB", "80e9"); empty: none
@@ -118,14 +119,15 @@ struct CompileOptions {
   // Lower.
   std::string target =
       "cpu"; ///< cpu, sm_80, sm_90, sm_100, a target that ships with the compiler, or a target file (*.json)
-  std::string architecture;       ///< GPU to generate code for (sm_90), else empty; resolveTarget() sets it
-  std::string targetCpu = "host"; ///< host | x86-64-v4 | x86-64-v3 | x86-64
+  std::string architecture; ///< GPU to generate code for (sm_90), else empty; resolveTarget() sets it
+  std::string attentionGradient = "deterministic"; ///< deterministic | fast: what reports assume of tessera-run's flag
+  std::string targetCpu = "host";                  ///< host | x86-64-v4 | x86-64-v3 | x86-64
 
   std::string epilogues = "auto"; ///< auto | none | bias | all: what products do besides multiplying
 
   // Report: memory, communication and time, from the lowered step.
   std::optional<std::string> report; ///< JSON file; empty: only printed
-  std::optional<std::string> fit;    ///< bytes of a device ("40GiB", "80e9"); "target": the target's
+  std::optional<std::string> fit;    ///< bytes of a device ("40GiB", "80e9"); "target": the target's; see sequenceFit
 
   /// No artifact is asked for, only a report.
   bool isReportOnly() const { return (report || fit) && output.empty(); }
@@ -150,8 +152,12 @@ int64_t numRanks(const CompileOptions &options);
 /// Ranks that samples are split over, and ranks that state may be split over.
 int64_t numSampleRanks(const CompileOptions &options);
 int64_t numStateRanks(const CompileOptions &options);
+/// Of `--fit=sequence` and `--fit=sequence:<bytes>` what a rank may take: "target" or the bytes; else nothing.
+std::optional<std::string> sequenceFit(const CompileOptions &options);
 /// `lossTile` in bytes; 0: all logits at once.
 int64_t lossTileBytes(const CompileOptions &options);
+/// `mlpTile` in bytes; 0: all rows at once.
+int64_t mlpTileBytes(const CompileOptions &options);
 /// Ranks over which samples or positions are split: each has so many parts of the tokens.
 int64_t numTokenRanks(const CompileOptions &options);
 /// Ranks that the parameters named by --place are split over.

@@ -8,6 +8,7 @@
 #include "passes/precision/Passes.h"
 #include "passes/schedule/Passes.h"
 #include "passes/shard/Passes.h"
+#include "passes/shard/SequenceStrategy.h"
 #include "passes/simplify/Passes.h"
 #include "tools/tessera-compile/driver/Compile.h"
 
@@ -65,7 +66,8 @@ void addRematerialisation(OpPassManager &steps, const CompileOptions &o) {
   RematerialiseOptions options{.policy = o.remat,
                                .parts = numTokenRanks(o),
                                .precision = o.precision == "fp32" ? "fp32" : "bf16",
-                               .report = o.rematReport};
+                               .report = o.rematReport,
+                               .twice = shard::parseAttention(o.attention).headsAtATime != 0};
   if (o.remat.starts_with("budget=")) {
     options.policy = "budget";
     options.budget = static_cast<int64_t>(*parseBytes(o.remat.substr(7)));
@@ -87,6 +89,9 @@ void addDifferentiation(OpPassManager &module, const CompileOptions &o) {
                                     .target = o.target,
                                     .parts = numTokenRanks(o) * o.accumulate}));
   OpPassManager &steps = module.nest<func::FuncOp>();
+  const int64_t headsAtATime = shard::parseAttention(o.attention).headsAtATime;
+  if (headsAtATime != 0)
+    steps.addPass(createChunkHeads({.heads = headsAtATime}));
   steps.addPass(createJoinProducts({.noDecay = o.noDecay}));
   steps.addPass(createJoinHeads());
   steps.addPass(createCSEPass());
@@ -94,6 +99,8 @@ void addDifferentiation(OpPassManager &module, const CompileOptions &o) {
     steps.addPass(createFuseLoss({.bytes = lossTileBytes(o), .parts = numTokenRanks(o) * o.accumulate}));
   steps.addPass(createCheckDifferentiable());
   steps.addPass(createDifferentiate());
+  if (headsAtATime != 0)
+    steps.addPass(createJoinChunks());
   if (lossTileBytes(o) != 0)
     steps.addPass(createJoinLoss());
   addSimplification(steps);
@@ -179,6 +186,8 @@ void addSchedule(OpPassManager &module, const CompileOptions &o) {
 
 void addLowering(OpPassManager &module, const CompileOptions &o) {
   OpPassManager &steps = module.nest<func::FuncOp>();
+  if (mlpTileBytes(o) != 0)
+    steps.addPass(createTileProducts({.bytes = mlpTileBytes(o)}));
   if (lossTileBytes(o) != 0)
     steps.addPass(createTileLoss({.bytes = lossTileBytes(o)}));
   if (isGpu(o))

@@ -2,6 +2,7 @@
 
 #include "tools/tessera-compile/driver/Report.h"
 
+#include "compiler/cost/GpuAttentions.h"
 #include "compiler/dialect/dist/AxisAlgebra.h"
 #include "compiler/dialect/exec/Exec.h"
 #include "passes/shard/Strategy.h"
@@ -32,22 +33,15 @@ int64_t countInstructions(Block &block) {
   return count;
 }
 
-/// What the runtime gives cuBLASLt and cuDNN besides the arenas (docs/cuda.md). Attention in 16 bits is cuDNN's, which
-/// keeps the gradient of the scores backwards, and those of keys and values for each head; one workspace serves all.
-int64_t libraryWorkspaces(exec::ProgramOp program) {
+/// What the runtime gives cuBLASLt and cuDNN besides the arenas (docs/cuda.md): one workspace serves all attention.
+int64_t libraryWorkspaces(exec::ProgramOp program, bool isDeterministic) {
   constexpr int64_t kProducts = int64_t{32} << 20;
   int64_t attention = 0;
   program.walk([&](exec::AttentionGradOp op) {
-    auto q = cast<MemRefType>(op.getQ().getType()), k = cast<MemRefType>(op.getK().getType()),
-         v = cast<MemRefType>(op.getV().getType());
-    if (q.getElementTypeBitWidth() != 16 || op.getMask() || op.getBegin() || op.getWindow() ||
-        cast<MemRefType>(op.getDq().getType()).getElementType() != q.getElementType())
-      return;
-    const int64_t rows = q.getDimSize(0) * q.getDimSize(1), keys = k.getDimSize(2);
-    int64_t elements = rows * q.getDimSize(2) * keys;
-    if (k.getDimSize(1) != q.getDimSize(1))
-      elements += rows * keys * (k.getDimSize(3) + v.getDimSize(3));
-    attention = std::max(attention, 2 * elements);
+    const GpuAttention gradient = *cost::gpuAttention(op);
+    if (attentionUnits(gradient, isDeterministic) == AttentionUnits::Cudnn)
+      attention =
+          std::max(attention, isDeterministic ? cudnnGradientBytes(gradient) : cudnnFastGradientBytes(gradient));
   });
   return kProducts + attention;
 }
@@ -239,7 +233,7 @@ StepReport makeReport(const CompileOptions &options, ModuleOp module, const Step
   exec::ProgramOp program = *module.getOps<exec::ProgramOp>().begin(); // the training
   report.memory = measureMemory(program);
   if (target.kind == "cuda")
-    report.memory.libraries = libraryWorkspaces(program);
+    report.memory.libraries = libraryWorkspaces(program, target.deterministicAttention);
   Collectives collectives;
   Traffic traffic;
   addCollectives(program.getBody().front(), 1, latency, collectives, traffic);

@@ -132,3 +132,18 @@ func.func @unsigned_argmax(%x: tensor<9x256xui8>) -> tensor<9xi64> {
   %at = train.argmax %z {dim = 1 : i64} : (tensor<9x256xui8>) -> tensor<9xi64>
   return %at : tensor<9xi64>
 }
+// Where documents begin: running maxima of integers, within blocks, behind what the blocks before gave.
+// CHECK: running: ok
+func.func @running(%x: tensor<2x4x64xi64>, %before: tensor<2x4xi64>) -> tensor<2x4x64xi64> {
+  %from = train.iota {dim = 0 : i64} : tensor<64x64xi64>
+  %to = train.iota {dim = 1 : i64} : tensor<64x64xi64>
+  %le = train.compare le, %from, %to : (tensor<64x64xi64>, tensor<64x64xi64>) -> tensor<64x64xi1>
+  %takes = train.broadcast %le {broadcast_dimensions = array<i64: 2, 3>} : (tensor<64x64xi1>) -> tensor<2x4x64x64xi1>
+  %wide = train.broadcast %x {broadcast_dimensions = array<i64: 0, 1, 2>} : (tensor<2x4x64xi64>) -> tensor<2x4x64x64xi64>
+  %none = train.constant dense<0> : tensor<2x4x64x64xi64>
+  %terms = train.select %takes, %wide, %none : tensor<2x4x64x64xi1>, tensor<2x4x64x64xi64>
+  %within = train.reduce max, %terms {dimensions = array<i64: 2>} : (tensor<2x4x64x64xi64>) -> tensor<2x4x64xi64>
+  %repeated = train.broadcast %before {broadcast_dimensions = array<i64: 0, 1>} : (tensor<2x4xi64>) -> tensor<2x4x64xi64>
+  %all = train.max %within, %repeated : tensor<2x4x64xi64>
+  return %all : tensor<2x4x64xi64>
+}
