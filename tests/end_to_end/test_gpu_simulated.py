@@ -1,7 +1,6 @@
-"""Artifacts for GPUs, run by the unchanged backend on the simulated driver, cuBLASLt and NCCL of tests/gpu/simulator."""
+"""Artifacts for GPUs on one simulated GPU: training as on the CPU, epilogues, gradients of library calls, waits, failures."""
 
 import argparse
-import contextlib
 import json
 import os
 import re
@@ -11,100 +10,11 @@ import unittest
 import unittest.mock
 
 import numpy as np
-from harness import BIN, GOLDENS, MODELS, ROOT, Golden, ToolTest, safetensors
-
-SIMULATOR = os.path.join(os.path.dirname(BIN), "gpu-simulator")
-# Of losses and gradient norms, as tests/gpu/training.py.
-LOSS = {"fp32": 1e-5, "bf16": 1e-3}
-NORM = {"fp32": 1e-4, "bf16": 2e-2}
-STEPS = 3
+from harness import GOLDENS, MODELS, ROOT, safetensors
+from simulated_gpu import STEPS, SimulatedGpu
 
 
-@unittest.skipUnless(os.path.exists(os.path.join(SIMULATOR, "libcuda.so.1")) and
-                     os.path.exists(os.path.join(BIN, "libtessera-cuda.so")),
-                     "the build has no backend for GPUs: CUDA's toolkit was not found")
-class SimulatedGpu(ToolTest):
-    def compile(self, name, model, *flags, batch=4):
-        """The same training for the GPU and for the CPU."""
-        golden = Golden(model)
-        golden.batch = batch
-        for suffix, target in (("", ["--target", "sm_90"]), ("-cpu", [])):
-            self.succeed("tessera-compile", *golden.compile_flags(), *flags, *target, "-o", name + suffix + ".tessera")
-        return golden
-
-    def arguments(self, golden, artifact, run, *flags, steps=STEPS):
-        return [artifact + ".tessera", "--data", golden.data, "--order", "sequential", "--steps", steps, "--weights",
-                golden.weights, "--out", run, *flags]
-
-    @contextlib.contextmanager
-    def settings(self, **settings):
-        """The environment of a run on simulated GPUs."""
-        changes = {"LD_LIBRARY_PATH": SIMULATOR, **{f"TESSERA_SIM_{name.upper()}": str(value)
-                                                    for name, value in settings.items()}}
-        with unittest.mock.patch.dict(os.environ, changes):
-            yield
-
-    def simulate(self, golden, artifact, run, *flags, steps=STEPS, **settings):
-        """Trains on simulated GPUs; nothing leaks, and nothing is done that the driver would refuse."""
-        report = self.path(run + ".json")
-        with self.settings(report=report, **settings):
-            self.succeed("tessera-run", *self.arguments(golden, artifact, run, *flags, steps=steps))
-        with open(report) as file:
-            told = json.load(file)
-        self.assertEqual(told["errors"], [])
-        self.assertEqual(told["leaks"], {})
-        return told["counts"]
-
-    def told(self, *arguments):
-        """What a run that succeeds says."""
-        done = self.tool("tessera-run", *arguments)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout + done.stderr
-
-    def cpu(self, golden, artifact, run, steps=STEPS):
-        self.succeed("tessera-run", *self.arguments(golden, artifact + "-cpu", run, steps=steps))
-
-    def weights(self, run):
-        return safetensors.load(self.path(run, "model.safetensors"))
-
-    def assert_same_bits(self, one, other):
-        first, second = self.weights(one), self.weights(other)
-        self.assertEqual(sorted(first), sorted(second))
-        for name, value in first.items():
-            self.assertTrue(np.array_equal(value.view(np.uint32), second[name].view(np.uint32)),
-                            f"{name} differs between {one} and {other}")
-
-    def assert_close(self, run, wanted, precision):
-        got, want = self.metrics(run), self.metrics(wanted)
-        self.assertEqual(len(got), len(want))
-        for record, expected in zip(got, want):
-            for key, tolerance in (("loss", LOSS[precision]), ("grad_norm", NORM[precision])):
-                error = abs(record[key] - expected[key]) / expected[key]
-                self.assertLessEqual(error, tolerance, f"{key} of step {record['step']}: {record[key]}, {expected[key]}")
-
-    def check_model(self, model, precision):
-        golden = self.compile("model", model, *(["--precision", precision] if precision != "fp32" else []))
-        self.cpu(golden, "model", "cpu")
-        issued = self.simulate(golden, "model", "issued", "--no-graph", seed=1)
-        self.assertNotIn("graph launches", issued)
-        self.assert_close("issued", "cpu", precision)
-        graph = self.simulate(golden, "model", "graph", seed=2)
-        self.assertEqual(graph["graph launches"], STEPS - 1)
-        self.assertEqual(graph["kernels"], issued["kernels"])
-        self.assert_same_bits("issued", "graph")
-        # Two layers, forward and backward, that share plans.
-        self.assertEqual(issued.get("cuDNN graphs", 0), 0 if precision == "fp32" else 4 * STEPS)
-        self.assertEqual(issued.get("cuDNN plans", 0), 0 if precision == "fp32" else 2)
-        self.assertNotIn("NCCL ids", graph)
-        if precision != "fp32":  # attention ran on cuDNN's graphs; now it runs on own kernels
-            own = self.simulate(golden, "model", "own", fail="cudnn")
-            self.assertNotIn("cuDNN graphs", own)
-            self.assertGreater(own["kernels"], graph["kernels"])
-            self.assert_close("own", "cpu", precision)
-            with self.settings(fail="cudnn"):
-                self.assertIn("attention by our own kernels on tensor cores, not by cuDNN: ",
-                              self.told(*self.arguments(golden, "model", "told", steps=1)))
-
+class OneGpu(SimulatedGpu):
     def test_the_race_planted_for_racecheck_is_one(self):
         command = [sys.executable, os.path.join(ROOT, "tests", "gpu", "race.py")]
         with self.settings():
@@ -218,43 +128,6 @@ class SimulatedGpu(ToolTest):
             self.fail_with("error: node .*conv1.*: cuDNN graph: CUDNN_STATUS_NOT_SUPPORTED", "tessera-run", "cnn.tessera", "--data",
                            os.path.join(GOLDENS, "cnn", "data.safetensors"), "--steps", 1, "--out", "unsupported")
 
-    def check_gradients(self, name, inputs, parameters, body, result, tolerance, graphs, accumulate=1, flags=()):
-        """One small model, written down here: its gradients against those of the CPU in fp32; issued and captured steps
-        give the same bits."""
-        def declare(shapes, values=lambda shape: ""):
-            return ", ".join(f"float[{','.join(map(str, shape))}] {one}{values(shape)}" for one, shape in shapes.items())
-
-        def zeros(shape):
-            return " = {" + ", ".join(["0"] * int(np.prod(shape))) + "}"
-
-        random = np.random.default_rng(len(name))
-        with open(self.path(name + ".onnxtxt"), "w") as file:
-            file.write(f'<ir_version: 10, opset_import: ["" : 23]>\nmodel ({declare(inputs)}) => '
-                       f"({declare({'y': result})})\n<{declare(parameters, zeros)}>\n{{\n{body}\n}}\n")
-        samples = {one: random.standard_normal((STEPS * accumulate * shape[0], *shape[1:]), np.float32)
-                   for one, shape in {**inputs, "targets": result}.items()}
-        weights = {one: random.standard_normal(shape, np.float32) / np.float32(np.sqrt(np.prod(shape[1:])))
-                   for one, shape in parameters.items()}
-        files = argparse.Namespace(data=self.path(name + "-data.safetensors"),
-                                   weights=self.path(name + "-weights.safetensors"))
-        safetensors.save(samples, files.data)
-        safetensors.save(weights, files.weights)
-        for suffix, more in (("", [*flags, "--target", "sm_90"]), ("-cpu", [])):
-            self.succeed("tessera-compile", name + ".onnxtxt", "--parameters", ".", "--loss", "mse", "--optimizer", "sgd", "--lr", 0.01,
-                         "--accumulate", accumulate, *more, "-o", name + suffix + ".tessera")
-        dumped = self.simulate(files, name, name + "-dumped", "--dump=gradients", steps=1)
-        self.assertEqual(dumped.get("cuDNN graphs", 0), graphs * accumulate)
-        self.succeed("tessera-run", *self.arguments(files, name + "-cpu", name + "-cpu", "--dump=gradients", steps=1))
-        got, want = (safetensors.load(self.path(name + run, "dump-1", "gradients.safetensors")) for run in ("-dumped", "-cpu"))
-        self.assertEqual(sorted(got), sorted(parameters))
-        for one, gradient in want.items():
-            error = np.abs(got[one] - gradient).max() / np.abs(gradient).max()
-            self.assertLessEqual(error, tolerance, f"gradient of {one}")
-        issued = self.simulate(files, name, name + "-issued", "--no-graph", seed=1)
-        self.assertEqual(issued.get("cuDNN graphs", 0), graphs * accumulate * STEPS)
-        self.simulate(files, name, name + "-graph", seed=2)
-        self.assert_same_bits(name + "-issued", name + "-graph")
-
     def test_attention_gradients(self):
         """By cuDNN's graphs: other lengths, heads and groups than the models have."""
         for name, batch, queries, keys, heads, groups, size, value, causal, graphs in (
@@ -347,59 +220,6 @@ class SimulatedGpu(ToolTest):
                         t = Tanh (u)
                         y = Conv (t, last)""", result, 1e-5, 8, accumulate=3 if name == "depthwise" else 1)
 
-    def test_attention_on_two_gpus(self):
-        """In bf16, each rank with its own cuDNN."""
-        golden = self.compile("model", "llama", "--precision", "bf16", "--mesh", "shard=2", "--strategy", "zero3",
-                              batch=2)
-        self.cpu(golden, "model", "cpu", steps=2)
-        counts = self.simulate(golden, "model", "graph", steps=2, devices=2)
-        self.assertGreater(counts["cuDNN graphs"], 0)
-        self.assert_close("graph", "cpu", "bf16")
-
-    def test_parameters_on_model_axes(self):
-        """Heads, feed-forward and vocabulary split over two of four GPUs: sums and maxima over axes in turn, on streams of their own."""
-        golden = self.compile("model", "llama", "--mesh", "tp=2,fsdp=2", "--strategy", "zero3", "--place",
-                              "[qkv]_proj|gate_proj|up_proj|embed_tokens|lm_head=0", "--place", "o_proj|down_proj=1", batch=2)
-        rows = json.loads(self.succeed("tessera-dump", "model.tessera", "--collectives", "--json"))["collectives"]["list"]
-        self.assertEqual({row["stream"] for row in rows}, {"gather", "reduce", "reduce tp"})
-        self.assertIn("max", {row["reduction"] for row in rows})
-        self.cpu(golden, "model", "cpu", steps=2)
-        self.simulate(golden, "model", "issued", "--no-graph", steps=2, devices=4)
-        graph = self.simulate(golden, "model", "graph", steps=2, devices=4, seed=1)
-        self.assertEqual(graph["graph launches"], 4)
-        for run in ("issued", "graph"):
-            self.assert_close(run, "cpu", "fp32")
-        self.assert_same_bits("issued", "graph")
-
-    def test_sequence_axes(self):
-        """Blocks of keys that go from GPU to GPU, and heads that are exchanged; ranges of keys on own kernels, those of bf16 on tensor
-        cores, and plain attention on cuDNN."""
-        for attention, precision in (("ring", "fp32"), ("ring", "bf16"), ("ulysses", "bf16"), ("allgather", "bf16")):
-            with self.subTest(attention=attention, precision=precision):
-                name = f"{attention}-{precision}"
-                golden = self.compile(name, "llama", "--precision", precision, "--mesh", "seq=2", "--strategy", "zero3", "--attention",
-                                      attention, "--loss-tile", "2KiB", batch=1)
-                self.cpu(golden, name, name + "-on-cpu", steps=2)
-                counts = self.simulate(golden, name, name + "-run", steps=2, devices=2)
-                self.assertEqual("cuDNN graphs" in counts, attention == "ulysses")
-                self.assert_close(name + "-run", name + "-on-cpu", precision)
-                with self.settings(devices=2):
-                    told = self.told(*self.arguments(golden, name, name + "-told", steps=1))
-                self.assertEqual("attention by our own kernels on tensor cores, not by cuDNN: " in told,
-                                 precision == "bf16" and attention != "ulysses")
-                self.assertNotIn("attention by our own f32 kernels", told)
-
-    def test_documents(self):
-        """Kernels that find where documents begin, and ranges of keys that follow from it."""
-        for model, precision, flags in (("packed_positions", "fp32", ["--mesh", "seq=2", "--attention", "ring", "--strategy", "zero3"]),
-                                        ("packed_ends", "fp32", []), ("packed_ends", "bf16", ["--mesh", "seq=2", "--attention", "ulysses"])):
-            with self.subTest(model=model, precision=precision):
-                name = f"{model}-{precision}"
-                golden = self.compile(name, model, "--precision", precision, *flags)
-                self.cpu(golden, name, name + "-on-cpu", steps=2)
-                self.simulate(golden, name, name + "-run", steps=2, devices=2 if flags else 1)
-                self.assert_close(name + "-run", name + "-on-cpu", precision)
-
     def test_f32_beside_bf16(self):
         """A head that is computed with in f32, and beside adapters a model that is held in bf16 alone."""
         for name, flags in (("kept", ["--keep-f32", "lm_head|norm"]),
@@ -419,61 +239,6 @@ class SimulatedGpu(ToolTest):
                          target + ".tessera")
             self.simulate(golden, target, target, steps=2, capability=120)
             self.assert_close(target, "cpu", "bf16")
-
-    def check_ranks(self, model, strategy):
-        """Two ranks as threads: on one GPU (local), and each on its own (NCCL), issued and as graphs."""
-        golden = self.compile("model", model, "--mesh", "shard=2", "--strategy", strategy)
-        self.cpu(golden, "model", "cpu", steps=3)
-        local = self.simulate(golden, "model", "local", steps=3)
-        self.assertNotIn("collectives", local)
-        issued = self.simulate(golden, "model", "issued", "--no-graph", steps=3, devices=2)
-        graph = self.simulate(golden, "model", "graph", steps=3, devices=2, seed=1)
-        self.assertEqual(graph["graph launches"], 2 * 2)
-        # Gradients are reduced beside products, which leave NCCL its multiprocessors.
-        beside = "products that leave multiprocessors"
-        self.assertNotIn(beside, local)
-        self.assertGreater(graph[beside], 0)
-        self.assertLess(graph[beside], graph["products"])
-        with self.settings(devices=2):
-            output = self.told(*self.arguments(golden, "model", "told", steps=1))
-        # Besides, each rank tries one of each communicator.
-        channels = int(re.search(r"with (\d+) communicators", output).group(1))
-        self.assertEqual(graph["collectives"], issued["collectives"] + 2 * channels)
-        self.assertNotIn("broken off", output)
-        for run in ("local", "issued", "graph"):
-            self.assert_close(run, "cpu", "fp32")
-        self.assert_same_bits("issued", "graph")
-
-    def test_ddp_of_two(self):
-        self.check_ranks("gpt", "ddp")
-
-    def test_zero3_of_two(self):
-        self.check_ranks("llama", "zero3")
-
-    def test_reproducible(self):
-        """Sums in the switches are off unless the user asks for them; a setting of the user's own that lets them is told."""
-        golden = self.compile("model", "gpt", "--mesh", "shard=2", "--strategy", "zero3", batch=2)
-        warning = "lets switches add: runs may differ in the last bits"
-        for name, flags, chosen, is_told in (("default", [], None, False), ("on", ["--reproducible", "on"], "1", True),
-                                             ("zero", [], "0", False), ("off", ["--reproducible", "off"], "1", False)):
-            with self.subTest(name), self.settings(devices=2), unittest.mock.patch.dict(
-                    os.environ, {"NCCL_NVLS_ENABLE": chosen} if chosen else {}):
-                said = self.told(*self.arguments(golden, "model", name, *flags, steps=2))
-                self.assertEqual(warning in said, is_told, said)
-                with open(self.path(name, "run.json")) as file:
-                    self.assertIn(json.load(file)["settings"].get("reproducible"), ("off",) if name == "off" else ("on", None))
-        self.assert_same_bits("default", "off")  # the simulator has no switches
-
-    def test_chance_changes_nothing(self):
-        """Streams, graphs, blocks and warps run in other orders, with races in shared memory looked for."""
-        golden = self.compile("model", "gpt", "--mesh", "shard=2", "--strategy", "zero3", batch=2)
-        self.simulate(golden, "model", "first", steps=2, devices=2)
-        for seed in range(1, 5):
-            self.simulate(golden, "model", f"seed-{seed}", steps=2, devices=2, seed=seed, races=1)
-            self.assert_same_bits("first", f"seed-{seed}")
-        with self.settings(devices=2, fail="waits"):
-            self.succeed("tessera-run", *self.arguments(golden, "model", "no-waits", steps=2))
-        self.assertNotEqual(self.metrics("first")[0]["loss"], self.metrics("no-waits")[0]["loss"])
 
     def test_failures(self):
         golden = self.compile("model", "gpt", batch=2)

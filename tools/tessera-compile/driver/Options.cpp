@@ -2,6 +2,7 @@
 
 #include "compiler/dialect/train/Fp8Policy.h"
 #include "compiler/dialect/train/Optimizer.h"
+#include "passes/differentiate/remat/Policy.h"
 #include "passes/shard/SequenceStrategy.h"
 #include "passes/shard/Strategy.h"
 
@@ -364,7 +365,8 @@ std::string checkOptions(const CompileOptions &o) {
       oneOf("--guard-updates", o.guardUpdates, {"on", "off"}),
       checkStrategy(o),
       oneOf("--index-check", o.indexCheck, {"error", "clamp"}),
-      budget ? "" : oneOf("--remat", o.remat, {"none", "full", "attention", "selective", "budget=<bytes>"}),
+      require(budget || llvm::any_of(remat::policies(), [&](const auto &policy) { return policy.name == o.remat; }),
+              "--remat: unknown value '" + o.remat + "', expected " + remat::policyNames() + "=<bytes>"),
       require(!budget || parseBytes(o.remat.substr(7)),
               "--remat: expected budget=<bytes>, e.g. 2e9 or 512MiB, got '" + o.remat + "'"),
       eachOneOf("--offload", o.offload, {"optimizer", "parameters", "activations"}),
