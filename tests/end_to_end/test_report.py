@@ -222,6 +222,8 @@ class Report(ToolTest):
             self.assertLessEqual(beyond - longest, max(1024, longest // 32))
             self.assertGreaterEqual(longest, 4096)
             self.assertIn(f"the longest that fits has {longest} positions", self.text)
+        self.report("--batch", 2, "--mesh", "seq=2", "--strategy", "zero3", "--seq", 1024, f"--fit=sequence:{limit}", model=model)
+        self.assertRegex(self.text, r"the longest that fits has \d+ positions, with --attention (allgather|ring|ulysses)\n")
         nothing = self.tool("tessera-compile", os.path.join(MODELS, model), *flags, "--seq", 1024, "--fit=sequence:1MiB")
         self.assertEqual(nothing.returncode, 2)
         self.assertIn("not even 1024 positions fit", nothing.stdout)

@@ -13,7 +13,7 @@ namespace tessera {
 
 static void printHeader(const LongestSequence &found, llvm::raw_ostream &out) {
   out << "longest sequence, in " << formatBytes(found.limits.limit) << " a rank\n"
-      << "   positions    per rank           a rank    on its host       step   tokens/s a rank\n";
+      << "   positions    per rank    memory a rank    on its host       step   tokens/s a rank\n";
 }
 
 static void printTried(const LongestSequence &found, const TriedLength &tried, llvm::raw_ostream &out) {
@@ -103,7 +103,8 @@ FailureOr<LongestSequence> findLongestSequence(const CompileOptions &options, co
   if (failed(found))
     return failure();
   if (found->longest)
-    out << "the longest that fits has " << found->tried[*found->longest].length << " positions\n";
+    out << "the longest that fits has " << found->tried[*found->longest].length << " positions"
+        << (choosesAttention(options) ? ", with --attention " + found->tried[*found->longest].attention : "") << "\n";
   else
     out << "not even " << found->tried.back().length << " positions fit\n";
   return found;
