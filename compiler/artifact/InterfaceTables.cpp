@@ -216,7 +216,7 @@ LogicalResult Tables::fillBatch(exec::ArgumentOp op, train::ArgRole role) {
         auto mesh = op->getParentOfType<ModuleOp>()->getAttrOfType<dist::MeshAttr>(dist::kMesh);
         const dist::Split levels = dist::getSplit(sharding, dim, mesh);
         if (levels.hasBlocks() || !llvm::all_of(levels, [&](const dist::SplitLevel &level) {
-              return level.isZigzag == levels.front().isZigzag;
+              return level.isZigzag == levels.front().isZigzag && level.dealt == 0;
             }))
           return op.emitError() << "'" << batch->name << "' is split by " << sharding
                                 << "; data are split in one way along a dimension";
@@ -230,6 +230,7 @@ LogicalResult Tables::fillBatch(exec::ArgumentOp op, train::ArgRole role) {
     batch->index_bound = bound.getInt();
   if (auto ignored = op->getAttrOfType<IntegerAttr>(train::kIgnoreIndex))
     batch->ignore_index = ignored.getInt();
+  batch->has_runs = op->hasAttr(train::kHasRuns);
   if (auto parts = op->getAttrOfType<ArrayAttr>(train::kIndexParts))
     for (auto entry : parts.getAsRange<DictionaryAttr>()) {
       auto bound = entry.getAs<IntegerAttr>("bound"), ignored = entry.getAs<IntegerAttr>("ignore_index");

@@ -123,6 +123,8 @@ FailureOr<std::string> serializeArtifact(ModuleOp module, StringRef sharedObject
   };
   if (llvm::any_of(table.programs, takesRate))
     table.learning_rate = std::make_unique<artifact::LearningRateT>(metadata.learningRate);
+  if (metadata.sequence)
+    table.sequence = std::make_unique<artifact::SequenceChoiceT>(*metadata.sequence);
   for (const auto &program : table.programs)
     program->has_perplexity = program->kind == artifact::ProgramKind::Evaluate && metadata.hasPerplexity;
   append(table.optimizer, metadata.optimizer);

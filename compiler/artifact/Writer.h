@@ -12,6 +12,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,12 +23,13 @@ namespace tessera {
 struct ArtifactMetadata {
   using Entries = std::vector<std::pair<std::string, std::string>>;
   std::string producer;
-  std::string target;                   ///< "cpu:<llvm cpu name>:<features>" or "sm_90"
-  Entries optimizer;                    ///< for people: kind, beta1, lr, …
-  bool hasPerplexity = false;           ///< the exponential of an evaluation's loss is one
-  artifact::LearningRateT learningRate; ///< written if the step takes a learning rate
-  Entries model;                        ///< source, batch, sequence, …
-  Entries ir;                           ///< (phase, text), with --embed-ir
+  std::string target;                                ///< "cpu:<llvm cpu name>:<features>" or "sm_90"
+  Entries optimizer;                                 ///< for people: kind, beta1, lr, …
+  bool hasPerplexity = false;                        ///< the exponential of an evaluation's loss is one
+  artifact::LearningRateT learningRate;              ///< written if the step takes a learning rate
+  std::optional<artifact::SequenceChoiceT> sequence; ///< with a sequence axis larger than 1
+  Entries model;                                     ///< source, batch, sequence, …
+  Entries ir;                                        ///< (phase, text), with --embed-ir
 };
 
 /// All kernels for a GPU: PTX, machine code if there was an assembler, and how each kernel is launched.

@@ -32,7 +32,8 @@ struct Factor {
   /// The op knows the place of an element along it (iota): a part is one range, never a range of each of several
   /// blocks.
   bool isOrdered = false;
-  /// The op knows which elements a part has as long as it is one range, or one of each half in a zigzag.
+  /// The op knows which elements a part has as long as it is one range, or all that one zigzag or one order
+  /// deals.
   bool isRun = false;
 };
 
@@ -85,8 +86,8 @@ public:
   virtual mlir::Value globalOffset(mlir::OpBuilder &builder, unsigned result, int64_t dim) = 0;
   /// Global indices of the local elements along `dim`, as tensor<n x i64>; null if the dimension is whole.
   virtual mlir::Value globalIndices(mlir::OpBuilder &builder, unsigned result, int64_t dim) = 0;
-  /// Whether each rank has an early and a late part of the dimension.
-  virtual bool isZigzag(unsigned result, int64_t dim) = 0;
+  /// Whether each rank has early and late parts of the dimension, so that all have the same work in causal attention.
+  virtual bool isBalanced(unsigned result, int64_t dim) = 0;
   /// The same in pieces; nothing where they do not come in such (CollectiveBuilder::pieces).
   virtual std::optional<llvm::SmallVector<dist::DimPiece>> pieces(mlir::OpBuilder &builder, unsigned result,
                                                                   int64_t dim) = 0;

@@ -7,6 +7,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <cmath>
@@ -186,6 +187,39 @@ static Tensor makeIntegers(RankedTensorType type, uint64_t stream, IntegerRange 
   return result;
 }
 
+/// Along the last dimension 0, 1, 2, …, each some times in a row.
+static Tensor makeRuns(RankedTensorType type, uint64_t stream) {
+  Tensor result(type);
+  const int64_t length = type.getRank() == 0 ? 1 : type.getShape().back();
+  const int64_t largest = llvm::maxIntN(type.getElementTypeBitWidth());
+  int64_t value = 0;
+  for (int64_t i = 0, end = result.size(); i < end; ++i) {
+    const bool isNext = bitsAt(stream, i) % 4 == 0 && value < largest;
+    value = i % length == 0 ? 0 : value + static_cast<int64_t>(isNext);
+    result.setInt(i, value);
+  }
+  return result;
+}
+
+/// The first element that has come before in its row, but not right before.
+static std::optional<int64_t> findApart(const Tensor &value) {
+  const RankedTensorType type = value.getType();
+  const int64_t length = type.getRank() == 0 ? 1 : type.getShape().back();
+  llvm::SmallSet<int64_t, 8> ended;
+  for (int64_t i = 0, end = value.size(); i < end; ++i) {
+    if (i % length == 0) {
+      ended.clear();
+      continue;
+    }
+    if (value.intAt(i) == value.intAt(i - 1))
+      continue;
+    ended.insert(value.intAt(i - 1));
+    if (ended.contains(value.intAt(i)))
+      return i;
+  }
+  return std::nullopt;
+}
+
 static Tensor makeValue(func::FuncOp function, exec::ProgramOp program, unsigned index, RankedTensorType type,
                         uint64_t seed, StringRef name) {
   const std::optional<train::ArgRole> role = train::getArgRole(function, index);
@@ -193,6 +227,8 @@ static Tensor makeValue(func::FuncOp function, exec::ProgramOp program, unsigned
     return Tensor::scalar(type, hyperValue(name, seed));
   if (isa<FloatType>(type.getElementType()))
     return makeFloats(type, hashName(seed, name), role, name);
+  if (function.getArgAttr(index, train::kHasRuns))
+    return makeRuns(type, hashName(seed, name));
   IntegerRange range;
   llvm::SmallPtrSet<Value, 16> seen;
   if (program)
@@ -253,6 +289,12 @@ FailureOr<std::vector<Tensor>> makeArguments(func::FuncOp function, uint64_t see
       FailureOr<Tensor> value = valueOf(nameOfArg(function, index), type);
       if (failed(value))
         return failure();
+      if (function.getArgAttr(index, train::kHasRuns))
+        if (std::optional<int64_t> apart = findApart(*value))
+          return function.emitError("argument ")
+                 << index << " '" << nameOfArg(function, index) << "': element " << *apart << " is "
+                 << value->intAt(*apart)
+                 << ", which has come before, but not right before; equal ones must lie side by side";
       arguments.push_back(std::move(*value));
       continue;
     }

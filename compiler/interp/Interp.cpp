@@ -61,6 +61,7 @@ private:
           return bindResults(op, run(body));
         })
         .Case<exec::RepeatOp>([&](auto repeat) { return evaluateRepeat(repeat); })
+        .Case<dist::DealOp>([](auto) { return success(); }) // no value depends on it
         .Case<dist::ConstrainOp, dist::MoveAxesOp, dist::ReshardOp, dist::CopyStartOp, dist::DoneOp>(
             [&](auto identity) {
               bind(identity->getResult(0), values[identity->getOperand(0)]);

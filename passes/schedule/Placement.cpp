@@ -287,6 +287,29 @@ SmallVector<Gather> BlockPlacement::placeDones() {
   return placed;
 }
 
+void BlockPlacement::placeFixedGathers() {
+  for (CollectiveOpInterface start : llvm::reverse(fixedGathers)) {
+    DoneOp done = dist::doneOf(start);
+    sinkUsers(done);
+    Operation *limit = firstUser(done);
+    if (!limit)
+      continue;
+    StringRef reason = "at the first use of what arrives";
+    for (Operation *op = done->getNextNode(); op != limit; op = op->getNextNode()) {
+      CollectiveOpInterface other = isa<DoneOp>(op) ? dist::collectiveBehind(op) : nullptr;
+      if (!other || other.getCollectiveKind() != CollectiveKind::AllGather || other.getAxes() != start.getAxes())
+        continue;
+      limit = op;
+      reason = "before the next gather over its axes ends";
+      break;
+    }
+    if (limit == done->getNextNode())
+      continue;
+    order.moveBefore(done, limit);
+    setReason(done, reason);
+  }
+}
+
 /// Moves what assembles the operand of `op` in front of it where it stands behind.
 void BlockPlacement::moveOperandsBefore(Operation *op) {
   for (Value operand : op->getOperands()) {

@@ -72,6 +72,10 @@ public:
   /// Moves every gather's done to its unit's point. Returns the gathers in the order of their points.
   llvm::SmallVector<Gather> placeDones();
 
+  /// A gather of what the block computes starts where it stands, in front of what may be computed meanwhile, and ends
+  /// at its first use; in front of the end of the next gather over its axes. When the starts of all others are placed.
+  void placeFixedGathers();
+
   /// Moves the start right behind `after` (null: to the beginning of the block) with what assembles its operand; behind
   /// `previous`, the gather that starts before it, and behind gathers of activations that end before its point.
   void moveStart(const Gather &gather, mlir::Operation *after, mlir::Operation *previous, const llvm::Twine &reason);
@@ -95,7 +99,7 @@ private:
   BlockOrder order;
   llvm::StringMap<llvm::StringRef> modules; ///< by the names of their units
   llvm::SmallVector<dist::CollectiveOpInterface> gathers, reductions, permutes;
-  /// All-gathers of values that the block computes; they stay where they are.
+  /// All-gathers of values that the block computes; they start where they are.
   llvm::SmallVector<dist::CollectiveOpInterface> fixedGathers;
 };
 

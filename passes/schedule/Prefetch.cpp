@@ -41,6 +41,7 @@ public:
         modulesAt.push_back(index);
     for (size_t index = 0; index < gathers.size(); ++index)
       place(index);
+    placement.placeFixedGathers();
   }
 
 private:

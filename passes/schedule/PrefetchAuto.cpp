@@ -39,12 +39,9 @@ public:
     placement.placeReductions();
     for (const Gather &gather : placement.placeDones())
       entries.push_back({gather});
-    if (entries.empty())
-      return;
-    assignTimes();
-    findLatestStarts();
-    for (size_t index = 0; index < entries.size(); ++index)
-      place(index);
+    if (!entries.empty())
+      placeGathers();
+    placement.placeFixedGathers();
   }
 
 private:
@@ -56,6 +53,13 @@ private:
     double stall = 0;       ///< that computation waits for it
     int64_t bytes = 0;
   };
+
+  void placeGathers() {
+    assignTimes();
+    findLatestStarts();
+    for (size_t index = 0; index < entries.size(); ++index)
+      place(index);
+  }
 
   /// Seconds of computation in front of each op, as if nothing ever waited.
   void assignTimes() {

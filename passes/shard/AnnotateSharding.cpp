@@ -13,6 +13,7 @@
 #include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
 #include "passes/NameRegex.h"
+#include "passes/shard/DealPositions.h"
 #include "passes/shard/Passes.h"
 #include "passes/shard/SequenceStrategy.h"
 #include "passes/shard/Sharding.h"
@@ -38,11 +39,11 @@ class Annotator {
 public:
   /// `keepGathered`: names units that are gathered once per step although the strategy gathers for each phase; `kept`
   /// is the same, parsed, or null. `reduceType`: in which gradients are added up over ranks; null: their own.
-  /// `isZigzag`: how positions are dealt.
+  /// `sequence`: how attention is computed and positions are dealt.
   Annotator(func::FuncOp func, MeshAttr mesh, const Strategy &strategy, StringRef keepGathered, llvm::Regex *kept,
-            Type reduceType, bool isZigzag)
+            Type reduceType, const SequencePlan &sequence)
       : func(func), mesh(mesh), strategy(strategy), keepGathered(keepGathered), kept(kept), reduceType(reduceType),
-        isZigzag(isZigzag), dataAxes(sampleAxes(mesh)), sequenceAxes(positionAxes(mesh)), shardAxes(stateAxes(mesh)) {}
+        sequence(sequence), dataAxes(sampleAxes(mesh)), sequenceAxes(positionAxes(mesh)), shardAxes(stateAxes(mesh)) {}
 
   LogicalResult run() {
     if (failed(checkMesh()) || failed(findPlacedUnits()))
@@ -69,6 +70,10 @@ public:
     for (Unit &unit : units)
       annotate(unit);
     annotateResults();
+    if (!sequence.notDealt.empty())
+      func.emitRemark() << "positions are not dealt by the work of documents: " << sequence.notDealt;
+    if (sequence.dealt != 0)
+      dealPositions(func, mesh, sequence);
     return success();
   }
 
@@ -193,14 +198,17 @@ private:
                                      << "' is not split: none of its dimensions counts positions";
       return success();
     }
-    const int64_t size = train::shapeOf(arg)[dim], ranges = groupSize(mesh, sequenceAxes) * (isZigzag ? 2 : 1);
+    const int64_t size = train::shapeOf(arg)[dim], ranges = sequence.ranges(mesh);
     if (size % ranges != 0)
       return emitError(arg.getLoc()) << "'" << nameOf(arg) << "' has " << size << " positions (dimension " << dim
                                      << "), expected a multiple of " << ranges << ": "
-                                     << (isZigzag ? "two ranges" : "a range")
+                                     << (sequence.dealt      ? "blocks"
+                                         : sequence.isZigzag ? "two ranges"
+                                                             : "a range")
                                      << " for each rank that they are split over";
+    // What is dealt by its work is read in ranges: the work follows from the batch.
     for (unsigned axis : sequenceAxes)
-      layout.dims[dim].push_back({axis, 1, isZigzag});
+      layout.dims[dim].push_back({axis, 1, sequence.isZigzag});
     hasPositions = true;
     return success();
   }
@@ -382,7 +390,7 @@ private:
   Type reduceType;
   llvm::DenseMap<Block *, BlockArgument> turningUnits;
   llvm::DenseSet<Operation *> separated; ///< barriers that make a gradient that of one unit
-  bool isZigzag;
+  const SequencePlan &sequence;
   bool hasPositions = false; ///< some argument has positions that are split
   Axes dataAxes, sequenceAxes, shardAxes;
   llvm::StringMap<Axes> placedUnits; ///< the axes that split a unit whatever the strategy says
@@ -408,8 +416,7 @@ struct AnnotateShardingPass : tessera::impl::AnnotateShardingPassBase<AnnotateSh
           FailureOr<SequencePlan> sequence = planSequence(func, mesh, attention, sequenceOrder);
           if (failed(sequence))
             return failure();
-          return Annotator(func, mesh, *parsed, keepGathered, kept ? &*kept : nullptr, reduceType, sequence->isZigzag)
-              .run();
+          return Annotator(func, mesh, *parsed, keepGathered, kept ? &*kept : nullptr, reduceType, *sequence).run();
         })))
       signalPassFailure();
   }

@@ -64,6 +64,8 @@ private:
         require(operand, accumulateOperand(table.at(operand.get())));
       return visit(op.getRegion(0).front());
     }
+    if (isa<DealOp>(op))
+      return success(); // its operand is constrained
     auto rule = dyn_cast<ShardingRuleOpInterface>(op);
     if (!rule)
       return op.emitOpError() << "has no sharding rule";
@@ -107,16 +109,18 @@ private:
   }
 
   /// Gives `use` the layout it needs. The change is made once per value and layout, before its first use, in the block
-  /// of the value: what a region takes from above is changed once, outside.
+  /// of the value: what a region takes from above is changed once, outside; inside where it is dealt in the order of
+  /// the region.
   void require(OpOperand &use, const Layout &need) {
     Value value = use.get();
     if (table.at(value) == need)
       return;
     // What is gathered along the sequence is as large as the sequence: it does not stay for the backward pass.
     const bool again = gathersPositions(value, need) && train::isMarkedBackward(use.getOwner());
-    Value &changed = cache[{{value, need.toAttr(table.mesh)}, again ? 1 : 0}];
+    Block *block = need.isDealt() ? use.getOwner()->getBlock() : value.getParentBlock();
+    Value &changed = cache[{{value, need.toAttr(table.mesh)}, {again ? 1 : 0, block}}];
     if (!changed) {
-      Operation *before = value.getParentBlock()->findAncestorOpInBlock(*use.getOwner());
+      Operation *before = block->findAncestorOpInBlock(*use.getOwner());
       OpBuilder builder(before);
       if (getOperandState(value, need).isSplat)
         changed = rematerialise(builder, value, need);
@@ -179,8 +183,8 @@ private:
 
   func::FuncOp func;
   LayoutTable table;
-  llvm::DenseMap<std::pair<std::pair<Value, Attribute>, int>, Value>
-      cache; ///< by value, layout, and whether for backward
+  /// By value, layout, whether for backward, and block.
+  llvm::DenseMap<std::pair<std::pair<Value, Attribute>, std::pair<int, Block *>>, Value> cache;
 };
 
 struct InsertReshardsPass : tessera::impl::InsertReshardsPassBase<InsertReshardsPass> {

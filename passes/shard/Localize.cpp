@@ -8,6 +8,7 @@
 #include "passes/shard/Sharding.h"
 
 #include "mlir/IR/IRMapping.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_LOCALIZEPASS
@@ -24,33 +25,36 @@ namespace {
 /// Global offsets of an op's results from their layouts.
 class OffsetContext : public LocalizeContext {
 public:
-  OffsetContext(Operation *op, const LayoutTable &table) : op(op), table(table) {}
+  OffsetContext(Operation *op, const LayoutTable &table, Value order) : op(op), table(table), order(order) {}
 
   Value globalOffset(OpBuilder &builder, unsigned result, int64_t dim) override {
-    return CollectiveBuilder(builder, op->getLoc(), table.mesh).firstElement(splitOf(result, dim), sizeOf(result, dim));
+    return collectives(builder).firstElement(splitOf(result, dim), sizeOf(result, dim));
   }
 
   Value globalIndices(OpBuilder &builder, unsigned result, int64_t dim) override {
     const Split &split = splitOf(result, dim);
-    CollectiveBuilder collectives(builder, op->getLoc(), table.mesh);
-    return split.empty() ? Value() : collectives.indices(split, sizeOf(result, dim));
+    return split.empty() ? Value() : collectives(builder).indices(split, sizeOf(result, dim));
   }
 
   std::optional<SmallVector<DimPiece>> pieces(OpBuilder &builder, unsigned result, int64_t dim) override {
-    return CollectiveBuilder(builder, op->getLoc(), table.mesh).pieces(splitOf(result, dim), sizeOf(result, dim));
+    return collectives(builder).pieces(splitOf(result, dim), sizeOf(result, dim));
   }
 
-  bool isZigzag(unsigned result, int64_t dim) override {
+  bool isBalanced(unsigned result, int64_t dim) override {
     const Split &split = splitOf(result, dim);
-    return !split.empty() && split.back().isZigzag;
+    return !split.empty() && (split.back().isZigzag || split.back().dealt != 0);
   }
 
 private:
+  CollectiveBuilder collectives(OpBuilder &builder) const {
+    return CollectiveBuilder(builder, op->getLoc(), table.mesh, {}, order);
+  }
   const Split &splitOf(unsigned result, int64_t dim) const { return table.at(op->getResult(result)).dims[dim]; }
   int64_t sizeOf(unsigned result, int64_t dim) const { return train::shapeOf(op->getResult(result))[dim]; }
 
   Operation *op;
   const LayoutTable &table;
+  Value order;
 };
 
 /// Rebuilds the function with local types. The old body stays until the new one is complete.
@@ -91,13 +95,15 @@ private:
         return emitError(value.getLoc()) << "dimension " << dim << " has size " << shape[dim]
                                          << ", which the mesh axes " << axisNames(table.mesh, split.axes())
                                          << " of size " << parts << " do not divide";
-      for (auto [number, level] : llvm::enumerate(split)) {
-        const int64_t ranks = table.mesh.getSizes()[level.axis], ranges = level.isZigzag ? 2 * ranks : ranks;
-        const int64_t blocks = split.blocksAt(number);
-        if (shape[dim] % (blocks * ranges) != 0)
-          return emitError(value.getLoc())
-                 << "dimension " << dim << " has size " << shape[dim] << ", which " << blocks
-                 << (blocks == 1 ? " block" : " blocks") << " of " << ranges << " parts do not divide";
+      for (size_t level = 0; level < split.size(); ++level) {
+        const int64_t ranks = table.mesh.getSizes()[split[level].axis], blocks = split.blocksAt(level);
+        if (!split.divides(level, shape[dim], table.mesh))
+          return emitError(value.getLoc()) << "dimension " << dim << " has size " << shape[dim] << ", which " << blocks
+                                           << (blocks == 1 ? " block" : " blocks") << " of "
+                                           << ranks * split.rangesLeft(level, table.mesh) << " parts do not divide";
+        if (split[level].dealt != 0 && (!order || train::shapeOf(order)[0] != split[level].dealt))
+          return emitError(value.getLoc()) << "dimension " << dim << " is dealt in " << split[level].dealt
+                                           << " blocks, but no dist.deal in front says in which order";
         shape[dim] /= ranks;
       }
     }
@@ -126,6 +132,13 @@ private:
     SmallVector<Value> operands;
     for (Value operand : op.getOperands())
       operands.push_back(mapping.lookup(operand));
+    if (auto deal = dyn_cast<DealOp>(op)) {
+      const ArrayRef<int64_t> shape = train::shapeOf(operands.front());
+      if (shape[0] != 1)
+        return op.emitOpError() << "has orders for " << shape[0] << " groups of samples on one rank, expected one";
+      order = train::Build(builder, op.getLoc()).reshape(operands.front(), {shape[1]});
+      return success();
+    }
     if (op.hasTrait<OpTrait::IsTerminator>()) {
       OperationState state(op.getLoc(), op.getName(), operands, {}, op.getAttrs());
       builder.create(state);
@@ -154,7 +167,7 @@ private:
 
   FailureOr<SmallVector<Value>> build(Operation &op, ValueRange operands, TypeRange types) {
     if (auto reshard = dyn_cast<ReshardOp>(op)) {
-      CollectiveBuilder collectives(builder, op.getLoc(), table.mesh, reshard.getOriginAttr());
+      CollectiveBuilder collectives(builder, op.getLoc(), table.mesh, reshard.getOriginAttr(), order);
       Value value = operands.front();
       auto steps = planReshard(table.at(reshard.getOperand()), table.at(reshard.getResult()));
       const std::optional<Type> reduceType = reshard.getReduceType();
@@ -182,11 +195,11 @@ private:
         return op.emitOpError() << "has an operand with sharding " << table.at(operand).toAttr(table.mesh)
                                 << " where it needs " << need.toAttr(table.mesh) << "; run insert-reshards first";
     if (solution.choice) {
-      CollectiveBuilder collectives(builder, op.getLoc(), table.mesh);
+      CollectiveBuilder collectives(builder, op.getLoc(), table.mesh, {}, order);
       PartitionContext context{collectives, solution.operands, solution.results, table.mesh};
       return cast<PartitionOpInterface>(op).buildPartition(*solution.choice, builder, operands, types, context);
     }
-    OffsetContext context(&op, table);
+    OffsetContext context(&op, table, order);
     return rule.buildLocal(builder, operands, types, context);
   }
 
@@ -199,6 +212,7 @@ private:
       return failure();
     Operation *created = builder.create(state);
     OpBuilder::InsertionGuard guard(builder);
+    llvm::SaveAndRestore<Value> own(order, Value());
     if (failed(localize(op.getRegion(0).front(), *body)))
       return failure();
     return SmallVector<Value>(created->getResults());
@@ -208,6 +222,7 @@ private:
   LayoutTable table;
   OpBuilder builder;
   IRMapping mapping;
+  Value order; ///< of what is dealt in the block, once it is known
 };
 
 struct LocalizePass : tessera::impl::LocalizePassBase<LocalizePass> {

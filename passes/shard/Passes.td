@@ -38,7 +38,9 @@ def AnnotateShardingPass : ShardPass<"annotate-sharding"> {
     rank has its row, and the strategy's axes split that further (`{"tp", "shard"}`). An axis of parameters that no unit is
     placed on is an error.
 
-    Positions are split over the sequence axes, along the dimension that counts them, in ranges or in a zigzag (`sequence-order`).
+    Positions are split over the sequence axes, along the dimension that counts them, in ranges or in a zigzag (`sequence-order`). With
+    `dealt` inputs are split in ranges; the pairs of a query and a key that attention sees of each block of queries are counted from them, a `dist.deal`
+    says which blocks each rank has, and inputs are constrained to that order where anything but the order itself follows from them.
     Batches are split over all axes that split samples, in the order of the mesh, along the dimension that counts samples
     (`train.dims`; where that is assumed it is written down). What has none is not split, with a remark. Uses of a gradient other than its update (the global norm) see a slice of it under `ddp`, so that
     all strategies add up in the same order. `train.count_valid` is written out, because its clamp to 1 cannot be
@@ -66,7 +68,8 @@ def AnnotateShardingPass : ShardPass<"annotate-sharding"> {
     Option<"keepGathered", "keep-gathered", "::tessera::OptionText", "", "regular expression of units that are gathered once">,
     Option<"attention", "attention", "std::string", "\"auto\"", "as of split-attention, which it must agree with">,
     Option<"sequenceOrder", "sequence-order", "std::string", "\"auto\"",
-           "how positions are dealt to ranks: contiguous, zigzag, or auto (zigzag where it balances causal attention)">,
+           "how positions are dealt to ranks: contiguous, zigzag, dealt (or dealt:blocks=<of a rank>), or auto (dealt where the keys "
+           "that queries see follow from the batch, zigzag where it balances causal attention)">,
   ];
 }
 
@@ -86,8 +89,14 @@ def SplitAttentionPass : ShardPass<"split-attention"> {
     `auto` takes the exchange of heads where they divide, over the last axis, and a ring over others. Heads of queries or keys that do
     not divide by the ranks that exchange them are an error.
 
+    Where keys are gathered, `gather-bytes` and `gather-type` become attributes of the ops, `dist.gather_bytes` and
+    `dist.gather_type`. `localize` then gathers so many key heads at a time as take no more bytes (at least one, with a
+    remark), each block in front of the computation of the one before; gradients are reduce-scattered block by block. Every
+    head is computed as it is otherwise. An attention with other numbers of keys than queries is not changed, with a
+    remark; where none is, it is an error.
+
     Precondition: `annotate-sharding` with the same options. Postcondition: `attention` and `attention_grad` have
-    `split = ring`, or stand between `dist.move_axes`. A mesh without sequence axes larger than 1 changes nothing.
+    `split = ring`, or stand between `dist.move_axes`, or have `dist.gather_…`. A mesh without sequence axes larger than 1 changes nothing.
 
     Before, with `seq = 2`:
     ```mlir
@@ -104,6 +113,9 @@ def SplitAttentionPass : ShardPass<"split-attention"> {
   let options = [
     Option<"attention", "attention", "std::string", "\"auto\"", "allgather, ring, ulysses, ring+ulysses or auto">,
     Option<"sequenceOrder", "sequence-order", "std::string", "\"auto\"", "as of annotate-sharding">,
+    Option<"gatherBytes", "gather-bytes", "int64_t", "0", "bytes that keys and values of a rank may take when they are gathered, with their gradients in the backward pass; 0: all heads at once">,
+    Option<"gatherType", "gather-type", "std::string", "\"compute\"", "compute (their own) or fp32: what keys and values are gathered in, and their gradients added up in over ranks">,
+    Option<"isChosen", "is-chosen", "bool", "false", "the compiler has chosen the attention: that it gathers nothing is a remark and no error">,
   ];
 }
 

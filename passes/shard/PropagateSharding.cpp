@@ -64,10 +64,15 @@ private:
       Block &body = op.getRegion(0).front();
       if (failed(forward(body)))
         return failure();
-      for (auto [result, yielded] : llvm::zip_equal(op.getResults(), body.getTerminator()->getOperands()))
-        table.set(result, table.at(yielded));
+      for (OpOperand &yielded : body.getTerminator()->getOpOperands()) {
+        if (table.at(yielded.get()).isDealt())
+          putInRanges(yielded);
+        table.set(op.getResult(yielded.getOperandNumber()), table.at(yielded.get()));
+      }
       return success();
     }
+    if (isa<DealOp>(op))
+      return success();
     auto rule = dyn_cast<ShardingRuleOpInterface>(op);
     if (!rule)
       return op.emitOpError() << "has no sharding rule";
@@ -75,6 +80,18 @@ private:
     for (auto [result, layout] : llvm::zip_equal(op.getResults(), solution.results))
       table.set(result, layout);
     return success();
+  }
+
+  /// What leaves a region is not dealt: the order is known inside alone.
+  void putInRanges(OpOperand &yielded) {
+    const Layout ranges = table.at(yielded.get()).inRanges();
+    OpBuilder builder(yielded.getOwner());
+    auto put = ConstrainOp::create(builder, yielded.get().getLoc(), yielded.get().getType(), yielded.get(),
+                                   ranges.toAttr(table.mesh), OriginAttr(), TypeAttr());
+    if (Operation *source = yielded.get().getDefiningOp(); source && train::isMarkedBackward(source))
+      train::markBackward(put);
+    yielded.set(put);
+    table.set(put, ranges);
   }
 
   /// True if some layout changed.
@@ -88,7 +105,7 @@ private:
         continue;
       Solution solution = table.solveOp(rule);
       for (auto [operand, need] : llvm::zip_equal(op.getOperands(), solution.operands))
-        changed |= refine(operand, need);
+        changed |= refine(operand, need, block);
     }
     return changed;
   }
@@ -123,10 +140,12 @@ private:
   }
 
   /// Splits `value` as `need` says where it is not split yet, if its producer can and no other user minds.
-  bool refine(Value value, const Layout &need) {
+  bool refine(Value value, const Layout &need, Block &block) {
     auto producer = value.getDefiningOp<ShardingRuleOpInterface>();
     if (!producer || getOperandState(value, need).isSplat)
       return false;
+    if (value.getParentBlock() != &block && need.isDealt())
+      return false; // the order is that of this block
     const Layout &have = table.at(value);
     Layout wanted = have;
     for (auto [dim, axes] : llvm::enumerate(need.dims))

@@ -3,6 +3,8 @@
 #include "compiler/dialect/train/Dims.h"
 #include "compiler/dialect/train/Train.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace tessera::dist;
 
@@ -43,6 +45,29 @@ AttentionChoice parseAttention(StringRef text) {
   return choice;
 }
 
+OrderChoice parseOrder(StringRef text) {
+  constexpr StringLiteral kBlocks = "dealt:blocks=";
+  constexpr int64_t kMostBlocks = 1024; // each is a range of keys in each block of a ring
+  OrderChoice choice;
+  if (text == "contiguous") {
+    choice.kind = OrderChoice::Contiguous;
+  } else if (text == "zigzag") {
+    choice.kind = OrderChoice::Zigzag;
+  } else if (text == "dealt" || text.starts_with(kBlocks)) {
+    choice.kind = OrderChoice::Dealt;
+    if (text != "dealt" && (text.drop_front(kBlocks.size()).getAsInteger(10, choice.blocksPerRank) ||
+                            choice.blocksPerRank < 2 || choice.blocksPerRank > kMostBlocks))
+      choice.error = "expected 'dealt:blocks=<2 to " + std::to_string(kMostBlocks) + ">', got '" + text.str() + "'";
+  } else if (text != "auto") {
+    choice.error = "unknown value '" + text.str() + "', expected contiguous, zigzag, dealt or auto";
+  }
+  return choice;
+}
+
+int64_t SequencePlan::ranges(MeshAttr mesh) const {
+  return dealt != 0 ? dealt : groupSize(mesh, positionAxes(mesh)) * (isZigzag ? 2 : 1);
+}
+
 /// Whether all numbers of positions of the step's inputs are multiples of `ranges`.
 static bool dividesPositions(func::FuncOp func, int64_t ranges) {
   for (unsigned index = 0; index < func.getNumArguments(); ++index)
@@ -51,6 +76,69 @@ static bool dividesPositions(func::FuncOp func, int64_t ranges) {
         if (cast<RankedTensorType>(func.getArgument(index).getType()).getDimSize(dim) % ranges != 0)
           return false;
   return true;
+}
+
+/// Blocks of a rank where nothing else is asked for: many, so that the work of each is a small part, but of at least as
+/// many positions as a kernel takes at a time. 0 if the length has no such parts.
+static int64_t blocksOfRank(func::FuncOp func, int64_t ranks) {
+  constexpr int64_t kMost = 16, kLeastPositions = 128;
+  int64_t length = 0;
+  for (unsigned index = 0; index < func.getNumArguments(); ++index)
+    if (train::isBatchArgument(func, index))
+      if (const int64_t dim = train::getDims(func, index).getPositionDim(); dim >= 0)
+        length = std::gcd(length, cast<RankedTensorType>(func.getArgument(index).getType()).getDimSize(dim));
+  for (int64_t blocks = kMost; blocks > 1; --blocks)
+    if (length % (blocks * ranks) == 0 && (length / (blocks * ranks) >= kLeastPositions || blocks <= 4))
+      return blocks;
+  return 0;
+}
+
+/// Whether `value` is known from the batch alone.
+static bool followsFromBatch(Value value, func::FuncOp func, llvm::DenseSet<Value> &seen) {
+  if (!seen.insert(value).second)
+    return true;
+  auto follows = [&](Value operand) { return followsFromBatch(operand, func, seen); };
+  if (Operation *op = value.getDefiningOp())
+    return op->getNumRegions() == 0 && llvm::all_of(op->getOperands(), follows);
+  auto argument = cast<BlockArgument>(value);
+  if (argument.getOwner() == &func.getBody().front())
+    return train::isBatchArgument(func, argument.getArgNumber());
+  Operation *loop = argument.getOwner()->getParentOp();
+  return isa<train::AccumulateOp>(loop) &&
+         (argument.getArgNumber() == 0 || follows(loop->getOperand(argument.getArgNumber() - 1)));
+}
+
+/// Ranges of keys that follow from the batch make the work of blocks differ; those that follow from anything else are
+/// not known in front of the step.
+enum class KeyRanges { Known, OfBatch, OfOthers };
+static KeyRanges keyRangesOf(func::FuncOp func) {
+  KeyRanges found = KeyRanges::Known;
+  func.walk([&](train::AttentionOp op) {
+    for (Value bound : {op.getBegin(), op.getEnd()}) {
+      llvm::DenseSet<Value> seen;
+      if (bound && !followsFromBatch(bound, func, seen))
+        found = KeyRanges::OfOthers;
+      else if (bound && !bound.getDefiningOp<train::ConstantOp>() && found == KeyRanges::Known)
+        found = KeyRanges::OfBatch;
+    }
+  });
+  return found;
+}
+
+/// Inputs are gathered to be dealt: whether each has one number for each position at most.
+static bool hasNarrowInputs(func::FuncOp func) {
+  for (unsigned index = 0; index < func.getNumArguments(); ++index)
+    if (train::isBatchArgument(func, index))
+      if (const train::DimsAttr dims = train::getDims(func, index); dims.getPositionDim() >= 0)
+        for (auto [role, size] :
+             llvm::zip_equal(dims.getRoles(), cast<RankedTensorType>(func.getArgument(index).getType()).getShape()))
+          if (role == train::DimRole::None && size != 1)
+            return false;
+  return true;
+}
+
+bool isDealtBy(RankedTensorType queries, int64_t blocks, int64_t ranks) {
+  return queries.getDimSize(2) % blocks == 0 && queries.getDimSize(0) % ranks == 0;
 }
 
 template <typename Op> static std::string refusalOf(Op op) {
@@ -75,8 +163,9 @@ FailureOr<SequencePlan> planSequence(func::FuncOp func, MeshAttr mesh, StringRef
   const SequenceStrategyInfo *asked = choice.strategy;
   if (!choice.error.empty())
     return func.emitError() << "attention: " << choice.error;
-  if (order != "auto" && order != "contiguous" && order != "zigzag")
-    return func.emitError() << "unknown sequence-order '" << order << "', expected contiguous, zigzag or auto";
+  const OrderChoice orderChoice = parseOrder(order);
+  if (!orderChoice.error.empty())
+    return func.emitError() << "sequence-order: " << orderChoice.error;
   const Axes axes = positionAxes(mesh);
   SequencePlan plan;
   if (axes.empty())
@@ -113,12 +202,53 @@ FailureOr<SequencePlan> planSequence(func::FuncOp func, MeshAttr mesh, StringRef
     plan.reason =
         divides ? "the heads divide evenly among the ranks" : "the heads do not divide evenly among the ranks";
   }
-  bool isCausal = false;
-  func.walk([&](train::AttentionOp op) { isCausal |= op.getCausal(); });
+  bool isCausal = false, isAttending = false;
+  func.walk([&](train::AttentionOp op) {
+    isCausal |= op.getCausal();
+    isAttending = true;
+  });
+  auto dealsWork = [&](int64_t blocks) {
+    bool found = false;
+    func.walk([&](train::AttentionOp op) {
+      found |= isDealtBy(op.getQuery().getType(), blocks, groupSize(mesh, sampleAxes(mesh)));
+    });
+    return found;
+  };
   // Where each rank has all positions of its heads, the work is the same for all anyway.
   const bool keepsPositions = plan.strategy->exchangedAxes(axes).size() < axes.size();
-  const bool divides = dividesPositions(func, 2 * groupSize(mesh, axes));
-  plan.isZigzag = order == "zigzag" || (order == "auto" && isCausal && keepsPositions && divides);
+  const int64_t ranks = groupSize(mesh, axes);
+  dist::DealOp deal;
+  func.walk([&](dist::DealOp op) { deal = op; });
+  if (deal) {
+    plan.dealt = deal.getOrder().getType().getDimSize(1);
+  } else if (orderChoice.kind == OrderChoice::Dealt) {
+    if (!keepsPositions || !isAttending)
+      return func.emitError() << "sequence-order dealt: "
+                              << (isAttending ? "each rank has all positions of its heads, and so the same work"
+                                              : "there is no attention whose work could be dealt");
+    plan.dealt = ranks * (orderChoice.blocksPerRank ? orderChoice.blocksPerRank : blocksOfRank(func, ranks));
+    if (plan.dealt == 0 || !dividesPositions(func, plan.dealt) || !dealsWork(plan.dealt))
+      return func.emitError() << "sequence-order dealt: positions do not divide by "
+                              << (plan.dealt ? plan.dealt : 2 * ranks) << ", " << (plan.dealt ? plan.dealt / ranks : 2)
+                              << " blocks for each of " << ranks << " ranks";
+    if (keyRangesOf(func) == KeyRanges::OfOthers)
+      return func.emitError() << "sequence-order dealt: what keys a query sees follows from what is no input";
+  } else if (orderChoice.kind == OrderChoice::Auto && keepsPositions && keyRangesOf(func) == KeyRanges::OfBatch) {
+    const int64_t blocks = ranks * blocksOfRank(func, ranks);
+    if (!hasNarrowInputs(func))
+      plan.notDealt = "an input has more than a number for each position, and would be gathered";
+    else if (blocks == 0 || !dealsWork(blocks))
+      plan.notDealt = "positions do not divide by two blocks for each rank";
+    else
+      plan.dealt = blocks;
+  }
+  if (orderChoice.kind == OrderChoice::Auto)
+    plan.orderReason = plan.dealt != 0                      ? OrderReason::Documents
+                       : !isCausal                          ? OrderReason::NotCausal
+                       : !keepsPositions                    ? OrderReason::HeadsSplit
+                       : !dividesPositions(func, 2 * ranks) ? OrderReason::NotDivided
+                                                            : OrderReason::Balances;
+  plan.isZigzag = orderChoice.kind == OrderChoice::Zigzag || plan.orderReason == OrderReason::Balances;
   return plan;
 }
 

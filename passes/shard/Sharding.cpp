@@ -136,10 +136,21 @@ Layout movedLayout(MoveAxesOp op, const Layout &operand, MeshAttr mesh) {
   if (!llvm::all_of(minor, [&](const SplitLevel &level) { return llvm::is_contained(axes, level.axis); }))
     return operand;
   from.truncate(from.size() - axes.size());
-  // The minor one first, as they are exchanged one by one; so they come back in their own order.
+  // The minor one first, as they are exchanged one by one; so they come back in their own order. What is dealt goes on
+  // being dealt: each rank has some of the blocks of its group.
+  const int64_t dealt = to.empty() ? 0 : to.back().dealt;
   for (const SplitLevel &level : llvm::reverse(minor))
-    to.push_back({level.axis, 1, op.getZigzag()});
+    to.push_back({level.axis, 1, op.getZigzag(), dealt});
+  if (!to.empty() && to.rangesLeft(to.size() - 1, mesh) == 0)
+    return operand; // the blocks do not divide by the ranks
   return moved;
+}
+
+Layout orderLayout(Value order, MeshAttr mesh) {
+  Layout layout = Layout::replicated(2);
+  if (cast<RankedTensorType>(order.getType()).getDimSize(0) != 1)
+    layout.dims.front() = Split(sampleAxes(mesh));
+  return layout;
 }
 
 ShardingAttr resultSharding(func::FuncOp func, unsigned index) {

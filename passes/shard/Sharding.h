@@ -58,6 +58,9 @@ private:
 /// The layout of the result of `op`, whose operand is laid out as `operand`.
 dist::Layout movedLayout(dist::MoveAxesOp op, const dist::Layout &operand, dist::MeshAttr mesh);
 
+/// The layout of an order that positions are dealt in: of each group of samples where those are, blocks whole.
+dist::Layout orderLayout(mlir::Value order, dist::MeshAttr mesh);
+
 /// The layout that result `index` of a function must have; null if it is free (role `output` without an annotation).
 dist::ShardingAttr resultSharding(mlir::func::FuncOp func, unsigned index);
 

@@ -44,7 +44,7 @@ public:
       for (int64_t factor : dim) {
         int64_t left = rule.factors[factor].size;
         for (const SplitLevel &level : axesOf[factor]) {
-          split.push_back({level.axis, blocks * level.blocks, level.isZigzag});
+          split.push_back({level.axis, blocks * level.blocks, level.isZigzag, level.dealt});
           left /= level.blocks * mesh.getSizes()[level.axis];
           blocks = 1;
         }
@@ -87,9 +87,12 @@ private:
       int64_t left = rule.factors[factor].size; // of the factor, behind its levels
       while (level != split.end() && blocks % left != 0) {
         const int64_t ranks = mesh.getSizes()[level->axis];
-        if (left % (blocks * ranks * (level->isZigzag ? 2 : 1)) != 0)
+        own.push_back({level->axis, blocks, level->isZigzag, level->dealt});
+        const int64_t ranges = own.rangesLeft(own.size() - 1, mesh);
+        if (ranges == 0 || left % (blocks * ranks * ranges) != 0) {
+          own.pop_back();
           return offer(factor, own);
-        own.push_back({level->axis, blocks, level->isZigzag});
+        }
         left /= blocks * ranks;
         if (++level != split.end())
           blocks = level->blocks;

@@ -7,6 +7,7 @@
 #include "passes/shard/Passes.h"
 #include "passes/shard/SequenceStrategy.h"
 #include "passes/shard/Sharding.h"
+#include "passes/shard/partition/GatheredKeys.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_SPLITATTENTIONPASS
@@ -25,8 +26,8 @@ constexpr int64_t kHeads = 1, kPositions = 2;
 
 class Splitter {
 public:
-  Splitter(func::FuncOp func, MeshAttr mesh, const SequencePlan &plan)
-      : func(func), plan(plan), ranges(groupSize(mesh, positionAxes(mesh)) * (plan.isZigzag ? 2 : 1)) {
+  Splitter(func::FuncOp func, MeshAttr mesh, const SequencePlan &plan, const KeyGather &gather)
+      : func(func), plan(plan), gather(gather), ranges(plan.ranges(mesh)) {
     const Axes axes = positionAxes(mesh);
     if (plan.strategy->movesHeads)
       exchanged = axisNames(mesh, plan.strategy->exchangedAxes(axes));
@@ -51,6 +52,9 @@ public:
     eraseDead();
   }
 
+  /// Whether keys are gathered for some attention as KeyGather says.
+  bool appliesGather() const { return isGatherApplied; }
+
 private:
   template <typename Op> void split(Op op, ArrayRef<std::reference_wrapper<OpOperand>> operands, ResultRange results) {
     if (plan.strategy->movesKeys) {
@@ -59,6 +63,8 @@ private:
       else
         op.emitRemark() << "keys are gathered, not sent from rank to rank: " << why;
     }
+    if (gather && gathersKeys(op))
+      annotateGather(op);
     if (!exchanged)
       return;
     for (OpOperand &operand : operands)
@@ -67,6 +73,21 @@ private:
     for (OpResult result : results)
       if (maySplitPositions(result))
         positionsApart(result);
+  }
+
+  /// Whether some axis still splits positions meanwhile, and keys stay where they are.
+  template <typename Op> bool gathersKeys(Op op) const {
+    const SequenceStrategyInfo &way = *plan.strategy;
+    return way.movesKeys ? !op.getSplit() : !way.movesHeads;
+  }
+
+  void annotateGather(Operation *op) {
+    if (const std::string why = gatherRefusal(op); !why.empty()) {
+      op->emitRemark() << "keys of all heads are gathered at once, in their own type: " << why;
+      return;
+    }
+    gather.annotate(op);
+    isGatherApplied = true;
   }
 
   /// Keys of another sequence, or of more than one, may have a number of positions that is never split.
@@ -183,6 +204,8 @@ private:
 
   func::FuncOp func;
   const SequencePlan &plan;
+  const KeyGather &gather;
+  bool isGatherApplied = false;
   int64_t ranges;      ///< that positions are cut into
   ArrayAttr exchanged; ///< axes that split heads meanwhile; null: none
   llvm::DenseMap<Value, Value> headsOf;
@@ -197,11 +220,28 @@ struct SplitAttentionPass : tessera::impl::SplitAttentionPassBase<SplitAttention
           FailureOr<SequencePlan> plan = planSequence(func, mesh, attention, sequenceOrder);
           if (failed(plan))
             return failure();
-          if (!plan->strategy)
+          if (gatherBytes < 0)
+            return func.emitError() << "gather-bytes is " << gatherBytes.getValue() << ", expected at least 0";
+          if (gatherType != "compute" && gatherType != "fp32")
+            return func.emitError() << "unknown gather-type '" << gatherType << "', expected compute or fp32";
+          const KeyGather gather{gatherBytes, gatherType == "fp32" ? Float32Type::get(func.getContext()) : Type()};
+          if (!plan->strategy) {
+            if (gather)
+              func.emitRemark() << "no keys and values are gathered: no sequence axis is larger than 1";
             return success();
+          }
           if (!plan->reason.empty())
             func.emitRemark() << "attention " << plan->strategy->name << ": " << plan->reason;
-          Splitter(func, mesh, *plan).run();
+          Splitter splitter(func, mesh, *plan, gather);
+          splitter.run();
+          if (gather && !splitter.appliesGather()) {
+            if (!isChosen && parseAttention(attention).strategy)
+              return func.emitError() << "attention " << plan->strategy->name
+                                      << " gathers no keys and values for some heads at a time or in another type";
+            func.emitRemark() << "attention " << plan->strategy->name
+                              << ": no keys and values are gathered that could be for some heads at a time or in "
+                                 "another type";
+          }
           return success();
         })))
       signalPassFailure();

@@ -88,6 +88,15 @@ private:
         needs.push_back(accumulateOperand(table.at(operand)));
       return expect(op, needs);
     }
+    for (Value operand : op->getOperands())
+      if (operand.getParentBlock() != op->getBlock() && table.at(operand).isDealt())
+        return op->emitOpError() << "reads what is dealt in the order of another block of ops";
+    if (isa<DealOp>(op))
+      for (Operation *other = op->getNextNode(); other; other = other->getNextNode())
+        if (isa<DealOp>(other))
+          return other->emitOpError() << "is the second one of a block of ops";
+    if (auto deal = dyn_cast<DealOp>(op))
+      return expect(op, {orderLayout(deal.getOrder(), table.mesh)});
     auto rule = dyn_cast<ShardingRuleOpInterface>(op);
     if (!rule)
       return op->emitOpError() << "is left over before localisation";
@@ -126,7 +135,7 @@ private:
   }
 
   LogicalResult verify(Operation *op) {
-    if (isa<ConstrainOp, MoveAxesOp, ReshardOp>(op) || op->hasAttr(kShardings))
+    if (isa<ConstrainOp, MoveAxesOp, DealOp, ReshardOp>(op) || op->hasAttr(kShardings))
       return op->emitOpError() << "is left over after localisation";
     auto slice = dyn_cast<SliceLocalOp>(op);
     auto collective = dyn_cast<CollectiveOpInterface>(op);

@@ -116,11 +116,11 @@ std::optional<SmallVector<Shown, 0>> shownKeys(const Mask &mask, bool &hidesFini
   }
 }
 
-MaskClass classifyMask(const Mask &mask) {
+MaskClass classifyMask(const Mask &mask, bool promiseRuns) {
   bool hidesFinitely = false;
   const auto ranges = shownKeys(mask, hidesFinitely);
   if (!ranges)
-    return classifyDocuments(mask).value_or(MaskClass());
+    return classifyDocuments(mask, promiseRuns).value_or(MaskClass());
   MaskClass found = classifyRanges(*ranges, shapeOf(mask.value).back());
   found.hidesFinitely = hidesFinitely;
   return found;

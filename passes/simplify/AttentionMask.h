@@ -36,10 +36,12 @@ enum class MaskKind {
 };
 
 /// Where a document begins: where `steps`, [samples or 1, positions], is not 0, or after it; then the last one may be
-/// missing.
+/// missing. Or where an id differs from the one before, of an input whose equal elements are promised to lie side by
+/// side.
 struct DocumentStarts {
   mlir::Value steps;
-  bool isAfter;
+  bool isAfter = false;
+  mlir::BlockArgument promised = {}; ///< the input; then `steps` are its elements, perhaps in another shape or type
 };
 using Documents = llvm::SmallVector<DocumentStarts, 1>;
 
@@ -58,8 +60,9 @@ struct MaskClass {
   bool takesPositionsAsSmall = false;       ///< it is this only if no position it compares is beyond 2^30
   std::string remark;                       ///< why a mask that compares ids of documents is Other
 };
-/// Takes time in proportion to the queries.
-MaskClass classifyMask(const Mask &mask);
+/// Takes time in proportion to the queries. `promiseRuns`: of an input of ids, take equal ones to lie side by side; the
+/// caller sees to it that every batch is checked.
+MaskClass classifyMask(const Mask &mask, bool promiseRuns);
 
 /// The keys [begin, end) that a query sees.
 struct Shown {

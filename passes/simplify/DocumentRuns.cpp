@@ -1,11 +1,14 @@
 //===- DocumentRuns.cpp - ids of which equal ones lie side by side --------===//
 
 #include "compiler/dialect/train/Constants.h"
+#include "compiler/dialect/train/Dims.h"
 #include "compiler/dialect/train/Running.h"
 #include "passes/simplify/Documents.h"
 #include "passes/simplify/IndexRange.h"
 #include "passes/simplify/MaskTerms.h"
 #include "passes/simplify/Match.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
 using namespace tessera::train;
@@ -162,6 +165,32 @@ std::optional<Runs> runsOf(Value value) {
   if (!holdsWhole(tensorType(value).getElementType(), most))
     return std::nullopt;
   return Runs{sums->operand, isAfter, most};
+}
+
+BlockArgument inputOf(Value ids) {
+  while (Operation *op = ids.getDefiningOp()) {
+    const unsigned width = tensorType(ids).getElementTypeBitWidth();
+    auto wide = dyn_cast<ConvertOp>(op);
+    auto reshape = dyn_cast<ReshapeOp>(op);
+    if (wide ? !tensorType(op->getOperand(0)).getElementType().isInteger() : !reshape)
+      return {};
+    // Sizes of 1 come and go; others keep their order.
+    auto isWide = [](int64_t size) { return size != 1; };
+    if (reshape && !llvm::equal(llvm::make_filter_range(shapeOf(op->getOperand(0)), isWide),
+                                llvm::make_filter_range(shapeOf(ids), isWide)))
+      return {};
+    ids = op->getOperand(0);
+    if (tensorType(ids).getElementTypeBitWidth() > width)
+      return {};
+  }
+  auto input = dyn_cast<BlockArgument>(ids);
+  auto func = input ? dyn_cast<func::FuncOp>(input.getOwner()->getParentOp()) : func::FuncOp();
+  const int64_t rank = tensorType(ids).getRank();
+  if (!func || !isBatchArgument(func, input.getArgNumber()) || !tensorType(ids).getElementType().isInteger() ||
+      tensorType(ids).getElementType().isInteger(1) || rank == 0 ||
+      getDims(func, input.getArgNumber()).getPositionDim() != rank - 1)
+    return {};
+  return input;
 }
 
 bool countsInRuns(Value positions, const Runs &runs) {

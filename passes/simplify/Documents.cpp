@@ -160,12 +160,20 @@ bool isPosition(const Comparison &compared) {
          compared.types.front().getIntOrFloatBitWidth() >= 32 && compared.largestOffset <= std::ldexp(1.0, 30);
 }
 
+/// Whether elements that differ still do where they are compared.
+bool keepsApart(const Comparison &compared) {
+  const unsigned width = tensorType(compared.vector).getElementTypeBitWidth();
+  return compared.largestOffset == 0 && llvm::all_of(compared.types, [&](Type type) {
+           return type.isInteger() && type.getIntOrFloatBitWidth() >= width;
+         });
+}
+
 bool isOrder(CompareDirection direction) {
   return direction != CompareDirection::Eq && direction != CompareDirection::Ne;
 }
 } // namespace
 
-std::optional<MaskClass> classifyDocuments(const Mask &mask) {
+std::optional<MaskClass> classifyDocuments(const Mask &mask, bool promiseRuns) {
   const ArrayRef<int64_t> shape = shapeOf(mask.value);
   const auto rank = static_cast<int64_t>(shape.size());
   if (rank < 2 || shape[rank - 1] != shape[rank - 2] || shape[rank - 1] < 2)
@@ -175,6 +183,7 @@ std::optional<MaskClass> classifyDocuments(const Mask &mask) {
   MaskClass found;
   found.hidesFinitely = parts.hidesFinitely;
   SmallVector<Runs> runs;
+  Documents promised;
   SmallVector<Comparison> orders;
   SmallVector<const Term *> others;
   bool isUnproven = false;
@@ -188,17 +197,24 @@ std::optional<MaskClass> classifyDocuments(const Mask &mask) {
         runs.push_back(*own);
         continue;
       }
+    if (isEqual && promiseRuns && keepsApart(*compared))
+      if (BlockArgument input = inputOf(compared->vector)) {
+        promised.push_back({compared->vector, /*isAfter=*/true, input});
+        continue;
+      }
     if (compared && isOrder(compared->direction) && isPosition(*compared))
       orders.push_back(*compared);
     else
       others.push_back(&term);
     isUnproven |= isEqual && !knownKeys(term, rank, length, found.hidesFinitely);
   }
-  if (runs.empty() && !isUnproven)
+  if (runs.empty() && promised.empty() && !isUnproven)
     return std::nullopt;
   if (isUnproven) {
-    found.remark = "equal ids are not known to lie side by side, as running sums of where documents begin do: "
-                   "F.pad((ids[:, 1:] != ids[:, :-1]).long(), (1, 0)).cumsum(1)";
+    found.remark =
+        "equal ids are not known to lie side by side, as integers of an input do that --document-ids contiguous "
+        "has checked in every batch, or running sums of where documents begin: "
+        "F.pad((ids[:, 1:] != ids[:, :-1]).long(), (1, 0)).cumsum(1)";
     return found;
   }
   SmallVector<Shown, 0> rows(length, Shown{0, length});
@@ -225,14 +241,23 @@ std::optional<MaskClass> classifyDocuments(const Mask &mask) {
   rest.takesPositionsAsSmall = !orders.empty();
   for (const Runs &own : runs)
     rest.documents.push_back({own.steps, own.isAfter});
+  rest.documents.append(promised);
   return rest;
 }
 
 namespace {
+/// Of [samples or 1, positions], for each position but the last: whether the next one has another id.
+Value differsFromNext(Build &b, Value ids) {
+  const int64_t length = shapeOf(ids).back(), samples = tensorType(ids).getNumElements() / length;
+  ids = b.reshape(ids, {samples, length});
+  auto from = [&](int64_t first) { return b.slice(ids, {0, first}, {samples, length - 1 + first}); };
+  return b.compare(CompareDirection::Ne, from(1), from(0));
+}
+
 /// The keys of one kind of documents.
 DocumentRanges rangesOf(Build &b, const DocumentStarts &starts, int64_t length, bool causal) {
-  const int64_t steps = shapeOf(starts.steps).back(), samples = tensorType(starts.steps).getNumElements() / steps;
-  Value isStep = starts.steps;
+  Value isStep = starts.promised ? differsFromNext(b, starts.steps) : starts.steps;
+  const int64_t steps = shapeOf(isStep).back(), samples = tensorType(isStep).getNumElements() / steps;
   if (auto convert = isStep.getDefiningOp<ConvertOp>();
       convert && tensorType(convert.getOperand()).getElementType().isInteger(1))
     isStep = convert.getOperand();

@@ -22,14 +22,18 @@ struct Runs {
 /// Of values that never come back once they change: sums of what is not negative.
 std::optional<Runs> runsOf(mlir::Value value);
 
+/// The input that `ids` are the elements of, integers of their own or a wider type, positions along the last dimension;
+/// null if they are none of an input's.
+mlir::BlockArgument inputOf(mlir::Value ids);
+
 /// Whether in each of the runs every element of `positions` is the one before it plus 1. An element that is the largest
 /// of its type is taken not to occur.
 bool countsInRuns(mlir::Value positions, const Runs &runs);
 
 /// What `mask` is, if it compares ids of queries and keys: `documents`, and of these keys what kind, window, begin and
 /// end say. Nothing if it compares none. Where it does, and is not such a mask, the kind is Other and `remark` says
-/// why.
-std::optional<MaskClass> classifyDocuments(const Mask &mask);
+/// why. `promiseRuns` as of classifyMask.
+std::optional<MaskClass> classifyDocuments(const Mask &mask, bool promiseRuns);
 
 /// The keys [begin, end) that each query sees: tensor<samples or 1 x positions x i64>, or null where all are seen.
 struct DocumentRanges {

@@ -271,8 +271,9 @@ def RecognizeAttention : Pass<"recognize-attention", "func::FuncOp"> {
     that hides nothing disappears, all others stay as the mask operand. Masks are known if they follow from constants and
     positions, of any size: their rows are computed as few constant or ascending pieces (`KnownRows`).
     A mask that compares ids of documents along queries and keys, alone or beside known ones, becomes the operands `keys`, where equal ids are known to lie
-    side by side (`runsOf`): two numbers a query, from running maxima of the places at which documents begin. Otherwise it stays a mask, and a remark
-    says how to write it. Keys and values that are repeated for
+    side by side (`runsOf`): two numbers a query, from running maxima of the places at which documents begin. Of integers that are an input nothing is
+    known: with `document-ids=contiguous` the argument gets `train.has_runs`, by which the runtime refuses a batch where equal ids are apart.
+    Otherwise it stays a mask, and a remark says how to write it. Keys and values that are repeated for
     grouped-query attention (broadcast, then reshape) are used unrepeated. Batch dimensions are [B, H], or one, which
     becomes B with H = 1.
 
@@ -285,6 +286,8 @@ def RecognizeAttention : Pass<"recognize-attention", "func::FuncOp"> {
     %y, %lse = train.attention %q, %k, %v {scale = 1.25e-1, causal} : …
     ```
   }];
+  let options = [Option<"documentIds", "document-ids", "std::string", "\"contiguous\"",
+                        "contiguous: equal ids of documents lie side by side in an input, which is checked in every batch; any">];
   let dependentDialects = ["train::TrainDialect"];
 }
 

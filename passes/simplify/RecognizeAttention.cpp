@@ -158,8 +158,22 @@ void addRanges(simplify::MaskClass &all, const simplify::MaskClass &more) {
   }
 }
 
+/// From here on every batch is checked.
+void promiseToHaveRuns(BlockArgument input, Operation *reader) {
+  auto func = cast<func::FuncOp>(input.getOwner()->getParentOp());
+  const unsigned index = input.getArgNumber();
+  if (func.getArgAttr(index, kHasRuns))
+    return;
+  func.setArgAttr(index, kHasRuns, UnitAttr::get(func.getContext()));
+  auto name = func.getArgAttrOfType<StringAttr>(index, kName);
+  reader->emitRemark("equal ids of documents are taken to lie side by side")
+      << (name ? " in '" + name.str() + "'" : std::string())
+      << "; a batch where they do not is refused (--document-ids any allows it, with a mask of all pairs)";
+}
+
 /// Rewrites one attention whose softmax gives `probabilities`; false with a reason if it is not one.
-bool convert(SoftmaxOp softmax, Value probabilities, DotGeneralOp product, MaskKinds &kinds, std::string &why) {
+bool convert(SoftmaxOp softmax, Value probabilities, DotGeneralOp product, MaskKinds &kinds, bool promiseRuns,
+             std::string &why) {
   const int64_t rank = tensorType(probabilities).getRank();
   if (tensorType(probabilities).getElementType().isF64()) {
     why = "no library computes attention in f64";
@@ -186,7 +200,7 @@ bool convert(SoftmaxOp softmax, Value probabilities, DotGeneralOp product, MaskK
   };
   for (const Mask &part : scores->masks)
     if (auto [entry, isNew] = kinds.try_emplace(kindKey(part)); isNew) {
-      entry->second = simplify::classifyMask(part);
+      entry->second = simplify::classifyMask(part, promiseRuns);
       if (!entry->second.remark.empty())
         softmax.emitRemark("documents are masked for all pairs of queries and keys: ") << entry->second.remark;
     }
@@ -247,6 +261,9 @@ bool convert(SoftmaxOp softmax, Value probabilities, DotGeneralOp product, MaskK
       kind = simplify::MaskKind::Other;
     if (kind != simplify::MaskKind::Other) {
       documents.append(known.documents);
+      for (const simplify::DocumentStarts &starts : known.documents)
+        if (starts.promised)
+          promiseToHaveRuns(starts.promised, softmax);
       takesPositionsAsSmall |= known.takesPositionsAsSmall;
     }
     causal |= kind == simplify::MaskKind::Causal || kind == simplify::MaskKind::Window;
@@ -292,6 +309,15 @@ bool convert(SoftmaxOp softmax, Value probabilities, DotGeneralOp product, MaskK
 }
 
 struct RecognizeAttention : impl::RecognizeAttentionBase<RecognizeAttention> {
+  using RecognizeAttentionBase::RecognizeAttentionBase;
+
+  LogicalResult initialize(MLIRContext *context) override {
+    if (documentIds == "contiguous" || documentIds == "any")
+      return success();
+    return emitError(UnknownLoc::get(context))
+           << "unknown document-ids '" << documentIds << "', expected contiguous or any";
+  }
+
   void runOnOperation() override {
     SmallVector<SoftmaxOp> softmaxes;
     MaskKinds kinds;
@@ -310,7 +336,7 @@ struct RecognizeAttention : impl::RecognizeAttentionBase<RecognizeAttention> {
               << "the probabilities pass through " << (*probabilities.user_begin())->getName().getStringRef();
         continue;
       }
-      if (convert(softmax, probabilities, product, kinds, why)) {
+      if (convert(softmax, probabilities, product, kinds, documentIds == "contiguous", why)) {
         product.erase();
         if (Operation *guard = probabilities.getDefiningOp(); guard != softmax) {
           Operation *compare = cast<SelectOp>(guard).getPredicate().getDefiningOp();

@@ -79,6 +79,9 @@ Status verifyState(const VerifyContext &context);
 Status verifyDerived(const VerifyContext &context);
 Status verifyAdapters(const VerifyContext &context);
 
+/// Checks what the package says of attention over sequence axes.
+Status verifySequence(const VerifyContext &context);
+
 /// Checks a program's batch table, its scalars, results and probes, and that its results are those of its kind.
 Status verifyBatch(const VerifyContext &context, const artifact::Program &program);
 Status verifyScalars(const VerifyContext &context, const artifact::Program &program, uint32_t numInstructions);

@@ -43,7 +43,7 @@ static Result<int64_t> verifySplits(const VerifyContext &context, const artifact
     isSplit[split.dim()] = true;
     TESSERA_RETURN_IF_ERROR(context.checkGroup(split.group(), what));
     const int64_t ranks = context.groupSize(split.group());
-    if (!isKnown(split.order()))
+    if (!isKnown(split.order()) || split.order() == artifact::SplitOrder::Dealt)
       return bad(what, "unknown order of a split");
     const int64_t ranges = split.order() == artifact::SplitOrder::Zigzag ? 2 * ranks : ranks;
     if (entry.global_shape()->Get(split.dim()) % ranges != 0)
@@ -68,6 +68,11 @@ Status verifyBatch(const VerifyContext &context, const artifact::Program &progra
     if (rank > maxDimensions)
       return bad(what, std::to_string(rank) + " dimensions");
     TESSERA_RETURN_IF_ERROR(verifyDims(entry, what));
+    const bool isInteger = entry.dtype() == DataType::I64 || entry.dtype() == DataType::I32 ||
+                           entry.dtype() == DataType::U8 || entry.dtype() == DataType::I8;
+    if (entry.has_runs() &&
+        (!isInteger || rank == 0 || entry.dims()->GetEnum<artifact::DimRole>(rank - 1) != artifact::DimRole::Position))
+      return bad(what, "only integers along positions can be promised to lie side by side");
     WideInt elements = 1;
     for (uint32_t dim = 0; dim < rank; ++dim) // a scalar has no shape
       if (const int64_t size = entry.global_shape()->Get(dim);

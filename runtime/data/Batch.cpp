@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_set>
 
 namespace tessera {
 
@@ -66,6 +67,7 @@ Result<std::vector<BatchSpec>> batchSpecs(const Artifact &artifact, size_t progr
       spec.dims.push_back(entry->dims()->GetEnum<artifact::DimRole>(dim));
     spec.indexBound = entry->index_bound();
     spec.ignoreIndex = entry->ignore_index();
+    spec.hasRuns = entry->has_runs();
     if (!checkedElements(spec.globalShape, elementBytes(spec.dtype)))
       return TESSERA_ERROR(Unsupported, "batch tensor '" + spec.name + "' of shape " + shapeToString(spec.globalShape) +
                                             " is too large");
@@ -213,6 +215,43 @@ static std::optional<BadIndex> findBad(const BatchSpec &spec, const uint8_t *sam
       return bad;
   }
   return bad;
+}
+
+template <typename T> static std::optional<ApartElement> findApartIn(const BatchSpec &spec, const uint8_t *sample) {
+  const auto elements = static_cast<int64_t>(spec.sampleBytes() / sizeof(T));
+  const int64_t length = spec.sampleShape().back();
+  std::unordered_set<T> ended; // values of runs of this row
+  T last{};
+  for (int64_t i = 0; i < elements; ++i) {
+    T element;
+    std::memcpy(&element, sample + i * sizeof(T), sizeof(T));
+    if (i % length == 0) {
+      ended.clear();
+    } else if (element != last) {
+      ended.insert(last);
+      if (ended.contains(element))
+        return ApartElement{i, static_cast<int64_t>(element)}; // NOLINT(bugprone-signed-char-misuse): a number
+    }
+    last = element;
+  }
+  return std::nullopt;
+}
+
+std::optional<ApartElement> findApart(const BatchSpec &spec, const uint8_t *sample) {
+  if (!spec.hasRuns)
+    return std::nullopt;
+  switch (spec.dtype) {
+  case DataType::I64:
+    return findApartIn<int64_t>(spec, sample);
+  case DataType::I32:
+    return findApartIn<int32_t>(spec, sample);
+  case DataType::U8:
+    return findApartIn<uint8_t>(spec, sample);
+  case DataType::I8:
+    return findApartIn<int8_t>(spec, sample);
+  default:
+    return std::nullopt; // the artifact is refused
+  }
 }
 
 std::optional<BadIndex> findBadIndex(const BatchSpec &spec, const uint8_t *sample, const ElementRanges &read) {

@@ -45,6 +45,7 @@ struct BatchSpec {
   int64_t indexBound = -1;             ///< Values are in [0, indexBound); -1: any.
   int64_t ignoreIndex = std::numeric_limits<int64_t>::min();
   std::vector<IndexPart> indexParts; ///< What must hold of some elements besides.
+  bool hasRuns = false;              ///< Along the last dimension of a sample, equal elements must lie side by side.
 
   /// The dimension that counts samples, or -1.
   int64_t sampleDim() const;
@@ -85,6 +86,13 @@ struct BadIndex {
 };
 /// The first one that `spec` forbids, of the elements in `read`; others are not looked at.
 std::optional<BadIndex> findBadIndex(const BatchSpec &spec, const uint8_t *sample, const ElementRanges &read);
+
+/// An element of a sample that has come before, but not right before.
+struct ApartElement {
+  int64_t element, value;
+};
+/// The first one, where equal elements of `spec` must lie side by side. `sample` is whole.
+std::optional<ApartElement> findApart(const BatchSpec &spec, const uint8_t *sample);
 
 } // namespace tessera
 

@@ -83,7 +83,8 @@ BatchPart partOfRanks(const Artifact &artifact, const std::vector<BatchSpec> &sp
     for (int rank : ranks) {
       const std::vector<DimPart> parts = rankParts(artifact, tensor, rank, program);
       markRankRows(specs[tensor], parts, part.rows);
-      const ElementRanges more = rankElements(specs[tensor], parts);
+      // Whether equal elements lie side by side shows in all of them.
+      const ElementRanges more = rankElements(specs[tensor], specs[tensor].hasRuns ? std::vector<DimPart>() : parts);
       elements.insert(elements.end(), more.begin(), more.end());
     }
     part.elements.push_back(unionOf(std::move(elements)));

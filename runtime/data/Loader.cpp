@@ -77,6 +77,11 @@ Result<std::shared_ptr<const HostBatch>> Loader::readAt(uint64_t position) {
                                                    "else is read with it"
                                                  : "") +
                                  source->hint(sample, tensor, bad->element, bad->value));
+      if (std::optional<ApartElement> apart = findApart(spec, rows[tensor]))
+        return TESSERA_ERROR(InvalidArgument,
+                             source->describe(sample, tensor, apart->element) + " is " + std::to_string(apart->value) +
+                                 ", which has come before, but not right before; equal ids of '" + spec.name +
+                                 "' must lie side by side, or the model is compiled with --document-ids any");
     }
   }
   return std::shared_ptr<const HostBatch>(std::move(batch));

@@ -30,19 +30,22 @@ struct Owned {
     int64_t count = 1;
     for (int64_t size : shape)
       count *= size;
-    memory.resize(count);
+    memory = static_cast<float *>(std::aligned_alloc(64, (count * sizeof(float) + 63) / 64 * 64)); // as an arena's
+    if (!memory)
+      std::abort();
     for (int64_t index = 0; index < count; ++index)
       put(index, static_cast<float>((index * 2654435761u >> 8) % 2001) / 1000.0f - 1.0f);
-    view.data = memory.data();
+    view.data = memory;
   }
+  Owned(const Owned &) = delete;
+  ~Owned() { std::free(memory); }
   void put(int64_t index, float value) {
     if (view.dtype == DataType::F32)
       memory[index] = value;
     else
-      reinterpret_cast<uint16_t *>(memory.data())[index] =
-          static_cast<uint16_t>(__builtin_bit_cast(uint32_t, value) >> 16);
+      reinterpret_cast<uint16_t *>(memory)[index] = static_cast<uint16_t>(__builtin_bit_cast(uint32_t, value) >> 16);
   }
-  std::vector<float> memory;
+  float *memory = nullptr;
   TensorView view;
 };
 

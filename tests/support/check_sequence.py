@@ -35,13 +35,14 @@ def unsharded(multiple):
     return pipeline(JOINT, f"flatten-parameters{{pad-multiple={multiple}}}", UPDATE)
 
 
-def sharded(multiple, attention="auto", order="auto", strategy="zero3", micro=1, remat="none", chunk=0):
-    """The passes that make a step of a rank of a module's mesh; `chunk`: query heads at a time, 0 for all."""
+def sharded(multiple, attention="auto", order="auto", strategy="zero3", micro=1, remat="none", chunk=0, gather=""):
+    """The passes that make a step of a rank of a module's mesh; `chunk`: query heads at a time, 0 for all; `gather`: options of
+    split-attention that say how keys are gathered."""
     choice = f"attention={attention} sequence-order={order}"
     remat = [f"rematerialise{{policy={remat} twice={str(chunk > 0).lower()}}}"] * (remat != "none")
     return pipeline("recognize-attention", CHUNKED.format(chunk) if chunk else JOINT, *remat, f"flatten-parameters{{pad-multiple={multiple}}}",
                     *[f"accumulate-gradients{{count={micro}}}"] * (micro > 1), UPDATE, f"annotate-sharding{{strategy={strategy} {choice}}}",
-                    f"split-attention{{{choice}}}", SHARD, SCHEDULE)
+                    f"split-attention{{{choice} {gather}}}", SHARD, SCHEDULE)
 
 
 def on_mesh(text, mesh):
@@ -72,6 +73,8 @@ def main():
     parser.add_argument("--micro-batches", type=int, default=1)
     parser.add_argument("--remat", default="none")
     parser.add_argument("--chunk", choices=("shared", "own"), help="attention of some heads at a time: of every key head, or of some key heads")
+    parser.add_argument("--gather-bytes", type=int, default=0, help="that gathered keys and values may take; 0: those of all heads")
+    parser.add_argument("--gather-type", default="compute", choices=("compute", "fp32"), help="what they are gathered in")
     parser.add_argument("--expect-text", help="a regular expression that the sharded step must match")
     options = parser.parse_args()
 
@@ -94,6 +97,9 @@ def main():
             elif options.chunk:
                 each = chance.choice([1, 2])
                 groups, heads, size = 2 * exchanged, 2 * exchanged * each, exchanged * each
+            elif options.gather_bytes:
+                groups = chance.choice([2, 3, 5])
+                heads = groups * chance.choice([1, 2])
             length = options.length or 2 * ranks * chance.choice([1, 2, 3])
             batch = samples * options.micro_batches * chance.choice([1, 2])
             paths = {}
@@ -104,7 +110,8 @@ def main():
                 if name == "many":
                     text = on_mesh(text, options.mesh)
                     passes = sharded(2 * samples * ranks, options.attention, options.order, options.strategy, micro, options.remat,
-                                     size if options.chunk else 0)
+                                     size if options.chunk else 0,
+                                     f"gather-bytes={options.gather_bytes} gather-type={options.gather_type}")
                 else:
                     passes = unsharded(2 * samples * ranks)
                 source, paths[name] = directory / f"{name}.in.mlir", directory / f"{name}.mlir"

@@ -13,7 +13,7 @@ loss is a cross-entropy that ignores some targets, or a squared error. Masks:
 and masks of all pairs that are written out, as scores that are masked before a softmax, for `recognize-attention`: ids of
 documents, counted at each token 0 or after it, are equal, and
 
-    packed (causal), packed-window (causal, 5 keys), packed-both (no more)
+    packed (causal), packed-window (causal, 5 keys), packed-both (no more), packed-ids (causal, ids are an input)
 """
 import argparse
 
@@ -21,7 +21,7 @@ from random_model import CLASSES, Model, tensor
 
 WIDTH = 8
 MASKS = ["none", "causal", "window", "prefix", "documents", "hidden", "padding", "added", "packed", "packed-window",
-         "packed-both"]
+         "packed-both", "packed-ids"]
 
 
 class Decoder(Model):
@@ -110,6 +110,8 @@ class Decoder(Model):
         ids = self.op(f"reduce sum, {sums.name} {{dimensions = array<i64: 1>}}", f"({sums.type}) -> {ends.type}", [batch, time], "i64")
         if self.random.random() < 0.5:
             ids = self.typed("sub", ids, ends)
+        if kind == "packed-ids":
+            ids = self.argument("documents", [batch, time], "input", "i64")
         mask = self.compare("eq", self.spread(ids, full, [0, 1], "i64"), self.spread(ids, full, [0, 2], "i64"))
         if kind != "packed-both":
             mask = self.typed("mul", mask, self.spread(self.compare("le", here, there), full, [1, 2], "i1"))

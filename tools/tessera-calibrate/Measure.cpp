@@ -167,7 +167,7 @@ private:
       arguments.scale = 0.125;
       arguments.causal = true;
       cpu::Scratch scratch;
-      scratch.require(cpu::attentionScratchBytes(arguments, true, team));
+      scratch.require(cpu::attentionGradScratchBytes(arguments, team));
       const double product = static_cast<double>(elements) * static_cast<double>(length); // 2 * half of the scores
       const auto keys = static_cast<double>(length);
       result.attentionForward.emplace_back(keys, 2 * product / time([&] { cpu::attention(arguments, scratch, team); }));

@@ -3,6 +3,7 @@
 #include "compiler/dialect/train/Fp8Policy.h"
 #include "compiler/dialect/train/Optimizer.h"
 #include "passes/Register.h"
+#include "passes/differentiate/remat/Policy.h"
 #include "passes/shard/SequenceStrategy.h"
 #include "passes/shard/Strategy.h"
 #include "tools/tessera-compile/driver/Compile.h"
@@ -115,6 +116,15 @@ void addOptimizerSettings(CLI::App &app, tessera::CompileOptions &o) {
   }
 }
 
+std::string rematHelp() {
+  std::string text = "what the backward pass computes again instead of keeping it: ";
+  for (const tessera::remat::PolicyInfo &policy : tessera::remat::policies()) {
+    text += policy.name.str();
+    text += policy.description.empty() ? ", " : " (" + policy.description.str() + "), ";
+  }
+  return text + "budget=<bytes> (kept per rank and micro-batch; e.g. 512MiB)";
+}
+
 void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o) {
   app.add_option("--loss", o.loss, "cross-entropy, mse, or output:<name> for a loss already in the model")
       ->capture_default_str();
@@ -172,11 +182,12 @@ void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o) {
       "--index-check", o.indexCheck,
       "an index outside of its table that the model computes from data: error (the step fails), or clamp (the "
       "nearest one inside counts)");
-  app.add_option("--remat", o.remat,
-                 "what the backward pass computes again instead of keeping it: none, full (all of a block), "
-                 "attention (all of it but attention), selective (all but products and attention), budget=<bytes> "
-                 "(kept per rank and micro-batch; e.g. 512MiB)")
+  app.add_option(
+         "--document-ids", o.documentIds,
+         "ids of documents that are an input: contiguous (equal ones lie side by side, or the batch is refused; "
+         "attention then has a range of keys for each query), or any (a mask of all pairs)")
       ->capture_default_str();
+  app.add_option("--remat", o.remat, rematHelp())->capture_default_str();
   app.add_option("--remat-report", o.rematReport,
                  "what --remat keeps and recomputes: a JSON file, or - for a table (the default of budget)");
   app.add_option("--precision", o.precision,
@@ -236,10 +247,19 @@ void addMachineOptions(CLI::App &app, tessera::CompileOptions &o, std::string &m
           tessera::dist::defaultAxisNames() + "; others are <name>:<role>");
   app.add_option("--strategy", o.strategy, strategyHelp())->capture_default_str();
   app.add_option("--attention", o.attention, attentionHelp())->capture_default_str();
+  app.add_option("--attention-memory", o.attentionMemory,
+                 "where ranks gather keys and values of attention: bytes that they may take on a rank, with their "
+                 "gradients in the backward pass (512MiB); so many heads are gathered at a time. all: all heads")
+      ->capture_default_str();
+  app.add_option("--attention-gather", o.attentionGather,
+                 "what gathered keys and values cross ranks in, and their gradients are added up in over ranks: "
+                 "compute (the type that attention is computed in), or fp32")
+      ->capture_default_str();
   app.add_option(
          "--sequence-order", o.sequenceOrder,
          "how positions are dealt to the ranks of sequence axes: contiguous, zigzag (each rank has an early and a "
-         "late range, the same work of causal attention), or auto")
+         "late range, the same work of causal attention), dealt (blocks by the pairs that their queries see in each "
+         "batch, for packed documents; dealt:blocks=<of a rank>), or auto")
       ->capture_default_str();
   app.add_option(
       "--keep-gathered", o.keepGathered,

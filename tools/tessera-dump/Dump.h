@@ -50,6 +50,12 @@ Json summaryJson(const Artifact &artifact);
 std::string memoryText(const Artifact &artifact, size_t program = trainingProgram, int columns = 48);
 Json memoryJson(const Artifact &artifact, size_t program = trainingProgram);
 
+/// How attention is computed over sequence axes, how positions are dealt, and why: of each way that was compared its
+/// predicted step and memory. Empty, or null, without such an axis.
+std::string sequenceText(const Artifact &artifact);
+Json sequenceJson(const Artifact &artifact);
+
+/// The text has what sequenceText says in front.
 std::string scheduleText(const Artifact &artifact, size_t program = trainingProgram);
 Json scheduleJson(const Artifact &artifact, size_t program = trainingProgram);
 

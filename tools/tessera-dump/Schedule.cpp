@@ -117,7 +117,9 @@ static std::vector<std::string> reasonsOf(const artifact::Instruction &instructi
 
 std::string scheduleText(const Artifact &artifact, size_t program) {
   const artifact::Package &package = artifact.package();
-  std::string text = "schedule (number, stream, instruction, source)\n";
+  std::string text = sequenceText(artifact);
+  text += text.empty() ? "" : "\n";
+  text += "schedule (number, stream, instruction, source)\n";
   for (const FlatInstruction &entry : flatten(artifact.program(program))) {
     std::string location = locationOf(package, *entry.instruction);
     text += fmt::format("{:>6} {:<8} {}{} {}{}\n", entry.number, artifact.streamName(entry.instruction->stream()),

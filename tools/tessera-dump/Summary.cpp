@@ -136,6 +136,8 @@ Json summaryJson(const Artifact &artifact) {
       }
       if (tensor->index_bound() >= 0)
         entry["index_bound"] = tensor->index_bound();
+      if (tensor->has_runs())
+        entry["has_runs"] = true;
       for (uint32_t part = 0; tensor->index_parts() && part < tensor->index_parts()->size(); ++part) {
         const artifact::IndexPart &stored = *tensor->index_parts()->Get(part);
         Json box = {{"bound", stored.bound()}, {"starts", Json::array()}, {"limits", Json::array()}};
@@ -194,6 +196,8 @@ static std::string batchText(const Json &entry) {
                                  entry["shape"].dump());
   if (entry.contains("index_bound"))
     text += " below " + entry["index_bound"].dump();
+  if (entry.contains("has_runs"))
+    text += ", equal ones side by side";
   if (!entry.contains("splits"))
     return text;
   for (const Json &split : entry["splits"]) {

@@ -36,8 +36,9 @@ int main(int argc, char **argv) {
        ofAll(dump::summaryJson)},
       {"--memory", "memory", "Planned memory by class, arena and slot, with lifetimes",
        [](const Artifact &artifact, size_t program) { return dump::memoryText(artifact, program); }, dump::memoryJson},
-      {"--schedule", "schedule", "The instructions with streams, events and sources", dump::scheduleText,
-       dump::scheduleJson},
+      {"--schedule", "schedule",
+       "The instructions with streams, events and sources; why attention over sequence axes is as it is",
+       dump::scheduleText, dump::scheduleJson},
       {"--collectives", "collectives", "What is communicated: bytes, groups, labels", dump::collectivesText,
        dump::collectivesJson},
       {"--state", "state", "Parameters and optimizer state: units, shapes, initialisers", ofAll(dump::stateText),
@@ -92,6 +93,9 @@ int main(int argc, char **argv) {
   for (const Section &section : sections) {
     if (!section.chosen)
       continue;
+    if (asJson && section.name == std::string_view("schedule"))
+      if (dump::Json sequence = dump::sequenceJson(**artifact); !sequence.is_null())
+        json["sequence"] = std::move(sequence);
     if (asJson)
       json[section.name] = section.json(**artifact, program);
     else

@@ -30,12 +30,38 @@ bool Split::hasBlocks() const {
 }
 
 bool Split::isRange() const {
-  return llvm::all_of(*this, [](const SplitLevel &level) { return level.blocks == 1 && !level.isZigzag; });
+  return llvm::all_of(*this,
+                      [](const SplitLevel &level) { return level.blocks == 1 && !level.isZigzag && level.dealt == 0; });
 }
 
 bool Split::isRun() const {
-  return !hasBlocks() &&
-         llvm::all_of(*this, [&](const SplitLevel &level) { return level.isZigzag == front().isZigzag; });
+  return !hasBlocks() && llvm::all_of(*this, [&](const SplitLevel &level) { return level.hasOrderOf(front()); });
+}
+
+bool Split::isDealt() const {
+  return llvm::any_of(*this, [](const SplitLevel &level) { return level.dealt != 0; });
+}
+
+size_t Split::firstDealtWith(size_t level) const {
+  const int64_t dealt = (*this)[level].dealt;
+  while (dealt != 0 && level > 0 && (*this)[level].blocks == 1 && (*this)[level - 1].dealt == dealt)
+    --level;
+  return level;
+}
+
+int64_t Split::rangesLeft(size_t level, MeshAttr mesh) const {
+  const SplitLevel &last = (*this)[level];
+  if (last.dealt == 0)
+    return last.isZigzag ? 2 : 1;
+  int64_t ranks = 1;
+  for (size_t with = firstDealtWith(level); with <= level; ++with)
+    ranks *= mesh.getSizes()[(*this)[with].axis];
+  return last.dealt % ranks == 0 ? last.dealt / ranks : 0;
+}
+
+bool Split::divides(size_t level, int64_t size, MeshAttr mesh) const {
+  const int64_t ranges = mesh.getSizes()[(*this)[level].axis] * rangesLeft(level, mesh);
+  return ranges != 0 && size % (blocksAt(level) * ranges) == 0;
 }
 
 int64_t Split::blocksAt(size_t level) const {
@@ -74,6 +100,9 @@ Split getSplit(ShardingAttr sharding, int64_t dim, MeshAttr mesh) {
         split.push_back({static_cast<unsigned>(mesh.getAxisIndex(name.getValue())), blocks});
         blocks = 1;
       }
+    } else if (auto dealt = dyn_cast<DealtAttr>(item)) {
+      if (isLevel)
+        split.back().dealt = dealt.getBlocks();
     } else if (isLevel) {
       split.back().isZigzag = true;
     }
@@ -102,6 +131,8 @@ ShardingAttr Layout::toAttr(MeshAttr mesh) const {
       list.push_back(mesh.getNames()[level.axis]);
       if (level.isZigzag)
         list.push_back(UnitAttr::get(context));
+      if (level.dealt != 0)
+        list.push_back(DealtAttr::get(context, level.dealt));
     }
     names.push_back(ArrayAttr::get(context, list));
   }
@@ -131,6 +162,10 @@ bool Layout::isReplicated() const {
   return unreduced.empty() && llvm::all_of(dims, [](const Split &split) { return split.empty(); });
 }
 
+bool Layout::isDealt() const {
+  return llvm::any_of(dims, [](const Split &split) { return split.isDealt(); });
+}
+
 static Axes axesWhere(MeshAttr mesh, bool AxisRoleInfo::*property) {
   Axes axes;
   for (auto [axis, size] : llvm::enumerate(mesh.getSizes()))
@@ -155,6 +190,7 @@ int64_t groupSize(MeshAttr mesh, ArrayRef<unsigned> axes) {
 int64_t groupSize(MeshAttr mesh, const Split &split) { return groupSize(mesh, split.axes()); }
 
 SmallVector<int64_t> elementsOf(const Split &split, int64_t size, MeshAttr mesh, int64_t rank) {
+  assert(!split.isDealt() && "what is dealt depends on a value");
   int64_t left = size / groupSize(mesh, split);
   SmallVector<int64_t> elements = llvm::to_vector(llvm::seq<int64_t>(0, left));
   // From what the last level leaves to what the first one splits.
@@ -233,13 +269,20 @@ private:
   /// Appends a step, or widens the last one if both are one collective over several axes.
   void addSplit(Kind kind, const Split &want, size_t level, size_t dim) {
     const SplitLevel &added = want[level];
+    const int64_t dealt = dealtAt(want, level);
     if (!steps.empty() && steps.back().kind == kind && steps.back().dim == static_cast<int64_t>(dim) &&
-        added.blocks == 1 && steps.back().isZigzag == added.isZigzag)
+        added.blocks == 1 && steps.back().isZigzag == added.isZigzag && steps.back().dealt == 0 && dealt == 0)
       return steps.back().axes.push_back(added.axis);
     ReshardStep step{kind, {added.axis}, static_cast<int64_t>(dim)};
     step.blocks = want.blocksAt(level);
     step.isZigzag = added.isZigzag;
+    step.dealt = dealt;
     steps.push_back(std::move(step));
+  }
+
+  /// Ranges that a step puts in order, or back: the first of several levels that are dealt together does it for all.
+  static int64_t dealtAt(const Split &split, size_t level) {
+    return split.firstDealtWith(level) == level ? split[level].dealt : 0;
   }
 
   /// Adds the axes that dimension `dim` lacks, as long as none has to be gathered first.
@@ -258,6 +301,9 @@ private:
       } else {
         auto *source = llvm::find_if(current.dims, [&](const Split &split) { return split.hasAxis(level.axis); });
         if (source->back().axis != level.axis)
+          return;
+        // What an order is for is gathered: parts that are exchanged would come in that order, or be taken for it.
+        if (dealtAt(want, have.size()) != 0 || dealtAt(*source, source->size() - 1) != 0)
           return;
         ReshardStep step{Kind::AllToAll, {level.axis}, static_cast<int64_t>(dim), source - current.dims.begin()};
         step.blocks = want.blocksAt(have.size());
@@ -291,9 +337,10 @@ private:
     while (!have.isPrefixOf(target.dims[dim])) {
       ReshardStep step{Kind::AllGather, {have.back().axis}, static_cast<int64_t>(dim)};
       step.isZigzag = have.back().isZigzag;
+      step.dealt = dealtAt(have, have.size() - 1);
       // Levels without blocks between them are one.
       while (have.back().blocks == 1 && have.size() > 1 && have[have.size() - 2].isZigzag == step.isZigzag &&
-             !isPrefixWithout(have, target.dims[dim])) {
+             step.dealt == 0 && dealtAt(have, have.size() - 2) == 0 && !isPrefixWithout(have, target.dims[dim])) {
         have.pop_back();
         step.axes.insert(step.axes.begin(), have.back().axis);
       }

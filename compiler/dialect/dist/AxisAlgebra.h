@@ -20,17 +20,21 @@ using Axes = llvm::SmallVector<unsigned, 2>;
 
 /// One axis of a split: each part that the axes before leave is `blocks` blocks, and each of these is split over the
 /// axis. A zigzag deals 2n ranges to n positions: position p has ranges p and 2n - 1 - p, in this order. Of causal
-/// attention each position then has the same work.
+/// attention each position then has the same work. What is dealt consists of a number of ranges, in an order that a
+/// value says (`dist.deal`): of n positions p has the p-th of n equal parts of the order, and so have the positions on
+/// further axes that are dealt by the same order.
 struct SplitLevel {
-  SplitLevel(unsigned axis, int64_t blocks = 1, bool isZigzag = false)
-      : axis(axis), isZigzag(isZigzag), blocks(blocks) {}
+  SplitLevel(unsigned axis, int64_t blocks = 1, bool isZigzag = false, int64_t dealt = 0)
+      : axis(axis), isZigzag(isZigzag), dealt(static_cast<unsigned>(dealt)), blocks(blocks) {}
 
   unsigned axis;
-  bool isZigzag;
+  bool isZigzag : 1;
+  unsigned dealt : 31; ///< ranges of the whole dimension; 0: not dealt
   int64_t blocks;
 
+  bool hasOrderOf(const SplitLevel &other) const { return isZigzag == other.isZigzag && dealt == other.dealt; }
   bool operator==(const SplitLevel &other) const {
-    return axis == other.axis && blocks == other.blocks && isZigzag == other.isZigzag;
+    return axis == other.axis && blocks == other.blocks && hasOrderOf(other);
   }
 };
 
@@ -51,8 +55,17 @@ struct Split : llvm::SmallVector<SplitLevel, 2> {
   bool hasBlocks() const;
   /// Each rank's part is one range.
   bool isRange() const;
-  /// Each rank's part is one range, or the two of one zigzag over all axes.
+  /// Each rank's part is one range, or the two of one zigzag over all axes, or what is dealt to it by one order.
   bool isRun() const;
+  /// Positions depend on a `dist.deal`.
+  bool isDealt() const;
+  /// The first of the levels that are dealt together with `level`, or `level` if it is not dealt.
+  size_t firstDealtWith(size_t level) const;
+  /// Whether `level` cuts `size` elements, those that the levels before leave, in ranges of equal size, as many for
+  /// each rank.
+  bool divides(size_t level, int64_t size, MeshAttr mesh) const;
+  /// Ranges of which the levels up to `level`, where it is one of a zigzag or dealt, leave a rank some, of each block.
+  int64_t rangesLeft(size_t level, MeshAttr mesh) const;
   /// Blocks of what a rank has that the levels up to `level` split.
   int64_t blocksAt(size_t level) const;
 };
@@ -85,6 +98,8 @@ struct Layout {
   std::optional<ReductionKind> owedOver(unsigned axis) const;
   bool isUnreduced(unsigned axis) const { return owedOver(axis).has_value(); }
   bool isReplicated() const;
+  /// Some dimension is dealt.
+  bool isDealt() const;
   Layout reduced() const { return {dims, {}}; }
   /// Each rank's part of a dimension is one range of it: what is split otherwise becomes whole.
   Layout inRanges() const;
@@ -135,6 +150,7 @@ struct ReshardStep {
   int64_t blocks = 1;     ///< of `dim`
   int64_t fromBlocks = 1; ///< of `fromDim`
   bool isZigzag = false, fromZigzag = false;
+  int64_t dealt = 0; ///< ranges that all of `dim`, of each block, is dealt in
   ReductionKind reduction = ReductionKind::Sum;
 };
 

@@ -66,12 +66,13 @@ std::optional<SmallVector<DimPiece>> CollectiveBuilder::pieces(const Split &spli
     Axes axes;
     do
       axes.push_back(split[end++].axis);
-    while (end < split.size() && split[end].blocks == 1 && split[end].isZigzag == split[first].isZigzag);
+    while (end < split.size() && split[end].blocks == 1 && split[end].hasOrderOf(split[first]));
     int64_t blocks = split[first].blocks;
-    if (first != 0 && split[first - 1].isZigzag) {
-      if (blocks % 2 != 0)
+    if (first != 0) {
+      const int64_t ranges = split.rangesLeft(first - 1, mesh);
+      if (ranges == 0 || blocks % ranges != 0)
         return std::nullopt;
-      blocks /= 2; // in each of the two ranges
+      blocks /= ranges; // in each of the ranges
     }
     if (blocks != 1)
       found.push_back({blocks, blocks, {Value()}});
@@ -81,11 +82,14 @@ std::optional<SmallVector<DimPiece>> CollectiveBuilder::pieces(const Split &spli
       Value index = position({axis});
       own = own ? build.add(build.mul(own, constant(build, groupSize(mesh, {axis}))), index) : index;
     }
+    const int64_t ranges = split.rangesLeft(end - 1, mesh);
+    DimPiece piece{ranks * ranges, ranges, {own}};
     if (split[first].isZigzag)
-      found.push_back({2 * ranks, 2, {own, build.sub(constant(build, 2 * ranks - 1), own)}});
-    else
-      found.push_back({ranks, 1, {own}});
-    rest /= split[first].isZigzag ? 2 * blocks : blocks;
+      piece.starts.push_back(build.sub(constant(build, 2 * ranks - 1), own));
+    else if (split[first].dealt != 0)
+      piece.starts = dealtBlocks(build, own, ranges);
+    found.push_back(std::move(piece));
+    rest /= ranges * blocks;
   }
   if (found.empty())
     return SmallVector<DimPiece>{{size, size, {Value()}}};
@@ -95,6 +99,34 @@ std::optional<SmallVector<DimPiece>> CollectiveBuilder::pieces(const Split &spli
   for (Value &start : found.back().starts)
     start = build.mul(start, constant(build, rest));
   return found;
+}
+
+/// The block that stands at `place` (tensor<i64>) of the order.
+Value CollectiveBuilder::dealtBlock(train::Build &build, Value place) const {
+  return build.reshape(build.gatherRows(order, build.reshape(place, {1})), {});
+}
+
+/// The `count` blocks of the member at `position`.
+SmallVector<Value, 2> CollectiveBuilder::dealtBlocks(train::Build &build, Value position, int64_t count) const {
+  SmallVector<Value, 2> blocks;
+  Value first = build.mul(position, constant(build, count));
+  for (int64_t number = 0; number < count; ++number)
+    blocks.push_back(dealtBlock(build, build.add(first, constant(build, number))));
+  return blocks;
+}
+
+SmallVector<Value> CollectiveBuilder::rangeStarts(const Split &split, int64_t size, Value position) {
+  assert(split.isRun() && !split.empty() && "ranges of one order");
+  train::Build build(builder, loc);
+  const int64_t ranks = groupSize(mesh, split), ranges = split.rangesLeft(split.size() - 1, mesh);
+  SmallVector<Value> blocks{position};
+  if (split.front().isZigzag)
+    blocks.push_back(build.sub(constant(build, 2 * ranks - 1), position));
+  else if (split.front().dealt != 0)
+    blocks.assign(dealtBlocks(build, position, ranges));
+  for (Value &block : blocks)
+    block = build.mul(block, constant(build, size / (ranks * ranges)));
+  return blocks;
 }
 
 Value CollectiveBuilder::indices(const Split &split, int64_t size, Value position) {
@@ -110,19 +142,29 @@ Value CollectiveBuilder::indices(const Split &split, int64_t size, Value positio
   Value index = build.iota(type, 0);
   // As elementsOf: from what the last level leaves to what the first one splits.
   int64_t behind = 1; // members of the group that differ on minor axes only
-  for (size_t at = split.size(); at-- > 0;) {
+  for (size_t end = split.size(), at = 0; end > 0; end = at) {
+    at = split.firstDealtWith(end - 1); // levels that are dealt together are one
     const SplitLevel &level = split[at];
-    const int64_t blocks = split.blocksAt(at), ranks = mesh.getSizes()[level.axis], block = left / blocks;
+    Axes axes;
+    for (const SplitLevel &with : ArrayRef<SplitLevel>(split).slice(at, end - at))
+      axes.push_back(with.axis);
+    const int64_t blocks = split.blocksAt(at), ranks = groupSize(mesh, axes), block = left / blocks;
     Value own;
     if (!position) {
-      own = this->position({level.axis});
+      own = this->position(axes);
     } else {
       Value turned = build.div(position, constant(build, behind));
       own = build.sub(turned, build.mul(build.div(turned, constant(build, ranks)), constant(build, ranks)));
     }
     Value turn = blocks == 1 ? Value() : build.div(index, number(block));
     Value inside = turn ? build.sub(index, build.mul(turn, number(block))) : index;
-    if (level.isZigzag) {
+    if (level.dealt != 0) {
+      const int64_t ranges = level.dealt / ranks, run = block / ranges;
+      Value range = build.div(inside, number(run));
+      Value place = build.add(range, repeated(build.mul(own, constant(build, ranges))));
+      inside = build.add(build.mul(build.gatherRows(order, place), number(run)),
+                         build.sub(inside, build.mul(range, number(run))));
+    } else if (level.isZigzag) {
       const int64_t half = block / 2;
       Value low = build.mul(own, constant(build, half));
       Value high = build.mul(build.sub(constant(build, 2 * ranks - 2), own), constant(build, half));
@@ -169,6 +211,16 @@ Value CollectiveBuilder::deal(train::Build &build, Value value, int64_t dim, int
   return build.moveDim(build.reshape(value, shape), 0, dim);
 }
 
+/// The same along dimension 0 of what is dealt.
+Value CollectiveBuilder::dealByOrder(train::Build &build, Value value, bool toRanks) const {
+  const int64_t ranges = train::shapeOf(order)[0];
+  const SmallVector<int64_t> shape(train::shapeOf(value));
+  value = expand(build, value, 0, {ranges, shape[0] / ranges});
+  Value from =
+      toRanks ? order : Value(train::SortIndicesOp::create(builder, loc, train::tensorType(order), order, 0, false));
+  return build.reshape(build.gatherRows(value, from), shape);
+}
+
 Value CollectiveBuilder::onFirstDim(const ReshardStep &step, Value value) {
   train::Build build(builder, loc);
   int64_t dim = step.dim;
@@ -182,6 +234,8 @@ Value CollectiveBuilder::onFirstDim(const ReshardStep &step, Value value) {
   bool grows = step.kind == ReshardStep::Kind::AllGather;
   if (step.isZigzag && !grows)
     value = deal(build, value, 0, ranks, /*toRanks=*/true);
+  if (step.dealt != 0 && !grows)
+    value = dealByOrder(build, value, /*toRanks=*/true);
   SmallVector<int64_t> shape(train::shapeOf(value));
   shape[0] = grows ? shape[0] * ranks : shape[0] / ranks;
   Type type = train::tensorType(value).clone(shape);
@@ -193,6 +247,8 @@ Value CollectiveBuilder::onFirstDim(const ReshardStep &step, Value value) {
     value = SliceLocalOp::create(builder, loc, type, value, axes, 0);
   if (step.isZigzag && grows)
     value = deal(build, value, 0, ranks, /*toRanks=*/false);
+  if (step.dealt != 0 && grows)
+    value = dealByOrder(build, value, /*toRanks=*/false);
   value = build.moveDim(value, 0, dim);
   return step.blocks > 1 ? merge(build, value, step.dim, 2) : value;
 }

@@ -17,11 +17,12 @@ namespace tessera::dist {
 
 /// Builds at `builder`'s insertion point, on local values. Axes are numbers of the mesh's axes; a group's
 /// members are ordered as the list names them, the major one first. Every collective gets `origin`
-/// (may be null).
+/// (may be null). `order`, tensor<blocks x i64>, is that of what is dealt; null where nothing is.
 class CollectiveBuilder {
 public:
-  CollectiveBuilder(mlir::OpBuilder &builder, mlir::Location loc, MeshAttr mesh, OriginAttr origin = {})
-      : builder(builder), loc(loc), mesh(mesh), origin(origin) {}
+  CollectiveBuilder(mlir::OpBuilder &builder, mlir::Location loc, MeshAttr mesh, OriginAttr origin = {},
+                    mlir::Value order = {})
+      : builder(builder), loc(loc), mesh(mesh), origin(origin), order(order) {}
 
   /// One step of a change of layout.
   mlir::Value apply(const ReshardStep &step, mlir::Value value);
@@ -44,12 +45,18 @@ public:
   /// The same as one index for each element of the part, tensor<n x i64>: of this rank's, or of that at `position`
   /// (tensor<i64>) of the group of the split's axes.
   mlir::Value indices(const Split &split, int64_t size, mlir::Value position = {});
+  /// Where the ranges begin, all of one size, that the member at `position` of the group of the split's axes has of a
+  /// dimension without blocks, as tensor<i64> each, in its order.
+  llvm::SmallVector<mlir::Value> rangeStarts(const Split &split, int64_t size, mlir::Value position);
 
 private:
   mlir::Value expand(train::Build &build, mlir::Value value, int64_t dim, llvm::ArrayRef<int64_t> sizes) const;
   mlir::Value merge(train::Build &build, mlir::Value value, int64_t dim, int64_t count) const;
   mlir::Value onFirstDim(const ReshardStep &step, mlir::Value value);
   mlir::Value deal(train::Build &build, mlir::Value value, int64_t dim, int64_t ranks, bool toRanks) const;
+  mlir::Value dealByOrder(train::Build &build, mlir::Value value, bool toRanks) const;
+  mlir::Value dealtBlock(train::Build &build, mlir::Value place) const;
+  llvm::SmallVector<mlir::Value, 2> dealtBlocks(train::Build &build, mlir::Value position, int64_t count) const;
   mlir::Value allToAll(const ReshardStep &step, mlir::Value value);
   mlir::Value mask(const ReshardStep &step, mlir::Value value);
 
@@ -57,6 +64,7 @@ private:
   mlir::Location loc;
   MeshAttr mesh;
   OriginAttr origin;
+  mlir::Value order;
 };
 
 } // namespace tessera::dist

@@ -182,8 +182,14 @@ LogicalResult ShardingAttr::verify(llvm::function_ref<InFlightDiagnostic()> emit
         return emitError() << "a dimension has " << blocks.getInt() << " blocks"
                            << (hasAxis ? "" : ", and no axis splits them") << ", expected at least 2, and an axis";
       // dist.sharding_attr_c4
-      if (isa<UnitAttr>(item) ? index == 0 || !isa<StringAttr>(list[index - 1]) : !isa<StringAttr, IntegerAttr>(item))
+      if (isa<UnitAttr, DealtAttr>(item) ? index == 0 || !isa<StringAttr>(list[index - 1])
+                                         : !isa<StringAttr, IntegerAttr>(item))
         return emitError() << "a dimension has " << item << ", expected an axis";
+      // dist.sharding_attr_c5
+      if (auto dealt = dyn_cast<DealtAttr>(item);
+          dealt && (dealt.getBlocks() < 2 || dealt.getBlocks() > std::numeric_limits<int32_t>::max()))
+        return emitError() << "a dimension is dealt in " << dealt.getBlocks()
+                           << " blocks, expected at least 2 and less than 2^31";
     }
     if (failed(checkAxes(axesIn(list))))
       return failure();
@@ -216,11 +222,10 @@ RankedTensorType ShardingAttr::getLocalType(RankedTensorType global, MeshAttr me
   SmallVector<int64_t> shape(global.getShape());
   for (auto [dim, size] : llvm::enumerate(shape)) {
     const Split split = getSplit(*this, static_cast<int64_t>(dim), mesh);
-    for (auto [number, level] : llvm::enumerate(split)) {
-      const int64_t ranks = mesh.getSizes()[level.axis], ranges = level.isZigzag ? 2 * ranks : ranks;
-      if (size % (split.blocksAt(number) * ranges) != 0)
+    for (size_t level = 0; level < split.size(); ++level) {
+      if (!split.divides(level, size, mesh))
         return {};
-      size /= ranks;
+      size /= mesh.getSizes()[split[level].axis];
     }
   }
   return global.clone(shape);
@@ -241,6 +246,13 @@ static ParseResult parseAxes(AsmParser &parser, Attribute &axes) {
     names.push_back(StringAttr::get(parser.getContext(), name));
     if (failed(parser.parseOptionalColon()))
       return success();
+    if (succeeded(parser.parseOptionalKeyword("dealt"))) {
+      int64_t ranges = 0;
+      if (parser.parseInteger(ranges))
+        return failure();
+      names.push_back(DealtAttr::get(parser.getContext(), ranges));
+      return success();
+    }
     names.push_back(UnitAttr::get(parser.getContext()));
     return parser.parseKeyword("zigzag");
   };
@@ -283,6 +295,10 @@ static void printAxes(AsmPrinter &printer, ArrayAttr axes) {
   for (auto [index, item] : llvm::enumerate(axes)) {
     if (isa<UnitAttr>(item)) {
       printer << ": zigzag";
+      continue;
+    }
+    if (auto dealt = dyn_cast<DealtAttr>(item)) {
+      printer << ": dealt " << dealt.getBlocks();
       continue;
     }
     printer << (index == 0 ? "" : ", ");

@@ -73,13 +73,14 @@ def Dist_ShardingAttr : Dist_Attr<"Sharding", "sharding"> {
   let summary = "How one value is split over the mesh, and which reductions it still owes";
   let description = [{
     `dims` is an array with one array per dimension: names of axes, the major one first, and in front of a name, where it is
-    more than one, the number of whole blocks that the axis splits inside of (a number), and behind it `zigzag` where
-    its parts are dealt (a unit). `unreduced` is an array of axis names, `kinds` what is owed over each of these; empty
+    more than one, the number of whole blocks that the axis splits inside of (a number), and behind it `zigzag` (a unit) or
+    `dealt` (`#dist.dealt`) where its parts are no ranges. `unreduced` is an array of axis names, `kinds` what is owed over each of these; empty
     where all are sums.
 
     ```
     {"data", 4, "seq"}    each of data's parts is 4 blocks, and seq splits each of these
     {"seq": zigzag}       of 2n ranges position p has p and 2n - 1 - p
+    {"seq": dealt 16}     of 16 ranges position p has the p-th n-th of those that the `dist.deal` in front lists
     ```
   }];
   let parameters = (ins "::mlir::ArrayAttr":$dims, "::mlir::ArrayAttr":$unreduced,
@@ -103,6 +104,12 @@ def Dist_ShardingAttr : Dist_Attr<"Sharding", "sharding"> {
     /// The same sharding without unreduced axes.
     ShardingAttr reduced() const;
   }];
+}
+
+def Dist_DealtAttr : Dist_Attr<"Dealt", "dealt"> {
+  let summary = "How many blocks a dimension is dealt in, in the order that the `dist.deal` in front says";
+  let parameters = (ins "int64_t":$blocks);
+  let assemblyFormat = "`<` $blocks `>`";
 }
 
 def Dist_OriginPhase : I32EnumAttr<"OriginPhase", "what a value is moved for", [
@@ -169,6 +176,22 @@ def Dist_MoveAxesOp : Dist_Op<"move_axes", [SameOperandsAndResultType]> {
   let arguments = (ins Train_Tensor:$operand, StrArrayAttr:$axes, I64Attr:$from, I64Attr:$to, UnitAttr:$zigzag);
   let results = (outs Train_Tensor:$result);
   let assemblyFormat = "$operand attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Dist_DealOp : Op<Dist_Dialect, "deal"> {
+  let summary = "Says which blocks of positions each rank has where a sharding behind it, in the same block of ops, says `dealt`";
+  let description = [{
+    `order` [d, blocks] is a permutation of 0 … blocks - 1 for the samples of each of d ranks that samples are split over, or
+    with d = 1 for all samples. Of n ranks that positions are dealt to, rank r has the blocks that stand from
+    r * blocks / n on; where attention is computed they ascend. No value depends on it.
+
+    ```mlir
+    dist.deal %order : tensor<2x8xi64>
+    ```
+  }];
+  let arguments = (ins Train_IntTensor:$order);
+  let assemblyFormat = "$order attr-dict `:` type($order)";
   let hasVerifier = 1;
 }
 

@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/dialect/dist/Dist.h"
+#include "compiler/dialect/dist/KeyGather.h"
+#include "compiler/dialect/train/Train.h"
 #include "compiler/dialect/train/Verify.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -139,6 +141,20 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
         return failure();
     return success();
   }
+  if (attr.getName() == kGatherBytes || attr.getName() == kGatherType) {
+    // dist.gather_c1
+    if (!isa<tessera::train::AttentionOp, tessera::train::AttentionGradOp>(op))
+      return op->emitOpError() << attr.getName().getValue() << " is only for attention and its gradient";
+    // dist.gather_c2
+    auto bytes = dyn_cast<IntegerAttr>(value);
+    if (attr.getName() == kGatherBytes && (!bytes || !bytes.getType().isInteger(64) || bytes.getInt() <= 0))
+      return op->emitOpError() << kGatherBytes << " expected a positive i64, got " << value;
+    // dist.gather_c3
+    auto type = dyn_cast<TypeAttr>(value);
+    if (attr.getName() == kGatherType && (!type || !isa<FloatType>(type.getValue())))
+      return op->emitOpError() << kGatherType << " expected a float type, got " << value;
+    return success();
+  }
   if (attr.getName() != kSharding && attr.getName() != kGlobal && attr.getName() != kMemory)
     return success();
   // dist.annotation_c3
@@ -158,6 +174,14 @@ LogicalResult MoveAxesOp::verify() {
   if (getFrom() == getTo())
     return emitOpError() << "moves axes from dimension " << getFrom() << " to itself";
   return verifyAxes(*this, getAxes());
+}
+
+LogicalResult DealOp::verify() {
+  // dist.deal_c1
+  const RankedTensorType type = getOrder().getType();
+  if (type.getRank() != 2 || !type.getElementType().isInteger(64) || type.getDimSize(0) < 1 || type.getDimSize(1) < 2)
+    return emitOpError() << "expects an order of type tensor<samples x blocks x i64>, got " << type;
+  return success();
 }
 
 LogicalResult ReshardOp::verify() {

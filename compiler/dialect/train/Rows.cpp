@@ -57,7 +57,7 @@ class NoPlace : public LocalizeContext {
 public:
   Value globalOffset(OpBuilder &, unsigned, int64_t) override { return ask(); }
   Value globalIndices(OpBuilder &, unsigned, int64_t) override { return ask(); }
-  bool isZigzag(unsigned, int64_t) override { return ask() != nullptr; }
+  bool isBalanced(unsigned, int64_t) override { return ask() != nullptr; }
   std::optional<SmallVector<dist::DimPiece>> pieces(OpBuilder &, unsigned, int64_t) override {
     ask();
     return std::nullopt;

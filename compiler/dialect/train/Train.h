@@ -43,6 +43,8 @@ inline constexpr llvm::StringLiteral kUnit = "train.unit";
 /// On a fusion with optimizer updates: the names of their units, and which operands hold the gradients.
 inline constexpr llvm::StringLiteral kUnits = "train.units";
 inline constexpr llvm::StringLiteral kGradOperands = "train.grad_operands";
+/// Argument attribute (unit): along the last dimension of each sample, equal values lie side by side.
+inline constexpr llvm::StringLiteral kHasRuns = "train.has_runs";
 /// On a batch argument: its values are below this (i64), but for the ignored index (i64).
 inline constexpr llvm::StringLiteral kIndexBound = "train.index_bound";
 inline constexpr llvm::StringLiteral kIgnoreIndex = "train.ignore_index";

@@ -243,6 +243,17 @@ LogicalResult TrainDialect::verifyRegionArgAttribute(Operation *op, unsigned, un
   const Checked checked{emitError, attr};
   const auto text = func.getArgAttrOfType<StringAttr>(index, kRole);
   const std::optional<ArgRole> role = text ? symbolizeArgRole(text.getValue()) : std::nullopt;
+  // train.arg_c20
+  if (attr.getName() == kHasRuns) {
+    auto tensor = cast<RankedTensorType>(type);
+    Type element = tensor.getElementType();
+    if (!isa<UnitAttr>(attr.getValue()) || !isBatch(role) || !element.isInteger() || element.isInteger(1))
+      return checked.error() << "expected a unit on an input or target of integers, got " << attr.getValue() << " on "
+                             << type;
+    auto dims = func.getArgAttrOfType<DimsAttr>(index, kDims);
+    if (!dims || tensor.getRank() == 0 || dims.getPositionDim() != tensor.getRank() - 1)
+      return checked.error() << "expected positions along the last dimension";
+  }
   // train.arg_c17
   if (attr.getName() == kComputeType && !isParameter(role))
     return checked.error() << "is only for parameters";

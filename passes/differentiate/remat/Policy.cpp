@@ -47,10 +47,10 @@ Plan planSelective(const Boundary &boundary) {
 }
 
 constexpr PolicyInfo kPolicies[] = {
-    {"none", false, planNone},
-    {"full", true, planFull},
-    {"attention", true, planAttention},
-    {"selective", false, planSelective},
+    {"none", "", false, planNone},
+    {"full", "all of a block", true, planFull},
+    {"attention", "all of it but attention", true, planAttention},
+    {"selective", "all but products and attention", false, planSelective},
 };
 
 } // namespace

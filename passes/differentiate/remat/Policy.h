@@ -12,8 +12,9 @@ namespace tessera::remat {
 
 /// What a policy that needs no search keeps; a row of a table.
 struct PolicyInfo {
-  llvm::StringLiteral name; ///< as in `--remat full`
-  bool needsBlocks;         ///< does nothing for a model without blocks
+  llvm::StringLiteral name;        ///< as in `--remat full`
+  llvm::StringLiteral description; ///< what is recomputed; empty: nothing
+  bool needsBlocks;                ///< does nothing for a model without blocks
   Plan (*plan)(const Boundary &boundary);
 };
 

@@ -57,21 +57,22 @@ SeenKeys seenKeys(Build &build, const AttentionMasks &masks, Value indices, Seen
   return seen;
 }
 
-SeenKeys seenKeysOf(Build &build, const SeenKeys &seen, const dist::Split &split, int64_t keys, dist::MeshAttr mesh,
-                    Value position) {
+SeenKeys seenKeysOf(dist::CollectiveBuilder &collectives, Build &build, const SeenKeys &seen, const dist::Split &split,
+                    int64_t keys, dist::MeshAttr mesh, Value position) {
   if (!seen.begin)
     return seen;
-  const int64_t ranks = dist::groupSize(mesh, split);
-  auto scalar = [&](int64_t value) { return build.constant(DenseElementsAttr::get(indexType(build, {}), value)); };
+  const SmallVector<Value> starts = collectives.rangeStarts(split, keys, position);
+  const int64_t run = keys / (dist::groupSize(mesh, split) * static_cast<int64_t>(starts.size()));
+  Value zero = build.constant(DenseElementsAttr::get(indexType(build, {}), int64_t{0}));
   // How many of the member's keys are in front of x.
   auto countBelow = [&](Value x) {
-    x = clampedFrom(build, build.max(x, number(build, shapeOf(x), 0)), scalar(0), keys); // any number is a bound
-    if (!split.front().isZigzag)
-      return clampedFrom(build, x, build.mul(position, scalar(keys / ranks)), keys / ranks);
-    const int64_t half = keys / (2 * ranks);
-    Value low = build.mul(position, scalar(half));
-    Value high = build.mul(build.sub(scalar(2 * ranks - 1), position), scalar(half));
-    return build.add(clampedFrom(build, x, low, half), clampedFrom(build, x, high, half));
+    x = clampedFrom(build, build.max(x, number(build, shapeOf(x), 0)), zero, keys); // any number is a bound
+    Value below;
+    for (Value start : starts) {
+      Value here = clampedFrom(build, x, start, run);
+      below = below ? build.add(below, here) : here;
+    }
+    return below;
   };
   return {countBelow(seen.begin), countBelow(seen.end)};
 }

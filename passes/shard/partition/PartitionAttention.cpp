@@ -13,6 +13,7 @@
 #include "compiler/interfaces/Partition.h"
 #include "passes/shard/SequenceStrategy.h"
 #include "passes/shard/partition/AttentionKeys.h"
+#include "passes/shard/partition/GatheredKeys.h"
 #include "passes/shard/rules/AttentionFactors.h"
 
 #include <limits>
@@ -27,7 +28,9 @@ namespace tessera::shard {
 namespace {
 
 /// Queries and keys are the same positions: what splits one splits the other.
-template <typename Op> std::vector<PartitionChoice> ringChoices(Op op) {
+template <typename Op> std::vector<PartitionChoice> choicesOf(Op op) {
+  if (dist::KeyGather::of(op))
+    return gatherChoices(op);
   if (op.getSplit() != AttentionSplit::Ring || !ringRefusal(op).empty())
     return {};
   RuleBuilder builder(op);
@@ -57,7 +60,7 @@ public:
     Value indices = collectives.indices(split, masks.queries);
     seen = seenKeys(build, masks, indices, {local.getBegin(), local.getEnd()});
     // Among its own keys, which are in the order of its queries, a rank sees what the whole sees.
-    const bool isPlain = !local.getBegin() && (!masks.window || !split.front().isZigzag);
+    const bool isPlain = !local.getBegin() && (!masks.window || split.isRange());
     ownCausal = masks.causal && isPlain;
   }
 
@@ -81,7 +84,7 @@ public:
       if (masks.window)
         block.window = build.builder.getI64IntegerAttr(*masks.window);
     } else {
-      block.seen = seenKeysOf(build, seen, split, masks.keys, mesh, position);
+      block.seen = seenKeysOf(collectives, build, seen, split, masks.keys, mesh, position);
       block.density = densityOf(block.seen);
     }
     return block;
@@ -90,9 +93,10 @@ public:
   int64_t size() const { return ranks; }
 
 private:
-  /// Of what ranges leave, in a zigzag each rank has its share; else some rank may see all of the block.
+  /// Of what ranges leave, each rank has its share in a zigzag or as it is dealt; else some rank may see all of the
+  /// block.
   FloatAttr densityOf(const SeenKeys &keys) const {
-    if (!keys.begin || !masks.causal || !split.front().isZigzag)
+    if (!keys.begin || !masks.causal || split.isRange())
       return {};
     const double part = seenPart(true, masks.window, std::nullopt, static_cast<double>(masks.keys));
     return build.builder.getF64FloatAttr(part);
@@ -146,10 +150,12 @@ Partial merge(Build &build, const Partial &a, const Partial &b) {
 }
 
 struct AttentionRing : PartitionOpInterface::ExternalModel<AttentionRing, AttentionOp> {
-  std::vector<PartitionChoice> getPartitionChoices(Operation *op) const { return ringChoices(cast<AttentionOp>(op)); }
+  std::vector<PartitionChoice> getPartitionChoices(Operation *op) const { return choicesOf(cast<AttentionOp>(op)); }
 
   SmallVector<PartitionCollective> getPartitionCollectives(Operation *op, unsigned, ArrayRef<Layout> operands,
                                                            ArrayRef<Layout>, MeshAttr mesh) const {
+    if (dist::KeyGather::of(op))
+      return gatherCollectives(op, operands, mesh);
     SmallVector<PartitionCollective> sent;
     const dist::Axes axes = operands[0].dims[2].axes();
     for (unsigned number : {1, 2}) {
@@ -163,6 +169,8 @@ struct AttentionRing : PartitionOpInterface::ExternalModel<AttentionRing, Attent
 
   FailureOr<SmallVector<Value>> buildPartition(Operation *operation, unsigned, OpBuilder &builder, ValueRange operands,
                                                TypeRange types, PartitionContext &context) const {
+    if (dist::KeyGather::of(operation))
+      return buildGathered(operation, builder, operands, types, context);
     auto op = cast<AttentionOp>(operation);
     Build build(builder, op.getLoc());
     AttentionOp::Adaptor local(operands, op);
@@ -190,12 +198,12 @@ struct AttentionRing : PartitionOpInterface::ExternalModel<AttentionRing, Attent
 };
 
 struct AttentionGradRing : PartitionOpInterface::ExternalModel<AttentionGradRing, AttentionGradOp> {
-  std::vector<PartitionChoice> getPartitionChoices(Operation *op) const {
-    return ringChoices(cast<AttentionGradOp>(op));
-  }
+  std::vector<PartitionChoice> getPartitionChoices(Operation *op) const { return choicesOf(cast<AttentionGradOp>(op)); }
 
   SmallVector<PartitionCollective> getPartitionCollectives(Operation *op, unsigned, ArrayRef<Layout> operands,
                                                            ArrayRef<Layout>, MeshAttr mesh) const {
+    if (dist::KeyGather::of(op))
+      return gatherCollectives(op, operands, mesh);
     SmallVector<PartitionCollective> sent;
     const dist::Axes axes = operands[0].dims[2].axes();
     const int64_t ranks = dist::groupSize(mesh, axes);
@@ -210,6 +218,8 @@ struct AttentionGradRing : PartitionOpInterface::ExternalModel<AttentionGradRing
 
   FailureOr<SmallVector<Value>> buildPartition(Operation *operation, unsigned, OpBuilder &builder, ValueRange operands,
                                                TypeRange types, PartitionContext &context) const {
+    if (dist::KeyGather::of(operation))
+      return buildGathered(operation, builder, operands, types, context);
     auto op = cast<AttentionGradOp>(operation);
     Build build(builder, op.getLoc());
     AttentionGradOp::Adaptor local(operands, op);

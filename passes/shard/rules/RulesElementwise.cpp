@@ -129,7 +129,7 @@ struct RngUniformRule : RuleModel<RngUniformRule, RngUniformOp> {
     for (int64_t dim = 0, rank = type.getRank(); dim < rank; ++dim) {
       const auto own = context.pieces(builder, 0, dim);
       if (!own)
-        return op->emitError() << "random numbers along dimension " << dim << " are split inside of a zigzag";
+        return op->emitError() << "random numbers along dimension " << dim << " are split inside of what is dealt";
       llvm::append_range(pieces, *own);
     }
     Build build(builder, op->getLoc());

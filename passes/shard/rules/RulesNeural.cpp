@@ -1,6 +1,5 @@
 //===- RulesNeural.cpp - normalisation, losses, attention, quantisation ---===//
 
-#include "compiler/cost/Flops.h"
 #include "compiler/dialect/train/Builders.h"
 #include "passes/shard/partition/AttentionKeys.h"
 #include "passes/shard/rules/AttentionFactors.h"
@@ -90,17 +89,7 @@ template <typename Op> struct AttentionRule : RuleModel<AttentionRule<Op>, Op> {
       return results;
     Build build(builder, op->getLoc());
     const SeenKeys seen = seenKeys(build, AttentionMasks(attention), indices, {local.getBegin(), local.getEnd()});
-    local.getBeginMutable().assign(seen.begin);
-    local.getEndMutable().assign(seen.end);
-    local.setCausal(false);
-    local.removeWindowAttr();
-    // The last range of queries sees all keys, an early and a late one together half of them.
-    const auto keys = static_cast<double>(attention.getKey().getType().getDimSize(2));
-    const std::optional<uint64_t> window = attention.getWindow();
-    if (context.isZigzag(0, 2))
-      local.setDensity(APFloat(seenPart(true, window, std::nullopt, keys)));
-    else if (window)
-      local.setDensity(APFloat(std::min(1.0, static_cast<double>(*window) / keys)));
+    saySeenKeys(local, attention, seen, context.isBalanced(0, 2));
     return results;
   }
 };

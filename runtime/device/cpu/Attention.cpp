@@ -11,8 +11,11 @@ std::vector<const AttentionKernel *> attentionKernels() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl"))
+      __builtin_cpu_supports("avx512vl")) {
+    if (__builtin_cpu_supports("avx512bf16"))
+      found.push_back(&attentionAvx512Bf16);
     found.push_back(&attentionAvx512);
+  }
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
     found.push_back(&attentionAvx2);
 #endif
@@ -68,6 +71,16 @@ AttentionProblem describe(const AttentionArguments &arguments) {
   return problem;
 }
 
+AttentionProblem describeGrad(const AttentionGradArguments &arguments) {
+  AttentionProblem problem = describe(arguments);
+  problem.dout = strided(arguments.dout);
+  problem.dq = strided(arguments.dq);
+  problem.dk = strided(arguments.dk);
+  problem.dv = strided(arguments.dv);
+  problem.isPartial = arguments.isPartial;
+  return problem;
+}
+
 /// Floats per thread, so that every thread's part is aligned.
 size_t scratchFloats(const AttentionProblem &problem, bool backward, const AttentionKernel &kernel) {
   size_t floats = backward ? kernel.backwardScratch(problem) : kernel.forwardScratch(problem);
@@ -83,10 +96,12 @@ template <typename Task> void runTasks(int64_t count, Scratch &scratch, size_t f
 
 } // namespace
 
-size_t attentionScratchBytes(const AttentionArguments &arguments, bool backward, const Team &team) {
-  AttentionProblem problem = describe(arguments);
-  problem.dq.isHalf = problem.q.isHalf; // the larger one
-  return scratchFloats(problem, backward, attentionKernel()) * sizeof(float) * team.threads();
+size_t attentionScratchBytes(const AttentionArguments &arguments, const Team &team) {
+  return scratchFloats(describe(arguments), false, attentionKernel()) * sizeof(float) * team.threads();
+}
+
+size_t attentionGradScratchBytes(const AttentionGradArguments &arguments, const Team &team) {
+  return scratchFloats(describeGrad(arguments), true, attentionKernel()) * sizeof(float) * team.threads();
 }
 
 void attention(const AttentionArguments &arguments, Scratch &scratch, const Team &team, const AttentionKernel &kernel) {
@@ -95,18 +110,14 @@ void attention(const AttentionArguments &arguments, Scratch &scratch, const Team
   runTasks(problem.batch * problem.heads * chunks, scratch, scratchFloats(problem, false, kernel), team,
            [&](float *memory, int64_t index) {
              int64_t head = index / chunks;
-             kernel.forward(problem, memory, head / problem.heads, head % problem.heads, index % chunks);
+             // The last queries first: causal ones see the most, and short tasks at the end keep threads busy.
+             kernel.forward(problem, memory, head / problem.heads, head % problem.heads, chunks - 1 - index % chunks);
            });
 }
 
 void attentionGrad(const AttentionGradArguments &arguments, Scratch &scratch, const Team &team,
                    const AttentionKernel &kernel) {
-  AttentionProblem problem = describe(arguments);
-  problem.dout = strided(arguments.dout);
-  problem.dq = strided(arguments.dq);
-  problem.dk = strided(arguments.dk);
-  problem.dv = strided(arguments.dv);
-  problem.isPartial = arguments.isPartial;
+  AttentionProblem problem = describeGrad(arguments);
   size_t floats = scratchFloats(problem, true, kernel);
   int64_t groups = problem.batch * problem.groups;
   if (groups >= team.threads()) {

@@ -1,6 +1,6 @@
 //===- Attention.h - attention forward and backward ------------------------===//
 //
-// f32, or bf16 computed in f32, any strides, grouped heads, boolean or additive masks, ranges of keys, causal. Never
+// f32, or bf16 added up in f32, any strides, grouped heads, boolean or additive masks, ranges of keys, causal. Never
 // stores scores of the whole sequence. The instruction set is chosen at run time; results do not depend on the number
 // of threads.
 //
@@ -38,7 +38,8 @@ const AttentionKernel &attentionKernel();
 std::vector<const AttentionKernel *> attentionKernels();
 
 /// Bytes of scratch that a call needs.
-size_t attentionScratchBytes(const AttentionArguments &arguments, bool backward, const Team &team);
+size_t attentionScratchBytes(const AttentionArguments &arguments, const Team &team);
+size_t attentionGradScratchBytes(const AttentionGradArguments &arguments, const Team &team);
 
 void attention(const AttentionArguments &arguments, Scratch &scratch, const Team &team,
                const AttentionKernel &kernel = attentionKernel());

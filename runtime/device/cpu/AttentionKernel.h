@@ -1,6 +1,7 @@
 //===- AttentionKernel.h - blocked attention for one instruction set -------===//
 //
-// AttentionKernel.cpp is compiled once per instruction set (baseline, AVX2, AVX-512); each gives one table of
+// AttentionKernel.cpp is compiled once per instruction set (baseline, AVX2, AVX-512 without and with
+// products of bf16); each gives one table of
 // functions. The tasks of a table are independent and touch only their own part of the results, so that any number of
 // threads gives the same numbers. Plain C types only: an inline function shared with other files could end up compiled
 // for the wrong processor.
@@ -25,7 +26,8 @@ struct Strided {
 enum class MaskKind { None, Boolean, Additive };
 
 /// Shapes as train.attention: q [B,H,Tq,D], k [B,G,Tk,D], v [B,G,Tk,Dv], lse [B,H,Tq]. lse and an additive mask are
-/// f32, all others f32 or bf16; computed in f32, results are rounded once.
+/// f32, all others f32 or bf16. Sums and softmax are f32, results are rounded once. Where operands and results are bf16
+/// and the processor multiplies bf16, probabilities and gradients of scores are rounded to bf16 before their products.
 struct AttentionProblem {
   int64_t batch, heads, groups, queries, keys, depth, valueDepth;
   float scale;
@@ -63,6 +65,7 @@ extern const AttentionKernel attentionBaseline;
 #if defined(__x86_64__)
 extern const AttentionKernel attentionAvx2;
 extern const AttentionKernel attentionAvx512;
+extern const AttentionKernel attentionAvx512Bf16;
 #endif
 
 } // namespace tessera::cpu

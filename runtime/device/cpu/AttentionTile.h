@@ -1,8 +1,9 @@
-//===- AttentionTile.h - vectors, tiles and packing of one instruction set --===//
+//===- AttentionTile.h - vectors and products of one instruction set --------===//
 //
-// What the blocked attention is made of: vectors of TESSERA_VECTOR_BYTES, products of tiles in registers, and the way
-// between a strided tensor of f32 or bf16 and a packed block of f32. Functions are local to the file that includes
-// this: each instruction set has its own.
+// What the blocked attention computes with: vectors of TESSERA_VECTOR_BYTES, and products of tiles in registers.
+// Operands of products are packed in words of 32 bits: one f32, or two bf16 that follow each other along the dimension
+// that is summed over ("pairs", if the processor multiplies them: TESSERA_PAIRS). Functions are local to the file that
+// includes this: each instruction set has its own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,28 +12,60 @@
 
 #include "runtime/device/cpu/AttentionKernel.h"
 
+#if TESSERA_VECTOR_BYTES == 64
+#include <immintrin.h>
+#endif
+
 namespace tessera::cpu {
+namespace {
 
 constexpr int64_t lanes = TESSERA_VECTOR_BYTES / sizeof(float);
 using Floats = float __attribute__((vector_size(TESSERA_VECTOR_BYTES), may_alias));
 using Ints = int32_t __attribute__((vector_size(TESSERA_VECTOR_BYTES), may_alias));
+using FloatsAnywhere = float __attribute__((vector_size(TESSERA_VECTOR_BYTES), may_alias, aligned(4)));
+using Word = float __attribute__((may_alias)); ///< 32 bits, whatever is in them
 
 constexpr int64_t block = attentionBlock;
 constexpr int64_t rowTile = 4;                         // rows of a register tile
 constexpr int64_t columnVectors = lanes == 16 ? 4 : 2; // vectors of a register tile's row
+constexpr int64_t stepBlock = 64;                      // words summed over at a time: [64, 64] stays in the L1 cache
 constexpr float infinity = __builtin_inff();
 
-static int64_t padded(int64_t size) { return (size + 15) / 16 * 16; }
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
-static Floats load(const float *p) { return *reinterpret_cast<const Floats *>(p); }
-static void store(float *p, Floats value) { *reinterpret_cast<Floats *>(p) = value; }
-static Floats splat(float value) { return Floats{} + value; }
+#ifdef TESSERA_PAIRS
+constexpr bool hasPairs = true;
+#else
+constexpr bool hasPairs = false;
+#endif
 
-/// exp(x) for x <= about 88 within 2 ulp; 0 below -87.3 (Cephes' polynomial).
-static Floats exponential(Floats x) {
-  const float lowest = -87.33f, magic = 12582912.0f; // 1.5 * 2^23: adding it rounds to an integer
-  Floats clipped = x < lowest ? splat(lowest) : x;
+int64_t padded(int64_t size) { return (size + 15) / 16 * 16; }
+int64_t upTo(int64_t size, int64_t multiple) { return (size + multiple - 1) / multiple * multiple; }
+int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+Floats load(const Word *p) { return *reinterpret_cast<const FloatsAnywhere *>(p); }
+void store(Word *p, Floats value) { *reinterpret_cast<FloatsAnywhere *>(p) = value; }
+Floats splat(float value) { return value - Floats{}; } // a copy, bit by bit: adding 0 would be none of -0
+
+/// Words that hold `steps` numbers that are summed over.
+template <bool Pairs> int64_t wordsOf(int64_t steps) { return Pairs ? (steps + 1) / 2 : steps; }
+
+/// The larger one of each lane; b where one of them is not a number.
+Floats larger(Floats a, Floats b) {
+#if TESSERA_VECTOR_BYTES == 64
+  return _mm512_maskz_max_ps(0xffff, a, b);
+#else
+  return a > b ? a : b;
+#endif
+}
+
+/// exp(x) for x <= about 88 within 2 ulp (Cephes' polynomial); 0 of -inf and of what is no f32, at the latest of -104.
+Floats exponential(Floats x) {
+  const float magic = 12582912.0f; // 1.5 * 2^23: adding it rounds to an integer
+#if TESSERA_VECTOR_BYTES == 64
+  const float lowest = -105.0f;
+#else
+  const float lowest = -87.33f;
+#endif
+  Floats clipped = larger(splat(lowest), x);
   Floats shifted = clipped * 1.44269504088896341f + magic;
   Floats whole = shifted - magic;
   Floats r = clipped - whole * 0.693359375f;
@@ -44,154 +77,97 @@ static Floats exponential(Floats x) {
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   Floats y = p * (r * r) + r + 1.0f;
+#if TESSERA_VECTOR_BYTES == 64
+  return _mm512_maskz_scalef_ps(0xffff, y, whole);
+#else
   Ints exponent = (reinterpret_cast<Ints>(shifted) << 23) + (127 << 23);
   Floats result = y * reinterpret_cast<Floats>(exponent);
   return x < lowest ? splat(0) : result;
+#endif
 }
 
-static float sum(Floats value) {
-  float total = 0;
-  for (int64_t lane = 0; lane < lanes; ++lane)
-    total += value[lane];
-  return total;
+/// sum += left * right; pairs are two products each, added up in f32 (numbers below 2^-126 count as 0).
+template <bool Pairs> void addProduct(Floats &sum, Floats left, Floats right) {
+  if constexpr (Pairs) {
+#ifdef TESSERA_PAIRS
+    sum = _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(left), reinterpret_cast<__m512bh>(right));
+#endif
+  } else {
+    sum += left * right;
+  }
 }
 
-/// c[4, V*lanes] (+)= a[4, k] b[k, V*lanes]; a has any strides.
-template <int V, bool Accumulate>
-static void multiplyTile(int64_t k, const float *a, int64_t rowStride, int64_t kStride, const float *b, int64_t ldb,
-                         float *c, int64_t ldc) {
-  Floats sums[rowTile][V];
-  for (int64_t row = 0; row < rowTile; ++row)
-    for (int v = 0; v < V; ++v)
-      sums[row][v] = Accumulate ? load(c + row * ldc + v * lanes) : Floats{};
-  for (int64_t index = 0; index < k; ++index) {
-    Floats right[V];
-    for (int v = 0; v < V; ++v)
-      right[v] = load(b + index * ldb + v * lanes);
+/// A matrix of words with any strides.
+struct Words {
+  const Word *data;
+  int64_t rowStride, stepStride;
+};
+
+/// c[4, V*lanes] (+)= a[4, k] b[k, V*lanes], k in words.
+template <int V, bool Pairs>
+void multiplyTile(bool isAdded, int64_t k, Words a, const Word *b, int64_t ldb, float *c, int64_t ldc) {
+  Floats sums[rowTile][V] = {};
+  if (isAdded) {
 #pragma GCC unroll 4
     for (int64_t row = 0; row < rowTile; ++row) {
-      Floats left = splat(a[row * rowStride + index * kStride]);
 #pragma GCC unroll 4
       for (int v = 0; v < V; ++v)
-        sums[row][v] += left * right[v];
+        sums[row][v] = load(c + row * ldc + v * lanes);
     }
   }
-  for (int64_t row = 0; row < rowTile; ++row)
+  for (; k > 0; --k, a.data += a.stepStride, b += ldb) {
+    Floats right[V];
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v)
+      right[v] = load(b + v * lanes);
+#pragma GCC unroll 4
+    for (int64_t row = 0; row < rowTile; ++row) {
+      const Floats left = splat(a.data[row * a.rowStride]);
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v)
+        addProduct<Pairs>(sums[row][v], left, right[v]);
+    }
+  }
+#pragma GCC unroll 4
+  for (int64_t row = 0; row < rowTile; ++row) {
+#pragma GCC unroll 4
     for (int v = 0; v < V; ++v)
       store(c + row * ldc + v * lanes, sums[row][v]);
+  }
 }
 
-/// c[m, n] (+)= a[m, k] b[k, n]; m a multiple of 4, n of 16.
-template <bool Accumulate>
-static void multiply(int64_t m, int64_t n, int64_t k, const float *a, int64_t rowStride, int64_t kStride,
-                     const float *b, int64_t ldb, float *c, int64_t ldc) {
-  for (int64_t column = 0; column < n;) {
-    int64_t vectors = least(columnVectors, (n - column) / lanes);
-    for (int64_t row = 0; row < m; row += rowTile) {
-      const float *left = a + row * rowStride;
-      float *target = c + row * ldc + column;
-      switch (vectors) {
-      case 1:
-        multiplyTile<1, Accumulate>(k, left, rowStride, kStride, b + column, ldb, target, ldc);
-        break;
-      case 2:
-        multiplyTile<2, Accumulate>(k, left, rowStride, kStride, b + column, ldb, target, ldc);
-        break;
-      case 3:
-        multiplyTile<3, Accumulate>(k, left, rowStride, kStride, b + column, ldb, target, ldc);
-        break;
-      default:
-        multiplyTile<columnVectors, Accumulate>(k, left, rowStride, kStride, b + column, ldb, target, ldc);
+/// c[m, n] (+)= a[m, k] b[k, n]; m is rounded up to a multiple of 4, n a multiple of 16, k in words.
+template <bool Accumulate, bool Pairs>
+void multiply(int64_t m, int64_t n, int64_t k, Words a, const Word *b, int64_t ldb, float *c, int64_t ldc) {
+  for (int64_t step = 0; step < k; step += stepBlock) {
+    const int64_t steps = least(stepBlock, k - step);
+    const bool isAdded = Accumulate || step > 0;
+    for (int64_t column = 0; column < n;) {
+      const int64_t vectors = least(columnVectors, (n - column) / lanes);
+      const Word *right = b + step * ldb + column;
+      for (int64_t row = 0; row < m; row += rowTile) {
+        const Words left{a.data + row * a.rowStride + step * a.stepStride, a.rowStride, a.stepStride};
+        float *target = c + row * ldc + column;
+        switch (vectors) {
+        case 1:
+          multiplyTile<1, Pairs>(isAdded, steps, left, right, ldb, target, ldc);
+          break;
+        case 2:
+          multiplyTile<2, Pairs>(isAdded, steps, left, right, ldb, target, ldc);
+          break;
+        case 3:
+          multiplyTile<3, Pairs>(isAdded, steps, left, right, ldb, target, ldc);
+          break;
+        default:
+          multiplyTile<columnVectors, Pairs>(isAdded, steps, left, right, ldb, target, ldc);
+        }
       }
+      column += vectors * lanes;
     }
-    column += vectors * lanes;
   }
 }
 
-using Half = uint16_t; ///< the bits of a bf16
-
-static float widen(float value) { return value; }
-static float widen(Half half) { return __builtin_bit_cast(float, static_cast<uint32_t>(half) << 16); }
-static void put(float *to, float value) { *to = value; }
-static void put(Half *to, float value) {
-  uint32_t bits = __builtin_bit_cast(uint32_t, value);
-  uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-  *to = static_cast<Half>(value == value ? rounded : bits >> 16 | 0x40);
-}
-
-template <typename T> static T *rowOf(const Strided &tensor, int64_t batch, int64_t head, int64_t row) {
-  return static_cast<T *>(tensor.data) + batch * tensor.strides[0] + head * tensor.strides[1] + row * tensor.strides[2];
-}
-
-/// Copies `rows` rows of `depth` to [capacity, padded(depth)], zeros elsewhere.
-template <typename T>
-static void packAs(const Strided &tensor, int64_t batch, int64_t head, int64_t first, int64_t rows, int64_t capacity,
-                   int64_t depth, float *target) {
-  int64_t width = padded(depth), stride = tensor.strides[3];
-  for (int64_t row = 0; row < capacity; ++row) {
-    float *to = target + row * width;
-    int64_t column = 0;
-    if (row < rows) {
-      const T *from = rowOf<T>(tensor, batch, head, first + row);
-      if (stride == 1)
-        for (; column < depth; ++column)
-          to[column] = widen(from[column]);
-      else
-        for (; column < depth; ++column)
-          to[column] = widen(from[column * stride]);
-    }
-    for (; column < width; ++column)
-      to[column] = 0;
-  }
-}
-static void pack(const Strided &tensor, int64_t batch, int64_t head, int64_t first, int64_t rows, int64_t capacity,
-                 int64_t depth, float *target) {
-  (tensor.isHalf ? packAs<Half> : packAs<float>)(tensor, batch, head, first, rows, capacity, depth, target);
-}
-
-/// The same, transposed to [depth, block].
-template <typename T>
-static void packTransposedAs(const Strided &tensor, int64_t batch, int64_t head, int64_t first, int64_t rows,
-                             int64_t depth, float *target) {
-  const T *from = rowOf<T>(tensor, batch, head, first);
-  int64_t rowStride = tensor.strides[2], stride = tensor.strides[3];
-  for (int64_t column = 0; column < depth; ++column) {
-    float *to = target + column * block;
-    const T *source = from + column * stride;
-    int64_t row = 0;
-    for (; row < rows; ++row)
-      to[row] = widen(source[row * rowStride]);
-    for (; row < block; ++row)
-      to[row] = 0;
-  }
-}
-static void packTransposed(const Strided &tensor, int64_t batch, int64_t head, int64_t first, int64_t rows,
-                           int64_t depth, float *target) {
-  (tensor.isHalf ? packTransposedAs<Half> : packTransposedAs<float>)(tensor, batch, head, first, rows, depth, target);
-}
-
-/// Writes row `row` of a result.
-template <typename T>
-static void unpackAs(const Strided &tensor, int64_t batch, int64_t head, int64_t row, int64_t depth, const float *from,
-                     float factor) {
-  T *to = rowOf<T>(tensor, batch, head, row);
-  for (int64_t column = 0; column < depth; ++column)
-    put(to + column * tensor.strides[3], from[column] * factor);
-}
-static void unpack(const Strided &tensor, int64_t batch, int64_t head, int64_t row, int64_t depth, const float *from,
-                   float factor = 1) {
-  (tensor.isHalf ? unpackAs<Half> : unpackAs<float>)(tensor, batch, head, row, depth, from, factor);
-}
-
-template <typename T>
-static float dotAs(const Strided &tensor, int64_t batch, int64_t head, int64_t row, int64_t depth, const float *with) {
-  const T *from = rowOf<T>(tensor, batch, head, row);
-  float sum = 0;
-  for (int64_t column = 0; column < depth; ++column)
-    sum += with[column] * widen(from[column * tensor.strides[3]]);
-  return sum;
-}
-
+} // namespace
 } // namespace tessera::cpu
 
 #endif // TESSERA_RUNTIME_DEVICE_CPU_ATTENTIONTILE_H

@@ -140,11 +140,11 @@ public:
   }
 
   /// Takes the scratch before the first step.
-  void reserve(bool backward) {
+  void reserve() {
     Optionals views;
     AttentionArguments arguments;
     fill(arguments, views, {});
-    shared.attentionScratch.require(attentionScratchBytes(arguments, backward, shared.team));
+    shared.attentionScratch.require(attentionScratchBytes(arguments, shared.team));
   }
 
 protected:
@@ -189,17 +189,29 @@ public:
   Status run(const Iteration &iteration) override {
     Optionals views;
     AttentionGradArguments arguments;
+    fillGrad(arguments, views, iteration);
+    attentionGrad(arguments, shared.attentionScratch, shared.team);
+    return Status::ok();
+  }
+
+  /// Takes the scratch before the first step.
+  void reserve() {
+    Optionals views;
+    AttentionGradArguments arguments;
+    fillGrad(arguments, views, {});
+    shared.attentionScratch.require(attentionGradScratchBytes(arguments, shared.team));
+  }
+
+private:
+  void fillGrad(AttentionGradArguments &arguments, Optionals &views, const Iteration &iteration) const {
     fill(arguments, views, iteration);
     arguments.isPartial = isPartial;
     arguments.dout = dout.viewAt(iteration);
     arguments.dq = dq.viewAt(iteration);
     arguments.dk = dk.viewAt(iteration);
     arguments.dv = dv.viewAt(iteration);
-    attentionGrad(arguments, shared.attentionScratch, shared.team);
-    return Status::ok();
   }
 
-private:
   Operand dout, dq, dk, dv;
   bool isPartial;
 };
@@ -284,13 +296,13 @@ Result<std::unique_ptr<Command>> makeCommand(const artifact::Instruction &instru
   case Operation::Attention: {
     auto made = std::make_unique<AttentionCommand>(*instruction.operation_as_Attention(), shared);
     made->kind = "attention";
-    made->reserve(/*backward=*/false);
+    made->reserve();
     return std::unique_ptr<Command>(std::move(made));
   }
   case Operation::AttentionGrad: {
     auto made = std::make_unique<AttentionGradCommand>(*instruction.operation_as_AttentionGrad(), shared);
     made->kind = "attention_grad";
-    made->reserve(/*backward=*/true);
+    made->reserve();
     return std::unique_ptr<Command>(std::move(made));
   }
   case Operation::Collective:

@@ -212,6 +212,49 @@ TEST(PlanReshard, DealsOverAGroupAtOnce) {
   }
 }
 
+TEST(PlanReshard, WhatIsDealtIsPutInOrderOnce) {
+  // 16 ranges over a group of two axes: the major one puts them in order, the minor one takes its part of that.
+  const Split both = levels({{1, 1, false, 16}, {0, 1, false, 16}}), one = levels({{1, 1, false, 16}});
+  const Layout whole = {{Split()}, {}}, dealt = {{both}, {}}, group = {{one}, {}};
+  auto steps = planReshard(whole, dealt);
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[0].axes, Axes({1}));
+  EXPECT_EQ(steps[0].dealt, 16);
+  EXPECT_EQ(steps[1].axes, Axes({0}));
+  EXPECT_EQ(steps[1].dealt, 0);
+  steps = planReshard(dealt, whole);
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[0].axes, Axes({0}));
+  EXPECT_EQ(steps[0].dealt, 0);
+  EXPECT_EQ(steps[1].axes, Axes({1}));
+  EXPECT_EQ(steps[1].dealt, 16);
+  steps = planReshard(dealt, group); // the group's blocks are those of its members, one behind the other
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].dealt, 0);
+  steps = planReshard({{Split({1})}, {}}, group);
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[0].dealt, 0);
+  EXPECT_EQ(steps[1].dealt, 16);
+}
+
+TEST(Split, RangesOfWhatIsDealt) {
+  MLIRContext context;
+  context.loadDialect<DistDialect>();
+  Builder builder(&context);
+  const auto mesh = MeshAttr::get(&context, builder.getStrArrayAttr({"shard", "seq"}), {2, 4});
+  const Split both = levels({{1, 1, false, 16}, {0, 1, false, 16}});
+  EXPECT_TRUE(both.isDealt());
+  EXPECT_TRUE(both.isRun());
+  EXPECT_FALSE(both.isRange());
+  EXPECT_EQ(both.rangesLeft(0, mesh), 4);
+  EXPECT_EQ(both.rangesLeft(1, mesh), 2);
+  EXPECT_EQ(both.firstDealtWith(1), 0u);
+  EXPECT_TRUE(both.divides(0, 32, mesh));
+  EXPECT_FALSE(both.divides(0, 24, mesh));
+  EXPECT_FALSE(levels({{1, 1, false, 6}}).divides(0, 48, mesh)); // 4 ranks do not share 6 ranges
+  EXPECT_EQ(Layout::get(Layout{{both}, {}}.toAttr(mesh), mesh).dims.front(), both);
+}
+
 TEST(PlanReshard, CountsTheBlocksOfAllLevels) {
   auto steps = planReshard({{Split()}, {}}, {{levels({{0, 5}, {1, 2}})}, {}});
   ASSERT_EQ(steps.size(), 2u);

@@ -265,3 +265,60 @@ func.func private @memory_c1(tensor<8xf32> {dist.memory = "device"})
 // dist.memory_c1
 // expected-error@+1 {{argument 0: dist.memory expected "host", got 7 : i64}}
 func.func private @memory_c1(tensor<8xf32> {dist.memory = 7 : i64})
+
+// -----
+
+// dist.sharding_attr_c5
+module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
+// expected-error@+1 {{a dimension is dealt in 1 blocks, expected at least 2 and less than 2^31}}
+func.func @sharding_attr_c5(%x: tensor<8xf32> {dist.sharding = #dist.sharding<[{"shard": dealt 1}]>}) {
+  return
+}
+}
+
+// -----
+
+// Four ranks do not share six blocks.
+module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
+// expected-error@+1 {{argument 0: dist.global is 'tensor<48xf32>', whose parts by}}
+func.func @dealt(%x: tensor<12xf32> {dist.sharding = #dist.sharding<[{"shard": dealt 6}]>, dist.global = tensor<48xf32>}) {
+  return
+}
+}
+
+// -----
+
+// dist.gather_c1
+func.func @gather_c1(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{dist.gather_bytes is only for attention and its gradient}}
+  %y = train.exp %x {dist.gather_bytes = 8 : i64} : tensor<8xf32>
+  return %y : tensor<8xf32>
+}
+
+// -----
+
+// dist.gather_c2
+func.func @gather_c2(%q: tensor<1x1x4x2xf32>) {
+  // expected-error@+1 {{dist.gather_bytes expected a positive i64, got 0 : i64}}
+  %o, %lse = train.attention %q, %q, %q {scale = 0.5, dist.gather_bytes = 0 : i64} : (tensor<1x1x4x2xf32>, tensor<1x1x4x2xf32>, tensor<1x1x4x2xf32>) -> (tensor<1x1x4x2xf32>, tensor<1x1x4xf32>)
+  return
+}
+
+// -----
+
+// dist.gather_c3
+func.func @gather_c3(%q: tensor<1x1x4x2xf32>) {
+  // expected-error@+1 {{dist.gather_type expected a float type, got i32}}
+  %o, %lse = train.attention %q, %q, %q {scale = 0.5, dist.gather_type = i32} : (tensor<1x1x4x2xf32>, tensor<1x1x4x2xf32>, tensor<1x1x4x2xf32>) -> (tensor<1x1x4x2xf32>, tensor<1x1x4xf32>)
+  return
+}
+
+// -----
+
+// dist.sharding_attr_c5
+module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4>} {
+// expected-error@+1 {{a dimension is dealt in 2147483652 blocks, expected at least 2 and less than 2^31}}
+func.func @sharding_attr_c5_many(%x: tensor<8xf32> {dist.sharding = #dist.sharding<[{"shard": dealt 2147483652}]>}) {
+  return
+}
+}

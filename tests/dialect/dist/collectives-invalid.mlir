@@ -318,3 +318,30 @@ func.func @reduce_type(%x: tensor<8xf32>) {
   %0 = dist.constrain %x <[{}]> {reduce_type = i32} : tensor<8xf32>
   return
 }
+
+// -----
+
+// dist.deal_c1
+func.func @deal_c1(%order: tensor<8xi64>) {
+  // expected-error@+1 {{expects an order of type tensor<samples x blocks x i64>, got 'tensor<8xi64>'}}
+  dist.deal %order : tensor<8xi64>
+  return
+}
+
+// -----
+
+// dist.deal_c1
+func.func @deal_c1_narrow(%order: tensor<2x8xi32>) {
+  // expected-error@+1 {{expects an order of type tensor<samples x blocks x i64>, got 'tensor<2x8xi32>'}}
+  dist.deal %order : tensor<2x8xi32>
+  return
+}
+
+// -----
+
+// dist.deal_c1
+func.func @deal_c1_few(%order: tensor<2x1xi64>) {
+  // expected-error@+1 {{expects an order of type tensor<samples x blocks x i64>, got 'tensor<2x1xi64>'}}
+  dist.deal %order : tensor<2x1xi64>
+  return
+}

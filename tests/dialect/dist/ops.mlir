@@ -47,6 +47,14 @@ module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 4, seq = 2, tp 
     return
   }
 
+  // CHECK-LABEL: func @deal
+  // CHECK-SAME: #dist.sharding<[{}, {"seq": dealt 16, "tp": dealt 16}, {"shard"}]>
+  // CHECK: dist.deal %{{.*}} : tensor<2x16xi64>
+  func.func @deal(%x: tensor<1x64x8xf32> {dist.sharding = #dist.sharding<[{}, {seq: dealt 16, "tp": dealt 16}, {"shard"}]>}, %order: tensor<2x16xi64>) {
+    dist.deal %order : tensor<2x16xi64>
+    return
+  }
+
   // CHECK-LABEL: func @move_axes
   // CHECK: dist.move_axes %{{.*}} {axes = ["seq"], from = 2 : i64, to = 1 : i64} : tensor<2x8x16x4xf32>
   // CHECK: dist.move_axes %{{.*}} {axes = ["shard", "seq"], from = 1 : i64, to = 2 : i64, zigzag} : tensor<2x8x16x4xf32>

@@ -201,6 +201,46 @@ func.func @arg_c17(%x: tensor<8xf32> {train.compute_type = f32, train.role = "in
 
 // -----
 
+// train.arg_c20
+// expected-error@+1 {{argument 0: train.has_runs expected a unit on an input or target of integers, got unit on 'tensor<2x8xf32>'}}
+func.func @arg_c20_element(%x: tensor<2x8xf32> {train.dims = #train.dims<[sample, position]>, train.has_runs, train.role = "input"}) {
+  return
+}
+
+// -----
+
+// train.arg_c20
+// expected-error@+1 {{argument 0: train.has_runs expected a unit on an input or target of integers, got unit on 'tensor<2x8xi64>'}}
+func.func @arg_c20_role(%w: tensor<2x8xi64> {train.has_runs, train.role = "frozen"}) {
+  return
+}
+
+// -----
+
+// train.arg_c20
+// expected-error@+1 {{argument 0: train.has_runs expected a unit on an input or target of integers, got 1 : i64 on 'tensor<2x8xi64>'}}
+func.func @arg_c20_unit(%x: tensor<2x8xi64> {train.dims = #train.dims<[sample, position]>, train.has_runs = 1 : i64, train.role = "input"}) {
+  return
+}
+
+// -----
+
+// train.arg_c20
+// expected-error@+1 {{argument 0: train.has_runs expected positions along the last dimension}}
+func.func @arg_c20_dims(%x: tensor<8x2xi64> {train.dims = #train.dims<[position, sample]>, train.has_runs, train.role = "input"}) {
+  return
+}
+
+// -----
+
+// train.arg_c20
+// expected-error@+1 {{argument 0: train.has_runs expected positions along the last dimension}}
+func.func @arg_c20_no_dims(%x: tensor<2x8xi64> {train.has_runs, train.role = "input"}) {
+  return
+}
+
+// -----
+
 // train.arg_c18
 // expected-error@+1 {{argument 0: train.model_type expected f32 on a frozen parameter of bf16 or f16, got f32 on 'tensor<8xbf16>'}}
 func.func @arg_c18(%w: tensor<8xbf16> {train.model_type = f32, train.role = "param"}) {

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Exports two small decoders whose samples are packed of documents, and records PyTorch's training of the documents alone.
 
-usage: make_packed_goldens.py      (torch 2.15, onnx, onnxscript, safetensors)
+usage: make_packed_goldens.py [folder ...]      (torch 2.15, onnx, onnxscript, safetensors)
 
-Writes the folders packed_positions and packed_ends, each with model.onnx and what make_goldens.py records. The model masks
+Writes the folders packed_positions, packed_ends and packed_ids, or those that are named, each with model.onnx and what make_goldens.py records. The model masks
 attention between documents; the recorded training runs each document as a sample of its own, without any mask between
 documents, and adds up. That PyTorch's packed training gives the same is checked here.
 
@@ -11,6 +11,7 @@ packed_positions  rotary positions that begin at 0 in each document are an input
                   Face's transformers; one layer is causal, the other sees 5 keys
 packed_ends       token 0 ends a document and belongs to it; one layer is causal with a mask that is added, the other sees
                   the whole document
+packed_ids        ids of documents, in no order, are an input; one layer is causal, the other sees the whole document
 """
 
 import json
@@ -107,6 +108,19 @@ class Ends(Decoder):
         return self.through(tokens, [added[:, None], same[:, None]])
 
 
+class Ids(Decoder):
+    has_positions, inputs = False, ["tokens", "samples"]
+
+    @staticmethod
+    def plain(here, there):
+        return there <= here, None
+
+    def forward(self, tokens, samples):
+        same = samples[:, :, None] == samples[:, None, :]
+        causal = torch.ones(tokens.shape[1], tokens.shape[1], dtype=torch.bool).tril()
+        return self.through(tokens, [(same & causal)[:, None], same[:, None]])
+
+
 def documents(row):
     """The pieces of a row of tokens."""
     starts = [0] + [i + 1 for i in range(LENGTH - 1) if row[i] == 0]
@@ -128,7 +142,12 @@ def record(name, kind):
             place[part] = torch.arange(part.stop - part.start)
     targets = torch.randint(0, VOCABULARY, tokens.shape)
     targets[torch.rand(targets.shape) < 0.1] = -100
-    inputs = (tokens, positions)[:len(kind.inputs)]
+    ids = torch.zeros_like(tokens)
+    for number, row in enumerate(tokens):
+        for part, one in zip(documents(row), torch.randperm(2 * LENGTH, generator=torch.Generator().manual_seed(number))):
+            ids[number, part] = one - LENGTH
+    given = {"tokens": tokens, "position_ids": positions, "samples": ids}
+    inputs = tuple(given[input] for input in kind.inputs)
     path = os.path.join(folder, "model.onnx")
     torch_export.export(model, tuple(x[:2] for x in inputs), kind.inputs, path, exporter="dynamo", say=lambda text: None)
     named = onnx_names(path, model)
@@ -174,10 +193,14 @@ def record(name, kind):
     print(name, "losses", ["%.6f" % x for x in losses], "norms", ["%.4f" % x for x in norms])
 
 
+KINDS = {"packed_positions": Positions, "packed_ends": Ends, "packed_ids": Ids}
+
+
 def main():
     torch.set_num_threads(1)
-    record("packed_positions", Positions)
-    record("packed_ends", Ends)
+    for name, kind in KINDS.items():
+        if name in (sys.argv[1:] or KINDS):
+            record(name, kind)
 
 
 if __name__ == "__main__":

@@ -3,19 +3,18 @@
 // RUN: tessera-opt %s --split-async --prefetch-auto --verify-schedule | FileCheck %s --check-prefix=AUTO
 
 module attributes {dist.mesh = #dist.mesh<replicate = 2, shard = 2>} {
-// The gather of an activation stays where it is; a unit that is used after it does not start before it, so that
-// gathers end in the order in which they start.
+// The gather of an activation starts where it is and ends at its first use; a unit that is used after it does not start
+// before it, so that gathers end in the order in which they start.
 // CHECK-LABEL: func @activation
 // CHECK: train.exp
-// CHECK: dist.all_gather_start
+// CHECK-NEXT: %[[G:.*]] = dist.all_gather_start %{{.*}} "where the collective was"
+// CHECK-NEXT: dist.all_gather_start %arg0 {{.*}}schedule.reason = "after the gather of {{.*}}, which cannot be delayed"
+// CHECK-NEXT: dist.done %[[G]] {schedule.reason = "before the next gather over its axes ends"}
 // CHECK-NEXT: dist.done
-// CHECK: dist.all_gather_start %arg0 {{.*}}schedule.reason = "after the gather of {{.*}}, which cannot be delayed"
-// CHECK: dist.done
 // AUTO-LABEL: func @activation
 // AUTO: train.exp
-// AUTO: dist.all_gather_start
-// AUTO-NEXT: dist.done
-// AUTO: dist.all_gather_start %arg0 {{.*}}schedule.reason = "after the gather of {{.*}}, which cannot be delayed"
+// AUTO-NEXT: %[[G:.*]] = dist.all_gather_start %{{.*}} "where the collective was"
+// AUTO-NEXT: dist.all_gather_start %arg0 {{.*}}schedule.reason = "after the gather of {{.*}}, which cannot be delayed"
 func.func @activation(%a: tensor<4xf32>, %x: tensor<4xf32>) -> tensor<8xf32> {
   %e = train.exp %x : tensor<4xf32>
   %g = dist.all_gather %e {axes = ["shard"], dim = 0 : i64} : (tensor<4xf32>) -> tensor<8xf32>

@@ -58,7 +58,7 @@ func.func @argument(%x: tensor<32xf32> {dist.sharding = #dist.sharding<[{"shard"
 module attributes {dist.mesh = #dist.mesh<shard = 2, seq = 2>} {
 func.func @numbers(%x: tensor<16xf32> {dist.sharding = #dist.sharding<[{"shard": zigzag, "seq"}]>}, %seed: tensor<i64>) -> tensor<16xf32> {
   %i = train.iota {dim = 0 : i64} : tensor<16xf32>
-  // expected-error @below {{random numbers along dimension 0 are split inside of a zigzag}}
+  // expected-error @below {{random numbers along dimension 0 are split inside of what is dealt}}
   %u = train.rng_uniform %seed {stream = 0 : i64} : (tensor<i64>) -> tensor<16xf32>
   %1 = train.add %u, %i : tensor<16xf32>
   %2 = train.mul %x, %1 : tensor<16xf32>

@@ -8,7 +8,7 @@
 // RUN: tessera-opt %s --split-attention=attention=ring -split-input-file | FileCheck %s --check-prefix=NONE
 
 // NAME: error: attention: unknown value 'rings', expected allgather, ring, ulysses, ring+ulysses or auto
-// ORDER: error: unknown sequence-order 'zig', expected contiguous, zigzag or auto
+// ORDER: error: sequence-order: unknown value 'zig', expected contiguous, zigzag, dealt or auto
 // BOTH: error: attention ring+ulysses needs 2 axes of role sequence larger than 1, the major one for the ring, got #dist.mesh<shard = 2, seq = 4>
 
 // The first attention whose heads the ranks do not divide.

@@ -32,6 +32,48 @@ TEST(Verify, ScalarsSayHowTheyAreComputed) {
   expectError(builder, "scalar 'lr': unknown kind 50");
 }
 
+TEST(Verify, ChoiceOfAttentionIsOneOfItsWays) {
+  ArtifactBuilder builder({{"seq", 2}});
+  builder.package.sequence = std::make_unique<artifact::SequenceChoiceT>();
+  artifact::SequenceChoiceT &choice = *builder.package.sequence;
+  choice.attention = "ring";
+  expectError(builder, "choice of attention: the mesh has no sequence axis");
+  builder.package.mesh[0]->role = artifact::AxisRole::Sequence;
+  ASSERT_TRUE(builder.build().isOk());
+  choice.reason = artifact::AttentionReason::Fastest;
+  expectError(builder, "there are no ways to choose from");
+  for (const char *name : {"allgather", "ring"}) {
+    choice.ways.push_back(std::make_unique<artifact::AttentionWayT>());
+    choice.ways.back()->name = name;
+    choice.ways.back()->step_seconds = 1;
+    choice.ways.back()->fits = true;
+  }
+  ASSERT_TRUE(builder.build().isOk());
+  choice.reason = artifact::AttentionReason::Smallest;
+  expectError(builder, "'ring' is not what was found to be best");
+  choice.reason = artifact::AttentionReason::Asked;
+  expectError(builder, "it was asked for, and ways were compared");
+  choice.reason = static_cast<artifact::AttentionReason>(9);
+  expectError(builder, "unknown reason or order");
+  choice.reason = artifact::AttentionReason::Fastest;
+  choice.order_reason = static_cast<artifact::OrderReason>(-1);
+  expectError(builder, "unknown reason or order");
+  choice.order_reason = artifact::OrderReason::Asked;
+  choice.attention = "ulysses";
+  expectError(builder, "'ulysses' is not what was found to be best");
+  choice.attention = "ring";
+  choice.ways[0]->name = "ring";
+  expectError(builder, "'ring' occurs twice");
+  choice.ways[0]->name = "allgather";
+  choice.ways[0]->error = "too many heads";
+  expectError(builder, "attention 'allgather': cannot be, and has numbers of a step");
+  choice.ways[0]->fits = false;
+  choice.ways[0]->step_seconds = std::numeric_limits<double>::quiet_NaN();
+  expectError(builder, "attention 'allgather': a step takes nan seconds");
+  choice.ways[0]->step_seconds = 0;
+  ASSERT_TRUE(builder.build().isOk());
+}
+
 TEST(Verify, BufferMustLieInItsArena) {
   ArtifactBuilder builder;
   uint32_t buffer = builder.buffer({4, 4});
@@ -281,6 +323,16 @@ TEST(Verify, StateBatchAndScalars) {
   builder.program().batch[0]->dims = {artifact::DimRole::MicroBatch, artifact::DimRole::Position};
   expectError(builder, "0 dimensions count samples and 1 micro-batches");
   builder.program().batch[0]->dims = {artifact::DimRole::Sample, artifact::DimRole::Position};
+  const std::string noRuns = "only integers along positions can be promised to lie side by side";
+  builder.program().batch[0]->has_runs = true;
+  ASSERT_STATUS_OK(builder.build());
+  builder.program().batch[0]->dims = {artifact::DimRole::Sample, artifact::DimRole::None};
+  expectError(builder, noRuns);
+  builder.program().batch[0]->dims = {artifact::DimRole::Sample, artifact::DimRole::Position};
+  builder.program().batch[0]->dtype = artifact::DataType::F32;
+  expectError(builder, noRuns);
+  builder.program().batch[0]->dtype = artifact::DataType::I32;
+  builder.program().batch[0]->has_runs = false;
   builder.result("loss", part, artifact::ResultRole::Loss);
   expectError(builder, "result 'loss': is not one number");
 }

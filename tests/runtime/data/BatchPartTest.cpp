@@ -352,6 +352,24 @@ TEST(ArrayParts, AreReadFromFilesByRange) {
   EXPECT_EQ(reads.bytes(), 2u * 30 * 8 + 2 * (1030 + 1) * 4 + 4);
 }
 
+/// Equal elements of a row that are apart, in each integer type.
+TEST(Runs, TheFirstElementThatComesBackIsFound) {
+  auto found = [](auto values, DataType dtype) {
+    BatchSpec spec = makeSpec("ids", BatchRole::Input, dtype, {1, 2, 5});
+    spec.hasRuns = true;
+    spec.dims = {DimRole::Sample, DimRole::None, DimRole::Position};
+    return findApart(spec, reinterpret_cast<const uint8_t *>(values.data()));
+  };
+  const std::array<int64_t, 10> fine = {7, 7, -3, 0, 0, 7, 5, 5, 5, 1}, apart = {7, 7, -3, 0, 0, 9, 5, 9, 9, 5};
+  EXPECT_FALSE(found(fine, DataType::I64));
+  ASSERT_TRUE(found(apart, DataType::I64));
+  EXPECT_EQ(found(apart, DataType::I64)->element, 7);
+  EXPECT_EQ(found(apart, DataType::I64)->value, 9);
+  EXPECT_EQ(found(std::array<int32_t, 10>{1, 2, 2, 2, -1, 1, 1, -4, 1, 0}, DataType::I32)->element, 8);
+  EXPECT_EQ(found(std::array<uint8_t, 10>{1, 200, 1, 3, 4, 5, 6, 7, 8, 9}, DataType::U8)->element, 2);
+  EXPECT_EQ(found(std::array<int8_t, 10>{1, 2, 3, 4, 5, -6, -7, -6, 8, 9}, DataType::I8)->value, -6);
+}
+
 TEST(ArrayParts, ErrorsNameTheElementOfTheSample) {
   ScratchFolder scratch;
   const std::string path = scratch.path("data.safetensors");

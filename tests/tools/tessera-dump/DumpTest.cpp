@@ -86,6 +86,51 @@ TEST_F(DumpTest, ScheduleHasStreamsOperandsAndSources) {
   EXPECT_EQ(scheduleJson(*artifact)[4]["iterations"], 3);
 }
 
+TEST_F(DumpTest, ScheduleSaysWhyAttentionIsSo) {
+  EXPECT_EQ(sequenceText(*artifact), ""); // no sequence axis
+  EXPECT_TRUE(sequenceJson(*artifact).is_null());
+  artifact::PackageT split = package();
+  split.mesh[0]->role = artifact::AxisRole::Sequence;
+  split.sequence = std::make_unique<artifact::SequenceChoiceT>();
+  artifact::SequenceChoiceT &choice = *split.sequence;
+  choice.attention = "ring";
+  choice.order = artifact::SplitOrder::Zigzag;
+  choice.order_reason = artifact::OrderReason::Balances;
+  auto asked = test::makeArtifact(split);
+  ASSERT_STATUS_OK(asked);
+  expectLine(scheduleText(**asked), "attention over shard(2): ring, it was asked for\n"
+                                    "positions: zigzag, each rank has the same work of causal attention\n\nschedule (");
+  EXPECT_EQ(sequenceJson(**asked)["reason"], "asked");
+
+  choice.reason = artifact::AttentionReason::Fastest;
+  choice.limit = uint64_t{1} << 30;
+  choice.order_reason = artifact::OrderReason::Asked;
+  auto add = [&](const char *name, double seconds, uint64_t bytes, bool fits, const char *error) {
+    auto way = std::make_unique<artifact::AttentionWayT>();
+    way->name = name;
+    way->step_seconds = seconds;
+    way->bytes = bytes;
+    way->fits = fits;
+    way->error = error;
+    choice.ways.push_back(std::move(way));
+  };
+  add("allgather", 0.5, uint64_t{1} << 31, false, "");
+  add("ring", 2, uint64_t{1} << 29, true, "");
+  add("ulysses", 0, 0, false, "3 heads");
+  auto chosen = test::makeArtifact(split);
+  ASSERT_STATUS_OK(chosen);
+  const std::string text = sequenceText(**chosen);
+  expectLine(text, "ring, the shortest predicted step of those that fit (of 1.00 GiB for a rank)\n");
+  expectLine(text, "  allgather  500.00 ms a step, 2.00 GiB a rank, too large\n");
+  expectLine(text, "  ring       2.00 s a step, 512.0 MiB a rank, fits\n");
+  expectLine(text, "  ulysses    cannot be: 3 heads\n");
+  expectLine(text, "positions: zigzag, it was asked for\n");
+  const Json json = sequenceJson(**chosen);
+  EXPECT_EQ(json["ways"][0]["bytes_per_rank"], uint64_t{1} << 31);
+  EXPECT_EQ(json["ways"][2]["error"], "3 heads");
+  EXPECT_EQ(json["order_reason"], "asked");
+}
+
 TEST_F(DumpTest, CollectivesAreCounted) {
   Json json = collectivesJson(*artifact);
   ASSERT_EQ(json["list"].size(), 2u);

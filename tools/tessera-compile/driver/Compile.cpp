@@ -38,7 +38,10 @@ namespace {
 /// One compilation: the module and where it stands.
 class Compilation {
 public:
-  Compilation(const CompileOptions &options, MLIRContext &context) : options(options), context(context) {}
+  /// `chosen`: what was taken for `--attention auto`, if it was asked.
+  Compilation(const CompileOptions &options, MLIRContext &context,
+              std::optional<artifact::SequenceChoiceT> chosen = std::nullopt)
+      : options(options), context(context), sequence(std::move(chosen)) {}
 
   /// Runs a phase and leaves its snapshot, or the artifact.
   LogicalResult run(Phase phase);
@@ -60,8 +63,9 @@ private:
   const CompileOptions &options;
   MLIRContext &context;
   OwningOpRef<ModuleOp> module;
-  StepSize size;            ///< known after the optimize phase
-  PhaseSnapshots snapshots; ///< filled with --embed-ir
+  StepSize size;                                     ///< known after the optimize phase
+  std::optional<artifact::SequenceChoiceT> sequence; ///< complete when the step is to be sharded
+  PhaseSnapshots snapshots;                          ///< filled with --embed-ir
 };
 
 /// All or nothing.
@@ -86,7 +90,7 @@ LogicalResult Compilation::run(Phase phase) {
     return failure();
   if (failed(runPasses(phase)))
     return failure();
-  return phase == Phase::Artifact ? emitArtifact(options, *module, size, snapshots) : dump(phase);
+  return phase == Phase::Artifact ? emitArtifact(options, *module, size, sequence, snapshots) : dump(phase);
 }
 
 LogicalResult Compilation::import() {
@@ -139,6 +143,12 @@ LogicalResult Compilation::setMesh() {
 }
 
 LogicalResult Compilation::runPasses(Phase phase) {
+  if (phase == Phase::Shard) {
+    auto described = describeSequence(options, *module, sequence);
+    if (failed(described))
+      return failure();
+    sequence = std::move(*described);
+  }
   PassManager manager(&context);
   manager.enableVerifier(true);
   addPasses(manager, phase, options);
@@ -248,6 +258,7 @@ FailureOr<CompileOutcome> compile(const CompileOptions &asked, MLIRContext &cont
   if (failed(target))
     return failure();
   std::optional<LongestSequence> longest;
+  std::optional<artifact::SequenceChoiceT> chosen;
   if (sequenceFit(options)) {
     auto found = findLongestSequence(options, *target, context, out);
     if (failed(found))
@@ -256,7 +267,9 @@ FailureOr<CompileOutcome> compile(const CompileOptions &asked, MLIRContext &cont
     if (!longest->longest)
       return CompileOutcome::DoesNotFit;
     options.sequence = longest->tried[*longest->longest].length;
+    options.isAttentionChosen = choosesAttention(options);
     options.attention = longest->tried[*longest->longest].attention;
+    chosen = longest->tried[*longest->longest].chosen;
     options.fit.reset();
     if (!options.report && options.output.empty())
       return CompileOutcome::Done;
@@ -274,7 +287,7 @@ FailureOr<CompileOutcome> compile(const CompileOptions &asked, MLIRContext &cont
   if (isGpu && options.precision == "fp8" && options.compileTo >= Phase::Lower && failed(checkRecipe(options, unknown)))
     return failure();
   if (choosesAttention(options) && options.compileTo >= Phase::Shard)
-    chooseAttention(options, *target, context, llvm::errs());
+    chosen = chooseAttention(options, *target, context, llvm::errs());
   if (needsMemoryPlan(options)) {
     auto planned = planUnderLimit(options, *target, context);
     if (failed(planned))
@@ -283,7 +296,7 @@ FailureOr<CompileOutcome> compile(const CompileOptions &asked, MLIRContext &cont
   }
   const Phase last = options.isReportOnly() ? Phase::Lower : options.compileTo;
   CompileOutcome outcome = CompileOutcome::Done;
-  Compilation compilation(options, context);
+  Compilation compilation(options, context, std::move(chosen));
   for (int index = 0; index <= static_cast<int>(last); ++index) {
     const auto phase = static_cast<Phase>(index);
     const auto start = std::chrono::steady_clock::now();

@@ -151,7 +151,7 @@ static LogicalResult emitForGpu(const CompileOptions &options, ModuleOp module, 
 }
 
 LogicalResult emitArtifact(const CompileOptions &options, ModuleOp module, const StepSize &size,
-                           const PhaseSnapshots &snapshots) {
+                           const std::optional<artifact::SequenceChoiceT> &sequence, const PhaseSnapshots &snapshots) {
   ArtifactMetadata metadata;
   metadata.producer = "tessera " TESSERA_VERSION;
   metadata.optimizer = optimizerEntries(options);
@@ -159,6 +159,7 @@ LogicalResult emitArtifact(const CompileOptions &options, ModuleOp module, const
   metadata.hasPerplexity = options.loss == "cross-entropy" && options.labelSmoothing == 0.0;
   makeLearningRate(scheduleRequest(options), metadata.learningRate); // checked with the options
   metadata.model = modelEntries(options, size);
+  metadata.sequence = sequence;
   metadata.ir = snapshots;
   return options.architecture.empty() ? emitForCpu(options, module, metadata) : emitForGpu(options, module, metadata);
 }

@@ -3,10 +3,12 @@
 #ifndef TESSERA_TOOLS_TESSERA_COMPILE_DRIVER_EMIT_H
 #define TESSERA_TOOLS_TESSERA_COMPILE_DRIVER_EMIT_H
 
+#include "runtime/artifact/artifact_generated.h"
 #include "tools/tessera-compile/driver/Options.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,8 +26,10 @@ struct StepSize {
 };
 StepSize measureStep(mlir::ModuleOp module);
 
-/// Generates code for the kernels of a lowered module and writes the artifact to `options.output`.
+/// Generates code for the kernels of a lowered module and writes the artifact to `options.output`. `sequence`: how
+/// attention is computed over sequence axes, if there are any.
 llvm::LogicalResult emitArtifact(const CompileOptions &options, mlir::ModuleOp module, const StepSize &size,
+                                 const std::optional<artifact::SequenceChoiceT> &sequence,
                                  const PhaseSnapshots &snapshots);
 
 } // namespace tessera

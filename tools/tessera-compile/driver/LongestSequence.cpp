@@ -1,5 +1,6 @@
 #include "tools/tessera-compile/driver/LongestSequence.h"
 
+#include "passes/shard/SequenceStrategy.h"
 #include "tools/tessera-compile/driver/ChooseAttention.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -47,7 +48,9 @@ public:
     for (const MeshAxis &axis : options.mesh)
       if (dist::getInfo(axis.role).splitsPositions)
         found.ranks *= axis.size;
-    found.unit = std::lcm(kGrain, 2 * found.ranks); // a zigzag has two ranges for each rank
+    // A zigzag has two ranges for each rank, what is dealt as many as are asked for.
+    const int64_t blocks = std::max<int64_t>(2, shard::parseOrder(options.sequenceOrder).blocksPerRank);
+    found.unit = std::lcm(kGrain, blocks * found.ranks);
   }
 
   FailureOr<LongestSequence> run() {
@@ -75,9 +78,10 @@ private:
   const TriedLength &tryLength(int64_t length) {
     CompileOptions options = base;
     options.sequence = length;
+    std::optional<artifact::SequenceChoiceT> chosen;
     if (choosesAttention(options))
-      chooseAttention(options, target, context, llvm::nulls());
-    TriedLength tried{tryStep(options, target, context), length, options.attention};
+      chosen = chooseAttention(options, target, context, llvm::nulls());
+    TriedLength tried{tryStep(options, target, context), length, options.attention, std::move(chosen)};
     tried.fits = tried.report && found.limits.fitsDevice(*tried.report) && found.limits.fitsHost(*tried.report);
     found.tried.push_back(std::move(tried));
     if (found.tried.size() == 1 && found.tried[0].report)

@@ -7,14 +7,16 @@
 #ifndef TESSERA_TOOLS_TESSERA_COMPILE_DRIVER_LONGESTSEQUENCE_H
 #define TESSERA_TOOLS_TESSERA_COMPILE_DRIVER_LONGESTSEQUENCE_H
 
+#include "runtime/artifact/artifact_generated.h"
 #include "tools/tessera-compile/driver/Fit.h"
 
 namespace tessera {
 
 /// A length that was compiled.
 struct TriedLength : TriedStep {
-  int64_t length = 0;    ///< positions of a sequence, over all ranks
-  std::string attention; ///< as of `--attention`; what auto is at this length
+  int64_t length = 0;                              ///< positions of a sequence, over all ranks
+  std::string attention;                           ///< as of `--attention`; what auto is at this length
+  std::optional<artifact::SequenceChoiceT> chosen; ///< why; nothing if it was asked for
   bool fits = false;
 };
 

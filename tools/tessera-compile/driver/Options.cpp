@@ -62,6 +62,10 @@ static int64_t tileBytes(const CompileOptions &options, const std::string &tile,
   const std::optional<double> given = parseBytes(tile);
   return given ? static_cast<int64_t>(std::min(std::max(*given, 1.0), 0x1p62)) : 0;
 }
+int64_t attentionMemoryBytes(const CompileOptions &options) {
+  const std::optional<double> given = parseBytes(options.attentionMemory);
+  return given ? static_cast<int64_t>(std::min(std::max(*given, 1.0), 0x1p62)) : 0;
+}
 int64_t lossTileBytes(const CompileOptions &options) { return tileBytes(options, options.lossTile, int64_t{1} << 28); }
 int64_t mlpTileBytes(const CompileOptions &options) { return tileBytes(options, options.mlpTile, int64_t{1} << 30); }
 
@@ -239,11 +243,19 @@ std::string checkSchedule(const CompileOptions &o) {
 std::string checkSequence(const CompileOptions &o) {
   if (const std::string error = shard::parseAttention(o.attention).error; !error.empty())
     return "--attention: " + error;
+  if (const std::string error = shard::parseOrder(o.sequenceOrder).error; !error.empty())
+    return "--sequence-order: " + error;
   const bool hasAxis =
       llvm::any_of(o.mesh, [](const MeshAxis &axis) { return dist::getInfo(axis.role).splitsPositions; });
   return firstError({
-      oneOf("--sequence-order", o.sequenceOrder, {"auto", "contiguous", "zigzag"}),
       require(hasAxis || o.attention == "auto", "--attention: the mesh has no sequence axis, such as seq=2"),
+      require(o.attentionMemory == "all" || parseBytes(o.attentionMemory),
+              "--attention-memory: expected bytes (512MiB) or all, got '" + o.attentionMemory + "'"),
+      oneOf("--attention-gather", o.attentionGather, {"compute", "fp32"}),
+      require(hasAxis || o.attentionMemory == "all",
+              "--attention-memory: the mesh has no sequence axis, such as seq=2"),
+      require(hasAxis || o.attentionGather == "compute",
+              "--attention-gather: the mesh has no sequence axis, such as seq=2"),
       require(hasAxis || o.sequenceOrder == "auto", "--sequence-order: the mesh has no sequence axis, such as seq=2"),
   });
 }
@@ -365,6 +377,7 @@ std::string checkOptions(const CompileOptions &o) {
       oneOf("--guard-updates", o.guardUpdates, {"on", "off"}),
       checkStrategy(o),
       oneOf("--index-check", o.indexCheck, {"error", "clamp"}),
+      oneOf("--document-ids", o.documentIds, {"contiguous", "any"}),
       require(budget || llvm::any_of(remat::policies(), [&](const auto &policy) { return policy.name == o.remat; }),
               "--remat: unknown value '" + o.remat + "', expected " + remat::policyNames() + "=<bytes>"),
       require(!budget || parseBytes(o.remat.substr(7)),

@@ -64,9 +64,10 @@ struct CompileOptions {
   int64_t ignoreIndex = -100;
   double labelSmoothing = 0.0;
 
-  std::string indexCheck = "error"; ///< error | clamp
-  std::string remat = "none";       ///< none | full | attention | selective | budget=<bytes>
-  std::string rematReport;          ///< file for JSON, "-": a table on stderr; empty: a table for a budget
+  std::string indexCheck = "error";       ///< error | clamp
+  std::string documentIds = "contiguous"; ///< contiguous | any
+  std::string remat = "none";             ///< none | full | attention | selective | budget=<bytes>
+  std::string rematReport;                ///< file for JSON, "-": a table on stderr; empty: a table for a budget
 
   // Optimize.
   std::string optimizer = "adamw";                 ///< a row of compiler/dialect/train/Optimizer.h
@@ -102,12 +103,15 @@ struct CompileOptions {
   std::string reduceDtype = "fp32"; ///< fp32 | bf16: in which gradients are added up over ranks
 
   // Shard and schedule.
-  std::vector<MeshAxis> mesh;         ///< empty: one rank
-  std::string strategy = "ddp";       ///< a row of passes/shard/Strategy.h
-  std::string attention = "auto";     ///< over a split sequence: a row of passes/shard/SequenceStrategy.h, or auto
-  std::string sequenceOrder = "auto"; ///< how positions are dealt to ranks: contiguous | zigzag | auto
-  std::string lossTile = "auto";      ///< bytes of f32 logits that a rank computes at a time | none: all | auto
-  std::string mlpTile = "auto";       ///< bytes of a wide value that a rank computes at a time | none: all | auto
+  std::vector<MeshAxis> mesh;          ///< empty: one rank
+  std::string strategy = "ddp";        ///< a row of passes/shard/Strategy.h
+  std::string attention = "auto";      ///< over a split sequence: a row of passes/shard/SequenceStrategy.h, or auto
+  bool isAttentionChosen = false;      ///< `attention` is what was taken for auto
+  std::string attentionMemory = "all"; ///< bytes that gathered keys and values of a rank may take | all: of all heads
+  std::string attentionGather = "compute"; ///< compute | fp32: what keys, values and their gradients cross ranks in
+  std::string sequenceOrder = "auto";      ///< how positions are dealt to ranks, as of shard::parseOrder
+  std::string lossTile = "auto";           ///< bytes of f32 logits that a rank computes at a time | none: all | auto
+  std::string mlpTile = "auto";            ///< bytes of a wide value that a rank computes at a time | none: all | auto
   std::string keepGathered; ///< regular expression of units that zero3 gathers once per step; empty: none; auto
   std::string prefetch = "forward=1,backward=pre"; ///< none | forward=<k>,backward=pre|post|none | auto
   std::string memoryLimit;                         ///< of one rank ("40GiB", "80e9"); empty: none
@@ -154,6 +158,8 @@ int64_t numSampleRanks(const CompileOptions &options);
 int64_t numStateRanks(const CompileOptions &options);
 /// Of `--fit=sequence` and `--fit=sequence:<bytes>` what a rank may take: "target" or the bytes; else nothing.
 std::optional<std::string> sequenceFit(const CompileOptions &options);
+/// `attentionMemory` in bytes; 0: all heads at once.
+int64_t attentionMemoryBytes(const CompileOptions &options);
 /// `lossTile` in bytes; 0: all logits at once.
 int64_t lossTileBytes(const CompileOptions &options);
 /// `mlpTile` in bytes; 0: all rows at once.

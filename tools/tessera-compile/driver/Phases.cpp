@@ -45,7 +45,7 @@ void addImport(OpPassManager &module, const CompileOptions &o) {
   steps.addPass(createRecognizeGelu({.byValues = o.recognizeByValues == "on"}));
   steps.addPass(createRecognizeNorm());
   steps.addPass(createRecognizeSoftmax());
-  steps.addPass(createRecognizeAttention());
+  steps.addPass(createRecognizeAttention({.documentIds = o.documentIds}));
   addSimplification(steps);
   steps.addPass(createAssignInitializers({.rules = textsOf(o.init)}));
   if (!o.lora.empty()) {
@@ -153,7 +153,11 @@ void addSharding(OpPassManager &module, const CompileOptions &o) {
                                             .keepGathered = o.keepGathered,
                                             .attention = o.attention,
                                             .sequenceOrder = o.sequenceOrder}));
-  steps.addPass(createSplitAttentionPass({.attention = o.attention, .sequenceOrder = o.sequenceOrder}));
+  steps.addPass(createSplitAttentionPass({.attention = o.attention,
+                                          .sequenceOrder = o.sequenceOrder,
+                                          .gatherBytes = attentionMemoryBytes(o),
+                                          .gatherType = o.attentionGather,
+                                          .isChosen = o.isAttentionChosen}));
   steps.addPass(createPropagateShardingPass());
   steps.addPass(createInsertReshardsPass());
   steps.addPass(createVerifyShardingPass());
