@@ -97,7 +97,7 @@ SmallVector<Value> UnitShards::maximaOfColumns(Build &b, ArrayRef<ColumnWeight> 
   for (const ColumnWeight &weight : weights) {
     // Shard p begins at place p * elements, which is of column (p * elements - offset) modulo columns.
     const int64_t columns = weight.columns;
-    auto type = RankedTensorType::get({shards, columns}, tensorType(places).getElementType());
+    auto type = RankedTensorType::get({shards, columns}, placeType(b, shards * std::max(elements, width)));
     const int64_t shift = static_cast<int64_t>(llvm::alignTo(shards * elements, columns)) + weight.offset % columns;
     Value first = b.scale(b.iota(type, 0), static_cast<double>(elements % columns));
     Value at = modulo(b, b.add(b.sub(b.iota(type, 1), first), b.splat(type, static_cast<double>(shift))), columns);

@@ -5,6 +5,7 @@
 #include "compiler/dialect/train/PhaseAnalysis.h"
 #include "compiler/dialect/train/Signature.h"
 #include "passes/shard/Sharding.h"
+#include "passes/shard/partition/AttentionKeys.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
@@ -31,16 +32,12 @@ BlockArgument argumentOf(Value value, func::FuncOp func) {
 
 /// What decides how much a query sees.
 struct Seen {
-  Value begin, end;
-  int64_t queries, keys, window; ///< window 0: none
-  bool isCausal;
+  AttentionMasks masks;
+  SeenKeys given;
 
-  explicit Seen(AttentionOp op)
-      : begin(op.getBegin()), end(op.getEnd()), queries(shapeOf(op.getQuery())[2]), keys(shapeOf(op.getKey())[2]),
-        window(static_cast<int64_t>(op.getWindow().value_or(0))), isCausal(op.getCausal()) {}
+  explicit Seen(AttentionOp op) : masks(op), given{op.getBegin(), op.getEnd()} {}
   bool operator==(const Seen &other) const {
-    return begin == other.begin && end == other.end && queries == other.queries && keys == other.keys &&
-           window == other.window && isCausal == other.isCausal;
+    return masks == other.masks && given.begin == other.given.begin && given.end == other.given.end;
   }
 };
 
@@ -123,15 +120,10 @@ private:
     return build.constant(SplatElementsAttr::get(type, builder.getI64IntegerAttr(value)));
   }
   Value like(Value value, int64_t number) { return this->number(shapeOf(value), number); }
-  Value least(Value a, Value b) { return build.select(build.compare(CompareDirection::Lt, a, b), a, b); }
   /// Of one or of all samples.
-  std::pair<Value, Value> wide(Value a, Value b) {
-    const SmallVector<int64_t> shape{std::max(shapeOf(a)[0], shapeOf(b)[0]), shapeOf(a)[1]};
-    return {build.broadcastTo(a, shape), build.broadcastTo(b, shape)};
-  }
   Value addWide(Value a, Value b) {
-    std::tie(a, b) = wide(a, b);
-    return build.add(a, b);
+    const SmallVector<int64_t> shape{std::max(shapeOf(a)[0], shapeOf(b)[0]), shapeOf(a)[1]};
+    return build.add(build.broadcastTo(a, shape), build.broadcastTo(b, shape));
   }
   Value constrain(Value value, const Layout &layout) {
     return ConstrainOp::create(builder, build.loc, value.getType(), value, layout.toAttr(mesh), OriginAttr(),
@@ -180,22 +172,19 @@ private:
 
   /// The pairs that each block of queries sees: [samples or 1, blocks].
   Value workOf(const Seen &kind, const llvm::MapVector<Value, Value> &bounds) {
-    Value last = build.iota(RankedTensorType::get({1, kind.queries}, builder.getI64Type()), 1);
-    last = build.add(last, like(last, kind.keys - kind.queries + 1));
-    Value begin = kind.begin ? bounds.lookup(kind.begin) : like(last, 0);
-    Value end = kind.end ? bounds.lookup(kind.end) : like(last, kind.keys);
-    if (kind.isCausal) {
-      std::tie(end, last) = wide(end, last);
-      end = least(end, last);
+    const int64_t queries = kind.masks.queries, keys = kind.masks.keys;
+    Value places = build.iota(RankedTensorType::get({queries}, builder.getI64Type()), 0);
+    const SeenKeys seen =
+        seenKeys(build, kind.masks, places, {bounds.lookup(kind.given.begin), bounds.lookup(kind.given.end)});
+    Value pairs = number({1, queries}, keys);
+    if (seen.begin) {
+      Value begin = build.max(seen.begin, like(seen.begin, 0)), most = like(seen.end, keys);
+      Value end = build.select(build.compare(CompareDirection::Lt, seen.end, most), seen.end, most);
+      pairs = addWide(end, build.neg(begin));
+      pairs = build.max(pairs, like(pairs, 0));
     }
-    if (kind.isCausal && kind.window != 0) {
-      std::tie(begin, last) = wide(begin, last);
-      begin = build.max(begin, build.sub(last, like(last, kind.window)));
-    }
-    std::tie(begin, end) = wide(begin, end);
-    Value seen = build.max(build.sub(end, begin), like(end, 0));
-    seen = build.reshape(seen, {shapeOf(seen)[0], plan.dealt, kind.queries / plan.dealt});
-    return build.sum(seen, {2});
+    pairs = build.reshape(pairs, {shapeOf(pairs)[0], plan.dealt, queries / plan.dealt});
+    return build.sum(pairs, {2});
   }
 
   /// Those of all samples of each rank that samples are split over: [ranks, blocks]; of [1, blocks] themselves.

@@ -68,25 +68,20 @@ int64_t SequencePlan::ranges(MeshAttr mesh) const {
   return dealt != 0 ? dealt : groupSize(mesh, positionAxes(mesh)) * (isZigzag ? 2 : 1);
 }
 
-/// Whether all numbers of positions of the step's inputs are multiples of `ranges`.
-static bool dividesPositions(func::FuncOp func, int64_t ranges) {
-  for (unsigned index = 0; index < func.getNumArguments(); ++index)
-    if (train::isBatchArgument(func, index))
-      if (const int64_t dim = train::getDims(func, index).getPositionDim(); dim >= 0)
-        if (cast<RankedTensorType>(func.getArgument(index).getType()).getDimSize(dim) % ranges != 0)
-          return false;
-  return true;
-}
-
-/// Blocks of a rank where nothing else is asked for: many, so that the work of each is a small part, but of at least as
-/// many positions as a kernel takes at a time. 0 if the length has no such parts.
-static int64_t blocksOfRank(func::FuncOp func, int64_t ranks) {
-  constexpr int64_t kMost = 16, kLeastPositions = 128;
+/// What all numbers of positions of the step's inputs are multiples of; 0 if none counts positions.
+static int64_t commonLength(func::FuncOp func) {
   int64_t length = 0;
   for (unsigned index = 0; index < func.getNumArguments(); ++index)
     if (train::isBatchArgument(func, index))
       if (const int64_t dim = train::getDims(func, index).getPositionDim(); dim >= 0)
         length = std::gcd(length, cast<RankedTensorType>(func.getArgument(index).getType()).getDimSize(dim));
+  return length;
+}
+
+/// Blocks of a rank where nothing else is asked for: many, so that the work of each is a small part, but of at least as
+/// many positions as a kernel takes at a time. 0 if the length has no such parts.
+static int64_t blocksOfRank(int64_t length, int64_t ranks) {
+  constexpr int64_t kMost = 16, kLeastPositions = 128;
   for (int64_t blocks = kMost; blocks > 1; --blocks)
     if (length % (blocks * ranks) == 0 && (length / (blocks * ranks) >= kLeastPositions || blocks <= 4))
       return blocks;
@@ -216,7 +211,8 @@ FailureOr<SequencePlan> planSequence(func::FuncOp func, MeshAttr mesh, StringRef
   };
   // Where each rank has all positions of its heads, the work is the same for all anyway.
   const bool keepsPositions = plan.strategy->exchangedAxes(axes).size() < axes.size();
-  const int64_t ranks = groupSize(mesh, axes);
+  const int64_t ranks = groupSize(mesh, axes), length = commonLength(func);
+  const bool balances = isCausal && keepsPositions && length % (2 * ranks) == 0;
   dist::DealOp deal;
   func.walk([&](dist::DealOp op) { deal = op; });
   if (deal) {
@@ -226,15 +222,15 @@ FailureOr<SequencePlan> planSequence(func::FuncOp func, MeshAttr mesh, StringRef
       return func.emitError() << "sequence-order dealt: "
                               << (isAttending ? "each rank has all positions of its heads, and so the same work"
                                               : "there is no attention whose work could be dealt");
-    plan.dealt = ranks * (orderChoice.blocksPerRank ? orderChoice.blocksPerRank : blocksOfRank(func, ranks));
-    if (plan.dealt == 0 || !dividesPositions(func, plan.dealt) || !dealsWork(plan.dealt))
+    plan.dealt = ranks * (orderChoice.blocksPerRank ? orderChoice.blocksPerRank : blocksOfRank(length, ranks));
+    if (plan.dealt == 0 || length % plan.dealt != 0 || !dealsWork(plan.dealt))
       return func.emitError() << "sequence-order dealt: positions do not divide by "
                               << (plan.dealt ? plan.dealt : 2 * ranks) << ", " << (plan.dealt ? plan.dealt / ranks : 2)
                               << " blocks for each of " << ranks << " ranks";
     if (keyRangesOf(func) == KeyRanges::OfOthers)
       return func.emitError() << "sequence-order dealt: what keys a query sees follows from what is no input";
   } else if (orderChoice.kind == OrderChoice::Auto && keepsPositions && keyRangesOf(func) == KeyRanges::OfBatch) {
-    const int64_t blocks = ranks * blocksOfRank(func, ranks);
+    const int64_t blocks = ranks * blocksOfRank(length, ranks);
     if (!hasNarrowInputs(func))
       plan.notDealt = "an input has more than a number for each position, and would be gathered";
     else if (blocks == 0 || !dealsWork(blocks))
@@ -243,12 +239,14 @@ FailureOr<SequencePlan> planSequence(func::FuncOp func, MeshAttr mesh, StringRef
       plan.dealt = blocks;
   }
   if (orderChoice.kind == OrderChoice::Auto)
-    plan.orderReason = plan.dealt != 0                      ? OrderReason::Documents
-                       : !isCausal                          ? OrderReason::NotCausal
-                       : !keepsPositions                    ? OrderReason::HeadsSplit
-                       : !dividesPositions(func, 2 * ranks) ? OrderReason::NotDivided
-                                                            : OrderReason::Balances;
-  plan.isZigzag = orderChoice.kind == OrderChoice::Zigzag || plan.orderReason == OrderReason::Balances;
+    plan.orderReason = plan.dealt != 0          ? OrderReason::Documents
+                       : !plan.notDealt.empty() ? OrderReason::NotDealt
+                       : balances               ? OrderReason::Balances
+                       : !isCausal              ? OrderReason::NotCausal
+                       : !keepsPositions        ? OrderReason::HeadsSplit
+                                                : OrderReason::NotDivided;
+  plan.isZigzag =
+      orderChoice.kind == OrderChoice::Zigzag || (orderChoice.kind == OrderChoice::Auto && plan.dealt == 0 && balances);
   return plan;
 }
 

@@ -50,7 +50,7 @@ struct OrderChoice {
 OrderChoice parseOrder(llvm::StringRef text);
 
 /// Why positions are dealt as they are.
-enum class OrderReason { Asked, Balances, NotCausal, HeadsSplit, NotDivided, Documents };
+enum class OrderReason { Asked, Balances, NotCausal, HeadsSplit, NotDivided, Documents, NotDealt };
 
 /// How the attentions of a step are computed.
 struct SequencePlan {

@@ -101,6 +101,23 @@ def hooked():
     return module, x, names
 
 
+class Packed(torch.nn.Module):
+    """Ids of documents that are looked up, and mask attention."""
+
+    def __init__(self):
+        super().__init__()
+        self.word, self.document = torch.nn.Embedding(13, 8), torch.nn.Embedding(5, 8)
+
+    def forward(self, tokens, ids):
+        x = self.word(tokens) + self.document(ids)
+        mask = (ids[:, :, None] == ids[:, None, :])[:, None]
+        return torch.nn.functional.scaled_dot_product_attention(x[:, None], x[:, None], x[:, None], attn_mask=mask)[:, 0]
+
+
+def packed():
+    return Packed(), (torch.randint(0, 13, (4, 12)), torch.tensor([[3] * 5 + [1] * 7] * 4)), ["tokens", "ids"]
+
+
 if __name__ == "__main__":
     module, x, names = cut()
     torch.onnx.export(module, (x,), "cut.onnx", input_names=names, dynamo=False, opset_version=17,
@@ -191,6 +208,11 @@ class CheckModel(ToolTest):
                 status, output, line = self.check("net.py:cut", "--exporter", exporter)
                 self.assertEqual(status, 0, output)
                 self.assertRegex(line, r"^same: loss .* 4 gradients within")
+
+    def test_ids_of_documents_lie_side_by_side(self):
+        status, output, line = self.check("net.py:packed")
+        self.assertEqual(status, 0, output)
+        self.assertRegex(line, r"^same: loss .* 2 gradients within")
 
     def test_rounding_in_float64(self):
         status, output, line = self.check("net.py:centred", "--loss", "mse")

@@ -45,6 +45,9 @@ ReasonText reasonOf(OrderReason reason) {
     return {"not_divided", "two ranges for each rank do not divide the lengths"};
   case OrderReason::Documents:
     return {"documents", "what a query sees follows from the batch"};
+  case OrderReason::NotDealt:
+    return {"not_dealt",
+            "what a query sees follows from the batch, but inputs are too wide or too short to be dealt unasked"};
   }
   return {"unknown", "unknown"};
 }

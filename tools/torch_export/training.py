@@ -60,7 +60,7 @@ def hyper_flags():
 def make_data(batch, inputs, names, loss, samples, special=(), seed=0):
     """Arrays of `samples` samples for what tessera.batch_of says a step reads: integers below the bound of what they
     index, floats from a normal distribution, a tenth of the targets ignored. An integer input without a bound repeats
-    the example's values (masks). special: integers (padding) of which there are some in every step."""
+    the example's values (masks). Where equal integers have to lie side by side they ascend. special: integers (padding) of which there are some in every step."""
     generator = numpy.random.default_rng(seed)
     examples, data = dict(zip(names, inputs)), {}
     for name, entry in batch.items():
@@ -73,6 +73,8 @@ def make_data(batch, inputs, names, loss, samples, special=(), seed=0):
             if entry["role"] == "input":
                 for at, value in enumerate(value for value in special if 0 <= value < entry["index_bound"]):
                     data[name].reshape(samples, -1)[::2, -1 - at:] = value  # every other sample ends in it
+            if entry.get("has_runs"):
+                data[name].sort(axis=-1)  # equal ones side by side
         else:
             data[name] = repeated(examples[name], samples)
         if entry["role"] == "target" and loss.kind == "cross-entropy":

@@ -64,7 +64,8 @@ struct Split : llvm::SmallVector<SplitLevel, 2> {
   /// Whether `level` cuts `size` elements, those that the levels before leave, in ranges of equal size, as many for
   /// each rank.
   bool divides(size_t level, int64_t size, MeshAttr mesh) const;
-  /// Ranges of which the levels up to `level`, where it is one of a zigzag or dealt, leave a rank some, of each block.
+  /// Ranges that a rank has of each block behind `level`: 2 of a zigzag, as many as it is dealt, else 1; 0 where what
+  /// is dealt does not divide by the ranks.
   int64_t rangesLeft(size_t level, MeshAttr mesh) const;
   /// Blocks of what a rank has that the levels up to `level` split.
   int64_t blocksAt(size_t level) const;

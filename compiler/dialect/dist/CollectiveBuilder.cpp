@@ -83,12 +83,7 @@ std::optional<SmallVector<DimPiece>> CollectiveBuilder::pieces(const Split &spli
       own = own ? build.add(build.mul(own, constant(build, groupSize(mesh, {axis}))), index) : index;
     }
     const int64_t ranges = split.rangesLeft(end - 1, mesh);
-    DimPiece piece{ranks * ranges, ranges, {own}};
-    if (split[first].isZigzag)
-      piece.starts.push_back(build.sub(constant(build, 2 * ranks - 1), own));
-    else if (split[first].dealt != 0)
-      piece.starts = dealtBlocks(build, own, ranges);
-    found.push_back(std::move(piece));
+    found.push_back({ranks * ranges, ranges, rangesOf(build, split[first], ranks, ranges, own)});
     rest /= ranges * blocks;
   }
   if (found.empty())
@@ -101,32 +96,30 @@ std::optional<SmallVector<DimPiece>> CollectiveBuilder::pieces(const Split &spli
   return found;
 }
 
-/// The block that stands at `place` (tensor<i64>) of the order.
-Value CollectiveBuilder::dealtBlock(train::Build &build, Value place) const {
-  return build.reshape(build.gatherRows(order, build.reshape(place, {1})), {});
-}
-
-/// The `count` blocks of the member at `position`.
-SmallVector<Value, 2> CollectiveBuilder::dealtBlocks(train::Build &build, Value position, int64_t count) const {
-  SmallVector<Value, 2> blocks;
+/// Which of all `ranks * count` ranges the member at `position` has, in its order.
+SmallVector<Value, 2> CollectiveBuilder::rangesOf(train::Build &build, const SplitLevel &level, int64_t ranks,
+                                                  int64_t count, Value position) const {
+  if (level.isZigzag)
+    return {position, build.sub(constant(build, 2 * ranks - 1), position)};
+  if (level.dealt == 0)
+    return {position};
+  SmallVector<Value, 2> ranges;
   Value first = build.mul(position, constant(build, count));
-  for (int64_t number = 0; number < count; ++number)
-    blocks.push_back(dealtBlock(build, build.add(first, constant(build, number))));
-  return blocks;
+  for (int64_t number = 0; number < count; ++number) {
+    Value place = build.reshape(build.add(first, constant(build, number)), {1});
+    ranges.push_back(build.reshape(build.gatherRows(order, place), {}));
+  }
+  return ranges;
 }
 
-SmallVector<Value> CollectiveBuilder::rangeStarts(const Split &split, int64_t size, Value position) {
+SmallVector<Value, 2> CollectiveBuilder::rangeStarts(const Split &split, int64_t size, Value position) {
   assert(split.isRun() && !split.empty() && "ranges of one order");
   train::Build build(builder, loc);
-  const int64_t ranks = groupSize(mesh, split), ranges = split.rangesLeft(split.size() - 1, mesh);
-  SmallVector<Value> blocks{position};
-  if (split.front().isZigzag)
-    blocks.push_back(build.sub(constant(build, 2 * ranks - 1), position));
-  else if (split.front().dealt != 0)
-    blocks.assign(dealtBlocks(build, position, ranges));
-  for (Value &block : blocks)
-    block = build.mul(block, constant(build, size / (ranks * ranges)));
-  return blocks;
+  const int64_t ranks = groupSize(mesh, split), count = split.rangesLeft(split.size() - 1, mesh);
+  SmallVector<Value, 2> starts = rangesOf(build, split.front(), ranks, count, position);
+  for (Value &start : starts)
+    start = build.mul(start, constant(build, size / (ranks * count)));
+  return starts;
 }
 
 Value CollectiveBuilder::indices(const Split &split, int64_t size, Value position) {

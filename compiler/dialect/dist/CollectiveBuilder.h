@@ -47,7 +47,7 @@ public:
   mlir::Value indices(const Split &split, int64_t size, mlir::Value position = {});
   /// Where the ranges begin, all of one size, that the member at `position` of the group of the split's axes has of a
   /// dimension without blocks, as tensor<i64> each, in its order.
-  llvm::SmallVector<mlir::Value> rangeStarts(const Split &split, int64_t size, mlir::Value position);
+  llvm::SmallVector<mlir::Value, 2> rangeStarts(const Split &split, int64_t size, mlir::Value position);
 
 private:
   mlir::Value expand(train::Build &build, mlir::Value value, int64_t dim, llvm::ArrayRef<int64_t> sizes) const;
@@ -55,8 +55,8 @@ private:
   mlir::Value onFirstDim(const ReshardStep &step, mlir::Value value);
   mlir::Value deal(train::Build &build, mlir::Value value, int64_t dim, int64_t ranks, bool toRanks) const;
   mlir::Value dealByOrder(train::Build &build, mlir::Value value, bool toRanks) const;
-  mlir::Value dealtBlock(train::Build &build, mlir::Value place) const;
-  llvm::SmallVector<mlir::Value, 2> dealtBlocks(train::Build &build, mlir::Value position, int64_t count) const;
+  llvm::SmallVector<mlir::Value, 2> rangesOf(train::Build &build, const SplitLevel &level, int64_t ranks, int64_t count,
+                                             mlir::Value position) const;
   mlir::Value allToAll(const ReshardStep &step, mlir::Value value);
   mlir::Value mask(const ReshardStep &step, mlir::Value value);
 

@@ -180,7 +180,8 @@ LogicalResult DealOp::verify() {
   // dist.deal_c1
   const RankedTensorType type = getOrder().getType();
   if (type.getRank() != 2 || !type.getElementType().isInteger(64) || type.getDimSize(0) < 1 || type.getDimSize(1) < 2)
-    return emitOpError() << "expects an order of type tensor<samples x blocks x i64>, got " << type;
+    return emitOpError() << "expects an order of type tensor<samples x blocks x i64>, of at least 2 blocks, got "
+                         << type;
   return success();
 }
 

@@ -61,7 +61,7 @@ SeenKeys seenKeysOf(dist::CollectiveBuilder &collectives, Build &build, const Se
                     int64_t keys, dist::MeshAttr mesh, Value position) {
   if (!seen.begin)
     return seen;
-  const SmallVector<Value> starts = collectives.rangeStarts(split, keys, position);
+  const SmallVector<Value, 2> starts = collectives.rangeStarts(split, keys, position);
   const int64_t run = keys / (dist::groupSize(mesh, split) * static_cast<int64_t>(starts.size()));
   Value zero = build.constant(DenseElementsAttr::get(indexType(build, {}), int64_t{0}));
   // How many of the member's keys are in front of x.

@@ -26,6 +26,8 @@ struct AttentionMasks {
       : causal(op.getCausal()), window(op.getWindow()), queries(op.getQuery().getType().getShape()[2]),
         keys(op.getKey().getType().getShape()[2]) {}
 
+  bool operator==(const AttentionMasks &) const = default;
+
   bool causal;
   std::optional<int64_t> window;
   int64_t queries, keys; ///< of the global op

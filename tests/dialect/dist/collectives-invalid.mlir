@@ -323,7 +323,7 @@ func.func @reduce_type(%x: tensor<8xf32>) {
 
 // dist.deal_c1
 func.func @deal_c1(%order: tensor<8xi64>) {
-  // expected-error@+1 {{expects an order of type tensor<samples x blocks x i64>, got 'tensor<8xi64>'}}
+  // expected-error@+1 {{expects an order of type tensor<samples x blocks x i64>, of at least 2 blocks, got 'tensor<8xi64>'}}
   dist.deal %order : tensor<8xi64>
   return
 }
@@ -332,7 +332,7 @@ func.func @deal_c1(%order: tensor<8xi64>) {
 
 // dist.deal_c1
 func.func @deal_c1_narrow(%order: tensor<2x8xi32>) {
-  // expected-error@+1 {{expects an order of type tensor<samples x blocks x i64>, got 'tensor<2x8xi32>'}}
+  // expected-error@+1 {{expects an order of type tensor<samples x blocks x i64>, of at least 2 blocks, got 'tensor<2x8xi32>'}}
   dist.deal %order : tensor<2x8xi32>
   return
 }
@@ -341,7 +341,7 @@ func.func @deal_c1_narrow(%order: tensor<2x8xi32>) {
 
 // dist.deal_c1
 func.func @deal_c1_few(%order: tensor<2x1xi64>) {
-  // expected-error@+1 {{expects an order of type tensor<samples x blocks x i64>, got 'tensor<2x1xi64>'}}
+  // expected-error@+1 {{expects an order of type tensor<samples x blocks x i64>, of at least 2 blocks, got 'tensor<2x1xi64>'}}
   dist.deal %order : tensor<2x1xi64>
   return
 }

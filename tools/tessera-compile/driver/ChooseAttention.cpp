@@ -104,6 +104,8 @@ static artifact::OrderReason reasonOf(shard::OrderReason reason) {
     return artifact::OrderReason::NotDivided;
   case shard::OrderReason::Documents:
     return artifact::OrderReason::Documents;
+  case shard::OrderReason::NotDealt:
+    return artifact::OrderReason::NotDealt;
   }
   llvm_unreachable("unknown reason");
 }
