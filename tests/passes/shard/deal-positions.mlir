@@ -12,9 +12,11 @@
 // CHECK: %[[BEGIN:.*]] = train.add %arg0, %arg0
 // CHECK: %[[END:.*]] = train.constant dense<16> : tensor<4x16xi64>
 // The keys of a query, causal and in the window, added up in each block.
-// CHECK: train.compare lt, %[[END]],
-// CHECK: %[[FIRST:.*]] = train.max %[[BEGIN]],
-// CHECK: %[[SEEN:.*]] = train.sub %{{.*}}, %[[FIRST]]
+// CHECK: train.compare lt, %{{.*}}, %[[END]] :
+// CHECK: %[[LATER:.*]] = train.compare gt, %{{.*}}, %[[BEGIN]] :
+// CHECK: %[[FIRST:.*]] = train.select %[[LATER]], %{{.*}}, %[[BEGIN]] :
+// CHECK: %[[LEAST:.*]] = train.max %[[FIRST]],
+// CHECK: train.neg %[[LEAST]]
 // CHECK: train.reduce sum, %{{.*}} {dimensions = array<i64: 2>} : (tensor<4x8x2xi64>) -> tensor<4x8xi64>
 // The samples of each of two ranks.
 // CHECK: %[[WORK:.*]] = train.reduce sum, %{{.*}} {dimensions = array<i64: 1>} : (tensor<2x2x8xi64>) -> tensor<2x8xi64>
