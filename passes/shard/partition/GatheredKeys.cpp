@@ -101,9 +101,10 @@ private:
 
   /// `count` heads of `local` from `first` on.
   Value headsOf(Value local, int64_t first, int64_t count) {
-    SmallVector<int64_t> starts(shapeOf(local).size(), 0), limits(shapeOf(local));
-    if (limits[kHeads] == count)
+    const ArrayRef<int64_t> shape = shapeOf(local);
+    if (shape[kHeads] == count)
       return local;
+    SmallVector<int64_t> starts(shape.size(), 0), limits = llvm::to_vector(shape);
     starts[kHeads] = first;
     limits[kHeads] = first + count;
     return build.slice(local, starts, limits);
