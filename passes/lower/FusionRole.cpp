@@ -47,11 +47,13 @@ static std::optional<lower::Layout> permutedLayout(Value value) {
   return operand ? lower::layoutOfResult(op, *operand) : std::nullopt;
 }
 
-/// A product and the tail that makes its rows longer.
+/// A product, or the parts of one, and the tail that makes its rows longer.
 static bool isPaddedProduct(train::ConcatOp op) {
-  auto tail = op.getOperands().size() == 2 ? op.getOperand(1).getDefiningOp<train::ConstantOp>() : nullptr;
+  auto tail = op.getOperands().back().getDefiningOp<train::ConstantOp>();
   return tail && tail.getValue().isSplat() && op.getDim() + 1 == shapeOf(op.getResult()).size() &&
-         isa_and_nonnull<train::DotGeneralOp, exec::AddProductOp>(op.getOperand(0).getDefiningOp());
+         llvm::all_of(op.getOperands().drop_back(), [](Value part) {
+           return isa_and_nonnull<train::DotGeneralOp, exec::AddProductOp>(permutedSource(part));
+         });
 }
 
 /// Whether a product of 8-bit floats reads the value, which is in memory in its own order then. A reshape of what a

@@ -125,6 +125,35 @@ def PadRows : Pass<"pad-rows", "::mlir::func::FuncOp"> {
   ];
 }
 
+def SplitProducts : Pass<"split-products", "::mlir::func::FuncOp"> {
+  let summary = "Cuts products of sizes that a GPU's library is slow at";
+  let description = [{
+    cuBLASLt uses tensor cores well only where each dimension that is contiguous in memory is a multiple of 16 bytes. A
+    product of 16-bit floats in which one is not (50257 classes) becomes two: of a part that is a multiple of 256 bytes, and
+    of the rest. Parts of the result are joined in place, also into a table that `pad-rows` made of it; parts of what is
+    contracted are added in f32 and rounded once.
+
+    Precondition: decomposed; not yet accumulate-products. Postcondition: the same values, but for the order of sums.
+    Products in f32, and lengths below `min-length`, stay as they are. Used for GPUs.
+
+    ```mlir
+    %l = train.dot_general %x, %w … : (tensor<512x768xbf16>, tensor<768x5003xbf16>) -> tensor<512x5003xbf16>
+    ```
+    becomes
+    ```mlir
+    %w0 = train.slice %w … -> tensor<768x4992xbf16>
+    %l0 = train.dot_general %x, %w0 … -> tensor<512x4992xbf16>
+    %w1 = train.slice %w … -> tensor<768x11xbf16>
+    %l1 = train.dot_general %x, %w1 … -> tensor<512x11xbf16>
+    %l = train.concat %l0, %l1 {dim = 1 : i64} : … -> tensor<512x5003xbf16>
+    ```
+  }];
+  let dependentDialects = ["::tessera::exec::ExecDialect"];
+  let options = [
+    Option<"minLength", "min-length", "int64_t", "1024", "Elements below which a dimension is not cut">
+  ];
+}
+
 def ScaledProducts : Pass<"scaled-products", "::mlir::func::FuncOp"> {
   let summary = "Products of 8-bit floats in the form in which a GPU's library has them";
   let description = [{

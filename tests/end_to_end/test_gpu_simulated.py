@@ -13,6 +13,9 @@ import numpy as np
 from harness import GOLDENS, MODELS, ROOT, safetensors
 from simulated_gpu import STEPS, SimulatedGpu
 
+sys.path.insert(0, os.path.join(ROOT, "tests", "bench"))
+import shape_model  # noqa: E402
+
 
 class OneGpu(SimulatedGpu):
     def test_the_race_planted_for_racecheck_is_one(self):
@@ -162,6 +165,31 @@ class OneGpu(SimulatedGpu):
             self.assertLessEqual(np.abs(got[name] - value).max(), 1e-5 * max(np.abs(value).max(), 1e-3), name)
         self.simulate(golden, "model", "again", steps=1, seed=7)
         self.assert_same_bits("frequent", "again")
+
+    def test_vocabulary_that_no_16_bytes_divide(self):
+        """Products of 1031 classes are cut into 1024 and 7, whose parts are written into one padded table."""
+        model = self.path("odd.onnx")
+        shape_model.Gpt2(4, 64, (*shape_model.GPT2["gpt2-tiny"][:-1], 1031)).write(model)
+        tokens = np.random.default_rng(0).integers(0, 1031, (STEPS * 4, 65))
+        data = self.path("odd.safetensors")
+        safetensors.save({"tokens": tokens[:, :-1], "targets": tokens[:, 1:]}, data)
+        for precision in ("bf16", "fp32"):
+            for name, target in ((precision, ["--target", "sm_90"]), (precision + "-cpu", [])):
+                self.succeed("tessera-compile", model, "--batch", 4, "--seq", 64, "--precision", precision, *target, "-o",
+                             name + ".tessera")
+            flags = ["--data", data, "--order", "sequential", "--steps", STEPS, "--seed", 1, "--dump=gradients", "--dump-step", 1]
+            self.succeed("tessera-run", precision + "-cpu.tessera", *flags, "--out", precision + "-cpu")
+            with self.settings():
+                self.succeed("tessera-run", precision + ".tessera", *flags, "--out", precision)
+            self.assert_close(precision, precision + "-cpu", precision)
+            want, got = (safetensors.load(self.path(run, "dump-1", "gradients.safetensors"))
+                         for run in (precision + "-cpu", precision))
+            for name, value in want.items():
+                error = np.abs(got[name] - value).max() / np.abs(value).max()
+                self.assertLessEqual(error, {"bf16": 2e-2, "fp32": 1e-5}[precision], name)
+        schedule = self.succeed("tessera-dump", "bf16.tessera", "--schedule")
+        self.assertRegex(schedule, r"gemm b\d+ bf16\[256,\d+\], b\d+ bf16\[\d+,1024\] -> b\d+ bf16\[256,1024\]")
+        self.assertRegex(schedule, r"gemm b\d+ bf16\[256,7\], b\d+ bf16\[7,\d+\] -> b\d+ f32\[256,\d+\] beta 1")
 
     def test_waits_of_the_host(self):
         """A step waits once for its inputs and scalars, and once for its results."""

@@ -11,6 +11,7 @@ import argparse
 import concurrent.futures
 import glob
 import json
+import lzma
 import os
 import platform
 import re
@@ -24,6 +25,7 @@ import attention
 import breakdown
 import cases
 import libraries
+import modules
 import training
 
 sys.path.insert(0, os.path.join(cases.ROOT, "tests", "end_to_end"))
@@ -69,7 +71,7 @@ class Prepare:
         self.tools, self.work, self.target = Tools(options.build), work, options.target
         self.gpu = options.target if options.target.startswith("sm_") else machines()[options.target]
         self.manifest = {"gpu": self.gpu, "kernels": [], "oracle": {}, "ranks": {}, "bench": {}}
-        for folder in ("gpu", "cpu", "kernels", "results"):
+        for folder in ("gpu", "cpu", "kernels", "modules", "results"):
             os.makedirs(self.path(folder))
 
     def path(self, *parts):
@@ -187,6 +189,10 @@ class Prepare:
             self.manifest["fp8"][name] = {"losses": [step["loss"] for step in steps], "norms": [step["grad_norm"] for step in steps]}
             print(f"prepare: {name}", flush=True)
 
+    def modules(self):
+        self.manifest["modules"] = modules.prepare(self.tools.bin, self.target, self.path("modules"))
+        print(f"prepare: {len(self.manifest['modules'])} modules", flush=True)
+
     def bench(self):
         for target, table in (("gpu", cases.BENCH), ("cpu", cases.CPU_BENCH)):
             for name, (shape, batch, sequence, *_) in table.items():
@@ -276,7 +282,9 @@ class Prepare:
             return entry
 
         package = os.path.join(partial, "prepared.tar.xz")
-        with tarfile.open(package, "w:xz", preset=1) as archive:
+        # A dictionary that is larger than a few artifacts: those of one model differ little.
+        compression = [{"id": lzma.FILTER_LZMA2, "preset": 4, "dict_size": 128 << 20}]
+        with lzma.open(package, "wb", filters=compression) as file, tarfile.open(fileobj=file, mode="w") as archive:
             archive.add(self.work, "", filter=plain)
         size = os.path.getsize(package)
         if size > cases.LIMIT:
@@ -306,6 +314,7 @@ def main():
         prepare.oracle()
         prepare.ranks()
         prepare.fp8()
+        prepare.modules()
         prepare.bench()
         if not options.no_runtime:
             prepare.runtime()

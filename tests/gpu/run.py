@@ -2,9 +2,9 @@
 
 usage: run.sh [--only PARTS] [--out DIR] [--device cuda|cpu] [--deadline 540]
 
-Parts, by commas: probe (what is on the machine, in seconds), kernels, attention, oracle, ranks, sanitizer, bench:MODEL for each model
-of the benchmark (bench: all of them). Writes results.json and results.md to --out, anew after each case: a run that is
-killed keeps what it did. A part that cannot run says why and counts as failed. --device cpu runs the same comparisons with
+Parts, by commas: probe (what is on the machine, in seconds), kernels, attention, oracle, ranks, fp8, modules, sanitizer,
+bench:MODEL for each model of the benchmark (bench: all of them). Writes results.json and results.md to --out, anew after each
+case: a run that is killed keeps what it did. A part that cannot run says why and counts as failed. --device cpu runs the same comparisons with
 artifacts for the CPU of the machine that prepared them: it proves the scripts, not the backend.
 """
 
@@ -20,13 +20,14 @@ import tempfile
 import attention
 import bench
 import cases
+import modules
 import probe
 import results
 import suite as common
 import training
 
 # Seconds that a part may take. Those of DEFAULT are 510 together; the probe and two models of the benchmark fit ten minutes.
-LIMITS = {"probe": 60, "kernels": 110, "attention": 240, "oracle": 120, "ranks": 180, "fp8": 40, "sanitizer": 420, "bench": 260, "bench:gpt2-xl": 300}
+LIMITS = {"probe": 60, "kernels": 110, "attention": 240, "oracle": 120, "ranks": 180, "fp8": 40, "modules": 150, "sanitizer": 420, "bench": 260, "bench:gpt2-xl": 300}
 DEFAULT = "probe,kernels,oracle,ranks,fp8"
 LOST = 75  # status of a process whose GPU context a kernel has ended
 
@@ -73,7 +74,7 @@ def kernels_in_process(options):
 
 def parts_of(text, models):
     """The parts that --only names, in the order of the suite; raises ValueError for one that is not known."""
-    known = ["probe", "kernels", "attention", "oracle", "ranks", "fp8", "sanitizer", *(f"bench:{model}" for model in models)]
+    known = ["probe", "kernels", "attention", "oracle", "ranks", "fp8", "modules", "sanitizer", *(f"bench:{model}" for model in models)]
     wanted = set()
     for name in text.split(","):
         wanted.update(f"bench:{model}" for model in models) if name == "bench" else wanted.add(name)
@@ -105,15 +106,15 @@ def run(suite, options, chosen):
             runtime.note = suite.facts["runtime"]
             if suite.device == "simulated":
                 suite.simulate(os.path.abspath(options.simulator))
-    steps = {"kernels": kernels, "attention": attention.run, "oracle": training.oracle, "ranks": training.ranks, "fp8": training.fp8, "sanitizer": training.sanitizer}
+    steps = {"kernels": kernels, "attention": attention.run, "oracle": training.oracle, "ranks": training.ranks, "fp8": training.fp8, "modules": modules.run, "sanitizer": training.sanitizer}
     for name in chosen:
         kind, _, model = name.partition(":")
         if kind == "probe":
             continue
         if not ready.passed:
             suite.fail(name, "not run: " + ready.why)
-        elif kind == "attention" and suite.device == "cpu":
-            suite.fail(name, "a CPU has no such kernels")
+        elif kind in ("attention", "modules") and suite.device == "cpu":
+            suite.fail(name, "there is nothing for a CPU in it")
         elif kind == "bench" and suite.device == "simulated":
             suite.fail(name, "a simulated GPU has no times")
         elif not runtime.passed and kind not in ("kernels", "bench"):

@@ -1,5 +1,6 @@
 """Whole trainings: ten steps against PyTorch's goldens, several ranks against the CPU, and under compute-sanitizer."""
 
+import json
 import os
 import re
 import shutil
@@ -189,5 +190,20 @@ def sanitizer(suite):
         if not sees_races:
             raise AssertionError(f"racecheck saw nothing: {said[-400:].strip()}")
         part.note = "it is found"
-    for tool, name in (("racecheck", names[0]), ("memcheck", names[1]), ("racecheck", names[1])):
-        check(tool, name)
+    # Of bf16 each of our kernels by itself: racecheck ends cuBLASLt's products in bf16 with an illegal access, also
+    # where PyTorch calls them (2025.3.1, H100).
+    wanted = sum(len(group["launches"]) for group in suite.kernel_groups())
+    with suite.part("compute-sanitizer racecheck of generated kernels") as part:
+        seconds = min(150, 0.9 * suite.left())
+        _, said = suite.attempt([*prefix("racecheck"), sys.executable, "-u", os.path.join(cases.HERE, "run.py"), "--kernels-in",
+                                 suite.work, "--device", suite.device, "--deadline", seconds], seconds + 15, suite.plain)
+        results = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+        done = sum(result["passed"] and not result["name"].startswith("kernels of ") for result in results)
+        summary = re.findall(r"RACECHECK SUMMARY.*", said)
+        if not summary or not re.search(r"SUMMARY: 0 ", summary[-1]) or not sees_races:
+            raise AssertionError(f"{summary[-1] if summary else 'no summary'}: {said[-400:].strip()}")
+        if done < wanted:
+            raise AssertionError(f"only {done} of {wanted} kernels ran under it; no race in them")
+        part.note = f"{done} kernels, {summary[-1]}"
+    for tool in ("memcheck", "racecheck"):
+        check(tool, names[1])

@@ -14,6 +14,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -224,8 +226,17 @@ TEST_P(TensorAttention, EqualsTheCpu) {
   const double tolerance = dtype == DataType::BF16 ? 1e-2 : 2e-3;
   auto compare = [&](HostTensor &reference, HostTensor &result, double most, const char *name) {
     std::vector<double> values;
-    reference.forEach([&](const std::vector<int64_t> &at) { values.push_back(reference.at(at)); });
-    EXPECT_LT(test::relativeError(result, values), most) << name;
+    double largest = 0, found = 0;
+    reference.forEach([&](const std::vector<int64_t> &at) {
+      values.push_back(reference.at(at));
+      largest = std::max(largest, std::abs(values.back()));
+      found = std::max(found, std::abs(double(result.at(at))));
+    });
+    // Of one key the scores do not count: their gradient is 0 but for the rounding of terms near 1.
+    if (constexpr double rounding = 1e-6; largest < rounding)
+      EXPECT_LT(found, rounding) << name;
+    else
+      EXPECT_LT(test::relativeError(result, values), most) << name;
   };
   const char *names[] = {"q", "k", "v", "out", "dout", "dq", "dk", "dv"};
   for (size_t index : {3, 5, 6, 7}) {

@@ -201,6 +201,8 @@ void addLowering(OpPassManager &module, const CompileOptions &o) {
   steps.addPass(createDecompose({.gpu = isGpu(o)}));
   addSimplification(steps);
   steps.addPass(createLowerAccumulate());
+  if (isGpu(o))
+    steps.addPass(createSplitProducts());
   steps.addPass(createAccumulateProducts());
   if (epiloguesOf(o) != "none")
     steps.addPass(createFuseEpilogues({.kinds = epiloguesOf(o)}));
