@@ -19,7 +19,8 @@ ROW = {"model": "gpt2", "title": "GPT-2 124M", "system": "tessera", "what": "Tes
        "launcher_cpu": 0.0005, "own_memory": 14 << 30, "gpu_memory": 15 << 30, "attention_gradient": "deterministic",
        "predicted_for": "h200x8", "seconds": [0.05], "note": "", "is_cut": False,
        "breakdown": [{"class": "products", "count": 147, "seconds": 0.04, "predicted": 0.032}]}
-FACTS = {"date": "2026-01-02 03:04", "command": "tests/gpu/run.sh --only bench:gpt2", "device": "cuda",
+FACTS = {"date": "2026-01-02 03:04", "command": "tests/gpu/run.sh --only bench:gpt2 --out /x/out", "device": "cuda",
+         "machine": "x86_64, 16 processors, Linux-6.1",
          "gpu": "NVIDIA H200, 580.1, 143771 MiB", "libcudnn.so.9": "9.19.0, /x/libcudnn.so.9 (system)"}
 
 
@@ -62,8 +63,8 @@ class Results(ToolTest):
         with open(page) as file:
             text = file.read()
         self.assertNotIn(results.NOTHING, text)
-        for line in ("## 2026-01-02 03:04, `tests/gpu/run.sh --only bench:gpt2`", "- gpu: NVIDIA H200, 580.1, 143771 MiB",
-                     "- libcudnn.so.9: 9.19.0, /x/libcudnn.so.9 (system)", "1 passed, 1 failed", "- oracle gpt-fp32: loss 1e-6",
+        for line in ("## 2026-01-02 03:04, NVIDIA H200", "- command: tests/gpu/run.sh --only bench:gpt2", "- gpu: NVIDIA H200, 580.1, 143771 MiB",
+                     "- libcudnn.so.9: 9.19.0 (system)", "- machine: x86_64, 16 processors", "1 passed, 2 failed", "- oracle gpt-fp32: loss 1e-6",
                      "- failed: ranks: not the same (2 times)",
                      "| GPT-2 124M, bf16, B=32, T=1024 | Tessera | 655,360 | 50.00 (49.00 to 52.00) | 52.0 % | 14.0 | 15.0 | 2.5, 0.2 | 0.50 | deterministic | 1.00 |",
                      "| products | 147 | 40.00 | 32.00 | 1.25 |"):
@@ -76,6 +77,17 @@ class Results(ToolTest):
         results.append(self.found(date="2026-01-03 00:00"), page)
         with open(page) as file:
             self.assertTrue(file.read().startswith(text))
+
+    def test_several_calls_are_one_section(self):
+        """With each part and row of theirs; calls on other machines are not put together."""
+        other = self.found(command="tests/gpu/run.sh --only sanitizer")
+        other["parts"] = [other["parts"][0], {"name": "memcheck", "passed": True, "why": "", "note": "0 errors"}]
+        whole = results.together([self.found(), other])
+        self.assertEqual([part["name"] for part in whole["parts"]], ["oracle gpt-fp32", "ranks", "ranks", "memcheck"])
+        self.assertEqual((whole["passed"], whole["failed"], len(whole["benchmarks"])), (2, 2, 6))
+        self.assertEqual(whole["facts"]["command"], "tests/gpu/run.sh --only bench:gpt2; tests/gpu/run.sh --only sanitizer")
+        with self.assertRaisesRegex(ValueError, "runs of different machines or builds: gpu$"):
+            results.together([self.found(), self.found(gpu="NVIDIA H100")])
 
     def test_a_run_without_a_gpu_is_not_for_the_page(self):
         for facts in ({"device": "cpu"}, {"device": "simulated"}):

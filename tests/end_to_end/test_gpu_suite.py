@@ -308,19 +308,28 @@ with open({self.path("commands")!r}, "a") as file:
 if sys.argv[-1].endswith("race.py"):
     print("========= RACECHECK SUMMARY: SEEN hazards displayed (SEEN errors, 0 warnings)")
     sys.exit(9)
+if "--kernels-in" in sys.argv:
+    for name in ("kernels of a can be loaded", "kernel a.k0", "kernel a.k1")[:DONE]:
+        print(json.dumps({{"name": name, "passed": True}}))
+    print("========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)")
+    sys.exit(0)
 out = sys.argv[sys.argv.index("--out") + 1]
 os.makedirs(out)
 with open(os.path.join(out, "metrics.jsonl"), "w") as file:
     file.write(json.dumps({{"loss": 1.0}}))
 print("========= ERROR SUMMARY: 0 errors")
 """
-        for seen, passed in (("64", [True] * 5), ("0", [True, False, False, True, False])):
-            self.script("compute-sanitizer", sanitizer.replace("SEEN", seen))
+        for seen, done, passed in (("64", "3", [True] * 5), ("64", "2", [True, True, False, True, True]),
+                                   ("0", "3", [True, False, False, True, False])):
+            self.script("compute-sanitizer", sanitizer.replace("SEEN", seen).replace("DONE", done))
             suite = common.Suite("cuda", None, self.folder, 100)
             suite.runner = "tessera-run"
+            suite.manifest = {"kernels": [{"launches": {"k0": [1, 32, 1], "k1": [1, 32, 1]}}]}
             with mock.patch.dict(os.environ, PATH=self.path("bin") + ":" + os.environ["PATH"]):
                 training.sanitizer(suite)
             self.assertEqual([part.passed for part in suite.parts], passed, [part.why for part in suite.parts])
+            if done == "2":
+                self.assertEqual(suite.parts[2].why, "only 1 of 2 kernels ran under it; no race in them")
         self.assertIn("racecheck saw nothing: ========= RACECHECK SUMMARY: 0 hazards", suite.parts[1].why)
         self.assertEqual(suite.parts[2].why, "racecheck reports nothing, but it did not see a planted race either")
         with open(self.path("commands")) as file:

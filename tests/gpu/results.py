@@ -1,6 +1,7 @@
 """The results of run.py as files, and as a section of docs/benchmarks/gpu.md.
 
-usage: results.py RESULTS.json [--page docs/benchmarks/gpu.md]    appends the section of that run to the page
+usage: results.py RESULTS.json... [--page docs/benchmarks/gpu.md]    appends a section to the page: of one run, or of several
+                                                                    calls on one machine and one build, together
 
 results.json and results.md are written anew after each case, in one move: a run that is killed leaves all that it did.
 """
@@ -9,6 +10,7 @@ import argparse
 import collections
 import json
 import os
+import re
 import sys
 
 import cases
@@ -93,6 +95,33 @@ def write(suite, complete):
     replace(os.path.join(suite.out, "results.md"), text(results))
 
 
+def public(facts):
+    """Facts for a page: versions, and not where on that machine something was."""
+    found = {name: re.sub(r", /[^ ,]*", "", value) for name, value in facts.items()}
+    if "machine" in found:
+        found["machine"] = ", ".join(found["machine"].split(", ")[:2])
+    found["command"] = re.sub(r" --out \S+", "", found["command"])
+    return found
+
+
+def together(runs):
+    """Several calls as one run: every part once, with the facts of the first. Raises where GPU, driver or libraries differ."""
+    whole = {**runs[0], "facts": public(runs[0]["facts"])}
+    differs = ("date", "command")
+    for run in runs[1:]:
+        facts = public(run["facts"])
+        if other := [name for name, value in facts.items() if name not in differs and whole["facts"].get(name) != value]:
+            raise ValueError(f"runs of different machines or builds: {', '.join(other)}")
+        known = {part["name"] for part in whole["parts"]}
+        whole["parts"] = whole["parts"] + [part for part in run["parts"] if part["name"] not in known]
+        whole["benchmarks"] = whole["benchmarks"] + run["benchmarks"]
+        whole["complete"] = whole["complete"] and run["complete"]
+        whole["facts"]["command"] += "; " + facts["command"]
+    whole["passed"] = sum(part["passed"] for part in whole["parts"])
+    whole["failed"] = len(whole["parts"]) - whole["passed"]
+    return whole
+
+
 def append(results, page):
     """Adds the section of a run to the page, which is made if need be. Raises for a run without a GPU."""
     facts = results["facts"]
@@ -102,7 +131,8 @@ def append(results, page):
     if os.path.exists(page):
         with open(page) as file:
             before = file.read().replace(NOTHING, "")
-    section = f"## {facts['date']}, `{facts['command']}`\n\n{text(results)}"
+    facts = public(facts)
+    section = f"## {facts['date']}, {facts['gpu'].split(',')[0]}\n\n{text({**results, 'facts': facts})}"
     if section in before:
         raise ValueError(f"{os.path.basename(page)} has this run already")
     replace(page, before.rstrip("\n") + "\n\n" + section.rstrip("\n") + "\n")
@@ -110,13 +140,15 @@ def append(results, page):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("results")
+    parser.add_argument("results", nargs="+")
     parser.add_argument("--page", default=PAGE)
     options = parser.parse_args()
-    with open(options.results) as file:
-        results = json.load(file)
+    runs = []
+    for path in options.results:
+        with open(path) as file:
+            runs.append(json.load(file))
     try:
-        append(results, options.page)
+        append(together(runs), options.page)
     except ValueError as error:
         sys.exit(f"results: {error}")
 
