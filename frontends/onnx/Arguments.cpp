@@ -1,8 +1,7 @@
 //===- Arguments.cpp - initializers, inputs and outputs of @step ----------===//
 
-#include "compiler/dialect/train/Signature.h"
 #include "frontends/onnx/Importer.h"
-#include "frontends/onnx/InputDims.h"
+#include "frontends/onnx/Metadata.h"
 #include "frontends/onnx/Proto.h"
 
 using namespace mlir;
@@ -10,10 +9,41 @@ using namespace mlir;
 namespace tessera::onnx_import {
 
 namespace {
-/// Buffers of at most this many elements become constants if their data is there, else frozen arguments.
-constexpr int64_t kMaxBufferElements = int64_t{1} << 20;
 constexpr int kMaxGraphDepth = 32;
+
+/// The dynamo exporter writes a size that tracing fixed as a symbol whose name is a number.
+FileDim readDim(const onnx::TensorShapeProto::Dimension &dim) {
+  int64_t size = dim.dim_value();
+  if (dim.has_dim_value() || (dim.has_dim_param() && !StringRef(dim.dim_param()).getAsInteger(10, size)))
+    return {size, ""};
+  return {std::nullopt, dim.dim_param()};
+}
+
+/// Notes that a node reads its inputs.
+void addReader(Roles &roles, const onnx::NodeProto &node) {
+  const std::string scope = scopeOf(node);
+  const std::string &name = !node.name().empty() ? node.name() : node.output_size() > 0 ? node.output(0) : scope;
+  for (const std::string &input : node.input())
+    if (!input.empty())
+      roles.addReader(input, {name, scope});
+  if (node.op_type() == "BatchNormalization")
+    for (int i = 3; i < node.input_size(); ++i)
+      roles.addStatistic(node.input(i));
+}
 } // namespace
+
+LogicalResult Importer::readRoles() {
+  if (failed(roles.readFlags()))
+    return failure();
+  auto record = readRecord(model);
+  if (!record)
+    return error() << llvm::toString(record.takeError());
+  if (*record)
+    roles.setRecord(std::move(**record));
+  else
+    roles.setSignature(readSignature(model.graph()));
+  return success();
+}
 
 LogicalResult Importer::collectUses(const Nodes &nodes, int depth) {
   if (depth > kMaxGraphDepth)
@@ -21,7 +51,7 @@ LogicalResult Importer::collectUses(const Nodes &nodes, int depth) {
   for (const auto &node : nodes) {
     for (const std::string &name : node.input())
       used.insert(name);
-    roles.addReader(node);
+    addReader(roles, node);
     for (const auto &attribute : node.attribute())
       if (attribute.has_g()) {
         for (const auto &output : attribute.g().output())
@@ -33,89 +63,34 @@ LogicalResult Importer::collectUses(const Nodes &nodes, int depth) {
   return success();
 }
 
-Value Importer::addArgument(StringRef name, RankedTensorType type, train::ArgRole role) {
-  Location loc = NameLoc::get(builder.getStringAttr(name), fileLoc);
-  argAttrs.push_back(builder.getDictionaryAttr(
-      {builder.getNamedAttr(train::kName, builder.getStringAttr(name)), train::getRoleAttr(&context, role)}));
-  return func.getBody().front().addArgument(type, loc);
-}
-
-void Importer::setArgumentAttr(StringRef name, Attribute value) {
-  NamedAttrList attrs(cast<DictionaryAttr>(argAttrs.back()));
-  attrs.set(name, value);
-  argAttrs.back() = attrs.getDictionary(&context);
-}
-
-Value Importer::seedArgument() {
-  if (!seed)
-    seed = addArgument("seed", RankedTensorType::get({}, builder.getI64Type()), train::ArgRole::Hyper);
-  return seed;
-}
-
-/// The value of a buffer, if its data is there and small: then it is a constant of the step.
-Constant Importer::readBuffer(const onnx::TensorProto &tensor, RankedTensorType type) {
-  if (type.getNumElements() > kMaxBufferElements)
-    return {};
-  auto value = readTensor(&context, tensor, folder);
-  if (value)
-    return std::make_shared<const HostTensor>(std::move(*value));
-  llvm::consumeError(value.takeError());
-  return {};
-}
-
-LogicalResult Importer::addInitializer(const onnx::TensorProto &tensor, RankedTensorType type) {
-  const StringRef name = tensor.name();
-  const Decision decision = roles.decide(name, type);
-  Constant value;
-  if (decision.role == Role::Buffer)
-    value = readBuffer(tensor, type);
-  if (decision.role == Role::Constant) {
-    auto read = readTensor(&context, tensor, folder);
-    if (!read)
-      return error() << "initializer '" << name << "': " << llvm::toString(read.takeError());
-    value = std::make_shared<const HostTensor>(std::move(*read));
-  }
-  if (value) {
-    note(name, type, train::TensorRole::Constant, decision.reason);
-    top.names[name].constant = intern(std::move(value));
-    return success();
-  }
-  const bool trains = decision.role == Role::Parameter;
-  top.names[name].value = addArgument(name, type, trains ? train::ArgRole::Param : train::ArgRole::Frozen);
-  if (decision.role == Role::Buffer)
-    setArgumentAttr(train::kInit, builder.getStringAttr("given"));
-  note(name, type, trains ? train::TensorRole::Param : train::TensorRole::Frozen, decision.reason);
-  if (std::optional<int64_t> row = trains ? roles.paddingOf(name) : std::nullopt) {
-    if (type.getRank() == 0 || *row >= type.getDimSize(0))
-      return error() << "padding_idx of '" << name << "' is " << *row << ", outside of the rows of " << type;
-    padding[top.names[name].value] = {*row, false};
-  }
-  return success();
-}
-
 LogicalResult Importer::addInitializers() {
   if (model.graph().sparse_initializer_size() > 0)
     return error() << "sparse initializers are not supported";
+  Roles::Shapes shapes;
   for (const auto &tensor : model.graph().initializer()) {
+    shapes[tensor.name()].assign(tensor.dims().begin(), tensor.dims().end());
     auto type = protoType(&context, tensor);
     if (!type)
       return error() << "initializer '" << tensor.name() << "': " << llvm::toString(type.takeError());
     if (!used.contains(tensor.name())) {
-      roles.match(tensor.name());
-      note(tensor.name(), *type, train::TensorRole::Unused, "no node reads it");
+      step.addUnused(tensor.name(), *type, roles);
       continue;
     }
     if (top.names.count(tensor.name()))
       return error() << "initializer '" << tensor.name() << "' is defined twice";
-    if (failed(addInitializer(tensor, *type)))
+    FailureOr<Entry> entry = step.addTensor(tensor.name(), *type, roles, "initializer",
+                                            [&] { return readTensor(&context, tensor, folder); });
+    if (failed(entry))
       return failure();
+    entry->constant = calls.intern(std::move(entry->constant));
+    top.names[tensor.name()] = std::move(*entry);
   }
-  return roles.check(model.graph());
+  return roles.check(shapes);
 }
 
 /// What the record says of lookups and dropout must have been found in the graph.
 LogicalResult Importer::checkPlaced() {
-  for (auto &[value, padded] : padding)
+  for (auto &[value, padded] : step.padding)
     if (!padded.placed)
       return error() << "row " << padded.row << " of '"
                      << cast<NameLoc>(cast<BlockArgument>(value).getLoc()).getName().getValue()
@@ -127,19 +102,11 @@ LogicalResult Importer::checkPlaced() {
   return success();
 }
 
-void Importer::note(StringRef name, RankedTensorType type, train::TensorRole role, StringRef reason) {
-  tensors.push_back(
-      train::TensorInfoAttr::get(&context, builder.getStringAttr(name), type, role, builder.getStringAttr(reason)));
-}
-
 LogicalResult Importer::addInputs() {
   InputDims dims(options, fileLoc);
   SmallVector<Type> elements;
-  llvm::StringSet<> symbols, names;
+  llvm::StringSet<> names;
   for (const auto &input : model.graph().input()) {
-    for (const auto &dim : input.type().tensor_type().shape().dim())
-      if (!fixedSize(dim))
-        symbols.insert(dim.dim_param());
     if (top.names.count(input.name()))
       continue; // an initializer that is also listed as input, as files of IR version 3 do
     if (!names.insert(input.name()).second)
@@ -151,48 +118,29 @@ LogicalResult Importer::addInputs() {
     if (!elements.back())
       return error() << "input '" << input.name() << "' has element type " << dataTypeName(type)
                      << ", which is not supported";
-    dims.add(input);
+    dims.add(input.name(), llvm::map_to_vector(input.type().tensor_type().shape().dim(), readDim));
   }
-  for (const auto &[name, size] : options.dims)
-    if (!symbols.contains(name))
-      return error() << "no input has a symbolic dimension '" << name << "'";
   if (failed(dims.resolve()))
     return failure();
   for (auto [input, element] : llvm::zip_equal(dims.getInputs(), elements)) {
-    const SmallVector<int64_t> shape = input.shape();
-    if (!countElements(shape))
-      return error() << "input '" << input.name << "' of shape " << Node::shapeText(shape) << " is too large";
-    top.names[input.name].value = addArgument(input.name, RankedTensorType::get(shape, element), train::ArgRole::Input);
-    if (train::DimsAttr attr = dims.getAttr(input))
-      setArgumentAttr(train::kDims, attr);
+    FailureOr<Value> value = step.addInput(dims, input, element);
+    if (failed(value))
+      return failure();
+    top.names[input.name].value = *value;
   }
   return success();
 }
 
 LogicalResult Importer::addResults() {
-  SmallVector<Value> results;
-  SmallVector<Attribute> resultAttrs;
   for (const auto &output : model.graph().output()) {
     Entry *entry = top.find(output.name());
     if (!entry || entry->sequence)
       return error() << "output '" << output.name() << "' is not "
                      << (entry ? "a tensor" : "defined by any node, input or initializer");
-    if (!entry->value) {
-      Location loc = NameLoc::get(builder.getStringAttr(output.name()), fileLoc);
-      entry->value = train::Build(builder, loc).constant(entry->constant->toAttr());
-    }
-    results.push_back(entry->value);
-    resultAttrs.push_back(
-        builder.getDictionaryAttr({builder.getNamedAttr(train::kName, builder.getStringAttr(output.name())),
-                                   train::getRoleAttr(&context, train::ResultRole::Output)}));
+    entry->value = step.addResult(output.name(), *entry);
   }
-  if (results.empty())
+  if (step.numResults() == 0)
     return error() << "model has no outputs";
-  func::ReturnOp::create(builder, fileLoc, results);
-  func.setFunctionType(
-      builder.getFunctionType(func.getBody().front().getArgumentTypes(), ValueRange(results).getTypes()));
-  func.setArgAttrsAttr(builder.getArrayAttr(argAttrs));
-  func.setResAttrsAttr(builder.getArrayAttr(resultAttrs));
   return success();
 }
 

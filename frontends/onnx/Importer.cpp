@@ -2,12 +2,9 @@
 
 #include "frontends/onnx/Importer.h"
 
-#include "frontends/onnx/Evaluate.h"
 #include "frontends/onnx/Proto.h"
 
-#include "mlir/IR/Verifier.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/xxhash.h"
 
 using namespace mlir;
 
@@ -18,27 +15,23 @@ namespace {
 /// Limits on what a hostile file can make us do; real models stay far below them.
 constexpr int kMaxDepth = 32;
 constexpr int64_t kMaxNodes = 1 << 20;
-constexpr int64_t kMaxWork = int64_t{1} << 28;
-constexpr int64_t kMaxOps = 1 << 18; ///< of the function: layers are thousands, unrolled time steps multiply them
-/// Constants beyond this size (masks, tables) are made once in the function, not once per use.
-constexpr int64_t kShared = 64;
 
 StringRef canonicalDomain(StringRef domain) { return domain == "ai.onnx" ? StringRef() : domain; }
 
 std::string keyOf(StringRef domain, StringRef name) { return (canonicalDomain(domain) + ":" + name).str(); }
 } // namespace
 
-Importer::Importer(const onnx::ModelProto &model, const OnnxImportOptions &options, MLIRContext &context,
+Importer::Importer(const onnx::ModelProto &model, const ImportOptions &options, MLIRContext &context,
                    const std::string &path, std::string folder)
     : model(model), options(options), context(context), folder(std::move(folder)),
-      fileLoc(FileLineColLoc::get(&context, path.empty() ? "model.onnx" : path, 0, 0)), builder(&context),
+      fileLoc(FileLineColLoc::get(&context, path.empty() ? "model.onnx" : path, 0, 0)), step(fileLoc),
       roles(options, fileLoc) {}
 
 Location Importer::locOf(const onnx::NodeProto &node, const Frame &frame) {
   std::string name = node.name();
   if (name.empty())
     name = node.output_size() > 0 && !node.output(0).empty() ? node.output(0) : node.op_type();
-  return NameLoc::get(builder.getStringAttr(frame.prefix + name), fileLoc);
+  return NameLoc::get(step.builder.getStringAttr(frame.prefix + name), fileLoc);
 }
 
 LogicalResult Importer::readOpsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto> &imports,
@@ -60,22 +53,16 @@ OwningOpRef<ModuleOp> Importer::run() {
   for (const auto &function : model.functions())
     functions[keyOf(function.domain(), function.name())] = &function;
 
-  OwningOpRef<ModuleOp> module = ModuleOp::create(fileLoc);
-  builder.setInsertionPointToStart(module->getBody());
-  func = func::FuncOp::create(builder, fileLoc, "step", builder.getFunctionType({}, {}));
-  builder.setInsertionPointToStart(func.addEntryBlock());
-
   for (const auto &output : model.graph().output())
     used.insert(output.name());
-  if (failed(roles.read(model)) || failed(collectUses(model.graph().node(), 0)) || failed(addInitializers()) ||
+  if (failed(readRoles()) || failed(collectUses(model.graph().node(), 0)) || failed(addInitializers()) ||
       failed(addInputs()) || failed(importNodes(model.graph().node(), top, root)) || failed(reportAll()) ||
       failed(checkPlaced()) || failed(addResults()))
     return {};
-  if (!tensors.empty())
-    (*module)->setAttr(train::kTensors, builder.getArrayAttr(tensors));
-  if (failed(verify(*module)))
+  OwningOpRef<ModuleOp> module = step.finish();
+  if (!module)
     return {};
-  if (!roles.getRecord() && !tensors.empty())
+  if (!roles.getRecord() && step.hasTensors())
     emitWarning(fileLoc)
         << "the file has no record of the module that it was exported from (tools/export_torch.py writes "
            "one): padding_idx, frozen parameters, detached values and dropout that the exporter left "
@@ -124,26 +111,9 @@ LogicalResult Importer::importNodes(const Nodes &nodes, Scope &scope, const Fram
   return success();
 }
 
-/// The first constant of this type and value, so that equal computations on equal constants are found again.
-Constant Importer::intern(Constant constant) {
-  if (!constant)
-    return constant;
-  StringRef bytes(reinterpret_cast<const char *>(constant->ints.data()), constant->ints.size() * sizeof(int64_t));
-  if (constant->isFloat())
-    bytes = {reinterpret_cast<const char *>(constant->floats.data()), constant->floats.size() * sizeof(double)};
-  const void *type = constant->type.getAsOpaquePointer();
-  const uint64_t hash = llvm::xxh3_64bits(bytes);
-  std::string key(reinterpret_cast<const char *>(&type), sizeof(type));
-  key.append(reinterpret_cast<const char *>(&hash), sizeof(hash));
-  Constant first = interned.try_emplace(key, constant).first->second;
-  const char *data = first->isFloat() ? reinterpret_cast<const char *>(first->floats.data())
-                                      : reinterpret_cast<const char *>(first->ints.data());
-  return first->size() == constant->size() && StringRef(data, bytes.size()) == bytes ? first : constant;
-}
-
 void Importer::define(const onnx::NodeProto &node, std::vector<Entry> outputs, Scope &scope) {
   for (Entry &entry : outputs)
-    entry.constant = intern(std::move(entry.constant));
+    entry.constant = calls.intern(std::move(entry.constant));
   for (int i = 0; i < node.output_size(); ++i)
     if (!node.output(i).empty())
       scope.names[node.output(i)] = std::move(outputs[i]);
@@ -203,7 +173,7 @@ LogicalResult Importer::importNode(const onnx::NodeProto &original, Scope &scope
     return giveUp("op is supported for opsets " + Twine(row->minOpset) + " to " + Twine(row->maxOpset));
 
   Location loc = locOf(*proto, frame);
-  Node node(*proto, opset->second, train::Build(builder, loc), std::move(inputs));
+  Node node(*proto, opset->second, train::Build(step.builder, loc), std::move(inputs));
   node.folder = folder;
   node.randomStreams = &randomStreams;
   node.runningPairs = &runningPairs;
@@ -211,8 +181,8 @@ LogicalResult Importer::importNode(const onnx::NodeProto &original, Scope &scope
   node.isNormalisedByBatch = [this](StringRef mean, bool asWritten) {
     return roles.isNormalisedByBatch(mean, asWritten);
   };
-  node.padding = &padding;
-  node.seed = [this] { return seedArgument(); };
+  node.padding = &step.padding;
+  node.seed = [this] { return step.seed(); };
   for (int i = 0; i < row->minInputs; ++i)
     if (!node.has(i))
       return giveUp("input " + Twine(i) + " is missing");
@@ -220,15 +190,15 @@ LogicalResult Importer::importNode(const onnx::NodeProto &original, Scope &scope
     for (const Entry &entry : node.inputs)
       if (entry.sequence)
         return giveUp("a sequence is only supported as input of SequenceAt");
-  auto isShared = [](const Entry &entry) { return entry.constant && entry.constant->size() > kShared; };
-  for (Entry &entry : node.inputs)
-    if (isShared(entry) && !entry.value)
-      entry.value = shared.lookup(entry.constant.get()).second;
-  if (failed(runHandler(*row, node, loc)))
+  auto key = [&] {
+    std::string text = keyOf(row->domain, row->name) + ":" + std::to_string(node.opset) + ":" +
+                       std::to_string(node.proto.output_size());
+    for (const auto &attribute : node.proto.attribute())
+      text += attribute.SerializeAsString();
+    return text;
+  };
+  if (failed(calls.run(node, key, [&] { return row->handler(node); })))
     return giveUp(node.reason);
-  for (const Entry &entry : node.inputs)
-    if (isShared(entry) && entry.value)
-      shared.try_emplace(entry.constant.get(), entry.constant, entry.value);
   // Constants that the handler needed as values stay values for later nodes.
   for (int i = 0; i < proto->input_size(); ++i)
     if (node.has(i) && node.inputs[i].value)
@@ -240,100 +210,11 @@ LogicalResult Importer::importNode(const onnx::NodeProto &original, Scope &scope
   return success();
 }
 
-LogicalResult Importer::runHandler(const OpRow &row, Node &node, Location loc) {
-  const bool known = llvm::all_of(node.inputs, [](const Entry &e) { return e.constant || !e.exists(); });
-  if (known && !node.inputs.empty()) {
-    // Every layer computes the same mask: do it once.
-    std::string key =
-        keyOf(row.domain, row.name) + ":" + std::to_string(node.opset) + ":" + std::to_string(node.proto.output_size());
-    for (const auto &attribute : node.proto.attribute())
-      key += attribute.SerializeAsString();
-    for (const Entry &entry : node.inputs) {
-      const auto address = reinterpret_cast<uintptr_t>(entry.constant.get());
-      key.append(reinterpret_cast<const char *>(&address), sizeof(address));
-    }
-    if (auto found = evaluated.find(key); found != evaluated.end()) {
-      node.outputs = found->second.outputs;
-      return success();
-    }
-    if (evaluateNode(row, node, loc)) {
-      evaluated[key] = {node.inputs, node.outputs};
-      return success();
-    }
-  }
-  node.reason.clear();
-  node.outputs.assign(node.outputs.size(), Entry());
-  Block *block = builder.getInsertionBlock();
-  Operation *last = block->empty() ? nullptr : &block->back();
-  if (builtConstants > kMaxWork / 4 || builtOps > kMaxOps)
-    return node.fail("the nodes before it become more than " + Twine(kMaxOps) + " ops, or constants of more than " +
-                     Twine(kMaxWork / 4) + " elements");
-  if (succeeded(row.handler(node))) {
-    countBuilt(node, last ? std::next(last->getIterator()) : block->begin());
-    return success();
-  }
-  // Drop what the handler built before it failed; nothing else uses it.
-  while (!block->empty() && &block->back() != last)
-    block->back().erase();
-  return failure();
-}
-
-/// Counts what the handler of a node made: ops from `first` on, and the elements of constants, in ops or not.
-void Importer::countBuilt(const Node &node, Block::iterator first) {
-  for (Operation &op : llvm::make_range(first, builder.getInsertionBlock()->end())) {
-    ++builtOps;
-    if (auto constant = dyn_cast<train::ConstantOp>(op); constant && !constant.getValue().isSplat())
-      builtConstants += constant.getValue().getNumElements();
-  }
-  auto isGiven = [&](const Constant &constant) {
-    return llvm::any_of(node.inputs, [&](const Entry &entry) { return entry.constant == constant; });
-  };
-  for (const Entry &entry : node.outputs)
-    if (entry.constant && !isGiven(entry.constant))
-      builtConstants += entry.constant->size();
-}
-
-/// Runs the handler in a scratch block on known inputs and evaluates what it built. False: build it in the function.
-bool Importer::evaluateNode(const OpRow &row, Node &node, Location loc) {
-  if (work > kMaxWork)
-    return false;
-  Block scratch;
-  ConstantMap values;
-  std::vector<Entry> originals = node.inputs;
-  for (Entry &entry : node.inputs)
-    if (entry.constant) {
-      entry.value = scratch.addArgument(entry.constant->type, loc);
-      values[entry.value] = entry.constant;
-    }
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToEnd(&scratch);
-  bool done = succeeded(row.handler(node)) && evaluate(scratch, values, work);
-  for (const Entry &entry : node.outputs)
-    work += entry.constant ? entry.constant->size() : 0;
-  auto resolve = [&](auto &self, std::vector<Entry> &entries) -> void {
-    for (Entry &entry : entries) {
-      if (entry.sequence)
-        self(self, *entry.sequence);
-      if (!entry.value)
-        continue;
-      entry.constant = values.lookup(entry.value);
-      entry.value = {};
-      done &= entry.constant != nullptr;
-    }
-  };
-  resolve(resolve, node.outputs);
-  node.inputs = std::move(originals);
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(scratch)))
-    op.erase();
-  return done;
-}
-
 } // namespace onnx_import
 
 static OwningOpRef<ModuleOp> importModel(llvm::Expected<std::unique_ptr<onnx::ModelProto>> model,
-                                         const OnnxImportOptions &options, MLIRContext &context,
-                                         const std::string &path, const std::string &folder) {
-  context.loadDialect<train::TrainDialect, func::FuncDialect>();
+                                         const ImportOptions &options, MLIRContext &context, const std::string &path,
+                                         const std::string &folder) {
   if (!model) {
     emitError(FileLineColLoc::get(&context, path, 0, 0)) << llvm::toString(model.takeError());
     return {};
@@ -341,7 +222,7 @@ static OwningOpRef<ModuleOp> importModel(llvm::Expected<std::unique_ptr<onnx::Mo
   return onnx_import::Importer(**model, options, context, path, folder).run();
 }
 
-OwningOpRef<ModuleOp> importOnnx(const std::string &path, const OnnxImportOptions &options, MLIRContext &context) {
+OwningOpRef<ModuleOp> importOnnx(const std::string &path, const ImportOptions &options, MLIRContext &context) {
   llvm::SmallString<128> folder(path);
   llvm::sys::path::remove_filename(folder);
   if (folder.empty())
@@ -349,8 +230,7 @@ OwningOpRef<ModuleOp> importOnnx(const std::string &path, const OnnxImportOption
   return importModel(onnx_import::readModel(path), options, context, path, folder.str().str());
 }
 
-OwningOpRef<ModuleOp> importOnnxBytes(StringRef bytes, bool text, const OnnxImportOptions &options,
-                                      MLIRContext &context) {
+OwningOpRef<ModuleOp> importOnnxBytes(StringRef bytes, bool text, const ImportOptions &options, MLIRContext &context) {
   return importModel(onnx_import::parseModel(bytes, text), options, context, "<memory>", "");
 }
 

@@ -8,11 +8,11 @@
 #ifndef TESSERA_FRONTENDS_ONNX_IMPORTER_H
 #define TESSERA_FRONTENDS_ONNX_IMPORTER_H
 
+#include "frontends/common/CallBuilder.h"
+#include "frontends/common/Step.h"
 #include "frontends/onnx/Import.h"
 #include "frontends/onnx/OpTable.h"
-#include "frontends/onnx/Roles.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -46,7 +46,7 @@ bool resolveAttributes(const onnx::NodeProto &node, const Frame &frame, onnx::No
 
 class Importer {
 public:
-  Importer(const onnx::ModelProto &model, const OnnxImportOptions &options, mlir::MLIRContext &context,
+  Importer(const onnx::ModelProto &model, const ImportOptions &options, mlir::MLIRContext &context,
            const std::string &path, std::string folder);
 
   mlir::OwningOpRef<mlir::ModuleOp> run();
@@ -62,17 +62,12 @@ private:
   mlir::Location locOf(const onnx::NodeProto &node, const Frame &frame);
 
   // Arguments (Arguments.cpp).
+  mlir::LogicalResult readRoles();
   mlir::LogicalResult collectUses(const Nodes &nodes, int depth);
   mlir::LogicalResult addInitializers();
-  mlir::LogicalResult addInitializer(const onnx::TensorProto &tensor, mlir::RankedTensorType type);
-  Constant readBuffer(const onnx::TensorProto &tensor, mlir::RankedTensorType type);
-  void note(llvm::StringRef name, mlir::RankedTensorType type, train::TensorRole role, llvm::StringRef reason);
   mlir::LogicalResult checkPlaced();
   mlir::LogicalResult addInputs();
-  mlir::Value addArgument(llvm::StringRef name, mlir::RankedTensorType type, train::ArgRole role);
   mlir::LogicalResult addResults();
-  void setArgumentAttr(llvm::StringRef name, mlir::Attribute value); ///< of the last argument
-  mlir::Value seedArgument();
 
   // Nodes (Importer.cpp).
   mlir::LogicalResult readOpsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto> &imports,
@@ -82,41 +77,24 @@ private:
   mlir::LogicalResult inlineFunction(const onnx::FunctionProto &function, const onnx::NodeProto &call,
                                      std::vector<Entry> inputs, Scope &scope, const Frame &frame);
   mlir::LogicalResult inlineBranch(const onnx::NodeProto &node, bool taken, Scope &scope, const Frame &frame);
-  mlir::LogicalResult runHandler(const OpRow &row, Node &node, mlir::Location loc);
-  void countBuilt(const Node &node, mlir::Block::iterator first);
-  bool evaluateNode(const OpRow &row, Node &node, mlir::Location loc);
-  Constant intern(Constant constant);
   void define(const onnx::NodeProto &node, std::vector<Entry> outputs, Scope &scope);
   void report(const onnx::NodeProto &node, const Frame &frame, const llvm::Twine &reason);
   mlir::LogicalResult reportAll();
 
   const onnx::ModelProto &model;
-  const OnnxImportOptions &options;
+  const ImportOptions &options;
   mlir::MLIRContext &context;
   const std::string folder; ///< where external data lies; empty: there is none
   mlir::Location fileLoc;
-  mlir::OpBuilder builder;
-  mlir::func::FuncOp func;
+  Step step;
   Roles roles;
   Scope top;
-  mlir::Value seed; ///< argument; null if nothing is random
   Frame root;
   llvm::StringMap<const onnx::FunctionProto *> functions;
   llvm::StringSet<> used; ///< names that some node or output reads
-  std::vector<mlir::Attribute> argAttrs;
-  std::vector<mlir::Attribute> tensors; ///< for `train.tensors`
-  llvm::MapVector<mlir::Value, PaddedTable> padding;
   std::vector<Unsupported> unsupported;
-  llvm::StringMap<Constant> interned; ///< by type and hash of the value
-  /// Large constants that the function has already; each is kept, so that its address stays its own.
-  llvm::DenseMap<const HostTensor *, std::pair<Constant, mlir::Value>> shared;
-  /// Evaluated nodes by op, attributes and inputs; the inputs are kept so that their addresses stay theirs.
-  struct Evaluated {
-    std::vector<Entry> inputs, outputs;
-  };
-  llvm::StringMap<Evaluated> evaluated;
-  int64_t nodeCount = 0, work = 0, builtOps = 0, builtConstants = 0, randomStreams = 0, runningPairs = 0,
-          activeDropouts = 0;
+  CallBuilder calls;
+  int64_t nodeCount = 0, randomStreams = 0, runningPairs = 0, activeDropouts = 0;
 };
 
 } // namespace tessera::onnx_import

@@ -94,7 +94,7 @@ LogicalResult opGelu(Node &n) {
 }
 
 LogicalResult opPRelu(Node &n) {
-  auto shape = Node::broadcastShape(n.shape(0), n.shape(1));
+  auto shape = broadcastShape(n.shape(0), n.shape(1));
   if (!shape || ArrayRef<int64_t>(*shape) != n.shape(0) || !n.isFloat(0) || n.element(0) != n.element(1))
     return n.fail("slope does not broadcast to the input");
   Value x = n.input(0);

@@ -34,7 +34,7 @@ LogicalResult opMatMul(Node &n) {
   Value rhs = rhsVector ? b.reshape(n.input(1), {n.shape(1)[0], 1}) : n.input(1);
   const auto lhsRank = static_cast<int64_t>(shapeOf(lhs).size()), rhsRank = static_cast<int64_t>(shapeOf(rhs).size());
   if (shapeOf(lhs).back() != shapeOf(rhs)[rhsRank - 2])
-    return n.fail("cannot multiply " + Node::shapeText(n.shape(0)) + " by " + Node::shapeText(n.shape(1)));
+    return n.fail("cannot multiply " + shapeText(n.shape(0)) + " by " + shapeText(n.shape(1)));
   Value result;
   // A transposed right operand is contracted where it is.
   auto source = [](Value value, int64_t &contract) {
@@ -51,9 +51,9 @@ LogicalResult opMatMul(Node &n) {
     rhs = source(rhs, contract);
     result = b.dot(lhs, rhs, {}, {}, {lhsRank - 1}, {contract});
   } else {
-    auto batch = Node::broadcastShape(shapeOf(lhs).drop_back(2), shapeOf(rhs).drop_back(2));
+    auto batch = broadcastShape(shapeOf(lhs).drop_back(2), shapeOf(rhs).drop_back(2));
     if (!batch)
-      return n.fail("batch dimensions of " + Node::shapeText(n.shape(0)) + " and " + Node::shapeText(n.shape(1)) +
+      return n.fail("batch dimensions of " + shapeText(n.shape(0)) + " and " + shapeText(n.shape(1)) +
                     " do not broadcast");
     auto widen = [&](Value value) {
       SmallVector<int64_t> shape(*batch);
@@ -78,7 +78,7 @@ LogicalResult opGemm(Node &n) {
     return n.fail("inputs are not matrices of one numeric element type");
   const int64_t lhs = n.attr("transA", 0) ? 0 : 1, rhs = n.attr("transB", 0) ? 1 : 0;
   if (n.shape(0)[lhs] != n.shape(1)[rhs])
-    return n.fail("cannot multiply " + Node::shapeText(n.shape(0)) + " by " + Node::shapeText(n.shape(1)) +
+    return n.fail("cannot multiply " + shapeText(n.shape(0)) + " by " + shapeText(n.shape(1)) +
                   " with these transpositions");
   Build &b = n.b;
   Value result = b.dot(n.input(0), n.input(1), {}, {}, {lhs}, {rhs});
@@ -89,9 +89,9 @@ LogicalResult opGemm(Node &n) {
     result = b.scale(result, alpha);
   if (n.has(2)) {
     SmallVector<int64_t> shape(shapeOf(result));
-    auto common = Node::broadcastShape(shape, n.shape(2));
+    auto common = broadcastShape(shape, n.shape(2));
     if (common != shape || n.element(2) != n.element(0))
-      return n.fail("C of shape " + Node::shapeText(n.shape(2)) + " does not broadcast to " + Node::shapeText(shape));
+      return n.fail("C of shape " + shapeText(n.shape(2)) + " does not broadcast to " + shapeText(shape));
     Value bias = n.inputTo(2, shape);
     result = b.add(result, beta == 1.0 ? bias : b.scale(bias, beta));
   }

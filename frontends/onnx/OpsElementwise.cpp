@@ -43,10 +43,9 @@ LogicalResult opNot(Node &n) {
 LogicalResult both(Node &n, Value &x, Value &y) {
   if (n.element(0) != n.element(1))
     return n.fail("inputs have different element types");
-  auto shape = Node::broadcastShape(n.shape(0), n.shape(1));
+  auto shape = broadcastShape(n.shape(0), n.shape(1));
   if (!shape)
-    return n.fail("shapes " + Node::shapeText(n.shape(0)) + " and " + Node::shapeText(n.shape(1)) +
-                  " do not broadcast");
+    return n.fail("shapes " + shapeText(n.shape(0)) + " and " + shapeText(n.shape(1)) + " do not broadcast");
   x = n.inputTo(0, *shape);
   y = n.inputTo(1, *shape);
   return success();
@@ -135,10 +134,9 @@ LogicalResult opMod(Node &n) {
 }
 
 LogicalResult opPow(Node &n) {
-  auto shape = Node::broadcastShape(n.shape(0), n.shape(1));
+  auto shape = broadcastShape(n.shape(0), n.shape(1));
   if (!shape)
-    return n.fail("shapes " + Node::shapeText(n.shape(0)) + " and " + Node::shapeText(n.shape(1)) +
-                  " do not broadcast");
+    return n.fail("shapes " + shapeText(n.shape(0)) + " and " + shapeText(n.shape(1)) + " do not broadcast");
   Value x = n.inputTo(0, *shape);
   // Not a number where the exponent is not one constant, and then equal to none of these.
   const double exponent =
@@ -164,7 +162,7 @@ template <Fold kind> LogicalResult variadic(Node &n) {
   for (int i = 1; i < n.inputCount(); ++i) {
     if (!n.has(i) || n.element(i) != n.element(0))
       return n.fail("inputs have different element types");
-    auto common = Node::broadcastShape(shape, n.shape(i));
+    auto common = broadcastShape(shape, n.shape(i));
     if (!common)
       return n.fail("shapes do not broadcast");
     shape = *common;
@@ -205,9 +203,9 @@ LogicalResult opClip(Node &n) {
 LogicalResult opWhere(Node &n) {
   if (!n.element(0).isInteger(1) || n.element(1) != n.element(2))
     return n.fail("expected a boolean condition and two values of one element type");
-  auto shape = Node::broadcastShape(n.shape(1), n.shape(2));
+  auto shape = broadcastShape(n.shape(1), n.shape(2));
   if (shape)
-    shape = Node::broadcastShape(*shape, n.shape(0));
+    shape = broadcastShape(*shape, n.shape(0));
   if (!shape)
     return n.fail("shapes do not broadcast");
   return n.set(n.b.select(n.inputTo(0, *shape), n.inputTo(1, *shape), n.inputTo(2, *shape)));

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "frontends/onnx/Axis.h"
+#include "frontends/common/Axis.h"
 #include "frontends/onnx/OpTable.h"
 
 using namespace mlir;
@@ -127,8 +127,7 @@ LogicalResult opGridSample(Node &n) {
   const std::string border = n.attrString("padding_mode", "zeros");
   if (space < 1 || space > 3 || n.rank(1) != rank || n.shape(1).back() != space || n.shape(1)[0] != n.shape(0)[0] ||
       !n.isFloat(0) || n.element(1) != n.element(0) || n.type(0).getNumElements() == 0)
-    return n.fail("input " + Node::shapeText(n.shape(0)) + " and grid " + Node::shapeText(n.shape(1)) +
-                  " do not fit each other");
+    return n.fail("input " + shapeText(n.shape(0)) + " and grid " + shapeText(n.shape(1)) + " do not fit each other");
   if ((mode != "linear" && mode != "nearest" && mode != "cubic") ||
       (border != "zeros" && border != "border" && border != "reflection"))
     return n.fail("mode '" + mode + "' with padding '" + border + "' is not supported");
@@ -184,7 +183,7 @@ LogicalResult opAffineGrid(Node &n) {
   int64_t pixels = 1;
   for (int64_t each : ArrayRef<int64_t>(*size).drop_front(2)) {
     if (each < 1 || each > kMaxConstantElements || (pixels *= each) > kMaxConstantElements)
-      return n.fail("size " + Node::shapeText(*size) + " is empty or too large");
+      return n.fail("size " + shapeText(*size) + " is empty or too large");
     result.push_back(each);
   }
   result.push_back(space);

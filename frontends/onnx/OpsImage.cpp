@@ -1,7 +1,7 @@
 //===- OpsImage.cpp - pixels that move between space and channels -----------===//
 
 #include "frontends/onnx/OpTable.h"
-#include "frontends/onnx/Window.h"
+#include "frontends/onnx/Spatial.h"
 
 using namespace mlir;
 using namespace tessera::train;
@@ -15,7 +15,7 @@ bool isDivisible(Node &n, int64_t channels, int64_t space) {
     return succeeded(n.fail("expected an input of rank 4 and a positive blocksize"));
   ArrayRef<int64_t> x = n.shape(0);
   if (x[1] % channels != 0 || x[2] % space != 0 || x[3] % space != 0)
-    return succeeded(n.fail("input " + Node::shapeText(x) + " does not divide into blocks"));
+    return succeeded(n.fail("input " + shapeText(x) + " does not divide into blocks"));
   return true;
 }
 
@@ -79,7 +79,7 @@ LogicalResult opCol2Im(Node &n) {
   }
   ArrayRef<int64_t> x = n.shape(0);
   if (positions == 0 || x[1] % elements != 0 || x[2] != positions)
-    return n.fail("input " + Node::shapeText(x) + " does not fit the blocks of the image");
+    return n.fail("input " + shapeText(x) + " does not fit the blocks of the image");
   SmallVector<int64_t> shape = {x[0], x[1] / elements};
   llvm::append_range(shape, w.kernel);
   llvm::append_range(shape, w.output);

@@ -1,6 +1,6 @@
 //===- OpsIndex.cpp - gathers and one-hot ---------------------------------===//
 
-#include "frontends/onnx/Coordinates.h"
+#include "frontends/common/Coordinates.h"
 #include "frontends/onnx/OpTable.h"
 
 using namespace mlir;
@@ -24,7 +24,7 @@ std::optional<int64_t> consecutiveFrom(const HostTensor *indices, int64_t size) 
 
 LogicalResult opGather(Node &n) {
   const int64_t rank = n.rank(0);
-  auto axis = Node::axisOf(n.attr("axis", 0), rank);
+  auto axis = axisOf(n.attr("axis", 0), rank);
   if (!axis)
     return n.fail("axis is out of range");
   const int64_t size = n.shape(0)[*axis];
@@ -74,7 +74,7 @@ LogicalResult opGather(Node &n) {
 
 /// result[i…] = data[i… with i_axis replaced by indices[i…]].
 LogicalResult opGatherElements(Node &n) {
-  auto elements = ElementIndices::of(n, 0);
+  auto elements = ElementIndices::of(n, n.attr("axis", 0));
   if (failed(elements))
     return failure();
   auto places = elements->places(n);
@@ -105,7 +105,7 @@ LogicalResult opOneHot(Node &n) {
   if (*depth < 1 || *depth > static_cast<double>(kMaxElements))
     return n.fail("depth is " + std::to_string(*depth) + ", expected at least 1");
   const int64_t size = static_cast<int64_t>(*depth), rank = n.rank(0) + 1;
-  auto axis = Node::axisOf(n.attr("axis", -1), rank);
+  auto axis = axisOf(n.attr("axis", -1), rank);
   if (!axis || n.element(0).isInteger(1))
     return n.fail("axis is out of range, or the indices are boolean");
   SmallVector<int64_t> shape(n.shape(0));

@@ -37,7 +37,7 @@ LogicalResult opConstantOfShape(Node &n) {
   if (!shape)
     return n.fail("the shape must be known at import");
   if (!countElements(*shape))
-    return n.fail("shape " + Node::shapeText(*shape) + " is negative or too large");
+    return n.fail("shape " + shapeText(*shape) + " is negative or too large");
   Type element = Float32Type::get(n.b.builder.getContext());
   double value = 0;
   if (const auto *attribute = n.attribute("value"); attribute && attribute->has_t()) {

@@ -29,11 +29,11 @@ LogicalResult check(Node &n) {
   SmallVector<int64_t> expected(n.shape(0));
   expected.erase(expected.begin() + 1);
   if (n.shape(1) != ArrayRef<int64_t>(expected))
-    return n.fail("targets have shape " + Node::shapeText(n.shape(1)) + ", expected " + Node::shapeText(expected));
+    return n.fail("targets have shape " + shapeText(n.shape(1)) + ", expected " + shapeText(expected));
   if (n.type(0).getNumElements() == 0)
     return n.fail("scores are empty");
   if (n.has(2) && (n.rank(2) != 1 || n.shape(2)[0] != n.shape(0)[1] || n.element(2) != n.element(0)))
-    return n.fail("weights have shape " + Node::shapeText(n.shape(2)) + ", expected [" + Twine(n.shape(0)[1]) + "]");
+    return n.fail("weights have shape " + shapeText(n.shape(2)) + ", expected [" + Twine(n.shape(0)[1]) + "]");
   return success();
 }
 

@@ -22,7 +22,7 @@ Value logSoftmax(Build &b, Value x, int64_t dim) {
 
 template <bool logarithm> LogicalResult opSoftmax(Node &n) {
   const int64_t rank = n.rank(0);
-  auto axis = Node::axisOf(n.attr("axis", n.opset < 13 ? 1 : -1), rank);
+  auto axis = axisOf(n.attr("axis", n.opset < 13 ? 1 : -1), rank);
   if (!axis || !n.isFloat(0))
     return n.fail("expected a floating-point input and an axis in range");
   if (n.shape(0)[*axis] == 0)
@@ -47,7 +47,7 @@ template <bool logarithm> LogicalResult opSoftmax(Node &n) {
 
 LogicalResult normalisation(Node &n, NormMode mode) {
   const int64_t rank = n.rank(0);
-  auto axis = Node::axisOf(n.attr("axis", -1), rank);
+  auto axis = axisOf(n.attr("axis", -1), rank);
   if (!axis || !n.isFloat(0))
     return n.fail("expected a floating-point input and an axis in range");
   ArrayRef<int64_t> inner = n.shape(0).drop_front(*axis);
@@ -64,10 +64,9 @@ LogicalResult normalisation(Node &n, NormMode mode) {
   for (int i : {1, 2}) {
     if (!n.has(i))
       continue;
-    auto common = Node::broadcastShape(inner, n.shape(i));
+    auto common = broadcastShape(inner, n.shape(i));
     if (!common || ArrayRef<int64_t>(*common) != inner || n.element(i) != n.element(0))
-      return n.fail("scale or bias of shape " + Node::shapeText(n.shape(i)) + " does not broadcast to " +
-                    Node::shapeText(inner));
+      return n.fail("scale or bias of shape " + shapeText(n.shape(i)) + " does not broadcast to " + shapeText(inner));
     affine[i - 1] = b.reshape(n.inputTo(i, inner), {width});
   }
   auto statistics = RankedTensorType::get(ArrayRef<int64_t>(flat).drop_back(), accumulationType(n.element(0)));
@@ -200,10 +199,10 @@ LogicalResult opAttention(Node &n) {
   if (n.has(3)) {
     SmallVector<int64_t> shape(4 - std::min<int64_t>(n.rank(3), 4), 1);
     llvm::append_range(shape, n.shape(3));
-    auto common = Node::broadcastShape(shape, {q[0], q[1], q[2], k[2]});
+    auto common = broadcastShape(shape, {q[0], q[1], q[2], k[2]});
     if (!common || ArrayRef<int64_t>(*common) != ArrayRef<int64_t>({q[0], q[1], q[2], k[2]}) ||
         !(n.element(3).isInteger(1) || n.element(3) == n.element(0)))
-      return n.fail("mask of shape " + Node::shapeText(n.shape(3)) + " does not fit query and key");
+      return n.fail("mask of shape " + shapeText(n.shape(3)) + " does not fit query and key");
     mask = b.reshape(n.input(3), shape);
     shape[3] = k[2];
     mask = b.broadcastTo(mask, shape);
@@ -215,7 +214,7 @@ LogicalResult opAttention(Node &n) {
     auto index = RankedTensorType::get({1, 1, q[2], k[2]}, b.builder.getI64Type());
     Value below = b.compare(CompareDirection::Ge, b.iota(index, 2), b.iota(index, 3));
     if (mask) {
-      auto shape = Node::broadcastShape(shapeOf(mask), shapeOf(below));
+      auto shape = broadcastShape(shapeOf(mask), shapeOf(below));
       below = b.mul(b.broadcastTo(mask, *shape), b.broadcastTo(below, *shape));
     }
     mask = below;

@@ -1,6 +1,6 @@
 //===- OpsPad.cpp - padding ---------------------------------------------------===//
 
-#include "frontends/onnx/Axis.h"
+#include "frontends/common/Axis.h"
 #include "frontends/onnx/OpTable.h"
 
 using namespace mlir;
@@ -23,7 +23,7 @@ bool readPads(Node &n, Pads &p) {
   SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(0, rank));
   if (n.has(3)) {
     auto given = n.ints(3);
-    if (!given || !Node::axesOf(*given, rank))
+    if (!given || !axesOf(*given, rank))
       return fail("axes must be known at import and in range");
     axes = *given;
   }
@@ -33,16 +33,16 @@ bool readPads(Node &n, Pads &p) {
   p.after.assign(rank, 0);
   SmallVector<int64_t> shape(n.shape(0));
   for (size_t i = 0; i < axes.size(); ++i) {
-    const int64_t axis = *Node::axisOf(axes[i], rank), before = (*pads)[i], after = (*pads)[i + axes.size()];
+    const int64_t axis = *axisOf(axes[i], rank), before = (*pads)[i], after = (*pads)[i + axes.size()];
     if (before < -kMaxElements || before > kMaxElements || after < -kMaxElements || after > kMaxElements)
-      return fail("pads " + Node::shapeText(*pads) + " are too large");
+      return fail("pads " + shapeText(*pads) + " are too large");
     if (std::max<int64_t>(0, -before) + std::max<int64_t>(0, -after) > shape[axis])
       return fail("negative pads remove more than dimension " + Twine(axis) + " has");
     p.before[axis] = before;
     p.after[axis] = after;
     shape[axis] += before + after;
   }
-  return countElements(shape) ? true : fail("result of shape " + Node::shapeText(shape) + " is too large");
+  return countElements(shape) ? true : fail("result of shape " + shapeText(shape) + " is too large");
 }
 
 LogicalResult padConstant(Node &n, const Pads &p) {

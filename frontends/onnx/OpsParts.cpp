@@ -1,6 +1,6 @@
 //===- OpsParts.cpp - ops that join tensors and take parts of them --------===//
 
-#include "frontends/onnx/Axis.h"
+#include "frontends/common/Axis.h"
 #include "frontends/onnx/OpTable.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -14,7 +14,7 @@ namespace tessera::onnx_import {
 
 namespace {
 LogicalResult opConcat(Node &n) {
-  auto axis = n.attribute("axis") ? Node::axisOf(n.attr("axis", 0), n.rank(0)) : std::nullopt;
+  auto axis = n.attribute("axis") ? axisOf(n.attr("axis", 0), n.rank(0)) : std::nullopt;
   if (!axis)
     return n.fail("axis is missing or out of range");
   SmallVector<Value> parts;
@@ -23,7 +23,7 @@ LogicalResult opConcat(Node &n) {
       return n.fail("inputs differ in element type or rank");
     for (int64_t dim = 0; dim < n.rank(0); ++dim)
       if (dim != *axis && n.shape(i)[dim] != n.shape(0)[dim])
-        return n.fail("inputs " + Node::shapeText(n.shape(0)) + " and " + Node::shapeText(n.shape(i)) +
+        return n.fail("inputs " + shapeText(n.shape(0)) + " and " + shapeText(n.shape(i)) +
                       " cannot be joined along dimension " + Twine(*axis));
     if (n.type(i).getNumElements() > 0 || n.inputCount() == 1)
       parts.push_back(n.input(i));
@@ -58,7 +58,7 @@ std::optional<SmallVector<int64_t>> partSizes(Node &n, int64_t total, int64_t co
 }
 
 LogicalResult opSplit(Node &n) {
-  auto axis = Node::axisOf(n.attr("axis", 0), n.rank(0));
+  auto axis = axisOf(n.attr("axis", 0), n.rank(0));
   if (!axis)
     return n.fail("axis is out of range");
   const int64_t total = n.shape(0)[*axis];
@@ -76,7 +76,7 @@ LogicalResult opSplit(Node &n) {
 }
 
 LogicalResult opSplitToSequence(Node &n) {
-  auto axis = Node::axisOf(n.attr("axis", 0), n.rank(0));
+  auto axis = axisOf(n.attr("axis", 0), n.rank(0));
   if (!axis)
     return n.fail("axis is out of range");
   const int64_t total = n.shape(0)[*axis];
@@ -115,7 +115,7 @@ LogicalResult opSequenceAt(Node &n) {
   auto index = n.ints(1);
   if (!n.inputs[0].sequence || !index || index->size() != 1)
     return n.fail("expected a sequence made by SplitToSequence and an index known at import");
-  auto at = Node::axisOf(index->front(), static_cast<int64_t>(n.inputs[0].sequence->size()));
+  auto at = axisOf(index->front(), static_cast<int64_t>(n.inputs[0].sequence->size()));
   if (!at)
     return n.fail("index " + Twine(index->front()) + " is outside the sequence");
   return n.set((*n.inputs[0].sequence)[*at]);
@@ -148,12 +148,12 @@ LogicalResult opSlice(Node &n) {
   if (n.has(4))
     steps = *n.ints(4);
   if (ends->size() != starts->size() || axes.size() != starts->size() || steps.size() != starts->size() ||
-      !Node::axesOf(axes, n.rank(0)))
+      !axesOf(axes, n.rank(0)))
     return n.fail("starts, ends, axes and steps do not fit each other or the input's rank");
   SmallVector<int64_t> from(n.rank(0), 0), to(n.shape(0)), by(n.rank(0), 1);
   Value x = n.input(0);
   for (size_t i = 0; i < axes.size(); ++i) {
-    const int64_t axis = *Node::axisOf(axes[i], n.rank(0)), size = n.shape(0)[axis];
+    const int64_t axis = *axisOf(axes[i], n.rank(0)), size = n.shape(0)[axis];
     int64_t start = (*starts)[i], end = (*ends)[i], step = steps[i];
     if (step == 0 || step == std::numeric_limits<int64_t>::min())
       return n.fail("step is " + Twine(step));

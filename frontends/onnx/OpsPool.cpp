@@ -2,7 +2,7 @@
 
 #include "compiler/dialect/train/Ties.h"
 #include "frontends/onnx/OpTable.h"
-#include "frontends/onnx/Window.h"
+#include "frontends/onnx/Spatial.h"
 
 #include "llvm/Support/MathExtras.h"
 

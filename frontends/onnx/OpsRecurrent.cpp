@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "frontends/onnx/Axis.h"
+#include "frontends/common/Axis.h"
 #include "frontends/onnx/OpTable.h"
 
 using namespace mlir;
@@ -194,8 +194,8 @@ template <Kind kind> LogicalResult opRecurrent(Node &n) {
   if (directions != (direction == "bidirectional" ? 2 : 1) || size == 0 || rows % gateCount(kind) != 0 ||
       n.attr("hidden_size", size) != size || n.shape(1)[2] != width ||
       n.shape(2) != ArrayRef<int64_t>({directions, rows, size}))
-    return n.fail("weights " + Node::shapeText(n.shape(1)) + " and " + Node::shapeText(n.shape(2)) +
-                  " do not fit the input " + Node::shapeText(n.shape(0)));
+    return n.fail("weights " + shapeText(n.shape(1)) + " and " + shapeText(n.shape(2)) + " do not fit the input " +
+                  shapeText(n.shape(0)));
   if (n.attribute("clip") || n.attr("input_forget", 0) != 0)
     return n.fail("clip and input_forget are not supported");
   if (n.attribute("activation_alpha") || n.attribute("activation_beta"))
@@ -210,8 +210,8 @@ template <Kind kind> LogicalResult opRecurrent(Node &n) {
   const SmallVector<int64_t> expected[] = {{directions, 2 * rows}, {}, state, state, {directions, 3 * size}};
   for (int i : {3, 5, 6, 7})
     if (n.has(i) && (n.shape(i) != ArrayRef<int64_t>(expected[i - 3]) || n.element(i) != n.element(0)))
-      return n.fail("input " + Twine(i) + " has shape " + Node::shapeText(n.shape(i)) + ", expected " +
-                    Node::shapeText(expected[i - 3]));
+      return n.fail("input " + Twine(i) + " has shape " + shapeText(n.shape(i)) + ", expected " +
+                    shapeText(expected[i - 3]));
 
   Build &b = n.b;
   Value x = n.input(0);

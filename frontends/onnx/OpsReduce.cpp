@@ -3,8 +3,8 @@
 #include "compiler/dialect/train/Loss.h"
 #include "compiler/dialect/train/Running.h"
 #include "compiler/dialect/train/Ties.h"
+#include "frontends/onnx/Metadata.h"
 #include "frontends/onnx/OpTable.h"
-#include "frontends/onnx/Record.h"
 
 #include <limits>
 
@@ -28,7 +28,7 @@ FailureOr<SmallVector<int64_t>> reducedDims(Node &n) {
       return SmallVector<int64_t>();
     return llvm::to_vector(llvm::seq<int64_t>(0, n.rank(0)));
   }
-  auto checked = Node::axesOf(*axes, n.rank(0));
+  auto checked = axesOf(*axes, n.rank(0));
   if (!checked)
     return n.fail("axes are out of range or occur twice");
   return *checked;
@@ -136,7 +136,7 @@ HostTensor cumulate(const HostTensor &x, int64_t axis, bool exclusive, bool reve
 
 LogicalResult opCumSum(Node &n) {
   auto axisValue = n.ints(1);
-  auto axis = axisValue && axisValue->size() == 1 ? Node::axisOf(axisValue->front(), n.rank(0)) : std::nullopt;
+  auto axis = axisValue && axisValue->size() == 1 ? axisOf(axisValue->front(), n.rank(0)) : std::nullopt;
   if (!axis || n.element(0).isInteger(1))
     return n.fail("expected a numeric input and an axis known at import and in range");
   const bool exclusive = n.attr("exclusive", 0) != 0, reverse = n.attr("reverse", 0) != 0;

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "frontends/onnx/Axis.h"
+#include "frontends/common/Axis.h"
 #include "frontends/onnx/OpTable.h"
 
 #include <cmath>
@@ -89,7 +89,7 @@ bool readSizes(Node &n, SmallVectorImpl<int64_t> &shape, SmallVectorImpl<double>
   scales.assign(rank, 1.0);
   SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(0, rank));
   if (auto given = n.attrInts("axes")) {
-    if (!Node::axesOf(*given, rank))
+    if (!axesOf(*given, rank))
       return fail("axes are out of range or occur twice");
     axes = *given;
   }
@@ -100,7 +100,7 @@ bool readSizes(Node &n, SmallVectorImpl<int64_t> &shape, SmallVectorImpl<double>
   if (bySize && n.attrString("keep_aspect_ratio_policy", "stretch") != "stretch")
     return fail("keep_aspect_ratio_policy is '" + n.attrString("keep_aspect_ratio_policy", "") + "'");
   for (auto [i, each] : llvm::enumerate(axes)) {
-    const int64_t axis = *Node::axisOf(each, rank), from = shape[axis];
+    const int64_t axis = *axisOf(each, rank), from = shape[axis];
     const double value = given->number(static_cast<int64_t>(i));
     const double to = bySize ? value : std::floor(static_cast<double>(from) * value);
     if (!(to >= 1) || to > static_cast<double>(kMaxConstantElements) || from < 1)
@@ -108,7 +108,7 @@ bool readSizes(Node &n, SmallVectorImpl<int64_t> &shape, SmallVectorImpl<double>
     shape[axis] = static_cast<int64_t>(to);
     scales[axis] = bySize ? to / static_cast<double>(from) : value;
   }
-  return countElements(shape) ? true : fail("result of shape " + Node::shapeText(shape) + " is too large");
+  return countElements(shape) ? true : fail("result of shape " + shapeText(shape) + " is too large");
 }
 
 LogicalResult opResize(Node &n) {

@@ -1,6 +1,6 @@
 //===- OpsScatter.cpp - writing elements by index -------------------------===//
 
-#include "frontends/onnx/Coordinates.h"
+#include "frontends/common/Coordinates.h"
 #include "frontends/onnx/OpTable.h"
 
 using namespace mlir;
@@ -48,8 +48,7 @@ LogicalResult opScatterND(Node &n) {
   if (failed(at))
     return failure();
   if (n.shape(2) != ArrayRef<int64_t>(at->itemShape()))
-    return n.fail("updates have shape " + Node::shapeText(n.shape(2)) + ", expected " +
-                  Node::shapeText(at->itemShape()));
+    return n.fail("updates have shape " + shapeText(n.shape(2)) + ", expected " + shapeText(at->itemShape()));
   if (n.type(0).getNumElements() == 0 || n.type(2).getNumElements() == 0)
     return n.set(n.input(0));
   Build &b = n.b;
@@ -81,7 +80,7 @@ LogicalResult opScatterElements(Node &n) {
   auto kind = kindOf(n);
   if (failed(kind))
     return failure();
-  auto elements = ElementIndices::of(n, 0);
+  auto elements = ElementIndices::of(n, n.attr("axis", 0));
   if (failed(elements))
     return failure();
   if (n.shape(1) != n.shape(2))

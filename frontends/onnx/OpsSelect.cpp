@@ -1,6 +1,6 @@
 //===- OpsSelect.cpp - the largest, the smallest, and those that are not 0 ===//
 
-#include "frontends/onnx/Indexing.h"
+#include "frontends/common/Indexing.h"
 #include "frontends/onnx/OpTable.h"
 
 using namespace mlir;
@@ -21,7 +21,7 @@ Value lastArgmax(Build &b, Value x, int64_t axis, RankedTensorType type) {
 }
 
 template <bool isMin> LogicalResult opArgMax(Node &n) {
-  auto axis = Node::axisOf(n.attr("axis", 0), n.rank(0));
+  auto axis = axisOf(n.attr("axis", 0), n.rank(0));
   if (!axis || n.element(0).isInteger(1) || n.shape(0)[*axis] == 0)
     return n.fail("expected a numeric input and an axis in range along which there are elements");
   Build &b = n.b;
@@ -46,7 +46,7 @@ template <bool isMin> LogicalResult opArgMax(Node &n) {
 /// order.
 LogicalResult opTopK(Node &n) {
   const int64_t rank = n.rank(0);
-  auto axis = Node::axisOf(n.attr("axis", -1), rank);
+  auto axis = axisOf(n.attr("axis", -1), rank);
   auto count = n.ints(1);
   if (!axis || !count || count->size() != 1 || n.element(0).isInteger(1))
     return n.fail("expected a numeric input, an axis in range and a number of elements known at import");
@@ -99,7 +99,7 @@ LogicalResult opCompress(Node &n) {
   if (!condition || n.rank(1) != 1)
     return n.fail("the condition must be a vector known at import");
   const bool flat = !n.attribute("axis");
-  auto axis = Node::axisOf(n.attr("axis", 0), flat ? 1 : n.rank(0));
+  auto axis = axisOf(n.attr("axis", 0), flat ? 1 : n.rank(0));
   Value x = flat ? n.b.reshape(n.input(0), {n.type(0).getNumElements()}) : n.input(0);
   if (!axis || condition->size() > shapeOf(x)[*axis])
     return n.fail("axis is out of range, or the condition is longer than the dimension");

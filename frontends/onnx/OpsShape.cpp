@@ -44,16 +44,16 @@ LogicalResult opReshape(Node &n) {
     if (size == -1 && open < 0)
       open = static_cast<int64_t>(i);
     else if (size < 0 || llvm::MulOverflow(known, size, known))
-      return n.fail("shape " + Node::shapeText(*shape) + " is not valid");
+      return n.fail("shape " + shapeText(*shape) + " is not valid");
   }
   if (open >= 0) {
     if (known == 0 || count % known != 0)
-      return n.fail("cannot reshape " + Node::shapeText(n.shape(0)) + " to " + Node::shapeText(*shape));
+      return n.fail("cannot reshape " + shapeText(n.shape(0)) + " to " + shapeText(*shape));
     (*shape)[open] = count / known;
     known = count;
   }
   if (known != count || !countElements(*shape))
-    return n.fail("cannot reshape " + Node::shapeText(n.shape(0)) + " to " + Node::shapeText(*shape));
+    return n.fail("cannot reshape " + shapeText(n.shape(0)) + " to " + shapeText(*shape));
   if (Value transposed = batchedTranspose(n, *shape))
     return n.set(transposed);
   return n.set(n.b.reshape(n.input(0), *shape));
@@ -64,11 +64,11 @@ LogicalResult opTranspose(Node &n) {
   SmallVector<int64_t> permutation = llvm::to_vector(llvm::reverse(llvm::seq<int64_t>(0, rank)));
   if (auto given = n.attrInts("perm"))
     permutation = *given;
-  auto sorted = Node::axesOf(permutation, rank);
+  auto sorted = axesOf(permutation, rank);
   if (!sorted || static_cast<int64_t>(sorted->size()) != rank)
-    return n.fail("perm " + Node::shapeText(permutation) + " is not a permutation of " + Twine(rank) + " dimensions");
+    return n.fail("perm " + shapeText(permutation) + " is not a permutation of " + Twine(rank) + " dimensions");
   for (int64_t &dim : permutation) // exporters write dimensions as the model counts them, from the end too
-    dim = *Node::axisOf(dim, rank);
+    dim = *axisOf(dim, rank);
   return n.set(n.b.transpose(n.input(0), permutation));
 }
 
@@ -86,7 +86,7 @@ LogicalResult opSqueeze(Node &n) {
   if (!axesAttrOrInput(n, axes))
     return n.fail("the axes must be known at import");
   if (axes)
-    axes = Node::axesOf(*axes, n.rank(0));
+    axes = axesOf(*axes, n.rank(0));
   else
     axes = llvm::to_vector(
         llvm::make_filter_range(llvm::seq<int64_t>(0, n.rank(0)), [&](int64_t dim) { return n.shape(0)[dim] == 1; }));
@@ -107,7 +107,7 @@ LogicalResult opUnsqueeze(Node &n) {
   if (!axesAttrOrInput(n, axes) || !axes)
     return n.fail("the axes must be known at import");
   const int64_t rank = n.rank(0) + static_cast<int64_t>(axes->size());
-  axes = Node::axesOf(*axes, rank);
+  axes = axesOf(*axes, rank);
   if (!axes)
     return n.fail("axes are out of range or occur twice");
   SmallVector<int64_t> shape;
@@ -134,9 +134,9 @@ LogicalResult opExpand(Node &n) {
   auto shape = n.ints(1);
   if (!shape)
     return n.fail("the shape must be known at import");
-  auto common = Node::broadcastShape(n.shape(0), *shape);
+  auto common = broadcastShape(n.shape(0), *shape);
   if (!common)
-    return n.fail("cannot expand " + Node::shapeText(n.shape(0)) + " to " + Node::shapeText(*shape));
+    return n.fail("cannot expand " + shapeText(n.shape(0)) + " to " + shapeText(*shape));
   return n.set(n.inputTo(0, *common));
 }
 
@@ -150,7 +150,7 @@ LogicalResult opTile(Node &n) {
   for (int64_t dim = 0; dim < rank; ++dim) {
     const int64_t repeat = (*repeats)[dim];
     if (repeat < 0 || repeat > kMaxElements)
-      return n.fail("repeats " + Node::shapeText(*repeats) + " are negative or too large");
+      return n.fail("repeats " + shapeText(*repeats) + " are negative or too large");
     dims.push_back(static_cast<int64_t>(wide.size()) + 1);
     wide.append({repeat, n.shape(0)[dim]});
     if (!countElements(wide))

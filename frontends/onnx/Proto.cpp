@@ -2,6 +2,8 @@
 
 #include "frontends/onnx/Proto.h"
 
+#include "frontends/onnx/Import.h"
+
 #include "onnx/defs/parser.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -13,10 +15,21 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/stubs/logging.h>
+#include <google/protobuf/wire_format_lite.h>
 
 using namespace mlir;
+using namespace tessera::frontend;
 using llvm::createStringError;
 using llvm::Expected;
+
+bool tessera::isOnnx(StringRef start) {
+  google::protobuf::io::ArrayInputStream array(start.data(), static_cast<int>(start.size()));
+  google::protobuf::io::CodedInputStream stream(&array);
+  using Wire = google::protobuf::internal::WireFormatLite;
+  const uint32_t tag = stream.ReadTag();
+  const auto *field = onnx::ModelProto::descriptor()->FindFieldByNumber(Wire::GetTagFieldNumber(tag));
+  return field && Wire::GetTagWireType(tag) == Wire::WireTypeForFieldType(static_cast<Wire::FieldType>(field->type()));
+}
 
 namespace tessera::onnx_import {
 

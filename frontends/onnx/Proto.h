@@ -9,7 +9,7 @@
 #ifndef TESSERA_FRONTENDS_ONNX_PROTO_H
 #define TESSERA_FRONTENDS_ONNX_PROTO_H
 
-#include "frontends/onnx/HostTensor.h"
+#include "frontends/common/HostTensor.h"
 
 #include "onnx/onnx_pb.h"
 
@@ -32,8 +32,8 @@ std::string dataTypeName(int32_t onnxType);
 /// The type of a tensor of the file, after checking its dimensions.
 llvm::Expected<mlir::RankedTensorType> protoType(mlir::MLIRContext *context, const onnx::TensorProto &tensor);
 /// The values of a tensor of the file. External data is looked up in `folder`.
-llvm::Expected<HostTensor> readTensor(mlir::MLIRContext *context, const onnx::TensorProto &tensor,
-                                      const std::string &folder);
+llvm::Expected<frontend::HostTensor> readTensor(mlir::MLIRContext *context, const onnx::TensorProto &tensor,
+                                                const std::string &folder);
 
 } // namespace tessera::onnx_import
 

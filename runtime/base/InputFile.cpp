@@ -156,6 +156,10 @@ Status ByteRange::read(uint64_t begin, void *target, size_t count) const {
   return Status::ok();
 }
 
+ByteRange ByteRange::part(uint64_t begin, uint64_t count) const {
+  return isInFile ? ByteRange(file, offset + begin, count) : ByteRange(memory.subspan(begin, count));
+}
+
 Status PieceReader::read(uint64_t begin, void *target, size_t count) {
   constexpr size_t windowBytes = size_t{1} << 20;
   if (isOne || count >= windowBytes / 4)

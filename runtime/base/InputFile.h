@@ -58,6 +58,8 @@ public:
   Status read(uint64_t begin, void *target, size_t count) const;
   /// All of them.
   Result<std::vector<uint8_t>> readAll() const;
+  /// `count` bytes from `begin` on, which must lie inside.
+  ByteRange part(uint64_t begin, uint64_t count) const;
 
 private:
   InputFile file;

@@ -2,6 +2,7 @@
 
 #include "runtime/state/Weights.h"
 #include "runtime/base/Fingerprint.h"
+#include "runtime/base/ZipFile.h"
 #include "runtime/state/Init.h"
 #include "runtime/state/Safetensors.h"
 
@@ -32,6 +33,11 @@ Status WeightSource::addOnnx(const std::string &path) {
   return readOnnxInitializers(path, weights, storage);
 }
 
+Status WeightSource::addPt2(const std::string &path) {
+  others = true;
+  return readPt2Weights(path, weights, storage);
+}
+
 Result<std::unique_ptr<WeightSource>> WeightSource::open(const std::string &path) {
   std::unique_ptr<WeightSource> source(new WeightSource);
   source->name = path;
@@ -39,6 +45,8 @@ Result<std::unique_ptr<WeightSource>> WeightSource::open(const std::string &path
   if (!fs::is_directory(path, error)) {
     if (fs::path(path).extension() == ".onnx")
       TESSERA_RETURN_IF_ERROR(source->addOnnx(path));
+    else if (fs::path(path).extension() == ".pt2" || ZipFile::isZip(path))
+      TESSERA_RETURN_IF_ERROR(source->addPt2(path));
     else
       TESSERA_RETURN_IF_ERROR(source->addSafetensors(path));
     return source;
@@ -84,7 +92,7 @@ static std::string listNames(const std::string &what, const std::vector<std::str
 }
 
 static Status checkNames(const RankState &views, const WeightSource &source, const WeightOptions &options) {
-  std::vector<std::string> missing, extra, mismatched;
+  std::vector<std::string> missing, extra, mismatched, unreadable;
   std::set<std::string> used;
   for (const StateView &view : views) {
     if (!view.kind.isParameter())
@@ -98,7 +106,9 @@ static Status checkNames(const RankState &views, const WeightSource &source, con
       }
       used.insert(parameter->name);
       const WeightEntry &weight = entry->second;
-      if (weight.shape != parameter->shape)
+      if (!weight.problem.empty())
+        unreadable.push_back("'" + parameter->name + "' " + weight.problem);
+      else if (weight.shape != parameter->shape)
         mismatched.push_back("'" + parameter->name + "' has shape " + shapeToString(weight.shape) + ", expected " +
                              shapeToString(parameter->shape));
       else if (!canConvert(weight.dtype, view.modelDtype))
@@ -110,11 +120,12 @@ static Status checkNames(const RankState &views, const WeightSource &source, con
     for (const auto &[name, entry] : source.entries())
       if (!used.count(name))
         extra.push_back("'" + name + "'");
-  if (missing.empty() && extra.empty() && mismatched.empty())
+  if (missing.empty() && extra.empty() && mismatched.empty() && unreadable.empty())
     return Status::ok();
   return TESSERA_ERROR(InvalidArgument, "weights '" + source.path() + "' do not fit the program" +
                                             listNames("missing", missing) + listNames("not in the program", extra) +
-                                            listNames("mismatched", mismatched));
+                                            listNames("mismatched", mismatched) +
+                                            listNames("not readable", unreadable));
 }
 
 /// Elements [first, first + count) of `weight`, converted to the view's type; what needs no conversion is read into its

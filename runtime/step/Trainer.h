@@ -33,7 +33,7 @@ struct TrainOptions {
   std::string onNonFinite; ///< skip, stop or ignore; empty: skip, or stop where the artifact cannot skip
 
   std::string resume;          ///< a run folder, a checkpoint, or "auto" (see resumesAuto); empty: a new run
-  std::string weights;         ///< .safetensors or .onnx; empty: seeded
+  std::string weights;         ///< .safetensors, .onnx or .pt2; empty: seeded
   int64_t checkpointEvery = 0; ///< steps; 0: none
   int keepCheckpoints = 0;     ///< 0: all
   int64_t checkReplicas = 0;   ///< steps between comparisons of ranks' equal copies; 0: only before saving

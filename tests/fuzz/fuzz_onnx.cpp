@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     hasError |= diagnostic.getSeverity() == DiagnosticSeverity::Error;
     return success();
   });
-  tessera::OnnxImportOptions options;
+  tessera::ImportOptions options;
   options.batch = 2;
   options.sequence = 3;
   if (size % 2 == 0) // half of the files: without it most end at the question of what is trained

@@ -3,7 +3,7 @@
 # Exit status: 0 if every target ran without a crash, a time-out or a sanitizer report. Inputs that fail are kept in
 # build/fuzz/crashes, named by target; a fixed one becomes a unit test of the part it broke.
 #
-#   tests/fuzz/run.sh [SECONDS [TARGET…]]      SECONDS for each target (60); TARGET: fuzz-artifact, fuzz-onnx (both)
+#   tests/fuzz/run.sh [SECONDS [TARGET…]]      SECONDS for each target (60); TARGET: fuzz-artifact, fuzz-onnx, fuzz-pt2 (all)
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -11,7 +11,7 @@ seconds=${1:-60}
 [[ $seconds =~ ^[1-9][0-9]*$ ]] || { echo "usage: tests/fuzz/run.sh [SECONDS [TARGET…]]" >&2; exit 2; }
 shift || true
 targets=("$@")
-[ "${#targets[@]}" -gt 0 ] || targets=(fuzz-artifact fuzz-onnx)
+[ "${#targets[@]}" -gt 0 ] || targets=(fuzz-artifact fuzz-onnx fuzz-pt2)
 
 build=build/fuzz
 cmake --preset fuzz
@@ -29,6 +29,18 @@ seeds() {
       done
       for file in tests/onnx/import/*.onnxtxt; do
         sed '/^#/d' "$file" | sed '/./,$!d' >"$2/$(basename "$file")"
+      done ;;
+    fuzz-pt2)
+      for file in tests/pt2/programs/*.pt2; do
+        cp "$file" "$2"
+        # The two texts by themselves, a zero byte between them: what fuzz_pt2.cpp packs again.
+        python3 - "$file" >"$2/$(basename "$file").json" <<'EOT'
+import sys, zipfile
+archive = zipfile.ZipFile(sys.argv[1])
+read = lambda end: next(archive.read(name) for name in archive.namelist() if name.endswith(end))
+texts = next(archive.read(name) for name in archive.namelist() if "/models/" in name), read("_weights_config.json")
+sys.stdout.buffer.write(b"\0".join(texts))
+EOT
       done ;;
     *) echo "run.sh: no fuzz target is called '$1'" >&2; return 2 ;;
   esac

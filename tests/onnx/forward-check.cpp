@@ -64,7 +64,7 @@ int main(int argc, char **argv) {
   registerAllDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
-  OnnxImportOptions options;
+  ImportOptions options;
   options.batch = batch;
   options.sequence = sequence;
   options.parameters = parameters;

@@ -34,7 +34,7 @@ int main(int argc, char **argv) {
                    << op.maxOpset << "\n";
     return 0;
   }
-  tessera::OnnxImportOptions options;
+  tessera::ImportOptions options;
   options.batch = batch;
   options.sequence = sequence;
   options.parameters = parameters;

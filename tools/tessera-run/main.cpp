@@ -92,7 +92,7 @@ int main(int argc, char **argv) {
          "stop, or ignore. Default: skip, or stop where the artifact cannot skip")
       ->check(CLI::IsMember({"skip", "stop", "ignore"}));
 
-  app.add_option("--weights", options.weights, "Initial parameters: .safetensors or .onnx")->check(someName());
+  app.add_option("--weights", options.weights, "Initial parameters: .safetensors, .onnx or .pt2")->check(someName());
   app.add_option(
          "--resume", options.resume,
          "Run folder or checkpoint to go on from, or auto: the newest whole checkpoint in --out, or a new run if there "

@@ -137,7 +137,7 @@ Outcome attempt(const Case &test, onnx::ModelProto model, Backend backend, bool 
     }
     values.emplace(input.name(), std::move(*tensor));
   }
-  OnnxImportOptions options;
+  ImportOptions options;
   options.constants = ".";
   const bool trains = llvm::any_of(model.graph().node(), [](const onnx::NodeProto &node) {
     return llvm::any_of(node.attribute(), [](const auto &a) { return a.name() == "training_mode" && a.i() != 0; });

@@ -4,7 +4,7 @@
 
 #include "compiler/dialect/dist/Dist.h"
 #include "compiler/dialect/train/Fp8Policy.h"
-#include "frontends/onnx/Import.h"
+#include "frontends/Frontend.h"
 #include "passes/lower/ScaledProducts.h"
 #include "passes/lower/codegen/GpuCodegen.h"
 #include "tools/tessera-compile/driver/CheckStep.h"
@@ -101,7 +101,11 @@ LogicalResult Compilation::import() {
       return error() << "--dim-role: " << options.input << " says by train.dims what its dimensions count";
     module = parseSourceFile<ModuleOp>(options.input, &context);
   } else {
-    OnnxImportOptions import;
+    const Frontend *frontend = frontendOf(options.input);
+    if (!frontend)
+      return error() << options.input << ": not a model of a kind that is known: " << frontendKinds()
+                     << ", MLIR (.mlir); of a file of another name the first bytes say it";
+    ImportOptions import;
     import.dims = options.dims;
     import.batch = options.batch;
     import.sequence = options.sequence;
@@ -112,7 +116,7 @@ LogicalResult Compilation::import() {
     import.tied = options.tied;
     import.paddingIdx = options.paddingIdx;
     import.batchNorm = options.batchNorm;
-    module = importOnnx(options.input, import, context);
+    module = frontend->import(options.input, import, context);
   }
   if (!module)
     return failure();

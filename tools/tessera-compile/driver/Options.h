@@ -49,7 +49,7 @@ struct CompileOptions {
   int64_t batch = 0;                   ///< samples of one micro-batch over all ranks; 0: as in the file
   int64_t sequence = 0;                ///< tokens of one sample; 0: as in the file
   std::vector<std::string> dimRoles;   ///< "<input>:<dimension>=<batch|sequence|none>[,…]"
-  // Regular expressions of tensors' names, see frontends/onnx/Import.h.
+  // Regular expressions of tensors' names, see frontends/Frontend.h.
   std::string parameters, constants, frozen, tied;
   std::vector<std::string> paddingIdx;  ///< "<regex>=<row>"
   std::string batchNorm;                ///< train | inference; empty: as the file's record says

@@ -1,0 +1,73 @@
+//===- Step.h - the function @step while a file is imported -----*- C++ -*-===//
+//
+// Arguments and results of the function, and the note of what became of each
+// tensor of the file. Ops are added at the end of its block.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_FRONTENDS_COMMON_STEP_H
+#define TESSERA_FRONTENDS_COMMON_STEP_H
+
+#include "compiler/dialect/train/Signature.h"
+#include "frontends/common/Call.h"
+#include "frontends/common/InputDims.h"
+#include "frontends/common/Roles.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace tessera::frontend {
+
+/// A table that lookups give no gradient in one row.
+struct PaddedTable {
+  int64_t row = 0;
+  bool placed = false; ///< a lookup was found
+};
+
+class Step {
+public:
+  /// `loc` is the file's.
+  explicit Step(mlir::Location loc);
+
+  /// A tensor of the file that ops read: a constant, or an argument. `what` such tensors are called; `read` reads the
+  /// values. Emits errors.
+  mlir::FailureOr<Entry> addTensor(llvm::StringRef name, mlir::RankedTensorType type, Roles &roles,
+                                   llvm::StringRef what, llvm::function_ref<llvm::Expected<HostTensor>()> read);
+  /// A tensor that nothing reads.
+  void addUnused(llvm::StringRef name, mlir::RankedTensorType type, Roles &roles);
+  /// An input, of `dims` that are resolved. Emits errors.
+  mlir::FailureOr<mlir::Value> addInput(const InputDims &dims, const InputDims::Input &input, mlir::Type element);
+  /// The argument that makes randomness differ from step to step, made on first use.
+  mlir::Value seed();
+  /// An output; a constant becomes a value.
+  mlir::Value addResult(llvm::StringRef name, Entry entry);
+
+  bool hasTensors() const { return !tensors.empty(); }
+  size_t numResults() const { return results.size(); }
+  /// Ends the function. The module that holds it, or null: the verifier has said why.
+  mlir::OwningOpRef<mlir::ModuleOp> finish();
+
+  mlir::OpBuilder builder;
+  llvm::MapVector<mlir::Value, PaddedTable> padding; ///< by argument
+
+private:
+  mlir::InFlightDiagnostic error() { return mlir::emitError(loc); }
+  mlir::Location locOf(llvm::StringRef name);
+  mlir::Value addArgument(llvm::StringRef name, mlir::RankedTensorType type, train::ArgRole role);
+  void setArgumentAttr(llvm::StringRef name, mlir::Attribute value); ///< of the last argument
+  void note(llvm::StringRef name, mlir::RankedTensorType type, train::TensorRole role, llvm::StringRef reason);
+
+  mlir::Location loc;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  mlir::func::FuncOp func;
+  llvm::SmallVector<mlir::Value> results;
+  llvm::SmallVector<mlir::Attribute> argAttrs, resultAttrs;
+  std::vector<mlir::Attribute> tensors; ///< for `train.tensors`
+  mlir::Value seedArgument;             ///< null if nothing is random
+};
+
+} // namespace tessera::frontend
+
+#endif // TESSERA_FRONTENDS_COMMON_STEP_H

@@ -1,0 +1,147 @@
+//===- OpsLeaf.cpp - tensors from nothing, sizes, checks -------------------===//
+
+#include "frontends/pt2/Call.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace tessera::train;
+
+namespace tessera::pt2 {
+
+namespace {
+LogicalResult opArange(Call &c) {
+  Type element = c.resultElement();
+  const double start = c.numberOr("start", 0), step = c.numberOr("step", 1);
+  std::optional<double> end = c.number("end");
+  if (!end || !element || element.isInteger(1) || step == 0 || std::abs(*end) > 0x1p40 || std::abs(start) > 0x1p40)
+    return c.fail("expected known bounds and a step");
+  const auto count = static_cast<int64_t>(std::max(0.0, std::ceil((*end - start) / step)));
+  if (count > (int64_t{1} << 40))
+    return c.fail("the result is too large");
+  Build &b = c.b;
+  // Of integers exactly; floats are numbers times the step, as PyTorch computes them, too.
+  Value x = b.iota(RankedTensorType::get({count}, element), 0);
+  if (step != 1)
+    x = b.mul(x, b.splatLike(x, step));
+  if (start != 0)
+    x = b.add(x, b.splatLike(x, start));
+  return c.set(x);
+}
+
+LogicalResult filled(Call &c, std::optional<SmallVector<int64_t>> shape, std::optional<double> value) {
+  Type element = c.resultElement();
+  if (!shape || !element || !frontend::countElements(*shape) || !value)
+    return c.fail("expected a known shape, type and value");
+  return c.set(c.b.splat(RankedTensorType::get(*shape, element), *value));
+}
+LogicalResult opFull(Call &c) { return filled(c, c.ints("size"), c.number("fill_value")); }
+template <int value> LogicalResult opFilled(Call &c) { return filled(c, c.ints("size"), value); }
+LogicalResult opFullLike(Call &c) { return filled(c, SmallVector<int64_t>(c.shape("self")), c.number("fill_value")); }
+template <int value> LogicalResult opFilledLike(Call &c) {
+  return filled(c, SmallVector<int64_t>(c.shape("self")), value);
+}
+LogicalResult opScalarTensor(Call &c) { return filled(c, SmallVector<int64_t>(), c.number("s")); }
+
+template <bool lower> LogicalResult opTriangle(Call &c) {
+  const int64_t rank = c.rank("self"), diagonal = c.integerOr("diagonal", 0);
+  if (rank < 2 || std::abs(diagonal) > (int64_t{1} << 40))
+    return c.fail("expected a matrix");
+  Build &b = c.b;
+  auto index = RankedTensorType::get(c.shape("self"), b.builder.getI64Type());
+  Value row = b.iota(index, rank - 2), column = b.iota(index, rank - 1);
+  if (diagonal != 0)
+    row = b.add(row, b.splatLike(row, static_cast<double>(diagonal)));
+  Value keep = b.compare(lower ? CompareDirection::Ge : CompareDirection::Le, row, column);
+  Value x = c.value("self");
+  return c.set(b.select(keep, x, b.splatLike(x, 0)));
+}
+
+// --- Sizes and checks ---
+
+LogicalResult opSize(Call &c) {
+  auto dim = axisOf(c.integerOr("dim", 0), c.rank("self"));
+  if (!dim || c.rank("self") == 0)
+    return c.fail("the dimension is out of range");
+  return c.set(Entry{{}, {}, static_cast<double>(c.shape("self")[*dim])});
+}
+LogicalResult opNumel(Call &c) { return c.set(Entry{{}, {}, static_cast<double>(c.type("self").getNumElements())}); }
+
+template <double (*compute)(double, double)> LogicalResult onNumbers(Call &c) {
+  auto a = c.number(c.has("a") ? "a" : "self"), b = c.number(c.has("b") ? "b" : "other");
+  if (!a || !b)
+    return c.fail("expected numbers");
+  const double value = compute(*a, *b);
+  if (!std::isfinite(value) || std::abs(value) > 0x1p53)
+    return c.fail("the number is out of range");
+  return c.set(Entry{{}, {}, value});
+}
+double sum(double a, double b) { return a + b; }
+double difference(double a, double b) { return a - b; }
+double product(double a, double b) { return a * b; }
+double quotient(double a, double b) { return a / b; }
+double whole(double a, double b) { return std::floor(a / b); }
+double rest(double a, double b) { return a - b * std::floor(a / b); }
+template <int relation> double compared(double a, double b) {
+  switch (relation) {
+  case 0:
+    return a == b;
+  case 1:
+    return a != b;
+  case 2:
+    return a < b;
+  case 3:
+    return a <= b;
+  case 4:
+    return a > b;
+  default:
+    return a >= b;
+  }
+}
+LogicalResult opNothing(Call &c) { return success(); }
+/// A check that the exporter wrote: it must hold for the sizes that were chosen.
+LogicalResult opAssert(Call &c) {
+  const auto holds = c.number("self");
+  return holds && *holds != 0 ? success()
+                              : c.fail("a check of the program does not hold for these sizes, or depends on data");
+}
+
+const OpRow kRows[] = {
+    {"aten._assert_scalar.default", opAssert, ""},
+    {"aten._assert_tensor_metadata.default", opNothing, ""},
+    {"aten.arange.default", opArange, ""},
+    {"aten.arange.start", opArange, ""},
+    {"aten.arange.start_step", opArange, ""},
+    {"aten.full.default", opFull, ""},
+    {"aten.full_like.default", opFullLike},
+    {"aten.new_full.default", opFull},
+    {"aten.new_ones.default", opFilled<1>},
+    {"aten.new_zeros.default", opFilled<0>},
+    {"aten.ones.default", opFilled<1>, ""},
+    {"aten.ones_like.default", opFilledLike<1>},
+    {"aten.scalar_tensor.default", opScalarTensor, ""},
+    {"aten.sym_constrain_range_for_size.default", opNothing, ""},
+    {"aten.sym_numel.default", opNumel},
+    {"aten.sym_size.int", opSize},
+    {"aten.tril.default", opTriangle<true>},
+    {"aten.triu.default", opTriangle<false>},
+    {"aten.zeros.default", opFilled<0>, ""},
+    {"aten.zeros_like.default", opFilledLike<0>},
+    {"_operator.add", onNumbers<sum>, ""},
+    {"_operator.eq", onNumbers<compared<0>>, ""},
+    {"_operator.floordiv", onNumbers<whole>, ""},
+    {"_operator.ge", onNumbers<compared<5>>, ""},
+    {"_operator.gt", onNumbers<compared<4>>, ""},
+    {"_operator.le", onNumbers<compared<3>>, ""},
+    {"_operator.lt", onNumbers<compared<2>>, ""},
+    {"_operator.mod", onNumbers<rest>, ""},
+    {"_operator.mul", onNumbers<product>, ""},
+    {"_operator.ne", onNumbers<compared<1>>, ""},
+    {"_operator.sub", onNumbers<difference>, ""},
+    {"_operator.truediv", onNumbers<quotient>, ""},
+};
+} // namespace
+
+llvm::ArrayRef<OpRow> leafOps() { return kRows; }
+
+} // namespace tessera::pt2

@@ -1,0 +1,106 @@
+//===- OpsProduct.cpp - matrix products ------------------------------------===//
+
+#include "frontends/pt2/Call.h"
+
+using namespace mlir;
+using namespace tessera::train;
+
+namespace tessera::pt2 {
+
+namespace {
+LogicalResult checkTypes(Call &c, StringRef first, StringRef second) {
+  if (c.element(first) != c.element(second) || c.element(first).isInteger(1))
+    return c.fail("operands are boolean or have different element types");
+  return success();
+}
+
+LogicalResult opLinear(Call &c) {
+  if (failed(checkTypes(c, "input", "weight")))
+    return failure();
+  const int64_t rank = c.rank("input");
+  if (rank < 1 || c.rank("weight") != 2 || c.shape("input").back() != c.shape("weight")[1])
+    return c.fail("cannot multiply " + shapeText(c.shape("input")) + " by a weight of " + shapeText(c.shape("weight")));
+  Value y = c.b.dot(c.value("input"), c.value("weight"), {}, {}, {rank - 1}, {1});
+  if (c.isTensor("bias")) {
+    auto shape = broadcastShape(shapeOf(y), c.shape("bias"));
+    if (!shape || ArrayRef<int64_t>(*shape) != shapeOf(y))
+      return c.fail("the bias does not fit");
+    y = c.b.add(y, c.b.broadcastTo(c.value("bias"), *shape));
+  }
+  return c.set(y);
+}
+
+/// As torch.matmul: vectors get a dimension, batches are broadcast.
+LogicalResult opMatmul(Call &c, StringRef second) {
+  if (failed(checkTypes(c, "self", second)))
+    return failure();
+  Build &b = c.b;
+  if (c.rank("self") == 0 || c.rank(second) == 0)
+    return c.fail("an operand is a scalar");
+  const bool lhsVector = c.rank("self") == 1, rhsVector = c.rank(second) == 1;
+  Value lhs = c.value("self"), rhs = c.value(second);
+  if (lhsVector)
+    lhs = b.reshape(lhs, {1, shapeOf(lhs)[0]});
+  if (rhsVector)
+    rhs = b.reshape(rhs, {shapeOf(rhs)[0], 1});
+  const auto lhsRank = static_cast<int64_t>(shapeOf(lhs).size()), rhsRank = static_cast<int64_t>(shapeOf(rhs).size());
+  if (shapeOf(lhs).back() != shapeOf(rhs)[rhsRank - 2])
+    return c.fail("cannot multiply " + shapeText(c.shape("self")) + " by " + shapeText(c.shape(second)));
+  Value result;
+  if (rhsRank == 2) {
+    result = b.dot(lhs, rhs, {}, {}, {lhsRank - 1}, {0});
+  } else {
+    auto batch = broadcastShape(shapeOf(lhs).drop_back(2), shapeOf(rhs).drop_back(2));
+    if (!batch)
+      return c.fail("batch dimensions do not broadcast");
+    auto widen = [&](Value value) {
+      SmallVector<int64_t> shape(*batch);
+      llvm::append_range(shape, shapeOf(value).take_back(2));
+      return b.broadcastTo(value, shape);
+    };
+    auto dims = llvm::to_vector(llvm::seq<int64_t>(0, static_cast<int64_t>(batch->size())));
+    const auto count = static_cast<int64_t>(dims.size());
+    lhs = widen(lhs);
+    rhs = widen(rhs);
+    result = b.dot(lhs, rhs, dims, dims, {count + 1}, {count});
+  }
+  SmallVector<int64_t> shape(shapeOf(result));
+  if (rhsVector)
+    shape.pop_back();
+  if (lhsVector)
+    shape.erase(shape.end() - (rhsVector ? 1 : 2));
+  return c.set(b.reshape(result, shape));
+}
+LogicalResult opMatmulOther(Call &c) { return opMatmul(c, "other"); }
+LogicalResult opMm(Call &c) { return opMatmul(c, c.isTensor("mat2") ? "mat2" : "vec"); }
+
+LogicalResult opAddmm(Call &c) {
+  if (failed(checkTypes(c, "mat1", "mat2")) || c.rank("mat1") != 2 || c.rank("mat2") != 2 ||
+      c.shape("mat1")[1] != c.shape("mat2")[0])
+    return c.fail("operands are not matrices that fit");
+  Build &b = c.b;
+  Value y = b.dot(c.value("mat1"), c.value("mat2"), {}, {}, {1}, {0});
+  if (double alpha = c.numberOr("alpha", 1); alpha != 1)
+    y = b.scale(y, alpha);
+  auto shape = broadcastShape(shapeOf(y), c.shape("self"));
+  if (!shape || ArrayRef<int64_t>(*shape) != shapeOf(y) || c.element("self") != c.element("mat1"))
+    return c.fail("what is added does not fit");
+  Value added = b.broadcastTo(c.value("self"), *shape);
+  if (double beta = c.numberOr("beta", 1); beta != 1)
+    added = b.scale(added, beta);
+  return c.set(b.add(y, added));
+}
+
+const OpRow kRows[] = {
+    {"aten.addmm.default", opAddmm, "self,mat1,mat2"},
+    {"aten.bmm.default", opMm, "self,mat2"},
+    {"aten.linear.default", opLinear, "input,weight"},
+    {"aten.matmul.default", opMatmulOther, "self,other"},
+    {"aten.mm.default", opMm, "self,mat2"},
+    {"aten.mv.default", opMm, "self,vec"},
+};
+} // namespace
+
+llvm::ArrayRef<OpRow> productOps() { return kRows; }
+
+} // namespace tessera::pt2

@@ -1,0 +1,187 @@
+"""Writes the exported programs that the tests of frontends/pt2 read: tests/pt2/programs/*.pt2.
+
+Needs PyTorch 2.15 or newer, so it is run by hand and its files are committed:  python3 tests/pt2/make_programs.py
+"""
+
+import os
+import sys
+import zipfile
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
+
+
+class Mlp(nn.Module):
+    """Two layers, a loss of the class of each row; values of weights are known numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.up = nn.Linear(3, 4)
+        self.down = nn.Linear(4, 2, bias=False)
+        with torch.no_grad():
+            for number, parameter in enumerate(self.parameters()):
+                parameter.copy_(torch.arange(parameter.numel()).reshape(parameter.shape) + 100 * number)
+
+    def forward(self, x, label):
+        logits = self.down(F.relu(self.up(x)))
+        return F.cross_entropy(logits, label), logits
+
+
+class Norm(nn.Module):
+    """BatchNorm in training mode, a buffer that is not saved, a constant of the code, a dropout."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(4)
+        self.register_buffer("mask", torch.tensor([1.0, 0.0, 1.0, 1.0]), persistent=False)
+
+    def forward(self, x):
+        x = self.norm(x) * self.mask + torch.tensor([1.0, 2.0, 3.0, 4.0])
+        return F.dropout(x, 0.25, self.training).masked_fill(x > 0, float("-inf"))
+
+
+class Tied(nn.Module):
+    """An embedding that is the last layer too, a transposed buffer and two views of one storage."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(6, 4)
+        self.head = nn.Linear(4, 6, bias=False)
+        self.head.weight = self.embed.weight
+        whole = torch.arange(12.0)
+        self.register_buffer("turned", torch.arange(8.0).reshape(2, 4).t())
+        self.register_buffer("first", whole[:4])
+        self.register_buffer("last", whole[8:])
+        self.register_buffer("repeated", torch.arange(3.0).reshape(3, 1).expand(3, 2))
+
+    def forward(self, tokens):
+        x = self.embed(tokens) @ self.turned @ self.turned.t() + self.first + self.last
+        return self.head(x), self.repeated * 2
+
+
+class Block(nn.Module):
+    """A transformer block with causal attention over tokens."""
+
+    def __init__(self, width=8, heads=2):
+        super().__init__()
+        self.heads = heads
+        self.embed = nn.Embedding(10, width)
+        self.norm = nn.LayerNorm(width)
+        self.qkv = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+        self.mlp = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+
+    def forward(self, tokens):
+        x = self.embed(tokens)
+        q, k, v = self.qkv(self.norm(x)).chunk(3, dim=-1)
+        split = lambda t: t.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        y = F.scaled_dot_product_attention(split(q), split(k), split(v), is_causal=True)
+        x = x + self.out(y.transpose(1, 2).flatten(2))
+        return x + self.mlp(self.norm(x))
+
+
+class Branch(nn.Module):
+    """A branch on a value: graphs within the graph."""
+
+    def forward(self, x):
+        return torch.cond(x.sum() > 0, lambda t: t + 1, lambda t: t * 2, (x,))
+
+
+class Mutates(nn.Module):
+    """A buffer and an input that the forward changes; exported without in-place operators."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, x, state):
+        self.count.add_(1)
+        state.mul_(2)
+        return {"sum": x + state, "count": self.count}
+
+
+class WithConstant(nn.Module):
+    def __init__(self, constant):
+        super().__init__()
+        self.constant = nn.Parameter(constant, requires_grad=False)
+
+    def forward(self, x):
+        return x + self.constant
+
+
+def save(name, program, deflate=True):
+    """As torch.export.save; `program` may be a dictionary of several."""
+    path = os.path.join(FOLDER, name + ".pt2")
+    if isinstance(program, dict):
+        torch.export.pt2_archive._package.package_pt2(path, exported_programs=program)
+    else:
+        torch.export.save(program, path)
+    rewrite(path, deflate)
+    print(f"{os.path.getsize(path):7} {path}")
+
+
+def rewrite(path, deflate):
+    """Drops the folders of this machine from stack traces. Deflates the file, so that it is small, or writes it again
+    as PyTorch does, where every entry is stored and aligned."""
+    with zipfile.ZipFile(path) as archive:
+        entries = [(info.filename, archive.read(info)) for info in archive.infolist()]
+    here = os.path.dirname(os.path.abspath(__file__)) + "/"
+    packages = os.path.dirname(torch.__path__[0]) + "/"
+    texts = [
+        data.replace(here.encode(), b"").replace(packages.encode(), b"/usr/lib/python3/site-packages/")
+        if filename.endswith(".json")
+        else data
+        for filename, data in entries
+    ]
+    os.remove(path)
+    if not deflate:
+        writer = torch._C.PyTorchFileWriter(path)
+        for (filename, _), data in zip(entries, texts):
+            name = filename.split("/", 1)[1]
+            if not name.startswith(".data/") and name != "byteorder":  # which the writer adds
+                writer.write_record(name, data, len(data))
+        writer.write_end_of_file()
+        return
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for (filename, _), data in zip(entries, texts):
+            info = zipfile.ZipInfo(filename)  # without a date: the same file each time
+            info.compress_type = zipfile.ZIP_STORED if "/weight_" in filename else zipfile.ZIP_DEFLATED
+            archive.writestr(info, data)
+
+
+def main():
+    os.makedirs(FOLDER, exist_ok=True)
+    torch.manual_seed(0)
+    export = torch.export.export
+    x, label = torch.randn(2, 3), torch.tensor([0, 1])
+    mlp = export(Mlp(), (x, label))
+    save("mlp", mlp, deflate=False)
+    batch = torch.export.Dim("batch", min=2, max=64)
+    dynamic = export(Mlp(), (x, label), dynamic_shapes=({0: batch}, {0: batch}))
+    save("dynamic", dynamic)
+    save("norm", export(Norm(), (torch.randn(2, 4),)))
+    tokens = torch.tensor([[1, 2, 3], [3, 2, 1]])
+    save("tied", export(Tied(), (tokens,)))
+    block = export(Block(), (tokens,), dynamic_shapes=({0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC},))
+    save("block", block)
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        fake = export(Mlp(), (mode.from_tensor(x), mode.from_tensor(label)))
+    save("fake", fake)
+    save("branch", export(Branch(), (torch.randn(2, 3),)))
+    mutates = export(Mutates(), (torch.randn(2), torch.randn(2))).run_decompositions({})
+    save("mutates", mutates)
+    save("two", {"small": export(Branch(), (torch.randn(2),)), "large": mlp})
+    try:
+        from torch.testing._internal.two_tensor import TwoTensor
+
+        save("pickled", export(WithConstant(TwoTensor(torch.ones(2), torch.ones(2))), (torch.randn(2),)))
+    except Exception as reason:  # an internal class of PyTorch: the committed file stays
+        print(f"no pickled.pt2: {reason}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

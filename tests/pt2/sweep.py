@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Trains the modules of tests/models/catalogue from exported programs (torch.export, .pt2) and compares losses and every
+gradient with PyTorch's. Needs torch.
+
+usage: sweep.py [--only REGEX] [--family F ...] [--jobs 2] [--results FILE]
+
+Each module is exported with its batch open, saved with weights, compiled and trained for the catalogue's three steps on one
+rank. Exit status: 0; 1 if a module trains otherwise than in PyTorch, or an internal error was met.
+"""
+
+import argparse
+import collections
+import json
+import os
+import re
+import sys
+import warnings
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "models"), os.path.join(HERE, "..", "..", "tools")]
+import catalogue  # noqa: E402
+import pool  # noqa: E402
+import torch  # noqa: E402
+from catalogue import recording, running  # noqa: E402
+from safetensors.torch import save_file  # noqa: E402
+from torch_export.dropout import without_dropout  # noqa: E402
+from torch_export.exporters import by_parameter  # noqa: E402
+
+tessera, compare = running.tessera, running.compare
+
+
+def export(model, examples, path):
+    """Writes the program with the batch open, or fixed where the module fixes it. The names of its inputs."""
+    def attempt(batch):
+        shapes = by_parameter(model, [{0: batch} if tensor.dim() else {} for tensor in examples])
+        return torch.export.export(model, examples, dynamic_shapes=shapes if batch else None)
+    with without_dropout(model):
+        try:
+            program = attempt(torch.export.Dim("batch", min=2))
+        except Exception:  # noqa: BLE001: torch has no common class for what its exporter raises
+            program = attempt(None)
+    torch.export.save(program, path)
+    return list(program.graph_signature.user_inputs)
+
+
+def run(name, folder):
+    """The result of one row, as catalogue.running gives it."""
+    warnings.simplefilter("ignore")
+    row = next(row for row in catalogue.all_rows() if row.name == name)
+    torch.manual_seed(0)
+    model = row.build().train()
+    try:
+        examples, case = recording.reference(row, model, folder)
+    except Exception as why:  # noqa: BLE001
+        return {"result": "not in PyTorch", "reason": str(why)[:200]}
+    case = json.loads(json.dumps(case))  # keys as in a file
+    program = os.path.join(folder, "model.pt2")
+    try:
+        names = export(model, examples, program)
+    except Exception as why:  # noqa: BLE001
+        return {"result": "exporter refuses", "reason": " ".join(str(why).split())[:200]}
+    data = tessera.load(os.path.join(folder, "data.safetensors"))
+    save_file({renamed.get(key, key): torch.from_numpy(value.copy()) for renamed in [dict(zip(row.names, names))]
+               for key, value in data.items()}, os.path.join(folder, "renamed.safetensors"))
+    artifact, stage = os.path.join(folder, "model.tessera"), "compile"
+    try:
+        tessera.compile_model(program, artifact, ["--batch", case["samples"], *case["flags"]], 120)
+        stage = "run"
+        got = tessera.train(artifact, os.path.join(folder, "renamed.safetensors"), program, case["steps"],
+                            os.path.join(folder, "run"), 120)
+    except tessera.ToolError as why:
+        internal = stage == "run" or why.crashed or running.INTERNAL.search(str(why))
+        return {"result": "internal error" if internal else "refused", "stage": stage, "reason": why.reason}
+    verdict = running.verdict_of(folder, case, (), got)
+    return {"result": verdict.summary()["result"], "reason": "; ".join(verdict.problems), "gradients": len(verdict.errors),
+            "loss_difference": verdict.loss_difference, "gradient_difference": verdict.largest[1]}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--family", nargs="*")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--results")
+    options = parser.parse_args()
+    rows = [row for row in catalogue.all_rows() if re.search(options.only, row.name) and
+            (not options.family or row.family in options.family)]
+    results = {}
+
+    def done(case, result):
+        results[case[0]] = result
+        print(f"{result['result']:18} {case[0]}  {result.get('reason', '')}", flush=True)
+
+    torch.set_num_threads(1)
+    jobs = pool.Pool(options.jobs, 300, 16, run, done)
+    for row in rows:
+        jobs.start((row.name,))
+    while jobs.running:
+        jobs.wait()
+    if options.results:
+        with open(options.results, "w") as file:
+            json.dump(results, file, indent=1, sort_keys=True)
+    counts = collections.Counter(result["result"] for result in results.values())
+    print(dict(counts))
+    return 1 if counts["DIFFERENT"] + counts["internal error"] + counts["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
