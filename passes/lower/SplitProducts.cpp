@@ -105,10 +105,10 @@ public:
       return replace(sum(b, first, second));
     }
     SmallVector<Value> parts;
-    for (auto [from, to] : {std::pair(int64_t(0), part), std::pair(part, length)}) {
-      auto [lhs, rhs] = operands(from, to);
-      parts.push_back(
-          clone(builder, lhs, rhs, [&](SmallVectorImpl<int64_t> &shape) { shape[axis.result] = to - from; }));
+    for (auto range : {std::pair(int64_t(0), part), std::pair(part, length)}) {
+      auto [lhs, rhs] = operands(range.first, range.second);
+      auto resize = [&](SmallVectorImpl<int64_t> &shape) { shape[axis.result] = range.second - range.first; };
+      parts.push_back(clone(builder, lhs, rhs, resize));
     }
     join(b, parts, axis.result);
   }

@@ -15,7 +15,7 @@
 
 namespace tessera {
 
-using Json = nlohmann::json;
+using TableJson = nlohmann::json;
 
 static constexpr uint64_t maxTableBytes = 100'000'000;
 /// Of all tensors that are not contiguous, besides the size of the file: dimensions can be repeated by stride 0.
@@ -48,7 +48,7 @@ private:
   /// A small entry that says something about the archive.
   Status checkNote(const std::string &entry, const std::string &expected, bool isNeeded);
   Status readTable(const std::string &model, const std::string &kind);
-  Status addTensor(const std::string &name, const Json &payload, const std::string &folder);
+  Status addTensor(const std::string &name, const TableJson &payload, const std::string &folder);
   Status addValues(const std::string &name, const Layout &layout, const std::string &entry);
   /// The tensor in row-major order, which is kept in memory; once for all names that share it.
   Result<ByteRange> gather(const Layout &layout, const std::string &entry, const ByteRange &bytes, uint64_t count);
@@ -99,7 +99,7 @@ std::optional<int64_t> Layout::storageElements() const {
 }
 
 /// A number that is not negative, as {"as_int": 3}; false for expressions.
-static bool readNumber(const Json &json, int64_t &value) {
+static bool readNumber(const TableJson &json, int64_t &value) {
   if (!json.is_object())
     return false;
   auto number = json.find("as_int");
@@ -109,12 +109,12 @@ static bool readNumber(const Json &json, int64_t &value) {
   return true;
 }
 
-static bool readNumbers(const Json &meta, const char *field, std::vector<int64_t> &values) {
+static bool readNumbers(const TableJson &meta, const char *field, std::vector<int64_t> &values) {
   auto list = meta.find(field);
   if (list == meta.end() || !list->is_array())
     return false;
   return std::all_of(list->begin(), list->end(),
-                     [&](const Json &each) { return readNumber(each, values.emplace_back()); });
+                     [&](const TableJson &each) { return readNumber(each, values.emplace_back()); });
 }
 
 /// Copies a strided tensor, which is not empty, to row-major order.
@@ -197,15 +197,15 @@ Result<std::string> Pt2Reader::modelName() const {
 }
 
 /// Parses without exceptions; a name given twice makes the result invalid, too.
-static Json parseTable(const std::vector<uint8_t> &text, std::string &duplicate) {
+static TableJson parseTable(const std::vector<uint8_t> &text, std::string &duplicate) {
   std::set<std::string> seen;
-  Json::parser_callback_t callback = [&](int depth, Json::parse_event_t event, Json &value) {
-    if (event == Json::parse_event_t::key && depth <= 2 &&
+  TableJson::parser_callback_t callback = [&](int depth, TableJson::parse_event_t event, TableJson &value) {
+    if (event == TableJson::parse_event_t::key && depth <= 2 &&
         !seen.insert(std::to_string(depth) + value.get_ref<const std::string &>()).second)
       duplicate = value.get_ref<const std::string &>();
     return true;
   };
-  return Json::parse(text.begin(), text.end(), callback, /*allow_exceptions=*/false);
+  return TableJson::parse(text.begin(), text.end(), callback, /*allow_exceptions=*/false);
 }
 
 Status Pt2Reader::readTable(const std::string &model, const std::string &kind) {
@@ -223,7 +223,7 @@ Status Pt2Reader::readTable(const std::string &model, const std::string &kind) {
                                        std::to_string(maxTableBytes));
   TESSERA_ASSIGN_OR_RETURN(std::vector<uint8_t> text, range.readAll());
   std::string duplicate;
-  const Json table = parseTable(text, duplicate);
+  const TableJson table = parseTable(text, duplicate);
   if (!table.is_object() || !table.contains("config") || !table["config"].is_object())
     return TESSERA_ERROR(DataLoss, where + " is not a JSON object with a 'config'");
   if (!duplicate.empty())
@@ -233,7 +233,7 @@ Status Pt2Reader::readTable(const std::string &model, const std::string &kind) {
   return Status::ok();
 }
 
-Status Pt2Reader::addTensor(const std::string &name, const Json &payload, const std::string &folder) {
+Status Pt2Reader::addTensor(const std::string &name, const TableJson &payload, const std::string &folder) {
   if (weights.count(name))
     return invalid(name, "is a constant, too");
   if (!payload.is_object())
