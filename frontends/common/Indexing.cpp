@@ -222,6 +222,18 @@ Value placeKnown(Build &b, ScatterKind kind, Value data, int64_t batch, const Kn
                                     : b.neg(b.max(b.neg(data), b.neg(terms)));
 }
 
+std::optional<int64_t> consecutiveFrom(const HostTensor *indices, int64_t size) {
+  if (!indices || indices->isFloat() || indices->type.getRank() > 1 || indices->size() == 0)
+    return std::nullopt;
+  const int64_t first = indices->ints[0] < 0 ? indices->ints[0] + size : indices->ints[0];
+  for (auto [i, index] : llvm::enumerate(indices->ints))
+    if ((index < 0 ? index + size : index) != first + static_cast<int64_t>(i))
+      return std::nullopt;
+  if (first < 0 || first + indices->size() > size)
+    return std::nullopt;
+  return first;
+}
+
 FailureOr<Value> checkedIndices(Call &n, int i, int64_t size) {
   if (n.isFloat(i) || n.element(i).isInteger(1))
     return n.fail("indices are not integers");

@@ -40,6 +40,8 @@ bool canPlaceKnown(mlir::Value data, int64_t batch);
 /// lie in the dimension.
 mlir::Value inDimension(train::Build &b, mlir::Value indices, int64_t size);
 
+/// The first of known indices that follow each other, a vector or one number, within a dimension of a size.
+std::optional<int64_t> consecutiveFrom(const HostTensor *indices, int64_t size);
 /// Indices of a dimension of `size` as a value: known ones are checked and counted from the front. Unknown ones are
 /// taken as they are: the runtime checks data against the table's size when it loads a batch.
 mlir::FailureOr<mlir::Value> checkedIndices(Call &n, int i, int64_t size);

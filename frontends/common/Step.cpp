@@ -10,6 +10,8 @@ namespace tessera::frontend {
 
 /// Buffers of at most this many elements become constants if their data is there, else frozen arguments.
 static constexpr int64_t kMaxBufferElements = int64_t{1} << 20;
+/// Nodes that an error names; of real models they are few kinds, of hostile files as many as fit.
+static constexpr size_t kMaxReported = 200;
 
 Step::Step(Location loc) : builder(loc.getContext()), loc(loc) {
   loc.getContext()->loadDialect<train::TrainDialect, func::FuncDialect>();
@@ -80,6 +82,27 @@ void Step::addUnused(StringRef name, RankedTensorType type, Roles &roles) {
   note(name, type, train::TensorRole::Unused, "no node reads it");
 }
 
+LogicalResult Step::checkPadding(StringRef lookup) {
+  for (auto &[value, padded] : padding)
+    if (!padded.placed)
+      return error() << "row " << padded.row << " of '"
+                     << cast<NameLoc>(cast<BlockArgument>(value).getLoc()).getName().getValue()
+                     << "' is a padding row (padding_idx), but no " << lookup << " node reads this tensor";
+  return success();
+}
+
+LogicalResult Step::reportUnsupported() {
+  if (unsupported.empty())
+    return success();
+  InFlightDiagnostic diagnostic = error();
+  diagnostic << unsupported.size() << (unsupported.size() == 1 ? " node" : " nodes") << " cannot be imported";
+  for (const auto &[where, what] : llvm::ArrayRef(unsupported).take_front(kMaxReported))
+    diagnostic.attachNote(where) << what;
+  if (unsupported.size() > kMaxReported)
+    diagnostic.attachNote(loc) << unsupported.size() - kMaxReported << " more";
+  return diagnostic;
+}
+
 FailureOr<Value> Step::addInput(const InputDims &dims, const InputDims::Input &input, Type element) {
   const SmallVector<int64_t> shape = input.shape();
   if (!countElements(shape))
@@ -101,6 +124,9 @@ Value Step::addResult(StringRef name, Entry entry) {
 }
 
 OwningOpRef<ModuleOp> Step::finish() {
+  if (runningPairs > 0)
+    emitWarning(loc) << "the running mean and variance are not updated by training (" << runningPairs
+                     << (runningPairs == 1 ? " node" : " nodes") << "); the exported weights hold their initial values";
   func::ReturnOp::create(builder, loc, results);
   func.setFunctionType(
       builder.getFunctionType(func.getBody().front().getArgumentTypes(), ValueRange(results).getTypes()));

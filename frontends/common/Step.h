@@ -39,10 +39,17 @@ public:
   void addUnused(llvm::StringRef name, mlir::RankedTensorType type, Roles &roles);
   /// An input, of `dims` that are resolved. Emits errors.
   mlir::FailureOr<mlir::Value> addInput(const InputDims &dims, const InputDims::Input &input, mlir::Type element);
+  /// Fails if a row was said to be padding of a table that no `lookup` reads. Emits errors.
+  mlir::LogicalResult checkPadding(llvm::StringRef lookup);
   /// The argument that makes randomness differ from step to step, made on first use.
   mlir::Value seed();
   /// An output; a constant becomes a value.
   mlir::Value addResult(llvm::StringRef name, Entry entry);
+
+  /// A node that cannot be imported, and why.
+  void addUnsupported(mlir::Location where, std::string what) { unsupported.emplace_back(where, std::move(what)); }
+  /// Fails with all of them in one error.
+  mlir::LogicalResult reportUnsupported();
 
   bool hasTensors() const { return !tensors.empty(); }
   size_t numResults() const { return results.size(); }
@@ -51,6 +58,8 @@ public:
 
   mlir::OpBuilder builder;
   llvm::MapVector<mlir::Value, PaddedTable> padding; ///< by argument
+  int64_t randomStreams = 0;                         ///< how many random tensors there are so far
+  int64_t runningPairs = 0; ///< how many normalisations have running statistics that training leaves alone
 
 private:
   mlir::InFlightDiagnostic error() { return mlir::emitError(loc); }
@@ -66,6 +75,7 @@ private:
   llvm::SmallVector<mlir::Attribute> argAttrs, resultAttrs;
   std::vector<mlir::Attribute> tensors; ///< for `train.tensors`
   mlir::Value seedArgument;             ///< null if nothing is random
+  std::vector<std::pair<mlir::Location, std::string>> unsupported;
 };
 
 } // namespace tessera::frontend

@@ -90,11 +90,8 @@ LogicalResult Importer::addInitializers() {
 
 /// What the record says of lookups and dropout must have been found in the graph.
 LogicalResult Importer::checkPlaced() {
-  for (auto &[value, padded] : step.padding)
-    if (!padded.placed)
-      return error() << "row " << padded.row << " of '"
-                     << cast<NameLoc>(cast<BlockArgument>(value).getLoc()).getName().getValue()
-                     << "' is a padding row (padding_idx), but no Gather node reads this tensor";
+  if (failed(step.checkPadding("Gather")))
+    return failure();
   if (const auto &record = roles.getRecord(); record && record->activeDropouts > activeDropouts)
     return error() << "dropout was on in " << record->activeDropouts << " places of the module, the graph has "
                    << activeDropouts

@@ -56,7 +56,7 @@ OwningOpRef<ModuleOp> Importer::run() {
   for (const auto &output : model.graph().output())
     used.insert(output.name());
   if (failed(readRoles()) || failed(collectUses(model.graph().node(), 0)) || failed(addInitializers()) ||
-      failed(addInputs()) || failed(importNodes(model.graph().node(), top, root)) || failed(reportAll()) ||
+      failed(addInputs()) || failed(importNodes(model.graph().node(), top, root)) || failed(step.reportUnsupported()) ||
       failed(checkPlaced()) || failed(addResults()))
     return {};
   OwningOpRef<ModuleOp> module = step.finish();
@@ -71,10 +71,6 @@ OwningOpRef<ModuleOp> Importer::run() {
     emitWarning(fileLoc) << "the step has no dropout: " << record->clearedDropouts
                          << (record->clearedDropouts == 1 ? " rate was" : " rates were")
                          << " set to 0 when the model was exported (tools/export_torch.py --keep-dropout keeps them)";
-  if (runningPairs > 0)
-    emitWarning(fileLoc) << "the running mean and variance are not updated by training (" << runningPairs
-                         << (runningPairs == 1 ? " node" : " nodes")
-                         << "); the exported weights hold their initial values";
   return module;
 }
 
@@ -88,17 +84,7 @@ void Importer::report(const onnx::NodeProto &node, const Frame &frame, const Twi
   if (auto found = frame.opsets.find(domain); found != frame.opsets.end())
     stream << " (opset " << found->second << ")";
   stream << ": " << reason;
-  unsupported.push_back({loc, what});
-}
-
-LogicalResult Importer::reportAll() {
-  if (unsupported.empty())
-    return success();
-  InFlightDiagnostic diagnostic = error();
-  diagnostic << unsupported.size() << (unsupported.size() == 1 ? " node" : " nodes") << " cannot be imported";
-  for (const Unsupported &node : unsupported)
-    diagnostic.attachNote(node.loc) << node.what;
-  return diagnostic;
+  step.addUnsupported(loc, what);
 }
 
 LogicalResult Importer::importNodes(const Nodes &nodes, Scope &scope, const Frame &frame) {
@@ -175,14 +161,11 @@ LogicalResult Importer::importNode(const onnx::NodeProto &original, Scope &scope
   Location loc = locOf(*proto, frame);
   Node node(*proto, opset->second, train::Build(step.builder, loc), std::move(inputs));
   node.folder = folder;
-  node.randomStreams = &randomStreams;
-  node.runningPairs = &runningPairs;
+  node.step = &step;
   node.activeDropouts = &activeDropouts;
   node.isNormalisedByBatch = [this](StringRef mean, bool asWritten) {
     return roles.isNormalisedByBatch(mean, asWritten);
   };
-  node.padding = &step.padding;
-  node.seed = [this] { return step.seed(); };
   for (int i = 0; i < row->minInputs; ++i)
     if (!node.has(i))
       return giveUp("input " + Twine(i) + " is missing");

@@ -53,10 +53,6 @@ public:
 
 private:
   using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
-  struct Unsupported {
-    mlir::Location loc;
-    std::string what;
-  };
 
   mlir::InFlightDiagnostic error() { return mlir::emitError(fileLoc); }
   mlir::Location locOf(const onnx::NodeProto &node, const Frame &frame);
@@ -79,7 +75,6 @@ private:
   mlir::LogicalResult inlineBranch(const onnx::NodeProto &node, bool taken, Scope &scope, const Frame &frame);
   void define(const onnx::NodeProto &node, std::vector<Entry> outputs, Scope &scope);
   void report(const onnx::NodeProto &node, const Frame &frame, const llvm::Twine &reason);
-  mlir::LogicalResult reportAll();
 
   const onnx::ModelProto &model;
   const ImportOptions &options;
@@ -92,9 +87,8 @@ private:
   Frame root;
   llvm::StringMap<const onnx::FunctionProto *> functions;
   llvm::StringSet<> used; ///< names that some node or output reads
-  std::vector<Unsupported> unsupported;
   CallBuilder calls;
-  int64_t nodeCount = 0, randomStreams = 0, runningPairs = 0, activeDropouts = 0;
+  int64_t nodeCount = 0, activeDropouts = 0;
 };
 
 } // namespace tessera::onnx_import

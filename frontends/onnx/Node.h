@@ -35,13 +35,10 @@ public:
   const onnx::NodeProto &proto;
   const int opset;
   std::string folder;                ///< of the model, for external data
-  std::function<mlir::Value()> seed; ///< the step's seed argument, made on first use
-  int64_t *randomStreams = nullptr;  ///< how many random tensors there are so far
-  int64_t *runningPairs = nullptr;   ///< how many normalisations have running statistics that training leaves alone
   int64_t *activeDropouts = nullptr; ///< how many dropouts are on so far
   /// Roles::isNormalisedByBatch.
   std::function<std::optional<bool>(llvm::StringRef runningMean, bool asWritten)> isNormalisedByBatch;
-  llvm::MapVector<mlir::Value, PaddedTable> *padding = nullptr; ///< by argument
+  Step *step = nullptr; ///< that the node is part of
 };
 
 } // namespace tessera::onnx_import

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontends/common/Neural.h"
 #include "frontends/onnx/OpTable.h"
 
 #include <cmath>
@@ -31,14 +32,6 @@ Value compareWith(Build &b, CompareDirection direction, Value x, double number) 
 }
 Value positive(Build &b, Value x) { return compareWith(b, CompareDirection::Gt, x, 0.0); }
 Value plus(Build &b, Value x, double number) { return b.add(x, b.splatLike(x, number)); }
-
-/// `x` within bounds; its slope is 0 where it reaches one.
-Value atLeast(Build &b, Value x, double bound) {
-  return b.select(compareWith(b, CompareDirection::Le, x, bound), b.splatLike(x, bound), x);
-}
-Value atMost(Build &b, Value x, double bound) {
-  return b.select(compareWith(b, CompareDirection::Ge, x, bound), b.splatLike(x, bound), x);
-}
 
 // --- Activations ---
 

@@ -1,5 +1,6 @@
 //===- OpsElementwise.cpp - arithmetic, comparison, selection, conversion -===//
 
+#include "frontends/common/Neural.h"
 #include "frontends/onnx/OpTable.h"
 #include "frontends/onnx/Proto.h"
 
@@ -23,12 +24,6 @@ template <typename Op> LogicalResult numericUnary(Node &n) {
   if (n.element(0).isInteger(1))
     return n.fail("boolean input");
   return n.set(n.b.unary<Op>(n.input(0)));
-}
-
-Value minimum(Build &b, Value x, Value y) {
-  if (tensorType(x).getElementType().isInteger(1))
-    return b.mul(x, y);
-  return b.neg(b.max(b.neg(x), b.neg(y)));
 }
 
 LogicalResult opNot(Node &n) {
@@ -123,14 +118,9 @@ LogicalResult opMod(Node &n) {
                                b.neg(b.unary<FloorOp>(b.neg(quotient))), b.unary<FloorOp>(quotient));
     return n.set(b.sub(x, b.mul(truncated, y)));
   }
-  Value remainder = b.sub(x, b.mul(b.div(x, y), y)), zero = b.splatLike(x, 0.0);
   if (n.attr("fmod", 0) != 0 || n.element(0).isUnsignedInteger())
-    return n.set(remainder);
-  // The sign follows the divisor.
-  Value differs = b.compare(CompareDirection::Ne, b.compare(CompareDirection::Lt, remainder, zero),
-                            b.compare(CompareDirection::Lt, y, zero));
-  Value adjust = b.mul(differs, b.compare(CompareDirection::Ne, remainder, zero));
-  return n.set(b.select(adjust, b.add(remainder, y), remainder));
+    return n.set(b.sub(x, b.mul(b.div(x, y), y)));
+  return n.set(floorRemainder(b, x, y));
 }
 
 LogicalResult opPow(Node &n) {

@@ -9,28 +9,15 @@ using namespace tessera::train;
 namespace tessera::onnx_import {
 
 namespace {
-/// A vector of consecutive constant indices is a slice, and one index of rank 0 or 1 too.
-std::optional<int64_t> consecutiveFrom(const HostTensor *indices, int64_t size) {
-  if (!indices || indices->isFloat() || indices->type.getRank() > 1 || indices->size() == 0)
-    return std::nullopt;
-  const int64_t first = indices->ints[0] < 0 ? indices->ints[0] + size : indices->ints[0];
-  for (auto [i, index] : llvm::enumerate(indices->ints))
-    if ((index < 0 ? index + size : index) != first + static_cast<int64_t>(i))
-      return std::nullopt;
-  if (first < 0 || first + indices->size() > size)
-    return std::nullopt;
-  return first;
-}
-
 LogicalResult opGather(Node &n) {
   const int64_t rank = n.rank(0);
   auto axis = axisOf(n.attr("axis", 0), rank);
   if (!axis)
     return n.fail("axis is out of range");
   const int64_t size = n.shape(0)[*axis];
-  auto padded = n.padding->find(n.inputs[0].value);
+  auto padded = n.step->padding.find(n.inputs[0].value);
   // Of a copy or view of the table, indexing is no lookup of an embedding.
-  const bool isPadded = *axis == 0 && padded != n.padding->end() &&
+  const bool isPadded = *axis == 0 && padded != n.step->padding.end() &&
                         cast<NameLoc>(cast<BlockArgument>(padded->first).getLoc()).getName() == n.proto.input(0);
   if (isPadded)
     padded->second.placed = true;

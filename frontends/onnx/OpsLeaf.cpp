@@ -1,5 +1,6 @@
 //===- OpsLeaf.cpp - constants, ranges and random numbers -----------------===//
 
+#include "frontends/common/Neural.h"
 #include "frontends/onnx/OpTable.h"
 #include "frontends/onnx/Proto.h"
 
@@ -142,14 +143,10 @@ LogicalResult opDropout(Node &n) {
   if (!n.isFloat(0))
     return n.fail("input is not floating point");
   ++*n.activeDropouts;
-  Value seed = n.seed();
-  auto numbers = RngUniformOp::create(n.b.builder, n.b.loc, n.type(0).clone(n.b.builder.getF32Type()), seed,
-                                      ValueRange{}, (*n.randomStreams)++, DenseI64ArrayAttr());
-  Value keep = n.b.compare(CompareDirection::Ge, numbers, n.b.splatLike(numbers, *ratio));
-  Value x = n.input(0);
+  auto [x, keep] = dropOut(n.b, n.input(0), *ratio, *n.step);
   if (n.wants(1) && failed(n.set(keep, 1)))
     return failure();
-  return n.set(n.b.select(keep, n.b.scale(x, 1.0 / (1.0 - *ratio)), n.b.splatLike(x, 0.0)));
+  return n.set(x);
 }
 
 constexpr int kAny = kMinOpset, kNew = kMaxOpset;

@@ -1,5 +1,6 @@
 //===- OpsLoss.cpp - losses that are part of a model ----------------------===//
 
+#include "frontends/common/Neural.h"
 #include "frontends/onnx/OpTable.h"
 
 using namespace mlir;
@@ -8,20 +9,6 @@ using namespace tessera::train;
 namespace tessera::onnx_import {
 
 namespace {
-/// Scores [N, C, d…] as rows [N·d…, C].
-Value asRows(Build &b, Value scores) {
-  ArrayRef<int64_t> shape = shapeOf(scores);
-  const auto rank = static_cast<int64_t>(shape.size());
-  SmallVector<int64_t> permutation = {0};
-  int64_t rows = shape[0];
-  for (int64_t dim = 2; dim < rank; ++dim) {
-    permutation.push_back(dim);
-    rows *= shape[dim];
-  }
-  permutation.push_back(1);
-  return b.reshape(rank == 2 ? scores : b.transpose(scores, permutation), {rows, shape[1]});
-}
-
 /// Scores of rank >= 2, integer targets of the scores' shape without dimension 1, class weights if given.
 LogicalResult check(Node &n) {
   if (n.rank(0) < 2 || !n.isFloat(0) || n.isFloat(1) || n.element(1).isInteger(1))
@@ -76,7 +63,7 @@ LogicalResult opSoftmaxCrossEntropyLoss(Node &n) {
   if (failed(check(n)))
     return failure();
   Build &b = n.b;
-  Value logits = asRows(b, n.input(0));
+  Value logits = classRows(b, n.input(0));
   Value targets = b.reshape(n.input(1), {shapeOf(logits)[0]});
   auto perRow = RankedTensorType::get({shapeOf(logits)[0]}, accumulationType(n.element(0)));
   IntegerAttr ignored = ignoredIndex(n);
@@ -96,7 +83,7 @@ LogicalResult opNegativeLogLikelihoodLoss(Node &n) {
   if (failed(check(n)))
     return failure();
   Build &b = n.b;
-  Value scores = asRows(b, n.input(0));
+  Value scores = classRows(b, n.input(0));
   Value targets = b.reshape(n.input(1), {shapeOf(scores)[0]});
   IntegerAttr ignored = ignoredIndex(n);
   Value wide = b.broadcast(b.convert(targets, b.builder.getI64Type()), shapeOf(scores), {0});

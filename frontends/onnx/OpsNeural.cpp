@@ -1,6 +1,6 @@
 //===- OpsNeural.cpp - softmax, normalisations and attention --------------===//
 
-#include "compiler/dialect/train/Loss.h"
+#include "frontends/common/Neural.h"
 #include "frontends/onnx/OpTable.h"
 
 #include <cmath>
@@ -12,13 +12,6 @@ namespace tessera::onnx_import {
 
 namespace {
 // --- Softmax ---
-
-Value logSoftmax(Build &b, Value x, int64_t dim) {
-  Value top = StopGradientOp::create(b.builder, b.loc, b.reduce(ReduceKind::Max, x, {dim}));
-  Value shifted = b.sub(x, b.broadcastReduced(top, shapeOf(x), {dim}));
-  Value lse = b.unary<LogOp>(b.sum(b.exp(shifted), {dim}));
-  return b.sub(shifted, b.broadcastReduced(lse, shapeOf(x), {dim}));
-}
 
 template <bool logarithm> LogicalResult opSoftmax(Node &n) {
   const int64_t rank = n.rank(0);
@@ -56,9 +49,7 @@ LogicalResult normalisation(Node &n, NormMode mode) {
     width *= size;
   if (width == 0)
     return n.fail("normalises over no elements");
-  Build &b = n.b;
-  SmallVector<int64_t> flat(n.shape(0).take_front(*axis)), kept(flat);
-  flat.push_back(width);
+  SmallVector<int64_t> kept(n.shape(0).take_front(*axis));
   kept.append(inner.size(), 1);
   Value affine[2];
   for (int i : {1, 2}) {
@@ -67,13 +58,12 @@ LogicalResult normalisation(Node &n, NormMode mode) {
     auto common = broadcastShape(inner, n.shape(i));
     if (!common || ArrayRef<int64_t>(*common) != inner || n.element(i) != n.element(0))
       return n.fail("scale or bias of shape " + shapeText(n.shape(i)) + " does not broadcast to " + shapeText(inner));
-    affine[i - 1] = b.reshape(n.inputTo(i, inner), {width});
+    affine[i - 1] = n.inputTo(i, inner);
   }
-  auto statistics = RankedTensorType::get(ArrayRef<int64_t>(flat).drop_back(), accumulationType(n.element(0)));
-  auto norm = LayerNormOp::create(b.builder, b.loc, n.type(0).clone(flat), statistics, statistics, mode,
-                                  b.reshape(n.input(0), flat), affine[0], affine[1],
-                                  llvm::APFloat(n.attrFloat("epsilon", 1e-5)));
-  if (failed(n.set(b.reshape(norm.getResult(), n.shape(0)))))
+  Build &b = n.b;
+  const SmallVector<int64_t> shape(n.shape(0)), sizes(inner);
+  LayerNormOp norm = normaliseInner(b, n.input(0), sizes, mode, affine[0], affine[1], n.attrFloat("epsilon", 1e-5));
+  if (failed(n.set(b.reshape(norm.getResult(), shape))))
     return failure();
   if (n.wants(1) && failed(n.set(b.reshape(norm.getMean(), kept), 1)))
     return failure();
@@ -82,9 +72,6 @@ LogicalResult normalisation(Node &n, NormMode mode) {
 
 LogicalResult opLayerNormalization(Node &n) { return normalisation(n, NormMode::Layer); }
 LogicalResult opRMSNormalization(Node &n) { return normalisation(n, NormMode::Rms); }
-
-/// A vector of channels broadcast over dimension 1 of the input.
-Value overChannels(Node &n, Value vector) { return n.b.broadcast(vector, n.shape(0), {1}); }
 
 LogicalResult opBatchNormalization(Node &n) {
   const int64_t rank = n.rank(0);
@@ -100,40 +87,24 @@ LogicalResult opBatchNormalization(Node &n) {
         "it normalises by its running mean and variance, as after training; torch's exporter writes so whatever "
         "mode the module is in. Say what is meant with --batch-norm train (by the batch's mean and variance) or "
         "--batch-norm inference, or export with tools/export_torch.py");
-  Build &b = n.b;
-  Value x = n.input(0), mean = n.input(3), variance = n.input(4);
-  SmallVector<int64_t> dims;
-  int64_t count = 1;
-  for (int64_t dim = 0; dim < rank; ++dim)
-    if (dim != 1) {
-      dims.push_back(dim);
-      count *= n.shape(0)[dim];
-    }
-  if (count == 0)
+  if (n.type(0).getNumElements() == 0)
     return n.fail("normalises over no elements");
+  Build &b = n.b;
+  Value x = n.input(0);
+  BatchStatistics by{n.input(3), n.input(4)};
   if (*training) {
-    const double factor = 1.0 / static_cast<double>(count), momentum = n.attrFloat("momentum", 0.9);
-    auto statistics = [&](Value of) {
-      Value sum = b.sum(of, dims);
-      sum.getDefiningOp()->setAttr(kStatistics, b.builder.getUnitAttr());
-      return b.scale(sum, factor);
-    };
-    mean = statistics(x);
-    ++*n.runningPairs;
-    Value centred = b.sub(x, overChannels(n, mean));
-    variance = statistics(b.mul(centred, centred));
+    by = batchStatistics(b, x);
+    ++n.step->runningPairs;
+    const double momentum = n.attrFloat("momentum", 0.9);
     auto running = [&](int input, Value batch) {
       return b.add(b.scale(n.input(input), momentum), b.scale(batch, 1.0 - momentum));
     };
-    if (n.wants(1) && failed(n.set(running(3, mean), 1)))
+    if (n.wants(1) && failed(n.set(running(3, by.mean), 1)))
       return failure();
-    if (n.wants(2) && failed(n.set(running(4, variance), 2)))
+    if (n.wants(2) && failed(n.set(running(4, by.variance), 2)))
       return failure();
   }
-  Value rstd = b.unary<RsqrtOp>(b.add(variance, b.splatLike(variance, n.attrFloat("epsilon", 1e-5))));
-  Value scale = b.mul(rstd, n.input(1));
-  Value centred = b.sub(x, overChannels(n, mean));
-  return n.set(b.add(b.mul(centred, overChannels(n, scale)), overChannels(n, n.input(2))));
+  return n.set(normaliseChannels(b, x, by, n.input(1), n.input(2), n.attrFloat("epsilon", 1e-5)));
 }
 
 /// Normalises `groups` groups of channels per sample, then scales and shifts by channel (or by group).
@@ -147,16 +118,10 @@ LogicalResult overGroups(Node &n, int64_t groups, bool affineByGroup) {
     if (n.rank(i) != 1 || n.shape(i)[0] != affine || n.element(i) != n.element(0))
       return n.fail("input " + Twine(i) + " is not a vector of " + Twine(affine) + " elements");
   Build &b = n.b;
-  const int64_t width = n.type(0).getNumElements() / (shape[0] * groups);
-  auto flat = n.type(0).clone({shape[0], groups, width});
-  auto statistics = RankedTensorType::get({shape[0], groups}, accumulationType(n.element(0)));
-  auto norm = LayerNormOp::create(b.builder, b.loc, flat, statistics, statistics, NormMode::Layer,
-                                  b.reshape(n.input(0), flat.getShape()), Value(), Value(),
-                                  llvm::APFloat(n.attrFloat("epsilon", 1e-5)));
   auto spread = [&](int i, Value like) { return b.broadcast(n.input(i), shapeOf(like), {1}); };
-  Value x = norm.getResult();
-  if (!affineByGroup)
-    x = b.reshape(x, shape);
+  Value x = normaliseGroups(b, n.input(0), groups, n.attrFloat("epsilon", 1e-5));
+  if (affineByGroup)
+    x = b.reshape(x, {shape[0], groups, n.type(0).getNumElements() / (shape[0] * groups)});
   return n.set(b.reshape(b.add(b.mul(x, spread(1, x)), spread(2, x)), shape));
 }
 
@@ -189,47 +154,15 @@ LogicalResult opAttention(Node &n) {
       return n.fail("input " + Twine(i) + " is not [B, H, T, D], or [B, T, H*D] with a number of heads");
   }
   Build &b = n.b;
-  Value query = heads(n, 0, queryHeads), key = heads(n, 1, groups), value = heads(n, 2, groups);
-  ArrayRef<int64_t> q = shapeOf(query), k = shapeOf(key), v = shapeOf(value);
-  if (q[0] != k[0] || k[0] != v[0] || k[1] != v[1] || k[1] == 0 || q[1] % k[1] != 0 || q[3] != k[3] || k[2] != v[2] ||
-      q[3] == 0)
-    return n.fail("query, key and value do not fit each other");
-  bool causal = n.attr("is_causal", 0) != 0;
-  Value mask;
-  if (n.has(3)) {
-    SmallVector<int64_t> shape(4 - std::min<int64_t>(n.rank(3), 4), 1);
-    llvm::append_range(shape, n.shape(3));
-    auto common = broadcastShape(shape, {q[0], q[1], q[2], k[2]});
-    if (!common || ArrayRef<int64_t>(*common) != ArrayRef<int64_t>({q[0], q[1], q[2], k[2]}) ||
-        !(n.element(3).isInteger(1) || n.element(3) == n.element(0)))
-      return n.fail("mask of shape " + shapeText(n.shape(3)) + " does not fit query and key");
-    mask = b.reshape(n.input(3), shape);
-    shape[3] = k[2];
-    mask = b.broadcastTo(mask, shape);
-  }
-  if (causal && q[2] != k[2]) {
-    // ONNX aligns the diagonal at the upper left, train.attention at the lower right: write the mask out.
-    if (mask && !tensorType(mask).getElementType().isInteger(1))
-      return n.fail("is_causal with an additive mask needs as many queries as keys");
-    auto index = RankedTensorType::get({1, 1, q[2], k[2]}, b.builder.getI64Type());
-    Value below = b.compare(CompareDirection::Ge, b.iota(index, 2), b.iota(index, 3));
-    if (mask) {
-      auto shape = broadcastShape(shapeOf(mask), shapeOf(below));
-      below = b.mul(b.broadcastTo(mask, *shape), b.broadcastTo(below, *shape));
-    }
-    mask = below;
-    causal = false;
-  }
-  const double scale = n.attrFloat("scale", 1.0 / std::sqrt(static_cast<double>(q[3])));
-  auto type = tensorType(query);
-  auto attention =
-      AttentionOp::create(b.builder, b.loc, type.clone({q[0], q[1], q[2], v[3]}),
-                          RankedTensorType::get({q[0], q[1], q[2]}, accumulationType(n.element(0))), query, key, value,
-                          mask, /*begin=*/Value(), /*end=*/Value(), llvm::APFloat(scale), causal,
-                          /*window=*/IntegerAttr(), /*density=*/FloatAttr(), AttentionSplitAttr());
-  Value result = attention.getResult();
+  AttentionArguments a{heads(n, 0, queryHeads),         heads(n, 1, groups),         heads(n, 2, groups),
+                       n.has(3) ? n.input(3) : Value(), n.attr("is_causal", 0) != 0, 1};
+  if (failed(checkAttention(n, a)))
+    return failure();
+  const SmallVector<int64_t> q(shapeOf(a.query));
+  a.scale = n.attrFloat("scale", 1.0 / std::sqrt(static_cast<double>(q[3])));
+  Value result = attention(b, a);
   if (n.rank(0) == 3)
-    result = b.reshape(b.transpose(result, {0, 2, 1, 3}), {q[0], q[2], q[1] * v[3]});
+    result = b.reshape(b.transpose(result, {0, 2, 1, 3}), {q[0], q[2], q[1] * shapeOf(a.value)[3]});
   return n.set(result);
 }
 

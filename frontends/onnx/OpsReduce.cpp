@@ -3,6 +3,7 @@
 #include "compiler/dialect/train/Loss.h"
 #include "compiler/dialect/train/Running.h"
 #include "compiler/dialect/train/Ties.h"
+#include "frontends/common/Neural.h"
 #include "frontends/onnx/Metadata.h"
 #include "frontends/onnx/OpTable.h"
 
@@ -90,14 +91,11 @@ template <Kind kind> LogicalResult reduction(Node &n) {
                             : kind == Kind::Min  ? ReduceKind::Min
                             : kind == Kind::Prod ? ReduceKind::Mul
                                                  : ReduceKind::Sum;
+  if (kind == Kind::Mean)
+    return finish(n, mean(b, x, *dims), *dims);
   Value result = dims->empty() ? x : b.reduce(op, x, *dims);
   if ((kind == Kind::Max || kind == Kind::Min) && !dims->empty() && givesFirst(n, *dims))
     result.getDefiningOp()->setAttr(kFirst, b.builder.getUnitAttr());
-  if (kind == Kind::Mean) {
-    if (!dims->empty())
-      result.getDefiningOp()->setAttr(kMean, b.builder.getUnitAttr());
-    result = b.scale(result, 1.0 / static_cast<double>(countOf(n, *dims)));
-  }
   if (kind == Kind::L2)
     result = b.unary<SqrtOp>(result);
   if (kind == Kind::LogSum)

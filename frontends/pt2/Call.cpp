@@ -2,6 +2,8 @@
 
 #include "frontends/pt2/Call.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace tessera::pt2 {
@@ -40,50 +42,46 @@ const Given *Call::find(StringRef name) const {
 
 bool Call::has(StringRef name) const {
   const Given *argument = find(name);
-  if (!argument || (argument->plain && argument->plain->isNone()))
+  if (!argument)
     return false;
-  return argument->isList || argument->plain ||
-         (!argument->tensors.empty() && (argument->tensors[0].isTensor() || argument->tensors[0].number));
+  if (argument->kind == Given::Kind::Plain)
+    return !argument->plain->isNone();
+  return argument->isList || has(static_cast<int>(argument->first));
+}
+
+bool Call::names(StringRef name) const {
+  const Argument *argument = node.input(name.str());
+  const auto *optional = argument ? argument->as<OptionalTensorArg>() : nullptr;
+  return argument && !argument->isNone() && (!optional || *optional);
 }
 
 bool Call::isTensor(StringRef name) const {
   const Given *argument = find(name);
-  return argument && !argument->isList && argument->tensors.size() == 1 && argument->tensors[0].isTensor();
+  return argument && argument->kind == Given::Kind::Tensor && !argument->isList &&
+         has(static_cast<int>(argument->first));
 }
 
-RankedTensorType Call::typeOf(const Entry &entry) const {
-  return entry.value ? train::tensorType(entry.value) : entry.constant->type;
+std::optional<SmallVector<int>> Call::list(StringRef name) const {
+  const Given *argument = find(name);
+  if (!argument || argument->kind != Given::Kind::Tensor || !argument->isList)
+    return std::nullopt;
+  const auto first = static_cast<int>(argument->first);
+  return llvm::to_vector(llvm::seq<int>(first, first + static_cast<int>(argument->count)));
 }
 
-RankedTensorType Call::type(StringRef name) const { return typeOf(find(name)->tensors[0]); }
-
-Value Call::value(Entry &entry) {
-  if (!entry.value && entry.constant)
-    entry.value = b.constant(entry.constant->toAttr());
-  return entry.value;
-}
-
-Value Call::value(StringRef name) { return value(given.find(name)->second.tensors[0]); }
-
-const HostTensor *Call::constant(StringRef name) const {
-  return isTensor(name) ? find(name)->tensors[0].constant.get() : nullptr;
-}
-
-std::vector<Entry> *Call::list(StringRef name) {
-  auto found = given.find(name);
-  return found != given.end() && found->second.isList ? &found->second.tensors : nullptr;
-}
+/// A size that is an input is a constant without dimensions.
+std::optional<double> Call::numberAt(size_t input) const { return scalar(static_cast<int>(input)); }
 
 std::optional<double> Call::number(StringRef name) const {
   const Given *argument = find(name);
-  if (!argument || argument->isList)
+  if (!argument || argument->isList || argument->kind == Given::Kind::Tensor)
     return std::nullopt;
-  if (argument->tensors.size() == 1)
-    return argument->tensors[0].number;
-  if (!argument->plain)
-    return std::nullopt;
-  if (const auto *value = argument->plain->as<int64_t>())
-    return static_cast<double>(*value);
+  if (argument->kind == Given::Kind::Number)
+    return numberAt(argument->first);
+  if (const auto *value = argument->plain->as<int64_t>()) {
+    const auto near = static_cast<double>(*value);
+    return near < 0x1p63 && static_cast<int64_t>(near) == *value ? std::optional(near) : std::nullopt;
+  }
   if (const auto *value = argument->plain->as<double>())
     return *value;
   if (const auto *value = argument->plain->as<bool>())
@@ -92,11 +90,11 @@ std::optional<double> Call::number(StringRef name) const {
 }
 
 std::optional<int64_t> Call::integer(StringRef name) const {
-  if (const Given *argument = find(name); argument && argument->plain)
+  if (const Given *argument = find(name); argument && argument->kind == Given::Kind::Plain)
     if (const auto *value = argument->plain->as<int64_t>())
       return *value;
   std::optional<double> value = number(name);
-  if (!value || std::abs(*value) > 0x1p53 || *value != static_cast<double>(static_cast<int64_t>(*value)))
+  if (!value || !(std::abs(*value) <= 0x1p53) || *value != static_cast<double>(static_cast<int64_t>(*value)))
     return std::nullopt;
   return static_cast<int64_t>(*value);
 }
@@ -108,26 +106,28 @@ bool Call::flag(StringRef name, bool fallback) const {
 
 bool Call::isFloatNumber(StringRef name) const {
   const Given *argument = find(name);
-  return argument && argument->plain && argument->plain->as<double>();
+  return argument && argument->kind == Given::Kind::Plain
+             ? argument->plain->as<double>() != nullptr
+             : argument && has(static_cast<int>(argument->first)) && isFloat(static_cast<int>(argument->first));
 }
 
 std::optional<SmallVector<int64_t>> Call::ints(StringRef name) const {
   const Given *argument = find(name);
   if (!argument)
     return std::nullopt;
+  if (argument->kind == Given::Kind::Plain)
+    if (const auto *values = argument->plain->as<std::vector<int64_t>>())
+      return llvm::to_vector(*values);
   if (!argument->isList) {
-    if (argument->plain)
-      if (const auto *values = argument->plain->as<std::vector<int64_t>>())
-        return llvm::to_vector(*values);
-    if (std::optional<int64_t> value = integer(name))
-      return SmallVector<int64_t>{*value};
-    return std::nullopt;
+    std::optional<int64_t> value = integer(name);
+    return value ? std::optional(SmallVector<int64_t>{*value}) : std::nullopt;
   }
   SmallVector<int64_t> values;
-  for (const Entry &entry : argument->tensors) {
-    if (!entry.number)
+  for (size_t i = 0; i < argument->count; ++i) {
+    std::optional<double> value = argument->kind == Given::Kind::Number ? numberAt(argument->first + i) : std::nullopt;
+    if (!value)
       return std::nullopt;
-    values.push_back(static_cast<int64_t>(*entry.number));
+    values.push_back(static_cast<int64_t>(*value));
   }
   return values;
 }
@@ -138,47 +138,51 @@ std::string Call::text(StringRef name, StringRef fallback) const {
   return value ? *value : fallback.str();
 }
 
-Type Call::dtype(StringRef name) const {
-  const Given *argument = find(name);
-  const auto *value = argument && argument->plain ? argument->plain->as<ScalarType>() : nullptr;
-  return value ? elementOf(b.builder.getContext(), *value) : Type();
+std::optional<SmallVector<int64_t>> Call::axes(StringRef name, int64_t rank) const {
+  std::optional<SmallVector<int64_t>> given = ints(name);
+  return given ? frontend::axesOf(*given, rank) : std::nullopt;
 }
 
-Type Call::resultElement(int i) const {
-  if (static_cast<size_t>(i) >= node.outputs.size())
-    return {};
-  const auto *tensor = node.outputs[i].as<TensorArg>();
-  const TensorMeta *found = tensor ? meta(tensor->name) : nullptr;
-  return found ? elementOf(b.builder.getContext(), found->dtype) : Type();
+std::optional<SmallVector<int64_t, 3>> Call::spatial(StringRef name, size_t rank, int64_t least,
+                                                     int64_t fallback) const {
+  SmallVector<int64_t> values = has(name) ? ints(name).value_or(SmallVector<int64_t>()) : SmallVector<int64_t>();
+  if (values.empty() && !has(name))
+    values = {fallback};
+  if (values.size() == 1)
+    values.resize(rank, values[0]);
+  if (values.size() != rank || llvm::any_of(values, [&](int64_t value) { return value < least; }))
+    return std::nullopt;
+  return SmallVector<int64_t, 3>(values.begin(), values.end());
 }
 
-LogicalResult Call::set(Value value, int i) { return set(Entry{value, {}, std::nullopt}, i); }
-
-LogicalResult Call::set(Entry entry, int i) {
-  if (static_cast<size_t>(i) < outputs.size())
-    outputs[i] = {std::move(entry)};
-  return success();
-}
-
-LogicalResult Call::setList(std::vector<Value> values) {
-  // A list is one output, or as many outputs as it has parts.
-  if (outputs.size() == 1 && node.outputs[0].as<std::vector<TensorArg>>()) {
-    outputs[0].clear();
-    for (Value value : values)
-      outputs[0].push_back({value, {}, std::nullopt});
-    return success();
+FailureOr<Value> Call::splat(Type element, double value) {
+  if (auto integer = dyn_cast<IntegerType>(element)) {
+    const bool isUnsigned = integer.isUnsigned() || integer.getWidth() == 1;
+    const double end = std::ldexp(1.0, static_cast<int>(integer.getWidth()) - (isUnsigned ? 0 : 1));
+    if (!(value == std::floor(value) && value < end && value >= (isUnsigned ? 0 : -end))) {
+      std::string text;
+      llvm::raw_string_ostream(text) << value << " is no number of type " << element;
+      return fail(text);
+    }
   }
+  return b.splat(RankedTensorType::get({}, element), value);
+}
+
+LogicalResult Call::setNumber(double value) {
+  const bool isFloat = node.outputs.size() == 1 && node.outputs[0].as<SymFloatArg>();
+  if (!isFloat && value != std::floor(value))
+    return fail("the number is not whole");
+  Type element = isFloat ? Type(b.builder.getF64Type()) : Type(b.builder.getI64Type());
+  return set(HostTensor::splat(RankedTensorType::get({}, element), value));
+}
+
+LogicalResult Call::setList(ArrayRef<Value> values) {
+  if (values.size() != outputs.size())
+    return fail("it has " + Twine(outputs.size()) + " results, not " + Twine(values.size()));
   for (auto [i, value] : llvm::enumerate(values))
     if (failed(set(value, static_cast<int>(i))))
       return failure();
   return success();
-}
-
-std::optional<SmallVector<int64_t>> Call::axes(StringRef name, int64_t rank) const {
-  std::optional<SmallVector<int64_t>> given = ints(name);
-  if (!given)
-    return std::nullopt;
-  return frontend::axesOf(*given, rank);
 }
 
 } // namespace tessera::pt2

@@ -8,6 +8,7 @@
 #define TESSERA_FRONTENDS_PT2_IMPORT_H
 
 #include "frontends/Frontend.h"
+#include "frontends/pt2/Archive.h"
 
 namespace tessera {
 
@@ -15,8 +16,9 @@ namespace tessera {
 mlir::OwningOpRef<mlir::ModuleOp> importPt2(const std::string &path, const ImportOptions &options,
                                             mlir::MLIRContext &context);
 
-/// Every operator that the importer knows, such as "aten.linear.default", sorted.
-std::vector<std::string> supportedPt2Ops();
+/// The same of an archive that is open.
+mlir::OwningOpRef<mlir::ModuleOp> importPt2Archive(const pt2::Archive &archive, const ImportOptions &options,
+                                                   mlir::MLIRContext &context);
 
 } // namespace tessera
 

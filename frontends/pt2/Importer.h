@@ -9,11 +9,12 @@
 #ifndef TESSERA_FRONTENDS_PT2_IMPORTER_H
 #define TESSERA_FRONTENDS_PT2_IMPORTER_H
 
-#include "frontends/common/Roles.h"
-#include "frontends/pt2/Call.h"
+#include "frontends/common/CallBuilder.h"
 #include "frontends/pt2/Import.h"
+#include "frontends/pt2/OpTable.h"
+#include "frontends/pt2/Reader.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace tessera::pt2 {
 
@@ -22,58 +23,49 @@ std::vector<std::string> namesOf(const Argument &argument);
 
 class Importer {
 public:
-  Importer(const Program &program, const ImportOptions &options, mlir::MLIRContext &context);
+  Importer(const Archive &archive, const Program &program, const ImportOptions &options, mlir::MLIRContext &context);
 
   mlir::OwningOpRef<mlir::ModuleOp> run();
 
 private:
-  struct Unsupported {
-    mlir::Location loc;
-    std::string what;
-  };
-
   mlir::InFlightDiagnostic error() { return mlir::emitError(fileLoc); }
   mlir::Location locOf(const Node &node);
+  mlir::RankedTensorType typeOf(const TensorMeta &meta) const;
 
   // Arguments and results (ImportArguments.cpp).
+  mlir::LogicalResult findShared();
   void collectReaders();
-  mlir::LogicalResult checkStorages();
   mlir::LogicalResult addTensors();
   mlir::LogicalResult addTensor(const InputSpec &spec);
-  mlir::FailureOr<Constant> readConstant(llvm::StringRef name, mlir::RankedTensorType type);
   mlir::LogicalResult addInputs();
-  bool isCounter(const Node &node) const;
   mlir::LogicalResult addResults();
-  mlir::Value addArgument(llvm::StringRef name, mlir::RankedTensorType type, train::ArgRole role);
-  void setArgumentAttr(llvm::StringRef name, mlir::Attribute value); ///< of the last argument
-  void note(llvm::StringRef name, mlir::RankedTensorType type, train::TensorRole role, llvm::StringRef reason);
-  mlir::Value seedArgument();
+  /// Whether the node only counts a buffer of integers up, in place, and nothing else reads that.
+  bool isCounter(const Node &node) const;
+  bool isCount(const Node &node) const;
+  /// Whether a node normalises a batch by its own mean and variance.
+  bool isNormalisedByBatch(const Node &node) const;
+  /// The name that stands for all that share a tensor.
+  const std::string &firstOf(const std::string &name) const;
 
   // Nodes (Importer.cpp).
   mlir::LogicalResult importNodes();
   void importNode(const Node &node);
-  bool fill(const Node &node, Call &call);
-  void define(const Node &node, Call &call);
-  void markBroken(const Node &node);
+  bool fill(const Node &node, std::vector<Entry> &inputs, llvm::StringMap<Given> &given);
+  mlir::LogicalResult checkResults(llvm::ArrayRef<std::string> results, Call &call);
   void report(const Node &node, const llvm::Twine &reason);
-  mlir::LogicalResult reportAll();
-  bool evaluateCall(const OpRow &row, Call &call);
-  mlir::LogicalResult checkResults(const Node &node, Call &call);
 
+  const Archive &archive;
   const Program &program;
   const ImportOptions &options;
   mlir::MLIRContext &context;
   mlir::Location fileLoc;
-  mlir::OpBuilder builder;
-  mlir::func::FuncOp func;
+  frontend::Step step;
+  frontend::CallBuilder calls;
   frontend::Roles roles;
-  llvm::StringMap<Entry> names;
-  llvm::StringMap<std::string> firstOf; ///< of names that share one tensor: the one that stands for all
-  mlir::Value seed;
-  std::vector<mlir::Attribute> argAttrs, tensors;
-  std::vector<Unsupported> unsupported;
-  llvm::StringMap<unsigned> uses; ///< of names of the graph, as arguments of nodes
-  int64_t work = 0, randomStreams = 0, runningPairs = 0;
+  llvm::StringMap<Entry> names, byTarget; ///< of the graph; of parameters and buffers
+  llvm::StringMap<std::string> shared;    ///< names of a tensor that several names have -> the first of them
+  llvm::StringSet<> buffers, isUsed,
+      otherwiseRead; ///< names of the graph: of buffers, of arguments, of those not counted
 };
 
 } // namespace tessera::pt2

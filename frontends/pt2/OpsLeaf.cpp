@@ -1,6 +1,6 @@
 //===- OpsLeaf.cpp - tensors from nothing, sizes, checks -------------------===//
 
-#include "frontends/pt2/Call.h"
+#include "frontends/pt2/OpTable.h"
 
 #include <cmath>
 
@@ -10,17 +10,29 @@ using namespace tessera::train;
 namespace tessera::pt2 {
 
 namespace {
+/// Elements up to which a tensor that is made from nothing is known, so that what follows from it can be.
+constexpr int64_t kMaxKnown = 1 << 16;
+
 LogicalResult opArange(Call &c) {
   Type element = c.resultElement();
   const double start = c.numberOr("start", 0), step = c.numberOr("step", 1);
   std::optional<double> end = c.number("end");
-  if (!end || !element || element.isInteger(1) || step == 0 || std::abs(*end) > 0x1p40 || std::abs(start) > 0x1p40)
+  const double length = end ? std::ceil((*end - start) / step) : 0;
+  if (!end || !element || element.isInteger(1) || !(std::abs(*end) < 0x1p40 && std::abs(start) < 0x1p40) ||
+      !(std::abs(length) < 0x1p40) || !std::isfinite(step))
     return c.fail("expected known bounds and a step");
-  const auto count = static_cast<int64_t>(std::max(0.0, std::ceil((*end - start) / step)));
-  if (count > (int64_t{1} << 40))
-    return c.fail("the result is too large");
+  const auto count = static_cast<int64_t>(std::max(0.0, length));
   Build &b = c.b;
   // Of integers exactly; floats are numbers times the step, as PyTorch computes them, too.
+  if (auto type = RankedTensorType::get({count}, element); count <= kMaxKnown) {
+    HostTensor values = HostTensor::splat(type, 0);
+    for (int64_t i = 0; i < count; ++i)
+      if (values.isFloat())
+        values.floats[i] = frontend::roundTo(element, start + static_cast<double>(i) * step);
+      else
+        values.ints[i] = frontend::wrapTo(element, static_cast<int64_t>(start + static_cast<double>(i) * step));
+    return c.set(std::move(values));
+  }
   Value x = b.iota(RankedTensorType::get({count}, element), 0);
   if (step != 1)
     x = b.mul(x, b.splatLike(x, step));
@@ -31,9 +43,13 @@ LogicalResult opArange(Call &c) {
 
 LogicalResult filled(Call &c, std::optional<SmallVector<int64_t>> shape, std::optional<double> value) {
   Type element = c.resultElement();
-  if (!shape || !element || !frontend::countElements(*shape) || !value)
+  if (!shape || !element || !countElements(*shape) || !value)
     return c.fail("expected a known shape, type and value");
-  return c.set(c.b.splat(RankedTensorType::get(*shape, element), *value));
+  auto one = c.splat(element, *value);
+  if (failed(one))
+    return failure();
+  auto type = RankedTensorType::get(*shape, element);
+  return *countElements(*shape) <= kMaxKnown ? c.set(HostTensor::splat(type, *value)) : c.set(c.b.splat(type, *value));
 }
 LogicalResult opFull(Call &c) { return filled(c, c.ints("size"), c.number("fill_value")); }
 template <int value> LogicalResult opFilled(Call &c) { return filled(c, c.ints("size"), value); }
@@ -63,9 +79,9 @@ LogicalResult opSize(Call &c) {
   auto dim = axisOf(c.integerOr("dim", 0), c.rank("self"));
   if (!dim || c.rank("self") == 0)
     return c.fail("the dimension is out of range");
-  return c.set(Entry{{}, {}, static_cast<double>(c.shape("self")[*dim])});
+  return c.setNumber(static_cast<double>(c.shape("self")[*dim]));
 }
-LogicalResult opNumel(Call &c) { return c.set(Entry{{}, {}, static_cast<double>(c.type("self").getNumElements())}); }
+LogicalResult opNumel(Call &c) { return c.setNumber(static_cast<double>(c.type("self").getNumElements())); }
 
 template <double (*compute)(double, double)> LogicalResult onNumbers(Call &c) {
   auto a = c.number(c.has("a") ? "a" : "self"), b = c.number(c.has("b") ? "b" : "other");
@@ -74,7 +90,7 @@ template <double (*compute)(double, double)> LogicalResult onNumbers(Call &c) {
   const double value = compute(*a, *b);
   if (!std::isfinite(value) || std::abs(value) > 0x1p53)
     return c.fail("the number is out of range");
-  return c.set(Entry{{}, {}, value});
+  return c.setNumber(value);
 }
 double sum(double a, double b) { return a + b; }
 double difference(double a, double b) { return a - b; }

@@ -1,7 +1,9 @@
 //===- OpsNeural.cpp - normalisations, attention, embeddings, dropout ------===//
 
-#include "compiler/dialect/train/Loss.h"
-#include "frontends/pt2/Call.h"
+#include "frontends/common/Indexing.h"
+#include "frontends/common/Neural.h"
+#include "frontends/pt2/OpTable.h"
+#include "frontends/pt2/Promote.h"
 
 #include <cmath>
 #include <limits>
@@ -14,21 +16,15 @@ namespace tessera::pt2 {
 namespace {
 // --- Softmax ---
 
-Value logSoftmax(Build &b, Value x, int64_t dim) {
-  Value top = StopGradientOp::create(b.builder, b.loc, b.reduce(ReduceKind::Max, x, {dim}));
-  Value shifted = b.sub(x, b.broadcastReduced(top, shapeOf(x), {dim}));
-  Value lse = b.unary<LogOp>(b.sum(b.exp(shifted), {dim}));
-  return b.sub(shifted, b.broadcastReduced(lse, shapeOf(x), {dim}));
-}
-
 template <bool logarithm> LogicalResult opSoftmax(Call &c) {
   auto dim = axisOf(c.integerOr("dim", -1), c.rank("self"));
   Type element = c.resultElement();
   if (!dim || c.rank("self") == 0 || c.shape("self")[*dim] == 0 || !isa_and_nonnull<FloatType>(element))
     return c.fail("expected floating point and a dimension that is not empty");
-  Value x = c.b.convert(c.value("self"), element);
   if (logarithm)
-    return c.set(logSoftmax(c.b, x, *dim));
+    return c.set(
+        c.b.convert(frontend::logSoftmax(c.b, c.b.convert(c.value("self"), computedIn(element)), *dim), element));
+  Value x = c.b.convert(c.value("self"), element);
   return c.set(SoftmaxOp::create(c.b.builder, c.b.loc, x.getType(), x, *dim).getResult());
 }
 
@@ -38,6 +34,8 @@ template <bool logarithm> LogicalResult opSoftmax(Call &c) {
 LogicalResult normalisation(Call &c, NormMode mode, std::optional<double> epsilon) {
   auto inner = c.ints("normalized_shape");
   ArrayRef<int64_t> shape = c.shape("input");
+  if (!(epsilon.value_or(0) >= 0))
+    return c.fail("eps is not 0 or above");
   if (!inner || inner->empty() || inner->size() > shape.size() || !c.isFloat("input") ||
       shape.take_back(inner->size()) != ArrayRef<int64_t>(*inner))
     return c.fail("normalized_shape does not fit an input of shape " + shapeText(shape));
@@ -46,23 +44,15 @@ LogicalResult normalisation(Call &c, NormMode mode, std::optional<double> epsilo
     width *= size;
   if (width == 0)
     return c.fail("normalises over no elements");
-  Build &b = c.b;
-  SmallVector<int64_t> flat(shape.drop_back(inner->size())), kept(flat);
-  flat.push_back(width);
+  SmallVector<int64_t> kept(shape.drop_back(inner->size()));
   kept.append(inner->size(), 1);
-  Value affine[2];
-  for (auto [place, name] : {std::pair(0, "weight"), std::pair(1, "bias")}) {
-    if (!c.isTensor(name))
-      continue;
-    if (c.shape(name) != ArrayRef<int64_t>(*inner) || c.element(name) != c.element("input"))
-      return c.fail("'" + Twine(name) + "' does not fit");
-    affine[place] = b.reshape(c.value(name), {width});
-  }
-  auto statistics = RankedTensorType::get(ArrayRef<int64_t>(flat).drop_back(), accumulationType(c.element("input")));
-  auto norm = LayerNormOp::create(b.builder, b.loc, c.type("input").clone(flat), statistics, statistics, mode,
-                                  b.reshape(c.value("input"), flat), affine[0], affine[1],
-                                  llvm::APFloat(epsilon.value_or(1e-5)));
-  if (failed(c.set(b.reshape(norm.getResult(), shape))) || failed(c.set(b.reshape(norm.getMean(), kept), 1)))
+  for (StringRef name : {"weight", "bias"})
+    if (c.isTensor(name) && (c.shape(name) != ArrayRef<int64_t>(*inner) || c.element(name) != c.element("input")))
+      return c.fail("'" + name + "' does not fit");
+  Build &b = c.b;
+  Value x = c.value("input"), scale = c.optional("weight"), bias = c.optional("bias");
+  LayerNormOp norm = frontend::normaliseInner(b, x, *inner, mode, scale, bias, epsilon.value_or(1e-5));
+  if (failed(c.set(b.reshape(norm.getResult(), shapeOf(x)))) || failed(c.set(b.reshape(norm.getMean(), kept), 1)))
     return failure();
   return c.set(b.reshape(norm.getRstd(), kept), 2);
 }
@@ -75,19 +65,14 @@ LogicalResult opRmsNorm(Call &c) {
 }
 
 LogicalResult opGroupNorm(Call &c) {
-  ArrayRef<int64_t> shape = c.shape("input");
+  const SmallVector<int64_t> shape(c.shape("input"));
   const int64_t groups = c.integerOr("num_groups", c.integerOr("group", 0));
   if (shape.size() < 2 || !c.isFloat("input") || groups < 1 || shape[1] % groups != 0 ||
       c.type("input").getNumElements() == 0)
     return c.fail("expected floating point that is not empty, with channels that divide into " + Twine(groups) +
                   " groups");
   Build &b = c.b;
-  auto flat = c.type("input").clone({shape[0], groups, c.type("input").getNumElements() / (shape[0] * groups)});
-  auto statistics = RankedTensorType::get({shape[0], groups}, accumulationType(c.element("input")));
-  auto norm = LayerNormOp::create(b.builder, b.loc, flat, statistics, statistics, NormMode::Layer,
-                                  b.reshape(c.value("input"), flat.getShape()), Value(), Value(),
-                                  llvm::APFloat(c.numberOr("eps", 1e-5)));
-  Value x = b.reshape(norm.getResult(), shape);
+  Value x = frontend::normaliseGroups(b, c.value("input"), groups, c.numberOr("eps", 1e-5));
   for (auto [name, isScale] : {std::pair("weight", true), std::pair("bias", false)}) {
     if (!c.isTensor(name))
       continue;
@@ -99,55 +84,31 @@ LogicalResult opGroupNorm(Call &c) {
   return c.set(x);
 }
 
-/// By the batch's mean and variance, as in training mode. Running statistics are not updated: nothing in the step
-/// depends on them.
+/// By the batch's mean and variance in training mode, else by the running ones, which are not updated.
 LogicalResult opBatchNorm(Call &c) {
-  const int64_t rank = c.rank("input");
-  if (!c.flag("training", false))
-    return c.fail("normalises by its running statistics: put the module into training mode, or export without it");
-  if (rank < 2 || !c.isFloat("input"))
-    return c.fail("expected floating point with channels");
-  Build &b = c.b;
-  Value x = c.value("input");
-  ArrayRef<int64_t> shape = c.shape("input");
-  SmallVector<int64_t> dims;
-  int64_t count = 1;
-  for (int64_t dim = 0; dim < rank; ++dim)
-    if (dim != 1) {
-      dims.push_back(dim);
-      count *= shape[dim];
-    }
-  if (count == 0)
-    return c.fail("normalises over no elements");
-  auto statistics = [&](Value of) {
-    Value sum = b.sum(of, dims);
-    sum.getDefiningOp()->setAttr(kStatistics, b.builder.getUnitAttr());
-    return b.scale(sum, 1.0 / static_cast<double>(count));
-  };
-  auto wide = [&](Value vector) { return b.broadcast(vector, shape, {1}); };
-  Value mean = statistics(x), centred = b.sub(x, wide(mean)), variance = statistics(b.mul(centred, centred));
-  Value scale = b.unary<RsqrtOp>(b.add(variance, b.splatLike(variance, c.numberOr("eps", 1e-5))));
-  for (StringRef name : {"weight", "bias"})
-    if (c.isTensor(name) && (c.shape(name) != ArrayRef<int64_t>{shape[1]} || c.element(name) != c.element("input")))
+  if (c.rank("input") < 2 || !c.isFloat("input") || c.type("input").getNumElements() == 0)
+    return c.fail("expected floating point with channels that is not empty");
+  const bool byBatch = c.isNormalisedByBatch;
+  for (StringRef name : {"weight", "bias", "running_mean", "running_var"})
+    if (c.isTensor(name) && (c.shape(name) != c.shape("input").slice(1, 1) || c.element(name) != c.element("input")))
       return c.fail("'" + name + "' does not fit");
-  if (c.isTensor("weight"))
-    scale = b.mul(scale, c.value("weight"));
-  Value y = b.mul(centred, wide(scale));
-  ++*c.runningPairs;
-  return c.set(c.isTensor("bias") ? b.add(y, wide(c.value("bias"))) : y);
+  if (!byBatch && (!c.isTensor("running_mean") || !c.isTensor("running_var")))
+    return c.fail("it has no running mean and variance");
+  if (byBatch && c.names("running_mean"))
+    ++c.step.runningPairs;
+  Build &b = c.b;
+  Type element = c.element("input");
+  auto wide = [&](Value value) { return value ? b.convert(value, computedIn(element)) : value; };
+  Value x = wide(c.value("input")), scale = wide(c.optional("weight")), bias = wide(c.optional("bias"));
+  frontend::BatchStatistics by;
+  if (byBatch)
+    by = frontend::batchStatistics(b, x);
+  else
+    by = {wide(c.value("running_mean")), wide(c.value("running_var"))};
+  return c.set(b.convert(frontend::normaliseChannels(b, x, by, scale, bias, c.numberOr("eps", 1e-5)), element));
 }
 
 // --- Dropout ---
-
-/// `x` with elements set to 0 at random, and which ones are kept.
-std::pair<Value, Value> dropped(Call &c, Value x, double rate) {
-  Build &b = c.b;
-  Value seed = c.seed();
-  auto numbers = RngUniformOp::create(b.builder, b.loc, tensorType(x).clone(b.builder.getF32Type()), seed, ValueRange{},
-                                      (*c.randomStreams)++, DenseI64ArrayAttr());
-  Value keep = b.compare(CompareDirection::Ge, numbers, b.splatLike(numbers, rate));
-  return {b.select(keep, b.scale(x, 1.0 / (1.0 - rate)), b.splatLike(x, 0.0)), keep};
-}
 
 LogicalResult opDropout(Call &c) {
   const StringRef name = c.isTensor("input") ? "input" : "self";
@@ -156,23 +117,23 @@ LogicalResult opDropout(Call &c) {
     return c.set(c.value(name));
   if (!(rate > 0 && rate < 1) || !c.isFloat(name))
     return c.fail("expected floating point and a rate below 1");
-  auto [x, keep] = dropped(c, c.value(name), rate);
+  Value input = c.value(name);
+  auto [x, keep] = frontend::dropOut(c.b, input, rate, c.step);
   return succeeded(c.set(x)) ? c.set(keep, 1) : failure();
 }
 
 // --- Attention ---
 
 /// Written out, as probabilities with dropout are not attention any more.
-Value attentionWithDropout(Call &c, Value query, Value key, Value value, Value mask, bool causal, double scale,
-                           double rate) {
+Value attentionWithDropout(Call &c, const frontend::AttentionArguments &a, double rate) {
   Build &b = c.b;
-  ArrayRef<int64_t> q = shapeOf(query), k = shapeOf(key);
+  const SmallVector<int64_t> q(shapeOf(a.query)), k(shapeOf(a.key));
   auto repeat = [&](Value x) { // each head of keys for its group of queries
-    SmallVector<int64_t> wide = {k[0], k[1], q[1] / k[1], k[2], shapeOf(x)[3]};
-    return b.reshape(b.broadcast(x, wide, {0, 1, 3, 4}), {q[0], q[1], k[2], shapeOf(x)[3]});
+    const int64_t width = shapeOf(x)[3];
+    return b.reshape(b.broadcast(x, {k[0], k[1], q[1] / k[1], k[2], width}, {0, 1, 3, 4}), {q[0], q[1], k[2], width});
   };
-  Value scores = b.scale(b.dot(query, repeat(key), {0, 1}, {0, 1}, {3}, {3}), scale);
-  if (causal) {
+  Value scores = b.scale(b.dot(a.query, repeat(a.key), {0, 1}, {0, 1}, {3}, {3}), a.scale), mask = a.mask;
+  if (a.isCausal) {
     auto index = RankedTensorType::get(shapeOf(scores), b.builder.getI64Type());
     mask = b.compare(CompareDirection::Ge, b.iota(index, 2), b.iota(index, 3));
   }
@@ -181,12 +142,19 @@ Value attentionWithDropout(Call &c, Value query, Value key, Value value, Value m
                       b.splatLike(scores, -std::numeric_limits<double>::infinity()));
   else if (mask)
     scores = b.add(scores, b.broadcastTo(mask, shapeOf(scores)));
+  // A query that sees nothing has probabilities of 0, not of 0 / 0.
+  Value top = b.reduce(ReduceKind::Max, scores, {3});
+  Value isBlind = b.broadcastReduced(
+      b.compare(CompareDirection::Eq, top, b.splatLike(top, -std::numeric_limits<double>::infinity())), shapeOf(scores),
+      {3});
+  Value zero = b.splatLike(scores, 0);
+  scores = b.select(isBlind, zero, scores);
   Value probabilities = SoftmaxOp::create(b.builder, b.loc, scores.getType(), scores, 3);
-  return b.dot(dropped(c, probabilities, rate).first, repeat(value), {0, 1}, {0, 1}, {3}, {2});
+  probabilities = b.select(isBlind, zero, probabilities);
+  return b.dot(frontend::dropOut(b, probabilities, rate, c.step).first, repeat(a.value), {0, 1}, {0, 1}, {3}, {2});
 }
 
 LogicalResult opAttention(Call &c) {
-  Build &b = c.b;
   const double rate = c.numberOr("dropout_p", 0);
   if (!(rate >= 0 && rate < 1))
     return c.fail("expected a rate of dropout below 1");
@@ -196,46 +164,20 @@ LogicalResult opAttention(Call &c) {
   auto four = [&](StringRef name) {
     SmallVector<int64_t> shape(4 - c.rank(name), 1);
     llvm::append_range(shape, c.shape(name));
-    return b.reshape(c.value(name), shape);
+    return c.b.reshape(c.value(name), shape);
   };
   Value query = four("query"), key = four("key"), value = four("value");
-  ArrayRef<int64_t> q = shapeOf(query), k = shapeOf(key), v = shapeOf(value);
-  const bool isGrouped = c.flag("enable_gqa", false);
-  if (q[0] != k[0] || k[0] != v[0] || k[1] != v[1] || k[1] == 0 || q[3] != k[3] || k[2] != v[2] || q[3] == 0 ||
-      (isGrouped ? q[1] % k[1] != 0 : q[1] != k[1]))
-    return c.fail("query, key and value do not fit each other");
-  bool causal = c.flag("is_causal", false);
-  Value mask;
-  if (c.isTensor("attn_mask")) {
-    if (causal)
-      return c.fail("is_causal beside a mask");
-    SmallVector<int64_t> shape(4 - std::min<int64_t>(c.rank("attn_mask"), 4), 1);
-    llvm::append_range(shape, c.shape("attn_mask"));
-    auto common = broadcastShape(shape, {q[0], q[1], q[2], k[2]});
-    if (!common || ArrayRef<int64_t>(*common) != ArrayRef<int64_t>({q[0], q[1], q[2], k[2]}) ||
-        !(c.element("attn_mask").isInteger(1) || c.element("attn_mask") == c.element("query")))
-      return c.fail("a mask of shape " + shapeText(c.shape("attn_mask")) + " does not fit query and key");
-    mask = b.reshape(c.value("attn_mask"), shape);
-    shape[3] = k[2];
-    mask = b.broadcastTo(mask, shape);
-  }
-  if (causal && q[2] != k[2]) {
-    // PyTorch aligns the diagonal at the upper left, train.attention at the lower right: the mask is written out.
-    auto index = RankedTensorType::get({1, 1, q[2], k[2]}, b.builder.getI64Type());
-    mask = b.compare(CompareDirection::Ge, b.iota(index, 2), b.iota(index, 3));
-    causal = false;
-  }
-  const double scale = c.numberOr("scale", 1.0 / std::sqrt(static_cast<double>(q[3])));
+  frontend::AttentionArguments a{query, key, value, c.optional("attn_mask"), c.flag("is_causal", false), 1};
+  if (a.mask && a.isCausal)
+    return c.fail("is_causal beside a mask");
+  if (!c.flag("enable_gqa", false) && shapeOf(query)[1] != shapeOf(key)[1])
+    return c.fail("queries and keys have different numbers of heads, and enable_gqa is not set");
+  if (failed(frontend::checkAttention(c, a)))
+    return failure();
+  a.scale = c.numberOr("scale", 1.0 / std::sqrt(static_cast<double>(shapeOf(query)[3])));
   SmallVector<int64_t> shape(c.shape("query"));
-  shape.back() = v[3];
-  if (rate > 0)
-    return c.set(b.reshape(attentionWithDropout(c, query, key, value, mask, causal, scale, rate), shape));
-  auto attention =
-      AttentionOp::create(b.builder, b.loc, tensorType(query).clone({q[0], q[1], q[2], v[3]}),
-                          RankedTensorType::get({q[0], q[1], q[2]}, accumulationType(c.element("query"))), query, key,
-                          value, mask, /*begin=*/Value(), /*end=*/Value(), llvm::APFloat(scale), causal,
-                          /*window=*/IntegerAttr(), /*density=*/FloatAttr(), AttentionSplitAttr());
-  return c.set(b.reshape(attention.getResult(), shape));
+  shape.back() = shapeOf(value)[3];
+  return c.set(c.b.reshape(rate > 0 ? attentionWithDropout(c, a, rate) : frontend::attention(c.b, a), shape));
 }
 
 // --- Embeddings ---
@@ -245,22 +187,26 @@ LogicalResult opEmbedding(Call &c) {
     return c.fail("expected a table and integer indices");
   if (c.flag("scale_grad_by_freq", false) || c.flag("sparse", false))
     return c.fail("scale_grad_by_freq and sparse gradients are not supported");
-  const int64_t padding = c.integerOr("padding_idx", -1);
+  int64_t padding = c.integerOr("padding_idx", -1);
   if (padding >= c.shape("weight")[0])
     return c.fail("padding_idx is outside of the table");
+  Value table = c.value("weight");
+  if (auto said = c.step.padding.find(table); said != c.step.padding.end()) { // --padding-idx
+    said->second.placed = true;
+    padding = said->second.row;
+  }
+  const HostTensor *known = c.known("indices");
+  if (known && llvm::any_of(known->ints, [&](int64_t row) { return row < 0 || row >= c.shape("weight")[0]; }))
+    return c.fail("an index is outside of the table");
   // Positions that follow each other are rows that do.
-  if (const HostTensor *known = c.constant("indices"); known && known->size() > 0 && padding < 0) {
-    const int64_t first = known->ints[0], count = known->size();
-    bool follow = first >= 0 && first + count <= c.shape("weight")[0];
-    for (int64_t i = 0; follow && i < count; ++i)
-      follow = known->ints[i] == first + i;
+  if (auto first = known && padding < 0 ? frontend::consecutiveFrom(known, c.shape("weight")[0]) : std::nullopt) {
     SmallVector<int64_t> shape(known->shape());
     shape.push_back(c.shape("weight")[1]);
-    if (follow)
-      return c.set(c.b.reshape(c.b.slice(c.value("weight"), {first, 0}, {first + count, c.shape("weight")[1]}), shape));
+    Value rows = c.b.slice(table, {*first, 0}, {*first + known->size(), c.shape("weight")[1]});
+    return c.set(c.b.reshape(rows, shape));
   }
-  return c.set(
-      c.b.gatherRows(c.value("weight"), c.value("indices"), padding >= 0 ? std::optional(padding) : std::nullopt));
+  Value indices = c.value("indices");
+  return c.set(c.b.gatherRows(table, indices, padding >= 0 ? std::optional(padding) : std::nullopt));
 }
 
 const OpRow kRows[] = {

@@ -1,6 +1,6 @@
 //===- OpsProduct.cpp - matrix products ------------------------------------===//
 
-#include "frontends/pt2/Call.h"
+#include "frontends/pt2/OpTable.h"
 
 using namespace mlir;
 using namespace tessera::train;
@@ -23,7 +23,7 @@ LogicalResult opLinear(Call &c) {
   Value y = c.b.dot(c.value("input"), c.value("weight"), {}, {}, {rank - 1}, {1});
   if (c.isTensor("bias")) {
     auto shape = broadcastShape(shapeOf(y), c.shape("bias"));
-    if (!shape || ArrayRef<int64_t>(*shape) != shapeOf(y))
+    if (!shape || ArrayRef<int64_t>(*shape) != shapeOf(y) || c.element("bias") != c.element("input"))
       return c.fail("the bias does not fit");
     y = c.b.add(y, c.b.broadcastTo(c.value("bias"), *shape));
   }

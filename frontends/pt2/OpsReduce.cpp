@@ -1,7 +1,9 @@
 //===- OpsReduce.cpp - sums, means, maxima, running sums -------------------===//
 
 #include "compiler/dialect/train/Running.h"
-#include "frontends/pt2/Call.h"
+#include "frontends/common/Neural.h"
+#include "frontends/pt2/OpTable.h"
+#include "frontends/pt2/Promote.h"
 
 using namespace mlir;
 using namespace tessera::train;
@@ -20,9 +22,9 @@ std::optional<SmallVector<int64_t>> reduced(Call &c) {
 /// Reduces to the result's type, and keeps dimensions of size 1 where that is asked for.
 LogicalResult finish(Call &c, ArrayRef<int64_t> dims, llvm::function_ref<Value(Value)> make) {
   Type element = c.resultElement();
-  if (!element)
+  if (!element || element.isInteger(1))
     return c.fail("the result's element type is not supported");
-  Value result = make(c.b.convert(c.value("self"), element));
+  Value result = c.b.convert(make(c.b.convert(c.value("self"), computedIn(element))), element);
   if (c.flag("keepdim", false)) {
     SmallVector<int64_t> shape(c.shape("self"));
     for (int64_t dim : dims)
@@ -50,8 +52,7 @@ LogicalResult opMean(Call &c) {
   auto dims = reduced(c);
   if (!dims || !isa_and_nonnull<FloatType>(c.resultElement()) || countOf(c, *dims) == 0)
     return c.fail("a dimension is out of range, or nothing is averaged");
-  return finish(c, *dims,
-                [&](Value x) { return c.b.scale(c.b.sum(x, *dims), 1.0 / static_cast<double>(countOf(c, *dims))); });
+  return finish(c, *dims, [&](Value x) { return frontend::mean(c.b, x, *dims); });
 }
 
 LogicalResult opVar(Call &c) {
@@ -61,7 +62,7 @@ LogicalResult opVar(Call &c) {
     return c.fail("a dimension is out of range, or too little is averaged");
   return finish(c, *dims, [&](Value x) {
     const auto count = static_cast<double>(countOf(c, *dims));
-    Value mean = c.b.scale(c.b.sum(x, *dims), 1.0 / count);
+    Value mean = frontend::mean(c.b, x, *dims);
     Value centred = c.b.sub(x, c.b.broadcastReduced(mean, shapeOf(x), *dims));
     return c.b.scale(c.b.sum(c.b.mul(centred, centred), *dims), 1.0 / (count - correction));
   });
@@ -77,7 +78,7 @@ template <ReduceKind kind> LogicalResult opExtreme(Call &c) {
 LogicalResult opCumsum(Call &c) {
   auto dim = axisOf(c.integerOr("dim", 0), c.rank("self"));
   Type element = c.resultElement();
-  if (!dim || c.rank("self") == 0 || !element)
+  if (!dim || c.rank("self") == 0 || !element || element.isInteger(1))
     return c.fail("the dimension is out of range");
   return c.set(runningSums(c.b, c.b.convert(c.value("self"), element), *dim, {}));
 }

@@ -1,6 +1,6 @@
 //===- OpsShape.cpp - views, slices, joins ---------------------------------===//
 
-#include "frontends/pt2/Call.h"
+#include "frontends/pt2/OpTable.h"
 
 using namespace mlir;
 using namespace tessera::train;
@@ -133,7 +133,7 @@ LogicalResult expandTo(Call &c, SmallVector<int64_t> shape) {
     if (shape[dim] < 0 || (dim >= lead && from[dim - lead] != 1 && from[dim - lead] != shape[dim]))
       return c.fail("cannot expand " + shapeText(from) + " to " + shapeText(shape));
   }
-  if (!frontend::countElements(shape))
+  if (!countElements(shape))
     return c.fail("the result is too large");
   return c.set(c.b.broadcastTo(c.value("self"), shape));
 }
@@ -156,7 +156,7 @@ Value part(Call &c, StringRef name, int64_t dim, int64_t from, int64_t to, int64
 
 LogicalResult opSlice(Call &c) {
   auto dim = axisOf(c.integerOr("dim", 0), c.rank("self"));
-  const int64_t step = c.integerOr("step", 1);
+  const int64_t step = std::min(c.integerOr("step", 1), frontend::kMaxElements);
   if (!dim || c.rank("self") == 0 || step < 1)
     return c.fail("the dimension or the step is out of range");
   const int64_t size = c.shape("self")[*dim];
@@ -179,7 +179,7 @@ LogicalResult opSelect(Call &c) {
 }
 
 LogicalResult parts(Call &c, ArrayRef<int64_t> sizes, int64_t dim) {
-  std::vector<Value> made;
+  SmallVector<Value> made;
   int64_t from = 0;
   for (int64_t size : sizes) {
     if (size < 0 || from + size > c.shape("self")[dim])
@@ -187,7 +187,7 @@ LogicalResult parts(Call &c, ArrayRef<int64_t> sizes, int64_t dim) {
     made.push_back(part(c, "self", dim, from, from + size));
     from += size;
   }
-  return from == c.shape("self")[dim] ? c.setList(std::move(made)) : c.fail("the parts do not fit the dimension");
+  return from == c.shape("self")[dim] ? c.setList(made) : c.fail("the parts do not fit the dimension");
 }
 
 LogicalResult opSplit(Call &c) {
@@ -224,19 +224,22 @@ LogicalResult opUnbind(Call &c) {
     return c.fail("the dimension is out of range");
   SmallVector<int64_t> shape(c.shape("self"));
   shape.erase(shape.begin() + *dim);
-  std::vector<Value> made;
+  SmallVector<Value> made;
   for (int64_t i = 0; i < c.shape("self")[*dim]; ++i)
     made.push_back(c.b.reshape(part(c, "self", *dim, i, i + 1), shape));
-  return c.setList(std::move(made));
+  return c.setList(made);
 }
 
 /// All tensors of a list, in the result's type; fails where their shapes differ but in `dim`.
 LogicalResult joined(Call &c, SmallVectorImpl<Value> &values) {
-  std::vector<Entry> *list = c.list("tensors");
+  auto list = c.list("tensors");
   if (!list || list->empty() || !c.resultElement())
     return c.fail("expected a list of tensors");
-  for (Entry &entry : *list)
-    values.push_back(c.b.convert(c.value(entry), c.resultElement()));
+  for (int i : *list) {
+    if (!c.has(i))
+      return c.fail("None is in the list");
+    values.push_back(c.b.convert(c.input(i), c.resultElement()));
+  }
   return success();
 }
 
@@ -308,6 +311,23 @@ LogicalResult opStack(Call &c) {
   return c.set(values.size() == 1 ? values[0] : c.b.concat(values, *dim));
 }
 
+LogicalResult opBroadcastTensors(Call &c) {
+  auto list = c.list("tensors");
+  if (!list)
+    return c.fail("expected a list of tensors");
+  SmallVector<int64_t> common;
+  for (int i : *list) {
+    auto shape = c.has(i) ? broadcastShape(common, c.shape(i)) : std::nullopt;
+    if (!shape)
+      return c.fail("the tensors do not broadcast");
+    common = *shape;
+  }
+  SmallVector<Value> made;
+  for (int i : *list)
+    made.push_back(c.inputTo(i, common));
+  return c.setList(made);
+}
+
 LogicalResult opRepeat(Call &c) {
   auto repeats = c.ints("repeats");
   if (!repeats || static_cast<int64_t>(repeats->size()) < c.rank("self"))
@@ -322,7 +342,7 @@ LogicalResult opRepeat(Call &c) {
     mixed.push_back(size);
     shape.push_back(times * size);
   }
-  if (!frontend::countElements(mixed))
+  if (!countElements(mixed))
     return c.fail("the result is too large");
   return c.set(c.b.reshape(c.b.broadcast(c.b.reshape(c.value("self"), from), mixed, dims), shape));
 }
@@ -333,17 +353,23 @@ LogicalResult opPad(Call &c) {
   const int64_t rank = c.rank("self");
   if (!amounts || amounts->size() % 2 != 0 || static_cast<int64_t>(amounts->size()) > 2 * rank || mode != "constant")
     return c.fail("expected constant padding of the last dimensions");
-  SmallVector<int64_t> low(rank, 0), high(rank, 0);
+  SmallVector<int64_t> low(rank, 0), high(rank, 0), shape(c.shape("self"));
   for (size_t i = 0; i < amounts->size() / 2; ++i) {
-    low[rank - 1 - i] = (*amounts)[2 * i];
-    high[rank - 1 - i] = (*amounts)[2 * i + 1];
-    if (low[rank - 1 - i] < 0 || high[rank - 1 - i] < 0)
-      return c.fail("negative padding is not supported");
+    const int64_t before = (*amounts)[2 * i], after = (*amounts)[2 * i + 1], dim = rank - 1 - static_cast<int64_t>(i);
+    if (before < 0 || after < 0 || before > frontend::kMaxElements || after > frontend::kMaxElements)
+      return c.fail("padding is negative or too large");
+    low[dim] = before;
+    high[dim] = after;
+    shape[dim] += before + after;
   }
+  auto value = c.splat(c.element("self"), c.numberOr("value", 0));
+  if (!countElements(shape) || failed(value))
+    return c.reason.empty() ? c.fail("the result is too large") : failure();
   return c.set(c.b.pad(c.value("self"), low, high, {}, c.numberOr("value", 0)));
 }
 
 const OpRow kRows[] = {
+    {"aten.broadcast_tensors.default", opBroadcastTensors, ""},
     {"aten.cat.default", opCat, ""},
     {"aten.chunk.default", opChunk},
     {"aten.concat.default", opCat, ""},

@@ -45,4 +45,9 @@ Type promoted(const Call &call, StringRef first, StringRef second) {
   return result;
 }
 
+Type computedIn(Type element) {
+  return isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32 ? Float32Type::get(element.getContext())
+                                                                         : element;
+}
+
 } // namespace tessera::pt2

@@ -12,6 +12,9 @@ namespace tessera::pt2 {
 /// here, as of two different 16-bit floats.
 mlir::Type promoted(const Call &call, llvm::StringRef first, llvm::StringRef second);
 
+/// The type in which PyTorch computes what has a type: f32 for narrower floats, whose results are rounded once.
+mlir::Type computedIn(mlir::Type element);
+
 } // namespace tessera::pt2
 
 #endif // TESSERA_FRONTENDS_PT2_PROMOTE_H

@@ -121,7 +121,10 @@ LogicalResult Differentiate::run(func::FuncOp func) {
     Value gradient = walk.takeCotangent(param);
     StringRef name = train::getArgName(func, index);
     if (!gradient) {
-      emitRemark(param.getLoc()) << "the loss does not depend on parameter '" << name << "': its gradient is zero";
+      emitWarning(param.getLoc())
+          << "the loss does not depend on parameter '" << name
+          << "': its gradient is zero, and weight decay changes it (PyTorch would leave it as it "
+             "is; --frozen does so here)";
       gradient = train::Build(builder, NameLoc::get(grad, param.getLoc())).splatLike(param, 0.0);
     }
     results.push_back({gradient, builder.getDictionaryAttr({

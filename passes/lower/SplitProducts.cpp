@@ -23,7 +23,8 @@ using train::shapeOf;
 using train::tensorType;
 
 constexpr int64_t kAlignment = 16; ///< bytes
-constexpr int64_t kMultiple = 256; ///< bytes, of the part that is cut off
+/// Bytes of which the larger part is a multiple: what was measured (50176 of 50257 classes), one tile of 128 columns.
+constexpr int64_t kMultiple = 256;
 
 /// One dimension of a product: where its operands and its result have it, -1 where they have not.
 struct Axis {
@@ -69,7 +70,8 @@ public:
       axes.push_back({lhs, rhs, -1});
   }
 
-  /// The dimension to cut, if there is one.
+  /// The dimension to cut, if there is one: one of the result before one that is contracted, so that sums are of
+  /// products that nothing else is to be done to.
   const Axis *find(int64_t minLength) {
     const int64_t lhs = contiguousDim(product.getLhs()), rhs = contiguousDim(product.getRhs()),
                   result = int64_t(shapeOf(product.getResult()).size()) - 1;
@@ -82,7 +84,8 @@ public:
     return nullptr;
   }
 
-  void cut(const Axis &axis) {
+  /// The products that may have another dimension to cut are added to `more`.
+  void cut(const Axis &axis, SmallVectorImpl<train::DotGeneralOp> &more) {
     const int64_t length = lengthOf(axis), multiple = kMultiple / elementBytes(), part = length / multiple * multiple;
     OpBuilder builder(product);
     train::Build b(builder, product.getLoc());
@@ -110,6 +113,8 @@ public:
       auto resize = [&](SmallVectorImpl<int64_t> &shape) { shape[axis.result] = range.second - range.first; };
       parts.push_back(clone(builder, lhs, rhs, resize));
     }
+    for (Value part : parts)
+      more.push_back(part.getDefiningOp<train::DotGeneralOp>());
     join(b, parts, axis.result);
   }
 
@@ -199,14 +204,15 @@ struct SplitProducts : impl::SplitProductsBase<SplitProducts> {
   void runOnOperation() override {
     SmallVector<train::DotGeneralOp> products;
     getOperation().walk([&](train::DotGeneralOp op) { products.push_back(op); });
-    for (train::DotGeneralOp product : products) {
+    while (!products.empty()) {
+      train::DotGeneralOp product = products.pop_back_val();
       Type lhs = tensorType(product.getLhs()).getElementType(), rhs = tensorType(product.getRhs()).getElementType();
       if (!isa<FloatType>(lhs) || lhs != rhs || lhs.getIntOrFloatBitWidth() != 16)
         continue; // what is f32 has no kernels for tensor cores anyway
       Splitting splitting(product);
       if (const Axis *axis = splitting.find(minLength)) {
         emitRemark(product.getLoc()) << "cut: the library is slow at sizes that are no multiple of 16 bytes";
-        splitting.cut(*axis);
+        splitting.cut(*axis, products);
       }
     }
   }

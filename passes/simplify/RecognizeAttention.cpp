@@ -1,13 +1,13 @@
 //===- RecognizeAttention.cpp - softmax(QKᵀ)V to train.attention ----------===//
 
-#include "passes/simplify/AttentionMask.h"
-#include "passes/simplify/Documents.h"
+#include "passes/simplify/MaskedKeys.h"
 #include "passes/simplify/Match.h"
 #include "passes/simplify/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 using namespace tessera::train;
@@ -142,37 +142,39 @@ Value probabilitiesOf(SoftmaxOp softmax) {
   return guards ? guard.getResult() : p;
 }
 
-/// Masks by value and by how they are used: layers share them.
-using MaskKinds = llvm::DenseMap<std::pair<Value, int>, simplify::MaskClass>;
-
-/// What both show.
-void addRanges(simplify::MaskClass &all, const simplify::MaskClass &more) {
-  if (all.begin.empty()) {
-    all.begin = more.begin;
-    all.end = more.end;
-    return;
+/// Makes of a whole attention's mask what it is. False if it is a mask after all.
+bool narrowMask(AttentionOp op, simplify::MaskKinds &kinds, bool promiseRuns) {
+  if (!op.getMask() || op.getBegin() || op.getWindow())
+    return false;
+  ArrayRef<int64_t> query = shapeOf(op.getQuery());
+  const SmallVector<int64_t> shape = {query[0], query[1], query[2], shapeOf(op.getKey())[2]};
+  if (shapeOf(op.getMask()).take_back(2) != ArrayRef<int64_t>(shape).take_back(2))
+    return false; // one row stands for all
+  const bool isAdded = !tensorType(op.getMask()).getElementType().isInteger(1);
+  const Mask part{op.getMask(), isAdded, /*attendIsTrue=*/true, -std::numeric_limits<double>::infinity()};
+  simplify::classifyMasks(part, kinds, promiseRuns, op);
+  if (kinds.at(simplify::kindKey(part)).kind == simplify::MaskKind::Other)
+    return false;
+  OpBuilder builder(op);
+  Build b(builder, op.getLoc());
+  const simplify::MaskedKeys seen =
+      simplify::applyMasks(b, part, kinds, shape, tensorType(op.getQuery()).getElementType(),
+                           kinds.at(simplify::kindKey(part)).showsOwn, op);
+  if (seen.mask)
+    return false;
+  op.getMaskMutable().clear();
+  if (seen.keys.begin) {
+    op.getBeginMutable().assign(seen.keys.begin);
+    op.getEndMutable().assign(seen.keys.end);
   }
-  for (auto [begin, end, otherBegin, otherEnd] : llvm::zip_equal(all.begin, all.end, more.begin, more.end)) {
-    begin = std::max(begin, otherBegin);
-    end = std::min(end, otherEnd);
-  }
-}
-
-/// From here on every batch is checked.
-void promiseToHaveRuns(BlockArgument input, Operation *reader) {
-  auto func = cast<func::FuncOp>(input.getOwner()->getParentOp());
-  const unsigned index = input.getArgNumber();
-  if (func.getArgAttr(index, kHasRuns))
-    return;
-  func.setArgAttr(index, kHasRuns, UnitAttr::get(func.getContext()));
-  auto name = func.getArgAttrOfType<StringAttr>(index, kName);
-  reader->emitRemark("equal ids of documents are taken to lie side by side")
-      << (name ? " in '" + name.str() + "'" : std::string())
-      << "; a batch where they do not is refused (--document-ids any allows it, with a mask of all pairs)";
+  op.setCausal(op.getCausal() || seen.causal);
+  op.setWindowAttr(seen.window);
+  op.setDensityAttr(seen.density);
+  return true;
 }
 
 /// Rewrites one attention whose softmax gives `probabilities`; false with a reason if it is not one.
-bool convert(SoftmaxOp softmax, Value probabilities, DotGeneralOp product, MaskKinds &kinds, bool promiseRuns,
+bool convert(SoftmaxOp softmax, Value probabilities, DotGeneralOp product, simplify::MaskKinds &kinds, bool promiseRuns,
              std::string &why) {
   const int64_t rank = tensorType(probabilities).getRank();
   if (tensorType(probabilities).getElementType().isF64()) {
@@ -195,17 +197,10 @@ bool convert(SoftmaxOp softmax, Value probabilities, DotGeneralOp product, MaskK
   if (!scores)
     return false;
 
-  auto kindKey = [](const Mask &part) {
-    return std::pair(part.value, part.isAdded * 4 + part.attendIsTrue * 2 + std::isinf(part.hidden));
-  };
-  for (const Mask &part : scores->masks)
-    if (auto [entry, isNew] = kinds.try_emplace(kindKey(part)); isNew) {
-      entry->second = simplify::classifyMask(part, promiseRuns);
-      if (!entry->second.remark.empty())
-        softmax.emitRemark("documents are masked for all pairs of queries and keys: ") << entry->second.remark;
-    }
+  simplify::classifyMasks(scores->masks, kinds, promiseRuns, softmax);
   // Then no query sees nothing.
-  const bool showOwn = llvm::all_of(scores->masks, [&](const Mask &part) { return kinds.at(kindKey(part)).showsOwn; });
+  const bool showOwn =
+      llvm::all_of(scores->masks, [&](const Mask &part) { return kinds.at(simplify::kindKey(part)).showsOwn; });
 
   // Scores that are hidden by one finite number are equal where a query sees nothing. Beside another mask they are not.
   const bool uniformRows = !showOwn && llvm::any_of(scores->masks, simplify::hasUniformRows);
@@ -238,69 +233,16 @@ bool convert(SoftmaxOp softmax, Value probabilities, DotGeneralOp product, MaskK
     value = groupedValue;
   }
 
-  SmallVector<int64_t> shape = {shapeOf(query)[0], shapeOf(query)[1], shapeOf(query)[2], shapeOf(key)[2]};
-  bool causal = false;
-  std::optional<int64_t> window;
-  simplify::MaskClass ranges;
-  simplify::Documents documents;
-  bool takesPositionsAsSmall = false;
-  Value mask;
-  for (Mask &part : scores->masks) {
-    const simplify::MaskClass &known = kinds.at(kindKey(part));
-    simplify::MaskKind kind = known.kind;
-    const bool isByPosition =
-        (kind != simplify::MaskKind::Nothing || !known.documents.empty()) && kind != simplify::MaskKind::Other;
-    const bool showsNone = kind == simplify::MaskKind::Ranges &&
-                           llvm::any_of(llvm::zip_equal(known.begin, known.end),
-                                        [](auto range) { return std::get<0>(range) == std::get<1>(range); });
-    // Where a query sees nothing, by this mask or by it and others, what is hidden by a number that is not infinite
-    // still counts.
-    const bool isAlone = scores->masks.size() == 1;
-    const bool mayShowNone = !isAlone || shape[2] > shape[3] || showsNone || !known.documents.empty();
-    if (isByPosition && known.hidesFinitely && mayShowNone && !showOwn)
-      kind = simplify::MaskKind::Other;
-    if (kind != simplify::MaskKind::Other) {
-      documents.append(known.documents);
-      for (const simplify::DocumentStarts &starts : known.documents)
-        if (starts.promised)
-          promiseToHaveRuns(starts.promised, softmax);
-      takesPositionsAsSmall |= known.takesPositionsAsSmall;
-    }
-    causal |= kind == simplify::MaskKind::Causal || kind == simplify::MaskKind::Window;
-    if (kind == simplify::MaskKind::Window)
-      window = std::min(window.value_or(known.window), known.window);
-    if (kind == simplify::MaskKind::Ranges)
-      addRanges(ranges, known);
-    if (kind != simplify::MaskKind::Other)
-      continue;
-    if (rank == 3) {
-      ArrayRef<int64_t> narrow = shapeOf(part.value);
-      part.value = b.reshape(part.value, {narrow[0], 1, narrow[1], narrow[2]});
-    }
-    Value operand = simplify::maskOperand(b, part, shape);
-    mask = mask ? simplify::combineMasks(b, mask, operand, tensorType(query).getElementType()) : operand;
-  }
+  const SmallVector<int64_t> shape = {shapeOf(query)[0], shapeOf(query)[1], shapeOf(query)[2], shapeOf(key)[2]};
   RankedTensorType type = tensorType(query);
-  simplify::DocumentRanges keys;
-  FloatAttr density;
-  if (!ranges.begin.empty()) {
-    double seen = 0;
-    for (auto [first, last] : llvm::zip_equal(ranges.begin, ranges.end))
-      seen += static_cast<double>(std::max<int64_t>(last - first, 0));
-    density = builder.getF64FloatAttr(seen / (static_cast<double>(shape[2]) * static_cast<double>(shape[3])));
-    auto boundType = RankedTensorType::get({1, shape[2]}, builder.getI64Type());
-    keys.begin = b.constant(DenseElementsAttr::get(boundType, ArrayRef<int64_t>(ranges.begin)));
-    keys.end = b.constant(DenseElementsAttr::get(boundType, ArrayRef<int64_t>(ranges.end)));
-  }
-  if (takesPositionsAsSmall)
-    softmax.emitRemark("positions that the mask of documents compares are taken not to be beyond 2^30");
-  if (!documents.empty())
-    keys = simplify::rangesOfDocuments(b, documents, shape[2], keys, causal);
+  const simplify::MaskedKeys seen =
+      simplify::applyMasks(b, scores->masks, kinds, shape, type.getElementType(), showOwn, softmax);
+  Value mask = seen.mask;
   auto attention = AttentionOp::create(
       builder, product.getLoc(), type.clone({shape[0], shape[1], shape[2], shapeOf(value)[3]}),
       RankedTensorType::get(ArrayRef<int64_t>(shape).take_front(3), accumulationType(type.getElementType())), query,
-      key, value, mask, keys.begin, keys.end, APFloat(scale), causal,
-      window ? builder.getI64IntegerAttr(*window) : IntegerAttr(), density, AttentionSplitAttr());
+      key, value, mask, seen.keys.begin, seen.keys.end, APFloat(scale), seen.causal, seen.window, seen.density,
+      AttentionSplitAttr());
   Value result = attention.getResult();
   if (uniformRows && mask)
     result = simplify::withUniformRows(b, result, mask, value);
@@ -320,8 +262,17 @@ struct RecognizeAttention : impl::RecognizeAttentionBase<RecognizeAttention> {
 
   void runOnOperation() override {
     SmallVector<SoftmaxOp> softmaxes;
-    MaskKinds kinds;
-    getOperation().walk([&](SoftmaxOp softmax) { softmaxes.push_back(softmax); });
+    simplify::MaskKinds kinds;
+    SmallVector<AttentionOp> attentions;
+    getOperation().walk([&](Operation *op) {
+      if (auto softmax = dyn_cast<SoftmaxOp>(op))
+        softmaxes.push_back(softmax);
+      else if (auto attention = dyn_cast<AttentionOp>(op))
+        attentions.push_back(attention);
+    });
+    for (AttentionOp attention : attentions)
+      if (attention.getMask() && !narrowMask(attention, kinds, documentIds == "contiguous"))
+        attention.emitRemark("the mask stays a mask: it is no range of keys that is known for each query");
     for (SoftmaxOp softmax : softmaxes) {
       Value probabilities = probabilitiesOf(softmax);
       DotGeneralOp product;

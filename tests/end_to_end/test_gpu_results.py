@@ -81,10 +81,13 @@ class Results(ToolTest):
     def test_several_calls_are_one_section(self):
         """With each part and row of theirs; calls on other machines are not put together."""
         other = self.found(command="tests/gpu/run.sh --only sanitizer")
-        other["parts"] = [other["parts"][0], {"name": "memcheck", "passed": True, "why": "", "note": "0 errors"}]
+        other["parts"] = [{"name": name, "passed": passed, "why": "", "note": ""} for name, passed in (
+            ("oracle gpt-fp32", True), ("oracle gpt-fp32", False), ("ranks", True), ("memcheck", True))]
         whole = results.together([self.found(), other])
-        self.assertEqual([part["name"] for part in whole["parts"]], ["oracle gpt-fp32", "ranks", "ranks", "memcheck"])
-        self.assertEqual((whole["passed"], whole["failed"], len(whole["benchmarks"])), (2, 2, 6))
+        self.assertEqual([(part["name"], part["passed"]) for part in whole["parts"]],
+                         [("oracle gpt-fp32", True), ("ranks", False), ("ranks", False), ("oracle gpt-fp32", False),
+                          ("ranks", True), ("memcheck", True)])
+        self.assertEqual((whole["passed"], whole["failed"], len(whole["benchmarks"])), (3, 3, 6))
         self.assertEqual(whole["facts"]["command"], "tests/gpu/run.sh --only bench:gpt2; tests/gpu/run.sh --only sanitizer")
         with self.assertRaisesRegex(ValueError, "runs of different machines or builds: gpu$"):
             results.together([self.found(), self.found(gpu="NVIDIA H100")])

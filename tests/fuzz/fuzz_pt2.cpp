@@ -1,12 +1,17 @@
-//===- fuzz_pt2.cpp - the reader of exported programs on any bytes ---------===//
+//===- fuzz_pt2.cpp - reader and importer of exported programs on any bytes -===//
 //
 // Bytes that start with `{` are the program's JSON, and after a zero byte that of its weights: they are packed into an
 // archive, since a changed byte of an archive mostly fails its checksum. Other bytes are an archive. Whatever they are,
-// the result is a program whose weights can be read or one error.
+// the result is a program whose weights can be read or one error, and of it a module that
+// verifies, or null after at least one error.
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontends/pt2/Import.h"
 #include "frontends/pt2/Reader.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
 
 #include <cstdlib>
 #include <zip.h>
@@ -76,5 +81,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (values->size() != expected)
       std::abort();
   }
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  bool hasError = false;
+  mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diagnostic) {
+    hasError |= diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error;
+    return mlir::success();
+  });
+  tessera::ImportOptions options;
+  options.batch = 2;
+  options.sequence = 3;
+  if (!tessera::importPt2Archive(*archive, options, context) && !hasError)
+    std::abort();
   return 0;
 }

@@ -133,7 +133,8 @@ def tessera(suite, name, shape, steps, options):
                                   "--no-export", "--lr", 1e-4, *flags, timeout=LIMITS["tessera"])
     folder = os.path.join(suite.work, "bench")
     trace, kept = os.path.join(folder, "trace.json"), os.path.join(suite.out, "trace.json")
-    machine, predicted = prediction(suite.facts.get("gpu", ""), shape["predictions"], shape["target"])
+    predictions = shape["predictions_of_recipes"][recipe] if recipe else shape["predictions"]
+    machine, predicted = prediction(suite.facts.get("gpu", ""), predictions, shape["target"])
     launcher = [record["launcher_cpu_seconds"] for record in records if "launcher_cpu_seconds" in record]  # on a GPU
     found = {"seconds": [record["step_seconds"] for record in records], "losses": [record["loss"] for record in records],
              "memory": shape["planned"], "parameters": shape["parameters"], "launcher": launcher[WARMUP:],

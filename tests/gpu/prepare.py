@@ -50,6 +50,15 @@ def machines():
     return {name: architecture for name, architecture in sorted(found.items()) if architecture}
 
 
+def revision():
+    """The commit, and whether the tree has other changes; nothing where git cannot say."""
+    def ask(*words):
+        done = subprocess.run(["git", "-C", cases.ROOT, *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        return done.stdout.strip() if done.returncode == 0 else ""
+    commit = ask("rev-parse", "--short=12", "HEAD")
+    return commit + (", changed" if commit and ask("status", "--porcelain", "-uno") else "")
+
+
 class Tools:
     def __init__(self, build):
         self.bin = os.path.join(os.path.abspath(build), "bin")
@@ -70,7 +79,7 @@ class Prepare:
     def __init__(self, options, work):
         self.tools, self.work, self.target = Tools(options.build), work, options.target
         self.gpu = options.target if options.target.startswith("sm_") else machines()[options.target]
-        self.manifest = {"gpu": self.gpu, "kernels": [], "oracle": {}, "ranks": {}, "bench": {}}
+        self.manifest = {"gpu": self.gpu, "revision": revision(), "kernels": [], "oracle": {}, "ranks": {}, "bench": {}}
         for folder in ("gpu", "cpu", "kernels", "modules", "results"):
             os.makedirs(self.path(folder))
 
@@ -207,20 +216,24 @@ class Prepare:
                 for epilogues in cases.EPILOGUES if target == "gpu" else ():
                     if epilogues != usual:
                         self.compile(cases.bench_name(name, epilogues, usual), [*flags, "--epilogues", epilogues], [target])
-                for recipe in cases.FP8.get(self.gpu, ()) if target == "gpu" and name in cases.FP8_BENCH else ():
+                eight = cases.FP8.get(self.gpu, ()) if target == "gpu" and name in cases.FP8_BENCH else ()
+                for recipe in eight:
                     self.compile(cases.fp8_bench_name(name, recipe), [*sizes, "--precision", "fp8", "--fp8-recipe", recipe,
                                                                       "--fp8-select", "all"], [target])
                 # The same code runs on every machine of the architecture; run.sh takes the prediction of the one it is on.
                 targets = [self.target, *(machine for machine, gpu in machines().items() if gpu == self.gpu)]
-                predictions = dict(self.predicted([*flags, "--epilogues", usual, *device]) for device in
-                                   ([["--target", machine] for machine in targets] if target == "gpu" else [[]]))
+                devices = [["--target", machine] for machine in targets] if target == "gpu" else [[]]
+                predictions = dict(self.predicted([*flags, "--epilogues", usual, *device]) for device in devices)
+                of_recipes = {recipe: dict(self.predicted([*sizes, "--precision", "fp8", "--fp8-recipe", recipe, "--fp8-select",
+                                                           "all", *device]) for device in devices) for recipe in eight}
                 os.remove(model)
                 summary = self.dump(target, name, "--summary")["summary"]
                 self.manifest["bench"][name] = {
                     "batch": batch, "sequence": sequence, "precision": precision, "parameters": summary["parameters"],
                     "flops": int(summary["model"]["flops_per_step"]), "vocabulary": summary["batch"][0]["index_bound"],
                     "planned": summary["memory_per_rank"]["reserved"], "epilogues": usual,
-                    "target": next(iter(predictions)), "predictions": predictions}
+                    "target": next(iter(predictions)), "predictions": predictions,
+                    "predictions_of_recipes": of_recipes}
                 print(f"prepare: {name}", flush=True)
 
     def predicted(self, flags):

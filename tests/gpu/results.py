@@ -105,15 +105,15 @@ def public(facts):
 
 
 def together(runs):
-    """Several calls as one run: every part once, with the facts of the first. Raises where GPU, driver or libraries differ."""
+    """Several calls as one run: what passed once, whatever failed, with the facts of the first. Raises where GPU, driver or libraries differ."""
     whole = {**runs[0], "facts": public(runs[0]["facts"])}
     differs = ("date", "command")
     for run in runs[1:]:
         facts = public(run["facts"])
         if other := [name for name, value in facts.items() if name not in differs and whole["facts"].get(name) != value]:
             raise ValueError(f"runs of different machines or builds: {', '.join(other)}")
-        known = {part["name"] for part in whole["parts"]}
-        whole["parts"] = whole["parts"] + [part for part in run["parts"] if part["name"] not in known]
+        known = {part["name"] for part in whole["parts"] if part["passed"]}
+        whole["parts"] = whole["parts"] + [part for part in run["parts"] if not part["passed"] or part["name"] not in known]
         whole["benchmarks"] = whole["benchmarks"] + run["benchmarks"]
         whole["complete"] = whole["complete"] and run["complete"]
         whole["facts"]["command"] += "; " + facts["command"]

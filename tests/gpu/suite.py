@@ -137,6 +137,7 @@ class Suite:
         with open(self.prepared("manifest.json")) as file:
             self.manifest = json.load(file)
         self.note("target", self.manifest["gpu"])
+        self.note("revision", self.manifest["revision"])
 
     def kernel_groups(self):
         """Those that the device has code for: some kernels are for GPUs alone."""

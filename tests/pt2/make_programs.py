@@ -104,6 +104,60 @@ class Mutates(nn.Module):
         return {"sum": x + state, "count": self.count}
 
 
+class Follows(nn.Module):
+    """A buffer that is a view of a parameter: it changes when that is trained."""
+
+    def __init__(self):
+        super().__init__()
+        self.line = nn.Linear(3, 3)
+        self.register_buffer("before", self.line.weight.detach())
+
+    def forward(self, x):
+        return self.line(x) + x @ self.before
+
+
+class Even(nn.Module):
+    """Another program for an odd batch."""
+
+    def forward(self, x):
+        return x * 2 if x.shape[0] % 2 == 0 else x * 3
+
+
+class Statistics(nn.Module):
+    """A running statistic that the module reads after it was updated."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(4)
+
+    def forward(self, x):
+        return self.norm(x) * self.norm.running_var
+
+
+class Masks(nn.Module):
+    """A causal mask and one of the batch, as arguments of attention; a normalisation."""
+
+    def __init__(self):
+        super().__init__()
+        self.line = nn.Linear(4, 4)
+        self.norm = nn.BatchNorm1d(4)
+
+    def forward(self, x, keep):
+        q = self.line(x)[:, None]
+        places = torch.arange(x.shape[1])
+        causal = places[:, None] >= places
+        y = F.scaled_dot_product_attention(q, q, q, causal[None, None])
+        y = y + F.scaled_dot_product_attention(q, q, q, keep[:, None, None, :])
+        return self.norm(y[:, 0].transpose(1, 2))
+
+
+class Large(nn.Module):
+    """A number that no double holds."""
+
+    def forward(self, x):
+        return x + 9007199254740993
+
+
 class WithConstant(nn.Module):
     def __init__(self, constant):
         super().__init__()
@@ -175,6 +229,11 @@ def main():
     mutates = export(Mutates(), (torch.randn(2), torch.randn(2))).run_decompositions({})
     save("mutates", mutates)
     save("two", {"small": export(Branch(), (torch.randn(2),)), "large": mlp})
+    save("follows", export(Follows(), (x,)))
+    save("even", export(Even(), (torch.randn(4, 3),), dynamic_shapes=({0: torch.export.Dim.AUTO},)))
+    save("statistics", export(Statistics(), (torch.randn(2, 4),)))
+    save("masks", export(Masks().train(), (torch.randn(2, 5, 4), torch.ones(2, 5, dtype=torch.bool))))
+    save("large", export(Large(), (torch.tensor([1, 2]),)))
     try:
         from torch.testing._internal.two_tensor import TwoTensor
 

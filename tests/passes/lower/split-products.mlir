@@ -36,6 +36,16 @@ func.func @gradients(%g: tensor<8x133xbf16>, %x: tensor<8x16xbf16>, %w: tensor<1
   return %dx, %dw : tensor<8x16xbf16>, tensor<133x16xf32>
 }
 
+// Two odd sizes: columns first, and of each part what is contracted.
+// CHECK-LABEL: func.func @both
+// CHECK-COUNT-2: exec.add_product
+// CHECK-NOT:     exec.add_product
+// CHECK:         train.concat {{.*}} (tensor<8x128xbf16>, tensor<8x5xbf16>) -> tensor<8x133xbf16>
+func.func @both(%x: tensor<8x131xbf16>, %w: tensor<131x133xbf16>) -> tensor<8x133xbf16> {
+  %l = train.dot_general %x, %w {lhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_batch = array<i64>, rhs_contract = array<i64: 0>} : (tensor<8x131xbf16>, tensor<131x133xbf16>) -> tensor<8x133xbf16>
+  return %l : tensor<8x133xbf16>
+}
+
 // Both parts and the tail of a padded table are written in its place.
 // EXEC-LABEL: exec.program @table
 // EXEC:         exec.gemm {{.*}} -> %[[A:.*]] : {{.*}} memref<8x128xbf16, strided<[192, 1]>>

@@ -1,0 +1,34 @@
+//===- OpTable.h - which operators the importer knows -----------*- C++ -*-===//
+
+#ifndef TESSERA_FRONTENDS_PT2_OPTABLE_H
+#define TESSERA_FRONTENDS_PT2_OPTABLE_H
+
+#include "frontends/pt2/Call.h"
+
+namespace tessera::pt2 {
+
+using Handler = mlir::LogicalResult (*)(Call &);
+
+struct OpRow {
+  llvm::StringLiteral target; ///< "aten.linear.default"
+  Handler handler;
+  const char *needs = "self"; ///< names of tensors that must be there, by commas
+};
+
+/// The row of an operator, or null.
+const OpRow *findOp(llvm::StringRef target);
+/// All rows of one source file.
+llvm::ArrayRef<OpRow> activationOps();
+llvm::ArrayRef<OpRow> convolutionOps();
+llvm::ArrayRef<OpRow> elementwiseOps();
+llvm::ArrayRef<OpRow> indexOps();
+llvm::ArrayRef<OpRow> leafOps();
+llvm::ArrayRef<OpRow> lossOps();
+llvm::ArrayRef<OpRow> neuralOps();
+llvm::ArrayRef<OpRow> productOps();
+llvm::ArrayRef<OpRow> reduceOps();
+llvm::ArrayRef<OpRow> shapeOps();
+
+} // namespace tessera::pt2
+
+#endif // TESSERA_FRONTENDS_PT2_OPTABLE_H
