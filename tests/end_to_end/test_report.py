@@ -275,7 +275,8 @@ class Report(ToolTest):
         self.assertGreater(sizes[0], 512 << 20)
         self.assertEqual(sizes[1], 32 << 20)
         attention = [report["step"]["attention_seconds"] for report in found]
-        self.assertGreater(attention[1], 64 * 1.5 * attention[0])
+        # Of the target: 5 products at 0.27 of the peak before, 7 at 0.30 of it, beside a forward pass of the same rate.
+        self.assertGreater(attention[1], 64 * 1.15 * attention[0])
 
     def test_memory_limit_is_that_of_the_gpu(self):
         model = os.path.join(MODELS, "gpt.ts17.onnx")
