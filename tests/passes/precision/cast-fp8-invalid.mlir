@@ -37,20 +37,6 @@ func.func @empty(%x: tensor<8x0xbf16>, %w: tensor<32x0xf32>, %y: tensor<0x32xbf1
 
 // -----
 
-func.func @held(%u: tensor<2048xf32> {train.role = "param", train.name = "u", train.compute_type = f8E4M3FN,
-                                      train.segments = [#train.segment<"w", offset = 0, shape = [32, 64]>]},
-                %x: tensor<8x64xbf16>, %g: tensor<8x32xbf16>, %p: tensor<32x64xf32>) -> (tensor<8x32xbf16>, tensor<8x64xbf16>, tensor<8x32xbf16>) {
-  %w = train.reshape %u : (tensor<2048xf32>) -> tensor<32x64xf32>
-  %0 = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>, scaling = #train.scaling<rowwise, activation, weight>} : (tensor<8x64xbf16>, tensor<32x64xf32>) -> tensor<8x32xbf16>
-  // expected-remark@+1 {{the weight of '' is quantised where it is read: what shares a scale is spread over its unit}}
-  %1 = train.dot_general %g, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>, scaling = #train.scaling<rowwise, gradient, weight>} : (tensor<8x32xbf16>, tensor<32x64xf32>) -> tensor<8x64xbf16>
-  // expected-remark@+1 {{the weight of '' is quantised where it is read: it does not lie in a unit as a matrix}}
-  %2 = train.dot_general %x, %p {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>, scaling = #train.scaling<rowwise, activation, weight>} : (tensor<8x64xbf16>, tensor<32x64xf32>) -> tensor<8x32xbf16>
-  return %0, %1, %2 : tensor<8x32xbf16>, tensor<8x64xbf16>, tensor<8x32xbf16>
-}
-
-// -----
-
 // A product that reads another one as it is.
 func.func @chain(%x: tensor<8x32xbf16>, %v: tensor<32x32xf32>) -> tensor<8x32xbf16> {
   // expected-remark@+1 {{quantised where it is read}}

@@ -65,48 +65,6 @@ func.func @block(%u: tensor<16xf32> {train.role = "param", train.name = "u"},
 
 // -----
 
-// What the backward pass reads is rounded, unless it can be computed again from what is rounded and read anyway.
-
-// CHECK-LABEL: func.func @saved
-func.func @saved(%u: tensor<16xf32> {train.role = "param", train.name = "u"},
-                 %x: tensor<2x4xf32> {train.role = "input", train.name = "x"})
-    -> (tensor<2x4xf32> {train.role = "output", train.name = "a"}, tensor<2x4xf32> {train.role = "output", train.name = "b"}) {
-  %w = train.reshape %u : (tensor<16xf32>) -> tensor<4x4xf32>
-  // CHECK: %[[Y:.*]] = train.dot_general
-  %y = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
-  %z = train.dot_general %y, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
-  // CHECK: %[[TANH:.*]] = train.tanh {{.*}} : tensor<2x4xf32>
-  // CHECK-NEXT: %[[SAVED:.*]] = train.convert %[[TANH]] : (tensor<2x4xf32>) -> tensor<2x4xbf16>
-  %t = train.tanh %z : tensor<2x4xf32>
-  // CHECK: %[[EXP:.*]] = train.exp {{.*}} : tensor<2x4xf32>
-  // CHECK-NOT: train.convert %[[EXP]]
-  %e = train.exp %y : tensor<2x4xf32>
-  // CHECK: train.mul %{{.*}}, %[[EXP]] {train.backward} : tensor<2x4xf32>
-  %b = train.mul %y, %e {train.backward} : tensor<2x4xf32>
-  // CHECK: %[[AGAIN:.*]] = train.convert %[[SAVED]] {train.backward} : (tensor<2x4xbf16>) -> tensor<2x4xf32>
-  // CHECK: train.neg %[[AGAIN]]
-  %a = train.neg %t {train.backward} : tensor<2x4xf32>
-  return %a, %b : tensor<2x4xf32>, tensor<2x4xf32>
-}
-
-// -----
-
-// What recomputation starts from is kept, and so rounded.
-
-// CHECK-LABEL: func.func @barrier
-func.func @barrier(%u: tensor<16xf32> {train.role = "param", train.name = "u"},
-                   %x: tensor<2x4xf32> {train.role = "input", train.name = "x"}) -> tensor<2x4xf32> {
-  %w = train.reshape %u : (tensor<16xf32>) -> tensor<4x4xf32>
-  %y = train.dot_general %x, %w {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
-  %e = train.exp %y : tensor<2x4xf32>
-  // CHECK: train.barrier %{{.*}} {train.backward} : tensor<2x4xbf16>
-  %k = train.barrier %e {train.backward} : tensor<2x4xf32>
-  %b = train.mul %y, %k {train.backward} : tensor<2x4xf32>
-  return %b : tensor<2x4xf32>
-}
-
-// -----
-
 // Convolutions, and products that depend on no parameter and no input, stay f32.
 
 // CHECK-LABEL: func.func @not_applied
@@ -291,32 +249,6 @@ func.func @kept_alone(%r: tensor<4x4xf32> {train.role = "param", train.name = "r
   // CHECK: train.dot_general %{{.*}}, %[[N]] {{.*}} (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %y = train.dot_general %h, %n {compute_type = f32, lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   return %y : tensor<4x4xf32>
-}
-
-// -----
-
-// What the backward pass computes again for a product in f32 is rounded as the forward pass rounded it; a gradient that
-// such a product alone reads is not.
-
-// CHECK-LABEL: func.func @recomputed
-func.func @recomputed(%r: tensor<4x4xf32> {train.role = "param", train.name = "r", train.compute_type = f32},
-                      %u: tensor<16xf32> {train.role = "param", train.name = "u"},
-                      %x: tensor<4x4xf32> {train.role = "input", train.name = "x"})
-    -> (tensor<4x4xf32> {train.role = "output", train.name = "y"}, tensor<4x4xf32> {train.role = "grad", train.of = "r"}) {
-  %uw = train.reshape %u : (tensor<16xf32>) -> tensor<4x4xf32>
-  %h = train.dot_general %x, %uw {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
-  // CHECK: %[[T:.*]] = train.tanh
-  // CHECK: train.convert %[[T]] : (tensor<4x4xf32>) -> tensor<4x4xbf16>
-  %t = train.tanh %h : tensor<4x4xf32>
-  %y = train.dot_general %t, %r {compute_type = f32, lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 0>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
-  // CHECK: %[[D:.*]] = train.mul {{.*}} {train.backward}
-  // CHECK-NOT: train.convert %[[D]]
-  %d = train.mul %y, %h {train.backward} : tensor<4x4xf32>
-  // CHECK: %[[A:.*]] = train.tanh {{.*}} {train.backward, train.recompute}
-  // CHECK: train.convert %[[A]] {train.backward} : (tensor<4x4xf32>) -> tensor<4x4xbf16>
-  %a = train.tanh %h {train.backward, train.recompute} : tensor<4x4xf32>
-  %dr = train.dot_general %a, %d {compute_type = f32, lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 0>, rhs_contract = array<i64: 0>, train.backward} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
-  return %y, %dr : tensor<4x4xf32>, tensor<4x4xf32>
 }
 
 // -----

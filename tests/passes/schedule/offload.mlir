@@ -17,11 +17,6 @@
 // RUN: %{compile}
 // RUN: FileCheck %s --check-prefix=PARAM --input-file=%t.parameters
 // RUN: tessera-interp %t.parameters --compare=%t.none --rtol=0 --atol=0 --quiet
-// REDEFINE: %{offload} = --offload="activations=true min-bytes=32"
-// REDEFINE: %{out} = %t.activations
-// RUN: %{compile}
-// RUN: FileCheck %s --check-prefix=ACT --input-file=%t.activations
-// RUN: tessera-interp %t.activations --compare=%t.none --rtol=0 --atol=0 --quiet
 // REDEFINE: %{offload} = --offload="activations=true"
 // REDEFINE: %{out} = %t.small
 // RUN: %{compile} 2>&1 | FileCheck %s --check-prefix=NONE
@@ -56,14 +51,6 @@
 // PARAM: dist.all_gather_start %{{.*}} {{.*}}origin = #dist.origin<backward, ["h.1"]>
 // PARAM: train.adamw_update
 // PARAM: dist.copy_start %{{.*}} to "host" {origin = #dist.origin<update, ["h.0"]>
-
-// The last block's values are read at once and stay. Those of the others come back one block ahead.
-// ACT: dist.copy_start %{{.*}} to "host" {origin = #dist.origin<forward, ["h.0/tanh"]>, schedule.reason = "when it is computed"}
-// ACT: dist.copy_start %{{.*}} to "host" {origin = #dist.origin<forward, ["h.1/tanh"]>, schedule.reason = "when it is computed"}
-// ACT-NOT: origin = #dist.origin<forward, ["h.2/tanh"]>
-// ACT: dist.copy_start %{{.*}} to "device" {origin = #dist.origin<backward, ["h.1/tanh"]>, schedule.reason = "one unit ahead", train.backward}
-// ACT: dist.copy_start %{{.*}} to "device" {origin = #dist.origin<backward, ["h.0/tanh"]>, schedule.reason = "one unit ahead", train.backward}
-// ACT: dist.done {{.*}}schedule.reason = "at the first use", train.backward}
 
 // NONE: remark: no activation moves to the host: the backward pass reads values of at least 4096 bytes from fewer than two blocks
 

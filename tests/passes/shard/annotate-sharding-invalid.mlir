@@ -1,22 +1,8 @@
 // RUN: tessera-opt %s --annotate-sharding=strategy=zero3 -split-input-file -verify-diagnostics
-// RUN: not tessera-opt %s --annotate-sharding=strategy=zero9 -split-input-file 2>&1 | FileCheck %s
-
-// CHECK: unknown strategy 'zero9', expected ddp, zero1, zero2, zero3 or hsdp
-// RUN: not tessera-opt %s --annotate-sharding="strategy=zero2 keep-gathered=u" -split-input-file 2>&1 | FileCheck %s --check-prefix=KEEP
-// KEEP: keep-gathered needs a strategy that gathers units more than once per step, got zero2
 // RUN: not tessera-opt %s --annotate-sharding="strategy=zero3 keep-gathered=(" -split-input-file 2>&1 | FileCheck %s --check-prefix=REGEX
 // REGEX: --keep-gathered: '(' is not a regular expression: parentheses not balanced
 // RUN: not tessera-opt %s --annotate-sharding="strategy=zero3 keep-gathered=^w$" -split-input-file 2>&1 | FileCheck %s --check-prefix=NAME
 // NAME: no unit matches --keep-gathered='{{.*}}'; units: 'u'
-// RUN: not tessera-opt %s --annotate-sharding=strategy=hsdp -split-input-file 2>&1 | FileCheck %s --check-prefix=HSDP
-// HSDP: strategy hsdp needs a mesh with an axis of role replica and one of role data, both larger than 1, got #dist.mesh<shard = 3>
-
-// expected-error @below {{expected a mesh in the module attribute 'dist.mesh'}}
-func.func @no_mesh() {
-  return
-}
-
-// -----
 
 module attributes {dist.mesh = #dist.mesh<shard = 3>} {
 // expected-error @below {{unit 'u' has 8 elements, which 3 ranks do not divide; flatten with a padding multiple of 3}}

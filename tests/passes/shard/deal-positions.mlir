@@ -1,7 +1,6 @@
 // Positions are dealt in blocks, by the pairs of a query and a key that attention sees in a batch.
 // RUN: tessera-opt %s --split-input-file --pass-pipeline='builtin.module(func.func(annotate-sharding{attention=ring sequence-order=dealt:blocks=4}))' 2>%t.said | FileCheck %s
 // RUN: FileCheck %s --check-prefix=SAID --input-file=%t.said
-// RUN: tessera-opt %s --split-input-file --pass-pipeline='builtin.module(func.func(annotate-sharding{attention=ring}))' 2>/dev/null | FileCheck %s --check-prefix=AUTO
 
 // SAID: positions are dealt in 8 blocks, by the pairs that their queries see; inputs are gathered for it
 
@@ -32,9 +31,6 @@
 // CHECK: train.reshape %[[X]]
 // CHECK: train.attention {{.*}} keys(%[[B]] to %[[E]]) {causal
 
-// Left open, blocks are dealt where documents follow from the batch: two for each rank, which is what divides.
-// AUTO-LABEL: func @documents
-// AUTO: dist.deal %{{.*}} : tensor<2x8xi64>
 module attributes {dist.mesh = #dist.mesh<shard = 2, seq = 2>} {
 func.func @documents(%ids: tensor<4x16xi64> {train.dims = #train.dims<[sample, position]>, train.name = "ids", train.role = "input"},
                      %x: tensor<4x16xf32> {train.dims = #train.dims<[sample, position]>, train.name = "x", train.role = "input"})
@@ -60,10 +56,6 @@ func.func @documents(%ids: tensor<4x16xi64> {train.dims = #train.dims<[sample, p
 // CHECK: %[[WORK:.*]] = train.add %[[TWICE]], %[[ALL]]
 // CHECK: train.sort_indices %[[WORK]] {descending
 // CHECK: dist.deal %{{.*}} : tensor<1x8xi64>
-// Left open, a zigzag is enough.
-// AUTO-LABEL: func @layers
-// AUTO-SAME: {"seq": zigzag}
-// AUTO-NOT: dist.deal
 module attributes {dist.mesh = #dist.mesh<shard = 2, seq = 2>} {
 func.func @layers(%x: tensor<4x16xf32> {train.dims = #train.dims<[sample, position]>, train.name = "x", train.role = "input"})
     -> (tensor<f32> {train.role = "loss"}) {
@@ -72,24 +64,6 @@ func.func @layers(%x: tensor<4x16xf32> {train.dims = #train.dims<[sample, positi
   %b, %1 = train.attention %a, %a, %a {causal, scale = 0.5} : (tensor<4x1x16x1xf32>, tensor<4x1x16x1xf32>, tensor<4x1x16x1xf32>) -> (tensor<4x1x16x1xf32>, tensor<4x1x16xf32>)
   %c, %2 = train.attention %b, %b, %b {scale = 0.5} : (tensor<4x1x16x1xf32>, tensor<4x1x16x1xf32>, tensor<4x1x16x1xf32>) -> (tensor<4x1x16x1xf32>, tensor<4x1x16xf32>)
   %loss = train.reduce sum, %c {dimensions = array<i64: 0, 1, 2, 3>} : (tensor<4x1x16x1xf32>) -> tensor<f32>
-  return %loss : tensor<f32>
-}
-}
-
-// -----
-
-// Not applied by itself where an input has more than a number for each position: all of it would be gathered.
-// AUTO-LABEL: func @wide_input
-// AUTO-NOT: dist.deal
-module attributes {dist.mesh = #dist.mesh<shard = 2, seq = 2>} {
-func.func @wide_input(%ids: tensor<4x16xi64> {train.dims = #train.dims<[sample, position]>, train.name = "ids", train.role = "input"},
-                      %x: tensor<4x16x8xf32> {train.dims = #train.dims<[sample, position, none]>, train.name = "x", train.role = "input"})
-    -> (tensor<f32> {train.role = "loss"}) {
-  %end = train.constant dense<16> : tensor<4x16xi64>
-  %q = train.reshape %x : (tensor<4x16x8xf32>) -> tensor<4x1x16x8xf32>
-  %y, %lse = train.attention %q, %q, %q keys(%ids to %end) {causal, scale = 0.5} :
-    (tensor<4x1x16x8xf32>, tensor<4x1x16x8xf32>, tensor<4x1x16x8xf32>, tensor<4x16xi64>, tensor<4x16xi64>) -> (tensor<4x1x16x8xf32>, tensor<4x1x16xf32>)
-  %loss = train.reduce sum, %y {dimensions = array<i64: 0, 1, 2, 3>} : (tensor<4x1x16x8xf32>) -> tensor<f32>
   return %loss : tensor<f32>
 }
 }

@@ -37,22 +37,6 @@ func.func @minimum(%x: tensor<8x6xbf16> {dist.sharding = #dist.sharding<[{"shard
   return %m : tensor<6xbf16>
 }
 
-// Beside a partial maximum a whole value is one itself: nothing is masked.
-// CHECK-LABEL: func @join
-// CHECK: train.max {{.*}}unreduced = {"shard": max}
-// CHECK: train.concat {{.*}}unreduced = {"shard": max}
-// LOCAL-LABEL: func @join
-// LOCAL-NOT: dist.axis_index
-// LOCAL: train.max
-// LOCAL: train.concat
-// LOCAL: dist.all_reduce {{.*}}kind = #dist<reduction max>
-func.func @join(%x: tensor<8x6xf32> {dist.sharding = #dist.sharding<[{"shard"}, {}]>}, %y: tensor<6xf32>) -> tensor<12xf32> {
-  %m = train.reduce max, %x {dimensions = array<i64: 0>} : (tensor<8x6xf32>) -> tensor<6xf32>
-  %b = train.max %m, %y : tensor<6xf32>
-  %c = train.concat %b, %y {dim = 0 : i64} : (tensor<6xf32>, tensor<6xf32>) -> tensor<12xf32>
-  return %c : tensor<12xf32>
-}
-
 // What does not keep order, or rounds, reduces first.
 // CHECK-LABEL: func @not_monotone
 // CHECK: %[[M:.*]] = train.reduce max
@@ -66,22 +50,6 @@ func.func @not_monotone(%x: tensor<8x6xf32> {dist.sharding = #dist.sharding<[{"s
   %c = train.convert %m : (tensor<6xf32>) -> tensor<6xbf16>
   %s = train.mul %m, %m : tensor<6xf32>
   return %n, %c, %s : tensor<6xf32>, tensor<6xbf16>, tensor<6xf32>
-}
-
-// A maximum of minima is no minimum of maxima, and a sum of maxima no maximum of sums: one is reduced before the other.
-// CHECK-LABEL: func @mixed
-// CHECK: %[[A:.*]] = train.reduce max{{.*}}unreduced = {"shard": max}
-// CHECK: %[[RA:.*]] = dist.reshard %[[A]]
-// CHECK: train.reduce sum, %[[RA]]{{.*}}[#dist.sharding<[], unreduced = {"seq"}>]
-// CHECK: train.reduce min, %[[RA]]{{.*}}[#dist.sharding<[], unreduced = {"seq": min}>]
-// CHECK: train.max
-func.func @mixed(%x: tensor<8x6xf32> {dist.sharding = #dist.sharding<[{"shard"}, {"seq"}]>}) -> (tensor<f32>, tensor<f32>, tensor<6xf32>) {
-  %m = train.reduce max, %x {dimensions = array<i64: 0>} : (tensor<8x6xf32>) -> tensor<6xf32>
-  %s = train.reduce sum, %m {dimensions = array<i64: 0>} : (tensor<6xf32>) -> tensor<f32>
-  %l = train.reduce min, %m {dimensions = array<i64: 0>} : (tensor<6xf32>) -> tensor<f32>
-  %o = train.reduce min, %x {dimensions = array<i64: 0>} : (tensor<8x6xf32>) -> tensor<6xf32>
-  %b = train.max %m, %o : tensor<6xf32>
-  return %s, %l, %b : tensor<f32>, tensor<f32>, tensor<6xf32>
 }
 
 // The maximum that is wanted in parts is reduced whole and then sliced.

@@ -32,16 +32,6 @@ func.func @unequal(%x: tensor<8xf32> {dist.sharding = #dist.sharding<[{"shard"}]
 // -----
 
 module attributes {dist.mesh = #dist.mesh<shard = 4>} {
-func.func @unannotated(%x: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-error @below {{expected one sharding per result in 'dist.shardings'; run propagate-sharding first}}
-  %s = train.exp %x : tensor<8xf32>
-  return %s : tensor<8xf32>
-}
-}
-
-// -----
-
-module attributes {dist.mesh = #dist.mesh<shard = 4>} {
 func.func @dimension(%x: tensor<3x2xf32> {dist.sharding = #dist.sharding<[{}, {"shard"}]>, dist.global = tensor<3x8xf32>}) -> (tensor<3x8xf32> {dist.sharding = #dist.sharding<[{}, {}]>, dist.global = tensor<3x8xf32>}) {
   // expected-error @below {{works on dimension 1, expected 0}}
   %s = dist.all_gather %x {axes = ["shard"], dim = 1 : i64} : (tensor<3x2xf32>) -> tensor<3x8xf32>
@@ -64,15 +54,6 @@ module attributes {dist.mesh = #dist.mesh<shard = 4>} {
 func.func @exchange(%x: tensor<2x8xf32> {dist.sharding = #dist.sharding<[{"shard"}, {}]>, dist.global = tensor<8x8xf32>}) {
   // expected-error @below {{works on dimension 1, expected 0}}
   %s = dist.all_to_all %x {axes = ["shard"], split_dim = 1 : i64, concat_dim = 0 : i64} : (tensor<2x8xf32>) -> tensor<8x2xf32>
-  return
-}
-}
-
-// -----
-
-module attributes {dist.mesh = #dist.mesh<shard = 4>} {
-// expected-error @below {{argument 0 is split inside of blocks, expected one range per rank}}
-func.func @blocks(%x: tensor<8xf32> {dist.sharding = #dist.sharding<[{2, "shard"}]>}) {
   return
 }
 }
