@@ -233,6 +233,8 @@ LogicalResult Importer::addInputs() {
     for (auto [dim, size] : llvm::enumerate(meta->sizes)) {
       auto range = program.ranges.find(size.symbol());
       const int64_t chosen = input.dims[dim].size;
+      if (!size.isConstant())
+        symbols[size.symbol()] = chosen;
       if (size.isConstant() || range == program.ranges.end())
         continue;
       if ((range->second.min && chosen < *range->second.min) || (range->second.max && chosen > *range->second.max))

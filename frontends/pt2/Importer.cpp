@@ -141,8 +141,11 @@ LogicalResult Importer::checkResults(ArrayRef<std::string> results, Call &call) 
     RankedTensorType type = entry.constant ? entry.constant->type : train::tensorType(entry.value);
     bool fits = type.getElementType() == elementOf(&context, meta->second.dtype) &&
                 static_cast<size_t>(type.getRank()) == meta->second.sizes.size();
-    for (size_t dim = 0; fits && dim < meta->second.sizes.size(); ++dim)
-      fits = !meta->second.sizes[dim].isConstant() || meta->second.sizes[dim].value == type.getDimSize(dim);
+    for (size_t dim = 0; fits && dim < meta->second.sizes.size(); ++dim) {
+      // Nothing for a size that depends on data, which no operator of the table gives.
+      std::optional<int64_t> size = meta->second.sizes[dim].evaluate(symbols);
+      fits = !size || *size == type.getDimSize(dim);
+    }
     if (!fits) {
       std::string text;
       llvm::raw_string_ostream(text) << "it would give " << type << ", not what the program says of '" << name << "' ("

@@ -104,7 +104,7 @@ LogicalResult Compilation::import() {
     const Frontend *frontend = frontendOf(options.input);
     if (!frontend)
       return error() << options.input << ": not a model of a kind that is known: " << frontendKinds()
-                     << ", MLIR (.mlir); of a file of another name the first bytes say it";
+                     << ", MLIR (.mlir); a file of another name is known by its first bytes";
     ImportOptions import;
     import.dims = options.dims;
     import.batch = options.batch;
