@@ -38,6 +38,10 @@ std::optional<SourceLine> parseStackTrace(llvm::StringRef text);
 /// weights are those of the graph's inputs and outputs.
 llvm::Error checkProgram(const Program &program);
 
+// Reader.cpp
+/// An entry of JSON. An error says in which entry it is.
+llvm::Expected<Json> readJson(const Archive &archive, llvm::StringRef entry);
+
 // Weights.cpp
 /// Reads where the weights and constants of `program.modelName` lie.
 llvm::Error readWeightTable(const Archive &archive, Program &program);

@@ -132,12 +132,9 @@ Error readInto(const Archive &archive, StringRef model, Program &program) {
   program.modelName = *chosen;
   const std::string entry = "models/" + *chosen + ".json";
   const std::string where = "'" + archive.file() + "', entry '" + entry + "': ";
-  Expected<std::string> text = archive.readText(entry);
-  if (!text)
-    return text.takeError();
-  Expected<Json> json = parseJson(*text);
+  Expected<Json> json = readJson(archive, entry);
   if (!json)
-    return error(where + toString(json.takeError()));
+    return json.takeError();
   Diagnostics log;
   parseProgram(Cursor(*json, log), program);
   if (log.failed())
@@ -150,6 +147,16 @@ Error readInto(const Archive &archive, StringRef model, Program &program) {
   return Error::success();
 }
 } // namespace
+
+Expected<Json> readJson(const Archive &archive, StringRef entry) {
+  Expected<std::string> text = archive.readText(entry);
+  if (!text)
+    return text.takeError();
+  Expected<Json> json = parseJson(*text);
+  if (!json)
+    return error("'" + archive.file() + "', entry '" + entry.str() + "': " + toString(json.takeError()));
+  return json;
+}
 
 Expected<Program> readProgram(const Archive &archive, StringRef model) {
   try {

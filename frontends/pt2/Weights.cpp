@@ -127,12 +127,9 @@ Error readTable(const Archive &archive, Program &program, StringRef kind, Diagno
                    "'), as PyTorch 2.8 wrote them: save it again with a newer torch.export.save");
     return error("'" + archive.file() + "' has no entry '" + entry + "'");
   }
-  Expected<std::string> text = archive.readText(entry);
-  if (!text)
-    return text.takeError();
-  Expected<Json> json = parseJson(*text);
+  Expected<Json> json = readJson(archive, entry);
   if (!json)
-    return error(where + toString(json.takeError()));
+    return json.takeError();
   const Cursor root(*json, log);
   root.fields({"config"});
   const Cursor config = root.field("config");
