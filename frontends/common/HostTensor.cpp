@@ -135,4 +135,16 @@ HostTensor HostTensor::reshaped(ArrayRef<int64_t> shape) const {
   return tensor;
 }
 
+HostTensor HostTensor::runningSums(int64_t dim, IntegerType element) const {
+  HostTensor tensor = ofInts(RankedTensorType::get(shape(), element), ints);
+  int64_t stride = 1;
+  for (int64_t inner : shape().drop_front(dim + 1))
+    stride *= inner;
+  for (int64_t i = 0, count = size(); i < count; ++i) {
+    const auto before = i / stride % shape()[dim] == 0 ? 0 : static_cast<uint64_t>(tensor.ints[i - stride]);
+    tensor.ints[i] = wrapTo(element, static_cast<int64_t>(static_cast<uint64_t>(ints[i]) + before));
+  }
+  return tensor;
+}
+
 } // namespace tessera::frontend
