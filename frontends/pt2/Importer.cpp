@@ -2,6 +2,8 @@
 
 #include "frontends/pt2/Importer.h"
 
+#include "frontends/pt2/InPlace.h"
+
 using namespace mlir;
 
 namespace tessera {
@@ -17,8 +19,9 @@ StringRef shortTarget(StringRef target) {
 }
 } // namespace
 
-Importer::Importer(const Archive &archive, const Program &program, const ImportOptions &options, MLIRContext &context)
-    : archive(archive), program(program), options(options), context(context),
+Importer::Importer(const Archive &archive, const Program &program, llvm::StringMap<std::string> inPlace,
+                   const ImportOptions &options, MLIRContext &context)
+    : archive(archive), program(program), inPlace(std::move(inPlace)), options(options), context(context),
       fileLoc(FileLineColLoc::get(&context, program.file, 0, 0)), step(fileLoc), roles(options, fileLoc) {}
 
 /// "/model/layers.3/mlp/up_proj/linear_5": the modules that the call is in, by what each adds to the path.
@@ -170,8 +173,10 @@ void Importer::importNode(const Node &node) {
       names[name].broken = true;
   };
   const OpRow *row = findOp(shortTarget(node.target));
-  if (!row)
-    return giveUp("the operator is not supported");
+  if (!row) {
+    auto why = results.empty() ? inPlace.end() : inPlace.find(results[0]);
+    return giveUp(why == inPlace.end() ? "the operator is not supported" : why->second);
+  }
   std::vector<Entry> inputs;
   llvm::StringMap<Given> given;
   if (!fill(node, inputs, given))
@@ -207,8 +212,10 @@ void Importer::importNode(const Node &node) {
 OwningOpRef<ModuleOp> importPt2Archive(const pt2::Archive &archive, const ImportOptions &options,
                                        MLIRContext &context) {
   llvm::Expected<pt2::Program> program = pt2::readProgram(archive);
-  if (program)
-    return pt2::Importer(archive, *program, options, context).run();
+  if (program) {
+    llvm::StringMap<std::string> inPlace = pt2::replaceInPlace(*program);
+    return pt2::Importer(archive, *program, std::move(inPlace), options, context).run();
+  }
   emitError(FileLineColLoc::get(&context, archive.file(), 0, 0)) << llvm::toString(program.takeError());
   return {};
 }

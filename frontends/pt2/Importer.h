@@ -23,7 +23,9 @@ std::vector<std::string> namesOf(const Argument &argument);
 
 class Importer {
 public:
-  Importer(const Archive &archive, const Program &program, const ImportOptions &options, mlir::MLIRContext &context);
+  /// `inPlace`: why operators in place are left in the program, by their results.
+  Importer(const Archive &archive, const Program &program, llvm::StringMap<std::string> inPlace,
+           const ImportOptions &options, mlir::MLIRContext &context);
 
   mlir::OwningOpRef<mlir::ModuleOp> run();
 
@@ -56,6 +58,7 @@ private:
 
   const Archive &archive;
   const Program &program;
+  const llvm::StringMap<std::string> inPlace;
   const ImportOptions &options;
   mlir::MLIRContext &context;
   mlir::Location fileLoc;

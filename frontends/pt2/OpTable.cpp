@@ -8,7 +8,7 @@ static const llvm::StringMap<const OpRow *> &table() {
   static const llvm::StringMap<const OpRow *> rows = [] {
     llvm::StringMap<const OpRow *> made;
     for (llvm::ArrayRef<OpRow> group : {activationOps(), convolutionOps(), elementwiseOps(), indexOps(), leafOps(),
-                                        lossOps(), neuralOps(), productOps(), reduceOps(), shapeOps()})
+                                        lossOps(), neuralOps(), placeOps(), productOps(), reduceOps(), shapeOps()})
       for (const OpRow &row : group)
         made[row.target] = &row;
     return made;

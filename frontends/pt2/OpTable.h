@@ -25,6 +25,7 @@ llvm::ArrayRef<OpRow> indexOps();
 llvm::ArrayRef<OpRow> leafOps();
 llvm::ArrayRef<OpRow> lossOps();
 llvm::ArrayRef<OpRow> neuralOps();
+llvm::ArrayRef<OpRow> placeOps();
 llvm::ArrayRef<OpRow> productOps();
 llvm::ArrayRef<OpRow> reduceOps();
 llvm::ArrayRef<OpRow> shapeOps();

@@ -128,8 +128,12 @@ const OpRow kRows[] = {
     {"aten.arange.default", opArange, ""},
     {"aten.arange.start", opArange, ""},
     {"aten.arange.start_step", opArange, ""},
+    // Memory that nothing has been written to may hold anything.
+    {"aten.empty.memory_format", opFilled<0>, ""},
+    {"aten.empty_like.default", opFilledLike<0>},
     {"aten.full.default", opFull, ""},
     {"aten.full_like.default", opFullLike},
+    {"aten.new_empty.default", opFilled<0>},
     {"aten.new_full.default", opFull},
     {"aten.new_ones.default", opFilled<1>},
     {"aten.new_zeros.default", opFilled<0>},

@@ -36,13 +36,18 @@ STAGES = {"model": "not made", "export": "export refused",
     "compile": "compiler refused", "run": "run refused", "check": "failed"}
 
 
+def case_of(result):
+    """What identifies a case: family, padding token, entrance."""
+    return result["family"], result["pad"], result.get("entrance", "onnx")
+
+
 def read(path):
     """The results in a file, the last one of each case."""
     if not os.path.exists(path):
         return []
     with open(path) as file:
         results = [json.loads(line) for line in file if line.strip()]
-    return list({(result["family"], result["pad"]): result for result in results}.values())
+    return list({case_of(result): result for result in results}.values())
 
 
 def settings_of(result):
@@ -74,7 +79,7 @@ def cell(result):
 def line(result):
     """One case in one line."""
     pad = "no pad" if result["pad"] is None else "pad"
-    return f"{result['family']:24} {pad:6} {result.get('seconds', 0):5.0f} s  {cell(result)}"[:400]
+    return f"{result['family']:24} {result.get('entrance', 'onnx')} {pad:6} {result.get('seconds', 0):5.0f} s  {cell(result)}"[:400]
 
 
 def counts(results, families):

@@ -29,6 +29,7 @@ import onnx  # noqa: E402
 import plain  # noqa: E402
 import shrink  # noqa: E402
 import torch  # noqa: E402
+import zoo  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
 from torch_export import ExportError, exporters, graph, record, targets, training  # noqa: E402
 from torch_export.dropout import without_dropout  # noqa: E402
@@ -39,7 +40,7 @@ BATCH, SEQUENCE, STEPS = 4, 8, 3
 KEEP = 64  # elements of an initializer that stay in the file if it is a parameter
 # Causal language models of transformers: family and padding token.
 FAMILIES = {"gpt2": None, "llama": None, "mistral": None, "gemma2": None, "gpt_neox": None, "olmo2": None, "phi": None,
-            "qwen2": 0, "opt": 1, "roberta": 1}
+            "qwen2": 0, "qwen3": None, "opt": 1, "roberta": 1}
 PLAIN = ("gpt2", "llama", "padded-tied")
 SMALLER = {64: 16, 128: 32, 16: 8}  # sizes of shrink.py's -> those here
 
@@ -49,6 +50,9 @@ def build(name):
     torch.manual_seed(7)
     if name in plain.MODELS:
         return plain.MODELS[name]()
+    if name in zoo.SMALL:
+        made = zoo.SMALL[name]()
+        return made.model, made.inputs, made.names, made.loss
     settings = shrink.family_settings(name, FAMILIES[name])
     for key in shrink.SIZE:
         if settings.get(key) in SMALLER and "position" not in key:
@@ -165,7 +169,7 @@ def write(exported, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("label", choices=["newest", "oldest"])
-    parser.add_argument("models", nargs="*", default=[*FAMILIES, *plain.MODELS])
+    parser.add_argument("models", nargs="*", default=[*FAMILIES, *plain.MODELS, *zoo.SMALL])
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)

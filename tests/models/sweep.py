@@ -2,7 +2,7 @@
 """Exports, compiles and trains every causal language model of the installed transformers, small, and compares with
 PyTorch.
 
-usage: sweep.py [--only REGEX] [--resume] [--results FILE] [--table docs/models.md] [--jobs 2]
+usage: sweep.py [--only REGEX] [--entrance onnx|pt2] [--resume] [--results FILE] [--table docs/models.md] [--jobs 2]
 
 Each family of transformers' MODEL_FOR_CAUSAL_LM_MAPPING is made with random weights (shrink.py) without a padding
 token, with the weights as they are initialized, and with one (id 0), with noise added so that no weight is special. It
@@ -10,10 +10,14 @@ is exported as tools/export_torch.py does and trained for three AdamW steps, on 
 and every gradient of the first step must be PyTorch's (tools/torch_export/compare.py). Results go to a file of JSON
 lines as they come. --table makes the page of what is there.
 
+--entrance pt2 goes in by torch.export and .pt2 instead (programs.py), with a padding token and noise, and without where
+a family cannot be made with one.
+
 Exit status: 0; 1 if a model trains otherwise than in PyTorch, or could not be tried to the end.
 """
 
 import argparse
+import datetime
 import json
 import os
 import re
@@ -50,8 +54,9 @@ def needs_padding(family, pad):
         return False
 
 
-def run_case(family, pad, folder):
+def run_case(family, pad, entrance, folder):
     """The result of one case, a dictionary for the file of results."""
+    from programs import ProgramCheck
     from torch_export import ExportError, training
     from torch_export.check import CannotCompare, Check
     result = {}
@@ -64,7 +69,8 @@ def run_case(family, pad, folder):
         result |= {"class": type(model.model).__name__, "parameters": sum(p.numel() for p in model.parameters())}
         if pad is not None:
             training.perturb(model)
-        check = Check(model, inputs, names, folder, steps=STEPS, timeout=120)
+        kind = ProgramCheck if entrance == "pt2" else Check
+        check = kind(model, inputs, names, folder, steps=STEPS, timeout=120)
         check.export()
         result["exporter"] = check.exporter
         for name, flags in RANKS.items():
@@ -80,6 +86,23 @@ def run_case(family, pad, folder):
     return result
 
 
+def run_or_copy(case, known, done, pool):
+    """Starts a case, unless it would end as the case before of its family did."""
+    family, pad, entrance = case
+    if entrance == "pt2":
+        while pad is None and (family, 0, entrance) not in known:
+            pool.wait()
+        if pad == 0 or known[family, 0, entrance].get("stage") == "model":
+            pool.start(case)
+        return
+    first = known.get((family, None, entrance), {})
+    if pad is not None and first.get("stage") in ("export", "compile", "check"):  # an op is missing, or time, either way
+        same = {key: first[key] for key in ("class", "parameters", "result", "stage") if key in first}
+        done(case, {**same, "reason": "as without a padding token"})
+    else:
+        pool.start(case)
+
+
 def line_of(why):
     """The last line of an exception's text: strict configurations put the reason there."""
     lines = [line.strip() for line in str(why).splitlines() if line.strip()]
@@ -89,6 +112,7 @@ def line_of(why):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="families that match")
+    parser.add_argument("--entrance", choices=["onnx", "pt2"], default="onnx")
     parser.add_argument("--resume", action="store_true", help="leave out cases that are in the file of results")
     parser.add_argument("--results", default=os.path.join(HERE, "..", "..", "build", "models.jsonl"))
     parser.add_argument("--table", metavar="FILE", help="write the page of the results")
@@ -105,28 +129,24 @@ def main():
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     os.makedirs(os.path.dirname(os.path.abspath(options.results)), exist_ok=True)
-    cases = [(family, pad) for pad in (None, 0) for family in families() if re.search(options.only, family)]
+    names = [family for family in families() if re.search(options.only, family)]
+    cases = [(family, pad, options.entrance) for pad in ((0, None) if options.entrance == "pt2" else (None, 0))
+             for family in names]
     earlier = page.read(options.results) if options.resume else []
-    known = {(result["family"], result["pad"]): result for result in earlier}
+    known = {page.case_of(result): result for result in earlier}
 
     def done(case, result):
-        family, pad = case
-        result = {"family": family, "pad": pad} | result
+        result = dict(zip(("family", "pad", "entrance"), case)) | result
+        result["date"] = datetime.date.today().isoformat()
         known[case] = result
         with open(options.results, "a") as file:
             file.write(json.dumps(result) + "\n")
         print(page.line(result), flush=True)
 
     pool = Pool(options.jobs, options.time_limit, options.memory_limit, run_case, done)
-    for family, pad in cases:
-        first = known.get((family, None), {})
-        if (family, pad) in known:
-            continue
-        if pad is not None and first.get("stage") in ("export", "compile", "check"):  # an op is missing, or time, either way
-            same = {key: first[key] for key in ("class", "parameters", "result", "stage") if key in first}
-            done((family, pad), {**same, "reason": "as without a padding token"})
-        else:
-            pool.start((family, pad))
+    for case in cases:
+        if case not in known:
+            run_or_copy(case, known, done, pool)
     pool.finish()
     if options.table:
         page.write(page.read(options.results), families(), options.table)
