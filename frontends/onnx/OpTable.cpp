@@ -17,7 +17,7 @@ std::vector<const OpRow *> allRows() {
   for (ArrayRef<OpRow> table :
        {activationOps(), elementwiseOps(), contractOps(), einsumOps(), convolutionOps(), lossOps(),   neuralOps(),
         reduceOps(),     shapeOps(),       partOps(),     indexOps(),  scatterOps(),     selectOps(), leafOps(),
-        gridOps(),       imageOps(),       padOps(),      poolOps(),   recurrentOps(),   resizeOps()})
+        gridOps(),       imageOps(),       padOps(),      poolOps(),   recurrentOps(),   resizeOps(), rotaryOps()})
     for (const OpRow &row : table)
       rows.push_back(&row);
   llvm::sort(rows, [](const OpRow *a, const OpRow *b) {

@@ -38,6 +38,7 @@ llvm::ArrayRef<OpRow> selectOps();
 llvm::ArrayRef<OpRow> leafOps();
 llvm::ArrayRef<OpRow> resizeOps();
 llvm::ArrayRef<OpRow> recurrentOps();
+llvm::ArrayRef<OpRow> rotaryOps();
 llvm::ArrayRef<OpRow> poolOps();
 llvm::ArrayRef<OpRow> padOps();
 llvm::ArrayRef<OpRow> imageOps();

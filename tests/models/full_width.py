@@ -60,7 +60,9 @@ def without_weights():
     Gives the mode of these, for inputs."""
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.nn import init
     mode, usual = FakeTensorMode(allow_non_fake_inputs=True), torch.nn.Module.register_parameter
+    truncated = init._no_grad_trunc_normal_  # asks tensors for their values
 
     def register(module, name, parameter):
         if parameter is not None and not hasattr(parameter, "fake_mode"):
@@ -69,10 +71,12 @@ def without_weights():
             parameter = torch.nn.Parameter(fake, requires_grad=parameter.requires_grad)
         usual(module, name, parameter)
     torch.nn.Module.register_parameter = register
+    init._no_grad_trunc_normal_ = lambda tensor, *rest, **named: (
+        tensor if hasattr(tensor, "fake_mode") else truncated(tensor, *rest, **named))
     try:
         yield mode
     finally:
-        torch.nn.Module.register_parameter = usual
+        torch.nn.Module.register_parameter, init._no_grad_trunc_normal_ = usual, truncated
 
 
 def export(made, mode):

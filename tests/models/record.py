@@ -108,7 +108,7 @@ def write_training(folder, name, model, inputs, names, kind, found):
     flags = ["--batch", BATCH, *(["--seq", SEQUENCE] if not inputs[0].is_floating_point() else []), *loss.flags(),
              *training.hyper_flags()]
     versions = {"torch": torch.__version__.split("+")[0]}
-    if name in FAMILIES:
+    if name not in plain.MODELS:
         import transformers
         versions["transformers"] = transformers.__version__
     with open(os.path.join(folder, "model.json"), "w") as file:

@@ -20,25 +20,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "tools")]
 import record  # noqa: E402
 import torch  # noqa: E402
-from torch_export.dropout import without_dropout  # noqa: E402
-from torch_export.exporters import axes_of, by_parameter  # noqa: E402
+from programs import export_program  # noqa: E402
 
 SMALL = 100 << 10  # bytes of an archive
-
-
-def export(model, inputs):
-    """The program with its batch open, and with its positions open where the model allows that."""
-    def attempt(kept):
-        symbols = {"B": torch.export.Dim("batch", min=2), "T": torch.export.Dim("time", min=2)}
-        axes = [{axis: symbols[name] for axis, name in axes_of(tensor).items() if name in kept} for tensor in inputs]
-        return torch.export.export(model, inputs, dynamic_shapes=by_parameter(model, axes))
-    with without_dropout(model):
-        for kept in ("BT", "B", ""):
-            try:
-                return attempt(kept)
-            except Exception as why:  # noqa: BLE001: torch has no common class for what its exporter raises
-                last = why
-        raise last
 
 
 def clean(content):
@@ -64,7 +48,7 @@ def main():
     for name in sys.argv[1:] or sorted(os.listdir(record.FOLDER)):
         model, inputs, names, _ = record.build(name)
         try:
-            program = export(model, inputs)
+            program = export_program(model, inputs)
         except Exception as why:  # noqa: BLE001
             print(f"{name}: not exported: {str(why)[:200]}")
             continue
