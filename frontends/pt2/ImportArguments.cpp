@@ -262,18 +262,31 @@ LogicalResult Importer::addInputs() {
   return success();
 }
 
+/// Names of what the module returns, in order.
+static std::vector<std::string> resultNames(const Program &program) {
+  const auto count = static_cast<size_t>(llvm::count_if(program.signature.outputs, [](const OutputSpec &spec) {
+    return spec.kind == OutputSpec::Kind::UserOutput || spec.kind == OutputSpec::Kind::LossOutput;
+  }));
+  std::optional<std::vector<std::string>> found = leafNames(program.outSpec, program.namedTuples);
+  if (found && found->size() == count)
+    return *found;
+  std::vector<std::string> numbered;
+  for (size_t i = 0; i < count; ++i)
+    numbered.push_back(count == 1 ? "output" : "output" + std::to_string(i));
+  return numbered;
+}
+
 LogicalResult Importer::addResults() {
-  const auto outputs = llvm::count_if(program.signature.outputs,
-                                      [](const OutputSpec &spec) { return spec.kind == OutputSpec::Kind::UserOutput; });
-  int64_t number = 0;
+  const std::vector<std::string> results = resultNames(program);
+  size_t number = 0;
   for (const OutputSpec &spec : program.signature.outputs) {
-    // What a module returns has no names in the file: "output", or "output0", "output1" and so on.
-    std::string name = outputs == 1 ? "output" : "output" + std::to_string(number);
+    std::string name;
     switch (spec.kind) {
     case OutputSpec::Kind::UserOutput:
-      ++number;
+      name = results[number++];
       break;
     case OutputSpec::Kind::LossOutput:
+      ++number;
       name = "loss";
       break;
     case OutputSpec::Kind::BufferMutation:
@@ -286,6 +299,8 @@ LogicalResult Importer::addResults() {
     case OutputSpec::Kind::Token:
       return error() << "the program has gradients or effects among its results: export the forward pass alone";
     }
+    if (!spec.argument.as<TensorArg>())
+      continue; // None or a number of Python, which nothing is trained by
     auto found = names.find(spec.name);
     if (found == names.end() || (!found->second.value && !found->second.constant))
       return error() << "output '" << spec.name << "' is not a tensor";

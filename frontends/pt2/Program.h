@@ -9,6 +9,7 @@
 #define TESSERA_FRONTENDS_PT2_PROGRAM_H
 
 #include "frontends/pt2/Expression.h"
+#include "frontends/pt2/TreeSpec.h"
 
 #include <complex>
 #include <cstdint>
@@ -271,15 +272,14 @@ struct Program {
   Graph graph;
   Signature signature;
   std::map<std::string, Range> ranges;   // of symbols: "s0"
-  std::map<std::string, int64_t> opsets; // "aten" -> version
   std::vector<std::string> guards;       // code of guards on inputs
   std::vector<std::string> verifiers;    // "TRAINING": as torch.export.export gives it; "ATEN": decomposed
   std::map<std::string, Weight> weights; // parameters, buffers and tensor constants, by full name
   /// Full names that share one entry, in groups of at least two. Not known of weights without data.
   std::vector<std::vector<std::string>> tied;
-  std::string inSpec, outSpec;             // how inputs and outputs are nested: JSON of torch.utils._pytree, unparsed
-  std::vector<std::string> userInputNames; // the forward method's names of arguments, if the file has them
-  std::vector<std::string> warnings;       // such as: the schema's minor is newer than this reader
+  std::string outSpec;               // how outputs are nested: JSON of torch.utils._pytree, see TreeSpec.h
+  NamedTuples namedTuples;           // of outSpec
+  std::vector<std::string> warnings; // such as: the schema's minor is newer than this reader
 };
 
 } // namespace tessera::pt2

@@ -93,10 +93,15 @@ void parseModuleCalls(const Cursor &at, Program &program) {
     if (at.failed() || !isRoot || !signature)
       continue;
     signature->fields({"inputs", "outputs", "in_spec", "out_spec", "forward_arg_names"});
-    program.inSpec = signature->field("in_spec").string();
     program.outSpec = signature->field("out_spec").string();
-    if (auto names = signature->optional("forward_arg_names"))
-      program.userInputNames = parseStrings(*names);
+  }
+}
+
+void parseNamedTuples(const Cursor &at, Program &program) {
+  const size_t count = at.members();
+  for (size_t i = 0; i < count && !at.failed(); ++i) {
+    const Cursor tuple = at.member(i);
+    program.namedTuples.emplace(at.memberName(i), parseStrings(tuple.field("field_names")));
   }
 }
 
@@ -113,10 +118,8 @@ void parseProgram(const Cursor &at, Program &program) {
   program.graph = parseGraph(module.field("graph"), 0);
   program.signature = parseSignature(module.field("signature"));
   parseModuleCalls(module.field("module_call_graph"), program);
-  const Cursor opsets = at.field("opset_version");
-  const size_t count = opsets.members();
-  for (size_t i = 0; i < count && !at.failed(); ++i)
-    program.opsets.emplace(opsets.memberName(i), opsets.member(i).integer());
+  if (auto tuples = module.optional("treespec_namedtuple_fields"))
+    parseNamedTuples(*tuples, program);
   parseRanges(at.field("range_constraints"), program);
   if (auto guards = at.optional("guards_code"))
     program.guards = parseStrings(*guards);

@@ -158,6 +158,18 @@ class Large(nn.Module):
         return x + 9007199254740993
 
 
+class Results(nn.Module):
+    """A loss and logits by names, with a result that is None and one that is a number."""
+
+    def __init__(self):
+        super().__init__()
+        self.line = nn.Linear(3, 3)
+
+    def forward(self, x):
+        logits = self.line(x)
+        return {"loss": (logits * logits).mean(), "logits": [logits, (logits * 2,)], "cache": None, "count": 3}
+
+
 class WithConstant(nn.Module):
     def __init__(self, constant):
         super().__init__()
@@ -234,6 +246,7 @@ def main():
     save("statistics", export(Statistics(), (torch.randn(2, 4),)))
     save("masks", export(Masks().train(), (torch.randn(2, 5, 4), torch.ones(2, 5, dtype=torch.bool))))
     save("large", export(Large(), (torch.tensor([1, 2]),)))
+    save("results", export(Results(), (x,)))
     try:
         from torch.testing._internal.two_tensor import TwoTensor
 
