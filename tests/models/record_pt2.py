@@ -17,11 +17,11 @@ import warnings
 import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "tools")]
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "frontends", "python")]
 import record  # noqa: E402
 import torch  # noqa: E402
-from torch_export.dropout import without_dropout  # noqa: E402
-from torch_export.exporters import axes_of, by_parameter  # noqa: E402
+from tessera.dimensions import axes_of, by_parameter  # noqa: E402
+from tessera.dropout import without_dropout  # noqa: E402
 
 SMALL = 100 << 10  # bytes of an archive
 
