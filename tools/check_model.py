@@ -27,6 +27,8 @@ import os
 import sys
 import tempfile
 
+PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "frontends", "python")
+
 
 def arguments(words):
     """(options, flags for tessera-compile)."""
@@ -55,8 +57,10 @@ def arguments(words):
 def check(options, flags, folder):
     """(exit status, verdict's line, what --json writes)."""
     import torch
-    from torch_export import ExportError, targets, training
-    from torch_export.check import CannotCompare, Check
+    sys.path.insert(0, PACKAGE)
+    from tessera import targets, training
+    from tessera.check import CannotCompare, Check
+    from tessera.errors import ExportError
     torch.manual_seed(options.seed)
     loss = training.Loss(options.loss, options.ignore_index, options.label_smoothing)
     try:

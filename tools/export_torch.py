@@ -23,7 +23,10 @@ Needs torch and onnx (torch 2.6 and 2.15 were tested), for the dynamo exporter o
 """
 
 import argparse
+import os
 import sys
+
+PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "frontends", "python")
 
 
 def fail(message):
@@ -47,18 +50,19 @@ def main():
     try:
         import onnx
         import torch
-        import torch_export
-        from torch_export import exporters, targets
+        sys.path.insert(0, PACKAGE)
+        from tessera import targets
+        from tessera import onnx as entrance
     except ImportError as why:
         fail(why)
     torch.manual_seed(options.seed)
     try:
         model, inputs, names = targets.load_target(options.target, options.set, options.batch, options.seq)
-        found = torch_export.export(model, inputs, names, options.output, exporter=options.exporter,
+        found = entrance.export(model, inputs, names, options.output, exporter=options.exporter,
                                     keep_dropout=options.keep_dropout, evaluate=options.check)
-    except torch_export.ExportError as why:
+    except entrance.ExportError as why:
         fail(why)
-    shapes = exporters.shapes_of(onnx.load(options.output, load_external_data=False))
+    shapes = entrance.exporters.shapes_of(onnx.load(options.output, load_external_data=False))
     count = sum(p.numel() for p in model.parameters())
     print(f"{options.output}: {count} parameters, inputs {shapes}, by the {found['exporter'].replace(',', ' exporter of', 1)}")
 

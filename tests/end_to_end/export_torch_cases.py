@@ -9,10 +9,10 @@ import sys
 
 import torch
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
-import torch_export  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "frontends", "python"))
 from export_cases import arguments, cuts, layers, record, state, tables  # noqa: E402, F401: each registers its cases
 from export_cases.base import CASES  # noqa: E402
+from tessera.onnx import ExportError, export  # noqa: E402
 
 
 def main():
@@ -26,9 +26,9 @@ def main():
         names = ["x", "y"][:len(example)]
         result = results[name] = {"said": said}
         try:
-            result["record"] = torch_export.export(model, example, names, os.path.join(folder, name + ".onnx"), say=said.append,
+            result["record"] = export(model, example, names, os.path.join(folder, name + ".onnx"), say=said.append,
                                                    **options)
-        except torch_export.ExportError as why:
+        except ExportError as why:
             result["error"] = str(why)
         after = model.state_dict()
         result["restored"] = before.keys() == after.keys() and all(torch.equal(before[key], after[key]) for key in before)

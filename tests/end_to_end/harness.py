@@ -12,7 +12,7 @@ import unittest
 import numpy as np
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+sys.path[:0] = [os.path.join(ROOT, "tests", "support"), os.path.join(ROOT, "frontends", "python")]
 import safetensors  # noqa: E402
 
 # A shell starts its background jobs with SIGINT ignored, and nohup ignores SIGHUP: programs started here would inherit

@@ -29,9 +29,9 @@ import warnings
 import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "tools")]
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "frontends", "python")]
 import zoo  # noqa: E402
-from torch_export import tessera  # noqa: E402
+from tessera import tools  # noqa: E402
 
 RANKS = {"llama-3.1-70b": 64, "mixtral-8x7b": 32, "gpt-neox-20b": 16}  # 8 of the others
 PAGE = """# Models at full width
@@ -122,7 +122,7 @@ def write(name, path):
 def compile_program(name, found, path):
     """Compiles the file; the second half of the result."""
     ranks = RANKS.get(name, 8)
-    command = [tessera.find_tool("tessera-compile"), path, "-o", path + ".tessera", "--loss", found["loss"], "--mesh",
+    command = [tools.find_tool("tessera-compile"), path, "-o", path + ".tessera", "--loss", found["loss"], "--mesh",
                f"shard={ranks}", "--strategy", "zero3", "--precision", "bf16", "--target", "h100x8",
                f"--report={path}.json"]
     command += ["--batch", str(ranks)] if 0 in found["open"] else []
@@ -134,7 +134,7 @@ def compile_program(name, found, path):
         wall, user, system, kibibytes = map(float, file.read().split())
     result = {"ranks": ranks, "compile_wall": wall, "compile_seconds": user + system, "compile_megabytes": kibibytes / 1024}
     if done.returncode != 0:
-        return result | {"stage": "compile", "reason": tessera.short(done.stdout)}
+        return result | {"stage": "compile", "reason": tools.short(done.stdout)}
     with open(path + ".json") as file:
         return result | {"rank_bytes": json.load(file)["memory"]["peak_per_rank"]}
 

@@ -27,7 +27,7 @@ import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path[:0] = [HERE, os.path.join(ROOT, "tools")]
+sys.path[:0] = [HERE, os.path.join(ROOT, "frontends", "python")]
 from catalogue import FAMILIES, all_rows, running  # noqa: E402
 
 GOLDENS = os.path.join(HERE, "modules")
@@ -54,7 +54,7 @@ def arguments():
 def record(rows, options):
     """Records what is not there."""
     import torch
-    import torch_export.check  # noqa: F401, imported once for all
+    import tessera.check  # noqa: F401, imported once for all
     from catalogue import recording
     from pool import Pool
     torch.set_num_threads(1)

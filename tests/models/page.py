@@ -21,7 +21,7 @@ tests/models/sweep.py --entrance pt2 --resume --table docs/models.md
 Each model is made at d=64 with two layers (more where there are more kinds of layers) and 128 tokens, exported,
 compiled, and trained for three AdamW steps, on one rank and with ZeRO-3 on two ranks. *Same* means: losses within 1e-5,
 every gradient of the first step within 1e-4 of its largest element, and the same parameters trained
-(`compare.py` beside the export tool). Shown are the largest relative differences of a loss and of a gradient. Dropout
+(`frontends/python/tessera/compare.py`). Shown are the largest relative differences of a loss and of a gradient. Dropout
 rates are 0. Whatever is not *same* is refused, with the reason.
 
 By ONNX a model is exported as `tools/export_torch.py hf:<family>` does, and checked without a padding token, from fresh

@@ -1,10 +1,10 @@
 """Checks a model by the other entrance: exported by torch.export, saved as .pt2, trained from its own weights, and
-compared with PyTorch as tools/torch_export/check.py does."""
+compared with PyTorch as frontends/python/tessera/check.py does."""
 
 import torch
-from torch_export.check import CannotCompare, Check
-from torch_export.dropout import without_dropout
-from torch_export.exporters import axes_of, by_parameter
+from tessera.check import CannotCompare, Check
+from tessera.dimensions import axes_of, by_parameter
+from tessera.dropout import without_dropout
 
 
 def export_program(model, inputs):

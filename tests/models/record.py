@@ -23,7 +23,7 @@ import tempfile
 import warnings
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "tools")]
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "frontends", "python")]
 import numpy  # noqa: E402
 import onnx  # noqa: E402
 import plain  # noqa: E402
@@ -31,9 +31,11 @@ import shrink  # noqa: E402
 import torch  # noqa: E402
 import zoo  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
-from torch_export import ExportError, exporters, graph, record, targets, training  # noqa: E402
-from torch_export.dropout import without_dropout  # noqa: E402
-from torch_export.export import export_proto  # noqa: E402
+from tessera import names as naming  # noqa: E402
+from tessera import targets, training  # noqa: E402
+from tessera.dimensions import axes_of  # noqa: E402
+from tessera.dropout import without_dropout  # noqa: E402
+from tessera.onnx import ExportError, export_proto, exporters, graph, record  # noqa: E402
 
 FOLDER = os.path.join(HERE, "recorded")
 BATCH, SEQUENCE, STEPS = 4, 8, 3
@@ -69,8 +71,8 @@ def weights_of(model, found):
     buffers are in the exported file."""
     parameters = {entry["name"] for entry in found["parameters"] if not entry.get("unused")}
     norms = tuple(entry["running_mean"].removesuffix("mean") for entry in found["batch_norm"])
-    tensors = {name: entry[0] for name, entry in graph.parameter_names(model).items() if name in parameters}
-    tensors |= {name: entry[0] for name, entry in graph.buffer_names(model).items() if norms and name.startswith(norms)}
+    tensors = {name: entry[0] for name, entry in naming.parameter_names(model).items() if name in parameters}
+    tensors |= {name: entry[0] for name, entry in naming.buffer_names(model).items() if norms and name.startswith(norms)}
     return {name: tensor.detach().clone().contiguous() for name, tensor in tensors.items()}
 
 
@@ -136,7 +138,7 @@ def strip(exported):
 
 def plain_export(model, inputs, names):
     """What torch.onnx.export(dynamo=True) writes of the module."""
-    dimensions = tuple({axis: torch.export.Dim.AUTO for axis in exporters.axes_of(x)} for x in inputs)
+    dimensions = tuple({axis: torch.export.Dim.AUTO for axis in axes_of(x)} for x in inputs)
     with tempfile.TemporaryDirectory() as place, exporters.quiet(), without_dropout(model):
         program = torch.onnx.export(model, inputs, input_names=names, dynamic_shapes=dimensions, dynamo=True)
         program.save(os.path.join(place, "model.onnx"))

@@ -17,7 +17,7 @@ import warnings
 import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "tools")]
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "frontends", "python")]
 import record  # noqa: E402
 import torch  # noqa: E402
 from programs import export_program  # noqa: E402

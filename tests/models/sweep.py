@@ -7,7 +7,7 @@ usage: sweep.py [--only REGEX] [--entrance onnx|pt2] [--resume] [--results FILE]
 Each family of transformers' MODEL_FOR_CAUSAL_LM_MAPPING is made with random weights (shrink.py) without a padding
 token, with the weights as they are initialized, and with one (id 0), with noise added so that no weight is special. It
 is exported as tools/export_torch.py does and trained for three AdamW steps, on one rank and with ZeRO-3 on two; losses
-and every gradient of the first step must be PyTorch's (tools/torch_export/compare.py). Results go to a file of JSON
+and every gradient of the first step must be PyTorch's (frontends/python/tessera/compare.py). Results go to a file of JSON
 lines as they come. --table makes the page of what is there.
 
 --entrance pt2 goes in by torch.export and .pt2 instead (programs.py), with a padding token and noise, and without where
@@ -24,7 +24,7 @@ import re
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "tools")]
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "frontends", "python")]
 BATCH, SEQUENCE, STEPS = 4, 16, 3
 RANKS = {"one rank": (), "zero3 on 2 ranks": ("--mesh", "shard=2", "--strategy", "zero3")}
 
@@ -38,7 +38,7 @@ def build(family, pad):
     """(module, inputs, names) of a family with random weights, and one run of it."""
     import shrink
     import torch
-    from torch_export import targets
+    from tessera import targets
     torch.manual_seed(0)
     model, inputs, names = targets.load_hugging_face(family, shrink.family_settings(family, pad), BATCH, SEQUENCE,
                                                      say=lambda text: None)
@@ -56,9 +56,10 @@ def needs_padding(family, pad):
 
 def run_case(family, pad, entrance, folder):
     """The result of one case, a dictionary for the file of results."""
+    from tessera import training
+    from tessera.check import CannotCompare, Check
+    from tessera.errors import ExportError
     from programs import ProgramCheck
-    from torch_export import ExportError, training
-    from torch_export.check import CannotCompare, Check
     result = {}
     try:
         try:
@@ -122,7 +123,7 @@ def main():
     options = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     import torch
-    import torch_export.check  # noqa: F401, imported once for all cases
+    import tessera.check  # noqa: F401, imported once for all cases
     import transformers
     import page
     from pool import Pool

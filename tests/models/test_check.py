@@ -10,11 +10,11 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path[:0] = [os.path.join(ROOT, "tests", "end_to_end"), os.path.join(ROOT, "tools", "torch_export")]
-import compare  # noqa: E402
+sys.path.insert(0, os.path.join(ROOT, "tests", "end_to_end"))
 import numpy as np  # noqa: E402
 from harness import ToolTest  # noqa: E402
-from tessera import Training  # noqa: E402
+from tessera import compare  # noqa: E402
+from tessera.tools import Training  # noqa: E402
 
 PYTHON = os.environ.get("TESSERA_TORCH_PYTHON", "python3")
 NET = '''

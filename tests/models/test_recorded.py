@@ -9,10 +9,9 @@ import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path[:0] = [os.path.join(ROOT, "tests", "end_to_end"), os.path.join(ROOT, "tools", "torch_export")]
-import compare  # noqa: E402
-import tessera  # noqa: E402
+sys.path.insert(0, os.path.join(ROOT, "tests", "end_to_end"))
 from harness import ToolTest  # noqa: E402
+from tessera import compare, tools  # noqa: E402
 
 RECORDED = os.path.join(HERE, "recorded")
 RANKS = {"one rank": (), "zero3 on 2 ranks": ("--mesh", "shard=2", "--strategy", "zero3")}
@@ -41,8 +40,8 @@ class Recorded(ToolTest):
         folder = os.path.join(RECORDED, model)
         with open(os.path.join(folder, "model.json")) as file:
             record = json.load(file)
-        gradients = tessera.load(os.path.join(folder, "gradients.safetensors"))
-        return folder, record, tessera.Training(record["losses"], gradients, list(gradients))
+        gradients = tools.load(os.path.join(folder, "gradients.safetensors"))
+        return folder, record, tools.Training(record["losses"], gradients, list(gradients))
 
     def check(self, model, name):
         """One exported file trains as PyTorch did."""
@@ -52,7 +51,7 @@ class Recorded(ToolTest):
                 artifact, run = self.path(f"{name}-{len(flags)}.tessera"), self.path(f"{name}-{len(flags)}")
                 self.succeed("tessera-compile", os.path.join(folder, name), "-o", artifact, *record["flags"], *flags)
                 weights = name if has_weights(os.path.join(folder, name)) else "weights.safetensors"
-                got = tessera.train(artifact, os.path.join(folder, "data.safetensors"), os.path.join(folder, weights),
+                got = tools.train(artifact, os.path.join(folder, "data.safetensors"), os.path.join(folder, weights),
                                     record["steps"], run, timeout=120)
                 verdict = compare.compare(want, got, lambda: record["rounding"])
                 self.assertTrue(verdict.same, verdict.line())

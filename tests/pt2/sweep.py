@@ -17,16 +17,15 @@ import sys
 import warnings
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "..", "models"), os.path.join(HERE, "..", "..", "tools")]
+sys.path[:0] = [os.path.join(HERE, "..", "models"), os.path.join(HERE, "..", "..", "frontends", "python")]
 import catalogue  # noqa: E402
 import pool  # noqa: E402
 import torch  # noqa: E402
 from catalogue import recording, running  # noqa: E402
 from safetensors.torch import save_file  # noqa: E402
-from torch_export.dropout import without_dropout  # noqa: E402
-from torch_export.exporters import by_parameter  # noqa: E402
-
-tessera, compare = running.tessera, running.compare
+from tessera import tools  # noqa: E402
+from tessera.dimensions import by_parameter  # noqa: E402
+from tessera.dropout import without_dropout  # noqa: E402
 
 
 def export(model, examples, path):
@@ -59,16 +58,16 @@ def run(name, folder):
         names = export(model, examples, program)
     except Exception as why:  # noqa: BLE001
         return {"result": "exporter refuses", "reason": " ".join(str(why).split())[:200]}
-    data = tessera.load(os.path.join(folder, "data.safetensors"))
+    data = tools.load(os.path.join(folder, "data.safetensors"))
     save_file({renamed.get(key, key): torch.from_numpy(value.copy()) for renamed in [dict(zip(row.names, names))]
                for key, value in data.items()}, os.path.join(folder, "renamed.safetensors"))
     artifact, stage = os.path.join(folder, "model.tessera"), "compile"
     try:
-        tessera.compile_model(program, artifact, ["--batch", case["samples"], *case["flags"]], 120)
+        tools.compile_model(program, artifact, ["--batch", case["samples"], *case["flags"]], 120)
         stage = "run"
-        got = tessera.train(artifact, os.path.join(folder, "renamed.safetensors"), program, case["steps"],
+        got = tools.train(artifact, os.path.join(folder, "renamed.safetensors"), program, case["steps"],
                             os.path.join(folder, "run"), 120)
-    except tessera.ToolError as why:
+    except tools.ToolError as why:
         internal = stage == "run" or why.crashed or running.INTERNAL.search(str(why))
         return {"result": "internal error" if internal else "refused", "stage": stage, "reason": why.reason}
     verdict = running.verdict_of(folder, case, (), got)

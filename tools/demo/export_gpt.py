@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Exports the demo's model, a GPT of 10.8 M parameters on bytes, with tools/torch_export and without its weights.
+"""Exports the demo's model, a GPT of 10.8 M parameters on bytes, with the package tessera and without its weights.
 
 usage: export_gpt.py [--out gpt.onnx] [--layers 6 --width 384 --heads 6 --length 256 --vocabulary 256]
 
@@ -12,10 +12,10 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "..", "tests", "onnx", "models")]
+sys.path[:0] = [os.path.join(HERE, "..", "..", "frontends", "python"), os.path.join(HERE, "..", "..", "tests", "onnx", "models")]
 import export_models  # noqa: E402
 import models  # noqa: E402
-import torch_export  # noqa: E402
+from tessera.onnx import export_proto  # noqa: E402
 
 
 def main():
@@ -27,7 +27,7 @@ def main():
 
     model = models.Gpt(vocabulary=a.vocabulary, width=a.width, heads=a.heads, layers=a.layers, length=a.length)
     tokens = models.tokens(a.vocabulary, 2, min(64, a.length))
-    exported, _ = torch_export.export_proto(model, (tokens,), ["tokens"], ["logits"], exporter="dynamo")
+    exported, _ = export_proto(model, (tokens,), ["tokens"], ["logits"], exporter="dynamo")
     buffers = {buffer for buffer, _ in model.named_buffers()}
     export_models.strip_weights(exported, buffers, os.path.basename(a.out) + ".weights")
     with open(a.out, "wb") as file:

@@ -27,12 +27,12 @@ import torch.nn.functional as F
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..", "..")
 OUT = os.path.join(HERE, "fp8")
-sys.path[:0] = [os.path.join(ROOT, "tools"), os.path.join(ROOT, "tests", "onnx", "models"),
+sys.path[:0] = [os.path.join(ROOT, "frontends", "python"), os.path.join(ROOT, "tests", "onnx", "models"),
                 os.path.join(ROOT, "tests", "support")]
 import export_models  # noqa: E402
 import fp8  # noqa: E402
 import models  # noqa: E402
-import torch_export  # noqa: E402
+from tessera.onnx import export_proto  # noqa: E402
 
 FORMATS = {"e4m3fn": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2}
 STEPS, BATCH, LENGTH = 10, 16, 64
@@ -204,7 +204,7 @@ def train(model, named, tokens, targets):
 
 def record_trainings(name):
     model = MODELS[name]()
-    exported, _ = torch_export.export_proto(model, (models.tokens(256, 2, LENGTH),), ["tokens"], ["logits"], exporter="dynamo")
+    exported, _ = export_proto(model, (models.tokens(256, 2, LENGTH),), ["tokens"], ["logits"], exporter="dynamo")
     initializers = {i.name for i in exported.graph.initializer}
     export_models.strip_weights(exported, {buffer for buffer, _ in model.named_buffers()}, name + ".weights")
     with open(os.path.join(OUT, name + ".onnx"), "wb") as file:

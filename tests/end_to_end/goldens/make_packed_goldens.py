@@ -24,9 +24,9 @@ from safetensors.torch import save_file
 from torch import nn
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "..", "..", "..", "tools"), HERE]
-import torch_export  # noqa: E402
+sys.path[:0] = [os.path.join(HERE, "..", "..", "..", "frontends", "python"), HERE]
 from make_goldens import HYPER, onnx_names, perturb, snapshot  # noqa: E402
+from tessera.onnx import export  # noqa: E402
 
 STEPS, BATCH, LENGTH, VOCABULARY, WIDTH, HEADS, GROUPS, WINDOW = 3, 12, 24, 32, 16, 4, 2, 5
 
@@ -149,7 +149,7 @@ def record(name, kind):
     given = {"tokens": tokens, "position_ids": positions, "samples": ids}
     inputs = tuple(given[input] for input in kind.inputs)
     path = os.path.join(folder, "model.onnx")
-    torch_export.export(model, tuple(x[:2] for x in inputs), kind.inputs, path, exporter="dynamo", say=lambda text: None)
+    export(model, tuple(x[:2] for x in inputs), kind.inputs, path, exporter="dynamo", say=lambda text: None)
     named = onnx_names(path, model)
     perturb(named)
     with torch.no_grad():  # so large that it matters what a token attends to

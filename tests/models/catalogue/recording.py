@@ -16,8 +16,9 @@ import numpy
 import onnx
 import torch
 from safetensors.torch import save_file
-from torch_export import ExportError, export_proto, training
-from torch_export.dropout import without_dropout
+from tessera import training
+from tessera.dropout import without_dropout
+from tessera.onnx import ExportError, export_proto
 
 from .rows import SAMPLES, STEPS
 

@@ -9,9 +9,8 @@ import unittest.mock
 import numpy
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "..", "..", "tools", "torch_export"))
-import compare  # noqa: E402
-import tessera  # noqa: E402
+sys.path.insert(0, os.path.join(HERE, "..", "..", "..", "frontends", "python"))
+from tessera import compare, tools  # noqa: E402
 
 CONFIGS = {"one rank": (), "zero3 on 2 ranks": ("--mesh", "shard=2", "--strategy", "zero3"),
            "2 micro-batches": ("--accumulate", "2"), "recomputation": ("--remat", "full"), "bf16": ("--precision", "bf16")}
@@ -29,7 +28,7 @@ INTERNAL = re.compile(r"'[a-z_]+\.[a-z_]+' op |dominate|do not merge into|kernel
 
 def simulator():
     """The folder of the libraries that stand for a GPU's."""
-    return os.path.join(os.path.dirname(os.path.dirname(tessera.find_tool("tessera-run"))), "gpu-simulator")
+    return os.path.join(os.path.dirname(os.path.dirname(tools.find_tool("tessera-run"))), "gpu-simulator")
 
 
 def has_simulator():
@@ -53,8 +52,8 @@ def micro_batches(flags):
 def wanted(folder, case, micro):
     """PyTorch's Training with that many micro-batches."""
     other = str(micro) in case["losses"] and micro > 1
-    gradients = tessera.load(os.path.join(folder, f"gradients{f'-{micro}' if other else ''}.safetensors"))
-    return tessera.Training(case["losses"][str(micro) if other else "1"], gradients, list(gradients))
+    gradients = tools.load(os.path.join(folder, f"gradients{f'-{micro}' if other else ''}.safetensors"))
+    return tools.Training(case["losses"][str(micro) if other else "1"], gradients, list(gradients))
 
 
 def verdict_of(folder, case, flags, got):
@@ -87,13 +86,13 @@ def run(folder, exporter, config, work, timeout=60):
     batch = case["samples"] // micro_batches(flags)
     stage = "compile"
     try:
-        tessera.compile_model(model, artifact, ["--batch", batch, *case["flags"], *flags], timeout)
+        tools.compile_model(model, artifact, ["--batch", batch, *case["flags"], *flags], timeout)
         stage = "run"
         libraries = {"LD_LIBRARY_PATH": simulator()} if config in ON_GPU else {}
         with unittest.mock.patch.dict(os.environ, libraries):
-            got = tessera.train(artifact, os.path.join(folder, "data.safetensors"), model, case["steps"],
+            got = tools.train(artifact, os.path.join(folder, "data.safetensors"), model, case["steps"],
                                 os.path.join(work, "run"), timeout)
-    except tessera.ToolError as why:
+    except tools.ToolError as why:
         internal = stage == "run" or why.crashed or INTERNAL.search(str(why)) or "took longer" in str(why)
         return {"result": "internal error" if internal else "refused", "stage": stage, "reason": why.reason}
     verdict = verdict_of(folder, case, flags, got)

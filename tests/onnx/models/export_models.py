@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Exports the models of models.py with both torch exporters, with the record of tools/torch_export and without weights.
+"""Exports the models of models.py with both torch exporters, with the record of the package tessera and without weights.
 
 usage: export_models.py [--out DIR] [model ...]      (torch 2.6, onnx, onnxscript: tools/setup.sh --oldest)
 
@@ -19,9 +19,8 @@ import torch
 
 import models
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "tools"))
-import torch_export  # noqa: E402
-from torch_export import graph  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "frontends", "python"))
+from tessera.onnx import export_proto, graph  # noqa: E402
 
 EXTERNAL = onnx.TensorProto.EXTERNAL
 
@@ -29,7 +28,7 @@ EXTERNAL = onnx.TensorProto.EXTERNAL
 def export(exporter, name, seed=0):
     """An onnx.ModelProto with its weights and its record."""
     model, inputs, names, dims = models.build(name, seed)
-    return torch_export.export_proto(model, inputs, names, exporter=exporter, axes=dims)[0]
+    return export_proto(model, inputs, names, exporter=exporter, axes=dims)[0]
 
 
 def export_torchscript(name, seed=0):

@@ -9,17 +9,13 @@ import tempfile
 import onnx
 import torch
 
+from ..dimensions import by_parameter
+from ..errors import ExportError
 from . import forms
 from . import marks as marking
-from .errors import ExportError
 from .graph import nodes_of
 
 LARGEST = 1 << 20  # of a symbolic dimension
-
-
-def axes_of(tensor):
-    """The symbolic dimensions of an example input: {axis: name}. B is the batch, T the time of integer inputs."""
-    return {0: "B", 1: "T"} if not tensor.is_floating_point() and tensor.dim() > 1 else {0: "B"} if tensor.dim() else {}
 
 
 @contextlib.contextmanager
@@ -47,14 +43,6 @@ def export_torchscript(model, inputs, names, outputs, axes, path, marked):
     torch.onnx.export(model, inputs, path, input_names=names, output_names=outputs, opset_version=17, dynamo=False,
                       dynamic_axes={name: dict(axis) for name, axis in zip(names, axes)}, do_constant_folding=False,
                       training=torch.onnx.TrainingMode.PRESERVE, custom_opsets={"tessera": 1} if marked else None)
-
-
-def by_parameter(model, entries):
-    """What there is for each input, as torch.export wants it for each parameter of forward: *args is one of them."""
-    for at, parameter in enumerate(inspect.signature(model.forward).parameters.values()):
-        if parameter.kind is parameter.VAR_POSITIONAL and at < len(entries):
-            return (*entries[:at], tuple(entries[at:]))
-    return tuple(entries)
 
 
 def export_dynamo(model, inputs, names, outputs, axes, path, marked):

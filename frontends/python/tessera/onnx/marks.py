@@ -16,6 +16,7 @@ from torch.utils import _pytree
 
 from . import cuts
 
+PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 TORCH = os.path.dirname(torch.__file__) + os.sep
 # Torch's own code whose detach and no_grad are part of a model; that of the rest (exporters, tracing) is not.
 MODELS = TORCH + "nn" + os.sep
@@ -57,7 +58,7 @@ def translations():
 def called_by_model():
     """Whether the call comes from the model's code, not from what traces it."""
     frame = sys._getframe(2)
-    while frame and (frame.f_code.co_filename in SKIPPED or frame.f_code.co_filename.startswith(os.path.dirname(__file__))):
+    while frame and (frame.f_code.co_filename in SKIPPED or frame.f_code.co_filename.startswith(PACKAGE)):
         frame = frame.f_back
     file = frame.f_code.co_filename if frame else TORCH
     return file.startswith(MODELS) or not file.startswith((TORCH, "<"))

@@ -1,6 +1,5 @@
 """The whole export: observe the module, run an exporter, check what it wrote, attach the record, write the file."""
 
-import contextlib
 import dataclasses
 import os
 import tempfile
@@ -9,11 +8,14 @@ import warnings
 import onnx
 import torch
 
+from ..dimensions import axes_of
+from ..distinct import distinct
+from ..dropout import without_dropout
+from ..errors import ExportError, listed
+from ..module_checks import check_parameters
+from ..module_step import in_training
 from . import evaluate as evaluator
 from . import exporters, graph, observe, record
-from .distinct import distinct
-from .dropout import without_dropout
-from .errors import ExportError, listed
 
 LARGE = 1_500_000_000  # bytes of weights from which they go into a file of their own
 
@@ -38,8 +40,8 @@ def export(model, inputs, names, path, outputs=None, exporter="auto", axes=None,
 def export_proto(model, inputs, names, outputs=None, exporter="auto", axes=None, keep_dropout=False, evaluate=None, say=print):
     """The same, as (ModelProto, record)."""
     inputs, names = tuple(inputs), list(names)
-    axes = axes or [exporters.axes_of(x) for x in inputs]
-    observe.check_parameters(model)
+    axes = axes or [axes_of(x) for x in inputs]
+    check_parameters(model)
     with warnings.catch_warnings(), in_training(model):
         warnings.simplefilter("ignore")
         with without_dropout(model, not keep_dropout) as rates, distinct(model):
@@ -56,19 +58,6 @@ def export_proto(model, inputs, names, outputs=None, exporter="auto", axes=None,
         say(f"note: the file has the example's {symbols}: {fixed}; to train with others, export with those")
     graph.put_values(exported, model)
     return exported, found
-
-
-@contextlib.contextmanager
-def in_training(model):
-    """A model in evaluation mode is in training mode meanwhile, with all its modules."""
-    modes = {module: module.training for module in model.modules()}
-    if not model.training:
-        model.train()
-    try:
-        yield
-    finally:
-        for module, mode in modes.items():
-            module.training = mode
 
 
 @dataclasses.dataclass

@@ -55,7 +55,7 @@ def nan_last(value):
 
 
 def compare(want, got, noise=None, tolerance=GRADIENT, loss_tolerance=LOSS):
-    """The Verdict on training `got` (Tessera's) against `want` (PyTorch's), two tessera.Training.
+    """The Verdict on training `got` (Tessera's) against `want` (PyTorch's), two tools.Training.
 
     noise: a function that returns {name: by how much `want`'s gradient is wrong from rounding}; called only if
     gradients differ by more than the tolerance, which is one number, or one per name.

@@ -8,10 +8,12 @@ import numpy
 import onnx
 import torch
 
-from . import compare, graph, record, tessera, training
+from . import compare, tools, training
 from .dropout import NoDropout, without_dropout
 from .errors import ExportError, listed
-from .export import export, write
+from .names import parameter_names
+from .onnx import export, graph, record
+from .onnx.export import write
 
 GIVEN = ("--batch", "--seq", "--loss", "--ignore-index", "--label-smoothing", "--optimizer", "--lr", "--betas",
          "--epsilon", "--weight-decay", "--no-decay", "--clip-norm", "--schedule", "--warmup", "--output", "-o",
@@ -34,7 +36,7 @@ def stage(name):
         yield
     except ExportError as why:
         raise CannotCompare(name, str(why)) from why
-    except tessera.ToolError as why:
+    except tools.ToolError as why:
         raise CannotCompare(name, str(why), why.reason) from why
 
 
@@ -57,7 +59,7 @@ class Check:
     dropout: int = 0      # rates of modules that were set to 0
     dropout_in_code: int = 0  # calls with another rate, which are left out
     data: dict = None
-    wanted: dict = dataclasses.field(default_factory=dict)  # micro-batches -> PyTorch's tessera.Training
+    wanted: dict = dataclasses.field(default_factory=dict)  # micro-batches -> PyTorch's tools.Training
 
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -122,15 +124,15 @@ class Check:
         accumulate = option(flags, "--accumulate", 1)
         artifact = self.path(name + ".tessera")
         with stage("compile"):
-            tessera.compile_model(self.onnx, artifact, [*self.sizes(accumulate), *self.loss.flags(),
+            tools.compile_model(self.onnx, artifact, [*self.sizes(accumulate), *self.loss.flags(),
                                                         *training.hyper_flags(), *flags], self.timeout)
-            batch = tessera.batch_of(artifact)
+            batch = tools.batch_of(artifact)
         if accumulate > 1:  # micro-batches are an axis of their own
             batch = {name: entry | {"shape": entry["shape"][1:]} for name, entry in batch.items()}
         self.make_data(batch)
         want = self.reference(accumulate)
         with stage("run"):
-            got = tessera.train(artifact, self.path("data.npz"), self.onnx, self.steps, self.path(name), self.timeout)
+            got = tools.train(artifact, self.path("data.npz"), self.onnx, self.steps, self.path(name), self.timeout)
         got = first_names(self.model, got)
         setting = (self.inputs, self.names, self.outputs, self.data, self.loss, self.steps)
         with without_dropout(self.model), NoDropout():
@@ -178,8 +180,8 @@ def paddings(found):
 
 def first_names(model, got):
     """A Training with the names that parameters have in the model: the first one of a tied parameter."""
-    first = {other: name for name, (_, others) in graph.parameter_names(model).items() for other in others}
-    return tessera.Training(got.losses, {first.get(name, name): gradient for name, gradient in got.gradients.items()},
+    first = {other: name for name, (_, others) in parameter_names(model).items() for other in others}
+    return tools.Training(got.losses, {first.get(name, name): gradient for name, gradient in got.gradients.items()},
                             [first.get(name, name) for name in got.parameters])
 
 

@@ -7,7 +7,7 @@ import sys
 
 import torch
 
-INNER = (os.path.dirname(torch.__file__) + os.sep, os.path.dirname(__file__) + os.sep, "<")  # files that are not the user's
+INNER = (os.path.dirname(torch.__file__) + os.sep, os.path.dirname(os.path.dirname(__file__)) + os.sep, "<")  # files that are not the user's
 
 
 def source_line():

@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from .graph import parameter_names
-from .tessera import Training
+from .names import parameter_names
+from .tools import Training
 
 FLOATS = {"f16": numpy.float16, "f64": numpy.float64}
 HYPER = {"lr": 1e-3, "beta1": 0.9, "beta2": 0.95, "epsilon": 1e-8, "weight_decay": 0.1, "clip_norm": 1.0}
@@ -58,7 +58,7 @@ def hyper_flags():
 
 
 def make_data(batch, inputs, names, loss, samples, special=(), seed=0):
-    """Arrays of `samples` samples for what tessera.batch_of says a step reads: integers below the bound of what they
+    """Arrays of `samples` samples for what tools.batch_of says a step reads: integers below the bound of what they
     index, floats from a normal distribution, a tenth of the targets ignored. An integer input without a bound repeats
     the example's values (masks). Where equal integers have to lie side by side they ascend. special: integers (padding) of which there are some in every step."""
     generator = numpy.random.default_rng(seed)

@@ -8,8 +8,9 @@ import json
 
 import torch
 
-from .errors import ExportError, listed
-from .graph import KEY, TYPES, active_dropouts, attribute, buffer_names, nodes_of, parameter_names
+from ..errors import ExportError, listed
+from ..names import buffer_names, parameter_names
+from .graph import KEY, TYPES, active_dropouts, attribute, nodes_of
 
 VERSION = 1
 

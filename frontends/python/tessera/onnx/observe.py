@@ -1,16 +1,15 @@
 """Runs a training step of the module and sees what an exported graph cannot say; refuses what it would get wrong."""
 
-import contextlib
 import dataclasses
 
 import torch
-from torch.utils import _pytree
 
-from . import cuts, differences
-from .calls import arguments
-from .dropout import NoDropout
-from .errors import ExportError, first_line, listed
-from .graph import buffer_names, parameter_names
+from ..calls import arguments
+from ..dropout import NoDropout
+from ..errors import ExportError, first_line, listed
+from ..module_step import changed, combine, gradients, outputs_of, restore, same_random_numbers, state
+from ..names import buffer_names, parameter_names
+from . import cuts, needed_marks
 
 RANDOM = {"rand", "rand_like", "randn", "randn_like", "randint", "randint_like", "normal", "normal_", "uniform_", "bernoulli",
           "bernoulli_", "multinomial", "poisson", "exponential_", "gumbel_softmax", "rrelu", "rrelu_", "randperm", "random_",
@@ -156,92 +155,6 @@ class Watcher(NoDropout):
         observation.suspects = list(self.suspects)
 
 
-@contextlib.contextmanager
-def same_random_numbers(seed):
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        yield
-
-
-def outputs_of(result):
-    """(names, tensors) of what forward returned: "output", or the keys of a dictionary, or output_0, …"""
-    pairs, _ = _pytree.tree_flatten_with_path(result)
-    pairs = [(path, leaf) for path, leaf in pairs if isinstance(leaf, torch.Tensor)]
-    names = []
-    for path, _ in pairs:
-        words = [str(getattr(key, "key", getattr(key, "name", getattr(key, "idx", "")))) for key in path]
-        names.append("_".join(["output"] * (not words or words[0].isdigit()) + words))
-    return (["output"] if len(pairs) == 1 and names[0].startswith("output") else names), [leaf for _, leaf in pairs]
-
-
-def combine(outputs, which):
-    """The scalar that is differentiated: a scalar output itself, others weighted with fixed random numbers, so that no two
-    elements count the same. which: the outputs that count."""
-    generator = torch.Generator().manual_seed(7)
-    total = 0.0
-    for at, output in enumerate(outputs):
-        if at in which:
-            weight = torch.ones(()) if output.dim() == 0 else torch.randn(output.shape, generator=generator)
-            total = total + (output * weight.to(output)).sum().to(torch.float64)
-    return total
-
-
-def gradients(model, compute):
-    """{name: gradient or None} of what compute() returns; the parameters' own .grad are kept."""
-    kept = {name: parameter.grad for name, parameter in model.named_parameters()}
-    for parameter in model.parameters():
-        parameter.grad = None
-    try:
-        compute().backward()
-        return {name: parameter.grad for name, parameter in model.named_parameters()}
-    finally:
-        for name, parameter in model.named_parameters():
-            parameter.grad = kept[name]
-
-
-def state(tensors):
-    return {name: tensor.detach().clone() for name, tensor in tensors}
-
-
-def changed(before, tensors):
-    """Names of tensors that have other values, shapes or are new since `before`."""
-    return [name for name, tensor in tensors if name not in before or tensor.shape != before[name].shape
-            or not torch.equal(tensor.detach().nan_to_num(), before[name].nan_to_num())]
-
-
-def restore(before, tensors):
-    with torch.no_grad():
-        for name, tensor in tensors:
-            if name in before and tensor.shape == before[name].shape:
-                tensor.detach_() if not isinstance(tensor, torch.nn.Parameter) and tensor.grad_fn else None
-                tensor.copy_(before[name])
-
-
-def check_parameters(model):
-    """Raises ExportError for parameters that no file can keep as they are."""
-    places = {}
-    for name, parameter in model.named_parameters():
-        if isinstance(parameter, torch.nn.parameter.UninitializedTensorMixin):
-            raise ExportError(f"{name} has no shape yet: run the module once before exporting it")
-        if parameter.is_complex() or parameter.layout != torch.strided:
-            kind = parameter.dtype if parameter.is_complex() else parameter.layout
-            raise ExportError(f"{name} is {kind}, which is not supported")
-        if parameter.numel():
-            twin = places.setdefault(parameter.untyped_storage().data_ptr(), name)
-            if twin != name:
-                raise ExportError(f"{twin} and {name} are two parameters in the same memory")
-        if getattr(parameter, "_post_accumulate_grad_hooks", None):
-            raise ExportError(f"{name} has a hook that changes its gradient after the backward pass")
-    for place, module in model.named_modules():
-        for name, tensor in [*vars(module).items(), *module._buffers.items()]:
-            if isinstance(tensor, torch.Tensor) and not isinstance(tensor, torch.nn.Parameter) and tensor.numel():
-                twin = places.get(tensor.untyped_storage().data_ptr()) if tensor.layout == torch.strided else None
-                if twin:
-                    raise ExportError(f"{place}.{name}".lstrip(".") + f" shares the memory of the parameter {twin}")
-        if isinstance(module, torch.jit.ScriptModule):
-            raise ExportError(f"{place or 'the module'} is a script module: what it does to gradients cannot be seen")
-
-
 def observe(model, inputs, say=print):
     """Runs one training step of `model` on `inputs`, a forward and a backward pass (and a few more to compare); the model is
     as before. Its parameters must be different and none zero (distinct.py), or equal gradients may hide a cut. Returns an
@@ -293,7 +206,7 @@ def step(model, inputs, places, parameters, say):
         say(f"note: no gradient comes from {listed(others)} in PyTorch; do not make a loss of it")
     restore(buffers, model.named_buffers())
     restore(parameters, model.named_parameters())
-    exported, observation.marks, calls = differences.check_cuts(
+    exported, observation.marks, calls = needed_marks.check_cuts(
         model, true, lambda marks: as_exported(model, inputs, places, kept["which"], marks))
     observation.suspects += calls  # if the graph's outputs are not compared, a mark may be lost in a number
     observation.still = {name for name in true if true[name] is None and (observation.marks or exported[name] is not None)}

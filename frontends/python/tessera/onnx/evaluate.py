@@ -9,8 +9,9 @@ from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 from torch.utils.flop_counter import FlopCounterMode
 
+from .. import module_step
+from ..errors import ExportError, first_line
 from . import cuts, evaluator_ops, graph, observe
-from .errors import ExportError, first_line
 
 # Of the largest element of an output. Another order of float32 sums changes a deep model's outputs by 1e-6 to 1e-5 of it;
 # a dropped argument or a folded parameter by far more.
@@ -88,13 +89,13 @@ def why_skipped(model, inputs, axes):
 
 def outputs_of(model, inputs):
     """What the module returns in training mode without dropout, as arrays; its buffers are as before."""
-    before = observe.state(model.named_buffers())
+    before = module_step.state(model.named_buffers())
     try:
-        with observe.Watcher(model, cuts.Places(model)), observe.same_random_numbers(0):
+        with observe.Watcher(model, cuts.Places(model)), module_step.same_random_numbers(0):
             return [output.detach().float().numpy() if output.dtype == torch.bfloat16 else output.detach().numpy()
-                    for output in observe.outputs_of(model(*inputs))[1]]
+                    for output in module_step.outputs_of(model(*inputs))[1]]
     finally:
-        observe.restore(before, model.named_buffers())
+        module_step.restore(before, model.named_buffers())
 
 
 class GatherElements(OpRun):

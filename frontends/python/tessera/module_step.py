@@ -1,0 +1,81 @@
+"""One forward and backward pass of a module, from which the module comes out as it went in: outputs by name, gradients, what
+changed."""
+
+import contextlib
+
+import torch
+from torch.utils import _pytree
+
+
+@contextlib.contextmanager
+def in_training(model):
+    """A model in evaluation mode is in training mode meanwhile, with all its modules."""
+    modes = {module: module.training for module in model.modules()}
+    if not model.training:
+        model.train()
+    try:
+        yield
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
+
+
+@contextlib.contextmanager
+def same_random_numbers(seed):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
+
+def outputs_of(result):
+    """(names, tensors) of what forward returned: "output", or the keys of a dictionary, or output_0, …"""
+    pairs, _ = _pytree.tree_flatten_with_path(result)
+    pairs = [(path, leaf) for path, leaf in pairs if isinstance(leaf, torch.Tensor)]
+    names = []
+    for path, _ in pairs:
+        words = [str(getattr(key, "key", getattr(key, "name", getattr(key, "idx", "")))) for key in path]
+        names.append("_".join(["output"] * (not words or words[0].isdigit()) + words))
+    return (["output"] if len(pairs) == 1 and names[0].startswith("output") else names), [leaf for _, leaf in pairs]
+
+
+def combine(outputs, which):
+    """The scalar that is differentiated: a scalar output itself, others weighted with fixed random numbers, so that no two
+    elements count the same. which: the outputs that count."""
+    generator = torch.Generator().manual_seed(7)
+    total = 0.0
+    for at, output in enumerate(outputs):
+        if at in which:
+            weight = torch.ones(()) if output.dim() == 0 else torch.randn(output.shape, generator=generator)
+            total = total + (output * weight.to(output)).sum().to(torch.float64)
+    return total
+
+
+def gradients(model, compute):
+    """{name: gradient or None} of what compute() returns; the parameters' own .grad are kept."""
+    kept = {name: parameter.grad for name, parameter in model.named_parameters()}
+    for parameter in model.parameters():
+        parameter.grad = None
+    try:
+        compute().backward()
+        return {name: parameter.grad for name, parameter in model.named_parameters()}
+    finally:
+        for name, parameter in model.named_parameters():
+            parameter.grad = kept[name]
+
+
+def state(tensors):
+    return {name: tensor.detach().clone() for name, tensor in tensors}
+
+
+def changed(before, tensors):
+    """Names of tensors that have other values, shapes or are new since `before`."""
+    return [name for name, tensor in tensors if name not in before or tensor.shape != before[name].shape
+            or not torch.equal(tensor.detach().nan_to_num(), before[name].nan_to_num())]
+
+
+def restore(before, tensors):
+    with torch.no_grad():
+        for name, tensor in tensors:
+            if name in before and tensor.shape == before[name].shape:
+                tensor.detach_() if not isinstance(tensor, torch.nn.Parameter) and tensor.grad_fn else None
+                tensor.copy_(before[name])
