@@ -171,7 +171,7 @@ void Importer::importNode(const Node &node) {
   };
   const OpRow *row = findOp(shortTarget(node.target));
   if (!row)
-    return giveUp("the operator is not supported");
+    return giveUp(whyRefused(shortTarget(node.target)));
   std::vector<Entry> inputs;
   llvm::StringMap<Given> given;
   if (!fill(node, inputs, given))
