@@ -7,8 +7,10 @@ namespace tessera::pt2 {
 static const llvm::StringMap<const OpRow *> &table() {
   static const llvm::StringMap<const OpRow *> rows = [] {
     llvm::StringMap<const OpRow *> made;
-    for (llvm::ArrayRef<OpRow> group : {activationOps(), convolutionOps(), elementwiseOps(), functionOps(), indexOps(),
-                                        leafOps(), lossOps(), neuralOps(), productOps(), reduceOps(), shapeOps()})
+    for (llvm::ArrayRef<OpRow> group :
+         {activationOps(), convolutionOps(), distanceOps(), elementwiseOps(), functionOps(), imageOps(), indexOps(),
+          leafOps(), lossOps(), neuralOps(), padOps(), poolOps(), productOps(), recurrentOps(), reduceOps(),
+          resizeOps(), shapeOps()})
       for (const OpRow &row : group)
         made[row.target] = &row;
     return made;
