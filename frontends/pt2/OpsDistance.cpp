@@ -80,8 +80,15 @@ LogicalResult opSmoothL1(Call &c) {
   const double beta = c.numberOr("beta", 1);
   if (!(beta >= 0))
     return c.fail("beta is below 0");
-  return beta == 0 ? opL1(c) : rounded(c, beta, 0.5 / beta, 1);
+  if (beta > 0)
+    return rounded(c, beta, 0.5 / beta, 1);
+  return ofPairs(c, [](Build &b, Value x, Value y) { // PyTorch's slopes where x = y are -1 in both
+    Value same = StopGradientOp::create(b.builder, b.loc, b.add(x, y)), tie = b.sub(same, b.add(x, y));
+    Value below = b.select(b.compare(CompareDirection::Lt, x, y), b.sub(y, x), tie);
+    return b.select(b.compare(CompareDirection::Gt, x, y), b.sub(x, y), below);
+  });
 }
+
 LogicalResult opHuber(Call &c) {
   const double delta = c.numberOr("delta", 1);
   return delta > 0 ? rounded(c, delta, 0.5, delta) : c.fail("delta is not above 0");

@@ -7,10 +7,12 @@ aten = torch.ops.aten
 WEIGHTS = [0.5, 1.0, 2.0, 0.25, 1.5]
 
 
-def pairs(name, *arguments, kinds=("normal", "normal"), case="", shape=(3, 5), options=None):
+def pairs(name, *arguments, kinds=("normal", "normal"), case="", trained=True, options=None):
+    """trained: whether the second one has gradients in PyTorch."""
     overload = getattr(aten, name).default
-    return row(name + case, f"aten.{name}.default", lambda x, y: overload(x, y, *arguments, **(options or {})),
-               f(*shape, kind=kinds[0]), f(*shape, kind=kinds[1]))
+    return row(name + case, f"aten.{name}.default",
+               lambda x, y: overload(x, y if trained else y.detach(), *arguments, **(options or {})),
+               f(3, 5, kind=kinds[0]), f(3, 5, kind=kinds[1]))
 
 
 GRID = ("grid", "grid")
@@ -28,7 +30,7 @@ NUMBERS = [
         lambda x, t, w: aten.binary_cross_entropy_with_logits.default(x * 20, t, w, w * 2, 2), f(3, 5), f(3, 5, kind="unit"),
         k(WEIGHTS)),
     pairs("kl_div", kinds=("normal", "positive")), pairs("kl_div", 2, case="_log", options={"log_target": True}),
-    pairs("soft_margin_loss"), pairs("hinge_embedding_loss", 1.0, kinds=GRID), pairs("poisson_nll_loss", True, False, 1e-8, 1),
+    pairs("soft_margin_loss", trained=False), pairs("hinge_embedding_loss", 1.0, kinds=GRID), pairs("poisson_nll_loss", True, False, 1e-8, 1),
     pairs("poisson_nll_loss", False, True, 1e-8, 1, kinds=("positive", "positive"), case="_full"),
     row("margin_ranking_loss", "aten.margin_ranking_loss.default",
         lambda x, y, t: aten.margin_ranking_loss.default(x, y, t.detach(), 1.0), *[f(7, kind="grid")] * 3),
