@@ -2,6 +2,8 @@
 
 #include "frontends/common/Convolution.h"
 
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 using namespace tessera::train;
 
@@ -131,6 +133,31 @@ Value convolveTransposed(Build &b, Value y, Value filter, const Window &w, Array
   llvm::append_range(high, extra);
   y = b.reshape(y, shape);
   return llvm::any_of(extra, [](int64_t rows) { return rows != 0; }) ? b.pad(y, low, high) : y;
+}
+
+std::optional<int64_t> transposedReach(Call &n, const Window &w, size_t d, int64_t after) {
+  if (after < 0 || after >= std::max(w.strides[d], w.dilations[d])) {
+    (void)n.fail("output_padding is not less than the stride or the dilation");
+    return std::nullopt;
+  }
+  int64_t total = 0;
+  if (llvm::MulOverflow(w.output[d], w.strides[d], total) || total > kMaxSpatial || w.output[d] == 0) {
+    (void)n.fail("result is empty or too large");
+    return std::nullopt;
+  }
+  return w.reach(d) + after;
+}
+
+bool finishTransposed(Call &n, Window &w, size_t d, int64_t reach, int64_t after, int64_t &extra) {
+  w.input[d] = reach - w.low[d] - w.high[d];
+  if (w.input[d] < 1 || w.input[d] > kMaxSpatial)
+    return succeeded(n.fail("result is empty or too large"));
+  // Rows beyond the windows: padding takes them back, else they are zeros.
+  w.high[d] -= after;
+  extra = std::max<int64_t>(0, -w.high[d]);
+  w.high[d] += extra;
+  w.input[d] -= extra;
+  return true;
 }
 
 } // namespace tessera::frontend

@@ -14,6 +14,13 @@ mlir::Value convolve(train::Build &b, mlir::Value x, mlir::Value filter, const W
 mlir::Value convolveTransposed(train::Build &b, mlir::Value y, mlir::Value filter, const Window &w,
                                llvm::ArrayRef<int64_t> extra, int64_t groups);
 
+/// How far the windows of a transposed convolution reach along dimension `d`, with `after` more elements: its size
+/// before padding takes some of it. `w` has the sizes of the call's input as `output`. Nothing if the call failed.
+std::optional<int64_t> transposedReach(Call &n, const Window &w, size_t d, int64_t after);
+/// Fills in the result's size as `input`, and `extra`, the elements at its end that no window reaches. False if the
+/// call failed.
+bool finishTransposed(Call &n, Window &w, size_t d, int64_t reach, int64_t after, int64_t &extra);
+
 /// Whether filters, input 1 of a call, have a rank that fits input 0 and is supported; to be asked before the window.
 mlir::LogicalResult checkFilterRank(Call &n);
 /// Whether they have the types and the sizes for an input of so many channels.

@@ -91,11 +91,10 @@ LayerNormOp normaliseInner(Build &b, Value x, ArrayRef<int64_t> inner, NormMode 
                              b.reshape(x, flat), scale, bias, llvm::APFloat(epsilon));
 }
 
-Value normaliseGroups(Build &b, Value x, int64_t groups, double epsilon) {
-  ArrayRef<int64_t> shape = shapeOf(x);
-  const int64_t width = tensorType(x).getNumElements() / (shape[0] * groups);
-  Value grouped = b.reshape(x, {shape[0], groups, width});
-  return b.reshape(normaliseInner(b, grouped, {width}, NormMode::Layer, Value(), Value(), epsilon).getResult(), shape);
+LayerNormOp normaliseGroups(Build &b, Value x, int64_t groups, double epsilon) {
+  const int64_t samples = shapeOf(x)[0], width = tensorType(x).getNumElements() / (samples * groups);
+  Value grouped = b.reshape(x, {samples, groups, width});
+  return normaliseInner(b, grouped, {width}, NormMode::Layer, Value(), Value(), epsilon);
 }
 
 BatchStatistics batchStatistics(Build &b, Value x) {

@@ -32,8 +32,8 @@ mlir::Value logSoftmax(train::Build &b, mlir::Value x, int64_t dim);
 /// Over the last dimensions of `x`, of as many elements as scale and bias (null: none) have.
 train::LayerNormOp normaliseInner(train::Build &b, mlir::Value x, llvm::ArrayRef<int64_t> inner, train::NormMode mode,
                                   mlir::Value scale, mlir::Value bias, double epsilon);
-/// Over each of `groups` groups of channels of each sample, which is not empty.
-mlir::Value normaliseGroups(train::Build &b, mlir::Value x, int64_t groups, double epsilon);
+/// Over each of `groups` groups of channels of each sample, which is not empty: [samples, groups, elements].
+train::LayerNormOp normaliseGroups(train::Build &b, mlir::Value x, int64_t groups, double epsilon);
 
 /// Mean and variance of each channel of a batch.
 struct BatchStatistics {

@@ -11,12 +11,12 @@ using namespace tessera::train;
 
 namespace tessera::frontend {
 
-bool checkWindow(Call &n, Window &w) {
+bool checkWindow(Call &n, ArrayRef<int64_t> input, Window &w) {
   auto fail = [&](const Twine &why) { return succeeded(n.fail(why)); };
   for (int64_t size : w.kernel)
     if (size < 1 || size > kMaxSpatial)
       return fail("kernel size " + Twine(size) + " is out of range");
-  w.input.assign(n.shape(0).begin() + 2, n.shape(0).end());
+  w.input.assign(input.begin(), input.end());
   w.output.assign(w.rank(), 0);
   for (size_t d = 0; d < w.rank(); ++d) {
     if (w.extent(d) > kMaxSpatial || w.input[d] > kMaxSpatial)

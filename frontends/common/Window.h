@@ -19,9 +19,9 @@ struct Window {
 
 inline constexpr int64_t kMaxSpatial = int64_t{1} << 24;
 
-/// Checks the window of a call whose input 0 is [N, C, spatial…], and fills in the input's sizes; kernel, strides,
-/// dilations and padding have one value for each spatial dimension. False if the call failed.
-bool checkWindow(Call &n, Window &w);
+/// Checks the window of a call over an input of these spatial sizes, which it fills in; kernel, strides, dilations and
+/// padding have one value for each of them. False if the call failed.
+bool checkWindow(Call &n, llvm::ArrayRef<int64_t> input, Window &w);
 /// Counts the windows of dimension `d`; with `ceilMode` there is one more where elements are left, unless it would
 /// start in the padding at the end. False if the call failed.
 bool countWindows(Call &n, Window &w, size_t d, bool ceilMode);

@@ -4,8 +4,6 @@
 #include "frontends/onnx/OpTable.h"
 #include "frontends/onnx/Spatial.h"
 
-#include "llvm/Support/MathExtras.h"
-
 using namespace mlir;
 
 namespace tessera::onnx_import {
@@ -39,14 +37,11 @@ bool readTransposedWindow(Node &n, Window &w, SmallVectorImpl<int64_t> &extra) {
   extra.assign(w.rank(), 0);
   for (size_t d = 0; d < w.rank(); ++d) {
     const int64_t after = padding ? (*padding)[d] : 0;
-    if (after < 0 || after >= std::max(w.strides[d], w.dilations[d]))
-      return fail("output_padding is not less than the stride or the dilation");
-    int64_t total = 0;
-    if (llvm::MulOverflow(w.output[d], w.strides[d], total) || total > kMaxSpatial || w.output[d] == 0)
-      return fail("result is empty or too large");
-    total = w.reach(d) + after;
+    auto reach = transposedReach(n, w, d, after);
+    if (!reach)
+      return false;
     if (given || same) {
-      const int64_t pads = total - (given ? (*given)[d] : w.output[d] * w.strides[d]);
+      const int64_t pads = *reach - (given ? (*given)[d] : w.output[d] * w.strides[d]);
       if (pads < 0)
         return fail("output_shape is larger than what the windows reach");
       w.low[d] = autoPad == "SAME_UPPER" ? pads / 2 : pads - pads / 2;
@@ -54,14 +49,8 @@ bool readTransposedWindow(Node &n, Window &w, SmallVectorImpl<int64_t> &extra) {
     } else if (autoPad == "VALID") {
       w.low[d] = w.high[d] = 0;
     }
-    w.input[d] = total - w.low[d] - w.high[d];
-    if (w.input[d] < 1 || w.input[d] > kMaxSpatial)
-      return fail("result is empty or too large");
-    // Rows beyond the windows: padding takes them back, else they are zeros.
-    w.high[d] -= after;
-    extra[d] = std::max<int64_t>(0, -w.high[d]);
-    w.high[d] += extra[d];
-    w.input[d] -= extra[d];
+    if (!finishTransposed(n, w, d, *reach, after, extra[d]))
+      return false;
   }
   return true;
 }

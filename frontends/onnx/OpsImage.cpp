@@ -1,5 +1,6 @@
 //===- OpsImage.cpp - pixels that move between space and channels -----------===//
 
+#include "frontends/common/Image.h"
 #include "frontends/onnx/OpTable.h"
 #include "frontends/onnx/Spatial.h"
 
@@ -26,13 +27,12 @@ LogicalResult opDepthToSpace(Node &n) {
   const std::string mode = n.attrString("mode", "DCR");
   if (mode != "DCR" && mode != "CRD")
     return n.fail("mode is '" + mode + "', expected DCR or CRD");
+  if (mode == "CRD")
+    return n.set(blocksToSpace(n.b, n.input(0), block));
   ArrayRef<int64_t> x = n.shape(0);
   const int64_t channels = x[1] / (block * block);
   Build &b = n.b;
-  Value split =
-      mode == "DCR"
-          ? b.transpose(b.reshape(n.input(0), {x[0], block, block, channels, x[2], x[3]}), {0, 3, 4, 1, 5, 2})
-          : b.transpose(b.reshape(n.input(0), {x[0], channels, block, block, x[2], x[3]}), {0, 1, 4, 2, 5, 3});
+  Value split = b.transpose(b.reshape(n.input(0), {x[0], block, block, channels, x[2], x[3]}), {0, 3, 4, 1, 5, 2});
   return n.set(b.reshape(split, {x[0], channels, x[2] * block, x[3] * block}));
 }
 
@@ -60,33 +60,18 @@ LogicalResult opCol2Im(Node &n) {
   Window w;
   w.strides = *strides;
   w.dilations = *dilations;
-  int64_t elements = 1, positions = 1;
-  for (int64_t d = 0; d < count; ++d) {
-    const int64_t low = pads ? (*pads)[d] : 0, high = pads ? (*pads)[d + count] : 0;
-    for (int64_t size : {(*image)[d], (*block)[d], low + 1, high + 1})
-      if (size < 1 || size > kMaxSpatial)
-        return n.fail("image, block or pads are out of range");
-    w.input.push_back((*image)[d]);
-    w.kernel.push_back((*block)[d]);
-    w.low.push_back(low);
-    w.high.push_back(high);
-    const int64_t room = w.input[d] + low + high - w.extent(d);
-    w.output.push_back(room < 0 ? 0 : room / w.strides[d] + 1);
-    elements *= w.kernel[d];
-    positions *= w.output[d];
-    if (w.kernel[d] > 1024)
-      return n.fail("blocks of more than 1024 elements along a dimension are not supported");
+  w.input.assign(image->begin(), image->end());
+  w.kernel.assign(block->begin(), block->end());
+  w.low.assign(count, 0);
+  w.high.assign(count, 0);
+  if (pads) {
+    w.low.assign(pads->begin(), pads->begin() + count);
+    w.high.assign(pads->begin() + count, pads->end());
   }
-  ArrayRef<int64_t> x = n.shape(0);
-  if (positions == 0 || x[1] % elements != 0 || x[2] != positions)
-    return n.fail("input " + shapeText(x) + " does not fit the blocks of the image");
-  SmallVector<int64_t> shape = {x[0], x[1] / elements};
-  llvm::append_range(shape, w.kernel);
-  llvm::append_range(shape, w.output);
-  Value result = n.b.reshape(n.input(0), shape);
-  for (int64_t d = count - 1; d >= 0; --d) // what is left: the elements of d + 1 dimensions, then all positions
-    result = foldWindows(n.b, result, 2 + d, 2 + d + 1 + d, w, d);
-  return n.set(result);
+  if (!countBlocks(n, w))
+    return failure();
+  auto result = foldImage(n, n.input(0), w);
+  return failed(result) ? failure() : n.set(*result);
 }
 
 constexpr int kAny = kMinOpset, kNew = kMaxOpset;

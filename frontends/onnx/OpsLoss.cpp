@@ -1,5 +1,6 @@
 //===- OpsLoss.cpp - losses that are part of a model ----------------------===//
 
+#include "frontends/common/Loss.h"
 #include "frontends/common/Neural.h"
 #include "frontends/onnx/OpTable.h"
 
@@ -32,25 +33,12 @@ LogicalResult finish(Node &n, Value rows, Value targets, IntegerAttr ignored) {
     return n.fail("reduction is '" + reduction + "', expected 'mean', 'sum' or 'none'");
   Value weights;
   if (n.has(2)) {
-    Value safe = targets;
-    Value valid;
-    if (ignored) {
-      valid = b.compare(CompareDirection::Ne, targets, b.splatLike(targets, static_cast<double>(ignored.getInt())));
-      safe = b.select(valid, targets, b.splatLike(targets, 0));
-    }
-    weights = b.gatherRows(n.input(2), safe);
-    if (valid)
-      weights = b.select(valid, weights, b.splatLike(weights, 0));
+    weights = targetWeights(b, n.input(2), targets, ignored);
     rows = b.mul(rows, weights);
   }
   if (reduction == "none")
     return n.set(b.reshape(rows, n.shape(1)));
-  Value total = b.sumAll(rows);
-  if (reduction == "sum")
-    return n.set(total);
-  Value count = weights ? b.sumAll(weights)
-                        : CountValidOp::create(b.builder, b.loc, tensorType(total), targets, ignored).getResult();
-  return n.set(b.div(total, count));
+  return n.set(reduceRows(b, rows, weights, targets, ignored, reduction == "sum" ? Reduction::Sum : Reduction::Mean));
 }
 
 IntegerAttr ignoredIndex(Node &n) {
@@ -86,12 +74,7 @@ LogicalResult opNegativeLogLikelihoodLoss(Node &n) {
   Value scores = classRows(b, n.input(0));
   Value targets = b.reshape(n.input(1), {shapeOf(scores)[0]});
   IntegerAttr ignored = ignoredIndex(n);
-  Value wide = b.broadcast(b.convert(targets, b.builder.getI64Type()), shapeOf(scores), {0});
-  Value hit = b.compare(CompareDirection::Eq, wide, b.iota(tensorType(wide), 1));
-  if (ignored)
-    hit = b.mul(hit, b.compare(CompareDirection::Ne, wide, b.splatLike(wide, static_cast<double>(ignored.getInt()))));
-  Value rows = b.neg(b.sum(b.select(hit, scores, b.splatLike(scores, 0)), {1}));
-  return finish(n, rows, targets, ignored);
+  return finish(n, pickedLoss(b, scores, targets, ignored), targets, ignored);
 }
 
 const OpRow kRows[] = {

@@ -119,9 +119,9 @@ LogicalResult overGroups(Node &n, int64_t groups, bool affineByGroup) {
       return n.fail("input " + Twine(i) + " is not a vector of " + Twine(affine) + " elements");
   Build &b = n.b;
   auto spread = [&](int i, Value like) { return b.broadcast(n.input(i), shapeOf(like), {1}); };
-  Value x = normaliseGroups(b, n.input(0), groups, n.attrFloat("epsilon", 1e-5));
-  if (affineByGroup)
-    x = b.reshape(x, {shape[0], groups, n.type(0).getNumElements() / (shape[0] * groups)});
+  Value x = normaliseGroups(b, n.input(0), groups, n.attrFloat("epsilon", 1e-5)).getResult();
+  if (!affineByGroup)
+    x = b.reshape(x, shape);
   return n.set(b.reshape(b.add(b.mul(x, spread(1, x)), spread(2, x)), shape));
 }
 

@@ -1,13 +1,8 @@
 //===- OpsPool.cpp - pooling -----------------------------------------------===//
 
-#include "compiler/dialect/train/Ties.h"
+#include "frontends/common/Pool.h"
 #include "frontends/onnx/OpTable.h"
 #include "frontends/onnx/Spatial.h"
-
-#include "llvm/Support/MathExtras.h"
-
-#include <algorithm>
-#include <limits>
 
 using namespace mlir;
 using namespace tessera::train;
@@ -15,81 +10,6 @@ using namespace tessera::train;
 namespace tessera::onnx_import {
 
 namespace {
-/// The sum or the maximum of two elements of a window, `first` being the one that comes first: a tie's gradient goes to
-/// it. What is no number wins.
-Value combine(Build &b, ReduceKind kind, Value first, Value second) {
-  if (kind != ReduceKind::Max)
-    return b.add(first, second);
-  Value wins = b.max(b.compare(CompareDirection::Gt, second, first), b.compare(CompareDirection::Ne, second, second));
-  return b.select(wins, second, first);
-}
-
-/// A reduction of whole windows, with the same rule.
-Value reduceWindows(Build &b, ReduceKind kind, Value x, ArrayRef<int64_t> dims) {
-  Value result = b.reduce(kind, x, dims);
-  if (kind == ReduceKind::Max)
-    result.getDefiningOp()->setAttr(kFirst, b.builder.getUnitAttr());
-  return result;
-}
-
-/// Combines all elements of each window: a reduction where windows tile the input, else strided slices, one dimension
-/// after the other from the last, so that elements meet in their order in memory.
-FailureOr<Value> overWindows(Node &n, const Window &w, Value x, ReduceKind kind, double padValue) {
-  Build &b = n.b;
-  ArrayRef<int64_t> shape = shapeOf(x);
-  bool tiles = true;
-  SmallVector<int64_t> split(shape.take_front(2)), inner, low(shape.size(), 0), high(shape.size(), 0);
-  for (size_t d = 0; d < w.rank(); ++d) {
-    tiles &= w.low[d] == 0 && w.high[d] == 0 && w.strides[d] == w.kernel[d] && w.dilations[d] == 1 &&
-             w.input[d] == w.output[d] * w.kernel[d];
-    inner.push_back(static_cast<int64_t>(split.size()) + 1);
-    split.append({w.output[d], w.kernel[d]});
-    // Windows of ceil_mode reach beyond the padding.
-    low[2 + d] = w.low[d];
-    high[2 + d] = std::max<int64_t>(0, w.reach(d) - w.input[d] - w.low[d]);
-  }
-  if (tiles)
-    return reduceWindows(b, kind, b.reshape(x, split), inner);
-  for (int64_t size : w.kernel)
-    if (size > 1024)
-      return n.fail("overlapping or padded windows of more than 1024 elements along a dimension are not supported");
-  auto isSome = [](int64_t size) { return size != 0; };
-  if (llvm::any_of(low, isSome) || llvm::any_of(high, isSome))
-    x = b.pad(x, low, high, {}, padValue);
-  for (size_t d = w.rank(); d-- > 0;) {
-    Value result;
-    for (int64_t offset = 0; offset < w.kernel[d]; ++offset) {
-      Value element = windowSlice(b, x, static_cast<int64_t>(2 + d), w, d, offset);
-      result = result ? combine(b, kind, result, element) : element;
-    }
-    x = result;
-  }
-  return x;
-}
-
-/// One over how many elements of the input (or of the padded input) each average is.
-HostTensor windowFactors(Node &n, const Window &w, bool countPadding) {
-  std::vector<double> counts = {1};
-  for (size_t d = 0; d < w.rank(); ++d) {
-    const int64_t from = countPadding ? -w.low[d] : 0, to = w.input[d] + (countPadding ? w.high[d] : 0);
-    std::vector<double> wider;
-    for (double outer : counts)
-      for (int64_t out = 0; out < w.output[d]; ++out) {
-        // The window's elements at first, first + dilation, … that are in [from, to).
-        const int64_t first = out * w.strides[d] - w.low[d];
-        auto below = [&](int64_t limit) {
-          return std::clamp<int64_t>(llvm::divideCeilSigned(limit - first, w.dilations[d]), 0, w.kernel[d]);
-        };
-        const int64_t count = below(to) - below(from);
-        wider.push_back(outer * static_cast<double>(std::max<int64_t>(1, count)));
-      }
-    counts = std::move(wider);
-  }
-  for (double &count : counts)
-    count = 1 / count;
-  return HostTensor::ofFloats(RankedTensorType::get(w.output, n.element(0)), std::move(counts));
-}
-
 /// The window of a pooling node.
 bool readPool(Node &n, Window &w) {
   auto kernel = n.attrInts("kernel_shape");
@@ -108,18 +28,8 @@ LogicalResult opAveragePool(Node &n) {
   for (size_t d = 0; d < w.rank() && countPadding; ++d)
     if (w.dilations[d] != 1 && w.reach(d) > w.low[d] + w.input[d] + w.high[d])
       return n.fail("dilated windows that reach beyond the padding are not supported with count_include_pad");
-  auto sum = overWindows(n, w, n.input(0), ReduceKind::Sum, 0.0);
-  if (failed(sum))
-    return failure();
-  int64_t count = 1;
-  for (int64_t size : w.output)
-    count *= size;
-  if (count > kMaxConstantElements)
-    return n.fail("result is too large");
-  HostTensor factors = windowFactors(n, w, countPadding);
-  Value factor = factors.uniform() ? n.b.splatLike(*sum, *factors.uniform())
-                                   : n.b.broadcastTo(n.b.constant(factors.toAttr()), shapeOf(*sum));
-  return n.set(n.b.mul(*sum, factor));
+  auto result = averagePool(n, w, n.input(0), countPadding);
+  return failed(result) ? failure() : n.set(*result);
 }
 
 LogicalResult opMaxPool(Node &n) {
@@ -128,7 +38,7 @@ LogicalResult opMaxPool(Node &n) {
     return failure();
   if (n.wants(1))
     return n.fail("the indices output is not supported");
-  auto result = overWindows(n, w, n.input(0), ReduceKind::Max, -std::numeric_limits<double>::infinity());
+  auto result = maxPool(n, w, n.input(0));
   return failed(result) ? failure() : n.set(*result);
 }
 

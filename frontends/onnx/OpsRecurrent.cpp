@@ -1,11 +1,7 @@
-//===- OpsRecurrent.cpp - recurrent networks --------------------------------===//
-//
-// RNN, GRU and LSTM, unrolled. The product of all inputs with the weights is
-// one product before the first step; each step adds that of the state.
-//
-//===----------------------------------------------------------------------===//
+//===- OpsRecurrent.cpp - RNN, GRU and LSTM ---------------------------------===//
 
 #include "frontends/common/Axis.h"
+#include "frontends/common/Recurrent.h"
 #include "frontends/onnx/OpTable.h"
 
 using namespace mlir;
@@ -14,144 +10,21 @@ using namespace tessera::train;
 namespace tessera::onnx_import {
 
 namespace {
-enum class Kind { Rnn, Gru, Lstm };
-
-constexpr int64_t kMaxSteps = 4096;
-
-constexpr int64_t gateCount(Kind kind) { return kind == Kind::Rnn ? 1 : kind == Kind::Gru ? 3 : 4; }
 /// How many activations a direction has.
-constexpr size_t activationCount(Kind kind) { return kind == Kind::Rnn ? 1 : kind == Kind::Gru ? 2 : 3; }
-
-using Activation = Value (*)(Build &, Value);
-
-Activation findActivation(StringRef name) {
-  if (name.equals_insensitive("sigmoid"))
-    return [](Build &b, Value x) { return b.unary<SigmoidOp>(x); };
-  if (name.equals_insensitive("tanh"))
-    return [](Build &b, Value x) { return b.unary<TanhOp>(x); };
-  if (name.equals_insensitive("relu"))
-    return [](Build &b, Value x) { // slope 0 at 0
-      Value zero = b.splatLike(x, 0.0);
-      return b.select(b.compare(CompareDirection::Le, x, zero), zero, x);
-    };
-  return nullptr;
-}
-
-/// The values one after the other along `dim`.
-Value joined(Build &b, ArrayRef<Value> values, int64_t dim) {
-  return values.size() == 1 ? values.front() : b.concat(values, dim);
-}
-
-/// `first + second`, where null stands for zeros.
-Value sum(Build &b, Value first, Value second) { return !first ? second : !second ? first : b.add(first, second); }
-
-/// One direction of a layer. Vectors are null where they are zero.
-struct Direction {
-  Value weight, recurrent;   ///< [gates*H, I], [gates*H, H]
-  Value bias, recurrentBias; ///< [gates*H]
-  Value peepholes;           ///< of an LSTM: [3*H]
-  Value hidden, cell;        ///< the state: [B, H]
-  bool reverse = false;      ///< from the last step to the first
-  SmallVector<Activation> activations;
-};
-
-class Unroller {
-public:
-  Unroller(Node &n, Kind kind, int64_t hidden, bool resetAfter)
-      : b(n.b), kind(kind), size(hidden), resetAfter(resetAfter) {}
-
-  /// Runs a direction over `x`, whose dimension `time` is that of the steps; the states after each, by time.
-  SmallVector<Value> run(Direction &d, Value x, int64_t time) {
-    const int64_t steps = shapeOf(x)[time];
-    Value projected = b.dot(x, d.weight, {}, {}, {2}, {1});
-    if (Value bias = hoistedBias(d))
-      projected = b.add(projected, b.broadcast(bias, shapeOf(projected), {2}));
-    SmallVector<Value> states(steps);
-    for (int64_t step = 0; step < steps; ++step) {
-      const int64_t at = d.reverse ? steps - 1 - step : step;
-      Value input = elementAlong(b, projected, time, at);
-      d.hidden = kind == Kind::Lstm ? lstm(d, input) : kind == Kind::Gru ? gru(d, input) : rnn(d, input);
-      states[at] = d.hidden;
-    }
-    return states;
-  }
-
-private:
-  /// The biases that are added to a step whatever its state.
-  Value hoistedBias(Direction &d) {
-    Value recurrent = d.recurrentBias;
-    if (recurrent && kind == Kind::Gru && resetAfter) // the last gate's is multiplied by the reset gate
-      recurrent = b.pad(sliceAlong(b, recurrent, 0, 0, 2 * size), {0}, {size});
-    return sum(b, d.bias, recurrent);
-  }
-
-  /// The product of a state with rows [from, to) of the gates.
-  Value ofState(Direction &d, Value state, int64_t from, int64_t to) {
-    if (!state)
-      return {};
-    Value weight =
-        from == 0 && to == gateCount(kind) ? d.recurrent : sliceAlong(b, d.recurrent, 0, from * size, to * size);
-    return b.dot(state, weight, {}, {}, {1}, {1});
-  }
-
-  Value gates(Value x, int64_t from, int64_t to) { return x ? sliceAlong(b, x, 1, from * size, to * size) : Value(); }
-
-  Value rnn(Direction &d, Value input) { return d.activations[0](b, sum(b, input, ofState(d, d.hidden, 0, 1))); }
-
-  /// Cho et al., 2014; gates update, reset, new. `resetAfter`: the reset gate multiplies the product, not the state.
-  Value gru(Direction &d, Value input) {
-    Value product = ofState(d, d.hidden, 0, resetAfter ? 3 : 2);
-    Value both = d.activations[0](b, sum(b, gates(input, 0, 2), resetAfter ? gates(product, 0, 2) : product));
-    Value update = gates(both, 0, 1), reset = gates(both, 1, 2), recurrent;
-    if (resetAfter) {
-      recurrent = gates(product, 2, 3);
-      if (d.recurrentBias)
-        recurrent =
-            sum(b, recurrent, b.broadcast(sliceAlong(b, d.recurrentBias, 0, 2 * size, 3 * size), shapeOf(reset), {1}));
-      recurrent = recurrent ? b.mul(reset, recurrent) : Value();
-    } else if (d.hidden) {
-      recurrent = ofState(d, b.mul(reset, d.hidden), 2, 3);
-    }
-    Value candidate = d.activations[1](b, sum(b, gates(input, 2, 3), recurrent));
-    Value kept = b.mul(b.sub(b.splatLike(update, 1.0), update), candidate);
-    return d.hidden ? b.add(kept, b.mul(update, d.hidden)) : kept;
-  }
-
-  /// Hochreiter and Schmidhuber, 1997, with the forget gate of Gers et al., 2000; gates input, output, forget, cell.
-  Value lstm(Direction &d, Value input) {
-    Value all = sum(b, input, ofState(d, d.hidden, 0, 4));
-    auto peephole = [&](int64_t gate, Value cell) -> Value {
-      if (!d.peepholes || !cell)
-        return {};
-      return b.mul(b.broadcast(sliceAlong(b, d.peepholes, 0, gate * size, (gate + 1) * size), shapeOf(cell), {1}),
-                   cell);
-    };
-    auto gate = [&](int64_t index, Value cell) {
-      return d.activations[0](b, sum(b, gates(all, index, index + 1), peephole(index, cell)));
-    };
-    Value added = b.mul(gate(0, d.cell), d.activations[1](b, gates(all, 3, 4)));
-    d.cell = d.cell ? b.add(b.mul(gate(2, d.cell), d.cell), added) : added;
-    return b.mul(gate(1, d.cell), d.activations[2](b, d.cell));
-  }
-
-  Build &b;
-  Kind kind;
-  int64_t size;
-  bool resetAfter;
-};
+constexpr size_t activationCount(Cell cell) { return cell == Cell::Rnn ? 1 : cell == Cell::Gru ? 2 : 3; }
 
 /// The activations of a direction; empty if the node failed.
-SmallVector<Activation> readActivations(Node &n, Kind kind, int64_t direction) {
+SmallVector<Activation> readActivations(Node &n, Cell cell, int64_t direction) {
   static constexpr StringLiteral kDefaults[] = {"Sigmoid", "Tanh", "Tanh"};
   const onnx::AttributeProto *given = n.attribute("activations");
-  const size_t count = activationCount(kind);
+  const size_t count = activationCount(cell);
   auto fail = [&](const Twine &why) {
     (void)n.fail(why);
     return SmallVector<Activation>();
   };
   SmallVector<Activation> activations;
   for (size_t i = 0; i < count; ++i) {
-    StringRef name = kind == Kind::Rnn ? StringRef("Tanh") : StringRef(kDefaults[i]);
+    StringRef name = cell == Cell::Rnn ? StringRef("Tanh") : StringRef(kDefaults[i]);
     if (given) {
       const int at = static_cast<int>(direction * count + i);
       if (at >= given->strings_size())
@@ -166,14 +39,6 @@ SmallVector<Activation> readActivations(Node &n, Kind kind, int64_t direction) {
   return activations;
 }
 
-/// Input `i` if it is there and not zeros, else null.
-Value unlessZero(Node &n, int i) {
-  if (!n.has(i))
-    return {};
-  const HostTensor *known = n.constant(i);
-  return known && known->uniform() == 0.0 ? Value() : n.input(i);
-}
-
 /// Whether every sequence is known to have all `steps` steps.
 bool isFullLength(Node &n, int64_t steps) {
   if (!n.has(4))
@@ -182,16 +47,16 @@ bool isFullLength(Node &n, int64_t steps) {
   return lengths && llvm::all_of(*lengths, [&](int64_t length) { return length == steps; });
 }
 
-template <Kind kind> LogicalResult opRecurrent(Node &n) {
+template <Cell cell> LogicalResult opRecurrent(Node &n) {
   const std::string direction = n.attrString("direction", "forward");
   const bool batchFirst = n.attr("layout", 0) != 0;
   if (n.rank(0) != 3 || n.rank(1) != 3 || n.rank(2) != 3 || !n.isFloat(0))
     return n.fail("expected an input and weights of rank 3");
-  const int64_t directions = n.shape(1)[0], rows = n.shape(1)[1], size = rows / gateCount(kind);
+  const int64_t directions = n.shape(1)[0], rows = n.shape(1)[1], size = rows / gateCount(cell);
   const int64_t steps = n.shape(0)[batchFirst ? 1 : 0], batch = n.shape(0)[batchFirst ? 0 : 1], width = n.shape(0)[2];
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
     return n.fail("direction is '" + direction + "'");
-  if (directions != (direction == "bidirectional" ? 2 : 1) || size == 0 || rows % gateCount(kind) != 0 ||
+  if (directions != (direction == "bidirectional" ? 2 : 1) || size == 0 || rows % gateCount(cell) != 0 ||
       n.attr("hidden_size", size) != size || n.shape(1)[2] != width ||
       n.shape(2) != ArrayRef<int64_t>({directions, rows, size}))
     return n.fail("weights " + shapeText(n.shape(1)) + " and " + shapeText(n.shape(2)) + " do not fit the input " +
@@ -222,12 +87,12 @@ template <Kind kind> LogicalResult opRecurrent(Node &n) {
     x = transpose.getOperand();
     time = 1;
   }
-  Value biases = unlessZero(n, 3), hidden = unlessZero(n, 5), cell = unlessZero(n, 6), peepholes = unlessZero(n, 7);
-  Unroller unroller(n, kind, size, n.attr("linear_before_reset", 0) != 0);
+  Value biases = unlessZero(n, 3), hidden = unlessZero(n, 5), memory = unlessZero(n, 6), peepholes = unlessZero(n, 7);
+  const CellForm form = {cell, size, n.attr("linear_before_reset", 0) != 0, {0, 1, 2, 3}};
   SmallVector<Value> outputs, lastHidden, lastCell;
   for (int64_t i = 0; i < directions; ++i) {
     Direction d;
-    d.activations = readActivations(n, kind, i);
+    d.activations = readActivations(n, cell, i);
     if (d.activations.empty())
       return failure();
     d.reverse = i == 1 || direction == "reverse";
@@ -242,14 +107,14 @@ template <Kind kind> LogicalResult opRecurrent(Node &n) {
       d.peepholes = elementAlong(b, peepholes, 0, i);
     if (hidden)
       d.hidden = elementAlong(b, hidden, stateDim, i);
-    if (cell)
-      d.cell = elementAlong(b, cell, stateDim, i);
-    SmallVector<Value> states = unroller.run(d, x, time);
+    if (memory)
+      d.cell = elementAlong(b, memory, stateDim, i);
+    SmallVector<Value> states = unroll(b, form, d, x, time);
     // With the dimensions of directions, and of time.
     SmallVector<int64_t> shape = {batch, size};
     shape.insert(shape.begin() + stateDim, 1);
     lastHidden.push_back(b.reshape(d.hidden, shape));
-    if (kind == Kind::Lstm)
+    if (cell == Cell::Lstm)
       lastCell.push_back(b.reshape(d.cell, shape));
     shape.insert(shape.begin() + stateDim, 1);
     for (Value &value : states)
@@ -261,14 +126,14 @@ template <Kind kind> LogicalResult opRecurrent(Node &n) {
     return failure();
   if (n.wants(1) && failed(n.set(joined(b, lastHidden, stateDim), 1)))
     return failure();
-  return n.wants(2) && kind == Kind::Lstm ? n.set(joined(b, lastCell, stateDim), 2) : success();
+  return n.wants(2) && cell == Cell::Lstm ? n.set(joined(b, lastCell, stateDim), 2) : success();
 }
 
 constexpr int kAny = kMinOpset, kNew = kMaxOpset;
 const OpRow kRows[] = {
-    {"", "GRU", kAny, kNew, 3, opRecurrent<Kind::Gru>},
-    {"", "LSTM", kAny, kNew, 3, opRecurrent<Kind::Lstm>},
-    {"", "RNN", kAny, kNew, 3, opRecurrent<Kind::Rnn>},
+    {"", "GRU", kAny, kNew, 3, opRecurrent<Cell::Gru>},
+    {"", "LSTM", kAny, kNew, 3, opRecurrent<Cell::Lstm>},
+    {"", "RNN", kAny, kNew, 3, opRecurrent<Cell::Rnn>},
 };
 } // namespace
 

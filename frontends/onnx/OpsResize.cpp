@@ -1,12 +1,13 @@
 //===- OpsResize.cpp - interpolation ----------------------------------------===//
 //
-// Resize is separable: along each dimension the nearest element, or a product
-// with a constant matrix of weights. The formulas are those of the ONNX
-// specification (Resize, opset 19) and of its reference implementation.
+// Resize is separable: along each dimension the nearest element, or an
+// interpolation. The formulas are those of the ONNX specification (Resize,
+// opset 19) and of its reference implementation.
 //
 //===----------------------------------------------------------------------===//
 
 #include "frontends/common/Axis.h"
+#include "frontends/common/Resize.h"
 #include "frontends/onnx/OpTable.h"
 
 #include <cmath>
@@ -18,9 +19,7 @@ namespace tessera::onnx_import {
 
 namespace {
 struct Resize {
-  std::string mode, transformation, rounding;
-  double cubic = -0.75;
-  bool excludeOutside = false, antialias = false;
+  std::string transformation, rounding;
 
   /// Where element `at` of a result of `to` elements lies among `from` elements; nullopt: unknown transformation.
   std::optional<double> position(int64_t at, int64_t from, int64_t to, double scale) const {
@@ -46,38 +45,6 @@ struct Resize {
     if (rounding == "ceil")
       return std::ceil(x);
     return rounding == "round_prefer_ceil" ? std::floor(x + 0.5) : std::ceil(x - 0.5);
-  }
-
-  /// The weight of an element at this distance.
-  double kernel(double distance) const {
-    const double x = std::abs(distance), a = cubic;
-    if (mode == "linear")
-      return std::max(0.0, 1 - x);
-    // Keys, Cubic convolution interpolation for digital image processing, 1981.
-    if (x <= 1)
-      return ((a + 2) * x - (a + 3)) * x * x + 1;
-    return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
-  }
-
-  /// Adds the weights of the elements around `x` to a row of the matrix.
-  void addWeights(double x, double scale, MutableArrayRef<double> row) const {
-    const double shrink = antialias ? std::min(scale, 1.0) : 1.0, reach = mode == "linear" ? 1 : 2;
-    const double base = std::ceil(x) - 1;
-    const int64_t first = static_cast<int64_t>(std::floor(-reach / shrink)) + 1,
-                  size = static_cast<int64_t>(row.size());
-    double total = 0;
-    SmallVector<std::pair<int64_t, double>> weights;
-    for (int64_t offset = first; offset <= 1 - first; ++offset) {
-      const double weight = kernel((base + static_cast<double>(offset) - x) * shrink);
-      const int64_t at = static_cast<int64_t>(base) + offset;
-      if (excludeOutside && (at < 0 || at >= size))
-        continue;
-      weights.emplace_back(std::clamp<int64_t>(at, 0, size - 1), weight);
-      total += weight;
-    }
-    // Without antialiasing and exclusion weights add up to 1 but for rounding.
-    for (auto [at, weight] : weights)
-      row[at] += excludeOutside || antialias ? weight / total : weight;
   }
 };
 
@@ -113,14 +80,16 @@ bool readSizes(Node &n, SmallVectorImpl<int64_t> &shape, SmallVectorImpl<double>
 
 LogicalResult opResize(Node &n) {
   Resize r;
-  r.mode = n.attrString("mode", "nearest");
+  Interpolation interpolation;
+  const std::string mode = n.attrString("mode", "nearest");
   r.transformation = n.attrString("coordinate_transformation_mode", "half_pixel");
   r.rounding = n.attrString("nearest_mode", "round_prefer_floor");
-  r.cubic = n.attrFloat("cubic_coeff_a", -0.75);
-  r.excludeOutside = n.attr("exclude_outside", 0) != 0;
-  r.antialias = n.attr("antialias", 0) != 0;
-  const bool isNearest = r.mode == "nearest";
-  if (!n.isFloat(0) || (!isNearest && r.mode != "linear" && r.mode != "cubic"))
+  interpolation.isCubic = mode == "cubic";
+  interpolation.cubic = n.attrFloat("cubic_coeff_a", -0.75);
+  interpolation.excludeOutside = n.attr("exclude_outside", 0) != 0;
+  interpolation.antialias = n.attr("antialias", 0) != 0;
+  const bool isNearest = mode == "nearest";
+  if (!n.isFloat(0) || (!isNearest && mode != "linear" && mode != "cubic"))
     return n.fail("expected a floating-point input and mode nearest, linear or cubic");
   SmallVector<int64_t> shape;
   SmallVector<double> scales;
@@ -133,20 +102,24 @@ LogicalResult opResize(Node &n) {
     const int64_t from = n.shape(0)[axis], to = shape[axis];
     if (from == to && scales[axis] == 1.0)
       continue;
-    if (!isNearest && to * from > kMaxConstantElements)
-      return n.fail("dimension " + Twine(axis) + " is too large to be interpolated");
-    std::vector<double> matrix(isNearest ? 0 : to * from);
-    SmallVector<int64_t> indices;
+    SmallVector<double> positions;
     for (int64_t at = 0; at < to; ++at) {
       auto position = r.position(at, from, to, scales[axis]);
       if (!position)
         return n.fail("coordinate_transformation_mode is '" + r.transformation + "'");
-      if (isNearest)
-        indices.push_back(std::clamp<int64_t>(static_cast<int64_t>(r.nearest(*position)), 0, from - 1));
-      else
-        r.addWeights(*position, scales[axis], MutableArrayRef<double>(matrix).slice(at * from, from));
+      positions.push_back(*position);
     }
-    x = isNearest ? takeAlong(b, x, axis, indices) : multiplyAlong(b, x, axis, matrix);
+    if (!isNearest) {
+      auto made = interpolation.along(n, x, axis, positions, scales[axis]);
+      if (failed(made))
+        return failure();
+      x = *made;
+      continue;
+    }
+    SmallVector<int64_t> indices;
+    for (double position : positions)
+      indices.push_back(std::clamp<int64_t>(static_cast<int64_t>(r.nearest(position)), 0, from - 1));
+    x = takeAlong(b, x, axis, indices);
   }
   return n.set(x);
 }

@@ -40,7 +40,7 @@ bool readWindowShape(Node &n, ArrayRef<int64_t> kernel, Window &w) {
     w.low.assign(pads->begin(), pads->begin() + count);
     w.high.assign(pads->begin() + count, pads->end());
   }
-  return checkWindow(n, w);
+  return checkWindow(n, n.shape(0).drop_front(2), w);
 }
 
 bool readWindow(Node &n, ArrayRef<int64_t> kernel, Window &w) {

@@ -132,6 +132,12 @@ std::optional<SmallVector<int64_t>> Call::ints(StringRef name) const {
   return values;
 }
 
+std::optional<SmallVector<double>> Call::floats(StringRef name) const {
+  const Given *argument = find(name);
+  const auto *values = argument && argument->plain ? argument->plain->as<std::vector<double>>() : nullptr;
+  return values ? std::optional(llvm::to_vector(*values)) : std::nullopt;
+}
+
 std::string Call::text(StringRef name, StringRef fallback) const {
   const Given *argument = find(name);
   const auto *value = argument && argument->plain ? argument->plain->as<std::string>() : nullptr;

@@ -78,6 +78,8 @@ public:
   bool flag(llvm::StringRef name, bool fallback) const;
   /// A list of sizes; a single number counts as a list of one.
   std::optional<llvm::SmallVector<int64_t>> ints(llvm::StringRef name) const;
+  /// A list of floats.
+  std::optional<llvm::SmallVector<double>> floats(llvm::StringRef name) const;
   std::string text(llvm::StringRef name, llvm::StringRef fallback) const;
   /// Whether a number is one of floats in Python.
   bool isFloatNumber(llvm::StringRef name) const;
@@ -93,12 +95,15 @@ public:
   // --- Results ---
   /// The element type that the program says result i has; null if it has none that is supported.
   mlir::Type resultElement(size_t i = 0) const { return i < resultElements.size() ? resultElements[i] : mlir::Type(); }
+  /// Whether something reads result i.
+  bool wants(size_t i) const { return i < isRead.size() && isRead[i]; }
   mlir::LogicalResult setNumber(double value);
   mlir::LogicalResult setList(llvm::ArrayRef<mlir::Value> values);
 
   const Node &node;
   frontend::Step &step;
   llvm::SmallVector<mlir::Type> resultElements;
+  llvm::SmallVector<bool> isRead; ///< of each result
   bool isNormalisedByBatch = false; ///< of a batch normalisation: by its own mean and variance
 
 private:

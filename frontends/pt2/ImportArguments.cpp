@@ -119,6 +119,9 @@ void Importer::collectReaders() {
     for (const NamedArgument &named : node.inputs)
       for (const std::string &name : namesOf(named.argument))
         isUsed.insert(name);
+  for (const OutputSpec &spec : program.signature.outputs)
+    for (const std::string &name : namesOf(spec.argument))
+      isOutput.insert(name);
   for (const Node &node : program.graph.nodes)
     if (!isCount(node))
       for (const NamedArgument &named : node.inputs)

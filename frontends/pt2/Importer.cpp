@@ -139,6 +139,8 @@ LogicalResult Importer::checkResults(ArrayRef<std::string> results, Call &call) 
     auto meta = program.graph.tensors.find(name);
     if (meta == program.graph.tensors.end())
       continue;
+    if (!entry.value && !entry.constant && !isUsed.contains(name) && !isOutput.contains(name))
+      continue;
     if (!entry.value && !entry.constant)
       return call.fail("result '" + name + "' is not supported");
     RankedTensorType type = entry.constant ? entry.constant->type : train::tensorType(entry.value);
@@ -186,6 +188,7 @@ void Importer::importNode(const Node &node) {
     auto meta = program.graph.tensors.find(name);
     call.resultElements.push_back(meta == program.graph.tensors.end() ? Type()
                                                                       : elementOf(&context, meta->second.dtype));
+    call.isRead.push_back(isUsed.contains(name) || isOutput.contains(name));
   }
   call.isNormalisedByBatch = isNormalisedByBatch(node);
   if (call.isNormalisedByBatch && (call.isTensor("running_mean") || call.isTensor("running_var")))

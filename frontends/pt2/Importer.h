@@ -68,8 +68,8 @@ private:
   llvm::StringMap<Entry> names, byTarget; ///< of the graph; of parameters and buffers
   std::map<std::string, int64_t> symbols; ///< the sizes that were chosen
   llvm::StringMap<std::string> shared;    ///< names of a tensor that several names have -> the first of them
-  llvm::StringSet<> buffers, isUsed,
-      otherwiseRead; ///< names of the graph: of buffers, of arguments, of those not counted
+  llvm::StringSet<> buffers, isUsed, isOutput,
+      otherwiseRead; ///< names of the graph: of buffers, of arguments, of outputs, of arguments not counted
 };
 
 } // namespace tessera::pt2

@@ -10,15 +10,21 @@ static const llvm::StringMap<const OpRow *> &table() {
     for (llvm::ArrayRef<OpRow> group : {
              activationOps(),
              convolutionOps(),
+             distanceOps(),
              elementwiseOps(),
              functionOps(),
+             imageOps(),
              indexOps(),
              leafOps(),
              lossOps(),
              neuralOps(),
+             padOps(),
              placeOps(),
+             poolOps(),
              productOps(),
+             recurrentOps(),
              reduceOps(),
+             resizeOps(),
              shapeOps(),
          })
       for (const OpRow &row : group)

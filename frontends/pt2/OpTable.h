@@ -30,15 +30,21 @@ llvm::ArrayRef<RefusedOp> refusedOps();
 /// All rows of one source file.
 llvm::ArrayRef<OpRow> activationOps();
 llvm::ArrayRef<OpRow> convolutionOps();
+llvm::ArrayRef<OpRow> distanceOps();
 llvm::ArrayRef<OpRow> elementwiseOps();
 llvm::ArrayRef<OpRow> functionOps();
+llvm::ArrayRef<OpRow> imageOps();
 llvm::ArrayRef<OpRow> indexOps();
 llvm::ArrayRef<OpRow> leafOps();
 llvm::ArrayRef<OpRow> lossOps();
 llvm::ArrayRef<OpRow> neuralOps();
+llvm::ArrayRef<OpRow> padOps();
 llvm::ArrayRef<OpRow> placeOps();
+llvm::ArrayRef<OpRow> poolOps();
 llvm::ArrayRef<OpRow> productOps();
+llvm::ArrayRef<OpRow> recurrentOps();
 llvm::ArrayRef<OpRow> reduceOps();
+llvm::ArrayRef<OpRow> resizeOps();
 llvm::ArrayRef<OpRow> shapeOps();
 
 } // namespace tessera::pt2

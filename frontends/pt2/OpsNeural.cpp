@@ -2,6 +2,7 @@
 
 #include "frontends/common/Indexing.h"
 #include "frontends/common/Neural.h"
+#include "frontends/common/Pool.h"
 #include "frontends/pt2/OpTable.h"
 #include "frontends/pt2/Promote.h"
 
@@ -64,15 +65,22 @@ LogicalResult opRmsNorm(Call &c) {
   return normalisation(c, NormMode::Rms, c.element("input").isF64() ? 0x1p-52 : 0x1p-23);
 }
 
-LogicalResult opGroupNorm(Call &c) {
+/// Over groups of channels of each sample; result, and mean and 1/deviation where they are wanted.
+LogicalResult overGroups(Call &c, int64_t groups) {
   const SmallVector<int64_t> shape(c.shape("input"));
-  const int64_t groups = c.integerOr("num_groups", c.integerOr("group", 0));
   if (shape.size() < 2 || !c.isFloat("input") || groups < 1 || shape[1] % groups != 0 ||
       c.type("input").getNumElements() == 0)
     return c.fail("expected floating point that is not empty, with channels that divide into " + Twine(groups) +
                   " groups");
+  if (!(c.numberOr("eps", 1e-5) >= 0))
+    return c.fail("eps is not 0 or above");
   Build &b = c.b;
-  Value x = frontend::normaliseGroups(b, c.value("input"), groups, c.numberOr("eps", 1e-5));
+  LayerNormOp norm = frontend::normaliseGroups(b, c.value("input"), groups, c.numberOr("eps", 1e-5));
+  Value x = b.reshape(norm.getResult(), shape);
+  Value statistics[] = {norm.getMean(), norm.getRstd()};
+  for (int i : {1, 2})
+    if (c.wants(i) && c.resultElement(i) && failed(c.set(b.convert(statistics[i - 1], c.resultElement(i)), i)))
+      return failure();
   for (auto [name, isScale] : {std::pair("weight", true), std::pair("bias", false)}) {
     if (!c.isTensor(name))
       continue;
@@ -82,6 +90,17 @@ LogicalResult opGroupNorm(Call &c) {
     x = isScale ? b.mul(x, wide) : b.add(x, wide);
   }
   return c.set(x);
+}
+LogicalResult opGroupNorm(Call &c) { return overGroups(c, c.integerOr("num_groups", c.integerOr("group", 0))); }
+
+/// Each channel of each sample.
+LogicalResult opInstanceNorm(Call &c) {
+  if (!c.flag("use_input_stats", true))
+    return c.fail("it normalises by its running mean and variance, which is not supported");
+  if (c.names("running_mean") || c.names("running_var"))
+    return c.fail("its running statistics would not be updated; track_running_stats=False has none");
+  return c.rank("input") < 3 ? c.fail("expected samples, channels and further dimensions")
+                             : overGroups(c, c.shape("input")[1]);
 }
 
 /// By the batch's mean and variance in training mode, else by the running ones, which are not updated.
@@ -209,15 +228,72 @@ LogicalResult opEmbedding(Call &c) {
   return c.set(c.b.gatherRows(table, indices, padding >= 0 ? std::optional(padding) : std::nullopt));
 }
 
+/// Bags of indices: rows of a matrix, or what lies between offsets, which must be known and make bags of one size.
+std::optional<std::pair<int64_t, int64_t>> bagsOf(Call &c) {
+  if (c.rank("indices") == 2)
+    return std::pair(c.shape("indices")[0], c.shape("indices")[1]);
+  const HostTensor *offsets = c.rank("indices") == 1 ? c.known("offsets") : nullptr;
+  if (!offsets || offsets->isFloat() || offsets->shape().size() != 1)
+    return std::nullopt;
+  const int64_t all = c.shape("indices")[0];
+  SmallVector<int64_t> ends(offsets->ints.begin(), offsets->ints.end());
+  if (!c.flag("include_last_offset", false))
+    ends.push_back(all);
+  const auto bags = static_cast<int64_t>(ends.size()) - 1;
+  if (bags < 1 || all % bags != 0)
+    return std::nullopt;
+  for (auto [i, end] : llvm::enumerate(ends))
+    if (end != static_cast<int64_t>(i) * (all / bags))
+      return std::nullopt;
+  return std::pair(bags, all / bags);
+}
+
+LogicalResult opEmbeddingBag(Call &c) {
+  const int64_t mode = c.integerOr("mode", 0); // sum, mean, max
+  if (c.rank("weight") != 2 || c.isFloat("indices") || c.element("indices").isInteger(1) || mode < 0 || mode > 2)
+    return c.fail("expected a table, integer indices and a mode");
+  if (c.flag("scale_grad_by_freq", false) || c.flag("sparse", false))
+    return c.fail("scale_grad_by_freq and sparse gradients are not supported");
+  if (c.integerOr("padding_idx", -1) >= 0 || c.wants(1) || c.wants(2) || c.wants(3))
+    return c.fail("padding_idx and results beyond the first are not supported");
+  auto bags = bagsOf(c);
+  if (!bags || bags->second == 0)
+    return c.fail("expected offsets that are known and make bags of one size");
+  const int64_t width = c.shape("weight")[1];
+  auto indices = frontend::checkedIndices(c, c.at("indices"), c.shape("weight")[0]);
+  if (failed(indices))
+    return failure();
+  if (!countElements({bags->first, bags->second, width}))
+    return c.fail("the result is too large");
+  Build &b = c.b;
+  Value rows = b.gatherRows(c.value("weight"), b.reshape(*indices, {bags->first, bags->second}));
+  if (c.isTensor("per_sample_weights")) {
+    if (mode != 0 || c.element("per_sample_weights") != c.element("weight") ||
+        c.shape("per_sample_weights") != c.shape("indices"))
+      return c.fail("the weights of samples do not fit");
+    Value weights = b.reshape(c.value("per_sample_weights"), {bags->first, bags->second});
+    rows = b.mul(rows, b.broadcast(weights, shapeOf(rows), {0, 1}));
+  }
+  if (mode == 2)
+    return c.set(frontend::reduceWindows(b, ReduceKind::Max, rows, {1})); // the first maximum has the gradient
+  return c.set(mode == 0 ? b.sum(rows, {1}) : frontend::mean(b, rows, {1}));
+}
+
 const OpRow kRows[] = {
     {"aten.batch_norm.default", opBatchNorm, "input"},
     {"aten.dropout.default", opDropout, "input"},
     {"aten.embedding.default", opEmbedding, "weight,indices"},
+    {"aten.embedding_bag.default", opEmbeddingBag, "weight,indices,offsets"},
+    {"aten.embedding_bag.padding_idx", opEmbeddingBag, "weight,indices,offsets"},
+    {"aten._embedding_bag.default", opEmbeddingBag, "weight,indices,offsets"},
+    {"aten._embedding_bag_forward_only.default", opEmbeddingBag, "weight,indices,offsets"},
     {"aten.group_norm.default", opGroupNorm, "input"},
+    {"aten.instance_norm.default", opInstanceNorm, "input"},
     {"aten.layer_norm.default", opLayerNorm, "input"},
     {"aten.log_softmax.int", opSoftmax<true>},
     {"aten._log_softmax.default", opSoftmax<true>},
     {"aten.native_dropout.default", opDropout, "input"},
+    {"aten.native_group_norm.default", opGroupNorm, "input"},
     {"aten.native_layer_norm.default", opLayerNorm, "input"},
     {"aten.rms_norm.default", opRmsNorm, "input"},
     {"aten.scaled_dot_product_attention.default", opAttention, "query,key,value"},

@@ -1,5 +1,6 @@
 //===- OpsProduct.cpp - matrix products ------------------------------------===//
 
+#include "frontends/common/Einsum.h"
 #include "frontends/pt2/OpTable.h"
 
 using namespace mlir;
@@ -91,9 +92,44 @@ LogicalResult opAddmm(Call &c) {
   return c.set(b.add(y, added));
 }
 
+LogicalResult opEinsum(Call &c) {
+  auto list = c.list("tensors");
+  if (!list || list->empty() || (*list)[0] != 0 || static_cast<int>(list->size()) != c.inputCount())
+    return c.fail("expected a list of tensors");
+  auto result = frontend::einsum(c, c.text("equation", ""));
+  return failed(result) ? failure() : c.set(*result);
+}
+
+/// x W[o] y for each o, plus a bias.
+LogicalResult opBilinear(Call &c) {
+  ArrayRef<int64_t> w = c.shape("weight"), x = c.shape("input1"), y = c.shape("input2");
+  if (w.size() != 3 || x.empty() || x.size() != y.size() || x.drop_back() != y.drop_back() || x.back() != w[1] ||
+      y.back() != w[2] || failed(checkTypes(c, "input1", "weight")) || failed(checkTypes(c, "input2", "weight")))
+    return c.reason.empty() ? c.fail("the weights do not fit the inputs") : failure();
+  Build &b = c.b;
+  SmallVector<int64_t> shape(x.drop_back());
+  int64_t rows = 1;
+  for (int64_t size : shape)
+    rows *= size;
+  shape.push_back(w[0]);
+  if (!countElements({rows, w[0], w[2]}))
+    return c.fail("the product is too large");
+  Value left = b.dot(b.reshape(c.value("input1"), {rows, w[1]}), c.value("weight"), {}, {}, {1}, {1}); // [rows, O, J]
+  Value result = b.dot(left, b.reshape(c.value("input2"), {rows, w[2]}), {0}, {0}, {2}, {1});
+  result = b.reshape(result, shape);
+  if (c.isTensor("bias")) {
+    if (c.shape("bias") != ArrayRef<int64_t>{w[0]} || c.element("bias") != c.element("weight"))
+      return c.fail("the bias does not fit");
+    result = b.add(result, b.broadcastTo(c.value("bias"), shape));
+  }
+  return c.set(result);
+}
+
 const OpRow kRows[] = {
     {"aten.addmm.default", opAddmm, "self,mat1,mat2"},
+    {"aten.bilinear.default", opBilinear, "input1,input2,weight"},
     {"aten.bmm.default", opMm, "self,mat2"},
+    {"aten.einsum.default", opEinsum, ""},
     {"aten.linear.default", opLinear, "input,weight"},
     {"aten.matmul.default", opMatmulOther, "self,other"},
     {"aten.mm.default", opMm, "self,mat2"},

@@ -347,38 +347,15 @@ LogicalResult opRepeat(Call &c) {
   return c.set(c.b.reshape(c.b.broadcast(c.b.reshape(c.value("self"), from), mixed, dims), shape));
 }
 
-LogicalResult opPad(Call &c) {
-  auto amounts = c.ints("pad");
-  const std::string mode = c.text("mode", "constant");
-  const int64_t rank = c.rank("self");
-  if (!amounts || amounts->size() % 2 != 0 || static_cast<int64_t>(amounts->size()) > 2 * rank || mode != "constant")
-    return c.fail("expected constant padding of the last dimensions");
-  SmallVector<int64_t> low(rank, 0), high(rank, 0), shape(c.shape("self"));
-  for (size_t i = 0; i < amounts->size() / 2; ++i) {
-    const int64_t before = (*amounts)[2 * i], after = (*amounts)[2 * i + 1], dim = rank - 1 - static_cast<int64_t>(i);
-    if (before < 0 || after < 0 || before > frontend::kMaxElements || after > frontend::kMaxElements)
-      return c.fail("padding is negative or too large");
-    low[dim] = before;
-    high[dim] = after;
-    shape[dim] += before + after;
-  }
-  auto value = c.splat(c.element("self"), c.numberOr("value", 0));
-  if (!countElements(shape) || failed(value))
-    return c.reason.empty() ? c.fail("the result is too large") : failure();
-  return c.set(c.b.pad(c.value("self"), low, high, {}, c.numberOr("value", 0)));
-}
-
 const OpRow kRows[] = {
     {"aten.broadcast_tensors.default", opBroadcastTensors, ""},
     {"aten.cat.default", opCat, ""},
     {"aten.chunk.default", opChunk},
     {"aten.concat.default", opCat, ""},
-    {"aten.constant_pad_nd.default", opPad},
     {"aten.diff.default", opDiff},
     {"aten.expand.default", opExpand},
     {"aten.expand_as.default", opExpandAs, "self,other"},
     {"aten.flatten.using_ints", opFlatten},
-    {"aten.pad.default", opPad},
     {"aten.permute.default", opPermute},
     {"aten.repeat.default", opRepeat},
     {"aten.reshape.default", opView},
