@@ -17,7 +17,7 @@ tests/models/sweep.py --resume --table docs/models.md
 ```
 
 Each model is made at d=64 with two layers (more where there are more kinds of layers) and 128 tokens, exported as
-`tools/export_torch.py hf:<family>` does, compiled, and trained for three AdamW steps, on one rank and with ZeRO-3 on
+`python -m tessera export` does to ONNX, compiled, and trained for three AdamW steps, on one rank and with ZeRO-3 on
 two ranks. *Same* means: losses within 1e-5, every gradient of the first step within 1e-4 of its largest element, and
 the same parameters trained (`frontends/python/tessera/compare.py`). A case is checked without a padding token, from fresh
 weights, and with one, from weights with noise on them. Shown are the largest relative differences of a loss and of a
@@ -25,7 +25,7 @@ gradient. Dropout rates are 0. Whatever is not *same* is refused, with the reaso
 padding token is not tried with one. A gradient that is 0 but for rounding (the biases of keys in attention) is told from
 a difference by running the module in float64; where it does not run so, as xglm, it counts as DIFFERENT.
 
-A model of your own: `tools/check_model.py`.
+A model of your own: `python -m tessera verify`.
 
 {counts}
 
