@@ -7,12 +7,16 @@ from .errors import CannotCompare, listed
 from .module_checks import has_values
 from .names import parameter_names
 from .program import Program, export
+from .training import kept
 
 
 def export_program(check, dynamic=None):
     """Exports a Check's model without dropouts: random numbers are not compared. Raises ExportError."""
-    with without_dropout(check.model), CountDropouts() as seen:
-        made = export(check.model, check.inputs, dynamic=dynamic)
+    with without_dropout(check.model):
+        with NoDropout():
+            made = export(check.model, check.inputs, dynamic=dynamic)
+        with CountDropouts() as seen, kept(check.model), torch.no_grad():
+            check.model(*check.inputs)
     made.save(check.path("model.pt2"))
     check.dropout_in_code = seen.count
     take(check, made, check.path("model.pt2"))
