@@ -26,7 +26,7 @@ struct ImportOptions {
   std::vector<std::string> dimRoles;   ///< where it is not so: "<input>:<dimension>=<batch|sequence|none>[,…]"
 
   // What the file's tensors are, as regular expressions of their names. What none of them decides is up to the file:
-  // the record of tools/export_torch.py, or the exporter's graph signature.
+  // the record of python -m tessera export, or the exporter's graph signature.
   std::string parameters;              ///< trained
   std::string constants;               ///< constants of the step; before the other two
   std::string frozen;                  ///< parameters that take no gradient; before `parameters`

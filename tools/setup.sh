@@ -6,7 +6,7 @@
 #   tools/setup.sh --runtime   only what runtime/ and tessera-run need (no MLIR, no LLVM)
 #   tools/setup.sh --oracle    also the newest PyTorch, its ONNX exporters and transformers, in .venv-oracle (to export models, to
 #                              compare with PyTorch, and for tests/bench)
-#   tools/setup.sh --oldest    also the oldest PyTorch that tools/export_torch.py supports, 2.6, in .venv-oldest (to regenerate
+#   tools/setup.sh --oldest    also the oldest PyTorch that the package tessera supports, 2.6, in .venv-oldest (to regenerate
 #                              goldens and test models, and to test the export tool)
 set -euo pipefail
 

@@ -1,6 +1,6 @@
 //===- Record.h - what whoever exported a model noted of it -----*- C++ -*-===//
 //
-// The record of tools/export_torch.py: JSON in a file's metadata; docs/onnx.md
+// The record of python -m tessera export: JSON in a file's metadata; docs/onnx.md
 // has its format. A frontend whose files say as much by themselves fills one.
 //
 //===----------------------------------------------------------------------===//
@@ -28,7 +28,7 @@ struct RecordedTensor {
   std::optional<int64_t> paddingIdx; ///< lookups of this row take no gradient
 };
 
-/// The record of tools/export_torch.py.
+/// The record of python -m tessera export.
 struct ModelRecord {
   std::string exporter;                ///< for messages
   std::vector<RecordedTensor> tensors; ///< in the order of the record

@@ -136,7 +136,7 @@ LogicalResult Roles::checkUncertain() {
       << "the file does not say which of its tensors are trained: " << uncertain.size()
       << (uncertain.size() == 1 ? " tensor is" : " tensors are")
       << " not certain; say which with --parameters <regex>, --constants <regex> and --frozen <regex>, or export "
-         "with tools/export_torch.py, which writes it into the file";
+         "with python -m tessera export, which writes it into the file";
   bool buffers = false, folded = false;
   for (const std::string &name : ArrayRef(uncertain).take_front(kListed)) {
     Diagnostic &note = diagnostic.attachNote(loc);
@@ -205,7 +205,7 @@ LogicalResult Roles::checkShared() {
       << shared.size() << " of " << trained.size() << " parameters "
       << (shared.size() == 1 ? "is read in several modules: it was" : "are read in several modules: they were")
       << " tied by the model, or equal parameters were merged by the exporter, and trained they would stay equal; "
-         "pass --tied <regex> for those that are tied, or export with tools/export_torch.py (for "
+         "pass --tied <regex> for those that are tied, or export with python -m tessera export (for "
          "torch.onnx.export: optimize=False, training mode)";
   for (auto &[name, scopes] : ArrayRef(shared).take_front(kListed))
     diagnostic.attachNote(loc) << "'" << name << "' is read by " << readers[name].size() << " nodes in "

@@ -64,13 +64,14 @@ OwningOpRef<ModuleOp> Importer::run() {
     return {};
   if (!roles.getRecord() && step.hasTensors())
     emitWarning(fileLoc)
-        << "the file has no record of the module that it was exported from (tools/export_torch.py writes "
+        << "the file has no record of the module that it was exported from (python -m tessera export writes "
            "one): padding_idx, frozen parameters, detached values and dropout that the exporter left "
            "out cannot be known";
   if (const auto &record = roles.getRecord(); record && record->clearedDropouts > 0)
-    emitWarning(fileLoc) << "the step has no dropout: " << record->clearedDropouts
-                         << (record->clearedDropouts == 1 ? " rate was" : " rates were")
-                         << " set to 0 when the model was exported (tools/export_torch.py --keep-dropout keeps them)";
+    emitWarning(fileLoc)
+        << "the step has no dropout: " << record->clearedDropouts
+        << (record->clearedDropouts == 1 ? " rate was" : " rates were")
+        << " set to 0 when the model was exported (python -m tessera export --keep-dropout keeps them)";
   return module;
 }
 

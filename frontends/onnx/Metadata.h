@@ -1,6 +1,6 @@
 //===- Metadata.h - what an ONNX file says beside its graph -----*- C++ -*-===//
 //
-// The record of tools/export_torch.py, and what torch's dynamo exporter notes on
+// The record of python -m tessera export, and what torch's dynamo exporter notes on
 // values and nodes.
 //
 //===----------------------------------------------------------------------===//

@@ -223,7 +223,7 @@ LogicalResult opCastLike(Node &n) {
 
 LogicalResult opIdentity(Node &n) { return n.set(n.inputs[0]); }
 
-/// What tools/export_torch.py writes for a detach: the value, and no gradient.
+/// What python -m tessera export writes for a detach: the value, and no gradient.
 LogicalResult opStopGradient(Node &n) {
   if (!isa<FloatType>(n.element(0)))
     return n.set(n.inputs[0]);

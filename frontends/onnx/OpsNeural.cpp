@@ -86,7 +86,7 @@ LogicalResult opBatchNormalization(Node &n) {
     return n.fail(
         "it normalises by its running mean and variance, as after training; torch's exporter writes so whatever "
         "mode the module is in. Say what is meant with --batch-norm train (by the batch's mean and variance) or "
-        "--batch-norm inference, or export with tools/export_torch.py");
+        "--batch-norm inference, or export with python -m tessera export");
   if (n.type(0).getNumElements() == 0)
     return n.fail("normalises over no elements");
   Build &b = n.b;

@@ -145,7 +145,7 @@ private:
     int64_t value = 0;
     return text.consumeInteger(10, value) ? fail() : Number(value);
   }
-  /// 'name'].size()[dim]
+  /// 'name'].size()[dim]; one of *inputs is 'inputs'][1].size()[dim], and the input's name is inputs_1
   Number size() {
     skip();
     const char quote = text.empty() ? ' ' : text.front();
@@ -154,9 +154,17 @@ private:
     const size_t end = text.find(quote, 1);
     if (end == StringRef::npos)
       return fail();
-    const StringRef name = text.slice(1, end);
+    std::string name = text.slice(1, end).str();
     text = text.drop_front(end + 1);
-    if (!take("]") || !take(".") || !(take("size()") || take("shape")) || !take("["))
+    if (!take("]"))
+      return fail();
+    if (take("[")) {
+      const Number at = number();
+      if (!at || !take("]"))
+        return fail();
+      name += "_" + std::to_string(*at);
+    }
+    if (!take(".") || !(take("size()") || take("shape")) || !take("["))
       return fail();
     Number dim = number();
     return dim && take("]") ? sizeOf(name, *dim) : fail();

@@ -18,8 +18,9 @@ namespace tessera::pt2 {
 /// The size of a dimension of an input; nothing if there is none.
 using SizeOf = llvm::function_ref<std::optional<int64_t>(llvm::StringRef input, int64_t dim)>;
 
-/// Whether a guard holds: whole numbers, sizes (`L['x'].size()[0]`, `L['x'].shape[0]`), + - * // %, comparisons, and,
-/// or, not and parentheses. Nothing if it says anything else, or numbers do not fit.
+/// Whether a guard holds: whole numbers, sizes (`L['x'].size()[0]`, `L['x'].shape[0]`, `L['args'][1].size()[0]` of the
+/// input args_1), + - * // %, comparisons, and, or, not and parentheses. Nothing if it says anything else, or numbers
+/// do not fit.
 std::optional<bool> holds(llvm::StringRef guard, SizeOf sizeOf);
 
 } // namespace tessera::pt2

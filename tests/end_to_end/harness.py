@@ -26,6 +26,12 @@ MODELS = os.path.join(ROOT, "tests", "onnx", "models")
 GOLDENS = os.path.join(ROOT, "tests", "end_to_end", "goldens")
 
 
+def with_package():
+    """The environment of a Python that finds the package tessera of this clone, and the tools under test."""
+    paths = [os.path.join(ROOT, "frontends", "python"), os.environ.get("PYTHONPATH")]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "TESSERA_BIN": BIN}
+
+
 class ToolTest(unittest.TestCase):
     """A test case with a folder of its own and the tools as methods."""
 

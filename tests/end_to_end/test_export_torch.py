@@ -1,4 +1,4 @@
-"""tools/export_torch.py: what it exports trains as PyTorch does, the record says what the graph does not, and what would train
+"""python -m tessera export to ONNX: what it exports trains as PyTorch does, the record says what the graph does not, and what would train
 otherwise is refused. Needs a Python with torch and onnx: python3, or the one that TESSERA_TORCH_PYTHON names; without one these
 tests are skipped."""
 
@@ -9,10 +9,9 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import ROOT, ToolTest
+from harness import ROOT, ToolTest, with_package
 
 PYTHON = os.environ.get("TESSERA_TORCH_PYTHON", "python3")
-TOOL = os.path.join(ROOT, "tools", "export_torch.py")
 CASES = os.path.join(ROOT, "tests", "end_to_end", "export_torch_cases.py")
 
 # Cases of export_cases that are refused, and words of the reason.
@@ -212,7 +211,8 @@ class Record(unittest.TestCase):
 @unittest.skipUnless(has("torch", "onnx", "safetensors"), "no Python with torch and onnx (TESSERA_TORCH_PYTHON)")
 class ExportTorch(ToolTest):
     def python(self, *arguments):
-        return subprocess.run([PYTHON, *arguments], cwd=self.folder, capture_output=True, text=True, timeout=300)
+        return subprocess.run([PYTHON, *arguments], cwd=self.folder, capture_output=True, text=True, timeout=300,
+                              env=with_package())
 
     def test_a_module_trains_as_in_pytorch(self):
         with open(self.path("net.py"), "w") as file:
@@ -220,7 +220,7 @@ class ExportTorch(ToolTest):
         done = self.python("net.py")
         self.assertEqual(done.returncode, 0, done.stderr)
         want = json.loads(done.stdout)
-        done = self.python(TOOL, "net.py:build", "-o", "net.onnx", "--exporter", "torchscript")
+        done = self.python("-m", "tessera", "export", "net.py:build", "-o", "net.onnx", "--exporter", "torchscript")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("1 dropout rate set to 0", done.stdout)
         self.assertIn("x[B, 3, 6, 6]", done.stdout)
@@ -238,7 +238,7 @@ class ExportTorch(ToolTest):
         for target, message in (("bad.py:number", "expected (model, inputs)"), ("bad.py:absent", "absent"),
                                 ("absent.py:f", "absent.py"), ("nonsense", "is not module:function")):
             with self.subTest(target):
-                done = self.python(TOOL, target, "-o", "bad.onnx")
+                done = self.python("-m", "tessera", "export", target, "-o", "bad.onnx")
                 self.assertEqual(done.returncode, 1)
                 self.assertIn(message, done.stderr)
                 self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
@@ -251,7 +251,7 @@ class ExportTorch(ToolTest):
                        "def build():\n    return Cut(2, 2), torch.randn(3, 2)\n")
         with open(self.path("cut.onnx"), "w") as file:
             file.write("before")
-        done = self.python(TOOL, "cut.py:build", "-o", "cut.onnx")
+        done = self.python("-m", "tessera", "export", "cut.py:build", "-o", "cut.onnx")
         self.assertEqual(done.returncode, 1)
         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
         self.assertIn("that of weight would differ from PyTorch's", done.stderr)
@@ -265,7 +265,7 @@ class ExportTorch(ToolTest):
     def test_a_hugging_face_model(self):
         settings = dict(n_layer=1, n_embd=16, n_head=2, vocab_size=40, bos_token_id=0, eos_token_id="[0, 2]")
         flags = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-        done = self.python(TOOL, "hf:gpt2", "-o", "gpt2.onnx", "--batch", "4", "--seq", "12", *flags)
+        done = self.python("-m", "tessera", "export", "hf:gpt2", "-o", "gpt2.onnx", "--batch", "4", "--seq", "12", *flags)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stderr, "")
         self.assertIn("train.attention", self.succeed("tessera-compile", "gpt2.onnx", "--batch", 4, "--seq", 12,

@@ -1,4 +1,4 @@
-"""What a model's tensors are: the record of tools/export_torch.py and the exporter's signature decide, values and names never;
+"""What a model's tensors are: the record of python -m tessera export and the exporter's signature decide, values and names never;
 what nobody decided, and what a record contradicts, is refused."""
 
 import json

@@ -5,7 +5,7 @@ losses of three AdamW steps and every gradient of the first, by name.
 usage: modules.py [--family F ...] [--only REGEX] [--configs C ...] [--exporters E ...] [--resume] [--jobs 2]
                   [--results FILE] [--page docs/modules.md] [--record | --no-record] [--goldens]
 
-Each module is exported by both of PyTorch's exporters, as tools/export_torch.py does, and PyTorch's training is written
+Each module is exported by both of PyTorch's exporters, as python -m tessera export does, and PyTorch's training is written
 beside the files (--folder; needs torch; what is there already stays). Every file is then compiled and run in every
 configuration (catalogue/running.py). Results go to a file of JSON lines as they come; --resume leaves out what is in it.
 --page writes the page of what is there. --goldens copies the recordings of the rows that are `recorded` to

@@ -24,14 +24,14 @@ every gradient of the first step within 1e-4 of its largest element, and the sam
 (`frontends/python/tessera/compare.py`). Shown are the largest relative differences of a loss and of a gradient. Dropout
 rates are 0. Whatever is not *same* is refused, with the reason.
 
-By ONNX a model is exported as `tools/export_torch.py hf:<family>` does, and checked without a padding token, from fresh
+By ONNX a model is exported as `python -m tessera export hf:<family>` does, and checked without a padding token, from fresh
 weights, and with one, from weights with noise on them; what lacks an op or time without a padding token is not tried
 with one. By `.pt2` it is exported by `torch.export`, saved with its weights and trained from these, with a padding
 token and noise, or without where a family cannot be made with one. A gradient that is 0 but for rounding (the biases of
 keys in attention) is told from a difference by running the module in float64; where it does not run so, as xglm, it
 counts as DIFFERENT.
 
-A model of your own: `tools/check_model.py`.
+A model of your own: `python -m tessera verify`.
 
 {counts}
 

@@ -8,7 +8,7 @@ usage: record.py LABEL [model ...]        LABEL: newest or oldest, the torch tha
   weights.safetensors    parameters (and statistics of batch norms) before the first step, by name
   gradients.safetensors  the gradients of the first step, before clipping
   data.safetensors       inputs and targets of three steps
-  newest-<exporter>.onnx what tools/export_torch.py makes of it, without the values of weights
+  newest-<exporter>.onnx what python -m tessera export makes of it, without the values of weights
 "oldest", run afterwards, adds oldest-<exporter>.onnx of the same weights. For the models in PLAIN both add
 plain-<label>.onnx: what torch.onnx.export(dynamo=True) writes by itself, which must be refused.
 

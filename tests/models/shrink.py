@@ -99,7 +99,7 @@ def small_settings(config, overrides=None):
 
 
 def family_settings(family, pad):
-    """Keyword arguments of a small configuration of the family, as --set of tools/check_model.py takes them. pad: the
+    """Keyword arguments of a small configuration of the family, as --set of python -m tessera takes them. pad: the
     padding token's id, or None for no such token."""
     from transformers import CONFIG_MAPPING
     own = dict(OVERRIDES.get(family, {}))

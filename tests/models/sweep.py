@@ -6,7 +6,7 @@ usage: sweep.py [--only REGEX] [--entrance onnx|pt2] [--resume] [--results FILE]
 
 Each family of transformers' MODEL_FOR_CAUSAL_LM_MAPPING is made with random weights (shrink.py) without a padding
 token, with the weights as they are initialized, and with one (id 0), with noise added so that no weight is special. It
-is exported as tools/export_torch.py does and trained for three AdamW steps, on one rank and with ZeRO-3 on two; losses
+is exported as python -m tessera export does and trained for three AdamW steps, on one rank and with ZeRO-3 on two; losses
 and every gradient of the first step must be PyTorch's (frontends/python/tessera/compare.py). Results go to a file of JSON
 lines as they come. --table makes the page of what is there.
 
@@ -57,9 +57,8 @@ def needs_padding(family, pad):
 def run_case(family, pad, entrance, folder):
     """The result of one case, a dictionary for the file of results."""
     from tessera import training
-    from tessera.check import CannotCompare, Check
-    from tessera.errors import ExportError
-    from programs import ProgramCheck
+    from tessera.check import Check
+    from tessera.errors import CannotCompare, ExportError
     result = {}
     try:
         try:
@@ -70,8 +69,7 @@ def run_case(family, pad, entrance, folder):
         result |= {"class": type(model.model).__name__, "parameters": sum(p.numel() for p in model.parameters())}
         if pad is not None:
             training.perturb(model)
-        kind = ProgramCheck if entrance == "pt2" else Check
-        check = kind(model, inputs, names, folder, steps=STEPS, timeout=120)
+        check = Check(model, inputs, names, folder, steps=STEPS, timeout=120, via=entrance)
         check.export()
         result["exporter"] = check.exporter
         for name, flags in RANKS.items():

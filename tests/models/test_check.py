@@ -1,6 +1,5 @@
-"""tools/check_model.py and the comparison under it: what must count as different does. The tool's own tests need a
-Python with
-torch and onnx: python3, or the one that TESSERA_TORCH_PYTHON names."""
+"""python -m tessera verify and the comparison under it: what must count as different does. The command's own tests need a
+Python with torch and onnx: python3, or the one that TESSERA_TORCH_PYTHON names."""
 
 import json
 import os
@@ -12,7 +11,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(ROOT, "tests", "end_to_end"))
 import numpy as np  # noqa: E402
-from harness import ToolTest  # noqa: E402
+from harness import ToolTest, with_package  # noqa: E402
 from tessera import compare  # noqa: E402
 from tessera.tools import Training  # noqa: E402
 
@@ -125,6 +124,10 @@ if __name__ == "__main__":
 '''
 
 
+ENTRANCES = {"pt2": ["--via", "pt2"], "torchscript": ["--via", "onnx", "--exporter", "torchscript"],
+             "dynamo": ["--via", "onnx", "--exporter", "dynamo"]}
+
+
 class Compare(unittest.TestCase):
     """The verdict on small trainings that are made up."""
 
@@ -171,8 +174,8 @@ def has(*modules):
 class CheckModel(ToolTest):
     def check(self, *arguments):
         """(exit status, output, last line)."""
-        tool = os.path.join(ROOT, "tools", "check_model.py")
-        done = subprocess.run([PYTHON, tool, *arguments], cwd=self.folder, capture_output=True, text=True, timeout=300)
+        done = subprocess.run([PYTHON, "-m", "tessera", "verify", *arguments], cwd=self.folder, capture_output=True, text=True,
+                              timeout=300, env=with_package())
         output = done.stdout + done.stderr
         return done.returncode, output, done.stdout.splitlines()[-1] if done.stdout else output
 
@@ -191,21 +194,21 @@ class CheckModel(ToolTest):
             self.assertEqual(json.load(file)["result"], "same")
 
     def test_rates_in_the_code_and_star_args(self):
-        for exporter in ("torchscript", "dynamo"):
-            with self.subTest(exporter):
-                status, output, line = self.check("net.py:random", "--loss", "mse", "--exporter", exporter, "--keep", exporter)
+        for entrance, flags in ENTRANCES.items():
+            with self.subTest(entrance):
+                status, output, line = self.check("net.py:random", "--loss", "mse", *flags, "--keep", entrance)
                 self.assertEqual(status, 0, output)
                 self.assertRegex(line, r"^same: loss .* 4 gradients within")
                 self.assertIn("2 dropout rates 0", output)
         # A file that was exported before has them, too.
-        status, output, line = self.check("net.py:random", "--loss", "mse", "--onnx", os.path.join("dynamo", "model.onnx"))
+        status, output, line = self.check("net.py:random", "--loss", "mse", "--file", os.path.join("dynamo", "model.onnx"))
         self.assertEqual(status, 0, output)
         self.assertIn("2 dropout rates 0", output)
 
     def test_cut_gradients(self):
-        for exporter in ("torchscript", "dynamo"):
-            with self.subTest(exporter):
-                status, output, line = self.check("net.py:cut", "--exporter", exporter)
+        for entrance, flags in ENTRANCES.items():
+            with self.subTest(entrance):
+                status, output, line = self.check("net.py:cut", *flags)
                 self.assertEqual(status, 0, output)
                 self.assertRegex(line, r"^same: loss .* 4 gradients within")
 
@@ -221,13 +224,16 @@ class CheckModel(ToolTest):
 
     def test_different(self):
         subprocess.run([PYTHON, "net.py"], cwd=self.folder, check=True, capture_output=True, timeout=300)
-        status, output, line = self.check("net.py:cut", "--onnx", "cut.onnx", "--", "--parameters", ".")
+        status, output, line = self.check("net.py:cut", "--file", "cut.onnx", "--", "--parameters", ".")
         self.assertEqual(status, 1, output)
         self.assertRegex(line, "^DIFFERENT: .*2 of 4 gradients differ, most that of first")
 
     def test_not_compared(self):
-        for arguments, text in ((["net.py:hooked"], "the exporter refuses it"), (["net.py:absent"], "absent"),
-                                (["net.py:unsupported", "--loss", "mse"], "1 node cannot be imported; node"),
+        for arguments, text in ((["net.py:hooked"], "the exporter refuses it: gradients of the program differ from the "
+                                 "module's: first.weight"),
+                                (["net.py:hooked", "--via", "onnx"], "the exporter refuses it"), (["net.py:absent"], "absent"),
+                                (["net.py:unsupported", "--loss", "mse"], "cannot be imported; node"),
+                                (["net.py:unsupported", "--loss", "mse", "--via", "onnx"], "1 node cannot be imported; node"),
                                 (["net.py:narrow"], "parameters of torch.bfloat16"),
                                 (["net.py:good", "--", "--lr", "1"], "--lr is set by the check"),
                                 (["net.py:good", "--", "--strategy", "none"], "strategy")):

@@ -3,30 +3,20 @@
 import contextlib
 import dataclasses
 import os
+import tempfile
 
 import numpy
-import onnx
 import torch
 
 from . import compare, tools, training
 from .dropout import NoDropout, without_dropout
-from .errors import ExportError, listed
+from .errors import CannotCompare, ExportError, ToolError
 from .names import parameter_names
-from .onnx import export, graph, record
-from .onnx.export import write
+from .options import COMPILE, flags_of
 
 GIVEN = ("--batch", "--seq", "--loss", "--ignore-index", "--label-smoothing", "--optimizer", "--lr", "--betas",
          "--epsilon", "--weight-decay", "--no-decay", "--clip-norm", "--schedule", "--warmup", "--output", "-o",
          "--precision")
-
-
-class CannotCompare(Exception):
-    """There is nothing to compare. stage: "model", "export", "compile" or "run"; str() is the message, short one line
-    of it."""
-
-    def __init__(self, stage, message, short=None):
-        self.stage, self.short = stage, short or message
-        super().__init__(message)
 
 
 @contextlib.contextmanager
@@ -36,13 +26,13 @@ def stage(name):
         yield
     except ExportError as why:
         raise CannotCompare(name, str(why)) from why
-    except tools.ToolError as why:
+    except ToolError as why:
         raise CannotCompare(name, str(why), why.reason) from why
 
 
 @dataclasses.dataclass
 class Check:
-    """A model with its example inputs, and what its check needs; `folder` gets the files."""
+    """A model with its example inputs, and what its check needs; `folder` gets the files. via: "pt2" or "onnx"."""
     model: object
     inputs: tuple
     names: list
@@ -52,10 +42,11 @@ class Check:
     seed: int = 0
     timeout: float = None
     tolerance: float = compare.GRADIENT
-    onnx: str = None      # the exported file
+    via: str = "pt2"
+    file: str = None      # the exported file
     outputs: list = None  # names of the module's results
     exporter: str = "unknown exporter"
-    padding: list = dataclasses.field(default_factory=list)  # tokens that the record says take no gradient
+    padding: list = dataclasses.field(default_factory=list)  # tokens that take no gradient
     dropout: int = 0      # rates of modules that were set to 0
     dropout_in_code: int = 0  # calls with another rate, which are left out
     data: dict = None
@@ -69,41 +60,26 @@ class Check:
         """Samples of one step: those of the example."""
         return len(self.inputs[0])
 
-    def export(self, exporter="auto", say=lambda text: None):
-        """Exports the model as tools/export_torch.py does."""
+    def export(self, exporter="auto", say=lambda text: None, dynamic=None):
+        """Exports the model. exporter: of ONNX; dynamic: as `tessera.export` takes it, of programs."""
         with stage("export"):
-            found = export(self.model, self.inputs, self.names, self.path("model.onnx"), exporter=exporter, say=say)
-        self.onnx, self.outputs, self.exporter = self.path("model.onnx"), found["outputs"], found["exporter"]
-        self.padding = paddings(found)
-        if found["dropout"]:
-            self.leave_out_dropouts(onnx.load(self.onnx))
+            if self.via == "pt2":
+                from .check_pt2 import export_program
+                export_program(self, dynamic)
+            else:
+                from .check_onnx import export_onnx
+                export_onnx(self, exporter, say)
 
     def use(self, path):
         """Takes a file that was exported before, and its weights into the model."""
-        exported = onnx.load(path)
-        tensors = {tensor.name: tensor for tensor in exported.graph.initializer}
-        found = record.read(exported)
-        self.onnx, self.outputs = path, [output.name for output in exported.graph.output]
-        producer = f"{exported.producer_name} {exported.producer_version}"
-        self.exporter = found["exporter"] if found else f"{producer}, no record"
-        self.padding = paddings(found)
-        missing = training.set_weights(self.model, {
-            name: numpy.array(onnx.numpy_helper.to_array(tensor)) for name, tensor in tensors.items()})
-        unused = {entry["name"] for entry in found["parameters"] if entry.get("unused")} if found else set()
-        if set(missing) - unused:
-            raise CannotCompare("file", f"{path} has no weights for {listed(sorted(set(missing) - unused))}")
-        if graph.active_dropouts(exported):
-            self.leave_out_dropouts(exported)
-
-    def leave_out_dropouts(self, exported):
-        """Goes on with a file that has none, as random numbers are not compared: rates that the code gives are left."""
-        found = record.read(exported)
-        self.dropout_in_code = len(graph.active_dropouts(exported))
-        graph.leave_out_dropouts(exported)
-        if found:
-            record.attach(exported, found | {"dropout": []})
-        self.onnx = self.path("without-dropout.onnx")
-        write(exported, self.onnx)
+        self.via = "pt2" if path.endswith(".pt2") else "onnx"
+        with stage("file"):
+            if self.via == "pt2":
+                from .check_pt2 import use_program
+                use_program(self, path)
+            else:
+                from .check_onnx import use_onnx
+                use_onnx(self, path)
 
     def sizes(self, accumulate):
         """tessera-compile's flags for the example's sizes."""
@@ -124,15 +100,15 @@ class Check:
         accumulate = option(flags, "--accumulate", 1)
         artifact = self.path(name + ".tessera")
         with stage("compile"):
-            tools.compile_model(self.onnx, artifact, [*self.sizes(accumulate), *self.loss.flags(),
-                                                        *training.hyper_flags(), *flags], self.timeout)
+            tools.compile_model(self.file, artifact, [*self.sizes(accumulate), *self.loss.flags(),
+                                                      *training.hyper_flags(), *flags], self.timeout)
             batch = tools.batch_of(artifact)
         if accumulate > 1:  # micro-batches are an axis of their own
             batch = {name: entry | {"shape": entry["shape"][1:]} for name, entry in batch.items()}
         self.make_data(batch)
         want = self.reference(accumulate)
         with stage("run"):
-            got = tools.train(artifact, self.path("data.npz"), self.onnx, self.steps, self.path(name), self.timeout)
+            got = tools.train(artifact, self.path("data.npz"), self.file, self.steps, self.path(name), self.timeout)
         got = first_names(self.model, got)
         setting = (self.inputs, self.names, self.outputs, self.data, self.loss, self.steps)
         with without_dropout(self.model), NoDropout():
@@ -173,16 +149,11 @@ class Check:
         return self.wanted[accumulate]
 
 
-def paddings(found):
-    """The padding indices of a record."""
-    return sorted({entry["padding_idx"] for entry in (found or {}).get("parameters", ()) if "padding_idx" in entry})
-
-
 def first_names(model, got):
     """A Training with the names that parameters have in the model: the first one of a tied parameter."""
     first = {other: name for name, (_, others) in parameter_names(model).items() for other in others}
     return tools.Training(got.losses, {first.get(name, name): gradient for name, gradient in got.gradients.items()},
-                            [first.get(name, name) for name in got.parameters])
+                          [first.get(name, name) for name in got.parameters])
 
 
 def option(flags, name, default):
@@ -193,3 +164,34 @@ def option(flags, name, default):
         if flag == name and at + 1 < len(flags):
             return int(flags[at + 1])
     return default
+
+
+def verify(module, inputs, *, strategy=None, mesh=None, loss="cross-entropy", ignore_index=-100, label_smoothing=0.0,
+           steps=3, via="pt2", dynamic=None, tolerance=compare.GRADIENT, seed=0, folder=None, timeout=None, flags=(),
+           **options):
+    """Trains the first steps in PyTorch and in Tessera, from the module's weights on the same random batch, and compares
+    the losses and every gradient by name; returns the Verdict. The module is as before.
+
+    module, inputs: as `export` takes them; the batch has the inputs' sizes. Integer inputs become random ones below the
+        number of embeddings, floats come from a normal distribution; dropout rates are 0.
+    strategy, mesh, options: as `compile` takes them, but for what the comparison sets itself: sizes, AdamW and its rates,
+        fp32.
+    loss: "cross-entropy" (of the output with random targets, a tenth of them ignored), "mse" or "output:<name>".
+    steps: how many losses are compared; gradients are those of the first. via: "pt2" or "onnx", what it is exported as.
+    tolerance: of a gradient, relative to its largest element; losses may differ by 1e-5 of themselves.
+    folder: keeps the files there. timeout: seconds of one call of a tool.
+    Raises CannotCompare with the stage ("model", "export", "compile", "run") and the reason.
+    """
+    if via not in ("pt2", "onnx"):
+        raise ValueError(f'via is {via!r}, expected "pt2" or "onnx"')
+    inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    words = [*flags_of(COMPILE, "verify", {"mesh": mesh, "strategy": strategy, **options}), *flags]
+    from .dimensions import input_names
+    from .module_step import in_training
+    with tempfile.TemporaryDirectory(prefix="tessera-verify-") as temporary, in_training(module):
+        place = os.path.abspath(folder or temporary)
+        os.makedirs(place, exist_ok=True)
+        check = Check(module, inputs, input_names(module, len(inputs)), place,
+                      training.Loss(loss, ignore_index, label_smoothing), steps, seed, timeout, tolerance, via)
+        check.export(dynamic=dynamic)
+        return check.run(words)

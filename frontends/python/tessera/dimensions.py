@@ -2,6 +2,10 @@
 
 import inspect
 
+from .errors import ExportError
+
+LEAST = 2  # of an open dimension: torch.export makes a constant of the sizes 0 and 1
+
 
 def axes_of(tensor):
     """The symbolic dimensions of an example input: {axis: name}. B is the batch, T the time of integer inputs."""
@@ -14,3 +18,69 @@ def by_parameter(model, entries):
         if parameter.kind is parameter.VAR_POSITIONAL and at < len(entries):
             return (*entries[:at], tuple(entries[at:]))
     return tuple(entries)
+
+
+def input_names(model, count):
+    """The names of forward's first parameters, one per input; args_0, args_1, … for what it takes as *args."""
+    names = []
+    for parameter in inspect.signature(model.forward).parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            return names + [f"{parameter.name}_{at}" for at in range(count - len(names))]
+        if len(names) < count:
+            names.append(parameter.name)
+    return names
+
+
+def batch_open(inputs):
+    """{input: {0: "batch"}} of the inputs, {name: tensor}, that have as many samples as the first."""
+    samples = next((len(tensor) for tensor in inputs.values() if tensor.dim()), 0)
+    if samples < LEAST:
+        return {}
+    return {name: {0: "batch"} for name, tensor in inputs.items() if tensor.dim() and len(tensor) == samples}
+
+
+def wanted_dimensions(dynamic, inputs):
+    """{input: {dimension: name or torch.export.Dim}} of what `tessera.export` was given; None stands for the batch.
+    Raises ExportError for inputs and dimensions that are not there."""
+    if dynamic is None:
+        return batch_open(inputs)
+    if dynamic == "auto":
+        from torch.export import Dim
+        return {name: {axis: Dim.AUTO for axis in range(tensor.dim())} for name, tensor in inputs.items()}
+    if not isinstance(dynamic, dict) or not all(isinstance(entry, dict) for entry in dynamic.values()):
+        raise ExportError(f'dynamic is {dynamic!r}, expected {{input: {{dimension: name}}}}, "auto" or None')
+    for name, entry in dynamic.items():
+        if name not in inputs:
+            raise ExportError(f"dynamic names the input {name}, the module has {', '.join(inputs)}")
+        shape = list(inputs[name].shape)
+        for axis in entry:
+            if not isinstance(axis, int) or not 0 <= axis < len(shape):
+                raise ExportError(f"dynamic opens dimension {axis} of {name}, which has shape {shape}")
+            if shape[axis] < LEAST:
+                raise ExportError(f"dynamic opens dimension {axis} of {name}, which is {shape[axis]} in the example: "
+                                  f"torch.export needs {LEAST} or more there")
+    return {name: dict(entry) for name, entry in dynamic.items()}
+
+
+def shapes_for(model, inputs, positional, wanted):
+    """The dynamic_shapes of torch.export. inputs: {name: tensor}, of which the first `positional` are not keywords."""
+    from torch.export import Dim
+    dims = {}
+
+    def made(entry):
+        return {axis: dims.setdefault(dim, Dim(dim, min=LEAST)) if isinstance(dim, str) else dim
+                for axis, dim in entry.items()}
+
+    entries = {name: made(wanted.get(name, {})) for name in inputs}
+    if positional == len(inputs):
+        return by_parameter(model, list(entries.values()))
+    names = list(inspect.signature(model.forward).parameters)
+    if set(entries) <= set(names):  # torch wants them in the order of forward
+        return {name: entries[name] for name in sorted(entries, key=names.index)}
+    return entries
+
+
+def fixed_dimensions(wanted, inputs, found):
+    """Texts of the dimensions that were to be open and have a size in the program. found: {input: shape with symbols}"""
+    return [f"dimension {axis} of {name} is {inputs[name].shape[axis]}" for name, entry in wanted.items()
+            for axis in entry if isinstance(found[name][axis], int)]

@@ -1,8 +1,48 @@
-"""What stops an export: one exception, whose text is one line for the user."""
+"""The errors of the package, each with a text for the user."""
+
+import re
 
 
 class ExportError(Exception):
     """The model cannot be exported so that it trains as in PyTorch, or not at all. str() is the reason."""
+
+
+class ToolError(Exception):
+    """A tool ended with an error.
+
+    str() is what it said; tool is its name, status what it ended with (negative: a signal); reason is the text in one
+    line, and crashed is set if a signal ended it.
+    """
+
+    def __init__(self, tool, status, output):
+        self.tool, self.status, self.crashed = tool, status, status < 0 or status >= 126
+        super().__init__(output.strip() or f"{tool} ended with status {status}")
+
+    @property
+    def reason(self):
+        return ("crash: " if self.crashed else "") + short(str(self))
+
+
+class CompileError(ToolError):
+    """tessera-compile refuses the model or the flags."""
+
+
+class CannotCompare(Exception):
+    """There is nothing to compare. stage: "model", "export", "file", "compile" or "run"; str() is the message, short one
+    line of it."""
+
+    def __init__(self, stage, message, short=None):
+        self.stage, self.short = stage, short or message
+        super().__init__(message)
+
+
+def short(output, length=300):
+    """One line of what a tool printed: the error and the notes under it, without positions and without what repeats."""
+    lines = [re.sub(r"^\S+:\d+:\d+: |^loc\(.*?\): ", "", line.strip()) for line in output.splitlines()]
+    at = next((i for i, line in enumerate(lines) if "error" in line), 0)
+    errors = [line for line in lines[at:] if re.match(r"(\S+: )?(error|note):", line)] or lines[at:at + 1]
+    text = "; ".join(re.sub(r"^(\S+: )?(error|note): ", "", line) for line in dict.fromkeys(errors))
+    return text[:length - 1] + "…" if len(text) > length else text
 
 
 def first_line(why, length=300):

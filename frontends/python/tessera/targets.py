@@ -1,12 +1,13 @@
 """Makes the module and its example inputs from what the command line names: a function, or a Hugging Face model."""
 
+import contextlib
 import importlib
 import importlib.util
-import inspect
 import json
 import os
 import sys
 
+from .dimensions import input_names
 from .errors import ExportError, first_line
 
 
@@ -18,36 +19,26 @@ def parse_value(text):
         return text
 
 
-def load_target(target, settings=(), batch=2, sequence=16, say=print):
+def load_target(target, settings=(), batch=2, sequence=16, say=print, weights=True):
     """(module, inputs, names) of a target. inputs: tuple of tensors; names: as many texts.
 
     settings: ["KEY=VALUE", …], for Hugging Face configurations only; batch (samples) and sequence (tokens): sizes of their
-    example. Raises ExportError.
+    example; weights: False makes a module whose parameters have shapes only. Raises ExportError.
     """
     if any("=" not in setting for setting in settings):
         raise ExportError("--set expects KEY=VALUE")
     if target.startswith("hf:"):
         pairs = (setting.split("=", 1) for setting in settings)
-        return load_hugging_face(target[3:], {key: parse_value(value) for key, value in pairs}, batch, sequence, say)
+        return load_hugging_face(target[3:], {key: parse_value(value) for key, value in pairs}, batch, sequence, say,
+                                 weights)
     if ":" not in target:
         raise ExportError(f"'{target}' is not module:function, file.py:function or hf:<type>")
     if settings:
         raise ExportError("--set is for hf: targets")
-    return load_function(target)
+    return load_function(target, weights)
 
 
-def input_names(model, inputs):
-    """The names of forward's first parameters, one per input; args_0, args_1, … for what it takes as *args."""
-    names = []
-    for parameter in inspect.signature(model.forward).parameters.values():
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            return names + [f"{parameter.name}_{at}" for at in range(len(inputs) - len(names))]
-        if len(names) < len(inputs):
-            names.append(parameter.name)
-    return names
-
-
-def load_function(target):
+def load_function(target, weights=True):
     """(module, inputs, names) of what `module:function` or `file.py:function` returns. Raises ExportError."""
     place, _, name = target.rpartition(":")
     try:
@@ -64,22 +55,31 @@ def load_function(target):
     except Exception as why:  # whatever the user's file raises
         raise ExportError(f"{target}: {first_line(why)}") from why
     try:
-        made = function()
+        with without_weights(not weights):
+            made = function()
     except Exception as why:
         raise ExportError(f"{target}: {type(why).__name__}: {first_line(why)}") from why
     if not isinstance(made, tuple) or len(made) not in (2, 3):
         raise ExportError(f"{target} returned {type(made).__name__}, expected (model, inputs) or (model, inputs, names)")
     model, inputs = made[:2]
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
-    names = list(made[2]) if len(made) == 3 else input_names(model, inputs)
+    names = list(made[2]) if len(made) == 3 else input_names(model, len(inputs))
     if len(names) != len(inputs):
         raise ExportError(f"{target}: {len(inputs)} inputs, but names are {names}")
     return model, inputs, names
 
 
-def load_hugging_face(name, settings, batch, sequence, say=print):
-    """A causal language model by its type (random weights) or folder (its weights if they are there), as a module from
-    input_ids [batch, sequence] to logits [batch, sequence, vocabulary]. Raises ExportError."""
+def without_weights(wanted):
+    """The context in which modules get no weights, if `wanted`."""
+    if not wanted:
+        return contextlib.nullcontext()
+    from .weightless import no_weights
+    return no_weights()
+
+
+def load_hugging_face(name, settings, batch, sequence, say=print, weights=True):
+    """A causal language model by its type or the path of a config.json (random weights) or its folder (its weights if they are
+    there), as a module from input_ids [batch, sequence] to logits [batch, sequence, vocabulary]. Raises ExportError."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     try:
         import torch
@@ -89,16 +89,17 @@ def load_hugging_face(name, settings, batch, sequence, say=print):
     transformers.logging.set_verbosity_error()
     make = transformers.AutoModelForCausalLM
     try:
-        if os.path.isdir(name):
+        if os.path.exists(name):
             config = transformers.AutoConfig.from_pretrained(name, **settings)
         else:
             config = transformers.AutoConfig.for_model(name, **settings)
-        has_weights = os.path.isdir(name) and any(file.endswith((".safetensors", ".bin")) for file in os.listdir(name))
+        has_weights = weights and os.path.isdir(name) and any(file.endswith((".safetensors", ".bin")) for file in os.listdir(name))
 
         def build(attention):
             if has_weights:
                 return make.from_pretrained(name, config=config, torch_dtype=torch.float32, attn_implementation=attention)
-            return make.from_config(config, torch_dtype=torch.float32, attn_implementation=attention)
+            with without_weights(not weights):
+                return make.from_config(config, torch_dtype=torch.float32, attn_implementation=attention)
 
         config.use_cache = False
         if hasattr(config, "_experts_implementation"):  # the usual ones group tokens by expert: their sizes depend on data
@@ -118,7 +119,8 @@ def load_hugging_face(name, settings, batch, sequence, say=print):
         def forward(self, input_ids):
             return self.model(input_ids=input_ids, use_cache=False).logits
 
-    say(f"hf:{name}: {type(model).__name__}, weights {'from the folder' if has_weights else 'random'}")
+    say(f"hf:{name}: {type(model).__name__}, "
+        f"weights {'from the folder' if has_weights else 'random' if weights else 'left out'}")
     wrapped = Logits().train()
     return wrapped, (example_tokens(model.config, batch, sequence),), ["input_ids"]
 

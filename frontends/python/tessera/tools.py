@@ -3,29 +3,17 @@
 import dataclasses
 import json
 import os
-import re
 import shutil
 import struct
 import subprocess
 
 import numpy
 
+from .errors import CompileError, ToolError
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 DTYPES = {"F64": numpy.float64, "F32": numpy.float32, "F16": numpy.float16, "I64": numpy.int64, "I32": numpy.int32,
           "I8": numpy.int8, "U8": numpy.uint8, "BOOL": numpy.bool_}
-
-
-class ToolError(Exception):
-    """A tool ended with an error. str() is what it said; reason is that in one line, and crashed is set if a signal
-    ended it."""
-
-    def __init__(self, tool, status, output):
-        self.tool, self.crashed = tool, status < 0 or status >= 126
-        super().__init__(output.strip() or f"{tool} ended with status {status}")
-
-    @property
-    def reason(self):
-        return ("crash: " if self.crashed else "") + short(str(self))
 
 
 @dataclasses.dataclass
@@ -36,50 +24,49 @@ class Training:
     parameters: list = dataclasses.field(default_factory=list)  # names of what is trained
 
 
-def short(output, length=300):
-    """One line of what a tool printed: the error and the notes under it, without positions and without what repeats."""
-    lines = [re.sub(r"^\S+:\d+:\d+: |^loc\(.*?\): ", "", line.strip()) for line in output.splitlines()]
-    at = next((i for i, line in enumerate(lines) if "error" in line), 0)
-    errors = [line for line in lines[at:] if re.match(r"(\S+: )?(error|note):", line)] or lines[at:at + 1]
-    text = "; ".join(re.sub(r"^(\S+: )?(error|note): ", "", line) for line in dict.fromkeys(errors))
-    return text[:length - 1] + "…" if len(text) > length else text
-
-
 def find_tool(name):
-    """The tool of TESSERA_BIN, of the build beside this file, or of the PATH. Raises ToolError."""
-    for folder in (os.environ.get("TESSERA_BIN"), os.path.join(ROOT, "build", "release", "bin")):
-        if folder and os.path.exists(os.path.join(folder, name)):
-            return os.path.join(folder, name)
-    found = shutil.which(name)
+    """The path of a tool: of TESSERA_BIN, of the PATH, or of the build in the clone that this file lies in. Raises
+    ToolError."""
+    given = os.environ.get("TESSERA_BIN")
+    if given:
+        found = shutil.which(name, path=given)
+    else:
+        found = shutil.which(name) or shutil.which(name, path=os.path.join(ROOT, "build", "release", "bin"))
     if not found:
-        raise ToolError(
-            name, 1, f"error: {name} not found: build it (tools/setup.sh, cmake --preset release), or set TESSERA_BIN")
+        where = f"not in TESSERA_BIN, which is {given}" if given else "neither on the PATH nor built in this clone"
+        raise ToolError(name, 1, f"error: {name} is {where}: build it (tools/setup.sh, cmake --preset release), or set "
+                        "TESSERA_BIN to the folder that has it")
     return found
 
 
 def run_tool(name, *arguments, timeout=None):
-    """Runs a tool and returns its standard output. Raises ToolError."""
+    """Runs a tool and returns its standard output. Raises ToolError, of tessera-compile CompileError."""
     command = [find_tool(name), *map(str, arguments)]
+    kind = CompileError if name == "tessera-compile" else ToolError
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout, text=True,
                               errors="replace")
     except subprocess.TimeoutExpired as why:
-        raise ToolError(name, 1, f"error: {name} took longer than {timeout} s") from why
+        raise kind(name, 1, f"error: {name} took longer than {timeout} s") from why
     if done.returncode != 0:
-        raise ToolError(name, done.returncode, done.stderr + done.stdout)
+        raise kind(name, done.returncode, done.stderr + done.stdout)
     return done.stdout
 
 
-def compile_model(onnx_file, artifact, flags, timeout=None):
+def summary_of(artifact):
+    """What tessera-dump says of an artifact, as a dictionary. Raises ToolError."""
+    summary = json.loads(run_tool("tessera-dump", artifact, "--json"))
+    return summary.get("summary", summary)
+
+
+def compile_model(model, artifact, flags, timeout=None):
     """Compiles a model; flags as on the command line."""
-    run_tool("tessera-compile", onnx_file, "-o", artifact, *flags, timeout=timeout)
+    run_tool("tessera-compile", model, "-o", artifact, *flags, timeout=timeout)
 
 
 def batch_of(artifact):
     """What a compiled step reads: {name: {"role": "input" or "target", "dtype", "shape", "index_bound" if known}}."""
-    summary = json.loads(run_tool("tessera-dump", artifact, "--json"))
-    summary = summary.get("summary", summary)
-    return {entry["name"]: entry for entry in summary["batch"]}
+    return {entry["name"]: entry for entry in summary_of(artifact)["batch"]}
 
 
 def train(artifact, data, weights, steps, folder, timeout=None):

@@ -1,7 +1,7 @@
 """Writes what the comparison of a row needs into a folder: what each exporter makes of the module, data for all steps, and
 PyTorch's losses and gradients. Needs torch.
 
-  torchscript.onnx, dynamo.onnx   as tools/export_torch.py writes them
+  torchscript.onnx, dynamo.onnx   as python -m tessera export writes them
   data.safetensors                inputs and targets of all steps
   gradients.safetensors           of the first step, before clipping
   gradients-2.safetensors         those with two micro-batches, if they are others (statistics of a batch)

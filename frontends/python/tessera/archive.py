@@ -1,0 +1,83 @@
+"""Writes an exported program as a .pt2 file that tessera-compile reads.
+
+torch.export.save does so since PyTorch 2.9. Older ones pickle weights in a format of their own; here their programs are
+written as newer ones write theirs: JSON, and the bytes of each weight.
+"""
+
+import json
+import os
+import tempfile
+
+import torch
+
+from .errors import ExportError, first_line
+from .module_checks import has_values
+
+NEW_FORMAT = (2, 9)
+
+
+def torch_version():
+    """(2, 15)"""
+    return tuple(int(part) for part in torch.__version__.split(".")[:2])
+
+
+def write(program, path):
+    """Writes an ExportedProgram to a temporary file beside `path` and renames it. Raises ExportError; `path` is as before
+    then."""
+    folder, name = os.path.split(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise ExportError(f"{path}: {folder} is not a folder")
+    try:
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".export-") as place:
+            made = os.path.join(place, name)
+            (torch.export.save if torch_version() >= NEW_FORMAT else write_archive)(program, made)
+            os.replace(made, path)
+    except OSError as why:
+        raise ExportError(f"{path}: {why.strerror or why}") from why
+    except Exception as why:  # what torch's serializer raises has no common class
+        raise ExportError(f"{path}: the program cannot be saved: {first_line(why)}") from why
+
+
+def write_archive(program, path):
+    """Writes the archive of PyTorch 2.9 by what older ones have."""
+    from torch._export.serde.serialize import ExportedProgramSerializer, _dataclass_to_dict, EnumEncoder
+    serialized = ExportedProgramSerializer().serialize(program).exported_program
+    model = json.dumps(_dataclass_to_dict(serialized), cls=EnumEncoder)
+    writer = torch._C.PyTorchFileWriter(path)
+
+    def record(name, data):
+        writer.write_record(name, data, len(data))
+
+    record("archive_format", b"pt2")
+    record("archive_version", b"0")
+    record("models/model.json", model.encode())
+    buffers = set(program.graph_signature.buffers)
+    write_table(record, "weights", "weight", {name: (tensor, name not in buffers)
+                                              for name, tensor in program.state_dict.items()})
+    constants = {name: (value, False) for name, value in program.constants.items()}
+    unknown = [name for name, (value, _) in constants.items() if not isinstance(value, torch.Tensor)]
+    if unknown:
+        raise ExportError(f"{unknown[0]} is a {type(constants[unknown[0]][0]).__name__}, which a file cannot hold")
+    write_table(record, "constants", "tensor", constants)
+    writer.write_end_of_file()
+
+
+def write_table(record, kind, prefix, tensors):
+    """Writes the weights or the constants: their bytes, each storage once, and what says where they are. tensors:
+    {name: (tensor, whether it is a parameter)}."""
+    from torch._export.serde.serialize import EnumEncoder, _dataclass_to_dict, serialize_tensor_meta
+    config, paths = {}, {}
+    for name, (tensor, is_parameter) in tensors.items():
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        if key not in paths:
+            paths[key] = f"{prefix}_{len(paths)}"
+            record(f"data/{kind}/{paths[key]}", bytes_of(storage) if has_values(tensor) else b"")
+        config[name] = {"path_name": paths[key], "is_param": is_parameter, "use_pickle": False,
+                        "tensor_meta": _dataclass_to_dict(serialize_tensor_meta(tensor))}
+    record(f"data/{kind}/model_{kind}_config.json", json.dumps({"config": config}, cls=EnumEncoder).encode())
+
+
+def bytes_of(storage):
+    """The bytes of an untyped storage."""
+    return torch.tensor([], dtype=torch.uint8).set_(storage.cpu()).numpy().tobytes()

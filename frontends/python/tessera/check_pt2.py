@@ -1,0 +1,68 @@
+"""The side of a check that is of programs (.pt2): exports the model, or takes a file and its weights."""
+
+import torch
+
+from .dropout import NoDropout, without_dropout
+from .errors import CannotCompare, listed
+from .module_checks import has_values
+from .names import parameter_names
+from .program import Program, export
+from .training import kept
+
+
+def export_program(check, dynamic=None):
+    """Exports a Check's model without dropouts: random numbers are not compared. Raises ExportError."""
+    with without_dropout(check.model):
+        with NoDropout():
+            made = export(check.model, check.inputs, dynamic=dynamic)
+        with CountDropouts() as seen, kept(check.model), torch.no_grad():
+            check.model(*check.inputs)
+    made.save(check.path("model.pt2"))
+    check.dropout_in_code = seen.count
+    take(check, made, check.path("model.pt2"))
+
+
+class CountDropouts(NoDropout):
+    """Leaves out dropouts, whatever rate the code gives, and counts them."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def saw_dropout(self, kind, rate):
+        self.count += 1
+
+
+def use_program(check, path):
+    """Takes a program that was exported before, and its weights into the model. Raises ExportError, CannotCompare."""
+    made = Program.load(path)
+    if not made.has_weights:
+        raise CannotCompare("file", f"{path} has no weights")
+    active = [node for node in made.program.graph.nodes if "dropout" in str(node.target) and 0.0 not in node.args[1:2]
+              and True in node.args]
+    if active:
+        raise CannotCompare("file", f"{path} has {len(active)} dropouts: random numbers are not compared")
+    state, missing = made.program.state_dict, []
+    with torch.no_grad():
+        for name, (parameter, others) in parameter_names(check.model).items():
+            there = next((state[key] for key in (name, *others) if key in state), None)
+            if there is None or there.shape != parameter.shape:
+                missing.append(name)
+            else:
+                parameter.copy_(there)
+        for name, buffer in check.model.named_buffers():
+            if name in state and has_values(state[name]) and state[name].shape == buffer.shape:
+                buffer.copy_(state[name])
+    if missing:
+        raise CannotCompare("file", f"{path} has no weights for {listed(missing)}")
+    take(check, made, path)
+
+
+def take(check, made, path):
+    """What a Check has to know of a Program."""
+    check.file, check.names = path, list(made.inputs)
+    results = made.program.graph_signature.user_outputs
+    check.outputs = ["output"] if len(results) == 1 else [f"output{at}" for at in range(len(results))]
+    check.exporter = f"torch.export, torch {torch.__version__.split('+')[0]}"
+    check.padding = sorted({module.padding_idx for module in check.model.modules()
+                            if isinstance(module, torch.nn.Embedding) and module.padding_idx is not None})

@@ -1,0 +1,211 @@
+"""The commands of python -m tessera."""
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import tempfile
+
+from .errors import CannotCompare, ExportError
+
+
+def fail(message):
+    print(f"tessera: error: {message}", file=sys.stderr)
+    return 1
+
+
+def add_target(parser):
+    parser.add_argument("target", help="module:function, file.py:function, hf:<type>, hf:<folder> or hf:<path of config.json>")
+    parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="setting of a hf: configuration")
+    parser.add_argument("--batch", type=int, default=2, help="samples of the example of hf: models")
+    parser.add_argument("--seq", type=int, default=16, help="tokens of the example of hf: models")
+    parser.add_argument("--seed", type=int, default=0, help="of random weights and data")
+    parser.add_argument("--exporter", choices=["auto", "torchscript", "dynamo"], default="auto",
+                        help="of ONNX; auto: the first of them whose file passes all checks")
+
+
+def parser_of(description):
+    parser = argparse.ArgumentParser(prog="python -m tessera", description=description,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    export = commands.add_parser("export", help="write a .pt2 or .onnx file", description=EXPORT,
+                                 formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_target(export)
+    export.add_argument("-o", "--output", required=True, help="the file to write: .pt2 or .onnx")
+    export.add_argument("--no-weights", action="store_true", help="shapes of parameters only, a file of kilobytes (.pt2)")
+    export.add_argument("--auto", action="store_true", help="keep open whatever dimension can be, not only samples and positions (.pt2)")
+    export.add_argument("--keep-dropout", action="store_true", help="do not set dropout rates to 0 (.onnx; .pt2 keeps them)")
+    export.add_argument("--check", action=argparse.BooleanOptionalAction, default=None,
+                        help="compare what was exported with the module (default: unless that takes long)")
+    verify = commands.add_parser("verify", help="compare the first steps with PyTorch's", description=VERIFY,
+                                 formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_target(verify)
+    verify.add_argument("--via", choices=["pt2", "onnx"], default="pt2", help="what the model is exported as")
+    verify.add_argument("--file", metavar="FILE", help="check this exported .pt2 or .onnx file instead of exporting")
+    verify.add_argument("--perturb", action="store_true", help="add noise to the weights")
+    verify.add_argument("--loss", default="cross-entropy", help="cross-entropy, mse or output:<name>")
+    verify.add_argument("--ignore-index", type=int, default=-100)
+    verify.add_argument("--label-smoothing", type=float, default=0.0)
+    verify.add_argument("--steps", type=int, default=3, help="AdamW steps whose losses are compared; gradients: the first's")
+    verify.add_argument("--tolerance", type=float, default=1e-4, help="of a gradient, relative to its largest element")
+    verify.add_argument("--json", metavar="FILE", help="write the result there")
+    verify.add_argument("--keep", metavar="FOLDER", help="keep the files there: model, data, artifact, run")
+    return parser
+
+
+EXPORT = """Exports a PyTorch model for training: by the ending of the file as a program of torch.export (.pt2) or as ONNX (.onnx),
+with a record of what ONNX loses (docs/onnx.md). A model whose file would train otherwise than in PyTorch is refused.
+
+  python -m tessera export hf:gpt2 -o gpt2.pt2 --batch 8 --seq 128 --set n_layer=4 --set n_embd=128 --set n_head=4
+  python -m tessera export hf:llama-8b/config.json -o llama.pt2 --no-weights
+  tessera-compile gpt2.pt2 -o gpt2.tessera --batch 8 --seq 128"""
+
+VERIFY = """Checks that a PyTorch model trains in Tessera as it does in PyTorch: exports it, compiles it, runs the first optimizer
+steps in both from the same weights on the same random batch, and compares the losses and every gradient by name. The batch
+has the sizes of the example inputs (hf: --batch and --seq): random tokens below the number of embeddings, floats from a
+normal distribution, a tenth of the targets ignored. Dropout rates are 0 in the comparison, those in the code, too.
+
+The last line is the verdict. Exit status: 0 the same, 1 DIFFERENT, 2 could not be compared, with the reason.
+
+  python -m tessera verify net.py:build --loss mse
+  python -m tessera verify hf:qwen2 --set num_hidden_layers=2 --set hidden_size=128 -- --mesh shard=2 --strategy zero3
+  python -m tessera verify net.py:build --file net.onnx      (a file that was exported before, and its weights)
+
+Two fp32 programs add in different orders: losses may differ by 1e-5 of themselves and gradients by --tolerance of their
+largest element. Fresh weights are checked as they are; --perturb adds noise, so that no weight is special (no bias 0, no
+scale 1)."""
+
+
+def main(words, description):
+    at = words.index("--") if "--" in words else len(words)
+    options = parser_of(description).parse_args(words[:at])
+    flags = words[at + 1:]
+    try:
+        import torch  # noqa: F401
+        if options.command == "export":
+            if flags:
+                return fail("export passes nothing on to tessera-compile")
+            return export(options)
+        if options.steps < 1:
+            return fail("--steps must be at least 1")
+        return verify(options, flags)
+    except ImportError as why:
+        return fail(why)
+
+
+def load(options, weights=True):
+    """(model, inputs, names) of the target."""
+    import torch
+
+    from . import targets
+    torch.manual_seed(options.seed)
+    return targets.load_target(options.target, options.set, options.batch, options.seq, weights=weights)
+
+
+def export(options):
+    """The exit status."""
+    kind = os.path.splitext(options.output)[1]
+    if kind not in (".pt2", ".onnx"):
+        return fail(f"{options.output} ends neither in .pt2 nor in .onnx")
+    if kind == ".onnx" and (options.no_weights or options.auto):
+        return fail("--no-weights and --auto are for .pt2 files")
+    try:
+        print((export_program if kind == ".pt2" else export_onnx)(options))
+    except ExportError as why:
+        return fail(why)
+    return 0
+
+
+def export_program(options):
+    """Writes a program; returns a line on it."""
+    import warnings
+
+    from .dimensions import axes_of, input_names
+    from .program import export
+    model, inputs, _ = load(options, not options.no_weights)
+    checked = options.check is not False
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always")
+        made = None
+        if not options.auto and any("T" in axes_of(value).values() for value in inputs):
+            named = zip(input_names(model, len(inputs)), inputs)
+            with contextlib.suppress(ExportError):  # the module may fix its positions
+                made = export(model, inputs, dynamic={name: axes_of(value) for name, value in named}, check=checked)
+        if made is None:
+            made = export(model, inputs, dynamic="auto" if options.auto else None, check=checked)
+    for note in notes:
+        print(f"note: {note.message}")
+    made.save(options.output)
+    count = sum(parameter.numel() for parameter in model.parameters())
+    shapes = ", ".join(f"{name}[{', '.join(map(str, tensor.shape))}]" for name, tensor in made.inputs.items())
+    return (f"{options.output}: {count} parameters{'' if made.has_weights else ' without values'}, inputs {shapes}, "
+            f"{os.path.getsize(options.output)} bytes")
+
+
+def export_onnx(options):
+    """Writes an ONNX file; returns a line on it."""
+    import onnx
+
+    from . import onnx as entrance
+    model, inputs, names = load(options)
+    found = entrance.export(model, inputs, names, options.output, exporter=options.exporter,
+                            keep_dropout=options.keep_dropout, evaluate=options.check)
+    shapes = entrance.exporters.shapes_of(onnx.load(options.output, load_external_data=False))
+    count = sum(parameter.numel() for parameter in model.parameters())
+    return f"{options.output}: {count} parameters, inputs {shapes}, by the {found['exporter'].replace(',', ' exporter of', 1)}"
+
+
+def verify(options, flags):
+    """The exit status."""
+    if options.keep:
+        os.makedirs(options.keep, exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        folder = options.keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="tessera-verify-"))
+        try:
+            status, line, result = check(options, flags, os.path.abspath(folder))
+        except ImportError:
+            raise
+        except Exception as why:  # whatever a damaged file or an odd model makes of the tools: that is no difference
+            status, line = 2, f"not compared: {type(why).__name__}: {' '.join(str(why).split())[:300]}"
+            result = {"result": "not compared", "reason": line}
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump(result, file, indent=2)
+            file.write("\n")
+    print(line)
+    return status
+
+
+def check(options, flags, folder):
+    """(exit status, verdict's line, what --json writes)."""
+    from . import training
+    from .check import Check
+    loss = training.Loss(options.loss, options.ignore_index, options.label_smoothing)
+    try:
+        model, inputs, names = load(options)
+        if not model.training:  # parts that are meant to be in evaluation mode stay so
+            model.train()
+        if options.perturb:
+            training.perturb(model, options.seed)
+        job = Check(model, inputs, names, folder, loss, options.steps, options.seed, tolerance=options.tolerance,
+                    via=options.via)
+        if options.file:
+            job.use(os.path.abspath(options.file))
+        else:
+            job.export(options.exporter, say=print)
+        verdict = job.run(flags)
+    except (CannotCompare, ExportError) as why:
+        where, reason = getattr(why, "stage", "model"), str(why)
+        if "\n" in reason:  # all that a tool said; the verdict is one line
+            print(reason)
+            reason = why.short
+        line = f"not compared: {'the exporter refuses it: ' if where == 'export' else ''}{reason}"
+        return 2, line, {"result": "not compared", "stage": where, "reason": str(why)}
+    count = sum(parameter.numel() for parameter in model.parameters())
+    rates = job.dropout + job.dropout_in_code
+    print(f"{job.exporter}; {count} parameters, {options.steps} steps of {job.samples} samples"
+          + (f"; {rates} dropout rate{'' if rates == 1 else 's'} 0" if rates else ""))
+    for name, error in sorted(verdict.errors.items(), key=lambda item: -item[1])[:0 if verdict.same else 10]:
+        print(f"  {error:8.1e}  {name}")
+    return 0 if verdict.same else 1, verdict.line(), verdict.summary() | {"dropout_rates_set_to_0": rates}

@@ -1,0 +1,197 @@
+"""Exports a PyTorch module as a program of one training step's forward pass, which tessera-compile reads as a .pt2 file."""
+
+import contextlib
+import dataclasses
+import io
+import logging
+import os
+import warnings
+
+import torch
+
+from . import archive
+from .dimensions import fixed_dimensions, input_names, shapes_for, wanted_dimensions
+from .errors import ExportError, first_line, listed
+from .module_checks import check_parameters, has_values
+from .module_step import in_training
+from .program_check import check_program
+from .weightless import as_fake, mode_of
+
+
+@dataclasses.dataclass(frozen=True)
+class Tensor:
+    """An input or a parameter. shape: sizes; an open dimension is the name of its symbol. dtype: "float32", …; trained: of
+    a parameter, its requires_grad."""
+    shape: tuple
+    dtype: str
+    trained: bool = False
+
+
+class Program:
+    """An exported program. program: the torch.export.ExportedProgram."""
+
+    def __init__(self, program):
+        self.program = program
+
+    @staticmethod
+    def load(path):
+        """The program of a .pt2 file. Raises ExportError if this PyTorch cannot read it."""
+        try:
+            return Program(torch.export.load(os.fspath(path)))
+        except Exception as why:  # what torch's reader raises has no common class
+            raise ExportError(f"{path}: {first_line(why)}") from why
+
+    def save(self, path):
+        """Writes the program and its weights to `path`, which ends in .pt2; the file either is complete or as before. Of
+        parameters without values it has the shapes. Raises ExportError."""
+        if not os.fspath(path).endswith(".pt2"):
+            raise ExportError(f"{path} does not end in .pt2")
+        archive.write(self.program, os.fspath(path))
+
+    @property
+    def inputs(self):
+        """{name: Tensor} of what forward takes, in its order."""
+        values = {node.name: node.meta.get("val") for node in self.program.graph.nodes if node.op == "placeholder"}
+        return {name: tensor_of(values[name]) for name in self.program.graph_signature.user_inputs
+                if isinstance(values.get(name), torch.Tensor)}
+
+    @property
+    def parameters(self):
+        """{name: Tensor} of the parameters; a tied one is there once."""
+        found = {name: self.program.state_dict[name] for name in self.program.graph_signature.parameters}
+        return {name: tensor_of(tensor) for name, tensor in found.items()}
+
+    @property
+    def has_weights(self):
+        """Whether every parameter has values."""
+        return all(has_values(self.program.state_dict[name]) for name in self.program.graph_signature.parameters)
+
+    def __repr__(self):
+        inputs = ", ".join(f"{name}[{', '.join(map(str, tensor.shape))}]" for name, tensor in self.inputs.items())
+        return f"Program({inputs}; {len(self.parameters)} parameters)"
+
+
+def tensor_of(value):
+    """The Tensor of a torch tensor, which may have symbolic sizes."""
+    shape = tuple(size if isinstance(size, int) else str(size) for size in value.shape)
+    return Tensor(shape, str(value.dtype).removeprefix("torch."), bool(value.requires_grad))
+
+
+def export(module, example_inputs, *, dynamic=None, kwargs=None, check=True):
+    """Exports a module for training; returns a Program. The module is as before.
+
+    module: a torch.nn.Module. It is exported in training mode; parts that are in evaluation mode while it is in training
+        mode (frozen batch norms) stay so. Parameters may lie on the device "meta" or be fake tensors (`no_weights`): then
+        the program has their shapes.
+    example_inputs: a tensor, or a tuple of the tensors that forward takes, of any sizes; two samples or more.
+    kwargs: {name: tensor} of what forward takes by keyword.
+    dynamic: which dimensions stay open. None: dimension 0, as "batch", of every input that has as many samples as the
+        first; {input: {dimension: name or torch.export.Dim}}; or "auto": all that can be. What the module fixes although
+        it was to be open is an ExportError if it was named here, else a warning: the file has the example's size.
+    check: run the program and compare its outputs and every gradient with the module's, which takes two forward and
+        backward passes; what changes gradients and is not in a program (hooks, custom autograd functions) is found only so.
+        False leaves this out; without values there is nothing to compare.
+    Raises ExportError with the reason: the module does not export, trains otherwise in PyTorch than as a program, or has
+    tensors that share memory.
+    """
+    inputs = tuple(example_inputs) if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
+    kwargs = dict(kwargs or {})
+    wrong = [value for value in (*inputs, *kwargs.values()) if not isinstance(value, torch.Tensor)]
+    if wrong:
+        raise ExportError(f"an example input is a {type(wrong[0]).__name__}, expected tensors")
+    check_parameters(module)
+    mode = mode_of(module)
+    if mode is not None:
+        inputs = tuple(on_cpu(value, mode) for value in inputs)
+        kwargs = {name: on_cpu(value, mode) for name, value in kwargs.items()}
+    names = input_names(module, len(inputs))
+    if len(names) != len(inputs):
+        raise ExportError(f"forward takes {len(names)} inputs, the example has {len(inputs)}")
+    named = {**dict(zip(names, inputs)), **kwargs}
+    with in_training(module), as_fake(module, mode), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        wanted = wanted_dimensions(dynamic, named)
+        program, reason = traced(module, inputs, kwargs, named, wanted, dynamic)
+        made = Program(program)
+        if mode is None and check:
+            check_program(module, program, inputs, kwargs)
+    tell_fixed(made, named, wanted, dynamic, reason)
+    return made
+
+
+def on_cpu(value, mode):
+    """An example input for a module without values."""
+    return torch.zeros(value.shape, dtype=value.dtype) if not has_values(value) else value
+
+
+def traced(module, inputs, kwargs, named, wanted, dynamic):
+    """(ExportedProgram, why dimensions that were to be open are not or None). Raises ExportError."""
+    def attempt(entries):
+        before = {name: buffer.clone() for name, buffer in module.named_buffers() if has_values(buffer)}
+        try:
+            with quiet():
+                shapes = shapes_for(module, named, len(inputs), entries)
+                return without_leftovers(torch.export.export(module, inputs, kwargs, strict=False, dynamic_shapes=shapes))
+        finally:
+            with torch.no_grad():
+                for name, buffer in module.named_buffers():
+                    if name in before and not torch.equal(buffer, before[name]):
+                        buffer.copy_(before[name])
+
+    try:
+        return attempt(wanted), None
+    except Exception as why:  # torch has no common class for what its exporter raises
+        problem = why
+    if any(wanted.values()):
+        if isinstance(dynamic, dict):
+            raise ExportError(f"torch.export: {reason_of(problem)}") from problem
+        try:  # the module may fix the dimension
+            return attempt({}), reason_of(problem)
+        except Exception as why:
+            problem = why
+    raise ExportError(f"torch.export: {reason_of(problem)}") from problem
+
+
+@contextlib.contextmanager
+def quiet():
+    """What torch.export logs and prints of a failure is in its exception."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        logging.disable(before)
+
+
+def without_leftovers(program):
+    """The program without the empty tensors that checkpoints of PyTorch 2.6 leave, which nothing reads."""
+    for node in list(program.graph.nodes):
+        if node.target is torch.ops.aten.empty.memory_format and not node.users:
+            program.graph.erase_node(node)
+    return program
+
+
+def reason_of(why, length=400):
+    """What torch.export's exception says, in one line: what follows its heading, without hints about logs."""
+    lines = [line.strip(" -") for line in str(why).splitlines()]
+    lines = [line for line in lines if line and not line.startswith(("For more information", "Suggested fixes", "Set TORCH"))]
+    if len(lines) > 1 and lines[0].startswith("Constraints violated"):
+        lines = lines[1:2]
+    return (lines[0] if lines else type(why).__name__)[:length]
+
+
+def tell_fixed(program, named, wanted, dynamic, reason):
+    """Warns of dimensions that were to be open and are not. Raises ExportError if they were asked for by name."""
+    found = {name: tensor.shape for name, tensor in program.inputs.items()}
+    order = list(found)  # names of the program: as those of forward, in its order
+    found = {name: found[order[at]] for at, name in enumerate(named) if at < len(order)}
+    fixed = fixed_dimensions(wanted, named, found) if len(found) == len(named) else []
+    if isinstance(dynamic, dict) and fixed:
+        raise ExportError(f"the module fixes sizes that were to be open: {listed(fixed)}")
+    if fixed and dynamic is None:
+        warnings.warn(f"the module fixes the batch: {listed(fixed)} in the program, as in the example"
+                      + (f" ({reason})" if reason else ""), stacklevel=3)
+    if dynamic is None and not wanted:
+        warnings.warn("the example has fewer than two samples, of which torch.export makes a constant: the program is for "
+                      "that many samples only", stacklevel=3)

@@ -1,0 +1,96 @@
+"""Compares a program with the module that it was exported from: outputs and every gradient, both in PyTorch.
+
+A program has no hooks, and what custom autograd functions and checkpoints do in the backward pass is lost in it: these
+differ here. Weights are other ones than the exported, so that numbers that were computed from them differ, too.
+"""
+
+from torch.func import functional_call
+
+from .differences import differing
+from .distinct import distinct
+from .errors import ExportError, first_line, listed
+from .module_step import changed, combine, gradients, outputs_of, restore, same_random_numbers, state
+from .names import parameter_names
+
+OUTPUT = 1e-4  # of an output's largest element: decomposed operations round otherwise
+
+
+def check_program(model, program, inputs, kwargs):
+    """Raises ExportError unless the program gives the module's outputs and gradients. The module is as before. Dropout draws
+    the same random numbers in both."""
+    buffers = state(model.named_buffers())
+    parameters = state(model.named_parameters())
+    try:
+        with distinct(model):
+            compare_step(model, program, inputs, kwargs, buffers)
+    finally:
+        restore(buffers, model.named_buffers())
+        restore(parameters, model.named_parameters())
+
+
+def compare_step(model, program, inputs, kwargs, buffers):
+    kept = {}
+
+    def plain():
+        kept["outputs"] = outputs_of(model(*inputs, **kwargs))[1]
+        kept["which"] = {at for at, output in enumerate(kept["outputs"]) if output.requires_grad}
+        if not kept["which"]:
+            raise ExportError("no output depends on a trained parameter")
+        return combine(kept["outputs"], kept["which"])
+
+    start = state(model.named_parameters())
+    try:
+        with same_random_numbers(0):
+            true = gradients(model, plain)
+    except ExportError:
+        raise
+    except Exception as why:
+        raise ExportError(f"the module fails in training mode: {type(why).__name__}: {first_line(why)}") from why
+    names = changed(start, model.named_parameters())
+    if names:
+        raise ExportError(f"the forward pass changes parameters: {listed(names)}")
+    restore(buffers, model.named_buffers())
+    try:
+        with same_random_numbers(0):
+            outputs, found = run_program(model, program, inputs, kwargs, kept["which"])
+    except Exception as why:
+        raise ExportError(f"the program does not run on the example: {type(why).__name__}: {first_line(why)}") from why
+    compare_outputs(kept["outputs"], outputs)
+    different = differing(model, true, found)
+    if different:
+        texts = [f"{name} (by {value:.2g} of its norm)" for name, value in different.items()]
+        raise ExportError(f"gradients of the program differ from the module's: {listed(texts)}; hooks, and the backward of "
+                          "custom autograd functions and checkpoints are not part of a program")
+
+
+def run_program(model, program, inputs, kwargs, which):
+    """(outputs, {parameter: gradient or None}) of the program with copies of the module's parameters, which have no hooks."""
+    copies, of = {}, {}
+    for name, (parameter, others) in parameter_names(model).items():
+        made = parameter.detach().clone().requires_grad_(parameter.requires_grad)
+        copies[name] = made
+        of.update({each: made for each in (name, *others)})
+    inner = program.module()
+    there = {name for name, _ in inner.named_parameters(remove_duplicate=False)}
+    buffers = {name: buffer.detach().clone() for name, buffer in model.named_buffers(remove_duplicate=False)
+               if name in dict(inner.named_buffers(remove_duplicate=False))}
+    result = functional_call(inner, {**{name: of[name] for name in there if name in of}, **buffers}, inputs, kwargs)
+    outputs = outputs_of(result)[1]
+    combine(outputs, which).backward()
+    return outputs, {name: tensor.grad for name, tensor in copies.items()}
+
+
+def compare_outputs(wanted, found):
+    """Raises ExportError unless the outputs agree."""
+    if len(wanted) != len(found):
+        raise ExportError(f"the program has {len(found)} outputs, the module {len(wanted)}")
+    for at, (want, got) in enumerate(zip(wanted, found)):
+        want, got = want.detach().double(), got.detach().double()
+        if want.shape != got.shape:
+            raise ExportError(f"output {at} of the program has shape {list(got.shape)}, that of the module {list(want.shape)}")
+        want, got = want.nan_to_num(), got.nan_to_num()
+        size = want.abs().max().item() if want.numel() else 0.0
+        difference = (want - got).abs().max().item() if want.numel() else 0.0
+        if not difference <= OUTPUT * size:
+            raise ExportError(f"output {at} of the program differs from the module's by {difference / size if size else difference:.1e} of its "
+                              "largest element: something in it depends on what is not its inputs and weights")

@@ -1,0 +1,141 @@
+"""Trains a compiled step: a call of tessera-run, whose progress line is passed on to a terminal."""
+
+import collections
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+
+from . import tools
+from .artifact import file_of
+from .errors import ToolError
+from .options import TRAIN, flags_of
+
+KEPT_LINES = 50  # of what the tool says, for the text of an error
+
+
+class Run:
+    """A training that ended, or one that another process did. out: its folder."""
+
+    def __init__(self, out):
+        self.out = os.fspath(out)
+
+    @property
+    def records(self):
+        """All lines of metrics.jsonl, as dictionaries (docs/telemetry.md); a line that is not whole is left out."""
+        found = []
+        with open(os.path.join(self.out, "metrics.jsonl")) as file:
+            for line in file:
+                try:
+                    found.append(json.loads(line))
+                except ValueError:
+                    break  # a crash cut it off: it is the last
+        return found
+
+    @property
+    def metrics(self):
+        """One dictionary per step: "step", "loss", "grad_norm", "lr", "step_seconds", "tokens_per_second", …; a number that
+        is not finite is None. pandas.DataFrame takes this list as it is."""
+        return [record for record in self.records if "loss" in record]
+
+    @property
+    def evaluations(self):
+        """One dictionary per evaluation: "step", "eval_loss", …"""
+        return [record for record in self.records if record.get("stage") == "evaluation"]
+
+    @property
+    def losses(self):
+        """The loss of each step; nan where it was not finite."""
+        return [float("nan") if record["loss"] is None else record["loss"] for record in self.metrics]
+
+    @property
+    def settings(self):
+        """What run.json says: versions, command, settings, memory."""
+        with open(os.path.join(self.out, "run.json")) as file:
+            return json.load(file)
+
+    @property
+    def checkpoints(self):
+        """The paths of the checkpoints, oldest first."""
+        folder = os.path.join(self.out, "checkpoints")
+        names = [name for name in os.listdir(folder) if name[-1:].isdigit()] if os.path.isdir(folder) else []
+        return [os.path.join(folder, name) for name in sorted(names, key=lambda name: int(name.rpartition("-")[2]))]
+
+    @property
+    def weights(self):
+        """The path of the trained weights (safetensors), or None if they were not written there."""
+        path = os.path.join(self.out, "model.safetensors")
+        return path if os.path.exists(path) else None
+
+    def to_pandas(self):
+        """The metrics as a pandas.DataFrame with one row per step; needs pandas."""
+        import pandas
+        return pandas.json_normalize(self.metrics).set_index("step")
+
+    def __repr__(self):
+        return f"Run({self.out!r})"
+
+
+def train(artifact, data, *, steps, weights=None, out, flags=(), show=None, **options):
+    """Trains; returns the Run when it has ended.
+
+    artifact: an Artifact or its path. data: the path of tokens, text or arrays (docs/data.md), or {name: array} with the
+        samples along dimension 0, "targets" among them.
+    steps: number of the last step. out: folder of the run; it must not hold another.
+    weights: initial parameters: a Program, or the path of a .pt2, .onnx or .safetensors file. Without, they are
+        initialised from the seed.
+    show: pass on what the tool prints (default: if standard error is a terminal).
+    options: every flag of tessera-run with _ for - (options.py): seed=0, lr=1e-3, order="sequential", checkpoint_every=100, …
+    flags: more words of the command, as they are.
+    Ctrl-C reaches the tool, which ends after the step with a checkpoint; then KeyboardInterrupt is raised.
+    Raises ToolError with what the tool said.
+    """
+    words = flags_of(TRAIN, "train", options)
+    with tempfile.TemporaryDirectory(prefix="tessera-") as folder:
+        command = [tools.find_tool("tessera-run"), os.fspath(artifact), "--data", data_file(data, folder),
+                   "--steps", str(steps), "--out", os.fspath(out), *words, *map(str, flags)]
+        if weights is None:
+            follow(command, show)
+        else:
+            with file_of(weights) as path:
+                follow([*command, "--weights", path], show)
+    return Run(out)
+
+
+def data_file(data, folder):
+    """The path of the data; arrays are written into the folder."""
+    if isinstance(data, (str, os.PathLike)):
+        return os.fspath(data)
+    if not isinstance(data, dict):
+        raise TypeError(f"data is a {type(data).__name__}, expected a path or {{name: array}}")
+    import numpy
+    path = os.path.join(folder, "data.npz")
+    numpy.savez(path, **{name: numpy.asarray(array) for name, array in data.items()})
+    return path
+
+
+def follow(command, show):
+    """Runs a tool to its end and passes on what it prints. Raises ToolError, KeyboardInterrupt."""
+    show = sys.stderr.isatty() if show is None else show
+    last = collections.deque(maxlen=KEPT_LINES)
+    interrupted = False
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace") as process:
+        while True:
+            try:
+                for line in process.stdout:
+                    last.append(line)
+                    if show:
+                        sys.stderr.write(line)
+                        sys.stderr.flush()
+                process.wait()
+                break
+            except KeyboardInterrupt:  # the terminal has sent it to the tool, too; another process may have sent it to us
+                if interrupted or not sys.stdin or not sys.stdin.isatty():
+                    process.send_signal(signal.SIGINT)
+                interrupted = True
+    if interrupted:
+        raise KeyboardInterrupt
+    if process.returncode:
+        raise ToolError(os.path.basename(command[0]), process.returncode, "".join(last))

@@ -1,0 +1,222 @@
+"""Exports, saves, checks and trains modules with the package tessera; needs torch.
+
+usage: python_cases.py FOLDER     prints {case: what went wrong, or null} as its last line, as JSON
+"""
+
+import json
+import os
+import sys
+import traceback
+import unittest
+import unittest.mock
+import warnings
+
+import numpy
+import tessera
+import torch
+from torch.utils.checkpoint import checkpoint
+
+CASES = {}
+
+
+def case(function):
+    CASES[function.__name__] = function
+    return function
+
+
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 1.0
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return 5 * gradient
+
+
+class Net(torch.nn.Module):
+    """Two layers; `kind` says what is odd about it."""
+
+    def __init__(self, kind=""):
+        super().__init__()
+        self.first, self.second, self.kind = torch.nn.Linear(6, 8), torch.nn.Linear(8, 3), kind
+        self.norm, self.drop = torch.nn.BatchNorm1d(8), torch.nn.Dropout(0.2)
+        self.register_buffer("table", torch.rand(8) + 1)
+        if kind == "hook":
+            self.first.weight.register_hook(lambda gradient: 2 * gradient)
+        elif kind == "module hook":
+            self.second.register_full_backward_hook(lambda module, into, out: tuple(3 * x for x in into))
+        elif kind == "later hook":
+            self.first.weight.register_post_accumulate_grad_hook(lambda parameter: None)
+        elif kind == "view":
+            self.copy = self.first.weight.detach()
+        elif kind == "shared":
+            self.other = torch.nn.Linear(6, 8)
+            self.other.weight = torch.nn.Parameter(self.first.weight.detach().view(8, 6))
+
+    def forward(self, x):
+        h = checkpoint(self.first, x, use_reentrant=False) if self.kind == "checkpoint" else self.first(x)
+        if self.kind == "function":
+            h = Scaled.apply(h)
+        elif self.kind == "fixed":
+            h = h.reshape(4, 8)
+        elif self.kind == "cut":
+            h = h + h.detach()
+        elif self.kind == "number":
+            h = h * float(self.first.weight.detach()[0, 0].item())
+        elif self.kind == "changed":
+            with torch.no_grad():
+                self.first.weight.mul_(0.9)
+        return self.second(self.norm(self.drop(torch.relu(h * self.table))))
+
+
+def example():
+    return torch.randn(4, 6)
+
+
+def refused(test, words, *arguments, **options):
+    with test.assertRaises(tessera.ExportError) as caught:
+        tessera.export(*arguments, **options)
+    test.assertIn(words, str(caught.exception))
+
+
+@case
+def what_is_refused(test, folder):
+    for kind, words in (("hook", "first.weight (by 0.5 of its norm)"), ("module hook", "first.weight"),
+                        ("later hook", "first.weight has a hook"), ("function", "first.weight"),
+                        ("view", "copy shares the memory of the parameter first.weight"),
+                        ("shared", "first.weight and other.weight are two parameters in the same memory"),
+                        ("number", "torch.export: ")):
+        with test.subTest(kind):
+            refused(test, words, Net(kind), example())
+    refused(test, "expected tensors", Net(), [1])
+    with test.assertRaises(tessera.ExportError):
+        tessera.export(Net("changed"), example())
+
+
+@case
+def the_module_is_as_before(test, folder):
+    net = Net().eval()
+    net.first.train()
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    tessera.export(net, example())
+    test.assertEqual([net.training, net.first.training, net.norm.training], [False, True, False])
+    after = net.state_dict()
+    test.assertTrue(all(torch.equal(before[name], after[name]) for name in before))
+    test.assertTrue(all(parameter.grad is None for parameter in net.parameters()))
+
+
+@case
+def dimensions(test, folder):
+    program = tessera.export(Net(), example())
+    test.assertIsInstance(program.inputs["x"].shape[0], str)
+    test.assertEqual(program.inputs["x"].shape[1], 6)
+    test.assertEqual(list(program.inputs), ["x"])
+    test.assertEqual(program.parameters["first.weight"].shape, (8, 6))
+    test.assertTrue(program.parameters["first.weight"].trained)
+    test.assertIsInstance(tessera.export(Net(), example(), dynamic={"x": {0: "samples"}}).inputs["x"].shape[0], str)
+    test.assertIsInstance(tessera.export(Net(), example(), dynamic="auto").inputs["x"].shape[0], str)
+    test.assertEqual(tessera.export(Net(), example(), dynamic={}).inputs["x"].shape, (4, 6))
+    test.assertIsInstance(tessera.export(Net(), (), kwargs={"x": example()}).inputs["x"].shape[0], str)
+    for net, shape in ((Net("fixed"), (4, 6)), (Net(), (1, 6))):
+        with warnings.catch_warnings(record=True) as notes:
+            warnings.simplefilter("always")
+            if shape[0] == 1:
+                net.norm.eval()
+            found = tessera.export(net, torch.randn(shape)).inputs["x"].shape
+        test.assertEqual(found, shape)
+        test.assertTrue([note for note in notes if "batch" in str(note.message) or "samples" in str(note.message)])
+    refused(test, "", Net("fixed"), example(), dynamic={"x": {0: "samples"}})
+    refused(test, "dynamic names the input y", Net(), example(), dynamic={"y": {0: "samples"}})
+    refused(test, "dynamic opens dimension 2 of x", Net(), example(), dynamic={"x": {2: "samples"}})
+
+
+@case
+def files(test, folder):
+    program, path = tessera.export(Net(), example()), os.path.join(folder, "net.pt2")
+    with test.assertRaises(tessera.ExportError):
+        program.save(os.path.join(folder, "net.bin"))
+    with test.assertRaises(tessera.ExportError):
+        program.save(os.path.join(folder, "absent", "net.pt2"))
+    with open(path, "w") as file:
+        file.write("before")
+    with unittest.mock.patch("os.replace", side_effect=OSError(28, "No space left on device")):
+        with test.assertRaises(tessera.ExportError) as caught:
+            program.save(path)
+    test.assertIn("No space left", str(caught.exception))
+    with open(path) as file:
+        test.assertEqual(file.read(), "before")
+    test.assertEqual(os.listdir(folder), ["net.pt2"])
+    program.save(path)
+    test.assertEqual(os.listdir(folder), ["net.pt2"])
+    if tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 9):  # older ones read their own format only
+        test.assertEqual(list(tessera.Program.load(path).inputs), ["x"])
+
+
+@case
+def a_training(test, folder):
+    net = Net("cut")
+    net.drop.p = 0.0
+    program = tessera.export(net, example())
+    artifact = tessera.compile(program, os.path.join(folder, "net.tessera"), batch=4, loss="mse", optimizer="sgd", lr=0.1,
+                               weight_decay=0.0)
+    data = {"x": torch.randn(12, 6).numpy(), "targets": torch.randn(12, 3).numpy()}
+    run = tessera.train(artifact, data, steps=3, weights=program, out=os.path.join(folder, "run"), order="sequential")
+    optimizer, losses = torch.optim.SGD(net.parameters(), lr=0.1), []
+    for rows in torch.arange(12).split(4):
+        loss = torch.nn.functional.mse_loss(net(torch.from_numpy(data["x"])[rows]), torch.from_numpy(data["targets"])[rows])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    numpy.testing.assert_allclose(run.losses, losses, rtol=1e-5)
+
+
+@case
+def verdicts(test, folder):
+    for kind in ("", "cut", "checkpoint"):
+        verdict = tessera.verify(Net(kind), torch.randn(32, 6), loss="mse", mesh={"shard": 2}, strategy="zero3")
+        test.assertTrue(verdict.same, verdict.line())
+        test.assertEqual(len(verdict.errors) + len(verdict.rounding), 6)
+    with test.assertRaises(tessera.CannotCompare):
+        tessera.verify(Net("hook"), example(), loss="mse")
+    with test.assertRaises(tessera.CannotCompare) as caught:
+        tessera.verify(Net(), example(), loss="mse", strategy="none")
+    test.assertEqual(caught.exception.stage, "compile")
+
+
+@case
+def without_weights(test, folder):
+    path = os.path.join(folder, "wide.pt2")
+    with tessera.no_weights():
+        net = Net()
+    made = [net]
+    with torch.device("meta"):
+        made.append(Net())
+    for net in made:
+        program = tessera.export(net, example())
+        test.assertTrue(net.first.weight.is_meta)
+        test.assertFalse(program.has_weights)
+        program.save(path)
+        test.assertLess(os.path.getsize(path), 100_000)
+        tessera.compile(path, batch=4)
+        test.assertIn("memory of one rank", str(tessera.report(path, batch=4)))
+
+
+def main():
+    torch.set_num_threads(1)
+    results = {}
+    for name, function in CASES.items():
+        folder = os.path.join(sys.argv[1], name)
+        os.mkdir(folder)
+        torch.manual_seed(0)
+        try:
+            function(unittest.TestCase(), folder)
+            results[name] = None
+        except Exception:  # the test says what
+            results[name] = traceback.format_exc()
+    print(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main()
