@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontends/common/Functions.h"
 #include "frontends/common/Neural.h"
 #include "frontends/onnx/OpTable.h"
 
-#include <cmath>
 #include <limits>
 
 using namespace mlir;
@@ -18,6 +18,10 @@ using namespace tessera::train;
 namespace tessera::onnx_import {
 
 namespace {
+using frontend::compareWith;
+using frontend::exponentialUnit;
+using frontend::plus;
+
 /// `function(builder, node, x)` of a floating-point input.
 template <Value (*function)(Build &, Node &, Value)> LogicalResult ofFloat(Node &n) {
   if (!n.isFloat(0))
@@ -26,12 +30,9 @@ template <Value (*function)(Build &, Node &, Value)> LogicalResult ofFloat(Node 
 }
 
 template <typename Op> Value simple(Build &b, Node &, Value x) { return b.unary<Op>(x); }
+template <Value (*function)(Build &, Value)> Value shared(Build &b, Node &, Value x) { return function(b, x); }
 
-Value compareWith(Build &b, CompareDirection direction, Value x, double number) {
-  return b.compare(direction, x, b.splatLike(x, number));
-}
 Value positive(Build &b, Value x) { return compareWith(b, CompareDirection::Gt, x, 0.0); }
-Value plus(Build &b, Value x, double number) { return b.add(x, b.splatLike(x, number)); }
 
 // --- Activations ---
 
@@ -47,14 +48,6 @@ Value opLeakyRelu(Build &b, Node &n, Value x) {
   return b.select(positive(b, x), x, b.scale(x, n.attrFloat("alpha", 0.01)));
 }
 
-/// gamma * alpha * (exp(x * inner) - 1) up to 0, whose slope counts there, and gamma * x above. The exponential sees
-/// only numbers up to 0, so that neither branch overflows.
-Value exponentialUnit(Build &b, Value x, double alpha, double gamma, double inner) {
-  Value below = compareWith(b, CompareDirection::Le, x, 0.0);
-  Value safe = b.select(below, x, b.splatLike(x, 0.0));
-  Value curve = b.scale(b.unary<Expm1Op>(inner == 1.0 ? safe : b.scale(safe, inner)), alpha * gamma);
-  return b.select(below, curve, gamma == 1.0 ? x : b.scale(x, gamma));
-}
 Value opElu(Build &b, Node &n, Value x) { return exponentialUnit(b, x, n.attrFloat("alpha", 1.0), 1.0, 1.0); }
 Value opSelu(Build &b, Node &n, Value x) {
   return exponentialUnit(b, x, n.attrFloat("alpha", 1.67326319217681884765625),
@@ -97,64 +90,11 @@ LogicalResult opPRelu(Node &n) {
 // --- Functions of mathematics ---
 
 Value opReciprocal(Build &b, Node &, Value x) { return b.div(b.splatLike(x, 1.0), x); }
-Value opCeil(Build &b, Node &, Value x) { return b.neg(b.unary<FloorOp>(b.neg(x))); }
-Value opTan(Build &b, Node &, Value x) { return b.div(b.unary<SinOp>(x), b.unary<CosOp>(x)); }
-
-/// (expm1(x) - expm1(-x)) / 2: the terms have opposite signs.
-Value sinh(Build &b, Value x) { return b.scale(b.sub(b.unary<Expm1Op>(x), b.unary<Expm1Op>(b.neg(x))), 0.5); }
-Value opSinh(Build &b, Node &, Value x) { return sinh(b, x); }
-/// 1 + 2 sinh(x/2)^2 near 0, whose slope does not cancel; (exp(x) + exp(-x)) / 2 elsewhere, whose slope does not
-/// overflow before the result does.
-Value opCosh(Build &b, Node &, Value x) {
-  Value zero = b.splatLike(x, 0.0), near = compareWith(b, CompareDirection::Lt, b.unary<AbsOp>(x), 1.0);
-  Value half = sinh(b, b.scale(b.select(near, x, zero), 0.5));
-  Value inner = plus(b, b.scale(b.mul(half, half), 2.0), 1.0);
-  Value outer = b.select(near, zero, x);
-  outer = b.scale(b.add(b.exp(outer), b.exp(b.neg(outer))), 0.5);
-  return b.select(near, inner, outer);
-}
-
-/// From here on a square would overflow, and 1 beside it does not count.
-constexpr double kHuge = 1e10;
-
-/// log(2 x) of what is huge, `function(x)` of the rest.
-template <typename Function> Value unlessHuge(Build &b, Value x, Function function) {
-  Value huge = compareWith(b, CompareDirection::Gt, x, kHuge), one = b.splatLike(x, 1.0);
-  Value logarithm = plus(b, b.unary<LogOp>(b.select(huge, x, one)), std::log(2.0));
-  return b.select(huge, logarithm, function(b.select(huge, one, x)));
-}
-
-/// Of the magnitude y: log1p(y + y^2 / (1 + sqrt(1 + y^2))), with the sign of x.
-Value opAsinh(Build &b, Node &, Value x) {
-  Value negative = compareWith(b, CompareDirection::Lt, x, 0.0);
-  Value result = unlessHuge(b, b.select(negative, b.neg(x), x), [&](Value y) {
-    Value square = b.mul(y, y);
-    Value root = b.unary<SqrtOp>(plus(b, square, 1.0));
-    return b.unary<Log1pOp>(b.add(y, b.div(square, plus(b, root, 1.0))));
-  });
-  return b.select(negative, b.neg(result), result);
-}
-
-/// With t = x - 1: log1p(t + sqrt(t) sqrt(t + 2)).
-Value opAcosh(Build &b, Node &, Value x) {
-  return unlessHuge(b, x, [&](Value y) {
-    Value t = plus(b, y, -1.0);
-    return b.unary<Log1pOp>(b.add(t, b.mul(b.unary<SqrtOp>(t), b.unary<SqrtOp>(plus(b, t, 2.0)))));
-  });
-}
-
-/// (log1p(x) - log1p(-x)) / 2: the terms have opposite signs.
-Value opAtanh(Build &b, Node &, Value x) {
-  return b.scale(b.sub(b.unary<Log1pOp>(x), b.unary<Log1pOp>(b.neg(x))), 0.5);
-}
-
-Value opIsNaN(Build &b, Node &, Value x) { return b.compare(CompareDirection::Ne, x, x); }
-
 Value opIsInf(Build &b, Node &n, Value x) {
   const double infinity = std::numeric_limits<double>::infinity();
   const bool up = n.attr("detect_positive", 1) != 0, down = n.attr("detect_negative", 1) != 0;
   if (up && down)
-    return compareWith(b, CompareDirection::Eq, b.unary<AbsOp>(x), infinity);
+    return frontend::isInfinite(b, x);
   if (!up && !down)
     return b.compare(CompareDirection::Lt, x, x);
   return compareWith(b, CompareDirection::Eq, x, up ? infinity : -infinity);
@@ -163,26 +103,21 @@ Value opIsInf(Build &b, Node &n, Value x) {
 LogicalResult opSign(Node &n) {
   if (n.element(0).isInteger(1))
     return n.fail("boolean input");
-  Build &b = n.b;
-  Value x = n.input(0), zero = b.splatLike(x, 0.0);
-  if (n.element(0).isUnsignedInteger())
-    return n.set(b.select(positive(b, x), b.splatLike(x, 1.0), zero));
-  Value negative = b.select(b.compare(CompareDirection::Lt, x, zero), b.splatLike(x, -1.0), zero);
-  return n.set(b.select(positive(b, x), b.splatLike(x, 1.0), negative));
+  return n.set(frontend::sign(n.b, n.input(0)));
 }
 
 constexpr int kAny = kMinOpset, kNew = kMaxOpset;
 const OpRow kRows[] = {
     {"", "Acos", kAny, kNew, 1, ofFloat<simple<AcosOp>>},
-    {"", "Acosh", kAny, kNew, 1, ofFloat<opAcosh>},
+    {"", "Acosh", kAny, kNew, 1, ofFloat<shared<frontend::acosh>>},
     {"", "Asin", kAny, kNew, 1, ofFloat<simple<AsinOp>>},
-    {"", "Asinh", kAny, kNew, 1, ofFloat<opAsinh>},
+    {"", "Asinh", kAny, kNew, 1, ofFloat<shared<frontend::asinh>>},
     {"", "Atan", kAny, kNew, 1, ofFloat<simple<AtanOp>>},
-    {"", "Atanh", kAny, kNew, 1, ofFloat<opAtanh>},
-    {"", "Ceil", kAny, kNew, 1, ofFloat<opCeil>},
+    {"", "Atanh", kAny, kNew, 1, ofFloat<shared<frontend::atanh>>},
+    {"", "Ceil", kAny, kNew, 1, ofFloat<shared<frontend::ceil>>},
     {"", "Celu", 12, kNew, 1, ofFloat<opCelu>},
     {"", "Cos", kAny, kNew, 1, ofFloat<simple<CosOp>>},
-    {"", "Cosh", kAny, kNew, 1, ofFloat<opCosh>},
+    {"", "Cosh", kAny, kNew, 1, ofFloat<shared<frontend::cosh>>},
     {"", "Elu", kAny, kNew, 1, ofFloat<opElu>},
     {"", "Erf", kAny, kNew, 1, ofFloat<simple<ErfOp>>},
     {"", "Exp", kAny, kNew, 1, ofFloat<simple<ExpOp>>},
@@ -191,7 +126,7 @@ const OpRow kRows[] = {
     {"", "HardSigmoid", kAny, kNew, 1, ofFloat<opHardSigmoid>},
     {"", "HardSwish", 14, kNew, 1, ofFloat<opHardSwish>},
     {"", "IsInf", kAny, kNew, 1, ofFloat<opIsInf>},
-    {"", "IsNaN", kAny, kNew, 1, ofFloat<opIsNaN>},
+    {"", "IsNaN", kAny, kNew, 1, ofFloat<shared<frontend::isNaN>>},
     {"", "LeakyRelu", kAny, kNew, 1, ofFloat<opLeakyRelu>},
     {"", "Log", kAny, kNew, 1, ofFloat<simple<LogOp>>},
     {"", "Mish", 18, kNew, 1, ofFloat<opMish>},
@@ -203,11 +138,11 @@ const OpRow kRows[] = {
     {"", "Sigmoid", kAny, kNew, 1, ofFloat<simple<SigmoidOp>>},
     {"", "Sign", kAny, kNew, 1, opSign},
     {"", "Sin", kAny, kNew, 1, ofFloat<simple<SinOp>>},
-    {"", "Sinh", kAny, kNew, 1, ofFloat<opSinh>},
+    {"", "Sinh", kAny, kNew, 1, ofFloat<shared<frontend::sinh>>},
     {"", "Softplus", kAny, kNew, 1, ofFloat<simple<SoftplusOp>>},
     {"", "Softsign", kAny, kNew, 1, ofFloat<opSoftsign>},
     {"", "Sqrt", kAny, kNew, 1, ofFloat<simple<SqrtOp>>},
-    {"", "Tan", kAny, kNew, 1, ofFloat<opTan>},
+    {"", "Tan", kAny, kNew, 1, ofFloat<shared<frontend::tan>>},
     {"", "Tanh", kAny, kNew, 1, ofFloat<simple<TanhOp>>},
     {"", "ThresholdedRelu", kAny, kNew, 1, ofFloat<opThresholdedRelu>},
 };

@@ -175,7 +175,7 @@ void Importer::importNode(const Node &node) {
   const OpRow *row = findOp(shortTarget(node.target));
   if (!row) {
     auto why = results.empty() ? inPlace.end() : inPlace.find(results[0]);
-    return giveUp(why == inPlace.end() ? "the operator is not supported" : why->second);
+    return giveUp(why == inPlace.end() ? whyRefused(shortTarget(node.target)) : StringRef(why->second));
   }
   std::vector<Entry> inputs;
   llvm::StringMap<Given> given;

@@ -7,8 +7,9 @@ namespace tessera::pt2 {
 static const llvm::StringMap<const OpRow *> &table() {
   static const llvm::StringMap<const OpRow *> rows = [] {
     llvm::StringMap<const OpRow *> made;
-    for (llvm::ArrayRef<OpRow> group : {activationOps(), convolutionOps(), elementwiseOps(), indexOps(), leafOps(),
-                                        lossOps(), neuralOps(), placeOps(), productOps(), reduceOps(), shapeOps()})
+    for (llvm::ArrayRef<OpRow> group :
+         {activationOps(), convolutionOps(), elementsOps(), elementwiseOps(), functionOps(), indexOps(), leafOps(),
+          lossOps(), neuralOps(), placeOps(), productOps(), reduceOps(), shapeOps()})
       for (const OpRow &row : group)
         made[row.target] = &row;
     return made;
@@ -17,5 +18,20 @@ static const llvm::StringMap<const OpRow *> &table() {
 }
 
 const OpRow *findOp(llvm::StringRef target) { return table().lookup(target); }
+
+llvm::StringRef whyRefused(llvm::StringRef target) {
+  for (const RefusedOp &op : refusedOps())
+    if (op.target == target)
+      return op.reason;
+  return "the operator is not supported";
+}
+
+std::vector<const OpRow *> allOps() {
+  std::vector<const OpRow *> rows;
+  for (const auto &entry : table())
+    rows.push_back(entry.second);
+  llvm::sort(rows, [](const OpRow *a, const OpRow *b) { return a->target < b->target; });
+  return rows;
+}
 
 } // namespace tessera::pt2

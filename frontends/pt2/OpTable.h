@@ -15,12 +15,24 @@ struct OpRow {
   const char *needs = "self"; ///< names of tensors that must be there, by commas
 };
 
+/// An operator that is refused for a reason.
+struct RefusedOp {
+  llvm::StringLiteral target, reason;
+};
+
 /// The row of an operator, or null.
 const OpRow *findOp(llvm::StringRef target);
+/// Why an operator without a row is refused.
+llvm::StringRef whyRefused(llvm::StringRef target);
+/// All rows, by the operators' names.
+std::vector<const OpRow *> allOps();
+llvm::ArrayRef<RefusedOp> refusedOps();
 /// All rows of one source file.
 llvm::ArrayRef<OpRow> activationOps();
 llvm::ArrayRef<OpRow> convolutionOps();
+llvm::ArrayRef<OpRow> elementsOps();
 llvm::ArrayRef<OpRow> elementwiseOps();
+llvm::ArrayRef<OpRow> functionOps();
 llvm::ArrayRef<OpRow> indexOps();
 llvm::ArrayRef<OpRow> leafOps();
 llvm::ArrayRef<OpRow> lossOps();

@@ -1,4 +1,4 @@
-//===- OpsActivation.cpp - functions of one tensor --------------------------===//
+//===- OpsActivation.cpp - activations --------------------------===//
 
 #include "frontends/common/Neural.h"
 #include "frontends/pt2/OpTable.h"
@@ -20,15 +20,6 @@ template <typename Make> LogicalResult unary(Call &c, Make make) {
     return c.fail("the result is not floating point");
   return c.set(c.b.convert(make(c.b, c.b.convert(c.value("self"), computedIn(element))), element));
 }
-template <typename Op> LogicalResult simple(Call &c) {
-  return unary(c, [](Build &b, Value x) { return b.unary<Op>(x); });
-}
-/// Keeps the type.
-template <typename Op> LogicalResult numeric(Call &c) {
-  if (c.element("self").isInteger(1))
-    return c.fail("boolean input");
-  return c.set(c.b.unary<Op>(c.value("self")));
-}
 
 Value whole(Build &b, Value x, double value) { return b.splatLike(x, value); }
 
@@ -39,9 +30,6 @@ LogicalResult opRelu(Call &c) {
 }
 LogicalResult opSilu(Call &c) {
   return unary(c, [](Build &b, Value x) { return b.mul(x, b.unary<SigmoidOp>(x)); });
-}
-LogicalResult opReciprocal(Call &c) {
-  return unary(c, [](Build &b, Value x) { return b.div(whole(b, x, 1), x); });
 }
 LogicalResult opLogSigmoid(Call &c) {
   return unary(c, [](Build &b, Value x) { return b.neg(b.unary<SoftplusOp>(b.neg(x))); });
@@ -135,62 +123,25 @@ LogicalResult opHardswish(Call &c) {
     return b.mul(x, b.scale(gate, 1.0 / 6));
   });
 }
-LogicalResult opLogicalNot(Call &c) {
-  return c.set(c.b.compare(CompareDirection::Eq, c.value("self"), c.b.splatLike(c.value("self"), 0)));
-}
-LogicalResult opClamp(Call &c) {
-  if (!c.resultElement() || c.resultElement().isInteger(1) || c.isTensor("min") || c.isTensor("max"))
-    return c.fail("booleans, and limits that are tensors, are not supported");
-  Value x = c.b.convert(c.value("self"), c.resultElement());
-  for (auto [name, bounded] : {std::pair("min", &atLeast), std::pair("max", &atMost)})
-    if (std::optional<double> limit = c.number(name)) {
-      if (failed(c.splat(c.resultElement(), *limit)))
-        return failure();
-      x = bounded(c.b, x, *limit);
-    } else if (c.has(name)) {
-      return c.fail("'" + Twine(name) + "' is no number that a double holds");
-    }
-  return c.set(x);
-}
 
 const OpRow kRows[] = {
-    {"aten.abs.default", numeric<AbsOp>},
-    {"aten.bitwise_not.default", opLogicalNot},
     {"aten.celu.default", opCelu},
-    {"aten.clamp.default", opClamp},
-    {"aten.clamp_max.default", opClamp},
-    {"aten.clamp_min.default", opClamp},
-    {"aten.cos.default", simple<CosOp>},
     {"aten.elu.default", opElu},
-    {"aten.erf.default", simple<ErfOp>},
-    {"aten.exp.default", simple<ExpOp>},
-    {"aten.expm1.default", simple<Expm1Op>},
-    {"aten.floor.default", numeric<FloorOp>},
     {"aten.gelu.default", opGelu},
     {"aten.hardsigmoid.default", opHardsigmoid},
     {"aten.hardshrink.default", opHardshrink},
     {"aten.hardswish.default", opHardswish},
     {"aten.hardtanh.default", opHardtanh},
     {"aten.leaky_relu.default", opLeakyRelu},
-    {"aten.log.default", simple<LogOp>},
-    {"aten.log1p.default", simple<Log1pOp>},
     {"aten.log_sigmoid.default", opLogSigmoid},
-    {"aten.logical_not.default", opLogicalNot},
     {"aten.mish.default", opMish},
-    {"aten.neg.default", numeric<NegOp>},
     {"aten.prelu.default", opPrelu, "self,weight"},
-    {"aten.reciprocal.default", opReciprocal},
     {"aten.relu.default", opRelu},
     {"aten.relu6.default", opRelu6},
-    {"aten.rsqrt.default", simple<RsqrtOp>},
     {"aten.selu.default", opSelu},
-    {"aten.sigmoid.default", simple<SigmoidOp>},
     {"aten.silu.default", opSilu},
-    {"aten.sin.default", simple<SinOp>},
     {"aten.softplus.default", opSoftplus},
     {"aten.softshrink.default", opSoftshrink},
-    {"aten.sqrt.default", simple<SqrtOp>},
-    {"aten.tanh.default", simple<TanhOp>},
     {"aten.threshold.default", opThreshold},
 };
 } // namespace

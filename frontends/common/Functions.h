@@ -1,0 +1,37 @@
+//===- Functions.h - functions of mathematics -------------------*- C++ -*-===//
+//
+// On values of floats, in forms that neither overflow nor cancel. Where a function has a corner its slope is PyTorch's:
+// one side of a `select` takes all of the gradient (docs/differentiate.md has the table).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_FRONTENDS_COMMON_FUNCTIONS_H
+#define TESSERA_FRONTENDS_COMMON_FUNCTIONS_H
+
+#include "compiler/dialect/train/Builders.h"
+
+namespace tessera::frontend {
+
+mlir::Value compareWith(train::Build &b, train::CompareDirection direction, mlir::Value x, double number);
+mlir::Value plus(train::Build &b, mlir::Value x, double number);
+
+/// gamma * alpha * (exp(x * inner) - 1) up to 0, whose slope counts there, and gamma * x above.
+mlir::Value exponentialUnit(train::Build &b, mlir::Value x, double alpha, double gamma, double inner);
+
+mlir::Value acosh(train::Build &b, mlir::Value x);
+mlir::Value asinh(train::Build &b, mlir::Value x);
+mlir::Value atanh(train::Build &b, mlir::Value x);
+mlir::Value ceil(train::Build &b, mlir::Value x);
+mlir::Value cosh(train::Build &b, mlir::Value x);
+mlir::Value sinh(train::Build &b, mlir::Value x);
+mlir::Value tan(train::Build &b, mlir::Value x);
+/// Rounded towards 0.
+mlir::Value truncate(train::Build &b, mlir::Value x);
+/// -1, 0 or 1, also of integers.
+mlir::Value sign(train::Build &b, mlir::Value x);
+mlir::Value isNaN(train::Build &b, mlir::Value x);
+mlir::Value isInfinite(train::Build &b, mlir::Value x);
+
+} // namespace tessera::frontend
+
+#endif // TESSERA_FRONTENDS_COMMON_FUNCTIONS_H

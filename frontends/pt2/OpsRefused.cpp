@@ -1,0 +1,49 @@
+//===- OpsRefused.cpp - operators that no step has, and why ----------------===//
+//
+// What is neither here nor in a table of Ops*.cpp is "not supported" without a reason.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/pt2/OpTable.h"
+
+namespace tessera::pt2 {
+
+namespace {
+constexpr llvm::StringLiteral kSizes = "the size of its result depends on data",
+                              kBackward = "it is part of a backward pass, which training adds by itself",
+                              kMemory = "it depends on how a tensor lies in memory",
+                              kComplex = "complex numbers are not supported",
+                              kRandom = "random numbers other than dropout are not supported";
+
+const RefusedOp kRefused[] = {
+    {"aten._adaptive_avg_pool2d_backward.default", kBackward},
+    {"aten._fft_c2r.default", kComplex},
+    {"aten._fft_r2c.default", kComplex},
+    {"aten._local_scalar_dense.default", "a number that depends on data is not supported"},
+    {"aten.as_strided.default", kMemory},
+    {"aten.avg_pool2d_backward.default", kBackward},
+    {"aten.bernoulli.default", kRandom},
+    {"aten.convolution_backward.default", kBackward},
+    {"aten.embedding_dense_backward.default", kBackward},
+    {"aten.item.default", "a number that depends on data is not supported"},
+    {"aten.masked_select.default", kSizes},
+    {"aten.max_pool2d_with_indices_backward.default", kBackward},
+    {"aten.native_group_norm_backward.default", kBackward},
+    {"aten.native_layer_norm_backward.default", kBackward},
+    {"aten.nonzero.default", kSizes},
+    {"aten.rand.default", kRandom},
+    {"aten.rand_like.default", kRandom},
+    {"aten.randint.default", kRandom},
+    {"aten.randint.low", kRandom},
+    {"aten.randn.default", kRandom},
+    {"aten.randn_like.default", kRandom},
+    {"aten.randperm.default", kRandom},
+    {"aten.sym_is_contiguous.default", kMemory},
+    {"aten.sym_storage_offset.default", kMemory},
+    {"aten.sym_stride.int", kMemory},
+};
+} // namespace
+
+llvm::ArrayRef<RefusedOp> refusedOps() { return kRefused; }
+
+} // namespace tessera::pt2
