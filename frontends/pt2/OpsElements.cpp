@@ -32,7 +32,7 @@ LogicalResult opGather(Call &c) {
     return failure();
   Build &b = c.b;
   Value data = elements->arrange(b, elements->corner(b, c.value("self")));
-  return c.set(elements->restore(b, pick(b, data, *places)));
+  return c.set(elements->restore(b, frontend::pick(b, data, *places)));
 }
 
 /// `updates` written to, or added at, the indices.
@@ -51,7 +51,7 @@ LogicalResult scatter(Call &c, ScatterKind kind, Value updates) {
   Value data = elements->arrange(b, c.value("self"));
   if (!frontend::canPlace(kind, data, *places))
     return c.fail("too many indices are compared with too many elements");
-  return c.set(elements->restore(b, place(b, kind, data, *places, elements->arrange(b, updates))));
+  return c.set(elements->restore(b, frontend::place(b, kind, data, *places, elements->arrange(b, updates))));
 }
 
 template <ScatterKind kind> LogicalResult opScatter(Call &c) {
@@ -110,7 +110,8 @@ SmallVector<Value> placesOf(Build &b, Value x, int64_t count, bool largest) {
   for (int64_t i = 0; i < count; ++i) {
     Value open = taken ? b.select(taken, b.splatLike(rest, never), rest) : rest;
     Value best = b.reduce(largest ? ReduceKind::Max : ReduceKind::Min, open, {last});
-    Value hit = b.compare(CompareDirection::Eq, open, wide(best));
+    // What is no number counts as largest, and must not vanish.
+    Value hit = b.max(b.compare(CompareDirection::Eq, open, wide(best)), b.compare(CompareDirection::Ne, open, open));
     if (taken)
       hit = b.mul(hit, b.compare(CompareDirection::Eq, taken, b.splatLike(taken, 0)));
     Value at = b.reduce(ReduceKind::Min, b.select(hit, place, none), {last});
@@ -136,7 +137,7 @@ LogicalResult take(Call &c, int64_t count, bool largest, bool keepsDim) {
   Value index = places.empty() ? Value() : places.size() == 1 ? places[0] : b.concat(places, last);
   if (!index)
     return c.fail("nothing is taken");
-  Value values = pick(b, x, index);
+  Value values = frontend::pick(b, x, index);
   auto finish = [&](Value y) {
     y = b.moveDim(y, last, *dim);
     SmallVector<int64_t> shape(shapeOf(y));

@@ -10,12 +10,10 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path[:0] = [os.path.join(ROOT, "tests", "end_to_end"), os.path.join(ROOT, "tests", "support"),
-                os.path.join(ROOT, "tools", "torch_export")]
-import compare  # noqa: E402
+sys.path[:0] = [os.path.join(ROOT, "tests", "end_to_end"), os.path.join(ROOT, "tests", "support")]
 import safetensors  # noqa: E402
-import tessera  # noqa: E402
 from harness import ToolTest  # noqa: E402
+from tessera import compare, tools  # noqa: E402
 
 RECORDED = os.path.join(ROOT, "tests", "pt2", "operators", "recorded")
 # As record.py trains.
@@ -34,7 +32,7 @@ class Operators(ToolTest):
         """All supported rows of a family, in one program."""
         with gzip.open(os.path.join(RECORDED, family + ".gz")) as file, open(self.path("arrays"), "wb") as target:
             target.write(file.read())
-        arrays = tessera.load(self.path("arrays"))
+        arrays = tools.load(self.path("arrays"))
 
         def under(prefix):
             return {name[len(prefix):]: array for name, array in arrays.items() if name.startswith(prefix)}
@@ -43,8 +41,8 @@ class Operators(ToolTest):
         artifact = self.path("model.tessera")
         self.succeed("tessera-compile", os.path.join(RECORDED, family + ".pt2"), "-o", artifact, *FLAGS)
         gradients = under("gradient/")
-        want = tessera.Training(arrays["losses"].tolist(), gradients, list(gradients))
-        got = tessera.train(artifact, self.path("data.safetensors"), self.path("weight.safetensors"), len(want.losses),
+        want = tools.Training(arrays["losses"].tolist(), gradients, list(gradients))
+        got = tools.train(artifact, self.path("data.safetensors"), self.path("weight.safetensors"), len(want.losses),
                             self.path("run"), timeout=120)
         verdict = compare.compare(want, got, lambda: under("rounding/"))
         self.assertTrue(verdict.same, verdict.line())

@@ -27,13 +27,13 @@ import zipfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 RECORDED = os.path.join(HERE, "recorded")
-sys.path[:0] = [HERE, os.path.join(ROOT, "tests", "support"), os.path.join(ROOT, "tools")]
+sys.path[:0] = [HERE, os.path.join(ROOT, "tests", "support"), os.path.join(ROOT, "frontends", "python")]
 import numpy  # noqa: E402
 import safetensors as files  # noqa: E402
 import table  # noqa: E402
 import torch  # noqa: E402
 from rows import BATCH, SCALES, STEPS, Family, data_of  # noqa: E402
-from torch_export import compare, tessera, training  # noqa: E402
+from tessera import compare, tools, training  # noqa: E402
 
 LOSS = training.Loss("output:output")
 FLAGS = [str(flag) for flag in [*LOSS.flags(), *training.hyper_flags()]]
@@ -147,13 +147,13 @@ def check(row, folder):
     files.save({name: value.detach().numpy() for name, value in model.named_parameters()}, path["weights.safetensors"])
     stage = "refused"
     try:
-        tessera.compile_model(path["model.pt2"], path["model.tessera"], FLAGS, 120)
+        tools.compile_model(path["model.pt2"], path["model.tessera"], FLAGS, 120)
         if row.refused:
             return "DIFFERENT", "it is not refused"
         stage = "failed"
-        got = tessera.train(path["model.tessera"], path["data.safetensors"], path["weights.safetensors"], STEPS, path["run"],
+        got = tools.train(path["model.tessera"], path["data.safetensors"], path["weights.safetensors"], STEPS, path["run"],
                             120)
-    except tessera.ToolError as why:
+    except tools.ToolError as why:
         if row.refused and stage == "refused" and not why.crashed:
             good = re.search(row.refused, str(why))
             return ("as expected" if good else "other refusal"), why.reason
