@@ -3,6 +3,7 @@
 #include "frontends/pt2/Importer.h"
 
 #include "frontends/pt2/InPlace.h"
+#include "frontends/pt2/Unread.h"
 
 using namespace mlir;
 
@@ -214,6 +215,7 @@ OwningOpRef<ModuleOp> importPt2Archive(const pt2::Archive &archive, const Import
   llvm::Expected<pt2::Program> program = pt2::readProgram(archive);
   if (program) {
     llvm::StringMap<std::string> inPlace = pt2::replaceInPlace(*program);
+    pt2::dropUnread(*program, inPlace);
     return pt2::Importer(archive, *program, std::move(inPlace), options, context).run();
   }
   emitError(FileLineColLoc::get(&context, archive.file(), 0, 0)) << llvm::toString(program.takeError());
