@@ -7,9 +7,21 @@ namespace tessera::pt2 {
 static const llvm::StringMap<const OpRow *> &table() {
   static const llvm::StringMap<const OpRow *> rows = [] {
     llvm::StringMap<const OpRow *> made;
-    for (llvm::ArrayRef<OpRow> group :
-         {activationOps(), convolutionOps(), elementsOps(), elementwiseOps(), functionOps(), indexOps(), leafOps(),
-          lossOps(), neuralOps(), placeOps(), productOps(), reduceOps(), shapeOps()})
+    for (llvm::ArrayRef<OpRow> group : {
+             activationOps(),
+             convolutionOps(),
+             elementsOps(),
+             elementwiseOps(),
+             functionOps(),
+             indexOps(),
+             leafOps(),
+             lossOps(),
+             neuralOps(),
+             placeOps(),
+             productOps(),
+             reduceOps(),
+             shapeOps(),
+         })
       for (const OpRow &row : group)
         made[row.target] = &row;
     return made;
