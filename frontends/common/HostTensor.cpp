@@ -135,16 +135,33 @@ HostTensor HostTensor::reshaped(ArrayRef<int64_t> shape) const {
   return tensor;
 }
 
-HostTensor HostTensor::runningSums(int64_t dim, IntegerType element) const {
-  HostTensor tensor = ofInts(RankedTensorType::get(shape(), element), ints);
+HostTensor HostTensor::runningSums(int64_t axis, bool exclusive, bool reverse) const {
+  const HostTensor &x = *this;
+  HostTensor result = x;
+  const Type element = x.type.getElementType();
+  const int64_t size = x.shape()[axis];
   int64_t stride = 1;
-  for (int64_t inner : shape().drop_front(dim + 1))
-    stride *= inner;
-  for (int64_t i = 0, count = size(); i < count; ++i) {
-    const auto before = i / stride % shape()[dim] == 0 ? 0 : static_cast<uint64_t>(tensor.ints[i - stride]);
-    tensor.ints[i] = wrapTo(element, static_cast<int64_t>(static_cast<uint64_t>(ints[i]) + before));
+  for (int64_t dim : x.shape().drop_front(axis + 1))
+    stride *= dim;
+  for (int64_t begin = 0; begin < x.size(); ++begin) {
+    if (begin / stride % size != 0)
+      continue;
+    double sum = 0;
+    uint64_t wrapped = 0;
+    for (int64_t step = 0; step < size; ++step) {
+      const int64_t at = begin + (reverse ? size - 1 - step : step) * stride;
+      if (x.isFloat()) {
+        const double next = roundTo(element, sum + x.floats[at]);
+        result.floats[at] = exclusive ? sum : next;
+        sum = next;
+      } else {
+        const uint64_t next = wrapped + static_cast<uint64_t>(x.ints[at]);
+        result.ints[at] = wrapTo(element, static_cast<int64_t>(exclusive ? wrapped : next));
+        wrapped = next;
+      }
+    }
   }
-  return tensor;
+  return result;
 }
 
 } // namespace tessera::frontend

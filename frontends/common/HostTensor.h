@@ -57,8 +57,8 @@ struct HostTensor {
   /// The element that all elements equal, as a tensor of another shape; null if there is none.
   mlir::DenseElementsAttr splatAttr(llvm::ArrayRef<int64_t> shape) const;
   HostTensor reshaped(llvm::ArrayRef<int64_t> shape) const;
-  /// Of integers: sums along a dimension, up to each element and with it, wrapped to a type.
-  HostTensor runningSums(int64_t dim, mlir::IntegerType element) const;
+  /// Running sums along a dimension: positions, as exporters compute them, of sequences of any length.
+  HostTensor runningSums(int64_t dim, bool exclusive = false, bool reverse = false) const;
 };
 
 using Constant = std::shared_ptr<const HostTensor>;

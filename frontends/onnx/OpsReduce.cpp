@@ -103,35 +103,6 @@ template <Kind kind> LogicalResult reduction(Node &n) {
   return finish(n, result, *dims);
 }
 
-/// Running sums of a constant along `axis`: positions, as exporters compute them, of sequences of any length.
-HostTensor cumulate(const HostTensor &x, int64_t axis, bool exclusive, bool reverse) {
-  HostTensor result = x;
-  const Type element = x.type.getElementType();
-  const int64_t size = x.shape()[axis];
-  int64_t stride = 1;
-  for (int64_t dim : x.shape().drop_front(axis + 1))
-    stride *= dim;
-  for (int64_t begin = 0; begin < x.size(); ++begin) {
-    if (begin / stride % size != 0)
-      continue;
-    double sum = 0;
-    uint64_t wrapped = 0;
-    for (int64_t step = 0; step < size; ++step) {
-      const int64_t at = begin + (reverse ? size - 1 - step : step) * stride;
-      if (x.isFloat()) {
-        const double next = roundTo(element, sum + x.floats[at]);
-        result.floats[at] = exclusive ? sum : next;
-        sum = next;
-      } else {
-        const uint64_t next = wrapped + static_cast<uint64_t>(x.ints[at]);
-        result.ints[at] = wrapTo(element, static_cast<int64_t>(exclusive ? wrapped : next));
-        wrapped = next;
-      }
-    }
-  }
-  return result;
-}
-
 LogicalResult opCumSum(Node &n) {
   auto axisValue = n.ints(1);
   auto axis = axisValue && axisValue->size() == 1 ? axisOf(axisValue->front(), n.rank(0)) : std::nullopt;
@@ -139,7 +110,7 @@ LogicalResult opCumSum(Node &n) {
     return n.fail("expected a numeric input and an axis known at import and in range");
   const bool exclusive = n.attr("exclusive", 0) != 0, reverse = n.attr("reverse", 0) != 0;
   if (const HostTensor *constant = n.constant(0))
-    return n.set(cumulate(*constant, *axis, exclusive, reverse));
+    return n.set(constant->runningSums(*axis, exclusive, reverse));
   SmallVector<int64_t> wide(n.shape(0));
   wide.push_back(kLongestTriangle);
   if (!countElements(wide))

@@ -147,6 +147,10 @@ void Importer::collectReaders() {
 /// The values of a weight of this type.
 static llvm::Expected<HostTensor> readValues(const Archive &archive, const Program &program, const std::string &name,
                                              RankedTensorType type) {
+  if (auto found = program.weights.find(name); found != program.weights.end() && !found->second.hasData)
+    return llvm::createStringError(
+        "the program was exported without its values, and the step needs them as a constant: "
+        "let it be a real tensor in the export");
   llvm::Expected<std::vector<char>> bytes = readWeight(archive, program, name);
   if (!bytes)
     return bytes.takeError();

@@ -3,6 +3,7 @@
 #include "frontends/pt2/Importer.h"
 
 #include "frontends/pt2/InPlace.h"
+#include "frontends/pt2/Unread.h"
 
 using namespace mlir;
 
@@ -177,7 +178,7 @@ void Importer::importNode(const Node &node) {
   const OpRow *row = findOp(shortTarget(node.target));
   if (!row) {
     auto why = results.empty() ? inPlace.end() : inPlace.find(results[0]);
-    return giveUp(why == inPlace.end() ? whyRefused(shortTarget(node.target)) : why->second);
+    return giveUp(why == inPlace.end() ? whyRefused(shortTarget(node.target)) : StringRef(why->second));
   }
   std::vector<Entry> inputs;
   llvm::StringMap<Given> given;
@@ -217,6 +218,7 @@ OwningOpRef<ModuleOp> importPt2Archive(const pt2::Archive &archive, const Import
   llvm::Expected<pt2::Program> program = pt2::readProgram(archive);
   if (program) {
     llvm::StringMap<std::string> inPlace = pt2::replaceInPlace(*program);
+    pt2::dropUnread(*program, inPlace);
     return pt2::Importer(archive, *program, std::move(inPlace), options, context).run();
   }
   emitError(FileLineColLoc::get(&context, archive.file(), 0, 0)) << llvm::toString(program.takeError());

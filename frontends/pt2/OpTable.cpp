@@ -11,6 +11,7 @@ static const llvm::StringMap<const OpRow *> &table() {
              activationOps(),
              convolutionOps(),
              distanceOps(),
+             elementsOps(),
              elementwiseOps(),
              functionOps(),
              imageOps(),

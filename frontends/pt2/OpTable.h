@@ -31,6 +31,7 @@ llvm::ArrayRef<RefusedOp> refusedOps();
 llvm::ArrayRef<OpRow> activationOps();
 llvm::ArrayRef<OpRow> convolutionOps();
 llvm::ArrayRef<OpRow> distanceOps();
+llvm::ArrayRef<OpRow> elementsOps();
 llvm::ArrayRef<OpRow> elementwiseOps();
 llvm::ArrayRef<OpRow> functionOps();
 llvm::ArrayRef<OpRow> imageOps();

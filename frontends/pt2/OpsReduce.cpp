@@ -83,7 +83,7 @@ LogicalResult opCumsum(Call &c) {
   // Evaluated here: as ops it is products with triangles of positions, which are too large for that.
   const HostTensor *known = c.known("self");
   if (auto integer = dyn_cast<IntegerType>(element); integer && known && !known->isFloat())
-    return c.set(known->runningSums(*dim, integer));
+    return c.set(HostTensor::ofInts(RankedTensorType::get(known->shape(), integer), known->ints).runningSums(*dim));
   return c.set(runningSums(c.b, c.b.convert(c.value("self"), element), *dim, {}));
 }
 

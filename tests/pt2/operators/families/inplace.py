@@ -1,0 +1,115 @@
+"""Rows: tensors that are changed in place, and their views."""
+
+import torch
+from rows import f, row
+
+ADD, COPY, MUL, FILL = "aten.add_.Tensor", "aten.copy_.default", "aten.mul_.Tensor", "aten.masked_fill_.Scalar"
+
+
+def made(change):
+    """A row's function: changes a new tensor in place, which is the result unless the change returns another."""
+    def function(x):
+        y = x * 1.5
+        result = change(y, x)
+        return y if result is None else result
+    return function
+
+
+def slices(y, x):
+    y[:, 1:3] = x[:, :2] * 2
+    y[..., ::2].mul_(3)
+
+
+def empty(y, x):
+    y = x.new_empty(x.shape)
+    y[:, :4], y[:, 4:] = x[:, 2:], x[:, :2] * 3
+    return y
+
+
+def view_before(y, x):
+    view = y[:, :2]
+    y.mul_(2)
+    return y.sum() + view
+
+
+def copy_before(y, x):
+    copy = y[:, :2].clone()
+    y.mul_(2)
+    return y.sum() + copy
+
+
+def view_of_view(y, x):
+    view = y[:, 1:5]
+    inner = view[:, 1:3]
+    inner += view[:, :2].clone()
+    return y.sum(1, keepdim=True) + view * y[:, 2][:, None]
+
+
+def other_shape(y, x):
+    view = y.view(-1, 2, 3)
+    view[:, 0] = x[:, :3] * 2
+    view.transpose(1, 2)[:, 1].mul_(3)
+
+
+def two_names(y, x):
+    other = y.add_(x)
+    y.mul_(2)
+    other.add_(x)
+    return y * other
+
+
+def one_after_the_other(y, x):
+    for at in range(1, 6):
+        y[:, at] = y[:, at] + y[:, at - 1] * 0.5
+
+
+def logic(y, x):
+    mask = x > 0
+    mask &= x < 1
+    mask |= x < -1
+    return y * mask
+
+
+def repeated(y, x):
+    mean = y.mean(1, keepdim=True)
+    view = mean.expand(-1, 6)
+    mean *= 2
+    return view * x
+
+
+def other_type(y, x):
+    copy = y.double()
+    copy += 1
+    return y + copy.float()
+
+
+def reshaped(y, x):
+    view = y.reshape(-1, 3, 2)
+    view += x.view(-1, 3, 2)
+
+
+def detached(y, x):
+    view = y.detach()
+    view += x
+
+
+ROWS = [
+    row("in_place_add", ADD, made(lambda y, x: y.add_(x)), f(3, 6)),
+    row("in_place_slices", f"{COPY} {MUL}", made(slices), f(3, 6)),
+    row("in_place_empty", COPY, made(empty), f(3, 6)),
+    row("in_place_view_before", MUL, made(view_before), f(3, 6)),
+    row("in_place_copy_before", MUL, made(copy_before), f(3, 6)),
+    row("in_place_view_of_view", ADD, made(view_of_view), f(3, 6)),
+    row("in_place_other_shape", f"{COPY} {MUL}", made(other_shape), f(3, 6)),
+    row("in_place_two_names", f"{ADD} {MUL}", made(two_names), f(3, 6)),
+    row("in_place_one_after_the_other", COPY, made(one_after_the_other), f(3, 6)),
+    row("in_place_masked", FILL, made(lambda y, x: y.masked_fill_(x > 0, 0.25).masked_fill_(y < -0.5, 0.125)), f(3, 6)),
+    row("in_place_copy", COPY, made(lambda y, x: y.copy_(x.mean(1, keepdim=True)) * x), f(3, 6)),
+    row("in_place_zero", f"aten.zero_.default {ADD}", made(lambda y, x: y.zero_().add_(x)), f(3, 6)),
+    row("in_place_relu", "aten.relu_.default", made(lambda y, x: torch.relu_(y)), f(3, 6)),
+    row("in_place_logic", "aten.__iand__.Tensor aten.__ior__.Tensor", made(logic), f(3, 6)),
+    row("in_place_repeated", MUL, made(repeated), f(3, 6)),
+    row("in_place_other_type", ADD, made(other_type), f(3, 6)),
+    row("in_place_reshaped", ADD, made(reshaped), f(3, 6), refused="it changes what may be a view of '.*' in place, which is read"),
+    row("in_place_detached", ADD, made(detached), f(3, 6), refused="it changes what may be a view of '.*' in place, which is read"),
+]
