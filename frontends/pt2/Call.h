@@ -95,6 +95,9 @@ public:
   mlir::Type resultElement(size_t i = 0) const { return i < resultElements.size() ? resultElements[i] : mlir::Type(); }
   mlir::LogicalResult setNumber(double value);
   mlir::LogicalResult setList(llvm::ArrayRef<mlir::Value> values);
+  /// What an argument that is a buffer holds after the call.
+  void setNext(llvm::StringRef argument, mlir::Value value) { next.emplace_back(argument, value); }
+  std::vector<std::pair<llvm::StringRef, mlir::Value>> takeNext() { return std::exchange(next, {}); }
 
   const Node &node;
   frontend::Step &step;
@@ -106,6 +109,7 @@ private:
   std::optional<double> numberAt(size_t input) const;
 
   llvm::StringMap<Given> given;
+  std::vector<std::pair<llvm::StringRef, mlir::Value>> next;
 };
 
 } // namespace tessera::pt2
