@@ -6,6 +6,7 @@ import unittest
 
 import numpy as np
 from harness import GOLDENS, ToolTest, safetensors
+from simulated_gpu import SimulatedGpu
 
 FOLDER = os.path.join(GOLDENS, "buffers")
 PROGRAM, DATA = os.path.join(FOLDER, "program.pt2"), os.path.join(FOLDER, "data.safetensors")
@@ -107,6 +108,28 @@ class Buffers(ToolTest):
         for name, value in wide.items():
             self.assertEqual(narrow[name].dtype, value.dtype, name)
             np.testing.assert_allclose(narrow[name], value, atol=0.05, err_msg=name)  # 8 bits of a few steps
+
+    def test_averages(self):
+        """Averaged weights are written with the buffers as they are."""
+        self.compile("net", "--ema", 0.9)
+        self.train("net", "net", 2)
+        final, averages = self.final("net"), safetensors.load(self.path("net", "model-average.safetensors"))
+        self.assertEqual(sorted(final), sorted(averages))
+        for name, value in final.items():
+            self.assertEqual(np.array_equal(value, averages[name]), name.startswith("average") or
+                             name.endswith(("running_mean", "running_var", "num_batches_tracked")), name)
+
+
+class BuffersOnGpu(SimulatedGpu):
+    def test_as_pytorch(self):
+        for count in (1, 2):
+            self.succeed("tessera-compile", PROGRAM, *FLAGS, "--accumulate", count, "--target", "sm_90", "-o", "gpu.tessera")
+            with self.settings():
+                self.succeed("tessera-run", "gpu.tessera", "--data", DATA, "--order", "sequential", "--steps", STEPS,
+                             "--out", f"gpu-{count}", "--weights", PROGRAM)
+            got = safetensors.load(self.path(f"gpu-{count}", "model.safetensors"))
+            for name, value in safetensors.load(golden(f"after-{count}.safetensors")).items():
+                np.testing.assert_allclose(got[name], value, rtol=0, atol=1e-5, err_msg=name)  # as losses there
 
 
 if __name__ == "__main__":
