@@ -39,7 +39,7 @@ LogicalResult Tables::fillArgument(exec::ArgumentOp op) {
   StringRef name = stringAttr(op, train::kName);
   if (!role || name.empty())
     return op.emitError("argument needs train.role and train.name");
-  if (train::isParameter(role) || role == train::ArgRole::State)
+  if (train::isParameter(role) || role == train::ArgRole::State || role == train::ArgRole::Buffer)
     return fillState(op, *role);
   if (role == train::ArgRole::Derived)
     return fillDerived(op);
@@ -80,7 +80,9 @@ LogicalResult Tables::fillState(exec::ArgumentOp op, train::ArgRole role) {
       state->state = what.str();
     state->name = of.str();
   } else {
-    state->role = role == train::ArgRole::Param ? StateRole::Parameter : StateRole::Frozen;
+    state->role = role == train::ArgRole::Param    ? StateRole::Parameter
+                  : role == train::ArgRole::Buffer ? StateRole::Buffer
+                                                   : StateRole::Frozen;
     state->name = name.str();
   }
   state->dtype = *dtype;
@@ -336,6 +338,8 @@ static TensorRole tensorRole(train::TensorRole role) {
     return TensorRole::Constant;
   case train::TensorRole::Unused:
     return TensorRole::Unused;
+  case train::TensorRole::Buffer:
+    return TensorRole::Buffer;
   }
   llvm_unreachable("all roles are listed");
 }

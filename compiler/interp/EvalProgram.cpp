@@ -25,7 +25,8 @@ static RankedTensorType tensorTypeOf(Value buffer) {
 /// Arguments whose next value the step leaves in their place.
 static bool isUpdated(exec::ArgumentOp argument) {
   const std::optional<train::ArgRole> role = train::getArgRole(argument);
-  return role == train::ArgRole::Param || role == train::ArgRole::State || role == train::ArgRole::Derived;
+  return role == train::ArgRole::Param || role == train::ArgRole::State || role == train::ArgRole::Derived ||
+         role == train::ArgRole::Buffer;
 }
 
 OwningOpRef<ModuleOp> signatureOf(exec::ProgramOp program) {

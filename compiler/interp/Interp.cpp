@@ -127,17 +127,24 @@ private:
 
   LogicalResult evaluateAccumulate(train::AccumulateOp op) {
     Block &body = op.getBody().front();
+    const size_t numSums = op.getNumResults() - op.getCarried();
     std::vector<RankTensors> sums;
-    for (Type type : op.getResultTypes())
-      sums.emplace_back(numRanks, Tensor(cast<RankedTensorType>(type)));
+    for (Value result : op.getResults().take_front(numSums))
+      sums.emplace_back(numRanks, Tensor(cast<RankedTensorType>(result.getType())));
+    for (Value init : op.getInit())
+      sums.push_back(values[init]);
     for (int64_t iteration = 0, count = op.getCount(); iteration < count; ++iteration) {
-      bindIteration(body, iteration, op.getOperands());
+      bindIteration(body, iteration, op.getBatch());
+      for (auto [argument, tensors] :
+           llvm::zip_equal(body.getArguments().take_back(op.getCarried()), llvm::drop_begin(sums, numSums)))
+        bind(argument, std::move(tensors));
       FailureOr<std::vector<RankTensors>> yielded = run(body);
       if (failed(yielded))
         return failure();
-      for (auto [sum, term] : llvm::zip_equal(sums, *yielded))
-        for (auto [sumOnRank, termOnRank] : llvm::zip_equal(sum, term))
+      for (size_t result = 0; result < numSums; ++result)
+        for (auto [sumOnRank, termOnRank] : llvm::zip_equal(sums[result], (*yielded)[result]))
           addTo(sumOnRank, termOnRank);
+      std::move(yielded->begin() + numSums, yielded->end(), sums.begin() + numSums);
     }
     return bindResults(*op, std::move(sums));
   }

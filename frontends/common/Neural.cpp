@@ -114,6 +114,16 @@ BatchStatistics batchStatistics(Build &b, Value x) {
   return {mean, average(b.mul(centred, centred))};
 }
 
+BatchStatistics nextStatistics(Build &b, const BatchStatistics &running, const BatchStatistics &ofBatch,
+                               double momentum, int64_t count) {
+  auto next = [&](Value before, Value batch, double factor) {
+    Value fixed = StopGradientOp::create(b.builder, b.loc, b.convert(batch, tensorType(before).getElementType()));
+    return b.add(b.scale(fixed, momentum * factor), b.scale(before, 1.0 - momentum));
+  };
+  const double unbiased = static_cast<double>(count) / static_cast<double>(count - 1);
+  return {next(running.mean, ofBatch.mean, 1.0), next(running.variance, ofBatch.variance, unbiased)};
+}
+
 Value normaliseChannels(Build &b, Value x, const BatchStatistics &by, Value scale, Value bias, double epsilon) {
   auto wide = [&](Value vector) { return b.broadcast(vector, shapeOf(x), {1}); };
   Value factor = b.unary<RsqrtOp>(b.add(by.variance, b.splatLike(by.variance, epsilon)));

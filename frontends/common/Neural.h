@@ -40,6 +40,10 @@ struct BatchStatistics {
   mlir::Value mean, variance;
 };
 BatchStatistics batchStatistics(train::Build &b, mlir::Value x);
+/// Running statistics after a batch: (1 - momentum) * running + momentum * that of the batch, the variance by n - 1, of
+/// `count` elements a channel. No gradient goes through.
+BatchStatistics nextStatistics(train::Build &b, const BatchStatistics &running, const BatchStatistics &ofBatch,
+                               double momentum, int64_t count);
 /// `x` normalised by channel, times `scale`, plus `bias` (null: none).
 mlir::Value normaliseChannels(train::Build &b, mlir::Value x, const BatchStatistics &by, mlir::Value scale,
                               mlir::Value bias, double epsilon);

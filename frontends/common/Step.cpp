@@ -77,6 +77,18 @@ FailureOr<Entry> Step::addTensor(StringRef name, RankedTensorType type, Roles &r
   return entry;
 }
 
+Entry Step::addBuffer(StringRef name, RankedTensorType type, StringRef init, Roles &roles) {
+  const auto [isParameter, isConstant, isFrozen] = roles.match(name);
+  if (isParameter || isConstant || isFrozen)
+    emitWarning(loc) << "'" << name << "' stays a buffer whatever the flags say: the module changes it";
+  Entry entry;
+  entry.value = addArgument(name, type, train::ArgRole::Buffer);
+  setArgumentAttr(train::kInit, builder.getStringAttr(init));
+  note(name, type, train::TensorRole::Buffer, "a buffer that the module changes");
+  nextOf[entry.value] = entry.value;
+  return entry;
+}
+
 void Step::addUnused(StringRef name, RankedTensorType type, Roles &roles) {
   roles.match(name);
   note(name, type, train::TensorRole::Unused, "no node reads it");
@@ -127,6 +139,11 @@ OwningOpRef<ModuleOp> Step::finish() {
   if (runningPairs > 0)
     emitWarning(loc) << "the running mean and variance are not updated by training (" << runningPairs
                      << (runningPairs == 1 ? " node" : " nodes") << "); the exported weights hold their initial values";
+  for (auto [buffer, next] : nextOf) {
+    results.push_back(next);
+    resultAttrs.push_back(builder.getDictionaryAttr(
+        builder.getNamedAttr(train::kAlias, builder.getI64IntegerAttr(cast<BlockArgument>(buffer).getArgNumber()))));
+  }
   func::ReturnOp::create(builder, loc, results);
   func.setFunctionType(
       builder.getFunctionType(func.getBody().front().getArgumentTypes(), ValueRange(results).getTypes()));

@@ -35,6 +35,10 @@ public:
   /// values. Emits errors.
   mlir::FailureOr<Entry> addTensor(llvm::StringRef name, mlir::RankedTensorType type, Roles &roles,
                                    llvm::StringRef what, llvm::function_ref<llvm::Expected<HostTensor>()> read);
+  /// A tensor that the model's code changes, and its value before the first step (an initialiser).
+  Entry addBuffer(llvm::StringRef name, mlir::RankedTensorType type, llvm::StringRef init, Roles &roles);
+  /// What the step leaves in a buffer.
+  void setNext(mlir::Value buffer, mlir::Value next) { nextOf[buffer] = next; }
   /// A tensor that nothing reads.
   void addUnused(llvm::StringRef name, mlir::RankedTensorType type, Roles &roles);
   /// An input, of `dims` that are resolved. Emits errors.
@@ -76,6 +80,7 @@ private:
   std::vector<mlir::Attribute> tensors; ///< for `train.tensors`
   mlir::Value seedArgument;             ///< null if nothing is random
   std::vector<std::pair<mlir::Location, std::string>> unsupported;
+  llvm::MapVector<mlir::Value, mlir::Value> nextOf; ///< by the argument of a buffer
 };
 
 } // namespace tessera::frontend

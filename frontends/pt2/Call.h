@@ -99,11 +99,14 @@ public:
   bool wants(size_t i) const { return i < isRead.size() && isRead[i]; }
   mlir::LogicalResult setNumber(double value);
   mlir::LogicalResult setList(llvm::ArrayRef<mlir::Value> values);
+  /// What an argument that is a buffer holds after the call.
+  void setNext(llvm::StringRef argument, mlir::Value value) { next.emplace_back(argument, value); }
+  std::vector<std::pair<llvm::StringRef, mlir::Value>> takeNext() { return std::exchange(next, {}); }
 
   const Node &node;
   frontend::Step &step;
   llvm::SmallVector<mlir::Type> resultElements;
-  llvm::SmallVector<bool> isRead; ///< of each result
+  llvm::SmallVector<bool> isRead;   ///< of each result
   bool isNormalisedByBatch = false; ///< of a batch normalisation: by its own mean and variance
 
 private:
@@ -111,6 +114,7 @@ private:
   std::optional<double> numberAt(size_t input) const;
 
   llvm::StringMap<Given> given;
+  std::vector<std::pair<llvm::StringRef, mlir::Value>> next;
 };
 
 } // namespace tessera::pt2

@@ -3,6 +3,10 @@
 #include "frontends/pt2/Guard.h"
 #include "frontends/pt2/Importer.h"
 
+#include "llvm/Support/Format.h"
+
+#include <cmath>
+
 using namespace mlir;
 
 namespace tessera::pt2 {
@@ -44,8 +48,13 @@ LogicalResult Importer::findShared() {
     llvm::sort(group, [&](const std::string &a, const std::string &b) { return order[a] < order[b]; });
     auto isParameter = [&](const std::string &name) { return inputOf(name).kind == InputSpec::Kind::Parameter; };
     auto first = llvm::find_if(group, isParameter);
-    if (first == group.end())
-      continue; // buffers, which nothing changes
+    if (first == group.end()) {
+      for (const std::string &name : group)
+        if (group.size() > 1 && mutations.isChanged(inputOf(name).name))
+          return error() << "the module changes buffer '" << name << "', which shares its memory with '"
+                         << (name == group.front() ? group.back() : group.front()) << "': clone it before the export";
+      continue;
+    }
     const Weight &whole = program.weights.at(*first);
     for (const std::string &name : group) {
       const Weight &weight = program.weights.at(name);
@@ -67,20 +76,19 @@ const std::string &Importer::firstOf(const std::string &name) const {
 }
 
 bool Importer::isCounter(const Node &node) const {
-  const Argument *self = node.input("self");
-  const std::vector<std::string> read = self ? namesOf(*self) : std::vector<std::string>();
-  return isCount(node) && !otherwiseRead.contains(read[0]);
-}
-
-/// Whether a node adds to a buffer of integers in place, and nothing reads the result.
-bool Importer::isCount(const Node &node) const {
-  const Argument *self = node.input("self");
-  const std::vector<std::string> read = self ? namesOf(*self) : std::vector<std::string>();
-  if (node.target != "torch.ops.aten.add_.Tensor" || read.size() != 1 || !buffers.contains(read[0]) ||
-      node.outputs.size() != 1)
+  if (options.batchNorm != "inference" || node.target != "torch.ops.aten.add_.Tensor" || node.outputs.size() != 1)
     return false;
-  const std::vector<std::string> made = namesOf(node.outputs[0]);
-  return made.size() == 1 && !isUsed.contains(made[0]) && program.graph.tensors.at(read[0]).dtype == ScalarType::Long;
+  const Argument *self = node.input("self");
+  const std::vector<std::string> read = self ? namesOf(*self) : std::vector<std::string>(),
+                                 made = namesOf(node.outputs[0]);
+  if (read.size() != 1 || made.size() != 1 || isUsed.contains(made[0]))
+    return false;
+  auto meta = program.graph.tensors.find(read[0]);
+  return meta != program.graph.tensors.end() && meta->second.dtype == ScalarType::Long &&
+         llvm::any_of(program.signature.inputs, [&](const InputSpec &spec) {
+           return spec.kind == InputSpec::Kind::Buffer && spec.name == read[0] &&
+                  StringRef(spec.target).ends_with("num_batches_tracked");
+         });
 }
 
 bool Importer::isNormalisedByBatch(const Node &node) const {
@@ -89,6 +97,19 @@ bool Importer::isNormalisedByBatch(const Node &node) const {
   const Argument *training = node.input("training");
   const bool *value = training ? training->as<bool>() : nullptr;
   return options.batchNorm.empty() ? value && *value : options.batchNorm == "train";
+}
+
+void Importer::findMutations() {
+  for (const Node &node : program.graph.nodes)
+    for (const NamedArgument &named : node.inputs)
+      for (const std::string &name : namesOf(named.argument))
+        isUsed.insert(name);
+  for (const OutputSpec &spec : program.signature.outputs)
+    for (const std::string &name : namesOf(spec.argument))
+      isOutput.insert(name);
+  mutations.find(
+      program, [&](const Node &node) { return isCounter(node); },
+      [&](const Node &node) { return isNormalisedByBatch(node); });
 }
 
 /// Tells the roles which tensors nodes read, and what the program says of each.
@@ -101,8 +122,6 @@ void Importer::collectReaders() {
       continue;
     const std::string &name = firstOf(spec.target);
     targets[spec.name] = name;
-    if (spec.kind == InputSpec::Kind::Buffer)
-      buffers.insert(spec.name);
     auto meta = program.graph.tensors.find(spec.name);
     if (record.byName.count(name) || meta == program.graph.tensors.end())
       continue;
@@ -115,29 +134,13 @@ void Importer::collectReaders() {
     record.byName[name] = record.tensors.size();
     record.tensors.push_back(std::move(tensor));
   }
-  for (const Node &node : program.graph.nodes)
-    for (const NamedArgument &named : node.inputs)
-      for (const std::string &name : namesOf(named.argument))
-        isUsed.insert(name);
-  for (const OutputSpec &spec : program.signature.outputs)
-    for (const std::string &name : namesOf(spec.argument))
-      isOutput.insert(name);
-  for (const Node &node : program.graph.nodes)
-    if (!isCount(node))
-      for (const NamedArgument &named : node.inputs)
-        for (const std::string &name : namesOf(named.argument))
-          otherwiseRead.insert(name);
   for (const Node &node : program.graph.nodes) {
     if (isCounter(node))
       continue;
-    for (const NamedArgument &named : node.inputs) {
-      // Of these it only makes their next values.
-      if (isNormalisedByBatch(node) && StringRef(named.name).starts_with("running_"))
-        continue;
+    for (const NamedArgument &named : node.inputs)
       for (const std::string &name : namesOf(named.argument))
         if (auto found = targets.find(name); found != targets.end())
           roles.addReader(found->second, {node.name, node.modules.empty() ? "" : node.modules.back().path});
-    }
   }
   for (frontend::RecordedTensor &tensor : record.tensors)
     tensor.unused = !roles.isRead(tensor.name);
@@ -174,6 +177,10 @@ LogicalResult Importer::addTensor(const InputSpec &spec) {
     names[spec.name] = byTarget.lookup(name);
     return success();
   }
+  if (mutations.isChanged(spec.name)) {
+    byTarget[name] = names[spec.name] = addBuffer(spec, type);
+    return success();
+  }
   if (!roles.isRead(name)) {
     step.addUnused(name, type, roles);
     return success();
@@ -186,6 +193,32 @@ LogicalResult Importer::addTensor(const InputSpec &spec) {
   byTarget[name] = *entry;
   names[spec.name] = std::move(*entry);
   return success();
+}
+
+/// How a buffer begins: running statistics as a new module's, any other one as it is in the file, if that is one
+/// number.
+Entry Importer::addBuffer(const InputSpec &spec, RankedTensorType type) {
+  std::string init = mutations.initOf(spec.name).str();
+  // The counter beside running statistics.
+  StringRef module = spec.target;
+  if (module.consume_back("num_batches_tracked"))
+    for (const InputSpec &other : program.signature.inputs)
+      if (other.target == (module + "running_mean").str() && !mutations.initOf(other.name).empty())
+        init = "zeros";
+  if (init.empty()) {
+    llvm::Expected<HostTensor> values = readValues(archive, program, spec.target, type);
+    const std::optional<double> value = values ? values->uniform() : std::nullopt;
+    if (!values)
+      llvm::consumeError(values.takeError());
+    init = "given";
+    if (value && std::isfinite(*value)) {
+      init.clear();
+      llvm::raw_string_ostream(init) << "constant:" << llvm::format("%.17g", *value);
+    }
+  }
+  Entry entry = step.addBuffer(spec.target, type, init, roles);
+  buffers[spec.name] = entry.value;
+  return entry;
 }
 
 LogicalResult Importer::addTensors() {
@@ -308,6 +341,8 @@ LogicalResult Importer::addResults() {
     }
     if (!spec.argument.as<TensorArg>())
       continue; // None or a number of Python, which nothing is trained by
+    if (mutations.isStaleOutput(spec.name))
+      return error() << "output '" << spec.name << "' may be a view of a buffer that the module has changed since";
     auto found = names.find(spec.name);
     if (found == names.end() || (!found->second.value && !found->second.constant))
       return error() << "output '" << spec.name << "' is not a tensor";

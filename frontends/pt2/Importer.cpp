@@ -18,6 +18,14 @@ StringRef shortTarget(StringRef target) {
   target.consume_front("torch.ops.");
   return target;
 }
+
+/// The type of a tensor with dimensions; null for any other entry.
+RankedTensorType dimensioned(const Entry &entry) {
+  RankedTensorType type = entry.value      ? train::tensorType(entry.value)
+                          : entry.constant ? entry.constant->type
+                                           : RankedTensorType();
+  return type && type.getRank() > 0 ? type : RankedTensorType();
+}
 } // namespace
 
 Importer::Importer(const Archive &archive, const Program &program, llvm::StringMap<std::string> inPlace,
@@ -61,6 +69,7 @@ OwningOpRef<ModuleOp> Importer::run() {
                "torch.export.export gives";
     return {};
   }
+  findMutations();
   if (failed(roles.readFlags()) || failed(findShared()))
     return {};
   collectReaders();
@@ -165,7 +174,7 @@ LogicalResult Importer::checkResults(ArrayRef<std::string> results, Call &call) 
 
 void Importer::importNode(const Node &node) {
   if (isCounter(node))
-    return; // of batches: the step does not depend on it
+    return;
   std::vector<std::string> results;
   for (const Argument &output : node.outputs)
     llvm::append_range(results, namesOf(output));
@@ -175,11 +184,15 @@ void Importer::importNode(const Node &node) {
     for (const std::string &name : results)
       names[name].broken = true;
   };
-  const OpRow *row = findOp(shortTarget(node.target));
+  const std::string function = mutations.functionOf(node);
+  const OpRow *row = findOp(function.empty() ? shortTarget(node.target) : StringRef(function));
   if (!row) {
     auto why = results.empty() ? inPlace.end() : inPlace.find(results[0]);
     return giveUp(why == inPlace.end() ? whyRefused(shortTarget(node.target)) : StringRef(why->second));
   }
+  if (StringRef buffer = mutations.staleRead(node); !buffer.empty())
+    return giveUp("it reads what may be a view of buffer '" + buffer +
+                  "' after the module has changed that: clone() it before");
   std::vector<Entry> inputs;
   llvm::StringMap<Given> given;
   if (!fill(node, inputs, given))
@@ -192,14 +205,20 @@ void Importer::importNode(const Node &node) {
     call.isRead.push_back(isUsed.contains(name) || isOutput.contains(name));
   }
   call.isNormalisedByBatch = isNormalisedByBatch(node);
-  if (call.isNormalisedByBatch && (call.isTensor("running_mean") || call.isTensor("running_var")))
-    return giveUp("other nodes read its running statistics, which are not updated");
   SmallVector<StringRef> needed;
   StringRef(row->needs).split(needed, ',', -1, false);
   for (StringRef name : needed)
     if (!call.isTensor(name))
       return giveUp("'" + name + "' is not a tensor");
+  auto isWider = [&](const Entry &entry) {
+    RankedTensorType type = dimensioned(entry);
+    auto element = dyn_cast_if_present<FloatType>(type ? type.getElementType() : Type());
+    return element && call.resultElement() && element.getWidth() > call.resultElement().getIntOrFloatBitWidth();
+  };
+  if (!function.empty() && llvm::any_of(call.inputs, isWider))
+    return giveUp("an operand is wider than the buffer, and the result would be rounded otherwise than in PyTorch");
   auto handler = [&]() -> LogicalResult {
+    (void)call.takeNext(); // of an attempt before
     return failed(row->handler(call)) ? failure() : checkResults(results, call);
   };
   if (failed(calls.run(
@@ -207,8 +226,30 @@ void Importer::importNode(const Node &node) {
     return giveUp(call.reason);
   for (auto [name, entry] : llvm::zip_equal(results, call.outputs)) {
     entry.constant = calls.intern(std::move(entry.constant));
-    names[name] = std::move(entry);
+    names[name] = entry;
   }
+  for (auto [argument, value] : call.takeNext())
+    if (Entry next; next.value = value, failed(setNext(node, argument, next, call)))
+      return giveUp(call.reason);
+  if (!function.empty() && failed(setNext(node, "self", call.outputs.front(), call)))
+    return giveUp(call.reason);
+}
+
+/// Lets the buffer that an argument is hold `next` from here on.
+LogicalResult Importer::setNext(const Node &node, StringRef argument, Entry next, Call &call) {
+  const StringRef buffer = mutations.bufferOf(namesOf(*node.input(argument.str())).front());
+  auto argumentOf = buffers.find(buffer);
+  if (argumentOf == buffers.end())
+    return call.fail("'" + argument + "', which it changes, is no buffer of the module");
+  if (!next.value)
+    next.value = train::Build(step.builder, locOf(node)).constant(next.constant->toAttr());
+  if (next.value.getType() != argumentOf->second.getType())
+    return call.fail("it does not leave '" + argument + "' as it is, of type " +
+                     shapeText(train::shapeOf(argumentOf->second)));
+  step.setNext(argumentOf->second, next.value);
+  for (const std::string &name : mutations.namesOfBuffer(buffer))
+    names[name] = next;
+  return success();
 }
 
 } // namespace pt2

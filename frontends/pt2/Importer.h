@@ -11,15 +11,13 @@
 
 #include "frontends/common/CallBuilder.h"
 #include "frontends/pt2/Import.h"
+#include "frontends/pt2/Mutation.h"
 #include "frontends/pt2/OpTable.h"
 #include "frontends/pt2/Reader.h"
 
 #include "llvm/ADT/StringSet.h"
 
 namespace tessera::pt2 {
-
-/// The names that an argument or an output refers to; an empty one is None.
-std::vector<std::string> namesOf(const Argument &argument);
 
 class Importer {
 public:
@@ -36,14 +34,15 @@ private:
 
   // Arguments and results (ImportArguments.cpp).
   mlir::LogicalResult findShared();
+  void findMutations();
   void collectReaders();
   mlir::LogicalResult addTensors();
   mlir::LogicalResult addTensor(const InputSpec &spec);
+  Entry addBuffer(const InputSpec &spec, mlir::RankedTensorType type);
   mlir::LogicalResult addInputs();
   mlir::LogicalResult addResults();
-  /// Whether the node only counts a buffer of integers up, in place, and nothing else reads that.
+  /// Whether the node counts the batches of a training that is none: with --batch-norm inference it is not imported.
   bool isCounter(const Node &node) const;
-  bool isCount(const Node &node) const;
   /// Whether a node normalises a batch by its own mean and variance.
   bool isNormalisedByBatch(const Node &node) const;
   /// The name that stands for all that share a tensor.
@@ -52,6 +51,7 @@ private:
   // Nodes (Importer.cpp).
   mlir::LogicalResult importNodes();
   void importNode(const Node &node);
+  mlir::LogicalResult setNext(const Node &node, llvm::StringRef argument, Entry next, Call &call);
   bool fill(const Node &node, std::vector<Entry> &inputs, llvm::StringMap<Given> &given);
   mlir::LogicalResult checkResults(llvm::ArrayRef<std::string> results, Call &call);
   void report(const Node &node, const llvm::Twine &reason);
@@ -65,11 +65,12 @@ private:
   frontend::Step step;
   frontend::CallBuilder calls;
   frontend::Roles roles;
+  Mutations mutations;
   llvm::StringMap<Entry> names, byTarget; ///< of the graph; of parameters and buffers
   std::map<std::string, int64_t> symbols; ///< the sizes that were chosen
   llvm::StringMap<std::string> shared;    ///< names of a tensor that several names have -> the first of them
-  llvm::StringSet<> buffers, isUsed, isOutput,
-      otherwiseRead; ///< names of the graph: of buffers, of arguments, of outputs, of arguments not counted
+  llvm::StringMap<mlir::Value> buffers;   ///< those that change, by their names in the graph -> the argument
+  llvm::StringSet<> isUsed, isOutput;     ///< names of the graph that nodes read, and those of results
 };
 
 } // namespace tessera::pt2

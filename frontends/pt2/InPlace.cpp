@@ -218,7 +218,8 @@ private:
   /// Notes whose memory a node's results share.
   void share(const Node &node, size_t index) {
     const std::string self = selfOf(node);
-    const Sharing sharing = self.empty() ? Sharing::None : sharingOf(node, self);
+    const bool isInPlace = !functional(node.target).empty(); // one that stays: its result is its first argument
+    const Sharing sharing = self.empty() ? Sharing::None : isInPlace ? Sharing::Same : sharingOf(node, self);
     if (sharing == Sharing::None)
       return;
     for (Argument output : node.outputs)

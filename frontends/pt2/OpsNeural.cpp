@@ -103,7 +103,7 @@ LogicalResult opInstanceNorm(Call &c) {
                              : overGroups(c, c.shape("input")[1]);
 }
 
-/// By the batch's mean and variance in training mode, else by the running ones, which are not updated.
+/// By the batch's mean and variance in training mode, which the running ones follow then; else by the running ones.
 LogicalResult opBatchNorm(Call &c) {
   if (c.rank("input") < 2 || !c.isFloat("input") || c.type("input").getNumElements() == 0)
     return c.fail("expected floating point with channels that is not empty");
@@ -113,8 +113,9 @@ LogicalResult opBatchNorm(Call &c) {
       return c.fail("'" + name + "' does not fit");
   if (!byBatch && (!c.isTensor("running_mean") || !c.isTensor("running_var")))
     return c.fail("it has no running mean and variance");
-  if (byBatch && c.names("running_mean"))
-    ++c.step.runningPairs;
+  const int64_t count = c.type("input").getNumElements() / c.shape("input")[1];
+  if (byBatch && count == 1)
+    return c.fail("expected more than one value per channel in training");
   Build &b = c.b;
   Type element = c.element("input");
   auto wide = [&](Value value) { return value ? b.convert(value, computedIn(element)) : value; };
@@ -122,8 +123,14 @@ LogicalResult opBatchNorm(Call &c) {
   frontend::BatchStatistics by;
   if (byBatch)
     by = frontend::batchStatistics(b, x);
-  else
+  if (byBatch && c.isTensor("running_mean") && c.isTensor("running_var")) {
+    const frontend::BatchStatistics running = {wide(c.value("running_mean")), wide(c.value("running_var"))};
+    auto next = frontend::nextStatistics(b, running, by, c.numberOr("momentum", 0.1), count);
+    c.setNext("running_mean", b.convert(next.mean, element));
+    c.setNext("running_var", b.convert(next.variance, element));
+  } else if (!byBatch) {
     by = {wide(c.value("running_mean")), wide(c.value("running_var"))};
+  }
   return c.set(b.convert(frontend::normaliseChannels(b, x, by, scale, bias, c.numberOr("eps", 1e-5)), element));
 }
 

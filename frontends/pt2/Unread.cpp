@@ -34,7 +34,9 @@ void dropUnread(Program &program, const llvm::StringMap<std::string> &kept) {
     llvm::StringSet<> results;
     for (const Argument &output : nodes[i].outputs)
       addNames(output, results);
-    stays[i] = results.empty() || llvm::any_of(results, [&](const auto &result) {
+    // A batch normalisation changes its running statistics, too.
+    stays[i] = results.empty() || nodes[i].target == "torch.ops.aten.batch_norm.default" ||
+               llvm::any_of(results, [&](const auto &result) {
                  return read.contains(result.getKey()) || kept.count(result.getKey());
                });
     if (stays[i])

@@ -37,6 +37,7 @@ struct AddLoss : impl::AddLossBase<AddLoss> {
 /// The output called `name`; without a name the only one, or the one called "logits".
 FailureOr<Value> AddLoss::findOutput(func::FuncOp func, StringRef name) {
   SmallVector<train::StepResult> results = train::getResults(func);
+  llvm::erase_if(results, [](const train::StepResult &result) { return result.attrs.contains(train::kAlias); });
   Value byDefault = results.size() == 1 ? results.front().value : Value();
   std::string names;
   for (const train::StepResult &result : results) {
@@ -263,8 +264,11 @@ LogicalResult AddLoss::run(func::FuncOp func) {
     splitTerms(func, *loss);
   else
     train::setOfBatch(func, train::kLossOfBatch, spelled == "mse" ? train::OfBatch::Mean : train::OfBatch::Sum);
-  train::setResults(
-      func, {{*loss, builder.getDictionaryAttr(train::getRoleAttr(builder.getContext(), train::ResultRole::Loss))}});
+  SmallVector<train::StepResult> results = {
+      {*loss, builder.getDictionaryAttr(train::getRoleAttr(builder.getContext(), train::ResultRole::Loss))}};
+  llvm::copy_if(train::getResults(func), std::back_inserter(results),
+                [](const train::StepResult &result) { return result.attrs.contains(train::kAlias); });
+  train::setResults(func, results);
   return success();
 }
 

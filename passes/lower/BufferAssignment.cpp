@@ -87,8 +87,8 @@ void BufferAssignment::assignArguments() {
   for (BlockArgument argument : func.getArguments()) {
     const std::optional<train::ArgRole> role = train::getArgRole(func, argument.getArgNumber());
     auto name = func.getArgAttrOfType<StringAttr>(argument.getArgNumber(), train::kName);
-    exec::MemoryClass memoryClass = train::isParameter(role) || role == train::ArgRole::Derived
-                                        ? exec::MemoryClass::Parameters
+    const bool isHeld = train::isParameter(role) || role == train::ArgRole::Derived || role == train::ArgRole::Buffer;
+    exec::MemoryClass memoryClass = isHeld                          ? exec::MemoryClass::Parameters
                                     : role == train::ArgRole::State ? exec::MemoryClass::Optimizer
                                                                     : exec::MemoryClass::Inputs;
     bool isOnHost = func.getArgAttr(argument.getArgNumber(), dist::kMemory) != nullptr;

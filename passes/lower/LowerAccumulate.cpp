@@ -20,11 +20,12 @@ namespace {
 void lower(train::AccumulateOp op) {
   OpBuilder builder(op);
   train::Build build(builder, op.getLoc());
-  SmallVector<Value> zeros;
-  for (Type type : op.getResultTypes())
-    zeros.push_back(build.zeros(cast<RankedTensorType>(type)));
-  auto repeat =
-      exec::RepeatOp::create(builder, op.getLoc(), op.getResultTypes(), op.getCount(), op.getOperands(), zeros);
+  const size_t numSums = op.getNumResults() - op.getCarried();
+  SmallVector<Value> init;
+  for (Value result : op.getResults().take_front(numSums))
+    init.push_back(build.zeros(train::tensorType(result)));
+  llvm::append_range(init, op.getInit());
+  auto repeat = exec::RepeatOp::create(builder, op.getLoc(), op.getResultTypes(), op.getCount(), op.getBatch(), init);
   for (NamedAttribute attr : op->getDiscardableAttrs())
     repeat->setDiscardableAttr(attr.getName(), attr.getValue());
   repeat.getBody().takeBody(op.getBody());
@@ -32,8 +33,13 @@ void lower(train::AccumulateOp op) {
 
   auto yield = cast<train::YieldOp>(body.getTerminator());
   SmallVector<Value> next;
-  for (Value value : yield.getOperands()) {
-    Value accumulator = body.addArgument(value.getType(), op.getLoc());
+  const unsigned firstSum = 1 + op.getBatch().size();
+  for (auto [result, value] : llvm::enumerate(yield.getOperands())) {
+    if (result >= numSums) { // carried as it is
+      next.push_back(value);
+      continue;
+    }
+    Value accumulator = body.insertArgument(firstSum + result, value.getType(), op.getLoc());
     // The addition stands right after its value, so that it can join the kernel that makes the value.
     builder.setInsertionPoint(yield);
     if (Operation *source = value.getDefiningOp(); source && source->getBlock() == &body)

@@ -24,7 +24,7 @@ namespace {
 
 bool isState(exec::ArgumentOp argument) {
   auto role = argument->getAttrOfType<StringAttr>(train::kRole);
-  return role && (role == "param" || role == "frozen" || role == "state");
+  return role && (role == "param" || role == "frozen" || role == "state" || role == "buffer");
 }
 
 /// Names are unique among parameters, and among states.

@@ -43,10 +43,11 @@ LogicalResult AccumulateGradients::checkResults(func::FuncOp func) {
     return failure();
   for (unsigned index = 0; index < func.getNumResults(); ++index) {
     const std::optional<train::ResultRole> role = train::getResultRole(func, index);
-    if (role != train::ResultRole::Loss && role != train::ResultRole::Grad && role != train::ResultRole::IndexCheck)
+    if (role != train::ResultRole::Loss && role != train::ResultRole::Grad && role != train::ResultRole::IndexCheck &&
+        !train::isNextOfBuffer(func, index))
       return func.emitError() << "cannot accumulate result " << index << " of role \""
                               << (role ? train::stringifyResultRole(*role) : "")
-                              << "\": expected the loss and gradients only";
+                              << "\": expected the loss, gradients and next values of buffers only";
   }
   return success();
 }
@@ -261,6 +262,14 @@ LogicalResult AccumulateGradients::run(func::FuncOp func) {
   Block &block = func.getBody().front();
   Operation *terminator = block.getTerminator();
   SmallVector<train::StepResult> results = train::getResults(func);
+  // What micro-batches hand on comes last: the loop takes it so.
+  SmallVector<Value> buffers;
+  for (unsigned index = 0; index < results.size(); ++index)
+    if (train::isNextOfBuffer(func, index))
+      buffers.push_back(func.getArgument(*train::getAliasedArg(func, index)));
+  std::stable_partition(results.begin(), results.end(),
+                        [](const train::StepResult &result) { return !result.attrs.contains(train::kAlias); });
+  train::setResults(func, results);
   SmallVector<Value> yielded;
   SmallVector<Type> yieldedTypes;
   for (const train::StepResult &result : results) {
@@ -277,7 +286,9 @@ LogicalResult AccumulateGradients::run(func::FuncOp func) {
 
   OpBuilder builder(terminator);
   Location loc = NameLoc::get(builder.getStringAttr("accumulate"));
-  auto accumulate = train::AccumulateOp::create(builder, loc, yieldedTypes, ValueRange(batch), count);
+  SmallVector<Value> operands(batch.begin(), batch.end());
+  llvm::append_range(operands, buffers);
+  auto accumulate = train::AccumulateOp::create(builder, loc, yieldedTypes, operands, count, buffers.size());
   Block *body = &accumulate.getBody().emplaceBlock();
   Value iteration = body->addArgument(RankedTensorType::get({}, builder.getI64Type()), loc);
   auto isInside = [&](OpOperand &use) { return accumulate->isProperAncestor(use.getOwner()); };
@@ -292,6 +303,11 @@ LogicalResult AccumulateGradients::run(func::FuncOp func) {
     llvm::append_range(shape, type.getShape());
     arg.setType(type.clone(shape));
   }
+  for (Value buffer : buffers) {
+    Value carried = body->addArgument(buffer.getType(), buffer.getLoc());
+    buffer.replaceUsesWithIf(carried, isInside);
+    llvm::replace(yielded, buffer, carried); // a next value that is a buffer itself
+  }
   builder.setInsertionPointToEnd(body);
   for (auto [index, value] : llvm::enumerate(yielded))
     if (train::getResultRole(func, index) == train::ResultRole::IndexCheck) {
@@ -305,7 +321,8 @@ LogicalResult AccumulateGradients::run(func::FuncOp func) {
   train::Build build(builder, loc);
   for (auto [index, result, sum] : llvm::enumerate(results, accumulate.getResults())) {
     result.value = sum;
-    if (*scale == 1.0 || isa<IntegerType>(train::tensorType(sum).getElementType()))
+    if (*scale == 1.0 || isa<IntegerType>(train::tensorType(sum).getElementType()) ||
+        result.attrs.contains(train::kAlias))
       continue;
     result.value = build.scale(sum, *scale);
     if (train::getResultRole(func, index) == train::ResultRole::Grad)

@@ -82,9 +82,8 @@ LogicalResult removeRandomness(func::FuncOp func) {
   }
   func.walk([&](Operation *op) {
     if (succeeded(result) && op->hasAttr(train::kStatistics))
-      result = refuseEvaluation(op->getLoc())
-               << "it normalises by statistics of the batch, and has no running ones to evaluate "
-                  "with; compile with --batch-norm inference, or without --evaluate";
+      result = refuseEvaluation(op->getLoc()) << "it normalises by statistics of the batch, which evaluation does not "
+                                                 "have; compile with --batch-norm inference, or without --evaluate";
   });
   return result;
 }
@@ -147,8 +146,13 @@ LogicalResult AddEvaluation::run(func::FuncOp step) {
     return failure();
   eraseDead(func);
   for (unsigned index = func.getNumArguments(); index-- > 0;) {
-    if (train::getArgRole(func, index) != train::ArgRole::Hyper)
+    const std::optional<train::ArgRole> role = train::getArgRole(func, index);
+    if (role != train::ArgRole::Hyper && role != train::ArgRole::Buffer)
       continue;
+    if (role == train::ArgRole::Buffer && !func.getArgument(index).use_empty())
+      return refuseEvaluation(func.getLoc())
+             << "its loss depends on '" << train::getArgName(func, index)
+             << "', which the model changes as it trains; what it does with it in evaluation, the step does not say";
     if (!func.getArgument(index).use_empty())
       return refuseEvaluation(func.getLoc())
              << "its loss depends on '" << train::getArgName(func, index) << "', which only training sets";

@@ -67,7 +67,7 @@ struct FlattenParameters : impl::FlattenParametersBase<FlattenParameters> {
 LogicalResult FlattenParameters::checkParameters(func::FuncOp func) {
   llvm::StringSet<> differentiated;
   for (unsigned index = 0; index < func.getNumResults(); ++index) {
-    if (func.getResultAttr(index, train::kAlias))
+    if (func.getResultAttr(index, train::kAlias) && !train::isNextOfBuffer(func, index))
       return func.emitError() << "result " << index << " is the next value of an argument; run insert-optimizer later";
     if (train::getResultRole(func, index) == train::ResultRole::Grad)
       differentiated.insert(func.getResultAttrOfType<StringAttr>(index, train::kOf).getValue());
@@ -330,6 +330,10 @@ LogicalResult FlattenParameters::run(func::FuncOp func) {
              << "parameters up to '" << parameter.name << "' have more than 2^56 elements together";
     elements += parameter.type.getNumElements();
   }
+  llvm::DenseMap<unsigned, BlockArgument> bufferOf; // by result
+  for (unsigned index = 0; index < func.getNumResults(); ++index)
+    if (const std::optional<unsigned> buffer = train::getAliasedArg(func, index))
+      bufferOf[index] = func.getArgument(*buffer);
   llvm::StringSet<> names;
   SmallVector<ParameterUnit> units = makeUnits(parameters, train::ArgRole::Param, *policy, names);
   const size_t trained = units.size();
@@ -343,10 +347,22 @@ LogicalResult FlattenParameters::run(func::FuncOp func) {
       replaceUses(parameter.arg, NameLoc::get(builder.getStringAttr(parameter.name)), block,
                   [&](train::Build &build) { return readParameter(build, arg, parameter); });
   }
+  for (const ParameterUnit &unit : units)
+    for (const Parameter &parameter : unit.parameters)
+      erased.set(parameter.arg.getArgNumber());
+  auto numberAfter = [&](BlockArgument arg) {
+    const unsigned number = arg.getArgNumber();
+    return number - llvm::count_if(erased.set_bits(), [&](unsigned index) { return index < number; });
+  };
   // Read only now: a result may be a parameter itself.
   llvm::StringMap<Value> gradients;
   SmallVector<train::StepResult> results;
   for (auto [index, result] : llvm::enumerate(train::getResults(func))) {
+    if (auto buffer = bufferOf.find(index); buffer != bufferOf.end()) {
+      NamedAttrList attrs(result.attrs);
+      attrs.set(train::kAlias, builder.getI64IntegerAttr(numberAfter(buffer->second)));
+      result.attrs = attrs.getDictionary(func.getContext());
+    }
     if (train::getResultRole(func, index) == train::ResultRole::Grad)
       gradients[cast<StringAttr>(result.attrs.get(train::kOf)).getValue()] = result.value;
     else
@@ -360,9 +376,6 @@ LogicalResult FlattenParameters::run(func::FuncOp func) {
                              builder.getNamedAttr(train::kOf, builder.getStringAttr(unit.name)),
                          })});
   train::setResults(func, results);
-  for (const ParameterUnit &unit : units)
-    for (const Parameter &parameter : unit.parameters)
-      erased.set(parameter.arg.getArgNumber());
   return func.eraseArguments(erased);
 }
 

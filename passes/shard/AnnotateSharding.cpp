@@ -70,6 +70,7 @@ public:
     for (Unit &unit : units)
       annotate(unit);
     annotateResults();
+    replicateCarried();
     if (!sequence.notDealt.empty())
       func.emitRemark() << "positions are not dealt by the work of documents: " << sequence.notDealt;
     if (sequence.dealt != 0)
@@ -360,6 +361,17 @@ private:
                                      sharded(reduced, unit.name).toAttr(mesh), OriginAttr(), TypeAttr());
     reduced.replaceUsesWithIf(slice, [&](OpOperand &use) {
       return use.getOwner() != slice && use.getOwner() != unit.update && !isa<func::ReturnOp>(use.getOwner());
+    });
+  }
+
+  /// What micro-batches hand on is whole on every rank.
+  void replicateCarried() {
+    func.walk([&](train::AccumulateOp loop) {
+      Operation *yield = loop.getBody().front().getTerminator();
+      OpBuilder builder(yield);
+      for (OpOperand &next : yield->getOpOperands().take_back(loop.getCarried()))
+        next.set(ConstrainOp::create(builder, next.get().getLoc(), next.get().getType(), next.get(),
+                                     replicated(next.get()).toAttr(mesh), OriginAttr(), TypeAttr()));
     });
   }
 

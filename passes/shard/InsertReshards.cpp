@@ -59,9 +59,10 @@ private:
       replace(move, OriginAttr(), TypeAttr());
       return success();
     }
-    if (isa<train::AccumulateOp>(op)) {
+    if (auto accumulate = dyn_cast<train::AccumulateOp>(op)) {
       for (OpOperand &operand : op.getOpOperands())
-        require(operand, accumulateOperand(table.at(operand.get())));
+        if (!accumulate.isCarried(operand.getOperandNumber()))
+          require(operand, accumulateOperand(table.at(operand.get())));
       return visit(op.getRegion(0).front());
     }
     if (isa<DealOp>(op))

@@ -182,8 +182,8 @@ private:
       ShardingAttr fixed = resultSharding(func, use.getOperandNumber());
       return !fixed || Layout::get(fixed, table.mesh).dims == wanted.dims;
     }
-    if (isa<train::AccumulateOp>(user))
-      return wanted.dims.front().empty();
+    if (auto accumulate = dyn_cast<train::AccumulateOp>(user))
+      return !accumulate.isCarried(use.getOperandNumber()) && wanted.dims.front().empty();
     return isa<train::YieldOp, MoveAxesOp>(user);
   }
 

@@ -110,8 +110,8 @@ void LayoutTable::setBlockArguments(Operation *op) {
     return;
   Block &body = accumulate.getBody().front();
   set(body.getArgument(0), Layout::replicated(0));
-  for (auto [operand, arg] : llvm::zip_equal(accumulate.getOperands(), body.getArguments().drop_front()))
-    set(arg, accumulateArgument(at(operand)));
+  for (auto [index, operand] : llvm::enumerate(accumulate.getOperands()))
+    set(body.getArgument(index + 1), accumulate.isCarried(index) ? at(operand) : accumulateArgument(at(operand)));
 }
 
 std::vector<Candidate> LayoutTable::listCandidates(ShardingRuleOpInterface op) const {

@@ -82,10 +82,16 @@ private:
         yielded.push_back(table.at(operand));
       return expectResults(op->getParentOp(), yielded);
     }
-    if (isa<train::AccumulateOp>(op)) {
+    if (auto accumulate = dyn_cast<train::AccumulateOp>(op)) {
       SmallVector<Layout> needs;
-      for (Value operand : op->getOperands())
-        needs.push_back(accumulateOperand(table.at(operand)));
+      for (auto [index, operand] : llvm::enumerate(op->getOperands()))
+        needs.push_back(accumulate.isCarried(index) ? table.at(operand) : accumulateOperand(table.at(operand)));
+      for (auto [init, next] : llvm::zip_equal(
+               accumulate.getInit(),
+               accumulate.getBody().front().getTerminator()->getOperands().take_back(accumulate.getCarried())))
+        if (table.at(init) != table.at(next))
+          return op->emitOpError() << "carries a value with sharding " << table.at(init).toAttr(table.mesh)
+                                   << " and yields " << table.at(next).toAttr(table.mesh);
       return expect(op, needs);
     }
     for (Value operand : op->getOperands())

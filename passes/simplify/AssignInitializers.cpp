@@ -63,11 +63,16 @@ private:
       return failure();
     for (unsigned i = 0; i < func.getNumArguments(); ++i) {
       auto name = func.getArgAttrOfType<StringAttr>(i, train::kName);
-      if (!name || !train::isParameter(train::getArgRole(func, i)))
+      const std::optional<train::ArgRole> role = train::getArgRole(func, i);
+      if (!name || !(train::isParameter(role) || role == train::ArgRole::Buffer))
         continue;
       auto type = cast<RankedTensorType>(func.getArgument(i).getType());
       auto before = func.getArgAttrOfType<StringAttr>(i, train::kInit);
-      std::string init = before && before.getValue() == "given" ? "given" : defaultInitializer(name, type.getShape());
+      // How a buffer begins is part of the model.
+      const bool isSaid = before && (before.getValue() == "given" || role == train::ArgRole::Buffer);
+      std::string init = isSaid                           ? before.str()
+                         : role == train::ArgRole::Buffer ? "given"
+                                                          : defaultInitializer(name, type.getShape());
       if (const StringRef *initializer = initializers.find(name))
         init = initializer->str();
       func.setArgAttr(i, train::kInit, StringAttr::get(&getContext(), init));

@@ -16,7 +16,7 @@ using artifact::DataType;
 /// Of a-z, 0-9 and _, and none of the roles: names and roles are told apart by their text in checkpoints.
 static bool isStateName(const flatbuffers::String *name) {
   const std::string_view text = name ? name->string_view() : std::string_view();
-  for (std::string_view role : {"parameter", "frozen", "average"})
+  for (std::string_view role : {"parameter", "frozen", "average", "buffer"})
     if (text == role)
       return false;
   return !text.empty() && text.size() <= 64 && std::all_of(text.begin(), text.end(), [](char c) {

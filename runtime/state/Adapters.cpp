@@ -119,9 +119,7 @@ static void addProduct(const Adapter &adapter, const std::vector<double> &a, con
 
 Status exportMerged(const std::string &path, const std::vector<RankState> &ranks, const std::vector<Adapter> &adapters,
                     const std::map<std::string, std::string> &metadata, StateRole role) {
-  TESSERA_ASSIGN_OR_RETURN(auto tensors, gatherParameters(ranks, role));
-  TESSERA_ASSIGN_OR_RETURN(auto frozen, gatherParameters(ranks, StateRole::Frozen));
-  tensors.insert(tensors.end(), frozen.begin(), frozen.end());
+  TESSERA_ASSIGN_OR_RETURN(auto tensors, gatherModel(ranks, role));
   const Tensors all(tensors);
   std::vector<std::vector<uint8_t>> sums;
   sums.reserve(adapters.size());

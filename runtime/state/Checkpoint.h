@@ -77,8 +77,11 @@ Result<CheckpointInfo> loadCheckpoint(const std::string &path, const std::vector
 Result<std::vector<SafetensorsTensor>> gatherParameters(const std::vector<RankState> &ranks,
                                                         StateRole role = StateRole::Parameter);
 
-/// Writes all parameters (frozen ones, too) of a model to one safetensors file; with the role Average, the averages of
-/// those that are trained in place of them.
+/// The parameters of one role, then frozen parameters and the model's buffers.
+Result<std::vector<SafetensorsTensor>> gatherModel(const std::vector<RankState> &ranks, StateRole role);
+
+/// Writes all parameters (frozen ones, too) and buffers of a model to one safetensors file; with the role Average, the
+/// averages of those that are trained in place of them.
 Status exportParameters(const std::string &path, const std::vector<RankState> &ranks,
                         const std::map<std::string, std::string> &metadata = {}, StateRole role = StateRole::Parameter);
 

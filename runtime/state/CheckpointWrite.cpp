@@ -241,11 +241,18 @@ Result<std::vector<SafetensorsTensor>> gatherParameters(const std::vector<RankSt
   return tensors;
 }
 
+Result<std::vector<SafetensorsTensor>> gatherModel(const std::vector<RankState> &ranks, StateRole role) {
+  TESSERA_ASSIGN_OR_RETURN(auto tensors, gatherParameters(ranks, role));
+  for (StateRole other : {StateRole::Frozen, StateRole::Buffer}) {
+    TESSERA_ASSIGN_OR_RETURN(auto more, gatherParameters(ranks, other));
+    tensors.insert(tensors.end(), more.begin(), more.end());
+  }
+  return tensors;
+}
+
 Status exportParameters(const std::string &path, const std::vector<RankState> &ranks,
                         const std::map<std::string, std::string> &metadata, StateRole role) {
-  TESSERA_ASSIGN_OR_RETURN(auto tensors, gatherParameters(ranks, role));
-  TESSERA_ASSIGN_OR_RETURN(auto frozen, gatherParameters(ranks, StateRole::Frozen));
-  tensors.insert(tensors.end(), frozen.begin(), frozen.end());
+  TESSERA_ASSIGN_OR_RETURN(auto tensors, gatherModel(ranks, role));
   return writeSafetensors(path, tensors, metadata).status();
 }
 

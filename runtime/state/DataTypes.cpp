@@ -79,7 +79,7 @@ std::optional<int64_t> checkedElements(std::span<const int64_t> shape, size_t el
 static bool isFloat(DataType dtype) {
   return dtype == DataType::F32 || dtype == DataType::F64 || dtype == DataType::F16 || dtype == DataType::BF16;
 }
-static bool isInteger(DataType dtype) {
+bool isInteger(DataType dtype) {
   return dtype == DataType::Bool || dtype == DataType::I8 || dtype == DataType::I32 || dtype == DataType::I64 ||
          dtype == DataType::U8;
 }

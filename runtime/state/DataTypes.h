@@ -34,6 +34,8 @@ std::string shapeToString(std::span<const int64_t> shape);
 /// Product of the sizes, or nothing if one is negative or the product times `elementSize` leaves 63 bits.
 std::optional<int64_t> checkedElements(std::span<const int64_t> shape, size_t elementSize = 1);
 
+/// Booleans count as integers.
+bool isInteger(DataType dtype);
 /// Whether `convertElements` knows the pair: equal types, among f64/f32/f16/bf16 to f32 or f64, and among integers.
 bool canConvert(DataType from, DataType to);
 /// Converts `count` elements (neither side need be aligned). Integers that do not fit the narrower type are an error,

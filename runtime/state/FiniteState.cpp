@@ -93,7 +93,8 @@ std::string describeNonFinite(const std::vector<RankState> &ranks, bool states) 
         continue;
       const uint64_t all = countNonFinite(view.bytes(), view.dtype);
       uint64_t inSegments = 0;
-      const std::string prefix = view.kind == StateRole::Parameter ? "parameter '" : toString(view.kind) + " of '";
+      const bool isOwn = view.kind.isOfModel();
+      const std::string prefix = toString(view.kind) + (isOwn ? " '" : " of '");
       for (size_t index = 0; all > 0 && index < view.segments.size(); ++index) {
         const ParameterSegment &segment = view.segments[index];
         auto [begin, end] = overlap(view, segment);

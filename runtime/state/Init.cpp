@@ -116,7 +116,21 @@ void initialValues(const InitSpec &init, PhiloxKey key, int64_t begin, int64_t e
   }
 }
 
+/// Integers begin with one number.
+static Status initialiseIntegers(const StateView &view, const ParameterSegment &segment) {
+  constexpr double largest = 0x1p53; // beyond, doubles skip some
+  const InitSpec &init = *segment.init;
+  if (init.kind != artifact::InitKind::Constant || !(std::abs(init.a) <= largest) || init.a != std::trunc(init.a))
+    return TESSERA_ERROR(InvalidArgument, "'" + segment.name + "' holds integers, which begin with one integer each");
+  const std::vector<int64_t> values(segment.elements, static_cast<int64_t>(init.a));
+  auto [begin, end] = overlap(view, segment);
+  return convertElements(DataType::I64, values.data(), view.dtype,
+                         view.data + (begin - view.begin) * elementBytes(view.dtype), end - begin);
+}
+
 Status initialiseSegment(const StateView &view, const ParameterSegment &segment, uint64_t seed) {
+  if (isInteger(view.dtype))
+    return initialiseIntegers(view, segment);
   auto [begin, end] = overlap(view, segment);
   const PhiloxKey key = parameterKey(seed, segment.name);
   std::vector<float> values;
@@ -146,7 +160,7 @@ static void zero(uint8_t *data, size_t bytes) {
 
 void clearState(const RankState &views) {
   for (const StateView &view : views) {
-    if (!view.kind.isParameter()) {
+    if (!view.kind.isOfModel()) {
       zero(view.data, view.localBytes());
       continue;
     }
@@ -169,7 +183,7 @@ void clearState(const RankState &views) {
 Status initialiseState(const RankState &views, uint64_t seed, bool isZeroed) {
   std::string missing;
   for (const StateView &view : views)
-    if (view.kind.isParameter())
+    if (view.kind.isOfModel())
       for (const ParameterSegment *parameter : parametersOf(view))
         if (!parameter->init)
           missing += (missing.empty() ? "'" : ", '") + parameter->name + "'";
@@ -178,7 +192,7 @@ Status initialiseState(const RankState &views, uint64_t seed, bool isZeroed) {
   if (!isZeroed)
     clearState(views);
   for (const StateView &view : views)
-    if (view.kind.isParameter())
+    if (view.kind.isOfModel())
       for (const ParameterSegment &segment : view.segments)
         TESSERA_RETURN_IF_ERROR(initialiseSegment(view, segment, seed));
   return startAverages(views);

@@ -6,8 +6,10 @@
 
 namespace tessera {
 
-static constexpr std::pair<StateRole, std::string_view> roleNames[] = {
-    {StateRole::Parameter, "parameter"}, {StateRole::Frozen, "frozen"}, {StateRole::Average, "average"}};
+static constexpr std::pair<StateRole, std::string_view> roleNames[] = {{StateRole::Parameter, "parameter"},
+                                                                       {StateRole::Frozen, "frozen"},
+                                                                       {StateRole::Average, "average"},
+                                                                       {StateRole::Buffer, "buffer"}};
 
 std::string toString(const StateKind &kind) {
   for (auto [role, name] : roleNames)

@@ -31,11 +31,14 @@ struct StateKind {
 
   StateKind() = default;
   StateKind(StateRole role, std::string state = "") : role(role), state(std::move(state)) {}
-  bool isParameter() const { return role == StateRole::Parameter || role == StateRole::Frozen; }
+  /// Whether it is the model's own, which files of weights have by name: parameters, trained or frozen, and buffers.
+  bool isOfModel() const {
+    return role == StateRole::Parameter || role == StateRole::Frozen || role == StateRole::Buffer;
+  }
   friend auto operator<=>(const StateKind &, const StateKind &) = default;
 };
 
-/// "parameter", "frozen", "average", or the name of the optimizer's state: the names in checkpoints.
+/// "parameter", "frozen", "average", "buffer", or the name of the optimizer's state: the names in checkpoints.
 std::string toString(const StateKind &kind);
 /// Nothing for a text that is no name of a state.
 std::optional<StateKind> stateKindFromString(std::string_view text);

@@ -95,12 +95,14 @@ static Status checkNames(const RankState &views, const WeightSource &source, con
   std::vector<std::string> missing, extra, mismatched, unreadable;
   std::set<std::string> used;
   for (const StateView &view : views) {
-    if (!view.kind.isParameter())
+    if (!view.kind.isOfModel())
       continue;
     for (const ParameterSegment *parameter : parametersOf(view)) {
       auto entry = source.entries().find(parameter->name);
       if (entry == source.entries().end()) {
-        if (!(options.allowMissing || options.optional.count(parameter->name)) || !parameter->init)
+        // Formats other than PyTorch's own have no counters of batches: they begin anew.
+        const bool isCounter = view.kind == StateRole::Buffer && isInteger(view.dtype);
+        if (!(options.allowMissing || isCounter || options.optional.count(parameter->name)) || !parameter->init)
           missing.push_back("'" + parameter->name + "'");
         continue;
       }
@@ -158,7 +160,7 @@ Status loadWeights(const RankState &views, const WeightSource &source, uint64_t 
   if (!options.isZeroed)
     clearState(views);
   for (const StateView &view : views) {
-    if (!view.kind.isParameter())
+    if (!view.kind.isOfModel())
       continue;
     for (const ParameterSegment &segment : view.segments) {
       auto entry = source.entries().find(segment.name);

@@ -80,6 +80,12 @@ Status Run::finish(int index) {
   const std::vector<Adapter> adapters = adaptersOf(*artifact);
   const bool hasAverages = std::any_of(all.front().begin(), all.front().end(),
                                        [](const StateView &view) { return view.kind == StateRole::Average; });
+  const bool hasBuffers = std::any_of(all.front().begin(), all.front().end(),
+                                      [](const StateView &view) { return view.kind == StateRole::Buffer; });
+  if (hasBuffers && !adapters.empty() && options.exportLora != "merged" && options.exportLora != "both")
+    log::warn(
+        "files of adapters have no buffers, which the model has changed: '--export-lora both' writes them with the "
+        "merged weights");
   for (StateRole role : {StateRole::Parameter, StateRole::Average}) {
     if (role == StateRole::Average && !hasAverages)
       break;

@@ -15,6 +15,22 @@ func.func @accumulate() {
   return
 }
 
+// What is carried begins as the operand; the rest is added up.
+func.func @carried() {
+  %x = train.constant dense<[1.0, 2.0, 3.0]> : tensor<3xf32>
+  %b = train.constant dense<10.0> : tensor<f32>
+  %sum, %last = train.accumulate %x, %b {carried = 1 : i64, count = 3 : i64} : (tensor<3xf32>, tensor<f32>) -> (tensor<f32>, tensor<f32>) {
+  ^bb0(%i: tensor<i64>, %micro: tensor<f32>, %before: tensor<f32>):
+    %next = train.mul %micro, %before : tensor<f32>
+    train.yield %before, %next : tensor<f32>, tensor<f32>
+  }
+  %sum_e = train.constant dense<40.0> : tensor<f32>
+  check.expect_eq %sum, %sum_e : tensor<f32>
+  %last_e = train.constant dense<60.0> : tensor<f32>
+  check.expect_eq %last, %last_e : tensor<f32>
+  return
+}
+
 func.func @fusion() {
   %x = train.constant dense<[1.0, 2.0]> : tensor<2xf32>
   %y = exec.fusion "elementwise" (%x) : (tensor<2xf32>) -> tensor<2xf32> {

@@ -43,6 +43,14 @@ def clean(content):
     return target.getvalue()
 
 
+def save_program(program, path):
+    """Writes a program without sample inputs and paths of the machine."""
+    buffer = io.BytesIO()
+    torch.export.save(program, buffer)
+    with open(path, "wb") as file:
+        file.write(clean(buffer.getvalue()))
+
+
 def main():
     warnings.simplefilter("ignore")
     for name in sys.argv[1:] or sorted(os.listdir(record.FOLDER)):
@@ -52,13 +60,10 @@ def main():
         except Exception as why:  # noqa: BLE001
             print(f"{name}: not exported: {str(why)[:200]}")
             continue
-        buffer = io.BytesIO()
-        torch.export.save(program, buffer)
         found = list(program.graph_signature.user_inputs)
         if found != list(names):
             print(f"{name}: its inputs are {found}, recorded as {list(names)}")
-        with open(os.path.join(record.FOLDER, name, "program.pt2"), "wb") as file:
-            file.write(clean(buffer.getvalue()))
+        save_program(program, os.path.join(record.FOLDER, name, "program.pt2"))
         print(f"{name}: {os.path.getsize(os.path.join(record.FOLDER, name, 'program.pt2'))} bytes", flush=True)
 
 

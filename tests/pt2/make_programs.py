@@ -134,6 +134,30 @@ class Statistics(nn.Module):
         return self.norm(x) * self.norm.running_var
 
 
+class Average(nn.Module):
+    """A buffer that the module changes: all of it, after it has made a view of it, a part of it, or one that shares its
+    memory with another."""
+
+    def __init__(self, how):
+        super().__init__()
+        self.how = how
+        self.line = nn.Linear(4, 4)
+        self.register_buffer("average", torch.full((2, 4), 0.25))
+        if how == "shares":
+            self.register_buffer("other", self.average[0])
+
+    def forward(self, x):
+        first = self.average[0]
+        if self.how == "part":
+            first.add_(x.detach().mean(0))
+            return self.line(x)
+        self.average.mul_(0.5).add_(x.detach().mean(0))
+        self.average.copy_(self.average * 2)
+        if self.how == "view":
+            return self.line(x) * first
+        return self.line(x) * self.average[0] + (self.other if self.how == "shares" else 0)
+
+
 class Masks(nn.Module):
     """A causal mask and one of the batch, as arguments of attention; a normalisation."""
 
@@ -244,6 +268,8 @@ def main():
     save("follows", export(Follows(), (x,)))
     save("even", export(Even(), (torch.randn(4, 3),), dynamic_shapes=({0: torch.export.Dim.AUTO},)))
     save("statistics", export(Statistics(), (torch.randn(2, 4),)))
+    for how in ("whole", "view", "part", "shares"):
+        save(f"average-{how}", export(Average(how), (torch.randn(2, 4),)))
     save("masks", export(Masks().train(), (torch.randn(2, 5, 4), torch.ones(2, 5, dtype=torch.bool))))
     save("large", export(Large(), (torch.tensor([1, 2]),)))
     save("results", export(Results(), (x,)))

@@ -18,6 +18,8 @@ std::string tensorRoleName(artifact::TensorRole role) {
     return "constant";
   case artifact::TensorRole::Unused:
     return "unused";
+  case artifact::TensorRole::Buffer:
+    return "buffer";
   }
   return "?";
 }

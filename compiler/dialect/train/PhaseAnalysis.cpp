@@ -45,10 +45,15 @@ void PhaseAnalysis::addSlice(ArrayRef<Value> roots, Ops &ops) {
     if (!seen.insert(value).second)
       continue;
     if (auto argument = dyn_cast<BlockArgument>(value)) {
-      // The loop counts its iterations in the first argument; the others are slices of its operands.
+      // The loop counts its iterations in the first argument; the others are slices of its operands, or carried.
       auto loop = dyn_cast<AccumulateOp>(argument.getOwner()->getParentOp());
-      if (loop && argument.getArgNumber() > 0)
-        pending.push_back(loop->getOperand(argument.getArgNumber() - 1));
+      if (loop && argument.getArgNumber() > 0) {
+        const unsigned operand = argument.getArgNumber() - 1;
+        pending.push_back(loop->getOperand(operand));
+        if (loop.isCarried(operand))
+          pending.push_back(argument.getOwner()->getTerminator()->getOperand(operand + loop->getNumResults() -
+                                                                             loop->getNumOperands()));
+      }
       continue;
     }
     Operation *op = value.getDefiningOp();

@@ -69,6 +69,16 @@ NamedAttribute getRoleAttr(MLIRContext *context, ResultRole role) {
 
 StringRef getArgName(func::FuncOp func, unsigned index) { return stringOf(func.getArgAttr(index, kName)); }
 
+std::optional<unsigned> getAliasedArg(FunctionOpInterface func, unsigned result) {
+  auto alias = func.getResultAttrOfType<IntegerAttr>(result, kAlias);
+  return alias ? std::optional(static_cast<unsigned>(alias.getInt())) : std::nullopt;
+}
+
+bool isNextOfBuffer(FunctionOpInterface func, unsigned result) {
+  const std::optional<unsigned> argument = getAliasedArg(func, result);
+  return argument && getArgRole(func, *argument) == ArgRole::Buffer;
+}
+
 SmallVector<unsigned> getArgsWithRole(func::FuncOp func, ArgRole role) {
   SmallVector<unsigned> indices;
   for (unsigned index = 0; index < func.getNumArguments(); ++index)

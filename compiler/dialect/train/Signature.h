@@ -45,6 +45,11 @@ inline bool isBatch(std::optional<ArgRole> role) { return role == ArgRole::Input
 /// The argument's `train.name`; empty if it has none.
 llvm::StringRef getArgName(mlir::func::FuncOp func, unsigned index);
 
+/// The argument whose next value the result is, if any.
+std::optional<unsigned> getAliasedArg(mlir::FunctionOpInterface func, unsigned result);
+/// Whether the result is the next value of a buffer of the model.
+bool isNextOfBuffer(mlir::FunctionOpInterface func, unsigned result);
+
 /// Numbers of the arguments with this role, ascending.
 llvm::SmallVector<unsigned> getArgsWithRole(mlir::func::FuncOp func, ArgRole role);
 

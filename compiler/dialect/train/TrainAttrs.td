@@ -36,7 +36,8 @@ def Train_AttentionSplitAttr : Train_EnumAttr<Train_AttentionSplit, "attention_s
 def Train_ArgRole : Train_Enum<"ArgRole", "what an argument of a step function is (`train.role`, a string in the IR)", [
   I32EnumAttrCase<"Param", 0, "param">, I32EnumAttrCase<"Frozen", 1, "frozen">, I32EnumAttrCase<"State", 2, "state">,
   I32EnumAttrCase<"Derived", 3, "derived">, I32EnumAttrCase<"Input", 4, "input">,
-  I32EnumAttrCase<"Target", 5, "target">, I32EnumAttrCase<"Hyper", 6, "hyper">]>;
+  I32EnumAttrCase<"Target", 5, "target">, I32EnumAttrCase<"Hyper", 6, "hyper">,
+  I32EnumAttrCase<"Buffer", 7, "buffer">]>;
 
 def Train_ResultRole : Train_Enum<"ResultRole", "what a result of a step function is (`train.role`, a string in the IR)", [
   I32EnumAttrCase<"Loss", 0, "loss">, I32EnumAttrCase<"Metric", 1, "metric">, I32EnumAttrCase<"Updated", 2, "updated">,
@@ -50,7 +51,8 @@ def Train_OfBatch : Train_Enum<"OfBatch", "what a value of a batch is of those o
 
 def Train_TensorRole : Train_Enum<"TensorRole", "what a tensor of the model file is in the step", [
   I32EnumAttrCase<"Param", 0, "param">, I32EnumAttrCase<"Frozen", 1, "frozen">,
-  I32EnumAttrCase<"Constant", 2, "constant">, I32EnumAttrCase<"Unused", 3, "unused">]>;
+  I32EnumAttrCase<"Constant", 2, "constant">, I32EnumAttrCase<"Unused", 3, "unused">,
+  I32EnumAttrCase<"Buffer", 4, "buffer">]>;
 
 def Train_ScaleRounding : Train_Enum<"ScaleRounding", "how the scale of a quantised value is rounded", [
   I32EnumAttrCase<"None", 0, "none">, I32EnumAttrCase<"Down", 1, "down">, I32EnumAttrCase<"E8M0", 2, "e8m0">]>;

@@ -29,7 +29,8 @@ def Train_Dialect : Dialect {
     | role | meaning |
     |---|---|
     | `"param"` | trainable parameter; `train.name` is its name |
-    | `"frozen"` | a parameter that takes no gradient (also buffers); `train.name` |
+    | `"frozen"` | a parameter that takes no gradient (also buffers that stay as they are); `train.name` |
+    | `"buffer"` | what the model's own code changes in each forward pass, running statistics for instance; `train.name`. Its next value is a result from the import on |
     | `"state"` | optimizer state; `train.name`, `train.of` = name of its parameter, and `train.state` = what it is to the optimizer, or `"average"` of the parameter |
     | `"derived"` | the parameter `train.of` (f32) in bf16, made by the host when it sets the parameter and renewed by the step; `train.name` |
     | `"input"`, `"target"` | one batch of data; `train.name`, and `train.dims` = what each of its dimensions counts |

@@ -47,6 +47,9 @@ def Train_AccumulateOp : Train_Op<"accumulate", [SingleBlockImplicitTerminator<"
     (tensor<i64>), the others are `operand[i]` (without the leading dimension). Each result is the sum over the iterations,
     in order, of the corresponding yielded value. The region may use values defined above it.
 
+    The last `carried` operands are not sliced: the region gets them whole in iteration 0, and what the iteration before
+    has yielded in their places, the last ones, in all others. Their results are what the last iteration yields.
+
     ```mlir
     %loss, %grad = train.accumulate %tokens {count = 4 : i64} : (tensor<4x8x128xi32>) -> (tensor<f32>, tensor<1024xf32>) {
     ^bb0(%i: tensor<i64>, %micro: tensor<8x128xi32>):
@@ -55,10 +58,17 @@ def Train_AccumulateOp : Train_Op<"accumulate", [SingleBlockImplicitTerminator<"
     }
     ```
   }];
-  let arguments = (ins Variadic<Train_Tensor>:$operands, I64Attr:$count);
+  let arguments = (ins Variadic<Train_Tensor>:$operands, I64Attr:$count, DefaultValuedAttr<I64Attr, "0">:$carried);
   let results = (outs Variadic<Train_NumericTensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$operands attr-dict `:` functional-type($operands, $results) $body";
+  let extraClassDeclaration = [{
+    /// The operands of which each iteration gets a slice, and those that are carried.
+    ::mlir::OperandRange getBatch() { return getOperands().drop_back(getCarried()); }
+    ::mlir::OperandRange getInit() { return getOperands().take_back(getCarried()); }
+    /// Whether an operand is carried.
+    bool isCarried(unsigned operand) { return operand >= getBatch().size(); }
+  }];
   let hasVerifier = 1;
 }
 

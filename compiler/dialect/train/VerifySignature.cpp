@@ -67,7 +67,8 @@ struct Checked {
   LogicalResult isStateName() const {
     auto text = dyn_cast<StringAttr>(attr.getValue());
     auto isPlain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
-    if (!text || text.empty() || !llvm::all_of(text.getValue(), isPlain) || text == "parameter" || text == "frozen")
+    if (!text || text.empty() || !llvm::all_of(text.getValue(), isPlain) || text == "parameter" || text == "frozen" ||
+        text == "buffer")
       return error() << "expected the name of a state, of a-z, 0-9 and _, got " << attr.getValue();
     return success();
   }

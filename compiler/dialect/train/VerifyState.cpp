@@ -29,11 +29,25 @@ LogicalResult AccumulateOp::verify() {
   if (failed(verifyCount(*this, "region argument list", body.getNumArguments(), getOperands().size() + 1)))
     return failure();
   // train.accumulate_c3
+  // train.accumulate_c7
+  const auto carried = static_cast<int64_t>(getCarried());
+  if (carried < 0 || carried > static_cast<int64_t>(std::min<size_t>(getNumOperands(), getNumResults())))
+    return emitOpError() << "carries " << carried << " values, of " << getNumOperands() << " operands and "
+                         << getNumResults() << " results";
   auto counter = RankedTensorType::get({}, IntegerType::get(getContext(), 64));
   if (failed(verifyType(*this, "region argument 0", body.getArgument(0).getType(), counter)))
     return failure();
   for (auto [index, operand, argument] : llvm::enumerate(getOperands(), body.getArguments().drop_front())) {
     auto type = cast<RankedTensorType>(operand.getType());
+    if (isCarried(index)) {
+      // train.accumulate_c8
+      const size_t result = index + getNumResults() - getNumOperands();
+      if (argument.getType() != type || getResult(result).getType() != type)
+        return emitOpError() << "carries operand " << index << " of type " << type << " as region argument "
+                             << index + 1 << " of type " << argument.getType() << " and result " << result
+                             << " of type " << getResult(result).getType();
+      continue;
+    }
     // train.accumulate_c4
     if (type.getRank() == 0 || type.getShape()[0] != static_cast<int64_t>(getCount()))
       return emitOpError() << "operand " << index << " has type " << type << ", expected a leading dimension of size "

@@ -92,13 +92,18 @@ LogicalResult tessera::train::verifyStep(FunctionOpInterface func) {
   if (!func.isExternal() && !llvm::hasSingleElement(func.getFunctionBody()))
     return func->emitError("step function needs a body of one block");
   llvm::SmallDenseMap<Attribute, Type> params;
+  llvm::SmallDenseSet<Attribute> buffers;
   for (auto [index, type] : llvm::enumerate(func.getArgumentTypes())) {
     // train.step_c2
     if (!isStaticTensor(type))
       return func->emitError() << "argument " << index << " needs a tensor of static shape, got " << type;
-    if (getArgRole(func, index) != ArgRole::Param)
-      continue;
+    const std::optional<ArgRole> role = getArgRole(func, index);
     auto name = func.getArgAttrOfType<StringAttr>(index, kName);
+    // train.step_c16
+    if (role == ArgRole::Buffer && (!name || !buffers.insert(name).second))
+      return func->emitError() << "argument " << index << ": a buffer needs " << kName << " of its own";
+    if (role != ArgRole::Param)
+      continue;
     // train.step_c3
     if (!name)
       return func->emitError() << "argument " << index << ": a parameter needs " << kName;

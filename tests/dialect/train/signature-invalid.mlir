@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s -verify-diagnostics -split-input-file
 
 // train.arg_c1
-// expected-error@+1 {{argument 0: train.role expected one of "param", "frozen", "state", "derived", "input", "target", "hyper", got "weight"}}
+// expected-error@+1 {{argument 0: train.role expected one of "param", "frozen", "state", "derived", "input", "target", "hyper", "buffer", got "weight"}}
 func.func @arg_c1(%w: tensor<4xf32> {train.role = "weight"}) {
   return
 }
@@ -675,5 +675,21 @@ func.func @op_c9_micro_batches(%x: tensor<f32>) -> tensor<f32> {
 // train.op_c10
 // expected-error@+1 {{train.num_of_batch must not be negative, got -1}}
 func.func @op_c10() attributes {train.num_of_batch = -1 : i64} {
+  return
+}
+
+// -----
+
+// train.step_c16
+// expected-error@+1 {{argument 0: a buffer needs train.name of its own}}
+func.func @step_c16(%b: tensor<4xf32> {train.role = "buffer"}) {
+  return
+}
+
+// -----
+
+// train.step_c16
+// expected-error@+1 {{argument 1: a buffer needs train.name of its own}}
+func.func @step_c16_twice(%a: tensor<4xf32> {train.role = "buffer", train.name = "b"}, %b: tensor<4xf32> {train.role = "buffer", train.name = "b"}) {
   return
 }

@@ -72,6 +72,30 @@ func.func @accumulate_c6(%x: tensor<2xf32>) {
 
 // -----
 
+// train.accumulate_c7
+func.func @accumulate_c7(%x: tensor<2xf32>) {
+  // expected-error@+1 {{carries 2 values, of 1 operands and 1 results}}
+  %0 = train.accumulate %x {carried = 2 : i64, count = 2 : i64} : (tensor<2xf32>) -> tensor<f32> {
+  ^bb0(%i: tensor<i64>, %m: tensor<f32>):
+    train.yield %m : tensor<f32>
+  }
+  return
+}
+
+// -----
+
+// train.accumulate_c8
+func.func @accumulate_c8(%x: tensor<2xf32>) {
+  // expected-error@+1 {{carries operand 0 of type 'tensor<2xf32>' as region argument 1 of type 'tensor<f32>' and result 0 of type 'tensor<f32>'}}
+  %0 = train.accumulate %x {carried = 1 : i64, count = 2 : i64} : (tensor<2xf32>) -> tensor<f32> {
+  ^bb0(%i: tensor<i64>, %m: tensor<f32>):
+    train.yield %m : tensor<f32>
+  }
+  return
+}
+
+// -----
+
 // train.adamw_update_c1
 func.func @adamw_update_c1(%p: tensor<8xf32>, %m: tensor<9xf32>, %g: tensor<8xf32>, %s: tensor<f32>) {
   // expected-error@+1 {{m has type 'tensor<9xf32>', expected 'tensor<8xf32>'}}

@@ -175,7 +175,7 @@ func.func @sample(%w: tensor<f32> {train.role = "param", train.name = "w"}, %x: 
 // -----
 
 // ONE-LABEL: func @metric
-// expected-error@+1 {{cannot accumulate result 1 of role "metric": expected the loss and gradients only}}
+// expected-error@+1 {{cannot accumulate result 1 of role "metric": expected the loss, gradients and next values of buffers only}}
 func.func @metric(%w: tensor<f32> {train.role = "param", train.name = "w"}) -> (tensor<f32> {train.role = "loss"}, tensor<f32> {train.role = "metric", train.name = "m"}) {
   return %w, %w : tensor<f32>, tensor<f32>
 }

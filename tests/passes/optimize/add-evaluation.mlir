@@ -79,7 +79,7 @@ func.func @step(%w: tensor<4xf32> {train.role = "param", train.name = "w"},
 func.func @step(%w: tensor<4xf32> {train.role = "param", train.name = "w"},
                 %x: tensor<4xf32> {train.role = "input", train.name = "x"})
     -> (tensor<f32> {train.role = "loss"}) attributes {train.loss_of_batch = "mean"} {
-  // expected-error@+1 {{it normalises by statistics of the batch, and has no running ones to evaluate with}}
+  // expected-error@+1 {{it normalises by statistics of the batch, which evaluation does not have}}
   %sum = train.reduce sum, %x {dimensions = array<i64: 0>, train.statistics} : (tensor<4xf32>) -> tensor<f32>
   %mean = train.broadcast %sum {broadcast_dimensions = array<i64>} : (tensor<f32>) -> tensor<4xf32>
   %y = train.sub %x, %mean : tensor<4xf32>

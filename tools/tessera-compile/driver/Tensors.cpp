@@ -28,8 +28,8 @@ struct Count {
 };
 
 /// The tensors by role: from the importer's list, or from the arguments of a step that was written as IR.
-std::array<Count, 4> countTensors(ModuleOp module, func::FuncOp step) {
-  std::array<Count, 4> counts;
+std::array<Count, train::getMaxEnumValForTensorRole() + 1> countTensors(ModuleOp module, func::FuncOp step) {
+  std::array<Count, train::getMaxEnumValForTensorRole() + 1> counts;
   if (auto tensors = module->getAttrOfType<ArrayAttr>(train::kTensors)) {
     for (auto info : tensors.getAsRange<train::TensorInfoAttr>())
       counts[static_cast<size_t>(info.getRole())].add(info.getType());
@@ -37,6 +37,8 @@ std::array<Count, 4> countTensors(ModuleOp module, func::FuncOp step) {
   }
   for (BlockArgument argument : step.getArguments()) {
     const std::optional<train::ArgRole> role = train::getArgRole(step, argument.getArgNumber());
+    if (role == train::ArgRole::Buffer)
+      counts[static_cast<size_t>(train::TensorRole::Buffer)].add(train::tensorType(argument));
     if (train::isParameter(role))
       counts[static_cast<size_t>(role == train::ArgRole::Param ? train::TensorRole::Param : train::TensorRole::Frozen)]
           .add(train::tensorType(argument));
@@ -67,7 +69,7 @@ std::string grouped(uint64_t number) {
 
 void printTensorSummary(ModuleOp module, StringRef source, llvm::raw_ostream &os) {
   auto step = module.lookupSymbol<func::FuncOp>("step");
-  const std::array<Count, 4> counts = countTensors(module, step);
+  const std::array<Count, train::getMaxEnumValForTensorRole() + 1> counts = countTensors(module, step);
   auto count = [&](train::TensorRole role) { return counts[static_cast<size_t>(role)]; };
   const Count trained = count(train::TensorRole::Param);
   os << llvm::sys::path::filename(source) << ": trains " << grouped(trained.elements) << " elements in "
@@ -77,6 +79,9 @@ void printTensorSummary(ModuleOp module, StringRef source, llvm::raw_ostream &os
       os << "; " << grouped(other.elements) << " " << what << " in " << other.tensors;
     else
       os << "; none " << what;
+  if (Count buffers = count(train::TensorRole::Buffer); buffers.tensors > 0)
+    os << "; " << grouped(buffers.elements) << " in " << buffers.tensors
+       << (buffers.tensors == 1 ? " buffer that changes" : " buffers that change");
   if (Count unused = count(train::TensorRole::Unused); unused.tensors > 0)
     os << "; " << unused.tensors << " unused";
   if (int64_t state = countState(step); state > 0)

@@ -1,0 +1,117 @@
+//===- Mutation.cpp - which buffers a program changes in its forward pass --===//
+//
+// See Mutation.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/pt2/Mutation.h"
+
+#include "llvm/ADT/Twine.h"
+
+namespace tessera::pt2 {
+
+/// "add_" of "torch.ops.aten.add_.Tensor".
+static llvm::StringRef baseName(llvm::StringRef target) {
+  target.consume_front("torch.ops.aten.");
+  return target.split('.').first;
+}
+
+/// Operators whose results never share memory with their arguments. Of any other one they may.
+static bool makesMemory(llvm::StringRef target) {
+  static const llvm::StringSet<> names = {
+      "abs",        "add",       "addmm",    "argmax", "argmin",      "baddbmm",    "batch_norm", "bmm",
+      "cat",        "cdist",     "clamp",    "clone",  "cos",         "cumsum",     "div",        "einsum",
+      "embedding",  "eq",        "exp",      "ge",     "gelu",        "group_norm", "gt",         "layer_norm",
+      "le",         "linear",    "log",      "lt",     "masked_fill", "matmul",     "maximum",    "mean",
+      "minimum",    "mm",        "mul",      "mv",     "ne",          "neg",        "ones_like",  "pow",
+      "reciprocal", "relu",      "rms_norm", "rsqrt",  "rsub",        "sigmoid",    "silu",       "sin",
+      "softmax",    "sqrt",      "stack",    "std",    "sub",         "sum",        "tanh",       "var",
+      "where",      "zeros_like"};
+  return target.starts_with("torch.ops.aten.") && names.contains(baseName(target));
+}
+
+/// Whether an operator of ATen writes to its first argument.
+static bool isInPlace(llvm::StringRef target) {
+  const llvm::StringRef base = baseName(target);
+  return target.starts_with("torch.ops.aten.") && base.ends_with("_") && !base.ends_with("__") && base != "detach_";
+}
+
+static std::string firstName(const Node &node, llvm::StringRef argument) {
+  const Argument *given = node.input(argument.str());
+  const std::vector<std::string> found = given ? namesOf(*given) : std::vector<std::string>();
+  return found.size() == 1 ? found.front() : "";
+}
+
+llvm::ArrayRef<std::string> Mutations::namesOfBuffer(llvm::StringRef buffer) const {
+  auto found = names.find(buffer);
+  return found == names.end() ? llvm::ArrayRef<std::string>() : llvm::ArrayRef<std::string>(found->second);
+}
+
+std::string Mutations::functionOf(const Node &node) const {
+  llvm::StringRef target = node.target;
+  if (!isInPlace(target) || bufferOf(firstName(node, "self")).empty())
+    return "";
+  target.consume_front("torch.ops.");
+  auto [name, overload] = target.split("_.");
+  return llvm::Twine(name).concat(".").concat(overload).str();
+}
+
+void Mutations::change(llvm::StringRef buffer) {
+  changed.insert(buffer);
+  for (const std::string &view : views[buffer])
+    staleNames[view] = buffer;
+}
+
+void Mutations::add(const Node &node, bool isByBatch) {
+  std::vector<std::string> results;
+  std::vector<llvm::StringRef> read; // buffers, or views of them
+  for (const Argument &output : node.outputs)
+    for (std::string &name : namesOf(output))
+      results.push_back(std::move(name));
+  for (const NamedArgument &named : node.inputs)
+    for (const std::string &name : namesOf(named.argument)) {
+      if (auto old = staleNames.find(name); old != staleNames.end())
+        stale[&node] = old->second;
+      if (llvm::StringRef buffer = bufferOf(name); !buffer.empty())
+        read.push_back(buffer);
+      if (auto shared = viewOf.find(name); shared != viewOf.end())
+        read.insert(read.end(), shared->second.begin(), shared->second.end());
+    }
+  if (isByBatch) {
+    for (auto [argument, init] : {std::pair("running_mean", "zeros"), std::pair("running_var", "constant:1")})
+      if (const llvm::StringRef buffer = bufferOf(firstName(node, argument)); !buffer.empty()) {
+        change(buffer);
+        initial.try_emplace(buffer, init);
+      }
+    return;
+  }
+  if (const llvm::StringRef buffer = bufferOf(firstName(node, "self")); isInPlace(node.target) && !buffer.empty()) {
+    change(buffer);
+    for (const std::string &result : results) {
+      whole[result] = buffer;
+      names[buffer].push_back(result);
+    }
+    return;
+  }
+  if (makesMemory(node.target))
+    return;
+  for (const std::string &result : results)
+    for (llvm::StringRef buffer : read) {
+      views[buffer].push_back(result);
+      viewOf[result].push_back(buffer);
+    }
+}
+
+void Mutations::find(const Program &program, llvm::function_ref<bool(const Node &)> isSkipped,
+                     llvm::function_ref<bool(const Node &)> isByBatch) {
+  for (const InputSpec &spec : program.signature.inputs)
+    if (spec.kind == InputSpec::Kind::Buffer) {
+      whole[spec.name] = spec.name;
+      names[spec.name].push_back(spec.name);
+    }
+  for (const Node &node : program.graph.nodes)
+    if (!isSkipped(node))
+      add(node, isByBatch(node));
+}
+
+} // namespace tessera::pt2

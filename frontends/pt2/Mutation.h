@@ -1,0 +1,65 @@
+//===- Mutation.h - which buffers a program changes in its forward pass --===//
+//
+// Programs change buffers in place: by operators whose names end in "_", and by
+// batch normalisations in training mode. Here is found what is changed by which
+// node, and who reads a view of a buffer after it has changed: the importer has
+// values, not memory, and would give the old one.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_FRONTENDS_PT2_MUTATION_H
+#define TESSERA_FRONTENDS_PT2_MUTATION_H
+
+#include "frontends/pt2/Program.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace tessera::pt2 {
+
+/// The names that an argument or an output refers to; an empty one is None.
+std::vector<std::string> namesOf(const Argument &argument);
+
+class Mutations {
+public:
+  /// `isSkipped`: nodes that are not imported; `isByBatch`: normalisations that update their running statistics.
+  void find(const Program &program, llvm::function_ref<bool(const Node &)> isSkipped,
+            llvm::function_ref<bool(const Node &)> isByBatch);
+
+  /// Whether a buffer changes, by its name in the graph.
+  bool isChanged(llvm::StringRef buffer) const { return changed.contains(buffer); }
+  /// How a buffer begins because of what it is used for; empty: as its values are.
+  llvm::StringRef initOf(llvm::StringRef buffer) const { return initial.lookup(buffer); }
+  /// The buffer that a name is the whole of; empty if it is none.
+  llvm::StringRef bufferOf(llvm::StringRef name) const { return whole.lookup(name); }
+  /// All names of a buffer.
+  llvm::ArrayRef<std::string> namesOfBuffer(llvm::StringRef buffer) const;
+  /// The operator without effect on its first argument that an operator in place on a buffer stands for,
+  /// "aten.add.Tensor" of "aten.add_.Tensor"; empty for any other node.
+  std::string functionOf(const Node &node) const;
+  /// The buffer of which a node reads a view that is older than its last change; empty if it reads none.
+  llvm::StringRef staleRead(const Node &node) const { return stale.lookup(&node); }
+  bool isStaleOutput(llvm::StringRef name) const { return staleNames.contains(name); }
+
+private:
+  void add(const Node &node, bool isByBatch);
+  void change(llvm::StringRef buffer);
+
+  // Names of buffers are those in the program's signature.
+  llvm::StringMap<llvm::StringRef> whole;          ///< names that are a buffer -> the buffer
+  llvm::StringMap<std::vector<std::string>> views; ///< buffer -> names that may share its memory
+  llvm::StringMap<std::vector<llvm::StringRef>> viewOf;
+  llvm::StringMap<std::vector<std::string>> names; ///< buffer -> names that are it
+  llvm::StringSet<> changed;                       ///< the buffers that change
+  llvm::StringMap<llvm::StringRef> initial;
+  llvm::StringMap<llvm::StringRef> staleNames; ///< views that are older than a change -> the buffer
+  llvm::DenseMap<const Node *, llvm::StringRef> stale;
+};
+
+} // namespace tessera::pt2
+
+#endif // TESSERA_FRONTENDS_PT2_MUTATION_H
