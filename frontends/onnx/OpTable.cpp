@@ -14,10 +14,9 @@ namespace onnx_import {
 namespace {
 std::vector<const OpRow *> allRows() {
   std::vector<const OpRow *> rows;
-  for (ArrayRef<OpRow> table :
-       {activationOps(), elementwiseOps(), contractOps(), einsumOps(), convolutionOps(), lossOps(),   neuralOps(),
-        reduceOps(),     shapeOps(),       partOps(),     indexOps(),  scatterOps(),     selectOps(), leafOps(),
-        gridOps(),       imageOps(),       padOps(),      poolOps(),   recurrentOps(),   resizeOps()})
+  for (ArrayRef<OpRow> table : {activationOps(), elementwiseOps(), contractOps(), convolutionOps(), lossOps(),
+                                neuralOps(), reduceOps(), shapeOps(), partOps(), indexOps(), scatterOps(), selectOps(),
+                                leafOps(), gridOps(), imageOps(), padOps(), poolOps(), recurrentOps(), resizeOps()})
     for (const OpRow &row : table)
       rows.push_back(&row);
   llvm::sort(rows, [](const OpRow *a, const OpRow *b) {

@@ -25,7 +25,6 @@ const OpRow *findOp(llvm::StringRef domain, llvm::StringRef name);
 llvm::ArrayRef<OpRow> activationOps();
 llvm::ArrayRef<OpRow> elementwiseOps();
 llvm::ArrayRef<OpRow> contractOps();
-llvm::ArrayRef<OpRow> einsumOps();
 llvm::ArrayRef<OpRow> convolutionOps();
 llvm::ArrayRef<OpRow> lossOps();
 llvm::ArrayRef<OpRow> neuralOps();

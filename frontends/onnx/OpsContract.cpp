@@ -1,5 +1,6 @@
 //===- OpsContract.cpp - matrix products ----------------------------------===//
 
+#include "frontends/common/Einsum.h"
 #include "frontends/onnx/OpTable.h"
 
 using namespace mlir;
@@ -98,7 +99,10 @@ LogicalResult opGemm(Node &n) {
   return n.set(result);
 }
 
+LogicalResult opEinsum(Node &n) { return frontend::einsum(n, n.attrString("equation", "")); }
+
 const OpRow kRows[] = {
+    {"", "Einsum", 12, kMaxOpset, 1, opEinsum},
     {"", "Gemm", kMinOpset, kMaxOpset, 2, opGemm},
     {"", "MatMul", kMinOpset, kMaxOpset, 2, opMatMul},
 };

@@ -7,8 +7,9 @@ namespace tessera::pt2 {
 static const llvm::StringMap<const OpRow *> &table() {
   static const llvm::StringMap<const OpRow *> rows = [] {
     llvm::StringMap<const OpRow *> made;
-    for (llvm::ArrayRef<OpRow> group : {activationOps(), convolutionOps(), elementwiseOps(), functionOps(), indexOps(),
-                                        leafOps(), lossOps(), neuralOps(), productOps(), reduceOps(), shapeOps()})
+    for (llvm::ArrayRef<OpRow> group :
+         {activationOps(), arithmeticOps(), arrangeOps(), convolutionOps(), elementwiseOps(), functionOps(), indexOps(),
+          leafOps(), lossOps(), neuralOps(), orderOps(), productOps(), reduceOps(), scatterOps(), shapeOps()})
       for (const OpRow &row : group)
         made[row.target] = &row;
     return made;

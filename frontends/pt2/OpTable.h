@@ -29,6 +29,8 @@ std::vector<const OpRow *> allOps();
 llvm::ArrayRef<RefusedOp> refusedOps();
 /// All rows of one source file.
 llvm::ArrayRef<OpRow> activationOps();
+llvm::ArrayRef<OpRow> arithmeticOps();
+llvm::ArrayRef<OpRow> arrangeOps();
 llvm::ArrayRef<OpRow> convolutionOps();
 llvm::ArrayRef<OpRow> elementwiseOps();
 llvm::ArrayRef<OpRow> functionOps();
@@ -36,8 +38,10 @@ llvm::ArrayRef<OpRow> indexOps();
 llvm::ArrayRef<OpRow> leafOps();
 llvm::ArrayRef<OpRow> lossOps();
 llvm::ArrayRef<OpRow> neuralOps();
+llvm::ArrayRef<OpRow> orderOps();
 llvm::ArrayRef<OpRow> productOps();
 llvm::ArrayRef<OpRow> reduceOps();
+llvm::ArrayRef<OpRow> scatterOps();
 llvm::ArrayRef<OpRow> shapeOps();
 
 } // namespace tessera::pt2

@@ -1,11 +1,11 @@
-//===- OpsEinsum.cpp - sums of products by subscripts ---------------------===//
+//===- Einsum.cpp - sums of products by subscripts ------------------------===//
 //
 // Operands are multiplied two at a time, the pair with the smallest product first; what no other operand and no output
 // needs is summed as soon as it can be.
 //
 //===----------------------------------------------------------------------===//
 
-#include "frontends/onnx/OpTable.h"
+#include "frontends/common/Einsum.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace tessera::train;
 
-namespace tessera::onnx_import {
+namespace tessera::frontend {
 
 namespace {
 /// A letter, or a dimension of the ellipsis counted from its end.
@@ -185,8 +185,8 @@ std::pair<size_t, size_t> smallestPair(ArrayRef<Term> terms, ArrayRef<Label> out
 }
 
 /// Reads the equation into terms and the labels of the output.
-LogicalResult readEquation(Node &n, SmallVector<Term> &terms, Labels &output, std::map<Label, int64_t> &sizes) {
-  std::string equation = n.attrString("equation", "");
+LogicalResult readEquation(Call &n, std::string equation, SmallVector<Term> &terms, Labels &output,
+                           std::map<Label, int64_t> &sizes) {
   llvm::erase_if(equation, [](char c) { return c == ' '; });
   auto [inputs, result] = StringRef(equation).split("->");
   const bool isExplicit = inputs.size() != equation.size();
@@ -237,11 +237,13 @@ LogicalResult readEquation(Node &n, SmallVector<Term> &terms, Labels &output, st
   return success();
 }
 
-LogicalResult opEinsum(Node &n) {
+} // namespace
+
+LogicalResult einsum(Call &n, std::string equation) {
   SmallVector<Term> terms;
   Labels output;
   std::map<Label, int64_t> sizes;
-  if (failed(readEquation(n, terms, output, sizes)))
+  if (failed(readEquation(n, std::move(equation), terms, output, sizes)))
     return failure();
   for (Term &term : terms) {
     takeDiagonals(n.b, term);
@@ -272,11 +274,4 @@ LogicalResult opEinsum(Node &n) {
   return n.set(result.labels == output ? result.value : n.b.transpose(result.value, permutation));
 }
 
-const OpRow kRows[] = {
-    {"", "Einsum", 12, kMaxOpset, 1, opEinsum},
-};
-} // namespace
-
-ArrayRef<OpRow> einsumOps() { return kRows; }
-
-} // namespace tessera::onnx_import
+} // namespace tessera::frontend
