@@ -73,6 +73,49 @@ Value acosh(Build &b, Value x) {
 /// (log1p(x) - log1p(-x)) / 2: the terms have opposite signs.
 Value atanh(Build &b, Value x) { return b.scale(b.sub(b.unary<Log1pOp>(x), b.unary<Log1pOp>(b.neg(x))), 0.5); }
 
+/// Of the quotient whose magnitude is at most 1, so that nothing overflows.
+Value atan2(Build &b, Value y, Value x) {
+  constexpr double pi = 3.14159265358979323846;
+  Value zero = b.splatLike(x, 0.0), one = b.splatLike(x, 1.0);
+  Value isFlat = b.compare(CompareDirection::Le, b.unary<AbsOp>(y), b.unary<AbsOp>(x));
+  Value isOrigin = b.mul(isFlat, compareWith(b, CompareDirection::Eq, x, 0.0));
+  Value flat = b.unary<AtanOp>(b.div(y, b.select(b.mul(isFlat, b.compare(CompareDirection::Ne, x, zero)), x, one)));
+  Value steep = b.unary<AtanOp>(b.div(x, b.select(isFlat, one, y)));
+  // The reciprocal tells -0 from 0.
+  Value isBelow =
+      b.max(compareWith(b, CompareDirection::Lt, y, 0.0), compareWith(b, CompareDirection::Lt, b.div(one, y), 0.0));
+  isBelow = b.select(isOrigin, compareWith(b, CompareDirection::Lt, y, 0.0), isBelow);
+  Value turned = b.add(flat, b.select(isBelow, b.splatLike(x, -pi), b.splatLike(x, pi)));
+  Value beside = b.select(compareWith(b, CompareDirection::Lt, x, 0.0), turned, flat);
+  Value quarter =
+      b.select(compareWith(b, CompareDirection::Lt, y, 0.0), b.splatLike(x, -pi / 2), b.splatLike(x, pi / 2));
+  return b.select(isFlat, beside, b.sub(quarter, steep));
+}
+
+/// Scaled by the larger one, so that squares do not overflow.
+Value hypot(Build &b, Value x, Value y) {
+  Value largest = StopGradientOp::create(b.builder, b.loc, b.max(b.unary<AbsOp>(x), b.unary<AbsOp>(y)));
+  Value isPlain =
+      b.compare(CompareDirection::Lt, largest, b.splatLike(largest, std::numeric_limits<double>::infinity()));
+  Value scale =
+      b.select(b.mul(isPlain, compareWith(b, CompareDirection::Gt, largest, 0.0)), largest, b.splatLike(x, 1.0));
+  Value across = b.div(x, scale), up = b.div(y, scale);
+  return b.mul(scale, b.unary<SqrtOp>(b.add(b.mul(across, across), b.mul(up, up))));
+}
+
+/// The softplus of the difference; of two that are equal (infinite, perhaps) their mean and log(2).
+Value logAddExp(Build &b, Value x, Value y) {
+  Value isSame = b.compare(CompareDirection::Eq, x, y), zero = b.splatLike(x, 0.0);
+  Value difference = b.sub(b.select(isSame, zero, x), b.select(isSame, zero, y));
+  Value same = plus(b, b.scale(b.add(x, y), 0.5), std::log(2.0));
+  return b.select(isSame, same, b.add(y, b.unary<SoftplusOp>(difference)));
+}
+
+Value xLogY(Build &b, Value x, Value y) {
+  Value isNothing = b.mul(compareWith(b, CompareDirection::Eq, x, 0.0), compareWith(b, CompareDirection::Le, y, 0.0));
+  return b.mul(x, b.unary<LogOp>(b.select(isNothing, b.splatLike(y, 1.0), y)));
+}
+
 Value truncate(Build &b, Value x) {
   return b.select(compareWith(b, CompareDirection::Lt, x, 0.0), ceil(b, x), b.unary<FloorOp>(x));
 }

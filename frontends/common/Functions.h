@@ -25,6 +25,14 @@ mlir::Value ceil(train::Build &b, mlir::Value x);
 mlir::Value cosh(train::Build &b, mlir::Value x);
 mlir::Value sinh(train::Build &b, mlir::Value x);
 mlir::Value tan(train::Build &b, mlir::Value x);
+/// The angle of the point (x, y), from -pi to pi.
+mlir::Value atan2(train::Build &b, mlir::Value y, mlir::Value x);
+/// sqrt(x^2 + y^2)
+mlir::Value hypot(train::Build &b, mlir::Value x, mlir::Value y);
+/// log(exp(x) + exp(y))
+mlir::Value logAddExp(train::Build &b, mlir::Value x, mlir::Value y);
+/// x * log(y), or 0 where x is 0.
+mlir::Value xLogY(train::Build &b, mlir::Value x, mlir::Value y);
 /// Rounded towards 0.
 mlir::Value truncate(train::Build &b, mlir::Value x);
 /// -1, 0 or 1, also of integers.

@@ -4,6 +4,8 @@
 
 #include "compiler/dialect/train/Loss.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace tessera::train;
 
@@ -66,6 +68,16 @@ std::pair<Value, Value> dropOut(Build &b, Value x, double rate, Step &step) {
                                       step.randomStreams++, DenseI64ArrayAttr());
   Value keep = b.compare(CompareDirection::Ge, numbers, b.splatLike(numbers, rate));
   return {b.select(keep, b.scale(x, 1.0 / (1.0 - rate)), b.splatLike(x, 0.0)), keep};
+}
+
+Value logSumExp(Build &b, Value x, ArrayRef<int64_t> dims) {
+  Value top = StopGradientOp::create(b.builder, b.loc, b.reduce(ReduceKind::Max, x, dims));
+  // An infinite maximum is no shift: the difference would be no number.
+  Value infinite = b.splatLike(top, std::numeric_limits<double>::infinity());
+  Value isInfinite = b.compare(CompareDirection::Eq, b.unary<AbsOp>(top), infinite);
+  top = b.select(isInfinite, b.splatLike(top, 0.0), top);
+  Value shifted = b.sub(x, b.broadcastReduced(top, shapeOf(x), dims));
+  return b.add(b.unary<LogOp>(b.sum(b.exp(shifted), dims)), top);
 }
 
 Value logSoftmax(Build &b, Value x, int64_t dim) {

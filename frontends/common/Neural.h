@@ -27,6 +27,8 @@ mlir::Value mean(train::Build &b, mlir::Value x, llvm::ArrayRef<int64_t> dims);
 /// `x` with elements set to 0 at random, and which ones are kept.
 std::pair<mlir::Value, mlir::Value> dropOut(train::Build &b, mlir::Value x, double rate, Step &step);
 
+/// Over dimensions in which there are elements.
+mlir::Value logSumExp(train::Build &b, mlir::Value x, llvm::ArrayRef<int64_t> dims);
 mlir::Value logSoftmax(train::Build &b, mlir::Value x, int64_t dim);
 
 /// Over the last dimensions of `x`, of as many elements as scale and bias (null: none) have.

@@ -7,8 +7,6 @@
 #include "frontends/onnx/Metadata.h"
 #include "frontends/onnx/OpTable.h"
 
-#include <limits>
-
 using namespace mlir;
 using namespace tessera::train;
 
@@ -74,15 +72,8 @@ template <Kind kind> LogicalResult reduction(Node &n) {
   Value x = n.input(0);
   if (countOf(n, *dims) == 0 && kind != Kind::Sum && kind != Kind::SumSquare && kind != Kind::L1 && kind != Kind::L2)
     return n.fail("reduces no elements");
-  if (kind == Kind::LogSumExp) {
-    Value top = StopGradientOp::create(b.builder, b.loc, b.reduce(ReduceKind::Max, x, *dims));
-    // An infinite maximum is no shift: the difference would be no number.
-    Value infinite = b.splatLike(top, std::numeric_limits<double>::infinity());
-    Value isInfinite = b.compare(CompareDirection::Eq, b.unary<AbsOp>(top), infinite);
-    top = b.select(isInfinite, b.splatLike(top, 0.0), top);
-    Value shifted = b.sub(x, b.broadcastReduced(top, n.shape(0), *dims));
-    return finish(n, b.add(b.unary<LogOp>(b.sum(b.exp(shifted), *dims)), top), *dims);
-  }
+  if (kind == Kind::LogSumExp)
+    return finish(n, logSumExp(b, x, *dims), *dims);
   if (kind == Kind::L1)
     x = b.unary<AbsOp>(x);
   if (kind == Kind::L2 || kind == Kind::SumSquare)

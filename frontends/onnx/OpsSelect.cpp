@@ -1,6 +1,7 @@
 //===- OpsSelect.cpp - the largest, the smallest, and those that are not 0 ===//
 
 #include "frontends/common/Indexing.h"
+#include "frontends/common/Order.h"
 #include "frontends/onnx/OpTable.h"
 
 using namespace mlir;
@@ -10,13 +11,13 @@ namespace tessera::onnx_import {
 
 namespace {
 /// The last one of equal maxima: the largest position whose element equals the maximum, or is no number.
-Value lastArgmax(Build &b, Value x, int64_t axis, RankedTensorType type) {
+Value lastArgmax(Build &b, Value x, int64_t axis) {
   SmallVector<int64_t> shape(shapeOf(x));
   Value top = b.broadcastReduced(b.reduce(ReduceKind::Max, x, {axis}), shape, {axis});
   Value isTop = b.compare(CompareDirection::Eq, x, top);
   if (isa<FloatType>(tensorType(x).getElementType()))
     isTop = b.select(isTop, isTop, b.compare(CompareDirection::Ne, x, x));
-  Value position = b.iota(RankedTensorType::get(shape, type.getElementType()), axis);
+  Value position = b.iota(RankedTensorType::get(shape, b.builder.getI64Type()), axis);
   return b.reduce(ReduceKind::Max, b.select(isTop, position, b.splatLike(position, 0)), {axis});
 }
 
@@ -26,15 +27,10 @@ template <bool isMin> LogicalResult opArgMax(Node &n) {
     return n.fail("expected a numeric input and an axis in range along which there are elements");
   Build &b = n.b;
   Value x = n.input(0);
-  if (isMin && n.isFloat(0))
-    x = b.neg(x);
-  else if (isMin) // -1 - x, or the largest number less x, which exists for each integer
-    x = b.sub(b.splatLike(x, n.element(0).isUnsignedInteger(8) ? 255 : -1), x);
-  SmallVector<int64_t> shape(n.shape(0));
-  shape.erase(shape.begin() + *axis);
-  auto type = RankedTensorType::get(shape, b.builder.getI64Type());
-  Value result = n.attr("select_last_index", 0) != 0 ? lastArgmax(b, x, *axis, type)
-                                                     : ArgmaxOp::create(b.builder, b.loc, type, x, *axis).getResult();
+  const bool isLast = n.attr("select_last_index", 0) != 0;
+  Value result =
+      isLast ? lastArgmax(b, isMin ? frontend::reversed(b, x) : x, *axis) : frontend::argExtreme(b, x, *axis, isMin);
+  SmallVector<int64_t> shape(shapeOf(result));
   if (n.attr("keepdims", 1) != 0) {
     shape.insert(shape.begin() + *axis, 1);
     result = b.reshape(result, shape);
@@ -54,19 +50,10 @@ LogicalResult opTopK(Node &n) {
   if (k < 0 || k > n.shape(0)[*axis])
     return n.fail("takes " + Twine(k) + " elements of a dimension of size " + Twine(n.shape(0)[*axis]));
   Build &b = n.b;
-  SmallVector<int64_t> order, starts(rank, 0), limits(n.shape(0));
-  for (int64_t dim = 0; dim < rank; ++dim)
-    if (dim != *axis)
-      order.push_back(dim);
-  order.push_back(*axis);
-  limits[*axis] = k;
-  auto type = RankedTensorType::get(n.shape(0), b.builder.getI64Type());
-  Value sorted = SortIndicesOp::create(b.builder, b.loc, type, n.input(0), *axis, n.attr("largest", 1) != 0);
-  Value indices = k == n.shape(0)[*axis] ? sorted : b.slice(sorted, starts, limits);
-  Value values = pick(b, permute(b, n.input(0), order), permute(b, indices, order));
-  if (failed(n.set(permute(b, values, inverse(order)))))
+  frontend::Ordered found = frontend::inOrder(b, n.input(0), *axis, k, n.attr("largest", 1) != 0);
+  if (failed(n.set(found.values)))
     return failure();
-  return n.set(indices, 1);
+  return n.set(found.indices, 1);
 }
 
 /// Positions of what is not 0, one column each; their number must be known.

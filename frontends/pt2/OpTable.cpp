@@ -8,10 +8,10 @@ static const llvm::StringMap<const OpRow *> &table() {
   static const llvm::StringMap<const OpRow *> rows = [] {
     llvm::StringMap<const OpRow *> made;
     for (llvm::ArrayRef<OpRow> group : {
-             activationOps(), convolutionOps(), distanceOps(), elementsOps(), elementwiseOps(),
-             functionOps(),   imageOps(),       indexOps(),    leafOps(),     lossOps(),
-             neuralOps(),     padOps(),         placeOps(),    poolOps(),     productOps(),
-             recurrentOps(),  reduceOps(),      resizeOps(),   shapeOps(),
+             activationOps(), arithmeticOps(), arrangeOps(), convolutionOps(), distanceOps(), elementwiseOps(),
+             functionOps(),   imageOps(),      indexOps(),   leafOps(),        lossOps(),     neuralOps(),
+             orderOps(),      padOps(),        placeOps(),   poolOps(),        productOps(),  recurrentOps(),
+             reduceOps(),     resizeOps(),     scatterOps(), shapeOps(),
          })
       for (const OpRow &row : group)
         made[row.target] = &row;

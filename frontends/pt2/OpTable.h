@@ -29,9 +29,10 @@ std::vector<const OpRow *> allOps();
 llvm::ArrayRef<RefusedOp> refusedOps();
 /// All rows of one source file.
 llvm::ArrayRef<OpRow> activationOps();
+llvm::ArrayRef<OpRow> arithmeticOps();
+llvm::ArrayRef<OpRow> arrangeOps();
 llvm::ArrayRef<OpRow> convolutionOps();
 llvm::ArrayRef<OpRow> distanceOps();
-llvm::ArrayRef<OpRow> elementsOps();
 llvm::ArrayRef<OpRow> elementwiseOps();
 llvm::ArrayRef<OpRow> functionOps();
 llvm::ArrayRef<OpRow> imageOps();
@@ -39,6 +40,7 @@ llvm::ArrayRef<OpRow> indexOps();
 llvm::ArrayRef<OpRow> leafOps();
 llvm::ArrayRef<OpRow> lossOps();
 llvm::ArrayRef<OpRow> neuralOps();
+llvm::ArrayRef<OpRow> orderOps();
 llvm::ArrayRef<OpRow> padOps();
 llvm::ArrayRef<OpRow> placeOps();
 llvm::ArrayRef<OpRow> poolOps();
@@ -46,6 +48,7 @@ llvm::ArrayRef<OpRow> productOps();
 llvm::ArrayRef<OpRow> recurrentOps();
 llvm::ArrayRef<OpRow> reduceOps();
 llvm::ArrayRef<OpRow> resizeOps();
+llvm::ArrayRef<OpRow> scatterOps();
 llvm::ArrayRef<OpRow> shapeOps();
 
 } // namespace tessera::pt2

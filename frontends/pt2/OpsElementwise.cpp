@@ -1,7 +1,9 @@
-//===- OpsElementwise.cpp - arithmetic, comparisons, selection, conversion -----===//
+//===- OpsElementwise.cpp - comparisons, logic, selection, conversion -----===//
 
+#include "frontends/common/Functions.h"
 #include "frontends/common/Neural.h"
 #include "frontends/pt2/OpTable.h"
+#include "frontends/pt2/Operands.h"
 #include "frontends/pt2/Promote.h"
 
 using namespace mlir;
@@ -10,183 +12,143 @@ using namespace tessera::train;
 namespace tessera::pt2 {
 
 namespace {
-// --- Binary ---
+// --- Extremes, angles, lengths ---
 
-/// A number as a tensor without dimensions.
-LogicalResult asTensor(Call &c, StringRef name, Type element, Value &made) {
-  std::optional<double> value = c.number(name);
-  if (!value)
-    return c.fail("'" + name + "' is neither a tensor nor a number that a double holds");
-  auto tensor = c.splat(element, *value);
-  if (failed(tensor))
-    return failure();
-  made = *tensor;
-  return success();
+template <bool isMax> LogicalResult opExtreme(Call &c) {
+  return binaryIn(c, c.resultElement(),
+                  [](Build &b, Value x, Value y) { return isMax ? b.max(x, y) : frontend::minimum(b, x, y); });
 }
 
-/// Both operands in an element type and their common shape.
-LogicalResult both(Call &c, Type element, Value &x, Value &y) {
-  if (!element)
-    return c.fail("the operands have no common type that is supported");
-  Value operands[2];
-  for (auto [place, name] : {std::pair(0, "self"), std::pair(1, "other")}) {
-    if (c.isTensor(name))
-      operands[place] = c.b.convert(c.value(name), element);
-    else if (failed(asTensor(c, name, element, operands[place])))
-      return failure();
-  }
-  auto shape = broadcastShape(shapeOf(operands[0]), shapeOf(operands[1]));
-  if (!shape)
-    return c.fail("shapes " + shapeText(shapeOf(operands[0])) + " and " + shapeText(shapeOf(operands[1])) +
-                  " do not broadcast");
-  x = c.b.broadcastTo(operands[0], *shape);
-  y = c.b.broadcastTo(operands[1], *shape);
-  return success();
+/// Of a number and what is none, the number; equal ones share the slope.
+template <bool isMax> LogicalResult opExtremeNumber(Call &c) {
+  return binaryIn(c, c.resultElement(), [](Build &b, Value x, Value y) {
+    Value takesFirst = b.compare(isMax ? CompareDirection::Ge : CompareDirection::Le, x, y);
+    if (isa<FloatType>(tensorType(x).getElementType()))
+      takesFirst = b.max(takesFirst, frontend::isNaN(b, y));
+    return b.select(b.compare(CompareDirection::Eq, x, y), b.max(x, y), b.select(takesFirst, x, y));
+  });
 }
 
-/// Whether both operands have dimensions, and nothing scales one: what is rounded once then, whatever it is computed
-/// in.
-bool isPlain(Call &c) {
-  return c.isTensor("self") && c.isTensor("other") && c.rank("self") > 0 && c.rank("other") > 0 &&
-         c.numberOr("alpha", 1) == 1;
-}
-
-/// In the type of the result; `alpha` scales the second operand.
-template <typename Make> LogicalResult arithmetic(Call &c, Make make) {
-  Type element = c.resultElement();
-  Value x, y;
-  if (failed(both(c, element && !isPlain(c) ? computedIn(element) : element, x, y)))
-    return failure();
-  if (std::optional<double> alpha = c.number("alpha"); alpha && *alpha != 1) {
-    auto factor = c.splat(tensorType(y).getElementType(), *alpha);
-    if (failed(factor))
-      return failure();
-    y = c.b.mul(y, c.b.broadcastTo(*factor, shapeOf(y)));
-  }
-  return c.set(c.b.convert(make(c.b, x, y), element));
-}
-
-template <Value (Build::*make)(Value, Value)> LogicalResult binary(Call &c) {
-  if (!c.resultElement() || c.resultElement().isInteger(1))
-    return c.fail("boolean operands");
-  return arithmetic(c, [](Build &b, Value x, Value y) { return (b.*make)(x, y); });
-}
-
-/// Of booleans: and.
-LogicalResult opMul(Call &c) {
-  return arithmetic(c, [](Build &b, Value x, Value y) { return b.mul(x, y); });
-}
-
-/// other - alpha * self
-LogicalResult opRsub(Call &c) {
-  if (!c.resultElement() || c.resultElement().isInteger(1) || c.numberOr("alpha", 1) != 1)
-    return c.fail("boolean operands, or alpha is not 1");
-  return arithmetic(c, [](Build &b, Value x, Value y) { return b.sub(y, x); });
-}
-
-LogicalResult opDiv(Call &c) {
-  const std::string mode = c.text("rounding_mode", "");
-  if (!mode.empty() && mode != "floor" && mode != "trunc")
-    return c.fail("rounding_mode is '" + mode + "'");
-  if (!mode.empty() && isa_and_nonnull<FloatType>(c.resultElement()))
-    return c.fail("rounded quotients of floats are not supported");
-  if (mode.empty() && !isa_and_nonnull<FloatType>(c.resultElement()))
+/// `function` of floats.
+template <Value (*function)(Build &, Value, Value)> LogicalResult ofFloats(Call &c) {
+  if (!isa_and_nonnull<FloatType>(c.resultElement()))
     return c.fail("the result is not floating point");
-  return arithmetic(
-      c, [&](Build &b, Value x, Value y) { return mode == "floor" ? frontend::floorDivide(b, x, y) : b.div(x, y); });
+  return binaryIn(c, computedIn(c.resultElement()), function);
 }
 
-LogicalResult opRemainder(Call &c) {
-  Value x, y;
-  if (!c.resultElement() || isa<FloatType>(c.resultElement()) || c.resultElement().isInteger(1))
-    return c.fail("remainders are supported of integers only");
-  if (failed(both(c, c.resultElement(), x, y)))
-    return failure();
-  return c.set(frontend::floorRemainder(c.b, x, y));
-}
-
-LogicalResult opMinimum(Call &c) {
-  Value x, y;
-  if (failed(both(c, c.resultElement(), x, y)))
-    return failure();
-  return c.set(frontend::minimum(c.b, x, y));
-}
-
-LogicalResult opPow(Call &c) {
-  Type element = c.resultElement();
-  std::optional<double> exponent = c.number("exponent");
-  if (!isa_and_nonnull<FloatType>(element) || !c.isTensor("self"))
-    return c.fail("expected a floating-point tensor");
-  Build &b = c.b;
-  Value x = b.convert(c.value("self"), computedIn(element));
-  auto done = [&](Value y) { return c.set(b.convert(y, element)); };
-  if (exponent && *exponent == 2)
-    return done(b.mul(x, x));
-  if (exponent && *exponent == 3)
-    return done(b.mul(b.mul(x, x), x));
-  if (exponent && *exponent == 0.5)
-    return done(b.unary<SqrtOp>(x));
-  if (exponent && *exponent == -0.5)
-    return done(b.unary<RsqrtOp>(x));
-  if (!exponent && !c.isTensor("exponent"))
-    return c.fail("the exponent is neither a number nor a tensor");
-  Value y = exponent ? b.splatLike(x, *exponent) : b.convert(c.value("exponent"), computedIn(element));
-  auto shape = broadcastShape(shapeOf(x), shapeOf(y));
-  if (!shape)
-    return c.fail("shapes do not broadcast");
-  return done(b.pow(b.broadcastTo(x, *shape), b.broadcastTo(y, *shape)));
-}
+// --- Comparisons and logic ---
 
 template <CompareDirection direction> LogicalResult comparison(Call &c) {
-  Value x, y;
-  if (failed(both(c, promoted(c, "self", "other"), x, y)))
-    return failure();
-  return c.set(c.b.compare(direction, x, y));
+  return binaryIn(c, promoted(c, "self", "other"),
+                  [](Build &b, Value x, Value y) { return b.compare(direction, x, y); });
 }
 
 enum class Logic { And, Or, Xor };
-template <Logic logic> LogicalResult logical(Call &c) {
-  Value x, y;
-  if (!c.isTensor("other") || !c.element("self").isInteger(1) || !c.element("other").isInteger(1))
-    return c.fail("operands are not boolean");
-  if (failed(both(c, c.element("self"), x, y)))
-    return failure();
+template <Logic logic> Value combined(Build &b, Value x, Value y) {
   if (logic == Logic::Xor)
-    return c.set(c.b.compare(CompareDirection::Ne, x, y));
-  return c.set(logic == Logic::And ? c.b.mul(x, y) : c.b.max(x, y));
+    return b.compare(CompareDirection::Ne, x, y);
+  return logic == Logic::And ? b.mul(x, y) : b.max(x, y);
 }
 
-LogicalResult opWhere(Call &c) {
-  Type element = c.resultElement();
-  if (!element || !c.element("condition").isInteger(1))
-    return c.fail("the condition is not boolean");
-  Value condition = c.value("condition"), sides[2];
-  SmallVector<int64_t> shape(shapeOf(condition));
-  for (auto [place, name] : {std::pair(0, "self"), std::pair(1, "other")}) {
-    if (c.isTensor(name))
-      sides[place] = c.b.convert(c.value(name), element);
-    else if (failed(asTensor(c, name, element, sides[place])))
-      return failure();
-    auto common = broadcastShape(shape, shapeOf(sides[place]));
-    if (!common)
-      return c.fail("shapes do not broadcast");
-    shape = *common;
+/// Of numbers: what is not 0 is true.
+template <Logic logic> LogicalResult logical(Call &c) {
+  auto isTrue = [&](StringRef name) {
+    Value x = c.value(name);
+    return c.element(name).isInteger(1) ? x : c.b.compare(CompareDirection::Ne, x, c.b.splatLike(x, 0));
+  };
+  Value x = isTrue("self"), y = isTrue("other");
+  auto shape = broadcastShape(shapeOf(x), shapeOf(y));
+  if (!shape)
+    return c.fail("shapes do not broadcast");
+  return c.set(combined<logic>(c.b, c.b.broadcastTo(x, *shape), c.b.broadcastTo(y, *shape)));
+}
+
+/// Of a known tensor or number the integers, of `shape`.
+std::optional<std::vector<int64_t>> knownInts(Call &c, StringRef name, ArrayRef<int64_t> shape) {
+  const int64_t count = *countElements(shape);
+  if (!c.isTensor(name)) {
+    auto value = c.integer(name);
+    return value ? std::optional(std::vector<int64_t>(count, *value)) : std::nullopt;
   }
-  return c.set(c.b.select(c.b.broadcastTo(condition, shape), c.b.broadcastTo(sides[0], shape),
-                          c.b.broadcastTo(sides[1], shape)));
+  const HostTensor *known = c.known(name);
+  if (!known || known->isFloat())
+    return std::nullopt;
+  std::vector<int64_t> made(count);
+  for (int64_t flat = 0; flat < count; ++flat) {
+    int64_t rest = flat, at = 0, stride = 1;
+    for (int64_t dim = static_cast<int64_t>(shape.size()) - 1, inner = known->type.getRank() - 1; dim >= 0;
+         --dim, --inner) {
+      const int64_t size = inner < 0 ? 1 : known->shape()[inner];
+      at += size == 1 ? 0 : rest % shape[dim] * stride;
+      stride *= size;
+      rest /= shape[dim];
+    }
+    made[flat] = known->ints[at];
+  }
+  return made;
+}
+
+/// Of integers that are known when the step is compiled.
+template <Logic logic> LogicalResult knownBits(Call &c) {
+  Type element = c.resultElement();
+  auto shape = c.isTensor("other") ? broadcastShape(c.shape("self"), c.shape("other"))
+                                   : std::optional(SmallVector<int64_t>(c.shape("self")));
+  if (!shape || !countElements(*shape) || *countElements(*shape) > frontend::kMaxConstantElements)
+    return c.fail("shapes do not broadcast, or the result is too large");
+  auto x = knownInts(c, "self", *shape), y = knownInts(c, "other", *shape);
+  if (!x || !y)
+    return c.fail("operands are neither boolean nor known integers");
+  HostTensor made = HostTensor::splat(RankedTensorType::get(*shape, element), 0);
+  for (size_t i = 0; i < x->size(); ++i) {
+    const int64_t a = (*x)[i], b = (*y)[i];
+    made.ints[i] = frontend::wrapTo(element, logic == Logic::And ? (a & b) : logic == Logic::Or ? (a | b) : (a ^ b));
+  }
+  return c.set(std::move(made));
+}
+
+template <Logic logic> LogicalResult bitwise(Call &c) {
+  Type element = c.resultElement();
+  if (!isa_and_nonnull<IntegerType>(element))
+    return c.fail("expected booleans or integers");
+  if (element.isInteger(1))
+    return binaryIn(c, element, combined<logic>);
+  // The last bits of an integer are what a power of 2 leaves.
+  const auto mask = c.integer("other");
+  if (logic == Logic::And && mask && *mask > 0 && (*mask & (*mask + 1)) == 0 && !c.known("self") &&
+      !element.isUnsignedInteger() && *mask < (int64_t{1} << 40) && element.getIntOrFloatBitWidth() == 64) {
+    Value x = c.b.convert(c.value("self"), element);
+    return c.set(frontend::floorRemainder(c.b, x, c.b.splatLike(x, static_cast<double>(*mask + 1))));
+  }
+  return knownBits<logic>(c);
+}
+
+// --- Selection ---
+
+LogicalResult opWhere(Call &c) {
+  if (!c.resultElement() || !c.element("condition").isInteger(1))
+    return c.fail("the condition is not boolean");
+  auto sides = operands(c, c.resultElement(), {"self", "other"}, c.shape("condition"));
+  if (failed(sides))
+    return failure();
+  Value x = (*sides)[0], y = (*sides)[1];
+  return c.set(c.b.select(c.b.broadcastTo(c.value("condition"), shapeOf(x)), x, y));
 }
 
 LogicalResult opMaskedFill(Call &c) {
-  Value x = c.value("self"), mask = c.value("mask");
-  auto shape = broadcastShape(shapeOf(x), shapeOf(mask));
-  if (!shape || !c.element("mask").isInteger(1))
-    return c.fail("the mask is not boolean, or does not broadcast");
-  Value filled;
-  if (c.isTensor("value") && c.rank("value") == 0)
-    filled = c.b.convert(c.value("value"), c.element("self"));
-  else if (failed(asTensor(c, "value", c.element("self"), filled)))
+  if (!c.element("mask").isInteger(1) || (c.isTensor("value") && c.rank("value") != 0))
+    return c.fail("the mask is not boolean, or the value not one number");
+  auto sides = operands(c, c.element("self"), {"self", "value"}, c.shape("mask"));
+  if (failed(sides))
     return failure();
-  return c.set(c.b.select(c.b.broadcastTo(mask, *shape), c.b.broadcastTo(filled, *shape), c.b.broadcastTo(x, *shape)));
+  Value x = (*sides)[0], filled = (*sides)[1];
+  return c.set(c.b.select(c.b.broadcastTo(c.value("mask"), shapeOf(x)), filled, x));
+}
+
+LogicalResult opFill(Call &c) {
+  if (c.isTensor("value") && c.rank("value") != 0)
+    return c.fail("the value is not one number");
+  auto value = operands(c, c.element("self"), {"value"}, c.shape("self"));
+  return failed(value) ? failure() : c.set((*value)[0]);
 }
 
 // --- Conversion ---
@@ -217,31 +179,41 @@ LogicalResult opDetachInPlace(Call &c) {
 }
 
 const OpRow kRows[] = {
-    {"aten.add.Scalar", binary<&Build::add>},
-    {"aten.add.Tensor", binary<&Build::add>},
+    {"aten.__and__.Scalar", bitwise<Logic::And>},
+    {"aten.__and__.Tensor", bitwise<Logic::And>, "self,other"},
+    {"aten.__or__.Scalar", bitwise<Logic::Or>},
+    {"aten.__or__.Tensor", bitwise<Logic::Or>, "self,other"},
+    {"aten.__xor__.Scalar", bitwise<Logic::Xor>},
+    {"aten.__xor__.Tensor", bitwise<Logic::Xor>, "self,other"},
+    {"aten._to_copy.default", opTo},
     {"aten.alias.default", opSame},
-    {"aten.bitwise_and.Tensor", logical<Logic::And>, "self,other"},
-    {"aten.bitwise_or.Tensor", logical<Logic::Or>, "self,other"},
-    {"aten.__and__.Tensor", logical<Logic::And>, "self,other"},
-    {"aten.__or__.Tensor", logical<Logic::Or>, "self,other"},
+    {"aten.arctan2.default", ofFloats<frontend::atan2>, "self,other"},
+    {"aten.atan2.default", ofFloats<frontend::atan2>, "self,other"},
+    {"aten.bitwise_and.Scalar", bitwise<Logic::And>},
+    {"aten.bitwise_and.Tensor", bitwise<Logic::And>, "self,other"},
+    {"aten.bitwise_or.Scalar", bitwise<Logic::Or>},
+    {"aten.bitwise_or.Tensor", bitwise<Logic::Or>, "self,other"},
+    {"aten.bitwise_xor.Scalar", bitwise<Logic::Xor>},
+    {"aten.bitwise_xor.Tensor", bitwise<Logic::Xor>, "self,other"},
     {"aten.clone.default", opSame},
     {"aten.contiguous.default", opSame},
-    {"aten.copy.default", opCopy, "self,src"},
     {"aten.detach.default", opDetach},
     {"aten.detach_.default", opDetachInPlace},
-    {"aten.div.Scalar", opDiv},
-    {"aten.div.Scalar_mode", opDiv},
-    {"aten.div.Tensor", opDiv},
-    {"aten.div.Tensor_mode", opDiv},
     {"aten.eq.Scalar", comparison<CompareDirection::Eq>},
     {"aten.eq.Tensor", comparison<CompareDirection::Eq>},
+    {"aten.fill.Scalar", opFill},
+    {"aten.fill.Tensor", opFill, "self,value"},
+    {"aten.fmax.default", opExtremeNumber<true>, "self,other"},
+    {"aten.fmin.default", opExtremeNumber<false>, "self,other"},
     {"aten.ge.Scalar", comparison<CompareDirection::Ge>},
     {"aten.ge.Tensor", comparison<CompareDirection::Ge>},
     {"aten.gt.Scalar", comparison<CompareDirection::Gt>},
     {"aten.gt.Tensor", comparison<CompareDirection::Gt>},
+    {"aten.hypot.default", ofFloats<frontend::hypot>, "self,other"},
     {"aten.le.Scalar", comparison<CompareDirection::Le>},
     {"aten.le.Tensor", comparison<CompareDirection::Le>},
     {"aten.lift_fresh_copy.default", opSame},
+    {"aten.logaddexp.default", ofFloats<frontend::logAddExp>, "self,other"},
     {"aten.logical_and.default", logical<Logic::And>, "self,other"},
     {"aten.logical_or.default", logical<Logic::Or>, "self,other"},
     {"aten.logical_xor.default", logical<Logic::Xor>, "self,other"},
@@ -249,28 +221,22 @@ const OpRow kRows[] = {
     {"aten.lt.Tensor", comparison<CompareDirection::Lt>},
     {"aten.masked_fill.Scalar", opMaskedFill, "self,mask"},
     {"aten.masked_fill.Tensor", opMaskedFill, "self,mask"},
-    {"aten.maximum.default", binary<&Build::max>, "self,other"},
-    {"aten.minimum.default", opMinimum, "self,other"},
-    {"aten.mul.Scalar", opMul},
-    {"aten.mul.Tensor", opMul},
+    {"aten.max.other", opExtreme<true>, "self,other"},
+    {"aten.maximum.default", opExtreme<true>, "self,other"},
+    {"aten.min.other", opExtreme<false>, "self,other"},
+    {"aten.minimum.default", opExtreme<false>, "self,other"},
     {"aten.ne.Scalar", comparison<CompareDirection::Ne>},
     {"aten.ne.Tensor", comparison<CompareDirection::Ne>},
-    {"aten.pow.Tensor_Scalar", opPow},
-    {"aten.pow.Tensor_Tensor", opPow, "self,exponent"},
-    {"aten.remainder.Scalar", opRemainder},
-    {"aten.remainder.Tensor", opRemainder},
-    {"aten.rsub.Scalar", opRsub},
-    {"aten.rsub.Tensor", opRsub},
-    {"aten.sub.Scalar", binary<&Build::sub>},
-    {"aten.sub.Tensor", binary<&Build::sub>},
     {"aten.to.device", opTo},
     {"aten.to.dtype", opTo},
     {"aten.to.dtype_layout", opTo},
-    {"aten._to_copy.default", opTo},
     {"aten.type_as.default", opTypeAs, "self,other"},
+    {"aten.where.Scalar", opWhere, "condition"},
     {"aten.where.ScalarOther", opWhere, "condition,self"},
     {"aten.where.ScalarSelf", opWhere, "condition,other"},
     {"aten.where.self", opWhere, "condition,self,other"},
+    {"aten.xlogy.Scalar_Other", ofFloats<frontend::xLogY>},
+    {"aten.xlogy.Tensor", ofFloats<frontend::xLogY>, "self,other"},
 };
 } // namespace
 

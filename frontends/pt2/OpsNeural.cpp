@@ -53,9 +53,15 @@ LogicalResult normalisation(Call &c, NormMode mode, std::optional<double> epsilo
   Build &b = c.b;
   Value x = c.value("input"), scale = c.optional("weight"), bias = c.optional("bias");
   LayerNormOp norm = frontend::normaliseInner(b, x, *inner, mode, scale, bias, epsilon.value_or(1e-5));
-  if (failed(c.set(b.reshape(norm.getResult(), shapeOf(x)))) || failed(c.set(b.reshape(norm.getMean(), kept), 1)))
+  if (failed(c.set(b.reshape(norm.getResult(), shapeOf(x)))))
     return failure();
-  return c.set(b.reshape(norm.getRstd(), kept), 2);
+  // PyTorch gives the statistics no gradient.
+  for (auto [i, value] : {std::pair(1, norm.getMean()), std::pair(2, norm.getRstd())}) {
+    Value statistic = StopGradientOp::create(b.builder, b.loc, b.reshape(value, kept));
+    if (failed(c.set(statistic, i)))
+      return failure();
+  }
+  return success();
 }
 LogicalResult opLayerNorm(Call &c) { return normalisation(c, NormMode::Layer, c.number("eps")); }
 LogicalResult opRmsNorm(Call &c) {
@@ -138,14 +144,18 @@ LogicalResult opBatchNorm(Call &c) {
 
 LogicalResult opDropout(Call &c) {
   const StringRef name = c.isTensor("input") ? "input" : "self";
-  const double rate = c.numberOr("p", 0.5);
-  if (!c.flag("train", true) || rate == 0)
-    return c.set(c.value(name));
-  if (!(rate > 0 && rate < 1) || !c.isFloat(name))
-    return c.fail("expected floating point and a rate below 1");
+  const double rate = c.flag("train", true) ? c.numberOr("p", 0.5) : 0;
+  if (!(rate >= 0 && rate <= 1) || !c.isFloat(name))
+    return c.fail("expected floating point and a rate from 0 to 1");
   Value input = c.value(name);
-  auto [x, keep] = frontend::dropOut(c.b, input, rate, c.step);
-  return succeeded(c.set(x)) ? c.set(keep, 1) : failure();
+  if (rate > 0 && rate < 1) {
+    auto [x, keep] = frontend::dropOut(c.b, input, rate, c.step);
+    return succeeded(c.set(x)) ? c.set(keep, 1) : failure();
+  }
+  auto mask = RankedTensorType::get(c.shape(name), c.b.builder.getI1Type());
+  if (failed(c.set(rate == 0 ? input : c.b.scale(input, 0))))
+    return failure();
+  return c.set(c.b.splat(mask, rate == 0 ? 1 : 0), 1);
 }
 
 // --- Attention ---

@@ -75,22 +75,64 @@ LogicalResult opMatmul(Call &c, StringRef second) {
 LogicalResult opMatmulOther(Call &c) { return opMatmul(c, "other"); }
 LogicalResult opMm(Call &c) { return opMatmul(c, c.isTensor("mat2") ? "mat2" : "vec"); }
 
+/// beta * self + alpha * product; nothing of self if beta is 0, whatever it holds.
+LogicalResult addTo(Call &c, Value product) {
+  Build &b = c.b;
+  Type element = tensorType(product).getElementType();
+  if (c.element("self") != element || failed(c.splat(element, c.numberOr("alpha", 1))) ||
+      failed(c.splat(element, c.numberOr("beta", 1))))
+    return c.fail("what is added, alpha or beta have another type");
+  if (double alpha = c.numberOr("alpha", 1); alpha != 1)
+    product = b.scale(product, alpha);
+  auto shape = broadcastShape(shapeOf(product), c.shape("self"));
+  if (!shape || ArrayRef<int64_t>(*shape) != shapeOf(product))
+    return c.fail("what is added does not fit");
+  const double beta = c.numberOr("beta", 1);
+  if (beta == 0)
+    return c.set(product);
+  Value added = b.broadcastTo(c.value("self"), *shape);
+  return c.set(b.add(product, beta == 1 ? added : b.scale(added, beta)));
+}
+
 LogicalResult opAddmm(Call &c) {
   if (failed(checkTypes(c, "mat1", "mat2")) || c.rank("mat1") != 2 || c.rank("mat2") != 2 ||
       c.shape("mat1")[1] != c.shape("mat2")[0])
     return c.fail("operands are not matrices that fit");
-  Build &b = c.b;
-  Value y = b.dot(c.value("mat1"), c.value("mat2"), {}, {}, {1}, {0});
-  if (double alpha = c.numberOr("alpha", 1); alpha != 1)
-    y = b.scale(y, alpha);
-  auto shape = broadcastShape(shapeOf(y), c.shape("self"));
-  if (!shape || ArrayRef<int64_t>(*shape) != shapeOf(y) || c.element("self") != c.element("mat1"))
-    return c.fail("what is added does not fit");
-  Value added = b.broadcastTo(c.value("self"), *shape);
-  if (double beta = c.numberOr("beta", 1); beta != 1)
-    added = b.scale(added, beta);
-  return c.set(b.add(y, added));
+  return addTo(c, c.b.dot(c.value("mat1"), c.value("mat2"), {}, {}, {1}, {0}));
 }
+LogicalResult opAddmv(Call &c) {
+  if (failed(checkTypes(c, "mat", "vec")) || c.rank("mat") != 2 || c.rank("vec") != 1 ||
+      c.shape("mat")[1] != c.shape("vec")[0])
+    return c.fail("operands are not a matrix and a vector that fit");
+  return addTo(c, c.b.dot(c.value("mat"), c.value("vec"), {}, {}, {1}, {0}));
+}
+/// Products of a batch, or their sum.
+template <bool isSum> LogicalResult opAddBatches(Call &c) {
+  if (failed(checkTypes(c, "batch1", "batch2")) || c.rank("batch1") != 3 || c.rank("batch2") != 3 ||
+      c.shape("batch1")[2] != c.shape("batch2")[1] || c.shape("batch1")[0] != c.shape("batch2")[0])
+    return c.fail("operands are not batches of matrices that fit");
+  Value x = c.value("batch1"), y = c.value("batch2");
+  return addTo(c, isSum ? c.b.dot(x, y, {}, {}, {0, 2}, {0, 1}) : c.b.dot(x, y, {0}, {0}, {2}, {1}));
+}
+
+/// Each element of one vector times each of the other.
+FailureOr<Value> outerProduct(Call &c, StringRef first, StringRef second) {
+  if (failed(checkTypes(c, first, second)) || c.rank(first) != 1 || c.rank(second) != 1)
+    return c.fail("operands are not vectors of one type");
+  const SmallVector<int64_t> shape = {c.shape(first)[0], c.shape(second)[0]};
+  if (!countElements(shape))
+    return c.fail("the result is too large");
+  return c.b.mul(c.b.broadcast(c.value(first), shape, {0}), c.b.broadcast(c.value(second), shape, {1}));
+}
+LogicalResult opOuter(Call &c) {
+  auto product = outerProduct(c, "self", "vec2");
+  return failed(product) ? failure() : c.set(*product);
+}
+LogicalResult opAddr(Call &c) {
+  auto product = outerProduct(c, "vec1", "vec2");
+  return failed(product) ? failure() : addTo(c, *product);
+}
+LogicalResult opDot(Call &c) { return opMatmul(c, c.isTensor("tensor") ? "tensor" : "other"); }
 
 LogicalResult opEinsum(Call &c) {
   auto list = c.list("tensors");
@@ -126,14 +168,21 @@ LogicalResult opBilinear(Call &c) {
 }
 
 const OpRow kRows[] = {
+    {"aten.addbmm.default", opAddBatches<true>, "self,batch1,batch2"},
     {"aten.addmm.default", opAddmm, "self,mat1,mat2"},
+    {"aten.addmv.default", opAddmv, "self,mat,vec"},
+    {"aten.addr.default", opAddr, "self,vec1,vec2"},
+    {"aten.baddbmm.default", opAddBatches<false>, "self,batch1,batch2"},
     {"aten.bilinear.default", opBilinear, "input1,input2,weight"},
     {"aten.bmm.default", opMm, "self,mat2"},
+    {"aten.dot.default", opDot, "self,tensor"},
     {"aten.einsum.default", opEinsum, ""},
+    {"aten.ger.default", opOuter, "self,vec2"},
     {"aten.linear.default", opLinear, "input,weight"},
     {"aten.matmul.default", opMatmulOther, "self,other"},
     {"aten.mm.default", opMm, "self,mat2"},
     {"aten.mv.default", opMm, "self,vec"},
+    {"aten.outer.default", opOuter, "self,vec2"},
 };
 } // namespace
 

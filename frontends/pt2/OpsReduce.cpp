@@ -1,9 +1,11 @@
-//===- OpsReduce.cpp - sums, means, maxima, running sums -------------------===//
+//===- OpsReduce.cpp - sums, means, products, norms -------------------------===//
 
-#include "compiler/dialect/train/Running.h"
+#include "frontends/common/Functions.h"
 #include "frontends/common/Neural.h"
 #include "frontends/pt2/OpTable.h"
 #include "frontends/pt2/Promote.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace tessera::train;
@@ -11,27 +13,17 @@ using namespace tessera::train;
 namespace tessera::pt2 {
 
 namespace {
+using Dims = SmallVector<int64_t>;
+
 /// The dimensions of `dim`; all of them where it is missing or empty.
-std::optional<SmallVector<int64_t>> reduced(Call &c) {
+std::optional<Dims> reduced(Call &c) {
   auto given = c.has("dim") ? c.ints("dim") : std::nullopt;
   if (!c.has("dim") || (given && given->empty()))
     return llvm::to_vector(llvm::seq<int64_t>(0, c.rank("self")));
+  // A tensor without dimensions has one by name.
+  if (c.rank("self") == 0)
+    return c.axes("dim", 1) ? std::optional(Dims()) : std::nullopt;
   return c.axes("dim", c.rank("self"));
-}
-
-/// Reduces to the result's type, and keeps dimensions of size 1 where that is asked for.
-LogicalResult finish(Call &c, ArrayRef<int64_t> dims, llvm::function_ref<Value(Value)> make) {
-  Type element = c.resultElement();
-  if (!element || element.isInteger(1))
-    return c.fail("the result's element type is not supported");
-  Value result = c.b.convert(make(c.b.convert(c.value("self"), computedIn(element))), element);
-  if (c.flag("keepdim", false)) {
-    SmallVector<int64_t> shape(c.shape("self"));
-    for (int64_t dim : dims)
-      shape[dim] = 1;
-    result = c.b.reshape(result, shape);
-  }
-  return c.set(result);
 }
 
 int64_t countOf(Call &c, ArrayRef<int64_t> dims) {
@@ -41,11 +33,42 @@ int64_t countOf(Call &c, ArrayRef<int64_t> dims) {
   return count;
 }
 
+/// Keeps dimensions of size 1 where that is asked for.
+LogicalResult setReduced(Call &c, Value result, ArrayRef<int64_t> dims, int i = 0) {
+  if (c.flag("keepdim", false)) {
+    SmallVector<int64_t> shape(c.shape("self"));
+    for (int64_t dim : dims)
+      shape[dim] = 1;
+    result = c.b.reshape(result, shape);
+  }
+  return c.set(result, i);
+}
+
+Value reduce(Build &b, ReduceKind kind, Value x, ArrayRef<int64_t> dims) {
+  return dims.empty() ? x : b.reduce(kind, x, dims);
+}
+
+/// Computes in the result's type, or f32 for narrower floats.
+LogicalResult finish(Call &c, ArrayRef<int64_t> dims, llvm::function_ref<Value(Value)> make) {
+  Type element = c.resultElement();
+  if (!element || element.isInteger(1))
+    return c.fail("the result's element type is not supported");
+  Value result = make(c.b.convert(c.value("self"), computedIn(element)));
+  return setReduced(c, c.b.convert(result, element), dims);
+}
+
 LogicalResult opSum(Call &c) {
   auto dims = reduced(c);
   if (!dims)
     return c.fail("a dimension is out of range");
-  return finish(c, *dims, [&](Value x) { return c.b.sum(x, *dims); });
+  return finish(c, *dims, [&](Value x) { return reduce(c.b, ReduceKind::Sum, x, *dims); });
+}
+
+LogicalResult opProd(Call &c) {
+  auto dims = reduced(c);
+  if (!dims || countOf(c, *dims) == 0)
+    return c.fail("a dimension is out of range, or nothing is multiplied");
+  return finish(c, *dims, [&](Value x) { return reduce(c.b, ReduceKind::Mul, x, *dims); });
 }
 
 LogicalResult opMean(Call &c) {
@@ -55,47 +78,136 @@ LogicalResult opMean(Call &c) {
   return finish(c, *dims, [&](Value x) { return frontend::mean(c.b, x, *dims); });
 }
 
-LogicalResult opVar(Call &c) {
+LogicalResult opLogSumExp(Call &c) {
   auto dims = reduced(c);
-  const double correction = c.has("correction") ? c.numberOr("correction", 1) : c.flag("unbiased", true) ? 1 : 0;
-  if (!dims || !c.isFloat("self") || static_cast<double>(countOf(c, *dims)) <= correction)
-    return c.fail("a dimension is out of range, or too little is averaged");
-  return finish(c, *dims, [&](Value x) {
-    const auto count = static_cast<double>(countOf(c, *dims));
-    Value mean = frontend::mean(c.b, x, *dims);
-    Value centred = c.b.sub(x, c.b.broadcastReduced(mean, shapeOf(x), *dims));
-    return c.b.scale(c.b.sum(c.b.mul(centred, centred), *dims), 1.0 / (count - correction));
-  });
+  if (!dims || !isa_and_nonnull<FloatType>(c.resultElement()) || countOf(c, *dims) == 0)
+    return c.fail("a dimension is out of range, or nothing is summed");
+  return finish(c, *dims, [&](Value x) { return dims->empty() ? x : frontend::logSumExp(c.b, x, *dims); });
 }
 
 template <ReduceKind kind> LogicalResult opExtreme(Call &c) {
   auto dims = reduced(c);
   if (!dims || c.element("self").isInteger(1) || countOf(c, *dims) == 0)
     return c.fail("a dimension is out of range, or the input is boolean or empty");
-  return finish(c, *dims, [&](Value x) { return c.b.reduce(kind, x, *dims); });
+  return setReduced(c, reduce(c.b, kind, c.value("self"), *dims), *dims);
 }
 
-LogicalResult opCumsum(Call &c) {
-  auto dim = axisOf(c.integerOr("dim", 0), c.rank("self"));
-  Type element = c.resultElement();
-  if (!dim || c.rank("self") == 0 || !element || element.isInteger(1))
-    return c.fail("the dimension is out of range");
-  // Evaluated here: as ops it is products with triangles of positions, which are too large for that.
-  const HostTensor *known = c.known("self");
-  if (auto integer = dyn_cast<IntegerType>(element); integer && known && !known->isFloat())
-    return c.set(HostTensor::ofInts(RankedTensorType::get(known->shape(), integer), known->ints).runningSums(*dim));
-  return c.set(runningSums(c.b, c.b.convert(c.value("self"), element), *dim, {}));
+// --- Booleans, and how many ---
+
+Value isTrue(Call &c) {
+  Value x = c.value("self");
+  return c.element("self").isInteger(1) ? x : c.b.compare(CompareDirection::Ne, x, c.b.splatLike(x, 0));
+}
+
+template <bool isAll> LogicalResult opAny(Call &c) {
+  auto dims = reduced(c);
+  if (!dims || countOf(c, *dims) == 0 || !c.resultElement())
+    return c.fail("a dimension is out of range, or the input is empty");
+  Value x = c.b.convert(isTrue(c), c.b.builder.getI32Type());
+  Value most = reduce(c.b, isAll ? ReduceKind::Min : ReduceKind::Max, x, *dims);
+  Value result = c.b.compare(CompareDirection::Ne, most, c.b.splatLike(most, 0));
+  return setReduced(c, c.b.convert(result, c.resultElement()), *dims);
+}
+
+LogicalResult opCountNonzero(Call &c) {
+  auto dims = reduced(c);
+  if (!dims)
+    return c.fail("a dimension is out of range");
+  return c.set(reduce(c.b, ReduceKind::Sum, c.b.convert(isTrue(c), c.b.builder.getI64Type()), *dims));
+}
+
+// --- Deviations and norms ---
+
+/// The root, with a slope of 0 at 0, as PyTorch's norms and deviations have.
+Value rootOf(Build &b, Value x, double exponent) {
+  Value isZero = frontend::compareWith(b, CompareDirection::Eq, x, 0), one = b.splatLike(x, 1);
+  Value safe = b.select(isZero, one, x);
+  Value root = exponent == 2 ? b.unary<SqrtOp>(safe) : b.pow(safe, b.splatLike(x, 1 / exponent));
+  return b.select(isZero, b.splatLike(x, 0), root);
+}
+
+/// Variance or deviation, and the mean beside it.
+template <bool isDeviation, bool hasMean> LogicalResult opVar(Call &c) {
+  auto dims = reduced(c);
+  const double correction = c.has("correction") ? c.numberOr("correction", 1) : c.flag("unbiased", true) ? 1 : 0;
+  if (!dims || !c.isFloat("self") || !(static_cast<double>(countOf(c, *dims)) > correction))
+    return c.fail("a dimension is out of range, or too little is averaged");
+  Build &b = c.b;
+  Type element = c.element("self");
+  Value x = b.convert(c.value("self"), computedIn(element)), mean = frontend::mean(b, x, *dims);
+  Value centred = b.sub(x, b.broadcastReduced(mean, shapeOf(x), *dims));
+  Value squares = reduce(b, ReduceKind::Sum, b.mul(centred, centred), *dims);
+  Value result = b.scale(squares, 1.0 / (static_cast<double>(countOf(c, *dims)) - correction));
+  if (isDeviation)
+    result = rootOf(b, result, 2);
+  if (failed(setReduced(c, b.convert(result, element), *dims)))
+    return failure();
+  return hasMean ? setReduced(c, b.convert(mean, element), *dims, 1) : success();
+}
+
+LogicalResult opNorm(Call &c) {
+  auto dims = reduced(c);
+  const StringRef name = c.has("ord") ? "ord" : "p";
+  const double order = c.numberOr(name, 2);
+  const bool isInfinite = std::isinf(order);
+  if (!dims || !isa_and_nonnull<FloatType>(c.resultElement()) || (isInfinite && countOf(c, *dims) == 0))
+    return c.fail("a dimension is out of range, or the result not floating point");
+  if (!isInfinite && order != 0 && !(order >= 1))
+    return c.fail("norms of an order below 1 are not supported");
+  Build &b = c.b;
+  return finish(c, *dims, [&](Value x) {
+    if (isInfinite)
+      return reduce(b, order > 0 ? ReduceKind::Max : ReduceKind::Min, b.unary<AbsOp>(x), *dims);
+    if (order == 0)
+      return reduce(b, ReduceKind::Sum,
+                    b.convert(frontend::compareWith(b, CompareDirection::Ne, x, 0), tensorType(x).getElementType()),
+                    *dims);
+    if (order == 2)
+      return rootOf(b, reduce(b, ReduceKind::Sum, b.mul(x, x), *dims), 2);
+    Value size = b.unary<AbsOp>(x);
+    if (order == 1)
+      return reduce(b, ReduceKind::Sum, size, *dims);
+    return rootOf(b, reduce(b, ReduceKind::Sum, b.pow(size, b.splatLike(size, order)), *dims), order);
+  });
 }
 
 const OpRow kRows[] = {
+    {"aten.all.default", opAny<true>},
+    {"aten.all.dim", opAny<true>},
+    {"aten.all.dims", opAny<true>},
     {"aten.amax.default", opExtreme<ReduceKind::Max>},
-    {"aten.cumsum.default", opCumsum},
+    {"aten.amin.default", opExtreme<ReduceKind::Min>},
+    {"aten.any.default", opAny<false>},
+    {"aten.any.dim", opAny<false>},
+    {"aten.any.dims", opAny<false>},
+    {"aten.count_nonzero.default", opCountNonzero},
+    {"aten.count_nonzero.dim_IntList", opCountNonzero},
+    {"aten.linalg_vector_norm.default", opNorm},
+    {"aten.logsumexp.default", opLogSumExp},
+    {"aten.max.default", opExtreme<ReduceKind::Max>},
     {"aten.mean.default", opMean},
     {"aten.mean.dim", opMean},
+    {"aten.min.default", opExtreme<ReduceKind::Min>},
+    {"aten.norm.Scalar", opNorm},
+    {"aten.norm.ScalarOpt_dim", opNorm},
+    {"aten.norm.ScalarOpt_dim_dtype", opNorm},
+    {"aten.norm.ScalarOpt_dtype", opNorm},
+    {"aten.prod.default", opProd},
+    {"aten.prod.dim_int", opProd},
+    {"aten.std.correction", opVar<true, false>},
+    {"aten.std.default", opVar<true, false>},
+    {"aten.std.dim", opVar<true, false>},
+    {"aten.std_mean.correction", opVar<true, true>},
+    {"aten.std_mean.default", opVar<true, true>},
+    {"aten.std_mean.dim", opVar<true, true>},
     {"aten.sum.default", opSum},
     {"aten.sum.dim_IntList", opSum},
-    {"aten.var.correction", opVar},
-    {"aten.var.dim", opVar},
+    {"aten.var.correction", opVar<false, false>},
+    {"aten.var.default", opVar<false, false>},
+    {"aten.var.dim", opVar<false, false>},
+    {"aten.var_mean.correction", opVar<false, true>},
+    {"aten.var_mean.default", opVar<false, true>},
+    {"aten.var_mean.dim", opVar<false, true>},
 };
 } // namespace
 

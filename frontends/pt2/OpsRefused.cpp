@@ -12,12 +12,22 @@ namespace {
 constexpr llvm::StringLiteral kSizes = "the size of its result depends on data",
                               kBackward = "it is part of a backward pass, which training adds by itself",
                               kMemory = "it depends on how a tensor lies in memory",
+                              kPlace = "operators in place are not supported",
+                              kUnset = "the values of its result are not set",
                               kComplex = "complex numbers are not supported",
                               kRandom = "random numbers other than dropout are not supported",
                               kCtc = "CTC loss is not supported", kFractional = "its windows are random numbers",
                               kPacked = "packed sequences are not supported";
 
 const RefusedOp kRefused[] = {
+    {"aten.atan2.out", kPlace},
+    {"aten.empty_strided.default", kUnset},
+    {"aten.resize_.default", kPlace},
+    {"aten.bucketize.Tensor", "searches of sorted numbers are not supported"},
+    {"aten.cummax.default", "running maxima are not supported"},
+    {"aten.cummin.default", "running minima are not supported"},
+    {"aten.median.default", "medians are not supported; write a sort"},
+    {"aten.median.dim", "medians are not supported; write a sort"},
     {"aten._adaptive_avg_pool2d_backward.default", kBackward},
     {"aten._ctc_loss.Tensor", kCtc},
     {"aten._ctc_loss.default", kCtc},

@@ -36,6 +36,7 @@ from rows import BATCH, SCALES, STEPS, Family, data_of  # noqa: E402
 from tessera import compare, tools, training  # noqa: E402
 
 LOSS = training.Loss("output:output")
+TOLERANCES = {"halves": (2.0 ** -6, 2.0 ** -8)}  # see tests/models/test_operators.py
 FLAGS = [str(flag) for flag in [*LOSS.flags(), *training.hyper_flags()]]
 
 
@@ -132,10 +133,10 @@ def record(family, rows):
               flush=True)
 
 
-def check(row, folder):
+def check(family, row, folder):
     """What becomes of one row."""
-    model, data = build([row])
     try:
+        model, data = build([row])
         program = export(model, data)
         check_overloads(program, [row])
     except Exception as why:  # noqa: BLE001: torch has no common class for what its exporter raises
@@ -162,7 +163,7 @@ def check(row, folder):
         want, noise = reference(model, data)
     except RuntimeError as why:
         return "not in PyTorch", str(why)
-    verdict = compare.compare(want, got, lambda: noise)
+    verdict = compare.compare(want, got, lambda: noise, *TOLERANCES.get(family, ()))
     return ("same" if verdict.same else "DIFFERENT"), verdict.line()
 
 
@@ -199,7 +200,7 @@ def main():
             for row in rows:
                 if re.search(options.only, f"{row.name} {row.overloads}"):
                     with tempfile.TemporaryDirectory() as folder:
-                        result, text = check(row, folder)
+                        result, text = check(family, row, folder)
                     bad += result not in ("same", "as expected")
                     print(f"{result:14} {family}/{row.name}: {text}", flush=True)
         return 1 if bad else 0

@@ -1,0 +1,20 @@
+//===- Scatter.h - writing elements by index --------------------*- C++ -*-===//
+
+#ifndef TESSERA_FRONTENDS_COMMON_SCATTER_H
+#define TESSERA_FRONTENDS_COMMON_SCATTER_H
+
+#include "frontends/common/Indexing.h"
+
+namespace tessera::frontend {
+
+/// Fails, as there are too many indices.
+mlir::LogicalResult tooManyIndices(Call &n, ScatterKind kind);
+/// Whether an index occurs twice.
+bool repeats(KnownIndices indices);
+/// Sets the result to input 0 with updates[i…] written where the indices, input 1 along `axis`, say: to
+/// [i… with i_axis replaced by indices[i…]].
+mlir::LogicalResult scatterElements(Call &n, int64_t axis, ScatterKind kind, mlir::Value updates);
+
+} // namespace tessera::frontend
+
+#endif // TESSERA_FRONTENDS_COMMON_SCATTER_H

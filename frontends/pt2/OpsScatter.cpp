@@ -1,0 +1,201 @@
+//===- OpsScatter.cpp - reads and writes of elements by index ---------------===//
+
+#include "frontends/common/Scatter.h"
+#include "frontends/pt2/OpTable.h"
+
+using namespace mlir;
+using namespace tessera::train;
+
+namespace tessera::pt2 {
+
+namespace {
+using frontend::ScatterKind;
+
+/// Whether the tensor and the indices are inputs 0 and 1, of one rank that is not 0.
+LogicalResult checkElements(Call &c) {
+  if (c.at("self") != 0 || c.at("index") != 1 || c.rank("self") == 0 || c.isFloat("index"))
+    return c.fail("expected a tensor with dimensions, a known dimension and indices");
+  return success();
+}
+
+LogicalResult opGather(Call &c) {
+  if (failed(checkElements(c)))
+    return failure();
+  auto elements = frontend::ElementIndices::of(c, c.integerOr("dim", 0));
+  if (failed(elements))
+    return failure();
+  auto places = elements->places(c);
+  if (failed(places))
+    return failure();
+  Value data = elements->arrange(c.b, elements->corner(c.b, c.value("self")));
+  return c.set(elements->restore(c.b, frontend::pick(c.b, data, *places)));
+}
+
+LogicalResult scatter(Call &c, ScatterKind kind) {
+  if (failed(checkElements(c)))
+    return failure();
+  Build &b = c.b;
+  const SmallVector<int64_t> shape(c.shape("index"));
+  Value updates;
+  if (c.isTensor("src")) {
+    if (c.rank("src") != c.rank("index") || c.element("src") != c.element("self"))
+      return c.fail("what is written has another type or rank");
+    for (auto [size, most] : llvm::zip_equal(shape, c.shape("src")))
+      if (size > most)
+        return c.fail("there are more indices than elements to write");
+    updates = b.slice(c.value("src"), SmallVector<int64_t>(shape.size(), 0), shape);
+  } else {
+    auto value = c.number("value");
+    auto one = value ? c.splat(c.element("self"), *value) : FailureOr<Value>(failure());
+    if (failed(one))
+      return c.reason.empty() ? c.fail("the value is not a number that a double holds") : failure();
+    updates = b.broadcastTo(*one, shape);
+  }
+  return frontend::scatterElements(c, c.integerOr("dim", 0), kind, updates);
+}
+template <ScatterKind kind> LogicalResult opScatter(Call &c) { return scatter(c, kind); }
+
+LogicalResult opScatterReduce(Call &c) {
+  const std::string how = c.text("reduce", "");
+  if (!c.flag("include_self", true))
+    return c.fail("include_self=False is not supported");
+  if (how == "sum")
+    return scatter(c, ScatterKind::Add);
+  if (how == "prod")
+    return scatter(c, ScatterKind::Mul);
+  if (how == "amax")
+    return scatter(c, ScatterKind::Max);
+  if (how == "amin")
+    return scatter(c, ScatterKind::Min);
+  return c.fail("reduction '" + how + "' is not supported");
+}
+
+/// Rows along a dimension: index_add, index_copy.
+template <ScatterKind kind> LogicalResult opIndexRows(Call &c) {
+  auto dim = c.rank("self") == 0 ? std::nullopt : axisOf(c.integerOr("dim", 0), c.rank("self"));
+  if (!dim || c.rank("index") != 1 || c.rank("source") != c.rank("self") || c.element("source") != c.element("self") ||
+      c.type("source").getNumElements() == 0)
+    return c.fail("the dimension, the indices or what is written do not fit");
+  SmallVector<int64_t> shape(c.shape("self"));
+  shape[*dim] = c.shape("index")[0];
+  if (ArrayRef<int64_t>(shape) != c.shape("source"))
+    return c.fail("what is written does not fit");
+  auto indices = frontend::checkedIndices(c, c.at("index"), c.shape("self")[*dim]);
+  if (failed(indices))
+    return failure();
+  Build &b = c.b;
+  Value data = b.moveDim(c.value("self"), *dim, 0), updates = b.moveDim(c.value("source"), *dim, 0);
+  if (double alpha = c.numberOr("alpha", 1); alpha != 1) {
+    if (failed(c.splat(c.element("self"), alpha)))
+      return failure();
+    updates = b.scale(updates, alpha);
+  }
+  if (!frontend::canPlace(kind, data, *indices))
+    return frontend::tooManyIndices(c, kind);
+  return c.set(b.moveDim(frontend::place(b, kind, data, *indices, updates), 0, *dim));
+}
+
+/// Of a mask that is not known: `values` where it is true, which must be the same for all.
+LogicalResult putByMask(Call &c, int mask) {
+  const int64_t rank = c.rank(mask);
+  if (rank > c.rank("self") || c.shape(mask) != c.shape("self").take_front(rank) ||
+      c.rank("values") > c.rank("self") - rank || c.element("values") != c.element("self"))
+    return c.fail("values for a mask that depends on data must be the same wherever it is true");
+  Build &b = c.b;
+  SmallVector<int64_t> dims = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  auto shape = broadcastShape(c.shape("self"), c.shape("values"));
+  if (!shape || ArrayRef<int64_t>(*shape) != c.shape("self"))
+    return c.fail("the values do not fit");
+  Value wide = b.broadcast(c.input(mask), c.shape("self"), dims), x = c.value("self"),
+        values = b.broadcastTo(c.value("values"), c.shape("self"));
+  const bool adds = c.flag("accumulate", false);
+  if (adds && c.element("self").isInteger(1))
+    return c.fail("booleans are not added");
+  return c.set(b.select(wide, adds ? b.add(x, values) : values, x));
+}
+
+/// self with values at [indices…] of its first dimensions.
+LogicalResult opIndexPut(Call &c) {
+  auto list = c.list("indices");
+  if (!list || list->empty() || static_cast<int64_t>(list->size()) > c.rank("self"))
+    return c.fail("expected indices");
+  Build &b = c.b;
+  SmallVector<int64_t> common;
+  for (int i : *list) {
+    if (!c.has(i))
+      return c.fail("dimensions that are not indexed stand before or between others");
+    if (c.element(i).isInteger(1))
+      return list->size() == 1 ? putByMask(c, i) : c.fail("masks beside other indices are not supported");
+    auto shape = broadcastShape(common, c.shape(i));
+    if (!shape)
+      return c.fail("indices do not broadcast");
+    common = *shape;
+  }
+  const SmallVector<int64_t> shape(c.shape("self"));
+  const ArrayRef<int64_t> inner = ArrayRef<int64_t>(shape).drop_front(list->size());
+  int64_t rows = 1, count = 1;
+  Value flat;
+  for (auto [dim, i] : llvm::enumerate(*list)) {
+    auto indices = frontend::checkedIndices(c, i, shape[dim]);
+    if (failed(indices))
+      return failure();
+    if (list->size() > 1 && shape[dim] > 0 && !c.constant(i))
+      indices = frontend::inDimension(b, *indices, shape[dim]);
+    Value wide = b.broadcastTo(b.convert(*indices, b.builder.getI64Type()), common);
+    flat = flat ? b.add(b.scale(flat, static_cast<double>(shape[dim])), wide) : wide;
+    rows *= shape[dim];
+  }
+  SmallVector<int64_t> target(common), table = {rows}, updateShape;
+  llvm::append_range(target, inner);
+  llvm::append_range(table, inner);
+  auto wide = broadcastShape(target, c.shape("values"));
+  if (!wide || *wide != target || c.element("values") != c.element("self") || !countElements(target) ||
+      *countElements(target) == 0)
+    return c.fail("the values do not fit");
+  for (int64_t size : common)
+    count *= size;
+  updateShape.push_back(count);
+  llvm::append_range(updateShape, inner);
+  Value data = b.reshape(c.value("self"), table), places = b.reshape(flat, {count}),
+        updates = b.reshape(b.broadcastTo(c.value("values"), target), updateShape);
+  const ScatterKind kind = c.flag("accumulate", false) ? ScatterKind::Add : ScatterKind::Replace;
+  if (!frontend::canPlace(kind, data, places))
+    return frontend::tooManyIndices(c, kind);
+  return c.set(b.reshape(frontend::place(b, kind, data, places, updates), shape));
+}
+
+/// The elements of `source` in their order, where a known mask is true.
+LogicalResult opMaskedScatter(Call &c) {
+  const HostTensor *mask = c.known("mask");
+  if (!mask || !c.element("mask").isInteger(1) || c.shape("mask") != c.shape("self"))
+    return c.fail("the mask is not known, or has another shape");
+  frontend::KnownIndices places;
+  for (int64_t i = 0; i < mask->size(); ++i)
+    if (mask->ints[i] != 0)
+      places.push_back(i);
+  const auto count = static_cast<int64_t>(places.size());
+  if (c.element("source") != c.element("self") || count > c.type("source").getNumElements())
+    return c.fail("the source has another type, or too few elements");
+  Build &b = c.b;
+  Value data = b.reshape(c.value("self"), {c.type("self").getNumElements()}),
+        source = b.reshape(c.value("source"), {c.type("source").getNumElements()});
+  Value placed = frontend::placeKnown(b, ScatterKind::Replace, data, 0, places, b.slice(source, {0}, {count}));
+  return c.set(b.reshape(placed, c.shape("self")));
+}
+
+const OpRow kRows[] = {
+    {"aten.gather.default", opGather, "self,index"},
+    {"aten.index_add.default", opIndexRows<ScatterKind::Add>, "self,index,source"},
+    {"aten.index_copy.default", opIndexRows<ScatterKind::Replace>, "self,index,source"},
+    {"aten.index_put.default", opIndexPut, "self,values"},
+    {"aten.masked_scatter.default", opMaskedScatter, "self,mask,source"},
+    {"aten.scatter.src", opScatter<ScatterKind::Replace>, "self,index,src"},
+    {"aten.scatter.value", opScatter<ScatterKind::Replace>, "self,index"},
+    {"aten.scatter_add.default", opScatter<ScatterKind::Add>, "self,index,src"},
+    {"aten.scatter_reduce.two", opScatterReduce, "self,index,src"},
+};
+} // namespace
+
+llvm::ArrayRef<OpRow> scatterOps() { return kRows; }
+
+} // namespace tessera::pt2

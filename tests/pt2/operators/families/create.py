@@ -1,0 +1,32 @@
+"""Rows: tensors from nothing, sizes, random numbers."""
+
+import torch
+from rows import f, i, row
+
+aten = torch.ops.aten
+RANDOM, DATA, MEMORY = "random numbers", "depends on data", "lies in memory"
+
+ROWS = [
+    row("arange", "aten.arange.start_step", lambda x: x * aten.arange.start_step(1, 9, 2), f(3, 4)),
+    row("arange_float", "aten.arange.start_step", lambda x: x * aten.arange.start_step(0.5, 2.4, 0.5), f(3, 4)),
+    row("arange_down", "aten.arange.start_step", lambda x: x * aten.arange.start_step(3, -1, -1), f(3, 4)),
+    row("arange_default", "aten.arange.default", lambda x: x * aten.arange.default(4, dtype=torch.float32), f(3, 4)),
+    row("full", "aten.full.default", lambda x: x * aten.full.default([3, 1], 1.5), f(3, 4)),
+    row("full_int", "aten.full.default", lambda x: x * aten.full.default([3, 1], 2), f(3, 4)),
+    row("full_bool", "aten.full.default", lambda x: x * aten.full.default([3, 1], True), f(3, 4)),
+    row("full_like", "aten.full_like.default", lambda x: x * aten.full_like.default(x, 1.5, dtype=torch.bfloat16), f(3, 4)),
+    row("scalar_tensor", "aten.scalar_tensor.default", lambda x: x * aten.scalar_tensor.default(1.5, dtype=torch.float64), f(3, 4)),
+    row("ones", "aten.ones.default", lambda x: x * aten.ones.default([2, 3, 4]), f(3, 4)),
+    row("zeros_like", "aten.zeros_like.default", lambda x: x + aten.zeros_like.default(x), f(3, 4)),
+    row("new_full", "aten.new_full.default", lambda x: x * aten.new_full.default(x, [3, 1], 1.5), f(3, 4)),
+    row("empty", "aten.empty.memory_format", lambda x: x + aten.empty.memory_format([3, 4]).zero_(), f(3, 4), refused="not set"),
+    row("empty_strided", "aten.empty_strided.default", lambda x: x + aten.empty_strided.default([3, 4], [4, 1]) * 0, f(3, 4),
+        refused="not set"),
+    row("as_strided", "aten.as_strided.default", lambda x: aten.as_strided.default(x, [2, 2], [4, 1], 1), f(3, 4), refused=MEMORY),
+    row("rand", "aten.rand.default", lambda x: x * aten.rand.default([3, 4]), f(3, 4), refused=RANDOM),
+    row("randn", "aten.randn.default", lambda x: x * aten.randn.default([3, 4]), f(3, 4), refused=RANDOM),
+    row("randperm", "aten.randperm.default", lambda x: x * aten.randperm.default(4), f(3, 4), refused=RANDOM),
+    row("bernoulli", "aten.bernoulli.default", lambda x: x * aten.bernoulli.default(x.sigmoid()), f(3, 4), refused=RANDOM),
+    row("fft_r2c", "aten._fft_r2c.default", lambda x: torch.view_as_real(aten._fft_r2c.default(x, [1], 0, True)), f(3, 4),
+        refused="complex"),
+]
