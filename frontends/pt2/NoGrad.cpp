@@ -1,0 +1,219 @@
+//===- NoGrad.cpp - regions without gradients ------------------------------===//
+
+#include "frontends/pt2/NoGrad.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace tessera::pt2 {
+
+namespace {
+constexpr llvm::StringLiteral kRegion = "torch.ops.higher_order.wrap_with_set_grad_enabled";
+
+/// Calls `visit(std::string &)` for each name of a value that an argument has.
+template <typename Visit> struct Names {
+  Visit visit;
+
+  void operator()(TensorArg &tensor) { visit(tensor.name); }
+  void operator()(SymIntArg &size) { named(size.name); }
+  void operator()(SymFloatArg &number) { named(number.name); }
+  void operator()(SymBoolArg &flag) { named(flag.name); }
+  void operator()(OptionalTensorArg &tensor) {
+    if (tensor)
+      visit(tensor->name);
+  }
+  template <typename T> void operator()(std::vector<T> &list) {
+    if constexpr (!std::is_arithmetic_v<T> && !std::is_same_v<T, std::string>)
+      for (T &element : list)
+        (*this)(element);
+  }
+  void operator()(DictArg &dictionary) {
+    for (DictEntry &entry : dictionary.entries)
+      std::visit(*this, entry.argument.value);
+  }
+  template <typename T> void operator()(T &) {}
+
+private:
+  void named(std::string &name) {
+    if (!name.empty())
+      visit(name);
+  }
+};
+
+template <typename Visit> void eachName(Argument &argument, Visit visit) {
+  std::visit(Names<Visit>{visit}, argument.value);
+}
+
+bool isInPlace(llvm::StringRef target) {
+  const llvm::StringRef base = target.rsplit('.').first;
+  return base.ends_with("_") && !target.ends_with("detach_.default");
+}
+
+class Inliner {
+public:
+  explicit Inliner(Program &program) : program(program), graph(program.graph) {}
+
+  void run() {
+    if (llvm::none_of(graph.nodes, [](const Node &node) { return node.target == kRegion; }))
+      return;
+    std::vector<Node> old = std::move(graph.nodes);
+    graph.nodes.clear();
+    for (Node &node : old) {
+      rename(node.inputs);
+      const GraphArg *body = bodyOf(node);
+      if (body && canInline(node, *body->graph))
+        take(node, *body->graph);
+      else
+        graph.nodes.push_back(std::move(node));
+    }
+    for (Argument &output : graph.outputs)
+      eachName(output, [&](std::string &name) { name = current(name); });
+    for (OutputSpec &output : program.signature.outputs)
+      eachName(output.argument, [&](std::string &name) { output.name = name = current(name); });
+  }
+
+private:
+  static const GraphArg *bodyOf(const Node &node) {
+    return node.target == kRegion && node.inputs.size() >= 2 ? node.inputs[1].argument.as<GraphArg>() : nullptr;
+  }
+  std::string current(const std::string &name) const {
+    auto found = renamed.find(name);
+    return found == renamed.end() ? name : found->second;
+  }
+  void rename(std::vector<NamedArgument> &inputs) {
+    for (NamedArgument &input : inputs)
+      eachName(input.argument, [&](std::string &name) { name = current(name); });
+  }
+
+  bool canInline(const Node &node, const Graph &body) const {
+    const bool *isEnabled = node.inputs[0].argument.as<bool>();
+    auto isTensor = [](const Argument &argument) { return argument.as<TensorArg>() != nullptr; };
+    if (!isEnabled || *isEnabled || body.inputs.size() != node.inputs.size() - 2 ||
+        body.outputs.size() != node.outputs.size() || !llvm::all_of(body.outputs, isTensor) ||
+        !llvm::all_of(node.outputs, isTensor))
+      return false;
+    for (const auto &[given, input] : llvm::zip(llvm::drop_begin(node.inputs, 2), body.inputs))
+      if (!(isTensor(input) && isTensor(given.argument)) &&
+          !(input.as<SymIntArg>() && !input.as<SymIntArg>()->name.empty()))
+        return false;
+    return llvm::none_of(body.nodes, [&](const Node &inner) {
+      const auto *self = inner.inputs.empty() ? nullptr : inner.inputs[0].argument.as<TensorArg>();
+      auto meta = self ? body.tensors.find(self->name) : body.tensors.end();
+      const bool isGraph = llvm::any_of(
+          inner.inputs, [](const NamedArgument &input) { return input.argument.as<GraphArg>() != nullptr; });
+      return isGraph || (isInPlace(inner.target) && (meta == body.tensors.end() || meta->second.requiresGrad));
+    });
+  }
+
+  /// A name that no value of the program has.
+  std::string fresh(const std::string &like) {
+    std::string name;
+    do
+      name = like + "_within" + std::to_string(++made);
+    while (graph.tensors.count(name) || graph.symInts.count(name) || graph.symFloats.count(name) ||
+           graph.symBools.count(name));
+    return name;
+  }
+
+  void take(const Node &node, const Graph &body) {
+    std::map<std::string, std::string> inner;   // names of the body -> of the program
+    std::map<std::string, Argument> constants;  // sizes of the body that are numbers
+    std::map<std::string, std::string> outside; // names of the body's inputs, as results
+    for (const auto &[given, input] : llvm::zip(llvm::drop_begin(node.inputs, 2), body.inputs)) {
+      const auto *tensor = input.as<TensorArg>();
+      if (!tensor) {
+        constants[input.as<SymIntArg>()->name] = given.argument;
+        continue;
+      }
+      const std::string &name = given.argument.as<TensorArg>()->name;
+      outside[tensor->name] = name;
+      inner[tensor->name] = hasGradient(name) ? detach(node, name) : name;
+    }
+    for (const auto &[output, result] : llvm::zip_equal(body.outputs, node.outputs)) {
+      const std::string &name = output.as<TensorArg>()->name, &outer = result.as<TensorArg>()->name;
+      if (auto found = outside.find(name); found != outside.end())
+        renamed[outer] = found->second; // the tensor itself, whose gradient goes on
+      else if (!inner.try_emplace(name, outer).second)
+        renamed[outer] = inner[name];
+    }
+    auto translate = [&](std::string &name) {
+      auto [found, isNew] = inner.try_emplace(name);
+      if (isNew)
+        found->second = fresh(name);
+      name = found->second;
+    };
+    for (const Node &made : body.nodes)
+      graph.nodes.push_back(translated(made, constants, translate));
+    copyTypes(body, inner);
+  }
+
+  template <typename Translate>
+  static Node translated(const Node &from, const std::map<std::string, Argument> &constants, Translate translate) {
+    Node node = from;
+    for (NamedArgument &input : node.inputs) {
+      if (const auto *size = input.argument.as<SymIntArg>(); size && constants.count(size->name)) {
+        input.argument = constants.at(size->name);
+        continue;
+      }
+      if (auto *sizes = std::get_if<std::vector<SymIntArg>>(&input.argument.value)) {
+        for (SymIntArg &size : *sizes)
+          if (auto found = constants.find(size.name); found != constants.end())
+            size = numberOf(found->second);
+          else if (!size.name.empty())
+            translate(size.name);
+        continue;
+      }
+      eachName(input.argument, translate);
+    }
+    for (Argument &output : node.outputs)
+      eachName(output, translate);
+    return node;
+  }
+  static SymIntArg numberOf(const Argument &argument) {
+    if (const auto *size = argument.as<SymIntArg>())
+      return *size;
+    const auto *number = argument.as<int64_t>();
+    return {"", number ? *number : 0};
+  }
+
+  bool hasGradient(const std::string &name) const {
+    auto meta = graph.tensors.find(name);
+    return meta == graph.tensors.end() || meta->second.requiresGrad;
+  }
+  std::string detach(const Node &at, const std::string &name) {
+    Node node = at;
+    const std::string result = fresh(name);
+    node.target = "torch.ops.aten.detach.default";
+    node.inputs = {NamedArgument{"self", Argument{TensorArg{name}}, NamedArgument::Kind::Positional}};
+    node.outputs = {Argument{TensorArg{result}}};
+    graph.nodes.push_back(std::move(node));
+    graph.tensors[result] = graph.tensors[name];
+    graph.tensors[result].requiresGrad = false;
+    return result;
+  }
+
+  template <typename T>
+  static void copy(const std::map<std::string, T> &from, std::map<std::string, T> &to,
+                   const std::map<std::string, std::string> &names) {
+    for (const auto &[name, type] : from)
+      if (auto found = names.find(name); found != names.end())
+        to.try_emplace(found->second, type);
+  }
+  void copyTypes(const Graph &body, const std::map<std::string, std::string> &names) {
+    copy(body.tensors, graph.tensors, names);
+    copy(body.symInts, graph.symInts, names);
+    copy(body.symFloats, graph.symFloats, names);
+    copy(body.symBools, graph.symBools, names);
+  }
+
+  Program &program;
+  Graph &graph;
+  size_t made = 0;
+  std::map<std::string, std::string> renamed;
+};
+} // namespace
+
+void inlineNoGrad(Program &program) { Inliner(program).run(); }
+
+} // namespace tessera::pt2
