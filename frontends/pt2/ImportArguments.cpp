@@ -6,6 +6,7 @@
 #include "llvm/Support/Format.h"
 
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 
@@ -207,13 +208,15 @@ Entry Importer::addBuffer(const InputSpec &spec, RankedTensorType type) {
         init = "zeros";
   if (init.empty()) {
     llvm::Expected<HostTensor> values = readValues(archive, program, spec.target, type);
-    const std::optional<double> value = values ? values->uniform() : std::nullopt;
-    if (!values)
+    double value = std::numeric_limits<double>::quiet_NaN(); // that of all elements
+    if (values)
+      value = values->uniform().value_or(value);
+    else
       llvm::consumeError(values.takeError());
     init = "given";
-    if (value && std::isfinite(*value)) {
+    if (std::isfinite(value)) {
       init.clear();
-      llvm::raw_string_ostream(init) << "constant:" << llvm::format("%.17g", *value);
+      llvm::raw_string_ostream(init) << "constant:" << llvm::format("%.17g", value);
     }
   }
   Entry entry = step.addBuffer(spec.target, type, init, roles);

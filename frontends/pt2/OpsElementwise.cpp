@@ -161,13 +161,6 @@ LogicalResult opTo(Call &c) {
 }
 LogicalResult opTypeAs(Call &c) { return c.set(c.b.convert(c.value("self"), c.element("other"))); }
 LogicalResult opSame(Call &c) { return c.set(c.value("self")); }
-/// The second argument in the first one's shape and type.
-LogicalResult opCopy(Call &c) {
-  auto shape = broadcastShape(c.shape("self"), c.shape("src"));
-  if (!shape || ArrayRef<int64_t>(*shape) != c.shape("self"))
-    return c.fail("shape " + shapeText(c.shape("src")) + " does not broadcast to " + shapeText(c.shape("self")));
-  return c.set(c.b.broadcastTo(c.b.convert(c.value("src"), c.element("self")), c.shape("self")));
-}
 LogicalResult opDetach(Call &c) {
   Value x = c.value("self");
   return c.set(isa<FloatType>(c.element("self")) ? StopGradientOp::create(c.b.builder, c.b.loc, x).getResult() : x);

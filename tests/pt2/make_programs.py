@@ -194,6 +194,30 @@ class Results(nn.Module):
         return {"loss": (logits * logits).mean(), "logits": [logits, (logits * 2,)], "cache": None, "count": 3}
 
 
+class NoGrad(nn.Module):
+    """A weight of the result that has no gradient, and a region that returns the tensor itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.line = nn.Linear(3, 3)
+
+    def forward(self, x):
+        y = self.line(x)
+        with torch.no_grad():
+            scale = (y * 2).amax(-1, keepdim=True) + x.shape[0]
+        return y * scale
+
+
+class NoGradInPlace(NoGrad):
+    """Its gradient goes past what changes without one."""
+
+    def forward(self, x):
+        y = self.line(x) * 1
+        with torch.no_grad():
+            y.mul_(2)
+        return y
+
+
 class WithConstant(nn.Module):
     def __init__(self, constant):
         super().__init__()
@@ -272,6 +296,9 @@ def main():
         save(f"average-{how}", export(Average(how), (torch.randn(2, 4),)))
     save("masks", export(Masks().train(), (torch.randn(2, 5, 4), torch.ones(2, 5, dtype=torch.bool))))
     save("large", export(Large(), (torch.tensor([1, 2]),)))
+    open_batch = ({0: torch.export.Dim("batch", min=2)},)
+    save("no_grad", export(NoGrad().train(), (x,), dynamic_shapes=open_batch))
+    save("no_grad_in_place", export(NoGradInPlace().train(), (x,), dynamic_shapes=open_batch))
     save("results", export(Results(), (x,)))
     try:
         from torch.testing._internal.two_tensor import TwoTensor

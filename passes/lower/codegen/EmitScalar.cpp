@@ -94,6 +94,8 @@ Value emitConvert(OpBuilder &builder, Location loc, Value value, Type from, Type
   if (isa<FloatType>(from) && isa<FloatType>(to)) {
     if (from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth())
       return arith::ExtFOp::create(builder, loc, target, value);
+    if (from.isF64() && isNarrow(to)) // by way of f32, as PyTorch does; processors have no instruction for it
+      value = arith::TruncFOp::create(builder, loc, builder.getF32Type(), value);
     if (from.getIntOrFloatBitWidth() > to.getIntOrFloatBitWidth())
       return arith::TruncFOp::create(builder, loc, target, value);
     return arith::TruncFOp::create(builder, loc, target,

@@ -7,5 +7,7 @@ import sys
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "families")
 sys.path.insert(0, FOLDER)
 FAMILIES = {name[:-3]: importlib.import_module(name[:-3]).ROWS for name in sorted(os.listdir(FOLDER)) if name.endswith(".py")}
-if len({row.name for rows in FAMILIES.values() for row in rows}) != sum(map(len, FAMILIES.values())):
-    raise ValueError("two rows have one name: " + str(sorted(row.name for rows in FAMILIES.values() for row in rows)))
+for family, rows in FAMILIES.items():
+    names = [row.name for row in rows]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"rows of {family} have one name: {', '.join(twice)}")
