@@ -188,7 +188,7 @@ void Importer::importNode(const Node &node) {
   const std::string function = mutations.functionOf(node);
   const OpRow *row = findOp(function.empty() ? shortTarget(node.target) : StringRef(function));
   if (!row) {
-    auto why = results.empty() ? inPlace.end() : inPlace.find(results[0]);
+    auto why = results.empty() || !function.empty() ? inPlace.end() : inPlace.find(results[0]);
     return giveUp(why == inPlace.end() ? whyRefused(shortTarget(node.target)) : StringRef(why->second));
   }
   if (StringRef buffer = mutations.staleRead(node); !buffer.empty())

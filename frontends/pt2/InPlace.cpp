@@ -241,7 +241,9 @@ private:
       return refuse(result, "it changes a tensor in place that is not its first argument");
     const std::string root = rootOf(self);
     if (given.count(root))
-      return refuse(result, "it changes '" + root + "' in place, which the program is given");
+      return refuse(result, isSame(self, root) ? "it changes '" + root + "' in place, an input or a parameter"
+                                               : "it changes what may be a part of '" + root +
+                                                     "' in place, which is an input, a parameter or a buffer");
     std::string top = self; // the tensor of the same elements that the others are views of
     while (memory.count(top) && memory[top].sharing == Sharing::Same)
       top = memory[top].parent;

@@ -46,8 +46,8 @@ SliceOp headsOf(Build &on, ReshapeOp reshape, int64_t dim, int64_t source, int64
       return {};
   SmallVector<int64_t> shape(reshape.getType().getShape());
   const int64_t inner = product(from.drop_front(source + 1)), after = product(ArrayRef(shape).drop_front(dim + 1));
-  if (slice.getStrides()[source] != 1 || from[source] * inner % after != 0 ||
-      slice.getStarts()[source] * inner % after != 0)
+  if (llvm::any_of(slice.getStrides(), [](int64_t stride) { return stride != 1; }) ||
+      from[source] * inner % after != 0 || slice.getStarts()[source] * inner % after != 0)
     return {};
   shape[dim] = from[source] * inner / after;
   if (product(shape) != product(from))

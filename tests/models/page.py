@@ -29,7 +29,8 @@ weights, and with one, from weights with noise on them; what lacks an op or time
 with one. By `.pt2` it is exported by `torch.export`, saved with its weights and trained from these, with a padding
 token and noise, or without where a family cannot be made with one. A gradient that is 0 but for rounding (the biases of
 keys in attention) is told from a difference by running the module in float64; where it does not run so, as xglm, it
-counts as DIFFERENT.
+counts as DIFFERENT. doge differs in later losses where tokens repeat: it takes the largest of equal numbers, whose order
+PyTorch leaves open; with tokens that are all different it is the same.
 
 A model of your own: `python -m tessera verify`.
 

@@ -105,3 +105,33 @@ func.func @keys_first(%x: tensor<1x6x5x8xf32>, %v: tensor<1x2x5x8xf32>) -> tenso
   %y, %lse = train.attention %q, %k, %v {scale = 0.5} : (tensor<1x4x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>) -> (tensor<1x4x5x8xf32>, tensor<1x4x5xf32>)
   return %y : tensor<1x4x5x8xf32>
 }
+
+// Every other element of a row is no part of a view of memory: what is joined stays a slice of its own.
+// CHECK-LABEL: func @every_other
+// CHECK-DAG: train.slice {{.*}}starts = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1, 1, 2>
+// CHECK-DAG: train.slice {{.*}}starts = array<i64: 0, 0, 0, 1>, strides = array<i64: 1, 1, 1, 2>
+// CHECK: train.attention
+func.func @every_other(%x: tensor<4x4x32xf32>, %v: tensor<4x2x4x8xf32>) -> tensor<4x2x4x8xf32> {
+  %xq = train.slice %x {starts = array<i64: 0, 0, 0>, limits = array<i64: 4, 4, 16>, strides = array<i64: 1, 1, 1>} : (tensor<4x4x32xf32>) -> tensor<4x4x16xf32>
+  %xk = train.slice %x {starts = array<i64: 0, 0, 16>, limits = array<i64: 4, 4, 32>, strides = array<i64: 1, 1, 1>} : (tensor<4x4x32xf32>) -> tensor<4x4x16xf32>
+  %hq = train.reshape %xq : (tensor<4x4x16xf32>) -> tensor<4x4x2x8xf32>
+  %hk = train.reshape %xk : (tensor<4x4x16xf32>) -> tensor<4x4x2x8xf32>
+  %tq = train.transpose %hq {permutation = array<i64: 0, 2, 1, 3>} : (tensor<4x4x2x8xf32>) -> tensor<4x2x4x8xf32>
+  %tk = train.transpose %hk {permutation = array<i64: 0, 2, 1, 3>} : (tensor<4x4x2x8xf32>) -> tensor<4x2x4x8xf32>
+  %evenq = train.slice %tq {starts = array<i64: 0, 0, 0, 0>, limits = array<i64: 4, 2, 4, 8>, strides = array<i64: 1, 1, 1, 2>} : (tensor<4x2x4x8xf32>) -> tensor<4x2x4x4xf32>
+  %evenk = train.slice %tk {starts = array<i64: 0, 0, 0, 0>, limits = array<i64: 4, 2, 4, 8>, strides = array<i64: 1, 1, 1, 2>} : (tensor<4x2x4x8xf32>) -> tensor<4x2x4x4xf32>
+  %oddq = train.slice %tq {starts = array<i64: 0, 0, 0, 1>, limits = array<i64: 4, 2, 4, 8>, strides = array<i64: 1, 1, 1, 2>} : (tensor<4x2x4x8xf32>) -> tensor<4x2x4x4xf32>
+  %oddk = train.slice %tk {starts = array<i64: 0, 0, 0, 1>, limits = array<i64: 4, 2, 4, 8>, strides = array<i64: 1, 1, 1, 2>} : (tensor<4x2x4x8xf32>) -> tensor<4x2x4x4xf32>
+  %nq = train.neg %oddq : tensor<4x2x4x4xf32>
+  %nk = train.neg %oddk : tensor<4x2x4x4xf32>
+  %eq = train.reshape %evenq : (tensor<4x2x4x4xf32>) -> tensor<4x2x4x4x1xf32>
+  %ek = train.reshape %evenk : (tensor<4x2x4x4xf32>) -> tensor<4x2x4x4x1xf32>
+  %oq = train.reshape %nq : (tensor<4x2x4x4xf32>) -> tensor<4x2x4x4x1xf32>
+  %ok = train.reshape %nk : (tensor<4x2x4x4xf32>) -> tensor<4x2x4x4x1xf32>
+  %cq = train.concat %oq, %eq {dim = 4 : i64} : (tensor<4x2x4x4x1xf32>, tensor<4x2x4x4x1xf32>) -> tensor<4x2x4x4x2xf32>
+  %ck = train.concat %ok, %ek {dim = 4 : i64} : (tensor<4x2x4x4x1xf32>, tensor<4x2x4x4x1xf32>) -> tensor<4x2x4x4x2xf32>
+  %q = train.reshape %cq : (tensor<4x2x4x4x2xf32>) -> tensor<4x2x4x8xf32>
+  %k = train.reshape %ck : (tensor<4x2x4x4x2xf32>) -> tensor<4x2x4x8xf32>
+  %y, %lse = train.attention %q, %k, %v {causal, scale = 0.5} : (tensor<4x2x4x8xf32>, tensor<4x2x4x8xf32>, tensor<4x2x4x8xf32>) -> (tensor<4x2x4x8xf32>, tensor<4x2x4xf32>)
+  return %y : tensor<4x2x4x8xf32>
+}
