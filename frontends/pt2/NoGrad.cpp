@@ -5,6 +5,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace tessera::pt2 {
 
@@ -97,13 +98,31 @@ private:
       if (!(isTensor(input) && isTensor(given.argument)) &&
           !(input.as<SymIntArg>() && !input.as<SymIntArg>()->name.empty()))
         return false;
-    return llvm::none_of(body.nodes, [&](const Node &inner) {
-      const auto *self = inner.inputs.empty() ? nullptr : inner.inputs[0].argument.as<TensorArg>();
-      auto meta = self ? body.tensors.find(self->name) : body.tensors.end();
-      const bool isGraph = llvm::any_of(
-          inner.inputs, [](const NamedArgument &input) { return input.argument.as<GraphArg>() != nullptr; });
-      return isGraph || (isInPlace(inner.target) && (meta == body.tensors.end() || meta->second.requiresGrad));
+    const bool hasRegions = llvm::any_of(body.nodes, [](const Node &inner) {
+      return llvm::any_of(inner.inputs,
+                          [](const NamedArgument &input) { return input.argument.as<GraphArg>() != nullptr; });
     });
+    return !hasRegions && changesBuffersOnly(node, body);
+  }
+
+  /// Whether operators in place change whole inputs of the program alone, which have no gradient. Of any other tensor
+  /// the gradient would go past the change.
+  bool changesBuffersOnly(const Node &region, const Graph &body) const {
+    llvm::StringSet<> buffers;
+    for (const auto &[given, input] : llvm::zip(llvm::drop_begin(region.inputs, 2), body.inputs))
+      if (const auto *tensor = input.as<TensorArg>(); tensor && !hasGradient(given.argument.as<TensorArg>()->name))
+        buffers.insert(tensor->name);
+    for (const Node &inner : body.nodes) {
+      if (!isInPlace(inner.target))
+        continue;
+      const auto *self = inner.inputs.empty() ? nullptr : inner.inputs[0].argument.as<TensorArg>();
+      if (!self || !buffers.contains(self->name))
+        return false;
+      for (const Argument &output : inner.outputs)
+        if (const auto *tensor = output.as<TensorArg>())
+          buffers.insert(tensor->name);
+    }
+    return true;
   }
 
   /// A name that no value of the program has.
@@ -177,9 +196,11 @@ private:
     return {"", number ? *number : 0};
   }
 
+  /// Files say of inputs alone whether they have a gradient.
   bool hasGradient(const std::string &name) const {
+    auto isIt = [&](const Argument &input) { return input.as<TensorArg>() && input.as<TensorArg>()->name == name; };
     auto meta = graph.tensors.find(name);
-    return meta == graph.tensors.end() || meta->second.requiresGrad;
+    return meta == graph.tensors.end() || meta->second.requiresGrad || llvm::none_of(graph.inputs, isIt);
   }
   std::string detach(const Node &at, const std::string &name) {
     Node node = at;
@@ -189,7 +210,6 @@ private:
     node.outputs = {Argument{TensorArg{result}}};
     graph.nodes.push_back(std::move(node));
     graph.tensors[result] = graph.tensors[name];
-    graph.tensors[result].requiresGrad = false;
     return result;
   }
 

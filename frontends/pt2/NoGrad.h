@@ -13,7 +13,7 @@
 namespace tessera::pt2 {
 
 /// Rewrites a program that was checked. Regions that cannot become part of it stay, and are not supported: those that
-/// change in place what has a gradient, or have results that are not tensors.
+/// have results that are not tensors or regions within, and those that change a tensor in place that is no buffer.
 void inlineNoGrad(Program &program);
 
 } // namespace tessera::pt2

@@ -19,7 +19,7 @@ ROWS = [
     row("ones", "aten.ones.default", lambda x: x * aten.ones.default([2, 3, 4]), f(3, 4)),
     row("zeros_like", "aten.zeros_like.default", lambda x: x + aten.zeros_like.default(x), f(3, 4)),
     row("new_full", "aten.new_full.default", lambda x: x * aten.new_full.default(x, [3, 1], 1.5), f(3, 4)),
-    row("empty", "aten.empty.memory_format", lambda x: x + aten.empty.memory_format([3, 4]).zero_(), f(3, 4), refused="not set"),
+    row("empty", "aten.empty.memory_format", lambda x: x + aten.empty.memory_format([3, 4]).zero_(), f(3, 4)),
     row("empty_strided", "aten.empty_strided.default", lambda x: x + aten.empty_strided.default([3, 4], [4, 1]) * 0, f(3, 4),
         refused="not set"),
     row("as_strided", "aten.as_strided.default", lambda x: aten.as_strided.default(x, [2, 2], [4, 1], 1), f(3, 4), refused=MEMORY),
