@@ -134,7 +134,8 @@ def compile_program(name, found, path):
         wall, user, system, kibibytes = map(float, file.read().split())
     result = {"ranks": ranks, "compile_wall": wall, "compile_seconds": user + system, "compile_megabytes": kibibytes / 1024}
     if done.returncode != 0:
-        return result | {"stage": "compile", "reason": tools.short(done.stdout)}
+        errors = [line for line in done.stdout.splitlines() if "error:" in line or "note:" in line]
+        return result | {"stage": "compile", "reason": " ".join(errors or [f"it ended with status {done.returncode}"])[:300]}
     with open(path + ".json") as file:
         return result | {"rank_bytes": json.load(file)["memory"]["peak_per_rank"]}
 
