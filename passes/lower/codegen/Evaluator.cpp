@@ -15,6 +15,8 @@ namespace tessera::codegen {
 
 /// An expression this deep is not one that fusion makes; the limit keeps the walk from exploding.
 static constexpr unsigned kMaxVisits = 4096;
+/// Of code that is made: what branches forget is evaluated again, and unrolled loops evaluate several positions.
+static constexpr unsigned kMaxEmitted = 2 * kMaxUnrolledVisits;
 
 KernelBody KernelBody::ofRegion(Region &region) {
   KernelBody body;
@@ -137,7 +139,7 @@ Scalar Evaluator::evaluate(Value value, Position position) {
   Key key = keyOf(value, position.linear);
   if (auto it = memory.find(key); it != memory.end())
     return it->second;
-  if (++seen.visits > kMaxVisits || ++nesting > 512) {
+  if (++seen.visits > (emission ? kMaxEmitted : kMaxVisits) || ++nesting > 512) {
     seen.problem = "expression is too large";
     return {};
   }

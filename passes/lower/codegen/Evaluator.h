@@ -21,6 +21,9 @@
 
 namespace tessera::codegen {
 
+/// Ops that a kernel evaluates of all positions together that it unrolls, at the most.
+constexpr unsigned kMaxUnrolledVisits = 1 << 14;
+
 /// The ops of one kernel: a fusion's body, or a set of ops that may become one.
 struct KernelBody {
   llvm::SmallVector<mlir::Value> inputs;

@@ -33,10 +33,12 @@ Scalar Evaluator::guarded(ArrayRef<Scalar> conditions, Type type, llvm::function
   unsigned inside = emission->openBranch(all.value, type);
   Scalar a = then(inside);
   forget(inside);
+  if (!a.value)
+    return {}; // it failed, and the kernel is given up
   emission->otherwise(a);
   Scalar b = other();
   forget(inside);
-  return emission->closeBranch(b);
+  return b.value ? emission->closeBranch(b) : b;
 }
 
 Index Evaluator::clampedStart(Value start, int64_t extent, int64_t size) {

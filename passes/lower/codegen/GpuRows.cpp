@@ -85,7 +85,9 @@ void GpuKernelEmitter::emitRow() {
   for (unsigned digit : plan.inner)
     (plan.digits[digit].unroll ? unrolled : strided).push_back(digit);
   int64_t rows = product(plan.outer), count = product(strided);
-  int64_t mostRounds = std::max<int64_t>(1, kHeld / product(unrolled));
+  const int64_t together = product(unrolled);
+  int64_t mostRounds = std::max<int64_t>(
+      1, std::min(kHeld / together, kMaxUnrolledVisits / (together * std::max<int64_t>(1, plan.visits))));
   bool isWarp = rows > 1 && count <= mostRounds * kWarp;
   bool isHeld = count <= mostRounds * kHoldingThreads;
   if (!isHeld)
