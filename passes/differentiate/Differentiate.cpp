@@ -117,16 +117,21 @@ LogicalResult Differentiate::run(func::FuncOp func) {
   if (failed(walk.run(forward)))
     return failure();
 
-  for (auto [index, param] : llvm::zip_equal(paramArgs, params)) {
-    Value gradient = walk.takeCotangent(param);
+  SmallVector<Value> gradients;
+  for (Value param : params)
+    gradients.push_back(walk.takeCotangent(param));
+  const bool hasGradients = llvm::any_of(gradients, [](Value gradient) { return gradient != nullptr; });
+  for (auto [index, param, gradient] : llvm::zip_equal(paramArgs, params, gradients)) {
     StringRef name = train::getArgName(func, index);
-    if (!gradient) {
-      emitWarning(param.getLoc())
-          << "the loss does not depend on parameter '" << name
-          << "': its gradient is zero, and weight decay changes it (PyTorch would leave it as it "
-             "is; --frozen does so here)";
-      gradient = train::Build(builder, NameLoc::get(grad, param.getLoc())).splatLike(param, 0.0);
+    if (!gradient && hasGradients) {
+      emitWarning(param.getLoc()) << "the loss does not depend on parameter '" << name
+                                  << "': it has no gradient and stays as it is, as in PyTorch";
+      NamedAttribute frozen = train::getRoleAttr(builder.getContext(), train::ArgRole::Frozen);
+      func.setArgAttr(index, frozen.getName(), frozen.getValue());
+      continue;
     }
+    if (!gradient) // of all parameters, of which CheckDifferentiable has warned
+      gradient = train::Build(builder, NameLoc::get(grad, param.getLoc())).splatLike(param, 0.0);
     results.push_back({gradient, builder.getDictionaryAttr({
                                      train::getRoleAttr(builder.getContext(), train::ResultRole::Grad),
                                      builder.getNamedAttr(train::kOf, builder.getStringAttr(name)),

@@ -139,8 +139,8 @@ def Differentiate : Pass<"differentiate", "::mlir::func::FuncOp"> {
   let description = [{
     Adds one result of role `"grad"` (`train.of` = the parameter's name) for each `"param"` argument, in argument order,
     and the ops that compute them. Each new op carries the unit attribute `train.backward` and the location
-    `NameLoc("grad", <forward op>)`. A parameter that the loss does not depend on has the gradient zero, and a remark
-    says so.
+    `NameLoc("grad", <forward op>)`. A parameter that the loss does not depend on has none and
+    becomes `"frozen"`, with a warning; if that is so of all, their gradients are zero.
 
     Contributions to one value's gradient are added in the order in which the walk meets them; gradients of slices that do
     not overlap become one concat. Ops without users are removed.

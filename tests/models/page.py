@@ -31,8 +31,7 @@ token and noise, or without where a family cannot be made with one. A gradient t
 keys in attention) is told from a difference by running the module in float64; where it does not run so, as xglm, it
 counts as DIFFERENT. Families that choose the largest of numbers (`topk`: doge,
 and the indexers of axk2, deepseek_v32, dots3_note, glm_moe_dsa, hy_v4) differ where numbers are equal, whose order PyTorch
-leaves open; where PyTorch is made to take the first, their losses and gradients are the same. Parameters that only choose
-places (these indexers') have no gradient: PyTorch leaves them, here weight decay changes them, with a warning.
+leaves open; where PyTorch is made to take the first, their losses and gradients are the same.
 
 A model of your own: `python -m tessera verify`.
 
