@@ -186,7 +186,7 @@ void Importer::importNode(const Node &node) {
       names[name].broken = true;
   };
   const std::string function = mutations.functionOf(node);
-  const OpRow *row = findOp(function.empty() ? shortTarget(node.target) : StringRef(function));
+  const OpRow *row = findOp(shortTarget(function.empty() ? StringRef(node.target) : StringRef(function)));
   if (!row) {
     auto why = results.empty() || !function.empty() ? inPlace.end() : inPlace.find(results[0]);
     return giveUp(why == inPlace.end() ? whyRefused(shortTarget(node.target)) : StringRef(why->second));
@@ -216,8 +216,10 @@ void Importer::importNode(const Node &node) {
     auto element = dyn_cast_if_present<FloatType>(type ? type.getElementType() : Type());
     return element && call.resultElement() && element.getWidth() > call.resultElement().getIntOrFloatBitWidth();
   };
-  if (!function.empty() && llvm::any_of(call.inputs, isWider))
-    return giveUp("an operand is wider than the buffer, and the result would be rounded otherwise than in PyTorch");
+  const bool isInPlace = (!function.empty() || node.wasInPlace) && row->target != "aten.copy.default";
+  if (isInPlace && llvm::any_of(call.inputs, isWider))
+    return giveUp(
+        "an operand is wider than what it changes, and the result would be rounded otherwise than in PyTorch");
   auto handler = [&]() -> LogicalResult {
     (void)call.takeNext(); // of an attempt before
     return failed(row->handler(call)) ? failure() : checkResults(results, call);
@@ -261,7 +263,7 @@ OwningOpRef<ModuleOp> importPt2Archive(const pt2::Archive &archive, const Import
   if (program) {
     pt2::inlineNoGrad(*program);
     llvm::StringMap<std::string> inPlace = pt2::replaceInPlace(*program);
-    pt2::dropUnread(*program, inPlace);
+    pt2::dropUnread(*program);
     return pt2::Importer(archive, *program, std::move(inPlace), options, context).run();
   }
   emitError(FileLineColLoc::get(&context, archive.file(), 0, 0)) << llvm::toString(program.takeError());

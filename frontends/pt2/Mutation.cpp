@@ -6,35 +6,9 @@
 
 #include "frontends/pt2/Mutation.h"
 
-#include "llvm/ADT/Twine.h"
+#include "frontends/pt2/Aliasing.h"
 
 namespace tessera::pt2 {
-
-/// "add_" of "torch.ops.aten.add_.Tensor".
-static llvm::StringRef baseName(llvm::StringRef target) {
-  target.consume_front("torch.ops.aten.");
-  return target.split('.').first;
-}
-
-/// Operators whose results never share memory with their arguments. Of any other one they may.
-static bool makesMemory(llvm::StringRef target) {
-  static const llvm::StringSet<> names = {
-      "abs",        "add",       "addmm",    "argmax", "argmin",      "baddbmm",    "batch_norm", "bmm",
-      "cat",        "cdist",     "clamp",    "clone",  "cos",         "cumsum",     "div",        "einsum",
-      "embedding",  "eq",        "exp",      "ge",     "gelu",        "group_norm", "gt",         "layer_norm",
-      "le",         "linear",    "log",      "lt",     "masked_fill", "matmul",     "maximum",    "mean",
-      "minimum",    "mm",        "mul",      "mv",     "ne",          "neg",        "ones_like",  "pow",
-      "reciprocal", "relu",      "rms_norm", "rsqrt",  "rsub",        "sigmoid",    "silu",       "sin",
-      "softmax",    "sqrt",      "stack",    "std",    "sub",         "sum",        "tanh",       "var",
-      "where",      "zeros_like"};
-  return target.starts_with("torch.ops.aten.") && names.contains(baseName(target));
-}
-
-/// Whether an operator of ATen writes to its first argument.
-static bool isInPlace(llvm::StringRef target) {
-  const llvm::StringRef base = baseName(target);
-  return target.starts_with("torch.ops.aten.") && base.ends_with("_") && !base.ends_with("__") && base != "detach_";
-}
 
 static std::string firstName(const Node &node, llvm::StringRef argument) {
   const Argument *given = node.input(argument.str());
@@ -48,12 +22,7 @@ llvm::ArrayRef<std::string> Mutations::namesOfBuffer(llvm::StringRef buffer) con
 }
 
 std::string Mutations::functionOf(const Node &node) const {
-  llvm::StringRef target = node.target;
-  if (!isInPlace(target) || bufferOf(firstName(node, "self")).empty())
-    return "";
-  target.consume_front("torch.ops.");
-  auto [name, overload] = target.split("_.");
-  return llvm::Twine(name).concat(".").concat(overload).str();
+  return bufferOf(firstName(node, "self")).empty() ? "" : pt2::functionOf(node.target);
 }
 
 void Mutations::change(llvm::StringRef buffer) {
@@ -62,7 +31,7 @@ void Mutations::change(llvm::StringRef buffer) {
     staleNames[view] = buffer;
 }
 
-void Mutations::add(const Node &node, bool isByBatch) {
+void Mutations::add(const Node &node, const Graph &graph, bool isByBatch) {
   std::vector<std::string> results;
   std::vector<llvm::StringRef> read; // buffers, or views of them
   for (const Argument &output : node.outputs)
@@ -93,7 +62,7 @@ void Mutations::add(const Node &node, bool isByBatch) {
     }
     return;
   }
-  if (makesMemory(node.target))
+  if (aliasOf(node, graph).sharing == Sharing::None)
     return;
   for (const std::string &result : results)
     for (llvm::StringRef buffer : read) {
@@ -111,7 +80,7 @@ void Mutations::find(const Program &program, llvm::function_ref<bool(const Node 
     }
   for (const Node &node : program.graph.nodes)
     if (!isSkipped(node))
-      add(node, isByBatch(node));
+      add(node, program.graph, isByBatch(node));
 }
 
 } // namespace tessera::pt2

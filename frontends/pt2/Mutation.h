@@ -39,14 +39,14 @@ public:
   /// All names of a buffer.
   llvm::ArrayRef<std::string> namesOfBuffer(llvm::StringRef buffer) const;
   /// The operator without effect on its first argument that an operator in place on a buffer stands for,
-  /// "aten.add.Tensor" of "aten.add_.Tensor"; empty for any other node.
+  /// "torch.ops.aten.add.Tensor" of "torch.ops.aten.add_.Tensor"; empty for any other node.
   std::string functionOf(const Node &node) const;
   /// The buffer of which a node reads a view that is older than its last change; empty if it reads none.
   llvm::StringRef staleRead(const Node &node) const { return stale.lookup(&node); }
   bool isStaleOutput(llvm::StringRef name) const { return staleNames.contains(name); }
 
 private:
-  void add(const Node &node, bool isByBatch);
+  void add(const Node &node, const Graph &graph, bool isByBatch);
   void change(llvm::StringRef buffer);
 
   // Names of buffers are those in the program's signature.

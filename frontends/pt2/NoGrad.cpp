@@ -2,6 +2,8 @@
 
 #include "frontends/pt2/NoGrad.h"
 
+#include "frontends/pt2/Aliasing.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
@@ -46,11 +48,6 @@ template <typename Visit> void eachName(Argument &argument, Visit visit) {
   std::visit(Names<Visit>{visit}, argument.value);
 }
 
-bool isInPlace(llvm::StringRef target) {
-  const llvm::StringRef base = target.rsplit('.').first;
-  return base.ends_with("_") && !target.ends_with("detach_.default");
-}
-
 class Inliner {
 public:
   explicit Inliner(Program &program) : program(program), graph(program.graph) {}
@@ -90,19 +87,45 @@ private:
   bool canInline(const Node &node, const Graph &body) const {
     const bool *isEnabled = node.inputs[0].argument.as<bool>();
     auto isTensor = [](const Argument &argument) { return argument.as<TensorArg>() != nullptr; };
+    auto isSize = [](const Argument &argument) { return argument.as<SymIntArg>() || argument.as<int64_t>(); };
+    auto isNamedSize = [](const Argument &argument) {
+      return argument.as<SymIntArg>() && !argument.as<SymIntArg>()->name.empty();
+    };
     if (!isEnabled || *isEnabled || body.inputs.size() != node.inputs.size() - 2 ||
         body.outputs.size() != node.outputs.size() || !llvm::all_of(body.outputs, isTensor) ||
         !llvm::all_of(node.outputs, isTensor))
       return false;
     for (const auto &[given, input] : llvm::zip(llvm::drop_begin(node.inputs, 2), body.inputs))
-      if (!(isTensor(input) && isTensor(given.argument)) &&
-          !(input.as<SymIntArg>() && !input.as<SymIntArg>()->name.empty()))
+      if (!(isTensor(input) && isTensor(given.argument)) && !(isNamedSize(input) && isSize(given.argument)))
         return false;
     const bool hasRegions = llvm::any_of(body.nodes, [](const Node &inner) {
       return llvm::any_of(inner.inputs,
                           [](const NamedArgument &input) { return input.argument.as<GraphArg>() != nullptr; });
     });
-    return !hasRegions && changesBuffersOnly(node, body);
+    return !hasRegions && changesBuffersOnly(node, body) && llvm::all_of(body.outputs, [&](const Argument &output) {
+      return sourceOf(output.as<TensorArg>()->name, body);
+    });
+  }
+
+  /// The body's input that a result is, which keeps its gradient, or the name itself if an operator makes it; nothing
+  /// if that is not known.
+  static std::optional<std::string> sourceOf(std::string name, const Graph &body) {
+    for (const Node &inner : llvm::reverse(body.nodes)) {
+      if (!makes(inner, name))
+        continue;
+      std::optional<bool> isArgument = returnsArgument(inner, body);
+      if (!isArgument)
+        return std::nullopt;
+      if (!*isArgument)
+        return name;
+      name = aliasOf(inner, body).of.front();
+    }
+    return name;
+  }
+  static bool makes(const Node &node, const std::string &name) {
+    return llvm::any_of(node.outputs, [&](const Argument &output) {
+      return output.as<TensorArg>() && output.as<TensorArg>()->name == name;
+    });
   }
 
   /// Whether operators in place change whole inputs of the program alone, which have no gradient. Of any other tensor
@@ -113,7 +136,7 @@ private:
       if (const auto *tensor = input.as<TensorArg>(); tensor && !hasGradient(given.argument.as<TensorArg>()->name))
         buffers.insert(tensor->name);
     for (const Node &inner : body.nodes) {
-      if (!isInPlace(inner.target))
+      if (!isInPlace(inner.target) || inner.target == "torch.ops.aten.detach_.default")
         continue;
       const auto *self = inner.inputs.empty() ? nullptr : inner.inputs[0].argument.as<TensorArg>();
       if (!self || !buffers.contains(self->name))
@@ -151,7 +174,7 @@ private:
     }
     for (const auto &[output, result] : llvm::zip_equal(body.outputs, node.outputs)) {
       const std::string &name = output.as<TensorArg>()->name, &outer = result.as<TensorArg>()->name;
-      if (auto found = outside.find(name); found != outside.end())
+      if (auto found = outside.find(*sourceOf(name, body)); found != outside.end())
         renamed[outer] = found->second; // the tensor itself, whose gradient goes on
       else if (!inner.try_emplace(name, outer).second)
         renamed[outer] = inner[name];
@@ -192,8 +215,7 @@ private:
   static SymIntArg numberOf(const Argument &argument) {
     if (const auto *size = argument.as<SymIntArg>())
       return *size;
-    const auto *number = argument.as<int64_t>();
-    return {"", number ? *number : 0};
+    return {"", *argument.as<int64_t>()};
   }
 
   /// Files say of inputs alone whether they have a gradient.

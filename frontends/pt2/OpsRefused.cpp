@@ -12,7 +12,7 @@ namespace {
 constexpr llvm::StringLiteral kSizes = "the size of its result depends on data",
                               kBackward = "it is part of a backward pass, which training adds by itself",
                               kMemory = "it depends on how a tensor lies in memory",
-                              kPlace = "operators in place are not supported",
+                              kPlace = "it writes to memory that it is given",
                               kUnset = "the values of its result are not set",
                               kComplex = "complex numbers are not supported",
                               kRandom = "random numbers other than dropout are not supported",

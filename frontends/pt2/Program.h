@@ -194,6 +194,7 @@ struct Node {
   std::string stackTrace;                      // the whole text
   std::map<std::string, std::string> metadata; // the rest, unparsed
   bool singleTensorReturn = false;             // of a higher order operator: one tensor, not a list of one
+  bool wasInPlace = false;                     // its result is rounded to the type of the tensor that it changed
 
   /// The input of this name, or null.
   const Argument *input(const std::string &inputName) const {

@@ -13,7 +13,7 @@ namespace tessera::pt2 {
 namespace {
 
 constexpr int64_t maxDepth = 64;
-constexpr size_t maxLeaves = 1 << 16;
+constexpr size_t maxLeaves = 1 << 16, maxName = 1 << 10;
 
 /// A list of texts, as keys are; numbers as they are written.
 std::optional<std::vector<std::string>> textsOf(const Json &json) {
@@ -39,7 +39,7 @@ public:
   bool visit(const Json &node, const std::string &name, int64_t depth) {
     const Json *type = node.find("type"), *children = node.find("children_spec");
     const auto *list = children ? std::get_if<Json::Array>(&children->value) : nullptr;
-    if (!type || !list || depth > maxDepth || leaves.size() > maxLeaves)
+    if (!type || !list || depth > maxDepth || leaves.size() > maxLeaves || name.size() > maxName)
       return false;
     if (std::holds_alternative<std::nullptr_t>(type->value)) {
       leaves.push_back(name.empty() ? "output" : name);

@@ -2,6 +2,7 @@
 
 #include "frontends/pt2/Unread.h"
 
+#include "frontends/pt2/Aliasing.h"
 #include "frontends/pt2/Importer.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -24,7 +25,7 @@ void addNames(const Argument &argument, llvm::StringSet<> &names) {
 }
 } // namespace
 
-void dropUnread(Program &program, const llvm::StringMap<std::string> &kept) {
+void dropUnread(Program &program) {
   llvm::StringSet<> read;
   for (const Argument &output : program.graph.outputs)
     addNames(output, read);
@@ -34,11 +35,8 @@ void dropUnread(Program &program, const llvm::StringMap<std::string> &kept) {
     llvm::StringSet<> results;
     for (const Argument &output : nodes[i].outputs)
       addNames(output, results);
-    // A batch normalisation changes its running statistics, too.
-    stays[i] = results.empty() || nodes[i].target == "torch.ops.aten.batch_norm.default" ||
-               llvm::any_of(results, [&](const auto &result) {
-                 return read.contains(result.getKey()) || kept.count(result.getKey());
-               });
+    stays[i] = results.empty() || hasEffect(nodes[i]) ||
+               llvm::any_of(results, [&](const auto &result) { return read.contains(result.getKey()); });
     if (stays[i])
       for (const NamedArgument &input : nodes[i].inputs)
         addNames(input.argument, read);

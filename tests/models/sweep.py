@@ -10,7 +10,7 @@ is exported as python -m tessera export does and trained for three AdamW steps, 
 and every gradient of the first step must be PyTorch's (frontends/python/tessera/compare.py). Results go to a file of JSON
 lines as they come. --table makes the page of what is there.
 
---entrance pt2 goes in by torch.export and .pt2 instead (programs.py), with a padding token and noise, and without where
+--entrance pt2 goes in by torch.export and .pt2 instead, with a padding token and noise, and without where
 a family cannot be made with one.
 
 Exit status: 0; 1 if a model trains otherwise than in PyTorch, or could not be tried to the end.

@@ -30,7 +30,7 @@ Example (ZeRO-3 over two ranks):
 )";
 
 void addModelOptions(CLI::App &app, tessera::CompileOptions &o, std::vector<std::string> &dims) {
-  app.add_option("model", o.input, "the model: .onnx, .onnxtxt, or .mlir with a function @step")->required();
+  app.add_option("model", o.input, "the model: .onnx, .onnxtxt, .pt2 or .mlir with a function @step")->required();
   app.add_option("-o,--output", o.output, "artifact to write");
   app.add_option("--batch", o.batch, "samples of one micro-batch, over all ranks (binds a symbolic first dimension)");
   app.add_option("--seq", o.sequence, "tokens of one sample (binds a symbolic second dimension)");

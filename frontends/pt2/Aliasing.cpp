@@ -1,0 +1,200 @@
+//===- Aliasing.cpp - which operators share or change memory ---------------===//
+
+#include "frontends/pt2/Aliasing.h"
+
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/ADT/Twine.h"
+
+using llvm::StringRef;
+
+namespace tessera::pt2 {
+
+/// "add_.Tensor" of "torch.ops.aten.add_.Tensor"; empty if it is no operator of ATen.
+static StringRef ofAten(StringRef target) { return target.consume_front("torch.ops.aten.") ? target : ""; }
+
+/// All operators of native_functions.yaml whose result is annotated as an alias, and those composed of others that may
+/// give such a result or their argument (PyTorch 2.15); of any other one, results have memory of their own.
+static Sharing sharingOf(StringRef name) {
+  static const llvm::StringSet<> maybe = {"_reshape_alias.default",
+                                          "adjoint.default",
+                                          "alpha_dropout.default",
+                                          "as_strided.default",
+                                          "atleast_1d.default",
+                                          "atleast_2d.default",
+                                          "atleast_3d.default",
+                                          "broadcast_tensors.default",
+                                          "broadcast_to.default",
+                                          "channel_shuffle.default",
+                                          "chunk.default",
+                                          "coalesce.default",
+                                          "conj.default",
+                                          "contiguous.default",
+                                          "detach.default",
+                                          "dsplit.array",
+                                          "dsplit.int",
+                                          "einsum.default",
+                                          "feature_alpha_dropout.default",
+                                          "feature_dropout.default",
+                                          "flatten.using_ints",
+                                          "hsplit.array",
+                                          "hsplit.int",
+                                          "imag.default",
+                                          "indices.default",
+                                          "lift_fresh.default",
+                                          "linalg_diagonal.default",
+                                          "mH.default",
+                                          "mT.default",
+                                          "matrix_H.default",
+                                          "meshgrid.default",
+                                          "meshgrid.indexing",
+                                          "movedim.intlist",
+                                          "moveaxis.int",
+                                          "moveaxis.intlist",
+                                          "narrow.Tensor",
+                                          "native_channel_shuffle.default",
+                                          "numpy_T.default",
+                                          "pad.default",
+                                          "pin_memory.default",
+                                          "pixel_shuffle.default",
+                                          "pixel_unshuffle.default",
+                                          "positive.default",
+                                          "ravel.default",
+                                          "real.default",
+                                          "reshape.default",
+                                          "reshape_as.default",
+                                          "resolve_conj.default",
+                                          "resolve_neg.default",
+                                          "rms_norm.default",
+                                          "slice_inverse.default",
+                                          "split.Tensor",
+                                          "split.sizes",
+                                          "split_with_sizes.default",
+                                          "squeeze.dimname",
+                                          "sum_to_size.default",
+                                          "tensor_split.indices",
+                                          "tensor_split.sections",
+                                          "tensor_split.tensor_indices_or_sections",
+                                          "unbind.int",
+                                          "unflatten.Dimname",
+                                          "unsafe_chunk.default",
+                                          "values.default",
+                                          "view.dtype",
+                                          "view_as_complex.default",
+                                          "view_as_real.default",
+                                          "vsplit.array",
+                                          "vsplit.int"};
+  if (maybe.contains(name))
+    return Sharing::Maybe;
+  return llvm::StringSwitch<Sharing>(name)
+      .Cases({"alias.default", "detach_.default"}, Sharing::Same)
+      .Cases({"unflatten.int", "squeeze.default", "squeeze.dim", "squeeze.dims", "unsqueeze.default", "view.default",
+              "view_as.default"},
+             Sharing::Shape)
+      .Cases({"t.default", "transpose.int", "swapaxes.default", "swapdims.default"}, Sharing::Transpose)
+      .Case("slice.Tensor", Sharing::Slice)
+      .Case("select.int", Sharing::Select)
+      .Cases({"diagonal.default", "expand.default", "expand_as.default", "movedim.int", "narrow.default",
+              "permute.default", "unfold.default"},
+             Sharing::View)
+      .Default(Sharing::None);
+}
+
+static std::string resultOf(const Node &node) {
+  const auto *result = node.outputs.size() == 1 ? node.outputs[0].as<TensorArg>() : nullptr;
+  return result ? result->name : "";
+}
+
+static bool flagOf(const Node &node, const char *name) {
+  const Argument *argument = node.input(name);
+  const bool *value = argument ? argument->as<bool>() : nullptr;
+  return value && *value;
+}
+
+/// Of `to` and `type_as`: a copy unless type and place stay, in which case the tensor itself.
+static Sharing sharingOfTo(const Node &node, const Graph &graph, const std::string &self) {
+  auto from = graph.tensors.find(self), to = graph.tensors.find(resultOf(node));
+  if (from == graph.tensors.end() || to == graph.tensors.end())
+    return Sharing::Maybe;
+  if (flagOf(node, "copy") || from->second.dtype != to->second.dtype)
+    return Sharing::None;
+  const Argument *format = node.input("memory_format");
+  return format && !format->isNone() ? Sharing::Maybe : Sharing::Same;
+}
+
+Alias aliasOf(const Node &node, const Graph &graph) {
+  Alias alias;
+  std::vector<std::string> read;
+  for (NamedArgument input : node.inputs)
+    eachTensor(input.argument, [&](std::string &name) { read.push_back(name); });
+  if (read.empty())
+    return alias;
+  const StringRef name = ofAten(node.target);
+  if (name.starts_with("to.") || name.starts_with("type_as.")) {
+    alias.sharing = sharingOfTo(node, graph, read.front());
+  } else if (name == "dropout.default") {
+    const Argument *rate = node.input("p");
+    const double *value = rate ? rate->as<double>() : nullptr;
+    const bool isOff = !flagOf(node, "train") || (value && *value == 0);
+    alias.sharing = isOff ? Sharing::Same : Sharing::None;
+  } else if (isInPlace(node.target)) {
+    alias.sharing = Sharing::Same;
+  } else {
+    alias.sharing = name.empty() ? Sharing::Maybe : sharingOf(name);
+  }
+  if (alias.sharing == Sharing::Maybe)
+    alias.of = std::move(read);
+  else if (alias.sharing != Sharing::None)
+    alias.of = {read.front()};
+  return alias;
+}
+
+std::optional<bool> returnsArgument(const Node &node, const Graph &graph) {
+  switch (aliasOf(node, graph).sharing) {
+  case Sharing::Same:
+    return node.target != "torch.ops.aten.alias.default";
+  case Sharing::Maybe:
+    if (node.target == "torch.ops.aten.detach.default")
+      return false;
+    return std::nullopt;
+  default:
+    return false;
+  }
+}
+
+bool isInPlace(StringRef target) {
+  const StringRef base = ofAten(target).split('.').first;
+  return base == "__iand__" || base == "__ior__" || (base.ends_with("_") && !base.ends_with("__"));
+}
+
+std::string functionOf(StringRef target) {
+  if (!isInPlace(target))
+    return "";
+  auto [base, overload] = ofAten(target).split('.');
+  if (base == "__iand__")
+    return ("torch.ops.aten.bitwise_and." + llvm::Twine(overload)).str();
+  if (base == "__ior__")
+    return ("torch.ops.aten.bitwise_or." + llvm::Twine(overload)).str();
+  base.consume_back("_");
+  static const llvm::StringSet<> others = {
+      // of shapes and strides, and of random numbers
+      "as_strided", "detach",      "requires_grad", "resize",     "resize_as", "set",       "squeeze", "swapaxes",
+      "swapdims",   "t",           "transpose",     "unsqueeze",  "rename",    "bernoulli", "uniform", "normal",
+      "random",     "exponential", "geometric",     "log_normal", "cauchy",    "dropout"};
+  if (others.contains(base))
+    return "";
+  if (base == "zero")
+    return "torch.ops.aten.zeros_like.default";
+  return ("torch.ops.aten." + llvm::Twine(base) + "." + overload).str();
+}
+
+bool hasEffect(const Node &node) {
+  const StringRef target = node.target, name = ofAten(target);
+  if (name.empty())
+    return !target.starts_with("_operator.") && !target.starts_with("torch.sym_") && !target.starts_with("math.");
+  if (isInPlace(target))
+    return target != "torch.ops.aten.detach_.default";
+  return name.contains("batch_norm") || name.contains("instance_norm") || name.ends_with(".out"); // running statistics
+}
+
+} // namespace tessera::pt2
