@@ -25,6 +25,7 @@ static Sharing sharingOf(StringRef name) {
                                           "atleast_3d.default",
                                           "broadcast_tensors.default",
                                           "broadcast_to.default",
+                                          "cartesian_prod.default",
                                           "channel_shuffle.default",
                                           "chunk.default",
                                           "coalesce.default",
@@ -41,6 +42,7 @@ static Sharing sharingOf(StringRef name) {
                                           "hsplit.int",
                                           "imag.default",
                                           "indices.default",
+                                          "lift.default",
                                           "lift_fresh.default",
                                           "linalg_diagonal.default",
                                           "mH.default",
@@ -70,14 +72,16 @@ static Sharing sharingOf(StringRef name) {
                                           "split.Tensor",
                                           "split.sizes",
                                           "split_with_sizes.default",
-                                          "squeeze.dimname",
+
                                           "sum_to_size.default",
                                           "tensor_split.indices",
                                           "tensor_split.sections",
                                           "tensor_split.tensor_indices_or_sections",
                                           "unbind.int",
-                                          "unflatten.Dimname",
+
                                           "unsafe_chunk.default",
+                                          "unsafe_split.Tensor",
+                                          "unsafe_split_with_sizes.default",
                                           "values.default",
                                           "view.dtype",
                                           "view_as_complex.default",
@@ -126,7 +130,10 @@ Alias aliasOf(const Node &node, const Graph &graph) {
   Alias alias;
   std::vector<std::string> read;
   for (NamedArgument input : node.inputs)
-    eachTensor(input.argument, [&](std::string &name) { read.push_back(name); });
+    eachName(input.argument, [&](std::string &name) {
+      if (graph.tensors.count(name))
+        read.push_back(name);
+    });
   if (read.empty())
     return alias;
   const StringRef name = ofAten(node.target);
@@ -164,7 +171,7 @@ std::optional<bool> returnsArgument(const Node &node, const Graph &graph) {
 
 bool isInPlace(StringRef target) {
   const StringRef base = ofAten(target).split('.').first;
-  return base == "__iand__" || base == "__ior__" || (base.ends_with("_") && !base.ends_with("__"));
+  return (base.starts_with("__i") && base.ends_with("__")) || (base.ends_with("_") && !base.ends_with("__"));
 }
 
 std::string functionOf(StringRef target) {
@@ -175,6 +182,10 @@ std::string functionOf(StringRef target) {
     return ("torch.ops.aten.bitwise_and." + llvm::Twine(overload)).str();
   if (base == "__ior__")
     return ("torch.ops.aten.bitwise_or." + llvm::Twine(overload)).str();
+  if (base == "__ixor__")
+    return ("torch.ops.aten.bitwise_xor." + llvm::Twine(overload)).str();
+  if (base.ends_with("__"))
+    return "";
   base.consume_back("_");
   static const llvm::StringSet<> others = {
       // of shapes and strides, and of random numbers
@@ -185,16 +196,14 @@ std::string functionOf(StringRef target) {
     return "";
   if (base == "zero")
     return "torch.ops.aten.zeros_like.default";
+  if (base == "pow") // whose overloads in place have other names
+    return ("torch.ops.aten.pow.Tensor_" + llvm::Twine(overload)).str();
   return ("torch.ops.aten." + llvm::Twine(base) + "." + overload).str();
 }
 
-bool hasEffect(const Node &node) {
-  const StringRef target = node.target, name = ofAten(target);
-  if (name.empty())
-    return !target.starts_with("_operator.") && !target.starts_with("torch.sym_") && !target.starts_with("math.");
-  if (isInPlace(target))
-    return target != "torch.ops.aten.detach_.default";
-  return name.contains("batch_norm") || name.contains("instance_norm") || name.ends_with(".out"); // running statistics
+bool changesTensor(StringRef target) {
+  const StringRef name = ofAten(target);
+  return isInPlace(target) || name.contains("batch_norm") || name.contains("instance_norm");
 }
 
 } // namespace tessera::pt2

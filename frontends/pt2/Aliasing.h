@@ -44,32 +44,8 @@ bool isInPlace(llvm::StringRef target);
 /// elements.
 std::string functionOf(llvm::StringRef target);
 
-/// Whether a node does more than give results: it changes something, or that is not known.
-bool hasEffect(const Node &node);
-
-/// Calls `visit(std::string &)` for each tensor that an argument names.
-template <typename Visit> void eachTensor(Argument &argument, Visit visit) {
-  auto each = [&](auto *list) {
-    if (list)
-      for (auto &element : *list)
-        visit(element.name);
-  };
-  auto optional = [&](OptionalTensorArg &element) {
-    if (element)
-      visit(element->name);
-  };
-  if (auto *tensor = std::get_if<TensorArg>(&argument.value))
-    visit(tensor->name);
-  each(std::get_if<std::vector<TensorArg>>(&argument.value));
-  if (auto *one = std::get_if<OptionalTensorArg>(&argument.value))
-    optional(*one);
-  if (auto *list = std::get_if<std::vector<OptionalTensorArg>>(&argument.value))
-    for (OptionalTensorArg &element : *list)
-      optional(element);
-  if (auto *lists = std::get_if<std::vector<std::vector<TensorArg>>>(&argument.value))
-    for (std::vector<TensorArg> &list : *lists)
-      each(&list);
-}
+/// Whether an operator changes a tensor: its first argument, or running statistics.
+bool changesTensor(llvm::StringRef target);
 
 } // namespace tessera::pt2
 

@@ -35,15 +35,15 @@ public:
       if (result.empty() || !replace(node, target, result)) {
         Node copy = node;
         for (NamedArgument &input : copy.inputs)
-          eachTensor(input.argument, [&](std::string &name) { name = current(name); });
+          eachName(input.argument, [&](std::string &name) { name = current(name); });
         graph.nodes.push_back(std::move(copy));
         share(node, i);
       }
     }
     for (Argument &output : graph.outputs)
-      eachTensor(output, [&](std::string &name) { name = current(name); });
+      eachName(output, [&](std::string &name) { name = current(name); });
     for (OutputSpec &output : program.signature.outputs)
-      eachTensor(output.argument, [&](std::string &name) { output.name = name = current(name); });
+      eachName(output.argument, [&](std::string &name) { output.name = name = current(name); });
     return std::move(reasons);
   }
 
@@ -84,11 +84,11 @@ private:
   void collect() {
     for (size_t i = 0; i < graph.nodes.size(); ++i)
       for (NamedArgument &input : graph.nodes[i].inputs)
-        eachTensor(input.argument, [&](std::string &name) { lastRead[name] = i; });
+        eachName(input.argument, [&](std::string &name) { lastRead[name] = i; });
     for (Argument &output : graph.outputs)
-      eachTensor(output, [&](std::string &name) { lastRead[name] = kAlways; });
+      eachName(output, [&](std::string &name) { lastRead[name] = kAlways; });
     for (Argument &input : graph.inputs)
-      eachTensor(input, [&](std::string &name) { given[name] = true; });
+      eachName(input, [&](std::string &name) { given[name] = true; });
   }
 
   /// Notes whose memory a node's results share.
@@ -97,7 +97,7 @@ private:
     if (alias.sharing == Sharing::None)
       return;
     for (Argument output : node.outputs)
-      eachTensor(output, [&](std::string &name) { share(name, alias, index); });
+      eachName(output, [&](std::string &name) { share(name, alias, index); });
   }
   void share(const std::string &name, const Alias &alias, size_t index) {
     const std::string &parent = alias.of.front();
@@ -186,7 +186,7 @@ private:
     made.target = target;
     made.wasInPlace = true;
     for (NamedArgument &input : made.inputs)
-      eachTensor(input.argument, [&](std::string &name) { name = current(name); });
+      eachName(input.argument, [&](std::string &name) { name = current(name); });
     if (target == "torch.ops.aten.zeros_like.default")
       made.inputs[0].name = "self";
     made.outputs = {Argument{TensorArg{result}}};
@@ -254,7 +254,7 @@ private:
       }
       Node again = *originals[of.node];
       for (NamedArgument &input : again.inputs)
-        eachTensor(input.argument, [&](std::string &read) { read = current(read); });
+        eachName(input.argument, [&](std::string &read) { read = current(read); });
       const std::string result = fresh(name);
       again.outputs = {Argument{TensorArg{result}}};
       graph.nodes.push_back(std::move(again));

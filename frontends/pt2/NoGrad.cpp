@@ -14,40 +14,6 @@ namespace tessera::pt2 {
 namespace {
 constexpr llvm::StringLiteral kRegion = "torch.ops.higher_order.wrap_with_set_grad_enabled";
 
-/// Calls `visit(std::string &)` for each name of a value that an argument has.
-template <typename Visit> struct Names {
-  Visit visit;
-
-  void operator()(TensorArg &tensor) { visit(tensor.name); }
-  void operator()(SymIntArg &size) { named(size.name); }
-  void operator()(SymFloatArg &number) { named(number.name); }
-  void operator()(SymBoolArg &flag) { named(flag.name); }
-  void operator()(OptionalTensorArg &tensor) {
-    if (tensor)
-      visit(tensor->name);
-  }
-  template <typename T> void operator()(std::vector<T> &list) {
-    if constexpr (!std::is_arithmetic_v<T> && !std::is_same_v<T, std::string>)
-      for (T &element : list)
-        (*this)(element);
-  }
-  void operator()(DictArg &dictionary) {
-    for (DictEntry &entry : dictionary.entries)
-      std::visit(*this, entry.argument.value);
-  }
-  template <typename T> void operator()(T &) {}
-
-private:
-  void named(std::string &name) {
-    if (!name.empty())
-      visit(name);
-  }
-};
-
-template <typename Visit> void eachName(Argument &argument, Visit visit) {
-  std::visit(Names<Visit>{visit}, argument.value);
-}
-
 class Inliner {
 public:
   explicit Inliner(Program &program) : program(program), graph(program.graph) {}
@@ -185,8 +151,12 @@ private:
         found->second = fresh(name);
       name = found->second;
     };
-    for (const Node &made : body.nodes)
+    for (const Node &made : body.nodes) {
       graph.nodes.push_back(translated(made, constants, translate));
+      if (isInPlace(made.target)) // of buffers alone
+        for (Argument &output : graph.nodes.back().outputs)
+          eachName(output, [&](std::string &name) { changedBuffers.insert(name); });
+    }
     copyTypes(body, inner);
   }
 
@@ -222,6 +192,8 @@ private:
   bool hasGradient(const std::string &name) const {
     auto isIt = [&](const Argument &input) { return input.as<TensorArg>() && input.as<TensorArg>()->name == name; };
     auto meta = graph.tensors.find(name);
+    if (changedBuffers.contains(name))
+      return false;
     return meta == graph.tensors.end() || meta->second.requiresGrad || llvm::none_of(graph.inputs, isIt);
   }
   std::string detach(const Node &at, const std::string &name) {
@@ -253,6 +225,7 @@ private:
   Graph &graph;
   size_t made = 0;
   std::map<std::string, std::string> renamed;
+  llvm::StringSet<> changedBuffers; ///< results of regions that are buffers
 };
 } // namespace
 

@@ -70,8 +70,11 @@ LogicalResult opRsub(Call &c) {
 LogicalResult inF64(Call &c, llvm::function_ref<Value(Build &, Value, Value)> make) {
   if (c.resultElement().isF64())
     return c.fail("whole quotients of f64, and what they leave, are not supported");
-  return binaryIn(c, c.b.builder.getF64Type(),
-                  [&](Build &b, Value x, Value y) { return b.convert(make(b, x, y), computedIn(c.resultElement())); });
+  // A number is rounded to the type of the result first, as PyTorch does.
+  return binaryIn(c, computedIn(c.resultElement()), [&](Build &b, Value x, Value y) {
+    Type wide = b.builder.getF64Type();
+    return b.convert(make(b, b.convert(x, wide), b.convert(y, wide)), computedIn(c.resultElement()));
+  });
 }
 
 LogicalResult divide(Call &c, StringRef mode) {

@@ -168,7 +168,7 @@ LogicalResult opDetach(Call &c) {
 
 /// In place: of a constant, as torch.tensor() in a module writes it, nothing changes.
 LogicalResult opDetachInPlace(Call &c) {
-  return c.known("self") ? c.set(c.value("self")) : c.fail("operators in place are not supported");
+  return c.known("self") ? c.set(c.value("self")) : c.fail("it changes what is no constant");
 }
 
 const OpRow kRows[] = {

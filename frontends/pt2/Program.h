@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -159,6 +160,40 @@ struct DictEntry {
   std::string name;
   Argument argument;
 };
+
+/// Calls `visit(std::string &)` for each name of a value that an argument has.
+template <typename Visit> struct NameVisitor {
+  Visit visit;
+
+  void operator()(TensorArg &tensor) { visit(tensor.name); }
+  void operator()(SymIntArg &size) { named(size.name); }
+  void operator()(SymFloatArg &number) { named(number.name); }
+  void operator()(SymBoolArg &flag) { named(flag.name); }
+  void operator()(OptionalTensorArg &tensor) {
+    if (tensor)
+      visit(tensor->name);
+  }
+  template <typename T> void operator()(std::vector<T> &list) {
+    if constexpr (!std::is_arithmetic_v<T> && !std::is_same_v<T, std::string>)
+      for (T &element : list)
+        (*this)(element);
+  }
+  void operator()(DictArg &dictionary) {
+    for (DictEntry &entry : dictionary.entries)
+      std::visit(*this, entry.argument.value);
+  }
+  template <typename T> void operator()(T &) {}
+
+private:
+  void named(std::string &name) {
+    if (!name.empty())
+      visit(name);
+  }
+};
+
+template <typename Visit> void eachName(Argument &argument, Visit visit) {
+  std::visit(NameVisitor<Visit>{visit}, argument.value);
+}
 
 /// What kind of argument it is, for messages: "tensor", "list of int".
 const char *argumentKind(const Argument &argument);

@@ -3,43 +3,35 @@
 #include "frontends/pt2/Unread.h"
 
 #include "frontends/pt2/Aliasing.h"
-#include "frontends/pt2/Importer.h"
+#include "frontends/pt2/OpTable.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace tessera::pt2 {
 
-namespace {
-/// All names that an argument refers to, also in nested lists and dictionaries.
-void addNames(const Argument &argument, llvm::StringSet<> &names) {
-  for (const std::string &name : namesOf(argument))
-    names.insert(name);
-  if (const auto *lists = argument.as<std::vector<std::vector<TensorArg>>>())
-    for (const std::vector<TensorArg> &list : *lists)
-      for (const TensorArg &tensor : list)
-        names.insert(tensor.name);
-  if (const auto *dictionary = argument.as<DictArg>())
-    for (const DictEntry &entry : dictionary->entries)
-      addNames(entry.argument, names);
+/// An operator that is not known may do more than give results: it stays, and is refused.
+static bool hasEffect(const Node &node) {
+  llvm::StringRef target = node.target;
+  target.consume_front("torch.ops.");
+  return !findOp(target) || (changesTensor(node.target) && target != "aten.detach_.default");
 }
-} // namespace
 
 void dropUnread(Program &program) {
   llvm::StringSet<> read;
-  for (const Argument &output : program.graph.outputs)
-    addNames(output, read);
+  for (Argument &output : program.graph.outputs)
+    eachName(output, [&](std::string &name) { read.insert(name); });
   std::vector<Node> &nodes = program.graph.nodes;
   std::vector<bool> stays(nodes.size(), false);
   for (size_t i = nodes.size(); i-- > 0;) {
     llvm::StringSet<> results;
-    for (const Argument &output : nodes[i].outputs)
-      addNames(output, results);
+    for (Argument &output : nodes[i].outputs)
+      eachName(output, [&](std::string &name) { results.insert(name); });
     stays[i] = results.empty() || hasEffect(nodes[i]) ||
                llvm::any_of(results, [&](const auto &result) { return read.contains(result.getKey()); });
     if (stays[i])
-      for (const NamedArgument &input : nodes[i].inputs)
-        addNames(input.argument, read);
+      for (NamedArgument &input : nodes[i].inputs)
+        eachName(input.argument, [&](std::string &name) { read.insert(name); });
   }
   std::vector<Node> left;
   for (size_t i = 0; i < nodes.size(); ++i)

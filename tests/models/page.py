@@ -29,9 +29,8 @@ weights, and with one, from weights with noise on them; what lacks an op or time
 with one. By `.pt2` it is exported by `torch.export`, saved with its weights and trained from these, with a padding
 token and noise, or without where a family cannot be made with one. A gradient that is 0 but for rounding (the biases of
 keys in attention) is told from a difference by running the module in float64; where it does not run so, as xglm, it
-counts as DIFFERENT. Families that choose the largest of numbers (`topk`: doge,
-and the indexers of axk2, deepseek_v32, dots3_note, glm_moe_dsa, hy_v4) differ where numbers are equal, whose order PyTorch
-leaves open; where PyTorch is made to take the first, their losses and gradients are the same.
+counts as DIFFERENT. PyTorch leaves open which of equal
+numbers `topk` takes; in the comparison it takes the first (`frontends/python/tessera/ties.py`), as Tessera does.
 
 A model of your own: `python -m tessera verify`.
 

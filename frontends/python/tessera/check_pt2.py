@@ -5,6 +5,7 @@ import torch
 from .dropout import NoDropout, without_dropout
 from .errors import CannotCompare, listed
 from .module_checks import has_values
+from .module_step import leaf_names
 from .names import parameter_names
 from .program import Program, export
 from .training import kept
@@ -61,8 +62,7 @@ def use_program(check, path):
 def take(check, made, path):
     """What a Check has to know of a Program."""
     check.file, check.names = path, list(made.inputs)
-    results = made.program.graph_signature.user_outputs
-    check.outputs = ["output"] if len(results) == 1 else [f"output{at}" for at in range(len(results))]
+    check.outputs = leaf_names(made.program.call_spec.out_spec)
     check.exporter = f"torch.export, torch {torch.__version__.split('+')[0]}"
     check.padding = sorted({module.padding_idx for module in check.model.modules()
                             if isinstance(module, torch.nn.Embedding) and module.padding_idx is not None})

@@ -30,13 +30,36 @@ def check_parameters(model):
             twin = places.setdefault(memory_of(parameter), name)
             if twin != name:
                 raise ExportError(f"{twin} and {name} are two parameters in the same memory")
-        if getattr(parameter, "_post_accumulate_grad_hooks", None):
-            raise ExportError(f"{name} has a hook that changes its gradient after the backward pass")
+        if getattr(parameter, "_post_accumulate_grad_hooks", None) or parameter._backward_hooks:
+            raise ExportError(f"{name} has a hook on its gradient, which a file does not have")
     for place, module in model.named_modules():
         for name, tensor in [*vars(module).items(), *module._buffers.items()]:
             if isinstance(tensor, torch.Tensor) and not isinstance(tensor, torch.nn.Parameter) and tensor.numel():
                 twin = places.get(memory_of(tensor)) if tensor.layout == torch.strided else None
                 if twin:
                     raise ExportError(f"{place}.{name}".lstrip(".") + f" shares the memory of the parameter {twin}")
+        if module._backward_hooks or module._backward_pre_hooks:
+            raise ExportError(f"{place or 'the module'} has a hook on its backward pass, which a file does not have")
         if isinstance(module, torch.jit.ScriptModule):
             raise ExportError(f"{place or 'the module'} is a script module: what it does to gradients cannot be seen")
+
+
+def python_state(model):
+    """{name: what identifies the value} of the attributes of all modules that are plain numbers, texts, tensors, or lists,
+    tuples, sets and dictionaries: a file holds what they were when it was exported."""
+    return {f"{place}.{name}".lstrip("."): identity(value) for place, module in model.named_modules()
+            for name, value in vars(module).items() if not name.startswith("_")}
+
+
+def identity(value):
+    if isinstance(value, torch.nn.Parameter):
+        return id(value)
+    if isinstance(value, torch.Tensor):
+        return id(value), value._version
+    if isinstance(value, (list, tuple)):
+        return tuple(map(identity, value))
+    if isinstance(value, dict):
+        return tuple((key if isinstance(key, (str, int)) else id(key), identity(entry)) for key, entry in value.items())
+    if isinstance(value, (bool, int, float, complex, str, bytes, type(None))):
+        return value
+    return len(value) if isinstance(value, (set, frozenset)) else None

@@ -38,6 +38,19 @@ def outputs_of(result):
     return (["output"] if len(pairs) == 1 and names[0].startswith("output") else names), [leaf for _, leaf in pairs]
 
 
+def leaf_names(spec):
+    """Names of what a module returned, of its pytree specification, as tessera-compile names them: "output", "output0",
+    "output1", … of a tuple, keys, and what is deeper after a dot."""
+    marked = _pytree.tree_unflatten(list(range(spec.num_leaves)), spec)
+    names = []
+    for path, _ in _pytree.tree_flatten_with_path(marked)[0]:
+        words = [str(getattr(key, "key", getattr(key, "name", getattr(key, "idx", "")))) for key in path]
+        if not path or isinstance(path[0], _pytree.SequenceKey):
+            words[:1] = ["output" + "".join(words[:1])]
+        names.append(".".join(words))
+    return names
+
+
 def combine(outputs, which):
     """The scalar that is differentiated: a scalar output itself, others weighted with fixed random numbers, so that no two
     elements count the same. which: the outputs that count."""

@@ -9,6 +9,7 @@ from torch.func import functional_call
 from .differences import differing
 from .distinct import distinct
 from .errors import ExportError, first_line, listed
+from .module_checks import python_state
 from .module_step import changed, combine, gradients, outputs_of, restore, same_random_numbers, state
 from .names import parameter_names
 
@@ -38,7 +39,7 @@ def compare_step(model, program, inputs, kwargs, buffers):
             raise ExportError("no output depends on a trained parameter")
         return combine(kept["outputs"], kept["which"])
 
-    start = state(model.named_parameters())
+    start, attributes = state(model.named_parameters()), python_state(model)
     try:
         with same_random_numbers(0):
             true = gradients(model, plain)
@@ -49,6 +50,11 @@ def compare_step(model, program, inputs, kwargs, buffers):
     names = changed(start, model.named_parameters())
     if names:
         raise ExportError(f"the forward pass changes parameters: {listed(names)}")
+    after = python_state(model)
+    names = [name for name in after if after[name] != attributes.get(name)]
+    if names:
+        raise ExportError(f"the forward pass changes attributes that are no buffers: {listed(names)}: register tensors as "
+                          "buffers; a file has the values of the export")
     restore(buffers, model.named_buffers())
     try:
         with same_random_numbers(0):

@@ -8,8 +8,10 @@ import numpy
 import torch
 import torch.nn.functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
+from torch.utils import _pytree
 
 from .names import parameter_names
+from .ties import FirstOfEqual
 from .tools import Training
 
 FLOATS = {"f16": numpy.float16, "f64": numpy.float64}
@@ -45,7 +47,9 @@ def pick(result, outputs, name):
     """The output called `name` of what a module returned; without a name the only one, or the one called "logits"."""
     if torch.is_tensor(result):
         return result
-    values = list(result.values()) if isinstance(result, dict) else list(result)
+    values = _pytree.tree_leaves(result)
+    if len(values) != len(outputs):
+        values = [value for value in values if torch.is_tensor(value)]
     named = dict(zip(outputs, values))
     return named[name or "logits"] if len(values) > 1 or name else values[0]
 
@@ -139,7 +143,7 @@ def reference(model, inputs, names, outputs, data, loss, steps, accumulate=1):
     optimizer = torch.optim.AdamW(trained.values(), lr=HYPER["lr"], betas=(HYPER["beta1"], HYPER["beta2"]),
                                   eps=HYPER["epsilon"], weight_decay=HYPER["weight_decay"], foreach=False)
     losses, gradients = [], {}
-    with kept(model):
+    with kept(model), FirstOfEqual():
         for step in range(steps):
             value = loss_of(model, rows_of(data, inputs, names, step, size), names, outputs, loss, accumulate)
             optimizer.zero_grad()
@@ -162,7 +166,8 @@ def rounding(model, inputs, names, outputs, data, loss, steps, gradients, accumu
     other, share = (torch.float32, 2.0**-29) if is_wide else (torch.float64, 1.0)
     try:
         copied = copy.deepcopy(model).to(other)
-        loss_of(copied, rows_of(data, inputs, names, 0, size, other), names, outputs, loss, accumulate).backward()
+        with FirstOfEqual():
+            loss_of(copied, rows_of(data, inputs, names, 0, size, other), names, outputs, loss, accumulate).backward()
     except Exception:  # a module that cannot be copied or converted, for whatever reason
         return {}
     compared = {name: entry[0].grad for name, entry in parameter_names(copied).items()}
