@@ -58,6 +58,17 @@ BitVector constantVaries(DenseElementsAttr elements) {
         varies.set(dim);
   return varies;
 }
+
+std::optional<Row> negated(const Row &row, Type type) {
+  Row made;
+  int64_t begin = 0;
+  for (const Piece &piece : row) {
+    if (!appendAs(made, piece.end - begin, -piece.first, -piece.slope, type))
+      return std::nullopt;
+    begin = piece.end;
+  }
+  return made;
+}
 } // namespace
 
 std::optional<Row> KnownRows::row(Value value, ArrayRef<int64_t> index) {
@@ -99,7 +110,8 @@ std::optional<Row> KnownRows::compute(Value value, ArrayRef<int64_t> index) {
         Row made;
         const auto dim = static_cast<size_t>(iota.getDim());
         const bool along = dim == index.size();
-        const bool isFine = append(made, shapeOf(value).back(), along ? 0 : static_cast<double>(index[dim]), along);
+        const bool isFine = appendAs(made, shapeOf(value).back(), along ? 0 : static_cast<double>(index[dim]), along,
+                                     tensorType(value).getElementType());
         return isFine ? Result(made) : std::nullopt;
       })
       .Case([&](BroadcastOp broadcast) { return broadcastRow(broadcast, index); })
@@ -110,9 +122,7 @@ std::optional<Row> KnownRows::compute(Value value, ArrayRef<int64_t> index) {
       .Case([&](SelectOp select) { return selectRow(select, index); })
       .Case([&](NegOp neg) -> Result {
         Result operand = row(neg.getOperand(), index);
-        for (Piece &piece : operand ? MutableArrayRef<Piece>(*operand) : MutableArrayRef<Piece>())
-          piece.first = -piece.first, piece.slope = -piece.slope;
-        return operand;
+        return operand ? negated(*operand, tensorType(value).getElementType()) : std::nullopt;
       })
       .Case<AddOp, SubOp, MulOp, MaxOp, CompareOp>([&](Operation *binary) { return binaryRow(binary, index); })
       .Default([](Operation *) { return std::nullopt; });
@@ -227,15 +237,11 @@ std::optional<Row> KnownRows::convertRow(ConvertOp op, ArrayRef<int64_t> index) 
   int64_t begin = 0;
   for (const Piece &piece : operand ? ArrayRef<Piece>(*operand) : ArrayRef<Piece>()) {
     const int64_t length = piece.end - begin;
-    const double last = piece.at(length - 1);
     bool isFine = true;
     if (type.isInteger(1))
       isFine = appendCompare(made, length, piece, Piece{piece.end, 0, 0}, CompareDirection::Ne);
-    else if (piece.slope != 0)
-      isFine = roundedTo(piece.first, type) == piece.first && roundedTo(last, type) == last &&
-               append(made, length, piece.first, piece.slope);
     else
-      isFine = append(made, length, isa<FloatType>(type) ? roundedTo(piece.first, type) : std::trunc(piece.first), 0);
+      isFine = appendAs(made, length, isa<FloatType>(type) ? piece.first : std::trunc(piece.first), piece.slope, type);
     if (!isFine)
       return std::nullopt;
     begin = piece.end;

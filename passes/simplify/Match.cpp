@@ -3,21 +3,37 @@
 #include "passes/simplify/Match.h"
 
 #include "compiler/dialect/train/Constants.h"
+#include "compiler/dialect/train/Running.h"
+#include "passes/simplify/Pieces.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace tessera::train;
 
 namespace tessera::simplify {
 
+/// A number as an element of another type; nothing if a type of integers does not hold it.
+static std::optional<double> convertedTo(double number, Type type) {
+  if (isa<FloatType>(type))
+    return roundedTo(number, type);
+  if (type.isInteger(1))
+    return number == 0 || number == 1 ? std::optional(number) : std::nullopt;
+  const double whole = std::trunc(number);
+  return isWhole(whole) && holdsWhole(type, std::abs(whole)) ? std::optional(whole) : std::nullopt;
+}
+
 std::optional<double> uniformConstant(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (isa<BroadcastOp, ReshapeOp, ConvertOp, TransposeOp>(op)) {
-      value = op->getOperand(0);
-      continue;
-    }
-    return splatOf(value);
+  SmallVector<Type, 2> types; // that the constant is converted to, the last one first
+  while (isa_and_nonnull<BroadcastOp, ReshapeOp, ConvertOp, TransposeOp>(value.getDefiningOp())) {
+    if (value.getDefiningOp<ConvertOp>())
+      types.push_back(tensorType(value).getElementType());
+    value = value.getDefiningOp()->getOperand(0);
   }
-  return std::nullopt;
+  std::optional<double> number = splatOf(value);
+  for (Type type : llvm::reverse(types))
+    number = number ? convertedTo(*number, type) : std::nullopt;
+  return number;
 }
 
 std::optional<std::pair<Value, double>> scaledBy(Value value) {

@@ -269,7 +269,8 @@ def RecognizeAttention : Pass<"recognize-attention", "func::FuncOp"> {
     Recognised: a scale on the scores, on the query, on the key, or by a factor on each of query and key; masks that are
     added or selected before the softmax. A mask that lets query i see keys up to i + Tk - Tq becomes the flag `causal`, one
     that hides nothing disappears, all others stay as the mask operand. Masks are known if they follow from constants and
-    positions, of any size: their rows are computed as few constant or ascending pieces (`KnownRows`).
+    positions, of any size: their rows are computed as few constant or ascending pieces (`KnownRows`),
+    not where a type that they pass through wraps or rounds them.
     A mask that compares ids of documents along queries and keys, alone or beside known ones, becomes the operands `keys`, where equal ids are known to lie
     side by side (`runsOf`): two numbers a query, from running maxima of the places at which documents begin. Of integers that are an input nothing is
     known: with `document-ids=contiguous` the argument gets `train.has_runs`, by which the runtime refuses a batch where equal ids are apart.

@@ -2,6 +2,8 @@
 
 #include "passes/simplify/Pieces.h"
 
+#include "compiler/dialect/train/Running.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -122,16 +124,25 @@ bool appendMax(Row &row, int64_t length, const Piece &a, const Piece &b) {
   return true;
 }
 
+bool appendAs(Row &row, int64_t length, double first, double slope, Type type) {
+  const Piece piece{length, first, length > 1 ? slope : 0};
+  if (type.isInteger(1) || (piece.slope == 0 && isa<FloatType>(type)))
+    return append(row, length, roundedTo(first, type), piece.slope);
+  // Larger integers would come back as others, and floats would round each in its own way.
+  const double most = std::max(std::abs(first), std::abs(piece.at(length - 1)));
+  return isWhole(most) && holdsWhole(type, most) && append(row, length, first, piece.slope);
+}
+
 bool appendArithmetic(Row &row, int64_t length, const Piece &a, const Piece &b, Operation *op, Type type) {
   if ((a.slope != 0 && !std::isfinite(b.first)) || (b.slope != 0 && !std::isfinite(a.first)))
     return false;
   if (isa<AddOp>(op))
-    return append(row, length, roundedTo(a.first + b.first, type), a.slope + b.slope);
+    return appendAs(row, length, a.first + b.first, a.slope + b.slope, type);
   if (isa<SubOp>(op))
-    return append(row, length, roundedTo(a.first - b.first, type), a.slope - b.slope);
+    return appendAs(row, length, a.first - b.first, a.slope - b.slope, type);
   if (a.slope != 0 && b.slope != 0)
     return false;
-  return append(row, length, roundedTo(a.first * b.first, type), a.slope != 0 ? a.slope * b.first : b.slope * a.first);
+  return appendAs(row, length, a.first * b.first, a.slope != 0 ? a.slope * b.first : b.slope * a.first, type);
 }
 
 } // namespace tessera::simplify

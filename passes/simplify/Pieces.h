@@ -37,6 +37,9 @@ double roundedTo(double value, mlir::Type type);
 // All of these add `length` elements to `row`; false where they are not pieces.
 
 bool append(Row &row, int64_t length, double first, double slope);
+/// As results of an op of element type `type`: one number is rounded to a float type; false where an integer type does
+/// not hold the numbers, or a float type not all that ascend.
+bool appendAs(Row &row, int64_t length, double first, double slope, mlir::Type type);
 /// Ones where the comparison of a and b holds, else zeros; both begin with the stretch.
 bool appendCompare(Row &row, int64_t length, const Piece &a, const Piece &b, train::CompareDirection direction);
 bool appendMax(Row &row, int64_t length, const Piece &a, const Piece &b);
