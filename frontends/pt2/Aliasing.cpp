@@ -17,6 +17,7 @@ static StringRef ofAten(StringRef target) { return target.consume_front("torch.o
 /// give such a result or their argument (PyTorch 2.15); of any other one, results have memory of their own.
 static Sharing sharingOf(StringRef name) {
   static const llvm::StringSet<> maybe = {"_reshape_alias.default",
+                                          "_unsafe_view.default",
                                           "adjoint.default",
                                           "alpha_dropout.default",
                                           "as_strided.default",
@@ -80,6 +81,8 @@ static Sharing sharingOf(StringRef name) {
                                           "unbind.int",
 
                                           "unsafe_chunk.default",
+                                          "unsafe_split.Tensor",
+                                          "unsafe_split_with_sizes.default",
                                           "unsafe_split.Tensor",
                                           "unsafe_split_with_sizes.default",
                                           "values.default",

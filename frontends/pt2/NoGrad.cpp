@@ -89,9 +89,10 @@ private:
     return name;
   }
   static bool makes(const Node &node, const std::string &name) {
-    return llvm::any_of(node.outputs, [&](const Argument &output) {
-      return output.as<TensorArg>() && output.as<TensorArg>()->name == name;
-    });
+    bool found = false;
+    for (Argument output : node.outputs)
+      eachName(output, [&](std::string &result) { found |= result == name; });
+    return found;
   }
 
   /// Whether operators in place change whole inputs of the program alone, which have no gradient. Of any other tensor

@@ -194,6 +194,20 @@ class Results(nn.Module):
         return {"loss": (logits * logits).mean(), "logits": [logits, (logits * 2,)], "cache": None, "count": 3}
 
 
+class Pooled(nn.Module):
+    """A pooling of a normalised image: its gradient is read at many places of windows."""
+
+    def __init__(self):
+        super().__init__()
+        self.filters = nn.Conv2d(3, 8, 3, padding=1)
+        self.norm = nn.BatchNorm2d(8)
+        self.head = nn.Linear(8, 10)
+
+    def forward(self, x):
+        x = self.norm(self.filters(x)).relu()
+        return self.head(F.max_pool2d(x, 3, 2, 1).mean((2, 3)))
+
+
 class NoGrad(nn.Module):
     """A weight of the result that has no gradient, and a region that returns the tensor itself."""
 
@@ -299,6 +313,7 @@ def main():
     open_batch = ({0: torch.export.Dim("batch", min=2)},)
     save("no_grad", export(NoGrad().train(), (x,), dynamic_shapes=open_batch))
     save("no_grad_in_place", export(NoGradInPlace().train(), (x,), dynamic_shapes=open_batch))
+    save("pooled", export(Pooled().train(), (torch.randn(8, 3, 16, 16),)))
     save("results", export(Results(), (x,)))
     try:
         from torch.testing._internal.two_tensor import TwoTensor

@@ -93,7 +93,42 @@ def detached(y, x):
     view += x
 
 
+def view_by_einsum(y, x):
+    view = torch.einsum("ij->ji", y)
+    y.mul_(x)
+    return view
+
+
+def unsafe_view(y, x):
+    view = torch.ops.aten._unsafe_view.default(y, [-1, 6])
+    y.mul_(x)
+    return view
+
+
+def random_part(y, x):
+    y[:, :2].normal_()
+    return y
+
+
+def without_gradient(x):
+    """The tensor itself, whose gradient goes on, and a new one of it, which has none."""
+    with torch.no_grad():
+        same, new = x.float(), (x * 2).exp()
+    return torch.ops.aten.mul.Tensor(same, new)
+
+
+def counted(x):
+    with torch.no_grad():
+        same, = torch.broadcast_tensors(x)
+    return torch.ops.aten.mul.Tensor(same, x)
+
+
 ROWS = [
+    row("no_grad", "aten.mul.Tensor", without_gradient, f(3, 6)),
+    row("no_grad_unknown", "aten.mul.Tensor", counted, f(3, 6), refused="set_grad_enabled"),
+    row("in_place_einsum", MUL, made(view_by_einsum), f(3, 6), refused="in place, which may be a copy"),
+    row("in_place_unsafe_view", MUL, made(unsafe_view), f(3, 6), refused="in place"),
+    row("in_place_random", "aten.normal_.default", made(random_part), f(3, 6), refused="random|not supported"),
     row("in_place_add", ADD, made(lambda y, x: y.add_(x)), f(3, 6)),
     row("in_place_slices", f"{COPY} {MUL}", made(slices), f(3, 6)),
     row("in_place_empty", COPY, made(empty), f(3, 6)),
