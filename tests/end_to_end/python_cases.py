@@ -34,6 +34,18 @@ class Scaled(torch.autograd.Function):
         return 5 * gradient
 
 
+class Clipped(torch.autograd.Function):
+    """Its backward pass is another one for large numbers only."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clamp(-1e3, 1e3)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient
+
+
 class Net(torch.nn.Module):
     """Two layers; `kind` says what is odd about it."""
 
@@ -42,6 +54,7 @@ class Net(torch.nn.Module):
         self.first, self.second, self.kind = torch.nn.Linear(6, 8), torch.nn.Linear(8, 3), kind
         self.norm, self.drop = torch.nn.BatchNorm1d(8), torch.nn.Dropout(0.2)
         self.register_buffer("table", torch.rand(8) + 1)
+        self.calls = 0
         if kind == "hook":
             self.first.weight.register_hook(lambda gradient: 2 * gradient)
         elif kind == "module hook":
@@ -64,6 +77,11 @@ class Net(torch.nn.Module):
             h = h + h.detach()
         elif self.kind == "number":
             h = h * float(self.first.weight.detach()[0, 0].item())
+        elif self.kind == "rare function":
+            h = Clipped.apply(h)
+        elif self.kind == "attribute":
+            self.calls += 1
+            h = h * self.calls
         elif self.kind == "changed":
             with torch.no_grad():
                 self.first.weight.mul_(0.9)
@@ -82,14 +100,16 @@ def refused(test, words, *arguments, **options):
 
 @case
 def what_is_refused(test, folder):
-    for kind, words in (("hook", "first.weight (by 0.5 of its norm)"), ("module hook", "first.weight"),
+    for kind, words in (("hook", "first.weight has a hook"), ("module hook", "second has a hook on its backward pass"),
                         ("later hook", "first.weight has a hook"), ("function", "first.weight"),
                         ("view", "copy shares the memory of the parameter first.weight"),
                         ("shared", "first.weight and other.weight are two parameters in the same memory"),
-                        ("number", "torch.export: ")):
+                        ("number", "torch.export: "), ("attribute", "changes attributes that are no buffers: calls")):
         with test.subTest(kind):
             refused(test, words, Net(kind), example())
     refused(test, "expected tensors", Net(), [1])
+    with test.assertWarnsRegex(UserWarning, "compared for the example only: Clipped"):
+        tessera.export(Net("rare function"), example())
     with test.assertRaises(tessera.ExportError):
         tessera.export(Net("changed"), example())
 

@@ -113,8 +113,10 @@ def export(module, example_inputs, *, dynamic=None, kwargs=None, check=True):
         wanted = wanted_dimensions(dynamic, named)
         program, reason = traced(module, inputs, kwargs, named, wanted, dynamic)
         made = Program(program)
-        if mode is None and check:
-            check_program(module, program, inputs, kwargs)
+        functions = check_program(module, program, inputs, kwargs) if mode is None and check else []
+    if functions:
+        warnings.warn("the backward passes of custom autograd functions are not part of a program, and were compared for the "
+                      f"example only: {listed(functions)}", stacklevel=2)
     tell_fixed(made, named, wanted, dynamic, reason)
     return made
 

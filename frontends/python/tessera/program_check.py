@@ -4,6 +4,7 @@ A program has no hooks, and what custom autograd functions and checkpoints do in
 differ here. Weights are other ones than the exported, so that numbers that were computed from them differ, too.
 """
 
+import torch
 from torch.func import functional_call
 
 from .differences import differing
@@ -18,15 +19,31 @@ OUTPUT = 1e-4  # of an output's largest element: decomposed operations round oth
 
 def check_program(model, program, inputs, kwargs):
     """Raises ExportError unless the program gives the module's outputs and gradients. The module is as before. Dropout draws
-    the same random numbers in both."""
+    the same random numbers in both. Returns the names of custom autograd functions, whose backward passes are compared for
+    the example only."""
     buffers = state(model.named_buffers())
     parameters = state(model.named_parameters())
     try:
         with distinct(model):
-            compare_step(model, program, inputs, kwargs, buffers)
+            return compare_step(model, program, inputs, kwargs, buffers)
     finally:
         restore(buffers, model.named_buffers())
         restore(parameters, model.named_parameters())
+
+
+def custom_functions(result):
+    """Names of the custom autograd functions that a result depends on, but for that of checkpoints, which runs the forward
+    pass again."""
+    names, seen, left = set(), set(), [result.grad_fn]
+    while left:
+        node = left.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        left += [before for before, _ in node.next_functions]
+        if isinstance(node, torch.autograd.function.BackwardCFunction) and node.name() != "CheckpointFunctionBackward":
+            names.add(node.name().removesuffix("Backward"))
+    return sorted(names)
 
 
 def compare_step(model, program, inputs, kwargs, buffers):
@@ -37,7 +54,9 @@ def compare_step(model, program, inputs, kwargs, buffers):
         kept["which"] = {at for at, output in enumerate(kept["outputs"]) if output.requires_grad}
         if not kept["which"]:
             raise ExportError("no output depends on a trained parameter")
-        return combine(kept["outputs"], kept["which"])
+        total = combine(kept["outputs"], kept["which"])
+        kept["functions"] = custom_functions(total)
+        return total
 
     start, attributes = state(model.named_parameters()), python_state(model)
     try:
@@ -67,6 +86,7 @@ def compare_step(model, program, inputs, kwargs, buffers):
         texts = [f"{name} (by {value:.2g} of its norm)" for name, value in different.items()]
         raise ExportError(f"gradients of the program differ from the module's: {listed(texts)}; hooks, and the backward of "
                           "custom autograd functions and checkpoints are not part of a program")
+    return kept["functions"]
 
 
 def run_program(model, program, inputs, kwargs, which):

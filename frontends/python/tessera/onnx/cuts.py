@@ -218,27 +218,5 @@ def as_exported(model, places, marks=None):
                         (cls, "setup_context", staticmethod(plain))]
             if "vjp" in vars(cls):
                 changes.append((cls, "vjp", function.vjp))
-    with without_hooks(model, cut), replaced(changes), marks or contextlib.nullcontext():
+    with replaced(changes), marks or contextlib.nullcontext():
         yield found
-
-
-@contextlib.contextmanager
-def without_hooks(model, cut):
-    """Within the context parameters and modules have no hooks on gradients."""
-    kept = []
-    for name, parameter in model.named_parameters():
-        if parameter._backward_hooks:
-            kept.append((parameter, "_backward_hooks", parameter._backward_hooks))
-            parameter._backward_hooks = None
-            cut(f"a hook on {name}", False)
-    for name, module in model.named_modules():
-        for kind in ("_backward_hooks", "_backward_pre_hooks"):
-            if getattr(module, kind, None):
-                kept.append((module, kind, getattr(module, kind)))
-                setattr(module, kind, collections.OrderedDict())
-                cut(f"a backward hook on module {name or 'itself'}", False)
-    try:
-        yield
-    finally:
-        for holder, kind, hooks in kept:
-            setattr(holder, kind, hooks)
