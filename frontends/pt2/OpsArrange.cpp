@@ -114,20 +114,13 @@ LogicalResult opMovedim(Call &c) {
   return c.set(c.b.transpose(c.value("self"), order));
 }
 
-LogicalResult swapped(Call &c, std::optional<int64_t> first, std::optional<int64_t> second) {
-  if (!first || !second)
-    return c.fail("dimensions are out of range");
-  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, c.rank("self")));
-  std::swap(order[*first], order[*second]);
-  return c.set(c.b.transpose(c.value("self"), order));
-}
-LogicalResult opSwapaxes(Call &c) {
-  const bool isAxis = c.has("axis0");
-  return swapped(c, dimensionOf(c, isAxis ? "axis0" : "dim0", 0), dimensionOf(c, isAxis ? "axis1" : "dim1", 0));
-}
 LogicalResult opMT(Call &c) {
   const int64_t rank = c.rank("self");
-  return rank < 2 ? c.fail("expected a matrix") : swapped(c, rank - 2, rank - 1);
+  if (rank < 2)
+    return c.fail("expected a matrix");
+  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  std::swap(order[rank - 2], order[rank - 1]);
+  return c.set(c.b.transpose(c.value("self"), order));
 }
 LogicalResult opNumpyT(Call &c) {
   return c.set(c.b.transpose(c.value("self"), llvm::to_vector(llvm::reverse(llvm::seq<int64_t>(0, c.rank("self"))))));
@@ -174,8 +167,7 @@ const OpRow kRows[] = {
     {"aten.glu.default", opGlu},           {"aten.mT.default", opMT},
     {"aten.movedim.int", opMovedim},       {"aten.movedim.intlist", opMovedim},
     {"aten.numpy_T.default", opNumpyT},    {"aten.repeat_interleave.self_int", opRepeatInterleave},
-    {"aten.roll.default", opRoll},         {"aten.swapaxes.default", opSwapaxes},
-    {"aten.swapdims.default", opSwapaxes}, {"aten.unfold.default", opUnfold},
+    {"aten.roll.default", opRoll},         {"aten.unfold.default", opUnfold},
 };
 } // namespace
 

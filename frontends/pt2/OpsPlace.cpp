@@ -2,6 +2,7 @@
 
 #include "frontends/common/Indexing.h"
 #include "frontends/pt2/OpTable.h"
+#include "frontends/pt2/Places.h"
 
 using namespace mlir;
 using namespace tessera::train;
@@ -29,33 +30,26 @@ LogicalResult placeAt(Call &c, int64_t dim, const frontend::KnownIndices &places
 }
 
 LogicalResult opSliceScatter(Call &c) {
-  auto dim = axisOf(c.integerOr("dim", 0), c.rank("self"));
-  const int64_t step = std::min(c.integerOr("step", 1), frontend::kMaxElements);
-  if (!dim || c.rank("self") == 0 || step < 1)
-    return c.fail("the dimension or the step is out of range");
-  const int64_t size = c.shape("self")[*dim];
-  if (size > frontend::kMaxConstantElements)
+  auto range = sliceOf(c);
+  if (failed(range))
+    return failure();
+  if (c.shape("self")[range->dim] > frontend::kMaxConstantElements)
     return c.fail("the dimension is too large");
-  auto bounded = [&](int64_t place) { return std::clamp<int64_t>(place < 0 ? place + size : place, 0, size); };
-  const int64_t from = bounded(c.integerOr("start", 0)), to = bounded(c.has("end") ? c.integerOr("end", size) : size);
   frontend::KnownIndices places;
-  for (int64_t place = from; place < to; place += step)
+  for (int64_t place = range->from; place < range->to; place += range->step)
     places.push_back(place);
   SmallVector<int64_t> shape(c.shape("self"));
-  shape[*dim] = static_cast<int64_t>(places.size());
-  return placeAt(c, *dim, places, shape);
+  shape[range->dim] = static_cast<int64_t>(places.size());
+  return placeAt(c, range->dim, places, shape);
 }
 
 LogicalResult opSelectScatter(Call &c) {
-  auto dim = axisOf(c.integerOr("dim", 0), c.rank("self"));
-  if (!dim || c.rank("self") == 0)
-    return c.fail("the dimension is out of range");
-  auto index = c.integer("index") ? axisOf(*c.integer("index"), c.shape("self")[*dim]) : std::nullopt;
-  if (!index || *index >= c.shape("self")[*dim])
-    return c.fail("the index is out of range");
+  auto range = selectOf(c);
+  if (failed(range))
+    return failure();
   SmallVector<int64_t> shape(c.shape("self"));
-  shape.erase(shape.begin() + *dim);
-  return placeAt(c, *dim, {*index}, shape);
+  shape.erase(shape.begin() + range->dim);
+  return placeAt(c, range->dim, {range->from}, shape);
 }
 
 LogicalResult opViewAs(Call &c) {

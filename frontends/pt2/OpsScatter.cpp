@@ -2,6 +2,7 @@
 
 #include "frontends/common/Scatter.h"
 #include "frontends/pt2/OpTable.h"
+#include "frontends/pt2/Places.h"
 
 using namespace mlir;
 using namespace tessera::train;
@@ -117,51 +118,24 @@ LogicalResult putByMask(Call &c, int mask) {
 /// self with values at [indices…] of its first dimensions.
 LogicalResult opIndexPut(Call &c) {
   auto list = c.list("indices");
-  if (!list || list->empty() || static_cast<int64_t>(list->size()) > c.rank("self"))
-    return c.fail("expected indices");
-  Build &b = c.b;
-  SmallVector<int64_t> common;
-  for (int i : *list) {
-    if (!c.has(i))
-      return c.fail("dimensions that are not indexed stand before or between others");
-    if (c.element(i).isInteger(1))
-      return list->size() == 1 ? putByMask(c, i) : c.fail("masks beside other indices are not supported");
-    auto shape = broadcastShape(common, c.shape(i));
-    if (!shape)
-      return c.fail("indices do not broadcast");
-    common = *shape;
-  }
-  const SmallVector<int64_t> shape(c.shape("self"));
-  const ArrayRef<int64_t> inner = ArrayRef<int64_t>(shape).drop_front(list->size());
-  int64_t rows = 1, count = 1;
-  Value flat;
-  for (auto [dim, i] : llvm::enumerate(*list)) {
-    auto indices = frontend::checkedIndices(c, i, shape[dim]);
-    if (failed(indices))
-      return failure();
-    if (list->size() > 1 && shape[dim] > 0 && !c.constant(i))
-      indices = frontend::inDimension(b, *indices, shape[dim]);
-    Value wide = b.broadcastTo(b.convert(*indices, b.builder.getI64Type()), common);
-    flat = flat ? b.add(b.scale(flat, static_cast<double>(shape[dim])), wide) : wide;
-    rows *= shape[dim];
-  }
-  SmallVector<int64_t> target(common), table = {rows}, updateShape;
-  llvm::append_range(target, inner);
-  llvm::append_range(table, inner);
-  auto wide = broadcastShape(target, c.shape("values"));
-  if (!wide || *wide != target || c.element("values") != c.element("self") || !countElements(target) ||
-      *countElements(target) == 0)
+  if (list && list->size() == 1 && c.has((*list)[0]) && c.element((*list)[0]).isInteger(1) && c.rank("self") > 0)
+    return putByMask(c, (*list)[0]);
+  auto found = list ? flatIndices(c, *list) : FailureOr<FlatIndices>(c.fail("expected indices"));
+  if (failed(found))
+    return failure();
+  auto wide = broadcastShape(found->all, c.shape("values"));
+  if (!wide || *wide != found->all || c.element("values") != c.element("self") || *countElements(found->all) == 0)
     return c.fail("the values do not fit");
-  for (int64_t size : common)
-    count *= size;
-  updateShape.push_back(count);
-  llvm::append_range(updateShape, inner);
-  Value data = b.reshape(c.value("self"), table), places = b.reshape(flat, {count}),
-        updates = b.reshape(b.broadcastTo(c.value("values"), target), updateShape);
+  Build &b = c.b;
+  const int64_t count = *countElements(found->common);
+  SmallVector<int64_t> updateShape(found->table);
+  updateShape[0] = count;
+  Value data = b.reshape(c.value("self"), found->table), places = b.reshape(found->flat, {count}),
+        updates = b.reshape(b.broadcastTo(c.value("values"), found->all), updateShape);
   const ScatterKind kind = c.flag("accumulate", false) ? ScatterKind::Add : ScatterKind::Replace;
   if (!frontend::canPlace(kind, data, places))
     return frontend::tooManyIndices(c, kind);
-  return c.set(b.reshape(frontend::place(b, kind, data, places, updates), shape));
+  return c.set(b.reshape(frontend::place(b, kind, data, places, updates), c.shape("self")));
 }
 
 /// The elements of `source` in their order, where a known mask is true.

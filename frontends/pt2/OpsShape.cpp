@@ -1,6 +1,7 @@
 //===- OpsShape.cpp - views, slices, joins ---------------------------------===//
 
 #include "frontends/pt2/OpTable.h"
+#include "frontends/pt2/Places.h"
 
 using namespace mlir;
 using namespace tessera::train;
@@ -72,7 +73,9 @@ LogicalResult opUnflatten(Call &c) {
 
 LogicalResult opTranspose(Call &c) {
   const int64_t rank = c.rank("self");
-  auto first = axisOf(c.integerOr("dim0", 0), rank), second = axisOf(c.integerOr("dim1", 0), rank);
+  const bool isAxis = c.has("axis0");
+  auto first = axisOf(c.integerOr(isAxis ? "axis0" : "dim0", 0), rank),
+       second = axisOf(c.integerOr(isAxis ? "axis1" : "dim1", 0), rank);
   if (!first || !second)
     return c.fail("dimensions are out of range");
   SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, rank));
@@ -144,38 +147,27 @@ LogicalResult opExpand(Call &c) {
 }
 LogicalResult opExpandAs(Call &c) { return expandTo(c, SmallVector<int64_t>(c.shape("other"))); }
 
-/// Elements [from, to) of a dimension, each `step`th.
-Value part(Call &c, StringRef name, int64_t dim, int64_t from, int64_t to, int64_t step = 1) {
+Value part(Call &c, StringRef name, const SliceRange &range) {
   Value x = c.value(name);
   SmallVector<int64_t> starts(shapeOf(x).size(), 0), limits(shapeOf(x)), steps(starts.size(), 1);
-  starts[dim] = from;
-  limits[dim] = to;
-  steps[dim] = step;
+  starts[range.dim] = range.from;
+  limits[range.dim] = range.to;
+  steps[range.dim] = range.step;
   return c.b.slice(x, starts, limits, steps);
 }
 
 LogicalResult opSlice(Call &c) {
-  auto dim = axisOf(c.integerOr("dim", 0), c.rank("self"));
-  const int64_t step = std::min(c.integerOr("step", 1), frontend::kMaxElements);
-  if (!dim || c.rank("self") == 0 || step < 1)
-    return c.fail("the dimension or the step is out of range");
-  const int64_t size = c.shape("self")[*dim];
-  auto bounded = [&](int64_t place) { return std::clamp<int64_t>(place < 0 ? place + size : place, 0, size); };
-  const int64_t from = bounded(c.integerOr("start", 0)),
-                to = std::max(from, bounded(c.has("end") ? c.integerOr("end", size) : size));
-  return c.set(part(c, "self", *dim, from, to, step));
+  auto range = sliceOf(c);
+  return failed(range) ? failure() : c.set(part(c, "self", *range));
 }
 
 LogicalResult opSelect(Call &c) {
-  auto dim = axisOf(c.integerOr("dim", 0), c.rank("self"));
-  if (!dim || c.rank("self") == 0)
-    return c.fail("the dimension is out of range");
-  auto index = c.integer("index") ? axisOf(*c.integer("index"), c.shape("self")[*dim]) : std::nullopt;
-  if (!index || *index >= c.shape("self")[*dim])
-    return c.fail("the index is out of range");
+  auto range = selectOf(c);
+  if (failed(range))
+    return failure();
   SmallVector<int64_t> shape(c.shape("self"));
-  shape.erase(shape.begin() + *dim);
-  return c.set(c.b.reshape(part(c, "self", *dim, *index, *index + 1), shape));
+  shape.erase(shape.begin() + range->dim);
+  return c.set(c.b.reshape(part(c, "self", *range), shape));
 }
 
 LogicalResult parts(Call &c, ArrayRef<int64_t> sizes, int64_t dim) {
@@ -184,7 +176,7 @@ LogicalResult parts(Call &c, ArrayRef<int64_t> sizes, int64_t dim) {
   for (int64_t size : sizes) {
     if (size < 0 || from + size > c.shape("self")[dim])
       return c.fail("the parts do not fit the dimension");
-    made.push_back(part(c, "self", dim, from, from + size));
+    made.push_back(part(c, "self", {dim, from, from + size}));
     from += size;
   }
   return from == c.shape("self")[dim] ? c.setList(made) : c.fail("the parts do not fit the dimension");
@@ -226,7 +218,7 @@ LogicalResult opUnbind(Call &c) {
   shape.erase(shape.begin() + *dim);
   SmallVector<Value> made;
   for (int64_t i = 0; i < c.shape("self")[*dim]; ++i)
-    made.push_back(c.b.reshape(part(c, "self", *dim, i, i + 1), shape));
+    made.push_back(c.b.reshape(part(c, "self", {*dim, i, i + 1}), shape));
   return c.setList(made);
 }
 
@@ -370,6 +362,8 @@ const OpRow kRows[] = {
     {"aten.squeeze.dims", opSqueeze},
     {"aten.stack.default", opStack, ""},
     {"aten.t.default", opT},
+    {"aten.swapaxes.default", opTranspose},
+    {"aten.swapdims.default", opTranspose},
     {"aten.transpose.int", opTranspose},
     {"aten.unbind.int", opUnbind},
     {"aten.unflatten.int", opUnflatten},

@@ -154,15 +154,15 @@ class Unreachable(Exception):
 
 
 @contextlib.contextmanager
-def as_exported(model, places, marks=None):
+def as_exported(places, marks=None):
     """Within the context gradients flow wherever values flow, but where `marks` (marks.py) cut them. Yields an ordered
     dictionary {text: None} of the calls that cut gradients in PyTorch: kind and place of each."""
     found = collections.OrderedDict()
     tensor, base, function = torch.Tensor, torch._C.TensorBase, torch.autograd.Function
     real_data, real_item, real_float = base.data, base.item, tensor.__float__
 
-    def cut(kind, where=True):
-        found[f"{kind} ({places.here()})" if where else kind] = None
+    def cut(kind):
+        found[f"{kind} ({places.here()})"] = None
 
     def of_checkpoint():  # saves tensors for its second forward
         return sys._getframe(2).f_code.co_filename.endswith(os.path.join("torch", "utils", "checkpoint.py"))

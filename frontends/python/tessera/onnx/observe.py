@@ -247,7 +247,7 @@ def as_exported(model, inputs, places, which, marks):
     try:
         for parameter in frozen:
             parameter.requires_grad_(True)
-        with cuts.as_exported(model, places, marks) as found, Watcher(model, places), same_random_numbers(0):
+        with cuts.as_exported(places, marks) as found, Watcher(model, places), same_random_numbers(0):
             return gradients(model, lambda: combine(outputs_of(model(*inputs))[1], which)), found
     except cuts.Unreachable as why:
         raise ExportError(str(why)) from why

@@ -1,0 +1,37 @@
+//===- Places.h - which elements indices and slices name --------*- C++ -*-===//
+//
+// What reads elements and what writes them find these in the same way.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_FRONTENDS_PT2_PLACES_H
+#define TESSERA_FRONTENDS_PT2_PLACES_H
+
+#include "frontends/pt2/Call.h"
+
+namespace tessera::pt2 {
+
+/// Indices of several leading dimensions as indices of one, into which the dimensions are merged.
+struct FlatIndices {
+  mlir::Value flat;                  ///< of shape `common`
+  llvm::SmallVector<int64_t> common; ///< to which the indices broadcast
+  llvm::SmallVector<int64_t> table,
+      all; ///< shapes: of the tensor with its leading dimensions merged, of all that is named
+};
+
+/// Of `self` by the tensors of integers at these inputs. Fails with the call's reason.
+mlir::FailureOr<FlatIndices> flatIndices(Call &c, llvm::ArrayRef<int> inputs);
+
+/// Elements [from, to) of a dimension, each `step`th.
+struct SliceRange {
+  int64_t dim = 0, from = 0, to = 0, step = 1;
+};
+
+/// What `dim`, `start`, `end` and `step` name of `self`.
+mlir::FailureOr<SliceRange> sliceOf(Call &c);
+/// The one element that `dim` and `index` name.
+mlir::FailureOr<SliceRange> selectOf(Call &c);
+
+} // namespace tessera::pt2
+
+#endif // TESSERA_FRONTENDS_PT2_PLACES_H
