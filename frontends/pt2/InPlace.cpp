@@ -14,7 +14,7 @@ namespace tessera::pt2 {
 
 namespace {
 /// Names that are looked at, for all operators together: of honest programs there are few.
-constexpr size_t kMaxWork = 1 << 26;
+constexpr size_t kMaxWork = 1 << 22;
 constexpr size_t kAlways = std::numeric_limits<size_t>::max();
 
 class Rewriter {
