@@ -120,10 +120,19 @@ Value truncate(Build &b, Value x) {
   return b.select(compareWith(b, CompareDirection::Lt, x, 0.0), ceil(b, x), b.unary<FloorOp>(x));
 }
 
+Value constantOf(Build &b, Value x, double number) {
+  Value splat = b.splatLike(x, number);
+  if (!isa<FloatType>(tensorType(x).getElementType()))
+    return splat;
+  Value zero = b.splatLike(x, 0.0);
+  Value still = b.unary<FloorOp>(b.select(b.compare(CompareDirection::Eq, x, zero), x, zero)); // 0 or -0
+  return b.add(splat, b.mul(still, still));
+}
+
 Value sign(Build &b, Value x) {
-  Value zero = b.splatLike(x, 0.0), below = zero;
+  Value zero = b.splatLike(x, 0.0), below = constantOf(b, x, 0.0);
   if (!tensorType(x).getElementType().isUnsignedInteger())
-    below = b.select(b.compare(CompareDirection::Lt, x, zero), b.splatLike(x, -1.0), zero);
+    below = b.select(b.compare(CompareDirection::Lt, x, zero), b.splatLike(x, -1.0), below);
   return b.select(b.compare(CompareDirection::Gt, x, zero), b.splatLike(x, 1.0), below);
 }
 

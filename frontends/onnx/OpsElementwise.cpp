@@ -1,5 +1,6 @@
 //===- OpsElementwise.cpp - arithmetic, comparison, selection, conversion -===//
 
+#include "frontends/common/Functions.h"
 #include "frontends/common/Neural.h"
 #include "frontends/onnx/OpTable.h"
 #include "frontends/onnx/Proto.h"
@@ -138,7 +139,7 @@ LogicalResult opPow(Node &n) {
   if (exponent == 3.0)
     return n.set(n.b.mul(n.b.mul(x, x), x));
   if (exponent == 0.0)
-    return n.set(n.b.splatLike(x, 1.0));
+    return n.set(frontend::constantOf(n.b, x, 1.0));
   if (failed(needFloat(n)))
     return failure();
   if (exponent == 0.5)

@@ -151,7 +151,7 @@ LogicalResult powerOf(Call &c, double exponent) {
   if (!isa<FloatType>(element) && (element.isInteger(1) || !isWhole))
     return c.fail("powers of integers by what is not a whole number up to 64 are not supported");
   if (exponent == 0)
-    result = b.splatLike(x, 1);
+    result = frontend::constantOf(b, x, 1);
   else if (isWhole && (exponent <= 3 || !isa<FloatType>(element)))
     result = wholePower(b, x, static_cast<int64_t>(exponent));
   else if (exponent == 0.5)

@@ -89,8 +89,6 @@ struct CheckDifferentiable : impl::CheckDifferentiableBase<CheckDifferentiable> 
       error.attachNote() << "path: " << describePath(op, next);
       return WalkResult::skip();
     });
-    if (allDifferentiable && !activity.isActive(loss))
-      func.emitWarning("the loss does not depend on any parameter");
     return success(allDifferentiable);
   }
 };

@@ -117,20 +117,10 @@ LogicalResult Differentiate::run(func::FuncOp func) {
   if (failed(walk.run(forward)))
     return failure();
 
-  SmallVector<Value> gradients;
-  for (Value param : params)
-    gradients.push_back(walk.takeCotangent(param));
-  const bool hasGradients = llvm::any_of(gradients, [](Value gradient) { return gradient != nullptr; });
-  for (auto [index, param, gradient] : llvm::zip_equal(paramArgs, params, gradients)) {
+  for (auto [index, param] : llvm::zip_equal(paramArgs, params)) {
     StringRef name = train::getArgName(func, index);
-    if (!gradient && hasGradients) {
-      emitWarning(param.getLoc()) << "the loss does not depend on parameter '" << name
-                                  << "': it has no gradient and stays as it is, as in PyTorch";
-      NamedAttribute frozen = train::getRoleAttr(builder.getContext(), train::ArgRole::Frozen);
-      func.setArgAttr(index, frozen.getName(), frozen.getValue());
-      continue;
-    }
-    if (!gradient) // of all parameters, of which CheckDifferentiable has warned
+    Value gradient = walk.takeCotangent(param);
+    if (!gradient)
       gradient = train::Build(builder, NameLoc::get(grad, param.getLoc())).splatLike(param, 0.0);
     results.push_back({gradient, builder.getDictionaryAttr({
                                      train::getRoleAttr(builder.getContext(), train::ResultRole::Grad),

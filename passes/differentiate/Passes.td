@@ -117,6 +117,25 @@ def JoinLoss : Pass<"join-loss", "::mlir::func::FuncOp"> {
   }];
 }
 
+def FreezeUnused : Pass<"freeze-unused", "::mlir::func::FuncOp"> {
+  let summary = "Freeze parameters that have no gradient";
+  let description = [{
+    A `"param"` argument through which no gradient of the loss flows becomes `"frozen"`, with a warning: the loss does not depend on
+    it, or only where there are no gradients (indices, comparisons, `stop_gradient`). PyTorch leaves such a parameter as it is, and
+    so weight decay does not change it here either. A parameter whose gradient is zero by a rule (through `floor`) stays
+    `"param"`, and weight decay changes it, as in PyTorch.
+
+    Precondition: the step function has a loss (`add-loss`).
+    Postcondition: gradients flow to every `"param"` argument. Not applied, with a warning, if they flow to none.
+
+    ```mlir
+    func.func @step(%w: tensor<4xf32> {train.role = "param"}, %unused: tensor<4xf32> {train.role = "param"}) -> …
+    // becomes
+    func.func @step(%w: tensor<4xf32> {train.role = "param"}, %unused: tensor<4xf32> {train.role = "frozen"}) -> …
+    ```
+  }];
+}
+
 def CheckDifferentiable : Pass<"check-differentiable", "::mlir::func::FuncOp"> {
   let summary = "Report every op between a parameter and the loss that has no gradient rule";
   let description = [{
@@ -139,8 +158,7 @@ def Differentiate : Pass<"differentiate", "::mlir::func::FuncOp"> {
   let description = [{
     Adds one result of role `"grad"` (`train.of` = the parameter's name) for each `"param"` argument, in argument order,
     and the ops that compute them. Each new op carries the unit attribute `train.backward` and the location
-    `NameLoc("grad", <forward op>)`. A parameter that the loss does not depend on has none and
-    becomes `"frozen"`, with a warning; if that is so of all, their gradients are zero.
+    `NameLoc("grad", <forward op>)`. The gradient of a parameter that none reaches is zero.
 
     Contributions to one value's gradient are added in the order in which the walk meets them; gradients of slices that do
     not overlap become one concat. Ops without users are removed.

@@ -168,7 +168,7 @@ LogicalResult acosRule(AcosOp op, Vjp &vjp) {
   return success();
 }
 
-/// Zero almost everywhere: no gradient reaches the operand.
+/// Zero almost everywhere, which takes no op; it is a gradient, as in PyTorch.
 LogicalResult roundRule(RoundOp, Vjp &) { return success(); }
 LogicalResult floorRule(FloorOp, Vjp &) { return success(); }
 
@@ -284,8 +284,8 @@ void attachElementwise(MLIRContext *context) {
   attachVjp<AtanOp, atanRule>(context);
   attachVjp<AsinOp, asinRule>(context);
   attachVjp<AcosOp, acosRule>(context);
-  attachVjp<RoundOp, roundRule, operandIs<0>>(context);
-  attachVjp<FloorOp, floorRule, operandIs<0>>(context);
+  attachVjp<RoundOp, roundRule>(context);
+  attachVjp<FloorOp, floorRule>(context);
   attachVjp<AddOp, addRule>(context);
   attachVjp<SubOp, subRule>(context);
   attachVjp<MulOp, mulRule>(context);
