@@ -8,10 +8,11 @@ static const llvm::StringMap<const OpRow *> &table() {
   static const llvm::StringMap<const OpRow *> rows = [] {
     llvm::StringMap<const OpRow *> made;
     for (llvm::ArrayRef<OpRow> group : {
-             activationOps(), arithmeticOps(), arrangeOps(), convolutionOps(), distanceOps(), elementwiseOps(),
-             functionOps(),   imageOps(),      indexOps(),   leafOps(),        lossOps(),     neuralOps(),
-             orderOps(),      padOps(),        placeOps(),   poolOps(),        productOps(),  recurrentOps(),
-             reduceOps(),     resizeOps(),     scatterOps(), shapeOps(),
+             activationOps(), arithmeticOps(),  arrangeOps(),  convolutionOps(), diagonalOps(), distanceOps(),
+             dropoutOps(),    elementwiseOps(), functionOps(), imageOps(),       indexOps(),    joinOps(),
+             leafOps(),       lossOps(),        neuralOps(),   orderOps(),       padOps(),      partOps(),
+             placeOps(),      poolOps(),        productOps(),  recurrentOps(),   reduceOps(),   resizeOps(),
+             scatterOps(),    shapeOps(),
          })
       for (const OpRow &row : group)
         made[row.target] = &row;

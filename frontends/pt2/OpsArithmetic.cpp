@@ -216,6 +216,7 @@ const OpRow kRows[] = {
     {"aten.div.Tensor", opDiv},
     {"aten.div.Tensor_mode", opDiv},
     {"aten.divide.Scalar", opDiv},
+    {"aten.divide.Scalar_mode", opDiv},
     {"aten.divide.Tensor", opDiv},
     {"aten.divide.Tensor_mode", opDiv},
     {"aten.floor_divide.Scalar", opFloorDivide},
@@ -238,7 +239,9 @@ const OpRow kRows[] = {
     {"aten.rsub.Tensor", opRsub},
     {"aten.sub.Scalar", opSub},
     {"aten.sub.Tensor", opSub},
+    {"aten.subtract.Scalar", opSub},
     {"aten.subtract.Tensor", opSub},
+    {"aten.true_divide.Scalar", opDiv},
     {"aten.true_divide.Tensor", opDiv},
 };
 } // namespace

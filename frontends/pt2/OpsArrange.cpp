@@ -15,12 +15,9 @@ std::optional<int64_t> dimensionOf(Call &c, StringRef name, int64_t fallback) {
 
 // --- Orders of elements ---
 
-LogicalResult opFlip(Call &c) {
-  auto dims = c.axes("dims", c.rank("self"));
-  if (!dims)
-    return c.fail("a dimension is out of range or occurs twice");
+LogicalResult flip(Call &c, ArrayRef<int64_t> dims) {
   Value x = c.value("self");
-  for (int64_t dim : *dims) {
+  for (int64_t dim : dims) {
     const int64_t size = c.shape("self")[dim];
     if (size > frontend::kMaxConstantElements)
       return c.fail("the dimension is too large");
@@ -28,6 +25,15 @@ LogicalResult opFlip(Call &c) {
     x = size > 1 ? frontend::takeAlong(c.b, x, dim, order) : x;
   }
   return c.set(x);
+}
+
+LogicalResult opFlip(Call &c) {
+  auto dims = c.axes("dims", c.rank("self"));
+  return dims ? flip(c, *dims) : c.fail("a dimension is out of range or occurs twice");
+}
+/// fliplr and flipud.
+template <int64_t dim> LogicalResult opFlipDim(Call &c) {
+  return dim < c.rank("self") ? flip(c, {dim}) : c.fail("the tensor has too few dimensions");
 }
 
 LogicalResult opRoll(Call &c) {
@@ -122,33 +128,11 @@ LogicalResult opMT(Call &c) {
   std::swap(order[rank - 2], order[rank - 1]);
   return c.set(c.b.transpose(c.value("self"), order));
 }
+/// Of numbers that are not complex.
+LogicalResult opAdjoint(Call &c) { return c.rank("self") == 0 ? c.set(c.value("self")) : opMT(c); }
+LogicalResult opMatrixH(Call &c) { return c.rank("self") == 2 ? opMT(c) : c.fail("expected a matrix"); }
 LogicalResult opNumpyT(Call &c) {
   return c.set(c.b.transpose(c.value("self"), llvm::to_vector(llvm::reverse(llvm::seq<int64_t>(0, c.rank("self"))))));
-}
-
-LogicalResult opDiagonal(Call &c) {
-  auto first = dimensionOf(c, "dim1", 0), second = dimensionOf(c, "dim2", 1);
-  if (!first || !second || *first == *second)
-    return c.fail("dimensions are out of range");
-  SmallVector<int64_t> order, shape;
-  for (int64_t dim = 0; dim < c.rank("self"); ++dim)
-    if (dim != *first && dim != *second) {
-      order.push_back(dim);
-      shape.push_back(c.shape("self")[dim]);
-    }
-  order.append({*first, *second});
-  const int64_t rows = c.shape("self")[*first], columns = c.shape("self")[*second], rank = c.rank("self");
-  const int64_t offset = std::clamp(c.integerOr("offset", 0), -rows, columns);
-  const int64_t row = std::max<int64_t>(-offset, 0), column = std::max<int64_t>(offset, 0),
-                length = std::min(rows - row, columns - column);
-  Build &b = c.b;
-  Value x = b.transpose(c.value("self"), order);
-  x = frontend::sliceAlong(b, frontend::sliceAlong(b, x, rank - 2, row, row + length), rank - 1, column,
-                           column + length);
-  shape.push_back(length * length);
-  SmallVector<int64_t> zeros(shape.size(), 0), steps(shape.size(), 1);
-  steps.back() = length + 1;
-  return c.set(b.slice(b.reshape(x, shape), zeros, shape, steps));
 }
 
 // --- Gates ---
@@ -163,11 +147,22 @@ LogicalResult opGlu(Call &c) {
 }
 
 const OpRow kRows[] = {
-    {"aten.diagonal.default", opDiagonal}, {"aten.flip.default", opFlip},
-    {"aten.glu.default", opGlu},           {"aten.mT.default", opMT},
-    {"aten.movedim.int", opMovedim},       {"aten.movedim.intlist", opMovedim},
-    {"aten.numpy_T.default", opNumpyT},    {"aten.repeat_interleave.self_int", opRepeatInterleave},
-    {"aten.roll.default", opRoll},         {"aten.unfold.default", opUnfold},
+    {"aten.adjoint.default", opAdjoint},
+    {"aten.flip.default", opFlip},
+    {"aten.fliplr.default", opFlipDim<1>},
+    {"aten.flipud.default", opFlipDim<0>},
+    {"aten.glu.default", opGlu},
+    {"aten.mH.default", opMT},
+    {"aten.mT.default", opMT},
+    {"aten.matrix_H.default", opMatrixH},
+    {"aten.moveaxis.int", opMovedim},
+    {"aten.moveaxis.intlist", opMovedim},
+    {"aten.movedim.int", opMovedim},
+    {"aten.movedim.intlist", opMovedim},
+    {"aten.numpy_T.default", opNumpyT},
+    {"aten.repeat_interleave.self_int", opRepeatInterleave},
+    {"aten.roll.default", opRoll},
+    {"aten.unfold.default", opUnfold},
 };
 } // namespace
 

@@ -6,6 +6,8 @@
 #include "frontends/pt2/Operands.h"
 #include "frontends/pt2/Promote.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace tessera::train;
 
@@ -30,6 +32,12 @@ template <bool isMax> LogicalResult opExtremeNumber(Call &c) {
 }
 
 /// `function` of floats.
+/// log2(2^x + 2^y).
+Value logAddExp2(Build &b, Value x, Value y) {
+  const double log2 = std::log(2.0);
+  return b.scale(frontend::logAddExp(b, b.scale(x, log2), b.scale(y, log2)), 1 / log2);
+}
+
 template <Value (*function)(Build &, Value, Value)> LogicalResult ofFloats(Call &c) {
   if (!isa_and_nonnull<FloatType>(c.resultElement()))
     return c.fail("the result is not floating point");
@@ -189,6 +197,8 @@ const OpRow kRows[] = {
     {"aten.bitwise_xor.Scalar", bitwise<Logic::Xor>},
     {"aten.bitwise_xor.Tensor", bitwise<Logic::Xor>, "self,other"},
     {"aten.clone.default", opSame},
+    {"aten.conj.default", opSame},
+    {"aten.conj_physical.default", opSame},
     {"aten.contiguous.default", opSame},
     {"aten.detach.default", opDetach},
     {"aten.detach_.default", opDetachInPlace},
@@ -200,13 +210,24 @@ const OpRow kRows[] = {
     {"aten.fmin.default", opExtremeNumber<false>, "self,other"},
     {"aten.ge.Scalar", comparison<CompareDirection::Ge>},
     {"aten.ge.Tensor", comparison<CompareDirection::Ge>},
+    {"aten.greater.Scalar", comparison<CompareDirection::Gt>},
+    {"aten.greater.Tensor", comparison<CompareDirection::Gt>},
+    {"aten.greater_equal.Scalar", comparison<CompareDirection::Ge>},
+    {"aten.greater_equal.Tensor", comparison<CompareDirection::Ge>},
     {"aten.gt.Scalar", comparison<CompareDirection::Gt>},
     {"aten.gt.Tensor", comparison<CompareDirection::Gt>},
     {"aten.hypot.default", ofFloats<frontend::hypot>, "self,other"},
     {"aten.le.Scalar", comparison<CompareDirection::Le>},
     {"aten.le.Tensor", comparison<CompareDirection::Le>},
+    {"aten.less.Scalar", comparison<CompareDirection::Lt>},
+    {"aten.less.Tensor", comparison<CompareDirection::Lt>},
+    {"aten.less_equal.Scalar", comparison<CompareDirection::Le>},
+    {"aten.less_equal.Tensor", comparison<CompareDirection::Le>},
+    {"aten.lift.default", opSame},
+    {"aten.lift_fresh.default", opSame},
     {"aten.lift_fresh_copy.default", opSame},
     {"aten.logaddexp.default", ofFloats<frontend::logAddExp>, "self,other"},
+    {"aten.logaddexp2.default", ofFloats<logAddExp2>, "self,other"},
     {"aten.logical_and.default", logical<Logic::And>, "self,other"},
     {"aten.logical_or.default", logical<Logic::Or>, "self,other"},
     {"aten.logical_xor.default", logical<Logic::Xor>, "self,other"},
@@ -220,15 +241,26 @@ const OpRow kRows[] = {
     {"aten.minimum.default", opExtreme<false>, "self,other"},
     {"aten.ne.Scalar", comparison<CompareDirection::Ne>},
     {"aten.ne.Tensor", comparison<CompareDirection::Ne>},
+    {"aten.not_equal.Scalar", comparison<CompareDirection::Ne>},
+    {"aten.not_equal.Tensor", comparison<CompareDirection::Ne>},
+    {"aten.positive.default", opSame},
+    {"aten.real.default", opSame},
+    {"aten.resolve_conj.default", opSame},
+    {"aten.resolve_neg.default", opSame},
+    {"aten.special_xlogy.default", ofFloats<frontend::xLogY>, "self,other"},
+    {"aten.special_xlogy.other_scalar", ofFloats<frontend::xLogY>},
+    {"aten.special_xlogy.self_scalar", ofFloats<frontend::xLogY>, "other"},
     {"aten.to.device", opTo},
     {"aten.to.dtype", opTo},
     {"aten.to.dtype_layout", opTo},
+    {"aten.to.other", opTo},
     {"aten.type_as.default", opTypeAs, "self,other"},
     {"aten.where.Scalar", opWhere, "condition"},
     {"aten.where.ScalarOther", opWhere, "condition,self"},
     {"aten.where.ScalarSelf", opWhere, "condition,other"},
     {"aten.where.self", opWhere, "condition,self,other"},
     {"aten.xlogy.Scalar_Other", ofFloats<frontend::xLogY>},
+    {"aten.xlogy.Scalar_Self", ofFloats<frontend::xLogY>, "other"},
     {"aten.xlogy.Tensor", ofFloats<frontend::xLogY>, "self,other"},
 };
 } // namespace

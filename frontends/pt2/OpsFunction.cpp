@@ -33,6 +33,27 @@ Value complementaryErf(Build &b, Value x) { return b.sub(b.splatLike(x, 1), b.un
 Value fraction(Build &b, Value x) { return b.sub(x, frontend::truncate(b, x)); }
 Value reciprocal(Build &b, Value x) { return b.div(b.splatLike(x, 1), x); }
 
+Value radians(Build &b, Value x) { return b.scale(x, std::acos(-1.0) / 180); }
+Value degrees(Build &b, Value x) { return b.scale(x, 180 / std::acos(-1.0)); }
+/// sin(pi x) / (pi x), and 1 at 0, where its slope is 0.
+Value sinc(Build &b, Value x) {
+  Value isZero = compareWith(b, CompareDirection::Eq, x, 0), one = b.splatLike(x, 1);
+  Value safe = b.scale(b.select(isZero, one, x), std::acos(-1.0));
+  return b.select(isZero, one, b.div(b.unary<SinOp>(safe), safe));
+}
+
+/// log(x / (1 - x)), of x within eps of 0 and 1 if there is one.
+LogicalResult opLogit(Call &c) {
+  auto eps = c.number("eps");
+  if (c.has("eps") && !eps)
+    return c.fail("eps is not known");
+  return ofFloat(c, [&](Build &b, Value x) {
+    if (eps)
+      x = frontend::atMost(b, frontend::atLeast(b, x, *eps), 1 - *eps);
+    return b.unary<LogOp>(b.div(x, b.sub(b.splatLike(x, 1), x)));
+  });
+}
+
 // --- Which keep the type ---
 
 template <typename Op> LogicalResult numeric(Call &c) {
@@ -65,6 +86,10 @@ template <Value (*function)(Build &, Value), bool otherwise> LogicalResult check
 }
 Value isFinite(Build &b, Value x) {
   return compareWith(b, CompareDirection::Lt, b.unary<AbsOp>(x), std::numeric_limits<double>::infinity());
+}
+
+template <bool isUp> Value isInfiniteTo(Build &b, Value x) {
+  return compareWith(b, CompareDirection::Eq, x, isUp ? HUGE_VAL : -HUGE_VAL);
 }
 
 LogicalResult opLogicalNot(Call &c) {
@@ -140,39 +165,55 @@ LogicalResult opNanToNum(Call &c) {
 
 const OpRow kRows[] = {
     {"aten.abs.default", numeric<AbsOp>},
+    {"aten.absolute.default", numeric<AbsOp>},
     {"aten.acos.default", simple<AcosOp>},
     {"aten.acosh.default", shared<frontend::acosh>},
+    {"aten.arccos.default", simple<AcosOp>},
+    {"aten.arccosh.default", shared<frontend::acosh>},
+    {"aten.arcsin.default", simple<AsinOp>},
+    {"aten.arcsinh.default", shared<frontend::asinh>},
+    {"aten.arctan.default", simple<AtanOp>},
+    {"aten.arctanh.default", shared<frontend::atanh>},
     {"aten.asin.default", simple<AsinOp>},
     {"aten.asinh.default", shared<frontend::asinh>},
     {"aten.atan.default", simple<AtanOp>},
     {"aten.atanh.default", shared<frontend::atanh>},
     {"aten.bitwise_not.default", opBitwiseNot},
     {"aten.ceil.default", rounding<frontend::ceil>},
-    {"aten.clamp.default", opClamp},
     {"aten.clamp.Tensor", opClamp},
-    {"aten.clamp_max.default", opClamp},
+    {"aten.clamp.default", opClamp},
     {"aten.clamp_max.Tensor", opClamp},
-    {"aten.clamp_min.default", opClamp},
+    {"aten.clamp_max.default", opClamp},
     {"aten.clamp_min.Tensor", opClamp},
+    {"aten.clamp_min.default", opClamp},
+    {"aten.clip.Tensor", opClamp},
+    {"aten.clip.default", opClamp},
     {"aten.cos.default", simple<CosOp>},
     {"aten.cosh.default", shared<frontend::cosh>},
+    {"aten.deg2rad.default", shared<radians>},
     {"aten.erf.default", simple<ErfOp>},
     {"aten.erfc.default", shared<complementaryErf>},
     {"aten.exp.default", simple<ExpOp>},
     {"aten.exp2.default", shared<exponential2>},
     {"aten.expm1.default", simple<Expm1Op>},
+    {"aten.fix.default", rounding<frontend::truncate>},
     {"aten.floor.default", rounding<floor>},
     {"aten.frac.default", shared<fraction>},
     {"aten.isfinite.default", check<isFinite, true>},
     {"aten.isinf.default", check<frontend::isInfinite, false>},
     {"aten.isnan.default", check<frontend::isNaN, false>},
+    {"aten.isneginf.default", check<isInfiniteTo<false>, false>},
+    {"aten.isposinf.default", check<isInfiniteTo<true>, false>},
     {"aten.log.default", simple<LogOp>},
     {"aten.log10.default", shared<logarithm10>},
     {"aten.log1p.default", simple<Log1pOp>},
     {"aten.log2.default", shared<logarithm2>},
     {"aten.logical_not.default", opLogicalNot},
+    {"aten.logit.default", opLogit},
     {"aten.nan_to_num.default", opNanToNum},
     {"aten.neg.default", numeric<NegOp>},
+    {"aten.negative.default", numeric<NegOp>},
+    {"aten.rad2deg.default", shared<degrees>},
     {"aten.reciprocal.default", shared<reciprocal>},
     {"aten.round.default", rounding<round>},
     {"aten.rsqrt.default", simple<RsqrtOp>},
@@ -180,7 +221,16 @@ const OpRow kRows[] = {
     {"aten.sigmoid.default", simple<SigmoidOp>},
     {"aten.sign.default", opSign},
     {"aten.sin.default", simple<SinOp>},
+    {"aten.sinc.default", shared<sinc>},
     {"aten.sinh.default", shared<frontend::sinh>},
+    {"aten.special_erf.default", simple<ErfOp>},
+    {"aten.special_erfc.default", shared<complementaryErf>},
+    {"aten.special_exp2.default", shared<exponential2>},
+    {"aten.special_expit.default", simple<SigmoidOp>},
+    {"aten.special_expm1.default", simple<Expm1Op>},
+    {"aten.special_log1p.default", simple<Log1pOp>},
+    {"aten.special_logit.default", opLogit},
+    {"aten.special_sinc.default", shared<sinc>},
     {"aten.sqrt.default", simple<SqrtOp>},
     {"aten.square.default", opSquare},
     {"aten.tan.default", shared<frontend::tan>},

@@ -10,11 +10,31 @@ using namespace tessera::train;
 namespace tessera::pt2 {
 
 namespace {
-/// x[indices] of the first dimensions, one tensor of integers for each; a slice before them is not supported.
+/// x[indices], tensors of integers for some of the dimensions.
 LogicalResult opIndex(Call &c) {
   auto list = c.list("indices");
   auto found = list ? flatIndices(c, *list) : FailureOr<FlatIndices>(c.fail("expected indices"));
-  return failed(found) ? failure() : c.set(c.b.gatherRows(c.b.reshape(c.value("self"), found->table), found->flat));
+  if (failed(found))
+    return failure();
+  Build &b = c.b;
+  Value data = frontend::permute(b, c.value("self"), found->order);
+  return c.set(frontend::permute(b, b.gatherRows(b.reshape(data, found->table), found->flat), found->placed));
+}
+
+LogicalResult opOneHot(Call &c) {
+  const int64_t classes = c.integerOr("num_classes", -1);
+  if (classes < 1 || !c.element("self").isSignlessInteger(64))
+    return c.fail("the number of classes depends on data");
+  const int64_t rank = c.rank("self");
+  SmallVector<int64_t> shape(c.shape("self"));
+  shape.push_back(classes);
+  if (!countElements(shape))
+    return c.fail("the result is too large");
+  Build &b = c.b;
+  Value index = frontend::inDimension(b, c.value("self"), classes);
+  Value wide = b.broadcast(index, shape, llvm::to_vector(llvm::seq<int64_t>(0, rank)));
+  Value column = b.iota(RankedTensorType::get(shape, b.builder.getI64Type()), rank);
+  return c.set(b.convert(b.compare(CompareDirection::Eq, wide, column), b.builder.getI64Type()));
 }
 
 LogicalResult opIndexSelect(Call &c) {
@@ -31,6 +51,7 @@ LogicalResult opIndexSelect(Call &c) {
 
 const OpRow kRows[] = {
     {"aten.index.Tensor", opIndex},
+    {"aten.one_hot.default", opOneHot},
     {"aten.index_select.default", opIndexSelect, "self,index"},
 };
 } // namespace

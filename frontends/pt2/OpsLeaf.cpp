@@ -41,6 +41,25 @@ LogicalResult opArange(Call &c) {
   return c.set(x);
 }
 
+/// `steps` numbers at equal distances, both ends included.
+LogicalResult opLinspace(Call &c) {
+  Type element = c.resultElement();
+  auto start = c.number("start"), end = c.number("end");
+  const int64_t steps = c.integerOr("steps", -1);
+  if (!start || !end || !std::isfinite(*start) || !std::isfinite(*end) || steps < 0 ||
+      steps > frontend::kMaxConstantElements || !isa_and_nonnull<FloatType>(element))
+    return c.fail("expected known ends and a number of steps, and floating point");
+  HostTensor values = HostTensor::splat(RankedTensorType::get({steps}, element), 0);
+  for (int64_t i = 0; i < steps; ++i) {
+    // From the nearer end, so that both are exact.
+    const double step = steps > 1 ? (*end - *start) / static_cast<double>(steps - 1) : 0;
+    values.floats[i] =
+        frontend::roundTo(element, i < steps / 2 || steps == 1 ? *start + static_cast<double>(i) * step
+                                                               : *end - static_cast<double>(steps - 1 - i) * step);
+  }
+  return c.set(std::move(values));
+}
+
 LogicalResult filled(Call &c, std::optional<SmallVector<int64_t>> shape, std::optional<double> value) {
   Type element = c.resultElement();
   if (!shape || !element || !countElements(*shape) || !value)
@@ -58,20 +77,6 @@ template <int value> LogicalResult opFilledLike(Call &c) {
   return filled(c, SmallVector<int64_t>(c.shape("self")), value);
 }
 LogicalResult opScalarTensor(Call &c) { return filled(c, SmallVector<int64_t>(), c.number("s")); }
-
-template <bool lower> LogicalResult opTriangle(Call &c) {
-  const int64_t rank = c.rank("self"), diagonal = c.integerOr("diagonal", 0);
-  if (rank < 2 || std::abs(diagonal) > (int64_t{1} << 40))
-    return c.fail("expected a matrix");
-  Build &b = c.b;
-  auto index = RankedTensorType::get(c.shape("self"), b.builder.getI64Type());
-  Value row = b.iota(index, rank - 2), column = b.iota(index, rank - 1);
-  if (diagonal != 0)
-    row = b.add(row, b.splatLike(row, static_cast<double>(diagonal)));
-  Value keep = b.compare(lower ? CompareDirection::Ge : CompareDirection::Le, row, column);
-  Value x = c.value("self");
-  return c.set(b.select(keep, x, b.splatLike(x, 0)));
-}
 
 // --- Sizes and checks ---
 
@@ -133,6 +138,7 @@ const OpRow kRows[] = {
     {"aten.empty_like.default", opFilledLike<0>},
     {"aten.full.default", opFull, ""},
     {"aten.full_like.default", opFullLike},
+    {"aten.linspace.default", opLinspace, ""},
     {"aten.new_empty.default", opFilled<0>},
     {"aten.new_full.default", opFull},
     {"aten.new_ones.default", opFilled<1>},
@@ -143,8 +149,6 @@ const OpRow kRows[] = {
     {"aten.sym_constrain_range_for_size.default", opNothing, ""},
     {"aten.sym_numel.default", opNumel},
     {"aten.sym_size.int", opSize},
-    {"aten.tril.default", opTriangle<true>},
-    {"aten.triu.default", opTriangle<false>},
     {"aten.zeros.default", opFilled<0>, ""},
     {"aten.zeros_like.default", opFilledLike<0>},
     {"_operator.add", onNumbers<sum>, ""},

@@ -1,4 +1,4 @@
-//===- OpsNeural.cpp - normalisations, attention, embeddings, dropout ------===//
+//===- OpsNeural.cpp - normalisations, attention, embeddings ---------------===//
 
 #include "frontends/common/Indexing.h"
 #include "frontends/common/Neural.h"
@@ -138,24 +138,6 @@ LogicalResult opBatchNorm(Call &c) {
     by = {wide(c.value("running_mean")), wide(c.value("running_var"))};
   }
   return c.set(b.convert(frontend::normaliseChannels(b, x, by, scale, bias, c.numberOr("eps", 1e-5)), element));
-}
-
-// --- Dropout ---
-
-LogicalResult opDropout(Call &c) {
-  const StringRef name = c.isTensor("input") ? "input" : "self";
-  const double rate = c.flag("train", true) ? c.numberOr("p", 0.5) : 0;
-  if (!(rate >= 0 && rate <= 1) || !c.isFloat(name))
-    return c.fail("expected floating point and a rate from 0 to 1");
-  Value input = c.value(name);
-  if (rate > 0 && rate < 1) {
-    auto [x, keep] = frontend::dropOut(c.b, input, rate, c.step);
-    return succeeded(c.set(x)) ? c.set(keep, 1) : failure();
-  }
-  auto mask = RankedTensorType::get(c.shape(name), c.b.builder.getI1Type());
-  if (failed(c.set(rate == 0 ? input : c.b.scale(input, 0))))
-    return failure();
-  return c.set(c.b.splat(mask, rate == 0 ? 1 : 0), 1);
 }
 
 // --- Attention ---
@@ -298,7 +280,6 @@ LogicalResult opEmbeddingBag(Call &c) {
 
 const OpRow kRows[] = {
     {"aten.batch_norm.default", opBatchNorm, "input"},
-    {"aten.dropout.default", opDropout, "input"},
     {"aten.embedding.default", opEmbedding, "weight,indices"},
     {"aten.embedding_bag.default", opEmbeddingBag, "weight,indices,offsets"},
     {"aten.embedding_bag.padding_idx", opEmbeddingBag, "weight,indices,offsets"},
@@ -309,12 +290,13 @@ const OpRow kRows[] = {
     {"aten.layer_norm.default", opLayerNorm, "input"},
     {"aten.log_softmax.int", opSoftmax<true>},
     {"aten._log_softmax.default", opSoftmax<true>},
-    {"aten.native_dropout.default", opDropout, "input"},
     {"aten.native_group_norm.default", opGroupNorm, "input"},
     {"aten.native_layer_norm.default", opLayerNorm, "input"},
     {"aten.rms_norm.default", opRmsNorm, "input"},
     {"aten.scaled_dot_product_attention.default", opAttention, "query,key,value"},
     {"aten.softmax.int", opSoftmax<false>},
+    {"aten.special_log_softmax.default", opSoftmax<true>},
+    {"aten.special_softmax.default", opSoftmax<false>},
     {"aten._softmax.default", opSoftmax<false>},
 };
 } // namespace

@@ -1,5 +1,6 @@
 //===- OpsProduct.cpp - matrix products ------------------------------------===//
 
+#include "frontends/common/Axis.h"
 #include "frontends/common/Einsum.h"
 #include "frontends/pt2/OpTable.h"
 
@@ -134,6 +135,110 @@ LogicalResult opAddr(Call &c) {
 }
 LogicalResult opDot(Call &c) { return opMatmul(c, c.isTensor("tensor") ? "tensor" : "other"); }
 
+/// Products summed over dimensions of both, whose sizes are the same.
+LogicalResult contract(Call &c, ArrayRef<int64_t> ofSelf, ArrayRef<int64_t> ofOther) {
+  if (failed(checkTypes(c, "self", "other")))
+    return failure();
+  for (auto [first, second] : llvm::zip_equal(ofSelf, ofOther))
+    if (c.shape("self")[first] != c.shape("other")[second])
+      return c.fail("dimensions of different sizes are contracted");
+  return c.set(c.b.dot(c.value("self"), c.value("other"), {}, {}, ofSelf, ofOther));
+}
+LogicalResult opInner(Call &c) {
+  const int64_t first = c.rank("self"), second = c.rank("other");
+  if (first > 0 && second > 0)
+    return contract(c, {first - 1}, {second - 1});
+  if (failed(checkTypes(c, "self", "other")))
+    return failure();
+  ArrayRef<int64_t> shape = first == 0 ? c.shape("other") : c.shape("self");
+  return c.set(c.b.mul(c.inputTo(c.at("self"), shape), c.inputTo(c.at("other"), shape)));
+}
+LogicalResult opTensordot(Call &c) {
+  auto first = c.ints("dims_self"), second = c.ints("dims_other");
+  if (!first || !second || first->size() != second->size() || !frontend::axesOf(*first, c.rank("self")) ||
+      !frontend::axesOf(*second, c.rank("other")))
+    return c.fail("the dimensions do not fit");
+  for (auto [dims, name] : {std::pair(&*first, "self"), std::pair(&*second, "other")})
+    for (int64_t &dim : *dims)
+      dim = *axisOf(dim, c.rank(name));
+  return contract(c, *first, *second);
+}
+
+/// Products of a list of matrices from the left; the first and the last one may be vectors.
+template <bool hasVectors> LogicalResult opChain(Call &c) {
+  auto list = c.list(hasVectors ? "tensors" : "matrices");
+  if (!list || list->size() < (hasVectors ? 2 : 1))
+    return c.fail("expected a list of matrices");
+  Value product;
+  for (auto [at, i] : llvm::enumerate(*list)) {
+    const bool isEnd = at == 0 || at + 1 == list->size();
+    if (!c.has(i) || c.element(i) != c.element((*list)[0]) || c.element(i).isInteger(1) ||
+        !(c.rank(i) == 2 || (hasVectors && isEnd && c.rank(i) == 1)))
+      return c.fail("expected matrices of one type");
+    if (!product) {
+      product = c.input(i);
+      continue;
+    }
+    const auto last = static_cast<int64_t>(shapeOf(product).size()) - 1;
+    if (shapeOf(product)[last] != c.shape(i)[0])
+      return c.fail("the matrices do not fit");
+    product = c.b.dot(product, c.input(i), {}, {}, {last}, {0});
+  }
+  return c.set(product);
+}
+
+/// Each element of the first times all of the second.
+LogicalResult opKron(Call &c) {
+  if (failed(checkTypes(c, "self", "other")))
+    return failure();
+  Build &b = c.b;
+  const size_t rank = std::max(c.rank("self"), c.rank("other"));
+  auto wide = [&](StringRef name) {
+    SmallVector<int64_t> shape(rank - c.rank(name), 1);
+    llvm::append_range(shape, c.shape(name));
+    return shape;
+  };
+  const SmallVector<int64_t> first = wide("self"), second = wide("other");
+  SmallVector<int64_t> mixed, shape, left, right;
+  for (auto [a, d] : llvm::zip_equal(first, second)) {
+    left.push_back(static_cast<int64_t>(mixed.size()));
+    right.push_back(static_cast<int64_t>(mixed.size()) + 1);
+    mixed.append({a, d});
+    shape.push_back(a * d);
+  }
+  if (!countElements(mixed))
+    return c.fail("the result is too large");
+  Value x = b.broadcast(b.reshape(c.value("self"), first), mixed, left),
+        y = b.broadcast(b.reshape(c.value("other"), second), mixed, right);
+  return c.set(b.reshape(b.mul(x, y), shape));
+}
+
+LogicalResult opVecdot(Call &c) {
+  auto shape = broadcastShape(c.shape("x"), c.shape("y"));
+  auto dim = shape ? axisOf(c.integerOr("dim", -1), static_cast<int64_t>(shape->size())) : std::nullopt;
+  if (!dim || shape->empty() || failed(checkTypes(c, "x", "y")))
+    return c.reason.empty() ? c.fail("the vectors do not fit") : failure();
+  return c.set(c.b.sum(c.b.mul(c.inputTo(c.at("x"), *shape), c.inputTo(c.at("y"), *shape)), {*dim}));
+}
+
+/// The cross product of vectors of 3 elements; without `dim` along the first dimension of that size.
+LogicalResult opCross(Call &c) {
+  auto shape = broadcastShape(c.shape("self"), c.shape("other"));
+  if (!shape || failed(checkTypes(c, "self", "other")))
+    return c.reason.empty() ? c.fail("the shapes do not broadcast") : failure();
+  const int64_t *three = llvm::find(*shape, 3);
+  const bool isGiven = c.has("dim") || StringRef(c.node.target).ends_with("linalg_cross.default");
+  auto dim = isGiven ? axisOf(c.integerOr("dim", -1), static_cast<int64_t>(shape->size()))
+                     : std::optional(static_cast<int64_t>(three - shape->begin()));
+  if (!dim || shape->empty() || *dim >= static_cast<int64_t>(shape->size()) || (*shape)[*dim] != 3)
+    return c.fail("expected a dimension of 3 elements");
+  Build &b = c.b;
+  Value x = c.inputTo(c.at("self"), *shape), y = c.inputTo(c.at("other"), *shape);
+  auto turned = [&](Value v, ArrayRef<int64_t> order) { return frontend::takeAlong(b, v, *dim, order); };
+  return c.set(
+      b.sub(b.mul(turned(x, {1, 2, 0}), turned(y, {2, 0, 1})), b.mul(turned(x, {2, 0, 1}), turned(y, {1, 2, 0}))));
+}
+
 LogicalResult opEinsum(Call &c) {
   auto list = c.list("tensors");
   if (!list || list->empty() || (*list)[0] != 0 || static_cast<int>(list->size()) != c.inputCount())
@@ -175,14 +280,24 @@ const OpRow kRows[] = {
     {"aten.baddbmm.default", opAddBatches<false>, "self,batch1,batch2"},
     {"aten.bilinear.default", opBilinear, "input1,input2,weight"},
     {"aten.bmm.default", opMm, "self,mat2"},
+    {"aten.chain_matmul.default", opChain<false>, ""},
+    {"aten.cross.default", opCross, "self,other"},
     {"aten.dot.default", opDot, "self,tensor"},
     {"aten.einsum.default", opEinsum, ""},
     {"aten.ger.default", opOuter, "self,vec2"},
+    {"aten.inner.default", opInner, "self,other"},
+    {"aten.kron.default", opKron, "self,other"},
+    {"aten.linalg_cross.default", opCross, "self,other"},
+    {"aten.linalg_matmul.default", opMatmulOther, "self,other"},
+    {"aten.linalg_multi_dot.default", opChain<true>, ""},
+    {"aten.linalg_vecdot.default", opVecdot, "x,y"},
     {"aten.linear.default", opLinear, "input,weight"},
     {"aten.matmul.default", opMatmulOther, "self,other"},
     {"aten.mm.default", opMm, "self,mat2"},
     {"aten.mv.default", opMm, "self,vec"},
     {"aten.outer.default", opOuter, "self,vec2"},
+    {"aten.tensordot.default", opTensordot, "self,other"},
+    {"aten.vdot.default", opDot, "self,other"},
 };
 } // namespace
 

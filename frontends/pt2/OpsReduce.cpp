@@ -64,6 +64,21 @@ LogicalResult opSum(Call &c) {
   return finish(c, *dims, [&](Value x) { return reduce(c.b, ReduceKind::Sum, x, *dims); });
 }
 
+/// The sum of what is a number, or its mean.
+template <bool isMean> LogicalResult opNanSum(Call &c) {
+  auto dims = reduced(c);
+  if (!dims || (isMean && !isa_and_nonnull<FloatType>(c.resultElement())))
+    return c.fail("a dimension is out of range, or what is averaged is not floating point");
+  Build &b = c.b;
+  return finish(c, *dims, [&](Value x) {
+    if (!isa<FloatType>(tensorType(x).getElementType()))
+      return reduce(b, ReduceKind::Sum, x, *dims);
+    Value zero = b.splatLike(x, 0), one = b.splatLike(x, 1), isNaN = frontend::isNaN(b, x);
+    Value sum = reduce(b, ReduceKind::Sum, b.select(isNaN, zero, x), *dims);
+    return isMean ? b.div(sum, reduce(b, ReduceKind::Sum, b.select(isNaN, zero, one), *dims)) : sum;
+  });
+}
+
 LogicalResult opProd(Call &c) {
   auto dims = reduced(c);
   if (!dims || countOf(c, *dims) == 0)
@@ -90,6 +105,17 @@ template <ReduceKind kind> LogicalResult opExtreme(Call &c) {
   if (!dims || c.element("self").isInteger(1) || countOf(c, *dims) == 0)
     return c.fail("a dimension is out of range, or the input is boolean or empty");
   return setReduced(c, reduce(c.b, kind, c.value("self"), *dims), *dims);
+}
+
+LogicalResult opAminmax(Call &c) {
+  auto dims = reduced(c);
+  if (!dims || c.element("self").isInteger(1) || countOf(c, *dims) == 0)
+    return c.fail("a dimension is out of range, or the input is boolean or empty");
+  Value x = c.value("self");
+  return failed(setReduced(c, reduce(c.b, ReduceKind::Min, x, *dims), *dims)) ||
+                 failed(setReduced(c, reduce(c.b, ReduceKind::Max, x, *dims), *dims, 1))
+             ? failure()
+             : success();
 }
 
 // --- Booleans, and how many ---
@@ -145,10 +171,7 @@ template <bool isDeviation, bool hasMean> LogicalResult opVar(Call &c) {
   return hasMean ? setReduced(c, b.convert(mean, element), *dims, 1) : success();
 }
 
-LogicalResult opNorm(Call &c) {
-  auto dims = reduced(c);
-  const StringRef name = c.has("ord") ? "ord" : "p";
-  const double order = c.numberOr(name, 2);
+LogicalResult norm(Call &c, std::optional<Dims> dims, double order) {
   const bool isInfinite = std::isinf(order);
   if (!dims || !isa_and_nonnull<FloatType>(c.resultElement()) || (isInfinite && countOf(c, *dims) == 0))
     return c.fail("a dimension is out of range, or the result not floating point");
@@ -171,29 +194,96 @@ LogicalResult opNorm(Call &c) {
   });
 }
 
+LogicalResult opNorm(Call &c) { return norm(c, reduced(c), c.numberOr(c.has("ord") ? "ord" : "p", 2)); }
+
+/// Of vectors, or of matrices by the root of their squares; other norms of matrices need their singular values.
+LogicalResult opLinalgNorm(Call &c) {
+  auto dims = reduced(c);
+  const bool isGiven = c.has("ord"), isFrobenius = c.text("ord", "") == "fro" && dims && dims->size() == 2;
+  if (!dims || (isGiven && !isFrobenius && (!c.number("ord") || dims->size() != 1)))
+    return c.fail("norms of matrices other than Frobenius' are not supported");
+  return norm(c, dims, isGiven && !isFrobenius ? *c.number("ord") : 2);
+}
+LogicalResult opMatrixNorm(Call &c) {
+  auto dims = c.has("dim")          ? reduced(c)
+              : c.rank("self") >= 2 ? std::optional(Dims{c.rank("self") - 2, c.rank("self") - 1})
+                                    : std::nullopt;
+  if (!dims || dims->size() != 2 || c.text("ord", "fro") != "fro")
+    return c.fail("norms of matrices other than Frobenius' are not supported");
+  return norm(c, dims, 2);
+}
+
+// --- Norms of weights ---
+
+/// The norm of each slice along `dim`, or of all for -1.
+FailureOr<Value> normExcept(Call &c, double order) {
+  const int64_t rank = c.rank("v"), dim = c.integerOr("dim", 0);
+  if (order != 2 || !c.isFloat("v") || dim < -1 || dim >= rank || c.type("v").getNumElements() == 0)
+    return c.fail("expected floating point, a dimension and the order 2");
+  Build &b = c.b;
+  Dims dims;
+  SmallVector<int64_t> shape;
+  for (int64_t at = 0; at < rank; ++at) {
+    if (at != dim)
+      dims.push_back(at);
+    shape.push_back(at == dim ? c.shape("v")[at] : 1);
+  }
+  Value x = b.convert(c.value("v"), computedIn(c.element("v")));
+  Value root = rootOf(b, reduce(b, ReduceKind::Sum, b.mul(x, x), dims), 2);
+  return b.convert(dim == -1 ? root : b.reshape(root, shape), c.element("v"));
+}
+LogicalResult opNormExceptDim(Call &c) {
+  auto result = normExcept(c, c.numberOr("pow", 2));
+  return failed(result) ? failure() : c.set(*result);
+}
+/// v g / |v| (Salimans and Kingma, Weight Normalization, 2016).
+LogicalResult opWeightNorm(Call &c) {
+  auto size = normExcept(c, 2);
+  if (failed(size))
+    return failure();
+  auto wide = broadcastShape(c.shape("g"), shapeOf(*size));
+  if (!wide || broadcastShape(*wide, c.shape("v")) != SmallVector<int64_t>(c.shape("v")) ||
+      c.element("g") != c.element("v"))
+    return c.fail("'g' does not fit 'v'");
+  Build &b = c.b;
+  Value factor = b.div(b.broadcastTo(c.value("g"), *wide), b.broadcastTo(*size, *wide));
+  return failed(c.set(b.mul(c.value("v"), b.broadcastTo(factor, c.shape("v"))))) ? failure() : c.set(*size, 1);
+}
+
 const OpRow kRows[] = {
+    {"aten._weight_norm.default", opWeightNorm, "v,g"},
+    {"aten._weight_norm_interface.default", opWeightNorm, "v,g"},
     {"aten.all.default", opAny<true>},
     {"aten.all.dim", opAny<true>},
     {"aten.all.dims", opAny<true>},
     {"aten.amax.default", opExtreme<ReduceKind::Max>},
     {"aten.amin.default", opExtreme<ReduceKind::Min>},
+    {"aten.aminmax.default", opAminmax},
     {"aten.any.default", opAny<false>},
     {"aten.any.dim", opAny<false>},
     {"aten.any.dims", opAny<false>},
     {"aten.count_nonzero.default", opCountNonzero},
     {"aten.count_nonzero.dim_IntList", opCountNonzero},
+    {"aten.frobenius_norm.dim", opNorm},
+    {"aten.linalg_matrix_norm.str_ord", opMatrixNorm},
+    {"aten.linalg_norm.default", opLinalgNorm},
+    {"aten.linalg_norm.ord_str", opLinalgNorm},
     {"aten.linalg_vector_norm.default", opNorm},
     {"aten.logsumexp.default", opLogSumExp},
     {"aten.max.default", opExtreme<ReduceKind::Max>},
     {"aten.mean.default", opMean},
     {"aten.mean.dim", opMean},
     {"aten.min.default", opExtreme<ReduceKind::Min>},
+    {"aten.nanmean.default", opNanSum<true>},
+    {"aten.nansum.default", opNanSum<false>},
     {"aten.norm.Scalar", opNorm},
     {"aten.norm.ScalarOpt_dim", opNorm},
     {"aten.norm.ScalarOpt_dim_dtype", opNorm},
     {"aten.norm.ScalarOpt_dtype", opNorm},
+    {"aten.norm_except_dim.default", opNormExceptDim, "v"},
     {"aten.prod.default", opProd},
     {"aten.prod.dim_int", opProd},
+    {"aten.special_logsumexp.default", opLogSumExp},
     {"aten.std.correction", opVar<true, false>},
     {"aten.std.default", opVar<true, false>},
     {"aten.std.dim", opVar<true, false>},

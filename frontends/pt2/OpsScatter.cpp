@@ -13,16 +13,14 @@ namespace {
 using frontend::ScatterKind;
 
 /// Whether the tensor and the indices are inputs 0 and 1, of one rank that is not 0.
-LogicalResult checkElements(Call &c) {
-  if (c.at("self") != 0 || c.at("index") != 1 || c.rank("self") == 0 || c.isFloat("index"))
+LogicalResult checkElements(Call &c, StringRef index = "index") {
+  if (c.at("self") != 0 || c.at(index) != 1 || c.rank("self") == 0 || c.isFloat(index))
     return c.fail("expected a tensor with dimensions, a known dimension and indices");
   return success();
 }
 
-LogicalResult opGather(Call &c) {
-  if (failed(checkElements(c)))
-    return failure();
-  auto elements = frontend::ElementIndices::of(c, c.integerOr("dim", 0));
+LogicalResult gather(Call &c, int64_t dim) {
+  auto elements = frontend::ElementIndices::of(c, dim);
   if (failed(elements))
     return failure();
   auto places = elements->places(c);
@@ -30,6 +28,21 @@ LogicalResult opGather(Call &c) {
     return failure();
   Value data = elements->arrange(c.b, elements->corner(c.b, c.value("self")));
   return c.set(elements->restore(c.b, frontend::pick(c.b, data, *places)));
+}
+
+LogicalResult opGather(Call &c) { return failed(checkElements(c)) ? failure() : gather(c, c.integerOr("dim", 0)); }
+
+/// As gather, of shapes that differ in one dimension only.
+LogicalResult opTakeAlongDim(Call &c) {
+  auto dim = c.has("dim") ? axisOf(c.integerOr("dim", 0), c.rank("self")) : std::nullopt;
+  if (failed(checkElements(c, "indices")) || !dim)
+    return c.reason.empty() ? c.fail("without a dimension it is not supported") : failure();
+  SmallVector<int64_t> shape(c.shape("indices"));
+  if (shape.size() == c.shape("self").size())
+    shape[*dim] = c.shape("self")[*dim];
+  if (ArrayRef<int64_t>(shape) != c.shape("self"))
+    return c.fail("indices that are broadcast are not supported");
+  return gather(c, *dim);
 }
 
 LogicalResult scatter(Call &c, ScatterKind kind) {
@@ -96,6 +109,26 @@ template <ScatterKind kind> LogicalResult opIndexRows(Call &c) {
   return c.set(b.moveDim(frontend::place(b, kind, data, *indices, updates), 0, *dim));
 }
 
+/// One value in rows along a dimension.
+LogicalResult opIndexFill(Call &c) {
+  auto dim = c.rank("self") == 0 ? std::nullopt : axisOf(c.integerOr("dim", 0), c.rank("self"));
+  if (!dim || c.rank("index") != 1 || c.shape("index")[0] == 0 || c.isFloat("index"))
+    return c.fail("the dimension or the indices do not fit");
+  auto indices = frontend::checkedIndices(c, c.at("index"), c.shape("self")[*dim]);
+  auto number = c.number("value");
+  auto value = number ? c.splat(c.element("self"), *number) : FailureOr<Value>(failure());
+  if (failed(indices) || failed(value))
+    return c.reason.empty() ? c.fail("the value is not a number that a double holds") : failure();
+  Build &b = c.b;
+  Value data = b.moveDim(c.value("self"), *dim, 0);
+  SmallVector<int64_t> shape(shapeOf(data));
+  shape[0] = c.shape("index")[0];
+  if (!frontend::canPlace(ScatterKind::Replace, data, *indices))
+    return frontend::tooManyIndices(c, ScatterKind::Replace);
+  Value placed = frontend::place(b, ScatterKind::Replace, data, *indices, b.broadcastTo(*value, shape));
+  return c.set(b.moveDim(placed, 0, *dim));
+}
+
 /// Of a mask that is not known: `values` where it is true, which must be the same for all.
 LogicalResult putByMask(Call &c, int mask) {
   const int64_t rank = c.rank(mask);
@@ -115,7 +148,7 @@ LogicalResult putByMask(Call &c, int mask) {
   return c.set(b.select(wide, adds ? b.add(x, values) : values, x));
 }
 
-/// self with values at [indices…] of its first dimensions.
+/// self with values at [indices…].
 LogicalResult opIndexPut(Call &c) {
   auto list = c.list("indices");
   if (list && list->size() == 1 && c.has((*list)[0]) && c.element((*list)[0]).isInteger(1) && c.rank("self") > 0)
@@ -123,19 +156,22 @@ LogicalResult opIndexPut(Call &c) {
   auto found = list ? flatIndices(c, *list) : FailureOr<FlatIndices>(c.fail("expected indices"));
   if (failed(found))
     return failure();
-  auto wide = broadcastShape(found->all, c.shape("values"));
-  if (!wide || *wide != found->all || c.element("values") != c.element("self") || *countElements(found->all) == 0)
+  const SmallVector<int64_t> named = frontend::permuted(found->all, found->placed);
+  auto wide = broadcastShape(named, c.shape("values"));
+  if (!wide || *wide != named || c.element("values") != c.element("self") || *countElements(named) == 0)
     return c.fail("the values do not fit");
   Build &b = c.b;
   const int64_t count = *countElements(found->common);
   SmallVector<int64_t> updateShape(found->table);
   updateShape[0] = count;
-  Value data = b.reshape(c.value("self"), found->table), places = b.reshape(found->flat, {count}),
-        updates = b.reshape(b.broadcastTo(c.value("values"), found->all), updateShape);
+  Value values = frontend::permute(b, b.broadcastTo(c.value("values"), named), frontend::inverse(found->placed));
+  Value ordered = frontend::permute(b, c.value("self"), found->order), data = b.reshape(ordered, found->table),
+        places = b.reshape(found->flat, {count}), updates = b.reshape(values, updateShape);
   const ScatterKind kind = c.flag("accumulate", false) ? ScatterKind::Add : ScatterKind::Replace;
   if (!frontend::canPlace(kind, data, places))
     return frontend::tooManyIndices(c, kind);
-  return c.set(b.reshape(frontend::place(b, kind, data, places, updates), c.shape("self")));
+  Value result = b.reshape(frontend::place(b, kind, data, places, updates), shapeOf(ordered));
+  return c.set(frontend::permute(b, result, frontend::inverse(found->order)));
 }
 
 /// The elements of `source` in their order, where a known mask is true.
@@ -161,12 +197,14 @@ const OpRow kRows[] = {
     {"aten.gather.default", opGather, "self,index"},
     {"aten.index_add.default", opIndexRows<ScatterKind::Add>, "self,index,source"},
     {"aten.index_copy.default", opIndexRows<ScatterKind::Replace>, "self,index,source"},
+    {"aten.index_fill.int_Scalar", opIndexFill, "self,index"},
     {"aten.index_put.default", opIndexPut, "self,values"},
     {"aten.masked_scatter.default", opMaskedScatter, "self,mask,source"},
     {"aten.scatter.src", opScatter<ScatterKind::Replace>, "self,index,src"},
     {"aten.scatter.value", opScatter<ScatterKind::Replace>, "self,index"},
     {"aten.scatter_add.default", opScatter<ScatterKind::Add>, "self,index,src"},
     {"aten.scatter_reduce.two", opScatterReduce, "self,index,src"},
+    {"aten.take_along_dim.default", opTakeAlongDim, "self,indices"},
 };
 } // namespace
 

@@ -1,7 +1,6 @@
-//===- OpsShape.cpp - views, slices, joins ---------------------------------===//
+//===- OpsShape.cpp - other shapes of the same elements, repetitions --------===//
 
 #include "frontends/pt2/OpTable.h"
-#include "frontends/pt2/Places.h"
 
 using namespace mlir;
 using namespace tessera::train;
@@ -41,6 +40,9 @@ LogicalResult opView(Call &c) {
   auto wanted = c.ints(c.has("size") ? "size" : "shape");
   return wanted ? reshapeTo(c, *wanted) : c.fail("the shape is not known");
 }
+
+LogicalResult opReshapeAs(Call &c) { return reshapeTo(c, SmallVector<int64_t>(c.shape("other"))); }
+LogicalResult opRavel(Call &c) { return reshapeTo(c, {-1}); }
 
 LogicalResult opFlatten(Call &c) {
   const int64_t rank = c.rank("self");
@@ -147,186 +149,10 @@ LogicalResult opExpand(Call &c) {
 }
 LogicalResult opExpandAs(Call &c) { return expandTo(c, SmallVector<int64_t>(c.shape("other"))); }
 
-Value part(Call &c, StringRef name, const SliceRange &range) {
-  Value x = c.value(name);
-  SmallVector<int64_t> starts(shapeOf(x).size(), 0), limits(shapeOf(x)), steps(starts.size(), 1);
-  starts[range.dim] = range.from;
-  limits[range.dim] = range.to;
-  steps[range.dim] = range.step;
-  return c.b.slice(x, starts, limits, steps);
-}
-
-LogicalResult opSlice(Call &c) {
-  auto range = sliceOf(c);
-  return failed(range) ? failure() : c.set(part(c, "self", *range));
-}
-
-LogicalResult opSelect(Call &c) {
-  auto range = selectOf(c);
-  if (failed(range))
-    return failure();
-  SmallVector<int64_t> shape(c.shape("self"));
-  shape.erase(shape.begin() + range->dim);
-  return c.set(c.b.reshape(part(c, "self", *range), shape));
-}
-
-LogicalResult parts(Call &c, ArrayRef<int64_t> sizes, int64_t dim) {
-  SmallVector<Value> made;
-  int64_t from = 0;
-  for (int64_t size : sizes) {
-    if (size < 0 || from + size > c.shape("self")[dim])
-      return c.fail("the parts do not fit the dimension");
-    made.push_back(part(c, "self", {dim, from, from + size}));
-    from += size;
-  }
-  return from == c.shape("self")[dim] ? c.setList(made) : c.fail("the parts do not fit the dimension");
-}
-
-LogicalResult opSplit(Call &c) {
-  auto dim = axisOf(c.integerOr("dim", 0), c.rank("self"));
-  auto sizes = c.ints(c.has("split_sizes") ? "split_sizes" : "split_size");
-  if (!dim || c.rank("self") == 0 || !sizes)
-    return c.fail("the dimension or the sizes are out of range");
-  if (!c.has("split_sizes") && c.integer("split_size")) {
-    const int64_t size = *c.integer("split_size"), all = c.shape("self")[*dim];
-    if (size < 1 || all / size > 4096)
-      return c.fail("the size of the parts is out of range");
-    sizes->clear();
-    for (int64_t from = 0; from < all; from += size)
-      sizes->push_back(std::min(size, all - from));
-  }
-  return parts(c, *sizes, *dim);
-}
-
-LogicalResult opChunk(Call &c) {
-  auto dim = axisOf(c.integerOr("dim", 0), c.rank("self"));
-  const int64_t count = c.integerOr("chunks", 0);
-  if (!dim || c.rank("self") == 0 || count < 1 || count > 4096)
-    return c.fail("the dimension or the number of parts is out of range");
-  const int64_t all = c.shape("self")[*dim], size = std::max<int64_t>(1, (all + count - 1) / count);
-  SmallVector<int64_t> sizes;
-  for (int64_t from = 0; from < all; from += size)
-    sizes.push_back(std::min(size, all - from));
-  return parts(c, sizes, *dim);
-}
-
-LogicalResult opUnbind(Call &c) {
-  auto dim = axisOf(c.integerOr("dim", 0), c.rank("self"));
-  if (!dim || c.rank("self") == 0 || c.shape("self")[*dim] > 4096)
-    return c.fail("the dimension is out of range");
-  SmallVector<int64_t> shape(c.shape("self"));
-  shape.erase(shape.begin() + *dim);
-  SmallVector<Value> made;
-  for (int64_t i = 0; i < c.shape("self")[*dim]; ++i)
-    made.push_back(c.b.reshape(part(c, "self", {*dim, i, i + 1}), shape));
-  return c.setList(made);
-}
-
-/// All tensors of a list, in the result's type; fails where their shapes differ but in `dim`.
-LogicalResult joined(Call &c, SmallVectorImpl<Value> &values) {
-  auto list = c.list("tensors");
-  if (!list || list->empty() || !c.resultElement())
-    return c.fail("expected a list of tensors");
-  for (int i : *list) {
-    if (!c.has(i))
-      return c.fail("None is in the list");
-    values.push_back(c.b.convert(c.input(i), c.resultElement()));
-  }
-  return success();
-}
-
-LogicalResult opCat(Call &c) {
-  SmallVector<Value> values;
-  if (failed(joined(c, values)))
-    return failure();
-  // An empty vector joins anything.
-  llvm::erase_if(values, [&](Value x) { return values.size() > 1 && shapeOf(x) == ArrayRef<int64_t>{0}; });
-  if (values.empty())
-    return c.fail("nothing is joined");
-  auto dim = axisOf(c.integerOr("dim", 0), shapeOf(values[0]).size());
-  if (!dim || shapeOf(values[0]).empty())
-    return c.fail("the dimension is out of range");
-  for (Value x : values) {
-    SmallVector<int64_t> shape(shapeOf(x));
-    if (shape.size() != shapeOf(values[0]).size())
-      return c.fail("the tensors have different numbers of dimensions");
-    shape[*dim] = shapeOf(values[0])[*dim];
-    if (ArrayRef<int64_t>(shape) != shapeOf(values[0]))
-      return c.fail("the tensors have different shapes");
-  }
-  return c.set(values.size() == 1 ? values[0] : c.b.concat(values, *dim));
-}
-
-/// Differences of neighbours, of what is joined of `prepend`, the tensor and `append`.
-LogicalResult opDiff(Call &c) {
-  auto dim = axisOf(c.integerOr("dim", -1), c.rank("self"));
-  const int64_t times = c.integerOr("n", 1);
-  if (!dim || c.rank("self") == 0 || c.element("self").isInteger(1) || times < 0 || times > 16)
-    return c.fail("expected numbers, a dimension, and a small number of differences");
-  SmallVector<Value> values;
-  for (StringRef name : {"prepend", "self", "append"}) {
-    if (!c.isTensor(name))
-      continue;
-    SmallVector<int64_t> shape(c.shape(name));
-    if (c.element(name) != c.element("self") || c.rank(name) != c.rank("self"))
-      return c.fail("'" + name + "' does not fit");
-    shape[*dim] = c.shape("self")[*dim];
-    if (ArrayRef<int64_t>(shape) != c.shape("self"))
-      return c.fail("'" + name + "' does not fit");
-    values.push_back(c.value(name));
-  }
-  Value x = values.size() == 1 ? values[0] : c.b.concat(values, *dim);
-  for (int64_t i = 0; i < times && shapeOf(x)[*dim] > 0; ++i) {
-    SmallVector<int64_t> zeros(shapeOf(x).size(), 0), from(zeros), shape(shapeOf(x)), end(shape);
-    from[*dim] = 1;
-    end[*dim] -= 1;
-    x = c.b.sub(c.b.slice(x, from, shape), c.b.slice(x, zeros, end));
-  }
-  return c.set(x);
-}
-
-LogicalResult opStack(Call &c) {
-  SmallVector<Value> values;
-  if (failed(joined(c, values)))
-    return failure();
-  SmallVector<int64_t> shape(shapeOf(values[0]));
-  auto dim = axisOf(c.integerOr("dim", 0), shape.size() + 1);
-  if (!dim)
-    return c.fail("the dimension is out of range");
-  shape.insert(shape.begin() + *dim, 1);
-  for (Value &x : values) {
-    if (shapeOf(x) != shapeOf(values[0]) && &x != &values[0])
-      return c.fail("the tensors have different shapes");
-  }
-  for (Value &x : values)
-    x = c.b.reshape(x, shape);
-  return c.set(values.size() == 1 ? values[0] : c.b.concat(values, *dim));
-}
-
-LogicalResult opBroadcastTensors(Call &c) {
-  auto list = c.list("tensors");
-  if (!list)
-    return c.fail("expected a list of tensors");
-  SmallVector<int64_t> common;
-  for (int i : *list) {
-    auto shape = c.has(i) ? broadcastShape(common, c.shape(i)) : std::nullopt;
-    if (!shape)
-      return c.fail("the tensors do not broadcast");
-    common = *shape;
-  }
-  SmallVector<Value> made;
-  for (int i : *list)
-    made.push_back(c.inputTo(i, common));
-  return c.setList(made);
-}
-
-LogicalResult opRepeat(Call &c) {
-  auto repeats = c.ints("repeats");
-  if (!repeats || static_cast<int64_t>(repeats->size()) < c.rank("self"))
-    return c.fail("fewer repetitions than dimensions");
-  SmallVector<int64_t> from(repeats->size() - c.rank("self"), 1), mixed, shape, dims;
+LogicalResult repeatBy(Call &c, ArrayRef<int64_t> repeats) {
+  SmallVector<int64_t> from(repeats.size() - c.rank("self"), 1), mixed, shape, dims;
   llvm::append_range(from, c.shape("self"));
-  for (auto [size, times] : llvm::zip_equal(from, *repeats)) {
+  for (auto [size, times] : llvm::zip_equal(from, repeats)) {
     if (times < 0 || times > frontend::kMaxElements)
       return c.fail("a number of repetitions is out of range");
     mixed.push_back(times);
@@ -339,33 +165,57 @@ LogicalResult opRepeat(Call &c) {
   return c.set(c.b.reshape(c.b.broadcast(c.b.reshape(c.value("self"), from), mixed, dims), shape));
 }
 
+LogicalResult opRepeat(Call &c) {
+  auto repeats = c.ints("repeats");
+  if (!repeats || static_cast<int64_t>(repeats->size()) < c.rank("self"))
+    return c.fail("fewer repetitions than dimensions");
+  return repeatBy(c, *repeats);
+}
+/// The last dimensions are repeated where there are fewer numbers.
+LogicalResult opTile(Call &c) {
+  auto repeats = c.ints("dims");
+  if (!repeats)
+    return c.fail("the numbers of repetitions are not known");
+  while (static_cast<int64_t>(repeats->size()) < c.rank("self"))
+    repeats->insert(repeats->begin(), 1);
+  return repeatBy(c, *repeats);
+}
+
+/// The sum over dimensions that a broadcast from `size` would have made.
+LogicalResult opSumToSize(Call &c) {
+  auto shape = c.ints("size");
+  auto wide = shape ? broadcastShape(*shape, c.shape("self")) : std::nullopt;
+  if (!wide || ArrayRef<int64_t>(*wide) != c.shape("self") || c.element("self").isInteger(1))
+    return c.fail("the tensor is no broadcast of that shape, or boolean");
+  const int64_t lead = c.rank("self") - static_cast<int64_t>(shape->size());
+  SmallVector<int64_t> dims;
+  for (int64_t dim = 0; dim < c.rank("self"); ++dim)
+    if (dim < lead || (*shape)[dim - lead] != c.shape("self")[dim])
+      dims.push_back(dim);
+  Value x = c.value("self");
+  return c.set(c.b.reshape(dims.empty() ? x : c.b.sum(x, dims), *shape));
+}
+
 const OpRow kRows[] = {
-    {"aten.broadcast_tensors.default", opBroadcastTensors, ""},
-    {"aten.cat.default", opCat, ""},
-    {"aten.chunk.default", opChunk},
-    {"aten.concat.default", opCat, ""},
-    {"aten.diff.default", opDiff},
+    {"aten.broadcast_to.default", opExpand},
     {"aten.expand.default", opExpand},
     {"aten.expand_as.default", opExpandAs, "self,other"},
     {"aten.flatten.using_ints", opFlatten},
     {"aten.permute.default", opPermute},
+    {"aten.ravel.default", opRavel},
     {"aten.repeat.default", opRepeat},
     {"aten.reshape.default", opView},
+    {"aten.reshape_as.default", opReshapeAs, "self,other"},
     {"aten._unsafe_view.default", opView},
-    {"aten.select.int", opSelect},
-    {"aten.slice.Tensor", opSlice},
-    {"aten.split.Tensor", opSplit},
-    {"aten.split.sizes", opSplit},
-    {"aten.split_with_sizes.default", opSplit},
     {"aten.squeeze.default", opSqueeze},
     {"aten.squeeze.dim", opSqueeze},
     {"aten.squeeze.dims", opSqueeze},
-    {"aten.stack.default", opStack, ""},
-    {"aten.t.default", opT},
+    {"aten.sum_to_size.default", opSumToSize},
     {"aten.swapaxes.default", opTranspose},
     {"aten.swapdims.default", opTranspose},
+    {"aten.t.default", opT},
+    {"aten.tile.default", opTile},
     {"aten.transpose.int", opTranspose},
-    {"aten.unbind.int", opUnbind},
     {"aten.unflatten.int", opUnflatten},
     {"aten.unsqueeze.default", opUnsqueeze},
     {"aten.view.default", opView},

@@ -11,12 +11,14 @@
 
 namespace tessera::pt2 {
 
-/// Indices of several leading dimensions as indices of one, into which the dimensions are merged.
+/// Indices of several dimensions as indices of one, into which they are merged, before all others.
 struct FlatIndices {
   mlir::Value flat;                  ///< of shape `common`
   llvm::SmallVector<int64_t> common; ///< to which the indices broadcast
   llvm::SmallVector<int64_t> table,
-      all; ///< shapes: of the tensor with its leading dimensions merged, of all that is named
+      all;                          ///< shapes: of the tensor with its dimensions merged, of all that is named
+  llvm::SmallVector<int64_t> order, ///< of the tensor's dimensions: those that are indexed come first
+      placed;                       ///< of those of `all` in the result
 };
 
 /// Of `self` by the tensors of integers at these inputs. Fails with the call's reason.

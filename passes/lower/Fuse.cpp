@@ -78,7 +78,8 @@ void duplicateCheapSources(Block &block, const FusionRoles &roles) {
 
 class BlockFuser {
 public:
-  BlockFuser(Block &block, bool isGpu) : block(block), roles(block), groups(roles, isGpu) {}
+  BlockFuser(Block &block, bool isGpu, bool keepsGradients)
+      : block(block), roles(block), groups(roles, isGpu, keepsGradients) {}
 
   LogicalResult run() {
     duplicateCheapSources(block, roles);
@@ -380,7 +381,7 @@ struct Fuse : impl::FuseBase<Fuse> {
     });
     // Inner blocks first: what they copy is then no longer read from outside.
     for (Block *block : llvm::reverse(blocks))
-      if (failed(BlockFuser(*block, gpu).run()))
+      if (failed(BlockFuser(*block, gpu, keepGradients).run()))
         return signalPassFailure();
   }
 };

@@ -213,7 +213,7 @@ bool FusionGroups::tryMerge(FusionGroup *first, FusionGroup *second) {
   auto plan = codegen::planKernel(body, isGpu, why);
   if (!plan || !worthwhile(first, second, body, *plan))
     return false;
-  if (plan->kind == codegen::KernelKind::Blocks && !isOfOnePass(members))
+  if ((keepsGradients || plan->kind == codegen::KernelKind::Blocks) && !isOfOnePass(members))
     return false;
   first->position = sink ? second->position : first->position;
   first->members = std::move(members);

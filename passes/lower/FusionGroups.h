@@ -32,7 +32,8 @@ struct FusionGroup {
 class FusionGroups {
 public:
   /// `roles`: of the ops of the block.
-  FusionGroups(const FusionRoles &roles, bool isGpu) : roles(roles), isGpu(isGpu) {}
+  FusionGroups(const FusionRoles &roles, bool isGpu, bool keepsGradients)
+      : roles(roles), isGpu(isGpu), keepsGradients(keepsGradients) {}
   /// Numbers the ops of `block` and gives each compute op a group of its own. Reports ops that no kernel can compute.
   mlir::LogicalResult initialize(mlir::Block &block);
   /// Merges groups along values, then groups that read the same values, until nothing changes.
@@ -83,7 +84,7 @@ private:
 
   const FusionRoles &roles;
   /// Whether the kernels are those of a GPU.
-  bool isGpu;
+  bool isGpu, keepsGradients;
   mlir::Block *block = nullptr;
   llvm::DenseMap<mlir::Operation *, unsigned> numbers;
   llvm::DenseMap<mlir::Operation *, FusionGroup *> owner;

@@ -3,6 +3,7 @@
 #include "passes/lower/FusionGroups.h"
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/PhaseAnalysis.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -108,6 +109,9 @@ bool FusionGroups::tryRecompute(FusionGroup *group, Value value, bool mayExpose)
       return false;
     llvm::append_range(pending, source->getOperands());
   }
+  if (keepsGradients && !train::isMarkedBackward(group->members.front()) &&
+      llvm::any_of(chain, train::isMarkedBackward))
+    return false;
   SmallVector<Operation *> ops(group->members);
   llvm::append_range(ops, group->recomputed);
   llvm::append_range(ops, chain);

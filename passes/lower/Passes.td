@@ -213,7 +213,9 @@ def Fuse : Pass<"fuse", "::mlir::func::FuncOp"> {
     ```
   }];
   let options = [Option<"gpu", "gpu", "bool", "false",
-                        "Plan kernels of a GPU: sums of rows and of columns may be one kernel, and a value and its transpose">];
+                        "Plan kernels of a GPU: sums of rows and of columns may be one kernel, and a value and its transpose">,
+                 Option<"keepGradients", "keep-gradients", "bool", "false",
+                        "No kernel computes ops of the backward pass and others, so that every gradient is in memory">];
   let dependentDialects = ["::tessera::exec::ExecDialect"];
 }
 

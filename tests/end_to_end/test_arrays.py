@@ -5,6 +5,8 @@ import os
 
 from harness import GOLDENS, MODELS, ToolTest, safetensors
 
+import numpy as np
+
 
 class Arrays(ToolTest):
     def compare(self, name, loss):
@@ -35,10 +37,19 @@ class Arrays(ToolTest):
         with open(self.path("scale.onnxtxt"), "w") as file:
             file.write('<ir_version: 8, opset_import: ["" : 17]>\nscale (float[B,16] x) => (float[B,4] y)\n'
                        f"<float[16,4] w = {{{', '.join(['1'] * 64)}}}>\n{{\n  t = Tanh (w)\n  y = MatMul (x, t)\n}}\n")
-        self.succeed("tessera-compile", "scale.onnxtxt", "--parameters", ".", "--batch", 1, "--loss", "mse", "--optimizer", "sgd",
-                     "--guard-updates", "off", "-o", "scale.tessera")
-        done = self.tool("tessera-run", "scale.tessera", "--data", os.path.join(GOLDENS, "mlp", "data.safetensors"), "--steps", 1,
-                         "--dump", "gradients", "--out", "run")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stderr, "gradients of 'w'; they are never in memory and not written")
-        self.assertEqual(sorted(safetensors.load(self.path("run", "dump-1", "gradients.safetensors"))), [])
+        safetensors.save({"w": np.ones((16, 4), np.float32)}, self.path("w.safetensors"))
+        for out, flags in ("run", []), ("kept", ["--keep-gradients"]):
+            self.succeed("tessera-compile", "scale.onnxtxt", "--parameters", ".", "--batch", 1, "--loss", "mse", "--optimizer",
+                         "sgd", "--lr", 1, "--weight-decay", 0, "--guard-updates", "off", *flags, "-o", "scale.tessera")
+            done = self.tool("tessera-run", "scale.tessera", "--data", os.path.join(GOLDENS, "mlp", "data.safetensors"), "--steps", 1,
+                             "--weights", "w.safetensors", "--dump", "gradients,parameters", "--out", out)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            gradients = safetensors.load(self.path(out, "dump-1", "gradients.safetensors"))
+            if flags:
+                self.assertNotIn("never in memory", done.stderr)
+                moved = 1 - safetensors.load(self.path(out, "dump-1", "parameters.safetensors"))["w"]
+                self.assertGreater(np.abs(moved).max(), 1e-3)
+                np.testing.assert_allclose(gradients["w"], moved, rtol=1e-4, atol=1e-6)
+            else:
+                self.assertRegex(done.stderr, r"gradients of 'w'; they are never in memory and not written .*--keep-gradients")
+                self.assertEqual(sorted(gradients), [])

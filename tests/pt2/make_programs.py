@@ -232,6 +232,18 @@ class NoGradInPlace(NoGrad):
         return y
 
 
+class Dropouts(nn.Module):
+    """Of elements and of channels, to zero and to the value that SELU tends to."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(4, 1, 1))
+        self.layers = nn.Sequential(nn.Dropout2d(0.25), nn.AlphaDropout(0.25), nn.FeatureAlphaDropout(0.25))
+
+    def forward(self, x):
+        return self.layers(x * self.scale)
+
+
 class WithConstant(nn.Module):
     def __init__(self, constant):
         super().__init__()
@@ -314,6 +326,7 @@ def main():
     save("no_grad", export(NoGrad().train(), (x,), dynamic_shapes=open_batch))
     save("no_grad_in_place", export(NoGradInPlace().train(), (x,), dynamic_shapes=open_batch))
     save("pooled", export(Pooled().train(), (torch.randn(8, 3, 16, 16),)))
+    save("dropouts", export(Dropouts().train(), (torch.randn(2, 4, 3, 3),)))
     save("results", export(Results(), (x,)))
     try:
         from torch.testing._internal.two_tensor import TwoTensor

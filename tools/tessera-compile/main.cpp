@@ -321,6 +321,8 @@ void addDebugOptions(CLI::App &app, tessera::CompileOptions &o, bool &printPipel
           "import, differentiate, optimize, precision, shard, schedule, lower or artifact"));
   app.add_option("--dump-phases", o.dumpPhases, "write the IR after each phase into this directory");
   app.add_flag("--embed-ir", o.embedIr, "keep the IR of each phase in the artifact (tessera-dump --ir=<phase>)");
+  app.add_flag("--keep-gradients", o.keepGradients,
+               "keep every gradient in memory until the update, so that tessera-run --dump=gradients has all of them");
   app.add_flag("--timing", o.timing, "print the time of each phase");
   app.add_flag("--remarks", o.remarks, "print what was not applied, and why");
   app.add_flag("--verbose", o.verbose, "list the model's tensors: what each is in the step, and who decided so");

@@ -43,6 +43,7 @@ struct CompileOptions {
   bool remarks = false; ///< print remarks: what was not applied, and why
   bool verbose = false; ///< list the model's tensors: what each is, and who decided so
   bool embedIr = false;
+  bool keepGradients = false; ///< no kernel computes a gradient only to update with it
 
   // Import.
   std::map<std::string, int64_t> dims; ///< symbolic dimension = value

@@ -207,7 +207,7 @@ void addLowering(OpPassManager &module, const CompileOptions &o) {
   steps.addPass(createAccumulateProducts());
   if (epiloguesOf(o) != "none")
     steps.addPass(createFuseEpilogues({.kinds = epiloguesOf(o)}));
-  steps.addPass(createFuse({.gpu = isGpu(o)}));
+  steps.addPass(createFuse({.gpu = isGpu(o), .keepGradients = o.keepGradients}));
   module.addPass(createOutlineKernels());
   module.addPass(createToExec({.keepStep = true}));
   module.addNestedPass<exec::ProgramOp>(createPlanMemory());

@@ -1,0 +1,187 @@
+//===- OpsDiagonal.cpp - diagonals and triangles of matrices ---------------===//
+
+#include "frontends/common/Axis.h"
+#include "frontends/common/Pad.h"
+#include "frontends/pt2/OpTable.h"
+
+using namespace mlir;
+using namespace tessera::train;
+
+namespace tessera::pt2 {
+
+namespace {
+/// Offsets of a diagonal that are worth a number.
+constexpr int64_t kMaxOffset = int64_t{1} << 40;
+/// Elements up to which a matrix is known, so that what follows from it can be.
+constexpr int64_t kMaxKnown = 1 << 16;
+
+// --- Which read a matrix ---
+
+/// A diagonal of two dimensions, which becomes the last dimension.
+FailureOr<Value> diagonalOf(Call &c, StringRef name, int64_t dim1, int64_t dim2, int64_t offset) {
+  const int64_t rank = c.rank(name);
+  auto first = axisOf(dim1, rank), second = axisOf(dim2, rank);
+  if (rank < 2 || !first || !second || *first == *second)
+    return c.fail("dimensions are out of range");
+  SmallVector<int64_t> order, shape;
+  for (int64_t dim = 0; dim < rank; ++dim)
+    if (dim != *first && dim != *second) {
+      order.push_back(dim);
+      shape.push_back(c.shape(name)[dim]);
+    }
+  order.append({*first, *second});
+  const int64_t rows = c.shape(name)[*first], columns = c.shape(name)[*second];
+  offset = std::clamp(offset, -rows, columns);
+  const int64_t row = std::max<int64_t>(-offset, 0), column = std::max<int64_t>(offset, 0),
+                length = std::min(rows - row, columns - column);
+  Build &b = c.b;
+  Value x = b.transpose(c.value(name), order);
+  x = frontend::sliceAlong(b, frontend::sliceAlong(b, x, rank - 2, row, row + length), rank - 1, column,
+                           column + length);
+  shape.push_back(length * length);
+  SmallVector<int64_t> zeros(shape.size(), 0), steps(shape.size(), 1);
+  steps.back() = length + 1;
+  return c.b.slice(b.reshape(x, shape), zeros, shape, steps);
+}
+LogicalResult diagonal(Call &c, StringRef name, int64_t dim1, int64_t dim2, int64_t offset) {
+  auto found = diagonalOf(c, name, dim1, dim2, offset);
+  return failed(found) ? failure() : c.set(*found);
+}
+LogicalResult opDiagonal(Call &c) {
+  return diagonal(c, "self", c.integerOr("dim1", 0), c.integerOr("dim2", 1), c.integerOr("offset", 0));
+}
+LogicalResult opLinalgDiagonal(Call &c) {
+  return diagonal(c, "A", c.integerOr("dim1", -2), c.integerOr("dim2", -1), c.integerOr("offset", 0));
+}
+
+LogicalResult opTrace(Call &c) {
+  Type element = c.resultElement();
+  if (c.rank("self") != 2 || !element || element.isInteger(1))
+    return c.fail("expected a matrix of numbers");
+  auto found = diagonalOf(c, "self", 0, 1, 0);
+  return failed(found) ? failure() : c.set(c.b.sum(c.b.convert(*found, element), {0}));
+}
+
+template <bool lower> LogicalResult opTriangle(Call &c) {
+  const int64_t rank = c.rank("self"), diagonal = c.integerOr("diagonal", 0);
+  if (rank < 2 || std::abs(diagonal) > (int64_t{1} << 40))
+    return c.fail("expected a matrix");
+  Build &b = c.b;
+  auto index = RankedTensorType::get(c.shape("self"), b.builder.getI64Type());
+  Value row = b.iota(index, rank - 2), column = b.iota(index, rank - 1);
+  if (diagonal != 0)
+    row = b.add(row, b.splatLike(row, static_cast<double>(diagonal)));
+  Value keep = b.compare(lower ? CompareDirection::Ge : CompareDirection::Le, row, column);
+  Value x = c.value("self");
+  return c.set(b.select(keep, x, b.splatLike(x, 0)));
+}
+
+// --- Which make one ---
+
+/// Whether places of a matrix, its last two dimensions, are on the diagonal `offset` places to the right of the main
+/// one.
+Value onDiagonal(Build &b, ArrayRef<int64_t> shape, int64_t offset) {
+  auto index = RankedTensorType::get(shape, b.builder.getI64Type());
+  const auto rank = static_cast<int64_t>(shape.size());
+  Value row = b.iota(index, rank - 2), column = b.iota(index, rank - 1);
+  return b.compare(CompareDirection::Eq, b.add(row, b.splatLike(row, static_cast<double>(offset))), column);
+}
+
+LogicalResult opEye(Call &c) {
+  auto rows = c.integer("n"), columns = c.has("m") ? c.integer("m") : rows;
+  Type element = c.resultElement();
+  if (!rows || !columns || *rows < 0 || *columns < 0 || !element || !countElements({*rows, *columns}))
+    return c.fail("expected a known size and type");
+  if (*rows * *columns > kMaxKnown)
+    return c.set(c.b.convert(onDiagonal(c.b, {*rows, *columns}, 0), element));
+  HostTensor values = HostTensor::splat(RankedTensorType::get({*rows, *columns}, element), 0);
+  for (int64_t i = 0; i < std::min(*rows, *columns); ++i)
+    if (values.isFloat())
+      values.floats[i * *columns + i] = 1;
+    else
+      values.ints[i * *columns + i] = 1;
+  return c.set(std::move(values));
+}
+
+/// The last dimension as a diagonal of two new ones, among zeros.
+LogicalResult embed(Call &c, Value x, int64_t offset, int64_t dim1, int64_t dim2) {
+  const auto rank = static_cast<int64_t>(shapeOf(x).size());
+  auto first = axisOf(dim1, rank + 1), second = axisOf(dim2, rank + 1);
+  if (rank == 0 || !first || !second || *first == *second || std::abs(offset) > kMaxOffset)
+    return c.fail("a dimension or the offset is out of range");
+  frontend::Pads pads(rank);
+  (offset > 0 ? pads.before : pads.after)[rank - 1] = std::abs(offset);
+  SmallVector<int64_t> shape(shapeOf(x)), dims;
+  const int64_t size = shape.back() + std::abs(offset);
+  shape.back() = size;
+  shape.push_back(size);
+  if (!countElements(shape))
+    return c.fail("the result is too large");
+  for (int64_t dim = 0; dim + 1 < rank; ++dim)
+    dims.push_back(dim);
+  dims.push_back(rank); // each element in its column, of all rows
+  Build &b = c.b;
+  Value wide = b.broadcast(offset == 0 ? x : frontend::padConstant(b, x, pads, 0), shape, dims);
+  Value matrix = b.select(onDiagonal(b, shape, offset), wide, b.splatLike(wide, 0));
+  SmallVector<int64_t> order(rank + 1, -1);
+  order[*first] = rank - 1;
+  order[*second] = rank;
+  int64_t next = 0;
+  for (int64_t &place : order)
+    place = place < 0 ? next++ : place;
+  return c.set(b.transpose(matrix, order));
+}
+LogicalResult opDiagEmbed(Call &c) {
+  return embed(c, c.value("self"), c.integerOr("offset", 0), c.integerOr("dim1", -2), c.integerOr("dim2", -1));
+}
+LogicalResult opDiag(Call &c) {
+  if (c.rank("self") == 2)
+    return diagonal(c, "self", 0, 1, c.integerOr("diagonal", 0));
+  return c.rank("self") == 1 ? embed(c, c.value("self"), c.integerOr("diagonal", 0), -2, -1)
+                             : c.fail("expected a vector or a matrix");
+}
+LogicalResult opDiagFlat(Call &c) {
+  return embed(c, c.b.reshape(c.value("self"), {c.type("self").getNumElements()}), c.integerOr("offset", 0), -2, -1);
+}
+
+/// Rows and columns of a triangle, row by row: [2, count].
+template <bool lower> LogicalResult opTriangleIndices(Call &c) {
+  auto rows = c.integer("row"), columns = c.integer("col");
+  const int64_t offset = c.integerOr("offset", 0);
+  Type element = c.resultElement();
+  if (!rows || !columns || *rows < 0 || *columns < 0 || std::abs(offset) > kMaxOffset || !element ||
+      !element.isSignlessInteger() || !countElements({*rows, *columns}) ||
+      *rows * *columns > frontend::kMaxConstantElements)
+    return c.fail("expected a known size, and a type of integers");
+  SmallVector<int64_t> at[2];
+  for (int64_t row = 0; row < *rows; ++row)
+    for (int64_t column = 0; column < *columns; ++column)
+      if (lower ? column - row <= offset : column - row >= offset) {
+        at[0].push_back(row);
+        at[1].push_back(column);
+      }
+  HostTensor values = HostTensor::splat(RankedTensorType::get({2, static_cast<int64_t>(at[0].size())}, element), 0);
+  values.ints.assign(at[0].begin(), at[0].end());
+  values.ints.insert(values.ints.end(), at[1].begin(), at[1].end());
+  return c.set(std::move(values));
+}
+
+const OpRow kRows[] = {
+    {"aten.diag.default", opDiag},
+    {"aten.diag_embed.default", opDiagEmbed},
+    {"aten.diagflat.default", opDiagFlat},
+    {"aten.diagonal.default", opDiagonal},
+    {"aten.eye.default", opEye, ""},
+    {"aten.eye.m", opEye, ""},
+    {"aten.linalg_diagonal.default", opLinalgDiagonal, "A"},
+    {"aten.trace.default", opTrace},
+    {"aten.tril.default", opTriangle<true>},
+    {"aten.tril_indices.default", opTriangleIndices<true>, ""},
+    {"aten.triu.default", opTriangle<false>},
+    {"aten.triu_indices.default", opTriangleIndices<false>, ""},
+};
+} // namespace
+
+llvm::ArrayRef<OpRow> diagonalOps() { return kRows; }
+
+} // namespace tessera::pt2
