@@ -5,6 +5,7 @@
 #include "frontends/pt2/Aliasing.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 #include <limits>
 
@@ -132,15 +133,19 @@ private:
     const std::string top = topOf(self); // the others are views of it, or it of them
     std::vector<std::string> others;     // that are read later and would change, too
     std::vector<std::string> names = family[root];
-    names.insert(names.begin(), root);
+    if (names.empty() || names.front() != root)
+      names.insert(names.begin(), root);
+    work += names.size();
+    if (work > kMaxWork)
+      return refuse(result, "the program changes too many views in place");
+    const llvm::StringSet<> alive = aliveOf(top, names);
+    llvm::erase_if(names, [&](const std::string &name) { return !alive.contains(name); });
     for (const std::string &name : names)
       if (topOf(name) != top && isReadLater(name))
         others.push_back(name);
-    work += others.empty() ? names.size() : names.size() * names.size();
-    if (work > kMaxWork)
-      return refuse(result, "the program changes too many views in place");
     if (std::string why = others.empty() ? "" : whyNot(top, names); !why.empty())
       return refuse(result, why);
+    family[root] = names;
     emit(node, target, result);
     for (const std::string &name : names)
       if (topOf(name) == top)
@@ -159,26 +164,24 @@ private:
     for (std::string name = top; memory.count(name); name = memory[name].parent)
       if (memory[name].sharing == Sharing::View || memory[name].sharing == Sharing::Maybe)
         return "it changes what may be a view of '" + rootOf(name) + "' in place, which is read later";
-    for (const std::string &name : names) {
-      const bool isOld = memory.count(name) && memory[name].sharing == Sharing::Maybe;
-      if (isOld && dependents(name, names))
+    for (const std::string &name : names)
+      if (memory.count(name) && memory[name].sharing == Sharing::Maybe)
         return "it changes the memory of '" + name + "' in place, which may be a copy and is read later";
-    }
     return "";
   }
 
-  /// Whether a name, or a view of it, is read later.
-  bool dependents(const std::string &name, const std::vector<std::string> &names) {
-    if (isReadLater(name))
-      return true;
-    return llvm::any_of(names, [&](const std::string &other) {
-      if (!isReadLater(other))
-        return false;
-      std::string up = other;
-      while (up != name && memory.count(up))
-        up = memory[up].parent;
-      return up == name;
-    });
+  /// `top`, names that are read later, and what they are views of. No other one matters any more.
+  llvm::StringSet<> aliveOf(const std::string &top, const std::vector<std::string> &names) {
+    llvm::StringSet<> alive;
+    auto mark = [&](std::string name) {
+      while (alive.insert(name).second && memory.count(name))
+        name = memory[name].parent;
+    };
+    mark(top);
+    for (const std::string &name : names)
+      if (isReadLater(name))
+        mark(name);
+    return alive;
   }
 
   void emit(const Node &node, const std::string &target, const std::string &result) {
@@ -245,7 +248,7 @@ private:
         break;
     }
     for (const std::string &name : names) { // in the order in which they were made
-      if (topOf(name) == top || done.count(name) || !dependents(name, names))
+      if (topOf(name) == top || done.count(name))
         continue;
       const Memory &of = memory[name];
       if (of.sharing == Sharing::Same) {

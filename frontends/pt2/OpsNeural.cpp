@@ -188,7 +188,9 @@ LogicalResult opAttention(Call &c) {
   frontend::AttentionArguments a{query, key, value, c.optional("attn_mask"), c.flag("is_causal", false), 1};
   if (a.mask && a.isCausal)
     return c.fail("is_causal beside a mask");
-  if (!c.flag("enable_gqa", false) && shapeOf(query)[1] != shapeOf(key)[1])
+  // One head of keys and values is broadcast.
+  const bool isOne = shapeOf(key)[1] == 1 && shapeOf(value)[1] == 1;
+  if (!c.flag("enable_gqa", false) && shapeOf(query)[1] != shapeOf(key)[1] && !isOne)
     return c.fail("queries and keys have different numbers of heads, and enable_gqa is not set");
   if (failed(frontend::checkAttention(c, a)))
     return failure();

@@ -1,8 +1,9 @@
-//===- OpsOrder.cpp - where extremes are, orders, running sums --------------===//
+//===- OpsOrder.cpp - extremes, orders, medians, searches, running sums -----===//
 
 #include "compiler/dialect/train/Running.h"
 #include "compiler/dialect/train/Ties.h"
 #include "frontends/common/Functions.h"
+#include "frontends/common/Indexing.h"
 #include "frontends/common/Order.h"
 #include "frontends/pt2/OpTable.h"
 #include "frontends/pt2/Promote.h"
@@ -84,6 +85,77 @@ LogicalResult opTopk(Call &c) {
   return count ? ordered(c, -1, count, c.flag("largest", true), true) : c.fail("k is not known");
 }
 
+// --- Medians ---
+
+/// `value` of dimensions that are gone, or not a number where one of `x` is none.
+Value unlessNaN(Build &b, Value x, ArrayRef<int64_t> dims, Value value) {
+  Value isNaN = b.convert(frontend::isNaN(b, x), b.builder.getI32Type());
+  Value any = b.reduce(ReduceKind::Max, isNaN, dims);
+  return b.select(b.compare(CompareDirection::Ne, any, b.splatLike(any, 0)),
+                  b.splatLike(value, std::numeric_limits<double>::quiet_NaN()), value);
+}
+
+/// The lower one of the two in the middle of all elements; elements that are equal share its slope.
+LogicalResult opMedian(Call &c) {
+  const int64_t count = c.type("self").getNumElements();
+  if (!c.isFloat("self") || count == 0)
+    return c.fail("expected floating point that is not empty");
+  Build &b = c.b;
+  Value x = b.reshape(c.value("self"), {count});
+  Value inOrder = frontend::inOrder(b, x, 0, (count + 1) / 2, /*descending=*/false).values;
+  Value middle = StopGradientOp::create(b.builder, b.loc, frontend::elementAlong(b, inOrder, 0, (count - 1) / 2));
+  Value isHigher = b.compare(CompareDirection::Gt, x, b.broadcast(middle, {count}, {}));
+  Value lower = b.select(isHigher, b.splatLike(x, -std::numeric_limits<double>::infinity()), x);
+  return c.set(unlessNaN(b, x, {0}, b.reduce(ReduceKind::Max, lower, {0})));
+}
+
+/// Along a dimension, and where it is: of equal ones the first.
+LogicalResult opMedianAlong(Call &c) {
+  auto dim = dimensionOf(c, 0);
+  if (!dim || !c.isFloat("self"))
+    return c.fail("expected floating point, and a dimension that is not empty");
+  Build &b = c.b;
+  Value x = withDimension(c);
+  const int64_t middle = (shapeOf(x)[*dim] - 1) / 2;
+  frontend::Ordered found = frontend::inOrder(b, x, *dim, middle + 1, /*descending=*/false);
+  Value value = unlessNaN(b, x, {*dim}, frontend::elementAlong(b, found.values, *dim, middle));
+  Value index = frontend::elementAlong(b, found.indices, *dim, middle);
+  Value firstNaN =
+      frontend::argExtreme(b, b.convert(frontend::isNaN(b, x), b.builder.getI32Type()), *dim, /*isMin=*/false);
+  index = b.select(frontend::isNaN(b, value), firstNaN, index);
+  return succeeded(kept(c, value, *dim)) ? kept(c, index, *dim, 1) : failure();
+}
+
+// --- Searches ---
+
+/// How many of sorted numbers, a vector or one for each row of `self`, are below each element; with `right` those that
+/// are equal count, too.
+LogicalResult searchSorted(Call &c, StringRef sorted) {
+  Build &b = c.b;
+  const int64_t rank = c.rank("self"), sortedRank = c.rank(sorted);
+  const bool isRow = sortedRank > 1;
+  if (c.element(sorted) != c.element("self") || c.element("self").isInteger(1) || sortedRank == 0 || c.has("sorter") ||
+      (isRow && (rank != sortedRank || c.shape("self").drop_back() != c.shape(sorted).drop_back())))
+    return c.fail("expected numbers of one type, sorted ones in a vector or in rows, and no sorter");
+  const std::string side = c.text("side", "");
+  const bool isRight = c.flag("right", false) || side == "right";
+  SmallVector<int64_t> wide(c.shape("self")), dims = llvm::to_vector(llvm::seq<int64_t>(0, rank)), sortedDims;
+  wide.push_back(c.shape(sorted).back());
+  if (isRow)
+    sortedDims = llvm::to_vector(llvm::seq<int64_t>(0, rank - 1));
+  sortedDims.push_back(rank);
+  auto elements = countElements(wide);
+  if (!elements || !c.resultElement() || c.shape(sorted).back() == 0)
+    return c.fail("nothing is searched, or too much");
+  Value x = b.broadcast(c.value("self"), wide, dims), y = b.broadcast(c.value(sorted), wide, sortedDims);
+  // What is no number is above all others.
+  Value isAbove = b.compare(isRight ? CompareDirection::Gt : CompareDirection::Ge, y, x);
+  Value one = b.splat(RankedTensorType::get(wide, b.builder.getI64Type()), 1);
+  return c.set(b.convert(b.sum(b.select(isAbove, b.splatLike(one, 0), one), {rank}), c.resultElement()));
+}
+LogicalResult opBucketize(Call &c) { return searchSorted(c, "boundaries"); }
+LogicalResult opSearchSorted(Call &c) { return searchSorted(c, "sorted_sequence"); }
+
 // --- Running results ---
 
 /// `make` of numbers of the result's type.
@@ -121,16 +193,43 @@ LogicalResult opLogcumsumexp(Call &c) {
   });
 }
 
+/// The largest or smallest so far, and where it is: of equal ones the last. What is no number stays.
+template <bool isMin> LogicalResult opRunningExtreme(Call &c) {
+  auto dim = axisOf(c.integerOr("dim", 0), std::max<int64_t>(c.rank("self"), 1));
+  if (!dim || !c.isFloat("self") || c.type("self").getNumElements() == 0)
+    return c.fail("expected floating point that is not empty, and a dimension that is in range");
+  Build &b = c.b;
+  Value x = withDimension(c), sized = isMin ? b.neg(x) : x;
+  Value most = frontend::scan(b, sized, *dim, -std::numeric_limits<double>::infinity(),
+                              [&](Value first, Value second) { return b.max(first, second); });
+  Value isMost = b.max(b.compare(CompareDirection::Eq, sized, most), frontend::isNaN(b, x));
+  Value place = b.iota(RankedTensorType::get(shapeOf(x), b.builder.getI64Type()), *dim);
+  Value last = frontend::scan(b, b.select(isMost, place, b.splatLike(place, 0)), *dim, 0,
+                              [&](Value first, Value second) { return b.max(first, second); });
+  const int64_t rank = tensorType(x).getRank();
+  const SmallVector<int64_t> order = frontend::withDimAt(rank, *dim, rank - 1);
+  Value values = frontend::pick(b, frontend::permute(b, x, order), frontend::permute(b, last, order));
+  auto done = [&](Value value) { return c.rank("self") == 0 ? b.reshape(value, {}) : value; };
+  return succeeded(c.set(done(frontend::permute(b, values, frontend::inverse(order))))) ? c.set(done(last), 1)
+                                                                                        : failure();
+}
+
 const OpRow kRows[] = {
     {"aten.argmax.default", opArgExtreme<false>},
     {"aten.argmin.default", opArgExtreme<true>},
     {"aten.argsort.default", opArgsort},
     {"aten.argsort.stable", opArgsort},
+    {"aten.bucketize.Tensor", opBucketize, "self,boundaries"},
+    {"aten.cummax.default", opRunningExtreme<false>},
+    {"aten.cummin.default", opRunningExtreme<true>},
     {"aten.cumprod.default", opCumprod},
     {"aten.cumsum.default", opCumsum},
     {"aten.logcumsumexp.default", opLogcumsumexp},
     {"aten.max.dim", opExtremeAlong<false>},
+    {"aten.median.default", opMedian},
+    {"aten.median.dim", opMedianAlong},
     {"aten.min.dim", opExtremeAlong<true>},
+    {"aten.searchsorted.Tensor", opSearchSorted, "self,sorted_sequence"},
     {"aten.sort.default", opSort},
     {"aten.sort.stable", opSort},
     {"aten.topk.default", opTopk},

@@ -42,6 +42,5 @@ ROWS = [
     row("masked_scatter", "aten.masked_scatter.default", lambda x, y, z: aten.masked_scatter.default(x, y > 0, z), f(3, 4), f(3, 4), f(12), refused="mask is not known"),
     row("masked_scatter_known", "aten.masked_scatter.default", lambda x, y, z: aten.masked_scatter.default(x, y, z), f(2, 3),
         k([[True, False, True], [False, True, True]]), f(5)),
-    row("bucketize", "aten.bucketize.Tensor", lambda x, y: aten.bucketize.Tensor(x, y), f(4, 3), k([-1.0, 0.0, 1.0]), refused="searches"),
     row("nonzero", "aten.nonzero.default", lambda x: aten.nonzero.default(x).sum(), f(4, 3), refused="depends on data"),
 ]

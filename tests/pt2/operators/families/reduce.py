@@ -76,7 +76,6 @@ ROWS = [
     row("cumprod", "aten.cumprod.default", lambda x: aten.cumprod.default(x, 1), f(3, 4)),
     row("cumprod_zero", "aten.cumprod.default", lambda x: aten.cumprod.default(x, 1), f(5, 4, kind="grid")),
     row("logcumsumexp", "aten.logcumsumexp.default", lambda x: aten.logcumsumexp.default(x, 1), f(3, 4)),
-    row("cummax", "aten.cummax.default", lambda x: aten.cummax.default(x, 1), f(3, 6, kind="grid"), refused="running maxima"),
     row("sort", "aten.sort.default", lambda x: aten.sort.default(x), f(3, 6, kind="distinct")),
     row("sort_descending", "aten.sort.default", lambda x: aten.sort.default(x, 0, True), f(5, 2, kind="distinct")),
     row("sort_stable", "aten.sort.stable", lambda x: aten.sort.stable(x, stable=True, dim=1), f(3, 6, kind="grid")),
@@ -84,5 +83,4 @@ ROWS = [
     row("argsort", "aten.argsort.default", lambda x: aten.argsort.default(x, 1, True), f(3, 6, kind="distinct")),
     row("topk", "aten.topk.default", lambda x: aten.topk.default(x, 2), f(3, 6, kind="distinct")),
     row("topk_smallest", "aten.topk.default", lambda x: aten.topk.default(x, 3, 0, False), f(5, 2, kind="distinct")),
-    row("median", "aten.median.dim", lambda x: aten.median.dim(x, 1), f(3, 5, kind="distinct"), refused="medians"),
 ]
