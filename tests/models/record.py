@@ -35,6 +35,8 @@ from tessera import names as naming  # noqa: E402
 from tessera import targets, training  # noqa: E402
 from tessera.dimensions import axes_of  # noqa: E402
 from tessera.dropout import without_dropout  # noqa: E402
+from tessera.hyper import hyper_flags  # noqa: E402
+from tessera.module_step import kept  # noqa: E402
 from tessera.onnx import ExportError, export_proto, exporters, graph, record  # noqa: E402
 
 FOLDER = os.path.join(HERE, "recorded")
@@ -86,7 +88,7 @@ def data_for(model, inputs, names, loss, padding):
         if not example.is_floating_point():
             entry["index_bound"] = 32
         batch[name] = entry
-    with torch.no_grad(), without_dropout(model), training.kept(model):
+    with torch.no_grad(), without_dropout(model), kept(model):
         shape = list(model(*inputs).shape)
     batch["targets"] = ({"role": "target", "shape": shape, "dtype": "f32"} if loss.kind == "mse" else
                         {"role": "target", "shape": shape[:-1], "dtype": "i32", "index_bound": shape[-1]})
@@ -108,7 +110,7 @@ def write_training(folder, name, model, inputs, names, kind, found):
     save_file({key: torch.from_numpy(value.astype(numpy.int32) if value.dtype == numpy.int64 else value)
                for key, value in data.items()}, os.path.join(folder, "data.safetensors"))
     flags = ["--batch", BATCH, *(["--seq", SEQUENCE] if not inputs[0].is_floating_point() else []), *loss.flags(),
-             *training.hyper_flags()]
+             *hyper_flags()]
     versions = {"torch": torch.__version__.split("+")[0]}
     if name not in plain.MODELS:
         import transformers
@@ -180,9 +182,8 @@ def main():
         model, inputs, names, kind = build(name)
         model.train()
         if options.label == "oldest":
-            arrays = {key: tensor.numpy() for key, tensor in load_file(
-                os.path.join(folder, "weights.safetensors")).items()}
-            training.set_weights(model, arrays)  # those that are not there are not used
+            # Those that are not there are not used.
+            training.set_weights(model, load_file(os.path.join(folder, "weights.safetensors")))
         for exporter in exporters.EXPORTERS if name in plain.MODELS else ["auto"]:
             try:
                 exported, found = export_proto(model, inputs, names, exporter=exporter, say=lambda text: None)

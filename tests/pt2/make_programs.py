@@ -242,7 +242,7 @@ class WithConstant(nn.Module):
 
 
 # Here, so that the lines of the modules, which programs name and tests know, stay.
-sys.path.insert(0, os.path.join(HERE, "..", "support"))
+sys.path.append(os.path.join(HERE, "..", "support"))
 import pt2_archive  # noqa: E402
 
 

@@ -20,26 +20,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "models"), os.path.join(HERE, "..", "..", "frontends", "python")]
 import catalogue  # noqa: E402
 import pool  # noqa: E402
+import tessera  # noqa: E402
 import torch  # noqa: E402
 from catalogue import recording, running  # noqa: E402
 from safetensors.torch import save_file  # noqa: E402
 from tessera import tools  # noqa: E402
-from tessera.dimensions import by_parameter  # noqa: E402
 from tessera.dropout import without_dropout  # noqa: E402
-
-
-def export(model, examples, path):
-    """Writes the program with the batch open, or fixed where the module fixes it. The names of its inputs."""
-    def attempt(batch):
-        shapes = by_parameter(model, [{0: batch} if tensor.dim() else {} for tensor in examples])
-        return torch.export.export(model, examples, dynamic_shapes=shapes if batch else None)
-    with without_dropout(model):
-        try:
-            program = attempt(torch.export.Dim("batch", min=2))
-        except Exception:  # noqa: BLE001: torch has no common class for what its exporter raises
-            program = attempt(None)
-    torch.export.save(program, path)
-    return list(program.graph_signature.user_inputs)
 
 
 def run(name, folder):
@@ -55,9 +41,12 @@ def run(name, folder):
     case = json.loads(json.dumps(case))  # keys as in a file
     program = os.path.join(folder, "model.pt2")
     try:
-        names = export(model, examples, program)
-    except Exception as why:  # noqa: BLE001
-        return {"result": "exporter refuses", "reason": " ".join(str(why).split())[:200]}
+        with without_dropout(model):
+            made = tessera.export(model, examples, check=False)
+        made.save(program)
+    except tessera.ExportError as why:
+        return {"result": "exporter refuses", "reason": str(why)[:200]}
+    names = list(made.inputs)
     data = tools.load(os.path.join(folder, "data.safetensors"))
     save_file({renamed.get(key, key): torch.from_numpy(value.copy()) for renamed in [dict(zip(row.names, names))]
                for key, value in data.items()}, os.path.join(folder, "renamed.safetensors"))
