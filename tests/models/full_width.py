@@ -13,7 +13,6 @@ Exit status: 0; 1 if a model was not compiled.
 
 import argparse
 import datetime
-import importlib.metadata
 import json
 import multiprocessing
 import os
@@ -30,6 +29,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "frontends", "python")]
 sys.path.append(os.path.join(HERE, "..", "support"))  # last: it has a module safetensors, too
 import pt2_archive  # noqa: E402
+import results  # noqa: E402
 import tessera  # noqa: E402
 import zoo  # noqa: E402
 from tessera import tools  # noqa: E402
@@ -95,7 +95,7 @@ def compile_program(name, found, path):
         return result | {"rank_bytes": json.load(file)["memory"]["peak_per_rank"]}
 
 
-def run(name, results, memory):
+def run(name, path_of_results, memory):
     """One model, in a process of its own; its result goes to the file of results."""
     resource.setrlimit(resource.RLIMIT_AS, (memory << 30, memory << 30))
     result = {"name": name}
@@ -106,17 +106,14 @@ def run(name, results, memory):
             result |= compile_program(name, result, path)
         except Exception as why:  # noqa: BLE001
             result |= {"stage": "export", "reason": f"{type(why).__name__}: {' '.join(str(why).split())}"[:300]}
-    with open(results, "a") as file:
+    with open(path_of_results, "a") as file:
         file.write(json.dumps(result) + "\n")
     print(json.dumps(result), flush=True)
 
 
 def read(path):
     """The results in a file, the last one of each model, in the order of the zoo."""
-    found = {}
-    if os.path.exists(path):
-        with open(path) as file:
-            found = {result["name"]: result for result in map(json.loads, file)}
+    found = results.read(path, lambda result: result["name"])
     return [found[name] for name in zoo.FULL if name in found]
 
 
@@ -151,13 +148,13 @@ def main():
                 target=run, args=(name, options.results, options.memory_limit))
             process.start()
             process.join()
-    results = read(options.results)
+    found = read(options.results)
     if options.page:
-        versions = {name: importlib.metadata.version(name).split("+")[0] for name in ("torch", "transformers")}
+        versions = {name: results.version(name) for name in ("torch", "transformers")}
         with open(options.page, "w") as file:
             file.write(PAGE.format(date=datetime.date.today().isoformat(), machine=machine(), **versions))
-            file.writelines(map(row, results))
-    return 1 if any("reason" in result for result in results) else 0
+            file.writelines(map(row, found))
+    return 1 if any("reason" in result for result in found) else 0
 
 
 if __name__ == "__main__":

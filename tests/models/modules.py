@@ -28,6 +28,7 @@ import zipfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [HERE, os.path.join(ROOT, "frontends", "python")]
+import results  # noqa: E402
 from catalogue import FAMILIES, all_rows, running  # noqa: E402
 
 GOLDENS = os.path.join(HERE, "modules")
@@ -85,18 +86,14 @@ def record(rows, options):
     pool.finish()
 
 
-def read(path):
-    """{(name, exporter, configuration): result}, the last of each."""
-    if not os.path.exists(path):
-        return {}
-    with open(path) as file:
-        results = [json.loads(line) for line in file if line.strip()]
-    return {(result["name"], result["exporter"], result["config"]): result for result in results}
+def case_of(result):
+    """What identifies a check."""
+    return result["name"], result["exporter"], result["config"]
 
 
 def run(names, options):
     """Checks what is recorded; returns all results of the file."""
-    known = read(options.results) if options.resume else {}
+    known = results.read(options.results, case_of) if options.resume else {}
     lock = threading.Lock()
     os.makedirs(os.path.dirname(os.path.abspath(options.results)), exist_ok=True)
     output = open(options.results, "a" if options.resume else "w")

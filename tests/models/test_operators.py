@@ -33,7 +33,7 @@ class Operators(ToolTest):
         """All supported rows of a family, in one program."""
         with gzip.open(os.path.join(RECORDED, family + ".gz")) as file, open(self.path("arrays"), "wb") as target:
             target.write(file.read())
-        arrays = tools.load(self.path("arrays"))
+        arrays = safetensors.load(self.path("arrays"))
 
         def under(prefix):
             return {name[len(prefix):]: array for name, array in arrays.items() if name.startswith(prefix)}

@@ -24,8 +24,8 @@ import tessera  # noqa: E402
 import torch  # noqa: E402
 from catalogue import recording, running  # noqa: E402
 from safetensors.torch import save_file  # noqa: E402
-from tessera import tools  # noqa: E402
 from tessera.dropout import without_dropout  # noqa: E402
+from tessera.safetensors import load  # noqa: E402
 
 
 def run(name, folder):
@@ -47,21 +47,10 @@ def run(name, folder):
     except tessera.ExportError as why:
         return {"result": "exporter refuses", "reason": str(why)[:200]}
     names = list(made.inputs)
-    data = tools.load(os.path.join(folder, "data.safetensors"))
+    data = load(os.path.join(folder, "data.safetensors"))
     save_file({renamed.get(key, key): torch.from_numpy(value.copy()) for renamed in [dict(zip(row.names, names))]
                for key, value in data.items()}, os.path.join(folder, "renamed.safetensors"))
-    artifact, stage = os.path.join(folder, "model.tessera"), "compile"
-    try:
-        tools.compile_model(program, artifact, ["--batch", case["samples"], *case["flags"]], 120)
-        stage = "run"
-        got = tools.train(artifact, os.path.join(folder, "renamed.safetensors"), program, case["steps"],
-                            os.path.join(folder, "run"), 120)
-    except tools.ToolError as why:
-        internal = stage == "run" or why.crashed or running.INTERNAL.search(str(why))
-        return {"result": "internal error" if internal else "refused", "stage": stage, "reason": why.reason}
-    verdict = running.verdict_of(folder, case, (), got)
-    return {"result": verdict.summary()["result"], "reason": "; ".join(verdict.problems), "gradients": len(verdict.errors),
-            "loss_difference": verdict.loss_difference, "gradient_difference": verdict.largest[1]}
+    return running.train(folder, case, program, os.path.join(folder, "renamed.safetensors"), (), folder, 120)
 
 
 def main():
@@ -83,8 +72,7 @@ def main():
     jobs = pool.Pool(options.jobs, 300, 16, run, done)
     for row in rows:
         jobs.start((row.name,))
-    while jobs.running:
-        jobs.wait()
+    jobs.finish()
     if options.results:
         with open(options.results, "w") as file:
             json.dump(results, file, indent=1, sort_keys=True)
