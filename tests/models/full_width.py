@@ -28,7 +28,7 @@ import warnings
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "frontends", "python")]
 sys.path.append(os.path.join(HERE, "..", "support"))  # last: it has a module safetensors, too
-import pt2_archive  # noqa: E402
+import archives  # noqa: E402
 import results  # noqa: E402
 import tessera  # noqa: E402
 import zoo  # noqa: E402
@@ -65,7 +65,7 @@ def write(name, path):
     program = tessera.export(made.model, made.inputs, dynamic="positions")
     program.save(path)
     seconds = time.time() - start
-    compressed = pt2_archive.packed(pt2_archive.entries(path))
+    compressed = archives.packed(archives.entries(path))
     with open(path, "wb") as file:
         file.write(compressed)
     parameters = sum(parameter.numel() for parameter in made.model.parameters())

@@ -23,11 +23,12 @@ import re
 import sys
 import tempfile
 import threading
-import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [HERE, os.path.join(ROOT, "frontends", "python")]
+sys.path.append(os.path.join(ROOT, "tests", "support"))  # last: it has a module safetensors, too
+import archives  # noqa: E402
 import results  # noqa: E402
 from catalogue import FAMILIES, all_rows, running  # noqa: E402
 
@@ -126,10 +127,12 @@ def write_goldens(rows, options):
         if not case or all("refused" in found for found in case.get("exporters", {}).values()):
             print(f"{row.name}: nothing to keep")
             continue
-        with zipfile.ZipFile(os.path.join(GOLDENS, row.name + ".zip"), "w", zipfile.ZIP_DEFLATED) as archive:
-            for name in sorted(os.listdir(folder)):
-                with open(os.path.join(folder, name), "rb") as file:
-                    archive.writestr(zipfile.ZipInfo(name), file.read(), zipfile.ZIP_DEFLATED)
+        entries = []
+        for name in sorted(os.listdir(folder)):
+            with open(os.path.join(folder, name), "rb") as file:
+                entries.append((name, file.read()))
+        with open(os.path.join(GOLDENS, row.name + ".zip"), "wb") as file:
+            file.write(archives.packed(entries))
 
 
 def main():

@@ -15,7 +15,7 @@ import warnings
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "frontends", "python")]
 sys.path.append(os.path.join(HERE, "..", "support"))  # last: it has a module safetensors, too
-import pt2_archive  # noqa: E402
+import archives  # noqa: E402
 import record  # noqa: E402
 import tessera  # noqa: E402
 import torch  # noqa: E402
@@ -28,12 +28,12 @@ def save_program(program, path):
     """Writes a program without sample inputs and folders of the machine."""
     buffer = io.BytesIO()
     torch.export.save(program, buffer)
-    entries = [(name, pt2_archive.without_folders(name, data)) for name, data in pt2_archive.entries(buffer)
+    entries = [(name, archives.without_folders(name, data)) for name, data in archives.entries(buffer)
                if "/sample_inputs/" not in name]
     # Small ones as PyTorch writes them, so that the runtime can read their weights.
     is_small = buffer.getbuffer().nbytes < SMALL
     with open(path, "wb") as file:
-        file.write(pt2_archive.packed(entries, lambda name: is_small))
+        file.write(archives.packed(entries, lambda name: is_small))
 
 
 def main():

@@ -243,14 +243,14 @@ class WithConstant(nn.Module):
 
 # Here, so that the lines of the modules, which programs name and tests know, stay.
 sys.path.append(os.path.join(HERE, "..", "support"))
-import pt2_archive  # noqa: E402
+import archives  # noqa: E402
 
 
 def save(name, program, deflate=True):
     """As torch.export.save; `program` may be a dictionary of several."""
     path = os.path.join(FOLDER, name + ".pt2")
     if isinstance(program, dict):
-        torch.export.pt2_archive._package.package_pt2(path, exported_programs=program)
+        torch.export.archives._package.package_pt2(path, exported_programs=program)
     else:
         torch.export.save(program, path)
     rewrite(path, deflate)
@@ -260,11 +260,11 @@ def save(name, program, deflate=True):
 def rewrite(path, deflate):
     """Drops the folders of this machine from stack traces. Deflates the file, so that it is small, or writes it again
     as PyTorch does, where every entry is stored and aligned."""
-    entries = [(name, pt2_archive.without_folders(name, data)) for name, data in pt2_archive.entries(path)]
+    entries = [(name, archives.without_folders(name, data)) for name, data in archives.entries(path)]
     os.remove(path)
     if deflate:
         with open(path, "wb") as file:
-            file.write(pt2_archive.packed(entries, lambda name: "/weight_" in name))
+            file.write(archives.packed(entries, lambda name: "/weight_" in name))
         return
     writer = torch._C.PyTorchFileWriter(path)
     for filename, data in entries:

@@ -23,7 +23,6 @@ import pool  # noqa: E402
 import tessera  # noqa: E402
 import torch  # noqa: E402
 from catalogue import recording, running  # noqa: E402
-from safetensors.torch import save_file  # noqa: E402
 from tessera.dropout import without_dropout  # noqa: E402
 from tessera.safetensors import load  # noqa: E402
 
@@ -46,10 +45,10 @@ def run(name, folder):
         made.save(program)
     except tessera.ExportError as why:
         return {"result": "exporter refuses", "reason": str(why)[:200]}
-    names = list(made.inputs)
     data = load(os.path.join(folder, "data.safetensors"))
-    save_file({renamed.get(key, key): torch.from_numpy(value.copy()) for renamed in [dict(zip(row.names, names))]
-               for key, value in data.items()}, os.path.join(folder, "renamed.safetensors"))
+    renamed = dict(zip(row.names, made.inputs))
+    recording.save_arrays({renamed.get(name, name): value.copy() for name, value in data.items()},
+                          os.path.join(folder, "renamed.safetensors"))
     return running.train(folder, case, program, os.path.join(folder, "renamed.safetensors"), (), folder, 120)
 
 

@@ -50,6 +50,12 @@ def data_of(row, model):
     return data, examples, loss
 
 
+def save_arrays(arrays, path):
+    """Writes {name: array} as safetensors, integers of 64 bits as 32."""
+    save_file({name: torch.from_numpy(array.astype(numpy.int32) if array.dtype == numpy.int64 else array)
+               for name, array in arrays.items()}, path)
+
+
 def in_bf16(model, setting, want):
     """(relative difference of the first loss, {name: largest difference of a gradient}) of PyTorch with everything in bf16;
     None where it does not run so."""
@@ -91,10 +97,8 @@ def reference(row, model, folder):
                     for name, gradient in want.gradients.items()):
                 del case["losses"][micro]
                 continue
-            save_file({name: torch.from_numpy(gradient) for name, gradient in want.gradients.items()},
-                      os.path.join(folder, f"gradients{'' if micro == 1 else f'-{micro}'}.safetensors"))
-    save_file({name: torch.from_numpy(array.astype(numpy.int32) if array.dtype == numpy.int64 else array)
-               for name, array in data.items()}, os.path.join(folder, "data.safetensors"))
+            save_arrays(want.gradients, os.path.join(folder, f"gradients{'' if micro == 1 else f'-{micro}'}.safetensors"))
+    save_arrays(data, os.path.join(folder, "data.safetensors"))
     return examples, case
 
 

@@ -28,7 +28,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 RECORDED = os.path.join(HERE, "recorded")
 sys.path[:0] = [HERE, os.path.join(ROOT, "tests", "support"), os.path.join(ROOT, "frontends", "python")]
 import numpy  # noqa: E402
-import pt2_archive  # noqa: E402
+import archives  # noqa: E402
 import safetensors as files  # noqa: E402
 import table  # noqa: E402
 import torch  # noqa: E402
@@ -76,15 +76,14 @@ def reference(model, data):
     if not numpy.all(numpy.isfinite(want.losses)):
         raise RuntimeError(f"PyTorch's losses are {want.losses}")
     noise = training.rounding(*setting, want.gradients)
-    return want, {name: value for name, value in noise.items()
-                  if value > 1e-5 * numpy.abs(want.gradients[name]).max(initial=0)}
+    return want, compare.notable(noise, want.gradients)
 
 
 def stripped(program):
     """The archive, compressed, without stack traces and sample inputs."""
     buffer, kept = io.BytesIO(), []
     torch.export.save(program, buffer)
-    for name, content in sorted(pt2_archive.entries(buffer)):
+    for name, content in sorted(archives.entries(buffer)):
         if "/sample_inputs/" in name or "/.data/" in name or name.endswith("/byteorder"):
             continue
         if "/models/" in name:
@@ -93,7 +92,7 @@ def stripped(program):
                 node["metadata"] = {key: value for key, value in node["metadata"].items() if key == "nn_module_stack"}
             content = json.dumps(text, separators=(",", ":")).encode()
         kept.append((name, content))
-    return pt2_archive.packed(kept)
+    return archives.packed(kept)
 
 
 def write_compressed(arrays, path):

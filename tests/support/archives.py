@@ -1,5 +1,5 @@
-"""Reads the entries of archives as torch.export.save writes them (.pt2), and writes archives of entries: the same bytes for the
-same ones. For tests and tools that must run without torch."""
+"""Reads the entries of archives (.pt2 files of torch.export.save, .zip), and writes archives of entries: the same bytes for the same
+ones. Needs no torch."""
 
 import io
 import re
