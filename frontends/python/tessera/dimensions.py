@@ -40,7 +40,8 @@ def batch_open(inputs):
 
 
 def positions_open(inputs):
-    """The same, and dimension 1 of integer inputs: of what sizes, and whether they are equal, torch.export finds out."""
+    """Those of batch_open, and dimension 1 of the integer inputs among them. torch.export finds out which sizes they may have, and
+    whether they are equal."""
     from torch.export import Dim
     opened = batch_open(inputs)
     return {name: {**entry, **{axis: Dim.DYNAMIC for axis, kind in axes_of(inputs[name]).items()

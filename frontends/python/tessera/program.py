@@ -180,10 +180,11 @@ def tell_fixed(program, named, wanted, dynamic, reason):
     fixed = fixed_dimensions(wanted, named, found) if len(found) == len(named) else []
     if isinstance(dynamic, dict) and fixed:
         raise ExportError(f"the module fixes sizes that were to be open: {listed(fixed)}")
-    if fixed and dynamic != "auto":
+    is_usual = dynamic in (None, "positions")
+    if fixed and is_usual:
         what = "the batch" if dynamic is None else "sizes that were to be open"
         warnings.warn(f"the module fixes {what}: {listed(fixed)} in the program, as in the example"
                       + (f" ({reason})" if reason else ""), stacklevel=3)
-    if dynamic != "auto" and not wanted:
+    if is_usual and not wanted:
         warnings.warn("the example has fewer than two samples, of which torch.export makes a constant: the program is for "
                       "that many samples only", stacklevel=3)
