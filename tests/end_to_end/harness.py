@@ -22,6 +22,7 @@ for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
         signal.signal(ignored, signal.default_int_handler if ignored == signal.SIGINT else signal.SIG_DFL)
 
 BIN = os.environ.get("TESSERA_BIN", os.path.join(ROOT, "build", "release", "bin"))
+TORCH_PYTHON = os.environ.get("TESSERA_TORCH_PYTHON", "python3")
 MODELS = os.path.join(ROOT, "tests", "onnx", "models")
 GOLDENS = os.path.join(ROOT, "tests", "end_to_end", "goldens")
 
@@ -30,6 +31,14 @@ def with_package():
     """The environment of a Python that finds the package tessera of this clone, and the tools under test."""
     paths = [os.path.join(ROOT, "frontends", "python"), os.environ.get("PYTHONPATH")]
     return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "TESSERA_BIN": BIN}
+
+
+def torch_has(*modules):
+    """Whether the Python with torch, TORCH_PYTHON, can import all of these."""
+    try:
+        return subprocess.run([TORCH_PYTHON, "-c", "import " + ", ".join(modules)], capture_output=True).returncode == 0
+    except OSError:
+        return False
 
 
 class ToolTest(unittest.TestCase):

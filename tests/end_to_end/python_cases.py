@@ -92,6 +92,23 @@ def example():
     return torch.randn(4, 6)
 
 
+class Words(torch.nn.Module):
+    """An embedding with positions: at most 9 of them, or exactly `length`. Its buffer is expanded: elements share memory."""
+
+    def __init__(self, length=0):
+        super().__init__()
+        self.word, self.place, self.length = torch.nn.Embedding(7, 3), torch.nn.Parameter(torch.randn(9, 3)), length
+        self.register_buffer("table", torch.rand(1, 3).expand(3, 3))
+
+    def forward(self, tokens):
+        place = self.place[:self.length or tokens.shape[1]]
+        return (self.word(tokens) + place) @ self.table
+
+
+def tokens():
+    return torch.arange(20).reshape(4, 5) % 7
+
+
 def refused(test, words, *arguments, **options):
     with test.assertRaises(tessera.ExportError) as caught:
         tessera.export(*arguments, **options)
@@ -136,7 +153,13 @@ def dimensions(test, folder):
     test.assertTrue(program.parameters["first.weight"].trained)
     test.assertIsInstance(tessera.export(Net(), example(), dynamic={"x": {0: "samples"}}).inputs["x"].shape[0], str)
     test.assertIsInstance(tessera.export(Net(), example(), dynamic="auto").inputs["x"].shape[0], str)
-    test.assertEqual(tessera.export(Net(), example(), dynamic={}).inputs["x"].shape, (4, 6))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        test.assertEqual(tessera.export(Net(), example(), dynamic={}).inputs["x"].shape, (4, 6))
+    opened = tessera.export(Words(), tokens(), dynamic="positions").inputs["tokens"].shape
+    test.assertEqual([type(size) for size in opened], [str, str])
+    with test.assertWarnsRegex(UserWarning, "the module fixes sizes that were to be open: dimension 1 of tokens is 5 in the"):
+        test.assertEqual(tessera.export(Words(5), tokens(), dynamic="positions").inputs["tokens"].shape[1], 5)
     test.assertIsInstance(tessera.export(Net(), (), kwargs={"x": example()}).inputs["x"].shape[0], str)
     for net, shape in ((Net("fixed"), (4, 6)), (Net(), (1, 6))):
         with warnings.catch_warnings(record=True) as notes:

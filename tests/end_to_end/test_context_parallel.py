@@ -7,29 +7,23 @@ import unittest
 
 import numpy as np
 
-from harness import Golden
+from harness import TORCH_PYTHON, Golden, torch_has
 from launchers import free_port
 import safetensors
 import test_oracle
 
-PYTHON = os.environ.get("TESSERA_TORCH_PYTHON", "python3")
 SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "context_parallel.py")
 MODELS = ("gpt", "llama")
 
 
-def has_context_parallel():
-    found = subprocess.run([PYTHON, "-c", "import torch.distributed.tensor.experimental._context_parallel._attention"],
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return found.returncode == 0
-
-
-@unittest.skipUnless(has_context_parallel(), "no Python with torch and its context_parallel (TESSERA_TORCH_PYTHON)")
+@unittest.skipUnless(torch_has("torch.distributed.tensor.experimental._context_parallel._attention"),
+                     "no Python with torch and its context_parallel (TESSERA_TORCH_PYTHON)")
 class ContextParallel(test_oracle.TrainingTest):
     def torch_steps(self, ranks):
         """PyTorch's results by model, order and rotation."""
         folder = self.path(f"torch-{ranks}")
         os.makedirs(folder)
-        done = subprocess.run([PYTHON, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--master-port", str(free_port()),
+        done = subprocess.run([TORCH_PYTHON, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--master-port", str(free_port()),
                                SCRIPT, folder, *MODELS], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
         self.assertEqual(done.returncode, 0, done.stdout)
         results = {}

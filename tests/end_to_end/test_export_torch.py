@@ -9,9 +9,8 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import ROOT, ToolTest, with_package
+from harness import ROOT, TORCH_PYTHON, ToolTest, torch_has, with_package
 
-PYTHON = os.environ.get("TESSERA_TORCH_PYTHON", "python3")
 CASES = os.path.join(ROOT, "tests", "end_to_end", "export_torch_cases.py")
 
 # Cases of export_cases that are refused, and words of the reason.
@@ -79,14 +78,7 @@ if __name__ == "__main__":
 '''
 
 
-def has(*modules):
-    try:
-        return subprocess.run([PYTHON, "-c", "import " + ", ".join(modules)], capture_output=True).returncode == 0
-    except OSError:
-        return False
-
-
-@unittest.skipUnless(has("torch", "onnx"), "no Python with torch and onnx (TESSERA_TORCH_PYTHON)")
+@unittest.skipUnless(torch_has("torch", "onnx"), "no Python with torch and onnx (TESSERA_TORCH_PYTHON)")
 class Record(unittest.TestCase):
     """The record and the refusals, on the modules of export_cases. Needs none of Tessera's tools."""
 
@@ -94,7 +86,7 @@ class Record(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp(prefix="tessera-")
         cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
-        done = subprocess.run([PYTHON, CASES, cls.folder], capture_output=True, text=True, timeout=1800)
+        done = subprocess.run([TORCH_PYTHON, CASES, cls.folder], capture_output=True, text=True, timeout=1800)
         if done.returncode:
             raise AssertionError(done.stderr)
         cls.results = json.loads(done.stdout)
@@ -140,7 +132,7 @@ class Record(unittest.TestCase):
                        "print(json.dumps([entries, names, ones, notes, dims]))\n")
         for name in ("tied_padded", "tied_padded_dynamo"):
             with self.subTest(name):
-                done = subprocess.run([PYTHON, "read.py", name + ".onnx"], cwd=self.folder, capture_output=True, text=True)
+                done = subprocess.run([TORCH_PYTHON, "read.py", name + ".onnx"], cwd=self.folder, capture_output=True, text=True)
                 entries, names, ones, notes, dims = json.loads(done.stdout)
                 self.assertEqual(json.loads(entries["tessera"]), self.record(name))
                 self.assertEqual(list(entries), ["tessera"])
@@ -176,7 +168,7 @@ class Record(unittest.TestCase):
                        "print(json.dumps([[node.op_type for node in model.graph.node if node.domain == 'tessera']"
                        " for model in models]))\n")
         names = ["detach", "detach_dynamo", "data", "no_grad", "no_grad_dynamo", "zero_behind_detach", "harmless", "auto"]
-        done = subprocess.run([PYTHON, "marks.py", *(name + ".onnx" for name in names)], cwd=self.folder, capture_output=True,
+        done = subprocess.run([TORCH_PYTHON, "marks.py", *(name + ".onnx" for name in names)], cwd=self.folder, capture_output=True,
                               text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         counts = dict(zip(names, map(len, json.loads(done.stdout))))
@@ -208,10 +200,10 @@ class Record(unittest.TestCase):
         self.assertIn("note: the file has the example's B: with B=4", self.results["baked_size"]["said"][0])
 
 
-@unittest.skipUnless(has("torch", "onnx", "safetensors"), "no Python with torch and onnx (TESSERA_TORCH_PYTHON)")
+@unittest.skipUnless(torch_has("torch", "onnx", "safetensors"), "no Python with torch and onnx (TESSERA_TORCH_PYTHON)")
 class ExportTorch(ToolTest):
     def python(self, *arguments):
-        return subprocess.run([PYTHON, *arguments], cwd=self.folder, capture_output=True, text=True, timeout=300,
+        return subprocess.run([TORCH_PYTHON, *arguments], cwd=self.folder, capture_output=True, text=True, timeout=300,
                               env=with_package())
 
     def test_a_module_trains_as_in_pytorch(self):
@@ -261,7 +253,7 @@ class ExportTorch(ToolTest):
         self.assertEqual(sorted(os.listdir(self.folder)), ["__pycache__", "cut.onnx", "cut.py"] if os.path.isdir(self.path(
             "__pycache__")) else ["cut.onnx", "cut.py"])
 
-    @unittest.skipUnless(has("transformers"), "no transformers")
+    @unittest.skipUnless(torch_has("transformers"), "no transformers")
     def test_a_hugging_face_model(self):
         settings = dict(n_layer=1, n_embd=16, n_head=2, vocab_size=40, bos_token_id=0, eos_token_id="[0, 2]")
         flags = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]

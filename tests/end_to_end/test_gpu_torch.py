@@ -9,20 +9,17 @@ import subprocess
 import sys
 import unittest
 
-from harness import ROOT, ToolTest
+from harness import ROOT, TORCH_PYTHON, ToolTest, torch_has
 
 GPU = os.path.join(ROOT, "tests", "gpu")
 sys.path[:0] = [GPU, os.path.join(ROOT, "tests", "bench")]
 
-TORCH = os.environ.get("TESSERA_TORCH_PYTHON", "python3")
 
-
-@unittest.skipIf(subprocess.run([TORCH, "-c", "import torch"], capture_output=True).returncode,
-                 "no Python with torch (TESSERA_TORCH_PYTHON)")
+@unittest.skipUnless(torch_has("torch"), "no Python with torch (TESSERA_TORCH_PYTHON)")
 class Torch(ToolTest):
     def train(self, system, rows=256, more=()):
         """What eleven steps of a tiny GPT-2 in bf16 print: the row as it grows, what follows it, and the code of compiled graphs."""
-        command = [TORCH, os.path.join(GPU, "torch_step.py"), "gpt2-tiny", "--vocabulary", "256", "--batch", "2", "--seq", "16",
+        command = [TORCH_PYTHON, os.path.join(GPU, "torch_step.py"), "gpt2-tiny", "--vocabulary", "256", "--batch", "2", "--seq", "16",
                    "--steps", "11", "--warmup", "1", "--system", system, "--device", "cpu", "--precision", "bf16", *(["--padded", str(rows)] if rows > 256 else []), *more]
         environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": self.path("inductor"), "TORCH_LOGS": "graph_code"}
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)

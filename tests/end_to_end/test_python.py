@@ -10,13 +10,12 @@ import unittest
 from unittest import mock
 
 import numpy as np
-from harness import BIN, MODELS, ROOT, ToolTest, with_package
+from harness import BIN, MODELS, ROOT, TORCH_PYTHON, ToolTest, torch_has, with_package
 
 import tessera
 from tessera import options, tools
 from tessera.run import Run
 
-PYTHON = os.environ.get("TESSERA_TORCH_PYTHON", "python3")
 MODEL = os.path.join(MODELS, "mlp.dynamo18.onnx")
 CASES = os.path.join(ROOT, "tests", "end_to_end", "python_cases.py")
 
@@ -121,19 +120,12 @@ class Tools(ToolTest):
         self.assertEqual((run.checkpoints, run.weights), ([], None))
 
 
-def has(*modules):
-    try:
-        return subprocess.run([PYTHON, "-c", "import " + ", ".join(modules)], capture_output=True).returncode == 0
-    except OSError:
-        return False
-
-
-@unittest.skipUnless(has("torch"), "no Python with torch (TESSERA_TORCH_PYTHON)")
+@unittest.skipUnless(torch_has("torch"), "no Python with torch (TESSERA_TORCH_PYTHON)")
 class Programs(ToolTest):
     """python_cases.py runs in the Python that has torch."""
 
     def test_programs(self):
-        done = subprocess.run([PYTHON, CASES, self.folder], capture_output=True, text=True, timeout=900, env=with_package())
+        done = subprocess.run([TORCH_PYTHON, CASES, self.folder], capture_output=True, text=True, timeout=900, env=with_package())
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         results = json.loads(done.stdout.splitlines()[-1])
         self.assertTrue(results)

@@ -3,7 +3,7 @@
 
 usage: full_width.py [--only REGEX] [--results FILE] [--page docs/benchmarks/full-width.md] [--memory-limit GIB]
 
-Each model of zoo.py is made with parameters that have no values (buffers have theirs), exported by torch.export with
+Each model of zoo.py is made with parameters that have no values (buffers have theirs), exported by tessera.export with
 its batch and positions open, saved as .pt2 and compiled as a step of ZeRO-3 for H100s in bf16, one sample per rank.
 One model at a time, each in a process of its own. --page makes the page of the results in the file. Needs torch and
 transformers.
@@ -12,9 +12,7 @@ Exit status: 0; 1 if a model was not compiled.
 """
 
 import argparse
-import contextlib
 import datetime
-import importlib.metadata
 import json
 import multiprocessing
 import os
@@ -26,10 +24,13 @@ import sys
 import tempfile
 import time
 import warnings
-import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "frontends", "python")]
+sys.path.append(os.path.join(HERE, "..", "support"))  # last: it has a module safetensors, too
+import archives  # noqa: E402
+import results  # noqa: E402
+import tessera  # noqa: E402
 import zoo  # noqa: E402
 from tessera import tools  # noqa: E402
 
@@ -45,7 +46,7 @@ tests/models/full_width.py --results full.jsonl --page docs/benchmarks/full-widt
 ```
 
 A model is made with parameters that have no values and buffers that have theirs, in training mode with its dropouts, and
-exported by `torch.export` with its batch and positions open where the model allows that. The file is compiled with
+exported by `tessera.export` with its batch and positions open where the model allows that. The file is compiled with
 `--strategy zero3 --precision bf16 --target h100x8 --report`, one sample on each rank. The memory is the largest resident
 set of `tessera-compile`; the last column is what the report predicts that a rank takes.
 
@@ -54,69 +55,23 @@ set of `tessera-compile`; the last column is what the report predicts that a ran
 """
 
 
-@contextlib.contextmanager
-def without_weights():
-    """Modules that are made in here have parameters without values, of the right shapes, as if they were on the CPU.
-    Gives the mode of these, for inputs."""
-    import torch
-    from torch._subclasses.fake_tensor import FakeTensorMode
-    from torch.nn import init
-    mode, usual = FakeTensorMode(allow_non_fake_inputs=True), torch.nn.Module.register_parameter
-    truncated = init._no_grad_trunc_normal_  # asks tensors for their values
-
-    def register(module, name, parameter):
-        if parameter is not None and not hasattr(parameter, "fake_mode"):
-            with mode:
-                fake = torch.empty_strided(parameter.shape, parameter.stride(), dtype=parameter.dtype)
-            parameter = torch.nn.Parameter(fake, requires_grad=parameter.requires_grad)
-        usual(module, name, parameter)
-    torch.nn.Module.register_parameter = register
-    init._no_grad_trunc_normal_ = lambda tensor, *rest, **named: (
-        tensor if hasattr(tensor, "fake_mode") else truncated(tensor, *rest, **named))
-    try:
-        yield mode
-    finally:
-        torch.nn.Module.register_parameter, init._no_grad_trunc_normal_ = usual, truncated
-
-
-def export(made, mode):
-    """The program with its batch and positions open, or one of them, where the model allows that."""
-    import torch
-    inputs = tuple(mode.from_tensor(tensor) for tensor in made.inputs)
-    for kept in ((0, 1), (0,), ()):
-        axes = [{axis: torch.export.Dim.DYNAMIC for axis in kept if axis == 0 or not tensor.is_floating_point()}
-                for tensor in inputs]
-        try:
-            return torch.export.export(made.model, inputs, dynamic_shapes=tuple(axes)), kept
-        except Exception as why:  # noqa: BLE001: torch has no common class for what its exporter raises
-            last = why
-    raise last
-
-
-def compress(path):
-    """Writes the archive again, compressed."""
-    with zipfile.ZipFile(path) as archive:
-        entries = [(info.filename, archive.read(info)) for info in archive.infolist()]
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in entries:
-            archive.writestr(name, data)
-
-
 def write(name, path):
     """Exports a model to a file; the first half of its result."""
-    import torch
     warnings.simplefilter("ignore")
     start = time.time()
-    with without_weights() as mode:
+    with tessera.no_weights():
         made = zoo.FULL[name]()
     made.model.train()
-    program, kept = export(made, mode)
-    torch.export.save(program, path)
+    program = tessera.export(made.model, made.inputs, dynamic="positions")
+    program.save(path)
     seconds = time.time() - start
-    compress(path)
+    compressed = archives.packed(archives.entries(path))
+    with open(path, "wb") as file:
+        file.write(compressed)
     parameters = sum(parameter.numel() for parameter in made.model.parameters())
+    kept = sorted({axis for tensor in program.inputs.values() for axis, size in enumerate(tensor.shape) if isinstance(size, str)})
     return {"parameters": parameters, "sequence": made.sequence if 1 in kept else None, "loss": made.loss,
-            "export_seconds": seconds, "bytes": os.path.getsize(path), "open": list(kept)}
+            "export_seconds": seconds, "bytes": len(compressed), "open": kept}
 
 
 def compile_program(name, found, path):
@@ -140,7 +95,7 @@ def compile_program(name, found, path):
         return result | {"rank_bytes": json.load(file)["memory"]["peak_per_rank"]}
 
 
-def run(name, results, memory):
+def run(name, path_of_results, memory):
     """One model, in a process of its own; its result goes to the file of results."""
     resource.setrlimit(resource.RLIMIT_AS, (memory << 30, memory << 30))
     result = {"name": name}
@@ -151,17 +106,14 @@ def run(name, results, memory):
             result |= compile_program(name, result, path)
         except Exception as why:  # noqa: BLE001
             result |= {"stage": "export", "reason": f"{type(why).__name__}: {' '.join(str(why).split())}"[:300]}
-    with open(results, "a") as file:
+    with open(path_of_results, "a") as file:
         file.write(json.dumps(result) + "\n")
     print(json.dumps(result), flush=True)
 
 
 def read(path):
     """The results in a file, the last one of each model, in the order of the zoo."""
-    found = {}
-    if os.path.exists(path):
-        with open(path) as file:
-            found = {result["name"]: result for result in map(json.loads, file)}
+    found = results.read(path, lambda result: result["name"])
     return [found[name] for name in zoo.FULL if name in found]
 
 
@@ -196,13 +148,13 @@ def main():
                 target=run, args=(name, options.results, options.memory_limit))
             process.start()
             process.join()
-    results = read(options.results)
+    found = read(options.results)
     if options.page:
-        versions = {name: importlib.metadata.version(name).split("+")[0] for name in ("torch", "transformers")}
+        versions = {name: results.version(name) for name in ("torch", "transformers")}
         with open(options.page, "w") as file:
             file.write(PAGE.format(date=datetime.date.today().isoformat(), machine=machine(), **versions))
-            file.writelines(map(row, results))
-    return 1 if any("reason" in result for result in results) else 0
+            file.writelines(map(row, found))
+    return 1 if any("reason" in result for result in found) else 0
 
 
 if __name__ == "__main__":

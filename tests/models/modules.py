@@ -23,11 +23,13 @@ import re
 import sys
 import tempfile
 import threading
-import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [HERE, os.path.join(ROOT, "frontends", "python")]
+sys.path.append(os.path.join(ROOT, "tests", "support"))  # last: it has a module safetensors, too
+import archives  # noqa: E402
+import results  # noqa: E402
 from catalogue import FAMILIES, all_rows, running  # noqa: E402
 
 GOLDENS = os.path.join(HERE, "modules")
@@ -85,18 +87,14 @@ def record(rows, options):
     pool.finish()
 
 
-def read(path):
-    """{(name, exporter, configuration): result}, the last of each."""
-    if not os.path.exists(path):
-        return {}
-    with open(path) as file:
-        results = [json.loads(line) for line in file if line.strip()]
-    return {(result["name"], result["exporter"], result["config"]): result for result in results}
+def case_of(result):
+    """What identifies a check."""
+    return result["name"], result["exporter"], result["config"]
 
 
 def run(names, options):
     """Checks what is recorded; returns all results of the file."""
-    known = read(options.results) if options.resume else {}
+    known = results.read(options.results, case_of) if options.resume else {}
     lock = threading.Lock()
     os.makedirs(os.path.dirname(os.path.abspath(options.results)), exist_ok=True)
     output = open(options.results, "a" if options.resume else "w")
@@ -129,10 +127,12 @@ def write_goldens(rows, options):
         if not case or all("refused" in found for found in case.get("exporters", {}).values()):
             print(f"{row.name}: nothing to keep")
             continue
-        with zipfile.ZipFile(os.path.join(GOLDENS, row.name + ".zip"), "w", zipfile.ZIP_DEFLATED) as archive:
-            for name in sorted(os.listdir(folder)):
-                with open(os.path.join(folder, name), "rb") as file:
-                    archive.writestr(zipfile.ZipInfo(name), file.read(), zipfile.ZIP_DEFLATED)
+        entries = []
+        for name in sorted(os.listdir(folder)):
+            with open(os.path.join(folder, name), "rb") as file:
+                entries.append((name, file.read()))
+        with open(os.path.join(GOLDENS, row.name + ".zip"), "wb") as file:
+            file.write(archives.packed(entries))
 
 
 def main():

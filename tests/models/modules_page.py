@@ -3,9 +3,10 @@ itself."""
 
 import collections
 import datetime
-import importlib.metadata
 import inspect
 import re
+
+from results import version
 
 HEAD = """# Modules of torch.nn
 
@@ -133,7 +134,7 @@ def write(results, rows, path):
     rest = [row for row in rows if kinds[row.name][0] != "trains"]
     listed = ["## Modules of the catalogue that do not train", "", "| module | | reason |", "|---|---|---|"]
     listed += [f"| {row.family}/{row.name} | {kinds[row.name][0]} | {kinds[row.name][1]} |" for row in rest]
-    versions = {name: importlib.metadata.version(name).split("+")[0] for name in ("torch", "onnx", "onnxscript")}
+    versions = {name: version(name) for name in ("torch", "onnx", "onnxscript")}
     text = HEAD.format(date=datetime.date.today().isoformat(), modules=len(rows), counts="\n".join(counts),
                        checks="\n".join(checks), **versions)
     with open(path, "w") as file:

@@ -1,10 +1,10 @@
 """Makes docs/models.md of the results of sweep.py."""
 
 import datetime
-import importlib.metadata
-import json
 import os
 import re
+
+from results import version
 
 HEAD = """# Causal language models of transformers
 
@@ -49,15 +49,6 @@ COLUMNS = ("pt2", "onnx None", "onnx 0")
 def case_of(result):
     """What identifies a case: family, padding token, entrance."""
     return result["family"], result["pad"], result.get("entrance", "onnx")
-
-
-def read(path):
-    """The results in a file, the last one of each case."""
-    if not os.path.exists(path):
-        return []
-    with open(path) as file:
-        results = [json.loads(line) for line in file if line.strip()]
-    return list({case_of(result): result for result in results}.values())
 
 
 def settings_of(result):
@@ -143,10 +134,6 @@ def share(cells, families):
     same = sum(text.startswith("same") for text in exported)
     return (f"Of the {len(exported)} families that `torch.export` itself exports, {same} train the same by .pt2 "
             f"({same / max(len(exported), 1):.0%}).")
-
-
-def version(package):
-    return importlib.metadata.version(package).split("+")[0]
 
 
 def note(entrance, results):

@@ -30,11 +30,14 @@ import plain  # noqa: E402
 import shrink  # noqa: E402
 import torch  # noqa: E402
 import zoo  # noqa: E402
+from catalogue.recording import save_arrays  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
 from tessera import names as naming  # noqa: E402
-from tessera import targets, training  # noqa: E402
+from tessera import compare, targets, training  # noqa: E402
 from tessera.dimensions import axes_of  # noqa: E402
 from tessera.dropout import without_dropout  # noqa: E402
+from tessera.hyper import hyper_flags  # noqa: E402
+from tessera.module_step import kept  # noqa: E402
 from tessera.onnx import ExportError, export_proto, exporters, graph, record  # noqa: E402
 
 FOLDER = os.path.join(HERE, "recorded")
@@ -86,7 +89,7 @@ def data_for(model, inputs, names, loss, padding):
         if not example.is_floating_point():
             entry["index_bound"] = 32
         batch[name] = entry
-    with torch.no_grad(), without_dropout(model), training.kept(model):
+    with torch.no_grad(), without_dropout(model), kept(model):
         shape = list(model(*inputs).shape)
     batch["targets"] = ({"role": "target", "shape": shape, "dtype": "f32"} if loss.kind == "mse" else
                         {"role": "target", "shape": shape[:-1], "dtype": "i32", "index_bound": shape[-1]})
@@ -103,20 +106,17 @@ def write_training(folder, name, model, inputs, names, kind, found):
         want = training.reference(model, inputs, names, found["outputs"], data, loss, STEPS)
         noise = training.rounding(model, inputs, names, found["outputs"], data, loss, STEPS, want.gradients)
     save_file(weights_of(model, found), os.path.join(folder, "weights.safetensors"))
-    save_file({key: torch.from_numpy(value) for key, value in want.gradients.items()},
-              os.path.join(folder, "gradients.safetensors"))
-    save_file({key: torch.from_numpy(value.astype(numpy.int32) if value.dtype == numpy.int64 else value)
-               for key, value in data.items()}, os.path.join(folder, "data.safetensors"))
+    save_arrays(want.gradients, os.path.join(folder, "gradients.safetensors"))
+    save_arrays(data, os.path.join(folder, "data.safetensors"))
     flags = ["--batch", BATCH, *(["--seq", SEQUENCE] if not inputs[0].is_floating_point() else []), *loss.flags(),
-             *training.hyper_flags()]
+             *hyper_flags()]
     versions = {"torch": torch.__version__.split("+")[0]}
     if name not in plain.MODELS:
         import transformers
         versions["transformers"] = transformers.__version__
     with open(os.path.join(folder, "model.json"), "w") as file:
         json.dump({"versions": versions, "flags": [str(flag) for flag in flags], "steps": STEPS, "losses": want.losses,
-                   "rounding": {key: value for key, value in noise.items()
-                                if value > 1e-5 * numpy.abs(want.gradients[key]).max(initial=0)}}, file, indent=1)
+                   "rounding": compare.notable(noise, want.gradients)}, file, indent=1)
         file.write("\n")
 
 
@@ -180,9 +180,8 @@ def main():
         model, inputs, names, kind = build(name)
         model.train()
         if options.label == "oldest":
-            arrays = {key: tensor.numpy() for key, tensor in load_file(
-                os.path.join(folder, "weights.safetensors")).items()}
-            training.set_weights(model, arrays)  # those that are not there are not used
+            # Those that are not there are not used.
+            training.set_weights(model, load_file(os.path.join(folder, "weights.safetensors")))
         for exporter in exporters.EXPORTERS if name in plain.MODELS else ["auto"]:
             try:
                 exported, found = export_proto(model, inputs, names, exporter=exporter, say=lambda text: None)

@@ -4,51 +4,36 @@ record.py has recorded.
 
 usage: record_pt2.py [model ...]
 
-Paths of the machine are taken out of
-stack traces, and large archives are compressed. Needs torch and transformers.
+Folders of the machine are taken out of stack traces, and large archives are compressed. Needs torch and transformers.
 """
 
 import io
-import json
 import os
-import re
 import sys
 import warnings
-import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "frontends", "python")]
+sys.path.append(os.path.join(HERE, "..", "support"))  # last: it has a module safetensors, too
+import archives  # noqa: E402
 import record  # noqa: E402
+import tessera  # noqa: E402
 import torch  # noqa: E402
-from programs import export_program  # noqa: E402
+from tessera.dropout import without_dropout  # noqa: E402
 
 SMALL = 100 << 10  # bytes of an archive
 
 
-def clean(content):
-    """The archive without sample inputs and paths."""
-    source, target = zipfile.ZipFile(io.BytesIO(content)), io.BytesIO()
-    # Small ones as PyTorch writes them, so that the runtime can read their weights.
-    method = zipfile.ZIP_STORED if len(content) < SMALL else zipfile.ZIP_DEFLATED
-    with zipfile.ZipFile(target, "w", method, compresslevel=9) as archive:
-        for name in source.namelist():
-            data = source.read(name)
-            if "/sample_inputs/" in name:
-                continue
-            if name.endswith(".json"):
-                text = re.sub(r'File \\"[^"]*?/site-packages/', r'File \\"', data.decode())
-                data = re.sub(r'File \\"/[^"]*/', r'File \\"', text).encode()
-            info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
-            archive.writestr(info, data, method)
-    return target.getvalue()
-
-
 def save_program(program, path):
-    """Writes a program without sample inputs and paths of the machine."""
+    """Writes a program without sample inputs and folders of the machine."""
     buffer = io.BytesIO()
     torch.export.save(program, buffer)
+    entries = [(name, archives.without_folders(name, data)) for name, data in archives.entries(buffer)
+               if "/sample_inputs/" not in name]
+    # Small ones as PyTorch writes them, so that the runtime can read their weights.
+    is_small = buffer.getbuffer().nbytes < SMALL
     with open(path, "wb") as file:
-        file.write(clean(buffer.getvalue()))
+        file.write(archives.packed(entries, lambda name: is_small))
 
 
 def main():
@@ -56,8 +41,9 @@ def main():
     for name in sys.argv[1:] or sorted(os.listdir(record.FOLDER)):
         model, inputs, names, _ = record.build(name)
         try:
-            program = export_program(model, inputs)
-        except Exception as why:  # noqa: BLE001
+            with without_dropout(model):
+                program = tessera.export(model, inputs, dynamic="positions", check=False).program
+        except tessera.ExportError as why:
             print(f"{name}: not exported: {str(why)[:200]}")
             continue
         found = list(program.graph_signature.user_inputs)

@@ -26,7 +26,6 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "frontends", "python")]
 BATCH, SEQUENCE, STEPS = 4, 16, 3
-RANKS = {"one rank": (), "zero3 on 2 ranks": ("--mesh", "shard=2", "--strategy", "zero3")}
 
 
 def families():
@@ -56,6 +55,7 @@ def needs_padding(family, pad):
 
 def run_case(family, pad, entrance, folder):
     """The result of one case, a dictionary for the file of results."""
+    from catalogue.running import RANKS
     from tessera import training
     from tessera.check import Check
     from tessera.errors import CannotCompare, ExportError
@@ -124,6 +124,7 @@ def main():
     import tessera.check  # noqa: F401, imported once for all cases
     import transformers
     import page
+    import results
     from pool import Pool
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
@@ -131,8 +132,7 @@ def main():
     names = [family for family in families() if re.search(options.only, family)]
     cases = [(family, pad, options.entrance) for pad in ((0, None) if options.entrance == "pt2" else (None, 0))
              for family in names]
-    earlier = page.read(options.results) if options.resume else []
-    known = {page.case_of(result): result for result in earlier}
+    known = results.read(options.results, page.case_of) if options.resume else {}
 
     def done(case, result):
         result = dict(zip(("family", "pad", "entrance"), case)) | result
@@ -148,7 +148,7 @@ def main():
             run_or_copy(case, known, done, pool)
     pool.finish()
     if options.table:
-        page.write(page.read(options.results), families(), options.table)
+        page.write(results.read(options.results, page.case_of).values(), families(), options.table)
     return 1 if any(result["result"] in ("DIFFERENT", "failed") for result in known.values()) else 0
 
 

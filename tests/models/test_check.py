@@ -11,11 +11,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(ROOT, "tests", "end_to_end"))
 import numpy as np  # noqa: E402
-from harness import ToolTest, with_package  # noqa: E402
+from harness import TORCH_PYTHON, ToolTest, torch_has, with_package  # noqa: E402
 from tessera import compare  # noqa: E402
 from tessera.tools import Training  # noqa: E402
 
-PYTHON = os.environ.get("TESSERA_TORCH_PYTHON", "python3")
 NET = '''
 import torch
 
@@ -163,18 +162,11 @@ class Compare(unittest.TestCase):
         self.assertTrue(self.verdict(c=None).same)
 
 
-def has(*modules):
-    try:
-        return subprocess.run([PYTHON, "-c", "import " + ", ".join(modules)], capture_output=True).returncode == 0
-    except OSError:
-        return False
-
-
-@unittest.skipUnless(has("torch", "onnx", "onnxscript"), "no Python with torch and onnx (TESSERA_TORCH_PYTHON)")
+@unittest.skipUnless(torch_has("torch", "onnx", "onnxscript"), "no Python with torch and onnx (TESSERA_TORCH_PYTHON)")
 class CheckModel(ToolTest):
     def check(self, *arguments):
         """(exit status, output, last line)."""
-        done = subprocess.run([PYTHON, "-m", "tessera", "verify", *arguments], cwd=self.folder, capture_output=True, text=True,
+        done = subprocess.run([TORCH_PYTHON, "-m", "tessera", "verify", *arguments], cwd=self.folder, capture_output=True, text=True,
                               timeout=300, env=with_package())
         output = done.stdout + done.stderr
         return done.returncode, output, done.stdout.splitlines()[-1] if done.stdout else output
@@ -223,7 +215,7 @@ class CheckModel(ToolTest):
         self.assertRegex(line, "^same: .*only rounding: .*first.bias")
 
     def test_different(self):
-        subprocess.run([PYTHON, "net.py"], cwd=self.folder, check=True, capture_output=True, timeout=300)
+        subprocess.run([TORCH_PYTHON, "net.py"], cwd=self.folder, check=True, capture_output=True, timeout=300)
         status, output, line = self.check("net.py:cut", "--file", "cut.onnx", "--", "--parameters", ".")
         self.assertEqual(status, 1, output)
         self.assertRegex(line, "^DIFFERENT: .*2 of 4 gradients differ, most that of first")

@@ -10,18 +10,16 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+OPERATORS = os.path.join(ROOT, "tests", "pt2", "operators")
 sys.path[:0] = [os.path.join(ROOT, "tests", "end_to_end"), os.path.join(ROOT, "tests", "support")]
 import safetensors  # noqa: E402
 from harness import ToolTest  # noqa: E402
 from tessera import compare, tools  # noqa: E402
 
-RECORDED = os.path.join(ROOT, "tests", "pt2", "operators", "recorded")
-# As record.py trains.
-FLAGS = ["--loss", "output:output", "--optimizer", "adamw", "--schedule", "constant", "--warmup", 0, "--lr", 1e-3, "--betas",
-         0.9, 0.95, "--epsilon", 1e-8, "--weight-decay", 0.1, "--no-decay", "^$", "--clip-norm", 1.0]
-# Of a family: how much of its largest element a gradient may differ, and a loss. The 8 bits of bf16 round by 2^-9, a few
-# times on the way, and PyTorch's CPU rounds at other places than its GPUs.
-TOLERANCES = {"halves": (2.0 ** -6, 2.0 ** -8)}
+sys.path.append(OPERATORS)  # last: it has names that tests/models has, too
+from settings import FLAGS, TOLERANCES  # noqa: E402
+
+RECORDED = os.path.join(OPERATORS, "recorded")
 
 
 def rows_of(family):
@@ -35,7 +33,7 @@ class Operators(ToolTest):
         """All supported rows of a family, in one program."""
         with gzip.open(os.path.join(RECORDED, family + ".gz")) as file, open(self.path("arrays"), "wb") as target:
             target.write(file.read())
-        arrays = tools.load(self.path("arrays"))
+        arrays = safetensors.load(self.path("arrays"))
 
         def under(prefix):
             return {name[len(prefix):]: array for name, array in arrays.items() if name.startswith(prefix)}

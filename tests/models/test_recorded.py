@@ -9,12 +9,12 @@ import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path.insert(0, os.path.join(ROOT, "tests", "end_to_end"))
+sys.path[:0] = [HERE, os.path.join(ROOT, "tests", "end_to_end")]
+from catalogue.running import RANKS  # noqa: E402
 from harness import ToolTest  # noqa: E402
-from tessera import compare, tools  # noqa: E402
+from tessera import compare, safetensors, tools  # noqa: E402
 
 RECORDED = os.path.join(HERE, "recorded")
-RANKS = {"one rank": (), "zero3 on 2 ranks": ("--mesh", "shard=2", "--strategy", "zero3")}
 REFUSED = r"does not say which of its tensors are trained|is read in several modules"
 # Exported without our tool, and right: nothing in it is tied, and this torch merges nothing. It trains, with a warning.
 RIGHT = "llama/plain-oldest.onnx"
@@ -40,7 +40,7 @@ class Recorded(ToolTest):
         folder = os.path.join(RECORDED, model)
         with open(os.path.join(folder, "model.json")) as file:
             record = json.load(file)
-        gradients = tools.load(os.path.join(folder, "gradients.safetensors"))
+        gradients = safetensors.load(os.path.join(folder, "gradients.safetensors"))
         return folder, record, tools.Training(record["losses"], gradients, list(gradients))
 
     def check(self, model, name):

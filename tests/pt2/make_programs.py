@@ -5,14 +5,14 @@ Needs PyTorch 2.15 or newer, so it is run by hand and its files are committed:  
 
 import os
 import sys
-import zipfile
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
+HERE = os.path.dirname(os.path.abspath(__file__))
+FOLDER = os.path.join(HERE, "programs")
 
 
 class Mlp(nn.Module):
@@ -253,11 +253,16 @@ class WithConstant(nn.Module):
         return x + self.constant
 
 
+# Here, so that the lines of the modules, which programs name and tests know, stay.
+sys.path.append(os.path.join(HERE, "..", "support"))
+import archives  # noqa: E402
+
+
 def save(name, program, deflate=True):
     """As torch.export.save; `program` may be a dictionary of several."""
     path = os.path.join(FOLDER, name + ".pt2")
     if isinstance(program, dict):
-        torch.export.pt2_archive._package.package_pt2(path, exported_programs=program)
+        torch.export.archives._package.package_pt2(path, exported_programs=program)
     else:
         torch.export.save(program, path)
     rewrite(path, deflate)
@@ -267,30 +272,18 @@ def save(name, program, deflate=True):
 def rewrite(path, deflate):
     """Drops the folders of this machine from stack traces. Deflates the file, so that it is small, or writes it again
     as PyTorch does, where every entry is stored and aligned."""
-    with zipfile.ZipFile(path) as archive:
-        entries = [(info.filename, archive.read(info)) for info in archive.infolist()]
-    here = os.path.dirname(os.path.abspath(__file__)) + "/"
-    packages = os.path.dirname(torch.__path__[0]) + "/"
-    texts = [
-        data.replace(here.encode(), b"").replace(packages.encode(), b"/usr/lib/python3/site-packages/")
-        if filename.endswith(".json")
-        else data
-        for filename, data in entries
-    ]
+    entries = [(name, archives.without_folders(name, data)) for name, data in archives.entries(path)]
     os.remove(path)
-    if not deflate:
-        writer = torch._C.PyTorchFileWriter(path)
-        for (filename, _), data in zip(entries, texts):
-            name = filename.split("/", 1)[1]
-            if not name.startswith(".data/") and name != "byteorder":  # which the writer adds
-                writer.write_record(name, data, len(data))
-        writer.write_end_of_file()
+    if deflate:
+        with open(path, "wb") as file:
+            file.write(archives.packed(entries, lambda name: "/weight_" in name))
         return
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for (filename, _), data in zip(entries, texts):
-            info = zipfile.ZipInfo(filename)  # without a date: the same file each time
-            info.compress_type = zipfile.ZIP_STORED if "/weight_" in filename else zipfile.ZIP_DEFLATED
-            archive.writestr(info, data)
+    writer = torch._C.PyTorchFileWriter(path)
+    for filename, data in entries:
+        name = filename.split("/", 1)[1]
+        if not name.startswith(".data/") and name != "byteorder":  # which the writer adds
+            writer.write_record(name, data, len(data))
+    writer.write_end_of_file()
 
 
 def main():

@@ -20,26 +20,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "models"), os.path.join(HERE, "..", "..", "frontends", "python")]
 import catalogue  # noqa: E402
 import pool  # noqa: E402
+import tessera  # noqa: E402
 import torch  # noqa: E402
 from catalogue import recording, running  # noqa: E402
-from safetensors.torch import save_file  # noqa: E402
-from tessera import tools  # noqa: E402
-from tessera.dimensions import by_parameter  # noqa: E402
 from tessera.dropout import without_dropout  # noqa: E402
-
-
-def export(model, examples, path):
-    """Writes the program with the batch open, or fixed where the module fixes it. The names of its inputs."""
-    def attempt(batch):
-        shapes = by_parameter(model, [{0: batch} if tensor.dim() else {} for tensor in examples])
-        return torch.export.export(model, examples, dynamic_shapes=shapes if batch else None)
-    with without_dropout(model):
-        try:
-            program = attempt(torch.export.Dim("batch", min=2))
-        except Exception:  # noqa: BLE001: torch has no common class for what its exporter raises
-            program = attempt(None)
-    torch.export.save(program, path)
-    return list(program.graph_signature.user_inputs)
+from tessera.safetensors import load  # noqa: E402
 
 
 def run(name, folder):
@@ -55,24 +40,16 @@ def run(name, folder):
     case = json.loads(json.dumps(case))  # keys as in a file
     program = os.path.join(folder, "model.pt2")
     try:
-        names = export(model, examples, program)
-    except Exception as why:  # noqa: BLE001
-        return {"result": "exporter refuses", "reason": " ".join(str(why).split())[:200]}
-    data = tools.load(os.path.join(folder, "data.safetensors"))
-    save_file({renamed.get(key, key): torch.from_numpy(value.copy()) for renamed in [dict(zip(row.names, names))]
-               for key, value in data.items()}, os.path.join(folder, "renamed.safetensors"))
-    artifact, stage = os.path.join(folder, "model.tessera"), "compile"
-    try:
-        tools.compile_model(program, artifact, ["--batch", case["samples"], *case["flags"]], 120)
-        stage = "run"
-        got = tools.train(artifact, os.path.join(folder, "renamed.safetensors"), program, case["steps"],
-                            os.path.join(folder, "run"), 120)
-    except tools.ToolError as why:
-        internal = stage == "run" or why.crashed or running.INTERNAL.search(str(why))
-        return {"result": "internal error" if internal else "refused", "stage": stage, "reason": why.reason}
-    verdict = running.verdict_of(folder, case, (), got)
-    return {"result": verdict.summary()["result"], "reason": "; ".join(verdict.problems), "gradients": len(verdict.errors),
-            "loss_difference": verdict.loss_difference, "gradient_difference": verdict.largest[1]}
+        with without_dropout(model):
+            made = tessera.export(model, examples, check=False)
+        made.save(program)
+    except tessera.ExportError as why:
+        return {"result": "exporter refuses", "reason": str(why)[:200]}
+    data = load(os.path.join(folder, "data.safetensors"))
+    renamed = dict(zip(row.names, made.inputs))
+    recording.save_arrays({renamed.get(name, name): value.copy() for name, value in data.items()},
+                          os.path.join(folder, "renamed.safetensors"))
+    return running.train(folder, case, program, os.path.join(folder, "renamed.safetensors"), (), folder, 120)
 
 
 def main():
@@ -94,8 +71,7 @@ def main():
     jobs = pool.Pool(options.jobs, 300, 16, run, done)
     for row in rows:
         jobs.start((row.name,))
-    while jobs.running:
-        jobs.wait()
+    jobs.finish()
     if options.results:
         with open(options.results, "w") as file:
             json.dump(results, file, indent=1, sort_keys=True)

@@ -1,37 +1,17 @@
 """Reads and writes safetensors files with NumPy alone, for tests and tools that must run without torch."""
 
 import json
+import os
 import struct
+import sys
 
 import numpy as np
 
-DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int64, "I32": np.int32, "I8": np.int8,
-          "U8": np.uint8, "BOOL": np.bool_}
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "frontends", "python"))
+from tessera.safetensors import DTYPES, load, read  # noqa: E402, F401: load is for those who import this
+
 NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
-
-
-def read(path):
-    """The entries of the header by name, and the bytes behind it."""
-    with open(path, "rb") as file:
-        data = file.read()
-    (size,) = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8:8 + size])
-    header.pop("__metadata__", None)
-    return header, data[8 + size:]
-
-
-def load(path):
-    """Name -> array; bf16, which NumPy does not have, as f32."""
-    header, body = read(path)
-    tensors = {}
-    for name, entry in header.items():
-        begin, end = entry["data_offsets"]
-        if entry["dtype"] == "BF16":
-            array = (np.frombuffer(body[begin:end], np.uint16).astype(np.uint32) << 16).view(np.float32)
-        else:
-            array = np.frombuffer(body[begin:end], DTYPES[entry["dtype"]])
-        tensors[name] = array.reshape(entry["shape"])
-    return tensors
 
 
 def types(path):

@@ -6,12 +6,12 @@ written as newer ones write theirs: JSON, and the bytes of each weight.
 
 import json
 import os
-import tempfile
 
 import torch
 
 from .errors import ExportError, first_line
 from .module_checks import has_values
+from .whole_file import whole_file
 
 NEW_FORMAT = (2, 9)
 
@@ -22,16 +22,13 @@ def torch_version():
 
 
 def write(program, path):
-    """Writes an ExportedProgram to a temporary file beside `path` and renames it. Raises ExportError; `path` is as before
-    then."""
-    folder, name = os.path.split(os.path.abspath(path))
+    """Writes an ExportedProgram to `path`. Raises ExportError; `path` is as before then."""
+    folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
         raise ExportError(f"{path}: {folder} is not a folder")
     try:
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".export-") as place:
-            made = os.path.join(place, name)
+        with whole_file(path) as made:
             (torch.export.save if torch_version() >= NEW_FORMAT else write_archive)(program, made)
-            os.replace(made, path)
     except OSError as why:
         raise ExportError(f"{path}: {why.strerror or why}") from why
     except Exception as why:  # what torch's serializer raises has no common class

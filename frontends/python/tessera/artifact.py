@@ -26,7 +26,7 @@ class Artifact:
     @property
     def batch(self):
         """{name: {"role": "input" or "target", "dtype", "shape", …}} of what a step reads; shapes of the whole batch."""
-        return {entry["name"]: entry for entry in self.summary["batch"]}
+        return tools.batch_of(self.path)
 
     def __repr__(self):
         return f"Artifact({self.path!r})"

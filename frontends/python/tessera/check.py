@@ -11,6 +11,7 @@ import torch
 from . import compare, tools, training
 from .dropout import NoDropout, without_dropout
 from .errors import CannotCompare, ExportError, ToolError
+from .hyper import hyper_flags
 from .names import parameter_names
 from .options import COMPILE, flags_of
 
@@ -101,7 +102,7 @@ class Check:
         artifact = self.path(name + ".tessera")
         with stage("compile"):
             tools.compile_model(self.file, artifact, [*self.sizes(accumulate), *self.loss.flags(),
-                                                      *training.hyper_flags(), *flags], self.timeout)
+                                                      *hyper_flags(), *flags], self.timeout)
             batch = tools.batch_of(artifact)
         if accumulate > 1:  # micro-batches are an axis of their own
             batch = {name: entry | {"shape": entry["shape"][1:]} for name, entry in batch.items()}

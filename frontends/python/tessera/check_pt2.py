@@ -2,13 +2,11 @@
 
 import torch
 
+from . import training
 from .dropout import NoDropout, without_dropout
 from .errors import CannotCompare, listed
-from .module_checks import has_values
-from .module_step import leaf_names
-from .names import parameter_names
+from .module_step import kept, leaf_names
 from .program import Program, export
-from .training import kept
 
 
 def export_program(check, dynamic=None):
@@ -43,17 +41,7 @@ def use_program(check, path):
               and True in node.args]
     if active:
         raise CannotCompare("file", f"{path} has {len(active)} dropouts: random numbers are not compared")
-    state, missing = made.program.state_dict, []
-    with torch.no_grad():
-        for name, (parameter, others) in parameter_names(check.model).items():
-            there = next((state[key] for key in (name, *others) if key in state), None)
-            if there is None or there.shape != parameter.shape:
-                missing.append(name)
-            else:
-                parameter.copy_(there)
-        for name, buffer in check.model.named_buffers():
-            if name in state and has_values(state[name]) and state[name].shape == buffer.shape:
-                buffer.copy_(state[name])
+    missing = training.set_weights(check.model, made.program.state_dict)
     if missing:
         raise CannotCompare("file", f"{path} has no weights for {listed(missing)}")
     take(check, made, path)

@@ -121,19 +121,11 @@ def export_program(options):
     """Writes a program; returns a line on it."""
     import warnings
 
-    from .dimensions import axes_of, input_names
     from .program import export
     model, inputs, _ = load(options, not options.no_weights)
-    checked = options.check is not False
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
-        made = None
-        if not options.auto and any("T" in axes_of(value).values() for value in inputs):
-            named = zip(input_names(model, len(inputs)), inputs)
-            with contextlib.suppress(ExportError):  # the module may fix its positions
-                made = export(model, inputs, dynamic={name: axes_of(value) for name, value in named}, check=checked)
-        if made is None:
-            made = export(model, inputs, dynamic="auto" if options.auto else None, check=checked)
+        made = export(model, inputs, dynamic="auto" if options.auto else "positions", check=options.check is not False)
     for note in notes:
         print(f"note: {note.message}")
     made.save(options.output)

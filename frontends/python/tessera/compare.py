@@ -109,6 +109,12 @@ def compare_names(want, got):
     return problems
 
 
+def notable(noise, gradients):
+    """What of {name: error from rounding} may matter where a gradient is compared: errors that are not far below its tolerance."""
+    return {name: value for name, value in noise.items()
+            if value > 0.1 * GRADIENT * float(numpy.abs(gradients[name]).max(initial=0))}
+
+
 def allowance(want, noise):
     """{name: largest difference of a gradient that is rounding}."""
     largest = max((float(numpy.abs(x).max(initial=0)) for x in want.gradients.values()), default=0.0)

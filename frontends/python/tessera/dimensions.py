@@ -39,16 +39,27 @@ def batch_open(inputs):
     return {name: {0: "batch"} for name, tensor in inputs.items() if tensor.dim() and len(tensor) == samples}
 
 
+def positions_open(inputs):
+    """Those of batch_open, and dimension 1 of the integer inputs among them. torch.export finds out which sizes they may have, and
+    whether they are equal."""
+    from torch.export import Dim
+    opened = batch_open(inputs)
+    return {name: {**entry, **{axis: Dim.DYNAMIC for axis, kind in axes_of(inputs[name]).items()
+                               if kind == "T" and inputs[name].shape[axis] >= LEAST}} for name, entry in opened.items()}
+
+
 def wanted_dimensions(dynamic, inputs):
-    """{input: {dimension: name or torch.export.Dim}} of what `tessera.export` was given; None stands for the batch.
+    """What to try of what `tessera.export` was given, best first: [{input: {dimension: name or torch.export.Dim}}, …].
     Raises ExportError for inputs and dimensions that are not there."""
     if dynamic is None:
-        return batch_open(inputs)
+        return [batch_open(inputs), {}]
+    if dynamic == "positions":
+        return [positions_open(inputs), batch_open(inputs), {}]
     if dynamic == "auto":
         from torch.export import Dim
-        return {name: {axis: Dim.AUTO for axis in range(tensor.dim())} for name, tensor in inputs.items()}
+        return [{name: {axis: Dim.AUTO for axis in range(tensor.dim())} for name, tensor in inputs.items()}, {}]
     if not isinstance(dynamic, dict) or not all(isinstance(entry, dict) for entry in dynamic.values()):
-        raise ExportError(f'dynamic is {dynamic!r}, expected {{input: {{dimension: name}}}}, "auto" or None')
+        raise ExportError(f'dynamic is {dynamic!r}, expected {{input: {{dimension: name}}}}, "positions", "auto" or None')
     for name, entry in dynamic.items():
         if name not in inputs:
             raise ExportError(f"dynamic names the input {name}, the module has {', '.join(inputs)}")
@@ -59,7 +70,7 @@ def wanted_dimensions(dynamic, inputs):
             if shape[axis] < LEAST:
                 raise ExportError(f"dynamic opens dimension {axis} of {name}, which is {shape[axis]} in the example: "
                                   f"torch.export needs {LEAST} or more there")
-    return {name: dict(entry) for name, entry in dynamic.items()}
+    return [dynamic]
 
 
 def shapes_for(model, inputs, positional, wanted):

@@ -6,6 +6,8 @@ import contextlib
 import torch
 from torch.utils import _pytree
 
+from .module_checks import has_values
+
 
 @contextlib.contextmanager
 def in_training(model):
@@ -77,7 +79,8 @@ def gradients(model, compute):
 
 
 def state(tensors):
-    return {name: tensor.detach().clone() for name, tensor in tensors}
+    """{name: copy} of (name, tensor) pairs, of what has values."""
+    return {name: tensor.detach().clone() for name, tensor in tensors if has_values(tensor)}
 
 
 def changed(before, tensors):
@@ -87,8 +90,28 @@ def changed(before, tensors):
 
 
 def restore(before, tensors):
+    """Gives tensors the values that they had, but for those of other shapes now."""
     with torch.no_grad():
         for name, tensor in tensors:
             if name in before and tensor.shape == before[name].shape:
                 tensor.detach_() if not isinstance(tensor, torch.nn.Parameter) and tensor.grad_fn else None
-                tensor.copy_(before[name])
+                if not is_same(tensor, before[name]):
+                    tensor.copy_(before[name])
+
+
+def is_same(tensor, other):
+    """Whether a tensor is known to have another's elements: then it need not be written, which PyTorch refuses where elements
+    share memory (expanded tensors)."""
+    return tensor.layout == torch.strided and tensor.dtype == other.dtype and torch.equal(tensor, other)
+
+
+@contextlib.contextmanager
+def kept(model, with_parameters=True):
+    """Puts the buffers back as they were, and the parameters if wanted. Yields what both were: {name: tensor} of buffers, of
+    parameters."""
+    buffers, parameters = state(model.named_buffers()), state(model.named_parameters() if with_parameters else ())
+    try:
+        yield buffers, parameters
+    finally:
+        restore(buffers, model.named_buffers())
+        restore(parameters, model.named_parameters())

@@ -13,7 +13,7 @@ from . import archive
 from .dimensions import fixed_dimensions, input_names, shapes_for, wanted_dimensions
 from .errors import ExportError, first_line, listed
 from .module_checks import check_parameters, has_values
-from .module_step import in_training
+from .module_step import in_training, kept
 from .program_check import check_program
 from .weightless import as_fake, mode_of
 
@@ -86,8 +86,9 @@ def export(module, example_inputs, *, dynamic=None, kwargs=None, check=True):
     example_inputs: a tensor, or a tuple of the tensors that forward takes, of any sizes; two samples or more.
     kwargs: {name: tensor} of what forward takes by keyword.
     dynamic: which dimensions stay open. None: dimension 0, as "batch", of every input that has as many samples as the
-        first; {input: {dimension: name or torch.export.Dim}}; or "auto": all that can be. What the module fixes although
-        it was to be open is an ExportError if it was named here, else a warning: the file has the example's size.
+        first; "positions": dimension 1 of integer inputs, too; {input: {dimension: name or torch.export.Dim}}; or "auto": all
+        that can be. What the module fixes although it was to be open is an ExportError if it was named here, else (but for
+        "auto") a warning: the file has the example's size.
     check: run the program and compare its outputs and every gradient with the module's, which takes two forward and
         backward passes; what changes gradients and is not in a program (hooks, custom autograd functions) is found only so.
         False leaves this out; without values there is nothing to compare.
@@ -110,14 +111,14 @@ def export(module, example_inputs, *, dynamic=None, kwargs=None, check=True):
     named = {**dict(zip(names, inputs)), **kwargs}
     with in_training(module), as_fake(module, mode), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        wanted = wanted_dimensions(dynamic, named)
-        program, reason = traced(module, inputs, kwargs, named, wanted, dynamic)
+        choices = wanted_dimensions(dynamic, named)
+        program, reason = traced(module, inputs, kwargs, named, choices)
         made = Program(program)
         functions = check_program(module, program, inputs, kwargs) if mode is None and check else []
     if functions:
         warnings.warn("the backward passes of custom autograd functions are not part of a program, and were compared for the "
                       f"example only: {listed(functions)}", stacklevel=2)
-    tell_fixed(made, named, wanted, dynamic, reason)
+    tell_fixed(made, named, choices[0], dynamic, reason)
     return made
 
 
@@ -126,31 +127,19 @@ def on_cpu(value, mode):
     return torch.zeros(value.shape, dtype=value.dtype) if not has_values(value) else value
 
 
-def traced(module, inputs, kwargs, named, wanted, dynamic):
-    """(ExportedProgram, why dimensions that were to be open are not or None). Raises ExportError."""
-    def attempt(entries):
-        before = {name: buffer.clone() for name, buffer in module.named_buffers() if has_values(buffer)}
+def traced(module, inputs, kwargs, named, choices):
+    """(ExportedProgram, why dimensions of the first choice are not open or None) by the first of the choices of open dimensions
+    that can be exported. Raises ExportError."""
+    reason = None
+    for wanted in [choice for at, choice in enumerate(choices) if choice not in choices[:at]]:
         try:
-            with quiet():
-                shapes = shapes_for(module, named, len(inputs), entries)
-                return without_leftovers(torch.export.export(module, inputs, kwargs, strict=False, dynamic_shapes=shapes))
-        finally:
-            with torch.no_grad():
-                for name, buffer in module.named_buffers():
-                    if name in before and not torch.equal(buffer, before[name]):
-                        buffer.copy_(before[name])
-
-    try:
-        return attempt(wanted), None
-    except Exception as why:  # torch has no common class for what its exporter raises
-        problem = why
-    if any(wanted.values()):
-        if isinstance(dynamic, dict):
-            raise ExportError(f"torch.export: {reason_of(problem)}") from problem
-        try:  # the module may fix the dimension
-            return attempt({}), reason_of(problem)
-        except Exception as why:
+            with quiet(), kept(module, with_parameters=False):
+                shapes = shapes_for(module, named, len(inputs), wanted)
+                program = torch.export.export(module, inputs, kwargs, strict=False, dynamic_shapes=shapes)
+            return without_leftovers(program), reason
+        except Exception as why:  # torch has no common class for what its exporter raises
             problem = why
+            reason = reason or reason_of(why)
     raise ExportError(f"torch.export: {reason_of(problem)}") from problem
 
 
@@ -191,9 +180,11 @@ def tell_fixed(program, named, wanted, dynamic, reason):
     fixed = fixed_dimensions(wanted, named, found) if len(found) == len(named) else []
     if isinstance(dynamic, dict) and fixed:
         raise ExportError(f"the module fixes sizes that were to be open: {listed(fixed)}")
-    if fixed and dynamic is None:
-        warnings.warn(f"the module fixes the batch: {listed(fixed)} in the program, as in the example"
+    is_usual = dynamic in (None, "positions")
+    if fixed and is_usual:
+        what = "the batch" if dynamic is None else "sizes that were to be open"
+        warnings.warn(f"the module fixes {what}: {listed(fixed)} in the program, as in the example"
                       + (f" ({reason})" if reason else ""), stacklevel=3)
-    if dynamic is None and not wanted:
+    if is_usual and not wanted:
         warnings.warn("the example has fewer than two samples, of which torch.export makes a constant: the program is for "
                       "that many samples only", stacklevel=3)

@@ -11,7 +11,7 @@ from .differences import differing
 from .distinct import distinct
 from .errors import ExportError, first_line, listed
 from .module_checks import python_state
-from .module_step import changed, combine, gradients, outputs_of, restore, same_random_numbers, state
+from .module_step import changed, combine, gradients, kept, outputs_of, restore, same_random_numbers, state
 from .names import parameter_names
 
 OUTPUT = 1e-4  # of an output's largest element: decomposed operations round otherwise
@@ -21,14 +21,8 @@ def check_program(model, program, inputs, kwargs):
     """Raises ExportError unless the program gives the module's outputs and gradients. The module is as before. Dropout draws
     the same random numbers in both. Returns the names of custom autograd functions, whose backward passes are compared for
     the example only."""
-    buffers = state(model.named_buffers())
-    parameters = state(model.named_parameters())
-    try:
-        with distinct(model):
-            return compare_step(model, program, inputs, kwargs, buffers)
-    finally:
-        restore(buffers, model.named_buffers())
-        restore(parameters, model.named_parameters())
+    with kept(model) as (buffers, _), distinct(model):
+        return compare_step(model, program, inputs, kwargs, buffers)
 
 
 def custom_functions(result):
@@ -47,15 +41,15 @@ def custom_functions(result):
 
 
 def compare_step(model, program, inputs, kwargs, buffers):
-    kept = {}
+    found = {}
 
     def plain():
-        kept["outputs"] = outputs_of(model(*inputs, **kwargs))[1]
-        kept["which"] = {at for at, output in enumerate(kept["outputs"]) if output.requires_grad}
-        if not kept["which"]:
+        found["outputs"] = outputs_of(model(*inputs, **kwargs))[1]
+        found["which"] = {at for at, output in enumerate(found["outputs"]) if output.requires_grad}
+        if not found["which"]:
             raise ExportError("no output depends on a trained parameter")
-        total = combine(kept["outputs"], kept["which"])
-        kept["functions"] = custom_functions(total)
+        total = combine(found["outputs"], found["which"])
+        found["functions"] = custom_functions(total)
         return total
 
     start, attributes = state(model.named_parameters()), python_state(model)
@@ -77,16 +71,16 @@ def compare_step(model, program, inputs, kwargs, buffers):
     restore(buffers, model.named_buffers())
     try:
         with same_random_numbers(0):
-            outputs, found = run_program(model, program, inputs, kwargs, kept["which"])
+            outputs, exported = run_program(model, program, inputs, kwargs, found["which"])
     except Exception as why:
         raise ExportError(f"the program does not run on the example: {type(why).__name__}: {first_line(why)}") from why
-    compare_outputs(kept["outputs"], outputs)
-    different = differing(model, true, found)
+    compare_outputs(found["outputs"], outputs)
+    different = differing(model, true, exported)
     if different:
         texts = [f"{name} (by {value:.2g} of its norm)" for name, value in different.items()]
         raise ExportError(f"gradients of the program differ from the module's: {listed(texts)}; hooks, and the backward of "
                           "custom autograd functions and checkpoints are not part of a program")
-    return kept["functions"]
+    return found["functions"]
 
 
 def run_program(model, program, inputs, kwargs, which):

@@ -4,16 +4,14 @@ import dataclasses
 import json
 import os
 import shutil
-import struct
 import subprocess
 
 import numpy
 
 from .errors import CompileError, ToolError
+from .safetensors import load
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-DTYPES = {"F64": numpy.float64, "F32": numpy.float32, "F16": numpy.float16, "I64": numpy.int64, "I32": numpy.int32,
-          "I8": numpy.int8, "U8": numpy.uint8, "BOOL": numpy.bool_}
 
 
 @dataclasses.dataclass
@@ -80,16 +78,3 @@ def train(artifact, data, weights, steps, folder, timeout=None):
     return Training([numpy.nan if loss is None else loss for loss in losses],
                     load(os.path.join(dump, "gradients.safetensors")),
                     list(load(os.path.join(dump, "parameters.safetensors"))))
-
-
-def load(path):
-    """Name -> array of a safetensors file."""
-    with open(path, "rb") as file:
-        data = file.read()
-    (size,) = struct.unpack("<Q", data[:8])
-    tensors = {}
-    for name, entry in json.loads(data[8:8 + size]).items():
-        if name != "__metadata__":
-            begin, end = (8 + size + offset for offset in entry["data_offsets"])
-            tensors[name] = numpy.frombuffer(data[begin:end], DTYPES[entry["dtype"]]).reshape(entry["shape"])
-    return tensors

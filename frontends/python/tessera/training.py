@@ -1,6 +1,5 @@
 """The PyTorch side of a comparison: data for a model, and its first AdamW steps on them."""
 
-import contextlib
 import copy
 import dataclasses
 
@@ -10,12 +9,14 @@ import torch.nn.functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils import _pytree
 
+from .hyper import HYPER
+from .module_checks import has_values
+from .module_step import kept
 from .names import parameter_names
 from .ties import FirstOfEqual
 from .tools import Training
 
 FLOATS = {"f16": numpy.float16, "f64": numpy.float64}
-HYPER = {"lr": 1e-3, "beta1": 0.9, "beta2": 0.95, "epsilon": 1e-8, "weight_decay": 0.1, "clip_norm": 1.0}
 
 
 @dataclasses.dataclass
@@ -54,13 +55,6 @@ def pick(result, outputs, name):
     return named[name or "logits"] if len(values) > 1 or name else values[0]
 
 
-def hyper_flags():
-    """tessera-compile's flags for the optimizer of `reference`: AdamW that decays every parameter."""
-    return ["--optimizer", "adamw", "--schedule", "constant", "--warmup", 0, "--lr", HYPER["lr"],
-            "--betas", HYPER["beta1"], HYPER["beta2"], "--epsilon", HYPER["epsilon"],
-            "--weight-decay", HYPER["weight_decay"], "--no-decay", "^$", "--clip-norm", HYPER["clip_norm"]]
-
-
 def make_data(batch, inputs, names, loss, samples, special=(), seed=0):
     """Arrays of `samples` samples for what tools.batch_of says a step reads: integers below the bound of what they
     index, floats from a normal distribution, a tenth of the targets ignored. An integer input without a bound repeats
@@ -91,21 +85,6 @@ def repeated(example, samples):
     """An array of `samples` samples that repeats those of an example tensor."""
     example = example.detach().numpy()
     return numpy.concatenate([example] * -(-samples // len(example)))[:samples]
-
-
-@contextlib.contextmanager
-def kept(model):
-    """Puts parameters and buffers back as they were."""
-    state = copy.deepcopy(model.state_dict())
-    extra = {name: buffer.clone() for name, buffer in model.named_buffers()}
-    try:
-        yield
-    finally:
-        model.load_state_dict(state)
-        with torch.no_grad():
-            for name, buffer in model.named_buffers():
-                if name in extra:
-                    buffer.copy_(extra[name])
 
 
 def loss_of(model, rows, names, outputs, loss, accumulate=1):
@@ -185,19 +164,20 @@ def perturb(model, seed=0):
                 parameter.add_(0.05 * torch.randn(parameter.shape, generator=generator).to(parameter))
 
 
-def set_weights(model, arrays):
-    """Copies {name: array} into the model's parameters and buffers; returns the names of parameters that are not
-    there."""
-    names = parameter_names(model)
+def set_weights(model, values):
+    """Copies {name: tensor or array} into the model's parameters and buffers, where shapes agree; returns the names of
+    parameters that are not there."""
     missing = []
     with torch.no_grad():
-        for name, (parameter, others) in names.items():
-            array = next((arrays[key] for key in (name, *others) if key in arrays), None)
-            if array is None or list(array.shape) != list(parameter.shape):
+        for name, (parameter, others) in parameter_names(model).items():
+            value = next((values[key] for key in (name, *others) if key in values), None)
+            if value is None or tuple(value.shape) != parameter.shape:
                 missing.append(name)
             else:
-                parameter.copy_(torch.from_numpy(array))
+                parameter.copy_(torch.as_tensor(value))
         for name, buffer in model.named_buffers():
-            if name in arrays and list(arrays[name].shape) == list(buffer.shape):
-                buffer.copy_(torch.from_numpy(arrays[name]))
+            if name in values and tuple(values[name].shape) == buffer.shape:
+                value = torch.as_tensor(values[name])
+                if has_values(value):
+                    buffer.copy_(value)
     return missing

@@ -18,6 +18,8 @@ import torch
 from safetensors.torch import save_file
 from tessera import training
 from tessera.dropout import without_dropout
+from tessera.hyper import hyper_flags
+from tessera.module_step import kept
 from tessera.onnx import ExportError, export_proto
 
 from .rows import SAMPLES, STEPS
@@ -36,7 +38,7 @@ def data_of(row, model):
     data = {name: entry.make(SAMPLES * STEPS, generator) for name, entry in zip(row.names, row.inputs)}
     examples = tuple(torch.from_numpy(array[:SAMPLES].copy()) for array in data.values())
     loss = training.Loss("output:output" if row.loss == "output" else row.loss)
-    with torch.no_grad(), without_dropout(model), training.kept(model):
+    with torch.no_grad(), without_dropout(model), kept(model):
         result = model(*examples)
     if row.loss == "mse":
         data["targets"] = generator.standard_normal((SAMPLES * STEPS, *result.shape[1:])).astype(numpy.float32)
@@ -46,6 +48,12 @@ def data_of(row, model):
         if len(shape) > 1:  # some do not count, but never all of a sample
             data["targets"][..., 1:][generator.random((*shape[:-1], shape[-1] - 1)) < 0.1] = loss.ignore_index
     return data, examples, loss
+
+
+def save_arrays(arrays, path):
+    """Writes {name: array} as safetensors, integers of 64 bits as 32."""
+    save_file({name: torch.from_numpy(array.astype(numpy.int32) if array.dtype == numpy.int64 else array)
+               for name, array in arrays.items()}, path)
 
 
 def in_bf16(model, setting, want):
@@ -69,7 +77,7 @@ def reference(row, model, folder):
     """PyTorch's training: writes data and gradients, returns (example inputs, what case.json gets)."""
     data, examples, loss = data_of(row, model)
     setting = (examples, row.names, ["output"], data, loss, STEPS)
-    case = {"steps": STEPS, "samples": SAMPLES, "flags": [str(flag) for flag in [*loss.flags(), *training.hyper_flags()]],
+    case = {"steps": STEPS, "samples": SAMPLES, "flags": [str(flag) for flag in [*loss.flags(), *hyper_flags()]],
             "bf16": row.bf16, "covers": row.covers.split(), "losses": {}}
     first = None
     with without_dropout(model):
@@ -89,10 +97,8 @@ def reference(row, model, folder):
                     for name, gradient in want.gradients.items()):
                 del case["losses"][micro]
                 continue
-            save_file({name: torch.from_numpy(gradient) for name, gradient in want.gradients.items()},
-                      os.path.join(folder, f"gradients{'' if micro == 1 else f'-{micro}'}.safetensors"))
-    save_file({name: torch.from_numpy(array.astype(numpy.int32) if array.dtype == numpy.int64 else array)
-               for name, array in data.items()}, os.path.join(folder, "data.safetensors"))
+            save_arrays(want.gradients, os.path.join(folder, f"gradients{'' if micro == 1 else f'-{micro}'}.safetensors"))
+    save_arrays(data, os.path.join(folder, "data.safetensors"))
     return examples, case
 
 

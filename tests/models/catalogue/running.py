@@ -10,10 +10,10 @@ import numpy
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "..", "frontends", "python"))
-from tessera import compare, tools  # noqa: E402
+from tessera import compare, safetensors, tools  # noqa: E402
 
-CONFIGS = {"one rank": (), "zero3 on 2 ranks": ("--mesh", "shard=2", "--strategy", "zero3"),
-           "2 micro-batches": ("--accumulate", "2"), "recomputation": ("--remat", "full"), "bf16": ("--precision", "bf16")}
+RANKS = {"one rank": (), "zero3 on 2 ranks": ("--mesh", "shard=2", "--strategy", "zero3")}
+CONFIGS = {**RANKS, "2 micro-batches": ("--accumulate", "2"), "recomputation": ("--remat", "full"), "bf16": ("--precision", "bf16")}
 # On tests/gpu/simulator, where the build has it (has_simulator): not of the page, whose figures are a CPU's.
 ON_GPU = {"simulated GPU": ("--target", "sm_90"), "simulated GPU, bf16": ("--target", "sm_90", "--precision", "bf16")}
 # bf16 keeps 8 bits: a value is wrong by 2^-9 of itself, and a gradient is a sum of products of a few such values, of which
@@ -52,7 +52,7 @@ def micro_batches(flags):
 def wanted(folder, case, micro):
     """PyTorch's Training with that many micro-batches."""
     other = str(micro) in case["losses"] and micro > 1
-    gradients = tools.load(os.path.join(folder, f"gradients{f'-{micro}' if other else ''}.safetensors"))
+    gradients = safetensors.load(os.path.join(folder, f"gradients{f'-{micro}' if other else ''}.safetensors"))
     return tools.Training(case["losses"][str(micro) if other else "1"], gradients, list(gradients))
 
 
@@ -82,16 +82,20 @@ def run(folder, exporter, config, work, timeout=60):
     flags = {**CONFIGS, **ON_GPU}[config]
     if "bf16" in flags and case["bf16"]:
         return {"result": "not compared", "reason": case["bf16"]}
-    model, artifact = os.path.join(folder, exporter + ".onnx"), os.path.join(work, "model.tessera")
+    libraries = {"LD_LIBRARY_PATH": simulator()} if config in ON_GPU else {}
+    with unittest.mock.patch.dict(os.environ, libraries):
+        return train(folder, case, os.path.join(folder, exporter + ".onnx"), os.path.join(folder, "data.safetensors"), flags, work,
+                     timeout)
+
+
+def train(folder, case, model, data, flags, work, timeout):
+    """The result of training an exported file of a row with these flags, as `run` gives it."""
+    artifact, stage = os.path.join(work, "model.tessera"), "compile"
     batch = case["samples"] // micro_batches(flags)
-    stage = "compile"
     try:
         tools.compile_model(model, artifact, ["--batch", batch, *case["flags"], *flags], timeout)
         stage = "run"
-        libraries = {"LD_LIBRARY_PATH": simulator()} if config in ON_GPU else {}
-        with unittest.mock.patch.dict(os.environ, libraries):
-            got = tools.train(artifact, os.path.join(folder, "data.safetensors"), model, case["steps"],
-                                os.path.join(work, "run"), timeout)
+        got = tools.train(artifact, data, model, case["steps"], os.path.join(work, "run"), timeout)
     except tools.ToolError as why:
         internal = stage == "run" or why.crashed or INTERNAL.search(str(why)) or "took longer" in str(why)
         return {"result": "internal error" if internal else "refused", "stage": stage, "reason": why.reason}

@@ -22,22 +22,21 @@ import re
 import sys
 import tempfile
 import warnings
-import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 RECORDED = os.path.join(HERE, "recorded")
 sys.path[:0] = [HERE, os.path.join(ROOT, "tests", "support"), os.path.join(ROOT, "frontends", "python")]
 import numpy  # noqa: E402
+import archives  # noqa: E402
 import safetensors as files  # noqa: E402
 import table  # noqa: E402
 import torch  # noqa: E402
+import settings  # noqa: E402
 from rows import BATCH, SCALES, STEPS, Family, data_of  # noqa: E402
 from tessera import compare, tools, training  # noqa: E402
 
-LOSS = training.Loss("output:output")
-TOLERANCES = {"halves": (2.0 ** -6, 2.0 ** -8)}  # see tests/models/test_operators.py
-FLAGS = [str(flag) for flag in [*LOSS.flags(), *training.hyper_flags()]]
+LOSS = training.Loss(settings.LOSS)
 
 
 def build(rows):
@@ -77,27 +76,23 @@ def reference(model, data):
     if not numpy.all(numpy.isfinite(want.losses)):
         raise RuntimeError(f"PyTorch's losses are {want.losses}")
     noise = training.rounding(*setting, want.gradients)
-    return want, {name: value for name, value in noise.items()
-                  if value > 1e-5 * numpy.abs(want.gradients[name]).max(initial=0)}
+    return want, compare.notable(noise, want.gradients)
 
 
 def stripped(program):
     """The archive, compressed, without stack traces and sample inputs."""
-    buffer, target = io.BytesIO(), io.BytesIO()
+    buffer, kept = io.BytesIO(), []
     torch.export.save(program, buffer)
-    source = zipfile.ZipFile(buffer)
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for name in sorted(source.namelist()):
-            content = source.read(name)
-            if "/sample_inputs/" in name or "/.data/" in name or name.endswith("/byteorder"):
-                continue
-            if "/models/" in name:
-                text = json.loads(content)
-                for node in text["graph_module"]["graph"]["nodes"]:
-                    node["metadata"] = {key: value for key, value in node["metadata"].items() if key == "nn_module_stack"}
-                content = json.dumps(text, separators=(",", ":")).encode()
-            archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content, zipfile.ZIP_DEFLATED)
-    return target.getvalue()
+    for name, content in sorted(archives.entries(buffer)):
+        if "/sample_inputs/" in name or "/.data/" in name or name.endswith("/byteorder"):
+            continue
+        if "/models/" in name:
+            text = json.loads(content)
+            for node in text["graph_module"]["graph"]["nodes"]:
+                node["metadata"] = {key: value for key, value in node["metadata"].items() if key == "nn_module_stack"}
+            content = json.dumps(text, separators=(",", ":")).encode()
+        kept.append((name, content))
+    return archives.packed(kept)
 
 
 def write_compressed(arrays, path):
@@ -148,7 +143,7 @@ def check(family, row, folder):
     files.save({name: value.detach().numpy() for name, value in model.named_parameters()}, path["weights.safetensors"])
     stage = "refused"
     try:
-        tools.compile_model(path["model.pt2"], path["model.tessera"], FLAGS, 120)
+        tools.compile_model(path["model.pt2"], path["model.tessera"], settings.FLAGS, 120)
         if row.refused:
             return "DIFFERENT", "it is not refused"
         stage = "failed"
@@ -163,7 +158,7 @@ def check(family, row, folder):
         want, noise = reference(model, data)
     except RuntimeError as why:
         return "not in PyTorch", str(why)
-    verdict = compare.compare(want, got, lambda: noise, *TOLERANCES.get(family, ()))
+    verdict = compare.compare(want, got, lambda: noise, *settings.TOLERANCES.get(family, ()))
     return ("same" if verdict.same else "DIFFERENT"), verdict.line()
 
 

@@ -149,6 +149,19 @@ def through_forward(cls, cut):
     return staticmethod(new_forward), staticmethod(new_backward)
 
 
+def all_through_forward(cut):
+    """[(class, name, value), …] that makes every custom autograd function differentiate its forward."""
+    function, plain, changes = torch.autograd.Function, torch.autograd.function._SingleLevelFunction.setup_context, []
+    for cls in set(subclasses(function)):
+        if "forward" in vars(cls) and cls.__name__ != "_NoopSaveInputs":  # part of checkpoint()
+            forward, backward = through_forward(cls, cut)
+            changes += [(cls, "forward", forward), (cls, "backward", backward),
+                        (cls, "setup_context", staticmethod(plain))]
+            if "vjp" in vars(cls):
+                changes.append((cls, "vjp", function.vjp))
+    return changes
+
+
 class Unreachable(Exception):
     """A gradient of the exported graph that PyTorch does not have, found without comparing."""
 
@@ -158,7 +171,7 @@ def as_exported(places, marks=None):
     """Within the context gradients flow wherever values flow, but where `marks` (marks.py) cut them. Yields an ordered
     dictionary {text: None} of the calls that cut gradients in PyTorch: kind and place of each."""
     found = collections.OrderedDict()
-    tensor, base, function = torch.Tensor, torch._C.TensorBase, torch.autograd.Function
+    tensor, base = torch.Tensor, torch._C.TensorBase
     real_data, real_item, real_float = base.data, base.item, tensor.__float__
 
     def cut(kind):
@@ -210,13 +223,5 @@ def as_exported(places, marks=None):
                (tensor, "data", property(get_data, lambda self, value: real_data.__set__(self, value))),
                (tensor, "item", item), (tensor, "__float__", number), (tensor, "register_hook", register_hook), (torch._C, "_set_grad_enabled", switch),
                (torch._C, "_InferenceMode", inference)]
-    plain = torch.autograd.function._SingleLevelFunction.setup_context
-    for cls in set(subclasses(function)):
-        if "forward" in vars(cls) and cls.__name__ != "_NoopSaveInputs":  # part of checkpoint()
-            forward, backward = through_forward(cls, cut)
-            changes += [(cls, "forward", forward), (cls, "backward", backward),
-                        (cls, "setup_context", staticmethod(plain))]
-            if "vjp" in vars(cls):
-                changes.append((cls, "vjp", function.vjp))
-    with replaced(changes), marks or contextlib.nullcontext():
+    with replaced([*changes, *all_through_forward(cut)]), marks or contextlib.nullcontext():
         yield found

@@ -89,13 +89,10 @@ def why_skipped(model, inputs, axes):
 
 def outputs_of(model, inputs):
     """What the module returns in training mode without dropout, as arrays; its buffers are as before."""
-    before = module_step.state(model.named_buffers())
-    try:
-        with observe.Watcher(model, cuts.Places(model)), module_step.same_random_numbers(0):
-            return [output.detach().float().numpy() if output.dtype == torch.bfloat16 else output.detach().numpy()
-                    for output in module_step.outputs_of(model(*inputs))[1]]
-    finally:
-        module_step.restore(before, model.named_buffers())
+    with (module_step.kept(model, with_parameters=False), observe.Watcher(model, cuts.Places(model)),
+          module_step.same_random_numbers(0)):
+        return [output.detach().float().numpy() if output.dtype == torch.bfloat16 else output.detach().numpy()
+                for output in module_step.outputs_of(model(*inputs))[1]]
 
 
 class GatherElements(OpRun):

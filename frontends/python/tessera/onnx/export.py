@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import tempfile
 import warnings
 
 import onnx
@@ -14,6 +13,7 @@ from ..dropout import without_dropout
 from ..errors import ExportError, listed
 from ..module_checks import check_parameters
 from ..module_step import in_training
+from ..whole_file import whole_file
 from . import evaluate as evaluator
 from . import exporters, graph, observe, record
 
@@ -136,13 +136,8 @@ def first_that_passes(trial, choices, say):
 
 
 def write(exported, path):
-    """Writes a ModelProto to a temporary file beside `path` and renames it; large weights go to `path`.data likewise."""
-    folder = os.path.dirname(os.path.abspath(path))
+    """Writes a ModelProto to `path`, and large weights to `path`.data. Raises OSError."""
     size = sum(len(tensor.raw_data) for tensor in exported.graph.initializer)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".export-") as place:
-        name, data = os.path.basename(path), os.path.basename(path) + ".data"
-        onnx.save(exported, os.path.join(place, name), save_as_external_data=size > LARGE, location=data,
+    with whole_file(path) as made:
+        onnx.save(exported, made, save_as_external_data=size > LARGE, location=os.path.basename(path) + ".data",
                   all_tensors_to_one_file=True)
-        if os.path.exists(os.path.join(place, data)):
-            os.replace(os.path.join(place, data), os.path.join(folder, data))
-        os.replace(os.path.join(place, name), path)

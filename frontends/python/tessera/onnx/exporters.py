@@ -10,7 +10,8 @@ import onnx
 import torch
 
 from ..dimensions import by_parameter
-from ..errors import ExportError
+from ..errors import ExportError, first_line
+from ..module_step import kept
 from . import forms
 from . import marks as marking
 from .graph import nodes_of
@@ -73,8 +74,7 @@ def run(name, model, inputs, names, outputs, axes, marked=0):
     """(onnx.ModelProto with weights, doubtful symbols: see name_dimensions) that exporter `name` makes of a model in training
     mode. marked: in how many places it is to be marked that gradients are cut. The model's buffers are as before. Raises
     ExportError with the exporter's reason."""
-    buffers = {key: buffer.clone() for key, buffer in model.named_buffers()}
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, kept(model, with_parameters=False):
         path = os.path.join(folder, "model.onnx")
         try:
             with quiet(), forms.written_out(), marking.written(model, marked) as marks:
@@ -82,15 +82,10 @@ def run(name, model, inputs, names, outputs, axes, marked=0):
                 exported = onnx.load(path)
         except Exception as why:
             raise ExportError(f"the {name} exporter failed: {reason(why)}") from why
-        finally:
-            with torch.no_grad():
-                for key, buffer in model.named_buffers():
-                    if key in buffers:
-                        buffer.copy_(buffers[key])
     if marked:
-        kept = marks.found if any(node.domain == "tessera" for node in nodes_of(exported.graph)) else 0
-        if kept != marked:
-            raise ExportError(f"the {name} exporter keeps {kept} of the {marked} places where gradients are cut")
+        there = marks.found if any(node.domain == "tessera" for node in nodes_of(exported.graph)) else 0
+        if there != marked:
+            raise ExportError(f"the {name} exporter keeps {there} of the {marked} places where gradients are cut")
     return exported, name_dimensions(exported, axes)
 
 
@@ -100,7 +95,7 @@ def reason(why):
     for at, line in enumerate(lines):
         if "Exception summary" in line and at + 1 < len(lines):
             return lines[at + 1][:300]
-    return lines[0][:300] if lines else type(why).__name__
+    return first_line(why)
 
 
 def name_dimensions(model, axes):

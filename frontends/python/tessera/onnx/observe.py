@@ -7,7 +7,7 @@ import torch
 from ..calls import arguments
 from ..dropout import NoDropout
 from ..errors import ExportError, first_line, listed
-from ..module_step import changed, combine, gradients, outputs_of, restore, same_random_numbers, state
+from ..module_step import changed, combine, gradients, kept, outputs_of, restore, same_random_numbers, state
 from ..names import buffer_names, parameter_names
 from . import cuts, needed_marks
 
@@ -160,13 +160,8 @@ def observe(model, inputs, say=print):
     as before. Its parameters must be different and none zero (distinct.py), or equal gradients may hide a cut. Returns an
     Observation; raises ExportError for what an exported graph would not train as PyTorch does."""
     places = cuts.Places(model)
-    first_buffers, first_parameters = state(model.named_buffers()), state(model.named_parameters())
-    try:
-        with places.followed():
-            return step(model, inputs, places, first_parameters, say)
-    finally:
-        restore(first_buffers, model.named_buffers())
-        restore(first_parameters, model.named_parameters())
+    with kept(model) as (_, parameters), places.followed():
+        return step(model, inputs, places, parameters, say)
 
 
 def step(model, inputs, places, parameters, say):
@@ -178,17 +173,17 @@ def step(model, inputs, places, parameters, say):
         raise ExportError(f"the module fails on its example: {type(why).__name__}: {first_line(why)}") from why
     buffers = state(model.named_buffers())
     watcher = Watcher(model, places)
-    kept = {}
+    found = {}
 
     def plain():
         watcher.recording = True
-        names, kept["outputs"] = outputs_of(model(*inputs))
+        names, found["outputs"] = outputs_of(model(*inputs))
         watcher.recording = False
-        kept["which"] = {at for at, output in enumerate(kept["outputs"]) if output.requires_grad}
+        found["which"] = {at for at, output in enumerate(found["outputs"]) if output.requires_grad}
         observation.outputs = names
-        if not kept["which"]:
+        if not found["which"]:
             raise ExportError("no output depends on a trained parameter")
-        return combine(kept["outputs"], kept["which"])
+        return combine(found["outputs"], found["which"])
 
     try:
         with watcher, same_random_numbers(0):
@@ -200,14 +195,14 @@ def step(model, inputs, places, parameters, say):
         raise ExportError(f"the module fails in training mode: {type(why).__name__}: {first_line(why)}") from why
     watcher.finish(observation)
     check_changes(model, watcher, buffers, parameters)
-    check_random(model, inputs, watcher, kept["outputs"])
-    others = [name for at, name in enumerate(observation.outputs) if at not in kept["which"]]
+    check_random(model, inputs, watcher, found["outputs"])
+    others = [name for at, name in enumerate(observation.outputs) if at not in found["which"]]
     if others:
         say(f"note: no gradient comes from {listed(others)} in PyTorch; do not make a loss of it")
     restore(buffers, model.named_buffers())
     restore(parameters, model.named_parameters())
     exported, observation.marks, calls = needed_marks.check_cuts(
-        model, true, lambda marks: as_exported(model, inputs, places, kept["which"], marks))
+        model, true, lambda marks: as_exported(model, inputs, places, found["which"], marks))
     observation.suspects += calls  # if the graph's outputs are not compared, a mark may be lost in a number
     observation.still = {name for name in true if true[name] is None and (observation.marks or exported[name] is not None)}
     observation.unused = {name for name, parameter in model.named_parameters() if exported[name] is None}
