@@ -38,6 +38,22 @@ def cut():
     return Net(True), torch.randn(4, 6), ["x"]
 
 
+class Diagonal(torch.nn.Module):
+    """The kernel of the update computes the gradient itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(4, 4))
+
+    def forward(self, x):
+        y = x.mean() * self.weight * torch.eye(4) + 0.5
+        return (y * y).mean()
+
+
+def diagonal():
+    return Diagonal(), torch.randn(4), ["x"]
+
+
 def narrow():
     module, x, names = good()
     return module.bfloat16(), x.bfloat16(), names
@@ -213,6 +229,12 @@ class CheckModel(ToolTest):
         status, output, line = self.check("net.py:centred", "--loss", "mse")
         self.assertEqual(status, 0, output)
         self.assertRegex(line, "^same: .*only rounding: .*first.bias")
+
+    def test_gradients_that_are_never_in_memory(self):
+        status, output, line = self.check("net.py:diagonal", "--loss", "output:output", "--keep", "kept")
+        self.assertEqual(status, 0, output)
+        self.assertRegex(line, r"^same: loss .* 1 gradients within")
+        self.assertTrue(os.path.exists(self.path("kept", "run-kept.tessera")), "nothing was compiled again")
 
     def test_different(self):
         subprocess.run([TORCH_PYTHON, "net.py"], cwd=self.folder, check=True, capture_output=True, timeout=300)

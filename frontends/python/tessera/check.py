@@ -101,8 +101,8 @@ class Check:
         accumulate = option(flags, "--accumulate", 1)
         artifact = self.path(name + ".tessera")
         with stage("compile"):
-            tools.compile_model(self.file, artifact, [*self.sizes(accumulate), *self.loss.flags(),
-                                                      *hyper_flags(), *flags], self.timeout)
+            flags = [*self.sizes(accumulate), *self.loss.flags(), *hyper_flags(), *flags]
+            tools.compile_model(self.file, artifact, flags, self.timeout)
             batch = tools.batch_of(artifact)
         if accumulate > 1:  # micro-batches are an axis of their own
             batch = {name: entry | {"shape": entry["shape"][1:]} for name, entry in batch.items()}
@@ -110,6 +110,8 @@ class Check:
         want = self.reference(accumulate)
         with stage("run"):
             got = tools.train(artifact, self.path("data.npz"), self.file, self.steps, self.path(name), self.timeout)
+            got = tools.with_all_gradients(got, self.file, self.path(name + "-kept.tessera"), flags, self.path("data.npz"),
+                                           self.file, self.path(name + "-kept"), self.timeout)
         got = first_names(self.model, got)
         setting = (self.inputs, self.names, self.outputs, self.data, self.loss, self.steps)
         with without_dropout(self.model), NoDropout():

@@ -78,3 +78,13 @@ def train(artifact, data, weights, steps, folder, timeout=None):
     return Training([numpy.nan if loss is None else loss for loss in losses],
                     load(os.path.join(dump, "gradients.safetensors")),
                     list(load(os.path.join(dump, "parameters.safetensors"))))
+
+
+def with_all_gradients(got, model, artifact, flags, data, weights, folder, timeout=None):
+    """The Training `got` of an artifact, with gradients that are never in memory since the kernel of their update computes
+    them: those of step 1 of the same model, compiled into `artifact` with --keep-gradients and run in `folder`."""
+    if set(got.parameters) <= set(got.gradients):
+        return got
+    compile_model(model, artifact, [*flags, "--keep-gradients"], timeout)
+    kept = train(artifact, data, weights, 1, folder, timeout)
+    return dataclasses.replace(got, gradients=kept.gradients | got.gradients)

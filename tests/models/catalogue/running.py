@@ -93,9 +93,11 @@ def train(folder, case, model, data, flags, work, timeout):
     artifact, stage = os.path.join(work, "model.tessera"), "compile"
     batch = case["samples"] // micro_batches(flags)
     try:
-        tools.compile_model(model, artifact, ["--batch", batch, *case["flags"], *flags], timeout)
+        every = ["--batch", batch, *case["flags"], *flags]
+        tools.compile_model(model, artifact, every, timeout)
         stage = "run"
         got = tools.train(artifact, data, model, case["steps"], os.path.join(work, "run"), timeout)
+        got = tools.with_all_gradients(got, model, artifact, every, data, model, os.path.join(work, "kept"), timeout)
     except tools.ToolError as why:
         internal = stage == "run" or why.crashed or INTERNAL.search(str(why)) or "took longer" in str(why)
         return {"result": "internal error" if internal else "refused", "stage": stage, "reason": why.reason}

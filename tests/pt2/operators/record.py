@@ -136,7 +136,7 @@ def check(family, row, folder):
         check_overloads(program, [row])
     except Exception as why:  # noqa: BLE001: torch has no common class for what its exporter raises
         return "not exported", " ".join(str(why).split())[:300]
-    path = {name: os.path.join(folder, name) for name in ("model.pt2", "model.tessera", "data.safetensors", "run",
+    path = {name: os.path.join(folder, name) for name in ("model.pt2", "model.tessera", "data.safetensors", "run", "kept",
                                                           "weights.safetensors")}
     torch.export.save(program, path["model.pt2"])
     files.save(data, path["data.safetensors"])
@@ -147,8 +147,10 @@ def check(family, row, folder):
         if row.refused:
             return "DIFFERENT", "it is not refused"
         stage = "failed"
-        got = tools.train(path["model.tessera"], path["data.safetensors"], path["weights.safetensors"], STEPS, path["run"],
-                            120)
+        files_of_run = path["data.safetensors"], path["weights.safetensors"]
+        got = tools.train(path["model.tessera"], *files_of_run, STEPS, path["run"], 120)
+        got = tools.with_all_gradients(got, path["model.pt2"], path["model.tessera"], settings.FLAGS, *files_of_run,
+                                       path["kept"], 120)
     except tools.ToolError as why:
         if row.refused and stage == "refused" and not why.crashed:
             good = re.search(row.refused, str(why))
