@@ -50,6 +50,21 @@ def changed(x, y):
     return first + parts
 
 
+def reshaped(z):
+    """Many views of one tensor (3, 4)."""
+    z = aten.swapaxes.default(aten.movedim.int(aten.t.default(z), 0, 1), 0, 1).mT
+    z = aten.unflatten.int(z, -1, [2, 2])
+    z = aten.squeeze.dims(z.unsqueeze(0), [0])
+    z = aten.view_as.default(z, aten.expand_as.default(z, z.real))
+    return aten.squeeze.default(aten.concat.default(aten.chunk.default(z, 2, -1), -2))
+
+
+def repeated(z):
+    """Copies of a tensor (3, 4), in another order."""
+    z = aten.roll.default(aten.repeat.default(z, [2, 1]), [1], [0])
+    return aten.sub.Scalar(aten.add.Scalar(aten.mul.Scalar(aten.split_with_sizes.default(z, [2, 4])[1], 1.5), 2.0), 0.5)
+
+
 ROWS = [
     row("rotary", "aten.polar.default aten.view_as_complex.default", rotary, f(3, 2, 8), f(3, 4)),
     row("rotary_table", "aten.index.Tensor aten.mul.Tensor", cached, i(4, 3, high=3), f(4, 3, 8), k(TABLE)),
@@ -79,7 +94,8 @@ ROWS = [
     row("sub", "aten.sub.Tensor", lambda x, y, z: real(torch.sub(z, torch.complex(x, y), alpha=2)), f(3, 4), f(3, 4), f(4)),
     row("sub_number", "aten.sub.Tensor", lambda x, y: real(torch.complex(x, y) - (1 - 1j)), f(3, 4), f(3, 4)),
     row("rsub", "aten.rsub.Scalar", lambda x, y: real(aten.rsub.Scalar(torch.complex(x, y), 1.5)), f(3, 4), f(3, 4)),
-    row("div_real", "aten.div.Tensor", lambda x, y, z: real(torch.complex(x, y) / z / 3), f(3, 4), f(3, 4), f(4, kind="positive")),
+    row("div_real", "aten.div.Tensor", lambda x, y, z: real(torch.complex(x, y) / z / 3), f(3, 4), f(3, 4),
+        f(4, kind="positive")),
     row("abs", "aten.abs.default", lambda x, y: torch.complex(x, y).abs(), f(3, 4), f(3, 4)),
     row("abs_corner", "aten.abs.default", lambda x, y: torch.complex(x, y).abs(), f(3, 8, kind="grid"), f(3, 8, kind="grid")),
     row("exp", "aten.exp.default", lambda x, y: real(torch.complex(x, y).exp()), f(3, 4), f(3, 4)),
@@ -88,12 +104,14 @@ ROWS = [
     row("imag", "aten.imag.default", lambda x, y: torch.complex(x * y, y).imag, f(3, 4), f(3, 4)),
     row("real_of_real", "aten.real.default", lambda x: aten.real.default(x), f(3, 4)),
     row("conj", "aten._conj.default", lambda x, y: real(torch.complex(x, y).conj() * torch.complex(y, y)), f(3, 4), f(3, 4)),
-    row("conj_resolved", "aten.resolve_conj.default", lambda x, y: real(torch.complex(x, y).conj().resolve_conj()), f(3, 4), f(3, 4)),
+    row("conj_resolved", "aten.resolve_conj.default", lambda x, y: real(torch.complex(x, y).conj().resolve_conj()),
+        f(3, 4), f(3, 4)),
     row("conj_physical", "aten.conj_physical.default", lambda x, y: real(torch.complex(x, y).conj_physical()), f(3, 4), f(3, 4)),
     row("to_complex", "aten.to.dtype", lambda x, y: real(x.to(torch.complex64) * torch.complex(x, y)), f(3, 4), f(3, 4)),
     row("to_wide", "aten.to.dtype", lambda x, y: real(torch.complex(x, y).to(torch.complex128)), f(3, 4), f(3, 4)),
     row("to_real", "aten.to.dtype", lambda x, y: torch.complex(x, x * y).to(torch.float32), f(3, 4), f(3, 4)),
-    row("type_as", "aten.type_as.default", lambda x, y: real(x.type_as(torch.complex(x, y)) + torch.complex(x, y)), f(3, 4), f(3, 4)),
+    row("type_as", "aten.type_as.default", lambda x, y: real(x.type_as(torch.complex(x, y)) + torch.complex(x, y)), f(3, 4),
+        f(3, 4)),
     row("detach", "aten.detach.default", lambda x, y: real(torch.complex(x, y).detach() * torch.complex(x, y)), f(3, 4), f(3, 4)),
     row("no_grad", "aten.view_as_real.default", without_gradient, f(3, 4), f(3, 4)),
     row("number", "aten.lift_fresh_copy.default", lambda x: real(x * torch.tensor([1j, 2 - 1j])), f(3, 2)),
@@ -115,6 +133,14 @@ ROWS = [
     moved("transpose", "transpose.int", lambda z: z.transpose(-1, 0), 3, 4, 2),
     moved("unbind", "unbind.int", lambda z: z.unbind(-1)[1], 3, 4),
     moved("unsqueeze", "unsqueeze.default", lambda z: z.unsqueeze(-1), 3, 4),
+    moved("reshaped", "concat.default", reshaped, 3, 4),
+    moved("repeated", "roll.default", repeated, 3, 4),
+    moved("copies", "_to_copy.default", lambda z: aten.resolve_neg.default(aten._to_copy.default(z, dtype=torch.complex128)),
+          3, 4),
+    moved("sum_all", "sum.default", lambda z: z.sum(), 3, 4),
+    moved("mean_dim", "mean.dim", lambda z: z.mean(0, True), 3, 4),
+    moved("div_number", "div.Scalar", lambda z: aten.div.Scalar(z, 3.0), 3, 4),
+    moved("rsub_tensor", "rsub.Tensor", lambda z: aten.rsub.Tensor(z, z.real, alpha=2), 3, 4),
     moved("view", "view.default", lambda z: z.view(2, -1), 3, 4),
     # --- Refused ---
     moved("angle", "angle.default", lambda z: torch.complex(z.angle(), z.real), 3, 4, refused=COMPLEX),
@@ -130,5 +156,6 @@ ROWS = [
           refused=COMPLEX),
     row("equal", "aten.eq.Tensor", lambda x, y: (torch.complex(x, y) == torch.complex(y, x)).float() * x, f(3, 4), f(3, 4),
         refused=COMPLEX),
-    row("complex_half", "aten.complex.default", lambda x, y: real(torch.complex(x.half(), y.half())), f(3, 4), f(3, 4), refused=COMPLEX),
+    row("complex_half", "aten.complex.default", lambda x, y: real(torch.complex(x.half(), y.half())), f(3, 4), f(3, 4),
+        refused=COMPLEX),
 ]
