@@ -35,7 +35,7 @@ Type elementOf(MLIRContext *context, ScalarType type) {
   }
 }
 
-Type partOf(MLIRContext *context, ScalarType type) {
+Type partElementOf(MLIRContext *context, ScalarType type) {
   if (type == ScalarType::ComplexFloat)
     return Float32Type::get(context);
   return type == ScalarType::ComplexDouble ? Type(Float64Type::get(context)) : Type();

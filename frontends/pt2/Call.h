@@ -34,7 +34,7 @@ struct Given {
 /// The MLIR type of an element; null if there is none.
 mlir::Type elementOf(mlir::MLIRContext *context, ScalarType type);
 /// The MLIR type of the real part of a complex number; null for any other type.
-mlir::Type partOf(mlir::MLIRContext *context, ScalarType type);
+mlir::Type partElementOf(mlir::MLIRContext *context, ScalarType type);
 bool isComplexType(ScalarType type);
 
 class Call : public frontend::Call {

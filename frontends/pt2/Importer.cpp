@@ -52,7 +52,7 @@ Location Importer::locOf(const Node &node) {
 
 /// The type of an element, of complex numbers that of the parts; null if it is not supported.
 Type Importer::typeOf(ScalarType type) const {
-  return isComplexType(type) ? partOf(&context, type) : elementOf(&context, type);
+  return isComplexType(type) ? partElementOf(&context, type) : elementOf(&context, type);
 }
 
 /// The type of a tensor whose sizes are numbers, of complex numbers as pairs; null if one is not, or the element type
