@@ -24,6 +24,9 @@ struct Entry {
   Constant constant;
   std::shared_ptr<std::vector<Entry>> sequence;
   bool broken = false; ///< its node was reported; nodes that use it are skipped
+  /// Complex numbers: real and imaginary part are a last dimension of size 2, which their framework's shape does not
+  /// have.
+  bool isComplex = false;
 
   bool exists() const { return value || constant || sequence || broken; }
 };

@@ -41,7 +41,6 @@ static Sharing sharingOf(StringRef name) {
                                           "flatten.using_ints",
                                           "hsplit.array",
                                           "hsplit.int",
-                                          "imag.default",
                                           "indices.default",
                                           "lift.default",
                                           "lift_fresh.default",
@@ -87,8 +86,6 @@ static Sharing sharingOf(StringRef name) {
                                           "unsafe_split_with_sizes.default",
                                           "values.default",
                                           "view.dtype",
-                                          "view_as_complex.default",
-                                          "view_as_real.default",
                                           "vsplit.array",
                                           "vsplit.int"};
   if (maybe.contains(name))
@@ -101,8 +98,9 @@ static Sharing sharingOf(StringRef name) {
       .Cases({"t.default", "transpose.int", "swapaxes.default", "swapdims.default"}, Sharing::Transpose)
       .Case("slice.Tensor", Sharing::Slice)
       .Case("select.int", Sharing::Select)
-      .Cases({"diagonal.default", "expand.default", "expand_as.default", "movedim.int", "narrow.default",
-              "permute.default", "unfold.default"},
+      .Cases({"_conj.default", "_neg_view.default", "diagonal.default", "expand.default", "expand_as.default",
+              "imag.default", "movedim.int", "narrow.default", "permute.default", "unfold.default",
+              "view_as_complex.default", "view_as_real.default"},
              Sharing::View)
       .Default(Sharing::None);
 }

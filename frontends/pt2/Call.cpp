@@ -35,6 +35,16 @@ Type elementOf(MLIRContext *context, ScalarType type) {
   }
 }
 
+Type partElementOf(MLIRContext *context, ScalarType type) {
+  if (type == ScalarType::ComplexFloat)
+    return Float32Type::get(context);
+  return type == ScalarType::ComplexDouble ? Type(Float64Type::get(context)) : Type();
+}
+
+bool isComplexType(ScalarType type) {
+  return type == ScalarType::ComplexHalf || type == ScalarType::ComplexFloat || type == ScalarType::ComplexDouble;
+}
+
 const Given *Call::find(StringRef name) const {
   auto found = given.find(name);
   return found == given.end() ? nullptr : &found->second;
@@ -172,6 +182,14 @@ FailureOr<Value> Call::splat(Type element, double value) {
     }
   }
   return b.splat(RankedTensorType::get({}, element), value);
+}
+
+LogicalResult Call::setComplex(Value pairs, int i) {
+  if (failed(set(pairs, i)))
+    return failure();
+  if (i < static_cast<int>(outputs.size()))
+    outputs[i].isComplex = true;
+  return success();
 }
 
 LogicalResult Call::setNumber(double value) {

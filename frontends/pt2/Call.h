@@ -33,6 +33,9 @@ struct Given {
 
 /// The MLIR type of an element; null if there is none.
 mlir::Type elementOf(mlir::MLIRContext *context, ScalarType type);
+/// The MLIR type of the real part of a complex number; null for any other type.
+mlir::Type partElementOf(mlir::MLIRContext *context, ScalarType type);
+bool isComplexType(ScalarType type);
 
 class Call : public frontend::Call {
 public:
@@ -89,11 +92,19 @@ public:
   std::optional<llvm::SmallVector<int64_t, 3>> spatial(llvm::StringRef name, size_t rank, int64_t least,
                                                        int64_t fallback) const;
 
+  // --- Complex numbers (OpsComplex.cpp) ---
+  // Rows of complexOps() alone see any: shapes and values of the functions above are then those of the parts.
+  bool isComplex(llvm::StringRef name) const { return isTensor(name) && inputs[at(name)].isComplex; }
+  /// Whether the program says that result i is complex.
+  bool givesComplex(size_t i = 0) const { return i < isComplexResult.size() && isComplexResult[i]; }
+  mlir::LogicalResult setComplex(mlir::Value pairs, int i = 0);
+
   /// A number as a tensor without dimensions. Fails where the type does not hold it.
   mlir::FailureOr<mlir::Value> splat(mlir::Type element, double value);
 
   // --- Results ---
-  /// The element type that the program says result i has; null if it has none that is supported.
+  /// The element type that the program says result i has, of complex numbers that of the parts; null if it has none
+  /// that is supported.
   mlir::Type resultElement(size_t i = 0) const { return i < resultElements.size() ? resultElements[i] : mlir::Type(); }
   /// Whether something reads result i.
   bool wants(size_t i) const { return i < isRead.size() && isRead[i]; }
@@ -106,8 +117,8 @@ public:
   const Node &node;
   frontend::Step &step;
   llvm::SmallVector<mlir::Type> resultElements;
-  llvm::SmallVector<bool> isRead;   ///< of each result
-  bool isNormalisedByBatch = false; ///< of a batch normalisation: by its own mean and variance
+  llvm::SmallVector<bool> isRead, isComplexResult; ///< of each result
+  bool isNormalisedByBatch = false;                ///< of a batch normalisation: by its own mean and variance
 
 private:
   const Given *find(llvm::StringRef name) const;

@@ -169,7 +169,13 @@ static llvm::Expected<HostTensor> readValues(const Archive &archive, const Progr
 }
 
 LogicalResult Importer::addTensor(const InputSpec &spec) {
+  const bool isComplex = isComplexType(program.graph.tensors.at(spec.name).dtype);
   RankedTensorType type = typeOf(program.graph.tensors.at(spec.name));
+  auto refuseComplex = [&] {
+    return error() << "'" << spec.target << "': " << kNoComplex << " but in constants of complex64 and complex128";
+  };
+  if (isComplex && (!type || spec.kind == InputSpec::Kind::Parameter || mutations.isChanged(spec.name)))
+    return refuseComplex();
   if (!type)
     return error() << "'" << spec.target << "' has an element type that is not supported ("
                    << scalarTypeName(program.graph.tensors.at(spec.name).dtype) << "), or is too large";
@@ -190,6 +196,9 @@ LogicalResult Importer::addTensor(const InputSpec &spec) {
       step.addTensor(name, type, roles, "tensor", [&] { return readValues(archive, program, name, type); });
   if (failed(entry))
     return failure();
+  if (isComplex && !entry->constant)
+    return refuseComplex();
+  entry->isComplex = isComplex;
   entry->constant = calls.intern(std::move(entry->constant));
   byTarget[name] = *entry;
   names[spec.name] = std::move(*entry);
@@ -257,6 +266,8 @@ LogicalResult Importer::addInputs() {
     auto meta = program.graph.tensors.find(spec.name);
     if (!spec.argument.as<TensorArg>() || meta == program.graph.tensors.end())
       return error() << "input '" << spec.name << "' is not a tensor";
+    if (isComplexType(meta->second.dtype))
+      return error() << "input '" << spec.name << "': " << kNoComplex;
     if (!elementOf(&context, meta->second.dtype))
       return error() << "input '" << spec.name << "' has element type " << scalarTypeName(meta->second.dtype)
                      << ", which is not supported";
@@ -349,6 +360,8 @@ LogicalResult Importer::addResults() {
     auto found = names.find(spec.name);
     if (found == names.end() || (!found->second.value && !found->second.constant))
       return error() << "output '" << spec.name << "' is not a tensor";
+    if (found->second.isComplex)
+      return error() << "output '" << name << "': " << kNoComplex;
     found->second.value = step.addResult(name, found->second);
   }
   return step.numResults() > 0 ? success() : error() << "the program has no outputs";

@@ -50,15 +50,23 @@ Location Importer::locOf(const Node &node) {
   return NameLoc::get(step.builder.getStringAttr(name.empty() ? node.name : name + "/" + node.name), fileLoc);
 }
 
-/// The type of a tensor whose sizes are numbers; null if one is not, or the element type is not supported.
+/// The type of an element, of complex numbers that of the parts; null if it is not supported.
+Type Importer::typeOf(ScalarType type) const {
+  return isComplexType(type) ? partElementOf(&context, type) : elementOf(&context, type);
+}
+
+/// The type of a tensor whose sizes are numbers, of complex numbers as pairs; null if one is not, or the element type
+/// is not supported.
 RankedTensorType Importer::typeOf(const TensorMeta &meta) const {
-  Type element = elementOf(&context, meta.dtype);
+  Type element = typeOf(meta.dtype);
   SmallVector<int64_t> shape;
   for (const SymInt &size : meta.sizes) {
     if (!size.isConstant())
       return {};
     shape.push_back(size.value);
   }
+  if (isComplexType(meta.dtype))
+    shape.push_back(2);
   return element && countElements(shape) ? RankedTensorType::get(shape, element) : RankedTensorType();
 }
 
@@ -148,15 +156,20 @@ bool Importer::fill(const Node &node, std::vector<Entry> &inputs, llvm::StringMa
 LogicalResult Importer::checkResults(ArrayRef<std::string> results, Call &call) {
   for (auto [name, entry] : llvm::zip_equal(results, call.outputs)) {
     auto meta = program.graph.tensors.find(name);
-    if (meta == program.graph.tensors.end())
+    if (meta == program.graph.tensors.end()) {
+      if (entry.isComplex)
+        return call.fail(kNoComplex);
       continue;
+    }
     if (!entry.value && !entry.constant && !isUsed.contains(name) && !isOutput.contains(name))
       continue;
     if (!entry.value && !entry.constant)
       return call.fail("result '" + name + "' is not supported");
     RankedTensorType type = entry.constant ? entry.constant->type : train::tensorType(entry.value);
-    bool fits = type.getElementType() == elementOf(&context, meta->second.dtype) &&
-                static_cast<size_t>(type.getRank()) == meta->second.sizes.size();
+    const bool isComplex = isComplexType(meta->second.dtype);
+    bool fits = entry.isComplex == isComplex && type.getElementType() == typeOf(meta->second.dtype) &&
+                static_cast<size_t>(type.getRank()) == meta->second.sizes.size() + (isComplex ? 1 : 0) &&
+                (!isComplex || type.getShape().back() == 2);
     for (size_t dim = 0; fits && dim < meta->second.sizes.size(); ++dim) {
       // Nothing for a size that depends on data, which no operator of the table gives.
       std::optional<int64_t> size = meta->second.sizes[dim].evaluate(symbols);
@@ -173,6 +186,18 @@ LogicalResult Importer::checkResults(ArrayRef<std::string> results, Call &call) 
   return success();
 }
 
+bool Importer::meetsComplex(const Node &node) const {
+  auto isComplex = [&](const Argument &argument) {
+    return argument.as<std::complex<double>>() || llvm::any_of(namesOf(argument), [&](const std::string &name) {
+             auto meta = program.graph.tensors.find(name);
+             return names.lookup(name).isComplex ||
+                    (meta != program.graph.tensors.end() && isComplexType(meta->second.dtype));
+           });
+  };
+  return llvm::any_of(node.inputs, [&](const NamedArgument &named) { return isComplex(named.argument); }) ||
+         llvm::any_of(node.outputs, isComplex);
+}
+
 void Importer::importNode(const Node &node) {
   if (isCounter(node))
     return;
@@ -186,10 +211,14 @@ void Importer::importNode(const Node &node) {
       names[name].broken = true;
   };
   const std::string function = mutations.functionOf(node);
-  const OpRow *row = findOp(shortTarget(function.empty() ? StringRef(node.target) : StringRef(function)));
+  const StringRef target = shortTarget(function.empty() ? StringRef(node.target) : StringRef(function));
+  const bool isComplex = meetsComplex(node);
+  const OpRow *row = isComplex ? findComplexOp(target) : findOp(target);
   if (!row) {
     auto why = results.empty() || !function.empty() ? inPlace.end() : inPlace.find(results[0]);
-    return giveUp(why == inPlace.end() ? whyRefused(shortTarget(node.target)) : StringRef(why->second));
+    return giveUp(why != inPlace.end() ? StringRef(why->second)
+                  : isComplex          ? StringRef(kNoComplex)
+                                       : whyRefused(shortTarget(node.target)));
   }
   if (StringRef buffer = mutations.staleRead(node); !buffer.empty())
     return giveUp("it reads what may be a view of buffer '" + buffer +
@@ -201,8 +230,11 @@ void Importer::importNode(const Node &node) {
   Call call(node, train::Build(step.builder, locOf(node)), std::move(inputs), std::move(given), results.size(), step);
   for (const std::string &name : results) {
     auto meta = program.graph.tensors.find(name);
-    call.resultElements.push_back(meta == program.graph.tensors.end() ? Type()
-                                                                      : elementOf(&context, meta->second.dtype));
+    const auto dtype = meta == program.graph.tensors.end() ? ScalarType::Unknown : meta->second.dtype;
+    if (isComplexType(dtype) && !typeOf(dtype))
+      return giveUp(kNoComplex);
+    call.resultElements.push_back(typeOf(dtype));
+    call.isComplexResult.push_back(isComplexType(dtype));
     call.isRead.push_back(isUsed.contains(name) || isOutput.contains(name));
   }
   call.isNormalisedByBatch = isNormalisedByBatch(node);
@@ -240,6 +272,8 @@ void Importer::importNode(const Node &node) {
 
 /// Lets the buffer that an argument is hold `next` from here on.
 LogicalResult Importer::setNext(const Node &node, StringRef argument, Entry next, Call &call) {
+  if (next.isComplex)
+    return call.fail(kNoComplex);
   const StringRef buffer = mutations.bufferOf(namesOf(*node.input(argument.str())).front());
   auto argumentOf = buffers.find(buffer);
   if (argumentOf == buffers.end())

@@ -30,6 +30,7 @@ public:
 private:
   mlir::InFlightDiagnostic error() { return mlir::emitError(fileLoc); }
   mlir::Location locOf(const Node &node);
+  mlir::Type typeOf(ScalarType type) const;
   mlir::RankedTensorType typeOf(const TensorMeta &meta) const;
 
   // Arguments and results (ImportArguments.cpp).
@@ -52,6 +53,8 @@ private:
   mlir::LogicalResult importNodes();
   void importNode(const Node &node);
   mlir::LogicalResult setNext(const Node &node, llvm::StringRef argument, Entry next, Call &call);
+  /// Whether the program says that a node reads or gives complex numbers.
+  bool meetsComplex(const Node &node) const;
   bool fill(const Node &node, std::vector<Entry> &inputs, llvm::StringMap<Given> &given);
   mlir::LogicalResult checkResults(llvm::ArrayRef<std::string> results, Call &call);
   void report(const Node &node, const llvm::Twine &reason);

@@ -4,24 +4,33 @@
 
 namespace tessera::pt2 {
 
-static const llvm::StringMap<const OpRow *> &table() {
-  static const llvm::StringMap<const OpRow *> rows = [] {
-    llvm::StringMap<const OpRow *> made;
-    for (llvm::ArrayRef<OpRow> group : {
-             activationOps(), arithmeticOps(),  arrangeOps(),  convolutionOps(), diagonalOps(), distanceOps(),
-             dropoutOps(),    elementwiseOps(), functionOps(), imageOps(),       indexOps(),    joinOps(),
-             leafOps(),       lossOps(),        neuralOps(),   orderOps(),       padOps(),      partOps(),
-             placeOps(),      poolOps(),        productOps(),  recurrentOps(),   reduceOps(),   resizeOps(),
-             scatterOps(),    shapeOps(),
-         })
-      for (const OpRow &row : group)
-        made[row.target] = &row;
-    return made;
-  }();
+using Table = llvm::StringMap<const OpRow *>;
+
+static Table byTarget(std::initializer_list<llvm::ArrayRef<OpRow>> groups) {
+  Table made;
+  for (llvm::ArrayRef<OpRow> group : groups)
+    for (const OpRow &row : group)
+      made[row.target] = &row;
+  return made;
+}
+
+static const Table &table() {
+  static const Table rows = byTarget({
+      activationOps(),  arithmeticOps(), arrangeOps(), convolutionOps(), diagonalOps(), distanceOps(), dropoutOps(),
+      elementwiseOps(), functionOps(),   imageOps(),   indexOps(),       joinOps(),     leafOps(),     lossOps(),
+      neuralOps(),      orderOps(),      padOps(),     partOps(),        placeOps(),    poolOps(),     productOps(),
+      recurrentOps(),   reduceOps(),     resizeOps(),  scatterOps(),     shapeOps(),
+  });
+  return rows;
+}
+
+static const Table &complexTable() {
+  static const Table rows = byTarget({complexOps()});
   return rows;
 }
 
 const OpRow *findOp(llvm::StringRef target) { return table().lookup(target); }
+const OpRow *findComplexOp(llvm::StringRef target) { return complexTable().lookup(target); }
 
 llvm::StringRef whyRefused(llvm::StringRef target) {
   for (const RefusedOp &op : refusedOps())
@@ -34,6 +43,9 @@ std::vector<const OpRow *> allOps() {
   std::vector<const OpRow *> rows;
   for (const auto &entry : table())
     rows.push_back(entry.second);
+  for (const OpRow &row : complexOps())
+    if (!findOp(row.target))
+      rows.push_back(&row);
   llvm::sort(rows, [](const OpRow *a, const OpRow *b) { return a->target < b->target; });
   return rows;
 }

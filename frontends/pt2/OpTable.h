@@ -20,8 +20,13 @@ struct RefusedOp {
   llvm::StringLiteral target, reason;
 };
 
-/// The row of an operator, or null.
+/// Why what is not taught complex numbers is refused where it meets them.
+inline constexpr llvm::StringLiteral kNoComplex = "complex numbers are not supported";
+
+/// The row of an operator on real numbers, or null.
 const OpRow *findOp(llvm::StringRef target);
+/// The row of an operator that reads or gives complex numbers, or null.
+const OpRow *findComplexOp(llvm::StringRef target);
 /// Why an operator without a row is refused.
 llvm::StringRef whyRefused(llvm::StringRef target);
 /// All rows, by the operators' names.
@@ -31,6 +36,7 @@ llvm::ArrayRef<RefusedOp> refusedOps();
 llvm::ArrayRef<OpRow> activationOps();
 llvm::ArrayRef<OpRow> arithmeticOps();
 llvm::ArrayRef<OpRow> arrangeOps();
+llvm::ArrayRef<OpRow> complexOps();
 llvm::ArrayRef<OpRow> convolutionOps();
 llvm::ArrayRef<OpRow> diagonalOps();
 llvm::ArrayRef<OpRow> distanceOps();

@@ -14,7 +14,8 @@ namespace tessera::pt2 {
 static bool hasEffect(const Node &node) {
   llvm::StringRef target = node.target;
   target.consume_front("torch.ops.");
-  return !findOp(target) || (changesTensor(node.target) && target != "aten.detach_.default");
+  return (!findOp(target) && !findComplexOp(target)) ||
+         (changesTensor(node.target) && target != "aten.detach_.default");
 }
 
 void dropUnread(Program &program) {

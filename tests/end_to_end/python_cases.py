@@ -66,6 +66,8 @@ class Net(torch.nn.Module):
         elif kind == "shared":
             self.other = torch.nn.Linear(6, 8)
             self.other.weight = torch.nn.Parameter(self.first.weight.detach().view(8, 6))
+        elif kind == "conjugate":
+            self.table = torch.polar(self.table, self.table).conj().imag
 
     def forward(self, x):
         h = checkpoint(self.first, x, use_reentrant=False) if self.kind == "checkpoint" else self.first(x)
@@ -181,6 +183,9 @@ def files(test, folder):
         program.save(os.path.join(folder, "net.bin"))
     with test.assertRaises(tessera.ExportError):
         program.save(os.path.join(folder, "absent", "net.pt2"))
+    with test.assertRaises(tessera.ExportError) as caught:
+        tessera.export(Net("conjugate"), example()).save(path)
+    test.assertIn("table is a conjugate", str(caught.exception))
     with open(path, "w") as file:
         file.write("before")
     with unittest.mock.patch("os.replace", side_effect=OSError(28, "No space left on device")):

@@ -244,6 +244,25 @@ class Dropouts(nn.Module):
         return self.layers(x * self.scale)
 
 
+class Complex(nn.Module):
+    """A rotation by a buffer of complex numbers; `what` else is complex, or changes."""
+
+    def __init__(self, what):
+        super().__init__()
+        self.what, self.scale = what, nn.Parameter(torch.ones(4))
+        angle = torch.arange(6.0).reshape(3, 2)
+        self.register_buffer("rotation", torch.polar(torch.ones_like(angle), angle))
+        if what == "parameter":
+            self.factor = nn.Parameter(torch.ones(2, dtype=torch.complex64))
+
+    def forward(self, x):
+        z = x if self.what == "input" else torch.view_as_complex((x * self.scale).reshape(-1, 2, 2))
+        if self.what == "changed":
+            self.rotation.mul_(1j)
+        z = z * self.rotation * (self.factor if self.what == "parameter" else 1)
+        return z if self.what == "output" else torch.view_as_real(z).flatten(1)
+
+
 class WithConstant(nn.Module):
     def __init__(self, constant):
         super().__init__()
@@ -320,6 +339,9 @@ def main():
     save("no_grad_in_place", export(NoGradInPlace().train(), (x,), dynamic_shapes=open_batch))
     save("pooled", export(Pooled().train(), (torch.randn(8, 3, 16, 16),)))
     save("dropouts", export(Dropouts().train(), (torch.randn(2, 4, 3, 3),)))
+    for what in ("buffer", "parameter", "changed", "input", "output"):
+        z = torch.ones(3, 2, dtype=torch.complex64) if what == "input" else torch.randn(3, 4)
+        save(f"complex-{what}", export(Complex(what).train(), (z,)))
     save("results", export(Results(), (x,)))
     try:
         from torch.testing._internal.two_tensor import TwoTensor

@@ -26,6 +26,10 @@ def write(program, path):
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
         raise ExportError(f"{path}: {folder} is not a folder")
+    for tensor_name, tensor in [*program.state_dict.items(), *program.constants.items()]:
+        if isinstance(tensor, torch.Tensor) and (tensor.is_conj() or tensor.is_neg()):
+            raise ExportError(f"{tensor_name} is a conjugate or a part of one that is not computed yet, and PyTorch would save "
+                              "what it was before: call resolve_conj() or resolve_neg() on it")
     try:
         with whole_file(path) as made:
             (torch.export.save if torch_version() >= NEW_FORMAT else write_archive)(program, made)

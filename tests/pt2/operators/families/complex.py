@@ -1,0 +1,161 @@
+"""Rows: complex numbers between real ones."""
+
+import torch
+from rows import f, i, k, row
+
+aten = torch.ops.aten
+COMPLEX = "complex numbers are not supported"
+TABLE = torch.polar(torch.tensor([[0.5], [1.0], [2.0]]), torch.arange(12.0).reshape(3, 4))
+TURNED = TABLE.t().contiguous().t()  # the same values, by columns
+
+
+def real(z):
+    """All of a complex tensor, as a real one."""
+    return aten.view_as_real.default(z)
+
+
+def moved(name, overload, function, *shape, **options):
+    """A row of an operator that moves elements of z."""
+    return row(name, f"aten.{overload}", lambda x, y: real(function(torch.complex(x, y))), f(*shape), f(*shape), **options)
+
+
+def rotary(x, angle):
+    """As DeepSeek-V2 and Llama 4 have it."""
+    rotation = torch.polar(torch.ones_like(angle), angle) * 1.25
+    turned = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2)) * rotation[:, None, :].to(x.device)
+    return torch.view_as_real(turned).flatten(2).type_as(x)
+
+
+def cached(positions, x, table):
+    """As Llama's first code has it: a buffer of complex numbers, of which rows are read."""
+    return rotary_by(x, table[positions])
+
+
+def rotary_by(x, rotation):
+    return torch.view_as_real(torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2)) * rotation).flatten(-2)
+
+
+def without_gradient(x, y):
+    with torch.no_grad():
+        z = torch.view_as_complex(torch.stack([x, y], -1))
+    return real(z * torch.complex(y, x))
+
+
+def changed(x, y):
+    """In place, with a view that is read before and after."""
+    z = torch.complex(x, y) * 2
+    parts = torch.view_as_real(z)
+    first = parts * 1.0
+    z.mul_(torch.complex(y, x))
+    return first + parts
+
+
+def reshaped(z):
+    """Many views of one tensor (3, 4)."""
+    z = aten.swapaxes.default(aten.movedim.int(aten.t.default(z), 0, 1), 0, 1).mT
+    z = aten.unflatten.int(z, -1, [2, 2])
+    z = aten.squeeze.dims(z.unsqueeze(0), [0])
+    z = aten.view_as.default(z, aten.expand_as.default(z, z.real))
+    return aten.squeeze.default(aten.concat.default(aten.chunk.default(z, 2, -1), -2))
+
+
+def repeated(z):
+    """Copies of a tensor (3, 4), in another order."""
+    z = aten.roll.default(aten.repeat.default(z, [2, 1]), [1], [0])
+    return aten.sub.Scalar(aten.add.Scalar(aten.mul.Scalar(aten.split_with_sizes.default(z, [2, 4])[1], 1.5), 2.0), 0.5)
+
+
+ROWS = [
+    row("rotary", "aten.polar.default aten.view_as_complex.default", rotary, f(3, 2, 8), f(3, 4)),
+    row("rotary_table", "aten.index.Tensor aten.mul.Tensor", cached, i(4, 3, high=3), f(4, 3, 8), k(TABLE)),
+    row("rotary_rows", "aten.embedding.default", lambda at, x, table: rotary_by(x, aten.embedding.default(table, at)),
+        i(4, 3, high=3), f(4, 3, 8), k(TABLE)),
+    row("rotary_start", "aten.slice.Tensor aten.view.default", lambda x, table: rotary_by(x, table[:2].view(2, 1, 4)),
+        f(2, 3, 8), k(TABLE)),
+    row("rotary_turned", "aten.slice.Tensor", lambda x, table: rotary_by(x, table[1:]), f(2, 8), k(TURNED)),
+    row("rotary_wide", "aten.mul.Tensor", lambda x, table: rotary_by(x.double(), table), f(3, 8), k(TABLE.to(torch.complex128))),
+    row("rotary_known", "aten.exp.default", lambda x: rotary_by(x, torch.exp(1j * torch.arange(4.0))), f(2, 8)),
+    row("polar", "aten.polar.default", lambda x, y: real(aten.polar.default(x, y)), f(3, 4, kind="positive"), f(4)),
+    row("polar_corner", "aten.polar.default", lambda x, y: real(aten.polar.default(x, y)), f(3, 4, kind="grid"), f(3, 4)),
+    row("complex", "aten.complex.default", lambda x, y: real(aten.complex.default(x, y)), f(3, 1), f(4)),
+    row("complex_scalar", "aten.complex.default", lambda x, y: real(aten.complex.default(x, y)), f(), f()),
+    row("view_as_complex", "aten.view_as_complex.default", lambda x: aten.view_as_complex.default(x).abs(), f(3, 4, 2)),
+    row("mul", "aten.mul.Tensor", lambda x, y, z: real(torch.complex(x, y) * torch.complex(z, x[0])), f(3, 4), f(3, 4), f(4)),
+    row("mul_real", "aten.mul.Tensor", lambda x, y, z: real(torch.complex(x, y) * z), f(3, 4), f(3, 4), f(2, 1, 4)),
+    row("mul_by_real", "aten.mul.Tensor", lambda x, y, z: real(z * torch.complex(x, y)), f(3, 4), f(3, 4), f(4)),
+    row("mul_integers", "aten.mul.Tensor", lambda x, y, z: real(torch.complex(x, y) * z), f(4, 3), f(4, 3), i(4, 3)),
+    row("mul_number", "aten.mul.Tensor", lambda x, y: real(torch.complex(x, y) * 1.5), f(3, 4), f(3, 4)),
+    row("mul_complex_number", "aten.mul.Tensor", lambda x, y: real(torch.complex(x, y) * (1 + 2j)), f(3, 4), f(3, 4)),
+    row("mul_real_complex_number", "aten.mul.Tensor", lambda x: real(x * (0.5 - 2j)), f(3, 4)),
+    row("mul_in_place", "aten.mul_.Tensor", changed, f(3, 4), f(3, 4)),
+    row("add", "aten.add.Tensor", lambda x, y, z: real(torch.add(torch.complex(x, y), torch.complex(z, y[0]), alpha=0.5)),
+        f(3, 4), f(3, 4), f(4)),
+    row("add_real", "aten.add.Tensor", lambda x, y, z: real(z + torch.complex(x, y) + 2j), f(3, 4), f(3, 4), f(4)),
+    row("sub", "aten.sub.Tensor", lambda x, y, z: real(torch.sub(z, torch.complex(x, y), alpha=2)), f(3, 4), f(3, 4), f(4)),
+    row("sub_number", "aten.sub.Tensor", lambda x, y: real(torch.complex(x, y) - (1 - 1j)), f(3, 4), f(3, 4)),
+    row("rsub", "aten.rsub.Scalar", lambda x, y: real(aten.rsub.Scalar(torch.complex(x, y), 1.5)), f(3, 4), f(3, 4)),
+    row("div_real", "aten.div.Tensor", lambda x, y, z: real(torch.complex(x, y) / z / 3), f(3, 4), f(3, 4),
+        f(4, kind="positive")),
+    row("abs", "aten.abs.default", lambda x, y: torch.complex(x, y).abs(), f(3, 4), f(3, 4)),
+    row("abs_corner", "aten.abs.default", lambda x, y: torch.complex(x, y).abs(), f(3, 8, kind="grid"), f(3, 8, kind="grid")),
+    row("exp", "aten.exp.default", lambda x, y: real(torch.complex(x, y).exp()), f(3, 4), f(3, 4)),
+    row("neg", "aten.neg.default", lambda x, y: real(-torch.complex(x, y)), f(3, 4), f(3, 4)),
+    row("real", "aten.real.default", lambda x, y: torch.complex(x, y * x).real, f(3, 4), f(3, 4)),
+    row("imag", "aten.imag.default", lambda x, y: torch.complex(x * y, y).imag, f(3, 4), f(3, 4)),
+    row("real_of_real", "aten.real.default", lambda x: aten.real.default(x), f(3, 4)),
+    row("conj", "aten._conj.default", lambda x, y: real(torch.complex(x, y).conj() * torch.complex(y, y)), f(3, 4), f(3, 4)),
+    row("conj_resolved", "aten.resolve_conj.default", lambda x, y: real(torch.complex(x, y).conj().resolve_conj()),
+        f(3, 4), f(3, 4)),
+    row("conj_physical", "aten.conj_physical.default", lambda x, y: real(torch.complex(x, y).conj_physical()), f(3, 4), f(3, 4)),
+    row("to_complex", "aten.to.dtype", lambda x, y: real(x.to(torch.complex64) * torch.complex(x, y)), f(3, 4), f(3, 4)),
+    row("to_wide", "aten.to.dtype", lambda x, y: real(torch.complex(x, y).to(torch.complex128)), f(3, 4), f(3, 4)),
+    row("to_real", "aten.to.dtype", lambda x, y: torch.complex(x, x * y).to(torch.float32), f(3, 4), f(3, 4)),
+    row("type_as", "aten.type_as.default", lambda x, y: real(x.type_as(torch.complex(x, y)) + torch.complex(x, y)), f(3, 4),
+        f(3, 4)),
+    row("detach", "aten.detach.default", lambda x, y: real(torch.complex(x, y).detach() * torch.complex(x, y)), f(3, 4), f(3, 4)),
+    row("no_grad", "aten.view_as_real.default", without_gradient, f(3, 4), f(3, 4)),
+    row("number", "aten.lift_fresh_copy.default", lambda x: real(x * torch.tensor([1j, 2 - 1j])), f(3, 2)),
+    moved("cat", "cat.default", lambda z: torch.cat([z, z * 1j], -1), 3, 4),
+    moved("stack", "stack.default", lambda z: torch.stack([z, z * 1j], 1), 3, 4),
+    moved("clone", "clone.default", lambda z: z.clone(), 3, 4),
+    moved("expand", "expand.default", lambda z: z.expand(2, -1, 4), 3, 1),
+    moved("flatten", "flatten.using_ints", lambda z: z.flatten(1), 3, 4, 2),
+    moved("flip", "flip.default", lambda z: z.flip(-1), 3, 4),
+    moved("index_select", "index_select.default", lambda z: torch.index_select(z, -1, torch.tensor([2, 0, 2])), 3, 4),
+    moved("permute", "permute.default", lambda z: z.permute(2, 0, -2), 3, 4, 2),
+    moved("reshape", "reshape.default", lambda z: z.transpose(0, 1).reshape(2, -1), 3, 4),
+    moved("select", "select.int", lambda z: z[:, -2], 3, 4),
+    moved("slice", "slice.Tensor", lambda z: z[:, 1::2], 3, 4),
+    moved("split", "split.Tensor", lambda z: z.split(2, -1)[1], 3, 4),
+    moved("squeeze", "squeeze.dim", lambda z: z.squeeze(-1), 3, 1),
+    moved("sum", "sum.dim_IntList", lambda z: z.sum(-1), 3, 4),
+    moved("mean", "mean.default", lambda z: z.mean(), 3, 4),
+    moved("transpose", "transpose.int", lambda z: z.transpose(-1, 0), 3, 4, 2),
+    moved("unbind", "unbind.int", lambda z: z.unbind(-1)[1], 3, 4),
+    moved("unsqueeze", "unsqueeze.default", lambda z: z.unsqueeze(-1), 3, 4),
+    moved("reshaped", "concat.default", reshaped, 3, 4),
+    moved("repeated", "roll.default", repeated, 3, 4),
+    moved("copies", "_to_copy.default", lambda z: aten.resolve_neg.default(aten._to_copy.default(z, dtype=torch.complex128)),
+          3, 4),
+    moved("sum_all", "sum.default", lambda z: z.sum(), 3, 4),
+    moved("mean_dim", "mean.dim", lambda z: z.mean(0, True), 3, 4),
+    moved("div_number", "div.Scalar", lambda z: aten.div.Scalar(z, 3.0), 3, 4),
+    moved("rsub_tensor", "rsub.Tensor", lambda z: aten.rsub.Tensor(z, z.real, alpha=2), 3, 4),
+    moved("view", "view.default", lambda z: z.view(2, -1), 3, 4),
+    # --- Refused ---
+    moved("angle", "angle.default", lambda z: torch.complex(z.angle(), z.real), 3, 4, refused=COMPLEX),
+    moved("sqrt", "sqrt.default", lambda z: z.sqrt(), 3, 4, refused=COMPLEX),
+    moved("matmul", "matmul.default", lambda z: z @ z, 4, 4, refused=COMPLEX),
+    moved("pow", "pow.Tensor_Scalar", lambda z: z ** 2, 3, 4, refused=COMPLEX),
+    moved("prod", "prod.dim_int", lambda z: z.prod(-1), 3, 4, refused=COMPLEX),
+    moved("where", "where.self", lambda z: torch.where(z.real > 0, z, z * 2), 3, 4, refused=COMPLEX),
+    moved("zeros_like", "zeros_like.default", lambda z: z + torch.zeros_like(z), 3, 4, refused=COMPLEX),
+    moved("cat_real", "cat.default", lambda z: torch.cat([z, z.real]), 3, 4, refused=COMPLEX),
+    moved("div_complex", "div.Tensor", lambda z: z / (z + 9), 3, 4, refused="quotients by complex"),
+    moved("view_dtype", "view.dtype", lambda z: torch.view_as_complex(z.view(torch.float32).reshape(3, 4, 2)), 3, 4,
+          refused=COMPLEX),
+    row("equal", "aten.eq.Tensor", lambda x, y: (torch.complex(x, y) == torch.complex(y, x)).float() * x, f(3, 4), f(3, 4),
+        refused=COMPLEX),
+    row("complex_half", "aten.complex.default", lambda x, y: real(torch.complex(x.half(), y.half())), f(3, 4), f(3, 4),
+        refused=COMPLEX),
+]
