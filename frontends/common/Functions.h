@@ -35,10 +35,10 @@ mlir::Value logAddExp(train::Build &b, mlir::Value x, mlir::Value y);
 mlir::Value xLogY(train::Build &b, mlir::Value x, mlir::Value y);
 /// Rounded towards 0.
 mlir::Value truncate(train::Build &b, mlir::Value x);
-/// -1, 0 or 1, also of integers.
-/// A constant function of `x`, whose gradient is zero rather than none: weight decay changes a parameter that only such a
-/// function reads, as in PyTorch.
+/// A constant function of `x`, whose gradient is zero rather than none: weight decay changes a parameter that only such
+/// a function reads, as in PyTorch.
 mlir::Value constantOf(train::Build &b, mlir::Value x, double number);
+/// -1, 0 or 1, also of integers.
 mlir::Value sign(train::Build &b, mlir::Value x);
 mlir::Value isNaN(train::Build &b, mlir::Value x);
 mlir::Value isInfinite(train::Build &b, mlir::Value x);

@@ -42,14 +42,17 @@ Value sinc(Build &b, Value x) {
   return b.select(isZero, one, b.div(b.unary<SinOp>(safe), safe));
 }
 
-/// log(x / (1 - x)), of x within eps of 0 and 1 if there is one.
+/// log(x / (1 - x)), of x no nearer to 0 and 1 than eps if there is one; at that distance x has the slope.
 LogicalResult opLogit(Call &c) {
   auto eps = c.number("eps");
   if (c.has("eps") && !eps)
     return c.fail("eps is not known");
   return ofFloat(c, [&](Build &b, Value x) {
-    if (eps)
-      x = frontend::atMost(b, frontend::atLeast(b, x, *eps), 1 - *eps);
+    if (eps) {
+      Value isLow = compareWith(b, CompareDirection::Lt, x, *eps),
+            isHigh = compareWith(b, CompareDirection::Gt, x, 1 - *eps);
+      x = b.select(isLow, b.splatLike(x, *eps), b.select(isHigh, b.splatLike(x, 1 - *eps), x));
+    }
     return b.unary<LogOp>(b.div(x, b.sub(b.splatLike(x, 1), x)));
   });
 }

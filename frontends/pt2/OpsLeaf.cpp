@@ -127,7 +127,18 @@ LogicalResult opAssert(Call &c) {
                               : c.fail("a check of the program does not hold for these sizes, or depends on data");
 }
 
+/// A check of values, which a step does not make.
+LogicalResult opAssertAsync(Call &c) {
+  if (const HostTensor *known = c.known("self"); known && known->size() == 1 && known->number(0) == 0)
+    return c.fail("a check of the program fails");
+  emitWarning(c.b.loc) << "the program checks values here, which training does not: "
+                       << c.text("assert_msg", "an assertion");
+  return success();
+}
+
 const OpRow kRows[] = {
+    {"aten._assert_async.default", opAssertAsync},
+    {"aten._assert_async.msg", opAssertAsync},
     {"aten._assert_scalar.default", opAssert, ""},
     {"aten._assert_tensor_metadata.default", opNothing, ""},
     {"aten.arange.default", opArange, ""},

@@ -253,6 +253,7 @@ LogicalResult opWeightNorm(Call &c) {
 const OpRow kRows[] = {
     {"aten._weight_norm.default", opWeightNorm, "v,g"},
     {"aten._weight_norm_interface.default", opWeightNorm, "v,g"},
+    {"aten._is_all_true.default", opAny<true>},
     {"aten.all.default", opAny<true>},
     {"aten.all.dim", opAny<true>},
     {"aten.all.dims", opAny<true>},

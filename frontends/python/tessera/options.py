@@ -32,6 +32,7 @@ COMPILE = {
     "combine_bytes": ("--combine-bytes", INTEGER), "target": ("--target", TEXT), "offload": ("--offload", LIST),
     "epilogues": ("--epilogues", TEXT), "target_cpu": ("--target-cpu", TEXT),
     "attention_gradient": ("--attention-gradient", TEXT), "embed_ir": ("--embed-ir", SWITCH),
+    "keep_gradients": ("--keep-gradients", SWITCH),
 }
 TRAIN = {
     "comm": ("--comm", TEXT), "ranks": ("--ranks", INTEGER), "threads": ("--threads", INTEGER), "seed": ("--seed", INTEGER),

@@ -20,6 +20,7 @@ ROWS = [
     of("arccosh", "arccosh.default", lambda x: aten.arccosh.default(x + 1), f(3, 4, kind="positive")),
     of("sinc_zero", "special_sinc.default", lambda x: aten.special_sinc.default(x), f(3, 4, kind="grid")),
     of("logit_eps", "logit.default", lambda x: aten.logit.default(x, 0.1), f(3, 4, kind="unit")),
+    of("logit_edge", "logit.default", lambda x: aten.logit.default(x * 0.25 + 0.5, 0.25), f(3, 6, kind="grid")),
     of("clip", "clip.default", lambda x: aten.clip.default(x, -0.5, 0.5), f(3, 4)),
     of("clip_tensor", "clip.Tensor", lambda x, y: aten.clip.Tensor(x, y), f(3, 4), f(4)),
     *(of(name, f"{name}.Tensor", lambda x, y, call=getattr(aten, name).Tensor: aten.where.self(call(x, y), x, y), f(3, 4), f(4))
