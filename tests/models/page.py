@@ -43,6 +43,7 @@ A model of your own: `python -m tessera verify`.
 """
 STAGES = {"model": "not made", "export": "export refused",
     "compile": "compiler refused", "run": "run refused", "check": "failed"}
+OTHERS = " Other families as before: "
 COLUMNS = ("pt2", "onnx None", "onnx 0")
 
 
@@ -152,7 +153,10 @@ def write(results, families, path):
     for entrance in ("pt2", "onnx"):
         own = [result for result in results if result.get("entrance", "onnx") == entrance]
         if own:
+            earlier = notes.get(entrance, "").split(OTHERS)[-1]
             notes[entrance] = note(entrance, own)
+            if earlier and {result["family"] for result in own} < set(families):
+                notes[entrance] += OTHERS + earlier
     text = HEAD.format(families=len(families), counts=counts(cells, families), share=share(cells, families),
                        transformers=version("transformers"), notes="\n\n".join(notes.values()))
     for family, name in sorted(families.items()):
