@@ -2,6 +2,7 @@
 
 #include "passes/differentiate/Activity.h"
 
+#include "compiler/dialect/train/Signature.h"
 #include "compiler/interfaces/Interfaces.h"
 
 #include "mlir/IR/TypeUtilities.h"
@@ -18,11 +19,22 @@ bool tessera::flowsToOperand(Operation *op, unsigned index) {
   return !rule || !rule.isNonDifferentiableOperand(index);
 }
 
-Activity::Activity(Block &block, ArrayRef<Value> parameters, Value loss) {
+Activity::Activity(Block &block, ArrayRef<Value> parameters, Value loss) : parameters(parameters), loss(loss) {
   varied.insert(parameters.begin(), parameters.end());
   useful.insert(loss);
   propagateForward(block);
   propagateBackward(block);
+}
+
+FailureOr<Activity> Activity::ofStep(func::FuncOp func) {
+  FailureOr<unsigned> lossIndex = train::getLossResult(func);
+  if (failed(lossIndex))
+    return failure();
+  SmallVector<Value> parameters;
+  for (unsigned index : train::getArgsWithRole(func, train::ArgRole::Param))
+    parameters.push_back(func.getArgument(index));
+  Block &block = func.getBody().front();
+  return Activity(block, parameters, block.getTerminator()->getOperand(*lossIndex));
 }
 
 bool Activity::isActive(Operation *op) const {

@@ -11,6 +11,8 @@
 
 #include "compiler/dialect/train/Train.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
 #include "llvm/ADT/DenseSet.h"
 
 namespace tessera {
@@ -23,6 +25,11 @@ class Activity {
 public:
   /// Analyses one block for gradients of `loss` with respect to `parameters`.
   Activity(mlir::Block &block, llvm::ArrayRef<mlir::Value> parameters, mlir::Value loss);
+  /// Of a step function's loss and its arguments of role "param"; fails, with an error, if it has not one loss.
+  static mlir::FailureOr<Activity> ofStep(mlir::func::FuncOp func);
+
+  llvm::ArrayRef<mlir::Value> getParameters() const { return parameters; }
+  mlir::Value getLoss() const { return loss; }
 
   bool isActive(mlir::Value value) const { return varied.contains(value) && useful.contains(value); }
   /// True if a gradient must be carried from a result of `op` to an operand.
@@ -36,6 +43,8 @@ private:
   void propagateForward(mlir::Block &block);
   void propagateBackward(mlir::Block &block);
 
+  llvm::SmallVector<mlir::Value> parameters;
+  mlir::Value loss;
   llvm::DenseSet<mlir::Value> varied, useful;
 };
 

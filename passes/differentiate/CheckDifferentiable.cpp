@@ -67,22 +67,16 @@ struct CheckDifferentiable : impl::CheckDifferentiableBase<CheckDifferentiable> 
   }
 
   LogicalResult run(func::FuncOp func) {
-    FailureOr<unsigned> lossIndex = train::getLossResult(func);
-    if (failed(lossIndex))
+    FailureOr<Activity> activity = Activity::ofStep(func);
+    if (failed(activity))
       return failure();
-    SmallVector<Value> params;
-    for (unsigned index : train::getArgsWithRole(func, train::ArgRole::Param))
-      params.push_back(func.getArgument(index));
-    if (params.empty())
+    if (activity->getParameters().empty())
       return func.emitError("has no trainable parameter: no argument of role \"param\"");
-    Block &block = func.getBody().front();
-    Value loss = block.getTerminator()->getOperand(*lossIndex);
-    Activity activity(block, params, loss);
-    llvm::DenseMap<Operation *, Operation *> next = findPaths(loss);
+    llvm::DenseMap<Operation *, Operation *> next = findPaths(activity->getLoss());
 
     bool allDifferentiable = true;
     func.walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (!activity.isActive(op) || isa<DifferentiableOpInterface>(op))
+      if (!activity->isActive(op) || isa<DifferentiableOpInterface>(op))
         return WalkResult::advance();
       allDifferentiable = false;
       InFlightDiagnostic error = op->emitError() << "'" << op->getName() << "' has no gradient rule";

@@ -21,22 +21,16 @@ struct FreezeUnused : impl::FreezeUnusedBase<FreezeUnused> {
   }
 
   LogicalResult run(func::FuncOp func) {
-    FailureOr<unsigned> lossIndex = train::getLossResult(func);
-    if (failed(lossIndex))
+    FailureOr<Activity> activity = Activity::ofStep(func);
+    if (failed(activity))
       return failure();
-    SmallVector<Value> params;
-    for (unsigned index : train::getArgsWithRole(func, train::ArgRole::Param))
-      params.push_back(func.getArgument(index));
-    Block &block = func.getBody().front();
-    Value loss = block.getTerminator()->getOperand(*lossIndex);
-    Activity activity(block, params, loss);
-    if (!params.empty() && !activity.isActive(loss)) {
+    if (!activity->getParameters().empty() && !activity->isActive(activity->getLoss())) {
       func.emitWarning("the loss does not depend on any parameter");
       return success();
     }
     const NamedAttribute frozen = train::getRoleAttr(func.getContext(), train::ArgRole::Frozen);
-    for (Value param : params) {
-      if (activity.isActive(param))
+    for (Value param : activity->getParameters()) {
+      if (activity->isActive(param))
         continue;
       unsigned index = cast<BlockArgument>(param).getArgNumber();
       emitWarning(param.getLoc()) << "no gradient of the loss reaches parameter '" << train::getArgName(func, index)
