@@ -12,8 +12,8 @@ namespace {
 /// Parts that one operator may make: each is a value of the step.
 constexpr int64_t kMaxParts = 4096;
 
-Value part(Call &c, StringRef name, const SliceRange &range) {
-  Value x = c.value(name);
+Value part(Call &c, const SliceRange &range) {
+  Value x = c.value("self");
   SmallVector<int64_t> starts(shapeOf(x).size(), 0), limits(shapeOf(x)), steps(starts.size(), 1);
   starts[range.dim] = range.from;
   limits[range.dim] = range.to;
@@ -23,7 +23,7 @@ Value part(Call &c, StringRef name, const SliceRange &range) {
 
 LogicalResult opSlice(Call &c) {
   auto range = sliceOf(c);
-  return failed(range) ? failure() : c.set(part(c, "self", *range));
+  return failed(range) ? failure() : c.set(part(c, *range));
 }
 
 LogicalResult opSelect(Call &c) {
@@ -32,7 +32,7 @@ LogicalResult opSelect(Call &c) {
     return failure();
   SmallVector<int64_t> shape(c.shape("self"));
   shape.erase(shape.begin() + range->dim);
-  return c.set(c.b.reshape(part(c, "self", *range), shape));
+  return c.set(c.b.reshape(part(c, *range), shape));
 }
 
 LogicalResult opNarrow(Call &c) {
@@ -43,7 +43,7 @@ LogicalResult opNarrow(Call &c) {
   const int64_t size = c.shape("self")[*dim], from = *start < 0 ? *start + size : *start;
   if (from < 0 || *length < 0 || from > size || *length > size - from)
     return c.fail("the part does not fit the dimension");
-  return c.set(part(c, "self", {*dim, from, from + *length}));
+  return c.set(part(c, {*dim, from, from + *length}));
 }
 
 LogicalResult parts(Call &c, ArrayRef<int64_t> sizes, int64_t dim) {
@@ -52,7 +52,7 @@ LogicalResult parts(Call &c, ArrayRef<int64_t> sizes, int64_t dim) {
   for (int64_t size : sizes) {
     if (size < 0 || from + size > c.shape("self")[dim])
       return c.fail("the parts do not fit the dimension");
-    made.push_back(part(c, "self", {dim, from, from + size}));
+    made.push_back(part(c, {dim, from, from + size}));
     from += size;
   }
   return from == c.shape("self")[dim] ? c.setList(made) : c.fail("the parts do not fit the dimension");
@@ -94,7 +94,7 @@ LogicalResult opUnbind(Call &c) {
   shape.erase(shape.begin() + *dim);
   SmallVector<Value> made;
   for (int64_t i = 0; i < c.shape("self")[*dim]; ++i)
-    made.push_back(c.b.reshape(part(c, "self", {*dim, i, i + 1}), shape));
+    made.push_back(c.b.reshape(part(c, {*dim, i, i + 1}), shape));
   return c.setList(made);
 }
 
@@ -108,7 +108,7 @@ LogicalResult splitAt(Call &c, ArrayRef<int64_t> places, int64_t dim) {
   for (size_t i = 0; i <= places.size(); ++i) {
     const int64_t given = i < places.size() ? places[i] : all;
     const int64_t to = std::clamp<int64_t>(given < 0 ? given + all : given, 0, all);
-    made.push_back(part(c, "self", {dim, from, std::max(from, to)}));
+    made.push_back(part(c, {dim, from, std::max(from, to)}));
     from = to;
   }
   return c.setList(made);

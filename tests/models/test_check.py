@@ -38,6 +38,26 @@ def cut():
     return Net(True), torch.randn(4, 6), ["x"]
 
 
+class Pooled(torch.nn.Module):
+    """The gradient of the score's bias is 0, and in PyTorch may come out as 0 by luck."""
+
+    def __init__(self):
+        super().__init__()
+        self.score, self.head = torch.nn.Linear(6, 1), torch.nn.Linear(6, 3)
+
+    def forward(self, x):
+        return self.head((self.score(x).softmax(1) * x).sum(1))
+
+
+def pooled(seed=0):
+    torch.manual_seed(seed)
+    return Pooled(), torch.randn(8, 40, 6), ["x"]
+
+
+def pooled_again():
+    return pooled(1)
+
+
 class Diagonal(torch.nn.Module):
     """The kernel of the update computes the gradient itself."""
 
@@ -229,6 +249,13 @@ class CheckModel(ToolTest):
         status, output, line = self.check("net.py:centred", "--loss", "mse")
         self.assertEqual(status, 0, output)
         self.assertRegex(line, "^same: .*only rounding: .*first.bias")
+
+    def test_a_gradient_that_is_0(self):
+        for name in ("pooled", "pooled_again"):
+            with self.subTest(name):
+                status, output, line = self.check(f"net.py:{name}")
+                self.assertEqual(status, 0, output)
+                self.assertRegex(line, "^same: .* 3 gradients within .*only rounding: score.bias")
 
     def test_gradients_that_are_never_in_memory(self):
         status, output, line = self.check("net.py:diagonal", "--loss", "output:output", "--keep", "kept")

@@ -136,10 +136,14 @@ def reference(model, inputs, names, outputs, data, loss, steps, accumulate=1):
     return Training(losses, gradients, list(gradients))
 
 
+ZERO = 2.0**-40  # of the largest gradient: what is smaller in float64 is 0 but for rounding
+
+
 def rounding(model, inputs, names, outputs, data, loss, steps, gradients, accumulate=1):
     """{name: largest error of a gradient of step 1 from rounding}; {} if the model does not run in the other type. That
     of a float32 gradient is its difference from the one in float64, that of a float64 gradient is 2^-29 of the
-    difference from the one in float32, which has 29 bits less."""
+    difference from the one in float32, which has 29 bits less. Where the gradient in float64 is 0 but for rounding, the
+    sum may have come out as 0 by luck: the error is one rounding of the largest gradient then, if not more."""
     size = len(next(iter(data.values()))) // steps
     is_wide = any(gradient.dtype == numpy.float64 for gradient in gradients.values())
     other, share = (torch.float32, 2.0**-29) if is_wide else (torch.float64, 1.0)
@@ -150,8 +154,12 @@ def rounding(model, inputs, names, outputs, data, loss, steps, gradients, accumu
     except Exception:  # a module that cannot be copied or converted, for whatever reason
         return {}
     compared = {name: entry[0].grad for name, entry in parameter_names(copied).items()}
-    return {name: share * float((torch.from_numpy(gradient).double() - compared[name].double()).abs().max())
-            for name, gradient in gradients.items() if compared.get(name) is not None and gradient.size}
+    compared = {name: grad.double() for name, grad in compared.items() if grad is not None and grad.numel() and name in gradients}
+    given = {name: torch.from_numpy(gradients[name]).double() for name in compared}
+    exact = {name: float(grad.abs().max()) for name, grad in (given if is_wide else compared).items()}
+    largest, unit = max(exact.values(), default=0.0), 2.0**-53 if is_wide else 2.0**-24
+    least = {name: unit * largest if value <= ZERO * largest else 0.0 for name, value in exact.items()}
+    return {name: max(least[name], share * float((given[name] - grad).abs().max())) for name, grad in compared.items()}
 
 
 def perturb(model, seed=0):
