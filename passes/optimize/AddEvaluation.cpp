@@ -41,6 +41,29 @@ void eraseDead(func::FuncOp func) {
       op->erase();
 }
 
+/// Replaces `keep ? x / (1 - p) : 0` by `x`, where `keep` may be broadcast from whole channels.
+bool removeSelects(Value keep, double ratio) {
+  for (Operation *reader : llvm::to_vector(keep.getUsers())) {
+    if (auto wide = dyn_cast<train::BroadcastOp>(reader)) {
+      if (!removeSelects(wide.getResult(), ratio))
+        return false;
+      wide.erase();
+      continue;
+    }
+    auto select = dyn_cast<train::SelectOp>(reader);
+    if (!select || select.getPredicate() != keep ||
+        simplify::uniformConstant(select.getOnFalse()) != std::optional<double>(0.0))
+      return false;
+    auto scaled = simplify::scaledBy(select.getOnTrue());
+    // Both constants were rounded, to f32 at the least.
+    if (!scaled || std::abs(scaled->second * (1.0 - ratio) - 1.0) > 1e-2 || scaled->first.getType() != select.getType())
+      return false;
+    select.replaceAllUsesWith(scaled->first);
+    select.erase();
+  }
+  return true;
+}
+
 /// Inverted dropout, `keep ? x / (1 - p) : 0` with `keep = random >= p`, is `x` in evaluation.
 bool removeDropout(train::RngUniformOp random) {
   for (Operation *user : llvm::to_vector(random->getUsers())) {
@@ -48,23 +71,9 @@ bool removeDropout(train::RngUniformOp random) {
     if (!keep || keep.getLhs() != random.getResult() || keep.getDirection() != train::CompareDirection::Ge)
       return false;
     std::optional<double> ratio = simplify::uniformConstant(keep.getRhs());
-    if (!ratio || *ratio < 0 || *ratio >= 1)
+    if (!ratio || *ratio < 0 || *ratio >= 1 || !removeSelects(keep.getResult(), *ratio))
       return false;
-    for (Operation *reader : llvm::to_vector(keep->getUsers())) {
-      auto select = dyn_cast<train::SelectOp>(reader);
-      if (!select || select.getPredicate() != keep.getResult() ||
-          simplify::uniformConstant(select.getOnFalse()) != std::optional<double>(0.0))
-        return false;
-      auto scaled = simplify::scaledBy(select.getOnTrue());
-      // Both constants were rounded, to f32 at the least.
-      if (!scaled || std::abs(scaled->second * (1.0 - *ratio) - 1.0) > 1e-2 ||
-          scaled->first.getType() != select.getType())
-        return false;
-      select.replaceAllUsesWith(scaled->first);
-      select.erase();
-    }
-    if (keep.use_empty())
-      keep.erase();
+    keep.erase();
   }
   return random.use_empty();
 }
@@ -78,7 +87,7 @@ LogicalResult removeRandomness(func::FuncOp func) {
     if (removeDropout(random))
       random.erase();
     else if (succeeded(result))
-      result = refuseEvaluation(random.getLoc()) << "it uses random numbers that are no dropout";
+      result = refuseEvaluation(random.getLoc()) << "it uses random numbers otherwise than dropout that writes zeros";
   }
   func.walk([&](Operation *op) {
     if (succeeded(result) && op->hasAttr(train::kStatistics))

@@ -41,12 +41,40 @@ func.func @step(%w: tensor<4x8xf32> {train.role = "param", train.name = "w"},
 
 // -----
 
+// Dropout of whole channels: one number for each row.
+// CHECK-LABEL: func.func @evaluate(
+// CHECK-NOT: train.rng_uniform
+// CHECK: %[[Z:.*]] = train.mul
+// CHECK: train.cross_entropy %[[Z]]
+func.func @step(%w: tensor<4x8xf32> {train.role = "param", train.name = "w"},
+                %x: tensor<4x8xf32> {train.role = "input", train.name = "x"},
+                %targets: tensor<4xi32> {train.role = "target", train.name = "targets"},
+                %seed: tensor<i64> {train.role = "hyper", train.name = "seed"})
+    -> (tensor<f32> {train.role = "loss"}) attributes {train.loss_of_batch = "sum"} {
+  %zero = train.constant dense<0.0> : tensor<4x8xf32>
+  %scale = train.constant dense<2.0> : tensor<4x8xf32>
+  %half = train.constant dense<0.5> : tensor<4x1xf32>
+  %z = train.mul %x, %w : tensor<4x8xf32>
+  %random = train.rng_uniform %seed {stream = 0 : i64} : (tensor<i64>) -> tensor<4x1xf32>
+  %keep = train.compare ge, %random, %half : (tensor<4x1xf32>, tensor<4x1xf32>) -> tensor<4x1xi1>
+  %wide = train.broadcast %keep {broadcast_dimensions = array<i64: 0, 1>} : (tensor<4x1xi1>) -> tensor<4x8xi1>
+  %more = train.mul %z, %scale : tensor<4x8xf32>
+  %y = train.select %wide, %more, %zero : tensor<4x8xi1>, tensor<4x8xf32>
+  %loss, %lse = train.cross_entropy %y, %targets {ignore_index = -100 : i64} : (tensor<4x8xf32>, tensor<4xi32>) -> (tensor<4xf32>, tensor<4xf32>)
+  %sum = train.reduce sum, %loss {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  %count = train.count_valid %targets {ignore_index = -100 : i64} : (tensor<4xi32>) -> tensor<f32>
+  %mean = train.div %sum, %count : tensor<f32>
+  return %mean : tensor<f32>
+}
+
+// -----
+
 // Noise that is added is no dropout.
 func.func @step(%w: tensor<4xf32> {train.role = "param", train.name = "w"},
                 %x: tensor<4xf32> {train.role = "input", train.name = "x"},
                 %seed: tensor<i64> {train.role = "hyper", train.name = "seed"})
     -> (tensor<f32> {train.role = "loss"}) attributes {train.loss_of_batch = "mean"} {
-  // expected-error@+1 {{the model cannot be evaluated: it uses random numbers that are no dropout}}
+  // expected-error@+1 {{the model cannot be evaluated: it uses random numbers otherwise than dropout that writes zeros}}
   %random = train.rng_uniform %seed {stream = 0 : i64} : (tensor<i64>) -> tensor<4xf32>
   %y = train.add %x, %random : tensor<4xf32>
   %z = train.mul %y, %w : tensor<4xf32>
@@ -65,7 +93,7 @@ func.func @step(%w: tensor<4xf32> {train.role = "param", train.name = "w"},
   %scale = train.constant dense<3.0> : tensor<4xf32>
   %half = train.constant dense<0.5> : tensor<4xf32>
   %z = train.mul %x, %w : tensor<4xf32>
-  // expected-error@+1 {{it uses random numbers that are no dropout}}
+  // expected-error@+1 {{it uses random numbers otherwise than dropout that writes zeros}}
   %random = train.rng_uniform %seed {stream = 0 : i64} : (tensor<i64>) -> tensor<4xf32>
   %keep = train.compare ge, %random, %half : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>
   %more = train.mul %z, %scale : tensor<4xf32>
