@@ -41,7 +41,7 @@ FailureOr<Value> diagonalOf(Call &c, StringRef name, int64_t dim1, int64_t dim2,
   shape.push_back(length * length);
   SmallVector<int64_t> zeros(shape.size(), 0), steps(shape.size(), 1);
   steps.back() = length + 1;
-  return c.b.slice(b.reshape(x, shape), zeros, shape, steps);
+  return b.slice(b.reshape(x, shape), zeros, shape, steps);
 }
 LogicalResult diagonal(Call &c, StringRef name, int64_t dim1, int64_t dim2, int64_t offset) {
   auto found = diagonalOf(c, name, dim1, dim2, offset);
@@ -64,7 +64,7 @@ LogicalResult opTrace(Call &c) {
 
 template <bool lower> LogicalResult opTriangle(Call &c) {
   const int64_t rank = c.rank("self"), diagonal = c.integerOr("diagonal", 0);
-  if (rank < 2 || std::abs(diagonal) > (int64_t{1} << 40))
+  if (rank < 2 || std::abs(diagonal) > kMaxOffset)
     return c.fail("expected a matrix");
   Build &b = c.b;
   auto index = RankedTensorType::get(c.shape("self"), b.builder.getI64Type());

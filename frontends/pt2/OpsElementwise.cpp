@@ -31,13 +31,13 @@ template <bool isMax> LogicalResult opExtremeNumber(Call &c) {
   });
 }
 
-/// `function` of floats.
 /// log2(2^x + 2^y).
 Value logAddExp2(Build &b, Value x, Value y) {
   const double log2 = std::log(2.0);
   return b.scale(frontend::logAddExp(b, b.scale(x, log2), b.scale(y, log2)), 1 / log2);
 }
 
+/// `function` of floats.
 template <Value (*function)(Build &, Value, Value)> LogicalResult ofFloats(Call &c) {
   if (!isa_and_nonnull<FloatType>(c.resultElement()))
     return c.fail("the result is not floating point");

@@ -8,6 +8,7 @@
 #include "frontends/pt2/OpTable.h"
 #include "frontends/pt2/Promote.h"
 
+#include <cmath>
 #include <limits>
 
 using namespace mlir;
@@ -109,7 +110,7 @@ LogicalResult opMedian(Call &c) {
   return c.set(unlessNaN(b, x, {0}, b.reduce(ReduceKind::Max, lower, {0})));
 }
 
-/// Along a dimension, and where it is: of equal ones the first.
+/// Along a dimension, and where it is: the one in the middle of an order that keeps equal ones in theirs.
 LogicalResult opMedianAlong(Call &c) {
   auto dim = dimensionOf(c, 0);
   if (!dim || !c.isFloat("self"))
@@ -137,6 +138,10 @@ LogicalResult searchSorted(Call &c, StringRef sorted) {
   if (c.element(sorted) != c.element("self") || c.element("self").isInteger(1) || sortedRank == 0 || c.has("sorter") ||
       (isRow && (rank != sortedRank || c.shape("self").drop_back() != c.shape(sorted).drop_back())))
     return c.fail("expected numbers of one type, sorted ones in a vector or in rows, and no sorter");
+  // Where PyTorch then looks depends on the order of its steps.
+  if (const HostTensor *known = c.known(sorted);
+      known && llvm::any_of(known->floats, [](double value) { return std::isnan(value); }))
+    return c.fail("a sorted number is NaN");
   const std::string side = c.text("side", "");
   const bool isRight = c.flag("right", false) || side == "right";
   SmallVector<int64_t> wide(c.shape("self")), dims = llvm::to_vector(llvm::seq<int64_t>(0, rank)), sortedDims;
@@ -144,14 +149,14 @@ LogicalResult searchSorted(Call &c, StringRef sorted) {
   if (isRow)
     sortedDims = llvm::to_vector(llvm::seq<int64_t>(0, rank - 1));
   sortedDims.push_back(rank);
-  auto elements = countElements(wide);
-  if (!elements || !c.resultElement() || c.shape(sorted).back() == 0)
+  if (!countElements(wide) || !c.resultElement() || c.shape(sorted).back() == 0)
     return c.fail("nothing is searched, or too much");
   Value x = b.broadcast(c.value("self"), wide, dims), y = b.broadcast(c.value(sorted), wide, sortedDims);
-  // What is no number is above all others.
-  Value isAbove = b.compare(isRight ? CompareDirection::Gt : CompareDirection::Ge, y, x);
-  Value one = b.splat(RankedTensorType::get(wide, b.builder.getI64Type()), 1);
-  return c.set(b.convert(b.sum(b.select(isAbove, b.splatLike(one, 0), one), {rank}), c.resultElement()));
+  // An element that is no number is above all sorted ones; a sorted one that is none counts only for it.
+  Value counts = b.compare(isRight ? CompareDirection::Le : CompareDirection::Lt, y, x);
+  if (c.isFloat("self"))
+    counts = b.max(counts, frontend::isNaN(b, x));
+  return c.set(b.convert(b.sum(b.convert(counts, b.builder.getI64Type()), {rank}), c.resultElement()));
 }
 LogicalResult opBucketize(Call &c) { return searchSorted(c, "boundaries"); }
 LogicalResult opSearchSorted(Call &c) { return searchSorted(c, "sorted_sequence"); }

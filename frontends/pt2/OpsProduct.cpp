@@ -221,15 +221,17 @@ LogicalResult opVecdot(Call &c) {
   return c.set(c.b.sum(c.b.mul(c.inputTo(c.at("x"), *shape), c.inputTo(c.at("y"), *shape)), {*dim}));
 }
 
-/// The cross product of vectors of 3 elements; without `dim` along the first dimension of that size.
+/// The cross product of vectors of 3 elements; without `dim` along the first dimension of `self` that has this size.
 LogicalResult opCross(Call &c) {
   auto shape = broadcastShape(c.shape("self"), c.shape("other"));
-  if (!shape || failed(checkTypes(c, "self", "other")))
-    return c.reason.empty() ? c.fail("the shapes do not broadcast") : failure();
-  const int64_t *three = llvm::find(*shape, 3);
+  if (!shape || c.rank("self") != c.rank("other"))
+    return c.fail("the shapes do not broadcast, or have different ranks");
+  if (failed(checkTypes(c, "self", "other")))
+    return failure();
+  const int64_t *three = llvm::find(c.shape("self"), 3);
   const bool isGiven = c.has("dim") || StringRef(c.node.target).ends_with("linalg_cross.default");
   auto dim = isGiven ? axisOf(c.integerOr("dim", -1), static_cast<int64_t>(shape->size()))
-                     : std::optional(static_cast<int64_t>(three - shape->begin()));
+                     : std::optional(static_cast<int64_t>(three - c.shape("self").begin()));
   if (!dim || shape->empty() || *dim >= static_cast<int64_t>(shape->size()) || (*shape)[*dim] != 3)
     return c.fail("expected a dimension of 3 elements");
   Build &b = c.b;

@@ -21,7 +21,7 @@ constexpr llvm::StringLiteral kSizes = "the size of its result depends on data",
                                   "only programs that were decomposed have it: save what torch.export.export gives",
                               kData = "a number that depends on data is not supported",
                               kDecompositions = "decompositions and inverses of matrices are not supported",
-                              kSearch = "searches of sorted numbers are not supported",
+                              kSearch = "searches for one number are not supported: give a tensor",
                               kQuantised = "rounding to integers in training (fake quantisation) is not supported";
 
 const RefusedOp kRefused[] = {

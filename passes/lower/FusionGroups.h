@@ -84,7 +84,9 @@ private:
 
   const FusionRoles &roles;
   /// Whether the kernels are those of a GPU.
-  bool isGpu, keepsGradients;
+  bool isGpu;
+  /// Whether no kernel computes ops of the backward pass and others.
+  bool keepsGradients;
   mlir::Block *block = nullptr;
   llvm::DenseMap<mlir::Operation *, unsigned> numbers;
   llvm::DenseMap<mlir::Operation *, FusionGroup *> owner;

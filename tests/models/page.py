@@ -153,7 +153,7 @@ def write(results, families, path):
     for entrance in ("pt2", "onnx"):
         own = [result for result in results if result.get("entrance", "onnx") == entrance]
         if own:
-            earlier = notes.get(entrance, "").split(OTHERS)[-1]
+            earlier = notes.get(entrance, "").removeprefix("By ONNX, ").removeprefix("By .pt2, ")
             notes[entrance] = note(entrance, own)
             if earlier and {result["family"] for result in own} < set(families):
                 notes[entrance] += OTHERS + earlier

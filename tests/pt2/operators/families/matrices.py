@@ -22,6 +22,7 @@ ROWS = [
     same("kron", "kron.default", f(2, 3), f(3)), same("kron_matrices", "kron.default", f(2, 3), f(3, 2)),
     of("linalg_cross", "linalg_cross.default", lambda x, y: aten.linalg_cross.default(x, y), f(2, 3), f(1, 3)),
     of("cross", "cross.default", lambda x, y: aten.cross.default(x, y), f(2, 3, 3), f(2, 3, 3)),
+    of("cross_broadcast", "cross.default", lambda x, y: aten.cross.default(x, y), f(1, 3), f(3, 3)),
     of("cross_dim", "cross.default", lambda x, y: aten.cross.default(x, y, -1), f(3, 3), f(3, 3)),
     of("trace", "trace.default", lambda x: aten.trace.default(x), f(3, 4)),
     of("diag", "diag.default", lambda x: aten.diag.default(x, -1), f(3)), of("diag_of", "diag.default", lambda x: aten.diag.default(x, 1), f(3, 4)),

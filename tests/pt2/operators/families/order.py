@@ -24,6 +24,8 @@ ROWS = [
     row("bucketize_right", "aten.bucketize.Tensor", lambda x, b: x * aten.bucketize.Tensor(x, b, right=True, out_int32=True),
         f(3, 4, kind="grid"), k([-1.0, 0.0, 1.0])),
     row("searchsorted", "aten.searchsorted.Tensor", lambda x, b: x * aten.searchsorted.Tensor(b, x), f(3, 4), EDGES),
+    row("searchsorted_nan", "aten.searchsorted.Tensor", lambda x, b: x * aten.searchsorted.Tensor(b, x), f(3, 4),
+        k([-1.0, 0.0, 0.5, float("nan"), float("nan")]), refused="NaN"),
     row("searchsorted_rows", "aten.searchsorted.Tensor",
         lambda x, y: x * aten.searchsorted.Tensor(aten.sort.default(y)[0], x, side="right"), f(3, 4), f(3, 5)),
 ]
