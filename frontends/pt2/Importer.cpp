@@ -14,12 +14,6 @@ namespace pt2 {
 namespace {
 constexpr size_t kMaxNodes = 1 << 20;
 
-/// "torch.ops.aten.linear.default" without the module that all operators are in.
-StringRef shortTarget(StringRef target) {
-  target.consume_front("torch.ops.");
-  return target;
-}
-
 /// The type of a tensor with dimensions; null for any other entry.
 RankedTensorType dimensioned(const Entry &entry) {
   RankedTensorType type = entry.value      ? train::tensorType(entry.value)

@@ -23,6 +23,12 @@ struct RefusedOp {
 /// Why what is not taught complex numbers is refused where it meets them.
 inline constexpr llvm::StringLiteral kNoComplex = "complex numbers are not supported";
 
+/// "aten.linear.default" of "torch.ops.aten.linear.default", as the tables name operators.
+inline llvm::StringRef shortTarget(llvm::StringRef target) {
+  target.consume_front("torch.ops.");
+  return target;
+}
+
 /// The row of an operator on real numbers, or null.
 const OpRow *findOp(llvm::StringRef target);
 /// The row of an operator that reads or gives complex numbers, or null.

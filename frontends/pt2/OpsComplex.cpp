@@ -202,11 +202,7 @@ LogicalResult opDiv(Call &c) {
 // --- What moves elements, or adds them up ---
 
 /// The row of the same operator for real numbers.
-const OpRow *realRow(const Call &c) {
-  StringRef target = c.node.target;
-  target.consume_front("torch.ops.");
-  return findOp(target);
-}
+const OpRow *realRow(const Call &c) { return findOp(shortTarget(c.node.target)); }
 
 /// Whether all that is moved is complex: each tensor of a list, or the first argument. Others are indices or shapes.
 bool movesComplex(const Call &c) {

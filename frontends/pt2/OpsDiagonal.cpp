@@ -62,30 +62,26 @@ LogicalResult opTrace(Call &c) {
   return failed(found) ? failure() : c.set(c.b.sum(c.b.convert(*found, element), {0}));
 }
 
-template <bool lower> LogicalResult opTriangle(Call &c) {
-  const int64_t rank = c.rank("self"), diagonal = c.integerOr("diagonal", 0);
-  if (rank < 2 || std::abs(diagonal) > kMaxOffset)
-    return c.fail("expected a matrix");
-  Build &b = c.b;
-  auto index = RankedTensorType::get(c.shape("self"), b.builder.getI64Type());
-  Value row = b.iota(index, rank - 2), column = b.iota(index, rank - 1);
-  if (diagonal != 0)
-    row = b.add(row, b.splatLike(row, static_cast<double>(diagonal)));
-  Value keep = b.compare(lower ? CompareDirection::Ge : CompareDirection::Le, row, column);
-  Value x = c.value("self");
-  return c.set(b.select(keep, x, b.splatLike(x, 0)));
-}
-
-// --- Which make one ---
-
-/// Whether places of a matrix, its last two dimensions, are on the diagonal `offset` places to the right of the main
-/// one.
-Value onDiagonal(Build &b, ArrayRef<int64_t> shape, int64_t offset) {
+/// Which places of a matrix, the last two dimensions, are on the diagonal `offset` places to the right of the main one
+/// (Eq), or on its left and on it (Ge), or on its right and on it (Le).
+Value besideDiagonal(Build &b, ArrayRef<int64_t> shape, int64_t offset, CompareDirection side = CompareDirection::Eq) {
   auto index = RankedTensorType::get(shape, b.builder.getI64Type());
   const auto rank = static_cast<int64_t>(shape.size());
   Value row = b.iota(index, rank - 2), column = b.iota(index, rank - 1);
-  return b.compare(CompareDirection::Eq, b.add(row, b.splatLike(row, static_cast<double>(offset))), column);
+  if (offset != 0)
+    row = b.add(row, b.splatLike(row, static_cast<double>(offset)));
+  return b.compare(side, row, column);
 }
+
+template <CompareDirection side> LogicalResult opTriangle(Call &c) {
+  const int64_t diagonal = c.integerOr("diagonal", 0);
+  if (c.rank("self") < 2 || std::abs(diagonal) > kMaxOffset)
+    return c.fail("expected a matrix");
+  Value x = c.value("self");
+  return c.set(c.b.select(besideDiagonal(c.b, shapeOf(x), diagonal, side), x, c.b.splatLike(x, 0)));
+}
+
+// --- Which make one ---
 
 LogicalResult opEye(Call &c) {
   auto rows = c.integer("n"), columns = c.has("m") ? c.integer("m") : rows;
@@ -93,7 +89,7 @@ LogicalResult opEye(Call &c) {
   if (!rows || !columns || *rows < 0 || *columns < 0 || !element || !countElements({*rows, *columns}))
     return c.fail("expected a known size and type");
   if (*rows * *columns > kMaxKnown)
-    return c.set(c.b.convert(onDiagonal(c.b, {*rows, *columns}, 0), element));
+    return c.set(c.b.convert(besideDiagonal(c.b, {*rows, *columns}, 0), element));
   HostTensor values = HostTensor::splat(RankedTensorType::get({*rows, *columns}, element), 0);
   for (int64_t i = 0; i < std::min(*rows, *columns); ++i)
     if (values.isFloat())
@@ -122,7 +118,7 @@ LogicalResult embed(Call &c, Value x, int64_t offset, int64_t dim1, int64_t dim2
   dims.push_back(rank); // each element in its column, of all rows
   Build &b = c.b;
   Value wide = b.broadcast(offset == 0 ? x : frontend::padConstant(b, x, pads, 0), shape, dims);
-  Value matrix = b.select(onDiagonal(b, shape, offset), wide, b.splatLike(wide, 0));
+  Value matrix = b.select(besideDiagonal(b, shape, offset), wide, b.splatLike(wide, 0));
   SmallVector<int64_t> order(rank + 1, -1);
   order[*first] = rank - 1;
   order[*second] = rank;
@@ -175,9 +171,9 @@ const OpRow kRows[] = {
     {"aten.eye.m", opEye, ""},
     {"aten.linalg_diagonal.default", opLinalgDiagonal, "A"},
     {"aten.trace.default", opTrace},
-    {"aten.tril.default", opTriangle<true>},
+    {"aten.tril.default", opTriangle<CompareDirection::Ge>},
     {"aten.tril_indices.default", opTriangleIndices<true>, ""},
-    {"aten.triu.default", opTriangle<false>},
+    {"aten.triu.default", opTriangle<CompareDirection::Le>},
     {"aten.triu_indices.default", opTriangleIndices<false>, ""},
 };
 } // namespace

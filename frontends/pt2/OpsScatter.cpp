@@ -84,49 +84,61 @@ LogicalResult opScatterReduce(Call &c) {
   return c.fail("reduction '" + how + "' is not supported");
 }
 
-/// Rows along a dimension: index_add, index_copy.
+/// What places rows along a dimension; `rows` gives them, the dimension in front.
+LogicalResult placeRows(Call &c, ScatterKind kind, int64_t dim, llvm::function_ref<FailureOr<Value>()> rows) {
+  auto indices = frontend::checkedIndices(c, c.at("index"), c.shape("self")[dim]);
+  if (failed(indices))
+    return failure();
+  Build &b = c.b;
+  Value data = b.moveDim(c.value("self"), dim, 0);
+  if (!frontend::canPlace(kind, data, *indices))
+    return frontend::tooManyIndices(c, kind);
+  FailureOr<Value> updates = rows();
+  return failed(updates) ? failure() : c.set(b.moveDim(frontend::place(b, kind, data, *indices, *updates), 0, dim));
+}
+
+/// The dimension along which a vector of indices names rows.
+std::optional<int64_t> dimOfRows(Call &c) {
+  const bool fits = c.rank("self") > 0 && c.rank("index") == 1 && !c.isFloat("index");
+  return fits ? axisOf(c.integerOr("dim", 0), c.rank("self")) : std::nullopt;
+}
+
 template <ScatterKind kind> LogicalResult opIndexRows(Call &c) {
-  auto dim = c.rank("self") == 0 ? std::nullopt : axisOf(c.integerOr("dim", 0), c.rank("self"));
-  if (!dim || c.rank("index") != 1 || c.rank("source") != c.rank("self") || c.element("source") != c.element("self") ||
+  auto dim = dimOfRows(c);
+  if (!dim || c.rank("source") != c.rank("self") || c.element("source") != c.element("self") ||
       c.type("source").getNumElements() == 0)
     return c.fail("the dimension, the indices or what is written do not fit");
   SmallVector<int64_t> shape(c.shape("self"));
   shape[*dim] = c.shape("index")[0];
   if (ArrayRef<int64_t>(shape) != c.shape("source"))
     return c.fail("what is written does not fit");
-  auto indices = frontend::checkedIndices(c, c.at("index"), c.shape("self")[*dim]);
-  if (failed(indices))
-    return failure();
-  Build &b = c.b;
-  Value data = b.moveDim(c.value("self"), *dim, 0), updates = b.moveDim(c.value("source"), *dim, 0);
-  if (double alpha = c.numberOr("alpha", 1); alpha != 1) {
+  return placeRows(c, kind, *dim, [&]() -> FailureOr<Value> {
+    Value updates = c.b.moveDim(c.value("source"), *dim, 0);
+    const double alpha = c.numberOr("alpha", 1);
+    if (alpha == 1)
+      return updates;
     if (failed(c.splat(c.element("self"), alpha)))
       return failure();
-    updates = b.scale(updates, alpha);
-  }
-  if (!frontend::canPlace(kind, data, *indices))
-    return frontend::tooManyIndices(c, kind);
-  return c.set(b.moveDim(frontend::place(b, kind, data, *indices, updates), 0, *dim));
+    return c.b.scale(updates, alpha);
+  });
 }
 
 /// One value in rows along a dimension.
 LogicalResult opIndexFill(Call &c) {
-  auto dim = c.rank("self") == 0 ? std::nullopt : axisOf(c.integerOr("dim", 0), c.rank("self"));
-  if (!dim || c.rank("index") != 1 || c.shape("index")[0] == 0 || c.isFloat("index"))
+  auto dim = dimOfRows(c);
+  if (!dim || c.shape("index")[0] == 0)
     return c.fail("the dimension or the indices do not fit");
-  auto indices = frontend::checkedIndices(c, c.at("index"), c.shape("self")[*dim]);
-  auto number = c.number("value");
-  auto value = number ? c.splat(c.element("self"), *number) : FailureOr<Value>(failure());
-  if (failed(indices) || failed(value))
-    return c.reason.empty() ? c.fail("the value is not a number that a double holds") : failure();
-  Build &b = c.b;
-  Value data = b.moveDim(c.value("self"), *dim, 0);
-  SmallVector<int64_t> shape(shapeOf(data));
-  shape[0] = c.shape("index")[0];
-  if (!frontend::canPlace(ScatterKind::Replace, data, *indices))
-    return frontend::tooManyIndices(c, ScatterKind::Replace);
-  Value placed = frontend::place(b, ScatterKind::Replace, data, *indices, b.broadcastTo(*value, shape));
-  return c.set(b.moveDim(placed, 0, *dim));
+  return placeRows(c, ScatterKind::Replace, *dim, [&]() -> FailureOr<Value> {
+    auto number = c.number("value");
+    auto value = number ? c.splat(c.element("self"), *number) : FailureOr<Value>(failure());
+    if (failed(value))
+      return c.reason.empty() ? c.fail("the value is not a number that a double holds") : failure();
+    SmallVector<int64_t> shape{c.shape("index")[0]};
+    for (auto [axis, size] : llvm::enumerate(c.shape("self")))
+      if (static_cast<int64_t>(axis) != *dim)
+        shape.push_back(size);
+    return c.b.broadcastTo(*value, shape);
+  });
 }
 
 /// Of a mask that is not known: `values` where it is true, which must be the same for all.

@@ -12,8 +12,7 @@ namespace tessera::pt2 {
 
 /// An operator that is not known may do more than give results: it stays, and is refused.
 static bool hasEffect(const Node &node) {
-  llvm::StringRef target = node.target;
-  target.consume_front("torch.ops.");
+  const llvm::StringRef target = shortTarget(node.target);
   return (!findOp(target) && !findComplexOp(target)) ||
          (changesTensor(node.target) && target != "aten.detach_.default");
 }

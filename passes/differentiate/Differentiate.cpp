@@ -87,8 +87,8 @@ struct Differentiate : impl::DifferentiateBase<Differentiate> {
 };
 
 LogicalResult Differentiate::run(func::FuncOp func) {
-  FailureOr<unsigned> lossIndex = train::getLossResult(func);
-  if (failed(lossIndex))
+  FailureOr<Activity> activity = Activity::ofStep(func);
+  if (failed(activity))
     return failure();
   SmallVector<train::StepResult> results = train::getResults(func);
   for (unsigned index = 0; index < results.size(); ++index)
@@ -97,27 +97,23 @@ LogicalResult Differentiate::run(func::FuncOp func) {
   SmallVector<unsigned> paramArgs = train::getArgsWithRole(func, train::ArgRole::Param);
   if (paramArgs.empty())
     return func.emitError("has no trainable parameter: no argument of role \"param\"");
-  SmallVector<Value> params;
-  for (unsigned index : paramArgs)
-    params.push_back(func.getArgument(index));
-
   Block &block = func.getBody().front();
   SmallVector<Operation *> forward;
   for (Operation &op : block.without_terminator())
     forward.push_back(&op);
-  Value loss = results[*lossIndex].value;
-  Activity activity(block, params, loss);
 
   train::MarkBackward listener;
   OpBuilder builder(func.getContext(), &listener);
   builder.setInsertionPoint(block.getTerminator());
   StringAttr grad = builder.getStringAttr("grad");
-  ReverseWalk walk(builder, activity);
+  ReverseWalk walk(builder, *activity);
+  Value loss = activity->getLoss();
   walk.seed(loss, train::Build(builder, NameLoc::get(grad, loss.getLoc())).splatLike(loss, 1.0));
   if (failed(walk.run(forward)))
     return failure();
 
-  for (auto [index, param] : llvm::zip_equal(paramArgs, params)) {
+  for (unsigned index : paramArgs) {
+    Value param = func.getArgument(index);
     StringRef name = train::getArgName(func, index);
     Value gradient = walk.takeCotangent(param);
     if (!gradient)
