@@ -45,7 +45,7 @@ BATCH, SEQUENCE, STEPS = 4, 8, 3
 KEEP = 64  # elements of an initializer that stay in the file if it is a parameter
 # Causal language models of transformers: family and padding token.
 FAMILIES = {"gpt2": None, "llama": None, "mistral": None, "gemma2": None, "gpt_neox": None, "olmo2": None, "phi": None,
-            "qwen2": 0, "qwen3": None, "opt": 1, "roberta": 1}
+            "phi3": None, "mixtral": None, "qwen2": 0, "qwen3": None, "opt": 1, "roberta": 1}
 PLAIN = ("gpt2", "llama", "padded-tied")
 SMALLER = {64: 16, 128: 32, 16: 8}  # sizes of shrink.py's -> those here
 

@@ -198,6 +198,7 @@ SMALL = {  # name in tests/models/recorded -> what makes it
     "vit": images("ViTForImageClassification", "ViTConfig", 8, patch_size=4, image_size=8, num_labels=5, **TINY),
     "resnet": images("ResNetForImageClassification", "ResNetConfig", 16, None, num_labels=5, embedding_size=4,
                      hidden_sizes=[8, 16], depths=[1, 1], layer_type="basic"),
+    "lstm": lambda: Made(Lstm(32, 8), (tokens(32, 8),), ["tokens"]),
     "unet": lambda: Made(UNet(4, 2), (torch.randn(4, 3, 8, 8),), ["image"], "mse"),
     "linear-stack": lambda: Made(Stack(8, 3), (torch.randn(4, 8),), ["input"], "mse"),
 }
