@@ -8,6 +8,7 @@
 #include "frontends/common/Neural.h"
 #include "frontends/common/Order.h"
 #include "frontends/common/Random.h"
+#include "frontends/pt2/Aliasing.h"
 #include "frontends/pt2/OpTable.h"
 #include "frontends/pt2/Promote.h"
 
@@ -112,12 +113,16 @@ Value between(Build &b, Value u, double from, double to, Type element) {
   return last >= from ? frontend::atMost(b, x, last) : x;
 }
 
-bool areBounds(double from, double to) { return from <= to && std::isfinite(to - from); }
+/// Whether the type holds both and what is between them.
+bool areBounds(Type element, double from, double to) {
+  const double most = llvm::APFloat::getLargest(cast<FloatType>(element).getFloatSemantics()).convertToDouble();
+  return from <= to && std::abs(from) <= most && std::abs(to) <= most && to - from <= most;
+}
 
 LogicalResult opUniform(Call &c, Random &random) {
   auto wanted = floats(c);
   const double from = numberOr(c, "from", 0), to = numberOr(c, "to", 1);
-  if (failed(wanted) || !areBounds(from, to))
+  if (failed(wanted) || !areBounds(wanted->element, from, to))
     return c.fail("expected floating point and bounds in order");
   return setNumbers(c, between(c.b, uniform(c.b, random, *wanted), from, to, wanted->element));
 }
@@ -130,7 +135,7 @@ LogicalResult opRand(Call &c, Random &random) {
 LogicalResult opRrelu(Call &c, Random &random) {
   const double lower = numberOr(c, "lower", 1.0 / 8), upper = numberOr(c, "upper", 1.0 / 3);
   auto wanted = floats(c);
-  if (failed(wanted) || !areBounds(lower, upper))
+  if (failed(wanted) || !areBounds(wanted->element, lower, upper))
     return c.fail("expected floating point and bounds in order");
   Build &b = c.b;
   Value x = b.convert(c.value("self"), wanted->made);
@@ -293,8 +298,9 @@ LogicalResult opRandomAll(Call &c, Random &random) {
 LogicalResult opRandperm(Call &c, Random &random) {
   auto count = c.integer("n");
   Type element = c.resultElement();
-  if (!count || *count < 0 || !element || !countElements({*count}))
-    return c.fail("expected a known number");
+  constexpr int64_t kMost = 1 << 24; // some of more would probably be equal
+  if (!count || *count < 0 || *count > kMost || !element)
+    return c.fail("expected a known number, not above " + Twine(kMost));
   if (*count == 0)
     return c.set(c.b.zeros(RankedTensorType::get({0}, element)));
   Value order = frontend::inOrder(c.b, random.bits({*count}), 0, *count, /*descending=*/false).indices;
@@ -315,6 +321,8 @@ LogicalResult opMultinomial(Call &c, Random &random) {
   Value weights = b.convert(c.value("self"), made);
   if (isRepeated) {
     shape.insert(shape.end() - 1, samples);
+    if (!countElements(shape))
+      return c.fail("there are too many samples");
     dims = rank == 1 ? SmallVector<int64_t>{1} : SmallVector<int64_t>{0, 2};
     weights = b.broadcast(weights, shape, dims);
   }
@@ -365,7 +373,8 @@ void numberDraws(Program &program) {
     targets.insert(row.target);
   int64_t count = 0;
   for (Node &node : program.graph.nodes) {
-    StringRef target = node.target;
+    const std::string function = functionOf(node.target); // of a buffer it is still in place
+    StringRef target = function.empty() ? StringRef(node.target) : StringRef(function);
     if (target.consume_front("torch.ops.") && targets.contains(target))
       node.draw = count++;
   }

@@ -184,7 +184,8 @@ def verify(module, inputs, *, strategy=None, mesh=None, loss="cross-entropy", ig
     the losses and every gradient by name; returns the Verdict. The module is as before.
 
     module, inputs: as `export` takes them; the batch has the inputs' sizes. Integer inputs become random ones below the
-        number of embeddings, floats come from a normal distribution; dropout rates are 0.
+        number of embeddings, floats come from a normal distribution; dropout rates are 0, and other random numbers are Tessera's on both
+        sides.
     strategy, mesh, options: as `compile` takes them, but for what the comparison sets itself: sizes, AdamW and its rates,
         fp32.
     loss: "cross-entropy" (of the output with random targets, a tenth of them ignored), "mse" or "output:<name>".
