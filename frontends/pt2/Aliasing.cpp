@@ -191,17 +191,20 @@ std::string functionOf(StringRef target) {
   if (base.ends_with("__"))
     return "";
   base.consume_back("_");
-  static const llvm::StringSet<> others = {
-      // of shapes and strides, and of random numbers
-      "as_strided", "detach",      "requires_grad", "resize",     "resize_as", "set",       "squeeze", "swapaxes",
-      "swapdims",   "t",           "transpose",     "unsqueeze",  "rename",    "bernoulli", "uniform", "normal",
-      "random",     "exponential", "geometric",     "log_normal", "cauchy",    "dropout"};
+  static const llvm::StringSet<> others = {// of shapes and strides
+                                           "as_strided", "detach",    "requires_grad", "resize",   "resize_as",
+                                           "set",        "squeeze",   "swapaxes",      "swapdims", "t",
+                                           "transpose",  "unsqueeze", "rename"};
   if (others.contains(base))
     return "";
   if (base == "zero")
     return "torch.ops.aten.zeros_like.default";
   if (base == "pow") // whose overloads in place have other names
     return ("torch.ops.aten.pow.Tensor_" + llvm::Twine(overload)).str();
+  if (base == "normal")
+    return "torch.ops.aten.normal_functional.default";
+  if (base == "bernoulli" && overload == "float")
+    return "torch.ops.aten.bernoulli.p";
   return ("torch.ops.aten." + llvm::Twine(base) + "." + overload).str();
 }
 

@@ -291,6 +291,7 @@ OwningOpRef<ModuleOp> importPt2Archive(const pt2::Archive &archive, const Import
   if (program) {
     pt2::inlineNoGrad(*program);
     llvm::StringMap<std::string> inPlace = pt2::replaceInPlace(*program);
+    pt2::numberDraws(*program);
     pt2::dropUnread(*program);
     return pt2::Importer(archive, *program, std::move(inPlace), options, context).run();
   }

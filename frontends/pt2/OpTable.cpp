@@ -19,7 +19,7 @@ static const Table &table() {
       activationOps(),  arithmeticOps(), arrangeOps(), convolutionOps(), diagonalOps(), distanceOps(), dropoutOps(),
       elementwiseOps(), functionOps(),   imageOps(),   indexOps(),       joinOps(),     leafOps(),     lossOps(),
       neuralOps(),      orderOps(),      padOps(),     partOps(),        placeOps(),    poolOps(),     productOps(),
-      recurrentOps(),   reduceOps(),     resizeOps(),  scatterOps(),     shapeOps(),
+      randomOps(),      recurrentOps(),  reduceOps(),  resizeOps(),      scatterOps(),  shapeOps(),
   });
   return rows;
 }

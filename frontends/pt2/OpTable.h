@@ -61,11 +61,16 @@ llvm::ArrayRef<OpRow> partOps();
 llvm::ArrayRef<OpRow> placeOps();
 llvm::ArrayRef<OpRow> poolOps();
 llvm::ArrayRef<OpRow> productOps();
+llvm::ArrayRef<OpRow> randomOps();
 llvm::ArrayRef<OpRow> recurrentOps();
 llvm::ArrayRef<OpRow> reduceOps();
 llvm::ArrayRef<OpRow> resizeOps();
 llvm::ArrayRef<OpRow> scatterOps();
 llvm::ArrayRef<OpRow> shapeOps();
+
+/// Numbers the nodes of a program that draw random numbers other than dropout's, those too whose results nothing reads:
+/// in PyTorch they are the calls in their order.
+void numberDraws(Program &program);
 
 } // namespace tessera::pt2
 

@@ -229,6 +229,7 @@ struct Node {
   std::string stackTrace;                      // the whole text
   std::map<std::string, std::string> metadata; // the rest, unparsed
   bool singleTensorReturn = false;             // of a higher order operator: one tensor, not a list of one
+  int64_t draw = 0;                            // of one that draws random numbers: its number among those
   bool wasInPlace = false;                     // its result is rounded to the type of the tensor that it changed
 
   /// The input of this name, or null.

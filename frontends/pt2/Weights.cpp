@@ -70,7 +70,9 @@ Weight parseWeight(const Cursor &at, const std::string &name, StringRef folder) 
   const auto tensor = at.optional("tensor_meta");
   if (at.field("use_pickle").boolean()) {
     at.fail(tensor ? "'" + name + "' is a tensor subclass, which is pickled: this reader does not unpickle"
-                   : "'" + name + "' is a custom object, which is pickled: this reader does not unpickle");
+                   : "'" + name +
+                         "' is a custom object (a random generator, perhaps), which is pickled: this reader does not "
+                         "unpickle");
     return weight;
   }
   if (!tensor) {

@@ -84,10 +84,14 @@ LogicalResult removeRandomness(func::FuncOp func) {
   SmallVector<train::RngUniformOp> randoms;
   func.walk([&](train::RngUniformOp random) { randoms.push_back(random); });
   for (train::RngUniformOp random : randoms) {
-    if (removeDropout(random))
+    const bool isDropout = random->hasAttr(train::kDropout);
+    if (isDropout && removeDropout(random))
       random.erase();
     else if (succeeded(result))
-      result = refuseEvaluation(random.getLoc()) << "it uses random numbers otherwise than dropout that writes zeros";
+      result = refuseEvaluation(random.getLoc())
+               << (isDropout ? "it uses random numbers otherwise than dropout that writes zeros"
+                             : "it draws random numbers other than those of dropout, and the step does not say whether "
+                               "the model draws them in evaluation, too");
   }
   func.walk([&](Operation *op) {
     if (succeeded(result) && op->hasAttr(train::kStatistics))

@@ -219,6 +219,7 @@ TEST(Pt2Broken, Pickled) {
   file["model_constants_config.json"] =
       "{\"config\": {\"queue\": {\"path_name\": \"custom_obj_0\", \"is_param\": false, "
       "\"use_pickle\": true, \"tensor_meta\": null}}}";
-  EXPECT_EQ(file.readError(), "'test', entry 'data/constants/model_constants_config.json': config.queue: 'queue' is a "
-                              "custom object, which is pickled: this reader does not unpickle");
+  EXPECT_EQ(file.readError(),
+            "'test', entry 'data/constants/model_constants_config.json': config.queue: 'queue' is a "
+            "custom object (a random generator, perhaps), which is pickled: this reader does not unpickle");
 }

@@ -24,6 +24,10 @@ inline constexpr llvm::StringLiteral kEvaluate = "evaluate";
 inline constexpr llvm::StringLiteral kAtLeast = "train.at_least";
 inline constexpr llvm::StringLiteral kPlus = "train.plus";
 
+/// On random numbers that decide what a dropout keeps: evaluation leaves them out. Without it they are the model's own
+/// (unit attribute).
+inline constexpr llvm::StringLiteral kDropout = "train.dropout";
+
 /// Emits an error if the attribute names no program.
 llvm::FailureOr<ProgramKind> programKind(mlir::Operation *op);
 

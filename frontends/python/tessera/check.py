@@ -9,6 +9,7 @@ import numpy
 import torch
 
 from . import compare, tools, training
+from .draws import Draws
 from .dropout import NoDropout, without_dropout
 from .errors import CannotCompare, ExportError, ToolError
 from .hyper import hyper_flags
@@ -50,6 +51,8 @@ class Check:
     padding: list = dataclasses.field(default_factory=list)  # tokens that take no gradient
     dropout: int = 0      # rates of modules that were set to 0
     dropout_in_code: int = 0  # calls with another rate, which are left out
+    draws: int = 0        # calls of the program that draw random numbers
+    kinds: list = None    # of what PyTorch drew
     data: dict = None
     wanted: dict = dataclasses.field(default_factory=dict)  # micro-batches -> PyTorch's tools.Training
 
@@ -116,7 +119,8 @@ class Check:
         setting = (self.inputs, self.names, self.outputs, self.data, self.loss, self.steps)
         with without_dropout(self.model), NoDropout():
             return compare.compare(
-                want, got, lambda: training.rounding(self.model, *setting, want.gradients, accumulate), self.tolerance)
+                want, got, lambda: training.rounding(self.model, *setting, want.gradients, accumulate, self.kinds),
+                self.tolerance)
 
     def make_data(self, batch):
         """The arrays of the steps, once."""
@@ -141,8 +145,12 @@ class Check:
                                     "apart; compare model.float()")
             try:
                 with without_dropout(self.model) as self.dropout, NoDropout():
+                    draws = Draws()
                     want = training.reference(self.model, self.inputs, self.names, self.outputs, self.data, self.loss,
-                                              self.steps, accumulate)
+                                              self.steps, accumulate, draws)
+                    self.kinds = draws.kinds
+                if self.via == "pt2" and draws.count != self.draws:
+                    raise ValueError(f"the module draws random numbers {draws.count} times, its program {self.draws} times")
             except (RuntimeError, TypeError, ValueError, KeyError, IndexError) as why:
                 raise CannotCompare(
                     "model", f"PyTorch: {type(why).__name__}: {' '.join(str(why).split())[:300]}") from why
@@ -176,7 +184,8 @@ def verify(module, inputs, *, strategy=None, mesh=None, loss="cross-entropy", ig
     the losses and every gradient by name; returns the Verdict. The module is as before.
 
     module, inputs: as `export` takes them; the batch has the inputs' sizes. Integer inputs become random ones below the
-        number of embeddings, floats come from a normal distribution; dropout rates are 0.
+        number of embeddings, floats come from a normal distribution; dropout rates are 0, and other random numbers are Tessera's on both
+        sides.
     strategy, mesh, options: as `compile` takes them, but for what the comparison sets itself: sizes, AdamW and its rates,
         fp32.
     loss: "cross-entropy" (of the output with random targets, a tenth of them ignored), "mse" or "output:<name>".

@@ -3,6 +3,7 @@
 import torch
 
 from . import training
+from .draws import calls_of
 from .dropout import NoDropout, without_dropout
 from .errors import CannotCompare, listed
 from .module_step import kept, leaf_names
@@ -10,7 +11,7 @@ from .program import Program, export
 
 
 def export_program(check, dynamic=None):
-    """Exports a Check's model without dropouts: random numbers are not compared. Raises ExportError."""
+    """Exports a Check's model without dropouts, which are not compared. Raises ExportError."""
     with without_dropout(check.model):
         with NoDropout():
             made = export(check.model, check.inputs, dynamic=dynamic)
@@ -40,7 +41,7 @@ def use_program(check, path):
     active = [node for node in made.program.graph.nodes if "dropout" in str(node.target) and 0.0 not in node.args[1:2]
               and True in node.args]
     if active:
-        raise CannotCompare("file", f"{path} has {len(active)} dropouts: random numbers are not compared")
+        raise CannotCompare("file", f"{path} has {len(active)} dropouts, which are not compared")
     missing = training.set_weights(check.model, made.program.state_dict)
     if missing:
         raise CannotCompare("file", f"{path} has no weights for {listed(missing)}")
@@ -51,6 +52,7 @@ def take(check, made, path):
     """What a Check has to know of a Program."""
     check.file, check.names = path, list(made.inputs)
     check.outputs = leaf_names(made.program.call_spec.out_spec)
+    check.draws = calls_of(made.program)
     check.exporter = f"torch.export, torch {torch.__version__.split('+')[0]}"
     check.padding = sorted({module.padding_idx for module in check.model.modules()
                             if isinstance(module, torch.nn.Embedding) and module.padding_idx is not None})

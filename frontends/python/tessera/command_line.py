@@ -64,7 +64,8 @@ with a record of what ONNX loses (docs/onnx.md). A model whose file would train 
 VERIFY = """Checks that a PyTorch model trains in Tessera as it does in PyTorch: exports it, compiles it, runs the first optimizer
 steps in both from the same weights on the same random batch, and compares the losses and every gradient by name. The batch
 has the sizes of the example inputs (hf: --batch and --seq): random tokens below the number of embeddings, floats from a
-normal distribution, a tenth of the targets ignored. Dropout rates are 0 in the comparison, those in the code, too.
+normal distribution, a tenth of the targets ignored. Dropout rates are 0 in the comparison, those in the code, too;
+other random numbers are Tessera's on both sides.
 
 The last line is the verdict. Exit status: 0 the same, 1 DIFFERENT, 2 could not be compared, with the reason.
 

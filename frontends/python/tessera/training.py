@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils import _pytree
 
+from .draws import Draws, NoDraws
 from .hyper import HYPER
 from .module_checks import has_values
 from .module_step import kept
@@ -87,17 +88,25 @@ def repeated(example, samples):
     return numpy.concatenate([example] * -(-samples // len(example)))[:samples]
 
 
-def loss_of(model, rows, names, outputs, loss, accumulate=1):
+def loss_of(model, rows, names, outputs, loss, accumulate=1, draws=None, step=0):
     """The loss of one step's samples, {name: tensor}, as Tessera defines it: the sum over all micro-batches, divided
     by how much counts in all of them. A loss that the model computes is that of the whole batch, unless the model takes
-    statistics of a batch, which are those of each micro-batch."""
+    statistics of a batch, which are those of each micro-batch. draws: where the random numbers of that step come from,
+    counted from 0; raises RuntimeError where a model with such a loss draws some for several micro-batches."""
+    draws, wanted = draws or Draws(), accumulate
     if loss.kind.startswith("output:") and not any(isinstance(module, _BatchNorm) for module in model.modules()):
         accumulate = 1
     sums, counts = [], []
     size = len(next(iter(rows.values()))) // accumulate
     for at in range(accumulate):
         part = {name: tensor[at * size:(at + 1) * size] for name, tensor in rows.items()}
-        total, count = loss.of(model(*(part[name] for name in names)), outputs, part.get("targets"))
+        draws.begin(step, at)
+        with draws:
+            result = model(*(part[name] for name in names))
+        if draws.count and wanted != accumulate:
+            raise RuntimeError("each micro-batch has random numbers of its own, and the loss is the model's: compare without "
+                               "--accumulate")
+        total, count = loss.of(result, outputs, part.get("targets"))
         sums.append(total)
         counts.append(count)
     return sum(sums) / sum(counts)
@@ -114,19 +123,20 @@ def rows_of(data, inputs, names, step, size, dtype=None):
     return rows
 
 
-def reference(model, inputs, names, outputs, data, loss, steps, accumulate=1):
+def reference(model, inputs, names, outputs, data, loss, steps, accumulate=1, draws=None):
     """PyTorch's Training on the data; the model is as before. inputs and names: as export takes them; outputs: the
-    names of the module's results."""
+    names of the module's results; draws: a Draws, which gives the model Tessera's random numbers."""
     trained = {name: entry[0] for name, entry in parameter_names(model).items() if entry[0].requires_grad}
     size = len(next(iter(data.values()))) // steps
     optimizer = torch.optim.AdamW(trained.values(), lr=HYPER["lr"], betas=(HYPER["beta1"], HYPER["beta2"]),
                                   eps=HYPER["epsilon"], weight_decay=HYPER["weight_decay"], foreach=False)
-    losses, gradients = [], {}
+    losses, gradients, draws = [], {}, draws or Draws()
     with kept(model), FirstOfEqual():
         for step in range(steps):
-            value = loss_of(model, rows_of(data, inputs, names, step, size), names, outputs, loss, accumulate)
+            value = loss_of(model, rows_of(data, inputs, names, step, size), names, outputs, loss, accumulate, draws, step)
             optimizer.zero_grad()
-            value.backward()
+            with NoDraws():
+                value.backward()
             if step == 0:
                 gradients = {name: p.grad.numpy().copy() for name, p in trained.items() if p.grad is not None}
             torch.nn.utils.clip_grad_norm_(trained.values(), HYPER["clip_norm"])
@@ -139,18 +149,20 @@ def reference(model, inputs, names, outputs, data, loss, steps, accumulate=1):
 ZERO = 2.0**-40  # of the largest gradient: what is smaller in float64 is 0 but for rounding
 
 
-def rounding(model, inputs, names, outputs, data, loss, steps, gradients, accumulate=1):
+def rounding(model, inputs, names, outputs, data, loss, steps, gradients, accumulate=1, kinds=None):
     """{name: largest error of a gradient of step 1 from rounding}; {} if the model does not run in the other type. That
     of a float32 gradient is its difference from the one in float64, that of a float64 gradient is 2^-29 of the
     difference from the one in float32, which has 29 bits less. Where the gradient in float64 is 0 but for rounding, the
-    sum may have come out as 0 by luck: the error is one rounding of the largest gradient then, if not more."""
+    sum may have come out as 0 by luck: the error is one rounding of the largest gradient then, if not more. kinds: those of
+    the reference's Draws."""
     size = len(next(iter(data.values()))) // steps
     is_wide = any(gradient.dtype == numpy.float64 for gradient in gradients.values())
     other, share = (torch.float32, 2.0**-29) if is_wide else (torch.float64, 1.0)
     try:
         copied = copy.deepcopy(model).to(other)
         with FirstOfEqual():
-            loss_of(copied, rows_of(data, inputs, names, 0, size, other), names, outputs, loss, accumulate).backward()
+            loss_of(copied, rows_of(data, inputs, names, 0, size, other), names, outputs, loss, accumulate,
+                    Draws(kinds or [])).backward()
     except Exception:  # a module that cannot be copied or converted, for whatever reason
         return {}
     compared = {name: entry[0].grad for name, entry in parameter_names(copied).items()}

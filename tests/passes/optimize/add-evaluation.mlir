@@ -27,7 +27,7 @@ func.func @step(%w: tensor<4x8xf32> {train.role = "param", train.name = "w"},
   %scale = train.constant dense<2.0> : tensor<4x8xf32>
   %half = train.constant dense<0.5> : tensor<4x8xf32>
   %z = train.mul %x, %w : tensor<4x8xf32>
-  %random = train.rng_uniform %seed {stream = 0 : i64} : (tensor<i64>) -> tensor<4x8xf32>
+  %random = train.rng_uniform %seed {stream = 0 : i64, train.dropout} : (tensor<i64>) -> tensor<4x8xf32>
   %keep = train.compare ge, %random, %half : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xi1>
   %more = train.mul %z, %scale : tensor<4x8xf32>
   %y = train.select %keep, %more, %zero : tensor<4x8xi1>, tensor<4x8xf32>
@@ -55,7 +55,7 @@ func.func @step(%w: tensor<4x8xf32> {train.role = "param", train.name = "w"},
   %scale = train.constant dense<2.0> : tensor<4x8xf32>
   %half = train.constant dense<0.5> : tensor<4x1xf32>
   %z = train.mul %x, %w : tensor<4x8xf32>
-  %random = train.rng_uniform %seed {stream = 0 : i64} : (tensor<i64>) -> tensor<4x1xf32>
+  %random = train.rng_uniform %seed {stream = 0 : i64, train.dropout} : (tensor<i64>) -> tensor<4x1xf32>
   %keep = train.compare ge, %random, %half : (tensor<4x1xf32>, tensor<4x1xf32>) -> tensor<4x1xi1>
   %wide = train.broadcast %keep {broadcast_dimensions = array<i64: 0, 1>} : (tensor<4x1xi1>) -> tensor<4x8xi1>
   %more = train.mul %z, %scale : tensor<4x8xf32>
@@ -75,10 +75,30 @@ func.func @step(%w: tensor<4xf32> {train.role = "param", train.name = "w"},
                 %seed: tensor<i64> {train.role = "hyper", train.name = "seed"})
     -> (tensor<f32> {train.role = "loss"}) attributes {train.loss_of_batch = "mean"} {
   // expected-error@+1 {{the model cannot be evaluated: it uses random numbers otherwise than dropout that writes zeros}}
-  %random = train.rng_uniform %seed {stream = 0 : i64} : (tensor<i64>) -> tensor<4xf32>
+  %random = train.rng_uniform %seed {stream = 0 : i64, train.dropout} : (tensor<i64>) -> tensor<4xf32>
   %y = train.add %x, %random : tensor<4xf32>
   %z = train.mul %y, %w : tensor<4xf32>
   %loss = train.reduce sum, %z {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// A mask that the model draws by itself looks like dropout, and is none.
+func.func @step(%w: tensor<4xf32> {train.role = "param", train.name = "w"},
+                %x: tensor<4xf32> {train.role = "input", train.name = "x"},
+                %seed: tensor<i64> {train.role = "hyper", train.name = "seed"})
+    -> (tensor<f32> {train.role = "loss"}) attributes {train.loss_of_batch = "mean"} {
+  %zero = train.constant dense<0.0> : tensor<4xf32>
+  %two = train.constant dense<2.0> : tensor<4xf32>
+  %half = train.constant dense<0.5> : tensor<4xf32>
+  %z = train.mul %x, %w : tensor<4xf32>
+  // expected-error@+1 {{it draws random numbers other than those of dropout, and the step does not say whether the model draws them in evaluation, too}}
+  %random = train.rng_uniform %seed {stream = 0 : i64} : (tensor<i64>) -> tensor<4xf32>
+  %keep = train.compare ge, %random, %half : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>
+  %more = train.mul %z, %two : tensor<4xf32>
+  %y = train.select %keep, %more, %zero : tensor<4xi1>, tensor<4xf32>
+  %loss = train.reduce sum, %y {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
   return %loss : tensor<f32>
 }
 
@@ -94,7 +114,7 @@ func.func @step(%w: tensor<4xf32> {train.role = "param", train.name = "w"},
   %half = train.constant dense<0.5> : tensor<4xf32>
   %z = train.mul %x, %w : tensor<4xf32>
   // expected-error@+1 {{it uses random numbers otherwise than dropout that writes zeros}}
-  %random = train.rng_uniform %seed {stream = 0 : i64} : (tensor<i64>) -> tensor<4xf32>
+  %random = train.rng_uniform %seed {stream = 0 : i64, train.dropout} : (tensor<i64>) -> tensor<4xf32>
   %keep = train.compare ge, %random, %half : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>
   %more = train.mul %z, %scale : tensor<4xf32>
   %y = train.select %keep, %more, %zero : tensor<4xi1>, tensor<4xf32>

@@ -1,10 +1,10 @@
-"""Rows: tensors from nothing, sizes, random numbers."""
+"""Rows: tensors from nothing, sizes."""
 
 import torch
 from rows import f, i, row
 
 aten = torch.ops.aten
-RANDOM, DATA, MEMORY = "random numbers", "depends on data", "lies in memory"
+DATA, MEMORY = "depends on data", "lies in memory"
 
 ROWS = [
     row("arange", "aten.arange.start_step", lambda x: x * aten.arange.start_step(1, 9, 2), f(3, 4)),
@@ -23,10 +23,6 @@ ROWS = [
     row("empty_strided", "aten.empty_strided.default", lambda x: x + aten.empty_strided.default([3, 4], [4, 1]) * 0, f(3, 4),
         refused="not set"),
     row("as_strided", "aten.as_strided.default", lambda x: aten.as_strided.default(x, [2, 2], [4, 1], 1), f(3, 4), refused=MEMORY),
-    row("rand", "aten.rand.default", lambda x: x * aten.rand.default([3, 4]), f(3, 4), refused=RANDOM),
-    row("randn", "aten.randn.default", lambda x: x * aten.randn.default([3, 4]), f(3, 4), refused=RANDOM),
-    row("randperm", "aten.randperm.default", lambda x: x * aten.randperm.default(4), f(3, 4), refused=RANDOM),
-    row("bernoulli", "aten.bernoulli.default", lambda x: x * aten.bernoulli.default(x.sigmoid()), f(3, 4), refused=RANDOM),
     row("fft_r2c", "aten._fft_r2c.default", lambda x: torch.view_as_real(aten._fft_r2c.default(x, [1], 0, True)), f(3, 4),
         refused="complex"),
 ]

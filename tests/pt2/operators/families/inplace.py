@@ -128,7 +128,7 @@ ROWS = [
     row("no_grad_unknown", "aten.mul.Tensor", counted, f(3, 6), refused="set_grad_enabled"),
     row("in_place_einsum", MUL, made(view_by_einsum), f(3, 6), refused="in place, which may be a copy"),
     row("in_place_unsafe_view", MUL, made(unsafe_view), f(3, 6), refused="in place"),
-    row("in_place_random", "aten.normal_.default", made(random_part), f(3, 6), refused="random|not supported"),
+    row("in_place_random", "aten.normal_.default", made(random_part), f(3, 6)),
     row("in_place_add", ADD, made(lambda y, x: y.add_(x)), f(3, 6)),
     row("in_place_slices", f"{COPY} {MUL}", made(slices), f(3, 6)),
     row("in_place_empty", COPY, made(empty), f(3, 6)),
