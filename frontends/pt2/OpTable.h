@@ -36,12 +36,15 @@ llvm::ArrayRef<RefusedOp> refusedOps();
 llvm::ArrayRef<OpRow> activationOps();
 llvm::ArrayRef<OpRow> arithmeticOps();
 llvm::ArrayRef<OpRow> arrangeOps();
+llvm::ArrayRef<OpRow> complexFunctionOps();
 llvm::ArrayRef<OpRow> complexOps();
+llvm::ArrayRef<OpRow> complexProductOps();
 llvm::ArrayRef<OpRow> convolutionOps();
 llvm::ArrayRef<OpRow> diagonalOps();
 llvm::ArrayRef<OpRow> distanceOps();
 llvm::ArrayRef<OpRow> dropoutOps();
 llvm::ArrayRef<OpRow> elementwiseOps();
+llvm::ArrayRef<OpRow> fourierOps();
 llvm::ArrayRef<OpRow> functionOps();
 llvm::ArrayRef<OpRow> imageOps();
 llvm::ArrayRef<OpRow> indexOps();
@@ -60,6 +63,7 @@ llvm::ArrayRef<OpRow> reduceOps();
 llvm::ArrayRef<OpRow> resizeOps();
 llvm::ArrayRef<OpRow> scatterOps();
 llvm::ArrayRef<OpRow> shapeOps();
+llvm::ArrayRef<OpRow> spectrumOps();
 
 } // namespace tessera::pt2
 

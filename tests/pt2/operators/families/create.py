@@ -27,6 +27,4 @@ ROWS = [
     row("randn", "aten.randn.default", lambda x: x * aten.randn.default([3, 4]), f(3, 4), refused=RANDOM),
     row("randperm", "aten.randperm.default", lambda x: x * aten.randperm.default(4), f(3, 4), refused=RANDOM),
     row("bernoulli", "aten.bernoulli.default", lambda x: x * aten.bernoulli.default(x.sigmoid()), f(3, 4), refused=RANDOM),
-    row("fft_r2c", "aten._fft_r2c.default", lambda x: torch.view_as_real(aten._fft_r2c.default(x, [1], 0, True)), f(3, 4),
-        refused="complex"),
 ]
