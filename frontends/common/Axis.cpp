@@ -51,11 +51,8 @@ std::optional<Progression> progressionOf(ArrayRef<int64_t> indices) {
 }
 
 Value takeProgression(Build &b, Value x, int64_t axis, const Progression &p) {
-  SmallVector<int64_t> starts(shapeOf(x).size(), 0), limits(shapeOf(x)), strides(starts.size(), 1);
-  starts[axis] = p.first;
-  limits[axis] = p.first + (p.count - 1) * p.step + 1;
-  strides[axis] = p.step;
-  return repeatAlong(b, b.slice(x, starts, limits, strides), axis, p.repeat);
+  Value part = sliceAlong(b, x, axis, p.first, p.first + (p.count - 1) * p.step + 1, p.step);
+  return repeatAlong(b, part, axis, p.repeat);
 }
 } // namespace
 
@@ -81,17 +78,25 @@ SmallVector<int64_t> permuted(ArrayRef<int64_t> shape, ArrayRef<int64_t> order) 
 
 Value permute(Build &b, Value x, ArrayRef<int64_t> order) { return llvm::is_sorted(order) ? x : b.transpose(x, order); }
 
-Value sliceAlong(Build &b, Value x, int64_t axis, int64_t from, int64_t to) {
-  SmallVector<int64_t> starts(shapeOf(x).size(), 0), limits(shapeOf(x));
+Value sliceAlong(Build &b, Value x, int64_t axis, int64_t from, int64_t to, int64_t step) {
+  SmallVector<int64_t> starts(shapeOf(x).size(), 0), limits(shapeOf(x)), strides(starts.size(), 1);
   starts[axis] = from;
   limits[axis] = to;
-  return b.slice(x, starts, limits);
+  strides[axis] = step;
+  return b.slice(x, starts, limits, strides);
 }
 
 Value elementAlong(Build &b, Value x, int64_t axis, int64_t index) {
   SmallVector<int64_t> shape(shapeOf(x));
   shape.erase(shape.begin() + axis);
   return b.reshape(sliceAlong(b, x, axis, index, index + 1), shape);
+}
+
+Value rollAlong(Build &b, Value x, int64_t axis, int64_t by) {
+  const int64_t size = shapeOf(x)[axis];
+  if (by == 0 || by == size)
+    return x;
+  return b.concat({sliceAlong(b, x, axis, size - by, size), sliceAlong(b, x, axis, 0, size - by)}, axis);
 }
 
 Value takeAlong(Build &b, Value x, int64_t axis, ArrayRef<int64_t> indices) {
@@ -121,13 +126,18 @@ Value takeAlong(Build &b, Value x, int64_t axis, ArrayRef<int64_t> indices) {
   return permute(b, b.gatherRows(permute(b, x, front), rows), inverse(front));
 }
 
+Value roundedConstant(Build &b, Type element, ArrayRef<int64_t> shape, ArrayRef<double> values) {
+  std::vector<double> rounded;
+  rounded.reserve(values.size());
+  for (double value : values)
+    rounded.push_back(roundTo(element, value));
+  return b.constant(HostTensor::ofFloats(RankedTensorType::get(shape, element), std::move(rounded)).toAttr());
+}
+
 Value multiplyAlong(Build &b, Value x, int64_t axis, ArrayRef<double> matrix) {
   const int64_t columns = shapeOf(x)[axis], rank = static_cast<int64_t>(shapeOf(x).size());
-  auto type = tensorType(x).clone({static_cast<int64_t>(matrix.size()) / columns, columns});
-  std::vector<double> values;
-  for (double value : matrix)
-    values.push_back(roundTo(type.getElementType(), value));
-  Value weights = b.constant(HostTensor::ofFloats(type, std::move(values)).toAttr());
+  const int64_t rows = static_cast<int64_t>(matrix.size()) / columns;
+  Value weights = roundedConstant(b, tensorType(x).getElementType(), {rows, columns}, matrix);
   const SmallVector<int64_t> back = withDimAt(rank, axis, rank - 1);
   return permute(b, b.dot(permute(b, x, back), weights, {}, {}, {rank - 1}, {1}), inverse(back));
 }

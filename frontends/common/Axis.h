@@ -14,13 +14,18 @@ llvm::SmallVector<int64_t> inverse(llvm::ArrayRef<int64_t> order);
 llvm::SmallVector<int64_t> permuted(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> order);
 mlir::Value permute(train::Build &b, mlir::Value x, llvm::ArrayRef<int64_t> order);
 
-/// Elements [from, to) of dimension `axis`.
-mlir::Value sliceAlong(train::Build &b, mlir::Value x, int64_t axis, int64_t from, int64_t to);
+/// Elements [from, to) of dimension `axis`, each `step`th.
+mlir::Value sliceAlong(train::Build &b, mlir::Value x, int64_t axis, int64_t from, int64_t to, int64_t step = 1);
 /// Element `index` of dimension `axis`, which disappears.
 mlir::Value elementAlong(train::Build &b, mlir::Value x, int64_t axis, int64_t index);
+/// Dimension `axis` with its last `by` elements first, 0 <= by <= its size.
+mlir::Value rollAlong(train::Build &b, mlir::Value x, int64_t axis, int64_t by);
 /// The elements of dimension `axis` at known indices, in their order: slices where they follow each other, repetitions
 /// where they are equal, else a lookup.
 mlir::Value takeAlong(train::Build &b, mlir::Value x, int64_t axis, llvm::ArrayRef<int64_t> indices);
+/// A constant of numbers that are rounded to the type of its elements.
+mlir::Value roundedConstant(train::Build &b, mlir::Type element, llvm::ArrayRef<int64_t> shape,
+                            llvm::ArrayRef<double> values);
 /// The product of dimension `axis` with a constant matrix, row-major, with a row for each element of the result.
 mlir::Value multiplyAlong(train::Build &b, mlir::Value x, int64_t axis, llvm::ArrayRef<double> matrix);
 

@@ -92,13 +92,15 @@ Value atan2(Build &b, Value y, Value x) {
   return b.select(isFlat, beside, b.sub(quarter, steep));
 }
 
-/// Scaled by the larger one, so that squares do not overflow.
-Value hypot(Build &b, Value x, Value y) {
+Value scaleOf(Build &b, Value x, Value y) {
   Value largest = StopGradientOp::create(b.builder, b.loc, b.max(b.unary<AbsOp>(x), b.unary<AbsOp>(y)));
   Value isPlain =
       b.compare(CompareDirection::Lt, largest, b.splatLike(largest, std::numeric_limits<double>::infinity()));
-  Value scale =
-      b.select(b.mul(isPlain, compareWith(b, CompareDirection::Gt, largest, 0.0)), largest, b.splatLike(x, 1.0));
+  return b.select(b.mul(isPlain, compareWith(b, CompareDirection::Gt, largest, 0.0)), largest, b.splatLike(x, 1.0));
+}
+
+Value hypot(Build &b, Value x, Value y) {
+  Value scale = scaleOf(b, x, y);
   Value across = b.div(x, scale), up = b.div(y, scale);
   return b.mul(scale, b.unary<SqrtOp>(b.add(b.mul(across, across), b.mul(up, up))));
 }

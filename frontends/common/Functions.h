@@ -27,6 +27,9 @@ mlir::Value sinh(train::Build &b, mlir::Value x);
 mlir::Value tan(train::Build &b, mlir::Value x);
 /// The angle of the point (x, y), from -pi to pi.
 mlir::Value atan2(train::Build &b, mlir::Value y, mlir::Value x);
+/// The larger magnitude of two, without a gradient: what is divided by it has squares that do not overflow. 1 where
+/// both are 0, or one is infinite.
+mlir::Value scaleOf(train::Build &b, mlir::Value x, mlir::Value y);
 /// sqrt(x^2 + y^2)
 mlir::Value hypot(train::Build &b, mlir::Value x, mlir::Value y);
 /// log(exp(x) + exp(y))

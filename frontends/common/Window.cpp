@@ -39,11 +39,7 @@ bool countWindows(Call &n, Window &w, size_t d, bool ceilMode) {
 
 Value windowSlice(Build &b, Value x, int64_t axis, const Window &w, size_t d, int64_t offset) {
   const int64_t start = offset * w.dilations[d];
-  SmallVector<int64_t> starts(shapeOf(x).size(), 0), limits(shapeOf(x)), strides(starts.size(), 1);
-  starts[axis] = start;
-  limits[axis] = start + (w.output[d] - 1) * w.strides[d] + 1;
-  strides[axis] = w.strides[d];
-  return b.slice(x, starts, limits, strides);
+  return sliceAlong(b, x, axis, start, start + (w.output[d] - 1) * w.strides[d] + 1, w.strides[d]);
 }
 
 Value foldWindows(Build &b, Value x, int64_t elements, int64_t axis, const Window &w, size_t d) {

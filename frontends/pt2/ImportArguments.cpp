@@ -130,6 +130,8 @@ void Importer::collectReaders() {
     tensor.name = name;
     for (const SymInt &size : meta->second.sizes)
       tensor.shape.push_back(size.value);
+    if (isComplexType(meta->second.dtype))
+      tensor.shape.push_back(2);
     tensor.isParameter = spec.kind == InputSpec::Kind::Parameter;
     tensor.trained = tensor.isParameter && meta->second.requiresGrad;
     record.byName[name] = record.tensors.size();
@@ -171,11 +173,9 @@ static llvm::Expected<HostTensor> readValues(const Archive &archive, const Progr
 LogicalResult Importer::addTensor(const InputSpec &spec) {
   const bool isComplex = isComplexType(program.graph.tensors.at(spec.name).dtype);
   RankedTensorType type = typeOf(program.graph.tensors.at(spec.name));
-  auto refuseComplex = [&] {
-    return error() << "'" << spec.target << "': " << kNoComplex << " but in constants of complex64 and complex128";
-  };
-  if (isComplex && (!type || spec.kind == InputSpec::Kind::Parameter || mutations.isChanged(spec.name)))
-    return refuseComplex();
+  if (isComplex && (!type || mutations.isChanged(spec.name)))
+    return error() << "'" << spec.target << "': " << kNoComplex
+                   << " but as complex64 and complex128 that does not change";
   if (!type)
     return error() << "'" << spec.target << "' has an element type that is not supported ("
                    << scalarTypeName(program.graph.tensors.at(spec.name).dtype) << "), or is too large";
@@ -196,8 +196,6 @@ LogicalResult Importer::addTensor(const InputSpec &spec) {
       step.addTensor(name, type, roles, "tensor", [&] { return readValues(archive, program, name, type); });
   if (failed(entry))
     return failure();
-  if (isComplex && !entry->constant)
-    return refuseComplex();
   entry->isComplex = isComplex;
   entry->constant = calls.intern(std::move(entry->constant));
   byTarget[name] = *entry;
@@ -245,6 +243,8 @@ LogicalResult Importer::addTensors() {
       for (const SymInt &size : program.graph.tensors.at(spec.name).sizes)
         shapes[spec.target].push_back(size.value);
       shapes.try_emplace(spec.target); // of no dimensions
+      if (isComplexType(program.graph.tensors.at(spec.name).dtype))
+        shapes[spec.target].push_back(2);
       break;
     case InputSpec::Kind::CustomObject:
     case InputSpec::Kind::Token:

@@ -184,7 +184,8 @@ bool Importer::meetsComplex(const Node &node) const {
   auto isComplex = [&](const Argument &argument) {
     return argument.as<std::complex<double>>() || llvm::any_of(namesOf(argument), [&](const std::string &name) {
              auto meta = program.graph.tensors.find(name);
-             return names.lookup(name).isComplex ||
+             auto found = names.find(name);
+             return (found != names.end() && found->second.isComplex) ||
                     (meta != program.graph.tensors.end() && isComplexType(meta->second.dtype));
            });
   };

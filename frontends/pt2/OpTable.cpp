@@ -16,16 +16,18 @@ static Table byTarget(std::initializer_list<llvm::ArrayRef<OpRow>> groups) {
 
 static const Table &table() {
   static const Table rows = byTarget({
-      activationOps(),  arithmeticOps(), arrangeOps(), convolutionOps(), diagonalOps(), distanceOps(), dropoutOps(),
-      elementwiseOps(), functionOps(),   imageOps(),   indexOps(),       joinOps(),     leafOps(),     lossOps(),
-      neuralOps(),      orderOps(),      padOps(),     partOps(),        placeOps(),    poolOps(),     productOps(),
-      randomOps(),      recurrentOps(),  reduceOps(),  resizeOps(),      scatterOps(),  shapeOps(),
+      activationOps(), arithmeticOps(),  arrangeOps(), convolutionOps(), diagonalOps(), distanceOps(),
+      dropoutOps(),    elementwiseOps(), fourierOps(), functionOps(),    imageOps(),    indexOps(),
+      joinOps(),       leafOps(),        lossOps(),    neuralOps(),      orderOps(),    padOps(),
+      partOps(),       placeOps(),       poolOps(),    productOps(),     randomOps(),   recurrentOps(),
+      reduceOps(),     resizeOps(),      scatterOps(), shapeOps(),       spectrumOps(),
   });
   return rows;
 }
 
 static const Table &complexTable() {
-  static const Table rows = byTarget({complexOps()});
+  static const Table rows =
+      byTarget({complexFunctionOps(), complexOps(), complexProductOps(), fourierOps(), spectrumOps()});
   return rows;
 }
 
@@ -43,9 +45,9 @@ std::vector<const OpRow *> allOps() {
   std::vector<const OpRow *> rows;
   for (const auto &entry : table())
     rows.push_back(entry.second);
-  for (const OpRow &row : complexOps())
-    if (!findOp(row.target))
-      rows.push_back(&row);
+  for (const auto &entry : complexTable())
+    if (!findOp(entry.first()))
+      rows.push_back(entry.second);
   llvm::sort(rows, [](const OpRow *a, const OpRow *b) { return a->target < b->target; });
   return rows;
 }

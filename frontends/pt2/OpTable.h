@@ -42,12 +42,15 @@ llvm::ArrayRef<RefusedOp> refusedOps();
 llvm::ArrayRef<OpRow> activationOps();
 llvm::ArrayRef<OpRow> arithmeticOps();
 llvm::ArrayRef<OpRow> arrangeOps();
+llvm::ArrayRef<OpRow> complexFunctionOps();
 llvm::ArrayRef<OpRow> complexOps();
+llvm::ArrayRef<OpRow> complexProductOps();
 llvm::ArrayRef<OpRow> convolutionOps();
 llvm::ArrayRef<OpRow> diagonalOps();
 llvm::ArrayRef<OpRow> distanceOps();
 llvm::ArrayRef<OpRow> dropoutOps();
 llvm::ArrayRef<OpRow> elementwiseOps();
+llvm::ArrayRef<OpRow> fourierOps();
 llvm::ArrayRef<OpRow> functionOps();
 llvm::ArrayRef<OpRow> imageOps();
 llvm::ArrayRef<OpRow> indexOps();
@@ -67,6 +70,7 @@ llvm::ArrayRef<OpRow> reduceOps();
 llvm::ArrayRef<OpRow> resizeOps();
 llvm::ArrayRef<OpRow> scatterOps();
 llvm::ArrayRef<OpRow> shapeOps();
+llvm::ArrayRef<OpRow> spectrumOps();
 
 /// Numbers the nodes of a program that draw random numbers other than dropout's, those too whose results nothing reads:
 /// in PyTorch they are the calls in their order.

@@ -52,10 +52,7 @@ LogicalResult opRoll(Call &c) {
     if (!dim)
       return c.fail("a dimension is out of range");
     const int64_t size = shapeOf(x)[*dim];
-    const int64_t by = size == 0 ? 0 : (shift % size + size) % size;
-    if (by > 0)
-      x = b.concat({frontend::sliceAlong(b, x, *dim, size - by, size), frontend::sliceAlong(b, x, *dim, 0, size - by)},
-                   *dim);
+    x = frontend::rollAlong(b, x, *dim, size == 0 ? 0 : (shift % size + size) % size);
   }
   return c.set(isFlat ? b.reshape(x, c.shape("self")) : x);
 }

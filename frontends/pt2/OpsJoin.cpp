@@ -1,5 +1,6 @@
 //===- OpsJoin.cpp - tensors joined, and given a common shape --------------===//
 
+#include "frontends/common/Axis.h"
 #include "frontends/pt2/OpTable.h"
 
 using namespace mlir;
@@ -111,10 +112,8 @@ LogicalResult opDiff(Call &c) {
   }
   Value x = values.size() == 1 ? values[0] : c.b.concat(values, *dim);
   for (int64_t i = 0; i < times && shapeOf(x)[*dim] > 0; ++i) {
-    SmallVector<int64_t> zeros(shapeOf(x).size(), 0), from(zeros), shape(shapeOf(x)), end(shape);
-    from[*dim] = 1;
-    end[*dim] -= 1;
-    x = c.b.sub(c.b.slice(x, from, shape), c.b.slice(x, zeros, end));
+    const int64_t size = shapeOf(x)[*dim];
+    x = c.b.sub(frontend::sliceAlong(c.b, x, *dim, 1, size), frontend::sliceAlong(c.b, x, *dim, 0, size - 1));
   }
   return c.set(x);
 }

@@ -1,5 +1,6 @@
 //===- OpsPart.cpp - slices and parts of tensors ---------------------------===//
 
+#include "frontends/common/Axis.h"
 #include "frontends/pt2/OpTable.h"
 #include "frontends/pt2/Places.h"
 
@@ -13,12 +14,7 @@ namespace {
 constexpr int64_t kMaxParts = 4096;
 
 Value part(Call &c, const SliceRange &range) {
-  Value x = c.value("self");
-  SmallVector<int64_t> starts(shapeOf(x).size(), 0), limits(shapeOf(x)), steps(starts.size(), 1);
-  starts[range.dim] = range.from;
-  limits[range.dim] = range.to;
-  steps[range.dim] = range.step;
-  return c.b.slice(x, starts, limits, steps);
+  return frontend::sliceAlong(c.b, c.value("self"), range.dim, range.from, range.to, range.step);
 }
 
 LogicalResult opSlice(Call &c) {
@@ -30,9 +26,7 @@ LogicalResult opSelect(Call &c) {
   auto range = selectOf(c);
   if (failed(range))
     return failure();
-  SmallVector<int64_t> shape(c.shape("self"));
-  shape.erase(shape.begin() + range->dim);
-  return c.set(c.b.reshape(part(c, *range), shape));
+  return c.set(frontend::elementAlong(c.b, c.value("self"), range->dim, range->from));
 }
 
 LogicalResult opNarrow(Call &c) {
@@ -90,11 +84,9 @@ LogicalResult opUnbind(Call &c) {
   auto dim = axisOf(c.integerOr("dim", 0), c.rank("self"));
   if (!dim || c.rank("self") == 0 || c.shape("self")[*dim] > kMaxParts)
     return c.fail("the dimension is out of range");
-  SmallVector<int64_t> shape(c.shape("self"));
-  shape.erase(shape.begin() + *dim);
   SmallVector<Value> made;
   for (int64_t i = 0; i < c.shape("self")[*dim]; ++i)
-    made.push_back(c.b.reshape(part(c, {*dim, i, i + 1}), shape));
+    made.push_back(frontend::elementAlong(c.b, c.value("self"), *dim, i));
   return c.setList(made);
 }
 

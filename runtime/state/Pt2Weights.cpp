@@ -17,6 +17,7 @@ namespace tessera {
 
 using TableJson = nlohmann::json;
 
+static constexpr int64_t complexFloat = 10, complexDouble = 11; ///< of PyTorch's ScalarType
 static constexpr uint64_t maxTableBytes = 100'000'000;
 /// Of all tensors that are not contiguous, besides the size of the file: dimensions can be repeated by stride 0.
 static constexpr uint64_t maxRepeatedBytes = uint64_t{1} << 30;
@@ -29,6 +30,8 @@ struct Layout {
   std::vector<int64_t> sizes, strides;
   int64_t offset = 0;
 
+  /// Complex numbers as pairs of real ones, a last dimension of size 2.
+  void addParts();
   bool isContiguous() const;
   /// How many elements a storage must have for the tensor, which is not empty; nothing if out of range.
   std::optional<int64_t> storageElements() const;
@@ -77,6 +80,18 @@ static std::optional<DataType> typeOf(int64_t scalarType) {
       {13, DataType::BF16}, {29, DataType::F8E4M3FN}, {30, DataType::F8E5M2}, {33, DataType::F8E8M0FNU}};
   auto found = known.find(scalarType);
   return found == known.end() ? std::nullopt : std::optional(found->second);
+}
+
+/// Numbers beyond the range stay there, and are found to be out of it.
+void Layout::addParts() {
+  auto twice = [](int64_t &number) {
+    if (__builtin_mul_overflow(number, int64_t{2}, &number))
+      number = INT64_MAX;
+  };
+  std::for_each(strides.begin(), strides.end(), twice);
+  twice(offset);
+  sizes.push_back(2);
+  strides.push_back(1);
 }
 
 bool Layout::isContiguous() const {
@@ -259,7 +274,12 @@ Status Pt2Reader::addTensor(const std::string &name, const TableJson &payload, c
   if (!readNumbers(*meta, "sizes", layout.sizes) || !readNumbers(*meta, "strides", layout.strides) ||
       layout.sizes.size() != layout.strides.size() || offset == meta->end() || !readNumber(*offset, layout.offset))
     return invalid(name, "has sizes, strides or an offset that are not lists of numbers, or not as many of each");
-  std::optional<DataType> dtype = typeOf(type->get<int64_t>());
+  auto scalarType = type->get<int64_t>();
+  if (scalarType == complexFloat || scalarType == complexDouble) {
+    scalarType = scalarType == complexFloat ? 7 : 8; // of the parts
+    layout.addParts();
+  }
+  std::optional<DataType> dtype = typeOf(scalarType);
   if (!dtype) {
     weights[name].problem =
         "has the type " + std::to_string(type->get<int64_t>()) + " of PyTorch, which programs do not have";

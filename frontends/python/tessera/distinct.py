@@ -5,6 +5,8 @@ import zlib
 
 import torch
 
+from .module_checks import parts_of
+
 
 @contextlib.contextmanager
 def distinct(model, seed=0):
@@ -14,6 +16,7 @@ def distinct(model, seed=0):
     saved = {}
     with torch.no_grad():
         for name, parameter in model.named_parameters():
+            parameter = parts_of(parameter)
             if not parameter.is_floating_point():
                 continue
             generator = torch.Generator().manual_seed(zlib.crc32(name.encode()) + seed)
@@ -26,4 +29,4 @@ def distinct(model, seed=0):
         with torch.no_grad():
             for name, parameter in model.named_parameters():
                 if name in saved:
-                    parameter.copy_(saved[name])
+                    parts_of(parameter).copy_(saved[name])

@@ -11,6 +11,11 @@ def has_values(tensor):
     return not isinstance(tensor, FakeTensor) and not tensor.is_meta
 
 
+def parts_of(tensor):
+    """The tensor itself; of complex numbers their parts, as a last dimension of size 2."""
+    return torch.view_as_real(tensor) if tensor.is_complex() else tensor
+
+
 def memory_of(tensor):
     """What two tensors have in common if they share memory."""
     storage = tensor.untyped_storage()
@@ -23,8 +28,8 @@ def check_parameters(model):
     for name, parameter in model.named_parameters():
         if isinstance(parameter, torch.nn.parameter.UninitializedTensorMixin):
             raise ExportError(f"{name} has no shape yet: run the module once before exporting it")
-        if parameter.is_complex() or parameter.layout != torch.strided:
-            kind = parameter.dtype if parameter.is_complex() else parameter.layout
+        if parameter.dtype == torch.complex32 or parameter.layout != torch.strided:
+            kind = parameter.dtype if parameter.layout == torch.strided else parameter.layout
             raise ExportError(f"{name} is {kind}, which is not supported")
         if parameter.numel():
             twin = places.setdefault(memory_of(parameter), name)

@@ -11,7 +11,7 @@ from torch.utils import _pytree
 
 from .draws import Draws, NoDraws
 from .hyper import HYPER
-from .module_checks import has_values
+from .module_checks import has_values, parts_of
 from .module_step import kept
 from .names import parameter_names
 from .ties import FirstOfEqual
@@ -138,7 +138,7 @@ def reference(model, inputs, names, outputs, data, loss, steps, accumulate=1, dr
             with NoDraws():
                 value.backward()
             if step == 0:
-                gradients = {name: p.grad.numpy().copy() for name, p in trained.items() if p.grad is not None}
+                gradients = {name: parts_of(p.grad).numpy().copy() for name, p in trained.items() if p.grad is not None}
             torch.nn.utils.clip_grad_norm_(trained.values(), HYPER["clip_norm"])
             optimizer.step()
             losses.append(value.item())

@@ -23,6 +23,4 @@ ROWS = [
     row("empty_strided", "aten.empty_strided.default", lambda x: x + aten.empty_strided.default([3, 4], [4, 1]) * 0, f(3, 4),
         refused="not set"),
     row("as_strided", "aten.as_strided.default", lambda x: aten.as_strided.default(x, [2, 2], [4, 1], 1), f(3, 4), refused=MEMORY),
-    row("fft_r2c", "aten._fft_r2c.default", lambda x: torch.view_as_real(aten._fft_r2c.default(x, [1], 0, True)), f(3, 4),
-        refused="complex"),
 ]

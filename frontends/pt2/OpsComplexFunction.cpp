@@ -1,0 +1,131 @@
+//===- OpsComplexFunction.cpp - functions of complex numbers ----------------===//
+//
+// Rows of functions of each element. At 0, where some have no slope, it is PyTorch's: 0 for abs, angle and sgn.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/common/Functions.h"
+#include "frontends/pt2/Complex.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace tessera::train;
+
+namespace tessera::pt2 {
+
+namespace {
+using frontend::compareWith;
+using frontend::joinParts;
+
+/// Sets the pairs that `function` makes of the parts of `self`.
+template <Value (*function)(Build &, Value, Value)> LogicalResult toPairs(Call &c) {
+  return ofParts(c, [&](Build &b, Value x, Value y) { return c.setComplex(function(b, x, y)); });
+}
+
+/// `function` of what is not 0, else 0, which has the gradient 0.
+template <typename Function> Value butAtZero(Build &b, Value x, Value y, Function function) {
+  Value isZero = b.mul(compareWith(b, CompareDirection::Eq, x, 0), compareWith(b, CompareDirection::Eq, y, 0));
+  Value made = function(b.select(isZero, b.splatLike(x, 1), x), y);
+  return b.select(isZero, b.splatLike(x, 0), made);
+}
+
+Value length(Build &b, Value x, Value y) {
+  return butAtZero(b, x, y, [&](Value x, Value y) { return frontend::hypot(b, x, y); });
+}
+Value angle(Build &b, Value x, Value y) {
+  return butAtZero(b, x, y, [&](Value x, Value y) { return frontend::atan2(b, y, x); });
+}
+template <Value (*function)(Build &, Value, Value)> LogicalResult toReal(Call &c) {
+  return ofParts(c, [&](Build &b, Value x, Value y) { return c.set(function(b, x, y)); });
+}
+
+Value ofPolar(Build &b, Value length, Value angle) {
+  return joinParts(b, b.mul(length, b.unary<CosOp>(angle)), b.mul(length, b.unary<SinOp>(angle)));
+}
+Value exponential(Build &b, Value x, Value y) { return ofPolar(b, b.exp(x), y); }
+Value logarithm(Build &b, Value x, Value y) {
+  return joinParts(b, b.unary<LogOp>(frontend::hypot(b, x, y)), frontend::atan2(b, y, x));
+}
+
+/// The point of the unit circle at the same angle.
+Value direction(Build &b, Value x, Value y) {
+  auto along = [&](bool isFirst) {
+    return butAtZero(b, x, y, [&](Value x, Value y) { return b.div(isFirst ? x : y, frontend::hypot(b, x, y)); });
+  };
+  return joinParts(b, along(true), along(false));
+}
+
+/// The root whose real part is not below 0. Its larger part is the root of (|z| + |x|) / 2, which does not cancel; the
+/// other is half of y by that.
+Value root(Build &b, Value x, Value y) {
+  Value large = b.unary<SqrtOp>(b.scale(b.add(frontend::hypot(b, x, y), b.unary<AbsOp>(x)), 0.5));
+  Value small = b.div(y, b.scale(large, 2));
+  // The reciprocal tells -0 from 0.
+  Value one = b.splatLike(y, 1);
+  Value isBelow =
+      b.max(compareWith(b, CompareDirection::Lt, y, 0), compareWith(b, CompareDirection::Lt, b.div(one, y), 0));
+  Value isLeft = compareWith(b, CompareDirection::Lt, x, 0);
+  auto turned = [&](Value part) { return b.select(isBelow, b.neg(part), part); };
+  return joinParts(b, b.select(isLeft, turned(small), large), b.select(isLeft, turned(large), small));
+}
+
+Value one(Build &b, Value pairs) {
+  Value real = frontend::partOf(b, pairs, 0);
+  return joinParts(b, b.splatLike(real, 1), b.splatLike(real, 0));
+}
+Value inverseOf(Build &b, Value pairs) { return frontend::dividePairs(b, one(b, pairs), pairs); }
+Value inverse(Build &b, Value x, Value y) { return inverseOf(b, joinParts(b, x, y)); }
+Value inverseRoot(Build &b, Value x, Value y) { return inverseOf(b, root(b, x, y)); }
+
+/// sin(x + iy) and cos(x + iy).
+Value sine(Build &b, Value x, Value y) {
+  return joinParts(b, b.mul(b.unary<SinOp>(x), frontend::cosh(b, y)), b.mul(b.unary<CosOp>(x), frontend::sinh(b, y)));
+}
+Value cosine(Build &b, Value x, Value y) {
+  return joinParts(b, b.mul(b.unary<CosOp>(x), frontend::cosh(b, y)),
+                   b.neg(b.mul(b.unary<SinOp>(x), frontend::sinh(b, y))));
+}
+
+/// By repeated squaring.
+Value power(Build &b, Value pairs, int64_t exponent) {
+  Value made;
+  for (Value square = pairs; exponent > 0; exponent /= 2) {
+    if (exponent % 2 == 1)
+      made = made ? frontend::multiplyPairs(b, made, square) : square;
+    if (exponent > 1)
+      square = frontend::multiplyPairs(b, square, square);
+  }
+  return made;
+}
+
+/// Products for whole exponents; roots for halves.
+LogicalResult opPow(Call &c) {
+  constexpr double kMost = 16;
+  auto exponent = c.number("exponent");
+  if (!c.isComplex("self") || !exponent)
+    return c.fail("powers of complex numbers are supported for known real exponents alone");
+  if (std::abs(*exponent) == 0.5)
+    return *exponent > 0 ? toPairs<root>(c) : toPairs<inverseRoot>(c);
+  if (*exponent == 0 || *exponent != std::floor(*exponent) || std::abs(*exponent) > kMost)
+    return c.fail("powers of complex numbers are supported for whole exponents other than 0 up to 16, and 0.5");
+  Value made = power(c.b, c.value("self"), static_cast<int64_t>(std::abs(*exponent)));
+  return c.setComplex(*exponent > 0 ? made : inverseOf(c.b, made));
+}
+LogicalResult opSquare(Call &c) {
+  return c.isComplex("self") ? c.setComplex(power(c.b, c.value("self"), 2)) : c.fail(kNoComplex);
+}
+
+const OpRow kRows[] = {
+    {"aten.abs.default", toReal<length>},          {"aten.angle.default", toReal<angle>},
+    {"aten.cos.default", toPairs<cosine>},         {"aten.exp.default", toPairs<exponential>},
+    {"aten.log.default", toPairs<logarithm>},      {"aten.pow.Tensor_Scalar", opPow},
+    {"aten.reciprocal.default", toPairs<inverse>}, {"aten.rsqrt.default", toPairs<inverseRoot>},
+    {"aten.sgn.default", toPairs<direction>},      {"aten.sin.default", toPairs<sine>},
+    {"aten.sqrt.default", toPairs<root>},          {"aten.square.default", opSquare},
+};
+} // namespace
+
+llvm::ArrayRef<OpRow> complexFunctionOps() { return kRows; }
+
+} // namespace tessera::pt2
