@@ -18,8 +18,8 @@ static const Table &table() {
   static const Table rows = byTarget({
       activationOps(),  arithmeticOps(), arrangeOps(), convolutionOps(), diagonalOps(), distanceOps(), dropoutOps(),
       elementwiseOps(), functionOps(),   imageOps(),   indexOps(),       joinOps(),     leafOps(),     lossOps(),
-      neuralOps(),      orderOps(),      padOps(),     partOps(),        placeOps(),    poolOps(),     productOps(),
-      recurrentOps(),   reduceOps(),     resizeOps(),  scatterOps(),     shapeOps(),
+      memoryOps(),      neuralOps(),     orderOps(),   padOps(),         partOps(),     placeOps(),    poolOps(),
+      productOps(),     recurrentOps(),  reduceOps(),  resizeOps(),      scatterOps(),  shapeOps(),
   });
   return rows;
 }
