@@ -71,6 +71,28 @@ bool Call::isTensor(StringRef name) const {
          has(static_cast<int>(argument->first));
 }
 
+std::optional<Placement> Call::placement(StringRef name) const {
+  const Argument *argument = node.input(name.str());
+  const auto *tensor = argument ? argument->as<TensorArg>() : nullptr;
+  if (!tensor || !graph || !symbols)
+    return std::nullopt;
+  auto meta = graph->tensors.find(tensor->name);
+  if (meta == graph->tensors.end() || meta->second.layout != Layout::Strided)
+    return std::nullopt;
+  Placement place;
+  for (const SymInt &stride : meta->second.strides) {
+    std::optional<int64_t> value = stride.evaluate(*symbols);
+    if (!value || *value < 0)
+      return std::nullopt;
+    place.strides.push_back(*value);
+  }
+  std::optional<int64_t> offset = meta->second.storageOffset.evaluate(*symbols);
+  if (!offset || *offset < 0 || static_cast<int64_t>(place.strides.size()) != rank(name))
+    return std::nullopt;
+  place.offset = *offset;
+  return place;
+}
+
 std::optional<SmallVector<int>> Call::list(StringRef name) const {
   const Given *argument = find(name);
   if (!argument || argument->kind != Given::Kind::Tensor || !argument->isList)

@@ -37,6 +37,12 @@ mlir::Type elementOf(mlir::MLIRContext *context, ScalarType type);
 mlir::Type partElementOf(mlir::MLIRContext *context, ScalarType type);
 bool isComplexType(ScalarType type);
 
+/// Where the elements of a tensor lie in the memory that it may share with others, in elements.
+struct Placement {
+  llvm::SmallVector<int64_t> strides;
+  int64_t offset = 0;
+};
+
 class Call : public frontend::Call {
 public:
   Call(const Node &node, train::Build build, std::vector<Entry> inputs, llvm::StringMap<Given> given, size_t results,
@@ -69,6 +75,8 @@ public:
   const HostTensor *known(llvm::StringRef name) const { return constant(at(name)); }
   /// Where among the inputs the tensors of a list are; None among them does not exist.
   std::optional<llvm::SmallVector<int>> list(llvm::StringRef name) const;
+  /// Where the program says that a tensor lies, for the sizes that were chosen; nothing where it does not.
+  std::optional<Placement> placement(llvm::StringRef name) const;
   /// Where among the inputs a tensor is.
   int at(llvm::StringRef name) const { return static_cast<int>(given.find(name)->second.first); }
 
@@ -117,8 +125,10 @@ public:
   const Node &node;
   frontend::Step &step;
   llvm::SmallVector<mlir::Type> resultElements;
-  llvm::SmallVector<bool> isRead, isComplexResult; ///< of each result
-  bool isNormalisedByBatch = false;                ///< of a batch normalisation: by its own mean and variance
+  llvm::SmallVector<bool> isRead, isComplexResult;         ///< of each result
+  const Graph *graph = nullptr;                            ///< what the program says of tensors
+  const std::map<std::string, int64_t> *symbols = nullptr; ///< the sizes that were chosen
+  bool isNormalisedByBatch = false;                        ///< of a batch normalisation: by its own mean and variance
 
 private:
   const Given *find(llvm::StringRef name) const;

@@ -5,6 +5,7 @@
 #include "frontends/pt2/InPlace.h"
 #include "frontends/pt2/NoGrad.h"
 #include "frontends/pt2/Unread.h"
+#include "frontends/pt2/ValueChecks.h"
 
 using namespace mlir;
 
@@ -232,6 +233,8 @@ void Importer::importNode(const Node &node) {
     call.isComplexResult.push_back(isComplexType(dtype));
     call.isRead.push_back(isUsed.contains(name) || isOutput.contains(name));
   }
+  call.graph = &program.graph;
+  call.symbols = &symbols;
   call.isNormalisedByBatch = isNormalisedByBatch(node);
   SmallVector<StringRef> needed;
   StringRef(row->needs).split(needed, ',', -1, false);
@@ -292,6 +295,7 @@ OwningOpRef<ModuleOp> importPt2Archive(const pt2::Archive &archive, const Import
   if (program) {
     pt2::inlineNoGrad(*program);
     llvm::StringMap<std::string> inPlace = pt2::replaceInPlace(*program);
+    pt2::dropValueChecks(*program);
     pt2::numberDraws(*program);
     pt2::dropUnread(*program);
     return pt2::Importer(archive, *program, std::move(inPlace), options, context).run();

@@ -95,8 +95,16 @@ private:
     return found;
   }
 
-  /// Whether operators in place change whole inputs of the program alone, which have no gradient. Of any other tensor
-  /// the gradient would go past the change.
+  /// Whether a tensor of the body has integers or booleans, which have no gradient.
+  static bool hasIntegers(const std::string &name, const Graph &body) {
+    static constexpr ScalarType kIntegers[] = {ScalarType::Byte, ScalarType::Char, ScalarType::Short,
+                                               ScalarType::Int,  ScalarType::Long, ScalarType::Bool};
+    auto meta = body.tensors.find(name);
+    return meta != body.tensors.end() && llvm::is_contained(kIntegers, meta->second.dtype);
+  }
+
+  /// Whether operators in place change whole inputs of the program and integers alone, which have no gradient. Of any
+  /// other tensor the gradient would go past the change.
   bool changesBuffersOnly(const Node &region, const Graph &body) const {
     llvm::StringSet<> buffers;
     for (const auto &[given, input] : llvm::zip(llvm::drop_begin(region.inputs, 2), body.inputs))
@@ -106,7 +114,7 @@ private:
       if (!isInPlace(inner.target) || inner.target == "torch.ops.aten.detach_.default")
         continue;
       const auto *self = inner.inputs.empty() ? nullptr : inner.inputs[0].argument.as<TensorArg>();
-      if (!self || !buffers.contains(self->name))
+      if (!self || !(buffers.contains(self->name) || hasIntegers(self->name, body)))
         return false;
       for (const Argument &output : inner.outputs)
         if (const auto *tensor = output.as<TensorArg>())

@@ -18,9 +18,9 @@ static const Table &table() {
   static const Table rows = byTarget({
       activationOps(), arithmeticOps(),  arrangeOps(), convolutionOps(), diagonalOps(), distanceOps(),
       dropoutOps(),    elementwiseOps(), fourierOps(), functionOps(),    imageOps(),    indexOps(),
-      joinOps(),       leafOps(),        lossOps(),    neuralOps(),      orderOps(),    padOps(),
-      partOps(),       placeOps(),       poolOps(),    productOps(),     randomOps(),   recurrentOps(),
-      reduceOps(),     resizeOps(),      scatterOps(), shapeOps(),       spectrumOps(),
+      joinOps(),       leafOps(),        lossOps(),    memoryOps(),      neuralOps(),   orderOps(),
+      padOps(),        partOps(),        placeOps(),   poolOps(),        productOps(),  randomOps(),
+      recurrentOps(),  reduceOps(),      resizeOps(),  scatterOps(),     shapeOps(),    spectrumOps(),
   });
   return rows;
 }

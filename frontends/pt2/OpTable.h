@@ -57,6 +57,7 @@ llvm::ArrayRef<OpRow> indexOps();
 llvm::ArrayRef<OpRow> joinOps();
 llvm::ArrayRef<OpRow> leafOps();
 llvm::ArrayRef<OpRow> lossOps();
+llvm::ArrayRef<OpRow> memoryOps();
 llvm::ArrayRef<OpRow> neuralOps();
 llvm::ArrayRef<OpRow> orderOps();
 llvm::ArrayRef<OpRow> padOps();

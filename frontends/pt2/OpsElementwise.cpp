@@ -96,6 +96,28 @@ std::optional<std::vector<int64_t>> knownInts(Call &c, StringRef name, ArrayRef<
   return made;
 }
 
+template <Logic logic> int64_t bitsOf(int64_t a, int64_t b) {
+  return logic == Logic::And ? (a & b) : logic == Logic::Or ? (a | b) : (a ^ b);
+}
+
+/// Of a boolean, whose bits are those of 0 or 1, and known integers.
+template <Logic logic> LogicalResult bitsOfBoolean(Call &c, StringRef boolean, StringRef integers) {
+  Type element = c.resultElement();
+  const SmallVector<int64_t> shape(c.isTensor(integers) ? c.shape(integers) : ArrayRef<int64_t>());
+  auto known = knownInts(c, integers, shape);
+  auto both = broadcastShape(c.shape(boolean), shape);
+  if (!known || !both)
+    return c.fail("the integers are not known, or shapes do not broadcast");
+  Value results[2];
+  for (int64_t bit : {0, 1}) {
+    HostTensor made = HostTensor::splat(RankedTensorType::get(shape, element), 0);
+    for (auto [value, integer] : llvm::zip_equal(made.ints, *known))
+      value = frontend::wrapTo(element, bitsOf<logic>(bit, integer));
+    results[bit] = c.b.broadcastTo(c.b.constant(made.toAttr()), *both);
+  }
+  return c.set(c.b.select(c.b.broadcastTo(c.value(boolean), *both), results[1], results[0]));
+}
+
 /// Of integers that are known when the step is compiled.
 template <Logic logic> LogicalResult knownBits(Call &c) {
   Type element = c.resultElement();
@@ -109,7 +131,7 @@ template <Logic logic> LogicalResult knownBits(Call &c) {
   HostTensor made = HostTensor::splat(RankedTensorType::get(*shape, element), 0);
   for (size_t i = 0; i < x->size(); ++i) {
     const int64_t a = (*x)[i], b = (*y)[i];
-    made.ints[i] = frontend::wrapTo(element, logic == Logic::And ? (a & b) : logic == Logic::Or ? (a | b) : (a ^ b));
+    made.ints[i] = frontend::wrapTo(element, bitsOf<logic>(a, b));
   }
   return c.set(std::move(made));
 }
@@ -127,6 +149,11 @@ template <Logic logic> LogicalResult bitwise(Call &c) {
     Value x = c.b.convert(c.value("self"), element);
     return c.set(frontend::floorRemainder(c.b, x, c.b.splatLike(x, static_cast<double>(*mask + 1))));
   }
+  auto isBoolean = [&](StringRef name) { return c.isTensor(name) && !c.known(name) && c.element(name).isInteger(1); };
+  if (isBoolean("self") && (!c.isTensor("other") || c.known("other")))
+    return bitsOfBoolean<logic>(c, "self", "other");
+  if (isBoolean("other") && c.known("self"))
+    return bitsOfBoolean<logic>(c, "other", "self");
   return knownBits<logic>(c);
 }
 

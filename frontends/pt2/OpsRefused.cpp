@@ -20,6 +20,8 @@ constexpr llvm::StringLiteral
     kDecomposed = "only programs that were decomposed have it: save what torch.export.export gives",
     kData = "a number that depends on data is not supported",
     kDecompositions = "decompositions and inverses of matrices are not supported",
+    kGroups = "the sizes of its groups depend on data; models of transformers have "
+              "experts_implementation=\"tessera_dense\" for it (docs/python.md)",
     kSearch = "searches for one number are not supported: give a tensor",
     kQuantised = "rounding to integers in training (fake quantisation) is not supported";
 
@@ -36,10 +38,10 @@ const RefusedOp kRefused[] = {
     {"aten._adaptive_avg_pool2d_backward.default", kBackward},
     {"aten._ctc_loss.Tensor", kCtc},
     {"aten._ctc_loss.default", kCtc},
+    {"aten._grouped_mm.default", kGroups},
     {"aten._local_scalar_dense.default", kData},
     {"aten._unique2.default", kSizes},
     {"aten.argwhere.default", kSizes},
-    {"aten.as_strided.default", kMemory},
     {"aten.atan2.out", kPlace},
     {"aten.avg_pool2d_backward.default", kBackward},
     {"aten.bincount.default", kSizes},
@@ -111,12 +113,11 @@ const RefusedOp kRefused[] = {
     {"aten.slogdet.default", kDecompositions},
     {"aten.svd.default", kDecompositions},
     {"aten.sym_is_contiguous.default", kMemory},
-    {"aten.sym_storage_offset.default", kMemory},
-    {"aten.sym_stride.int", kMemory},
     {"aten.triangular_solve.default", kDecompositions},
     {"aten.unique_consecutive.default", kSizes},
     {"aten.unique_dim.default", kSizes},
     {"aten.where.default", kSizes},
+    {"transformers.grouped_mm_fallback.default", kGroups},
 };
 } // namespace
 

@@ -163,15 +163,18 @@ LogicalResult putByMask(Call &c, int mask) {
 /// self with values at [indices…].
 LogicalResult opIndexPut(Call &c) {
   auto list = c.list("indices");
-  if (list && list->size() == 1 && c.has((*list)[0]) && c.element((*list)[0]).isInteger(1) && c.rank("self") > 0)
+  if (list && list->size() == 1 && c.has((*list)[0]) && !c.constant((*list)[0]) && c.element((*list)[0]).isInteger(1) &&
+      c.rank("self") > 0)
     return putByMask(c, (*list)[0]);
   auto found = list ? flatIndices(c, *list) : FailureOr<FlatIndices>(c.fail("expected indices"));
   if (failed(found))
     return failure();
   const SmallVector<int64_t> named = frontend::permuted(found->all, found->placed);
   auto wide = broadcastShape(named, c.shape("values"));
-  if (!wide || *wide != named || c.element("values") != c.element("self") || *countElements(named) == 0)
+  if (!wide || *wide != named || c.element("values") != c.element("self"))
     return c.fail("the values do not fit");
+  if (*countElements(named) == 0)
+    return c.set(c.value("self"));
   Build &b = c.b;
   const int64_t count = *countElements(found->common);
   SmallVector<int64_t> updateShape(found->table);

@@ -26,39 +26,85 @@ static void orderDimensions(FlatIndices &found, ArrayRef<int64_t> indexed, int64
     found.placed.push_back(count + dim);
 }
 
+namespace {
+/// The indices of one dimension: a tensor that is input `input`, or places that a known mask names.
+struct DimensionIndex {
+  int64_t dim;
+  int input;
+  std::optional<HostTensor> places = std::nullopt;
+};
+} // namespace
+
+/// A mask as indices of each of its dimensions: of the elements where it is true, in order.
+static LogicalResult addMask(Call &c, int input, int64_t dim, SmallVectorImpl<DimensionIndex> &indices) {
+  const HostTensor *mask = c.constant(input);
+  if (!mask)
+    return c.fail("masks as indices name elements whose number depends on data");
+  ArrayRef<int64_t> shape = mask->shape();
+  if (shape.empty() || dim + static_cast<int64_t>(shape.size()) > c.rank("self") ||
+      shape != c.shape("self").slice(dim, shape.size()))
+    return c.fail("a mask does not have the shape of what it masks");
+  SmallVector<SmallVector<int64_t>> places(shape.size());
+  for (int64_t at = 0; at < mask->size(); ++at) {
+    if (mask->ints[at] == 0)
+      continue;
+    for (int64_t rest = at, inner = static_cast<int64_t>(shape.size()) - 1; inner >= 0; rest /= shape[inner--])
+      places[inner].push_back(rest % shape[inner]);
+  }
+  for (auto [i, column] : llvm::enumerate(places)) {
+    auto type = RankedTensorType::get({static_cast<int64_t>(column.size())}, c.b.builder.getI64Type());
+    HostTensor values = HostTensor::splat(type, 0);
+    values.ints.assign(column.begin(), column.end());
+    indices.push_back({dim + static_cast<int64_t>(i), input, std::move(values)});
+  }
+  return success();
+}
+
+/// The indices as a value, counted from the front.
+static FailureOr<Value> valueOf(Call &c, const DimensionIndex &index, int64_t size) {
+  return index.places ? FailureOr<Value>(c.b.constant(index.places->toAttr()))
+                      : frontend::checkedIndices(c, index.input, size);
+}
+
 FailureOr<FlatIndices> flatIndices(Call &c, ArrayRef<int> inputs) {
   const SmallVector<int64_t> shape(c.shape("self"));
-  if (inputs.size() > shape.size())
-    return c.fail("there are more indices than dimensions");
   Build &b = c.b;
   FlatIndices found;
+  SmallVector<DimensionIndex> indices;
+  int64_t dim = 0;
+  for (int i : inputs) {
+    const bool isMask = c.has(i) && c.element(i).isInteger(1);
+    if (isMask && failed(addMask(c, i, dim, indices)))
+      return failure();
+    if (c.has(i) && !isMask)
+      indices.push_back({dim, i});
+    dim += isMask ? c.rank(i) : 1;
+  }
+  if (dim > c.rank("self"))
+    return c.fail("there are more indices than dimensions");
   SmallVector<int64_t> indexed;
-  for (auto [dim, i] : llvm::enumerate(inputs)) {
-    if (!c.has(i))
-      continue;
-    if (c.element(i).isInteger(1))
-      return c.fail("masks as indices name elements whose number depends on data");
-    auto both = broadcastShape(found.common, c.shape(i));
+  for (const DimensionIndex &index : indices) {
+    auto both = broadcastShape(found.common, index.places ? index.places->shape() : c.shape(index.input));
     if (!both)
       return c.fail("indices do not broadcast");
     found.common = *both;
-    indexed.push_back(static_cast<int64_t>(dim));
+    indexed.push_back(index.dim);
   }
   if (indexed.empty())
     return c.fail("expected indices");
   orderDimensions(found, indexed, c.rank("self"));
   int64_t rows = 1;
-  for (int64_t dim : indexed) {
-    const int i = inputs[dim];
-    auto indices = frontend::checkedIndices(c, i, shape[dim]);
-    if (failed(indices))
+  for (const DimensionIndex &index : indices) {
+    const int64_t size = shape[index.dim];
+    auto places = valueOf(c, index, size);
+    if (failed(places))
       return failure();
     // An index that is out of its own dimension may be in range of all of them together.
-    if (indexed.size() > 1 && shape[dim] > 0 && !c.constant(i))
-      indices = frontend::inDimension(b, *indices, shape[dim]);
-    Value wide = b.broadcastTo(b.convert(*indices, b.builder.getI64Type()), found.common), before = found.flat;
-    found.flat = before ? b.add(b.mul(before, b.splatLike(before, static_cast<double>(shape[dim]))), wide) : wide;
-    rows *= shape[dim];
+    if (indexed.size() > 1 && size > 0 && !c.constant(index.input))
+      places = frontend::inDimension(b, *places, size);
+    Value wide = b.broadcastTo(b.convert(*places, b.builder.getI64Type()), found.common), before = found.flat;
+    found.flat = before ? b.add(b.mul(before, b.splatLike(before, static_cast<double>(size))), wide) : wide;
+    rows *= size;
   }
   found.table = {rows};
   found.all = found.common;

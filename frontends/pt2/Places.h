@@ -21,7 +21,7 @@ struct FlatIndices {
       placed;                       ///< of those of `all` in the result
 };
 
-/// Of `self` by the tensors of integers at these inputs. Fails with the call's reason.
+/// Of `self` by the tensors of integers and known masks at these inputs. Fails with the call's reason.
 mlir::FailureOr<FlatIndices> flatIndices(Call &c, llvm::ArrayRef<int> inputs);
 
 /// Elements [from, to) of a dimension, each `step`th.

@@ -34,7 +34,7 @@ import tessera  # noqa: E402
 import zoo  # noqa: E402
 from tessera import tools  # noqa: E402
 
-RANKS = {"llama-3.1-70b": 64, "mixtral-8x7b": 32, "gpt-neox-20b": 16}  # 8 of the others
+RANKS = {"llama-3.1-70b": 64, "mixtral-8x7b": 32, "qwen3-30b-a3b": 32, "gpt-neox-20b": 16}  # 8 of the others
 PAGE = """# Models at full width
 
 How long it takes to export well-known models without weights, and to compile them: `tests/models/full_width.py`, {date},

@@ -28,7 +28,7 @@ By ONNX a model is exported as `python -m tessera export hf:<family>` does, and 
 weights, and with one, from weights with noise on them; what lacks an op or time without a padding token is not tried
 with one. By `.pt2` it is exported by `torch.export`, saved with its weights and trained from these, with a padding
 token and noise, or without where a family cannot be made with one. A gradient that is 0 but for rounding (the biases of
-keys in attention) is told from a difference by running the module in float64; where it does not run so, as xglm, it
+keys in attention) is told from a difference by running the module in float64; where it does not run so, it
 counts as DIFFERENT. PyTorch leaves open which of equal
 numbers `topk` takes; in the comparison it takes the first (`frontends/python/tessera/ties.py`), as Tessera does.
 

@@ -58,6 +58,19 @@ def pooled_again():
     return pooled(1)
 
 
+class Filled(Pooled):
+    """Makes a tensor of PyTorch's default type from a limit of its own type."""
+
+    def forward(self, x):
+        score = torch.max(self.score(x), torch.full((), torch.finfo(x.dtype).min))
+        return self.head((score.softmax(1) * x).sum(1))
+
+
+def filled():
+    torch.manual_seed(0)
+    return Filled(), torch.randn(8, 40, 6), ["x"]
+
+
 class Diagonal(torch.nn.Module):
     """The kernel of the update computes the gradient itself."""
 
@@ -251,7 +264,7 @@ class CheckModel(ToolTest):
         self.assertRegex(line, "^same: .*only rounding: .*first.bias")
 
     def test_a_gradient_that_is_0(self):
-        for name in ("pooled", "pooled_again"):
+        for name in ("pooled", "pooled_again", "filled"):
             with self.subTest(name):
                 status, output, line = self.check(f"net.py:{name}")
                 self.assertEqual(status, 0, output)

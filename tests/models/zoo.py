@@ -115,6 +115,8 @@ def tokens(vocabulary, sequence, batch=4):
 def transformers_model(kind, config, attention="sdpa", **settings):
     """A model of transformers with new weights."""
     import transformers
+    if "experts_implementation" in settings:
+        import tessera.experts  # noqa: F401 (registers tessera_dense)
     make = getattr(transformers, kind)
     return make._from_config(getattr(transformers, config)(**settings), attn_implementation=attention)
 
@@ -182,7 +184,11 @@ FULL = {  # name -> what makes it
     "gpt-neox-20b": causal("GPTNeoXConfig", 2048),
     "opt-6.7b": causal("OPTConfig", 2048, hidden_size=4096, ffn_dim=16384, num_hidden_layers=32,
                        num_attention_heads=32, word_embed_proj_dim=4096),
-    "mixtral-8x7b": causal("MixtralConfig", 4096, experts_implementation="batched_mm"),
+    "mixtral-8x7b": causal("MixtralConfig", 4096, experts_implementation="tessera_dense"),
+    "qwen3-30b-a3b": causal("Qwen3MoeConfig", 4096, hidden_size=2048, num_hidden_layers=48, num_attention_heads=32,
+                            num_key_value_heads=4, head_dim=128, vocab_size=151936, num_experts=128,
+                            num_experts_per_tok=8, moe_intermediate_size=768, norm_topk_prob=True,
+                            experts_implementation="tessera_dense"),
     "bert-base": bert(512),
     "t5-base": t5(512, d_model=768, d_kv=64, d_ff=3072, num_layers=12, num_heads=12),
     "vit-base": images("ViTForImageClassification", "ViTConfig", 224),

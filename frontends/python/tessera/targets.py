@@ -102,8 +102,9 @@ def load_hugging_face(name, settings, batch, sequence, say=print, weights=True):
                 return make.from_config(config, torch_dtype=torch.float32, attn_implementation=attention)
 
         config.use_cache = False
-        if hasattr(config, "_experts_implementation"):  # the usual ones group tokens by expert: their sizes depend on data
-            config._experts_implementation = "batched_mm"
+        if getattr(config, "_experts_implementation", "none") is None:  # the usual one's sizes depend on data
+            from .experts import NAME
+            config._experts_implementation = NAME
         try:
             model = build("sdpa")
         except (ValueError, ImportError):  # the model has no such attention

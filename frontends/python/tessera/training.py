@@ -158,12 +158,10 @@ def rounding(model, inputs, names, outputs, data, loss, steps, gradients, accumu
     size = len(next(iter(data.values()))) // steps
     is_wide = any(gradient.dtype == numpy.float64 for gradient in gradients.values())
     other, share = (torch.float32, 2.0**-29) if is_wide else (torch.float64, 1.0)
-    try:
-        copied = copy.deepcopy(model).to(other)
-        with FirstOfEqual():
-            loss_of(copied, rows_of(data, inputs, names, 0, size, other), names, outputs, loss, accumulate,
-                    Draws(kinds or [])).backward()
-    except Exception:  # a module that cannot be copied or converted, for whatever reason
+    rows = rows_of(data, inputs, names, 0, size, other)
+    copied = after_backward(model, other, lambda copied: loss_of(copied, rows, names, outputs, loss, accumulate,
+                                                                      Draws(kinds or [])))
+    if copied is None:
         return {}
     compared = {name: entry[0].grad for name, entry in parameter_names(copied).items()}
     compared = {name: grad.double() for name, grad in compared.items() if grad is not None and grad.numel() and name in gradients}
@@ -172,6 +170,24 @@ def rounding(model, inputs, names, outputs, data, loss, steps, gradients, accumu
     largest, unit = max(exact.values(), default=0.0), 2.0**-53 if is_wide else 2.0**-24
     least = {name: unit * largest if value <= ZERO * largest else 0.0 for name, value in exact.items()}
     return {name: max(least[name], share * float((given[name] - grad).abs().max())) for name, grad in compared.items()}
+
+
+def after_backward(model, dtype, loss):
+    """A copy of the model in another type with the gradients of loss(copy); None if it does not run so. Where a module
+    makes tensors of PyTorch's default type and of limits of its own type, both must be the same."""
+    before = torch.get_default_dtype()
+    for default in (before, dtype):
+        try:
+            torch.set_default_dtype(default)
+            copied = copy.deepcopy(model).to(dtype)
+            with FirstOfEqual():
+                loss(copied).backward()
+            return copied
+        except Exception:  # a module that cannot be copied or converted, for whatever reason
+            continue
+        finally:
+            torch.set_default_dtype(before)
+    return None
 
 
 def perturb(model, seed=0):

@@ -4,9 +4,24 @@ import torch
 from rows import f, i, row
 
 aten = torch.ops.aten
-DATA, MEMORY = "depends on data", "lies in memory"
+DATA = "depends on data"
+
+
+def checked(x, y):
+    """Numbers of data that are only checked."""
+    torch._check(y.max().item() * 2 <= 10)
+    return x * 2
+
+
+def read(x, y):
+    largest = y.max().item()
+    torch._check(largest <= 5)
+    return x * largest
+
 
 ROWS = [
+    row("assert_item", "aten._assert_scalar.default", checked, f(3, 4), i(4)),
+    row("item", "aten.item.default", read, f(3, 4), i(4), refused=DATA),
     row("arange", "aten.arange.start_step", lambda x: x * aten.arange.start_step(1, 9, 2), f(3, 4)),
     row("arange_float", "aten.arange.start_step", lambda x: x * aten.arange.start_step(0.5, 2.4, 0.5), f(3, 4)),
     row("arange_down", "aten.arange.start_step", lambda x: x * aten.arange.start_step(3, -1, -1), f(3, 4)),
@@ -22,5 +37,4 @@ ROWS = [
     row("empty", "aten.empty.memory_format", lambda x: x + aten.empty.memory_format([3, 4]).zero_(), f(3, 4)),
     row("empty_strided", "aten.empty_strided.default", lambda x: x + aten.empty_strided.default([3, 4], [4, 1]) * 0, f(3, 4),
         refused="not set"),
-    row("as_strided", "aten.as_strided.default", lambda x: aten.as_strided.default(x, [2, 2], [4, 1], 1), f(3, 4), refused=MEMORY),
 ]

@@ -36,6 +36,9 @@ def bits():
                   op(f"bitwise_{name}.Scalar")(x > 0, True), f(3, 4))
         yield row(f"bitwise_{name}_known", f"aten.bitwise_{name}.Tensor aten.bitwise_{name}.Scalar", lambda x, y, name=name: (
             op(f"bitwise_{name}.Tensor")(x, y), op(f"bitwise_{name}.Scalar")(x, 12)), k([[5, -7, 9]]), k([[3], [-4]]))
+        yield row(f"bitwise_{name}_mixed", f"aten.bitwise_{name}.Tensor aten.bitwise_{name}.Scalar", lambda x, y, name=name: (
+            op(f"bitwise_{name}.Tensor")(x > 0, y), op(f"bitwise_{name}.Tensor")(y, x > 0), op(f"bitwise_{name}.Scalar")(x > 0, 6)),
+            f(3, 4), k([[1], [-6], [0]]))
         yield row(f"bitwise_{name}_int", f"aten.bitwise_{name}.Tensor", op(f"bitwise_{name}.Tensor"), i(4, 3), i(4, 3),
                   refused="operands are neither boolean nor known")
         yield row(f"logical_{name}", f"aten.logical_{name}.default", op(f"logical_{name}.default"), f(3, 4, kind="grid"),

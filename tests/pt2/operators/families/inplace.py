@@ -123,8 +123,16 @@ def counted(x):
     return torch.ops.aten.mul.Tensor(same, x)
 
 
+def buckets(x):
+    with torch.no_grad():
+        kinds = (x > 0).long() * 4
+        kinds += (x > 1).long()
+    return x * kinds
+
+
 ROWS = [
     row("no_grad", "aten.mul.Tensor", without_gradient, f(3, 6)),
+    row("no_grad_integers", "aten.mul.Tensor", buckets, f(3, 6)),
     row("no_grad_unknown", "aten.mul.Tensor", counted, f(3, 6), refused="set_grad_enabled"),
     row("in_place_einsum", MUL, made(view_by_einsum), f(3, 6), refused="in place, which may be a copy"),
     row("in_place_unsafe_view", MUL, made(unsafe_view), f(3, 6), refused="in place"),

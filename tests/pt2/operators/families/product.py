@@ -26,4 +26,6 @@ ROWS = [
     row("einsum_three", "aten.einsum.default", lambda x, y, z: aten.einsum.default("ij,jk,ik->i", [x, y, z]), f(2, 3), f(3, 4), f(2, 4)),
     row("einsum_diagonal", "aten.einsum.default", lambda x: aten.einsum.default("ii->i", [x]), f(3, 3)),
     row("cdist", "aten._cdist_forward.default", lambda x, y: aten._cdist_forward.default(x, y, 2.0, None), f(3, 4), f(2, 4)),
+    row("grouped_mm", "aten._grouped_mm.default", lambda x, y, z: aten._grouped_mm.default(x, y, z.cumsum(0, dtype=torch.int32)),
+        f(16, 8), f(4, 8, 8), i(4, low=4), refused="sizes of its groups depend on data.*tessera_dense"),
 ]
