@@ -4,6 +4,7 @@
 
 #include "frontends/pt2/InPlace.h"
 #include "frontends/pt2/NoGrad.h"
+#include "frontends/pt2/Out.h"
 #include "frontends/pt2/Unread.h"
 
 using namespace mlir;
@@ -295,7 +296,8 @@ OwningOpRef<ModuleOp> importPt2Archive(const pt2::Archive &archive, const Import
                                        MLIRContext &context) {
   llvm::Expected<pt2::Program> program = pt2::readProgram(archive);
   if (program) {
-    pt2::inlineNoGrad(*program);
+    pt2::replaceOut(program->graph);
+    pt2::inlineRegions(*program);
     llvm::StringMap<std::string> inPlace = pt2::replaceInPlace(*program);
     pt2::dropUnread(*program);
     return pt2::Importer(archive, *program, std::move(inPlace), options, context).run();
