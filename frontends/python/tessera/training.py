@@ -1,5 +1,6 @@
 """The PyTorch side of a comparison: data for a model, and its first AdamW steps on them."""
 
+import contextlib
 import copy
 import dataclasses
 
@@ -10,7 +11,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils import _pytree
 
 from .hyper import HYPER
-from .module_checks import has_values
+from .module_checks import computed_names, has_values
 from .module_step import kept
 from .names import parameter_names
 from .ties import FirstOfEqual
@@ -148,8 +149,11 @@ def rounding(model, inputs, names, outputs, data, loss, steps, gradients, accumu
     is_wide = any(gradient.dtype == numpy.float64 for gradient in gradients.values())
     other, share = (torch.float32, 2.0**-29) if is_wide else (torch.float64, 1.0)
     try:
+        for module in model.modules():
+            for name in computed_names(module):  # of the pass before, which PyTorch cannot copy
+                setattr(module, name, getattr(module, name).detach())
         copied = copy.deepcopy(model).to(other)
-        with FirstOfEqual():
+        with FirstOfEqual(), default_type(other):
             loss_of(copied, rows_of(data, inputs, names, 0, size, other), names, outputs, loss, accumulate).backward()
     except Exception:  # a module that cannot be copied or converted, for whatever reason
         return {}
@@ -160,6 +164,17 @@ def rounding(model, inputs, names, outputs, data, loss, steps, gradients, accumu
     largest, unit = max(exact.values(), default=0.0), 2.0**-53 if is_wide else 2.0**-24
     least = {name: unit * largest if value <= ZERO * largest else 0.0 for name, value in exact.items()}
     return {name: max(least[name], share * float((given[name] - grad).abs().max())) for name, grad in compared.items()}
+
+
+@contextlib.contextmanager
+def default_type(dtype):
+    """Within the context it is the type of what torch.zeros and the like make."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 def perturb(model, seed=0):
