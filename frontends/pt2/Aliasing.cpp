@@ -130,6 +130,31 @@ static Sharing sharingOfTo(const Node &node, const Graph &graph, const std::stri
   return format && !format->isNone() ? Sharing::Maybe : Sharing::Same;
 }
 
+/// Of `contiguous`: a copy where a stride of a dimension becomes another, the tensor itself where none does.
+static Sharing sharingOfContiguous(const Node &node, const Graph &graph, const std::string &self) {
+  auto from = graph.tensors.find(self), to = graph.tensors.find(resultOf(node));
+  const Argument *format = node.input("memory_format");
+  if (from == graph.tensors.end() || to == graph.tensors.end() || (format && !format->isNone()))
+    return Sharing::Maybe;
+  const TensorMeta &before = from->second, &after = to->second;
+  const size_t rank = before.sizes.size();
+  if (before.strides.size() != rank || after.strides.size() != rank)
+    return Sharing::Maybe;
+  auto isKnown = [](const SymInt &size) { return size.isConstant(); };
+  bool isSame = true, isCopy = false;
+  for (size_t dim = 0; dim < rank; ++dim) {
+    const SymInt &size = before.sizes[dim], &had = before.strides[dim], &has = after.strides[dim];
+    if (isKnown(size) && size.value == 0)
+      return Sharing::Maybe;
+    if (isKnown(size) && size.value == 1)
+      continue;
+    const bool areKnown = isKnown(size) && isKnown(had) && isKnown(has);
+    isCopy |= areKnown && had.value != has.value;
+    isSame &= areKnown && had.value == has.value;
+  }
+  return isCopy ? Sharing::None : isSame ? Sharing::Same : Sharing::Maybe;
+}
+
 Alias aliasOf(const Node &node, const Graph &graph) {
   Alias alias;
   std::vector<std::string> read;
@@ -143,6 +168,8 @@ Alias aliasOf(const Node &node, const Graph &graph) {
   const StringRef name = ofAten(node.target);
   if (name.starts_with("to.") || name.starts_with("type_as.")) {
     alias.sharing = sharingOfTo(node, graph, read.front());
+  } else if (name == "contiguous.default") {
+    alias.sharing = sharingOfContiguous(node, graph, read.front());
   } else if (name == "dropout.default") {
     const Argument *rate = node.input("p");
     const double *value = rate ? rate->as<double>() : nullptr;

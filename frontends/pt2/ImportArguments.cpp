@@ -45,7 +45,9 @@ LogicalResult Importer::findShared() {
   auto inputOf = [&](const std::string &name) -> const InputSpec & { return program.signature.inputs[order[name]]; };
   auto isTrained = [&](const std::string &name) { return program.graph.tensors.at(inputOf(name).name).requiresGrad; };
   for (std::vector<std::string> group : program.tied) {
-    llvm::erase_if(group, [&](const std::string &name) { return !order.count(name); });
+    llvm::erase_if(group, [&](const std::string &name) { // tensors without elements share nothing
+      return !order.count(name) || llvm::is_contained(program.weights.at(name).sizes, 0);
+    });
     llvm::sort(group, [&](const std::string &a, const std::string &b) { return order[a] < order[b]; });
     auto isParameter = [&](const std::string &name) { return inputOf(name).kind == InputSpec::Kind::Parameter; };
     auto first = llvm::find_if(group, isParameter);

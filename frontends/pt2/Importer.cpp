@@ -4,6 +4,7 @@
 
 #include "frontends/pt2/InPlace.h"
 #include "frontends/pt2/NoGrad.h"
+#include "frontends/pt2/Out.h"
 #include "frontends/pt2/Unread.h"
 #include "frontends/pt2/ValueChecks.h"
 
@@ -293,7 +294,8 @@ OwningOpRef<ModuleOp> importPt2Archive(const pt2::Archive &archive, const Import
                                        MLIRContext &context) {
   llvm::Expected<pt2::Program> program = pt2::readProgram(archive);
   if (program) {
-    pt2::inlineNoGrad(*program);
+    pt2::replaceOut(program->graph);
+    pt2::inlineRegions(*program);
     llvm::StringMap<std::string> inPlace = pt2::replaceInPlace(*program);
     pt2::dropValueChecks(*program);
     pt2::numberDraws(*program);

@@ -192,7 +192,7 @@ private:
       eachName(input.argument, [&](std::string &name) { name = current(name); });
     if (target == "torch.ops.aten.zeros_like.default")
       made.inputs[0].name = "self";
-    else if (StringRef(target).ends_with("dropout.default"))
+    else if (StringRef(target).contains("dropout"))
       made.inputs[0].name = "input";
     made.outputs = {Argument{TensorArg{result}}};
     graph.nodes.push_back(std::move(made));

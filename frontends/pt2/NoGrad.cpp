@@ -1,4 +1,4 @@
-//===- NoGrad.cpp - regions without gradients ------------------------------===//
+//===- NoGrad.cpp - regions without gradients or autocast ------------------===//
 
 #include "frontends/pt2/NoGrad.h"
 
@@ -12,65 +12,108 @@
 namespace tessera::pt2 {
 
 namespace {
-constexpr llvm::StringLiteral kRegion = "torch.ops.higher_order.wrap_with_set_grad_enabled";
+constexpr llvm::StringLiteral kNoGrad = "torch.ops.higher_order.wrap_with_set_grad_enabled";
+constexpr llvm::StringLiteral kAutocast = "torch.ops.higher_order.wrap_with_autocast";
+
+/// A node with a graph of its own that can be part of the program.
+struct Region {
+  Graph &body;
+  size_t first;      ///< of the node's inputs, the one that the body reads first
+  bool cutsGradient; ///< what it reads is behind detach()
+};
+
+std::optional<Region> regionOf(const Node &node) {
+  auto part = [&](size_t isEnabled, size_t body, bool cutsGradient) -> std::optional<Region> {
+    if (node.inputs.size() <= body)
+      return std::nullopt;
+    const bool *enabled = node.inputs[isEnabled].argument.as<bool>();
+    const auto *graph = node.inputs[body].argument.as<GraphArg>();
+    if (!enabled || *enabled || !graph)
+      return std::nullopt;
+    return Region{*graph->graph, body + 1, cutsGradient};
+  };
+  if (node.target == kNoGrad) // (enabled, body, ...)
+    return part(0, 1, true);
+  if (node.target == kAutocast) // (device, type, enabled, cached, body, ...)
+    return part(2, 4, false);
+  return std::nullopt;
+}
 
 class Inliner {
 public:
-  explicit Inliner(Program &program) : program(program), graph(program.graph) {}
+  explicit Inliner(Graph &graph) : graph(graph) {}
 
-  void run() {
-    if (llvm::none_of(graph.nodes, [](const Node &node) { return node.target == kRegion; }))
-      return;
-    std::vector<Node> old = std::move(graph.nodes);
-    graph.nodes.clear();
-    for (Node &node : old) {
-      rename(node.inputs);
-      const GraphArg *body = bodyOf(node);
-      if (body && canInline(node, *body->graph))
-        take(node, *body->graph);
-      else
-        graph.nodes.push_back(std::move(node));
-    }
-    for (Argument &output : graph.outputs)
-      eachName(output, [&](std::string &name) { name = current(name); });
-    for (OutputSpec &output : program.signature.outputs)
+  void run(Signature &signature) {
+    inlineRegions();
+    for (OutputSpec &output : signature.outputs)
       eachName(output.argument, [&](std::string &name) { output.name = name = current(name); });
   }
 
 private:
-  static const GraphArg *bodyOf(const Node &node) {
-    return node.target == kRegion && node.inputs.size() >= 2 ? node.inputs[1].argument.as<GraphArg>() : nullptr;
+  /// Of the graph of a region.
+  Inliner(Graph &graph, bool isWithoutGradients)
+      : graph(graph), isProgram(false), isWithoutGradients(isWithoutGradients) {}
+
+  void inlineRegions() {
+    if (llvm::none_of(graph.nodes, [](const Node &node) { return regionOf(node).has_value(); }))
+      return;
+    std::vector<Node> old = std::move(graph.nodes);
+    graph.nodes.clear();
+    for (Node &node : old) {
+      if (std::optional<Region> region = regionOf(node))
+        Inliner(region->body, isWithoutGradients || region->cutsGradient).inlineRegions();
+      add(std::move(node));
+    }
+    for (Argument &output : graph.outputs)
+      eachName(output, [&](std::string &name) { name = current(name); });
   }
-  std::string current(const std::string &name) const {
-    auto found = renamed.find(name);
-    return found == renamed.end() ? name : found->second;
+  /// Adds a node, or what is in it.
+  void add(Node node) {
+    rename(node.inputs);
+    if (std::optional<Region> region = regionOf(node)) {
+      region->cutsGradient &= !isWithoutGradients;
+      if (canInline(node, *region))
+        return take(node, *region);
+      if (node.stackTrace.empty() && !region->body.nodes.empty()) { // for the error
+        node.source = region->body.nodes.front().source;
+        node.stackTrace = region->body.nodes.front().stackTrace;
+      }
+    }
+    graph.nodes.push_back(std::move(node));
+  }
+
+  std::string current(std::string name) const {
+    for (auto found = renamed.find(name); found != renamed.end(); found = renamed.find(name))
+      name = found->second;
+    return name;
   }
   void rename(std::vector<NamedArgument> &inputs) {
     for (NamedArgument &input : inputs)
       eachName(input.argument, [&](std::string &name) { name = current(name); });
   }
 
-  bool canInline(const Node &node, const Graph &body) const {
-    const bool *isEnabled = node.inputs[0].argument.as<bool>();
+  bool canInline(const Node &node, const Region &region) const {
+    const Graph &body = region.body;
     auto isTensor = [](const Argument &argument) { return argument.as<TensorArg>() != nullptr; };
     auto isSize = [](const Argument &argument) { return argument.as<SymIntArg>() || argument.as<int64_t>(); };
     auto isNamedSize = [](const Argument &argument) {
       return argument.as<SymIntArg>() && !argument.as<SymIntArg>()->name.empty();
     };
-    if (!isEnabled || *isEnabled || body.inputs.size() != node.inputs.size() - 2 ||
-        body.outputs.size() != node.outputs.size() || !llvm::all_of(body.outputs, isTensor) ||
-        !llvm::all_of(node.outputs, isTensor))
+    if (body.inputs.size() != node.inputs.size() - region.first || body.outputs.size() != node.outputs.size() ||
+        !llvm::all_of(body.outputs, isTensor) || !llvm::all_of(node.outputs, isTensor))
       return false;
-    for (const auto &[given, input] : llvm::zip(llvm::drop_begin(node.inputs, 2), body.inputs))
+    for (const auto &[given, input] : llvm::zip(llvm::drop_begin(node.inputs, region.first), body.inputs))
       if (!(isTensor(input) && isTensor(given.argument)) && !(isNamedSize(input) && isSize(given.argument)))
         return false;
+    if (!region.cutsGradient)
+      return true;
     const bool hasRegions = llvm::any_of(body.nodes, [](const Node &inner) {
       return llvm::any_of(inner.inputs,
                           [](const NamedArgument &input) { return input.argument.as<GraphArg>() != nullptr; });
     });
-    return !hasRegions && changesBuffersOnly(node, body) && llvm::all_of(body.outputs, [&](const Argument &output) {
-      return sourceOf(output.as<TensorArg>()->name, body);
-    });
+    return isProgram && !hasRegions && changesNoGradient(node, region) &&
+           llvm::all_of(body.outputs,
+                        [&](const Argument &output) { return sourceOf(output.as<TensorArg>()->name, body); });
   }
 
   /// The body's input that a result is, which keeps its gradient, or the name itself if an operator makes it; nothing
@@ -103,24 +146,43 @@ private:
     return meta != body.tensors.end() && llvm::is_contained(kIntegers, meta->second.dtype);
   }
 
-  /// Whether operators in place change whole inputs of the program and integers alone, which have no gradient. Of any
-  /// other tensor the gradient would go past the change.
-  bool changesBuffersOnly(const Node &region, const Graph &body) const {
+  /// Whether operators in place change what has no gradient alone: whole inputs of the program, and what the region
+  /// makes. Of any other tensor the gradient would go past the change.
+  bool changesNoGradient(const Node &node, const Region &region) const {
     llvm::StringSet<> buffers;
-    for (const auto &[given, input] : llvm::zip(llvm::drop_begin(region.inputs, 2), body.inputs))
+    for (const auto &[given, input] : llvm::zip(llvm::drop_begin(node.inputs, region.first), region.body.inputs))
       if (const auto *tensor = input.as<TensorArg>(); tensor && !hasGradient(given.argument.as<TensorArg>()->name))
         buffers.insert(tensor->name);
-    for (const Node &inner : body.nodes) {
-      if (!isInPlace(inner.target) || inner.target == "torch.ops.aten.detach_.default")
+    for (const Node &inner : region.body.nodes) {
+      if (!isInPlace(inner.target) || inner.target == "torch.ops.aten.detach_.default" ||
+          changesOwn(inner, region.body))
         continue;
       const auto *self = inner.inputs.empty() ? nullptr : inner.inputs[0].argument.as<TensorArg>();
-      if (!self || !(buffers.contains(self->name) || hasIntegers(self->name, body)))
+      if (!self || !(buffers.contains(self->name) || hasIntegers(self->name, region.body)))
         return false;
       for (const Argument &output : inner.outputs)
         if (const auto *tensor = output.as<TensorArg>())
           buffers.insert(tensor->name);
     }
     return true;
+  }
+  /// Whether what an operator in place changes has memory that an operator of the region made.
+  static bool changesOwn(const Node &node, const Graph &body) {
+    const auto *self = node.inputs.empty() ? nullptr : node.inputs[0].argument.as<TensorArg>();
+    if (!self)
+      return false;
+    llvm::StringSet<> shares; // memory with it, perhaps
+    shares.insert(self->name);
+    for (const Node &inner : llvm::reverse(body.nodes))
+      for (Argument output : inner.outputs)
+        eachName(output, [&](std::string &name) {
+          if (shares.contains(name))
+            for (const std::string &other : aliasOf(inner, body).of)
+              shares.insert(other);
+        });
+    return llvm::none_of(body.inputs, [&](const Argument &input) {
+      return input.as<TensorArg>() && shares.contains(input.as<TensorArg>()->name);
+    });
   }
 
   /// A name that no value of the program has.
@@ -133,11 +195,12 @@ private:
     return name;
   }
 
-  void take(const Node &node, const Graph &body) {
+  void take(const Node &node, const Region &region) {
+    const Graph &body = region.body;
     std::map<std::string, std::string> inner;   // names of the body -> of the program
     std::map<std::string, Argument> constants;  // sizes of the body that are numbers
     std::map<std::string, std::string> outside; // names of the body's inputs, as results
-    for (const auto &[given, input] : llvm::zip(llvm::drop_begin(node.inputs, 2), body.inputs)) {
+    for (const auto &[given, input] : llvm::zip(llvm::drop_begin(node.inputs, region.first), body.inputs)) {
       const auto *tensor = input.as<TensorArg>();
       if (!tensor) {
         constants[input.as<SymIntArg>()->name] = given.argument;
@@ -145,11 +208,12 @@ private:
       }
       const std::string &name = given.argument.as<TensorArg>()->name;
       outside[tensor->name] = name;
-      inner[tensor->name] = hasGradient(name) ? detach(node, name) : name;
+      inner[tensor->name] = region.cutsGradient && hasGradient(name) ? detach(node, name) : name;
     }
     for (const auto &[output, result] : llvm::zip_equal(body.outputs, node.outputs)) {
       const std::string &name = output.as<TensorArg>()->name, &outer = result.as<TensorArg>()->name;
-      if (auto found = outside.find(*sourceOf(name, body)); found != outside.end())
+      auto found = outside.find(region.cutsGradient ? *sourceOf(name, body) : name);
+      if (found != outside.end())
         renamed[outer] = found->second; // the tensor itself, whose gradient goes on
       else if (!inner.try_emplace(name, outer).second)
         renamed[outer] = inner[name];
@@ -161,10 +225,11 @@ private:
       name = found->second;
     };
     for (const Node &made : body.nodes) {
-      graph.nodes.push_back(translated(made, constants, translate));
-      if (isInPlace(made.target)) // of buffers alone
-        for (Argument &output : graph.nodes.back().outputs)
+      Node node = translated(made, constants, translate);
+      if (region.cutsGradient && isInPlace(made.target) && !changesOwn(made, body))
+        for (Argument &output : node.outputs)
           eachName(output, [&](std::string &name) { changedBuffers.insert(name); });
+      add(std::move(node));
     }
     copyTypes(body, inner);
   }
@@ -230,14 +295,15 @@ private:
     copy(body.symBools, graph.symBools, names);
   }
 
-  Program &program;
   Graph &graph;
+  bool isProgram = true;
+  bool isWithoutGradients = false; ///< a region of one without gradients
   size_t made = 0;
   std::map<std::string, std::string> renamed;
   llvm::StringSet<> changedBuffers; ///< results of regions that are buffers
 };
 } // namespace
 
-void inlineNoGrad(Program &program) { Inliner(program).run(); }
+void inlineRegions(Program &program) { Inliner(program.graph).run(program.signature); }
 
 } // namespace tessera::pt2

@@ -1,7 +1,8 @@
-//===- NoGrad.h - regions without gradients ---------------------*- C++ -*-===//
+//===- NoGrad.h - regions without gradients or autocast ---------*- C++ -*-===//
 //
 // `with torch.no_grad():` is a higher order operator with a graph of its own. Here its nodes become nodes of the
-// program, which read what has a gradient behind detach().
+// program, which read what has a gradient behind detach(). So is `with torch.autocast(..., enabled=False):`, whose
+// nodes become nodes of the program as they are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,9 +13,10 @@
 
 namespace tessera::pt2 {
 
-/// Rewrites a program that was checked. Regions that cannot become part of it stay, and are not supported: those that
-/// have results that are not tensors or regions within, and those that change a tensor in place that is no buffer.
-void inlineNoGrad(Program &program);
+/// Rewrites a program that was checked. Regions that cannot become part of it stay, and are not supported: autocast
+/// that is enabled; of those without gradients the ones that have results that are not tensors or in which gradients
+/// are enabled again, and those that change a tensor in place that is no buffer and was made outside of them.
+void inlineRegions(Program &program);
 
 } // namespace tessera::pt2
 

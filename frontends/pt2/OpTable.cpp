@@ -38,6 +38,8 @@ llvm::StringRef whyRefused(llvm::StringRef target) {
   for (const RefusedOp &op : refusedOps())
     if (op.target == target)
       return op.reason;
+  if (target.starts_with("torch._functorch."))
+    return "the transforms of torch.func (vmap, grad, jvp) are not supported";
   return "the operator is not supported";
 }
 

@@ -26,8 +26,11 @@ constexpr llvm::StringLiteral
     kQuantised = "rounding to integers in training (fake quantisation) is not supported";
 
 const RefusedOp kRefused[] = {
-    {"higher_order.wrap_with_set_grad_enabled", "not supported where it has others in it, changes tensors that are no "
-                                                "buffers, or writes to memory that it is given"},
+    {"higher_order.wrap_with_autocast", "autocast is not supported where it is enabled: leave it out, and compile with "
+                                        "--precision bf16"},
+    {"higher_order.wrap_with_set_grad_enabled",
+     "not supported where gradients are enabled again in it, or where it changes "
+     "tensors that are no buffers and not its own"},
     {"aten._native_batch_norm_legit.default", kDecomposed},
     {"aten._native_batch_norm_legit.no_stats", kDecomposed},
     {"aten._native_batch_norm_legit_no_training.default", kDecomposed},

@@ -14,6 +14,7 @@ import warnings
 import numpy
 import tessera
 import torch
+import torch.nn.utils.prune
 from torch.utils.checkpoint import checkpoint
 
 CASES = {}
@@ -68,9 +69,22 @@ class Net(torch.nn.Module):
             self.other.weight = torch.nn.Parameter(self.first.weight.detach().view(8, 6))
         elif kind == "conjugate":
             self.table = torch.polar(self.table, self.table).conj().imag
+        elif kind == "old weight norm":
+            torch.nn.utils.weight_norm(self.first)
+        elif kind == "old spectral norm":
+            torch.nn.utils.spectral_norm(self.first)
+        elif kind == "spectral norm":
+            torch.nn.utils.parametrizations.spectral_norm(self.first)
+        elif kind == "pruned":
+            torch.nn.utils.prune.l1_unstructured(self.first, "weight", 0.5)
 
     def forward(self, x):
-        h = checkpoint(self.first, x, use_reentrant=False) if self.kind == "checkpoint" else self.first(x)
+        if self.kind == "input":
+            x.mul_(2)
+        if "checkpoint" in self.kind:
+            h = checkpoint(self.first, x, use_reentrant=self.kind != "checkpoint")
+        else:
+            h = self.first(x)
         if self.kind == "function":
             h = Scaled.apply(h)
         elif self.kind == "fixed":
@@ -123,7 +137,8 @@ def what_is_refused(test, folder):
                         ("later hook", "first.weight has a hook"), ("function", "first.weight"),
                         ("view", "copy shares the memory of the parameter first.weight"),
                         ("shared", "first.weight and other.weight are two parameters in the same memory"),
-                        ("number", "torch.export: "), ("attribute", "changes attributes that are no buffers: calls")):
+                        ("number", "torch.export: "), ("number", "python_cases.py:"),
+                        ("input", "changes its inputs in place: x"), ("reentrant checkpoint", "use_reentrant=False"), ("attribute", "changes attributes that are no buffers: calls")):
         with test.subTest(kind):
             refused(test, words, Net(kind), example())
     refused(test, "expected tensors", Net(), [1])
@@ -131,6 +146,16 @@ def what_is_refused(test, folder):
         tessera.export(Net("rare function"), example())
     with test.assertRaises(tessera.ExportError):
         tessera.export(Net("changed"), example())
+
+
+@case
+def what_hooks_compute(test, folder):
+    """torch.nn.utils keeps weights that it computes before each forward pass as attributes."""
+    for kind in ("old weight norm", "old spectral norm", "spectral norm", "pruned"):
+        with test.subTest(kind), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they are deprecated
+            found = tessera.verify(Net(kind), example(), loss="mse", steps=1)
+            test.assertTrue(found.same, found.line())
 
 
 @case

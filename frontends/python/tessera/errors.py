@@ -1,6 +1,8 @@
 """The errors of the package, each with a text for the user."""
 
+import os
 import re
+import traceback
 
 
 class ExportError(Exception):
@@ -49,6 +51,17 @@ def first_line(why, length=300):
     """The first line of an exception that some library raised, at most `length` characters; its class if it has no text."""
     lines = [line.strip() for line in str(why).splitlines() if line.strip()]
     return (lines[0] if lines else type(why).__name__)[:length]
+
+
+def user_line(why):
+    """The innermost line outside of PyTorch at which an exception was raised, " (file:line: code)" as tessera-compile writes it;
+    an empty text if there is none."""
+    import torch
+    inside = [os.path.dirname(os.path.abspath(path)) + os.sep for path in (torch.__file__, __file__)]
+    for frame in reversed(traceback.extract_tb(why.__traceback__)):
+        if os.path.isfile(frame.filename) and not frame.filename.startswith(tuple(inside)):
+            return f" ({frame.filename}:{frame.lineno}: {frame.line})"
+    return ""
 
 
 def listed(names, most=5):

@@ -2,6 +2,9 @@
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.nn.utils.prune import BasePruningMethod
+from torch.nn.utils.spectral_norm import SpectralNorm
+from torch.nn.utils.weight_norm import WeightNorm
 
 from .errors import ExportError
 
@@ -41,7 +44,7 @@ def check_parameters(model):
         for name, tensor in [*vars(module).items(), *module._buffers.items()]:
             if isinstance(tensor, torch.Tensor) and not isinstance(tensor, torch.nn.Parameter) and tensor.numel():
                 twin = places.get(memory_of(tensor)) if tensor.layout == torch.strided else None
-                if twin:
+                if twin and name not in computed_names(module):
                     raise ExportError(f"{place}.{name}".lstrip(".") + f" shares the memory of the parameter {twin}")
         if module._backward_hooks or module._backward_pre_hooks:
             raise ExportError(f"{place or 'the module'} has a hook on its backward pass, which a file does not have")
@@ -49,11 +52,18 @@ def check_parameters(model):
             raise ExportError(f"{place or 'the module'} is a script module: what it does to gradients cannot be seen")
 
 
+def computed_names(module):
+    """Names of the attributes that hooks of torch.nn.utils (weight_norm, spectral_norm, prune) compute before each forward pass, so
+    that what they were before does not matter."""
+    return {hook.name if hasattr(hook, "name") else hook._tensor_name for hook in module._forward_pre_hooks.values()
+            if isinstance(hook, (WeightNorm, SpectralNorm, BasePruningMethod))}
+
+
 def python_state(model):
     """{name: what identifies the value} of the attributes of all modules that are plain numbers, texts, tensors, or lists,
-    tuples, sets and dictionaries: a file holds what they were when it was exported."""
+    tuples, sets and dictionaries: a file holds what they were when it was exported. What hooks compute is not among them."""
     return {f"{place}.{name}".lstrip("."): identity(value) for place, module in model.named_modules()
-            for name, value in vars(module).items() if not name.startswith("_")}
+            for name, value in vars(module).items() if not name.startswith("_") and name not in computed_names(module)}
 
 
 def identity(value):

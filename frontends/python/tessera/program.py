@@ -11,7 +11,7 @@ import torch
 
 from . import archive
 from .dimensions import fixed_dimensions, input_names, shapes_for, wanted_dimensions
-from .errors import ExportError, first_line, listed
+from .errors import ExportError, first_line, listed, user_line
 from .module_checks import check_parameters, has_values
 from .module_step import in_training, kept
 from .program_check import check_program
@@ -140,7 +140,7 @@ def traced(module, inputs, kwargs, named, choices):
         except Exception as why:  # torch has no common class for what its exporter raises
             problem = why
             reason = reason or reason_of(why)
-    raise ExportError(f"torch.export: {reason_of(problem)}") from problem
+    raise ExportError(f"torch.export: {reason_of(problem)}{user_line(problem)}") from problem
 
 
 @contextlib.contextmanager

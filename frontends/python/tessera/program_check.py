@@ -8,12 +8,15 @@ import torch
 from torch.func import functional_call
 
 from .differences import differing
+from .dimensions import input_names
 from .distinct import distinct
 from .errors import ExportError, first_line, listed
 from .module_checks import python_state
 from .module_step import changed, combine, gradients, kept, outputs_of, restore, same_random_numbers, state
 from .names import parameter_names
 
+REENTRANT = "CheckpointFunction"
+CHECKPOINTS = "; checkpoints hide gradients from torch.export unless they have use_reentrant=False"
 OUTPUT = 1e-4  # of an output's largest element: decomposed operations round otherwise
 
 
@@ -26,8 +29,7 @@ def check_program(model, program, inputs, kwargs):
 
 
 def custom_functions(result):
-    """Names of the custom autograd functions that a result depends on, but for that of checkpoints, which runs the forward
-    pass again."""
+    """Names of the custom autograd functions that a result depends on."""
     names, seen, left = set(), set(), [result.grad_fn]
     while left:
         node = left.pop()
@@ -35,7 +37,7 @@ def custom_functions(result):
             continue
         seen.add(node)
         left += [before for before, _ in node.next_functions]
-        if isinstance(node, torch.autograd.function.BackwardCFunction) and node.name() != "CheckpointFunctionBackward":
+        if isinstance(node, torch.autograd.function.BackwardCFunction):
             names.add(node.name().removesuffix("Backward"))
     return sorted(names)
 
@@ -49,10 +51,14 @@ def compare_step(model, program, inputs, kwargs, buffers):
         if not found["which"]:
             raise ExportError("no output depends on a trained parameter")
         total = combine(found["outputs"], found["which"])
-        found["functions"] = custom_functions(total)
+        functions = custom_functions(total)
+        found["functions"] = [name for name in functions if name != REENTRANT]
+        found["hint"] = CHECKPOINTS if REENTRANT in functions else ""
         return total
 
     start, attributes = state(model.named_parameters()), python_state(model)
+    given, inputs = inputs, tuple(tensor.clone() for tensor in inputs)
+    given_by_name, kwargs = kwargs, {name: tensor.clone() for name, tensor in kwargs.items()}
     try:
         with same_random_numbers(0):
             true = gradients(model, plain)
@@ -63,23 +69,30 @@ def compare_step(model, program, inputs, kwargs, buffers):
     names = changed(start, model.named_parameters())
     if names:
         raise ExportError(f"the forward pass changes parameters: {listed(names)}")
+    named = {**dict(zip(input_names(model, len(inputs)), given)), **given_by_name}
+    names = changed(named, {**dict(zip(named, inputs)), **kwargs}.items())
+    if names:
+        raise ExportError(f"the forward pass changes its inputs in place: {listed(names)}: clone them first")
     after = python_state(model)
     names = [name for name in after if after[name] != attributes.get(name)]
     if names:
-        raise ExportError(f"the forward pass changes attributes that are no buffers: {listed(names)}: register tensors as "
-                          "buffers; a file has the values of the export")
+        raise ExportError(f"the forward pass changes attributes that are no buffers: {listed(names)}: a file has the values "
+                          "of the export; register as buffers what lasts, or run the module once before the export if they "
+                          "only keep what is computed once")
     restore(buffers, model.named_buffers())
     try:
         with same_random_numbers(0):
             outputs, exported = run_program(model, program, inputs, kwargs, found["which"])
     except Exception as why:
-        raise ExportError(f"the program does not run on the example: {type(why).__name__}: {first_line(why)}") from why
+        found["hint"] = CHECKPOINTS if "does not require grad" in str(why) else found["hint"]
+        raise ExportError(f"the program does not run on the example: {type(why).__name__}: {first_line(why)}"
+                          + found["hint"]) from why
     compare_outputs(found["outputs"], outputs)
     different = differing(model, true, exported)
     if different:
         texts = [f"{name} (by {value:.2g} of its norm)" for name, value in different.items()]
         raise ExportError(f"gradients of the program differ from the module's: {listed(texts)}; hooks, and the backward of "
-                          "custom autograd functions and checkpoints are not part of a program")
+                          "custom autograd functions and checkpoints are not part of a program" + found["hint"])
     return found["functions"]
 
 

@@ -11,7 +11,7 @@ from torch.utils import _pytree
 
 from .draws import Draws, NoDraws
 from .hyper import HYPER
-from .module_checks import has_values, parts_of
+from .module_checks import computed_names, has_values, parts_of
 from .module_step import kept
 from .names import parameter_names
 from .ties import FirstOfEqual
@@ -160,7 +160,7 @@ def rounding(model, inputs, names, outputs, data, loss, steps, gradients, accumu
     other, share = (torch.float32, 2.0**-29) if is_wide else (torch.float64, 1.0)
     rows = rows_of(data, inputs, names, 0, size, other)
     copied = after_backward(model, other, lambda copied: loss_of(copied, rows, names, outputs, loss, accumulate,
-                                                                      Draws(kinds or [])))
+                                                                 Draws(kinds or [])))
     if copied is None:
         return {}
     compared = {name: entry[0].grad for name, entry in parameter_names(copied).items()}
@@ -173,9 +173,15 @@ def rounding(model, inputs, names, outputs, data, loss, steps, gradients, accumu
 
 
 def after_backward(model, dtype, loss):
-    """A copy of the model in another type with the gradients of loss(copy); None if it does not run so. Where a module
-    makes tensors of PyTorch's default type and of limits of its own type, both must be the same."""
+    """A copy of the model in another type with the gradients of loss(copy); None if it does not run so, or has complex
+    numbers, of which Module.to would drop a part. Where a module makes tensors of PyTorch's default type and of limits of
+    its own type, both must be the same."""
+    if any(tensor.is_complex() for tensor in (*model.parameters(), *model.buffers())):
+        return None
     before = torch.get_default_dtype()
+    for module in model.modules():
+        for name in computed_names(module):  # of the pass before, which PyTorch cannot copy
+            setattr(module, name, getattr(module, name).detach())
     for default in (before, dtype):
         try:
             torch.set_default_dtype(default)

@@ -130,7 +130,47 @@ def buckets(x):
     return x * kinds
 
 
+def own_without_gradient(x):
+    """What a region without gradients makes may change in it, also by out=."""
+    with torch.no_grad():
+        scale = x.clone()
+        scale[:, ::2] = 0.5
+        scale[scale.abs() < 0.3] = 2
+        torch.div(scale, 3, out=scale)
+    return torch.ops.aten.mul.Tensor(scale, x)
+
+
+def without_autocast(x, y):
+    """A region with another in it, and one in another."""
+    with torch.autocast("cuda", enabled=False):
+        with torch.autocast("cpu", enabled=False):
+            z = x * y
+        same = z
+    with torch.no_grad(), torch.autocast("cpu", enabled=False):
+        scale = (z * 2).exp()
+    return torch.ops.aten.mul.Tensor(same, scale)
+
+
+def with_autocast(x):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = torch.ops.aten.mul.Tensor(x, 2)
+    return y.float()
+
+
+def contiguous_copy(x):
+    y = x.unflatten(1, (2, 3))
+    z = y.permute(2, 0, 1).contiguous()
+    z[..., 0] += 2
+    return z * y.permute(2, 0, 1)
+
+
 ROWS = [
+    row("no_grad_own", "aten.mul.Tensor", own_without_gradient, f(3, 6)),
+    row("autocast_off", "aten.mul.Tensor", without_autocast, f(3, 6), f(3, 6)),
+    row("autocast_on", "aten.to.dtype", with_autocast, f(3, 6), refused="where it is enabled"),
+    row("in_place_contiguous", "aten.add_.Tensor", contiguous_copy, f(3, 6)),
+    row("in_place_dropout", "aten.dropout_.default aten.feature_dropout_.default",
+        made(lambda y, x: torch.feature_dropout_(torch.dropout_(y, 0.0, True), 0.0, True)), f(3, 6)),
     row("no_grad", "aten.mul.Tensor", without_gradient, f(3, 6)),
     row("no_grad_integers", "aten.mul.Tensor", buckets, f(3, 6)),
     row("no_grad_unknown", "aten.mul.Tensor", counted, f(3, 6), refused="set_grad_enabled"),
