@@ -295,7 +295,7 @@ class Drawn(nn.Module):
                  (self.cauchy, torch.empty(count).cauchy_()), (self.bounded, torch.empty(count).uniform_(-1.0, 3.0)),
                  (self.narrow, torch.rand(count, dtype=torch.float16)), (self.bfloat, torch.rand(count, dtype=torch.bfloat16)),
                  (self.kinds, torch.multinomial(weights, count, replacement=True)),
-                 (self.order, torch.randperm(256)), (self.dropped, F.dropout(torch.ones(count), 0.5)),
+                 (self.order, torch.randperm(256)), (self.dropped, F.dropout(torch.ones(count), 0.5, inplace=True)),
                  (self.pair, torch.multinomial(weights[1:].expand(count // 2, 3), 2)[:, 0])]
         for parameter, numbers in drawn:
             loss = loss + (parameter * numbers).mean() * parameter.numel()
