@@ -98,6 +98,9 @@ class Net(torch.nn.Module):
         elif self.kind == "attribute":
             self.calls += 1
             h = h * self.calls
+        elif self.kind == "seed":
+            torch.manual_seed(0)
+            h = h + torch.randn_like(h)
         elif self.kind == "changed":
             with torch.no_grad():
                 self.first.weight.mul_(0.9)
@@ -138,7 +141,8 @@ def what_is_refused(test, folder):
                         ("view", "copy shares the memory of the parameter first.weight"),
                         ("shared", "first.weight and other.weight are two parameters in the same memory"),
                         ("number", "torch.export: "), ("number", "python_cases.py:"),
-                        ("input", "changes its inputs in place: x"), ("reentrant checkpoint", "use_reentrant=False"), ("attribute", "changes attributes that are no buffers: calls")):
+                        ("input", "changes its inputs in place: x"), ("reentrant checkpoint", "use_reentrant=False"), ("seed", "seeds the random numbers"),
+                        ("attribute", "changes attributes that are no buffers: calls")):
         with test.subTest(kind):
             refused(test, words, Net(kind), example())
     refused(test, "expected tensors", Net(), [1])

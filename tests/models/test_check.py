@@ -142,6 +142,35 @@ def random():
     return Random(), (torch.randn(4, 5, 6), torch.randn(4, 5, 3))
 
 
+class Drawing(torch.nn.Module):
+    """Stochastic depth, noise on weights and in a buffer, a hard choice of one row; numbers within a checkpoint."""
+
+    def __init__(self, within):
+        super().__init__()
+        self.first, self.second, self.within = torch.nn.Linear(6, 6), torch.nn.Linear(6, 5), within
+        self.rows = torch.nn.Parameter(torch.randn(5, 3))
+        self.register_buffer("noise", torch.zeros(3))
+
+    def branch(self, x):
+        return torch.tanh(self.first(x)) * torch.rand_like(x)
+
+    def forward(self, x):
+        if self.within:
+            return self.second(torch.utils.checkpoint.checkpoint(self.branch, x, use_reentrant=False)) @ self.rows
+        self.noise.normal_()
+        x = x + self.branch(x) * x.new_empty(x.shape[0], 1).bernoulli_(0.5)
+        rows = self.rows + 0.1 * torch.randn_like(self.rows)
+        return torch.nn.functional.gumbel_softmax(self.second(x), hard=True) @ rows + self.noise
+
+
+def drawing():
+    return Drawing(False), torch.randn(4, 6)
+
+
+def drawing_within():
+    return Drawing(True), torch.randn(4, 6)
+
+
 def hooked():
     module, x, names = good()
     module.first.weight.register_hook(lambda gradient: 2 * gradient)
@@ -246,6 +275,13 @@ class CheckModel(ToolTest):
         self.assertEqual(status, 0, output)
         self.assertIn("2 dropout rates 0", output)
 
+    def test_random_numbers(self):
+        """PyTorch draws those of Tessera, also of micro-batches and on ranks."""
+        for flags in ([], ["--", "--mesh", "shard=2", "--strategy", "zero3", "--accumulate=2"]):
+            status, output, line = self.check("net.py:drawing", "--loss", "mse", *flags)
+            self.assertEqual(status, 0, output)
+            self.assertRegex(line, r"^same: loss .* 5 gradients within")
+
     def test_cut_gradients(self):
         for entrance, flags in ENTRANCES.items():
             with self.subTest(entrance):
@@ -288,6 +324,7 @@ class CheckModel(ToolTest):
                                 (["net.py:unsupported", "--loss", "mse"], "cannot be imported; node"),
                                 (["net.py:unsupported", "--loss", "mse", "--via", "onnx"], "1 node cannot be imported; node"),
                                 (["net.py:narrow"], "parameters of torch.bfloat16"),
+                                (["net.py:drawing_within", "--loss", "mse"], "random numbers of a backward pass"),
                                 (["net.py:good", "--", "--lr", "1"], "--lr is set by the check"),
                                 (["net.py:good", "--", "--strategy", "none"], "strategy")):
             with self.subTest(" ".join(arguments)):

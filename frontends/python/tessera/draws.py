@@ -199,6 +199,17 @@ def given_to(function, args, kwargs):
     return {**defaults, **dict(zip(names, args)), **kwargs}
 
 
+def draws(function, args, kwargs):
+    """Whether a call draws random numbers: what has a dropout does so only if that is on."""
+    if torch.Tag.nondeterministic_seeded not in function.tags:
+        return False
+    given = given_to(function, args, kwargs)
+    rates = [given[name] for name in ("dropout_p", "dropout") if name in given]
+    if not rates and "dropout" in function._schema.name:
+        rates = [given["p"]]
+    return not rates or (0 < rates[0] < 1 and given.get("train") is not False)
+
+
 class Draws(TorchDispatchMode):
     """Within it PyTorch draws the numbers of a step of Tessera, of a run with the seed 0. Calls count in their order, as in the
     program. kinds: the types of which numbers were made in a training before, for a module in another type."""
@@ -214,7 +225,7 @@ class Draws(TorchDispatchMode):
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if torch.Tag.nondeterministic_seeded not in function.tags:
+        if not draws(function, args, kwargs):
             return function(*args, **kwargs)
         name, given = operator_of(function), given_to(function, args, kwargs)
         if name is None or given.get("generator") is not None:
@@ -245,6 +256,6 @@ class NoDraws(TorchDispatchMode):
     """Within it drawing is an error: in a backward pass a checkpoint would draw once more."""
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        if torch.Tag.nondeterministic_seeded in function.tags:
+        if draws(function, args, kwargs or {}):
             raise RuntimeError("random numbers of a backward pass (torch.utils.checkpoint draws again) are not compared")
         return function(*args, **(kwargs or {}))

@@ -6,6 +6,7 @@ import contextlib
 import torch
 from torch.utils import _pytree
 
+from .errors import ExportError
 from .module_checks import has_values
 
 
@@ -27,6 +28,20 @@ def same_random_numbers(seed):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield
+
+
+@contextlib.contextmanager
+def seeding_refused():
+    """Within it torch.manual_seed and torch.seed raise ExportError."""
+    def refuse(*_):
+        raise ExportError("the forward pass seeds the random numbers, of which a program says nothing: it draws other ones in every "
+                          "step")
+    kept = torch.manual_seed, torch.seed
+    torch.manual_seed = torch.seed = refuse
+    try:
+        yield
+    finally:
+        torch.manual_seed, torch.seed = kept
 
 
 def outputs_of(result):

@@ -1,4 +1,4 @@
-"""Rows: random numbers other than dropout. PyTorch draws those of Tessera (frontends/python/tessera/draws.py)."""
+"""Rows: random numbers, and dropout in place that is off. PyTorch draws those of Tessera (frontends/python/tessera/draws.py)."""
 
 import torch
 from rows import f, i, row
@@ -121,6 +121,10 @@ ROWS = [
     row("rrelu_zeros", "aten.rrelu.default", lambda x: F.rrelu(x, training=True), f(3, 4, kind="grid")),
     row("rrelu_off", "aten.rrelu.default", lambda x: F.rrelu(x, training=False), f(3, 4)),
     row("rrelu_in_place", "aten.rrelu_.default", lambda x: F.rrelu(x * 2, training=True, inplace=True), f(3, 4)),
+    row("dropout_in_place", "aten.dropout_.default", lambda x: aten.dropout_.default(x * 2, 0.0, True), f(3, 4)),
+    row("dropout_in_place_all", "aten.dropout_.default", lambda x: x * aten.dropout_.default(torch.ones(3, 4), 1.0, True), f(3, 4)),
+    row("alpha_dropout_in_place", "aten.alpha_dropout_.default", lambda x: aten.alpha_dropout_.default(x * 2, 0.5, False), f(3, 4)),
+    row("feature_dropout_in_place", "aten.feature_dropout_.default", lambda x: aten.feature_dropout_.default(x * 2, 0.5, False), f(3, 4)),
     row("poisson", "aten.poisson.default", lambda x: x * aten.poisson.default(x.exp()), f(3, 4), refused=OTHERS),
     row("binomial", "aten.binomial.default", lambda x, n: x * aten.binomial.default(n.float(), x.detach().sigmoid()), f(3, 4), i(3, 4), refused=OTHERS),
     row("standard_gamma", "aten._standard_gamma.default", lambda x: aten._standard_gamma.default(x.exp()), f(3, 4), refused=OTHERS),
