@@ -193,6 +193,7 @@ const OpRow kRows[] = {
     {"aten.add.Tensor", opSum<true>},
     {"aten.adjoint.default", opAdjoint},
     {"aten.alias.default", opPairs},
+    {"aten.broadcast_tensors.default", opEachPart, ""},
     {"aten.cat.default", opEachPart, ""},
     {"aten.chunk.default", opEachPart},
     {"aten.clone.default", opPairs},
