@@ -142,14 +142,23 @@ LogicalResult opSquare(Call &c) {
 }
 
 const OpRow kRows[] = {
-    {"aten.abs.default", toReal<length>},          {"aten.angle.default", toReal<angle>},
-    {"aten.cos.default", toPairs<cosine>},         {"aten.exp.default", toPairs<exponential>},
-    {"aten.l1_loss.default", opL1, "self,target"}, {"aten.linalg_vector_norm.default", opNorm},
-    {"aten.log.default", toPairs<logarithm>},      {"aten.norm.Scalar", opNorm},
-    {"aten.norm.ScalarOpt_dim", opNorm},           {"aten.pow.Tensor_Scalar", opPow},
-    {"aten.reciprocal.default", toPairs<inverse>}, {"aten.rsqrt.default", toPairs<inverseRoot>},
-    {"aten.sgn.default", toPairs<direction>},      {"aten.sin.default", toPairs<sine>},
-    {"aten.sqrt.default", toPairs<root>},          {"aten.square.default", opSquare},
+    {"aten.abs.default", toReal<length>},
+    {"aten.angle.default", toReal<angle>},
+    {"aten.cos.default", toPairs<cosine>},
+    {"aten.exp.default", toPairs<exponential>},
+    {"aten.l1_loss.default", opL1, "self,target"},
+    {"aten.linalg_norm.default", opNorm},
+    {"aten.linalg_vector_norm.default", opNorm},
+    {"aten.log.default", toPairs<logarithm>},
+    {"aten.norm.Scalar", opNorm},
+    {"aten.norm.ScalarOpt_dim", opNorm},
+    {"aten.pow.Tensor_Scalar", opPow},
+    {"aten.reciprocal.default", toPairs<inverse>},
+    {"aten.rsqrt.default", toPairs<inverseRoot>},
+    {"aten.sgn.default", toPairs<direction>},
+    {"aten.sin.default", toPairs<sine>},
+    {"aten.sqrt.default", toPairs<root>},
+    {"aten.square.default", opSquare},
 };
 } // namespace
 

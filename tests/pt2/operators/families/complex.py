@@ -69,6 +69,14 @@ def k0():
     return torch.zeros(())
 
 
+def filled(z):
+    """In place, as filters of frequencies have it."""
+    z = z * 1.0
+    z[:, 2:] = 0
+    z[0] = 1.5
+    return z
+
+
 def written(z):
     """In place, as Fourier neural operators have it."""
     made = torch.zeros(4, 6, dtype=torch.cfloat)
@@ -236,6 +244,16 @@ ROWS = [
     moved("adjoint", "adjoint.default", lambda z: aten.adjoint.default(z).resolve_conj(), 2, 3, 4),
     moved("mH", "mH.default", lambda z: z.mH.resolve_conj(), 2, 3, 4),
     moved("matrix_H", "matrix_H.default", lambda z: aten.matrix_H.default(z).resolve_conj(), 3, 4),
+    moved("scatter", "scatter.src", lambda z: z.scatter(1, torch.tensor([[0, 3], [1, 2], [2, 0]]), z[:, :2] * 1j), 3, 4),
+    moved("scatter_add", "scatter_add.default", lambda z: z.scatter_add(1, torch.tensor([[0, 3], [1, 1], [2, 0]]), z[:, :2] * 1j), 3, 4),
+    moved("fill", "fill_.Scalar", filled, 3, 4),
+    moved("fill_tensor", "fill.Tensor", lambda z: z * aten.fill.Tensor(z, torch.tensor(2.0)), 3, 4),
+    moved("where_number", "where.ScalarOther where.ScalarSelf",
+          lambda z: torch.where(z.real > 0, z, 0) + torch.where(z.imag > 0, 2.0, z), 3, 4),
+    moved("tril", "tril.default", lambda z: z.tril(), 3, 4),
+    moved("triu", "triu.default", lambda z: z.triu(1), 3, 4),
+    moved("vdot", "vdot.default", lambda z: torch.vdot(z[0], z[1]), 3, 4),
+    row("linalg_norm", "aten.linalg_norm.default", lambda x, y: torch.linalg.norm(torch.complex(x, y)), f(3, 4), f(3, 4)),
     moved("diagonal", "diagonal.default", lambda z: z.diagonal(1), 3, 4),
     # --- Refused ---
     moved("pow_other", "pow.Tensor_Scalar", lambda z: z ** 1.5, 3, 4, refused="whole exponents"),
