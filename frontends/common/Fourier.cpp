@@ -140,10 +140,10 @@ bool checkFourier(Call &n, int64_t size) {
   if (size > kMaxSize)
     return succeeded(
         n.fail("a Fourier transform of " + Twine(size) + " elements: at most " + Twine(kMaxSize) + " are supported"));
-  if (largestPrime(size) > kMaxPrime)
-    return succeeded(n.fail("a Fourier transform of " + Twine(size) + " elements: prime factors beyond " +
-                            Twine(kMaxPrime) + " would need a matrix of " + Twine(largestPrime(size)) +
-                            " x as many; cut or pad to another size"));
+  if (const int64_t prime = largestPrime(size); prime > kMaxPrime)
+    return succeeded(n.fail("a Fourier transform of " + Twine(size) + " elements: its prime factor " + Twine(prime) +
+                            " is beyond " + Twine(kMaxPrime) + " and would need a matrix of " + Twine(prime) + " x " +
+                            Twine(prime) + "; cut or pad to another size"));
   return true;
 }
 
