@@ -1,9 +1,8 @@
 //===- Fourier.h - discrete Fourier transforms ------------------*- C++ -*-===//
 //
-// A transform of n elements is a product with a matrix of cosines and sines, n^2 in number. Beyond some hundred
-// elements it is made of two, of a and of b elements with a * b = n, between which each element is turned (Cooley and
-// Tukey, "An algorithm for the machine calculation of complex Fourier series", 1965), and so on. Complex numbers are
-// pairs (Pairs.h).
+// A transform of a few elements, n, is a product with a matrix of n x n cosines and sines. A larger one is made of two,
+// of a and of b elements with a * b = n, between which each element is turned (Cooley and Tukey, "An algorithm for the
+// machine calculation of complex Fourier series", 1965), and so on. Complex numbers are pairs (Pairs.h).
 //
 //===----------------------------------------------------------------------===//
 

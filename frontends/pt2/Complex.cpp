@@ -61,31 +61,36 @@ LogicalResult ofParts(Call &c, llvm::function_ref<LogicalResult(Build &, Value, 
   return set(c.b, frontend::partOf(c.b, x, 0), frontend::partOf(c.b, x, 1));
 }
 
-FailureOr<Call> callOfParts(Call &c, Parts parts, ArrayRef<StringRef> widened) {
+FailureOr<Call> callReal(Call &c, llvm::function_ref<Value(int)> replaced) {
   StringRef target = c.node.target;
   target.consume_front("torch.ops.");
   const OpRow *row = findOp(target);
   if (!row)
     return c.fail(kNoComplex);
+  Call real = c;
+  for (int i = 0; i < c.inputCount(); ++i)
+    if (Value value = replaced(i)) {
+      real.inputs[i] = Entry();
+      real.inputs[i].value = value;
+    }
+  real.outputs.assign(c.outputs.size(), Entry());
+  return failed(row->handler(real)) ? FailureOr<Call>(c.fail(real.reason)) : FailureOr<Call>(std::move(real));
+}
+
+FailureOr<Call> callOfParts(Call &c, Parts parts, ArrayRef<StringRef> widened) {
   auto isWidened = [&](int i) {
     return llvm::any_of(widened, [&](StringRef name) { return c.isTensor(name) && c.at(name) == i; });
   };
-  Call real = c;
-  for (int i = 0; i < c.inputCount(); ++i) {
-    Value made;
+  Call kept = c;
+  for (int i = 0; i < c.inputCount(); ++i)
     if (parts[i] == kLeftOut)
-      real.inputs[i] = Entry();
-    else if (c.inputs[i].isComplex)
-      made = frontend::partOf(c.b, c.input(i), parts[i]);
-    else if (isWidened(i) && parts[i] == 1)
-      made = c.b.splatLike(c.input(i), 0);
-    if (!made)
-      continue;
-    real.inputs[i] = Entry();
-    real.inputs[i].value = made;
-  }
-  real.outputs.assign(c.outputs.size(), Entry());
-  return failed(row->handler(real)) ? FailureOr<Call>(c.fail(real.reason)) : FailureOr<Call>(std::move(real));
+      kept.inputs[i] = Entry();
+  auto real = callReal(kept, [&](int i) -> Value {
+    if (kept.inputs[i].isComplex)
+      return frontend::partOf(c.b, c.input(i), parts[i]);
+    return isWidened(i) && parts[i] == 1 ? c.b.splatLike(c.input(i), 0) : Value();
+  });
+  return failed(real) ? FailureOr<Call>(c.fail(kept.reason)) : real;
 }
 
 } // namespace tessera::pt2

@@ -25,11 +25,15 @@ mlir::LogicalResult broadcast(Call &c, mlir::Value &x, mlir::Value &y);
 mlir::LogicalResult ofParts(Call &c,
                             llvm::function_ref<mlir::LogicalResult(train::Build &, mlir::Value, mlir::Value)> set);
 
+/// The call's operator on real numbers, with what `replaced` gives instead of each input; null keeps an input as it is.
+/// Fails with the call's reason.
+mlir::FailureOr<Call> callReal(Call &c, llvm::function_ref<mlir::Value(int)> replaced);
+
 /// Which part each complex input is in a call of real numbers, 0 or 1. An input that is left out is None there.
 inline constexpr int64_t kLeftOut = -1;
 using Parts = llvm::ArrayRef<int64_t>;
-/// The call's operator on real numbers, on these parts of its complex inputs. Of real tensors that `widened` names the
-/// imaginary part is 0; other ones are the same for all parts. Fails with the call's reason.
+/// The call's operator on these parts of its complex inputs. Of real tensors that `widened` names the imaginary part is
+/// 0; other ones are the same for all parts. Fails with the call's reason.
 mlir::FailureOr<Call> callOfParts(Call &c, Parts parts, llvm::ArrayRef<llvm::StringRef> widened = {});
 
 } // namespace tessera::pt2

@@ -121,6 +121,15 @@ LogicalResult choose(Call &c, StringRef condition, StringRef onTrue, StringRef o
   return c.setComplex(c.b.select(wide(c.b.reshape(c.value(condition), shape)), wide(*x), wide(*y)));
 }
 LogicalResult opWhere(Call &c) { return choose(c, "condition", "self", "other"); }
+/// One number in the shape of `self`.
+LogicalResult opFill(Call &c) {
+  auto x = pairsOf(c, "value");
+  if (failed(x))
+    return failure();
+  if (!c.isComplex("self") || shapeOf(*x).size() != 1)
+    return c.fail("expected a complex tensor, and one number");
+  return c.setComplex(c.b.broadcastTo(*x, c.shape("self")));
+}
 LogicalResult opMaskedFill(Call &c) { return choose(c, "mask", "value", "self"); }
 
 // --- What moves elements, or adds them up ---
@@ -193,6 +202,7 @@ const OpRow kRows[] = {
     {"aten.add.Tensor", opSum<true>},
     {"aten.adjoint.default", opAdjoint},
     {"aten.alias.default", opPairs},
+    {"aten.broadcast_tensors.default", opEachPart, ""},
     {"aten.cat.default", opEachPart, ""},
     {"aten.chunk.default", opEachPart},
     {"aten.clone.default", opPairs},
@@ -213,6 +223,8 @@ const OpRow kRows[] = {
     {"aten.empty.memory_format", opFilled, ""},
     {"aten.expand.default", opEachPart},
     {"aten.expand_as.default", opEachPart, "self,other"},
+    {"aten.fill.Scalar", opFill},
+    {"aten.fill.Tensor", opFill, "self,value"},
     {"aten.flatten.using_ints", opEachPart},
     {"aten.flip.default", opEachPart},
     {"aten.full.default", opFilled, ""},
@@ -251,6 +263,8 @@ const OpRow kRows[] = {
     {"aten.roll.default", opEachPart},
     {"aten.rsub.Scalar", opSum<false, true>},
     {"aten.rsub.Tensor", opSum<false, true>},
+    {"aten.scatter.src", opPlace, "self,index,src"},
+    {"aten.scatter_add.default", opPlace, "self,index,src"},
     {"aten.select.int", opEachPart},
     {"aten.select_scatter.default", opPlace, "self,src"},
     {"aten.slice.Tensor", opEachPart},
@@ -275,6 +289,8 @@ const OpRow kRows[] = {
     {"aten.to.dtype", opTo},
     {"aten.to.dtype_layout", opTo},
     {"aten.transpose.int", opEachPart},
+    {"aten.tril.default", opEachPart},
+    {"aten.triu.default", opEachPart},
     {"aten.type_as.default", opTo, "self,other"},
     {"aten.unbind.int", opEachPart},
     {"aten.unflatten.int", opEachPart},
@@ -283,6 +299,8 @@ const OpRow kRows[] = {
     {"aten.view_as.default", opEachPart, "self,other"},
     {"aten.view_as_complex.default", opViewAsComplex},
     {"aten.view_as_real.default", opViewAsReal},
+    {"aten.where.ScalarOther", opWhere, "condition,self"},
+    {"aten.where.ScalarSelf", opWhere, "condition,other"},
     {"aten.where.self", opWhere, "condition,self,other"},
     {"aten.zeros.default", opFilled, ""},
     {"aten.zeros_like.default", opFilled},

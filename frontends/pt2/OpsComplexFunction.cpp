@@ -40,6 +40,31 @@ template <Value (*function)(Build &, Value, Value)> LogicalResult toReal(Call &c
   return ofParts(c, [&](Build &b, Value x, Value y) { return c.set(function(b, x, y)); });
 }
 
+Value lengthOf(Build &b, Value pairs) {
+  return length(b, frontend::partOf(b, pairs, 0), frontend::partOf(b, pairs, 1));
+}
+
+/// Norms are those of the magnitudes.
+LogicalResult opNorm(Call &c) {
+  auto real = callReal(c, [&](int i) { return c.inputs[i].isComplex ? lengthOf(c.b, c.input(i)) : Value(); });
+  if (failed(real))
+    return failure();
+  c.outputs = std::move(real->outputs);
+  return success();
+}
+
+/// The distance of the difference's magnitudes from 0.
+LogicalResult opL1(Call &c) {
+  if (!c.isComplex("self") || !c.isComplex("target") || c.shape("self") != c.shape("target"))
+    return c.fail("expected complex tensors of one shape");
+  Value size = lengthOf(c.b, c.b.sub(c.value("self"), c.value("target")));
+  auto real = callReal(c, [&](int i) { return i == c.at("self") ? size : c.b.splatLike(size, 0); });
+  if (failed(real))
+    return failure();
+  c.outputs = std::move(real->outputs);
+  return success();
+}
+
 Value ofPolar(Build &b, Value length, Value angle) {
   return joinParts(b, b.mul(length, b.unary<CosOp>(angle)), b.mul(length, b.unary<SinOp>(angle)));
 }
@@ -117,12 +142,23 @@ LogicalResult opSquare(Call &c) {
 }
 
 const OpRow kRows[] = {
-    {"aten.abs.default", toReal<length>},          {"aten.angle.default", toReal<angle>},
-    {"aten.cos.default", toPairs<cosine>},         {"aten.exp.default", toPairs<exponential>},
-    {"aten.log.default", toPairs<logarithm>},      {"aten.pow.Tensor_Scalar", opPow},
-    {"aten.reciprocal.default", toPairs<inverse>}, {"aten.rsqrt.default", toPairs<inverseRoot>},
-    {"aten.sgn.default", toPairs<direction>},      {"aten.sin.default", toPairs<sine>},
-    {"aten.sqrt.default", toPairs<root>},          {"aten.square.default", opSquare},
+    {"aten.abs.default", toReal<length>},
+    {"aten.angle.default", toReal<angle>},
+    {"aten.cos.default", toPairs<cosine>},
+    {"aten.exp.default", toPairs<exponential>},
+    {"aten.l1_loss.default", opL1, "self,target"},
+    {"aten.linalg_norm.default", opNorm},
+    {"aten.linalg_vector_norm.default", opNorm},
+    {"aten.log.default", toPairs<logarithm>},
+    {"aten.norm.Scalar", opNorm},
+    {"aten.norm.ScalarOpt_dim", opNorm},
+    {"aten.pow.Tensor_Scalar", opPow},
+    {"aten.reciprocal.default", toPairs<inverse>},
+    {"aten.rsqrt.default", toPairs<inverseRoot>},
+    {"aten.sgn.default", toPairs<direction>},
+    {"aten.sin.default", toPairs<sine>},
+    {"aten.sqrt.default", toPairs<root>},
+    {"aten.square.default", opSquare},
 };
 } // namespace
 

@@ -59,6 +59,18 @@ LogicalResult opProduct(Call &c) {
   return failed(made) ? failure() : c.setComplex(*made);
 }
 
+/// Of the conjugate of the first.
+LogicalResult opVdot(Call &c) {
+  Call conjugated = c;
+  Entry &self = conjugated.inputs[c.at("self")];
+  if (!self.isComplex)
+    return c.fail(kNoComplex);
+  self.value = frontend::conjugate(c.b, c.value("self"));
+  self.constant = nullptr;
+  auto made = productOf(conjugated);
+  return failed(made) ? c.fail(conjugated.reason) : c.setComplex(*made);
+}
+
 /// The bias is added to the product.
 LogicalResult opLinear(Call &c) {
   if (!c.isTensor("bias"))
@@ -85,6 +97,7 @@ const OpRow kRows[] = {
     {"aten.mv.default", opProduct, "self,vec"},
     {"aten.outer.default", opProduct, "self,vec2"},
     {"aten.tensordot.default", opProduct, "self,other"},
+    {"aten.vdot.default", opVdot, "self,other"},
 };
 } // namespace
 

@@ -19,7 +19,7 @@ namespace tessera::pt2 {
 
 namespace {
 /// Blocks that a window may have: each is a value of the step.
-constexpr int64_t kMaxBlocks = 1024;
+constexpr int64_t kMaxBlocks = 128;
 
 /// What both directions have: transforms of `size` elements, of which the window covers `width` in the middle.
 struct Frames {
@@ -41,7 +41,7 @@ FailureOr<Frames> framesOf(Call &c, bool isBack) {
     return c.fail("Fourier transforms are supported in f32 and f64");
   if (!frontend::checkFourier(c, f.size))
     return failure();
-  if (f.hop < 1 || f.width < 1 || f.width > f.size || f.blocks() > kMaxBlocks)
+  if (f.hop < 1 || f.hop > frontend::kMaxConstantElements || f.width < 1 || f.width > f.size || f.blocks() > kMaxBlocks)
     return c.fail("the window does not fit n_fft, or hop_length is out of range");
   if (c.isTensor("window") && (c.isComplex("window") || c.shape("window") != ArrayRef<int64_t>{f.width}))
     return c.fail("the window is complex, or no vector of win_length numbers");
@@ -118,7 +118,7 @@ LogicalResult opStft(Call &c) {
   const int64_t length = shapeOf(*x)[1], count = length < f->size ? 0 : (length - f->size) / f->hop + 1;
   if (count < 1)
     return c.fail("the signal is shorter than n_fft");
-  if (!countElements({shapeOf(*x)[0], count, f->size, 2}))
+  if (!countElements({shapeOf(*x)[0], count, f->blocks() * f->hop, 2}))
     return c.fail("the result is too large");
   Build &b = c.b;
   Value frames = framed(b, *x, *f, count);
@@ -165,13 +165,13 @@ LogicalResult opIstft(Call &c) {
   x = b.moveDim(b.reshape(x, shape), 1, 2); // [batch, windows, frequencies, 2]
   const int64_t count = shapeOf(x)[1], half = f->size / 2 + 1;
   const bool isHalf = c.flag("onesided", shape[1] != f->size);
-  if (shape[1] != (isHalf ? half : f->size) || count < 1)
-    return c.fail("the spectrum does not fit n_fft");
+  if (shape[1] != (isHalf ? half : f->size) || count < 1 || count > frontend::kMaxConstantElements)
+    return c.fail("the spectrum does not fit n_fft, or is too large");
   const int64_t whole = (count - 1) * f->hop + f->size;
-  if (whole > frontend::kMaxConstantElements || !countElements({shape[0], count, f->size, 2}))
+  if (whole > frontend::kMaxConstantElements || !countElements({shape[0], count, f->blocks() * f->hop, 2}))
     return c.fail("the result is too large");
   const int64_t start = c.flag("center", true) ? f->size / 2 : 0;
-  const int64_t end = c.has("length") ? start + c.integerOr("length", 0) : whole - start;
+  const int64_t end = c.has("length") ? start + std::min(c.integerOr("length", 0), whole + 1) : whole - start;
   if (end <= start || end > whole)
     return c.fail("length is more than the windows give, or nothing");
   if (failed(checkEnvelope(c, *f, count, start, end)))

@@ -141,7 +141,8 @@ def what_is_refused(test, folder):
                         ("view", "copy shares the memory of the parameter first.weight"),
                         ("shared", "first.weight and other.weight are two parameters in the same memory"),
                         ("number", "torch.export: "), ("number", "python_cases.py:"),
-                        ("input", "changes its inputs in place: x"), ("reentrant checkpoint", "use_reentrant=False"), ("seed", "seeds the random numbers"),
+                        ("input", "changes its inputs in place: x"), ("reentrant checkpoint", "use_reentrant=False"),
+                        ("seed", "seeds the random numbers"),
                         ("attribute", "changes attributes that are no buffers: calls")):
         with test.subTest(kind):
             refused(test, words, Net(kind), example())

@@ -1,5 +1,5 @@
 """Plain modules with what exporters tend to lose: batch norms, padding, tied weights, numbers as parameters,
-buffers; and modules of torch.nn that become many ops: recurrent layers, images, volumes."""
+buffers; modules of torch.nn that become many ops: recurrent layers, images, volumes; and complex numbers."""
 
 import torch
 import torch.nn.functional as F
@@ -112,8 +112,41 @@ class Recurrent(nn.Module):
         return self.head(h.transpose(0, 1)) + (last.sum((0, 2)) + cell.sum((0, 2)) + state.sum((0, 2))).reshape(-1, 1, 1)
 
 
+class Spectral(nn.Module):
+    """A layer of a Fourier neural operator: low frequencies of both signs have weights, which are complex numbers."""
+
+    def __init__(self, width, modes):
+        super().__init__()
+        self.modes = modes
+        self.weights1, self.weights2 = (nn.Parameter(torch.rand(width, width, modes, modes, dtype=torch.cfloat) / width**2)
+                                        for _ in range(2))
+
+    def forward(self, x):
+        m, z = self.modes, torch.fft.rfft2(x)
+        made = torch.zeros(z.shape, dtype=torch.cfloat, device=x.device)
+        made[:, :, :m, :m] = torch.einsum("bixy,ioxy->boxy", z[:, :, :m, :m], self.weights1)
+        made[:, :, -m:, :m] = torch.einsum("bixy,ioxy->boxy", z[:, :, -m:, :m], self.weights2)
+        return torch.fft.irfft2(made, s=x.shape[-2:])
+
+
+class Fno(nn.Module):
+    """A Fourier neural operator (Li et al., arXiv:2010.08895), its phases turned by a vector of complex numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.lift, self.skip, self.out = nn.Conv2d(1, 4, 1), nn.Conv2d(4, 4, 1), nn.Conv2d(4, 1, 1)
+        self.spectral = Spectral(4, 3)
+        self.phase = nn.Parameter(torch.polar(torch.ones(9), torch.arange(9.0)))
+
+    def forward(self, x):
+        h = self.lift(x)
+        h = F.gelu(self.spectral(h) + self.skip(h))
+        return self.out(torch.fft.ifft(torch.fft.fft(h, norm="ortho") * self.phase, norm="ortho").real)
+
+
 MODELS = {  # name -> (module, example inputs, names, loss)
     "cnn": lambda: (Cnn(), (torch.randn(4, 1, 6, 6),), ["x"], "cross-entropy"),
+    "fno": lambda: (Fno(), (torch.randn(4, 1, 8, 9),), ["x"], "mse"),
     "padded-tied": lambda: (PaddedTied(), (torch.randint(4, 32, (4, 8)),), ["tokens"], "cross-entropy"),
     "images": lambda: (Images(), (torch.randn(4, 2, 8, 9),), ["x"], "mse"),
     "recurrent": lambda: (Recurrent(), (torch.randn(4, 5, 6),), ["x"], "mse"),

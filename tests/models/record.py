@@ -37,6 +37,7 @@ from tessera import compare, targets, training  # noqa: E402
 from tessera.dimensions import axes_of  # noqa: E402
 from tessera.dropout import without_dropout  # noqa: E402
 from tessera.hyper import hyper_flags  # noqa: E402
+from tessera.module_checks import parts_of  # noqa: E402
 from tessera.module_step import kept  # noqa: E402
 from tessera.onnx import ExportError, export_proto, exporters, graph, record  # noqa: E402
 
@@ -46,6 +47,7 @@ KEEP = 64  # elements of an initializer that stay in the file if it is a paramet
 # Causal language models of transformers: family and padding token.
 FAMILIES = {"gpt2": None, "llama": None, "mistral": None, "gemma2": None, "gpt_neox": None, "olmo2": None, "phi": None,
             "phi3": None, "mixtral": None, "qwen2": 0, "qwen3": None, "opt": 1, "roberta": 1}
+PROGRAMS = ("fno",)  # no exporter of ONNX knows complex numbers: record_pt2.py adds the only file
 PLAIN = ("gpt2", "llama", "padded-tied")
 SMALLER = {64: 16, 128: 32, 16: 8}  # sizes of shrink.py's -> those here
 
@@ -76,7 +78,7 @@ def weights_of(model, found):
     norms = tuple(entry["running_mean"].removesuffix("mean") for entry in found["batch_norm"])
     tensors = {name: entry[0] for name, entry in naming.parameter_names(model).items() if name in parameters}
     tensors |= {name: entry[0] for name, entry in naming.buffer_names(model).items() if norms and name.startswith(norms)}
-    return {name: tensor.detach().clone().contiguous() for name, tensor in tensors.items()}
+    return {name: parts_of(tensor.detach()).clone().contiguous() for name, tensor in tensors.items()}
 
 
 def data_for(model, inputs, names, loss, padding):
@@ -179,6 +181,12 @@ def main():
         folder = os.path.join(FOLDER, name)
         model, inputs, names, kind = build(name)
         model.train()
+        if name in PROGRAMS:
+            found = {"parameters": [{"name": each} for each, _ in model.named_parameters()], "batch_norm": [],
+                     "outputs": ["output"]}
+            if options.label == "newest" and not os.path.exists(os.path.join(folder, "model.json")):
+                write_training(folder, name, model, inputs, names, kind, found)
+            continue
         if options.label == "oldest":
             # Those that are not there are not used.
             training.set_weights(model, load_file(os.path.join(folder, "weights.safetensors")))

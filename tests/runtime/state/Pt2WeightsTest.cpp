@@ -55,7 +55,7 @@ std::string table(const std::map<std::string, std::string> &payloads) {
   return "{\"config\": {" + text + "}}";
 }
 
-constexpr int isF16 = 6, isF32 = 7;
+constexpr int isF16 = 6, isF32 = 7, isComplexHalf = 9, isComplex = 10;
 const std::string weightTable = "m/data/weights/model_weights_config.json";
 const std::vector<float> wValues = {1, 2, 3, 4, 5, 6}, bValues = {0.5f, 0.25f, 3};
 
@@ -128,6 +128,22 @@ TEST_F(Pt2Weights, ContiguousStridedTiedAndConstant) {
   EXPECT_EQ(other.gather("tied"), wValues);
 }
 
+TEST_F(Pt2Weights, ComplexNumbersArePairs) {
+  writeZip(path, archiveOf({{"z", payload("weight_0", isComplex, {3}, {1})},
+                            {"end", payload("weight_0", isComplex, {2}, {1}, 1)},
+                            {"ends", payload("weight_0", isComplex, {2, 1}, {2, 1})},
+                            {"one", payload("weight_0", isComplex, {}, {}, 2)}}));
+  FakeState state({{{"z", {3, 2}, {}}, {"end", {2, 2}, {}}, {"ends", {2, 1, 2}, {}}, {"one", {2}, {}}}}, 2);
+  ASSERT_STATUS_OK(load(state, path));
+  EXPECT_EQ(state.gather("z"), wValues);
+  EXPECT_EQ(state.gather("end"), (std::vector<float>{3, 4, 5, 6}));
+  EXPECT_EQ(state.gather("ends"), (std::vector<float>{1, 2, 5, 6}));
+  EXPECT_EQ(state.gather("one"), (std::vector<float>{5, 6}));
+  EXPECT_ERROR(tryPayload(payload("weight_0", isComplex, {4}, {1})), "does not fit the 24 bytes");
+  EXPECT_ERROR(tryPayload(payload("weight_0", isComplex, {2}, {INT64_MAX})), "does not fit");
+  EXPECT_ERROR(tryPayload(payload("weight_0", isComplex, {2}, {1}, INT64_MAX)), "does not fit");
+}
+
 TEST_F(Pt2Weights, NamesAndShapesThatDoNotFit) {
   writeZip(path, archiveOf({{"w", payload("weight_0", isF32, {2, 3}, {3, 1})}}));
   FakeState state({{{"w", {6}, {}}, {"x", {3}, test::constant(9)}}}, 1);
@@ -141,13 +157,13 @@ TEST_F(Pt2Weights, NamesAndShapesThatDoNotFit) {
 
 TEST_F(Pt2Weights, ValuesThatCannotBeReadAreRefusedByName) {
   EXPECT_ERROR(tryPayload(payload("weight_1", isF32, {3}, {1}, 0, "true")), "not readable: 'w' is pickled");
-  EXPECT_ERROR(tryPayload(payload("weight_1", 10, {3}, {1})), "not readable: 'w' has the type 10 of PyTorch");
+  EXPECT_ERROR(tryPayload(payload("weight_1", isComplexHalf, {3}, {1})), "not readable: 'w' has the type 9 of PyTorch");
   Entries entries = archiveOf({{"w", payload("weight_1", isF32, {3}, {1})}});
   entries["m/data/weights/weight_1"] = "";
   EXPECT_ERROR(tryEntries(entries), "not readable: 'w' has no values: the program was exported with fake tensors");
   // What the program lacks need not be readable.
   ASSERT_STATUS_OK(tryEntries(archiveOf({{"w", payload("weight_1", isF32, {3}, {1})},
-                                         {"frequencies", payload("weight_0", 10, {3}, {1})},
+                                         {"frequencies", payload("weight_0", isComplexHalf, {3}, {1})},
                                          {"object", payload("weight_0", isF32, {3}, {1}, 0, "true")}})));
 }
 

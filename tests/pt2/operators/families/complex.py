@@ -69,6 +69,14 @@ def k0():
     return torch.zeros(())
 
 
+def filled(z):
+    """In place, as filters of frequencies have it."""
+    z = z * 1.0
+    z[:, 2:] = 0
+    z[0] = 1.5
+    return z
+
+
 def written(z):
     """In place, as Fourier neural operators have it."""
     made = torch.zeros(4, 6, dtype=torch.cfloat)
@@ -202,6 +210,18 @@ ROWS = [
         lambda x, y: real(torch.einsum("ij,jk,kl->il", torch.complex(x, y), torch.complex(y, x).mT, torch.complex(x, x))),
         f(3, 4), f(3, 4)),
     row("einsum_one", "aten.einsum.default", lambda x, y: real(torch.einsum("ij->ji", torch.complex(x, y))), f(3, 4), f(3, 4)),
+    row("l1_loss", "aten.l1_loss.default",
+        lambda x, y: torch.nn.functional.l1_loss(torch.complex(x, y), torch.complex(y, x[0].expand(3, 4))), f(3, 4), f(3, 4)),
+    row("l1_loss_none", "aten.l1_loss.default",
+        lambda x, y: torch.nn.functional.l1_loss(torch.complex(x, y), torch.complex(y, x), reduction="none"),
+        f(3, 8, kind="grid"), f(3, 8, kind="grid")),
+    row("vector_norm", "aten.linalg_vector_norm.default",
+        lambda x, y: torch.linalg.vector_norm(torch.complex(x, y), dim=-1) + torch.linalg.vector_norm(torch.complex(x, y), 3), f(3, 4),
+        f(3, 4)),
+    row("norm", "aten.norm.Scalar aten.norm.ScalarOpt_dim",
+        lambda x, y: aten.norm.Scalar(torch.complex(x, y)) + aten.norm.ScalarOpt_dim(torch.complex(x, y), 1, [0]), f(3, 4), f(3, 4)),
+    row("broadcast_tensors", "aten.broadcast_tensors.default",
+        lambda x, y: [real(z) for z in torch.broadcast_tensors(torch.complex(x, y), torch.complex(y, x)[:, :1])], f(3, 4), f(3, 4)),
     row("where", "aten.where.self", lambda x, y: real(torch.where(x > 0, torch.complex(x, y), torch.complex(y, x))), f(3, 4), f(3, 4)),
     row("masked_fill", "aten.masked_fill.Scalar", lambda x, y: real(torch.complex(x, y).masked_fill(x > 0, 2.0)), f(3, 4), f(3, 4)),
     row("masked_fill_tensor", "aten.masked_fill.Tensor",
@@ -224,6 +244,16 @@ ROWS = [
     moved("adjoint", "adjoint.default", lambda z: aten.adjoint.default(z).resolve_conj(), 2, 3, 4),
     moved("mH", "mH.default", lambda z: z.mH.resolve_conj(), 2, 3, 4),
     moved("matrix_H", "matrix_H.default", lambda z: aten.matrix_H.default(z).resolve_conj(), 3, 4),
+    moved("scatter", "scatter.src", lambda z: z.scatter(1, torch.tensor([[0, 3], [1, 2], [2, 0]]), z[:, :2] * 1j), 3, 4),
+    moved("scatter_add", "scatter_add.default", lambda z: z.scatter_add(1, torch.tensor([[0, 3], [1, 1], [2, 0]]), z[:, :2] * 1j), 3, 4),
+    moved("fill", "fill_.Scalar", filled, 3, 4),
+    moved("fill_tensor", "fill.Tensor", lambda z: z * aten.fill.Tensor(z, torch.tensor(2.0)), 3, 4),
+    moved("where_number", "where.ScalarOther where.ScalarSelf",
+          lambda z: torch.where(z.real > 0, z, 0) + torch.where(z.imag > 0, 2.0, z), 3, 4),
+    moved("tril", "tril.default", lambda z: z.tril(), 3, 4),
+    moved("triu", "triu.default", lambda z: z.triu(1), 3, 4),
+    moved("vdot", "vdot.default", lambda z: torch.vdot(z[0], z[1]), 3, 4),
+    row("linalg_norm", "aten.linalg_norm.default", lambda x, y: torch.linalg.norm(torch.complex(x, y)), f(3, 4), f(3, 4)),
     moved("diagonal", "diagonal.default", lambda z: z.diagonal(1), 3, 4),
     # --- Refused ---
     moved("pow_other", "pow.Tensor_Scalar", lambda z: z ** 1.5, 3, 4, refused="whole exponents"),

@@ -147,7 +147,7 @@ ROWS = [
     row("istft_length", "aten.istft.default",
         lambda x, y: torch.istft(torch.complex(x, y), 12, window=HANN, length=25), f(2, 7, 11), f(2, 7, 11)),
     # --- Refused ---
-    of_real("rfft_prime", lambda x: torch.fft.rfft(x), 1031, refused="prime factors beyond 1024"),
+    of_real("rfft_prime", lambda x: torch.fft.rfft(x), 1031, refused="prime factor 1031 is beyond 1024"),
     row("stft_complex", "aten.stft.default", lambda x, y: spectrum(torch.complex(x, y)[:, 6:-6], center=False), f(2, 40), f(2, 40),
         refused="complex signals"),
     row("istft_unknown", "aten.istft.default", lambda x, y, w: torch.istft(torch.complex(x, y), 12, window=w), f(2, 7, 11),
