@@ -1,5 +1,6 @@
-"""Dropout and batch norm."""
+"""Dropout, batch norm, choices among equal numbers."""
 
+import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
@@ -58,3 +59,11 @@ class BatchNorm(Base):
 @case(exporter="dynamo")
 class BatchNormDynamo(BatchNorm):
     pass
+
+
+# Choices among equal numbers, which PyTorch makes in another order than ONNX.
+
+@case()
+class EqualNumbers(Base):
+    def between(self, h):
+        return torch.gather(h, 1, (h > 0).float().topk(6, 1).indices)

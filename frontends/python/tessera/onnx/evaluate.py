@@ -11,6 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from .. import module_step
 from ..errors import ExportError, first_line
+from ..ties import FirstOfEqual
 from . import cuts, evaluator_ops, graph, observe
 
 # Of the largest element of an output. Another order of float32 sums changes a deep model's outputs by 1e-6 to 1e-5 of it;
@@ -88,9 +89,10 @@ def why_skipped(model, inputs, axes):
 
 
 def outputs_of(model, inputs):
-    """What the module returns in training mode without dropout, as arrays; its buffers are as before."""
+    """What the module returns in training mode without dropout, as arrays; its buffers are as before. Of equal numbers topk
+    takes the first, as the evaluator does."""
     with (module_step.kept(model, with_parameters=False), observe.Watcher(model, cuts.Places(model)),
-          module_step.same_random_numbers(0)):
+          module_step.same_random_numbers(0), FirstOfEqual()):
         return [output.detach().float().numpy() if output.dtype == torch.bfloat16 else output.detach().numpy()
                 for output in module_step.outputs_of(model(*inputs))[1]]
 
