@@ -7,8 +7,8 @@
 
 namespace tessera::pt2 {
 
-/// Drops what is only there to check numbers read from tensors (`assert lengths.max().item() <= size`), each check with a
-/// warning of the program: a step reads no numbers from tensors. Numbers that something else reads stay.
+/// Drops what is only there to check numbers read from tensors (`assert lengths.max().item() <= size`), each check with
+/// a warning of the program: a step reads no numbers from tensors. Numbers that something else reads stay.
 void dropValueChecks(Program &program);
 
 } // namespace tessera::pt2
