@@ -5,6 +5,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <algorithm>
+
 using namespace llvm;
 
 namespace tessera::pt2 {
@@ -137,8 +139,23 @@ private:
       --depth;
       return inner && take(")") ? inner : fail();
     }
+    const bool isMax = take("torch.sym_max");
+    if (isMax || take("torch.sym_min")) {
+      Number best = extreme(isMax);
+      --depth;
+      return best;
+    }
     --depth;
     return take("L[") ? size() : number();
+  }
+  /// (a, b, ...)
+  Number extreme(bool isMax) {
+    Number best = take("(") ? disjunction() : fail();
+    while (best && take(",")) {
+      Number other = disjunction();
+      best = other ? Number(isMax ? std::max(*best, *other) : std::min(*best, *other)) : fail();
+    }
+    return best && take(")") ? best : fail();
   }
   Number number() {
     skip();

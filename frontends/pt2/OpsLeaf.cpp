@@ -119,6 +119,10 @@ template <int relation> double compared(double a, double b) {
     return a >= b;
   }
 }
+LogicalResult opNegated(Call &c) {
+  auto a = c.number(c.has("a") ? "a" : "self");
+  return a ? c.setNumber(-*a) : c.fail("expected a number");
+}
 LogicalResult opNothing(Call &c) { return success(); }
 /// A check that the exporter wrote: it must hold for the sizes that were chosen.
 LogicalResult opAssert(Call &c) {
@@ -172,6 +176,7 @@ const OpRow kRows[] = {
     {"_operator.mod", onNumbers<rest>, ""},
     {"_operator.mul", onNumbers<product>, ""},
     {"_operator.ne", onNumbers<compared<1>>, ""},
+    {"_operator.neg", opNegated, ""},
     {"_operator.sub", onNumbers<difference>, ""},
     {"_operator.truediv", onNumbers<quotient>, ""},
 };

@@ -175,6 +175,33 @@ def the_module_is_as_before(test, folder):
     test.assertTrue(all(parameter.grad is None for parameter in net.parameters()))
 
 
+class Neighbours(Words):
+    """Its loss needs three positions at least."""
+
+    def forward(self, tokens):
+        words = self.word(tokens)
+        return torch.nn.functional.cross_entropy(words[:, :-1].flatten(0, 1), tokens[:, 1:].flatten() % 3)
+
+
+class Windows(Words):
+    """It fills positions up to whole windows of 4."""
+
+    def forward(self, tokens):
+        filled = torch.nn.functional.pad(self.word(tokens), (0, 0, 0, -tokens.shape[1] % 4))
+        return (filled.unflatten(1, (-1, 4)).mean(2) ** 2).mean()
+
+
+@case
+def ranges_of_dimensions(test, folder):
+    """torch.export says which ranges they have; that of PyTorch 2.6 says less."""
+    if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 9):
+        return
+    program = tessera.export(Neighbours(), (tokens(),), dynamic={"tokens": {0: "batch", 1: "time"}})
+    test.assertFalse([size for size in program.inputs["tokens"].shape if isinstance(size, int)])
+    program = tessera.export(Windows(), (tokens(),), dynamic="positions")
+    tessera.compile(program, os.path.join(folder, "net.tessera"), batch=4, seq=7, loss="output:output")
+
+
 @case
 def dimensions(test, folder):
     program = tessera.export(Net(), example())

@@ -91,6 +91,23 @@ def shapes_for(model, inputs, positional, wanted):
     return entries
 
 
+def narrowed(shapes, problem):
+    """The dynamic_shapes with the ranges that torch.export's exception suggests (time = Dim('time', min=3)); None if it suggests
+    none, or to fix a size."""
+    from torch.export.dynamic_shapes import refine_dynamic_shapes_from_suggested_fixes
+    from torch.utils import _pytree
+    heading, _, fixes = problem.partition("Suggested fixes:")
+    if not fixes:
+        return None
+    fixes = fixes.strip().split("\n\n")[0]  # what follows an empty line is no fix
+    try:
+        found = refine_dynamic_shapes_from_suggested_fixes(heading + "Suggested fixes:\n" + fixes, shapes)
+    except Exception:  # hints that are not names (Dim.AUTO), or a text that torch itself does not understand
+        return None
+    same = any(isinstance(size, int) for size in _pytree.tree_leaves(found)) or repr(found) == repr(shapes)
+    return None if same else found
+
+
 def fixed_dimensions(wanted, inputs, found):
     """Texts of the dimensions that were to be open and have a size in the program. found: {input: shape with symbols}"""
     return [f"dimension {axis} of {name} is {inputs[name].shape[axis]}" for name, entry in wanted.items()

@@ -10,7 +10,7 @@ import warnings
 import torch
 
 from . import archive
-from .dimensions import fixed_dimensions, input_names, shapes_for, wanted_dimensions
+from .dimensions import fixed_dimensions, input_names, narrowed, shapes_for, wanted_dimensions
 from .errors import ExportError, first_line, listed, user_line
 from .module_checks import check_parameters, has_values
 from .module_step import in_training, kept
@@ -132,14 +132,18 @@ def traced(module, inputs, kwargs, named, choices):
     that can be exported. Raises ExportError."""
     reason = None
     for wanted in [choice for at, choice in enumerate(choices) if choice not in choices[:at]]:
-        try:
-            with quiet(), kept(module, with_parameters=False):
-                shapes = shapes_for(module, named, len(inputs), wanted)
-                program = torch.export.export(module, inputs, kwargs, strict=False, dynamic_shapes=shapes)
-            return without_leftovers(program), reason
-        except Exception as why:  # torch has no common class for what its exporter raises
-            problem = why
-            reason = reason or reason_of(why)
+        shapes = shapes_for(module, named, len(inputs), wanted)
+        for _ in range(3):  # torch.export suggests one range after the other
+            try:
+                with quiet(), kept(module, with_parameters=False):
+                    program = torch.export.export(module, inputs, kwargs, strict=False, dynamic_shapes=shapes)
+                return without_leftovers(program), reason
+            except Exception as why:  # torch has no common class for what its exporter raises
+                problem = why
+                reason = reason or reason_of(why)
+                shapes = narrowed(shapes, str(why))
+                if shapes is None:
+                    break
     raise ExportError(f"torch.export: {reason_of(problem)}{user_line(problem)}") from problem
 
 
