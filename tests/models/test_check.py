@@ -236,6 +236,18 @@ class Compare(unittest.TestCase):
         self.assertEqual(self.verdict(b=np.array([1e-9, 3e-9]), noise={"b": 1e-9}).rounding, ["b"])
         self.assertFalse(self.verdict(b=np.array([1e-9, 1e-3]), noise={"b": 1e-3}).same)
 
+    def test_rounding_of_later_losses(self):
+        """May differ as much as rounding moves PyTorch's, unless that is much; the first one must not."""
+        def verdict(losses, exact):
+            gradients = {"a": np.ones(2)}
+            return compare.compare(Training([2.0, 2.0], gradients, ["a"]), Training(losses, gradients, ["a"]),
+                                   exact=lambda: exact)
+        self.assertEqual(verdict([2.0, 2.0004], [2.0, 2.0001]).loose, [2])
+        self.assertIn("rounding moves the losses of steps 2", verdict([2.0, 2.0004], [2.0, 2.0001]).line())
+        for losses, exact in (([2.0, 2.0004], [2.0, 2.0]), ([2.0, 2.0004], None), ([2.0, 2.01], [2.0, 2.1]),
+                              ([2.0004, 2.0], [2.1, 2.1]), ([2.0, float("nan")], [2.0, 2.1])):
+            self.assertFalse(verdict(losses, exact).same)
+
     def test_a_parameter_without_influence_may_be_missing(self):
         self.assertTrue(self.verdict(c=None).same)
 

@@ -120,7 +120,7 @@ class Check:
         with without_dropout(self.model), NoDropout():
             return compare.compare(
                 want, got, lambda: training.rounding(self.model, *setting, want.gradients, accumulate, self.kinds),
-                self.tolerance)
+                self.tolerance, exact=lambda: training.losses_in_double(self.model, *setting, accumulate, self.kinds))
 
     def make_data(self, batch):
         """The arrays of the steps, once."""

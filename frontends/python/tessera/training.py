@@ -123,9 +123,10 @@ def rows_of(data, inputs, names, step, size, dtype=None):
     return rows
 
 
-def reference(model, inputs, names, outputs, data, loss, steps, accumulate=1, draws=None):
+def reference(model, inputs, names, outputs, data, loss, steps, accumulate=1, draws=None, dtype=None):
     """PyTorch's Training on the data; the model is as before. inputs and names: as export takes them; outputs: the
-    names of the module's results; draws: a Draws, which gives the model Tessera's random numbers."""
+    names of the module's results; draws: a Draws, which gives the model Tessera's random numbers; dtype: of floats in the
+    data, if not that of the inputs."""
     trained = {name: entry[0] for name, entry in parameter_names(model).items() if entry[0].requires_grad}
     size = len(next(iter(data.values()))) // steps
     optimizer = torch.optim.AdamW(trained.values(), lr=HYPER["lr"], betas=(HYPER["beta1"], HYPER["beta2"]),
@@ -133,7 +134,8 @@ def reference(model, inputs, names, outputs, data, loss, steps, accumulate=1, dr
     losses, gradients, draws = [], {}, draws or Draws()
     with kept(model), FirstOfEqual():
         for step in range(steps):
-            value = loss_of(model, rows_of(data, inputs, names, step, size), names, outputs, loss, accumulate, draws, step)
+            value = loss_of(model, rows_of(data, inputs, names, step, size, dtype), names, outputs, loss, accumulate, draws,
+                            step)
             optimizer.zero_grad()
             with NoDraws():
                 value.backward()
@@ -159,8 +161,12 @@ def rounding(model, inputs, names, outputs, data, loss, steps, gradients, accumu
     is_wide = any(gradient.dtype == numpy.float64 for gradient in gradients.values())
     other, share = (torch.float32, 2.0**-29) if is_wide else (torch.float64, 1.0)
     rows = rows_of(data, inputs, names, 0, size, other)
-    copied = after_backward(model, other, lambda copied: loss_of(copied, rows, names, outputs, loss, accumulate,
-                                                                 Draws(kinds or [])))
+
+    def after_backward(copied):
+        with FirstOfEqual():
+            loss_of(copied, rows, names, outputs, loss, accumulate, Draws(kinds or [])).backward()
+        return copied
+    copied = in_type(model, other, after_backward)
     if copied is None:
         return {}
     compared = {name: entry[0].grad for name, entry in parameter_names(copied).items()}
@@ -172,10 +178,19 @@ def rounding(model, inputs, names, outputs, data, loss, steps, gradients, accumu
     return {name: max(least[name], share * float((given[name] - grad).abs().max())) for name, grad in compared.items()}
 
 
-def after_backward(model, dtype, loss):
-    """A copy of the model in another type with the gradients of loss(copy); None if it does not run so, or has complex
-    numbers, of which Module.to would drop a part. Where a module makes tensors of PyTorch's default type and of limits of
-    its own type, both must be the same."""
+def losses_in_double(model, inputs, names, outputs, data, loss, steps, accumulate=1, kinds=None):
+    """The losses of reference() in float64; None if the model does not run so, or has parameters of float64. kinds: those
+    of the reference's Draws."""
+    if any(parameter.dtype == torch.float64 for parameter in model.parameters()):
+        return None
+    return in_type(model, torch.float64, lambda copied: reference(
+        copied, inputs, names, outputs, data, loss, steps, accumulate, Draws(kinds or []), torch.float64).losses)
+
+
+def in_type(model, dtype, run):
+    """What run returns of a copy of the model in another type; None if it does not run so, or has complex numbers, of
+    which Module.to would drop a part. Where a module makes tensors of PyTorch's default type and of limits of its own
+    type, both must be the same."""
     if any(tensor.is_complex() for tensor in (*model.parameters(), *model.buffers())):
         return None
     before = torch.get_default_dtype()
@@ -185,10 +200,7 @@ def after_backward(model, dtype, loss):
     for default in (before, dtype):
         try:
             torch.set_default_dtype(default)
-            copied = copy.deepcopy(model).to(dtype)
-            with FirstOfEqual():
-                loss(copied).backward()
-            return copied
+            return run(copy.deepcopy(model).to(dtype))
         except Exception:  # a module that cannot be copied or converted, for whatever reason
             continue
         finally:
