@@ -8,6 +8,8 @@
 #include <cmath>
 #include <complex>
 
+#include <numbers>
+
 using namespace mlir;
 using namespace tessera::train;
 
@@ -40,7 +42,7 @@ int64_t largestPrime(int64_t size) {
 /// scale * exp(+-2 pi i k / n), 0 <= k < n. The angle is reduced to an eighth of a turn in integers, so that quarters
 /// of turns are exact.
 std::complex<double> root(const Fourier &f, int64_t k, int64_t n) {
-  constexpr double pi = 3.14159265358979323846;
+  constexpr double pi = std::numbers::pi;
   const int64_t quarter = 4 * k / n, rest = 4 * k % n;
   const bool isSteep = 2 * rest > n;
   const double angle = pi / 2 * static_cast<double>(isSteep ? n - rest : rest) / static_cast<double>(n);

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include <numbers>
+
 using namespace mlir;
 using namespace tessera::train;
 
@@ -75,7 +77,7 @@ Value atanh(Build &b, Value x) { return b.scale(b.sub(b.unary<Log1pOp>(x), b.una
 
 /// Of the quotient whose magnitude is at most 1, so that nothing overflows.
 Value atan2(Build &b, Value y, Value x) {
-  constexpr double pi = 3.14159265358979323846;
+  constexpr double pi = std::numbers::pi;
   Value zero = b.splatLike(x, 0.0), one = b.splatLike(x, 1.0);
   Value isFlat = b.compare(CompareDirection::Le, b.unary<AbsOp>(y), b.unary<AbsOp>(x));
   Value isOrigin = b.mul(isFlat, compareWith(b, CompareDirection::Eq, x, 0.0));

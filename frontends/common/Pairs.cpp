@@ -21,6 +21,10 @@ Value joinParts(Build &b, Value real, Value imaginary) {
   return b.concat({b.reshape(real, shape), b.reshape(imaginary, shape)}, dim);
 }
 
+Value fromPolar(Build &b, Value length, Value angle) {
+  return joinParts(b, b.mul(length, b.unary<CosOp>(angle)), b.mul(length, b.unary<SinOp>(angle)));
+}
+
 Value multiplyPairs(Build &b, Value x, Value y) {
   Value xr = partOf(b, x, 0), xi = partOf(b, x, 1), yr = partOf(b, y, 0), yi = partOf(b, y, 1);
   return joinParts(b, b.sub(b.mul(xr, yr), b.mul(xi, yi)), b.add(b.mul(xr, yi), b.mul(xi, yr)));

@@ -16,6 +16,8 @@ namespace tessera::frontend {
 mlir::Value partOf(train::Build &b, mlir::Value pairs, int64_t part);
 /// Pairs of parts of one shape.
 mlir::Value joinParts(train::Build &b, mlir::Value real, mlir::Value imaginary);
+/// length * exp(i angle), of tensors of one shape.
+mlir::Value fromPolar(train::Build &b, mlir::Value length, mlir::Value angle);
 /// x * y, of pairs of one shape.
 mlir::Value multiplyPairs(train::Build &b, mlir::Value x, mlir::Value y);
 /// x / y, of pairs of one shape, scaled by the larger part of y, so that squares do not overflow.

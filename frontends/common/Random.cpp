@@ -11,12 +11,14 @@
 
 #include "llvm/Support/MathExtras.h"
 
+#include <numbers>
+
 using namespace mlir;
 using namespace tessera::train;
 
 namespace tessera::frontend {
 
-static constexpr double kPi = 3.14159265358979323846;
+static constexpr double kPi = std::numbers::pi;
 
 /// 24 bits as a number from 0 to below 1.
 Value Random::next(ArrayRef<int64_t> shape) {

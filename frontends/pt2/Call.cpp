@@ -131,9 +131,13 @@ std::optional<int64_t> Call::integer(StringRef name) const {
   return static_cast<int64_t>(*value);
 }
 
-bool Call::flag(StringRef name, bool fallback) const {
-  std::optional<double> value = number(name);
-  return value ? *value != 0 : fallback;
+bool Call::flag(StringRef name, bool fallback) const { return valueOr(name, number(name), fallback ? 1.0 : 0.0) != 0; }
+
+LogicalResult Call::run(LogicalResult (*handler)(Call &)) {
+  unread.clear();
+  if (failed(handler(*this)))
+    return failure();
+  return unread.empty() ? success() : fail("'" + unread + "' is no number that is known");
 }
 
 bool Call::isFloatNumber(StringRef name) const {
@@ -157,7 +161,7 @@ std::optional<SmallVector<int64_t>> Call::ints(StringRef name) const {
   SmallVector<int64_t> values;
   for (size_t i = 0; i < argument->count; ++i) {
     std::optional<double> value = argument->kind == Given::Kind::Number ? numberAt(argument->first + i) : std::nullopt;
-    if (!value)
+    if (!value || !(std::abs(*value) <= 0x1p53))
       return std::nullopt;
     values.push_back(static_cast<int64_t>(*value));
   }
@@ -215,6 +219,8 @@ LogicalResult Call::setComplex(Value pairs, int i) {
 }
 
 LogicalResult Call::setNumber(double value) {
+  if (!std::isfinite(value) || std::abs(value) > 0x1p53)
+    return fail("the number is out of range");
   const bool isFloat = node.outputs.size() == 1 && node.outputs[0].as<SymFloatArg>();
   if (!isFloat && value != std::floor(value))
     return fail("the number is not whole");

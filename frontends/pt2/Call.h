@@ -83,9 +83,11 @@ public:
   // --- Numbers ---
   /// Nothing also for integers that a double does not hold.
   std::optional<double> number(llvm::StringRef name) const;
-  double numberOr(llvm::StringRef name, double fallback) const { return number(name).value_or(fallback); }
+  /// These take the fallback for an argument that is left out. Where it is given and cannot be read, the call fails
+  /// whatever the handler does (notRead).
+  double numberOr(llvm::StringRef name, double fallback) const { return valueOr(name, number(name), fallback); }
   std::optional<int64_t> integer(llvm::StringRef name) const;
-  int64_t integerOr(llvm::StringRef name, int64_t fallback) const { return integer(name).value_or(fallback); }
+  int64_t integerOr(llvm::StringRef name, int64_t fallback) const { return valueOr(name, integer(name), fallback); }
   bool flag(llvm::StringRef name, bool fallback) const;
   /// A list of sizes; a single number counts as a list of one.
   std::optional<llvm::SmallVector<int64_t>> ints(llvm::StringRef name) const;
@@ -121,6 +123,8 @@ public:
   /// What an argument that is a buffer holds after the call.
   void setNext(llvm::StringRef argument, mlir::Value value) { next.emplace_back(argument, value); }
   std::vector<std::pair<llvm::StringRef, mlir::Value>> takeNext() { return std::exchange(next, {}); }
+  /// Runs a row's handler on the call; fails, too, where an argument was given that it could not read.
+  mlir::LogicalResult run(mlir::LogicalResult (*handler)(Call &));
 
   const Node &node;
   frontend::Step &step;
@@ -132,10 +136,16 @@ public:
 
 private:
   const Given *find(llvm::StringRef name) const;
+  template <typename T> T valueOr(llvm::StringRef name, std::optional<T> value, T fallback) const {
+    if (!value && has(name))
+      unread = name.str();
+    return value.value_or(fallback);
+  }
   std::optional<double> numberAt(size_t input) const;
 
   llvm::StringMap<Given> given;
   std::vector<std::pair<llvm::StringRef, mlir::Value>> next;
+  mutable std::string unread;
 };
 
 } // namespace tessera::pt2

@@ -62,9 +62,7 @@ LogicalResult ofParts(Call &c, llvm::function_ref<LogicalResult(Build &, Value, 
 }
 
 FailureOr<Call> callReal(Call &c, llvm::function_ref<Value(int)> replaced) {
-  StringRef target = c.node.target;
-  target.consume_front("torch.ops.");
-  const OpRow *row = findOp(target);
+  const OpRow *row = findOp(shortTarget(c.node.target));
   if (!row)
     return c.fail(kNoComplex);
   Call real = c;
@@ -74,7 +72,7 @@ FailureOr<Call> callReal(Call &c, llvm::function_ref<Value(int)> replaced) {
       real.inputs[i].value = value;
     }
   real.outputs.assign(c.outputs.size(), Entry());
-  return failed(row->handler(real)) ? FailureOr<Call>(c.fail(real.reason)) : FailureOr<Call>(std::move(real));
+  return failed(real.run(row->handler)) ? FailureOr<Call>(c.fail(real.reason)) : FailureOr<Call>(std::move(real));
 }
 
 FailureOr<Call> callOfParts(Call &c, Parts parts, ArrayRef<StringRef> widened) {

@@ -176,8 +176,8 @@ LogicalResult Importer::addTensor(const InputSpec &spec) {
   const bool isComplex = isComplexType(program.graph.tensors.at(spec.name).dtype);
   RankedTensorType type = typeOf(program.graph.tensors.at(spec.name));
   if (isComplex && (!type || mutations.isChanged(spec.name)))
-    return error() << "'" << spec.target << "': " << kNoComplex
-                   << " but as complex64 and complex128 that does not change";
+    return error() << "'" << spec.target << "': complex tensors of a module are supported as complex64 or complex128, "
+                   << "and only if it does not change them";
   if (!type)
     return error() << "'" << spec.target << "' has an element type that is not supported ("
                    << scalarTypeName(program.graph.tensors.at(spec.name).dtype) << "), or is too large";

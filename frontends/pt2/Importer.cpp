@@ -195,6 +195,25 @@ bool Importer::meetsComplex(const Node &node) const {
          llvm::any_of(node.outputs, isComplex);
 }
 
+/// What the program says of the results, in the call.
+LogicalResult Importer::describeResults(ArrayRef<std::string> results, Call &call) {
+  for (auto [i, name] : llvm::enumerate(results)) {
+    auto meta = program.graph.tensors.find(name);
+    const bool isTensor = meta != program.graph.tensors.end(),
+               isRead = isUsed.contains(name) || isOutput.contains(name);
+    const auto dtype = isTensor ? meta->second.dtype : ScalarType::Unknown;
+    const Type element = typeOf(dtype);
+    if (isComplexType(dtype) && !element)
+      return call.fail(kNoComplex);
+    if (isTensor && !element && (isRead || i == 0))
+      return call.fail(Twine("its result is of a type that is not supported: ") + scalarTypeName(dtype));
+    call.resultElements.push_back(element);
+    call.isComplexResult.push_back(isComplexType(dtype));
+    call.isRead.push_back(isRead);
+  }
+  return success();
+}
+
 void Importer::importNode(const Node &node) {
   if (isCounter(node))
     return;
@@ -225,15 +244,8 @@ void Importer::importNode(const Node &node) {
   if (!fill(node, inputs, given))
     return giveUp("");
   Call call(node, train::Build(step.builder, locOf(node)), std::move(inputs), std::move(given), results.size(), step);
-  for (const std::string &name : results) {
-    auto meta = program.graph.tensors.find(name);
-    const auto dtype = meta == program.graph.tensors.end() ? ScalarType::Unknown : meta->second.dtype;
-    if (isComplexType(dtype) && !typeOf(dtype))
-      return giveUp(kNoComplex);
-    call.resultElements.push_back(typeOf(dtype));
-    call.isComplexResult.push_back(isComplexType(dtype));
-    call.isRead.push_back(isUsed.contains(name) || isOutput.contains(name));
-  }
+  if (failed(describeResults(results, call)))
+    return giveUp(call.reason);
   call.graph = &program.graph;
   call.symbols = &symbols;
   call.isNormalisedByBatch = isNormalisedByBatch(node);
@@ -253,7 +265,7 @@ void Importer::importNode(const Node &node) {
         "an operand is wider than what it changes, and the result would be rounded otherwise than in PyTorch");
   auto handler = [&]() -> LogicalResult {
     (void)call.takeNext(); // of an attempt before
-    return failed(row->handler(call)) ? failure() : checkResults(results, call);
+    return failed(call.run(row->handler)) ? failure() : checkResults(results, call);
   };
   if (failed(calls.run(
           call, [&] { return node.name; }, handler)))

@@ -56,6 +56,7 @@ private:
   /// Whether the program says that a node reads or gives complex numbers.
   bool meetsComplex(const Node &node) const;
   bool fill(const Node &node, std::vector<Entry> &inputs, llvm::StringMap<Given> &given);
+  mlir::LogicalResult describeResults(llvm::ArrayRef<std::string> results, Call &call);
   mlir::LogicalResult checkResults(llvm::ArrayRef<std::string> results, Call &call);
   void report(const Node &node, const llvm::Twine &reason);
 

@@ -34,7 +34,7 @@ LogicalResult opComplex(Call &c) { return ofReal<joinParts>(c, "real", "imag"); 
 Value polar(Build &b, Value length, Value angle) {
   Value size = b.unary<AbsOp>(length), twice = StopGradientOp::create(b.builder, b.loc, b.scale(size, 2));
   Value x = b.select(compareWith(b, CompareDirection::Lt, length, 0), b.sub(size, twice), size);
-  return joinParts(b, b.mul(x, b.unary<CosOp>(angle)), b.mul(x, b.unary<SinOp>(angle)));
+  return frontend::fromPolar(b, x, angle);
 }
 LogicalResult opPolar(Call &c) { return ofReal<polar>(c, "abs", "angle"); }
 
@@ -164,7 +164,8 @@ LogicalResult opCopy(Call &c) { return eachPart(c, {"src"}); }
 LogicalResult opPut(Call &c) { return c.isComplex("values") ? eachPart(c) : c.fail(kNoComplex); }
 LogicalResult opPlace(Call &c) { return c.isComplex("src") ? eachPart(c) : c.fail(kNoComplex); }
 LogicalResult opPad(Call &c) {
-  return c.numberOr("value", 0) == 0 ? eachPart(c) : c.fail("complex numbers are padded with 0 alone");
+  const bool isZero = !c.has("value") || c.number("value") == 0.0;
+  return isZero ? eachPart(c) : c.fail("complex numbers are padded only with 0");
 }
 
 /// Of sizes: what they are of one part.

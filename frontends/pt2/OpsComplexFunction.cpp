@@ -30,7 +30,7 @@ template <typename Function> Value butAtZero(Build &b, Value x, Value y, Functio
   return b.select(isZero, b.splatLike(x, 0), made);
 }
 
-Value length(Build &b, Value x, Value y) {
+Value magnitude(Build &b, Value x, Value y) {
   return butAtZero(b, x, y, [&](Value x, Value y) { return frontend::hypot(b, x, y); });
 }
 Value angle(Build &b, Value x, Value y) {
@@ -40,24 +40,24 @@ template <Value (*function)(Build &, Value, Value)> LogicalResult toReal(Call &c
   return ofParts(c, [&](Build &b, Value x, Value y) { return c.set(function(b, x, y)); });
 }
 
-Value lengthOf(Build &b, Value pairs) {
-  return length(b, frontend::partOf(b, pairs, 0), frontend::partOf(b, pairs, 1));
+Value magnitudeOf(Build &b, Value pairs) {
+  return magnitude(b, frontend::partOf(b, pairs, 0), frontend::partOf(b, pairs, 1));
 }
 
 /// Norms are those of the magnitudes.
 LogicalResult opNorm(Call &c) {
-  auto real = callReal(c, [&](int i) { return c.inputs[i].isComplex ? lengthOf(c.b, c.input(i)) : Value(); });
+  auto real = callReal(c, [&](int i) { return c.inputs[i].isComplex ? magnitudeOf(c.b, c.input(i)) : Value(); });
   if (failed(real))
     return failure();
   c.outputs = std::move(real->outputs);
   return success();
 }
 
-/// The distance of the difference's magnitudes from 0.
+/// The loss between the magnitudes of the difference and zeros.
 LogicalResult opL1(Call &c) {
   if (!c.isComplex("self") || !c.isComplex("target") || c.shape("self") != c.shape("target"))
     return c.fail("expected complex tensors of one shape");
-  Value size = lengthOf(c.b, c.b.sub(c.value("self"), c.value("target")));
+  Value size = magnitudeOf(c.b, c.b.sub(c.value("self"), c.value("target")));
   auto real = callReal(c, [&](int i) { return i == c.at("self") ? size : c.b.splatLike(size, 0); });
   if (failed(real))
     return failure();
@@ -65,16 +65,13 @@ LogicalResult opL1(Call &c) {
   return success();
 }
 
-Value ofPolar(Build &b, Value length, Value angle) {
-  return joinParts(b, b.mul(length, b.unary<CosOp>(angle)), b.mul(length, b.unary<SinOp>(angle)));
-}
-Value exponential(Build &b, Value x, Value y) { return ofPolar(b, b.exp(x), y); }
+Value exponential(Build &b, Value x, Value y) { return frontend::fromPolar(b, b.exp(x), y); }
 Value logarithm(Build &b, Value x, Value y) {
   return joinParts(b, b.unary<LogOp>(frontend::hypot(b, x, y)), frontend::atan2(b, y, x));
 }
 
 /// The point of the unit circle at the same angle.
-Value direction(Build &b, Value x, Value y) {
+Value sgn(Build &b, Value x, Value y) {
   auto along = [&](bool isFirst) {
     return butAtZero(b, x, y, [&](Value x, Value y) { return b.div(isFirst ? x : y, frontend::hypot(b, x, y)); });
   };
@@ -82,10 +79,12 @@ Value direction(Build &b, Value x, Value y) {
 }
 
 /// The root whose real part is not below 0. Its larger part is the root of (|z| + |x|) / 2, which does not cancel; the
-/// other is half of y by that.
-Value root(Build &b, Value x, Value y) {
-  Value large = b.unary<SqrtOp>(b.scale(b.add(frontend::hypot(b, x, y), b.unary<AbsOp>(x)), 0.5));
-  Value small = b.div(y, b.scale(large, 2));
+/// other is half of y by that. That of 0 is 0, with an infinite slope.
+Value squareRoot(Build &b, Value x, Value y) {
+  auto half = [&](Value part) { return b.scale(part, 0.5); };
+  Value large = b.unary<SqrtOp>(b.add(half(magnitude(b, x, y)), half(b.unary<AbsOp>(x))));
+  Value isZero = compareWith(b, CompareDirection::Eq, large, 0);
+  Value small = b.div(half(y), b.select(isZero, b.splatLike(large, 1), large));
   // The reciprocal tells -0 from 0.
   Value one = b.splatLike(y, 1);
   Value isBelow =
@@ -101,7 +100,7 @@ Value one(Build &b, Value pairs) {
 }
 Value inverseOf(Build &b, Value pairs) { return frontend::dividePairs(b, one(b, pairs), pairs); }
 Value inverse(Build &b, Value x, Value y) { return inverseOf(b, joinParts(b, x, y)); }
-Value inverseRoot(Build &b, Value x, Value y) { return inverseOf(b, root(b, x, y)); }
+Value inverseRoot(Build &b, Value x, Value y) { return inverseOf(b, squareRoot(b, x, y)); }
 
 /// sin(x + iy) and cos(x + iy).
 Value sine(Build &b, Value x, Value y) {
@@ -129,9 +128,9 @@ LogicalResult opPow(Call &c) {
   constexpr double kMost = 16;
   auto exponent = c.number("exponent");
   if (!c.isComplex("self") || !exponent)
-    return c.fail("powers of complex numbers are supported for known real exponents alone");
+    return c.fail("powers of complex numbers are supported only for known real exponents");
   if (std::abs(*exponent) == 0.5)
-    return *exponent > 0 ? toPairs<root>(c) : toPairs<inverseRoot>(c);
+    return *exponent > 0 ? toPairs<squareRoot>(c) : toPairs<inverseRoot>(c);
   if (*exponent == 0 || *exponent != std::floor(*exponent) || std::abs(*exponent) > kMost)
     return c.fail("powers of complex numbers are supported for whole exponents other than 0 up to 16, and 0.5");
   Value made = power(c.b, c.value("self"), static_cast<int64_t>(std::abs(*exponent)));
@@ -142,7 +141,7 @@ LogicalResult opSquare(Call &c) {
 }
 
 const OpRow kRows[] = {
-    {"aten.abs.default", toReal<length>},
+    {"aten.abs.default", toReal<magnitude>},
     {"aten.angle.default", toReal<angle>},
     {"aten.cos.default", toPairs<cosine>},
     {"aten.exp.default", toPairs<exponential>},
@@ -155,9 +154,9 @@ const OpRow kRows[] = {
     {"aten.pow.Tensor_Scalar", opPow},
     {"aten.reciprocal.default", toPairs<inverse>},
     {"aten.rsqrt.default", toPairs<inverseRoot>},
-    {"aten.sgn.default", toPairs<direction>},
+    {"aten.sgn.default", toPairs<sgn>},
     {"aten.sin.default", toPairs<sine>},
-    {"aten.sqrt.default", toPairs<root>},
+    {"aten.sqrt.default", toPairs<squareRoot>},
     {"aten.square.default", opSquare},
 };
 } // namespace

@@ -67,7 +67,9 @@ FailureOr<Plan> planOf(Call &c, Form form, Kind kind, bool isForward) {
   if (!sizes)
     return c.fail("'" + counts + "' is not known");
   Plan plan;
-  if (c.has("dim") && c.ints("dim"))
+  if (c.has("dim") && !c.ints("dim"))
+    return c.fail("'dim' is not known");
+  if (c.has("dim"))
     plan.dims = *c.ints("dim");
   else if (form == Form::One)
     plan.dims = {-1};
@@ -172,8 +174,10 @@ LogicalResult opRealToComplex(Call &c) {
 /// Frequency 0 in the middle, or back at the front.
 template <bool isBack> LogicalResult opShift(Call &c) {
   SmallVector<int64_t> dims = llvm::to_vector(llvm::seq<int64_t>(0, static_cast<int64_t>(sizesOf(c).size())));
+  if (c.has("dim") && !c.ints("dim"))
+    return c.fail("'dim' is not known");
   if (c.has("dim"))
-    dims = c.ints("dim").value_or(SmallVector<int64_t>());
+    dims = *c.ints("dim");
   if (failed(findDims(c, dims)))
     return failure();
   Value x = c.value("self");

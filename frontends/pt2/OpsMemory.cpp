@@ -83,7 +83,7 @@ FailureOr<Value> windows(Call &c, Value x, const Step &step, int64_t width) {
   shape[last] = count;
   shape.push_back(parts <= kMaxParts ? parts * stride : width);
   if (!countElements(shape))
-    return c.fail("its windows share too many elements");
+    return c.fail("the windows have too many elements together");
   if (parts <= kMaxParts) { // each window is some parts as long as a step, of which windows share all but the first
     x = fit(b, x, (count + parts - 1) * stride);
     shape.back() = stride;
@@ -93,7 +93,7 @@ FailureOr<Value> windows(Call &c, Value x, const Step &step, int64_t width) {
     return parts == 1 ? made[0] : b.concat(made, last + 1);
   }
   if (count > frontend::kMaxConstantElements / width)
-    return c.fail("its windows share too many elements");
+    return c.fail("the windows have too many elements together");
   SmallVector<int64_t> places;
   for (int64_t window = 0; window < count; ++window)
     for (int64_t i = 0; i < width; ++i)

@@ -39,7 +39,7 @@ int digitsOf(Type element) { return static_cast<int>(cast<FloatType>(element).ge
 Type madeIn(Type element) { return element.isF64() ? element : Type(Float32Type::get(element.getContext())); }
 
 /// A number, or what it is where the program leaves it out; NaN if it is not known.
-double numberOr(Call &c, StringRef name, double fallback) {
+double numberOrNaN(Call &c, StringRef name, double fallback) {
   return c.has(name) ? c.number(name).value_or(std::numeric_limits<double>::quiet_NaN()) : fallback;
 }
 
@@ -121,8 +121,10 @@ bool areBounds(Type element, double from, double to) {
 
 LogicalResult opUniform(Call &c, Random &random) {
   auto wanted = floats(c);
-  const double from = numberOr(c, "from", 0), to = numberOr(c, "to", 1);
-  if (failed(wanted) || !areBounds(wanted->element, from, to))
+  const double from = numberOrNaN(c, "from", 0), to = numberOrNaN(c, "to", 1);
+  if (failed(wanted))
+    return failure();
+  if (!areBounds(wanted->element, from, to))
     return c.fail("expected floating point and bounds in order");
   return setNumbers(c, between(c.b, uniform(c.b, random, *wanted), from, to, wanted->element));
 }
@@ -133,9 +135,11 @@ LogicalResult opRand(Call &c, Random &random) {
 
 /// Below 0 a random slope, else 1.
 LogicalResult opRrelu(Call &c, Random &random) {
-  const double lower = numberOr(c, "lower", 1.0 / 8), upper = numberOr(c, "upper", 1.0 / 3);
+  const double lower = numberOrNaN(c, "lower", 1.0 / 8), upper = numberOrNaN(c, "upper", 1.0 / 3);
   auto wanted = floats(c);
-  if (failed(wanted) || !areBounds(wanted->element, lower, upper))
+  if (failed(wanted))
+    return failure();
+  if (!areBounds(wanted->element, lower, upper))
     return c.fail("expected floating point and bounds in order");
   Build &b = c.b;
   Value x = b.convert(c.value("self"), wanted->made);
@@ -157,8 +161,10 @@ LogicalResult opRandn(Call &c, Random &random) {
 /// mean + std * normal, of numbers.
 template <bool isLog> LogicalResult opNormal(Call &c, Random &random) {
   auto wanted = floats(c);
-  const double mean = numberOr(c, "mean", isLog ? 1 : 0), deviation = numberOr(c, "std", isLog ? 2 : 1);
-  if (failed(wanted) || !(deviation >= 0) || !std::isfinite(mean) || !std::isfinite(deviation))
+  const double mean = numberOrNaN(c, "mean", isLog ? 1 : 0), deviation = numberOrNaN(c, "std", isLog ? 2 : 1);
+  if (failed(wanted))
+    return failure();
+  if (!(deviation >= 0) || !std::isfinite(mean) || !std::isfinite(deviation))
     return c.fail("expected floating point, a mean and a standard deviation");
   Value x = random.normal(wanted->shape, wanted->made);
   x = frontend::plus(c.b, c.b.scale(x, deviation), mean);
@@ -172,7 +178,7 @@ LogicalResult opNormalOf(Call &c, Random &random) {
   SmallVector<Value> tensors;
   SmallVector<int64_t> shape;
   for (StringRef name : {"mean", "std"})
-    if (!c.isTensor(name) && !std::isfinite(numberOr(c, name, 0))) {
+    if (!c.isTensor(name) && !std::isfinite(numberOrNaN(c, name, 0))) {
       return c.fail("expected a known mean and standard deviation");
     } else if (c.isTensor(name)) {
       auto common = broadcastShape(shape, c.shape(name));
@@ -186,7 +192,7 @@ LogicalResult opNormalOf(Call &c, Random &random) {
   Type made = madeIn(element);
   auto operand = [&](StringRef name, double fallback) {
     if (!c.isTensor(name))
-      return b.splat(RankedTensorType::get(shape, made), numberOr(c, name, fallback));
+      return b.splat(RankedTensorType::get(shape, made), numberOrNaN(c, name, fallback));
     Value x = StopGradientOp::create(b.builder, b.loc, c.value(name));
     return b.broadcastTo(b.convert(x, made), shape);
   };
@@ -197,8 +203,10 @@ LogicalResult opNormalOf(Call &c, Random &random) {
 
 LogicalResult opExponential(Call &c, Random &random) {
   auto wanted = floats(c);
-  const double rate = numberOr(c, "lambd", 1);
-  if (failed(wanted) || !(rate > 0) || !std::isfinite(rate))
+  const double rate = numberOrNaN(c, "lambd", 1);
+  if (failed(wanted))
+    return failure();
+  if (!(rate > 0) || !std::isfinite(rate))
     return c.fail("expected floating point and a rate above 0");
   Value x = random.exponential(wanted->shape, wanted->made);
   if (rate != 1)
@@ -209,8 +217,10 @@ LogicalResult opExponential(Call &c, Random &random) {
 
 LogicalResult opCauchy(Call &c, Random &random) {
   auto wanted = floats(c);
-  const double median = numberOr(c, "median", 0), sigma = numberOr(c, "sigma", 1);
-  if (failed(wanted) || !(sigma > 0) || !std::isfinite(sigma) || !std::isfinite(median))
+  const double median = numberOrNaN(c, "median", 0), sigma = numberOrNaN(c, "sigma", 1);
+  if (failed(wanted))
+    return failure();
+  if (!(sigma > 0) || !std::isfinite(sigma) || !std::isfinite(median))
     return c.fail("expected floating point, a median and a width above 0");
   Value x = c.b.scale(random.cauchy(wanted->shape, wanted->made), sigma);
   return setNumbers(c, frontend::plus(c.b, x, median));
@@ -219,7 +229,7 @@ LogicalResult opCauchy(Call &c, Random &random) {
 // --- Choices ---
 
 LogicalResult opBernoulli(Call &c, Random &random) {
-  const double p = numberOr(c, "p", 0.5);
+  const double p = numberOrNaN(c, "p", 0.5);
   if (!(p >= 0 && p <= 1))
     return c.fail("expected a known probability from 0 to 1");
   return setNumbers(c, random.isBelow(c.shape("self"), madeIn(c.element("self")), p));
@@ -261,7 +271,9 @@ LogicalResult integers(Call &c, Random &random, std::optional<int64_t> low, std:
   Build &b = c.b;
   Type element = c.resultElement();
   auto shape = shapeOfNew(c);
-  if (failed(shape) || !element || !low || !high || *low >= *high || std::abs(static_cast<double>(*low)) > 0x1p53)
+  if (failed(shape))
+    return failure();
+  if (!element || !low || !high || *low >= *high || std::abs(static_cast<double>(*low)) > 0x1p53)
     return c.fail("expected known bounds in order");
   const double most = isa<FloatType>(element) ? std::ldexp(1.0, digitsOf(element)) : 0x1p63;
   auto holds = [&](double bound) {
@@ -274,7 +286,7 @@ LogicalResult integers(Call &c, Random &random, std::optional<int64_t> low, std:
     return c.fail("its type does not hold all numbers from " + Twine(*low) + " to " + Twine(*high - 1));
   Value made = random.below(*shape, static_cast<uint64_t>(*high) - static_cast<uint64_t>(*low));
   if (!made)
-    return c.fail("it draws from more than 2^39 integers, which is no power of two");
+    return c.fail("it draws from more than 2^39 integers, and their number is not a power of two");
   if (*low != 0)
     made = frontend::plus(b, made, static_cast<double>(*low));
   return setNumbers(c, made);
@@ -350,16 +362,24 @@ const OpRow kRows[] = {
     {"aten.normal.float_float", drawn<opNormal<false>>, ""},
     {"aten.normal_functional.default", drawn<opNormal<false>>},
     {"aten.rand.default", drawn<opRand>, ""},
+    {"aten.rand.generator", drawn<opRand>, ""},
     {"aten.rand_like.default", drawn<opRand>},
+    {"aten.rand_like.generator", drawn<opRand>},
     {"aten.randint.default", drawn<opRandint>, ""},
+    {"aten.randint.generator", drawn<opRandint>, ""},
     {"aten.randint.low", drawn<opRandint>, ""},
+    {"aten.randint.low_generator", drawn<opRandint>, ""},
     {"aten.randint_like.default", drawn<opRandint>},
+    {"aten.randint_like.generator", drawn<opRandint>},
     {"aten.randint_like.low_dtype", drawn<opRandint>},
     {"aten.randn.default", drawn<opRandn>, ""},
+    {"aten.randn.generator", drawn<opRandn>, ""},
     {"aten.randn_like.default", drawn<opRandn>},
+    {"aten.randn_like.generator", drawn<opRandn>},
     {"aten.random.default", drawn<opRandomAll>},
     {"aten.random.to", drawn<opRandom>},
     {"aten.randperm.default", drawn<opRandperm>, ""},
+    {"aten.randperm.generator", drawn<opRandperm>, ""},
     {"aten.rrelu.default", drawn<opRrelu>},
     {"aten.uniform.default", drawn<opUniform>},
 };

@@ -1,7 +1,7 @@
 //===- OpsSpectrum.cpp - Fourier transforms of windows of a signal ----------===//
 //
-// Rows of stft and istft. Windows start `hop` elements apart: a signal is cut into blocks of that size, and a window is
-// some blocks that follow each other.
+// Rows of stft, istft and windows that are made for them. Windows start `hop` elements apart: a signal is cut into
+// blocks of that size, and a window is some blocks that follow each other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,6 +11,7 @@
 #include "frontends/pt2/Complex.h"
 
 #include <cmath>
+#include <numbers>
 
 using namespace mlir;
 using namespace tessera::train;
@@ -27,7 +28,7 @@ struct Frames {
   Type element;
   double scale; ///< of each transform, forwards or backwards
 
-  int64_t blocks() const { return (size + hop - 1) / hop; }
+  int64_t hopsPerWindow() const { return (size + hop - 1) / hop; }
 };
 
 FailureOr<Frames> framesOf(Call &c, bool isBack) {
@@ -41,10 +42,12 @@ FailureOr<Frames> framesOf(Call &c, bool isBack) {
     return c.fail("Fourier transforms are supported in f32 and f64");
   if (!frontend::checkFourier(c, f.size))
     return failure();
-  if (f.hop < 1 || f.hop > frontend::kMaxConstantElements || f.width < 1 || f.width > f.size || f.blocks() > kMaxBlocks)
+  if (f.hop < 1 || f.hop > frontend::kMaxConstantElements || f.width < 1 || f.width > f.size)
     return c.fail("the window does not fit n_fft, or hop_length is out of range");
+  if (f.hopsPerWindow() > kMaxBlocks)
+    return c.fail("n_fft is more than " + Twine(kMaxBlocks) + " times hop_length, which is not supported");
   if (c.isTensor("window") && (c.isComplex("window") || c.shape("window") != ArrayRef<int64_t>{f.width}))
-    return c.fail("the window is complex, or no vector of win_length numbers");
+    return c.fail("the window must be a real vector of win_length numbers");
   const auto count = static_cast<double>(f.size);
   f.scale = c.flag("normalized", false) ? 1 / std::sqrt(count) : isBack ? 1 / count : 1;
   return f;
@@ -63,11 +66,11 @@ Value windowOf(Call &c, const Frames &f) {
 
 /// All windows of [batch, length], as [batch, windows, size].
 Value framed(Build &b, Value x, const Frames &f, int64_t count) {
-  const int64_t batch = shapeOf(x)[0], whole = (count - 1 + f.blocks()) * f.hop, length = shapeOf(x)[1];
+  const int64_t batch = shapeOf(x)[0], whole = (count - 1 + f.hopsPerWindow()) * f.hop, length = shapeOf(x)[1];
   x = length < whole ? b.pad(x, {0, 0}, {0, whole - length}) : frontend::sliceAlong(b, x, 1, 0, whole);
   x = b.reshape(x, {batch, whole / f.hop, f.hop});
   SmallVector<Value> parts;
-  for (int64_t i = 0; i < f.blocks(); ++i)
+  for (int64_t i = 0; i < f.hopsPerWindow(); ++i)
     parts.push_back(frontend::sliceAlong(b, x, 1, i, i + count));
   return frontend::sliceAlong(b, parts.size() == 1 ? parts[0] : b.concat(parts, 2), 2, 0, f.size);
 }
@@ -75,14 +78,14 @@ Value framed(Build &b, Value x, const Frames &f, int64_t count) {
 /// The reverse: the sums of windows [batch, windows, size] where they overlap, as [batch, length].
 Value overlapped(Build &b, Value x, const Frames &f) {
   const int64_t batch = shapeOf(x)[0], count = shapeOf(x)[1];
-  x = b.pad(x, {0, 0, 0}, {0, 0, f.blocks() * f.hop - f.size});
+  x = b.pad(x, {0, 0, 0}, {0, 0, f.hopsPerWindow() * f.hop - f.size});
   Value sum;
-  for (int64_t i = 0; i < f.blocks(); ++i) {
+  for (int64_t i = 0; i < f.hopsPerWindow(); ++i) {
     Value part =
-        b.pad(frontend::sliceAlong(b, x, 2, i * f.hop, (i + 1) * f.hop), {0, i, 0}, {0, f.blocks() - 1 - i, 0});
+        b.pad(frontend::sliceAlong(b, x, 2, i * f.hop, (i + 1) * f.hop), {0, i, 0}, {0, f.hopsPerWindow() - 1 - i, 0});
     sum = sum ? b.add(sum, part) : part;
   }
-  sum = b.reshape(sum, {batch, (count - 1 + f.blocks()) * f.hop});
+  sum = b.reshape(sum, {batch, (count - 1 + f.hopsPerWindow()) * f.hop});
   return frontend::sliceAlong(b, sum, 1, 0, (count - 1) * f.hop + f.size);
 }
 
@@ -90,7 +93,7 @@ Value overlapped(Build &b, Value x, const Frames &f) {
 FailureOr<Value> signalOf(Call &c, const Frames &f) {
   Build &b = c.b;
   if (c.rank("self") < 1 || c.rank("self") > 2)
-    return c.fail("expected a signal, or a batch of such");
+    return c.fail("expected one or two dimensions");
   Value x = b.convert(c.value("self"), f.element);
   x = b.reshape(x, {c.rank("self") == 2 ? c.shape("self")[0] : 1, c.shape("self").back()});
   if (!StringRef(c.node.target).ends_with(".center") || !c.flag("center", true))
@@ -118,7 +121,7 @@ LogicalResult opStft(Call &c) {
   const int64_t length = shapeOf(*x)[1], count = length < f->size ? 0 : (length - f->size) / f->hop + 1;
   if (count < 1)
     return c.fail("the signal is shorter than n_fft");
-  if (!countElements({shapeOf(*x)[0], count, f->blocks() * f->hop, 2}))
+  if (!countElements({shapeOf(*x)[0], count, f->hopsPerWindow() * f->hop, 2}))
     return c.fail("the result is too large");
   Build &b = c.b;
   Value frames = framed(b, *x, *f, count);
@@ -146,7 +149,7 @@ LogicalResult checkEnvelope(Call &c, const Frames &f, int64_t count, int64_t sta
     }
   for (int64_t i = start; i < end; ++i)
     if (!(sums[i] > 1e-11)) // as PyTorch
-      return c.fail("the windows leave elements of the result out");
+      return c.fail("no window covers some elements of the result");
   return success();
 }
 
@@ -168,7 +171,7 @@ LogicalResult opIstft(Call &c) {
   if (shape[1] != (isHalf ? half : f->size) || count < 1 || count > frontend::kMaxConstantElements)
     return c.fail("the spectrum does not fit n_fft, or is too large");
   const int64_t whole = (count - 1) * f->hop + f->size;
-  if (whole > frontend::kMaxConstantElements || !countElements({shape[0], count, f->blocks() * f->hop, 2}))
+  if (whole > frontend::kMaxConstantElements || !countElements({shape[0], count, f->hopsPerWindow() * f->hop, 2}))
     return c.fail("the result is too large");
   const int64_t start = c.flag("center", true) ? f->size / 2 : 0;
   const int64_t end = c.has("length") ? start + std::min(c.integerOr("length", 0), whole + 1) : whole - start;
@@ -188,7 +191,29 @@ LogicalResult opIstft(Call &c) {
   return c.set(isBatch ? made : b.reshape(made, {end - start}));
 }
 
+/// alpha - beta cos(2 pi i / n) of n or, unless periodic, n - 1 (torch.signal.windows.general_cosine).
+LogicalResult cosineWindow(Call &c, double alpha, double beta) {
+  const int64_t size = c.integerOr("window_length", -1);
+  Type element = c.resultElement();
+  if (size < 0 || size > frontend::kMaxConstantElements || !isa<FloatType>(element))
+    return c.fail("expected a known length, and floating point");
+  HostTensor values = HostTensor::splat(RankedTensorType::get({size}, element), 1);
+  const int64_t whole = c.flag("periodic", true) ? size : size - 1;
+  for (int64_t i = 0; size > 1 && i < size; ++i)
+    values.floats[i] = frontend::roundTo(
+        element, alpha - beta * std::cos(2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(whole)));
+  return c.set(std::move(values));
+}
+LogicalResult opHann(Call &c) { return cosineWindow(c, 0.5, 0.5); }
+LogicalResult opHamming(Call &c) { return cosineWindow(c, c.numberOr("alpha", 0.54), c.numberOr("beta", 0.46)); }
+
 const OpRow kRows[] = {
+    {"aten.hamming_window.default", opHamming, ""},
+    {"aten.hamming_window.periodic", opHamming, ""},
+    {"aten.hamming_window.periodic_alpha", opHamming, ""},
+    {"aten.hamming_window.periodic_alpha_beta", opHamming, ""},
+    {"aten.hann_window.default", opHann, ""},
+    {"aten.hann_window.periodic", opHann, ""},
     {"aten.istft.default", opIstft},
     {"aten.stft.center", opStft},
     {"aten.stft.default", opStft},

@@ -149,8 +149,10 @@ private:
         global.push_back(part.global);
         local.push_back(part.local);
       }
-      return RngUniformOp::create(build.builder, build.loc, rng.getType().clone(local), seed, offsets,
-                                  rng.getStreamAttr(), build.builder.getDenseI64ArrayAttr(global));
+      auto part = RngUniformOp::create(build.builder, build.loc, rng.getType().clone(local), seed, offsets,
+                                       rng.getStreamAttr(), build.builder.getDenseI64ArrayAttr(global));
+      part->setDiscardableAttrs(rng->getDiscardableAttrDictionary());
+      return part;
     }
     const dist::DimPiece whole = pieces[piece];
     SmallVector<Value> runs;

@@ -86,6 +86,12 @@ def written(z):
     return made
 
 
+
+def nothing(x):
+    """Zeros, of which PyTorch has no gradient of a root."""
+    return torch.complex(x * 0, x * 0).detach()
+
+
 ROWS = [
     row("rotary", "aten.polar.default aten.view_as_complex.default", rotary, f(3, 2, 8), f(3, 4)),
     row("rotary_table", "aten.index.Tensor aten.mul.Tensor", cached, i(4, 3, high=3), f(4, 3, 8), k(TABLE)),
@@ -171,6 +177,8 @@ ROWS = [
     row("sqrt", "aten.sqrt.default", lambda x, y: real(torch.complex(x, y).sqrt()), f(3, 4), f(3, 4)),
     row("sqrt_axes", "aten.sqrt.default", lambda x: real(torch.complex(x, x * k0()).sqrt() + torch.complex(x * k0(), x).sqrt()),
         f(3, 4)),
+    row("sqrt_zero", "aten.sqrt.default aten.pow.Tensor_Scalar", lambda x, y: real(torch.complex(x, y) + nothing(x).sqrt() + nothing(y) ** 0.5),
+        f(3, 4), f(3, 4)),
     row("rsqrt", "aten.rsqrt.default", lambda x, y: real(torch.complex(x, y).rsqrt()), f(3, 4), f(3, 4)),
     row("reciprocal", "aten.reciprocal.default", lambda x, y: real(torch.complex(x, y).reciprocal()), f(3, 4), f(3, 4)),
     row("sin", "aten.sin.default", lambda x, y: real(torch.complex(x, y).sin()), f(3, 4), f(3, 4)),
@@ -257,7 +265,9 @@ ROWS = [
     moved("diagonal", "diagonal.default", lambda z: z.diagonal(1), 3, 4),
     # --- Refused ---
     moved("pow_other", "pow.Tensor_Scalar", lambda z: z ** 1.5, 3, 4, refused="whole exponents"),
-    moved("pad_number", "pad.default", lambda z: torch.nn.functional.pad(z, (1, 0), value=2.0), 3, 4, refused="padded with 0 alone"),
+    moved("pad_number", "pad.default", lambda z: torch.nn.functional.pad(z, (1, 0), value=2.0), 3, 4, refused="padded only with 0"),
+    moved("pad_complex", "constant_pad_nd.default", lambda z: aten.constant_pad_nd.default(z, [1, 0], 1 + 2j), 3, 4,
+          refused="padded only with 0"),
     moved("full_complex", "full.default", lambda z: z + torch.full((3, 4), 1j), 3, 4, refused="expected a known"),
     moved("einsum_five", "einsum.default", lambda z: torch.einsum("ij,ij,ij,ij,ij->ij", z, z, z, z, z), 3, 4,
           refused="more than 4 complex matrices"),

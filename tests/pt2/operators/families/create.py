@@ -35,6 +35,8 @@ ROWS = [
     row("zeros_like", "aten.zeros_like.default", lambda x: x + aten.zeros_like.default(x), f(3, 4)),
     row("new_full", "aten.new_full.default", lambda x: x * aten.new_full.default(x, [3, 1], 1.5), f(3, 4)),
     row("empty", "aten.empty.memory_format", lambda x: x + aten.empty.memory_format([3, 4]).zero_(), f(3, 4)),
+    row("unsigned", "aten.to.dtype", lambda x: x * torch.ops.aten.to.dtype(x.detach().abs() * 9, torch.uint16).float(), f(3, 4),
+        refused="type that is not supported: uint16"),
     row("empty_strided", "aten.empty_strided.default", lambda x: x + aten.empty_strided.default([3, 4], [4, 1]) * 0, f(3, 4),
         refused="not set"),
 ]
