@@ -17,8 +17,14 @@ LogicalResult opIndex(Call &c) {
   if (failed(found))
     return failure();
   Build &b = c.b;
-  Value data = frontend::permute(b, c.value("self"), found->order);
-  return c.set(frontend::permute(b, b.gatherRows(b.reshape(data, found->table), found->flat), found->placed));
+  Value data = b.reshape(frontend::permute(b, c.value("self"), found->order), found->table), made;
+  if (found->first) {
+    const int64_t count = tensorType(found->flat).getNumElements();
+    made = b.reshape(frontend::sliceAlong(b, data, 0, *found->first, *found->first + count), found->all);
+  } else {
+    made = b.gatherRows(data, found->flat);
+  }
+  return c.set(frontend::permute(b, made, found->placed));
 }
 
 LogicalResult opOneHot(Call &c) {

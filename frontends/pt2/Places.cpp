@@ -66,6 +66,39 @@ static FailureOr<Value> valueOf(Call &c, const DimensionIndex &index, int64_t si
                       : frontend::checkedIndices(c, index.input, size);
 }
 
+/// See FlatIndices::first. Masks of transformers are read so, `mask[arange(B)[:, None], arange(T)]`: a lookup by values
+/// would hide that each sample reads its own.
+static std::optional<int64_t> firstOfRun(Call &c, ArrayRef<DimensionIndex> indices, ArrayRef<int64_t> shape,
+                                         ArrayRef<int64_t> common) {
+  constexpr int64_t kMost = 1 << 22;
+  const auto count = countElements(common).value_or(0);
+  if (count == 0 || count > kMost)
+    return std::nullopt;
+  std::vector<int64_t> flat(count, 0);
+  for (const DimensionIndex &index : indices) {
+    const HostTensor *known = index.places ? &*index.places : c.constant(index.input);
+    if (!known || known->isFloat())
+      return std::nullopt;
+    const int64_t size = shape[index.dim];
+    ArrayRef<int64_t> own = known->shape();
+    for (int64_t at = 0; at < count; ++at) {
+      int64_t place = 0, stride = 1, rest = at;
+      for (auto [from, to] : llvm::zip(llvm::reverse(own), llvm::reverse(common))) {
+        place += from == 1 ? 0 : rest % to * stride;
+        stride *= from;
+        rest /= to;
+      }
+      const int64_t value = known->ints[place] + (known->ints[place] < 0 ? size : 0);
+      if (value < 0 || value >= size)
+        return std::nullopt;
+      flat[at] = flat[at] * size + value;
+      if (&index == &indices.back() && flat[at] != flat[0] + at)
+        return std::nullopt;
+    }
+  }
+  return flat[0];
+}
+
 FailureOr<FlatIndices> flatIndices(Call &c, ArrayRef<int> inputs) {
   const SmallVector<int64_t> shape(c.shape("self"));
   Build &b = c.b;
@@ -106,6 +139,7 @@ FailureOr<FlatIndices> flatIndices(Call &c, ArrayRef<int> inputs) {
     found.flat = before ? b.add(b.mul(before, b.splatLike(before, static_cast<double>(size))), wide) : wide;
     rows *= size;
   }
+  found.first = firstOfRun(c, indices, shape, found.common);
   found.table = {rows};
   found.all = found.common;
   for (int64_t dim : ArrayRef<int64_t>(found.order).drop_front(indexed.size())) {
