@@ -158,8 +158,8 @@ static Sharing sharingOfContiguous(const Node &node, const Graph &graph, const s
 Alias aliasOf(const Node &node, const Graph &graph) {
   Alias alias;
   std::vector<std::string> read;
-  for (NamedArgument input : node.inputs)
-    eachName(input.argument, [&](std::string &name) {
+  for (const NamedArgument &input : node.inputs)
+    eachName(input.argument, [&](const std::string &name) {
       if (graph.tensors.count(name))
         read.push_back(name);
     });
@@ -205,34 +205,52 @@ bool isInPlace(StringRef target) {
   return (base.starts_with("__i") && base.ends_with("__")) || (base.ends_with("_") && !base.ends_with("__"));
 }
 
-std::string functionOf(StringRef target) {
+namespace {
+struct InPlaceRow {
+  llvm::StringLiteral inPlace, function, self;
+};
+/// Where not only "_" makes the difference.
+constexpr InPlaceRow kNamedOtherwise[] = {
+    {"__iand__.Scalar", "bitwise_and.Scalar", "self"},
+    {"__iand__.Tensor", "bitwise_and.Tensor", "self"},
+    {"__ior__.Scalar", "bitwise_or.Scalar", "self"},
+    {"__ior__.Tensor", "bitwise_or.Tensor", "self"},
+    {"__ixor__.Scalar", "bitwise_xor.Scalar", "self"},
+    {"__ixor__.Tensor", "bitwise_xor.Tensor", "self"},
+    {"alpha_dropout_.default", "alpha_dropout.default", "input"},
+    {"bernoulli_.float", "bernoulli.p", "self"},
+    {"dropout_.default", "dropout.default", "input"},
+    {"feature_alpha_dropout_.default", "feature_alpha_dropout.default", "input"},
+    {"feature_dropout_.default", "feature_dropout.default", "input"},
+    {"floor_divide_.Tensor", "floor_divide.default", "self"},
+    {"normal_.default", "normal_functional.default", "self"},
+    {"pow_.Scalar", "pow.Tensor_Scalar", "self"},
+    {"pow_.Tensor", "pow.Tensor_Tensor", "self"},
+    {"zero_.default", "zeros_like.default", "self"},
+};
+} // namespace
+
+std::optional<InPlaceFunction> functionOf(StringRef target) {
   if (!isInPlace(target))
-    return "";
-  auto [base, overload] = ofAten(target).split('.');
-  if (base == "__iand__")
-    return ("torch.ops.aten.bitwise_and." + llvm::Twine(overload)).str();
-  if (base == "__ior__")
-    return ("torch.ops.aten.bitwise_or." + llvm::Twine(overload)).str();
-  if (base == "__ixor__")
-    return ("torch.ops.aten.bitwise_xor." + llvm::Twine(overload)).str();
+    return std::nullopt;
+  const StringRef name = ofAten(target);
+  auto made = [](const llvm::Twine &function, StringRef self) {
+    return InPlaceFunction{("torch.ops.aten." + function).str(), self.str()};
+  };
+  for (const InPlaceRow &row : kNamedOtherwise)
+    if (row.inPlace == name)
+      return made(row.function, row.self);
+  auto [base, overload] = name.split('.');
   if (base.ends_with("__"))
-    return "";
+    return std::nullopt;
   base.consume_back("_");
   static const llvm::StringSet<> others = {// of shapes and strides
                                            "as_strided", "detach",    "requires_grad", "resize",   "resize_as",
                                            "set",        "squeeze",   "swapaxes",      "swapdims", "t",
                                            "transpose",  "unsqueeze", "rename"};
   if (others.contains(base))
-    return "";
-  if (base == "zero")
-    return "torch.ops.aten.zeros_like.default";
-  if (base == "pow") // whose overloads in place have other names
-    return ("torch.ops.aten.pow.Tensor_" + llvm::Twine(overload)).str();
-  if (base == "normal")
-    return "torch.ops.aten.normal_functional.default";
-  if (base == "bernoulli" && overload == "float")
-    return "torch.ops.aten.bernoulli.p";
-  return ("torch.ops.aten." + llvm::Twine(base) + "." + overload).str();
+    return std::nullopt;
+  return made(llvm::Twine(base) + "." + overload, "self");
 }
 
 bool changesTensor(StringRef target) {

@@ -40,9 +40,14 @@ std::optional<bool> returnsArgument(const Node &node, const Graph &graph);
 /// Whether an operator changes its first argument in place.
 bool isInPlace(llvm::StringRef target);
 
-/// The operator that makes a new tensor of what one in place makes; empty if `target` is none, or changes more than
-/// elements.
-std::string functionOf(llvm::StringRef target);
+/// What an operator in place stands for: one that makes a new tensor.
+struct InPlaceFunction {
+  std::string target; ///< "torch.ops.aten.add.Tensor" of "torch.ops.aten.add_.Tensor"
+  std::string self;   ///< what it calls the argument that the operator in place calls "self"
+};
+
+/// Nothing if `target` is none, or changes more than elements.
+std::optional<InPlaceFunction> functionOf(llvm::StringRef target);
 
 /// Whether an operator changes a tensor: its first argument, or running statistics.
 bool changesTensor(llvm::StringRef target);

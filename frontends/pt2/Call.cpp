@@ -45,6 +45,23 @@ bool isComplexType(ScalarType type) {
   return type == ScalarType::ComplexHalf || type == ScalarType::ComplexFloat || type == ScalarType::ComplexDouble;
 }
 
+bool isIntegerType(ScalarType type) {
+  switch (type) {
+  case ScalarType::Bool:
+  case ScalarType::Byte:
+  case ScalarType::Char:
+  case ScalarType::Short:
+  case ScalarType::Int:
+  case ScalarType::Long:
+  case ScalarType::UInt16:
+  case ScalarType::UInt32:
+  case ScalarType::UInt64:
+    return true;
+  default:
+    return false;
+  }
+}
+
 const Given *Call::find(StringRef name) const {
   auto found = given.find(name);
   return found == given.end() ? nullptr : &found->second;

@@ -36,6 +36,8 @@ mlir::Type elementOf(mlir::MLIRContext *context, ScalarType type);
 /// The MLIR type of the real part of a complex number; null for any other type.
 mlir::Type partElementOf(mlir::MLIRContext *context, ScalarType type);
 bool isComplexType(ScalarType type);
+/// Whether it is one of integers or booleans.
+bool isIntegerType(ScalarType type);
 
 /// Where the elements of a tensor lie in the memory that it may share with others, in elements.
 struct Placement {

@@ -12,30 +12,6 @@ using namespace mlir;
 
 namespace tessera::pt2 {
 
-std::vector<std::string> namesOf(const Argument &argument) {
-  std::vector<std::string> found;
-  if (const auto *tensor = argument.as<TensorArg>())
-    found.push_back(tensor->name);
-  else if (const auto *optional = argument.as<OptionalTensorArg>())
-    found.push_back(*optional ? (*optional)->name : "");
-  else if (const auto *list = argument.as<std::vector<TensorArg>>())
-    for (const TensorArg &entry : *list)
-      found.push_back(entry.name);
-  else if (const auto *list = argument.as<std::vector<OptionalTensorArg>>())
-    for (const OptionalTensorArg &entry : *list)
-      found.push_back(entry ? entry->name : "");
-  else if (const auto *sizes = argument.as<std::vector<SymIntArg>>())
-    for (const SymIntArg &entry : *sizes)
-      found.push_back(entry.name);
-  else if (const auto *size = argument.as<SymIntArg>())
-    found.push_back(size->name);
-  else if (const auto *value = argument.as<SymFloatArg>())
-    found.push_back(value->name);
-  else if (const auto *value = argument.as<SymBoolArg>())
-    found.push_back(value->name);
-  return found;
-}
-
 /// Finds names of one parameter. Whatever else shares a storage with a parameter would have to follow it: it is
 /// refused.
 LogicalResult Importer::findShared() {

@@ -2,9 +2,10 @@
 
 #include "frontends/pt2/Importer.h"
 
+#include "frontends/pt2/Draws.h"
 #include "frontends/pt2/InPlace.h"
-#include "frontends/pt2/NoGrad.h"
 #include "frontends/pt2/Out.h"
+#include "frontends/pt2/Regions.h"
 #include "frontends/pt2/Unread.h"
 #include "frontends/pt2/ValueChecks.h"
 
@@ -25,9 +26,8 @@ RankedTensorType dimensioned(const Entry &entry) {
 }
 } // namespace
 
-Importer::Importer(const Archive &archive, const Program &program, llvm::StringMap<std::string> inPlace,
-                   const ImportOptions &options, MLIRContext &context)
-    : archive(archive), program(program), inPlace(std::move(inPlace)), options(options), context(context),
+Importer::Importer(const Archive &archive, const Program &program, const ImportOptions &options, MLIRContext &context)
+    : archive(archive), program(program), options(options), context(context),
       fileLoc(FileLineColLoc::get(&context, program.file, 0, 0)), step(fileLoc), roles(options, fileLoc) {}
 
 /// "/model/layers.3/mlp/up_proj/linear_5": the modules that the call is in, by what each adds to the path.
@@ -226,16 +226,14 @@ void Importer::importNode(const Node &node) {
     for (const std::string &name : results)
       names[name].broken = true;
   };
-  const std::string function = mutations.functionOf(node);
-  const StringRef target = shortTarget(function.empty() ? StringRef(node.target) : StringRef(function));
+  const std::optional<InPlaceFunction> function = mutations.functionOf(node);
+  const StringRef target = shortTarget(function ? function->target : node.target);
   const bool isComplex = meetsComplex(node);
   const OpRow *row = isComplex ? findComplexOp(target) : findOp(target);
-  if (!row) {
-    auto why = results.empty() || !function.empty() ? inPlace.end() : inPlace.find(results[0]);
-    return giveUp(why != inPlace.end() ? StringRef(why->second)
-                  : isComplex          ? StringRef(kNoComplex)
-                                       : whyRefused(shortTarget(node.target)));
-  }
+  if (!row)
+    return giveUp(!function && !node.refusal.empty() ? StringRef(node.refusal)
+                  : isComplex                        ? StringRef(kNoComplex)
+                                                     : whyRefused(shortTarget(node.target)));
   if (StringRef buffer = mutations.staleRead(node); !buffer.empty())
     return giveUp("it reads what may be a view of buffer '" + buffer +
                   "' after the module has changed that: clone() it before");
@@ -243,6 +241,8 @@ void Importer::importNode(const Node &node) {
   llvm::StringMap<Given> given;
   if (!fill(node, inputs, given))
     return giveUp("");
+  if (function && function->self != "self")
+    given[function->self] = given.lookup("self");
   Call call(node, train::Build(step.builder, locOf(node)), std::move(inputs), std::move(given), results.size(), step);
   if (failed(describeResults(results, call)))
     return giveUp(call.reason);
@@ -259,7 +259,7 @@ void Importer::importNode(const Node &node) {
     auto element = dyn_cast_if_present<FloatType>(type ? type.getElementType() : Type());
     return element && call.resultElement() && element.getWidth() > call.resultElement().getIntOrFloatBitWidth();
   };
-  const bool isInPlace = (!function.empty() || node.wasInPlace) && row->target != "aten.copy.default";
+  const bool isInPlace = (function || node.wasInPlace) && row->target != "aten.copy.default";
   if (isInPlace && llvm::any_of(call.inputs, isWider))
     return giveUp(
         "an operand is wider than what it changes, and the result would be rounded otherwise than in PyTorch");
@@ -277,7 +277,7 @@ void Importer::importNode(const Node &node) {
   for (auto [argument, value] : call.takeNext())
     if (Entry next; next.value = value, failed(setNext(node, argument, next, call)))
       return giveUp(call.reason);
-  if (!function.empty() && failed(setNext(node, "self", call.outputs.front(), call)))
+  if (function && failed(setNext(node, "self", call.outputs.front(), call)))
     return giveUp(call.reason);
 }
 
@@ -308,11 +308,11 @@ OwningOpRef<ModuleOp> importPt2Archive(const pt2::Archive &archive, const Import
   if (program) {
     pt2::replaceOut(program->graph);
     pt2::inlineRegions(*program);
-    llvm::StringMap<std::string> inPlace = pt2::replaceInPlace(*program);
+    pt2::replaceInPlace(*program);
     pt2::dropValueChecks(*program);
     pt2::numberDraws(*program);
     pt2::dropUnread(*program);
-    return pt2::Importer(archive, *program, std::move(inPlace), options, context).run();
+    return pt2::Importer(archive, *program, options, context).run();
   }
   emitError(FileLineColLoc::get(&context, archive.file(), 0, 0)) << llvm::toString(program.takeError());
   return {};

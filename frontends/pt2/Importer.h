@@ -21,9 +21,7 @@ namespace tessera::pt2 {
 
 class Importer {
 public:
-  /// `inPlace`: why operators in place are left in the program, by their results.
-  Importer(const Archive &archive, const Program &program, llvm::StringMap<std::string> inPlace,
-           const ImportOptions &options, mlir::MLIRContext &context);
+  Importer(const Archive &archive, const Program &program, const ImportOptions &options, mlir::MLIRContext &context);
 
   mlir::OwningOpRef<mlir::ModuleOp> run();
 
@@ -62,7 +60,6 @@ private:
 
   const Archive &archive;
   const Program &program;
-  const llvm::StringMap<std::string> inPlace;
   const ImportOptions &options;
   mlir::MLIRContext &context;
   mlir::Location fileLoc;

@@ -5,11 +5,10 @@
 #include "frontends/pt2/Aliasing.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
 #include <limits>
-
-using llvm::StringRef;
 
 namespace tessera::pt2 {
 
@@ -22,9 +21,9 @@ class Rewriter {
 public:
   explicit Rewriter(Program &program) : program(program), graph(program.graph) {}
 
-  llvm::StringMap<std::string> run() {
-    if (llvm::none_of(graph.nodes, [](const Node &node) { return !functionOf(node.target).empty(); }))
-      return {};
+  void run() {
+    if (llvm::none_of(graph.nodes, [](const Node &node) { return functionOf(node.target).has_value(); }))
+      return;
     collect();
     std::vector<Node> old = std::move(graph.nodes);
     graph.nodes.clear();
@@ -32,9 +31,12 @@ public:
       at = i;
       Node &node = old[i];
       originals.push_back(&node);
-      const std::string target = functionOf(node.target), result = target.empty() ? "" : resultOf(node);
-      if (result.empty() || !replace(node, target, result)) {
+      const std::optional<InPlaceFunction> function = functionOf(node.target);
+      const std::string result = function ? resultOf(node) : "";
+      std::string why;
+      if (result.empty() || !replace(node, *function, result, why)) {
         Node copy = node;
+        copy.refusal = why;
         for (NamedArgument &input : copy.inputs)
           eachName(input.argument, [&](std::string &name) { name = current(name); });
         graph.nodes.push_back(std::move(copy));
@@ -45,7 +47,6 @@ public:
       eachName(output, [&](std::string &name) { name = current(name); });
     for (OutputSpec &output : program.signature.outputs)
       eachName(output.argument, [&](std::string &name) { output.name = name = current(name); });
-    return std::move(reasons);
   }
 
 private:
@@ -97,8 +98,8 @@ private:
     const Alias alias = aliasOf(node, graph);
     if (alias.sharing == Sharing::None)
       return;
-    for (Argument output : node.outputs)
-      eachName(output, [&](std::string &name) { share(name, alias, index); });
+    for (const Argument &output : node.outputs)
+      eachName(output, [&](const std::string &name) { share(name, alias, index); });
   }
   void share(const std::string &name, const Alias &alias, size_t index) {
     const std::string &parent = alias.of.front();
@@ -113,23 +114,22 @@ private:
                     alias.sharing == Sharing::Same ? topOf(parent) : name};
   }
 
-  bool refuse(const std::string &result, const std::string &why) {
-    reasons[result] = why;
-    return false;
-  }
-
-  /// Replaces an operator in place; false if it stays, with its reason.
-  bool replace(const Node &node, const std::string &target, const std::string &result) {
+  /// Replaces an operator in place; false if it stays, and why.
+  bool replace(const Node &node, const InPlaceFunction &function, const std::string &result, std::string &why) {
+    auto refuse = [&](std::string reason) {
+      why = std::move(reason);
+      return false;
+    };
     const std::string self = selfOf(node);
     if (self.empty())
-      return refuse(result, "it changes a tensor in place that is not its first argument");
+      return refuse("it changes a tensor in place that is not its first argument");
     const std::string root = rootOf(self);
     if (given.count(root))
-      return refuse(result, topOf(self) == root ? "it changes '" + root + "' in place, an input or a parameter"
-                                                : "it changes what may be a part of '" + root +
-                                                      "' in place, which is an input, a parameter or a buffer");
+      return refuse(topOf(self) == root ? "it changes '" + root + "' in place, an input or a parameter"
+                                        : "it changes what may be a part of '" + root +
+                                              "' in place, which is an input, a parameter or a buffer");
     if (mixed.count(root))
-      return refuse(result, "it changes what may share its memory with several tensors in place");
+      return refuse("it changes what may share its memory with several tensors in place");
     const std::string top = topOf(self); // the others are views of it, or it of them
     std::vector<std::string> others;     // that are read later and would change, too
     std::vector<std::string> names = family[root];
@@ -137,16 +137,16 @@ private:
       names.insert(names.begin(), root);
     work += names.size();
     if (work > kMaxWork)
-      return refuse(result, "the program changes too many views in place");
+      return refuse("the program changes too many views in place");
     const llvm::StringSet<> alive = aliveOf(top, names);
     llvm::erase_if(names, [&](const std::string &name) { return !alive.contains(name); });
     for (const std::string &name : names)
       if (topOf(name) != top && isReadLater(name))
         others.push_back(name);
-    if (std::string why = others.empty() ? "" : whyNot(top, names); !why.empty())
-      return refuse(result, why);
+    if (why = others.empty() ? "" : whyNot(top, names); !why.empty())
+      return false;
     family[root] = names;
-    emit(node, target, result);
+    emit(node, function, result);
     for (const std::string &name : names)
       if (topOf(name) == top)
         renamed[name] = result;
@@ -184,26 +184,20 @@ private:
     return alive;
   }
 
-  void emit(const Node &node, const std::string &target, const std::string &result) {
+  void emit(const Node &node, const InPlaceFunction &function, const std::string &result) {
     Node made = node;
-    made.target = target;
+    made.target = function.target;
     made.wasInPlace = true;
     for (NamedArgument &input : made.inputs)
       eachName(input.argument, [&](std::string &name) { name = current(name); });
-    if (target == "torch.ops.aten.zeros_like.default")
-      made.inputs[0].name = "self";
-    else if (StringRef(target).contains("dropout"))
-      made.inputs[0].name = "input";
+    made.inputs[0].name = function.self;
     made.outputs = {Argument{TensorArg{result}}};
     graph.nodes.push_back(std::move(made));
   }
 
-  /// A name that no tensor has, for one that looks like another.
+  /// A new tensor of the type of another.
   std::string fresh(const std::string &like) {
-    std::string name;
-    do
-      name = like + "_after" + std::to_string(++made);
-    while (graph.tensors.count(name));
+    const std::string name = freshName(graph, like + "_after", made);
     graph.tensors[name] = graph.tensors[like];
     return name;
   }
@@ -277,10 +271,9 @@ private:
   std::map<std::string, std::string> renamed;
   std::map<std::string, Memory> memory;                   ///< of what shares another's
   std::map<std::string, std::vector<std::string>> family; ///< by the owner of the memory: who shares it
-  llvm::StringMap<std::string> reasons;
 };
 } // namespace
 
-llvm::StringMap<std::string> replaceInPlace(Program &program) { return Rewriter(program).run(); }
+void replaceInPlace(Program &program) { Rewriter(program).run(); }
 
 } // namespace tessera::pt2

@@ -10,13 +10,11 @@
 
 #include "frontends/pt2/Program.h"
 
-#include "llvm/ADT/StringMap.h"
-
 namespace tessera::pt2 {
 
-/// Rewrites a program that was checked. Operators in place that cannot be replaced stay as they are: why, by the name
-/// of their result.
-llvm::StringMap<std::string> replaceInPlace(Program &program);
+/// Rewrites a program that was checked. Operators in place that cannot be replaced stay as they are, with the reason in
+/// Node::refusal.
+void replaceInPlace(Program &program);
 
 } // namespace tessera::pt2
 

@@ -6,8 +6,6 @@
 
 #include "frontends/pt2/Mutation.h"
 
-#include "frontends/pt2/Aliasing.h"
-
 namespace tessera::pt2 {
 
 static std::string firstName(const Node &node, llvm::StringRef argument) {
@@ -21,8 +19,8 @@ llvm::ArrayRef<std::string> Mutations::namesOfBuffer(llvm::StringRef buffer) con
   return found == names.end() ? llvm::ArrayRef<std::string>() : llvm::ArrayRef<std::string>(found->second);
 }
 
-std::string Mutations::functionOf(const Node &node) const {
-  return bufferOf(firstName(node, "self")).empty() ? "" : pt2::functionOf(node.target);
+std::optional<InPlaceFunction> Mutations::functionOf(const Node &node) const {
+  return bufferOf(firstName(node, "self")).empty() ? std::nullopt : pt2::functionOf(node.target);
 }
 
 void Mutations::change(llvm::StringRef buffer) {

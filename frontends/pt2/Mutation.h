@@ -10,6 +10,7 @@
 #ifndef TESSERA_FRONTENDS_PT2_MUTATION_H
 #define TESSERA_FRONTENDS_PT2_MUTATION_H
 
+#include "frontends/pt2/Aliasing.h"
 #include "frontends/pt2/Program.h"
 
 #include "llvm/ADT/ArrayRef.h"
@@ -20,9 +21,6 @@
 #include "llvm/ADT/StringSet.h"
 
 namespace tessera::pt2 {
-
-/// The names that an argument or an output refers to; an empty one is None.
-std::vector<std::string> namesOf(const Argument &argument);
 
 class Mutations {
 public:
@@ -38,9 +36,8 @@ public:
   llvm::StringRef bufferOf(llvm::StringRef name) const { return whole.lookup(name); }
   /// All names of a buffer.
   llvm::ArrayRef<std::string> namesOfBuffer(llvm::StringRef buffer) const;
-  /// The operator without effect on its first argument that an operator in place on a buffer stands for,
-  /// "torch.ops.aten.add.Tensor" of "torch.ops.aten.add_.Tensor"; empty for any other node.
-  std::string functionOf(const Node &node) const;
+  /// What an operator in place on a buffer stands for; nothing for any other node.
+  std::optional<InPlaceFunction> functionOf(const Node &node) const;
   /// The buffer of which a node reads a view that is older than its last change; empty if it reads none.
   llvm::StringRef staleRead(const Node &node) const { return stale.lookup(&node); }
   bool isStaleOutput(llvm::StringRef name) const { return staleNames.contains(name); }

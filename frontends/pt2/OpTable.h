@@ -73,10 +73,6 @@ llvm::ArrayRef<OpRow> scatterOps();
 llvm::ArrayRef<OpRow> shapeOps();
 llvm::ArrayRef<OpRow> spectrumOps();
 
-/// Numbers the nodes of a program that draw random numbers other than dropout's, those too whose results nothing reads:
-/// in PyTorch they are the calls in their order.
-void numberDraws(Program &program);
-
 } // namespace tessera::pt2
 
 #endif // TESSERA_FRONTENDS_PT2_OPTABLE_H

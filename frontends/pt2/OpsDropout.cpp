@@ -12,16 +12,15 @@ namespace tessera::pt2 {
 
 namespace {
 LogicalResult opDropout(Call &c) {
-  const StringRef name = c.isTensor("input") ? "input" : "self";
   const double rate = c.flag("train", true) ? c.numberOr("p", 0.5) : 0;
-  if (!(rate >= 0 && rate <= 1) || !c.isFloat(name))
+  if (!(rate >= 0 && rate <= 1) || !c.isFloat("input"))
     return c.fail("expected floating point and a rate from 0 to 1");
-  Value input = c.value(name);
+  Value input = c.value("input");
   if (rate > 0 && rate < 1) {
     auto [x, keep] = frontend::dropOut(c.b, input, rate, c.step);
     return succeeded(c.set(x)) ? c.set(keep, 1) : failure();
   }
-  auto mask = RankedTensorType::get(c.shape(name), c.b.builder.getI1Type());
+  auto mask = RankedTensorType::get(c.shape("input"), c.b.builder.getI1Type());
   if (failed(c.set(rate == 0 ? input : c.b.scale(input, 0))))
     return failure();
   return c.set(c.b.splat(mask, rate == 0 ? 1 : 0), 1);

@@ -8,11 +8,8 @@
 #include "frontends/common/Neural.h"
 #include "frontends/common/Order.h"
 #include "frontends/common/Random.h"
-#include "frontends/pt2/Aliasing.h"
 #include "frontends/pt2/OpTable.h"
 #include "frontends/pt2/Promote.h"
-
-#include "llvm/ADT/StringSet.h"
 
 #include <cmath>
 #include <limits>
@@ -28,7 +25,9 @@ using frontend::Random;
 template <LogicalResult (*draw)(Call &, Random &)> LogicalResult drawn(Call &c) {
   if (c.has("generator"))
     return c.fail("a generator of its own is not supported: random numbers follow the seed of the training");
-  Random random(c.b, c.step, c.node.draw);
+  if (!c.node.draw)
+    return c.fail("it is not among the draws that the program was found to make");
+  Random random(c.b, c.step, *c.node.draw);
   return draw(c, random);
 }
 
@@ -386,18 +385,5 @@ const OpRow kRows[] = {
 } // namespace
 
 llvm::ArrayRef<OpRow> randomOps() { return kRows; }
-
-void numberDraws(Program &program) {
-  llvm::StringSet<> targets;
-  for (const OpRow &row : kRows)
-    targets.insert(row.target);
-  int64_t count = 0;
-  for (Node &node : program.graph.nodes) {
-    const std::string function = functionOf(node.target); // of a buffer it is still in place
-    StringRef target = function.empty() ? StringRef(node.target) : StringRef(function);
-    if (target.consume_front("torch.ops.") && targets.contains(target))
-      node.draw = count++;
-  }
-}
 
 } // namespace tessera::pt2

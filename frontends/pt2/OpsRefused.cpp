@@ -27,9 +27,7 @@ constexpr llvm::StringLiteral
 const RefusedOp kRefused[] = {
     {"higher_order.wrap_with_autocast", "autocast is not supported where it is enabled: leave it out, and compile with "
                                         "--precision bf16"},
-    {"higher_order.wrap_with_set_grad_enabled",
-     "not supported where gradients are enabled again in it, or where it changes "
-     "tensors that are no buffers and not its own"},
+    {"higher_order.wrap_with_set_grad_enabled", "not supported where it enables gradients again"},
     {"aten._native_batch_norm_legit.default", kDecomposed},
     {"aten._native_batch_norm_legit.no_stats", kDecomposed},
     {"aten._native_batch_norm_legit_no_training.default", kDecomposed},

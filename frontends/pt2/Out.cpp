@@ -8,7 +8,8 @@
 namespace tessera::pt2 {
 
 namespace {
-llvm::StringRef functionOf(llvm::StringRef target) {
+/// The operator without `out`; empty where it is not rewritten.
+llvm::StringRef withoutOut(llvm::StringRef target) {
   return llvm::StringSwitch<llvm::StringRef>(target)
       .Case("torch.ops.aten.add.out", "torch.ops.aten.add.Tensor")
       .Case("torch.ops.aten.div.out", "torch.ops.aten.div.Tensor")
@@ -17,23 +18,14 @@ llvm::StringRef functionOf(llvm::StringRef target) {
       .Default("");
 }
 
-/// A name that no value of the graph has.
-std::string freshName(const Graph &graph, const std::string &like) {
-  std::string name = like + "_made";
-  while (graph.tensors.count(name) || graph.symInts.count(name) || graph.symFloats.count(name) ||
-         graph.symBools.count(name))
-    name += "_";
-  return name;
-}
-
 /// The operator that makes a new tensor; `node` becomes a copy of it. Nothing if it is not of the expected form.
-std::optional<Node> split(Graph &graph, Node &node) {
-  const llvm::StringRef target = functionOf(node.target);
+std::optional<Node> split(Graph &graph, Node &node, size_t &count) {
+  const llvm::StringRef target = withoutOut(node.target);
   const Argument *out = target.empty() ? nullptr : node.input("out");
   const auto *result = node.outputs.size() == 1 ? node.outputs[0].as<TensorArg>() : nullptr;
   if (!out || !out->as<TensorArg>() || !result || !graph.tensors.count(result->name))
     return std::nullopt;
-  const std::string name = freshName(graph, result->name);
+  const std::string name = freshName(graph, result->name + "_made", count);
   graph.tensors[name] = graph.tensors[result->name];
   const Argument buffer = *out;
   Node made = node;
@@ -50,11 +42,12 @@ std::optional<Node> split(Graph &graph, Node &node) {
 void replaceOut(Graph &graph) {
   std::vector<Node> old = std::move(graph.nodes);
   graph.nodes.clear();
+  size_t count = 0;
   for (Node &node : old) {
     for (NamedArgument &input : node.inputs)
       if (const auto *inner = input.argument.as<GraphArg>())
         replaceOut(*inner->graph);
-    if (std::optional<Node> made = split(graph, node))
+    if (std::optional<Node> made = split(graph, node, count))
       graph.nodes.push_back(std::move(*made));
     graph.nodes.push_back(std::move(node));
   }

@@ -12,8 +12,8 @@
 
 namespace tessera::pt2 {
 
-/// Rewrites sums, differences, products and quotients of a graph that was checked, and of the graphs in it. Of others
-/// few modules make use.
+/// Rewrites sums, differences, products and quotients of a graph that was checked, and of the graphs in it. Few
+/// modules use out= of other operators.
 void replaceOut(Graph &graph);
 
 } // namespace tessera::pt2

@@ -1,4 +1,4 @@
-//===- Program.cpp - names of what a program holds ------------------------===//
+//===- Program.cpp - names and kinds of what a program holds --------------===//
 
 #include "frontends/pt2/Program.h"
 
@@ -87,6 +87,39 @@ const char *argumentKind(const Argument &argument) {
                                            "dictionary"};
   static_assert(std::size(kNames) == std::variant_size_v<decltype(Argument::value)>);
   return kNames[argument.value.index()];
+}
+
+std::vector<std::string> namesOf(const Argument &argument) {
+  std::vector<std::string> found;
+  if (const auto *tensor = argument.as<TensorArg>())
+    found.push_back(tensor->name);
+  else if (const auto *optional = argument.as<OptionalTensorArg>())
+    found.push_back(*optional ? (*optional)->name : "");
+  else if (const auto *list = argument.as<std::vector<TensorArg>>())
+    for (const TensorArg &entry : *list)
+      found.push_back(entry.name);
+  else if (const auto *list = argument.as<std::vector<OptionalTensorArg>>())
+    for (const OptionalTensorArg &entry : *list)
+      found.push_back(entry ? entry->name : "");
+  else if (const auto *sizes = argument.as<std::vector<SymIntArg>>())
+    for (const SymIntArg &entry : *sizes)
+      found.push_back(entry.name);
+  else if (const auto *size = argument.as<SymIntArg>())
+    found.push_back(size->name);
+  else if (const auto *value = argument.as<SymFloatArg>())
+    found.push_back(value->name);
+  else if (const auto *value = argument.as<SymBoolArg>())
+    found.push_back(value->name);
+  return found;
+}
+
+std::string freshName(const Graph &graph, const std::string &stem, size_t &count) {
+  std::string name;
+  do
+    name = stem + std::to_string(++count);
+  while (graph.tensors.count(name) || graph.symInts.count(name) || graph.symFloats.count(name) ||
+         graph.symBools.count(name));
+  return name;
 }
 
 } // namespace tessera::pt2

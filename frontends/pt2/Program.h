@@ -194,6 +194,14 @@ private:
 template <typename Visit> void eachName(Argument &argument, Visit visit) {
   std::visit(NameVisitor<Visit>{visit}, argument.value);
 }
+/// The same of one that stays as it is: `visit(const std::string &)`.
+template <typename Visit> void eachName(const Argument &argument, Visit visit) {
+  eachName(const_cast<Argument &>(argument), [&](const std::string &name) { visit(name); });
+}
+
+/// The names that an argument or an output refers to, one for each element of a list; an empty one is None or a number.
+/// Lists of lists and dictionaries are left out.
+std::vector<std::string> namesOf(const Argument &argument);
 
 /// What kind of argument it is, for messages: "tensor", "list of int".
 const char *argumentKind(const Argument &argument);
@@ -229,8 +237,9 @@ struct Node {
   std::string stackTrace;                      // the whole text
   std::map<std::string, std::string> metadata; // the rest, unparsed
   bool singleTensorReturn = false;             // of a higher order operator: one tensor, not a list of one
-  int64_t draw = 0;                            // of one that draws random numbers: its number among those
+  std::optional<int64_t> draw;                 // of one that draws random numbers: its number among those
   bool wasInPlace = false;                     // its result is rounded to the type of the tensor that it changed
+  std::string refusal;                         // why no other operator could stand for it; may be empty
 
   /// The input of this name, or null.
   const Argument *input(const std::string &inputName) const {
@@ -251,6 +260,9 @@ struct Graph {
   std::map<std::string, CustomObjectArg> customObjects;
   bool singleTensorReturn = false;
 };
+
+/// `stem` and the first number after `count` with which no value of the graph has that name; `count` becomes it.
+std::string freshName(const Graph &graph, const std::string &stem, size_t &count);
 
 struct InputSpec {
   enum class Kind { UserInput, Parameter, Buffer, TensorConstant, CustomObject, Token, ConstantInput };

@@ -19,19 +19,19 @@ static bool hasEffect(const Node &node) {
 
 void dropUnread(Program &program) {
   llvm::StringSet<> read;
-  for (Argument &output : program.graph.outputs)
-    eachName(output, [&](std::string &name) { read.insert(name); });
+  for (const Argument &output : program.graph.outputs)
+    eachName(output, [&](const std::string &name) { read.insert(name); });
   std::vector<Node> &nodes = program.graph.nodes;
   std::vector<bool> stays(nodes.size(), false);
   for (size_t i = nodes.size(); i-- > 0;) {
     llvm::StringSet<> results;
-    for (Argument &output : nodes[i].outputs)
-      eachName(output, [&](std::string &name) { results.insert(name); });
+    for (const Argument &output : nodes[i].outputs)
+      eachName(output, [&](const std::string &name) { results.insert(name); });
     stays[i] = results.empty() || hasEffect(nodes[i]) ||
                llvm::any_of(results, [&](const auto &result) { return read.contains(result.getKey()); });
     if (stays[i])
-      for (NamedArgument &input : nodes[i].inputs)
-        eachName(input.argument, [&](std::string &name) { read.insert(name); });
+      for (const NamedArgument &input : nodes[i].inputs)
+        eachName(input.argument, [&](const std::string &name) { read.insert(name); });
   }
   std::vector<Node> left;
   for (size_t i = 0; i < nodes.size(); ++i)

@@ -15,17 +15,18 @@ static bool readsNumber(StringRef target) {
 }
 /// Whether a node computes numbers of numbers.
 static bool isOfNumbers(StringRef target) { return target.starts_with("_operator."); }
+static bool isAssertion(StringRef target) { return target == "torch.ops.aten._assert_scalar.default"; }
 static bool isCheck(StringRef target) {
-  return target == "torch.ops.aten._assert_scalar.default" ||
-         target == "torch.ops.aten.sym_constrain_range_for_size.default" ||
+  return isAssertion(target) || target == "torch.ops.aten.sym_constrain_range_for_size.default" ||
          target == "torch.ops.aten.sym_constrain_range.default";
 }
 
-static bool names(std::vector<NamedArgument> &inputs, const llvm::StringSet<> &those) {
-  bool found = false;
-  for (NamedArgument &input : inputs)
-    eachName(input.argument, [&](std::string &name) { found |= those.contains(name); });
-  return found;
+/// Whether an argument has one of these names.
+static bool hasName(const Argument &argument, const llvm::StringSet<> &those) {
+  return llvm::any_of(namesOf(argument), [&](const std::string &name) { return those.contains(name); });
+}
+static void addNames(const Argument &argument, llvm::StringSet<> &to) {
+  eachName(argument, [&](const std::string &name) { to.insert(name); });
 }
 
 static std::string warningOf(const Node &node) {
@@ -42,28 +43,26 @@ void dropValueChecks(Program &program) {
   llvm::StringSet<> ofData, read;
   std::vector<bool> stays(nodes.size(), true);
   for (size_t i = 0; i < nodes.size(); ++i) {
-    const bool isOfData = readsNumber(nodes[i].target) || names(nodes[i].inputs, ofData);
+    const bool isOfData =
+        readsNumber(nodes[i].target) ||
+        llvm::any_of(nodes[i].inputs, [&](const NamedArgument &input) { return hasName(input.argument, ofData); });
     if (isOfData && isCheck(nodes[i].target)) {
       stays[i] = false;
-      if (StringRef(nodes[i].target).contains("_assert_"))
+      if (isAssertion(nodes[i].target))
         program.warnings.push_back(warningOf(nodes[i]));
     } else if (readsNumber(nodes[i].target) || (isOfData && isOfNumbers(nodes[i].target))) {
-      for (Argument &output : nodes[i].outputs)
-        eachName(output, [&](std::string &name) { ofData.insert(name); });
+      for (const Argument &output : nodes[i].outputs)
+        addNames(output, ofData);
     }
   }
-  for (Argument &output : program.graph.outputs)
-    eachName(output, [&](std::string &name) { read.insert(name); });
+  for (const Argument &output : program.graph.outputs)
+    addNames(output, read);
   for (size_t i = nodes.size(); i-- > 0;) {
-    if (readsNumber(nodes[i].target) || isOfNumbers(nodes[i].target)) {
-      bool isRead = false;
-      for (Argument &output : nodes[i].outputs)
-        eachName(output, [&](std::string &name) { isRead |= read.contains(name); });
-      stays[i] = isRead;
-    }
+    if (readsNumber(nodes[i].target) || isOfNumbers(nodes[i].target))
+      stays[i] = llvm::any_of(nodes[i].outputs, [&](const Argument &output) { return hasName(output, read); });
     if (stays[i])
-      for (NamedArgument &input : nodes[i].inputs)
-        eachName(input.argument, [&](std::string &name) { read.insert(name); });
+      for (const NamedArgument &input : nodes[i].inputs)
+        addNames(input.argument, read);
   }
   std::vector<Node> left;
   for (size_t i = 0; i < nodes.size(); ++i)

@@ -276,6 +276,7 @@ class WithConstant(nn.Module):
 sys.path.append(os.path.join(HERE, "..", "support"))
 import archives  # noqa: E402
 from drawing import Diffusion, Drawn, Vae, WithGenerator  # noqa: E402
+from regions import DropsBuffer, WithRegion  # noqa: E402
 
 
 def save(name, program, deflate=True):
@@ -350,6 +351,9 @@ def main():
     for name, module in (("vae", Vae()), ("diffusion", Diffusion())):
         save(name, export(module.train(), (torch.randn(4, 8),), dynamic_shapes=open_batch), deflate=False)
     save("generator", export(WithGenerator().train(), (x,)))
+    for what in ("maybe", "size", "autocast_size"):
+        save(f"region-{what}", export(WithRegion(what).train(), (x,), dynamic_shapes=open_batch))
+    save("drops_buffer", export(DropsBuffer().train(), (torch.randn(2, 4),)))
     try:
         from torch.testing._internal.two_tensor import TwoTensor
 

@@ -1,7 +1,7 @@
 """Rows: tensors that are changed in place, and their views."""
 
 import torch
-from rows import f, row
+from rows import f, i, row
 
 ADD, COPY, MUL, FILL = "aten.add_.Tensor", "aten.copy_.default", "aten.mul_.Tensor", "aten.masked_fill_.Scalar"
 
@@ -189,6 +189,7 @@ ROWS = [
     row("in_place_masked", FILL, made(lambda y, x: y.masked_fill_(x > 0, 0.25).masked_fill_(y < -0.5, 0.125)), f(3, 6)),
     row("in_place_copy", COPY, made(lambda y, x: y.copy_(x.mean(1, keepdim=True)) * x), f(3, 6)),
     row("in_place_zero", f"aten.zero_.default {ADD}", made(lambda y, x: y.zero_().add_(x)), f(3, 6)),
+    row("in_place_floor_divide", "aten.floor_divide_.Tensor", lambda x, n: x * (n * 5 - 7).floor_divide_(n + 2), f(3, 6), i(3, 6)),
     row("in_place_relu", "aten.relu_.default", made(lambda y, x: torch.relu_(y)), f(3, 6)),
     row("in_place_logic", "aten.__iand__.Tensor aten.__ior__.Tensor", made(logic), f(3, 6)),
     row("in_place_repeated", MUL, made(repeated), f(3, 6)),

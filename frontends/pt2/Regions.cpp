@@ -1,8 +1,9 @@
-//===- NoGrad.cpp - regions without gradients or autocast ------------------===//
+//===- Regions.cpp - parts of a program in another mode -----------------------===//
 
-#include "frontends/pt2/NoGrad.h"
+#include "frontends/pt2/Regions.h"
 
 #include "frontends/pt2/Aliasing.h"
+#include "frontends/pt2/OpTable.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -39,9 +40,53 @@ std::optional<Region> regionOf(const Node &node) {
   return std::nullopt;
 }
 
+bool hasGraph(const Node &node) {
+  return llvm::any_of(node.inputs, [](const NamedArgument &input) { return input.argument.as<GraphArg>() != nullptr; });
+}
+
+/// Where the tensors of a body come from.
+class Origins {
+public:
+  explicit Origins(const Graph &body) {
+    for (const Argument &input : body.inputs)
+      if (const auto *tensor = input.as<TensorArg>())
+        shared.insert(tensor->name);
+    for (const Node &node : body.nodes) {
+      const Alias alias = aliasOf(node, body);
+      const std::optional<bool> isArgument = returnsArgument(node, body);
+      const bool isShared = llvm::any_of(alias.of, [&](const std::string &name) { return shared.contains(name); });
+      for (const Argument &output : node.outputs)
+        eachName(output, [&](const std::string &name) {
+          if (isShared)
+            shared.insert(name);
+          if (!isArgument)
+            sources[name] = std::nullopt;
+          else if (*isArgument)
+            sources[name] = sourceOf(alias.of.front());
+        });
+    }
+  }
+
+  /// The input that a tensor is, which keeps its gradient, or the name itself if an operator makes it; nothing if that
+  /// is not known.
+  std::optional<std::string> sourceOf(const std::string &name) const {
+    auto found = sources.find(name);
+    return found == sources.end() ? name : found->second;
+  }
+  /// Whether what an operator in place changes has memory that an operator of the body made.
+  bool changesOwn(const Node &node) const {
+    const auto *self = node.inputs.empty() ? nullptr : node.inputs[0].argument.as<TensorArg>();
+    return self && !shared.contains(self->name);
+  }
+
+private:
+  llvm::StringSet<> shared;                            ///< what may have memory of an input
+  llvm::StringMap<std::optional<std::string>> sources; ///< of tensors that are not themselves
+};
+
 class Inliner {
 public:
-  explicit Inliner(Graph &graph) : graph(graph) {}
+  explicit Inliner(Graph &graph) : Inliner(graph, /*isProgram=*/true, false) {}
 
   void run(Signature &signature) {
     inlineRegions();
@@ -51,8 +96,12 @@ public:
 
 private:
   /// Of the graph of a region.
-  Inliner(Graph &graph, bool isWithoutGradients)
-      : graph(graph), isProgram(false), isWithoutGradients(isWithoutGradients) {}
+  Inliner(Graph &graph, bool isProgram, bool isWithoutGradients)
+      : graph(graph), isProgram(isProgram), isWithoutGradients(isWithoutGradients) {
+    for (const Argument &input : graph.inputs)
+      if (const auto *tensor = input.as<TensorArg>())
+        given.insert(tensor->name);
+  }
 
   void inlineRegions() {
     if (llvm::none_of(graph.nodes, [](const Node &node) { return regionOf(node).has_value(); }))
@@ -61,7 +110,7 @@ private:
     graph.nodes.clear();
     for (Node &node : old) {
       if (std::optional<Region> region = regionOf(node))
-        Inliner(region->body, isWithoutGradients || region->cutsGradient).inlineRegions();
+        Inliner(region->body, /*isProgram=*/false, isWithoutGradients || region->cutsGradient).inlineRegions();
       add(std::move(node));
     }
     for (Argument &output : graph.outputs)
@@ -72,8 +121,10 @@ private:
     rename(node.inputs);
     if (std::optional<Region> region = regionOf(node)) {
       region->cutsGradient &= !isWithoutGradients;
-      if (canInline(node, *region))
-        return take(node, *region);
+      const Origins origins(region->body);
+      node.refusal = whyNot(node, *region, origins);
+      if (node.refusal.empty())
+        return take(node, *region, origins);
       if (node.stackTrace.empty() && !region->body.nodes.empty()) { // for the error
         node.source = region->body.nodes.front().source;
         node.stackTrace = region->body.nodes.front().stackTrace;
@@ -92,7 +143,27 @@ private:
       eachName(input.argument, [&](std::string &name) { name = current(name); });
   }
 
-  bool canInline(const Node &node, const Region &region) const {
+  /// Why a region cannot become part of the graph; empty if it can.
+  std::string whyNot(const Node &node, const Region &region, const Origins &origins) const {
+    if (!hasForm(node, region))
+      return "not supported where its results are not all tensors, or where it reads what is neither a tensor nor a "
+             "size";
+    if (!region.cutsGradient)
+      return "";
+    for (const Node &inner : region.body.nodes)
+      if (hasGraph(inner))
+        return "not supported with " + shortTarget(inner.target).str() + " in it (" +
+               (inner.refusal.empty() ? whyRefused(shortTarget(inner.target)).str() : inner.refusal) + ")";
+    if (!isProgram)
+      return "not supported in a region that is not supported";
+    if (!changesNoGradient(node, region, origins))
+      return "not supported where it changes tensors in place that are no buffers and not its own";
+    for (const Argument &output : region.body.outputs)
+      if (!origins.sourceOf(output.as<TensorArg>()->name))
+        return "not supported where a result may be a tensor that it is given, or a copy of it";
+    return "";
+  }
+  static bool hasForm(const Node &node, const Region &region) {
     const Graph &body = region.body;
     auto isTensor = [](const Argument &argument) { return argument.as<TensorArg>() != nullptr; };
     auto isSize = [](const Argument &argument) { return argument.as<SymIntArg>() || argument.as<int64_t>(); };
@@ -102,63 +173,28 @@ private:
     if (body.inputs.size() != node.inputs.size() - region.first || body.outputs.size() != node.outputs.size() ||
         !llvm::all_of(body.outputs, isTensor) || !llvm::all_of(node.outputs, isTensor))
       return false;
-    for (const auto &[given, input] : llvm::zip(llvm::drop_begin(node.inputs, region.first), body.inputs))
-      if (!(isTensor(input) && isTensor(given.argument)) && !(isNamedSize(input) && isSize(given.argument)))
-        return false;
-    if (!region.cutsGradient)
-      return true;
-    const bool hasRegions = llvm::any_of(body.nodes, [](const Node &inner) {
-      return llvm::any_of(inner.inputs,
-                          [](const NamedArgument &input) { return input.argument.as<GraphArg>() != nullptr; });
+    return llvm::all_of(llvm::zip(llvm::drop_begin(node.inputs, region.first), body.inputs), [&](const auto &pair) {
+      const Argument &given = std::get<0>(pair).argument, &input = std::get<1>(pair);
+      return (isTensor(input) && isTensor(given)) || (isNamedSize(input) && isSize(given));
     });
-    return isProgram && !hasRegions && changesNoGradient(node, region) &&
-           llvm::all_of(body.outputs,
-                        [&](const Argument &output) { return sourceOf(output.as<TensorArg>()->name, body); });
-  }
-
-  /// The body's input that a result is, which keeps its gradient, or the name itself if an operator makes it; nothing
-  /// if that is not known.
-  static std::optional<std::string> sourceOf(std::string name, const Graph &body) {
-    for (const Node &inner : llvm::reverse(body.nodes)) {
-      if (!makes(inner, name))
-        continue;
-      std::optional<bool> isArgument = returnsArgument(inner, body);
-      if (!isArgument)
-        return std::nullopt;
-      if (!*isArgument)
-        return name;
-      name = aliasOf(inner, body).of.front();
-    }
-    return name;
-  }
-  static bool makes(const Node &node, const std::string &name) {
-    bool found = false;
-    for (Argument output : node.outputs)
-      eachName(output, [&](std::string &result) { found |= result == name; });
-    return found;
-  }
-
-  /// Whether a tensor of the body has integers or booleans, which have no gradient.
-  static bool hasIntegers(const std::string &name, const Graph &body) {
-    static constexpr ScalarType kIntegers[] = {ScalarType::Byte, ScalarType::Char, ScalarType::Short,
-                                               ScalarType::Int,  ScalarType::Long, ScalarType::Bool};
-    auto meta = body.tensors.find(name);
-    return meta != body.tensors.end() && llvm::is_contained(kIntegers, meta->second.dtype);
   }
 
   /// Whether operators in place change what has no gradient alone: whole inputs of the program, and what the region
   /// makes. Of any other tensor the gradient would go past the change.
-  bool changesNoGradient(const Node &node, const Region &region) const {
+  bool changesNoGradient(const Node &node, const Region &region, const Origins &origins) const {
+    auto isInteger = [&](const std::string &name) { // which has no gradient
+      auto meta = region.body.tensors.find(name);
+      return meta != region.body.tensors.end() && isIntegerType(meta->second.dtype);
+    };
     llvm::StringSet<> buffers;
     for (const auto &[given, input] : llvm::zip(llvm::drop_begin(node.inputs, region.first), region.body.inputs))
       if (const auto *tensor = input.as<TensorArg>(); tensor && !hasGradient(given.argument.as<TensorArg>()->name))
         buffers.insert(tensor->name);
     for (const Node &inner : region.body.nodes) {
-      if (!isInPlace(inner.target) || inner.target == "torch.ops.aten.detach_.default" ||
-          changesOwn(inner, region.body))
+      if (!isInPlace(inner.target) || inner.target == "torch.ops.aten.detach_.default" || origins.changesOwn(inner))
         continue;
       const auto *self = inner.inputs.empty() ? nullptr : inner.inputs[0].argument.as<TensorArg>();
-      if (!self || !(buffers.contains(self->name) || hasIntegers(self->name, region.body)))
+      if (!self || !(buffers.contains(self->name) || isInteger(self->name)))
         return false;
       for (const Argument &output : inner.outputs)
         if (const auto *tensor = output.as<TensorArg>())
@@ -166,36 +202,9 @@ private:
     }
     return true;
   }
-  /// Whether what an operator in place changes has memory that an operator of the region made.
-  static bool changesOwn(const Node &node, const Graph &body) {
-    const auto *self = node.inputs.empty() ? nullptr : node.inputs[0].argument.as<TensorArg>();
-    if (!self)
-      return false;
-    llvm::StringSet<> shares; // memory with it, perhaps
-    shares.insert(self->name);
-    for (const Node &inner : llvm::reverse(body.nodes))
-      for (Argument output : inner.outputs)
-        eachName(output, [&](std::string &name) {
-          if (shares.contains(name))
-            for (const std::string &other : aliasOf(inner, body).of)
-              shares.insert(other);
-        });
-    return llvm::none_of(body.inputs, [&](const Argument &input) {
-      return input.as<TensorArg>() && shares.contains(input.as<TensorArg>()->name);
-    });
-  }
+  std::string fresh(const std::string &like) { return freshName(graph, like + "_within", made); }
 
-  /// A name that no value of the program has.
-  std::string fresh(const std::string &like) {
-    std::string name;
-    do
-      name = like + "_within" + std::to_string(++made);
-    while (graph.tensors.count(name) || graph.symInts.count(name) || graph.symFloats.count(name) ||
-           graph.symBools.count(name));
-    return name;
-  }
-
-  void take(const Node &node, const Region &region) {
+  void take(const Node &node, const Region &region, const Origins &origins) {
     const Graph &body = region.body;
     std::map<std::string, std::string> inner;   // names of the body -> of the program
     std::map<std::string, Argument> constants;  // sizes of the body that are numbers
@@ -212,7 +221,7 @@ private:
     }
     for (const auto &[output, result] : llvm::zip_equal(body.outputs, node.outputs)) {
       const std::string &name = output.as<TensorArg>()->name, &outer = result.as<TensorArg>()->name;
-      auto found = outside.find(region.cutsGradient ? *sourceOf(name, body) : name);
+      auto found = outside.find(region.cutsGradient ? *origins.sourceOf(name) : name);
       if (found != outside.end())
         renamed[outer] = found->second; // the tensor itself, whose gradient goes on
       else if (!inner.try_emplace(name, outer).second)
@@ -226,7 +235,7 @@ private:
     };
     for (const Node &made : body.nodes) {
       Node node = translated(made, constants, translate);
-      if (region.cutsGradient && isInPlace(made.target) && !changesOwn(made, body))
+      if (region.cutsGradient && isInPlace(made.target) && !origins.changesOwn(made))
         for (Argument &output : node.outputs)
           eachName(output, [&](std::string &name) { changedBuffers.insert(name); });
       add(std::move(node));
@@ -264,11 +273,10 @@ private:
 
   /// Files say of inputs alone whether they have a gradient.
   bool hasGradient(const std::string &name) const {
-    auto isIt = [&](const Argument &input) { return input.as<TensorArg>() && input.as<TensorArg>()->name == name; };
     auto meta = graph.tensors.find(name);
     if (changedBuffers.contains(name))
       return false;
-    return meta == graph.tensors.end() || meta->second.requiresGrad || llvm::none_of(graph.inputs, isIt);
+    return meta == graph.tensors.end() || meta->second.requiresGrad || !given.contains(name);
   }
   std::string detach(const Node &at, const std::string &name) {
     Node node = at;
@@ -296,10 +304,11 @@ private:
   }
 
   Graph &graph;
-  bool isProgram = true;
-  bool isWithoutGradients = false; ///< a region of one without gradients
+  const bool isProgram;
+  const bool isWithoutGradients; ///< a region of one without gradients
   size_t made = 0;
   std::map<std::string, std::string> renamed;
+  llvm::StringSet<> given;          ///< the graph's inputs
   llvm::StringSet<> changedBuffers; ///< results of regions that are buffers
 };
 } // namespace
