@@ -3,6 +3,7 @@
 usage: python_cases.py FOLDER     prints {case: what went wrong, or null} as its last line, as JSON
 """
 
+import contextlib
 import json
 import os
 import sys
@@ -23,6 +24,12 @@ CASES = {}
 def case(function):
     CASES[function.__name__] = function
     return function
+
+
+SEEDING = {"seed": lambda: torch.manual_seed(0), "seed of random": lambda: torch.random.manual_seed(3), "new seed": torch.seed,
+           "seed of a generator": lambda: torch.default_generator.manual_seed(3),
+           "state": lambda: torch.set_rng_state(torch.Generator().manual_seed(3).get_state()),
+           "forked seed": lambda: torch.manual_seed(0), "later seed": lambda: torch.manual_seed(0)}
 
 
 class Scaled(torch.autograd.Function):
@@ -98,9 +105,13 @@ class Net(torch.nn.Module):
         elif self.kind == "attribute":
             self.calls += 1
             h = h * self.calls
-        elif self.kind == "seed":
-            torch.manual_seed(0)
-            h = h + torch.randn_like(h)
+        elif self.kind in SEEDING:
+            with torch.random.fork_rng() if "forked" in self.kind else contextlib.nullcontext():
+                if "later" not in self.kind:
+                    SEEDING[self.kind]()
+                h = h + torch.randn_like(h)
+            if "later" in self.kind:
+                SEEDING[self.kind]()
         elif self.kind == "changed":
             with torch.no_grad():
                 self.first.weight.mul_(0.9)
@@ -142,7 +153,7 @@ def what_is_refused(test, folder):
                         ("shared", "first.weight and other.weight are two parameters in the same memory"),
                         ("number", "torch.export: "), ("number", "python_cases.py:"),
                         ("input", "changes its inputs in place: x"), ("reentrant checkpoint", "use_reentrant=False"),
-                        ("seed", "seeds the random numbers"),
+                        *((seeding, "calls torch.manual_seed") for seeding in SEEDING),
                         ("attribute", "changes attributes that are no buffers: calls")):
         with test.subTest(kind):
             refused(test, words, Net(kind), example())
@@ -159,8 +170,12 @@ def what_hooks_compute(test, folder):
     for kind in ("old weight norm", "old spectral norm", "spectral norm", "pruned"):
         with test.subTest(kind), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they are deprecated
-            found = tessera.verify(Net(kind), example(), loss="mse", steps=1)
+            net = Net(kind)
+            before = {name: value for name, value in vars(net.first).items() if isinstance(value, torch.Tensor)}
+            found = tessera.verify(net, example(), loss="mse", steps=1)
             test.assertTrue(found.same, found.line())
+            for name, value in before.items():
+                test.assertIs(getattr(net.first, name), value)
 
 
 @case

@@ -9,7 +9,7 @@ import numpy
 import torch
 
 from . import compare, tools, training
-from .draws import Draws
+from .draws import TesseraRandom
 from .dropout import NoDropout, without_dropout
 from .errors import CannotCompare, ExportError, ToolError
 from .hyper import hyper_flags
@@ -51,8 +51,8 @@ class Check:
     padding: list = dataclasses.field(default_factory=list)  # tokens that take no gradient
     dropout: int = 0      # rates of modules that were set to 0
     dropout_in_code: int = 0  # calls with another rate, which are left out
-    draws: int = 0        # calls of the program that draw random numbers
-    kinds: list = None    # of what PyTorch drew
+    random_calls: int = 0  # of the program
+    kinds: list | None = None  # element types of the reference's random numbers, in order of calls
     data: dict = None
     wanted: dict = dataclasses.field(default_factory=dict)  # micro-batches -> PyTorch's tools.Training
 
@@ -145,12 +145,12 @@ class Check:
                                     "apart; compare model.float()")
             try:
                 with without_dropout(self.model) as self.dropout, NoDropout():
-                    draws = Draws()
+                    random = TesseraRandom()
                     want = training.reference(self.model, self.inputs, self.names, self.outputs, self.data, self.loss,
-                                              self.steps, accumulate, draws)
-                    self.kinds = draws.kinds
-                if self.via == "pt2" and draws.count != self.draws:
-                    raise ValueError(f"the module draws random numbers {draws.count} times, its program {self.draws} times")
+                                              self.steps, accumulate, random)
+                    self.kinds = random.kinds
+                if self.via == "pt2" and random.count != self.random_calls:
+                    raise ValueError(f"the module draws random numbers {random.count} times, its program {self.random_calls} times")
             except (RuntimeError, TypeError, ValueError, KeyError, IndexError) as why:
                 raise CannotCompare(
                     "model", f"PyTorch: {type(why).__name__}: {' '.join(str(why).split())[:300]}") from why
