@@ -116,11 +116,25 @@ class Check:
             got = tools.with_all_gradients(got, self.file, self.path(name + "-kept.tessera"), flags, self.path("data.npz"),
                                            self.file, self.path(name + "-kept"), self.timeout)
         got = first_names(self.model, got)
-        setting = (self.inputs, self.names, self.outputs, self.data, self.loss, self.steps)
         with without_dropout(self.model), NoDropout():
             return compare.compare(
-                want, got, lambda: training.rounding(self.model, *setting, want.gradients, accumulate, self.kinds),
-                self.tolerance, exact=lambda: training.losses_in_double(self.model, *setting, accumulate, self.kinds))
+                want, got, lambda: training.rounding(*self.setting, want.gradients, accumulate, self.kinds), self.tolerance,
+                again=lambda: self.calm_losses(want, accumulate, flags, name + "-calm"))
+
+    @property
+    def setting(self):
+        """What PyTorch's side of the training takes."""
+        return self.model, self.inputs, self.names, self.outputs, self.data, self.loss, self.steps
+
+    def calm_losses(self, want, accumulate, flags, name):
+        """(PyTorch's, Tessera's) losses with an epsilon that keeps what is rounding in PyTorch's Training `want` small."""
+        epsilon, artifact, flags = training.calm_epsilon(want.gradients), self.path(name + ".tessera"), list(flags)
+        flags[flags.index("--epsilon") + 1] = epsilon
+        with stage("compile"):
+            tools.compile_model(self.file, artifact, flags, self.timeout)
+        with stage("run"):
+            got = tools.train(artifact, self.path("data.npz"), self.file, self.steps, self.path(name), self.timeout)
+        return training.reference(*self.setting, accumulate, epsilon=epsilon).losses, got.losses
 
     def make_data(self, batch):
         """The arrays of the steps, once."""
@@ -146,8 +160,7 @@ class Check:
             try:
                 with without_dropout(self.model) as self.dropout, NoDropout():
                     random = TesseraRandom()
-                    want = training.reference(self.model, self.inputs, self.names, self.outputs, self.data, self.loss,
-                                              self.steps, accumulate, random)
+                    want = training.reference(*self.setting, accumulate, random)
                     self.kinds = random.kinds
                 if self.via == "pt2" and random.count != self.random_calls:
                     raise ValueError(f"the module draws random numbers {random.count} times, its program {self.random_calls} times")
@@ -190,7 +203,8 @@ def verify(module, inputs, *, strategy=None, mesh=None, loss="cross-entropy", ig
         fp32.
     loss: "cross-entropy" (of the output with random targets, a tenth of them ignored), "mse" or "output:<name>".
     steps: how many losses are compared; gradients are those of the first. via: "pt2" or "onnx", what it is exported as.
-    tolerance: of a gradient, relative to its largest element; losses may differ by 1e-5 of themselves.
+    tolerance: of a gradient, relative to its largest element; losses may differ by 1e-5 of themselves, later
+        ones by more where that is rounding (compare.LATER_LOSS).
     folder: keeps the files there. timeout: seconds of one call of a tool.
     Raises CannotCompare with the stage ("model", "export", "compile", "run") and the reason.
     """

@@ -123,19 +123,18 @@ def rows_of(data, inputs, names, step, size, dtype=None):
     return rows
 
 
-def reference(model, inputs, names, outputs, data, loss, steps, accumulate=1, random=None, dtype=None):
+def reference(model, inputs, names, outputs, data, loss, steps, accumulate=1, random=None,
+              epsilon=HYPER["epsilon"]):
     """PyTorch's Training on the data; the model is as before. inputs and names: as export takes them; outputs: the
-    names of the module's results; random: the TesseraRandom that gives the model its random numbers; dtype: of floats in the
-    data, if not that of the inputs."""
+    names of the module's results; random: the TesseraRandom that gives the model its random numbers; epsilon: of AdamW."""
     trained = {name: entry[0] for name, entry in parameter_names(model).items() if entry[0].requires_grad}
     size = len(next(iter(data.values()))) // steps
     optimizer = torch.optim.AdamW(trained.values(), lr=HYPER["lr"], betas=(HYPER["beta1"], HYPER["beta2"]),
-                                  eps=HYPER["epsilon"], weight_decay=HYPER["weight_decay"], foreach=False)
+                                  eps=epsilon, weight_decay=HYPER["weight_decay"], foreach=False)
     losses, gradients, random = [], {}, random or TesseraRandom()
     with kept(model), FirstOfEqual():
         for step in range(steps):
-            value = loss_of(model, rows_of(data, inputs, names, step, size, dtype), names, outputs, loss, accumulate, random,
-                            step)
+            value = loss_of(model, rows_of(data, inputs, names, step, size), names, outputs, loss, accumulate, random, step)
             optimizer.zero_grad()
             with NoRandom():
                 value.backward()
@@ -178,13 +177,16 @@ def rounding(model, inputs, names, outputs, data, loss, steps, gradients, accumu
     return {name: max(least[name], share * float((given[name] - grad).abs().max())) for name, grad in compared.items()}
 
 
-def losses_in_double(model, inputs, names, outputs, data, loss, steps, accumulate=1, kinds=None):
-    """The losses of reference() in float64; None if the model does not run so, or has parameters of float64. kinds: those
-    of the reference's TesseraRandom."""
-    if any(parameter.dtype == torch.float64 for parameter in model.parameters()):
-        return None
-    return in_type(model, torch.float64, lambda double: reference(
-        double, inputs, names, outputs, data, loss, steps, accumulate, TesseraRandom(kinds or []), torch.float64).losses)
+CALM = 1e-3  # of the largest gradient
+
+
+def calm_epsilon(gradients):
+    """An epsilon of AdamW with which gradients that are rounding, or small elements that are, move their parameters as little
+    as they are: a part of the largest element of {name: gradient}, after clipping."""
+    arrays = [gradient.astype(numpy.float64) for gradient in gradients.values()]
+    norm = sum(float((array**2).sum()) for array in arrays)**0.5
+    largest = max((float(numpy.abs(array).max(initial=0)) for array in arrays), default=0.0)
+    return max(HYPER["epsilon"], CALM * largest * min(1.0, HYPER["clip_norm"] / (norm or 1.0)))
 
 
 def in_type(model, dtype, run):
