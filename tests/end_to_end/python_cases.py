@@ -3,6 +3,7 @@
 usage: python_cases.py FOLDER     prints {case: what went wrong, or null} as its last line, as JSON
 """
 
+import contextlib
 import json
 import os
 import sys
@@ -18,11 +19,18 @@ import torch.nn.utils.prune
 from torch.utils.checkpoint import checkpoint
 
 CASES = {}
+IS_OLD = tuple(map(int, torch.__version__.split(".")[:2])) < (2, 9)
 
 
 def case(function):
     CASES[function.__name__] = function
     return function
+
+
+SEEDING = {"seed": lambda: torch.manual_seed(0), "seed of random": lambda: torch.random.manual_seed(3), "new seed": torch.seed,
+           "seed of a generator": lambda: torch.default_generator.manual_seed(3),
+           "state": lambda: torch.set_rng_state(torch.Generator().manual_seed(3).get_state()),
+           "forked seed": lambda: torch.manual_seed(0), "later seed": lambda: torch.manual_seed(0)}
 
 
 class Scaled(torch.autograd.Function):
@@ -98,9 +106,13 @@ class Net(torch.nn.Module):
         elif self.kind == "attribute":
             self.calls += 1
             h = h * self.calls
-        elif self.kind == "seed":
-            torch.manual_seed(0)
-            h = h + torch.randn_like(h)
+        elif self.kind in SEEDING:
+            with torch.random.fork_rng() if "forked" in self.kind else contextlib.nullcontext():
+                if "later" not in self.kind:
+                    SEEDING[self.kind]()
+                h = h + torch.randn_like(h)
+            if "later" in self.kind:
+                SEEDING[self.kind]()
         elif self.kind == "changed":
             with torch.no_grad():
                 self.first.weight.mul_(0.9)
@@ -142,7 +154,7 @@ def what_is_refused(test, folder):
                         ("shared", "first.weight and other.weight are two parameters in the same memory"),
                         ("number", "torch.export: "), ("number", "python_cases.py:"),
                         ("input", "changes its inputs in place: x"), ("reentrant checkpoint", "use_reentrant=False"),
-                        ("seed", "seeds the random numbers"),
+                        *((seeding, "calls torch.manual_seed") for seeding in SEEDING),
                         ("attribute", "changes attributes that are no buffers: calls")):
         with test.subTest(kind):
             refused(test, words, Net(kind), example())
@@ -156,11 +168,16 @@ def what_is_refused(test, folder):
 @case
 def what_hooks_compute(test, folder):
     """torch.nn.utils keeps weights that it computes before each forward pass as attributes."""
-    for kind in ("old weight norm", "old spectral norm", "spectral norm", "pruned"):
+    spectral = () if IS_OLD else ("old spectral norm", "spectral norm")  # that PyTorch does not export these in training mode
+    for kind in ("old weight norm", "pruned", *spectral):
         with test.subTest(kind), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they are deprecated
-            found = tessera.verify(Net(kind), example(), loss="mse", steps=1)
+            net = Net(kind)
+            before = {name: value for name, value in vars(net.first).items() if isinstance(value, torch.Tensor)}
+            found = tessera.verify(net, example(), loss="mse", steps=1)
             test.assertTrue(found.same, found.line())
+            for name, value in before.items():
+                test.assertIs(getattr(net.first, name), value)
 
 
 @case
@@ -194,7 +211,7 @@ class Windows(Words):
 @case
 def ranges_of_dimensions(test, folder):
     """torch.export says which ranges they have; that of PyTorch 2.6 says less."""
-    if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 9):
+    if IS_OLD:
         return
     program = tessera.export(Neighbours(), (tokens(),), dynamic={"tokens": {0: "batch", 1: "time"}})
     test.assertFalse([size for size in program.inputs["tokens"].shape if isinstance(size, int)])
@@ -254,7 +271,7 @@ def files(test, folder):
     test.assertEqual(os.listdir(folder), ["net.pt2"])
     program.save(path)
     test.assertEqual(os.listdir(folder), ["net.pt2"])
-    if tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 9):  # older ones read their own format only
+    if not IS_OLD:  # older ones read their own format only
         test.assertEqual(list(tessera.Program.load(path).inputs), ["x"])
 
 

@@ -9,7 +9,7 @@ import numpy
 import torch
 
 from . import compare, tools, training
-from .draws import Draws
+from .draws import TesseraRandom
 from .dropout import NoDropout, without_dropout
 from .errors import CannotCompare, ExportError, ToolError
 from .hyper import hyper_flags
@@ -51,8 +51,8 @@ class Check:
     padding: list = dataclasses.field(default_factory=list)  # tokens that take no gradient
     dropout: int = 0      # rates of modules that were set to 0
     dropout_in_code: int = 0  # calls with another rate, which are left out
-    draws: int = 0        # calls of the program that draw random numbers
-    kinds: list = None    # of what PyTorch drew
+    random_calls: int = 0  # of the program
+    kinds: list | None = None  # element types of the reference's random numbers, in order of calls
     data: dict = None
     wanted: dict = dataclasses.field(default_factory=dict)  # micro-batches -> PyTorch's tools.Training
 
@@ -116,11 +116,25 @@ class Check:
             got = tools.with_all_gradients(got, self.file, self.path(name + "-kept.tessera"), flags, self.path("data.npz"),
                                            self.file, self.path(name + "-kept"), self.timeout)
         got = first_names(self.model, got)
-        setting = (self.inputs, self.names, self.outputs, self.data, self.loss, self.steps)
         with without_dropout(self.model), NoDropout():
             return compare.compare(
-                want, got, lambda: training.rounding(self.model, *setting, want.gradients, accumulate, self.kinds),
-                self.tolerance, exact=lambda: training.losses_in_double(self.model, *setting, accumulate, self.kinds))
+                want, got, lambda: training.rounding(*self.setting, want.gradients, accumulate, self.kinds), self.tolerance,
+                again=lambda: self.calm_losses(want, accumulate, flags, name + "-calm"))
+
+    @property
+    def setting(self):
+        """What PyTorch's side of the training takes."""
+        return self.model, self.inputs, self.names, self.outputs, self.data, self.loss, self.steps
+
+    def calm_losses(self, want, accumulate, flags, name):
+        """(PyTorch's, Tessera's) losses with an epsilon that keeps what is rounding in PyTorch's Training `want` small."""
+        epsilon, artifact, flags = training.calm_epsilon(want.gradients), self.path(name + ".tessera"), list(flags)
+        flags[flags.index("--epsilon") + 1] = epsilon
+        with stage("compile"):
+            tools.compile_model(self.file, artifact, flags, self.timeout)
+        with stage("run"):
+            got = tools.train(artifact, self.path("data.npz"), self.file, self.steps, self.path(name), self.timeout)
+        return training.reference(*self.setting, accumulate, epsilon=epsilon).losses, got.losses
 
     def make_data(self, batch):
         """The arrays of the steps, once."""
@@ -145,12 +159,11 @@ class Check:
                                     "apart; compare model.float()")
             try:
                 with without_dropout(self.model) as self.dropout, NoDropout():
-                    draws = Draws()
-                    want = training.reference(self.model, self.inputs, self.names, self.outputs, self.data, self.loss,
-                                              self.steps, accumulate, draws)
-                    self.kinds = draws.kinds
-                if self.via == "pt2" and draws.count != self.draws:
-                    raise ValueError(f"the module draws random numbers {draws.count} times, its program {self.draws} times")
+                    random = TesseraRandom()
+                    want = training.reference(*self.setting, accumulate, random)
+                    self.kinds = random.kinds
+                if self.via == "pt2" and random.count != self.random_calls:
+                    raise ValueError(f"the module draws random numbers {random.count} times, its program {self.random_calls} times")
             except (RuntimeError, TypeError, ValueError, KeyError, IndexError) as why:
                 raise CannotCompare(
                     "model", f"PyTorch: {type(why).__name__}: {' '.join(str(why).split())[:300]}") from why
@@ -190,7 +203,8 @@ def verify(module, inputs, *, strategy=None, mesh=None, loss="cross-entropy", ig
         fp32.
     loss: "cross-entropy" (of the output with random targets, a tenth of them ignored), "mse" or "output:<name>".
     steps: how many losses are compared; gradients are those of the first. via: "pt2" or "onnx", what it is exported as.
-    tolerance: of a gradient, relative to its largest element; losses may differ by 1e-5 of themselves.
+    tolerance: of a gradient, relative to its largest element; losses may differ by 1e-5 of themselves, later
+        ones by more where that is rounding (compare.LATER_LOSS).
     folder: keeps the files there. timeout: seconds of one call of a tool.
     Raises CannotCompare with the stage ("model", "export", "compile", "run") and the reason.
     """

@@ -3,7 +3,7 @@
 import torch
 
 from . import training
-from .draws import calls_of
+from .draws import count_random_calls
 from .dropout import NoDropout, without_dropout
 from .errors import CannotCompare, listed
 from .module_step import kept, leaf_names
@@ -52,7 +52,7 @@ def take(check, made, path):
     """What a Check has to know of a Program."""
     check.file, check.names = path, list(made.inputs)
     check.outputs = leaf_names(made.program.call_spec.out_spec)
-    check.draws = calls_of(made.program)
+    check.random_calls = count_random_calls(made.program)
     check.exporter = f"torch.export, torch {torch.__version__.split('+')[0]}"
     check.padding = sorted({module.padding_idx for module in check.model.modules()
                             if isinstance(module, torch.nn.Embedding) and module.padding_idx is not None})

@@ -34,58 +34,71 @@ def step_seed(seed, step):
     return int(low[0]) | int(high[0]) << 32
 
 
-class Draw:
-    """The numbers of one call. kind: the type of the tensor that it makes numbers for."""
+class Stream:
+    """The random numbers of one call, as frontends/common/Random.h defines them: the formulas, and the limits of each
+    distribution, are there. Each method takes the shape of what it makes, and numbers that no other call has. Numbers are of
+    `type`, of a grid of 2^-24 in float32 and 2^-48 in float64."""
 
     def __init__(self, seed, call, kind):
-        self.seed, self.stream = seed, FIRST + call * STREAMS
-        self.made = torch.float64 if kind == torch.float64 else torch.float32
+        """seed: that of the step; call: the number of the call, from 0; kind: the type of the tensor that numbers are made for,
+        of which that of the numbers follows: float64 for float64, else float32."""
+        self.seed, self.counter = seed, FIRST + call * STREAMS
+        self.type = torch.float64 if kind == torch.float64 else torch.float32
 
-    def whole(self, shape):
-        """Integers of 24 bits."""
-        word, _ = philox(self.seed, numpy.arange(math.prod(shape), dtype=numpy.uint64), self.stream)
-        self.stream += 1
+    def bits24(self, shape):
+        """int64, from 0 to 2^24 - 1."""
+        word, _ = philox(self.seed, numpy.arange(math.prod(shape), dtype=numpy.uint64), self.counter)
+        self.counter += 1
         return torch.from_numpy((word >> numpy.uint64(8)).astype(numpy.int64)).reshape(tuple(shape))
 
-    def next(self, shape):
-        return self.whole(shape).to(self.made) * 2.0**-24
+    def bits48(self, shape):
+        """int64, from 0 to 2^48 - 1."""
+        high = self.bits24(shape)
+        return (high << 24) + self.bits24(shape)
 
-    def fine(self, shape):
-        high = self.next(shape)
-        return high + self.next(shape) * 2.0**-24
+    def uniform24(self, shape):
+        """From 0 to below 1, multiples of 2^-24 in both types."""
+        return self.bits24(shape).to(self.type) * 2.0**-24
+
+    def uniform48(self, shape):
+        """From 0 to 1, multiples of 2^-48, which float32 rounds."""
+        high = self.uniform24(shape)
+        return high + self.uniform24(shape) * 2.0**-24
 
     def uniform(self, shape):
-        return self.fine(shape) if self.made == torch.float64 else self.next(shape)
+        """From 0 to below 1."""
+        return self.uniform48(shape) if self.type == torch.float64 else self.uniform24(shape)
 
     def normal(self, shape):
+        """Of mean 0 and variance 1, up to 5.8 in float32 and 8.2 in float64 on both sides."""
         u, v = self.uniform(shape), self.uniform(shape)
         return torch.sqrt(-2 * torch.log(1 - u)) * torch.cos(v * (2 * math.pi))
 
     def exponential(self, shape):
-        u = self.fine(shape)
+        """Of mean 1, from 2^-49 to 17 in float32 and 34 in float64."""
+        u = self.uniform48(shape)
         u = torch.where(u == 0, 2.0**-49, u)
-        return -torch.log1p(-(u if self.made == torch.float64 else u.clamp(max=1 - 2.0**-24)))
+        return -torch.log1p(-(u if self.type == torch.float64 else u.clamp(max=1 - 2.0**-24)))
 
     def cauchy(self, shape):
-        middle = 2.0**-49 if self.made == torch.float64 else 2.0**-25
+        """Of median 0 and scale 1, never infinite."""
+        middle = 2.0**-49 if self.type == torch.float64 else 2.0**-25
         angle = (self.uniform(shape) - 0.5 + middle) * math.pi
         return torch.cos(angle) / torch.sin(angle)
 
-    def is_below(self, shape, probability):
-        return self.uniform(shape) >= 1 - torch.as_tensor(probability, dtype=torch.float64).to(self.made)
+    def bernoulli(self, shape, probability):
+        """bool, true with a probability: a number, or a tensor of the shape. Nothing checks that it is from 0 to 1."""
+        return self.uniform(shape) >= 1 - torch.as_tensor(probability, dtype=torch.float64).to(self.type)
 
-    def bits(self, shape):
-        high = self.whole(shape)
-        return (high << 24) + self.whole(shape)
-
-    def below(self, shape, count):
+    def integers(self, shape, count):
+        """int64, from 0 to count - 1. count: at most 2^39, or a power of two up to 2^63."""
         spare = 0 if count & (count - 1) == 0 else 24
         if count <= 1 << 24 - spare:
-            return self.whole(shape) % count
+            return self.bits24(shape) % count
         if count <= 1 << 48 - spare:
-            return self.bits(shape) % count
-        number = self.bits(shape) << 15
-        number = number + (self.whole(shape) >> 9)
+            return self.bits48(shape) % count
+        number = self.bits48(shape) << 15
+        number = number + (self.bits24(shape) >> 9)
         return number if count == 1 << 63 else number % count
 
 
@@ -102,79 +115,80 @@ def between(u, start, end, kind):
     return torch.minimum(x, last) if float(last) >= start else x
 
 
-# Of each operator: a function of its arguments, the draw, shape and type of the result.
+# Of each operator: a function of its arguments, the Stream, shape and type of the result.
 
-def uniform(given, draw, shape, kind):
-    u = draw.uniform(shape)
+def uniform(given, stream, shape, kind):
+    u = stream.uniform(shape)
     if DIGITS[kind] < 24:
         u = torch.floor(u * 2.0**DIGITS[kind]) * 2.0**-DIGITS[kind]
     return between(u, given.get("from", 0), given.get("to", 1), kind)
 
 
-def normal(given, draw, shape, kind):
+def normal(given, stream, shape, kind):
     mean, deviation = given.get("mean", 0), given.get("std", 1)
-    return draw.normal(shape) * deviation + mean
+    return stream.normal(shape) * deviation + mean
 
 
-def exponential(given, draw, shape, kind):
-    x = draw.exponential(shape) * (1 / given["lambd"])
+def exponential(given, stream, shape, kind):
+    x = stream.exponential(shape) * (1 / given["lambd"])
     return x.clamp(min=2.0**-24) if kind == torch.float16 else x
 
 
-def geometric(given, draw, shape, kind):
+def geometric(given, stream, shape, kind):
     if not kind.is_floating_point:
-        draw.made = torch.float64
-    return torch.ceil(draw.exponential(shape) * (1 / -math.log1p(-given["p"])))
+        stream.type = torch.float64
+    return torch.ceil(stream.exponential(shape) * (1 / -math.log1p(-given["p"])))
 
 
-def bernoulli(given, draw, shape, kind):
+def bernoulli(given, stream, shape, kind):
     p = given.get("p", given["self"])
     if torch.is_tensor(p):
-        draw.made = torch.float64 if p.dtype == draw.made == torch.float64 else torch.float32
+        stream.type = torch.float64 if p.dtype == stream.type == torch.float64 else torch.float32
         p = p.detach().to(torch.float64)
-    return draw.is_below(shape, p)
+    return stream.bernoulli(shape, p)
 
 
-def integers(given, draw, shape, kind):
+def integers(given, stream, shape, kind):
     low = given.get("low", given.get("from", 0)) or 0
-    return draw.below(shape, given.get("high", given.get("to")) - low) + low
+    return stream.integers(shape, given.get("high", given.get("to")) - low) + low
 
 
-def all_integers(given, draw, shape, kind):
+def all_integers(given, stream, shape, kind):
     if kind.is_floating_point:
-        return draw.below(shape, (1 << DIGITS[kind]) + 1)
-    return draw.below(shape, 2 if kind == torch.bool else torch.iinfo(kind).max + 1)
+        return stream.integers(shape, (1 << DIGITS[kind]) + 1)
+    return stream.integers(shape, 2 if kind == torch.bool else torch.iinfo(kind).max + 1)
 
 
-def permutation(given, draw, shape, kind):
-    return torch.argsort(draw.bits((given["n"],)), stable=True)
+def permutation(given, stream, shape, kind):
+    return torch.argsort(stream.bits48((given["n"],)), stable=True)
 
 
-def multinomial(given, draw, shape, kind):
+def multinomial(given, stream, shape, kind):
     weights, samples = given["self"].detach(), given["num_samples"]
-    draw.made = weights.dtype if weights.dtype == torch.float64 and draw.made == torch.float64 else torch.float32
+    stream.type = weights.dtype if weights.dtype == torch.float64 and stream.type == torch.float64 else torch.float32
     if given["replacement"] and samples > 1:
         weights = weights.unsqueeze(-2).expand(*weights.shape[:-1], samples, weights.shape[-1])
-        return torch.argmax(weights / draw.exponential(weights.shape), -1)
-    first = weights / draw.exponential(weights.shape)
+        return torch.argmax(weights / stream.exponential(weights.shape), -1)
+    first = weights / stream.exponential(weights.shape)
     return torch.sort(first, dim=-1, descending=True, stable=True).indices[..., :samples]
 
 
-def random_relu(given, draw, shape, kind):
+def random_relu(given, stream, shape, kind):
     x, lower, upper = given["self"], given["lower"], given["upper"]
     if not given["training"]:
         return torch.where(x > 0, x, x * ((lower + upper) / 2))
-    slope = between(draw.uniform(shape), lower, upper, draw.made).to(x.dtype)
+    slope = between(stream.uniform(shape), lower, upper, stream.type).to(x.dtype)
     given["noise"].copy_(torch.where(x > 0, torch.ones_like(x), slope))
     return torch.where(x > 0, x, x * slope)
 
 
 OPERATORS = {
-    "bernoulli": bernoulli, "cauchy": lambda given, draw, shape, kind: draw.cauchy(shape) * given["sigma"] + given["median"],
-    "exponential": exponential, "geometric": geometric,
-    "log_normal": lambda given, draw, shape, kind: torch.exp(normal(given, draw, shape, kind)), "multinomial": multinomial,
-    "normal": normal, "normal_functional": normal, "rand": uniform, "rand_like": uniform, "randint": integers, "randint_like": integers, "randn": normal,
-    "randn_like": normal, "random": integers, "randperm": permutation, "rrelu_with_noise": random_relu, "uniform": uniform}
+    "bernoulli": bernoulli,
+    "cauchy": lambda given, stream, shape, kind: stream.cauchy(shape) * given["sigma"] + given["median"], "exponential": exponential, "geometric": geometric,
+    "log_normal": lambda given, stream, shape, kind: torch.exp(normal(given, stream, shape, kind)), "multinomial": multinomial,
+    "normal": normal, "normal_functional": normal, "rand": uniform, "rand_like": uniform, "randint": integers,
+    "randint_like": integers, "randn": normal, "randn_like": normal, "random": integers, "randperm": permutation,
+    "rrelu_with_noise": random_relu, "uniform": uniform}
 
 
 def operator_of(function):
@@ -183,7 +197,7 @@ def operator_of(function):
     return name if name in OPERATORS else None
 
 
-def calls_of(program):
+def count_random_calls(program):
     """How many calls of an exported program draw numbers, those in graphs of no_grad() too."""
     graphs = [module.graph for module in program.graph_module.modules() if hasattr(module, "graph")]
     names = [node.target._schema.name.removeprefix("aten::").removesuffix("_") for graph in graphs for node in graph.nodes
@@ -199,7 +213,7 @@ def given_to(function, args, kwargs):
     return {**defaults, **dict(zip(names, args)), **kwargs}
 
 
-def draws(function, args, kwargs):
+def is_random_call(function, args, kwargs):
     """Whether a call draws random numbers: what has a dropout does so only if that is on."""
     if torch.Tag.nondeterministic_seeded not in function.tags:
         return False
@@ -210,7 +224,7 @@ def draws(function, args, kwargs):
     return not rates or (0 < rates[0] < 1 and given.get("train") is not False)
 
 
-class Draws(TorchDispatchMode):
+class TesseraRandom(TorchDispatchMode):
     """Within it PyTorch draws the numbers of a step of Tessera, of a run with the seed 0. Calls count in their order, as in the
     program. kinds: the types of which numbers were made in a training before, for a module in another type."""
 
@@ -225,7 +239,7 @@ class Draws(TorchDispatchMode):
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if not draws(function, args, kwargs):
+        if not is_random_call(function, args, kwargs):
             return function(*args, **kwargs)
         name, given = operator_of(function), given_to(function, args, kwargs)
         if name is None or given.get("generator") is not None:
@@ -240,7 +254,7 @@ class Draws(TorchDispatchMode):
         if self.count == len(self.kinds):
             self.kinds.append(kind)
         made = self.kinds[self.count]
-        numbers = compute(given, Draw(self.seed, self.count, made), shape, made).to(kind)
+        numbers = compute(given, Stream(self.seed, self.count, made), shape, made).to(kind)
         self.count += 1
         return given["self"].copy_(numbers) if function._schema.name.endswith("_") else numbers
 
@@ -252,10 +266,10 @@ class Draws(TorchDispatchMode):
         return given.get("dtype") or (like.dtype if like is not None else torch.get_default_dtype())
 
 
-class NoDraws(TorchDispatchMode):
+class NoRandom(TorchDispatchMode):
     """Within it drawing is an error: in a backward pass a checkpoint would draw once more."""
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        if draws(function, args, kwargs or {}):
+        if is_random_call(function, args, kwargs or {}):
             raise RuntimeError("random numbers of a backward pass (torch.utils.checkpoint draws again) are not compared")
         return function(*args, **(kwargs or {}))

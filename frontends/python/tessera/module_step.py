@@ -5,9 +5,10 @@ import contextlib
 
 import torch
 from torch.utils import _pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from .errors import ExportError
-from .module_checks import has_values
+from .module_checks import computed_names, has_values
 
 
 @contextlib.contextmanager
@@ -30,18 +31,28 @@ def same_random_numbers(seed):
         yield
 
 
-@contextlib.contextmanager
-def seeding_refused():
-    """Within it torch.manual_seed and torch.seed raise ExportError."""
-    def refuse(*_):
-        raise ExportError("the forward pass seeds the random numbers, of which a program says nothing: it draws other ones in every "
-                          "step")
-    kept = torch.manual_seed, torch.seed
-    torch.manual_seed = torch.seed = refuse
-    try:
-        yield
-    finally:
-        torch.manual_seed, torch.seed = kept
+SEED = 0x7E55E8A5EED  # one that no module has
+
+
+class SeedingRefused(TorchDispatchMode):
+    """Within it, after same_random_numbers(SEED), a random number of another seed raises ExportError, and so does another
+    seed at its end."""
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if torch.Tag.nondeterministic_seeded in function.tags:
+            self.check()
+        return function(*args, **(kwargs or {}))
+
+    def __exit__(self, kind, why, trace):
+        super().__exit__(kind, why, trace)
+        if kind is None:
+            self.check()
+
+    @staticmethod
+    def check():
+        if torch.initial_seed() != SEED:
+            raise ExportError("the forward pass calls torch.manual_seed, which a program cannot say: Tessera draws new numbers in "
+                              "every step")
 
 
 def outputs_of(result):
@@ -121,12 +132,24 @@ def is_same(tensor, other):
 
 
 @contextlib.contextmanager
+def computed_weights_kept(model):
+    """Puts back the attributes that hooks of torch.nn.utils compute. Yields them: [(module, name, tensor), …]."""
+    computed = [(module, name, getattr(module, name)) for module in model.modules() for name in computed_names(module)]
+    try:
+        yield computed
+    finally:
+        for module, name, tensor in computed:
+            setattr(module, name, tensor)
+
+
+@contextlib.contextmanager
 def kept(model, with_parameters=True):
-    """Puts the buffers back as they were, and the parameters if wanted. Yields what both were: {name: tensor} of buffers, of
-    parameters."""
+    """Puts the buffers back as they were, the weights that hooks computed, and the parameters if wanted. Yields what buffers
+    and parameters were: {name: tensor} of each."""
     buffers, parameters = state(model.named_buffers()), state(model.named_parameters() if with_parameters else ())
     try:
-        yield buffers, parameters
+        with computed_weights_kept(model):
+            yield buffers, parameters
     finally:
         restore(buffers, model.named_buffers())
         restore(parameters, model.named_parameters())

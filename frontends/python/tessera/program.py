@@ -90,8 +90,8 @@ def export(module, example_inputs, *, dynamic=None, kwargs=None, check=True):
         that can be. What the module fixes although it was to be open is an ExportError if it was named here, else (but for
         "auto") a warning: the file has the example's size.
     check: run the program and compare its outputs and every gradient with the module's, which takes two forward and
-        backward passes; what changes gradients and is not in a program (hooks, custom autograd functions) is found only so.
-        False leaves this out; without values there is nothing to compare.
+        backward passes; what changes gradients and is not in a program (hooks, custom autograd functions), and what the
+        forward pass seeds or changes, is found only so. False leaves this out; without values there is nothing to compare.
     Raises ExportError with the reason: the module does not export, trains otherwise in PyTorch than as a program, or has
     tensors that share memory.
     """

@@ -12,7 +12,7 @@ from .dimensions import input_names
 from .distinct import distinct
 from .errors import ExportError, first_line, listed
 from .module_checks import python_state
-from .module_step import changed, combine, gradients, kept, outputs_of, restore, same_random_numbers, seeding_refused, state
+from .module_step import SEED, SeedingRefused, changed, combine, gradients, kept, outputs_of, restore, same_random_numbers, state
 from .names import parameter_names
 
 REENTRANT = "CheckpointFunction"
@@ -46,7 +46,8 @@ def compare_step(model, program, inputs, kwargs, buffers):
     found = {}
 
     def plain():
-        found["outputs"] = outputs_of(model(*inputs, **kwargs))[1]
+        with SeedingRefused():
+            found["outputs"] = outputs_of(model(*inputs, **kwargs))[1]
         found["which"] = {at for at, output in enumerate(found["outputs"]) if output.requires_grad}
         if not found["which"]:
             raise ExportError("no output depends on a trained parameter")
@@ -60,7 +61,7 @@ def compare_step(model, program, inputs, kwargs, buffers):
     given, inputs = inputs, tuple(tensor.clone() for tensor in inputs)
     given_by_name, kwargs = kwargs, {name: tensor.clone() for name, tensor in kwargs.items()}
     try:
-        with same_random_numbers(0), seeding_refused():
+        with same_random_numbers(SEED):
             true = gradients(model, plain)
     except ExportError:
         raise
@@ -81,7 +82,7 @@ def compare_step(model, program, inputs, kwargs, buffers):
                           "only keep what is computed once")
     restore(buffers, model.named_buffers())
     try:
-        with same_random_numbers(0):
+        with same_random_numbers(SEED):
             outputs, exported = run_program(model, program, inputs, kwargs, found["which"])
     except Exception as why:
         found["hint"] = CHECKPOINTS if "does not require grad" in str(why) else found["hint"]

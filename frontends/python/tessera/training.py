@@ -9,10 +9,10 @@ import torch.nn.functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils import _pytree
 
-from .draws import Draws, NoDraws
+from .draws import NoRandom, TesseraRandom
 from .hyper import HYPER
-from .module_checks import computed_names, has_values, parts_of
-from .module_step import kept
+from .module_checks import has_values, parts_of
+from .module_step import computed_weights_kept, kept
 from .names import parameter_names
 from .ties import FirstOfEqual
 from .tools import Training
@@ -88,22 +88,22 @@ def repeated(example, samples):
     return numpy.concatenate([example] * -(-samples // len(example)))[:samples]
 
 
-def loss_of(model, rows, names, outputs, loss, accumulate=1, draws=None, step=0):
+def loss_of(model, rows, names, outputs, loss, accumulate=1, random=None, step=0):
     """The loss of one step's samples, {name: tensor}, as Tessera defines it: the sum over all micro-batches, divided
     by how much counts in all of them. A loss that the model computes is that of the whole batch, unless the model takes
-    statistics of a batch, which are those of each micro-batch. draws: where the random numbers of that step come from,
-    counted from 0; raises RuntimeError where a model with such a loss draws some for several micro-batches."""
-    draws, wanted = draws or Draws(), accumulate
+    statistics of a batch, which are those of each micro-batch. random: the TesseraRandom that gives the model its random numbers, of that
+    step, counted from 0; raises RuntimeError where a model with such a loss draws some for several micro-batches."""
+    random, wanted = random or TesseraRandom(), accumulate
     if loss.kind.startswith("output:") and not any(isinstance(module, _BatchNorm) for module in model.modules()):
         accumulate = 1
     sums, counts = [], []
     size = len(next(iter(rows.values()))) // accumulate
     for at in range(accumulate):
         part = {name: tensor[at * size:(at + 1) * size] for name, tensor in rows.items()}
-        draws.begin(step, at)
-        with draws:
+        random.begin(step, at)
+        with random:
             result = model(*(part[name] for name in names))
-        if draws.count and wanted != accumulate:
+        if random.count and wanted != accumulate:
             raise RuntimeError("each micro-batch has random numbers of its own, and the loss is the model's: compare without "
                                "--accumulate")
         total, count = loss.of(result, outputs, part.get("targets"))
@@ -123,21 +123,20 @@ def rows_of(data, inputs, names, step, size, dtype=None):
     return rows
 
 
-def reference(model, inputs, names, outputs, data, loss, steps, accumulate=1, draws=None, dtype=None):
+def reference(model, inputs, names, outputs, data, loss, steps, accumulate=1, random=None,
+              epsilon=HYPER["epsilon"]):
     """PyTorch's Training on the data; the model is as before. inputs and names: as export takes them; outputs: the
-    names of the module's results; draws: a Draws, which gives the model Tessera's random numbers; dtype: of floats in the
-    data, if not that of the inputs."""
+    names of the module's results; random: the TesseraRandom that gives the model its random numbers; epsilon: of AdamW."""
     trained = {name: entry[0] for name, entry in parameter_names(model).items() if entry[0].requires_grad}
     size = len(next(iter(data.values()))) // steps
     optimizer = torch.optim.AdamW(trained.values(), lr=HYPER["lr"], betas=(HYPER["beta1"], HYPER["beta2"]),
-                                  eps=HYPER["epsilon"], weight_decay=HYPER["weight_decay"], foreach=False)
-    losses, gradients, draws = [], {}, draws or Draws()
+                                  eps=epsilon, weight_decay=HYPER["weight_decay"], foreach=False)
+    losses, gradients, random = [], {}, random or TesseraRandom()
     with kept(model), FirstOfEqual():
         for step in range(steps):
-            value = loss_of(model, rows_of(data, inputs, names, step, size, dtype), names, outputs, loss, accumulate, draws,
-                            step)
+            value = loss_of(model, rows_of(data, inputs, names, step, size), names, outputs, loss, accumulate, random, step)
             optimizer.zero_grad()
-            with NoDraws():
+            with NoRandom():
                 value.backward()
             if step == 0:
                 gradients = {name: parts_of(p.grad).numpy().copy() for name, p in trained.items() if p.grad is not None}
@@ -156,20 +155,20 @@ def rounding(model, inputs, names, outputs, data, loss, steps, gradients, accumu
     of a float32 gradient is its difference from the one in float64, that of a float64 gradient is 2^-29 of the
     difference from the one in float32, which has 29 bits less. Where the gradient in float64 is 0 but for rounding, the
     sum may have come out as 0 by luck: the error is one rounding of the largest gradient then, if not more. kinds: those of
-    the reference's Draws."""
+    the reference's TesseraRandom."""
     size = len(next(iter(data.values()))) // steps
     is_wide = any(gradient.dtype == numpy.float64 for gradient in gradients.values())
     other, share = (torch.float32, 2.0**-29) if is_wide else (torch.float64, 1.0)
     rows = rows_of(data, inputs, names, 0, size, other)
 
-    def after_backward(copied):
+    def after_backward(twin):
         with FirstOfEqual():
-            loss_of(copied, rows, names, outputs, loss, accumulate, Draws(kinds or [])).backward()
-        return copied
-    copied = in_type(model, other, after_backward)
-    if copied is None:
+            loss_of(twin, rows, names, outputs, loss, accumulate, TesseraRandom(kinds or [])).backward()
+        return twin
+    twin = in_type(model, other, after_backward)
+    if twin is None:
         return {}
-    compared = {name: entry[0].grad for name, entry in parameter_names(copied).items()}
+    compared = {name: entry[0].grad for name, entry in parameter_names(twin).items()}
     compared = {name: grad.double() for name, grad in compared.items() if grad is not None and grad.numel() and name in gradients}
     given = {name: torch.from_numpy(gradients[name]).double() for name in compared}
     exact = {name: float(grad.abs().max()) for name, grad in (given if is_wide else compared).items()}
@@ -178,13 +177,16 @@ def rounding(model, inputs, names, outputs, data, loss, steps, gradients, accumu
     return {name: max(least[name], share * float((given[name] - grad).abs().max())) for name, grad in compared.items()}
 
 
-def losses_in_double(model, inputs, names, outputs, data, loss, steps, accumulate=1, kinds=None):
-    """The losses of reference() in float64; None if the model does not run so, or has parameters of float64. kinds: those
-    of the reference's Draws."""
-    if any(parameter.dtype == torch.float64 for parameter in model.parameters()):
-        return None
-    return in_type(model, torch.float64, lambda copied: reference(
-        copied, inputs, names, outputs, data, loss, steps, accumulate, Draws(kinds or []), torch.float64).losses)
+CALM = 1e-3  # of the largest gradient
+
+
+def calm_epsilon(gradients):
+    """An epsilon of AdamW with which gradients that are rounding, or small elements that are, move their parameters as little
+    as they are: a part of the largest element of {name: gradient}, after clipping."""
+    arrays = [gradient.astype(numpy.float64) for gradient in gradients.values()]
+    norm = sum(float((array**2).sum()) for array in arrays)**0.5
+    largest = max((float(numpy.abs(array).max(initial=0)) for array in arrays), default=0.0)
+    return max(HYPER["epsilon"], CALM * largest * min(1.0, HYPER["clip_norm"] / (norm or 1.0)))
 
 
 def in_type(model, dtype, run):
@@ -194,18 +196,23 @@ def in_type(model, dtype, run):
     if any(tensor.is_complex() for tensor in (*model.parameters(), *model.buffers())):
         return None
     before = torch.get_default_dtype()
-    for module in model.modules():
-        for name in computed_names(module):  # of the pass before, which PyTorch cannot copy
-            setattr(module, name, getattr(module, name).detach())
     for default in (before, dtype):
         try:
             torch.set_default_dtype(default)
-            return run(copy.deepcopy(model).to(dtype))
+            return run(copied(model).to(dtype))
         except Exception:  # a module that cannot be copied or converted, for whatever reason
             continue
         finally:
             torch.set_default_dtype(before)
     return None
+
+
+def copied(model):
+    """A copy, also of a model with weights that hooks computed in a pass before, which PyTorch does not copy."""
+    with computed_weights_kept(model) as computed:
+        for module, name, tensor in computed:
+            setattr(module, name, tensor.detach())
+        return copy.deepcopy(model)
 
 
 def perturb(model, seed=0):

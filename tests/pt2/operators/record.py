@@ -35,7 +35,7 @@ import torch  # noqa: E402
 import settings  # noqa: E402
 from rows import BATCH, SCALES, STEPS, Family, data_of  # noqa: E402
 from tessera import compare, tools, training  # noqa: E402
-from tessera.draws import Draws  # noqa: E402
+from tessera.draws import TesseraRandom  # noqa: E402
 
 LOSS = training.Loss(settings.LOSS)
 
@@ -73,11 +73,11 @@ def reference(model, data):
     names = list(data)
     examples = [torch.from_numpy(array[:BATCH]) for array in data.values()]
     setting = (model, examples, names, ["output"], data, LOSS, STEPS)
-    draws = Draws()
-    want = training.reference(*setting, draws=draws)
+    random = TesseraRandom()
+    want = training.reference(*setting, random=random)
     if not numpy.all(numpy.isfinite(want.losses)):
         raise RuntimeError(f"PyTorch's losses are {want.losses}")
-    noise = training.rounding(*setting, want.gradients, kinds=draws.kinds)
+    noise = training.rounding(*setting, want.gradients, kinds=random.kinds)
     return want, compare.notable(noise, want.gradients)
 
 
