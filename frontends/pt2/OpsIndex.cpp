@@ -1,5 +1,6 @@
 //===- OpsIndex.cpp - lookups ----------------------------------------------===//
 
+#include "frontends/common/Axis.h"
 #include "frontends/common/Indexing.h"
 #include "frontends/pt2/OpTable.h"
 #include "frontends/pt2/Places.h"

@@ -16,7 +16,7 @@ struct FlatIndices {
   mlir::Value flat;                  ///< of shape `common`
   llvm::SmallVector<int64_t> common; ///< to which the indices broadcast
   llvm::SmallVector<int64_t> table,
-      all;                          ///< shapes: of the tensor with its dimensions merged, of all that is named
+      all;                      ///< shapes: of the tensor with its dimensions merged, of all that is named
   std::optional<int64_t> first; ///< of the flat indices, where all are known and each is one more than the one before
   llvm::SmallVector<int64_t> order, ///< of the tensor's dimensions: those that are indexed come first
       placed;                       ///< of those of `all` in the result

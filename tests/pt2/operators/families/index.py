@@ -16,6 +16,8 @@ ROWS = [
     row("index_select_known", "aten.index_select.default", lambda x, y: aten.index_select.default(x, 0, y), f(5, 3), k([4, 0, 4])),
     row("index", "aten.index.Tensor", lambda x, y: aten.index.Tensor(x, [y]), f(5, 3), i(4, 2, high=5)),
     row("index_two", "aten.index.Tensor", lambda x, y, z: aten.index.Tensor(x, [y, z]), f(5, 3, 2), i(4, high=5), i(4, high=3)),
+    row("index_own", "aten.index.Tensor", lambda x: x[torch.arange(3)[:, None, None], torch.arange(-5, 0)], f(3, 5, 2)),
+    row("index_run", "aten.index.Tensor", lambda x: x[:, torch.arange(1, 4)] * x[:, torch.tensor([[2, 3], [4, 5]])].sum(), f(3, 6)),
     row("index_inner", "aten.index.Tensor", lambda x, y: aten.index.Tensor(x, [None, y]), f(3, 5), i(4, high=5)),
     row("index_apart", "aten.index.Tensor", lambda x, y, z: aten.index.Tensor(x, [y, None, z]), f(5, 2, 3), i(4, high=5), i(4, high=3)),
     row("index_known", "aten.index.Tensor", lambda x, y: aten.index.Tensor(x, [None, y]), f(3, 5), k([-1, 0, 2])),
