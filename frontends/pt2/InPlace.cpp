@@ -36,7 +36,8 @@ public:
       std::string why;
       if (result.empty() || !replace(node, *function, result, why)) {
         Node copy = node;
-        copy.refusal = why;
+        if (!why.empty())
+          copy.refusal = why;
         for (NamedArgument &input : copy.inputs)
           eachName(input.argument, [&](std::string &name) { name = current(name); });
         graph.nodes.push_back(std::move(copy));

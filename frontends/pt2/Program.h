@@ -239,7 +239,7 @@ struct Node {
   bool singleTensorReturn = false;             // of a higher order operator: one tensor, not a list of one
   std::optional<int64_t> draw;                 // of one that draws random numbers: its number among those
   bool wasInPlace = false;                     // its result is rounded to the type of the tensor that it changed
-  std::string refusal;                         // why no other operator could stand for it; may be empty
+  std::string refusal;                         // why it was not replaced by what can be imported; may be empty
 
   /// The input of this name, or null.
   const Argument *input(const std::string &inputName) const {

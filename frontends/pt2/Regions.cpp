@@ -23,21 +23,30 @@ struct Region {
   bool cutsGradient; ///< what it reads is behind detach()
 };
 
+/// Where a region's node has its arguments: (enabled, body, ...) or (device, type, enabled, cached, body, ...).
+struct Form {
+  size_t enabled, body;
+  bool cutsGradient;
+};
+
+std::optional<Form> formOf(const Node &node) {
+  if (node.target == kNoGrad)
+    return Form{0, 1, true};
+  return node.target == kAutocast ? std::optional(Form{2, 4, false}) : std::nullopt;
+}
+
+/// Whether a region's node enables what it is for; nothing if it does not say.
+std::optional<bool> isEnabled(const Node &node, const Form &form) {
+  const bool *enabled = form.enabled < node.inputs.size() ? node.inputs[form.enabled].argument.as<bool>() : nullptr;
+  return enabled ? std::optional(*enabled) : std::nullopt;
+}
+
 std::optional<Region> regionOf(const Node &node) {
-  auto part = [&](size_t isEnabled, size_t body, bool cutsGradient) -> std::optional<Region> {
-    if (node.inputs.size() <= body)
-      return std::nullopt;
-    const bool *enabled = node.inputs[isEnabled].argument.as<bool>();
-    const auto *graph = node.inputs[body].argument.as<GraphArg>();
-    if (!enabled || *enabled || !graph)
-      return std::nullopt;
-    return Region{*graph->graph, body + 1, cutsGradient};
-  };
-  if (node.target == kNoGrad) // (enabled, body, ...)
-    return part(0, 1, true);
-  if (node.target == kAutocast) // (device, type, enabled, cached, body, ...)
-    return part(2, 4, false);
-  return std::nullopt;
+  const std::optional<Form> form = formOf(node);
+  if (!form || isEnabled(node, *form).value_or(true) || node.inputs.size() <= form->body)
+    return std::nullopt;
+  const auto *graph = node.inputs[form->body].argument.as<GraphArg>();
+  return graph ? std::optional(Region{*graph->graph, form->body + 1, form->cutsGradient}) : std::nullopt;
 }
 
 bool hasGraph(const Node &node) {
@@ -104,7 +113,7 @@ private:
   }
 
   void inlineRegions() {
-    if (llvm::none_of(graph.nodes, [](const Node &node) { return regionOf(node).has_value(); }))
+    if (llvm::none_of(graph.nodes, [](const Node &node) { return formOf(node).has_value(); }))
       return;
     std::vector<Node> old = std::move(graph.nodes);
     graph.nodes.clear();
@@ -129,6 +138,8 @@ private:
         node.source = region->body.nodes.front().source;
         node.stackTrace = region->body.nodes.front().stackTrace;
       }
+    } else if (std::optional<Form> form = formOf(node); form && !isEnabled(node, *form).value_or(false)) {
+      node.refusal = "its arguments are not those that torch.export writes";
     }
     graph.nodes.push_back(std::move(node));
   }

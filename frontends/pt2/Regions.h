@@ -13,10 +13,10 @@
 
 namespace tessera::pt2 {
 
-/// Rewrites a program that was checked. Regions that cannot become part of it stay, with the reason in Node::refusal
-/// unless it is that they enable what they could disable. They are those that give what is not a tensor; and of those
-/// without gradients the ones with other graphs in them, that change a tensor in place that is no buffer and was made
-/// outside of them, or of which a result may be a tensor that they are given or a copy of it.
+/// Rewrites a program that was checked. Regions that enable gradients or autocast stay as they are. So do, with the
+/// reason in Node::refusal, those with results that are not tensors; and of those without gradients the ones that have
+/// other graphs in them, that change a tensor in place that is no buffer and was made outside of them, or of which a
+/// result may be a tensor that they are given or a copy of it.
 void inlineRegions(Program &program);
 
 } // namespace tessera::pt2

@@ -25,7 +25,7 @@ class WithRegion(nn.Module):
                 scale, = torch.broadcast_tensors(y)
             else:
                 size = size * 2
-        return y * scale + size
+        return (y * scale).add_(size)
 
 
 class DropsBuffer(nn.Module):
