@@ -184,11 +184,12 @@ def random_relu(given, stream, shape, kind):
 
 OPERATORS = {
     "bernoulli": bernoulli,
-    "cauchy": lambda given, stream, shape, kind: stream.cauchy(shape) * given["sigma"] + given["median"], "exponential": exponential, "geometric": geometric,
-    "log_normal": lambda given, stream, shape, kind: torch.exp(normal(given, stream, shape, kind)), "multinomial": multinomial,
-    "normal": normal, "normal_functional": normal, "rand": uniform, "rand_like": uniform, "randint": integers,
-    "randint_like": integers, "randn": normal, "randn_like": normal, "random": integers, "randperm": permutation,
-    "rrelu_with_noise": random_relu, "uniform": uniform}
+    "cauchy": lambda given, stream, shape, kind: stream.cauchy(shape) * given["sigma"] + given["median"],
+    "exponential": exponential, "geometric": geometric,
+    "log_normal": lambda given, stream, shape, kind: torch.exp(normal(given, stream, shape, kind)),
+    "multinomial": multinomial, "normal": normal, "normal_functional": normal, "rand": uniform, "rand_like": uniform,
+    "randint": integers, "randint_like": integers, "randn": normal, "randn_like": normal, "random": integers,
+    "randperm": permutation, "rrelu_with_noise": random_relu, "uniform": uniform}
 
 
 def operator_of(function):
