@@ -198,7 +198,7 @@ private:
 
   /// A new tensor of the type of another.
   std::string fresh(const std::string &like) {
-    const std::string name = freshName(graph, like + "_after", made);
+    std::string name = freshName(graph, like + "_after", made);
     graph.tensors[name] = graph.tensors[like];
     return name;
   }

@@ -291,7 +291,7 @@ private:
   }
   std::string detach(const Node &at, const std::string &name) {
     Node node = at;
-    const std::string result = fresh(name);
+    std::string result = fresh(name);
     node.target = "torch.ops.aten.detach.default";
     node.inputs = {NamedArgument{"self", Argument{TensorArg{name}}, NamedArgument::Kind::Positional}};
     node.outputs = {Argument{TensorArg{result}}};

@@ -17,7 +17,7 @@ namespace tessera {
 
 using TableJson = nlohmann::json;
 
-static constexpr int64_t floatType = 7, doubleType = 8, complexFloat = 10, complexDouble = 11; ///< of the format
+static constexpr int64_t realFloat = 7, realDouble = 8, complexFloat = 10, complexDouble = 11; ///< of the format
 static constexpr uint64_t maxTableBytes = 100'000'000;
 /// Of all tensors that are not contiguous, besides the size of the file: dimensions can be repeated by stride 0.
 static constexpr uint64_t maxRepeatedBytes = uint64_t{1} << 30;
@@ -276,7 +276,7 @@ Status Pt2Reader::addTensor(const std::string &name, const TableJson &payload, c
     return invalid(name, "has sizes, strides or an offset that are not lists of numbers, or not as many of each");
   auto scalarType = type->get<int64_t>();
   if (scalarType == complexFloat || scalarType == complexDouble) {
-    scalarType = scalarType == complexFloat ? floatType : doubleType; // of the parts
+    scalarType = scalarType == complexFloat ? realFloat : realDouble; // of the parts
     layout.addParts();
   }
   std::optional<DataType> dtype = typeOf(scalarType);
