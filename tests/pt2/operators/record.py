@@ -81,6 +81,16 @@ def reference(model, data):
     return want, compare.notable(noise, want.gradients)
 
 
+def drop_traces(part):
+    """Drops stack traces from a part of a program's JSON, and from the graphs in it."""
+    if isinstance(part, dict):
+        part.pop("stack_trace", None)
+        if "target" in part and isinstance(part.get("metadata"), dict):
+            part["metadata"] = {key: value for key, value in part["metadata"].items() if key == "nn_module_stack"}
+    for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        drop_traces(inner)
+
+
 def stripped(program):
     """The archive, compressed, without stack traces and sample inputs."""
     buffer, kept = io.BytesIO(), []
@@ -90,8 +100,7 @@ def stripped(program):
             continue
         if "/models/" in name:
             text = json.loads(content)
-            for node in text["graph_module"]["graph"]["nodes"]:
-                node["metadata"] = {key: value for key, value in node["metadata"].items() if key == "nn_module_stack"}
+            drop_traces(text["graph_module"])
             content = json.dumps(text, separators=(",", ":")).encode()
         kept.append((name, content))
     return archives.packed(kept)
