@@ -131,9 +131,15 @@ def export_program(options):
         print(f"note: {note.message}")
     made.save(options.output)
     count = sum(parameter.numel() for parameter in model.parameters())
-    shapes = ", ".join(f"{name}[{', '.join(map(str, tensor.shape))}]" for name, tensor in made.inputs.items())
+    shapes = ", ".join(f"{name}[{', '.join(map(open_size, enumerate(tensor.shape)))}]" for name, tensor in made.inputs.items())
     return (f"{options.output}: {count} parameters{'' if made.has_weights else ' without values'}, inputs {shapes}, "
             f"{os.path.getsize(options.output)} bytes")
+
+
+def open_size(entry):
+    """(axis, size) as text: of a symbol that torch.export chose, what tessera-compile calls it."""
+    axis, size = entry
+    return ("batch", "seq")[axis] if isinstance(size, str) and axis < 2 else str(size)
 
 
 def export_onnx(options):
