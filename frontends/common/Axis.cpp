@@ -126,6 +126,16 @@ Value takeAlong(Build &b, Value x, int64_t axis, ArrayRef<int64_t> indices) {
   return permute(b, b.gatherRows(permute(b, x, front), rows), inverse(front));
 }
 
+Value takeWindows(Build &b, Value x, int64_t axis, int64_t width, int64_t stride, int64_t count) {
+  SmallVector<int64_t> places, shape(shapeOf(x));
+  for (int64_t window = 0; window < count; ++window)
+    for (int64_t i = 0; i < width; ++i)
+      places.push_back(window * stride + i);
+  shape[axis] = count;
+  shape.insert(shape.begin() + axis + 1, width);
+  return b.reshape(takeAlong(b, x, axis, places), shape);
+}
+
 Value roundedConstant(Build &b, Type element, ArrayRef<int64_t> shape, ArrayRef<double> values) {
   std::vector<double> rounded;
   rounded.reserve(values.size());

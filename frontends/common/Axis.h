@@ -23,6 +23,8 @@ mlir::Value rollAlong(train::Build &b, mlir::Value x, int64_t axis, int64_t by);
 /// The elements of dimension `axis` at known indices, in their order: slices where they follow each other, repetitions
 /// where they are equal, else a lookup.
 mlir::Value takeAlong(train::Build &b, mlir::Value x, int64_t axis, llvm::ArrayRef<int64_t> indices);
+/// Dimension `axis` as two, of `count` windows and of the `width` elements of each; windows start `stride` apart.
+mlir::Value takeWindows(train::Build &b, mlir::Value x, int64_t axis, int64_t width, int64_t stride, int64_t count);
 /// A constant of numbers that are rounded to the type of its elements.
 mlir::Value roundedConstant(train::Build &b, mlir::Type element, llvm::ArrayRef<int64_t> shape,
                             llvm::ArrayRef<double> values);

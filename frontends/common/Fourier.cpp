@@ -66,28 +66,33 @@ Value contract(Build &b, Value x, ArrayRef<int64_t> dims, ArrayRef<int64_t> shap
   return b.moveDim(made, rank - count, dims.front());
 }
 
+/// What `entries` adds for each of rows x parts x columns, of the root of that row and column.
+using Entries = llvm::function_ref<void(std::complex<double>, int64_t row, int64_t part, std::vector<double> &)>;
+std::vector<double> matrixOf(const Fourier &f, int64_t rows, int64_t parts, int64_t columns, int64_t size,
+                             Entries entries) {
+  std::vector<double> values;
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t part = 0; part < parts; ++part)
+      for (int64_t column = 0; column < columns; ++column)
+        entries(root(f, row * column % size, size), row, part, values);
+  return values;
+}
+
 /// n x count roots as pairs, for real numbers.
 Value contractReal(Build &b, Value x, const Fourier &f, int64_t count) {
   const int64_t size = shapeOf(x)[f.axis];
-  std::vector<double> values;
-  for (int64_t j = 0; j < size; ++j)
-    for (int64_t k = 0; k < count; ++k) {
-      const std::complex<double> w = root(f, j * k % size, size);
-      values.insert(values.end(), {w.real(), w.imag()});
-    }
+  auto values = matrixOf(f, size, 1, count, size, [](auto w, int64_t, int64_t, std::vector<double> &values) {
+    values.insert(values.end(), {w.real(), w.imag()});
+  });
   return contract(b, x, {f.axis}, {size, count, 2}, values);
 }
 
 /// The same for pairs: a row for each part.
 Value contractPairs(Build &b, Value pairs, const Fourier &f) {
   const int64_t size = shapeOf(pairs)[f.axis], last = static_cast<int64_t>(shapeOf(pairs).size()) - 1;
-  std::vector<double> values;
-  for (int64_t j = 0; j < size; ++j)
-    for (int64_t part = 0; part < 2; ++part)
-      for (int64_t k = 0; k < size; ++k) {
-        const std::complex<double> w = root(f, j * k % size, size);
-        values.insert(values.end(), {part == 0 ? w.real() : 0 - w.imag(), part == 0 ? w.imag() : w.real()});
-      }
+  auto values = matrixOf(f, size, 2, size, size, [](auto w, int64_t, int64_t part, std::vector<double> &values) {
+    values.insert(values.end(), {part == 0 ? w.real() : 0 - w.imag(), part == 0 ? w.imag() : w.real()});
+  });
   return contract(b, pairs, {f.axis, last}, {size, 2, size, 2}, values);
 }
 
@@ -96,13 +101,9 @@ double weightOf(int64_t k, int64_t size) { return k == 0 || 2 * k == size ? 1 : 
 
 Value contractToReal(Build &b, Value pairs, const Fourier &f, int64_t size) {
   const int64_t half = shapeOf(pairs)[f.axis], last = static_cast<int64_t>(shapeOf(pairs).size()) - 1;
-  std::vector<double> values;
-  for (int64_t k = 0; k < half; ++k)
-    for (int64_t part = 0; part < 2; ++part)
-      for (int64_t j = 0; j < size; ++j) {
-        const std::complex<double> w = root(f, j * k % size, size);
-        values.push_back(weightOf(k, size) * (part == 0 ? w.real() : 0 - w.imag()));
-      }
+  auto values = matrixOf(f, half, 2, size, size, [&](auto w, int64_t k, int64_t part, std::vector<double> &values) {
+    values.push_back(weightOf(k, size) * (part == 0 ? w.real() : 0 - w.imag()));
+  });
   return contract(b, pairs, {f.axis, last}, {half, 2, size}, values);
 }
 

@@ -1,5 +1,6 @@
 //===- OpsArrange.cpp - orders of elements and of dimensions ------===//
 
+#include "frontends/common/Axis.h"
 #include "frontends/common/Indexing.h"
 #include "frontends/pt2/OpTable.h"
 
@@ -66,15 +67,8 @@ LogicalResult opUnfold(Call &c) {
   const int64_t count = (c.shape("self")[*dim] - width) / step + 1;
   if (count > frontend::kMaxConstantElements / width)
     return c.fail("the result is too large");
-  SmallVector<int64_t> places;
-  for (int64_t window = 0; window < count; ++window)
-    for (int64_t i = 0; i < width; ++i)
-      places.push_back(window * step + i);
-  Value x = frontend::takeAlong(c.b, c.value("self"), *dim, places);
-  SmallVector<int64_t> shape(c.shape("self"));
-  shape[*dim] = count;
-  shape.insert(shape.begin() + *dim + 1, width);
-  return c.set(c.b.moveDim(c.b.reshape(x, shape), *dim + 1, static_cast<int64_t>(shape.size()) - 1));
+  Value x = frontend::takeWindows(c.b, c.value("self"), *dim, width, step, count);
+  return c.set(c.b.moveDim(x, *dim + 1, c.rank("self")));
 }
 
 LogicalResult opRepeatInterleave(Call &c) {

@@ -14,7 +14,6 @@ namespace tessera::pt2 {
 
 namespace {
 using frontend::compareWith;
-
 using frontend::joinParts;
 using frontend::partOf;
 

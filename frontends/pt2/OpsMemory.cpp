@@ -94,11 +94,7 @@ FailureOr<Value> windows(Call &c, Value x, const Step &step, int64_t width) {
   }
   if (count > frontend::kMaxConstantElements / width)
     return c.fail("the windows have too many elements together");
-  SmallVector<int64_t> places;
-  for (int64_t window = 0; window < count; ++window)
-    for (int64_t i = 0; i < width; ++i)
-      places.push_back(window * stride + i);
-  return b.reshape(frontend::takeAlong(b, x, last, places), shape);
+  return frontend::takeWindows(b, x, last, width, stride, count);
 }
 
 /// Elements of the memory of `self`, by strides of one's own. They may be the same ones, whose gradients add up.

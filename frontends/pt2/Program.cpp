@@ -113,6 +113,14 @@ std::vector<std::string> namesOf(const Argument &argument) {
   return found;
 }
 
+void keepNodes(std::vector<Node> &nodes, const std::vector<bool> &stays) {
+  std::vector<Node> left;
+  for (size_t i = 0; i < nodes.size(); ++i)
+    if (stays[i])
+      left.push_back(std::move(nodes[i]));
+  nodes = std::move(left);
+}
+
 std::string freshName(const Graph &graph, const std::string &stem, size_t &count) {
   std::string name;
   do

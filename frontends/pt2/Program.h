@@ -261,6 +261,8 @@ struct Graph {
   bool singleTensorReturn = false;
 };
 
+/// Drops the nodes that do not stay.
+void keepNodes(std::vector<Node> &nodes, const std::vector<bool> &stays);
 /// `stem` and the first number after `count` with which no value of the graph has that name; `count` becomes it.
 std::string freshName(const Graph &graph, const std::string &stem, size_t &count);
 

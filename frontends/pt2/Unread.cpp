@@ -33,11 +33,7 @@ void dropUnread(Program &program) {
       for (const NamedArgument &input : nodes[i].inputs)
         eachName(input.argument, [&](const std::string &name) { read.insert(name); });
   }
-  std::vector<Node> left;
-  for (size_t i = 0; i < nodes.size(); ++i)
-    if (stays[i])
-      left.push_back(std::move(nodes[i]));
-  nodes = std::move(left);
+  keepNodes(nodes, stays);
 }
 
 } // namespace tessera::pt2

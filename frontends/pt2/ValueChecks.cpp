@@ -64,11 +64,7 @@ void dropValueChecks(Program &program) {
       for (const NamedArgument &input : nodes[i].inputs)
         addNames(input.argument, read);
   }
-  std::vector<Node> left;
-  for (size_t i = 0; i < nodes.size(); ++i)
-    if (stays[i])
-      left.push_back(std::move(nodes[i]));
-  nodes = std::move(left);
+  keepNodes(nodes, stays);
 }
 
 } // namespace tessera::pt2
