@@ -80,15 +80,15 @@ Value atan2(Build &b, Value y, Value x) {
   constexpr double pi = std::numbers::pi;
   Value zero = b.splatLike(x, 0.0), one = b.splatLike(x, 1.0);
   Value isFlat = b.compare(CompareDirection::Le, b.unary<AbsOp>(y), b.unary<AbsOp>(x));
-  Value isOrigin = b.mul(isFlat, compareWith(b, CompareDirection::Eq, x, 0.0));
   Value flat = b.unary<AtanOp>(b.div(y, b.select(b.mul(isFlat, b.compare(CompareDirection::Ne, x, zero)), x, one)));
   Value steep = b.unary<AtanOp>(b.div(x, b.select(isFlat, one, y)));
   // The reciprocal tells -0 from 0.
-  Value isBelow =
-      b.max(compareWith(b, CompareDirection::Lt, y, 0.0), compareWith(b, CompareDirection::Lt, b.div(one, y), 0.0));
-  isBelow = b.select(isOrigin, compareWith(b, CompareDirection::Lt, y, 0.0), isBelow);
-  Value turned = b.add(flat, b.select(isBelow, b.splatLike(x, -pi), b.splatLike(x, pi)));
-  Value beside = b.select(compareWith(b, CompareDirection::Lt, x, 0.0), turned, flat);
+  auto isNegative = [&](Value value) {
+    return b.max(compareWith(b, CompareDirection::Lt, value, 0.0),
+                 compareWith(b, CompareDirection::Lt, b.div(one, value), 0.0));
+  };
+  Value turned = b.add(flat, b.select(isNegative(y), b.splatLike(x, -pi), b.splatLike(x, pi)));
+  Value beside = b.select(isNegative(x), turned, flat);
   Value quarter =
       b.select(compareWith(b, CompareDirection::Lt, y, 0.0), b.splatLike(x, -pi / 2), b.splatLike(x, pi / 2));
   return b.select(isFlat, beside, b.sub(quarter, steep));

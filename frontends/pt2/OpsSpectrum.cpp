@@ -195,8 +195,9 @@ LogicalResult opIstft(Call &c) {
 LogicalResult cosineWindow(Call &c, double alpha, double beta) {
   const int64_t size = c.integerOr("window_length", -1);
   Type element = c.resultElement();
-  if (size < 0 || size > frontend::kMaxConstantElements || !isa<FloatType>(element))
-    return c.fail("expected a known length, and floating point");
+  auto type = dyn_cast<FloatType>(element);
+  if (size < 0 || size > frontend::kMaxConstantElements || !type || type.getWidth() < 32)
+    return c.fail("expected a known length, and f32 or f64");
   HostTensor values = HostTensor::splat(RankedTensorType::get({size}, element), 1);
   const int64_t whole = c.flag("periodic", true) ? size : size - 1;
   for (int64_t i = 0; size > 1 && i < size; ++i)

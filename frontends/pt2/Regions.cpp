@@ -168,7 +168,7 @@ private:
     if (!isProgram)
       return "not supported in a region that is not supported";
     if (!changesNoGradient(node, region, origins))
-      return "not supported where it changes tensors in place that are no buffers and not its own";
+      return "not supported where it changes tensors in place that are no whole buffers and not its own";
     for (const Argument &output : region.body.outputs)
       if (!origins.sourceOf(output.as<TensorArg>()->name))
         return "not supported where a result may be a tensor that it is given, or a copy of it";

@@ -114,6 +114,7 @@ ROWS = [
     same("max_other", "max.other", f(3, 4, kind="grid"), f(4, kind="grid")),
     same("min_other", "min.other", f(3, 4, kind="grid"), f(4, kind="grid")),
     same("atan2", "atan2.default", f(4, 4), f(4)),
+    row("atan2_zeros", "aten.atan2.default", lambda x, y: x + aten.atan2.default(x.detach() * 0, y.detach() * 0), f(4, 8), f(4, 8)),
     row("atan2_axes", "aten.atan2.default", lambda x, y: aten.atan2.default(x, y + (y == 0).float() * (x == 0).float()),
         f(5, 5, kind="grid"), f(5, kind="grid")),
     same("hypot", "hypot.default", f(3, 4), f(4)),
