@@ -170,6 +170,7 @@ ROWS = [
     moved("rsub_tensor", "rsub.Tensor", lambda z: aten.rsub.Tensor(z, z.real, alpha=2), 3, 4),
     moved("view", "view.default", lambda z: z.view(2, -1), 3, 4),
     row("angle", "aten.angle.default", lambda x, y: torch.complex(x, y).angle(), f(3, 4), f(3, 4)),
+    row("angle_zeros", "aten.angle.default", lambda x, y: x + torch.complex(x.detach() * 0, y.detach() * 0).angle(), f(4, 8), f(4, 8)),
     row("angle_corner", "aten.angle.default", lambda x, y: torch.complex(x, y).angle(), f(4, 8, kind="grid"), f(4, 8, kind="grid")),
     row("sgn", "aten.sgn.default", lambda x, y: real(torch.complex(x, y).sgn()), f(3, 4), f(3, 4)),
     row("sgn_corner", "aten.sgn.default", lambda x, y: real(torch.complex(x, y).sgn()), f(4, 8, kind="grid"), f(4, 8, kind="grid")),
