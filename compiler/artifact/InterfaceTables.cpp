@@ -160,6 +160,7 @@ static std::unique_ptr<InitT> initOf(train::SegmentAttr segment) {
                                                : InitKind::Constant;
   init->a = parsed->a;
   init->b = parsed->b;
+  init->asked = parsed->isAsked;
   if (parsed->kind == Kind::Normal) // in the artifact: mean and deviation
     std::swap(init->a, init->b);
   return init;

@@ -125,6 +125,8 @@ FailureOr<std::string> serializeArtifact(ModuleOp module, StringRef sharedObject
     table.learning_rate = std::make_unique<artifact::LearningRateT>(metadata.learningRate);
   if (metadata.sequence)
     table.sequence = std::make_unique<artifact::SequenceChoiceT>(*metadata.sequence);
+  if (metadata.modelFile)
+    table.model_file = std::make_unique<artifact::ModelFileT>(*metadata.modelFile);
   for (const auto &program : table.programs)
     program->has_perplexity = program->kind == artifact::ProgramKind::Evaluate && metadata.hasPerplexity;
   append(table.optimizer, metadata.optimizer);

@@ -28,6 +28,7 @@ struct ArtifactMetadata {
   bool hasPerplexity = false;                        ///< the exponential of an evaluation's loss is one
   artifact::LearningRateT learningRate;              ///< written if the step takes a learning rate
   std::optional<artifact::SequenceChoiceT> sequence; ///< with a sequence axis larger than 1
+  std::optional<artifact::ModelFileT> modelFile;     ///< where parameters begin, if it has values of them
   Entries model;                                     ///< source, batch, sequence, …
   Entries ir;                                        ///< (phase, text), with --embed-ir
 };

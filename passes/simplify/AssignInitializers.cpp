@@ -1,7 +1,7 @@
 //===- AssignInitializers.cpp - gives every parameter an initial value ----===//
 //
-// The artifact holds no weights: a parameter's value comes from a file or from
-// its initialiser, which this pass writes on the function's arguments.
+// The artifact holds no weights: a parameter's value comes from a file, or from
+// the rule that this pass writes on the function's arguments.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +54,7 @@ private:
   LogicalResult run(func::FuncOp func) {
     NameRules<StringRef> initializers(func.getLoc(), "--init", "<regex>=<initialiser>");
     auto readInitializer = [&](StringRef rule, StringRef initializer) -> FailureOr<StringRef> {
-      if (!train::parseInitializer(initializer))
+      if (initializer.starts_with(train::kAskedPrefix) || !train::parseInitializer(initializer))
         return func.emitError() << "--init: expected <regex>=<initialiser>, an initialiser being "
                                 << train::kInitializerForms << ", got '" << rule << "'";
       return initializer;
@@ -74,7 +74,7 @@ private:
                          : role == train::ArgRole::Buffer ? "given"
                                                           : defaultInitializer(name, type.getShape());
       if (const StringRef *initializer = initializers.find(name))
-        init = initializer->str();
+        init = (train::kAskedPrefix + *initializer).str();
       func.setArgAttr(i, train::kInit, StringAttr::get(&getContext(), init));
     }
     for (const auto &rule : initializers.getRules())

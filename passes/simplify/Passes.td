@@ -138,15 +138,18 @@ def SetComputeTypes : Pass<"set-compute-types", "func::FuncOp"> {
 def AssignInitializers : Pass<"assign-initializers", "func::FuncOp"> {
   let summary = "Give every parameter an initialiser";
   let description = [{
-    The artifact holds no weights. A parameter (role `param` or `frozen`) starts from a file given to `tessera-run`, or
-    from its initialiser: a distribution whose value at an element depends on the seed, the parameter's name and the
-    element's index only. This pass writes it as `train.init` on the argument.
+    The artifact holds no weights. A parameter (role `param` or `frozen`) starts from its value in the model file or in a
+    file that `tessera-run --weights` names. Where there is neither, or with `--weights fresh`, it starts from a rule: a
+    distribution whose value at an element depends on the seed, the parameter's name and the element's index only. This
+    pass writes the rule as `train.init` on the argument.
 
     Precondition: arguments have `train.role` and `train.name`. Postcondition: every parameter has `train.init`, one of
-    `zeros`, `constant:<a>`, `normal:<deviation>`, `uniform:<a>:<b>`, or `given`: weights must bring the value.
+    `zeros`, `constant:<a>`, `normal:<deviation>`, `uniform:<a>:<b>`, or `given`: a file must bring the value. A rule
+    that an option names has `asked:` before it and counts more than the value in the model file.
 
-    Without a matching rule, what is `given` stays so and numbers (rank 0) are; biases are 0, other vectors named weight, scale or gamma are 1, convolution filters are uniform in
-    ±1/sqrt(fan-in), all else is normal with deviation 0.02.
+    Without a rule of an option, what is `given` stays so and numbers (rank 0) are; biases are 0, other vectors named
+    weight, scale or gamma are 1, convolution filters are uniform in ±1/sqrt(fan-in), all else is normal with deviation
+    0.02.
 
     ```mlir
     // before

@@ -15,7 +15,7 @@
 namespace tessera::artifact {
 
 inline constexpr char formatMagic[8] = {'T', 'E', 'S', 'S', 'E', 'R', 'A', '\n'};
-inline constexpr uint32_t formatVersion = 13;
+inline constexpr uint32_t formatVersion = 14;
 
 struct FileHeader {
   char magic[8];

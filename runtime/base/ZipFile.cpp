@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <zlib.h>
 
 namespace tessera {
 
 static constexpr uint64_t endBytes = 22, endBytes64 = 56, locatorBytes = 20, entryBytes = 46, localBytes = 30;
 static constexpr uint64_t maxDirectoryBytes = uint64_t{256} << 20;
+static constexpr uint16_t isStored = 0, isDeflated = 8;
 
 /// The number of type T at `at`; the format is little-endian, as all machines that this runs on.
 template <typename T> static T number(const uint8_t *at) {
@@ -121,12 +123,11 @@ Status ZipFile::readDirectory() {
     const size_t allBytes = entryBytes + nameBytes + extraBytes + number<uint16_t>(&rest[32]);
     if (allBytes > rest.size())
       return corrupt(where + " cannot be read");
-    Member member{number<uint32_t>(&rest[42]), number<uint32_t>(&rest[24]), number<uint16_t>(&rest[10]),
-                  (rest[8] & 1) != 0};
-    uint64_t packed = number<uint32_t>(&rest[20]);
-    if (!readWide(rest.subspan(entryBytes + nameBytes, extraBytes), member.bytes, packed, member.header))
+    Member member{number<uint32_t>(&rest[42]), number<uint32_t>(&rest[24]), number<uint32_t>(&rest[20]),
+                  number<uint16_t>(&rest[10]), (rest[8] & 1) != 0,          number<uint32_t>(&rest[16])};
+    if (!readWide(rest.subspan(entryBytes + nameBytes, extraBytes), member.bytes, member.packedBytes, member.header))
       return corrupt(where + " lacks its size or place");
-    if (member.method == 0 && packed != member.bytes)
+    if (member.method == isStored && member.packedBytes != member.bytes)
       return corrupt(where + " is stored, but of another size");
     std::string name(reinterpret_cast<const char *>(&rest[0]) + entryBytes, nameBytes);
     rest = rest.subspan(allBytes);
@@ -143,10 +144,14 @@ Result<ByteRange> ZipFile::locate(const std::string &name) const {
   if (found == entries.end())
     return TESSERA_ERROR(NotFound, "'" + file.path() + "' has no entry '" + name + "'");
   const Member &member = found->second;
-  if (member.isEncrypted || member.method != 0)
+  if (member.isEncrypted || member.method != isStored)
     return TESSERA_ERROR(Unsupported, "entry '" + name + "' of '" + file.path() + "' is " +
                                           (member.isEncrypted ? "encrypted" : "compressed") +
                                           ", expected it stored as it is");
+  return packed(name, member);
+}
+
+Result<ByteRange> ZipFile::packed(const std::string &name, const Member &member) const {
   uint8_t local[localBytes];
   if (file.size() < localBytes || member.header > file.size() - localBytes)
     return corrupt("entry '" + name + "' is not inside the file");
@@ -154,9 +159,40 @@ Result<ByteRange> ZipFile::locate(const std::string &name) const {
   if (!hasSignature(local, 3, 4))
     return corrupt("entry '" + name + "' is not where the directory says");
   const uint64_t begin = member.header + localBytes + number<uint16_t>(local + 26) + number<uint16_t>(local + 28);
-  if (begin > file.size() || member.bytes > file.size() - begin)
-    return corrupt("entry '" + name + "' has " + std::to_string(member.bytes) + " bytes, which are not in the file");
-  return ByteRange(file, begin, member.bytes);
+  if (begin > file.size() || member.packedBytes > file.size() - begin)
+    return corrupt("entry '" + name + "' has " + std::to_string(member.packedBytes) +
+                   " bytes, which are not in the file");
+  return ByteRange(file, begin, member.packedBytes);
+}
+
+/// Inflates `packed` to exactly as many bytes as `content` has; false if it is damaged.
+static bool inflateTo(const std::vector<uint8_t> &packed, std::vector<uint8_t> &content) {
+  z_stream stream = {};
+  if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) // without a header of zlib's own
+    return false;
+  stream.next_in = const_cast<uint8_t *>(packed.data());
+  stream.avail_in = static_cast<uInt>(packed.size());
+  stream.next_out = content.data();
+  stream.avail_out = static_cast<uInt>(content.size());
+  const int end = ::inflate(&stream, Z_FINISH);
+  inflateEnd(&stream);
+  return end == Z_STREAM_END && stream.avail_out == 0;
+}
+
+Result<std::vector<uint8_t>> ZipFile::read(const std::string &name, uint64_t limit) const {
+  const auto found = entries.find(name);
+  if (found == entries.end() || found->second.isEncrypted || found->second.method != isDeflated) {
+    TESSERA_ASSIGN_OR_RETURN(ByteRange range, locate(name));
+    if (range.size() <= limit)
+      return range.readAll();
+  } else if (const Member &member = found->second; std::max(member.bytes, member.packedBytes) <= limit) {
+    TESSERA_ASSIGN_OR_RETURN(ByteRange range, packed(name, member));
+    TESSERA_ASSIGN_OR_RETURN(std::vector<uint8_t> bytes, range.readAll());
+    std::vector<uint8_t> content(member.bytes);
+    return inflateTo(bytes, content) ? Result<std::vector<uint8_t>>(std::move(content))
+                                     : corrupt("entry '" + name + "' cannot be inflated");
+  }
+  return corrupt("entry '" + name + "' has more than " + std::to_string(limit) + " bytes");
 }
 
 } // namespace tessera

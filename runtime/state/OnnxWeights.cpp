@@ -104,13 +104,21 @@ Status OnnxReader::addTensor(const onnx::TensorProto &tensor) {
   std::optional<DataType> dtype = floatType(tensor.data_type());
   if (!dtype)
     return Status::ok();
-  WeightEntry entry{*dtype, {tensor.dims().begin(), tensor.dims().end()}, {}};
+  WeightEntry entry{.dtype = *dtype, .shape = {tensor.dims().begin(), tensor.dims().end()}};
   std::optional<int64_t> elements = checkedElements(entry.shape, elementBytes(*dtype));
   if (!elements)
     return invalid(tensor, "has an invalid shape, " + shapeToString(entry.shape));
   size_t expected = *elements * elementBytes(*dtype);
   if (tensor.data_location() == onnx::TensorProto::EXTERNAL) {
-    TESSERA_ASSIGN_OR_RETURN(entry.bytes, externalBytes(tensor, expected));
+    Result<ByteRange> external = externalBytes(tensor, expected);
+    if (!external.isOk() && external.status().code() != StatusCode::NotFound)
+      return external.status();
+    if (external.isOk()) {
+      entry.bytes = *external;
+    } else {
+      entry.problem = WeightProblem::Unreadable;
+      entry.reason = "cannot be read: " + external.status().message();
+    }
   } else if (tensor.has_raw_data()) {
     entry.bytes =
         ByteRange(ByteSpan(reinterpret_cast<const uint8_t *>(tensor.raw_data().data()), tensor.raw_data().size()));
@@ -123,7 +131,7 @@ Status OnnxReader::addTensor(const onnx::TensorProto &tensor) {
   } else {
     entry.bytes = ByteRange(packHalves(tensor));
   }
-  if (entry.bytes.size() != expected)
+  if (entry.hasValues() && entry.bytes.size() != expected)
     return invalid(tensor, "has " + std::to_string(entry.bytes.size()) + " bytes, expected " +
                                std::to_string(expected) + " for shape " + shapeToString(entry.shape));
   if (!weights.emplace(tensor.name(), std::move(entry)).second)

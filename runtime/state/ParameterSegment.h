@@ -24,6 +24,7 @@ namespace tessera {
 struct InitSpec {
   artifact::InitKind kind = artifact::InitKind::Constant;
   double a = 0, b = 0;
+  bool isAsked = false; ///< By the user: it counts more than a value in the model file.
 };
 
 /// `count` elements from `inUnit` of a unit on, which are those from `inParameter` of a parameter on, both in row-major

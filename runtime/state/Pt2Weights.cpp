@@ -57,6 +57,11 @@ private:
   Result<ByteRange> gather(const Layout &layout, const std::string &entry, const ByteRange &bytes, uint64_t count);
 
   bool has(const std::string &entry) const { return zip.members().count(root + entry) != 0; }
+  /// Says of an entry that its values are in a form that is not read.
+  Status addUnreadable(const std::string &name, std::string reason) {
+    weights[name] = {.problem = WeightProblem::Unreadable, .reason = std::move(reason)};
+    return Status::ok();
+  }
   Status invalid(const std::string &name, const std::string &reason) const {
     return TESSERA_ERROR(DataLoss, "'" + path + "': weight '" + name + "' " + reason);
   }
@@ -188,11 +193,11 @@ Status Pt2Reader::checkFormat() {
 Status Pt2Reader::checkNote(const std::string &entry, const std::string &expected, bool isNeeded) {
   if (!isNeeded && !has(entry))
     return Status::ok();
-  TESSERA_ASSIGN_OR_RETURN(ByteRange bytes, zip.locate(root + entry));
-  constexpr uint64_t shown = 40;
-  TESSERA_ASSIGN_OR_RETURN(std::vector<uint8_t> text, bytes.part(0, std::min(bytes.size(), shown)).readAll());
+  TESSERA_ASSIGN_OR_RETURN(std::vector<uint8_t> text, zip.read(root + entry, maxTableBytes));
   if (std::string(text.begin(), text.end()) == expected)
     return Status::ok();
+  constexpr size_t shown = 40;
+  text.resize(std::min(text.size(), shown));
   return TESSERA_ERROR(Unsupported, "'" + path + "' has the " + entry + " '" + std::string(text.begin(), text.end()) +
                                         "', expected '" + expected + "'");
 }
@@ -232,11 +237,7 @@ Status Pt2Reader::readTable(const std::string &model, const std::string &kind) {
                                           "of PyTorch 2.9 or newer");
   if (!has(entry))
     return TESSERA_ERROR(DataLoss, where + " is missing");
-  TESSERA_ASSIGN_OR_RETURN(ByteRange range, zip.locate(root + entry));
-  if (range.size() > maxTableBytes)
-    return TESSERA_ERROR(DataLoss, where + " has " + std::to_string(range.size()) + " bytes, expected at most " +
-                                       std::to_string(maxTableBytes));
-  TESSERA_ASSIGN_OR_RETURN(std::vector<uint8_t> text, range.readAll());
+  TESSERA_ASSIGN_OR_RETURN(std::vector<uint8_t> text, zip.read(root + entry, maxTableBytes));
   std::string duplicate;
   const TableJson table = parseTable(text, duplicate);
   if (!table.is_object() || !table.contains("config") || !table["config"].is_object())
@@ -256,10 +257,8 @@ Status Pt2Reader::addTensor(const std::string &name, const TableJson &payload, c
   auto file = payload.find("path_name"), pickled = payload.find("use_pickle"), meta = payload.find("tensor_meta");
   if (file == payload.end() || !file->is_string() || pickled == payload.end() || !pickled->is_boolean())
     return invalid(name, "has no path_name or use_pickle");
-  if (pickled->get<bool>()) {
-    weights[name].problem = "is pickled, which is not read: it is a tensor subclass or no tensor";
-    return Status::ok();
-  }
+  if (pickled->get<bool>())
+    return addUnreadable(name, "is pickled, which is not read: it is a tensor subclass or no tensor");
   if (meta == payload.end() || !meta->is_object())
     return invalid(name, "has no tensor_meta");
   Layout layout;
@@ -267,10 +266,8 @@ Status Pt2Reader::addTensor(const std::string &name, const TableJson &payload, c
   if (type == meta->end() || !type->is_number_unsigned() || kind == meta->end() || !kind->is_number_unsigned())
     return invalid(name, "has no dtype or layout");
   constexpr uint64_t strided = 7;
-  if (kind->get<uint64_t>() != strided) {
-    weights[name].problem = "is not a dense tensor";
-    return Status::ok();
-  }
+  if (kind->get<uint64_t>() != strided)
+    return addUnreadable(name, "is not a dense tensor");
   if (!readNumbers(*meta, "sizes", layout.sizes) || !readNumbers(*meta, "strides", layout.strides) ||
       layout.sizes.size() != layout.strides.size() || offset == meta->end() || !readNumber(*offset, layout.offset))
     return invalid(name, "has sizes, strides or an offset that are not lists of numbers, or not as many of each");
@@ -280,11 +277,9 @@ Status Pt2Reader::addTensor(const std::string &name, const TableJson &payload, c
     layout.addParts();
   }
   std::optional<DataType> dtype = typeOf(scalarType);
-  if (!dtype) {
-    weights[name].problem =
-        "has the type " + std::to_string(type->get<int64_t>()) + " of PyTorch, which programs do not have";
-    return Status::ok();
-  }
+  if (!dtype)
+    return addUnreadable(name, "has the type " + std::to_string(type->get<int64_t>()) +
+                                   " of PyTorch, which programs do not have");
   layout.dtype = *dtype;
   return addValues(name, layout, root + folder + file->get<std::string>());
 }
@@ -294,17 +289,21 @@ Status Pt2Reader::addValues(const std::string &name, const Layout &layout, const
   std::optional<int64_t> elements = checkedElements(layout.sizes, width);
   if (!elements)
     return invalid(name, "has an invalid shape, " + shapeToString(layout.sizes));
-  WeightEntry weight{layout.dtype, layout.sizes, {}, {}};
+  WeightEntry weight{.dtype = layout.dtype, .shape = layout.sizes};
   Result<ByteRange> bytes = zip.locate(entry);
+  if (bytes.status().code() == StatusCode::Unsupported)
+    return addUnreadable(name, "cannot be read: " + bytes.status().message());
   if (!bytes.isOk())
     return bytes.status().withContext("weight '" + name + "'");
   if (*elements > 0 && bytes->size() == 0) {
-    weight.problem = "has no values: the program was exported with fake tensors";
+    weight.problem = WeightProblem::Valueless;
+    weight.reason = "has no values: the program was exported with fake tensors";
   } else if (*elements > 0) {
     std::optional<int64_t> needed = layout.storageElements();
     if (!needed || static_cast<uint64_t>(*needed * width) > bytes->size())
       return invalid(name, "of shape " + shapeToString(layout.sizes) + " does not fit the " +
                                std::to_string(bytes->size()) + " bytes of its entry '" + entry + "'");
+    weight.checksum = zip.members().at(entry).checksum;
     if (layout.isContiguous()) {
       weight.bytes = bytes->part(layout.offset * width, *elements * width);
     } else {

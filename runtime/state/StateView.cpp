@@ -59,7 +59,7 @@ static Result<std::vector<ParameterSegment>> readSegments(const artifact::StateT
                              "parameter '" + segment.name + "' is not inside its unit '" + tensor.name()->str() + "'");
       segment.elements = *elements;
       if (const artifact::Init *init = stored->init())
-        segment.init = InitSpec{init->kind(), init->a(), init->b()};
+        segment.init = InitSpec{init->kind(), init->a(), init->b(), init->asked()};
       segments.push_back(std::move(segment));
     }
   std::sort(segments.begin(), segments.end(), [](const auto &a, const auto &b) { return a.offset < b.offset; });

@@ -38,12 +38,22 @@ Status WeightSource::addPt2(const std::string &path) {
   return readPt2Weights(path, weights, storage);
 }
 
+/// Whether a file that has another name begins as an ONNX model does (the number of its first field), and not as
+/// safetensors, whose header follows eight bytes of length.
+static bool isOnnx(const std::string &path) {
+  Result<InputFile> file = InputFile::open(path);
+  uint8_t start[9];
+  return file.isOk() && file->size() >= sizeof(start) && file->read(0, start, sizeof(start)).isOk() &&
+         start[0] == 0x08 && start[8] != '{';
+}
+
 Result<std::unique_ptr<WeightSource>> WeightSource::open(const std::string &path) {
   std::unique_ptr<WeightSource> source(new WeightSource);
   source->name = path;
   std::error_code error;
   if (!fs::is_directory(path, error)) {
-    if (fs::path(path).extension() == ".onnx")
+    const bool isNamedSafetensors = fs::path(path).extension() == ".safetensors";
+    if (fs::path(path).extension() == ".onnx" || (!isNamedSafetensors && isOnnx(path)))
       TESSERA_RETURN_IF_ERROR(source->addOnnx(path));
     else if (fs::path(path).extension() == ".pt2" || ZipFile::isZip(path))
       TESSERA_RETURN_IF_ERROR(source->addPt2(path));
@@ -72,6 +82,7 @@ Result<std::string> WeightSource::fingerprint() const {
     result.add(tensor);
     result.add(static_cast<uint64_t>(entry.dtype));
     result.add(shapeToString(entry.shape));
+    result.add(uint64_t{entry.checksum});
     contents.push_back(entry.bytes);
   }
   TESSERA_RETURN_IF_ERROR(result.addContent(contents, uint64_t{64} << 20));
@@ -91,43 +102,56 @@ static std::string listNames(const std::string &what, const std::vector<std::str
   return text;
 }
 
+const WeightEntry *entryOf(const WeightSource &source, const ParameterSegment &parameter, const WeightOptions &options) {
+  const auto found = source.entries().find(parameter.name);
+  if (found == source.entries().end())
+    return nullptr;
+  const bool hasRule = options.isModelFile && parameter.init;
+  if (hasRule && (parameter.init->isAsked || found->second.problem == WeightProblem::Valueless))
+    return nullptr;
+  return &found->second;
+}
+
 static Status checkNames(const RankState &views, const WeightSource &source, const WeightOptions &options) {
-  std::vector<std::string> missing, extra, mismatched, unreadable;
+  std::vector<std::string> missing, extra, mismatched;
+  std::map<std::string, std::vector<std::string>> unreadable; // by reason
   std::set<std::string> used;
   for (const StateView &view : views) {
     if (!view.kind.isOfModel())
       continue;
     for (const ParameterSegment *parameter : parametersOf(view)) {
-      auto entry = source.entries().find(parameter->name);
-      if (entry == source.entries().end()) {
+      const WeightEntry *weight = entryOf(source, *parameter, options);
+      if (!weight) {
         // Formats other than PyTorch's own have no counters of batches: they begin anew.
         const bool isCounter = view.kind == StateRole::Buffer && isInteger(view.dtype);
-        if (!(options.allowMissing || isCounter || options.optional.count(parameter->name)) || !parameter->init)
+        const bool mayBeMissing =
+            options.allowMissing || options.isModelFile || isCounter || options.optional.count(parameter->name);
+        if (!mayBeMissing || !parameter->init)
           missing.push_back("'" + parameter->name + "'");
         continue;
       }
       used.insert(parameter->name);
-      const WeightEntry &weight = entry->second;
-      if (!weight.problem.empty())
-        unreadable.push_back("'" + parameter->name + "' " + weight.problem);
-      else if (weight.shape != parameter->shape)
-        mismatched.push_back("'" + parameter->name + "' has shape " + shapeToString(weight.shape) + ", expected " +
+      if (!weight->hasValues())
+        unreadable[weight->reason].push_back("'" + parameter->name + "'");
+      else if (weight->shape != parameter->shape)
+        mismatched.push_back("'" + parameter->name + "' has shape " + shapeToString(weight->shape) + ", expected " +
                              shapeToString(parameter->shape));
-      else if (!canConvert(weight.dtype, view.modelDtype))
-        mismatched.push_back("'" + parameter->name + "' has type " + std::string(safetensorsName(weight.dtype)) +
+      else if (!canConvert(weight->dtype, view.modelDtype))
+        mismatched.push_back("'" + parameter->name + "' has type " + std::string(safetensorsName(weight->dtype)) +
                              ", expected " + std::string(safetensorsName(view.modelDtype)));
     }
   }
-  if (!options.allowExtra && !source.mayHaveOthers())
+  if (!options.allowExtra && !options.isModelFile && !source.mayHaveOthers())
     for (const auto &[name, entry] : source.entries())
       if (!used.count(name))
         extra.push_back("'" + name + "'");
   if (missing.empty() && extra.empty() && mismatched.empty() && unreadable.empty())
     return Status::ok();
-  return TESSERA_ERROR(InvalidArgument, "weights '" + source.path() + "' do not fit the program" +
-                                            listNames("missing", missing) + listNames("not in the program", extra) +
-                                            listNames("mismatched", mismatched) +
-                                            listNames("not readable", unreadable));
+  std::string text = "weights '" + source.path() + "' do not fit the program" + listNames("missing", missing) +
+                     listNames("not in the program", extra) + listNames("mismatched", mismatched);
+  for (const auto &[reason, names] : unreadable)
+    text += listNames("not readable", names) + " " + reason;
+  return TESSERA_ERROR(InvalidArgument, text);
 }
 
 /// Elements [first, first + count) of `weight`, converted to the view's type; what needs no conversion is read into its
@@ -163,15 +187,15 @@ Status loadWeights(const RankState &views, const WeightSource &source, uint64_t 
     if (!view.kind.isOfModel())
       continue;
     for (const ParameterSegment &segment : view.segments) {
-      auto entry = source.entries().find(segment.name);
-      if (entry == source.entries().end()) {
+      const WeightEntry *weight = entryOf(source, segment, options);
+      if (!weight) {
         TESSERA_RETURN_IF_ERROR(initialiseSegment(view, segment, seed));
         continue;
       }
       auto [begin, end] = overlap(view, segment);
-      PieceReader reader(entry->second.bytes, /*isOne=*/segment.part.count == 1);
+      PieceReader reader(weight->bytes, /*isOne=*/segment.part.count == 1);
       Status copied = segment.forEachRun(begin, end, [&](const ElementRun &run) {
-        return copyElements(entry->second, reader, run.inParameter, view,
+        return copyElements(*weight, reader, run.inParameter, view,
                             view.data + (run.inUnit - view.begin) * elementBytes(view.dtype), run.count);
       });
       TESSERA_RETURN_IF_ERROR(std::move(copied).withContext("parameter '" + segment.name + "'"));

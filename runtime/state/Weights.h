@@ -1,7 +1,8 @@
 //===- Weights.h - parameters from files ---------------------------------------===//
 //
 // Finds parameters by name in safetensors files, among the initialisers of an ONNX model or among the weights of a
-// program that torch.export.save wrote, and fills flat units with them, whatever their sharding and wrapping.
+// program that torch.export.save wrote, and fills flat units with them, whatever their sharding and wrapping. Where a run
+// finds its file is in InitialValues.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,11 +18,22 @@
 
 namespace tessera {
 
+/// Why an entry has no values that can be read.
+enum class WeightProblem : uint8_t {
+  None,
+  Valueless,  ///< It never had any: the program was exported with fake tensors.
+  Unreadable, ///< They are in a form that is not read, or in a file that is not there.
+};
+
 struct WeightEntry {
   DataType dtype = DataType::F32;
   std::vector<int64_t> shape;
-  ByteRange bytes;
-  std::string problem = {}; ///< Why the values cannot be read, as in "is pickled"; mostly empty.
+  ByteRange bytes = {};
+  uint32_t checksum = 0; ///< Of the file's entry that the bytes lie in, where its format has one.
+  WeightProblem problem = WeightProblem::None;
+  std::string reason = {}; ///< The problem in words, as in "is pickled".
+
+  bool hasValues() const { return problem == WeightProblem::None; }
 };
 
 class WeightSource {
@@ -35,8 +47,8 @@ public:
   /// An ONNX model has initialisers that are no parameters (shapes, axes), and an exported program has buffers and
   /// second names of tied parameters; then names too many are no error.
   bool mayHaveOthers() const { return others; }
-  /// Of names, types, shapes and bytes; of more than 64 MiB, about 4 MiB at even distances. The same under any path.
-  /// Errors: of reading.
+  /// Of names, types, shapes, checksums and bytes; of more than 64 MiB, about 4 MiB at even distances. The same under any
+  /// path. Errors: of reading.
   Result<std::string> fingerprint() const;
 
 private:
@@ -50,7 +62,8 @@ private:
   std::vector<std::shared_ptr<const void>> storage; ///< What the entries' bytes in memory lie in.
 };
 
-/// The float initialisers of an ONNX model and what keeps their bytes alive. External data must lie beside the model.
+/// The float initialisers of an ONNX model and what keeps their bytes alive. External data must lie beside the model;
+/// where it is missing, its entries are unreadable.
 Status readOnnxInitializers(const std::string &path, std::map<std::string, WeightEntry> &weights,
                             std::vector<std::shared_ptr<const void>> &storage);
 
@@ -63,7 +76,13 @@ struct WeightOptions {
   std::set<std::string> optional = {}; ///< As allowMissing, of these parameters alone.
   bool allowExtra = false;             ///< Tensors of the file that the program lacks are ignored.
   bool isZeroed = false;               ///< The memory is new, and zero already.
+  /// The file is the one that the program was compiled from: what has no values in it, or a rule that the user asked for,
+  /// begins by its rule.
+  bool isModelFile = false;
 };
+
+/// The entry that a parameter begins with; null if its rule is what it begins by, or it has none.
+const WeightEntry *entryOf(const WeightSource &source, const ParameterSegment &parameter, const WeightOptions &options);
 
 /// Sets a rank's whole state from weights: parameters converted to the program's type, optimizer states zero. All names
 /// that are missing, too many or of another shape are reported in one error.

@@ -13,7 +13,7 @@
 #include "runtime/data/Loader.h"
 #include "runtime/state/Adapters.h"
 #include "runtime/state/Checkpoint.h"
-#include "runtime/state/Weights.h"
+#include "runtime/state/InitialValues.h"
 #include "runtime/step/Dump.h"
 #include "runtime/step/Evaluation.h"
 #include "runtime/step/FaultInjection.h"
@@ -73,7 +73,8 @@ private:
   bool hasRoot() const { return world.empty() || firstRank() == 0; }
   int firstRank() const { return world.front()->rank(); }
 
-  // RunSetUp.cpp
+  // RunOpen.cpp and RunSetUp.cpp
+  Status openInitialValues();
   Status checkExport() const;
   Status openTrainingData();
   Status openFolder();
@@ -143,8 +144,8 @@ private:
   std::unique_ptr<SampleSource> samples;
   uint64_t numSamples = 0;
   std::string dataFingerprint; ///< SampleSource::fingerprint
-  std::unique_ptr<WeightSource> weights;
-  std::string checkpoint; ///< to resume; empty: none
+  std::optional<InitialValues> initialValues; ///< of a run that continues none
+  std::string checkpoint;                     ///< to resume; empty: none
   std::optional<double> unigramEntropy;
   const Clock::time_point launched = Clock::now();
   std::map<std::string, double> launchSeconds; ///< by stage, of the process's first rank

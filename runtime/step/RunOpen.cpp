@@ -73,9 +73,8 @@ Status Run::open() {
   if (!options.evalOnly)
     TESSERA_RETURN_IF_ERROR(openTrainingData());
   launchSeconds["data"] = secondsSince(begin);
-  if (!options.weights.empty()) {
-    TESSERA_ASSIGN_OR_RETURN(weights, WeightSource::open(options.weights));
-  }
+  if (options.resume.empty())
+    TESSERA_RETURN_IF_ERROR(openInitialValues());
   for (size_t result = 0; artifact->training().results() && result < artifact->training().results()->size(); ++result) {
     const artifact::ResultTensor &entry = *artifact->training().results()->Get(static_cast<uint32_t>(result));
     if (entry.role() == artifact::ResultRole::Loss && lossResult < 0)
@@ -99,6 +98,8 @@ Status Run::open() {
   } else {
     TESSERA_RETURN_IF_ERROR(openFolder());
   }
+  if (checkpoint.empty() && !initialValues)
+    TESSERA_RETURN_IF_ERROR(openInitialValues());
   if (world.empty())
     world = createLocalWorld(numRanks(), {options.stallTimeoutSeconds});
   sessions.resize(world.size());
@@ -106,6 +107,14 @@ Status Run::open() {
   resumed.resize(world.size());
   launcherSeconds.resize(world.size());
   nonFinite.assign(world.size(), policy);
+  return Status::ok();
+}
+
+Status Run::openInitialValues() {
+  if (options.evalOnly && options.weights.empty() && !artifact->package().model_file())
+    return TESSERA_ERROR(InvalidArgument, "--eval-only needs --resume or --weights: the model file of artifact '" +
+                                              options.artifact + "' has no values");
+  TESSERA_ASSIGN_OR_RETURN(initialValues, InitialValues::open(*artifact, options.weights));
   return Status::ok();
 }
 

@@ -2,7 +2,6 @@
 
 #include "runtime/base/Log.h"
 #include "runtime/comm/local/LocalCommunicator.h"
-#include "runtime/state/Init.h"
 #include "runtime/step/Run.h"
 
 #include <algorithm>
@@ -39,10 +38,10 @@ bool Run::hasPlacedParameters() const {
 /// --autotune). A step that is traced is not captured into a graph, and NCCL wants that of all ranks or of none. All
 /// compare with rank 0, so that all give one error.
 Status Run::compareSettings(Communicator &self) const {
-  std::string weightsContent = "none", checkpointIdentity = "none";
-  if (weights) {
+  std::string initialContent = "none", checkpointIdentity = "none";
+  if (initialValues) {
     BusyScope busy(self);
-    TESSERA_ASSIGN_OR_RETURN(weightsContent, weights->fingerprint());
+    TESSERA_ASSIGN_OR_RETURN(initialContent, initialValues->content());
   }
   if (!checkpoint.empty()) {
     TESSERA_ASSIGN_OR_RETURN(checkpointIdentity, identityOfCheckpoint(checkpoint));
@@ -60,7 +59,7 @@ Status Run::compareSettings(Communicator &self) const {
       {"--order", options.shuffle ? "shuffled" : "sequential"},
       {"--lr, --min-lr, --warmup, --schedule or its decay", schedule->describe()},
       {"--on-nonfinite", options.onNonFinite.empty() ? "default" : options.onNonFinite},
-      {"the content of --weights", weightsContent},
+      {"the initial values (--weights)", initialContent},
       {"--checkpoint-every", std::to_string(options.checkpointEvery)},
       {"--keep", std::to_string(options.keepCheckpoints)},
       {"--check-replicas", std::to_string(options.checkReplicas)},
@@ -145,13 +144,8 @@ Status Run::setUpRank(int index) {
   if (!checkpoint.empty()) {
     TESSERA_ASSIGN_OR_RETURN(resumed[index], loadCheckpoint(checkpoint, {state}));
     nonFinite[index].resume(resumed[index]);
-  } else if (weights) {
-    TESSERA_RETURN_IF_ERROR(
-        loadWeights(state, *weights, initialSeed, {.optional = namesOf(adaptersOf(*artifact)), .isZeroed = true}));
   } else {
-    if (isRoot(index) && !adaptersOf(*artifact).empty())
-      log::warn("adapters are trained beside a model of random values: --weights gives it its own");
-    TESSERA_RETURN_IF_ERROR(initialiseState(state, initialSeed, /*isZeroed=*/true));
+    TESSERA_RETURN_IF_ERROR(initialValues->set(state, initialSeed));
   }
   TESSERA_RETURN_IF_ERROR(staged.write());
   if (index == 0)
@@ -253,6 +247,8 @@ Status Run::setUpReports() {
   runInfo.threadsPerRank = sessions[0]->threads();
   runInfo.unigramEntropy = unigramEntropy;
   runInfo.samples = numSamples;
+  if (initialValues)
+    runInfo.initialValues = initialValues->describe(*artifact, seed);
   launchSeconds["total"] = secondsSince(launched);
   runInfo.launchSeconds = launchSeconds;
   std::optional<int64_t> resumedStep;
@@ -299,6 +295,8 @@ void Run::printHead() const {
   if (unigramEntropy)
     std::printf(", unigram entropy %.4f", *unigramEntropy);
   std::printf("\n");
+  if (initialValues)
+    std::printf("initial values: %s\n", initialValues->describe(*artifact, seed).c_str());
   if (!checkpoint.empty())
     std::printf("resumed from %s after step %lld%s\n", checkpoint.c_str(), static_cast<long long>(firstStep - 1),
                 firstStep > options.steps ? ", which was the last" : "");

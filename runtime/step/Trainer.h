@@ -33,7 +33,7 @@ struct TrainOptions {
   std::string onNonFinite; ///< skip, stop or ignore; empty: skip, or stop where the artifact cannot skip
 
   std::string resume;          ///< a run folder, a checkpoint, or "auto" (see resumesAuto); empty: a new run
-  std::string weights;         ///< .safetensors, .onnx or .pt2; empty: seeded
+  std::string weights;         ///< .safetensors, .onnx or .pt2, "fresh", or empty: see InitialValues
   int64_t checkpointEvery = 0; ///< steps; 0: none
   int keepCheckpoints = 0;     ///< 0: all
   int64_t checkReplicas = 0;   ///< steps between comparisons of ranks' equal copies; 0: only before saving
@@ -45,7 +45,7 @@ struct TrainOptions {
   std::string evalData;    ///< what is evaluated; empty: nothing
   int64_t evalEvery = 0;   ///< steps between evaluations; 0: only at the end
   int64_t evalBatches = 0; ///< of each evaluation, at most; 0: all
-  bool evalOnly = false;   ///< evaluate `resume` or `weights`, train and write nothing; needs neither data nor out
+  bool evalOnly = false;   ///< evaluate `resume` or what a run begins with, train and write nothing; needs neither data nor out
 
   bool shuffle = true;
   std::string textField = "text";

@@ -122,6 +122,8 @@ Status RunFolder::writeRunInfo(const Artifact &artifact, const RunInfo &info) co
     json["unigram_entropy"] = *info.unigramEntropy;
   if (info.samples)
     json["samples"] = *info.samples;
+  if (!info.initialValues.empty())
+    json["initial_values"] = info.initialValues;
   if (info.resumedStep)
     json["resumed_step"] = *info.resumedStep;
   if (!info.launchSeconds.empty())

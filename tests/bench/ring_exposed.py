@@ -64,7 +64,7 @@ def main():
                                              stdout=subprocess.PIPE, text=True).stdout)
             safetensors.save({entry["name"]: chance.integers(0, entry["index_bound"], (1, positions)) for entry in dump["summary"]["batch"]}, data)
             run(options.bin / "tessera-run", artifact, "--data", data, "--steps", WARM + options.steps, "--threads", 1, "--no-export",
-                "--out", out)
+                "--weights", "fresh", "--out", out)
             with open(out / "metrics.jsonl") as file:
                 steps = [record for record in map(json.loads, file) if "loss" in record][WARM:]
             seconds, exposed = (statistics.median(step[key] for step in steps) for key in ("step_seconds", "exposed_communication_seconds"))

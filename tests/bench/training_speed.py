@@ -62,7 +62,7 @@ class Tessera:
         out = os.path.join(self.work, "run")
         begin = time.time()
         run([os.path.join(self.a.bin, "tessera-run"), self.artifact, "--data", self.data, "--steps", self.case["steps"],
-             "--threads", self.threads, "--out", out, "--no-export", "--trace-steps", 0])
+             "--threads", self.threads, "--weights", "fresh", "--out", out, "--no-export", "--trace-steps", 0])
         with open(os.path.join(out, "metrics.jsonl")) as file:
             steps = [r for r in map(json.loads, file) if "step_seconds" in r]
         first_written = os.path.getmtime(os.path.join(out, "run.json"))  # written right before the first step

@@ -150,7 +150,8 @@ class World:
     def command(self, setup, out, *flags, data=None):
         return [os.path.join(BIN, "tessera-run"), setup.name + ".tessera", "--data",
                 data or setup.name + "-data.safetensors", "--steps", str(setup.steps), "--out", out, "--threads", "1",
-                "--seed", "7", "--log-every", "0", "--checkpoint-every", "4", "--keep", "3", "--stall-timeout", str(STALL), "--start-timeout", "20",
+                "--seed", "7", "--weights", "fresh", "--log-every", "0", "--checkpoint-every", "4", "--keep", "3",
+                "--stall-timeout", str(STALL), "--start-timeout", "20",
                 *map(str, flags)]
 
     def start(self, setup, launcher, out, *flags, data=None, environment=None, delays=(), preexec=None):

@@ -130,7 +130,7 @@ def tessera(suite, name, shape, steps, options):
     artifact = suite.artifact(cases.fp8_bench_name(name, recipe) if recipe else
                               cases.bench_name(name, epilogues, shape["epilogues"]))
     records, output = suite.train(artifact, "bench", "--data", data, "--token-bytes", 4, "--steps", steps, "--trace-steps", TRACED,
-                                  "--no-export", "--lr", 1e-4, *flags, timeout=LIMITS["tessera"])
+                                  "--no-export", "--weights", "fresh", "--lr", 1e-4, *flags, timeout=LIMITS["tessera"])
     folder = os.path.join(suite.work, "bench")
     trace, kept = os.path.join(folder, "trace.json"), os.path.join(suite.out, "trace.json")
     predictions = shape["predictions_of_recipes"][recipe] if recipe else shape["predictions"]

@@ -153,6 +153,11 @@ Json summaryJson(const Artifact &artifact) {
   if (package.ir())
     for (const artifact::PhaseIr *ir : *package.ir())
       phases.push_back(ir->phase()->str());
+  Json modelFile;
+  if (const artifact::ModelFile *file = package.model_file())
+    modelFile = {{"path", file->path()->str()},
+                 {"from_artifact", file->from_artifact()->str()},
+                 {"content", file->content()->str()}};
   return {{"producer", package.producer() ? package.producer()->str() : ""},
           {"target", package.target()->str()},
           {"fingerprint", fmt::format("{:016x}", package.fingerprint())},
@@ -164,6 +169,7 @@ Json summaryJson(const Artifact &artifact) {
           {"model", keyValues(package.model())},
           {"optimizer", keyValues(package.optimizer())},
           {"learning_rate", learningRateJson(package.learning_rate())},
+          {"model_file", std::move(modelFile)},
           {"parameters", parameters},
           {"parameter_tensors", tensors},
           {"units", units},
@@ -236,6 +242,10 @@ std::string summaryText(const Artifact &artifact) {
       parameters += fmt::format(
           "; {} {} in {}", json[what == std::string("frozen") ? "frozen" : "constants"].get<int64_t>(), what, count);
   line("parameters", parameters);
+  const Json &file = json["model_file"];
+  line("initial values", file.is_null() ? "by rule: the model file has none"
+                                        : fmt::format("of '{}' (content {})", file["path"].get<std::string>(),
+                                                      file["content"].get<std::string>()));
   for (const Json &entry : json["batch"])
     line(entry["role"].get_ref<const std::string &>().c_str(), batchText(entry));
   if (json["programs"].size() > 1)

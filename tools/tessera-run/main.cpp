@@ -92,7 +92,10 @@ int main(int argc, char **argv) {
          "stop, or ignore. Default: skip, or stop where the artifact cannot skip")
       ->check(CLI::IsMember({"skip", "stop", "ignore"}));
 
-  app.add_option("--weights", options.weights, "Initial parameters: .safetensors, .onnx or .pt2")->check(someName());
+  app.add_option("--weights", options.weights,
+                 "Initial parameters: .safetensors, .onnx or .pt2, or fresh: by rule. Default: the values in the model "
+                 "file that was compiled, or by rule if it has none")
+      ->check(someName());
   app.add_option(
          "--resume", options.resume,
          "Run folder or checkpoint to go on from, or auto: the newest whole checkpoint in --out, or a new run if there "
@@ -127,7 +130,7 @@ int main(int argc, char **argv) {
       ->check(wholeNumber<int64_t>(0))
       ->needs("--eval-data");
   app.add_flag("--eval-only", options.evalOnly,
-               "Evaluate the checkpoint of --resume or the --weights, print the loss, and train nothing")
+               "Evaluate the checkpoint of --resume, or the initial values, print the loss, and train nothing")
       ->needs("--eval-data");
 
   std::string order = "shuffled";
@@ -198,8 +201,6 @@ int main(int argc, char **argv) {
   for (const char *name : {"--data", "--out"})
     if (!options.evalOnly && app.count(name) == 0)
       return app.exit(CLI::RequiredError(name));
-  if (options.evalOnly && options.resume.empty() && options.weights.empty())
-    return app.exit(CLI::RequiredError("--eval-only: --resume or --weights"));
 
   options.shuffle = order == "shuffled";
   options.peakFlops = peakGflops * 1e9;

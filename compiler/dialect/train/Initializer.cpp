@@ -13,6 +13,7 @@ namespace tessera::train {
 
 std::optional<Initializer> parseInitializer(StringRef text) {
   SmallVector<StringRef> parts;
+  const bool isAsked = text.consume_front(kAskedPrefix);
   text.split(parts, ':');
   using Kind = Initializer::Kind;
   auto kind = StringSwitch<std::optional<Kind>>(parts.front())
@@ -28,6 +29,7 @@ std::optional<Initializer> parseInitializer(StringRef text) {
   if (parts.size() != 1 + numbers)
     return std::nullopt;
   Initializer init{*kind};
+  init.isAsked = isAsked;
   for (auto [text, value] : {std::pair(1, &init.a), std::pair(2, &init.b)})
     if (static_cast<size_t>(text) <= numbers &&
         (parts[text].getAsDouble(*value) || !std::isfinite(static_cast<float>(*value))))

@@ -1,8 +1,9 @@
 //===- Initializer.h - initial values of parameters --------------*- C++ -*-===//
 //
 // The text of `train.init`: zeros, constant:<a>, normal:<deviation> or
-// uniform:<a>:<b>, all numbers finite in f32; or given: there is no initial
-// value, weights must bring it.
+// uniform:<a>:<b>, all numbers finite in f32; or given: there is no rule, a file
+// must bring the value. With `asked:` before it the user named the rule, which
+// then counts more than a value in the model file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +21,11 @@ struct Initializer {
   Kind kind;
   double a = 0; ///< the constant, the deviation, or the lower bound
   double b = 0; ///< the upper bound
+  bool isAsked = false;
 };
+
+/// What is before the text of a rule that the user named.
+inline constexpr llvm::StringLiteral kAskedPrefix = "asked:";
 
 /// The forms that `parseInitializer` takes, for diagnostics.
 inline constexpr llvm::StringLiteral kInitializerForms =

@@ -10,10 +10,12 @@ from .options import COMPILE, flags_of
 
 
 class Artifact:
-    """A compiled training step: a file of tessera-compile. path: where it is."""
+    """A compiled training step: a file of tessera-compile. path: where it is. program: the Program that it was compiled
+    from, whose values a training begins with; None if it was compiled from a file."""
 
-    def __init__(self, path):
+    def __init__(self, path, program=None):
         self.path = os.fspath(path)
+        self.program = program
 
     def __fspath__(self):
         return self.path
@@ -82,7 +84,7 @@ def compile(program_or_path, output=None, *, batch, seq=None, mesh=None, strateg
         output = os.path.splitext(os.fspath(program_or_path))[0] + ".tessera"
     with file_of(program_or_path) as path:
         tools.compile_model(path, os.fspath(output), [*words, *map(str, flags)])
-    return Artifact(output)
+    return Artifact(output, None if isinstance(program_or_path, (str, os.PathLike)) else program_or_path)
 
 
 def report(program_or_path, *, batch, seq=None, target=None, mesh=None, strategy=None, flags=(), **options):

@@ -84,8 +84,8 @@ def train(artifact, data, *, steps, weights=None, out, flags=(), show=None, **op
     artifact: an Artifact or its path. data: the path of tokens, text or arrays (docs/data.md), or {name: array} with the
         samples along dimension 0, "targets" among them.
     steps: number of the last step. out: folder of the run; it must not hold another.
-    weights: initial parameters: a Program, or the path of a .pt2, .onnx or .safetensors file. Without, they are
-        initialised from the seed.
+    weights: initial parameters: a Program, the path of a .pt2, .onnx or .safetensors file, or "fresh" for values by rule
+        from the seed. Without, those of the program or file that was compiled; by rule if it has none.
     show: pass on what the tool prints (default: if standard error is a terminal).
     options: every flag of tessera-run with _ for - (options.py): seed=0, lr=1e-3, order="sequential", checkpoint_every=100, …
     flags: more words of the command, as they are.
@@ -96,6 +96,9 @@ def train(artifact, data, *, steps, weights=None, out, flags=(), show=None, **op
     with tempfile.TemporaryDirectory(prefix="tessera-") as folder:
         command = [tools.find_tool("tessera-run"), os.fspath(artifact), "--data", data_file(data, folder),
                    "--steps", str(steps), "--out", os.fspath(out), *words, *map(str, flags)]
+        program = getattr(artifact, "program", None)
+        if weights is None and program is not None and program.has_weights and options.get("resume") in (None, "auto"):
+            weights = program
         if weights is None:
             follow(command, show)
         else:

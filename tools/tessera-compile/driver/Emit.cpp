@@ -2,6 +2,8 @@
 
 #include "tools/tessera-compile/driver/Emit.h"
 
+#include "tools/tessera-compile/driver/ModelFile.h"
+
 #include "compiler/cost/Target.h"
 
 #include "compiler/artifact/Writer.h"
@@ -160,6 +162,10 @@ LogicalResult emitArtifact(const CompileOptions &options, ModuleOp module, const
   makeLearningRate(scheduleRequest(options), metadata.learningRate); // checked with the options
   metadata.model = modelEntries(options, size);
   metadata.sequence = sequence;
+  auto modelFile = describeModelFile(options, module);
+  if (failed(modelFile))
+    return failure();
+  metadata.modelFile = std::move(*modelFile);
   metadata.ir = snapshots;
   return options.architecture.empty() ? emitForCpu(options, module, metadata) : emitForGpu(options, module, metadata);
 }

@@ -1,0 +1,66 @@
+//===- ModelFile.cpp - where a run finds its initial values ---------------===//
+
+#include "tools/tessera-compile/driver/ModelFile.h"
+
+#include "compiler/dialect/train/Train.h"
+#include "runtime/state/Weights.h"
+
+#include "mlir/IR/Diagnostics.h"
+
+#include <filesystem>
+
+using namespace mlir;
+
+namespace fs = std::filesystem;
+
+namespace tessera {
+
+/// Whether the file has, or should have, the value of a tensor that a run begins with. Warns of values that cannot be
+/// read.
+static bool hasValues(const WeightSource &source, ArrayAttr tensors, Location loc) {
+  const WeightEntry *unreadable = nullptr;
+  bool found = false;
+  for (auto tensor : tensors.getAsRange<train::TensorInfoAttr>()) {
+    if (tensor.getRole() == train::TensorRole::Constant || tensor.getRole() == train::TensorRole::Unused)
+      continue;
+    const auto entry = source.entries().find(tensor.getName().str());
+    if (entry == source.entries().end() || entry->second.problem == WeightProblem::Valueless)
+      continue;
+    found = true;
+    if (entry->second.hasValues() || unreadable)
+      continue;
+    unreadable = &entry->second;
+    emitWarning(loc) << "initial values: '" << entry->first << "' " << unreadable->reason
+                     << "; a run needs --weights";
+  }
+  return found;
+}
+
+FailureOr<std::optional<artifact::ModelFileT>> describeModelFile(const CompileOptions &options, ModuleOp module) {
+  const auto tensors = module->getAttrOfType<ArrayAttr>(train::kTensors);
+  if (!tensors) // the step was written as IR
+    return std::optional<artifact::ModelFileT>();
+  artifact::ModelFileT file;
+  file.path = options.input;
+  std::error_code code;
+  const fs::path folder = fs::path(options.output).parent_path();
+  file.from_artifact = fs::proximate(options.input, folder.empty() ? "." : folder, code).string();
+  if (code)
+    return emitError(module.getLoc()) << options.input << ": " << code.message();
+  if (!fs::is_regular_file(options.input, code) || StringRef(options.input).ends_with(".onnxtxt"))
+    return std::optional(std::move(file));
+  Result<std::unique_ptr<WeightSource>> source = WeightSource::open(options.input);
+  Result<std::string> content = source.isOk() ? (*source)->fingerprint() : source.status();
+  if (content.status().code() == StatusCode::Unsupported) {
+    emitWarning(module.getLoc()) << "initial values: " << content.status().message() << "; a run needs --weights";
+    return std::optional(std::move(file));
+  }
+  if (!content.isOk())
+    return emitError(module.getLoc()) << content.status().toString();
+  if (!hasValues(**source, tensors, module.getLoc()))
+    return std::optional<artifact::ModelFileT>();
+  file.content = *content;
+  return std::optional(std::move(file));
+}
+
+} // namespace tessera
