@@ -41,8 +41,17 @@ def torch_has(*modules):
         return False
 
 
+def run_command(*arguments):
+    """The words of a call of tessera-run. Most models of tests come without values: where a test names no weights and no
+    checkpoint, its run begins by rule."""
+    words = [os.path.join(BIN, "tessera-run"), *map(str, arguments)]
+    resumes = "--resume" in words and words[words.index("--resume") + 1] != "auto"
+    return words if resumes or "--weights" in words else [*words, "--weights", "fresh"]
+
+
 class ToolTest(unittest.TestCase):
-    """A test case with a folder of its own and the tools as methods."""
+    """A test case with a folder of its own and the tools as methods. begins_by_rule: runs that name no weights do."""
+    begins_by_rule = True
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="tessera-")
@@ -52,8 +61,11 @@ class ToolTest(unittest.TestCase):
         return os.path.join(self.folder, *parts)
 
     def tool(self, name, *arguments, timeout=300):
-        return subprocess.run([os.path.join(BIN, name), *map(str, arguments)], cwd=self.folder, timeout=timeout,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
+        command = [os.path.join(BIN, name), *map(str, arguments)]
+        if name == "tessera-run" and self.begins_by_rule:
+            command = run_command(*arguments)
+        return subprocess.run(command, cwd=self.folder, timeout=timeout, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, errors="replace")
 
     def succeed(self, name, *arguments, timeout=300):
         done = self.tool(name, *arguments, timeout=timeout)

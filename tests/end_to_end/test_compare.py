@@ -35,7 +35,7 @@ class Compare(ToolTest):
     def test_runs_each_configuration_and_goes_on_after_a_failure(self):
         # 32 micro-batches of 4 samples do not fit the text: those two configurations fail, the others are measured.
         done = self.tool("tessera-compare", MODEL, "--strategies", "ddp,zero3", "--batch-sizes", "4", "--accumulate", "1,32",
-                         "--ranks", "2", "--steps", "2", "--data", "text.txt", "--out", "results", "--run-flags=--threads 1")
+                         "--ranks", "2", "--steps", "2", "--data", "text.txt", "--out", "results", "--run-flags=--threads 1 --weights fresh")
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         self.assertIn("2 of 4 configurations worked", done.stdout)
         rows = self.rows("results")
@@ -67,7 +67,7 @@ class Compare(ToolTest):
         strategies = ["ddp", "zero1", "zero2", "zero3", "hsdp"]
         self.succeed("tessera-compare", MODEL, "--strategies", ",".join(strategies), "--batch-sizes", "4", "--accumulate", "2",
                      "--mesh", "replicate=2,shard=2", "--steps", "2", "--data", "text.txt", "--out", "results",
-                     "--run-flags=--threads 1")
+                     "--run-flags=--threads 1 --weights fresh")
         rows = {row["strategy"]: row for row in self.rows("results")}
         self.assertEqual(list(rows), strategies)
         for row in rows.values():
@@ -82,18 +82,18 @@ class Compare(ToolTest):
 
     def test_further_flags_are_passed_on_and_told(self):
         self.succeed("tessera-compare", MODEL, "--batch-sizes", "4", "--strategies", "ddp", "--steps", "2", "--data", "text.txt",
-                     "--out", "results", "--compile-flags", "--remat full --lr 0.5", "--run-flags=--threads 1")
+                     "--out", "results", "--compile-flags", "--remat full --lr 0.5", "--run-flags=--threads 1 --weights fresh")
         with open(self.path("results", "results.json")) as file:
             raw = json.load(file)
         self.assertEqual(raw["compile_flags"], ["--remat", "full", "--lr", "0.5"])
         self.assertEqual(raw["run_flags"], ["--threads", "1"])
         self.assertEqual([step["lr"] for step in raw["configurations"][0]["steps"]][0], 0.5)
         page = self.check_files("results", (*CHARTS, "memory-over-run"))
-        self.assertIn("further flags of tessera-compile: --remat full --lr 0.5; further flags of tessera-run: --threads 1", page)
+        self.assertIn("further flags of tessera-compile: --remat full --lr 0.5; further flags of tessera-run: --threads 1 --weights fresh", page)
 
     def test_a_run_that_takes_too_long_is_given_up(self):
         done = self.tool("tessera-compare", MODEL, "--batch-sizes", "4", "--strategies", "ddp", "--steps", "1000000", "--data",
-                         "text.txt", "--out", "results", "--timeout", "10")
+                         "text.txt", "--out", "results", "--timeout", "10", "--run-flags=--weights fresh")
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         self.assertIn("tessera-run took more than 10 s", done.stdout)
         [row] = self.rows("results")

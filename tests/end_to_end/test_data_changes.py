@@ -6,7 +6,7 @@ import unittest
 
 import numpy as np
 
-from harness import BIN
+from harness import run_command
 from launchers import free_port
 from test_launch import LaunchTest
 from test_tokens import MODEL, VOCABULARY
@@ -30,8 +30,7 @@ class DataTest(LaunchTest):
         ids.astype(kind).tofile(self.path(name))
 
     def command(self, out, steps, *flags, data="train.bin"):
-        return [os.path.join(BIN, "tessera-run"), "model.tessera", "--data", data, "--steps", str(steps), "--out", out,
-                "--threads", "1", *map(str, flags)]
+        return run_command("model.tessera", "--data", data, "--steps", steps, "--out", out, "--threads", 1, *flags)
 
     def each(self, *commands):
         """One process per command, as ranks."""

@@ -6,7 +6,7 @@ import unittest
 
 import numpy as np
 
-from harness import BIN, Golden, safetensors
+from harness import Golden, safetensors, run_command
 from test_launch import LaunchTest
 
 SAMPLES, LENGTH = 8, 24
@@ -35,8 +35,8 @@ class DocumentIds(LaunchTest):
         self.succeed("tessera-compile", self.golden.model, "--batch", 4, "--seq", LENGTH, *flags, "-o", name + ".tessera")
 
     def command(self, artifact, out, steps, *flags, data="fine.safetensors"):
-        return [os.path.join(BIN, "tessera-run"), artifact + ".tessera", "--data", data, "--order", "sequential", "--steps", str(steps),
-                "--out", out, "--threads", "1", "--seed", "7", *map(str, flags)]
+        return run_command(artifact + ".tessera", "--data", data, "--order", "sequential", "--steps", steps, "--out", out, "--threads",
+                           1, "--seed", 7, *flags)
 
     def test_each_way_to_compile_keeps_the_promise(self):
         for flags in ((), ("--accumulate", 2), ("--precision", "bf16"), ("--remat", "full"), ("--evaluate",),

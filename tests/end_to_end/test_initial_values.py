@@ -24,6 +24,8 @@ def values_of(program, folder):
 
 
 class InitialValues(ToolTest):
+    begins_by_rule = False
+
     def setUp(self):
         super().setUp()
         os.makedirs(self.path("models"))

@@ -9,7 +9,7 @@ import subprocess
 import time
 import unittest
 
-from harness import BIN, Golden, ToolTest
+from harness import Golden, ToolTest, run_command
 from launchers import HAS_MPI, MPI_ENVIRONMENT, free_port, ranks_of, tcp_environment
 
 needs_mpi = unittest.skipUnless(HAS_MPI, "MPI is not installed, or tessera was built without it")
@@ -24,8 +24,8 @@ class LaunchTest(ToolTest):
         self.succeed("tessera-compile", *self.golden.compile_flags(), *flags, "-o", name + ".tessera")
 
     def command(self, artifact, out, steps, *flags):
-        return [os.path.join(BIN, "tessera-run"), artifact + ".tessera", "--data", self.golden.data, "--steps",
-                str(steps), "--out", out, "--threads", "1", "--seed", "7", *map(str, flags)]
+        return run_command(artifact + ".tessera", "--data", self.golden.data, "--steps", steps, "--out", out, "--threads", 1,
+                           "--seed", 7, *flags)
 
     def start(self, command, environment=None):
         process = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

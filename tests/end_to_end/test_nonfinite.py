@@ -7,7 +7,7 @@ import unittest
 import unittest.mock
 
 import numpy as np
-from harness import BIN, GOLDENS, MODELS, safetensors
+from harness import BIN, GOLDENS, MODELS, safetensors, run_command
 from test_launch import LaunchTest
 
 SIMULATOR = os.path.join(os.path.dirname(BIN), "gpu-simulator")
@@ -160,8 +160,7 @@ class Batches(LaunchTest):
     def test_a_run_that_ignores_and_is_stopped(self):
         """What it names to go on from is not a state that was never saved."""
         self.compile("a", *ADAMW)
-        run = self.start([os.path.join(BIN, "tessera-run"),
-                          *map(str, self.arguments("a", "run", 1000000, "--on-nonfinite", "ignore", "--checkpoint-every", 1))])
+        run = self.start(run_command(*self.arguments("a", "run", 1000000, "--on-nonfinite", "ignore", "--checkpoint-every", 1)))
         self.wait_for_steps("run", STEPS)
         run.send_signal(signal.SIGTERM)
         self.assertRegex(self.finish(run, status=128 + signal.SIGTERM),
@@ -210,7 +209,7 @@ class Batches(LaunchTest):
             with self.subTest(mesh):
                 self.compile(mesh, *SGD, *MESHES[mesh])
                 run = self.arguments(mesh, mesh + "-run", 1, "--lr", 1e30, data="large")
-                for process in self.tcp(int(MESHES[mesh][1][-1]), [os.path.join(BIN, "tessera-run"), *map(str, run)]):
+                for process in self.tcp(int(MESHES[mesh][1][-1]), run_command(*run)):
                     self.assertRegex(self.finish(process, status=1), r"error: rank \d: .*the final weights are not written: ")
                 self.assertFalse(os.path.exists(self.path(mesh + "-run", "model.safetensors")))
 

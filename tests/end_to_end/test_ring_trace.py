@@ -7,7 +7,7 @@ import re
 import subprocess
 
 import launchers
-from harness import BIN, Golden, ToolTest
+from harness import Golden, ToolTest, run_command
 
 STEP = 2  # the one that is traced
 COLLECTIVES = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute")
@@ -123,7 +123,7 @@ class RingTrace(ToolTest):
     def test_ranks_as_processes(self):
         self.schedule, self.sent, self.report = self.compile(2)
         port = launchers.free_port()
-        runs = [subprocess.Popen([os.path.join(BIN, "tessera-run"), *map(str, self.run_flags("run"))], cwd=self.path(), stdout=subprocess.PIPE,
+        runs = [subprocess.Popen(run_command(*self.run_flags("run")), cwd=self.path(), stdout=subprocess.PIPE,
                                  stderr=subprocess.STDOUT, text=True, env={**os.environ, **launchers.tcp_environment(rank, 2, port)})
                 for rank in range(2)]
         for run in runs:

@@ -9,7 +9,7 @@ import unittest
 
 import numpy as np
 
-from harness import BIN
+from harness import run_command
 import safetensors
 from launchers import HAS_MPI
 from test_launch import LaunchTest, needs_mpi, results_of
@@ -30,8 +30,7 @@ class SequenceData(LaunchTest):
         self.succeed("tessera-compile", self.golden.model, "--batch", 4, "--seq", SEQUENCE, "--lr", 0.01, *flags, "-o", name + ".tessera")
 
     def command(self, artifact, out, steps, *flags, data="train.bin"):
-        return [os.path.join(BIN, "tessera-run"), artifact + ".tessera", "--data", data, "--steps",
-                str(steps), "--out", out, "--threads", "1", "--seed", "7", *map(str, flags)]
+        return run_command(artifact + ".tessera", "--data", data, "--steps", steps, "--out", out, "--threads", 1, "--seed", 7, *flags)
 
     def by_mpi(self, ranks, command):
         return [self.mpirun(ranks, command)]

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from harness import BIN, MODELS, Golden, ToolTest
+from harness import MODELS, Golden, ToolTest, run_command
 
 TOOLS = ("tessera-compile", "tessera-run", "tessera-dump", "tessera-opt", "tessera-interp")
 PHASES = ("import", "differentiate", "optimize", "precision", "shard", "schedule", "lower")
@@ -82,7 +82,7 @@ class Run(ToolTest):
         for number in (signal.SIGINT, signal.SIGTERM):
             with self.subTest(number):
                 out = f"run-{number}"
-                run = subprocess.Popen([os.path.join(BIN, "tessera-run"), *map(str, self.flags(out, 1000000))],
+                run = subprocess.Popen(run_command(*self.flags(out, 1000000)),
                                        cwd=self.folder, stdout=subprocess.PIPE, text=True)
                 self.addCleanup(run.kill)
                 end = time.monotonic() + 60
@@ -101,7 +101,7 @@ class Run(ToolTest):
 
     def test_a_signal_during_set_up_ends_the_run(self):
         """The folder is made before the ranks are set up; the signal comes as soon as it is there."""
-        run = subprocess.Popen([os.path.join(BIN, "tessera-run"), *map(str, self.flags("early", 1000000))], cwd=self.folder,
+        run = subprocess.Popen(run_command(*self.flags("early", 1000000)), cwd=self.folder,
                                stdout=subprocess.PIPE, text=True)
         self.addCleanup(run.kill)
         end = time.monotonic() + 60

@@ -12,17 +12,17 @@
 // RUN: not tessera-opt %s --place-parameters="rules={weight}" 2>&1 | FileCheck %s --check-prefix=UNSAID
 
 // A rule is looked for anywhere in a name; a later one that matches too says nothing.
-// CHECK: train.init = "zeros", train.name = "a.weight"
-// CHECK-SAME: train.init = "normal:3", train.name = "ba"
-// CHECK-SAME: train.init = "constant:2", train.name = "a=b.weight"
+// CHECK: train.init = "asked:zeros", train.name = "a.weight"
+// CHECK-SAME: train.init = "asked:normal:3", train.name = "ba"
+// CHECK-SAME: train.init = "asked:constant:2", train.name = "a=b.weight"
 
 // The value follows the last '='; before it the others are part of the regular expression.
 // LAST: train.init = "normal:0.02", train.name = "a.weight"
-// LAST-SAME: train.init = "zeros", train.name = "ba"
-// LAST-SAME: train.init = "constant:4", train.name = "a=weight"
+// LAST-SAME: train.init = "asked:zeros", train.name = "ba"
+// LAST-SAME: train.init = "asked:constant:4", train.name = "a=weight"
 
 // An initialiser that never counts is allowed, a place is not.
-// HIDDEN: train.init = "constant:5", train.name = "a.weight"
+// HIDDEN: train.init = "asked:constant:5", train.name = "a.weight"
 // SHADOWED: error: --place: rules before it match all that is matched by '^a\.weight$=1'
 
 // PLACE: train.name = "a.weight", train.placement = #train.placement<dim = 1,
