@@ -119,7 +119,7 @@ class OtherData(DataTest):
             os.mkdir(self.path(name))
             self.finish(self.start(self.command("seeded-" + name, 1, "--seed", seed, "--export", name + "/w.safetensors",
                                                 data="one/train.bin")))
-        self.refused("the content of --weights: [0-9a-f]{16} and [0-9a-f]{16}",
+        self.refused(r"the initial values \(--weights\): [0-9a-f]{16} and [0-9a-f]{16}",
                      *(self.command("run", 3, "--weights", name + "/w.safetensors", data="one/train.bin") for name in "ab"))
 
     def test_other_settings(self):

@@ -18,7 +18,7 @@
 
 // The value follows the last '='; before it the others are part of the regular expression.
 // LAST: train.init = "normal:0.02", train.name = "a.weight"
-// LAST-SAME: train.init = "asked:zeros", train.name = "ba"
+// LAST-SAME: train.init = "zeros", train.name = "ba"
 // LAST-SAME: train.init = "asked:constant:4", train.name = "a=weight"
 
 // An initialiser that never counts is allowed, a place is not.
