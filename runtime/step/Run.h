@@ -142,6 +142,7 @@ private:
   std::vector<BatchSpec> specs;
   std::unique_ptr<SampleSource> samples;
   uint64_t numSamples = 0;
+  std::string dataFormat;      ///< SampleSource::format
   std::string dataFingerprint; ///< SampleSource::fingerprint
   std::unique_ptr<WeightSource> weights;
   std::string checkpoint; ///< to resume; empty: none

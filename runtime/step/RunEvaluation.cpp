@@ -17,7 +17,7 @@ Status Run::openEvaluation() {
   EvaluationOptions asked;
   asked.data = options.evalData;
   asked.batches = static_cast<uint64_t>(options.evalBatches);
-  asked.format = {options.textField, options.tokenBytes, options.endOfDocument};
+  asked.format = {options.textField, options.tokenBytes, options.endOfDocument, options.readsBytes};
   std::vector<int> ranks;
   if (world.empty())
     for (int rank = 0; rank < numRanks(); ++rank)

@@ -111,9 +111,11 @@ Status Run::open() {
 
 Status Run::openTrainingData() {
   TESSERA_ASSIGN_OR_RETURN(
-      samples, openSamples(options.data, specs, {options.textField, options.tokenBytes, options.endOfDocument}));
+      samples, openSamples(options.data, specs,
+                           {options.textField, options.tokenBytes, options.endOfDocument, options.readsBytes}));
   faults.at("open", world.empty() ? 0 : firstRank(), 0);
   numSamples = samples->samples();
+  dataFormat = samples->format();
   TESSERA_ASSIGN_OR_RETURN(dataFingerprint, samples->fingerprint());
   afterData = processMemory();
   if (hasRoot()) {

@@ -255,6 +255,7 @@ Status Run::setUpReports() {
   runInfo.samples = numSamples;
   launchSeconds["total"] = secondsSince(launched);
   runInfo.launchSeconds = launchSeconds;
+  runInfo.dataFormat = dataFormat;
   std::optional<int64_t> resumedStep;
   if (!checkpoint.empty())
     resumedStep = firstStep - 1;
@@ -292,12 +293,14 @@ Status Run::reportSetUp(int index) {
 
 void Run::printHead() const {
   const std::string mesh = numRanks() == 1 ? "" : "on " + artifact->mesh().toString() + " ";
-  std::printf("%s: %d rank%s %s%sx %d threads, %s planned per rank, %llu samples", options.artifact.c_str(), numRanks(),
-              numRanks() == 1 ? "" : "s", isRemote() ? "in as many processes " : "", mesh.c_str(),
+  std::printf("%s: %d rank%s %s%sx %d threads, %s planned per rank, %llu samples of %s", options.artifact.c_str(),
+              numRanks(), numRanks() == 1 ? "" : "s", isRemote() ? "in as many processes " : "", mesh.c_str(),
               sessions[0]->threads(), formatBytes(memory.plan.arenaBytes).c_str(),
-              static_cast<unsigned long long>(numSamples));
+              static_cast<unsigned long long>(numSamples), dataFormat.c_str());
   if (unigramEntropy)
     std::printf(", unigram entropy %.4f", *unigramEntropy);
+  if (evaluation)
+    std::printf("; evaluations over %s", evaluation->describeData().c_str());
   std::printf("\n");
   if (!checkpoint.empty())
     std::printf("resumed from %s after step %lld%s\n", checkpoint.c_str(), static_cast<long long>(firstStep - 1),

@@ -122,6 +122,8 @@ Status RunFolder::writeRunInfo(const Artifact &artifact, const RunInfo &info) co
     json["unigram_entropy"] = *info.unigramEntropy;
   if (info.samples)
     json["samples"] = *info.samples;
+  if (!info.dataFormat.empty())
+    json["data_format"] = info.dataFormat;
   if (info.resumedStep)
     json["resumed_step"] = *info.resumedStep;
   if (!info.launchSeconds.empty())

@@ -23,6 +23,7 @@ struct RunInfo {
   int threadsPerRank = 1;
   std::optional<double> unigramEntropy; ///< Nats, of the training tokens.
   std::optional<uint64_t> samples;
+  std::string dataFormat; ///< "uint16 tokens (by …)", …
   std::optional<int64_t> resumedStep;
   std::map<std::string, double> launchSeconds; ///< from the command's begin to the first step, by stage and in total
 };
