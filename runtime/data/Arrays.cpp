@@ -43,7 +43,7 @@ public:
     return "element " + std::to_string(element) + sample + " of array '" + specs[tensor].name + "' in '" + path + "'";
   }
 
-  std::string hint(uint64_t, size_t, int64_t, int64_t) const override { return ""; }
+  std::string format() const override { return "arrays"; }
 
   Result<std::string> fingerprint() override {
     Fingerprint result;

@@ -75,8 +75,7 @@ Result<std::shared_ptr<const HostBatch>> Loader::readAt(uint64_t position) {
                                  ") (the model's vocabulary)" +
                                  (bad->value < 0 ? "; only a target that does not count may be negative, where nothing "
                                                    "else is read with it"
-                                                 : "") +
-                                 source->hint(sample, tensor, bad->element, bad->value));
+                                                 : ""));
       if (std::optional<ApartElement> apart = findApart(spec, rows[tensor]))
         return TESSERA_ERROR(InvalidArgument,
                              source->describe(sample, tensor, apart->element) + " is " + std::to_string(apart->value) +

@@ -27,8 +27,8 @@ public:
   virtual Status read(uint64_t index, std::span<uint8_t *const> targets, std::span<const ElementRanges> wanted) = 0;
   /// Where an element of a sample comes from.
   virtual std::string describe(uint64_t index, size_t tensor, int64_t element) const = 0;
-  /// What the user may have got wrong, if `value` is such an element and must not be: "; …", or nothing.
-  virtual std::string hint(uint64_t index, size_t tensor, int64_t element, int64_t value) const = 0;
+  /// How the data are read, for people: "bytes of text", "uint16 tokens (by …)", "arrays".
+  virtual std::string format() const = 0;
   /// A number that tells other data apart: of the order and lengths of documents or arrays, and of their content, at
   /// most 4 MiB of it at even distances. The same for the same data under any path. Errors: of reading.
   virtual Result<std::string> fingerprint() = 0;
@@ -37,16 +37,15 @@ public:
 };
 
 /// Opens what `path` names: .npz and .safetensors hold arrays, everything else tokens.
-Result<std::unique_ptr<SampleSource>> openSamples(const std::string &path, const std::vector<BatchSpec> &specs,
-                                                  const DataOptions &options = {});
-
-/// Windows of a token source: sample i reads tokens [iT, iT + T], the inputs are the first T and the targets the last
-/// T. The program needs one integer input and one target of shape [T]; inputs called `position_ids` and
+///
+/// Tokens are read in windows: sample i is made of tokens [iT, iT + T], the inputs are the first T and the targets the
+/// last T. The program needs one integer input and one target of shape [T]; inputs called `position_ids` and
 /// `attention_mask` are filled with 0 … T-1 and ones, also where samples share them. Where a token ends documents,
 /// positions begin at 0 in each, and inputs called `document_ids`, `segment_ids` or `seq_idx` are filled with the
-/// number of the document in the window; that there is neither is an error.
-Result<std::unique_ptr<SampleSource>> makeTokenSamples(std::unique_ptr<TokenSource> source,
-                                                       const std::vector<BatchSpec> &specs, int64_t endOfDocument = -1);
+/// number of the document in the window; that there is neither is an error. The bounds of input and target are the
+/// vocabulary that the tokens must suit (TokenSource::open).
+Result<std::unique_ptr<SampleSource>> openSamples(const std::string &path, const std::vector<BatchSpec> &specs,
+                                                  const DataOptions &options = {});
 
 /// An array in a file or in memory.
 struct ArrayEntry {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <numeric>
+#include <utility>
 
 namespace tessera {
 
@@ -45,9 +46,7 @@ public:
     return source->describe(index * length + element + (fills[tensor] == Fill::Shifted));
   }
 
-  std::string hint(uint64_t index, size_t tensor, int64_t element, int64_t value) const override {
-    return source->hint(index * length + element + (fills[tensor] == Fill::Shifted), value);
-  }
+  std::string format() const override { return source->format(); }
 
   Result<std::string> fingerprint() override { return source->fingerprint(); }
 
@@ -133,13 +132,33 @@ bool countsDocuments(const std::string &name) {
   return name == "document_ids" || name == "segment_ids" || name == "seq_idx";
 }
 
-} // namespace
+/// How many tokens the elements of a tensor may be: the bound of all, or the largest one of parts; -1: not known.
+int64_t tokensOf(const BatchSpec &spec) {
+  int64_t bound = spec.indexBound;
+  if (bound < 0)
+    for (const IndexPart &part : spec.indexParts)
+      bound = std::max(bound, part.bound);
+  return bound;
+}
 
-Result<std::unique_ptr<SampleSource>> makeTokenSamples(std::unique_ptr<TokenSource> source,
-                                                       const std::vector<BatchSpec> &specs, int64_t endOfDocument) {
+/// What the batch tensors of a model are filled with.
+struct TokenPlan {
+  std::vector<TokenSamples::Fill> fills;
+  int64_t length = 0;      ///< of a sample
+  int64_t vocabulary = -1; ///< -1: not known
+
+  void limit(const BatchSpec &spec) {
+    const int64_t bound = tokensOf(spec);
+    if (bound >= 0 && (vocabulary < 0 || bound < vocabulary))
+      vocabulary = bound;
+  }
+};
+
+Result<TokenPlan> planTokens(const std::string &path, const std::vector<BatchSpec> &specs, int64_t endOfDocument) {
   using Fill = TokenSamples::Fill;
-  std::vector<Fill> fills;
-  int64_t length = 0;
+  TokenPlan plan;
+  std::vector<Fill> &fills = plan.fills;
+  int64_t &length = plan.length;
   int inputs = 0, targets = 0, followDocuments = 0;
   for (const BatchSpec &spec : specs) {
     std::vector<int64_t> shape = spec.sampleShape();
@@ -149,13 +168,14 @@ Result<std::unique_ptr<SampleSource>> makeTokenSamples(std::unique_ptr<TokenSour
       std::erase(shape, 1);
     if (shape.size() != 1 || shape[0] < 1 || (length != 0 && shape[0] != length) || (!isInteger && !isMask) ||
         (spec.isShared() && !isMask && !isPosition))
-      return TESSERA_ERROR(InvalidArgument, "tokens of '" + source->path() + "' cannot fill '" + spec.name + "' (" +
+      return TESSERA_ERROR(InvalidArgument, "tokens of '" + path + "' cannot fill '" + spec.name + "' (" +
                                                 std::string(safetensorsName(spec.dtype)) + shapeToString(shape) +
                                                 " per sample), expected integers [sequence]; give arrays (.npz or "
                                                 ".safetensors) for this model");
     length = shape[0];
     if (spec.role == artifact::BatchRole::Target) {
       fills.push_back(Fill::Shifted);
+      plan.limit(spec);
       ++targets;
     } else if (isMask) {
       fills.push_back(Fill::Ones);
@@ -183,11 +203,12 @@ Result<std::unique_ptr<SampleSource>> makeTokenSamples(std::unique_ptr<TokenSour
                                                   std::to_string(bound) + ")" +
                                                   (bound == spec.indexBound ? " (the model's vocabulary)" : ""));
       fills.push_back(Fill::Tokens);
+      plan.limit(spec);
       ++inputs;
     }
   }
   if (inputs != 1 || targets > 1)
-    return TESSERA_ERROR(InvalidArgument, "tokens of '" + source->path() +
+    return TESSERA_ERROR(InvalidArgument, "tokens of '" + path +
                                               "' fill one input and one target, but the "
                                               "model has " +
                                               std::to_string(inputs) + " and " + std::to_string(targets) +
@@ -195,24 +216,30 @@ Result<std::unique_ptr<SampleSource>> makeTokenSamples(std::unique_ptr<TokenSour
   if (endOfDocument >= 0 && followDocuments == 0)
     return TESSERA_ERROR(InvalidArgument, "--end-of-document fills position_ids, document_ids, segment_ids or seq_idx, "
                                           "but the model has no such input");
-  if (source->tokens() < static_cast<uint64_t>(length) + 1)
-    return TESSERA_ERROR(InvalidArgument, "data '" + source->path() + "' is too short: it has " +
-                                              std::to_string(source->tokens()) + " tokens, but one sample needs " +
-                                              std::to_string(length + 1));
-  return std::unique_ptr<SampleSource>(
-      new TokenSamples(std::move(source), specs, std::move(fills), length, endOfDocument));
+  return plan;
 }
+
+} // namespace
 
 Result<std::unique_ptr<SampleSource>> openSamples(const std::string &path, const std::vector<BatchSpec> &specs,
                                                   const DataOptions &options) {
   std::string ending = std::filesystem::path(path).extension().string();
   if (ending == ".npz" || ending == ".safetensors") {
-    if (options.endOfDocument >= 0)
-      return TESSERA_ERROR(InvalidArgument, "--end-of-document is for tokens, and '" + path + "' holds arrays");
+    for (auto [isGiven, flag] : {std::pair{options.endOfDocument >= 0, "--end-of-document is for tokens"},
+                                 {options.tokenBytes != 0, "--token-bytes is for tokens"},
+                                 {options.readsBytes, "--tokenizer is for text"}})
+      if (isGiven)
+        return TESSERA_ERROR(InvalidArgument, std::string(flag) + ", and '" + path + "' holds arrays");
     return openArrays(path, specs);
   }
-  TESSERA_ASSIGN_OR_RETURN(std::unique_ptr<TokenSource> source, TokenSource::open(path, options));
-  return makeTokenSamples(std::move(source), specs, options.endOfDocument);
+  TESSERA_ASSIGN_OR_RETURN(TokenPlan plan, planTokens(path, specs, options.endOfDocument));
+  TESSERA_ASSIGN_OR_RETURN(std::unique_ptr<TokenSource> source, TokenSource::open(path, options, plan.vocabulary));
+  if (source->tokens() < static_cast<uint64_t>(plan.length) + 1)
+    return TESSERA_ERROR(InvalidArgument, "data '" + path + "' is too short: it has " +
+                                              std::to_string(source->tokens()) + " tokens, but one sample needs " +
+                                              std::to_string(plan.length + 1));
+  return std::unique_ptr<SampleSource>(
+      new TokenSamples(std::move(source), specs, std::move(plan.fills), plan.length, options.endOfDocument));
 }
 
 } // namespace tessera

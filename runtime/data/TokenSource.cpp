@@ -20,10 +20,18 @@ namespace tessera {
 static constexpr size_t lineBlockBytes = 1 << 20;
 static constexpr size_t headerBytes = 1024; // llm.c: 256 words
 
-Result<std::unique_ptr<TokenSource>> TokenSource::open(const std::string &path, const DataOptions &options) {
+/// Files without header are sampled before anything is read: of many files less each.
+static constexpr uint64_t sampledBytesOfAll = 16 << 20, mostSampledBytes = 256 << 10, leastSampledBytes = 4096;
+/// A tokenizer of bytes has 256 tokens, and maybe some that stand for no byte.
+static constexpr int64_t mostTokensOfBytes = 512;
+
+Result<std::unique_ptr<TokenSource>> TokenSource::open(const std::string &path, const DataOptions &options,
+                                                       int64_t vocabulary) {
   std::unique_ptr<TokenSource> source(new TokenSource);
   source->name = path;
   source->textField = options.textField;
+  source->vocabulary = vocabulary;
+  source->sampledBytes = mostSampledBytes;
   std::error_code error;
   fs::file_status status = fs::status(path, error);
   if (!fs::exists(status))
@@ -32,7 +40,22 @@ Result<std::unique_ptr<TokenSource>> TokenSource::open(const std::string &path, 
     TESSERA_RETURN_IF_ERROR(source->addFolder(path, options));
   else
     TESSERA_RETURN_IF_ERROR(source->addPath(path, options));
+  TESSERA_RETURN_IF_ERROR(source->checkOptions(options));
   return source;
+}
+
+Status TokenSource::checkOptions(const DataOptions &options) const {
+  if (text && options.tokenBytes != 0)
+    return TESSERA_ERROR(InvalidArgument, "--token-bytes is for files of tokens (.bin), and '" + name + "' is text");
+  if (!text && options.readsBytes)
+    return TESSERA_ERROR(InvalidArgument, "--tokenizer is for text, and '" + name + "' holds tokens");
+  if (text && !options.readsBytes && vocabulary > mostTokensOfBytes)
+    return TESSERA_ERROR(InvalidArgument,
+                         "data '" + name + "' is text, which would be read as bytes (tokens 0 to 255), but the model " +
+                             "has a vocabulary of " + std::to_string(vocabulary) +
+                             ": give the tokens that its tokenizer makes of the text (a .bin file of uint16, uint32 or "
+                             "int64), or --tokenizer bytes if bytes are what it is to learn");
+  return Status::ok();
 }
 
 Status TokenSource::addFolder(const std::string &path, const DataOptions &options) {
@@ -46,6 +69,8 @@ Status TokenSource::addFolder(const std::string &path, const DataOptions &option
                                               "') and text ('" + folder.texts.front() + "')");
   if (folder.others > 0)
     log::info("data '{}': {} files are not .txt, .json, .jsonl or .bin and are not read", path, folder.others);
+  sampledBytes =
+      std::clamp(sampledBytesOfAll / std::max<uint64_t>(folder.tokens.size(), 1), leastSampledBytes, mostSampledBytes);
   for (const std::string &file : folder.texts.empty() ? folder.tokens : folder.texts)
     TESSERA_RETURN_IF_ERROR(addPath(file, options));
   return Status::ok();
@@ -78,43 +103,78 @@ void TokenSource::addSegment(Segment segment) {
   segments.push_back(segment);
 }
 
-Status TokenSource::addTokens(uint32_t file, const DataOptions &options) {
+TokenSource::Kind TokenSource::kindOf(int tokenBytes) {
+  return tokenBytes == 2 ? Kind::Words16 : tokenBytes == 4 ? Kind::Words32 : Kind::Words64;
+}
+
+/// False if the file has none of the headers of llm.c: GPT-2 (uint16) and Llama 3 (uint32).
+Result<bool> TokenSource::addWithHeader(uint32_t file, const DataOptions &options) {
   const InputFile &input = files[file];
   const std::string &path = input.path();
   uint32_t header[3] = {};
-  if (input.size() >= headerBytes)
+  if (input.size() >= sizeof(header))
     TESSERA_RETURN_IF_ERROR(input.read(0, header, sizeof(header)));
-  // llm.c's token files: GPT-2 (uint16) and Llama 3 (uint32).
-  bool isGpt2 = header[0] == 20240520, isLlama3 = header[0] == 20240801;
-  if (isGpt2 || isLlama3) {
-    uint32_t version = isGpt2 ? 1 : 7, width = isGpt2 ? 2 : 4;
-    if (header[1] != version)
-      return TESSERA_ERROR(Unsupported, "token file '" + path + "' has version " + std::to_string(header[1]) +
-                                            ", expected " + std::to_string(version));
-    uint64_t stored = (input.size() - headerBytes) / width;
-    if (header[2] > stored)
-      return TESSERA_ERROR(DataLoss, "token file '" + path + "' says it has " + std::to_string(header[2]) +
-                                         " tokens, but there are " + std::to_string(stored) + " (truncated?)");
-    addSegment(
-        {0, header[2], isGpt2 ? Kind::Words16 : Kind::Words32, file, headerBytes, uint64_t{header[2]} * width, 1});
+  if (std::memcmp(header, "\x93NUMPY", 6) == 0)
+    return TESSERA_ERROR(InvalidArgument, "token file '" + path + "' is an array of NumPy (.npy), expected its bare " +
+                                              "values: numpy.load('" + path + "').tofile('tokens.bin')");
+  if (std::memcmp(header, "PK\x03\x04", 4) == 0)
+    return TESSERA_ERROR(InvalidArgument,
+                         "token file '" + path + "' is a zip archive (weights of PyTorch?), not tokens");
+  const bool isLong = input.size() >= headerBytes;
+  const bool isGpt2 = isLong && header[0] == 20240520, isLlama3 = isLong && header[0] == 20240801;
+  if (!isGpt2 && !isLlama3)
+    return false;
+  const uint32_t version = isGpt2 ? 1 : 7;
+  const int width = isGpt2 ? 2 : 4;
+  if (header[1] != version)
+    return TESSERA_ERROR(Unsupported, "token file '" + path + "' has version " + std::to_string(header[1]) +
+                                          ", expected " + std::to_string(version));
+  if (options.tokenBytes != 0 && options.tokenBytes != width)
+    return TESSERA_ERROR(InvalidArgument, "token file '" + path + "' has tokens of " + std::to_string(width) +
+                                              " bytes, as its header says, and not of " +
+                                              std::to_string(options.tokenBytes) + " (--token-bytes)");
+  const uint64_t stored = (input.size() - headerBytes) / width;
+  if (header[2] > stored)
+    return TESSERA_ERROR(DataLoss, "token file '" + path + "' says it has " + std::to_string(header[2]) +
+                                       " tokens, but there are " + std::to_string(stored) + " (truncated?)");
+  addFormat(width, "a header");
+  addSegment({0, header[2], kindOf(width), file, headerBytes, uint64_t{header[2]} * width, 1});
+  return true;
+}
+
+Status TokenSource::addTokens(uint32_t file, const DataOptions &options) {
+  const InputFile input = files[file];
+  TESSERA_ASSIGN_OR_RETURN(bool hasHeader, addWithHeader(file, options));
+  if (hasHeader || input.size() == 0)
     return Status::ok();
-  }
-  int width = options.tokenBytes ? options.tokenBytes : 2;
-  if (width != 2 && width != 4)
-    return TESSERA_ERROR(InvalidArgument, "tokens of " + std::to_string(width) + " bytes, expected 2 or 4");
-  if (input.size() % width != 0)
-    return TESSERA_ERROR(DataLoss, "token file '" + path + "' has " + std::to_string(input.size()) +
-                                       " bytes, expected a multiple of " + std::to_string(width));
-  if (options.tokenBytes == 0) {
-    TESSERA_ASSIGN_OR_RETURN(bool isWide, looksLikeWideTokens(input));
-    if (isWide)
-      return TESSERA_ERROR(InvalidArgument, "token file '" + path +
-                                                "' has no header and would be read as uint16, but every second word is "
-                                                "0: it looks like uint32, give --token-bytes 4 (or --token-bytes 2 if "
-                                                "it is uint16)");
-  }
-  addSegment({0, input.size() / width, width == 2 ? Kind::Words16 : Kind::Words32, file, 0, input.size(), 1});
+  TESSERA_ASSIGN_OR_RETURN(TokenWidth width,
+                           decideTokenWidth(input, {vocabulary, options.tokenBytes, plainBytes, sampledBytes}));
+  if (plainBytes != 0 && plainBytes != width.bytes)
+    return TESSERA_ERROR(InvalidArgument, "token files '" + firstPlain + "' and '" + input.path() +
+                                              "' are of different types: " + tokenTypeName(plainBytes) + " and " +
+                                              tokenTypeName(width.bytes) + " (by " + width.reason +
+                                              "); convert one of them");
+  if (plainBytes == 0)
+    firstPlain = input.path();
+  plainBytes = width.bytes;
+  addFormat(width.bytes, width.reason);
+  addSegment({0, input.size() / width.bytes, kindOf(width.bytes), file, 0, input.size(), 1});
   return Status::ok();
+}
+
+void TokenSource::addFormat(int tokenBytes, const std::string &reason) {
+  std::string format = tokenTypeName(tokenBytes) + " tokens (by " + reason + ")";
+  if (std::find(formats.begin(), formats.end(), format) == formats.end())
+    formats.push_back(std::move(format));
+}
+
+std::string TokenSource::format() const {
+  if (text)
+    return "bytes of text";
+  std::string all;
+  for (const std::string &format : formats)
+    all += (all.empty() ? "" : " and ") + format;
+  return all;
 }
 
 Status TokenSource::addText(uint32_t file) {
@@ -205,6 +265,8 @@ Status TokenSource::read(uint64_t position, size_t count, uint32_t *target) {
 Status TokenSource::readSegment(size_t index, uint64_t first, size_t count, uint32_t *target) {
   const Segment &segment = segments[index];
   const InputFile &file = files[segment.file];
+  if (segment.kind == Kind::Words64)
+    return readWords64(segment, first, count, target);
   if (segment.kind == Kind::Words32)
     return file.read(segment.offset + first * 4, target, count * 4);
   if (segment.kind == Kind::Words16) {
@@ -232,6 +294,22 @@ Status TokenSource::readSegment(size_t index, uint64_t first, size_t count, uint
   return Status::ok();
 }
 
+Status TokenSource::readWords64(const Segment &segment, uint64_t first, size_t count, uint32_t *target) {
+  buffer.resize(count * sizeof(int64_t));
+  TESSERA_RETURN_IF_ERROR(
+      files[segment.file].read(segment.offset + first * sizeof(int64_t), buffer.data(), buffer.size()));
+  for (size_t i = 0; i < count; ++i) {
+    int64_t token;
+    std::memcpy(&token, buffer.data() + i * sizeof(token), sizeof(token));
+    if (token < 0 || token > UINT32_MAX)
+      return TESSERA_ERROR(InvalidArgument, describe(segment.begin + first + i) + " is " + std::to_string(token) +
+                                                ", which no vocabulary has; targets that do not count can be given in "
+                                                "arrays (.npz or .safetensors)");
+    target[i] = static_cast<uint32_t>(token);
+  }
+  return Status::ok();
+}
+
 /// Makes the text of a line the cached one.
 Status TokenSource::readJsonLine(size_t index) {
   if (cachedSegment == index)
@@ -253,18 +331,12 @@ std::string TokenSource::describe(uint64_t position) const {
     return "the end of '" + name + "'";
   const Segment &segment = segmentAt(position);
   std::string offset = std::to_string(position - segment.begin), path = "'" + files[segment.file].path() + "'";
-  if (segment.kind == Kind::Words16 || segment.kind == Kind::Words32)
+  if (segment.kind == Kind::Words16 || segment.kind == Kind::Words32 || segment.kind == Kind::Words64)
     return "token " + offset + " of " + path;
   std::string place = segment.kind == Kind::Bytes      ? ""
                       : segment.kind == Kind::JsonLine ? "line " + std::to_string(segment.number) + " of "
                                                        : "item " + std::to_string(segment.number) + " of ";
   return "byte " + offset + " of " + place + path;
-}
-
-std::string TokenSource::hint(uint64_t position, uint64_t value) const {
-  const Segment &segment = segmentAt(position);
-  bool mayBeNarrow = segment.kind == Kind::Words32 && segment.offset == 0 && value > UINT16_MAX;
-  return mayBeNarrow ? "; is the file uint16? Then give --token-bytes 2" : "";
 }
 
 Result<std::string> TokenSource::fingerprint() {
@@ -293,7 +365,7 @@ Result<double> TokenSource::unigramEntropy(uint64_t limit) {
       if (tokens[i] >= counts.size()) {
         if (tokens[i] >= 1u << 24)
           return TESSERA_ERROR(InvalidArgument, describe(position + i) + " is " + std::to_string(tokens[i]) +
-                                                    ", more than any vocabulary" + hint(position + i, tokens[i]));
+                                                    ", more than any vocabulary");
         counts.resize(std::max<size_t>(tokens[i] + 1, 2 * counts.size()));
       }
       ++counts[tokens[i]];

@@ -49,6 +49,7 @@ Result<std::unique_ptr<Evaluation>> Evaluation::create(const Artifact &artifact,
   if (!source.isOk())
     return source.status().withContext("--eval-data");
   TESSERA_ASSIGN_OR_RETURN(made->fingerprint, (*source)->fingerprint());
+  made->format = (*source)->format();
   made->numSamples = (*source)->samples();
   const auto rows = static_cast<uint64_t>(rowsPerStep(made->specs));
   const uint64_t all = made->filled >= 0 ? (made->numSamples + rows - 1) / rows : made->numSamples / rows;

@@ -36,6 +36,8 @@ public:
   /// Samples at the end that are left out, since they fill no batch.
   uint64_t samplesLeftOut() const { return leftOut; }
   const std::string &dataFingerprint() const { return fingerprint; }
+  /// "100 samples of bytes of text".
+  std::string describeData() const { return std::to_string(numSamples) + " samples of " + format; }
 
   /// Reads a batch for the ranks of this process; by one of them, while all others still use the one before at most.
   Status read(uint64_t batch);
@@ -57,7 +59,7 @@ private:
   std::vector<BatchSpec> specs;
   int filled = -1; ///< the target whose ignored values take the place of samples that are missing; -1: none
   std::unique_ptr<Loader> loader;
-  std::string fingerprint;
+  std::string fingerprint, format; ///< as SampleSource's
   uint64_t numSamples = 0, numBatches = 0, leftOut = 0;
   std::array<std::shared_ptr<const HostBatch>, 2> held; ///< by parity: a rank may still copy the one before
 };

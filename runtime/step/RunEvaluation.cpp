@@ -17,7 +17,7 @@ Status Run::openEvaluation() {
   EvaluationOptions asked;
   asked.data = options.evalData;
   asked.batches = static_cast<uint64_t>(options.evalBatches);
-  asked.format = {options.textField, options.tokenBytes, options.endOfDocument};
+  asked.format = {options.textField, options.tokenBytes, options.endOfDocument, options.readsBytes};
   std::vector<int> ranks;
   if (world.empty())
     for (int rank = 0; rank < numRanks(); ++rank)
@@ -85,8 +85,8 @@ Status Run::evaluate(int index, int64_t step) {
 /// The state is there; nothing is trained or written.
 Status Run::evaluateOnly(int index) {
   begun = true;
-  if (initialValues && isRoot(index))
-    std::printf("initial values: %s\n", initialValues->describe(*artifact, options.seed.value_or(0)).c_str());
+  if (isRoot(index))
+    printEvaluated();
   TESSERA_RETURN_IF_ERROR(evaluate(index, static_cast<int64_t>(resumed[index].step)));
   if (index == 0 && options.stopSignal)
     stoppedBy = options.stopSignal->load();

@@ -200,8 +200,10 @@ Status Run::setUpProcess() {
     if (dump->isWantedBefore(firstStep) && !options.resumesAuto())
       return TESSERA_ERROR(InvalidArgument, "--dump-step is " + std::to_string(options.dumpStep) +
                                                 ", but the run continues at step " + std::to_string(firstStep));
-    if (firstRank() == 0)
+    if (firstRank() == 0) {
       warnOfOtherOrder(info);
+      warnOfOtherCourse(info);
+    }
   }
   lastCheckpoint = firstStep - 1;
   firstSample = info.dataPosition;
@@ -249,18 +251,23 @@ Status Run::setUpReports() {
   runInfo.samples = numSamples;
   if (initialValues)
     runInfo.initialValues = initialValues->describe(*artifact, seed);
+  runInfo.dataFormat = dataFormat;
   launchSeconds["total"] = secondsSince(launched);
   runInfo.launchSeconds = launchSeconds;
   std::optional<int64_t> resumedStep;
-  if (!checkpoint.empty())
+  if (!checkpoint.empty()) {
     resumedStep = firstStep - 1;
+    runInfo.resumedFrom = checkpoint;
+    if (std::optional<RunFolder> run = folderOfCheckpoint())
+      runInfo.resumedRun = run->path();
+  }
   runInfo.resumedStep = resumedStep;
+  printHead(); // before the records of earlier steps are changed
   TESSERA_RETURN_IF_ERROR(folder->writeRunInfo(*artifact, runInfo));
   TESSERA_ASSIGN_OR_RETURN(metrics, MetricsWriter::open(folder->metricsPath(), resumedStep));
   if (options.tensorBoard) {
     TESSERA_ASSIGN_OR_RETURN(tensorBoard, TensorBoardWriter::open(folder->tensorBoardFolder(), resumedStep));
   }
-  printHead();
   return Status::ok();
 }
 
@@ -288,18 +295,19 @@ Status Run::reportSetUp(int index) {
 
 void Run::printHead() const {
   const std::string mesh = numRanks() == 1 ? "" : "on " + artifact->mesh().toString() + " ";
-  std::printf("%s: %d rank%s %s%sx %d threads, %s planned per rank, %llu samples", options.artifact.c_str(), numRanks(),
-              numRanks() == 1 ? "" : "s", isRemote() ? "in as many processes " : "", mesh.c_str(),
+  std::printf("%s: %d rank%s %s%sx %d threads, %s planned per rank, %llu samples of %s", options.artifact.c_str(),
+              numRanks(), numRanks() == 1 ? "" : "s", isRemote() ? "in as many processes " : "", mesh.c_str(),
               sessions[0]->threads(), formatBytes(memory.plan.arenaBytes).c_str(),
-              static_cast<unsigned long long>(numSamples));
+              static_cast<unsigned long long>(numSamples), dataFormat.c_str());
   if (unigramEntropy)
     std::printf(", unigram entropy %.4f", *unigramEntropy);
+  if (evaluation)
+    std::printf("; evaluations over %s", evaluation->describeData().c_str());
   std::printf("\n");
   if (initialValues)
     std::printf("initial values: %s\n", initialValues->describe(*artifact, seed).c_str());
   if (!checkpoint.empty())
-    std::printf("resumed from %s after step %lld%s\n", checkpoint.c_str(), static_cast<long long>(firstStep - 1),
-                firstStep > options.steps ? ", which was the last" : "");
+    printResumed();
   std::fflush(stdout);
 }
 

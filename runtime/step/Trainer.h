@@ -50,7 +50,8 @@ struct TrainOptions {
   bool shuffle = true;
   std::string textField = "text";
   int tokenBytes = 0;
-  int64_t endOfDocument = -1; ///< As DataOptions.
+  int64_t endOfDocument = -1;
+  bool readsBytes = false; ///< This one and the three before it: as DataOptions.
 
   int64_t traceSteps = 0;
   bool memorySnapshot = false; ///< write <out>/memory.json

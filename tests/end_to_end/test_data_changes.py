@@ -138,17 +138,6 @@ class OtherData(DataTest):
 
 
 class OddFiles(DataTest):
-    def test_wide_tokens_without_their_flag(self):
-        self.write("train.bin", self.ids[:10000], np.uint32)
-        self.fail_with(r"'train\.bin' has no header and would be read as uint16, .* give --token-bytes 4", "tessera-run",
-                       *self.command("run", 3)[1:])
-        self.finish(self.start(self.command("run", 3, "--token-bytes", 4)))
-
-    def test_narrow_tokens_read_as_wide_ones(self):
-        self.write("train.bin", self.ids[:10000])
-        self.fail_with(r"'train\.bin' is \d+, .*is the file uint16\? Then give --token-bytes 2", "tessera-run",
-                       *self.command("run", 3, "--token-bytes", 4)[1:])
-
     def test_a_folder_with_a_loop_of_links(self):
         self.write("data/a.bin", self.ids[:5000])
         self.write("elsewhere/b.bin", self.ids[5000:10000])

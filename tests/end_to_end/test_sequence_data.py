@@ -78,6 +78,17 @@ class SequenceData(LaunchTest):
         self.compile("two", "--mesh", "a:sequence=2,b:sequence=2", "--attention", "ring+ulysses", "--strategy", "zero3")
         self.same("two", 4, self.tcp)
 
+    def test_types_of_tokens(self):
+        """Each rank reads its ranges of wider tokens, too, and finds a file of another type as all do."""
+        self.compile("types", "--mesh", "seq=2", "--attention", "ring")
+        for kind in ("uint16", "uint32", "int64"):
+            with self.subTest(kind):
+                self.ids.astype(kind).tofile(self.path(kind + ".bin"))
+                self.same(kind, 2, self.tcp, data=kind + ".bin", artifact="types")
+                self.assert_same_files("uint16-many", kind + "-many", ["model.safetensors"])
+        for process in self.tcp(2, self.command("types", "narrow", 6, "--token-bytes", 4, data="int64.bin")):
+            self.assertIn("does not look like uint32 (--token-bytes 4)", self.finish(process, status=1))
+
     def test_text_lines_and_arrays(self):
         self.compile("text", "--mesh", "seq=2", "--attention", "ring")
         words = "".join(map(chr, self.ids % 26 + 97))

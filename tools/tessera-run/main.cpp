@@ -139,8 +139,14 @@ int main(int argc, char **argv) {
       ->capture_default_str();
   app.add_option("--text-field", options.textField, "Field of JSON documents that holds the text")
       ->capture_default_str();
-  app.add_option("--token-bytes", options.tokenBytes, "Bytes per token of a .bin file without header: 2 (default) or 4")
-      ->check(CLI::IsMember({2, 4}));
+  app.add_option("--token-bytes", options.tokenBytes,
+                 "Bytes per token of .bin files without header: 2 (uint16), 4 (uint32) or 8 (int64); without it, the "
+                 "file and the model's vocabulary decide")
+      ->check(CLI::IsMember({2, 4, 8}));
+  std::string tokenizer;
+  app.add_option("--tokenizer", tokenizer,
+                 "bytes: read text as bytes also where the model's vocabulary is much larger than 256")
+      ->check(CLI::IsMember({"bytes"}));
   app.add_option("--end-of-document", options.endOfDocument,
                  "Token that ends a document: position_ids begin at 0 in each document, document_ids number them")
       ->check(wholeNumber<int64_t>(0, std::numeric_limits<uint32_t>::max()));
@@ -203,6 +209,7 @@ int main(int argc, char **argv) {
       return app.exit(CLI::RequiredError(name));
 
   options.shuffle = order == "shuffled";
+  options.readsBytes = tokenizer == "bytes";
   options.peakFlops = peakGflops * 1e9;
   options.commandLine.assign(argv, argv + argc);
   for (const CLI::Option *option : app.get_options())

@@ -4,6 +4,8 @@
 #include "tests/runtime/TestSupport.h"
 #include "tests/runtime/data/DataFixture.h"
 
+#include <numeric>
+
 namespace tessera {
 namespace {
 
@@ -23,6 +25,13 @@ std::string manyLines() {
   return lines;
 }
 
+/// 0, 1, …, count-1 as uint32.
+std::string countingWide(uint32_t count) {
+  std::vector<uint32_t> tokens(count);
+  std::iota(tokens.begin(), tokens.end(), 0);
+  return test::rawBytes(tokens);
+}
+
 size_t openDescriptors() { return std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator()); }
 
 TEST(ChangedFiles, WhatBecomesShorterIsAnErrorOfEveryKind) {
@@ -31,7 +40,7 @@ TEST(ChangedFiles, WhatBecomesShorterIsAnErrorOfEveryKind) {
     std::string content;
     int tokenBytes;
   };
-  for (const Case &test : {Case{"a.bin", test::countingTokens(40000), 0}, Case{"b.bin", test::countingTokens(40000), 4},
+  for (const Case &test : {Case{"a.bin", test::countingTokens(40000), 0}, Case{"b.bin", countingWide(20000), 4},
                            Case{"c.txt", std::string(40000, 'x'), 0}, Case{"d.jsonl", manyLines(), 0}})
     for (uintmax_t left : {0, 5000}) {
       SCOPED_TRACE(test.name);
@@ -67,7 +76,7 @@ TEST(ChangedFiles, WhatGrowsOrGoesAwayIsAnError) {
   ScratchFolder scratch;
   std::string path = scratch.path("a.bin");
   writeFile(path, test::countingTokens(100));
-  auto source = TokenSource::open(path);
+  auto source = TokenSource::open(path, {}, /*vocabulary=*/200);
   ASSERT_STATUS_OK(source);
   writeFile(path, test::countingTokens(101));
   EXPECT_ERROR(readAll(**source), "'" + path + "' has changed since it was opened: it had 200 bytes and has 202");

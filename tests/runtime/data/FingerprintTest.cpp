@@ -16,7 +16,7 @@ using test::ScratchFolder;
 using test::writeFile;
 
 std::string fingerprintOf(const std::string &path, const DataOptions &options = {}) {
-  auto source = openSamples(path, test::languageModel({2, 4}), options);
+  auto source = openSamples(path, test::languageModel({2, 4}, 0, 512), options);
   EXPECT_TRUE(source.isOk()) << source.status();
   if (!source.isOk())
     return "";

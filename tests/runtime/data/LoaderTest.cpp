@@ -179,14 +179,15 @@ TEST_F(LoaderTest, SamplesMayShareATensor) {
 }
 
 TEST_F(LoaderTest, TokensBeyondTheVocabularyNameFileAndOffset) {
-  auto loader = makeLoader(path, languageModel({2, 4}, 0, 10), {.shuffle = false});
+  auto loader = makeLoader(path, languageModel({2, 4}, 0, 398), {.position = 96, .shuffle = false});
   ASSERT_STATUS_OK(loader);
   inputsOf(**loader, 1);
   auto batch = (*loader)->next();
-  EXPECT_ERROR(batch, "token 10 of '" + path + "' is 10, but 'input_ids' must be in [0, 10)");
-  EXPECT_ERROR((*loader)->next(), "token 10 of"); // the error stays
-  auto targets = makeLoader(path, languageModel({1, 4}, 0, 4), {.shuffle = false});
-  EXPECT_ERROR((*targets)->next(), "token 4 of '" + path + "' is 4, but 'targets' must be in [0, 4)");
+  EXPECT_ERROR(batch, "token 398 of '" + path + "' is 398, but 'input_ids' must be in [0, 398)");
+  EXPECT_ERROR((*loader)->next(), "token 398 of"); // the error stays
+  auto targets = makeLoader(path, languageModel({1, 4}, 0, 400), {.position = 99, .shuffle = false});
+  ASSERT_STATUS_OK(targets);
+  EXPECT_ERROR((*targets)->next(), "token 400 of '" + path + "' is 400, but 'targets' must be in [0, 400)");
 }
 
 TEST_F(LoaderTest, PositionsAndMasksAreFilled) {
@@ -269,25 +270,24 @@ TEST_F(DocumentsTest, NothingToFillAndNothingToTellDocumentsApartBy) {
   EXPECT_ERROR(openSamples("x.npz", specs, {.endOfDocument = 9}), "--end-of-document is for tokens");
 }
 
-TEST_F(LoaderTest, NarrowTokensThatAreReadAsWideOnesGetAHint) {
-  auto next = [&](const std::string &file, int tokenBytes) {
-    auto specs = languageModel({2, 4}, 0, 10);
-    auto source = openSamples(file, specs, {.tokenBytes = tokenBytes});
+TEST_F(LoaderTest, TheVocabularyIsTheSmallestBoundOfInputAndTarget) {
+  writeFile(scratch.path("wide.bin"), test::rawBytes(std::vector<uint32_t>(40, 9)));
+  auto specs = languageModel({2, 4}, 0, 129280);
+  specs[1].indexBound = 129000; // classes
+  auto format = [&] {
+    auto source = openSamples(scratch.path("wide.bin"), specs, {});
     EXPECT_TRUE(source.isOk()) << source.status();
-    auto loader = Loader::create(std::move(*source), specs, {.shuffle = false});
-    return (*loader)->next().status().message();
+    return source.isOk() ? (*source)->format() : "";
   };
-  writeFile(scratch.path("narrow.bin"), test::rawBytes(std::vector<uint16_t>(40, 3)));
-  const std::string hint = "; is the file uint16? Then give --token-bytes 2";
-  EXPECT_NE(next(scratch.path("narrow.bin"), 4)
-                .find("is 196611, but 'input_ids' must be in [0, 10) (the model's "
-                      "vocabulary)" +
-                      hint),
-            std::string::npos);
-  // Not where the value has no high half, nor where the width is known.
-  writeFile(scratch.path("wide.bin"), test::rawBytes(std::vector<uint32_t>(40, 11)));
-  EXPECT_EQ(next(scratch.path("wide.bin"), 4).find(hint), std::string::npos);
-  EXPECT_EQ(next(path, 0).find(hint), std::string::npos);
+  EXPECT_EQ(format(), "uint32 tokens (by values and a vocabulary of 129000)");
+  specs[1].indexBound = -1;
+  EXPECT_EQ(format(), "uint32 tokens (by values and a vocabulary of 129280)");
+  // Bounds of parts: the largest one.
+  specs[0].indexBound = -1;
+  specs[0].indexParts = {{70000, -1, {0}, {3}, {1}}, {80000, -1, {3}, {4}, {1}}};
+  EXPECT_EQ(format(), "uint32 tokens (by values and a vocabulary of 80000)");
+  EXPECT_ERROR(openSamples("x.npz", specs, {.tokenBytes = 2}), "--token-bytes is for tokens, and 'x.npz' holds arrays");
+  EXPECT_ERROR(openSamples("x.npz", specs, {.readsBytes = true}), "--tokenizer is for text, and 'x.npz' holds arrays");
 }
 
 TEST_F(LoaderTest, DataThatDoNotFit) {

@@ -59,7 +59,7 @@ TEST(TokenFile, BadFiles) {
   std::string path = scratch.path("a.bin");
   writeFile(path, "odd");
   EXPECT_ERROR(TokenSource::open(path), "has 3 bytes, expected a multiple of 2");
-  EXPECT_ERROR(TokenSource::open(path, {.tokenBytes = 3}), "tokens of 3 bytes, expected 2 or 4");
+  EXPECT_ERROR(TokenSource::open(path, {.tokenBytes = 3}), "tokens of 3 bytes, expected 2, 4 or 8");
   writeFile(path, header(20240520, 2, 0));
   EXPECT_ERROR(TokenSource::open(path), "has version 2, expected 1");
   writeFile(path, header(20240520, 1, 9) + "1234");
@@ -73,7 +73,7 @@ TEST(TokenFile, FolderOfShardsReadsAcrossFiles) {
   ScratchFolder scratch;
   writeFile(scratch.path("s/b.bin"), rawBytes(std::vector<uint16_t>{3, 4}));
   writeFile(scratch.path("s/a.bin"), rawBytes(std::vector<uint16_t>{1, 2}));
-  auto source = TokenSource::open(scratch.path("s"));
+  auto source = TokenSource::open(scratch.path("s"), {}, /*vocabulary=*/10);
   ASSERT_STATUS_OK(source);
   uint32_t tokens[3];
   ASSERT_STATUS_OK((*source)->read(1, 3, tokens));
@@ -188,8 +188,9 @@ TEST(Text, UnigramEntropy) {
   EXPECT_NEAR(*(*large)->unigramEntropy(4 << 16), whole, 1e-12);
   EXPECT_EQ(*(*large)->unigramEntropy(100), 0.0); // one block
   writeFile(scratch.path("b.bin"), rawBytes(std::vector<uint32_t>{1u << 30}));
-  auto broken = TokenSource::open(scratch.path("b.bin"), {.tokenBytes = 4});
-  EXPECT_ERROR((*broken)->unigramEntropy(), "more than any vocabulary");
+  EXPECT_ERROR(TokenSource::open(scratch.path("b.bin"), {.tokenBytes = 4}),
+               "is not of any vocabulary: as uint32 1 of 1 values sampled are not in [0, 16777216), the first: token 0 "
+               "is 1073741824");
 }
 
 } // namespace
