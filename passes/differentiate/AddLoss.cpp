@@ -159,6 +159,7 @@ FailureOr<Value> AddLoss::meanSquaredError(func::FuncOp func, Value output) {
   Type wide = train::accumulationType(type.getElementType());
   Value error = build.sub(build.convert(output, wide), build.convert(targets, wide));
   Value total = build.sumAll(build.mul(error, error));
+  total.getDefiningOp()->setAttr(train::kMean, builder.getUnitAttr());
   return build.div(total, build.splatLike(total, static_cast<double>(type.getNumElements())));
 }
 
@@ -203,14 +204,20 @@ Operation *takeOfWholeBatch(Operation &op, const LossTerms &terms, llvm::SetVect
 }
 
 /// One of the passes after this may split the batch. Says how the losses of the parts make the loss; terms that are
-/// means are divided by the number of parts where others are sums. Nothing is said where it cannot be split.
-void splitTerms(func::FuncOp func, Value loss) {
+/// means are divided by the number of parts where others are sums. Where it cannot be split, what is known of the loss
+/// from how it was `added` is all that is said.
+void splitTerms(func::FuncOp func, Value loss, std::optional<train::OfBatch> added) {
   llvm::SetVector<Operation *> slice = opsOf(loss);
   LossTerms terms(func, [&](Operation &op, const LossTerms &known) {
     return slice.contains(&op) ? takeOfWholeBatch(op, known, slice) : nullptr;
   });
-  if (terms.of(loss).kind == Dependence::Kind::Other)
+  if (terms.of(loss).kind == Dependence::Kind::Other) {
+    if (added) {
+      train::setOfBatch(func, train::kLossOfBatch, *added);
+      func->setAttr(train::kSamplesMeet, UnitAttr::get(func.getContext()));
+    }
     return;
+  }
   const SmallVector<OpOperand *> means = terms.meansAmongSums(loss);
   for (OpOperand *term : means) {
     Value value = term->get();
@@ -245,6 +252,7 @@ LogicalResult AddLoss::run(func::FuncOp func) {
   if (failed(output))
     return failure();
   FailureOr<Value> loss = output;
+  std::optional<train::OfBatch> added;
   if (isOutput) {
     RankedTensorType type = train::tensorType(*output);
     if (type.getNumElements() != 1 || !isa<FloatType>(type.getElementType()))
@@ -254,16 +262,15 @@ LogicalResult AddLoss::run(func::FuncOp func) {
     loss = train::Build(builder, output->getLoc()).reshape(*output, {});
   } else if (spelled == "mse") {
     loss = meanSquaredError(func, *output);
+    added = train::OfBatch::Mean;
   } else {
     loss = crossEntropy(func, *output);
+    added = train::OfBatch::Sum;
   }
   if (failed(loss))
     return failure();
   Builder builder(func.getContext());
-  if (isOutput)
-    splitTerms(func, *loss);
-  else
-    train::setOfBatch(func, train::kLossOfBatch, spelled == "mse" ? train::OfBatch::Mean : train::OfBatch::Sum);
+  splitTerms(func, *loss, added);
   SmallVector<train::StepResult> results = {
       {*loss, builder.getDictionaryAttr(train::getRoleAttr(builder.getContext(), train::ResultRole::Loss))}};
   llvm::copy_if(train::getResults(func), std::back_inserter(results),

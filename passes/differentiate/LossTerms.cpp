@@ -422,7 +422,8 @@ SmallVector<OpOperand *> LossTerms::meansAmongSums(Value loss) const {
 LogicalResult LossTerms::reject(Value loss) const {
   const Dependence known = of(loss);
   return emitError(known.op->getLoc()) << "the loss cannot be split into micro-batches: '" << known.op->getName()
-                                       << "' " << known.why;
+                                       << "' " << known.why
+                                       << "; with --accumulate 1 and a larger --batch it stays whole";
 }
 
 } // namespace tessera

@@ -17,11 +17,13 @@ def AddLoss : Pass<"add-loss", "::mlir::func::FuncOp"> {
     - `output:<name>`: that output is the loss already.
 
     `train.loss_of_batch` on the function says how the loss of a batch is made of the losses of its micro-batches: "sum" or
-    "mean", or "terms" (see below). A loss that is an output may have terms of several kinds, which are told apart by following the samples through
-    the model: what is added up over the batch (perhaps divided by a count of the whole batch) is a sum; a mean over the batch
-    (a `reduce` with `train.mean`) and what does not depend on the batch are means. Where sums and means are added, the means
+    "mean", or "terms" (see below), which is found by following the samples through the model. A loss that is an output may
+    have terms of several kinds: what is added up over the batch (perhaps divided by a count of the whole batch) is a sum;
+    a mean over the batch (a `reduce` with `train.mean`) and what does not depend on the batch are means. Where sums and means are added, the means
     are divided by the number of micro-batches, a `barrier` of 1 with `train.micro_batches` until `accumulate-gradients` puts
-    the number there, so that everything is a sum. Without the attribute the loss cannot be split.
+    the number there, so that everything is a sum. Without the attribute the loss cannot be split. Nor can `cross-entropy` and `mse` with
+    `train.samples_meet`: samples may influence each other in front of them (a mean over the batch, attention over it, a
+    sort).
 
     Precondition: results are outputs (`train.role = "output"`, `train.name`).
     Postcondition: one result, of role `"loss"`, a floating-point scalar.

@@ -240,6 +240,30 @@ def OutlineKernels : Pass<"outline-kernels", "::mlir::ModuleOp"> {
   }];
 }
 
+def JoinWaits : Pass<"join-waits", "::mlir::func::FuncOp"> {
+  let summary = "Waits once for what was started once";
+  let description = [{
+    Collectives or copies may become equal only here, when what told their operands apart is gone (a `stop_gradient`, an op
+    that is decomposed). CSE then makes one start of them, whose future has several waits, as these say why each is where it
+    is. The first of a block takes the place of the others in it.
+
+    Precondition: none. Postcondition: a future that is waited for in one block has one `dist.done`.
+
+    ```mlir
+    %f = dist.all_reduce_start %x … -> !dist.future<tensor<f32>>
+    %a = dist.done %f {schedule.reason = "right after its start"} : (!dist.future<tensor<f32>>) -> tensor<f32>
+    %b = dist.done %f {schedule.reason = "before its first use"} : (!dist.future<tensor<f32>>) -> tensor<f32>
+    %y = train.div %a, %b : tensor<f32>
+    ```
+    becomes
+    ```mlir
+    %f = dist.all_reduce_start %x … -> !dist.future<tensor<f32>>
+    %a = dist.done %f {schedule.reason = "right after its start"} : (!dist.future<tensor<f32>>) -> tensor<f32>
+    %y = train.div %a, %a : tensor<f32>
+    ```
+  }];
+}
+
 def LowerAccumulate : Pass<"lower-accumulate", "::mlir::func::FuncOp"> {
   let summary = "Turns train.accumulate into a repetition with explicit accumulators";
   let description = [{

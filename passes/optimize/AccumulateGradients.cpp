@@ -65,11 +65,11 @@ bool hasOneSample(func::FuncOp func) {
 }
 
 /// What loss and gradients of a micro-batch are multiplied by before they are added up: 1 where they are terms of a sum
-/// over the batch, 1/count where they are means. add-loss says which; a loss that did not come from there is looked at
-/// here.
+/// over the batch, 1/count where they are means. add-loss says which; a loss that did not come from there, or of which
+/// it found no answer, is looked at here.
 FailureOr<double> findScale(func::FuncOp func, int64_t count) {
   const double mean = 1.0 / static_cast<double>(count);
-  if (const auto known = train::getOfBatch(func, train::kLossOfBatch)) {
+  if (const auto known = train::getOfBatch(func, train::kLossOfBatch); known && !func->hasAttr(train::kSamplesMeet)) {
     const bool isAverage =
         !func.getOps<train::CountValidOp>().empty() ||
         llvm::any_of(func.getOps<train::BarrierOp>(), [](train::BarrierOp op) { return op->hasAttr(train::kOfBatch); });
@@ -103,6 +103,7 @@ LogicalResult replaceMicroBatches(func::FuncOp func, int64_t count) {
   });
   const auto made = train::getOfBatch(func, train::kLossOfBatch);
   func->removeAttr(train::kLossOfBatch);
+  func->removeAttr(train::kSamplesMeet);
   if (count > 1 && made == train::OfBatch::Terms && !isMeant)
     return func.emitError("terms of the loss are to be divided by the number of micro-batches, but nothing says which");
   return success();

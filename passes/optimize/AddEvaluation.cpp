@@ -126,6 +126,10 @@ LogicalResult AddEvaluation::run(func::FuncOp step) {
   if (failed(loss))
     return failure();
 
+  if (func->hasAttr(train::kSamplesMeet))
+    step.emitWarning()
+        << "samples of a batch may influence each other in front of the loss: the loss of the evaluation is "
+           "that of batches of this size, not of all samples as one batch";
   dropLossGradients(func);
   Operation *end = func.getBody().front().getTerminator();
   builder.setInsertionPoint(end);
@@ -153,6 +157,7 @@ LogicalResult AddEvaluation::run(func::FuncOp step) {
       results.push_back(result);
   train::setResults(func, results);
   func->removeAttr(train::kLossOfBatch);
+  func->removeAttr(train::kSamplesMeet);
   func->removeAttr(train::kNumOfBatch);
   eraseDead(func);
   if (failed(removeRandomness(func)))

@@ -61,7 +61,7 @@ def AccumulateGradients : Pass<"accumulate-gradients", "::mlir::func::FuncOp"> {
     of size `count`. `count_valid` moves out of the loop and counts the whole batch, so that the loss and its gradients
     are those of the whole batch. A loss that is a mean over the micro-batch (`train.loss_of_batch`, see `add-loss`; of a loss
     from elsewhere it is found out here) and its gradients are multiplied by `1/count`, those that are sums are not. A loss
-    that is neither, such as a product of two means, is an error at the op in question. Seeds of random numbers are mixed
+    that is neither, such as a product of two means or one with `train.samples_meet`, is an error at the op in question. Seeds of random numbers are mixed
     with the iteration.
 
     Precondition: results are the loss and gradients.
@@ -239,7 +239,8 @@ def AddEvaluation : Pass<"add-evaluation", "::mlir::ModuleOp"> {
     random numbers and statistics of the batch (batch normalisation) are errors: whether the model has them in evaluation,
     too, the step does not say. Index checks stay. Arguments
     keep their names: parameters are those of the step. A scalar of the host that is not read any more (`seed`) is
-    dropped.
+    dropped. Where samples of a batch may influence each other (`train.samples_meet`) a warning says that batches of
+    another size have another loss.
 
     Precondition: `differentiate`, `flatten-parameters`; before `accumulate-gradients`, so that a batch of evaluation is a
     micro-batch. Postcondition: the step function is as it was.

@@ -9,6 +9,7 @@
 #include "compiler/dialect/train/PhaseAnalysis.h"
 #include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
+#include "passes/precision/Finite.h"
 #include "passes/precision/Kept.h"
 #include "passes/precision/Passes.h"
 
@@ -38,7 +39,7 @@ enum class Kind {
 class Caster {
 public:
   explicit Caster(func::FuncOp func)
-      : func(func), exact(func), activations(func, F32Values::Products::OfData),
+      : func(func), exact(func), activations(func, F32Values::Products::OfData), large(func),
         wideType(Float32Type::get(func.getContext())), narrowType(BFloat16Type::get(func.getContext())) {}
 
   int64_t units = 0, products = 0, rounded = 0;
@@ -150,11 +151,12 @@ private:
     ++units;
   }
 
+  /// In another type; what is finite stays so. `user` says in which phase.
   Value convertBefore(Operation *before, Operation *user, Value value, Type type) {
-    OpBuilder builder(before);
-    Value converted = Build(builder, user->getLoc()).convert(value, type);
-    if (converted != value && isMarkedBackward(user))
-      markBackward(converted.getDefiningOp());
+    MarkBackward listener;
+    OpBuilder builder(before, isMarkedBackward(user) ? &listener : nullptr);
+    Value converted = type == narrowType && large.contains(value) ? roundLarge(builder, user->getLoc(), value)
+                                                                  : Build(builder, user->getLoc()).convert(value, type);
     kinds[converted] = kindOf(value);
     return converted;
   }
@@ -328,6 +330,8 @@ private:
     if (isa<BroadcastOp>(op) && kind == Kind::Statistic && tensorType(like.get()).getRank() != 0)
       kind = Kind::Data;
     setResult(op->getResult(0), tensorType(like.get()).getElementType(), kind);
+    if (auto pad = dyn_cast<PadOp>(op); pad && isNarrow(pad.getResult()))
+      pad.setValue(APFloat(heldByBf16(pad.getValue().convertToDouble())));
   }
 
   /// Integers and masks have no say.
@@ -380,19 +384,18 @@ private:
     Value value = op->getResult(0);
     if (!isWide(value) || tensorType(value).getRank() == 0 || !isKept(value, isMarkedBackward(op)))
       return;
-    OpBuilder builder(op->getContext());
-    builder.setInsertionPointAfter(op);
-    Value converted = Build(builder, op->getLoc()).convert(value, narrowType);
-    if (isMarkedBackward(op))
-      markBackward(converted.getDefiningOp());
+    const SmallVector<OpOperand *> uses = llvm::map_to_vector(value.getUses(), [](OpOperand &use) { return &use; });
+    Value converted = convertBefore(op->getNextNode(), op, value, narrowType);
     kinds[converted] = Kind::Data;
-    value.replaceAllUsesExcept(converted, converted.getDefiningOp());
+    for (OpOperand *use : uses)
+      use->set(converted);
     ++rounded;
   }
 
   func::FuncOp func;
   F32Values exact;       ///< parameters that are computed in f32, and what follows from them alone
   F32Values activations; ///< what follows from products that read them
+  LargeValues large;
   Type wideType, narrowType;
   SmallVector<Value> parameters;
   bool castLater = false;     ///< there are parameters that become 8 bits

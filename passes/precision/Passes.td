@@ -15,7 +15,9 @@ def CastPrecision : Pass<"cast-precision", "::mlir::func::FuncOp"> {
     `attention` and `attention_grad`, operands and results of `layer_norm` and `softmax`, the logits of `cross_entropy`,
     and every elementwise result that one of these, a concatenation or (for a value of the forward pass) the backward pass
     reads. What lies between is f32: elementwise ops widen their operands, so that constants are exact and a chain of ops
-    is rounded once, where its result is stored. Products accumulate in f32.
+    is rounded once, where its result is stored. Products accumulate in f32. A finite number that bf16 would round to an
+    infinity, and what follows from it or from inputs by moving, choosing, adding and scaling elements, is held at bf16's
+    largest number where it is rounded.
 
     What stays f32: reductions, norms' statistics, log-sum-exps, losses and what is computed elementwise from targets,
     the gradients of parameters (products write them in f32), clipping and the optimizer; what depends on no parameter

@@ -5,8 +5,10 @@
 #include "runtime/base/BFloat16.h"
 #include "runtime/base/Half.h"
 
+#include <cmath>
 #include <cstring>
 #include <limits>
+#include <sstream>
 #include <type_traits>
 
 namespace tessera {
@@ -123,17 +125,27 @@ template <typename Action> static Status withReader(DataType from, const void *s
   }
 }
 
+/// The error of an integer that the type does not hold, or of a finite number that would become infinite.
+template <typename Number> static Status doesNotFit(Number value, int64_t element, DataType to) {
+  std::ostringstream text;
+  text << "the value " << value << " at element " << element << " does not fit " << safetensorsName(to);
+  return TESSERA_ERROR(InvalidArgument, text.str());
+}
+
 template <typename To>
-static Status convertTo(DataType from, const void *source, void *target, int64_t count, int64_t first) {
+static Status convertTo(DataType from, const void *source, DataType to, void *target, int64_t count, int64_t first) {
   return withReader(from, source, [&](auto read) -> Status {
     for (int64_t i = 0; i < count; ++i) {
       auto value = read(i);
       if constexpr (std::is_integral_v<To> && std::is_integral_v<decltype(value)>) {
         if (!std::in_range<To>(value))
-          return TESSERA_ERROR(InvalidArgument, "the value " + std::to_string(value) + " at element " +
-                                                    std::to_string(first + i) + " does not fit the model's type");
+          return doesNotFit(+value, first + i, to);
       }
       To converted = static_cast<To>(value); // NOLINT(bugprone-signed-char-misuse): a number, not a character
+      if constexpr (std::is_floating_point_v<To> && std::is_floating_point_v<decltype(value)>) {
+        if (std::isfinite(value) && !std::isfinite(converted))
+          return doesNotFit(value, first + i, to);
+      }
       std::memcpy(static_cast<uint8_t *>(target) + i * sizeof(To), &converted, sizeof(To));
     }
     return Status::ok();
@@ -151,17 +163,17 @@ Status convertElements(DataType from, const void *source, DataType to, void *tar
                                           std::string(safetensorsName(to)));
   switch (to) {
   case DataType::F32:
-    return convertTo<float>(from, source, target, count, first);
+    return convertTo<float>(from, source, to, target, count, first);
   case DataType::F64:
-    return convertTo<double>(from, source, target, count, first);
+    return convertTo<double>(from, source, to, target, count, first);
   case DataType::U8:
-    return convertTo<uint8_t>(from, source, target, count, first);
+    return convertTo<uint8_t>(from, source, to, target, count, first);
   case DataType::I8:
-    return convertTo<int8_t>(from, source, target, count, first);
+    return convertTo<int8_t>(from, source, to, target, count, first);
   case DataType::I32:
-    return convertTo<int32_t>(from, source, target, count, first);
+    return convertTo<int32_t>(from, source, to, target, count, first);
   default:
-    return convertTo<int64_t>(from, source, target, count, first);
+    return convertTo<int64_t>(from, source, to, target, count, first);
   }
 }
 
@@ -170,6 +182,9 @@ Status roundElements(const float *source, DataType to, void *target, int64_t cou
     return convertElements(DataType::F32, source, to, target, count);
   for (int64_t i = 0; i < count; ++i) {
     const uint16_t rounded = to == DataType::BF16 ? toBFloat16(source[i]) : toHalf(source[i]);
+    const float back = to == DataType::BF16 ? widenBFloat16(rounded) : widenHalf(rounded);
+    if (std::isfinite(source[i]) && !std::isfinite(back))
+      return doesNotFit(source[i], i, to);
     std::memcpy(static_cast<uint8_t *>(target) + i * sizeof(rounded), &rounded, sizeof(rounded));
   }
   return Status::ok();

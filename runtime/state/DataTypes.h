@@ -38,10 +38,11 @@ std::optional<int64_t> checkedElements(std::span<const int64_t> shape, size_t el
 bool isInteger(DataType dtype);
 /// Whether `convertElements` knows the pair: equal types, among f64/f32/f16/bf16 to f32 or f64, and among integers.
 bool canConvert(DataType from, DataType to);
-/// Converts `count` elements (neither side need be aligned). Integers that do not fit the narrower type are an error,
-/// which counts elements from `first`.
+/// Converts `count` elements (neither side need be aligned). Integers that do not fit the narrower type, and finite
+/// numbers that would become infinite, are an error, which counts elements from `first`.
 Status convertElements(DataType from, const void *source, DataType to, void *target, int64_t count, int64_t first = 0);
-/// Rounds f32 numbers to a narrower floating-point type (to nearest, ties to even), or converts them.
+/// Rounds f32 numbers to a narrower floating-point type (to nearest, ties to even), or converts them. Finite numbers
+/// that would become infinite are an error.
 Status roundElements(const float *source, DataType to, void *target, int64_t count);
 
 } // namespace tessera

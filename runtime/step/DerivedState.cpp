@@ -5,14 +5,26 @@
 #include "runtime/base/BFloat16.h"
 
 #include <algorithm>
+#include <cmath>
+#include <string>
 #include <vector>
 
 namespace tessera {
 
-static void narrow(const float *source, uint16_t *target, int64_t count) {
-#pragma omp parallel for schedule(static) if (count > 65536)
-  for (int64_t index = 0; index < count; ++index)
+/// An error where a finite number would become infinite: what a step makes of it would be another result without a
+/// word.
+static Status narrow(const float *source, uint16_t *target, int64_t count) {
+  int64_t lost = 0;
+#pragma omp parallel for schedule(static) reduction(+ : lost) if (count > 65536)
+  for (int64_t index = 0; index < count; ++index) {
     target[index] = toBFloat16(source[index]);
+    lost += std::isinf(widenBFloat16(target[index])) && !std::isinf(source[index]);
+  }
+  if (lost == 0)
+    return Status::ok();
+  return TESSERA_ERROR(InvalidArgument, std::to_string(lost) +
+                                            " finite numbers would be infinite in bf16, in which the step "
+                                            "reads them; compile with --keep-f32 and the parameter's name");
 }
 
 /// Piece by piece through host memory, where the device's memory is reached by transfers only.
@@ -24,7 +36,7 @@ static Status deriveByTransfers(const TensorView &source, const TensorView &targ
   for (int64_t begin = 0; begin < count; begin += most) {
     const int64_t part = std::min(most, count - begin);
     TESSERA_RETURN_IF_ERROR(device.copyToHost(wide.data(), source.as<float>() + begin, part * sizeof(float)));
-    narrow(wide.data(), halves.data(), part);
+    TESSERA_RETURN_IF_ERROR(narrow(wide.data(), halves.data(), part));
     TESSERA_RETURN_IF_ERROR(device.copyToDevice(target.as<uint16_t>() + begin, halves.data(), part * sizeof(uint16_t)));
   }
   return Status::ok();
@@ -35,13 +47,14 @@ Status deriveState(const RankContext &context, Device &device) {
   if (!package.derived())
     return Status::ok();
   for (const artifact::DerivedTensor *derived : *package.derived()) {
-    const uint32_t state = package.state()->Get(derived->state())->buffer();
-    TensorView source = context.buffers.hostView(state), target = context.buffers.hostView(derived->buffer());
-    if (source.data && target.data)
-      narrow(source.as<float>(), target.as<uint16_t>(), source.numElements());
-    else
-      TESSERA_RETURN_IF_ERROR(
-          deriveByTransfers(context.buffers.view(state), context.buffers.view(derived->buffer()), device));
+    const artifact::StateTensor *state = package.state()->Get(derived->state());
+    TensorView source = context.buffers.hostView(state->buffer()), target = context.buffers.hostView(derived->buffer());
+    const Status status =
+        source.data && target.data
+            ? narrow(source.as<float>(), target.as<uint16_t>(), source.numElements())
+            : deriveByTransfers(context.buffers.view(state->buffer()), context.buffers.view(derived->buffer()), device);
+    if (!status.isOk())
+      return status.withContext("unit '" + state->name()->str() + "'");
   }
   return Status::ok();
 }

@@ -9,7 +9,8 @@
 namespace tessera {
 
 /// Makes the derived tensors of a rank from its state, rounded to nearest, ties to even, as the step's own conversions
-/// do. Runs on the calling thread's OpenMP team, and not while a step runs. Errors: of the device's transfers.
+/// do. Runs on the calling thread's OpenMP team, and not while a step runs. Errors: of the device's transfers; a finite
+/// number that would become infinite.
 Status deriveState(const RankContext &context, Device &device);
 
 } // namespace tessera

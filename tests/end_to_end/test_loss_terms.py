@@ -128,6 +128,19 @@ SPLIT_NOT_EVALUATED = {
     "weights that add up to 1", "mean weighted by a mean", "temperature that is learned",
 }
 
+# Outputs in front of which samples meet: the body, and the op where they do.
+MEETING = {
+    "deviation from a batch mean": ("m = ReduceMean <axes = [0], keepdims = 1> (logits)\n  loss = Sub (logits, m)", "train.sub"),
+    "attention over the batch": ("t = Transpose <perm = [1, 0, 2]> (x)\n  u = Transpose <perm = [1, 2, 0]> (x)\n  s = MatMul (t, u)\n"
+                                 "  a = Softmax <axis = -1> (s)\n  y = MatMul (a, t)\n  z = Transpose <perm = [1, 0, 2]> (y)\n"
+                                 "  loss = MatMul (z, head)", "train.attention"),
+    "sort": ("k = Shape <end = 1> (tokens)\n  loss, order = TopK <axis = 0> (logits, k)", "train.sort_indices"),
+    "running sum": ("loss = CumSum (logits, batch)", "train.dot_general"),
+    "roll": ("a = Slice (logits, last, all, batch)\n  b = Slice (logits, none, last, batch)\n  loss = Concat <axis = 0> (a, b)",
+             "train.slice"),
+    "distance to the largest": ("m = ReduceMax <axes = [0], keepdims = 1> (logits)\n  loss = Sub (logits, m)", "train.reduce"),
+}
+
 
 def zeros(count):
     return ", ".join(["0"] * count)
@@ -155,13 +168,13 @@ class LossTerms(ToolTest):
             file.write(MODEL % (shape, VOCABULARY, WIDTH, zeros(size), WIDTH, VOCABULARY, zeros(size), WIDTH, VOCABULARY,
                                 ", ".join(["1", "2", "0.5"] * 3 + ["1", "3"]), VOCABULARY, zeros(VOCABULARY), body))
 
-    def compile(self, micro, *flags, batch=BATCH):
+    def compile(self, micro, *flags, batch=BATCH, loss="output:loss"):
         return ("tessera-compile", "model.onnxtxt", "--parameters", ".", "--constants", "^(half|small|eight|one|fixed)$", "--tied", "head",
                 "--batch", micro, "--accumulate", batch // micro, "--seq", TIME, "--loss",
-                "output:loss", "--optimizer", "sgd", "--lr", 0.1, "--weight-decay", 0, *flags, "-o", "model.tessera")
+                loss, "--optimizer", "sgd", "--lr", 0.1, "--weight-decay", 0, *flags, "-o", "model.tessera")
 
-    def train(self, micro, *flags):
-        self.succeed(*self.compile(micro, *flags))
+    def train(self, micro, *flags, loss="output:loss"):
+        self.succeed(*self.compile(micro, *flags, loss=loss))
         self.runs += 1
         out = f"run-{self.runs}"
         self.succeed("tessera-run", "model.tessera", "--data", "data.safetensors", "--order", "sequential", "--steps", STEPS,
@@ -223,6 +236,33 @@ class LossTerms(ToolTest):
                 self.train(4)  # in one piece it can be trained
                 for micro in (2, 1):
                     self.fail_with(f"the loss cannot be split into micro-batches: '{op}' {why}", *self.compile(micro))
+
+    def test_samples_that_meet_in_front_of_an_added_loss(self):
+        """In micro-batches that is refused; on ranks the result is that of one rank."""
+        shape = (BATCH * STEPS, TIME, VOCABULARY)
+        targets = {"mse": np.random.default_rng(8).standard_normal(shape, np.float32), "cross-entropy": self.data["labels"].astype(np.int32)}
+        for loss, values in targets.items():
+            safetensors.save({**self.data, "targets": values}, self.path("data.safetensors"))
+            for name, (body, op) in MEETING.items():
+                with self.subTest(name, loss=loss):
+                    self.write(body, f"[B, T, {VOCABULARY}]")
+                    self.fail_with(f"the loss cannot be split into micro-batches: '{op}.*; with --accumulate 1 and a larger --batch "
+                                   "it stays whole", *self.compile(2, loss=loss))
+                    whole = self.train(4, loss=loss)
+                    self.assert_same(self.train(4, "--mesh", "shard=2", "--strategy", "zero3", loss=loss), whole)
+                    self.assertIn("samples of a batch may influence each other",
+                                  self.tool(*self.compile(4, "--evaluate", loss=loss)).stderr)
+
+    def test_data_in_front_of_an_added_loss_is_of_the_whole_batch(self):
+        """A mean over the batch of what follows from data alone: no sample meets another one's parameters."""
+        shape = (BATCH * STEPS, TIME, VOCABULARY)
+        safetensors.save({**self.data, "targets": np.random.default_rng(8).standard_normal(shape, np.float32)},
+                         self.path("data.safetensors"))
+        self.write("d = Cast <to = 1> (labels)\n  e = Mul (small, d)\n  m = ReduceMean <axes = [0], keepdims = 1> (e)\n"
+                   "  f = Sub (e, m)\n  g = Unsqueeze (f, classes)\n  loss = Add (logits, g)", f"[B, T, {VOCABULARY}]")
+        whole = self.train(4, loss="mse")
+        for micro in (2, 1):
+            self.assert_same(self.train(micro, loss="mse"), whole)
 
     def evaluate(self, out, batch, *flags):
         """The loss of all data in batches of this size, and of the first one in training."""

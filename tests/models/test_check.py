@@ -124,6 +124,22 @@ def decayed():
     return normed()
 
 
+class Meeting(torch.nn.Module):
+    """The samples of a batch meet."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(6, 6)
+
+    def forward(self, x):
+        h = self.first(x)
+        return h - h.mean(0, keepdim=True)
+
+
+def meeting():
+    return Meeting(), torch.randn(4, 6)
+
+
 class Unsupported(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -308,6 +324,33 @@ class CheckModel(ToolTest):
             status, output, line = self.check("net.py:drawing", "--loss", "mse", *flags)
             self.assertEqual(status, 0, output)
             self.assertRegex(line, r"^same: loss .* 5 gradients within")
+
+    def test_samples_that_meet(self):
+        """On ranks as in PyTorch; in micro-batches they are refused, with the line and a way out."""
+        status, output, line = self.check("net.py:meeting", "--loss", "mse", "--", "--mesh", "shard=2", "--strategy", "zero3")
+        self.assertEqual(status, 0, output)
+        status, output, line = self.check("net.py:meeting", "--loss", "mse", "--", "--accumulate", "2")
+        self.assertEqual(status, 2, output)
+        self.assertRegex(output, r"net\.py.*'train\.sub' lets the samples of a batch influence each other.*larger --batch")
+
+    def test_the_reference_is_of_the_whole_batch(self):
+        """But for what each micro-batch has of its own: statistics of batch normalisations, random numbers, buffers that change."""
+        code = """
+import torch, net
+from torch import nn
+from tessera import training
+torch.manual_seed(0)
+linear = nn.Linear(6, 6)
+rows = {"x": torch.randn(4, 6), "targets": torch.randn(4, 6)}
+with torch.no_grad():
+    for module in (net.Meeting(), nn.Sequential(linear, nn.BatchNorm1d(6)), nn.Sequential(linear, nn.BatchNorm1d(6).eval()),
+                   nn.Sequential(linear, nn.Unflatten(1, (2, 3)), nn.InstanceNorm1d(2), nn.Flatten()), nn.Sequential(linear, nn.RReLU()),
+                   nn.utils.spectral_norm(nn.Linear(6, 6))):
+        whole, parts = (training.loss_of(module, rows, ["x"], ["output"], training.Loss("mse"), count) for count in (1, 2))
+        print(int(torch.allclose(whole, parts, rtol=1e-6)), end=" ")
+"""
+        done = subprocess.run([TORCH_PYTHON, "-c", code], cwd=self.folder, capture_output=True, text=True, timeout=300, env=with_package())
+        self.assertEqual(done.stdout, "1 0 1 1 0 0 ", done.stderr)
 
     def test_cut_gradients(self):
         for entrance, flags in ENTRANCES.items():

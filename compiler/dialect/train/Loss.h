@@ -32,6 +32,9 @@ inline constexpr llvm::StringLiteral kNumOfBatch = "train.num_of_batch";
 /// On a step function (OfBatch): the loss of a batch is the sum of its micro-batches' losses, or their mean, or (terms)
 /// the sum because some of its terms are divided by the number of micro-batches (kMicroBatches).
 inline constexpr llvm::StringLiteral kLossOfBatch = "train.loss_of_batch";
+/// On a step function whose loss add-loss made of an output (unit attribute): samples of a batch may influence each
+/// other in front of it, so that the losses of micro-batches do not make the loss of the whole batch.
+inline constexpr llvm::StringLiteral kSamplesMeet = "train.samples_meet";
 
 /// What kLossOfBatch of a step function or kOfBatch of a barrier says; nothing without it.
 std::optional<OfBatch> getOfBatch(mlir::Operation *op, llvm::StringRef name);

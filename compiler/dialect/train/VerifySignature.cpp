@@ -304,7 +304,7 @@ LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribu
   if (name == kUnit)
     return checked.isString();
   // train.op_c6
-  if ((name == kBackward || name == kRecompute) && !isa<UnitAttr>(attr.getValue()))
+  if ((name == kBackward || name == kRecompute || name == kSamplesMeet) && !isa<UnitAttr>(attr.getValue()))
     return checked.error() << "expected a unit attribute, got " << attr.getValue();
   if (name == kProgram)
     return programKind(op);

@@ -6,13 +6,13 @@ import dataclasses
 import numpy
 import torch
 import torch.nn.functional as F
-from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils import _pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from .draws import NoRandom, TesseraRandom
+from .draws import NoRandom, TesseraRandom, given_to
 from .hyper import HYPER
 from .module_checks import has_values, parts_of
-from .module_step import computed_weights_kept, kept
+from .module_step import changed, computed_weights_kept, kept
 from .names import parameter_names
 from .ties import FirstOfEqual
 from .tools import Training
@@ -88,13 +88,41 @@ def repeated(example, samples):
     return numpy.concatenate([example] * -(-samples // len(example)))[:samples]
 
 
+class BatchStatistics(TorchDispatchMode):
+    """Counts the batch normalisations that take statistics of a batch. Those that PyTorch computes an instance normalisation
+    by have one sample."""
+    count = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if function._schema.name.endswith(("batch_norm", "batch_norm_legit", "batch_norm_with_update")):
+            given = given_to(function, args, kwargs or {})
+            self.count += given.get("training", True) is not False and len(given["input"]) > 1
+        return function(*args, **(kwargs or {}))
+
+
+def is_of_micro_batches(model, rows, names, loss, random, step):
+    """Whether a step of several micro-batches runs the model on each of them by itself: it takes statistics of a batch, or, for
+    an added loss, draws random numbers or changes buffers, of which each micro-batch has its own. Else the samples are those
+    of the whole batch. Raises RuntimeError where a model with a loss of its own draws some."""
+    random.begin(step)
+    with kept(model, with_parameters=False) as (buffers, _), torch.no_grad(), random, BatchStatistics() as statistics:
+        model(*(rows[name] for name in names))
+        is_changed = bool(changed(buffers, model.named_buffers()))
+    if not loss.kind.startswith("output:"):
+        return bool(statistics.count or random.count or is_changed)
+    if random.count and not statistics.count:
+        raise RuntimeError("each micro-batch has random numbers of its own, and the loss is the model's: compare without "
+                           "--accumulate")
+    return bool(statistics.count)
+
+
 def loss_of(model, rows, names, outputs, loss, accumulate=1, random=None, step=0):
-    """The loss of one step's samples, {name: tensor}, as Tessera defines it: the sum over all micro-batches, divided
-    by how much counts in all of them. A loss that the model computes is that of the whole batch, unless the model takes
-    statistics of a batch, which are those of each micro-batch. random: the TesseraRandom that gives the model its random numbers, of that
-    step, counted from 0; raises RuntimeError where a model with such a loss draws some for several micro-batches."""
-    random, wanted = random or TesseraRandom(), accumulate
-    if loss.kind.startswith("output:") and not any(isinstance(module, _BatchNorm) for module in model.modules()):
+    """The loss of one step's samples, {name: tensor}, as Tessera defines it: that of the whole batch, but for what a model does
+    with each of `accumulate` micro-batches by itself (is_of_micro_batches); then it is the sum over all of them, divided by
+    how much counts in all. random: the TesseraRandom that gives the model its random numbers, of that step, counted from
+    0. Raises RuntimeError as is_of_micro_batches does."""
+    random = random or TesseraRandom()
+    if accumulate > 1 and not is_of_micro_batches(model, rows, names, loss, random, step):
         accumulate = 1
     sums, counts = [], []
     size = len(next(iter(rows.values()))) // accumulate
@@ -103,9 +131,6 @@ def loss_of(model, rows, names, outputs, loss, accumulate=1, random=None, step=0
         random.begin(step, at)
         with random:
             result = model(*(part[name] for name in names))
-        if random.count and wanted != accumulate:
-            raise RuntimeError("each micro-batch has random numbers of its own, and the loss is the model's: compare without "
-                               "--accumulate")
         total, count = loss.of(result, outputs, part.get("targets"))
         sums.append(total)
         counts.append(count)

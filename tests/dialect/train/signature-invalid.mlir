@@ -630,6 +630,14 @@ func.func @op_c6(%w: tensor<4xf32>) {
 
 // -----
 
+// train.op_c6
+// expected-error@+1 {{train.samples_meet expected a unit attribute, got 1}}
+func.func @op_c6_samples_meet() attributes {train.samples_meet = 1 : i64} {
+  return
+}
+
+// -----
+
 // train.op_c7
 // expected-error@+1 {{train.adapters expected an array of #train.adapter, got "fc.weight"}}
 module attributes {train.adapters = "fc.weight"} {

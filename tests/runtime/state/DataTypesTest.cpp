@@ -66,6 +66,22 @@ TEST(DataTypes, NarrowingIntegersIsChecked) {
   EXPECT_ERROR(convertElements(DataType::F32, values, DataType::I32, narrow, 1), "no conversion from F32 to I32");
 }
 
+TEST(DataTypes, NarrowingKeepsNumbersFinite) {
+  const double wide[] = {-HUGE_VAL, 1.0, -1e300};
+  float values[3];
+  ASSERT_STATUS_OK(convertElements(DataType::F64, wide, DataType::F32, values, 2));
+  EXPECT_EQ(values[0], -HUGE_VALF);
+  EXPECT_ERROR(convertElements(DataType::F64, wide, DataType::F32, values, 3, 10),
+               "-1e+300 at element 12 does not fit");
+
+  const float masks[] = {HUGE_VALF, 70000.0f, std::numeric_limits<float>::lowest()};
+  uint16_t narrow[3];
+  ASSERT_STATUS_OK(roundElements(masks, DataType::BF16, narrow, 2));
+  EXPECT_EQ(narrow[0], 0x7f80);
+  EXPECT_ERROR(roundElements(masks, DataType::BF16, narrow, 3), "-3.40282e+38 at element 2 does not fit");
+  EXPECT_ERROR(roundElements(masks, DataType::F16, narrow, 3), "70000 at element 1 does not fit");
+}
+
 TEST(DataTypes, ElementCountsDoNotOverflow) {
   int64_t shape[] = {1ll << 32, 1ll << 32}, negative[] = {3, -1}, good[] = {2, 3};
   EXPECT_FALSE(checkedElements(shape));

@@ -201,6 +201,7 @@ void addLowering(OpPassManager &module, const CompileOptions &o) {
     steps.addPass(createScaledProducts({.architecture = o.architecture}));
   steps.addPass(createDecompose({.gpu = isGpu(o)}));
   addSimplification(steps);
+  steps.addPass(createJoinWaits());
   steps.addPass(createLowerAccumulate());
   if (isGpu(o))
     steps.addPass(createSplitProducts());
