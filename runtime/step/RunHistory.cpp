@@ -100,7 +100,7 @@ void Run::printResumed() const {
 void Run::printEvaluated() const {
   std::string what;
   if (initialValues) {
-    what = "the initial values, " + initialValues->describe(*artifact, options.seed.value_or(0)) + ",";
+    what = "values: " + initialValues->describe(*artifact, options.seed.value_or(0));
   } else {
     const auto step = static_cast<int64_t>(resumed[0].step);
     what = "step " + std::to_string(step) + " ('" + checkpoint + "')";

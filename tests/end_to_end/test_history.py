@@ -153,7 +153,7 @@ class Records(HistoryTest):
         self.assertIn("evaluates step 4 ", done.stdout)
         weights = re.search(r"--weights (\S+) are", done.stderr).group(1)
         done = self.tool(*evaluate, "--weights", weights)
-        self.assertRegex(done.stdout, rf"^a\.tessera: evaluates the initial values, \d+ tensors of '{weights}', {data}\n")
+        self.assertRegex(done.stdout, rf"^a\.tessera: evaluates values: \d+ tensors of '{weights}' {data}\n")
 
 
 class OtherSettings(HistoryTest):
