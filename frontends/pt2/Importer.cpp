@@ -6,6 +6,7 @@
 #include "frontends/pt2/InPlace.h"
 #include "frontends/pt2/Out.h"
 #include "frontends/pt2/Regions.h"
+#include "frontends/pt2/SharedBuffers.h"
 #include "frontends/pt2/Unread.h"
 #include "frontends/pt2/ValueChecks.h"
 
@@ -306,6 +307,7 @@ OwningOpRef<ModuleOp> importPt2Archive(const pt2::Archive &archive, const Import
                                        MLIRContext &context) {
   llvm::Expected<pt2::Program> program = pt2::readProgram(archive);
   if (program) {
+    pt2::mergeBuffers(*program);
     pt2::replaceOut(program->graph);
     pt2::inlineRegions(*program);
     pt2::replaceInPlace(*program);

@@ -45,10 +45,16 @@ ROWS = [
     *(row(f"scatter_reduce_{how}", "aten.scatter_reduce.two", lambda x, y, z, how=how: aten.scatter_reduce.two(x, 1, y, z, how),
           f(4, 5, kind="positive"), i(4, 3, high=5), f(4, 3, kind="positive"))
       for how in ("sum", "prod", "amax", "amin")),
-    row("scatter_reduce_other", "aten.scatter_reduce.two", lambda x, y, z: aten.scatter_reduce.two(x, 1, y, z, "sum", include_self=False),
-        f(4, 5), i(4, 3, high=5), f(4, 3), refused="include_self"),
-    row("masked_scatter", "aten.masked_scatter.default", lambda x, y, z: aten.masked_scatter.default(x, y > 0, z), f(3, 4), f(3, 4), f(12), refused="mask is not known"),
-    row("masked_scatter_known", "aten.masked_scatter.default", lambda x, y, z: aten.masked_scatter.default(x, y, z), f(2, 3),
-        k([[True, False, True], [False, True, True]]), f(5)),
+    *(row(f"scatter_reduce_{how}_mean", "aten.scatter_reduce.two",
+          lambda x, y, z, include=include: aten.scatter_reduce.two(x, 1, y, z, "mean", include_self=include), f(4, 5), i(4, 3, high=5), f(4, 3))
+      for how, include in (("with", True), ("without", False))),
+    *(row(f"scatter_reduce_new_{how}", "aten.scatter_reduce.two",
+          lambda x, y, z, how=how: aten.scatter_reduce.two(x, 1, y, z, how, include_self=False),
+          f(4, 5, kind="positive"), i(4, 3, high=5), f(4, 3, kind="positive"))
+      for how in ("sum", "prod", "amax", "amin")),
+    row("scatter_reduce_new_known", "aten.scatter_reduce.two",
+        lambda x, y, z: aten.scatter_reduce.two(x, 0, y, z, "amax", include_self=False), f(5), k([3, 1, 3]), f(3)),
+    row("scatter_reduce_new_integers", "aten.scatter_reduce.two",
+        lambda x, y: aten.scatter_reduce.two(x, 1, y, x, "amax", include_self=False), i(4, 5), i(4, 3, high=5), refused="of integers"),
     row("nonzero", "aten.nonzero.default", lambda x: aten.nonzero.default(x).sum(), f(4, 3), refused="depends on data"),
 ]
