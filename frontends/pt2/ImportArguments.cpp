@@ -338,6 +338,10 @@ LogicalResult Importer::addResults() {
       return error() << "output '" << spec.name << "' is not a tensor";
     if (found->second.isComplex)
       return error() << "output '" << name << "': " << kNoComplex;
+    if (found->second.mask)
+      return error() << "output '" << name
+                     << "' has elements that a mask from data names (x[mask]), whose number is not "
+                     << "known: torch.where keeps the shape";
     found->second.value = step.addResult(name, found->second);
   }
   return step.numResults() > 0 ? success() : error() << "the program has no outputs";

@@ -4,6 +4,7 @@
 
 #include "frontends/pt2/Draws.h"
 #include "frontends/pt2/InPlace.h"
+#include "frontends/pt2/Masked.h"
 #include "frontends/pt2/Out.h"
 #include "frontends/pt2/Regions.h"
 #include "frontends/pt2/SharedBuffers.h"
@@ -266,7 +267,8 @@ void Importer::importNode(const Node &node) {
         "an operand is wider than what it changes, and the result would be rounded otherwise than in PyTorch");
   auto handler = [&]() -> LogicalResult {
     (void)call.takeNext(); // of an attempt before
-    return failed(call.run(row->handler)) ? failure() : checkResults(results, call);
+    const LogicalResult made = readsMasked(call) ? runMasked(call, *row) : call.run(row->handler);
+    return failed(made) ? failure() : checkResults(results, call);
   };
   if (failed(calls.run(
           call, [&] { return node.name; }, handler)))
@@ -286,6 +288,8 @@ void Importer::importNode(const Node &node) {
 LogicalResult Importer::setNext(const Node &node, StringRef argument, Entry next, Call &call) {
   if (next.isComplex)
     return call.fail(kNoComplex);
+  if (next.mask)
+    return call.fail("the number of its elements depends on data");
   const StringRef buffer = mutations.bufferOf(namesOf(*node.input(argument.str())).front());
   auto argumentOf = buffers.find(buffer);
   if (argumentOf == buffers.end())

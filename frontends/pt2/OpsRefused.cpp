@@ -70,7 +70,6 @@ const RefusedOp kRefused[] = {
     {"aten.linalg_svd.default", kDecompositions},
     {"aten.linalg_svdvals.default", kDecompositions},
     {"aten.lstm.data", kPacked},
-    {"aten.masked_select.default", kSizes},
     {"aten.max_pool2d_with_indices_backward.default", kBackward},
     {"aten.native_group_norm_backward.default", kBackward},
     {"aten.native_layer_norm_backward.default", kBackward},

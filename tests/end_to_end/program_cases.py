@@ -111,3 +111,32 @@ def quantised_training(test, folder):
             made(example())
             found = tessera.verify(made, example(), loss="mse", steps=3)
             test.assertTrue(found.same, found.line())
+
+
+class Placed(torch.nn.Module):
+    """Embeddings of images among those of words, with a check of their number, and means over what masks name."""
+
+    def __init__(self):
+        super().__init__()
+        self.word, self.image, self.head = torch.nn.Embedding(7, 6), torch.nn.Linear(3, 6), torch.nn.Linear(6, 4)
+
+    def forward(self, tokens, images):
+        is_image = tokens < 2
+        torch._check_tensor_all(is_image.sum() <= tokens.numel())
+        mixed = self.word(tokens).masked_scatter(is_image.unsqueeze(-1), self.image(images))
+        words = tokens[~is_image]
+        scores = torch.nn.functional.gelu(self.head(mixed[~is_image]))
+        per_sample = scores.square().sum() / torch.sym_float(tokens.shape[0])
+        return per_sample + torch.nn.functional.cross_entropy(scores, words % 4) + mixed[is_image].mean()
+
+
+@case
+def images_among_words(test, folder):
+    if IS_OLD:  # its exporter does not follow sizes that depend on data so far
+        return
+    inputs = torch.arange(20).reshape(4, 5) % 7, torch.randn(4, 5, 3)
+    for flags in ({}, {"mesh": {"shard": 2}, "strategy": "zero3"}):
+        with test.subTest(str(flags)), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = tessera.verify(Placed(), inputs, loss="output:output", steps=2, **flags)
+            test.assertTrue(found.same, found.line())

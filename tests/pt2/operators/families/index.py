@@ -24,7 +24,7 @@ ROWS = [
     row("index_mask", "aten.index.Tensor", lambda x, y: aten.index.Tensor(x, [y]).sum(0) * x[0], f(4, 3), k([True, False, True, True])),
     row("index_mask_inner", "aten.index.Tensor", lambda x, y, z: aten.index.Tensor(x, [z, y]).sum(), f(3, 2, 2),
         k([[True, False], [True, True]]), k(2)),
-    row("index_bool", "aten.index.Tensor", lambda x: aten.index.Tensor(x, [x > 0]).sum(), f(4), refused="depends on data"),
+    row("index_bool", "aten.index.Tensor", lambda x: aten.index.Tensor(x, [x > 0]).sum(), f(4)),
     row("index_put", "aten.index_put.default", lambda x, y, z: aten.index_put.default(x, [y], z), f(5, 3), k([3, 1]), f(2, 3)),
     row("index_put_add", "aten.index_put.default", lambda x, y, z: aten.index_put.default(x, [y], z, True), f(5, 3), i(4, high=5), f(4, 3)),
     row("index_put_two", "aten.index_put.default", lambda x, y, z, v: aten.index_put.default(x, [y, z], v, True), f(5, 3), i(4, high=5),
