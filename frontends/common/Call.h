@@ -27,6 +27,9 @@ struct Entry {
   /// Complex numbers: real and imaginary part are a last dimension of size 2, which their framework's shape does not
   /// have.
   bool isComplex = false;
+  /// Of a tensor whose number of elements depends on data: it is those along the first dimension of the value for which
+  /// this vector of booleans is true, in their order. The others may be anything.
+  mlir::Value mask;
 
   bool exists() const { return value || constant || sequence || broken; }
 };

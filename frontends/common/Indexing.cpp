@@ -72,15 +72,6 @@ Value lastWriters(Build &b, Value indices) {
   return isZero(b, b.reduce(ReduceKind::Max, b.convert(repeated, i32(b)), {batch + 1}));
 }
 
-/// What no maximum or minimum, product or sum notices.
-Value neutral(Build &b, ScatterKind kind, RankedTensorType type) {
-  const double infinity = std::numeric_limits<double>::infinity();
-  return b.splat(type, kind == ScatterKind::Mul   ? 1.0
-                       : kind == ScatterKind::Max ? -infinity
-                       : kind == ScatterKind::Min ? infinity
-                                                  : 0.0);
-}
-
 Value replace(Build &b, Value data, Value indices, Value updates) {
   const int64_t batch = batchOf(indices), size = shapeOf(data)[batch];
   const bool mayRepeat = shapeOf(indices).back() > 1;
@@ -116,6 +107,14 @@ std::optional<int64_t> stepOf(ArrayRef<int64_t> indices) {
 }
 
 } // namespace
+
+Value neutral(Build &b, ScatterKind kind, RankedTensorType type) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  return b.splat(type, kind == ScatterKind::Mul   ? 1.0
+                       : kind == ScatterKind::Max ? -infinity
+                       : kind == ScatterKind::Min ? infinity
+                                                  : 0.0);
+}
 
 Value pick(Build &b, Value data, Value indices) {
   const int64_t batch = batchOf(indices), count = shapeOf(indices).back(), size = shapeOf(data)[batch];

@@ -18,6 +18,9 @@ namespace tessera::frontend {
 /// What happens where something is written: it replaces what was there (the last writer wins), or is combined with it.
 enum class ScatterKind { Replace, Add, Mul, Max, Min };
 
+/// What no maximum or minimum of floats, product or sum notices.
+mlir::Value neutral(train::Build &b, ScatterKind kind, mlir::RankedTensorType type);
+
 /// Indices that are the same for the whole batch and known at import, counted from the front.
 using KnownIndices = llvm::SmallVector<int64_t>;
 

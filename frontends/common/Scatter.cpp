@@ -27,28 +27,28 @@ static Value placeCorner(Build &b, Value data, Value part, int64_t dim = 0) {
   return placeKnown(b, ScatterKind::Replace, data, dim, llvm::to_vector(llvm::seq<int64_t>(0, size)), rest);
 }
 
-LogicalResult scatterElements(Call &n, int64_t axis, ScatterKind kind, Value updates) {
+FailureOr<Value> scattered(Call &n, int64_t axis, ScatterKind kind, Value data, Value updates) {
   auto elements = ElementIndices::of(n, axis);
   if (failed(elements))
     return failure();
   if (n.type(0).getNumElements() == 0 || n.type(1).getNumElements() == 0)
-    return n.set(n.input(0));
+    return data;
   auto places = elements->places(n);
   if (failed(places))
     return failure();
   Build &b = n.b;
-  if (const HostTensor *known = n.constant(1); known && n.rank(0) == 1 && canPlaceKnown(n.input(0), 0)) {
+  if (const HostTensor *known = n.constant(1); known && n.rank(0) == 1 && canPlaceKnown(data, 0)) {
     const int64_t size = elements->size;
     KnownIndices each = llvm::map_to_vector(known->ints, [&](int64_t i) { return i < 0 ? i + size : i; });
     if (kind == ScatterKind::Replace || !repeats(each))
-      return n.set(placeKnown(b, kind, n.input(0), 0, each, updates));
+      return placeKnown(b, kind, data, 0, each, updates);
   }
-  Value data = elements->arrange(b, elements->corner(b, n.input(0)));
+  Value corner = elements->arrange(b, elements->corner(b, data));
   updates = elements->arrange(b, updates);
-  if (!canPlace(kind, data, *places))
+  if (!canPlace(kind, corner, *places))
     return tooManyIndices(n, kind);
-  Value placed = elements->restore(b, place(b, kind, data, *places, updates));
-  return n.set(elements->isPart ? placeCorner(b, n.input(0), placed) : placed);
+  Value placed = elements->restore(b, place(b, kind, corner, *places, updates));
+  return elements->isPart ? placeCorner(b, data, placed) : placed;
 }
 
 } // namespace tessera::frontend

@@ -11,9 +11,9 @@ namespace tessera::frontend {
 mlir::LogicalResult tooManyIndices(Call &n, ScatterKind kind);
 /// Whether an index occurs twice.
 bool repeats(KnownIndices indices);
-/// Sets the result to input 0 with updates[i…] written where the indices, input 1 along `axis`, say: to
-/// [i… with i_axis replaced by indices[i…]].
-mlir::LogicalResult scatterElements(Call &n, int64_t axis, ScatterKind kind, mlir::Value updates);
+/// `data`, of the type of input 0, with updates[i…] written where the indices, input 1 along `axis`, say: to
+/// [i… with i_axis replaced by indices[i…]]. Fails with the call's reason.
+mlir::FailureOr<mlir::Value> scattered(Call &n, int64_t axis, ScatterKind kind, mlir::Value data, mlir::Value updates);
 
 } // namespace tessera::frontend
 

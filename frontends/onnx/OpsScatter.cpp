@@ -62,7 +62,8 @@ LogicalResult opScatterElements(Node &n) {
     return failure();
   if (n.shape(1) != n.shape(2))
     return n.fail("indices and updates differ in their shapes");
-  return frontend::scatterElements(n, n.attr("axis", 0), *kind, n.input(2));
+  auto made = frontend::scattered(n, n.attr("axis", 0), *kind, n.input(0), n.input(2));
+  return failed(made) ? failure() : n.set(*made);
 }
 
 constexpr int kAny = kMinOpset, kNew = kMaxOpset;

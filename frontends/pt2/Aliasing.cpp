@@ -85,8 +85,6 @@ static Sharing sharingOf(StringRef name) {
                                           "unsafe_chunk.default",
                                           "unsafe_split.Tensor",
                                           "unsafe_split_with_sizes.default",
-                                          "unsafe_split.Tensor",
-                                          "unsafe_split_with_sizes.default",
                                           "values.default",
                                           "view.dtype",
                                           "vsplit.array",
@@ -101,9 +99,10 @@ static Sharing sharingOf(StringRef name) {
       .Cases({"t.default", "transpose.int", "swapaxes.default", "swapdims.default"}, Sharing::Transpose)
       .Case("slice.Tensor", Sharing::Slice)
       .Case("select.int", Sharing::Select)
-      .Cases({"_conj.default", "_neg_view.default", "diagonal.default", "expand.default", "expand_as.default",
-              "imag.default", "movedim.int", "narrow.default", "permute.default", "unfold.default",
-              "view_as_complex.default", "view_as_real.default"},
+      .Case("diagonal.default", Sharing::Diagonal)
+      .Cases({"_conj.default", "_neg_view.default", "expand.default", "expand_as.default", "imag.default",
+              "movedim.int", "narrow.default", "permute.default", "unfold.default", "view_as_complex.default",
+              "view_as_real.default"},
              Sharing::View)
       .Default(Sharing::None);
 }
@@ -188,13 +187,41 @@ Alias aliasOf(const Node &node, const Graph &graph) {
 }
 
 std::optional<bool> returnsArgument(const Node &node, const Graph &graph) {
+  // Views and copies, but never the argument (PyTorch 2.15).
+  static const llvm::StringSet<> isNew = {"_unsafe_view.default",
+                                          "as_strided.default",
+                                          "broadcast_to.default",
+                                          "chunk.default",
+                                          "detach.default",
+                                          "dsplit.array",
+                                          "dsplit.int",
+                                          "einsum.default",
+                                          "hsplit.array",
+                                          "hsplit.int",
+                                          "linalg_diagonal.default",
+                                          "mT.default",
+                                          "meshgrid.default",
+                                          "meshgrid.indexing",
+                                          "movedim.intlist",
+                                          "numpy_T.default",
+                                          "reshape.default",
+                                          "reshape_as.default",
+                                          "split.Tensor",
+                                          "split.sizes",
+                                          "split_with_sizes.default",
+                                          "tensor_split.indices",
+                                          "tensor_split.sections",
+                                          "unbind.int",
+                                          "unsafe_chunk.default",
+                                          "unsafe_split.Tensor",
+                                          "unsafe_split_with_sizes.default",
+                                          "vsplit.array",
+                                          "vsplit.int"};
   switch (aliasOf(node, graph).sharing) {
   case Sharing::Same:
     return node.target != "torch.ops.aten.alias.default";
   case Sharing::Maybe:
-    if (node.target == "torch.ops.aten.detach.default")
-      return false;
-    return std::nullopt;
+    return isNew.contains(ofAten(node.target)) ? std::optional(false) : std::nullopt;
   default:
     return false;
   }
@@ -253,9 +280,11 @@ std::optional<InPlaceFunction> functionOf(StringRef target) {
   return made(llvm::Twine(base) + "." + overload, "self");
 }
 
+bool observesRange(StringRef target) { return ofAten(target) == "fused_moving_avg_obs_fake_quant.default"; }
+
 bool changesTensor(StringRef target) {
   const StringRef name = ofAten(target);
-  return isInPlace(target) || name.contains("batch_norm") || name.contains("instance_norm");
+  return isInPlace(target) || observesRange(target) || name.contains("batch_norm") || name.contains("instance_norm");
 }
 
 } // namespace tessera::pt2

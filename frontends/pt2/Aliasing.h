@@ -22,6 +22,7 @@ enum class Sharing {
   Transpose, ///< all of it, with two dimensions exchanged
   Slice,
   Select,
+  Diagonal,
   View,  ///< in a way that can be made again, but not undone
   Maybe, ///< depends on strides or arguments, or has several results; or the operator is not one of ATen
 };
@@ -48,6 +49,9 @@ struct InPlaceFunction {
 
 /// Nothing if `target` is none, or changes more than elements.
 std::optional<InPlaceFunction> functionOf(llvm::StringRef target);
+
+/// Whether an operator updates the range of the numbers that it rounds, and the scale that follows from it.
+bool observesRange(llvm::StringRef target);
 
 /// Whether an operator changes a tensor: its first argument, or running statistics.
 bool changesTensor(llvm::StringRef target);

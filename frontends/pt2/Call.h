@@ -96,6 +96,8 @@ public:
   /// A list of floats.
   std::optional<llvm::SmallVector<double>> floats(llvm::StringRef name) const;
   std::string text(llvm::StringRef name, llvm::StringRef fallback) const;
+  /// Lets an argument be this instead of what the node says; `value` outlives the call.
+  void replace(llvm::StringRef name, const Argument &value) { given[name] = {Given::Kind::Plain, false, 0, 0, &value}; }
   /// Whether a number is one of floats in Python.
   bool isFloatNumber(llvm::StringRef name) const;
   /// Dimensions, sorted; nullopt if one is out of range or occurs twice.

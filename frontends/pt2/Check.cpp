@@ -125,7 +125,10 @@ Error checkWeight(const Program &program, const InputSpec &spec) {
     same = meta.sizes[i].isConstant() && meta.sizes[i].value == weight.sizes[i];
   if (!same)
     return error("the weight '" + spec.target + "' has other sizes or another type than the graph's input '" +
-                 spec.name + "'");
+                 spec.name + "'" +
+                 (spec.kind == InputSpec::Kind::Buffer ? "; if the module's first forward pass resizes it, run the "
+                                                         "module once before it is exported"
+                                                       : ""));
   return Error::success();
 }
 

@@ -29,17 +29,15 @@ LogicalResult Importer::findShared() {
     auto first = llvm::find_if(group, isParameter);
     if (first == group.end()) {
       for (const std::string &name : group)
-        if (group.size() > 1 && mutations.isChanged(inputOf(name).name))
-          return error() << "the module changes buffer '" << name << "', which shares its memory with '"
-                         << (name == group.front() ? group.back() : group.front()) << "': clone it before the export";
+        for (const std::string &other : group)
+          if (mutations.isChanged(inputOf(name).name) && !program.weights.at(name).isSame(program.weights.at(other)))
+            return error() << "the module changes buffer '" << name << "', which shares its memory with '" << other
+                           << "': clone it before the export";
       continue;
     }
     const Weight &whole = program.weights.at(*first);
     for (const std::string &name : group) {
-      const Weight &weight = program.weights.at(name);
-      const bool isSame = weight.dtype == whole.dtype && weight.sizes == whole.sizes &&
-                          weight.strides == whole.strides && weight.storageOffset == whole.storageOffset;
-      if (!isParameter(name) || !isSame || isTrained(name) != isTrained(*first))
+      if (!isParameter(name) || !program.weights.at(name).isSame(whole) || isTrained(name) != isTrained(*first))
         return error() << "'" << name << "' shares the memory of parameter '" << *first
                        << "' and is not the same parameter"
                        << ": it would change when that is trained; clone it before the export";
@@ -340,6 +338,10 @@ LogicalResult Importer::addResults() {
       return error() << "output '" << spec.name << "' is not a tensor";
     if (found->second.isComplex)
       return error() << "output '" << name << "': " << kNoComplex;
+    if (found->second.mask)
+      return error() << "output '" << name
+                     << "' has elements that a mask from data names (x[mask]), whose number is not "
+                     << "known: torch.where keeps the shape";
     found->second.value = step.addResult(name, found->second);
   }
   return step.numResults() > 0 ? success() : error() << "the program has no outputs";

@@ -4,8 +4,10 @@
 
 #include "frontends/pt2/Draws.h"
 #include "frontends/pt2/InPlace.h"
+#include "frontends/pt2/Masked.h"
 #include "frontends/pt2/Out.h"
 #include "frontends/pt2/Regions.h"
+#include "frontends/pt2/SharedBuffers.h"
 #include "frontends/pt2/Unread.h"
 #include "frontends/pt2/ValueChecks.h"
 
@@ -265,7 +267,8 @@ void Importer::importNode(const Node &node) {
         "an operand is wider than what it changes, and the result would be rounded otherwise than in PyTorch");
   auto handler = [&]() -> LogicalResult {
     (void)call.takeNext(); // of an attempt before
-    return failed(call.run(row->handler)) ? failure() : checkResults(results, call);
+    const LogicalResult made = readsMasked(call) ? runMasked(call, *row) : call.run(row->handler);
+    return failed(made) ? failure() : checkResults(results, call);
   };
   if (failed(calls.run(
           call, [&] { return node.name; }, handler)))
@@ -285,6 +288,8 @@ void Importer::importNode(const Node &node) {
 LogicalResult Importer::setNext(const Node &node, StringRef argument, Entry next, Call &call) {
   if (next.isComplex)
     return call.fail(kNoComplex);
+  if (next.mask)
+    return call.fail("the number of its elements depends on data");
   const StringRef buffer = mutations.bufferOf(namesOf(*node.input(argument.str())).front());
   auto argumentOf = buffers.find(buffer);
   if (argumentOf == buffers.end())
@@ -306,6 +311,7 @@ OwningOpRef<ModuleOp> importPt2Archive(const pt2::Archive &archive, const Import
                                        MLIRContext &context) {
   llvm::Expected<pt2::Program> program = pt2::readProgram(archive);
   if (program) {
+    pt2::mergeBuffers(*program);
     pt2::replaceOut(program->graph);
     pt2::inlineRegions(*program);
     pt2::replaceInPlace(*program);

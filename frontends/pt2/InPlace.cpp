@@ -203,6 +203,20 @@ private:
     return name;
   }
 
+  /// What writes a part of a tensor that a view is; null for a view of another kind.
+  static const char *scatterOf(Sharing sharing) {
+    switch (sharing) {
+    case Sharing::Slice:
+      return "torch.ops.aten.slice_scatter.default";
+    case Sharing::Select:
+      return "torch.ops.aten.select_scatter.default";
+    case Sharing::Diagonal:
+      return "torch.ops.aten.diagonal_scatter.default";
+    default:
+      return nullptr;
+    }
+  }
+
   /// What the tensor `top`, now `value`, is a view of changes with it.
   void changeParents(std::string name, std::string value) {
     while (memory.count(name)) {
@@ -216,9 +230,8 @@ private:
         auto named = [](const char *argument, const Argument &is) {
           return NamedArgument{argument, is, NamedArgument::Kind::Positional};
         };
-        if (of.sharing == Sharing::Slice || of.sharing == Sharing::Select) {
-          undo.target = of.sharing == Sharing::Slice ? "torch.ops.aten.slice_scatter.default"
-                                                     : "torch.ops.aten.select_scatter.default";
+        if (const char *scatter = scatterOf(of.sharing)) {
+          undo.target = scatter;
           undo.inputs[0].argument = whole;
           undo.inputs.insert(undo.inputs.begin() + 1, named("src", child));
         } else if (of.sharing == Sharing::Shape) {

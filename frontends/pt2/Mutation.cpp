@@ -52,6 +52,12 @@ void Mutations::add(const Node &node, const Graph &graph, bool isByBatch) {
       }
     return;
   }
+  if (observesRange(node.target)) {
+    for (const char *argument : {"running_min", "running_max", "scale", "zero_point"})
+      if (const llvm::StringRef buffer = bufferOf(firstName(node, argument)); !buffer.empty())
+        change(buffer);
+    return;
+  }
   if (const llvm::StringRef buffer = bufferOf(firstName(node, "self")); isInPlace(node.target) && !buffer.empty()) {
     change(buffer);
     for (const std::string &result : results) {

@@ -16,11 +16,11 @@ static Table byTarget(std::initializer_list<llvm::ArrayRef<OpRow>> groups) {
 
 static const Table &table() {
   static const Table rows = byTarget({
-      activationOps(), arithmeticOps(),  arrangeOps(), convolutionOps(), diagonalOps(), distanceOps(),
-      dropoutOps(),    elementwiseOps(), fourierOps(), functionOps(),    imageOps(),    indexOps(),
-      joinOps(),       leafOps(),        lossOps(),    memoryOps(),      neuralOps(),   orderOps(),
-      padOps(),        partOps(),        placeOps(),   poolOps(),        productOps(),  randomOps(),
-      recurrentOps(),  reduceOps(),      resizeOps(),  scatterOps(),     shapeOps(),    spectrumOps(),
+      activationOps(), arithmeticOps(),  arrangeOps(), convolutionOps(), countOps(),    diagonalOps(),  distanceOps(),
+      dropoutOps(),    elementwiseOps(), fourierOps(), functionOps(),    imageOps(),    indexOps(),     joinOps(),
+      leafOps(),       lossOps(),        memoryOps(),  neuralOps(),      orderOps(),    padOps(),       partOps(),
+      placeOps(),      poolOps(),        productOps(), quantizeOps(),    randomOps(),   recurrentOps(), reduceOps(),
+      resizeOps(),     scatterOps(),     shapeOps(),   solveOps(),       spectrumOps(),
   });
   return rows;
 }

@@ -46,6 +46,7 @@ llvm::ArrayRef<OpRow> complexFunctionOps();
 llvm::ArrayRef<OpRow> complexOps();
 llvm::ArrayRef<OpRow> complexProductOps();
 llvm::ArrayRef<OpRow> convolutionOps();
+llvm::ArrayRef<OpRow> countOps();
 llvm::ArrayRef<OpRow> diagonalOps();
 llvm::ArrayRef<OpRow> distanceOps();
 llvm::ArrayRef<OpRow> dropoutOps();
@@ -65,12 +66,14 @@ llvm::ArrayRef<OpRow> partOps();
 llvm::ArrayRef<OpRow> placeOps();
 llvm::ArrayRef<OpRow> poolOps();
 llvm::ArrayRef<OpRow> productOps();
+llvm::ArrayRef<OpRow> quantizeOps();
 llvm::ArrayRef<OpRow> randomOps();
 llvm::ArrayRef<OpRow> recurrentOps();
 llvm::ArrayRef<OpRow> reduceOps();
 llvm::ArrayRef<OpRow> resizeOps();
 llvm::ArrayRef<OpRow> scatterOps();
 llvm::ArrayRef<OpRow> shapeOps();
+llvm::ArrayRef<OpRow> solveOps();
 llvm::ArrayRef<OpRow> spectrumOps();
 
 } // namespace tessera::pt2

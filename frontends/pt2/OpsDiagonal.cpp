@@ -1,6 +1,7 @@
 //===- OpsDiagonal.cpp - diagonals and triangles of matrices ---------------===//
 
 #include "frontends/common/Axis.h"
+#include "frontends/common/Neural.h"
 #include "frontends/common/Pad.h"
 #include "frontends/pt2/OpTable.h"
 
@@ -79,6 +80,63 @@ template <CompareDirection side> LogicalResult opTriangle(Call &c) {
     return c.fail("expected a matrix");
   Value x = c.value("self");
   return c.set(c.b.select(besideDiagonal(c.b, shapeOf(x), diagonal, side), x, c.b.splatLike(x, 0)));
+}
+
+// --- Which write one ---
+
+/// A number on the main diagonal. `wrap`: of a tall matrix it begins again after each square and a row without it.
+LogicalResult opFillDiagonal(Call &c) {
+  const SmallVector<int64_t> shape(c.shape("self"));
+  const auto rank = static_cast<int64_t>(shape.size());
+  if (rank < 2 || (rank > 2 && !llvm::all_equal(shape)))
+    return c.fail("expected a matrix, or a tensor with dimensions of one size");
+  auto number = c.number("fill_value");
+  auto value = number ? c.splat(c.element("self"), *number) : FailureOr<Value>(failure());
+  if (failed(value))
+    return c.reason.empty() ? c.fail("the value is not a number that a double holds") : failure();
+  Build &b = c.b;
+  auto index = RankedTensorType::get(shape, b.builder.getI64Type());
+  Value first = b.iota(index, 0), isOn;
+  if (rank == 2 && c.flag("wrap", false) && shape[0] > shape[1])
+    first = frontend::floorRemainder(b, first, b.splatLike(first, static_cast<double>(shape[1] + 1)));
+  for (int64_t dim = 1; dim < rank; ++dim) {
+    Value isSame = b.compare(CompareDirection::Eq, first, b.iota(index, dim));
+    isOn = isOn ? b.mul(isOn, isSame) : isSame;
+  }
+  return c.set(b.select(isOn, b.broadcastTo(*value, shape), c.value("self")));
+}
+
+/// `src` as a diagonal of two dimensions of `self`.
+LogicalResult opDiagonalScatter(Call &c) {
+  const int64_t rank = c.rank("self");
+  auto first = axisOf(c.integerOr("dim1", 0), rank), second = axisOf(c.integerOr("dim2", 1), rank);
+  if (rank < 2 || !first || !second || *first == *second || c.element("src") != c.element("self"))
+    return c.fail("dimensions are out of range, or 'src' has another type");
+  SmallVector<int64_t> order;
+  for (int64_t dim = 0; dim < rank; ++dim)
+    if (dim != *first && dim != *second)
+      order.push_back(dim);
+  order.append({*first, *second});
+  Build &b = c.b;
+  Value x = frontend::permute(b, c.value("self"), order);
+  const SmallVector<int64_t> shape(shapeOf(x));
+  const int64_t rows = shape[rank - 2], columns = shape[rank - 1],
+                offset = std::clamp(c.integerOr("offset", 0), -rows, columns), column = std::max<int64_t>(offset, 0),
+                length = std::max<int64_t>(std::min(rows + std::min<int64_t>(offset, 0), columns - column), 0);
+  SmallVector<int64_t> wanted(ArrayRef<int64_t>(shape).drop_back(2)), dims;
+  wanted.push_back(length);
+  if (c.shape("src") != ArrayRef<int64_t>(wanted))
+    return c.fail("'src' has shape " + shapeText(c.shape("src")) + ", the diagonal " + shapeText(wanted));
+  if (c.type("self").getNumElements() == 0)
+    return c.set(c.value("self"));
+  frontend::Pads pads(rank - 1); // each element in its column, of all rows
+  pads.before[rank - 2] = column;
+  pads.after[rank - 2] = columns - column - length;
+  for (int64_t dim = 0; dim < rank; ++dim)
+    if (dim != rank - 2)
+      dims.push_back(dim);
+  Value wide = b.broadcast(frontend::padConstant(b, c.value("src"), pads, 0), shape, dims);
+  return c.set(frontend::permute(b, b.select(besideDiagonal(b, shape, offset), wide, x), frontend::inverse(order)));
 }
 
 // --- Which make one ---
@@ -167,8 +225,10 @@ const OpRow kRows[] = {
     {"aten.diag_embed.default", opDiagEmbed},
     {"aten.diagflat.default", opDiagFlat},
     {"aten.diagonal.default", opDiagonal},
+    {"aten.diagonal_scatter.default", opDiagonalScatter, "self,src"},
     {"aten.eye.default", opEye, ""},
     {"aten.eye.m", opEye, ""},
+    {"aten.fill_diagonal.default", opFillDiagonal}, // of fill_diagonal_
     {"aten.linalg_diagonal.default", opLinalgDiagonal, "A"},
     {"aten.trace.default", opTrace},
     {"aten.tril.default", opTriangle<CompareDirection::Ge>},

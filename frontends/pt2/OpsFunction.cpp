@@ -1,6 +1,7 @@
 //===- OpsFunction.cpp - functions of mathematics, rounding, limits ---------===//
 
 #include "frontends/common/Functions.h"
+#include "frontends/common/Gamma.h"
 #include "frontends/common/Neural.h"
 #include "frontends/pt2/OpTable.h"
 #include "frontends/pt2/Promote.h"
@@ -26,6 +27,14 @@ template <typename Op> LogicalResult simple(Call &c) {
   return ofFloat(c, [](Build &b, Value x) { return b.unary<Op>(x); });
 }
 template <Value (*function)(Build &, Value)> LogicalResult shared(Call &c) { return ofFloat(c, function); }
+/// Computed in f64, and as exact as narrower types are.
+template <Value (*function)(Build &, Value)> LogicalResult widened(Call &c) {
+  Type element = c.resultElement(), wide = c.b.builder.getF64Type();
+  if (!isa_and_nonnull<FloatType>(element) || element == wide)
+    return c.fail("it is not supported in f64, to whose last places it is not exact: convert what it reads to "
+                  "torch.float32");
+  return c.set(c.b.convert(function(c.b, c.b.convert(c.value("self"), wide)), element));
+}
 Value logarithm2(Build &b, Value x) { return b.scale(b.unary<LogOp>(x), 1 / std::log(2.0)); }
 Value logarithm10(Build &b, Value x) { return b.scale(b.unary<LogOp>(x), 1 / std::log(10.0)); }
 Value exponential2(Build &b, Value x) { return b.exp(b.scale(x, std::log(2.0))); }
@@ -194,6 +203,7 @@ const OpRow kRows[] = {
     {"aten.cos.default", simple<CosOp>},
     {"aten.cosh.default", shared<frontend::cosh>},
     {"aten.deg2rad.default", shared<radians>},
+    {"aten.digamma.default", widened<frontend::digamma>},
     {"aten.erf.default", simple<ErfOp>},
     {"aten.erfc.default", shared<complementaryErf>},
     {"aten.exp.default", simple<ExpOp>},
@@ -207,6 +217,7 @@ const OpRow kRows[] = {
     {"aten.isnan.default", check<frontend::isNaN, false>},
     {"aten.isneginf.default", check<isInfiniteTo<false>, false>},
     {"aten.isposinf.default", check<isInfiniteTo<true>, false>},
+    {"aten.lgamma.default", widened<frontend::logGamma>},
     {"aten.log.default", simple<LogOp>},
     {"aten.log10.default", shared<logarithm10>},
     {"aten.log1p.default", simple<Log1pOp>},
@@ -226,13 +237,16 @@ const OpRow kRows[] = {
     {"aten.sin.default", simple<SinOp>},
     {"aten.sinc.default", shared<sinc>},
     {"aten.sinh.default", shared<frontend::sinh>},
+    {"aten.special_digamma.default", widened<frontend::digamma>},
     {"aten.special_erf.default", simple<ErfOp>},
     {"aten.special_erfc.default", shared<complementaryErf>},
     {"aten.special_exp2.default", shared<exponential2>},
     {"aten.special_expit.default", simple<SigmoidOp>},
     {"aten.special_expm1.default", simple<Expm1Op>},
+    {"aten.special_gammaln.default", widened<frontend::logGamma>},
     {"aten.special_log1p.default", simple<Log1pOp>},
     {"aten.special_logit.default", opLogit},
+    {"aten.special_psi.default", widened<frontend::digamma>},
     {"aten.special_sinc.default", shared<sinc>},
     {"aten.sqrt.default", simple<SqrtOp>},
     {"aten.square.default", opSquare},

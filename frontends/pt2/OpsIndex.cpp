@@ -2,6 +2,7 @@
 
 #include "frontends/common/Axis.h"
 #include "frontends/common/Indexing.h"
+#include "frontends/pt2/Masked.h"
 #include "frontends/pt2/OpTable.h"
 #include "frontends/pt2/Places.h"
 
@@ -14,6 +15,10 @@ namespace {
 /// x[indices], tensors of integers for some of the dimensions.
 LogicalResult opIndex(Call &c) {
   auto list = c.list("indices");
+  if (list && list->size() == 1 && c.has((*list)[0]) && !c.constant((*list)[0]) && c.element((*list)[0]).isInteger(1) &&
+      c.rank((*list)[0]) > 0 && c.rank((*list)[0]) <= c.rank("self") &&
+      c.shape("self").take_front(c.rank((*list)[0])) == c.shape((*list)[0]))
+    return setMasked(c, c.value("self"), c.input((*list)[0]));
   auto found = list ? flatIndices(c, *list) : FailureOr<FlatIndices>(c.fail("expected indices"));
   if (failed(found))
     return failure();
@@ -26,6 +31,16 @@ LogicalResult opIndex(Call &c) {
     made = b.gatherRows(data, found->flat);
   }
   return c.set(frontend::permute(b, made, found->placed));
+}
+
+/// The elements where a mask is true, with which the tensor is broadcast.
+LogicalResult opMaskedSelect(Call &c) {
+  auto shape = broadcastShape(c.shape("self"), c.shape("mask"));
+  if (!shape || !c.element("mask").isInteger(1) || shape->empty())
+    return c.fail("the mask does not fit");
+  Build &b = c.b;
+  Value x = b.broadcastTo(c.value("self"), *shape), mask = b.broadcastTo(c.value("mask"), *shape);
+  return setMasked(c, x, mask);
 }
 
 LogicalResult opOneHot(Call &c) {
@@ -58,6 +73,7 @@ LogicalResult opIndexSelect(Call &c) {
 
 const OpRow kRows[] = {
     {"aten.index.Tensor", opIndex},
+    {"aten.masked_select.default", opMaskedSelect, "self,mask"},
     {"aten.one_hot.default", opOneHot},
     {"aten.index_select.default", opIndexSelect, "self,index"},
 };

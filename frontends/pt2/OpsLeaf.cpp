@@ -120,6 +120,11 @@ LogicalResult opNegated(Call &c) {
   auto a = c.number(c.has("a") ? "a" : "self");
   return a ? c.setNumber(-*a) : c.fail("expected a number");
 }
+/// A number as one of floats.
+LogicalResult opSymFloat(Call &c) {
+  auto a = c.number(c.has("a") ? "a" : "self");
+  return a ? c.setNumber(*a) : c.fail("expected a number");
+}
 LogicalResult opNothing(Call &c) { return success(); }
 /// A check that the exporter wrote: it must hold for the sizes that were chosen.
 LogicalResult opAssert(Call &c) {
@@ -176,6 +181,7 @@ const OpRow kRows[] = {
     {"_operator.neg", opNegated, ""},
     {"_operator.sub", onNumbers<difference>, ""},
     {"_operator.truediv", onNumbers<quotient>, ""},
+    {"torch.sym_float", opSymFloat, ""},
 };
 } // namespace
 

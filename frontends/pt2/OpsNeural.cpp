@@ -1,5 +1,6 @@
 //===- OpsNeural.cpp - normalisations, attention, embeddings ---------------===//
 
+#include "frontends/common/Functions.h"
 #include "frontends/common/Indexing.h"
 #include "frontends/common/Neural.h"
 #include "frontends/common/Pool.h"
@@ -249,14 +250,31 @@ std::optional<std::pair<int64_t, int64_t>> bagsOf(Call &c) {
   return std::pair(bags, all / bags);
 }
 
+/// The row that counts in no bag; the overload that is named after it counts a negative one from the end.
+FailureOr<std::optional<int64_t>> paddingOfBags(Call &c) {
+  const bool isWrapped = StringRef(c.node.target).ends_with(".padding_idx");
+  if (isWrapped && !c.has("padding_idx"))
+    return std::optional<int64_t>();
+  const int64_t given = c.integerOr("padding_idx", -1);
+  if (!isWrapped && given < 0)
+    return std::optional<int64_t>();
+  auto row = axisOf(given, c.shape("weight")[0]);
+  if (!row)
+    return c.fail("padding_idx is outside of the table");
+  return row;
+}
+
 LogicalResult opEmbeddingBag(Call &c) {
   const int64_t mode = c.integerOr("mode", 0); // sum, mean, max
   if (c.rank("weight") != 2 || c.isFloat("indices") || c.element("indices").isInteger(1) || mode < 0 || mode > 2)
     return c.fail("expected a table, integer indices and a mode");
   if (c.flag("scale_grad_by_freq", false) || c.flag("sparse", false))
     return c.fail("scale_grad_by_freq and sparse gradients are not supported");
-  if (c.integerOr("padding_idx", -1) >= 0 || c.wants(1) || c.wants(2) || c.wants(3))
-    return c.fail("padding_idx and results beyond the first are not supported");
+  if (c.wants(1) || c.wants(2) || c.wants(3))
+    return c.fail("results beyond the first are not supported");
+  auto padding = paddingOfBags(c);
+  if (failed(padding))
+    return failure();
   auto bags = bagsOf(c);
   if (!bags || bags->second == 0)
     return c.fail("expected offsets that are known and make bags of one size");
@@ -267,17 +285,31 @@ LogicalResult opEmbeddingBag(Call &c) {
   if (!countElements({bags->first, bags->second, width}))
     return c.fail("the result is too large");
   Build &b = c.b;
-  Value rows = b.gatherRows(c.value("weight"), b.reshape(*indices, {bags->first, bags->second}));
+  const SmallVector<int64_t> bagged = {bags->first, bags->second};
+  Value places = b.reshape(*indices, bagged), rows = b.gatherRows(c.value("weight"), places, *padding);
   if (c.isTensor("per_sample_weights")) {
     if (mode != 0 || c.element("per_sample_weights") != c.element("weight") ||
         c.shape("per_sample_weights") != c.shape("indices"))
       return c.fail("the weights of samples do not fit");
-    Value weights = b.reshape(c.value("per_sample_weights"), {bags->first, bags->second});
+    Value weights = b.reshape(c.value("per_sample_weights"), bagged);
     rows = b.mul(rows, b.broadcast(weights, shapeOf(rows), {0, 1}));
   }
-  if (mode == 2)
-    return c.set(frontend::reduceWindows(b, ReduceKind::Max, rows, {1})); // the first maximum has the gradient
-  return c.set(mode == 0 ? b.sum(rows, {1}) : frontend::mean(b, rows, {1}));
+  Value count; // of each bag: of what is no padding
+  if (*padding) {
+    Value counts = b.compare(CompareDirection::Ne, places, b.splatLike(places, static_cast<double>(**padding)));
+    const double nothing = mode == 2 ? -std::numeric_limits<double>::infinity() : 0;
+    rows = b.select(b.broadcast(counts, shapeOf(rows), {0, 1}), rows, b.splatLike(rows, nothing));
+    count = b.sum(b.convert(counts, c.element("weight")), {1});
+    count = b.broadcast(count, {bags->first, width}, {0});
+  }
+  if (mode == 2) { // the first maximum has the gradient; a bag of nothing is 0
+    Value most = frontend::reduceWindows(b, ReduceKind::Max, rows, {1});
+    return c.set(count ? b.select(frontend::compareWith(b, CompareDirection::Gt, count, 0), most, b.splatLike(most, 0))
+                       : most);
+  }
+  if (mode == 0)
+    return c.set(b.sum(rows, {1}));
+  return c.set(count ? b.div(b.sum(rows, {1}), b.max(count, b.splatLike(count, 1))) : frontend::mean(b, rows, {1}));
 }
 
 const OpRow kRows[] = {

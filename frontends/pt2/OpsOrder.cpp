@@ -127,6 +127,78 @@ LogicalResult opMedianAlong(Call &c) {
   return succeeded(kept(c, value, *dim)) ? kept(c, index, *dim, 1) : failure();
 }
 
+// --- Quantiles ---
+
+/// Where between two neighbours in the order a quantile is: the lower one, and how far it is to the next.
+struct Between {
+  int64_t lower;
+  double weight;
+};
+std::optional<Between> quantileAt(double q, int64_t size, Type element, StringRef interpolation) {
+  const double rank = frontend::roundTo(element, q * static_cast<double>(size - 1)), lower = std::floor(rank);
+  const auto at = static_cast<int64_t>(lower);
+  if (interpolation == "linear")
+    return Between{at, rank - lower};
+  if (interpolation == "midpoint")
+    return Between{at, rank > lower ? 0.5 : 0.0};
+  if (interpolation == "lower")
+    return Between{at, 0};
+  if (interpolation == "higher")
+    return Between{static_cast<int64_t>(std::ceil(rank)), 0};
+  if (interpolation == "nearest") // halves to even
+    return Between{static_cast<int64_t>(std::nearbyint(rank)), 0};
+  return std::nullopt;
+}
+
+/// Quantiles along a dimension or of all elements, one or a vector of them, which is the first dimension then.
+LogicalResult opQuantile(Call &c) {
+  SmallVector<double> quantiles;
+  const bool isVector = c.isTensor("q") && c.rank("q") == 1;
+  if (c.isTensor("q")) {
+    const HostTensor *known = c.known("q");
+    if (!known || !known->isFloat() || c.rank("q") > 1)
+      return c.fail("which quantiles are meant depends on data or weights: give numbers, or a tensor of them that the "
+                    "module makes");
+    quantiles.assign(known->floats.begin(), known->floats.end());
+  } else if (auto number = c.number("q")) {
+    quantiles.push_back(*number);
+  }
+  if (quantiles.empty() || llvm::any_of(quantiles, [](double q) { return !(q >= 0 && q <= 1); }))
+    return c.fail("expected quantiles from 0 to 1");
+  const int64_t rank = c.rank("self");
+  auto dim = c.has("dim") ? axisOf(c.integerOr("dim", 0), std::max<int64_t>(rank, 1)) : std::optional<int64_t>(0);
+  if (!dim || !(c.element("self").isF32() || c.element("self").isF64()) || c.type("self").getNumElements() == 0)
+    return c.fail("expected f32 or f64 that is not empty, and a dimension that is in range");
+  Build &b = c.b;
+  const bool isFlat = !c.has("dim") || rank == 0, isKept = c.flag("keepdim", false);
+  Value x = isFlat ? b.reshape(c.value("self"), {c.type("self").getNumElements()}) : c.value("self");
+  SmallVector<int64_t> shape(isKept && isFlat ? rank : 0, 1); // of one quantile
+  if (!isFlat) {
+    shape.assign(shapeOf(x).begin(), shapeOf(x).end());
+    shape[*dim] = 1;
+    if (!isKept)
+      shape.erase(shape.begin() + *dim);
+  }
+  const int64_t size = shapeOf(x)[*dim];
+  Value ordered = frontend::inOrder(b, x, *dim, size, /*descending=*/false).values;
+  SmallVector<int64_t> one(shape);
+  one.insert(one.begin(), 1);
+  SmallVector<Value> made;
+  for (double q : quantiles) {
+    auto place = quantileAt(q, size, c.element("self"), c.text("interpolation", "linear"));
+    if (!place)
+      return c.fail("the interpolation is not supported");
+    Value value = frontend::elementAlong(b, ordered, *dim, place->lower);
+    if (place->weight > 0) { // from the nearer one, as torch.lerp
+      Value next = frontend::elementAlong(b, ordered, *dim, place->lower + 1), step = b.sub(next, value);
+      value = place->weight < 0.5 ? b.add(value, b.scale(step, place->weight))
+                                  : b.sub(next, b.scale(step, 1 - place->weight));
+    }
+    made.push_back(b.reshape(unlessNaN(b, x, {*dim}, value), one));
+  }
+  return c.set(isVector ? b.concat(made, 0) : b.reshape(made.front(), shape));
+}
+
 // --- Searches ---
 
 /// How many of sorted numbers, a vector or one for each row of `self`, are below each element; with `right` those that
@@ -234,6 +306,8 @@ const OpRow kRows[] = {
     {"aten.median.default", opMedian},
     {"aten.median.dim", opMedianAlong},
     {"aten.min.dim", opExtremeAlong<true>},
+    {"aten.quantile.default", opQuantile, "self,q"},
+    {"aten.quantile.scalar", opQuantile},
     {"aten.searchsorted.Tensor", opSearchSorted, "self,sorted_sequence"},
     {"aten.sort.default", opSort},
     {"aten.sort.stable", opSort},

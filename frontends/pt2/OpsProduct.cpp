@@ -3,6 +3,7 @@
 #include "frontends/common/Axis.h"
 #include "frontends/common/Einsum.h"
 #include "frontends/pt2/OpTable.h"
+#include "frontends/pt2/Promote.h"
 
 using namespace mlir;
 using namespace tessera::train;
@@ -118,12 +119,14 @@ template <bool isSum> LogicalResult opAddBatches(Call &c) {
 
 /// Each element of one vector times each of the other.
 FailureOr<Value> outerProduct(Call &c, StringRef first, StringRef second) {
-  if (failed(checkTypes(c, first, second)) || c.rank(first) != 1 || c.rank(second) != 1)
-    return c.fail("operands are not vectors of one type");
+  Type element = promoted(c, first, second);
+  if (!element || element.isInteger(1) || c.rank(first) != 1 || c.rank(second) != 1)
+    return c.fail("operands are not vectors of numbers");
   const SmallVector<int64_t> shape = {c.shape(first)[0], c.shape(second)[0]};
   if (!countElements(shape))
     return c.fail("the result is too large");
-  return c.b.mul(c.b.broadcast(c.value(first), shape, {0}), c.b.broadcast(c.value(second), shape, {1}));
+  Value x = c.b.convert(c.value(first), element), y = c.b.convert(c.value(second), element);
+  return c.b.mul(c.b.broadcast(x, shape, {0}), c.b.broadcast(y, shape, {1}));
 }
 LogicalResult opOuter(Call &c) {
   auto product = outerProduct(c, "self", "vec2");

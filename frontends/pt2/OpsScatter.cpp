@@ -1,5 +1,7 @@
 //===- OpsScatter.cpp - reads and writes of elements by index ---------------===//
 
+#include "frontends/common/Functions.h"
+#include "frontends/common/Masks.h"
 #include "frontends/common/Scatter.h"
 #include "frontends/pt2/OpTable.h"
 #include "frontends/pt2/Places.h"
@@ -45,43 +47,70 @@ LogicalResult opTakeAlongDim(Call &c) {
   return gather(c, *dim);
 }
 
-LogicalResult scatter(Call &c, ScatterKind kind) {
-  if (failed(checkElements(c)))
-    return failure();
+/// What is written, of the shape of the indices.
+FailureOr<Value> updatesOf(Call &c) {
   Build &b = c.b;
   const SmallVector<int64_t> shape(c.shape("index"));
-  Value updates;
   if (c.isTensor("src")) {
     if (c.rank("src") != c.rank("index") || c.element("src") != c.element("self"))
       return c.fail("what is written has another type or rank");
     for (auto [size, most] : llvm::zip_equal(shape, c.shape("src")))
       if (size > most)
         return c.fail("there are more indices than elements to write");
-    updates = b.slice(c.value("src"), SmallVector<int64_t>(shape.size(), 0), shape);
-  } else {
-    auto value = c.number("value");
-    auto one = value ? c.splat(c.element("self"), *value) : FailureOr<Value>(failure());
-    if (failed(one))
-      return c.reason.empty() ? c.fail("the value is not a number that a double holds") : failure();
-    updates = b.broadcastTo(*one, shape);
+    return b.slice(c.value("src"), SmallVector<int64_t>(shape.size(), 0), shape);
   }
-  return frontend::scatterElements(c, c.integerOr("dim", 0), kind, updates);
+  auto value = c.number("value");
+  auto one = value ? c.splat(c.element("self"), *value) : FailureOr<Value>(failure());
+  if (failed(one))
+    return c.reason.empty() ? c.fail("the value is not a number that a double holds") : failure();
+  return b.broadcastTo(*one, shape);
+}
+
+LogicalResult scatter(Call &c, ScatterKind kind) {
+  if (failed(checkElements(c)))
+    return failure();
+  auto updates = updatesOf(c);
+  if (failed(updates))
+    return failure();
+  auto made = frontend::scattered(c, c.integerOr("dim", 0), kind, c.value("self"), *updates);
+  return failed(made) ? failure() : c.set(*made);
 }
 template <ScatterKind kind> LogicalResult opScatter(Call &c) { return scatter(c, kind); }
 
+/// The tensor with what is written combined where it lands; without `include_self`, what was there counts only where
+/// nothing lands.
 LogicalResult opScatterReduce(Call &c) {
   const std::string how = c.text("reduce", "");
-  if (!c.flag("include_self", true))
-    return c.fail("include_self=False is not supported");
-  if (how == "sum")
-    return scatter(c, ScatterKind::Add);
-  if (how == "prod")
-    return scatter(c, ScatterKind::Mul);
-  if (how == "amax")
-    return scatter(c, ScatterKind::Max);
-  if (how == "amin")
-    return scatter(c, ScatterKind::Min);
-  return c.fail("reduction '" + how + "' is not supported");
+  const bool isMean = how == "mean", hasSelf = c.flag("include_self", true);
+  const std::optional<ScatterKind> kind = how == "sum" || isMean ? std::optional(ScatterKind::Add)
+                                          : how == "prod"        ? std::optional(ScatterKind::Mul)
+                                          : how == "amax"        ? std::optional(ScatterKind::Max)
+                                          : how == "amin"        ? std::optional(ScatterKind::Min)
+                                                                 : std::nullopt;
+  if (!kind)
+    return c.fail("reduction '" + how + "' is not supported");
+  if (hasSelf && !isMean)
+    return scatter(c, *kind);
+  if (failed(checkElements(c)))
+    return failure();
+  if (!c.isFloat("self"))
+    return c.fail("of integers the mean, and reductions with include_self=False, are not supported");
+  auto updates = updatesOf(c);
+  if (failed(updates))
+    return failure();
+  Build &b = c.b;
+  const int64_t dim = c.integerOr("dim", 0);
+  Value x = c.value("self"), start = hasSelf ? x : frontend::neutral(b, *kind, c.type("self"));
+  auto combined = frontend::scattered(c, dim, *kind, start, *updates);
+  // The number of what lands, which has no gradient.
+  auto counts = frontend::scattered(c, dim, ScatterKind::Add, b.splatLike(x, 0), b.splatLike(*updates, 1));
+  if (failed(combined) || failed(counts))
+    return failure();
+  Value isHit = frontend::compareWith(b, CompareDirection::Gt, *counts, 0), one = b.splatLike(x, 1);
+  Value result = !isMean   ? *combined
+                 : hasSelf ? b.div(*combined, b.add(*counts, one))
+                           : b.div(*combined, b.select(isHit, *counts, one));
+  return c.set(hasSelf ? result : b.select(isHit, result, x));
 }
 
 /// What places rows along a dimension; `rows` gives them, the dimension in front.
@@ -141,22 +170,33 @@ LogicalResult opIndexFill(Call &c) {
   });
 }
 
-/// Of a mask that is not known: `values` where it is true, which must be the same for all.
+/// By a mask of the leading dimensions that is not known: values that are the same wherever it is true, or a row for
+/// each true element, in order.
 LogicalResult putByMask(Call &c, int mask) {
-  const int64_t rank = c.rank(mask);
-  if (rank > c.rank("self") || c.shape(mask) != c.shape("self").take_front(rank) ||
-      c.rank("values") > c.rank("self") - rank || c.element("values") != c.element("self"))
-    return c.fail("values for a mask that depends on data must be the same wherever it is true");
+  const int64_t rank = c.rank(mask), trailing = c.rank("self") - rank;
+  if (trailing < 0 || c.shape(mask) != c.shape("self").take_front(rank) || c.element("values") != c.element("self"))
+    return c.fail("the mask or the values do not fit");
   Build &b = c.b;
-  SmallVector<int64_t> dims = llvm::to_vector(llvm::seq<int64_t>(0, rank));
-  auto shape = broadcastShape(c.shape("self"), c.shape("values"));
-  if (!shape || ArrayRef<int64_t>(*shape) != c.shape("self"))
-    return c.fail("the values do not fit");
-  Value wide = b.broadcast(c.input(mask), c.shape("self"), dims), x = c.value("self"),
-        values = b.broadcastTo(c.value("values"), c.shape("self"));
+  Value narrow = c.input(mask), x = c.value("self"), values = c.value("values");
   const bool adds = c.flag("accumulate", false);
   if (adds && c.element("self").isInteger(1))
     return c.fail("booleans are not added");
+  const SmallVector<int64_t> inner(c.shape("self").take_back(trailing));
+  if (rank > 0 && c.rank("values") == trailing + 1 && c.shape("values")[0] > 1) { // a row for each
+    SmallVector<int64_t> rows(inner);
+    rows.insert(rows.begin(), c.shape("values")[0]);
+    if (broadcastShape(rows, c.shape("values")) != rows)
+      return c.fail("the values do not fit");
+    values =
+        frontend::placeByMask(b, adds ? b.splatLike(x, 0) : x, narrow, b.broadcastTo(values, rows), /*mustFit=*/true);
+    return c.set(adds ? b.add(x, values) : values);
+  }
+  if (c.rank("values") == trailing + 1 && c.shape("values")[0] == 1)
+    values = b.reshape(values, c.shape("values").drop_front());
+  if (broadcastShape(inner, shapeOf(values)) != inner)
+    return c.fail("the values do not fit");
+  values = b.broadcastTo(values, c.shape("self"));
+  Value wide = b.broadcast(narrow, c.shape("self"), llvm::to_vector(llvm::seq<int64_t>(0, rank)));
   return c.set(b.select(wide, adds ? b.add(x, values) : values, x));
 }
 
@@ -189,23 +229,46 @@ LogicalResult opIndexPut(Call &c) {
   return c.set(frontend::permute(b, result, frontend::inverse(found->order)));
 }
 
-/// The elements of `source` in their order, where a known mask is true.
+/// The elements of `source` in their order, where a mask is true.
 LogicalResult opMaskedScatter(Call &c) {
-  const HostTensor *mask = c.known("mask");
-  if (!mask || !c.element("mask").isInteger(1) || c.shape("mask") != c.shape("self"))
-    return c.fail("the mask is not known, or has another shape");
-  frontend::KnownIndices places;
-  for (int64_t i = 0; i < mask->size(); ++i)
-    if (mask->ints[i] != 0)
-      places.push_back(i);
-  const auto count = static_cast<int64_t>(places.size());
-  if (c.element("source") != c.element("self") || count > c.type("source").getNumElements())
-    return c.fail("the source has another type, or too few elements");
+  auto shape = broadcastShape(c.shape("self"), c.shape("mask"));
+  if (!shape || !c.element("mask").isInteger(1) || c.element("source") != c.element("self"))
+    return c.fail("the mask does not fit, or the source has another type");
   Build &b = c.b;
-  Value data = b.reshape(c.value("self"), {c.type("self").getNumElements()}),
-        source = b.reshape(c.value("source"), {c.type("source").getNumElements()});
-  Value placed = frontend::placeKnown(b, ScatterKind::Replace, data, 0, places, b.slice(source, {0}, {count}));
-  return c.set(b.reshape(placed, c.shape("self")));
+  const int64_t all = *countElements(*shape), given = c.type("source").getNumElements();
+  Value data = b.broadcastTo(c.value("self"), *shape), source = b.reshape(c.value("source"), {given});
+  if (const HostTensor *mask = c.known("mask"); mask && c.shape("mask") == ArrayRef<int64_t>(*shape)) {
+    frontend::KnownIndices places;
+    for (int64_t i = 0; i < mask->size(); ++i)
+      if (mask->ints[i] != 0)
+        places.push_back(i);
+    const auto count = static_cast<int64_t>(places.size());
+    if (count > given)
+      return c.fail("the mask has " + Twine(count) + " elements that are true, the source " + Twine(given));
+    Value placed =
+        frontend::placeKnown(b, ScatterKind::Replace, b.reshape(data, {all}), 0, places, b.slice(source, {0}, {count}));
+    return c.set(b.reshape(placed, *shape));
+  }
+  // Rows, where the mask repeats its elements along the last dimensions.
+  Value mask = b.broadcastTo(c.value("mask"), *shape);
+  const int64_t rank = shape->empty() ? 0 : frontend::dimsOfMask(mask);
+  SmallVector<int64_t> leading(ArrayRef<int64_t>(*shape).take_front(rank));
+  const int64_t rows = *countElements(leading), width = rows == 0 ? 0 : all / rows;
+  if (all == 0)
+    return c.set(data);
+  if (given < width)
+    return c.fail("the source has " + Twine(given) + " elements, and one that is true in the mask takes " +
+                  Twine(width));
+  SmallVector<int64_t> limits(*shape), zeros(shape->size(), 0);
+  std::fill(limits.begin() + rank, limits.end(), 1);
+  if (leading.empty())
+    leading = {1};
+  Value narrow = b.reshape(b.slice(mask, zeros, limits), leading);
+  SmallVector<int64_t> flat(leading);
+  flat.push_back(width);
+  Value table = b.reshape(b.slice(source, {0}, {given / width * width}), {given / width, width});
+  Value placed = frontend::placeByMask(b, b.reshape(data, flat), narrow, table, /*mustFit=*/false);
+  return c.set(b.reshape(placed, *shape));
 }
 
 const OpRow kRows[] = {

@@ -2,25 +2,54 @@
 
 #include "frontends/pt2/Out.h"
 
+#include "frontends/pt2/OpTable.h"
+
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringSwitch.h"
 
 namespace tessera::pt2 {
 
 namespace {
+/// Overloads of one name take other arguments, so that each is here by itself.
+constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> kWithoutOut[] = {
+    {"aten.abs.out", "aten.abs.default"},
+    {"aten.add.out", "aten.add.Tensor"},
+    {"aten.arange.start_out", "aten.arange.start_step"},
+    {"aten.atan2.out", "aten.atan2.default"},
+    {"aten.bmm.out", "aten.bmm.default"},
+    {"aten.clamp.out", "aten.clamp.default"},
+    {"aten.cos.out", "aten.cos.default"},
+    {"aten.div.out", "aten.div.Tensor"},
+    {"aten.exp.out", "aten.exp.default"},
+    {"aten.eye.m_out", "aten.eye.m"},
+    {"aten.eye.out", "aten.eye.default"},
+    {"aten.full.out", "aten.full.default"},
+    {"aten.linspace.out", "aten.linspace.default"},
+    {"aten.log.out", "aten.log.default"},
+    {"aten.matmul.out", "aten.matmul.default"},
+    {"aten.maximum.out", "aten.maximum.default"},
+    {"aten.minimum.out", "aten.minimum.default"},
+    {"aten.mm.out", "aten.mm.default"},
+    {"aten.mul.out", "aten.mul.Tensor"},
+    {"aten.mv.out", "aten.mv.default"},
+    {"aten.neg.out", "aten.neg.default"},
+    {"aten.ones.out", "aten.ones.default"},
+    {"aten.sin.out", "aten.sin.default"},
+    {"aten.sqrt.out", "aten.sqrt.default"},
+    {"aten.sub.out", "aten.sub.Tensor"},
+    {"aten.zeros.out", "aten.zeros.default"},
+};
+
 /// The operator without `out`; empty where it is not rewritten.
-llvm::StringRef withoutOut(llvm::StringRef target) {
-  return llvm::StringSwitch<llvm::StringRef>(target)
-      .Case("torch.ops.aten.add.out", "torch.ops.aten.add.Tensor")
-      .Case("torch.ops.aten.div.out", "torch.ops.aten.div.Tensor")
-      .Case("torch.ops.aten.mul.out", "torch.ops.aten.mul.Tensor")
-      .Case("torch.ops.aten.sub.out", "torch.ops.aten.sub.Tensor")
-      .Default("");
+std::string withoutOut(llvm::StringRef target) {
+  for (const auto &[with, without] : kWithoutOut)
+    if (shortTarget(target) == with)
+      return "torch.ops." + without.str();
+  return "";
 }
 
 /// The operator that makes a new tensor; `node` becomes a copy of it. Nothing if it is not of the expected form.
 std::optional<Node> split(Graph &graph, Node &node, size_t &count) {
-  const llvm::StringRef target = withoutOut(node.target);
+  const std::string target = withoutOut(node.target);
   const Argument *out = target.empty() ? nullptr : node.input("out");
   const auto *result = node.outputs.size() == 1 ? node.outputs[0].as<TensorArg>() : nullptr;
   if (!out || !out->as<TensorArg>() || !result || !graph.tensors.count(result->name))
@@ -29,7 +58,7 @@ std::optional<Node> split(Graph &graph, Node &node, size_t &count) {
   graph.tensors[name] = graph.tensors[result->name];
   const Argument buffer = *out;
   Node made = node;
-  made.target = target.str();
+  made.target = target;
   llvm::erase_if(made.inputs, [](const NamedArgument &input) { return input.name == "out"; });
   made.outputs = {Argument{TensorArg{name}}};
   node.target = "torch.ops.aten.copy_.default";
@@ -38,6 +67,13 @@ std::optional<Node> split(Graph &graph, Node &node, size_t &count) {
   return made;
 }
 } // namespace
+
+std::vector<std::string> outOperators() {
+  std::vector<std::string> names;
+  for (const auto &row : kWithoutOut)
+    names.push_back(row.first.str());
+  return names;
+}
 
 void replaceOut(Graph &graph) {
   std::vector<Node> old = std::move(graph.nodes);

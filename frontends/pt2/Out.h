@@ -12,9 +12,12 @@
 
 namespace tessera::pt2 {
 
-/// Rewrites sums, differences, products and quotients of a graph that was checked, and of the graphs in it. Few
-/// modules use out= of other operators.
+/// Rewrites the operators of a graph that was checked, and of the graphs in it, that `outOperators` names. Few modules
+/// use out= of others.
 void replaceOut(Graph &graph);
+
+/// Names of the operators that are rewritten so: "aten.add.out".
+std::vector<std::string> outOperators();
 
 } // namespace tessera::pt2
 

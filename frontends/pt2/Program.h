@@ -313,6 +313,12 @@ struct Weight {
   ScalarType dtype = ScalarType::Unknown;
   std::vector<int64_t> sizes, strides; // strides in elements
   int64_t storageOffset = 0;           // in elements
+
+  /// Whether another one that shares its entry is the same tensor.
+  bool isSame(const Weight &other) const {
+    return dtype == other.dtype && sizes == other.sizes && strides == other.strides &&
+           storageOffset == other.storageOffset;
+  }
 };
 
 struct Program {

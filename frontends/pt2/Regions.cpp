@@ -58,11 +58,19 @@ class Origins {
 public:
   explicit Origins(const Graph &body) {
     for (const Argument &input : body.inputs)
-      if (const auto *tensor = input.as<TensorArg>())
+      if (const auto *tensor = input.as<TensorArg>()) {
         shared.insert(tensor->name);
+        given.insert(tensor->name);
+      }
+    auto isMade = [&](const std::string &name) {
+      const std::optional<std::string> source = sourceOf(name);
+      return source && !given.contains(*source);
+    };
     for (const Node &node : body.nodes) {
       const Alias alias = aliasOf(node, body);
-      const std::optional<bool> isArgument = returnsArgument(node, body);
+      std::optional<bool> isArgument = returnsArgument(node, body);
+      if (!isArgument && llvm::all_of(alias.of, isMade))
+        isArgument = false; // without a gradient either way
       const bool isShared = llvm::any_of(alias.of, [&](const std::string &name) { return shared.contains(name); });
       for (const Argument &output : node.outputs)
         eachName(output, [&](const std::string &name) {
@@ -89,6 +97,7 @@ public:
   }
 
 private:
+  llvm::StringSet<> given;                             ///< the inputs
   llvm::StringSet<> shared;                            ///< what may have memory of an input
   llvm::StringMap<std::optional<std::string>> sources; ///< of tensors that are not themselves
 };

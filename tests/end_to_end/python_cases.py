@@ -16,16 +16,8 @@ import numpy
 import tessera
 import torch
 import torch.nn.utils.prune
+from program_cases import CASES, IS_OLD, case, example, refused
 from torch.utils.checkpoint import checkpoint
-
-CASES = {}
-IS_OLD = tuple(map(int, torch.__version__.split(".")[:2])) < (2, 9)
-
-
-def case(function):
-    CASES[function.__name__] = function
-    return function
-
 
 SEEDING = {"seed": lambda: torch.manual_seed(0), "seed of random": lambda: torch.random.manual_seed(3), "new seed": torch.seed,
            "seed of a generator": lambda: torch.default_generator.manual_seed(3),
@@ -119,10 +111,6 @@ class Net(torch.nn.Module):
         return self.second(self.norm(self.drop(torch.relu(h * self.table))))
 
 
-def example():
-    return torch.randn(4, 6)
-
-
 class Words(torch.nn.Module):
     """An embedding with positions: at most 9 of them, or exactly `length`. Its buffer is expanded: elements share memory."""
 
@@ -138,12 +126,6 @@ class Words(torch.nn.Module):
 
 def tokens():
     return torch.arange(20).reshape(4, 5) % 7
-
-
-def refused(test, words, *arguments, **options):
-    with test.assertRaises(tessera.ExportError) as caught:
-        tessera.export(*arguments, **options)
-    test.assertIn(words, str(caught.exception))
 
 
 @case

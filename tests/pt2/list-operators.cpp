@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/pt2/OpTable.h"
+#include "frontends/pt2/Out.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -13,6 +14,8 @@ using namespace tessera::pt2;
 int main() {
   for (const OpRow *row : allOps())
     llvm::outs() << row->target << "\tsupported\t\n";
+  for (const std::string &name : outOperators())
+    llvm::outs() << name << "\tsupported\t\n";
   for (const RefusedOp &op : refusedOps())
     llvm::outs() << op.target << "\trefused\t" << op.reason << "\n";
   return 0;

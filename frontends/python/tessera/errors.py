@@ -56,11 +56,22 @@ def first_line(why, length=300):
 def user_line(why):
     """The innermost line outside of PyTorch at which an exception was raised, " (file:line: code)" as tessera-compile writes it;
     an empty text if there is none."""
+    line = innermost(traceback.extract_tb(why.__traceback__))
+    return f" ({line})" if line else ""
+
+
+def outside_line():
+    """The innermost line outside of PyTorch and of this package that is being run, "file:line: code"."""
+    return innermost(traceback.extract_stack())
+
+
+def innermost(frames):
+    """The last of some frames that is outside, "file:line: code"; an empty text if there is none."""
     import torch
-    inside = [os.path.dirname(os.path.abspath(path)) + os.sep for path in (torch.__file__, __file__)]
-    for frame in reversed(traceback.extract_tb(why.__traceback__)):
-        if os.path.isfile(frame.filename) and not frame.filename.startswith(tuple(inside)):
-            return f" ({frame.filename}:{frame.lineno}: {frame.line})"
+    inside = tuple(os.path.dirname(os.path.abspath(path)) + os.sep for path in (torch.__file__, __file__))
+    for frame in reversed(frames):
+        if os.path.isfile(frame.filename) and not frame.filename.startswith(inside):
+            return f"{frame.filename}:{frame.lineno}: {frame.line}"
     return ""
 
 

@@ -8,14 +8,18 @@ import os
 import warnings
 
 import torch
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from . import archive
 from .dimensions import fixed_dimensions, input_names, narrowed, shapes_for, wanted_dimensions
 from .errors import ExportError, first_line, listed, user_line
+from .finite import FiniteAssumed
 from .module_checks import check_parameters, has_values
 from .module_step import in_training, kept
 from .program_check import check_program
 from .weightless import as_fake, mode_of
+
+BRANCHES = "; Python cannot branch on values in a program: torch.where chooses by them, and what only checks them can be left out"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,15 +113,20 @@ def export(module, example_inputs, *, dynamic=None, kwargs=None, check=True):
     if len(names) != len(inputs):
         raise ExportError(f"forward takes {len(names)} inputs, the example has {len(inputs)}")
     named = {**dict(zip(names, inputs)), **kwargs}
+    finite = FiniteAssumed()
     with in_training(module), as_fake(module, mode), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         choices = wanted_dimensions(dynamic, named)
-        program, reason = traced(module, inputs, kwargs, named, choices)
+        with finite:
+            program, reason = traced(module, inputs, kwargs, named, choices)
         made = Program(program)
         functions = check_program(module, program, inputs, kwargs) if mode is None and check else []
     if functions:
         warnings.warn("the backward passes of custom autograd functions are not part of a program, and were compared for the "
                       f"example only: {listed(functions)}", stacklevel=2)
+    if finite.lines:
+        warnings.warn("checks whether numbers are finite are left out, and the program goes on as if they were; training skips a "
+                      f"step whose numbers are not finite: {listed(dict.fromkeys(finite.lines), 3)}", stacklevel=2)
     tell_fixed(made, named, choices[0], dynamic, reason)
     return made
 
@@ -144,7 +153,8 @@ def traced(module, inputs, kwargs, named, choices):
                 shapes = narrowed(shapes, str(why))
                 if shapes is None:
                     break
-    raise ExportError(f"torch.export: {reason_of(problem)}{user_line(problem)}") from problem
+    hint = BRANCHES if isinstance(problem, GuardOnDataDependentSymNode) else ""
+    raise ExportError(f"torch.export: {reason_of(problem)}{user_line(problem)}{hint}") from problem
 
 
 @contextlib.contextmanager

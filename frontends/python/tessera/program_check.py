@@ -5,7 +5,8 @@ differ here. Weights are other ones than the exported, so that numbers that were
 """
 
 import torch
-from torch.func import functional_call
+from torch.export.graph_signature import InputKind
+from torch.utils import _pytree
 
 from .differences import differing
 from .dimensions import input_names
@@ -104,12 +105,18 @@ def run_program(model, program, inputs, kwargs, which):
         made = parameter.detach().clone().requires_grad_(parameter.requires_grad)
         copies[name] = made
         of.update({each: made for each in (name, *others)})
-    inner = program.module()
-    there = {name for name, _ in inner.named_parameters(remove_duplicate=False)}
-    buffers = {name: buffer.detach().clone() for name, buffer in model.named_buffers(remove_duplicate=False)
-               if name in dict(inner.named_buffers(remove_duplicate=False))}
-    result = functional_call(inner, {**{name: of[name] for name in there if name in of}, **buffers}, inputs, kwargs)
-    outputs = outputs_of(result)[1]
+    buffers, clones = {}, {}  # two names of one buffer stay one
+    for name, buffer in model.named_buffers(remove_duplicate=False):
+        buffers[name] = clones.setdefault(id(buffer), buffer.detach().clone())
+    positions, named = _pytree.tree_unflatten(list(range(program.call_spec.in_spec.num_leaves)), program.call_spec.in_spec)
+    flat = {**dict(zip(positions, inputs)), **{at: kwargs[name] for name, at in named.items()}}
+    # Not program.module(), which cannot be made where a module is called "code", as what torch.fx generates is.
+    given, users = [], iter(range(len(flat)))
+    for spec in program.graph_signature.input_specs:
+        given.append(flat[next(users)] if spec.kind is InputKind.USER_INPUT else
+                     of.get(spec.target, buffers.get(spec.target, program.constants.get(spec.target))))
+    result = program.graph_module(*given)
+    outputs = outputs_of(_pytree.tree_unflatten(result, program.call_spec.out_spec))[1]
     combine(outputs, which).backward()
     return outputs, {name: tensor.grad for name, tensor in copies.items()}
 

@@ -18,6 +18,11 @@ ROWS = [
     unary("log10", "positive"), unary("sqrt", "positive"), unary("rsqrt", "positive"), unary("reciprocal", "positive"),
     unary("erf"), unary("sigmoid"), unary("neg"), unary("relu"), unary("silu"), unary("square"),
     unary("ceil"), unary("floor"), unary("round"), unary("trunc"), unary("sign"),
+    # Beside the zeros at 1 and 2, of both signs, and far from 0.
+    row("lgamma", "aten.lgamma.default", lambda x, y: (aten.lgamma.default(torch.cat([x * 4, y, x * 1e-3 + 1, x * 1e-6 + 2])),
+                                                        aten.lgamma.default(y * 1e9) * 1e-11), f(12), f(12, kind="positive")),
+    row("digamma", "aten.digamma.default", lambda x: aten.digamma.default(torch.cat([x * 4, x * 0.01 + 1.4616])), f(12)),
+    row("lgamma_double", "aten.lgamma.default", lambda x: aten.lgamma.default(x.double()), f(3), refused="torch.float32"),
     row("abs_int", "aten.abs.default", aten.abs.default, i(4, 3, low=-5, high=6)),
     row("relu_int", "aten.relu.default", aten.relu.default, i(4, 3, low=-5, high=6)),
     row("exp_int", "aten.exp.default", aten.exp.default, i(4, 3, low=-2, high=3)),

@@ -24,7 +24,7 @@ ROWS = [
     row("index_mask", "aten.index.Tensor", lambda x, y: aten.index.Tensor(x, [y]).sum(0) * x[0], f(4, 3), k([True, False, True, True])),
     row("index_mask_inner", "aten.index.Tensor", lambda x, y, z: aten.index.Tensor(x, [z, y]).sum(), f(3, 2, 2),
         k([[True, False], [True, True]]), k(2)),
-    row("index_bool", "aten.index.Tensor", lambda x: aten.index.Tensor(x, [x > 0]).sum(), f(4), refused="depends on data"),
+    row("index_bool", "aten.index.Tensor", lambda x: aten.index.Tensor(x, [x > 0]).sum(), f(4)),
     row("index_put", "aten.index_put.default", lambda x, y, z: aten.index_put.default(x, [y], z), f(5, 3), k([3, 1]), f(2, 3)),
     row("index_put_add", "aten.index_put.default", lambda x, y, z: aten.index_put.default(x, [y], z, True), f(5, 3), i(4, high=5), f(4, 3)),
     row("index_put_two", "aten.index_put.default", lambda x, y, z, v: aten.index_put.default(x, [y, z], v, True), f(5, 3), i(4, high=5),
@@ -45,10 +45,16 @@ ROWS = [
     *(row(f"scatter_reduce_{how}", "aten.scatter_reduce.two", lambda x, y, z, how=how: aten.scatter_reduce.two(x, 1, y, z, how),
           f(4, 5, kind="positive"), i(4, 3, high=5), f(4, 3, kind="positive"))
       for how in ("sum", "prod", "amax", "amin")),
-    row("scatter_reduce_other", "aten.scatter_reduce.two", lambda x, y, z: aten.scatter_reduce.two(x, 1, y, z, "sum", include_self=False),
-        f(4, 5), i(4, 3, high=5), f(4, 3), refused="include_self"),
-    row("masked_scatter", "aten.masked_scatter.default", lambda x, y, z: aten.masked_scatter.default(x, y > 0, z), f(3, 4), f(3, 4), f(12), refused="mask is not known"),
-    row("masked_scatter_known", "aten.masked_scatter.default", lambda x, y, z: aten.masked_scatter.default(x, y, z), f(2, 3),
-        k([[True, False, True], [False, True, True]]), f(5)),
+    *(row(f"scatter_reduce_{how}_mean", "aten.scatter_reduce.two",
+          lambda x, y, z, include=include: aten.scatter_reduce.two(x, 1, y, z, "mean", include_self=include), f(4, 5), i(4, 3, high=5), f(4, 3))
+      for how, include in (("with", True), ("without", False))),
+    *(row(f"scatter_reduce_new_{how}", "aten.scatter_reduce.two",
+          lambda x, y, z, how=how: aten.scatter_reduce.two(x, 1, y, z, how, include_self=False),
+          f(4, 5, kind="positive"), i(4, 3, high=5), f(4, 3, kind="positive"))
+      for how in ("sum", "prod", "amax", "amin")),
+    row("scatter_reduce_new_known", "aten.scatter_reduce.two",
+        lambda x, y, z: aten.scatter_reduce.two(x, 0, y, z, "amax", include_self=False), f(5), k([3, 1, 3]), f(3)),
+    row("scatter_reduce_new_integers", "aten.scatter_reduce.two",
+        lambda x, y: aten.scatter_reduce.two(x, 1, y, x, "amax", include_self=False), i(4, 5), i(4, 3, high=5), refused="of integers"),
     row("nonzero", "aten.nonzero.default", lambda x: aten.nonzero.default(x).sum(), f(4, 3), refused="depends on data"),
 ]

@@ -105,6 +105,13 @@ def unsafe_view(y, x):
     return view
 
 
+def diagonals(y, x):
+    """A diagonal is changed as a view; above it, one of a view."""
+    y.diagonal().mul_(2)
+    view = y[:, 1:]
+    view.diagonal(1, -2, -1).copy_(x[:, 0][:3])
+
+
 def random_part(y, x):
     y[:, :2].normal_()
     return y
@@ -190,6 +197,9 @@ ROWS = [
     row("in_place_copy", COPY, made(lambda y, x: y.copy_(x.mean(1, keepdim=True)) * x), f(3, 6)),
     row("in_place_zero", f"aten.zero_.default {ADD}", made(lambda y, x: y.zero_().add_(x)), f(3, 6)),
     row("in_place_floor_divide", "aten.floor_divide_.Tensor", lambda x, n: x * (n * 5 - 7).floor_divide_(n + 2), f(3, 6), i(3, 6)),
+    row("in_place_diagonals", f"aten.diagonal.default {MUL} {COPY}", made(diagonals), f(3, 6)),
+    *(row("fill_diagonal" + case, "aten.fill_diagonal_.default", made(lambda y, x, wrap=wrap: y.fill_diagonal_(2.5, wrap)), f(*shape))
+      for case, wrap, shape in (("", False, (3, 6)), ("_tall", False, (6, 2)), ("_wrap", True, (7, 2)), ("_cube", False, (3, 3, 3)))),
     row("in_place_relu", "aten.relu_.default", made(lambda y, x: torch.relu_(y)), f(3, 6)),
     row("in_place_logic", "aten.__iand__.Tensor aten.__ior__.Tensor", made(logic), f(3, 6)),
     row("in_place_repeated", MUL, made(repeated), f(3, 6)),

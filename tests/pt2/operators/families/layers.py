@@ -36,12 +36,12 @@ def cell(name, gates):
                f(rows, SIZE), f(rows), f(rows))
 
 
-def bag(name, mode, weights=False, case=""):
+def bag(name, mode, weights=False, case="", padding=None, rows=6):
     def function(table, indices, offsets, w=None):
         if name == "embedding_bag.default":
             return aten.embedding_bag.default(table, indices.flatten(), offsets, False, mode, False, w)[0]
-        return aten.embedding_bag.padding_idx(table, indices.flatten(), offsets, False, mode, False, w, False, None)[0]
-    return row("embedding_bag" + case, f"aten.{name}", function, f(6, 3), i(4, 3, high=6), k([0, 3, 6, 9]),
+        return aten.embedding_bag.padding_idx(table, indices.flatten(), offsets, False, mode, False, w, False, padding)[0]
+    return row("embedding_bag" + case, f"aten.{name}", function, f(rows, 3), i(4, 3, high=rows), k([0, 3, 6, 9]),
                *([f(12)] if weights else []))
 
 
@@ -60,6 +60,9 @@ ROWS = [
         k([1.0] * 3), refused="running mean and variance"),
     bag("embedding_bag.default", 0), bag("embedding_bag.default", 1, case="_mean"), bag("embedding_bag.default", 2, case="_max"),
     bag("embedding_bag.padding_idx", 0, weights=True, case="_weights"),
+    bag("embedding_bag.padding_idx", 0, weights=True, case="_padding_weights", padding=1, rows=2),
+    # Of two rows, so that some bags are padding alone.
+    *(bag("embedding_bag.padding_idx", mode, case=f"_padding_{mode}", padding=-2, rows=2) for mode in (0, 1, 2)),
     row("einsum", "aten.einsum.default", lambda x, y, z: aten.einsum.default("bij,bjk,k->bi", [x, y, z]), f(2, 3, 4), f(2, 4, 5),
         f(5)),
     row("bilinear", "aten.bilinear.default", lambda x, y, w, b: aten.bilinear.default(x, y, w, b), f(2, 3, 4), f(2, 3, 5),

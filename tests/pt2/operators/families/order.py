@@ -1,4 +1,4 @@
-"""Rows: medians, running extremes, and searches in sorted numbers."""
+"""Rows: medians, quantiles, running extremes, and searches in sorted numbers."""
 
 import torch
 from rows import f, k, row
@@ -14,6 +14,14 @@ ROWS = [
     row("median_first", "aten.median.dim", lambda x: aten.median.dim(x, 0, True), f(5, 3, kind="distinct")),
     row("median_nan", "aten.median.dim", lambda x: aten.nan_to_num.default(aten.median.dim(aten.where.ScalarOther(
         aten.gt.Scalar(x, -0.8), x, float("nan")), 1)[0], 0.5), f(6, 4, kind="distinct")),
+    row("quantile", "aten.quantile.scalar", lambda x: aten.quantile.scalar(x, 0.3), f(3, 4)),
+    row("quantile_dim", "aten.quantile.scalar", lambda x: aten.quantile.scalar(x, 0.9, 1, True), f(3, 4)),
+    row("quantile_known", "aten.quantile.default", lambda x, q: aten.quantile.default(x, q, -1), f(3, 6), k([0.0, 0.25, 0.7, 1.0])),
+    *(row(f"quantile_{how}", "aten.quantile.default", lambda x, q, how=how: aten.quantile.default(x, q, 0, True, interpolation=how), f(6, 3),
+          k([0.3, 0.5]))
+      for how in ("lower", "higher", "nearest", "midpoint")),
+    row("quantile_data", "aten.quantile.default", lambda x, q: aten.quantile.default(x, aten.sigmoid.default(q)), f(6), f(),
+        refused="which quantiles are meant depends on data"),
     row("cummax", "aten.cummax.default", lambda x: aten.cummax.default(x, 1), f(3, 7)),
     row("cummax_ties", "aten.cummax.default", lambda x: aten.cummax.default(x, 0), f(8, 3, kind="grid")),
     row("cummin", "aten.cummin.default", lambda x: aten.cummin.default(x, -1), f(3, 7)),

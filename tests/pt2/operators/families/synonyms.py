@@ -16,7 +16,7 @@ ROWS = [
       ("absolute", "arcsinh", "arctan", "fix", "negative", "positive", "special_erf", "special_erfc", "special_exp2", "special_expit",
        "special_expm1", "deg2rad", "rad2deg", "sinc", "conj", "conj_physical", "resolve_conj", "resolve_neg", "real")),
     *(same(name, f"{name}.default", f(3, 4, kind="unit")) for name in
-      ("arccos", "arcsin", "arctanh", "logit", "special_logit", "special_log1p")),
+      ("arccos", "arcsin", "arctanh", "logit", "special_logit", "special_log1p", "special_gammaln", "special_psi")),
     of("arccosh", "arccosh.default", lambda x: aten.arccosh.default(x + 1), f(3, 4, kind="positive")),
     of("sinc_zero", "special_sinc.default", lambda x: aten.special_sinc.default(x), f(3, 4, kind="grid")),
     of("logit_eps", "logit.default", lambda x: aten.logit.default(x, 0.1), f(3, 4, kind="unit")),

@@ -1,0 +1,142 @@
+"""Modules that torch.export alone does not take as they are: cases of python_cases.py."""
+
+import warnings
+
+import tessera
+import torch
+
+CASES = {}
+IS_OLD = tuple(map(int, torch.__version__.split(".")[:2])) < (2, 9)
+
+
+def case(function):
+    CASES[function.__name__] = function
+    return function
+
+
+def example():
+    return torch.randn(4, 6)
+
+
+def refused(test, words, *arguments, **options):
+    with test.assertRaises(tessera.ExportError) as caught:
+        tessera.export(*arguments, **options)
+    test.assertIn(words, str(caught.exception))
+
+
+class Counter(torch.nn.Module):
+    def __init__(self, seen):
+        super().__init__()
+        self.register_buffer("seen", seen)
+
+    def forward(self, x):
+        self.seen.add_(1)
+        return x + self.seen.sqrt()
+
+
+class Named(torch.nn.Module):
+    """A module called as what torch.fx generates, one buffer under two names, a frozen teacher whose output is a view, and a check
+    whether numbers are finite."""
+
+    def __init__(self):
+        super().__init__()
+        seen = torch.ones(())
+        self.code, self.before, self.after = torch.nn.Linear(6, 8), Counter(seen), Counter(seen)
+        self.teacher, self.other = torch.nn.Linear(6, 8).requires_grad_(False), torch.nn.Linear(6, 8)
+
+    def forward(self, x):
+        h = self.after(self.code(self.before(x)))
+        if not torch.isfinite(h).all():
+            h = h.clamp(-1e3, 1e3)
+        with torch.no_grad():
+            wanted = self.teacher(x).reshape(-1, 2, 4).transpose(1, 2).flatten(1)
+            own, _ = self.other(x).split(8, -1)[0].reshape(-1, 2, 4).unbind(1)
+        return ((h - wanted) ** 2).mean() + (self.other(x)[:, :4] * own).mean()
+
+
+@case
+def names_views_and_checks(test, folder):
+    with test.assertWarnsRegex(UserWarning, r"left out, .* not finite: \S*program_cases.py:\d+: if not torch.isfinite\(h\).all\(\):"):
+        tessera.export(Named(), example())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = tessera.verify(Named(), example(), loss="output:output", steps=3)
+    test.assertTrue(found.same, found.line())
+
+
+class Branches(torch.nn.Module):
+    """Branches on values; `kind` says which."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.line, self.kind = torch.nn.Linear(6, 8), kind
+
+    def forward(self, x):
+        h = self.line(x)
+        bad = torch.isnan(h if self.kind != "input" else x)
+        if self.kind == "changed":
+            bad[0].fill_(True)
+        if self.kind == "finite":
+            return h.relu() if (bad | h.isinf()).any() or bad.sum() > 0 else h
+        return h.relu() if ((h > 3) if self.kind == "values" else bad).any() else h
+
+
+@case
+def branches_on_values(test, folder):
+    """Of conditions those alone are decided that ask whether what is trained is finite."""
+    with test.assertWarnsRegex(UserWarning, "checks whether numbers are finite are left out"):
+        tessera.export(Branches("finite"), example())
+    for kind in ("values", "input", "changed"):
+        with test.subTest(kind):
+            refused(test, "torch.where chooses by them", Branches(kind), example())
+
+
+@case
+def quantised_training(test, folder):
+    """What prepare_qat makes: ranges that are observed are buffers that change."""
+    if IS_OLD:
+        return
+    from torch.ao import quantization
+    net = torch.nn.Sequential(quantization.QuantStub(), torch.nn.Linear(6, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3),
+                              quantization.DeQuantStub())
+    for backend in ("x86", "qnnpack"):
+        with test.subTest(backend), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it is deprecated
+            net.qconfig = quantization.get_default_qat_qconfig(backend)
+            made = quantization.prepare_qat(net.train())
+            if backend == "x86":
+                with test.assertRaises(tessera.CannotCompare) as caught:
+                    tessera.verify(made, example(), loss="mse", steps=1)
+                test.assertIn("run the module once before it is exported", str(caught.exception))
+            made(example())
+            found = tessera.verify(made, example(), loss="mse", steps=3)
+            test.assertTrue(found.same, found.line())
+
+
+class Placed(torch.nn.Module):
+    """Embeddings of images among those of words, with a check of their number, and means over what masks name."""
+
+    def __init__(self):
+        super().__init__()
+        self.word, self.image, self.head = torch.nn.Embedding(7, 6), torch.nn.Linear(3, 6), torch.nn.Linear(6, 4)
+
+    def forward(self, tokens, images):
+        is_image = tokens < 2
+        torch._check_tensor_all(is_image.sum() <= tokens.numel())
+        mixed = self.word(tokens).masked_scatter(is_image.unsqueeze(-1), self.image(images))
+        words = tokens[~is_image]
+        scores = torch.nn.functional.gelu(self.head(mixed[~is_image]))
+        per_sample = scores.square().sum() / torch.sym_float(tokens.shape[0])
+        return per_sample + torch.nn.functional.cross_entropy(scores, words % 4) + mixed[is_image].mean()
+
+
+@case
+def images_among_words(test, folder):
+    if IS_OLD:  # its exporter does not follow sizes that depend on data so far
+        return
+    inputs = torch.arange(20).reshape(4, 5) % 7, torch.randn(4, 5, 3)
+    for flags in ({}, {"mesh": {"shard": 2}, "strategy": "zero3"}):
+        with test.subTest(str(flags)), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = tessera.verify(Placed(), inputs, loss="output:output", steps=2, **flags)
+            test.assertTrue(found.same, found.line())
